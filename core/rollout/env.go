@@ -1,0 +1,140 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Block is a trajectory block to step into, with the place of its pages for runtimes that map them into a
+// guest.
+type Block struct {
+	Trajectory
+	Index  uint32 // of the block within its arena; a runtime may keep one window per index
+	FD     int    // memfd of the arena, -1 if the memory cannot be mapped again
+	Offset int64  // of the block within the memfd, page aligned
+}
+
+// Env steps a fixed number of environments. Its methods are called by one goroutine at a time and do not
+// allocate on the step path. Each error is a *Fault or wraps ErrUnsupported or ErrPoisoned.
+//
+// After a Fault of kind Trap, Deadline or Memory the Env is poisoned: every method but Renew, Restore and Close
+// returns ErrPoisoned.
+type Env interface {
+	// Spec returns what the environment said of itself. The pointee is constant.
+	Spec() *EnvSpec
+	// Bind makes following calls read and write that block. It may be called between any two steps. The block
+	// must stay mapped until it is bound no more and the Env is closed.
+	Bind(b Block) error
+	// Reset starts new episodes and writes obs[t] (and mask[t]): in every environment, or where mask is not 0.
+	// seeds restarts the environments' random streams; nil lets them go on. Both have one element per
+	// environment.
+	Reset(t int, mask []uint8, seeds []uint64) error
+	// Step reads action[t] and writes reward[t], terminated[t], truncated[t], obs[t+1] (and mask[t+1]).
+	Step(t int) error
+	// Renew returns the Env to the state just after its creation, with no block bound and no episode begun.
+	Renew() error
+	// Snapshot returns all state of the Env but the blocks: opaque bytes for Restore of an Env made from the
+	// same plugin with the same options. ErrUnsupported where the runtime has no such thing.
+	Snapshot() ([]byte, error)
+	// Restore replaces the state by a snapshot. The caller binds a block afterwards.
+	Restore(snapshot []byte) error
+	// Close frees the environments. It must not be called during another call.
+	Close() error
+}
+
+// Plugin makes environments from one loaded and checked source. Its methods may be called concurrently.
+type Plugin interface {
+	// Spec returns what the environment says of itself under the configuration that the plugin was loaded with.
+	Spec() EnvSpec
+	// Hash returns the SHA-256 of the source, in hexadecimal.
+	Hash() string
+	// NewEnv makes a batch of environments.
+	NewEnv(o EnvOptions) (Env, error)
+	// Close releases the plugin once its environments are closed.
+	Close() error
+}
+
+// EnvOptions says which environments to make.
+type EnvOptions struct {
+	Name      string            // who asks, for messages: a component such as rollout[0]
+	Envs      int               // how many
+	FirstEnv  int               // global index of environment 0, for messages
+	Autoreset hostabi.Autoreset // the one mode to use, of those that the spec offers
+	Seed      uint64            // of streams other than the environments' own (the entropy import)
+	// Metric receives numbers that the environment reports, or is nil. Called during Step.
+	Metric func(name string, value float64)
+}
+
+// Errors of an Env that are not a Fault.
+var (
+	ErrUnsupported = errors.New("not supported by this environment")
+	ErrPoisoned    = errors.New("environment needs Renew after a fault")
+)
+
+// FaultKind says what went wrong in an environment.
+type FaultKind uint8
+
+// Kinds of faults.
+const (
+	FaultTrap     FaultKind = iota + 1 // the guest trapped: out of bounds, unreachable, stack overflow, …
+	FaultDeadline                      // a call took longer than its limit
+	FaultMemory                        // the guest exceeded its memory limit or donated bad memory
+	FaultStatus                        // the guest returned an error status
+	FaultOutput                        // the guest wrote something that is not allowed: NaN, a flag of 2, …
+)
+
+var faultNames = [...]string{"fault", "trap", "deadline", "memory", "status", "output"}
+
+// String returns the kind's name.
+func (k FaultKind) String() string {
+	if int(k) < len(faultNames) {
+		return faultNames[k]
+	}
+	return faultNames[0]
+}
+
+// Fault is an error of one environment: who, which, when, why. It reads as one line.
+type Fault struct {
+	Kind   FaultKind
+	Name   string // component
+	Source string // file of the plugin
+	Call   string // guest function, such as rl_step
+	Env    int    // global index of the environment, -1 if not known
+	Step   uint64 // calls of Step since the Env was made or renewed, this one included
+	Err    error  // the reason, with the guest's own words where it gave any
+}
+
+// Error tells the fault in one line.
+func (f *Fault) Error() string {
+	who := f.Name
+	if f.Env >= 0 {
+		who = fmt.Sprintf("%s env %d", f.Name, f.Env)
+	}
+	return fmt.Sprintf("%s: %v in %s at step %d: %v (%s)", who, f.Kind, f.Call, f.Step, f.Err, f.Source)
+}
+
+// Unwrap returns the reason.
+func (f *Fault) Unwrap() error { return f.Err }
+
+// Poisons reports whether the environment needs Renew or Restore after this fault.
+func (f *Fault) Poisons() bool {
+	return f.Kind == FaultTrap || f.Kind == FaultDeadline || f.Kind == FaultMemory
+}
+
+// EnvSeed returns the seed of one environment's random stream from the run's seed and the environment's global
+// index alone, so that trajectories do not depend on how environments are spread over components and splits.
+// It is splitmix64 (Steele, Lea, Flood 2014) over both, so that neighbouring runs share no stream.
+func EnvSeed(run uint64, env int) uint64 {
+	return mix64(mix64(run+golden) ^ mix64(uint64(env)+1)*golden)
+}
+
+const golden = 0x9E3779B97F4A7C15
+
+func mix64(z uint64) uint64 {
+	z += golden
+	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+	z = (z ^ z>>27) * 0x94D049BB133111EB
+	return z ^ z>>31
+}

@@ -1,0 +1,133 @@
+package rollout
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Limits on what an environment may describe; beyond them ParseSpec returns ErrSpec.
+const (
+	MaxTensors     = 64
+	MaxTensorElems = 1 << 24
+	MaxActions     = 1 << 16
+)
+
+// ErrSpec is wrapped by every complaint about an environment's description.
+var ErrSpec = errors.New("environment description not accepted")
+
+// EnvSpec is what an environment said of itself for one configuration. It is a value: copies are independent
+// but share Tensors, which nobody changes after ParseSpec.
+type EnvSpec struct {
+	Name         string // name@version
+	ABI          hostabi.Version
+	Caps         hostabi.Caps
+	Agents       int
+	MaxEnvs      int // 0 = no limit
+	EpisodeLimit int // time limit that the environment applies itself, 0 = none
+	Autoreset    hostabi.Autoreset
+	Tensors      []hostabi.TensorDesc // in the order that Env.Bind promises
+}
+
+// ParseSpec decodes and checks what rl_describe wrote: a hostabi.Spec followed by its tensors. b is not kept.
+func ParseSpec(b []byte) (EnvSpec, error) {
+	if len(b) < hostabi.SpecBytes {
+		return EnvSpec{}, fmt.Errorf("%w: %d bytes, the head alone has %d", ErrSpec, len(b), hostabi.SpecBytes)
+	}
+	le := binary.LittleEndian
+	size, count := le.Uint32(b[0:]), le.Uint32(b[24:])
+	s := EnvSpec{
+		ABI:          hostabi.Version{Major: le.Uint16(b[4:]), Minor: le.Uint16(b[6:])},
+		Caps:         hostabi.Caps(le.Uint32(b[8:])),
+		Agents:       int(le.Uint32(b[12:])),
+		MaxEnvs:      int(le.Uint32(b[16:])),
+		EpisodeLimit: int(le.Uint32(b[20:])),
+		Autoreset:    hostabi.Autoreset(le.Uint32(b[28:])),
+		Name:         cString(b[32:64]),
+	}
+	if s.ABI.Major != hostabi.EnvABI.Major {
+		return EnvSpec{}, fmt.Errorf("%w: ABI %v, this host speaks %v", ErrSpec, s.ABI, hostabi.EnvABI)
+	}
+	if count > MaxTensors {
+		return EnvSpec{}, fmt.Errorf("%w: %d tensors, at most %d", ErrSpec, count, MaxTensors)
+	}
+	if size < hostabi.SpecBytes || uint64(size)+uint64(count)*hostabi.TensorBytes > uint64(len(b)) {
+		return EnvSpec{}, fmt.Errorf("%w: %d tensors after a head of %d bytes do not fit in %d bytes",
+			ErrSpec, count, size, len(b))
+	}
+	for i := range int(count) {
+		s.Tensors = append(s.Tensors, parseTensor(b[int(size)+i*hostabi.TensorBytes:]))
+	}
+	return s, s.check()
+}
+
+func parseTensor(b []byte) hostabi.TensorDesc {
+	le := binary.LittleEndian
+	d := hostabi.TensorDesc{
+		Role: hostabi.Role(le.Uint16(b[0:])), Index: le.Uint16(b[2:]),
+		DType: hostabi.DType(b[4]), Rank: b[5], Flags: le.Uint16(b[6:]),
+		Low: math.Float32frombits(le.Uint32(b[32:])), High: math.Float32frombits(le.Uint32(b[36:])),
+		N: le.Uint32(b[40:]),
+	}
+	for i := range d.Shape {
+		d.Shape[i] = le.Uint32(b[8+4*i:])
+	}
+	copy(d.Name[:], b[44:64])
+	return d
+}
+
+func cString(b []byte) string {
+	s, _, _ := strings.Cut(string(b), "\x00")
+	return strings.ToValidUTF8(s, "?")
+}
+
+// Tensor returns the description of the first tensor with that role.
+func (s *EnvSpec) Tensor(role hostabi.Role) (hostabi.TensorDesc, bool) {
+	for _, d := range s.Tensors {
+		if d.Role == role {
+			return d, true
+		}
+	}
+	return hostabi.TensorDesc{}, false
+}
+
+// ObsElems returns the number of elements of one environment's observation.
+func (s *EnvSpec) ObsElems() int { return s.elems(hostabi.RoleObservation) }
+
+// ActionElems returns the number of elements of one environment's action, 1 for a Discrete action.
+func (s *EnvSpec) ActionElems() int { return s.elems(hostabi.RoleAction) }
+
+// Actions returns the number of values of a Discrete action, or 0 if the action is a Box.
+func (s *EnvSpec) Actions() int {
+	d, _ := s.Tensor(hostabi.RoleAction)
+	return int(d.N)
+}
+
+// HasMask reports whether the environment writes an action mask.
+func (s *EnvSpec) HasMask() bool {
+	_, ok := s.Tensor(hostabi.RoleActionMask)
+	return ok
+}
+
+func (s *EnvSpec) elems(role hostabi.Role) int {
+	d, ok := s.Tensor(role)
+	if !ok {
+		return 0
+	}
+	return d.Elems(MaxTensorElems)
+}
+
+// PickAutoreset returns the mode that the host prefers of those offered: same-step (the learner then sees every
+// last observation), next-step, disabled.
+func (s *EnvSpec) PickAutoreset() hostabi.Autoreset {
+	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
+		if s.Autoreset&mode != 0 {
+			return mode
+		}
+	}
+	return 0
+}

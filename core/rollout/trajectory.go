@@ -1,0 +1,105 @@
+package rollout
+
+import (
+	"structs"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Trajectory is a typed view of one block. It owns nothing: it is valid as long as the loan or lease that its
+// memory came from. Views cost nothing; make them where they are needed.
+//
+// The guest can rewrite its region at any time, committed or not, so whoever indexes or branches by a value of
+// that region (action, terminated, truncated, mask) checks it where it reads it.
+type Trajectory struct {
+	Schema *Schema
+	Mem    []byte // Schema.Bytes long
+}
+
+const metaBytes = 64
+
+// Meta says where a trajectory comes from. It lies in the host's region.
+type Meta struct {
+	_ structs.HostLayout
+
+	Sequence      uint64 // 0: counts the blocks of one split, from 0
+	FirstEnv      uint32 // 8: global index of environment 0 of the block
+	Rollout       uint16 // 12: index of the rollout component
+	Split         uint16 // 14
+	FirstStep     uint64 // 16: env steps that each environment had made before row 0
+	ValidRows     uint32 // 24: rows with valid = 1
+	_             uint32
+	PluginVersion uint64 // 32: first 8 bytes of the plugin file's SHA-256
+	MinVersion    uint64 // 40: lowest and highest policy version that acted
+	MaxVersion    uint64 // 48
+	_             uint64
+}
+
+// Float32 returns a whole column of dtype f32, or nil if the block has no such column.
+func (t Trajectory) Float32(c Column) []float32 {
+	l, ok := t.Schema.Layout(c)
+	if !ok || l.DType != hostabi.F32 {
+		return nil
+	}
+	return view[float32](t.Mem, l.Offset, l.Bytes/4)
+}
+
+// Int32 returns a whole column of dtype i32, or nil if the block has no such column.
+func (t Trajectory) Int32(c Column) []int32 {
+	l, ok := t.Schema.Layout(c)
+	if !ok || l.DType != hostabi.I32 {
+		return nil
+	}
+	return view[int32](t.Mem, l.Offset, l.Bytes/4)
+}
+
+// Uint64 returns a whole column of 8-byte elements, or nil if the block has no such column.
+func (t Trajectory) Uint64(c Column) []uint64 {
+	l, ok := t.Schema.Layout(c)
+	if !ok || l.DType.Bytes() != 8 {
+		return nil
+	}
+	return view[uint64](t.Mem, l.Offset, l.Bytes/8)
+}
+
+// Bytes returns a whole column as bytes, whatever its dtype, or nil if the block has no such column.
+func (t Trajectory) Bytes(c Column) []byte {
+	l, ok := t.Schema.Layout(c)
+	if !ok {
+		return nil
+	}
+	return t.Mem[l.Offset : l.Offset+l.Bytes : l.Offset+l.Bytes]
+}
+
+// Meta returns the block's record of origin, in place.
+func (t Trajectory) Meta() *Meta {
+	l := t.Schema.layouts[ColMeta]
+	return &view[Meta](t.Mem, l.Offset, 1)[0]
+}
+
+// Row returns row r of a column as a strided matrix, one matrix row per environment. The column must exist.
+func (t Trajectory) Row(c Column, r int) Matrix {
+	l := t.Schema.layouts[c]
+	start := l.Offset + r*l.StrideT
+	return Matrix{DType: l.DType, Data: t.Mem[start : start+l.StrideT : start+l.StrideT],
+		Rows: l.Envs, Elems: l.Elems, StrideRow: l.StrideEnv, StrideElem: l.StrideElem}
+}
+
+// Matrix is a strided view of Rows rows of Elems elements, in memory that somebody else owns. Strides are in
+// bytes and multiples of the element size; Data starts at element (0, 0) and is aligned to its element.
+type Matrix struct {
+	DType                 hostabi.DType
+	Data                  []byte
+	Rows, Elems           int
+	StrideRow, StrideElem int
+}
+
+// Float32 returns the memory of a matrix of dtype f32; element (r, i) is at (r*StrideRow + i*StrideElem)/4.
+func (m Matrix) Float32() []float32 { return view[float32](m.Data, 0, len(m.Data)/4) }
+
+// Slice returns rows lo to hi of the matrix.
+func (m Matrix) Slice(lo, hi int) Matrix {
+	m.Data = m.Data[lo*m.StrideRow:]
+	m.Rows = hi - lo
+	return m
+}

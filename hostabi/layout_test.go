@@ -1,0 +1,57 @@
+package hostabi
+
+import (
+	"testing"
+	"unsafe"
+)
+
+func TestLayout_Sizes(t *testing.T) {
+	sizes := []struct {
+		name      string
+		got, want uintptr
+	}{
+		{"Message", unsafe.Sizeof(Message{}), MessageBytes},
+		{"Message.Handle", unsafe.Offsetof(Message{}.Handle), 16},
+		{"Message.PolicyVersion", unsafe.Offsetof(Message{}.PolicyVersion), 32},
+		{"Message.Inline", unsafe.Offsetof(Message{}.Inline), 48},
+		{"Spec", unsafe.Sizeof(Spec{}), SpecBytes},
+		{"Spec.Name", unsafe.Offsetof(Spec{}.Name), 32},
+		{"TensorDesc", unsafe.Sizeof(TensorDesc{}), TensorBytes},
+		{"TensorDesc.Low", unsafe.Offsetof(TensorDesc{}.Low), 32},
+		{"TensorDesc.Name", unsafe.Offsetof(TensorDesc{}.Name), 44},
+		{"Binding", unsafe.Sizeof(Binding{}), BindingBytes},
+	}
+	for _, s := range sizes {
+		if s.got != s.want {
+			t.Errorf("%s: %d bytes, want %d", s.name, s.got, s.want)
+		}
+	}
+}
+
+func TestHandle_RoundTrip(t *testing.T) {
+	for _, want := range []struct {
+		arena      uint8
+		block      uint32
+		generation uint64
+	}{{0, 0, 1}, {MaxArena, MaxBlock, MaxGeneration}, {3, 5, 7}} {
+		h := MakeHandle(want.arena, want.block, want.generation)
+		if h.Arena() != want.arena || h.Block() != want.block || h.Generation() != want.generation {
+			t.Errorf("MakeHandle(%v) = %v", want, h)
+		}
+	}
+}
+
+func TestTensorDesc_ElemsRefusesOverflow(t *testing.T) {
+	d := TensorDesc{Rank: 3, Shape: [MaxRank]uint32{1 << 31, 1 << 31, 1 << 31}}
+	if got := d.Elems(1 << 30); got != 0 {
+		t.Errorf("Elems of 2^93 elements = %d, want 0", got)
+	}
+	d = TensorDesc{Rank: 2, Shape: [MaxRank]uint32{3, 4}}
+	if got := d.Elems(12); got != 12 {
+		t.Errorf("Elems = %d, want 12", got)
+	}
+	d.Rank = MaxRank + 1
+	if got := d.Elems(1 << 30); got != 0 {
+		t.Errorf("Elems of rank 7 = %d, want 0", got)
+	}
+}

@@ -1,0 +1,39 @@
+package hostabi
+
+import "fmt"
+
+// Status is what a guest export returns: zero or a non-negative result, or one of the negative codes below.
+type Status int32
+
+// Status codes of env ABI v1.
+const (
+	StatusOK          Status = 0
+	StatusArgument    Status = -1   // an argument is out of range
+	StatusMemory      Status = -2   // the guest is out of memory
+	StatusState       Status = -3   // the call is not allowed now
+	StatusUnsupported Status = -4   // the guest does not offer this
+	StatusConfig      Status = -5   // the configuration is not accepted
+	StatusSmall       Status = -6   // a buffer is too small
+	StatusAction      Status = -7   // an action is outside its space
+	StatusInternal    Status = -128 // anything else; rl_last_error says what
+)
+
+var statusText = map[Status]string{
+	StatusOK:          "ok",
+	StatusArgument:    "argument out of range",
+	StatusMemory:      "out of memory",
+	StatusState:       "call not allowed in this state",
+	StatusUnsupported: "not supported",
+	StatusConfig:      "configuration not accepted",
+	StatusSmall:       "buffer too small",
+	StatusAction:      "action outside its space",
+	StatusInternal:    "internal error",
+}
+
+// String returns the meaning of the code.
+func (s Status) String() string {
+	if text, ok := statusText[s]; ok {
+		return text
+	}
+	return fmt.Sprintf("status %d", int32(s))
+}

@@ -1,0 +1,15 @@
+package hostabi
+
+import "fmt"
+
+// Version is a major and a minor number. A different major does not work together; a higher minor only adds.
+type Version struct {
+	Major, Minor uint16
+}
+
+// EnvABI is the version of the environment ABI that this host speaks. The major number is also in the name of
+// the marker export (ExportABI), so that it can be read without running the guest.
+var EnvABI = Version{Major: 1, Minor: 0}
+
+// String returns the version as major.minor.
+func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
