@@ -1,0 +1,96 @@
+package component
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Component is one node of a running pipeline. The host calls Configure, Start, then perhaps Restore, then runs
+// the loop; Stop comes last, on any goroutine, after the loop has ended. Snapshot is called on the component's
+// loop, at a dataset boundary.
+type Component interface {
+	// Manifest returns the signals and slots. It does not depend on the configuration.
+	Manifest() Manifest
+	// Configure decodes the component's table into a struct of its own, fills in defaults and checks it. The
+	// error is one or several joined *ConfigError, or what decode returned. It takes no resources.
+	Configure(decode func(into any) error) error
+	// Start takes resources, binds every slot of the manifest and posts what should happen first to the
+	// component's own loop, which does not run yet.
+	Start(h *Host) error
+	// Snapshot returns what Restore needs to go on as if nothing had happened. ErrNoSnapshot says why not.
+	Snapshot() (State, error)
+	// Restore replaces the state by a snapshot of a component with the same configuration.
+	Restore(s State) error
+	// Stop releases everything, also after a failed Start. It reports what leaked.
+	Stop() error
+}
+
+// Manifest lists the ports of a kind of component, in the order of their indexes in messages.
+type Manifest struct {
+	Signals []Port
+	Slots   []Port
+}
+
+// Port is a signal or a slot. A signal connects to slots with an equal Payload.
+type Port struct {
+	Name    string // snake_case
+	Payload string // such as trajectory, weights
+	Doc     string // one sentence
+}
+
+// Port returns the port of a list by name.
+func find(ports []Port, name string) (index int, ok bool) {
+	for i := range ports {
+		if ports[i].Name == name {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// Signal returns the index of a signal.
+func (m *Manifest) Signal(name string) (int, bool) { return find(m.Signals, name) }
+
+// Slot returns the index of a slot.
+func (m *Manifest) Slot(name string) (int, bool) { return find(m.Slots, name) }
+
+// ConfigError says what is wrong with one key of a component's table. The pipeline adds file, line and column.
+type ConfigError struct {
+	Key    string // as in the file, such as horizon
+	Reason string // such as "is 0, want 1 or more"
+	Help   string // what to write instead; may be empty
+}
+
+// Error returns key, reason and help in one line.
+func (e *ConfigError) Error() string {
+	if e.Help == "" {
+		return fmt.Sprintf("`%s` %s", e.Key, e.Reason)
+	}
+	return fmt.Sprintf("`%s` %s: %s", e.Key, e.Reason, e.Help)
+}
+
+// ErrNoSnapshot is wrapped by Snapshot where the state cannot be saved; the message says why.
+var ErrNoSnapshot = errors.New("state cannot be saved")
+
+// State is a component's saved state: small values as JSON, large ones as named float32 tensors and blobs. It
+// never holds anything that runs.
+type State struct {
+	Meta    any               // a struct that encoding/json can write and read
+	Tensors map[string]Tensor // by name, such as actor.0.weight
+	Blobs   map[string][]byte // by name, such as split0.instance
+	// RawMeta is Meta as read back, for Restore to decode.
+	RawMeta []byte
+}
+
+// Tensor is a row-major float32 tensor.
+type Tensor struct {
+	Shape []int
+	Data  []float32
+}
+
+// Qualified returns "component.port", the name of a port in the file.
+func Qualified(component, port string) string { return component + "." + port }
+
+// SplitQualified is the inverse of Qualified.
+func SplitQualified(name string) (component, port string, ok bool) { return strings.Cut(name, ".") }

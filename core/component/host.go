@@ -1,0 +1,118 @@
+package component
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Host is what the host offers one component. Its fields are set before Start and not changed afterwards.
+type Host struct {
+	Name  string // component[i] where the component has several instances, else component
+	ID    uint16 // Message.Sender of its messages
+	Index int    // which instance
+	Count int    // how many instances
+
+	Run      *Run
+	Receiver *loop.Receiver // the component's place on its loop
+	Arenas   *arena.Set
+	Stats    *stat.Registry
+	Log      *slog.Logger
+
+	// Env returns a loaded environment plugin by its name in the file.
+	Env func(name string) (rollout.Plugin, error)
+	// Policy returns what the program made of a [policy.NAME] table. Components that use policies know its type.
+	Policy func(name string) (any, error)
+	// Peers returns how many instances of a kind of component the pipeline has.
+	Peers func(kind string) int
+	// Boundary tells the host, on the learner's loop, that a dataset has been learned from and its weights are
+	// published. Checkpoints are taken and stop rules applied inside this call.
+	Boundary func()
+	// Stop asks the run to end at the next dataset boundary. Any goroutine; only the first reason counts.
+	Stop func(reason StopReason)
+
+	manifest Manifest
+	signals  []*bus.Signal
+	slots    []*bus.Slot
+}
+
+// Run is what all components of a run share. It is immutable.
+type Run struct {
+	Name        string
+	Seed        uint64
+	Dir         string // run folder; empty in checks and benchmarks
+	Synchronous bool   // one loop, zero lag, bit-reproducible
+	Stop        StopRule
+}
+
+// StopRule says when a run ends; zero fields do not count.
+type StopRule struct {
+	Return   float64 // mean return over the window, when HasReturn
+	Window   int     // episodes
+	EnvSteps uint64
+	Wall     time.Duration
+
+	HasReturn bool
+}
+
+// StopReason says why a run ended.
+type StopReason string
+
+// Reasons.
+const (
+	StopReturn      StopReason = "return"
+	StopEnvSteps    StopReason = "env_steps"
+	StopWall        StopReason = "wall"
+	StopInterrupted StopReason = "interrupted"
+)
+
+// Bind gives the host of a component its ports: one signal for each of the manifest's, emitting on behalf of
+// Receiver and counting handles with Arenas. The pipeline calls it before Start.
+func (h *Host) Bind(m Manifest) {
+	h.manifest = m
+	h.slots = make([]*bus.Slot, len(m.Slots))
+	for _, p := range m.Signals {
+		h.signals = append(h.signals, bus.NewSignal(h.Receiver, Qualified(h.Name, p.Name), p.Payload, h.Arenas))
+	}
+}
+
+// Signal returns a signal of the manifest. It panics on a name that the manifest does not have: that is a fault
+// of the component's code.
+func (h *Host) Signal(name string) *bus.Signal {
+	i, ok := h.manifest.Signal(name)
+	if !ok {
+		panic(fmt.Sprintf("component %s: no signal %q in its manifest", h.Name, name))
+	}
+	return h.signals[i]
+}
+
+// Slot binds a slot of the manifest to the function that runs on the component's loop for each message. The
+// message is valid during the call; so is a claim on the block that it carries. It panics on a name that the
+// manifest does not have.
+func (h *Host) Slot(name string, fn func(*hostabi.Message)) *bus.Slot {
+	i, ok := h.manifest.Slot(name)
+	if !ok {
+		panic(fmt.Sprintf("component %s: no slot %q in its manifest", h.Name, name))
+	}
+	port := h.manifest.Slots[i]
+	h.slots[i] = bus.NewSlot(h.Receiver, Qualified(h.Name, port.Name), port.Payload, fn)
+	return h.slots[i]
+}
+
+// BoundSlot returns the slot of that name, or nil if Start did not bind it.
+func (h *Host) BoundSlot(name string) *bus.Slot {
+	if i, ok := h.manifest.Slot(name); ok {
+		return h.slots[i]
+	}
+	return nil
+}
+
+// Fail ends the run with an error of this component. The rest of the slot still runs.
+func (h *Host) Fail(err error) { h.Receiver.Loop().Fail(fmt.Errorf("%s: %w", h.Name, err)) }
