@@ -1,0 +1,121 @@
+package shm
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxName is what memfd_create accepts.
+const maxName = 249
+
+// populateStep is how much memory one fallocate call asks for. The kernel undoes a call that a signal
+// interrupts, so a single call for a large segment might never come to its end.
+const populateStep = 4 << 20
+
+// Create returns a segment of at least the given number of bytes in a memory file that cannot shrink or grow,
+// with every page in place. The name shows up in /proc/*/maps. It blocks while the kernel clears the pages
+// (about a second for 2 GiB). Errors: ErrMemory, ErrUnsupported, or what the system said.
+func Create(name string, bytes int) (*Segment, error) {
+	size, err := roundUp(bytes)
+	if err != nil {
+		return nil, fmt.Errorf("segment %q: %w", name, err)
+	}
+	if len(name) > maxName {
+		return nil, fmt.Errorf("segment %.20q…: the name has %d bytes, %d are allowed", name, len(name), maxName)
+	}
+	if err := errors.Join(checkFileSize(size), checkMemory(size)); err != nil {
+		return nil, fmt.Errorf("segment %q of %d bytes: %w", name, size, err)
+	}
+	fd, err := memfd(name)
+	if err != nil {
+		return nil, fmt.Errorf("segment %q: memfd_create: %w", name, explain(err))
+	}
+	mem, err := mapSealed(fd, size)
+	if err != nil {
+		_ = unix.Close(fd) // the error that matters is the first
+		return nil, fmt.Errorf("segment %q of %d bytes: %w", name, size, err)
+	}
+	return &Segment{name: name, mem: mem, fd: fd}, nil
+}
+
+// memfd opens a memory file that can be sealed and not executed. Kernels before 6.3 do not know the second
+// wish; with the setting vm.memfd_noexec=2 newer ones insist on it.
+func memfd(name string) (int, error) {
+	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
+	fd, err := unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL)
+	if errors.Is(err, unix.EINVAL) {
+		return unix.MemfdCreate(name, flags)
+	}
+	return fd, err
+}
+
+// mapSealed gives the file its size, all its pages and its seals, and maps it.
+func mapSealed(fd, size int) ([]byte, error) {
+	if err := unix.Ftruncate(fd, int64(size)); err != nil {
+		return nil, fmt.Errorf("ftruncate: %w", explain(err))
+	}
+	if err := allocate(fd, size); err != nil {
+		return nil, fmt.Errorf("fallocate: %w", explain(err))
+	}
+	const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+		return nil, fmt.Errorf("seal: %w", explain(err))
+	}
+	mem, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	if err != nil {
+		return nil, fmt.Errorf("mmap: %w", explain(err))
+	}
+	return mem, nil
+}
+
+// allocate makes every page of the file exist. MAP_POPULATE alone does not report that memory ran out: the
+// missing pages would fault at their first use.
+func allocate(fd, size int) error {
+	for off := 0; off < size; {
+		n := min(size-off, populateStep)
+		err := unix.Fallocate(fd, 0, int64(off), int64(n))
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		off += n
+	}
+	return nil
+}
+
+func (s *Segment) discardPages(from int) error {
+	if err := unix.Madvise(s.mem[from:], unix.MADV_REMOVE); err != nil {
+		return fmt.Errorf("segment %q: discard: %w", s.name, err)
+	}
+	return nil
+}
+
+func (s *Segment) unmap() error {
+	if err := errors.Join(unix.Munmap(s.mem), unix.Close(s.fd)); err != nil {
+		return fmt.Errorf("segment %q: close: %w", s.name, err)
+	}
+	return nil
+}
+
+// explain adds to an errno what the user can do about it.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, unix.ENOSYS):
+		return fmt.Errorf("%w (kernel older than 3.17, or a sandbox forbids the call): %w", ErrUnsupported, err)
+	case errors.Is(err, unix.ENOMEM), errors.Is(err, unix.ENOSPC):
+		return fmt.Errorf("%w (free some, lower the number of blocks, or raise ulimit -v): %w", ErrMemory, err)
+	case errors.Is(err, unix.EFBIG):
+		return fmt.Errorf("%w (raise ulimit -f): %w", ErrMemory, err)
+	case errors.Is(err, unix.EMFILE):
+		return fmt.Errorf("too many open files in this process (raise ulimit -n): %w", err)
+	case errors.Is(err, unix.ENFILE):
+		return fmt.Errorf("too many open files on this machine (raise fs.file-max): %w", err)
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return fmt.Errorf("a sandbox or security policy forbids memory files: %w", err)
+	}
+	return err
+}
