@@ -1,0 +1,298 @@
+package bus
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Options are what a connection is made with.
+type Options struct {
+	Mode     Mode
+	Depth    int // messages that may wait for delivery, 1 or more
+	Overflow Overflow
+	Peer     uint16 // with mode Reply: the component that asks and is answered here
+}
+
+// ConnectionStats are the counters of a connection. A message that was emitted to it is counted in exactly one
+// of Delivered, Dropped, Coalesced, Queued and Parked.
+type ConnectionStats struct {
+	Delivered uint64 // given to the slot
+	Dropped   uint64 // dropped by the overflow policy, DisconnectNow, or a closed loop
+	Coalesced uint64 // replaced by a newer message
+	Blocked   uint64 // had to wait for room before they were queued
+	Queued    int    // wait for the slot now
+	MaxQueued int    // most that ever waited at once
+	Parked    int    // wait for room now, in mode Queue for room at any of the signal's queue connections
+}
+
+// outcome is what became of a message that was offered to a connection.
+type outcome uint8
+
+const (
+	queued  outcome = iota // queued, or parked until there is room
+	full                   // not taken: no room
+	dropped                // not taken, and counted as dropped
+	refused                // the same, and Emit returns ErrFull
+	overrun                // the same, and Emit returns ErrOverrun
+	away                   // not taken: disconnected
+	dead                   // not taken: the receiving loop is closed
+)
+
+// line is as much memory as hardware fetches at once.
+const line = 128
+
+// Connection carries messages from one signal to one slot.
+//
+// Messages lie in the receiving loop's data lane, and the connection only counts them. Where an undelivered
+// message may have to give way to a newer one (DropOldest, Coalesce, Latest), they lie in the connection's
+// mailbox instead, and the loop's lane holds an empty message for each.
+type Connection struct {
+	signal  *Signal
+	slot    *Slot
+	options Options
+	mailbox bool     // see above; never changes
+	parking *parking // where messages wait for room; nil if they never do
+
+	blocked atomic.Uint64 // ConnectionStats.Blocked
+
+	_         [line]byte
+	mu        sync.Mutex // guards what follows; taken by emitters, and by the receiver for the mailbox
+	pushed    uint64     // messages put in the loop's lane, or in the mailbox
+	seen      uint64     // value of taken when pushed last ran into the depth
+	evicted   uint64     // messages that left the mailbox for a newer one
+	coalesced uint64     // those of them that were replaced
+	rejected  uint64     // messages dropped before they were queued
+	max       int
+	closed    bool // no new message enters
+	box       fifo
+
+	_ [line]byte
+	// taken counts the messages that left the lane or the mailbox for the slot; written by the receiving loop.
+	taken atomic.Uint64
+	// lost counts those of them that were dropped instead of delivered; written by the receiving loop, or by
+	// who empties the mailbox.
+	lost atomic.Uint64
+	// discard is set by DisconnectNow: what the receiving loop takes is dropped.
+	discard atomic.Bool
+}
+
+// Connect makes every message of sig, as far as o.Mode selects it, reach slot. Payload types must be equal. It
+// may be called at any time, from any goroutine, also while the loops of both components run; messages emitted
+// before it returns may or may not reach the slot.
+func Connect(sig *Signal, slot *Slot, o Options) (*Connection, error) {
+	if err := check(sig, slot, o); err != nil {
+		return nil, err
+	}
+	if o.Mode == Latest {
+		o.Depth, o.Overflow = 1, Coalesce
+	}
+	c := &Connection{signal: sig, slot: slot, options: o}
+	c.mailbox = o.Overflow == DropOldest || o.Overflow == Coalesce
+	switch {
+	case o.Mode == Queue:
+		c.parking = &sig.queue
+	case o.Overflow == Block:
+		c.parking = &parking{owner: sig.owner}
+	}
+	orphans, err := sig.add(c)
+	if err != nil {
+		return nil, err
+	}
+	c.abandon(&orphans)
+	return c, nil
+}
+
+func check(sig *Signal, slot *Slot, o Options) error {
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("connect signal %q to slot %q: %w", sig.name, slot.name, fmt.Errorf(format, args...))
+	}
+	if sig.payload != slot.payload {
+		return fail("payload types differ: %q and %q", sig.payload, slot.payload)
+	}
+	if int(o.Mode) >= len(modes) {
+		return fail("unknown %v", o.Mode)
+	}
+	if int(o.Overflow) >= len(overflows) {
+		return fail("unknown %v", o.Overflow)
+	}
+	if o.Depth < 1 {
+		return fail("depth is %d, must be 1 or more", o.Depth)
+	}
+	return nil
+}
+
+// Signal returns the signal that the connection comes from.
+func (c *Connection) Signal() *Signal { return c.signal }
+
+// Slot returns the slot that the connection goes to.
+func (c *Connection) Slot() *Slot { return c.slot }
+
+// Options returns what the connection was made with, for mode Latest with the depth and policy that it implies.
+func (c *Connection) Options() Options { return c.options }
+
+// Disconnect ends the connection: once it has returned, no new message enters. Messages that wait are still
+// delivered, also those parked. It may be called at any time, from any goroutine, and more than once.
+func (c *Connection) Disconnect() { c.disconnect(false) }
+
+// DisconnectNow is Disconnect, but messages that wait are dropped, counted and their blocks released: at once
+// if they are parked or in a mailbox, else when the receiving loop reaches them or is closed.
+func (c *Connection) DisconnectNow() { c.disconnect(true) }
+
+func (c *Connection) disconnect(now bool) {
+	c.signal.remove(c)
+	var emptied fifo
+	c.mu.Lock()
+	c.closed = true
+	if now {
+		c.discard.Store(true)
+		emptied, c.box = c.box, fifo{}
+		if c.mailbox {
+			c.taken.Add(uint64(emptied.n))
+		}
+	}
+	c.mu.Unlock()
+	for emptied.n > 0 {
+		c.lose(emptied.pop().Handle)
+	}
+	if c.parking != nil {
+		c.parking.detach(c, now)
+	}
+}
+
+// Stats returns the connection's counters, each exact, and consistent with each other while nothing moves.
+func (c *Connection) Stats() ConnectionStats {
+	parked := 0
+	if c.parking != nil {
+		parked = c.parking.len()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lost := c.lost.Load()
+	taken := c.taken.Load()
+	return ConnectionStats{
+		Delivered: taken - min(lost, taken),
+		Dropped:   c.rejected + (c.evicted - c.coalesced) + lost,
+		Coalesced: c.coalesced,
+		Blocked:   c.blocked.Load(),
+		Queued:    int(c.pushed - c.evicted - taken),
+		MaxQueued: c.max,
+		Parked:    parked,
+	}
+}
+
+// emit sends m on this connection alone.
+func (c *Connection) emit(m *hostabi.Message) (outcome, error) {
+	if err := c.signal.retain(m.Handle); err != nil {
+		return dropped, err
+	}
+	o := c.offer(m)
+	return o, c.signal.settle(o, m)
+}
+
+// offer queues m or does what the overflow policy says. It returns neither full nor dead.
+func (c *Connection) offer(m *hostabi.Message) outcome {
+	if c.mailbox {
+		return c.replace(m)
+	}
+	if c.options.Overflow != Block {
+		return c.overflow(c.push(m, false))
+	}
+	if !c.parking.active.Load() {
+		if o := c.push(m, false); o != full {
+			return c.overflow(o)
+		}
+	}
+	return c.parking.add(c, m)
+}
+
+// overflow counts a message that push did not take.
+func (c *Connection) overflow(o outcome) outcome {
+	if o == queued || o == away {
+		return o
+	}
+	c.reject(1)
+	if o == full && c.options.Overflow == Fail {
+		return refused
+	}
+	return dropped
+}
+
+func (c *Connection) reject(n int) {
+	c.mu.Lock()
+	c.rejected += uint64(n)
+	c.mu.Unlock()
+}
+
+// push queues m if there is room. parked is true for messages that were emitted before a disconnection.
+func (c *Connection) push(m *hostabi.Message, parked bool) outcome {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed && !parked {
+		return away
+	}
+	if c.pushed-c.evicted-c.seen >= uint64(c.options.Depth) {
+		c.seen = c.taken.Load()
+		if c.pushed-c.evicted-c.seen >= uint64(c.options.Depth) {
+			return full
+		}
+	}
+	return c.enqueue(m)
+}
+
+// enqueue, with mu held and room made, queues m.
+func (c *Connection) enqueue(m *hostabi.Message) outcome {
+	if c.mailbox {
+		c.box.push(m)
+		m = &hostabi.Message{}
+	}
+	if !c.slot.receiver.PostTo((*delivery)(c), m) {
+		if c.mailbox {
+			c.box.unpush()
+		}
+		return dead
+	}
+	c.pushed++
+	if n := c.pushed - c.evicted - c.seen; n > uint64(c.max) {
+		// seen may be old: look before the maximum is raised. The receiver's line is read no more often.
+		c.seen = c.taken.Load()
+		c.max = max(c.max, int(c.pushed-c.evicted-c.seen))
+	}
+	return queued
+}
+
+// replace queues m in the mailbox; when that is full, an undelivered message gives way.
+func (c *Connection) replace(m *hostabi.Message) outcome {
+	o := c.push(m, false)
+	if o != full {
+		return c.overflow(o)
+	}
+	c.mu.Lock()
+	if c.closed || c.box.n < c.options.Depth {
+		c.mu.Unlock()
+		return c.replace(m) // the receiver or a disconnection came between
+	}
+	var old hostabi.Handle
+	if c.options.Overflow == DropOldest {
+		old = c.box.pop().Handle
+		c.box.push(m)
+	} else {
+		newest := c.box.newest()
+		old = newest.Handle
+		*newest = *m
+		c.coalesced++
+	}
+	c.pushed++
+	c.evicted++
+	c.mu.Unlock()
+	c.signal.release(old)
+	return queued
+}
+
+// lose drops a message that was taken.
+func (c *Connection) lose(h hostabi.Handle) {
+	c.lost.Add(1)
+	c.signal.release(h)
+}

@@ -1,0 +1,58 @@
+package bus
+
+import (
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// delivery is the receiving end of a connection, as the loop sees it.
+type delivery Connection
+
+var _ loop.Target = (*delivery)(nil)
+
+// Deliver gives one message to the slot. Room is free before the slot runs: what it works on no longer waits.
+func (d *delivery) Deliver(m *hostabi.Message) {
+	c := (*Connection)(d)
+	if !c.take(m) {
+		return
+	}
+	if c.discard.Load() {
+		c.lose(m.Handle)
+		return
+	}
+	if m.Handle == 0 || c.signal.retainer == nil {
+		c.slot.fn(m)
+		return
+	}
+	defer c.signal.release(m.Handle) // also when the slot panics
+	c.slot.fn(m)
+}
+
+// Drop takes one message and drops it.
+func (d *delivery) Drop(m *hostabi.Message) {
+	c := (*Connection)(d)
+	if c.take(m) {
+		c.lose(m.Handle)
+	}
+}
+
+// take counts the message as having left the queue and lets one in that waits. A mailbox's message is written
+// to m; it returns false if the mailbox was emptied by DisconnectNow.
+func (c *Connection) take(m *hostabi.Message) bool {
+	if c.mailbox {
+		c.mu.Lock()
+		if c.box.n == 0 {
+			c.mu.Unlock()
+			return false
+		}
+		*m = *c.box.pop()
+		c.taken.Add(1)
+		c.mu.Unlock()
+	} else {
+		c.taken.Store(c.taken.Load() + 1) // written by the receiving loop alone
+	}
+	if c.parking != nil && c.parking.active.Load() {
+		c.parking.admit(c)
+	}
+	return true
+}

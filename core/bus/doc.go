@@ -1,0 +1,27 @@
+// Package bus connects signals to slots: a signal is a named output of a component, a slot the function that a
+// signal calls, a connection the way between them with its mode, depth, overflow policy and counters.
+//
+//	requests := bus.NewSignal(rollout, "requests", "request", arenas)
+//	serve := bus.NewSlot(inference, "requests", "request", func(m *hostabi.Message) { act(m.Handle, m.T) })
+//	c, err := bus.Connect(requests, serve, bus.Options{Mode: bus.Queue, Depth: 64, Overflow: bus.Block})
+//	err = requests.Emit(hostabi.Message{Handle: h, T: t})
+//	c.Disconnect()
+//
+// Emit runs no slot: it queues the message on the loop of each receiving component, also on the emitter's own.
+// It never waits. When a connection with overflow policy Block is full, the message is parked there and the data
+// lane of the sending component is paused until half of the connection's depth is free again; slots never block,
+// and control messages go on in both components.
+//
+// For each delivery of a message that carries a block, the bus holds the block (see Retainer) from Emit until
+// the slot has returned or the message was dropped. A slot that wants the block for longer takes a lease.
+//
+// Order: of what one goroutine emits on one signal, a slot gets the messages in the order of emission, whatever
+// the mode. Between components on one loop the order is that of all emissions.
+//
+// Locks, in the order in which they are taken: Signal.mu, parking.mu, Connection.mu, then the mutex of a
+// loop.Loop. Never two of a kind, and none while a slot or a Retainer runs. Emit takes no lock on the list of
+// connections.
+//
+// The bus knows nothing of arenas, and of payload types only whether they are equal; messages to other processes
+// leave through slots of the component that owns the ring.
+package bus

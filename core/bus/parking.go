@@ -1,0 +1,155 @@
+package bus
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// parkingLimit is how many messages may wait for room: what the slot that ran into the limit still emits, and
+// what control slots and timers emit while the component's data lane is paused.
+const parkingLimit = 1 << 16
+
+// parking is where messages wait when connections with overflow policy Block are full: one for each connection,
+// but one for all queue connections of a signal together, so that the first with room takes the oldest.
+//
+// While it is active, the owner's data lane is paused and emitters go through it. It stays active until nothing
+// waits and a connection is at most half full: then the owner runs in bursts, not once per message.
+//
+// A receiver takes a message and then looks at active; an emitter sets active and then looks for room. So one
+// of them sees the other, and no message is left waiting beside free room.
+type parking struct {
+	owner  *loop.Receiver
+	active atomic.Bool // written under mu
+
+	mu      sync.Mutex
+	waiting fifo
+	open    []*Connection // may take messages; after Disconnect only the last one, while messages wait
+}
+
+// add queues m at a connection with room, or lets it wait. c is whose turn it was.
+func (p *parking) add(c *Connection, m *hostabi.Message) outcome {
+	p.mu.Lock()
+	if !slices.ContainsFunc(p.open, (*Connection).isOpen) {
+		p.mu.Unlock()
+		return away
+	}
+	if p.waiting.n >= parkingLimit {
+		p.mu.Unlock()
+		c.reject(1)
+		return overrun
+	}
+	p.waiting.push(m)
+	if !p.active.Load() {
+		p.active.Store(true)
+		if p.owner != nil {
+			p.owner.Pause()
+		}
+	}
+	orphans := p.settle()
+	if p.waiting.n > 0 {
+		c.blocked.Add(1)
+	}
+	p.mu.Unlock()
+	c.abandon(&orphans)
+	return queued
+}
+
+// admit lets in what waits, after c got room.
+func (p *parking) admit(c *Connection) {
+	p.mu.Lock()
+	orphans := p.settle()
+	p.mu.Unlock()
+	c.abandon(&orphans)
+}
+
+// attach adds a connection and lets in what waits. It returns what the caller has to abandon.
+func (p *parking) attach(c *Connection) fifo {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.open = append(slices.DeleteFunc(p.open, (*Connection).isClosed), c)
+	return p.settle()
+}
+
+// detach removes a closed connection. If it is the last one and messages wait, it still delivers them, unless
+// now is set: then they are dropped.
+func (p *parking) detach(c *Connection, now bool) {
+	p.mu.Lock()
+	if now || len(p.open) > 1 || p.waiting.n == 0 {
+		p.open = slices.DeleteFunc(p.open, func(o *Connection) bool { return o == c })
+	}
+	orphans := p.settle()
+	p.mu.Unlock()
+	c.abandon(&orphans)
+}
+
+func (p *parking) len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.waiting.n
+}
+
+// settle, with mu held, lets in what there is room for, and resumes the owner when it may go on. It returns the
+// messages that nobody is left to take.
+func (p *parking) settle() (orphans fifo) {
+	for p.waiting.n > 0 && p.letIn() {
+	}
+	if len(p.open) == 0 {
+		orphans, p.waiting = p.waiting, fifo{}
+	}
+	if p.waiting.n > 0 || !p.active.Load() {
+		return orphans
+	}
+	p.open = slices.DeleteFunc(p.open, (*Connection).isClosed) // it stayed for what waited
+	if len(p.open) == 0 || slices.ContainsFunc(p.open, (*Connection).isHalfFree) {
+		p.active.Store(false)
+		if p.owner != nil {
+			p.owner.Resume()
+		}
+	}
+	return orphans
+}
+
+// letIn queues the oldest message that waits at the first connection with room.
+func (p *parking) letIn() bool {
+	for i := 0; i < len(p.open); {
+		switch p.open[i].push(p.waiting.oldest(), true) {
+		case queued:
+			p.waiting.pop()
+			return true
+		case dead:
+			p.open = slices.Delete(p.open, i, i+1)
+		default:
+			i++
+		}
+	}
+	return false
+}
+
+// abandon drops messages that waited and that nobody is left to take.
+func (c *Connection) abandon(orphans *fifo) {
+	if orphans.n == 0 {
+		return
+	}
+	c.reject(orphans.n)
+	for orphans.n > 0 {
+		c.signal.release(orphans.pop().Handle)
+	}
+}
+
+func (c *Connection) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
+}
+
+func (c *Connection) isOpen() bool { return !c.isClosed() }
+
+func (c *Connection) isHalfFree() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pushed-c.evicted-c.taken.Load() <= uint64(c.options.Depth)/2
+}

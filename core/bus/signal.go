@@ -1,0 +1,263 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// ErrFull is returned by Emit when a connection with overflow policy Fail had no room.
+var ErrFull = errors.New("connection is full")
+
+// ErrOverrun is returned by Emit when a component goes on emitting to a full Block connection although its data
+// lane is paused, until more messages than parkingLimit wait. The message is dropped.
+var ErrOverrun = errors.New("too many messages wait for a full connection")
+
+// Retainer counts who needs a block. The bus calls Retain once for each queued delivery of a message that
+// carries a handle, and Release once when that delivery has ended, from any goroutine and with no lock held.
+type Retainer interface {
+	Retain(h hostabi.Handle) error
+	Release(h hostabi.Handle) error
+}
+
+// Signal is a named output of one component. Its methods may be called from any goroutine; normally Emit is
+// called from slots of the owner.
+type Signal struct {
+	owner    *loop.Receiver // whose data lane is paused; nil if nobody's
+	name     string
+	payload  string
+	retainer Retainer // nil if handles are not counted
+
+	sequence    atomic.Uint64 // messages emitted
+	unconnected atomic.Uint64 // messages that no connection was there for
+	unreleased  atomic.Uint64 // calls of Release that returned an error
+	turn        atomic.Uint32 // round robin over the queue connections
+
+	mu     sync.Mutex             // serialises changes of routes
+	routes atomic.Pointer[routes] // never changed once stored
+	queue  parking                // of the queue connections together
+}
+
+// routes is where a signal's messages go.
+type routes struct {
+	each  []*Connection
+	queue []*Connection
+	reply map[uint16]*Connection
+}
+
+// SignalStats are the counters of a signal.
+type SignalStats struct {
+	Emitted     uint64 // calls of Emit
+	Unconnected uint64 // messages that no connection was there for
+	Unreleased  uint64 // blocks whose release failed: each is a fault of whoever counts them
+}
+
+// NewSignal returns an unconnected signal of the component behind owner. payload names the type of its messages.
+// owner may be nil for an emitter that is no component: nobody is paused then. r may be nil: handles are not
+// counted then.
+func NewSignal(owner *loop.Receiver, name, payload string, r Retainer) *Signal {
+	s := &Signal{owner: owner, name: name, payload: payload, retainer: r}
+	s.queue.owner = owner
+	s.routes.Store(&routes{})
+	return s
+}
+
+// Name returns the signal's name.
+func (s *Signal) Name() string { return s.name }
+
+// Payload returns the name of the type of the signal's messages.
+func (s *Signal) Payload() string { return s.payload }
+
+// Stats returns the signal's counters.
+func (s *Signal) Stats() SignalStats {
+	return SignalStats{
+		Emitted:     s.sequence.Load(),
+		Unconnected: s.unconnected.Load(),
+		Unreleased:  s.unreleased.Load(),
+	}
+}
+
+// Connections returns the signal's connections of now.
+func (s *Signal) Connections() []*Connection {
+	r := s.routes.Load()
+	return slices.AppendSeq(slices.Concat(r.each, r.queue), maps.Values(r.reply))
+}
+
+// Emit sends m to the connected slots, with Sequence set to the count of this signal's messages, from 1. It
+// neither waits nor runs a slot, and allocates only while queues grow. Without a connection the message is
+// counted and dropped.
+//
+// m.Handle, if not 0, must stay valid during the call. Errors: ErrFull (a Fail connection had no room),
+// ErrOverrun, or what Retainer.Retain returned; the connections not concerned got the message.
+func (s *Signal) Emit(m hostabi.Message) error {
+	m.Sequence = s.sequence.Add(1)
+	r := s.routes.Load()
+	reached := false
+	var failed error
+	for _, c := range r.each {
+		o, err := c.emit(&m)
+		reached = reached || o != away
+		failed = firstError(failed, err)
+	}
+	if len(r.queue) > 0 {
+		o, err := s.emitQueue(r.queue, &m)
+		reached = reached || o != away
+		failed = firstError(failed, err)
+	}
+	if c := r.reply[m.Sender]; c != nil {
+		o, err := c.emit(&m)
+		reached = reached || o != away
+		failed = firstError(failed, err)
+	}
+	if !reached {
+		s.unconnected.Add(1)
+	}
+	return failed
+}
+
+func firstError(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+func firstOf(a, b *Connection) *Connection {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// emitQueue gives m to one of the queue connections. If the one chosen is disconnected meanwhile, it looks
+// again.
+func (s *Signal) emitQueue(queue []*Connection, m *hostabi.Message) (outcome, error) {
+	if err := s.retain(m.Handle); err != nil {
+		return dropped, err
+	}
+	o := away
+	turn := s.turn.Add(1) - 1
+	for range 4 { // nobody disconnects that often while one message is emitted
+		if o = s.offerInTurn(queue, turn, m); o != away {
+			break
+		}
+		if queue = s.routes.Load().queue; len(queue) == 0 {
+			break
+		}
+	}
+	return o, s.settle(o, m)
+}
+
+// offerInTurn queues m at the first connection with room, from the one whose turn it is; else the first that is
+// full decides what becomes of it.
+func (s *Signal) offerInTurn(queue []*Connection, turn uint32, m *hostabi.Message) outcome {
+	n := uint32(len(queue))
+	var decides, gone *Connection
+	for i := range n {
+		c := queue[(turn+i)%n]
+		if c.options.Overflow == Block && s.queue.active.Load() {
+			return c.parking.add(c, m) // those that wait go first
+		}
+		switch c.push(m, false) {
+		case queued:
+			return queued
+		case full:
+			decides = firstOf(decides, c)
+		case dead:
+			gone = firstOf(gone, c)
+		}
+	}
+	if decides = firstOf(decides, gone); decides == nil {
+		return away
+	}
+	return decides.offer(m)
+}
+
+// settle releases the block of a message that was not queued and turns the outcome into Emit's error.
+func (s *Signal) settle(o outcome, m *hostabi.Message) error {
+	if o == queued {
+		return nil
+	}
+	s.release(m.Handle)
+	switch o {
+	case refused:
+		return fmt.Errorf("signal %q: %w", s.name, ErrFull)
+	case overrun:
+		return fmt.Errorf("signal %q: %w", s.name, ErrOverrun)
+	}
+	return nil
+}
+
+func (s *Signal) retain(h hostabi.Handle) error {
+	if h == 0 || s.retainer == nil {
+		return nil
+	}
+	if err := s.retainer.Retain(h); err != nil {
+		return fmt.Errorf("signal %q: retain %v: %w", s.name, h, err)
+	}
+	return nil
+}
+
+func (s *Signal) release(h hostabi.Handle) {
+	if h == 0 || s.retainer == nil {
+		return
+	}
+	if s.retainer.Release(h) != nil {
+		s.unreleased.Add(1)
+	}
+}
+
+// add makes the signal send to c.
+func (s *Signal) add(c *Connection) (orphans fifo, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := *s.routes.Load()
+	switch c.options.Mode {
+	case Queue:
+		r.queue = append(slices.Clone(r.queue), c)
+	case Reply:
+		peer := c.options.Peer
+		if r.reply[peer] != nil {
+			return fifo{}, fmt.Errorf("connect signal %q to slot %q: peer %d is already connected", s.name, c.slot.name, peer)
+		}
+		r.reply = maps.Clone(r.reply)
+		if r.reply == nil {
+			r.reply = make(map[uint16]*Connection)
+		}
+		r.reply[peer] = c
+	default:
+		r.each = append(slices.Clone(r.each), c)
+	}
+	if c.parking != nil {
+		orphans = c.parking.attach(c)
+	}
+	s.routes.Store(&r)
+	return orphans, nil
+}
+
+// remove keeps the signal from sending to c.
+func (s *Signal) remove(c *Connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := *s.routes.Load()
+	other := func(o *Connection) bool { return o == c }
+	switch c.options.Mode {
+	case Queue:
+		r.queue = slices.DeleteFunc(slices.Clone(r.queue), other)
+	case Reply:
+		if r.reply[c.options.Peer] != c {
+			return
+		}
+		r.reply = maps.Clone(r.reply)
+		delete(r.reply, c.options.Peer)
+	default:
+		r.each = slices.DeleteFunc(slices.Clone(r.each), other)
+	}
+	s.routes.Store(&r)
+}

@@ -1,0 +1,30 @@
+package bus
+
+import (
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Slot is a function of one component that signals call, one message at a time, on the component's loop.
+type Slot struct {
+	receiver *loop.Receiver
+	name     string
+	payload  string
+	fn       func(*hostabi.Message)
+}
+
+// NewSlot returns a slot of the component behind r. fn's pointer is valid during the call only, and so is the
+// block that the message carries unless fn takes a lease of its own. fn must not wait.
+func NewSlot(r *loop.Receiver, name, payload string, fn func(*hostabi.Message)) *Slot {
+	return &Slot{receiver: r, name: name, payload: payload, fn: fn}
+}
+
+// Name returns the slot's name.
+func (s *Slot) Name() string { return s.name }
+
+// Payload returns the name of the type of the slot's messages.
+func (s *Slot) Payload() string { return s.payload }
+
+// Post queues m for the slot on the control lane, past all connections: for credits and requests. It never
+// waits, and no block is retained for it. On a closed loop it does nothing.
+func (s *Slot) Post(m hostabi.Message) { s.receiver.Control(s.fn, m) }

@@ -1,0 +1,118 @@
+package loop
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Receiver is where the messages of one component enter its loop. All methods may be called from any
+// goroutine, also from a slot of the same loop.
+type Receiver struct {
+	loop *Loop
+	name string
+	// paused: number of Pause calls without their Resume. Written by anyone, read by the loop before each data
+	// message. It may be below zero for a moment, when a Resume overtakes its Pause.
+	paused atomic.Int32
+
+	backlog backlog // of the loop: data kept back while paused
+	ready   bool    // of the loop: in Loop.ready
+}
+
+// NewReceiver adds a component to the loop. The name appears in errors.
+func (l *Loop) NewReceiver(name string) *Receiver {
+	return &Receiver{loop: l, name: name}
+}
+
+// Name returns the name of the component.
+func (r *Receiver) Name() string { return r.name }
+
+// Loop returns the loop that runs the component's slots.
+func (r *Receiver) Loop() *Loop { return r.loop }
+
+// Post queues m on the data lane; the loop calls fn with it. fn's pointer lies in the loop's own buffer and is
+// valid during the call only. Post never waits and never runs fn itself: bounding how much is posted is the
+// caller's task. On a closed loop it does nothing. It allocates only while the lane grows.
+func (r *Receiver) Post(fn func(*hostabi.Message), m hostabi.Message) { r.loop.post(r, Func(fn), &m) }
+
+// Control is Post on the control lane.
+func (r *Receiver) Control(fn func(*hostabi.Message), m hostabi.Message) {
+	r.loop.postControl(r, Func(fn), &m)
+}
+
+// PostTo queues a copy of m for t on the data lane, and reports whether the loop took it; a closed loop does
+// not. A message that was taken reaches either t.Deliver or t.Drop.
+func (r *Receiver) PostTo(t Target, m *hostabi.Message) bool { return r.loop.post(r, t, m) }
+
+// ControlTo is PostTo on the control lane.
+func (r *Receiver) ControlTo(t Target, m *hostabi.Message) bool { return r.loop.postControl(r, t, m) }
+
+// Pause keeps back the component's data from the next message on; a slot that runs goes on to its end. Data
+// waits in order, also what is posted later. The control lane and other components on the loop go on. Calls
+// nest: each Pause needs a Resume.
+func (r *Receiver) Pause() { r.paused.Add(1) }
+
+// Resume takes back one Pause. After the last one the data kept back is handled first.
+func (r *Receiver) Resume() {
+	if r.paused.Add(-1) == 0 {
+		r.loop.postControl(r, (*resumption)(r), &hostabi.Message{})
+	}
+}
+
+// Paused reports whether a Pause is in force.
+func (r *Receiver) Paused() bool { return r.paused.Load() > 0 }
+
+// Fail ends the loop's Run with err, wrapped with the names of loop and component. For slots that cannot go on.
+func (r *Receiver) Fail(err error) { r.loop.Fail(fmt.Errorf("component %q: %w", r.name, err)) }
+
+// resumption is the control message that makes the loop run a receiver's backlog.
+type resumption Receiver
+
+func (p *resumption) Deliver(*hostabi.Message) {
+	r := (*Receiver)(p)
+	if r.ready || r.backlog.n == 0 {
+		return
+	}
+	r.ready = true
+	r.loop.ready = append(r.loop.ready, r)
+}
+
+func (p *resumption) Drop(*hostabi.Message) {}
+
+// backlog is a FIFO of items that grows; bounded by the depths of the connections that fill it.
+type backlog struct {
+	items   []item
+	head, n int
+}
+
+func (b *backlog) push(it *item) {
+	if b.n == len(b.items) {
+		b.grow()
+	}
+	b.items[(b.head+b.n)&(len(b.items)-1)] = *it
+	b.n++
+}
+
+// pop removes the oldest item. The pointer is valid until the next push.
+func (b *backlog) pop() *item {
+	it := &b.items[b.head]
+	b.head = (b.head + 1) & (len(b.items) - 1)
+	b.n--
+	return it
+}
+
+func (b *backlog) grow() {
+	items := make([]item, max(16, 2*len(b.items)))
+	k := copy(items, b.items[b.head:])
+	copy(items[k:], b.items[:b.head])
+	b.items, b.head = items, 0
+}
+
+func (b *backlog) drop() {
+	for b.n > 0 {
+		it := b.pop()
+		it.t.Drop(&it.m)
+	}
+	b.items = nil
+}

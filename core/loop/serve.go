@@ -1,0 +1,131 @@
+package loop
+
+import (
+	"context"
+	"runtime"
+	"slices"
+)
+
+// serve handles messages until the loop is to end.
+func (l *Loop) serve(ctx context.Context) {
+	for {
+		if l.attention.Load() && !l.attend(ctx) {
+			l.drain()
+			return
+		}
+		if l.step() || l.refill() {
+			continue
+		}
+		l.idle()
+	}
+}
+
+// attend handles the control messages posted so far and reports whether the loop goes on. Those that come
+// meanwhile wait for one data message: a slot that posts to its own control lane for ever stops no data.
+func (l *Loop) attend(ctx context.Context) bool {
+	l.takeControl()
+	l.runControl()
+	return !l.stopped.Load() && ctx.Err() == nil
+}
+
+// drain handles the control messages that are left when the loop ends, and what they cause.
+func (l *Loop) drain() {
+	for range drainRounds {
+		l.takeControl()
+		if len(l.urgent) == 0 {
+			return
+		}
+		l.runControl()
+	}
+}
+
+func (l *Loop) takeControl() {
+	l.mu.Lock()
+	l.attention.Store(false)
+	l.urgent, l.control = l.control, l.urgent[:0]
+	l.urgentPos = 0
+	l.mu.Unlock()
+}
+
+func (l *Loop) runControl() {
+	for l.urgentPos < len(l.urgent) {
+		it := &l.urgent[l.urgentPos]
+		l.urgentPos++
+		l.run(it)
+	}
+}
+
+// step handles one data message that the loop has taken over, if there is one: the oldest in the backlog of a
+// resumed receiver, else the next of the batch.
+func (l *Loop) step() bool {
+	for len(l.ready) > 0 {
+		r := l.ready[0]
+		if r.paused.Load() <= 0 && r.backlog.n > 0 {
+			it := r.backlog.pop()
+			if r.backlog.n == 0 {
+				l.holding = slices.DeleteFunc(l.holding, func(h *Receiver) bool { return h == r })
+			}
+			l.run(it)
+			return true
+		}
+		r.ready = false
+		l.ready = l.ready[:copy(l.ready, l.ready[1:])]
+	}
+	if l.batchPos == len(l.batch) {
+		return false
+	}
+	it := &l.batch[l.batchPos]
+	l.batchPos++
+	if r := it.r; r.paused.Load() > 0 || r.backlog.n > 0 {
+		if r.backlog.n == 0 {
+			l.holding = append(l.holding, r)
+		}
+		r.backlog.push(it)
+		it.forget()
+		return true
+	}
+	l.run(it)
+	return true
+}
+
+// run handles one message. Its references are dropped also when it panics.
+func (l *Loop) run(it *item) {
+	t := it.t
+	l.current = it.r
+	it.forget()
+	t.Deliver(&it.m)
+}
+
+// refill takes over what was posted since the batch was taken.
+func (l *Loop) refill() bool {
+	if !l.fresh.Load() {
+		return false
+	}
+	l.mu.Lock()
+	l.fresh.Store(false)
+	l.batch, l.data = l.data, l.batch[:0]
+	l.mu.Unlock()
+	l.batchPos = 0
+	return len(l.batch) > 0
+}
+
+// idle sleeps until something is posted. It yields a few times first, because what an idle loop waits for is
+// often being made by another goroutine right now, and yielding costs less than sleep and wake.
+func (l *Loop) idle() {
+	for range idleYields {
+		runtime.Gosched()
+		if l.fresh.Load() || l.attention.Load() {
+			return
+		}
+	}
+	l.mu.Lock()
+	if len(l.data) > 0 || l.attention.Load() {
+		l.mu.Unlock()
+		return
+	}
+	l.asleep = true
+	l.mu.Unlock()
+	<-l.bell
+}
+
+const idleYields = 0
