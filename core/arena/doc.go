@@ -1,0 +1,28 @@
+// Package arena owns shared memory in equal blocks, and says who may write or read which block, and until when.
+//
+//	arenas := arena.NewSet()
+//	a, err := arenas.Add(arena.Config{Name: "trajectories", Blocks: 16, BlockBytes: 1 << 20})
+//	loan, err := a.Loan()              // the only writer
+//	fill(loan.Bytes())
+//	handle, err := loan.Commit()       // readable from now on; the committer holds one claim
+//	lease, err := arenas.Lease(handle) // somebody else, later: a claim of one's own
+//	read(lease.Bytes())
+//	err = lease.Release()
+//	err = arenas.Release(handle)       // the last claim frees the block: the handle is stale from now on
+//
+// A block is FREE, WRITE (on loan to one writer), LIVE (committed, leased by any number of readers) or ZOMBIE
+// (revoked, kept for those who still read it). Generation, state and the processes that hold the block are one
+// 64-bit word in the segment, and every transition is one compare-and-swap of it, so nothing is ever half done
+// and what a dead process held is a mask. The claims within this process share its one bit in that word; a
+// counter of the process's own, tagged with the generation, counts them.
+//
+// A handle is a number that anybody may make up. Every use of one is checked against the word, and a handle that
+// does not name the block's present generation is an error, never a wrong read.
+//
+// All methods may be called from any goroutine unless they say otherwise. Nothing blocks but New and Close. Built
+// with the tag invariants, the package fills freed blocks with NaNs, remembers the stack of every loan and
+// lease, and finds each release of a claim that was released before.
+//
+// The package does not know what lies in a block (that is core/rollout), does not carry handles (core/bus) and
+// has no opinion on how many blocks are enough.
+package arena

@@ -1,0 +1,27 @@
+package arena
+
+import "errors"
+
+// Errors that callers decide on. Operations on the hot path return them bare, without allocating.
+var (
+	// ErrExhausted: no block is free. Frees are announced through OnFree.
+	ErrExhausted = errors.New("arena: no free block")
+	// ErrBusy: the block asked for is not free.
+	ErrBusy = errors.New("arena: block is not free")
+	// ErrStale: the handle's use of its block is over, was revoked, or never began.
+	ErrStale = errors.New("arena: stale handle")
+	// ErrForeign: the handle belongs to another arena, or to none.
+	ErrForeign = errors.New("arena: handle of another arena")
+	// ErrRange: the arena has no block of that index.
+	ErrRange = errors.New("arena: block out of range")
+	// ErrState: the block is still being written.
+	ErrState = errors.New("arena: block is not committed")
+	// ErrSpent: the loan or claim was given back before.
+	ErrSpent = errors.New("arena: claim is spent")
+	// ErrClaims: the block has as many claims as can be counted.
+	ErrClaims = errors.New("arena: too many claims on one block")
+	// ErrOpen: the arena cannot be closed because claims are out.
+	ErrOpen = errors.New("claims are out")
+	// ErrClosed: the arena has been closed and gives out no more blocks.
+	ErrClosed = errors.New("arena: closed")
+)
