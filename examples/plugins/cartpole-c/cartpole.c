@@ -1,0 +1,296 @@
+// CartPole-v1 with Gymnasium's equations, vectorised.
+//
+// State is float32, kept in groups of four environments as structures of arrays, so that one environment is one
+// lane of a vector. Each operation is written once, for float and for a vector of four; all are single IEEE
+// operations in one order, which the Go and Rust versions share: the same seeds give the same bits everywhere.
+//
+//	max_steps  truncate an episode after so many steps (500)
+//
+// A saved environment is x, x_dot, theta, theta_dot (f32), steps, flags (u32), random stream (u64): 32 bytes.
+#include "rl_env.h"
+
+typedef float float4 __attribute__((vector_size(16)));
+typedef int32_t int4 __attribute__((vector_size(16)));
+typedef uint32_t uint4 __attribute__((vector_size(16)));
+
+#define LANES 4u
+
+// Group is the state of four environments. steps counts steps of the current episode.
+typedef struct Group {
+    float x[LANES], x_dot[LANES], theta[LANES], theta_dot[LANES];
+    uint32_t steps[LANES];
+} Group;
+
+typedef struct Cartpoles {
+    uint32_t max_steps, groups;
+    Group *group;
+} Cartpoles;
+
+// Gymnasium's constants: gravity 9.8, cart 1.0, pole 0.1, half length 0.5, force 10, 0.02 s a step. Masses and
+// lengths occur folded into these, each rounded once.
+#define GRAVITY 9.8f
+#define FORCE_BITS 0x411745d1u         // 10 / 1.1, force over total mass
+#define POLE_RATIO 0.045454547f       // pole mass times half length over total mass: 0.05 / 1.1
+#define LENGTH_FULL 0.6666667f         // half length times 4/3
+#define TAU 0.02f
+#define X_LIMIT_BITS 0x4019999au       // 2.4
+#define THETA_LIMIT_BITS 0x3e567750u   // 12 degrees
+#define ABS_BITS 0x7fffffffu
+
+// Polynomials of sine and cosine; within one unit of the last place of a float for |x| < 0.45. The pole falls at 0.21.
+#define SIN(x, x2) ((x) * (1.0f + (x2) * (-1.0f / 6 + (x2) * (1.0f / 120 + (x2) * (-1.0f / 5040)))))
+#define COS(x2) (1.0f + (x2) * (-0.5f + (x2) * (1.0f / 24 + (x2) * (-1.0f / 720))))
+
+// ACCELERATE computes both accelerations from angle, angular speed and force over mass; T is float or float4.
+#define ACCELERATE(T, theta, theta_dot, force, x_acc, theta_acc)                                               \
+    T square = (theta) * (theta);                                                                              \
+    T sine = SIN(theta, square), cosine = COS(square);                                                         \
+    T push = (force) + POLE_RATIO * ((theta_dot) * (theta_dot)) * sine;                                        \
+    T theta_acc = (GRAVITY * sine - cosine * push) / (LENGTH_FULL - POLE_RATIO * (cosine * cosine));           \
+    T x_acc = push - POLE_RATIO * (theta_acc * cosine)
+
+RL_INLINE float as_float(uint32_t bits)
+{
+    float f;
+    __builtin_memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+RL_INLINE uint32_t as_bits(float f)
+{
+    uint32_t bits;
+    __builtin_memcpy(&bits, &f, sizeof bits);
+    return bits;
+}
+
+// step_lane advances one environment of a group. Bit 0 of the result is terminated, bit 1 truncated. The
+// comparisons are those of magnitudes as integers, so a state that is not a number also ends its episode.
+RL_INLINE uint32_t step_lane(Group *g, uint32_t lane, uint32_t action, uint32_t max_steps)
+{
+    uint32_t steps = g->steps[lane] + 1;
+    float theta = g->theta[lane], theta_dot = g->theta_dot[lane], x = g->x[lane], x_dot = g->x_dot[lane];
+    float force = as_float(FORCE_BITS | (action ^ 1) << 31);
+    ACCELERATE(float, theta, theta_dot, force, x_acc, theta_acc);
+    x = x + TAU * x_dot;
+    theta = theta + TAU * theta_dot;
+    g->steps[lane] = steps;
+    g->theta_dot[lane] = theta_dot + TAU * theta_acc;
+    g->theta[lane] = theta;
+    g->x_dot[lane] = x_dot + TAU * x_acc;
+    g->x[lane] = x;
+    bool fell = (as_bits(x) & ABS_BITS) > X_LIMIT_BITS || (as_bits(theta) & ABS_BITS) > THETA_LIMIT_BITS;
+    return (uint32_t)fell | (uint32_t)(steps >= max_steps) << 1;
+}
+
+RL_INLINE void write_lane(const Group *g, uint32_t lane, uint32_t ended, const rl_view *v, uint32_t i)
+{
+    uint8_t *obs = rl_row(&v->obs, i);
+    uint32_t elem = v->obs.elem;
+    *(float *)(void *)(obs + 3 * elem) = g->theta_dot[lane];
+    *(float *)(void *)(obs + 2 * elem) = g->theta[lane];
+    *(float *)(void *)(obs + elem) = g->x_dot[lane];
+    *(float *)(void *)obs = g->x[lane];
+    *(float *)(void *)rl_row(&v->reward, i) = 1.0f;
+    *rl_row(&v->terminated, i) = ended & 1;
+    *rl_row(&v->truncated, i) = ended >> 1;
+}
+
+RL_INLINE void step_one(Cartpoles *c, const rl_view *v, uint32_t i)
+{
+    Group *g = &c->group[i / LANES];
+    uint32_t action = *(const uint32_t *)(const void *)rl_row(&v->action, i);
+    rl_current = i;
+    uint32_t ended = step_lane(g, i % LANES, action, c->max_steps);
+    write_lane(g, i % LANES, ended, v, i);
+}
+
+// Layouts with a path of their own: rows of four floats one after the other, and one array for each element.
+enum Layout { STRIDED, ROWS, COLUMNS };
+
+#ifdef __wasm_simd128__
+
+RL_INLINE float4 load(const float *from) { return *(const float4 *)(const void *)from; }
+RL_INLINE void store(void *to, float4 value) { *(float4 *)to = value; }
+
+// write_flags stores one byte, 0 or 1, for each lane whose mask is set.
+RL_INLINE void write_flags(uint8_t *to, int4 mask)
+{
+    uint32_t spread = (uint32_t)__builtin_wasm_bitmask_i32x4(mask) * 0x204081u & 0x01010101u; // bit k → byte k
+    __builtin_memcpy(to, &spread, sizeof spread);
+}
+
+RL_INLINE void write_rows(uint8_t *to, float4 x, float4 x_dot, float4 theta, float4 theta_dot)
+{
+    float4 ab = __builtin_shufflevector(x, x_dot, 0, 4, 1, 5), ab2 = __builtin_shufflevector(x, x_dot, 2, 6, 3, 7);
+    float4 cd = __builtin_shufflevector(theta, theta_dot, 0, 4, 1, 5);
+    float4 cd2 = __builtin_shufflevector(theta, theta_dot, 2, 6, 3, 7);
+    store(to + 48, __builtin_shufflevector(ab2, cd2, 2, 3, 6, 7));
+    store(to + 32, __builtin_shufflevector(ab2, cd2, 0, 1, 4, 5));
+    store(to + 16, __builtin_shufflevector(ab, cd, 2, 3, 6, 7));
+    store(to, __builtin_shufflevector(ab, cd, 0, 1, 4, 5));
+}
+
+// step_group advances the four environments from i on, in each lane the operations of step_lane.
+RL_INLINE void step_group(Cartpoles *c, const rl_view *v, uint32_t i, enum Layout layout)
+{
+    Group *g = &c->group[i / LANES];
+    uint4 steps = *(uint4 *)(void *)g->steps + 1, action = *(const uint4 *)(const void *)(v->action.at + 4 * i);
+    float4 theta = load(g->theta), theta_dot = load(g->theta_dot), x = load(g->x), x_dot = load(g->x_dot);
+    float4 force = (float4)(FORCE_BITS | (action ^ 1) << 31);
+    ACCELERATE(float4, theta, theta_dot, force, x_acc, theta_acc);
+    x = x + TAU * x_dot;
+    theta = theta + TAU * theta_dot;
+    x_dot = x_dot + TAU * x_acc;
+    theta_dot = theta_dot + TAU * theta_acc;
+    *(uint4 *)(void *)g->steps = steps;
+    store(g->theta_dot, theta_dot);
+    store(g->theta, theta);
+    store(g->x_dot, x_dot);
+    store(g->x, x);
+    if (layout == ROWS) {
+        write_rows(v->obs.at + 16 * i, x, x_dot, theta, theta_dot);
+    } else {
+        uint8_t *to = v->obs.at + 4 * i;
+        store(to, x);
+        store(to + v->obs.elem, x_dot);
+        store(to + 2 * v->obs.elem, theta);
+        store(to + 3 * v->obs.elem, theta_dot);
+    }
+    store(v->reward.at + 4 * i, (float4){1, 1, 1, 1});
+    write_flags(v->terminated.at + i, ((int4)((uint4)x & ABS_BITS) > (int32_t)X_LIMIT_BITS) |
+                                          ((int4)((uint4)theta & ABS_BITS) > (int32_t)THETA_LIMIT_BITS));
+    write_flags(v->truncated.at + i, (int4)(steps >= c->max_steps));
+}
+
+#else
+
+// step_group advances the four environments from i on. Known strides let four lanes share their address checks.
+RL_INLINE void step_group(Cartpoles *c, const rl_view *v, uint32_t i, enum Layout layout)
+{
+    Group *g = &c->group[i / LANES];
+    const uint32_t *action = (const void *)(v->action.at + 4 * i);
+    float *obs = (void *)(v->obs.at + 16 * i), *reward = (void *)(v->reward.at + 4 * i);
+    uint32_t terminated = 0, truncated = 0;
+    (void)layout;
+#pragma GCC unroll 4
+    for (uint32_t lane = LANES; lane-- > 0;) {
+        uint32_t ended = step_lane(g, lane, action[lane], c->max_steps);
+        obs[4 * lane + 3] = g->theta_dot[lane];
+        obs[4 * lane + 2] = g->theta[lane];
+        obs[4 * lane + 1] = g->x_dot[lane];
+        obs[4 * lane] = g->x[lane];
+        reward[lane] = 1.0f;
+        terminated = terminated << 8 | (ended & 1);
+        truncated = truncated << 8 | ended >> 1;
+    }
+    __builtin_memcpy(v->terminated.at + i, &terminated, sizeof terminated);
+    __builtin_memcpy(v->truncated.at + i, &truncated, sizeof truncated);
+}
+
+#endif
+
+static enum Layout layout_of(const rl_view *v)
+{
+    bool packed = v->action.env == 4 && v->reward.env == 4 && v->terminated.env == 1 && v->truncated.env == 1;
+    if (packed && v->obs.env == 16 && v->obs.elem == 4) return ROWS;
+#ifdef __wasm_simd128__
+    if (packed && v->obs.env == 4) return COLUMNS;
+#endif
+    return STRIDED;
+}
+
+// step_groups takes the groups that lie wholly in first … end and returns the first environment after them.
+RL_INLINE uint32_t step_groups(Cartpoles *c, const rl_view *v, uint32_t first, uint32_t end, enum Layout layout)
+{
+    for (; end - first >= LANES; first += LANES) {
+        rl_current = first;
+        step_group(c, v, first, layout);
+    }
+    return first;
+}
+
+static void step(void *state, uint32_t first, uint32_t count, const rl_view *view)
+{
+    Cartpoles *c = state, local = *c;
+    rl_view v = *view;
+    uint32_t i = first, end = first + count;
+    enum Layout layout = layout_of(&v);
+    for (; i < end && i % LANES; i++) step_one(&local, &v, i);
+    if (layout == ROWS) i = step_groups(&local, &v, i, end, ROWS);
+    if (layout == COLUMNS) i = step_groups(&local, &v, i, end, COLUMNS);
+    for (; i < end; i++) step_one(&local, &v, i);
+}
+
+static void reset(void *state, uint32_t i, rl_rng *rng, void *obs)
+{
+    Group *g = &((Cartpoles *)state)->group[i / LANES];
+    float *o = obs;
+    uint32_t lane = i % LANES;
+    g->x[lane] = o[0] = rl_uniform(rng, -0.05f, 0.05f);
+    g->x_dot[lane] = o[1] = rl_uniform(rng, -0.05f, 0.05f);
+    g->theta[lane] = o[2] = rl_uniform(rng, -0.05f, 0.05f);
+    g->theta_dot[lane] = o[3] = rl_uniform(rng, -0.05f, 0.05f);
+    g->steps[lane] = 0;
+}
+
+static void *create(uint32_t envs, rl_config *config)
+{
+    int64_t max_steps = rl_arg_i64(config, "max_steps", 500);
+    if (max_steps < 1 || max_steps > INT32_MAX) return rl_fail("max_steps must be 1 to 2147483647"), NULL;
+    Cartpoles *c = rl_new(1, sizeof *c);
+    if (!c) return rl_fail("out of memory"), NULL;
+    c->max_steps = (uint32_t)max_steps;
+    c->groups = envs / LANES + (envs % LANES != 0);
+    c->group = rl_new(c->groups, sizeof *c->group);
+    if (c->group) return c;
+    rl_put(c, sizeof *c);
+    return rl_fail("out of memory"), NULL;
+}
+
+static void destroy(void *state, uint32_t envs)
+{
+    Cartpoles *c = state;
+    (void)envs;
+    rl_put(c->group, c->groups * (uint32_t)sizeof *c->group);
+    rl_put(c, sizeof *c);
+}
+
+// Saved are the first 20 bytes of the format above; the SDK adds flags and random stream.
+static void save(void *state, uint32_t i, uint8_t *to)
+{
+    const Group *g = &((Cartpoles *)state)->group[i / LANES];
+    uint32_t lane = i % LANES;
+    float values[] = {g->x[lane], g->x_dot[lane], g->theta[lane], g->theta_dot[lane]};
+    __builtin_memcpy(to, values, sizeof values);
+    __builtin_memcpy(to + sizeof values, &g->steps[lane], sizeof g->steps[lane]);
+}
+
+static bool load_env(void *state, uint32_t i, const uint8_t *from)
+{
+    Group *g = &((Cartpoles *)state)->group[i / LANES];
+    uint32_t lane = i % LANES;
+    float values[4];
+    __builtin_memcpy(values, from, sizeof values);
+    __builtin_memcpy(&g->steps[lane], from + sizeof values, sizeof g->steps[lane]);
+    g->x[lane] = values[0];
+    g->x_dot[lane] = values[1];
+    g->theta[lane] = values[2];
+    g->theta_dot[lane] = values[3];
+    return true;
+}
+
+static bool describe(rl_config *config, rl_env *env)
+{
+    env->episode_limit = (uint32_t)rl_arg_i64(config, "max_steps", 500);
+    return true;
+}
+
+#ifdef __wasm_simd128__
+#define CAPS RL_CAP_PREFER_SOA
+#else
+#define CAPS 0
+#endif
+
+RL_VECTOR_ENV(.name = "cartpole@1", .action = RL_DISCRETE(2), .obs = RL_BOX(RL_F32, 0, 0, 4), .episode_limit = 500,
+              .caps = CAPS, .describe = describe, .create = create, .destroy = destroy, .reset = reset, .step = step,
+              .save_bytes = 20, .save = save, .load = load_env)

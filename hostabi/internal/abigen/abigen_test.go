@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestViews_AreFresh(t *testing.T) {
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	views, err := generate(filepath.Join(root, "hostabi"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range views {
+		got, err := os.ReadFile(filepath.Join(root, v.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != v.text {
+			t.Errorf("%s is stale: go run ./hostabi/internal/abigen", v.path)
+		}
+	}
+}
+
+func TestSnake_SplitsInitialisms(t *testing.T) {
+	for name, want := range map[string]string{
+		"StrideT": "stride_t", "ABIMajor": "abi_major", "DType": "dtype", "N": "n", "MaxEnvs": "max_envs",
+		"CapPreferSoA": "cap_prefer_soa", "TensorDesc": "tensor_desc",
+	} {
+		if got := snake(name); got != want {
+			t.Errorf("snake(%q) = %q, want %q", name, got, want)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+// Abigen writes the C and Rust views of package hostabi: sdk/c/rl_abi.h and sdk/rust/src/abi.rs.
+//
+//	go run ./hostabi/internal/abigen
+//
+// Constants, comments and parameter names come from hostabi's source, sizes and offsets from its compiled
+// types, so that the views cannot say anything that the host does not. The test of this package fails when a
+// committed view is stale.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "abigen:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	views, err := generate(filepath.Join(root, "hostabi"))
+	if err != nil {
+		return err
+	}
+	for _, v := range views {
+		if err := os.WriteFile(filepath.Join(root, v.path), []byte(v.text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// view is one generated file.
+type view struct {
+	path string // relative to the module's root
+	text string
+}
+
+// generate renders every view of the package whose source lies in dir.
+func generate(dir string) ([]view, error) {
+	m, err := load(dir)
+	if err != nil {
+		return nil, err
+	}
+	return []view{
+		{"sdk/c/rl_abi.h", renderC(m)},
+		{"sdk/rust/src/abi.rs", renderRust(m)},
+	}, nil
+}
+
+// moduleRoot returns the nearest folder, from the working folder upwards, that holds go.mod.
+func moduleRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", fmt.Errorf("no go.mod above the working folder")
+		}
+		dir = parent
+	}
+}

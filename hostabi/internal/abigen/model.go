@@ -1,0 +1,226 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// model is what the views show of package hostabi.
+type model struct {
+	groups  []group
+	records []record
+	exports []function
+	imports []function
+}
+
+// group is one const block: its comment and its constants.
+type group struct {
+	doc       []string
+	constants []number
+}
+
+// number is one integer constant. typ is the Go name of its type, "" for an untyped one.
+type number struct {
+	name, typ string
+	value     int64
+	doc       []string
+}
+
+// record is one struct that host and guest share.
+type record struct {
+	name   string
+	size   uintptr
+	doc    []string
+	fields []field
+}
+
+type field struct {
+	name   string
+	typ    reflect.Type
+	offset uintptr
+	doc    string
+}
+
+// function is an export or import with the names of its parameters.
+type function struct {
+	hostabi.Function
+	params []string
+	doc    []string
+}
+
+// files are the parts of hostabi that a guest sees, in the order of the views.
+var files = [...]string{"tensor.go", "status.go", "env.go"}
+
+// records lists the shared structs; the compiler's own layout of them is what the views assert.
+func sharedTypes() []reflect.Type {
+	return []reflect.Type{
+		reflect.TypeFor[hostabi.Spec](),
+		reflect.TypeFor[hostabi.TensorDesc](),
+		reflect.TypeFor[hostabi.Binding](),
+	}
+}
+
+func load(dir string) (*model, error) {
+	fset := token.NewFileSet()
+	var parsed []*ast.File
+	for _, name := range files {
+		f, err := parser.ParseFile(fset, filepath.Join(dir, name), nil, parser.ParseComments)
+		if err != nil {
+			return nil, err
+		}
+		parsed = append(parsed, f)
+	}
+	// Imports stay unresolved: constants, which are all that is asked of the checker, do not need them.
+	info := &types.Info{Defs: map[*ast.Ident]types.Object{}}
+	conf := types.Config{Error: func(error) {}, Importer: nothing{}}
+	_, _ = conf.Check("hostabi", fset, parsed, info)
+
+	m := &model{}
+	docs := map[string][]string{} // comments of string constants, by value
+	structs := map[string]*ast.TypeSpec{}
+	for _, f := range parsed {
+		for _, d := range f.Decls {
+			if decl, ok := d.(*ast.GenDecl); ok {
+				m.addDecl(decl, info, docs, structs)
+			}
+		}
+	}
+	for _, t := range sharedTypes() {
+		m.records = append(m.records, newRecord(t, structs[t.Name()]))
+	}
+	var err error
+	if m.exports, err = newFunctions(hostabi.EnvExports(), docs); err != nil {
+		return nil, err
+	}
+	m.imports, err = newFunctions(hostabi.EnvImports(), docs)
+	return m, err
+}
+
+// nothing is an importer that knows no package.
+type nothing struct{}
+
+func (nothing) Import(path string) (*types.Package, error) {
+	return nil, fmt.Errorf("%s: not imported", path)
+}
+
+func (m *model) addDecl(decl *ast.GenDecl, info *types.Info, docs map[string][]string, structs map[string]*ast.TypeSpec) {
+	switch decl.Tok {
+	case token.TYPE:
+		for _, s := range decl.Specs {
+			spec := s.(*ast.TypeSpec)
+			if spec.Doc == nil {
+				spec.Doc = decl.Doc
+			}
+			structs[spec.Name.Name] = spec
+		}
+	case token.CONST:
+		g := group{doc: lines(decl.Doc)}
+		for _, s := range decl.Specs {
+			spec := s.(*ast.ValueSpec)
+			doc := append(lines(spec.Doc), lines(spec.Comment)...)
+			for _, id := range spec.Names {
+				g.add(info.Defs[id], doc, docs)
+			}
+		}
+		if len(g.constants) > 0 {
+			m.groups = append(m.groups, g)
+		}
+	}
+}
+
+// add keeps an integer constant of a type that guests use, or the comment of a name.
+func (g *group) add(obj types.Object, doc []string, docs map[string][]string) {
+	c, ok := obj.(*types.Const)
+	if !ok || !c.Exported() {
+		return
+	}
+	if c.Val().Kind() == constant.String {
+		docs[constant.StringVal(c.Val())] = doc
+		return
+	}
+	value, exact := constant.Int64Val(constant.ToInt(c.Val()))
+	typ := ""
+	if named, ok := c.Type().(*types.Named); ok {
+		typ = named.Obj().Name()
+	}
+	if exact && typ != "ValueType" {
+		g.constants = append(g.constants, number{c.Name(), typ, value, doc})
+	}
+}
+
+// lines returns the text of a comment without its marks.
+func lines(c *ast.CommentGroup) []string {
+	if text := strings.TrimSpace(c.Text()); text != "" {
+		return strings.Split(text, "\n")
+	}
+	return nil
+}
+
+func newRecord(t reflect.Type, spec *ast.TypeSpec) record {
+	r := record{name: t.Name(), size: t.Size(), doc: lines(spec.Doc)}
+	comments := map[string]string{}
+	for _, f := range spec.Type.(*ast.StructType).Fields.List {
+		for _, id := range f.Names {
+			comments[id.Name] = strings.Join(lines(f.Comment), " ")
+		}
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Type.Size() == 0 {
+			continue // structs.HostLayout
+		}
+		name, doc := f.Name, comments[f.Name]
+		if name == "_" {
+			name, doc = "Reserved", "reserved, 0"
+		}
+		r.fields = append(r.fields, field{name, f.Type, f.Offset, offset.ReplaceAllString(doc, "")})
+	}
+	return r
+}
+
+// offset is the byte offset that comments of fields begin with; the views assert it instead.
+var offset = regexp.MustCompile(`^\d+(: )?`)
+
+// signature finds the parameter names in a comment such as "ExportBind (optional): (batch, bindings, n) -> status".
+var signature = regexp.MustCompile(`\(([^)]*)\)(?:[^(]*->|\.)`)
+
+func newFunctions(list []hostabi.Function, docs map[string][]string) ([]function, error) {
+	var out []function
+	for _, f := range list {
+		fn := function{Function: f, doc: docs[f.Name]}
+		for _, part := range parameters(fn.doc) {
+			if words := strings.Fields(part); len(words) > 0 {
+				fn.params = append(fn.params, words[0])
+			}
+		}
+		if len(f.Params) == 0 {
+			fn.params = nil
+		}
+		if len(fn.params) != len(f.Params) {
+			return nil, fmt.Errorf("%s: the comment names %d parameters, the signature has %d", f.Name, len(fn.params), len(f.Params))
+		}
+		out = append(out, fn)
+	}
+	return out, nil
+}
+
+func parameters(doc []string) []string {
+	if len(doc) == 0 {
+		return nil
+	}
+	match := signature.FindStringSubmatch(strings.Replace(doc[0], "(optional", "", 1))
+	if match == nil {
+		return nil
+	}
+	return strings.Split(match[1], ",")
+}

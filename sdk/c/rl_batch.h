@@ -1,0 +1,448 @@
+// Hand-written. The exports of env ABI v1, made from the rl_env that the author's file ends with. Included by
+// rl_env.h.
+#ifndef RL_BATCH_H
+#define RL_BATCH_H
+
+#define RL_BATCHES 64
+#define RL_FLAG_WAITING 1u // the episode is over and the environment waits for its reset
+
+// Tensors in the order of the description.
+enum { RL_T_ACTION, RL_T_OBS, RL_T_REWARD, RL_T_TERMINATED, RL_T_TRUNCATED, RL_T_FINAL, RL_T_MASK, RL_TENSORS };
+
+typedef struct rl_batch {
+    rl_env env;
+    uint32_t envs, autoreset, waiting, tensors;
+    bool bound;
+    void *state;
+    uint32_t *flags;
+    rl_rng *rng;
+    void *row, *move;
+    uint8_t *legal;
+    rl_binding bind[RL_TENSORS];
+    rl_tensor shape[RL_TENSORS]; // elems and bytes of each tensor, strides once bound
+} rl_batch;
+
+static rl_batch *rl_batches[RL_BATCHES];
+
+#ifdef __wasm__
+RL_INLINE void *rl_at(uint32_t address) { return (void *)(uintptr_t)address; }
+RL_INLINE uint32_t rl_address(void *p) { return (uint32_t)(uintptr_t)p; }
+#else
+#include "rl_native.h"
+#endif
+
+RL_QUIET static rl_batch *rl_find(uint32_t batch) { return batch < RL_BATCHES ? rl_batches[batch] : NULL; }
+
+// ---- description -------------------------------------------------------------------------------------------
+
+static void rl_copy_name(char *to, uint32_t cap, const char *from)
+{
+    for (uint32_t i = 0; i < cap; i++) {
+        to[i] = *from;
+        if (*from) from++;
+    }
+}
+
+static rl_tensor_desc rl_desc(uint16_t role, const char *name, const rl_space *s)
+{
+    rl_tensor_desc d = {.role = role, .dtype = s->dtype, .rank = s->rank, .low = s->low, .high = s->high, .n = s->n};
+    for (uint32_t i = 0; i < s->rank; i++) d.shape[i] = s->shape[i];
+    rl_copy_name(d.name, sizeof d.name, s->name ? s->name : name);
+    return d;
+}
+
+// rl_descs fills the table of tensors and returns how many there are.
+static uint32_t rl_descs(const rl_env *env, rl_tensor_desc *d)
+{
+    static const rl_space number = {.dtype = RL_F32}, flag = {.dtype = RL_U8, .high = 1};
+    rl_space final = env->obs;
+    final.name = NULL;
+    d[RL_T_ACTION] = rl_desc(RL_ROLE_ACTION, "action", &env->action);
+    d[RL_T_OBS] = rl_desc(RL_ROLE_OBSERVATION, "obs", &env->obs);
+    d[RL_T_REWARD] = rl_desc(RL_ROLE_REWARD, "reward", &number);
+    d[RL_T_TERMINATED] = rl_desc(RL_ROLE_TERMINATED, "terminated", &flag);
+    d[RL_T_TRUNCATED] = rl_desc(RL_ROLE_TRUNCATED, "truncated", &flag);
+    d[RL_T_FINAL] = rl_desc(RL_ROLE_FINAL_OBSERVATION, "final_obs", &final);
+    if (!env->mask) return RL_T_MASK;
+    rl_space mask = {.dtype = RL_U8, .rank = 1, .high = 1};
+    mask.shape[0] = rl_elements(&env->action) * env->action.n;
+    d[RL_T_MASK] = rl_desc(RL_ROLE_ACTION_MASK, "action_mask", &mask);
+    return RL_TENSORS;
+}
+
+// rl_known says whether every argument was asked for; if not, the text names the first that was not.
+static bool rl_known(const rl_config *config)
+{
+    rl_text key, value;
+    for (uint32_t n = 0; n < 64 && rl_line(config, n, &key, &value); n++) {
+        if (config->asked >> n & 1 || !key.len) continue;
+        rl_fail("unknown argument ");
+        rl_error_add(key.at, key.len);
+        return false;
+    }
+    return true;
+}
+
+static bool rl_described(rl_config *config, rl_env *env)
+{
+    *env = rl_the_env;
+    if (env->describe && !env->describe(config, env)) return false;
+    return !config->failed;
+}
+
+RL_EXPORT(rl_abi_v1) void rl_abi_v1(void) {}
+
+RL_EXPORT(rl_describe) int32_t rl_describe(uint32_t config, uint32_t config_len, uint32_t buf, uint32_t cap)
+{
+    rl_config c = {.text = rl_at(config), .len = config_len};
+    rl_env env;
+    rl_tensor_desc d[RL_TENSORS];
+    if (!rl_described(&c, &env)) return RL_STATUS_CONFIG;
+    rl_spec spec = {
+        .size = RL_SPEC_BYTES,
+        .abi_major = RL_ABI_MAJOR,
+        .abi_minor = RL_ABI_MINOR,
+        .caps = RL_CAP_STRIDES | env.caps,
+        .agents = 1,
+        .max_envs = env.max_envs,
+        .episode_limit = env.episode_limit,
+        .tensors = rl_descs(&env, d),
+        .autoreset = RL_AUTORESET_NEXT_STEP | RL_AUTORESET_SAME_STEP | RL_AUTORESET_DISABLED,
+    };
+    rl_copy_name(spec.name, sizeof spec.name, env.name);
+    uint32_t need = sizeof spec + spec.tensors * (uint32_t)sizeof d[0];
+    if (cap < need) return (int32_t)need;
+    uint8_t *out = rl_at(buf);
+    __builtin_memcpy(out, &spec, sizeof spec);
+    __builtin_memcpy(out + sizeof spec, d, need - sizeof spec);
+    return (int32_t)need;
+}
+
+// ---- life of a batch ---------------------------------------------------------------------------------------
+
+#ifdef __wasm__
+// Memory for the host is rounded to whole small pages, so that a window never shares one with the guest's own.
+#define RL_HOST_PAGE 4096u
+
+RL_EXPORT(rl_alloc) int32_t rl_alloc(uint32_t size, uint32_t align)
+{
+    if (align & (align - 1) || align > RL_PAGE || size > UINT32_MAX - RL_HOST_PAGE) return 0;
+    size = (size + RL_HOST_PAGE - 1) & ~(RL_HOST_PAGE - 1);
+    return (int32_t)rl_address(rl_get(size, align < RL_HOST_PAGE ? RL_HOST_PAGE : align));
+}
+
+RL_EXPORT(rl_free) void rl_free(uint32_t pointer, uint32_t size)
+{
+    if (size <= UINT32_MAX - RL_HOST_PAGE) rl_put(rl_at(pointer), (size + RL_HOST_PAGE - 1) & ~(RL_HOST_PAGE - 1));
+}
+#endif
+
+static void rl_drop(rl_batch *b)
+{
+    if (b->state && b->env.destroy) b->env.destroy(b->state, b->envs);
+    rl_put(b->flags, b->envs * (uint32_t)sizeof *b->flags);
+    rl_put(b->rng, b->envs * (uint32_t)sizeof *b->rng);
+    rl_put(b->row, b->shape[RL_T_OBS].elems * b->shape[RL_T_OBS].bytes);
+    rl_put(b->move, b->shape[RL_T_ACTION].elems * b->shape[RL_T_ACTION].bytes);
+    rl_put(b->legal, b->env.mask ? b->shape[RL_T_MASK].elems : 0);
+    rl_put(b, sizeof *b);
+}
+
+// rl_build gives a batch its memory and its environments.
+static int32_t rl_build(rl_batch *b, rl_config *config)
+{
+    rl_tensor_desc d[RL_TENSORS];
+    b->tensors = rl_descs(&b->env, d);
+    for (uint32_t k = 0; k < b->tensors; k++) {
+        b->shape[k].elems = 1;
+        for (uint32_t i = 0; i < d[k].rank; i++) b->shape[k].elems *= d[k].shape[i];
+        b->shape[k].bytes = rl_dtype_bytes(d[k].dtype);
+    }
+    b->flags = rl_new(b->envs, sizeof *b->flags);
+    b->rng = rl_new(b->envs, sizeof *b->rng);
+    b->row = rl_new(b->shape[RL_T_OBS].elems, b->shape[RL_T_OBS].bytes);
+    b->move = rl_new(b->shape[RL_T_ACTION].elems, b->shape[RL_T_ACTION].bytes);
+    if (b->env.mask) b->legal = rl_new(b->shape[RL_T_MASK].elems, 1);
+    if (!b->flags || !b->rng || !b->row || !b->move || (b->env.mask && !b->legal)) {
+        rl_fail("out of memory");
+        return RL_STATUS_MEMORY;
+    }
+    for (uint32_t i = 0; i < b->envs; i++) {
+        b->rng[i] = rl_seed(i);
+        b->flags[i] = RL_FLAG_WAITING;
+    }
+    b->waiting = b->envs;
+    rl_fail("the environment could not be set up");
+    b->state = b->env.create(b->envs, config);
+    if (!b->state || config->failed || !rl_known(config)) return RL_STATUS_CONFIG;
+    rl_error.len = 0;
+    return RL_STATUS_OK;
+}
+
+RL_EXPORT(rl_create) int32_t rl_create(uint32_t config, uint32_t config_len, uint32_t num_envs, uint32_t autoreset)
+{
+    rl_config c = {.text = rl_at(config), .len = config_len};
+    rl_env env;
+    int32_t slot = 0;
+    while (slot < RL_BATCHES && rl_batches[slot]) slot++;
+    if (slot == RL_BATCHES) return RL_STATUS_STATE;
+    if (autoreset != RL_AUTORESET_NEXT_STEP && autoreset != RL_AUTORESET_SAME_STEP && autoreset != RL_AUTORESET_DISABLED)
+        return RL_STATUS_UNSUPPORTED;
+    if (!rl_described(&c, &env)) return RL_STATUS_CONFIG;
+    if (!num_envs || (env.max_envs && num_envs > env.max_envs)) return RL_STATUS_ARGUMENT;
+    rl_batch *b = rl_new(1, sizeof *b);
+    if (!b) return RL_STATUS_MEMORY;
+    b->env = env;
+    b->envs = num_envs;
+    b->autoreset = autoreset;
+    int32_t status = rl_build(b, &c);
+    if (status != RL_STATUS_OK) {
+        rl_drop(b);
+        return status;
+    }
+    rl_batches[slot] = b;
+    return slot;
+}
+
+RL_EXPORT(rl_destroy) int32_t rl_destroy(uint32_t batch)
+{
+    rl_batch *b = rl_find(batch);
+    if (!b) return RL_STATUS_ARGUMENT;
+    rl_drop(b);
+    rl_batches[batch] = NULL;
+    return RL_STATUS_OK;
+}
+
+RL_EXPORT(rl_bind) int32_t rl_bind(uint32_t batch, uint32_t bindings, uint32_t n)
+{
+    rl_batch *b = rl_find(batch);
+    if (!b || n != b->tensors) return RL_STATUS_ARGUMENT;
+    rl_binding bind[RL_TENSORS];
+    __builtin_memcpy(bind, rl_at(bindings), n * sizeof bind[0]);
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t misaligned = bind[k].ptr | bind[k].stride_t | bind[k].stride_env | bind[k].stride_elem;
+        bool needed = k != RL_T_FINAL || b->autoreset == RL_AUTORESET_SAME_STEP;
+        if (misaligned & (b->shape[k].bytes - 1) || (needed && !bind[k].ptr)) return RL_STATUS_ARGUMENT;
+    }
+    for (uint32_t k = 0; k < n; k++) {
+        b->bind[k] = bind[k];
+        b->shape[k].env = bind[k].stride_env;
+        b->shape[k].elem = bind[k].stride_elem;
+    }
+    b->bound = true;
+    return RL_STATUS_OK;
+}
+
+// ---- episodes ----------------------------------------------------------------------------------------------
+
+RL_INLINE rl_tensor rl_tensor_at(const rl_batch *b, uint32_t k, uint32_t t)
+{
+    rl_tensor r = b->shape[k];
+    r.at = rl_at(b->bind[k].ptr + t * b->bind[k].stride_t);
+    return r;
+}
+
+static void rl_set_waiting(rl_batch *b, uint32_t i, bool waiting)
+{
+    b->waiting += (uint32_t)waiting - (b->flags[i] & RL_FLAG_WAITING);
+    b->flags[i] = waiting ? RL_FLAG_WAITING : 0;
+}
+
+// rl_begin starts an episode of environment i and writes its first observation.
+static void rl_begin(rl_batch *b, uint32_t i, const rl_tensor *obs)
+{
+    rl_current = i;
+    rl_set_waiting(b, i, false);
+    b->env.reset(b->state, i, &b->rng[i], b->row);
+    rl_spread(obs, i, b->row);
+}
+
+static void rl_legal(rl_batch *b, uint32_t first, uint32_t count, uint32_t t)
+{
+    if (!b->env.mask) return;
+    rl_tensor mask = rl_tensor_at(b, RL_T_MASK, t);
+    for (uint32_t i = first; i < first + count; i++) {
+        b->env.mask(b->state, i, b->legal);
+        rl_spread(&mask, i, b->legal);
+    }
+}
+
+RL_EXPORT(rl_reset) int32_t rl_reset(uint32_t batch, uint32_t t, uint32_t mask, uint32_t seeds)
+{
+    rl_batch *b = rl_find(batch);
+    if (!b) return RL_STATUS_ARGUMENT;
+    if (!b->bound) return RL_STATUS_STATE;
+    const uint8_t *chosen = mask ? rl_at(mask) : NULL, *seed = seeds ? rl_at(seeds) : NULL;
+    rl_tensor obs = rl_tensor_at(b, RL_T_OBS, t);
+    for (uint32_t i = 0; i < b->envs; i++) {
+        if (chosen && !chosen[i]) continue;
+        if (seed) {
+            uint64_t s;
+            __builtin_memcpy(&s, seed + 8 * (size_t)i, 8);
+            b->rng[i] = rl_seed(s);
+        }
+        rl_begin(b, i, &obs);
+        rl_legal(b, i, 1, t);
+    }
+    return RL_STATUS_OK;
+}
+
+// rl_end does what the autoreset mode says about environment i, whose episode has ended.
+static void rl_end(rl_batch *b, const rl_view *v, uint32_t i)
+{
+    if (*rl_row(&v->terminated, i)) *rl_row(&v->truncated, i) = 0;
+    if (b->autoreset != RL_AUTORESET_SAME_STEP) {
+        rl_set_waiting(b, i, true);
+        return;
+    }
+    rl_tensor last = rl_tensor_at(b, RL_T_FINAL, 0);
+    rl_collect(&v->obs, i, b->row);
+    rl_spread(&last, i, b->row);
+    rl_begin(b, i, &v->obs);
+}
+
+// rl_run steps environments that wait for nothing, then looks for ended episodes, eight flags at a time.
+static void rl_run(rl_batch *b, const rl_view *v, uint32_t first, uint32_t count)
+{
+    b->env.step(b->state, first, count, v);
+    const uint8_t *terminated = v->terminated.at, *truncated = v->truncated.at;
+    uint32_t i = first, end = first + count;
+    if (v->terminated.env == 1 && v->truncated.env == 1) {
+        for (; end - i >= 8; i += 8) {
+            uint64_t a, c;
+            __builtin_memcpy(&a, terminated + i, 8);
+            __builtin_memcpy(&c, truncated + i, 8);
+            if (!(a | c)) continue;
+            for (uint32_t k = i; k < i + 8; k++)
+                if (terminated[k] | truncated[k]) rl_end(b, v, k);
+        }
+    }
+    for (; i < end; i++)
+        if (*rl_row(&v->terminated, i) | *rl_row(&v->truncated, i)) rl_end(b, v, i);
+}
+
+// rl_rest is the step of an environment whose episode is over: a new episode under next-step autoreset, and
+// nothing but the same observation where the host resets.
+static void rl_rest(rl_batch *b, const rl_view *v, uint32_t t, uint32_t i)
+{
+    static const rl_result nothing;
+    rl_write(v, i, &nothing);
+    if (b->autoreset == RL_AUTORESET_NEXT_STEP) {
+        rl_begin(b, i, &v->obs);
+        return;
+    }
+    rl_tensor before = rl_tensor_at(b, RL_T_OBS, t);
+    rl_collect(&before, i, b->row);
+    rl_spread(&v->obs, i, b->row);
+}
+
+// rl_actions_ok checks every discrete action before anything moves, so that a bad one changes no environment.
+static bool rl_actions_ok(rl_batch *b, const rl_tensor *a, uint32_t first, uint32_t count)
+{
+    uint32_t n = b->env.action.n, bad = 0;
+    if (!n || b->env.action.dtype != RL_I32) return true;
+    if (a->elems == 1 && a->env == 4 && !b->waiting) {
+        const uint32_t *all = (const void *)a->at;
+        for (uint32_t i = first; i < first + count; i++) bad |= all[i] >= n;
+        if (!bad) return true;
+    }
+    for (uint32_t i = first; i < first + count; i++) {
+        if (b->flags[i] & RL_FLAG_WAITING) continue;
+        rl_collect(a, i, b->move);
+        rl_current = i;
+        for (uint32_t k = 0; k < a->elems; k++)
+            if (((uint32_t *)b->move)[k] >= n) return rl_fail("an action is outside its space");
+    }
+    return true;
+}
+
+static int32_t rl_advance(rl_batch *b, uint32_t t, uint32_t first, uint32_t count)
+{
+    if (!b->bound || (b->waiting && b->autoreset == RL_AUTORESET_SAME_STEP)) return RL_STATUS_STATE; // reset first
+    rl_view v = {
+        .action = rl_tensor_at(b, RL_T_ACTION, t),
+        .obs = rl_tensor_at(b, RL_T_OBS, t + 1),
+        .reward = rl_tensor_at(b, RL_T_REWARD, t),
+        .terminated = rl_tensor_at(b, RL_T_TERMINATED, t),
+        .truncated = rl_tensor_at(b, RL_T_TRUNCATED, t),
+        .rng = b->rng,
+        .row = b->row,
+        .move = b->move,
+    };
+    if (!rl_actions_ok(b, &v.action, first, count)) return RL_STATUS_ACTION;
+    if (!b->waiting) {
+        rl_run(b, &v, first, count);
+    } else {
+        for (uint32_t i = first, end = first + count; i < end;) {
+            uint32_t k = i;
+            while (k < end && !(b->flags[k] & RL_FLAG_WAITING)) k++;
+            if (k > i) rl_run(b, &v, i, k - i);
+            if (k < end) rl_rest(b, &v, t, k++);
+            i = k;
+        }
+    }
+    rl_legal(b, first, count, t + 1);
+    return RL_STATUS_OK;
+}
+
+RL_EXPORT(rl_step) int32_t rl_step(uint32_t batch, uint32_t t)
+{
+    rl_batch *b = rl_find(batch);
+    return b ? rl_advance(b, t, 0, b->envs) : RL_STATUS_ARGUMENT;
+}
+
+RL_EXPORT(rl_step_range) int32_t rl_step_range(uint32_t batch, uint32_t t, uint32_t first, uint32_t count)
+{
+    rl_batch *b = rl_find(batch);
+    if (!b || first > b->envs || count > b->envs - first) return RL_STATUS_ARGUMENT;
+    return rl_advance(b, t, first, count);
+}
+
+// ---- the rest ----------------------------------------------------------------------------------------------
+
+// A saved environment is the author's bytes, then its flags (u32) and its random stream (u64).
+RL_EXPORT(rl_save) int32_t rl_save(uint32_t batch, uint32_t env, uint32_t buf, uint32_t cap)
+{
+    rl_batch *b = rl_find(batch);
+    if (!b || env >= b->envs) return RL_STATUS_ARGUMENT;
+    if (!b->env.save || !b->env.load) return RL_STATUS_UNSUPPORTED;
+    uint32_t own = b->env.save_bytes, need = own + 12;
+    if (cap < need) return (int32_t)need;
+    uint8_t *to = rl_at(buf);
+    b->env.save(b->state, env, to);
+    __builtin_memcpy(to + own, &b->flags[env], 4);
+    __builtin_memcpy(to + own + 4, &b->rng[env], 8);
+    return (int32_t)need;
+}
+
+RL_EXPORT(rl_load) int32_t rl_load(uint32_t batch, uint32_t env, uint32_t buf, uint32_t len)
+{
+    rl_batch *b = rl_find(batch);
+    if (!b || env >= b->envs) return RL_STATUS_ARGUMENT;
+    if (!b->env.save || !b->env.load) return RL_STATUS_UNSUPPORTED;
+    uint32_t own = b->env.save_bytes, flags;
+    const uint8_t *from = rl_at(buf);
+    if (len != own + 12) return RL_STATUS_ARGUMENT;
+    __builtin_memcpy(&flags, from + own, 4);
+    if (flags & ~RL_FLAG_WAITING || !b->env.load(b->state, env, from)) return RL_STATUS_ARGUMENT;
+    rl_set_waiting(b, env, flags & RL_FLAG_WAITING);
+    __builtin_memcpy(&b->rng[env], from + own + 4, 8);
+    return RL_STATUS_OK;
+}
+
+RL_EXPORT(rl_render) int32_t rl_render(uint32_t batch, uint32_t env, uint32_t mode, uint32_t buf, uint32_t cap)
+{
+    rl_batch *b = rl_find(batch);
+    if (!b || env >= b->envs) return RL_STATUS_ARGUMENT;
+    return b->env.render ? (int32_t)b->env.render(b->state, env, mode, rl_at(buf), cap) : RL_STATUS_UNSUPPORTED;
+}
+
+RL_EXPORT(rl_last_error) int32_t rl_last_error(uint32_t buf, uint32_t cap)
+{
+    if (cap >= rl_error.len) __builtin_memcpy(rl_at(buf), rl_error.text, rl_error.len);
+    return (int32_t)rl_error.len;
+}
+
+RL_EXPORT(rl_current_env) int32_t rl_current_env(void) { return (int32_t)rl_current; }
+
+#endif

@@ -1,0 +1,171 @@
+// Hand-written. Environments in C: a struct for one environment, three functions, one line RL_ENV.
+//
+//	#include "rl_env.h"
+//
+//	typedef struct { int32_t position; } Walk;                            // the state of one environment
+//
+//	static bool setup(Walk *env, rl_config *config);                      // once; read arguments
+//	static void reset(Walk *env, rl_rng *rng, float *obs);                // write the first observation
+//	static void step(Walk *env, rl_rng *rng, const int32_t *action, float *obs, rl_result *out);
+//
+//	RL_ENV(Walk, setup, reset, step, .name = "walk@1", .action = RL_DISCRETE(2), .obs = RL_BOX(RL_F32, 0, 1, 1))
+//
+//	clang --target=wasm32 -O3 -nostdlib -I sdk/c -Wl,--no-entry walk.c -o walk.wasm
+//	cc -g -fsanitize=address,undefined -I sdk/c walk.c -o walk && ./walk          # the same, natively
+//
+// The header makes every export of env ABI v1 out of that: batches, strides, the three autoreset modes, random
+// streams, final observations, save and load. One environment per .c file; no C library is needed. It is not
+// for several agents per environment, nor for more than one action and one observation tensor.
+#ifndef RL_ENV_H
+#define RL_ENV_H
+
+#include "rl_author.h"
+
+// rl_result is what a step says besides its observation; it starts as zero. If terminated and truncated are
+// both set, terminated wins.
+typedef struct rl_result {
+    float reward;
+    bool terminated, truncated;
+} rl_result;
+
+// rl_tensor is one tensor at one time: environment i's row begins at at + i*env, its elements lie elem apart.
+typedef struct rl_tensor {
+    uint8_t *at;
+    uint32_t env, elem, elems, bytes;
+} rl_tensor;
+
+// rl_view is what a vectorised step reads (action) and writes (the rest).
+typedef struct rl_view {
+    rl_tensor action, obs, reward, terminated, truncated;
+    rl_rng *rng;      // one stream per environment
+    void *row, *move; // room for one packed observation and one packed action
+} rl_view;
+
+// rl_env is everything the SDK knows about the environment. RL_ENV fills in what it makes itself. An author
+// of a vectorised environment uses RL_VECTOR_ENV and gives all of it.
+typedef struct rl_env {
+    const char *name; // name@version
+    rl_space action, obs;
+    uint32_t episode_limit; // steps after which the environment itself truncates, 0 = none
+    uint32_t max_envs;      // most environments in one batch, 0 = no limit
+    uint32_t caps;          // RL_CAP_PREFER_SOA, if that is faster
+
+    // describe (optional) changes a copy of this struct, where spaces depend on arguments.
+    bool (*describe)(rl_config *config, struct rl_env *env);
+    // create returns the state of a batch of environments, or NULL after rl_fail.
+    void *(*create)(uint32_t envs, rl_config *config);
+    void (*destroy)(void *state, uint32_t envs);
+    // reset starts an episode of environment i and writes its packed first observation.
+    void (*reset)(void *state, uint32_t i, rl_rng *rng, void *obs);
+    // step advances environments first … first+count-1, none of which waits for a reset, and writes all that
+    // view names. The SDK then does the autoreset.
+    void (*step)(void *state, uint32_t first, uint32_t count, const rl_view *view);
+    // mask (optional; there is a mask tensor if it is given) writes 1 for each legal action.
+    void (*mask)(void *state, uint32_t i, uint8_t *legal);
+    // save_bytes, save, load (optional): the state of environment i without its random stream.
+    uint32_t save_bytes;
+    void (*save)(void *state, uint32_t i, uint8_t *to);
+    bool (*load)(void *state, uint32_t i, const uint8_t *from);
+    // render (optional) writes text for mode 0 and returns the length needed.
+    uint32_t (*render)(void *state, uint32_t i, uint32_t mode, char *to, uint32_t cap);
+} rl_env;
+
+static uint32_t rl_current; // index of the environment being stepped
+
+typedef void rl_step_one(void *state, uint32_t i, rl_rng *rng, const void *action, void *obs, rl_result *out);
+
+RL_INLINE uint8_t *rl_row(const rl_tensor *t, uint32_t i) { return t->at + (size_t)i * t->env; }
+
+// rl_spread copies a packed row to where the host wants environment i's elements.
+RL_QUIET static void rl_spread(const rl_tensor *t, uint32_t i, const void *packed)
+{
+    const uint8_t *from = packed;
+    uint8_t *to = rl_row(t, i);
+    for (uint32_t k = 0; k < t->elems; k++, from += t->bytes, to += t->elem) __builtin_memcpy(to, from, t->bytes);
+}
+
+// rl_collect copies environment i's elements to a packed row.
+RL_QUIET static void rl_collect(const rl_tensor *t, uint32_t i, void *packed)
+{
+    uint8_t *to = packed;
+    const uint8_t *from = rl_row(t, i);
+    for (uint32_t k = 0; k < t->elems; k++, from += t->elem, to += t->bytes) __builtin_memcpy(to, from, t->bytes);
+}
+
+RL_INLINE bool rl_packed(const rl_tensor *t) { return t->elems == 1 || t->elem == t->bytes; }
+
+RL_INLINE void rl_write(const rl_view *v, uint32_t i, const rl_result *out)
+{
+    *(float *)(void *)rl_row(&v->reward, i) = out->reward;
+    *rl_row(&v->terminated, i) = out->terminated;
+    *rl_row(&v->truncated, i) = out->truncated;
+}
+
+// rl_each steps one environment after the other. Inlined with a known step and known strides it is as good as
+// a loop written by hand.
+RL_INLINE void rl_each(void *state, uint32_t first, uint32_t count, const rl_view *view, rl_step_one *step)
+{
+    rl_view v = *view;
+    bool direct = rl_packed(&v.obs) && rl_packed(&v.action);
+#ifndef __wasm__
+    direct = false; // natively rows are heap blocks of the exact size, so that a sanitizer sees an overrun
+#endif
+    for (uint32_t i = first; i < first + count; i++) {
+        rl_result out = {0};
+        rl_current = i;
+        if (direct) {
+            step(state, i, &v.rng[i], rl_row(&v.action, i), rl_row(&v.obs, i), &out);
+        } else {
+            rl_collect(&v.action, i, v.move);
+            step(state, i, &v.rng[i], v.move, v.row, &out);
+            rl_spread(&v.obs, i, v.row);
+        }
+        rl_write(&v, i, &out);
+    }
+}
+
+// RL_ENV makes the environment out of the author's struct and functions; fields of rl_env follow.
+#define RL_ENV(Type, setup_, reset_, step_, ...)                                                               \
+    static void *rl_made_create(uint32_t envs, rl_config *config)                                              \
+    {                                                                                                          \
+        Type *all = rl_new(envs, sizeof(Type));                                                                \
+        if (!all) rl_fail("out of memory");                                                                    \
+        for (uint32_t i = 0; all && i < envs; i++)                                                             \
+            if (!setup_(&all[i], config)) return rl_put(all, envs * (uint32_t)sizeof(Type)), NULL;             \
+        return all;                                                                                            \
+    }                                                                                                          \
+    static void rl_made_destroy(void *all, uint32_t envs) { rl_put(all, envs * (uint32_t)sizeof(Type)); }      \
+    static void rl_made_reset(void *all, uint32_t i, rl_rng *rng, void *obs)                                   \
+    {                                                                                                          \
+        reset_((Type *)all + i, rng, obs);                                                                     \
+    }                                                                                                          \
+    RL_INLINE void rl_made_one(void *all, uint32_t i, rl_rng *rng, const void *action, void *obs,              \
+                               rl_result *out)                                                                 \
+    {                                                                                                          \
+        step_((Type *)all + i, rng, action, obs, out);                                                         \
+    }                                                                                                          \
+    static void rl_made_step(void *all, uint32_t first, uint32_t count, const rl_view *view)                   \
+    {                                                                                                          \
+        rl_each(all, first, count, view, rl_made_one);                                                         \
+    }                                                                                                          \
+    static void rl_made_save(void *all, uint32_t i, uint8_t *to)                                               \
+    {                                                                                                          \
+        __builtin_memcpy(to, (Type *)all + i, sizeof(Type));                                                   \
+    }                                                                                                          \
+    static bool rl_made_load(void *all, uint32_t i, const uint8_t *from)                                       \
+    {                                                                                                          \
+        __builtin_memcpy((Type *)all + i, from, sizeof(Type));                                                 \
+        return true;                                                                                           \
+    }                                                                                                          \
+    RL_VECTOR_ENV(.create = rl_made_create, .destroy = rl_made_destroy, .reset = rl_made_reset,                \
+                  .step = rl_made_step, .save_bytes = sizeof(Type), .save = rl_made_save,                      \
+                  .load = rl_made_load, __VA_ARGS__)
+
+// RL_VECTOR_ENV makes the environment out of functions that work on a whole batch; see rl_env.
+#define RL_VECTOR_ENV(...) static const rl_env rl_the_env = {__VA_ARGS__};
+
+static const rl_env rl_the_env; // completed by RL_ENV at the end of the author's file
+
+#include "rl_batch.h"
+
+#endif
