@@ -29,7 +29,7 @@ typedef struct Cartpoles {
 // Gymnasium's constants: gravity 9.8, cart 1.0, pole 0.1, half length 0.5, force 10, 0.02 s a step. Masses and
 // lengths occur folded into these, each rounded once.
 #define GRAVITY 9.8f
-#define FORCE_BITS 0x411745d1u         // 10 / 1.1, force over total mass
+#define FORCE_BITS 0x4111745du         // 10 / 1.1, force over total mass
 #define POLE_RATIO 0.045454547f       // pole mass times half length over total mass: 0.05 / 1.1
 #define LENGTH_FULL 0.6666667f         // half length times 4/3
 #define TAU 0.02f
