@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Buckets divide each power of two into eighths, so that a quantile is off by less than 1/16 of its value.
+// Buckets divide each power of two into eighths, so that a quantile is off by at most an eighth of its value.
 // Magnitudes from 2^-32 to 2^48 have buckets of their own: from a tiny KL divergence to three days in
 // nanoseconds. What is smaller counts as zero, what is larger falls into the last bucket.
 const (
@@ -84,7 +84,7 @@ func (d *Distribution) Mean() float64 {
 	return d.Sum / float64(d.Count)
 }
 
-// Quantile estimates the number that the share q in [0, 1] of all numbers do not exceed, within 1/16 of its
+// Quantile estimates the number that the share q in [0, 1] of all numbers do not exceed, within an eighth of its
 // magnitude; 0 of nothing. Quantile(0) is Min and Quantile(1) is Max.
 func (d *Distribution) Quantile(q float64) float64 {
 	if d.Count == 0 {

@@ -2,14 +2,14 @@ package stat
 
 import "time"
 
-// rateSamples bounds the memory of a Rate; points closer than window/(rateSamples-2) replace each other.
+// rateSamples bounds the memory of a Rate: of points that lie close together only the newest is kept.
 const rateSamples = 256
 
 // Rate tells how fast a growing number grew within a time window up to its newest reading. It has no clock: the
 // caller gives the time of each reading. It belongs to one goroutine.
 type Rate struct {
-	spacing time.Duration
-	points  [rateSamples]point // ring, in order of time; the newest point is at most spacing ahead of the others
+	spacing time.Duration      // least time from one point to the next but one
+	points  [rateSamples]point // ring, in order of time
 	first   int
 	n       int
 }
@@ -21,7 +21,8 @@ type point struct {
 
 // NewRate returns a Rate that can look back over windows of up to longest.
 func NewRate(longest time.Duration) *Rate {
-	return &Rate{spacing: longest / (rateSamples - 2)}
+	const pairs = rateSamples/2 - 2 // what always reaches back over the longest window, with some to spare
+	return &Rate{spacing: longest / pairs}
 }
 
 // Observe records a reading. Readings come in order of time; one from the past, or a value below the last one
