@@ -229,17 +229,20 @@ func (c *Connection) reject(n int) {
 // push queues m if there is room. parked is true for messages that were emitted before a disconnection.
 func (c *Connection) push(m *hostabi.Message, parked bool) outcome {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.closed && !parked {
+		c.mu.Unlock()
 		return away
 	}
 	if c.pushed-c.evicted-c.seen >= uint64(c.options.Depth) {
 		c.seen = c.taken.Load()
 		if c.pushed-c.evicted-c.seen >= uint64(c.options.Depth) {
+			c.mu.Unlock()
 			return full
 		}
 	}
-	return c.enqueue(m)
+	o := c.enqueue(m)
+	c.mu.Unlock()
+	return o
 }
 
 // enqueue, with mu held and room made, queues m.

@@ -110,10 +110,12 @@ func (s *Signal) Emit(m hostabi.Message) error {
 		reached = reached || o != away
 		failed = firstError(failed, err)
 	}
-	if c := r.reply[m.Sender]; c != nil {
-		o, err := c.emit(&m)
-		reached = reached || o != away
-		failed = firstError(failed, err)
+	if r.reply != nil {
+		if c := r.reply[m.Sender]; c != nil {
+			o, err := c.emit(&m)
+			reached = reached || o != away
+			failed = firstError(failed, err)
+		}
 	}
 	if !reached {
 		s.unconnected.Add(1)

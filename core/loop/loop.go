@@ -172,7 +172,9 @@ func (l *Loop) post(r *Receiver, t Target, m *hostabi.Message) bool {
 	if len(l.data) == 0 {
 		l.fresh.Store(true)
 	}
-	l.data = append(l.data, item{r, t, *m})
+	l.data = extend(l.data)
+	it := &l.data[len(l.data)-1]
+	it.r, it.t, it.m = r, t, *m
 	wake := l.asleep
 	l.asleep = false
 	l.mu.Unlock()
@@ -182,13 +184,24 @@ func (l *Loop) post(r *Receiver, t Target, m *hostabi.Message) bool {
 	return true
 }
 
+// extend makes room for one item, which is then filled in place: building it first and copying it cost a fifth
+// of a post.
+func extend(items []item) []item {
+	if n := len(items); n < cap(items) {
+		return items[:n+1]
+	}
+	return append(items, item{})
+}
+
 func (l *Loop) postControl(r *Receiver, t Target, m *hostabi.Message) bool {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
 		return false
 	}
-	l.control = append(l.control, item{r, t, *m})
+	l.control = extend(l.control)
+	it := &l.control[len(l.control)-1]
+	it.r, it.t, it.m = r, t, *m
 	wake := l.callAttention()
 	l.mu.Unlock()
 	if wake {
