@@ -1,6 +1,7 @@
 package shm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -25,7 +26,7 @@ func Create(name string, bytes int) (*Segment, error) {
 	if len(name) > maxName {
 		return nil, fmt.Errorf("segment %.20q…: the name has %d bytes, %d are allowed", name, len(name), maxName)
 	}
-	if err := errors.Join(checkFileSize(size), checkMemory(size)); err != nil {
+	if err := cmp.Or(checkFileSize(size), checkMemory(size)); err != nil {
 		return nil, fmt.Errorf("segment %q of %d bytes: %w", name, size, err)
 	}
 	fd, err := memfd(name)
