@@ -19,7 +19,8 @@ typedef struct rl_batch {
     void *row, *move;
     uint8_t *legal;
     rl_binding bind[RL_TENSORS];
-    rl_tensor shape[RL_TENSORS]; // elems and bytes of each tensor, strides once bound
+    rl_tensor shape[RL_TENSORS]; // elems and bytes of each tensor; at time 0 once bound
+    rl_view view;                // tensors at the time of the current step
 } rl_batch;
 
 static rl_batch *rl_batches[RL_BATCHES];
@@ -63,7 +64,7 @@ static uint32_t rl_descs(const rl_env *env, rl_tensor_desc *d)
     d[RL_T_TERMINATED] = rl_desc(RL_ROLE_TERMINATED, "terminated", &flag);
     d[RL_T_TRUNCATED] = rl_desc(RL_ROLE_TRUNCATED, "truncated", &flag);
     d[RL_T_FINAL] = rl_desc(RL_ROLE_FINAL_OBSERVATION, "final_obs", &final);
-    if (!env->mask) return RL_T_MASK;
+    if (!rl_the_env.mask) return RL_T_MASK;
     rl_space mask = {.dtype = RL_U8, .rank = 1, .high = 1};
     mask.shape[0] = rl_elements(&env->action) * env->action.n;
     d[RL_T_MASK] = rl_desc(RL_ROLE_ACTION_MASK, "action_mask", &mask);
@@ -139,12 +140,12 @@ RL_EXPORT(rl_free) void rl_free(uint32_t pointer, uint32_t size)
 
 static void rl_drop(rl_batch *b)
 {
-    if (b->state && b->env.destroy) b->env.destroy(b->state, b->envs);
+    if (b->state && rl_the_env.destroy) rl_the_env.destroy(b->state, b->envs);
     rl_put(b->flags, b->envs * (uint32_t)sizeof *b->flags);
     rl_put(b->rng, b->envs * (uint32_t)sizeof *b->rng);
     rl_put(b->row, b->shape[RL_T_OBS].elems * b->shape[RL_T_OBS].bytes);
     rl_put(b->move, b->shape[RL_T_ACTION].elems * b->shape[RL_T_ACTION].bytes);
-    rl_put(b->legal, b->env.mask ? b->shape[RL_T_MASK].elems : 0);
+    rl_put(b->legal, rl_the_env.mask ? b->shape[RL_T_MASK].elems : 0);
     rl_put(b, sizeof *b);
 }
 
@@ -162,8 +163,8 @@ static int32_t rl_build(rl_batch *b, rl_config *config)
     b->rng = rl_new(b->envs, sizeof *b->rng);
     b->row = rl_new(b->shape[RL_T_OBS].elems, b->shape[RL_T_OBS].bytes);
     b->move = rl_new(b->shape[RL_T_ACTION].elems, b->shape[RL_T_ACTION].bytes);
-    if (b->env.mask) b->legal = rl_new(b->shape[RL_T_MASK].elems, 1);
-    if (!b->flags || !b->rng || !b->row || !b->move || (b->env.mask && !b->legal)) {
+    if (rl_the_env.mask) b->legal = rl_new(b->shape[RL_T_MASK].elems, 1);
+    if (!b->flags || !b->rng || !b->row || !b->move || (rl_the_env.mask && !b->legal)) {
         rl_fail("out of memory");
         return RL_STATUS_MEMORY;
     }
@@ -173,7 +174,7 @@ static int32_t rl_build(rl_batch *b, rl_config *config)
     }
     b->waiting = b->envs;
     rl_fail("the environment could not be set up");
-    b->state = b->env.create(b->envs, config);
+    b->state = rl_the_env.create(b->envs, config);
     if (!b->state || config->failed || !rl_known(config)) return RL_STATUS_CONFIG;
     rl_error.len = 0;
     return RL_STATUS_OK;
@@ -226,9 +227,13 @@ RL_EXPORT(rl_bind) int32_t rl_bind(uint32_t batch, uint32_t bindings, uint32_t n
     }
     for (uint32_t k = 0; k < n; k++) {
         b->bind[k] = bind[k];
+        b->shape[k].at = rl_at(bind[k].ptr);
         b->shape[k].env = bind[k].stride_env;
         b->shape[k].elem = bind[k].stride_elem;
     }
+    b->view = (rl_view){b->shape[RL_T_ACTION],     b->shape[RL_T_OBS],       b->shape[RL_T_REWARD],
+                        b->shape[RL_T_TERMINATED], b->shape[RL_T_TRUNCATED], b->rng,
+                        b->row,                    b->move};
     b->bound = true;
     return RL_STATUS_OK;
 }
@@ -238,8 +243,18 @@ RL_EXPORT(rl_bind) int32_t rl_bind(uint32_t batch, uint32_t bindings, uint32_t n
 RL_INLINE rl_tensor rl_tensor_at(const rl_batch *b, uint32_t k, uint32_t t)
 {
     rl_tensor r = b->shape[k];
-    r.at = rl_at(b->bind[k].ptr + t * b->bind[k].stride_t);
+    r.at += (size_t)t * b->bind[k].stride_t;
     return r;
+}
+
+// rl_set_time moves the tensors of a step to time t.
+RL_INLINE void rl_set_time(rl_batch *b, uint32_t t)
+{
+    b->view.action.at = b->shape[RL_T_ACTION].at + (size_t)t * b->bind[RL_T_ACTION].stride_t;
+    b->view.obs.at = b->shape[RL_T_OBS].at + ((size_t)t + 1) * b->bind[RL_T_OBS].stride_t;
+    b->view.reward.at = b->shape[RL_T_REWARD].at + (size_t)t * b->bind[RL_T_REWARD].stride_t;
+    b->view.terminated.at = b->shape[RL_T_TERMINATED].at + (size_t)t * b->bind[RL_T_TERMINATED].stride_t;
+    b->view.truncated.at = b->shape[RL_T_TRUNCATED].at + (size_t)t * b->bind[RL_T_TRUNCATED].stride_t;
 }
 
 static void rl_set_waiting(rl_batch *b, uint32_t i, bool waiting)
@@ -253,16 +268,22 @@ static void rl_begin(rl_batch *b, uint32_t i, const rl_tensor *obs)
 {
     rl_current = i;
     rl_set_waiting(b, i, false);
-    b->env.reset(b->state, i, &b->rng[i], b->row);
+#ifdef __wasm__
+    if (rl_packed(obs)) {
+        rl_the_env.reset(b->state, i, &b->rng[i], rl_row(obs, i));
+        return;
+    }
+#endif
+    rl_the_env.reset(b->state, i, &b->rng[i], b->row);
     rl_spread(obs, i, b->row);
 }
 
 static void rl_legal(rl_batch *b, uint32_t first, uint32_t count, uint32_t t)
 {
-    if (!b->env.mask) return;
+    if (!rl_the_env.mask) return;
     rl_tensor mask = rl_tensor_at(b, RL_T_MASK, t);
     for (uint32_t i = first; i < first + count; i++) {
-        b->env.mask(b->state, i, b->legal);
+        rl_the_env.mask(b->state, i, b->legal);
         rl_spread(&mask, i, b->legal);
     }
 }
@@ -288,23 +309,24 @@ RL_EXPORT(rl_reset) int32_t rl_reset(uint32_t batch, uint32_t t, uint32_t mask, 
 }
 
 // rl_end does what the autoreset mode says about environment i, whose episode has ended.
-static void rl_end(rl_batch *b, const rl_view *v, uint32_t i)
+static void rl_end(rl_batch *b, uint32_t i)
 {
+    const rl_view *v = &b->view;
     if (*rl_row(&v->terminated, i)) *rl_row(&v->truncated, i) = 0;
     if (b->autoreset != RL_AUTORESET_SAME_STEP) {
         rl_set_waiting(b, i, true);
         return;
     }
-    rl_tensor last = rl_tensor_at(b, RL_T_FINAL, 0);
-    rl_collect(&v->obs, i, b->row);
-    rl_spread(&last, i, b->row);
+    const rl_tensor *last = &b->shape[RL_T_FINAL];
+    rl_copy_row(rl_row(last, i), last->elem, rl_row(&v->obs, i), v->obs.elem, last->elems, last->bytes);
     rl_begin(b, i, &v->obs);
 }
 
 // rl_run steps environments that wait for nothing, then looks for ended episodes, eight flags at a time.
-static void rl_run(rl_batch *b, const rl_view *v, uint32_t first, uint32_t count)
+static void rl_run(rl_batch *b, uint32_t first, uint32_t count)
 {
-    b->env.step(b->state, first, count, v);
+    const rl_view *v = &b->view;
+    rl_the_env.step(b->state, first, count, v);
     const uint8_t *terminated = v->terminated.at, *truncated = v->truncated.at;
     uint32_t i = first, end = first + count;
     if (v->terminated.env == 1 && v->truncated.env == 1) {
@@ -314,17 +336,18 @@ static void rl_run(rl_batch *b, const rl_view *v, uint32_t first, uint32_t count
             __builtin_memcpy(&c, truncated + i, 8);
             if (!(a | c)) continue;
             for (uint32_t k = i; k < i + 8; k++)
-                if (terminated[k] | truncated[k]) rl_end(b, v, k);
+                if (terminated[k] | truncated[k]) rl_end(b, k);
         }
     }
     for (; i < end; i++)
-        if (*rl_row(&v->terminated, i) | *rl_row(&v->truncated, i)) rl_end(b, v, i);
+        if (*rl_row(&v->terminated, i) | *rl_row(&v->truncated, i)) rl_end(b, i);
 }
 
 // rl_rest is the step of an environment whose episode is over: a new episode under next-step autoreset, and
 // nothing but the same observation where the host resets.
-static void rl_rest(rl_batch *b, const rl_view *v, uint32_t t, uint32_t i)
+static void rl_rest(rl_batch *b, uint32_t t, uint32_t i)
 {
+    const rl_view *v = &b->view;
     static const rl_result nothing;
     rl_write(v, i, &nothing);
     if (b->autoreset == RL_AUTORESET_NEXT_STEP) {
@@ -337,14 +360,15 @@ static void rl_rest(rl_batch *b, const rl_view *v, uint32_t t, uint32_t i)
 }
 
 // rl_actions_ok checks every discrete action before anything moves, so that a bad one changes no environment.
-static bool rl_actions_ok(rl_batch *b, const rl_tensor *a, uint32_t first, uint32_t count)
+static bool rl_actions_ok(rl_batch *b, uint32_t first, uint32_t count)
 {
-    uint32_t n = b->env.action.n, bad = 0;
+    const rl_tensor *a = &b->view.action;
+    uint32_t n = b->env.action.n, any = 0;
     if (!n || b->env.action.dtype != RL_I32) return true;
-    if (a->elems == 1 && a->env == 4 && !b->waiting) {
+    if (a->elems == 1 && a->env == 4) {
         const uint32_t *all = (const void *)a->at;
-        for (uint32_t i = first; i < first + count; i++) bad |= all[i] >= n;
-        if (!bad) return true;
+        for (uint32_t i = first; i < first + count; i++) any |= all[i];
+        if (any < n) return true; // no action is larger than all of them put together
     }
     for (uint32_t i = first; i < first + count; i++) {
         if (b->flags[i] & RL_FLAG_WAITING) continue;
@@ -359,25 +383,16 @@ static bool rl_actions_ok(rl_batch *b, const rl_tensor *a, uint32_t first, uint3
 static int32_t rl_advance(rl_batch *b, uint32_t t, uint32_t first, uint32_t count)
 {
     if (!b->bound || (b->waiting && b->autoreset == RL_AUTORESET_SAME_STEP)) return RL_STATUS_STATE; // reset first
-    rl_view v = {
-        .action = rl_tensor_at(b, RL_T_ACTION, t),
-        .obs = rl_tensor_at(b, RL_T_OBS, t + 1),
-        .reward = rl_tensor_at(b, RL_T_REWARD, t),
-        .terminated = rl_tensor_at(b, RL_T_TERMINATED, t),
-        .truncated = rl_tensor_at(b, RL_T_TRUNCATED, t),
-        .rng = b->rng,
-        .row = b->row,
-        .move = b->move,
-    };
-    if (!rl_actions_ok(b, &v.action, first, count)) return RL_STATUS_ACTION;
+    rl_set_time(b, t);
+    if (!rl_actions_ok(b, first, count)) return RL_STATUS_ACTION;
     if (!b->waiting) {
-        rl_run(b, &v, first, count);
+        rl_run(b, first, count);
     } else {
         for (uint32_t i = first, end = first + count; i < end;) {
             uint32_t k = i;
             while (k < end && !(b->flags[k] & RL_FLAG_WAITING)) k++;
-            if (k > i) rl_run(b, &v, i, k - i);
-            if (k < end) rl_rest(b, &v, t, k++);
+            if (k > i) rl_run(b, i, k - i);
+            if (k < end) rl_rest(b, t, k++);
             i = k;
         }
     }
@@ -405,11 +420,11 @@ RL_EXPORT(rl_save) int32_t rl_save(uint32_t batch, uint32_t env, uint32_t buf, u
 {
     rl_batch *b = rl_find(batch);
     if (!b || env >= b->envs) return RL_STATUS_ARGUMENT;
-    if (!b->env.save || !b->env.load) return RL_STATUS_UNSUPPORTED;
-    uint32_t own = b->env.save_bytes, need = own + 12;
+    if (!rl_the_env.save || !rl_the_env.load) return RL_STATUS_UNSUPPORTED;
+    uint32_t own = rl_the_env.save_bytes, need = own + 12;
     if (cap < need) return (int32_t)need;
     uint8_t *to = rl_at(buf);
-    b->env.save(b->state, env, to);
+    rl_the_env.save(b->state, env, to);
     __builtin_memcpy(to + own, &b->flags[env], 4);
     __builtin_memcpy(to + own + 4, &b->rng[env], 8);
     return (int32_t)need;
@@ -419,12 +434,12 @@ RL_EXPORT(rl_load) int32_t rl_load(uint32_t batch, uint32_t env, uint32_t buf, u
 {
     rl_batch *b = rl_find(batch);
     if (!b || env >= b->envs) return RL_STATUS_ARGUMENT;
-    if (!b->env.save || !b->env.load) return RL_STATUS_UNSUPPORTED;
-    uint32_t own = b->env.save_bytes, flags;
+    if (!rl_the_env.save || !rl_the_env.load) return RL_STATUS_UNSUPPORTED;
+    uint32_t own = rl_the_env.save_bytes, flags;
     const uint8_t *from = rl_at(buf);
     if (len != own + 12) return RL_STATUS_ARGUMENT;
     __builtin_memcpy(&flags, from + own, 4);
-    if (flags & ~RL_FLAG_WAITING || !b->env.load(b->state, env, from)) return RL_STATUS_ARGUMENT;
+    if (flags & ~RL_FLAG_WAITING || !rl_the_env.load(b->state, env, from)) return RL_STATUS_ARGUMENT;
     rl_set_waiting(b, env, flags & RL_FLAG_WAITING);
     __builtin_memcpy(&b->rng[env], from + own + 4, 8);
     return RL_STATUS_OK;
@@ -434,7 +449,7 @@ RL_EXPORT(rl_render) int32_t rl_render(uint32_t batch, uint32_t env, uint32_t mo
 {
     rl_batch *b = rl_find(batch);
     if (!b || env >= b->envs) return RL_STATUS_ARGUMENT;
-    return b->env.render ? (int32_t)b->env.render(b->state, env, mode, rl_at(buf), cap) : RL_STATUS_UNSUPPORTED;
+    return rl_the_env.render ? (int32_t)rl_the_env.render(b->state, env, mode, rl_at(buf), cap) : RL_STATUS_UNSUPPORTED;
 }
 
 RL_EXPORT(rl_last_error) int32_t rl_last_error(uint32_t buf, uint32_t cap)

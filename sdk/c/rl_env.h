@@ -50,7 +50,7 @@ typedef struct rl_env {
     uint32_t max_envs;      // most environments in one batch, 0 = no limit
     uint32_t caps;          // RL_CAP_PREFER_SOA, if that is faster
 
-    // describe (optional) changes a copy of this struct, where spaces depend on arguments.
+    // describe (optional) changes spaces and limits in a copy of this struct, where they depend on arguments.
     bool (*describe)(rl_config *config, struct rl_env *env);
     // create returns the state of a batch of environments, or NULL after rl_fail.
     void *(*create)(uint32_t envs, rl_config *config);
@@ -76,23 +76,40 @@ typedef void rl_step_one(void *state, uint32_t i, rl_rng *rng, const void *actio
 
 RL_INLINE uint8_t *rl_row(const rl_tensor *t, uint32_t i) { return t->at + (size_t)i * t->env; }
 
+RL_INLINE bool rl_packed(const rl_tensor *t) { return t->elems == 1 || t->elem == t->bytes; }
+
+// rl_copy copies n elements of known size between strides; a copy of unknown size costs a call in most engines.
+RL_INLINE void rl_copy(uint8_t *to, uint32_t to_elem, const uint8_t *from, uint32_t from_elem, uint32_t n, uint32_t bytes)
+{
+    for (; n; n--, to += to_elem, from += from_elem) __builtin_memcpy(to, from, bytes);
+}
+
+// rl_copy_row copies one row; its size counts as known where it is usual.
+RL_INLINE void rl_copy_row(uint8_t *to, uint32_t to_elem, const uint8_t *from, uint32_t from_elem, uint32_t n, uint32_t bytes)
+{
+    if (bytes == 4)
+        rl_copy(to, to_elem, from, from_elem, n, 4);
+    else if (bytes == 1 && to_elem == 1 && from_elem == 1 && n >= 64)
+        __builtin_memcpy(to, from, n);
+    else if (bytes == 1)
+        rl_copy(to, to_elem, from, from_elem, n, 1);
+    else if (bytes == 2)
+        rl_copy(to, to_elem, from, from_elem, n, 2);
+    else
+        rl_copy(to, to_elem, from, from_elem, n, 8);
+}
+
 // rl_spread copies a packed row to where the host wants environment i's elements.
 RL_QUIET static void rl_spread(const rl_tensor *t, uint32_t i, const void *packed)
 {
-    const uint8_t *from = packed;
-    uint8_t *to = rl_row(t, i);
-    for (uint32_t k = 0; k < t->elems; k++, from += t->bytes, to += t->elem) __builtin_memcpy(to, from, t->bytes);
+    rl_copy_row(rl_row(t, i), t->elem, packed, t->bytes, t->elems, t->bytes);
 }
 
 // rl_collect copies environment i's elements to a packed row.
 RL_QUIET static void rl_collect(const rl_tensor *t, uint32_t i, void *packed)
 {
-    uint8_t *to = packed;
-    const uint8_t *from = rl_row(t, i);
-    for (uint32_t k = 0; k < t->elems; k++, from += t->elem, to += t->bytes) __builtin_memcpy(to, from, t->bytes);
+    rl_copy_row(packed, t->bytes, rl_row(t, i), t->elem, t->elems, t->bytes);
 }
-
-RL_INLINE bool rl_packed(const rl_tensor *t) { return t->elems == 1 || t->elem == t->bytes; }
 
 RL_INLINE void rl_write(const rl_view *v, uint32_t i, const rl_result *out)
 {

@@ -29,12 +29,14 @@ typedef struct Cartpoles {
 // Gymnasium's constants: gravity 9.8, cart 1.0, pole 0.1, half length 0.5, force 10, 0.02 s a step. Masses and
 // lengths occur folded into these, each rounded once.
 #define GRAVITY 9.8f
-#define FORCE_BITS 0x4111745du         // 10 / 1.1, force over total mass
+#define LEFT_BITS 0xc111745du          // -10 / 1.1, force over total mass; action 1 turns the sign
 #define POLE_RATIO 0.045454547f       // pole mass times half length over total mass: 0.05 / 1.1
 #define LENGTH_FULL 0.6666667f         // half length times 4/3
 #define TAU 0.02f
-#define X_LIMIT_BITS 0x4019999au       // 2.4
-#define THETA_LIMIT_BITS 0x3e567750u   // 12 degrees
+#define X_LIMIT 2.4f
+#define X_LIMIT_BITS 0x4019999au
+#define THETA_LIMIT 0.20943951f        // 12 degrees
+#define THETA_LIMIT_BITS 0x3e567750u
 #define ABS_BITS 0x7fffffffu
 
 // Polynomials of sine and cosine; within one unit of the last place of a float for |x| < 0.45. The pole falls at 0.21.
@@ -69,7 +71,7 @@ RL_INLINE uint32_t step_lane(Group *g, uint32_t lane, uint32_t action, uint32_t 
 {
     uint32_t steps = g->steps[lane] + 1;
     float theta = g->theta[lane], theta_dot = g->theta_dot[lane], x = g->x[lane], x_dot = g->x_dot[lane];
-    float force = as_float(FORCE_BITS | (action ^ 1) << 31);
+    float force = as_float(action << 31 ^ LEFT_BITS);
     ACCELERATE(float, theta, theta_dot, force, x_acc, theta_acc);
     x = x + TAU * x_dot;
     theta = theta + TAU * theta_dot;
@@ -134,15 +136,16 @@ RL_INLINE void write_rows(uint8_t *to, float4 x, float4 x_dot, float4 theta, flo
 RL_INLINE void step_group(Cartpoles *c, const rl_view *v, uint32_t i, enum Layout layout)
 {
     Group *g = &c->group[i / LANES];
-    uint4 steps = *(uint4 *)(void *)g->steps + 1, action = *(const uint4 *)(const void *)(v->action.at + 4 * i);
+    int4 steps = *(int4 *)(void *)g->steps + 1;
+    uint4 action = *(const uint4 *)(const void *)(v->action.at + 4 * i);
     float4 theta = load(g->theta), theta_dot = load(g->theta_dot), x = load(g->x), x_dot = load(g->x_dot);
-    float4 force = (float4)(FORCE_BITS | (action ^ 1) << 31);
+    float4 force = (float4)(action << 31 ^ LEFT_BITS);
     ACCELERATE(float4, theta, theta_dot, force, x_acc, theta_acc);
     x = x + TAU * x_dot;
     theta = theta + TAU * theta_dot;
     x_dot = x_dot + TAU * x_acc;
     theta_dot = theta_dot + TAU * theta_acc;
-    *(uint4 *)(void *)g->steps = steps;
+    *(int4 *)(void *)g->steps = steps;
     store(g->theta_dot, theta_dot);
     store(g->theta, theta);
     store(g->x_dot, x_dot);
@@ -157,9 +160,9 @@ RL_INLINE void step_group(Cartpoles *c, const rl_view *v, uint32_t i, enum Layou
         store(to + 3 * v->obs.elem, theta_dot);
     }
     store(v->reward.at + 4 * i, (float4){1, 1, 1, 1});
-    write_flags(v->terminated.at + i, ((int4)((uint4)x & ABS_BITS) > (int32_t)X_LIMIT_BITS) |
-                                          ((int4)((uint4)theta & ABS_BITS) > (int32_t)THETA_LIMIT_BITS));
-    write_flags(v->truncated.at + i, (int4)(steps >= c->max_steps));
+    float4 far = (float4)((uint4)x & ABS_BITS), tilt = (float4)((uint4)theta & ABS_BITS);
+    write_flags(v->terminated.at + i, ~((far <= X_LIMIT) & (tilt <= THETA_LIMIT)));
+    write_flags(v->truncated.at + i, steps >= (int32_t)c->max_steps);
 }
 
 #else
