@@ -1,6 +1,7 @@
 package component
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -37,9 +38,11 @@ type Port struct {
 	Name    string // snake_case
 	Payload string // such as trajectory, weights
 	Doc     string // one sentence
+	// OnLoan: the signal's messages name a block that the sender still has on loan and keeps until it is
+	// answered, so they carry no claim on it.
+	OnLoan bool
 }
 
-// Port returns the port of a list by name.
 func find(ports []Port, name string) (index int, ok bool) {
 	for i := range ports {
 		if ports[i].Name == name {
@@ -81,6 +84,14 @@ type State struct {
 	Blobs   map[string][]byte // by name, such as split0.instance
 	// RawMeta is Meta as read back, for Restore to decode.
 	RawMeta []byte
+}
+
+// Decode fills a struct from the saved Meta.
+func (s State) Decode(into any) error {
+	if err := json.Unmarshal(s.RawMeta, into); err != nil {
+		return fmt.Errorf("saved state: %w", err)
+	}
+	return nil
 }
 
 // Tensor is a row-major float32 tensor.

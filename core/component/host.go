@@ -79,7 +79,11 @@ func (h *Host) Bind(m Manifest) {
 	h.manifest = m
 	h.slots = make([]*bus.Slot, len(m.Slots))
 	for _, p := range m.Signals {
-		h.signals = append(h.signals, bus.NewSignal(h.Receiver, Qualified(h.Name, p.Name), p.Payload, h.Arenas))
+		var claims bus.Retainer = h.Arenas
+		if p.OnLoan {
+			claims = nil
+		}
+		h.signals = append(h.signals, bus.NewSignal(h.Receiver, Qualified(h.Name, p.Name), p.Payload, claims))
 	}
 }
 

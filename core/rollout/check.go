@@ -1,0 +1,140 @@
+package rollout
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrOutput is wrapped by CheckStep's errors.
+var ErrOutput = errors.New("environment wrote a value that is not allowed")
+
+// Ended says which kinds of ends a row has, so that callers look closer only when they must.
+type Ended uint8
+
+// Kinds of ends.
+const (
+	AnyTerminated Ended = 1 << iota
+	AnyTruncated
+)
+
+// CheckStep looks at everything that Step(t) wrote: rewards and observations are finite, flags are 0 or 1, every
+// mask has a legal action. It clears truncated where terminated is set and reports which ends there were. The
+// error wraps ErrOutput; env is the index within the block of the environment at fault, or -1. It does not
+// allocate unless it fails.
+func (t Trajectory) CheckStep(row int) (ended Ended, env int, err error) {
+	reward, terminated, truncated := t.Row(ColReward, row), t.Row(ColTerminated, row), t.Row(ColTruncated, row)
+	ended, ok := settleFlags(terminated.Data, truncated.Data)
+	if !ok || !finite(reward.Data) {
+		env, err = t.blameStep(row)
+		return 0, env, err
+	}
+	env, err = t.CheckObs(row + 1)
+	return ended, env, err
+}
+
+// CheckObs looks at obs[row] and mask[row].
+func (t Trajectory) CheckObs(row int) (env int, err error) {
+	obs := t.Row(ColObs, row)
+	if !finite(obs.Data) {
+		return blameObs(obs, row)
+	}
+	if _, masked := t.Schema.Layout(ColMask); masked {
+		return t.checkMask(row)
+	}
+	return -1, nil
+}
+
+// settleFlags checks one row of flags and makes terminated win over truncated.
+func settleFlags(terminated, truncated []byte) (ended Ended, ok bool) {
+	le := binary.LittleEndian
+	var anyTerm, anyTrunc uint64
+	i := 0
+	for ; i+8 <= len(terminated); i += 8 {
+		term, trunc := le.Uint64(terminated[i:]), le.Uint64(truncated[i:])
+		anyTerm |= term
+		anyTrunc |= trunc
+		if term&trunc != 0 {
+			le.PutUint64(truncated[i:], trunc&^term)
+		}
+	}
+	for ; i < len(terminated); i++ {
+		anyTerm |= uint64(terminated[i])
+		anyTrunc |= uint64(truncated[i])
+		truncated[i] &^= terminated[i]
+	}
+	const flags = 0x0101010101010101
+	if anyTerm != 0 {
+		ended |= AnyTerminated
+	}
+	if anyTrunc != 0 {
+		ended |= AnyTruncated
+	}
+	return ended, (anyTerm|anyTrunc)&^flags == 0
+}
+
+// finite reports whether no float32 in b is NaN or infinite. Two at a time: adding one to an exponent of all
+// ones carries into the sign bit.
+func finite(b []byte) bool {
+	const exponent, one, sign = 0x7f8000007f800000, 0x0080000000800000, 0x8000000080000000
+	le := binary.LittleEndian
+	var bad uint64
+	for ; len(b) >= 32; b = b[32:] {
+		bad |= le.Uint64(b)&exponent + one
+		bad |= le.Uint64(b[8:])&exponent + one
+		bad |= le.Uint64(b[16:])&exponent + one
+		bad |= le.Uint64(b[24:])&exponent + one
+	}
+	for ; len(b) >= 4; b = b[4:] {
+		bad |= uint64(le.Uint32(b))&0x7f800000 + 0x00800000
+	}
+	return bad&sign == 0
+}
+
+func (t Trajectory) checkMask(row int) (env int, err error) {
+	mask := t.Row(ColMask, row)
+	for env := range mask.Rows {
+		var any byte
+		for a := range mask.Elems {
+			any |= mask.Data[env*mask.StrideRow+a*mask.StrideElem]
+		}
+		if any == 0 {
+			return env, fmt.Errorf("%w: action_mask has no legal action", ErrOutput)
+		}
+		if any != 1 {
+			return env, fmt.Errorf("%w: action_mask holds a value other than 0 and 1", ErrOutput)
+		}
+	}
+	return -1, nil
+}
+
+// blameStep finds what CheckStep has seen to be wrong in a row of rewards and flags.
+func (t Trajectory) blameStep(row int) (env int, err error) {
+	reward := t.Row(ColReward, row).Float32()
+	terminated, truncated := t.Row(ColTerminated, row).Data, t.Row(ColTruncated, row).Data
+	for env := range reward {
+		switch {
+		case isNaN(reward[env]) || math.IsInf(float64(reward[env]), 0):
+			return env, fmt.Errorf("%w: reward is %v", ErrOutput, reward[env])
+		case terminated[env] > 1:
+			return env, fmt.Errorf("%w: terminated is %d, want 0 or 1", ErrOutput, terminated[env])
+		case truncated[env] > 1:
+			return env, fmt.Errorf("%w: truncated is %d, want 0 or 1", ErrOutput, truncated[env])
+		}
+	}
+	return -1, fmt.Errorf("%w: reward or flags changed while they were read", ErrOutput)
+}
+
+func blameObs(obs Matrix, row int) (env int, err error) {
+	values := obs.Float32()
+	for env := range obs.Rows {
+		for i := range obs.Elems {
+			v := values[(env*obs.StrideRow+i*obs.StrideElem)/4]
+			if isNaN(v) || math.IsInf(float64(v), 0) {
+				return env, fmt.Errorf("%w: observation element %d is %v", ErrOutput, i, v)
+			}
+		}
+	}
+	return -1, fmt.Errorf("%w: observation %d changed while it was read", ErrOutput, row)
+}

@@ -1,0 +1,129 @@
+package rollout
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+func testSpec(obs int, actions uint32, mask bool) EnvSpec {
+	s := EnvSpec{Name: "test@1", ABI: hostabi.EnvABI, Agents: 1, Autoreset: hostabi.SameStep | hostabi.NextStep,
+		Caps: hostabi.CapStrides,
+		Tensors: []hostabi.TensorDesc{
+			{Role: hostabi.RoleAction, DType: hostabi.I32, N: actions},
+			{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1, Shape: [6]uint32{uint32(obs)}},
+			{Role: hostabi.RoleReward, DType: hostabi.F32},
+			{Role: hostabi.RoleTerminated, DType: hostabi.U8},
+			{Role: hostabi.RoleTruncated, DType: hostabi.U8},
+			{Role: hostabi.RoleFinalObservation, DType: hostabi.F32, Rank: 1, Shape: [6]uint32{uint32(obs)}},
+		}}
+	if mask {
+		s.Tensors = append(s.Tensors, hostabi.TensorDesc{Role: hostabi.RoleActionMask, DType: hostabi.U8, Rank: 1,
+			Shape: [6]uint32{actions}})
+	}
+	return s
+}
+
+func testTrajectory(t testing.TB, spec EnvSpec, shape Shape) Trajectory {
+	t.Helper()
+	s, err := NewSchema(spec, shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Trajectory{Schema: s, Mem: alignedBytes(s.Bytes)}
+}
+
+// alignedBytes returns n bytes whose start is aligned like a page for the purposes of views.
+func alignedBytes(n int) []byte {
+	words := make([]uint64, n/8+16)
+	b := view8(words)
+	for i := range b {
+		if alignedTo64(b[i:]) {
+			return b[i : i+n : i+n]
+		}
+	}
+	panic("no aligned byte in 128")
+}
+
+func TestCheckStep_NamesWhatTheGuestWrote(t *testing.T) {
+	cases := []struct {
+		name  string
+		write func(Trajectory)
+		env   int
+		want  string
+	}{
+		{"NaN observation", func(tr Trajectory) { tr.Float32(ColObs)[1*5*3+2*3+1] = float32(math.NaN()) }, 2, "element 1 is NaN"},
+		{"infinite observation", func(tr Trajectory) { tr.Float32(ColObs)[1*5*3+4*3+2] = float32(math.Inf(-1)) }, 4, "element 2 is -Inf"},
+		{"infinite reward", func(tr Trajectory) { tr.Float32(ColReward)[3] = float32(math.Inf(1)) }, 3, "reward is +Inf"},
+		{"terminated of 2", func(tr Trajectory) { tr.Bytes(ColTerminated)[4] = 2 }, 4, "terminated is 2"},
+		{"truncated of 255", func(tr Trajectory) { tr.Bytes(ColTruncated)[0] = 255 }, 0, "truncated is 255"},
+		{"no legal action", func(tr Trajectory) { clear(tr.Bytes(ColMask)[1*5*2+3*2 : 1*5*2+4*2]) }, 3, "no legal action"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			tr := testTrajectory(t, testSpec(3, 2, true), Shape{Steps: 2, Envs: 5})
+			for i := range tr.Bytes(ColMask) {
+				tr.Bytes(ColMask)[i] = 1
+			}
+			if _, env, err := tr.CheckStep(0); err != nil || env != -1 {
+				t.Fatalf("CheckStep of good rows = env %d, %v", env, err)
+			}
+			c.write(tr)
+			_, env, err := tr.CheckStep(0)
+			if env != c.env || !errors.Is(err, ErrOutput) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("CheckStep = env %d, %v; want env %d, ...%s", env, err, c.env, c.want)
+			}
+		})
+	}
+}
+
+func TestCheckStep_TerminatedWinsOverTruncated(t *testing.T) {
+	for _, envs := range []int{1, 5, 8, 19} {
+		tr := testTrajectory(t, testSpec(1, 2, false), Shape{Steps: 1, Envs: envs})
+		last := envs - 1
+		tr.Bytes(ColTerminated)[last], tr.Bytes(ColTruncated)[last] = 1, 1
+		ended, _, err := tr.CheckStep(0)
+		if err != nil || ended != AnyTerminated|AnyTruncated {
+			t.Errorf("%d envs: ended %v, %v", envs, ended, err)
+		}
+		if got := tr.Bytes(ColTruncated)[last]; got != 0 {
+			t.Errorf("%d envs: truncated = %d beside terminated, want 0", envs, got)
+		}
+	}
+}
+
+func TestCheckStep_DoesNotAllocate(t *testing.T) {
+	tr := testTrajectory(t, testSpec(4, 2, false), Shape{Steps: 8, Envs: 64})
+	if n := testing.AllocsPerRun(100, func() { tr.CheckStep(3) }); n != 0 {
+		t.Errorf("CheckStep allocates %v times, want 0", n)
+	}
+}
+
+func BenchmarkCheckStep(b *testing.B) {
+	tr := testTrajectory(b, testSpec(4, 2, false), Shape{Steps: 8, Envs: 64})
+	for b.Loop() {
+		tr.CheckStep(3)
+	}
+}
+
+func TestDataset_RoundTripAndRefusal(t *testing.T) {
+	want := []hostabi.Handle{hostabi.MakeHandle(1, 2, 3), hostabi.MakeHandle(1, 5, 9)}
+	block := make([]byte, DatasetBytes(2))
+	if err := WriteDataset(block, 7, want); err != nil {
+		t.Fatal(err)
+	}
+	index, got, err := ReadDataset(block, nil)
+	if err != nil || index != 7 || len(got) != 2 || got[0] != want[0] || got[1] != want[1] {
+		t.Errorf("ReadDataset = %d, %v, %v", index, got, err)
+	}
+	block[8] = 3
+	if _, _, err := ReadDataset(block, nil); !errors.Is(err, ErrDataset) {
+		t.Errorf("ReadDataset of 3 handles in room for 2 = %v, want ErrDataset", err)
+	}
+	if err := WriteDataset(block[:20], 0, want); !errors.Is(err, ErrDataset) {
+		t.Errorf("WriteDataset into 20 bytes = %v, want ErrDataset", err)
+	}
+}

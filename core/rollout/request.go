@@ -1,0 +1,48 @@
+package rollout
+
+import "github.com/rlhost/rlhost/hostabi"
+
+// ActRequest asks inference to act on one row of a block that the sender has on loan: to read obs[T] and mask[T]
+// and write action[T], log_prob[T], value[T] and policy_version[T]. The reply is the same message, sent back when
+// the row is written.
+type ActRequest struct {
+	Block hostabi.Handle
+	T     int    // row
+	Split uint32 // of the sender, for the sender
+	// Step is the env step of the row, FirstEnv the global index of its first environment: with the run's seed
+	// they key the sampling of actions.
+	Step     uint64
+	FirstEnv uint32
+	// ValueOnly: write value[T] and policy_version[T] only; the row after the last step of a block.
+	ValueOnly bool
+	// Bootstrap: truncated[T-1] has ones under same-step autoreset; write bootstrap_value[T-1] from the final
+	// observations of those environments too.
+	Bootstrap bool
+}
+
+const (
+	flagValueOnly = 1 << 32
+	flagBootstrap = 1 << 33
+)
+
+// Message encodes the request.
+func (r ActRequest) Message() hostabi.Message {
+	flags := uint64(r.FirstEnv)
+	if r.ValueOnly {
+		flags |= flagValueOnly
+	}
+	if r.Bootstrap {
+		flags |= flagBootstrap
+	}
+	return hostabi.Message{Handle: r.Block, T: uint32(r.T), Split: r.Split, Inline: [2]uint64{r.Step, flags}}
+}
+
+// ActRequestOf decodes a message of payload act_request or actions.
+func ActRequestOf(m *hostabi.Message) ActRequest {
+	return ActRequest{
+		Block: m.Handle, T: int(m.T), Split: m.Split,
+		Step: m.Inline[0], FirstEnv: uint32(m.Inline[1]),
+		ValueOnly: m.Inline[1]&flagValueOnly != 0,
+		Bootstrap: m.Inline[1]&flagBootstrap != 0,
+	}
+}

@@ -1,0 +1,273 @@
+package batcher
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// config is the component's table.
+type config struct {
+	DatasetRows  int `toml:"dataset_rows"`   // env steps of one dataset
+	MaxPolicyLag int `toml:"max_policy_lag"` // in policy versions; older blocks are dropped; 0 = no bound
+}
+
+func defaults() config { return config{DatasetRows: 2048, MaxPolicyLag: 8} }
+
+// datasetBlocks is how many datasets may be under way at once.
+const datasetBlocks = 8
+
+// trajectory is a claimed block that waits to become part of a dataset, or is part of one.
+type trajectory struct {
+	lease    arena.Lease
+	firstEnv uint32
+	sequence uint64
+	version  uint64 // oldest policy version that acted in it
+	rows     int
+}
+
+// Batcher gathers trajectories into datasets.
+type Batcher struct {
+	config   config
+	h        *component.Host
+	arena    *arena.Arena
+	datasets *bus.Signal
+
+	newest  uint64 // policy version
+	index   uint64 // of the next dataset
+	waiting []trajectory
+	rows    int                         // of waiting
+	held    [datasetBlocks][]trajectory // by dataset block
+	flying  int                         // dataset blocks that are not free
+	handles []hostabi.Handle
+
+	droppedRows *stat.Counter
+}
+
+var _ component.Component = (*Batcher)(nil)
+
+// New returns an unconfigured batcher.
+func New() component.Component { return &Batcher{} }
+
+// Manifest lists the ports.
+func (c *Batcher) Manifest() component.Manifest {
+	return component.Manifest{
+		Signals: []component.Port{{Name: "datasets", Payload: "dataset", Doc: "enough rows for one learner round"}},
+		Slots: []component.Port{
+			{Name: "on_trajectories", Payload: "trajectory", Doc: "a full block"},
+			{Name: "on_weights", Payload: "weights", Doc: "a new policy version, to tell how old blocks are"},
+		},
+	}
+}
+
+// Configure reads the component's table.
+func (c *Batcher) Configure(decode func(into any) error) error {
+	c.config = defaults()
+	if err := decode(&c.config); err != nil {
+		return err
+	}
+	if c.config.DatasetRows < 1 || c.config.DatasetRows > 1<<26 {
+		return &component.ConfigError{Key: "dataset_rows",
+			Reason: fmt.Sprintf("is %d, want 1 to %d", c.config.DatasetRows, 1<<26)}
+	}
+	if c.config.MaxPolicyLag < 0 {
+		return &component.ConfigError{Key: "max_policy_lag",
+			Reason: fmt.Sprintf("is %d, want 0 (no bound) or more", c.config.MaxPolicyLag)}
+	}
+	return nil
+}
+
+// Flow tells the pipeline how many rows must circulate.
+func (c *Batcher) Flow() component.Flow { return component.Flow{DatasetRows: c.config.DatasetRows} }
+
+// Start makes the arena of dataset blocks.
+func (c *Batcher) Start(h *component.Host) error {
+	c.h = h
+	c.datasets = h.Signal("datasets")
+	h.Slot("on_trajectories", c.onTrajectory)
+	h.Slot("on_weights", c.onWeights)
+	c.droppedRows = h.Stats.Counter("lag/dropped_rows")
+	a, err := h.Arenas.Add(arena.Config{
+		Name: h.Name + ".datasets", Blocks: datasetBlocks, BlockBytes: rollout.DatasetBytes(c.config.DatasetRows),
+	})
+	if err != nil {
+		return err
+	}
+	c.arena = a
+	for block := range uint32(datasetBlocks) {
+		a.OnFree(block, func(block uint32) {
+			h.Receiver.Control(loop.Func(c.onReleased), hostabi.Message{T: block})
+		})
+	}
+	return nil
+}
+
+func (c *Batcher) onWeights(m *hostabi.Message) { c.newest = max(c.newest, m.PolicyVersion) }
+
+// onTrajectory claims a block and emits a dataset once there are enough rows.
+func (c *Batcher) onTrajectory(m *hostabi.Message) {
+	t, err := c.claim(m.Handle)
+	if err != nil {
+		c.h.Fail(fmt.Errorf("trajectory %v: %w", m.Handle, err))
+		return
+	}
+	c.waiting = append(c.waiting, t)
+	c.rows += t.rows
+	c.emit()
+}
+
+func (c *Batcher) claim(h hostabi.Handle) (trajectory, error) {
+	a, err := c.h.Arenas.Of(h)
+	if err != nil {
+		return trajectory{}, err
+	}
+	schema, ok := a.Schema().(*rollout.Schema)
+	if !ok {
+		return trajectory{}, fmt.Errorf("arena %s holds no trajectories", a.Name())
+	}
+	lease, err := a.Lease(h)
+	if err != nil {
+		return trajectory{}, err
+	}
+	meta := rollout.Trajectory{Schema: schema, Mem: lease.Bytes()}.Meta()
+	return trajectory{
+		lease: lease, firstEnv: meta.FirstEnv, sequence: meta.Sequence, version: meta.MinVersion,
+		rows: schema.Shape.Steps * schema.Shape.Envs,
+	}, nil
+}
+
+// emit drops what would be too old and hands out as many datasets as there are rows and dataset blocks for.
+func (c *Batcher) emit() {
+	for c.rows >= c.config.DatasetRows && c.flying < datasetBlocks {
+		if c.dropOld() {
+			continue
+		}
+		if err := c.emitOne(); err != nil {
+			c.h.Fail(err)
+			return
+		}
+	}
+}
+
+// dropOld releases the waiting blocks that the bound on policy lag rules out: each dataset that is still under way
+// will make one more version before the next one is learned from. It reports whether it dropped any.
+func (c *Batcher) dropOld() bool {
+	if c.config.MaxPolicyLag == 0 {
+		return false
+	}
+	at := c.newest + uint64(c.flying)
+	kept := c.waiting[:0]
+	for _, t := range c.waiting {
+		if at <= t.version || at-t.version <= uint64(c.config.MaxPolicyLag) {
+			kept = append(kept, t)
+			continue
+		}
+		c.rows -= t.rows
+		c.droppedRows.Add(uint64(t.rows))
+		c.release(t)
+	}
+	dropped := len(kept) < len(c.waiting)
+	c.waiting = kept
+	return dropped
+}
+
+func (c *Batcher) release(t trajectory) {
+	if err := t.lease.Release(); err != nil {
+		c.h.Fail(err)
+	}
+}
+
+// emitOne makes a dataset of the blocks that have waited longest.
+func (c *Batcher) emitOne() error {
+	loan, err := c.arena.Loan()
+	if err != nil {
+		return err
+	}
+	members := c.take(c.held[loan.Block()][:0])
+	c.held[loan.Block()] = members
+	c.flying++
+	c.handles = c.handles[:0]
+	for i := range members {
+		c.handles = append(c.handles, members[i].lease.Handle())
+	}
+	if err := rollout.WriteDataset(loan.Bytes(), c.index, c.handles); err != nil {
+		return err
+	}
+	c.index++
+	handle, err := loan.Commit()
+	if err != nil {
+		return err
+	}
+	if err := c.datasets.Emit(hostabi.Message{Handle: handle, PolicyVersion: c.newest}); err != nil {
+		return err
+	}
+	return c.arena.Release(handle)
+}
+
+// take moves one dataset's blocks from waiting to dst, in order of their environments, then of their time, so
+// that a dataset does not depend on which split was faster.
+func (c *Batcher) take(dst []trajectory) []trajectory {
+	rows, n := 0, 0
+	for rows < c.config.DatasetRows {
+		rows += c.waiting[n].rows
+		n++
+	}
+	dst = append(dst, c.waiting[:n]...)
+	c.waiting = append(c.waiting[:0], c.waiting[n:]...)
+	c.rows -= rows
+	slices.SortFunc(dst, func(a, b trajectory) int {
+		return cmp.Or(cmp.Compare(a.firstEnv, b.firstEnv), cmp.Compare(a.sequence, b.sequence))
+	})
+	return dst
+}
+
+// onReleased ends the claims of a dataset that its last reader has released.
+func (c *Batcher) onReleased(m *hostabi.Message) {
+	c.drop(m.T)
+	c.flying--
+	c.emit()
+}
+
+func (c *Batcher) drop(block uint32) {
+	for _, t := range c.held[block] {
+		c.release(t)
+	}
+	c.held[block] = c.held[block][:0]
+}
+
+// Snapshot saves the counters; blocks in flight are not part of it.
+func (c *Batcher) Snapshot() (component.State, error) {
+	return component.State{Meta: saved{Index: c.index}}, nil
+}
+
+// Restore continues the count of datasets.
+func (c *Batcher) Restore(s component.State) error {
+	var from saved
+	if err := s.Decode(&from); err != nil {
+		return err
+	}
+	c.index = from.Index
+	return nil
+}
+
+type saved struct{ Index uint64 }
+
+// Stop releases every claim.
+func (c *Batcher) Stop() error {
+	for _, t := range c.waiting {
+		c.release(t)
+	}
+	c.waiting, c.rows = nil, 0
+	for block := range c.held {
+		c.drop(uint32(block))
+	}
+	return nil
+}

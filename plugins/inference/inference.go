@@ -1,0 +1,176 @@
+package inference
+
+import (
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// config is the component's table.
+type config struct {
+	Policy  string `toml:"policy"`   // name of a [policy] table
+	MaxRows int    `toml:"max_rows"` // of one run of the policy
+}
+
+func defaults() config { return config{MaxRows: 1024} }
+
+// Inference serves act requests with one policy.
+type Inference struct {
+	config     config
+	h          *component.Host
+	definition *policy.Definition
+	actor      policy.Actor
+	actions    *bus.Signal
+	flushSlot  loop.Func
+
+	version   uint64
+	loaded    bool
+	flushing  bool // a flush is on its way
+	pending   []hostabi.Message
+	requests  []policy.Request
+	rows      int // of requests
+	batchRows *stat.Histogram
+}
+
+var _ component.Component = (*Inference)(nil)
+
+// New returns an unconfigured inference component.
+func New() component.Component { return &Inference{} }
+
+// Manifest lists the ports.
+func (c *Inference) Manifest() component.Manifest {
+	return component.Manifest{
+		Signals: []component.Port{
+			{Name: "actions", Payload: "actions", OnLoan: true, Doc: "the row asked about has been written"},
+		},
+		Slots: []component.Port{
+			{Name: "act", Payload: "act_request", Doc: "a row of observations waits for actions"},
+			{Name: "on_weights", Payload: "weights", Doc: "a new policy version"},
+		},
+	}
+}
+
+// Configure reads the component's table.
+func (c *Inference) Configure(decode func(into any) error) error {
+	c.config = defaults()
+	if err := decode(&c.config); err != nil {
+		return err
+	}
+	if c.config.Policy == "" {
+		return &component.ConfigError{Key: "policy", Reason: "is missing", Help: "name one of the [policy] tables"}
+	}
+	if c.config.MaxRows < 1 || c.config.MaxRows > 1<<20 {
+		return &component.ConfigError{Key: "max_rows",
+			Reason: fmt.Sprintf("is %d, want 1 to %d", c.config.MaxRows, 1<<20)}
+	}
+	return nil
+}
+
+// Start prepares the policy. Requests wait until the first weights arrive.
+func (c *Inference) Start(h *component.Host) error {
+	c.h = h
+	c.actions = h.Signal("actions")
+	h.Slot("act", c.act)
+	h.Slot("on_weights", c.onWeights)
+	c.flushSlot = c.flush
+	c.batchRows = h.Stats.Histogram("inference/batch_rows")
+	p, err := h.Policy(c.config.Policy)
+	if err != nil {
+		return err
+	}
+	definition, ok := p.(*policy.Definition)
+	if !ok {
+		return fmt.Errorf("policy %q is a %T, want *policy.Definition", c.config.Policy, p)
+	}
+	c.definition = definition
+	c.actor, err = definition.Backend.NewActor(definition.Network, c.config.MaxRows)
+	return err
+}
+
+// onWeights takes over a policy version. Its block is claimed while the slot runs.
+func (c *Inference) onWeights(m *hostabi.Message) {
+	if err := c.load(m.Handle); err != nil {
+		c.h.Fail(fmt.Errorf("weights %v: %w", m.Handle, err))
+		return
+	}
+	c.loaded = true
+	c.schedule()
+}
+
+func (c *Inference) load(h hostabi.Handle) error {
+	lease, err := c.h.Arenas.Lease(h)
+	if err != nil {
+		return err
+	}
+	defer lease.Release()
+	w, err := policy.ReadWeights(&c.definition.Network, lease.Bytes())
+	if err != nil {
+		return err
+	}
+	c.version = w.Version
+	return c.actor.Load(w)
+}
+
+// act queues a request.
+func (c *Inference) act(m *hostabi.Message) {
+	c.pending = append(c.pending, *m)
+	c.schedule()
+}
+
+// schedule posts a flush behind the messages that the loop has already received.
+func (c *Inference) schedule() {
+	if c.flushing || !c.loaded || len(c.pending) == 0 {
+		return
+	}
+	c.flushing = true
+	c.h.Receiver.Post(c.flushSlot, hostabi.Message{})
+}
+
+// flush serves everything that is pending, in batches of max_rows.
+func (c *Inference) flush(*hostabi.Message) {
+	c.flushing = false
+	for i := range c.pending {
+		if err := c.gather(&c.pending[i]); err != nil {
+			c.h.Fail(err)
+			return
+		}
+	}
+	if err := c.run(); err != nil {
+		c.h.Fail(err)
+		return
+	}
+	for i := range c.pending {
+		if err := c.reply(c.pending[i]); err != nil {
+			c.h.Fail(err)
+			return
+		}
+	}
+	c.pending = c.pending[:0]
+}
+
+// reply tells the requester that its row is written: the same message with the policy version that acted.
+func (c *Inference) reply(m hostabi.Message) error {
+	m.PolicyVersion = c.version
+	return c.actions.Emit(m)
+}
+
+// Snapshot is empty: weights come from the learner, requests are asked anew.
+func (c *Inference) Snapshot() (component.State, error) { return component.State{}, nil }
+
+// Restore has nothing to restore.
+func (c *Inference) Restore(component.State) error { return nil }
+
+// Stop releases the policy.
+func (c *Inference) Stop() error {
+	if c.actor == nil {
+		return nil
+	}
+	err := c.actor.Close()
+	c.actor = nil
+	return err
+}

@@ -1,0 +1,115 @@
+package inference
+
+import (
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// gather turns one message into requests to the policy: the rows at t and, where asked, the last observations of
+// environments truncated at t-1.
+func (c *Inference) gather(m *hostabi.Message) error {
+	r := rollout.ActRequestOf(m)
+	tr, err := c.block(r.Block)
+	if err != nil {
+		return fmt.Errorf("act on %v row %d: %w", r.Block, r.T, err)
+	}
+	shape := tr.Schema.Shape
+	if r.T > shape.Steps || r.T == shape.Steps && !r.ValueOnly || r.T == 0 && r.Bootstrap {
+		return fmt.Errorf("act on %v: no row %d to act on in blocks of %d steps", r.Block, r.T, shape.Steps)
+	}
+	tr.Uint64(rollout.ColPolicyVersion)[r.T] = c.version
+	lo, hi := r.T*shape.Envs, (r.T+1)*shape.Envs
+	request := policy.Request{
+		Obs: tr.Row(rollout.ColObs, r.T), Value: tr.Float32(rollout.ColValue)[lo:hi],
+		Seed: c.h.Run.Seed, FirstEnv: r.FirstEnv, Step: r.Step,
+	}
+	if _, ok := tr.Schema.Layout(rollout.ColMask); ok {
+		request.Mask = tr.Row(rollout.ColMask, r.T)
+	}
+	if !r.ValueOnly {
+		request.Action = tr.Int32(rollout.ColAction)[lo:hi]
+		request.LogProb = tr.Float32(rollout.ColLogProb)[lo:hi]
+	}
+	if err := c.add(request); err != nil || !r.Bootstrap {
+		return err
+	}
+	return c.addBootstrap(tr, r.T-1)
+}
+
+// block returns the view of a block on loan to whoever asked.
+func (c *Inference) block(h hostabi.Handle) (rollout.Trajectory, error) {
+	a, err := c.h.Arenas.Of(h)
+	if err != nil {
+		return rollout.Trajectory{}, err
+	}
+	schema, ok := a.Schema().(*rollout.Schema)
+	if !ok {
+		return rollout.Trajectory{}, fmt.Errorf("arena %s holds no trajectories", a.Name())
+	}
+	mem, err := a.Loaned(h)
+	return rollout.Trajectory{Schema: schema, Mem: mem}, err
+}
+
+// addBootstrap asks for the value of final_obs of each environment truncated in row t.
+func (c *Inference) addBootstrap(tr rollout.Trajectory, t int) error {
+	truncated := tr.Row(rollout.ColTruncated, t).Data
+	final, value := tr.Row(rollout.ColFinalObs, 0), tr.Float32(rollout.ColBootstrap)
+	for env, flag := range truncated {
+		if flag == 0 {
+			continue
+		}
+		at := t*len(truncated) + env
+		if err := c.add(policy.Request{Obs: final.Slice(env, env+1), Value: value[at : at+1]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add puts a request into the batch, running the batch whenever it is full.
+func (c *Inference) add(r policy.Request) error {
+	for {
+		room := c.config.MaxRows - c.rows
+		if r.Obs.Rows <= room {
+			c.requests = append(c.requests, r)
+			c.rows += r.Obs.Rows
+			return nil
+		}
+		if room > 0 {
+			c.requests = append(c.requests, slice(r, 0, room))
+			c.rows += room
+			r = slice(r, room, r.Obs.Rows)
+		}
+		if err := c.run(); err != nil {
+			return err
+		}
+	}
+}
+
+// slice returns the rows lo to hi of a request.
+func slice(r policy.Request, lo, hi int) policy.Request {
+	r.Obs = r.Obs.Slice(lo, hi)
+	if r.Mask.Rows > 0 {
+		r.Mask = r.Mask.Slice(lo, hi)
+	}
+	if r.Action != nil {
+		r.Action, r.LogProb = r.Action[lo:hi], r.LogProb[lo:hi]
+	}
+	r.Value = r.Value[lo:hi]
+	r.FirstEnv += uint32(lo)
+	return r
+}
+
+// run acts on the batch.
+func (c *Inference) run() error {
+	if c.rows == 0 {
+		return nil
+	}
+	err := c.actor.Act(c.requests)
+	c.batchRows.Observe(float64(c.rows))
+	c.requests, c.rows = c.requests[:0], 0
+	return err
+}

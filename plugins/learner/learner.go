@@ -1,0 +1,255 @@
+package learner
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Learner improves one policy.
+type Learner struct {
+	config     config
+	h          *component.Host
+	definition *policy.Definition
+	backend    policy.Learner
+	normalizer *policy.Normalizer // nil without normalised observations
+
+	weights, stats       *bus.Signal
+	weightsAt, statsAt   *arena.Arena
+	published            hostabi.Handle // newest weights; this component keeps a claim on them
+	obsMean, obsScale    []float32      // of the published version
+	version              uint64
+	envSteps             uint64 // learned from
+	optimizerSteps       uint64
+	stepsAt              stepsAtVersion
+	index                uint64 // of the next dataset
+	dataset              policy.Dataset
+	leases               []arena.Lease
+	handles              []hostabi.Handle
+	values               []float64
+	droppedRows, skipped *stat.Counter
+	lag                  lag
+}
+
+var _ component.Component = (*Learner)(nil)
+
+// New returns an unconfigured learner.
+func New() component.Component { return &Learner{} }
+
+// Manifest lists the ports.
+func (c *Learner) Manifest() component.Manifest {
+	return component.Manifest{
+		Signals: []component.Port{
+			{Name: "weights", Payload: "weights", Doc: "a new policy version"},
+			{Name: "stats", Payload: "learner_stats", Doc: "what one dataset's update reports"},
+		},
+		Slots: []component.Port{{Name: "on_dataset", Payload: "dataset", Doc: "enough rows for one learner round"}},
+	}
+}
+
+// Configure reads the component's table.
+func (c *Learner) Configure(decode func(into any) error) error {
+	c.config = defaults()
+	if err := decode(&c.config); err != nil {
+		return err
+	}
+	return c.config.validate()
+}
+
+// Start makes the backend's learner and posts the publication of the first policy version.
+func (c *Learner) Start(h *component.Host) error {
+	c.h = h
+	c.weights, c.stats = h.Signal("weights"), h.Signal("stats")
+	h.Slot("on_dataset", c.onDataset)
+	c.droppedRows, c.skipped = h.Stats.Counter("lag/dropped_rows"), h.Stats.Counter("learner/stats_skipped")
+	p, err := h.Policy(c.config.Policy)
+	if err != nil {
+		return err
+	}
+	definition, ok := p.(*policy.Definition)
+	if !ok {
+		return fmt.Errorf("policy %q is a %T, want *policy.Definition", c.config.Policy, p)
+	}
+	c.definition = definition
+	n := &definition.Network
+	if n.NormalizeObs {
+		c.normalizer = policy.NewNormalizer(n.Obs)
+		c.obsMean, c.obsScale = make([]float32, n.Obs), make([]float32, n.Obs)
+		c.normalizer.Weights(c.obsMean, c.obsScale)
+	}
+	c.backend, err = definition.Backend.NewLearner(*n, policy.Init(n, h.Run.Seed), c.config.algorithm())
+	if err != nil {
+		return err
+	}
+	if err := c.makeArenas(); err != nil {
+		return err
+	}
+	h.Receiver.Control(loop.Func(c.first), hostabi.Message{})
+	return nil
+}
+
+// statsBlocks is how many updates' reports may wait for the runner before further ones are skipped.
+const statsBlocks = 128
+
+func (c *Learner) makeArenas() (err error) {
+	readers := c.h.Peers("inference") + c.h.Peers("batcher")
+	c.weightsAt, err = c.h.Arenas.Add(arena.Config{
+		// Each reader may be reading one version while the next waits in its mailbox; the publisher keeps one
+		// and writes another.
+		Name: c.h.Name + ".weights", Blocks: 2*readers + 2, BlockBytes: policy.WeightsBytes(&c.definition.Network),
+	})
+	if err != nil {
+		return err
+	}
+	names := StatNames()
+	c.statsAt, err = c.h.Arenas.Add(arena.Config{
+		Name: c.h.Name + ".stats", Blocks: statsBlocks, BlockBytes: 8 * len(names), Schema: names,
+	})
+	return err
+}
+
+// first publishes what acting begins with: the initial parameters, or those of a restored run.
+func (c *Learner) first(*hostabi.Message) {
+	if err := c.publish(); err != nil {
+		c.h.Fail(err)
+	}
+}
+
+// onDataset learns from a dataset and publishes the next policy version.
+func (c *Learner) onDataset(m *hostabi.Message) {
+	if err := c.learn(m.Handle); err != nil {
+		c.h.Fail(err)
+		return
+	}
+	c.h.Boundary()
+}
+
+func (c *Learner) learn(h hostabi.Handle) error {
+	started := time.Now()
+	defer c.releaseAll()
+	if err := c.open(h); err != nil {
+		return fmt.Errorf("dataset %v: %w", h, err)
+	}
+	c.lag.measure(&c.dataset, c.version, &c.stepsAt, c.optimizerSteps)
+	rates := c.config.rates(c.envSteps)
+	stats, err := c.backend.Update(&c.dataset, rates)
+	if err != nil {
+		return err
+	}
+	if c.normalizer != nil {
+		if err := c.normalizer.Update(&c.dataset); err != nil {
+			return err
+		}
+		c.normalizer.Weights(c.obsMean, c.obsScale)
+	}
+	c.envSteps += uint64(stats.ValidRows)
+	c.optimizerSteps += uint64(stats.OptimizerSteps)
+	c.version++
+	c.index++
+	if err := c.publish(); err != nil {
+		return err
+	}
+	return c.report(&stats, rates, time.Since(started))
+}
+
+// open claims the dataset and its trajectories and makes the backend's view of them.
+func (c *Learner) open(h hostabi.Handle) error {
+	list, err := c.h.Arenas.Lease(h)
+	if err != nil {
+		return err
+	}
+	c.leases = append(c.leases, list)
+	_, c.handles, err = rollout.ReadDataset(list.Bytes(), c.handles[:0])
+	if err != nil {
+		return err
+	}
+	c.dataset.Blocks = c.dataset.Blocks[:0]
+	for _, handle := range c.handles {
+		tr, err := c.claim(handle)
+		if err != nil {
+			return fmt.Errorf("trajectory %v: %w", handle, err)
+		}
+		c.dataset.Blocks = append(c.dataset.Blocks, tr)
+	}
+	c.dataset.ObsMean, c.dataset.ObsScale = c.obsMean, c.obsScale
+	c.dataset.Seed, c.dataset.Index = c.h.Run.Seed, c.index
+	return nil
+}
+
+func (c *Learner) claim(h hostabi.Handle) (rollout.Trajectory, error) {
+	a, err := c.h.Arenas.Of(h)
+	if err != nil {
+		return rollout.Trajectory{}, err
+	}
+	schema, ok := a.Schema().(*rollout.Schema)
+	if !ok {
+		return rollout.Trajectory{}, fmt.Errorf("arena %s holds no trajectories", a.Name())
+	}
+	lease, err := a.Lease(h)
+	if err != nil {
+		return rollout.Trajectory{}, err
+	}
+	c.leases = append(c.leases, lease)
+	return rollout.Trajectory{Schema: schema, Mem: lease.Bytes()}, nil
+}
+
+func (c *Learner) releaseAll() {
+	for i := range c.leases {
+		if err := c.leases[i].Release(); err != nil {
+			c.h.Fail(err)
+		}
+	}
+	c.leases = c.leases[:0]
+}
+
+// publish writes the current parameters into a block of their own and emits them as the newest version. The
+// version before is let go of: it lives on while somebody reads it.
+func (c *Learner) publish() error {
+	loan, err := c.weightsAt.Loan()
+	if err != nil {
+		return fmt.Errorf("weights: %w", err)
+	}
+	w, err := policy.FormatWeights(&c.definition.Network, loan.Bytes(), c.version)
+	if err != nil {
+		return err
+	}
+	if err := c.backend.Params(w.Params); err != nil {
+		return err
+	}
+	copy(w.ObsMean, c.obsMean)
+	copy(w.ObsScale, c.obsScale)
+	handle, err := loan.Commit()
+	if err != nil {
+		return err
+	}
+	if c.published != 0 {
+		if err := c.weightsAt.Release(c.published); err != nil {
+			return err
+		}
+	}
+	c.published = handle
+	c.stepsAt.set(c.version, c.optimizerSteps)
+	return c.weights.Emit(hostabi.Message{Handle: handle, PolicyVersion: c.version})
+}
+
+// Stop lets go of the published weights and closes the backend.
+func (c *Learner) Stop() error {
+	if c.published != 0 {
+		if err := c.weightsAt.Release(c.published); err != nil {
+			return err
+		}
+		c.published = 0
+	}
+	if c.backend == nil {
+		return nil
+	}
+	return c.backend.Close()
+}

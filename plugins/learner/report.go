@@ -1,0 +1,91 @@
+package learner
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// StatNames returns the names of the float64 values in a block of the stats signal.
+func StatNames() []string {
+	return append([]string{"global_step", "policy_version", "charts/learning_rate", "charts/clip",
+		"lag/mean", "lag/max", "lag/optimizer_steps_mean", "lag/dropped_rows", "learner/optimizer_steps",
+		"perf/update_seconds"}, policy.StatNames()...)
+}
+
+// report emits what one update did. When the runner is so far behind that no block is free, the report is
+// skipped and counted: learning does not wait for its log.
+func (c *Learner) report(s *policy.Stats, r policy.Rates, took time.Duration) error {
+	loan, err := c.statsAt.Loan()
+	if errors.Is(err, arena.ErrExhausted) {
+		c.skipped.Inc()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c.values = append(c.values[:0], float64(c.envSteps), float64(c.version), float64(r.LearningRate), float64(r.Clip),
+		c.lag.mean, float64(c.lag.max), c.lag.optimizerSteps, float64(c.droppedRows.Value()), float64(c.optimizerSteps),
+		took.Seconds())
+	c.values = s.Values(c.values)
+	for i, v := range c.values {
+		binary.LittleEndian.PutUint64(loan.Bytes()[8*i:], math.Float64bits(v))
+	}
+	handle, err := loan.Commit()
+	if err != nil {
+		return err
+	}
+	if err := c.stats.Emit(hostabi.Message{Handle: handle, PolicyVersion: c.version}); err != nil {
+		return err
+	}
+	return c.statsAt.Release(handle)
+}
+
+// lag is how old the policies that acted in a dataset were when it was learned from, over its env steps.
+type lag struct {
+	mean           float64 // in policy versions
+	max            uint64
+	optimizerSteps float64 // mean, in optimiser steps
+}
+
+func (l *lag) measure(d *policy.Dataset, version uint64, at *stepsAtVersion, steps uint64) {
+	*l = lag{}
+	rows := 0.0
+	for _, b := range d.Blocks {
+		acted := b.Uint64(rollout.ColPolicyVersion)
+		for _, v := range acted[:len(acted)-1] {
+			behind := version - min(v, version)
+			l.mean += float64(behind)
+			l.max = max(l.max, behind)
+			l.optimizerSteps += float64(steps - at.get(v))
+			rows++
+		}
+	}
+	l.mean /= max(rows, 1)
+	l.optimizerSteps /= max(rows, 1)
+}
+
+// stepsAtVersion remembers how many optimiser steps the newest versions had behind them.
+type stepsAtVersion struct {
+	ring [256]struct{ version, steps uint64 }
+}
+
+func (s *stepsAtVersion) set(version, steps uint64) {
+	e := &s.ring[version%uint64(len(s.ring))]
+	e.version, e.steps = version, steps
+}
+
+// get returns the optimiser steps behind a version, or 0 for one that is forgotten.
+func (s *stepsAtVersion) get(version uint64) uint64 {
+	e := &s.ring[version%uint64(len(s.ring))]
+	if e.version != version {
+		return 0
+	}
+	return e.steps
+}

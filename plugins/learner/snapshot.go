@@ -1,0 +1,139 @@
+package learner
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// saved is the small part of a learner's state.
+type saved struct {
+	Network        policy.Network     `json:"network"`
+	Version        uint64             `json:"policy_version"`
+	EnvSteps       uint64             `json:"env_steps"`
+	OptimizerSteps uint64             `json:"optimizer_steps"`
+	Index          uint64             `json:"datasets"`
+	AdamSteps      uint64             `json:"adam_steps"`
+	AnnealEnvSteps uint64             `json:"anneal_env_steps"`
+	Normalizer     *policy.Normalizer `json:"normalizer,omitempty"`
+}
+
+// Prefixes of the tensors of a snapshot; the parameters themselves have none.
+const (
+	adamM = "adam_m."
+	adamV = "adam_v."
+)
+
+// Snapshot saves parameters, optimiser, normaliser and counters.
+func (c *Learner) Snapshot() (component.State, error) {
+	s, err := c.backend.State()
+	if err != nil {
+		return component.State{}, err
+	}
+	n := c.definition.Network
+	state := component.State{
+		Meta: saved{
+			Network: n, Version: c.version, EnvSteps: c.envSteps, OptimizerSteps: c.optimizerSteps, Index: c.index,
+			AdamSteps: s.AdamSteps, AnnealEnvSteps: c.config.AnnealEnvSteps, Normalizer: clone(c.normalizer),
+		},
+		Tensors: map[string]component.Tensor{},
+	}
+	name(&n, "", s.Params, state.Tensors)
+	name(&n, adamM, s.AdamM, state.Tensors)
+	name(&n, adamV, s.AdamV, state.Tensors)
+	return state, nil
+}
+
+// clone copies a normaliser's state, so that a snapshot does not change with the run.
+func clone(z *policy.Normalizer) *policy.Normalizer {
+	if z == nil {
+		return nil
+	}
+	return &policy.Normalizer{Count: z.Count, Mean: slices.Clone(z.Mean), M2: slices.Clone(z.M2)}
+}
+
+// name cuts a canonical vector into named tensors.
+func name(n *policy.Network, prefix string, vector []float32, tensors map[string]component.Tensor) {
+	for _, p := range n.Params() {
+		shape := []int{p.Rows, p.Cols}
+		if p.Rows == 1 {
+			shape = shape[1:]
+		}
+		tensors[prefix+p.Name] = component.Tensor{Shape: shape, Data: slices.Clone(vector[p.Offset : p.Offset+p.Rows*p.Cols])}
+	}
+}
+
+// vector is the inverse of name.
+func vector(n *policy.Network, prefix string, tensors map[string]component.Tensor) ([]float32, error) {
+	v := make([]float32, n.ParamCount())
+	for _, p := range n.Params() {
+		t, ok := tensors[prefix+p.Name]
+		if !ok {
+			return nil, fmt.Errorf("saved state has no tensor %q", prefix+p.Name)
+		}
+		if len(t.Data) != p.Rows*p.Cols {
+			return nil, fmt.Errorf("saved tensor %q has %d elements, the network %d", prefix+p.Name, len(t.Data), p.Rows*p.Cols)
+		}
+		copy(v[p.Offset:], t.Data)
+	}
+	return v, nil
+}
+
+// Restore continues from a snapshot. Schedules run on over the env steps that the snapshot has behind it.
+func (c *Learner) Restore(state component.State) error {
+	var from saved
+	if err := state.Decode(&from); err != nil {
+		return err
+	}
+	n := &c.definition.Network
+	if (from.Normalizer != nil) != n.NormalizeObs {
+		return fmt.Errorf("saved state and network differ in normalize_obs")
+	}
+	s := policy.State{AdamSteps: from.AdamSteps}
+	var err error
+	if s.Params, err = vector(n, "", state.Tensors); err != nil {
+		return err
+	}
+	if s.AdamM, err = vector(n, adamM, state.Tensors); err != nil {
+		return err
+	}
+	if s.AdamV, err = vector(n, adamV, state.Tensors); err != nil {
+		return err
+	}
+	if err := c.backend.SetState(s); err != nil {
+		return err
+	}
+	if n.NormalizeObs {
+		if len(from.Normalizer.Mean) != n.Obs || len(from.Normalizer.M2) != n.Obs {
+			return fmt.Errorf("saved normaliser has %d elements, the network %d", len(from.Normalizer.Mean), n.Obs)
+		}
+		c.normalizer = from.Normalizer
+		c.normalizer.Weights(c.obsMean, c.obsScale)
+	}
+	c.version, c.envSteps = from.Version, from.EnvSteps
+	c.optimizerSteps, c.index = from.OptimizerSteps, from.Index
+	return nil
+}
+
+// Weights returns the policy of a snapshot, for evaluation, and the network it is for.
+func Weights(state component.State) (policy.Network, policy.Weights, error) {
+	var from saved
+	if err := state.Decode(&from); err != nil {
+		return policy.Network{}, policy.Weights{}, err
+	}
+	if err := from.Network.Validate(); err != nil {
+		return policy.Network{}, policy.Weights{}, err
+	}
+	params, err := vector(&from.Network, "", state.Tensors)
+	w := policy.Weights{Version: from.Version, Params: params}
+	if err == nil && from.Network.NormalizeObs {
+		if from.Normalizer == nil || len(from.Normalizer.Mean) != from.Network.Obs || len(from.Normalizer.M2) != from.Network.Obs {
+			return policy.Network{}, policy.Weights{}, fmt.Errorf("saved state has no normaliser for its network")
+		}
+		w.ObsMean, w.ObsScale = make([]float32, from.Network.Obs), make([]float32, from.Network.Obs)
+		from.Normalizer.Weights(w.ObsMean, w.ObsScale)
+	}
+	return from.Network, w, err
+}

@@ -1,0 +1,79 @@
+package rollout
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+
+	"github.com/rlhost/rlhost/core/rollout"
+)
+
+// account is what has been counted of one environment's running episode.
+type account struct {
+	Return float64
+	Length uint32
+}
+
+// account goes through the block in (t, env) order, emits the episodes that end in it and returns the number of
+// valid rows. Rewards are raw.
+func (s *split) account() (rows int) {
+	reward, valid := s.tr.Float32(rollout.ColReward), s.tr.Bytes(rollout.ColValid)
+	terminated, truncated := s.tr.Bytes(rollout.ColTerminated), s.tr.Bytes(rollout.ColTruncated)
+	for row := range s.c.config.Horizon {
+		at := row * s.n
+		for env := range s.accounts {
+			i := at + env
+			if valid[i] == 0 {
+				continue
+			}
+			rows++
+			a := &s.accounts[env]
+			a.Return += float64(reward[i])
+			a.Length++
+			if terminated[i]|truncated[i] != 0 {
+				s.emitEpisode(env, terminated[i] != 0)
+				*a = account{}
+			}
+		}
+	}
+	return rows
+}
+
+func (s *split) emitEpisode(env int, terminated bool) {
+	a := s.accounts[env]
+	m := rollout.Episode{
+		Return: float32(a.Return), Length: a.Length, Env: uint32(s.first + env), Terminated: terminated,
+	}.Message()
+	m.PolicyVersion = s.maxVersion
+	if err := s.c.episodes.Emit(m); err != nil {
+		s.c.h.Fail(err)
+	}
+}
+
+// limit truncates the episodes that have reached the limit in row t. Environments that ended by themselves start
+// to count anew; those that the host ends are reset here, with their last observation kept.
+func (s *split) limit(ended rollout.Ended) rollout.Ended {
+	terminated, truncated := s.tr.Row(rollout.ColTerminated, s.t).Data, s.tr.Row(rollout.ColTruncated, s.t).Data
+	valid := s.tr.Row(rollout.ColValid, s.t).Data
+	for i := range s.ages {
+		s.ages[i] += uint32(valid[i])
+		if terminated[i]|truncated[i] != 0 {
+			s.ages[i] = 0
+		}
+		if s.ages[i] >= uint32(s.c.config.EpisodeLimit) {
+			truncated[i] = 1
+			s.limited[i] = 1
+			s.ages[i] = 0
+			ended |= rollout.AnyTruncated
+		}
+	}
+	return ended
+}
+
+// pluginVersion is the first 8 bytes of a SHA-256 in hexadecimal.
+func pluginVersion(hash string) uint64 {
+	b, err := hex.DecodeString(hash)
+	if err != nil || len(b) < 8 {
+		return 0
+	}
+	return binary.BigEndian.Uint64(b)
+}

@@ -1,0 +1,63 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// config is the component's table.
+type config struct {
+	Env          string `toml:"env"`           // name of an [env] table
+	Envs         int    `toml:"envs"`          // environments of one instance
+	Splits       int    `toml:"splits"`        // parts they are stepped in
+	Horizon      int    `toml:"horizon"`       // steps of a trajectory
+	Blocks       int    `toml:"blocks"`        // trajectory blocks per split; synchronous mode uses 1
+	MaxRestarts  int    `toml:"max_restarts"`  // faults of one instance before the run fails
+	EpisodeLimit int    `toml:"episode_limit"` // truncates episodes after that many env steps; 0 = never
+	Layout       string `toml:"layout"`        // of observations: auto, aos, soa
+}
+
+func defaults() config {
+	return config{Envs: 32, Splits: 2, Horizon: 64, Blocks: 2, MaxRestarts: 5, Layout: "auto"}
+}
+
+// maxEnvs bounds the environments of one instance, so that a slip of the finger does not reserve all memory.
+const maxEnvs = 1 << 16
+
+func (c *config) validate() error {
+	var errs []error
+	bad := func(key, reason, help string) {
+		errs = append(errs, &component.ConfigError{Key: key, Reason: reason, Help: help})
+	}
+	if c.Env == "" {
+		bad("env", "is missing", "name one of the [env] tables")
+	}
+	switch {
+	case c.Envs < 1 || c.Envs > maxEnvs:
+		bad("envs", fmt.Sprintf("is %d, want 1 to %d", c.Envs, maxEnvs), "")
+	case c.Splits < 1:
+		bad("splits", fmt.Sprintf("is %d, want 1 or more", c.Splits), "2 overlaps stepping and inference")
+	case c.Envs%c.Splits != 0:
+		lower := c.Envs / c.Splits * c.Splits
+		bad("envs", fmt.Sprintf("= %d is not divisible by splits = %d", c.Envs, c.Splits),
+			fmt.Sprintf("use %d or %d, or set splits = 1 to turn double-buffering off", max(lower, c.Splits), lower+c.Splits))
+	}
+	if c.Horizon < 1 || c.Horizon > 1<<16 {
+		bad("horizon", fmt.Sprintf("is %d, want 1 to %d", c.Horizon, 1<<16), "")
+	}
+	if c.Blocks < 1 || c.Blocks > 64 {
+		bad("blocks", fmt.Sprintf("is %d, want 1 to 64", c.Blocks), "2 lets a split go on while the learner reads")
+	}
+	if c.MaxRestarts < 0 {
+		bad("max_restarts", fmt.Sprintf("is %d, want 0 or more", c.MaxRestarts), "")
+	}
+	if c.EpisodeLimit < 0 {
+		bad("episode_limit", fmt.Sprintf("is %d, want 0 (never) or more", c.EpisodeLimit), "")
+	}
+	if c.Layout != "auto" && c.Layout != "aos" && c.Layout != "soa" {
+		bad("layout", fmt.Sprintf("is %q, want auto, aos or soa", c.Layout), "")
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,82 @@
+package rollout
+
+import (
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// saved is the part of a split's state that goes into the snapshot as JSON.
+type saved struct {
+	Steps     uint64
+	Sequence  uint64
+	Restarted int
+	Phantom   []byte
+	Ages      []uint32
+	Accounts  []account
+	CarryObs  []byte
+	CarryMask []byte
+}
+
+// Snapshot saves instance memory, carried rows and running episodes of every split. All splits must be between
+// two blocks: bound at most, not stepped.
+func (c *Rollout) Snapshot() (component.State, error) {
+	state := component.State{Blobs: map[string][]byte{}}
+	var splits []saved
+	for i, s := range c.splits {
+		if s.writing && s.t > 0 || !s.carried {
+			return component.State{}, fmt.Errorf("%w: split %d is in the middle of a block", component.ErrNoSnapshot, i)
+		}
+		instance, err := s.env.Snapshot()
+		if err != nil {
+			return component.State{}, fmt.Errorf("%w: %w", component.ErrNoSnapshot, err)
+		}
+		state.Blobs[blobName(i)] = instance
+		splits = append(splits, saved{
+			Steps: s.steps, Sequence: s.sequence, Restarted: c.restarted,
+			Phantom: s.phantom, Ages: s.ages, Accounts: s.accounts, CarryObs: s.carryObs, CarryMask: s.carryMask,
+		})
+	}
+	state.Meta = splits
+	return state, nil
+}
+
+func blobName(split int) string { return fmt.Sprintf("split%d.instance", split) }
+
+// Restore continues from a snapshot of a component with as many splits of as many environments.
+func (c *Rollout) Restore(state component.State) error {
+	var splits []saved
+	if err := state.Decode(&splits); err != nil {
+		return err
+	}
+	if len(splits) != len(c.splits) {
+		return fmt.Errorf("rollout state has %d splits, the pipeline %d", len(splits), len(c.splits))
+	}
+	for i, s := range c.splits {
+		if err := s.restore(&splits[i], state.Blobs[blobName(i)]); err != nil {
+			return fmt.Errorf("split %d: %w", i, err)
+		}
+		c.restarted = splits[i].Restarted
+	}
+	return nil
+}
+
+func (s *split) restore(from *saved, instance []byte) error {
+	if len(from.Accounts) != s.n || len(from.Ages) != s.n || len(from.Phantom) != s.n ||
+		len(from.CarryObs) != len(s.carryObs) || len(from.CarryMask) != len(s.carryMask) {
+		return fmt.Errorf("state is of other environments")
+	}
+	if err := s.env.Restore(instance); err != nil {
+		return err
+	}
+	s.steps, s.sequence, s.carried = from.Steps, from.Sequence, true
+	copy(s.phantom, from.Phantom)
+	copy(s.ages, from.Ages)
+	copy(s.accounts, from.Accounts)
+	copy(s.carryObs, from.CarryObs)
+	copy(s.carryMask, from.CarryMask)
+	if s.c.restarted > 0 {
+		s.seed(uint64(s.c.restarted))
+	}
+	return nil
+}

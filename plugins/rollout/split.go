@@ -1,0 +1,288 @@
+package rollout
+
+import (
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// split is one part of the environments: a guest instance, its blocks and where it is in its turn.
+type split struct {
+	c     *Rollout
+	index int
+	first int // global index of environment 0
+	n     int // environments
+	env   rollout.Env
+	seeds []uint64
+
+	free    []uint32 // blocks, in the order of their credits
+	loan    arena.Loan
+	tr      rollout.Trajectory
+	writing bool // a block is bound
+	t       int  // row that inference is asked about
+	asked   bool
+
+	steps     uint64 // env steps that each environment made before row 0 of the block
+	sequence  uint64 // of the block
+	bootstrap bool   // row t-1 has truncated environments whose last observation wants a value
+
+	carried                bool // obs[T] and mask[T] of the block before wait in the carry
+	carryObs, carryMask    []byte
+	phantom                []byte // 1 where the next step belongs to no episode (next-step autoreset)
+	resetMask              []byte
+	minVersion, maxVersion uint64
+
+	ages     []uint32 // env steps of the running episodes, for the episode limit
+	limited  []byte   // 1 where the limit ended the episode in row t
+	accounts []account
+}
+
+func newSplit(c *Rollout, index, first, n int, env rollout.Env) *split {
+	s := &split{
+		c: c, index: index, first: first, n: n, env: env,
+		seeds: make([]uint64, n), phantom: make([]byte, n), resetMask: make([]byte, n),
+		ages: make([]uint32, n), limited: make([]byte, n), accounts: make([]account, n),
+	}
+	obs, _ := c.schema.Layout(rollout.ColObs)
+	s.carryObs = make([]byte, obs.StrideT)
+	if mask, ok := c.schema.Layout(rollout.ColMask); ok {
+		s.carryMask = make([]byte, mask.StrideT)
+	}
+	s.seed(0)
+	return s
+}
+
+// seed derives the environments' seeds; attempt counts the restarts after faults, so that a restarted
+// environment does not replay what led to the fault.
+func (s *split) seed(attempt uint64) {
+	run := s.c.h.Run.Seed
+	if attempt > 0 {
+		run = rollout.EnvSeed(run, -int(attempt))
+	}
+	for i := range s.seeds {
+		s.seeds[i] = rollout.EnvSeed(run, s.first+i)
+	}
+}
+
+// onCredit takes a block that has become free and starts on it if the split has been waiting for one.
+func (s *split) onCredit(m *hostabi.Message) {
+	s.free = append(s.free, m.T)
+	if !s.writing {
+		s.begin()
+	}
+}
+
+// begin starts a block: binds it, writes row 0 and asks for its actions.
+func (s *split) begin() {
+	if len(s.free) == 0 {
+		return
+	}
+	block := s.free[0]
+	s.free = append(s.free[:0], s.free[1:]...)
+	loan, err := s.c.arena.LoanBlock(block)
+	if err != nil {
+		s.c.h.Fail(err)
+		return
+	}
+	s.loan, s.writing, s.t, s.bootstrap = loan, true, 0, false
+	s.tr = rollout.Trajectory{Schema: s.c.schema, Mem: loan.Bytes()}
+	s.minVersion, s.maxVersion = ^uint64(0), 0
+	if err := s.firstRow(block); err != nil {
+		s.fault(err)
+		return
+	}
+	s.ask()
+}
+
+// firstRow binds the block and writes obs[0] and mask[0].
+func (s *split) firstRow(block uint32) error {
+	err := s.env.Bind(rollout.Block{
+		Trajectory: s.tr, Index: block, FD: s.c.arena.FD(), Offset: s.c.arena.BlockOffset(block),
+	})
+	if err != nil {
+		return err
+	}
+	if s.carried {
+		copy(s.tr.Row(rollout.ColObs, 0).Data, s.carryObs)
+		if s.carryMask != nil {
+			copy(s.tr.Row(rollout.ColMask, 0).Data, s.carryMask)
+		}
+		s.c.carriedBytes.Add(uint64(len(s.carryObs) + len(s.carryMask)))
+		return nil
+	}
+	if err := s.env.Reset(0, nil, s.seeds); err != nil {
+		return err
+	}
+	if env, err := s.tr.CheckObs(0); err != nil {
+		return s.outputFault(hostabi.ExportReset, env, err)
+	}
+	return nil
+}
+
+// ask sends row t to inference.
+func (s *split) ask() {
+	r := rollout.ActRequest{
+		Block: s.loan.Handle(), T: s.t, Split: uint32(s.index),
+		Step: s.steps + uint64(s.t), FirstEnv: uint32(s.first),
+		ValueOnly: s.t == s.c.config.Horizon, Bootstrap: s.bootstrap,
+	}
+	s.asked = true
+	m := r.Message()
+	m.Sender = s.c.h.ID // the reply comes back to it
+	if err := s.c.obsReady.Emit(m); err != nil {
+		s.c.h.Fail(err)
+	}
+}
+
+func (s *split) expects(r rollout.ActRequest) bool {
+	return s.asked && r.Block == s.loan.Handle() && r.T == s.t
+}
+
+// onActions steps the environments with the actions of row t, or finishes the block after its last row.
+func (s *split) onActions(version uint64) {
+	s.asked = false
+	if s.t == s.c.config.Horizon {
+		s.finish()
+		return
+	}
+	s.minVersion, s.maxVersion = min(s.minVersion, version), max(s.maxVersion, version)
+	if err := s.step(); err != nil {
+		s.fault(err)
+		return
+	}
+	s.t++
+	s.ask()
+}
+
+// step makes one env step: reads action[t], writes the rest of row t and obs[t+1].
+func (s *split) step() error {
+	if err := s.env.Step(s.t); err != nil {
+		return err
+	}
+	ended, env, err := s.tr.CheckStep(s.t)
+	if err != nil {
+		return s.outputFault(hostabi.ExportStep, env, err)
+	}
+	s.markValid()
+	if s.c.config.EpisodeLimit > 0 {
+		ended = s.limit(ended)
+	}
+	s.bootstrap = ended&rollout.AnyTruncated != 0
+	if ended == 0 || s.c.mode == hostabi.SameStep && s.c.config.EpisodeLimit == 0 {
+		return nil
+	}
+	return s.endEpisodes()
+}
+
+// markValid writes valid[t]: 0 for steps that belong to no episode, whose flags then mean nothing.
+func (s *split) markValid() {
+	valid := s.tr.Row(rollout.ColValid, s.t).Data
+	if s.c.mode != hostabi.NextStep {
+		for i := range valid {
+			valid[i] = 1
+		}
+		return
+	}
+	terminated, truncated := s.tr.Row(rollout.ColTerminated, s.t).Data, s.tr.Row(rollout.ColTruncated, s.t).Data
+	for i := range valid {
+		valid[i] = 1 - s.phantom[i]
+		if s.phantom[i] != 0 {
+			terminated[i], truncated[i] = 0, 0
+		}
+		s.phantom[i] = 0
+	}
+}
+
+// endEpisodes does what a same-step guest does itself, where the guest does not or where the host's limit ended
+// the episode: keeps the last observation in final_obs, then resets, or lets the next step be the phantom one.
+func (s *split) endEpisodes() error {
+	terminated, truncated := s.tr.Row(rollout.ColTerminated, s.t).Data, s.tr.Row(rollout.ColTruncated, s.t).Data
+	reset := false
+	for i := range s.n {
+		limited := s.limited[i] != 0
+		s.limited[i], s.resetMask[i] = 0, 0
+		if terminated[i]|truncated[i] == 0 || !limited && s.c.mode == hostabi.SameStep {
+			continue
+		}
+		s.keepFinal(i)
+		if !limited && s.c.mode == hostabi.NextStep {
+			s.phantom[i] = 1
+			continue
+		}
+		s.resetMask[i], reset = 1, true
+	}
+	if !reset {
+		return nil
+	}
+	return s.reset(s.t + 1)
+}
+
+// keepFinal copies one environment's obs[t+1] to final_obs.
+func (s *split) keepFinal(env int) {
+	from, to := s.tr.Row(rollout.ColObs, s.t+1), s.tr.Row(rollout.ColFinalObs, 0)
+	src, dst := from.Float32(), to.Float32()
+	for i := range from.Elems {
+		dst[(env*to.StrideRow+i*to.StrideElem)/4] = src[(env*from.StrideRow+i*from.StrideElem)/4]
+	}
+}
+
+// reset starts new episodes where resetMask says so.
+func (s *split) reset(row int) error {
+	if err := s.env.Reset(row, s.resetMask, nil); err != nil {
+		return err
+	}
+	if env, err := s.tr.CheckObs(row); err != nil {
+		return s.outputFault(hostabi.ExportReset, env, err)
+	}
+	return nil
+}
+
+// finish commits the block, emits it with the episodes that ended in it, and goes on if a block is free.
+func (s *split) finish() {
+	rows := s.account()
+	*s.tr.Meta() = rollout.Meta{
+		Sequence: s.sequence, FirstEnv: uint32(s.first), Rollout: uint16(s.c.h.Index), Split: uint16(s.index),
+		FirstStep: s.steps, ValidRows: uint32(rows), PluginVersion: pluginVersion(s.c.plugin.Hash()),
+		MinVersion: s.minVersion, MaxVersion: s.maxVersion,
+	}
+	horizon := s.c.config.Horizon
+	copy(s.carryObs, s.tr.Row(rollout.ColObs, horizon).Data)
+	if s.carryMask != nil {
+		copy(s.carryMask, s.tr.Row(rollout.ColMask, horizon).Data)
+	}
+	s.carried = true
+	s.steps += uint64(horizon)
+	s.sequence++
+	s.writing = false
+	s.c.envSteps.Add(uint64(rows))
+	if err := s.handOver(); err != nil {
+		s.c.h.Fail(err)
+		return
+	}
+	s.begin()
+}
+
+// handOver commits the block and lets go of it; whoever received it holds claims of their own.
+func (s *split) handOver() error {
+	handle, err := s.loan.Commit()
+	if err != nil {
+		return err
+	}
+	err = s.c.trajectories.Emit(hostabi.Message{
+		Handle: handle, Split: uint32(s.index), PolicyVersion: s.minVersion,
+	})
+	if err != nil {
+		return err
+	}
+	return s.c.arena.Release(handle)
+}
+
+func (s *split) stop() error {
+	if s.writing {
+		s.writing = false
+		if err := s.loan.Abort(); err != nil {
+			return err
+		}
+	}
+	return s.env.Close()
+}
