@@ -1,0 +1,227 @@
+package runs
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// Checkpoint is the state of all components of a run at one dataset boundary.
+type Checkpoint struct {
+	Components    map[string]component.State // by component, such as learner or rollout[0]
+	PolicyVersion uint64
+	EnvSteps      uint64
+	MeanReturn    float64 // over the window; NaN while that is not full: such a checkpoint is never the best
+	Exact         bool    // whether a run that goes on from here equals one that was never interrupted
+	WhyNotExact   string  // one sentence, where Exact is false
+}
+
+// Save writes a checkpoint, makes it the latest and, if its mean return is at least that of the best so far, the
+// best; then it removes all but the newest Keep and the best. Checkpoints saved before stay as they are whenever it
+// fails. An error says what to do, is counted, and leaves the run able to go on.
+func (r *Run) Save(c Checkpoint) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lock == nil {
+		return errReadOnly
+	}
+	root := filepath.Join(r.Dir, checkpointsDir)
+	before := scan(root)
+	m, folder, err := r.store(root, before, &c)
+	if err != nil {
+		r.failed++
+		return fmt.Errorf("checkpoint %d of run %s is not saved: %w (%s)", c.PolicyVersion, r.id,
+			advise(err, root), leftover(before))
+	}
+	if err := errors.Join(r.rate(root, folder, m), r.prune(root)); err != nil {
+		r.failed++
+		return fmt.Errorf("checkpoint %d of run %s is saved, the older ones are not in order: %w", c.PolicyVersion,
+			r.id, advise(err, root))
+	}
+	return nil
+}
+
+// leftover says what a failed save leaves.
+func leftover(before []stored) string {
+	if len(before) == 0 {
+		return "the run has no checkpoint yet"
+	}
+	return fmt.Sprintf("checkpoint %d is still there", before[0].m.PolicyVersion)
+}
+
+// store writes a checkpoint and makes it the latest.
+func (r *Run) store(root string, before []stored, c *Checkpoint) (m *manifest, folder string, err error) {
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return nil, "", err
+	}
+	if err := removeTemps(root); err != nil {
+		return nil, "", err
+	}
+	m = &manifest{Format: Format, Rlhost: r.info.Rlhost, Run: r.id, Sequence: 1,
+		PolicyVersion: c.PolicyVersion, EnvSteps: c.EnvSteps, Exact: c.Exact, WhyNotExact: c.WhyNotExact}
+	if !math.IsNaN(c.MeanReturn) && !math.IsInf(c.MeanReturn, 0) {
+		m.MeanReturn = &c.MeanReturn
+	}
+	if len(before) > 0 {
+		m.Sequence = before[0].m.Sequence + 1
+	}
+	temp := filepath.Join(root, tempPrefix+"checkpoint")
+	if err := r.stage(temp, m, c); err != nil {
+		return nil, "", errors.Join(err, os.RemoveAll(temp))
+	}
+	folder = freeFolder(root, c.PolicyVersion)
+	if err := r.disk.rename(temp, filepath.Join(root, folder)); err != nil {
+		return nil, "", errors.Join(err, os.RemoveAll(temp))
+	}
+	return m, folder, r.publish(root, folder, m)
+}
+
+// publish makes a checkpoint the latest. If it cannot, the checkpoint goes again: it would take room that nobody
+// knows of.
+func (r *Run) publish(root, folder string, m *manifest) error {
+	err := r.disk.sync(root)
+	if err == nil {
+		err = r.point(root, Latest, folder, m)
+	}
+	if err == nil {
+		return nil
+	}
+	if p, readErr := readPointer(root, Latest); readErr == nil && p.Checkpoint == folder {
+		return err // named, though perhaps not yet on the disk
+	}
+	return errors.Join(err, discard(root, folder))
+}
+
+// rate makes a checkpoint the best if it is.
+func (r *Run) rate(root, folder string, m *manifest) error {
+	if !r.KeepBest || m.MeanReturn == nil {
+		return nil
+	}
+	best, err := readPointer(root, Best)
+	if err == nil && best.MeanReturn != nil && *best.MeanReturn > *m.MeanReturn {
+		return nil
+	}
+	return r.point(root, Best, folder, m)
+}
+
+// stage writes all files of a checkpoint into a folder that nobody reads.
+func (r *Run) stage(temp string, m *manifest, c *Checkpoint) error {
+	if err := r.disk.check("mkdir", temp); err != nil {
+		return err
+	}
+	if err := os.Mkdir(temp, 0o755); err != nil {
+		return err
+	}
+	w := stager{disk: &r.disk, dir: temp, files: make(map[string]fileEntry)}
+	m.Components, m.Files = make(map[string]componentEntry), w.files
+	for _, name := range sortedNames(c.Components) {
+		entry, err := w.component(name, c.Components[name])
+		if err != nil {
+			return fmt.Errorf("component %s: %w", name, err)
+		}
+		m.Components[name] = entry
+	}
+	b, err := m.encode()
+	if err != nil {
+		return err
+	}
+	if err := r.disk.write(filepath.Join(temp, manifestFile), b); err != nil {
+		return err
+	}
+	return r.disk.sync(temp)
+}
+
+// stager writes files and keeps the account of them.
+type stager struct {
+	disk  *disk
+	dir   string
+	files map[string]fileEntry
+}
+
+func (w *stager) component(name string, s component.State) (componentEntry, error) {
+	var e componentEntry
+	base, err := fileName(name, false)
+	if err != nil {
+		return e, err
+	}
+	if e.Meta, err = encodeMeta(s); err != nil {
+		return e, err
+	}
+	if len(s.Tensors) > 0 {
+		b, err := EncodeTensors(s.Tensors, nil)
+		if err != nil {
+			return e, err
+		}
+		e.Tensors = base + ".safetensors"
+		if err := w.file(e.Tensors, b); err != nil {
+			return e, err
+		}
+	}
+	for _, blob := range sortedNames(s.Blobs) {
+		part, err := fileName(blob, true)
+		if err != nil {
+			return e, err
+		}
+		if e.Blobs == nil {
+			e.Blobs = make(map[string]string)
+		}
+		e.Blobs[blob] = base + "." + part + ".bin"
+		if err := w.file(e.Blobs[blob], s.Blobs[blob]); err != nil {
+			return e, err
+		}
+	}
+	return e, nil
+}
+
+func (w *stager) file(name string, b []byte) error {
+	w.files[name] = fileEntry{Bytes: int64(len(b)), SHA256: hexHash(b)}
+	return w.disk.write(filepath.Join(w.dir, name), b)
+}
+
+// freeFolder returns the name for a save of that version: one that no folder has.
+func freeFolder(root string, version uint64) string {
+	for again := uint64(1); ; again++ {
+		name := folderName(version, again)
+		if _, err := os.Lstat(filepath.Join(root, name)); err != nil {
+			return name
+		}
+	}
+}
+
+// discard removes a checkpoint's folder in such a way that it is whole as long as it has its name.
+func discard(root, name string) error {
+	temp := filepath.Join(root, tempPrefix+"old")
+	if err := os.RemoveAll(temp); err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Join(root, name), temp); err != nil {
+		return err
+	}
+	return os.RemoveAll(temp)
+}
+
+// prune removes the checkpoints that neither Keep nor a pointer keeps.
+func (r *Run) prune(root string) error {
+	pinned := make(map[string]bool)
+	for _, which := range []string{Latest, Best} {
+		if p, err := readPointer(root, which); err == nil && (which == Latest || r.KeepBest) {
+			pinned[p.Checkpoint] = true
+		}
+	}
+	versions := make(map[uint64]bool) // kept so far, newest first
+	for _, s := range scan(root) {
+		superseded := versions[s.m.PolicyVersion]
+		if pinned[s.folder] || !superseded && len(versions) < max(r.Keep, 1) {
+			versions[s.m.PolicyVersion] = true
+			continue
+		}
+		if err := discard(root, s.folder); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+// Package runs keeps what a training run leaves on disk: one folder a run, its description, its checkpoints.
+//
+//	r, err := runs.Create("runs", "cartpole")       // runs/cartpole/0001, numbered and locked
+//	err = r.Update(func(i *runs.Info) { i.Seed = 1 })
+//	err = r.Save(runs.Checkpoint{PolicyVersion: 12, Components: states})
+//	c, err := r.Load("latest")
+//	err = r.End("return")
+//	err = r.Close()
+//
+// A folder holds
+//
+//	lock             held by the process that writes, with its process id
+//	pipeline.toml    the resolved pipeline
+//	run.json         Info
+//	metrics.jsonl    written by the runner component
+//	episodes.csv     written by the runner component
+//	checkpoints/     one folder per checkpoint, latest.json and best.json name two of them
+//
+// Every file of this package appears whole or not at all: it is written beside its place, flushed to the disk
+// and renamed. So a crash or a full disk at any byte leaves what was there before. Checkpoints are JSON,
+// safetensors and plain bytes; reading one never runs anything.
+//
+// When checkpoints are taken and what is in them is package pipeline's and the components' business.
+package runs

@@ -1,0 +1,141 @@
+package runs
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Format is the version of the files of a run that this package writes. It reads those from oldestFormat on.
+const (
+	Format       = 1
+	oldestFormat = 1
+)
+
+// States of a run. A run that says running and is not locked has died.
+const (
+	Running = "running"
+	Ended   = "ended"
+)
+
+const infoFile = "run.json"
+
+// Info is the content of run.json.
+type Info struct {
+	Format int    `json:"format"`
+	Rlhost string `json:"rlhost"` // version of the program
+	Name   string `json:"name"`
+	Number int    `json:"number"`
+	Seed   uint64 `json:"seed"`
+	Mode   string `json:"mode"`    // async or sync
+	Kernel string `json:"kernels"` // set of kernels that parameter hashes hold for, such as avx512
+	// Plugins has the SHA-256 of every plugin by its file or name, in hexadecimal.
+	Plugins map[string]string `json:"plugins,omitempty"`
+	// Policies describes each policy by its name in the file; any value that JSON can hold.
+	Policies map[string]any `json:"policies,omitempty"`
+	Started  time.Time      `json:"started"`
+	Host     Host           `json:"host"`
+	State    string         `json:"state"`
+	Reason   string         `json:"reason,omitempty"` // why it ended
+	Ended    *time.Time     `json:"ended,omitempty"`
+	Resumes  []Resume       `json:"resumes,omitempty"`
+	// SaveFailures counts checkpoints that could not be written.
+	SaveFailures uint64 `json:"save_failures,omitempty"`
+}
+
+// Host is the machine that the run was started on.
+type Host struct {
+	CPU  string `json:"cpu"`
+	CPUs int    `json:"cpus"` // that the process may use
+	OS   string `json:"os"`
+	Arch string `json:"arch"`
+}
+
+// Resume says that the run went on from a checkpoint.
+type Resume struct {
+	At            time.Time `json:"at"`
+	PolicyVersion uint64    `json:"policy_version"`
+	EnvSteps      uint64    `json:"env_steps"`
+	Exact         bool      `json:"exact"`
+	Why           string    `json:"why,omitempty"` // why it is not exact
+}
+
+// ID returns name and number as name/0007.
+func (i *Info) ID() string { return fmt.Sprintf("%s/%04d", i.Name, i.Number) }
+
+// readInfo reads run.json of a folder and refuses formats that this package does not know.
+func readInfo(dir string) (Info, error) {
+	path := filepath.Join(dir, infoFile)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return Info{}, err
+	}
+	var i Info
+	if err := checkFormat(path, b); err != nil {
+		return Info{}, err
+	}
+	if err := json.Unmarshal(b, &i); err != nil {
+		return Info{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return i, nil
+}
+
+// checkFormat looks at the format version of a JSON file before anything else in it is believed.
+func checkFormat(path string, b []byte) error {
+	var head struct {
+		Format *int   `json:"format"`
+		Rlhost string `json:"rlhost"`
+	}
+	if err := json.Unmarshal(b, &head); err != nil {
+		return fmt.Errorf("%s is damaged: %w", path, err)
+	}
+	writer := "another rlhost"
+	if head.Rlhost != "" {
+		writer = "rlhost " + head.Rlhost
+	}
+	switch {
+	case head.Format == nil:
+		return fmt.Errorf("%s is damaged: it has no format version", path)
+	case *head.Format > Format:
+		return fmt.Errorf("%s was written by %s in format %d, this one reads formats up to %d: use that rlhost or a newer one",
+			path, writer, *head.Format, Format)
+	case *head.Format < oldestFormat:
+		return fmt.Errorf("%s was written by %s in format %d, this one reads formats from %d on: use that rlhost",
+			path, writer, *head.Format, oldestFormat)
+	}
+	return nil
+}
+
+// encodeJSON returns v as indented JSON with a final newline.
+func encodeJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(v)
+	return b.Bytes(), err
+}
+
+// thisHost describes the machine. The processor's name is empty where the system does not tell.
+func thisHost() Host {
+	h := Host{CPUs: runtime.GOMAXPROCS(0), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	f, err := os.Open("/proc/cpuinfo")
+	if err != nil {
+		return h
+	}
+	defer f.Close()
+	for s := bufio.NewScanner(f); s.Scan(); {
+		key, value, ok := strings.Cut(s.Text(), ":")
+		if ok && strings.TrimSpace(key) == "model name" {
+			h.CPU = strings.TrimSpace(value)
+			break
+		}
+	}
+	return h
+}

@@ -1,0 +1,85 @@
+package runs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// ErrLocked is wrapped where another process writes to the run.
+var ErrLocked = errors.New("run is in use")
+
+// lockFile holds the process id of the holder. The file stays when the lock is released: removing it would let
+// two processes lock two files of the same name.
+const lockFile = "lock"
+
+// Lock claims the run for writing until Close. ErrLocked names the process that holds it.
+func (r *Run) Lock() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lock != nil {
+		return nil
+	}
+	f, err := os.OpenFile(filepath.Join(r.Dir, lockFile), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("lock run %s: %w", r.ID(), advise(err, r.Dir))
+	}
+	taken, err := flock(f, false)
+	if err == nil && !taken {
+		err = r.lockedBy(f)
+	}
+	if err != nil {
+		_ = f.Close()
+		return fmt.Errorf("lock run %s: %w", r.ID(), err)
+	}
+	if err := r.locked(f); err != nil {
+		_ = f.Close()
+		return fmt.Errorf("lock run %s: %w", r.ID(), advise(err, r.Dir))
+	}
+	r.lock = f
+	return nil
+}
+
+// locked leaves the process id for those who come later, and reads what the last holder wrote.
+func (r *Run) locked(f *os.File) error {
+	if err := writeText(f, strconv.Itoa(os.Getpid())); err != nil {
+		return err
+	}
+	info, err := readInfo(r.Dir)
+	if errors.Is(err, fs.ErrNotExist) { // the run is being created
+		return nil
+	}
+	if err == nil {
+		r.info = info
+	}
+	return err
+}
+
+// lockedBy says who holds the lock, from what that process wrote into the file.
+func (r *Run) lockedBy(f *os.File) error {
+	pid, err := strconv.Atoi(readText(f))
+	if err != nil {
+		return fmt.Errorf("%w by another process: wait until it ends, or start a new run with --fresh", ErrLocked)
+	}
+	return fmt.Errorf("%w by process %d: stop that one (kill -INT %d saves a checkpoint and ends it), or start a new run with --fresh",
+		ErrLocked, pid, pid)
+}
+
+// writeText replaces the content of a small open file.
+func writeText(f *os.File, text string) error {
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := f.WriteAt([]byte(text+"\n"), 0)
+	return err
+}
+
+func readText(f *os.File) string {
+	var b [32]byte
+	n, _ := f.ReadAt(b[:], 0)
+	return strings.TrimSpace(string(b[:n]))
+}

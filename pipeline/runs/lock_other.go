@@ -1,0 +1,14 @@
+//go:build !unix
+
+package runs
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// flock is not there on systems that rlhost does not run on.
+func flock(*os.File, bool) (bool, error) {
+	return false, fmt.Errorf("file locks: %w", errors.ErrUnsupported)
+}

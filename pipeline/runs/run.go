@@ -1,0 +1,166 @@
+package runs
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// PipelineFile is the name of the resolved pipeline in a run's folder.
+const PipelineFile = "pipeline.toml"
+
+const checkpointsDir = "checkpoints"
+
+// Run is one run's folder. Its methods may be called from any goroutine.
+type Run struct {
+	Dir string // its folder
+	// Keep is how many of the newest checkpoints stay, 1 or more; KeepBest keeps the one with the highest mean
+	// return too. Set them before the first Save.
+	Keep     int
+	KeepBest bool
+
+	id   string
+	disk disk
+
+	mu     sync.Mutex // guards what follows and serialises writing
+	info   Info
+	lock   *os.File // nil while the run is only read
+	failed uint64   // checkpoints that could not be written
+}
+
+// errReadOnly is returned for a write to a run that was opened and not locked.
+var errReadOnly = errors.New("run was opened for reading: call Lock first")
+
+// Create makes and locks the folder of a new run, dir/name/number. Numbers count up from 0001 and are never
+// given twice, also not to two processes at once or after a folder was removed.
+func Create(dir, name string) (*Run, error) {
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	parent := filepath.Join(dir, name)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return nil, fmt.Errorf("create run: %w", advise(err, dir))
+	}
+	number, path, err := claimNumber(parent)
+	if err != nil {
+		return nil, fmt.Errorf("create run: %w", advise(err, dir))
+	}
+	r := newRun(path, Info{Format: Format, Name: name, Number: number,
+		Started: time.Now().UTC().Truncate(time.Millisecond), Host: thisHost(), State: Running})
+	if err := r.Lock(); err != nil {
+		return nil, err
+	}
+	if err := r.prepare(); err != nil {
+		return nil, errors.Join(fmt.Errorf("create run: %w", advise(err, dir)), r.Close())
+	}
+	return r, nil
+}
+
+func newRun(path string, i Info) *Run {
+	return &Run{Dir: path, Keep: 3, KeepBest: true, id: i.ID(), info: i}
+}
+
+func (r *Run) prepare() error {
+	if err := os.Mkdir(filepath.Join(r.Dir, checkpointsDir), 0o755); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.writeInfo(r.info)
+}
+
+// ID returns name and number as name/0007.
+func (r *Run) ID() string { return r.id }
+
+// Info returns what run.json says. Its maps are shared: do not change them.
+func (r *Run) Info() Info {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.info
+}
+
+// Update changes run.json. It keeps the run's name, number and format.
+func (r *Run) Update(change func(*Info)) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.update(change)
+}
+
+func (r *Run) update(change func(*Info)) error {
+	if r.lock == nil {
+		return errReadOnly
+	}
+	next := r.info
+	next.Plugins, next.Policies = maps.Clone(next.Plugins), maps.Clone(next.Policies)
+	next.Resumes = slices.Clone(next.Resumes)
+	change(&next)
+	next.Format, next.Name, next.Number = Format, r.info.Name, r.info.Number
+	if err := r.writeInfo(next); err != nil {
+		return fmt.Errorf("describe run %s: %w", r.id, advise(err, r.Dir))
+	}
+	return nil
+}
+
+// writeInfo replaces run.json, with mu held.
+func (r *Run) writeInfo(i Info) error {
+	b, err := encodeJSON(i)
+	if err != nil {
+		return err
+	}
+	if err := r.disk.replace(filepath.Join(r.Dir, infoFile), b); err != nil {
+		return err
+	}
+	r.info = i
+	return nil
+}
+
+// WritePipeline stores the resolved pipeline.
+func (r *Run) WritePipeline(source []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lock == nil {
+		return errReadOnly
+	}
+	if err := r.disk.replace(filepath.Join(r.Dir, PipelineFile), source); err != nil {
+		return fmt.Errorf("store the pipeline of run %s: %w", r.id, advise(err, r.Dir))
+	}
+	return nil
+}
+
+// Pipeline returns the resolved pipeline that the run was started with.
+func (r *Run) Pipeline() ([]byte, error) { return os.ReadFile(filepath.Join(r.Dir, PipelineFile)) }
+
+// SaveFailures counts the checkpoints that could not be written since the run was created or locked.
+func (r *Run) SaveFailures() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
+}
+
+// End marks the run as ended, with the reason.
+func (r *Run) End(reason string) error {
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.update(func(i *Info) {
+		i.State, i.Reason, i.Ended = Ended, reason, &now
+		i.SaveFailures += r.failed
+	})
+}
+
+// Close releases the lock. It changes nothing else: a run that was not ended says running for ever.
+func (r *Run) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lock == nil {
+		return nil
+	}
+	err := r.lock.Close()
+	r.lock = nil
+	return err
+}
