@@ -1,0 +1,38 @@
+package rollout
+
+import (
+	"math"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Episode is one episode that has ended: what a message of payload episode carries. The message's PolicyVersion
+// is the newest policy version that acted in it.
+type Episode struct {
+	Return     float32 // sum of the raw rewards
+	Length     uint32  // env steps
+	Env        uint32  // global index of the environment
+	Terminated bool    // else truncated
+}
+
+const flagTerminated = 1 << 32
+
+// Message encodes the episode: Inline[0] has the bits of the return below and the length above, Inline[1] the
+// environment below and the flag in bit 32.
+func (e Episode) Message() hostabi.Message {
+	where := uint64(e.Env)
+	if e.Terminated {
+		where |= flagTerminated
+	}
+	return hostabi.Message{Inline: [2]uint64{
+		uint64(math.Float32bits(e.Return)) | uint64(e.Length)<<32, where,
+	}}
+}
+
+// EpisodeOf decodes a message of payload episode.
+func EpisodeOf(m *hostabi.Message) Episode {
+	return Episode{
+		Return: math.Float32frombits(uint32(m.Inline[0])), Length: uint32(m.Inline[0] >> 32),
+		Env: uint32(m.Inline[1]), Terminated: m.Inline[1]&flagTerminated != 0,
+	}
+}

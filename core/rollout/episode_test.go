@@ -1,0 +1,38 @@
+package rollout
+
+import (
+	"math"
+	"testing"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+func TestEpisodeIsReadAsWritten(t *testing.T) {
+	for _, want := range []Episode{
+		{},
+		{Return: 475.5, Length: 500, Env: 31},
+		{Return: -21, Length: 1, Env: math.MaxUint32, Terminated: true},
+		{Return: math.MaxFloat32, Length: math.MaxUint32, Env: 7, Terminated: true},
+		{Return: float32(math.Inf(-1)), Length: 1 << 31},
+	} {
+		m := want.Message()
+		if got := EpisodeOf(&m); got != want {
+			t.Errorf("read %+v, want %+v", got, want)
+		}
+	}
+}
+
+func TestEpisodeMessageHasTheStatedLayout(t *testing.T) {
+	m := Episode{Return: 2, Length: 3, Env: 4, Terminated: true}.Message()
+	want := hostabi.Message{Inline: [2]uint64{3<<32 | 0x40000000, 1<<32 | 4}}
+	if m != want {
+		t.Errorf("message %+v, want %+v", m, want)
+	}
+}
+
+func TestEpisodeKeepsNaN(t *testing.T) {
+	m := Episode{Return: float32(math.NaN())}.Message()
+	if e := EpisodeOf(&m); !math.IsNaN(float64(e.Return)) {
+		t.Errorf("return = %v, want NaN", e.Return)
+	}
+}
