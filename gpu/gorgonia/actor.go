@@ -1,0 +1,166 @@
+package gorgonia
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// actor implements policy.Actor. Unlike other backends' it allocates in Act: gorgonia's machine does, some hundred
+// times a run.
+type actor struct {
+	*model
+	shapes      *shapes[float32]
+	mean, scale []float32
+	loaded      bool
+	pending     []place // rows staged in the program that is to run next
+}
+
+// place is a row of one request.
+type place struct{ request, row int }
+
+func newActor(m *model, maxRows int) (*actor, error) {
+	a := &actor{model: m, shapes: newShapes(m, make([]float32, m.size), min(maxRows, maxActorRows))}
+	if err := a.shapes.try(); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Load copies the weights.
+func (a *actor) Load(w policy.Weights) error {
+	n := &a.network
+	if len(w.Params) != a.size {
+		return fmt.Errorf("weights of %d parameters, the network has %d", len(w.Params), a.size)
+	}
+	if n.NormalizeObs && (len(w.ObsMean) != n.Obs || len(w.ObsScale) != n.Obs) {
+		return fmt.Errorf("weights with %d means and %d scales, the network observes %d elements",
+			len(w.ObsMean), len(w.ObsScale), n.Obs)
+	}
+	copy(a.shapes.params, w.Params)
+	if n.NormalizeObs {
+		a.mean, a.scale = append(a.mean[:0], w.ObsMean...), append(a.scale[:0], w.ObsScale...)
+	}
+	a.loaded = true
+	return nil
+}
+
+// Act packs the rows of all requests into as few runs as possible. On an error the outputs of rows before the one
+// that it names may be written or not.
+func (a *actor) Act(requests []policy.Request) error {
+	if !a.loaded {
+		return policy.ErrNoWeights
+	}
+	left := 0
+	for i := range requests {
+		if err := requests[i].Check(&a.network); err != nil {
+			return fmt.Errorf("request %d: %w", i, err)
+		}
+		left += requests[i].Obs.Rows
+	}
+	a.pending = a.pending[:0]
+	var p *program[float32]
+	for i := range requests {
+		for row := range requests[i].Obs.Rows {
+			if p == nil {
+				var err error
+				if p, err = a.shapes.fit(left); err != nil {
+					return err
+				}
+			}
+			if err := a.stage(p, &requests[i], place{i, row}); err != nil {
+				return err
+			}
+			left--
+			if len(a.pending) < p.rows && left > 0 {
+				continue
+			}
+			if err := a.flush(p, requests); err != nil {
+				return err
+			}
+			p = nil
+		}
+	}
+	return nil
+}
+
+// stage enters a row into the next run. The guest can rewrite its mask at any time, so it is read once.
+func (a *actor) stage(p *program[float32], r *policy.Request, at place) error {
+	n, actions := a.network.Obs, a.network.Actions
+	slot := len(a.pending)
+	x := r.Obs.Float32()[at.row*r.Obs.StrideRow/4:]
+	policy.NormalizeRow(p.obs[slot*n:(slot+1)*n], x, r.Obs.StrideElem/4, a.mean, a.scale)
+	mask := p.mask[slot*actions : (slot+1)*actions]
+	a.pending = append(a.pending, at)
+	if r.Action == nil || r.Mask.Rows == 0 {
+		for i := range mask {
+			mask[i] = 1
+		}
+		return nil
+	}
+	legal := false
+	for i := range mask {
+		mask[i] = 0
+		if r.Mask.Data[at.row*r.Mask.StrideRow+i*r.Mask.StrideElem] != 0 {
+			mask[i], legal = 1, true
+		}
+	}
+	if !legal {
+		return &policy.RowError{Request: at.request, Row: at.row, Err: policy.ErrNoLegalAction}
+	}
+	return nil
+}
+
+// flush runs the program on the staged rows and writes their outputs.
+func (a *actor) flush(p *program[float32], requests []policy.Request) error {
+	if err := p.run(); err != nil {
+		return err
+	}
+	actions := a.network.Actions
+	for slot, at := range a.pending {
+		r := &requests[at.request]
+		r.Value[at.row] = p.value[slot]
+		if r.Action == nil {
+			continue
+		}
+		logProbs := p.logProbs[slot*actions : (slot+1)*actions]
+		mask := p.mask[slot*actions : (slot+1)*actions]
+		taken := mostProbable(logProbs, mask)
+		if !r.Greedy {
+			taken = sample(logProbs, mask, policy.Uniform(r.Seed, r.FirstEnv+uint32(at.row), r.Step, 0))
+		}
+		r.Action[at.row], r.LogProb[at.row] = int32(taken), logProbs[taken]
+	}
+	a.pending = a.pending[:0]
+	return nil
+}
+
+// mostProbable returns the first of the most probable legal actions, which exists whatever the logits are.
+func mostProbable(logProbs, mask []float32) int {
+	best := -1
+	for i, x := range logProbs {
+		if mask[i] != 0 && (best < 0 || x > logProbs[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+// sample returns the first legal action whose cumulated probability exceeds u, or the last legal action.
+func sample(logProbs, mask []float32, u float32) int {
+	last, cumulated := 0, 0.0
+	for i, x := range logProbs {
+		if mask[i] == 0 {
+			continue
+		}
+		last = i
+		if cumulated += math.Exp(float64(x)); cumulated > float64(u) {
+			break
+		}
+	}
+	return last
+}
+
+// Close frees the graphs.
+func (a *actor) Close() error { return a.shapes.close() }

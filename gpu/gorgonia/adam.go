@@ -1,0 +1,64 @@
+package gorgonia
+
+import (
+	"math"
+
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// adam is the optimiser's state in the element type of policy.Adam. Between steps every number in it is a float32,
+// so that a State taken out and put back changes nothing.
+type adam struct {
+	params, m, v, grad []float64
+	steps              uint64
+}
+
+func (a *adam) set(s policy.State) {
+	a.params, a.m, a.v = widen(s.Params), widen(s.AdamM), widen(s.AdamV)
+	a.grad = make([]float64, len(s.Params))
+	a.steps = s.AdamSteps
+}
+
+func (a *adam) get() policy.State {
+	return policy.State{Params: narrow(a.params), AdamM: narrow(a.m), AdamV: narrow(a.v), AdamSteps: a.steps}
+}
+
+// gradient takes the gradient of the next step and returns its norm.
+func (a *adam) gradient(grad []float32) (norm float64) {
+	squares := 0.0
+	for i, g := range grad {
+		a.grad[i] = float64(g)
+		squares += a.grad[i] * a.grad[i]
+	}
+	return math.Sqrt(squares)
+}
+
+// step descends the gradient, whose norm it is given, and writes the parameters to dst as well.
+func (a *adam) step(c *policy.Config, r policy.Rates, norm float64, dst []float32) {
+	scale := policy.GradScale(norm, c.MaxGradNorm)
+	for i := range a.grad {
+		a.grad[i] *= scale
+	}
+	a.steps++
+	policy.Adam(c, float64(r.LearningRate), a.steps, a.params, a.m, a.v, a.grad)
+	for i := range dst {
+		dst[i] = float32(a.params[i])
+		a.params[i], a.m[i], a.v[i] = float64(dst[i]), float64(float32(a.m[i])), float64(float32(a.v[i]))
+	}
+}
+
+func widen(x []float32) []float64 {
+	y := make([]float64, len(x))
+	for i := range x {
+		y[i] = float64(x[i])
+	}
+	return y
+}
+
+func narrow(x []float64) []float32 {
+	y := make([]float32, len(x))
+	for i := range x {
+		y[i] = float32(x[i])
+	}
+	return y
+}

@@ -1,0 +1,85 @@
+package gorgonia
+
+import (
+	"runtime/debug"
+
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// Backend makes actors and learners that compute with gorgonia graphs. The zero value is ready. It must not be
+// changed once it is in use.
+type Backend struct {
+	Builder Builder // of the network; nil means MLP
+	Loss    Loss    // nil means PPOLoss
+}
+
+var _ policy.Backend = (*Backend)(nil)
+
+// New returns the backend with policy.Network's layers and PPO's loss.
+func New() *Backend { return &Backend{} }
+
+// Name returns "gorgonia".
+func (b *Backend) Name() string { return "gorgonia" }
+
+// Kernels names the matrix product and the instruction set that the program was compiled for, such as
+// gonum-amd64-v1: the Go compiler may round differently from one to the other.
+func (b *Backend) Kernels() string {
+	name := "gonum"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return name
+	}
+	for _, key := range []string{"GOARCH", "GOAMD64", "GOARM64"} {
+		for _, s := range info.Settings {
+			if s.Key == key {
+				name += "-" + s.Value
+			}
+		}
+	}
+	return name
+}
+
+// Params returns the layout of the canonical vector under the backend's builder. It is n.Params() for the default
+// builder; one with parameters of its own has others, which only its own program can initialise.
+func (b *Backend) Params(n policy.Network) []policy.Param { return b.builder().Params(&n) }
+
+// NewActor prepares acting: graphs for up to maxRows rows are compiled as they are first needed. A call of Act
+// may have more rows.
+func (b *Backend) NewActor(n policy.Network, maxRows int) (policy.Actor, error) {
+	m, err := newModel(n, b.builder())
+	if err != nil {
+		return nil, err
+	}
+	a, err := newActor(m, maxRows)
+	if err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// NewLearner prepares learning from params.
+func (b *Backend) NewLearner(n policy.Network, params []float32, c policy.Config) (policy.Learner, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	m, err := newModel(n, b.builder())
+	if err != nil {
+		return nil, err
+	}
+	loss := b.Loss
+	if loss == nil {
+		loss = PPOLoss
+	}
+	l, err := newLearner(m, m.learning(loss, c), params)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func (b *Backend) builder() Builder {
+	if b.Builder == nil {
+		return MLP{}
+	}
+	return b.Builder
+}

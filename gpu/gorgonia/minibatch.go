@@ -1,0 +1,84 @@
+package gorgonia
+
+import (
+	"math"
+
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// load enters a minibatch of at most p.rows rows. The rows behind it get the weight 0 and contents that give finite
+// numbers, because 0 times infinity would not be 0.
+func (p *program[F]) load(b *policy.Minibatch, r policy.Rates) {
+	t := &p.train
+	p.loadObs(b.Obs, b.Mask)
+	clear(t.action)
+	actions := len(t.action) / p.rows
+	for i, a := range b.Action {
+		t.action[i*actions+int(a)] = 1
+	}
+	convert(t.oldLogProb, b.LogProb)
+	convert(t.oldValue, b.Value)
+	convert(t.advantage, b.Advantage)
+	convert(t.returns, b.Return)
+	clear(t.weight)
+	for i := range b.Rows {
+		t.weight[i] = 1 / F(b.Rows)
+	}
+	for i := range p.rows {
+		t.clipLow[i], t.clipHigh[i], t.entropy[i] = F(1-r.Clip), F(1+r.Clip), F(r.Entropy)
+	}
+}
+
+// loadObs enters rows of observations and masks; without a mask every action is legal.
+func (p *program[F]) loadObs(obs []float32, mask []byte) {
+	convert(p.obs, obs)
+	for i := range p.mask {
+		p.mask[i] = 1
+	}
+	for i, legal := range mask {
+		p.mask[i] = F(legal)
+	}
+}
+
+// convert copies src to the start of dst and clears the rest.
+func convert[F float](dst []F, src []float32) {
+	for i, x := range src {
+		dst[i] = F(x)
+	}
+	clear(dst[len(src):])
+}
+
+// sums returns the terms of the loss and its companions for the minibatch that was loaded and run.
+func (p *program[F]) sums(b *policy.Minibatch, c *policy.Config, r policy.Rates) policy.LossSums {
+	var s policy.LossSums
+	clip := float64(r.Clip)
+	actions := len(p.logProbs) / p.rows
+	for i := range b.Rows {
+		row := p.logProbs[i*actions : (i+1)*actions]
+		for a, logProb := range row {
+			if p.mask[i*actions+a] != 0 {
+				s.Entropy -= math.Exp(float64(logProb)) * float64(logProb)
+			}
+		}
+		logRatio := float64(row[b.Action[i]]) - float64(b.LogProb[i])
+		ratio, advantage := math.Exp(logRatio), float64(b.Advantage[i])
+		s.PolicyLoss -= min(ratio*advantage, min(max(ratio, 1-clip), 1+clip)*advantage)
+		s.ValueLoss += valueLoss(float64(p.value[i]), float64(b.Value[i]), float64(b.Return[i]), c.ValueClip)
+		s.ApproxKL += ratio - 1 - logRatio
+		s.OldApproxKL -= logRatio
+		s.RatioError = max(s.RatioError, math.Abs(ratio-1))
+		if math.Abs(ratio-1) > clip {
+			s.Clipped++
+		}
+	}
+	return s
+}
+
+func valueLoss(v, old, ret, clip float64) float64 {
+	squared := (v - ret) * (v - ret)
+	if clip > 0 {
+		near := old + min(max(v-old, -clip), clip)
+		squared = max(squared, (near-ret)*(near-ret))
+	}
+	return squared / 2
+}

@@ -1,0 +1,52 @@
+package gorgonia
+
+import (
+	"fmt"
+
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// maxParams bounds the canonical vector.
+const maxParams = 1 << 30
+
+// model is what a graph is made from.
+type model struct {
+	network policy.Network
+	builder Builder
+	layout  []policy.Param // of the canonical vector
+	size    int            // its elements
+
+	loss   Loss // nil for acting
+	config policy.Config
+}
+
+// newModel returns the acting model of a network.
+func newModel(n policy.Network, builder Builder) (*model, error) {
+	if err := n.Validate(); err != nil {
+		return nil, err
+	}
+	m := &model{network: n, builder: builder, layout: builder.Params(&n)}
+	names := map[string]bool{}
+	for _, p := range m.layout {
+		if p.Offset != m.size || p.Rows < 1 || p.Cols < 1 || p.Rows > (maxParams-m.size)/p.Cols {
+			return nil, fmt.Errorf("parameter %s is [%d, %d] at %d: want it at %d, of at most %d elements",
+				p.Name, p.Rows, p.Cols, p.Offset, m.size, maxParams-m.size)
+		}
+		if names[p.Name] {
+			return nil, fmt.Errorf("two parameters are called %s", p.Name)
+		}
+		names[p.Name] = true
+		m.size += p.Rows * p.Cols
+	}
+	if m.size == 0 {
+		return nil, fmt.Errorf("network without parameters")
+	}
+	return m, nil
+}
+
+// learning returns the model with a loss.
+func (m *model) learning(loss Loss, c policy.Config) *model {
+	learning := *m
+	learning.loss, learning.config = loss, c
+	return &learning
+}
