@@ -1,5 +1,13 @@
 package policy
 
+import "fmt"
+
+// Values of Config.Recompute.
+const (
+	RecomputeDataset = "dataset"
+	RecomputeEpoch   = "epoch"
+)
+
 // Config is what a learner does with a dataset. The zero value is not useful; see Defaults.
 type Config struct {
 	Epochs    int // passes over the dataset
@@ -28,9 +36,35 @@ func Defaults() Config {
 		Epochs: 4, Minibatch: 128,
 		Gamma: 0.99, GAELambda: 0.95,
 		ValueCoef: 0.5, MaxGradNorm: 0.5, NormalizeAdvantage: true,
-		RhoBar: 1, CBar: 1, Recompute: "dataset",
+		RhoBar: 1, CBar: 1, Recompute: RecomputeDataset,
 		AdamBeta1: 0.9, AdamBeta2: 0.999, AdamEps: 1e-5,
 	}
+}
+
+// Validate reports the first setting that no learner could work with.
+func (c *Config) Validate() error {
+	within := func(x float64) bool { return x >= 0 && x <= 1 }
+	switch {
+	case c.Epochs < 1:
+		return fmt.Errorf("epochs = %d: want 1 or more", c.Epochs)
+	case c.Minibatch < 1:
+		return fmt.Errorf("minibatch = %d: want 1 or more rows", c.Minibatch)
+	case !within(c.Gamma):
+		return fmt.Errorf("gamma = %v: want 0 to 1", c.Gamma)
+	case !within(c.GAELambda):
+		return fmt.Errorf("gae_lambda = %v: want 0 to 1", c.GAELambda)
+	case c.ValueCoef < 0 || c.ValueClip < 0 || c.MaxGradNorm < 0 || c.TargetKL < 0:
+		return fmt.Errorf("value_coef, value_clip, max_grad_norm and target_kl: want 0 or more")
+	case c.VTrace && (c.RhoBar <= 0 || c.CBar <= 0):
+		return fmt.Errorf("rho_bar = %v, c_bar = %v: want more than 0", c.RhoBar, c.CBar)
+	case c.VTrace && c.Recompute != RecomputeDataset && c.Recompute != RecomputeEpoch:
+		return fmt.Errorf("recompute = %q: want dataset or epoch", c.Recompute)
+	case !within(c.AdamBeta1) || !within(c.AdamBeta2) || c.AdamBeta1 == 1 || c.AdamBeta2 == 1:
+		return fmt.Errorf("adam_beta1 = %v, adam_beta2 = %v: want 0 to less than 1", c.AdamBeta1, c.AdamBeta2)
+	case !(c.AdamEps > 0):
+		return fmt.Errorf("adam_eps = %v: want more than 0", c.AdamEps)
+	}
+	return nil
 }
 
 // Stats is what one Update reports. Losses are means over all its minibatches; the names in StatNames are

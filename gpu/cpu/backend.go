@@ -1,0 +1,66 @@
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// Backend makes actors and learners that compute with one set of kernels. It is immutable.
+type Backend struct {
+	set kern.Set
+}
+
+var _ policy.Backend = (*Backend)(nil)
+
+// New returns the backend with the fastest kernels of this machine.
+func New() *Backend { return &Backend{set: kern.Detect()} }
+
+// NewWith returns the backend with the named kernels: avx512, avx2 or generic. It fails where the machine lacks
+// the instructions.
+func NewWith(kernels string) (*Backend, error) {
+	set, err := kern.Parse(kernels)
+	if err != nil {
+		return nil, err
+	}
+	return &Backend{set: set}, nil
+}
+
+// Name returns "cpu".
+func (b *Backend) Name() string { return "cpu" }
+
+// Kernels returns avx512, avx2 or generic.
+func (b *Backend) Kernels() string { return b.set.String() }
+
+// maxActions bounds the logits of a block of rows, which are kept together.
+const maxActions = 1 << 16
+
+func check(n *policy.Network) error {
+	if err := n.Validate(); err != nil {
+		return err
+	}
+	if n.Actions > maxActions {
+		return fmt.Errorf("network: %d actions: %w", n.Actions, policy.ErrUnsupported)
+	}
+	return nil
+}
+
+// NewActor prepares acting. A call of Act may have any number of rows; maxRows is not needed.
+func (b *Backend) NewActor(n policy.Network, maxRows int) (policy.Actor, error) {
+	if err := check(&n); err != nil {
+		return nil, err
+	}
+	return newActor(b.set, n), nil
+}
+
+// NewLearner prepares learning from params. The learner returned is a *Learner.
+func (b *Backend) NewLearner(n policy.Network, params []float32, c policy.Config) (policy.Learner, error) {
+	if err := check(&n); err != nil {
+		return nil, err
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return newLearner(b.set, n, params, c)
+}

@@ -1,0 +1,17 @@
+// Package cpu computes policies on the processor: the embedded default backend. Control code is plain Go over the
+// kernels of internal/kern, of which the fastest set that the machine has is picked at start (AVX-512, AVX2 with
+// FMA, plain Go); no C, no files besides the binary.
+//
+//	b := cpu.New()
+//	actor, err := b.NewActor(network, 64)
+//	err = actor.Load(weights)
+//	err = actor.Act(requests)   // reads observations where they lie, writes actions where they belong
+//	learner, err := b.NewLearner(network, policy.Init(&network, seed), policy.Defaults())
+//	stats, err := learner.Update(dataset, rates)
+//
+// Acting reads observations in place by their strides; only with NormalizeObs it keeps a normalised copy of a
+// block of rows. Learning makes one copy, the gather of a shuffled minibatch, counted by Learner.GatheredBytes.
+//
+// Results are bit-equal from run to run within one kernel set. One actor or learner uses one goroutine, its
+// caller's; neither allocates once it has seen its largest input.
+package cpu

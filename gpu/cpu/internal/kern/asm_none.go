@@ -1,0 +1,15 @@
+package kern
+
+func detect() Set { return Generic }
+
+// Without assembly there is only the generic set, which Set's methods serve themselves.
+const noAssembly = "kern: no assembly for this machine"
+
+func (s Set) gemm(*Gemm)                   { panic(noAssembly) }
+func (s Set) head(*Head)                   { panic(noAssembly) }
+func (s Set) sample(*Sample)               { panic(noAssembly) }
+func (s Set) loss(*Loss)                   { panic(noAssembly) }
+func (s Set) adam(*Adam)                   { panic(noAssembly) }
+func (s Set) columnSums(*ColumnSums)       { panic(noAssembly) }
+func (s Set) transpose(*Transpose)         { panic(noAssembly) }
+func (s Set) sumSquares([]float32) float32 { panic(noAssembly) }

@@ -1,0 +1,90 @@
+package kern
+
+import "math"
+
+// Gemm computes g.
+func (s Set) Gemm(g *Gemm) {
+	g.check()
+	if s == Generic {
+		g.generic()
+		return
+	}
+	s.gemm(g)
+}
+
+// Head computes h.
+func (s Set) Head(h *Head) {
+	h.check()
+	if s == Generic {
+		h.generic()
+		return
+	}
+	s.head(h)
+}
+
+// Sample chooses the actions of a.
+func (s Set) Sample(a *Sample) {
+	a.check()
+	if s == Generic {
+		a.generic()
+		return
+	}
+	s.sample(a)
+}
+
+// Loss computes l.
+func (s Set) Loss(l *Loss) {
+	l.check()
+	if s == Generic {
+		l.generic()
+		return
+	}
+	s.loss(l)
+}
+
+// Adam makes the step a.
+func (s Set) Adam(a *Adam) {
+	a.check()
+	if s == Generic {
+		a.generic()
+		return
+	}
+	s.adam(a)
+}
+
+// ColumnSums computes c.
+func (s Set) ColumnSums(c *ColumnSums) {
+	c.check()
+	if s == Generic {
+		c.generic()
+		return
+	}
+	s.columnSums(c)
+}
+
+// Transpose computes t.
+func (s Set) Transpose(t *Transpose) {
+	t.check()
+	if s == Generic {
+		t.generic()
+		return
+	}
+	s.transpose(t)
+}
+
+// SumSquares returns Σ x², where len(x) is a multiple of Panel.
+func (s Set) SumSquares(x []float32) float64 {
+	var sum float64
+	for len(x) > 0 {
+		n := min(len(x), sumChunk)
+		if s == Generic {
+			sum += float64(sumSquaresGeneric(x[:n]))
+		} else {
+			sum += float64(s.sumSquares(x[:n]))
+		}
+		x = x[n:]
+	}
+	return sum
+}
+
+func sqrt(x float32) float32 { return float32(math.Sqrt(float64(x))) }

@@ -1,0 +1,60 @@
+package kern
+
+import "math"
+
+// The vector kernels evaluate the same approximations; tests hold both to float64.
+
+// tanh is Eigen's rational approximation, within 4e-7.
+func tanh(x float32) float32 {
+	x = min(max(x, -7.90531110763549805), 7.90531110763549805)
+	t := x * x
+	p := float32(-2.76076847742355e-16)
+	for _, c := range [...]float32{2.00018790482477e-13, -8.60467152213735e-11, 5.12229709037114e-08,
+		1.48572235717979e-05, 6.37261928875436e-04, 4.89352455891786e-03} {
+		p = float32(p*t) + c
+	}
+	q := float32(1.19825839466702e-06)
+	for _, c := range [...]float32{1.18534705686654e-04, 2.26843463243900e-03, 4.89352518554385e-03} {
+		q = float32(q*t) + c
+	}
+	return x * p / q
+}
+
+// exp is Cephes' expf: exactly 1 at 0, exactly 0 below -87.3.
+func exp(x float32) float32 {
+	if x < -87.3 {
+		return 0
+	}
+	x = min(x, 88.3)
+	n := float32(math.RoundToEven(float64(x * 1.44269504088896341)))
+	x -= float32(n * 0.693359375)
+	x -= float32(n * -2.12194440e-4)
+	p := float32(1.9875691500e-4)
+	for _, c := range [...]float32{1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
+		5.0000001201e-1, 1, 1} {
+		p = float32(p*x) + c
+	}
+	return p * math.Float32frombits(uint32(int32(n)+127)<<23)
+}
+
+// log is Cephes' logf for positive normal numbers.
+func log(x float32) float32 {
+	bits := math.Float32bits(x)
+	e := float32(int32(bits>>23) - 127)
+	m := math.Float32frombits(bits&0x7fffff | 0x3f800000)
+	if m > 1.41421356 {
+		m *= 0.5
+		e++
+	}
+	m--
+	z := m * m
+	p := float32(7.0376836292e-2)
+	for _, c := range [...]float32{-1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+		-1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1} {
+		p = float32(p*m) + c
+	}
+	p = float32(float32(m*z) * p)
+	p += float32(e * -2.12194440e-4)
+	p -= float32(0.5 * z)
+	return m + p + float32(e*0.693359375)
+}

@@ -1,0 +1,201 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// Learner improves one policy by PPO on the processor. It belongs to one goroutine at a time.
+type Learner struct {
+	*pass
+	config policy.Config
+	m, v   []float32 // Adam's moments, laid out as params
+	steps  uint64    // optimiser steps made
+
+	grad     []float32
+	back     [][]float32 // per layer: the transposed weights, packed
+	delta    [][]float32 // per layer [block][encoders][out]: gradient of the loss before the activation
+	loss     kern.Loss
+	sums     kern.ColumnSums
+	adam     kern.Adam
+	targets  policy.Targets
+	samples  policy.Samples
+	batch    policy.Minibatch
+	order    []uint32
+	logProb  []float32 // per dataset row, under the current policy; only for V-trace
+	gathered uint64
+}
+
+var _ policy.Learner = (*Learner)(nil)
+
+func newLearner(set kern.Set, n policy.Network, params []float32, c policy.Config) (*Learner, error) {
+	l := newLayout(n)
+	k := &Learner{pass: newPass(set, l, blockRows(l)), config: c}
+	k.m, k.v, k.grad = aligned(l.size), aligned(l.size), aligned(l.size)
+	for i, y := range l.layers {
+		k.delta = append(k.delta, aligned(k.block*l.encoders*y.out))
+		packed := 0
+		if i > 0 { // the gradient of observations is not needed
+			packed = l.encoders * pad(y.in) * y.real
+		}
+		k.back = append(k.back, aligned(packed))
+	}
+	k.loss.NewLogProb = aligned(k.block)
+	zero := make([]float32, len(params))
+	return k, k.SetState(policy.State{Params: params, AdamM: zero, AdamV: zero})
+}
+
+// Update learns from one dataset. Its work is that of the policy package's reference functions: targets, then
+// shuffled minibatches, each a PPOLoss, a clip of the global norm and a step of Adam.
+//
+// After an error the optimiser steps made before it stay made; ErrNotFinite leaves parameters finite.
+func (k *Learner) Update(d *policy.Dataset, r policy.Rates) (policy.Stats, error) {
+	var stats policy.Stats
+	if err := d.Check(&k.net); err != nil {
+		return stats, err
+	}
+	if err := k.samples.Read(d, &k.net); err != nil {
+		return stats, err
+	}
+	for epoch := range k.config.Epochs {
+		if err := k.target(d, epoch); err != nil {
+			return stats, err
+		}
+		if epoch == 0 {
+			stats.ValidRows = float64(len(k.targets.Valid))
+			stats.ExplainedVariance = k.targets.ExplainedVariance(k.samples.Value)
+		}
+		goOn, err := k.epoch(d, r, epoch, &stats)
+		if err != nil {
+			return stats, err
+		}
+		if !goOn {
+			break
+		}
+	}
+	stats.Finish()
+	return stats, nil
+}
+
+// target computes advantages and returns where the epoch needs new ones.
+func (k *Learner) target(d *policy.Dataset, epoch int) error {
+	if !k.config.VTrace {
+		if epoch > 0 {
+			return nil
+		}
+		return k.targets.GAE(d, &k.config)
+	}
+	if epoch > 0 && k.config.Recompute != policy.RecomputeEpoch {
+		return nil
+	}
+	k.logProbs(d)
+	return k.targets.VTrace(d, &k.config, k.logProb)
+}
+
+// epoch makes one pass over the valid rows; goOn is false once TargetKL was exceeded.
+func (k *Learner) epoch(d *policy.Dataset, r policy.Rates, epoch int, stats *policy.Stats) (goOn bool, err error) {
+	stats.Epochs++
+	k.order = append(k.order[:0], k.targets.Valid...)
+	policy.Shuffle(d.Seed, d.Index, uint32(epoch), k.order)
+	for lo := 0; lo < len(k.order); lo += k.config.Minibatch {
+		rows := k.order[lo:min(lo+k.config.Minibatch, len(k.order))]
+		kl, err := k.step(d, r, rows, stats)
+		if err != nil {
+			return false, err
+		}
+		if k.config.TargetKL > 0 && kl > k.config.TargetKL {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// step makes one optimiser step and returns the minibatch's approx_kl.
+func (k *Learner) step(d *policy.Dataset, r policy.Rates, rows []uint32, stats *policy.Stats) (float64, error) {
+	k.gather(d, rows)
+	clear(k.grad)
+	k.prepareLoss(r, len(rows))
+	for lo := 0; lo < len(rows); lo += k.block {
+		k.gradient(lo, min(lo+k.block, len(rows)))
+	}
+	norm := math.Sqrt(k.set.SumSquares(k.grad))
+	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return 0, fmt.Errorf("gradient of optimiser step %d: %w", k.steps+1, policy.ErrNotFinite)
+	}
+	k.improve(r, norm)
+	sums := lossSums(&k.loss.Sums)
+	stats.Add(sums, len(rows), norm)
+	return sums.ApproxKL / float64(len(rows)), nil
+}
+
+// improve applies Adam to the gradient, clipped to its norm.
+func (k *Learner) improve(r policy.Rates, norm float64) {
+	c := &k.config
+	k.steps++
+	t := float64(k.steps)
+	k.adam = kern.Adam{Params: k.params, M: k.m, V: k.v, Grad: k.grad,
+		Rate:  float32(float64(r.LearningRate) / (1 - math.Pow(c.AdamBeta1, t))),
+		Beta1: float32(c.AdamBeta1), Keep1: float32(1 - c.AdamBeta1),
+		Beta2: float32(c.AdamBeta2), Keep2: float32(1 - c.AdamBeta2),
+		Eps: float32(c.AdamEps), Correct2: float32(1 / math.Sqrt(1-math.Pow(c.AdamBeta2, t))),
+		Scale: float32(policy.GradScale(norm, c.MaxGradNorm))}
+	k.set.Adam(&k.adam)
+	k.packBack()
+}
+
+// packBack transposes the weights for the backward pass.
+func (k *Learner) packBack() {
+	for i, y := range k.layers[min(1, len(k.layers)):] {
+		size := pad(y.in) * y.real
+		for e := range k.encoders {
+			t := kern.Transpose{In: y.in, Out: y.real, From: k.params[y.weight+e*y.in*y.out:], To: k.back[i+1][e*size:]}
+			k.set.Transpose(&t)
+		}
+	}
+}
+
+// GatheredBytes counts the bytes of observations that were copied into minibatches.
+func (k *Learner) GatheredBytes() uint64 { return k.gathered }
+
+// Params copies the canonical vector.
+func (k *Learner) Params(dst []float32) error {
+	if len(dst) != len(k.place) {
+		return fmt.Errorf("parameters: room for %d, the network has %d", len(dst), len(k.place))
+	}
+	k.exportParams(dst, k.params)
+	return nil
+}
+
+// State copies parameters and moments.
+func (k *Learner) State() (policy.State, error) {
+	s := policy.State{AdamSteps: k.steps}
+	for _, v := range []struct {
+		to   *[]float32
+		from []float32
+	}{{&s.Params, k.params}, {&s.AdamM, k.m}, {&s.AdamV, k.v}} {
+		*v.to = make([]float32, len(k.place))
+		k.exportParams(*v.to, v.from)
+	}
+	return s, nil
+}
+
+// SetState replaces parameters and moments.
+func (k *Learner) SetState(s policy.State) error {
+	n := len(k.place)
+	if len(s.Params) != n || len(s.AdamM) != n || len(s.AdamV) != n {
+		return fmt.Errorf("state of %d parameters and %d and %d moments, the network has %d",
+			len(s.Params), len(s.AdamM), len(s.AdamV), n)
+	}
+	k.importParams(k.params, s.Params)
+	k.importParams(k.m, s.AdamM)
+	k.importParams(k.v, s.AdamV)
+	k.steps = s.AdamSteps
+	k.packBack()
+	return nil
+}
+
+// Close does nothing: a learner holds only memory.
+func (k *Learner) Close() error { return nil }

@@ -1,0 +1,135 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/rollout"
+)
+
+// Errors about the contents of rows. They come wrapped in a *RowError that names the row.
+var (
+	// ErrNoLegalAction: the action mask of a row that is to act, or that acted, is all zero.
+	ErrNoLegalAction = errors.New("action mask without a legal action")
+	// ErrActionRange: the stored action of a row does not exist or was not legal. Guests can rewrite it.
+	ErrActionRange = errors.New("stored action out of range or masked out")
+	// ErrNotFinite: a number that enters learning is infinite or not a number.
+	ErrNotFinite = errors.New("not a finite number")
+)
+
+// ErrDataset is wrapped by complaints about a dataset that does not belong to the network.
+var ErrDataset = errors.New("dataset does not fit the network")
+
+// RowError says which row an error is about.
+type RowError struct {
+	Request int // index of the request in Act, 0 for a dataset
+	Row     int // row of the request, or row of the dataset (t*E + e)
+	What    string
+	Err     error
+}
+
+// Error returns the message with the row in front.
+func (e *RowError) Error() string {
+	if e.What == "" {
+		return fmt.Sprintf("request %d, row %d: %v", e.Request, e.Row, e.Err)
+	}
+	return fmt.Sprintf("%s: %v", e.What, e.Err)
+}
+
+// Unwrap returns the sentinel.
+func (e *RowError) Unwrap() error { return e.Err }
+
+// rowError names a row of a dataset by env step and environment.
+func (d *Dataset) rowError(row int, column rollout.Column, err error) error {
+	envs := d.Envs()
+	t, e := row/envs, row%envs
+	block := &d.Blocks[e/d.blockEnvs()]
+	env := int(block.Meta().FirstEnv) + e%d.blockEnvs()
+	return &RowError{Row: row, Err: err,
+		What: fmt.Sprintf("dataset row %d: %v of environment %d at t = %d", row, column, env, t)}
+}
+
+func (d *Dataset) blockEnvs() int { return d.Blocks[0].Schema.Shape.Envs }
+
+// Steps returns T, the number of rows of each environment.
+func (d *Dataset) Steps() int { return d.Blocks[0].Schema.Shape.Steps }
+
+// Envs returns E, the number of environments of all blocks.
+func (d *Dataset) Envs() int { return len(d.Blocks) * d.blockEnvs() }
+
+// Rows returns T*E, valid and invalid rows together.
+func (d *Dataset) Rows() int { return d.Steps() * d.Envs() }
+
+// HasMask reports whether the blocks have an action mask.
+func (d *Dataset) HasMask() bool {
+	_, ok := d.Blocks[0].Schema.Layout(rollout.ColMask)
+	return ok
+}
+
+// Check reports what keeps a network from learning from the dataset: no blocks, blocks of different shapes, or
+// tensors of other sizes than the network's. Every other method takes it as checked.
+func (d *Dataset) Check(n *Network) error {
+	if len(d.Blocks) == 0 {
+		return fmt.Errorf("%w: it has no blocks", ErrDataset)
+	}
+	first := d.Blocks[0].Schema
+	for i, b := range d.Blocks {
+		if b.Schema != first && b.Schema.Shape != first.Shape {
+			return fmt.Errorf("%w: block %d is %v, block 0 %v", ErrDataset, i, b.Schema.Shape, first.Shape)
+		}
+		if len(b.Mem) < b.Schema.Bytes {
+			return fmt.Errorf("%w: block %d has %d bytes of %d", ErrDataset, i, len(b.Mem), b.Schema.Bytes)
+		}
+		if err := checkSchema(n, b.Schema); err != nil {
+			return err
+		}
+	}
+	if rows := uint64(d.Steps()) * uint64(d.Envs()); rows >= 1<<32 {
+		return fmt.Errorf("%w: %d rows", ErrDataset, rows)
+	}
+	if n.NormalizeObs && (len(d.ObsMean) != n.Obs || len(d.ObsScale) != n.Obs) {
+		return fmt.Errorf("%w: %d means and %d scales for %d observed elements",
+			ErrDataset, len(d.ObsMean), len(d.ObsScale), n.Obs)
+	}
+	return nil
+}
+
+func checkSchema(n *Network, s *rollout.Schema) error {
+	obs, _ := s.Layout(rollout.ColObs)
+	action, _ := s.Layout(rollout.ColAction)
+	mask, masked := s.Layout(rollout.ColMask)
+	switch {
+	case obs.Elems != n.Obs:
+		return fmt.Errorf("%w: %d observed elements, the network has %d", ErrDataset, obs.Elems, n.Obs)
+	case action.Elems != 1:
+		return fmt.Errorf("%w: actions of %d elements, the network has one Discrete action", ErrDataset, action.Elems)
+	case masked && mask.Elems != n.Actions:
+		return fmt.Errorf("%w: mask of %d actions, the network has %d", ErrDataset, mask.Elems, n.Actions)
+	}
+	return nil
+}
+
+// NormalizeRow writes clamp((x-mean)*scale, -ObsClip, ObsClip) to dst, or x itself where mean is empty. Element i
+// of x is at x[i*stride]. Every backend enters observations like this, in float32 and in this order.
+func NormalizeRow(dst, x []float32, stride int, mean, scale []float32) {
+	if len(mean) == 0 {
+		if stride == 1 {
+			copy(dst, x[:len(dst)])
+			return
+		}
+		for i := range dst {
+			dst[i] = x[i*stride]
+		}
+		return
+	}
+	for i := range dst {
+		v := (x[i*stride] - mean[i]) * scale[i]
+		if v > ObsClip {
+			v = ObsClip
+		}
+		if v < -ObsClip {
+			v = -ObsClip
+		}
+		dst[i] = v
+	}
+}

@@ -1,0 +1,173 @@
+package policytest
+
+import (
+	"math"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+var rates = policy.Rates{LearningRate: 1e-3, Clip: 0.1, Entropy: 0.02}
+
+func (s *suite) forward(t *testing.T) {
+	d := s.dataset(t, 1)
+	params := s.params(1)
+	Act(t, s.actor(t, params, d), d, 7)
+	n := &s.shape.net
+	b := d.Blocks[0]
+	all := make([]uint32, d.Rows())
+	for i := range all {
+		all[i] = uint32(i)
+	}
+	obs := make([]float32, len(all)*n.Obs)
+	d.GatherObs(n, all, obs)
+	logits, value := policy.NewMLP(*n, params).Forward(obs, len(all))
+	l, _ := b.Schema.Layout(rollout.ColMask)
+	for i := range all {
+		if got := float64(b.Float32(rollout.ColValue)[i]); math.Abs(got-value[i]) > s.tol.Output {
+			t.Errorf("value of row %d = %v, want %v", i, got, value[i])
+		}
+		var mask []byte
+		for a := range n.Actions {
+			if d.HasMask() {
+				mask = append(mask, b.Bytes(rollout.ColMask)[i/l.Envs*l.StrideT+i%l.Envs*l.StrideEnv+a*l.StrideElem])
+			}
+		}
+		logProbs := LogProbs(logits, mask, i, n.Actions)
+		action := b.Int32(rollout.ColAction)[i]
+		if got := float64(b.Float32(rollout.ColLogProb)[i]); !(math.Abs(got-logProbs[action]) <= s.tol.Output) {
+			t.Errorf("log_prob of action %d in row %d = %v, want %v", action, i, got, logProbs[action])
+		}
+		if !s.sampled(logProbs, int(action), policy.Uniform(d.Seed, uint32(i%s.shape.envs), uint64(1000+i/s.shape.envs), 0)) {
+			t.Errorf("row %d: action %d of %v does not follow from its uniform number", i, action, logProbs)
+		}
+	}
+}
+
+// sampled reports whether the action is the one whose interval of the distribution function holds u, give or take
+// the rounding of the backend's probabilities.
+func (s *suite) sampled(logProbs []float64, action int, u float32) bool {
+	below := 0.0
+	for _, logProb := range logProbs[:action] {
+		below += math.Exp(logProb)
+	}
+	above := below + math.Exp(logProbs[action])
+	return below-s.tol.Output <= float64(u) && float64(u) <= above+s.tol.Output
+}
+
+// stale makes a dataset that an older policy acted on.
+func (s *suite) stale(t testing.TB) (d *policy.Dataset, params []float32) {
+	d = s.dataset(t, 1)
+	params = s.params(1)
+	Act(t, s.actor(t, params, d), d, s.shape.envs)
+	params = append([]float32(nil), params...)
+	for i := range params {
+		params[i] += 0.02 * float32(math.Sin(float64(i)))
+	}
+	return d, params
+}
+
+// gradient reads the gradient from the first moment after one step with β₁ = 0.
+func (s *suite) gradient(t *testing.T) {
+	d, params := s.stale(t)
+	c := s.config()
+	c.Epochs, c.Minibatch, c.MaxGradNorm, c.AdamBeta1 = 1, d.Rows(), 0, 0
+	l := s.learner(t, params, c)
+	if _, err := l.Update(d, rates); err != nil {
+		t.Fatal(err)
+	}
+	state, err := l.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewReference(s.shape.net, params, c)
+	batch := r.batch(t, d)
+	r.Gradient(batch, rates)
+	largest := 0.0
+	for _, g := range r.Grad {
+		largest = max(largest, math.Abs(g))
+	}
+	for i, got := range state.AdamM {
+		if want := r.Grad[i]; !(math.Abs(float64(got)-want) <= s.tol.Gradient*largest) {
+			t.Fatalf("gradient %d of %d = %v, reference %v", i, len(r.Grad), got, want)
+		}
+	}
+	if s.shape.net.Activation == policy.ReLU {
+		return // a difference step may cross a kink
+	}
+	const h = 1e-5
+	for i := 0; i < len(params); i += 1 + len(params)/60 {
+		at := r.Params[i]
+		r.Params[i] = at + h
+		above := r.Loss(batch, rates)
+		r.Params[i] = at - h
+		below := r.Loss(batch, rates)
+		r.Params[i] = at
+		want := (above - below) / (2 * h)
+		if got := float64(state.AdamM[i]); !(math.Abs(got-want) <= s.tol.Gradient*largest+1e-6) {
+			t.Errorf("gradient %d = %v, finite difference %v", i, got, want)
+		}
+	}
+}
+
+// batch gathers all valid rows.
+func (r *Reference) batch(t testing.TB, d *policy.Dataset) *policy.Minibatch {
+	t.Helper()
+	var samples policy.Samples
+	var targets policy.Targets
+	if err := samples.Read(d, &r.Network); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.target(d, &samples, &targets, 0); err != nil {
+		t.Fatal(err)
+	}
+	batch := new(policy.Minibatch)
+	batch.Gather(d, &r.Network, &r.config, &samples, &targets, targets.Valid)
+	return batch
+}
+
+func (s *suite) updates(t *testing.T) {
+	d, params := s.stale(t)
+	c := s.config()
+	l, r := s.learner(t, params, c), NewReference(s.shape.net, params, c)
+	for range 3 {
+		got, err := l.Update(d, rates)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := r.Update(d, rates)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.compareStats(t, &got, &want)
+	}
+	params = make([]float32, len(params))
+	if err := l.Params(params); err != nil {
+		t.Fatal(err)
+	}
+	s.compareParams(t, params, r.Params)
+}
+
+func (s *suite) compareParams(t *testing.T, got []float32, want []float64) {
+	t.Helper()
+	worst, at := 0.0, 0
+	for i := range got {
+		if diff := math.Abs(float64(got[i]) - want[i]); !(diff <= worst) {
+			worst, at = diff, i
+		}
+	}
+	if limit := s.tol.Params * float64(rates.LearningRate); !(worst <= limit) {
+		t.Errorf("parameter %d = %v, reference %v: %.3g apart, want at most %.3g", at, got[at], want[at], worst, limit)
+	}
+}
+
+func (s *suite) compareStats(t *testing.T, got, want *policy.Stats) {
+	t.Helper()
+	g, w := got.Values(nil), want.Values(nil)
+	for i, name := range policy.StatNames() {
+		if !(math.Abs(g[i]-w[i]) <= 1e-4*(1+math.Abs(w[i]))) {
+			t.Errorf("%s = %v, reference %v", name, g[i], w[i])
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package policytest
+
+import (
+	"math"
+
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// Reference is a learner in float64, of the policy package's reference functions and nothing else.
+type Reference struct {
+	*policy.MLP
+	config policy.Config
+	m, v   []float64
+	steps  uint64
+}
+
+// NewReference returns the reference learner.
+func NewReference(n policy.Network, params []float32, c policy.Config) *Reference {
+	return &Reference{MLP: policy.NewMLP(n, params), config: c,
+		m: make([]float64, len(params)), v: make([]float64, len(params))}
+}
+
+// Update is policy.Learner's.
+func (r *Reference) Update(d *policy.Dataset, rates policy.Rates) (policy.Stats, error) {
+	var stats policy.Stats
+	var samples policy.Samples
+	var targets policy.Targets
+	var batch policy.Minibatch
+	if err := samples.Read(d, &r.Network); err != nil {
+		return stats, err
+	}
+	for epoch := range r.config.Epochs {
+		if err := r.target(d, &samples, &targets, epoch); err != nil {
+			return stats, err
+		}
+		stats.ValidRows = float64(len(targets.Valid))
+		stats.Epochs++
+		if epoch == 0 {
+			stats.ExplainedVariance = targets.ExplainedVariance(samples.Value)
+		}
+		order := append([]uint32(nil), targets.Valid...)
+		policy.Shuffle(d.Seed, d.Index, uint32(epoch), order)
+		for lo := 0; lo < len(order); lo += r.config.Minibatch {
+			batch.Gather(d, &r.Network, &r.config, &samples, &targets, order[lo:min(lo+r.config.Minibatch, len(order))])
+			sums, norm := r.step(&batch, rates)
+			stats.Add(sums, batch.Rows, norm)
+			if r.config.TargetKL > 0 && sums.ApproxKL/float64(batch.Rows) > r.config.TargetKL {
+				stats.Finish()
+				return stats, nil
+			}
+		}
+	}
+	stats.Finish()
+	return stats, nil
+}
+
+func (r *Reference) target(d *policy.Dataset, s *policy.Samples, t *policy.Targets, epoch int) error {
+	switch {
+	case !r.config.VTrace:
+		return t.GAE(d, &r.config)
+	case epoch > 0 && r.config.Recompute == policy.RecomputeDataset:
+		return nil
+	}
+	rows := make([]uint32, d.Rows())
+	for i := range rows {
+		rows[i] = uint32(i)
+	}
+	obs := make([]float32, len(rows)*r.Network.Obs)
+	d.GatherObs(&r.Network, rows, obs)
+	logits, _ := r.Forward(obs, len(rows))
+	newLogProb := make([]float32, len(rows))
+	for i := range rows {
+		newLogProb[i] = float32(LogProbs(logits, s.Masks(i, i+1), i, r.Network.Actions)[s.Action[i]])
+	}
+	return t.VTrace(d, &r.config, newLogProb)
+}
+
+// Gradient leaves the gradient of the loss of a minibatch in Grad and returns the loss's sums.
+func (r *Reference) Gradient(b *policy.Minibatch, rates policy.Rates) policy.LossSums {
+	clear(r.Grad)
+	logits, value := r.Forward(b.Obs, b.Rows)
+	dLogits, dValue := make([]float64, len(logits)), make([]float64, len(value))
+	sums := policy.PPOLoss(b, &r.config, rates, logits, value, dLogits, dValue)
+	r.Backward(dLogits, dValue)
+	return sums
+}
+
+func (r *Reference) step(b *policy.Minibatch, rates policy.Rates) (policy.LossSums, float64) {
+	sums := r.Gradient(b, rates)
+	norm := 0.0
+	for _, g := range r.Grad {
+		norm += g * g
+	}
+	norm = math.Sqrt(norm)
+	scale := policy.GradScale(norm, r.config.MaxGradNorm)
+	for i := range r.Grad {
+		r.Grad[i] *= scale
+	}
+	r.steps++
+	policy.Adam(&r.config, float64(rates.LearningRate), r.steps, r.Params, r.m, r.v, r.Grad)
+	return sums, norm
+}
+
+// Loss returns the loss of a minibatch under the current parameters, for finite differences.
+func (r *Reference) Loss(b *policy.Minibatch, rates policy.Rates) float64 {
+	logits, value := r.Forward(b.Obs, b.Rows)
+	s := policy.PPOLoss(b, &r.config, rates, logits, value, make([]float64, len(logits)), make([]float64, len(value)))
+	return (s.PolicyLoss + r.config.ValueCoef*s.ValueLoss - float64(rates.Entropy)*s.Entropy) / float64(b.Rows)
+}
+
+// LogProbs returns the log-probabilities of row i of logits [rows][actions] under the row's mask.
+func LogProbs(logits []float64, mask []byte, i, actions int) []float64 {
+	row := logits[i*actions : (i+1)*actions]
+	out := make([]float64, actions)
+	largest, sum := math.Inf(-1), 0.0
+	for a, x := range row {
+		if len(mask) == 0 || mask[a] != 0 {
+			largest = max(largest, x)
+		}
+	}
+	for a, x := range row {
+		if len(mask) == 0 || mask[a] != 0 {
+			sum += math.Exp(x - largest)
+		}
+	}
+	for a, x := range row {
+		out[a] = math.Inf(-1)
+		if len(mask) == 0 || mask[a] != 0 {
+			out[a] = x - largest - math.Log(sum)
+		}
+	}
+	return out
+}

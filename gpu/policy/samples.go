@@ -1,0 +1,165 @@
+package policy
+
+import (
+	"math"
+
+	"github.com/rlhost/rlhost/core/rollout"
+)
+
+// Samples holds the small columns of a dataset in row order (t*E + e), read once and checked, so that a guest
+// that rewrites its window afterwards changes nothing that is used as an index. Rows that are not valid are zero.
+// The zero value is ready; its slices are reused by the next Read.
+type Samples struct {
+	Action         []int32
+	LogProb, Value []float32
+	Mask           []byte // [T*E][Actions], 0 or 1; nil without a mask
+}
+
+// Read copies the columns of a checked dataset. A stored action that does not exist or that its mask forbids, a
+// mask without a legal action and a value or log-probability that is not finite are each a *RowError.
+func (s *Samples) Read(d *Dataset, n *Network) error {
+	rows, envs, width := d.Rows(), d.Envs(), d.blockEnvs()
+	s.Action, s.LogProb, s.Value = zeroed(s.Action, rows), zeroed(s.LogProb, rows), zeroed(s.Value, rows)
+	s.Mask = s.Mask[:0]
+	if d.HasMask() {
+		s.Mask = zeroed(s.Mask, rows*n.Actions)
+	}
+	for i, b := range d.Blocks {
+		action, valid := b.Int32(rollout.ColAction), b.Bytes(rollout.ColValid)
+		logProb, value := b.Float32(rollout.ColLogProb), b.Float32(rollout.ColValue)
+		for j, ok := range valid {
+			if ok == 0 {
+				continue
+			}
+			row := j/width*envs + i*width + j%width
+			s.Action[row], s.LogProb[row], s.Value[row] = action[j], logProb[j], value[j]
+			if !finite(logProb[j]) {
+				return d.rowError(row, rollout.ColLogProb, ErrNotFinite)
+			}
+			if !finite(value[j]) {
+				return d.rowError(row, rollout.ColValue, ErrNotFinite)
+			}
+			if s.Action[row] < 0 || int(s.Action[row]) >= n.Actions {
+				return d.rowError(row, rollout.ColAction, ErrActionRange)
+			}
+			if d.HasMask() {
+				if err := s.readMask(d, n, b, row, j); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Samples) readMask(d *Dataset, n *Network, b rollout.Trajectory, row, j int) error {
+	l, _ := b.Schema.Layout(rollout.ColMask)
+	from := b.Bytes(rollout.ColMask)[j/l.Envs*l.StrideT+j%l.Envs*l.StrideEnv:]
+	to := s.Mask[row*n.Actions : (row+1)*n.Actions]
+	legal := byte(0)
+	for a := range to {
+		if from[a*l.StrideElem] != 0 {
+			to[a], legal = 1, 1
+		}
+	}
+	if legal == 0 {
+		return d.rowError(row, rollout.ColMask, ErrNoLegalAction)
+	}
+	if to[s.Action[row]] == 0 {
+		return d.rowError(row, rollout.ColAction, ErrActionRange)
+	}
+	return nil
+}
+
+// Masks returns the masks of rows lo to hi, or nothing without a mask.
+func (s *Samples) Masks(lo, hi int) []byte {
+	if len(s.Mask) == 0 {
+		return nil
+	}
+	actions := len(s.Mask) / len(s.Action)
+	return s.Mask[lo*actions : hi*actions]
+}
+
+func finite(x float32) bool { return math.Float32bits(x)&0x7f800000 != 0x7f800000 }
+
+// Minibatch is the rows of one optimiser step, dense. Gather fills it; its slices are reused.
+type Minibatch struct {
+	Rows      int
+	Obs       []float32 // [Rows][Obs], normalised
+	Mask      []byte    // [Rows][Actions], nil without a mask
+	Action    []int32
+	LogProb   []float32 // of the acting policy
+	Value     []float32 // of the acting policy
+	Advantage []float32 // normalised if the configuration says so
+	Return    []float32
+}
+
+// Gather copies the named rows: the one copy that a learner makes of observations. It returns the number of
+// bytes of observations that it copied.
+func (m *Minibatch) Gather(d *Dataset, n *Network, c *Config, s *Samples, t *Targets, rows []uint32) int {
+	m.Rows = len(rows)
+	m.Obs, m.Mask = sized(m.Obs, m.Rows*n.Obs), m.Mask[:0]
+	m.Action, m.LogProb, m.Value = sized(m.Action, m.Rows), sized(m.LogProb, m.Rows), sized(m.Value, m.Rows)
+	m.Advantage, m.Return = sized(m.Advantage, m.Rows), sized(m.Return, m.Rows)
+	for i, row := range rows {
+		m.Action[i], m.LogProb[i], m.Value[i] = s.Action[row], s.LogProb[row], s.Value[row]
+		m.Advantage[i], m.Return[i] = t.Advantage[row], t.Return[row]
+		if len(s.Mask) > 0 {
+			m.Mask = append(m.Mask, s.Mask[int(row)*n.Actions:(int(row)+1)*n.Actions]...)
+		}
+	}
+	d.GatherObs(n, rows, m.Obs)
+	if c.NormalizeAdvantage {
+		NormalizeAdvantage(m.Advantage)
+	}
+	return 4 * m.Rows * n.Obs
+}
+
+// GatherObs copies the observations of rows to dst [rows][Obs] and normalises them.
+func (d *Dataset) GatherObs(n *Network, rows []uint32, dst []float32) {
+	mean, scale := d.ObsMean, d.ObsScale
+	if !n.NormalizeObs {
+		mean, scale = nil, nil
+	}
+	l, _ := d.Blocks[0].Schema.Layout(rollout.ColObs)
+	envs, width := uint32(d.Envs()), uint32(d.blockEnvs())
+	strideT, strideEnv, stride := l.StrideT/4, l.StrideEnv/4, l.StrideElem/4
+	last := ^uint32(0)
+	var obs []float32
+	for i, row := range rows {
+		t, e := row/envs, row%envs
+		if block := e / width; block != last {
+			obs, last = d.Blocks[block].Float32(rollout.ColObs), block
+		}
+		NormalizeRow(dst[i*n.Obs:(i+1)*n.Obs], obs[int(t)*strideT+int(e%width)*strideEnv:], stride, mean, scale)
+	}
+}
+
+// NormalizeAdvantage subtracts the mean and divides by the sample standard deviation plus 1e-8. A single element
+// is left as it is.
+func NormalizeAdvantage(advantage []float32) {
+	n := float64(len(advantage))
+	if n < 2 {
+		return
+	}
+	var sum, squares float64
+	for _, a := range advantage {
+		sum += float64(a)
+	}
+	mean := sum / n
+	for _, a := range advantage {
+		squares += (float64(a) - mean) * (float64(a) - mean)
+	}
+	scale := 1 / (math.Sqrt(squares/(n-1)) + 1e-8)
+	for i, a := range advantage {
+		advantage[i] = float32((float64(a) - mean) * scale)
+	}
+}
+
+// sized returns a slice of n elements with undefined contents, in the memory of s where it is large enough.
+func sized[E any](s []E, n int) []E {
+	if cap(s) < n {
+		return make([]E, n)
+	}
+	return s[:n]
+}

@@ -1,0 +1,149 @@
+package policy
+
+import (
+	"math"
+
+	"github.com/rlhost/rlhost/core/rollout"
+)
+
+// Targets holds what a dataset teaches, one element per row (t*E + e). The zero value is ready; its slices are
+// reused by the next computation.
+type Targets struct {
+	Advantage []float32
+	Return    []float32 // target of the value function
+	Valid     []uint32  // rows that belong to an episode, ascending; the others have advantage and return 0
+
+	carry []float64 // [N] what the row after adds, per environment of one block
+}
+
+// GAE computes generalised advantage estimates (Schulman et al. 2016) and the returns advantage + value from
+// the values that the acting policy stored.
+//
+// An end of an episode cuts the recursion: terminated takes 0 for the value of what follows, truncated
+// bootstrap_value, and terminated wins. A row before an invalid row that did not end its episode is cut as well
+// and takes the value stored for its next observation. Rewards that are not finite are a *RowError.
+func (t *Targets) GAE(d *Dataset, c *Config) error {
+	return t.compute(d, func(row int, s *transition) {
+		// δ = r + γ V' - V;  A = δ + γλ A'
+		advantage := s.reward + c.Gamma*s.next - s.value + c.Gamma*c.GAELambda*s.carry
+		t.Advantage[row], t.Return[row] = float32(advantage), float32(advantage+s.value)
+		s.carry = advantage
+	})
+}
+
+// VTrace computes V-trace targets (Espeholt et al. 2018) with the values that the acting policy stored, traces
+// c = λ min(c̄, ratio) and ρ = min(ρ̄, ratio), where ratio = exp(newLogProb - log_prob) and newLogProb has one
+// element per row. With ratio = ρ̄ = c̄ = 1 the returns are those of GAE.
+//
+// The advantage is r + γ v' - V without the paper's factor ρ: the surrogate's own ratio to the acting policy is
+// that importance weight, and it would count twice.
+func (t *Targets) VTrace(d *Dataset, c *Config, newLogProb []float32) error {
+	return t.compute(d, func(row int, s *transition) {
+		ratio := math.Exp(float64(newLogProb[row]) - s.logProb)
+		// v - V = ρ (r + γ V' - V) + γ c (v' - V')
+		excess := min(c.RhoBar, ratio)*(s.reward+c.Gamma*s.next-s.value) +
+			c.Gamma*c.GAELambda*min(c.CBar, ratio)*s.carry
+		t.Advantage[row] = float32(s.reward + c.Gamma*(s.next+s.carry) - s.value)
+		t.Return[row] = float32(s.value + excess)
+		s.carry = excess
+	})
+}
+
+// transition is what one row knows: next is the value of what follows it, carry what the recursion brings from
+// the row after (0 behind a cut) and takes to the row before.
+type transition struct {
+	reward, value, next, logProb, carry float64
+}
+
+func (t *Targets) compute(d *Dataset, step func(row int, s *transition)) error {
+	rows := d.Rows()
+	t.Advantage, t.Return = zeroed(t.Advantage, rows), zeroed(t.Return, rows)
+	for i := range d.Blocks {
+		if err := t.block(d, i, step); err != nil {
+			return err
+		}
+	}
+	t.listValid(d)
+	return nil
+}
+
+// block runs the recursion over one block from its last row to its first. The guest can rewrite reward and
+// flags while it runs, so each is read once.
+func (t *Targets) block(d *Dataset, index int, step func(row int, s *transition)) error {
+	b := d.Blocks[index]
+	n, envs := d.blockEnvs(), d.Envs()
+	reward, value := b.Float32(rollout.ColReward), b.Float32(rollout.ColValue)
+	bootstrap, logProb := b.Float32(rollout.ColBootstrap), b.Float32(rollout.ColLogProb)
+	terminated, truncated := b.Bytes(rollout.ColTerminated), b.Bytes(rollout.ColTruncated)
+	valid := b.Bytes(rollout.ColValid)
+	t.carry = zeroed(t.carry, n)
+	for i := d.Steps()*n - 1; i >= 0; i-- {
+		e := i % n
+		if valid[i] == 0 {
+			t.carry[e] = 0
+			continue
+		}
+		row := i/n*envs + index*n + e
+		s := transition{reward: float64(reward[i]), value: float64(value[i]), next: float64(value[i+n]),
+			logProb: float64(logProb[i]), carry: t.carry[e]}
+		switch {
+		case terminated[i] != 0:
+			s.next, s.carry = 0, 0
+		case truncated[i] != 0:
+			s.next, s.carry = float64(bootstrap[i]), 0
+		}
+		if math.IsNaN(s.reward) || math.IsInf(s.reward, 0) {
+			return d.rowError(row, rollout.ColReward, ErrNotFinite)
+		}
+		step(row, &s)
+		t.carry[e] = s.carry
+	}
+	return nil
+}
+
+func (t *Targets) listValid(d *Dataset) {
+	n := d.blockEnvs()
+	t.Valid = t.Valid[:0]
+	row := uint32(0)
+	for step := range d.Steps() {
+		for i := range d.Blocks {
+			for _, valid := range d.Blocks[i].Bytes(rollout.ColValid)[step*n : step*n+n] {
+				if valid != 0 {
+					t.Valid = append(t.Valid, row)
+				}
+				row++
+			}
+		}
+	}
+}
+
+// ExplainedVariance returns 1 - Var(return - value)/Var(return) over the valid rows, where value has one element
+// per row; 0 when the returns are all equal.
+func (t *Targets) ExplainedVariance(value []float32) float64 {
+	n := float64(len(t.Valid))
+	var meanRet, meanErr float64
+	for _, r := range t.Valid {
+		meanRet += float64(t.Return[r]) / n
+		meanErr += (float64(t.Return[r]) - float64(value[r])) / n
+	}
+	var varRet, varErr float64
+	for _, r := range t.Valid {
+		ret := float64(t.Return[r])
+		varRet += (ret - meanRet) * (ret - meanRet)
+		varErr += (ret - float64(value[r]) - meanErr) * (ret - float64(value[r]) - meanErr)
+	}
+	if varRet == 0 {
+		return 0
+	}
+	return 1 - varErr/varRet
+}
+
+// zeroed returns n zeros, in the memory of s where it is large enough.
+func zeroed[E any](s []E, n int) []E {
+	if cap(s) < n {
+		return make([]E, n)
+	}
+	s = s[:n]
+	clear(s)
+	return s
+}
