@@ -73,18 +73,19 @@ func newArena(c Config, generation uint64) (*Arena, error) {
 		return nil, fmt.Errorf("arena %q: segment of %d bytes is not %d bytes from a page on", c.Name, seg.Size(), l.total)
 	}
 	viewOf(seg.Bytes(), l).format(l, c.ID, generation)
-	a := over(seg, c, l, hostHolder)
+	a := over(seg.Bytes(), c, l, hostHolder)
+	a.seg = seg
 	if invariants {
 		poison(a.mem[l.dataAt:l.total])
 	}
 	return a, nil
 }
 
-// over returns a process's view of an arena that lies in seg. Each process has a holder bit of its own.
-func over(seg *shm.Segment, c Config, l layout, holder int) *Arena {
-	v := viewOf(seg.Bytes(), l)
+// over returns a process's view of an arena that lies in mem. Each process has a holder bit of its own.
+func over(mem []byte, c Config, l layout, holder int) *Arena {
+	v := viewOf(mem, l)
 	return &Arena{
-		config: c, layout: l, seg: seg, mem: seg.Bytes(), view: v, first: v.header.first,
+		config: c, layout: l, mem: mem, view: v, first: v.header.first,
 		me: 1 << holder, local: make([]local, l.blocks),
 	}
 }

@@ -130,7 +130,7 @@ func (a *Arena) leave(h hostabi.Handle) error {
 				return nil
 			}
 		case counter.CompareAndSwap(uint64(c), uint64(makeClaims(h.Generation(), claimClosing))):
-			if _, freed := a.drop(h.Block(), a.me); !freed {
+			if !a.drop(h.Block(), a.me) {
 				counter.Store(uint64(makeClaims(h.Generation(), 0)))
 			}
 			return nil // of a freed block the counter stays closing: its generation is over
@@ -139,15 +139,15 @@ func (a *Arena) leave(h hostabi.Handle) error {
 }
 
 // claimFirst counts the claim that a commit leaves to the writer, before anybody can see the block. It fails if
-// the generation has had claims before, that is, a commit.
-func (a *Arena) claimFirst(h hostabi.Handle) bool {
-	counter := &a.local[h.Block()].claims
+// the loan has ended. As in enter the counter is read before the word, so that it is never that of a later use.
+func (a *Arena) claimFirst(l Loan) bool {
+	counter := &a.local[l.Block()].claims
 	for {
 		c := claims(counter.Load())
-		if c.generation() == h.Generation() {
+		if a.word(l.Block()) != l.writing() || c.generation() == l.h.Generation() {
 			return false
 		}
-		if counter.CompareAndSwap(uint64(c), uint64(makeClaims(h.Generation(), 1))) {
+		if counter.CompareAndSwap(uint64(c), uint64(makeClaims(l.h.Generation(), 1))) {
 			return true
 		}
 	}
@@ -159,12 +159,12 @@ func (a *Arena) unclaimFirst(h hostabi.Handle) {
 }
 
 // drop clears a process's bit in the word of a block that the bit pins; without holders the block becomes free.
-// It returns the state before, and false if the bit was not set or others still hold the block.
-func (a *Arena) drop(block uint32, bit word) (before state, freed bool) {
+// It returns false if the bit was not set or others still hold the block.
+func (a *Arena) drop(block uint32, bit word) (freed bool) {
 	for {
 		w := a.word(block)
 		if w&bit == 0 {
-			return w.state(), false
+			return false
 		}
 		next := w &^ bit
 		if next.holders() == 0 {
@@ -177,13 +177,13 @@ func (a *Arena) drop(block uint32, bit word) (before state, freed bool) {
 			continue
 		}
 		if next.holders() != 0 {
-			return w.state(), false
+			return false
 		}
 		if w.state() == stateWrite {
 			a.view.blocks[block].aborts.Add(1)
 		}
 		a.announce(block)
-		return w.state(), true
+		return true
 	}
 }
 

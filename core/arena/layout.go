@@ -12,11 +12,11 @@ import (
 
 // The segment: header at 0, block headers from 4096, hints behind them, and from the next page on the blocks.
 const (
-	magic          = 0x414e455241524c52 // "RLRARENA"
-	layoutVersion  = 1
-	blockHeadersAt = 4096
-	blockHeader64  = 64
-	hintBlocks     = 64 // blocks per word of hints
+	magic            = 0x414e455241524c52 // "RLRARENA"
+	layoutVersion    = 1
+	blockHeadersAt   = 4096
+	blockHeaderBytes = 64
+	hintBlocks       = 64 // blocks per word of hints
 )
 
 // header describes the segment to whoever maps it.
@@ -66,7 +66,7 @@ func planLayout(blocks, blockBytes int) (layout, error) {
 		return layout{}, fmt.Errorf("blocks of %d bytes: must be positive and addressable", blockBytes)
 	}
 	l := layout{blocks: blocks, blockBytes: blockBytes, stride: roundUp(blockBytes, page)}
-	l.hintsAt = blockHeadersAt + blocks*blockHeader64
+	l.hintsAt = blockHeadersAt + blocks*blockHeaderBytes
 	l.dataAt = roundUp(l.hintsAt+8*l.hints(), page)
 	if l.stride > (math.MaxInt-l.dataAt)/blocks {
 		return layout{}, fmt.Errorf("%d blocks of %d bytes: more than can be addressed", blocks, blockBytes)

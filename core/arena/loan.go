@@ -123,7 +123,7 @@ func (l Loan) writing() word { return makeWord(l.h.Generation(), stateWrite, l.a
 // with Release of the returned handle. It returns ErrSpent if the loan has ended.
 func (l Loan) Commit() (hostabi.Handle, error) {
 	a, block := l.a, l.Block()
-	if a == nil || !a.track.endLoan(l.h) || !a.claimFirst(l.h) {
+	if a == nil || !a.track.endLoan(l.h) || !a.claimFirst(l) {
 		return 0, ErrSpent
 	}
 	if !a.swap(block, l.writing(), makeWord(l.h.Generation(), stateLive, a.me)) {
@@ -151,6 +151,19 @@ func (l Loan) Abort() error {
 	a.view.blocks[block].aborts.Add(1)
 	a.announce(block)
 	return nil
+}
+
+// Loaned returns the bytes of a block that is on loan, for a component that its writer has asked to write part
+// of it. The asker keeps the loan until it has been answered, so the bytes stay valid that long; it is the
+// asker's word that orders the writes. Errors: ErrForeign, ErrRange, ErrStale if the loan has ended.
+func (a *Arena) Loaned(h hostabi.Handle) ([]byte, error) {
+	if err := a.check(h); err != nil {
+		return nil, err
+	}
+	if !a.word(h.Block()).is(h.Generation(), stateWrite) {
+		return nil, ErrStale
+	}
+	return a.bytes(h.Block()), nil
 }
 
 // announce tells the next writer of a block that has just become free.

@@ -34,8 +34,8 @@ func (a *Arena) sweep(bit word) Swept {
 		if w&bit == 0 {
 			continue
 		}
-		before, freed := a.drop(block, bit)
-		switch before {
+		freed := a.drop(block, bit)
+		switch w.state() {
 		case stateWrite:
 			s.Write++
 		case stateLive:

@@ -1,0 +1,551 @@
+package arena
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// heap makes segments that the race detector can see.
+func heap(_ string, bytes int) (*shm.Segment, error) { return shm.Heap(bytes) }
+
+// small returns an arena of heap memory with a few small blocks.
+func small(t testing.TB, blocks int) *Arena {
+	t.Helper()
+	a, err := New(Config{ID: 7, Name: "small", Blocks: blocks, BlockBytes: 100, Segment: heap})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// attach returns the view that another process would have of a.
+func attach(a *Arena, holder int) *Arena { return over(a.mem, a.config, a.layout, holder) }
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// loan lends any block of a.
+func loan(t testing.TB, a *Arena) Loan {
+	t.Helper()
+	l, err := a.Loan()
+	ok(t, err)
+	return l
+}
+
+// commit lends and commits any block of a.
+func commit(t testing.TB, a *Arena) hostabi.Handle {
+	t.Helper()
+	h, err := loan(t, a).Commit()
+	ok(t, err)
+	return h
+}
+
+func TestLayout_Sizes(t *testing.T) {
+	for _, s := range []struct {
+		name      string
+		got, want uintptr
+	}{
+		{"header", unsafe.Sizeof(header{}), 256},
+		{"header.first", unsafe.Offsetof(header{}.first), 64},
+		{"header.cursor", unsafe.Offsetof(header{}.cursor), 128},
+		{"blockHeader", unsafe.Sizeof(blockHeader{}), blockHeaderBytes},
+		{"local", unsafe.Sizeof(local{}), 64},
+	} {
+		if s.got != s.want {
+			t.Errorf("%s: %d bytes, want %d", s.name, s.got, s.want)
+		}
+	}
+}
+
+func TestNew_BlocksDoNotShareAnything(t *testing.T) {
+	for _, c := range []Config{
+		{Blocks: 1, BlockBytes: 1},
+		{Blocks: 65, BlockBytes: 4096},
+		{Blocks: 3, BlockBytes: 4097},
+		{Blocks: 130, BlockBytes: 100},
+	} {
+		c.Segment = heap
+		a, err := New(c)
+		ok(t, err)
+		if a.Blocks() != c.Blocks || a.BlockBytes() != c.BlockBytes || a.FD() != -1 {
+			t.Errorf("%d × %d: has %d × %d, fd %d", c.Blocks, c.BlockBytes, a.Blocks(), a.BlockBytes(), a.FD())
+		}
+		end := int64(blockHeadersAt + c.Blocks*blockHeaderBytes)
+		for b := range uint32(c.Blocks) {
+			at := a.BlockOffset(b)
+			if at < end || at%int64(shm.PageSize()) != 0 || at+int64(c.BlockBytes) > int64(len(a.mem)) {
+				t.Errorf("%d × %d: block %d at %d, free from %d", c.Blocks, c.BlockBytes, b, at, end)
+			}
+			if mem := a.bytes(b); len(mem) != c.BlockBytes || cap(mem) != c.BlockBytes || &mem[0] != &a.mem[at] {
+				t.Errorf("%d × %d: block %d has length %d, capacity %d", c.Blocks, c.BlockBytes, b, len(mem), cap(mem))
+			}
+			end = at + int64(c.BlockBytes)
+		}
+		for _, b := range []uint32{uint32(c.Blocks), math.MaxUint32} {
+			if got := a.BlockOffset(b); got != -1 {
+				t.Errorf("BlockOffset(%d) = %d, want -1", b, got)
+			}
+			if _, err := a.LoanBlock(b); !errors.Is(err, ErrRange) {
+				t.Errorf("LoanBlock(%d) = %v, want ErrRange", b, err)
+			}
+		}
+	}
+}
+
+func TestNew_ImpossibleConfigurationsAreErrors(t *testing.T) {
+	broken := errors.New("broken")
+	for _, c := range []Config{
+		{Blocks: 0, BlockBytes: 1},
+		{Blocks: -1, BlockBytes: 1},
+		{Blocks: hostabi.MaxBlock + 2, BlockBytes: 1},
+		{Blocks: 1, BlockBytes: 0},
+		{Blocks: 1, BlockBytes: math.MinInt},
+		{Blocks: 1, BlockBytes: math.MaxInt},
+		{Blocks: 1 << 18, BlockBytes: math.MaxInt >> 17},
+		{Blocks: 1, BlockBytes: math.MaxInt >> 1},
+		{Blocks: 1, BlockBytes: 1, Segment: func(string, int) (*shm.Segment, error) { return nil, broken }},
+		{Blocks: 1, BlockBytes: 1, Segment: func(string, int) (*shm.Segment, error) { return shm.Heap(1) }},
+	} {
+		if a, err := New(c); err == nil {
+			t.Errorf("%d × %d made %v", c.Blocks, c.BlockBytes, a)
+		}
+	}
+	_, err := New(Config{Name: "x", Blocks: 1, BlockBytes: 1,
+		Segment: func(string, int) (*shm.Segment, error) { return nil, broken }})
+	if !errors.Is(err, broken) {
+		t.Errorf("New = %v, want the segment's error", err)
+	}
+}
+
+func TestLoan_LendsEachBlockOnce(t *testing.T) {
+	const blocks = 130
+	a := small(t, blocks)
+	seen := map[uint32]bool{}
+	var loans []Loan
+	for range blocks {
+		l := loan(t, a)
+		if seen[l.Block()] {
+			t.Fatalf("block %d was lent twice", l.Block())
+		}
+		seen[l.Block()] = true
+		loans = append(loans, l)
+	}
+	if _, err := a.Loan(); !errors.Is(err, ErrExhausted) {
+		t.Errorf("Loan of %d of %d = %v, want ErrExhausted", blocks+1, blocks, err)
+	}
+	ok(t, loans[97].Abort())
+	if l := loan(t, a); l.Block() != loans[97].Block() {
+		t.Errorf("Loan = block %d, want %d, the only free one", l.Block(), loans[97].Block())
+	}
+}
+
+func TestLoan_FindsBlocksWithoutHint(t *testing.T) {
+	a := small(t, 70)
+	for i := range a.view.hints {
+		a.view.hints[i].Store(0)
+	}
+	a.view.header.cursor.Store(math.MaxUint32)
+	for range 70 {
+		loan(t, a)
+	}
+	for i := range a.view.hints {
+		a.view.hints[i].Store(math.MaxUint64)
+	}
+	if _, err := a.Loan(); !errors.Is(err, ErrExhausted) {
+		t.Errorf("Loan with wrong hints = %v, want ErrExhausted", err)
+	}
+}
+
+func TestLoan_BytesEndWithIt(t *testing.T) {
+	a := small(t, 2)
+	l := loan(t, a)
+	copy(l.Bytes(), "written")
+	h, err := l.Commit()
+	ok(t, err)
+	if h != l.Handle() {
+		t.Errorf("Commit = %v, Handle said %v", h, l.Handle())
+	}
+	if l.Bytes() != nil {
+		t.Error("bytes of a committed loan are writable")
+	}
+	lease, err := a.Lease(h)
+	ok(t, err)
+	if got := string(lease.Bytes()[:7]); got != "written" {
+		t.Errorf("lease reads %q", got)
+	}
+	ok(t, lease.Release())
+	if lease.Bytes() != nil || lease.Handle() != h {
+		t.Error("a released lease has bytes or lost its handle")
+	}
+}
+
+func TestLoan_EndsOnce(t *testing.T) {
+	for _, first := range []string{"commit", "abort"} {
+		a := small(t, 1)
+		l := loan(t, a)
+		copied := l
+		end := func(l Loan) (err error) {
+			if first == "commit" {
+				_, err = l.Commit()
+				return err
+			}
+			return l.Abort()
+		}
+		ok(t, end(l))
+		for range 2 { // the second time the block is on its next loan
+			if h, err := copied.Commit(); !errors.Is(err, ErrSpent) || h != 0 {
+				t.Errorf("commit after %s = %v, %v, want ErrSpent", first, h, err)
+			}
+			if err := copied.Abort(); !errors.Is(err, ErrSpent) {
+				t.Errorf("abort after %s = %v, want ErrSpent", first, err)
+			}
+			if first == "commit" && a.word(0).state() == stateLive {
+				ok(t, a.Release(l.Handle()))
+			}
+			if next, err := a.Loan(); err == nil && next.Bytes() == nil {
+				t.Error("the next loan has no bytes")
+			}
+		}
+		if s := a.Stats(); s.Write != 1 {
+			t.Errorf("after %s: %+v, want the next loan untouched", first, s)
+		}
+	}
+}
+
+func TestZeroValues_AreSpent(t *testing.T) {
+	var l Loan
+	var lease Lease
+	if _, err := l.Commit(); !errors.Is(err, ErrSpent) {
+		t.Errorf("Commit = %v", err)
+	}
+	if err := l.Abort(); !errors.Is(err, ErrSpent) {
+		t.Errorf("Abort = %v", err)
+	}
+	if err := lease.Release(); !errors.Is(err, ErrSpent) {
+		t.Errorf("Release = %v", err)
+	}
+	if l.Bytes() != nil || lease.Bytes() != nil {
+		t.Error("zero values have bytes")
+	}
+}
+
+func TestLease_StaleAfterReuse(t *testing.T) {
+	a := small(t, 1)
+	old := commit(t, a)
+	ok(t, a.Release(old))
+	for range 3 {
+		for name, op := range map[string]func(hostabi.Handle) error{
+			"Lease":   func(h hostabi.Handle) error { _, err := a.Lease(h); return err },
+			"Retain":  a.Retain,
+			"Release": a.Release,
+			"Revoke":  a.Revoke,
+			"Loaned":  func(h hostabi.Handle) error { _, err := a.Loaned(h); return err },
+		} {
+			if err := op(old); !errors.Is(err, ErrStale) {
+				t.Errorf("%s of %v at %v = %v, want ErrStale", name, old, a.word(0), err)
+			}
+		}
+		if l, err := a.LoanBlock(0); err == nil {
+			_, err = l.Commit()
+			ok(t, err)
+		}
+	}
+}
+
+func TestLease_SecondReleaseIsSpentAndTakesNothing(t *testing.T) {
+	a := small(t, 1)
+	h := commit(t, a)
+	lease, err := a.Lease(h)
+	ok(t, err)
+	ok(t, lease.Release())
+	if err := lease.Release(); !errors.Is(err, ErrSpent) {
+		t.Errorf("second Release = %v, want ErrSpent", err)
+	}
+	if s := a.Stats(); s.Live != 1 || s.Leases != 1 {
+		t.Errorf("after a second Release: %+v, want the committer's claim alone", s)
+	}
+	ok(t, a.Release(h))
+}
+
+func TestRelease_LastOfManyClaimsFrees(t *testing.T) {
+	a := small(t, 1)
+	h := commit(t, a)
+	var leases []Lease
+	for range 5 {
+		l, err := a.Lease(h)
+		ok(t, err)
+		leases = append(leases, l)
+		ok(t, a.Retain(h))
+	}
+	for range 6 {
+		ok(t, a.Release(h))
+	}
+	for i := range leases {
+		if s := a.Stats(); s.Live != 1 || s.Leases != 5-i {
+			t.Errorf("with %d leases: %+v", 5-i, s)
+		}
+		ok(t, leases[i].Release())
+	}
+	if s := a.Stats(); s.Free != 1 || s.Frees != 1 || s.Commits != 1 {
+		t.Errorf("without claims: %+v, want the block free", s)
+	}
+}
+
+func TestRevoke_KeepsReadersAndRefusesNewOnes(t *testing.T) {
+	a := small(t, 1)
+	l := loan(t, a)
+	copy(l.Bytes(), "old")
+	h, err := l.Commit()
+	ok(t, err)
+	lease, err := a.Lease(h)
+	ok(t, err)
+	ok(t, a.Revoke(h))
+	if err := a.Revoke(h); !errors.Is(err, ErrStale) {
+		t.Errorf("second Revoke = %v, want ErrStale", err)
+	}
+	if _, err := a.Lease(h); !errors.Is(err, ErrStale) {
+		t.Errorf("Lease of a revoked block = %v, want ErrStale", err)
+	}
+	ok(t, a.Release(h))
+	if got := string(lease.Bytes()[:3]); got != "old" {
+		t.Errorf("reader of a revoked block sees %q", got)
+	}
+	ok(t, lease.Release())
+	if s := a.Stats(); s.Free != 1 || s.Frees != 1 {
+		t.Errorf("after the last release: %+v, want the block free", s)
+	}
+}
+
+func TestRetain_CountIsBounded(t *testing.T) {
+	a := small(t, 1)
+	h := commit(t, a)
+	a.local[0].claims.Store(uint64(makeClaims(h.Generation(), claimMax)))
+	if err := a.Retain(h); !errors.Is(err, ErrClaims) {
+		t.Errorf("Retain beyond the counter = %v, want ErrClaims", err)
+	}
+	a.local[0].claims.Store(uint64(makeClaims(h.Generation(), 1)))
+	ok(t, a.Release(h))
+}
+
+func TestGeneration_WrapsPastZero(t *testing.T) {
+	a := small(t, 1)
+	a.view.blocks[0].word.Store(uint64(makeWord(hostabi.MaxGeneration-1, stateFree, 0)))
+	var got []uint64
+	for range 4 {
+		h := commit(t, a)
+		got = append(got, h.Generation())
+		lease, err := a.Lease(h)
+		ok(t, err)
+		ok(t, lease.Release())
+		ok(t, a.Release(h))
+		if _, err := a.Lease(h); !errors.Is(err, ErrStale) {
+			t.Errorf("Lease of %v after its end = %v, want ErrStale", h, err)
+		}
+	}
+	if want := []uint64{hostabi.MaxGeneration - 1, hostabi.MaxGeneration, 1, 2}; !slices.Equal(got, want) {
+		t.Errorf("generations %v, want %v", got, want)
+	}
+	if d := generationsBetween(hostabi.MaxGeneration-1, 3); d != 4 {
+		t.Errorf("from %d to 3 are %d uses, want 4", hostabi.MaxGeneration-1, d)
+	}
+	for _, n := range []uint64{0, 1, 5} {
+		from := uint64(hostabi.MaxGeneration - 2)
+		if d := generationsBetween(from, generationAfter(from, n)); d != n {
+			t.Errorf("%d uses after %d are counted as %d", n, from, d)
+		}
+	}
+}
+
+func TestOnFree_FiresOncePerFree(t *testing.T) {
+	a := small(t, 2)
+	var credits []uint32
+	for b := range uint32(2) {
+		a.OnFree(b, func(block uint32) {
+			credits = append(credits, block)
+			if s := a.word(block).state(); s != stateFree {
+				t.Errorf("credit for block %d in state %d", block, s)
+			}
+		})
+	}
+	expect := func(what string, want ...uint32) {
+		t.Helper()
+		if !slices.Equal(credits, want) {
+			t.Errorf("%s: credits %v, want %v", what, credits, want)
+		}
+		credits = nil
+	}
+	l, err := a.LoanBlock(1)
+	ok(t, err)
+	h, err := l.Commit()
+	ok(t, err)
+	ok(t, a.Retain(h))
+	ok(t, a.Release(h))
+	expect("held")
+	ok(t, a.Release(h))
+	expect("released", 1)
+	_ = a.Release(h)
+	expect("released again")
+	ok(t, loan(t, a).Abort())
+	expect("aborted", 0)
+	h = commit(t, a)
+	ok(t, a.Revoke(h))
+	expect("revoked")
+	ok(t, a.Release(h))
+	expect("released after revoke", 0)
+	a.OnFree(0, nil)
+	ok(t, loan(t, a).Abort())
+	expect("without receiver")
+}
+
+func TestOnFree_ReceiverMayTakeTheBlock(t *testing.T) {
+	a := small(t, 1)
+	turns := 0
+	a.OnFree(0, func(block uint32) {
+		if turns++; turns == 5 {
+			return
+		}
+		l, err := a.LoanBlock(block)
+		if err != nil {
+			t.Errorf("LoanBlock in a credit = %v", err)
+			return
+		}
+		h, err := l.Commit()
+		ok(t, err)
+		ok(t, a.Release(h))
+	})
+	ok(t, loan(t, a).Abort())
+	if turns != 5 {
+		t.Errorf("%d turns, want 5", turns)
+	}
+}
+
+func TestLoaned_OnlyWhileOnLoan(t *testing.T) {
+	a := small(t, 1)
+	l := loan(t, a)
+	mem, err := a.Loaned(l.Handle())
+	ok(t, err)
+	if &mem[0] != &l.Bytes()[0] || len(mem) != a.BlockBytes() {
+		t.Error("Loaned gives other bytes than the loan")
+	}
+	_, err = l.Commit()
+	ok(t, err)
+	if _, err := a.Loaned(l.Handle()); !errors.Is(err, ErrStale) {
+		t.Errorf("Loaned after commit = %v, want ErrStale", err)
+	}
+	for h, want := range map[hostabi.Handle]error{
+		hostabi.MakeHandle(8, 0, 1): ErrForeign,
+		hostabi.MakeHandle(7, 1, 1): ErrRange,
+		hostabi.MakeHandle(7, 0, 2): ErrStale,
+	} {
+		if _, err := a.Loaned(h); !errors.Is(err, want) {
+			t.Errorf("Loaned(%v) = %v, want %v", h, err, want)
+		}
+	}
+}
+
+func TestHotPath_AllocatesNothing(t *testing.T) {
+	if invariants {
+		t.Skip("this build remembers stacks")
+	}
+	s := NewSet()
+	a, err := s.Add(Config{Name: "hot", Blocks: 4, BlockBytes: 64, Segment: heap})
+	ok(t, err)
+	a.OnFree(0, func(uint32) {})
+	stale := commit(t, a)
+	ok(t, a.Release(stale))
+	if n := testing.AllocsPerRun(100, func() {
+		l, _ := a.Loan()
+		h, _ := l.Commit()
+		_ = s.Retain(h)
+		lease, _ := s.Lease(h)
+		_ = s.Release(h)
+		_ = lease.Release()
+		_ = lease.Release()
+		_ = a.Release(h)
+		_ = a.Release(h)
+		_, _ = s.Lease(stale)
+		l, _ = a.LoanBlock(0)
+		_ = l.Abort()
+	}); n != 0 {
+		t.Errorf("a cycle allocates %v times", n)
+	}
+}
+
+func TestClose_WithClaimsOutKeepsThem(t *testing.T) {
+	a := small(t, 3)
+	l := loan(t, a)
+	copy(l.Bytes(), "x")
+	h := commit(t, a)
+	lease, err := a.Lease(h)
+	ok(t, err)
+	err = a.Close()
+	if !errors.Is(err, ErrOpen) {
+		t.Fatalf("Close = %v, want ErrOpen", err)
+	}
+	if want := "2 blocks (1 loans, 2 leases, 0 holds of other processes)"; !strings.Contains(err.Error(), want) {
+		t.Errorf("Close = %v, want %q in it", err, want)
+	}
+	if _, err := a.Loan(); !errors.Is(err, ErrClosed) {
+		t.Errorf("Loan while closing = %v, want ErrClosed", err)
+	}
+	if _, err := a.LoanBlock(2); !errors.Is(err, ErrClosed) {
+		t.Errorf("LoanBlock while closing = %v, want ErrClosed", err)
+	}
+	second, err := l.Commit()
+	ok(t, err)
+	ok(t, a.Retain(h))
+	for _, h := range []hostabi.Handle{h, h, second} {
+		ok(t, a.Release(h))
+	}
+	if lease.Bytes() == nil {
+		t.Error("a lease lost its bytes to Close")
+	}
+	if err := a.Close(); !errors.Is(err, ErrOpen) {
+		t.Errorf("Close with a lease out = %v, want ErrOpen", err)
+	}
+	ok(t, lease.Release())
+	ok(t, a.Close())
+	if err := a.Close(); !errors.Is(err, ErrClosed) {
+		t.Errorf("Close after Close = %v, want ErrClosed", err)
+	}
+	if _, err := a.Lease(h); !errors.Is(err, ErrStale) {
+		t.Errorf("Lease after Close = %v, want ErrStale", err)
+	}
+	s := a.Stats()
+	if s.Free+s.Write+s.Live+s.Zombie != 0 || s.Commits != 2 || s.Frees != 2 {
+		t.Errorf("after Close: %+v", s)
+	}
+}
+
+func TestStats_CountEveryState(t *testing.T) {
+	a := small(t, 6)
+	other := attach(a, 3)
+	loan(t, a)
+	loan(t, other)
+	h := commit(t, a)
+	ok(t, a.Retain(h))
+	ok(t, other.Retain(h))
+	zombie := commit(t, a)
+	ok(t, a.Revoke(zombie))
+	ok(t, loan(t, a).Abort())
+	ok(t, a.Release(commit(t, a)))
+	want := Stats{Free: 2, Write: 2, Live: 1, Zombie: 1, Loans: 1, Leases: 3, Others: 2, Commits: 3, Aborts: 1, Frees: 2}
+	if got := a.Stats(); got != want {
+		t.Errorf("stats:\n got %+v\nwant %+v", got, want)
+	}
+	want.Loans, want.Leases, want.Others = 1, 1, 3
+	if got := other.Stats(); got != want {
+		t.Errorf("stats in the other process:\n got %+v\nwant %+v", got, want)
+	}
+}
