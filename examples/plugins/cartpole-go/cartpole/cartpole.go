@@ -1,6 +1,8 @@
 package cartpole
 
 import (
+	"encoding/binary"
+	"errors"
 	"math"
 
 	"github.com/rlhost/rlhost/sdk"
@@ -33,26 +35,6 @@ type State struct {
 	Steps                    uint32
 }
 
-// step advances the state. The explicit conversions forbid fused multiply-add on machines that have it, so
-// that every machine rounds alike. Limits are compared as integers: a state that is not a number ends too.
-func (s *State) step(action int32, maxSteps uint32) (terminated, truncated bool) {
-	theta, thetaDot := s.Theta, s.ThetaDot
-	force := math.Float32frombits(uint32(action)<<31 ^ leftBits)
-	square := theta * theta
-	sine := theta * (1 + float32(square*(-1.0/6+float32(square*(1.0/120+float32(square*(-1.0/5040)))))))
-	cosine := 1 + float32(square*(-0.5+float32(square*(1.0/24+float32(square*(-1.0/720))))))
-	push := force + float32(float32(poleRatio*float32(thetaDot*thetaDot))*sine)
-	thetaAcc := (float32(gravity*sine) - float32(cosine*push)) / (lengthFull - float32(poleRatio*float32(cosine*cosine)))
-	xAcc := push - float32(poleRatio*float32(thetaAcc*cosine))
-	s.X += float32(tau * s.XDot)
-	s.Theta = theta + float32(tau*thetaDot)
-	s.XDot += float32(tau * xAcc)
-	s.ThetaDot = thetaDot + float32(tau*thetaAcc)
-	s.Steps++
-	terminated = math.Float32bits(s.X)&absBits > xLimitBits || math.Float32bits(s.Theta)&absBits > thetaLimitBits
-	return terminated, s.Steps >= maxSteps
-}
-
 // reset draws a new state, in the order of the observation.
 func (s *State) reset(rng *sdk.Rand) {
 	s.X = rng.Uniform(startLow, startHigh)
@@ -68,25 +50,94 @@ func (s *State) write(obs []float32) {
 	obs[0], obs[1], obs[2], obs[3] = s.X, s.XDot, s.Theta, s.ThetaDot
 }
 
-// Batch is N carts that restart in the step in which they end. It is what a native program would write for
-// itself, and the measure that guests are held against. Not safe for concurrent use.
-type Batch struct {
+// Carts is N environments of which each waits for its reset when its episode ends: what the guest serves.
+type Carts struct {
 	maxSteps uint32
 	states   []State
-	rngs     []sdk.Rand
+}
+
+var _ sdk.Batch[int32, float32] = (*Carts)(nil)
+
+// NewCarts returns n environments that truncate after maxSteps.
+func NewCarts(n int, maxSteps uint32) *Carts { return &Carts{maxSteps, make([]State, n)} }
+
+// Reset starts an episode of environment i. obs [ObsDim].
+func (c *Carts) Reset(i int, rng *sdk.Rand, obs []float32) {
+	c.states[i].reset(rng)
+	c.states[i].write(obs)
+}
+
+// Step advances the environments from first on, as sdk.Batch says.
+//
+// The explicit conversions forbid fused multiply-add on machines that have it, so that every machine rounds
+// alike. Limits are compared by the sign of a difference of bit patterns: no branch, and a state that is not a
+// number also ends its episode. All of it stands in the loop because a call costs half a step in a guest.
+func (c *Carts) Step(first int, _ []sdk.Rand, rows sdk.Rows[int32, float32]) {
+	n := len(rows.Rewards)
+	states := c.states[first : first+n]
+	actions, obs := rows.Actions[:n], rows.Obs[:ObsDim*n]
+	rewards, terminated, truncated := rows.Rewards[:n], rows.Terminated[:n], rows.Truncated[:n]
+	for i := range states {
+		s := &states[i]
+		x, xDot, theta, thetaDot, steps := s.X, s.XDot, s.Theta, s.ThetaDot, s.Steps+1
+		force := math.Float32frombits(uint32(actions[i])<<31 ^ leftBits)
+		square := theta * theta
+		sine := theta * (1 + float32(square*(-1.0/6+float32(square*(1.0/120+float32(square*(-1.0/5040)))))))
+		cosine := 1 + float32(square*(-0.5+float32(square*(1.0/24+float32(square*(-1.0/720))))))
+		push := force + float32(float32(poleRatio*float32(thetaDot*thetaDot))*sine)
+		thetaAcc := (float32(gravity*sine) - float32(cosine*push)) / (lengthFull - float32(poleRatio*float32(cosine*cosine)))
+		xAcc := push - float32(poleRatio*float32(thetaAcc*cosine))
+		x += float32(tau * xDot)
+		theta += float32(tau * thetaDot)
+		xDot += float32(tau * xAcc)
+		thetaDot += float32(tau * thetaAcc)
+		s.X, s.XDot, s.Theta, s.ThetaDot, s.Steps = x, xDot, theta, thetaDot, steps
+		row := (*[ObsDim]float32)(obs[ObsDim*i:])
+		row[0], row[1], row[2], row[3] = x, xDot, theta, thetaDot
+		far, tilt := math.Float32bits(x)&absBits, math.Float32bits(theta)&absBits
+		rewards[i] = 1
+		terminated[i] = uint8(((xLimitBits - far) | (thetaLimitBits - tilt)) >> 31)
+		truncated[i] = uint8((c.maxSteps - 1 - steps) >> 31)
+	}
+}
+
+// AppendEnv appends environment i as x, x_dot, theta, theta_dot (f32) and steps (u32), little endian. The SDK
+// adds flags (u32) and random stream (u64), which makes 32 bytes.
+func (c *Carts) AppendEnv(dst []byte, i int) ([]byte, error) {
+	return binary.Append(dst, binary.LittleEndian, &c.states[i])
+}
+
+// LoadEnv is the inverse of AppendEnv.
+func (c *Carts) LoadEnv(i int, data []byte) error {
+	var s State
+	if n, err := binary.Decode(data, binary.LittleEndian, &s); err != nil || n != len(data) {
+		return errors.New("a saved cart has 20 bytes")
+	}
+	if s.Steps > c.maxSteps {
+		return errors.New("a saved cart is older than max_steps")
+	}
+	c.states[i] = s
+	return nil
+}
+
+// Batch is N environments that restart in the step in which they end, with their random streams. It is what a
+// native program would write for itself, and the measure that guests are held against. Not safe for concurrent
+// use.
+type Batch struct {
+	carts *Carts
+	rngs  []sdk.Rand
 }
 
 // NewBatch returns n environments that truncate after maxSteps. Reset must come first.
 func NewBatch(n int, maxSteps uint32) *Batch {
-	return &Batch{maxSteps, make([]State, n), make([]sdk.Rand, n)}
+	return &Batch{NewCarts(n, maxSteps), make([]sdk.Rand, n)}
 }
 
 // Reset starts every environment's stream from its seed, and an episode. seeds [N], obs [N, ObsDim].
 func (b *Batch) Reset(seeds []uint64, obs []float32) {
-	for i := range b.states {
+	for i := range b.rngs {
 		b.rngs[i] = sdk.NewRand(seeds[i])
-		b.states[i].reset(&b.rngs[i])
-		b.states[i].write(obs[ObsDim*i:])
+		b.carts.Reset(i, &b.rngs[i], obs[ObsDim*i:])
 	}
 }
 
@@ -94,23 +145,18 @@ func (b *Batch) Reset(seeds []uint64, obs []float32) {
 // the old one; other rows of final are left alone. Terminated wins over truncated. actions, rewards,
 // terminated and truncated are [N], obs and final [N, ObsDim]. It allocates nothing.
 func (b *Batch) Step(actions []int32, obs, rewards []float32, terminated, truncated []uint8, final []float32) {
-	n := len(b.states)
+	n := len(b.rngs)
 	actions, rewards, terminated, truncated = actions[:n], rewards[:n], terminated[:n], truncated[:n]
-	obs, final = obs[:ObsDim*n], final[:ObsDim*n]
-	for i := range b.states {
-		s := &b.states[i]
-		over, late := s.step(actions[i], b.maxSteps)
-		rewards[i] = 1
-		terminated[i], truncated[i] = 0, 0
-		if over || late {
-			if over {
-				terminated[i] = 1
-			} else {
-				truncated[i] = 1
-			}
-			s.write(final[ObsDim*i : ObsDim*i+ObsDim])
-			s.reset(&b.rngs[i])
+	b.carts.Step(0, b.rngs, sdk.Rows[int32, float32]{
+		Actions: actions, Obs: obs, Rewards: rewards, Terminated: terminated, Truncated: truncated,
+	})
+	for i := range terminated {
+		if terminated[i]|truncated[i] == 0 {
+			continue
 		}
-		s.write(obs[ObsDim*i : ObsDim*i+ObsDim])
+		truncated[i] &^= terminated[i]
+		row := obs[ObsDim*i : ObsDim*i+ObsDim]
+		copy(final[ObsDim*i:ObsDim*i+ObsDim], row)
+		b.carts.Reset(i, &b.rngs[i], row)
 	}
 }

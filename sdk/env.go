@@ -1,0 +1,55 @@
+package sdk
+
+// Action is an element of an action: int32 for discrete choices, float32 for a Box.
+type Action interface{ int32 | float32 }
+
+// Element is an element of an observation.
+type Element interface {
+	uint8 | int8 | int16 | int32 | int64 | float32 | float64
+}
+
+// Env is one environment. The slices are valid during the call only. An environment that also implements
+// encoding.BinaryAppender and encoding.BinaryUnmarshaler can be saved and loaded; one that implements Masker
+// has an action mask; one that implements fmt.Stringer can be rendered as text.
+type Env[A Action, O Element] interface {
+	// Reset starts an episode and writes its first observation. rng is the environment's own stream.
+	Reset(rng *Rand, obs []O)
+	// Step advances by one step and writes all of the next observation, also after the last step.
+	Step(rng *Rand, action []A, obs []O) Result
+}
+
+// Result is what a step says besides its observation. If both flags are set, terminated wins.
+type Result struct {
+	Reward                float32
+	Terminated, Truncated bool
+}
+
+// Masker says which actions are legal: legal has one element per value of each discrete action, 1 = legal.
+type Masker interface {
+	ActionMask(legal []uint8)
+}
+
+// Batch is many environments that step together, for authors who can do that faster than one by one.
+type Batch[A Action, O Element] interface {
+	// Reset starts an episode of environment i and writes its first observation.
+	Reset(i int, rng *Rand, obs []O)
+	// Step advances environments first … first+len(rows.Rewards)-1, of which none waits for a reset, and
+	// writes every element of rows but the actions. What happens at the end of an episode is the caller's.
+	Step(first int, rngs []Rand, rows Rows[A, O])
+}
+
+// BatchSaver is a Batch whose environments can be saved and loaded one by one. Random streams are not part of
+// it; the caller keeps them.
+type BatchSaver interface {
+	AppendEnv(dst []byte, i int) ([]byte, error)
+	LoadEnv(i int, data []byte) error
+}
+
+// Rows are the packed rows of some environments: actions [n, action…], observations [n, obs…], the rest [n].
+// Flags are 0 or 1. They are valid during the call only.
+type Rows[A Action, O Element] struct {
+	Actions               []A
+	Obs                   []O
+	Rewards               []float32
+	Terminated, Truncated []uint8
+}

@@ -1,0 +1,309 @@
+package wasm
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/sdk"
+)
+
+// errUnsupported says that the environment has no such method.
+var errUnsupported = errors.New("not supported by this environment")
+
+// Tensors in the order of the description.
+const (
+	tensorAction = iota
+	tensorObs
+	tensorReward
+	tensorTerminated
+	tensorTruncated
+	tensorFinal
+	tensorMask
+)
+
+// batch is N environments and the memory that they are bound to. It does the autoreset.
+type batch[A sdk.Action, O sdk.Element] struct {
+	envs     sdk.Batch[A, O]
+	mode     hostabi.Autoreset
+	rngs     []sdk.Rand
+	waiting  []bool // the episode is over and the environment waits for its reset
+	idle     int    // how many wait
+	now      int
+	discrete uint32 // values of each element of an action, 0 = Box
+	legal    []uint8
+
+	bound      bool
+	action     tensor[A]
+	obs, final tensor[O]
+	reward     tensor[float32]
+	terminated tensor[uint8]
+	truncated  tensor[uint8]
+	mask       tensor[uint8]
+}
+
+func newBatch[A sdk.Action, O sdk.Element](descs []hostabi.TensorDesc, envs sdk.Batch[A, O], n int, mode hostabi.Autoreset) *batch[A, O] {
+	b := &batch[A, O]{envs: envs, mode: mode, rngs: make([]sdk.Rand, n), waiting: make([]bool, n), idle: n}
+	for i := range b.rngs {
+		b.rngs[i], b.waiting[i] = sdk.NewRand(uint64(i)), true
+	}
+	b.action = newTensor[A](descs[tensorAction], n)
+	b.obs = newTensor[O](descs[tensorObs], n)
+	b.final = newTensor[O](descs[tensorFinal], n)
+	b.reward = newTensor[float32](descs[tensorReward], n)
+	b.terminated = newTensor[uint8](descs[tensorTerminated], n)
+	b.truncated = newTensor[uint8](descs[tensorTruncated], n)
+	if dtypeOf[A]() == hostabi.I32 {
+		b.discrete = descs[tensorAction].N
+	}
+	if len(descs) > tensorMask {
+		b.mask = newTensor[uint8](descs[tensorMask], n)
+		b.legal = make([]uint8, b.mask.elems)
+	}
+	return b
+}
+
+func (b *batch[A, O]) size() int { return len(b.rngs) }
+
+// current returns the environment being stepped.
+func (b *batch[A, O]) current() int {
+	if s, ok := b.envs.(interface{ current() int }); ok {
+		return s.current()
+	}
+	return b.now
+}
+
+func (b *batch[A, O]) bind(list []hostabi.Binding) hostabi.Status {
+	want := tensorMask
+	if b.legal != nil {
+		want++
+	}
+	if len(list) != want {
+		return hostabi.StatusArgument
+	}
+	ok := b.action.bind(list[tensorAction], true) && b.obs.bind(list[tensorObs], true) &&
+		b.reward.bind(list[tensorReward], true) && b.terminated.bind(list[tensorTerminated], true) &&
+		b.truncated.bind(list[tensorTruncated], true) &&
+		b.final.bind(list[tensorFinal], b.mode == hostabi.SameStep) &&
+		(b.legal == nil || b.mask.bind(list[tensorMask], true))
+	b.bound = ok
+	if !ok {
+		return hostabi.StatusArgument
+	}
+	return hostabi.StatusOK
+}
+
+func (b *batch[A, O]) setWaiting(i int, waiting bool) {
+	if b.waiting[i] != waiting {
+		b.waiting[i] = waiting
+		b.idle += 2*int(flag(waiting)) - 1
+	}
+}
+
+// begin starts an episode of environment i.
+func (b *batch[A, O]) begin(i int, obs []O) {
+	b.now = i
+	b.setWaiting(i, false)
+	b.envs.Reset(i, &b.rngs[i], obs)
+}
+
+func (b *batch[A, O]) reset(t uint32, mask []uint8, seeds []byte) hostabi.Status {
+	if !b.bound {
+		return hostabi.StatusState
+	}
+	for i := range b.rngs {
+		if mask != nil && mask[i] == 0 {
+			continue
+		}
+		if seeds != nil {
+			b.rngs[i] = sdk.NewRand(binary.LittleEndian.Uint64(seeds[8*i:]))
+		}
+		row := b.obs.rows(t, i, 1, false)
+		b.begin(i, row)
+		b.obs.write(t, i, row)
+		b.writeMask(t, i, 1)
+	}
+	return hostabi.StatusOK
+}
+
+func (b *batch[A, O]) writeMask(t uint32, first, count int) {
+	if b.legal == nil {
+		return
+	}
+	for i := first; i < first+count; i++ {
+		b.envs.(interface{ mask(int, []uint8) }).mask(i, b.legal)
+		row := b.mask.rows(t, i, 1, false)
+		copy(row, b.legal)
+		b.mask.write(t, i, row)
+	}
+}
+
+// step advances environments first … first+count-1.
+func (b *batch[A, O]) step(t uint32, first, count int) hostabi.Status {
+	if !b.bound || (b.idle > 0 && b.mode == hostabi.SameStep) {
+		return hostabi.StatusState // reset first
+	}
+	if count == 0 {
+		return hostabi.StatusOK
+	}
+	rows := sdk.Rows[A, O]{
+		Actions:    b.action.rows(t, first, count, true),
+		Obs:        b.obs.rows(t+1, first, count, false),
+		Rewards:    b.reward.rows(t, first, count, false),
+		Terminated: b.terminated.rows(t, first, count, false),
+		Truncated:  b.truncated.rows(t, first, count, false),
+	}
+	if !b.actionsOK(first, rows.Actions) {
+		return hostabi.StatusAction
+	}
+	for i := 0; i < count; {
+		k := i
+		for k < count && (b.idle == 0 || !b.waiting[first+k]) {
+			k++
+			if b.idle == 0 {
+				k = count
+			}
+		}
+		if k > i {
+			b.run(first+i, part(rows, i, k))
+		}
+		if k < count {
+			b.rest(t, first+k, part(rows, k, k+1))
+			k++
+		}
+		i = k
+	}
+	b.obs.write(t+1, first, rows.Obs)
+	b.reward.write(t, first, rows.Rewards)
+	b.terminated.write(t, first, rows.Terminated)
+	b.truncated.write(t, first, rows.Truncated)
+	b.writeMask(t+1, first, count)
+	return hostabi.StatusOK
+}
+
+// part returns rows from … to-1.
+func part[A sdk.Action, O sdk.Element](r sdk.Rows[A, O], from, to int) sdk.Rows[A, O] {
+	n := len(r.Rewards)
+	a, o := len(r.Actions)/n, len(r.Obs)/n
+	return sdk.Rows[A, O]{
+		Actions:    r.Actions[from*a : to*a],
+		Obs:        r.Obs[from*o : to*o],
+		Rewards:    r.Rewards[from:to],
+		Terminated: r.Terminated[from:to],
+		Truncated:  r.Truncated[from:to],
+	}
+}
+
+// actionsOK checks every discrete action before anything moves, so that a bad one changes no environment.
+func (b *batch[A, O]) actionsOK(first int, actions []A) bool {
+	if b.discrete == 0 {
+		return true
+	}
+	choices := asUint32(actions)
+	var all uint32
+	for _, a := range choices {
+		all |= a
+	}
+	if all < b.discrete {
+		return true // no action is larger than all of them put together
+	}
+	elems := b.action.elems
+	for k, a := range choices {
+		if a >= b.discrete && !b.waiting[first+k/elems] {
+			b.now = first + k/elems
+			return false
+		}
+	}
+	return true
+}
+
+// run steps environments that wait for nothing and ends the episodes that are over.
+func (b *batch[A, O]) run(first int, rows sdk.Rows[A, O]) {
+	n := len(rows.Rewards)
+	b.now = first
+	b.envs.Step(first, b.rngs[first:first+n], rows)
+	terminated, truncated := rows.Terminated[:n], rows.Truncated[:n]
+	for i := range terminated {
+		if terminated[i]|truncated[i] == 0 {
+			continue
+		}
+		if terminated[i] != 0 {
+			truncated[i] = 0
+		}
+		b.end(first+i, rows.Obs[i*b.obs.elems:][:b.obs.elems])
+	}
+}
+
+// end does what the autoreset mode says about environment i. obs is its last observation.
+func (b *batch[A, O]) end(i int, obs []O) {
+	if b.mode != hostabi.SameStep {
+		b.setWaiting(i, true)
+		return
+	}
+	final := b.final.rows(0, i, 1, false)
+	copy(final, obs)
+	b.final.write(0, i, final)
+	b.begin(i, obs)
+}
+
+// rest is the step of an environment whose episode is over: a new episode under next-step autoreset, and
+// nothing but the same observation where the host resets.
+func (b *batch[A, O]) rest(t uint32, i int, rows sdk.Rows[A, O]) {
+	rows.Rewards[0], rows.Terminated[0], rows.Truncated[0] = 0, 0, 0
+	if b.mode == hostabi.NextStep {
+		b.begin(i, rows.Obs)
+		return
+	}
+	b.obs.read(t, i, rows.Obs)
+}
+
+// savedBytes is what the SDK adds to the author's bytes: flags (u32) and random stream (u64).
+const savedBytes = 12
+
+func (b *batch[A, O]) save(i int) ([]byte, hostabi.Status, error) {
+	saver, ok := b.envs.(sdk.BatchSaver)
+	if !ok {
+		return nil, hostabi.StatusUnsupported, errUnsupported
+	}
+	data, err := saver.AppendEnv(nil, i)
+	if errors.Is(err, errUnsupported) {
+		return nil, hostabi.StatusUnsupported, err
+	}
+	if err != nil {
+		return nil, hostabi.StatusInternal, err
+	}
+	data = binary.LittleEndian.AppendUint32(data, uint32(flag(b.waiting[i])))
+	return binary.LittleEndian.AppendUint64(data, b.rngs[i].State()), hostabi.StatusOK, nil
+}
+
+func (b *batch[A, O]) load(i int, data []byte) (hostabi.Status, error) {
+	saver, ok := b.envs.(sdk.BatchSaver)
+	if !ok {
+		return hostabi.StatusUnsupported, errUnsupported
+	}
+	if len(data) < savedBytes {
+		return hostabi.StatusArgument, errors.New("saved state is too short")
+	}
+	own, rest := data[:len(data)-savedBytes], data[len(data)-savedBytes:]
+	flags := binary.LittleEndian.Uint32(rest)
+	if flags > 1 {
+		return hostabi.StatusArgument, errors.New("saved state has unknown flags")
+	}
+	if err := saver.LoadEnv(i, own); errors.Is(err, errUnsupported) {
+		return hostabi.StatusUnsupported, err
+	} else if err != nil {
+		return hostabi.StatusArgument, err
+	}
+	b.setWaiting(i, flags == 1)
+	b.rngs[i] = sdk.RandAt(binary.LittleEndian.Uint64(rest[4:]))
+	return hostabi.StatusOK, nil
+}
+
+func (b *batch[A, O]) render(i int) (string, hostabi.Status) {
+	if r, ok := b.envs.(interface{ text(int) (string, bool) }); ok {
+		if text, ok := r.text(i); ok {
+			return text, hostabi.StatusOK
+		}
+	}
+	return "", hostabi.StatusUnsupported
+}

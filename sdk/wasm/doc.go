@@ -1,0 +1,14 @@
+// Package wasm makes a WebAssembly guest out of an environment written in Go. A guest's main package is
+//
+//	func init() { wasm.Serve(spec, func(*sdk.Config) (*walk, error) { return &walk{}, nil }) }
+//	func main() {}
+//
+// and is built with
+//
+//	GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags=-s -o walk.wasm .
+//
+// The package exports the functions of env ABI v1 and does what is not the environment's business: batches,
+// strides, autoreset, random streams, final observations, save and load. It works on any platform as far as
+// tests need it, but only on wasip1 does it export anything. It is not for several agents per environment, nor
+// for more than one action and one observation tensor.
+package wasm

@@ -1,0 +1,202 @@
+//go:build wasip1
+
+package wasm
+
+import (
+	"fmt"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// instances are the batches that the host has created, by handle; a destroyed one is nil.
+var instances []instance
+
+// lastError is the text of the newest error; running is the batch that was called last.
+var (
+	lastError string
+	running   instance
+)
+
+func fail(status hostabi.Status, err error) int32 {
+	if err != nil {
+		lastError = err.Error()
+	}
+	return int32(status)
+}
+
+// guard turns a panic of the environment into a status, so that its message reaches the host.
+func guard(result *int32) {
+	if p := recover(); p != nil {
+		*result = fail(hostabi.StatusInternal, fmt.Errorf("panic: %v", p))
+	}
+}
+
+// find returns a batch, or nil.
+func find(batch uint32) instance {
+	if batch >= uint32(len(instances)) {
+		return nil
+	}
+	running = instances[batch]
+	return running
+}
+
+// findEnv returns a batch if it has the environment, or nil.
+func findEnv(batch, env uint32) instance {
+	b := find(batch)
+	if b == nil || env >= uint32(b.size()) {
+		return nil
+	}
+	return b
+}
+
+// give copies data to the host if it fits and returns its length.
+func give[T string | []byte](data T, buf, capacity uint32) int32 {
+	if uint32(len(data)) <= capacity {
+		copy(bytesAt(buf, uint32(len(data))), data)
+	}
+	return int32(len(data))
+}
+
+//go:wasmexport rl_abi_v1
+func exportABI() {}
+
+//go:wasmexport rl_describe
+func exportDescribe(config, configLen, buf, capacity uint32) (result int32) {
+	defer guard(&result)
+	if served == nil {
+		return fail(hostabi.StatusState, fmt.Errorf("the guest serves no environment"))
+	}
+	data, err := served.describe(string(bytesAt(config, configLen)))
+	if err != nil {
+		return fail(hostabi.StatusConfig, err)
+	}
+	return give(data, buf, capacity)
+}
+
+//go:wasmexport rl_alloc
+func exportAlloc(size, align uint32) uint32 { return donate(size, align) }
+
+//go:wasmexport rl_free
+func exportFree(at, _ uint32) { takeBack(at) }
+
+//go:wasmexport rl_create
+func exportCreate(config, configLen, envs, autoreset uint32) (result int32) {
+	defer guard(&result)
+	if served == nil {
+		return fail(hostabi.StatusState, fmt.Errorf("the guest serves no environment"))
+	}
+	b, status, err := served.create(string(bytesAt(config, configLen)), int(int32(envs)), hostabi.Autoreset(autoreset))
+	if err != nil {
+		return fail(status, err)
+	}
+	instances = append(instances, b)
+	return int32(len(instances) - 1)
+}
+
+//go:wasmexport rl_destroy
+func exportDestroy(batch uint32) int32 {
+	if find(batch) == nil {
+		return int32(hostabi.StatusArgument)
+	}
+	instances[batch], running = nil, nil
+	return 0
+}
+
+//go:wasmexport rl_bind
+func exportBind(batch, bindings, n uint32) (result int32) {
+	defer guard(&result)
+	b := find(batch)
+	if b == nil || n > 64 {
+		return int32(hostabi.StatusArgument)
+	}
+	return int32(b.bind(bindingsAt(bindings, n)))
+}
+
+//go:wasmexport rl_reset
+func exportReset(batch, t, mask, seeds uint32) (result int32) {
+	defer guard(&result)
+	b := find(batch)
+	if b == nil {
+		return int32(hostabi.StatusArgument)
+	}
+	var chosen, stream []byte
+	if mask != 0 {
+		chosen = bytesAt(mask, uint32(b.size()))
+	}
+	if seeds != 0 {
+		stream = bytesAt(seeds, uint32(b.size())*8)
+	}
+	return int32(b.reset(t, chosen, stream))
+}
+
+//go:wasmexport rl_step
+func exportStep(batch, t uint32) (result int32) {
+	defer guard(&result)
+	b := find(batch)
+	if b == nil {
+		return int32(hostabi.StatusArgument)
+	}
+	return int32(b.step(t, 0, b.size()))
+}
+
+//go:wasmexport rl_step_range
+func exportStepRange(batch, t, first, count uint32) (result int32) {
+	defer guard(&result)
+	b := find(batch)
+	if b == nil || first > uint32(b.size()) || count > uint32(b.size())-first {
+		return int32(hostabi.StatusArgument)
+	}
+	return int32(b.step(t, int(first), int(count)))
+}
+
+//go:wasmexport rl_save
+func exportSave(batch, env, buf, capacity uint32) (result int32) {
+	defer guard(&result)
+	b := findEnv(batch, env)
+	if b == nil {
+		return int32(hostabi.StatusArgument)
+	}
+	data, status, err := b.save(int(env))
+	if err != nil {
+		return fail(status, err)
+	}
+	return give(data, buf, capacity)
+}
+
+//go:wasmexport rl_load
+func exportLoad(batch, env, buf, n uint32) (result int32) {
+	defer guard(&result)
+	b := findEnv(batch, env)
+	if b == nil {
+		return int32(hostabi.StatusArgument)
+	}
+	return fail(b.load(int(env), bytesAt(buf, n)))
+}
+
+//go:wasmexport rl_render
+func exportRender(batch, env, mode, buf, capacity uint32) (result int32) {
+	defer guard(&result)
+	b := findEnv(batch, env)
+	if b == nil {
+		return int32(hostabi.StatusArgument)
+	}
+	if mode != 0 {
+		return int32(hostabi.StatusUnsupported)
+	}
+	text, status := b.render(int(env))
+	if status != hostabi.StatusOK {
+		return int32(status)
+	}
+	return give(text, buf, capacity)
+}
+
+//go:wasmexport rl_last_error
+func exportLastError(buf, capacity uint32) int32 { return give(lastError, buf, capacity) }
+
+//go:wasmexport rl_current_env
+func exportCurrentEnv() int32 {
+	if running == nil {
+		return 0
+	}
+	return int32(running.current())
+}

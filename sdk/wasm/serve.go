@@ -1,0 +1,257 @@
+package wasm
+
+import (
+	"bytes"
+	"encoding"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/sdk"
+)
+
+// Serve registers the environment that this guest offers; a guest calls it once, in init. newEnv makes one
+// environment and reads its arguments.
+func Serve[A sdk.Action, O sdk.Element, E sdk.Env[A, O]](spec sdk.Spec, newEnv func(*sdk.Config) (E, error)) {
+	_, masked := any(*new(E)).(sdk.Masker)
+	served = &program[A, O]{spec: spec, masked: masked, make: func(c *sdk.Config, n int) (sdk.Batch[A, O], error) {
+		return newSingles[A, O](c, n, newEnv)
+	}}
+}
+
+// ServeBatch registers a vectorised environment; newBatch makes n environments.
+func ServeBatch[A sdk.Action, O sdk.Element, B sdk.Batch[A, O]](spec sdk.Spec, newBatch func(c *sdk.Config, n int) (B, error)) {
+	served = &program[A, O]{spec: spec, make: func(c *sdk.Config, n int) (sdk.Batch[A, O], error) {
+		return newBatch(c, n)
+	}}
+}
+
+// served is what the exports work on: a guest has one environment, and its exports have no other way to it.
+var served server
+
+// server is a program of any element types.
+type server interface {
+	describe(config string) ([]byte, error)
+	create(config string, n int, mode hostabi.Autoreset) (instance, hostabi.Status, error)
+}
+
+// instance is a batch of any element types.
+type instance interface {
+	bind(bindings []hostabi.Binding) hostabi.Status
+	reset(t uint32, mask []uint8, seeds []byte) hostabi.Status
+	step(t uint32, first, count int) hostabi.Status
+	save(i int) ([]byte, hostabi.Status, error)
+	load(i int, data []byte) (hostabi.Status, error)
+	render(i int) (string, hostabi.Status)
+	size() int
+	current() int
+}
+
+type program[A sdk.Action, O sdk.Element] struct {
+	spec   sdk.Spec
+	masked bool
+	make   func(*sdk.Config, int) (sdk.Batch[A, O], error)
+}
+
+// resolve returns the spec for a configuration.
+func (p *program[A, O]) resolve(c *sdk.Config) (sdk.Spec, error) {
+	spec := p.spec
+	if spec.Describe != nil {
+		spec.Describe(c, &spec)
+	}
+	if err := checkSpace("action", spec.Action); err != nil {
+		return spec, err
+	}
+	return spec, checkSpace("observation", spec.Obs)
+}
+
+// maxElems bounds one row, so that no size that follows from it overflows 32 bits.
+const maxElems = 1 << 26
+
+func checkSpace(what string, s sdk.Space) error {
+	if len(s.Shape) > hostabi.MaxRank {
+		return fmt.Errorf("%s: more than %d dimensions", what, hostabi.MaxRank)
+	}
+	n := 1
+	for _, dim := range s.Shape {
+		if dim < 1 || dim > maxElems/n {
+			return fmt.Errorf("%s: impossible shape %v", what, s.Shape)
+		}
+		n *= dim
+	}
+	if s.N < 0 || s.N > maxElems/n {
+		return fmt.Errorf("%s: impossible number of values %d", what, s.N)
+	}
+	return nil
+}
+
+// tensors returns the table of tensors in the order in which they are bound.
+func (p *program[A, O]) tensors(spec *sdk.Spec) []hostabi.TensorDesc {
+	final := spec.Obs
+	final.Name = "final_obs"
+	list := []hostabi.TensorDesc{
+		newDesc(hostabi.RoleAction, dtypeOf[A](), "action", spec.Action),
+		newDesc(hostabi.RoleObservation, dtypeOf[O](), "obs", spec.Obs),
+		newDesc(hostabi.RoleReward, hostabi.F32, "reward", sdk.Space{}),
+		newDesc(hostabi.RoleTerminated, hostabi.U8, "terminated", sdk.Space{High: 1}),
+		newDesc(hostabi.RoleTruncated, hostabi.U8, "truncated", sdk.Space{High: 1}),
+		newDesc(hostabi.RoleFinalObservation, dtypeOf[O](), "final_obs", final),
+	}
+	if p.masked {
+		mask := sdk.Space{Shape: []int{spec.Action.Elems() * spec.Action.N}, High: 1}
+		list = append(list, newDesc(hostabi.RoleActionMask, hostabi.U8, "action_mask", mask))
+	}
+	return list
+}
+
+func newDesc(role hostabi.Role, dtype hostabi.DType, name string, s sdk.Space) hostabi.TensorDesc {
+	d := hostabi.TensorDesc{Role: role, DType: dtype, Rank: uint8(len(s.Shape)), Low: s.Low, High: s.High, N: uint32(s.N)}
+	for i, dim := range s.Shape {
+		d.Shape[i] = uint32(dim)
+	}
+	if s.Name != "" {
+		name = s.Name
+	}
+	copy(d.Name[:], name)
+	return d
+}
+
+func dtypeOf[T any]() hostabi.DType {
+	switch any(*new(T)).(type) {
+	case uint8:
+		return hostabi.U8
+	case int8:
+		return hostabi.I8
+	case int16:
+		return hostabi.I16
+	case int32:
+		return hostabi.I32
+	case int64:
+		return hostabi.I64
+	case float64:
+		return hostabi.F64
+	default:
+		return hostabi.F32
+	}
+}
+
+// describe returns the bytes of a Spec and its tensors.
+func (p *program[A, O]) describe(config string) ([]byte, error) {
+	spec, err := p.resolve(sdk.ParseConfig(config))
+	if err != nil {
+		return nil, err
+	}
+	tensors := p.tensors(&spec)
+	head := hostabi.Spec{
+		Size:     hostabi.SpecBytes,
+		ABIMajor: hostabi.EnvABI.Major, ABIMinor: hostabi.EnvABI.Minor,
+		Caps:         hostabi.CapStrides,
+		Agents:       1,
+		MaxEnvs:      uint32(spec.MaxEnvs),
+		EpisodeLimit: uint32(spec.EpisodeLimit),
+		Tensors:      uint32(len(tensors)),
+		Autoreset:    hostabi.NextStep | hostabi.SameStep | hostabi.Disabled,
+	}
+	if spec.PreferSoA {
+		head.Caps |= hostabi.CapPreferSoA
+	}
+	copy(head.Name[:], spec.Name)
+	var b bytes.Buffer
+	_ = binary.Write(&b, binary.LittleEndian, &head)
+	_ = binary.Write(&b, binary.LittleEndian, tensors)
+	return b.Bytes(), nil
+}
+
+func (p *program[A, O]) create(config string, n int, mode hostabi.Autoreset) (instance, hostabi.Status, error) {
+	c := sdk.ParseConfig(config)
+	spec, err := p.resolve(c)
+	if err != nil {
+		return nil, hostabi.StatusConfig, err
+	}
+	if mode != hostabi.NextStep && mode != hostabi.SameStep && mode != hostabi.Disabled {
+		return nil, hostabi.StatusUnsupported, fmt.Errorf("autoreset mode %d does not exist", mode)
+	}
+	row := max(spec.Obs.Elems(), spec.Action.Elems(), spec.Action.Elems()*spec.Action.N)
+	if n < 1 || n > math.MaxInt32/(8*row) || (spec.MaxEnvs > 0 && n > spec.MaxEnvs) {
+		return nil, hostabi.StatusArgument, fmt.Errorf("%d environments are not possible", n)
+	}
+	envs, err := p.make(c, n)
+	if err == nil {
+		err = c.Err()
+	}
+	if err != nil {
+		return nil, hostabi.StatusConfig, err
+	}
+	return newBatch[A, O](p.tensors(&spec), envs, n, mode), hostabi.StatusOK, nil
+}
+
+// singles makes a batch of environments that step one by one.
+type singles[A sdk.Action, O sdk.Element, E sdk.Env[A, O]] struct {
+	envs []E
+	now  int
+}
+
+func newSingles[A sdk.Action, O sdk.Element, E sdk.Env[A, O]](c *sdk.Config, n int, newEnv func(*sdk.Config) (E, error)) (sdk.Batch[A, O], error) {
+	s := &singles[A, O, E]{envs: make([]E, n)}
+	for i := range s.envs {
+		env, err := newEnv(c)
+		if err != nil {
+			return nil, err
+		}
+		s.envs[i] = env
+	}
+	return s, nil
+}
+
+func (s *singles[A, O, E]) Reset(i int, rng *sdk.Rand, obs []O) {
+	s.now = i
+	s.envs[i].Reset(rng, obs)
+}
+
+func (s *singles[A, O, E]) Step(first int, rngs []sdk.Rand, rows sdk.Rows[A, O]) {
+	n := len(rows.Rewards)
+	actionElems, obsElems := len(rows.Actions)/n, len(rows.Obs)/n
+	terminated, truncated, rngs := rows.Terminated[:n], rows.Truncated[:n], rngs[:n]
+	for i, env := range s.envs[first : first+n] {
+		s.now = first + i
+		r := env.Step(&rngs[i], rows.Actions[i*actionElems:][:actionElems:actionElems], rows.Obs[i*obsElems:][:obsElems:obsElems])
+		rows.Rewards[i] = r.Reward
+		terminated[i], truncated[i] = flag(r.Terminated), flag(r.Truncated)
+	}
+}
+
+func flag(set bool) uint8 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+func (s *singles[A, O, E]) current() int { return s.now }
+
+func (s *singles[A, O, E]) mask(i int, legal []uint8) { any(s.envs[i]).(sdk.Masker).ActionMask(legal) }
+
+func (s *singles[A, O, E]) text(i int) (string, bool) {
+	env, ok := any(s.envs[i]).(fmt.Stringer)
+	if !ok {
+		return "", false
+	}
+	return env.String(), true
+}
+
+func (s *singles[A, O, E]) AppendEnv(dst []byte, i int) ([]byte, error) {
+	env, ok := any(s.envs[i]).(encoding.BinaryAppender)
+	if !ok {
+		return nil, errUnsupported
+	}
+	return env.AppendBinary(dst)
+}
+
+func (s *singles[A, O, E]) LoadEnv(i int, data []byte) error {
+	env, ok := any(s.envs[i]).(encoding.BinaryUnmarshaler)
+	if !ok {
+		return errUnsupported
+	}
+	return env.UnmarshalBinary(data)
+}

@@ -1,0 +1,75 @@
+package wasm
+
+import (
+	"unsafe"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// tensor is where one tensor lies. Packed rows are used in place; others go through a scratch of packed rows.
+type tensor[T any] struct {
+	elems   int
+	base    unsafe.Pointer // memory that rl_alloc donated; the donation keeps it alive
+	strideT uintptr
+	env     uintptr
+	elem    uintptr
+	packed  bool
+	scratch []T // [envs, elems]
+}
+
+func newTensor[T any](d hostabi.TensorDesc, envs int) tensor[T] {
+	elems := d.Elems(maxElems)
+	return tensor[T]{elems: elems, scratch: make([]T, envs*elems)}
+}
+
+// bind takes the place of the tensor; false if it is misaligned, or missing though it is needed.
+func (x *tensor[T]) bind(b hostabi.Binding, needed bool) bool {
+	size := uint32(unsafe.Sizeof(*new(T)))
+	if (b.Ptr|b.StrideT|b.StrideEnv|b.StrideElem)&(size-1) != 0 || (needed && b.Ptr == 0) {
+		return false
+	}
+	x.base = pointer(b.Ptr)
+	x.strideT, x.env, x.elem = uintptr(b.StrideT), uintptr(b.StrideEnv), uintptr(b.StrideElem)
+	x.packed = b.StrideEnv == size*uint32(x.elems) && (b.StrideElem == size || x.elems == 1)
+	return true
+}
+
+// at returns the place of an element. The host binds only places within memory that it holds.
+func (x *tensor[T]) at(t uint32, env, elem int) *T {
+	return (*T)(unsafe.Add(x.base, uintptr(t)*x.strideT+uintptr(env)*x.env+uintptr(elem)*x.elem))
+}
+
+// rows returns count packed rows from environment first on, filled from the bound memory if read is set. What
+// is written to them counts after write.
+func (x *tensor[T]) rows(t uint32, first, count int, read bool) []T {
+	if x.packed {
+		return unsafe.Slice(x.at(t, first, 0), count*x.elems)
+	}
+	rows := x.scratch[first*x.elems : (first+count)*x.elems]
+	if read {
+		x.read(t, first, rows)
+	}
+	return rows
+}
+
+// read fills packed rows from the bound memory.
+func (x *tensor[T]) read(t uint32, first int, rows []T) {
+	for k := range rows {
+		rows[k] = *x.at(t, first+k/x.elems, k%x.elems)
+	}
+}
+
+// write puts packed rows into the bound memory, unless they are in it already.
+func (x *tensor[T]) write(t uint32, first int, rows []T) {
+	if x.packed {
+		return
+	}
+	for k := range rows {
+		*x.at(t, first+k/x.elems, k%x.elems) = rows[k]
+	}
+}
+
+// asUint32 views discrete actions; A is int32 wherever it is called.
+func asUint32[A any](actions []A) []uint32 {
+	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(actions))), len(actions))
+}
