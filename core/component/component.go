@@ -63,6 +63,7 @@ type ConfigError struct {
 	Key    string // as in the file, such as horizon
 	Reason string // such as "is 0, want 1 or more"
 	Help   string // what to write instead; may be empty
+	Code   string // of the problem, such as E020; empty for the general ones (E004 missing, E005 out of range)
 }
 
 // Error returns key, reason and help in one line.

@@ -1,0 +1,144 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// flow refuses graphs that would stop moving.
+func (c *checker) flow() {
+	c.blockingCycles()
+	for i := range c.graph.Components {
+		if x := &c.graph.Components[i]; x.Flow.DatasetRows > 0 {
+			c.starving(x)
+		}
+	}
+	for i := range c.graph.Wires {
+		c.shallow(&c.graph.Wires[i])
+	}
+}
+
+// blocks is how many blocks of one instance are in circulation.
+func (c *checker) blocks(x *Component) int {
+	if c.graph.Synchronous {
+		return x.Flow.Splits
+	}
+	return x.Flow.Blocks
+}
+
+// starving checks that the blocks in circulation can make the datasets that a component gathers.
+func (c *checker) starving(x *Component) {
+	at := x.table.key
+	if n := x.table.at("dataset_rows"); n != nil {
+		at = n.val
+	}
+	want, rows, largest := x.Flow.DatasetRows, 0, 0
+	for _, from := range c.producers(x) {
+		f := from.Flow
+		rows += from.Count * c.blocks(from) * f.BlockRows
+		largest = max(largest, f.BlockRows)
+		if want%f.BlockRows != 0 {
+			c.add("E060", at, fmt.Sprintf("use %d or %d", max(1, want/f.BlockRows)*f.BlockRows, (want/f.BlockRows+1)*f.BlockRows),
+				"a dataset of %d rows is not a whole number of %s's blocks of %d rows", want, from.Name, f.BlockRows)
+			return
+		}
+	}
+	if rows == 0 {
+		return
+	}
+	// Each of several gatherers may hold nearly a dataset while none of them has a whole one.
+	least := want + (x.Count-1)*(want-largest)
+	switch {
+	case c.graph.Synchronous && rows != want:
+		c.add("E060", at, fmt.Sprintf("use %d", rows),
+			"in sync mode a dataset is one block of every split, %d rows together, not %d", rows, want)
+	case least > rows:
+		c.add("E060", at, fmt.Sprintf("use %d or less, or more blocks", rows/x.Count/largest*largest),
+			"datasets of %d rows can never be full: %d rows are in circulation", want, rows)
+	}
+}
+
+// producers are the components that make blocks and are wired to x, each once.
+func (c *checker) producers(x *Component) []*Component {
+	var list []*Component
+	for _, w := range c.graph.Wires {
+		from := c.graph.Component(w.From)
+		if w.To == x.Name && from.Flow.BlockRows > 0 && !slices.Contains(list, from) {
+			list = append(list, from)
+		}
+	}
+	return list
+}
+
+// shallow checks that a wire has room for all blocks that can be on it, so that lack of blocks is the only reason
+// to wait.
+func (c *checker) shallow(w *Wire) {
+	from, to := c.graph.Component(w.From), c.graph.Component(w.To)
+	if from.Flow.BlockRows == 0 || to.Flow.DatasetRows == 0 || w.OnFull != bus.Block && w.OnFull != bus.Fail {
+		return
+	}
+	if blocks := c.blocks(from); w.Depth < blocks {
+		c.add("E060", w.depthAt, fmt.Sprintf("use %d or more", blocks),
+			"depth = %d, but %s has %d blocks in circulation", w.Depth, w.From, blocks)
+	}
+}
+
+// blockingCycles finds cycles of wires that all block: once each has filled up, nobody goes on. Replies are left
+// out, because who asks is also who limits how many answers there are.
+func (c *checker) blockingCycles() {
+	edges := map[string][]*Wire{}
+	for i := range c.graph.Wires {
+		if w := &c.graph.Wires[i]; w.OnFull == bus.Block && w.Mode != bus.Reply {
+			edges[w.From] = append(edges[w.From], w)
+		}
+	}
+	state := map[string]int{} // 1 on the path, 2 left for good
+	var path []string
+	var visit func(x string)
+	visit = func(x string) {
+		state[x] = 1
+		path = append(path, x)
+		for _, w := range edges[x] {
+			switch state[w.To] {
+			case 0:
+				visit(w.To)
+			case 1:
+				cycle := append(slices.Clone(path[slices.Index(path, w.To):]), w.To)
+				c.add("E060", w.slotAt, `let one of them give way: on_full = "drop_oldest" or "coalesce"`,
+					"every wire of the cycle %s blocks when it is full", strings.Join(cycle, " → "))
+			}
+		}
+		state[x] = 2
+		path = path[:len(path)-1]
+	}
+	for _, x := range c.graph.Components {
+		if state[x.Name] == 0 {
+			visit(x.Name)
+		}
+	}
+}
+
+// unwired warns about ports without a wire.
+func (c *checker) unwired() {
+	wired := map[string]bool{}
+	for _, w := range c.graph.Wires {
+		wired[component.Qualified(w.From, w.Signal)] = true
+		wired[component.Qualified(w.To, w.Slot)] = true
+	}
+	for _, x := range c.graph.Components {
+		for _, p := range x.Manifest.Signals {
+			if name := component.Qualified(x.Name, p.Name); !wired[name] {
+				c.add("W101", x.table.key, "", "signal %q is not wired: its messages go nowhere", name)
+			}
+		}
+		for _, p := range x.Manifest.Slots {
+			if name := component.Qualified(x.Name, p.Name); !wired[name] {
+				c.add("W102", x.table.key, "", "slot %q is not wired: it is never called", name)
+			}
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// Graph is a checked pipeline. It is not changed after Parse.
+type Graph struct {
+	File        string // name of the file that it was read from
+	Dir         string // folder that paths of plugins are relative to
+	Synchronous bool   // one loop, zero lag, bit-reproducible
+	Run         RunTable
+	Envs        []Env
+	Policies    []Policy
+	Components  []Component
+	Wires       []Wire
+}
+
+// RunTable is the [run] table.
+type RunTable struct {
+	Name       string
+	Seed       uint64
+	Dir        string // folder that run folders are made in
+	Stop       component.StopRule
+	Checkpoint Checkpoint
+	Evaluation Evaluation
+}
+
+// Checkpoint says when checkpoints are taken and which are kept.
+type Checkpoint struct {
+	Every time.Duration `toml:"every"` // at the first dataset boundary after this long; 0 = only at the end
+	Keep  int           `toml:"keep"`  // newest ones kept
+	Best  bool          `toml:"best"`  // keep the one with the best mean return as well
+}
+
+// Evaluation is the frozen evaluation at the end of a run.
+type Evaluation struct {
+	Episodes      int    `toml:"episodes"`
+	Seed          uint64 `toml:"seed"`
+	Deterministic bool   `toml:"deterministic"` // the most likely action instead of a sampled one
+}
+
+// Env is a declared environment.
+type Env struct {
+	Name  string
+	Table EnvTable
+
+	at  span // of its header
+	use span // of the value of use
+	sha span
+}
+
+// Policy is a declared policy.
+type Policy struct {
+	Name string
+	Env  string // the environment that it is made for
+
+	table  *node
+	config any // what Parts decoded the table into
+	at     span
+}
+
+// Component is a node of the graph, with Count instances.
+type Component struct {
+	Name     string
+	Kind     string
+	Count    int
+	Loop     string // event loop of its instances; "[i]" at its end stands for the instance
+	Manifest component.Manifest
+	Flow     component.Flow // zero if the kind has none
+
+	env, policy string // names in its table, if it has such keys
+	table       *node
+	config      any // what the component decoded its table into
+}
+
+// Wire connects one signal of all instances of a component to one slot of all instances of another.
+type Wire struct {
+	From, Signal string
+	To, Slot     string
+	Mode         bus.Mode
+	Depth        int
+	OnFull       bus.Overflow
+	Payload      string
+
+	signalAt, slotAt, depthAt span
+}
+
+// Component returns the component of that name, or nil.
+func (g *Graph) Component(name string) *Component {
+	i := slices.IndexFunc(g.Components, func(c Component) bool { return c.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &g.Components[i]
+}
+
+// Env returns the environment of that name, or nil.
+func (g *Graph) Env(name string) *Env {
+	i := slices.IndexFunc(g.Envs, func(e Env) bool { return e.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &g.Envs[i]
+}
+
+// Policy returns the policy of that name, or nil.
+func (g *Graph) Policy(name string) *Policy {
+	i := slices.IndexFunc(g.Policies, func(p Policy) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &g.Policies[i]
+}
+
+// Hash returns the SHA-256 of Expanded, in hexadecimal: two files with the same hash mean the same run.
+func (g *Graph) Hash() string {
+	sum := sha256.Sum256([]byte(g.Expanded()))
+	return hex.EncodeToString(sum[:])
+}

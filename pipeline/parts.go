@@ -1,0 +1,77 @@
+package pipeline
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+)
+
+// Parts is what a program can build pipelines from: a literal table that it hands over. Every field may be left
+// out; what is missing then does not exist.
+type Parts struct {
+	// Kinds makes an unconfigured component by kind, such as rollout.
+	Kinds map[string]func() component.Component
+	// Load loads the plugin of the environment of that name. A path in e.Use is relative to dir. An error that
+	// wraps a *LoadError, or fs.ErrNotExist, is shown with its own code.
+	Load func(ctx context.Context, name string, e EnvTable, dir string) (rollout.Plugin, error)
+	// Builtins are the names that use = "name@version" may have.
+	Builtins []string
+	// Policy decodes a [policy.NAME] table for an environment. decode works as in Component.Configure. The
+	// result is what Host.Policy returns.
+	Policy func(decode func(into any) error, env *rollout.EnvSpec) (any, error)
+	// CheckPolicy is the same without an environment, for checks before anything is loaded.
+	CheckPolicy func(decode func(into any) error) error
+	// Presets are pipelines by name, as TOML text without [run] and [env]; the value "$env" stands for the
+	// environment that [train] names. See DefaultPresets.
+	Presets map[string]string
+}
+
+// EnvTable is an [env.NAME] table.
+type EnvTable struct {
+	Use    string            // name@version of a built-in environment, or the path of a plugin
+	Args   map[string]string // by dotted key
+	Limits EnvLimits
+	Grants []string // imports and capabilities that the environment may use
+	SHA256 string   // of the plugin file, hexadecimal; empty if any will do
+}
+
+// EnvLimits bound an environment; zero means the runtime's default.
+type EnvLimits struct {
+	Memory int64         `toml:"memory,bytes"`
+	Step   time.Duration `toml:"step"` // of one call that steps all environments of an instance
+	Init   time.Duration `toml:"init"`
+}
+
+// LoadError is what Parts.Load returns to have a problem shown with a code, a reason and a remedy.
+type LoadError struct {
+	Code   string // such as E014
+	Reason string
+	Help   string
+	Err    error // what it wraps, or nil
+}
+
+// Error tells the reason in one line.
+func (e *LoadError) Error() string { return e.Reason }
+
+// Unwrap returns the error below, or nil.
+func (e *LoadError) Unwrap() error { return e.Err }
+
+//go:embed presets/*.toml
+var presetFiles embed.FS
+
+// DefaultPresets returns the presets for the standard kinds: ppo and appo.
+func DefaultPresets() map[string]string {
+	presets := map[string]string{}
+	for _, name := range []string{"ppo", "appo"} {
+		text, err := presetFiles.ReadFile("presets/" + name + ".toml")
+		if err != nil {
+			panic(fmt.Sprintf("pipeline: embedded preset: %v", err))
+		}
+		presets[name] = string(text)
+	}
+	return presets
+}

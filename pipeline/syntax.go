@@ -1,0 +1,192 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// maxBytes bounds a file; a pipeline has a few kilobytes.
+const maxBytes = 1 << 20
+
+// Bounds on how many complaints of one kind are reported.
+const (
+	maxDuplicates = 20
+	maxSyntax     = 10
+)
+
+// read decodes a source into nodes. It notes E001 and E006; the result is nil if the syntax is broken.
+func (c *problems) read(src *source) *node {
+	if len(src.text) > maxBytes {
+		c.add("E001", span{src, 0, 0}, "", "file has %d bytes, at most %d", len(src.text), maxBytes)
+		return nil
+	}
+	for text := src.text; ; {
+		var values map[string]any
+		_, err := decode(text, &values)
+		if err == nil {
+			return c.index(src, text, values)
+		}
+		rest, found := c.duplicates(src, text, err)
+		if !found {
+			c.syntax(src, text, err)
+			return nil
+		}
+		if rest == "" {
+			return nil
+		}
+		text = rest
+	}
+}
+
+// decode is toml.Decode without its panics, which broken texts can provoke.
+func decode(text string, into any) (md toml.MetaData, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("cannot be decoded: %v", v)
+		}
+	}()
+	return toml.Decode(text, into)
+}
+
+// index pairs the decoder's values with the scanner's places. text is the source, perhaps with parts blanked.
+func (c *problems) index(src *source, text string, values map[string]any) *node {
+	view := *src
+	view.text = text
+	s, err := scan(&view)
+	if err == nil {
+		err = s.root.attach(values)
+	}
+	if err != nil {
+		c.add("E001", span{src, 0, 0}, "", "%v: please report this file", err)
+		return nil
+	}
+	s.root.relocate(src)
+	return s.root
+}
+
+// relocate makes the places of a tree belong to another source of the same length.
+func (n *node) relocate(src *source) {
+	if n.key.src != nil {
+		n.key.src = src
+	}
+	n.val.src = src
+	for _, child := range n.table {
+		child.relocate(src)
+	}
+	for _, item := range n.items {
+		item.relocate(src)
+	}
+}
+
+// duplicates notes the names that are defined twice, if that is what the decoder complained about. It returns
+// the text without the second definitions, or nothing if they cannot be taken out.
+func (c *problems) duplicates(src *source, text string, err error) (rest string, found bool) {
+	if !strings.Contains(err.Error(), "already") {
+		return "", false
+	}
+	view := *src
+	view.text = text
+	s, _ := scan(&view) // what it found before an error counts
+	blanked := []byte(text)
+	for i, d := range s.dups {
+		if i == maxDuplicates {
+			return "", true
+		}
+		line, _ := src.place(d.first.off)
+		c.add("E006", span{src, d.second.off, d.second.end}, fmt.Sprintf("it is first defined in line %d", line),
+			"`%s` is defined twice", strings.Join(d.path, "."))
+		if !d.isStatement {
+			return "", true
+		}
+		blank(blanked[d.whole.off:d.whole.end])
+	}
+	return string(blanked), len(s.dups) > 0
+}
+
+// blank replaces a part of a text so that the rest keeps its place.
+func blank(text []byte) {
+	for i, b := range text {
+		if b != '\n' {
+			text[i] = ' '
+		}
+	}
+}
+
+// syntax notes the decoder's complaint, and those about later lines that are broken taken alone: for them it is
+// certain that they do not follow from an earlier mistake.
+func (c *problems) syntax(src *source, text string, err error) {
+	blanked := []byte(text)
+	for range maxSyntax {
+		at := c.complain(src, err)
+		line, _ := src.place(at)
+		if alone(src.line(line)) == nil {
+			return
+		}
+		blank(blanked[src.lines[line-1]:min(src.lines[line-1]+len(src.line(line)), len(blanked))])
+		var values map[string]any
+		if _, err = decode(string(blanked), &values); err == nil {
+			return
+		}
+		next, _ := src.place(offset(err))
+		if next <= line || alone(src.line(next)) == nil {
+			return
+		}
+	}
+}
+
+func alone(line string) error {
+	var values map[string]any
+	_, err := decode(line, &values)
+	return err
+}
+
+// offset returns where the decoder's complaint points.
+func offset(err error) int {
+	var pe toml.ParseError
+	if errors.As(err, &pe) {
+		return pe.Position.Start
+	}
+	return 0
+}
+
+// complain notes one complaint of the decoder and returns its place.
+func (c *problems) complain(src *source, err error) int {
+	var pe toml.ParseError
+	if !errors.As(err, &pe) {
+		c.add("E001", span{src, 0, 0}, "", "%v", err)
+		return 0
+	}
+	code, message := "E001", pe.Message
+	if strings.Contains(message, "already") {
+		code = "E006"
+	}
+	start := min(max(pe.Position.Start, 0), len(src.text))
+	end := min(start+max(pe.Position.Len, 0), len(src.text))
+	c.add(code, span{src, start, end}, syntaxHelp(message), "%s", lowerFirst(message))
+	return start
+}
+
+// syntaxHelp says what to write instead, for the slips that happen most.
+func syntaxHelp(message string) string {
+	switch {
+	case strings.HasPrefix(message, "expected value but found \""):
+		return "put text in quotes"
+	case strings.Contains(message, "strings cannot contain newlines"):
+		return "close the quotes in the same line"
+	case strings.Contains(message, "top-level item to end with a newline"):
+		return "one key a line"
+	case strings.Contains(message, "expected '.' or '='"):
+		return "write key = value"
+	}
+	return ""
+}
+
+func lowerFirst(s string) string {
+	if len(s) > 1 && s[0] >= 'A' && s[0] <= 'Z' && (s[1] < 'A' || s[1] > 'Z') {
+		return strings.ToLower(s[:1]) + s[1:]
+	}
+	return s
+}

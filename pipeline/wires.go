@@ -1,0 +1,308 @@
+package pipeline
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+)
+
+var (
+	wireKeys  = []string{"signal", "slot", "mode", "depth", "on_full"}
+	modeNames = []string{"all", "queue", "latest", "reply"}
+	fullNames = []string{"block", "drop_newest", "drop_oldest", "coalesce", "fail"}
+)
+
+// name is one string of a key that takes a string or a list of strings.
+type name struct {
+	text string
+	at   span
+}
+
+// pair is one signal and one slot of a [[wire]].
+type pair struct {
+	table        *node
+	signal, slot name
+	preset       bool
+}
+
+// wireTables reads [[wire]].
+func (c *checker) wireTables() {
+	n := c.root.at("wire")
+	if n == nil {
+		c.setWires(nil)
+		return
+	}
+	var pairs []pair
+	for _, w := range n.items {
+		for _, p := range c.pairs(w) {
+			pairs = c.addPair(pairs, p)
+		}
+	}
+	c.setWires(pairs)
+	for _, p := range pairs {
+		c.wire(p)
+	}
+}
+
+// pairs checks the keys of one [[wire]] and returns each signal with each slot.
+func (c *checker) pairs(w *node) []pair {
+	for _, key := range w.names {
+		if !slices.Contains(wireKeys, key) {
+			c.unknownKey(w.table[key], key, "[wire]", wireKeys)
+		}
+	}
+	signals, slots := c.nameList(w, "signal"), c.nameList(w, "slot")
+	var list []pair
+	for _, signal := range signals {
+		for _, slot := range slots {
+			list = append(list, pair{table: w, signal: signal, slot: slot, preset: w.key.order() >= firstPreset})
+		}
+	}
+	return list
+}
+
+// nameList reads a string or a list of strings.
+func (c *checker) nameList(w *node, key string) []name {
+	n := w.at(key)
+	if n == nil {
+		c.add("E004", w.key, "", "`%s` is missing in [[wire]]", key)
+		return nil
+	}
+	items := []*node{n}
+	if n.kind == arrayNode {
+		items = n.items
+	}
+	if len(items) == 0 {
+		c.add("E004", n.val, "", "`%s` is an empty list", key)
+	}
+	var list []name
+	for _, item := range items {
+		s, ok := item.text()
+		if !ok {
+			c.wrong(item, key, "a string or a list of strings", `write "component.`+key+`"`)
+			continue
+		}
+		list = append(list, name{s, item.val})
+	}
+	return list
+}
+
+// addPair adds a pair. One of the file replaces the same one of the preset; twice in the file is an error.
+func (c *checker) addPair(pairs []pair, p pair) []pair {
+	i := slices.IndexFunc(pairs, func(q pair) bool {
+		return q.signal.text == p.signal.text && q.slot.text == p.slot.text
+	})
+	switch {
+	case i < 0:
+		return append(pairs, p)
+	case pairs[i].preset && !p.preset:
+		pairs[i] = p
+	default:
+		c.add("E006", p.slot.at, "", "%q is wired to %q twice", p.signal.text, p.slot.text)
+	}
+	return pairs
+}
+
+// setWires applies --set wire.COMPONENT.SIGNAL.KEY=VALUE to all wires of that signal.
+func (c *checker) setWires(pairs []pair) {
+	var signals []string
+	for _, p := range pairs {
+		signals = append(signals, p.signal.text)
+	}
+	for _, a := range c.wireSets {
+		whole := span{a.spans[0].src, a.spans[0].off, a.spans[len(a.spans)-1].end}
+		if len(a.path) != 4 {
+			c.add("E008", whole, "write wire.COMPONENT.SIGNAL.KEY, such as wire.rollout.trajectories.depth", "this is no key of a wire")
+			continue
+		}
+		signal := component.Qualified(a.path[1], a.path[2])
+		if !slices.Contains(signals, signal) {
+			c.add("E008", whole, didYouMean(signal, "`%s`", "wired", unique(signals)), "no wire has the signal %q", signal)
+			continue
+		}
+		if key := a.path[3]; !slices.Contains(wireKeys[2:], key) {
+			c.add("E008", a.spans[3], didYouMean(key, "`%s`", "keys", wireKeys[2:]), "`%s` of a wire cannot be set", key)
+			continue
+		}
+		for i := range pairs {
+			if pairs[i].signal.text == signal {
+				pairs[i].table = with(pairs[i].table, a.path[3], a.value)
+			}
+		}
+	}
+}
+
+func unique(list []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(list)))
+}
+
+// with returns a table with one key changed, and leaves the table as it is.
+func with(table *node, key string, value *node) *node {
+	t := *table
+	t.names, t.table = slices.Clone(t.names), maps.Clone(t.table)
+	t.put(key, value)
+	return &t
+}
+
+// wire checks one pair and adds it to the graph.
+func (c *checker) wire(p pair) {
+	w := Wire{signalAt: p.signal.at, slotAt: p.slot.at, depthAt: p.table.key}
+	since := len(c.list)
+	c.wireOptions(p.table, &w)
+	from, out, fromOK := c.port(p.signal, false)
+	to, in, toOK := c.port(p.slot, true)
+	if !fromOK || !toOK {
+		return
+	}
+	if out.Payload != in.Payload {
+		c.add("E040", p.slot.at, c.otherSlots(out.Payload), "payloads differ: %s sends %s, %s takes %s",
+			p.signal.text, out.Payload, p.slot.text, in.Payload)
+	}
+	if c.failed(since) {
+		return
+	}
+	w.From, w.Signal, w.To, w.Slot, w.Payload = from, out.Name, to, in.Name, out.Payload
+	c.graph.Wires = append(c.graph.Wires, w)
+}
+
+// otherSlots names the slots that take a payload.
+func (c *checker) otherSlots(payload string) string {
+	var list []string
+	for _, x := range c.graph.Components {
+		for _, p := range x.Manifest.Slots {
+			if p.Payload == payload {
+				list = append(list, component.Qualified(x.Name, p.Name))
+			}
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return payload + " is taken by " + strings.Join(list, ", ")
+}
+
+// wireOptions reads mode, depth and on_full. Each is required: what happens under load is never left to a default.
+func (c *checker) wireOptions(t *node, w *Wire) {
+	mode, hasMode := c.word(t, "mode", "E034", modeNames)
+	full, hasFull := c.word(t, "on_full", "E035", fullNames)
+	w.Mode, _ = bus.ParseMode(mode)
+	w.OnFull, _ = bus.ParseOverflow(full)
+	c.depth(t, w)
+	if !hasMode || mode != bus.Latest.String() {
+		return
+	}
+	if hasFull && w.OnFull != bus.Coalesce {
+		c.add("E035", t.at("on_full").val, `write on_full = "coalesce"`,
+			"mode \"latest\" keeps the newest message, on_full = %q contradicts it", full)
+	}
+	if w.Depth > 1 {
+		c.add("E036", t.at("depth").val, "write depth = 1", "mode \"latest\" keeps one message, depth = %d contradicts it", w.Depth)
+	}
+}
+
+// word reads a key that takes one of a few words.
+func (c *checker) word(t *node, key, code string, words []string) (word string, ok bool) {
+	n := t.at(key)
+	if n == nil {
+		c.add("E037", t.key, key+": "+strings.Join(words, ", "), "`%s` is missing in [[wire]]", key)
+		return "", false
+	}
+	word, ok = n.text()
+	if !ok {
+		c.wrong(n, key, "a string", "")
+		return "", false
+	}
+	if !slices.Contains(words, word) {
+		c.add(code, n.val, didYouMean(word, "%q", key, words), "unknown %s %q", key, word)
+		return "", false
+	}
+	return word, true
+}
+
+func (c *checker) depth(t *node, w *Wire) {
+	n := t.at("depth")
+	if n == nil {
+		c.add("E036", t.key, "write how many messages may wait, such as depth = 64", "`depth` is missing in [[wire]]")
+		return
+	}
+	w.depthAt = n.val
+	d, ok := n.value.(int64)
+	switch {
+	case !ok || n.kind != scalarNode:
+		c.wrong(n, "depth", "an integer", "")
+	case d < 1:
+		c.add("E036", n.val, "", "`depth` is %d, must be 1 or more", d)
+	case d > 1<<20:
+		c.add("E036", n.val, "", "`depth` is %d, must be %d or less", d, 1<<20)
+	default:
+		w.Depth = int(d)
+	}
+}
+
+// port finds the component and the port that a wire's end names.
+func (c *checker) port(end name, slot bool) (owner string, port component.Port, ok bool) {
+	owner, portName, qualified := component.SplitQualified(end.text)
+	x := c.graph.Component(owner)
+	switch {
+	case c.broken["component."+owner] || c.bad["component"]:
+		return "", port, false
+	case x == nil:
+		c.unknownComponent(end, owner, portName, qualified)
+		return "", port, false
+	}
+	mine, others := x.Manifest.Signals, x.Manifest.Slots
+	if slot {
+		mine, others = others, mine
+	}
+	if i := findPort(mine, portName); i >= 0 {
+		return owner, mine[i], true
+	}
+	what, other, code := "signal", "slot", "E031"
+	if slot {
+		what, other, code = "slot", "signal", "E032"
+	}
+	if findPort(others, portName) >= 0 {
+		c.add("E033", end.at, "swap `signal` and `slot`", "%q is a %s of %s, not a %s", end.text, other, x.Kind, what)
+		return "", port, false
+	}
+	c.add(code, end.at, suggestPort(owner, portName, what, mine), "%s %q has no %s %q", x.Kind, owner, what, portName)
+	return "", port, false
+}
+
+func findPort(ports []component.Port, name string) int {
+	return slices.IndexFunc(ports, func(p component.Port) bool { return p.Name == name })
+}
+
+func suggestPort(owner, port, what string, ports []component.Port) string {
+	var list []string
+	for _, p := range ports {
+		list = append(list, p.Name)
+	}
+	if best, ok := nearest(port, list); ok {
+		return didYouMean(component.Qualified(owner, port), "%q", "", []string{component.Qualified(owner, best)})
+	}
+	if len(list) == 0 {
+		return "it has no " + what + "s"
+	}
+	for i := range list {
+		list[i] = component.Qualified(owner, list[i])
+	}
+	return what + "s: " + strings.Join(list, ", ")
+}
+
+func (c *checker) unknownComponent(end name, owner, port string, qualified bool) {
+	names := c.declared("component")
+	best, ok := nearest(owner, names)
+	switch {
+	case !qualified:
+		c.add("E030", end.at, `write "component.port"`, "%q does not name a port of a component", end.text)
+	case ok:
+		c.add("E030", end.at, didYouMean(end.text, "%q", "", []string{component.Qualified(best, port)}),
+			"component %q is not declared", owner)
+	default:
+		c.add("E030", end.at, didYouMean("", "%q", "declared", names), "component %q is not declared", owner)
+	}
+}
