@@ -3,6 +3,7 @@ package inference
 import (
 	"fmt"
 
+	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
@@ -12,7 +13,7 @@ import (
 // environments truncated at t-1.
 func (c *Inference) gather(m *hostabi.Message) error {
 	r := rollout.ActRequestOf(m)
-	tr, err := c.block(r.Block)
+	tr, err := trajectory(c.h.Arenas, r.Block)
 	if err != nil {
 		return fmt.Errorf("act on %v row %d: %w", r.Block, r.T, err)
 	}
@@ -39,9 +40,9 @@ func (c *Inference) gather(m *hostabi.Message) error {
 	return c.addBootstrap(tr, r.T-1)
 }
 
-// block returns the view of a block on loan to whoever asked.
-func (c *Inference) block(h hostabi.Handle) (rollout.Trajectory, error) {
-	a, err := c.h.Arenas.Of(h)
+// trajectory returns the view of a block that is on loan to whoever asks.
+func trajectory(arenas *arena.Set, h hostabi.Handle) (rollout.Trajectory, error) {
+	a, err := arenas.Of(h)
 	if err != nil {
 		return rollout.Trajectory{}, err
 	}

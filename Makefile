@@ -1,0 +1,59 @@
+# make run     trains ./pipeline.toml (needs Go and make alone)
+# make test    installs what the tests need beyond Go, then runs them all
+GO        ?= go
+PIPELINE  ?= pipeline.toml
+FUZZTIME  ?= 10s
+export CGO_ENABLED = 0
+
+.PHONY: run build test test-go race check lint format tools plugins fuzz bench bench-peers clean
+
+run: build
+	bin/rlhost train $(PIPELINE)
+
+build:
+	$(GO) build -trimpath -o bin/rlhost ./cmd/rlhost
+
+# Python, clang, Rust: into the project's own folder, without privileges where that is possible.
+tools:
+	@./bench/tools.sh
+
+test: tools test-go
+
+test-go:
+	$(GO) test -tags invariants ./...
+
+# The detector needs cgo; what lies in mapped memory it cannot see, so arenas use the heap there.
+race:
+	CGO_ENABLED=1 $(GO) test -race ./core/... ./plugins/batcher/... ./plugins/runner/... ./pipeline/...
+
+check: lint race
+
+lint:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run: make format'; exit 1; }
+	$(GO) vet ./...
+	$(GO) vet -tags invariants ./...
+	$(GO) mod tidy -diff
+
+format:
+	gofmt -w $$(git ls-files '*.go')
+
+# Builds the committed guests anew.
+plugins: tools
+	./examples/plugins/build.sh
+
+fuzz:
+	@for package in $$($(GO) list ./...); do \
+	  for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz'); do \
+	    $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) $$package || exit 1; \
+	  done; \
+	done
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# Installs the peers with pinned versions into an environment of their own and measures both sides in one run.
+bench-peers: build
+	./bench/peers/run.sh
+
+clean:
+	rm -rf bin .venv .cache

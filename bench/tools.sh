@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Installs what the tests need beyond Go, into this project's folder: Python packages into .venv (Gymnasium for
+# golden traces, safetensors, and Zig, which compiles C to WebAssembly where clang is missing) and Rust's
+# WebAssembly target. Says what is missing and which one command installs it; the tests that need it say so too.
+set -u
+cd "$(dirname "$0")/.."
+
+missing() { printf 'tools: %s\n' "$*" >&2; }
+
+python_packages="ziglang==0.17.1 numpy==2.4.6 gymnasium==1.4.0 safetensors==0.8.0"
+
+if ! command -v python3 >/dev/null; then
+  missing 'python3 is missing: apt-get install python3 python3-venv'
+elif [ ! -e .venv/installed ] || [ "$(cat .venv/installed)" != "$python_packages" ]; then
+  python3 -m venv .venv &&
+    .venv/bin/pip install --quiet --disable-pip-version-check $python_packages &&
+    printf '%s' "$python_packages" >.venv/installed ||
+    missing 'the Python packages could not be installed into .venv (see above)'
+fi
+
+if ! command -v rustup >/dev/null; then
+  command -v rustc >/dev/null || missing 'rust is missing: https://rustup.rs'
+elif ! rustup target list --installed 2>/dev/null | grep -q '^wasm32-unknown-unknown$'; then
+  rustup target add wasm32-unknown-unknown >/dev/null 2>&1 ||
+    missing 'the Rust target is missing: rustup target add wasm32-unknown-unknown'
+fi
+
+if ! command -v clang-19 >/dev/null && ! command -v clang >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  { apt-get update -qq && apt-get install -y -qq clang-19 lld-19; } >/dev/null 2>&1 ||
+    missing 'clang could not be installed; C guests are built with Zig from .venv instead'
+fi
+command -v node >/dev/null || missing 'node is missing: apt-get install nodejs (guests are then only run by wazero)'
+exit 0

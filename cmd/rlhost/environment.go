@@ -1,0 +1,136 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/examples/plugins"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/envcheck"
+	"github.com/rlhost/rlhost/plugins/wasm"
+)
+
+// envFlags are what commands on a single environment share.
+type envFlags struct {
+	Env   string            `arg:"" help:"Module file, or a built-in environment such as cartpole@1."`
+	Args  map[string]string `name:"arg" placeholder:"KEY=VALUE" help:"Configuration of the environment."`
+	Grant []string          `placeholder:"NAME" help:"Capability to grant: log, entropy, clock, metric."`
+	JSON  bool              `name:"json" help:"Print JSON."`
+}
+
+// load loads the environment with a runtime of its own; close releases both.
+func (f *envFlags) load(p *program) (plugin rollout.Plugin, close func() error, err error) {
+	r, err := newRuntime(p.logger())
+	if err != nil {
+		return nil, nil, err
+	}
+	plugin, err = r.Load(p.context(), f.Env, plugins.Builtins()[f.Env], wasm.Config{Args: f.Args, Grants: f.Grant})
+	if err != nil {
+		return nil, nil, errors.Join(pluginError(err), r.Close())
+	}
+	return plugin, func() error { return errors.Join(plugin.Close(), r.Close()) }, nil
+}
+
+// pluginError shows a module that cannot be used with code, reason and remedy.
+func pluginError(err error) error {
+	var bad *wasm.LoadError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	text := fmt.Errorf("%s: error[%s]: %s\n  help: %s", bad.Path, bad.Code, bad.Reason, bad.Remedy)
+	return fail(exitPlugin, text)
+}
+
+type checkCommand struct {
+	envFlags
+	Steps int    `default:"1000" help:"Steps of each trace."`
+	Seed  uint64 `default:"1" help:"Seed of environments and actions."`
+}
+
+// Run checks an environment and exits with 4 if a check fails.
+func (c *checkCommand) Run(p *program) error {
+	plugin, done, err := c.load(p)
+	if err != nil {
+		return err
+	}
+	spec := plugin.Spec()
+	results := envcheck.Run(p.context(), plugin, envcheck.Options{Steps: c.Steps, Seed: c.Seed})
+	if err := done(); err != nil {
+		return err
+	}
+	if c.JSON {
+		if err := json.NewEncoder(p.out).Encode(map[string]any{"env": spec.Name, "hash": plugin.Hash(), "checks": results}); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintln(p.out, describe(&spec))
+		printChecks(p, results)
+	}
+	for _, r := range results {
+		if r.Verdict == envcheck.Failed {
+			return fail(exitCheck, nil)
+		}
+	}
+	return nil
+}
+
+// describe tells the spaces of an environment in one line.
+func describe(s *rollout.EnvSpec) string {
+	obs, _ := s.Tensor(hostabi.RoleObservation)
+	modes := []string{}
+	for _, m := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
+		if s.Autoreset&m != 0 {
+			modes = append(modes, m.String())
+		}
+	}
+	return fmt.Sprintf("%s  abi %v  obs Box%v %v  act Discrete(%d)  autoreset %s  episode_limit %d",
+		s.Name, s.ABI, obs.Shape[:obs.Rank], obs.DType, s.Actions(), strings.Join(modes, "|"), s.EpisodeLimit)
+}
+
+func printChecks(p *program, results []envcheck.Result) {
+	counts := map[envcheck.Verdict]int{}
+	for _, r := range results {
+		counts[r.Verdict]++
+		fmt.Fprintf(p.out, " %-4s %s %-42s %s\n", r.Verdict, r.ID, r.Title, r.Detail)
+		if r.Help != "" {
+			fmt.Fprintf(p.out, "      → %s; see rlhost explain %s\n", r.Help, r.ID)
+		}
+	}
+	fmt.Fprintf(p.out, "%d passed, %d warnings, %d failed\n", counts[envcheck.OK], counts[envcheck.Warning], counts[envcheck.Failed])
+}
+
+type inspectCommand struct {
+	File string `arg:"" type:"path" help:"Module file."`
+	JSON bool   `name:"json" help:"Print JSON."`
+}
+
+// Run reads a module and says what it is, without running any of it.
+func (c *inspectCommand) Run(p *program) error {
+	report, err := wasm.Inspect(c.File)
+	if err != nil {
+		return pluginError(err)
+	}
+	if c.JSON {
+		return json.NewEncoder(p.out).Encode(report)
+	}
+	fmt.Fprint(p.out, report)
+	return nil
+}
+
+// logger returns the log for standard error.
+func (p *program) logger() *slog.Logger {
+	options := &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey && len(groups) == 0 && p.cli.Log == "text" {
+			return slog.Attr{}
+		}
+		return a
+	}}
+	if p.cli.Log == "json" {
+		return slog.New(slog.NewJSONHandler(p.err, options))
+	}
+	return slog.New(slog.NewTextHandler(p.err, options))
+}

@@ -1,0 +1,157 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Stage is an environment with a block of its own, for whoever steps environments without keeping trajectories:
+// evaluation, checks, benchmarks. It belongs to one goroutine. The views that its methods return are valid until
+// the next call of Step.
+type Stage struct {
+	Env Env
+
+	arena *arena.Arena
+	loan  arena.Loan
+	tr    Trajectory
+	t     int // row that is observed and not acted on yet
+}
+
+// StageOptions says which environments to put on stage.
+type StageOptions struct {
+	EnvOptions
+	// Rows is how many steps are made before the last row is carried to the front; 0 means 32.
+	Rows int
+	// Layout of the observations.
+	SoA bool
+}
+
+// NewStage makes environments of a plugin and binds a block to them. It must be closed, which closes them.
+func NewStage(p Plugin, o StageOptions) (*Stage, error) {
+	if o.Rows == 0 {
+		o.Rows = 32
+	}
+	spec := p.Spec()
+	if o.Autoreset == 0 {
+		o.Autoreset = spec.PickAutoreset()
+	}
+	schema, err := NewSchema(spec, Shape{Steps: o.Rows, Envs: o.Envs, SoA: o.SoA})
+	if err != nil {
+		return nil, err
+	}
+	env, err := p.NewEnv(o.EnvOptions)
+	if err != nil {
+		return nil, err
+	}
+	s := &Stage{Env: env}
+	s.arena, err = arena.New(arena.Config{Name: o.Name, Blocks: 1, BlockBytes: schema.Bytes, Schema: schema})
+	if err != nil {
+		return nil, errors.Join(err, env.Close())
+	}
+	if s.loan, err = s.arena.Loan(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	s.tr = Trajectory{Schema: schema, Mem: s.loan.Bytes()}
+	if err := s.Bind(); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Bind binds the block again, after Renew or Restore of the environment.
+func (s *Stage) Bind() error {
+	return s.Env.Bind(Block{Trajectory: s.tr, FD: s.arena.FD(), Offset: s.arena.BlockOffset(s.loan.Block())})
+}
+
+// Reset starts new episodes, everywhere or where mask is not 0, and checks what they observe.
+func (s *Stage) Reset(mask []uint8, seeds []uint64) error {
+	if err := s.Env.Reset(s.t, mask, seeds); err != nil {
+		return err
+	}
+	if env, err := s.tr.CheckObs(s.t); err != nil {
+		return fmt.Errorf("env %d after %s: %w", env, hostabi.ExportReset, err)
+	}
+	return nil
+}
+
+// Step steps the environments with Action and checks what they wrote. After it, Obs is what they observe now and
+// Reward, Terminated, Truncated tell of the step. It does not allocate.
+func (s *Stage) Step() (Ended, error) {
+	if s.t == s.tr.Schema.Shape.Steps {
+		s.carry()
+	}
+	if err := s.Env.Step(s.t); err != nil {
+		return 0, err
+	}
+	ended, env, err := s.tr.CheckStep(s.t)
+	if err != nil {
+		return 0, fmt.Errorf("env %d after %s: %w", env, hostabi.ExportStep, err)
+	}
+	s.t++
+	return ended, nil
+}
+
+// carry moves what is observed to row 0.
+func (s *Stage) carry() {
+	copy(s.tr.Row(ColObs, 0).Data, s.tr.Row(ColObs, s.t).Data)
+	if _, ok := s.tr.Schema.Layout(ColMask); ok {
+		copy(s.tr.Row(ColMask, 0).Data, s.tr.Row(ColMask, s.t).Data)
+	}
+	s.t = 0
+}
+
+// Action returns the actions of the coming step, one per environment, to be written.
+func (s *Stage) Action() []int32 {
+	if s.t == s.tr.Schema.Shape.Steps {
+		s.carry()
+	}
+	n := s.tr.Schema.Shape.Envs
+	return s.tr.Int32(ColAction)[s.t*n : (s.t+1)*n]
+}
+
+// LogProb returns room for the log-probability of each action.
+func (s *Stage) LogProb() []float32 { return s.float32Row(ColLogProb, s.t%s.tr.Schema.Shape.Steps) }
+
+// Value returns room for the value of each observation.
+func (s *Stage) Value() []float32 { return s.float32Row(ColValue, s.t) }
+
+// Obs returns what the environments observe now.
+func (s *Stage) Obs() Matrix { return s.tr.Row(ColObs, s.t) }
+
+// Mask returns which actions are legal now; Rows is 0 if the environment has no mask.
+func (s *Stage) Mask() Matrix {
+	if _, ok := s.tr.Schema.Layout(ColMask); !ok {
+		return Matrix{}
+	}
+	return s.tr.Row(ColMask, s.t)
+}
+
+// FinalObs returns the last observations of episodes that ended in the last step, under same-step autoreset.
+func (s *Stage) FinalObs() Matrix { return s.tr.Row(ColFinalObs, 0) }
+
+// Reward returns the rewards of the last step.
+func (s *Stage) Reward() []float32 { return s.float32Row(ColReward, s.t-1) }
+
+// Terminated returns the flags of the last step.
+func (s *Stage) Terminated() []byte { return s.tr.Row(ColTerminated, s.t-1).Data }
+
+// Truncated returns the flags of the last step.
+func (s *Stage) Truncated() []byte { return s.tr.Row(ColTruncated, s.t-1).Data }
+
+// float32Row returns one row of a column with one f32 per environment.
+func (s *Stage) float32Row(c Column, row int) []float32 {
+	n := s.tr.Schema.Shape.Envs
+	return s.tr.Float32(c)[row*n : (row+1)*n]
+}
+
+// Close closes the environments and frees the block.
+func (s *Stage) Close() error {
+	err := s.Env.Close()
+	if s.loan != (arena.Loan{}) {
+		err = errors.Join(err, s.loan.Abort())
+	}
+	return errors.Join(err, s.arena.Close())
+}

@@ -1,0 +1,144 @@
+package evaluation
+
+import (
+	"context"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// play is one evaluation under way.
+type play struct {
+	o        Options
+	stage    *rollout.Stage
+	result   Result
+	episode  []int // that each environment plays, -1 when it idles
+	steps    []uint64
+	returns  []float64
+	next     int // episode that nobody plays yet
+	playing  int
+	mask     []byte
+	seeds    []uint64
+	requests []policy.Request
+}
+
+func newPlay(o Options) (*play, error) {
+	spec := o.Plugin.Spec()
+	n := min(max(o.Envs, 1), o.Episodes)
+	if spec.MaxEnvs > 0 {
+		n = min(n, spec.MaxEnvs)
+	}
+	stage, err := rollout.NewStage(o.Plugin, rollout.StageOptions{
+		EnvOptions: rollout.EnvOptions{Name: "evaluation", Envs: n, Seed: o.Seed},
+		SoA:        spec.Caps&hostabi.CapPreferSoA != 0,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &play{
+		o: o, stage: stage,
+		result: Result{
+			Returns: make([]float64, o.Episodes), Lengths: make([]int, o.Episodes), Greedy: o.Greedy,
+		},
+		episode: make([]int, n), steps: make([]uint64, n), returns: make([]float64, n),
+		mask: make([]byte, n), seeds: make([]uint64, n),
+	}, nil
+}
+
+func (p *play) run(ctx context.Context) error {
+	for env := range p.episode {
+		p.start(env)
+	}
+	if err := p.stage.Reset(nil, p.seeds); err != nil {
+		return err
+	}
+	for p.playing > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := p.step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start gives an environment the next episode, or none when all are taken.
+func (p *play) start(env int) {
+	p.steps[env], p.returns[env] = 0, 0
+	if p.next == p.o.Episodes {
+		p.episode[env] = -1
+		return
+	}
+	p.episode[env] = p.next
+	p.seeds[env] = rollout.EnvSeed(p.o.Seed, p.next)
+	p.next++
+	p.playing++
+}
+
+// step acts, steps the environments and begins new episodes where some have ended.
+func (p *play) step() error {
+	if err := p.act(); err != nil {
+		return err
+	}
+	if _, err := p.stage.Step(); err != nil {
+		return err
+	}
+	if !p.count() {
+		return nil
+	}
+	return p.stage.Reset(p.mask, p.seeds)
+}
+
+// act asks the policy. Sampled actions are keyed by episode, so each row is a request of its own.
+func (p *play) act() error {
+	all := policy.Request{
+		Action: p.stage.Action(), LogProb: p.stage.LogProb(), Value: p.stage.Value(),
+		Obs: p.stage.Obs(), Mask: p.stage.Mask(), Greedy: true,
+	}
+	p.requests = p.requests[:0]
+	if p.o.Greedy {
+		p.requests = append(p.requests, all)
+		return p.o.Actor.Act(p.requests)
+	}
+	for env := range p.episode {
+		r := policy.Request{
+			Obs: all.Obs.Slice(env, env+1), Action: all.Action[env : env+1], LogProb: all.LogProb[env : env+1],
+			Value: all.Value[env : env+1], Seed: p.o.Seed, FirstEnv: uint32(max(p.episode[env], 0)), Step: p.steps[env],
+		}
+		if all.Mask.Rows > 0 {
+			r.Mask = all.Mask.Slice(env, env+1)
+		}
+		p.requests = append(p.requests, r)
+	}
+	return p.o.Actor.Act(p.requests)
+}
+
+// count adds up the step and reports whether environments want a reset, as mask and seeds then say.
+func (p *play) count() (reset bool) {
+	reward, terminated, truncated := p.stage.Reward(), p.stage.Terminated(), p.stage.Truncated()
+	for env := range p.episode {
+		p.mask[env] = 0
+		ended := terminated[env]|truncated[env] != 0
+		if p.episode[env] >= 0 {
+			p.returns[env] += float64(reward[env])
+			p.steps[env]++
+			ended = ended || p.o.EpisodeLimit > 0 && p.steps[env] >= uint64(p.o.EpisodeLimit)
+		}
+		if !ended {
+			continue
+		}
+		p.mask[env], reset = 1, true
+		p.record(env)
+		p.start(env)
+	}
+	return reset
+}
+
+func (p *play) record(env int) {
+	if e := p.episode[env]; e >= 0 {
+		p.result.Returns[e], p.result.Lengths[e] = p.returns[env], int(p.steps[env])
+		p.playing--
+	}
+}
