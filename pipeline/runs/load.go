@@ -15,17 +15,23 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 )
 
+// attempts bounds how often Load follows a pointer that moves on while it reads: a training process may remove a
+// checkpoint between the look at its name and the reading.
+const attempts = 100
+
 // Load reads a checkpoint: "latest", "best" or a policy version. Every file of it is checked against the hash
 // that was stored with it; ErrCorrupt names the first that differs. An error lists the checkpoints there are.
 // The states have RawMeta in place of Meta.
 func (r *Run) Load(which string) (Checkpoint, error) {
 	root := filepath.Join(r.Dir, checkpointsDir)
-	// A training process may remove a checkpoint between the look at its name and the reading: look again.
-	var folder string
-	for range 3 {
+	folder := ""
+	for range attempts {
+		next, err := resolve(root, which)
+		if err == nil && next == folder { // it has not moved on: what is missing is missing
+			break
+		}
 		var c Checkpoint
-		var err error
-		if folder, err = resolve(root, which); err == nil {
+		if folder = next; err == nil {
 			c, err = load(root, folder)
 		}
 		if err == nil {
@@ -33,6 +39,9 @@ func (r *Run) Load(which string) (Checkpoint, error) {
 		}
 		if !errors.Is(err, fs.ErrNotExist) {
 			return Checkpoint{}, fmt.Errorf("checkpoint %s of run %s: %w%s", which, r.id, err, others(root, folder))
+		}
+		if folder == "" {
+			break
 		}
 	}
 	return Checkpoint{}, fmt.Errorf("checkpoint %s of run %s %w%s", which, r.id, ErrNotFound, others(root, folder))
