@@ -17,10 +17,9 @@ func (l *Loop) serve(ctx context.Context) {
 			l.drain()
 			return
 		}
-		if l.step() || l.refill() {
-			continue
+		if !l.step() && !(l.refill() && l.step()) {
+			l.idle()
 		}
-		l.idle()
 	}
 }
 
