@@ -9,6 +9,15 @@
 #define RL_INLINE static inline __attribute__((always_inline, unused))
 #define RL_QUIET __attribute__((unused))
 
+// RL_OPAQUE returns a pointer that the compiler knows nothing about. Accesses at constant offsets from it stay
+// constant offsets, highest first, and an engine that checks addresses checks the first one only.
+#define RL_OPAQUE(pointer)                                                                                     \
+    ({                                                                                                         \
+        __typeof__(pointer) opaque_ = (pointer);                                                               \
+        __asm__("" : "+r"(opaque_));                                                                           \
+        opaque_;                                                                                               \
+    })
+
 // ---- random numbers ----------------------------------------------------------------------------------------
 
 // rl_rng is the random stream of one environment (splitmix64). The same stream exists in the Go and Rust SDKs.

@@ -87,16 +87,23 @@ RL_INLINE void rl_copy(uint8_t *to, uint32_t to_elem, const uint8_t *from, uint3
 // rl_copy_row copies one row; its size counts as known where it is usual.
 RL_INLINE void rl_copy_row(uint8_t *to, uint32_t to_elem, const uint8_t *from, uint32_t from_elem, uint32_t n, uint32_t bytes)
 {
-    if (bytes == 4)
+    if (to_elem == bytes && from_elem == bytes) { // one piece: take it in words
+        n *= bytes;
+        if (n >= 128) {
+            __builtin_memcpy(to, from, n);
+            return;
+        }
+        for (; n >= 8; n -= 8, to += 8, from += 8) __builtin_memcpy(to, from, 8);
+        rl_copy(to, 1, from, 1, n, 1);
+    } else if (bytes == 4) {
         rl_copy(to, to_elem, from, from_elem, n, 4);
-    else if (bytes == 1 && to_elem == 1 && from_elem == 1 && n >= 64)
-        __builtin_memcpy(to, from, n);
-    else if (bytes == 1)
+    } else if (bytes == 1) {
         rl_copy(to, to_elem, from, from_elem, n, 1);
-    else if (bytes == 2)
+    } else if (bytes == 2) {
         rl_copy(to, to_elem, from, from_elem, n, 2);
-    else
+    } else {
         rl_copy(to, to_elem, from, from_elem, n, 8);
+    }
 }
 
 // rl_spread copies a packed row to where the host wants environment i's elements.

@@ -1,6 +1,6 @@
 // CartPole-v1 with Gymnasium's equations, vectorised.
 //
-// State is float32, kept in groups of four environments as structures of arrays, so that one environment is one
+// State is float32, kept in groups of eight environments as structures of arrays, so that one environment is one
 // lane of a vector. Each operation is written once, for float and for a vector of four; all are single IEEE
 // operations in one order, which the Go and Rust versions share: the same seeds give the same bits everywhere.
 //
@@ -12,10 +12,14 @@
 typedef float float4 __attribute__((vector_size(16)));
 typedef int32_t int4 __attribute__((vector_size(16)));
 typedef uint32_t uint4 __attribute__((vector_size(16)));
+typedef int16_t short8 __attribute__((vector_size(16)));
+typedef signed char byte16 __attribute__((vector_size(16)));
+typedef int64_t long2 __attribute__((vector_size(16)));
 
-#define LANES 4u
+#define LANES 8u
+#define WIDTH 4u
 
-// Group is the state of four environments. steps counts steps of the current episode.
+// Group is the state of eight environments, two vectors of each element. steps counts steps of the current episode.
 typedef struct Group {
     float x[LANES], x_dot[LANES], theta[LANES], theta_dot[LANES];
     uint32_t steps[LANES];
@@ -65,8 +69,9 @@ RL_INLINE uint32_t as_bits(float f)
     return bits;
 }
 
-// step_lane advances one environment of a group. Bit 0 of the result is terminated, bit 1 truncated. The
-// comparisons are those of magnitudes as integers, so a state that is not a number also ends its episode.
+// step_lane advances one environment of a group. Bit 0 of the result is terminated, bit 1 truncated. Limits are
+// compared by the sign of a difference of bit patterns: no branch, and a state that is not a number also ends
+// its episode.
 RL_INLINE uint32_t step_lane(Group *g, uint32_t lane, uint32_t action, uint32_t max_steps)
 {
     uint32_t steps = g->steps[lane] + 1;
@@ -80,8 +85,9 @@ RL_INLINE uint32_t step_lane(Group *g, uint32_t lane, uint32_t action, uint32_t 
     g->theta[lane] = theta;
     g->x_dot[lane] = x_dot + TAU * x_acc;
     g->x[lane] = x;
-    bool fell = (as_bits(x) & ABS_BITS) > X_LIMIT_BITS || (as_bits(theta) & ABS_BITS) > THETA_LIMIT_BITS;
-    return (uint32_t)fell | (uint32_t)(steps >= max_steps) << 1;
+    uint32_t far = as_bits(x) & ABS_BITS, tilt = as_bits(theta) & ABS_BITS;
+    uint32_t fell = ((X_LIMIT_BITS - far) | (THETA_LIMIT_BITS - tilt)) >> 31, late = (max_steps - 1 - steps) >> 31;
+    return fell | late << 1;
 }
 
 RL_INLINE void write_lane(const Group *g, uint32_t lane, uint32_t ended, const rl_view *v, uint32_t i)
@@ -114,13 +120,6 @@ enum Layout { STRIDED, ROWS, COLUMNS };
 RL_INLINE float4 load(const float *from) { return *(const float4 *)(const void *)from; }
 RL_INLINE void store(void *to, float4 value) { *(float4 *)to = value; }
 
-// write_flags stores one byte, 0 or 1, for each lane whose mask is set.
-RL_INLINE void write_flags(uint8_t *to, int4 mask)
-{
-    uint32_t spread = (uint32_t)__builtin_wasm_bitmask_i32x4(mask) * 0x204081u & 0x01010101u; // bit k → byte k
-    __builtin_memcpy(to, &spread, sizeof spread);
-}
-
 RL_INLINE void write_rows(uint8_t *to, float4 x, float4 x_dot, float4 theta, float4 theta_dot)
 {
     float4 ab = __builtin_shufflevector(x, x_dot, 0, 4, 1, 5), ab2 = __builtin_shufflevector(x, x_dot, 2, 6, 3, 7);
@@ -132,50 +131,84 @@ RL_INLINE void write_rows(uint8_t *to, float4 x, float4 x_dot, float4 theta, flo
     store(to, __builtin_shufflevector(ab, cd, 0, 1, 4, 5));
 }
 
-// step_group advances the four environments from i on, in each lane the operations of step_lane.
-RL_INLINE void step_group(Cartpoles *c, const rl_view *v, uint32_t i, enum Layout layout)
+// Place is where the rows of a group lie, each pointer opaque so that its offsets stay constant.
+typedef struct Place {
+    const uint8_t *action;
+    uint8_t *rows, *column[4], *reward;
+} Place;
+
+// Ended is one mask per lane.
+typedef struct Ended {
+    int4 terminated, truncated;
+} Ended;
+
+// step_half advances one vector of a group, in each lane the operations of step_lane.
+RL_INLINE Ended step_half(Group *g, const Place *to, uint32_t half, int32_t max_steps, enum Layout layout)
 {
-    Group *g = &c->group[i / LANES];
-    int4 steps = *(int4 *)(void *)g->steps + 1;
-    uint4 action = *(const uint4 *)(const void *)(v->action.at + 4 * i);
-    float4 theta = load(g->theta), theta_dot = load(g->theta_dot), x = load(g->x), x_dot = load(g->x_dot);
+    uint32_t k = half * WIDTH;
+    int4 steps = *(int4 *)(void *)&g->steps[k] + 1;
+    uint4 action = *(const uint4 *)(const void *)(to->action + 4 * k);
+    float4 theta = load(&g->theta[k]), theta_dot = load(&g->theta_dot[k]), x = load(&g->x[k]), x_dot = load(&g->x_dot[k]);
     float4 force = (float4)(action << 31 ^ LEFT_BITS);
     ACCELERATE(float4, theta, theta_dot, force, x_acc, theta_acc);
     x = x + TAU * x_dot;
     theta = theta + TAU * theta_dot;
     x_dot = x_dot + TAU * x_acc;
     theta_dot = theta_dot + TAU * theta_acc;
-    *(int4 *)(void *)g->steps = steps;
-    store(g->theta_dot, theta_dot);
-    store(g->theta, theta);
-    store(g->x_dot, x_dot);
-    store(g->x, x);
+    *(int4 *)(void *)&g->steps[k] = steps;
+    store(&g->theta_dot[k], theta_dot);
+    store(&g->theta[k], theta);
+    store(&g->x_dot[k], x_dot);
+    store(&g->x[k], x);
     if (layout == ROWS) {
-        write_rows(v->obs.at + 16 * i, x, x_dot, theta, theta_dot);
+        write_rows(to->rows + 16 * k, x, x_dot, theta, theta_dot);
     } else {
-        uint8_t *to = v->obs.at + 4 * i;
-        store(to, x);
-        store(to + v->obs.elem, x_dot);
-        store(to + 2 * v->obs.elem, theta);
-        store(to + 3 * v->obs.elem, theta_dot);
+        store(to->column[0] + 4 * k, x);
+        store(to->column[1] + 4 * k, x_dot);
+        store(to->column[2] + 4 * k, theta);
+        store(to->column[3] + 4 * k, theta_dot);
     }
-    store(v->reward.at + 4 * i, (float4){1, 1, 1, 1});
+    store(to->reward + 4 * k, (float4){1, 1, 1, 1});
     float4 far = (float4)((uint4)x & ABS_BITS), tilt = (float4)((uint4)theta & ABS_BITS);
-    write_flags(v->terminated.at + i, ~((far <= X_LIMIT) & (tilt <= THETA_LIMIT)));
-    write_flags(v->truncated.at + i, steps >= (int32_t)c->max_steps);
+    return (Ended){~((far <= X_LIMIT) & (tilt <= THETA_LIMIT)), steps >= max_steps};
+}
+
+// write_flags stores one byte, 0 or 1, for each lane of two masks.
+RL_INLINE void write_flags(uint8_t *to, int4 low, int4 high)
+{
+    short8 words = __builtin_wasm_narrow_s_i16x8_i32x4(low, high);
+    byte16 bytes = __builtin_wasm_narrow_s_i8x16_i16x8(words, words) & 1;
+    uint64_t flags = ((long2)bytes)[0];
+    __builtin_memcpy(to, &flags, sizeof flags);
+}
+
+// step_group advances the eight environments from i on.
+RL_INLINE void step_group(Cartpoles *c, const rl_view *v, uint32_t i, enum Layout layout)
+{
+    Group *g = RL_OPAQUE(&c->group[i / LANES]);
+    uint8_t *obs = v->obs.at + 4 * i;
+    Place to = {.action = RL_OPAQUE(v->action.at + 4 * i), .reward = RL_OPAQUE(v->reward.at + 4 * i)};
+    if (layout == ROWS)
+        to.rows = RL_OPAQUE(v->obs.at + 16 * i);
+    else
+        for (uint32_t k = 0; k < 4; k++) to.column[k] = RL_OPAQUE(obs + k * v->obs.elem);
+    Ended high = step_half(g, &to, 1, (int32_t)c->max_steps, layout);
+    Ended low = step_half(g, &to, 0, (int32_t)c->max_steps, layout);
+    write_flags(v->terminated.at + i, low.terminated, high.terminated);
+    write_flags(v->truncated.at + i, low.truncated, high.truncated);
 }
 
 #else
 
-// step_group advances the four environments from i on. Known strides let four lanes share their address checks.
+// step_group advances the eight environments from i on, one after the other at known offsets.
 RL_INLINE void step_group(Cartpoles *c, const rl_view *v, uint32_t i, enum Layout layout)
 {
-    Group *g = &c->group[i / LANES];
-    const uint32_t *action = (const void *)(v->action.at + 4 * i);
-    float *obs = (void *)(v->obs.at + 16 * i), *reward = (void *)(v->reward.at + 4 * i);
-    uint32_t terminated = 0, truncated = 0;
+    Group *g = RL_OPAQUE(&c->group[i / LANES]);
+    const uint32_t *action = RL_OPAQUE((const uint32_t *)(const void *)(v->action.at + 4 * i));
+    float *obs = RL_OPAQUE((float *)(void *)(v->obs.at + 16 * i)), *reward = RL_OPAQUE((float *)(void *)(v->reward.at + 4 * i));
+    uint64_t terminated = 0, truncated = 0;
     (void)layout;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (uint32_t lane = LANES; lane-- > 0;) {
         uint32_t ended = step_lane(g, lane, action[lane], c->max_steps);
         obs[4 * lane + 3] = g->theta_dot[lane];
