@@ -1,0 +1,282 @@
+package wasm
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
+)
+
+// decode reads the structure of a module.
+func decode(path string, file []byte) (*meter.Module, *LoadError) {
+	if what, remedy := notModule(file); what != "" {
+		return nil, &LoadError{Code: CodeFormat, Path: path, Reason: what, Remedy: remedy}
+	}
+	m, err := meter.Decode(file)
+	if err != nil {
+		return nil, moduleError(path, err)
+	}
+	return m, nil
+}
+
+// moduleError says what is wrong with a module that meter refused.
+func moduleError(path string, err error) *LoadError {
+	e := &LoadError{Path: path, Reason: err.Error(), Err: err}
+	var reserved meter.ErrReserved
+	switch {
+	case errors.As(err, &reserved):
+		e.Code, e.Remedy = CodeExport, "give it another name in the guest's source"
+	case errors.Is(err, meter.ErrFeature):
+		e.Code = CodeFeature
+		e.Reason = "needs something that is " + err.Error()
+		e.Remedy = "build it without that (what is there: WebAssembly 2.0 with SIMD and bulk memory)"
+	default:
+		e.Code, e.Remedy = CodeFormat, "build or copy the file again"
+	}
+	return e
+}
+
+// notModule says what a file is that does not begin like a core module, and what to do then.
+func notModule(file []byte) (what, remedy string) {
+	const wasmMagic, core, component = "\x00asm", "\x01\x00\x00\x00", "\x0d\x00\x01\x00"
+	build := "give the .wasm file that the compiler wrote"
+	switch {
+	case bytes.HasPrefix(file, []byte(wasmMagic+core)):
+		return "", ""
+	case len(file) == 0:
+		return "is empty", "build or copy the file again"
+	case bytes.HasPrefix(file, []byte(wasmMagic+component)):
+		return "is a component (component model), not a core module",
+			"build a core module: target wasm32-unknown-unknown or wasm32-wasip1, not wasm32-wasip2"
+	case bytes.HasPrefix([]byte(wasmMagic+core), file[:min(len(file), 8)]):
+		return fmt.Sprintf("is cut off after %d bytes", len(file)), "build or copy the file again"
+	case bytes.HasPrefix(file, []byte(wasmMagic)):
+		return "has a version of WebAssembly that does not exist yet", build
+	case bytes.HasPrefix(file, []byte("\x7fELF")):
+		return "is a native program (ELF), not a WebAssembly module", "compile it for wasm32: clang --target=wasm32, GOOS=wasip1"
+	case bytes.HasPrefix(bytes.TrimSpace(file), []byte("(module")):
+		return "is WebAssembly text, not a binary module", "translate it first: wat2wasm FILE"
+	case isText(file):
+		return "is a text file, not a WebAssembly module", build
+	}
+	return "is not a WebAssembly module", build
+}
+
+func isText(file []byte) bool {
+	head := file[:min(len(file), 512)]
+	for len(head) > 0 {
+		r, n := utf8.DecodeRune(head)
+		if r == utf8.RuneError && n == 1 && len(head) >= utf8.UTFMax || r < ' ' && r != '\n' && r != '\r' && r != '\t' {
+			return false
+		}
+		head = head[n:]
+	}
+	return true
+}
+
+// check compares a module's exports and imports with ABI v1. It returns every finding, the gravest first.
+func check(path string, m *meter.Module, grants []string) []*LoadError {
+	var found []*LoadError
+	add := func(code, reason, remedy string) {
+		found = append(found, &LoadError{Code: code, Path: path, Reason: reason, Remedy: remedy})
+	}
+	if _, ok := export(m, hostabi.ExportStart); ok {
+		add(CodeCommand, "is a command module (it exports _start)",
+			"build a reactor: clang -mexec-model=reactor or -nostdlib -Wl,--no-entry, go build -buildmode=c-shared, Rust crate-type cdylib")
+		return found
+	}
+	if version := futureABI(m); version != 0 {
+		add(CodeFuture, fmt.Sprintf("needs ABI %d, this rlhost speaks %d", version, hostabi.EnvABI.Major),
+			"upgrade rlhost or rebuild the guest with an older SDK")
+		return found
+	}
+	checkExports(m, add)
+	checkImports(m, grants, add)
+	return found
+}
+
+func export(m *meter.Module, name string) (meter.Export, bool) {
+	i := slices.IndexFunc(m.Exports, func(e meter.Export) bool { return e.Name == name })
+	if i < 0 {
+		return meter.Export{}, false
+	}
+	return m.Exports[i], true
+}
+
+// futureABI returns the major version of the ABI that a module speaks if it does not speak this host's.
+func futureABI(m *meter.Module) int {
+	if _, ok := export(m, hostabi.ExportABI); ok {
+		return 0
+	}
+	for _, e := range m.Exports {
+		digits, ok := strings.CutPrefix(e.Name, hostabi.ExportABIPrefix)
+		if v, err := strconv.Atoi(digits); ok && err == nil && v > int(hostabi.EnvABI.Major) {
+			return v
+		}
+	}
+	return 0
+}
+
+func checkExports(m *meter.Module, add func(code, reason, remedy string)) {
+	if e, ok := export(m, hostabi.ExportMemory); !ok || e.Kind != meter.KindMemory || len(m.Memories) == 0 {
+		add(CodeExport, "does not export its memory as \"memory\"", "let the linker export it (the default of lld, Go and Rust)")
+	}
+	for _, f := range hostabi.EnvExports() {
+		e, ok := export(m, f.Name)
+		if !ok {
+			if f.Required {
+				add(CodeExport, fmt.Sprintf("does not export %s%s", f.Name, signature(f.Params, f.Results)), missingRemedy(m, f.Name))
+			}
+			continue
+		}
+		if e.Kind != meter.KindFunction {
+			add(CodeExport, fmt.Sprintf("exports %s, but not as a function", f.Name), "export the function, see sdk")
+			continue
+		}
+		t, _ := m.Signature(e.Index)
+		params, results := toValueTypes(t.Params), toValueTypes(t.Results)
+		if !slices.Equal(params, f.Params) || !slices.Equal(results, f.Results) {
+			add(CodeExport, fmt.Sprintf("exports %s%s, it must be %s%s", f.Name, signature(params, results),
+				f.Name, signature(f.Params, f.Results)), "correct the parameters in the guest's source")
+		}
+	}
+}
+
+// missingRemedy proposes the export that was probably meant.
+func missingRemedy(m *meter.Module, name string) string {
+	best, distance := "", max(2, len(name)/3)+1
+	for _, e := range m.Exports {
+		if isABIExport(e.Name) {
+			continue
+		}
+		if d := editDistance(e.Name, name); d < distance {
+			best, distance = e.Name, d
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf("did you mean it by %s?", best)
+	}
+	return "export it from the guest's source; the SDKs do it for you"
+}
+
+func isABIExport(name string) bool {
+	return slices.ContainsFunc(hostabi.EnvExports(), func(f hostabi.Function) bool { return f.Name == name })
+}
+
+func checkImports(m *meter.Module, grants []string, add func(code, reason, remedy string)) {
+	for _, i := range m.Imports {
+		full := i.Module + "." + i.Name
+		if i.Kind != meter.KindFunction {
+			add(CodeImport, fmt.Sprintf("imports %s, which is not a function", full), "a guest owns its memory, tables and globals: do not import them")
+			continue
+		}
+		f, ok := findHostFunction(i.Module, i.Name)
+		if !ok {
+			add(CodeImport, fmt.Sprintf("imports %s, which this host does not have", full), unknownRemedy(i))
+			continue
+		}
+		t := m.Types[i.Type]
+		if !bytes.Equal(t.Params, f.params) || !bytes.Equal(t.Results, f.results) {
+			add(CodeImport, fmt.Sprintf("imports %s%s, it is %s%s", full, signature(toValueTypes(t.Params), toValueTypes(t.Results)),
+				full, signature(toValueTypes(f.params), toValueTypes(f.results))), "correct the declaration in the guest's source")
+			continue
+		}
+		if f.grant != "" && !slices.Contains(grants, f.grant) {
+			add(CodeImport, fmt.Sprintf("imports %s, which is not granted", full),
+				fmt.Sprintf("add %q to the environment's grants, or build the guest without it", f.grant))
+		}
+	}
+}
+
+func unknownRemedy(i meter.Import) string {
+	names := map[string]string{}
+	for _, h := range hostModules() {
+		for _, f := range h.functions {
+			names[h.name+"."+f.name] = f.name
+		}
+	}
+	full, best, distance := i.Module+"."+i.Name, "", max(2, len(i.Name)/3)+1
+	for name := range names {
+		if d := editDistance(name, full); d < distance || d == distance && name < best {
+			best, distance = name, d
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf("did you mean %s?", best)
+	}
+	return "build the guest without it; it may import rl.* and " + wasiModule + ".* alone"
+}
+
+func findHostFunction(module, name string) (hostFunction, bool) {
+	for _, h := range hostModules() {
+		if h.name != module {
+			continue
+		}
+		for _, f := range h.functions {
+			if f.name == name {
+				return f, true
+			}
+		}
+	}
+	return hostFunction{}, false
+}
+
+func toValueTypes(types []byte) []hostabi.ValueType {
+	out := make([]hostabi.ValueType, len(types))
+	for i, t := range types {
+		out[i] = hostabi.ValueType(t)
+	}
+	return out
+}
+
+// signature writes a signature as (i32, i64) -> i32.
+func signature(params, results []hostabi.ValueType) string {
+	list := func(types []hostabi.ValueType) string {
+		names := make([]string, len(types))
+		for i, t := range types {
+			names[i] = typeName(t)
+		}
+		return strings.Join(names, ", ")
+	}
+	s := "(" + list(params) + ")"
+	if len(results) > 0 {
+		s += " -> " + list(results)
+	}
+	return s
+}
+
+func typeName(t hostabi.ValueType) string {
+	names := map[hostabi.ValueType]string{0x7f: "i32", 0x7e: "i64", 0x7d: "f32", 0x7c: "f64", 0x7b: "v128",
+		0x70: "funcref", 0x6f: "externref"}
+	if name, ok := names[t]; ok {
+		return name
+	}
+	return fmt.Sprintf("type %#x", byte(t))
+}
+
+// editDistance returns how many letters must be changed, added or left out to make a into b (Levenshtein 1966).
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

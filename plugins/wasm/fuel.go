@@ -1,0 +1,97 @@
+package wasm
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
+)
+
+// A guest gets fuel by slices of about sliceTime. Between two slices nothing can stop it and the collector of
+// garbage waits for it, so they are short; their size follows from how fast this guest burns them.
+const (
+	sliceTime  = time.Millisecond
+	firstSlice = 1 << 20
+	leastSlice = 1 << 16
+	mostSlice  = 1 << 25
+)
+
+// fuelState is the account of one instance.
+type fuelState struct {
+	global  api.MutableGlobal // what is left; the guest's code counts it down
+	granted uint64            // handed out since the instance was made
+	slice   int32
+	limit   time.Duration // for the request in progress
+	started time.Duration // since the runtime's epoch: first slice of the request, 0 before it
+	last    time.Duration // newest slice
+}
+
+func (f *fuelState) init(m api.Module) {
+	f.global = m.ExportedGlobal(meter.FuelExport).(api.MutableGlobal)
+	f.slice = firstSlice
+}
+
+// left returns what is left; it is negative when the guest must yield.
+func (f *fuelState) left() int32 { return int32(uint32(f.global.Get())) }
+
+func (f *fuelState) set(v int32) { f.global.Set(uint64(uint32(v))) }
+
+// used returns how much was burned.
+func (f *fuelState) used() uint64 { return f.granted - uint64(int64(f.left())) }
+
+// setUsed makes used return n, with no fuel left.
+func (f *fuelState) setUsed(n uint64) {
+	f.granted = n
+	f.set(0)
+}
+
+// charge burns fuel for work that the host does for the guest. It takes effect at the guest's next check.
+func (f *fuelState) charge(units uint64) {
+	const most = 1 << 30 // a check subtracts as much again, which must not wrap
+	left := int64(f.left()) - int64(min(units, most))
+	if left < -most {
+		f.granted += uint64(-most - left)
+		left = -most
+	}
+	f.set(int32(left))
+}
+
+// errStop ends a call from within rl.yield.
+type errStop struct{ reason string }
+
+func (e errStop) Error() string { return e.reason }
+
+// yield is what the guest calls without fuel: it ends the call if its time is over or nobody wants its result any
+// more, else it hands out the next slice.
+func (i *instance) yield() {
+	f := &i.fuel
+	now := max(time.Since(i.plugin.runtime.epoch), 1)
+	if f.started == 0 {
+		f.started = now
+	} else {
+		f.adapt(now - f.last)
+	}
+	f.last = now
+	if now-f.started > f.limit {
+		panic(errStop{fmt.Sprintf("stopped after its limit of %v", f.limit)})
+	}
+	select {
+	case <-i.ctx.Done():
+		panic(errStop{"stopped: " + i.ctx.Err().Error()})
+	default:
+	}
+	f.granted += uint64(int64(f.slice) - int64(f.left()))
+	f.set(f.slice)
+}
+
+// adapt sizes the next slice by how long the last one took.
+func (f *fuelState) adapt(took time.Duration) {
+	switch {
+	case took > 2*sliceTime:
+		f.slice = max(f.slice/2, leastSlice)
+	case took < sliceTime/2:
+		f.slice = min(f.slice*2, mostSlice)
+	}
+}

@@ -1,0 +1,184 @@
+package wasm
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// newRuntime returns a runtime with a cache of its own.
+func newRuntime(t testing.TB) *Runtime {
+	t.Helper()
+	r, err := New(Options{CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func load(t testing.TB, r *Runtime, path string, source []byte, c Config) *Plugin {
+	t.Helper()
+	p, err := r.Load(t.Context(), path, source, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p.(*Plugin)
+}
+
+// cartPole is the path of the C guest of the examples.
+const cartPole = "../../examples/plugins/cartpole-c/cartpole.wasm"
+
+func readGuest(t testing.TB, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func newEnv(t testing.TB, p *Plugin, o rollout.EnvOptions) *Env {
+	t.Helper()
+	if o.Name == "" {
+		o.Name = "rollout[0]"
+	}
+	if o.Autoreset == 0 {
+		spec := p.Spec()
+		o.Autoreset = spec.PickAutoreset()
+	}
+	e, err := p.NewEnv(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e.(*Env)
+}
+
+// blocks returns n blocks in one sealed segment.
+func blocks(t testing.TB, spec rollout.EnvSpec, shape rollout.Shape, n int) []rollout.Block {
+	t.Helper()
+	schema, err := rollout.NewSchema(spec, shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seg, err := shm.Create("test", n*schema.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { seg.Close() })
+	var all []rollout.Block
+	for k := range n {
+		at := k * schema.Bytes
+		all = append(all, rollout.Block{
+			Trajectory: rollout.Trajectory{Schema: schema, Mem: seg.Bytes()[at:][:schema.Bytes:schema.Bytes]},
+			Index:      uint32(k), FD: seg.FD(), Offset: int64(at)})
+	}
+	return all
+}
+
+func seeds(n int) []uint64 {
+	s := make([]uint64, n)
+	for k := range s {
+		s[k] = rollout.EnvSeed(1, k)
+	}
+	return s
+}
+
+// play steps through whole blocks with actions from a fixed stream and returns every byte that the guest wrote.
+func play(t testing.TB, e *Env, all []rollout.Block, rounds int) []byte {
+	t.Helper()
+	var log []byte
+	x := uint64(7)
+	for range rounds {
+		for _, b := range all {
+			if err := e.Bind(b); err != nil {
+				t.Fatal(err)
+			}
+			clear(b.Mem) // what nobody writes must not differ between runs
+			act := b.Int32(rollout.ColAction)
+			for k := range act {
+				x = x*6364136223846793005 + 1442695040888963407
+				act[k] = int32(x >> 63)
+			}
+			for step := range b.Schema.Shape.Steps {
+				if err := e.Step(step); err != nil {
+					t.Fatal(err)
+				}
+			}
+			log = append(log, b.Mem[:b.Schema.GuestBytes]...)
+		}
+	}
+	return log
+}
+
+func TestEnv_StepsIntoBlock(t *testing.T) {
+	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	spec := p.Spec()
+	t.Logf("%s %+v", spec.Name, spec)
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 64, Autoreset: hostabi.SameStep})
+	all := blocks(t, spec, rollout.Shape{Steps: 32, Envs: 64}, 3)
+	if err := e.Bind(all[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Reset(0, nil, seeds(64)); err != nil {
+		t.Fatal(err)
+	}
+	play(t, e, all, 2)
+	for _, b := range all {
+		if got := b.Float32(rollout.ColReward)[100]; got != 1 {
+			t.Errorf("reward = %v, want 1", got)
+		}
+	}
+	t.Log("fuel", e.FuelUsed())
+}
+
+func TestEnv_RenewAndRestoreReplay(t *testing.T) {
+	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 64, Autoreset: hostabi.SameStep})
+	all := blocks(t, p.Spec(), rollout.Shape{Steps: 32, Envs: 64}, 3)
+	begin := func() {
+		if err := e.Bind(all[0]); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Reset(0, nil, seeds(64)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin()
+	first := play(t, e, all, 2)
+	snap, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := play(t, e, all, 2)
+	if err := e.Restore(snap); err != nil {
+		t.Fatal(err)
+	}
+	if string(play(t, e, all, 2)) != string(second) {
+		t.Error("replay after Restore differs")
+	}
+	if err := e.Renew(); err != nil {
+		t.Fatal(err)
+	}
+	begin()
+	if string(play(t, e, all, 2)) != string(first) {
+		t.Error("replay after Renew differs")
+	}
+}

@@ -1,0 +1,16 @@
+//go:build !linux
+
+package wasm
+
+import "errors"
+
+type imageFile struct {
+	fd      int
+	content []byte
+}
+
+func newImageFile([]byte) (*imageFile, error) { return nil, errors.ErrUnsupported }
+
+func (f *imageFile) close() {}
+
+func sealed(int, int64) error { return errors.ErrUnsupported }

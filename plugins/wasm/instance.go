@@ -1,0 +1,174 @@
+package wasm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
+)
+
+// instance is one running copy of a module: its memory, its globals and what the host keeps for it. It is driven
+// by one goroutine at a time.
+type instance struct {
+	plugin  *Plugin
+	module  api.Module
+	mem     *linear
+	ctx     *callContext
+	call    functions
+	calling string // export that is called, for messages
+	globals []api.MutableGlobal
+	fuel    fuelState
+	host    hostState
+	stack   [6]uint64 // parameters and result of the call in progress
+
+	// Memory that the guest gave to the host at the start: the arguments, and errorBytes for its own words.
+	argsPtr, errorPtr uint32
+}
+
+// functions are the guest's exports that are called again and again; optional ones are nil where it has none.
+type functions struct {
+	describe, alloc, free, create, bind, reset, step api.Function
+	stepRange, lastError, currentEnv                 api.Function
+}
+
+// callContext carries the instance through wazero to the host functions. It answers no other question, because
+// wazero asks it something on each call. The embedded context ends when nobody wants the guest's work any more.
+type callContext struct {
+	context.Context
+	instance *instance
+}
+
+// Value returns nil.
+func (c *callContext) Value(any) any { return nil }
+
+// instanceOf returns the instance that calls a host function.
+func instanceOf(ctx context.Context) *instance { return ctx.(*callContext).instance }
+
+// newInstance makes a copy of the plugin's module in its first state. No guest code runs.
+func (p *Plugin) newInstance() (*instance, error) {
+	mem, err := newLinear(p.memoryMin, p.config.Memory)
+	if err != nil {
+		return nil, err
+	}
+	i := &instance{plugin: p, mem: mem}
+	i.ctx = &callContext{Context: p.runtime.ctx, instance: i}
+	i.host.init(p)
+	withMemory := experimental.WithMemoryAllocator(context.Background(), mem)
+	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
+	i.module, err = p.engine.wz.InstantiateModule(withMemory, p.compiled, config)
+	if err != nil {
+		mem.release()
+		return nil, err
+	}
+	i.fuel.init(i.module)
+	for k := range p.metered.Globals {
+		i.globals = append(i.globals, i.module.ExportedGlobal(meter.GlobalExport(k)).(api.MutableGlobal))
+	}
+	i.bindFunctions()
+	return i, nil
+}
+
+// bindFunctions looks the exports up. Each has a stack of its own, which may have grown.
+func (i *instance) bindFunctions() {
+	get := i.module.ExportedFunction
+	i.call = functions{
+		describe: get(hostabi.ExportDescribe), alloc: get(hostabi.ExportAlloc), free: get(hostabi.ExportFree),
+		create: get(hostabi.ExportCreate), bind: get(hostabi.ExportBind), reset: get(hostabi.ExportReset),
+		step: get(hostabi.ExportStep), stepRange: get(hostabi.ExportStepRange),
+		lastError: get(hostabi.ExportLastError), currentEnv: get(hostabi.ExportCurrentEnv),
+	}
+}
+
+// close ends the instance. No call may be running or follow.
+func (i *instance) close() {
+	_ = i.module.Close(context.Background()) // only files could fail to close, and it has none
+	i.mem.release()
+}
+
+// begin prepares one request to the guest, which may take several calls, and the time it may take. The clock
+// runs from its first slice of fuel: most requests end before and need no time at all.
+func (i *instance) begin(limit time.Duration) {
+	i.fuel.limit, i.fuel.started = limit, 0
+	i.mem.refused = false
+	i.host.said = i.host.said[:0]
+}
+
+// invoke makes one request of one call and returns its result. An error is a *callError.
+func (i *instance) invoke(name string, fn api.Function, limit time.Duration, args ...uint64) (int32, error) {
+	i.begin(limit)
+	i.calling = name
+	copy(i.stack[:], args)
+	if err := fn.CallWithStack(i.ctx, i.stack[:]); err != nil {
+		return 0, i.failed(err)
+	}
+	return int32(uint32(i.stack[0])), nil
+}
+
+// callError is a call that did not return, or one that returned memory which cannot be used.
+type callError struct {
+	kind   rollout.FaultKind
+	reason string
+}
+
+func (e *callError) Error() string { return e.reason }
+
+// failed turns what wazero says of a call into a callError.
+func (i *instance) failed(err error) *callError {
+	e := &callError{kind: rollout.FaultTrap, reason: trapReason(err)}
+	var stop errStop
+	switch {
+	case errors.As(err, &stop):
+		e.kind = rollout.FaultDeadline
+	case i.mem.refused:
+		e.kind = rollout.FaultMemory
+		e.reason = fmt.Sprintf("%s, after the memory limit of %s was reached", e.reason, byteSize(i.mem.limit))
+	}
+	if strings.HasPrefix(e.reason, "stack overflow") {
+		i.bindFunctions() // lets go of a stack of a hundred megabytes
+	}
+	if said := i.said(); said != "" {
+		e.reason += ": " + said
+	}
+	return e
+}
+
+// allocate asks the guest for n bytes that the host may use from now on, and checks what it gets.
+func (i *instance) allocate(n, align uint32) (uint32, error) {
+	result, err := i.invoke(hostabi.ExportAlloc, i.call.alloc, i.plugin.config.Init, uint64(n), uint64(align))
+	if err != nil {
+		return 0, err
+	}
+	ptr := uint32(result)
+	bad := func(format string, args ...any) error {
+		return &callError{kind: rollout.FaultMemory, reason: fmt.Sprintf(format, args...)}
+	}
+	if ptr == 0 {
+		return 0, bad("the guest has no %s to give, its memory limit is %s", byteSize(uint64(n)), byteSize(i.mem.limit))
+	}
+	if ptr%align != 0 {
+		return 0, bad("the guest gave memory at %#x, which is not aligned to %d bytes as asked", ptr, align)
+	}
+	if !i.mem.contains(uint64(ptr), uint64(n)) {
+		return 0, bad("the guest gave %d bytes at %#x, which is outside of its memory of %s", n, ptr, byteSize(i.mem.size))
+	}
+	return ptr, nil
+}
+
+func byteSize(n uint64) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -1,0 +1,141 @@
+package meter
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrFormat is wrapped by errors about bytes that are no module; ErrFeature by errors about a module that needs
+// something the runtime does not offer.
+var (
+	ErrFormat  = errors.New("damaged module")
+	ErrFeature = errors.New("unsupported")
+)
+
+// errEnd is wrapped as well when a module ends too early.
+var errEnd = errors.New("it ends too early")
+
+// reader walks over bytes of a module. The first error stays; after it every read returns zero.
+type reader struct {
+	b    []byte
+	p    int
+	base int // offset of b within the file, for messages
+	err  error
+}
+
+func (r *reader) more() bool { return r.err == nil && r.p < len(r.b) }
+
+func (r *reader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w at offset %#x: %w", ErrFormat, r.base+r.p, fmt.Errorf(format, args...))
+	}
+}
+
+func (r *reader) unsupported(feature string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w at offset %#x: %s", ErrFeature, r.base+r.p, feature)
+	}
+}
+
+func (r *reader) u8() byte {
+	if r.err != nil {
+		return 0
+	}
+	if r.p >= len(r.b) {
+		r.fail("%w", errEnd)
+		return 0
+	}
+	v := r.b[r.p]
+	r.p++
+	return v
+}
+
+// u32 reads an unsigned LEB128 number of 32 bits.
+func (r *reader) u32() uint32 {
+	var v uint64
+	for shift := 0; shift < 35; shift += 7 {
+		c := r.u8()
+		v |= uint64(c&0x7f) << shift
+		if c&0x80 == 0 {
+			if v > math.MaxUint32 {
+				break
+			}
+			return uint32(v)
+		}
+	}
+	r.fail("number longer than 32 bits")
+	return 0
+}
+
+// skipSigned passes over a signed LEB128 number of that many bits; the compiler checks its last byte.
+func (r *reader) skipSigned(bits int) {
+	for n := 0; n < (bits+6)/7; n++ {
+		if r.u8()&0x80 == 0 {
+			return
+		}
+	}
+	r.fail("number longer than %d bits", bits)
+}
+
+// s33 reads a block type: a negative code, or an index.
+func (r *reader) s33() int64 {
+	var v int64
+	for shift := 0; shift < 35; shift += 7 {
+		c := r.u8()
+		v |= int64(c&0x7f) << shift
+		if c&0x80 == 0 {
+			if c&0x40 != 0 {
+				v |= -1 << (shift + 7)
+			}
+			return v
+		}
+	}
+	r.fail("number longer than 33 bits")
+	return 0
+}
+
+// take returns the next n bytes.
+func (r *reader) take(n uint32) []byte {
+	if r.err != nil {
+		return nil
+	}
+	if uint64(n) > uint64(len(r.b)-r.p) {
+		r.fail("%d bytes wanted, %d left: %w", n, len(r.b)-r.p, errEnd)
+		return nil
+	}
+	b := r.b[r.p : r.p+int(n) : r.p+int(n)]
+	r.p += int(n)
+	return b
+}
+
+func (r *reader) name() string { return string(r.take(r.u32())) }
+
+// count reads the length of a vector whose elements have at least size bytes each.
+func (r *reader) count(size int) int {
+	n := r.u32()
+	if r.err == nil && uint64(n)*uint64(size) > uint64(len(r.b)-r.p) {
+		r.fail("%d elements in %d bytes: %w", n, len(r.b)-r.p, errEnd)
+		return 0
+	}
+	return int(n)
+}
+
+// sub returns a reader of the next n bytes.
+func (r *reader) sub(n uint32) *reader {
+	base := r.base + r.p
+	return &reader{b: r.take(n), base: base, err: r.err}
+}
+
+// appendU32 appends an unsigned LEB128 number.
+func appendU32(b []byte, v uint32) []byte {
+	for v >= 0x80 {
+		b = append(b, byte(v)|0x80)
+		v >>= 7
+	}
+	return append(b, byte(v))
+}
+
+func appendName(b []byte, name string) []byte {
+	return append(appendU32(b, uint32(len(name))), name...)
+}

@@ -1,0 +1,119 @@
+//go:build linux
+
+package wasm
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/tetratelabs/wazero/experimental"
+	"golang.org/x/sys/unix"
+)
+
+// hostPage is the smallest unit of a mapping that this host knows.
+const hostPage = 4096
+
+// linear is the linear memory of one instance: address space reserved up to its limit, made accessible as it
+// grows. Its base never moves, so windows stay where they are and host views stay valid.
+//
+// Compiled code cannot survive a fault: an access to a page that is missing, protected or beyond the end of a
+// file kills the process. Hence the rules: pages below size are always readable and writable, they are replaced
+// and never removed, and the reservation is given back only by release, when no call can follow.
+type linear struct {
+	base     unsafe.Pointer
+	reserved uint64 // bytes of address space
+	limit    uint64 // largest size that the guest may reach
+	size     uint64 // bytes that the guest sees
+	refused  bool   // a growth beyond limit was refused
+}
+
+// newLinear reserves limit bytes and makes the first size bytes accessible.
+func newLinear(size, limit uint64) (*linear, error) {
+	reserved := max(limit, size, hostPage)
+	base, err := unix.MmapPtr(-1, 0, nil, uintptr(reserved), unix.PROT_NONE,
+		unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, fmt.Errorf("reserve %d bytes of address space: %w", reserved, err)
+	}
+	l := &linear{base: base, reserved: reserved, limit: max(limit, size)}
+	if l.Reallocate(size) == nil {
+		l.release()
+		return nil, fmt.Errorf("make %d bytes of guest memory accessible: %w", size, unix.ENOMEM)
+	}
+	return l, nil
+}
+
+// Allocate hands wazero the memory that was reserved before; a module has only one.
+func (l *linear) Allocate(_, _ uint64) experimental.LinearMemory { return l }
+
+// Reallocate grows the accessible part. It returns nil, which the guest sees as -1 from memory.grow, beyond the
+// limit or when the kernel refuses.
+func (l *linear) Reallocate(size uint64) []byte {
+	if size > l.limit {
+		l.refused = true
+		return nil
+	}
+	if size > l.size {
+		// [size, new size) lies within the reservation, which stays mapped until release.
+		tail := unsafe.Slice((*byte)(unsafe.Add(l.base, l.size)), size-l.size)
+		if err := unix.Mprotect(tail, unix.PROT_READ|unix.PROT_WRITE); err != nil {
+			l.refused = true
+			return nil
+		}
+		l.size = size
+	}
+	return l.bytes()
+}
+
+// Free is called by wazero when a module closes, which a guest can bring about in the middle of a call. The
+// owner calls release instead.
+func (l *linear) Free() {}
+
+// bytes returns the guest's memory. Its capacity ends where the accessible part does.
+func (l *linear) bytes() []byte {
+	return unsafe.Slice((*byte)(l.base), l.size)
+}
+
+// contains reports whether [ptr, ptr+n) lies in the guest's memory.
+func (l *linear) contains(ptr, n uint64) bool { return ptr <= l.size && n <= l.size-ptr }
+
+// mapShared puts pages of a file over guest memory: what the guest stores there is in the file. The file must be
+// sealed against shrinking and hold [fileOffset, fileOffset+n); everything is a multiple of a page.
+func (l *linear) mapShared(fd int, fileOffset int64, ptr, n uint64) error {
+	return l.mapOver(fd, fileOffset, ptr, n, unix.MAP_SHARED|unix.MAP_POPULATE)
+}
+
+// mapPrivate puts a private copy of a file's pages over guest memory; pages are copied when they are written.
+func (l *linear) mapPrivate(fd int, ptr, n uint64) error {
+	return l.mapOver(fd, 0, ptr, n, unix.MAP_PRIVATE|unix.MAP_NORESERVE)
+}
+
+// mapZero puts fresh zero pages over guest memory.
+func (l *linear) mapZero(ptr, n uint64) error {
+	return l.mapOver(-1, 0, ptr, n, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+}
+
+// mapOver replaces the pages of [ptr, ptr+n), which must be accessible guest memory, in one step: there is no
+// moment without pages.
+func (l *linear) mapOver(fd int, fileOffset int64, ptr, n uint64, flags int) error {
+	if !l.contains(ptr, n) || ptr%hostPage != 0 || n%hostPage != 0 || fileOffset%hostPage != 0 {
+		panic(fmt.Sprintf("wasm: mapping %d bytes at %d of %d bytes of guest memory", n, ptr, l.size))
+	}
+	if n == 0 {
+		return nil
+	}
+	_, err := unix.MmapPtr(fd, fileOffset, unsafe.Add(l.base, ptr), uintptr(n),
+		unix.PROT_READ|unix.PROT_WRITE, flags|unix.MAP_FIXED)
+	return err
+}
+
+// release gives the reservation back. No call may be running or follow.
+func (l *linear) release() {
+	if l.base == nil {
+		return
+	}
+	if err := unix.MunmapPtr(l.base, uintptr(l.reserved)); err != nil {
+		panic(fmt.Sprintf("wasm: unmap guest memory: %v", err))
+	}
+	l.base, l.size, l.reserved = nil, 0, 0
+}

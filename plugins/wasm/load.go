@@ -1,0 +1,186 @@
+package wasm
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
+)
+
+// Defaults of Config.
+const (
+	DefaultMemory       = 64 << 20
+	DefaultStep         = time.Second
+	DefaultInit         = 10 * time.Second
+	DefaultMaxFileBytes = 64 << 20
+)
+
+// Config says how a module is to be run. Zero values mean the defaults.
+type Config struct {
+	Name string            // component or environment, for messages; default the file's path
+	Args map[string]string // configuration that the guest reads, nested keys joined with dots
+	// Memory limits each instance's linear memory in bytes, windows included, rounded down to 64 KiB.
+	Memory uint64
+	// Step limits one call of Bind, Reset or Step; Init each call before: _initialize, rl_describe, rl_create.
+	Step, Init time.Duration
+	// Grants names the capabilities that the guest may use: GrantLog and so on.
+	Grants       []string
+	MaxFileBytes int64 // size of the file
+}
+
+func (c *Config) setDefaults(path string) {
+	if c.Name == "" {
+		c.Name = path
+	}
+	if c.Memory == 0 {
+		c.Memory = DefaultMemory
+	}
+	c.Memory = min(c.Memory, 1<<32) / wasmPage * wasmPage
+	if c.Step <= 0 {
+		c.Step = DefaultStep
+	}
+	if c.Init <= 0 {
+		c.Init = DefaultInit
+	}
+	if c.MaxFileBytes <= 0 {
+		c.MaxFileBytes = DefaultMaxFileBytes
+	}
+}
+
+// wasmPage is the unit of linear memory.
+const wasmPage = 65536
+
+// Load reads, checks, meters and compiles a module, starts it once and asks it to describe itself. source is the
+// file's content; if it is nil, the file at path is read. The error is a *LoadError unless ctx has ended or the
+// Runtime is closed. Compiling takes milliseconds to a second and cannot be interrupted.
+func (r *Runtime) Load(ctx context.Context, path string, source []byte, c Config) (rollout.Plugin, error) {
+	c.setDefaults(path)
+	if err := checkConfig(path, c); err != nil {
+		return nil, err
+	}
+	if source == nil {
+		var fail *LoadError
+		if source, fail = readFile(path, c.MaxFileBytes); fail != nil {
+			return nil, fail
+		}
+	}
+	module, fail := decode(path, source)
+	if fail != nil {
+		return nil, fail
+	}
+	if found := check(path, module, c.Grants); len(found) > 0 {
+		return nil, found[0]
+	}
+	metered, err := module.Rewrite()
+	if err != nil {
+		return nil, moduleError(path, err)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return r.start(ctx, path, source, module, metered, c)
+}
+
+// start compiles the rewritten module and makes a plugin of it.
+func (r *Runtime) start(ctx context.Context, path string, source []byte, module *meter.Module,
+	metered *meter.Result, c Config) (rollout.Plugin, error) {
+	if err := r.enter(); err != nil {
+		return nil, err
+	}
+	engine, compiled, err := r.compile(ctx, metered.Code)
+	if err != nil {
+		return nil, errors.Join(r.refused(ctx, path, source, err), r.leave())
+	}
+	sum := sha256.Sum256(source)
+	p := &Plugin{runtime: r, path: path, config: c, hash: hex.EncodeToString(sum[:]), engine: engine,
+		compiled: compiled, metered: metered, memoryMin: uint64(module.Memories[0].Min) * wasmPage,
+		args: renderArgs(c.Args)}
+	if err := p.prepare(ctx); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+// refused explains why the compiler did not take a module. Its words about the module as it was written serve
+// better than those about the rewritten one.
+func (r *Runtime) refused(ctx context.Context, path string, source []byte, err error) *LoadError {
+	_, compiled, original := r.compile(ctx, source)
+	if original == nil {
+		_ = compiled.Close(ctx)
+		return &LoadError{Code: CodeFeature, Path: path, Reason: "cannot be metered: " + oneLine(err.Error()),
+			Remedy: "please report it with the file", Err: err}
+	}
+	return &LoadError{Code: CodeFormat, Path: path, Reason: "is not valid: " + oneLine(original.Error()),
+		Remedy: "build or copy the file again", Err: original}
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func readFile(path string, limit int64) ([]byte, *LoadError) {
+	fail := func(code, reason, remedy string, err error) *LoadError {
+		return &LoadError{Code: code, Path: path, Reason: reason, Remedy: remedy, Err: err}
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fail(CodeMissing, "no such file", "build it first, or correct the path", err)
+	}
+	if err != nil {
+		return nil, fail(CodeMissing, oneLine(err.Error()), "make it readable", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, fail(CodeMissing, oneLine(err.Error()), "give a regular file", err)
+	}
+	if int64(len(b)) > limit {
+		return nil, fail(CodeFormat, fmt.Sprintf("is larger than %s", byteSize(uint64(limit))),
+			"strip debug information, or raise the limit on plugin files", nil)
+	}
+	return b, nil
+}
+
+// checkConfig refuses grants that do not exist and arguments that would not survive the way to the guest.
+func checkConfig(path string, c Config) error {
+	all := []string{GrantClock, GrantEntropy, GrantLog, GrantMetric}
+	for _, g := range c.Grants {
+		if !slices.Contains(all, g) {
+			return &LoadError{Code: CodeImport, Path: path, Reason: fmt.Sprintf("is granted %q, which does not exist", g),
+				Remedy: "capabilities: " + strings.Join(all, ", ")}
+		}
+	}
+	for key, value := range c.Args {
+		if strings.ContainsAny(key, "=\n\x00") || strings.ContainsAny(value, "\n\x00") || key == "" {
+			return &LoadError{Code: CodeDescription, Path: path,
+				Reason: fmt.Sprintf("cannot be given the argument %q = %q", key, value),
+				Remedy: "use one line of text, and no = in the key", Err: rollout.ErrSpec}
+		}
+	}
+	return nil
+}
+
+// renderArgs writes arguments as the guest reads them: lines of key=value, sorted by key.
+func renderArgs(args map[string]string) []byte {
+	keys := make([]string, 0, len(args))
+	for key := range args {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	var b []byte
+	for _, key := range keys {
+		b = append(append(append(append(b, key...), '='), args[key]...), '\n')
+	}
+	return b
+}
+
+// maxDescription is the size of the longest description that can be accepted, with room for later minor versions.
+const maxDescription = 4 * (hostabi.SpecBytes + rollout.MaxTensors*hostabi.TensorBytes)

@@ -1,0 +1,33 @@
+package wasm
+
+import "fmt"
+
+// Codes of LoadError. They are stable: rlhost explain tells more about each.
+const (
+	CodeMissing     = "E012" // no such file, or it cannot be read
+	CodeCommand     = "E013" // a command module: something to run once, not to step
+	CodeFormat      = "E014" // not a WebAssembly module, or a damaged one
+	CodeExport      = "E015" // a required export is missing or has another signature
+	CodeImport      = "E016" // an import is not granted or does not exist
+	CodeFeature     = "E017" // the module needs something that this runtime does not offer
+	CodeDescription = "E018" // what the guest says of itself is not accepted; wraps rollout.ErrSpec
+	CodeStart       = "E019" // the guest failed before its first environment
+	CodeFuture      = "E050" // the module speaks a later version of the ABI
+)
+
+// LoadError says why a module cannot be used: what is wrong, why, and what to do. Each of the texts is one line.
+type LoadError struct {
+	Code   string
+	Path   string
+	Reason string
+	Remedy string
+	Err    error // what it wraps, or nil
+}
+
+// Error tells everything in one line.
+func (e *LoadError) Error() string {
+	return fmt.Sprintf("%s: %s %s: %s", e.Path, e.Code, e.Reason, e.Remedy)
+}
+
+// Unwrap returns the error below, or nil.
+func (e *LoadError) Unwrap() error { return e.Err }

@@ -1,0 +1,243 @@
+package wasm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/tetratelabs/wazero"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
+)
+
+// Plugin is a module that was loaded and checked. It implements rollout.Plugin; its methods may be called
+// concurrently. Its memory lives until it and every Env made from it are closed.
+type Plugin struct {
+	runtime   *Runtime
+	path      string
+	config    Config
+	hash      string
+	args      []byte
+	engine    *engine
+	compiled  wazero.CompiledModule
+	metered   *meter.Result
+	memoryMin uint64
+	spec      rollout.EnvSpec
+
+	image *image // state after rl_describe, nil if it cannot be captured
+
+	mu     sync.Mutex
+	envs   int
+	closed bool
+}
+
+// errorBytes is the size of the buffer for the guest's own words.
+const errorBytes = 256
+
+var _ rollout.Plugin = (*Plugin)(nil)
+
+// Spec returns what the guest said of itself.
+func (p *Plugin) Spec() rollout.EnvSpec { return p.spec }
+
+// Hash returns the SHA-256 of the file, in hexadecimal.
+func (p *Plugin) Hash() string { return p.hash }
+
+func (p *Plugin) granted(capability string) bool { return slices.Contains(p.config.Grants, capability) }
+
+// Close releases the plugin. Environments made from it stay usable; the compiled code goes with the last.
+func (p *Plugin) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	return p.shutIfIdle()
+}
+
+func (p *Plugin) enter() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return ErrClosed
+	}
+	p.envs++
+	return nil
+}
+
+func (p *Plugin) leave() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.envs--
+	return p.shutIfIdle()
+}
+
+func (p *Plugin) shutIfIdle() error {
+	if !p.closed || p.envs > 0 {
+		return nil
+	}
+	if p.image != nil {
+		p.image.close()
+	}
+	err := p.compiled.Close(context.Background())
+	return errors.Join(err, p.runtime.leave())
+}
+
+// prepare starts the module once, asks it to describe itself, and takes the image that environments begin from.
+func (p *Plugin) prepare(ctx context.Context) error {
+	if p.memoryMin > p.config.Memory {
+		return p.fail(CodeStart, fmt.Sprintf("begins with %s of memory, its limit is %s", byteSize(p.memoryMin),
+			byteSize(p.config.Memory)), "raise the environment's memory limit, or give it a smaller stack", nil)
+	}
+	i, err := p.newInstance()
+	if err != nil {
+		return p.fail(CodeStart, "cannot be started: "+oneLine(err.Error()), "build it again", err)
+	}
+	defer i.close()
+	var stop context.CancelFunc
+	i.ctx.Context, stop = context.WithCancel(ctx)
+	defer stop()
+	defer context.AfterFunc(p.runtime.ctx, stop)()
+	if err := i.startUp(); err != nil {
+		return p.startError(ctx, i, err)
+	}
+	if p.spec, err = i.describe(); err != nil {
+		return p.startError(ctx, i, err)
+	}
+	if p.metered.State == "" {
+		p.image, err = i.takeImage()
+	}
+	return err
+}
+
+// begin makes an instance that has described itself: from the image, or by going the whole way.
+func (p *Plugin) begin() (*instance, error) {
+	i, err := p.newInstance()
+	if err != nil {
+		return nil, err
+	}
+	if p.image != nil {
+		err = i.restoreImage(p.image)
+	} else if err = i.startUp(); err == nil {
+		_, err = i.describe()
+	}
+	if err != nil {
+		i.close()
+		return nil, err
+	}
+	return i, nil
+}
+
+func (p *Plugin) fail(code, reason, remedy string, err error) *LoadError {
+	return &LoadError{Code: code, Path: p.path, Reason: reason, Remedy: remedy, Err: err}
+}
+
+// startError gives a failure before the first environment its code and its advice.
+func (p *Plugin) startError(ctx context.Context, i *instance, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var load *LoadError
+	if errors.As(err, &load) {
+		return load
+	}
+	var call *callError
+	if !errors.As(err, &call) {
+		return err
+	}
+	remedy := "correct the guest: it must be able to start without anything but its arguments"
+	switch call.kind {
+	case rollout.FaultDeadline:
+		remedy = "correct the guest, or raise the limit on its start if it has a reason to take so long"
+	case rollout.FaultMemory:
+		remedy = "raise the environment's memory limit, or correct the guest's rl_alloc"
+	}
+	return p.fail(CodeStart, fmt.Sprintf("failed in %s: %s", i.calling, call.reason), remedy, err)
+}
+
+// startUp runs what a module wants run before anything else.
+func (i *instance) startUp() error {
+	names := []string{}
+	if i.plugin.metered.Data {
+		names = append(names, meter.DataCall)
+	}
+	if i.plugin.metered.Start {
+		names = append(names, meter.StartCall)
+	}
+	for _, name := range append(names, hostabi.ExportInitialize) {
+		fn := i.module.ExportedFunction(name)
+		if fn == nil {
+			continue
+		}
+		if _, err := i.invoke(name, fn, i.plugin.config.Init); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// describe puts the arguments into the guest and reads its description.
+func (i *instance) describe() (rollout.EnvSpec, error) {
+	p := i.plugin
+	var none rollout.EnvSpec
+	var err error
+	if i.errorPtr, err = i.allocate(errorBytes, 16); err != nil {
+		return none, err
+	}
+	if len(p.args) > 0 {
+		if i.argsPtr, err = i.allocate(uint32(len(p.args)), 16); err != nil {
+			return none, err
+		}
+		copy(i.view(i.argsPtr, uint32(len(p.args))), p.args)
+	}
+	needed, err := i.askDescription(0, 0)
+	if err != nil {
+		return none, err
+	}
+	if needed > maxDescription {
+		return none, p.describeError(fmt.Sprintf("rl_describe wants %d bytes, at most %d are accepted", needed, maxDescription), nil)
+	}
+	buf, err := i.allocate(needed, 16)
+	if err != nil {
+		return none, err
+	}
+	wrote, err := i.askDescription(buf, needed)
+	if err != nil {
+		return none, err
+	}
+	if wrote != needed {
+		return none, p.describeError(fmt.Sprintf("rl_describe wants %d bytes at first and %d then", needed, wrote), nil)
+	}
+	spec, err := rollout.ParseSpec(i.view(buf, needed))
+	if err != nil {
+		return none, p.describeError(err.Error(), err)
+	}
+	return spec, nil
+}
+
+func (i *instance) askDescription(buf, size uint32) (uint32, error) {
+	p := i.plugin
+	n, err := i.invoke(hostabi.ExportDescribe, i.call.describe, p.config.Init,
+		uint64(i.argsPtr), uint64(len(p.args)), uint64(buf), uint64(size))
+	if err != nil {
+		return 0, err
+	}
+	if n < 0 {
+		return 0, p.describeError("rl_describe says: "+i.words(hostabi.Status(n)), nil)
+	}
+	if n == 0 {
+		return 0, p.describeError("rl_describe describes nothing", nil)
+	}
+	return uint32(n), nil
+}
+
+func (p *Plugin) describeError(reason string, err error) *LoadError {
+	if err == nil {
+		err = rollout.ErrSpec
+	}
+	return p.fail(CodeDescription, reason, "correct what the guest's rl_describe writes, or its arguments", err)
+}

@@ -1,0 +1,163 @@
+package wasm
+
+import (
+	"encoding/binary"
+	"log/slog"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/tetratelabs/wazero/api"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Capabilities that Config.Grants may name.
+const (
+	GrantLog     = "log"     // rl.log, rl.log_enabled, and what the guest writes to stdout and stderr
+	GrantEntropy = "entropy" // rl.entropy
+	GrantClock   = "clock"   // rl.clock_ns
+	GrantMetric  = "metric"  // rl.metric
+)
+
+// Limits of what a guest says.
+const (
+	maxLogBytes    = 4096
+	maxMetricBytes = 128
+	maxMetrics     = 256
+)
+
+// stepNanos is how far the virtual clock goes in one call of Step.
+const stepNanos = int64(time.Millisecond)
+
+// hostState is what the host functions of one instance keep. All of it but the logging belongs to snapshots.
+type hostState struct {
+	name    string // component, for log lines
+	log     *slog.Logger
+	lines   lineLimit
+	said    []byte // first line that the guest wrote to stderr in this call
+	partial []byte // stdout and stderr up to the next end of line
+
+	steps   uint64
+	skipped int64 // virtual time that passed within steps
+	entropy uint64
+
+	metric  func(name string, value float64)
+	metrics map[string]string
+}
+
+func (h *hostState) init(p *Plugin) {
+	h.name, h.log = p.config.Name, p.runtime.log
+	h.said = make([]byte, 0, maxSaid)
+}
+
+// now returns the time of the virtual clock.
+func (h *hostState) now() int64 { return int64(h.steps)*stepNanos + h.skipped }
+
+// fill writes the next bytes of the instance's random stream (splitmix64; Steele, Lea, Flood 2014).
+func (h *hostState) fill(b []byte) {
+	for len(b) >= 8 {
+		binary.LittleEndian.PutUint64(b, h.random())
+		b = b[8:]
+	}
+	if len(b) > 0 {
+		var last [8]byte
+		binary.LittleEndian.PutUint64(last[:], h.random())
+		copy(b, last[:])
+	}
+}
+
+func (h *hostState) random() uint64 {
+	h.entropy += 0x9E3779B97F4A7C15
+	z := h.entropy
+	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+	z = (z ^ z>>27) * 0x94D049BB133111EB
+	return z ^ z>>31
+}
+
+func rlFunctions() []hostFunction {
+	calls := map[string]hostFunction{
+		hostabi.ImportLog:        {grant: GrantLog, call: rlLog},
+		hostabi.ImportLogEnabled: {grant: GrantLog, call: rlLogEnabled},
+		hostabi.ImportEntropy:    {grant: GrantEntropy, call: rlEntropy},
+		hostabi.ImportClock:      {grant: GrantClock, call: rlClock},
+		hostabi.ImportMetric:     {grant: GrantMetric, call: rlMetric},
+	}
+	var all []hostFunction
+	for _, spec := range hostabi.EnvImports() {
+		f := calls[spec.Name]
+		f.name, f.params, f.results = spec.Name, valueTypes(spec.Params), valueTypes(spec.Results)
+		all = append(all, f)
+	}
+	return all
+}
+
+func valueTypes(types []hostabi.ValueType) []api.ValueType {
+	out := make([]api.ValueType, len(types))
+	for i, t := range types {
+		out[i] = api.ValueType(t)
+	}
+	return out
+}
+
+// view returns n bytes of guest memory, or nil if they are not there.
+func (i *instance) view(ptr, n uint32) []byte {
+	if !i.mem.contains(uint64(ptr), uint64(n)) {
+		return nil
+	}
+	return i.mem.bytes()[ptr:][:n:n]
+}
+
+func rlLog(i *instance, stack []uint64) {
+	text := i.view(uint32(stack[1]), min(uint32(stack[2]), maxLogBytes))
+	if text == nil {
+		return
+	}
+	levels := [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
+	level := levels[min(uint32(stack[0]), uint32(len(levels)-1))]
+	i.host.say(i.ctx, level, text)
+}
+
+func rlLogEnabled(i *instance, stack []uint64) {
+	levels := [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
+	level := levels[min(uint32(stack[0]), uint32(len(levels)-1))]
+	stack[0] = 0
+	if i.host.log.Enabled(i.ctx, level) {
+		stack[0] = 1
+	}
+}
+
+func rlEntropy(i *instance, stack []uint64) {
+	buf := i.view(uint32(stack[0]), uint32(stack[1]))
+	if buf == nil {
+		stack[0] = status(hostabi.StatusArgument)
+		return
+	}
+	i.host.fill(buf)
+	i.fuel.charge(uint64(len(buf)))
+	stack[0] = status(hostabi.StatusOK)
+}
+
+func rlClock(i *instance, stack []uint64) { stack[0] = uint64(i.host.now()) }
+
+func rlMetric(i *instance, stack []uint64) {
+	name := i.view(uint32(stack[0]), uint32(stack[1]))
+	if len(name) == 0 || len(name) > maxMetricBytes || i.host.metric == nil {
+		return
+	}
+	known, ok := i.host.metrics[string(name)]
+	if !ok {
+		if len(i.host.metrics) == maxMetrics {
+			return
+		}
+		known = strings.ToValidUTF8(string(name), "?")
+		if i.host.metrics == nil {
+			i.host.metrics = map[string]string{}
+		}
+		i.host.metrics[string(name)] = known
+	}
+	i.host.metric(known, math.Float64frombits(stack[2]))
+}
+
+// status encodes a status as a guest's i32.
+func status(s hostabi.Status) uint64 { return uint64(uint32(s)) }

@@ -1,0 +1,121 @@
+package wasm
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// One call of the guest should stay below callTime, so that nothing waits long for it.
+const (
+	callTime    = time.Millisecond
+	measureMask = 63 // a power of two less one: every 64th step is timed
+)
+
+// pace is how a batch is cut into calls.
+type pace struct {
+	parts int           // calls per step, 0 and 1 mean rl_step
+	last  time.Duration // newest measurement
+}
+
+// step calls rl_step, or rl_step_range for parts of the batch where a step takes long and the guest has it.
+func (e *Env) step(t int) (int32, error) {
+	i := e.inst
+	i.begin(e.plugin.config.Step)
+	measured := i.call.stepRange != nil && i.host.steps&measureMask == 1
+	var started time.Time
+	if measured {
+		started = time.Now()
+	}
+	var result int32
+	var err error
+	if e.pace.parts > 1 {
+		result, err = e.stepParts(t)
+	} else {
+		i.calling = hostabi.ExportStep
+		i.stack[0], i.stack[1] = e.batch, uint64(t)
+		if err = i.call.step.CallWithStack(i.ctx, i.stack[:]); err != nil {
+			err = i.failed(err)
+		}
+		result = int32(uint32(i.stack[0]))
+	}
+	if measured && err == nil {
+		e.pace.update(time.Since(started), e.options.Envs)
+	}
+	return result, err
+}
+
+func (e *Env) stepParts(t int) (int32, error) {
+	i := e.inst
+	i.calling = hostabi.ExportStepRange
+	n := e.options.Envs
+	for part := range e.pace.parts {
+		first := part * n / e.pace.parts
+		count := (part+1)*n/e.pace.parts - first
+		i.stack[0], i.stack[1], i.stack[2], i.stack[3] = e.batch, uint64(t), uint64(first), uint64(count)
+		if err := i.call.stepRange.CallWithStack(i.ctx, i.stack[:]); err != nil {
+			return 0, i.failed(err)
+		}
+		if result := int32(uint32(i.stack[0])); result < 0 {
+			return result, nil
+		}
+	}
+	return 0, nil
+}
+
+// update decides about the next steps. Of two measurements the shorter counts: a machine with other work makes
+// some steps long.
+func (p *pace) update(took time.Duration, envs int) {
+	if p.last != 0 {
+		p.parts = min(int((min(p.last, took)+callTime-1)/callTime), envs)
+	}
+	p.last = took
+}
+
+// fault makes a *rollout.Fault of what went wrong in the guest, and poisons the Env where that is due. Other
+// errors pass unchanged.
+func (e *Env) fault(err error) error {
+	call, ok := err.(*callError)
+	if !ok {
+		return err
+	}
+	f := &rollout.Fault{Kind: call.kind, Name: e.options.Name, Source: e.plugin.path, Call: e.inst.calling,
+		Env: -1, Step: e.inst.host.steps, Err: call}
+	if call.kind == rollout.FaultTrap || call.kind == rollout.FaultDeadline {
+		f.Env = e.currentEnv()
+	}
+	if words := e.inst.lastError(); words != "" && call.kind != rollout.FaultStatus {
+		f.Err = fmt.Errorf("%w: %s", call, words)
+	}
+	if f.Poisons() {
+		e.state.Store(poisoned)
+	}
+	return f
+}
+
+// statusFault makes a fault of an error that the guest returned.
+func (e *Env) statusFault(result int32) error {
+	name := e.inst.calling
+	f := &rollout.Fault{Kind: rollout.FaultStatus, Name: e.options.Name, Source: e.plugin.path, Call: name,
+		Step: e.inst.host.steps}
+	f.Err = &callError{kind: rollout.FaultStatus, reason: e.inst.words(hostabi.Status(result))}
+	f.Env = e.currentEnv()
+	return f
+}
+
+// currentEnv asks the guest which environment it was at and returns its global index, or -1.
+func (e *Env) currentEnv() int {
+	i := e.inst
+	if i.call.currentEnv == nil {
+		return -1
+	}
+	calling := i.calling
+	defer func() { i.calling = calling }()
+	n, err := i.invoke(hostabi.ExportCurrentEnv, i.call.currentEnv, lastWords)
+	if err != nil || n < 0 || int(n) >= e.options.Envs {
+		return -1
+	}
+	return e.options.FirstEnv + int(n)
+}

@@ -1,0 +1,159 @@
+package wasm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// windowAlign is the alignment that the host asks donated memory for: a page on every machine.
+const windowAlign = 65536
+
+// window is memory that the guest donated for one block, with its bindings.
+type window struct {
+	block    uint32 // index within its arena
+	ptr      uint32
+	bytes    uint32
+	bindings uint32 // where the binding records of this block lie
+
+	// What is mapped; schema is nil if nothing is.
+	fd     int
+	offset int64
+	schema *rollout.Schema
+}
+
+// columnOf says which column of a block a tensor lies in.
+func columnOf(role hostabi.Role) (rollout.Column, bool) {
+	columns := map[hostabi.Role]rollout.Column{
+		hostabi.RoleAction: rollout.ColAction, hostabi.RoleObservation: rollout.ColObs,
+		hostabi.RoleReward: rollout.ColReward, hostabi.RoleTerminated: rollout.ColTerminated,
+		hostabi.RoleTruncated: rollout.ColTruncated, hostabi.RoleActionMask: rollout.ColMask,
+		hostabi.RoleFinalObservation: rollout.ColFinalObs,
+	}
+	c, ok := columns[role]
+	return c, ok
+}
+
+// window returns the window of a block, mapped.
+func (e *Env) window(b rollout.Block) (*window, error) {
+	k := slices.IndexFunc(e.windows, func(w *window) bool { return w.block == b.Index })
+	if k >= 0 {
+		w := e.windows[k]
+		if int(w.bytes) == b.Schema.GuestBytes {
+			return w, e.mapWindow(w, b)
+		}
+		if err := e.revoke(w); err != nil {
+			return nil, err
+		}
+		e.windows = slices.Delete(e.windows, k, k+1)
+	}
+	w, err := e.donate(b.Index, uint32(b.Schema.GuestBytes))
+	if err != nil {
+		return nil, err
+	}
+	e.windows = append(e.windows, w)
+	return w, e.mapWindow(w, b)
+}
+
+// donate gets memory for a block from the guest.
+func (e *Env) donate(block, bytes uint32) (*window, error) {
+	w := &window{block: block, bytes: bytes}
+	var err error
+	if w.ptr, err = e.inst.allocate(bytes, windowAlign); err != nil {
+		return nil, err
+	}
+	if err := e.checkOverlap(w.ptr, bytes); err != nil {
+		return nil, err
+	}
+	n := uint32(len(e.plugin.spec.Tensors) * hostabi.BindingBytes)
+	if w.bindings, err = e.inst.allocate(n, 64); err != nil {
+		return nil, err
+	}
+	if overlap(w.ptr, bytes, w.bindings, n) {
+		return nil, badMemory(w.bindings, n, "the window that it gave just before")
+	}
+	return w, e.checkOverlap(w.bindings, n)
+}
+
+// checkOverlap refuses memory that the guest gave before for something else.
+func (e *Env) checkOverlap(ptr, n uint32) error {
+	for _, w := range e.windows {
+		if overlap(ptr, n, w.ptr, w.bytes) {
+			return badMemory(ptr, n, fmt.Sprintf("the window of block %d", w.block))
+		}
+		if overlap(ptr, n, w.bindings, uint32(len(e.plugin.spec.Tensors)*hostabi.BindingBytes)) {
+			return badMemory(ptr, n, fmt.Sprintf("the bindings of block %d", w.block))
+		}
+	}
+	if overlap(ptr, n, e.scratch, e.scratchBytes()) || overlap(ptr, n, e.inst.errorPtr, errorBytes) {
+		return badMemory(ptr, n, "memory that it gave to the host before")
+	}
+	return nil
+}
+
+func badMemory(ptr, n uint32, what string) error {
+	return &callError{kind: rollout.FaultMemory,
+		reason: fmt.Sprintf("the guest gave %d bytes at %#x, which overlap %s", n, ptr, what)}
+}
+
+// overlap reports whether two pieces of guest memory have a byte in common.
+func overlap(p, n, q, m uint32) bool {
+	return uint64(p) < uint64(q)+uint64(m) && uint64(q) < uint64(p)+uint64(n)
+}
+
+// mapWindow puts the block's pages over the window unless they are there, and writes the bindings.
+func (e *Env) mapWindow(w *window, b rollout.Block) error {
+	if w.schema == b.Schema && w.fd == b.FD && w.offset == b.Offset {
+		return nil
+	}
+	if !e.inst.mem.contains(uint64(w.ptr), uint64(w.bytes)) || w.ptr%hostPage != 0 {
+		return badMemory(w.ptr, w.bytes, "the end of its memory")
+	}
+	if err := sealed(b.FD, b.Offset+int64(w.bytes)); err != nil {
+		return fmt.Errorf("%w: map block %d: %w", rollout.ErrUnsupported, b.Index, err)
+	}
+	if err := e.inst.mem.mapShared(b.FD, b.Offset, uint64(w.ptr), uint64(w.bytes)); err != nil {
+		return fmt.Errorf("%w: map block %d: %w", rollout.ErrUnsupported, b.Index, err)
+	}
+	w.fd, w.offset, w.schema = b.FD, b.Offset, b.Schema
+	e.writeBindings(w)
+	return nil
+}
+
+// writeBindings tells the guest where each tensor that it described lies.
+func (e *Env) writeBindings(w *window) {
+	records := e.inst.view(w.bindings, uint32(len(e.plugin.spec.Tensors)*hostabi.BindingBytes))
+	clear(records)
+	for _, d := range e.plugin.spec.Tensors {
+		column, _ := columnOf(d.Role)
+		l, _ := w.schema.Layout(column)
+		stride := l.StrideT
+		if l.Rows == 1 && column == rollout.ColFinalObs {
+			stride = 0
+		}
+		le := binary.LittleEndian
+		le.PutUint32(records[0:], w.ptr+uint32(l.Offset))
+		le.PutUint32(records[4:], uint32(stride))
+		le.PutUint32(records[8:], uint32(l.StrideEnv))
+		le.PutUint32(records[16:], uint32(l.StrideElem))
+		records = records[hostabi.BindingBytes:]
+	}
+}
+
+// revoke takes a window back and returns its memory to the guest.
+func (e *Env) revoke(w *window) error {
+	if err := e.inst.mem.mapZero(uint64(w.ptr), uint64(w.bytes)); err != nil {
+		return fmt.Errorf("%w: revoke window of block %d: %w", rollout.ErrUnsupported, w.block, err)
+	}
+	w.schema = nil
+	for _, piece := range [][2]uint32{{w.ptr, w.bytes}, {w.bindings, uint32(len(e.plugin.spec.Tensors) * hostabi.BindingBytes)}} {
+		if _, err := e.inst.invoke(hostabi.ExportFree, e.inst.call.free, e.plugin.config.Init,
+			uint64(piece[0]), uint64(piece[1])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
