@@ -1,0 +1,103 @@
+package rollout
+
+import (
+	"errors"
+	"testing"
+	"unsafe"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+func TestSchema_ColumnsAreAlignedDenseAndApart(t *testing.T) {
+	for _, soa := range []bool{false, true} {
+		s, err := NewSchema(testSpec(3, 5, true), Shape{Steps: 7, Envs: 5, SoA: soa})
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := 0
+		for c := range columns {
+			l, ok := s.Layout(c)
+			if !ok {
+				t.Errorf("column %v is missing", c)
+			}
+			if l.Offset%columnAlign != 0 || l.Offset < end {
+				t.Errorf("column %v at %d, want aligned to %d and behind %d", c, l.Offset, columnAlign, end)
+			}
+			end = l.Offset + l.Bytes
+			last := (l.Rows-1)*l.StrideT + (l.Envs-1)*l.StrideEnv + (l.Elems-1)*l.StrideElem + l.DType.Bytes()
+			if last != l.Bytes {
+				t.Errorf("column %v: last element ends at %d of %d bytes", c, last, l.Bytes)
+			}
+		}
+		final, _ := s.Layout(ColFinalObs)
+		if s.GuestBytes%pageBytes != 0 || final.Offset+final.Bytes > s.GuestBytes {
+			t.Errorf("the guest's region ends at %d, its last column at %d", s.GuestBytes, final.Offset+final.Bytes)
+		}
+		if host, _ := s.Layout(ColLogProb); host.Offset < s.GuestBytes {
+			t.Errorf("log_prob at %d lies in the guest's region of %d bytes", host.Offset, s.GuestBytes)
+		}
+	}
+}
+
+func TestSchema_RefusesShapes(t *testing.T) {
+	spec := testSpec(3, 5, false)
+	for _, shape := range []Shape{{0, 1, false}, {1, 0, false}, {-1, 4, false}, {1 << 20, 1 << 20, false}} {
+		if _, err := NewSchema(spec, shape); !errors.Is(err, ErrShape) {
+			t.Errorf("NewSchema(%v) = %v, want ErrShape", shape, err)
+		}
+	}
+	spec.Caps = 0
+	if _, err := NewSchema(spec, Shape{Steps: 1, Envs: 1, SoA: true}); !errors.Is(err, ErrShape) {
+		t.Errorf("NewSchema of [elem][env] for a guest without strides = %v, want ErrShape", err)
+	}
+}
+
+func TestTrajectory_ViewsAliasTheBlock(t *testing.T) {
+	for _, soa := range []bool{false, true} {
+		tr := testTrajectory(t, testSpec(3, 5, false), Shape{Steps: 2, Envs: 4, SoA: soa})
+		row := tr.Row(ColObs, 1)
+		row.Float32()[(2*row.StrideRow+1*row.StrideElem)/4] = 42 // env 2, element 1
+		at := 1*12 + 2*3 + 1
+		if soa {
+			at = 1*12 + 1*4 + 2
+		}
+		if got := tr.Float32(ColObs)[at]; got != 42 {
+			t.Errorf("soa %v: obs[1][2][1] = %v, want 42", soa, got)
+		}
+		if got := row.Slice(2, 3); got.Float32()[row.StrideElem/4] != 42 || got.Rows != 1 {
+			t.Errorf("soa %v: row 2 of the slice = %v", soa, got.Float32()[row.StrideElem/4])
+		}
+		tr.Meta().ValidRows = 8
+		if got := tr.Meta().ValidRows; got != 8 {
+			t.Errorf("Meta().ValidRows = %d, want 8", got)
+		}
+	}
+	if got := unsafe.Sizeof(Meta{}); got != metaBytes {
+		t.Errorf("Meta has %d bytes, want %d", got, metaBytes)
+	}
+}
+
+func TestActRequest_RoundTrip(t *testing.T) {
+	for _, want := range []ActRequest{
+		{Block: hostabi.MakeHandle(1, 2, 3), T: 64, Split: 1, Step: 1 << 40, FirstEnv: 1<<32 - 1, ValueOnly: true},
+		{Block: hostabi.MakeHandle(9, 0, 1), T: 1, Bootstrap: true},
+	} {
+		m := want.Message()
+		if got := ActRequestOf(&m); got != want {
+			t.Errorf("ActRequestOf = %+v, want %+v", got, want)
+		}
+	}
+}
+
+func TestEnvSeed_NeighbouringRunsShareNoStream(t *testing.T) {
+	seen := map[uint64][2]int{}
+	for run := range 10 {
+		for env := range 4096 {
+			seed := EnvSeed(uint64(run), env)
+			if other, ok := seen[seed]; ok {
+				t.Errorf("run %d env %d has the seed of run %d env %d", run, env, other[0], other[1])
+			}
+			seen[seed] = [2]int{run, env}
+		}
+	}
+}

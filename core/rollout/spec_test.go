@@ -1,0 +1,121 @@
+package rollout
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// encodeSpec writes a description as a guest does.
+func encodeSpec(s EnvSpec) []byte {
+	le := binary.LittleEndian
+	b := make([]byte, hostabi.SpecBytes+len(s.Tensors)*hostabi.TensorBytes)
+	le.PutUint32(b[0:], hostabi.SpecBytes)
+	le.PutUint16(b[4:], s.ABI.Major)
+	le.PutUint16(b[6:], s.ABI.Minor)
+	le.PutUint32(b[8:], uint32(s.Caps))
+	le.PutUint32(b[12:], uint32(s.Agents))
+	le.PutUint32(b[16:], uint32(s.MaxEnvs))
+	le.PutUint32(b[20:], uint32(s.EpisodeLimit))
+	le.PutUint32(b[24:], uint32(len(s.Tensors)))
+	le.PutUint32(b[28:], uint32(s.Autoreset))
+	copy(b[32:63], s.Name)
+	for i, d := range s.Tensors {
+		t := b[hostabi.SpecBytes+i*hostabi.TensorBytes:]
+		le.PutUint16(t[0:], uint16(d.Role))
+		le.PutUint16(t[2:], d.Index)
+		t[4], t[5] = byte(d.DType), d.Rank
+		for k, dim := range d.Shape {
+			le.PutUint32(t[8+4*k:], dim)
+		}
+		le.PutUint32(t[32:], math.Float32bits(d.Low))
+		le.PutUint32(t[36:], math.Float32bits(d.High))
+		le.PutUint32(t[40:], d.N)
+		copy(t[44:64], d.Name[:])
+	}
+	return b
+}
+
+func TestParseSpec_RoundTrip(t *testing.T) {
+	want := testSpec(4, 2, true)
+	want.EpisodeLimit, want.MaxEnvs = 500, 64
+	got, err := ParseSpec(encodeSpec(want))
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("ParseSpec = %+v, %v; want %+v", got, err, want)
+	}
+}
+
+func TestParseSpec_RefusesWhatCannotRun(t *testing.T) {
+	cases := []struct {
+		name   string
+		change func(*EnvSpec)
+		want   string
+	}{
+		{"future ABI", func(s *EnvSpec) { s.ABI.Major = 2 }, "ABI 2.0, this host speaks 1.0"},
+		{"two agents", func(s *EnvSpec) { s.Agents = 2 }, "2 agents"},
+		{"no autoreset", func(s *EnvSpec) { s.Autoreset = 0 }, "autoreset bits 0x0"},
+		{"unknown role", func(s *EnvSpec) { s.Tensors[0].Role = 77 }, "role 77 does not exist"},
+		{"unknown dtype", func(s *EnvSpec) { s.Tensors[1].DType = 99 }, "dtype 99 does not exist"},
+		{"empty dimension", func(s *EnvSpec) { s.Tensors[1].Shape[0] = 0 }, "each dimension at least 1"},
+		{"huge product", func(s *EnvSpec) { s.Tensors[1].Rank = 2; s.Tensors[1].Shape = [6]uint32{1 << 30, 1 << 30} }, "product at most"},
+		{"rank of 7", func(s *EnvSpec) { s.Tensors[1].Rank = 7 }, "rank 7"},
+		{"NaN bound", func(s *EnvSpec) { s.Tensors[1].Low = float32(math.NaN()) }, "bounds NaN"},
+		{"bounds swapped", func(s *EnvSpec) { s.Tensors[1].Low = 1 }, "bounds 1..0"},
+		{"reward of i32", func(s *EnvSpec) { s.Tensors[2].DType = hostabi.I32 }, "reward has dtype i32, want f32"},
+		{"vector reward", func(s *EnvSpec) { s.Tensors[2].Rank = 1; s.Tensors[2].Shape[0] = 2 }, "want a scalar"},
+		{"two rewards", func(s *EnvSpec) { s.Tensors = append(s.Tensors, s.Tensors[2]) }, "two tensors with role reward"},
+		{"no truncated", func(s *EnvSpec) { s.Tensors[4] = s.Tensors[5]; s.Tensors = s.Tensors[:5] }, "no tensor with role truncated"},
+		{"no actions", func(s *EnvSpec) { s.Tensors[0].N = 0 }, "one Discrete action"},
+		{"short mask", func(s *EnvSpec) { s.Tensors[6].Shape[0] = 1 }, "action_mask has 1 elements, the action 2 values"},
+		{"same-step without final", func(s *EnvSpec) { s.Tensors = append(s.Tensors[:5], s.Tensors[6]) }, "needs a final_observation"},
+		{"short final", func(s *EnvSpec) { s.Tensors[5].Shape[0] = 3 }, "final_observation has 3 elements, the observation 4"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			s := testSpec(4, 2, true)
+			c.change(&s)
+			_, err := ParseSpec(encodeSpec(s))
+			if !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("ParseSpec = %v, want ...%s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestParseSpec_RefusesLengthsThatDoNotFit(t *testing.T) {
+	b := encodeSpec(testSpec(4, 2, false))
+	for _, n := range []int{0, 63, 64, len(b) - 1} {
+		if _, err := ParseSpec(b[:n]); !errors.Is(err, ErrSpec) {
+			t.Errorf("ParseSpec of %d of %d bytes = %v, want ErrSpec", n, len(b), err)
+		}
+	}
+	binary.LittleEndian.PutUint32(b[24:], math.MaxUint32)
+	if _, err := ParseSpec(b); !errors.Is(err, ErrSpec) {
+		t.Errorf("ParseSpec of 2^32-1 tensors = %v, want ErrSpec", err)
+	}
+	binary.LittleEndian.PutUint32(b[24:], 6)
+	binary.LittleEndian.PutUint32(b[0:], math.MaxUint32)
+	if _, err := ParseSpec(b); !errors.Is(err, ErrSpec) {
+		t.Errorf("ParseSpec of a head of 4 GiB = %v, want ErrSpec", err)
+	}
+}
+
+func FuzzParseSpec(f *testing.F) {
+	f.Add(encodeSpec(testSpec(4, 2, true)))
+	f.Add(encodeSpec(testSpec(1, 1, false)))
+	f.Add([]byte("\x40\x00\x00\x00\x01\x00"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := ParseSpec(b)
+		if err != nil {
+			return
+		}
+		if _, err := NewSchema(s, Shape{Steps: 3, Envs: 2}); err != nil && !errors.Is(err, ErrShape) {
+			t.Errorf("NewSchema of an accepted description = %v", err)
+		}
+	})
+}
