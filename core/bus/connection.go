@@ -185,10 +185,15 @@ func (c *Connection) Stats() ConnectionStats {
 
 // emit sends m on this connection alone.
 func (c *Connection) emit(m *hostabi.Message) (outcome, error) {
-	if err := c.signal.retain(m.Handle); err != nil {
-		return dropped, err
+	if c.signal.claims(m.Handle) {
+		if err := c.signal.retain(m.Handle); err != nil {
+			return dropped, err
+		}
 	}
 	o := c.offer(m)
+	if o == queued {
+		return o, nil
+	}
 	return o, c.signal.settle(o, m)
 }
 
@@ -197,15 +202,18 @@ func (c *Connection) offer(m *hostabi.Message) outcome {
 	if c.mailbox {
 		return c.replace(m)
 	}
-	if c.options.Overflow != Block {
-		return c.overflow(c.push(m, false))
+	blocks := c.options.Overflow == Block
+	if blocks && c.parking.active.Load() {
+		return c.parking.add(c, m) // behind those that wait
 	}
-	if !c.parking.active.Load() {
-		if o := c.push(m, false); o != full {
-			return c.overflow(o)
-		}
+	o := c.push(m, false)
+	switch {
+	case o == queued:
+		return o
+	case o == full && blocks:
+		return c.parking.add(c, m)
 	}
-	return c.parking.add(c, m)
+	return c.overflow(o)
 }
 
 // overflow counts a message that push did not take.

@@ -20,7 +20,7 @@ func (d *delivery) Deliver(m *hostabi.Message) {
 		c.lose(m.Handle)
 		return
 	}
-	if m.Handle == 0 || c.signal.retainer == nil {
+	if !c.signal.claims(m.Handle) {
 		c.slot.fn(m)
 		return
 	}

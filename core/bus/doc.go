@@ -10,7 +10,8 @@
 // Emit runs no slot: it queues the message on the loop of each receiving component, also on the emitter's own.
 // It never waits. When a connection with overflow policy Block is full, the message is parked there and the data
 // lane of the sending component is paused until half of the connection's depth is free again; slots never block,
-// and control messages go on in both components.
+// and control messages go on in both components. A receiving loop that has stopped takes nothing, so it keeps its
+// senders paused until it is closed or the connection ends.
 //
 // For each delivery of a message that carries a block, the bus holds the block (see Retainer) from Emit until
 // the slot has returned or the message was dropped. A slot that wants the block for longer takes a lease.

@@ -271,7 +271,7 @@ func same(t *testing.T, r, m world) bool {
 }
 
 func TestBus_BehavesLikeTheModel(t *testing.T) {
-	for range 400 {
+	for range 250 {
 		seed := rand.Uint64()
 		random := rand.New(rand.NewPCG(seed, 0))
 		s := make(script, 40+random.IntN(600))

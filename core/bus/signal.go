@@ -153,6 +153,9 @@ func (s *Signal) emitQueue(queue []*Connection, m *hostabi.Message) (outcome, er
 			break
 		}
 	}
+	if o == queued {
+		return o, nil
+	}
 	return o, s.settle(o, m)
 }
 
@@ -183,9 +186,6 @@ func (s *Signal) offerInTurn(queue []*Connection, turn uint32, m *hostabi.Messag
 
 // settle releases the block of a message that was not queued and turns the outcome into Emit's error.
 func (s *Signal) settle(o outcome, m *hostabi.Message) error {
-	if o == queued {
-		return nil
-	}
 	s.release(m.Handle)
 	switch o {
 	case refused:
@@ -196,8 +196,11 @@ func (s *Signal) settle(o outcome, m *hostabi.Message) error {
 	return nil
 }
 
+// claims reports whether h has to be retained and released.
+func (s *Signal) claims(h hostabi.Handle) bool { return h != 0 && s.retainer != nil }
+
 func (s *Signal) retain(h hostabi.Handle) error {
-	if h == 0 || s.retainer == nil {
+	if !s.claims(h) {
 		return nil
 	}
 	if err := s.retainer.Retain(h); err != nil {
@@ -207,7 +210,7 @@ func (s *Signal) retain(h hostabi.Handle) error {
 }
 
 func (s *Signal) release(h hostabi.Handle) {
-	if h == 0 || s.retainer == nil {
+	if !s.claims(h) {
 		return
 	}
 	if s.retainer.Release(h) != nil {

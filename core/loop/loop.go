@@ -92,6 +92,7 @@ type Loop struct {
 func New(name string) *Loop {
 	l := &Loop{name: name, bell: make(chan struct{}, 1), timers: make(map[*Timer]struct{})}
 	l.self = l.NewReceiver("loop")
+	l.current = l.self
 	return l
 }
 
@@ -124,7 +125,8 @@ func (l *Loop) Run(ctx context.Context) (err error) {
 // Stop ends Run, now or as soon as it is called. It does not wait.
 func (l *Loop) Stop() { l.end(nil) }
 
-// Fail ends Run, which then returns err wrapped with the loop's name. The first failure counts; nil is Stop.
+// Fail ends Run, which then returns err wrapped with the loop's name. The first failure counts (a panic after it is
+// joined to it); nil is Stop.
 func (l *Loop) Fail(err error) {
 	if err != nil {
 		err = fmt.Errorf("loop %q: %w", l.name, err)
@@ -269,8 +271,12 @@ func (l *Loop) failPanic(v any) error {
 	defer l.mu.Unlock()
 	l.stopped.Store(true)
 	l.broken = true
-	l.err = p
-	return p
+	if l.err == nil {
+		l.err = p
+		return p
+	}
+	l.err = errors.Join(l.err, p)
+	return l.err
 }
 
 func (l *Loop) reason(ctx context.Context) error {

@@ -276,6 +276,21 @@ func TestRun_TurnsAPanicIntoAnErrorThatNamesTheComponent(t *testing.T) {
 	}
 }
 
+func TestRun_ReportsAFailureAndThePanicAfterIt(t *testing.T) {
+	fault := errors.New("fault")
+	l := loop.New("l")
+	r := l.NewReceiver("r")
+	r.Post(func(*hostabi.Message) {
+		r.Fail(fault)
+		panic("and more")
+	}, at(0))
+	err := l.Run(t.Context())
+	var p *loop.PanicError
+	if !errors.Is(err, fault) || !errors.As(err, &p) {
+		t.Errorf("Run = %v, want both", err)
+	}
+}
+
 func TestRun_RunsOnceAtATime(t *testing.T) {
 	l := loop.New("l")
 	r := l.NewReceiver("r")
