@@ -80,7 +80,8 @@ func readValue(text string) *node {
 
 // isWord reports whether a value can be nothing but text: a name, a path, a duration.
 func isWord(s string) bool {
-	return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./@:~%,*") == ""
+	const first = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./~"
+	return s != "" && strings.IndexByte(first, s[0]) >= 0 && strings.Trim(s, first+"-+@:%,*[]") == ""
 }
 
 // move makes a place that of a whole tree.

@@ -1,0 +1,97 @@
+package pipeline
+
+import (
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// runningWire is a wire with a connection for each pair of instances.
+type runningWire struct {
+	wire        *Wire
+	connections []*bus.Connection
+}
+
+// WireCounters are the counters of one wire, over all instances at its ends. A message is counted in exactly one
+// of Delivered, Dropped, Coalesced, Queued and Parked.
+type WireCounters struct {
+	Wire      string // "rollout.trajectories → batcher.on_trajectories"
+	Delivered uint64 // given to a slot
+	Dropped   uint64 // lost to the overflow policy
+	Coalesced uint64 // replaced by a newer message
+	Blocked   uint64 // had to wait for room
+	Queued    int    // wait for their slot now
+	MaxQueued int    // most that ever waited on one connection
+	Parked    int    // wait for room now
+	Depth     int    // room in total
+}
+
+// connect makes the connections of all wires. In mode queue the instances at the receiving end share the
+// messages, in all others each gets its own.
+func (p *Pipeline) connect() error {
+	byName := map[string][]*instance{}
+	for _, x := range p.instances {
+		byName[x.of.Name] = append(byName[x.of.Name], x)
+	}
+	for i := range p.graph.Wires {
+		w := &runningWire{wire: &p.graph.Wires[i]}
+		p.wires = append(p.wires, w)
+		for _, from := range byName[w.wire.From] {
+			for _, to := range byName[w.wire.To] {
+				if err := w.connect(from, to); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (w *runningWire) connect(from, to *instance) error {
+	o := bus.Options{Mode: w.wire.Mode, Depth: w.wire.Depth, Overflow: w.wire.OnFull}
+	if o.Mode == bus.Reply {
+		o.Peer = to.host.ID // who asked is who is answered
+	}
+	c, err := bus.Connect(from.host.Signal(w.wire.Signal), to.host.BoundSlot(w.wire.Slot), o)
+	if err != nil {
+		return fmt.Errorf("wire %s: %w", w.wire, err)
+	}
+	w.connections = append(w.connections, c)
+	return nil
+}
+
+// String names the wire by its ends.
+func (w *Wire) String() string {
+	return component.Qualified(w.From, w.Signal) + " → " + component.Qualified(w.To, w.Slot)
+}
+
+// Counters returns the counters of all wires, in the order of the graph. It may be called at any time, also
+// after Run.
+func (p *Pipeline) Counters() []WireCounters {
+	list := make([]WireCounters, len(p.wires))
+	for i, w := range p.wires {
+		list[i] = w.counters()
+	}
+	return list
+}
+
+func (w *runningWire) counters() WireCounters {
+	sum := WireCounters{Wire: w.wire.String()}
+	var last *bus.Signal
+	for _, c := range w.connections {
+		s := c.Stats()
+		sum.Delivered += s.Delivered
+		sum.Dropped += s.Dropped
+		sum.Coalesced += s.Coalesced
+		sum.Blocked += s.Blocked
+		sum.Queued += s.Queued
+		sum.MaxQueued = max(sum.MaxQueued, s.MaxQueued)
+		sum.Depth += c.Options().Depth
+		if w.wire.Mode != bus.Queue || c.Signal() != last {
+			sum.Parked += s.Parked // in mode queue one number for all of a signal's connections
+		}
+		last = c.Signal()
+	}
+	return sum
+}

@@ -1,0 +1,170 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// loaded are the plugins and policies of a graph.
+type loaded struct {
+	plugins  map[string]rollout.Plugin
+	policies map[string]any
+	order    []string // of plugins, as loaded
+}
+
+// CheckPlugins loads every environment, makes every policy, holds them against each other and lets go of them
+// again. It reports what Build would: Problems where the file is to blame.
+func CheckPlugins(ctx context.Context, g *Graph, parts *Parts) error {
+	l, err := load(ctx, g, parts)
+	return errors.Join(err, l.close())
+}
+
+// load loads the environments and makes the policies. What it has loaded is returned also with an error.
+func load(ctx context.Context, g *Graph, parts *Parts) (*loaded, error) {
+	l := &loaded{plugins: map[string]rollout.Plugin{}, policies: map[string]any{}}
+	c := &problems{file: g.File}
+	for i := range g.Envs {
+		e := &g.Envs[i]
+		if err := l.loadEnv(ctx, g, e, parts); err != nil {
+			if ctx.Err() != nil {
+				return l, context.Cause(ctx)
+			}
+			c.loadProblem(e, err)
+			continue
+		}
+		if hash := l.plugins[e.Name].Hash(); e.Table.SHA256 != "" && !strings.EqualFold(hash, e.Table.SHA256) {
+			c.add("E051", e.sha, "take the new hash if the change is wanted", "%s has changed: its SHA-256 is %s", e.Table.Use, hash)
+		}
+	}
+	for i := range g.Policies {
+		l.makePolicy(g, &g.Policies[i], parts, c)
+	}
+	l.checkSpaces(g, c)
+	return l, c.sorted().Err()
+}
+
+func (l *loaded) loadEnv(ctx context.Context, g *Graph, e *Env, parts *Parts) error {
+	if parts.Load == nil {
+		return errors.New("this program loads no environments")
+	}
+	p, err := parts.Load(ctx, e.Name, e.Table, g.Dir)
+	if err != nil {
+		return err
+	}
+	l.plugins[e.Name] = p
+	l.order = append(l.order, e.Name)
+	return nil
+}
+
+// loadProblem says why an environment could not be loaded.
+func (c *problems) loadProblem(e *Env, err error) {
+	var known *LoadError
+	switch {
+	case errors.As(err, &known):
+		c.add(known.Code, e.use, known.Help, "env %q: %s", e.Name, known.Reason)
+	case errors.Is(err, fs.ErrNotExist):
+		c.add("E012", e.use, "build it first, or correct the path", "env %q: %s: no such file", e.Name, e.Table.Use)
+	default:
+		c.add("E012", e.use, "", "env %q: %v", e.Name, err)
+	}
+}
+
+// makePolicy makes one policy for its environment, if that has been loaded.
+func (l *loaded) makePolicy(g *Graph, p *Policy, parts *Parts, c *problems) {
+	plugin := l.plugins[p.Env]
+	if plugin == nil {
+		return
+	}
+	if parts.Policy == nil {
+		c.add("E041", p.at, "", "policy %q: this program makes no policies", p.Name)
+		return
+	}
+	spec := plugin.Spec()
+	made, err := parts.Policy(decoder(p.table, "policy."+p.Name, "env"), &spec)
+	if err != nil {
+		c.add("E041", p.at, "", "policy %q cannot serve env %q: %v", p.Name, p.Env, err)
+		return
+	}
+	l.policies[p.Name] = made
+}
+
+// checkSpaces checks that each policy was made for spaces like those of the environments whose data reaches the
+// components that use it.
+func (l *loaded) checkSpaces(g *Graph, c *problems) {
+	for i := range g.Components {
+		from := &g.Components[i]
+		gives := l.plugins[from.env]
+		if gives == nil {
+			continue
+		}
+		for _, name := range g.policiesBehind(from) {
+			p := g.Policy(name)
+			made := l.plugins[p.Env]
+			if made == nil {
+				continue
+			}
+			if want, got := spaces(made.Spec()), spaces(gives.Spec()); want != got {
+				c.add("E041", p.at, "declare a policy for it: [policy.NAME] with env = \""+from.env+"\"",
+					"policy %q was made for %s but env %q gives %s", name, want, from.env, got)
+			}
+		}
+	}
+}
+
+// policiesBehind names the policies of the components that a component's messages reach first.
+func (g *Graph) policiesBehind(from *Component) []string {
+	var found []string
+	seen := map[string]bool{from.Name: true}
+	for queue := []string{from.Name}; len(queue) > 0; queue = queue[1:] {
+		for _, w := range g.Wires {
+			if w.From != queue[0] || seen[w.To] {
+				continue
+			}
+			seen[w.To] = true
+			if to := g.Component(w.To); to.policy != "" {
+				found = append(found, to.policy)
+			} else {
+				queue = append(queue, w.To)
+			}
+		}
+	}
+	return unique(found)
+}
+
+// spaces tells the spaces that a policy depends on.
+func spaces(s rollout.EnvSpec) string {
+	text := boxOf(s, hostabi.RoleObservation) + " observations and "
+	if n := s.Actions(); n > 0 {
+		text += fmt.Sprintf("Discrete(%d) actions", n)
+	} else {
+		text += boxOf(s, hostabi.RoleAction) + " actions"
+	}
+	if s.HasMask() {
+		text += " with a mask"
+	}
+	return text
+}
+
+func boxOf(s rollout.EnvSpec, role hostabi.Role) string {
+	d, _ := s.Tensor(role)
+	return strings.ReplaceAll(fmt.Sprintf("Box%v", d.Shape[:min(int(d.Rank), len(d.Shape))]), " ", ",")
+}
+
+// close closes the plugins, in reverse order.
+func (l *loaded) close() error {
+	var errs []error
+	for i := len(l.order) - 1; i >= 0; i-- {
+		name := l.order[i]
+		if err := l.plugins[name].Close(); err != nil {
+			errs = append(errs, fmt.Errorf("env %q: %w", name, err))
+		}
+	}
+	l.order = nil
+	return errors.Join(errs...)
+}
