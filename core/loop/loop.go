@@ -186,8 +186,8 @@ func (l *Loop) post(r *Receiver, t Target, m *hostabi.Message) bool {
 	return true
 }
 
-// extend makes room for one item, which is then filled in place: building it first and copying it cost a fifth
-// of a post.
+// extend makes room for one item, which is then filled in place. Building it first and copying it made a post
+// about a fifth slower (BenchmarkPost_ToAnotherLoop, one processor).
 func extend(items []item) []item {
 	if n := len(items); n < cap(items) {
 		return items[:n+1]
