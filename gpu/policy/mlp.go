@@ -80,12 +80,15 @@ func (m *MLP) dense(name string, x []float64, f func(float64) float64) []float64
 	w, b := m.tensors(name)
 	y := make([]float64, m.rows*w.Cols)
 	for r := range m.rows {
-		for j := range w.Cols {
-			sum := m.Params[b.Offset+j]
-			for i := range w.Rows {
-				sum += x[r*w.Rows+i] * m.Params[w.Offset+i*w.Cols+j]
+		out := y[r*w.Cols : (r+1)*w.Cols]
+		copy(out, m.Params[b.Offset:])
+		for i, xi := range x[r*w.Rows : (r+1)*w.Rows] {
+			for j, wij := range m.Params[w.Offset+i*w.Cols:][:w.Cols] {
+				out[j] += xi * wij
 			}
-			y[r*w.Cols+j] = f(sum)
+		}
+		for j := range out {
+			out[j] = f(out[j])
 		}
 	}
 	return y
@@ -127,12 +130,15 @@ func (m *MLP) denseBack(name string, x, d []float64) []float64 {
 	w, b := m.tensors(name)
 	dx := make([]float64, len(x))
 	for r := range m.rows {
-		for j := range w.Cols {
-			g := d[r*w.Cols+j]
+		out := d[r*w.Cols : (r+1)*w.Cols]
+		for j, g := range out {
 			m.Grad[b.Offset+j] += g
-			for i := range w.Rows {
-				m.Grad[w.Offset+i*w.Cols+j] += g * x[r*w.Rows+i]
-				dx[r*w.Rows+i] += g * m.Params[w.Offset+i*w.Cols+j]
+		}
+		for i, xi := range x[r*w.Rows : (r+1)*w.Rows] {
+			at := w.Offset + i*w.Cols
+			for j, g := range out {
+				m.Grad[at+j] += g * xi
+				dx[r*w.Rows+i] += g * m.Params[at+j]
 			}
 		}
 	}

@@ -22,14 +22,7 @@ type Targets struct {
 // An end of an episode cuts the recursion: terminated takes 0 for the value of what follows, truncated
 // bootstrap_value, and terminated wins. A row before an invalid row that did not end its episode is cut as well
 // and takes the value stored for its next observation. Rewards that are not finite are a *RowError.
-func (t *Targets) GAE(d *Dataset, c *Config) error {
-	return t.compute(d, func(row int, s *transition) {
-		// δ = r + γ V' - V;  A = δ + γλ A'
-		advantage := s.reward + c.Gamma*s.next - s.value + c.Gamma*c.GAELambda*s.carry
-		t.Advantage[row], t.Return[row] = float32(advantage), float32(advantage+s.value)
-		s.carry = advantage
-	})
-}
+func (t *Targets) GAE(d *Dataset, c *Config) error { return t.compute(d, c, nil) }
 
 // VTrace computes V-trace targets (Espeholt et al. 2018) with the values that the acting policy stored, traces
 // c = λ min(c̄, ratio) and ρ = min(ρ̄, ratio), where ratio = exp(newLogProb - log_prob) and newLogProb has one
@@ -38,15 +31,7 @@ func (t *Targets) GAE(d *Dataset, c *Config) error {
 // The advantage is r + γ v' - V without the paper's factor ρ: the surrogate's own ratio to the acting policy is
 // that importance weight, and it would count twice.
 func (t *Targets) VTrace(d *Dataset, c *Config, newLogProb []float32) error {
-	return t.compute(d, func(row int, s *transition) {
-		ratio := math.Exp(float64(newLogProb[row]) - s.logProb)
-		// v - V = ρ (r + γ V' - V) + γ c (v' - V')
-		excess := min(c.RhoBar, ratio)*(s.reward+c.Gamma*s.next-s.value) +
-			c.Gamma*c.GAELambda*min(c.CBar, ratio)*s.carry
-		t.Advantage[row] = float32(s.reward + c.Gamma*(s.next+s.carry) - s.value)
-		t.Return[row] = float32(s.value + excess)
-		s.carry = excess
-	})
+	return t.compute(d, c, newLogProb)
 }
 
 // transition is what one row knows: next is the value of what follows it, carry what the recursion brings from
@@ -55,11 +40,26 @@ type transition struct {
 	reward, value, next, logProb, carry float64
 }
 
-func (t *Targets) compute(d *Dataset, step func(row int, s *transition)) error {
+// gae returns advantage, return and what the row before adds: δ = r + γ V' - V;  A = δ + γλ A'.
+func (s transition) gae(c *Config) (advantage, ret, carry float64) {
+	advantage = s.reward + c.Gamma*s.next - s.value + c.Gamma*c.GAELambda*s.carry
+	return advantage, advantage + s.value, advantage
+}
+
+// vtrace does the same for V-trace: v - V = ρ (r + γ V' - V) + γ c (v' - V').
+func (s transition) vtrace(c *Config, newLogProb float32) (advantage, ret, carry float64) {
+	ratio := math.Exp(float64(newLogProb) - s.logProb)
+	excess := min(c.RhoBar, ratio)*(s.reward+c.Gamma*s.next-s.value) +
+		c.Gamma*c.GAELambda*min(c.CBar, ratio)*s.carry
+	return s.reward + c.Gamma*(s.next+s.carry) - s.value, s.value + excess, excess
+}
+
+// compute fills in the targets, by V-trace if there are new log-probabilities.
+func (t *Targets) compute(d *Dataset, c *Config, newLogProb []float32) error {
 	rows := d.Rows()
 	t.Advantage, t.Return = zeroed(t.Advantage, rows), zeroed(t.Return, rows)
 	for i := range d.Blocks {
-		if err := t.block(d, i, step); err != nil {
+		if err := t.block(d, i, c, newLogProb); err != nil {
 			return err
 		}
 	}
@@ -69,7 +69,7 @@ func (t *Targets) compute(d *Dataset, step func(row int, s *transition)) error {
 
 // block runs the recursion over one block from its last row to its first. The guest can rewrite reward and
 // flags while it runs, so each is read once.
-func (t *Targets) block(d *Dataset, index int, step func(row int, s *transition)) error {
+func (t *Targets) block(d *Dataset, index int, c *Config, newLogProb []float32) error {
 	b := d.Blocks[index]
 	n, envs := d.blockEnvs(), d.Envs()
 	reward, value := b.Float32(rollout.ColReward), b.Float32(rollout.ColValue)
@@ -95,8 +95,13 @@ func (t *Targets) block(d *Dataset, index int, step func(row int, s *transition)
 		if math.IsNaN(s.reward) || math.IsInf(s.reward, 0) {
 			return d.rowError(row, rollout.ColReward, ErrNotFinite)
 		}
-		step(row, &s)
-		t.carry[e] = s.carry
+		var advantage, ret float64
+		if newLogProb == nil {
+			advantage, ret, t.carry[e] = s.gae(c)
+		} else {
+			advantage, ret, t.carry[e] = s.vtrace(c, newLogProb[row])
+		}
+		t.Advantage[row], t.Return[row] = float32(advantage), float32(ret)
 	}
 	return nil
 }

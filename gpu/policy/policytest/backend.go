@@ -12,6 +12,8 @@ type Tolerance struct {
 	Output   float64 // values and log-probabilities, absolute
 	Gradient float64 // over the largest element of the gradient
 	Params   float64 // after the steps of a dataset, in units of the learning rate
+	// Allocates excuses a backend from running without allocation.
+	Allocates bool
 }
 
 // Float32 is the tolerance of a backend that computes in float32.
@@ -23,10 +25,31 @@ func TestBackend(t *testing.T, b policy.Backend, tol Tolerance) {
 		t.Run(c.name, func(t *testing.T) {
 			s := suite{Backend: b, tol: tol, shape: c}
 			t.Run("forward equals the reference", s.forward)
+			t.Run("greedy takes the most probable action", s.greedy)
+			t.Run("rows are independent in every bit", s.rowsAreIndependent)
+			t.Run("values alone are the same values", s.valueOnly)
+			t.Run("a mask without a legal action is an error", s.noLegalAction)
+			t.Run("strange observations give legal actions", s.strangeObservations)
 			t.Run("gradient equals the reference and finite differences", s.gradient)
 			t.Run("updates equal the reference", s.updates)
+			t.Run("V-trace equals the reference", s.vtrace)
+			t.Run("ratio is exactly 1 with the weights that acted", s.ratioOne)
+			t.Run("invalid rows enter nothing", s.invalidRows)
+			t.Run("a padded batch equals the compacted one", s.padded)
+			t.Run("target_kl ends the epochs", s.targetKL)
+			t.Run("updates repeat in every bit", s.repeats)
+			t.Run("state continues in every bit", s.continues)
+			t.Run("bad rows are errors that name them", s.badRows)
+			t.Run("numbers that are not finite do not reach parameters", s.notFinite)
+			t.Run("datasets of other environments are refused", s.wrongDataset)
 		})
 	}
+	first := suite{Backend: b, tol: tol, shape: cases()[0]}
+	t.Run("large batches act like small ones", first.largeBatches)
+	if tol.Allocates {
+		return
+	}
+	t.Run("acting and updating do not allocate", first.memory)
 }
 
 type suite struct {
@@ -70,7 +93,7 @@ func cases() []shape {
 	add(policy.Network{Obs: 6, Actions: 3, Hidden: nil, Activation: policy.Tanh, ShareTrunk: true},
 		func(s *shape) { s.masked = true })
 	add(policy.Network{Obs: 65, Actions: 9, Hidden: []int{130, 96}, Activation: policy.Tanh},
-		func(s *shape) { s.steps, s.envs, s.minibatch = 5, 51, 255 })
+		func(s *shape) { s.steps, s.envs, s.minibatch = 3, 51, 153 })
 	return all
 }
 

@@ -23,18 +23,11 @@ func (s *suite) forward(t *testing.T) {
 	obs := make([]float32, len(all)*n.Obs)
 	d.GatherObs(n, all, obs)
 	logits, value := policy.NewMLP(*n, params).Forward(obs, len(all))
-	l, _ := b.Schema.Layout(rollout.ColMask)
 	for i := range all {
 		if got := float64(b.Float32(rollout.ColValue)[i]); math.Abs(got-value[i]) > s.tol.Output {
 			t.Errorf("value of row %d = %v, want %v", i, got, value[i])
 		}
-		var mask []byte
-		for a := range n.Actions {
-			if d.HasMask() {
-				mask = append(mask, b.Bytes(rollout.ColMask)[i/l.Envs*l.StrideT+i%l.Envs*l.StrideEnv+a*l.StrideElem])
-			}
-		}
-		logProbs := LogProbs(logits, mask, i, n.Actions)
+		logProbs := LogProbs(logits, rowMask(d, i), i, n.Actions)
 		action := b.Int32(rollout.ColAction)[i]
 		if got := float64(b.Float32(rollout.ColLogProb)[i]); !(math.Abs(got-logProbs[action]) <= s.tol.Output) {
 			t.Errorf("log_prob of action %d in row %d = %v, want %v", action, i, got, logProbs[action])
@@ -97,7 +90,7 @@ func (s *suite) gradient(t *testing.T) {
 		return // a difference step may cross a kink
 	}
 	const h = 1e-5
-	for i := 0; i < len(params); i += 1 + len(params)/60 {
+	for i := 0; i < len(params); i += 1 + len(params)/40 {
 		at := r.Params[i]
 		r.Params[i] = at + h
 		above := r.Loss(batch, rates)
@@ -170,4 +163,44 @@ func (s *suite) compareStats(t *testing.T, got, want *policy.Stats) {
 			t.Errorf("%s = %v, reference %v", name, g[i], w[i])
 		}
 	}
+}
+
+// padded: rows that are not valid change the gradient no more than rows that are not there.
+func (s *suite) padded(t *testing.T) {
+	d, params := s.stale(t)
+	c := s.config()
+	c.Epochs, c.Minibatch, c.AdamBeta1 = 1, d.Rows(), 0
+	c.GAELambda = 0 // advantages of one step, so that leaving out a row leaves the others alone
+	b := d.Blocks[0]
+	padded := s.padding(t, d)
+	Act(t, s.actor(t, s.params(1), padded), padded, s.shape.envs)
+	for i := range b.Bytes(rollout.ColValid) {
+		padded.Blocks[0].Float32(rollout.ColBootstrap)[i] = b.Float32(rollout.ColBootstrap)[i]
+	}
+	want, wantStats := s.update(t, params, c, d, 1)
+	got, stats := s.update(t, params, c, padded, 1)
+	s.compareStats(t, &stats, &wantStats)
+	largest := 0.0
+	for _, g := range want.AdamM {
+		largest = max(largest, math.Abs(float64(g)))
+	}
+	for i, g := range want.AdamM {
+		if !(math.Abs(float64(got.AdamM[i]-g)) <= s.tol.Gradient*largest) {
+			t.Fatalf("gradient %d = %v padded, %v compacted", i, got.AdamM[i], g)
+		}
+	}
+}
+
+// padding returns a copy of a dataset of one block with as many invalid steps behind its own.
+func (s *suite) padding(t *testing.T, d *policy.Dataset) *policy.Dataset {
+	o := Options{Network: s.shape.net, Steps: 2 * s.shape.steps, Envs: s.shape.envs, Blocks: 1,
+		Masked: s.shape.masked, SoA: s.shape.soa, Seed: 42}
+	padded := NewDataset(t, o)
+	padded.ObsMean, padded.ObsScale = d.ObsMean, d.ObsScale
+	clear(padded.Blocks[0].Bytes(rollout.ColValid))
+	for _, c := range []rollout.Column{rollout.ColObs, rollout.ColReward, rollout.ColTerminated,
+		rollout.ColTruncated, rollout.ColMask, rollout.ColValid} {
+		copy(padded.Blocks[0].Bytes(c), d.Blocks[0].Bytes(c))
+	}
+	return padded
 }

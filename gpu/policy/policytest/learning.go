@@ -1,0 +1,264 @@
+package policytest
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// update makes a learner, learns count times from d and returns its state.
+func (s *suite) update(t *testing.T, params []float32, c policy.Config, d *policy.Dataset, count int) (policy.State, policy.Stats) {
+	t.Helper()
+	l := s.learner(t, params, c)
+	var stats policy.Stats
+	for range count {
+		var err error
+		if stats, err = l.Update(d, rates); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return stateOf(t, l), stats
+}
+
+func stateOf(t *testing.T, l policy.Learner) policy.State {
+	t.Helper()
+	state, err := l.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+func sameBits(a, b policy.State) bool {
+	equal := func(x, y []float32) bool {
+		return slices.EqualFunc(x, y, func(p, q float32) bool { return math.Float32bits(p) == math.Float32bits(q) })
+	}
+	return a.AdamSteps == b.AdamSteps && equal(a.Params, b.Params) && equal(a.AdamM, b.AdamM) && equal(a.AdamV, b.AdamV)
+}
+
+// repeats: the same inputs give the same bits, and the blocks that a dataset is split into do not matter.
+func (s *suite) repeats(t *testing.T) {
+	d, params := s.stale(t)
+	want, _ := s.update(t, params, s.config(), d, 2)
+	if got, _ := s.update(t, params, s.config(), d, 2); !sameBits(got, want) {
+		t.Error("a second learner has other bits")
+	}
+	half := *s
+	half.shape.envs = 6
+	whole := *s
+	whole.shape.envs = 12
+	var states []policy.State
+	for _, d := range []*policy.Dataset{half.dataset(t, 2), whole.dataset(t, 1)} {
+		Act(t, s.actor(t, params, d), d, 6)
+		state, _ := s.update(t, params, s.config(), d, 1)
+		states = append(states, state)
+	}
+	if !sameBits(states[0], states[1]) {
+		t.Error("two blocks of 6 environments have other bits than one of 12")
+	}
+}
+
+// continues: a learner that takes over the state of another goes on with its bits.
+func (s *suite) continues(t *testing.T) {
+	d, params := s.stale(t)
+	c := s.config()
+	l := s.learner(t, params, c)
+	if _, err := l.Update(d, rates); err != nil {
+		t.Fatal(err)
+	}
+	saved := stateOf(t, l)
+	other := s.learner(t, make([]float32, len(params)), c)
+	if err := other.SetState(saved); err != nil {
+		t.Fatal(err)
+	}
+	if !sameBits(stateOf(t, other), saved) {
+		t.Fatal("State does not return what SetState took")
+	}
+	for _, l := range []policy.Learner{l, other} {
+		if _, err := l.Update(d, rates); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !sameBits(stateOf(t, other), stateOf(t, l)) {
+		t.Error("the learner that went on has other bits")
+	}
+	if err := other.SetState(policy.State{Params: saved.Params}); err == nil {
+		t.Error("SetState took a state without moments")
+	}
+}
+
+// ratioOne: with the weights that acted, the ratio of the first minibatch is exactly 1.
+func (s *suite) ratioOne(t *testing.T) {
+	params := s.params(1)
+	for _, rows := range []int{1, 6, s.shape.envs} {
+		d := s.dataset(t, 1)
+		Act(t, s.actor(t, params, d), d, rows)
+		_, stats := s.update(t, params, s.config(), d, 1)
+		if stats.FirstRatioError != 0 || stats.FirstClipFraction != 0 {
+			t.Errorf("%d rows a request: ratio is off by %g, %g clipped; want exactly 0",
+				rows, stats.FirstRatioError, stats.FirstClipFraction)
+		}
+	}
+}
+
+// invalidRows enter nothing, whatever they hold.
+func (s *suite) invalidRows(t *testing.T) {
+	d, params := s.stale(t)
+	want, wantStats := s.update(t, params, s.config(), d, 1)
+	invalid := 0
+	b := d.Blocks[0]
+	obs, _ := b.Schema.Layout(rollout.ColObs)
+	for i, valid := range b.Bytes(rollout.ColValid) {
+		if valid != 0 {
+			continue
+		}
+		invalid++
+		nan := float32(math.NaN())
+		b.Int32(rollout.ColAction)[i] = -7
+		b.Float32(rollout.ColReward)[i], b.Float32(rollout.ColLogProb)[i] = nan, nan
+		b.Float32(rollout.ColBootstrap)[i] = nan
+		b.Bytes(rollout.ColTerminated)[i], b.Bytes(rollout.ColTruncated)[i] = 255, 255
+		for j := range s.shape.net.Obs {
+			b.Float32(rollout.ColObs)[(i/obs.Envs*obs.StrideT+i%obs.Envs*obs.StrideEnv+j*obs.StrideElem)/4] = nan
+		}
+		if l, ok := b.Schema.Layout(rollout.ColMask); ok {
+			for a := range l.Elems {
+				b.Bytes(rollout.ColMask)[i/l.Envs*l.StrideT+i%l.Envs*l.StrideEnv+a*l.StrideElem] = 0
+			}
+		}
+	}
+	if invalid == 0 {
+		t.Fatal("the dataset has no invalid rows")
+	}
+	got, stats := s.update(t, params, s.config(), d, 1)
+	if !sameBits(got, want) || stats != wantStats {
+		t.Errorf("poison in %d invalid rows changes the result", invalid)
+	}
+	clear(b.Bytes(rollout.ColValid))
+	none, stats := s.update(t, params, s.config(), d, 1)
+	if stats.OptimizerSteps != 0 || none.AdamSteps != 0 || stats.ValidRows != 0 {
+		t.Errorf("a dataset without valid rows made %v optimiser steps", stats.OptimizerSteps)
+	}
+}
+
+// targetKL ends the epochs behind the first minibatch that exceeds it.
+func (s *suite) targetKL(t *testing.T) {
+	d, params := s.stale(t)
+	c := s.config()
+	c.Epochs, c.TargetKL = 5, 1e-9
+	if s.shape.net.Actions == 1 {
+		return // a single action has no divergence
+	}
+	state, stats := s.update(t, params, c, d, 1)
+	if state.AdamSteps != 1 || stats.OptimizerSteps != 1 || stats.Epochs != 1 {
+		t.Errorf("target_kl = 1e-9 made %d steps in %v epochs, want 1 in 1", state.AdamSteps, stats.Epochs)
+	}
+	c.TargetKL = 1e9
+	if _, stats := s.update(t, params, c, d, 1); stats.Epochs != 5 {
+		t.Errorf("target_kl = 1e9 stopped after %v epochs, want 5", stats.Epochs)
+	}
+}
+
+// vtrace equals the reference for data of an older policy, with ratios computed once and every epoch.
+func (s *suite) vtrace(t *testing.T) {
+	d, params := s.stale(t)
+	c := s.config()
+	c.VTrace, c.RhoBar, c.CBar, c.Epochs = true, 1.05, 0.98, 3
+	var results [][]float32
+	for _, c.Recompute = range []string{policy.RecomputeDataset, policy.RecomputeEpoch} {
+		state, stats := s.update(t, params, c, d, 1)
+		r := NewReference(s.shape.net, params, c)
+		want, err := r.Update(d, rates)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.compareStats(t, &stats, &want)
+		s.compareParams(t, state.Params, r.Params)
+		results = append(results, state.Params)
+	}
+	if s.shape.net.Actions > 1 && slices.Equal(results[0], results[1]) {
+		t.Error("recompute per dataset and per epoch give the same parameters")
+	}
+}
+
+// badRows of a guest are errors that name the row, and nothing panics.
+func (s *suite) badRows(t *testing.T) {
+	_, params := s.stale(t)
+	first := func(d *policy.Dataset) int { return slices.Index(d.Blocks[0].Bytes(rollout.ColValid), 1) }
+	for name, c := range map[string]struct {
+		spoil func(b rollout.Trajectory, row int)
+		want  error
+	}{
+		"negative action": {func(b rollout.Trajectory, row int) { b.Int32(rollout.ColAction)[row] = -1 }, policy.ErrActionRange},
+		"large action": {func(b rollout.Trajectory, row int) {
+			b.Int32(rollout.ColAction)[row] = int32(s.shape.net.Actions)
+		}, policy.ErrActionRange},
+		"reward": {func(b rollout.Trajectory, row int) {
+			b.Float32(rollout.ColReward)[row] = float32(math.Inf(1))
+		}, policy.ErrNotFinite},
+	} {
+		d, _ := s.stale(t)
+		c.spoil(d.Blocks[0], first(d))
+		_, err := s.learner(t, params, s.config()).Update(d, rates)
+		var row *policy.RowError
+		if !errors.Is(err, c.want) || !errors.As(err, &row) || row.Row != first(d) {
+			t.Errorf("%s in row %d: Update = %v, want %v that names it", name, first(d), err, c.want)
+		}
+	}
+}
+
+// notFinite: an observation that is not a number is an error, and parameters stay what they were.
+func (s *suite) notFinite(t *testing.T) {
+	d, params := s.stale(t)
+	obs := d.Blocks[0].Float32(rollout.ColObs)
+	for i := range obs {
+		obs[i] = float32(math.NaN())
+	}
+	l := s.learner(t, params, s.config())
+	if _, err := l.Update(d, rates); !errors.Is(err, policy.ErrNotFinite) {
+		t.Errorf("Update with observations that are not numbers = %v, want ErrNotFinite", err)
+	}
+	if got := stateOf(t, l); !slices.Equal(got.Params, params) || got.AdamSteps != 0 {
+		t.Error("Update with observations that are not numbers changed the parameters")
+	}
+}
+
+// wrongDataset: blocks of another environment are refused.
+func (s *suite) wrongDataset(t *testing.T) {
+	l := s.learner(t, s.params(1), s.config())
+	other := *s
+	other.shape.net.Obs++
+	for name, d := range map[string]*policy.Dataset{"no blocks": {}, "another width": other.dataset(t, 1)} {
+		if _, err := l.Update(d, rates); !errors.Is(err, policy.ErrDataset) {
+			t.Errorf("Update of a dataset with %s = %v, want ErrDataset", name, err)
+		}
+	}
+}
+
+// memory: acting never allocates, updating not once it has seen a dataset.
+func (s *suite) memory(t *testing.T) {
+	d, params := s.stale(t)
+	a := s.actor(t, params, d)
+	requests := Requests(d, d.Blocks[0], 0, 5)
+	if got := testing.AllocsPerRun(10, func() {
+		if err := a.Act(requests); err != nil {
+			t.Fatal(err)
+		}
+	}); got != 0 {
+		t.Errorf("Act allocates %v times", got)
+	}
+	l := s.learner(t, params, s.config())
+	update := func() {
+		if _, err := l.Update(d, rates); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update()
+	if got := testing.AllocsPerRun(3, update); got != 0 {
+		t.Errorf("Update allocates %v times", got)
+	}
+}

@@ -1,0 +1,212 @@
+package policy_test
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/policytest"
+)
+
+func random(t *testing.T, steps, envs, blocks int, seed uint64) *policy.Dataset {
+	t.Logf("seed %d", seed)
+	n := policy.Network{Obs: 2, Actions: 2}
+	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: steps, Envs: envs, Blocks: blocks,
+		InvalidEvery: 6, Seed: seed})
+	r := rand.New(rand.NewPCG(seed, 1))
+	for _, b := range d.Blocks {
+		for _, c := range []rollout.Column{rollout.ColValue, rollout.ColBootstrap, rollout.ColLogProb} {
+			for i := range b.Float32(c) {
+				b.Float32(c)[i] = float32(r.NormFloat64())
+			}
+		}
+	}
+	return d
+}
+
+// advantage restates GAE as a sum forward in time.
+func advantage(b rollout.Trajectory, c *policy.Config, t, e int) float64 {
+	n, steps := b.Schema.Shape.Envs, b.Schema.Shape.Steps
+	sum, weight := 0.0, 1.0
+	for ; t < steps && b.Bytes(rollout.ColValid)[t*n+e] != 0; t++ {
+		i := t*n + e
+		next := float64(b.Float32(rollout.ColValue)[i+n])
+		end := true
+		switch {
+		case b.Bytes(rollout.ColTerminated)[i] != 0:
+			next = 0
+		case b.Bytes(rollout.ColTruncated)[i] != 0:
+			next = float64(b.Float32(rollout.ColBootstrap)[i])
+		default:
+			end = false
+		}
+		sum += weight * (float64(b.Float32(rollout.ColReward)[i]) + c.Gamma*next - float64(b.Float32(rollout.ColValue)[i]))
+		weight *= c.Gamma * c.GAELambda
+		if end {
+			break
+		}
+	}
+	return sum
+}
+
+func TestS2GAEEqualsTheSumOverTheEpisode(t *testing.T) {
+	const steps, envs, blocks = 12, 5, 3
+	d := random(t, steps, envs, blocks, 5)
+	c := policy.Defaults()
+	var targets policy.Targets
+	if err := targets.GAE(d, &c); err != nil {
+		t.Fatal(err)
+	}
+	var valid []uint32
+	for row := range d.Rows() {
+		step, e := row/d.Envs(), row%d.Envs()
+		b := d.Blocks[e/envs]
+		if b.Bytes(rollout.ColValid)[step*envs+e%envs] == 0 {
+			if targets.Advantage[row] != 0 || targets.Return[row] != 0 {
+				t.Errorf("invalid row %d has advantage %v", row, targets.Advantage[row])
+			}
+			continue
+		}
+		valid = append(valid, uint32(row))
+		want := advantage(b, &c, step, e%envs)
+		if got := float64(targets.Advantage[row]); math.Abs(got-want) > 1e-5 {
+			t.Errorf("advantage of row %d = %v, want %v", row, got, want)
+		}
+		value := float64(b.Float32(rollout.ColValue)[step*envs+e%envs])
+		if got := float64(targets.Return[row]); math.Abs(got-want-value) > 1e-5 {
+			t.Errorf("return of row %d = %v, want %v", row, got, want+value)
+		}
+	}
+	if !slices.Equal(targets.Valid, valid) {
+		t.Errorf("valid rows = %v, want %v", targets.Valid, valid)
+	}
+}
+
+func TestS7VTraceOnPolicyHasTheReturnsOfGAE(t *testing.T) {
+	d := random(t, 16, 4, 2, 6)
+	c := policy.Defaults()
+	newLogProb := make([]float32, d.Rows())
+	for row := range newLogProb {
+		step, e := row/d.Envs(), row%d.Envs()
+		newLogProb[row] = d.Blocks[e/4].Float32(rollout.ColLogProb)[step*4+e%4]
+	}
+	var gae, vtrace policy.Targets
+	if err := gae.GAE(d, &c); err != nil {
+		t.Fatal(err)
+	}
+	if err := vtrace.VTrace(d, &c, newLogProb); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(vtrace.Return, gae.Return) {
+		t.Errorf("returns %v, want %v", vtrace.Return, gae.Return)
+	}
+	c.GAELambda = 1 // then the advantages are equal as well
+	if err := errors.Join(gae.GAE(d, &c), vtrace.VTrace(d, &c, newLogProb)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range gae.Advantage {
+		if math.Abs(float64(vtrace.Advantage[i]-gae.Advantage[i])) > 1e-5 {
+			t.Fatalf("advantage %d = %v, want %v", i, vtrace.Advantage[i], gae.Advantage[i])
+		}
+	}
+}
+
+// The expected numbers follow the definition of v in Espeholt et al., section 4.1, as a sum over the trace.
+func TestVTraceEqualsItsDefinition(t *testing.T) {
+	const steps = 6
+	d := random(t, steps, 1, 1, 8)
+	b := d.Blocks[0]
+	clear(b.Bytes(rollout.ColTerminated))
+	clear(b.Bytes(rollout.ColTruncated))
+	for i := range b.Bytes(rollout.ColValid) {
+		b.Bytes(rollout.ColValid)[i] = 1
+	}
+	c := policy.Defaults()
+	c.GAELambda, c.RhoBar, c.CBar = 0.9, 1.2, 0.8
+	newLogProb := []float32{0.1, -0.5, 0.9, 0.3, -1.2, 0.4}
+	value, reward := b.Float32(rollout.ColValue), b.Float32(rollout.ColReward)
+	ratio := func(t int) float64 { return math.Exp(float64(newLogProb[t] - b.Float32(rollout.ColLogProb)[t])) }
+	v := func(s int) float64 {
+		sum, trace := float64(value[s]), 1.0
+		for t := s; t < steps; t++ {
+			delta := float64(reward[t]) + c.Gamma*float64(value[t+1]) - float64(value[t])
+			sum += math.Pow(c.Gamma, float64(t-s)) * trace * min(c.RhoBar, ratio(t)) * delta
+			trace *= c.GAELambda * min(c.CBar, ratio(t))
+		}
+		return sum
+	}
+	var targets policy.Targets
+	if err := targets.VTrace(d, &c, newLogProb); err != nil {
+		t.Fatal(err)
+	}
+	for s := range steps {
+		if got := float64(targets.Return[s]); math.Abs(got-v(s)) > 1e-5 {
+			t.Errorf("v(%d) = %v, want %v", s, got, v(s))
+		}
+		want := float64(reward[s]) + c.Gamma*v(s+1) - float64(value[s])
+		if s+1 == steps {
+			want = float64(reward[s]) + c.Gamma*float64(value[steps]) - float64(value[s])
+		}
+		if got := float64(targets.Advantage[s]); math.Abs(got-want) > 1e-5 {
+			t.Errorf("advantage(%d) = %v, want %v", s, got, want)
+		}
+	}
+}
+
+// An environment under NEXT_STEP has a phantom row behind every end; without it the rows are those of SAME_STEP.
+func TestS3BothAutoresetModesHaveEqualAdvantages(t *testing.T) {
+	same := policytest.NewDataset(t, policytest.Options{Network: policy.Network{Obs: 1, Actions: 2}, Steps: 4, Envs: 1, Blocks: 1})
+	next := policytest.NewDataset(t, policytest.Options{Network: policy.Network{Obs: 1, Actions: 2}, Steps: 5, Envs: 1, Blocks: 1})
+	// The episode is truncated in row 1 and another one terminated in the last row; V of the last observation is 7.
+	s, n := same.Blocks[0], next.Blocks[0]
+	copy(s.Float32(rollout.ColReward), []float32{1, 2, 3, 4})
+	copy(n.Float32(rollout.ColReward), []float32{1, 2, 99, 3, 4})
+	copy(s.Float32(rollout.ColValue), []float32{10, 20, 30, 40, 50})
+	copy(n.Float32(rollout.ColValue), []float32{10, 20, 7, 30, 40, 60})
+	copy(s.Bytes(rollout.ColTruncated), []byte{0, 1, 0, 0})
+	copy(n.Bytes(rollout.ColTruncated), []byte{0, 1, 0, 0, 0})
+	copy(s.Bytes(rollout.ColTerminated), []byte{0, 0, 0, 1})
+	copy(n.Bytes(rollout.ColTerminated), []byte{0, 0, 0, 0, 1})
+	copy(n.Bytes(rollout.ColValid), []byte{1, 1, 0, 1, 1})
+	s.Float32(rollout.ColBootstrap)[1], n.Float32(rollout.ColBootstrap)[1] = 7, 7
+	c := policy.Defaults()
+	var want, got policy.Targets
+	if err := errors.Join(want.GAE(same, &c), got.GAE(next, &c)); err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range got.Valid {
+		if got.Advantage[row] != want.Advantage[i] || got.Return[row] != want.Return[i] {
+			t.Errorf("row %d: advantage %v, return %v; want %v, %v", row,
+				got.Advantage[row], got.Return[row], want.Advantage[i], want.Return[i])
+		}
+	}
+}
+
+func TestTerminatedWinsOverTruncated(t *testing.T) {
+	d := policytest.NewDataset(t, policytest.Options{Network: policy.Network{Obs: 1, Actions: 2}, Steps: 1, Envs: 1, Blocks: 1})
+	b := d.Blocks[0]
+	b.Float32(rollout.ColReward)[0], b.Float32(rollout.ColBootstrap)[0] = 3, 100
+	b.Bytes(rollout.ColTerminated)[0], b.Bytes(rollout.ColTruncated)[0] = 200, 1
+	c := policy.Defaults()
+	var targets policy.Targets
+	if err := targets.GAE(d, &c); err != nil {
+		t.Fatal(err)
+	}
+	if targets.Advantage[0] != 3 {
+		t.Errorf("advantage = %v, want 3", targets.Advantage[0])
+	}
+}
+
+func TestExplainedVarianceIsOneForExactValuesAndZeroForConstantOnes(t *testing.T) {
+	targets := policy.Targets{Return: []float32{1, 2, 99, 4}, Valid: []uint32{0, 1, 3}}
+	if got := targets.ExplainedVariance([]float32{1, 2, 0, 4}); got != 1 {
+		t.Errorf("exact values explain %v, want 1", got)
+	}
+	if got := targets.ExplainedVariance([]float32{5, 5, 0, 5}); math.Abs(got) > 1e-12 {
+		t.Errorf("constant values explain %v, want 0", got)
+	}
+}
