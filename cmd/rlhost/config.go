@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -77,8 +78,8 @@ func (c *validateCommand) validate(p *program, file string) error {
 		return fail(exitConfig, nil)
 	}
 	if !c.Offline {
-		if err := pipeline.CheckPlugins(p.context(), g, parts); err != nil {
-			return fail(exitConfig, err)
+		if err := pipeline.CheckPlugins(context.Background(), g, parts); err != nil {
+			return p.buildError(err)
 		}
 	}
 	fmt.Fprintf(p.out, "%s: ok (%d components, %d wires)\n", file, len(g.Components), len(g.Wires))

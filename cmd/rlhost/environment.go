@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ func (f *envFlags) load(p *program) (plugin rollout.Plugin, close func() error, 
 	if err != nil {
 		return nil, nil, err
 	}
-	plugin, err = r.Load(p.context(), f.Env, plugins.Builtins()[f.Env], wasm.Config{Args: f.Args, Grants: f.Grant})
+	plugin, err = r.Load(context.Background(), f.Env, plugins.Builtins()[f.Env], wasm.Config{Args: f.Args, Grants: f.Grant})
 	if err != nil {
 		return nil, nil, errors.Join(pluginError(err), r.Close())
 	}
@@ -58,7 +59,7 @@ func (c *checkCommand) Run(p *program) error {
 		return err
 	}
 	spec := plugin.Spec()
-	results := envcheck.Run(p.context(), plugin, envcheck.Options{Steps: c.Steps, Seed: c.Seed})
+	results := envcheck.Run(context.Background(), plugin, envcheck.Options{Steps: c.Steps, Seed: c.Seed})
 	if err := done(); err != nil {
 		return err
 	}

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"runtime"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 )
@@ -80,7 +83,7 @@ func run(args []string, out, errOut io.Writer) int {
 		fmt.Fprintf(errOut, "rlhost: %v\n", err)
 		return exitFailed
 	}
-	context, err := parser.Parse(args)
+	command, err := parser.Parse(args)
 	if exited >= 0 {
 		return exited
 	}
@@ -94,7 +97,31 @@ func run(args []string, out, errOut io.Writer) int {
 			return exitUsage
 		}
 	}
-	return exitCode(context.Run(&program{out: out, err: errOut, cli: cli}), errOut)
+	return exitCode(command.Run(&program{out: out, err: errOut, cli: cli}), errOut)
+}
+
+// interruptible returns a context that the first Ctrl-C ends; the second ends the process.
+func (p *program) interruptible() (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for n := 0; ; n++ {
+			if _, ok := <-signals; !ok {
+				return
+			}
+			if n > 0 {
+				os.Exit(exitInterrupted)
+			}
+			fmt.Fprintln(p.err, "rlhost: interrupted; saving at the next dataset boundary (again to stop at once)")
+			cancel()
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(signals)
+		cancel()
+	}
 }
 
 // exitCode says what went wrong, once, and returns the code to exit with.

@@ -80,18 +80,26 @@ func (s *Stage) Reset(mask []uint8, seeds []uint64) error {
 // Step steps the environments with Action and checks what they wrote. After it, Obs is what they observe now and
 // Reward, Terminated, Truncated tell of the step. It does not allocate.
 func (s *Stage) Step() (Ended, error) {
+	if err := s.Advance(); err != nil {
+		return 0, err
+	}
+	ended, env, err := s.tr.CheckStep(s.t - 1)
+	if err != nil {
+		return 0, fmt.Errorf("env %d after %s: %w", env, hostabi.ExportStep, err)
+	}
+	return ended, nil
+}
+
+// Advance is Step without a look at what was written, for measuring the environment alone.
+func (s *Stage) Advance() error {
 	if s.t == s.tr.Schema.Shape.Steps {
 		s.carry()
 	}
 	if err := s.Env.Step(s.t); err != nil {
-		return 0, err
-	}
-	ended, env, err := s.tr.CheckStep(s.t)
-	if err != nil {
-		return 0, fmt.Errorf("env %d after %s: %w", env, hostabi.ExportStep, err)
+		return err
 	}
 	s.t++
-	return ended, nil
+	return nil
 }
 
 // carry moves what is observed to row 0.

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/plugins/runner"
+)
+
+type benchCommand struct {
+	envFlags
+	Envs    int     `default:"64" help:"Environments stepped by one call."`
+	Seconds float64 `default:"2" help:"Time for each figure."`
+}
+
+// benchResult is what bench prints.
+type benchResult struct {
+	Env    string        `json:"env"`
+	Hash   string        `json:"hash"`
+	Envs   int           `json:"envs"`
+	Layout string        `json:"layout"`
+	Rates  []benchFigure `json:"figures"`
+}
+
+// benchFigure is one way of stepping, by env steps in a second.
+type benchFigure struct {
+	Name   string  `json:"name"`
+	Best   float64 `json:"best_env_steps_per_s"`
+	Median float64 `json:"median_env_steps_per_s"`
+}
+
+// benchRounds is how many rounds the ways of stepping take turns, so that a slow moment of the machine hits all.
+const benchRounds = 10
+
+// way is one way of stepping: it steps for about that long and returns env steps per second.
+type way struct {
+	name string
+	run  func(d time.Duration) (float64, error)
+}
+
+// Run measures an environment alone, through the bus, and as native Go where there is such a version.
+func (c *benchCommand) Run(p *program) error {
+	if c.Envs < 1 || c.Seconds <= 0 {
+		return fail(exitUsage, errors.New("--envs and --seconds want more than 0"))
+	}
+	plugin, done, err := c.load(p)
+	if err != nil {
+		return err
+	}
+	result, err := c.measure(p, plugin)
+	if err := errors.Join(err, done()); err != nil {
+		return err
+	}
+	if c.JSON {
+		return json.NewEncoder(p.out).Encode(result)
+	}
+	fmt.Fprintf(p.out, "%s  %d envs per call, layout %s\n", result.Env, result.Envs, result.Layout)
+	for _, f := range result.Rates {
+		fmt.Fprintf(p.out, "  %-18s %8.2f M env steps/s (median %.2f), %.1f ns/step\n", f.Name, f.Best/1e6, f.Median/1e6, 1e9/f.Best)
+	}
+	return nil
+}
+
+func (c *benchCommand) measure(p *program, plugin rollout.Plugin) (*benchResult, error) {
+	spec := plugin.Spec()
+	soa := spec.Caps&hostabi.CapPreferSoA != 0
+	result := &benchResult{Env: spec.Name, Hash: plugin.Hash(), Envs: c.Envs, Layout: "aos"}
+	if soa {
+		result.Layout = "soa"
+	}
+	stage, err := c.stage(plugin, soa)
+	if err != nil {
+		return nil, err
+	}
+	ways := []way{
+		{"alone", func(d time.Duration) (float64, error) { return stepAlone(stage, c.Envs, d) }},
+		{"through the bus", func(d time.Duration) (float64, error) { return c.throughBus(p, d) }},
+	}
+	if strings.HasPrefix(strings.ToLower(spec.Name), "cartpole") {
+		batch := newNative(c.Envs)
+		ways = append(ways, way{"native Go", func(d time.Duration) (float64, error) { return batch.step(d), nil }})
+	}
+	rates := make([][]float64, len(ways))
+	for range benchRounds {
+		for i, w := range ways {
+			rate, err := w.run(time.Duration(c.Seconds / benchRounds * float64(time.Second)))
+			if err != nil {
+				return nil, errors.Join(err, stage.Close())
+			}
+			rates[i] = append(rates[i], rate)
+		}
+	}
+	for i, w := range ways {
+		slices.Sort(rates[i])
+		result.Rates = append(result.Rates, benchFigure{w.name, rates[i][benchRounds-1], rates[i][benchRounds/2]})
+	}
+	return result, stage.Close()
+}
+
+func (c *benchCommand) stage(plugin rollout.Plugin, soa bool) (*rollout.Stage, error) {
+	stage, err := rollout.NewStage(plugin, rollout.StageOptions{
+		EnvOptions: rollout.EnvOptions{Name: "bench", Envs: c.Envs, Seed: 1}, SoA: soa,
+	})
+	if err != nil {
+		return nil, err
+	}
+	seeds := make([]uint64, c.Envs)
+	for i := range seeds {
+		seeds[i] = rollout.EnvSeed(1, i)
+	}
+	if err := stage.Reset(nil, seeds); err != nil {
+		return nil, errors.Join(err, stage.Close())
+	}
+	return stage, nil
+}
+
+// stepAlone calls the environment's Step and nothing else, over all rows of the block, with changing actions.
+func stepAlone(s *rollout.Stage, envs int, d time.Duration) (float64, error) {
+	steps, started := 0, time.Now()
+	for time.Since(started) < d {
+		for range 256 {
+			action := s.Action()
+			for i := range action {
+				action[i] = int32((steps + i) & 1)
+			}
+			if err := s.Advance(); err != nil {
+				return 0, err
+			}
+			steps++
+		}
+	}
+	return float64(steps*envs) / time.Since(started).Seconds(), nil
+}
+
+// busPipeline steps environments with random actions; nobody receives the trajectories.
+const busPipeline = `
+rlhost = 1
+[run]
+name = "bench"
+[env.bench]
+use = "bench"
+[component.rollout]
+kind = "rollout"
+loop = "main"
+env = "bench"
+envs = %d
+splits = %d
+horizon = 64
+[component.random]
+kind = "random"
+loop = "main"
+[[wire]]
+signal = "rollout.obs_ready"
+slot = "random.act"
+mode = "queue"
+depth = 64
+on_full = "block"
+[[wire]]
+signal = "random.actions"
+slot = "rollout.on_actions"
+mode = "reply"
+depth = 64
+on_full = "block"
+`
+
+// throughBus runs a whole rollout component: splits, blocks, checks and messages, everything but a policy.
+func (c *benchCommand) throughBus(p *program, d time.Duration) (float64, error) {
+	r, err := newRuntime(p.logger())
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	parts := newParts(r, runner.Output{})
+	parts.Builtins = append(parts.Builtins, "bench")
+	parts.Load = func(ctx context.Context, name string, e pipeline.EnvTable, dir string) (rollout.Plugin, error) {
+		e.Use, e.Args, e.Grants = c.Env, c.Args, c.Grant
+		return loadEnv(ctx, r, name, e, ".")
+	}
+	splits := 1
+	if c.Envs%2 == 0 {
+		splits = 2
+	}
+	g, problems := pipeline.Parse("bench.toml", fmt.Appendf(nil, busPipeline, c.Envs, splits), pipeline.ParseOptions{Parts: parts})
+	if g == nil {
+		return 0, problems.Err()
+	}
+	b, err := pipeline.Build(context.Background(), g, pipeline.BuildOptions{Parts: parts, Grace: time.Millisecond})
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	started := time.Now()
+	_, err = b.Run(ctx)
+	rate := float64(b.Stats().Counter("rollout/env_steps").Value()) / time.Since(started).Seconds()
+	return rate, errors.Join(err, b.Close())
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/plugins/evaluation"
+	"github.com/rlhost/rlhost/plugins/learner"
+)
+
+// endEvent is the last line of --json.
+type endEvent struct {
+	Event         string   `json:"event"`
+	Reason        string   `json:"reason"`
+	EnvSteps      uint64   `json:"env_steps"`
+	WallSeconds   float64  `json:"wall_seconds"`
+	MeanReturn    *float64 `json:"mean_return"` // over the window; null while that is not full
+	EvalReturn    *float64 `json:"eval_return"` // null after an interruption
+	EvalStd       *float64 `json:"eval_std"`
+	EvalEpisodes  int      `json:"eval_episodes"`
+	EvalGreedy    bool     `json:"eval_deterministic"`
+	Episodes      uint64   `json:"episodes"`
+	PolicyVersion uint64   `json:"policy_version"`
+	ParamsHash    string   `json:"params_hash"`
+	Kernels       string   `json:"kernels"`
+	Run           string   `json:"run"`
+}
+
+// finish evaluates what the run ended with, reports, and judges --require.
+func (t *training) finish(ctx context.Context, reason component.StopReason) error {
+	end := endEvent{Event: "end", Reason: string(reason), Run: t.run.ID(), Kernels: t.definition().Backend.Kernels()}
+	end.EnvSteps, end.PolicyVersion = t.at.EnvSteps, t.at.PolicyVersion
+	end.Episodes = t.count("runner/episodes")
+	end.MeanReturn = number(t.at.MeanReturn)
+	var result *evaluation.Result
+	if t.last != nil {
+		_, weights, err := learner.Weights(t.last[t.learnerName()])
+		if err != nil {
+			return err
+		}
+		end.ParamsHash = runs.ParamsHash(weights.Params)
+		if reason != component.StopInterrupted {
+			if result, err = t.evaluate(ctx, weights); err != nil && ctx.Err() == nil {
+				return err
+			}
+		}
+	}
+	if result != nil {
+		mean, std := result.Mean(), result.Std()
+		end.EvalReturn, end.EvalStd, end.EvalEpisodes, end.EvalGreedy = &mean, &std, len(result.Returns), result.Greedy
+	}
+	end.WallSeconds = time.Since(t.started).Seconds()
+	if err := t.run.End(string(reason)); err != nil {
+		return err
+	}
+	if err := t.report(&end); err != nil {
+		return err
+	}
+	if reason == component.StopInterrupted || ctx.Err() != nil {
+		return fail(exitInterrupted, nil)
+	}
+	return t.require.judge(end.EvalReturn)
+}
+
+func number(x float64) *float64 {
+	if math.IsNaN(x) {
+		return nil
+	}
+	return &x
+}
+
+// evaluate plays the frozen evaluation that the file asks for.
+func (t *training) evaluate(ctx context.Context, w policy.Weights) (*evaluation.Result, error) {
+	e := t.graph.Run.Evaluation
+	plugin, err := t.pipeline.Env(t.policyEnv())
+	if err != nil {
+		return nil, err
+	}
+	return evaluate(ctx, plugin, t.definition(), w, evaluation.Options{
+		Episodes: e.Episodes, Seed: e.Seed, Greedy: e.Deterministic,
+	})
+}
+
+// evaluate plays episodes with a policy of its own.
+func evaluate(ctx context.Context, plugin rollout.Plugin, d *policy.Definition, w policy.Weights, o evaluation.Options) (*evaluation.Result, error) {
+	const envs = 32
+	actor, err := d.Backend.NewActor(d.Network, envs)
+	if err != nil {
+		return nil, err
+	}
+	if err := actor.Load(w); err != nil {
+		return nil, errors.Join(err, actor.Close())
+	}
+	o.Plugin, o.Actor, o.Envs = plugin, actor, envs
+	result, err := evaluation.Run(ctx, o)
+	return result, errors.Join(err, actor.Close())
+}
+
+// policyEnv is the environment that the learner's policy is for.
+func (t *training) policyEnv() string { return t.graph.Policies[0].Env }
+
+func (t *training) definition() *policy.Definition {
+	made, err := t.pipeline.Policy(t.graph.Policies[0].Name)
+	if err != nil {
+		panic(fmt.Sprintf("rlhost: a built pipeline lost its policy: %v", err))
+	}
+	return made.(*policy.Definition)
+}
+
+func (t *training) count(name string) uint64 {
+	for _, s := range t.pipeline.Stats().Snapshot() {
+		if s.Name == name {
+			return uint64(s.Value)
+		}
+	}
+	return 0
+}
+
+// report prints how the run ended.
+func (t *training) report(end *endEvent) error {
+	if t.command.JSON {
+		return json.NewEncoder(t.out).Encode(end)
+	}
+	rule := t.graph.Run.Stop
+	switch component.StopReason(end.Reason) {
+	case component.StopReturn:
+		fmt.Fprintf(t.out, "target reached: mean return %.1f over %d episodes (wanted %g) after %d env steps, %.2f s\n",
+			*end.MeanReturn, rule.Window, rule.Return, end.EnvSteps, end.WallSeconds)
+	default:
+		fmt.Fprintf(t.out, "ended (%s) after %d env steps, %.2f s\n", end.Reason, end.EnvSteps, end.WallSeconds)
+	}
+	if end.EvalReturn != nil {
+		how := "sampled actions"
+		if end.EvalGreedy {
+			how = "deterministic actions"
+		}
+		fmt.Fprintf(t.out, "evaluation: return %.1f ± %.1f over %d episodes, %s\n", *end.EvalReturn, *end.EvalStd, end.EvalEpisodes, how)
+	}
+	fmt.Fprintf(t.out, "saved %s  try: rlhost eval %s\n", t.run.Dir, t.run.ID())
+	return nil
+}
+
+// requirement is a condition on the final evaluation.
+type requirement struct {
+	text  string
+	least float64
+}
+
+// parseRequirement reads return>=NUMBER; the empty condition is nil.
+func parseRequirement(s string) (*requirement, error) {
+	if s == "" {
+		return nil, nil
+	}
+	value, ok := strings.CutPrefix(strings.ReplaceAll(s, " ", ""), "return>=")
+	if !ok {
+		return nil, fmt.Errorf("--require %q: write it as 'return>=475'", s)
+	}
+	least, err := strconv.ParseFloat(value, 64)
+	if err != nil {
+		return nil, fmt.Errorf("--require %q: %q is not a number", s, value)
+	}
+	return &requirement{text: s, least: least}, nil
+}
+
+// judge returns an error with its exit code unless the evaluation satisfies the condition.
+func (r *requirement) judge(mean *float64) error {
+	if r == nil || mean != nil && *mean >= r.least {
+		return nil
+	}
+	if mean == nil {
+		return fail(exitRequire, fmt.Errorf("--require %s: there was no evaluation", r.text))
+	}
+	return fail(exitRequire, fmt.Errorf("--require %s: the evaluation came to %.1f", r.text, *mean))
+}

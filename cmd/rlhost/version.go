@@ -1,0 +1,36 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/rlhost/rlhost/gpu/cpu"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// version is the version of the program; a release sets it when linking.
+var version = "0.1.0-dev"
+
+type versionCommand struct{}
+
+// Run prints what this program is.
+func (c *versionCommand) Run(p *program) error {
+	fmt.Fprintf(p.out, "rlhost %s (%s) env ABI %v, %s, %s/%s, kernels %s\n", version, revision(), hostabi.EnvABI,
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, cpu.New().Kernels())
+	return nil
+}
+
+// revision is the commit that the program was built from, if the build knows it.
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown revision"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return s.Value[:12]
+		}
+	}
+	return "unknown revision"
+}
