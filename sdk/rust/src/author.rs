@@ -1,0 +1,246 @@
+//! What an environment's author uses.
+
+use crate::abi;
+
+/// The element type of an action or an observation.
+pub trait Element: Copy + Default + 'static {
+    const DTYPE: u8;
+    /// The value as a choice of a discrete action; None for types that are no choices.
+    fn choice(self) -> Option<u32> {
+        None
+    }
+}
+
+macro_rules! element {
+    ($($t:ty: $dtype:ident),*) => {$(
+        impl Element for $t {
+            const DTYPE: u8 = abi::$dtype;
+        }
+    )*};
+}
+
+element!(u8: U8, i8: I8, i16: I16, i64: I64, f32: F32, f64: F64);
+
+impl Element for i32 {
+    const DTYPE: u8 = abi::I32;
+    fn choice(self) -> Option<u32> {
+        Some(self as u32)
+    }
+}
+
+/// One environment. Slices are valid during the call only.
+pub trait Env: Sized {
+    /// i32 for discrete choices, f32 for a box.
+    type Action: Element;
+    type Obs: Element;
+    /// Whether there is an action mask, which `mask` writes.
+    const MASKED: bool = false;
+
+    /// Describes the environment for these arguments.
+    fn spec(config: &mut Config) -> Spec;
+    /// Makes one environment, or says what is wrong with the arguments.
+    fn new(config: &mut Config) -> Result<Self, String>;
+    /// Starts an episode and writes its first observation.
+    fn reset(&mut self, rng: &mut Rng, obs: &mut [Self::Obs]);
+    /// Advances by one step and writes all of the next observation, also after the last step.
+    fn step(&mut self, rng: &mut Rng, action: &[Self::Action], obs: &mut [Self::Obs]) -> Step;
+
+    /// Writes 1 for each legal action.
+    fn mask(&self, _legal: &mut [u8]) {}
+    /// Appends the state without its random stream; false if it cannot be saved.
+    fn save(&self, _to: &mut Vec<u8>) -> bool {
+        false
+    }
+    /// Takes a saved state; false if it is not one.
+    fn load(&mut self, _from: &[u8]) -> bool {
+        false
+    }
+    /// Shows the environment as text.
+    fn render(&self) -> Option<String> {
+        None
+    }
+}
+
+/// What a step says besides its observation. If both flags are set, terminated wins.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Step {
+    pub reward: f32,
+    pub terminated: bool,
+    pub truncated: bool,
+}
+
+/// The elements of an action or an observation; their type is the one of the trait.
+#[derive(Clone, Debug, Default)]
+pub struct Space {
+    pub shape: Vec<u32>,
+    pub low: f32,
+    /// Equal to low: unbounded.
+    pub high: f32,
+    /// Values of a discrete space, 0 for a box.
+    pub n: u32,
+}
+
+impl Space {
+    /// A choice from 0 to n-1.
+    pub fn discrete(n: u32) -> Space {
+        Space { n, ..Space::default() }
+    }
+
+    /// A tensor of numbers from low to high; equal bounds mean unbounded.
+    pub fn boxed(low: f32, high: f32, shape: &[u32]) -> Space {
+        Space { shape: shape.to_vec(), low, high, n: 0 }
+    }
+
+    /// Number of elements, 1 for a scalar; None for an impossible shape.
+    pub(crate) fn elems(&self) -> Option<usize> {
+        if self.shape.len() > abi::MAX_RANK {
+            return None;
+        }
+        let mut n = 1usize;
+        for &dim in &self.shape {
+            n = n.checked_mul(dim as usize).filter(|&n| n > 0 && n <= 1 << 26)?;
+        }
+        Some(n)
+    }
+}
+
+/// Describes an environment.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// name@version, at most 32 bytes.
+    pub name: String,
+    pub action: Space,
+    pub obs: Space,
+    /// Steps after which the environment itself truncates, 0 = none.
+    pub episode_limit: u32,
+    /// Most environments in one batch, 0 = no limit.
+    pub max_envs: u32,
+}
+
+impl Spec {
+    pub fn new(name: &str, action: Space, obs: Space) -> Spec {
+        Spec { name: name.to_string(), action, obs, episode_limit: 0, max_envs: 0 }
+    }
+
+    pub fn episode_limit(mut self, steps: u32) -> Spec {
+        self.episode_limit = steps;
+        self
+    }
+}
+
+/// The random stream of one environment (splitmix64). The C and Go SDKs have the same stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Rng {
+    pub(crate) state: u64,
+}
+
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+#[inline]
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+impl Rng {
+    /// Starts a stream. Neighbouring seeds give unrelated streams.
+    pub fn new(seed: u64) -> Rng {
+        Rng { state: mix(seed.wrapping_add(GOLDEN)) }
+    }
+
+    /// 64 random bits.
+    #[inline]
+    pub fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(GOLDEN);
+        mix(self.state)
+    }
+
+    /// A number from low to high; high itself only by rounding.
+    #[inline]
+    pub fn uniform(&mut self, low: f32, high: f32) -> f32 {
+        let unit = (self.next() >> 40) as i32 as f32 * (1.0 / 16_777_216.0);
+        low + (high - low) * unit
+    }
+
+    /// A whole number from 0 to n-1, or 0 if n is 0.
+    #[inline]
+    pub fn below(&mut self, n: u32) -> u32 {
+        ((self.next() >> 32).wrapping_mul(n as u64) >> 32) as u32
+    }
+}
+
+/// What the pipeline gives an environment as arguments. A value of the wrong type, and an argument that nobody
+/// asked for, make rl_create fail with a text that names it.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    values: Vec<(String, String, bool)>,
+    error: Option<String>,
+}
+
+impl Config {
+    /// Reads lines "key=value".
+    pub fn parse(text: &str) -> Config {
+        let values = text
+            .split('\n')
+            .filter(|line| !line.is_empty())
+            .map(|line| {
+                let (key, value) = line.split_once('=').unwrap_or((line, ""));
+                (key.to_string(), value.to_string(), false)
+            })
+            .collect();
+        Config { values, error: None }
+    }
+
+    fn lookup(&mut self, key: &str) -> Option<String> {
+        let entry = self.values.iter_mut().find(|entry| entry.0 == key)?;
+        entry.2 = true;
+        Some(entry.1.clone())
+    }
+
+    fn argument<T>(&mut self, key: &str, fallback: T, want: &str, parse: impl Fn(&str) -> Option<T>) -> T {
+        let Some(text) = self.lookup(key) else { return fallback };
+        if let Some(value) = parse(&text) {
+            return value;
+        }
+        if self.error.is_none() {
+            self.error = Some(format!("argument {key}: want {want}"));
+        }
+        fallback
+    }
+
+    /// A whole number, or fallback if the pipeline does not give it.
+    pub fn int(&mut self, key: &str, fallback: i64) -> i64 {
+        self.argument(key, fallback, "a whole number", |s| s.parse().ok())
+    }
+
+    /// A number, or fallback.
+    pub fn float(&mut self, key: &str, fallback: f64) -> f64 {
+        self.argument(key, fallback, "a number", |s| s.parse().ok())
+    }
+
+    /// True or false, or fallback.
+    pub fn bool(&mut self, key: &str, fallback: bool) -> bool {
+        self.argument(key, fallback, "true or false", |s| s.parse().ok())
+    }
+
+    /// A string, or fallback.
+    pub fn text(&mut self, key: &str, fallback: &str) -> String {
+        self.lookup(key).unwrap_or_else(|| fallback.to_string())
+    }
+
+    /// The first bad value, or else an argument that nothing has asked for.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if let Some(error) = &self.error {
+            return Err(error.clone());
+        }
+        match self.values.iter().find(|entry| !entry.2) {
+            Some(entry) => Err(format!("unknown argument {}", entry.0)),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn check_values(&self) -> Result<(), String> {
+        self.error.clone().map_or(Ok(()), Err)
+    }
+}

@@ -1,0 +1,307 @@
+//! A batch of environments and the memory that it is bound to. It does the autoreset.
+
+use crate::abi;
+use crate::abi::{Binding, TensorDesc};
+use crate::author::{Config, Element, Env, Rng, Space, Spec};
+use crate::memory::{self, Rows, Tensor};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// The environment being stepped. Atomic, so that it is in memory when a trap ends the call.
+pub static CURRENT: AtomicU32 = AtomicU32::new(0);
+
+// Tensors in the order of the description.
+const ACTION: usize = 0;
+const OBS: usize = 1;
+const REWARD: usize = 2;
+const TERMINATED: usize = 3;
+const TRUNCATED: usize = 4;
+const FINAL: usize = 5;
+const MASK: usize = 6;
+
+/// What the SDK adds to the author's bytes: flags (u32) and random stream (u64).
+const SAVED: usize = 12;
+
+pub struct Batch<E: Env> {
+    envs: Vec<E>,
+    rngs: Vec<Rng>,
+    waiting: Vec<bool>,
+    idle: usize,
+    mode: u32,
+    discrete: u32,
+    bound: bool,
+    action: Tensor<E::Action>,
+    obs: Tensor<E::Obs>,
+    last: Tensor<E::Obs>,
+    reward: Tensor<f32>,
+    terminated: Tensor<u8>,
+    truncated: Tensor<u8>,
+    mask: Tensor<u8>,
+}
+
+fn desc(role: u16, dtype: u8, name: &str, space: &Space) -> TensorDesc {
+    let mut d = TensorDesc { role, dtype, rank: space.shape.len() as u8, low: space.low, high: space.high, n: space.n, ..Default::default() };
+    d.shape[..space.shape.len()].copy_from_slice(&space.shape);
+    d.name[..name.len()].copy_from_slice(name.as_bytes());
+    d
+}
+
+/// The spec for a configuration, or what is wrong with it.
+fn resolve<E: Env>(config: &mut Config) -> Result<Spec, String> {
+    let spec = E::spec(config);
+    config.check_values()?;
+    for (what, space) in [("action", &spec.action), ("observation", &spec.obs)] {
+        let elems = space.elems().ok_or_else(|| format!("{what}: impossible shape {:?}", space.shape))?;
+        if space.n as usize > (1 << 26) / elems {
+            return Err(format!("{what}: impossible number of values {}", space.n));
+        }
+    }
+    Ok(spec)
+}
+
+fn mask_space(spec: &Spec) -> Space {
+    let elems = spec.action.elems().unwrap_or(1) as u32;
+    Space { shape: vec![elems * spec.action.n], high: 1.0, ..Space::default() }
+}
+
+/// The bytes of a Spec and its tensors.
+pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
+    let spec = resolve::<E>(&mut Config::parse(config))?;
+    let (number, flag) = (Space::default(), Space { high: 1.0, ..Space::default() });
+    let mut tensors = vec![
+        desc(abi::ROLE_ACTION, E::Action::DTYPE, "action", &spec.action),
+        desc(abi::ROLE_OBSERVATION, E::Obs::DTYPE, "obs", &spec.obs),
+        desc(abi::ROLE_REWARD, abi::F32, "reward", &number),
+        desc(abi::ROLE_TERMINATED, abi::U8, "terminated", &flag),
+        desc(abi::ROLE_TRUNCATED, abi::U8, "truncated", &flag),
+        desc(abi::ROLE_FINAL_OBSERVATION, E::Obs::DTYPE, "final_obs", &spec.obs),
+    ];
+    if E::MASKED {
+        tensors.push(desc(abi::ROLE_ACTION_MASK, abi::U8, "action_mask", &mask_space(&spec)));
+    }
+    let mut head = abi::Spec {
+        size: abi::SPEC_BYTES as u32,
+        abi_major: abi::ABI_MAJOR,
+        abi_minor: abi::ABI_MINOR,
+        caps: abi::CAP_STRIDES,
+        agents: 1,
+        max_envs: spec.max_envs,
+        episode_limit: spec.episode_limit,
+        tensors: tensors.len() as u32,
+        autoreset: abi::AUTORESET_NEXT_STEP | abi::AUTORESET_SAME_STEP | abi::AUTORESET_DISABLED,
+        name: [0; 32],
+    };
+    let name = &spec.name.as_bytes()[..spec.name.len().min(32)];
+    head.name[..name.len()].copy_from_slice(name);
+    let mut out = memory::struct_bytes(&head).to_vec();
+    tensors.iter().for_each(|t| out.extend_from_slice(memory::struct_bytes(t)));
+    Ok(out)
+}
+
+impl<E: Env> Batch<E> {
+    pub fn new(text: &str, n: u32, mode: u32) -> Result<Self, (i32, String)> {
+        let mut config = Config::parse(text);
+        let bad = |why: String| (abi::STATUS_CONFIG, why);
+        let spec = resolve::<E>(&mut config).map_err(bad)?;
+        if ![abi::AUTORESET_NEXT_STEP, abi::AUTORESET_SAME_STEP, abi::AUTORESET_DISABLED].contains(&mode) {
+            return Err((abi::STATUS_UNSUPPORTED, format!("autoreset mode {mode} does not exist")));
+        }
+        if n == 0 || (spec.max_envs > 0 && n > spec.max_envs) {
+            return Err((abi::STATUS_ARGUMENT, format!("{n} environments are not possible")));
+        }
+        let mut envs = Vec::new();
+        envs.try_reserve_exact(n as usize).map_err(|e| (abi::STATUS_MEMORY, e.to_string()))?;
+        for _ in 0..n {
+            envs.push(E::new(&mut config).map_err(bad)?);
+        }
+        config.check().map_err(bad)?;
+        let elems = |space: &Space| space.elems().unwrap_or(1);
+        let count = n as usize;
+        Ok(Batch {
+            envs,
+            rngs: (0..n as u64).map(Rng::new).collect(),
+            waiting: vec![true; count],
+            idle: count,
+            mode,
+            discrete: spec.action.n,
+            bound: false,
+            action: Tensor::new(elems(&spec.action), count),
+            obs: Tensor::new(elems(&spec.obs), count),
+            last: Tensor::new(elems(&spec.obs), count),
+            reward: Tensor::new(1, count),
+            terminated: Tensor::new(1, count),
+            truncated: Tensor::new(1, count),
+            mask: Tensor::new(if E::MASKED { elems(&mask_space(&spec)) } else { 0 }, count),
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.envs.len()
+    }
+
+    pub fn bind(&mut self, list: &[Binding]) -> i32 {
+        if list.len() != MASK + E::MASKED as usize {
+            return abi::STATUS_ARGUMENT;
+        }
+        self.bound = self.action.bind(&list[ACTION], true)
+            && self.obs.bind(&list[OBS], true)
+            && self.reward.bind(&list[REWARD], true)
+            && self.terminated.bind(&list[TERMINATED], true)
+            && self.truncated.bind(&list[TRUNCATED], true)
+            && self.last.bind(&list[FINAL], self.mode == abi::AUTORESET_SAME_STEP)
+            && (!E::MASKED || self.mask.bind(&list[MASK], true));
+        if self.bound {
+            abi::STATUS_OK
+        } else {
+            abi::STATUS_ARGUMENT
+        }
+    }
+
+    fn set_waiting(&mut self, i: usize, waiting: bool) {
+        self.idle = self.idle - self.waiting[i] as usize + waiting as usize;
+        self.waiting[i] = waiting;
+    }
+
+    /// Starts an episode of environment i and writes its first observation into a packed row.
+    fn begin(&mut self, i: usize, obs: &mut [E::Obs]) {
+        CURRENT.store(i as u32, Ordering::Relaxed);
+        self.set_waiting(i, false);
+        self.envs[i].reset(&mut self.rngs[i], obs);
+    }
+
+    fn write_mask(&mut self, t: u32, first: usize, end: usize) {
+        if E::MASKED {
+            let mask = self.mask.rows(t);
+            (first..end).for_each(|i| self.envs[i].mask(mask.row(i)));
+            self.mask.flush(t, first, end);
+        }
+    }
+
+    pub fn reset(&mut self, t: u32, mask: Option<&[u8]>, seeds: Option<&[u8]>) -> i32 {
+        if !self.bound {
+            return abi::STATUS_STATE;
+        }
+        let obs = self.obs.rows(t);
+        for i in 0..self.envs.len() {
+            if mask.is_some_and(|mask| mask[i] == 0) {
+                continue;
+            }
+            if let Some(seeds) = seeds {
+                let mut seed = [0; 8];
+                seed.copy_from_slice(&seeds[8 * i..8 * i + 8]);
+                self.rngs[i] = Rng::new(u64::from_le_bytes(seed));
+            }
+            self.begin(i, obs.row(i));
+            self.obs.flush(t, i, i + 1);
+            self.write_mask(t, i, i + 1);
+        }
+        abi::STATUS_OK
+    }
+
+    /// Checks every discrete action before anything moves, so that a bad one changes no environment.
+    fn actions_ok(&self, actions: Rows<E::Action>, first: usize, end: usize) -> bool {
+        let n = self.discrete;
+        let mut all = 0;
+        for i in first..end {
+            actions.row(i).iter().for_each(|a| all |= a.choice().unwrap_or(0));
+        }
+        if n == 0 || all < n {
+            return true; // no action is larger than all of them put together
+        }
+        for i in first..end {
+            if !self.waiting[i] && !actions.row(i).iter().all(|a| a.choice().map_or(true, |a| a < n)) {
+                CURRENT.store(i as u32, Ordering::Relaxed);
+                return false;
+            }
+        }
+        true
+    }
+
+    pub fn step(&mut self, t: u32, first: usize, count: usize) -> i32 {
+        if !self.bound || (self.idle > 0 && self.mode == abi::AUTORESET_SAME_STEP) {
+            return abi::STATUS_STATE; // reset first
+        }
+        let end = first + count;
+        let actions = self.action.fetch(t, first, end);
+        if !self.actions_ok(actions, first, end) {
+            return abi::STATUS_ACTION;
+        }
+        self.run(t, first, end, actions);
+        self.obs.flush(t + 1, first, end);
+        self.write_mask(t + 1, first, end);
+        abi::STATUS_OK
+    }
+
+    fn run(&mut self, t: u32, first: usize, end: usize, actions: Rows<E::Action>) {
+        let (obs, rewards) = (self.obs.rows(t + 1), self.reward.rows(t));
+        let (terminated, truncated) = (self.terminated.rows(t), self.truncated.rows(t));
+        for i in first..end {
+            CURRENT.store(i as u32, Ordering::Relaxed);
+            if self.waiting[i] {
+                rewards.set(i, 0.0);
+                terminated.set(i, 0);
+                truncated.set(i, 0);
+                self.rest(t, i, obs.row(i));
+                continue;
+            }
+            let result = self.envs[i].step(&mut self.rngs[i], actions.row(i), obs.row(i));
+            rewards.set(i, result.reward);
+            terminated.set(i, result.terminated as u8);
+            truncated.set(i, (result.truncated && !result.terminated) as u8);
+            if result.terminated || result.truncated {
+                self.end(i, obs.row(i));
+            }
+        }
+    }
+
+    /// Does what the autoreset mode says about environment i, whose episode has ended.
+    #[inline(never)]
+    fn end(&mut self, i: usize, obs: &mut [E::Obs]) {
+        if self.mode != abi::AUTORESET_SAME_STEP {
+            return self.set_waiting(i, true);
+        }
+        self.last.rows(0).row(i).copy_from_slice(obs);
+        self.last.flush(0, i, i + 1);
+        self.begin(i, obs);
+    }
+
+    /// The step of an environment whose episode is over: a new episode under next-step autoreset, and nothing
+    /// but the same observation where the host resets.
+    #[inline(never)]
+    fn rest(&mut self, t: u32, i: usize, obs: &mut [E::Obs]) {
+        if self.mode == abi::AUTORESET_NEXT_STEP {
+            return self.begin(i, obs);
+        }
+        obs.copy_from_slice(&self.obs.fetch(t, i, i + 1).row(i).to_vec());
+    }
+
+    pub fn save(&self, i: usize) -> Option<Vec<u8>> {
+        let mut data = Vec::new();
+        if !self.envs[i].save(&mut data) {
+            return None;
+        }
+        data.extend_from_slice(&(self.waiting[i] as u32).to_le_bytes());
+        data.extend_from_slice(&self.rngs[i].state.to_le_bytes());
+        Some(data)
+    }
+
+    pub fn load(&mut self, i: usize, data: &[u8]) -> i32 {
+        if data.len() < SAVED {
+            return abi::STATUS_ARGUMENT;
+        }
+        let (own, rest) = data.split_at(data.len() - SAVED);
+        let (mut flags, mut state) = ([0; 4], [0; 8]);
+        flags.copy_from_slice(&rest[..4]);
+        state.copy_from_slice(&rest[4..]);
+        let flags = u32::from_le_bytes(flags);
+        if flags > 1 || !self.envs[i].load(own) {
+            return abi::STATUS_ARGUMENT;
+        }
+        self.set_waiting(i, flags == 1);
+        self.rngs[i].state = u64::from_le_bytes(state);
+        abi::STATUS_OK
+    }
+
+    pub fn render(&self, i: usize) -> Option<String> {
+        self.envs[i].render()
+    }
+}

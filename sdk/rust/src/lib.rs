@@ -1,0 +1,52 @@
+//! Environments in Rust: a type for one environment, the trait [`Env`], one line `rl_env!`.
+//!
+//! ```ignore
+//! use rlhost_env::{rl_env, Config, Env, Rng, Space, Spec, Step};
+//!
+//! struct Walk { position: i32 }
+//!
+//! impl Env for Walk {
+//!     type Action = i32;
+//!     type Obs = f32;
+//!     fn spec(_: &mut Config) -> Spec { Spec::new("walk@1", Space::discrete(2), Space::boxed(0.0, 1.0, &[1])) }
+//!     fn new(_: &mut Config) -> Result<Self, String> { Ok(Walk { position: 0 }) }
+//!     fn reset(&mut self, rng: &mut Rng, obs: &mut [f32]) { … }
+//!     fn step(&mut self, rng: &mut Rng, action: &[i32], obs: &mut [f32]) -> Step { … }
+//! }
+//!
+//! rl_env!(Walk);
+//! ```
+//!
+//! A guest is a `cdylib` built with `cargo build --release --target wasm32-unknown-unknown`. The macro exports
+//! the functions of env ABI v1 and does what is not the environment's business: batches, strides, autoreset,
+//! random streams, final observations, save and load. The crate has no dependencies. It is not for several
+//! agents per environment, nor for more than one action and one observation tensor.
+
+pub mod abi;
+mod author;
+mod batch;
+mod guest;
+mod memory;
+
+pub use author::{Config, Element, Env, Rng, Space, Spec, Step};
+pub use guest::{Guest, Slot};
+
+/// Sends a line to the host's log; the pipeline must grant "log". Levels are 0 debug, 1 info, 2 warning, 3 error.
+pub fn log(level: u32, text: &str) {
+    #[cfg(target_arch = "wasm32")]
+    unsafe {
+        abi::log(level, text.as_ptr() as u32, text.len() as u32)
+    }
+    #[cfg(not(target_arch = "wasm32"))]
+    eprintln!("log {level}: {text}");
+}
+
+/// Reports a number under env/; the pipeline must grant "metric".
+pub fn metric(name: &str, value: f64) {
+    #[cfg(target_arch = "wasm32")]
+    unsafe {
+        abi::metric(name.as_ptr() as u32, name.len() as u32, value)
+    }
+    #[cfg(not(target_arch = "wasm32"))]
+    eprintln!("metric {name}: {value}");
+}

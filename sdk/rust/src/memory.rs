@@ -1,0 +1,162 @@
+//! Places in linear memory. All of the crate's unsafe code about them is here.
+
+use crate::abi::Binding;
+use crate::author::Element;
+use core::mem::size_of;
+use core::slice;
+use std::alloc::{alloc_zeroed, dealloc, Layout};
+
+/// What memory for the host is rounded to, so that a window never shares a page with the guest's own.
+const HOST_PAGE: usize = 4096;
+const MAX_ALIGN: usize = 65536;
+
+#[cfg(target_arch = "wasm32")]
+pub fn at(address: u32) -> *mut u8 {
+    address as usize as *mut u8
+}
+
+/// Natively one static block stands for linear memory, for tests.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn at(address: u32) -> *mut u8 {
+    #[repr(align(65536))]
+    struct Linear([u8; 1 << 20]);
+    static mut LINEAR: Linear = Linear([0; 1 << 20]);
+    assert!((address as usize) < 1 << 20);
+    unsafe { (&raw mut LINEAR.0).cast::<u8>().add(address as usize) }
+}
+
+/// Bytes that the host wrote or wants written. The host owns all of the guest's memory and answers for them.
+pub fn bytes<'a>(address: u32, len: u32) -> &'a [u8] {
+    if len == 0 {
+        return &[];
+    }
+    unsafe { slice::from_raw_parts(at(address), len as usize) }
+}
+
+/// Copies data to the host if it fits, and returns its length.
+pub fn give(data: &[u8], buf: u32, cap: u32) -> i32 {
+    if data.len() <= cap as usize && !data.is_empty() {
+        unsafe { core::ptr::copy_nonoverlapping(data.as_ptr(), at(buf), data.len()) }
+    }
+    data.len() as i32
+}
+
+fn donation(size: u32, align: usize) -> Option<Layout> {
+    let size = (size.max(1) as usize).checked_add(HOST_PAGE - 1)? & !(HOST_PAGE - 1);
+    Layout::from_size_align(size, align).ok()
+}
+
+/// Memory for the host. Its alignment is recovered from nothing: every donation is aligned alike.
+pub fn donate(size: u32, align: u32) -> u32 {
+    if !align.is_power_of_two() || align as usize > MAX_ALIGN || size > 1 << 31 {
+        return 0;
+    }
+    donation(size, MAX_ALIGN).map_or(0, |layout| unsafe { alloc_zeroed(layout) } as usize as u32)
+}
+
+/// Takes back what donate gave, with the same size.
+pub fn take_back(address: u32, size: u32) {
+    if let (Some(layout), true) = (donation(size, MAX_ALIGN), address != 0) {
+        unsafe { dealloc(at(address), layout) }
+    }
+}
+
+/// The host's bindings; they may lie anywhere.
+pub fn bindings(address: u32, n: u32) -> Vec<Binding> {
+    let mut list = vec![Binding::default(); n as usize];
+    if n > 0 {
+        let size = n as usize * size_of::<Binding>();
+        unsafe { core::ptr::copy_nonoverlapping(at(address), list.as_mut_ptr().cast(), size) }
+    }
+    list
+}
+
+/// The bytes of a struct of the ABI, which has no padding.
+pub fn struct_bytes<T: Copy>(value: &T) -> &[u8] {
+    unsafe { slice::from_raw_parts((value as *const T).cast(), size_of::<T>()) }
+}
+
+/// Where one tensor lies. Rows whose elements lie together are used in place; others go through packed rows of
+/// the crate's own, so that the loop over environments knows one kind of row only.
+pub struct Tensor<T> {
+    pub elems: usize,
+    base: *mut u8,
+    time: usize,
+    env: usize,
+    elem: usize,
+    packed: bool,
+    rows: Vec<T>, // [envs, elems]
+}
+
+/// A tensor's packed rows at one time. Small and copied, so that a loop keeps it in registers.
+#[derive(Clone, Copy)]
+pub struct Rows<T> {
+    at: *mut u8,
+    env: usize,
+    elems: usize,
+    marker: core::marker::PhantomData<T>,
+}
+
+impl<T: Element> Tensor<T> {
+    pub fn new(elems: usize, envs: usize) -> Self {
+        let rows = vec![T::default(); elems * envs];
+        Tensor { elems, base: core::ptr::null_mut(), time: 0, env: 0, elem: 0, packed: true, rows }
+    }
+
+    /// Takes the tensor's place; false if it is misaligned, or missing though it is needed.
+    pub fn bind(&mut self, b: &Binding, needed: bool) -> bool {
+        let size = size_of::<T>() as u32;
+        if (b.ptr | b.stride_t | b.stride_env | b.stride_elem) & (size - 1) != 0 || (needed && b.ptr == 0) {
+            return false;
+        }
+        self.base = at(b.ptr);
+        self.time = b.stride_t as usize;
+        self.env = b.stride_env as usize;
+        self.elem = b.stride_elem as usize;
+        self.packed = b.stride_elem == size || self.elems == 1;
+        true
+    }
+
+    fn place(&self, t: u32, i: usize, k: usize) -> *mut T {
+        self.base.wrapping_add((t as usize).wrapping_mul(self.time) + i * self.env + k * self.elem).cast()
+    }
+
+    /// The rows at time t. The host binds only places within memory that it holds.
+    pub fn rows(&mut self, t: u32) -> Rows<T> {
+        let (at, env) = if self.packed {
+            (self.place(t, 0, 0).cast(), self.env)
+        } else {
+            (self.rows.as_mut_ptr().cast(), self.elems * size_of::<T>())
+        };
+        Rows { at, env, elems: self.elems, marker: core::marker::PhantomData }
+    }
+
+    /// The rows at time t with what is bound in those of first … end-1.
+    pub fn fetch(&mut self, t: u32, first: usize, end: usize) -> Rows<T> {
+        for k in (first * self.elems..end * self.elems).filter(|_| !self.packed) {
+            self.rows[k] = unsafe { *self.place(t, k / self.elems, k % self.elems) };
+        }
+        self.rows(t)
+    }
+
+    /// Puts rows first … end-1 where they belong, unless they are there already.
+    pub fn flush(&mut self, t: u32, first: usize, end: usize) {
+        for k in (first * self.elems..end * self.elems).filter(|_| !self.packed) {
+            unsafe { *self.place(t, k / self.elems, k % self.elems) = self.rows[k] };
+        }
+    }
+}
+
+impl<T: Element> Rows<T> {
+    /// The row of environment i. No other row of the tensor overlaps it, and nothing keeps it beyond the call.
+    #[inline(always)]
+    pub fn row<'a>(&self, i: usize) -> &'a mut [T] {
+        unsafe { slice::from_raw_parts_mut(self.at.wrapping_add(i * self.env).cast(), self.elems) }
+    }
+
+    /// Sets the element of a scalar tensor.
+    #[inline(always)]
+    pub fn set(&self, i: usize, value: T) {
+        unsafe { *self.at.wrapping_add(i * self.env).cast() = value }
+    }
+}
