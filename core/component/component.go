@@ -87,9 +87,16 @@ type State struct {
 	RawMeta []byte
 }
 
-// Decode fills a struct from the saved Meta.
+// Decode fills a struct from Meta, whether it has been read back or is still what Snapshot returned.
 func (s State) Decode(into any) error {
-	if err := json.Unmarshal(s.RawMeta, into); err != nil {
+	raw := s.RawMeta
+	if raw == nil {
+		var err error
+		if raw, err = json.Marshal(s.Meta); err != nil {
+			return fmt.Errorf("saved state: %w", err)
+		}
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
 		return fmt.Errorf("saved state: %w", err)
 	}
 	return nil

@@ -2,7 +2,9 @@ package learner
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -136,4 +138,63 @@ func Weights(state component.State) (policy.Network, policy.Weights, error) {
 		from.Normalizer.Weights(w.ObsMean, w.ObsScale)
 	}
 	return from.Network, w, err
+}
+
+// Progress is how far a learner had come at a snapshot.
+type Progress struct {
+	PolicyVersion uint64
+	EnvSteps      uint64
+}
+
+// ProgressOf returns how far a snapshot is.
+func ProgressOf(state component.State) (Progress, error) {
+	var from saved
+	err := state.Decode(&from)
+	return Progress{PolicyVersion: from.Version, EnvSteps: from.EnvSteps}, err
+}
+
+// Parts of a snapshot that a new run may leave behind.
+const (
+	ResetOptimizer  = "optimizer"
+	ResetValue      = "value"
+	ResetNormalizer = "normalizer"
+)
+
+// StartFrom turns a snapshot of an old run into the beginning of a new one: same policy, counters at zero, and
+// what is named in reset as in a run from nothing with that seed.
+func StartFrom(state component.State, seed uint64, reset []string) (component.State, error) {
+	var from saved
+	if err := state.Decode(&from); err != nil {
+		return component.State{}, err
+	}
+	n := &from.Network
+	if err := n.Validate(); err != nil {
+		return component.State{}, err
+	}
+	from.Version, from.EnvSteps, from.OptimizerSteps, from.Index = 0, 0, 0, 0
+	tensors := maps.Clone(state.Tensors)
+	for _, part := range reset {
+		switch part {
+		case ResetOptimizer:
+			from.AdamSteps = 0
+			zero := make([]float32, n.ParamCount())
+			name(n, adamM, zero, tensors)
+			name(n, adamV, zero, tensors)
+		case ResetValue:
+			fresh := map[string]component.Tensor{}
+			name(n, "", policy.Init(n, seed), fresh)
+			for key, tensor := range fresh {
+				if strings.HasPrefix(key, "critic.") {
+					tensors[key] = tensor
+				}
+			}
+		case ResetNormalizer:
+			if n.NormalizeObs {
+				from.Normalizer = policy.NewNormalizer(n.Obs)
+			}
+		default:
+			return component.State{}, fmt.Errorf("reset %q: want %s, %s or %s", part, ResetOptimizer, ResetValue, ResetNormalizer)
+		}
+	}
+	return component.State{Meta: from, Tensors: tensors}, nil
 }
