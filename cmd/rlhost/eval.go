@@ -16,7 +16,7 @@ import (
 
 type evalCommand struct {
 	RunID         string `arg:"" name:"run" help:"Run: a folder, a name such as cartpole, or cartpole/7."`
-	Dir           string `default:"runs" help:"Folder that runs lie in."`
+	Dir           string `name:"runs" default:"runs" help:"Folder that runs lie in."`
 	Checkpoint    string `default:"latest" help:"best, latest or a policy version."`
 	Episodes      int    `default:"100" help:"Episodes to play."`
 	Seed          uint64 `default:"1" help:"Seed of the episodes."`

@@ -27,9 +27,9 @@ const (
 
 // commandLine is the whole command line; help and usage errors come from it.
 type commandLine struct {
-	Dir   string `short:"C" type:"existingdir" placeholder:"DIR" help:"Work in this folder."`
-	Color string `enum:"auto,always,never" default:"auto" help:"Colour: auto, always or never."`
-	Log   string `enum:"text,json" default:"text" help:"Form of messages on standard error: text or json."`
+	Folder string `short:"C" name:"dir" type:"existingdir" placeholder:"DIR" help:"Work in this folder."`
+	Color  string `enum:"auto,always,never" default:"auto" help:"Colour: auto, always or never."`
+	Log    string `enum:"text,json" default:"text" help:"Form of messages on standard error: text or json."`
 
 	Train    trainCommand    `cmd:"" help:"Train the policies of a pipeline."`
 	Eval     evalCommand     `cmd:"" help:"Evaluate a trained policy."`
@@ -91,8 +91,8 @@ func run(args []string, out, errOut io.Writer) int {
 		fmt.Fprintf(errOut, "rlhost: %v\ntry: rlhost --help\n", err)
 		return exitUsage
 	}
-	if cli.Dir != "" {
-		if err := os.Chdir(cli.Dir); err != nil {
+	if cli.Folder != "" {
+		if err := os.Chdir(cli.Folder); err != nil {
 			fmt.Fprintf(errOut, "rlhost: %v\n", err)
 			return exitUsage
 		}
