@@ -28,6 +28,7 @@ func newParts(r *wasm.Runtime, o runner.Output) *pipeline.Parts {
 		Kinds: map[string]func() component.Component{
 			"rollout":   rolloutplugin.New,
 			"inference": inference.New,
+			"random":    inference.NewRandom,
 			"batcher":   batcher.New,
 			"learner":   learner.New,
 			"runner":    runner.New(o),
