@@ -49,7 +49,7 @@ func (f *fuelState) setUsed(n uint64) {
 
 // charge burns fuel for work that the host does for the guest. It takes effect at the guest's next check.
 func (f *fuelState) charge(units uint64) {
-	const most = 1 << 30 // a check subtracts as much again, which must not wrap
+	const most = 1 << 29 // a bulk operation subtracts 2^30 more, which must not wrap
 	left := int64(f.left()) - int64(min(units, most))
 	if left < -most {
 		f.granted += uint64(-most - left)

@@ -2,91 +2,8 @@ package meter
 
 import "fmt"
 
-// carriedLimit is the largest weight that a function's callers pay for it instead of itself.
-const carriedLimit = 64
-
 // importWeight is the weight of calling a host function.
 const importWeight = 150
-
-// maxWeight bounds the charge of one check, so that fuel cannot wrap around.
-const maxWeight = 1 << 24
-
-// survey reads every function once: it checks them, and finds those that need no check at their entry, because
-// they are short, call nothing and so cannot recurse. Their loops still have theirs.
-func (w *rewriter) survey() error {
-	w.carried = make([]uint32, len(w.m.bodies))
-	for f := range w.m.bodies {
-		weight, pays, err := w.surveyBody(f)
-		if err != nil {
-			return err
-		}
-		if !pays && weight <= carriedLimit {
-			w.carried[f] = max(weight, 1)
-		}
-	}
-	return nil
-}
-
-// surveyBody returns the weight of a function outside of its loops, and whether it must pay at its entry.
-func (w *rewriter) surveyBody(f int) (weight uint32, pays bool, err error) {
-	r := w.m.bodies[f].reader()
-	locals := w.locals(r, f)
-	var loops, depth int // depth counts blocks; loops is the depth of the outermost open loop, 0 if there is none
-	for r.err == nil {
-		in := w.m.next(r)
-		if r.err != nil {
-			break
-		}
-		if in.op >= opLocalGet && in.op <= opLocalTee && uint64(in.index) >= locals {
-			r.fail("local %d of %d", in.index, locals)
-		}
-		if in.changesTable() {
-			w.state("code that changes its tables or drops segments")
-		}
-		pays = pays || in.op == opCall || in.op == opCallIndirect || in.takesLength()
-		if loops == 0 {
-			weight = min(weight+in.weight(), maxWeight)
-		}
-		switch in.op {
-		case opBlock, opLoop, opIf:
-			depth++
-			if in.op == opLoop && loops == 0 {
-				loops = depth
-			}
-		case opEnd:
-			if depth == 0 {
-				return weight, pays, r.atEnd()
-			}
-			if loops == depth {
-				loops = 0
-			}
-			depth--
-		}
-	}
-	return 0, false, r.err
-}
-
-// atEnd returns an error if there is anything left.
-func (r *reader) atEnd() error {
-	if r.err == nil && r.p != len(r.b) {
-		r.fail("function of %d bytes ends after %d", len(r.b), r.p)
-	}
-	return r.err
-}
-
-// locals passes over the declarations of locals and returns their number, parameters included.
-func (w *rewriter) locals(r *reader, f int) uint64 {
-	const most = 50_000
-	n := uint64(len(w.m.Types[w.m.Functions[f]].Params))
-	for groups := r.count(2); groups > 0 && r.err == nil; groups-- {
-		n += uint64(r.u32())
-		r.checkValType(r.u8())
-		if n > most {
-			r.fail("more than %d locals", most)
-		}
-	}
-	return n
-}
 
 // code writes the function bodies with their checks, and the function that copies data segments.
 func (w *rewriter) code() error {
@@ -116,81 +33,179 @@ func (w *rewriter) code() error {
 
 // metered writes one function. Its memory is used again for the next.
 type metered struct {
+	plan
 	w      *rewriter
 	head   []byte // declarations of locals
 	out    []byte
-	local  uint32 // the added local, for lengths
 	frames []frame
 }
 
-// frame is an open block. Instructions weigh on the innermost one that has a check.
+// frame is an open block. Instructions weigh on the innermost one that has a charge.
 type frame struct {
-	check  int // place of the charge in out, 0 if the block has no check of its own
-	weight uint32
+	charge  int // place of the charge in out, 0 if the block has none of its own
+	weight  uint32
+	doubled bool // a loop inside of another one that was added
 }
 
 func (s *metered) rewrite(w *rewriter, f int) error {
-	*s = metered{w: w, head: s.head[:0], out: s.out[:0], frames: s.frames[:0]}
+	*s = metered{plan: w.plans[f], w: w, head: s.head[:0], out: s.out[:0], frames: s.frames[:0]}
 	r := w.m.bodies[f].reader()
-	s.local = uint32(w.locals(r, f))
-	declared := r.p
-	s.frames = append(s.frames, frame{weight: 1})
-	if w.carried[f] == 0 {
-		s.check()
-	}
-	usesLocal := false
+	w.locals(r, f)
+	s.declare(r.b[:r.p])
+	s.frames = append(s.frames, frame{})
+	s.enter(w.m.Types[w.m.Functions[f]].Results)
 	for len(s.frames) > 0 && r.err == nil {
 		start := r.p
 		in := w.m.next(r)
 		if r.err != nil {
 			break
 		}
-		usesLocal = usesLocal || in.takesLength()
+		s.weigh(in)
 		s.instruction(in, r.b[start:r.p])
 	}
-	if err := r.atEnd(); err != nil {
-		return err
-	}
-	s.declare(r.b[:declared], usesLocal)
-	return nil
+	return r.atEnd()
 }
 
-// declare writes the declarations of locals, with one more where it is used.
-func (s *metered) declare(old []byte, more bool) {
-	if !more {
+// Locals that are added: the fuel where it is cached, and a length of a bulk operation.
+func (s *metered) fuelLocal() uint32 { return s.locals }
+
+func (s *metered) lengthLocal() uint32 {
+	if s.cached {
+		return s.locals + 1
+	}
+	return s.locals
+}
+
+// declare writes the declarations of locals with the added ones.
+func (s *metered) declare(old []byte) {
+	added := s.lengthLocal() - s.locals
+	if s.lengths {
+		added++
+	}
+	if added == 0 {
 		s.head = append(s.head, old...)
 		return
 	}
 	r := &reader{b: old}
 	groups := r.u32()
 	s.head = append(appendU32(s.head, groups+1), old[r.p:]...)
-	s.head = append(s.head, 1, typeI32)
+	s.head = append(s.head, byte(added), typeI32)
+}
+
+// enter writes the beginning of a function. Where the fuel is cached the body becomes a block, so that branches
+// out of the function pass by its end, where the fuel goes back.
+func (s *metered) enter(results []byte) {
+	switch {
+	case s.cached:
+		s.global(opGlobalGet)
+		s.local(opLocalSet, s.fuelLocal())
+		if s.checks {
+			s.yieldBelowZero()
+		}
+		s.charge()
+		blockType := byte(typeNothing)
+		if len(results) == 1 {
+			blockType = results[0]
+		}
+		s.out = append(s.out, opBlock, blockType)
+	case s.carried == 0:
+		s.charge()
+		s.yieldBelowZero()
+	}
 }
 
 // instruction copies one instruction, with what belongs before and after it.
 func (s *metered) instruction(in instruction, code []byte) {
-	s.weigh(in)
-	if in.takesLength() {
-		s.chargeLength()
-	}
 	switch in.op {
-	case opCall, opRefFunc:
-		s.out = appendU32(append(s.out, in.op), s.w.shift(in.index))
-	default:
+	case opCall, opCallIndirect:
+		s.flush()
+		if in.op == opCall {
+			s.out = appendU32(append(s.out, opCall), s.w.shift(in.index))
+		} else {
+			s.out = append(s.out, code...)
+		}
+		s.refill()
+	case opRefFunc:
+		s.out = appendU32(append(s.out, opRefFunc), s.w.shift(in.index))
+	case opReturn:
+		s.flush()
 		s.out = append(s.out, code...)
-	}
-	switch in.op {
+	case opBranch, opBranchIf:
+		s.out = appendU32(append(s.out, in.op), s.label(in.index))
+	case opBranchTable:
+		s.branchTable(code)
 	case opBlock, opIf:
+		s.out = append(s.out, code...)
 		s.frames = append(s.frames, frame{})
 	case opLoop:
-		s.frames = append(s.frames, frame{weight: 1})
-		s.check()
+		s.loop(in, code)
 	case opEnd:
-		s.close()
+		s.end()
+	default:
+		if in.takesLength() {
+			s.chargeLength()
+		}
+		s.out = append(s.out, code...)
 	}
 }
 
-// weigh adds the weight of an instruction to the check that pays for it.
+// loop opens a loop. Where the fuel is cached it gets another loop around it, and the call of the host stands in
+// that one: a call inside would cost registers at each turn even if it is never made.
+func (s *metered) loop(in instruction, code []byte) {
+	if !s.cached || in.params {
+		s.out = append(s.out, code...)
+		s.frames = append(s.frames, frame{})
+		s.charge()
+		s.yieldBelowZero()
+		return
+	}
+	s.out = append(s.out, code...)
+	s.yieldBelowZero()
+	s.out = append(s.out, code...)
+	s.frames = append(s.frames, frame{doubled: true})
+	s.local(opLocalGet, s.fuelLocal())
+	s.out = append(s.out, opI32Const, 0, opI32LtS, opBranchIf, 1)
+	s.charge()
+}
+
+// end closes a block; its charge is known now.
+func (s *metered) end() {
+	top := s.frames[len(s.frames)-1]
+	s.frames = s.frames[:len(s.frames)-1]
+	if top.charge > 0 {
+		putWeight(s.out[top.charge:], top.weight)
+	}
+	s.out = append(s.out, opEnd)
+	if top.doubled {
+		s.out = append(s.out, opEnd)
+	}
+	if len(s.frames) == 0 && s.cached {
+		s.flush()
+		s.out = append(s.out, opEnd)
+	}
+}
+
+// label returns the new number of a label: there is one more for each doubled loop between.
+func (s *metered) label(n uint32) uint32 {
+	shifted := n
+	for _, f := range s.frames[len(s.frames)-int(n):] {
+		if f.doubled {
+			shifted++
+		}
+	}
+	return shifted
+}
+
+func (s *metered) branchTable(code []byte) {
+	r := &reader{b: code, p: 1}
+	n := r.u32()
+	s.out = appendU32(append(s.out, opBranchTable), n)
+	for range n + 1 {
+		s.out = appendU32(s.out, s.label(r.u32()))
+	}
+}
+
+// weigh adds the weight of an instruction to the charge that pays for it.
 func (s *metered) weigh(in instruction) {
 	weight := in.weight()
 	if in.op == opCall {
@@ -198,58 +213,79 @@ func (s *metered) weigh(in instruction) {
 		if own < 0 {
 			weight = importWeight
 		} else {
-			weight += s.w.carried[own]
+			weight += s.w.plans[own].carried
 		}
 	}
-	s.add(weight)
-}
-
-func (s *metered) add(weight uint32) {
 	for k := len(s.frames) - 1; k >= 0; k-- {
-		if s.frames[k].check > 0 || k == 0 {
+		if s.frames[k].charge > 0 {
 			s.frames[k].weight = min(s.frames[k].weight+weight, maxWeight)
 			return
 		}
 	}
 }
 
-// close ends the innermost block. Its check, if it has one, now knows what to charge.
-func (s *metered) close() {
-	top := s.frames[len(s.frames)-1]
-	s.frames = s.frames[:len(s.frames)-1]
-	if top.check > 0 {
-		putWeight(s.out[top.check:], top.weight)
-	}
-}
-
-// check charges the innermost block; how much is filled in when the block ends.
-func (s *metered) check() {
-	s.out = appendU32(append(s.out, opGlobalGet), s.w.fuel)
+// charge burns fuel for the innermost block; how much is filled in when the block ends.
+func (s *metered) charge() {
+	s.fuel(opLocalGet, opGlobalGet)
 	s.out = append(s.out, opI32Const)
-	s.frames[len(s.frames)-1].check = len(s.out)
+	top := &s.frames[len(s.frames)-1]
+	top.charge, top.weight = len(s.out), 1
 	s.out = append(s.out, 0, 0, 0, 0, opI32Sub)
-	s.out = appendU32(append(s.out, opGlobalSet), s.w.fuel)
-	s.yieldBelowZero()
+	s.fuel(opLocalSet, opGlobalSet)
 }
 
 // chargeLength charges a quarter of a unit for each byte of a bulk operation, whose length is on the stack.
 func (s *metered) chargeLength() {
-	s.out = appendU32(append(s.out, opLocalTee), s.local)
-	s.out = appendU32(append(s.out, opGlobalGet), s.w.fuel)
-	s.out = appendU32(append(s.out, opLocalGet), s.local)
+	s.local(opLocalTee, s.lengthLocal())
+	s.fuel(opLocalGet, opGlobalGet)
+	s.local(opLocalGet, s.lengthLocal())
 	s.out = append(s.out, opI32Const, 2, opI32ShrU, opI32Sub)
-	s.out = appendU32(append(s.out, opGlobalSet), s.w.fuel)
+	s.fuel(opLocalSet, opGlobalSet)
 	s.yieldBelowZero()
 }
 
-// yieldBelowZero calls the host when there is no fuel left. At most 2^30 is charged at a time, from a fuel of
-// zero or more, so it cannot wrap around to a positive number unseen.
+// yieldBelowZero calls the host when there is no fuel left. At most 2^30 is charged between two of these, from a
+// fuel of zero or more, so it cannot wrap around to a positive number unseen.
+//
+// The likely way is a branch to the end of a block, not an empty else: the compiler then keeps values in
+// registers on that way.
 func (s *metered) yieldBelowZero() {
-	s.out = appendU32(append(s.out, opGlobalGet), s.w.fuel)
-	s.out = append(s.out, opI32Const, 0, opI32LtS, opIf, typeNothing)
+	s.out = append(s.out, opBlock, typeNothing)
+	s.fuel(opLocalGet, opGlobalGet)
+	s.out = append(s.out, opI32Const, 0, opI32GeS, opBranchIf, 0)
+	s.flush()
 	s.out = appendU32(append(s.out, opCall), s.w.yield)
+	s.refill()
 	s.out = append(s.out, opEnd)
 }
+
+// flush writes cached fuel to the global, refill reads it again.
+func (s *metered) flush() {
+	if s.cached {
+		s.local(opLocalGet, s.fuelLocal())
+		s.global(opGlobalSet)
+	}
+}
+
+func (s *metered) refill() {
+	if s.cached {
+		s.global(opGlobalGet)
+		s.local(opLocalSet, s.fuelLocal())
+	}
+}
+
+// fuel appends the one instruction for cached fuel, the other for the global.
+func (s *metered) fuel(cached, global byte) {
+	if s.cached {
+		s.local(cached, s.fuelLocal())
+		return
+	}
+	s.global(global)
+}
+
+func (s *metered) local(op byte, index uint32) { s.out = appendU32(append(s.out, op), index) }
+
+func (s *metered) global(op byte) { s.out = appendU32(append(s.out, op), s.w.fuel) }
 
 // putWeight writes a charge into the four bytes that were left for it.
 func putWeight(b []byte, weight uint32) {

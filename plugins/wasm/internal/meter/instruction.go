@@ -8,11 +8,15 @@ const (
 	opIf           = 0x04
 	opElse         = 0x05
 	opEnd          = 0x0b
+	opBranch       = 0x0c
+	opBranchIf     = 0x0d
 	opBranchTable  = 0x0e
+	opReturn       = 0x0f
 	opCall         = 0x10
 	opCallIndirect = 0x11
 	opSelectTyped  = 0x1c
 	opLocalGet     = 0x20
+	opLocalSet     = 0x21
 	opLocalTee     = 0x22
 	opGlobalGet    = 0x23
 	opGlobalSet    = 0x24
@@ -21,6 +25,7 @@ const (
 	opMemoryGrow   = 0x40
 	opI32Const     = 0x41
 	opI32LtS       = 0x48
+	opI32GeS       = 0x4e
 	opI32Sub       = 0x6b
 	opI32ShrU      = 0x76
 	opRefNull      = 0xd0
@@ -43,22 +48,23 @@ const (
 	bulkTableFill  = 17
 )
 
-// instruction is one decoded instruction. index is the function, global, local or signature that it names.
+// instruction is one decoded instruction.
 type instruction struct {
-	op    byte
-	sub   uint32 // operation behind a prefix
-	index uint32
+	op     byte
+	sub    uint32 // operation behind a prefix
+	index  uint32 // function, global, local, label or signature that it names
+	params bool   // of a block: it takes values from the stack
 }
 
 // next decodes one instruction and checks its indexes of functions, globals and signatures.
 func (m *Module) next(r *reader) instruction {
 	in := instruction{op: r.u8()}
 	switch op := in.op; {
-	case op <= 0x01, op == opElse, op == opEnd, op == 0x0f, op == 0x1a, op == 0x1b, op >= 0x45 && op <= 0xc4, op == 0xd1:
+	case op <= 0x01, op == opElse, op == opEnd, op == opReturn, op == 0x1a, op == 0x1b, op >= 0x45 && op <= 0xc4, op == 0xd1:
 	case op >= opBlock && op <= opIf:
-		m.blockType(r)
-	case op == 0x0c, op == 0x0d:
-		r.u32()
+		in.params = m.blockType(r)
+	case op == opBranch, op == opBranchIf:
+		in.index = r.u32()
 	case op == opBranchTable:
 		for n := r.count(1); n > 0; n-- {
 			r.u32()
@@ -127,7 +133,8 @@ func (r *reader) refuse(op byte) {
 	}
 }
 
-func (m *Module) blockType(r *reader) {
+// blockType passes over the type of a block and reports whether it takes values from the stack.
+func (m *Module) blockType(r *reader) (params bool) {
 	t := r.s33()
 	switch {
 	case r.err != nil || t == -typeNothing:
@@ -137,7 +144,10 @@ func (m *Module) blockType(r *reader) {
 		r.fail("block type %d", t)
 	case t < 0:
 		r.checkValType(byte(t + 0x80))
+	default:
+		return len(m.Types[t].Params) > 0
 	}
+	return false
 }
 
 func (r *reader) memoryArgument() {

@@ -43,10 +43,10 @@ func (e ErrReserved) Error() string {
 type rewriter struct {
 	m       *Module
 	out     []byte
-	yield   uint32   // index of the import
-	fuel    uint32   // index of the global
-	nothing uint32   // index of the signature () -> ()
-	carried []uint32 // by own function: what its callers pay for it; 0 if it pays at its entry
+	yield   uint32 // index of the import
+	fuel    uint32 // index of the global
+	nothing uint32 // index of the signature () -> ()
+	plans   []plan // by own function
 	segs    []segment
 	result  Result
 }

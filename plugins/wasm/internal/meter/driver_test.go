@@ -1,0 +1,197 @@
+package meter
+
+import (
+	"context"
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// fuelSlice is what rl.yield hands out in these tests.
+const fuelSlice = 1 << 20
+
+// newWazero returns a runtime with WASI and an rl.yield that never ends a call.
+func newWazero(t testing.TB, config wazero.RuntimeConfig) wazero.Runtime {
+	t.Helper()
+	ctx := context.Background()
+	r := wazero.NewRuntimeWithConfig(ctx, config)
+	t.Cleanup(func() { r.Close(ctx) })
+	if _, err := wasi_snapshot_preview1.Instantiate(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	yield := api.GoModuleFunc(func(_ context.Context, m api.Module, _ []uint64) {
+		m.ExportedGlobal(FuelExport).(api.MutableGlobal).Set(fuelSlice)
+	})
+	_, err := r.NewHostModuleBuilder(YieldModule).NewFunctionBuilder().WithGoModuleFunction(yield, nil, nil).
+		Export(YieldName).Instantiate(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func rewrite(t testing.TB, code []byte) *Result {
+	t.Helper()
+	m, err := Decode(code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := m.Rewrite()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// guest drives an environment in its own memory.
+type guest struct {
+	t    testing.TB
+	mod  api.Module
+	step api.Function
+	rows map[hostabi.Role]uint32 // where each tensor lies
+	out  []uint32                // start and length of everything that the guest writes
+	n    uint32
+}
+
+// start instantiates a module, metered or as it is, and makes n environments that keep no history.
+func start(t testing.TB, r wazero.Runtime, code []byte, n uint32) *guest {
+	t.Helper()
+	ctx := context.Background()
+	compiled, err := r.CompileModule(ctx, code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod, err := r.InstantiateModule(ctx, compiled, wazero.NewModuleConfig().WithName("").WithStartFunctions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mg := mod.ExportedGlobal(FuelExport); mg != nil {
+		mg.(api.MutableGlobal).Set(1 << 30)
+	}
+	g := &guest{t: t, mod: mod, rows: map[hostabi.Role]uint32{}, n: n}
+	for _, name := range []string{DataCall, StartCall, hostabi.ExportInitialize} {
+		if mod.ExportedFunction(name) != nil {
+			g.call(name)
+		}
+	}
+	g.bind()
+	g.step = mod.ExportedFunction(hostabi.ExportStep)
+	return g
+}
+
+func (g *guest) call(name string, args ...uint64) uint32 {
+	g.t.Helper()
+	result, err := g.mod.ExportedFunction(name).Call(context.Background(), args...)
+	if err != nil {
+		g.t.Fatalf("%s: %v", name, err)
+	}
+	if len(result) == 0 {
+		return 0
+	}
+	if int32(result[0]) < 0 {
+		g.t.Fatalf("%s = %v", name, hostabi.Status(int32(result[0])))
+	}
+	return uint32(result[0])
+}
+
+// bind describes, creates and binds, with dense tensors of one row.
+func (g *guest) bind() {
+	size := g.call(hostabi.ExportDescribe, 0, 0, 0, 0)
+	buf := g.call(hostabi.ExportAlloc, uint64(size), 64)
+	g.call(hostabi.ExportDescribe, 0, 0, uint64(buf), uint64(size))
+	spec, _ := g.mod.Memory().Read(buf, size)
+	spec = append([]byte(nil), spec...)
+	batch := g.call(hostabi.ExportCreate, 0, 0, uint64(g.n), uint64(hostabi.SameStep))
+	var bindings []byte
+	tensors := binary.LittleEndian.Uint32(spec[24:])
+	for k := range tensors {
+		d := spec[hostabi.SpecBytes+k*hostabi.TensorBytes:]
+		role, dtype := hostabi.Role(binary.LittleEndian.Uint16(d)), hostabi.DType(d[4])
+		bytes := uint32(dtype.Bytes())
+		if d[5] == 1 {
+			bytes *= binary.LittleEndian.Uint32(d[8:])
+		}
+		ptr := g.call(hostabi.ExportAlloc, uint64(bytes*g.n), 64)
+		g.rows[role] = ptr
+		if role != hostabi.RoleAction {
+			g.out = append(g.out, ptr, bytes*g.n)
+		}
+		for _, v := range []uint32{ptr, 0, bytes, 0, uint32(dtype.Bytes()), 0, 0, 0} {
+			bindings = binary.LittleEndian.AppendUint32(bindings, v)
+		}
+	}
+	at := g.call(hostabi.ExportAlloc, uint64(len(bindings)), 64)
+	g.mod.Memory().Write(at, bindings)
+	g.call(hostabi.ExportBind, uint64(batch), uint64(at), uint64(tensors))
+	seeds := g.call(hostabi.ExportAlloc, uint64(8*g.n), 64)
+	for k := range g.n {
+		g.mod.Memory().WriteUint64Le(seeds+8*k, uint64(k)+1)
+	}
+	g.call(hostabi.ExportReset, uint64(batch), 0, 0, uint64(seeds))
+}
+
+// act writes an action for each environment.
+func (g *guest) act(x uint64) {
+	mem, _ := g.mod.Memory().Read(g.rows[hostabi.RoleAction], 4*g.n)
+	for k := range g.n {
+		x = x*6364136223846793005 + 1442695040888963407
+		binary.LittleEndian.PutUint32(mem[4*k:], uint32(x>>63))
+	}
+}
+
+// play makes steps and returns everything that the guest wrote.
+func (g *guest) play(steps int) []byte {
+	var log []byte
+	for k := range steps {
+		g.act(uint64(k))
+		g.call(hostabi.ExportStep, 0, 0)
+		for at := 0; at < len(g.out); at += 2 {
+			b, _ := g.mod.Memory().Read(g.out[at], g.out[at+1])
+			log = append(log, b...)
+		}
+	}
+	return log
+}
+
+const examples = "../../../../examples/plugins/"
+
+// guests returns the example environments that are there, by language.
+func guests(t testing.TB) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	for name, path := range map[string]string{"c": "cartpole-c/cartpole.wasm", "c-scalar": "cartpole-c/cartpole_scalar.wasm",
+		"rust": "cartpole-rust/cartpole.wasm"} {
+		if b, err := os.ReadFile(examples + path); err == nil {
+			all[name] = b
+		}
+	}
+	if !testing.Short() {
+		all["go"] = buildGo(t)
+	}
+	return all
+}
+
+// buildGo compiles the Go environment.
+func buildGo(t testing.TB) []byte {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "cartpole.wasm")
+	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s", "-o", out, ".")
+	cmd.Dir = examples + "cartpole-go"
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build the Go guest: %v\n%s", err, msg)
+	}
+	b, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
