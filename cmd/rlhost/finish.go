@@ -132,11 +132,10 @@ func (t *training) report(end *endEvent) error {
 		return json.NewEncoder(t.out).Encode(end)
 	}
 	rule := t.graph.Run.Stop
-	switch component.StopReason(end.Reason) {
-	case component.StopReturn:
+	if component.StopReason(end.Reason) == component.StopReturn && end.MeanReturn != nil {
 		fmt.Fprintf(t.out, "target reached: mean return %.1f over %d episodes (wanted %g) after %d env steps, %.2f s\n",
 			*end.MeanReturn, rule.Window, rule.Return, end.EnvSteps, end.WallSeconds)
-	default:
+	} else {
 		fmt.Fprintf(t.out, "ended (%s) after %d env steps, %.2f s\n", end.Reason, end.EnvSteps, end.WallSeconds)
 	}
 	if end.EvalReturn != nil {
