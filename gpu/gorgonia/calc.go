@@ -107,6 +107,13 @@ func (c *calc) spread(x *Node, n int) *Node {
 	return c.matMul(x, c.ones(x, 1, n))
 }
 
+func (c *calc) repeat(x *Node, rows int) *Node {
+	if c.err != nil {
+		return nil
+	}
+	return c.matMul(c.ones(x, rows, 1), x)
+}
+
 func (c *calc) sumAll(weight, x *Node) *Node {
 	sum := func(x *Node) (*Node, error) { return gorgonia.Sum(x) }
 	return c.unary(sum, c.mul(weight, x))

@@ -14,7 +14,7 @@ type Node = gorgonia.Node
 // Linear returns x·weight + bias, shape [rows, out], for x [rows, in], weight [in, out] and bias [1, out].
 func Linear(x, weight, bias *Node) (*Node, error) {
 	var c calc
-	y := c.add(c.matMul(x, weight), c.matMul(c.ones(x, x.Shape()[0], 1), bias))
+	y := c.add(c.matMul(x, weight), c.repeat(bias, x.Shape()[0]))
 	return y, c.err
 }
 
@@ -49,6 +49,13 @@ func SumRow(x *Node) (*Node, error) {
 func Spread(x *Node, n int) (*Node, error) {
 	var c calc
 	y := c.spread(x, n)
+	return y, c.err
+}
+
+// Repeat returns a row that many times, one below the other, shape [rows, n], for x [1, n].
+func Repeat(x *Node, rows int) (*Node, error) {
+	var c calc
+	y := c.repeat(x, rows)
 	return y, c.err
 }
 

@@ -3,6 +3,8 @@ package gorgonia
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
@@ -155,7 +157,7 @@ func (b *assembly[F]) differentiate(in *LossInputs, weights Params, size int) er
 	}
 	grads, err := gorgonia.Grad(loss, weights.order...)
 	if err != nil {
-		return fmt.Errorf("differentiate: %w", err)
+		return differentiateError(err)
 	}
 	p.grad = make([]F, size)
 	end := 0
@@ -168,6 +170,20 @@ func (b *assembly[F]) differentiate(in *LossInputs, weights Params, size int) er
 	return nil
 }
 
+// differentiateError says which parameters the loss does not depend on, where that was it.
+func differentiateError(err error) error {
+	var diff gorgonia.SymDiffError
+	if !errors.As(err, &diff) || len(diff.Nodes()) == 0 {
+		return fmt.Errorf("differentiate: %w", err)
+	}
+	var names []string
+	for _, n := range diff.Nodes() {
+		names = append(names, n.Name())
+	}
+	slices.Sort(names)
+	return fmt.Errorf("loss does not depend on %s, or cannot be differentiated there", strings.Join(names, ", "))
+}
+
 // link compiles what the outputs need, and nothing else: Grad leaves the gradients of observations and other
 // inputs in the graph as well.
 func (b *assembly[F]) link(input *Node) error {
@@ -175,7 +191,7 @@ func (b *assembly[F]) link(input *Node) error {
 	if err != nil {
 		return err
 	}
-	b.program.machine = gorgonia.NewTapeMachine(b.graph, gorgonia.WithPrecompiled(code, registers))
+	b.program.machine = gorgonia.NewTapeMachine(b.graph, gorgonia.WithPrecompiled(code, registers), gorgonia.WithEngine(new(engine)))
 	return nil
 }
 

@@ -12,14 +12,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
-// problem is a random minibatch for a random network.
-type problem struct {
-	model
-	rows  int
-	seed  uint64
-	param []float64
-}
-
+// networks are small ones of every kind, down to tensors of one element.
 func networks() []policy.Network {
 	return []policy.Network{
 		{Obs: 4, Actions: 2, Hidden: []int{8, 8}, Activation: policy.Tanh},
@@ -90,7 +83,7 @@ func TestGradient_AgreesWithFiniteDifferences(t *testing.T) {
 
 func checkGradient(t *testing.T, m *model, seed uint64) {
 	t.Helper()
-	params := randomParams[float64](m.network.ParamCount(), seed)
+	params := randomParams[float64](m.size, seed)
 	p, err := compile(m, params, 12)
 	if err != nil {
 		t.Fatal(err)
