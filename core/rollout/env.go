@@ -44,6 +44,16 @@ type Env interface {
 	Close() error
 }
 
+// EnvStater is what an Env may offer besides: the state of one environment alone, to compare it or to move it. It
+// is not on the step path. Both methods return ErrUnsupported where the environment does not say what its state is.
+type EnvStater interface {
+	// SaveEnv appends the state of the environment with that index in the batch to dst.
+	SaveEnv(env int, dst []byte) ([]byte, error)
+	// LoadEnv replaces it by one that SaveEnv returned. It writes nothing to the block: the next step goes on from
+	// there.
+	LoadEnv(env int, state []byte) error
+}
+
 // Plugin makes environments from one loaded and checked source. Its methods may be called concurrently.
 type Plugin interface {
 	// Spec returns what the environment says of itself under the configuration that the plugin was loaded with.

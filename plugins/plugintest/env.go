@@ -1,0 +1,255 @@
+package plugintest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// env is a batch of scripted environments. It implements rollout.Env.
+type env struct {
+	plugin   *Plugin
+	options  rollout.EnvOptions
+	states   []state
+	block    rollout.Block
+	bound    bool
+	calls    uint64
+	renewals int
+	poisoned bool
+	closed   bool
+	garbage  *[64]byte
+}
+
+var (
+	_ rollout.Env       = (*env)(nil)
+	_ rollout.EnvStater = (*env)(nil)
+)
+
+// state is all there is to one environment.
+type state struct {
+	Episode int64 // -1 before the first one
+	Step    int64
+	Stream  uint64
+	Chance  float32
+	Actions float32
+	Ended   bool // and no new episode has begun
+}
+
+func (e *env) create() {
+	e.states = make([]state, e.options.Envs)
+	for i := range e.states {
+		e.states[i] = state{Episode: -1, Stream: uint64(i + 1), Ended: true}
+	}
+	e.bound, e.calls, e.poisoned = false, 0, false
+}
+
+// Spec returns the plugin's description.
+func (e *env) Spec() *rollout.EnvSpec { return &e.plugin.spec }
+
+// usable returns why no call is possible now.
+func (e *env) usable() error {
+	switch {
+	case e.closed:
+		return fmt.Errorf("%w: %s is closed", rollout.ErrUnsupported, e.options.Name)
+	case e.poisoned:
+		return fmt.Errorf("%s: %w", e.options.Name, rollout.ErrPoisoned)
+	}
+	return nil
+}
+
+// Bind takes the block to write to.
+func (e *env) Bind(b rollout.Block) error {
+	if err := e.usable(); err != nil {
+		return err
+	}
+	if b.Schema == nil || b.Schema.Shape.Envs != e.options.Envs || len(b.Mem) < b.Schema.Bytes {
+		return fmt.Errorf("%w: %s: block %d has another shape", rollout.ErrUnsupported, e.options.Name, b.Index)
+	}
+	e.block, e.bound = b, true
+	return nil
+}
+
+// Reset starts new episodes.
+func (e *env) Reset(t int, mask []uint8, seeds []uint64) error {
+	if err := e.usable(); err != nil {
+		return err
+	}
+	n := e.options.Envs
+	if !e.bound || t < 0 || t > e.block.Schema.Shape.Steps || mask != nil && len(mask) != n || seeds != nil && len(seeds) != n {
+		return fmt.Errorf("%w: %s: reset at row %d", rollout.ErrUnsupported, e.options.Name, t)
+	}
+	for i := range e.states {
+		if mask != nil && mask[i] == 0 {
+			continue
+		}
+		s := &e.states[i]
+		if seeds != nil && !e.plugin.script.Flaws.IgnoresSeeds {
+			s.Stream = seeds[i]
+		}
+		if seeds != nil && !e.plugin.script.Flaws.Leftover {
+			s.Episode = -1
+		}
+		e.begin(i)
+		at := e.at(i, 0)
+		at.Reset = true
+		cue := e.plugin.script.Cue(at)
+		if err := e.fault(cue, hostabi.ExportReset, i); err != nil {
+			return err
+		}
+		e.observe(i, t, rollout.ColObs)
+		e.mask(i, t)
+		e.spoil(cue, i, t-1)
+	}
+	return nil
+}
+
+// Step makes a step of every environment.
+func (e *env) Step(t int) error {
+	if err := e.usable(); err != nil {
+		return err
+	}
+	if !e.bound || t < 0 || t >= e.block.Schema.Shape.Steps {
+		return fmt.Errorf("%w: %s: step at row %d", rollout.ErrUnsupported, e.options.Name, t)
+	}
+	e.calls++
+	if e.plugin.script.Flaws.Allocates {
+		e.garbage = new([64]byte)
+	}
+	for i := range e.states {
+		if err := e.step(i, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *env) step(i, t int) error {
+	s := &e.states[i]
+	script := &e.plugin.script
+	if s.Ended {
+		return e.stepEnded(i, t)
+	}
+	at := e.at(i, e.int32(rollout.ColAction, i, t))
+	cue := script.Cue(at)
+	if err := e.fault(cue, hostabi.ExportStep, i); err != nil {
+		return err
+	}
+	if at.Action < 0 || int(at.Action) >= script.Actions {
+		return e.newFault(rollout.FaultStatus, hostabi.ExportStep, i, fmt.Errorf("%v: %d", hostabi.StatusAction, at.Action))
+	}
+	s.Step++
+	s.Actions += float32(at.Action)
+	s.Chance = e.draw(i)
+	ended := int(s.Step) >= script.Length(at.Env, at.Episode)
+	truncated := ended && script.Truncates(at.Env, at.Episode)
+	e.write(i, t, script.Reward(at), ended && !truncated, truncated)
+	if ended {
+		e.end(i, t)
+	}
+	e.observe(i, t+1, rollout.ColObs)
+	e.mask(i, t+1)
+	e.spoil(cue, i, t)
+	e.report(at)
+	return nil
+}
+
+// stepEnded is a step after the end of an episode.
+func (e *env) stepEnded(i, t int) error {
+	if e.options.Autoreset != hostabi.NextStep || e.states[i].Episode < 0 {
+		return e.newFault(rollout.FaultStatus, hostabi.ExportStep, i, errors.New("no episode has begun: reset it first"))
+	}
+	e.begin(i)
+	e.write(i, t, e.plugin.script.Flaws.PhantomReward, false, false)
+	e.observe(i, t+1, rollout.ColObs)
+	e.mask(i, t+1)
+	return nil
+}
+
+// end does what the autoreset mode says of the end of an episode.
+func (e *env) end(i, t int) {
+	e.states[i].Ended = true
+	if e.options.Autoreset != hostabi.SameStep {
+		return
+	}
+	if !e.plugin.script.Flaws.NoFinalObs {
+		e.observe(i, 0, rollout.ColFinalObs)
+	}
+	e.begin(i)
+}
+
+// begin starts an episode.
+func (e *env) begin(i int) {
+	s := &e.states[i]
+	s.Episode++
+	s.Step, s.Actions, s.Ended = 0, 0, false
+	s.Chance = e.draw(i)
+}
+
+// draw returns the next number of an environment's stream: splitmix64.
+func (e *env) draw(i int) float32 {
+	if e.plugin.script.Flaws.SharedChance {
+		i = 0
+	}
+	s := &e.states[i]
+	s.Stream += 0x9E3779B97F4A7C15
+	z := s.Stream
+	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+	z = (z ^ z>>27) * 0x94D049BB133111EB
+	return float32((z^z>>31)>>40) * 0x1p-24
+}
+
+func (e *env) at(i int, action int32) At {
+	s := &e.states[i]
+	return At{Env: e.options.FirstEnv + i, Episode: int(s.Episode), Step: int(s.Step), Action: action,
+		Calls: e.calls, Renewals: e.renewals}
+}
+
+func (e *env) report(at At) {
+	if e.plugin.script.Metric == nil || e.options.Metric == nil {
+		return
+	}
+	if name, value := e.plugin.script.Metric(at); name != "" {
+		e.options.Metric(name, value)
+	}
+}
+
+// fault returns the fault that a cue asks for.
+func (e *env) fault(c Cue, call string, i int) error {
+	switch c {
+	case Trap:
+		return e.newFault(rollout.FaultTrap, call, i, errors.New("trap on cue"))
+	case Deadline:
+		return e.newFault(rollout.FaultDeadline, call, i, errors.New("late on cue"))
+	case ErrorStatus:
+		return e.newFault(rollout.FaultStatus, call, i, errors.New("error on cue"))
+	}
+	return nil
+}
+
+func (e *env) newFault(kind rollout.FaultKind, call string, i int, err error) error {
+	f := &rollout.Fault{Kind: kind, Name: e.options.Name, Source: e.plugin.script.Name, Call: call,
+		Env: e.options.FirstEnv + i, Step: e.calls, Err: err}
+	e.poisoned = f.Poisons()
+	return f
+}
+
+// Renew makes the batch anew.
+func (e *env) Renew() error {
+	if e.closed {
+		return e.usable()
+	}
+	e.create()
+	e.renewals++
+	return nil
+}
+
+// Close ends the batch.
+func (e *env) Close() error {
+	if !e.closed {
+		e.closed = true
+		e.plugin.open.Add(-1)
+	}
+	return nil
+}

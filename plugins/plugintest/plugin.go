@@ -1,0 +1,89 @@
+package plugintest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Plugin makes scripted environments.
+type Plugin struct {
+	script Script
+	spec   rollout.EnvSpec
+	open   atomic.Int32 // batches that are not closed
+	closed atomic.Bool
+}
+
+var _ rollout.Plugin = (*Plugin)(nil)
+
+// New returns a plugin whose environments follow a script.
+func New(s Script) *Plugin {
+	s = s.withDefaults()
+	return &Plugin{script: s, spec: s.spec()}
+}
+
+// spec is what rl_describe would say.
+func (s *Script) spec() rollout.EnvSpec {
+	obs := hostabi.TensorDesc{DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{ObsElems}}
+	if s.Flaws.OutOfBounds {
+		obs.Low, obs.High = -1, 1
+	}
+	scalar := func(role hostabi.Role, d hostabi.DType) hostabi.TensorDesc {
+		return hostabi.TensorDesc{Role: role, DType: d}
+	}
+	final := obs
+	obs.Role, final.Role = hostabi.RoleObservation, hostabi.RoleFinalObservation
+	spec := rollout.EnvSpec{
+		Name: s.Name, ABI: hostabi.EnvABI, Caps: s.Caps, Agents: 1, MaxEnvs: s.MaxEnvs, EpisodeLimit: s.EpisodeLimit,
+		Autoreset: s.Autoreset,
+		Tensors: []hostabi.TensorDesc{
+			{Role: hostabi.RoleAction, DType: hostabi.I32, N: uint32(s.Actions)}, obs,
+			scalar(hostabi.RoleReward, hostabi.F32), scalar(hostabi.RoleTerminated, hostabi.U8),
+			scalar(hostabi.RoleTruncated, hostabi.U8), final,
+		},
+	}
+	if s.Legal != nil {
+		spec.Tensors = append(spec.Tensors, hostabi.TensorDesc{Role: hostabi.RoleActionMask, DType: hostabi.U8, Rank: 1,
+			Shape: [hostabi.MaxRank]uint32{uint32(s.Actions)}})
+	}
+	return spec
+}
+
+// Spec returns what the script describes.
+func (p *Plugin) Spec() rollout.EnvSpec { return p.spec }
+
+// Hash returns the SHA-256 of the name.
+func (p *Plugin) Hash() string {
+	sum := sha256.Sum256([]byte(p.script.Name))
+	return hex.EncodeToString(sum[:])
+}
+
+// NewEnv makes a batch of environments.
+func (p *Plugin) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
+	if p.closed.Load() {
+		return nil, fmt.Errorf("%w: the plugin is closed", rollout.ErrUnsupported)
+	}
+	if o.Envs < 1 || p.spec.MaxEnvs > 0 && o.Envs > p.spec.MaxEnvs {
+		return nil, fmt.Errorf("%w: %d environments", rollout.ErrUnsupported, o.Envs)
+	}
+	if o.Autoreset&p.spec.Autoreset == 0 || o.Autoreset&(o.Autoreset-1) != 0 {
+		return nil, fmt.Errorf("%w: autoreset %v", rollout.ErrUnsupported, o.Autoreset)
+	}
+	p.open.Add(1)
+	e := &env{plugin: p, options: o}
+	e.create()
+	return e, nil
+}
+
+// Open returns how many batches have been made and not closed.
+func (p *Plugin) Open() int { return int(p.open.Load()) }
+
+// Close makes the plugin refuse new batches.
+func (p *Plugin) Close() error {
+	p.closed.Store(true)
+	return nil
+}

@@ -1,0 +1,105 @@
+package plugintest
+
+import (
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Script says what scripted environments do. The zero value is a plain one: two actions, episodes of ten steps that
+// end terminated, a reward of 1 a step. The functions are called by whoever steps the environments.
+type Script struct {
+	Name         string            // name@version; default scripted@1
+	Autoreset    hostabi.Autoreset // modes offered; default all three
+	Caps         hostabi.Caps      // default: any strides
+	Actions      int               // default 2
+	MaxEnvs      int               // 0 = no limit
+	EpisodeLimit int               // as described; it is Length and Truncates that keep it
+
+	Length    func(env, episode int) int            // steps of an episode, 1 or more
+	Truncates func(env, episode int) bool           // how it ends
+	Reward    func(At) float32                      // of the step
+	Legal     func(at At, action int) bool          // legal actions before that step; nil = no mask
+	Cue       func(At) Cue                          // what goes wrong in that step
+	Metric    func(At) (name string, value float64) // reported after the step; an empty name is none
+	Flaws     Flaws
+}
+
+// At is one step of one environment, or the beginning of an episode.
+type At struct {
+	Env      int    // global index
+	Episode  int    // counts from 0 since the last reset with seeds
+	Step     int    // steps made in the episode before this one
+	Action   int32  // of the step
+	Calls    uint64 // calls of Env.Step since the batch was made or renewed, this one included
+	Renewals int    // how often the batch was renewed
+	Reset    bool   // an episode begins in Env.Reset, and no step is made
+}
+
+// Cue is something that goes wrong.
+type Cue uint8
+
+// Cues. Those before NaNObservation are faults of the call, the others are written for the host to find.
+const (
+	Nothing     Cue = iota
+	Trap            // the environment needs Renew afterwards
+	Deadline        // the same, because it took too long
+	ErrorStatus     // the call returns an error; the environment goes on
+
+	NaNObservation
+	NaNReward
+	InfiniteReward
+	TerminatedOfTwo
+	TruncatedOfTwo
+	NoLegalAction
+	MaskOfThree
+)
+
+// Flaws are lasting faults of an environment, each of which some check must find.
+type Flaws struct {
+	SharedChance  bool    // one stream of random numbers for all environments of a batch
+	IgnoresSeeds  bool    // Reset does not restart streams
+	Leftover      bool    // a reset with seeds goes on counting episodes
+	LossySnapshot bool    // snapshots forget the streams
+	NoSnapshot    bool    // snapshots are not supported
+	PhantomReward float32 // reward of the step after an end under next-step autoreset
+	OutOfBounds   bool    // observations leave the bounds that are declared
+	NoFinalObs    bool    // same-step autoreset does not write the last observation
+	Allocates     bool    // each step allocates
+}
+
+// Elements of an observation.
+const (
+	ObsEnv     = iota // global index of the environment
+	ObsEpisode        // as At.Episode
+	ObsStep           // steps made in the episode
+	ObsChance         // a number in [0, 1) from the environment's own stream, a new one for each observation
+	ObsActions        // sum of the actions taken in the episode
+	ObsElems
+)
+
+func (s Script) withDefaults() Script {
+	if s.Name == "" {
+		s.Name = "scripted@1"
+	}
+	if s.Autoreset == 0 {
+		s.Autoreset = hostabi.SameStep | hostabi.NextStep | hostabi.Disabled
+	}
+	if s.Caps == 0 {
+		s.Caps = hostabi.CapStrides
+	}
+	if s.Actions == 0 {
+		s.Actions = 2
+	}
+	if s.Length == nil {
+		s.Length = func(int, int) int { return 10 }
+	}
+	if s.Truncates == nil {
+		s.Truncates = func(int, int) bool { return false }
+	}
+	if s.Reward == nil {
+		s.Reward = func(At) float32 { return 1 }
+	}
+	if s.Cue == nil {
+		s.Cue = func(At) Cue { return Nothing }
+	}
+	return s
+}

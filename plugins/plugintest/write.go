@@ -1,0 +1,82 @@
+package plugintest
+
+import (
+	"math"
+
+	"github.com/rlhost/rlhost/core/rollout"
+)
+
+// index is the place of one element in the slice of its column.
+func (e *env) index(c rollout.Column, i, t, elem int) int {
+	l, _ := e.block.Schema.Layout(c)
+	return (t*l.StrideT + i*l.StrideEnv + elem*l.StrideElem) / l.DType.Bytes()
+}
+
+func (e *env) int32(c rollout.Column, i, t int) int32 { return e.block.Int32(c)[e.index(c, i, t, 0)] }
+
+func (e *env) setFloat32(c rollout.Column, i, t, elem int, v float32) {
+	e.block.Float32(c)[e.index(c, i, t, elem)] = v
+}
+
+func (e *env) setByte(c rollout.Column, i, t, elem int, v byte) {
+	e.block.Bytes(c)[e.index(c, i, t, elem)] = v
+}
+
+// write writes what a step leaves behind but observations.
+func (e *env) write(i, t int, reward float32, terminated, truncated bool) {
+	e.setFloat32(rollout.ColReward, i, t, 0, reward)
+	e.setByte(rollout.ColTerminated, i, t, 0, flag(terminated))
+	e.setByte(rollout.ColTruncated, i, t, 0, flag(truncated))
+}
+
+func flag(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// observe writes an observation to a row of obs or to final_obs.
+func (e *env) observe(i, t int, c rollout.Column) {
+	s := &e.states[i]
+	e.setFloat32(c, i, t, ObsEnv, float32(e.options.FirstEnv+i))
+	e.setFloat32(c, i, t, ObsEpisode, float32(s.Episode))
+	e.setFloat32(c, i, t, ObsStep, float32(s.Step))
+	e.setFloat32(c, i, t, ObsChance, s.Chance)
+	e.setFloat32(c, i, t, ObsActions, s.Actions)
+}
+
+// mask writes the legal actions of the coming step.
+func (e *env) mask(i, t int) {
+	legal := e.plugin.script.Legal
+	if legal == nil {
+		return
+	}
+	at := e.at(i, 0)
+	for action := range e.plugin.script.Actions {
+		e.setByte(rollout.ColMask, i, t, action, flag(legal(at, action)))
+	}
+}
+
+// spoil overwrites what step t has written with what the cue asks for. After a reset t is the row before the
+// one that was reset.
+func (e *env) spoil(c Cue, i, t int) {
+	switch c {
+	case NaNObservation:
+		e.setFloat32(rollout.ColObs, i, t+1, ObsChance, float32(math.NaN()))
+	case NaNReward:
+		e.setFloat32(rollout.ColReward, i, t, 0, float32(math.NaN()))
+	case InfiniteReward:
+		e.setFloat32(rollout.ColReward, i, t, 0, float32(math.Inf(1)))
+	case TerminatedOfTwo:
+		e.setByte(rollout.ColTerminated, i, t, 0, 2)
+	case TruncatedOfTwo:
+		e.setByte(rollout.ColTruncated, i, t, 0, 2)
+	case NoLegalAction:
+		for action := range e.plugin.script.Actions {
+			e.setByte(rollout.ColMask, i, t+1, action, 0)
+		}
+	case MaskOfThree:
+		e.setByte(rollout.ColMask, i, t+1, 0, 3)
+	}
+}
