@@ -1,0 +1,20 @@
+// Package runner is the component that watches a run: it keeps the window of returns, ends the run by its stop
+// rules, and writes what there is to see, on the console and into the run's folder.
+//
+//	kinds := map[string]func() component.Component{
+//		"runner": runner.New(runner.Output{Out: os.Stdout, Terminal: true, Width: width}),
+//	}
+//
+// In the run's folder it appends to
+//
+//	metrics.jsonl   one line per learner round: global_step (env steps learned from), time (Unix seconds), and every
+//	                metric by name
+//	episodes.csv    one line per episode: env_step (made so far), env, return, length, terminated
+//
+// A file that cannot be written is counted (runner/log_errors), warned of once, and ends nothing.
+//
+// The number of environments, which decides when the window counts, is the gauge rollout/envs that rollout
+// components set when they start. The env steps made are their counter rollout/env_steps; those learned from come
+// with the learner's stats, whose names and order are the schema of their arena, a []string. So nothing here knows
+// what a learner is.
+package runner

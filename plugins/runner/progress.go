@@ -1,0 +1,231 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Windows of the rates that progress shows.
+const (
+	shortWindow = 10 * time.Second
+	longWindow  = time.Minute
+)
+
+// Output says where and how progress is shown. The zero Output shows nothing.
+type Output struct {
+	Out io.Writer
+	// Terminal: one live line, redrawn in place. Set it where stdout and stdin are terminals; else there is a
+	// plain line each time.
+	Terminal bool
+	Width    func() int // columns of the terminal, asked each time; nil or 0 or less = 80
+	JSON     bool       // one JSON object a line instead, also where the file does not list console
+	Color    bool       // dim labels; who makes the Output looks at NO_COLOR
+	// Queues returns the depths of the queues to show; nil = none. It is called on the runner's loop.
+	Queues func() []Queue
+}
+
+// Queue is how full a connection is.
+type Queue struct {
+	Name   string `json:"name"`
+	Queued int    `json:"queued"`
+	Depth  int    `json:"depth"`
+}
+
+func (o Output) withDefaults() Output {
+	if o.Out == nil {
+		o.Out = io.Discard
+	}
+	if o.Width == nil {
+		o.Width = func() int { return 0 }
+	}
+	if o.Queues == nil {
+		o.Queues = func() []Queue { return []Queue{} }
+	}
+	return o
+}
+
+// progress is what a JSON line of progress says. What is not known yet is null.
+type progress struct {
+	Event         string   `json:"event"`
+	WallSeconds   float64  `json:"wall_seconds"`
+	EnvSteps      uint64   `json:"env_steps"`
+	EnvStepsMade  uint64   `json:"env_steps_made"`
+	PerSecond10   float64  `json:"env_steps_per_s_10"`
+	PerSecond60   float64  `json:"env_steps_per_s_60"`
+	Episodes      uint64   `json:"episodes"`
+	MeanReturn    *float64 `json:"mean_return"`
+	StdReturn     *float64 `json:"std_return"`
+	WindowFull    bool     `json:"window_full"`
+	EpisodeLength *float64 `json:"episode_length"`
+	PolicyVersion uint64   `json:"policy_version"`
+	LagMean       *float64 `json:"lag_mean"`
+	LagMax        *float64 `json:"lag_max"`
+	Queues        []Queue  `json:"queues"`
+	KL            *float64 `json:"approx_kl"`
+	ClipFraction  *float64 `json:"clipfrac"`
+	Entropy       *float64 `json:"entropy"`
+	LogErrors     uint64   `json:"log_errors,omitempty"`
+}
+
+// show shows the state of the run.
+func (c *Runner) show() {
+	if c.out.JSON {
+		c.showJSON()
+		return
+	}
+	if !slices.Contains(c.config.Log, "console") {
+		return
+	}
+	fields := c.fields()
+	if !c.out.Terminal {
+		_, _ = io.WriteString(c.screen, render(fields, math.MaxInt, c.out.Color)+"\n")
+		return
+	}
+	width := c.out.Width()
+	if width <= 0 {
+		width = 80
+	}
+	// The last column stays free: some terminals wrap when it is written.
+	c.screen.Live(render(fields, width-1, c.out.Color))
+}
+
+func (c *Runner) progress() progress {
+	return progress{
+		Event: "progress", WallSeconds: c.wall().Seconds(),
+		EnvSteps: c.trained, EnvStepsMade: c.envStepsMade(),
+		PerSecond10: c.rate.PerSecond(shortWindow), PerSecond60: c.rate.PerSecond(longWindow),
+		Episodes: c.window.Episodes(), MeanReturn: known(c.window.Mean()), StdReturn: known(c.window.Std()),
+		WindowFull: c.window.Full(), EpisodeLength: known(c.window.MeanLength()), PolicyVersion: c.version,
+		LagMean: c.reported("lag/mean"), LagMax: c.reported("lag/max"), Queues: c.out.Queues(),
+		KL: c.reported("losses/approx_kl"), ClipFraction: c.reported("losses/clipfrac"),
+		Entropy: c.reported("losses/entropy"), LogErrors: c.log.errors.Value(),
+	}
+}
+
+func (c *Runner) showJSON() {
+	b, err := json.Marshal(c.progress())
+	if err != nil {
+		c.log.report(err)
+		return
+	}
+	_, _ = c.screen.Write(append(b, '\n'))
+}
+
+// known returns nil for numbers that JSON does not have.
+func known(v float64) *float64 {
+	if !finite(v) {
+		return nil
+	}
+	return &v
+}
+
+// reported returns what the learner reported last under a name, or nil.
+func (c *Runner) reported(name string) *float64 {
+	v, ok := c.latest[name]
+	if !ok {
+		return nil
+	}
+	return known(v)
+}
+
+// field is one part of the progress line.
+type field struct{ label, value string }
+
+// fields returns the parts of the line, the most important first.
+func (c *Runner) fields() []field {
+	p := c.progress()
+	fields := []field{
+		{"", time.Now().Format(time.TimeOnly)},
+		{"env steps", short(float64(p.EnvSteps))},
+		{"per s", short(p.PerSecond10) + "|" + short(p.PerSecond60)},
+		{"return", c.returns(&p)},
+		{"length", decimals(p.EpisodeLength, 1)},
+		{"lag", decimals(p.LagMean, 1) + "/" + decimals(p.LagMax, 0)},
+	}
+	for _, q := range p.Queues {
+		fields = append(fields, field{q.Name, fmt.Sprintf("%d/%d", q.Queued, q.Depth)})
+	}
+	fields = append(fields, field{"kl", decimals(p.KL, 4)}, field{"clip", decimals(p.ClipFraction, 3)},
+		field{"entropy", decimals(p.Entropy, 3)})
+	if p.LogErrors > 0 {
+		fields = slices.Insert(fields, 1, field{"log errors", strconv.FormatUint(p.LogErrors, 10)})
+	}
+	return fields
+}
+
+// returns shows the window; while it is not full, what it lacks.
+func (c *Runner) returns(p *progress) string {
+	text := decimals(p.MeanReturn, 1)
+	if p.StdReturn != nil {
+		text += "±" + decimals(p.StdReturn, 1)
+	}
+	seen, envs := c.window.Coverage()
+	switch {
+	case p.WindowFull:
+		return text
+	case c.window.Len() < c.window.Size():
+		return fmt.Sprintf("%s (%d of %d episodes)", text, c.window.Len(), c.window.Size())
+	}
+	return fmt.Sprintf("%s (%d of %d envs)", text, seen, envs)
+}
+
+// render joins the fields that fit the width. A field that does not fit ends the line, so that none is cut.
+func render(fields []field, width int, color bool) string {
+	var b strings.Builder
+	used := 0
+	for i, f := range fields {
+		n := utf8.RuneCountInString(f.value)
+		if f.label != "" {
+			n += utf8.RuneCountInString(f.label) + 1
+		}
+		if i > 0 {
+			n += 2
+		}
+		if n > width-used {
+			break
+		}
+		used += n
+		if i > 0 {
+			b.WriteString("  ")
+		}
+		if f.label != "" && color {
+			b.WriteString("\x1b[2m" + f.label + "\x1b[0m ")
+		} else if f.label != "" {
+			b.WriteString(f.label + " ")
+		}
+		b.WriteString(f.value)
+	}
+	return b.String()
+}
+
+func decimals(v *float64, n int) string {
+	if v == nil {
+		return "–"
+	}
+	return strconv.FormatFloat(*v, 'f', n, 64)
+}
+
+// short writes a count with three digits and a unit.
+func short(v float64) string {
+	for _, unit := range []struct {
+		name string
+		size float64
+	}{{"G", 1e9}, {"M", 1e6}, {"k", 1e3}} {
+		if v < unit.size*0.9995 { // what would round to 1000 of the unit below is 1.00 of this one
+			continue
+		}
+		for decimals := 2; ; decimals-- {
+			if text := strconv.FormatFloat(v/unit.size, 'f', decimals, 64); len(text) <= 4 || decimals == 0 {
+				return text + unit.name
+			}
+		}
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64)
+}

@@ -1,0 +1,226 @@
+package runner
+
+import (
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// defaultWindow is the size of the window where the run's stop rule gives none.
+const defaultWindow = 100
+
+// Files in the run's folder.
+const (
+	MetricsFile  = "metrics.jsonl"
+	EpisodesFile = "episodes.csv"
+)
+
+// config is the component's table.
+type config struct {
+	Log   []string      `toml:"log"`   // of console and jsonl
+	Every time.Duration `toml:"every"` // between two progress lines
+}
+
+// Runner watches a run.
+type Runner struct {
+	out    Output
+	screen *Screen
+	config config
+	h      *component.Host
+
+	window *Window
+	envs   *stat.Gauge // environments of the run
+	known  float64     // value of it that the window knows
+
+	made      *stat.Counter // env steps made since the program was started
+	trained   uint64        // env steps learned from
+	version   uint64        // newest policy version
+	latest    map[string]float64
+	rate      *stat.Rate // of env steps made
+	began     time.Time  // zero until the loop runs
+	before    saved      // what an earlier program had done of this run
+	madeFirst uint64     // value of made when the loop began
+
+	log      logs
+	timers   []*loop.Timer
+	stopping bool
+}
+
+var _ component.Component = (*Runner)(nil)
+
+// New returns what makes runners that show progress on out. If out.Out is a *Screen, others may write to that too
+// without disturbing the live line.
+func New(out Output) func() component.Component {
+	out = out.withDefaults()
+	screen, ok := out.Out.(*Screen)
+	if !ok {
+		screen = NewScreen(out.Out)
+	}
+	return func() component.Component { return &Runner{out: out, screen: screen} }
+}
+
+// Manifest lists the ports.
+func (c *Runner) Manifest() component.Manifest {
+	return component.Manifest{Slots: []component.Port{
+		{Name: "on_episodes", Payload: "episode", Doc: "an episode that has ended"},
+		{Name: "on_stats", Payload: "learner_stats", Doc: "what one learner round reports"},
+	}}
+}
+
+// Configure reads the component's table.
+func (c *Runner) Configure(decode func(into any) error) error {
+	c.config = config{Log: []string{"console", "jsonl"}, Every: time.Second}
+	if err := decode(&c.config); err != nil {
+		return err
+	}
+	for _, name := range c.config.Log {
+		if name != "console" && name != "jsonl" {
+			return &component.ConfigError{Key: "log", Reason: fmt.Sprintf("has %q", name), Help: "use console and jsonl"}
+		}
+	}
+	if c.config.Every < 10*time.Millisecond {
+		return &component.ConfigError{Key: "every", Reason: fmt.Sprintf("is %v, want 10ms or more", c.config.Every)}
+	}
+	return nil
+}
+
+// Start posts the first turn. Files are opened when there is something to write.
+func (c *Runner) Start(h *component.Host) error {
+	if n := h.Peers("runner"); n > 1 {
+		return fmt.Errorf("the pipeline has %d runners, want one: they would write the same files", n)
+	}
+	c.h = h
+	size := h.Run.Stop.Window
+	if size == 0 {
+		size = defaultWindow
+	}
+	c.window = NewWindow(size)
+	c.envs, c.made = h.Stats.Gauge("rollout/envs"), h.Stats.Counter("rollout/env_steps")
+	c.rate = stat.NewRate(time.Minute)
+	c.latest = make(map[string]float64)
+	c.log = logs{errors: h.Stats.Counter("runner/log_errors"), warn: h.Log}
+	if h.Run.Dir != "" && slices.Contains(c.config.Log, "jsonl") {
+		c.log.metrics = &logFile{path: filepath.Join(h.Run.Dir, MetricsFile)}
+		c.log.episodes = &logFile{path: filepath.Join(h.Run.Dir, EpisodesFile), header: episodesHeader}
+	}
+	h.Slot("on_episodes", c.onEpisode)
+	h.Slot("on_stats", c.onStats)
+	h.Receiver.Control(loop.Func(c.begin), hostabi.Message{})
+	return nil
+}
+
+// begin starts the clock when the loop runs.
+func (c *Runner) begin(*hostabi.Message) {
+	c.began = time.Now()
+	c.madeFirst = c.made.Value()
+	c.rate.Observe(c.began, float64(c.envStepsMade()))
+	c.timers = append(c.timers, c.h.Receiver.Every(c.config.Every, c.tick))
+	if wall := c.h.Run.Stop.Wall; wall > 0 {
+		c.timers = append(c.timers, c.h.Receiver.After(wall-c.before.Wall, func() { c.stop(component.StopWall) }))
+	}
+	c.syncEnvs()
+	c.checkReturn()
+	c.checkEnvSteps()
+}
+
+func (c *Runner) tick() {
+	c.rate.Observe(time.Now(), float64(c.envStepsMade()))
+	c.log.flushEpisodes()
+	c.show()
+}
+
+// envStepsMade returns the env steps that this run has made, those before a resume included.
+func (c *Runner) envStepsMade() uint64 { return c.before.Made + c.made.Value() - c.madeFirst }
+
+// wall returns the time that this run has taken, the time before a resume included.
+func (c *Runner) wall() time.Duration {
+	if c.began.IsZero() {
+		return c.before.Wall
+	}
+	return c.before.Wall + time.Since(c.began)
+}
+
+// syncEnvs tells the window how many environments there are.
+func (c *Runner) syncEnvs() {
+	if n := c.envs.Value(); n != c.known && n >= 0 && n <= maxWindowEnvs {
+		c.known = n
+		c.window.SetEnvs(int(n))
+	}
+}
+
+// onEpisode takes an episode into the window and applies the rule on returns.
+func (c *Runner) onEpisode(m *hostabi.Message) {
+	e := rollout.EpisodeOf(m)
+	c.syncEnvs()
+	if !c.window.Push(e) {
+		c.log.report(fmt.Errorf("episode of environment %d: no run has as many", e.Env))
+		return
+	}
+	c.log.episode(c.envStepsMade(), e)
+	c.checkReturn()
+}
+
+func (c *Runner) checkReturn() {
+	rule := c.h.Run.Stop
+	if rule.HasReturn && !c.stopping && c.window.Full() && c.window.Mean() >= rule.Return {
+		c.stop(component.StopReturn)
+	}
+}
+
+func (c *Runner) checkEnvSteps() {
+	if limit := c.h.Run.Stop.EnvSteps; limit > 0 && c.trained >= limit {
+		c.stop(component.StopEnvSteps)
+	}
+}
+
+func (c *Runner) stop(reason component.StopReason) {
+	if c.stopping {
+		return
+	}
+	c.stopping = true
+	c.h.Stop(reason)
+}
+
+// onStats takes what a learner round reports, writes the metrics line and applies the rule on env steps.
+func (c *Runner) onStats(m *hostabi.Message) {
+	names, values, err := c.readStats(m.Handle)
+	if err != nil {
+		c.log.report(fmt.Errorf("learner's stats %v: %w", m.Handle, err))
+		return
+	}
+	for i, name := range names {
+		c.latest[name] = values[i]
+	}
+	if steps, ok := c.latest[globalStep]; ok && steps >= 0 && steps < math.MaxInt64 {
+		c.trained = uint64(steps)
+	}
+	c.version = m.PolicyVersion
+	c.log.flushEpisodes()
+	c.writeMetrics(names, values)
+	c.checkEnvSteps()
+}
+
+// Stop shows the last state and closes the files. The loop has ended.
+func (c *Runner) Stop() error {
+	for _, t := range c.timers {
+		t.Stop()
+	}
+	if c.h == nil {
+		return nil
+	}
+	if !c.began.IsZero() {
+		c.rate.Observe(time.Now(), float64(c.envStepsMade()))
+		c.show()
+	}
+	c.screen.Leave()
+	c.log.flushEpisodes()
+	return c.log.close()
+}

@@ -1,0 +1,55 @@
+package runner
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// saved is the small part of a runner's state.
+type saved struct {
+	Window        WindowState   `json:"window"`
+	Wall          time.Duration `json:"wall_ns"`
+	Made          uint64        `json:"env_steps_made"`
+	Trained       uint64        `json:"env_steps"`
+	Version       uint64        `json:"policy_version"`
+	MetricsBytes  int64         `json:"metrics_bytes"`
+	EpisodesBytes int64         `json:"episodes_bytes"`
+}
+
+const windowBlob = "window"
+
+// Snapshot saves the window and the counters, and how long the files are.
+func (c *Runner) Snapshot() (component.State, error) {
+	metrics, episodes := c.log.sizes()
+	return component.State{
+		Meta: saved{
+			Window: c.window.State(), Wall: c.wall(), Made: c.envStepsMade(), Trained: c.trained,
+			Version: c.version, MetricsBytes: metrics, EpisodesBytes: episodes,
+		},
+		Blobs: map[string][]byte{windowBlob: c.window.Append(nil)},
+	}, nil
+}
+
+// Restore goes on from a snapshot: window, counters, wall time and files. In asynchronous mode the environments
+// start anew, so the window counts as full only when each has ended an episode again.
+func (c *Runner) Restore(state component.State) error {
+	var from saved
+	if err := state.Decode(&from); err != nil {
+		return err
+	}
+	if from.Wall < 0 {
+		return fmt.Errorf("saved state has run for %v", from.Wall)
+	}
+	if err := c.window.Restore(from.Window, state.Blobs[windowBlob]); err != nil {
+		return err
+	}
+	c.known = 0 // the window has the saved number of environments now
+	if !c.h.Run.Synchronous {
+		c.window.Uncover()
+	}
+	c.before, c.trained, c.version = from, from.Trained, from.Version
+	c.log.rewind(from.MetricsBytes, from.EpisodesBytes)
+	return nil
+}
