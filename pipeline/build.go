@@ -128,7 +128,7 @@ func (p *Pipeline) add(of *Component, index int) error {
 		Run: &p.run, Receiver: x.loop.NewReceiver(name), Arenas: p.arenas, Stats: p.stats,
 		Log: p.log.With("component", name),
 		Env: p.Env, Policy: p.Policy, Peers: p.peers,
-		Boundary: func() { p.boundary(x) }, Stop: p.Stop,
+		Boundary: func() { p.reach(x) }, Stop: p.Stop,
 	}
 	if err := x.component.Configure(decoder(of.table, "component."+of.Name, ownKeys...)); err != nil {
 		return fmt.Errorf("%s: %w", name, err)

@@ -116,7 +116,19 @@ func (p *Pipeline) fail(err error) {
 	p.endLoops()
 }
 
-// boundary is Host.Boundary of a learner. A stop that is asked for meanwhile waits for the next boundary, so that
+// reach is Host.Boundary of a learner. In synchronous mode the boundary waits behind the messages that are queued:
+// whoever counts datasets and episodes has then counted this one, so that the run ends at the very dataset that
+// fulfils a stop rule, and a resumed run counts on from there. Rollouts meanwhile come as far as asking about the
+// first row of their next blocks, which no snapshot depends on.
+func (p *Pipeline) reach(learner *instance) {
+	if !p.run.Synchronous {
+		p.boundary(learner)
+		return
+	}
+	learner.host.Receiver.Post(func(*hostabi.Message) { p.boundary(learner) }, hostabi.Message{})
+}
+
+// boundary ends a dataset. A stop that is asked for meanwhile waits for the next boundary, so that
 // AtBoundary always knows when it is called for the last time.
 func (p *Pipeline) boundary(learner *instance) {
 	p.ending.boundaries.Add(1)

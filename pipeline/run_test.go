@@ -59,6 +59,32 @@ func TestRun_EndsAtTheBoundaryAfterAStop(t *testing.T) {
 	}
 }
 
+func TestRun_ASynchronousBoundaryComesBehindWhatIsQueued(t *testing.T) {
+	text := tickFile(plain+"[component.other]\nkind = \"sink\"\nevery = 0\nstop_at = 10\n") + `
+[[wire]]
+signal = "source.ticks"
+slot = "other.on_ticks"
+mode = "all"
+depth = 8
+on_full = "block"
+`
+	text = strings.ReplaceAll(text, `mode = "queue"`, `mode = "all"`)
+	var counted []any
+	_, p := start(t, text, BuildOptions{
+		AtBoundary: func(snapshot func() (map[string]component.State, error)) error {
+			states, _ := snapshot()
+			counted = append(counted, states["other"].Meta)
+			return nil
+		},
+	}, "train.mode=sync")
+	if reason, err := p.Run(t.Context()); err != nil || reason != component.StopEnvSteps {
+		t.Fatalf("Run = %q, %v, want %q", reason, err, component.StopEnvSteps)
+	}
+	if want := []any{sinkState{10}}; !slices.Equal(counted, want) {
+		t.Errorf("at boundaries the other sink had counted %v, want %v: the tenth tick, which ends the run", counted, want)
+	}
+}
+
 func TestRun_AskedToStopInsideABoundaryEndsAtTheNext(t *testing.T) {
 	var p *Pipeline
 	calls := 0

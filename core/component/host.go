@@ -33,7 +33,8 @@ type Host struct {
 	// Peers returns how many instances of a kind of component the pipeline has.
 	Peers func(kind string) int
 	// Boundary tells the host, on the learner's loop, that a dataset has been learned from and its weights are
-	// published. Checkpoints are taken and stop rules applied inside this call.
+	// published. Checkpoints are taken and stop rules applied inside this call; in synchronous mode on the same
+	// loop soon after it, behind the messages that are queued now.
 	Boundary func()
 	// Stop asks the run to end at the next dataset boundary. Any goroutine; only the first reason counts.
 	Stop func(reason StopReason)
