@@ -259,17 +259,13 @@ func (c *problems) fillInteger(n *node, path string, into reflect.Value, bytes b
 	switch {
 	case !ok || n.kind != scalarNode:
 		c.wrong(n, path, want, help)
-	case into.CanUint() && (i < 0 || into.OverflowUint(uint64(i))):
-		c.add("E005", n.val, "", "`%s` is %d, must be 0 to %d", path, i, largest(into.Type()))
-	case into.CanInt() && into.OverflowInt(i):
-		c.add("E005", n.val, "", "`%s` is %d, which is too large", path, i)
+	case into.CanUint() && i < 0:
+		c.add("E005", n.val, "", "`%s` is %d, must be 0 or more", path, i)
+	case into.CanUint() && into.OverflowUint(uint64(i)) || into.CanInt() && into.OverflowInt(i):
+		c.add("E005", n.val, "", "`%s` is %d, which does not fit in %d bits", path, i, into.Type().Bits())
 	case into.CanUint():
 		into.SetUint(uint64(i))
 	default:
 		into.SetInt(i)
 	}
-}
-
-func largest(t reflect.Type) uint64 {
-	return min(uint64(math.MaxUint64)>>(64-t.Bits()), math.MaxInt64)
 }

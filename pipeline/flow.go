@@ -32,18 +32,17 @@ func (c *checker) blocks(x *Component) int {
 
 // starving checks that the blocks in circulation can make the datasets that a component gathers.
 func (c *checker) starving(x *Component) {
-	at := x.table.key
-	if n := x.table.at("dataset_rows"); n != nil {
-		at = n.val
-	}
+	producers := c.producers(x)
+	at := c.culprit("dataset_rows", append([]*Component{x}, producers...)...)
+	use := func(rows int) string { return fmt.Sprintf("use dataset_rows = %d in [component.%s]", rows, x.Name) }
 	want, rows, largest := x.Flow.DatasetRows, 0, 0
-	for _, from := range c.producers(x) {
-		f := from.Flow
-		rows += from.Count * c.blocks(from) * f.BlockRows
-		largest = max(largest, f.BlockRows)
-		if want%f.BlockRows != 0 {
-			c.add("E060", at, fmt.Sprintf("use %d or %d", max(1, want/f.BlockRows)*f.BlockRows, (want/f.BlockRows+1)*f.BlockRows),
-				"a dataset of %d rows is not a whole number of %s's blocks of %d rows", want, from.Name, f.BlockRows)
+	for _, from := range producers {
+		block := from.Flow.BlockRows
+		rows += from.Count * c.blocks(from) * block
+		largest = max(largest, block)
+		if want%block != 0 {
+			c.add("E060", at, use((want+block-1)/block*block),
+				"a dataset of %d rows is not a whole number of %s's blocks of %d rows", want, from.Name, block)
 			return
 		}
 	}
@@ -54,12 +53,32 @@ func (c *checker) starving(x *Component) {
 	least := want + (x.Count-1)*(want-largest)
 	switch {
 	case c.graph.Synchronous && rows != want:
-		c.add("E060", at, fmt.Sprintf("use %d", rows),
-			"in sync mode a dataset is one block of every split, %d rows together, not %d", rows, want)
+		c.add("E060", at, use(rows), "in sync mode a dataset is one block of every split, %d rows together, not %d", rows, want)
 	case least > rows:
-		c.add("E060", at, fmt.Sprintf("use %d or less, or more blocks", rows/x.Count/largest*largest),
+		c.add("E060", at, use(max(rows/x.Count/largest, 1)*largest),
 			"datasets of %d rows can never be full: %d rows are in circulation", want, rows)
 	}
+}
+
+// culprit returns the place to show for numbers of several components that do not fit together: a key of the
+// first one, unless it comes from a preset and the user wrote other keys of theirs.
+func (c *checker) culprit(key string, list ...*Component) span {
+	at := list[0].table.key
+	if n := list[0].table.at(key); n != nil {
+		at = n.val
+	}
+	if at.order() < firstPreset {
+		return at
+	}
+	for _, x := range list {
+		for _, name := range x.table.names {
+			n := x.table.table[name]
+			if n.key.order() < firstPreset && n.kind == scalarNode && !slices.Contains([]string{"kind", "loop"}, name) {
+				return n.val
+			}
+		}
+	}
+	return at
 }
 
 // producers are the components that make blocks and are wired to x, each once.
@@ -81,10 +100,16 @@ func (c *checker) shallow(w *Wire) {
 	if from.Flow.BlockRows == 0 || to.Flow.DatasetRows == 0 || w.OnFull != bus.Block && w.OnFull != bus.Fail {
 		return
 	}
-	if blocks := c.blocks(from); w.Depth < blocks {
-		c.add("E060", w.depthAt, fmt.Sprintf("use %d or more", blocks),
-			"depth = %d, but %s has %d blocks in circulation", w.Depth, w.From, blocks)
+	blocks := c.blocks(from)
+	if w.Depth >= blocks {
+		return
 	}
+	at := w.depthAt
+	if at.order() >= firstPreset {
+		at = c.culprit("blocks", from)
+	}
+	c.add("E060", at, fmt.Sprintf("use depth = %d or more", blocks),
+		"depth = %d on the wire of %s.%s, but there are %d blocks in circulation", w.Depth, w.From, w.Signal, blocks)
 }
 
 // blockingCycles finds cycles of wires that all block: once each has filled up, nobody goes on. Replies are left

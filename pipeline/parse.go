@@ -101,6 +101,9 @@ func (c *checker) topLevel(root *node) {
 		c.bad[s.name] = true
 		root.remove(s.name)
 	}
+	if c.bad["train"] {
+		c.noPreset()
+	}
 	for _, name := range slices.Clone(root.names) {
 		if slices.Contains(known, name) {
 			continue
@@ -110,6 +113,9 @@ func (c *checker) topLevel(root *node) {
 		root.remove(name)
 	}
 }
+
+// noPreset keeps what a preset would have brought from being missed.
+func (c *checker) noPreset() { c.bad["component"], c.bad["policy"], c.bad["wire"] = true, true, true }
 
 // allTables reports whether an array holds only tables.
 func allTables(n *node) bool {

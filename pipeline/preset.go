@@ -50,7 +50,7 @@ func (c *checker) applyPreset(root *node) *node {
 	t := trainTable{Mode: modeAsync}
 	d := &tableDecoder{c: &c.problems, n: train, path: "train"}
 	if d.decode(&t) != nil {
-		c.bad["component"], c.bad["policy"], c.bad["wire"] = true, true, true
+		c.noPreset()
 	}
 	c.graph.Synchronous = t.Mode == modeSync
 	if n := train.at("mode"); n != nil && n.kind == scalarNode && t.Mode != modeSync && t.Mode != modeAsync {
@@ -73,7 +73,7 @@ func (c *checker) mergePreset(root, train, n *node, t trainTable) *node {
 			names := slices.Collect(maps.Keys(presets))
 			c.add("E010", n.val, didYouMean(t.Preset, "%q", "presets", names), "unknown preset %q", t.Preset)
 		}
-		c.bad["component"], c.bad["policy"], c.bad["wire"] = true, true, true
+		c.noPreset()
 		return root
 	}
 	base := c.read(newSource("preset:"+t.Preset, text, firstPreset))

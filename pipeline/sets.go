@@ -112,6 +112,9 @@ func (c *checker) set(root *node, a assignment) {
 	for i, name := range a.path[:len(a.path)-1] {
 		child := n.at(name)
 		if child == nil && i == 1 && slices.Contains([]string{"component", "env", "policy"}, a.path[0]) {
+			if c.bad[a.path[0]] {
+				return
+			}
 			c.add("E008", a.spans[i], didYouMean(name, "`%s`", "declared", n.names), "there is no %s %q", a.path[0], name)
 			return
 		}

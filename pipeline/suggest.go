@@ -54,6 +54,9 @@ func distance(a, b string, limit int) int {
 	return old[len(t)]
 }
 
+// suggest is the help where the candidate is known.
+func suggest(candidate string) string { return fmt.Sprintf("did you mean %q?", candidate) }
+
 // didYouMean is the help for an unknown name: the nearest candidate, else the list if it is short. format puts
 // the name in quotes as it stands in the file.
 func didYouMean(name, format, what string, candidates []string) string {

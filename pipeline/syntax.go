@@ -159,7 +159,7 @@ func (c *problems) complain(src *source, err error) int {
 		c.add("E001", span{src, 0, 0}, "", "%v", err)
 		return 0
 	}
-	code, message := "E001", pe.Message
+	code, message := "E001", strings.ReplaceAll(pe.Message, `'\n'`, "the end of the line")
 	if strings.Contains(message, "already") {
 		code = "E006"
 	}
@@ -174,6 +174,8 @@ func syntaxHelp(message string) string {
 	switch {
 	case strings.HasPrefix(message, "expected value but found \""):
 		return "put text in quotes"
+	case strings.HasPrefix(message, "expected value but found the end"):
+		return "write key = value"
 	case strings.Contains(message, "strings cannot contain newlines"):
 		return "close the quotes in the same line"
 	case strings.Contains(message, "top-level item to end with a newline"):

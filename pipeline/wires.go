@@ -119,6 +119,9 @@ func (c *checker) setWires(pairs []pair) {
 			continue
 		}
 		signal := component.Qualified(a.path[1], a.path[2])
+		if c.bad["wire"] {
+			continue
+		}
 		if !slices.Contains(signals, signal) {
 			c.add("E008", whole, didYouMean(signal, "`%s`", "wired", unique(signals)), "no wire has the signal %q", signal)
 			continue
@@ -216,7 +219,7 @@ func (c *checker) word(t *node, key, code string, words []string) (word string, 
 		return "", false
 	}
 	if !slices.Contains(words, word) {
-		c.add(code, n.val, didYouMean(word, "%q", key, words), "unknown %s %q", key, word)
+		c.add(code, n.val, didYouMean(word, "%q", key+" can be", words), "unknown %s %q", key, word)
 		return "", false
 	}
 	return word, true
@@ -250,7 +253,7 @@ func (c *checker) port(end name, slot bool) (owner string, port component.Port, 
 	case c.broken["component."+owner] || c.bad["component"]:
 		return "", port, false
 	case x == nil:
-		c.unknownComponent(end, owner, portName, qualified)
+		c.unknownComponent(end, owner, portName, slot, qualified)
 		return "", port, false
 	}
 	mine, others := x.Manifest.Signals, x.Manifest.Slots
@@ -282,7 +285,7 @@ func suggestPort(owner, port, what string, ports []component.Port) string {
 		list = append(list, p.Name)
 	}
 	if best, ok := nearest(port, list); ok {
-		return didYouMean(component.Qualified(owner, port), "%q", "", []string{component.Qualified(owner, best)})
+		return suggest(component.Qualified(owner, best))
 	}
 	if len(list) == 0 {
 		return "it has no " + what + "s"
@@ -293,16 +296,38 @@ func suggestPort(owner, port, what string, ports []component.Port) string {
 	return what + "s: " + strings.Join(list, ", ")
 }
 
-func (c *checker) unknownComponent(end name, owner, port string, qualified bool) {
-	names := c.declared("component")
-	best, ok := nearest(owner, names)
-	switch {
-	case !qualified:
+func (c *checker) unknownComponent(end name, owner, port string, slot, qualified bool) {
+	if !qualified {
 		c.add("E030", end.at, `write "component.port"`, "%q does not name a port of a component", end.text)
-	case ok:
-		c.add("E030", end.at, didYouMean(end.text, "%q", "", []string{component.Qualified(best, port)}),
-			"component %q is not declared", owner)
-	default:
-		c.add("E030", end.at, didYouMean("", "%q", "declared", names), "component %q is not declared", owner)
+		return
 	}
+	names := c.declared("component")
+	help := didYouMean("", "%q", "declared", names)
+	owners := c.owners(port, slot)
+	best, ok := nearest(owner, owners)
+	if !ok && len(owners) == 1 {
+		best, ok = owners[0], true
+	}
+	if !ok && len(owners) == 0 {
+		best, ok = nearest(owner, names)
+	}
+	if ok {
+		help = suggest(component.Qualified(best, port))
+	}
+	c.add("E030", end.at, help, "component %q is not declared", owner)
+}
+
+// owners names the components that have a port.
+func (c *checker) owners(port string, slot bool) []string {
+	var list []string
+	for _, x := range c.graph.Components {
+		ports := x.Manifest.Signals
+		if slot {
+			ports = x.Manifest.Slots
+		}
+		if findPort(ports, port) >= 0 {
+			list = append(list, x.Name)
+		}
+	}
+	return list
 }
