@@ -69,7 +69,7 @@ func (a *actor) rows(i int, r *policy.Request, lo, hi int) error {
 		return &policy.RowError{Request: i, Row: row, Err: policy.ErrNoLegalAction}
 	}
 	a.sample = kern.Sample{Rows: n, Actions: a.net.Actions, Logits: a.logits, LD: a.block, Seed: r.Seed, Step: r.Step,
-		Env: r.FirstEnv + uint32(lo), Greedy: r.Greedy, Action: r.Action[lo:hi], LogProb: r.LogProb[lo:hi]}
+		Env: r.FirstEnv + uint32(lo), Greedy: r.Greedy, Action: r.Action[lo:hi], LogProb: r.LogProb[lo:hi], Scratch: a.scratch}
 	a.set.Sample(&a.sample)
 	a.correct(r, lo, hi)
 	return nil

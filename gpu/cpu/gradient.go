@@ -30,7 +30,7 @@ func (k *Learner) prepareLoss(r policy.Rates, rows int) {
 	if k.config.ValueClip > 0 {
 		bound = float32(k.config.ValueClip)
 	}
-	k.loss = kern.Loss{Actions: k.net.Actions, LD: k.block, NewLogProb: k.loss.NewLogProb,
+	k.loss = kern.Loss{Actions: k.net.Actions, LD: k.block, NewLogProb: k.loss.NewLogProb, Scratch: k.scratch,
 		Low: 1 - r.Clip, High: 1 + r.Clip, Clip: r.Clip, Mean: float32(mean),
 		Entropy: float32(float64(r.Entropy) * mean), ValueCoef: float32(k.config.ValueCoef * mean), ValueClip: bound}
 }

@@ -16,6 +16,7 @@ type pass struct {
 	hidden  [][]float32 // per layer [block][encoders][out]
 	logits  []float32   // [Actions][block]
 	value   []float32   // [block]
+	scratch []float32   // [Actions][kern.Lanes]
 	product kern.Gemm
 	output  kern.Head
 }
@@ -33,6 +34,7 @@ func newPass(set kern.Set, l *layout, block int) *pass {
 		p.hidden = append(p.hidden, aligned(block*l.encoders*y.out))
 	}
 	p.logits, p.value = aligned(l.net.Actions*block), aligned(block)
+	p.scratch = aligned(l.net.Actions * kern.Lanes)
 	return p
 }
 

@@ -13,7 +13,9 @@ type Loss struct {
 	Advantage     []float32
 	Return        []float32
 	NewLogProb    []float32 // written
+	Scratch       []float32 // Actions*Lanes
 
+	// The assembly reads these in this order.
 	Low, High float32 // bounds of the ratio: 1-ε, 1+ε
 	Clip      float32 // ε, above which |ratio-1| counts as clipped
 	Mean      float32 // 1/N of the minibatch
@@ -43,6 +45,7 @@ func (l *Loss) check() {
 	if l.Rows > 0 {
 		_, _, _, _ = l.Logits[l.Actions*l.LD-1], l.Value[rows-1], l.Action[rows-1], l.OldLogProb[rows-1]
 		_, _, _, _ = l.OldValue[rows-1], l.Advantage[rows-1], l.Return[rows-1], l.NewLogProb[rows-1]
+		_ = l.Scratch[l.Actions*Lanes-1]
 	}
 }
 

@@ -22,6 +22,7 @@ type Sample struct {
 	Greedy        bool
 	Action        []int32
 	LogProb       []float32
+	Scratch       []float32 // Actions*Lanes
 }
 
 func (s *Sample) check() {
@@ -30,6 +31,7 @@ func (s *Sample) check() {
 	}
 	if s.Rows > 0 {
 		_, _, _ = s.Logits[s.Actions*s.LD-1], s.Action[s.Rows-1], s.LogProb[s.Rows-1]
+		_ = s.Scratch[s.Actions*Lanes-1]
 	}
 }
 

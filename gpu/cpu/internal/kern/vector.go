@@ -84,9 +84,12 @@ func (t *Transpose) check() {
 	_ = t.To[(t.In+Panel-1)/Panel*t.Out*Panel-1]
 }
 
-func (t *Transpose) generic() {
-	for q := 0; q*Panel < t.In; q++ {
-		for o := range t.Out {
+func (t *Transpose) generic() { t.edge(0, 0) }
+
+// edge packs the panels from q on, their rows from o on.
+func (t *Transpose) edge(q, o int) {
+	for ; q*Panel < t.In; q++ {
+		for o := o; o < t.Out; o++ {
 			to := t.To[(q*t.Out+o)*Panel:][:Panel]
 			from := t.From[o/Panel*t.In*Panel+o%Panel:]
 			for j := range to {

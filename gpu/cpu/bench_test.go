@@ -1,0 +1,109 @@
+package cpu_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/rlhost/rlhost/gpu/cpu"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/policytest"
+)
+
+var (
+	small = policy.Network{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh}
+	large = policy.Network{Obs: 64, Actions: 8, Hidden: []int{512, 512}, Activation: policy.Tanh}
+)
+
+// eachSet runs a benchmark with every kernel set of the machine.
+func eachSet(b *testing.B, run func(b *testing.B, backend *cpu.Backend)) {
+	for _, name := range []string{"avx512", "avx2", "generic"} {
+		backend, err := cpu.NewWith(name)
+		if err != nil {
+			continue
+		}
+		b.Run("kernels="+name, func(b *testing.B) { run(b, backend) })
+	}
+}
+
+func dims(n policy.Network) string {
+	return fmt.Sprintf("net=%d-%d-%d", n.Obs, n.Hidden[0], n.Hidden[1])
+}
+
+// BenchmarkUpdate reports the time of one optimiser step: gather, forward, loss, backward, clip, Adam. Best is the
+// fastest update of all, which a busy machine disturbs least.
+func BenchmarkUpdate(b *testing.B) {
+	for _, c := range []struct {
+		net  policy.Network
+		rows int
+	}{{small, 64}, {small, 256}, {small, 1024}, {large, 1024}} {
+		b.Run(fmt.Sprintf("%s/rows=%d", dims(c.net), c.rows), func(b *testing.B) {
+			eachSet(b, func(b *testing.B, backend *cpu.Backend) { update(b, backend, c.net, c.rows) })
+		})
+	}
+}
+
+func update(b *testing.B, backend *cpu.Backend, n policy.Network, rows int) {
+	const envs = 32
+	d := policytest.NewDataset(b, policytest.Options{Network: n, Steps: 1024 / envs, Envs: envs, Blocks: 1, Seed: 1})
+	params := policy.Init(&n, 1)
+	actor, err := backend.NewActor(n, envs)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := actor.Load(policy.Weights{Params: params}); err != nil {
+		b.Fatal(err)
+	}
+	policytest.Act(b, actor, d, envs)
+	c := policy.Defaults()
+	c.Epochs, c.Minibatch = 1, rows
+	learner, err := backend.NewLearner(n, params, c)
+	if err != nil {
+		b.Fatal(err)
+	}
+	best := time.Duration(math.MaxInt64)
+	for b.Loop() {
+		start := time.Now()
+		if _, err := learner.Update(d, policy.Rates{LearningRate: 1e-5, Clip: 0.2, Entropy: 0.01}); err != nil {
+			b.Fatal(err)
+		}
+		best = min(best, time.Since(start))
+	}
+	steps := float64(d.Rows() / rows)
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/steps, "ns/step")
+	b.ReportMetric(float64(best.Nanoseconds())/steps, "best-ns/step")
+}
+
+// BenchmarkAct makes one request an iteration.
+func BenchmarkAct(b *testing.B) {
+	for _, n := range []policy.Network{small, large} {
+		for _, rows := range []int{1, 16, 64, 512} {
+			b.Run(fmt.Sprintf("%s/rows=%d", dims(n), rows), func(b *testing.B) {
+				eachSet(b, func(b *testing.B, backend *cpu.Backend) { act(b, backend, n, rows) })
+			})
+		}
+	}
+}
+
+func act(b *testing.B, backend *cpu.Backend, n policy.Network, rows int) {
+	d := policytest.NewDataset(b, policytest.Options{Network: n, Steps: 1, Envs: rows, Blocks: 1, Seed: 1})
+	actor, err := backend.NewActor(n, rows)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := actor.Load(policy.Weights{Params: policy.Init(&n, 1)}); err != nil {
+		b.Fatal(err)
+	}
+	requests := policytest.Requests(d, d.Blocks[0], 0, rows)
+	b.ReportAllocs()
+	best := time.Duration(math.MaxInt64)
+	for b.Loop() {
+		start := time.Now()
+		if err := actor.Act(requests); err != nil {
+			b.Fatal(err)
+		}
+		best = min(best, time.Since(start))
+	}
+	b.ReportMetric(float64(best.Nanoseconds()), "best-ns/op")
+}

@@ -1,0 +1,286 @@
+//go:build amd64
+
+package kern
+
+import "unsafe"
+
+// at returns the address of an element. The bounds check is the point: descriptions were checked for the last
+// element that assembly touches, and everything between lies in the same slice.
+func at[E any](s []E, i int) unsafe.Pointer { return unsafe.Pointer(&s[i]) }
+
+// kBlock bounds the depth of a product in one call, so that a panel of B stays in the first-level cache, and
+// tileRows the rows, so that a call stays short.
+const (
+	kBlock   = 256
+	tileRows = 1 << 9
+)
+
+// Bounds on the work of one call of the other kernels: elements of matrices, logits of eight rows.
+const (
+	elemsPerCall  = 1 << 17
+	logitsPerCall = 1 << 12
+)
+
+func (s Set) gemm(g *Gemm) {
+	if g.M == 0 || g.N == 0 {
+		return
+	}
+	if g.K == 0 {
+		g.generic()
+		return
+	}
+	for i := 0; i < g.M; i += tileRows {
+		s.gemmRows(g, i, min(tileRows, g.M-i))
+	}
+	if g.Epilogue != None {
+		s.epilogue(g)
+	}
+}
+
+// gemmRows computes rows i to i+m without the epilogue.
+func (s Set) gemmRows(g *Gemm, i, m int) {
+	args := gemmArgs{aRow: 4 * g.ARow, aCol: 4 * g.ACol, bRow: 4 * g.BRow, bPanel: 4 * g.BPanel,
+		cRow: 4 * g.CRow, cPanel: 4 * g.CPanel}
+	for k := 0; k < g.K; k += kBlock {
+		args.k = min(kBlock, g.K-k)
+		args.start = 2
+		if k == 0 && !g.Add {
+			args.start = 0
+			if g.Bias != nil {
+				args.start = 1
+			}
+		}
+		for p := 0; p < g.N/Panel; {
+			width := s.panels(m, g.N/Panel-p)
+			args.b = at(g.B, k*g.BRow+p*g.BPanel)
+			if args.start == 1 {
+				args.bias = at(g.Bias, p*Panel)
+			}
+			s.column(g, &args, i, m, k, p, width)
+			p += width
+		}
+	}
+}
+
+// panels chooses how many panels of 16 columns a tile has: as many as leave room for all its rows.
+func (s Set) panels(m, left int) int {
+	switch {
+	case s == AVX512 && m <= 3 && left >= 4, m == 1 && left >= 4:
+		return 4
+	case s == AVX512 && left >= 2, m == 2 && left >= 2:
+		return 2
+	}
+	return 1
+}
+
+// column computes width panels from p on for rows i to i+m: whole tiles in one call, then at most two more of like
+// height, because a low tile has too few independent sums to keep the processor busy.
+func (s Set) column(g *Gemm, args *gemmArgs, i, m, k, p, width int) {
+	high, low := 6, 4
+	if s == AVX512 {
+		high, low = 14, 7
+	}
+	full, rest := m/high, m%high
+	if full > 0 && rest > 0 && rest < low {
+		full--
+		rest += high
+	}
+	run := func(rows, tiles int) {
+		args.tiles = tiles
+		args.a = at(g.A, i*g.ARow+k*g.ACol)
+		args.c = at(g.C, i*g.CRow+p*g.CPanel)
+		s.tile(args, rows, width)
+		i += rows * tiles
+	}
+	if full > 0 {
+		run(high, full)
+	}
+	if rest > high {
+		run((rest+1)/2, 1)
+		rest /= 2
+	}
+	if rest > 0 {
+		run(rest, 1)
+	}
+}
+
+// tile calls the kernel of one shape.
+func (s Set) tile(args *gemmArgs, rows, width int) {
+	if s == AVX512 {
+		tile512(args, rows, width)
+		return
+	}
+	switch {
+	case width == 4:
+		gemmAVX2_1x4(args)
+	case width == 2:
+		gemmAVX2_2x2(args)
+	case rows == 1:
+		gemmAVX2_1x1(args)
+	case rows == 2:
+		gemmAVX2_2x1(args)
+	case rows == 3:
+		gemmAVX2_3x1(args)
+	case rows == 4:
+		gemmAVX2_4x1(args)
+	case rows == 5:
+		gemmAVX2_5x1(args)
+	default:
+		gemmAVX2_6x1(args)
+	}
+}
+
+func (s Set) epilogue(g *Gemm) {
+	if g.CPanel != Panel {
+		panic("kern: epilogue of a matrix in panels")
+	}
+	rows := max(1, elemsPerCall/g.N)
+	for i := 0; i < g.M; i += rows {
+		args := rowsArgs{rows: min(rows, g.M-i), bytes: 4 * g.N, x: at(g.C, i*g.CRow), xRow: 4 * g.CRow}
+		if g.Epilogue >= DTanh {
+			args.h, args.hRow = at(g.H, i*g.CRow), 4*g.CRow
+		}
+		s.activate(g.Epilogue, &args)
+	}
+}
+
+func (s Set) activate(e Epilogue, args *rowsArgs) {
+	wide := s == AVX512
+	switch {
+	case e == Tanh && wide:
+		tanhAVX512(args)
+	case e == Tanh:
+		tanhAVX2(args)
+	case e == ReLU && wide:
+		reluAVX512(args)
+	case e == ReLU:
+		reluAVX2(args)
+	case e == ELU && wide:
+		eluAVX512(args)
+	case e == ELU:
+		eluAVX2(args)
+	case e == DTanh && wide:
+		dtanhAVX512(args)
+	case e == DTanh:
+		dtanhAVX2(args)
+	case e == DReLU && wide:
+		dreluAVX512(args)
+	case e == DReLU:
+		dreluAVX2(args)
+	case wide:
+		deluAVX512(args)
+	default:
+		deluAVX2(args)
+	}
+}
+
+func (s Set) head(h *Head) {
+	if h.Rows == 0 {
+		return
+	}
+	args := headArgs{rows: h.Rows / 8 * 8, k: h.K, x: at(h.X, 0), xRow: 4 * h.XRow, w: at(h.W, 0),
+		bias: unsafe.Pointer(&h.Bias), out: at(h.Out, 0)}
+	if args.rows > 0 {
+		head8(&args)
+	}
+	if rest := h.Rows - args.rows; rest > 0 {
+		args.x, args.out = at(h.X, args.rows*h.XRow), at(h.Out, args.rows)
+		args.rows = rest
+		head1(&args)
+	}
+}
+
+func (s Set) sample(a *Sample) {
+	if a.Actions > logitsPerCall {
+		a.generic()
+		return
+	}
+	args := sampleArgs{actions: a.Actions, ld: 4 * a.LD, scratch: at(a.Scratch, 0), seed: a.Seed, step: a.Step}
+	if a.Greedy {
+		args.greedy = -1
+	}
+	r := 0
+	for r+Lanes <= a.Rows {
+		args.groups = min((a.Rows-r)/Lanes, logitsPerCall/a.Actions)
+		args.env = int(a.Env) + r
+		args.logits, args.action, args.logProb = at(a.Logits, r), at(a.Action, r), at(a.LogProb, r)
+		sample(&args)
+		r += args.groups * Lanes
+	}
+	if r == a.Rows {
+		return
+	}
+	// What the last few rows get lies in somebody's column, with no room behind it.
+	var action [Lanes]int32
+	var logProb [Lanes]float32
+	args.groups, args.env = 1, int(a.Env)+r
+	args.logits, args.action, args.logProb = at(a.Logits, r), unsafe.Pointer(&action), unsafe.Pointer(&logProb)
+	sample(&args)
+	copy(a.Action[r:a.Rows], action[:])
+	copy(a.LogProb[r:a.Rows], logProb[:])
+}
+
+func (s Set) loss(l *Loss) {
+	if l.Actions > logitsPerCall {
+		l.generic()
+		return
+	}
+	args := lossArgs{actions: l.Actions, ld: 4 * l.LD, scratch: at(l.Scratch, 0),
+		sums: unsafe.Pointer(&l.Sums), numbers: unsafe.Pointer(&l.Low)}
+	for r := 0; r < l.Rows; {
+		n := min(l.Rows-r, logitsPerCall/l.Actions*Lanes)
+		args.rows, args.logits, args.value = n, at(l.Logits, r), at(l.Value, r)
+		args.action, args.oldLogProb, args.oldValue = at(l.Action, r), at(l.OldLogProb, r), at(l.OldValue, r)
+		args.advantage, args.ret, args.newLogProb = at(l.Advantage, r), at(l.Return, r), at(l.NewLogProb, r)
+		loss(&args)
+		r += n
+	}
+}
+
+// adamChunk bounds the elements of one call of adam and transposeChunk the blocks of one of transpose.
+const (
+	adamChunk      = 1 << 14
+	transposeChunk = 1 << 7
+)
+
+func (s Set) adam(a *Adam) {
+	for i := 0; i < len(a.Params); i += adamChunk {
+		n := min(adamChunk, len(a.Params)-i)
+		args := adamArgs{bytes: 4 * n, params: at(a.Params, i), m: at(a.M, i), v: at(a.V, i), grad: at(a.Grad, i),
+			numbers: unsafe.Pointer(&a.Rate)}
+		adam(&args)
+	}
+}
+
+func (s Set) sumSquares(x []float32) float32 {
+	var sum float32
+	args := sumArgs{bytes: 4 * len(x), x: at(x, 0), result: unsafe.Pointer(&sum)}
+	sumSquares(&args)
+	return sum
+}
+
+func (s Set) columnSums(c *ColumnSums) {
+	if c.Rows == 0 {
+		return
+	}
+	columns := max(1, elemsPerCall/c.Rows/Panel) * Panel
+	for j := 0; j < c.N; j += columns {
+		args := columnsArgs{rows: c.Rows, bytes: 4 * min(columns, c.N-j), x: at(c.X, j), xRow: 4 * c.XRow, out: at(c.Out, j)}
+		columnSums(&args)
+	}
+}
+
+// transpose leaves the blocks at the edges that are not whole to plain Go.
+func (s Set) transpose(t *Transpose) {
+	in, out := t.In/Panel, t.Out/Panel
+	const block = Panel * Panel
+	for p := range out {
+		for q := 0; q < in; q += transposeChunk {
+			args := transposeArgs{blocks: min(transposeChunk, in-q), from: at(t.From, p*t.In*Panel+q*block),
+				to: at(t.To, (q*t.Out+p*Panel)*Panel), toBlock: 4 * t.Out * Panel}
+			transpose(&args)
+		}
+	}
+	t.edge(in, 0)
+	t.edge(0, out*Panel)
+}

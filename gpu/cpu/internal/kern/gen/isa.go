@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"math"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// isa is one instruction set: its vector registers and how many bytes one holds.
+type isa struct {
+	name  string
+	bytes int
+	v     []reg.VecPhysical
+}
+
+var avx2 = isa{"AVX2", 32, []reg.VecPhysical{reg.Y0, reg.Y1, reg.Y2, reg.Y3, reg.Y4, reg.Y5, reg.Y6, reg.Y7,
+	reg.Y8, reg.Y9, reg.Y10, reg.Y11, reg.Y12, reg.Y13, reg.Y14, reg.Y15}}
+
+var avx512 = isa{"AVX512", 64, []reg.VecPhysical{reg.Z0, reg.Z1, reg.Z2, reg.Z3, reg.Z4, reg.Z5, reg.Z6, reg.Z7,
+	reg.Z8, reg.Z9, reg.Z10, reg.Z11, reg.Z12, reg.Z13, reg.Z14, reg.Z15,
+	reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23,
+	reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29, reg.Z30, reg.Z31}}
+
+// wide reports whether registers have 512 bits.
+func (s isa) wide() bool { return s.bytes == 64 }
+
+// function starts a function that takes a pointer to its arguments, and loads it.
+func function(name string) (args reg.GPPhysical) {
+	names = append(names, name)
+	TEXT(name, NOSPLIT, "func(args *byte)")
+	Load(Param("args"), reg.RDI)
+	return reg.RDI
+}
+
+// names lists the functions for the Go declarations.
+var names []string
+
+// field addresses the i-th 8-byte field of the arguments.
+func field(i int) Mem { return Mem{Base: reg.RDI, Disp: 8 * i} }
+
+func at(m Mem, disp int) Mem { m.Disp += disp; return m }
+
+// constants are filled over 64 bytes, so that any register can take them as an operand.
+var constants = map[uint32]Mem{}
+
+func bits(u uint32) Mem {
+	if m, ok := constants[u]; ok {
+		return m
+	}
+	m := GLOBL(fmt.Sprintf("k%08x", u), RODATA|NOPTR)
+	for i := range 16 {
+		DATA(4*i, U32(u))
+	}
+	constants[u] = m
+	return m
+}
+
+func float(f float64) Mem { return bits(math.Float32bits(float32(f))) }
+
+// lanes is 0, 1, 2, … in 32-bit integers.
+func lanes() Mem {
+	if laneNumbers.Symbol.Name == "" {
+		laneNumbers = GLOBL("lanes", RODATA|NOPTR)
+		for i := range 16 {
+			DATA(4*i, U32(uint32(i)))
+		}
+	}
+	return laneNumbers
+}
+
+var laneNumbers Mem
+
+// strides keeps the multiples of a row stride that addressing cannot scale by itself.
+type strides struct{ one, three, five reg.GPPhysical }
+
+func (s strides) load(m Mem) {
+	MOVQ(m, s.one)
+	LEAQ(Mem{Base: s.one, Index: s.one, Scale: 2}, s.three)
+	LEAQ(Mem{Base: s.one, Index: s.one, Scale: 4}, s.five)
+}
+
+// seven sets out to base plus seven rows.
+func (s strides) seven(base, out reg.GPPhysical) {
+	LEAQ(Mem{Base: base, Index: s.five, Scale: 1}, out)
+	LEAQ(Mem{Base: out, Index: s.one, Scale: 2}, out)
+}
+
+// row addresses row i < 14 behind base; base7 is needed from row 7 on.
+func (s strides) row(base, base7 reg.GPPhysical, i int) Mem {
+	if i >= 7 {
+		base, i = base7, i-7
+	}
+	switch i {
+	case 0:
+		return Mem{Base: base}
+	case 3:
+		return Mem{Base: base, Index: s.three, Scale: 1}
+	case 5:
+		return Mem{Base: base, Index: s.five, Scale: 1}
+	case 6:
+		return Mem{Base: base, Index: s.three, Scale: 2}
+	}
+	return Mem{Base: base, Index: s.one, Scale: uint8(i)}
+}
+
+// times multiplies a register by a small constant.
+func times(n int, r, out reg.GPPhysical) { IMUL3Q(I32(int32(n)), r, out) }
+
+// clear zeroes a vector register.
+func (s isa) clear(r reg.VecPhysical) {
+	if s.wide() {
+		VPXORD(r, r, r)
+		return
+	}
+	VXORPS(r, r, r)
+}
