@@ -3,6 +3,7 @@
 #
 #	examples/plugins/build.sh            all guests whose compiler is here
 #	examples/plugins/build.sh GUEST…     some of: cartpole-c cartpole-rust cartpole-go corridor-c corridor-rust corridor-go
+#	examples/plugins/build.sh compiler GUEST   prints the compiler that it would use
 #	OUT=folder examples/plugins/build.sh puts the modules there instead of beside their sources
 #
 # The modules of cartpole-c, cartpole-rust and corridor-c are committed. Beside them lies build.txt with the
@@ -40,10 +41,19 @@ sources() {
 	esac
 }
 
+# compiler_of prints the compiler of a guest.
+compiler_of() {
+	case $1 in
+	*-c) echo "${compiler:-none}" ;;
+	*-rust) rustc --version ;;
+	*-go) go version ;;
+	esac
+}
+
 # record writes what the committed modules of a guest were made from.
 record() {
 	[ -z "${OUT:-}" ] || return 0
-	printf 'compiler %s\nsources %s\n' "$2" "$(sources "$1" | LC_ALL=C sort | xargs cat | sha256sum | cut -d ' ' -f 1)" >"$1/build.txt"
+	printf 'compiler %s\nsources %s\n' "$(compiler_of "$1")" "$(sources "$1" | LC_ALL=C sort | xargs cat | sha256sum | cut -d ' ' -f 1)" >"$1/build.txt"
 }
 
 # build_c FOLDER OUTPUT FLAGS…
@@ -77,6 +87,10 @@ build_go() {
 	(cd "$1" && GOOS=wasip1 GOARCH=wasm go build -buildmode=c-shared -ldflags="-s -w" -o "$2" .)
 }
 
+if [ "${1:-}" = compiler ]; then
+	compiler_of "$2"
+	exit
+fi
 status=0
 for guest in $guests; do
 	out=${OUT:-$PWD/$guest}
@@ -84,10 +98,10 @@ for guest in $guests; do
 	[ -z "${OUT:-}" ] || name=$guest
 	case $guest in
 	cartpole-c)
-		build_c "$guest" "$out/$name.wasm" -msimd128 && build_c "$guest" "$out/${name}_scalar.wasm" && record "$guest" "$compiler"
+		build_c "$guest" "$out/$name.wasm" -msimd128 && build_c "$guest" "$out/${name}_scalar.wasm" && record "$guest"
 		;;
-	*-c) build_c "$guest" "$out/$name.wasm" && record "$guest" "$compiler" ;;
-	cartpole-rust) build_rust "$guest" "$out/$name.wasm" && record "$guest" "$(rustc --version)" ;;
+	*-c) build_c "$guest" "$out/$name.wasm" && record "$guest" ;;
+	cartpole-rust) build_rust "$guest" "$out/$name.wasm" && record "$guest" ;;
 	*-rust) build_rust "$guest" "$out/$name.wasm" ;;
 	*-go) build_go "$guest" "$out/$name.wasm" ;;
 	*)

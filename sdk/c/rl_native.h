@@ -1,5 +1,6 @@
 // Hand-written. A native build of an environment: the same exports over one static memory, and a main that
-// plays random episodes, so that a debugger and sanitizers see the author's code. Included by rl_batch.h.
+// plays random episodes and prints a hash of all that they wrote, so that a debugger and sanitizers see the
+// author's code. Included by rl_batch.h.
 //
 //	cc -g -fsanitize=address,undefined -I sdk/c walk.c -o walk && ./walk [envs=8] [steps=1000] [seed=1] [key=value…]
 #ifndef RL_NATIVE_H
@@ -110,6 +111,14 @@ static void rl_play_action(rl_play *p, rl_rng *rng)
     }
 }
 
+// rl_play_absorb adds a row of every environment to an FNV-1a hash.
+static void rl_play_absorb(const rl_play *p, uint32_t k, uint32_t t, uint64_t *hash)
+{
+    uint32_t n = p->elems[k] * p->bytes[k] * p->envs;
+    const uint8_t *row = (const uint8_t *)rl_at(p->bind[k].ptr) + t * p->bind[k].stride_t;
+    for (uint32_t i = 0; i < n; i++) *hash = (*hash ^ row[i]) * 0x100000001B3u;
+}
+
 int main(int argc, char **argv)
 {
     static rl_play p = {.envs = 8, .steps = 1000, .seed = 1};
@@ -124,18 +133,19 @@ int main(int argc, char **argv)
     int32_t status = rl_reset((uint32_t)batch, 0, 0, seeds);
     if (status) rl_play_die("rl_reset", status);
     rl_rng rng = rl_seed(p.seed);
-    uint64_t episodes = 0;
+    uint64_t episodes = 0, hash = 0xCBF29CE484222325u;
     double total = 0;
     for (uint32_t s = 0; s < p.steps; s++) {
         rl_play_action(&p, &rng);
         if ((status = rl_step((uint32_t)batch, 0))) rl_play_die("rl_step", status);
+        for (uint32_t k = RL_T_OBS; k <= RL_T_TRUNCATED; k++) rl_play_absorb(&p, k, k == RL_T_OBS, &hash);
         for (uint32_t i = 0; i < p.envs; i++) {
             total += ((float *)rl_at(p.bind[RL_T_REWARD].ptr))[i];
             episodes += ((uint8_t *)rl_at(p.bind[RL_T_TERMINATED].ptr))[i] | ((uint8_t *)rl_at(p.bind[RL_T_TRUNCATED].ptr))[i];
         }
     }
-    printf("%s: %" PRIu64 " env steps, %" PRIu64 " episodes, mean return %.3f\n", p.spec.name,
-           (uint64_t)p.envs * p.steps, episodes, episodes ? total / (double)episodes : total);
+    printf("%s: %" PRIu64 " env steps, %" PRIu64 " episodes, mean return %.3f, trace %016" PRIx64 "\n", p.spec.name,
+           (uint64_t)p.envs * p.steps, episodes, episodes ? total / (double)episodes : total, hash);
     return rl_destroy((uint32_t)batch);
 }
 
