@@ -90,7 +90,7 @@ func TestClose_GivesMemoryBack(t *testing.T) {
 }
 
 func TestClose_OverlappingUseIsAnErrorAndNotAFault(t *testing.T) {
-	for range 30 {
+	for range 8 {
 		a := mapped(t, "closing", 4, 4096)
 		h := commit(t, a)
 		var users sync.WaitGroup
@@ -135,4 +135,15 @@ func TestClose_OverlappingUseIsAnErrorAndNotAFault(t *testing.T) {
 		users.Wait()
 		runtime.GC()
 	}
+}
+
+func TestNew_HeaderTellsTheLayout(t *testing.T) {
+	a := mapped(t, "header", 3, 5000)
+	l, h := a.layout, a.view.header
+	if h.magic.Load() != magic || h.version != layoutVersion || h.arena != 7 || h.first != 1 ||
+		h.blocks != uint64(l.blocks) || h.blockBytes != uint64(l.blockBytes) || h.stride != uint64(l.stride) ||
+		h.dataAt != uint64(l.dataAt) || h.hintsAt != uint64(l.hintsAt) || h.total != uint64(l.total) {
+		t.Errorf("header %+v of layout %+v", h, l)
+	}
+	ok(t, a.Close())
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"runtime"
@@ -18,8 +17,18 @@ import (
 // crashEnv makes the test binary the process that is killed: it shares the arena whose file is its descriptor 3.
 const crashEnv = "ARENA_TEST_CRASH_BLOCKS"
 
-// The host's and the other process's part of the arena of this test.
-const crashBytes = 8192
+const crashBytes = 4096
+
+// Where the other process waits to be killed; the host says so with the byte that lets it go on.
+const (
+	crashAnywhere byte = iota // it does not wait
+	crashWriting
+	crashCommitted // and the handle is not sent
+	crashShared    // the handle is sent, and claimed by the host
+	crashRevoked
+	crashFree
+	crashPoints
+)
 
 func TestMain(m *testing.M) {
 	if blocks := os.Getenv(crashEnv); blocks != "" {
@@ -31,8 +40,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// crashProcess does all that a process can do with an arena, until it is killed, and sends the handles of what it
-// committed. It holds a block until the host has said that it claimed it.
+// crashing is the process that is killed.
+type crashing struct {
+	a  *Arena
+	at byte
+}
+
+// crashProcess does all that a process can do with an arena, until it is killed.
 func crashProcess(blocks string) error {
 	n, err := strconv.Atoi(blocks)
 	if err != nil {
@@ -46,49 +60,85 @@ func crashProcess(blocks string) error {
 	if err != nil {
 		return err
 	}
-	a := over(mem, Config{ID: 7, Name: "child"}, l, otherHolder)
-	answer := make([]byte, 1)
-	for i := 0; ; i++ {
-		loan, err := a.Loan() // the host holds one block at most
-		if err != nil {
-			return err
-		}
-		if i%5 == 4 {
-			if err := loan.Abort(); err != nil {
-				return err
-			}
-			continue
-		}
-		mem := loan.Bytes()
-		for at := 0; at < len(mem); at += 8 { // long enough to be killed in the middle
-			stamp(mem[at:at+8], loan.Handle())
-		}
-		h, err := loan.Commit()
-		if err != nil {
-			return err
-		}
-		if _, err := fmt.Println(uint64(h)); err != nil {
-			return err
-		}
-		if _, err := os.Stdin.Read(answer); err != nil {
-			return err
-		}
-		if i%3 == 0 {
-			if err := a.Retain(h); err != nil {
-				return err
-			}
-			if err := a.Release(h); err != nil {
-				return err
-			}
-		}
-		if err := a.Release(h); err != nil {
-			return err
+	c := &crashing{a: over(mem, Config{ID: 7, Name: "crashing"}, l, otherHolder)}
+	for err == nil {
+		err = c.cycle()
+	}
+	return err
+}
+
+// wait never returns at the point where the process is to be killed.
+func (c *crashing) wait(point byte) {
+	if c.at == point {
+		fmt.Println(0)
+		for {
+			_ = syscall.Pause() // any signal but the fatal one brings it back
 		}
 	}
 }
 
-// victim is a process that shares the arena.
+// cycle writes one block in vain and one to be sent, which it holds until the host has claimed it too.
+func (c *crashing) cycle() error {
+	c.wait(crashFree)
+	for range 2 {
+		l, err := c.a.Loan() // the host holds one block at most
+		if err != nil {
+			return err
+		}
+		stampAll(l.Bytes()[:crashBytes/2], l.Handle())
+		c.wait(crashWriting)
+		if err := l.Abort(); err != nil {
+			return err
+		}
+	}
+	l, err := c.a.Loan()
+	if err != nil {
+		return err
+	}
+	stampAll(l.Bytes(), l.Handle())
+	h, err := l.Commit()
+	if err != nil {
+		return err
+	}
+	c.wait(crashCommitted)
+	if _, err := fmt.Println(uint64(h)); err != nil {
+		return err
+	}
+	var answer [1]byte
+	if _, err := io.ReadFull(os.Stdin, answer[:]); err != nil {
+		return err
+	}
+	c.at = answer[0]
+	c.wait(crashShared)
+	if err := c.a.Revoke(h); err != nil {
+		return err
+	}
+	c.wait(crashRevoked)
+	if !stampedAll(c.a.bytes(h.Block()), h) {
+		return fmt.Errorf("block %v changed while it was held", h)
+	}
+	return c.a.Release(h)
+}
+
+func stampAll(mem []byte, h hostabi.Handle) {
+	for ; len(mem) >= 8; mem = mem[8:] {
+		stamp(mem[:8], h)
+	}
+}
+
+func stampedAll(mem []byte, h hostabi.Handle) bool {
+	for ; len(mem) >= 8; mem = mem[8:] {
+		if !stamped(mem[:8], h) {
+			return false
+		}
+	}
+	return true
+}
+
+// victim is the host's side of that process.
 type victim struct {
+	t   *testing.T
+	a   *Arena
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
@@ -96,17 +146,15 @@ type victim struct {
 
 func startVictim(t *testing.T, a *Arena) *victim {
 	t.Helper()
-	file, err := syscall.Dup(a.FD())
+	fd, err := syscall.Dup(a.FD())
 	ok(t, err)
-	shared := os.NewFile(uintptr(file), "arena")
-	defer shared.Close()
-	v := &victim{cmd: exec.Command(os.Args[0], "-test.run=^$")}
+	file := os.NewFile(uintptr(fd), "arena")
+	defer file.Close()
+	v := &victim{t: t, a: a, cmd: exec.Command(os.Args[0], "-test.run=^$")}
 	v.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", crashEnv, a.Blocks()))
-	v.cmd.ExtraFiles = []*os.File{shared}
+	v.cmd.ExtraFiles = []*os.File{file}
 	v.cmd.Stderr = os.Stderr
 	v.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	runtime.LockOSThread() // the signal comes when the thread that started the process ends
-	t.Cleanup(runtime.UnlockOSThread)
 	v.in, err = v.cmd.StdinPipe()
 	ok(t, err)
 	out, err := v.cmd.StdoutPipe()
@@ -116,76 +164,80 @@ func startVictim(t *testing.T, a *Arena) *victim {
 	return v
 }
 
-// take claims the next block that the process sends, checks it, and lets the process go on.
-func (v *victim) take(t *testing.T, a *Arena) bool {
-	t.Helper()
+// next returns the handle that the process sends, 0 when it waits to be killed, and false when it is dead.
+func (v *victim) next() (hostabi.Handle, bool) {
+	v.t.Helper()
 	if !v.out.Scan() {
-		return false
+		return 0, false
 	}
 	number, err := strconv.ParseUint(v.out.Text(), 10, 64)
-	ok(t, err)
-	h := hostabi.Handle(number)
-	lease, err := a.Lease(h)
-	ok(t, err)
-	mem := lease.Bytes()
-	for at := 0; at < len(mem); at += 8 {
-		if !stamped(mem[at:at+8], h) {
-			t.Fatalf("block %v is torn at byte %d", h, at)
+	ok(v.t, err)
+	return hostabi.Handle(number), true
+}
+
+// take claims a block that was sent, checks it and lets the process go on.
+func (v *victim) take(h hostabi.Handle, answer byte) {
+	v.t.Helper()
+	lease, err := v.a.Lease(h)
+	ok(v.t, err)
+	if !stampedAll(lease.Bytes(), h) {
+		v.t.Fatalf("block %v is torn", h)
+	}
+	_, _ = v.in.Write([]byte{answer}) // a dead process reads nothing
+	ok(v.t, lease.Release())
+}
+
+// kill ends the process after some cycles, at the given point, and claims what it still had sent.
+func (v *victim) kill(point byte, cycles int) {
+	v.t.Helper()
+	for range cycles {
+		h, alive := v.next()
+		if !alive {
+			v.t.Fatal("the process ended by itself")
+		}
+		v.take(h, crashAnywhere)
+	}
+	for h, alive := v.next(); alive && h != 0; h, alive = v.next() {
+		v.take(h, point)
+		if point == crashAnywhere {
+			break
 		}
 	}
-	_, err = v.in.Write([]byte{0})
-	ok(t, lease.Release())
-	return err == nil
+	ok(v.t, v.cmd.Process.Kill())
+	for h, alive := v.next(); alive; h, alive = v.next() {
+		v.take(h, crashAnywhere)
+	}
+	if err := v.cmd.Wait(); err == nil {
+		v.t.Error("the process was not killed")
+	}
 }
 
 func TestSweep_AfterKillNothingIsLost(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	runtime.LockOSThread() // the process is killed when the thread that started it ends
+	defer runtime.UnlockOSThread()
 	const blocks = 4
 	a := mapped(t, "crash", blocks, crashBytes)
-	rounds := 8
-	if testing.Short() {
-		rounds = 3
+	want := map[byte]Swept{
+		crashWriting:   {Write: 1, Freed: 1},
+		crashCommitted: {Live: 1, Freed: 1},
+		crashShared:    {Live: 1, Freed: 1},
+		crashRevoked:   {Zombie: 1, Freed: 1},
+		crashFree:      {},
 	}
-	var total Swept
-	for round := range rounds {
-		v := startVictim(t, a)
-		for range 1 + random.IntN(200) {
-			if !v.take(t, a) {
-				t.Fatal("the process ended by itself")
-			}
-		}
-		for range random.IntN(100_000) { // so that it dies anywhere in its cycle
-		}
-		ok(t, v.cmd.Process.Kill())
-		for v.take(t, a) { // what it had sent is good
-		}
-		if err := v.cmd.Wait(); err == nil {
-			t.Error("the process was not killed")
-		}
+	for round := range 3 * int(crashPoints) {
+		point := byte(round) % crashPoints
+		startVictim(t, a).kill(point, 1+round)
 		swept, err := a.Sweep(otherHolder)
 		ok(t, err)
-		total.Write += swept.Write
-		total.Live += swept.Live
-		total.Zombie += swept.Zombie
+		if w, sure := want[point]; sure && swept != w {
+			t.Errorf("killed at point %d: swept %+v, want %+v", point, swept, w)
+		}
 		if s := a.Stats(); s.Free != blocks || s.Others != 0 {
-			t.Fatalf("round %d: after the sweep %+v, want %d free blocks", round, s, blocks)
+			t.Fatalf("killed at point %d: after the sweep %+v, want %d free blocks", point, s, blocks)
 		}
 	}
-	t.Logf("swept %+v", total)
 	for range blocks {
-		loan(t, a)
-	}
-}
-
-func TestNew_HeaderTellsTheLayout(t *testing.T) {
-	a := mapped(t, "header", 3, 5000)
-	l, h := a.layout, a.view.header
-	if h.magic.Load() != magic || h.version != layoutVersion || h.arena != 7 || h.first != 1 ||
-		h.blocks != uint64(l.blocks) || h.blockBytes != uint64(l.blockBytes) || h.stride != uint64(l.stride) ||
-		h.dataAt != uint64(l.dataAt) || h.hintsAt != uint64(l.hintsAt) || h.total != uint64(l.total) {
-		t.Errorf("header %+v of layout %+v", h, l)
+		ok(t, loan(t, a).Abort())
 	}
 	ok(t, a.Close())
 }
