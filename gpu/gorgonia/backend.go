@@ -39,8 +39,7 @@ func (b *Backend) Kernels() string {
 	return name
 }
 
-// Params returns the layout of the canonical vector under the backend's builder. It is n.Params() for the default
-// builder; one with parameters of its own has others, which only its own program can initialise.
+// Params returns the layout of the canonical vector under the backend's builder, n.Params() for the default one.
 func (b *Backend) Params(n policy.Network) []policy.Param { return b.builder().Params(&n) }
 
 // NewActor prepares acting: graphs for up to maxRows rows are compiled as they are first needed. A call of Act

@@ -1,35 +1,99 @@
-package gorgonia
+package gorgonia_test
 
 import (
 	"fmt"
 	"testing"
 
+	"github.com/rlhost/rlhost/gpu/cpu"
+	"github.com/rlhost/rlhost/gpu/gorgonia"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/policytest"
 )
 
-func BenchmarkGraph(b *testing.B) {
-	n := policy.Network{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh}
-	params := randomParams[float32](n.ParamCount(), 1)
-	for _, rows := range []int{16, 64, 256, 1024} {
-		for _, loss := range []Loss{nil, PPOLoss} {
-			b.Run(fmt.Sprintf("rows=%d/grad=%v", rows, loss != nil), func(b *testing.B) {
-				m, err := newModel(n, MLP{})
-				if err != nil {
-					b.Fatal(err)
-				}
-				m = m.learning(loss, policy.Defaults())
-				p, err := compile(m, params, rows)
-				if err != nil {
-					b.Fatal(err)
-				}
-				fill(p, m, 1)
-				b.ReportAllocs()
-				for b.Loop() {
-					if err := p.run(); err != nil {
+// Each benchmark has the cpu backend beside it, because only the ratio of one run says something.
+func backends() []policy.Backend { return []policy.Backend{gorgonia.New(), cpu.New()} }
+
+var benchNetworks = []policy.Network{
+	{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh},
+	{Obs: 64, Actions: 8, Hidden: []int{512, 512}, Activation: policy.Tanh},
+}
+
+func benchName(n policy.Network, rows int, b policy.Backend) string {
+	return fmt.Sprintf("net=%d-%d-%d/rows=%d/%s", n.Obs, n.Hidden[0], n.Hidden[1], rows, b.Name())
+}
+
+// BenchmarkUpdate makes one optimiser step of rows rows per operation, forward pass to Adam.
+func BenchmarkUpdate(b *testing.B) {
+	for _, n := range benchNetworks {
+		params := policy.Init(&n, 1)
+		for _, rows := range []int{64, 1024} {
+			for _, backend := range backends() {
+				b.Run(benchName(n, rows, backend), func(b *testing.B) {
+					d := policytest.NewDataset(b, policytest.Options{Network: n, Steps: 16, Envs: rows / 16, Blocks: 1, Seed: 1})
+					c := policy.Defaults()
+					c.Epochs, c.Minibatch = 1, rows
+					l, err := backend.NewLearner(n, params, c)
+					if err != nil {
 						b.Fatal(err)
 					}
-				}
-			})
+					defer l.Close()
+					b.ReportAllocs()
+					for b.Loop() {
+						if _, err := l.Update(d, policy.Rates{LearningRate: 1e-4, Clip: 0.2}); err != nil {
+							b.Fatal(err)
+						}
+					}
+				})
+			}
 		}
 	}
+}
+
+// BenchmarkAct acts on rows rows per operation.
+func BenchmarkAct(b *testing.B) {
+	for _, n := range benchNetworks {
+		params := policy.Init(&n, 1)
+		for _, rows := range []int{1, 64} {
+			for _, backend := range backends() {
+				b.Run(benchName(n, rows, backend), func(b *testing.B) {
+					d := policytest.NewDataset(b, policytest.Options{Network: n, Steps: 1, Envs: rows, Blocks: 1, Seed: 1})
+					a, err := backend.NewActor(n, rows)
+					if err != nil {
+						b.Fatal(err)
+					}
+					defer a.Close()
+					if err := a.Load(policy.Weights{Params: params}); err != nil {
+						b.Fatal(err)
+					}
+					requests := policytest.Requests(d, d.Blocks[0], 0, rows)
+					b.ReportAllocs()
+					for b.Loop() {
+						if err := a.Act(requests); err != nil {
+							b.Fatal(err)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkCompile prepares an actor or a learner: what the first use of a number of rows costs.
+func BenchmarkCompile(b *testing.B) {
+	n := benchNetworks[0]
+	params := policy.Init(&n, 1)
+	b.Run("actor", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := gorgonia.New().NewActor(n, 8); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("learner", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := gorgonia.New().NewLearner(n, params, policy.Defaults()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }

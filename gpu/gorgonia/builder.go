@@ -12,7 +12,9 @@ import (
 // computed from observations. Its methods may be called concurrently. A panic in them is returned as an error,
 // so gorgonia.Must is fine there. A part that it does not know is policy.ErrUnsupported, with the part's name.
 type Builder interface {
-	// Params returns the layout of the canonical parameter vector: tensors one after the other, without gaps.
+	// Params returns the layout of the canonical parameter vector: tensors one after the other, without gaps. A
+	// layout other than n.Params() is for programs that initialise and publish their own weights: policy.Init and
+	// the blocks of policy.FormatWeights have n.Params().
 	Params(n *policy.Network) []policy.Param
 	// Heads returns logits [rows, Actions] and value [rows, 1] for obs [rows, Obs], which is normalised already.
 	// Masks, sampling and the loss are applied to what it returns. Row r of both must depend on row r of obs

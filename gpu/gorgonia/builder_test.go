@@ -122,6 +122,7 @@ func TestBuilder_LayoutsThatAreNoneAreRefused(t *testing.T) {
 		"an overflow":  func(p []policy.Param) []policy.Param { p[0].Rows, p[0].Cols = 1<<62, 4; return p },
 		"a name twice": func(p []policy.Param) []policy.Param { p[1].Name = p[0].Name; return p },
 		"nothing":      func(p []policy.Param) []policy.Param { return nil },
+		"a panic":      func(p []policy.Param) []policy.Param { panic(p) },
 	} {
 		if _, err := (&Backend{Builder: wrongLayout{edit: edit}}).NewActor(n, 8); err == nil {
 			t.Errorf("layout with %s: no error", name)

@@ -2,6 +2,7 @@ package gorgonia
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 )
@@ -21,11 +22,17 @@ type model struct {
 }
 
 // newModel returns the acting model of a network.
-func newModel(n policy.Network, builder Builder) (*model, error) {
+func newModel(n policy.Network, builder Builder) (m *model, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			m, err = nil, panicError(r)
+		}
+	}()
 	if err := n.Validate(); err != nil {
 		return nil, err
 	}
-	m := &model{network: n, builder: builder, layout: builder.Params(&n)}
+	n.Hidden = slices.Clone(n.Hidden) // graphs are compiled later, too
+	m = &model{network: n, builder: builder, layout: builder.Params(&n)}
 	names := map[string]bool{}
 	for _, p := range m.layout {
 		if p.Offset != m.size || p.Rows < 1 || p.Cols < 1 || p.Rows > (maxParams-m.size)/p.Cols {

@@ -52,11 +52,12 @@ func compile[F float](m *model, params []F, rows int) (p *program[F], err error)
 	return b.program, nil
 }
 
+// panicError makes an error of what a builder, a loss or gorgonia panicked with.
 func panicError(r any) error {
 	if err, ok := r.(error); ok {
-		return fmt.Errorf("graph: %w", err)
+		return fmt.Errorf("build graph: %w", err)
 	}
-	return fmt.Errorf("graph: %v", r)
+	return fmt.Errorf("build graph: %v", r)
 }
 
 // run computes the outputs from the inputs.
