@@ -27,17 +27,20 @@ func decode(path string, file []byte) (*meter.Module, *LoadError) {
 
 // moduleError says what is wrong with a module that meter refused.
 func moduleError(path string, err error) *LoadError {
-	e := &LoadError{Path: path, Reason: err.Error(), Err: err}
+	e := &LoadError{Code: CodeFormat, Path: path, Reason: err.Error(), Remedy: "build or copy the file again", Err: err}
 	var reserved meter.ErrReserved
-	switch {
-	case errors.As(err, &reserved):
+	if errors.As(err, &reserved) {
 		e.Code, e.Remedy = CodeExport, "give it another name in the guest's source"
-	case errors.Is(err, meter.ErrFeature):
+	}
+	var found *meter.Error
+	if !errors.As(err, &found) {
+		return e
+	}
+	e.Reason = fmt.Sprintf("is damaged at offset %#x: %s", found.Offset, found.What)
+	if found.Kind == meter.ErrFeature {
 		e.Code = CodeFeature
-		e.Reason = "needs something that is " + err.Error()
-		e.Remedy = "build it without that (what is there: WebAssembly 2.0 with SIMD and bulk memory)"
-	default:
-		e.Code, e.Remedy = CodeFormat, "build or copy the file again"
+		e.Reason = fmt.Sprintf("needs %s (at offset %#x)", found.What, found.Offset)
+		e.Remedy = "build it without; WebAssembly 2.0 with SIMD and bulk memory is there"
 	}
 	return e
 }
@@ -53,15 +56,16 @@ func notModule(file []byte) (what, remedy string) {
 		return "is empty", "build or copy the file again"
 	case bytes.HasPrefix(file, []byte(wasmMagic+component)):
 		return "is a component (component model), not a core module",
-			"build a core module: target wasm32-unknown-unknown or wasm32-wasip1, not wasm32-wasip2"
+			"build for wasm32-unknown-unknown or wasm32-wasip1, not wasm32-wasip2"
 	case bytes.HasPrefix([]byte(wasmMagic+core), file[:min(len(file), 8)]):
 		return fmt.Sprintf("is cut off after %d bytes", len(file)), "build or copy the file again"
 	case bytes.HasPrefix(file, []byte(wasmMagic)):
 		return "has a version of WebAssembly that does not exist yet", build
 	case bytes.HasPrefix(file, []byte("\x7fELF")):
-		return "is a native program (ELF), not a WebAssembly module", "compile it for wasm32: clang --target=wasm32, GOOS=wasip1"
+		return "is a native program (ELF), not a WebAssembly module",
+			"compile it for wasm32, such as with clang --target=wasm32 or GOOS=wasip1"
 	case bytes.HasPrefix(bytes.TrimSpace(file), []byte("(module")):
-		return "is WebAssembly text, not a binary module", "translate it first: wat2wasm FILE"
+		return "is WebAssembly text, not a binary module", "translate it with wat2wasm"
 	case isText(file):
 		return "is a text file, not a WebAssembly module", build
 	}
@@ -88,7 +92,7 @@ func check(path string, m *meter.Module, grants []string) []*LoadError {
 	}
 	if _, ok := export(m, hostabi.ExportStart); ok {
 		add(CodeCommand, "is a command module (it exports _start)",
-			"build a reactor: clang -mexec-model=reactor or -nostdlib -Wl,--no-entry, go build -buildmode=c-shared, Rust crate-type cdylib")
+			"build a reactor with clang -Wl,--no-entry, go build -buildmode=c-shared, or Rust crate-type cdylib")
 		return found
 	}
 	if version := futureABI(m); version != 0 {
@@ -136,7 +140,7 @@ func checkExports(m *meter.Module, add func(code, reason, remedy string)) {
 			continue
 		}
 		if e.Kind != meter.KindFunction {
-			add(CodeExport, fmt.Sprintf("exports %s, but not as a function", f.Name), "export the function, see sdk")
+			add(CodeExport, fmt.Sprintf("exports %s, but not as a function", f.Name), "export the function of that name")
 			continue
 		}
 		t, _ := m.Signature(e.Index)
@@ -162,7 +166,7 @@ func missingRemedy(m *meter.Module, name string) string {
 	if best != "" {
 		return fmt.Sprintf("did you mean it by %s?", best)
 	}
-	return "export it from the guest's source; the SDKs do it for you"
+	return "export it from the guest's source, as the SDKs do"
 }
 
 func isABIExport(name string) bool {
@@ -173,7 +177,11 @@ func checkImports(m *meter.Module, grants []string, add func(code, reason, remed
 	for _, i := range m.Imports {
 		full := i.Module + "." + i.Name
 		if i.Kind != meter.KindFunction {
-			add(CodeImport, fmt.Sprintf("imports %s, which is not a function", full), "a guest owns its memory, tables and globals: do not import them")
+			add(CodeImport, fmt.Sprintf("imports %s, which is not a function", full), "let the guest define it itself")
+			continue
+		}
+		if i.Module == meter.YieldModule && i.Name == meter.YieldName {
+			add(CodeImport, fmt.Sprintf("imports %s, which is the host's own", full), "leave it out; the host adds it")
 			continue
 		}
 		f, ok := findHostFunction(i.Module, i.Name)
@@ -210,7 +218,7 @@ func unknownRemedy(i meter.Import) string {
 	if best != "" {
 		return fmt.Sprintf("did you mean %s?", best)
 	}
-	return "build the guest without it; it may import rl.* and " + wasiModule + ".* alone"
+	return "build the guest without it: only " + hostabi.ImportModule + " and " + wasiModule + " are there"
 }
 
 func findHostFunction(module, name string) (hostFunction, bool) {

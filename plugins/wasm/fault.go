@@ -2,13 +2,16 @@ package wasm
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// trapReason makes one line of wazero's message: the reason and the innermost guest function.
-func trapReason(err error) string {
+// trapReason makes one line of wazero's message: the reason and the innermost guest function. imports is the
+// number of functions that the guest imports; behind them stands the host's own, which the guest's author does
+// not count.
+func trapReason(err error, imports int) string {
 	text := strings.TrimPrefix(err.Error(), "wasm error: ")
 	reason, trace, _ := strings.Cut(text, "\n")
 	reason = strings.TrimSuffix(reason, " (recovered by wazero)")
@@ -17,9 +20,14 @@ func trapReason(err error) string {
 		if !strings.HasPrefix(line, ".") {
 			continue // a heading, or a host function
 		}
-		if name, _, ok := strings.Cut(line[1:], "("); ok && name != "" {
-			return reason + " in " + name
+		name, _, ok := strings.Cut(line[1:], "(")
+		if !ok || name == "" {
+			continue
 		}
+		if n, err := strconv.Atoi(strings.TrimPrefix(name, "$")); err == nil && n > imports {
+			name = fmt.Sprintf("function %d", n-1)
+		}
+		return reason + " in " + name
 	}
 	return reason
 }

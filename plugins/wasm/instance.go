@@ -123,7 +123,7 @@ func (e *callError) Error() string { return e.reason }
 
 // failed turns what wazero says of a call into a callError.
 func (i *instance) failed(err error) *callError {
-	e := &callError{kind: rollout.FaultTrap, reason: trapReason(err)}
+	e := &callError{kind: rollout.FaultTrap, reason: trapReason(err, i.plugin.imports)}
 	var stop errStop
 	switch {
 	case errors.As(err, &stop):

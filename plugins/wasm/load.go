@@ -99,29 +99,23 @@ func (r *Runtime) start(ctx context.Context, path string, source []byte, module 
 	}
 	engine, compiled, err := r.compile(ctx, metered.Code)
 	if err != nil {
-		return nil, errors.Join(r.refused(ctx, path, source, err), r.leave())
+		return nil, errors.Join(refused(path, err), r.leave())
 	}
 	sum := sha256.Sum256(source)
 	p := &Plugin{runtime: r, path: path, config: c, hash: hex.EncodeToString(sum[:]), engine: engine,
 		compiled: compiled, metered: metered, memoryMin: uint64(module.Memories[0].Min) * wasmPage,
-		args: renderArgs(c.Args)}
+		imports: module.ImportedFunctions(), args: renderArgs(c.Args)}
 	if err := p.prepare(ctx); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
 
-// refused explains why the compiler did not take a module. Its words about the module as it was written serve
-// better than those about the rewritten one.
-func (r *Runtime) refused(ctx context.Context, path string, source []byte, err error) *LoadError {
-	_, compiled, original := r.compile(ctx, source)
-	if original == nil {
-		_ = compiled.Close(ctx)
-		return &LoadError{Code: CodeFeature, Path: path, Reason: "cannot be metered: " + oneLine(err.Error()),
-			Remedy: "please report it with the file", Err: err}
-	}
-	return &LoadError{Code: CodeFormat, Path: path, Reason: "is not valid: " + oneLine(original.Error()),
-		Remedy: "build or copy the file again", Err: original}
+// refused says why the compiler did not take a module. It has seen the rewritten one, in which functions have a
+// number more; the module as it was written is not shown to it, because it reserves memory by any number it reads.
+func refused(path string, err error) *LoadError {
+	return &LoadError{Code: CodeFormat, Path: path, Reason: "is not valid: " + oneLine(err.Error()),
+		Remedy: "build or copy the file again", Err: err}
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
@@ -155,7 +149,7 @@ func checkConfig(path string, c Config) error {
 	for _, g := range c.Grants {
 		if !slices.Contains(all, g) {
 			return &LoadError{Code: CodeImport, Path: path, Reason: fmt.Sprintf("is granted %q, which does not exist", g),
-				Remedy: "capabilities: " + strings.Join(all, ", ")}
+				Remedy: "there are " + strings.Join(all, ", ")}
 		}
 	}
 	for key, value := range c.Args {

@@ -26,7 +26,7 @@ type LoadError struct {
 
 // Error tells everything in one line.
 func (e *LoadError) Error() string {
-	return fmt.Sprintf("%s: %s %s: %s", e.Path, e.Code, e.Reason, e.Remedy)
+	return fmt.Sprintf("%s %s: %s; %s", e.Code, e.Path, e.Reason, e.Remedy)
 }
 
 // Unwrap returns the error below, or nil.

@@ -26,6 +26,7 @@ type Plugin struct {
 	compiled  wazero.CompiledModule
 	metered   *meter.Result
 	memoryMin uint64
+	imports   int // functions that the guest imports
 	spec      rollout.EnvSpec
 
 	image *image // state after rl_describe, nil if it cannot be captured
@@ -149,7 +150,7 @@ func (p *Plugin) startError(ctx context.Context, i *instance, err error) error {
 	if !errors.As(err, &call) {
 		return err
 	}
-	remedy := "correct the guest: it must be able to start without anything but its arguments"
+	remedy := "correct the guest, it must start with nothing but its arguments"
 	switch call.kind {
 	case rollout.FaultDeadline:
 		remedy = "correct the guest, or raise the limit on its start if it has a reason to take so long"
@@ -161,19 +162,17 @@ func (p *Plugin) startError(ctx context.Context, i *instance, err error) error {
 
 // startUp runs what a module wants run before anything else.
 func (i *instance) startUp() error {
-	names := []string{}
-	if i.plugin.metered.Data {
-		names = append(names, meter.DataCall)
+	steps := []struct{ export, name string }{
+		{meter.DataCall, "its data segments"},
+		{meter.StartCall, "its start function"},
+		{hostabi.ExportInitialize, hostabi.ExportInitialize},
 	}
-	if i.plugin.metered.Start {
-		names = append(names, meter.StartCall)
-	}
-	for _, name := range append(names, hostabi.ExportInitialize) {
-		fn := i.module.ExportedFunction(name)
+	for _, s := range steps {
+		fn := i.module.ExportedFunction(s.export)
 		if fn == nil {
 			continue
 		}
-		if _, err := i.invoke(name, fn, i.plugin.config.Init); err != nil {
+		if _, err := i.invoke(s.name, fn, i.plugin.config.Init); err != nil {
 			return err
 		}
 	}

@@ -1,39 +1,50 @@
 package meter
 
-// segment is one active data segment with a constant place in memory.
+// segment is one data segment.
 type segment struct {
-	offset []byte // the i32.const that says where
+	offset []byte // the i32.const that says where it goes, nil if its place is not that simple
 	data   []byte
 }
 
 // planData decides whether data segments become a call. They do where each has a constant place and no code can
 // name them, which is what compilers write without threads; else they stay as they are.
 func (w *rewriter) planData() error {
-	if !w.m.present[sectionData] || w.m.present[sectionDataCount] || len(w.m.Memories) == 0 {
+	if !w.m.present[sectionData] {
 		return nil
 	}
 	r := w.m.sections[sectionData].reader()
-	for n := r.count(2); n > 0; n-- {
-		flags := r.u32()
-		if flags == 2 && r.u32() != 0 || flags == 1 || flags > 2 {
-			w.segs = nil
-			return r.err
-		}
-		start := r.p
-		in := w.m.next(r)
-		s := segment{offset: r.b[start:r.p]}
-		if r.err != nil || in.op != opI32Const || w.m.next(r).op != opEnd {
-			w.segs = nil
-			return r.err
-		}
-		s.data = r.take(r.u32())
-		if r.err != nil {
-			return r.err
-		}
+	simple := !w.m.present[sectionDataCount] && len(w.m.Memories) > 0
+	for n := r.count(2); n > 0 && r.err == nil; n-- {
+		s := w.segment(r)
+		simple = simple && s.offset != nil
 		w.segs = append(w.segs, s)
 	}
-	w.result.Data = len(w.segs) > 0
+	w.result.Data = simple && len(w.segs) > 0
 	return r.atEnd()
+}
+
+func (w *rewriter) segment(r *reader) segment {
+	const passive, explicit = 1, 2
+	var s segment
+	switch kind := r.u32(); {
+	case kind == explicit && r.u32() != 0:
+		r.unsupported("several memories")
+	case kind > explicit:
+		r.fail("data segment of form %d", kind)
+	case kind != passive:
+		start := r.p
+		if in := w.m.next(r); in.op == opI32Const {
+			s.offset = r.b[start:r.p]
+			if w.m.next(r).op == opEnd {
+				break
+			}
+			s.offset = nil
+		}
+		r.p = start
+		w.m.skipExpression(r)
+	}
+	s.data = r.take(r.u32())
+	return s
 }
 
 // dataCount tells the number of data segments ahead of the code that names them.

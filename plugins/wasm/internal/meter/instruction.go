@@ -52,7 +52,7 @@ const (
 type instruction struct {
 	op     byte
 	sub    uint32 // operation behind a prefix
-	index  uint32 // function, global, local, label or signature that it names
+	index  uint32 // function, global, local or signature that it names, or the largest label
 	params bool   // of a block: it takes values from the stack
 }
 
@@ -66,10 +66,9 @@ func (m *Module) next(r *reader) instruction {
 	case op == opBranch, op == opBranchIf:
 		in.index = r.u32()
 	case op == opBranchTable:
-		for n := r.count(1); n > 0; n-- {
-			r.u32()
+		for n := r.count(1) + 1; n > 0 && r.err == nil; n-- {
+			in.index = max(in.index, r.u32())
 		}
-		r.u32()
 	case op == opCall, op == opRefFunc:
 		in.index = r.u32()
 		if r.err == nil && int(in.index) >= m.functionCount() {

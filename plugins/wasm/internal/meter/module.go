@@ -110,7 +110,7 @@ var magic = []byte("\x00asm\x01\x00\x00\x00")
 // Decode reads the structure of a module. Function bodies are only delimited; Rewrite reads them.
 func Decode(file []byte) (*Module, error) {
 	if !bytes.HasPrefix(file, magic) {
-		return nil, fmt.Errorf("%w: it does not begin like a core module", ErrFormat)
+		return nil, &Error{ErrFormat, 0, "it does not begin like a core module"}
 	}
 	m := &Module{}
 	r := &reader{b: file, p: len(magic)}
@@ -122,12 +122,14 @@ func Decode(file []byte) (*Module, error) {
 			return nil, r.err
 		}
 		if id == sectionCustom {
-			m.custom(s)
+			if err := m.custom(s); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		rank := sectionRank(id)
 		if rank == 0 || rank <= last {
-			return nil, fmt.Errorf("%w at offset %#x: section %d is unknown or out of order", ErrFormat, s.base, id)
+			return nil, &Error{ErrFormat, s.base, fmt.Sprintf("section %d is unknown or out of order", id)}
 		}
 		last = rank
 		m.sections[id], m.present[id] = span{s.b, s.base}, true
@@ -136,7 +138,7 @@ func Decode(file []byte) (*Module, error) {
 		}
 	}
 	if r.err == nil && len(m.bodies) != len(m.Functions) {
-		return nil, fmt.Errorf("%w: %d functions declared, %d defined", ErrFormat, len(m.Functions), len(m.bodies))
+		return nil, &Error{ErrFormat, len(file), fmt.Sprintf("%d functions declared, %d defined", len(m.Functions), len(m.bodies))}
 	}
 	return m, r.err
 }
@@ -164,6 +166,9 @@ func (m *Module) section(id byte, r *reader) error {
 	}
 	return r.err
 }
+
+// ImportedFunctions returns the number of imported functions; they have the lowest indexes.
+func (m *Module) ImportedFunctions() int { return m.importedFunctions }
 
 // functionCount returns how many functions there are, imported ones included.
 func (m *Module) functionCount() int { return m.importedFunctions + len(m.Functions) }

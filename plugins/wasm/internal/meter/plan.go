@@ -72,7 +72,7 @@ func (w *rewriter) surveyInstruction(r *reader, in instruction, p *plan, depth i
 	switch {
 	case in.op >= opLocalGet && in.op <= opLocalTee && in.index >= p.locals:
 		r.fail("local %d of %d", in.index, p.locals)
-	case (in.op == opBranch || in.op == opBranchIf) && uint64(in.index) > uint64(depth):
+	case in.op >= opBranch && in.op <= opBranchTable && uint64(in.index) > uint64(depth):
 		r.fail("label %d of %d", in.index, depth+1)
 	case in.op == opLoop:
 		p.loops = true

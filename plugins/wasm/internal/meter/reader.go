@@ -6,15 +6,24 @@ import (
 	"math"
 )
 
-// ErrFormat is wrapped by errors about bytes that are no module; ErrFeature by errors about a module that needs
-// something the runtime does not offer.
+// Kinds of Error.
 var (
-	ErrFormat  = errors.New("damaged module")
-	ErrFeature = errors.New("unsupported")
+	ErrFormat  = errors.New("damaged module")      // the bytes are no module
+	ErrFeature = errors.New("unsupported feature") // the module needs something the runtime does not offer
 )
 
-// errEnd is wrapped as well when a module ends too early.
-var errEnd = errors.New("it ends too early")
+// Error says what was found at which byte of a file.
+type Error struct {
+	Kind   error // ErrFormat or ErrFeature
+	Offset int
+	What   string
+}
+
+// Error tells everything in one line.
+func (e *Error) Error() string { return fmt.Sprintf("%v at offset %#x: %s", e.Kind, e.Offset, e.What) }
+
+// Unwrap returns the kind.
+func (e *Error) Unwrap() error { return e.Kind }
 
 // reader walks over bytes of a module. The first error stays; after it every read returns zero.
 type reader struct {
@@ -28,13 +37,13 @@ func (r *reader) more() bool { return r.err == nil && r.p < len(r.b) }
 
 func (r *reader) fail(format string, args ...any) {
 	if r.err == nil {
-		r.err = fmt.Errorf("%w at offset %#x: %w", ErrFormat, r.base+r.p, fmt.Errorf(format, args...))
+		r.err = &Error{ErrFormat, r.base + r.p, fmt.Sprintf(format, args...)}
 	}
 }
 
 func (r *reader) unsupported(feature string) {
 	if r.err == nil {
-		r.err = fmt.Errorf("%w at offset %#x: %s", ErrFeature, r.base+r.p, feature)
+		r.err = &Error{ErrFeature, r.base + r.p, feature}
 	}
 }
 
@@ -43,7 +52,7 @@ func (r *reader) u8() byte {
 		return 0
 	}
 	if r.p >= len(r.b) {
-		r.fail("%w", errEnd)
+		r.fail("it ends too early")
 		return 0
 	}
 	v := r.b[r.p]
@@ -101,7 +110,7 @@ func (r *reader) take(n uint32) []byte {
 		return nil
 	}
 	if uint64(n) > uint64(len(r.b)-r.p) {
-		r.fail("%d bytes wanted, %d left: %w", n, len(r.b)-r.p, errEnd)
+		r.fail("it ends too early: %d bytes wanted, %d left", n, len(r.b)-r.p)
 		return nil
 	}
 	b := r.b[r.p : r.p+int(n) : r.p+int(n)]
@@ -115,7 +124,7 @@ func (r *reader) name() string { return string(r.take(r.u32())) }
 func (r *reader) count(size int) int {
 	n := r.u32()
 	if r.err == nil && uint64(n)*uint64(size) > uint64(len(r.b)-r.p) {
-		r.fail("%d elements in %d bytes: %w", n, len(r.b)-r.p, errEnd)
+		r.fail("it ends too early: %d elements in %d bytes", n, len(r.b)-r.p)
 		return 0
 	}
 	return int(n)

@@ -194,9 +194,9 @@ func (m *Module) code(r *reader) {
 }
 
 // custom keeps function names. A damaged name section is as good as none.
-func (m *Module) custom(r *reader) {
+func (m *Module) custom(r *reader) error {
 	if r.name() != "name" || r.err != nil || m.Names != nil {
-		return
+		return r.err
 	}
 	const functionNames = 1
 	for r.more() {
@@ -209,10 +209,11 @@ func (m *Module) custom(r *reader) {
 		for n := s.count(2); n > 0; n-- {
 			index, name := s.u32(), s.name()
 			if s.err != nil || !utf8.ValidString(name) {
-				return
+				return nil
 			}
 			names[index] = name
 		}
 		m.Names = names
 	}
+	return nil
 }
