@@ -18,6 +18,7 @@ type box struct {
 	title    string
 	row, col int // of the first character
 	width    int // room for its title and its ports
+	step     int // columns from port to port
 	ports    []*end
 	placed   bool
 }
@@ -140,8 +141,19 @@ func (p *picture) between(from, to *box) *arrow {
 	return p.arrows[i]
 }
 
-// draw lays out and draws. Arrows that do not fit beside a box are put below it in another try.
+// maxArrows is how many arrows a picture can have and still be understood.
+const maxArrows = 100
+
+// draw lays out and draws. Arrows that do not fit beside a box are put below it in another try. What has too many
+// arrows becomes a list.
 func (p *picture) draw() string {
+	if len(p.arrows) > maxArrows {
+		var b strings.Builder
+		for _, a := range p.arrows {
+			b.WriteString(a.from.title + " ──" + a.label + "──▶ " + a.to.title + "\n")
+		}
+		return b.String()
+	}
 	for {
 		misfit := p.layOut()
 		if misfit == nil {
@@ -186,7 +198,11 @@ func (p *picture) spread(arcs []*arrow) {
 				ends++
 			}
 		}
-		b.width = max(length(b.title), 2*ends-1)
+		b.step = 2
+		if 2*ends-1 > length(b.title) {
+			b.step = 1
+		}
+		b.width = max(length(b.title), ends)
 	}
 	for i, b := range p.spine[1:] {
 		before := p.spine[i]
@@ -249,19 +265,22 @@ func (p *picture) place(a *arrow, left []*arrow) []*arrow {
 		return o.from != b && o.to != b || o.from == o.to || !p.other(o, b).placed
 	})
 	slices.SortStableFunc(touching, func(x, y *arrow) int { return cmp.Compare(p.other(x, b).col, p.other(y, b).col) })
-	row := max(p.rows, 1)
-	first := touching[0]
+	first, last := touching[0], touching[len(touching)-1]
 	anchor := p.other(first, b)
-	b.row, b.placed = row, true
-	b.col = anchor.col + anchor.width + length(first.label) + 6
-	p.rows = row + 1
-	p.addArc(&arc{arrow: first, beside: b, leftward: true}, row)
+	b.col, b.placed = anchor.col+anchor.width+length(first.label)+6, true
 	used := []*arrow{first}
-	if last := touching[len(touching)-1]; last != first && !p.below[last] {
-		if right := p.other(last, b); right.col-b.col-b.width > length(last.label)+6 {
-			p.addArc(&arc{arrow: last, beside: b}, row)
-			used = append(used, last)
+	if last != first && !p.below[last] && p.other(last, b).col-b.col-b.width > length(last.label)+6 {
+		used = append(used, last)
+	}
+	b.row = p.rows
+	for _, o := range used {
+		if o.from == b { // its head needs room between the rows
+			b.row = max(b.row, o.to.row+2)
 		}
+	}
+	p.rows = b.row + 1
+	for i, o := range used {
+		p.addArc(&arc{arrow: o, beside: b, leftward: i == 0}, b.row)
 	}
 	return slices.DeleteFunc(left, func(o *arrow) bool { return slices.Contains(used, o) })
 }
@@ -314,7 +333,7 @@ func (p *picture) settle() (misfit *arrow) {
 	var lines []*end // settled ones
 	set := func(b *box) {
 		for i, e := range b.ports {
-			e.col = b.col + 2*i
+			e.col = b.col + b.step*i
 			lines = append(lines, e)
 		}
 	}

@@ -48,21 +48,27 @@ func (c *canvas) vertical(top int, e *end) {
 	}
 }
 
-// label writes a text into a horizontal line where nothing crosses it, else behind the end of the row.
+// label writes a text into a horizontal line where nothing crosses it, else next to its end, else behind the row.
 func (c *canvas) label(row, from, to int, s string) {
 	n := length(s)
-	run := 0
-	for col := from; col <= to; col++ {
-		if *c.at(row, col) != '─' {
-			run = 0
-			continue
-		}
-		if run++; run == n+4 {
-			c.text(row, col-n-1, s)
-			return
+	for _, margin := range []int{2, 1, 0} {
+		run := 0
+		for col := from; col <= to; col++ {
+			if *c.at(row, col) != '─' {
+				run = 0
+			} else if run++; run == n+2*margin {
+				c.text(row, col-n-margin+1, s)
+				return
+			}
 		}
 	}
-	c.text(row, len((*c)[row])+1, s)
+	c.at(row, to+n+4) // the row is at least so long
+	line := (*c)[row]
+	if strings.TrimSpace(string(line[to+2:to+n+5])) == "" {
+		c.text(row, to+3, s)
+		return
+	}
+	c.text(row, len([]rune(strings.TrimRight(string(line), " ")))+1, s)
 }
 
 func (c canvas) String() string {
@@ -80,7 +86,7 @@ func (p *picture) render() string {
 		c.text(0, b.col, b.title)
 		if i > 0 {
 			left := p.spine[i-1]
-			from := left.col + length(left.title) + 1
+			from := left.col + left.width + 1
 			c.horizontal(0, from, b.col-3)
 			c.text(0, b.col-2, "▶")
 			c.text(0, left.col+left.width+3, p.between(left, b).label)
@@ -102,7 +108,7 @@ func (p *picture) render() string {
 		}
 	}
 	for _, b := range p.boxes {
-		c.text(b.row, b.col, b.title)
+		c.text(b.row, b.col, b.title+strings.Repeat("─", b.width-length(b.title)))
 	}
 	for _, a := range p.arcs {
 		from, to := a.columns()

@@ -27,8 +27,8 @@ var ownKeys = []string{"kind", "count", "loop", "runtime"}
 
 // policyTables reads [policy.NAME].
 func (c *checker) policyTables() {
-	for _, n := range c.named("policy") {
-		name := c.nameOf("policy", n)
+	for _, table := range c.named("policy") {
+		name, n := table.name, table.node
 		path := "policy." + name
 		p := Policy{Name: name, Env: c.reference(n, "env"), table: n, at: n.key}
 		switch e := n.at("env"); {
@@ -56,7 +56,7 @@ func (c *checker) componentTables() {
 	}
 	instances := 0
 	for _, n := range list {
-		x, ok := c.componentTable(n)
+		x, ok := c.componentTable(n.node, n.name)
 		if !ok {
 			c.broken["component."+x.Name] = true
 			continue
@@ -70,8 +70,8 @@ func (c *checker) componentTables() {
 }
 
 // componentTable reads one component; ok is false if its ports are not known.
-func (c *checker) componentTable(n *node) (x Component, ok bool) {
-	x = Component{Name: c.nameOf("component", n), table: n}
+func (c *checker) componentTable(n *node, name string) (x Component, ok bool) {
+	x = Component{Name: name, table: n}
 	path := "component." + x.Name
 	f := componentFile{Count: 1}
 	own := newTable(n.key, n.val)

@@ -44,13 +44,14 @@ func ports(list ...string) []component.Port {
 
 func newRollout() component.Component {
 	cfg := &struct {
-		Env         string `toml:"env"`
-		Envs        int    `toml:"envs"`
-		Splits      int    `toml:"splits"`
-		Horizon     int    `toml:"horizon"`
-		Blocks      int    `toml:"blocks"`
-		MaxRestarts int    `toml:"max_restarts"`
-		Layout      string `toml:"layout"`
+		Env          string `toml:"env"`
+		Envs         int    `toml:"envs"`
+		Splits       int    `toml:"splits"`
+		Horizon      int    `toml:"horizon"`
+		Blocks       int    `toml:"blocks"`
+		MaxRestarts  int    `toml:"max_restarts"`
+		EpisodeLimit int    `toml:"episode_limit"`
+		Layout       string `toml:"layout"`
 	}{Envs: 32, Splits: 2, Horizon: 64, Blocks: 2, MaxRestarts: 5, Layout: "auto"}
 	s := &standard{config: cfg, manifest: component.Manifest{
 		Signals: ports("obs_ready", "act_request", "trajectories", "trajectory", "episodes", "episode"),
@@ -90,7 +91,7 @@ func newInference() component.Component {
 		config: &struct {
 			Policy  string `toml:"policy"`
 			MaxRows int    `toml:"max_rows"`
-		}{MaxRows: 4096},
+		}{MaxRows: 1024},
 		manifest: component.Manifest{
 			Signals: ports("actions", "actions"), Slots: ports("act", "act_request", "on_weights", "weights"),
 		},

@@ -150,9 +150,18 @@ func validName(s string) bool {
 	return s != ""
 }
 
-// named returns the sub-tables of a section in their order; it notes bad names and what is no table.
-func (c *checker) named(section string) []*node {
-	var list []*node
+// maxTables bounds the tables of one section.
+const maxTables = 1024
+
+// namedTable is one table of a section such as [env.NAME].
+type namedTable struct {
+	*node
+	name string
+}
+
+// named returns the tables of a section in their order; it notes bad names and what is no table.
+func (c *checker) named(section string) []namedTable {
+	var list []namedTable
 	n := c.root.at(section)
 	if n == nil {
 		return nil
@@ -164,23 +173,16 @@ func (c *checker) named(section string) []*node {
 			c.wrong(child, section+"."+name, "a table", "write ["+section+".NAME]")
 		case !validName(name):
 			c.add("E005", child.key, "use letters, digits, _ and -, with a letter first", "%q cannot be a name", name)
+		case len(list) == maxTables:
+			c.add("E005", child.key, "", "there are more than %d tables [%s.NAME]", maxTables, section)
+			return list
 		default:
-			list = append(list, child)
+			list = append(list, namedTable{child, name})
 			continue
 		}
 		c.broken[section+"."+name] = true
 	}
 	return list
-}
-
-// nameOf returns the name of a sub-table of a section.
-func (c *checker) nameOf(section string, table *node) string {
-	for name, n := range c.root.at(section).table {
-		if n == table {
-			return name
-		}
-	}
-	return ""
 }
 
 // declared lists the names in a section, also of tables that have errors.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Severity says whether a problem stops a pipeline.
@@ -54,12 +55,34 @@ func (p Problem) String() string {
 	}
 	fmt.Fprintf(&b, "%s:%d:%d: %v[%s]: %s\n", p.File, p.Line, p.Column, p.Severity, p.Code, p.Message)
 	number := strconv.Itoa(p.Line)
-	fmt.Fprintf(&b, "%s | %s\n", number, printable(p.text))
-	fmt.Fprintf(&b, "%*s | %s%s", len(number), "", blanks(p.text, p.Column-1), strings.Repeat("^", max(1, p.Width)))
+	text, column := window(p.text, p.Column)
+	width := min(max(1, p.Width), max(1, utf8.RuneCountInString(text)-column+1))
+	fmt.Fprintf(&b, "%s | %s\n", number, printable(text))
+	fmt.Fprintf(&b, "%*s | %s%s", len(number), "", blanks(text, column-1), strings.Repeat("^", width))
 	if p.Help != "" {
 		fmt.Fprintf(&b, " help: %s", p.Help)
 	}
 	return b.String() + "\n"
+}
+
+// maxLine is how much of a source line is shown.
+const maxLine = 120
+
+// window returns the part of a long line around a column, and the column in it.
+func window(text string, column int) (string, int) {
+	runes := []rune(text)
+	if len(runes) <= maxLine {
+		return text, column
+	}
+	from := min(max(0, column-maxLine/2), len(runes)-maxLine)
+	part := string(runes[from : from+maxLine])
+	if from+maxLine < len(runes) {
+		part += "…"
+	}
+	if from > 0 {
+		return "…" + part, column - from + 1
+	}
+	return part, column
 }
 
 // printable keeps control characters of a file from reaching the terminal.
@@ -110,6 +133,9 @@ func (ps Problems) Err() error {
 	return nil
 }
 
+// maxProblems bounds how many problems of one file are kept.
+const maxProblems = 1000
+
 // problems collects what a check finds.
 type problems struct {
 	list []Problem
@@ -118,6 +144,9 @@ type problems struct {
 
 // add notes a problem at a place; the zero span means the file as a whole.
 func (c *problems) add(code string, at span, help, format string, args ...any) {
+	if len(c.list) == maxProblems {
+		return
+	}
 	p := Problem{Code: code, File: c.file, Width: 1, Message: fmt.Sprintf(format, args...), Help: help, at: at}
 	if code[0] == 'W' {
 		p.Severity = Warning

@@ -6,9 +6,15 @@ import (
 	"strings"
 )
 
+// maxName bounds the names that are compared.
+const maxName = 100
+
 // nearest returns the candidate that somebody who wrote name probably meant. Candidates within a third of the
 // name's length (at least two edits) count, and those that begin with it.
 func nearest(name string, candidates []string) (string, bool) {
+	if len(name) > maxName {
+		return "", false
+	}
 	limit := max(2, len(name)/3)
 	best, found := limit+1, ""
 	for _, c := range slices.Sorted(slices.Values(candidates)) {

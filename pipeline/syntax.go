@@ -8,8 +8,9 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// maxBytes bounds a file; a pipeline has a few kilobytes.
-const maxBytes = 1 << 20
+// maxBytes bounds a file. A pipeline has a few kilobytes, and the decoder's time grows with the square of a
+// key's parts.
+const maxBytes = 64 << 10
 
 // Bounds on how many complaints of one kind are reported.
 const (

@@ -100,8 +100,8 @@ type envFile struct {
 
 // envTables reads [env.NAME].
 func (c *checker) envTables() {
-	for _, n := range c.named("env") {
-		name := c.nameOf("env", n)
+	for _, table := range c.named("env") {
+		name, n := table.name, table.node
 		var f envFile
 		d := (&tableDecoder{c: &c.problems, n: n, path: "env." + name}).skipping("args")
 		d.decode(&f) // what is wrong has been noted

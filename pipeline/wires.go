@@ -28,17 +28,18 @@ type pair struct {
 	preset       bool
 }
 
+// maxWires bounds the pairs of signals and slots.
+const maxWires = 4096
+
 // wireTables reads [[wire]].
 func (c *checker) wireTables() {
-	n := c.root.at("wire")
-	if n == nil {
-		c.setWires(nil)
-		return
-	}
 	var pairs []pair
-	for _, w := range n.items {
-		for _, p := range c.pairs(w) {
-			pairs = c.addPair(pairs, p)
+	index := map[[2]string]int{}
+	if n := c.root.at("wire"); n != nil {
+		for _, w := range n.items {
+			for _, p := range c.pairs(w, maxWires-len(pairs)) {
+				pairs = c.addPair(pairs, index, p)
+			}
 		}
 	}
 	c.setWires(pairs)
@@ -47,14 +48,18 @@ func (c *checker) wireTables() {
 	}
 }
 
-// pairs checks the keys of one [[wire]] and returns each signal with each slot.
-func (c *checker) pairs(w *node) []pair {
+// pairs checks the keys of one [[wire]] and returns each signal with each slot, if there is room for so many.
+func (c *checker) pairs(w *node, room int) []pair {
 	for _, key := range w.names {
 		if !slices.Contains(wireKeys, key) {
 			c.unknownKey(w.table[key], key, "[wire]", wireKeys)
 		}
 	}
 	signals, slots := c.nameList(w, "signal"), c.nameList(w, "slot")
+	if len(signals)*len(slots) > room {
+		c.add("E005", w.key, "", "there are more than %d wires up to this one", maxWires)
+		return nil
+	}
 	var list []pair
 	for _, signal := range signals {
 		for _, slot := range slots {
@@ -91,12 +96,12 @@ func (c *checker) nameList(w *node, key string) []name {
 }
 
 // addPair adds a pair. One of the file replaces the same one of the preset; twice in the file is an error.
-func (c *checker) addPair(pairs []pair, p pair) []pair {
-	i := slices.IndexFunc(pairs, func(q pair) bool {
-		return q.signal.text == p.signal.text && q.slot.text == p.slot.text
-	})
+func (c *checker) addPair(pairs []pair, index map[[2]string]int, p pair) []pair {
+	key := [2]string{p.signal.text, p.slot.text}
+	i, known := index[key]
 	switch {
-	case i < 0:
+	case !known:
+		index[key] = len(pairs)
 		return append(pairs, p)
 	case pairs[i].preset && !p.preset:
 		pairs[i] = p

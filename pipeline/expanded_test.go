@@ -1,0 +1,190 @@
+package pipeline
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func parseFile(t *testing.T, file string, sets ...string) *Graph {
+	t.Helper()
+	src, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, problems := Parse(file, src, ParseOptions{Parts: standardParts(), Sets: sets})
+	if len(problems) > 0 {
+		t.Fatalf("Parse:\n%s", problems)
+	}
+	return g
+}
+
+func TestExpanded_MeansTheSame(t *testing.T) {
+	files, err := filepath.Glob("../examples/pipelines/*.toml")
+	if err != nil || len(files) < 3 {
+		t.Fatal(files, err)
+	}
+	for _, file := range append(files, "../pipeline.toml") {
+		for _, sets := range [][]string{nil, {"train.mode=sync", "component.batcher.dataset_rows=2048", "component.rollout.count=1"},
+			{"env.cartpole.args={ max_steps = 200, deep.er = \"x\\\"y\" }", "env.cartpole.limits={ memory = \"3MiB\", step = \"1500us\" }",
+				"env.cartpole.grants=[\"clock\"]", "run.stop={ wall = \"1h30m\" }", "component.runner.loop=eye"}} {
+			g := parseFile(t, file, sets...)
+			text := g.Expanded()
+			again, problems := Parse("expanded.toml", []byte(text), ParseOptions{Parts: standardParts()})
+			if len(problems) > 0 {
+				t.Fatalf("%s %v: expanded form:\n%s\n%s", file, sets, problems, text)
+			}
+			if again.Hash() != g.Hash() || again.Expanded() != text {
+				t.Errorf("%s %v: expanded form means something else:\n%s\n%s", file, sets, text, again.Expanded())
+			}
+		}
+	}
+}
+
+func TestExpanded_OfTheShortFormIsTheExample(t *testing.T) {
+	short, long := parseFile(t, "../pipeline.toml"), parseFile(t, "../examples/pipelines/cartpole.toml")
+	if got, want := long.Expanded(), short.Expanded(); got != want {
+		t.Errorf("examples/pipelines/cartpole.toml means\n%s\nthe short form means\n%s", got, want)
+	}
+}
+
+func TestHash_DependsOnWhatIsMeant(t *testing.T) {
+	base := parseFile(t, "../pipeline.toml").Hash()
+	if other := parseFile(t, "../pipeline.toml", "component.learner.epochs=3").Hash(); other == base {
+		t.Error("other epochs, same hash")
+	}
+	if same := parseFile(t, "../pipeline.toml", "component.learner.epochs=2").Hash(); same != base {
+		t.Error("a key set to the value that it has changes the hash")
+	}
+}
+
+func TestUnits_AreWrittenAsTheyAreRead(t *testing.T) {
+	for _, n := range []int64{0, 1, 1023, 1024, 3 << 20, 5 << 30, math.MaxInt64} {
+		if got, err := parseBytes(formatBytes(n)); got != n || err != nil {
+			t.Errorf("parseBytes(%q) = %d, %v, want %d", formatBytes(n), got, err, n)
+		}
+	}
+	for _, s := range []string{"", "16", "16MB", "-1KiB", "1.5GiB", "9999999999999GiB", "KiB"} {
+		if got, err := parseBytes(s); err == nil {
+			t.Errorf("parseBytes(%q) = %d, want an error", s, got)
+		}
+	}
+	for _, d := range []time.Duration{0, 200 * time.Microsecond, time.Second, 90 * time.Minute, 2 * time.Hour, 61 * time.Second, 10 * time.Minute} {
+		if got, err := time.ParseDuration(formatDuration(d)); got != d || err != nil {
+			t.Errorf("formatDuration(%v) = %q reads as %v, %v", d, formatDuration(d), got, err)
+		}
+	}
+	if got := formatDuration(10 * time.Minute); got != "10m" {
+		t.Errorf("formatDuration(10m) = %q", got)
+	}
+}
+
+func TestPreset_IsMergedKeyByKey(t *testing.T) {
+	text := `rlhost = 1
+[run]
+name = "x"
+[env.cartpole]
+use = "cartpole@1"
+[train]
+preset = "ppo"
+[policy.main]
+net = { hidden = [32] }
+[component.runner]
+kind = "batcher"
+[component.extra]
+kind = "rollout"
+env = "cartpole"
+[[wire]]
+signal = "learner.weights"
+slot = "batcher.on_weights"
+mode = "all"
+depth = 7
+on_full = "drop_oldest"
+[[wire]]
+signal = ["extra.trajectories", "rollout.trajectories"]
+slot = "runner.on_trajectories"
+mode = "queue"
+depth = 64
+on_full = "block"
+`
+	// A runner of another kind has none of the preset's keys and slots, so its wires do not fit any more.
+	_, problems := Parse("x.toml", []byte(text), ParseOptions{Parts: standardParts()})
+	for _, want := range []string{`batcher "runner" has no slot "on_episodes"`, `batcher "runner" has no slot "on_stats"`} {
+		if !strings.Contains(problems.String(), want) {
+			t.Errorf("problems lack %q:\n%s", want, problems)
+		}
+	}
+	if n := len(problems); n != 2 {
+		t.Errorf("%d problems, want 2:\n%s", n, problems)
+	}
+
+	text = strings.Replace(text, "[component.runner]\nkind = \"batcher\"\n", "", 1)
+	text = strings.Replace(text, "runner.on_trajectories", "batcher.on_trajectories", 1)
+	text = strings.Replace(text, ", \"rollout.trajectories\"", "", 1)
+	g, problems := Parse("x.toml", []byte(text), ParseOptions{Parts: standardParts()})
+	if g == nil {
+		t.Fatalf("Parse:\n%s", problems)
+	}
+	for _, want := range []string{
+		`net = { kind = "mlp", hidden = [32], activation = "tanh" }`, // the list is replaced, the other keys stay
+		"signal = \"learner.weights\"\nslot = \"inference.on_weights\"\nmode = \"latest\"",
+		"signal = \"learner.weights\"\nslot = \"batcher.on_weights\"\nmode = \"all\"\ndepth = 7\non_full = \"drop_oldest\"",
+	} {
+		if !strings.Contains(g.Expanded(), want) {
+			t.Errorf("expanded form lacks\n%s\nin\n%s", want, g.Expanded())
+		}
+	}
+	if n := len(g.Wires); n != 9 {
+		t.Errorf("%d wires, want the preset's 8 and 1", n)
+	}
+}
+
+func TestSet_ReadsBareWordsAsStrings(t *testing.T) {
+	g := parseFile(t, "../pipeline.toml", "run.name=other", "run.dir=./my-runs/x", "run.stop.wall=10m",
+		"component.runner.log=[\"jsonl\"]", "component.learner.gamma=1", "wire.learner.stats.on_full=drop_oldest", "run.seed=0x10")
+	text := g.Expanded()
+	for _, want := range []string{`name = "other"`, `dir = "./my-runs/x"`, `wall = "10m"`, `log = ["jsonl"]`, "gamma = 1.0",
+		"signal = \"learner.stats\"\nslot = \"runner.on_stats\"\nmode = \"all\"\ndepth = 256\non_full = \"drop_oldest\"", "seed = 16"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("expanded form lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestLoops_FollowReplies(t *testing.T) {
+	src, err := os.ReadFile("../examples/pipelines/cartpole.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []string
+	for line := range strings.Lines(string(src)) {
+		if !strings.HasPrefix(line, "loop = ") {
+			kept = append(kept, line)
+		}
+	}
+	g, problems := Parse("x.toml", []byte(strings.Join(kept, "")), ParseOptions{Parts: standardParts()})
+	if g == nil {
+		t.Fatal(problems)
+	}
+	want := map[string]string{"rollout": "rollout", "inference": "rollout", "batcher": "batcher", "learner": "learner", "runner": "runner"}
+	for name, loop := range want {
+		if got := g.Component(name).Loop; got != loop {
+			t.Errorf("%s is on loop %q, want %q", name, got, loop)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	keys := []string{"seed", "stop", "name", "dir", "drop_oldest", "checkpoint", "on_dataset"}
+	for name, want := range map[string]string{
+		"sed": "seed", "stpo": "stop", "nmae": "name", "check": "checkpoint", "drop": "drop_oldest", "ondataset": "on_dataset",
+		"xyz": "", "x": "", "": "", "reward": "", "SEED": "seed", strings.Repeat("seed", 40): "",
+	} {
+		if got, _ := nearest(name, keys); got != want {
+			t.Errorf("nearest(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
