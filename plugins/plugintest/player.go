@@ -1,0 +1,280 @@
+package plugintest
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// trace is what environments did, one string for each real step of each: what it observed, did, got and observed
+// then. Steps that belong to no episode are not in it.
+type trace [][]string
+
+// sameAs returns where two traces part, as far as both go, in the environments that want says, or all.
+func (a trace) sameAs(b trace, want func(env int) bool) error {
+	for env := range a {
+		if want != nil && !want(env) {
+			continue
+		}
+		n := min(len(a[env]), len(b[env]))
+		if n == 0 && len(a[env])+len(b[env]) > 0 {
+			return fmt.Errorf("environment %d: %d real steps against %d", env, len(a[env]), len(b[env]))
+		}
+		for step := range n {
+			if a[env][step] != b[env][step] {
+				return fmt.Errorf("environment %d differs from real step %d on:\n%s\n%s", env, step,
+					show(a[env][step]), show(b[env][step]))
+			}
+		}
+	}
+	return nil
+}
+
+// show writes a step as numbers.
+func show(step string) string {
+	var values []float32
+	for ; len(step) >= 4; step = step[4:] {
+		values = append(values, math.Float32frombits(binary.LittleEndian.Uint32([]byte(step[:4]))))
+	}
+	return fmt.Sprintf("%v %v", values, []byte(step))
+}
+
+// player steps a batch through the blocks of an arena, one after the other.
+type player struct {
+	env     rollout.Env
+	spec    rollout.EnvSpec
+	mode    hostabi.Autoreset
+	seed    uint64
+	arena   *arena.Arena
+	loans   []arena.Loan
+	blocks  []rollout.Block
+	block   int // that is bound
+	t       int // row that is observed and not acted on
+	phantom []bool
+	made    []int // real steps
+	mask    []uint8
+	quiet   bool // keeps no trace
+	trace   trace
+}
+
+// playing says how to make a player.
+type playing struct {
+	envs, first int
+	mode        hostabi.Autoreset // default: what the host would choose
+	soa         bool
+	blocks      int // default 2
+}
+
+func (k *kit) player(o playing) (p *player, err error) {
+	if o.envs == 0 {
+		o.envs = k.o.Envs
+	}
+	if o.mode == 0 {
+		o.mode = k.spec.PickAutoreset()
+	}
+	if o.blocks == 0 {
+		o.blocks = 2
+	}
+	schema, err := rollout.NewSchema(k.spec, rollout.Shape{Steps: k.o.Rows, Envs: o.envs, SoA: o.soa})
+	if err != nil {
+		return nil, err
+	}
+	p = &player{spec: k.spec, mode: o.mode, seed: k.o.Seed, phantom: make([]bool, o.envs), made: make([]int, o.envs),
+		mask: make([]uint8, o.envs), trace: make(trace, o.envs)}
+	p.arena, err = arena.New(arena.Config{Name: "plugintest", Blocks: o.blocks, BlockBytes: schema.Bytes, Schema: schema})
+	if err != nil {
+		return nil, err
+	}
+	for range o.blocks {
+		loan, err := p.arena.Loan()
+		if err != nil {
+			return nil, errors.Join(err, p.close())
+		}
+		p.loans = append(p.loans, loan)
+		p.blocks = append(p.blocks, rollout.Block{
+			Trajectory: rollout.Trajectory{Schema: schema, Mem: loan.Bytes()}, Index: loan.Block(),
+			FD: p.arena.FD(), Offset: p.arena.BlockOffset(loan.Block()),
+		})
+	}
+	p.env, err = k.plugin.NewEnv(rollout.EnvOptions{Name: "plugintest", Envs: o.envs, FirstEnv: o.first, Autoreset: o.mode,
+		Seed: k.o.Seed})
+	if err != nil {
+		return nil, errors.Join(err, p.close())
+	}
+	return p, nil
+}
+
+// close releases environments and blocks.
+func (p *player) close() error {
+	var errs []error
+	if p.env != nil {
+		errs = append(errs, p.env.Close())
+	}
+	for _, loan := range p.loans {
+		errs = append(errs, loan.Abort())
+	}
+	return errors.Join(append(errs, p.arena.Close())...)
+}
+
+// seeds returns the seeds of a run.
+func (p *player) seeds(run uint64, first int) []uint64 {
+	seeds := make([]uint64, len(p.made))
+	for env := range seeds {
+		seeds[env] = rollout.EnvSeed(run, first+env)
+	}
+	return seeds
+}
+
+// start binds the first block and resets every environment.
+func (p *player) start(seeds []uint64) error {
+	p.block, p.t = 0, 0
+	if err := p.env.Bind(p.blocks[0]); err != nil {
+		return err
+	}
+	clear(p.phantom)
+	clear(p.made)
+	p.trace = make(trace, len(p.made))
+	return p.reset(nil, seeds)
+}
+
+func (p *player) reset(mask []uint8, seeds []uint64) error {
+	if err := p.env.Reset(p.t, mask, seeds); err != nil {
+		return err
+	}
+	if env, err := p.bound().CheckObs(p.t); err != nil {
+		return fmt.Errorf("environment %d after a reset: %w", env, err)
+	}
+	return nil
+}
+
+func (p *player) bound() rollout.Trajectory { return p.blocks[p.block].Trajectory }
+
+// play makes steps.
+func (p *player) play(steps int) error {
+	for step := range steps {
+		if err := p.step(); err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+	}
+	return nil
+}
+
+// step makes one step, in the next block where this one is full.
+func (p *player) step() error {
+	if p.t == p.bound().Schema.Shape.Steps {
+		if err := p.carry((p.block+1)%len(p.blocks), 0); err != nil {
+			return err
+		}
+	}
+	p.act()
+	if err := p.env.Step(p.t); err != nil {
+		return err
+	}
+	if _, env, err := p.bound().CheckStep(p.t); err != nil {
+		return fmt.Errorf("environment %d: %w", env, err)
+	}
+	reset, err := p.look()
+	p.t++
+	if err != nil || !reset {
+		return err
+	}
+	return p.reset(p.mask, nil)
+}
+
+// carry goes on in a row of another block.
+func (p *player) carry(block, t int) error {
+	from := p.bound()
+	p.block = block
+	if err := p.env.Bind(p.blocks[block]); err != nil {
+		return err
+	}
+	copy(p.bound().Row(rollout.ColObs, t).Data, from.Row(rollout.ColObs, p.t).Data)
+	if _, masked := from.Schema.Layout(rollout.ColMask); masked {
+		copy(p.bound().Row(rollout.ColMask, t).Data, from.Row(rollout.ColMask, p.t).Data)
+	}
+	p.t = t
+	return nil
+}
+
+// act chooses legal actions by seed, environment and count of real steps alone.
+func (p *player) act() {
+	tr := p.bound()
+	n := p.spec.Actions()
+	mask := p.rowOfMask()
+	for env := range p.made {
+		pick := int(rollout.EnvSeed(p.seed+uint64(p.made[env])*7919, env) % uint64(n))
+		for mask.Rows > 0 && mask.Data[env*mask.StrideRow+pick*mask.StrideElem] == 0 {
+			pick = (pick + 1) % n
+		}
+		tr.Int32(rollout.ColAction)[p.t*len(p.made)+env] = int32(pick)
+	}
+}
+
+func (p *player) rowOfMask() rollout.Matrix {
+	if _, masked := p.bound().Schema.Layout(rollout.ColMask); !masked {
+		return rollout.Matrix{}
+	}
+	return p.bound().Row(rollout.ColMask, p.t)
+}
+
+// look notes what the step has written and reports which environments want a reset, in mask.
+func (p *player) look() (reset bool, err error) {
+	tr := p.bound()
+	reward := tr.Row(rollout.ColReward, p.t).Float32()
+	terminated, truncated := tr.Row(rollout.ColTerminated, p.t).Data, tr.Row(rollout.ColTruncated, p.t).Data
+	for env := range p.made {
+		flags := terminated[env] | truncated[env]<<1
+		p.mask[env] = 0
+		if p.phantom[env] {
+			p.phantom[env] = false
+			if reward[env] != 0 || flags != 0 {
+				return false, fmt.Errorf("environment %d: the step after an end has reward %g and flags %d, want none",
+					env, reward[env], flags)
+			}
+			continue
+		}
+		if !p.quiet {
+			p.note(env, reward[env], flags)
+		}
+		p.made[env]++
+		p.phantom[env] = flags != 0 && p.mode == hostabi.NextStep
+		if flags != 0 && p.mode == hostabi.Disabled {
+			p.mask[env], reset = 1, true
+		}
+	}
+	return reset, nil
+}
+
+// note appends a real step to the trace.
+func (p *player) note(env int, reward float32, flags byte) {
+	tr := p.bound()
+	le := binary.LittleEndian
+	b := appendRow(nil, tr.Row(rollout.ColObs, p.t), env)
+	b = le.AppendUint32(b, math.Float32bits(reward))
+	if flags != 0 && p.mode == hostabi.SameStep {
+		b = appendRow(b, tr.Row(rollout.ColFinalObs, 0), env)
+	} else {
+		b = appendRow(b, tr.Row(rollout.ColObs, p.t+1), env)
+	}
+	b = append(b, flags, byte(tr.Int32(rollout.ColAction)[p.t*len(p.made)+env]))
+	if mask := p.rowOfMask(); mask.Rows > 0 {
+		for a := range mask.Elems {
+			b = append(b, mask.Data[env*mask.StrideRow+a*mask.StrideElem])
+		}
+	}
+	p.trace[env] = append(p.trace[env], string(b))
+}
+
+// appendRow appends the elements of one environment.
+func appendRow(b []byte, m rollout.Matrix, env int) []byte {
+	values := m.Float32()
+	for i := range m.Elems {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(values[(env*m.StrideRow+i*m.StrideElem)/4]))
+	}
+	return b
+}

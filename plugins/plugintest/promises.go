@@ -1,0 +1,299 @@
+package plugintest
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// errSkipped says that an environment does not offer what a check is about.
+var errSkipped = errors.New("not offered")
+
+// kit is what the checks share.
+type kit struct {
+	plugin rollout.Plugin
+	spec   rollout.EnvSpec
+	o      Options
+	base   trace // of the first batch, made when it is first asked for
+}
+
+func newKit(p rollout.Plugin, o Options) *kit {
+	spec := p.Spec()
+	return &kit{plugin: p, spec: spec, o: o.withDefaults(spec)}
+}
+
+// with runs fn with a player that is closed afterwards.
+func (k *kit) with(o playing, fn func(*player) error) error {
+	p, err := k.player(o)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(p), p.close())
+}
+
+// played returns the trace of a batch that is seeded and then stepped to the end.
+func (k *kit) played(o playing) (t trace, err error) {
+	err = k.with(o, func(p *player) error {
+		if err := p.start(p.seeds(k.o.Seed, o.first)); err != nil {
+			return err
+		}
+		err := p.play(k.o.Steps)
+		t = p.trace
+		return err
+	})
+	return t, err
+}
+
+// baseline returns the trace that others are compared with.
+func (k *kit) baseline() (t trace, err error) {
+	if k.base == nil {
+		k.base, err = k.played(playing{})
+	}
+	return k.base, err
+}
+
+func (k *kit) describes() error {
+	if sum, err := hex.DecodeString(k.plugin.Hash()); err != nil || len(sum) != 32 {
+		return fmt.Errorf("hash %q is not a SHA-256 in hexadecimal", k.plugin.Hash())
+	}
+	return k.with(playing{}, func(p *player) error {
+		if !reflect.DeepEqual(*p.env.Spec(), k.spec) {
+			return fmt.Errorf("the environment describes itself as %+v, the plugin as %+v", *p.env.Spec(), k.spec)
+		}
+		return nil
+	})
+}
+
+func (k *kit) repeats() error {
+	want, err := k.baseline()
+	if err != nil {
+		return err
+	}
+	got, err := k.played(playing{blocks: 3})
+	if err != nil {
+		return err
+	}
+	return want.sameAs(got, nil)
+}
+
+// forgets plays with other seeds first.
+func (k *kit) forgets() error {
+	want, err := k.baseline()
+	if err != nil {
+		return err
+	}
+	return k.with(playing{}, func(p *player) error {
+		if err := p.start(p.seeds(k.o.Seed+1, 0)); err != nil {
+			return err
+		}
+		if err := p.play(k.o.Steps/3 + 1); err != nil {
+			return err
+		}
+		if err := p.start(p.seeds(k.o.Seed, 0)); err != nil {
+			return err
+		}
+		if err := p.play(k.o.Steps); err != nil {
+			return err
+		}
+		return want.sameAs(p.trace, nil)
+	})
+}
+
+// independent steps two batches in turn.
+func (k *kit) independent() error {
+	want, err := k.baseline()
+	if err != nil {
+		return err
+	}
+	return k.with(playing{}, func(p *player) error {
+		return k.with(playing{}, func(other *player) error {
+			if err := errors.Join(p.start(p.seeds(k.o.Seed, 0)), other.start(other.seeds(k.o.Seed+7, 0))); err != nil {
+				return err
+			}
+			for range k.o.Steps {
+				if err := errors.Join(p.step(), other.step()); err != nil {
+					return err
+				}
+			}
+			return want.sameAs(p.trace, nil)
+		})
+	})
+}
+
+// separate steps the first environment without the others.
+func (k *kit) separate() error {
+	if k.o.Envs == 1 {
+		return errSkipped
+	}
+	want, err := k.baseline()
+	if err != nil {
+		return err
+	}
+	alone, err := k.played(playing{envs: 1})
+	if err != nil {
+		return err
+	}
+	return alone.sameAs(want, nil)
+}
+
+// switches binds another block before each step, and looks whether the one that is not bound stays as it is.
+func (k *kit) switches() error {
+	want, err := k.baseline()
+	if err != nil {
+		return err
+	}
+	return k.with(playing{}, func(p *player) error {
+		if err := p.start(p.seeds(k.o.Seed, 0)); err != nil {
+			return err
+		}
+		for step := range 4 * k.o.Rows {
+			if p.t < k.o.Rows {
+				if err := p.carry(1-p.block, p.t); err != nil {
+					return err
+				}
+			}
+			other := p.blocks[1-p.block].Mem
+			if p.t == k.o.Rows {
+				other = nil // the step binds it
+			}
+			before := bytes.Clone(other)
+			if err := p.step(); err != nil {
+				return err
+			}
+			if !bytes.Equal(before, other) {
+				return fmt.Errorf("step %d wrote to a block that is not bound", step)
+			}
+		}
+		return want.sameAs(p.trace, nil)
+	})
+}
+
+// maskedReset resets every second environment in the middle of its episode.
+func (k *kit) maskedReset() error {
+	if k.o.Envs == 1 {
+		return errSkipped
+	}
+	want, err := k.baseline()
+	if err != nil {
+		return err
+	}
+	return k.with(playing{}, func(p *player) error {
+		if err := p.start(p.seeds(k.o.Seed, 0)); err != nil {
+			return err
+		}
+		if err := p.play(k.o.Rows / 2); err != nil {
+			return err
+		}
+		mask := make([]uint8, k.o.Envs)
+		for env := range mask {
+			mask[env] = uint8(env & 1)
+			p.phantom[env] = p.phantom[env] && mask[env] == 0
+		}
+		if err := p.reset(mask, nil); err != nil {
+			return err
+		}
+		if err := p.play(k.o.Steps - k.o.Rows/2); err != nil {
+			return err
+		}
+		return want.sameAs(p.trace, func(env int) bool { return mask[env] == 0 })
+	})
+}
+
+func (k *kit) layouts() error {
+	if k.spec.Caps&(hostabi.CapStrides|hostabi.CapPreferSoA) == 0 {
+		return errSkipped
+	}
+	want, err := k.baseline()
+	if err != nil {
+		return err
+	}
+	got, err := k.played(playing{soa: true})
+	if err != nil {
+		return err
+	}
+	return want.sameAs(got, nil)
+}
+
+func (k *kit) modes() error {
+	want, err := k.baseline()
+	if err != nil {
+		return err
+	}
+	looked := 0
+	for _, mode := range []hostabi.Autoreset{hostabi.NextStep, hostabi.SameStep, hostabi.Disabled} {
+		if k.spec.Autoreset&mode == 0 || mode == k.spec.PickAutoreset() {
+			continue
+		}
+		got, err := k.played(playing{mode: mode})
+		if err == nil {
+			err = want.sameAs(got, nil)
+		}
+		if err != nil {
+			return fmt.Errorf("%v against %v: %w", k.spec.PickAutoreset(), mode, err)
+		}
+		looked++
+	}
+	if looked == 0 {
+		return errSkipped
+	}
+	return nil
+}
+
+func (k *kit) refuses() error {
+	for _, o := range []rollout.EnvOptions{
+		{Envs: 0, Autoreset: k.spec.PickAutoreset()}, {Envs: -1, Autoreset: k.spec.PickAutoreset()},
+		{Envs: 1}, {Envs: 1, Autoreset: 1 << 20}, {Envs: 1, Autoreset: hostabi.SameStep | hostabi.NextStep | hostabi.Disabled},
+	} {
+		if e, err := k.plugin.NewEnv(o); err == nil {
+			return errors.Join(fmt.Errorf("NewEnv takes %+v", o), e.Close())
+		}
+	}
+	return k.with(playing{}, func(p *player) error {
+		if p.env.Step(0) == nil || p.env.Reset(0, nil, nil) == nil {
+			return errors.New("it steps or resets with no block bound")
+		}
+		if err := p.start(p.seeds(k.o.Seed, 0)); err != nil {
+			return err
+		}
+		n, rows := k.o.Envs, k.o.Rows
+		for what, err := range map[string]error{
+			"step -1": p.env.Step(-1), "step behind the last": p.env.Step(rows),
+			"reset -1": p.env.Reset(-1, nil, nil), "reset behind the last": p.env.Reset(rows+1, nil, nil),
+			"too few masks": p.env.Reset(0, make([]uint8, n-1), nil), "too many seeds": p.env.Reset(0, nil, make([]uint64, n+1)),
+			"a bad snapshot": p.env.Restore([]byte("nothing that it has written")),
+		} {
+			if err == nil {
+				return fmt.Errorf("it takes %s", what)
+			}
+		}
+		return p.play(rows)
+	})
+}
+
+func (k *kit) allocates() error {
+	return k.with(playing{}, func(p *player) error {
+		p.quiet = true
+		if err := p.start(p.seeds(k.o.Seed, 0)); err != nil {
+			return err
+		}
+		if err := p.play(200); err != nil {
+			return err
+		}
+		var failed error
+		n := testing.AllocsPerRun(200, func() {
+			if err := p.step(); err != nil {
+				failed = err
+			}
+		})
+		if n != 0 {
+			return errors.Join(failed, fmt.Errorf("%v allocations a step, want 0", n))
+		}
+		return failed
+	})
+}

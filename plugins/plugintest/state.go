@@ -1,0 +1,149 @@
+package plugintest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/rollout"
+)
+
+func (k *kit) renews() error {
+	want, err := k.baseline()
+	if err != nil {
+		return err
+	}
+	return k.with(playing{}, func(p *player) error {
+		for range 2 {
+			if err := p.start(p.seeds(k.o.Seed, 0)); err != nil {
+				return err
+			}
+			if err := p.play(k.o.Steps); err != nil {
+				return err
+			}
+			if err := want.sameAs(p.trace, nil); err != nil {
+				return err
+			}
+			if err := p.env.Renew(); err != nil {
+				return err
+			}
+		}
+		if err := p.env.Step(0); err == nil {
+			return errors.New("a renewed batch makes a step with no block bound")
+		}
+		return nil
+	})
+}
+
+// snapshots goes on from a snapshot twice: in a new batch, and in the same one after it has gone on.
+func (k *kit) snapshots() error {
+	want, err := k.baseline()
+	if err != nil {
+		return err
+	}
+	return k.with(playing{}, func(p *player) error {
+		if err := p.start(p.seeds(k.o.Seed, 0)); err != nil {
+			return err
+		}
+		if err := p.play(k.o.Steps / 2); err != nil {
+			return err
+		}
+		snapshot, err := p.env.Snapshot()
+		if errors.Is(err, rollout.ErrUnsupported) {
+			return errSkipped
+		}
+		if err != nil {
+			return err
+		}
+		then := placeOf(p)
+		err = k.with(playing{}, func(other *player) error { return k.goesOn(other, then, snapshot, want) })
+		if err != nil {
+			return fmt.Errorf("in a new batch: %w", err)
+		}
+		if err := p.play(k.o.Rows); err != nil {
+			return err
+		}
+		return k.goesOn(p, then, snapshot, want)
+	})
+}
+
+// place is where a player is: what it observes, and what it has counted.
+type place struct {
+	t         int
+	obs, mask []byte
+	phantom   []bool
+	made      []int
+}
+
+func placeOf(p *player) place {
+	return place{p.t, slices.Clone(p.bound().Row(rollout.ColObs, p.t).Data), slices.Clone(p.rowOfMask().Data),
+		slices.Clone(p.phantom), slices.Clone(p.made)}
+}
+
+// goesOn restores a snapshot that was taken at a place, and compares what a batch does from there with a trace.
+func (k *kit) goesOn(p *player, from place, snapshot []byte, want trace) error {
+	if err := p.env.Restore(snapshot); err != nil {
+		return err
+	}
+	if err := p.env.Step(0); err == nil {
+		return errors.New("a restored batch makes a step with no block bound")
+	}
+	p.block, p.t = 0, from.t
+	if err := p.env.Bind(p.blocks[0]); err != nil {
+		return err
+	}
+	copy(p.bound().Row(rollout.ColObs, p.t).Data, from.obs)
+	copy(p.rowOfMask().Data, from.mask)
+	copy(p.phantom, from.phantom)
+	copy(p.made, from.made)
+	p.trace = make(trace, len(want))
+	for env := range want {
+		p.trace[env] = slices.Clone(want[env][:from.made[env]])
+	}
+	if err := p.play(k.o.Steps / 2); err != nil {
+		return err
+	}
+	return want.sameAs(p.trace, nil)
+}
+
+// moves gives the last environment of a batch the state of its first one: the two then do the same.
+func (k *kit) moves() error {
+	return k.with(playing{}, func(p *player) error {
+		stater, ok := p.env.(rollout.EnvStater)
+		if !ok || k.o.Envs == 1 {
+			return errSkipped
+		}
+		if err := p.start(p.seeds(k.o.Seed, 0)); err != nil {
+			return err
+		}
+		if err := p.play(3); err != nil {
+			return err
+		}
+		saved, err := stater.SaveEnv(0, []byte("before"))
+		if errors.Is(err, rollout.ErrUnsupported) {
+			return errSkipped
+		}
+		if err != nil {
+			return err
+		}
+		if !bytes.HasPrefix(saved, []byte("before")) {
+			return fmt.Errorf("SaveEnv does not append to %q, it returns %q", "before", saved)
+		}
+		last := k.o.Envs - 1
+		if err := stater.LoadEnv(last, saved[6:]); err != nil {
+			return err
+		}
+		again, err := stater.SaveEnv(last, nil)
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(again, saved[6:]) {
+			return fmt.Errorf("saved again, the state is %x, not %x", again, saved[6:])
+		}
+		if stater.LoadEnv(last, saved[6:len(saved)-1]) == nil || stater.LoadEnv(k.o.Envs, saved[6:]) == nil {
+			return errors.New("LoadEnv takes half a state, or an environment that does not exist")
+		}
+		return nil
+	})
+}
