@@ -108,10 +108,11 @@ func (e *Env) statusFault(result int32) error {
 // currentEnv asks the guest which environment it was at and returns its global index, or -1.
 func (e *Env) currentEnv() int {
 	i := e.inst
-	if i.call.currentEnv == nil {
+	calling := i.calling
+	perEnv := calling == hostabi.ExportStep || calling == hostabi.ExportStepRange || calling == hostabi.ExportReset
+	if i.call.currentEnv == nil || !perEnv {
 		return -1
 	}
-	calling := i.calling
 	defer func() { i.calling = calling }()
 	n, err := i.invoke(hostabi.ExportCurrentEnv, i.call.currentEnv, lastWords)
 	if err != nil || n < 0 || int(n) >= e.options.Envs {

@@ -1,0 +1,255 @@
+package wasm
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+)
+
+// atStep makes the guest do something in its nth step.
+func atStep(n int32, code asm.Code) map[string]asm.Code {
+	when := asm.Const(counterAt) + asm.Load(0) + asm.Const(n-1) + asm.Eq + asm.If + asm.Void + code + asm.End
+	return map[string]asm.Code{hostabi.ExportStep: when + standard()[hostabi.ExportStep]}
+}
+
+// words makes the guest say something in rl_last_error, up to 15 letters.
+func words(text string) asm.Code {
+	var code asm.Code
+	text += strings.Repeat("\x00", 16-len(text))
+	for k := range 4 {
+		v := int32(uint32(text[4*k]) | uint32(text[4*k+1])<<8 | uint32(text[4*k+2])<<16 | uint32(text[4*k+3])<<24)
+		code += asm.Const(wordsAt+int32(4*k)) + asm.Const(v) + asm.Store(0)
+	}
+	return code
+}
+
+// bound returns an Env of a built guest with a block bound.
+func bound(t *testing.T, g built, c Config) (*Env, rollout.Block) {
+	t.Helper()
+	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), c)
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 20, FirstEnv: 100})
+	b := blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 20}, 1)[0]
+	if err := e.Bind(b); err != nil {
+		t.Fatal(err)
+	}
+	return e, b
+}
+
+// stepUntilFault steps until an error comes.
+func stepUntilFault(t *testing.T, e *Env, most int) error {
+	t.Helper()
+	for k := range most {
+		if err := e.Step(k % 4); err != nil {
+			return err
+		}
+	}
+	t.Fatalf("no error in %d steps", most)
+	return nil
+}
+
+func TestStep_FaultsNameComponentEnvStepAndReason(t *testing.T) {
+	rawExit := func(m *asm.Module) { m.Import(wasiModule, "proc_exit", asm.I32s(1), nil) }
+	fill := asm.Const(0x100000) + asm.Const(0) + asm.Const(8<<20) + asm.MemoryFill
+	cases := []struct {
+		name   string
+		guest  built
+		config Config
+		kind   rollout.FaultKind
+		want   string
+	}{
+		{"trap with its env and the guest's words", built{functions: atStep(40112, words("pole fell off")+asm.Unreachable),
+			after: func(m *asm.Module) {
+				m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(17))
+				m.Name("rl_abi_v1", "describe", "alloc", "free", "create", "bind", "reset", "advance_pole")
+			}}, Config{}, rollout.FaultTrap,
+			`rollout[0] env 117: trap in rl_step at step 40112: unreachable in advance_pole: "pole fell off" (guest.wasm)`},
+		{"endless loop in step 3", built{functions: atStep(3, endless)}, Config{Step: 10 * time.Millisecond}, rollout.FaultDeadline,
+			`rollout[0]: deadline in rl_step at step 3: stopped after its limit of 10ms in function 7 (guest.wasm)`},
+		{"endless recursion", built{functions: atStep(2, asm.Get(0)+asm.Get(1)+asm.Call(7)+asm.Drop)},
+			Config{}, rollout.FaultTrap,
+			`rollout[0]: trap in rl_step at step 2: stack overflow (guest.wasm)`},
+		{"bulk operations one after the other", built{pages: 300, functions: atStep(1, asm.Code(strings.Repeat(string(fill), 1000)))},
+			Config{Step: 10 * time.Millisecond}, rollout.FaultDeadline,
+			`rollout[0]: deadline in rl_step at step 1: stopped after its limit of 10ms in function 7 (guest.wasm)`},
+		{"store out of memory", built{functions: atStep(2, asm.Const(-8)+asm.Const(1)+asm.Store(0))}, Config{}, rollout.FaultTrap,
+			`rollout[0]: trap in rl_step at step 2: out of bounds memory access in function 7 (guest.wasm)`},
+		{"error status with words", built{functions: map[string]asm.Code{
+			hostabi.ExportStep: words("action 9 of 2") + asm.Const(int32(hostabi.StatusAction))},
+			after: func(m *asm.Module) {
+				m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(3))
+			}}, Config{}, rollout.FaultStatus,
+			`rollout[0] env 103: status in rl_step at step 1: action outside its space: "action 9 of 2" (guest.wasm)`},
+		{"error status without words", built{functions: map[string]asm.Code{hostabi.ExportLastError: absent,
+			hostabi.ExportStep: asm.Const(int32(hostabi.StatusState))}}, Config{}, rollout.FaultStatus,
+			`rollout[0]: status in rl_step at step 1: call not allowed in this state (guest.wasm)`},
+		{"memory.grow without end", built{functions: atStep(2, asm.Loop+asm.Void+asm.Const(16)+asm.MemoryGrow+asm.Const(-1)+asm.Eq+asm.Eqz+
+			"\x0d\x00"+asm.End+asm.Unreachable)}, Config{Memory: 8 << 20}, rollout.FaultMemory,
+			`rollout[0]: memory in rl_step at step 2: unreachable in function 7, after the memory limit of 8 MiB was reached (guest.wasm)`},
+		{"proc_exit", built{before: rawExit, functions: atStep(2, asm.Const(3)+asm.Call(0))}, Config{}, rollout.FaultTrap,
+			`rollout[0]: trap in rl_step at step 2: the guest exited with code 3 in function 8 (guest.wasm)`},
+		{"index of an env that is not there", built{functions: atStep(1, asm.Unreachable), after: func(m *asm.Module) {
+			m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(20))
+		}}, Config{}, rollout.FaultTrap,
+			`rollout[0]: trap in rl_step at step 1: unreachable in function 7 (guest.wasm)`},
+		{"rl_last_error that never ends", built{functions: map[string]asm.Code{hostabi.ExportLastError: endless,
+			hostabi.ExportStep: asm.Unreachable}}, Config{}, rollout.FaultTrap,
+			`rollout[0]: trap in rl_step at step 1: unreachable in function 7 (guest.wasm)`},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			e, b := bound(t, c.guest, c.config)
+			err := stepUntilFault(t, e, 50_000)
+			var f *rollout.Fault
+			if !errors.As(err, &f) || f.Kind != c.kind {
+				t.Fatalf("Step = %v, want a fault of kind %v", err, c.kind)
+			}
+			if got := err.Error(); got != c.want {
+				t.Errorf("it says\n%s\nwant\n%s", got, c.want)
+			}
+			checkAfterFault(t, e, b, f)
+		})
+	}
+}
+
+// checkAfterFault expects that a poisoned Env refuses work until it is renewed, and works then.
+func checkAfterFault(t *testing.T, e *Env, b rollout.Block, f *rollout.Fault) {
+	t.Helper()
+	if !f.Poisons() {
+		if err := e.Bind(b); err != nil {
+			t.Errorf("Bind after a fault that does not poison = %v", err)
+		}
+		return
+	}
+	if err := e.Step(0); !errors.Is(err, rollout.ErrPoisoned) {
+		t.Errorf("Step of a poisoned Env = %v", err)
+	}
+	if err := e.Renew(); err != nil {
+		t.Fatalf("Renew = %v", err)
+	}
+	if err := e.Step(0); !errors.Is(err, rollout.ErrUnsupported) {
+		t.Errorf("Step without a block = %v", err)
+	}
+	if err := e.Bind(b); err != nil {
+		t.Fatalf("Bind after Renew = %v", err)
+	}
+	if f.Step > 1 {
+		if err := e.Step(0); err != nil {
+			t.Errorf("Step after Renew = %v", err)
+		}
+	}
+}
+
+func TestBind_RefusesBadDonations(t *testing.T) {
+	windowsOnly := func(answer asm.Code) map[string]asm.Code {
+		return map[string]asm.Code{hostabi.ExportAlloc: asm.Get(1) + asm.Const(65536) + asm.Eq + asm.If + asm.Void + answer +
+			asm.Return + asm.End + allocate()}
+	}
+	cases := []struct {
+		name   string
+		answer asm.Code
+		want   string
+	}{
+		{"null", asm.Const(0),
+			`rollout[0]: memory in rl_alloc at step 0: the guest has no 4 KiB to give, its memory limit is 64 MiB (guest.wasm)`},
+		{"misaligned", asm.Const(4096),
+			`rollout[0]: memory in rl_alloc at step 0: the guest gave memory at 0x1000, which is not aligned to 65536 bytes as asked (guest.wasm)`},
+		{"out of range", asm.Const(1 << 20),
+			`rollout[0]: memory in rl_alloc at step 0: the guest gave 4096 bytes at 0x100000, which is outside of its memory of 128 KiB (guest.wasm)`},
+		{"beyond the end by a byte", asm.MemorySize + asm.Const(16) + asm.Shl,
+			`rollout[0]: memory in rl_alloc at step 0: the guest gave 4096 bytes at 0x20000, which is outside of its memory of 128 KiB (guest.wasm)`},
+		{"wrapping around", asm.Const(-65536),
+			`rollout[0]: memory in rl_alloc at step 0: the guest gave 4096 bytes at 0xffff0000, which is outside of its memory of 128 KiB (guest.wasm)`},
+		{"over what the host has", asm.Const(65536),
+			`rollout[0]: memory in rl_alloc at step 0: the guest gave 4096 bytes at 0x10000, which overlap memory that it gave to the host before (guest.wasm)`},
+		{"trap", asm.Unreachable,
+			`rollout[0]: trap in rl_alloc at step 0: unreachable in function 2 (guest.wasm)`},
+		{"endless", endless,
+			`rollout[0]: deadline in rl_alloc at step 0: stopped after its limit of 20ms in function 2 (guest.wasm)`},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p := load(t, newRuntime(t), "guest.wasm", built{functions: windowsOnly(c.answer)}.bytes(), Config{Init: 20 * time.Millisecond})
+			e := newEnv(t, p, rollout.EnvOptions{Envs: 2})
+			b := blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 1)[0]
+			err := e.Bind(b)
+			var f *rollout.Fault
+			if !errors.As(err, &f) || !f.Poisons() {
+				t.Fatalf("Bind = %v, want a fault that poisons", err)
+			}
+			if got := err.Error(); got != c.want {
+				t.Errorf("it says\n%s\nwant\n%s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestBind_RefusesTheSameMemoryTwice(t *testing.T) {
+	// Windows at 2 MiB, all of them.
+	again := map[string]asm.Code{hostabi.ExportAlloc: asm.Get(1) + asm.Const(65536) + asm.Eq + asm.If + asm.Void +
+		asm.Const(2<<20) + asm.Return + asm.End + allocate()}
+	p := load(t, newRuntime(t), "guest.wasm", built{functions: again, pages: 64}.bytes(), Config{})
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 2})
+	all := blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 2)
+	if err := e.Bind(all[0]); err != nil {
+		t.Fatal(err)
+	}
+	err := e.Bind(all[1])
+	want := "rollout[0]: memory in rl_alloc at step 0: the guest gave 4096 bytes at 0x200000, which overlap the window of block 0 (guest.wasm)"
+	if err == nil || err.Error() != want {
+		t.Errorf("Bind = %v, want %s", err, want)
+	}
+}
+
+// A guest that loops must not hold up the collector of garbage: it waits for every goroutine to stop somewhere.
+func TestStep_LoopingGuestLetsTheCollectorRun(t *testing.T) {
+	e, _ := bound(t, built{functions: atStep(1, endless)}, Config{Step: 300 * time.Millisecond})
+	done := make(chan error, 1)
+	go func() { done <- e.Step(0) }()
+	collections := 0
+	for {
+		runtime.GC()
+		select {
+		case err := <-done:
+			if err == nil {
+				t.Error("an endless step ended")
+			}
+			if collections == 0 {
+				t.Error("no collection ended while the guest looped")
+			}
+			return
+		default:
+			collections++
+		}
+	}
+}
+
+func TestRuntimeClose_EndsCallsThatRun(t *testing.T) {
+	r := newRuntime(t)
+	p := load(t, r, "guest.wasm", built{functions: atStep(1, endless)}.bytes(), Config{Step: time.Hour})
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 20})
+	if err := e.Bind(blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 20}, 1)[0]); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- e.Step(0) }()
+	for e.state.Load() != running {
+		runtime.Gosched()
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err := <-done
+	var f *rollout.Fault
+	if !errors.As(err, &f) || f.Kind != rollout.FaultDeadline || !strings.Contains(err.Error(), "context canceled") {
+		t.Errorf("Step = %v, want a deadline fault that says why", err)
+	}
+	if _, err := r.Load(t.Context(), "guest.wasm", built{}.bytes(), Config{}); !errors.Is(err, ErrClosed) {
+		t.Errorf("Load after Close = %v", err)
+	}
+}
