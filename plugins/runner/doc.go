@@ -13,6 +13,9 @@
 //
 // A file that cannot be written is counted (runner/log_errors), warned of once, and ends nothing.
 //
+// The window's mean return is the gauge charts/episodic_return, NaN while the window is not full; the episodes of
+// the run are the counter runner/episodes.
+//
 // The number of environments, which decides when the window counts, is the gauge rollout/envs that rollout
 // components set when they start. The env steps made are their counter rollout/env_steps; those learned from come
 // with the learner's stats, whose names and order are the schema of their arena, a []string. So nothing here knows

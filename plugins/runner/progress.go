@@ -144,9 +144,9 @@ func (c *Runner) fields() []field {
 	fields := []field{
 		{"", time.Now().Format(time.TimeOnly)},
 		{"env steps", short(float64(p.EnvSteps))},
-		{"per s", short(p.PerSecond10) + "|" + short(p.PerSecond60)},
 		{"return", c.returns(&p)},
-		{"length", decimals(p.EpisodeLength, 1)},
+		{"per s", short(p.PerSecond10) + "|" + short(p.PerSecond60)},
+		{"length", decimals(p.EpisodeLength, 0)},
 		{"lag", decimals(p.LagMean, 1) + "/" + decimals(p.LagMax, 0)},
 	}
 	for _, q := range p.Queues {

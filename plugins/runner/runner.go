@@ -40,6 +40,11 @@ type Runner struct {
 	envs   *stat.Gauge // environments of the run
 	known  float64     // value of it that the window knows
 
+	// What the program reads of the window: NaN while it is not full, and all episodes of the run.
+	meanReturn *stat.Gauge
+	meanLength *stat.Gauge
+	episodes   *stat.Counter
+
 	made      *stat.Counter // env steps made since the program was started
 	trained   uint64        // env steps learned from
 	version   uint64        // newest policy version
@@ -104,6 +109,9 @@ func (c *Runner) Start(h *component.Host) error {
 	}
 	c.window = NewWindow(size)
 	c.envs, c.made = h.Stats.Gauge("rollout/envs"), h.Stats.Counter("rollout/env_steps")
+	c.meanReturn, c.meanLength = h.Stats.Gauge("charts/episodic_return"), h.Stats.Gauge("charts/episodic_length")
+	c.episodes = h.Stats.Counter("runner/episodes")
+	c.publish()
 	c.rate = stat.NewRate(time.Minute)
 	c.latest = make(map[string]float64)
 	c.log = logs{errors: h.Stats.Counter("runner/log_errors"), warn: h.Log}
@@ -127,6 +135,7 @@ func (c *Runner) begin(*hostabi.Message) {
 		c.timers = append(c.timers, c.h.Receiver.After(wall-c.before.Wall, func() { c.stop(component.StopWall) }))
 	}
 	c.syncEnvs()
+	c.publish()
 	c.checkReturn()
 	c.checkEnvSteps()
 }
@@ -165,7 +174,19 @@ func (c *Runner) onEpisode(m *hostabi.Message) {
 		return
 	}
 	c.log.episode(c.envStepsMade(), e)
+	c.episodes.Inc()
+	c.publish()
 	c.checkReturn()
+}
+
+// publish tells the rest of the program what the window says.
+func (c *Runner) publish() {
+	mean := math.NaN()
+	if c.window.Full() {
+		mean = c.window.Mean()
+	}
+	c.meanReturn.Set(mean)
+	c.meanLength.Set(c.window.MeanLength())
 }
 
 func (c *Runner) checkReturn() {

@@ -49,6 +49,7 @@ func (c *Runner) Restore(state component.State) error {
 	if !c.h.Run.Synchronous {
 		c.window.Uncover()
 	}
+	c.episodes.Add(from.Window.Episodes)
 	c.before, c.trained, c.version = from, from.Trained, from.Version
 	c.log.rewind(from.MetricsBytes, from.EpisodesBytes)
 	return nil
