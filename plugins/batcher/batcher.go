@@ -46,6 +46,7 @@ type Batcher struct {
 	waiting []trajectory
 	rows    int                         // of waiting
 	held    [datasetBlocks][]trajectory // by dataset block
+	makes   [datasetBlocks]uint64       // policy version that learning from it will make
 	flying  int                         // dataset blocks that are not free
 	handles []hostabi.Handle
 
@@ -194,6 +195,7 @@ func (c *Batcher) emitOne() error {
 	members := c.take(c.held[loan.Block()][:0])
 	c.held[loan.Block()] = members
 	c.flying++
+	c.makes[loan.Block()] = c.newest + uint64(c.flying)
 	c.handles = c.handles[:0]
 	for i := range members {
 		c.handles = append(c.handles, members[i].lease.Handle())
@@ -229,10 +231,12 @@ func (c *Batcher) take(dst []trajectory) []trajectory {
 	return dst
 }
 
-// onReleased ends the claims of a dataset that its last reader has released.
+// onReleased ends the claims of a dataset that its last reader has released. By then the learner has published the
+// version that it made of it, but the message may still be on its way, and must not make old blocks look younger.
 func (c *Batcher) onReleased(m *hostabi.Message) {
 	c.drop(m.T)
 	c.flying--
+	c.newest = max(c.newest, c.makes[m.T])
 	c.emit()
 }
 

@@ -48,16 +48,43 @@ func (c *Random) act(m *hostabi.Message) {
 		c.h.Fail(fmt.Errorf("act on %v row %d: %w", r.Block, r.T, err))
 		return
 	}
-	if !r.ValueOnly {
-		n, actions := tr.Schema.Shape.Envs, tr.Schema.Spec.Actions()
+	if !r.ValueOnly && r.T < tr.Schema.Shape.Steps {
+		n := tr.Schema.Shape.Envs
 		for i := range n {
 			u := policy.Uniform(c.h.Run.Seed, r.FirstEnv+uint32(i), r.Step, 0)
-			tr.Int32(rollout.ColAction)[r.T*n+i] = min(int32(u*float32(actions)), int32(actions-1))
+			tr.Int32(rollout.ColAction)[r.T*n+i] = pick(tr, r.T, i, u)
 		}
 	}
 	if err := c.actions.Emit(*m); err != nil {
 		c.h.Fail(err)
 	}
+}
+
+// pick returns the legal action that a number in (0, 1) stands for.
+func pick(tr rollout.Trajectory, t, env int, u float32) int32 {
+	actions := tr.Schema.Spec.Actions()
+	if _, masked := tr.Schema.Layout(rollout.ColMask); !masked {
+		return min(int32(u*float32(actions)), int32(actions-1))
+	}
+	mask := tr.Row(rollout.ColMask, t)
+	legal := func(a int) bool { return mask.Data[env*mask.StrideRow+a*mask.StrideElem] != 0 }
+	n := 0
+	for a := range actions {
+		if legal(a) {
+			n++
+		}
+	}
+	left := min(int(u*float32(n)), n-1)
+	for a := range actions {
+		if !legal(a) {
+			continue
+		}
+		if left == 0 {
+			return int32(a)
+		}
+		left--
+	}
+	return 0
 }
 
 // Snapshot is empty: actions depend on seed, environment and step alone.

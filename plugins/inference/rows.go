@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -110,7 +111,20 @@ func (c *Inference) run() error {
 		return nil
 	}
 	err := c.actor.Act(c.requests)
+	if err != nil {
+		err = c.blame(err)
+	}
 	c.batchRows.Observe(float64(c.rows))
 	c.requests, c.rows = c.requests[:0], 0
 	return err
+}
+
+// blame names the environment whose row the policy cannot act on.
+func (c *Inference) blame(err error) error {
+	var row *policy.RowError
+	if !errors.As(err, &row) || row.Request >= len(c.requests) {
+		return err
+	}
+	r := &c.requests[row.Request]
+	return fmt.Errorf("environment %d at env step %d: %w", r.FirstEnv+uint32(row.Row), r.Step, row.Err)
 }

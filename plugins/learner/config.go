@@ -91,8 +91,8 @@ func (c *config) validate() error {
 	between("value_clip", c.ValueClip, 0, 1e6)
 	between("max_grad_norm", c.MaxGradNorm, 0, 1e6)
 	between("target_kl", c.TargetKL, 0, 100)
-	between("rho_bar", c.RhoBar, 0, 1e6)
-	between("c_bar", c.CBar, 0, 1e6)
+	between("rho_bar", c.RhoBar, 1e-6, 1e6)
+	between("c_bar", c.CBar, 1e-6, 1e6)
 	between("adam_eps", c.AdamEps, 1e-12, 1)
 	if c.Recompute != "dataset" && c.Recompute != "epoch" {
 		bad("recompute", "is %q, want dataset or epoch", c.Recompute)

@@ -1,6 +1,7 @@
 package learner
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,6 +37,8 @@ type Learner struct {
 	handles              []hostabi.Handle
 	values               []float64
 	droppedRows, skipped *stat.Counter
+	gathered             *stat.Counter // bytes of observations that backends have copied
+	gatheredSoFar        uint64        // by this one
 	lag                  lag
 }
 
@@ -70,6 +73,7 @@ func (c *Learner) Start(h *component.Host) error {
 	c.weights, c.stats = h.Signal("weights"), h.Signal("stats")
 	h.Slot("on_dataset", c.onDataset)
 	c.droppedRows, c.skipped = h.Stats.Counter("lag/dropped_rows"), h.Stats.Counter("learner/stats_skipped")
+	c.gathered = h.Stats.Counter("learner/gathered_bytes")
 	p, err := h.Policy(c.config.Policy)
 	if err != nil {
 		return err
@@ -141,6 +145,7 @@ func (c *Learner) learn(h hostabi.Handle) error {
 	c.lag.measure(&c.dataset, c.version, &c.stepsAt, c.optimizerSteps)
 	rates := c.config.rates(c.envSteps)
 	stats, err := c.backend.Update(&c.dataset, rates)
+	c.countGathered()
 	if err != nil {
 		return err
 	}
@@ -158,6 +163,15 @@ func (c *Learner) learn(h hostabi.Handle) error {
 		return err
 	}
 	return c.report(&stats, rates, time.Since(started))
+}
+
+// countGathered takes over the backend's count of the one copy that learning makes, where it has one.
+func (c *Learner) countGathered() {
+	if b, ok := c.backend.(interface{ GatheredBytes() uint64 }); ok {
+		total := b.GatheredBytes()
+		c.gathered.Add(total - c.gatheredSoFar)
+		c.gatheredSoFar = total
+	}
 }
 
 // open claims the dataset and its trajectories and makes the backend's view of them.
@@ -242,14 +256,14 @@ func (c *Learner) publish() error {
 
 // Stop lets go of the published weights and closes the backend.
 func (c *Learner) Stop() error {
+	var errs []error
 	if c.published != 0 {
-		if err := c.weightsAt.Release(c.published); err != nil {
-			return err
-		}
+		errs = append(errs, c.weightsAt.Release(c.published))
 		c.published = 0
 	}
-	if c.backend == nil {
-		return nil
+	if c.backend != nil {
+		errs = append(errs, c.backend.Close())
+		c.backend = nil
 	}
-	return c.backend.Close()
+	return errors.Join(errs...)
 }

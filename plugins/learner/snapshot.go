@@ -90,8 +90,11 @@ func (c *Learner) Restore(state component.State) error {
 		return err
 	}
 	n := &c.definition.Network
-	if (from.Normalizer != nil) != n.NormalizeObs {
-		return fmt.Errorf("saved state and network differ in normalize_obs")
+	if err := sameNetwork(&from.Network, n); err != nil {
+		return err
+	}
+	if n.NormalizeObs && from.Normalizer == nil {
+		return fmt.Errorf("saved state has no normaliser for its network")
 	}
 	s := policy.State{AdamSteps: from.AdamSteps}
 	var err error
@@ -114,8 +117,30 @@ func (c *Learner) Restore(state component.State) error {
 		c.normalizer = from.Normalizer
 		c.normalizer.Weights(c.obsMean, c.obsScale)
 	}
+	if from.EnvSteps > 0 && from.AnnealEnvSteps != c.config.AnnealEnvSteps {
+		c.h.Log.Warn("the schedule of the learning rate is not that of the saved run",
+			"anneal_env_steps", c.config.AnnealEnvSteps, "saved", from.AnnealEnvSteps)
+	}
 	c.version, c.envSteps = from.Version, from.EnvSteps
 	c.optimizerSteps, c.index = from.OptimizerSteps, from.Index
+	return nil
+}
+
+// sameNetwork reports what keeps saved parameters from meaning the same in another network. How it was initialised
+// does not matter.
+func sameNetwork(saved, now *policy.Network) error {
+	for _, part := range []struct {
+		name       string
+		saved, now any
+	}{
+		{"observed elements", saved.Obs, now.Obs}, {"actions", saved.Actions, now.Actions},
+		{"net.hidden", fmt.Sprint(saved.Hidden), fmt.Sprint(now.Hidden)}, {"net.activation", saved.Activation, now.Activation},
+		{"share_trunk", saved.ShareTrunk, now.ShareTrunk}, {"normalize_obs", saved.NormalizeObs, now.NormalizeObs},
+	} {
+		if part.saved != part.now {
+			return fmt.Errorf("the saved policy has %s %v, the pipeline %v", part.name, part.saved, part.now)
+		}
+	}
 	return nil
 }
 

@@ -47,6 +47,7 @@ func (s *split) renew() error {
 	}
 	s.seed(uint64(s.c.restarted))
 	s.carried = false
+	s.calls = 0
 	s.steps += uint64(s.t)
 	clear(s.phantom)
 	clear(s.limited)
@@ -62,6 +63,6 @@ func (s *split) outputFault(call string, env int, err error) error {
 	}
 	return &rollout.Fault{
 		Kind: rollout.FaultOutput, Name: s.c.h.Name, Source: s.c.plugin.Spec().Name, Call: call, Env: env,
-		Step: s.steps + uint64(s.t) + 1, Err: err,
+		Step: s.calls, Err: err,
 	}
 }

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -154,12 +155,10 @@ func (c *Rollout) onActions(m *hostabi.Message) {
 
 // Stop closes the environments. The arena is the host's to close.
 func (c *Rollout) Stop() error {
-	var first error
+	var errs []error
 	for _, s := range c.splits {
-		if err := s.stop(); err != nil && first == nil {
-			first = err
-		}
+		errs = append(errs, s.stop())
 	}
 	c.splits = nil
-	return first
+	return errors.Join(errs...)
 }

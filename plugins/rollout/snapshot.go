@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/component"
 )
@@ -10,6 +11,7 @@ import (
 type saved struct {
 	Steps     uint64
 	Sequence  uint64
+	Calls     uint64
 	Restarted int
 	Phantom   []byte
 	Ages      []uint32
@@ -24,8 +26,11 @@ func (c *Rollout) Snapshot() (component.State, error) {
 	state := component.State{Blobs: map[string][]byte{}}
 	var splits []saved
 	for i, s := range c.splits {
-		if s.writing && s.t > 0 || !s.carried {
+		if s.writing && s.t > 0 {
 			return component.State{}, fmt.Errorf("%w: split %d is in the middle of a block", component.ErrNoSnapshot, i)
+		}
+		if !s.carried {
+			return component.State{}, fmt.Errorf("%w: split %d has no finished block, it has just begun", component.ErrNoSnapshot, i)
 		}
 		instance, err := s.env.Snapshot()
 		if err != nil {
@@ -33,8 +38,9 @@ func (c *Rollout) Snapshot() (component.State, error) {
 		}
 		state.Blobs[blobName(i)] = instance
 		splits = append(splits, saved{
-			Steps: s.steps, Sequence: s.sequence, Restarted: c.restarted,
-			Phantom: s.phantom, Ages: s.ages, Accounts: s.accounts, CarryObs: s.carryObs, CarryMask: s.carryMask,
+			Steps: s.steps, Sequence: s.sequence, Calls: s.calls, Restarted: c.restarted,
+			Phantom: slices.Clone(s.phantom), Ages: slices.Clone(s.ages), Accounts: slices.Clone(s.accounts),
+			CarryObs: slices.Clone(s.carryObs), CarryMask: slices.Clone(s.carryMask),
 		})
 	}
 	state.Meta = splits
@@ -69,7 +75,7 @@ func (s *split) restore(from *saved, instance []byte) error {
 	if err := s.env.Restore(instance); err != nil {
 		return err
 	}
-	s.steps, s.sequence, s.carried = from.Steps, from.Sequence, true
+	s.steps, s.sequence, s.calls, s.carried = from.Steps, from.Sequence, from.Calls, true
 	copy(s.phantom, from.Phantom)
 	copy(s.ages, from.Ages)
 	copy(s.accounts, from.Accounts)

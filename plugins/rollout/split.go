@@ -1,6 +1,8 @@
 package rollout
 
 import (
+	"errors"
+
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/hostabi"
@@ -23,6 +25,7 @@ type split struct {
 	asked   bool
 
 	steps     uint64 // env steps that each environment made before row 0 of the block
+	calls     uint64 // of Step since the environments were made or renewed
 	sequence  uint64 // of the block
 	bootstrap bool   // row t-1 has truncated environments whose last observation wants a value
 
@@ -156,6 +159,7 @@ func (s *split) onActions(version uint64) {
 
 // step makes one env step: reads action[t], writes the rest of row t and obs[t+1].
 func (s *split) step() error {
+	s.calls++
 	if err := s.env.Step(s.t); err != nil {
 		return err
 	}
@@ -278,11 +282,10 @@ func (s *split) handOver() error {
 }
 
 func (s *split) stop() error {
+	var err error
 	if s.writing {
 		s.writing = false
-		if err := s.loan.Abort(); err != nil {
-			return err
-		}
+		err = s.loan.Abort()
 	}
-	return s.env.Close()
+	return errors.Join(err, s.env.Close())
 }
