@@ -27,6 +27,8 @@ mod author;
 mod batch;
 mod guest;
 mod memory;
+#[cfg(test)]
+mod tests;
 
 pub use author::{Config, Element, Env, Rng, Space, Spec, Step};
 pub use guest::{Guest, Slot};

@@ -1,0 +1,230 @@
+//! Native tests. A guest works on a static block that stands for linear memory, so they take turns.
+
+use crate::abi::{self, Binding};
+use crate::author::{Config, Env, Rng, Space, Spec, Step};
+use crate::batch::{self, Batch};
+use crate::memory;
+use std::sync::{Mutex, MutexGuard};
+
+/// Ends after `limit` steps: terminated if the last action was 1, else truncated. Observes its number of steps
+/// and a random number drawn at reset.
+struct Counter {
+    limit: u32,
+    steps: u32,
+    luck: f32,
+}
+
+impl Counter {
+    fn look(&self, obs: &mut [f32]) {
+        obs.copy_from_slice(&[self.steps as f32, self.luck]);
+    }
+}
+
+impl Env for Counter {
+    type Action = i32;
+    type Obs = f32;
+    const MASKED: bool = true;
+
+    fn spec(_: &mut Config) -> Spec {
+        Spec::new("counter@1", Space::discrete(2), Space::boxed(0.0, 0.0, &[2]))
+    }
+
+    fn new(config: &mut Config) -> Result<Self, String> {
+        Ok(Counter { limit: config.int("limit", 3) as u32, steps: 0, luck: 0.0 })
+    }
+
+    fn reset(&mut self, rng: &mut Rng, obs: &mut [f32]) {
+        self.steps = 0;
+        self.luck = rng.uniform(0.0, 1.0);
+        self.look(obs);
+    }
+
+    fn step(&mut self, _: &mut Rng, action: &[i32], obs: &mut [f32]) -> Step {
+        self.steps += 1;
+        self.look(obs);
+        let over = self.steps == self.limit;
+        Step { reward: action[0] as f32 + 1.0, terminated: over && action[0] == 1, truncated: over }
+    }
+
+    fn mask(&self, legal: &mut [u8]) {
+        legal.copy_from_slice(&[1, (self.steps % 2) as u8]);
+    }
+
+    fn save(&self, to: &mut Vec<u8>) -> bool {
+        to.extend_from_slice(&self.steps.to_le_bytes());
+        to.extend_from_slice(&self.luck.to_le_bytes());
+        true
+    }
+
+    fn load(&mut self, from: &[u8]) -> bool {
+        let Ok(bytes) = <[u8; 8]>::try_from(from) else { return false };
+        self.steps = u32::from_le_bytes(bytes[..4].try_into().unwrap());
+        self.luck = f32::from_le_bytes(bytes[4..].try_into().unwrap());
+        true
+    }
+}
+
+static TURN: Mutex<()> = Mutex::new(());
+
+struct Rig {
+    batch: Batch<Counter>,
+    envs: u32,
+    binds: Vec<Binding>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+fn rig(config: &str, envs: u32, mode: u32, columns: bool) -> Rig {
+    let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut batch = Batch::new(config, envs, mode).expect("created");
+    let shapes = [(4, 1), (4, 2), (4, 1), (1, 1), (1, 1), (4, 2), (1, 2)];
+    let mut ptr = 64;
+    let mut binds = Vec::new();
+    for (k, (size, elems)) in shapes.into_iter().enumerate() {
+        let row = size * elems;
+        let (stride_env, stride_elem) = if columns { (size, size * envs) } else { (row, size) };
+        let stride_t = if k == 5 { 0 } else { row * envs };
+        binds.push(Binding { ptr, stride_t, stride_env, stride_elem, ..Binding::default() });
+        ptr += (row * envs * 16 + 63) & !63;
+    }
+    assert_eq!(batch.bind(&binds), abi::STATUS_OK);
+    Rig { batch, envs, binds, _turn: turn }
+}
+
+impl Rig {
+    fn at<T>(&self, k: usize, t: u32, env: u32, elem: u32) -> *mut T {
+        let b = &self.binds[k];
+        memory::at(b.ptr + t * b.stride_t + env * b.stride_env + elem * b.stride_elem).cast()
+    }
+
+    fn f32(&self, k: usize, t: u32, env: u32, elem: u32) -> f32 {
+        unsafe { *self.at(k, t, env, elem) }
+    }
+
+    fn flags(&self, t: u32, env: u32) -> (u8, u8) {
+        unsafe { (*self.at(3, t, env, 0), *self.at(4, t, env, 0)) }
+    }
+
+    fn act(&self, t: u32, env: u32, action: i32) {
+        unsafe { *self.at(0, t, env, 0) = action }
+    }
+
+    fn step(&mut self, t: u32, action: i32) {
+        (0..self.envs).for_each(|i| self.act(t, i, action));
+        assert_eq!(self.batch.step(t, 0, self.envs as usize), abi::STATUS_OK);
+    }
+
+    fn reset(&mut self, t: u32, mask: Option<&[u8]>) {
+        let seeds: Vec<u8> = (0..self.envs as u64).flat_map(|i| (7 + i).to_le_bytes()).collect();
+        assert_eq!(self.batch.reset(t, mask, mask.is_none().then_some(&seeds)), abi::STATUS_OK);
+    }
+}
+
+#[test]
+fn rng_is_the_stream_of_the_other_languages() {
+    let mut rng = Rng::new(42);
+    assert_eq!(rng.next(), 0x57e1_faba_6510_7204);
+    assert_eq!(rng.uniform(-1.0, 1.0), 0.911_493_421);
+    assert_eq!(rng.below(1000), 486);
+}
+
+#[test]
+fn config_names_the_key_that_is_wrong() {
+    for (text, want) in [
+        ("limit=x\n", "argument limit: want a whole number"),
+        ("limits=3\n", "unknown argument limits"),
+    ] {
+        let error = Batch::<Counter>::new(text, 1, abi::AUTORESET_SAME_STEP).err();
+        assert_eq!(error, Some((abi::STATUS_CONFIG, want.to_string())));
+    }
+}
+
+#[test]
+fn create_refuses_what_cannot_be() {
+    for (envs, mode, want) in [(0, 2, abi::STATUS_ARGUMENT), (1, 3, abi::STATUS_UNSUPPORTED), (1, 0, abi::STATUS_UNSUPPORTED)] {
+        assert_eq!(Batch::<Counter>::new("", envs, mode).err().map(|e| e.0), Some(want));
+    }
+}
+
+#[test]
+fn description_has_a_table_of_tensors() {
+    let data = batch::describe::<Counter>("").expect("described");
+    assert_eq!(data.len(), abi::SPEC_BYTES + 7 * abi::TENSOR_BYTES);
+    assert_eq!(&data[32..42], b"counter@1\0");
+}
+
+#[test]
+fn same_step_keeps_the_last_observation_and_starts_anew() {
+    for columns in [false, true] {
+        let mut r = rig("limit=2\n", 3, abi::AUTORESET_SAME_STEP, columns);
+        assert_eq!(r.batch.step(0, 0, 3), abi::STATUS_STATE);
+        r.reset(0, None);
+        let first = r.f32(1, 0, 1, 1);
+        r.step(0, 0);
+        r.step(1, 1);
+        assert_eq!((r.f32(1, 2, 1, 0), r.flags(1, 1), r.f32(2, 1, 1, 0)), (0.0, (1, 0), 2.0));
+        assert_eq!((r.f32(5, 0, 1, 0), r.f32(5, 0, 1, 1)), (2.0, first));
+        assert_ne!(r.f32(1, 2, 1, 1), first);
+    }
+}
+
+#[test]
+fn next_step_spends_a_step_on_the_reset() {
+    let mut r = rig("limit=2\n", 2, abi::AUTORESET_NEXT_STEP, true);
+    r.reset(0, None);
+    r.step(0, 0);
+    r.step(1, 0);
+    assert_eq!((r.f32(1, 2, 0, 0), r.flags(1, 0)), (2.0, (0, 1)));
+    r.step(2, 1);
+    assert_eq!((r.f32(1, 3, 0, 0), r.flags(2, 0), r.f32(2, 2, 0, 0)), (0.0, (0, 0), 0.0));
+}
+
+#[test]
+fn disabled_waits_for_the_host() {
+    for columns in [false, true] {
+        let mut r = rig("limit=1\n", 2, abi::AUTORESET_DISABLED, columns);
+        r.reset(0, None);
+        r.step(0, 0);
+        r.step(1, 0);
+        assert_eq!((r.f32(1, 2, 0, 0), r.f32(1, 2, 0, 1)), (r.f32(1, 1, 0, 0), r.f32(1, 1, 0, 1)));
+        assert_eq!((r.flags(1, 0), r.f32(2, 1, 0, 0)), ((0, 0), 0.0));
+        r.reset(2, Some(&[0, 1]));
+        r.step(2, 0);
+        assert_eq!((r.f32(2, 2, 0, 0), r.f32(2, 2, 1, 0)), (0.0, 1.0));
+    }
+}
+
+#[test]
+fn a_bad_action_moves_nothing() {
+    let mut r = rig("", 3, abi::AUTORESET_SAME_STEP, false);
+    r.reset(0, None);
+    let before = r.batch.save(0);
+    (0..2).for_each(|i| r.act(0, i, 0));
+    r.act(0, 2, -1);
+    assert_eq!(r.batch.step(0, 0, 3), abi::STATUS_ACTION);
+    assert_eq!(r.batch.save(0), before);
+}
+
+#[test]
+fn a_saved_environment_has_the_same_future() {
+    let mut r = rig("", 2, abi::AUTORESET_SAME_STEP, false);
+    r.reset(0, None);
+    r.step(0, 0);
+    let saved = r.batch.save(0).expect("saved");
+    assert_eq!(r.batch.load(1, &saved), abi::STATUS_OK);
+    for t in 1..9 {
+        r.step(t, 0);
+        assert_eq!(r.f32(1, t + 1, 0, 1), r.f32(1, t + 1, 1, 1));
+    }
+    for bad in [&saved[..5], &[0xff; 20]] {
+        assert_eq!(r.batch.load(0, bad), abi::STATUS_ARGUMENT);
+    }
+}
+
+#[test]
+fn masks_follow_the_observation() {
+    let mut r = rig("", 2, abi::AUTORESET_SAME_STEP, true);
+    r.reset(0, None);
+    r.step(0, 0);
+    let mask = |t| unsafe { *r.at::<u8>(6, t, 1, 1) };
+    assert_eq!((mask(0), mask(1)), (0, 1));
+}

@@ -1,0 +1,83 @@
+package sdktest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// needs returns the path of the first program that is here, or skips the test.
+func needs(t *testing.T, names ...string) string {
+	t.Helper()
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	t.Skipf("none of %v is here", names)
+	return ""
+}
+
+// output runs a program and returns what it prints; it must succeed.
+func output(t *testing.T, cmd *exec.Cmd) string {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %v\n%s", cmd.Args, err, out)
+	}
+	return string(out)
+}
+
+func TestC_HeaderKeepsItsPromises(t *testing.T) {
+	cc := needs(t, "cc", "gcc", "clang")
+	for name, define := range map[string]string{"box": "-DBOXED", "mask": "-DMASKED"} {
+		t.Run(name, func(t *testing.T) {
+			program := filepath.Join(t.TempDir(), "sdk_test")
+			flags := []string{define, "-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-I", "../c", "testdata/sdk_test.c", "-o", program, "-lm"}
+			sanitize := append([]string{"-fsanitize=address,undefined", "-fno-sanitize-recover=all"}, flags...)
+			if exec.Command(cc, sanitize...).Run() != nil {
+				output(t, exec.Command(cc, flags...)) // a machine without sanitizers
+			}
+			if got := output(t, exec.Command(program)); got != "0 failures\n" {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+func TestRust_CrateKeepsItsPromises(t *testing.T) {
+	cmd := exec.Command(needs(t, "cargo"), "test", "--quiet", "--offline", "--lib", "--target-dir", filepath.Join(t.TempDir(), "target"))
+	cmd.Dir = "../rust"
+	if got := output(t, cmd); !strings.Contains(got, "test result: ok") {
+		t.Error(got)
+	}
+}
+
+func TestGuests_MemoryForTheHostIsLeftAlone(t *testing.T) {
+	node := needs(t, "node")
+	guests := map[string]string{
+		"c":    "../../examples/plugins/cartpole-c/cartpole.wasm",
+		"rust": "../../examples/plugins/cartpole-rust/cartpole.wasm",
+		"go":   buildGo(t),
+	}
+	for name, module := range guests {
+		t.Run(name, func(t *testing.T) {
+			if got := output(t, exec.Command(node, "testdata/stress_memory.mjs", module)); !strings.HasPrefix(got, "ok ") {
+				t.Error(got)
+			} else {
+				t.Log(strings.TrimSpace(got))
+			}
+		})
+	}
+}
+
+func buildGo(t *testing.T) string {
+	t.Helper()
+	module := filepath.Join(t.TempDir(), "guest.wasm")
+	cmd := exec.Command(needs(t, "go"), "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", module, "../../examples/plugins/corridor-go")
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+	output(t, cmd)
+	return module
+}

@@ -1,0 +1,319 @@
+// Tests of the C SDK, native. The environment has everything that CartPole has not: a box action, a byte image, an
+// action that depends on arguments, a mask in its second form (-DMASKED).
+#define RL_NO_MAIN
+#include "rl_env.h"
+#include <math.h>
+
+typedef struct {
+    int64_t limit;
+    double gain;
+    bool loud;
+    uint32_t steps;
+    float sum;
+} Probe;
+
+static bool setup(Probe *env, rl_config *config)
+{
+    env->limit = rl_arg_i64(config, "limit", 3);
+    env->gain = rl_arg_f64(config, "gain", 1.0);
+    env->loud = rl_arg_bool(config, "loud", false);
+    rl_text name = rl_arg_text(config, "name", "probe");
+    return name.len == 5 || rl_fail("name must have five letters");
+}
+
+static void look(const Probe *env, uint8_t *obs)
+{
+    for (uint32_t k = 0; k < 15; k++) obs[k] = (uint8_t)(env->steps * 16 + k);
+}
+
+static void reset(Probe *env, rl_rng *rng, uint8_t *obs)
+{
+    env->steps = 0;
+    env->sum = rl_uniform(rng, 0, 1);
+    look(env, obs);
+}
+
+#ifdef MASKED
+typedef int32_t Action;
+#define ACTION RL_DISCRETE(3)
+#else
+typedef float Action;
+#define ACTION RL_BOX(RL_F32, -1, 1, 2)
+#endif
+
+static void step(Probe *env, rl_rng *rng, const Action *action, uint8_t *obs, rl_result *out)
+{
+    (void)rng;
+    env->steps++;
+#ifdef MASKED
+    env->sum += (float)action[0];
+#else
+    env->sum += action[0] + 10 * action[1];
+#endif
+    look(env, obs);
+    out->reward = env->sum * (float)env->gain;
+    out->truncated = env->steps >= env->limit;
+    out->terminated = out->truncated && env->loud;
+}
+
+#ifdef MASKED
+static void mask(void *all, uint32_t i, uint8_t *legal)
+{
+    const Probe *env = (const Probe *)all + i;
+    for (uint32_t k = 0; k < 3; k++) legal[k] = k <= env->steps;
+}
+#define EXTRA .mask = mask,
+#else
+#define EXTRA
+#endif
+
+RL_ENV(Probe, setup, reset, step, EXTRA .name = "probe@2", .action = ACTION, .obs = RL_BOX(RL_U8, 0, 255, 3, 5),
+       .max_envs = 100)
+
+static int failures;
+
+#define CHECK(condition)                                                                                       \
+    do {                                                                                                       \
+        if (!(condition)) {                                                                                    \
+            printf("%s:%d: %s\n", __FILE__, __LINE__, #condition);                                             \
+            failures++;                                                                                        \
+        }                                                                                                      \
+    } while (0)
+
+// Bench is one batch with two rows of time, in rows or columns.
+typedef struct {
+    uint32_t batch, envs;
+    rl_tensor_desc desc[RL_TENSORS];
+    rl_binding bind[RL_TENSORS];
+} Bench;
+
+static uint32_t put(const void *data, uint32_t n)
+{
+    uint32_t at = (uint32_t)rl_alloc(n + 1, 64);
+    memcpy(rl_at(at), data, n);
+    return at;
+}
+
+static int32_t create(const char *config, uint32_t envs, uint32_t mode)
+{
+    return rl_create(put(config, (uint32_t)strlen(config)), (uint32_t)strlen(config), envs, mode);
+}
+
+static uint32_t elements(const rl_tensor_desc *d)
+{
+    uint32_t n = 1;
+    for (uint32_t i = 0; i < d->rank; i++) n *= d->shape[i];
+    return n;
+}
+
+static Bench start(const char *config, uint32_t envs, uint32_t mode, bool columns)
+{
+    Bench b = {.envs = envs};
+    uint32_t count = rl_descs(&rl_the_env, b.desc);
+    b.batch = (uint32_t)create(config, envs, mode);
+    for (uint32_t k = 0; k < count; k++) {
+        uint32_t size = rl_dtype_bytes(b.desc[k].dtype), n = elements(&b.desc[k]);
+        uint32_t stride_t = k == RL_T_FINAL ? 0 : size * n * envs;
+        b.bind[k] = (rl_binding){(uint32_t)rl_alloc(2 * size * n * envs, 64), stride_t, columns ? size : size * n, 0,
+                                 columns ? size * envs : size, {0}};
+    }
+    CHECK(rl_bind(b.batch, put(b.bind, sizeof b.bind), count) == RL_STATUS_OK);
+    return b;
+}
+
+static void *element(const Bench *b, uint32_t k, uint32_t t, uint32_t i, uint32_t e)
+{
+    const rl_binding *x = &b->bind[k];
+    return rl_at(x->ptr + t * x->stride_t + i * x->stride_env + e * x->stride_elem);
+}
+
+static void seed(const Bench *b, uint32_t t)
+{
+    uint64_t seeds[100];
+    for (uint32_t i = 0; i < b->envs; i++) seeds[i] = 7 + i;
+    CHECK(rl_reset(b->batch, t, 0, put(seeds, 8 * b->envs)) == RL_STATUS_OK);
+}
+
+static const char *error(void)
+{
+    static char text[257];
+    uint32_t at = (uint32_t)rl_alloc(256, 1);
+    int32_t n = rl_last_error(at, 256);
+    memcpy(text, rl_at(at), (size_t)n);
+    text[n] = 0;
+    return text;
+}
+
+static void test_arguments(void)
+{
+    CHECK(create("gain=0.5\nlimit=2\nloud=true\nname=abcde\n", 1, RL_AUTORESET_SAME_STEP) >= 0);
+    CHECK(create("lmit=2\n", 1, RL_AUTORESET_SAME_STEP) == RL_STATUS_CONFIG && !strcmp(error(), "unknown argument lmit"));
+    CHECK(create("limit=2x\n", 1, RL_AUTORESET_SAME_STEP) == RL_STATUS_CONFIG);
+    CHECK(!strcmp(error(), "argument limit: want a whole number"));
+    CHECK(create("gain=fast\n", 1, RL_AUTORESET_SAME_STEP) == RL_STATUS_CONFIG);
+    CHECK(!strcmp(error(), "argument gain: want a number"));
+    CHECK(create("loud=1\n", 1, RL_AUTORESET_SAME_STEP) == RL_STATUS_CONFIG);
+    CHECK(!strcmp(error(), "argument loud: want true or false"));
+    CHECK(create("name=abc\n", 1, RL_AUTORESET_SAME_STEP) == RL_STATUS_CONFIG);
+    CHECK(!strcmp(error(), "name must have five letters"));
+    CHECK(create("", 0, RL_AUTORESET_SAME_STEP) == RL_STATUS_ARGUMENT);
+    CHECK(create("", 101, RL_AUTORESET_SAME_STEP) == RL_STATUS_ARGUMENT);
+    CHECK(create("", 1, 3) == RL_STATUS_UNSUPPORTED);
+}
+
+static void check_number(const char *text)
+{
+    char line[64];
+    snprintf(line, sizeof line, "x=%s\n", text);
+    rl_config c = {.text = line, .len = (uint32_t)strlen(line)};
+    double got = rl_arg_f64(&c, "x", NAN), want = strtod(text, NULL);
+    if (c.failed || fabs(got - want) > 1e-15 * fabs(want)) printf("%s: got %.17g\n", text, got), failures++;
+}
+
+static void test_numbers(void)
+{
+    const char *good[] = {"0", "-0", "1", "-1.5", "3.14159265358979", "1e-05", "1e+06", "2.5E3", ".5", "5.", "1e300", "1e-300",
+                          "123456789012345678901234567890", "0.000000000000000000000001234567890123456789", "9007199254740993"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) check_number(good[i]);
+    rl_rng rng = rl_seed(1);
+    for (int i = 0; i < 2000; i++) {
+        char text[40];
+        snprintf(text, sizeof text, "%.15g", (double)rl_uniform(&rng, -1, 1) * pow(10, (double)rl_below(&rng, 40) - 20));
+        check_number(text);
+    }
+    const char *bad[] = {"", "-", ".", "e5", "1e", "1e+", "1.2.3", "0x10", "nan", "inf", "1 ", "--1"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "x=%s\n", bad[i]);
+        rl_config c = {.text = line, .len = (uint32_t)strlen(line)};
+        rl_arg_f64(&c, "x", 0);
+        if (!c.failed) printf("accepted the number \"%s\"\n", bad[i]), failures++;
+    }
+    rl_config c = {.text = "a=9223372036854775807\nb=-9223372036854775808\nc=9223372036854775808\n", .len = 70};
+    CHECK(rl_arg_i64(&c, "a", 0) == INT64_MAX && rl_arg_i64(&c, "b", 0) == INT64_MIN && !c.failed);
+    rl_arg_i64(&c, "c", 0);
+    CHECK(c.failed);
+}
+
+static void test_description(void)
+{
+    int32_t need = rl_describe(put("", 0), 0, put("", 0), 0);
+    CHECK(need == 64 + 64 * (int32_t)rl_descs(&rl_the_env, (rl_tensor_desc[RL_TENSORS]){{0}}));
+    uint32_t at = (uint32_t)rl_alloc((uint32_t)need, 64);
+    memset(rl_at(at), 0xee, (size_t)need);
+    CHECK(rl_describe(put("", 0), 0, at, (uint32_t)need - 1) == need && *(uint8_t *)rl_at(at) == 0xee);
+    CHECK(rl_describe(put("", 0), 0, at, (uint32_t)need) == need);
+    rl_spec *spec = rl_at(at);
+    CHECK(spec->size == 64 && spec->abi_major == 1 && spec->agents == 1 && spec->max_envs == 100 && !strcmp(spec->name, "probe@2"));
+    rl_tensor_desc *d = (rl_tensor_desc *)(spec + 1);
+    CHECK(d[1].role == RL_ROLE_OBSERVATION && d[1].rank == 2 && d[1].shape[0] == 3 && d[1].shape[1] == 5 && d[1].high == 255);
+    CHECK(d[5].role == RL_ROLE_FINAL_OBSERVATION && !strcmp(d[5].name, "final_obs"));
+}
+
+static void act(Bench *b, uint32_t i)
+{
+#ifdef MASKED
+    *(int32_t *)element(b, RL_T_ACTION, 0, i, 0) = 2;
+#else
+    *(float *)element(b, RL_T_ACTION, 0, i, 0) = 0.25f;
+    *(float *)element(b, RL_T_ACTION, 0, i, 1) = 0.175f;
+#endif
+}
+
+// test_steps looks at one episode of three steps; an action adds two to the sum in either form.
+static void test_steps(bool columns)
+{
+    Bench b = start("limit=3\n", 5, RL_AUTORESET_SAME_STEP, columns);
+    CHECK(rl_step(b.batch, 0) == RL_STATUS_STATE);
+    seed(&b, 0);
+    rl_rng rng = rl_seed(7 + 3);
+    float sum = rl_uniform(&rng, 0, 1);
+    for (uint32_t i = 0; i < 5; i++) act(&b, i);
+    for (uint32_t s = 1; s <= 3; s++) {
+        CHECK(rl_step(b.batch, 0) == RL_STATUS_OK);
+        sum += 2;
+        CHECK(fabsf(*(float *)element(&b, RL_T_REWARD, 0, 3, 0) - sum) < 1e-5f);
+        CHECK(*(uint8_t *)element(&b, RL_T_OBS, 1, 3, 14) == (s < 3 ? s * 16 + 14 : 14));
+        CHECK(*(uint8_t *)element(&b, RL_T_TRUNCATED, 0, 3, 0) == (s == 3));
+    }
+    CHECK(*(uint8_t *)element(&b, RL_T_FINAL, 0, 4, 14) == 3 * 16 + 14);
+    CHECK(rl_step_range(b.batch, 0, 5, 0) == RL_STATUS_OK && rl_step_range(b.batch, 0, 4, 2) == RL_STATUS_ARGUMENT);
+    CHECK(rl_step_range(b.batch, 0, UINT32_MAX, 2) == RL_STATUS_ARGUMENT);
+    CHECK(rl_destroy(b.batch) == RL_STATUS_OK && rl_step(b.batch, 0) == RL_STATUS_ARGUMENT);
+}
+
+static void test_terminated_wins(void)
+{
+    Bench b = start("limit=1\nloud=true\n", 1, RL_AUTORESET_NEXT_STEP, false);
+    seed(&b, 0);
+    act(&b, 0);
+    CHECK(rl_step(b.batch, 0) == RL_STATUS_OK);
+    CHECK(*(uint8_t *)element(&b, RL_T_TERMINATED, 0, 0, 0) == 1 && *(uint8_t *)element(&b, RL_T_TRUNCATED, 0, 0, 0) == 0);
+    CHECK(rl_step(b.batch, 0) == RL_STATUS_OK);
+    CHECK(*(float *)element(&b, RL_T_REWARD, 0, 0, 0) == 0 && *(uint8_t *)element(&b, RL_T_OBS, 1, 0, 1) == 1);
+    rl_destroy(b.batch);
+}
+
+static void test_saved_state(void)
+{
+    Bench b = start("limit=9\n", 2, RL_AUTORESET_DISABLED, false);
+    seed(&b, 0);
+    act(&b, 0), act(&b, 1);
+    rl_step(b.batch, 0);
+    uint32_t at = (uint32_t)rl_alloc(1024, 64);
+    int32_t n = rl_save(b.batch, 0, at, 1024);
+    CHECK(n == (int32_t)sizeof(Probe) + 12 && rl_save(b.batch, 0, at, 1) == n && rl_save(b.batch, 2, at, 1024) == RL_STATUS_ARGUMENT);
+    CHECK(rl_load(b.batch, 1, at, (uint32_t)n) == RL_STATUS_OK && rl_load(b.batch, 1, at, (uint32_t)n - 1) == RL_STATUS_ARGUMENT);
+    rl_step(b.batch, 0);
+    CHECK(*(float *)element(&b, RL_T_REWARD, 0, 0, 0) == *(float *)element(&b, RL_T_REWARD, 0, 1, 0));
+    rl_destroy(b.batch);
+}
+
+static void test_bindings(void)
+{
+    Bench b = start("", 2, RL_AUTORESET_SAME_STEP, false);
+    uint32_t n = rl_descs(&rl_the_env, b.desc);
+    CHECK(rl_bind(b.batch, put(b.bind, sizeof b.bind), n - 1) == RL_STATUS_ARGUMENT);
+    Bench bad = b;
+    bad.bind[RL_T_REWARD].stride_env = 6;
+    CHECK(rl_bind(b.batch, put(bad.bind, sizeof bad.bind), n) == RL_STATUS_ARGUMENT);
+    bad = b;
+    bad.bind[RL_T_FINAL].ptr = 0;
+    CHECK(rl_bind(b.batch, put(bad.bind, sizeof bad.bind), n) == RL_STATUS_ARGUMENT);
+    CHECK(rl_bind(99, put(b.bind, sizeof b.bind), n) == RL_STATUS_ARGUMENT);
+    rl_destroy(b.batch);
+}
+
+#ifdef MASKED
+static void test_mask(void)
+{
+    Bench b = start("", 2, RL_AUTORESET_SAME_STEP, true);
+    seed(&b, 0);
+    act(&b, 0), act(&b, 1);
+    CHECK(*(uint8_t *)element(&b, RL_T_MASK, 0, 1, 0) == 1 && *(uint8_t *)element(&b, RL_T_MASK, 0, 1, 1) == 0);
+    rl_step(b.batch, 0);
+    CHECK(*(uint8_t *)element(&b, RL_T_MASK, 1, 1, 1) == 1 && *(uint8_t *)element(&b, RL_T_MASK, 1, 1, 2) == 0);
+    *(int32_t *)element(&b, RL_T_ACTION, 0, 1, 0) = 3;
+    CHECK(rl_step(b.batch, 0) == RL_STATUS_ACTION && rl_current_env() == 1);
+    CHECK(*(uint8_t *)element(&b, RL_T_MASK, 1, 0, 2) == 0);
+    rl_destroy(b.batch);
+}
+#endif
+
+int main(void)
+{
+    test_arguments();
+    test_numbers();
+    test_description();
+    test_steps(false);
+    test_steps(true);
+    test_terminated_wins();
+    test_saved_state();
+    test_bindings();
+#ifdef MASKED
+    test_mask();
+#endif
+    for (uint32_t i = 0; i < RL_BATCHES; i++) rl_destroy(i);
+    printf("%d failures\n", failures);
+    return failures != 0;
+}
