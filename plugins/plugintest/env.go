@@ -142,10 +142,12 @@ func (e *env) step(i, t int) error {
 	s.Step++
 	s.Actions += float32(at.Action)
 	s.Chance = e.draw(i)
-	ended := int(s.Step) >= script.Length(at.Env, at.Episode)
-	truncated := ended && script.Truncates(at.Env, at.Episode)
-	e.write(i, t, script.Reward(at), ended && !truncated, truncated)
-	if ended {
+	var how End
+	if int(s.Step) >= script.Length(at.Env, at.Episode) {
+		how = script.Ends(at.Env, at.Episode)
+	}
+	e.write(i, t, script.Reward(at), how&Terminates != 0, how&Truncates != 0)
+	if how != 0 {
 		e.end(i, t)
 	}
 	e.observe(i, t+1, rollout.ColObs)

@@ -12,9 +12,9 @@ import (
 // uneven is a script whose environments end at different times, in both ways.
 func uneven() Script {
 	return Script{
-		Length:    func(env, episode int) int { return 1 + (3*env+5*episode)%11 },
-		Truncates: func(env, episode int) bool { return (env+episode)%3 == 0 },
-		Reward:    func(at At) float32 { return float32(at.Step) + float32(at.Action)/2 },
+		Length: func(env, episode int) int { return 1 + (3*env+5*episode)%11 },
+		Ends:   func(env, episode int) End { return End(1 + (env+episode)%3) },
+		Reward: func(at At) float32 { return float32(at.Step) + float32(at.Action)/2 },
 	}
 }
 

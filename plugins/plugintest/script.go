@@ -12,15 +12,15 @@ type Script struct {
 	Caps         hostabi.Caps      // default: any strides
 	Actions      int               // default 2
 	MaxEnvs      int               // 0 = no limit
-	EpisodeLimit int               // as described; it is Length and Truncates that keep it
+	EpisodeLimit int               // as described; it is Length and Ends that keep it
 
-	Length    func(env, episode int) int            // steps of an episode, 1 or more
-	Truncates func(env, episode int) bool           // how it ends
-	Reward    func(At) float32                      // of the step
-	Legal     func(at At, action int) bool          // legal actions before that step; nil = no mask
-	Cue       func(At) Cue                          // what goes wrong in that step
-	Metric    func(At) (name string, value float64) // reported after the step; an empty name is none
-	Flaws     Flaws
+	Length func(env, episode int) int            // steps of an episode, 1 or more
+	Ends   func(env, episode int) End            // how it ends; default Terminates
+	Reward func(At) float32                      // of the step
+	Legal  func(at At, action int) bool          // legal actions before that step; nil = no mask
+	Cue    func(At) Cue                          // what goes wrong in that step
+	Metric func(At) (name string, value float64) // reported after the step; an empty name is none
+	Flaws  Flaws
 }
 
 // At is one step of one environment, or the beginning of an episode.
@@ -33,6 +33,15 @@ type At struct {
 	Renewals int    // how often the batch was renewed
 	Reset    bool   // an episode begins in Env.Reset, and no step is made
 }
+
+// End is how an episode ends; both at once is allowed.
+type End uint8
+
+// Ends.
+const (
+	Terminates End = 1 << iota
+	Truncates
+)
 
 // Cue is something that goes wrong.
 type Cue uint8
@@ -92,8 +101,8 @@ func (s Script) withDefaults() Script {
 	if s.Length == nil {
 		s.Length = func(int, int) int { return 10 }
 	}
-	if s.Truncates == nil {
-		s.Truncates = func(int, int) bool { return false }
+	if s.Ends == nil {
+		s.Ends = func(int, int) End { return Terminates }
 	}
 	if s.Reward == nil {
 		s.Reward = func(At) float32 { return 1 }
