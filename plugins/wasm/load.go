@@ -126,15 +126,15 @@ func readFile(path string, limit int64) ([]byte, *LoadError) {
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fail(CodeMissing, "no such file", "build it first, or correct the path", err)
+		return nil, fail(CodeMissing, "does not exist", "build it first, or correct the path", err)
 	}
 	if err != nil {
-		return nil, fail(CodeMissing, oneLine(err.Error()), "make it readable", err)
+		return nil, fail(CodeMissing, "cannot be read: "+oneLine(err.Error()), "make it readable", err)
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
-		return nil, fail(CodeMissing, oneLine(err.Error()), "give a regular file", err)
+		return nil, fail(CodeMissing, "cannot be read: "+oneLine(err.Error()), "give a regular file", err)
 	}
 	if int64(len(b)) > limit {
 		return nil, fail(CodeFormat, fmt.Sprintf("is larger than %s", byteSize(uint64(limit))),

@@ -71,7 +71,7 @@ func TestLoad_SaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			after: func(m *asm.Module) { m.Export("rl_step", 3, 0) }}.bytes(), Config{}, CodeExport,
 			`E015 guest.wasm: exports rl_step, but not as a function; export the function of that name`},
 		{"reserved export", built{after: func(m *asm.Module) { m.Export("__rl_fuel", 3, 0) }}.bytes(), Config{}, CodeExport,
-			`E015 guest.wasm: the name __rl_fuel is reserved for the host; give it another name in the guest's source`},
+			`E015 guest.wasm: takes the name __rl_fuel, which is reserved for the host; give it another name in the guest's source`},
 		{"future ABI", built{functions: map[string]asm.Code{hostabi.ExportABI: absent},
 			after: func(m *asm.Module) { m.Func("rl_abi_v2", nil, nil, 0) }}.bytes(), Config{}, CodeFuture,
 			`E050 guest.wasm: needs ABI 2, this rlhost speaks 1; upgrade rlhost or rebuild the guest with an older SDK`},
@@ -98,32 +98,32 @@ func TestLoad_SaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		{"too much memory", built{pages: 2000}.bytes(), Config{}, CodeStart,
 			`E019 guest.wasm: begins with 125 MiB of memory, its limit is 64 MiB; raise the environment's memory limit, or give it a smaller stack`},
 		{"describe that returns garbage", with(hostabi.ExportDescribe, asm.Const(64)), Config{}, CodeDescription,
-			`E018 guest.wasm: environment description not accepted: ABI 0.0, this host speaks 1.0; correct what the guest's rl_describe writes, or its arguments`},
+			`E018 guest.wasm: describes itself wrongly: ABI 0.0, this host speaks 1.0; correct what the guest's rl_describe writes, or its arguments`},
 		{"describe of huge length", with(hostabi.ExportDescribe, asm.Const(1<<30)), Config{}, CodeDescription,
-			`E018 guest.wasm: rl_describe wants 1073741824 bytes, at most 16640 are accepted; correct what the guest's rl_describe writes, or its arguments`},
+			`E018 guest.wasm: wants 1073741824 bytes for its description, at most 16640 are accepted; correct what the guest's rl_describe writes, or its arguments`},
 		{"describe that cannot decide", with(hostabi.ExportDescribe, asm.Get(3)+asm.Const(64)+asm.Add), Config{}, CodeDescription,
-			`E018 guest.wasm: rl_describe wants 64 bytes at first and 128 then; correct what the guest's rl_describe writes, or its arguments`},
+			`E018 guest.wasm: wants 64 bytes for its description at first and 128 then; correct what the guest's rl_describe writes, or its arguments`},
 		{"describe that fails", with(hostabi.ExportDescribe,
 			asm.Const(wordsAt)+asm.Const(0x6f6f6e)+asm.Store(0)+asm.Const(-5)), Config{}, CodeDescription,
-			`E018 guest.wasm: rl_describe says: configuration not accepted: "noo"; correct what the guest's rl_describe writes, or its arguments`},
+			`E018 guest.wasm: cannot describe itself: configuration not accepted: "noo"; correct what the guest's rl_describe writes, or its arguments`},
 		{"argument with a line break", good, Config{Args: map[string]string{"level": "1\n2"}}, CodeDescription,
 			`E018 guest.wasm: cannot be given the argument "level" = "1\n2"; use one line of text, and no = in the key`},
 		{"trap in _initialize", built{after: func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, asm.Unreachable) }}.bytes(), Config{}, CodeStart,
-			`E019 guest.wasm: failed in _initialize: unreachable in function 9; correct the guest, it must start with nothing but its arguments`},
+			`E019 guest.wasm: fails in _initialize: unreachable in function 9; correct the guest, it must start with nothing but its arguments`},
 		{"endless _initialize", built{after: func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, endless) }}.bytes(), quick, CodeStart,
-			`E019 guest.wasm: failed in _initialize: stopped after its limit of 20ms in function 9; correct the guest, or raise the limit on its start if it has a reason to take so long`},
+			`E019 guest.wasm: fails in _initialize: stopped after its limit of 20ms in function 9; correct the guest, or raise the limit on its start if it has a reason to take so long`},
 		{"endless recursion in _initialize", recursion, Config{}, CodeStart,
-			`E019 guest.wasm: failed in _initialize: stack overflow; correct the guest, it must start with nothing but its arguments`},
+			`E019 guest.wasm: fails in _initialize: stack overflow; correct the guest, it must start with nothing but its arguments`},
 		{"endless start function", built{after: func(m *asm.Module) { m.Start(m.Func("", nil, nil, 0, endless)) }}.bytes(), quick, CodeStart,
-			`E019 guest.wasm: failed in its start function: stopped after its limit of 20ms in function 9; correct the guest, or raise the limit on its start if it has a reason to take so long`},
+			`E019 guest.wasm: fails in its start function: stopped after its limit of 20ms in function 9; correct the guest, or raise the limit on its start if it has a reason to take so long`},
 		{"data beyond memory", built{after: func(m *asm.Module) { m.Data(65530, make([]byte, 100)) }}.bytes(), Config{}, CodeStart,
-			`E019 guest.wasm: failed in its data segments: out of bounds memory access in function 9; correct the guest, it must start with nothing but its arguments`},
+			`E019 guest.wasm: fails in its data segments: out of bounds memory access in function 9; correct the guest, it must start with nothing but its arguments`},
 		{"rl_alloc that gives nothing", with(hostabi.ExportAlloc, asm.Const(0)), Config{}, CodeStart,
-			`E019 guest.wasm: failed in rl_alloc: the guest has no 256 bytes to give, its memory limit is 64 MiB; raise the environment's memory limit, or correct the guest's rl_alloc`},
+			`E019 guest.wasm: fails in rl_alloc: the guest has no 256 bytes to give, its memory limit is 64 MiB; raise the environment's memory limit, or correct the guest's rl_alloc`},
 		{"rl_alloc beyond memory", with(hostabi.ExportAlloc, asm.Const(-65536)), Config{}, CodeStart,
-			`E019 guest.wasm: failed in rl_alloc: the guest gave 256 bytes at 0xffff0000, which is outside of its memory of 64 KiB; raise the environment's memory limit, or correct the guest's rl_alloc`},
+			`E019 guest.wasm: fails in rl_alloc: the guest gave 256 bytes at 0xffff0000, which is outside of its memory of 64 KiB; raise the environment's memory limit, or correct the guest's rl_alloc`},
 		{"rl_alloc that traps", with(hostabi.ExportAlloc, asm.Unreachable), Config{}, CodeStart,
-			`E019 guest.wasm: failed in rl_alloc: unreachable in function 2; correct the guest, it must start with nothing but its arguments`},
+			`E019 guest.wasm: fails in rl_alloc: unreachable in function 2; correct the guest, it must start with nothing but its arguments`},
 	}
 	r := newRuntime(t)
 	for _, c := range cases {
@@ -159,7 +159,7 @@ func TestLoad_SaysWhatIsWrongAndWhatToDo(t *testing.T) {
 
 func TestLoad_MissingFile(t *testing.T) {
 	_, err := newRuntime(t).Load(t.Context(), "envs/lander.wasm", nil, Config{})
-	want := "E012 envs/lander.wasm: no such file; build it first, or correct the path"
+	want := "E012 envs/lander.wasm: does not exist; build it first, or correct the path"
 	if err == nil || err.Error() != want || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Load = %v, want %s", err, want)
 	}

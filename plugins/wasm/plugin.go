@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/tetratelabs/wazero"
@@ -157,7 +158,7 @@ func (p *Plugin) startError(ctx context.Context, i *instance, err error) error {
 	case rollout.FaultMemory:
 		remedy = "raise the environment's memory limit, or correct the guest's rl_alloc"
 	}
-	return p.fail(CodeStart, fmt.Sprintf("failed in %s: %s", i.calling, call.reason), remedy, err)
+	return p.fail(CodeStart, fmt.Sprintf("fails in %s: %s", i.calling, call.reason), remedy, err)
 }
 
 // startUp runs what a module wants run before anything else.
@@ -198,7 +199,7 @@ func (i *instance) describe() (rollout.EnvSpec, error) {
 		return none, err
 	}
 	if needed > maxDescription {
-		return none, p.describeError(fmt.Sprintf("rl_describe wants %d bytes, at most %d are accepted", needed, maxDescription), nil)
+		return none, p.describeError(fmt.Sprintf("wants %d bytes for its description, at most %d are accepted", needed, maxDescription), nil)
 	}
 	buf, err := i.allocate(needed, 16)
 	if err != nil {
@@ -209,11 +210,11 @@ func (i *instance) describe() (rollout.EnvSpec, error) {
 		return none, err
 	}
 	if wrote != needed {
-		return none, p.describeError(fmt.Sprintf("rl_describe wants %d bytes at first and %d then", needed, wrote), nil)
+		return none, p.describeError(fmt.Sprintf("wants %d bytes for its description at first and %d then", needed, wrote), nil)
 	}
 	spec, err := rollout.ParseSpec(i.view(buf, needed))
 	if err != nil {
-		return none, p.describeError(err.Error(), err)
+		return none, p.describeError("describes itself wrongly: "+describes(err), err)
 	}
 	return spec, nil
 }
@@ -226,10 +227,10 @@ func (i *instance) askDescription(buf, size uint32) (uint32, error) {
 		return 0, err
 	}
 	if n < 0 {
-		return 0, p.describeError("rl_describe says: "+i.words(hostabi.Status(n)), nil)
+		return 0, p.describeError("cannot describe itself: "+i.words(hostabi.Status(n)), nil)
 	}
 	if n == 0 {
-		return 0, p.describeError("rl_describe describes nothing", nil)
+		return 0, p.describeError("describes nothing", nil)
 	}
 	return uint32(n), nil
 }
@@ -239,4 +240,9 @@ func (p *Plugin) describeError(reason string, err error) *LoadError {
 		err = rollout.ErrSpec
 	}
 	return p.fail(CodeDescription, reason, "correct what the guest's rl_describe writes, or its arguments", err)
+}
+
+// describes returns a complaint about a description without the words that every such complaint begins with.
+func describes(err error) string {
+	return strings.TrimPrefix(err.Error(), rollout.ErrSpec.Error()+": ")
 }

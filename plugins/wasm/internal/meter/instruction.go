@@ -217,6 +217,26 @@ func (in instruction) takesLength() bool {
 	return false
 }
 
+// feature names the extension of WebAssembly 1.0 that an instruction belongs to, or returns "".
+func (in instruction) feature() string {
+	switch {
+	case in.op == opVector:
+		return "SIMD"
+	case in.op == opBulk && in.sub < bulkMemoryInit:
+		return "saturating conversions"
+	case in.op == opBulk && in.sub >= bulkTableGrow, in.op >= opRefNull && in.op <= opRefFunc,
+		in.op == opTableGet, in.op == opTableSet, in.op == opSelectTyped:
+		return "reference types"
+	case in.op == opBulk:
+		return "bulk memory"
+	case in.op >= 0xc0 && in.op <= 0xc4:
+		return "sign extension"
+	case in.params:
+		return "multiple values"
+	}
+	return ""
+}
+
 // changesTable reports whether the instruction changes state that is neither memory nor a global.
 func (in instruction) changesTable() bool {
 	switch in.op {

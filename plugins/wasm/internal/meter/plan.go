@@ -81,6 +81,9 @@ func (w *rewriter) surveyInstruction(r *reader, in instruction, p *plan, depth i
 	case in.takesLength():
 		p.checks, p.lengths = true, true
 	}
+	if f := in.feature(); f != "" {
+		w.uses[f] = true
+	}
 	if in.changesTable() {
 		w.state("code that changes its tables or drops segments")
 	}

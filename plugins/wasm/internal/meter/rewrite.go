@@ -2,6 +2,8 @@ package meter
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +29,8 @@ type Result struct {
 	// Start and Data say whether the module exports StartCall and DataCall. They are to be called in the order
 	// data, start, before anything else, unless memory and globals come from an image.
 	Start, Data bool
+	// Features names the extensions of WebAssembly 1.0 that the code uses, sorted.
+	Features []string
 	// State is empty if memory and the exported globals are all the state that an instance can change, else it
 	// says what more there is.
 	State string
@@ -36,7 +40,7 @@ type Result struct {
 type ErrReserved struct{ Name string }
 
 func (e ErrReserved) Error() string {
-	return fmt.Sprintf("the name %s is reserved for the host", e.Name)
+	return fmt.Sprintf("takes the name %s, which is reserved for the host", e.Name)
 }
 
 // rewriter writes one module.
@@ -48,6 +52,7 @@ type rewriter struct {
 	nothing uint32 // index of the signature () -> ()
 	plans   []plan // by own function
 	segs    []segment
+	uses    map[string]bool // features
 	result  Result
 }
 
@@ -56,7 +61,8 @@ func (m *Module) Rewrite() (*Result, error) {
 	if err := m.checkReserved(); err != nil {
 		return nil, err
 	}
-	w := &rewriter{m: m, yield: uint32(m.importedFunctions), fuel: uint32(m.globalCount()), nothing: uint32(len(m.Types))}
+	w := &rewriter{m: m, yield: uint32(m.importedFunctions), fuel: uint32(m.globalCount()), nothing: uint32(len(m.Types)),
+		uses: map[string]bool{}}
 	if err := w.survey(); err != nil {
 		return nil, err
 	}
@@ -73,6 +79,7 @@ func (m *Module) Rewrite() (*Result, error) {
 	}
 	w.result.Code = w.out
 	w.result.Start = m.HasStart
+	w.result.Features = slices.Sorted(maps.Keys(w.uses))
 	return &w.result, nil
 }
 

@@ -1,0 +1,175 @@
+package wasm
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
+)
+
+// Report is what a module is, read without running it.
+type Report struct {
+	Path   string `json:"path"`
+	Bytes  int    `json:"bytes"`
+	SHA256 string `json:"sha256"`
+	ABI    int    `json:"abi"` // major version of the environment ABI, 0 if it has no marker
+	// MemoryMin is what the module begins with, MemoryMax what it allows itself, 0 if it names no limit; in bytes.
+	MemoryMin uint64   `json:"memory_min"`
+	MemoryMax uint64   `json:"memory_max"`
+	Features  []string `json:"features"` // extensions of WebAssembly 1.0 that its code uses
+	Exports   []Symbol `json:"exports"`
+	Imports   []Symbol `json:"imports"`
+	Grants    []string `json:"grants"` // capabilities that it needs
+	// Snapshots is empty if its state can be saved and forked, else it says why not.
+	Snapshots string `json:"no_snapshots_because,omitempty"`
+	// Findings says what keeps it from being loaded; it is empty for a module that Load would take as far as can
+	// be told without running it.
+	Findings []Finding `json:"findings"`
+}
+
+// Symbol is an import or an export.
+type Symbol struct {
+	Name  string `json:"name"`
+	Type  string `json:"type"`            // signature of a function, or memory, table, global
+	Grant string `json:"grant,omitempty"` // capability that an import needs
+	ABI   bool   `json:"abi"`             // the environment ABI or the host knows the name
+}
+
+// Finding is a reason why a module cannot be loaded.
+type Finding struct {
+	Code   string `json:"code"`
+	Reason string `json:"reason"`
+	Remedy string `json:"remedy"`
+}
+
+// Inspect reads a module and says what it is. It runs and compiles nothing. The error is a *LoadError: the file
+// is not there or is no module.
+func Inspect(path string) (*Report, error) {
+	file, fail := readFile(path, DefaultMaxFileBytes)
+	if fail != nil {
+		return nil, fail
+	}
+	m, fail := decode(path, file)
+	if fail != nil {
+		return nil, fail
+	}
+	sum := sha256.Sum256(file)
+	r := &Report{Path: path, Bytes: len(file), SHA256: hex.EncodeToString(sum[:]), ABI: abiVersion(m),
+		Features: []string{}, Grants: []string{}, Findings: []Finding{}}
+	if len(m.Memories) > 0 {
+		r.MemoryMin = uint64(m.Memories[0].Min) * wasmPage
+		r.MemoryMax = uint64(m.Memories[0].Max) * wasmPage
+	}
+	r.symbols(m)
+	found := check(path, m, []string{GrantLog, GrantEntropy, GrantClock, GrantMetric})
+	if metered, err := m.Rewrite(); err != nil {
+		found = append(found, moduleError(path, err))
+	} else {
+		r.Features, r.Snapshots = metered.Features, metered.State
+	}
+	for _, e := range found {
+		r.Findings = append(r.Findings, Finding{e.Code, e.Reason, e.Remedy})
+	}
+	return r, nil
+}
+
+// abiVersion returns the major version that a module is marked with, 0 if it is not.
+func abiVersion(m *meter.Module) int {
+	if _, ok := export(m, hostabi.ExportABI); ok {
+		return int(hostabi.EnvABI.Major)
+	}
+	return futureABI(m)
+}
+
+func (r *Report) symbols(m *meter.Module) {
+	for _, e := range m.Exports {
+		s := Symbol{Name: e.Name, Type: kindName(e.Kind), ABI: isABIExport(e.Name) || e.Name == hostabi.ExportMemory}
+		if t, ok := m.Signature(e.Index); ok && e.Kind == meter.KindFunction {
+			s.Type = signature(toValueTypes(t.Params), toValueTypes(t.Results))
+		}
+		r.Exports = append(r.Exports, s)
+	}
+	for _, i := range m.Imports {
+		s := Symbol{Name: i.Module + "." + i.Name, Type: kindName(i.Kind)}
+		if i.Kind == meter.KindFunction {
+			t := m.Types[i.Type]
+			s.Type = signature(toValueTypes(t.Params), toValueTypes(t.Results))
+			f, ok := findHostFunction(i.Module, i.Name)
+			s.ABI, s.Grant = ok, f.grant
+		}
+		if s.Grant != "" && !slices.Contains(r.Grants, s.Grant) {
+			r.Grants = append(r.Grants, s.Grant)
+		}
+		r.Imports = append(r.Imports, s)
+	}
+	slices.Sort(r.Grants)
+}
+
+func kindName(kind byte) string {
+	names := [...]string{"function", "table", "memory", "global", "tag"}
+	return names[min(int(kind), len(names)-1)]
+}
+
+// String writes the report for people, several lines.
+func (r *Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s, sha256 %s\n", r.Path, byteSize(uint64(r.Bytes)), r.SHA256)
+	abi := "no environment ABI"
+	if r.ABI > 0 {
+		abi = fmt.Sprintf("environment ABI %d", r.ABI)
+	}
+	memory := "no memory"
+	if r.MemoryMin > 0 || r.MemoryMax > 0 {
+		memory = "memory from " + byteSize(r.MemoryMin)
+	}
+	if r.MemoryMax > 0 {
+		memory += " to " + byteSize(r.MemoryMax)
+	}
+	fmt.Fprintf(&b, "  %s; %s; uses %s\n", abi, memory, listOr(r.Features, "WebAssembly 1.0 alone"))
+	fmt.Fprintf(&b, "  grants needed: %s\n", listOr(r.Grants, "none"))
+	if r.Snapshots != "" {
+		fmt.Fprintf(&b, "  cannot be saved or forked: %s\n", r.Snapshots)
+	}
+	writeSymbols(&b, "exports", r.Exports)
+	writeSymbols(&b, "imports", r.Imports)
+	for _, f := range r.Findings {
+		fmt.Fprintf(&b, "  %s: %s; %s\n", f.Code, f.Reason, f.Remedy)
+	}
+	if len(r.Findings) == 0 {
+		b.WriteString("  nothing speaks against loading it\n")
+	}
+	return b.String()
+}
+
+func listOr(list []string, none string) string {
+	if len(list) == 0 {
+		return none
+	}
+	return strings.Join(list, ", ")
+}
+
+func writeSymbols(b *strings.Builder, title string, symbols []Symbol) {
+	if len(symbols) == 0 {
+		fmt.Fprintf(b, "  %s: none\n", title)
+		return
+	}
+	fmt.Fprintf(b, "  %s:\n", title)
+	for _, s := range symbols {
+		note := ""
+		if s.Grant != "" {
+			note = "  needs " + s.Grant
+		}
+		if !s.ABI {
+			note += "  unknown to the host"
+		}
+		sep := ""
+		if !strings.HasPrefix(s.Type, "(") {
+			sep = " "
+		}
+		fmt.Fprintf(b, "    %s%s%s%s\n", s.Name, sep, s.Type, note)
+	}
+}

@@ -1,0 +1,81 @@
+package wasm
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+)
+
+func inspectBytes(t *testing.T, module []byte) (*Report, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "guest.wasm")
+	if err := os.WriteFile(path, module, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Inspect(path)
+}
+
+func TestInspect_TellsWhatTheExampleIs(t *testing.T) {
+	r, err := Inspect(cartPole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.ABI != 1 || len(r.Findings) != 0 || r.Snapshots != "" || !slices.Equal(r.Features, []string{"SIMD", "bulk memory"}) {
+		t.Errorf("report is\n%v", r)
+	}
+	if p := load(t, newRuntime(t), cartPole, nil, Config{}); p.Hash() != r.SHA256 {
+		t.Errorf("hash %s, the plugin says %s", r.SHA256, p.Hash())
+	}
+	if _, err := json.Marshal(r); err != nil {
+		t.Error(err)
+	}
+}
+
+// Everything that is wrong is told at once, and nothing is run.
+func TestInspect_FindsWhatKeepsAModuleFromLoading(t *testing.T) {
+	r, err := inspectBytes(t, built{
+		functions: map[string]asm.Code{hostabi.ExportBind: absent, hostabi.ExportStep: "\xfe\x03\x00" + asm.Const(0)},
+		before: func(m *asm.Module) {
+			m.Import("rl", "entropy", asm.I32s(2), asm.I32s(1))
+			m.Import("env", "abort", asm.I32s(4), nil)
+		},
+		after: func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, endless) },
+	}.bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var codes []string
+	for _, f := range r.Findings {
+		codes = append(codes, f.Code)
+	}
+	if want := []string{CodeExport, CodeImport, CodeFeature}; !slices.Equal(codes, want) {
+		t.Errorf("findings %v, want %v", codes, want)
+	}
+	if !slices.Equal(r.Grants, []string{GrantEntropy}) {
+		t.Errorf("grants = %v", r.Grants)
+	}
+	text := r.String()
+	for _, want := range []string{"env.abort(i32, i32, i32, i32)  unknown to the host", "rl.entropy(i32, i32) -> i32  needs entropy",
+		"E017: needs atomic operations (threads)", "memory from 64 KiB"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestInspect_RefusesWhatIsNoModule(t *testing.T) {
+	var load *LoadError
+	if _, err := inspectBytes(t, []byte("text")); !errors.As(err, &load) || load.Code != CodeFormat {
+		t.Errorf("Inspect of a text file = %v", err)
+	}
+	if _, err := Inspect(filepath.Join(t.TempDir(), "none.wasm")); !errors.As(err, &load) || load.Code != CodeMissing {
+		t.Errorf("Inspect of nothing = %v", err)
+	}
+}

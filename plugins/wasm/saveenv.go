@@ -1,0 +1,96 @@
+package wasm
+
+import (
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+var _ rollout.EnvStater = (*Env)(nil)
+
+// maxEnvState bounds the state of one environment.
+const maxEnvState = 1 << 24
+
+// SaveEnv appends the state of one environment to dst; see rollout.EnvStater.
+func (e *Env) SaveEnv(env int, dst []byte) ([]byte, error) {
+	if err := e.enter(); err != nil {
+		return dst, err
+	}
+	defer e.leave()
+	save := e.inst.module.ExportedFunction(hostabi.ExportSave)
+	if save == nil || env < 0 || env >= e.options.Envs {
+		return dst, fmt.Errorf("%w: %s: save environment %d of %d", rollout.ErrUnsupported, e.options.Name, env, e.options.Envs)
+	}
+	ask := func(buf, size uint32) (uint32, error) {
+		n, err := e.inst.invoke(hostabi.ExportSave, save, e.plugin.config.Step, e.batch, uint64(env), uint64(buf), uint64(size))
+		if err != nil {
+			return 0, e.fault(err)
+		}
+		if n < 0 {
+			return 0, e.statusFault(n)
+		}
+		return uint32(n), nil
+	}
+	size, err := ask(0, 0)
+	if err != nil {
+		return dst, err
+	}
+	err = e.borrow(size, func(buf uint32) error {
+		n, err := ask(buf, size)
+		if err == nil && n != size {
+			err = fmt.Errorf("%w: %s: rl_save wants %d bytes at first and %d then", rollout.ErrUnsupported, e.options.Name, size, n)
+		}
+		if err == nil {
+			dst = append(dst, e.inst.view(buf, size)...)
+		}
+		return err
+	})
+	return dst, err
+}
+
+// LoadEnv replaces the state of one environment; see rollout.EnvStater.
+func (e *Env) LoadEnv(env int, state []byte) error {
+	if err := e.enter(); err != nil {
+		return err
+	}
+	defer e.leave()
+	load := e.inst.module.ExportedFunction(hostabi.ExportLoad)
+	if load == nil || env < 0 || env >= e.options.Envs || len(state) > maxEnvState {
+		return fmt.Errorf("%w: %s: load %d bytes into environment %d of %d", rollout.ErrUnsupported, e.options.Name,
+			len(state), env, e.options.Envs)
+	}
+	return e.borrow(uint32(len(state)), func(buf uint32) error {
+		copy(e.inst.view(buf, uint32(len(state))), state)
+		n, err := e.inst.invoke(hostabi.ExportLoad, load, e.plugin.config.Step, e.batch, uint64(env), uint64(buf), uint64(len(state)))
+		if err != nil {
+			return e.fault(err)
+		}
+		if n < 0 {
+			return e.statusFault(n)
+		}
+		return nil
+	})
+}
+
+// borrow gets guest memory for the time of use.
+func (e *Env) borrow(size uint32, use func(buf uint32) error) error {
+	if size == 0 || size > maxEnvState {
+		return fmt.Errorf("%w: %s: state of %d bytes", rollout.ErrUnsupported, e.options.Name, size)
+	}
+	buf, err := e.inst.allocate(size, 64)
+	if err != nil {
+		return e.fault(err)
+	}
+	if err := e.checkOverlap(buf, size); err != nil {
+		return e.fault(err)
+	}
+	if err := use(buf); err != nil {
+		return err
+	}
+	_, err = e.inst.invoke(hostabi.ExportFree, e.inst.call.free, e.plugin.config.Init, uint64(buf), uint64(size))
+	if err != nil {
+		return e.fault(err)
+	}
+	return nil
+}
