@@ -137,28 +137,40 @@ func TestArena_ManyGoroutinesOfTwoProcesses(t *testing.T) {
 }
 
 func TestLoan_IsNeverRefusedWhileABlockIsFree(t *testing.T) {
-	// As many blocks as goroutines, each of which holds at most one: there is always one for whoever asks.
-	goroutines := 2 * runtime.GOMAXPROCS(0)
-	a := small(t, goroutines)
-	var wg sync.WaitGroup
-	for k := range goroutines {
-		wg.Go(func() {
-			for i := range 2000 {
-				l, err := a.Loan()
-				if err != nil {
-					t.Errorf("Loan = %v", err)
-					return
-				}
-				if (i+k)%3 == 0 {
-					runtime.Gosched()
-				}
+	// Two blocks at the ends of a long arena, of which somebody else holds at most one at a time: a search can meet
+	// each of them taken, but there is always one for whoever asks.
+	const blocks = 2000
+	a := small(t, blocks)
+	for b := range uint32(blocks - 2) {
+		_, err := a.LoanBlock(b + 1)
+		ok(t, err)
+	}
+	stop := make(chan struct{})
+	var other sync.WaitGroup
+	other.Go(func() {
+		for i := uint32(0); ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if l, err := a.LoanBlock(i % 2 * (blocks - 1)); err == nil {
 				if err := l.Abort(); err != nil {
 					t.Errorf("Abort = %v", err)
 				}
 			}
-		})
+		}
+	})
+	for range 60_000 {
+		l, err := a.Loan()
+		if err != nil {
+			t.Errorf("Loan = %v", err)
+			break
+		}
+		ok(t, l.Abort())
 	}
-	wg.Wait()
+	close(stop)
+	other.Wait()
 }
 
 func TestLoan_ContendedEndHasOneWinner(t *testing.T) {

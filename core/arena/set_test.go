@@ -83,6 +83,9 @@ func TestSet_IDsRunOutAndComeBackWithNewGenerations(t *testing.T) {
 		t.Fatalf("ID = %d, want %d, the only free one", a.ID(), old.Arena())
 	}
 	h := commit(t, a)
+	if h.Generation() <= old.Generation() {
+		t.Errorf("generation %d, want one after %d", h.Generation(), old.Generation())
+	}
 	for g := range h.Generation() {
 		if _, err := s.Lease(hostabi.MakeHandle(a.ID(), 0, g)); !errors.Is(err, ErrStale) {
 			t.Errorf("handle of generation %d of the removed arena = %v, want ErrStale", g, err)
