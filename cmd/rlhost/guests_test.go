@@ -1,0 +1,229 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/examples/plugins/golden"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+	"github.com/rlhost/rlhost/plugins/wasm"
+)
+
+// guests are the CartPoles that the host steps, by name, each with the module file. The one in Go is built here.
+func guests(t *testing.T) map[string]string {
+	t.Helper()
+	files := map[string]string{
+		"c": "../../examples/plugins/cartpole-c/cartpole.wasm", "c without SIMD": "../../examples/plugins/cartpole-c/cartpole_scalar.wasm",
+		"rust": "../../examples/plugins/cartpole-rust/cartpole.wasm",
+		"go":   filepath.Join(t.TempDir(), "cartpole.wasm"),
+	}
+	build := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s", "-o", files["go"], ".")
+	build.Dir = "../../examples/plugins/cartpole-go"
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return files
+}
+
+// TestGuests holds every CartPole to the promises of rollout.Env, to Gymnasium's recorded episodes, and to the
+// others, bit for bit.
+func TestGuests(t *testing.T) {
+	episodes, err := golden.CartPole()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newRuntime(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	hashes := map[string]uint64{}
+	for name, file := range guests(t) {
+		t.Run(name, func(t *testing.T) {
+			p := loadGuest(t, r, file, nil)
+			plugintest.TestEnv(t, p, plugintest.Options{Envs: 13, Seed: 3})
+			t.Run("with truncations", func(t *testing.T) {
+				plugintest.TestEnv(t, loadGuest(t, r, file, map[string]string{"max_steps": "7"}), plugintest.Options{Envs: 9})
+			})
+			t.Run("steps like Gymnasium from each recorded state", func(t *testing.T) { eachRecordedState(t, p, episodes) })
+			t.Run("runs like Gymnasium for sixty steps", func(t *testing.T) { sixtySteps(t, p, episodes) })
+			hashes[name] = traceHash(t, p)
+		})
+	}
+	for name, hash := range hashes {
+		if hash != hashes["c"] {
+			t.Errorf("the guest %q writes %x, the one in c %x: want the same bits", name, hash, hashes["c"])
+		}
+	}
+}
+
+func loadGuest(t *testing.T, r *wasm.Runtime, file string, args map[string]string) rollout.Plugin {
+	t.Helper()
+	p, err := r.Load(t.Context(), file, nil, wasm.Config{Name: "cartpole", Args: args})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// goldenBatch is a stage of CartPoles whose states can be set.
+type goldenBatch struct {
+	*rollout.Stage
+	rollout.EnvStater
+	envs int
+}
+
+func newGoldenBatch(t *testing.T, p rollout.Plugin, envs int) *goldenBatch {
+	t.Helper()
+	stage, err := rollout.NewStage(p, rollout.StageOptions{EnvOptions: rollout.EnvOptions{Name: "golden", Envs: envs}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stage.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	stater, ok := stage.Env.(rollout.EnvStater)
+	if !ok {
+		t.Fatalf("%T cannot set states", stage.Env)
+	}
+	seeds := make([]uint64, envs)
+	if err := stage.Reset(nil, seeds); err != nil {
+		t.Fatal(err)
+	}
+	return &goldenBatch{stage, stater, envs}
+}
+
+// put gives one environment a recorded state: four numbers, steps, flags, random stream.
+func (b *goldenBatch) put(t *testing.T, env int, s golden.State, steps int) {
+	t.Helper()
+	saved := make([]byte, 0, 32)
+	for _, v := range s {
+		saved = binary.LittleEndian.AppendUint32(saved, math.Float32bits(float32(v)))
+	}
+	saved = binary.LittleEndian.AppendUint32(saved, uint32(steps))
+	saved = append(saved, make([]byte, 12)...)
+	if err := b.LoadEnv(env, saved); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// away returns how far the environment's observation after a step is from a recorded state.
+func (b *goldenBatch) away(env int, want golden.State) float64 {
+	m := b.Obs()
+	if b.Terminated()[env]|b.Truncated()[env] != 0 {
+		m = b.FinalObs()
+	}
+	most := 0.0
+	for i, v := range want {
+		got := m.Float32()[(env*m.StrideRow+i*m.StrideElem)/4]
+		most = max(most, math.Abs(float64(got)-v))
+	}
+	return most
+}
+
+// check compares what a step wrote with the record.
+func (b *goldenBatch) check(t *testing.T, what string, env int, want golden.Step, within float64) {
+	t.Helper()
+	if away := b.away(env, want.State); away > within {
+		t.Errorf("%s: %g away from Gymnasium's state, want %g at most", what, away, within)
+	}
+	if b.Reward()[env] != want.Reward || b.Terminated()[env] != want.Terminated || b.Truncated()[env] != want.Truncated {
+		t.Errorf("%s: reward %g, terminated %d, truncated %d; Gymnasium has %g, %d, %d", what, b.Reward()[env],
+			b.Terminated()[env], b.Truncated()[env], want.Reward, want.Terminated, want.Truncated)
+	}
+}
+
+// eachRecordedState makes every recorded step from the recorded state before it.
+func eachRecordedState(t *testing.T, p rollout.Plugin, episodes []golden.Episode) {
+	const envs = 64
+	b := newGoldenBatch(t, p, envs)
+	for n, e := range episodes {
+		for first := 0; first < len(e.Steps); first += envs {
+			steps := e.Steps[first:min(first+envs, len(e.Steps))]
+			for env, s := range steps {
+				from := e.First
+				if first+env > 0 {
+					from = e.Steps[first+env-1].State
+				}
+				b.put(t, env, from, first+env)
+				b.Action()[env] = int32(s.Action)
+			}
+			if _, err := b.Step(); err != nil {
+				t.Fatal(err)
+			}
+			for env, s := range steps {
+				b.check(t, fmt.Sprintf("episode %d step %d", n, first+env), env, s, 1e-6)
+			}
+		}
+	}
+}
+
+// sixtySteps plays the first steps of every recorded episode without looking at the record.
+func sixtySteps(t *testing.T, p rollout.Plugin, episodes []golden.Episode) {
+	b := newGoldenBatch(t, p, len(episodes))
+	for n, e := range episodes {
+		b.put(t, n, e.First, 0)
+	}
+	for step := range 60 {
+		for n, e := range episodes {
+			b.Action()[n] = 0
+			if step < len(e.Steps) {
+				b.Action()[n] = int32(e.Steps[step].Action)
+			}
+		}
+		if _, err := b.Step(); err != nil {
+			t.Fatal(err)
+		}
+		for n, e := range episodes {
+			if step < len(e.Steps) {
+				b.check(t, fmt.Sprintf("episode %d step %d", n, step), n, e.Steps[step], 1e-4)
+			}
+		}
+	}
+}
+
+// traceHash returns a hash of all that 1000 steps with fixed actions write.
+func traceHash(t *testing.T, p rollout.Plugin) uint64 {
+	t.Helper()
+	b := newGoldenBatch(t, p, 13)
+	seeds := make([]uint64, b.envs)
+	for env := range seeds {
+		seeds[env] = rollout.EnvSeed(5, env)
+	}
+	if err := b.Reset(nil, seeds); err != nil {
+		t.Fatal(err)
+	}
+	h := fnv.New64a()
+	for step := range 1000 {
+		for env := range b.envs {
+			b.Action()[env] = int32(rollout.EnvSeed(uint64(step), env) & 1)
+		}
+		if _, err := b.Step(); err != nil {
+			t.Fatal(err)
+		}
+		for _, data := range [][]byte{b.Obs().Data, b.Terminated(), b.Truncated()} {
+			h.Write(data)
+		}
+	}
+	return h.Sum64()
+}
