@@ -161,7 +161,7 @@ func TestLoan_IsNeverRefusedWhileABlockIsFree(t *testing.T) {
 			}
 		}
 	})
-	for range 60_000 {
+	for range 20_000 {
 		l, err := a.Loan()
 		if err != nil {
 			t.Errorf("Loan = %v", err)

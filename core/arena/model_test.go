@@ -405,7 +405,7 @@ func TestArena_AgreesWithModel(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	rounds := 300
+	rounds := 200
 	if testing.Short() {
 		rounds = 50
 	}
