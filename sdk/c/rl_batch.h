@@ -257,25 +257,18 @@ RL_INLINE void rl_set_time(rl_batch *b, uint32_t t)
     b->view.truncated.at = b->shape[RL_T_TRUNCATED].at + (size_t)t * b->bind[RL_T_TRUNCATED].stride_t;
 }
 
-static void rl_set_waiting(rl_batch *b, uint32_t i, bool waiting)
+RL_INLINE void rl_set_waiting(rl_batch *b, uint32_t i, bool waiting)
 {
     b->waiting += (uint32_t)waiting - (b->flags[i] & RL_FLAG_WAITING);
     b->flags[i] = waiting ? RL_FLAG_WAITING : 0;
 }
 
 // rl_begin starts an episode of environment i and writes its first observation.
-static void rl_begin(rl_batch *b, uint32_t i, const rl_tensor *obs)
+RL_INLINE void rl_begin(rl_batch *b, uint32_t i, const rl_tensor *obs)
 {
     rl_current = i;
     rl_set_waiting(b, i, false);
-#ifdef __wasm__
-    if (rl_packed(obs)) {
-        rl_the_env.reset(b->state, i, &b->rng[i], rl_row(obs, i));
-        return;
-    }
-#endif
-    rl_the_env.reset(b->state, i, &b->rng[i], b->row);
-    rl_spread(obs, i, b->row);
+    rl_the_env.reset(b->state, i, &b->rng[i], obs, b->row);
 }
 
 static void rl_legal(rl_batch *b, uint32_t first, uint32_t count, uint32_t t)
@@ -309,7 +302,7 @@ RL_EXPORT(rl_reset) int32_t rl_reset(uint32_t batch, uint32_t t, uint32_t mask, 
 }
 
 // rl_end does what the autoreset mode says about environment i, whose episode has ended.
-static void rl_end(rl_batch *b, uint32_t i)
+static __attribute__((noinline)) void rl_end(rl_batch *b, uint32_t i)
 {
     const rl_view *v = &b->view;
     if (*rl_row(&v->terminated, i)) *rl_row(&v->truncated, i) = 0;
@@ -323,20 +316,21 @@ static void rl_end(rl_batch *b, uint32_t i)
 }
 
 // rl_run steps environments that wait for nothing, then looks for ended episodes, eight flags at a time.
-static void rl_run(rl_batch *b, uint32_t first, uint32_t count)
+RL_INLINE void rl_run(rl_batch *b, uint32_t first, uint32_t count)
 {
     const rl_view *v = &b->view;
     rl_the_env.step(b->state, first, count, v);
-    const uint8_t *terminated = v->terminated.at, *truncated = v->truncated.at;
     uint32_t i = first, end = first + count;
     if (v->terminated.env == 1 && v->truncated.env == 1) {
         for (; end - i >= 8; i += 8) {
-            uint64_t a, c;
-            __builtin_memcpy(&a, terminated + i, 8);
-            __builtin_memcpy(&c, truncated + i, 8);
-            if (!(a | c)) continue;
-            for (uint32_t k = i; k < i + 8; k++)
-                if (terminated[k] | truncated[k]) rl_end(b, k);
+            uint64_t ended, late;
+            __builtin_memcpy(&ended, v->terminated.at + i, 8);
+            __builtin_memcpy(&late, v->truncated.at + i, 8);
+            for (ended |= late; ended;) {
+                uint32_t k = (uint32_t)__builtin_ctzll(ended) / 8;
+                rl_end(b, i + k);
+                ended &= ~((uint64_t)0xff << 8 * k);
+            }
         }
     }
     for (; i < end; i++)
@@ -345,7 +339,7 @@ static void rl_run(rl_batch *b, uint32_t first, uint32_t count)
 
 // rl_rest is the step of an environment whose episode is over: a new episode under next-step autoreset, and
 // nothing but the same observation where the host resets.
-static void rl_rest(rl_batch *b, uint32_t t, uint32_t i)
+static __attribute__((noinline)) void rl_rest(rl_batch *b, uint32_t t, uint32_t i)
 {
     const rl_view *v = &b->view;
     static const rl_result nothing;
@@ -385,16 +379,11 @@ static int32_t rl_advance(rl_batch *b, uint32_t t, uint32_t first, uint32_t coun
     if (!b->bound || (b->waiting && b->autoreset == RL_AUTORESET_SAME_STEP)) return RL_STATUS_STATE; // reset first
     rl_set_time(b, t);
     if (!rl_actions_ok(b, first, count)) return RL_STATUS_ACTION;
-    if (!b->waiting) {
-        rl_run(b, first, count);
-    } else {
-        for (uint32_t i = first, end = first + count; i < end;) {
-            uint32_t k = i;
-            while (k < end && !(b->flags[k] & RL_FLAG_WAITING)) k++;
-            if (k > i) rl_run(b, i, k - i);
-            if (k < end) rl_rest(b, t, k++);
-            i = k;
-        }
+    for (uint32_t i = first, end = first + count, k; i < end; i = k) {
+        k = b->waiting ? i : end;
+        while (k < end && !(b->flags[k] & RL_FLAG_WAITING)) k++;
+        if (k > i) rl_run(b, i, k - i);
+        if (k < end) rl_rest(b, t, k++);
     }
     rl_legal(b, first, count, t + 1);
     return RL_STATUS_OK;

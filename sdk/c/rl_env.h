@@ -55,8 +55,9 @@ typedef struct rl_env {
     // create returns the state of a batch of environments, or NULL after rl_fail.
     void *(*create)(uint32_t envs, rl_config *config);
     void (*destroy)(void *state, uint32_t envs);
-    // reset starts an episode of environment i and writes its packed first observation.
-    void (*reset)(void *state, uint32_t i, rl_rng *rng, void *obs);
+    // reset starts an episode of environment i and writes its first observation into its row of obs. row
+    // is room for a packed one.
+    void (*reset)(void *state, uint32_t i, rl_rng *rng, const rl_tensor *obs, void *row);
     // step advances environments first … first+count-1, none of which waits for a reset, and writes all that
     // view names. The SDK then does the autoreset.
     void (*step)(void *state, uint32_t first, uint32_t count, const rl_view *view);
@@ -76,7 +77,17 @@ typedef void rl_step_one(void *state, uint32_t i, rl_rng *rng, const void *actio
 
 RL_INLINE uint8_t *rl_row(const rl_tensor *t, uint32_t i) { return t->at + (size_t)i * t->env; }
 
-RL_INLINE bool rl_packed(const rl_tensor *t) { return t->elems == 1 || t->elem == t->bytes; }
+// rl_in_place says whether an author may be given a row as it lies. Natively he gets a heap block of the exact
+// size instead, so that a sanitizer sees an overrun.
+RL_INLINE bool rl_in_place(const rl_tensor *t)
+{
+#ifdef __wasm__
+    return t->elems == 1 || t->elem == t->bytes;
+#else
+    (void)t;
+    return false;
+#endif
+}
 
 // rl_copy copies n elements of known size between strides; a copy of unknown size costs a call in most engines.
 RL_INLINE void rl_copy(uint8_t *to, uint32_t to_elem, const uint8_t *from, uint32_t from_elem, uint32_t n, uint32_t bytes)
@@ -93,10 +104,16 @@ RL_INLINE void rl_copy_row(uint8_t *to, uint32_t to_elem, const uint8_t *from, u
             __builtin_memcpy(to, from, n);
             return;
         }
-        for (; n >= 8; n -= 8, to += 8, from += 8) __builtin_memcpy(to, from, 8);
-        rl_copy(to, 1, from, 1, n, 1);
+        for (; n >= 16; n -= 16, to += 16, from += 16) __builtin_memcpy(to, from, 16);
+        if (n) rl_copy(to, 1, from, 1, n, 1);
     } else if (bytes == 4) {
-        rl_copy(to, to_elem, from, from_elem, n, 4);
+        for (; n >= 4; n -= 4, to += 4 * to_elem, from += 4 * from_elem) {
+            __builtin_memcpy(to, from, 4);
+            __builtin_memcpy(to + to_elem, from + from_elem, 4);
+            __builtin_memcpy(to + 2 * to_elem, from + 2 * from_elem, 4);
+            __builtin_memcpy(to + 3 * to_elem, from + 3 * from_elem, 4);
+        }
+        if (n) rl_copy(to, to_elem, from, from_elem, n, 4);
     } else if (bytes == 1) {
         rl_copy(to, to_elem, from, from_elem, n, 1);
     } else if (bytes == 2) {
@@ -130,10 +147,7 @@ RL_INLINE void rl_write(const rl_view *v, uint32_t i, const rl_result *out)
 RL_INLINE void rl_each(void *state, uint32_t first, uint32_t count, const rl_view *view, rl_step_one *step)
 {
     rl_view v = *view;
-    bool direct = rl_packed(&v.obs) && rl_packed(&v.action);
-#ifndef __wasm__
-    direct = false; // natively rows are heap blocks of the exact size, so that a sanitizer sees an overrun
-#endif
+    bool direct = rl_in_place(&v.obs) && rl_in_place(&v.action);
     for (uint32_t i = first; i < first + count; i++) {
         rl_result out = {0};
         rl_current = i;
@@ -159,9 +173,14 @@ RL_INLINE void rl_each(void *state, uint32_t first, uint32_t count, const rl_vie
         return all;                                                                                            \
     }                                                                                                          \
     static void rl_made_destroy(void *all, uint32_t envs) { rl_put(all, envs * (uint32_t)sizeof(Type)); }      \
-    static void rl_made_reset(void *all, uint32_t i, rl_rng *rng, void *obs)                                   \
+    static void rl_made_reset(void *all, uint32_t i, rl_rng *rng, const rl_tensor *obs, void *row)             \
     {                                                                                                          \
-        reset_((Type *)all + i, rng, obs);                                                                     \
+        if (rl_in_place(obs)) {                                                                                \
+            reset_((Type *)all + i, rng, (void *)rl_row(obs, i));                                              \
+        } else {                                                                                               \
+            reset_((Type *)all + i, rng, row);                                                                 \
+            rl_spread(obs, i, row);                                                                            \
+        }                                                                                                      \
     }                                                                                                          \
     RL_INLINE void rl_made_one(void *all, uint32_t i, rl_rng *rng, const void *action, void *obs,              \
                                rl_result *out)                                                                 \

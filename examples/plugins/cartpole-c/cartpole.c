@@ -257,15 +257,16 @@ static void step(void *state, uint32_t first, uint32_t count, const rl_view *vie
     for (; i < end; i++) step_one(&local, &v, i);
 }
 
-static void reset(void *state, uint32_t i, rl_rng *rng, void *obs)
+static void reset(void *state, uint32_t i, rl_rng *rng, const rl_tensor *obs, void *row)
 {
     Group *g = &((Cartpoles *)state)->group[i / LANES];
-    float *o = obs;
-    uint32_t lane = i % LANES;
-    g->x[lane] = o[0] = rl_uniform(rng, -0.05f, 0.05f);
-    g->x_dot[lane] = o[1] = rl_uniform(rng, -0.05f, 0.05f);
-    g->theta[lane] = o[2] = rl_uniform(rng, -0.05f, 0.05f);
-    g->theta_dot[lane] = o[3] = rl_uniform(rng, -0.05f, 0.05f);
+    uint32_t lane = i % LANES, elem = obs->elem;
+    uint8_t *to = rl_row(obs, i);
+    (void)row;
+    g->x[lane] = *(float *)(void *)to = rl_uniform(rng, -0.05f, 0.05f);
+    g->x_dot[lane] = *(float *)(void *)(to + elem) = rl_uniform(rng, -0.05f, 0.05f);
+    g->theta[lane] = *(float *)(void *)(to + 2 * elem) = rl_uniform(rng, -0.05f, 0.05f);
+    g->theta_dot[lane] = *(float *)(void *)(to + 3 * elem) = rl_uniform(rng, -0.05f, 0.05f);
     g->steps[lane] = 0;
 }
 

@@ -201,8 +201,10 @@ impl<E: Env> Batch<E> {
     fn actions_ok(&self, actions: Rows<E::Action>, first: usize, end: usize) -> bool {
         let n = self.discrete;
         let mut all = 0;
-        for i in first..end {
-            actions.row(i).iter().for_each(|a| all |= a.choice().unwrap_or(0));
+        if self.action.elems == 1 {
+            (first..end).for_each(|i| all |= actions.get(i).choice().unwrap_or(0));
+        } else {
+            (first..end).for_each(|i| actions.row(i).iter().for_each(|a| all |= a.choice().unwrap_or(0)));
         }
         if n == 0 || all < n {
             return true; // no action is larger than all of them put together
@@ -225,29 +227,38 @@ impl<E: Env> Batch<E> {
         if !self.actions_ok(actions, first, end) {
             return abi::STATUS_ACTION;
         }
-        self.run(t, first, end, actions);
+        let mut i = first;
+        while i < end {
+            let mut k = if self.idle == 0 { end } else { i };
+            while k < end && !self.waiting[k] {
+                k += 1;
+            }
+            self.run(t, i, k, actions);
+            if k < end {
+                self.rest(t, k);
+                k += 1;
+            }
+            i = k;
+        }
         self.obs.flush(t + 1, first, end);
         self.write_mask(t + 1, first, end);
         abi::STATUS_OK
     }
 
+    /// Steps environments that wait for nothing, then looks for ended episodes.
     fn run(&mut self, t: u32, first: usize, end: usize, actions: Rows<E::Action>) {
         let (obs, rewards) = (self.obs.rows(t + 1), self.reward.rows(t));
         let (terminated, truncated) = (self.terminated.rows(t), self.truncated.rows(t));
-        for i in first..end {
+        let envs = self.envs[first..end].iter_mut().zip(&mut self.rngs[first..end]);
+        for (i, (env, rng)) in (first..end).zip(envs) {
             CURRENT.store(i as u32, Ordering::Relaxed);
-            if self.waiting[i] {
-                rewards.set(i, 0.0);
-                terminated.set(i, 0);
-                truncated.set(i, 0);
-                self.rest(t, i, obs.row(i));
-                continue;
-            }
-            let result = self.envs[i].step(&mut self.rngs[i], actions.row(i), obs.row(i));
+            let result = env.step(rng, actions.row(i), obs.row(i));
             rewards.set(i, result.reward);
             terminated.set(i, result.terminated as u8);
             truncated.set(i, (result.truncated && !result.terminated) as u8);
-            if result.terminated || result.truncated {
+        }
+        for i in first..end {
+            if terminated.get(i) | truncated.get(i) != 0 {
                 self.end(i, obs.row(i));
             }
         }
@@ -267,7 +278,11 @@ impl<E: Env> Batch<E> {
     /// The step of an environment whose episode is over: a new episode under next-step autoreset, and nothing
     /// but the same observation where the host resets.
     #[inline(never)]
-    fn rest(&mut self, t: u32, i: usize, obs: &mut [E::Obs]) {
+    fn rest(&mut self, t: u32, i: usize) {
+        self.reward.rows(t).set(i, 0.0);
+        self.terminated.rows(t).set(i, 0);
+        self.truncated.rows(t).set(i, 0);
+        let obs = self.obs.rows(t + 1).row(i);
         if self.mode == abi::AUTORESET_NEXT_STEP {
             return self.begin(i, obs);
         }

@@ -154,6 +154,12 @@ impl<T: Element> Rows<T> {
         unsafe { slice::from_raw_parts_mut(self.at.wrapping_add(i * self.env).cast(), self.elems) }
     }
 
+    /// The element of a scalar tensor.
+    #[inline(always)]
+    pub fn get(&self, i: usize) -> T {
+        unsafe { *self.at.wrapping_add(i * self.env).cast() }
+    }
+
     /// Sets the element of a scalar tensor.
     #[inline(always)]
     pub fn set(&self, i: usize, value: T) {
