@@ -75,7 +75,7 @@ build_rust() {
 		echo "$1: needs Rust with: rustup target add wasm32-unknown-unknown" >&2
 		return 3
 	fi
-	target=${OUT:-$PWD/$1}/target
+	target=$PWD/$1/target
 	(cd "$1" && cargo build --quiet --offline --release --target wasm32-unknown-unknown --target-dir "$target" \
 		--config "target.wasm32-unknown-unknown.rustflags=[\"--remap-path-prefix=$root=rlhost\"]")
 	cp "$target/wasm32-unknown-unknown/release/${1%-rust}.wasm" "$2"

@@ -25,9 +25,32 @@ func needs(t *testing.T, names ...string) string {
 	return ""
 }
 
+// reads makes the test's cached result depend on files that only other programs open.
+func reads(t *testing.T, patterns ...string) {
+	t.Helper()
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %v, no files", pattern, err)
+		}
+		for _, file := range files {
+			if info, err := os.Stat(file); err != nil || info.IsDir() {
+				continue
+			}
+			if _, err := os.ReadFile(file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // build builds a guest into a new folder and returns the folder, or skips the test where its compiler is missing.
 func build(t *testing.T, guest string) string {
 	t.Helper()
+	reads(t, "build.sh", guest+"/*")
+	if strings.HasSuffix(guest, "-go") {
+		reads(t, "cartpole-go/cartpole/*.go", "../../sdk/*.go", "../../sdk/wasm/*.go", "../../hostabi/*.go")
+	}
 	dir := t.TempDir()
 	cmd := exec.Command("./build.sh", guest)
 	cmd.Env = append(os.Environ(), "OUT="+dir)
@@ -46,6 +69,7 @@ func build(t *testing.T, guest string) string {
 // or a line that begins with error.
 func runGuest(t *testing.T, module string, runs ...[]string) []string {
 	t.Helper()
+	reads(t, "golden/run_guest.mjs", module)
 	args := []string{"golden/run_guest.mjs", module}
 	for i, run := range runs {
 		if i > 0 {
@@ -104,6 +128,7 @@ func TestCartPole_NativeCGivesTheBitsOfTheNativeCore(t *testing.T) {
 func compileNative(t *testing.T, source, program string) {
 	t.Helper()
 	cc := needs(t, "cc", "gcc", "clang")
+	reads(t, source, "../../sdk/c/*.h")
 	flags := []string{"-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I", "../../sdk/c", source, "-o", program}
 	sanitize := append([]string{"-fsanitize=address,undefined", "-fno-sanitize-recover=all"}, flags...)
 	if exec.Command(cc, sanitize...).Run() == nil {
