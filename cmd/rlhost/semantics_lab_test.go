@@ -1,0 +1,408 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/plugins/learner"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+	"github.com/rlhost/rlhost/plugins/runner"
+)
+
+// The tests named TestS1… are what must be true of the learning, one group for each of its numbered rules. They run
+// real pipelines of the real components over scripted environments, and look at them through a tap.
+
+// labFile is the pipeline of an experiment: the preset, made small, and a tap on what the rollouts and the learner
+// say. Eight environments make 16 steps for each dataset.
+const labFile = `
+rlhost = 1
+[run]
+name = "lab"
+seed = 7
+stop = { env_steps = 512 }
+[env.lab]
+use = "lab@1"
+[train]
+preset = "ppo"
+env = "lab"
+mode = "sync"
+[policy.main]
+net = { kind = "mlp", hidden = [16], activation = "tanh" }
+[component.rollout]
+envs = 8
+splits = 2
+horizon = 16
+[component.batcher]
+dataset_rows = 128
+[component.learner]
+minibatch = 32
+anneal_env_steps = 4096
+[component.runner]
+log = []
+[component.tap]
+kind = "tap"
+[[wire]]
+signal = "rollout.trajectories"
+slot = "tap.on_trajectories"
+mode = "all"
+depth = 64
+on_full = "block"
+[[wire]]
+signal = "rollout.episodes"
+slot = "tap.on_episodes"
+mode = "all"
+depth = 4096
+on_full = "block"
+[[wire]]
+signal = "learner.stats"
+slot = "tap.on_stats"
+mode = "all"
+depth = 256
+on_full = "block"
+`
+
+// experiment is one run.
+type experiment struct {
+	script  plugintest.Script
+	plugin  rollout.Plugin // instead of the script
+	sets    []string       // as with --set
+	dir     string         // run folder
+	resume  map[string]component.State
+	backend func(policy.Backend) policy.Backend // wraps the policy's backend
+	tapped  func()                              // called on the tap's loop for each trajectory
+	// boundary is called at each dataset boundary, counted from 1.
+	boundary func(p *pipeline.Pipeline, n int, snapshot func() (map[string]component.State, error)) error
+}
+
+// outcome is what an experiment leaves.
+type outcome struct {
+	*tap
+	reason component.StopReason
+	err    error
+	log    string
+	hashes []string                   // of the parameters, after each dataset
+	states map[string]component.State // at the last boundary
+	stats  map[string]float64         // of the registry, at the end
+}
+
+// run builds and runs the experiment. Errors of the run are part of the outcome.
+func (x experiment) run(t *testing.T) *outcome {
+	t.Helper()
+	o := &outcome{tap: &tap{tapped: x.tapped}, stats: map[string]float64{}}
+	parts := x.parts(o.tap)
+	g, problems := pipeline.Parse("lab.toml", []byte(labFile), pipeline.ParseOptions{Parts: parts, Sets: x.sets})
+	if g == nil {
+		t.Fatalf("Parse:\n%s", problems)
+	}
+	var log strings.Builder
+	n := 0
+	var p *pipeline.Pipeline
+	options := pipeline.BuildOptions{Parts: parts, RunDir: x.dir, Resume: x.resume,
+		Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+	options.AtBoundary = func(snapshot func() (map[string]component.State, error)) error {
+		n++
+		states, err := snapshot()
+		if err != nil && g.Synchronous {
+			return err
+		}
+		_, w, err := learner.Weights(states["learner"])
+		o.hashes, o.states = append(o.hashes, runs.ParamsHash(w.Params)), states
+		if err == nil && x.boundary != nil {
+			err = x.boundary(p, n, snapshot)
+		}
+		return err
+	}
+	p, err := pipeline.Build(t.Context(), g, options)
+	if err != nil {
+		t.Fatalf("Build: %v", err)
+	}
+	o.reason, o.err = p.Run(t.Context())
+	for _, s := range p.Stats().Snapshot() {
+		o.stats[s.Name] = s.Value
+	}
+	if err := p.Close(); err != nil {
+		t.Errorf("Close: %v", err)
+	}
+	o.log = log.String()
+	return o
+}
+
+// must is run without errors.
+func (x experiment) must(t *testing.T) *outcome {
+	t.Helper()
+	o := x.run(t)
+	if o.err != nil {
+		t.Fatalf("Run: %v\n%s", o.err, o.log)
+	}
+	return o
+}
+
+// parts is the program's table with the lab's environment and the tap in it.
+func (x experiment) parts(tapped *tap) *pipeline.Parts {
+	parts := newParts(nil, runner.Output{})
+	parts.Kinds["tap"] = func() component.Component { return tapped }
+	parts.Builtins = []string{"lab@1"}
+	parts.Load = func(context.Context, string, pipeline.EnvTable, string) (rollout.Plugin, error) {
+		if x.plugin != nil {
+			return x.plugin, nil
+		}
+		return plugintest.New(x.script), nil
+	}
+	if wrap := x.backend; wrap != nil {
+		parts.Policy = func(decode func(into any) error, env *rollout.EnvSpec) (any, error) {
+			made, err := decodePolicy(decode, env)
+			if d, ok := made.(*policy.Definition); ok && err == nil {
+				d.Backend = wrap(d.Backend)
+			}
+			return made, err
+		}
+	}
+	return parts
+}
+
+// tap keeps copies of what it hears. It is one component of one run; its fields may be read after the run, and
+// under mu before.
+type tap struct {
+	component.Component
+	h      *component.Host
+	tapped func()
+
+	mu       sync.Mutex
+	blocks   []block
+	episodes []rollout.Episode
+	reports  []map[string]float64 // of the learner
+}
+
+// block is a copy of a trajectory block.
+type block struct {
+	rollout.Trajectory
+	meta rollout.Meta
+}
+
+func (c *tap) Manifest() component.Manifest {
+	return component.Manifest{Slots: []component.Port{
+		{Name: "on_trajectories", Payload: "trajectory"}, {Name: "on_episodes", Payload: "episode"},
+		{Name: "on_stats", Payload: "learner_stats"},
+	}}
+}
+
+func (c *tap) Configure(decode func(into any) error) error { return decode(&struct{}{}) }
+
+func (c *tap) Start(h *component.Host) error {
+	c.h = h
+	h.Slot("on_trajectories", c.onTrajectory)
+	h.Slot("on_episodes", func(m *hostabi.Message) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.episodes = append(c.episodes, rollout.EpisodeOf(m))
+	})
+	h.Slot("on_stats", c.onStats)
+	return nil
+}
+
+// read calls fn with the block of a message.
+func (c *tap) read(m *hostabi.Message, fn func(schema any, mem []byte)) {
+	a, err := c.h.Arenas.Of(m.Handle)
+	if err != nil {
+		c.h.Fail(err)
+		return
+	}
+	lease, err := a.Lease(m.Handle)
+	if err != nil {
+		c.h.Fail(err)
+		return
+	}
+	c.mu.Lock()
+	fn(a.Schema(), lease.Bytes())
+	c.mu.Unlock()
+	if err := lease.Release(); err != nil {
+		c.h.Fail(err)
+	}
+}
+
+func (c *tap) onTrajectory(m *hostabi.Message) {
+	c.read(m, func(schema any, mem []byte) {
+		tr := rollout.Trajectory{Schema: schema.(*rollout.Schema), Mem: aligned(mem)}
+		c.blocks = append(c.blocks, block{tr, *tr.Meta()})
+	})
+	if c.tapped != nil {
+		c.tapped()
+	}
+}
+
+// aligned copies a block to memory that views take.
+func aligned(mem []byte) []byte {
+	words := make([]byte, len(mem)+64)
+	for i := range 64 {
+		if uintptrOf(words[i:])%64 == 0 {
+			words = words[i:]
+			break
+		}
+	}
+	return words[:copy(words, mem):len(mem)]
+}
+
+func (c *tap) onStats(m *hostabi.Message) {
+	c.read(m, func(schema any, mem []byte) {
+		report := map[string]float64{}
+		for i, name := range schema.([]string) {
+			report[name] = math.Float64frombits(binary.LittleEndian.Uint64(mem[8*i:]))
+		}
+		c.reports = append(c.reports, report)
+	})
+}
+
+func (c *tap) Snapshot() (component.State, error) { return component.State{}, nil }
+func (c *tap) Restore(component.State) error      { return nil }
+func (c *tap) Stop() error                        { return nil }
+
+// labRow is one row of one environment, with everything that the host and the environment wrote of it.
+type labRow struct {
+	env                          int
+	obs                          [plugintest.ObsElems]float32
+	mask                         string
+	action                       int32
+	reward, logProb, value       float32
+	bootstrap                    float32 // 0 unless truncated
+	terminated, truncated, valid byte
+	version                      uint64
+	step                         uint64 // env step
+}
+
+func (r *labRow) episode() int { return int(r.obs[plugintest.ObsEpisode]) }
+func (r *labRow) at() int      { return int(r.obs[plugintest.ObsStep]) }
+
+// rows returns the rows of every environment in the order of their time.
+func (c *tap) rows(t *testing.T) map[int][]labRow {
+	t.Helper()
+	rows := map[int][]labRow{}
+	for i := range c.blocks {
+		b := &c.blocks[i]
+		for env := range b.Schema.Shape.Envs {
+			for step := range b.Schema.Shape.Steps {
+				r := b.row(step, env)
+				rows[r.env] = append(rows[r.env], r)
+			}
+		}
+	}
+	return rows
+}
+
+// row reads one row of a block.
+func (b *block) row(t, env int) labRow {
+	i := t*b.Schema.Shape.Envs + env
+	r := labRow{
+		env: int(b.meta.FirstEnv) + env, obs: b.observed(t, env), action: b.Int32(rollout.ColAction)[i],
+		reward: b.Float32(rollout.ColReward)[i], logProb: b.Float32(rollout.ColLogProb)[i],
+		value:      b.Float32(rollout.ColValue)[i],
+		terminated: b.Bytes(rollout.ColTerminated)[i], truncated: b.Bytes(rollout.ColTruncated)[i],
+		valid: b.Bytes(rollout.ColValid)[i], version: b.Uint64(rollout.ColPolicyVersion)[t],
+		step: b.meta.FirstStep + uint64(t),
+	}
+	if r.truncated != 0 {
+		r.bootstrap = b.Float32(rollout.ColBootstrap)[i]
+	}
+	if _, masked := b.Schema.Layout(rollout.ColMask); masked {
+		m := b.Row(rollout.ColMask, t)
+		for a := range m.Elems {
+			r.mask += string('0' + rune(m.Data[env*m.StrideRow+a*m.StrideElem]))
+		}
+	}
+	return r
+}
+
+// observed returns obs[t] of an environment.
+func (b *block) observed(t, env int) (obs [plugintest.ObsElems]float32) {
+	m := b.Row(rollout.ColObs, t)
+	for i := range obs {
+		obs[i] = m.Float32()[(env*m.StrideRow+i*m.StrideElem)/4]
+	}
+	return obs
+}
+
+// sameRows compares the rows of two runs, bit for bit.
+func sameRows(t *testing.T, what string, got, want map[int][]labRow) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s: %d environments, want %d", what, len(got), len(want))
+	}
+	for env := range want {
+		if len(got[env]) != len(want[env]) {
+			t.Errorf("%s: environment %d has %d rows, want %d", what, env, len(got[env]), len(want[env]))
+			continue
+		}
+		for i := range want[env] {
+			if got[env][i] != want[env][i] {
+				t.Errorf("%s: environment %d row %d is\n%+v, want\n%+v", what, env, i, got[env][i], want[env][i])
+				break
+			}
+		}
+	}
+}
+
+// reported returns the values of one of the learner's numbers, one for each dataset.
+func (c *tap) reported(name string) []float64 {
+	var values []float64
+	for _, r := range c.reports {
+		v, ok := r[name]
+		if !ok {
+			v = math.NaN()
+		}
+		values = append(values, v)
+	}
+	return values
+}
+
+// dataset returns the n-th dataset, from 0, of a synchronous run: one block of every split, in order.
+func (c *tap) dataset(splits, n int) *policy.Dataset {
+	blocks := slices.Clone(c.blocks[n*splits : (n+1)*splits])
+	slices.SortFunc(blocks, func(a, b block) int { return int(a.meta.FirstEnv) - int(b.meta.FirstEnv) })
+	d := &policy.Dataset{}
+	for _, b := range blocks {
+		d.Blocks = append(d.Blocks, b.Trajectory)
+	}
+	return d
+}
+
+// uneven is a script whose environments end at different times and in every way.
+func uneven() plugintest.Script {
+	return plugintest.Script{
+		Length: func(env, episode int) int { return 1 + (3*env+5*episode)%11 },
+		Ends:   func(env, episode int) plugintest.End { return plugintest.End(1 + (env+episode)%3) },
+		Reward: func(at plugintest.At) float32 { return 0.5*float32(at.Action) + float32(at.Step%3) - 1 },
+	}
+}
+
+// masked is uneven with three actions, of which one or two are legal.
+func masked() plugintest.Script {
+	s := uneven()
+	s.Actions = 3
+	s.Legal = func(at plugintest.At, action int) bool {
+		return (at.Env+at.Step+action)%3 != 0 && (at.Episode%2 == 0 || action != 1) || action == 2
+	}
+	return s
+}
+
+// only returns an error unless all values are the wanted one.
+func only(values []float64, want float64) error {
+	if len(values) == 0 {
+		return errors.New("there are no values")
+	}
+	if slices.ContainsFunc(values, func(v float64) bool { return v != want }) {
+		return errors.New("want one value alone")
+	}
+	return nil
+}
