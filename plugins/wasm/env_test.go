@@ -1,7 +1,11 @@
 package wasm
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/rollout"
@@ -9,10 +13,23 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// newRuntime returns a runtime with a cache of its own.
+// testCache is the compile cache of all tests but those about the cache.
+var testCache string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "rlhost-wasm")
+	if err != nil {
+		panic(err)
+	}
+	testCache = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
 func newRuntime(t testing.TB) *Runtime {
 	t.Helper()
-	r, err := New(Options{CacheDir: t.TempDir()})
+	r, err := New(Options{CacheDir: testCache})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +55,11 @@ func load(t testing.TB, r *Runtime, path string, source []byte, c Config) *Plugi
 	return p.(*Plugin)
 }
 
-// cartPole is the path of the C guest of the examples.
-const cartPole = "../../examples/plugins/cartpole-c/cartpole.wasm"
+// cartPole is the C guest of the examples.
+const (
+	examples = "../../examples/plugins/"
+	cartPole = examples + "cartpole-c/cartpole.wasm"
+)
 
 func readGuest(t testing.TB, path string) []byte {
 	t.Helper()
@@ -149,36 +169,35 @@ func TestEnv_StepsIntoBlock(t *testing.T) {
 	t.Log("fuel", e.FuelUsed())
 }
 
-func TestEnv_RenewAndRestoreReplay(t *testing.T) {
-	p := load(t, newRuntime(t), cartPole, nil, Config{})
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 64, Autoreset: hostabi.SameStep})
-	all := blocks(t, p.Spec(), rollout.Shape{Steps: 32, Envs: 64}, 3)
-	begin := func() {
-		if err := e.Bind(all[0]); err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Reset(0, nil, seeds(64)); err != nil {
-			t.Fatal(err)
-		}
+// exampleGuests returns the environments of the examples by language. The Go one is built, unless tests are to be
+// short.
+func exampleGuests(t testing.TB) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{
+		"c":        readGuest(t, cartPole),
+		"c-scalar": readGuest(t, examples+"cartpole-c/cartpole_scalar.wasm"),
+		"c-masked": readGuest(t, examples+"corridor-c/corridor.wasm"),
+		"rust":     readGuest(t, examples+"cartpole-rust/cartpole.wasm"),
 	}
-	begin()
-	first := play(t, e, all, 2)
-	snap, err := e.Snapshot()
+	if testing.Short() {
+		return all
+	}
+	b, err := goGuest()
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := play(t, e, all, 2)
-	if err := e.Restore(snap); err != nil {
-		t.Fatal(err)
-	}
-	if string(play(t, e, all, 2)) != string(second) {
-		t.Error("replay after Restore differs")
-	}
-	if err := e.Renew(); err != nil {
-		t.Fatal(err)
-	}
-	begin()
-	if string(play(t, e, all, 2)) != string(first) {
-		t.Error("replay after Renew differs")
-	}
+	all["go"] = b
+	return all
 }
+
+// goGuest builds the Go environment once.
+var goGuest = sync.OnceValues(func() ([]byte, error) {
+	out := filepath.Join(testCache, "cartpole.wasm")
+	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s", "-o", out, ".")
+	cmd.Dir = examples + "cartpole-go"
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build the Go guest: %w\n%s", err, msg)
+	}
+	return os.ReadFile(out)
+})

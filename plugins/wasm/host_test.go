@@ -1,0 +1,325 @@
+package wasm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+)
+
+// calling returns a guest that imports one function and calls it in each step with code before it.
+func calling(module, name string, params, results []byte, args asm.Code) built {
+	after := asm.Code("")
+	if len(results) > 0 {
+		after = asm.Set(2)
+		if results[0] == asm.I64 {
+			// the low half as the result
+			after = "\xa7" + asm.Set(2)
+		}
+	}
+	keep := asm.Code("")
+	if len(results) > 0 {
+		keep = asm.Const(counterAt) + asm.Get(2) + asm.Store(0)
+	}
+	return built{
+		before:    func(m *asm.Module) { m.Import(module, name, params, results) },
+		functions: map[string]asm.Code{hostabi.ExportStep: args + asm.Call(0) + after + keep + asm.Const(0)},
+	}
+}
+
+// result returns what the called host function returned in the last step, modulo 2^32.
+func result(e *Env) uint32 { return binary.LittleEndian.Uint32(e.inst.view(counterAt, 4)) }
+
+func text(s string) func(m *asm.Module) {
+	return func(m *asm.Module) { m.Data(20000, []byte(s)) }
+}
+
+// logged returns an Env that logs into a buffer.
+func logged(t *testing.T, g built, grants ...string) (*Env, *bytes.Buffer) {
+	t.Helper()
+	var buf bytes.Buffer
+	r, err := New(Options{CacheDir: testCache, Log: slog.New(slog.NewTextHandler(&buf, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	p := load(t, r, "guest.wasm", g.bytes(), Config{Grants: grants})
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 2})
+	if err := e.Bind(blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 1)[0]); err != nil {
+		t.Fatal(err)
+	}
+	return e, &buf
+}
+
+func TestLog_GoesOutWithItsComponentAndNotTooOften(t *testing.T) {
+	g := calling("rl", "log", asm.I32s(3), nil, asm.Const(2)+asm.Const(20000)+asm.Const(5))
+	g.after = text("a\xffb\nc")
+	e, buf := logged(t, g, GrantLog)
+	for range 3 * burst {
+		if err := e.Step(0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(buf.String()), "\n")
+	if len(lines) < burst || len(lines) > 2*burst {
+		t.Errorf("%d lines of %d went out", len(lines), 3*burst)
+	}
+	if want := `level=WARN msg="a?b\nc" component=rollout[0]`; !strings.HasSuffix(lines[0], want) {
+		t.Errorf("line is %s, want %s", lines[0], want)
+	}
+}
+
+func TestLineLimit_CountsWhatItDrops(t *testing.T) {
+	var l lineLimit
+	now := time.Unix(1000, 0)
+	for range burst {
+		if ok, _ := l.allow(now); !ok {
+			t.Fatal("a line of the first burst was dropped")
+		}
+	}
+	for range 7 {
+		if ok, _ := l.allow(now); ok {
+			t.Fatal("a line too many")
+		}
+	}
+	if ok, dropped := l.allow(now.Add(time.Second)); !ok || dropped != 7 {
+		t.Errorf("a second later: %v, %d dropped, want true, 7", ok, dropped)
+	}
+}
+
+func TestLog_OutOfMemoryIsNotSaid(t *testing.T) {
+	e, buf := logged(t, calling("rl", "log", asm.I32s(3), nil, asm.Const(-1)+asm.Const(-5)+asm.Const(-1)), GrantLog)
+	if err := e.Step(0); err != nil || buf.Len() > 0 {
+		t.Errorf("Step = %v, logged %s", err, buf)
+	}
+}
+
+func TestLogEnabled_FollowsTheLog(t *testing.T) {
+	for level, want := range []uint32{0, 1, 1, 1} {
+		e, _ := logged(t, calling("rl", "log_enabled", asm.I32s(1), asm.I32s(1), asm.Const(int32(level))), GrantLog)
+		if err := e.Step(0); err != nil {
+			t.Fatal(err)
+		}
+		if got := result(e); got != want {
+			t.Errorf("level %d = %d, want %d", level, got, want)
+		}
+	}
+}
+
+func TestMetric_ReachesTheHost(t *testing.T) {
+	g := calling("rl", "metric", []byte{asm.I32, asm.I32, asm.F64}, nil, asm.Const(20000)+asm.Const(6)+"\x44\x00\x00\x00\x00\x00\x00\xf8\x3f")
+	g.after = text("height")
+	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantMetric}})
+	var got []string
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 2, Metric: func(name string, v float64) { got = append(got, fmt.Sprint(name, "=", v)) }})
+	if err := e.Bind(blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 1)[0]); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := e.Step(0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "[height=1.5 height=1.5]"; fmt.Sprint(got) != want {
+		t.Errorf("metrics %v, want %s", got, want)
+	}
+	got = make([]string, 0, 1000)
+	e.inst.host.metric = func(string, float64) {}
+	if n := testing.AllocsPerRun(100, func() { _ = e.Step(0) }); n != 0 {
+		t.Errorf("%v allocations a step with a metric", n)
+	}
+}
+
+// A host that is called back may not call the same Env: the guest is in the middle of something.
+func TestEnv_RefusesCallsDuringACall(t *testing.T) {
+	g := calling("rl", "metric", []byte{asm.I32, asm.I32, asm.F64}, nil, asm.Const(20000)+asm.Const(1)+"\x44\x00\x00\x00\x00\x00\x00\xf8\x3f")
+	g.after = text("m")
+	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantMetric}})
+	var e *Env
+	var errs []error
+	e = newEnv(t, p, rollout.EnvOptions{Envs: 2, Metric: func(string, float64) {
+		errs = append(errs, e.Close(), e.Step(0), e.Renew(), e.Reset(0, nil, nil))
+		_, err := e.Snapshot()
+		errs = append(errs, err)
+	}})
+	b := blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 1)[0]
+	if err := e.Bind(b); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Step(0); err != nil {
+		t.Fatal(err)
+	}
+	for k, err := range errs {
+		if !errors.Is(err, rollout.ErrUnsupported) {
+			t.Errorf("call %d within a call = %v", k, err)
+		}
+	}
+	if err := e.Step(1); err != nil {
+		t.Errorf("Step afterwards = %v", err)
+	}
+}
+
+func TestClock_GoesByStepsAlone(t *testing.T) {
+	e, _ := logged(t, calling("rl", "clock_ns", nil, []byte{asm.I64}, ""), GrantClock)
+	for k := range 3 {
+		if err := e.Step(0); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := result(e), uint32(int64(k+1)*stepNanos); got != want {
+			t.Errorf("step %d: clock %d, want %d", k, got, want)
+		}
+	}
+}
+
+func TestEntropy_ComesFromTheSeed(t *testing.T) {
+	g := calling("rl", "entropy", asm.I32s(2), asm.I32s(1), asm.Const(20000)+asm.Const(21))
+	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantEntropy}})
+	b := blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 1)[0]
+	draw := func(seed uint64) string {
+		e := newEnv(t, p, rollout.EnvOptions{Envs: 2, Seed: seed})
+		var all string
+		for range 2 {
+			if err := e.Bind(b); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Step(0); err != nil {
+				t.Fatal(err)
+			}
+			all += string(e.inst.view(20000, 21))
+		}
+		return all
+	}
+	if draw(1) != draw(1) {
+		t.Error("the same seed gives other bytes")
+	}
+	if draw(1) == draw(2) {
+		t.Error("other seeds give the same bytes")
+	}
+	if one := draw(1); one[:21] == one[21:] {
+		t.Error("the stream repeats itself")
+	}
+}
+
+func TestEntropy_OutOfMemoryIsAnError(t *testing.T) {
+	e, _ := logged(t, calling("rl", "entropy", asm.I32s(2), asm.I32s(1), asm.Const(-4)+asm.Const(8)), GrantEntropy)
+	if err := e.Step(0); err != nil {
+		t.Fatal(err)
+	}
+	if got := hostabi.Status(result(e)); got != hostabi.StatusArgument {
+		t.Errorf("entropy = %v", got)
+	}
+}
+
+// Work that the host does for a guest counts like the guest's own.
+func TestEntropy_CountsAgainstTheDeadline(t *testing.T) {
+	g := built{pages: 300, before: func(m *asm.Module) { m.Import("rl", "entropy", asm.I32s(2), asm.I32s(1)) },
+		functions: map[string]asm.Code{hostabi.ExportStep: asm.Code(strings.Repeat(string(
+			asm.Const(0x100000)+asm.Const(16<<20)+asm.Call(0)+asm.Drop+asm.Get(0)+asm.Call(10)), 2000)) + asm.Const(0)},
+		after: func(m *asm.Module) { m.Func("", asm.I32s(1), nil, 0, asm.Loop, asm.Void, asm.End) }}
+	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantEntropy}, Step: 20 * time.Millisecond})
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 2})
+	if err := e.Bind(blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 1)[0]); err != nil {
+		t.Fatal(err)
+	}
+	var f *rollout.Fault
+	if err := e.Step(0); !errors.As(err, &f) || f.Kind != rollout.FaultDeadline {
+		t.Errorf("Step = %v, want a deadline", err)
+	}
+}
+
+func TestStep_TrapTellsWhatWasWrittenToStderr(t *testing.T) {
+	// One vector: the text at 20000.
+	vector := "\x20\x4e\x00\x00\x20\x00\x00\x00"
+	g := calling(wasiModule, "fd_write", asm.I32s(4), asm.I32s(1), asm.Const(2)+asm.Const(21000)+asm.Const(1)+asm.Const(21100))
+	g.functions[hostabi.ExportStep] += asm.Unreachable
+	g.functions[hostabi.ExportLastError] = absent
+	g.after = func(m *asm.Module) {
+		m.Data(20000, []byte("panic: pole: gone\n\ngoroutine 1...."))
+		m.Data(21000, []byte(vector))
+	}
+	e, buf := logged(t, g)
+	err := e.Step(0)
+	want := `rollout[0]: trap in rl_step at step 1: unreachable in function 8: "panic: pole: gone" (guest.wasm)`
+	if err == nil || err.Error() != want {
+		t.Errorf("Step = %v, want %s", err, want)
+	}
+	if buf.Len() > 0 {
+		t.Errorf("logged without a grant: %s", buf)
+	}
+	e, buf = logged(t, g, GrantLog)
+	_ = e.Step(0)
+	if !strings.Contains(buf.String(), `msg="panic: pole: gone" component=rollout[0]`) {
+		t.Errorf("log is %s", buf)
+	}
+}
+
+func TestWASI_GivesNothingAway(t *testing.T) {
+	const fault, bad, noSys = 21, 8, 52
+	i32, i64 := byte(asm.I32), byte(asm.I64)
+	cases := []struct {
+		name   string
+		params []byte
+		args   asm.Code
+		want   uint32
+	}{
+		{"args_sizes_get", asm.I32s(2), asm.Const(20000) + asm.Const(20004), 0},
+		{"args_sizes_get", asm.I32s(2), asm.Const(-1) + asm.Const(20004), fault},
+		{"environ_get", asm.I32s(2), asm.Const(-1) + asm.Const(-1), 0},
+		{"clock_time_get", []byte{i32, i64, i32}, asm.Const(0) + asm.Const64(0) + asm.Const(20000), 0},
+		{"clock_time_get", []byte{i32, i64, i32}, asm.Const(0) + asm.Const64(0) + asm.Const(-4), fault},
+		{"clock_res_get", asm.I32s(2), asm.Const(0) + asm.Const(20000), 0},
+		{"fd_write", asm.I32s(4), asm.Const(3) + asm.Const(0) + asm.Const(0) + asm.Const(0), bad},
+		{"fd_write", asm.I32s(4), asm.Const(1) + asm.Const(0) + asm.Const(1<<29) + asm.Const(0), 28},
+		{"fd_write", asm.I32s(4), asm.Const(1) + asm.Const(-8) + asm.Const(2) + asm.Const(0), fault},
+		{"fd_read", asm.I32s(4), asm.Const(0) + asm.Const(0) + asm.Const(0) + asm.Const(20000), 0},
+		{"fd_read", asm.I32s(4), asm.Const(5) + asm.Const(0) + asm.Const(0) + asm.Const(20000), bad},
+		{"fd_fdstat_get", asm.I32s(2), asm.Const(1) + asm.Const(20000), 0},
+		{"fd_fdstat_get", asm.I32s(2), asm.Const(3) + asm.Const(20000), bad},
+		{"fd_prestat_get", asm.I32s(2), asm.Const(3) + asm.Const(20000), bad},
+		{"path_open", []byte{i32, i32, i32, i32, i32, i64, i64, i32, i32}, asm.Const(3) + asm.Const(0) + asm.Const(0) + asm.Const(0) +
+			asm.Const(0) + asm.Const64(0) + asm.Const64(0) + asm.Const(0) + asm.Const(0), bad},
+		{"sock_send", asm.I32s(5), asm.Const(3) + asm.Const(0) + asm.Const(0) + asm.Const(0) + asm.Const(0), bad},
+		{"random_get", asm.I32s(2), asm.Const(20000) + asm.Const(9), 0},
+		{"random_get", asm.I32s(2), asm.Const(20000) + asm.Const(-1), fault},
+		{"sched_yield", nil, "", 0},
+		{"proc_raise", asm.I32s(1), asm.Const(9), noSys},
+		{"poll_oneoff", asm.I32s(4), asm.Const(20000) + asm.Const(21000) + asm.Const(2) + asm.Const(22000), 0},
+		{"poll_oneoff", asm.I32s(4), asm.Const(20000) + asm.Const(21000) + asm.Const(-1) + asm.Const(22000), 28},
+	}
+	for _, c := range cases {
+		e, _ := logged(t, calling(wasiModule, c.name, c.params, asm.I32s(1), c.args))
+		if err := e.Step(0); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if got := result(e); got != c.want {
+			t.Errorf("%s = %d, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestPoll_WaitsOnTheVirtualClock(t *testing.T) {
+	subscription := make([]byte, 48)
+	subscription[0] = 0x77 // the guest's mark
+	binary.LittleEndian.PutUint64(subscription[24:], uint64(time.Hour))
+	g := calling(wasiModule, "poll_oneoff", asm.I32s(4), asm.I32s(1), asm.Const(20000)+asm.Const(21000)+asm.Const(1)+asm.Const(22000))
+	g.after = func(m *asm.Module) { m.Data(20000, subscription) }
+	e, _ := logged(t, g)
+	if err := e.Step(0); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := e.inst.host.now(), int64(time.Hour)+stepNanos; got != want {
+		t.Errorf("clock %d, want %d", got, want)
+	}
+	if event := e.inst.view(21000, 32); event[0] != 0x77 || event[8] != 0 || result(e) != 0 {
+		t.Errorf("event %v", event)
+	}
+}

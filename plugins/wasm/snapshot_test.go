@@ -1,0 +1,188 @@
+package wasm
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+)
+
+// begin binds the first block and seeds all environments.
+func begin(t testing.TB, e *Env, all []rollout.Block) {
+	t.Helper()
+	if err := e.Bind(all[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Reset(0, nil, seeds(e.options.Envs)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A snapshot brings everything back: what the guest wrote afterwards, the fuel that it burned, and where its
+// memory was, in the Env that it was taken from and in another one.
+func TestSnapshot_ReplaysBitForBit(t *testing.T) {
+	for name, source := range exampleGuests(t) {
+		t.Run(name, func(t *testing.T) {
+			p := load(t, newRuntime(t), name, source, Config{})
+			o := rollout.EnvOptions{Envs: 32, Seed: 5}
+			e, other := newEnv(t, p, o), newEnv(t, p, o)
+			all := blocks(t, p.Spec(), rollout.Shape{Steps: 32, Envs: 32}, 3)
+			begin(t, e, all)
+			first, firstFuel := play(t, e, all, 3), e.FuelUsed()
+			snap, err := e.Snapshot()
+			if err != nil {
+				t.Fatal(err)
+			}
+			second, secondFuel := play(t, e, all, 3), e.FuelUsed()
+			for _, env := range []*Env{e, other, e} {
+				if err := env.Restore(snap); err != nil {
+					t.Fatal(err)
+				}
+				if got := env.FuelUsed(); got != firstFuel {
+					t.Errorf("fuel after Restore = %d, want %d", got, firstFuel)
+				}
+				if !bytes.Equal(play(t, env, all, 3), second) || env.FuelUsed() != secondFuel {
+					t.Error("the future after Restore differs")
+				}
+			}
+			if err := e.Renew(); err != nil {
+				t.Fatal(err)
+			}
+			begin(t, e, all)
+			if !bytes.Equal(play(t, e, all, 3), first) || e.FuelUsed() != firstFuel {
+				t.Error("the future after Renew differs")
+			}
+			t.Logf("%d bytes, image %d", len(snap), p.image.size)
+		})
+	}
+}
+
+func TestSnapshot_LeavesBlocksOut(t *testing.T) {
+	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 8})
+	all := blocks(t, p.Spec(), rollout.Shape{Steps: 1024, Envs: 8}, 2)
+	begin(t, e, all)
+	before, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range all[0].Mem {
+		all[0].Mem[k] = byte(k)
+	}
+	after, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(before, after) {
+		t.Error("the content of a block is in the snapshot")
+	}
+	kept := bytes.Clone(all[0].Mem)
+	if err := e.Restore(after); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(kept, all[0].Mem) {
+		t.Error("Restore changed a block")
+	}
+}
+
+func TestRestore_RefusesWhatDoesNotFit(t *testing.T) {
+	r := newRuntime(t)
+	p := load(t, r, cartPole, nil, Config{})
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 8})
+	all := blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 8}, 1)
+	begin(t, e, all)
+	snap, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := map[string]*Env{
+		"another number of environments": newEnv(t, p, rollout.EnvOptions{Envs: 9}),
+		"another autoreset":              newEnv(t, p, rollout.EnvOptions{Envs: 8, Autoreset: hostabi.NextStep}),
+		"another plugin":                 newEnv(t, load(t, r, "built.wasm", built{}.bytes(), Config{}), rollout.EnvOptions{Envs: 8}),
+	}
+	for name, other := range others {
+		if err := other.Restore(snap); !errors.Is(err, rollout.ErrUnsupported) {
+			t.Errorf("%s: Restore = %v", name, err)
+		}
+	}
+	if err := e.Step(0); err != nil {
+		t.Errorf("Step after refused snapshots = %v", err)
+	}
+}
+
+// Damaged snapshots are refused or give some state; neither they nor that state hurt the host.
+func TestRestore_SurvivesDamage(t *testing.T) {
+	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 8})
+	all := blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 8}, 1)
+	begin(t, e, all)
+	snap, err := e.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; n < len(snap); n += 1 + n/7 {
+		if err := e.Restore(snap[:n]); !errors.Is(err, rollout.ErrUnsupported) {
+			t.Fatalf("Restore of %d of %d bytes = %v", n, len(snap), err)
+		}
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	for range 300 {
+		bad := bytes.Clone(snap)
+		head := min(len(bad), 200)
+		if random.IntN(4) == 0 {
+			head = len(bad)
+		}
+		for range 1 + random.IntN(3) {
+			bad[random.IntN(head)] ^= byte(1 + random.IntN(255))
+		}
+		if err := e.Restore(bad); err != nil {
+			continue
+		}
+		if err := e.Bind(all[0]); err != nil {
+			continue
+		}
+		_ = e.Step(0)
+	}
+	if err := e.Restore(snap); err != nil {
+		t.Errorf("Restore of the sound snapshot = %v", err)
+	}
+}
+
+// A module that changes its tables cannot be forked: it goes the whole way each time, and says no to snapshots.
+func TestEnv_WithChangingTablesStartsAnew(t *testing.T) {
+	g := built{after: func(m *asm.Module) {
+		m.Table(2)
+		m.Func("change", nil, nil, 0, asm.Const(0), "\xd0\x70", "\x26\x00")
+	}}
+	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{})
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 2})
+	b := blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 1)[0]
+	if _, err := e.Snapshot(); !errors.Is(err, rollout.ErrUnsupported) {
+		t.Errorf("Snapshot = %v", err)
+	}
+	if err := e.Restore(nil); !errors.Is(err, rollout.ErrUnsupported) {
+		t.Errorf("Restore = %v", err)
+	}
+	for range 2 {
+		if err := e.Bind(b); err != nil {
+			t.Fatal(err)
+		}
+		for k := range 3 {
+			if err := e.Step(k); err != nil {
+				t.Fatal(err)
+			}
+			if got := b.Bytes(rollout.ColReward)[8*k]; int(got) != k+1 {
+				t.Errorf("step %d counts %d", k, got)
+			}
+		}
+		if err := e.Renew(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
