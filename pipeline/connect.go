@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
@@ -66,9 +67,16 @@ func (w *Wire) String() string {
 	return component.Qualified(w.From, w.Signal) + " → " + component.Qualified(w.To, w.Slot)
 }
 
-// Counters returns the counters of all wires, in the order of the graph. It may be called at any time, also
-// after Run.
+// Counters returns the counters of all wires, in the order of the graph. It may be called at any time; after Run
+// they are those of its end.
 func (p *Pipeline) Counters() []WireCounters {
+	if last := p.ending.counters.Load(); last != nil {
+		return slices.Clone(*last)
+	}
+	return p.readCounters()
+}
+
+func (p *Pipeline) readCounters() []WireCounters {
 	list := make([]WireCounters, len(p.wires))
 	for i, w := range p.wires {
 		list[i] = w.counters()

@@ -18,8 +18,9 @@ var ErrEnded = errors.New("the run has ended")
 // ending is how a run ends.
 type ending struct {
 	started    atomic.Bool
-	boundaries atomic.Uint64 // so far
-	inBoundary sync.Mutex    // held while AtBoundary runs
+	boundaries atomic.Uint64                  // so far
+	counters   atomic.Pointer[[]WireCounters] // as they were when the loops had ended
+	inBoundary sync.Mutex                     // held while AtBoundary runs
 
 	mu     sync.Mutex
 	reason component.StopReason
@@ -42,6 +43,7 @@ func (p *Pipeline) Run(ctx context.Context) (component.StopReason, error) {
 		defer time.AfterFunc(wall, func() { p.Stop(component.StopWall) }).Stop()
 	}
 	err := p.runLoops(context.WithoutCancel(ctx))
+	p.ending.counters.Store(new(p.readCounters()))
 	reason, failure := p.ending.settle()
 	return reason, errors.Join(failure, err, p.release())
 }

@@ -130,6 +130,34 @@ func TestRun_InterruptWithoutBoundariesEndsAfterTheGrace(t *testing.T) {
 	}
 }
 
+func TestRun_InterruptCutsShortAnotherStop(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var p *Pipeline
+	// The first boundary lets the other stop wait for a second one, which never comes.
+	_, p = start(t, tickFile(plain), BuildOptions{
+		Grace: time.Millisecond,
+		AtBoundary: func(func() (map[string]component.State, error)) error {
+			p.Stop(component.StopReturn)
+			cancel()
+			return nil
+		},
+	}, "component.source.limit=11")
+	if reason, err := p.Run(ctx); reason != component.StopReturn || err != nil {
+		t.Errorf("Run = %q, %v, want %q", reason, err, component.StopReturn)
+	}
+}
+
+func TestCounters_KeepTheirValuesAfterRun(t *testing.T) {
+	_, p := start(t, tickFile(plain), BuildOptions{}, "component.sink.stop_at=5")
+	if _, err := p.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c := p.Counters()[0]
+	if c.Delivered < 10 || c.Dropped != 0 || c.Queued > c.Depth {
+		t.Errorf("Counters = %+v, want nothing dropped: what waited when the run ended is queued", c)
+	}
+}
+
 func TestRun_WallTimeStops(t *testing.T) {
 	_, p := start(t, tickFile(plain), BuildOptions{}, "run.stop.wall=1ms")
 	if reason, err := p.Run(t.Context()); reason != component.StopWall || err != nil {
@@ -290,52 +318,4 @@ func errText(err error) string {
 		return "<nil>"
 	}
 	return err.Error()
-}
-
-func TestBuild_Resumes(t *testing.T) {
-	w, p := start(t, tickFile(plain), BuildOptions{
-		Resume: map[string]component.State{"sink": {Meta: sinkState{995}}},
-	}, "component.sink.stop_at=996")
-	if _, err := p.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if w.total.Load() != 5 {
-		t.Errorf("ended after %d ticks, want 5: the next boundary is at 1000", w.total.Load())
-	}
-}
-
-func TestBuild_ErrorsReleaseEverything(t *testing.T) {
-	cases := []struct {
-		name, set, want string
-		resume          map[string]component.State
-	}{
-		{"start", "component.source.fail_start=true", "source: no luck", nil},
-		{"unbound slot", "component.sink.silent=true", `sink: kind sink does not bind its slot "on_ticks"`, nil},
-		{"restore", "run.seed=1", "sink: restore: state is a <nil>", map[string]component.State{"sink": {}}},
-		{"unknown state", "run.seed=1", "1 components that the pipeline does not have",
-			map[string]component.State{"learner": {}}},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			w, parts := newWorld()
-			g := mustParse(t, tickFile(plain), parts, c.set)
-			p, err := Build(t.Context(), g, BuildOptions{Parts: parts, Resume: c.resume})
-			if p != nil || err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("Build = %v, %v, want %q", p, err, c.want)
-			}
-			if len(w.stopped) != len(w.started) {
-				t.Errorf("started %v, stopped %v", w.started, w.stopped)
-			}
-		})
-	}
-}
-
-func TestClose_WithoutRunReleasesEverything(t *testing.T) {
-	w, p := start(t, tickFile(plain), BuildOptions{})
-	if err := p.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if len(w.stopped) != 2 {
-		t.Errorf("stopped %v, want both components", w.stopped)
-	}
 }

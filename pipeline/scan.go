@@ -2,13 +2,17 @@ package pipeline
 
 import (
 	"errors"
-	"strconv"
-	"strings"
-	"unicode/utf8"
+	"fmt"
 )
 
 // errScan says that a text is not the TOML that the decoder took it for.
 var errScan = errors.New("cannot be indexed")
+
+// errDeep says that keys, tables or lists are nested deeper than maxDepth.
+var errDeep = fmt.Errorf("nested deeper than %d levels", maxDepth)
+
+// maxDepth bounds nesting, because the decoder's time and memory grow with the square of it.
+const maxDepth = 32
 
 // entry is one key or header in the order of the text, with its whole path.
 type entry struct {
@@ -37,6 +41,7 @@ type scanner struct {
 	entries []entry
 	dups    []duplicate
 	open    int // index in dups of a header whose end is not known yet, or -1
+	depth   int // of lists and inline tables
 }
 
 // scan indexes a source.
@@ -108,7 +113,10 @@ func (c *scanner) header() error {
 	c.i++
 	many := c.take('[')
 	parts, err := c.keyParts()
-	if err != nil || !c.take(']') || many && !c.take(']') {
+	if err != nil {
+		return err
+	}
+	if !c.take(']') || many && !c.take(']') {
 		return errScan
 	}
 	parent, err := c.descend(c.root, parts[:len(parts)-1])
@@ -169,7 +177,10 @@ func (c *scanner) descend(n *node, parts []keyPart) (*node, error) {
 // pair reads key = value into table n, whose path is given.
 func (c *scanner) pair(n *node, path []string, start int, isStatement bool) error {
 	parts, err := c.keyParts()
-	if err != nil || !c.take('=') {
+	if err != nil {
+		return err
+	}
+	if !c.take('=') {
 		return errScan
 	}
 	into, err := c.descend(n, parts[:len(parts)-1])
@@ -218,7 +229,9 @@ func (c *scanner) keyParts() ([]keyPart, error) {
 		if err != nil {
 			return nil, err
 		}
-		parts = append(parts, keyPart{name, c.span(start)})
+		if parts = append(parts, keyPart{name, c.span(start)}); len(parts) > maxDepth {
+			return nil, errDeep
+		}
 		c.skip(false)
 		if !c.take('.') {
 			return parts, nil
@@ -251,67 +264,4 @@ func (c *scanner) keyPart() (string, error) {
 
 func isBare(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '-'
-}
-
-// quoted passes a string in one kind of quotes, in threes when many.
-func (c *scanner) quoted(quote byte, many bool) error {
-	if !many {
-		for c.i++; c.i < len(c.s) && c.s[c.i] != '\n'; c.i++ {
-			switch {
-			case c.s[c.i] == '\\' && quote == '"':
-				c.i++
-			case c.s[c.i] == quote:
-				c.i++
-				return nil
-			}
-		}
-		return errScan
-	}
-	three := strings.Repeat(string(quote), 3)
-	for c.i += 3; c.i < len(c.s); c.i++ {
-		switch {
-		case c.s[c.i] == '\\' && quote == '"':
-			c.i++
-		case strings.HasPrefix(c.s[c.i:], three):
-			// Up to two quotes belong to the text when five stand together.
-			for n := 0; n < 2 && strings.HasPrefix(c.s[c.i+1:], three); n++ {
-				c.i++
-			}
-			c.i += 3
-			return nil
-		}
-	}
-	return errScan
-}
-
-// unescape resolves the escapes of a basic string.
-func unescape(s string) (string, error) {
-	if !strings.Contains(s, `\`) {
-		return s, nil
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' {
-			b.WriteByte(s[i])
-			continue
-		}
-		if i++; i >= len(s) {
-			return "", errScan
-		}
-		if at := strings.IndexByte(`btnfre"\`, s[i]); at >= 0 {
-			b.WriteByte("\b\t\n\f\r\x1b\"\\"[at])
-			continue
-		}
-		digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[s[i]]
-		if digits == 0 || i+digits >= len(s) {
-			return "", errScan
-		}
-		r, err := strconv.ParseUint(s[i+1:i+1+digits], 16, 32)
-		if err != nil || !utf8.ValidRune(rune(r)) {
-			return "", errScan
-		}
-		b.WriteRune(rune(r))
-		i += digits
-	}
-	return b.String(), nil
 }

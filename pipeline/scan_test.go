@@ -54,9 +54,9 @@ func FuzzIndex(f *testing.F) {
 	addCorpus(f)
 	f.Fuzz(func(t *testing.T, text string) {
 		text = bom(text)
+		s, scanErr := scan(newSource("fuzz.toml", text, 0))
 		var values map[string]any
 		md, err := decode(text, &values)
-		s, scanErr := scan(newSource("fuzz.toml", text, 0))
 		if err != nil {
 			return // of broken text the scanner only has to return
 		}

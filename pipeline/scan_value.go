@@ -5,6 +5,10 @@ import "strings"
 // value reads what stands behind a key, or one element of an array. Scalars get no value yet.
 func (c *scanner) value(path []string) (*node, error) {
 	c.skip(false)
+	if c.depth++; c.depth > maxDepth || len(path) > maxDepth {
+		return nil, errDeep
+	}
+	defer func() { c.depth-- }()
 	start := c.i
 	switch b := c.peek(); b {
 	case '[':

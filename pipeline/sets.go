@@ -64,6 +64,9 @@ func (c *checker) readSet(src *source, whole span) (assignment, bool) {
 // readValue decodes one TOML value. A bare word is a string.
 func readValue(text string) *node {
 	doc := "v = " + text
+	if len(doc) > maxBytes {
+		return nil
+	}
 	var values map[string]any
 	if _, err := decode(doc, &values); err != nil {
 		if !isWord(text) {

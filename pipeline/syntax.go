@@ -8,8 +8,7 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// maxBytes bounds a file. A pipeline has a few kilobytes, and the decoder's time grows with the square of a
-// key's parts.
+// maxBytes bounds a file. A pipeline has a few kilobytes.
 const maxBytes = 64 << 10
 
 // Bounds on how many complaints of one kind are reported.
@@ -42,8 +41,17 @@ func (c *problems) read(src *source) *node {
 	}
 }
 
-// decode is toml.Decode without its panics, which broken texts can provoke.
+// deepError says where a text is nested too deep.
+type deepError struct{ off int }
+
+func (e *deepError) Error() string { return errDeep.Error() }
+
+// decode is toml.Decode without its panics, which broken texts can provoke, and without the hours that it would
+// spend on deep ones.
 func decode(text string, into any) (md toml.MetaData, err error) {
+	if s, err := scan(newSource("", text, 0)); errors.Is(err, errDeep) {
+		return md, &deepError{s.i}
+	}
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("cannot be decoded: %v", v)
@@ -147,8 +155,12 @@ func alone(line string) error {
 // offset returns where the decoder's complaint points.
 func offset(err error) int {
 	var pe toml.ParseError
-	if errors.As(err, &pe) {
+	var deep *deepError
+	switch {
+	case errors.As(err, &pe):
 		return pe.Position.Start
+	case errors.As(err, &deep):
+		return deep.off
 	}
 	return 0
 }
@@ -157,8 +169,9 @@ func offset(err error) int {
 func (c *problems) complain(src *source, err error) int {
 	var pe toml.ParseError
 	if !errors.As(err, &pe) {
-		c.add("E001", span{src, 0, 0}, "", "%v", err)
-		return 0
+		at := offset(err)
+		c.add("E001", span{src, at, at}, "", "%v", err)
+		return at
 	}
 	code, message := "E001", strings.ReplaceAll(pe.Message, `'\n'`, "the end of the line")
 	if strings.Contains(message, "already") {

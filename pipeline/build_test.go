@@ -1,0 +1,131 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+)
+
+func TestBuild_Resumes(t *testing.T) {
+	w, p := start(t, tickFile(plain), BuildOptions{
+		Resume: map[string]component.State{"sink": {Meta: sinkState{995}}},
+	}, "component.sink.stop_at=996")
+	if _, err := p.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if w.total.Load() != 5 {
+		t.Errorf("ended after %d ticks, want 5: the next boundary is at 1000", w.total.Load())
+	}
+}
+
+func TestBuild_ErrorsReleaseEverything(t *testing.T) {
+	cases := []struct {
+		name, set, want string
+		resume          map[string]component.State
+	}{
+		{"start", "component.source.fail_start=true", "source: no luck", nil},
+		{"unbound slot", "component.sink.silent=true", `sink: kind sink does not bind its slot "on_ticks"`, nil},
+		{"restore", "run.seed=1", "sink: restore: state is a <nil>", map[string]component.State{"sink": {}}},
+		{"unknown state", "run.seed=1", "1 components that the pipeline does not have",
+			map[string]component.State{"learner": {}}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w, parts := newWorld()
+			g := mustParse(t, tickFile(plain), parts, c.set)
+			p, err := Build(t.Context(), g, BuildOptions{Parts: parts, Resume: c.resume})
+			if p != nil || err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("Build = %v, %v, want %q", p, err, c.want)
+			}
+			if len(w.stopped) != len(w.started) {
+				t.Errorf("started %v, stopped %v", w.started, w.stopped)
+			}
+		})
+	}
+}
+
+func TestClose_WithoutRunReleasesEverything(t *testing.T) {
+	w, p := start(t, tickFile(plain), BuildOptions{})
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.stopped) != 2 {
+		t.Errorf("stopped %v, want both components", w.stopped)
+	}
+}
+
+func TestBuild_ProblemsOfPluginsHavePlaces(t *testing.T) {
+	parts := loadingParts()
+	g := mustParse(t, "rlhost = 1\n[run]\nname = \"x\"\n[env.cartpole]\nuse = \"./gone.wasm\"\n[train]\npreset = \"ppo\"\n", parts)
+	p, err := Build(t.Context(), g, BuildOptions{Parts: parts})
+	var problems Problems
+	if p != nil || !errors.As(err, &problems) {
+		t.Fatalf("Build = %v, %v, want Problems", p, err)
+	}
+	if len(problems) != 1 || problems[0].Code != "E012" || problems[0].Line != 5 {
+		t.Errorf("problems:\n%s", problems)
+	}
+}
+
+func TestBuild_EndsWithItsContext(t *testing.T) {
+	stop := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	parts := loadingParts()
+	parts.Load = func(ctx context.Context, _ string, _ EnvTable, _ string) (rollout.Plugin, error) {
+		cancel(stop)
+		return nil, ctx.Err()
+	}
+	g := mustParse(t, "rlhost = 1\n[run]\nname = \"x\"\n[env.cartpole]\nuse = \"cartpole@1\"\n[train]\npreset = \"ppo\"\n", parts)
+	if _, err := Build(ctx, g, BuildOptions{Parts: parts}); !errors.Is(err, stop) {
+		t.Errorf("Build: %v, want %v", err, stop)
+	}
+}
+
+// closing counts how often it was closed.
+type closing struct {
+	described
+	closed *int
+}
+
+func (c closing) Close() error { *c.closed++; return nil }
+
+func TestCheckPlugins_ClosesWhatItLoads(t *testing.T) {
+	closed := 0
+	parts := loadingParts()
+	parts.Load = func(ctx context.Context, name string, e EnvTable, dir string) (rollout.Plugin, error) {
+		p, err := loadDescribed(ctx, name, e, dir)
+		if err != nil {
+			return nil, err
+		}
+		return closing{p.(described), &closed}, nil
+	}
+	g := mustParse(t, "rlhost = 1\n[run]\nname = \"x\"\n[env.cartpole]\nuse = \"cartpole@1\"\n[env.gone]\nuse = \"./gone\"\n"+
+		"[train]\npreset = \"ppo\"\nenv = \"cartpole\"\n", parts)
+	if err := CheckPlugins(t.Context(), g, parts); err == nil || closed != 1 {
+		t.Errorf("CheckPlugins: %v, %d plugins closed, want an error and 1", err, closed)
+	}
+}
+
+func TestWords_AreThoseOfTheBus(t *testing.T) {
+	for i, word := range []string{"all", "queue", "latest", "reply"} {
+		if m, err := bus.ParseMode(word); err != nil || int(m) != i || modeNames[i] != word {
+			t.Errorf("mode %q is %v, %v", word, m, err)
+		}
+	}
+	if next := bus.Mode(len(modeNames)).String(); !strings.HasPrefix(next, "mode(") {
+		t.Errorf("the bus has a mode %q more", next)
+	}
+	for i, word := range fullNames {
+		if o, err := bus.ParseOverflow(word); err != nil || int(o) != i {
+			t.Errorf("on_full %q is %v, %v", word, o, err)
+		}
+	}
+	if next := bus.Overflow(len(fullNames)).String(); !strings.Contains(next, "(") {
+		t.Errorf("the bus has an overflow policy %q more", next)
+	}
+}
