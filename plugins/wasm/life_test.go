@@ -1,0 +1,274 @@
+package wasm
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+)
+
+func TestStep_AllocatesNothing(t *testing.T) {
+	for _, name := range []string{cartPole, examples + "cartpole-rust/cartpole.wasm"} {
+		p := load(t, newRuntime(t), name, nil, Config{})
+		e := newEnv(t, p, rollout.EnvOptions{Envs: 16})
+		all := blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 16}, 2)
+		begin(t, e, all)
+		n := testing.AllocsPerRun(500, func() {
+			if err := e.Step(3); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n != 0 {
+			t.Errorf("%s: %v allocations a step", name, n)
+		}
+		if err := e.Bind(all[1]); err != nil {
+			t.Fatal(err)
+		}
+		k := 0
+		n = testing.AllocsPerRun(100, func() {
+			k++
+			if err := e.Bind(all[k&1]); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n != 0 {
+			t.Errorf("%s: %v allocations to switch blocks", name, n)
+		}
+	}
+}
+
+// Fuel depends on what the guest did, not on how long it took or how it was cut into slices.
+func TestFuelUsed_IsTheSameForTheSameWork(t *testing.T) {
+	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	all := blocks(t, p.Spec(), rollout.Shape{Steps: 32, Envs: 64}, 1)
+	var used []uint64
+	for _, slice := range []int32{1 << 8, 1 << 12, 1 << 25} {
+		e := newEnv(t, p, rollout.EnvOptions{Envs: 64})
+		e.inst.fuel.slice = slice
+		begin(t, e, all)
+		play(t, e, all, 5)
+		used = append(used, e.FuelUsed())
+	}
+	if used[0] != used[1] || used[0] != used[2] || used[0] < 32*64*5 {
+		t.Errorf("fuel used with slices of three sizes: %v", used)
+	}
+}
+
+func TestEnv_UseAfterClose(t *testing.T) {
+	r := newRuntime(t)
+	p := load(t, r, "built.wasm", built{}.bytes(), Config{})
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 1})
+	b := blocks(t, p.Spec(), rollout.Shape{Steps: 1, Envs: 1}, 1)[0]
+	for range 2 {
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, snapErr := e.Snapshot()
+	for what, err := range map[string]error{"Bind": e.Bind(b), "Step": e.Step(0), "Reset": e.Reset(0, nil, nil),
+		"Renew": e.Renew(), "Restore": e.Restore(nil), "Snapshot": snapErr} {
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("%s after Close = %v", what, err)
+		}
+	}
+}
+
+// Environments outlive their plugin, and both outlive the runtime's Close.
+func TestClose_InAnyOrder(t *testing.T) {
+	r, err := New(Options{CacheDir: testCache})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := r.Load(t.Context(), cartPole, nil, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := p.NewEnv(rollout.EnvOptions{Envs: 8, Autoreset: hostabi.SameStep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 8}, 1)
+	if err := errors.Join(p.Close(), p.Close()); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, e.(*Env), all)
+	if _, err := p.NewEnv(rollout.EnvOptions{Envs: 8, Autoreset: hostabi.SameStep}); !errors.Is(err, ErrClosed) {
+		t.Errorf("NewEnv of a closed plugin = %v", err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if r.shut {
+		t.Error("the engine is gone while an environment lives")
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !r.shut {
+		t.Error("the engine lives on after the last environment")
+	}
+}
+
+func TestNewEnv_RefusesOptions(t *testing.T) {
+	p := load(t, newRuntime(t), "built.wasm", built{}.bytes(), Config{})
+	for _, o := range []rollout.EnvOptions{{Envs: 0, Autoreset: hostabi.NextStep}, {Envs: 1 << 21, Autoreset: hostabi.NextStep},
+		{Envs: 1, Autoreset: hostabi.SameStep}, {Envs: 1, Autoreset: hostabi.SameStep | hostabi.NextStep}, {Envs: 1}} {
+		if _, err := p.NewEnv(o); !errors.Is(err, rollout.ErrUnsupported) {
+			t.Errorf("NewEnv(%+v) = %v", o, err)
+		}
+	}
+}
+
+func TestNewEnv_FaultsInCreate(t *testing.T) {
+	for _, c := range []struct {
+		code asm.Code
+		want string
+	}{
+		{words("no such level") + asm.Const(-5), `lander: status in rl_create at step 0: configuration not accepted: "no such level" (guest.wasm)`},
+		{asm.Unreachable, `lander: trap in rl_create at step 0: unreachable in function 4 (guest.wasm)`},
+		{endless, `lander: deadline in rl_create at step 0: stopped after its limit of 10ms in function 4 (guest.wasm)`},
+	} {
+		g := built{functions: map[string]asm.Code{hostabi.ExportCreate: c.code}}
+		p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Init: 10 * time.Millisecond})
+		_, err := p.NewEnv(rollout.EnvOptions{Name: "lander", Envs: 1, Autoreset: hostabi.NextStep})
+		if err == nil || err.Error() != c.want {
+			t.Errorf("NewEnv = %v, want %s", err, c.want)
+		}
+	}
+}
+
+func TestConfig_ReachesTheGuestSorted(t *testing.T) {
+	// rl_create keeps where its configuration is.
+	g := built{functions: map[string]asm.Code{hostabi.ExportCreate: asm.Const(counterAt) + asm.Get(0) + asm.Store(0) +
+		asm.Const(counterAt) + asm.Get(1) + asm.Store(4) + asm.Const(0), hostabi.ExportLastError: absent}}
+	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Args: map[string]string{"wind.power": "3", "level": "ö x=1", "b": ""}})
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 1})
+	at := words32(e.inst.view(counterAt, 32))
+	if got, want := string(e.inst.view(at[0], at[1])), "b=\nlevel=ö x=1\nwind.power=3\n"; got != want {
+		t.Errorf("configuration %q, want %q", got, want)
+	}
+}
+
+func TestPlugin_ServesManyGoroutines(t *testing.T) {
+	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	all := blocks(t, p.Spec(), rollout.Shape{Steps: 16, Envs: 8}, 8)
+	want := func() []byte {
+		e := newEnv(t, p, rollout.EnvOptions{Envs: 8})
+		begin(t, e, all[:1])
+		return play(t, e, all[:1], 3)
+	}()
+	var wg sync.WaitGroup
+	for k := range 8 {
+		wg.Go(func() {
+			for range 5 {
+				e, err := p.NewEnv(rollout.EnvOptions{Name: "e", Envs: 8, Autoreset: hostabi.SameStep})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				begin(t, e.(*Env), all[k:k+1])
+				if !bytes.Equal(play(t, e.(*Env), all[k:k+1], 3), want) {
+					t.Error("another goroutine's environment is in the way")
+				}
+				if err := e.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestNew_CacheThatCannotBeWrittenIsSaidOnce(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	r, err := New(Options{CacheDir: filepath.Join(file, "cache"), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for range 2 {
+		load(t, r, "built.wasm", built{}.bytes(), Config{})
+	}
+	if got := strings.Count(log.String(), "compiled modules are not kept"); got != 1 {
+		t.Errorf("said %d times:\n%s", got, log.String())
+	}
+}
+
+func TestLoad_DamagedCacheCostsOnlyTime(t *testing.T) {
+	dir := t.TempDir()
+	for round := range 3 {
+		var log bytes.Buffer
+		r, err := New(Options{CacheDir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := r.Load(t.Context(), "built.wasm", built{}.bytes(), Config{})
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		if damaged := strings.Contains(log.String(), "compile cache not used"); damaged != (round > 0) {
+			t.Errorf("round %d: log is %s", round, log.String())
+		}
+		if err := errors.Join(p.Close(), r.Close()); err != nil {
+			t.Fatal(err)
+		}
+		kept := 0
+		err = filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
+			if err != nil || info.IsDir() {
+				return err
+			}
+			kept++
+			return os.Truncate(path, info.Size()/2)
+		})
+		if err != nil || kept == 0 {
+			t.Fatalf("round %d: %d files kept, %v", round, kept, err)
+		}
+	}
+}
+
+// Where the compiler does not know the CPU, the interpreter does the same work.
+func TestInterpreter_DoesTheSame(t *testing.T) {
+	run := func(r *Runtime) ([]byte, uint64) {
+		p := load(t, r, cartPole, nil, Config{})
+		e := newEnv(t, p, rollout.EnvOptions{Envs: 8})
+		all := blocks(t, p.Spec(), rollout.Shape{Steps: 16, Envs: 8}, 2)
+		begin(t, e, all)
+		return play(t, e, all, 3), e.FuelUsed()
+	}
+	want, fuel := run(newRuntime(t))
+	r := newRuntime(t)
+	compiler := r.main
+	defer compiler.close()
+	var err error
+	if r.main, err = startEngine(wazero.NewRuntimeConfigInterpreter(), nil); err != nil {
+		t.Fatal(err)
+	}
+	got, gotFuel := run(r)
+	if !bytes.Equal(got, want) || gotFuel != fuel {
+		t.Errorf("the interpreter differs; fuel %d against %d", gotFuel, fuel)
+	}
+	p := load(t, r, "guest.wasm", built{functions: atStep(2, endless)}.bytes(), Config{Step: 10 * time.Millisecond})
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 1})
+	if err := e.Bind(blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
+		t.Fatal(err)
+	}
+	var f *rollout.Fault
+	if err := stepUntilFault(t, e, 2); !errors.As(err, &f) || f.Kind != rollout.FaultDeadline {
+		t.Errorf("endless step = %v", err)
+	}
+}

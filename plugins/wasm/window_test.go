@@ -1,0 +1,270 @@
+package wasm
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+)
+
+// The guest's stores are in the block itself: no copy is made anywhere.
+func TestBind_GuestWritesIntoTheBlock(t *testing.T) {
+	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 64})
+	all := blocks(t, p.Spec(), rollout.Shape{Steps: 32, Envs: 64}, 2)
+	begin(t, e, all)
+	w := e.windows[0]
+	b := all[0]
+	if guest, host := e.inst.view(w.ptr, w.bytes), b.Mem[:b.Schema.GuestBytes]; !bytes.Equal(guest, host) {
+		t.Error("guest and host see different bytes")
+	}
+	b.Mem[100] ^= 0xff
+	if e.inst.view(w.ptr, w.bytes)[100] != b.Mem[100] {
+		t.Error("the guest does not see what the host writes")
+	}
+	if err := e.Step(31); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.Float32(rollout.ColReward)[31*64+5]; got != 1 {
+		t.Errorf("reward in the block = %v", got)
+	}
+	if got := all[1].Float32(rollout.ColReward)[31*64+5]; got != 0 {
+		t.Errorf("reward in a block that is not bound = %v", got)
+	}
+}
+
+func TestBind_TellsTheGuestWhereTensorsLie(t *testing.T) {
+	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	for _, soa := range []bool{false, true} {
+		e := newEnv(t, p, rollout.EnvOptions{Envs: 64})
+		b := blocks(t, p.Spec(), rollout.Shape{Steps: 32, Envs: 64, SoA: soa}, 1)[0]
+		if err := e.Bind(b); err != nil {
+			t.Fatal(err)
+		}
+		w := e.windows[0]
+		for k, d := range p.spec.Tensors {
+			column, ok := columnOf(d.Role)
+			if !ok {
+				t.Fatalf("no column for %v", d.Role)
+			}
+			l, _ := b.Schema.Layout(column)
+			got := words32(e.inst.view(w.bindings+uint32(k*hostabi.BindingBytes), hostabi.BindingBytes))
+			want := [8]uint32{w.ptr + uint32(l.Offset), uint32(l.StrideT), uint32(l.StrideEnv), 0, uint32(l.StrideElem)}
+			if d.Role == hostabi.RoleFinalObservation {
+				want[1] = 0
+			}
+			if got != want {
+				t.Errorf("binding of %v = %v, want %v", d.Role, got, want)
+			}
+		}
+	}
+}
+
+func words32(b []byte) (w [8]uint32) {
+	for k := range w {
+		w[k] = uint32(b[4*k]) | uint32(b[4*k+1])<<8 | uint32(b[4*k+2])<<16 | uint32(b[4*k+3])<<24
+	}
+	return w
+}
+
+// A guest may scribble over everything that it can address, also after the block was handed on; the region of the
+// host stays as it is, and so does the other guest's block.
+func TestWindow_GuestCannotReachTheHostsRegion(t *testing.T) {
+	scribble := asm.Const(describedAt) + asm.Const(0xEE) +
+		asm.MemorySize + asm.Const(16) + asm.Shl + asm.Const(describedAt) + asm.Sub + asm.MemoryFill
+	r := newRuntime(t)
+	hostile := load(t, r, "hostile.wasm", built{functions: map[string]asm.Code{hostabi.ExportStep: scribble + asm.Const(0)}}.bytes(), Config{})
+	all := blocks(t, hostile.Spec(), rollout.Shape{Steps: 100, Envs: 20}, 3)
+	for _, b := range all {
+		for k := range b.Mem {
+			b.Mem[k] = byte(k * 7)
+		}
+	}
+	e := newEnv(t, hostile, rollout.EnvOptions{Envs: 20})
+	for _, k := range []int{0, 2} {
+		if err := e.Bind(all[k]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Step(0); err != nil {
+		t.Fatal(err)
+	}
+	for k, b := range all {
+		for at, got := range b.Mem {
+			want := byte(at * 7)
+			if k != 1 && at < b.Schema.GuestBytes {
+				want = 0xEE
+			}
+			if got != want {
+				t.Fatalf("block %d byte %d of %d = %#x, want %#x", k, at, b.Schema.GuestBytes, got, want)
+			}
+		}
+	}
+}
+
+func TestEnvs_OfOnePluginHaveTheirOwnBlocks(t *testing.T) {
+	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	all := blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 4}, 2)
+	var envs []*Env
+	for k := range 2 {
+		e := newEnv(t, p, rollout.EnvOptions{Envs: 4})
+		if err := e.Bind(all[k]); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Reset(0, nil, []uint64{uint64(k), 2, 3, 4}); err != nil {
+			t.Fatal(err)
+		}
+		envs = append(envs, e)
+	}
+	before := bytes.Clone(all[1].Mem)
+	if err := envs[0].Step(0); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(before, all[1].Mem) {
+		t.Error("a step of one Env is in the block of another")
+	}
+	a, b := all[0].Float32(rollout.ColObs), all[1].Float32(rollout.ColObs)
+	if a[0] == b[0] || math.Float32bits(a[4]) != math.Float32bits(b[4]) {
+		t.Errorf("first observations %v and %v: only the seed of environment 0 differs", a[:8], b[:8])
+	}
+}
+
+func TestBind_RefusesBlocksThatItCannotMap(t *testing.T) {
+	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 8})
+	good := blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 8}, 1)[0]
+	unsealed, err := unix.MemfdCreate("unsealed", unix.MFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(unsealed)
+	if err := unix.Ftruncate(unsealed, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	other, err := rollout.NewSchema(p.Spec(), rollout.Shape{Steps: 8, Envs: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := load(t, newRuntime(t), "built.wasm", built{}.bytes(), Config{})
+	foreign, err := rollout.NewSchema(stranger.Spec(), rollout.Shape{Steps: 8, Envs: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := []struct {
+		name   string
+		change func(b *rollout.Block)
+		want   string
+	}{
+		{"ordinary memory", func(b *rollout.Block) { b.FD = -1 }, "ordinary memory, which cannot be mapped"},
+		{"no schema", func(b *rollout.Block) { b.Schema = nil }, "no schema"},
+		{"other envs", func(b *rollout.Block) { b.Schema = other }, "room for 9 environments, this batch has 8"},
+		{"other tensors", func(b *rollout.Block) { b.Schema = foreign }, "laid out for another environment (built@1)"},
+		{"odd offset", func(b *rollout.Block) { b.Offset = 64 }, "not made of whole pages"},
+		{"negative offset", func(b *rollout.Block) { b.Offset = -4096 }, "not made of whole pages"},
+		{"file that can shrink", func(b *rollout.Block) { b.FD = unsealed }, "not sealed against shrinking"},
+		{"behind the end of the file", func(b *rollout.Block) { b.Offset = 1 << 30 }, "the block ends at"},
+		{"no file", func(b *rollout.Block) { b.FD = 99999 }, "bad file descriptor"},
+	}
+	for _, c := range cases {
+		b := good
+		c.change(&b)
+		err := e.Bind(b)
+		if !errors.Is(err, rollout.ErrUnsupported) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: Bind = %v, want %q in it", c.name, err, c.want)
+		}
+	}
+	if err := e.Bind(good); err != nil {
+		t.Errorf("Bind of a good block afterwards = %v", err)
+	}
+}
+
+// A block index that comes back with other memory, as from another arena, is mapped again.
+func TestBind_FollowsABlockToAnotherArena(t *testing.T) {
+	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 8})
+	for _, steps := range []int{8, 8, 600, 8} {
+		b := blocks(t, p.Spec(), rollout.Shape{Steps: steps, Envs: 8}, 1)[0]
+		begin(t, e, []rollout.Block{b})
+		if err := e.Step(steps - 1); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.Float32(rollout.ColReward)[8*steps-1]; got != 1 {
+			t.Errorf("reward after a new arena of %d steps = %v", steps, got)
+		}
+	}
+	if len(e.windows) != 1 {
+		t.Errorf("%d windows, want 1", len(e.windows))
+	}
+}
+
+func TestBind_BeyondTheMemoryLimitSaysSo(t *testing.T) {
+	p := load(t, newRuntime(t), cartPole, nil, Config{Memory: 1 << 20})
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 256})
+	b := blocks(t, p.Spec(), rollout.Shape{Steps: 1024, Envs: 256}, 1)[0]
+	err := e.Bind(b)
+	var f *rollout.Fault
+	if !errors.As(err, &f) || f.Kind != rollout.FaultMemory || !strings.Contains(err.Error(), "its memory limit is 1 MiB") {
+		t.Errorf("Bind = %v", err)
+	}
+}
+
+// mappings returns how many mappings the process has.
+func mappings(t *testing.T) int {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Count(b, []byte("\n"))
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+func TestClose_LeavesNoMappingsAndFiles(t *testing.T) {
+	p := load(t, newRuntime(t), "rust", readGuest(t, examples+"cartpole-rust/cartpole.wasm"), Config{})
+	b := blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 8}, 1)[0]
+	cycle := func(n int) {
+		for k := range n {
+			e, err := p.NewEnv(rollout.EnvOptions{Name: "e", Envs: 8, Autoreset: hostabi.SameStep})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Bind(b); err != nil {
+				t.Fatal(err)
+			}
+			if k%3 == 0 {
+				if err := e.Renew(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cycle(20)
+	maps, files := mappings(t), openFiles(t)
+	cycle(1000)
+	// The Go heap may have grown by a few mappings; each Env has several.
+	if got := mappings(t); got > maps+50 {
+		t.Errorf("%d mappings after 1000 environments, %d before", got, maps)
+	}
+	if got := openFiles(t); got > files {
+		t.Errorf("%d open files after 1000 environments, %d before", got, files)
+	}
+}
