@@ -53,14 +53,7 @@ func (s span) width() int {
 	return max(1, utf8.RuneCountInString(strings.TrimRight(text, "\r")))
 }
 
-// before orders spans by source, then by place.
-func (s span) before(t span) bool {
-	if s.src != t.src {
-		return s.order() < t.order()
-	}
-	return s.off < t.off
-}
-
+// order is that of the span's source; nowhere comes first.
 func (s span) order() int {
 	if s.src == nil {
 		return -1
