@@ -406,3 +406,18 @@ func only(values []float64, want float64) error {
 	}
 	return nil
 }
+
+// savedLearner is what the tests read of a learner's snapshot.
+type savedLearner struct {
+	Version    uint64             `json:"policy_version"`
+	EnvSteps   uint64             `json:"env_steps"`
+	Index      uint64             `json:"datasets"`
+	Normalizer *policy.Normalizer `json:"normalizer"`
+}
+
+// learnerOf returns the learner's saved state at the last boundary.
+func learnerOf(o *outcome) (policy.Network, savedLearner, error) {
+	var s savedLearner
+	n, _, err := learner.Weights(o.states["learner"])
+	return n, s, errors.Join(err, o.states["learner"].Decode(&s))
+}

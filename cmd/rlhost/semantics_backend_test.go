@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/binary"
+	"math"
+	"sync"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+)
+
+// spy is a backend that looks at what its actors and learners are given, on the goroutine that gives it.
+type spy struct {
+	policy.Backend
+	acted   func(requests []policy.Request) // after acting
+	updates func(d *policy.Dataset)         // before learning
+}
+
+func (s *spy) NewActor(n policy.Network, maxRows int) (policy.Actor, error) {
+	a, err := s.Backend.NewActor(n, maxRows)
+	return &spyActor{a, s}, err
+}
+
+func (s *spy) NewLearner(n policy.Network, params []float32, c policy.Config) (policy.Learner, error) {
+	l, err := s.Backend.NewLearner(n, params, c)
+	return &spyLearner{l, s}, err
+}
+
+type spyActor struct {
+	policy.Actor
+	spy *spy
+}
+
+func (a *spyActor) Act(requests []policy.Request) error {
+	err := a.Actor.Act(requests)
+	if err == nil && a.spy.acted != nil {
+		a.spy.acted(requests)
+	}
+	return err
+}
+
+type spyLearner struct {
+	policy.Learner
+	spy *spy
+}
+
+func (l *spyLearner) Update(d *policy.Dataset, r policy.Rates) (policy.Stats, error) {
+	if l.spy.updates != nil {
+		l.spy.updates(d)
+	}
+	return l.Learner.Update(d, r)
+}
+
+func (l *spyLearner) GatheredBytes() uint64 {
+	return l.Learner.(interface{ GatheredBytes() uint64 }).GatheredBytes()
+}
+
+// valued is what the policy thought of every observation that it was shown.
+type valued struct {
+	mu     sync.Mutex
+	values map[[plugintest.ObsElems]float32][]float32 // newest last
+}
+
+// wrap returns a backend that fills v.
+func (v *valued) wrap(b policy.Backend) policy.Backend {
+	v.values = map[[plugintest.ObsElems]float32][]float32{}
+	return &spy{Backend: b, acted: func(requests []policy.Request) {
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		for _, r := range requests {
+			for row := range r.Obs.Rows {
+				obs := elements(r.Obs, row)
+				v.values[obs] = append(v.values[obs], r.Value[row])
+			}
+		}
+	}}
+}
+
+// elements returns one row of observations.
+func elements(m rollout.Matrix, row int) (obs [plugintest.ObsElems]float32) {
+	for i := range obs {
+		at := row*m.StrideRow + i*m.StrideElem
+		obs[i] = math.Float32frombits(binary.LittleEndian.Uint32(m.Data[at:]))
+	}
+	return obs
+}
