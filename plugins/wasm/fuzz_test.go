@@ -1,0 +1,92 @@
+package wasm
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tetratelabs/wazero"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
+)
+
+// FuzzLoad gives modules of any kind to the host and uses those that can be loaded. They end in errors of the
+// known kinds; the host neither crashes nor hangs, and what is loaded twice does the same twice.
+func FuzzLoad(f *testing.F) {
+	for _, g := range []built{
+		{},
+		{functions: atStep(2, endless)},
+		{functions: atStep(1, asm.Unreachable), after: func(m *asm.Module) { m.Func("_initialize", nil, nil, 0) }},
+		{functions: map[string]asm.Code{hostabi.ExportAlloc: asm.Const(65536)}, pages: 2},
+		{before: func(m *asm.Module) {
+			m.Import("rl", "log", asm.I32s(3), nil)
+			m.Import(wasiModule, "fd_write", asm.I32s(4), asm.I32s(1))
+		}, functions: map[string]asm.Code{hostabi.ExportStep: asm.Const(1) + asm.Const(1024) + asm.Const(9) + asm.Call(0) +
+			asm.Const(1) + asm.Const(0) + asm.Const(1) + asm.Const(0) + asm.Call(1)}},
+	} {
+		f.Add(g.bytes())
+	}
+	r := newRuntime(f)
+	r.main.close()
+	var err error
+	// Compiled code of the fuzzer's finds would fill the disk.
+	if r.main, err = startEngine(wazero.NewRuntimeConfig(), nil); err != nil {
+		f.Fatal(err)
+	}
+	config := Config{Memory: 4 << 20, Step: 5 * time.Millisecond, Init: 5 * time.Millisecond,
+		Grants: []string{GrantLog, GrantEntropy, GrantClock, GrantMetric}}
+	f.Fuzz(func(t *testing.T, module []byte) {
+		p, err := r.Load(t.Context(), "fuzz.wasm", module, config)
+		if err != nil {
+			var load *LoadError
+			if !errors.As(err, &load) || load.Code == "" || load.Reason == "" || load.Remedy == "" {
+				t.Errorf("Load = %v, want a whole LoadError", err)
+			}
+			return
+		}
+		defer p.Close()
+		spec := p.Spec()
+		e, err := p.NewEnv(rollout.EnvOptions{Name: "fuzz", Envs: 1, Autoreset: spec.PickAutoreset()})
+		if err != nil {
+			return
+		}
+		defer e.Close()
+		if schema, err := rollout.NewSchema(spec, rollout.Shape{Steps: 2, Envs: 1}); err != nil || schema.GuestBytes > 1<<20 {
+			return
+		}
+		b := blocks(t, spec, rollout.Shape{Steps: 2, Envs: 1}, 1)[0]
+		for range 2 {
+			useFuzzed(t, e.(*Env), b)
+			if err := e.Renew(); err != nil {
+				return
+			}
+		}
+	})
+}
+
+// useFuzzed does what a rollout does, and expects errors of the known kinds alone.
+func useFuzzed(t *testing.T, e *Env, b rollout.Block) {
+	calls := []func() error{
+		func() error { return e.Bind(b) },
+		func() error { return e.Reset(0, nil, []uint64{1}) },
+		func() error { return e.Step(0) },
+		func() error {
+			s, err := e.Snapshot()
+			if err != nil {
+				return err
+			}
+			return e.Restore(s)
+		},
+		func() error { return e.Bind(b) },
+		func() error { return e.Step(1) },
+	}
+	for k, call := range calls {
+		err := call()
+		var fault *rollout.Fault
+		if err != nil && !errors.As(err, &fault) && !errors.Is(err, rollout.ErrUnsupported) && !errors.Is(err, rollout.ErrPoisoned) {
+			t.Errorf("call %d = %v, an error of no known kind", k, err)
+		}
+	}
+}
