@@ -6,7 +6,6 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/rollout"
-	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -49,23 +48,32 @@ func (c *Random) act(m *hostabi.Message) {
 		return
 	}
 	if !r.ValueOnly && r.T < tr.Schema.Shape.Steps {
-		n := tr.Schema.Shape.Envs
-		for i := range n {
-			u := policy.Uniform(c.h.Run.Seed, r.FirstEnv+uint32(i), r.Step, 0)
-			tr.Int32(rollout.ColAction)[r.T*n+i] = pick(tr, r.T, i, u)
-		}
+		c.fill(tr, r)
 	}
 	if err := c.actions.Emit(*m); err != nil {
 		c.h.Fail(err)
 	}
 }
 
-// pick returns the legal action that a number in (0, 1) stands for.
-func pick(tr rollout.Trajectory, t, env int, u float32) int32 {
-	actions := tr.Schema.Spec.Actions()
-	if _, masked := tr.Schema.Layout(rollout.ColMask); !masked {
-		return min(int32(u*float32(actions)), int32(actions-1))
+// fill writes the actions of one row. Each depends on seed, environment and step alone.
+func (c *Random) fill(tr rollout.Trajectory, r rollout.ActRequest) {
+	n := tr.Schema.Shape.Envs
+	row := tr.Int32(rollout.ColAction)[r.T*n : (r.T+1)*n]
+	actions := uint64(tr.Schema.Spec.Actions())
+	_, masked := tr.Schema.Layout(rollout.ColMask)
+	for i := range row {
+		u := rollout.EnvSeed(c.h.Run.Seed+r.Step, int(r.FirstEnv)+i) >> 32
+		if masked {
+			row[i] = pick(tr, r.T, i, u)
+		} else {
+			row[i] = int32(u * actions >> 32)
+		}
 	}
+}
+
+// pick returns the legal action that a random number of 32 bits stands for.
+func pick(tr rollout.Trajectory, t, env int, u uint64) int32 {
+	actions := tr.Schema.Spec.Actions()
 	mask := tr.Row(rollout.ColMask, t)
 	legal := func(a int) bool { return mask.Data[env*mask.StrideRow+a*mask.StrideElem] != 0 }
 	n := 0
@@ -74,7 +82,7 @@ func pick(tr rollout.Trajectory, t, env int, u float32) int32 {
 			n++
 		}
 	}
-	left := min(int(u*float32(n)), n-1)
+	left := int(u * uint64(n) >> 32)
 	for a := range actions {
 		if !legal(a) {
 			continue
