@@ -101,7 +101,7 @@ func (e *Env) adopt(i *instance) {
 // create calls rl_create and gets the memory for seeds and masks.
 func (e *Env) create() error {
 	i := e.inst
-	n, err := i.invoke(hostabi.ExportCreate, i.call.create, e.plugin.config.Init,
+	n, err := i.invokeExport(hostabi.ExportCreate, e.plugin.config.Init,
 		uint64(i.argsPtr), uint64(len(e.plugin.args)), uint64(e.options.Envs), uint64(e.options.Autoreset))
 	if err != nil {
 		return err

@@ -51,12 +51,12 @@ func quote(text []byte) string {
 
 // lastError returns the guest's own words about its newest error, in quotes, or "".
 func (i *instance) lastError() string {
-	if i.call.lastError == nil || i.errorPtr == 0 {
+	if !i.plugin.exports[hostabi.ExportLastError] || i.errorPtr == 0 {
 		return ""
 	}
 	calling := i.calling
 	defer func() { i.calling = calling }()
-	n, err := i.invoke(hostabi.ExportLastError, i.call.lastError, lastWords, uint64(i.errorPtr), errorBytes)
+	n, err := i.invokeExport(hostabi.ExportLastError, lastWords, uint64(i.errorPtr), errorBytes)
 	if err != nil || n <= 0 {
 		return ""
 	}

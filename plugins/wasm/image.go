@@ -10,6 +10,7 @@ const copyLimit = 256 << 10
 type image struct {
 	state
 	content []byte // read-only where it is a mapping
+	pages   []page // of content that are not zero, where there is no file
 	file    *imageFile
 }
 
@@ -18,6 +19,7 @@ func (i *instance) takeImage() (*image, error) {
 	img := &image{state: i.state()}
 	if img.size <= copyLimit {
 		img.content = append(make([]byte, 0, img.size), i.mem.bytes()...)
+		img.pages = changedPages(img.content, nil, nil)
 		return img, nil
 	}
 	f, err := newImageFile(i.mem.bytes())
@@ -37,7 +39,7 @@ func (img *image) putInto(mem *linear) error {
 	if err := mem.mapZero(0, img.size); err != nil {
 		return err
 	}
-	copy(mem.bytes(), img.content)
+	copyPages(mem.bytes(), img.pages)
 	return nil
 }
 

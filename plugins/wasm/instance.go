@@ -34,10 +34,10 @@ type instance struct {
 	argsPtr, errorPtr uint32
 }
 
-// functions are the guest's exports that are called again and again; optional ones are nil where it has none.
+// functions are the guest's exports that are called again and again. Each takes ten kilobytes for its stack, so
+// others are looked up when they are wanted. stepRange is nil where the guest has none.
 type functions struct {
-	describe, alloc, free, create, bind, reset, step api.Function
-	stepRange, lastError, currentEnv                 api.Function
+	bind, reset, step, stepRange api.Function
 }
 
 // callContext carries the instance through wazero to the host functions. It answers no other question, because
@@ -63,7 +63,8 @@ func (p *Plugin) newInstance() (*instance, error) {
 	i.ctx = &callContext{Context: p.runtime.ctx, instance: i}
 	i.host.init(p)
 	withMemory := experimental.WithMemoryAllocator(context.Background(), mem)
-	config := wazero.NewModuleConfig().WithName("").WithStartFunctions()
+	// Nothing reads wazero's random source; the one that it would make for itself takes longer than the rest.
+	config := wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(strings.NewReader(""))
 	i.module, err = p.engine.wz.InstantiateModule(withMemory, p.compiled, config)
 	if err != nil {
 		mem.release()
@@ -81,10 +82,8 @@ func (p *Plugin) newInstance() (*instance, error) {
 func (i *instance) bindFunctions() {
 	get := i.module.ExportedFunction
 	i.call = functions{
-		describe: get(hostabi.ExportDescribe), alloc: get(hostabi.ExportAlloc), free: get(hostabi.ExportFree),
-		create: get(hostabi.ExportCreate), bind: get(hostabi.ExportBind), reset: get(hostabi.ExportReset),
+		bind: get(hostabi.ExportBind), reset: get(hostabi.ExportReset),
 		step: get(hostabi.ExportStep), stepRange: get(hostabi.ExportStepRange),
-		lastError: get(hostabi.ExportLastError), currentEnv: get(hostabi.ExportCurrentEnv),
 	}
 }
 
@@ -111,6 +110,11 @@ func (i *instance) invoke(name string, fn api.Function, limit time.Duration, arg
 		return 0, i.failed(err)
 	}
 	return int32(uint32(i.stack[0])), nil
+}
+
+// invokeExport is invoke for exports that are called rarely; the export must be there.
+func (i *instance) invokeExport(name string, limit time.Duration, args ...uint64) (int32, error) {
+	return i.invoke(name, i.module.ExportedFunction(name), limit, args...)
 }
 
 // callError is a call that did not return, or one that returned memory which cannot be used.
@@ -143,7 +147,7 @@ func (i *instance) failed(err error) *callError {
 
 // allocate asks the guest for n bytes that the host may use from now on, and checks what it gets.
 func (i *instance) allocate(n, align uint32) (uint32, error) {
-	result, err := i.invoke(hostabi.ExportAlloc, i.call.alloc, i.plugin.config.Init, uint64(n), uint64(align))
+	result, err := i.invokeExport(hostabi.ExportAlloc, i.plugin.config.Init, uint64(n), uint64(align))
 	if err != nil {
 		return 0, err
 	}

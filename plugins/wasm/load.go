@@ -104,7 +104,10 @@ func (r *Runtime) start(ctx context.Context, path string, source []byte, module 
 	sum := sha256.Sum256(source)
 	p := &Plugin{runtime: r, path: path, config: c, hash: hex.EncodeToString(sum[:]), engine: engine,
 		compiled: compiled, metered: metered, memoryMin: uint64(module.Memories[0].Min) * wasmPage,
-		imports: module.ImportedFunctions(), args: renderArgs(c.Args)}
+		imports: module.ImportedFunctions(), exports: map[string]bool{}, args: renderArgs(c.Args)}
+	for _, e := range module.Exports {
+		p.exports[e.Name] = e.Kind == meter.KindFunction
+	}
 	if err := p.prepare(ctx); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}

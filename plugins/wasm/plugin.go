@@ -27,7 +27,8 @@ type Plugin struct {
 	compiled  wazero.CompiledModule
 	metered   *meter.Result
 	memoryMin uint64
-	imports   int // functions that the guest imports
+	imports   int             // functions that the guest imports
+	exports   map[string]bool // functions that it exports
 	spec      rollout.EnvSpec
 
 	image *image // state after rl_describe, nil if it cannot be captured
@@ -221,7 +222,7 @@ func (i *instance) describe() (rollout.EnvSpec, error) {
 
 func (i *instance) askDescription(buf, size uint32) (uint32, error) {
 	p := i.plugin
-	n, err := i.invoke(hostabi.ExportDescribe, i.call.describe, p.config.Init,
+	n, err := i.invokeExport(hostabi.ExportDescribe, p.config.Init,
 		uint64(i.argsPtr), uint64(len(p.args)), uint64(buf), uint64(size))
 	if err != nil {
 		return 0, err

@@ -18,12 +18,11 @@ func (e *Env) SaveEnv(env int, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	defer e.leave()
-	save := e.inst.module.ExportedFunction(hostabi.ExportSave)
-	if save == nil || env < 0 || env >= e.options.Envs {
+	if !e.plugin.exports[hostabi.ExportSave] || env < 0 || env >= e.options.Envs {
 		return dst, fmt.Errorf("%w: %s: save environment %d of %d", rollout.ErrUnsupported, e.options.Name, env, e.options.Envs)
 	}
 	ask := func(buf, size uint32) (uint32, error) {
-		n, err := e.inst.invoke(hostabi.ExportSave, save, e.plugin.config.Step, e.batch, uint64(env), uint64(buf), uint64(size))
+		n, err := e.inst.invokeExport(hostabi.ExportSave, e.plugin.config.Step, e.batch, uint64(env), uint64(buf), uint64(size))
 		if err != nil {
 			return 0, e.fault(err)
 		}
@@ -55,14 +54,13 @@ func (e *Env) LoadEnv(env int, state []byte) error {
 		return err
 	}
 	defer e.leave()
-	load := e.inst.module.ExportedFunction(hostabi.ExportLoad)
-	if load == nil || env < 0 || env >= e.options.Envs || len(state) > maxEnvState {
+	if !e.plugin.exports[hostabi.ExportLoad] || env < 0 || env >= e.options.Envs || len(state) > maxEnvState {
 		return fmt.Errorf("%w: %s: load %d bytes into environment %d of %d", rollout.ErrUnsupported, e.options.Name,
 			len(state), env, e.options.Envs)
 	}
 	return e.borrow(uint32(len(state)), func(buf uint32) error {
 		copy(e.inst.view(buf, uint32(len(state))), state)
-		n, err := e.inst.invoke(hostabi.ExportLoad, load, e.plugin.config.Step, e.batch, uint64(env), uint64(buf), uint64(len(state)))
+		n, err := e.inst.invokeExport(hostabi.ExportLoad, e.plugin.config.Step, e.batch, uint64(env), uint64(buf), uint64(len(state)))
 		if err != nil {
 			return e.fault(err)
 		}
@@ -88,7 +86,7 @@ func (e *Env) borrow(size uint32, use func(buf uint32) error) error {
 	if err := use(buf); err != nil {
 		return err
 	}
-	_, err = e.inst.invoke(hostabi.ExportFree, e.inst.call.free, e.plugin.config.Init, uint64(buf), uint64(size))
+	_, err = e.inst.invokeExport(hostabi.ExportFree, e.plugin.config.Init, uint64(buf), uint64(size))
 	if err != nil {
 		return e.fault(err)
 	}

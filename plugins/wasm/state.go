@@ -75,6 +75,13 @@ func changedPages(mem, base []byte, skip func(offset uint64) bool) []page {
 	return changed
 }
 
+// copyPages puts pages into their places.
+func copyPages(mem []byte, pages []page) {
+	for _, p := range pages {
+		copy(mem[uint64(p.number)*hostPage:], p.data)
+	}
+}
+
 // delta is a state with its memory as the difference from an image, or from zero.
 type delta struct {
 	state
@@ -96,10 +103,7 @@ func (i *instance) restoreDelta(base *image, d *delta) error {
 	if err := i.mem.mapZero(common, i.mem.size-common); err != nil {
 		return err
 	}
-	mem := i.mem.bytes()
-	for _, p := range d.pages {
-		copy(mem[uint64(p.number)*hostPage:], p.data)
-	}
+	copyPages(i.mem.bytes(), d.pages)
 	i.setState(&d.state)
 	return nil
 }

@@ -110,11 +110,11 @@ func (e *Env) currentEnv() int {
 	i := e.inst
 	calling := i.calling
 	perEnv := calling == hostabi.ExportStep || calling == hostabi.ExportStepRange || calling == hostabi.ExportReset
-	if i.call.currentEnv == nil || !perEnv {
+	if !e.plugin.exports[hostabi.ExportCurrentEnv] || !perEnv {
 		return -1
 	}
 	defer func() { i.calling = calling }()
-	n, err := i.invoke(hostabi.ExportCurrentEnv, i.call.currentEnv, lastWords)
+	n, err := i.invokeExport(hostabi.ExportCurrentEnv, lastWords)
 	if err != nil || n < 0 || int(n) >= e.options.Envs {
 		return -1
 	}

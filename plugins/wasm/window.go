@@ -150,7 +150,7 @@ func (e *Env) revoke(w *window) error {
 	}
 	w.schema = nil
 	for _, piece := range [][2]uint32{{w.ptr, w.bytes}, {w.bindings, uint32(len(e.plugin.spec.Tensors) * hostabi.BindingBytes)}} {
-		if _, err := e.inst.invoke(hostabi.ExportFree, e.inst.call.free, e.plugin.config.Init,
+		if _, err := e.inst.invokeExport(hostabi.ExportFree, e.plugin.config.Init,
 			uint64(piece[0]), uint64(piece[1])); err != nil {
 			return err
 		}
