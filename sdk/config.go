@@ -1,7 +1,7 @@
 package sdk
 
 import (
-	"fmt"
+	"errors"
 	"strconv"
 	"strings"
 )
@@ -43,7 +43,7 @@ func argument[T any](c *Config, key string, fallback T, want string, parse func(
 		return value
 	}
 	if c.err == nil {
-		c.err = fmt.Errorf("argument %s: want %s", key, want)
+		c.err = errors.New("argument " + key + ": want " + want)
 	}
 	return fallback
 }
@@ -92,7 +92,7 @@ func (c *Config) Err() error {
 		}
 	}
 	if unknown != "" {
-		return fmt.Errorf("unknown argument %s", unknown)
+		return errors.New("unknown argument " + unknown)
 	}
 	return nil
 }

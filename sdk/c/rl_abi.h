@@ -50,21 +50,21 @@ enum {
 
 // Autoreset modes.
 enum {
-    // NextStep: obs[t+1] is the last observation; the following step ignores its action, has reward 0 and
+    // obs[t+1] is the last observation; the following step ignores its action, has reward 0 and
     // writes the first observation of the new episode.
     RL_AUTORESET_NEXT_STEP = 1,
-    // SameStep: obs[t+1] is the first observation of the new episode, the last one goes to the final
+    // obs[t+1] is the first observation of the new episode, the last one goes to the final
     // observation tensor.
     RL_AUTORESET_SAME_STEP = 2,
-    // Disabled: the host calls rl_reset with a mask.
+    // the host calls rl_reset with a mask.
     RL_AUTORESET_DISABLED = 4,
 };
 
 // Features.
 enum {
-    // CapStrides: the guest honours any StrideElem, so that the host may lay tensors out as [elem][env].
+    // the guest honours any stride_elem, so that the host may lay tensors out as [elem][env].
     RL_CAP_STRIDES = 1,
-    // CapPreferSoA: the guest is faster with [elem][env] (implies CapStrides).
+    // the guest is faster with [elem][env] (implies CapStrides).
     RL_CAP_PREFER_SOA = 2,
 };
 
@@ -153,7 +153,7 @@ _Static_assert(offsetof(rl_tensor_desc, name) == 44, "rl_tensor_desc.name");
 
 // Binding tells the guest where a tensor lies, in bytes of its linear memory. rl_bind takes one per described
 // tensor, in the order of the description. The element (t, env, agent, i) is at
-// Ptr + t*StrideT + env*StrideEnv + agent*StrideAgent + i*StrideElem, where i counts the flattened shape.
+// ptr + t*stride_t + env*stride_env + agent*stride_agent + i*stride_elem, where i counts the flattened shape.
 typedef struct rl_binding {
     uint32_t ptr; // aligned to 64 bytes
     uint32_t stride_t; // 0 for tensors without time
@@ -182,73 +182,73 @@ _Static_assert(offsetof(rl_binding, reserved) == 20, "rl_binding.reserved");
 
 // What the guest exports.
 
-// ExportABI is the marker of the major version. It is looked for, never called.
+// rl_abi_v1 is the marker of the major version. It is looked for, never called.
 RL_EXPORT(rl_abi_v1) void rl_abi_v1(void);
 
-// ExportDescribe: (config, config_len, buf, cap) -> needed length. Writes Spec and TensorDesc records for
+// rl_describe: (config, config_len, buf, cap) -> needed length. Writes Spec and TensorDesc records for
 // that configuration, or nothing if cap is too small. The configuration is UTF-8 lines "key=value\n",
 // sorted by key, nested keys joined with dots.
 RL_EXPORT(rl_describe) int32_t rl_describe(uint32_t config, uint32_t config_len, uint32_t buf, uint32_t cap);
 
-// ExportAlloc: (size, align) -> pointer, 0 when out of memory. Any power of two up to 65536 may be asked
-// for. The guest must leave the memory alone until ExportFree: the host maps windows over it.
+// rl_alloc: (size, align) -> pointer, 0 when out of memory. Any power of two up to 65536 may be asked
+// for. The guest must leave the memory alone until rl_free: the host maps windows over it.
 RL_EXPORT(rl_alloc) int32_t rl_alloc(uint32_t size, uint32_t align);
 
-// ExportFree: (pointer, size) -> nothing.
+// rl_free: (pointer, size) -> nothing.
 RL_EXPORT(rl_free) void rl_free(uint32_t pointer, uint32_t size);
 
-// ExportCreate: (config, config_len, num_envs, autoreset) -> environment batch, 0 or more. autoreset is
+// rl_create: (config, config_len, num_envs, autoreset) -> environment batch, 0 or more. autoreset is
 // the one mode that the host chose from Spec.Autoreset.
 RL_EXPORT(rl_create) int32_t rl_create(uint32_t config, uint32_t config_len, uint32_t num_envs, uint32_t autoreset);
 
-// ExportBind: (batch, bindings, n) -> status. May be called between any two steps.
+// rl_bind: (batch, bindings, n) -> status. May be called between any two steps.
 RL_EXPORT(rl_bind) int32_t rl_bind(uint32_t batch, uint32_t bindings, uint32_t n);
 
-// ExportReset: (batch, t, mask or 0, seeds or 0) -> status. Starts a new episode in every environment, or
+// rl_reset: (batch, t, mask or 0, seeds or 0) -> status. Starts a new episode in every environment, or
 // where mask (u8 per environment) is not 0, and writes obs[t] and mask[t]. seeds is u64 per environment
 // and starts the environment's own random stream; without it the stream goes on.
 RL_EXPORT(rl_reset) int32_t rl_reset(uint32_t batch, uint32_t t, uint32_t mask, uint32_t seeds);
 
-// ExportStep: (batch, t) -> status. Reads action[t]; writes reward, terminated, truncated [t] and
+// rl_step: (batch, t) -> status. Reads action[t]; writes reward, terminated, truncated [t] and
 // obs, mask [t+1].
 RL_EXPORT(rl_step) int32_t rl_step(uint32_t batch, uint32_t t);
 
-// ExportStepRange (optional): (batch, t, first, count) -> status. ExportStep for some environments.
+// rl_step_range (optional): (batch, t, first, count) -> status. rl_step for some environments.
 RL_EXPORT(rl_step_range) int32_t rl_step_range(uint32_t batch, uint32_t t, uint32_t first, uint32_t count);
 
-// ExportRender (optional): (batch, env, mode, buf, cap) -> needed length. Mode 0 is text.
+// rl_render (optional): (batch, env, mode, buf, cap) -> needed length. Mode 0 is text.
 RL_EXPORT(rl_render) int32_t rl_render(uint32_t batch, uint32_t env, uint32_t mode, uint32_t buf, uint32_t cap);
 
-// ExportSave (optional): (batch, env, buf, cap) -> needed length. All state of one environment.
+// rl_save (optional): (batch, env, buf, cap) -> needed length. All state of one environment.
 RL_EXPORT(rl_save) int32_t rl_save(uint32_t batch, uint32_t env, uint32_t buf, uint32_t cap);
 
-// ExportLoad (optional, with ExportSave): (batch, env, buf, len) -> status.
+// rl_load (optional, with rl_save): (batch, env, buf, len) -> status.
 RL_EXPORT(rl_load) int32_t rl_load(uint32_t batch, uint32_t env, uint32_t buf, uint32_t len);
 
-// ExportDestroy (optional): (batch) -> status.
+// rl_destroy (optional): (batch) -> status.
 RL_EXPORT(rl_destroy) int32_t rl_destroy(uint32_t batch);
 
-// ExportLastError (optional): (buf, cap) -> needed length. Text of the newest error.
+// rl_last_error (optional): (buf, cap) -> needed length. Text of the newest error.
 RL_EXPORT(rl_last_error) int32_t rl_last_error(uint32_t buf, uint32_t cap);
 
-// ExportCurrentEnv (optional): () -> index of the environment being stepped, so that a trap can name it.
+// rl_current_env (optional): () -> index of the environment being stepped, so that a trap can name it.
 RL_EXPORT(rl_current_env) int32_t rl_current_env(void);
 
 // What the host offers. Each is a capability: call only what the pipeline grants.
 
-// ImportLog: (level, text, len). Levels 0 debug, 1 info, 2 warning, 3 error. Rate limited.
+// log: (level, text, len). Levels 0 debug, 1 info, 2 warning, 3 error. Rate limited.
 RL_IMPORT(log) void rl_host_log(uint32_t level, uint32_t text, uint32_t len);
 
-// ImportLogEnabled: (level) -> 0 or 1.
+// log_enabled: (level) -> 0 or 1.
 RL_IMPORT(log_enabled) int32_t rl_host_log_enabled(uint32_t level);
 
-// ImportEntropy: (buf, len) -> status. Bytes of a stream that the run's seed determines.
+// entropy: (buf, len) -> status. Bytes of a stream that the run's seed determines.
 RL_IMPORT(entropy) int32_t rl_host_entropy(uint32_t buf, uint32_t len);
 
-// ImportClock: () -> i64 nanoseconds of a virtual clock that advances by steps.
+// clock_ns: () -> i64 nanoseconds of a virtual clock that advances by steps.
 RL_IMPORT(clock_ns) int64_t rl_host_clock_ns(void);
 
-// ImportMetric: (name, len, value f64). A number for the metrics under env/.
+// metric: (name, len, value f64). A number for the metrics under env/.
 RL_IMPORT(metric) void rl_host_metric(uint32_t name, uint32_t len, double value);
 
 #endif

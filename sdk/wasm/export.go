@@ -3,7 +3,7 @@
 package wasm
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -27,7 +27,21 @@ func fail(status hostabi.Status, err error) int32 {
 // guard turns a panic of the environment into a status, so that its message reaches the host.
 func guard(result *int32) {
 	if p := recover(); p != nil {
-		*result = fail(hostabi.StatusInternal, fmt.Errorf("panic: %v", p))
+		*result = fail(hostabi.StatusInternal, errors.New("panic: "+text(p)))
+	}
+}
+
+// text returns what a panic's value says. Package fmt would say more and make a guest half as large again.
+func text(value any) string {
+	switch v := value.(type) {
+	case error:
+		return v.Error()
+	case string:
+		return v
+	case interface{ String() string }:
+		return v.String()
+	default:
+		return "a value without a text"
 	}
 }
 
@@ -64,7 +78,7 @@ func exportABI() {}
 func exportDescribe(config, configLen, buf, capacity uint32) (result int32) {
 	defer guard(&result)
 	if served == nil {
-		return fail(hostabi.StatusState, fmt.Errorf("the guest serves no environment"))
+		return fail(hostabi.StatusState, errors.New("the guest serves no environment"))
 	}
 	data, err := served.describe(string(bytesAt(config, configLen)))
 	if err != nil {
@@ -83,7 +97,7 @@ func exportFree(at, _ uint32) { takeBack(at) }
 func exportCreate(config, configLen, envs, autoreset uint32) (result int32) {
 	defer guard(&result)
 	if served == nil {
-		return fail(hostabi.StatusState, fmt.Errorf("the guest serves no environment"))
+		return fail(hostabi.StatusState, errors.New("the guest serves no environment"))
 	}
 	b, status, err := served.create(string(bytesAt(config, configLen)), int(int32(envs)), hostabi.Autoreset(autoreset))
 	if err != nil {
@@ -183,11 +197,11 @@ func exportRender(batch, env, mode, buf, capacity uint32) (result int32) {
 	if mode != 0 {
 		return int32(hostabi.StatusUnsupported)
 	}
-	text, status := b.render(int(env))
+	picture, status := b.render(int(env))
 	if status != hostabi.StatusOK {
 		return int32(status)
 	}
-	return give(text, buf, capacity)
+	return give(picture, buf, capacity)
 }
 
 //go:wasmexport rl_last_error

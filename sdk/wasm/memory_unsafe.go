@@ -50,3 +50,8 @@ func bindingsAt(at, n uint32) []hostabi.Binding {
 	}
 	return list
 }
+
+// bytesOf views a struct of the ABI, which has no padding and no pointers, as it lies in memory.
+func bytesOf[T hostabi.Spec | hostabi.TensorDesc](value *T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(value)), unsafe.Sizeof(*value))
+}

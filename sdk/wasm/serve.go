@@ -1,11 +1,10 @@
 package wasm
 
 import (
-	"bytes"
 	"encoding"
-	"encoding/binary"
-	"fmt"
+	"errors"
 	"math"
+	"strconv"
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk"
@@ -71,17 +70,17 @@ const maxElems = 1 << 26
 
 func checkSpace(what string, s sdk.Space) error {
 	if len(s.Shape) > hostabi.MaxRank {
-		return fmt.Errorf("%s: more than %d dimensions", what, hostabi.MaxRank)
+		return errors.New(what + ": more than " + strconv.Itoa(hostabi.MaxRank) + " dimensions")
 	}
 	n := 1
 	for _, dim := range s.Shape {
 		if dim < 1 || dim > maxElems/n {
-			return fmt.Errorf("%s: impossible shape %v", what, s.Shape)
+			return errors.New(what + ": impossible dimension " + strconv.Itoa(dim))
 		}
 		n *= dim
 	}
 	if s.N < 0 || s.N > maxElems/n {
-		return fmt.Errorf("%s: impossible number of values %d", what, s.N)
+		return errors.New(what + ": impossible number of values " + strconv.Itoa(s.N))
 	}
 	return nil
 }
@@ -157,10 +156,11 @@ func (p *program[A, O]) describe(config string) ([]byte, error) {
 		head.Caps |= hostabi.CapPreferSoA
 	}
 	copy(head.Name[:], spec.Name)
-	var b bytes.Buffer
-	_ = binary.Write(&b, binary.LittleEndian, &head)
-	_ = binary.Write(&b, binary.LittleEndian, tensors)
-	return b.Bytes(), nil
+	data := append([]byte(nil), bytesOf(&head)...)
+	for i := range tensors {
+		data = append(data, bytesOf(&tensors[i])...)
+	}
+	return data, nil
 }
 
 func (p *program[A, O]) create(config string, n int, mode hostabi.Autoreset) (instance, hostabi.Status, error) {
@@ -170,11 +170,11 @@ func (p *program[A, O]) create(config string, n int, mode hostabi.Autoreset) (in
 		return nil, hostabi.StatusConfig, err
 	}
 	if mode != hostabi.NextStep && mode != hostabi.SameStep && mode != hostabi.Disabled {
-		return nil, hostabi.StatusUnsupported, fmt.Errorf("autoreset mode %d does not exist", mode)
+		return nil, hostabi.StatusUnsupported, errors.New("autoreset mode " + strconv.Itoa(int(mode)) + " does not exist")
 	}
 	row := max(spec.Obs.Elems(), spec.Action.Elems(), spec.Action.Elems()*spec.Action.N)
 	if n < 1 || n > math.MaxInt32/(8*row) || (spec.MaxEnvs > 0 && n > spec.MaxEnvs) {
-		return nil, hostabi.StatusArgument, fmt.Errorf("%d environments are not possible", n)
+		return nil, hostabi.StatusArgument, errors.New(strconv.Itoa(n) + " environments are not possible")
 	}
 	envs, err := p.make(c, n)
 	if err == nil {
@@ -233,7 +233,7 @@ func (s *singles[A, O, E]) current() int { return s.now }
 func (s *singles[A, O, E]) mask(i int, legal []uint8) { any(s.envs[i]).(sdk.Masker).ActionMask(legal) }
 
 func (s *singles[A, O, E]) text(i int) (string, bool) {
-	env, ok := any(s.envs[i]).(fmt.Stringer)
+	env, ok := any(s.envs[i]).(interface{ String() string })
 	if !ok {
 		return "", false
 	}

@@ -58,116 +58,133 @@ const rl = {
 // Refused is a status that a guest returned, with its text.
 class Refused extends Error {}
 
-function play(module, args) {
-  const options = { envs: "7", steps: "300", mode: "same_step", layout: "rows", range: "0", save: "yes", config: "" };
-  for (const arg of args) {
-    const at = arg.indexOf("=");
-    options[arg.slice(0, at)] = arg.slice(at + 1);
-  }
-  const envs = Number(options.envs), steps = Number(options.steps), range = Number(options.range);
-  const mode = { next_step: 1, same_step: 2, disabled: 4 }[options.mode];
-  const columns = options.layout === "columns";
-  const guest = new WebAssembly.Instance(module, { wasi_snapshot_preview1: wasi, rl }).exports;
-  memory = guest.memory;
-  guest._initialize?.();
+const dtypeBytes = [0, 1, 1, 2, 4, 8, 2, 2, 4, 8, 1];
+const modes = { next_step: 1, same_step: 2, disabled: 4 };
 
-  function must(call, status) {
+// Run is one batch of one instance.
+class Run {
+  constructor(module, args) {
+    this.options = { envs: "7", steps: "300", mode: "same_step", layout: "rows", range: "0", save: "yes", config: "" };
+    for (const arg of args) {
+      const at = arg.indexOf("=");
+      this.options[arg.slice(0, at)] = arg.slice(at + 1);
+    }
+    [this.envs, this.steps, this.range] = ["envs", "steps", "range"].map((name) => Number(this.options[name]));
+    this.mode = modes[this.options.mode];
+    this.guest = new WebAssembly.Instance(module, { wasi_snapshot_preview1: wasi, rl }).exports;
+    memory = this.guest.memory;
+    this.guest._initialize?.();
+    this.lcg = 1n;
+  }
+
+  // call calls an export and throws what the guest says if it refuses.
+  call(name, ...args) {
+    const status = this.guest[name](...args);
     if (status >= 0) return status;
-    const at = guest.rl_alloc(4096, 16), n = guest.rl_last_error(at, 4096);
-    throw new Refused(`error ${call} ${status} ${text(at, n)}`);
+    const at = this.guest.rl_alloc(4096, 16), n = this.guest.rl_last_error(at, 4096);
+    throw new Refused(`error ${name} ${status} ${text(at, n)}`);
   }
 
-  const config = Buffer.from(options.config ? options.config.split(",").join("\n") + "\n" : "");
-  const configAt = guest.rl_alloc(4096, 16);
-  bytes(configAt, config.length).set(config);
-
-  // describe
-  const need = must("rl_describe", guest.rl_describe(configAt, config.length, 0, 0));
-  const specAt = guest.rl_alloc(need, 64);
-  must("rl_describe", guest.rl_describe(configAt, config.length, specAt, need));
-  const spec = bytes(specAt, need).slice();
-  const head = new DataView(spec.buffer);
-  const sizes = [0, 1, 1, 2, 4, 8, 2, 2, 4, 8, 1];
-  const tensors = [];
-  for (let k = 0; k < head.getUint32(24, true); k++) {
-    const at = 64 + 64 * k, rank = head.getUint8(at + 5);
-    let elems = 1;
-    for (let i = 0; i < rank; i++) elems *= head.getUint32(at + 8 + 4 * i, true);
-    tensors.push({ role: head.getUint16(at, true), elems, bytes: sizes[head.getUint8(at + 4)], n: head.getUint32(at + 40, true) });
+  // cleared allocates memory for the host's own use; a guest does not promise that it is zero.
+  cleared(n) {
+    const at = this.guest.rl_alloc(n, 64);
+    bytes(at, n).fill(0);
+    return at;
   }
 
-  // create and bind; every tensor has steps+1 rows of time, but the final observation
-  const batch = must("rl_create", guest.rl_create(configAt, config.length, envs, mode));
-  const bindAt = guest.rl_alloc(32 * tensors.length, 64);
-  for (const [k, t] of tensors.entries()) {
-    const row = t.elems * t.bytes, timeless = t.role === 7;
-    t.size = row * envs * (timeless ? 1 : steps + 1);
-    t.at = guest.rl_alloc(t.size, 65536);
-    if (!t.at || t.at % 65536) throw new Error("rl_alloc is misaligned");
-    t.time = timeless ? 0 : row * envs;
-    t.env = columns ? t.bytes : row;
-    t.elem = columns ? t.bytes * envs : t.bytes;
-    [t.at, t.time, t.env, 0, t.elem, 0, 0, 0].forEach((word, i) => view().setUint32(bindAt + 32 * k + 4 * i, word, true));
+  play() {
+    const config = Buffer.from(this.options.config ? this.options.config.split(",").join("\n") + "\n" : "");
+    const at = this.cleared(4096);
+    bytes(at, config.length).set(config);
+    this.describe(at, config.length);
+    this.batch = this.call("rl_create", at, config.length, this.envs, this.mode);
+    this.bind();
+    this.reset();
+    for (let t = 0; t < this.steps; t++) this.step(t);
+    return this.hash();
   }
-  must("rl_bind", guest.rl_bind(batch, bindAt, tensors.length));
-  const [action, obs, reward, terminated, truncated, final, mask] = tensors;
 
-  // reset and step
-  const seedAt = guest.rl_alloc(8 * envs, 64);
-  for (let i = 0; i < envs; i++) view().setBigUint64(seedAt + 8 * i, BigInt(100 + i), true);
-  let lcg = 1n;
-  function randomActions(t) {
+  describe(config, length) {
+    const need = this.call("rl_describe", config, length, 0, 0), at = this.cleared(need);
+    this.call("rl_describe", config, length, at, need);
+    const spec = new DataView(bytes(at, need).slice().buffer);
+    this.tensors = [];
+    for (let k = 0; k < spec.getUint32(24, true); k++) {
+      const d = 64 + 64 * k;
+      let elems = 1;
+      for (let i = 0; i < spec.getUint8(d + 5); i++) elems *= spec.getUint32(d + 8 + 4 * i, true);
+      const role = spec.getUint16(d, true), n = spec.getUint32(d + 40, true);
+      this.tensors.push({ role, elems, n, bytes: dtypeBytes[spec.getUint8(d + 4)] });
+    }
+  }
+
+  // bind gives every tensor steps+1 rows of time, but the final observation one.
+  bind() {
+    const { envs, steps, tensors } = this, bindings = this.cleared(32 * tensors.length);
+    const columns = this.options.layout === "columns";
+    for (const [k, t] of tensors.entries()) {
+      const row = t.elems * t.bytes, timeless = t.role === 7;
+      t.at = this.guest.rl_alloc(row * envs * (timeless ? 1 : steps + 1), 65536);
+      if (!t.at || t.at % 65536) throw new Error("rl_alloc is misaligned");
+      t.time = timeless ? 0 : row * envs;
+      t.env = columns ? t.bytes : row;
+      t.elem = columns ? t.bytes * envs : t.bytes;
+      [t.at, t.time, t.env, 0, t.elem].forEach((word, i) => view().setUint32(bindings + 32 * k + 4 * i, word, true));
+    }
+    this.call("rl_bind", this.batch, bindings, tensors.length);
+    [this.action, this.obs, this.reward, this.terminated, this.truncated, this.final, this.mask] = tensors;
+  }
+
+  reset() {
+    const seeds = this.cleared(8 * this.envs);
+    for (let i = 0; i < this.envs; i++) view().setBigUint64(seeds + 8 * i, BigInt(100 + i), true);
+    this.call("rl_reset", this.batch, 0, 0, seeds);
+    this.ended = this.cleared(this.envs); // which environments the host must reset, in mode disabled
+  }
+
+  step(t) {
+    const { envs, range, batch, action } = this;
     for (let i = 0; i < envs; i++) {
-      lcg = (lcg * 6364136223846793005n + 1442695040888963407n) & 0xffffffffffffffffn;
-      view().setInt32(action.at + t * action.time + i * action.env, Number((lcg >> 33n) % BigInt(action.n)), true);
+      this.lcg = (this.lcg * 6364136223846793005n + 1442695040888963407n) & 0xffffffffffffffffn;
+      view().setInt32(action.at + t * action.time + i * action.env, Number((this.lcg >> 33n) % BigInt(action.n)), true);
     }
-  }
-  must("rl_reset", guest.rl_reset(batch, 0, 0, seedAt));
-  const maskAt = guest.rl_alloc(envs, 64);
-  bytes(maskAt, envs).fill(0);
-  for (let t = 0; t < steps; t++) {
-    randomActions(t);
-    if (range) {
-      for (let i = 0; i < envs; i += range) must("rl_step_range", guest.rl_step_range(batch, t, i, Math.min(range, envs - i)));
-    } else {
-      must("rl_step", guest.rl_step(batch, t));
-    }
-    if (mode === 4) { // the host resets, some steps late, so that waiting environments are seen too
-      let any = 0;
-      for (let i = 0; i < envs; i++) {
-        const ended = bytes(terminated.at + t * terminated.time + i * terminated.env, 1)[0] | bytes(truncated.at + t * truncated.time + i * truncated.env, 1)[0];
-        any |= bytes(maskAt + i, 1)[0] |= ended;
-      }
-      if (any && t % 3 === 2) {
-        must("rl_reset", guest.rl_reset(batch, t + 1, maskAt, 0));
-        bytes(maskAt, envs).fill(0);
-      }
-    }
+    if (range) for (let i = 0; i < envs; i += range) this.call("rl_step_range", batch, t, i, Math.min(range, envs - i));
+    else this.call("rl_step", batch, t);
+    if (this.mode === modes.disabled) this.resetEnded(t);
   }
 
-  // hash
-  const hash = createHash("sha256");
-  const absorb = (data) => hash.update(data);
-  function absorbRow(x, t) {
-    for (let i = 0; i < envs; i++)
-      for (let k = 0; k < x.elems; k++) absorb(bytes(x.at + t * x.time + i * x.env + k * x.elem, x.bytes));
+  // resetEnded is the host's part in mode disabled, every third step, so that waiting environments are seen too.
+  resetEnded(t) {
+    const flag = (x, i) => bytes(x.at + t * x.time + i * x.env, 1)[0];
+    const ended = bytes(this.ended, this.envs);
+    for (let i = 0; i < this.envs; i++) ended[i] |= flag(this.terminated, i) | flag(this.truncated, i);
+    if (t % 3 !== 2 || !ended.some((e) => e)) return;
+    this.call("rl_reset", this.batch, t + 1, this.ended, 0);
+    bytes(this.ended, this.envs).fill(0);
   }
-  absorbRow(obs, 0);
-  for (let t = 0; t < steps; t++) {
-    absorbRow(obs, t + 1);
-    for (const x of [reward, terminated, truncated]) absorbRow(x, t);
-    if (mask) absorbRow(mask, t + 1);
-  }
-  absorbRow(final, 0);
-  const stateAt = guest.rl_alloc(65536, 64);
-  for (let i = 0; i < envs; i++) {
-    const n = options.save === "yes" ? guest.rl_save(batch, i, stateAt, 65536) : -1;
-    if (n >= 0) {
-      absorb(bytes(stateAt, n));
-      must("rl_load", guest.rl_load(batch, i, stateAt, n));
+
+  hash() {
+    const hash = createHash("sha256");
+    const row = (x, t) => {
+      for (let i = 0; i < this.envs; i++)
+        for (let k = 0; k < x.elems; k++) hash.update(bytes(x.at + t * x.time + i * x.env + k * x.elem, x.bytes));
+    };
+    row(this.obs, 0);
+    for (let t = 0; t < this.steps; t++) {
+      row(this.obs, t + 1);
+      for (const x of [this.reward, this.terminated, this.truncated]) row(x, t);
+      if (this.mask) row(this.mask, t + 1);
     }
+    row(this.final, 0);
+    const at = this.cleared(65536);
+    for (let i = 0; i < this.envs && this.options.save === "yes"; i++) {
+      const n = this.guest.rl_save(this.batch, i, at, 65536);
+      if (n < 0) break;
+      hash.update(bytes(at, n));
+      this.call("rl_load", this.batch, i, at, n);
+    }
+    return hash.digest("hex").slice(0, 16);
   }
-  return hash.digest("hex").slice(0, 16);
 }
 
 const module = new WebAssembly.Module(readFileSync(process.argv[2]));
@@ -175,7 +192,7 @@ const runs = [[]];
 for (const arg of process.argv.slice(3)) arg === "+" ? runs.push([]) : runs.at(-1).push(arg);
 for (const args of runs) {
   try {
-    console.log(play(module, args));
+    console.log(new Run(module, args).play());
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     console.log(error.message);

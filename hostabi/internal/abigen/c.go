@@ -39,41 +39,41 @@ func renderC(m *model) string {
 	b.WriteString(headC)
 	fmt.Fprintf(&b, "#define RL_ABI_MAJOR %d\n#define RL_ABI_MINOR %d\n\n", hostabi.EnvABI.Major, hostabi.EnvABI.Minor)
 	for _, g := range m.groups {
-		comment(&b, "", "//", g.doc)
+		m.comment(&b, "", "//", g.doc)
 		b.WriteString("enum {\n")
 		for _, c := range g.constants {
-			comment(&b, "    ", "//", c.doc)
+			m.comment(&b, "    ", "//", c.doc)
 			fmt.Fprintf(&b, "    RL_%s = %d,\n", constantName(c), c.value)
 		}
 		b.WriteString("};\n\n")
 	}
 	for _, r := range m.records {
-		recordC(&b, r)
+		m.recordC(&b, r)
 	}
 	fmt.Fprintf(&b, marksC, hostabi.ImportModule)
 	b.WriteString("// What the guest exports.\n\n")
 	for _, f := range m.exports {
 		if f.Name != hostabi.ExportInitialize {
-			functionC(&b, f, "RL_EXPORT", f.Name)
+			m.functionC(&b, f, "RL_EXPORT", f.Name)
 		}
 	}
 	b.WriteString("// What the host offers. Each is a capability: call only what the pipeline grants.\n\n")
 	for _, f := range m.imports {
-		functionC(&b, f, "RL_IMPORT", "rl_host_"+f.Name)
+		m.functionC(&b, f, "RL_IMPORT", "rl_host_"+f.Name)
 	}
 	b.WriteString("#endif\n")
 	return b.String()
 }
 
-func recordC(b *strings.Builder, r record) {
+func (m *model) recordC(b *strings.Builder, r record) {
 	name := "rl_" + snake(r.name)
-	comment(b, "", "//", r.doc)
+	m.comment(b, "", "//", r.doc)
 	fmt.Fprintf(b, "typedef struct %s {\n", name)
 	for _, f := range r.fields {
 		typ, dim := typeC(f.typ)
 		decl := fmt.Sprintf("%s %s%s;", typ, snake(f.name), dim)
 		if f.doc != "" {
-			decl += " // " + f.doc
+			decl += " // " + m.translate(f.doc)
 		}
 		fmt.Fprintf(b, "    %s\n", decl)
 	}
@@ -101,7 +101,7 @@ func typeC(t reflect.Type) (typ, dim string) {
 	}
 }
 
-func functionC(b *strings.Builder, f function, mark, name string) {
+func (m *model) functionC(b *strings.Builder, f function, mark, name string) {
 	params := make([]string, len(f.params))
 	for i, p := range f.params {
 		params[i] = valueC(f.Params[i], "uint32_t") + " " + p
@@ -113,7 +113,7 @@ func functionC(b *strings.Builder, f function, mark, name string) {
 	if len(f.Results) > 0 {
 		result = valueC(f.Results[0], "int32_t")
 	}
-	comment(b, "", "//", f.doc)
+	m.comment(b, "", "//", f.doc)
 	fmt.Fprintf(b, "%s(%s) %s %s(%s);\n\n", mark, f.Name, result, name, strings.Join(params, ", "))
 }
 
@@ -129,8 +129,8 @@ func valueC(v hostabi.ValueType, i32 string) string {
 }
 
 // comment writes lines of text behind a comment mark.
-func comment(b *strings.Builder, indent, mark string, text []string) {
+func (m *model) comment(b *strings.Builder, indent, mark string, text []string) {
 	for _, line := range text {
-		b.WriteString(strings.TrimRight(indent+mark+" "+line, " ") + "\n")
+		b.WriteString(strings.TrimRight(indent+mark+" "+m.translate(line), " ") + "\n")
 	}
 }

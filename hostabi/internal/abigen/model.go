@@ -21,12 +21,14 @@ type model struct {
 	records []record
 	exports []function
 	imports []function
+	names   map[string]string // Go names that comments use, and what the views call the same
 }
 
 // group is one const block: its comment and its constants.
 type group struct {
 	doc       []string
 	constants []number
+	names     map[string]string // values of string constants, by Go name
 }
 
 // number is one integer constant. typ is the Go name of its type, "" for an untyped one.
@@ -85,7 +87,7 @@ func load(dir string) (*model, error) {
 	conf := types.Config{Error: func(error) {}, Importer: nothing{}}
 	_, _ = conf.Check("hostabi", fset, parsed, info)
 
-	m := &model{}
+	m := &model{names: map[string]string{}}
 	docs := map[string][]string{} // comments of string constants, by value
 	structs := map[string]*ast.TypeSpec{}
 	for _, f := range parsed {
@@ -97,6 +99,11 @@ func load(dir string) (*model, error) {
 	}
 	for _, t := range sharedTypes() {
 		m.records = append(m.records, newRecord(t, structs[t.Name()]))
+		for i := range t.NumField() {
+			if name := t.Field(i).Name; strings.ToLower(name) != snake(name) || name == "Ptr" {
+				m.names[name] = snake(name)
+			}
+		}
 	}
 	var err error
 	if m.exports, err = newFunctions(hostabi.EnvExports(), docs); err != nil {
@@ -104,6 +111,18 @@ func load(dir string) (*model, error) {
 	}
 	m.imports, err = newFunctions(hostabi.EnvImports(), docs)
 	return m, err
+}
+
+var word = regexp.MustCompile(`\w+`)
+
+// translate puts the views' names in place of Go's.
+func (m *model) translate(line string) string {
+	return word.ReplaceAllStringFunc(line, func(w string) string {
+		if name, ok := m.names[w]; ok {
+			return name
+		}
+		return w
+	})
 }
 
 // nothing is an importer that knows no package.
@@ -124,7 +143,7 @@ func (m *model) addDecl(decl *ast.GenDecl, info *types.Info, docs map[string][]s
 			structs[spec.Name.Name] = spec
 		}
 	case token.CONST:
-		g := group{doc: lines(decl.Doc)}
+		g := group{doc: lines(decl.Doc), names: m.names}
 		for _, s := range decl.Specs {
 			spec := s.(*ast.ValueSpec)
 			doc := append(lines(spec.Doc), lines(spec.Comment)...)
@@ -146,6 +165,7 @@ func (g *group) add(obj types.Object, doc []string, docs map[string][]string) {
 	}
 	if c.Val().Kind() == constant.String {
 		docs[constant.StringVal(c.Val())] = doc
+		g.names[c.Name()] = constant.StringVal(c.Val())
 		return
 	}
 	value, exact := constant.Int64Val(constant.ToInt(c.Val()))
@@ -154,8 +174,17 @@ func (g *group) add(obj types.Object, doc []string, docs map[string][]string) {
 		typ = named.Obj().Name()
 	}
 	if exact && typ != "ValueType" {
-		g.constants = append(g.constants, number{c.Name(), typ, value, doc})
+		g.constants = append(g.constants, number{c.Name(), typ, value, unnamed(c.Name(), doc)})
 	}
+}
+
+// unnamed returns the comment of a constant without the Go name that it begins with.
+func unnamed(name string, doc []string) []string {
+	if len(doc) == 0 {
+		return nil
+	}
+	first := strings.TrimPrefix(strings.TrimPrefix(doc[0], name), ": ")
+	return append([]string{first}, doc[1:]...)
 }
 
 // lines returns the text of a comment without its marks.

@@ -24,17 +24,17 @@ func renderRust(m *model) string {
 	b.WriteString(headRust)
 	fmt.Fprintf(&b, "pub const ABI_MAJOR: u16 = %d;\npub const ABI_MINOR: u16 = %d;\n\n", hostabi.EnvABI.Major, hostabi.EnvABI.Minor)
 	for _, g := range m.groups {
-		comment(&b, "", "//", g.doc)
+		m.comment(&b, "", "//", g.doc)
 		for _, c := range g.constants {
-			comment(&b, "", "///", c.doc)
+			m.comment(&b, "", "///", c.doc)
 			fmt.Fprintf(&b, "pub const %s: %s = %d;\n", constantName(c), constantTypeRust(c.typ), c.value)
 		}
 		b.WriteString("\n")
 	}
 	for _, r := range m.records {
-		recordRust(&b, r)
+		m.recordRust(&b, r)
 	}
-	importsRust(&b, m.imports)
+	m.importsRust(&b)
 	return b.String()
 }
 
@@ -54,12 +54,12 @@ func constantTypeRust(typ string) string {
 	}
 }
 
-func recordRust(b *strings.Builder, r record) {
-	comment(b, "", "///", r.doc)
+func (m *model) recordRust(b *strings.Builder, r record) {
+	m.comment(b, "", "///", r.doc)
 	fmt.Fprintf(b, "#[repr(C)]\n#[derive(Clone, Copy, Debug, Default, PartialEq)]\npub struct %s {\n", r.name)
 	for _, f := range r.fields {
 		if f.doc != "" {
-			comment(b, "    ", "///", []string{f.doc})
+			m.comment(b, "    ", "///", []string{f.doc})
 		}
 		fmt.Fprintf(b, "    pub %s: %s,\n", snake(f.name), typeRust(f.typ))
 	}
@@ -82,10 +82,10 @@ func typeRust(t reflect.Type) string {
 	}
 }
 
-func importsRust(b *strings.Builder, imports []function) {
+func (m *model) importsRust(b *strings.Builder) {
 	b.WriteString("// What the host offers. Each is a capability: call only what the pipeline grants.\n")
 	fmt.Fprintf(b, "#[cfg(target_arch = \"wasm32\")]\n#[link(wasm_import_module = %q)]\nextern \"C\" {\n", hostabi.ImportModule)
-	for _, f := range imports {
+	for _, f := range m.imports {
 		params := make([]string, len(f.params))
 		for i, p := range f.params {
 			params[i] = p + ": " + valueRust(f.Params[i], "u32")
@@ -94,7 +94,7 @@ func importsRust(b *strings.Builder, imports []function) {
 		if len(f.Results) > 0 {
 			result = " -> " + valueRust(f.Results[0], "i32")
 		}
-		comment(b, "    ", "///", f.doc)
+		m.comment(b, "    ", "///", f.doc)
 		fmt.Fprintf(b, "    pub fn %s(%s)%s;\n", f.Name, strings.Join(params, ", "), result)
 	}
 	b.WriteString("}\n")

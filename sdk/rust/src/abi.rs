@@ -42,19 +42,19 @@ pub const ROLE_AGENT_ALIVE: u16 = 8;
 pub const ROLE_INFO: u16 = 9;
 
 // Autoreset modes.
-/// NextStep: obs[t+1] is the last observation; the following step ignores its action, has reward 0 and
+/// obs[t+1] is the last observation; the following step ignores its action, has reward 0 and
 /// writes the first observation of the new episode.
 pub const AUTORESET_NEXT_STEP: u32 = 1;
-/// SameStep: obs[t+1] is the first observation of the new episode, the last one goes to the final
+/// obs[t+1] is the first observation of the new episode, the last one goes to the final
 /// observation tensor.
 pub const AUTORESET_SAME_STEP: u32 = 2;
-/// Disabled: the host calls rl_reset with a mask.
+/// the host calls rl_reset with a mask.
 pub const AUTORESET_DISABLED: u32 = 4;
 
 // Features.
-/// CapStrides: the guest honours any StrideElem, so that the host may lay tensors out as [elem][env].
+/// the guest honours any stride_elem, so that the host may lay tensors out as [elem][env].
 pub const CAP_STRIDES: u32 = 1;
-/// CapPreferSoA: the guest is faster with [elem][env] (implies CapStrides).
+/// the guest is faster with [elem][env] (implies CapStrides).
 pub const CAP_PREFER_SOA: u32 = 2;
 
 // MaxRank is the largest number of dimensions of a tensor of one environment.
@@ -154,7 +154,7 @@ const _: () = assert!(offset_of!(TensorDesc, name) == 44);
 
 /// Binding tells the guest where a tensor lies, in bytes of its linear memory. rl_bind takes one per described
 /// tensor, in the order of the description. The element (t, env, agent, i) is at
-/// Ptr + t*StrideT + env*StrideEnv + agent*StrideAgent + i*StrideElem, where i counts the flattened shape.
+/// ptr + t*stride_t + env*stride_env + agent*stride_agent + i*stride_elem, where i counts the flattened shape.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Binding {
@@ -181,14 +181,14 @@ const _: () = assert!(offset_of!(Binding, reserved) == 20);
 #[cfg(target_arch = "wasm32")]
 #[link(wasm_import_module = "rl")]
 extern "C" {
-    /// ImportLog: (level, text, len). Levels 0 debug, 1 info, 2 warning, 3 error. Rate limited.
+    /// log: (level, text, len). Levels 0 debug, 1 info, 2 warning, 3 error. Rate limited.
     pub fn log(level: u32, text: u32, len: u32);
-    /// ImportLogEnabled: (level) -> 0 or 1.
+    /// log_enabled: (level) -> 0 or 1.
     pub fn log_enabled(level: u32) -> i32;
-    /// ImportEntropy: (buf, len) -> status. Bytes of a stream that the run's seed determines.
+    /// entropy: (buf, len) -> status. Bytes of a stream that the run's seed determines.
     pub fn entropy(buf: u32, len: u32) -> i32;
-    /// ImportClock: () -> i64 nanoseconds of a virtual clock that advances by steps.
+    /// clock_ns: () -> i64 nanoseconds of a virtual clock that advances by steps.
     pub fn clock_ns() -> i64;
-    /// ImportMetric: (name, len, value f64). A number for the metrics under env/.
+    /// metric: (name, len, value f64). A number for the metrics under env/.
     pub fn metric(name: u32, len: u32, value: f64);
 }

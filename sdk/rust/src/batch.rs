@@ -39,7 +39,15 @@ pub struct Batch<E: Env> {
 }
 
 fn desc(role: u16, dtype: u8, name: &str, space: &Space) -> TensorDesc {
-    let mut d = TensorDesc { role, dtype, rank: space.shape.len() as u8, low: space.low, high: space.high, n: space.n, ..Default::default() };
+    let mut d = TensorDesc {
+        role,
+        dtype,
+        rank: space.shape.len() as u8,
+        low: space.low,
+        high: space.high,
+        n: space.n,
+        ..Default::default()
+    };
     d.shape[..space.shape.len()].copy_from_slice(&space.shape);
     d.name[..name.len()].copy_from_slice(name.as_bytes());
     d

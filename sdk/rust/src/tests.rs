@@ -129,10 +129,9 @@ fn rng_is_the_stream_of_the_other_languages() {
 
 #[test]
 fn config_names_the_key_that_is_wrong() {
-    for (text, want) in [
-        ("limit=x\n", "argument limit: want a whole number"),
-        ("limits=3\n", "unknown argument limits"),
-    ] {
+    for (text, want) in
+        [("limit=x\n", "argument limit: want a whole number"), ("limits=3\n", "unknown argument limits")]
+    {
         let error = Batch::<Counter>::new(text, 1, abi::AUTORESET_SAME_STEP).err();
         assert_eq!(error, Some((abi::STATUS_CONFIG, want.to_string())));
     }
@@ -140,7 +139,9 @@ fn config_names_the_key_that_is_wrong() {
 
 #[test]
 fn create_refuses_what_cannot_be() {
-    for (envs, mode, want) in [(0, 2, abi::STATUS_ARGUMENT), (1, 3, abi::STATUS_UNSUPPORTED), (1, 0, abi::STATUS_UNSUPPORTED)] {
+    for (envs, mode, want) in
+        [(0, 2, abi::STATUS_ARGUMENT), (1, 3, abi::STATUS_UNSUPPORTED), (1, 0, abi::STATUS_UNSUPPORTED)]
+    {
         assert_eq!(Batch::<Counter>::new("", envs, mode).err().map(|e| e.0), Some(want));
     }
 }

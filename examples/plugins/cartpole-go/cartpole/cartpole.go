@@ -104,19 +104,24 @@ func (c *Carts) Step(first int, _ []sdk.Rand, rows sdk.Rows[int32, float32]) {
 // AppendEnv appends environment i as x, x_dot, theta, theta_dot (f32) and steps (u32), little endian. The SDK
 // adds flags (u32) and random stream (u64), which makes 32 bytes.
 func (c *Carts) AppendEnv(dst []byte, i int) ([]byte, error) {
-	return binary.Append(dst, binary.LittleEndian, &c.states[i])
+	s := &c.states[i]
+	for _, v := range [...]float32{s.X, s.XDot, s.Theta, s.ThetaDot} {
+		dst = binary.LittleEndian.AppendUint32(dst, math.Float32bits(v))
+	}
+	return binary.LittleEndian.AppendUint32(dst, s.Steps), nil
 }
 
 // LoadEnv is the inverse of AppendEnv.
 func (c *Carts) LoadEnv(i int, data []byte) error {
-	var s State
-	if n, err := binary.Decode(data, binary.LittleEndian, &s); err != nil || n != len(data) {
+	if len(data) != 20 {
 		return errors.New("a saved cart has 20 bytes")
 	}
-	if s.Steps > c.maxSteps {
+	word := func(k int) uint32 { return binary.LittleEndian.Uint32(data[4*k:]) }
+	number := func(k int) float32 { return math.Float32frombits(word(k)) }
+	if word(4) > c.maxSteps {
 		return errors.New("a saved cart is older than max_steps")
 	}
-	c.states[i] = s
+	c.states[i] = State{number(0), number(1), number(2), number(3), word(4)}
 	return nil
 }
 
