@@ -26,6 +26,7 @@ type Rollout struct {
 	obsReady, trajectories, episodes *bus.Signal
 
 	envSteps, lostSteps, restarts, carriedBytes *stat.Counter
+	envMetrics                                  map[string]*stat.Gauge // by the environment's own name
 	restarted                                   int
 }
 
@@ -75,6 +76,7 @@ func (c *Rollout) Start(h *component.Host) error {
 	envs := h.Stats.Gauge("rollout/envs")
 	envs.Set(float64(c.config.Envs * h.Count))
 
+	c.envMetrics = map[string]*stat.Gauge{}
 	plugin, err := h.Env(c.config.Env)
 	if err != nil {
 		return err
@@ -136,7 +138,15 @@ func (c *Rollout) makeSplits() error {
 	return nil
 }
 
-func (c *Rollout) metric(name string, value float64) { c.h.Stats.Gauge("env/" + name).Set(value) }
+// metric keeps the newest value of a number that an environment reports. Names are few: the runtime bounds them.
+func (c *Rollout) metric(name string, value float64) {
+	g := c.envMetrics[name]
+	if g == nil {
+		g = c.h.Stats.Gauge("env/" + name)
+		c.envMetrics[name] = g
+	}
+	g.Set(value)
+}
 
 // credit announces, from whatever goroutine freed it, that a block of the split is free.
 func (s *split) credit(block uint32) {
