@@ -42,3 +42,19 @@ func TestConfig_NamesTheKeyThatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParseConfig(f *testing.F) {
+	f.Add("limit=3\nname=a=b\n", "limit")
+	f.Add("=\n\n=x\nkey", "key")
+	f.Add("a.b=1e309\na.b=0x10\n", "a.b")
+	f.Fuzz(func(t *testing.T, text, key string) {
+		c := ParseConfig(text)
+		c.Int(key, 1)
+		c.Float(key, 1)
+		c.Bool(key, true)
+		if got := c.Text(key, "fallback"); len(got) > max(len(text), len("fallback")) {
+			t.Errorf("Text(%q) of %q = %q", key, text, got)
+		}
+		_ = c.Err()
+	})
+}

@@ -162,7 +162,8 @@ RL_INLINE void rl_each(void *state, uint32_t first, uint32_t count, const rl_vie
     }
 }
 
-// RL_ENV makes the environment out of the author's struct and functions; fields of rl_env follow.
+// RL_ENV makes the environment out of the author's struct and functions; fields of rl_env follow. Where such a
+// field is a function (mask, render), its state is the array of the author's structs: (const Walk *)state + i.
 #define RL_ENV(Type, setup_, reset_, step_, ...)                                                               \
     static void *rl_made_create(uint32_t envs, rl_config *config)                                              \
     {                                                                                                          \

@@ -356,3 +356,26 @@ func TestBatch_StepAllocatesNothing(t *testing.T) {
 		}
 	}
 }
+
+// FuzzBatch_Load loads arbitrary bytes: whatever is accepted must come back from save, and the batch must step on.
+func FuzzBatch_Load(f *testing.F) {
+	f.Add([]byte(nil))
+	f.Add(make([]byte, 20))
+	f.Add(bytes.Repeat([]byte{1}, 20))
+	f.Add(append(bytes.Repeat([]byte{0xff}, 8), 1, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r := newRig(t, "", 2, hostabi.NextStep, false)
+		r.reset(0, nil, 1, 2)
+		status, err := r.batch.load(0, data)
+		if (status == hostabi.StatusOK) != (err == nil) {
+			t.Errorf("load: %v with error %v", status, err)
+		}
+		if status == hostabi.StatusOK {
+			if got, _, _ := r.batch.save(0); !bytes.Equal(got, data) {
+				t.Errorf("saved %x, loaded %x", got, data)
+			}
+		}
+		r.step(0, 0)
+		r.step(1, 1)
+	})
+}

@@ -14,12 +14,12 @@ type tensor[T any] struct {
 	env     uintptr
 	elem    uintptr
 	packed  bool
-	scratch []T // [envs, elems]
+	envs    int
+	scratch []T // [envs, elems], made when rows first turn out not to be packed
 }
 
 func newTensor[T any](d hostabi.TensorDesc, envs int) tensor[T] {
-	elems := d.Elems(maxElems)
-	return tensor[T]{elems: elems, scratch: make([]T, envs*elems)}
+	return tensor[T]{elems: d.Elems(maxElems), envs: envs}
 }
 
 // bind takes the place of the tensor; false if it is misaligned, or missing though it is needed.
@@ -31,6 +31,9 @@ func (x *tensor[T]) bind(b hostabi.Binding, needed bool) bool {
 	x.base = pointer(b.Ptr)
 	x.strideT, x.env, x.elem = uintptr(b.StrideT), uintptr(b.StrideEnv), uintptr(b.StrideElem)
 	x.packed = b.StrideEnv == size*uint32(x.elems) && (b.StrideElem == size || x.elems == 1)
+	if !x.packed && x.scratch == nil {
+		x.scratch = make([]T, x.envs*x.elems)
+	}
 	return true
 }
 

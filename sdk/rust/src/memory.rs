@@ -85,7 +85,8 @@ pub struct Tensor<T> {
     env: usize,
     elem: usize,
     packed: bool,
-    rows: Vec<T>, // [envs, elems]
+    envs: usize,
+    rows: Vec<T>, // [envs, elems], made when rows first turn out not to be packed
 }
 
 /// A tensor's packed rows at one time. Small and copied, so that a loop keeps it in registers.
@@ -99,8 +100,7 @@ pub struct Rows<T> {
 
 impl<T: Element> Tensor<T> {
     pub fn new(elems: usize, envs: usize) -> Self {
-        let rows = vec![T::default(); elems * envs];
-        Tensor { elems, base: core::ptr::null_mut(), time: 0, env: 0, elem: 0, packed: true, rows }
+        Tensor { elems, base: core::ptr::null_mut(), time: 0, env: 0, elem: 0, packed: true, envs, rows: Vec::new() }
     }
 
     /// Takes the tensor's place; false if it is misaligned, or missing though it is needed.
@@ -114,6 +114,9 @@ impl<T: Element> Tensor<T> {
         self.env = b.stride_env as usize;
         self.elem = b.stride_elem as usize;
         self.packed = b.stride_elem == size || self.elems == 1;
+        if !self.packed {
+            self.rows.resize(self.envs * self.elems, T::default());
+        }
         true
     }
 
