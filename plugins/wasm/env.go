@@ -40,6 +40,7 @@ type Env struct {
 var _ rollout.Env = (*Env)(nil)
 
 // NewEnv makes a batch of environments. An error is a *rollout.Fault, or wraps rollout.ErrUnsupported or ErrClosed.
+// The first batch of a plugin costs what every other does: all are forked from the image that Load took.
 func (p *Plugin) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
 	if err := p.checkOptions(o); err != nil {
 		return nil, err
@@ -49,10 +50,10 @@ func (p *Plugin) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
 	}
 	e := &Env{plugin: p, options: o}
 	if err := e.start(); err != nil {
-		if e.inst != nil {
-			e.inst.close()
+		if leaveErr := p.leave(); leaveErr != nil {
+			return nil, errors.Join(err, leaveErr)
 		}
-		return nil, errors.Join(err, p.leave())
+		return nil, err
 	}
 	return e, nil
 }
@@ -75,19 +76,26 @@ func (p *Plugin) checkOptions(o rollout.EnvOptions) error {
 	return nil
 }
 
-// start makes the instance and its environments.
+// start makes the environments in a new instance. If that fails the old instance, if there is one, stays.
 func (e *Env) start() error {
-	var err error
-	if e.inst, err = e.plugin.begin(); err != nil {
+	i, err := e.plugin.begin()
+	if err != nil {
 		return e.fault(err)
 	}
-	e.adopt(e.inst)
-	e.inst.host.entropy = e.options.Seed
+	old := e.inst
+	e.adopt(i)
+	i.host.entropy = e.options.Seed
 	if err := e.create(); err != nil {
-		return e.fault(err)
+		err = e.fault(err)
+		i.close()
+		e.inst = old
+		return err
+	}
+	if old != nil {
+		old.close()
 	}
 	if e.plugin.image != nil {
-		e.initial = &delta{state: e.inst.state(), pages: changedPages(e.inst.mem.bytes(), e.plugin.image.content, nil)}
+		e.initial = &delta{state: i.state(), pages: changedPages(i.mem.bytes(), e.plugin.image.content, nil)}
 	}
 	return nil
 }
@@ -107,7 +115,7 @@ func (e *Env) create() error {
 		return err
 	}
 	if n < 0 {
-		return &callError{kind: rollout.FaultStatus, reason: i.words(hostabi.Status(n))}
+		return &callError{rollout.FaultStatus, hostabi.ExportCreate, i.words(hostabi.Status(n))}
 	}
 	e.batch = uint64(n)
 	if e.scratch, err = i.allocate(e.scratchBytes(), 64); err != nil {
@@ -139,7 +147,7 @@ func (e *Env) enter() error {
 	case poisoned:
 		return fmt.Errorf("%s: %w", e.options.Name, rollout.ErrPoisoned)
 	case closed:
-		return fmt.Errorf("%s: %w", e.options.Name, ErrClosed)
+		return fmt.Errorf("%w: %s: %w", rollout.ErrUnsupported, e.options.Name, ErrClosed)
 	}
 	return fmt.Errorf("%w: %s is called during another call", rollout.ErrUnsupported, e.options.Name)
 }
@@ -155,6 +163,7 @@ func (e *Env) Bind(b rollout.Block) error {
 	if err := e.checkBlock(b); err != nil {
 		return err
 	}
+	e.rows = 0 // until the guest has agreed
 	w, err := e.window(b)
 	if err != nil {
 		return e.fault(err)
@@ -257,19 +266,17 @@ func (e *Env) Renew() error {
 	}
 	defer e.leave()
 	e.rows, e.windows, e.pace = 0, nil, pace{}
+	var err error
 	if e.initial == nil {
-		e.inst.close()
-		if err := e.start(); err != nil {
-			e.state.Store(poisoned)
-			return err
-		}
-		return nil
+		err = e.start()
+	} else {
+		err = e.replace(e.plugin.image, e.initial)
 	}
-	if err := e.replace(e.plugin.image, e.initial); err != nil {
+	if err != nil {
+		err = e.fault(err)
 		e.state.Store(poisoned)
-		return e.fault(err)
 	}
-	return nil
+	return err
 }
 
 // seize takes the Env for a call that is allowed when it is poisoned.
@@ -280,9 +287,9 @@ func (e *Env) seize() error {
 	return e.enter()
 }
 
-// replace puts the Env into a state, in a new instance where the present one has grown beyond it.
+// replace puts the Env into a state, in a new instance where the present one has grown beyond it or is broken.
 func (e *Env) replace(base *image, d *delta) error {
-	if e.inst.mem.size > d.size {
+	if e.inst.mem.size > d.size || e.inst.mem.broken {
 		i, err := e.plugin.newInstance()
 		if err != nil {
 			return err

@@ -54,8 +54,6 @@ func (i *instance) lastError() string {
 	if !i.plugin.exports[hostabi.ExportLastError] || i.errorPtr == 0 {
 		return ""
 	}
-	calling := i.calling
-	defer func() { i.calling = calling }()
 	n, err := i.invokeExport(hostabi.ExportLastError, lastWords, uint64(i.errorPtr), errorBytes)
 	if err != nil || n <= 0 {
 		return ""

@@ -120,6 +120,7 @@ func (i *instance) invokeExport(name string, limit time.Duration, args ...uint64
 // callError is a call that did not return, or one that returned memory which cannot be used.
 type callError struct {
 	kind   rollout.FaultKind
+	call   string
 	reason string
 }
 
@@ -127,7 +128,7 @@ func (e *callError) Error() string { return e.reason }
 
 // failed turns what wazero says of a call into a callError.
 func (i *instance) failed(err error) *callError {
-	e := &callError{kind: rollout.FaultTrap, reason: trapReason(err, i.plugin.imports)}
+	e := &callError{kind: rollout.FaultTrap, call: i.calling, reason: trapReason(err, i.plugin.imports)}
 	var stop errStop
 	switch {
 	case errors.As(err, &stop):
@@ -153,7 +154,7 @@ func (i *instance) allocate(n, align uint32) (uint32, error) {
 	}
 	ptr := uint32(result)
 	bad := func(format string, args ...any) error {
-		return &callError{kind: rollout.FaultMemory, reason: fmt.Sprintf(format, args...)}
+		return &callError{rollout.FaultMemory, hostabi.ExportAlloc, fmt.Sprintf(format, args...)}
 	}
 	if ptr == 0 {
 		return 0, bad("the guest has no %s to give, its memory limit is %s", byteSize(uint64(n)), byteSize(i.mem.limit))

@@ -14,6 +14,7 @@ const hostPage = 4096
 type linear struct {
 	size, limit uint64
 	refused     bool
+	broken      bool
 }
 
 func newLinear(_, _ uint64) (*linear, error) {

@@ -25,6 +25,7 @@ type linear struct {
 	limit    uint64 // largest size that the guest may reach
 	size     uint64 // bytes that the guest sees
 	refused  bool   // a growth beyond limit was refused
+	broken   bool   // a mapping failed and may have left a hole: nothing may run in this memory again
 }
 
 // newLinear reserves limit bytes and makes the first size bytes accessible.
@@ -104,6 +105,7 @@ func (l *linear) mapOver(fd int, fileOffset int64, ptr, n uint64, flags int) err
 	}
 	_, err := unix.MmapPtr(fd, fileOffset, unsafe.Add(l.base, ptr), uintptr(n),
 		unix.PROT_READ|unix.PROT_WRITE, flags|unix.MAP_FIXED)
+	l.broken = l.broken || err != nil
 	return err
 }
 

@@ -106,10 +106,10 @@ func (p *Plugin) prepare(ctx context.Context) error {
 	defer stop()
 	defer context.AfterFunc(p.runtime.ctx, stop)()
 	if err := i.startUp(); err != nil {
-		return p.startError(ctx, i, err)
+		return p.startError(ctx, err)
 	}
 	if p.spec, err = i.describe(); err != nil {
-		return p.startError(ctx, i, err)
+		return p.startError(ctx, err)
 	}
 	if p.metered.State == "" {
 		p.image, err = i.takeImage()
@@ -140,7 +140,7 @@ func (p *Plugin) fail(code, reason, remedy string, err error) *LoadError {
 }
 
 // startError gives a failure before the first environment its code and its advice.
-func (p *Plugin) startError(ctx context.Context, i *instance, err error) error {
+func (p *Plugin) startError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -159,7 +159,7 @@ func (p *Plugin) startError(ctx context.Context, i *instance, err error) error {
 	case rollout.FaultMemory:
 		remedy = "raise the environment's memory limit, or correct the guest's rl_alloc"
 	}
-	return p.fail(CodeStart, fmt.Sprintf("fails in %s: %s", i.calling, call.reason), remedy, err)
+	return p.fail(CodeStart, fmt.Sprintf("fails in %s: %s", call.call, call.reason), remedy, err)
 }
 
 // startUp runs what a module wants run before anything else.

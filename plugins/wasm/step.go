@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -74,20 +75,26 @@ func (p *pace) update(took time.Duration, envs int) {
 	p.last = took
 }
 
-// fault makes a *rollout.Fault of what went wrong in the guest, and poisons the Env where that is due. Other
-// errors pass unchanged.
+// fault makes a *rollout.Fault of what went wrong in the guest, and poisons the Env where that is due. Errors that
+// a caller knows how to treat pass unchanged.
 func (e *Env) fault(err error) error {
-	call, ok := err.(*callError)
-	if !ok {
+	var known *rollout.Fault
+	if errors.As(err, &known) || errors.Is(err, rollout.ErrUnsupported) || errors.Is(err, ErrClosed) {
 		return err
 	}
-	f := &rollout.Fault{Kind: call.kind, Name: e.options.Name, Source: e.plugin.path, Call: e.inst.calling,
-		Env: -1, Step: e.inst.host.steps, Err: call}
-	if call.kind == rollout.FaultTrap || call.kind == rollout.FaultDeadline {
-		f.Env = e.currentEnv()
+	f := &rollout.Fault{Kind: rollout.FaultMemory, Name: e.options.Name, Source: e.plugin.path, Call: "the host", Env: -1, Err: err}
+	if e.inst != nil {
+		f.Step = e.inst.host.steps
 	}
-	if words := e.inst.lastError(); words != "" && call.kind != rollout.FaultStatus {
-		f.Err = fmt.Errorf("%w: %s", call, words)
+	var call *callError
+	if errors.As(err, &call) {
+		f.Kind, f.Call, f.Err = call.kind, call.call, call
+		if e.inst != nil && call.kind != rollout.FaultStatus {
+			f.Env = e.currentEnv(call.call)
+			if words := e.inst.lastError(); words != "" {
+				f.Err = fmt.Errorf("%w: %s", call, words)
+			}
+		}
 	}
 	if f.Poisons() {
 		e.state.Store(poisoned)
@@ -100,21 +107,18 @@ func (e *Env) statusFault(result int32) error {
 	name := e.inst.calling
 	f := &rollout.Fault{Kind: rollout.FaultStatus, Name: e.options.Name, Source: e.plugin.path, Call: name,
 		Step: e.inst.host.steps}
-	f.Err = &callError{kind: rollout.FaultStatus, reason: e.inst.words(hostabi.Status(result))}
-	f.Env = e.currentEnv()
+	f.Err = &callError{rollout.FaultStatus, name, e.inst.words(hostabi.Status(result))}
+	f.Env = e.currentEnv(name)
 	return f
 }
 
-// currentEnv asks the guest which environment it was at and returns its global index, or -1.
-func (e *Env) currentEnv() int {
-	i := e.inst
-	calling := i.calling
-	perEnv := calling == hostabi.ExportStep || calling == hostabi.ExportStepRange || calling == hostabi.ExportReset
-	if !e.plugin.exports[hostabi.ExportCurrentEnv] || !perEnv {
+// currentEnv asks the guest which environment it was at in a call and returns its global index, or -1.
+func (e *Env) currentEnv(call string) int {
+	perEnv := call == hostabi.ExportStep || call == hostabi.ExportStepRange || call == hostabi.ExportReset
+	if !perEnv || !e.plugin.exports[hostabi.ExportCurrentEnv] {
 		return -1
 	}
-	defer func() { i.calling = calling }()
-	n, err := i.invokeExport(hostabi.ExportCurrentEnv, lastWords)
+	n, err := e.inst.invokeExport(hostabi.ExportCurrentEnv, lastWords)
 	if err != nil || n < 0 || int(n) >= e.options.Envs {
 		return -1
 	}

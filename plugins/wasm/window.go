@@ -95,8 +95,8 @@ func (e *Env) checkOverlap(ptr, n uint32) error {
 }
 
 func badMemory(ptr, n uint32, what string) error {
-	return &callError{kind: rollout.FaultMemory,
-		reason: fmt.Sprintf("the guest gave %d bytes at %#x, which overlap %s", n, ptr, what)}
+	return &callError{rollout.FaultMemory, hostabi.ExportAlloc,
+		fmt.Sprintf("the guest gave %d bytes at %#x, which overlap %s", n, ptr, what)}
 }
 
 // overlap reports whether two pieces of guest memory have a byte in common.
@@ -116,7 +116,7 @@ func (e *Env) mapWindow(w *window, b rollout.Block) error {
 		return fmt.Errorf("%w: map block %d: %w", rollout.ErrUnsupported, b.Index, err)
 	}
 	if err := e.inst.mem.mapShared(b.FD, b.Offset, uint64(w.ptr), uint64(w.bytes)); err != nil {
-		return fmt.Errorf("%w: map block %d: %w", rollout.ErrUnsupported, b.Index, err)
+		return fmt.Errorf("map block %d: %w", b.Index, err)
 	}
 	w.fd, w.offset, w.schema = b.FD, b.Offset, b.Schema
 	e.writeBindings(w)
@@ -146,7 +146,7 @@ func (e *Env) writeBindings(w *window) {
 // revoke takes a window back and returns its memory to the guest.
 func (e *Env) revoke(w *window) error {
 	if err := e.inst.mem.mapZero(uint64(w.ptr), uint64(w.bytes)); err != nil {
-		return fmt.Errorf("%w: revoke window of block %d: %w", rollout.ErrUnsupported, w.block, err)
+		return fmt.Errorf("revoke window of block %d: %w", w.block, err)
 	}
 	w.schema = nil
 	for _, piece := range [][2]uint32{{w.ptr, w.bytes}, {w.bindings, uint32(len(e.plugin.spec.Tensors) * hostabi.BindingBytes)}} {
