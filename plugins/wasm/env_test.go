@@ -113,6 +113,14 @@ func blocks(t testing.TB, spec rollout.EnvSpec, shape rollout.Shape, n int) []ro
 	return all
 }
 
+// words32 reads eight numbers.
+func words32(b []byte) (w [8]uint32) {
+	for k := range w {
+		w[k] = uint32(b[4*k]) | uint32(b[4*k+1])<<8 | uint32(b[4*k+2])<<16 | uint32(b[4*k+3])<<24
+	}
+	return w
+}
+
 func seeds(n int) []uint64 {
 	s := make([]uint64, n)
 	for k := range s {

@@ -3,6 +3,7 @@ package wasm
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -53,35 +54,60 @@ func stepUntilFault(t *testing.T, e *Env, most int) error {
 	return nil
 }
 
-func TestStep_FaultsNameComponentEnvStepAndReason(t *testing.T) {
+// faultCase is a guest that fails in a step, and what is said of it.
+type faultCase struct {
+	name   string
+	guest  built
+	config Config
+	kind   rollout.FaultKind
+	want   string
+}
+
+// trapping are guests that stop in the middle.
+func trapping() []faultCase {
 	rawExit := func(m *asm.Module) { m.Import(wasiModule, "proc_exit", asm.I32s(1), nil) }
-	fill := asm.Const(0x100000) + asm.Const(0) + asm.Const(8<<20) + asm.MemoryFill
-	cases := []struct {
-		name   string
-		guest  built
-		config Config
-		kind   rollout.FaultKind
-		want   string
-	}{
+	return []faultCase{
 		{"trap with its env and the guest's words", built{functions: atStep(40112, words("pole fell off")+asm.Unreachable),
 			after: func(m *asm.Module) {
 				m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(17))
 				m.Name("rl_abi_v1", "describe", "alloc", "free", "create", "bind", "reset", "advance_pole")
 			}}, Config{}, rollout.FaultTrap,
 			`rollout[0] env 117: trap in rl_step at step 40112: unreachable in advance_pole: "pole fell off" (guest.wasm)`},
-		{"endless loop in step 3", built{functions: atStep(3, endless)}, Config{Step: 10 * time.Millisecond}, rollout.FaultDeadline,
-			`rollout[0]: deadline in rl_step at step 3: stopped after its limit of 10ms in function 7 (guest.wasm)`},
 		{"endless recursion", built{functions: atStep(2, asm.Get(0)+asm.Get(1)+asm.Call(7)+asm.Drop)},
 			Config{Step: time.Minute}, rollout.FaultTrap,
 			`rollout[0]: trap in rl_step at step 2: stack overflow (guest.wasm)`},
+		{"store out of memory", built{functions: atStep(2, asm.Const(-8)+asm.Const(1)+asm.Store(0))}, Config{}, rollout.FaultTrap,
+			`rollout[0]: trap in rl_step at step 2: out of bounds memory access in function 7 (guest.wasm)`},
+		{"proc_exit", built{before: rawExit, functions: atStep(2, asm.Const(3)+asm.Call(0))}, Config{}, rollout.FaultTrap,
+			`rollout[0]: trap in rl_step at step 2: the guest exited with code 3 in function 8 (guest.wasm)`},
+		{"index of an env that is not there", built{functions: atStep(1, asm.Unreachable), after: func(m *asm.Module) {
+			m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(20))
+		}}, Config{}, rollout.FaultTrap,
+			`rollout[0]: trap in rl_step at step 1: unreachable in function 7 (guest.wasm)`},
+		{"rl_last_error that never ends", built{functions: map[string]asm.Code{hostabi.ExportLastError: endless,
+			hostabi.ExportStep: asm.Unreachable}}, Config{}, rollout.FaultTrap,
+			`rollout[0]: trap in rl_step at step 1: unreachable in function 7 (guest.wasm)`},
+	}
+}
+
+// neverEnding are guests that must be stopped.
+func neverEnding() []faultCase {
+	fill := asm.Const(0x100000) + asm.Const(0) + asm.Const(8<<20) + asm.MemoryFill
+	return []faultCase{
+		{"endless loop in step 3", built{functions: atStep(3, endless)}, Config{Step: 10 * time.Millisecond}, rollout.FaultDeadline,
+			`rollout[0]: deadline in rl_step at step 3: stopped after its limit of 10ms in function 7 (guest.wasm)`},
 		{"endless recursion that takes too long", built{functions: atStep(2, asm.Get(0)+asm.Get(1)+asm.Call(7)+asm.Drop)},
 			Config{Step: 5 * time.Millisecond}, rollout.FaultDeadline,
 			`rollout[0]: deadline in rl_step at step 2: stopped after its limit of 5ms in function 7 (guest.wasm)`},
 		{"bulk operations one after the other", built{pages: 300, functions: atStep(1, asm.Code(strings.Repeat(string(fill), 1000)))},
 			Config{Step: 10 * time.Millisecond}, rollout.FaultDeadline,
 			`rollout[0]: deadline in rl_step at step 1: stopped after its limit of 10ms in function 7 (guest.wasm)`},
-		{"store out of memory", built{functions: atStep(2, asm.Const(-8)+asm.Const(1)+asm.Store(0))}, Config{}, rollout.FaultTrap,
-			`rollout[0]: trap in rl_step at step 2: out of bounds memory access in function 7 (guest.wasm)`},
+	}
+}
+
+// complaining are guests that say no, or run out of memory.
+func complaining() []faultCase {
+	return []faultCase{
 		{"error status with words", built{functions: map[string]asm.Code{
 			hostabi.ExportStep: words("action 9 of 2") + asm.Const(int32(hostabi.StatusAction))},
 			after: func(m *asm.Module) {
@@ -94,16 +120,11 @@ func TestStep_FaultsNameComponentEnvStepAndReason(t *testing.T) {
 		{"memory.grow without end", built{functions: atStep(2, asm.Loop+asm.Void+asm.Const(16)+asm.MemoryGrow+asm.Const(-1)+asm.Eq+asm.Eqz+
 			"\x0d\x00"+asm.End+asm.Unreachable)}, Config{Memory: 8 << 20}, rollout.FaultMemory,
 			`rollout[0]: memory in rl_step at step 2: unreachable in function 7, after the memory limit of 8 MiB was reached (guest.wasm)`},
-		{"proc_exit", built{before: rawExit, functions: atStep(2, asm.Const(3)+asm.Call(0))}, Config{}, rollout.FaultTrap,
-			`rollout[0]: trap in rl_step at step 2: the guest exited with code 3 in function 8 (guest.wasm)`},
-		{"index of an env that is not there", built{functions: atStep(1, asm.Unreachable), after: func(m *asm.Module) {
-			m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(20))
-		}}, Config{}, rollout.FaultTrap,
-			`rollout[0]: trap in rl_step at step 1: unreachable in function 7 (guest.wasm)`},
-		{"rl_last_error that never ends", built{functions: map[string]asm.Code{hostabi.ExportLastError: endless,
-			hostabi.ExportStep: asm.Unreachable}}, Config{}, rollout.FaultTrap,
-			`rollout[0]: trap in rl_step at step 1: unreachable in function 7 (guest.wasm)`},
 	}
+}
+
+func TestStep_FaultsNameComponentEnvStepAndReason(t *testing.T) {
+	cases := slices.Concat(trapping(), neverEnding(), complaining())
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			e, b := bound(t, c.guest, c.config)

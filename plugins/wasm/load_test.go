@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,25 +17,31 @@ import (
 // endless is code that never ends.
 const endless = asm.Loop + asm.Void + "\x0c\x00" + asm.End + asm.Unreachable
 
-func TestLoad_SaysWhatIsWrongAndWhatToDo(t *testing.T) {
+// loadCase is a module that cannot be loaded, and what is said of it.
+type loadCase struct {
+	name   string
+	source []byte
+	config Config
+	code   string
+	want   string
+}
+
+// with returns a guest with one function replaced, importing one with one import more, adding one with more of
+// whatever kind.
+func with(name string, code asm.Code) []byte {
+	return built{functions: map[string]asm.Code{name: code}}.bytes()
+}
+
+func importing(module, name string, params, results []byte) []byte {
+	return built{before: func(m *asm.Module) { m.Import(module, name, params, results) }}.bytes()
+}
+
+func adding(add func(m *asm.Module)) []byte { return built{after: add}.bytes() }
+
+// notModules are files that are no modules.
+func notModules() []loadCase {
 	good := built{}.bytes()
-	with := func(name string, code asm.Code) []byte {
-		return built{functions: map[string]asm.Code{name: code}}.bytes()
-	}
-	imports := func(module, name string, params, results []byte) []byte {
-		return built{before: func(m *asm.Module) { m.Import(module, name, params, results) }}.bytes()
-	}
-	library := asm.New(1)
-	library.Func("rl_describe", nil, nil, 0)
-	recursion := built{after: func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, asm.Call(9)) }}.bytes()
-	quick := Config{Init: 20 * time.Millisecond}
-	cases := []struct {
-		name   string
-		source []byte
-		config Config
-		code   string
-		want   string
-	}{
+	return []loadCase{
 		{"empty file", []byte{}, Config{}, CodeFormat,
 			`E014 guest.wasm: is empty; build or copy the file again`},
 		{"text file", []byte("[env.lander]\nkind = \"wasm\"\n"), Config{}, CodeFormat,
@@ -55,7 +62,15 @@ func TestLoad_SaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			`E014 guest.wasm: is not valid: invalid function[7] export["rl_step"]: cannot pop the 1st operand for i32.add: i32 missing; build or copy the file again`},
 		{"file too large", good, Config{MaxFileBytes: 100}, CodeFormat,
 			`E014 guest.wasm: is larger than 100 bytes; strip debug information, or raise the limit on plugin files`},
-		{"command module", built{after: func(m *asm.Module) { m.Func("_start", nil, nil, 0) }}.bytes(), Config{}, CodeCommand,
+	}
+}
+
+// wrongExports are modules that do not offer what an environment must.
+func wrongExports() []loadCase {
+	library := asm.New(1)
+	library.Func("rl_describe", nil, nil, 0)
+	return []loadCase{
+		{"command module", adding(func(m *asm.Module) { m.Func("_start", nil, nil, 0) }), Config{}, CodeCommand,
 			`E013 guest.wasm: is a command module (it exports _start); build a reactor with clang -Wl,--no-entry, go build -buildmode=c-shared, or Rust crate-type cdylib`},
 		{"no environment", library.Bytes(), Config{}, CodeExport,
 			`E015 guest.wasm: does not export rl_abi_v1(); export it from the guest's source, as the SDKs do`},
@@ -70,20 +85,27 @@ func TestLoad_SaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		{"export that is no function", built{functions: map[string]asm.Code{hostabi.ExportStep: absent},
 			after: func(m *asm.Module) { m.Export("rl_step", 3, 0) }}.bytes(), Config{}, CodeExport,
 			`E015 guest.wasm: exports rl_step, but not as a function; export the function of that name`},
-		{"reserved export", built{after: func(m *asm.Module) { m.Export("__rl_fuel", 3, 0) }}.bytes(), Config{}, CodeExport,
+		{"reserved export", adding(func(m *asm.Module) { m.Export("__rl_fuel", 3, 0) }), Config{}, CodeExport,
 			`E015 guest.wasm: takes the name __rl_fuel, which is reserved for the host; give it another name in the guest's source`},
 		{"future ABI", built{functions: map[string]asm.Code{hostabi.ExportABI: absent},
 			after: func(m *asm.Module) { m.Func("rl_abi_v2", nil, nil, 0) }}.bytes(), Config{}, CodeFuture,
 			`E050 guest.wasm: needs ABI 2, this rlhost speaks 1; upgrade rlhost or rebuild the guest with an older SDK`},
-		{"import that is not granted", imports("rl", "entropy", asm.I32s(2), asm.I32s(1)), Config{}, CodeImport,
+	}
+}
+
+// wrongImports are modules that want what the host does not give.
+func wrongImports() []loadCase {
+	good := built{}.bytes()
+	return []loadCase{
+		{"import that is not granted", importing("rl", "entropy", asm.I32s(2), asm.I32s(1)), Config{}, CodeImport,
 			`E016 guest.wasm: imports rl.entropy, which is not granted; add "entropy" to the environment's grants, or build the guest without it`},
-		{"import that does not exist", imports("rl", "entropi", asm.I32s(2), asm.I32s(1)), Config{}, CodeImport,
+		{"import that does not exist", importing("rl", "entropi", asm.I32s(2), asm.I32s(1)), Config{}, CodeImport,
 			`E016 guest.wasm: imports rl.entropi, which this host does not have; did you mean rl.entropy?`},
-		{"import from elsewhere", imports("env", "emscripten_notify_memory_growth", asm.I32s(1), nil), Config{}, CodeImport,
+		{"import from elsewhere", importing("env", "emscripten_notify_memory_growth", asm.I32s(1), nil), Config{}, CodeImport,
 			`E016 guest.wasm: imports env.emscripten_notify_memory_growth, which this host does not have; build the guest without it: only rl and wasi_snapshot_preview1 are there`},
-		{"import with another type", imports("rl", "clock_ns", nil, asm.I32s(1)), Config{Grants: []string{GrantClock}}, CodeImport,
+		{"import with another type", importing("rl", "clock_ns", nil, asm.I32s(1)), Config{Grants: []string{GrantClock}}, CodeImport,
 			`E016 guest.wasm: imports rl.clock_ns() -> i32, it is rl.clock_ns() -> i64; correct the declaration in the guest's source`},
-		{"import of the host's own", imports("rl", "yield", nil, nil), Config{}, CodeImport,
+		{"import of the host's own", importing("rl", "yield", nil, nil), Config{}, CodeImport,
 			`E016 guest.wasm: imports rl.yield, which is the host's own; leave it out; the host adds it`},
 		{"import of a memory", built{before: func(m *asm.Module) { m.ImportMemory("env", "memory") }}.bytes(), Config{}, CodeImport,
 			`E016 guest.wasm: imports env.memory, which is not a function; let the guest define it itself`},
@@ -95,6 +117,15 @@ func TestLoad_SaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			`E017 guest.wasm: needs tail calls (at offset 0x167); build it without; WebAssembly 2.0 with SIMD and bulk memory is there`},
 		{"exceptions", with(hostabi.ExportStep, "\x06\x40\x0b"+asm.Const(0)), Config{}, CodeFeature,
 			`E017 guest.wasm: needs exception handling (at offset 0x163); build it without; WebAssembly 2.0 with SIMD and bulk memory is there`},
+	}
+}
+
+// wrongStarts are modules that fail before their first environment.
+func wrongStarts() []loadCase {
+	good := built{}.bytes()
+	recursion := adding(func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, asm.Call(9)) })
+	quick := Config{Init: 20 * time.Millisecond}
+	return []loadCase{
 		{"too much memory", built{pages: 2000}.bytes(), Config{}, CodeStart,
 			`E019 guest.wasm: begins with 125 MiB of memory, its limit is 64 MiB; raise the environment's memory limit, or give it a smaller stack`},
 		{"describe that returns garbage", with(hostabi.ExportDescribe, asm.Const(64)), Config{}, CodeDescription,
@@ -108,15 +139,15 @@ func TestLoad_SaysWhatIsWrongAndWhatToDo(t *testing.T) {
 			`E018 guest.wasm: cannot describe itself: configuration not accepted: "noo"; correct what the guest's rl_describe writes, or its arguments`},
 		{"argument with a line break", good, Config{Args: map[string]string{"level": "1\n2"}}, CodeDescription,
 			`E018 guest.wasm: cannot be given the argument "level" = "1\n2"; use one line of text, and no = in the key`},
-		{"trap in _initialize", built{after: func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, asm.Unreachable) }}.bytes(), Config{}, CodeStart,
+		{"trap in _initialize", adding(func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, asm.Unreachable) }), Config{}, CodeStart,
 			`E019 guest.wasm: fails in _initialize: unreachable in function 9; correct the guest, it must start with nothing but its arguments`},
-		{"endless _initialize", built{after: func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, endless) }}.bytes(), quick, CodeStart,
+		{"endless _initialize", adding(func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, endless) }), quick, CodeStart,
 			`E019 guest.wasm: fails in _initialize: stopped after its limit of 20ms in function 9; correct the guest, or raise the limit on its start if it has a reason to take so long`},
 		{"endless recursion in _initialize", recursion, Config{}, CodeStart,
 			`E019 guest.wasm: fails in _initialize: stack overflow; correct the guest, it must start with nothing but its arguments`},
-		{"endless start function", built{after: func(m *asm.Module) { m.Start(m.Func("", nil, nil, 0, endless)) }}.bytes(), quick, CodeStart,
+		{"endless start function", adding(func(m *asm.Module) { m.Start(m.Func("", nil, nil, 0, endless)) }), quick, CodeStart,
 			`E019 guest.wasm: fails in its start function: stopped after its limit of 20ms in function 9; correct the guest, or raise the limit on its start if it has a reason to take so long`},
-		{"data beyond memory", built{after: func(m *asm.Module) { m.Data(65530, make([]byte, 100)) }}.bytes(), Config{}, CodeStart,
+		{"data beyond memory", adding(func(m *asm.Module) { m.Data(65530, make([]byte, 100)) }), Config{}, CodeStart,
 			`E019 guest.wasm: fails in its data segments: out of bounds memory access in function 9; correct the guest, it must start with nothing but its arguments`},
 		{"rl_alloc that gives nothing", with(hostabi.ExportAlloc, asm.Const(0)), Config{}, CodeStart,
 			`E019 guest.wasm: fails in rl_alloc: the guest has no 256 bytes to give, its memory limit is 64 MiB; raise the environment's memory limit, or correct the guest's rl_alloc`},
@@ -125,6 +156,10 @@ func TestLoad_SaysWhatIsWrongAndWhatToDo(t *testing.T) {
 		{"rl_alloc that traps", with(hostabi.ExportAlloc, asm.Unreachable), Config{}, CodeStart,
 			`E019 guest.wasm: fails in rl_alloc: unreachable in function 2; correct the guest, it must start with nothing but its arguments`},
 	}
+}
+
+func TestLoad_SaysWhatIsWrongAndWhatToDo(t *testing.T) {
+	cases := slices.Concat(notModules(), wrongExports(), wrongImports(), wrongStarts())
 	r := newRuntime(t)
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -68,13 +68,6 @@ func TestBind_TellsTheGuestWhereTensorsLie(t *testing.T) {
 	}
 }
 
-func words32(b []byte) (w [8]uint32) {
-	for k := range w {
-		w[k] = uint32(b[4*k]) | uint32(b[4*k+1])<<8 | uint32(b[4*k+2])<<16 | uint32(b[4*k+3])<<24
-	}
-	return w
-}
-
 // A guest may scribble over everything that it can address, also after the block was handed on; the region of the
 // host stays as it is, and so does the other guest's block.
 func TestWindow_GuestCannotReachTheHostsRegion(t *testing.T) {
