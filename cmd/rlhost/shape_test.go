@@ -39,7 +39,7 @@ gpu/gorgonia:            hostabi core/rollout gpu/policy
 plugins/wasm:            hostabi core/rollout plugins/wasm/internal/meter
 plugins/wasm/internal/meter: hostabi
 plugins/wasm/internal/asm:
-plugins/plugintest:      hostabi core/arena core/rollout
+plugins/plugintest:      hostabi core/arena core/bus core/component core/loop core/rollout core/stat
 plugins/rollout:         hostabi core/arena core/bus core/component core/loop core/rollout core/stat
 plugins/batcher:         hostabi core/arena core/bus core/component core/loop core/rollout core/stat
 plugins/inference:       hostabi core/arena core/bus core/component core/loop core/rollout core/stat gpu/policy
@@ -53,6 +53,7 @@ pipeline/runs:           hostabi core/component
 
 sdk:                     hostabi
 sdk/wasm:                hostabi sdk
+sdk/sdktest:             hostabi sdk
 examples/plugins:
 examples/plugins/*:      hostabi sdk sdk/wasm examples/plugins/*
 

@@ -1,0 +1,183 @@
+package plugintest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Rig hosts one component, on one loop that runs when the test says so. Everything that a test connects to the
+// component is on that loop too, so the order of events is the same each time. Use NewRig.
+type Rig struct {
+	Host       *component.Host
+	Component  component.Component
+	Log        strings.Builder // of level warning and above
+	Boundaries int             // calls of Host.Boundary
+	Stops      []component.StopReason
+
+	t           testing.TB
+	loop        *loop.Loop
+	outside     *loop.Receiver
+	connections []*bus.Connection
+	failed      error
+}
+
+// RigOptions say what the host offers.
+type RigOptions struct {
+	Name     string // of the component
+	Run      component.Run
+	Index    int
+	Count    int                       // default 1
+	Envs     map[string]rollout.Plugin // by name
+	Policies map[string]any
+	Peers    map[string]int
+}
+
+// rigID is Message.Sender of the component in a rig.
+const rigID = 7
+
+// NewRig configures and starts a component. It is stopped at the end of the test, which fails if anything leaks.
+func NewRig(t testing.TB, c component.Component, o RigOptions, configure func(into any) error) *Rig {
+	t.Helper()
+	r, err := start(t, c, o, configure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// StartError returns why a component does not start, or nil if it does.
+func StartError(t testing.TB, c component.Component, o RigOptions, configure func(into any) error) error {
+	t.Helper()
+	_, err := start(t, c, o, configure)
+	return err
+}
+
+func start(t testing.TB, c component.Component, o RigOptions, configure func(into any) error) (*Rig, error) {
+	r := &Rig{Component: c, t: t, loop: loop.New("rig")}
+	r.outside = r.loop.NewReceiver("test")
+	log := slog.New(slog.NewTextHandler(&r.Log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	r.Host = &component.Host{
+		Name: o.Name, ID: rigID, Index: o.Index, Count: max(o.Count, 1), Run: &o.Run,
+		Receiver: r.loop.NewReceiver(o.Name), Arenas: arena.NewSet(), Stats: stat.NewRegistry(), Log: log,
+		Env:      func(name string) (rollout.Plugin, error) { return lookUp(o.Envs, name) },
+		Policy:   func(name string) (any, error) { return lookUp(o.Policies, name) },
+		Peers:    func(kind string) int { return o.Peers[kind] },
+		Boundary: func() { r.Boundaries++ },
+		Stop:     func(reason component.StopReason) { r.Stops = append(r.Stops, reason) },
+	}
+	t.Cleanup(r.close)
+	if err := c.Configure(configure); err != nil {
+		return r, fmt.Errorf("configure: %w", err)
+	}
+	r.Host.Bind(c.Manifest())
+	if err := c.Start(r.Host); err != nil {
+		return r, fmt.Errorf("start: %w", err)
+	}
+	return r, nil
+}
+
+func lookUp[T any](table map[string]T, name string) (T, error) {
+	v, ok := table[name]
+	if !ok {
+		return v, fmt.Errorf("%q is not declared", name)
+	}
+	return v, nil
+}
+
+// To returns a signal of the test that is connected to a slot of the component.
+func (r *Rig) To(slot string) *bus.Signal { return r.to(slot, r.Host.Arenas) }
+
+// ToOnLoan is To for messages that name a block that is on loan, and so carry no claim on it.
+func (r *Rig) ToOnLoan(slot string) *bus.Signal { return r.to(slot, nil) }
+
+func (r *Rig) to(slot string, claims bus.Retainer) *bus.Signal {
+	r.t.Helper()
+	s := r.Host.BoundSlot(slot)
+	if s == nil {
+		r.t.Fatalf("slot %q is not bound", slot)
+	}
+	signal := bus.NewSignal(r.outside, "test."+slot, s.Payload(), claims)
+	r.connect(signal, s)
+	return signal
+}
+
+// From calls fn on the loop with each message of a signal of the component. The message and the claim on its block
+// are valid during the call.
+func (r *Rig) From(signal string, fn func(*hostabi.Message)) {
+	r.t.Helper()
+	s := r.Host.Signal(signal)
+	r.connect(s, bus.NewSlot(r.outside, "test."+signal, s.Payload(), fn))
+}
+
+func (r *Rig) connect(signal *bus.Signal, slot *bus.Slot) {
+	r.t.Helper()
+	c, err := bus.Connect(signal, slot, bus.Options{Mode: bus.All, Depth: 1 << 12, Overflow: bus.Block})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.connections = append(r.connections, c)
+}
+
+// RunUntil runs the loop until cond holds between two messages, or the component fails; it returns that error. The
+// test ends if neither happens.
+func (r *Rig) RunUntil(cond func() bool) error {
+	r.t.Helper()
+	const rounds = 1 << 20
+	n, err := r.run(cond, rounds)
+	if err == nil && n == rounds {
+		r.t.Fatal("what the test waits for does not happen")
+	}
+	return err
+}
+
+// Settle runs the loop until what has been begun is over.
+func (r *Rig) Settle() error {
+	_, err := r.run(func() bool { return false }, 100)
+	return err
+}
+
+// run lets a message go round the data lane; everything that was posted before has been handled when it comes by.
+func (r *Rig) run(cond func() bool, rounds int) (n int, err error) {
+	if r.failed != nil {
+		return 0, r.failed
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	var round func(*hostabi.Message)
+	round = func(*hostabi.Message) {
+		if n == rounds || cond() {
+			stop()
+			r.outside.Control(func(*hostabi.Message) {}, hostabi.Message{}) // makes the loop look at ctx before all else
+			return
+		}
+		n++
+		r.outside.Post(round, hostabi.Message{})
+	}
+	r.outside.Post(round, hostabi.Message{})
+	if err := r.loop.Run(ctx); !errors.Is(err, context.Canceled) {
+		r.failed = err
+	}
+	return n, r.failed
+}
+
+// close stops the component and reports what leaks.
+func (r *Rig) close() {
+	for _, c := range r.connections {
+		c.DisconnectNow()
+	}
+	if err := errors.Join(r.loop.Close(), r.Component.Stop(), r.Host.Arenas.Close()); err != nil {
+		r.t.Errorf("at the end of the test: %v", err)
+	}
+}

@@ -1,0 +1,139 @@
+package rollout
+
+import (
+	"testing"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+)
+
+// rig is a rollout component whose requests are answered with the action (env + step) mod actions, by policy
+// version 3, and whose blocks are kept until the test lets go of them.
+type rig struct {
+	*plugintest.Rig
+	c        *Rollout
+	plugin   *plugintest.Plugin
+	answers  *bus.Signal
+	silent   bool // requests are kept
+	asked    []hostabi.Message
+	blocks   []kept
+	keep     bool // leases of blocks are kept
+	episodes []rollout.Episode
+}
+
+// kept is a block that was handed over, and what stood in it then.
+type kept struct {
+	lease arena.Lease
+	meta  rollout.Meta
+	obs   []float32
+}
+
+type rigOptions struct {
+	script plugintest.Script
+	plugin rollout.Plugin // instead of the script
+	run    component.Run
+	config func(*config)
+}
+
+// small is the configuration of tests: 2 splits of 3 environments, blocks of 4 steps.
+func small(c *config) {
+	c.Env, c.Envs, c.Splits, c.Horizon = "scripted", 6, 2, 4
+}
+
+func newRig(t *testing.T, o rigOptions) *rig {
+	t.Helper()
+	r := &rig{c: New().(*Rollout), plugin: plugintest.New(o.script)}
+	var p rollout.Plugin = r.plugin
+	if o.plugin != nil {
+		p = o.plugin
+	}
+	r.Rig = plugintest.NewRig(t, r.c, plugintest.RigOptions{Name: "rollout", Run: o.run,
+		Envs: map[string]rollout.Plugin{"scripted": p}}, func(into any) error {
+		c := into.(*config)
+		small(c)
+		if o.config != nil {
+			o.config(c)
+		}
+		return nil
+	})
+	r.answers = r.ToOnLoan("on_actions")
+	r.From("obs_ready", r.onAsk)
+	r.From("trajectories", func(m *hostabi.Message) { r.onBlock(t, m) })
+	r.From("episodes", func(m *hostabi.Message) { r.episodes = append(r.episodes, rollout.EpisodeOf(m)) })
+	t.Cleanup(func() { // before the rig's own: what is kept is no leak of the component's
+		for len(r.blocks) > 0 {
+			r.letGo(t)
+		}
+	})
+	return r
+}
+
+func (r *rig) onAsk(m *hostabi.Message) {
+	r.asked = append(r.asked, *m)
+	if !r.silent {
+		r.answer(r.asked[len(r.asked)-1])
+	}
+}
+
+// answer writes the actions of a request and replies.
+func (r *rig) answer(m hostabi.Message) {
+	q := rollout.ActRequestOf(&m)
+	mem, err := r.c.arena.Loaned(q.Block)
+	if err != nil {
+		r.Host.Fail(err)
+		return
+	}
+	tr := rollout.Trajectory{Schema: r.c.schema, Mem: mem}
+	n := tr.Schema.Shape.Envs
+	for env := range n {
+		if !q.ValueOnly {
+			tr.Int32(rollout.ColAction)[q.T*n+env] = int32((uint64(env) + q.Step) % uint64(tr.Schema.Spec.Actions()))
+		}
+		tr.Float32(rollout.ColValue)[q.T*n+env] = 0
+	}
+	m.PolicyVersion = 3
+	if err := r.answers.Emit(hostabi.Message{T: m.T, Split: m.Split, Inline: m.Inline, Handle: m.Handle, PolicyVersion: 3}); err != nil {
+		r.Host.Fail(err)
+	}
+}
+
+func (r *rig) onBlock(t *testing.T, m *hostabi.Message) {
+	lease, err := r.Host.Arenas.Lease(m.Handle)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	tr := rollout.Trajectory{Schema: r.c.schema, Mem: lease.Bytes()}
+	r.blocks = append(r.blocks, kept{lease, *tr.Meta(), append([]float32(nil), tr.Float32(rollout.ColObs)...)})
+	if !r.keep {
+		if err := lease.Release(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// letGo releases the block that has been kept for longest.
+func (r *rig) letGo(t *testing.T) {
+	t.Helper()
+	b := r.blocks[0]
+	r.blocks = r.blocks[1:]
+	if b.lease.Bytes() != nil {
+		if err := b.lease.Release(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// until runs until so many blocks have been handed over in all.
+func (r *rig) until(t *testing.T, blocks int) {
+	t.Helper()
+	if err := r.RunUntil(func() bool { return len(r.blocks) >= blocks }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *rig) counter(name string) uint64 { return r.Host.Stats.Counter(name).Value() }

@@ -1,0 +1,331 @@
+package rollout
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+)
+
+func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
+	for want, change := range map[string]func(*config){
+		"":                            func(*config) {},
+		"`env` is missing":            func(c *config) { c.Env = "" },
+		"`envs` is 0, want 1 to":      func(c *config) { c.Envs = 0 },
+		"`envs` is 100000, want 1 to": func(c *config) { c.Envs = 100000 },
+		"`splits` is 0, want 1":       func(c *config) { c.Splits = 0 },
+		"`envs` = 6 is not divisible by splits = 4: use 4 or 8": func(c *config) { c.Splits = 4 },
+		"`envs` = 1 is not divisible by splits = 2: use 2 or 2": func(c *config) { c.Envs = 1 },
+		"`horizon` is 0, want 1 to":                             func(c *config) { c.Horizon = 0 },
+		"`blocks` is 65, want":                                  func(c *config) { c.Blocks = 65 },
+		"`max_restarts` is -1, want 0 or more":                  func(c *config) { c.MaxRestarts = -1 },
+		"`episode_limit` is -2, want 0 (never) or more":         func(c *config) { c.EpisodeLimit = -2 },
+		"`layout` is \"rows\", want auto, aos or soa":           func(c *config) { c.Layout = "rows" },
+	} {
+		err := New().Configure(func(into any) error {
+			c := into.(*config)
+			small(c)
+			change(c)
+			return nil
+		})
+		if want == "" && err == nil {
+			continue
+		}
+		var bad *component.ConfigError
+		if !errors.As(err, &bad) || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	err := New().Configure(func(into any) error {
+		*into.(*config) = config{Layout: "aos"}
+		return nil
+	})
+	if lines := strings.Count(err.Error(), "\n"); lines != 3 {
+		t.Errorf("an empty table gives %d lines, want all that is wrong with it in 4:\n%v", lines+1, err)
+	}
+}
+
+func TestStart_SaysWhatIsMissing(t *testing.T) {
+	for want, c := range map[string]struct {
+		env, layout string
+		script      plugintest.Script
+	}{
+		"\"other\" is not declared": {"other", "auto", plugintest.Script{}},
+		"3 environments":            {"scripted", "auto", plugintest.Script{MaxEnvs: 2}},
+		"does not take":             {"scripted", "soa", plugintest.Script{Caps: 1 << 30}},
+	} {
+		p := plugintest.New(c.script)
+		x := New()
+		err := plugintest.StartError(t, x, plugintest.RigOptions{Envs: map[string]rollout.Plugin{"scripted": p}}, func(into any) error {
+			small(into.(*config))
+			into.(*config).Env, into.(*config).Layout = c.env, c.layout
+			return nil
+		})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Start: %v, want %q", err, want)
+		}
+		if err := x.Stop(); err != nil || p.Open() != 0 {
+			t.Errorf("Stop after a failed Start: %v, %d batches open", err, p.Open())
+		}
+	}
+}
+
+func TestRollout_HandsOverBlocksAndEpisodes(t *testing.T) {
+	script := plugintest.Script{
+		Length: func(env, _ int) int { return 2 + env%2 },
+		Reward: func(at plugintest.At) float32 { return float32(at.Env) },
+	}
+	r := newRig(t, rigOptions{script: script})
+	r.until(t, 6)
+	for i, b := range r.blocks {
+		m := b.meta
+		if m.Sequence != uint64(i/2) || m.FirstEnv != uint32(3*m.Split) || m.FirstStep != 4*m.Sequence || m.ValidRows != 12 ||
+			m.MinVersion != 3 || m.MaxVersion != 3 || m.PluginVersion == 0 {
+			t.Errorf("block %d has %+v", i, m)
+		}
+	}
+	// In each block of split 0: (t, env) order.
+	want := []rollout.Episode{{Return: 0, Length: 2, Env: 0, Terminated: true}, {Return: 4, Length: 2, Env: 2, Terminated: true},
+		{Return: 3, Length: 3, Env: 1, Terminated: true}, {Return: 0, Length: 2, Env: 0, Terminated: true}}
+	for i, e := range want {
+		if r.episodes[i] != e {
+			t.Errorf("episodes %+v, want them to begin with %+v", r.episodes, want)
+			break
+		}
+	}
+	if got := r.counter("rollout/env_steps"); got != 6*12 {
+		t.Errorf("%d env steps counted, want 72", got)
+	}
+	// Every block but the first of each split has a carried row of 3 observations.
+	if got := r.counter("rollout/carried_bytes"); got < 4*3*4*plugintest.ObsElems || got > 6*3*4*plugintest.ObsElems {
+		t.Errorf("%d carried bytes for 4 to 6 rows of 3 observations", got)
+	}
+	if got := r.Host.Stats.Gauge("rollout/envs").Value(); got != 6 {
+		t.Errorf("rollout/envs is %v, want 6", got)
+	}
+}
+
+// When nobody lets go of blocks the rollout uses up those that it has and waits; then it goes on.
+func TestRollout_WaitsForBlocks(t *testing.T) {
+	r := newRig(t, rigOptions{config: func(c *config) { c.Blocks = 3 }})
+	r.keep = true
+	r.until(t, 6)
+	asked := len(r.asked)
+	if err := r.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.blocks) != 6 || len(r.asked) != asked {
+		t.Errorf("%d blocks handed over of 6 that there are, and %d more requests", len(r.blocks), len(r.asked)-asked)
+	}
+	if s := r.c.arena.Stats(); s.Live != 6 || s.Write != 0 {
+		t.Errorf("arena %+v, want all 6 blocks live", s)
+	}
+	r.letGo(t)
+	if err := r.RunUntil(func() bool { return len(r.blocks) == 6 }); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.blocks[5].meta; got.Split != r.blocks[0].meta.Split && got.Sequence != 3 {
+		t.Errorf("the block that came free became %+v", got)
+	}
+}
+
+func TestRollout_StopsWhereverItIs(t *testing.T) {
+	for rounds := range 12 {
+		r := newRig(t, rigOptions{})
+		r.keep = rounds%2 == 0
+		n := 0
+		if err := r.RunUntil(func() bool { n++; return n > rounds }); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.c.Stop(); err != nil {
+			t.Errorf("Stop after %d rounds: %v", rounds, err)
+		}
+		if r.plugin.Open() != 0 {
+			t.Errorf("%d batches left open", r.plugin.Open())
+		}
+	}
+}
+
+func TestRollout_SynchronousModeHasOneBlockPerSplit(t *testing.T) {
+	r := newRig(t, rigOptions{run: component.Run{Synchronous: true}})
+	if got := r.c.arena.Blocks(); got != 2 {
+		t.Errorf("%d blocks, want 2", got)
+	}
+	f := r.c.Flow()
+	if f != (component.Flow{Splits: 2, Blocks: 4, BlockRows: 12, Envs: 6}) {
+		t.Errorf("Flow %+v", f)
+	}
+}
+
+func TestRollout_LayoutIsTheGuestsChoiceOrTheFiles(t *testing.T) {
+	for _, c := range []struct {
+		layout string
+		caps   hostabi.Caps
+		soa    bool
+	}{
+		{"auto", hostabi.CapStrides, false}, {"auto", hostabi.CapPreferSoA, true}, {"aos", hostabi.CapPreferSoA, false},
+		{"soa", hostabi.CapStrides, true},
+	} {
+		r := newRig(t, rigOptions{script: plugintest.Script{Caps: c.caps}, config: func(x *config) { x.Layout = c.layout }})
+		if r.c.schema.Shape.SoA != c.soa {
+			t.Errorf("layout %q with caps %d: SoA %v", c.layout, c.caps, r.c.schema.Shape.SoA)
+		}
+	}
+}
+
+func TestSnapshot_IsTakenBetweenBlocks(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	r.silent = true
+	if err := r.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.c.Snapshot(); !errors.Is(err, component.ErrNoSnapshot) || !strings.Contains(err.Error(), "just begun") {
+		t.Errorf("before the first block: %v", err)
+	}
+	r.silent = false
+	r.answer(r.asked[0])
+	r.answer(r.asked[1])
+	if err := r.RunUntil(func() bool { return len(r.blocks) == 2 && r.c.splits[0].t == 2 }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.c.Snapshot(); !errors.Is(err, component.ErrNoSnapshot) || !strings.Contains(err.Error(), "split 0 is in the middle") {
+		t.Errorf("in the middle of a block: %v", err)
+	}
+	r = newRig(t, rigOptions{script: plugintest.Script{Flaws: plugintest.Flaws{NoSnapshot: true}}})
+	r.keep = true
+	r.until(t, 4)
+	if _, err := r.c.Snapshot(); !errors.Is(err, component.ErrNoSnapshot) || !errors.Is(err, rollout.ErrUnsupported) {
+		t.Errorf("of environments without snapshots: %v", err)
+	}
+}
+
+// stall runs a rig until all of its blocks are kept, so that it stands still between two blocks.
+func stall(t *testing.T, r *rig) component.State {
+	t.Helper()
+	r.keep = true
+	r.until(t, 4)
+	if err := r.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := r.c.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(s.Meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return component.State{RawMeta: raw, Blobs: s.Blobs}
+}
+
+func TestRestore_GoesOnWhereItWas(t *testing.T) {
+	script := plugintest.Script{
+		Autoreset: hostabi.NextStep, Actions: 3, Legal: func(at plugintest.At, action int) bool { return true },
+		Length: func(env, episode int) int { return 3 + (env+episode)%4 },
+	}
+	limit := func(c *config) { c.EpisodeLimit = 4 }
+	r := newRig(t, rigOptions{script: script, config: limit})
+	s := stall(t, r)
+	episodes := len(r.episodes)
+	for range 4 {
+		r.letGo(t)
+	}
+	r.until(t, 4)
+	next := newRig(t, rigOptions{script: script, config: limit})
+	if err := next.c.Restore(s); err != nil {
+		t.Fatal(err)
+	}
+	next.keep = true
+	next.until(t, 4)
+	for i, b := range next.blocks {
+		if b.meta != r.blocks[i].meta {
+			t.Errorf("block %d of the restored rollout is %+v, want %+v", i, b.meta, r.blocks[i].meta)
+		}
+		for k, v := range b.obs {
+			if v != r.blocks[i].obs[k] {
+				t.Fatalf("block %d of the restored rollout observes %v at %d, want %v", i, v, k, r.blocks[i].obs[k])
+			}
+		}
+	}
+	for i, e := range next.episodes {
+		if e != r.episodes[episodes+i] {
+			t.Errorf("episode %d after the restore is %+v, want %+v", i, e, r.episodes[episodes+i])
+		}
+	}
+	if len(next.episodes) == 0 {
+		t.Error("no episode ended: the test looks at too little")
+	}
+}
+
+func TestRestore_RefusesWhatDoesNotFit(t *testing.T) {
+	s := stall(t, newRig(t, rigOptions{}))
+	for want, o := range map[string]rigOptions{
+		"rollout state has 2 splits, the pipeline 3":  {config: func(c *config) { c.Splits = 3 }},
+		"split 0: state is of other environments":     {config: func(c *config) { c.Envs = 8 }},
+		"split 0: state is of other environments ":    {script: plugintest.Script{Legal: func(plugintest.At, int) bool { return true }}},
+		"not supported by this environment: snapshot": {script: plugintest.Script{Autoreset: hostabi.NextStep}},
+	} {
+		err := newRig(t, o).c.Restore(s)
+		if err == nil || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	damaged := component.State{RawMeta: s.RawMeta, Blobs: map[string][]byte{"split0.instance": nil}}
+	if err := newRig(t, rigOptions{}).c.Restore(damaged); !errors.Is(err, rollout.ErrUnsupported) {
+		t.Errorf("a state without instances: %v", err)
+	}
+	if err := newRig(t, rigOptions{}).c.Restore(component.State{RawMeta: []byte("{")}); err == nil {
+		t.Error("a state that is no JSON is taken")
+	}
+}
+
+func TestMetric_BecomesAGauge(t *testing.T) {
+	r := newRig(t, rigOptions{script: plugintest.Script{
+		Metric: func(at plugintest.At) (string, float64) { return "height", float64(at.Env) },
+	}})
+	r.until(t, 2)
+	if got := r.Host.Stats.Gauge("env/height").Value(); got != 5 && got != 2 {
+		t.Errorf("env/height is %v, want that of the last environment of a split", got)
+	}
+}
+
+// A step allocates nothing, from the actions that arrive to the next request.
+func TestStep_AllocatesNothing(t *testing.T) {
+	for name, script := range map[string]plugintest.Script{
+		"same_step": {Autoreset: hostabi.SameStep}, "next_step": {Autoreset: hostabi.NextStep}, "disabled": {Autoreset: hostabi.Disabled},
+	} {
+		c := New().(*Rollout)
+		r := plugintest.NewRig(t, c, plugintest.RigOptions{Name: "rollout", Envs: map[string]rollout.Plugin{"scripted": plugintest.New(script)}},
+			func(into any) error {
+				small(into.(*config))
+				into.(*config).Horizon, into.(*config).EpisodeLimit = 1000, 7
+				return nil
+			})
+		if err := r.Settle(); err != nil {
+			t.Fatal(err)
+		}
+		s := c.splits[0]
+		m := rollout.ActRequest{Block: s.loan.Handle()}.Message()
+		n := testing.AllocsPerRun(500, func() {
+			m.T = uint32(s.t)
+			c.onActions(&m)
+		})
+		if n != 0 || s.t < 500 {
+			t.Errorf("%s: %v allocations a step after %d steps, want 0", name, n, s.t)
+		}
+	}
+}
+
+func TestPluginVersion_IsTheBeginningOfTheHash(t *testing.T) {
+	if got := pluginVersion("0102030405060708ff"); got != 0x0102030405060708 {
+		t.Errorf("got %x", got)
+	}
+	if pluginVersion("no hash") != 0 || pluginVersion("0102") != 0 {
+		t.Error("what is no hash has a version")
+	}
+}
