@@ -1,6 +1,6 @@
 package hostabi
 
-import "fmt"
+import "strconv"
 
 // Widths of the three fields of a Handle; together they fill 64 bits.
 const (
@@ -38,5 +38,5 @@ func (h Handle) Generation() uint64 { return uint64(h) & MaxGeneration }
 
 // String returns the handle as arena:block@generation.
 func (h Handle) String() string {
-	return fmt.Sprintf("%d:%d@%d", h.Arena(), h.Block(), h.Generation())
+	return strconv.Itoa(int(h.Arena())) + ":" + strconv.Itoa(int(h.Block())) + "@" + strconv.FormatUint(h.Generation(), 10)
 }

@@ -55,3 +55,15 @@ func TestTensorDesc_ElemsRefusesOverflow(t *testing.T) {
 		t.Errorf("Elems of rank 7 = %d, want 0", got)
 	}
 }
+
+func TestNames_AreTheUsualForms(t *testing.T) {
+	if got := MakeHandle(3, 5, 7).String(); got != "3:5@7" {
+		t.Errorf("Handle = %q, want 3:5@7", got)
+	}
+	if got := (Version{Major: 1, Minor: 2}).String(); got != "1.2" {
+		t.Errorf("Version = %q, want 1.2", got)
+	}
+	if got := Status(-55).String(); got != "status -55" {
+		t.Errorf("Status = %q, want status -55", got)
+	}
+}

@@ -1,6 +1,6 @@
 package hostabi
 
-import "fmt"
+import "strconv"
 
 // Status is what a guest export returns: zero or a non-negative result, or one of the negative codes below.
 type Status int32
@@ -35,5 +35,5 @@ func (s Status) String() string {
 	if text, ok := statusText[s]; ok {
 		return text
 	}
-	return fmt.Sprintf("status %d", int32(s))
+	return "status " + strconv.Itoa(int(s))
 }

@@ -1,6 +1,6 @@
 package hostabi
 
-import "fmt"
+import "strconv"
 
 // Version is a major and a minor number. A different major does not work together; a higher minor only adds.
 type Version struct {
@@ -12,4 +12,4 @@ type Version struct {
 var EnvABI = Version{Major: 1, Minor: 0}
 
 // String returns the version as major.minor.
-func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
+func (v Version) String() string { return strconv.Itoa(int(v.Major)) + "." + strconv.Itoa(int(v.Minor)) }
