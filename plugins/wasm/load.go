@@ -22,7 +22,7 @@ const (
 	DefaultMemory       = 64 << 20
 	DefaultStep         = time.Second
 	DefaultInit         = 10 * time.Second
-	DefaultMaxFileBytes = 64 << 20
+	DefaultMaxFileBytes = 32 << 20
 )
 
 // Config says how a module is to be run. Zero values mean the defaults.

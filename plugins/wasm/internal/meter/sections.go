@@ -1,11 +1,14 @@
 package meter
 
-import "unicode/utf8"
+import (
+	"fmt"
+	"unicode/utf8"
+)
 
 // Limits on what costs memory before the guest runs.
 const (
-	maxTables       = 16
-	maxTableEntries = 1 << 20
+	maxTables       = 4
+	maxTableEntries = 1 << 18 // of 8 bytes each
 )
 
 func (m *Module) types(r *reader) {
@@ -98,7 +101,7 @@ func (m *Module) functions(r *reader) {
 func (m *Module) tableSection(r *reader) {
 	m.tables = r.count(3)
 	if m.tables > maxTables {
-		r.unsupported("more than 16 tables")
+		r.unsupported(fmt.Sprintf("more than %d tables", maxTables))
 	}
 	for n := m.tables; n > 0 && r.err == nil; n-- {
 		r.tableType()
@@ -114,7 +117,7 @@ func (r *reader) tableType() (element byte, limits Memory) {
 	r.checkValType(element)
 	limits = r.limits()
 	if limits.Min > maxTableEntries {
-		r.unsupported("a table of more than 1048576 entries")
+		r.unsupported(fmt.Sprintf("a table of more than %d entries", maxTableEntries))
 	}
 	return element, limits
 }
