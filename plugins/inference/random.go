@@ -14,6 +14,7 @@ import (
 type Random struct {
 	h       *component.Host
 	actions *bus.Signal
+	seed    uint64 // far from that of any other run, so that no run has another one's actions some steps later
 }
 
 var _ component.Component = (*Random)(nil)
@@ -36,6 +37,7 @@ func (c *Random) Configure(decode func(into any) error) error { return decode(&s
 func (c *Random) Start(h *component.Host) error {
 	c.h = h
 	c.actions = h.Signal("actions")
+	c.seed = rollout.EnvSeed(h.Run.Seed, -1)
 	h.Slot("act", c.act)
 	return nil
 }
@@ -62,7 +64,7 @@ func (c *Random) fill(tr rollout.Trajectory, r rollout.ActRequest) {
 	actions := uint64(tr.Schema.Spec.Actions())
 	_, masked := tr.Schema.Layout(rollout.ColMask)
 	for i := range row {
-		u := rollout.EnvSeed(c.h.Run.Seed+r.Step, int(r.FirstEnv)+i) >> 32
+		u := rollout.EnvSeed(c.seed+r.Step, int(r.FirstEnv)+i) >> 32
 		if masked {
 			row[i] = pick(tr, r.T, i, u)
 		} else {
