@@ -4,64 +4,190 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/learner"
 )
 
+// runsFlag says where runs lie that are given by name.
+type runsFlag struct {
+	Runs string `name:"runs" placeholder:"DIR" help:"Folder to look for runs in; default run.dir of ./pipeline.toml, else runs."`
+}
+
+// find opens a run.
+func (f *runsFlag) find(which string, parts *pipeline.Parts) (*runs.Run, error) {
+	run, err := runs.Open(f.dir(parts), which)
+	if errors.Is(err, runs.ErrNotFound) {
+		return nil, fail(exitUsage, err)
+	}
+	return run, err
+}
+
+func (f *runsFlag) dir(parts *pipeline.Parts) string {
+	if f.Runs != "" {
+		return f.Runs
+	}
+	if src, err := os.ReadFile(defaultPipeline); err == nil {
+		if g, _ := pipeline.Parse(defaultPipeline, src, pipeline.ParseOptions{Parts: parts}); g != nil {
+			return g.Run.Dir
+		}
+	}
+	return "runs"
+}
+
+// load reads a checkpoint of a run.
+func load(run *runs.Run, which string) (runs.Checkpoint, error) {
+	c, err := run.Load(which)
+	if errors.Is(err, runs.ErrNotFound) {
+		return c, fail(exitUsage, err)
+	}
+	return c, err
+}
+
+// movedTo returns the graph as a file in another folder would give it: with the paths of plugins relative to that.
+func movedTo(dir string, g *pipeline.Graph) (*pipeline.Graph, error) {
+	moved := *g
+	moved.Envs, moved.Dir = slices.Clone(g.Envs), dir
+	from, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	for i := range moved.Envs {
+		use := &moved.Envs[i].Table.Use
+		if _, builtin := plugins.Builtins()[*use]; builtin || filepath.IsAbs(*use) {
+			continue
+		}
+		to, err := filepath.Abs(filepath.Join(g.Dir, *use))
+		if err != nil {
+			return nil, err
+		}
+		relative, err := filepath.Rel(from, to)
+		if err != nil {
+			return nil, err
+		}
+		*use = relative
+	}
+	return &moved, nil
+}
+
+// ownPipeline reads the pipeline that a run was started with.
+func (p *program) ownPipeline(run *runs.Run, sets []string, parts *pipeline.Parts) (*pipeline.Graph, error) {
+	src, err := run.Pipeline()
+	if err != nil {
+		return nil, err
+	}
+	g, problems := pipeline.Parse(filepath.Join(run.Dir, runs.PipelineFile), src, pipeline.ParseOptions{Sets: sets, Parts: parts})
+	for _, problem := range problems {
+		fmt.Fprint(p.err, problem)
+	}
+	if g == nil {
+		return nil, said(exitConfig, problems)
+	}
+	return g, nil
+}
+
+// changed lists the plugins that are no longer the files that the run was started with.
+func changed(info runs.Info, now map[string]string) []string {
+	var names []string
+	for use, hash := range now {
+		if before, known := info.Plugins[use]; known && before != hash {
+			names = append(names, fmt.Sprintf("%s (%.8s, it was %.8s)", use, hash, before))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // resume opens a run to go on with: its own pipeline, with the overrides of the command line.
 func (t *training) resume() (err error) {
-	if t.run, err = runs.Open("runs", t.command.Resume); err != nil {
-		return fail(exitUsage, err)
+	t.resumed = true
+	if t.run, err = t.command.find(t.command.Resume, t.parts); err != nil {
+		return err
 	}
 	if err := t.run.Lock(); err != nil {
 		return fail(exitUsage, err)
 	}
-	src, err := t.run.Pipeline()
-	if err != nil {
+	if t.before, err = load(t.run, runs.Latest); err != nil {
 		return err
 	}
-	g, problems := pipeline.Parse(runs.PipelineFile, src, pipeline.ParseOptions{Sets: t.command.Set, Parts: t.parts, Dir: "."})
-	for _, problem := range problems {
-		fmt.Fprint(t.err, problem)
+	t.at = t.before
+	if t.graph, err = t.ownPipeline(t.run, t.command.Set, t.parts); err != nil {
+		return err
 	}
-	if g == nil {
-		return fail(exitConfig, nil)
-	}
-	t.graph = g
 	t.keep()
-	if t.before, err = t.run.Load("latest"); err != nil {
-		return fail(exitFailed, err)
+	return nil
+}
+
+// exactness says whether the run goes on as if it had not been interrupted, and if not, why not.
+func (t *training) exactness(plugins map[string]string, kernels string) (exact bool, why string) {
+	info := t.run.Info()
+	if names := changed(info, plugins); len(names) > 0 {
+		return false, "changed since the run began: " + strings.Join(names, ", ")
 	}
-	exact := "exactly: all state was saved"
-	if !t.before.Exact {
-		exact = "not exactly: " + t.before.WhyNotExact
+	if info.Kernel != kernels {
+		return false, fmt.Sprintf("it began with kernels %s, this machine has %s", info.Kernel, kernels)
+	}
+	return t.before.Exact, t.before.WhyNotExact
+}
+
+// describeResume says what the run goes on from, and notes it in its description.
+func (t *training) describeResume(exact bool, why string) error {
+	how := "exactly: all state was saved"
+	if !exact {
+		how = "not exactly: " + why
 	}
 	fmt.Fprintf(t.err, "resuming %s at %d env steps, policy version %d, %s\n", t.run.ID(), t.before.EnvSteps,
-		t.before.PolicyVersion, exact)
+		t.before.PolicyVersion, how)
 	return t.run.Update(func(i *runs.Info) {
-		i.State = runs.Running
+		i.State, i.Reason, i.Ended = runs.Running, "", nil
 		i.Resumes = append(i.Resumes, runs.Resume{
 			At: time.Now().UTC(), PolicyVersion: t.before.PolicyVersion, EnvSteps: t.before.EnvSteps,
-			Exact: t.before.Exact, Why: t.before.WhyNotExact,
+			Exact: exact, Why: why,
 		})
 	})
 }
 
+// hintResume tells how to go on with the newest run of that name, if that did not come to its end.
+func (t *training) hintResume() {
+	dir := t.graph.Run.Dir
+	run, err := runs.Open(dir, t.graph.Run.Name)
+	if err != nil {
+		return
+	}
+	info := run.Info()
+	if info.State == runs.Ended && info.Reason != string(component.StopInterrupted) && info.Reason != reasonFailed {
+		return
+	}
+	if run.Lock() != nil { // it is still going on
+		return
+	}
+	latest, err := run.Load(runs.Latest)
+	if run.Close() != nil || err != nil {
+		return
+	}
+	fmt.Fprintf(t.err, "run %s did not come to its end and was saved at %d env steps; to go on with it: rlhost train --resume %s\n",
+		run.ID(), latest.EnvSteps, run.ID())
+}
+
 // initFrom makes the weights of an old run the beginning of this one.
 func (t *training) initFrom() error {
-	old, err := runs.Open(t.graph.Run.Dir, t.command.InitFrom)
-	if err != nil {
-		return fail(exitUsage, err)
-	}
-	checkpoint, err := old.Load("latest")
+	old, err := t.command.find(t.command.InitFrom, t.parts)
 	if err != nil {
 		return err
 	}
-	name := t.learnerName()
+	checkpoint, err := load(old, runs.Latest)
+	if err != nil {
+		return err
+	}
+	name := learnerName(t.graph)
 	state, ok := checkpoint.Components[name]
 	if !ok {
 		return fail(exitUsage, fmt.Errorf("run %s has no saved state of component %q", old.ID(), name))
@@ -75,8 +201,8 @@ func (t *training) initFrom() error {
 }
 
 // learnerName is the component whose state holds the policy.
-func (t *training) learnerName() string {
-	for _, c := range t.graph.Components {
+func learnerName(g *pipeline.Graph) string {
+	for _, c := range g.Components {
 		if c.Kind == "learner" {
 			return c.Name
 		}
@@ -93,7 +219,7 @@ func (t *training) atBoundary(snapshot func() (map[string]component.State, error
 	}
 	states, missing := snapshot()
 	c := runs.Checkpoint{Components: states, MeanReturn: t.meanReturn(), Exact: t.graph.Synchronous && missing == nil}
-	progress, err := learner.ProgressOf(states[t.learnerName()])
+	progress, err := learner.ProgressOf(states[learnerName(t.graph)])
 	if err != nil {
 		return errors.Join(err, missing)
 	}
@@ -104,14 +230,21 @@ func (t *training) atBoundary(snapshot func() (map[string]component.State, error
 	case !t.graph.Synchronous:
 		c.WhyNotExact = "asynchronous mode does not save the episodes that are under way; they start anew"
 	}
+	t.at = c
+	t.know(c.EnvSteps, c.PolicyVersion)
 	if ending {
-		t.last, t.at = states, c
+		t.last = states
+	}
+	if t.saveErr = t.run.Save(c); t.saveErr != nil && !ending {
+		t.logger().Error("training goes on without this checkpoint", "error", t.saveErr)
 	}
 	t.saved = time.Now()
-	if err := t.run.Save(c); err != nil {
-		t.logger().Error("training goes on without this checkpoint", "error", err)
-	}
 	return nil
+}
+
+// know updates what the end event says if nothing more comes.
+func (t *training) know(envSteps, policyVersion uint64) {
+	t.known.Store(&known{run: t.run.ID(), kernels: t.definition().Backend.Kernels(), envSteps: envSteps, policyVersion: policyVersion})
 }
 
 // meanReturn is the mean of the runner's window, or NaN while that is not full.

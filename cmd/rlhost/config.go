@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/plugins/runner"
@@ -15,28 +18,53 @@ const defaultPipeline = "pipeline.toml"
 
 // readGraph reads and checks a pipeline file and prints everything that is wrong with it.
 func (p *program) readGraph(file string, sets []string, parts *pipeline.Parts) (*pipeline.Graph, error) {
+	g, _, err := p.parse(file, sets, parts)
+	return g, err
+}
+
+// parse is readGraph that returns the problems too, of which those of a good file are warnings.
+func (p *program) parse(file string, sets []string, parts *pipeline.Parts) (*pipeline.Graph, pipeline.Problems, error) {
 	src, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, fail(exitConfig, fmt.Errorf("%s: error[E012]: no such file\n  help: name a pipeline file, or start from the one in the README", file))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fail(exitConfig, fmt.Errorf("%s: error[E012]: no such file\n  help: %s", file, nearby(file)))
 	}
 	if err != nil {
-		return nil, fail(exitConfig, err)
+		return nil, nil, fail(exitConfig, fmt.Errorf("%s: error[E012]: cannot be read: %w", file, err))
 	}
 	g, problems := pipeline.Parse(file, src, pipeline.ParseOptions{Sets: sets, Parts: parts})
 	for _, problem := range problems {
 		fmt.Fprint(p.err, problem)
 	}
 	if g == nil {
-		return nil, fail(exitConfig, nil)
+		return nil, nil, said(exitConfig, problems)
 	}
-	return g, nil
+	return g, problems, nil
+}
+
+// nearby says which pipeline files there are instead.
+func nearby(file string) string {
+	const most = 5
+	found, err := filepath.Glob(filepath.Join(filepath.Dir(file), "*.toml"))
+	if err != nil || len(found) == 0 {
+		return "name a pipeline file; rlhost's own pipeline.toml is one to begin with"
+	}
+	if len(found) > most {
+		found = append(found[:most], "…")
+	}
+	return "there are: " + strings.Join(found, ", ")
 }
 
 type validateCommand struct {
-	Pipelines    []string `arg:"" optional:"" type:"path" help:"Pipeline files; default ./pipeline.toml."`
-	Set          []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file."`
+	Pipelines    []string `arg:"" optional:"" help:"Pipeline files; default ./pipeline.toml."`
+	Set          []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file. May be repeated."`
 	DenyWarnings bool     `help:"Treat warnings as errors."`
 	Offline      bool     `help:"Look at the files alone: load no plugin."`
+}
+
+// Help says what is checked.
+func (c *validateCommand) Help() string {
+	return `Everything that is wrong is reported at once, each with its place and a remedy. Plugins are loaded and asked for their
+spaces, but nothing is stepped. The exit code is 3 if a file is invalid, 5 if only a plugin cannot be used.`
 }
 
 // Run checks each file and loads its plugins.
@@ -45,37 +73,33 @@ func (c *validateCommand) Run(p *program) error {
 	if len(files) == 0 {
 		files = []string{defaultPipeline}
 	}
-	bad := 0
+	worst := exitOK
 	for _, file := range files {
-		if err := c.validate(p, file); err != nil {
-			bad++
-			exitCode(err, p.err)
+		if code := exitCode(c.validate(p, file), p.err); worst == exitOK || code == exitConfig {
+			worst = code
 		}
 	}
-	if bad > 0 {
-		return fail(exitConfig, nil)
+	if worst == exitOK {
+		return nil
 	}
-	return nil
+	return said(worst, errors.New("not valid"))
 }
 
 func (c *validateCommand) validate(p *program, file string) error {
-	log := p.logger()
-	r, err := newRuntime(log)
+	r, err := newRuntime(p.logger())
 	if err != nil {
 		return err
 	}
-	defer r.Close()
-	parts := newParts(r, runner.Output{})
-	src, err := os.ReadFile(file)
+	return p.also(c.look(p, file, newParts(r, runner.Output{})), r.Close())
+}
+
+func (c *validateCommand) look(p *program, file string, parts *pipeline.Parts) error {
+	g, warnings, err := p.parse(file, c.Set, parts)
 	if err != nil {
-		return fail(exitConfig, err)
+		return err
 	}
-	g, problems := pipeline.Parse(file, src, pipeline.ParseOptions{Sets: c.Set, Parts: parts})
-	for _, problem := range problems {
-		fmt.Fprint(p.err, problem)
-	}
-	if g == nil || c.DenyWarnings && len(problems) > 0 {
-		return fail(exitConfig, nil)
+	if c.DenyWarnings && len(warnings) > 0 {
+		return said(exitConfig, warnings)
 	}
 	if !c.Offline {
 		if err := pipeline.CheckPlugins(context.Background(), g, parts); err != nil {
@@ -87,9 +111,15 @@ func (c *validateCommand) validate(p *program, file string) error {
 }
 
 type showCommand struct {
-	Pipeline string   `arg:"" optional:"" type:"path" default:"pipeline.toml" help:"Pipeline file."`
-	Expanded bool     `help:"Print every key, with presets expanded."`
-	Set      []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file."`
+	Pipeline string   `arg:"" optional:"" default:"pipeline.toml" help:"Pipeline file."`
+	Expanded bool     `help:"Print every key, with presets and defaults written out."`
+	Set      []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file; implies --expanded. May be repeated."`
+}
+
+// Help shows how show is called.
+func (c *showCommand) Help() string {
+	return `  rlhost show --expanded
+  rlhost show --expanded my.toml > full.toml      # a file that means the same`
 }
 
 // Run prints the file, or what it means in full.
@@ -111,9 +141,15 @@ func (c *showCommand) Run(p *program) error {
 }
 
 type graphCommand struct {
-	Pipeline string   `arg:"" optional:"" type:"path" default:"pipeline.toml" help:"Pipeline file."`
+	Pipeline string   `arg:"" optional:"" default:"pipeline.toml" help:"Pipeline file."`
 	Format   string   `enum:"ascii,dot,mermaid" default:"ascii" help:"ascii, dot or mermaid."`
-	Set      []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file."`
+	Set      []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file. May be repeated."`
+}
+
+// Help shows how graph is called.
+func (c *graphCommand) Help() string {
+	return `  rlhost graph
+  rlhost graph --format dot | dot -Tsvg > pipeline.svg`
 }
 
 // Run draws the pipeline.
@@ -127,19 +163,5 @@ func (c *graphCommand) Run(p *program) error {
 		return fail(exitUsage, err)
 	}
 	fmt.Fprint(p.out, picture)
-	return nil
-}
-
-type explainCommand struct {
-	Code string `arg:"" help:"Code of an error or a warning, such as E040."`
-}
-
-// Run prints the page of a code.
-func (c *explainCommand) Run(p *program) error {
-	page, ok := pipeline.Explain(c.Code)
-	if !ok {
-		return fail(exitUsage, fmt.Errorf("there is no code %q; codes look like E040 or W101", c.Code))
-	}
-	fmt.Fprintln(p.out, page)
 	return nil
 }

@@ -4,38 +4,57 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"golang.org/x/term"
 
+	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
 
+// onScreen returns the program with its output on one screen where standard output is a terminal, so that what is
+// said meanwhile stands above the live line and not in it.
+func (p *program) onScreen(json bool) *program {
+	if p.out != os.Stdout || json || !term.IsTerminal(int(os.Stdout.Fd())) || !term.IsTerminal(int(os.Stdin.Fd())) ||
+		os.Getenv("TERM") == "dumb" {
+		return p
+	}
+	next := *p
+	next.screen = runner.NewScreen(os.Stdout)
+	next.out = next.screen
+	if p.err == os.Stderr && term.IsTerminal(int(os.Stderr.Fd())) {
+		next.err = next.screen
+	}
+	return &next
+}
+
 // output says where and how the runner reports progress: a live line on a terminal, plain lines elsewhere, JSON on
 // request.
 func (t *training) output() runner.Output {
-	stdout := int(os.Stdout.Fd())
-	terminal := t.out == os.Stdout && term.IsTerminal(stdout) && term.IsTerminal(int(os.Stdin.Fd()))
-	color := terminal && os.Getenv("NO_COLOR") == ""
-	switch t.cli.Color {
-	case "always":
-		color = true
-	case "never":
-		color = false
-	}
 	return runner.Output{
-		Out: t.out, Terminal: terminal && !t.command.JSON, JSON: t.command.JSON, Color: color,
+		Out: t.out, Terminal: t.screen != nil, JSON: t.command.JSON, Color: t.colored(), Queues: t.queues,
 		Width: func() int {
-			width, _, err := term.GetSize(stdout)
+			width, _, err := term.GetSize(int(os.Stdout.Fd()))
 			if err != nil {
 				return 80
 			}
 			return width
 		},
-		Queues: t.queues,
 	}
+}
+
+// colored reports whether to use colour: as the flag says, else on a terminal, unless NO_COLOR is set.
+func (p *program) colored() bool {
+	switch p.cli.Color {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	return p.screen != nil && os.Getenv("NO_COLOR") == ""
 }
 
 // queues tells how many messages wait on each wire that has any.
@@ -52,34 +71,62 @@ func (t *training) queues() []runner.Queue {
 
 // describe writes what the run is made of into its folder and tells its name.
 func (t *training) describe() error {
-	d := t.definition()
-	plugins := map[string]string{}
-	for _, e := range t.graph.Envs {
-		plugin, err := t.pipeline.Env(e.Name)
-		if err != nil {
-			return err
-		}
-		plugins[e.Table.Use] = plugin.Hash()
+	hashes, err := t.pluginHashes()
+	if err != nil {
+		return err
 	}
-	mode := "async"
+	d, mode := t.definition(), "async"
 	if t.graph.Synchronous {
 		mode = "sync"
 	}
-	err := t.run.Update(func(i *runs.Info) {
-		i.Rlhost, i.Seed, i.Mode, i.Kernel = version, t.graph.Run.Seed, mode, d.Backend.Kernels()
-		i.Plugins = plugins
+	kernels := d.Backend.Kernels()
+	t.know(t.before.EnvSteps, t.before.PolicyVersion)
+	exact, why := t.exactness(hashes, kernels)
+	err = t.run.Update(func(i *runs.Info) {
+		i.Rlhost, i.Seed, i.Mode, i.Kernel = version, t.graph.Run.Seed, mode, kernels
+		i.Plugins = hashes
 		i.Policies = map[string]any{t.graph.Policies[0].Name: d.Network}
 	})
 	if err != nil {
 		return err
 	}
+	if t.resumed {
+		if err := t.describeResume(exact, why); err != nil {
+			return err
+		}
+	}
 	if t.command.JSON {
 		return json.NewEncoder(t.out).Encode(map[string]any{
-			"event": "start", "run": t.run.ID(), "seed": t.graph.Run.Seed, "mode": mode, "kernels": d.Backend.Kernels(),
-			"pipeline": t.graph.Hash(), "plugins": plugins,
+			"event": "start", "run": t.run.ID(), "seed": t.graph.Run.Seed, "mode": mode, "kernels": kernels,
+			"pipeline": t.graph.Hash(), "plugins": t.fromHere(hashes),
 		})
 	}
 	fmt.Fprintf(t.out, "%s run %s  seed %d  %s  kernels %s  pipeline %.8s\n", time.Now().Format(time.TimeOnly), t.run.Dir,
-		t.graph.Run.Seed, mode, d.Backend.Kernels(), t.graph.Hash())
+		t.graph.Run.Seed, mode, kernels, t.graph.Hash())
 	return nil
+}
+
+// pluginHashes are the hashes of all environments by what the pipeline calls them.
+func (t *training) pluginHashes() (map[string]string, error) {
+	hashes := map[string]string{}
+	for _, e := range t.graph.Envs {
+		plugin, err := t.pipeline.Env(e.Name)
+		if err != nil {
+			return nil, err
+		}
+		hashes[e.Table.Use] = plugin.Hash()
+	}
+	return hashes, nil
+}
+
+// fromHere returns the hashes with paths of plugins that hold in the working folder.
+func (t *training) fromHere(hashes map[string]string) map[string]string {
+	shown := map[string]string{}
+	for use, hash := range hashes {
+		if _, builtin := plugins.Builtins()[use]; !builtin && !filepath.IsAbs(use) {
+			use = filepath.Join(t.graph.Dir, use)
+		}
+		shown[use] = hash
+	}
+	return shown
 }

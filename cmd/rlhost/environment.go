@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/rollout"
@@ -18,8 +17,8 @@ import (
 // envFlags are what commands on a single environment share.
 type envFlags struct {
 	Env   string            `arg:"" help:"Module file, or a built-in environment such as cartpole@1."`
-	Args  map[string]string `name:"arg" placeholder:"KEY=VALUE" help:"Configuration of the environment."`
-	Grant []string          `placeholder:"NAME" help:"Capability to grant: log, entropy, clock, metric."`
+	Args  map[string]string `name:"arg" mapsep:"none" placeholder:"KEY=VALUE" help:"Argument of the environment, such as max_steps=200. May be repeated."`
+	Grant []string          `placeholder:"NAME" help:"Capability to grant: log, entropy, clock or metric. May be repeated."`
 	JSON  bool              `name:"json" help:"Print JSON."`
 }
 
@@ -52,8 +51,19 @@ type checkCommand struct {
 	Seed  uint64 `default:"1" help:"Seed of environments and actions."`
 }
 
+// Help says what the checks are.
+func (c *checkCommand) Help() string {
+	return `  rlhost check my.wasm
+  rlhost check my.wasm --arg max_steps=200 --steps 20000
+
+Each check has an identifier such as D03; rlhost explain D03 tells more. The exit code is 4 if one fails.`
+}
+
 // Run checks an environment and exits with 4 if a check fails.
 func (c *checkCommand) Run(p *program) error {
+	if c.Steps < 1 {
+		return fail(exitUsage, fmt.Errorf("--steps %d: want 1 or more", c.Steps))
+	}
 	plugin, done, err := c.load(p)
 	if err != nil {
 		return err
@@ -73,7 +83,7 @@ func (c *checkCommand) Run(p *program) error {
 	}
 	for _, r := range results {
 		if r.Verdict == envcheck.Failed {
-			return fail(exitCheck, nil)
+			return said(exitCheck, fmt.Errorf("check %s failed", r.ID))
 		}
 	}
 	return nil
@@ -101,12 +111,22 @@ func printChecks(p *program, results []envcheck.Result) {
 			fmt.Fprintf(p.out, "      → %s; see rlhost explain %s\n", r.Help, r.ID)
 		}
 	}
-	fmt.Fprintf(p.out, "%d passed, %d warnings, %d failed\n", counts[envcheck.OK], counts[envcheck.Warning], counts[envcheck.Failed])
+	warnings := "warnings"
+	if counts[envcheck.Warning] == 1 {
+		warnings = "warning"
+	}
+	fmt.Fprintf(p.out, "%d passed, %d %s, %d failed\n", counts[envcheck.OK], counts[envcheck.Warning], warnings, counts[envcheck.Failed])
 }
 
 type inspectCommand struct {
-	File string `arg:"" type:"path" help:"Module file."`
+	File string `arg:"" help:"Module file."`
 	JSON bool   `name:"json" help:"Print JSON."`
+}
+
+// Help says what inspect is for.
+func (c *inspectCommand) Help() string {
+	return `Size, hash, ABI, memory, exports, imports and the capabilities that they need, and everything that would keep it from
+being loaded: then the exit code is 5. Nothing of the module is run.`
 }
 
 // Run reads a module and says what it is, without running any of it.
@@ -116,22 +136,12 @@ func (c *inspectCommand) Run(p *program) error {
 		return pluginError(err)
 	}
 	if c.JSON {
-		return json.NewEncoder(p.out).Encode(report)
+		err = json.NewEncoder(p.out).Encode(report)
+	} else {
+		_, err = fmt.Fprint(p.out, printable(report.String()))
 	}
-	fmt.Fprint(p.out, report)
-	return nil
-}
-
-// logger returns the log for standard error.
-func (p *program) logger() *slog.Logger {
-	options := &slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey && len(groups) == 0 && p.cli.Log == "text" {
-			return slog.Attr{}
-		}
-		return a
-	}}
-	if p.cli.Log == "json" {
-		return slog.New(slog.NewJSONHandler(p.err, options))
+	if err == nil && len(report.Findings) > 0 {
+		return said(exitPlugin, fmt.Errorf("%s cannot be loaded: %s", c.File, report.Findings[0].Reason))
 	}
-	return slog.New(slog.NewTextHandler(p.err, options))
+	return err
 }

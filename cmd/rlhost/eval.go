@@ -15,8 +15,8 @@ import (
 )
 
 type evalCommand struct {
-	RunID         string `arg:"" name:"run" help:"Run: a folder, a name such as cartpole, or cartpole/7."`
-	Dir           string `name:"runs" default:"runs" help:"Folder that runs lie in."`
+	RunID string `arg:"" optional:"" default:"latest" name:"run" help:"Run: a folder, a name such as cartpole (its newest run), cartpole/7, or latest."`
+	runsFlag
 	Checkpoint    string `default:"latest" help:"best, latest or a policy version."`
 	Episodes      int    `default:"100" help:"Episodes to play."`
 	Seed          uint64 `default:"1" help:"Seed of the episodes."`
@@ -24,48 +24,50 @@ type evalCommand struct {
 	JSON          bool   `name:"json" help:"Print JSON."`
 }
 
+// Help shows how eval is called.
+func (c *evalCommand) Help() string {
+	return `  rlhost eval
+  rlhost eval cartpole/3 --checkpoint best --deterministic
+
+The same checkpoint, seed and episodes give the same returns, on any number of processors.`
+}
+
 // Run evaluates a checkpoint in the environment that the run was trained on.
 func (c *evalCommand) Run(p *program) error {
 	if c.Episodes < 1 {
 		return fail(exitUsage, fmt.Errorf("--episodes %d: want 1 or more", c.Episodes))
 	}
-	run, err := runs.Open(c.Dir, c.RunID)
-	if err != nil {
-		return fail(exitUsage, err)
-	}
-	checkpoint, err := run.Load(c.Checkpoint)
-	if err != nil {
-		return err
-	}
 	r, err := newRuntime(p.logger())
 	if err != nil {
 		return err
 	}
-	parts := newParts(r, runner.Output{})
-	src, err := run.Pipeline()
+	return p.also(c.evaluate(p, newParts(r, runner.Output{})), r.Close())
+}
+
+func (c *evalCommand) evaluate(p *program, parts *pipeline.Parts) error {
+	run, err := c.find(c.RunID, parts)
 	if err != nil {
-		return errors.Join(err, r.Close())
+		return err
 	}
-	g, problems := pipeline.Parse(runs.PipelineFile, src, pipeline.ParseOptions{Parts: parts, Dir: "."})
-	if g == nil {
-		return errors.Join(fail(exitConfig, problems.Err()), r.Close())
+	checkpoint, err := load(run, c.Checkpoint)
+	if err != nil {
+		return err
 	}
-	result, err := c.play(p, g, parts, checkpoint)
-	if err := errors.Join(err, r.Close()); err != nil {
+	g, err := p.ownPipeline(run, nil, parts)
+	if err != nil {
+		return err
+	}
+	result, err := c.play(p, run, g, parts, checkpoint)
+	if err != nil {
 		return err
 	}
 	return c.report(p, run.ID(), &checkpoint, result)
 }
 
-func (c *evalCommand) play(p *program, g *pipeline.Graph, parts *pipeline.Parts, checkpoint runs.Checkpoint) (*evaluation.Result, error) {
+func (c *evalCommand) play(p *program, run *runs.Run, g *pipeline.Graph, parts *pipeline.Parts,
+	checkpoint runs.Checkpoint) (*evaluation.Result, error) {
 	ctx := context.Background()
-	name := ""
-	for _, k := range g.Components {
-		if k.Kind == "learner" {
-			name = k.Name
-		}
-	}
-	network, weights, err := learner.Weights(checkpoint.Components[name])
+	network, weights, err := learner.Weights(checkpoint.Components[learnerName(g)])
 	if err != nil {
 		return nil, err
 	}
@@ -73,6 +75,9 @@ func (c *evalCommand) play(p *program, g *pipeline.Graph, parts *pipeline.Parts,
 	plugin, err := parts.Load(ctx, e.Name, e.Table, g.Dir)
 	if err != nil {
 		return nil, pluginError(err)
+	}
+	for _, name := range changed(run.Info(), map[string]string{e.Table.Use: plugin.Hash()}) {
+		fmt.Fprintf(p.err, "warning: changed since the run began: %s\n", name)
 	}
 	d := &policy.Definition{Network: network, Backend: backends()["cpu"]()}
 	result, err := evaluate(ctx, plugin, d, weights, evaluation.Options{
@@ -82,10 +87,6 @@ func (c *evalCommand) play(p *program, g *pipeline.Graph, parts *pipeline.Parts,
 }
 
 func (c *evalCommand) report(p *program, id string, checkpoint *runs.Checkpoint, r *evaluation.Result) error {
-	how := "sampled actions"
-	if r.Greedy {
-		how = "deterministic actions"
-	}
 	if c.JSON {
 		return json.NewEncoder(p.out).Encode(map[string]any{
 			"run": id, "policy_version": checkpoint.PolicyVersion, "env_steps": checkpoint.EnvSteps,
@@ -94,6 +95,6 @@ func (c *evalCommand) report(p *program, id string, checkpoint *runs.Checkpoint,
 		})
 	}
 	fmt.Fprintf(p.out, "%s at policy version %d (%d env steps): return %.1f ± %.1f, length %.1f, %d episodes, %s, seed %d\n",
-		id, checkpoint.PolicyVersion, checkpoint.EnvSteps, r.Mean(), r.Std(), r.MeanLength(), len(r.Returns), how, c.Seed)
+		id, checkpoint.PolicyVersion, checkpoint.EnvSteps, r.Mean(), r.Std(), r.MeanLength(), len(r.Returns), howActed(r.Greedy), c.Seed)
 	return nil
 }

@@ -18,40 +18,46 @@ import (
 	"github.com/rlhost/rlhost/plugins/learner"
 )
 
-// endEvent is the last line of --json.
+// endEvent is the last line of --json, however the run ends.
 type endEvent struct {
 	Event         string   `json:"event"`
-	Reason        string   `json:"reason"`
+	Reason        string   `json:"reason"` // return, env_steps, wall, interrupted, failed; aborted after a second Ctrl-C
+	Error         string   `json:"error,omitempty"`
 	EnvSteps      uint64   `json:"env_steps"`
 	WallSeconds   float64  `json:"wall_seconds"`
 	MeanReturn    *float64 `json:"mean_return"` // over the window; null while that is not full
-	EvalReturn    *float64 `json:"eval_return"` // null after an interruption
+	EvalReturn    *float64 `json:"eval_return"` // null if there was no evaluation
 	EvalStd       *float64 `json:"eval_std"`
 	EvalEpisodes  int      `json:"eval_episodes"`
 	EvalGreedy    bool     `json:"eval_deterministic"`
 	Episodes      uint64   `json:"episodes"`
 	PolicyVersion uint64   `json:"policy_version"`
-	ParamsHash    string   `json:"params_hash"`
+	ParamsHash    string   `json:"params_hash"` // empty if no dataset was learned from
 	Kernels       string   `json:"kernels"`
 	Run           string   `json:"run"`
 }
 
+// Reasons of an end that no component gives.
+const (
+	reasonFailed  = "failed"
+	reasonAborted = "aborted"
+)
+
 // finish evaluates what the run ended with, reports, and judges --require.
 func (t *training) finish(ctx context.Context, reason component.StopReason) error {
-	end := endEvent{Event: "end", Reason: string(reason), Run: t.run.ID(), Kernels: t.definition().Backend.Kernels()}
-	end.EnvSteps, end.PolicyVersion = t.at.EnvSteps, t.at.PolicyVersion
+	end := t.endOf(string(reason))
 	end.Episodes = t.count("runner/episodes")
 	end.MeanReturn = number(t.at.MeanReturn)
 	var result *evaluation.Result
 	if t.last != nil {
-		_, weights, err := learner.Weights(t.last[t.learnerName()])
+		_, weights, err := learner.Weights(t.last[learnerName(t.graph)])
 		if err != nil {
-			return err
+			return t.failed(err)
 		}
 		end.ParamsHash = runs.ParamsHash(weights.Params)
 		if reason != component.StopInterrupted {
 			if result, err = t.evaluate(ctx, weights); err != nil && ctx.Err() == nil {
-				return err
+				return t.failed(err)
 			}
 		}
 	}
@@ -59,17 +65,60 @@ func (t *training) finish(ctx context.Context, reason component.StopReason) erro
 		mean, std := result.Mean(), result.Std()
 		end.EvalReturn, end.EvalStd, end.EvalEpisodes, end.EvalGreedy = &mean, &std, len(result.Returns), result.Greedy
 	}
-	end.WallSeconds = time.Since(t.started).Seconds()
-	if err := t.run.End(string(reason)); err != nil {
-		return err
+	if t.saveErr != nil {
+		end.Error = message(t.saveErr)
 	}
+	endErr := t.run.End(string(reason))
+	end.WallSeconds = time.Since(t.started).Seconds()
 	if err := t.report(&end); err != nil {
-		return err
+		return t.also(err, endErr)
+	}
+	return t.also(t.verdict(ctx, reason, &end), endErr)
+}
+
+// verdict is what the program exits with after a run that came to its end. What could not be saved is lost with
+// the process, so that counts first.
+func (t *training) verdict(ctx context.Context, reason component.StopReason, end *endEvent) error {
+	if t.saveErr != nil {
+		return fail(exitFailed, fmt.Errorf("the run's last state is lost: %w", t.saveErr))
 	}
 	if reason == component.StopInterrupted || ctx.Err() != nil {
-		return fail(exitInterrupted, nil)
+		return said(exitInterrupted, errInterrupted)
 	}
 	return t.require.judge(end.EvalReturn)
+}
+
+// endOf returns the end event with what is known without the pipeline.
+func (t *training) endOf(reason string) endEvent {
+	end := endEvent{Event: "end", Reason: reason, WallSeconds: time.Since(t.started).Seconds()}
+	if k := t.known.Load(); k != nil {
+		end.Run, end.Kernels, end.EnvSteps, end.PolicyVersion = k.run, k.kernels, k.envSteps, k.policyVersion
+	}
+	return end
+}
+
+// endFailed ends the JSON lines of a run that has not reported its end.
+func (t *training) endFailed(err error) {
+	if err == nil || !t.command.JSON || t.ended.Swap(true) {
+		return
+	}
+	end := t.endOf(reasonFailed)
+	if errors.Is(err, errInterrupted) {
+		end.Reason = string(component.StopInterrupted)
+	}
+	end.Error = message(err)
+	_ = json.NewEncoder(t.out).Encode(end) // who reads it has gone: there is nobody to tell
+}
+
+// parting is what is said before a second Ctrl-C ends the process. It may run beside anything else.
+func (t *training) parting() {
+	if t.screen != nil {
+		t.screen.Leave()
+	}
+	fmt.Fprintln(t.err, "rlhost: stopped at once; what was saved before is still there")
+	if t.command.JSON && !t.ended.Swap(true) {
+		_ = json.NewEncoder(t.out).Encode(t.endOf(reasonAborted))
+	}
 }
 
 func number(x float64) *float64 {
@@ -129,6 +178,7 @@ func (t *training) count(name string) uint64 {
 // report prints how the run ended.
 func (t *training) report(end *endEvent) error {
 	if t.command.JSON {
+		t.ended.Store(true)
 		return json.NewEncoder(t.out).Encode(end)
 	}
 	rule := t.graph.Run.Stop
@@ -139,14 +189,27 @@ func (t *training) report(end *endEvent) error {
 		fmt.Fprintf(t.out, "ended (%s) after %d env steps, %.2f s\n", end.Reason, end.EnvSteps, end.WallSeconds)
 	}
 	if end.EvalReturn != nil {
-		how := "sampled actions"
-		if end.EvalGreedy {
-			how = "deterministic actions"
-		}
-		fmt.Fprintf(t.out, "evaluation: return %.1f ± %.1f over %d episodes, %s\n", *end.EvalReturn, *end.EvalStd, end.EvalEpisodes, how)
+		fmt.Fprintf(t.out, "evaluation: return %.1f ± %.1f over %d episodes, %s\n", *end.EvalReturn, *end.EvalStd,
+			end.EvalEpisodes, howActed(end.EvalGreedy))
 	}
-	fmt.Fprintf(t.out, "saved %s  try: rlhost eval %s\n", t.run.Dir, t.run.ID())
+	switch {
+	case t.saveErr != nil:
+	case t.last == nil:
+		fmt.Fprintf(t.out, "nothing was saved: no dataset came to its end meanwhile; %s\n", t.whatIsSaved())
+	case component.StopReason(end.Reason) == component.StopInterrupted:
+		fmt.Fprintf(t.out, "saved %s  to go on: rlhost train --resume %s\n", t.run.Dir, t.run.ID())
+	default:
+		fmt.Fprintf(t.out, "saved %s  try: rlhost eval %s\n", t.run.Dir, t.run.ID())
+	}
 	return nil
+}
+
+// howActed says how the actions of an evaluation were picked.
+func howActed(greedy bool) string {
+	if greedy {
+		return "deterministic actions"
+	}
+	return "sampled actions"
 }
 
 // requirement is a condition on the final evaluation.

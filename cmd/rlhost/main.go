@@ -1,16 +1,15 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"runtime"
-	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/rlhost/rlhost/plugins/runner"
 )
 
 // Exit codes. They are stable.
@@ -27,44 +26,58 @@ const (
 
 // commandLine is the whole command line; help and usage errors come from it.
 type commandLine struct {
-	Folder string `short:"C" name:"dir" type:"existingdir" placeholder:"DIR" help:"Work in this folder."`
-	Color  string `enum:"auto,always,never" default:"auto" help:"Colour: auto, always or never."`
-	Log    string `enum:"text,json" default:"text" help:"Form of messages on standard error: text or json."`
+	Folder  string           `short:"C" name:"dir" type:"existingdir" placeholder:"DIR" help:"Work in this folder."`
+	Color   string           `enum:"auto,always,never" default:"auto" help:"Colour on the terminal: auto, always or never."`
+	Log     string           `enum:"text,json" default:"text" help:"Form of messages on standard error: text or json."`
+	Release kong.VersionFlag `name:"version" help:"Print the version."`
 
-	Train    trainCommand    `cmd:"" help:"Train the policies of a pipeline."`
+	Train    trainCommand    `cmd:"" help:"Train the policy of a pipeline."`
 	Eval     evalCommand     `cmd:"" help:"Evaluate a trained policy."`
 	Validate validateCommand `cmd:"" help:"Check pipeline files without running them."`
-	Show     showCommand     `cmd:"" help:"Print a pipeline."`
+	Show     showCommand     `cmd:"" help:"Print a pipeline, as written or in full."`
 	Graph    graphCommand    `cmd:"" help:"Draw a pipeline."`
 	Check    checkCommand    `cmd:"" help:"Check an environment: spaces, seeds, flags, values."`
 	Bench    benchCommand    `cmd:"" help:"Measure how fast an environment steps."`
 	Inspect  inspectCommand  `cmd:"" help:"Read a module without running it."`
-	Explain  explainCommand  `cmd:"" help:"Explain an error code."`
+	Explain  explainCommand  `cmd:"" help:"Explain the code of an error, a warning or a check."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
+}
+
+// Help is what rlhost --help says first.
+func (c *commandLine) Help() string {
+	return `  rlhost train                     train ./pipeline.toml
+  rlhost eval                      evaluate the newest run
+  rlhost check my.wasm             is my environment right?
+
+Exit codes: 0 ok, 1 the run failed, 2 usage, 3 the pipeline file is invalid, 4 a check failed, 5 a plugin cannot be
+used, 6 --require was not reached, 130 interrupted.`
 }
 
 // program is what every command may use.
 type program struct {
 	out, err io.Writer
 	cli      *commandLine
+	screen   *runner.Screen // that out is, or nil
 }
 
-// exitError ends the program with a code. A nil error says that everything has been said.
+// exitError ends the program with a code.
 type exitError struct {
 	code int
 	err  error
+	said bool // the user has been told
 }
 
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return fmt.Sprintf("exit %d", e.code)
-	}
-	return e.err.Error()
-}
+func (e *exitError) Error() string { return e.err.Error() }
 
 func (e *exitError) Unwrap() error { return e.err }
 
 func fail(code int, err error) error { return &exitError{code: code, err: err} }
+
+// said is fail for an error that the user has been told.
+func said(code int, err error) error { return &exitError{code: code, err: err, said: true} }
+
+// errInterrupted is why a command that was interrupted ends.
+var errInterrupted = errors.New("interrupted")
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
@@ -74,21 +87,25 @@ func run(args []string, out, errOut io.Writer) int {
 		fmt.Fprintf(errOut, "rlhost: this is %s; rlhost runs on Linux alone, because it shares sealed memory files between host and plugins\n", runtime.GOOS)
 		return exitFailed
 	}
+	keepFileSizeErrors()
 	cli := &commandLine{}
 	exited := -1
-	parser, err := kong.New(cli, kong.Name("rlhost"), kong.UsageOnError(), kong.Writers(out, errOut),
+	parser, err := kong.New(cli, kong.Name("rlhost"), kong.Writers(out, errOut), kong.Vars{"version": versionLine()},
 		kong.Description("Trains reinforcement-learning policies on environments that are WebAssembly modules."),
 		kong.Exit(func(code int) { exited = code }), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		fmt.Fprintf(errOut, "rlhost: %v\n", err)
 		return exitFailed
 	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
 	command, err := parser.Parse(args)
 	if exited >= 0 {
 		return exited
 	}
 	if err != nil {
-		fmt.Fprintf(errOut, "rlhost: %v\ntry: rlhost --help\n", err)
+		usage(err, errOut)
 		return exitUsage
 	}
 	if cli.Folder != "" {
@@ -100,42 +117,36 @@ func run(args []string, out, errOut io.Writer) int {
 	return exitCode(command.Run(&program{out: out, err: errOut, cli: cli}), errOut)
 }
 
-// interruptible returns a context that the first Ctrl-C ends; the second ends the process.
-func (p *program) interruptible() (ctx context.Context, stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		for n := 0; ; n++ {
-			if _, ok := <-signals; !ok {
-				return
-			}
-			if n > 0 {
-				os.Exit(exitInterrupted)
-			}
-			fmt.Fprintln(p.err, "rlhost: interrupted; saving at the next dataset boundary (again to stop at once)")
-			cancel()
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		close(signals)
-		cancel()
+// usage says what is wrong with a command line, and where to read on.
+func usage(err error, errOut io.Writer) {
+	command := ""
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context.Selected() != nil {
+		command = parse.Context.Selected().Name + " "
 	}
+	fmt.Fprintf(errOut, "rlhost: %s\n  help: rlhost %s--help\n", printable(err.Error()), command)
 }
 
-// exitCode says what went wrong, once, and returns the code to exit with.
+// exitCode says what went wrong, as far as that has not been said, and returns the code to exit with.
 func exitCode(err error, errOut io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	code := exitFailed
+	code, told := exitFailed, false
 	var e *exitError
 	if errors.As(err, &e) {
-		code, err = e.code, e.err
+		code, told = e.code, e.said
 	}
-	if err != nil {
-		fmt.Fprintf(errOut, "rlhost: %v\n", err)
+	if !told {
+		fmt.Fprintf(errOut, "rlhost: %s\n", message(err))
 	}
 	return code
+}
+
+// message is an error as the user sees it.
+func message(err error) string {
+	if text, ok := explainFault(err); ok {
+		return printable(text)
+	}
+	return printable(err.Error())
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -14,14 +16,26 @@ import (
 )
 
 type trainCommand struct {
-	Pipeline string   `arg:"" optional:"" default:"pipeline.toml" help:"Pipeline file."`
-	Set      []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file, such as component.learner.epochs=4."`
-	Fresh    bool     `xor:"start" help:"Start a new run (the default)."`
-	Resume   string   `xor:"start" placeholder:"RUN" help:"Go on with a run from its latest checkpoint."`
+	Pipeline string   `arg:"" optional:"" help:"Pipeline file; default ./pipeline.toml."`
+	Set      []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file, such as component.learner.epochs=4. May be repeated."`
+	Fresh    bool     `xor:"start" help:"Start a new run. This is the default: no run is ever resumed unasked."`
+	Resume   string   `xor:"start" placeholder:"RUN" help:"Go on with a run from its latest checkpoint, with its own pipeline."`
 	InitFrom string   `xor:"start" placeholder:"RUN" help:"Start a new run from the weights of an old one."`
 	Reset    []string `placeholder:"PART" enum:"optimizer,value,normalizer" help:"With --init-from: what to begin anew: optimizer, value, normalizer."`
-	Require  string   `placeholder:"CONDITION" help:"Exit with 6 unless the final evaluation satisfies this, such as 'return>=475'."`
-	JSON     bool     `name:"json" help:"Print one JSON object per line."`
+	runsFlag
+	Require string `placeholder:"CONDITION" help:"Exit with 6 unless the final evaluation satisfies this, such as 'return>=475'."`
+	JSON    bool   `name:"json" help:"Print one JSON object per line; the last one has the event \"end\"."`
+}
+
+// Help shows how train is called.
+func (c *trainCommand) Help() string {
+	return `  rlhost train
+  rlhost train my.toml --set run.seed=2 --set component.learner.epochs=4
+  rlhost train --resume cartpole
+  rlhost train --init-from cartpole/3 --reset optimizer,value
+
+RUN is a folder, a name such as cartpole (its newest run), cartpole/3, or latest. Ctrl-C saves a checkpoint at the next
+dataset boundary and ends; Ctrl-C again ends at once.`
 }
 
 // training is one call of train.
@@ -36,10 +50,20 @@ type training struct {
 	run      *runs.Run
 	pipeline *pipeline.Pipeline
 	before   runs.Checkpoint // that the run goes on from
+	resumed  bool
 
-	saved time.Time                  // when the last checkpoint was taken
-	last  map[string]component.State // at the boundary that ended the run
-	at    runs.Checkpoint            // counters of last
+	known   atomic.Pointer[known]      // what the end event can say at any time
+	saved   time.Time                  // when the last checkpoint was taken
+	saveErr error                      // why the last one could not be written
+	last    map[string]component.State // at the boundary that ended the run
+	at      runs.Checkpoint            // counters of the last boundary
+	ended   atomic.Bool                // the end event has been printed
+}
+
+// known is what is known of a run while it goes on. It is replaced, not changed.
+type known struct {
+	run, kernels            string
+	envSteps, policyVersion uint64 // at the last boundary that was looked at
 }
 
 // Run trains.
@@ -52,20 +76,33 @@ func (c *trainCommand) Run(p *program) error {
 	if len(c.Reset) > 0 && c.InitFrom == "" {
 		return fail(exitUsage, errors.New("--reset goes with --init-from"))
 	}
-	ctx, stop := p.interruptible()
+	if c.Pipeline != "" && c.Resume != "" {
+		return fail(exitUsage, errors.New("--resume goes on with the run's own pipeline: leave the file out, and change keys with --set"))
+	}
+	t.program = p.onScreen(c.JSON)
+	ctx, stop := t.interruptible(t.parting)
 	defer stop()
+	err = t.train(ctx)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = fail(exitInterrupted, errInterrupted)
+	}
+	err = t.also(err, t.close())
+	t.endFailed(err)
+	return err
+}
+
+func (t *training) train(ctx context.Context) error {
 	if err := t.open(ctx); err != nil {
-		return errors.Join(err, t.close())
+		return err
 	}
 	reason, err := t.pipeline.Run(ctx)
 	if err != nil {
-		return errors.Join(t.failed(err), t.close())
+		return t.failed(err)
 	}
-	err = t.finish(ctx, reason)
-	return errors.Join(err, t.close())
+	return t.finish(ctx, reason)
 }
 
-// open reads the pipeline, makes or opens the run, and builds.
+// open reads the pipeline, makes or opens the run, and builds. A new run that cannot be built leaves no folder.
 func (t *training) open(ctx context.Context) (err error) {
 	if t.runtime, err = newRuntime(t.logger()); err != nil {
 		return err
@@ -82,27 +119,60 @@ func (t *training) open(ctx context.Context) (err error) {
 	t.pipeline, err = pipeline.Build(ctx, t.graph, pipeline.BuildOptions{
 		Parts: t.parts, RunDir: t.run.Dir, Log: t.logger(), Resume: t.before.Components, AtBoundary: t.atBoundary,
 	})
-	if err != nil {
-		return t.buildError(err)
+	if err == nil {
+		return t.describe()
 	}
-	return t.describe()
+	err = t.buildError(err)
+	if t.resumed {
+		return err
+	}
+	dir := t.run.Dir
+	return t.also(err, errors.Join(t.run.Close(), os.RemoveAll(dir)))
 }
 
 // begin starts a new run, perhaps from the weights of an old one.
 func (t *training) begin() (err error) {
-	if t.graph, err = t.readGraph(t.command.Pipeline, t.command.Set, t.parts); err != nil {
+	file := t.command.Pipeline
+	if file == "" {
+		file = defaultPipeline
+	}
+	if t.graph, err = t.readGraph(file, t.command.Set, t.parts); err != nil {
+		return err
+	}
+	if err := t.trainable(file); err != nil {
 		return err
 	}
 	if t.command.InitFrom != "" {
 		if err := t.initFrom(); err != nil {
 			return err
 		}
+	} else {
+		t.hintResume()
 	}
 	if t.run, err = runs.Create(t.graph.Run.Dir, t.graph.Run.Name); err != nil {
 		return err
 	}
 	t.keep()
+	if t.graph, err = movedTo(t.run.Dir, t.graph); err != nil {
+		return err
+	}
 	return t.run.WritePipeline([]byte(t.graph.Expanded()))
+}
+
+// trainable says whether there is something to train, and no more than this program can.
+func (t *training) trainable(file string) error {
+	learners := 0
+	for _, c := range t.graph.Components {
+		if c.Kind == "learner" {
+			learners += c.Count
+		}
+	}
+	if learners == 1 && len(t.graph.Policies) == 1 {
+		return nil
+	}
+	return fail(exitConfig, fmt.Errorf("%s: train wants one learner and one policy, this pipeline has %d and %d\n"+
+		"  help: add or remove components of kind learner and [policy] tables; presets have one of each",
+		file, learners, len(t.graph.Policies)))
 }
 
 // keep tells the run which checkpoints to keep.
@@ -110,11 +180,20 @@ func (t *training) keep() {
 	t.run.Keep, t.run.KeepBest = max(1, t.graph.Run.Checkpoint.Keep), t.graph.Run.Checkpoint.Best
 }
 
-// failed says how a run ended by an error, and that what was saved is still there.
+// failed says how a run ended by an error, and what of it is there.
 func (t *training) failed(err error) error {
-	endErr := t.run.End("failed")
-	fmt.Fprintf(t.err, "run %s failed; its checkpoints are kept in %s\n", t.run.ID(), t.run.Dir)
-	return fail(exitFailed, errors.Join(err, endErr))
+	endErr := t.run.End(reasonFailed)
+	fmt.Fprintf(t.err, "run %s failed; %s\n", t.run.ID(), t.whatIsSaved())
+	return t.also(fail(exitFailed, err), endErr)
+}
+
+// whatIsSaved tells the newest checkpoint of the run.
+func (t *training) whatIsSaved() string {
+	latest, err := t.run.Load(runs.Latest)
+	if err != nil {
+		return "it has no checkpoint yet"
+	}
+	return fmt.Sprintf("it was saved at %d env steps: rlhost train --resume %s", latest.EnvSteps, t.run.ID())
 }
 
 // close releases everything that open has taken.
@@ -132,6 +211,18 @@ func (t *training) close() error {
 	return errors.Join(errs...)
 }
 
+// also adds an error that came up on the way out to the one that is to be reported.
+func (p *program) also(err, more error) error {
+	switch {
+	case more == nil:
+		return err
+	case err == nil:
+		return more
+	}
+	fmt.Fprintf(p.err, "rlhost: %s\n", message(more))
+	return err
+}
+
 // buildError prints what is wrong with a pipeline and picks the exit code: the file's fault, or a plugin's.
 func (p *program) buildError(err error) error {
 	var problems pipeline.Problems
@@ -145,7 +236,7 @@ func (p *program) buildError(err error) error {
 			code = exitPlugin
 		}
 	}
-	return fail(code, nil)
+	return said(code, problems)
 }
 
 // pluginCodes are the problems that a plugin is to blame for, not the file.

@@ -16,9 +16,13 @@ type versionCommand struct{}
 
 // Run prints what this program is.
 func (c *versionCommand) Run(p *program) error {
-	fmt.Fprintf(p.out, "rlhost %s (%s) env ABI %v, %s, %s/%s, kernels %s\n", version, revision(), hostabi.EnvABI,
-		runtime.Version(), runtime.GOOS, runtime.GOARCH, cpu.New().Kernels())
+	fmt.Fprintln(p.out, versionLine())
 	return nil
+}
+
+func versionLine() string {
+	return fmt.Sprintf("rlhost %s (%s) env ABI %v, %s, %s/%s, kernels %s", version, revision(), hostabi.EnvABI,
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, cpu.New().Kernels())
 }
 
 // revision is the commit that the program was built from, if the build knows it.

@@ -29,12 +29,13 @@ type trace struct {
 
 func (t *trace) episodes() int { return t.terminated + t.truncated }
 
-// differ returns the first place where two traces differ in the first envs environments.
+// differ returns the first place where two traces differ in the first envs environments. Steps count from 1, as in
+// every message.
 func (t *trace) differ(other *trace, envs int) (env, step int, differ bool) {
 	for step := 0; step*t.envs < len(t.hashes); step++ {
 		for env := range envs {
 			if t.hashes[step*t.envs+env] != other.hashes[step*other.envs+env] {
-				return env, step, true
+				return env, step + 1, true
 			}
 		}
 	}
@@ -81,10 +82,19 @@ func (c *checker) record(r run) (t *trace, err error) {
 			}
 		}
 		if err := w.step(step); err != nil {
-			return nil, fmt.Errorf("step %d: %w", step, err)
+			return nil, named(err, step)
 		}
 	}
 	return &w.trace, nil
+}
+
+// named adds the step to an error that does not have it.
+func named(err error, step int) error {
+	var f *rollout.Fault
+	if errors.As(err, &f) {
+		return err
+	}
+	return fmt.Errorf("step %d: %w", step+1, err)
 }
 
 func (w *recorder) newStage() (*rollout.Stage, error) {
@@ -196,7 +206,7 @@ func (w *recorder) note(env, step int, reward float32, flags uint64) {
 		w.phantom[env] = false
 		w.length[env] = 0
 		if reward != 0 && w.trace.afterEnd == "" {
-			w.trace.afterEnd = fmt.Sprintf("env %d step %d: the step after an end has reward %g, want 0 under next_step", env, step, reward)
+			w.trace.afterEnd = fmt.Sprintf("env %d step %d: the step after an end has reward %g, want 0 under next_step", env, step+1, reward)
 		}
 		return
 	}
@@ -224,7 +234,7 @@ func (w *recorder) mixObs(env, step int, m rollout.Matrix) {
 		if d.Low < d.High && (v < d.Low || v > d.High) {
 			w.trace.outside++
 			if w.trace.firstOutside == "" {
-				w.trace.firstOutside = fmt.Sprintf("env %d step %d element %d is %g, bounds %g..%g", env, step, i, v, d.Low, d.High)
+				w.trace.firstOutside = fmt.Sprintf("env %d step %d element %d is %g, bounds %g..%g", env, step+1, i, v, d.Low, d.High)
 			}
 		}
 	}

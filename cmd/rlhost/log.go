@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// logger returns the log for standard error.
+func (p *program) logger() *slog.Logger {
+	if p.cli.Log == "json" {
+		return slog.New(slog.NewJSONHandler(p.err, nil))
+	}
+	return slog.New(&console{out: p.err})
+}
+
+// console is a slog.Handler for people: one line a record, what happened first, then the error, then the rest as
+// key=value.
+type console struct {
+	out   io.Writer
+	attrs []slog.Attr
+	group string // prefix of keys
+}
+
+// Enabled reports whether a level is shown.
+func (c *console) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
+
+// WithGroup returns a handler that puts a name before the keys that follow.
+func (c *console) WithGroup(name string) slog.Handler {
+	next := *c
+	next.group += name + "."
+	return &next
+}
+
+// WithAttrs returns a handler that adds attributes to every record.
+func (c *console) WithAttrs(attrs []slog.Attr) slog.Handler {
+	next := *c
+	next.attrs = append(next.attrs[:len(next.attrs):len(next.attrs)], c.prefixed(attrs)...)
+	return &next
+}
+
+func (c *console) prefixed(attrs []slog.Attr) []slog.Attr {
+	out := make([]slog.Attr, len(attrs))
+	for i, a := range attrs {
+		out[i] = slog.Attr{Key: c.group + a.Key, Value: a.Value}
+	}
+	return out
+}
+
+// Handle writes the record with one call, so that lines of several goroutines do not mix.
+func (c *console) Handle(_ context.Context, r slog.Record) error {
+	attrs := c.attrs[:len(c.attrs):len(c.attrs)]
+	r.Attrs(func(a slog.Attr) bool {
+		attrs = append(attrs, c.prefixed([]slog.Attr{a})...)
+		return true
+	})
+	who, code, reason, rest := "", "", "", ""
+	for _, a := range attrs {
+		value := a.Value.Resolve()
+		err, isError := value.Any().(error)
+		switch {
+		case isError && reason == "":
+			code = faultCode(err)
+			reason = ": " + err.Error()
+		case a.Key == "component":
+			who = value.String() + ": "
+		default:
+			rest += "  " + a.Key + "=" + quoted(value.String())
+		}
+	}
+	if code != "" { // a fault names its component
+		who, code = "", "["+code+"]"
+	}
+	_, err := fmt.Fprintln(c.out, printable(levelName(r.Level, code)+who+r.Message+reason+rest))
+	return err
+}
+
+func levelName(l slog.Level, code string) string {
+	switch {
+	case l >= slog.LevelError:
+		return "error" + code + ": "
+	case l >= slog.LevelWarn:
+		return "warning" + code + ": "
+	}
+	return ""
+}
+
+func quoted(s string) string {
+	if s == "" || strings.ContainsAny(s, " =\"") {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+// printable keeps what guests and files say from steering the terminal: control characters become question marks,
+// but for newlines and tabs.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+			return '?'
+		}
+		return r
+	}, s)
+}

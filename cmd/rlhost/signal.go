@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// partingTime is how long the last words before an immediate end may take: whoever reads them may have stopped.
+const partingTime = 200 * time.Millisecond
+
+// interruptible returns a context that the first Ctrl-C ends, or another polite request to end. The second ends the
+// process, after parting has said what there is to say.
+func (p *program) interruptible(parting func()) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	wanted := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // nohup
+		wanted = append(wanted, syscall.SIGHUP)
+	}
+	signal.Notify(signals, wanted...)
+	go func() {
+		if _, ok := <-signals; !ok {
+			return
+		}
+		fmt.Fprintln(p.err, "rlhost: interrupted; saving at the next dataset boundary (Ctrl-C again to stop at once)")
+		cancel()
+		if _, ok := <-signals; !ok {
+			return
+		}
+		said := make(chan struct{})
+		go func() {
+			defer close(said)
+			parting()
+		}()
+		select {
+		case <-said:
+		case <-time.After(partingTime):
+		}
+		os.Exit(exitInterrupted)
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(signals)
+		cancel()
+	}
+}
