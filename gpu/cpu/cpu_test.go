@@ -1,9 +1,11 @@
 package cpu_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/rlhost/rlhost/gpu/cpu"
+	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
 )
 
@@ -17,4 +19,49 @@ func TestBackendWithEveryKernelSet(t *testing.T) {
 			policytest.TestBackend(t, b, policytest.Float32)
 		})
 	}
+}
+
+// The two vector sets agree in every bit, so a run may move between machines that have one or the other.
+func TestVectorKernelsLearnTheSameParameters(t *testing.T) {
+	if _, err := cpu.NewWith("avx512"); err != nil {
+		t.Skip(err)
+	}
+	n := policy.Network{Obs: 5, Actions: 3, Hidden: []int{48, 33}, Activation: policy.ELU, NormalizeObs: true}
+	var params [][]float32
+	for _, name := range []string{"avx2", "avx512"} {
+		b, err := cpu.NewWith(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		params = append(params, learn(t, b, n))
+	}
+	if !slices.Equal(params[0], params[1]) {
+		t.Error("avx2 and avx512 learn different parameters")
+	}
+}
+
+// learn acts on a dataset, learns from it and returns the parameters.
+func learn(t *testing.T, b *cpu.Backend, n policy.Network) []float32 {
+	t.Helper()
+	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 12, Envs: 20, Blocks: 2, Masked: true, Seed: 5})
+	params := policy.Init(&n, 1)
+	actor, err := b.NewActor(n, 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := actor.Load(policy.Weights{Params: params, ObsMean: d.ObsMean, ObsScale: d.ObsScale}); err != nil {
+		t.Fatal(err)
+	}
+	policytest.Act(t, actor, d, 20)
+	learner, err := b.NewLearner(n, params, policy.Defaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := learner.Update(d, policy.Rates{LearningRate: 1e-3, Clip: 0.2, Entropy: 0.01}); err != nil {
+		t.Fatal(err)
+	}
+	if err := learner.Params(params); err != nil {
+		t.Fatal(err)
+	}
+	return params
 }

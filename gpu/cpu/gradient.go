@@ -7,23 +7,6 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
-// gather copies a minibatch. Its columns get room for whole groups of lanes behind the last row.
-func (k *Learner) gather(d *policy.Dataset, rows []uint32) {
-	k.gathered += uint64(k.batch.Gather(d, &k.net, &k.config, &k.samples, &k.targets, rows))
-	n := len(rows) + kern.Lanes
-	k.batch.Action = grown(k.batch.Action, n)
-	k.batch.LogProb, k.batch.Value = grown(k.batch.LogProb, n), grown(k.batch.Value, n)
-	k.batch.Advantage, k.batch.Return = grown(k.batch.Advantage, n), grown(k.batch.Return, n)
-}
-
-// grown returns s with room for n elements; those behind its end are zero or stale.
-func grown[E any](s []E, n int) []E {
-	if cap(s) >= n {
-		return s[:n]
-	}
-	return append(s, make([]E, n-len(s))...)
-}
-
 func (k *Learner) prepareLoss(r policy.Rates, rows int) {
 	mean := 1 / float64(rows)
 	bound := float32(math.Inf(1))
@@ -39,7 +22,8 @@ func (k *Learner) prepareLoss(r policy.Rates, rows int) {
 // and values in their place.
 func (k *Learner) evaluate(lo, hi int) (x matrix) {
 	n := hi - lo
-	x = matrix{k.batch.Obs[lo*k.net.Obs:], k.net.Obs, 1}
+	b := &k.batch
+	x = matrix{b.obs.data[lo*b.obs.row:], b.obs.row, 1}
 	if len(k.layers) == 0 {
 		x = k.stage(x, n, nil, nil)
 	}
@@ -47,19 +31,19 @@ func (k *Learner) evaluate(lo, hi int) (x matrix) {
 	k.forbid(lo, hi)
 	l := &k.loss
 	l.Rows, l.Logits, l.Value = n, k.logits, k.value
-	l.Action, l.OldLogProb, l.OldValue = k.batch.Action[lo:], k.batch.LogProb[lo:], k.batch.Value[lo:]
-	l.Advantage, l.Return = k.batch.Advantage[lo:], k.batch.Return[lo:]
+	l.Action, l.OldLogProb, l.OldValue = b.action[lo:], b.logProb[lo:], b.value[lo:]
+	l.Advantage, l.Return = b.advantage[lo:], b.ret[lo:]
 	k.set.Loss(l)
 	return x
 }
 
 // forbid makes the logits of masked actions impossible.
 func (k *Learner) forbid(lo, hi int) {
-	if len(k.batch.Mask) == 0 {
+	if len(k.source.mask) == 0 {
 		return
 	}
 	for row := lo; row < hi; row++ {
-		for a, legal := range k.batch.Mask[row*k.net.Actions : (row+1)*k.net.Actions] {
+		for a, legal := range k.batch.mask[row*k.net.Actions : (row+1)*k.net.Actions] {
 			if legal == 0 {
 				k.logits[a*k.block+row-lo] = kern.Illegal
 			}
@@ -98,7 +82,7 @@ func (k *Learner) headBackward(h *head, x matrix, rows int, delta []float32) {
 	g := &k.product
 	*g = kern.Gemm{M: rows, N: k.width, K: h.outputs, A: delta, ARow: 1, ACol: k.block,
 		B: k.params[h.weight:], BRow: k.width, BPanel: kern.Panel,
-		C: k.delta[last][h.encoder*k.width:], CRow: k.encoders * k.width, CPanel: kern.Panel}
+		C: k.delta[last][h.encoder*k.width:], CRow: k.layers[last].row, CPanel: kern.Panel}
 	if k.encoders == 1 && h == &k.actorHead {
 		k.set.Gemm(g)
 		return
@@ -127,27 +111,27 @@ func sum(x []float32) float32 {
 func (k *Learner) layerBackward(i int, x matrix, rows int) {
 	y := &k.layers[i]
 	width := k.encoders * y.out
-	k.sums = kern.ColumnSums{Rows: rows, N: width, X: k.delta[i], XRow: width, Out: k.grad[y.bias:]}
+	k.sums = kern.ColumnSums{Rows: rows, N: width, X: k.delta[i], XRow: y.row, Out: k.grad[y.bias:]}
 	k.set.ColumnSums(&k.sums)
 	g := &k.product
 	if i == 0 { // dW[j][o] += Σ_r x[r][j] · d[r][o], all encoders in one product
 		*g = kern.Gemm{M: y.in, N: width, K: rows, A: x.data, ARow: x.col, ACol: x.row,
-			B: k.delta[0], BRow: width, BPanel: kern.Panel,
+			B: k.delta[0], BRow: y.row, BPanel: kern.Panel,
 			C: k.grad[y.weight:], CRow: kern.Panel, CPanel: y.in * kern.Panel, Add: true}
 		k.set.Gemm(g)
 		return
 	}
 	below := k.layers[i-1].out
-	row := k.encoders * below
+	row := k.layers[i-1].row
 	size := pad(y.in) * y.real
 	for e := range k.encoders {
 		in := k.hidden[i-1][e*below:]
 		*g = kern.Gemm{M: y.in, N: y.out, K: rows, A: in, ARow: 1, ACol: row,
-			B: k.delta[i][e*y.out:], BRow: width, BPanel: kern.Panel,
+			B: k.delta[i][e*y.out:], BRow: y.row, BPanel: kern.Panel,
 			C: k.grad[y.weight+e*y.in*y.out:], CRow: kern.Panel, CPanel: y.in * kern.Panel, Add: true}
 		k.set.Gemm(g)
 		// d'[r][j] = Σ_o d[r][o] · W[j][o], times the activation's derivative
-		*g = kern.Gemm{M: rows, N: below, K: y.real, A: k.delta[i][e*y.out:], ARow: width, ACol: 1,
+		*g = kern.Gemm{M: rows, N: below, K: y.real, A: k.delta[i][e*y.out:], ARow: y.row, ACol: 1,
 			B: k.back[i][e*size:], BRow: kern.Panel, BPanel: y.real * kern.Panel,
 			C: k.delta[i-1][e*below:], CRow: row, CPanel: kern.Panel,
 			H: in, Epilogue: epilogues[k.net.Activation].backward}
@@ -159,23 +143,15 @@ func (k *Learner) layerBackward(i int, x matrix, rows int) {
 // that are not valid get a number without a meaning.
 func (k *Learner) logProbs(d *policy.Dataset) {
 	rows := d.Rows()
-	k.logProb = grown(k.logProb, rows+kern.Lanes)
+	k.logProb = grown(k.logProb, rows)
 	k.prepareLoss(policy.Rates{}, rows)
-	k.batch = policy.Minibatch{Obs: grown(k.batch.Obs, k.block*k.net.Obs),
-		Action: grown(k.batch.Action, k.block), LogProb: grown(k.batch.LogProb, k.block),
-		Value: grown(k.batch.Value, k.block), Mask: k.batch.Mask,
-		Advantage: grown(k.batch.Advantage, k.block), Return: grown(k.batch.Return, k.block)}
 	for lo := 0; lo < rows; lo += k.block {
 		n := min(k.block, rows-lo)
 		k.order = k.order[:0]
 		for i := range n {
 			k.order = append(k.order, uint32(lo+i))
 		}
-		copy(k.batch.Action, k.samples.Action[lo:lo+n])
-		copy(k.batch.LogProb, k.samples.LogProb[lo:lo+n])
-		k.batch.Mask = append(k.batch.Mask[:0], k.samples.Masks(lo, lo+n)...)
-		d.GatherObs(&k.net, k.order, k.batch.Obs)
-		k.gathered += uint64(4 * n * k.net.Obs)
+		k.gather(d, k.order)
 		k.evaluate(0, n)
 		copy(k.logProb[lo:], k.loss.NewLogProb[:n])
 	}

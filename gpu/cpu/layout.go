@@ -24,6 +24,7 @@ type layout struct {
 type layer struct {
 	in, out int // in is true, out padded
 	real    int // outputs before padding
+	row     int // elements between rows of activations, of all encoders side by side
 	weight  int // encoder e, element (i, 16p+j): weight + e*in*out + p*in*16 + i*16 + j
 	bias    int // encoder e, output j: bias + e*out + j
 }
@@ -35,6 +36,10 @@ type head struct {
 }
 
 func pad(n int) int { return (n + kern.Panel - 1) / kern.Panel * kern.Panel }
+
+// apart spreads rows over the sets of the first-level cache: with an odd number of cache lines between them, a
+// column of rows does not compete for a few sets.
+func apart(n int) int { return pad(n) | kern.Panel }
 
 func newLayout(n policy.Network) *layout {
 	l := &layout{net: n, encoders: 2}
@@ -52,7 +57,8 @@ func newLayout(n policy.Network) *layout {
 	for _, width := range n.Hidden {
 		out := pad(width)
 		weight := take(l.encoders * in * out)
-		l.layers = append(l.layers, layer{in: in, out: out, real: width, weight: weight, bias: take(l.encoders * out)})
+		l.layers = append(l.layers, layer{in: in, out: out, real: width, row: apart(l.encoders * out), weight: weight,
+			bias: take(l.encoders * out)})
 		in, l.width = width, out
 	}
 	l.actorHead = head{outputs: n.Actions, weight: take(n.Actions * l.width), bias: take(n.Actions)}

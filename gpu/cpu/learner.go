@@ -23,7 +23,8 @@ type Learner struct {
 	adam     kern.Adam
 	targets  policy.Targets
 	samples  policy.Samples
-	batch    policy.Minibatch
+	source   source
+	batch    minibatch
 	order    []uint32
 	logProb  []float32 // per dataset row, under the current policy; only for V-trace
 	gathered uint64
@@ -36,7 +37,7 @@ func newLearner(set kern.Set, n policy.Network, params []float32, c policy.Confi
 	k := &Learner{pass: newPass(set, l, blockRows(l)), config: c}
 	k.m, k.v, k.grad = aligned(l.size), aligned(l.size), aligned(l.size)
 	for i, y := range l.layers {
-		k.delta = append(k.delta, aligned(k.block*l.encoders*y.out))
+		k.delta = append(k.delta, aligned(k.block*y.row))
 		packed := 0
 		if i > 0 { // the gradient of observations is not needed
 			packed = l.encoders * pad(y.in) * y.real
@@ -60,6 +61,8 @@ func (k *Learner) Update(d *policy.Dataset, r policy.Rates) (policy.Stats, error
 	if err := k.samples.Read(d, &k.net); err != nil {
 		return stats, err
 	}
+	k.source.open(d, &k.samples)
+	defer k.source.close()
 	for epoch := range k.config.Epochs {
 		if err := k.target(d, epoch); err != nil {
 			return stats, err
@@ -86,13 +89,21 @@ func (k *Learner) target(d *policy.Dataset, epoch int) error {
 		if epoch > 0 {
 			return nil
 		}
-		return k.targets.GAE(d, &k.config)
+		if err := k.targets.GAE(d, &k.config); err != nil {
+			return err
+		}
+		k.source.aim(&k.targets)
+		return nil
 	}
 	if epoch > 0 && k.config.Recompute != policy.RecomputeEpoch {
 		return nil
 	}
 	k.logProbs(d)
-	return k.targets.VTrace(d, &k.config, k.logProb)
+	if err := k.targets.VTrace(d, &k.config, k.logProb); err != nil {
+		return err
+	}
+	k.source.aim(&k.targets)
+	return nil
 }
 
 // epoch makes one pass over the valid rows; goOn is false once TargetKL was exceeded.
@@ -116,6 +127,9 @@ func (k *Learner) epoch(d *policy.Dataset, r policy.Rates, epoch int, stats *pol
 // step makes one optimiser step and returns the minibatch's approx_kl.
 func (k *Learner) step(d *policy.Dataset, r policy.Rates, rows []uint32, stats *policy.Stats) (float64, error) {
 	k.gather(d, rows)
+	if k.config.NormalizeAdvantage {
+		policy.NormalizeAdvantage(k.batch.advantage[:len(rows)])
+	}
 	clear(k.grad)
 	k.prepareLoss(r, len(rows))
 	for lo := 0; lo < len(rows); lo += k.block {

@@ -13,7 +13,7 @@ type pass struct {
 	block  int       // rows, a multiple of kern.Lanes
 
 	obs     []float32   // [block][pad(Obs)] or [block][Obs]: observations that cannot be read in place
-	hidden  [][]float32 // per layer [block][encoders][out]
+	hidden  [][]float32 // per layer [block][encoders][out], rows apart
 	logits  []float32   // [Actions][block]
 	value   []float32   // [block]
 	scratch []float32   // [Actions][kern.Lanes]
@@ -31,7 +31,7 @@ func newPass(set kern.Set, l *layout, block int) *pass {
 	p := &pass{layout: l, set: set, block: block, params: aligned(l.size)}
 	p.obs = aligned(block * pad(l.net.Obs))
 	for _, y := range l.layers {
-		p.hidden = append(p.hidden, aligned(block*l.encoders*y.out))
+		p.hidden = append(p.hidden, aligned(block*y.row))
 	}
 	p.logits, p.value = aligned(l.net.Actions*block), aligned(block)
 	p.scratch = aligned(l.net.Actions * kern.Lanes)
@@ -69,7 +69,7 @@ func (p *pass) forward(x matrix, rows int, act bool, value []float32) {
 	for i, y := range p.layers {
 		g := &p.product
 		*g = kern.Gemm{M: rows, K: y.in, BRow: kern.Panel, BPanel: y.in * kern.Panel,
-			CRow: p.encoders * y.out, CPanel: kern.Panel, Epilogue: epilogues[p.net.Activation].forward}
+			CRow: y.row, CPanel: kern.Panel, Epilogue: epilogues[p.net.Activation].forward}
 		if i == 0 { // one product for all encoders
 			g.A, g.ARow, g.ACol = x.data, x.row, x.col
 			p.multiply(i, first, p.encoders-first)
@@ -77,7 +77,7 @@ func (p *pass) forward(x matrix, rows int, act bool, value []float32) {
 		}
 		above := p.layers[i-1].out
 		for e := first; e < p.encoders; e++ {
-			g.A, g.ARow, g.ACol = p.hidden[i-1][e*above:], p.encoders*above, 1
+			g.A, g.ARow, g.ACol = p.hidden[i-1][e*above:], p.layers[i-1].row, 1
 			p.multiply(i, e, 1)
 		}
 	}
@@ -111,5 +111,6 @@ func (p *pass) headInput(h *head, x matrix) matrix {
 	if len(p.layers) == 0 {
 		return x
 	}
-	return matrix{p.hidden[len(p.hidden)-1][h.encoder*p.width:], p.encoders * p.width, 1}
+	last := len(p.layers) - 1
+	return matrix{p.hidden[last][h.encoder*p.width:], p.layers[last].row, 1}
 }

@@ -25,28 +25,37 @@ func (s *Samples) Read(d *Dataset, n *Network) error {
 		s.Mask = zeroed(s.Mask, rows*n.Actions)
 	}
 	for i, b := range d.Blocks {
-		action, valid := b.Int32(rollout.ColAction), b.Bytes(rollout.ColValid)
-		logProb, value := b.Float32(rollout.ColLogProb), b.Float32(rollout.ColValue)
-		for j, ok := range valid {
-			if ok == 0 {
-				continue
+		for t := range d.Steps() {
+			if err := s.readStep(d, n, b, t*width, t*envs+i*width); err != nil {
+				return err
 			}
-			row := j/width*envs + i*width + j%width
-			s.Action[row], s.LogProb[row], s.Value[row] = action[j], logProb[j], value[j]
-			if !finite(logProb[j]) {
-				return d.rowError(row, rollout.ColLogProb, ErrNotFinite)
-			}
-			if !finite(value[j]) {
-				return d.rowError(row, rollout.ColValue, ErrNotFinite)
-			}
-			if s.Action[row] < 0 || int(s.Action[row]) >= n.Actions {
-				return d.rowError(row, rollout.ColAction, ErrActionRange)
-			}
-			if d.HasMask() {
-				if err := s.readMask(d, n, b, row, j); err != nil {
-					return err
-				}
-			}
+		}
+	}
+	return nil
+}
+
+// readStep copies one time step of a block: its rows from at on are the dataset's from row on.
+func (s *Samples) readStep(d *Dataset, n *Network, b rollout.Trajectory, at, row int) error {
+	action, valid := b.Int32(rollout.ColAction), b.Bytes(rollout.ColValid)
+	logProb, value := b.Float32(rollout.ColLogProb), b.Float32(rollout.ColValue)
+	for j := at; j < at+d.blockEnvs(); j, row = j+1, row+1 {
+		if valid[j] == 0 {
+			continue
+		}
+		s.Action[row], s.LogProb[row], s.Value[row] = action[j], logProb[j], value[j]
+		switch {
+		case s.Action[row] < 0 || int(s.Action[row]) >= n.Actions:
+			return d.rowError(row, rollout.ColAction, ErrActionRange)
+		case !finite(s.LogProb[row]):
+			return d.rowError(row, rollout.ColLogProb, ErrNotFinite)
+		case !finite(s.Value[row]):
+			return d.rowError(row, rollout.ColValue, ErrNotFinite)
+		}
+		if len(s.Mask) == 0 {
+			continue
+		}
+		if err := s.readMask(d, n, b, row, j); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -77,31 +77,32 @@ func (t *Targets) block(d *Dataset, index int, c *Config, newLogProb []float32) 
 	terminated, truncated := b.Bytes(rollout.ColTerminated), b.Bytes(rollout.ColTruncated)
 	valid := b.Bytes(rollout.ColValid)
 	t.carry = zeroed(t.carry, n)
-	for i := d.Steps()*n - 1; i >= 0; i-- {
-		e := i % n
-		if valid[i] == 0 {
-			t.carry[e] = 0
-			continue
+	for step := d.Steps() - 1; step >= 0; step-- {
+		for e := range n {
+			i, row := step*n+e, step*envs+index*n+e
+			if valid[i] == 0 {
+				t.carry[e] = 0
+				continue
+			}
+			s := transition{reward: float64(reward[i]), value: float64(value[i]), next: float64(value[i+n]),
+				logProb: float64(logProb[i]), carry: t.carry[e]}
+			switch {
+			case terminated[i] != 0:
+				s.next, s.carry = 0, 0
+			case truncated[i] != 0:
+				s.next, s.carry = float64(bootstrap[i]), 0
+			}
+			if s.reward-s.reward != 0 { // infinite or not a number
+				return d.rowError(row, rollout.ColReward, ErrNotFinite)
+			}
+			var advantage, ret float64
+			if newLogProb == nil {
+				advantage, ret, t.carry[e] = s.gae(c)
+			} else {
+				advantage, ret, t.carry[e] = s.vtrace(c, newLogProb[row])
+			}
+			t.Advantage[row], t.Return[row] = float32(advantage), float32(ret)
 		}
-		row := i/n*envs + index*n + e
-		s := transition{reward: float64(reward[i]), value: float64(value[i]), next: float64(value[i+n]),
-			logProb: float64(logProb[i]), carry: t.carry[e]}
-		switch {
-		case terminated[i] != 0:
-			s.next, s.carry = 0, 0
-		case truncated[i] != 0:
-			s.next, s.carry = float64(bootstrap[i]), 0
-		}
-		if math.IsNaN(s.reward) || math.IsInf(s.reward, 0) {
-			return d.rowError(row, rollout.ColReward, ErrNotFinite)
-		}
-		var advantage, ret float64
-		if newLogProb == nil {
-			advantage, ret, t.carry[e] = s.gae(c)
-		} else {
-			advantage, ret, t.carry[e] = s.vtrace(c, newLogProb[row])
-		}
-		t.Advantage[row], t.Return[row] = float32(advantage), float32(ret)
 	}
 	return nil
 }
@@ -128,9 +129,10 @@ func (t *Targets) ExplainedVariance(value []float32) float64 {
 	n := float64(len(t.Valid))
 	var meanRet, meanErr float64
 	for _, r := range t.Valid {
-		meanRet += float64(t.Return[r]) / n
-		meanErr += (float64(t.Return[r]) - float64(value[r])) / n
+		meanRet += float64(t.Return[r])
+		meanErr += float64(t.Return[r]) - float64(value[r])
 	}
+	meanRet, meanErr = meanRet/n, meanErr/n
 	var varRet, varErr float64
 	for _, r := range t.Valid {
 		ret := float64(t.Return[r])

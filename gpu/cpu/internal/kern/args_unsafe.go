@@ -17,6 +17,7 @@ type gemmArgs struct {
 	cRow, cPanel int
 	bias         unsafe.Pointer
 	start        int // 0: zero, 1: bias, 2: C
+	h            unsafe.Pointer
 }
 
 type rowsArgs struct {

@@ -32,7 +32,7 @@ func (s Set) gemm(g *Gemm) {
 	for i := 0; i < g.M; i += tileRows {
 		s.gemmRows(g, i, min(tileRows, g.M-i))
 	}
-	if g.Epilogue != None {
+	if g.Epilogue != None && g.Epilogue != DTanh { // the product has that one built in
 		s.epilogue(g)
 	}
 }
@@ -56,7 +56,8 @@ func (s Set) gemmRows(g *Gemm, i, m int) {
 			if args.start == 1 {
 				args.bias = at(g.Bias, p*Panel)
 			}
-			s.column(g, &args, i, m, k, p, width)
+			last := k+args.k == g.K
+			s.column(g, &args, i, m, k, p, width, last)
 			p += width
 		}
 	}
@@ -75,7 +76,7 @@ func (s Set) panels(m, left int) int {
 
 // column computes width panels from p on for rows i to i+m: whole tiles in one call, then at most two more of like
 // height, because a low tile has too few independent sums to keep the processor busy.
-func (s Set) column(g *Gemm, args *gemmArgs, i, m, k, p, width int) {
+func (s Set) column(g *Gemm, args *gemmArgs, i, m, k, p, width int, last bool) {
 	high, low := 6, 4
 	if s == AVX512 {
 		high, low = 14, 7
@@ -88,7 +89,10 @@ func (s Set) column(g *Gemm, args *gemmArgs, i, m, k, p, width int) {
 	run := func(rows, tiles int) {
 		args.tiles = tiles
 		args.a = at(g.A, i*g.ARow+k*g.ACol)
-		args.c = at(g.C, i*g.CRow+p*g.CPanel)
+		args.c, args.h = at(g.C, i*g.CRow+p*g.CPanel), nil
+		if last && g.Epilogue == DTanh {
+			args.h = at(g.H, i*g.CRow+p*g.CPanel)
+		}
 		s.tile(args, rows, width)
 		i += rows * tiles
 	}
@@ -159,10 +163,6 @@ func (s Set) activate(e Epilogue, args *rowsArgs) {
 		eluAVX512(args)
 	case e == ELU:
 		eluAVX2(args)
-	case e == DTanh && wide:
-		dtanhAVX512(args)
-	case e == DTanh:
-		dtanhAVX2(args)
 	case e == DReLU && wide:
 		dreluAVX512(args)
 	case e == DReLU:

@@ -21,12 +21,6 @@ func dreluAVX2(args *rowsArgs)
 func dreluAVX512(args *rowsArgs)
 
 //go:noescape
-func dtanhAVX2(args *rowsArgs)
-
-//go:noescape
-func dtanhAVX512(args *rowsArgs)
-
-//go:noescape
 func eluAVX2(args *rowsArgs)
 
 //go:noescape

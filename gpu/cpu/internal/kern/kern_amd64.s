@@ -9,7 +9,6 @@ TEXT ·gemmAVX2_1x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -38,6 +37,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -58,18 +58,55 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Y0, (R13)
 	VMOVUPS      Y1, 32(R13)
-	MOVQ         CX, R13
-	IMUL3Q       $+1, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+1, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Y2
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Y3
+	VFNMADD213PS Y2, Y3, Y3
+	VMULPS       Y3, Y0, Y0
+	VMOVUPS      Y0, (R13)
+	VMOVUPS      32(BX), Y4
+	VFNMADD213PS Y2, Y4, Y4
+	VMULPS       Y4, Y1, Y1
+	VMOVUPS      Y1, 32(R13)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+1, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+1, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
+
+DATA k3f800000<>+0(SB)/4, $0x3f800000
+DATA k3f800000<>+4(SB)/4, $0x3f800000
+DATA k3f800000<>+8(SB)/4, $0x3f800000
+DATA k3f800000<>+12(SB)/4, $0x3f800000
+DATA k3f800000<>+16(SB)/4, $0x3f800000
+DATA k3f800000<>+20(SB)/4, $0x3f800000
+DATA k3f800000<>+24(SB)/4, $0x3f800000
+DATA k3f800000<>+28(SB)/4, $0x3f800000
+DATA k3f800000<>+32(SB)/4, $0x3f800000
+DATA k3f800000<>+36(SB)/4, $0x3f800000
+DATA k3f800000<>+40(SB)/4, $0x3f800000
+DATA k3f800000<>+44(SB)/4, $0x3f800000
+DATA k3f800000<>+48(SB)/4, $0x3f800000
+DATA k3f800000<>+52(SB)/4, $0x3f800000
+DATA k3f800000<>+56(SB)/4, $0x3f800000
+DATA k3f800000<>+60(SB)/4, $0x3f800000
+GLOBL k3f800000<>(SB), RODATA|NOPTR, $64
 
 // func gemmAVX2_2x1(args *byte)
 // Requires: AVX, FMA3
@@ -78,7 +115,6 @@ TEXT ·gemmAVX2_2x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -113,6 +149,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -138,18 +175,45 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Y0, (R13)
 	VMOVUPS      Y1, 32(R13)
 	VMOVUPS      Y2, (R13)(DX*1)
 	VMOVUPS      Y3, 32(R13)(DX*1)
-	MOVQ         CX, R13
-	IMUL3Q       $+2, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+2, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Y4
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Y5
+	VFNMADD213PS Y4, Y5, Y5
+	VMULPS       Y5, Y0, Y0
+	VMOVUPS      Y0, (R13)
+	VMOVUPS      32(BX), Y6
+	VFNMADD213PS Y4, Y6, Y6
+	VMULPS       Y6, Y1, Y1
+	VMOVUPS      Y1, 32(R13)
+	VMOVUPS      (BX)(DX*1), Y7
+	VFNMADD213PS Y4, Y7, Y7
+	VMULPS       Y7, Y2, Y2
+	VMOVUPS      Y2, (R13)(DX*1)
+	VMOVUPS      32(BX)(DX*1), Y8
+	VFNMADD213PS Y4, Y8, Y8
+	VMULPS       Y8, Y3, Y3
+	VMOVUPS      Y3, 32(R13)(DX*1)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+2, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+2, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -160,7 +224,6 @@ TEXT ·gemmAVX2_3x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -201,6 +264,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -229,20 +293,55 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Y0, (R13)
 	VMOVUPS      Y1, 32(R13)
 	VMOVUPS      Y2, (R13)(DX*1)
 	VMOVUPS      Y3, 32(R13)(DX*1)
 	VMOVUPS      Y4, (R13)(DX*2)
 	VMOVUPS      Y5, 32(R13)(DX*2)
-	MOVQ         CX, R13
-	IMUL3Q       $+3, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+3, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Y6
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Y7
+	VFNMADD213PS Y6, Y7, Y7
+	VMULPS       Y7, Y0, Y0
+	VMOVUPS      Y0, (R13)
+	VMOVUPS      32(BX), Y8
+	VFNMADD213PS Y6, Y8, Y8
+	VMULPS       Y8, Y1, Y1
+	VMOVUPS      Y1, 32(R13)
+	VMOVUPS      (BX)(DX*1), Y9
+	VFNMADD213PS Y6, Y9, Y9
+	VMULPS       Y9, Y2, Y2
+	VMOVUPS      Y2, (R13)(DX*1)
+	VMOVUPS      32(BX)(DX*1), Y10
+	VFNMADD213PS Y6, Y10, Y10
+	VMULPS       Y10, Y3, Y3
+	VMOVUPS      Y3, 32(R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Y11
+	VFNMADD213PS Y6, Y11, Y11
+	VMULPS       Y11, Y4, Y4
+	VMOVUPS      Y4, (R13)(DX*2)
+	VMOVUPS      32(BX)(DX*2), Y12
+	VFNMADD213PS Y6, Y12, Y12
+	VMULPS       Y12, Y5, Y5
+	VMOVUPS      Y5, 32(R13)(DX*2)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+3, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+3, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -253,7 +352,6 @@ TEXT ·gemmAVX2_4x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -300,6 +398,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -331,6 +430,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Y0, (R13)
 	VMOVUPS      Y1, 32(R13)
 	VMOVUPS      Y2, (R13)(DX*1)
@@ -339,14 +441,54 @@ k:
 	VMOVUPS      Y5, 32(R13)(DX*2)
 	VMOVUPS      Y6, (R13)(SI*1)
 	VMOVUPS      Y7, 32(R13)(SI*1)
-	MOVQ         CX, R13
-	IMUL3Q       $+4, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+4, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Y8
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Y9
+	VFNMADD213PS Y8, Y9, Y9
+	VMULPS       Y9, Y0, Y0
+	VMOVUPS      Y0, (R13)
+	VMOVUPS      32(BX), Y10
+	VFNMADD213PS Y8, Y10, Y10
+	VMULPS       Y10, Y1, Y1
+	VMOVUPS      Y1, 32(R13)
+	VMOVUPS      (BX)(DX*1), Y11
+	VFNMADD213PS Y8, Y11, Y11
+	VMULPS       Y11, Y2, Y2
+	VMOVUPS      Y2, (R13)(DX*1)
+	VMOVUPS      32(BX)(DX*1), Y12
+	VFNMADD213PS Y8, Y12, Y12
+	VMULPS       Y12, Y3, Y3
+	VMOVUPS      Y3, 32(R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Y13
+	VFNMADD213PS Y8, Y13, Y13
+	VMULPS       Y13, Y4, Y4
+	VMOVUPS      Y4, (R13)(DX*2)
+	VMOVUPS      32(BX)(DX*2), Y14
+	VFNMADD213PS Y8, Y14, Y14
+	VMULPS       Y14, Y5, Y5
+	VMOVUPS      Y5, 32(R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Y15
+	VFNMADD213PS Y8, Y15, Y15
+	VMULPS       Y15, Y6, Y6
+	VMOVUPS      Y6, (R13)(SI*1)
+	VMOVUPS      32(BX)(SI*1), Y9
+	VFNMADD213PS Y8, Y9, Y9
+	VMULPS       Y9, Y7, Y7
+	VMOVUPS      Y7, 32(R13)(SI*1)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+4, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+4, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -357,7 +499,6 @@ TEXT ·gemmAVX2_5x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -410,6 +551,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -444,6 +586,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Y0, (R13)
 	VMOVUPS      Y1, 32(R13)
 	VMOVUPS      Y2, (R13)(DX*1)
@@ -454,14 +599,62 @@ k:
 	VMOVUPS      Y7, 32(R13)(SI*1)
 	VMOVUPS      Y8, (R13)(DX*4)
 	VMOVUPS      Y9, 32(R13)(DX*4)
-	MOVQ         CX, R13
-	IMUL3Q       $+5, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+5, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Y10
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Y11
+	VFNMADD213PS Y10, Y11, Y11
+	VMULPS       Y11, Y0, Y0
+	VMOVUPS      Y0, (R13)
+	VMOVUPS      32(BX), Y12
+	VFNMADD213PS Y10, Y12, Y12
+	VMULPS       Y12, Y1, Y1
+	VMOVUPS      Y1, 32(R13)
+	VMOVUPS      (BX)(DX*1), Y13
+	VFNMADD213PS Y10, Y13, Y13
+	VMULPS       Y13, Y2, Y2
+	VMOVUPS      Y2, (R13)(DX*1)
+	VMOVUPS      32(BX)(DX*1), Y14
+	VFNMADD213PS Y10, Y14, Y14
+	VMULPS       Y14, Y3, Y3
+	VMOVUPS      Y3, 32(R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Y15
+	VFNMADD213PS Y10, Y15, Y15
+	VMULPS       Y15, Y4, Y4
+	VMOVUPS      Y4, (R13)(DX*2)
+	VMOVUPS      32(BX)(DX*2), Y11
+	VFNMADD213PS Y10, Y11, Y11
+	VMULPS       Y11, Y5, Y5
+	VMOVUPS      Y5, 32(R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Y12
+	VFNMADD213PS Y10, Y12, Y12
+	VMULPS       Y12, Y6, Y6
+	VMOVUPS      Y6, (R13)(SI*1)
+	VMOVUPS      32(BX)(SI*1), Y13
+	VFNMADD213PS Y10, Y13, Y13
+	VMULPS       Y13, Y7, Y7
+	VMOVUPS      Y7, 32(R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Y14
+	VFNMADD213PS Y10, Y14, Y14
+	VMULPS       Y14, Y8, Y8
+	VMOVUPS      Y8, (R13)(DX*4)
+	VMOVUPS      32(BX)(DX*4), Y15
+	VFNMADD213PS Y10, Y15, Y15
+	VMULPS       Y15, Y9, Y9
+	VMOVUPS      Y9, 32(R13)(DX*4)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+5, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+5, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -472,7 +665,6 @@ TEXT ·gemmAVX2_6x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -531,6 +723,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -568,6 +761,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Y0, (R13)
 	VMOVUPS      Y1, 32(R13)
 	VMOVUPS      Y2, (R13)(DX*1)
@@ -580,14 +776,70 @@ k:
 	VMOVUPS      Y9, 32(R13)(DX*4)
 	VMOVUPS      Y10, (R13)(R8*1)
 	VMOVUPS      Y11, 32(R13)(R8*1)
-	MOVQ         CX, R13
-	IMUL3Q       $+6, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+6, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Y12
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Y13
+	VFNMADD213PS Y12, Y13, Y13
+	VMULPS       Y13, Y0, Y0
+	VMOVUPS      Y0, (R13)
+	VMOVUPS      32(BX), Y14
+	VFNMADD213PS Y12, Y14, Y14
+	VMULPS       Y14, Y1, Y1
+	VMOVUPS      Y1, 32(R13)
+	VMOVUPS      (BX)(DX*1), Y15
+	VFNMADD213PS Y12, Y15, Y15
+	VMULPS       Y15, Y2, Y2
+	VMOVUPS      Y2, (R13)(DX*1)
+	VMOVUPS      32(BX)(DX*1), Y13
+	VFNMADD213PS Y12, Y13, Y13
+	VMULPS       Y13, Y3, Y3
+	VMOVUPS      Y3, 32(R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Y14
+	VFNMADD213PS Y12, Y14, Y14
+	VMULPS       Y14, Y4, Y4
+	VMOVUPS      Y4, (R13)(DX*2)
+	VMOVUPS      32(BX)(DX*2), Y15
+	VFNMADD213PS Y12, Y15, Y15
+	VMULPS       Y15, Y5, Y5
+	VMOVUPS      Y5, 32(R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Y13
+	VFNMADD213PS Y12, Y13, Y13
+	VMULPS       Y13, Y6, Y6
+	VMOVUPS      Y6, (R13)(SI*1)
+	VMOVUPS      32(BX)(SI*1), Y14
+	VFNMADD213PS Y12, Y14, Y14
+	VMULPS       Y14, Y7, Y7
+	VMOVUPS      Y7, 32(R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Y15
+	VFNMADD213PS Y12, Y15, Y15
+	VMULPS       Y15, Y8, Y8
+	VMOVUPS      Y8, (R13)(DX*4)
+	VMOVUPS      32(BX)(DX*4), Y13
+	VFNMADD213PS Y12, Y13, Y13
+	VMULPS       Y13, Y9, Y9
+	VMOVUPS      Y9, 32(R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Y14
+	VFNMADD213PS Y12, Y14, Y14
+	VMULPS       Y14, Y10, Y10
+	VMOVUPS      Y10, (R13)(R8*1)
+	VMOVUPS      32(BX)(R8*1), Y15
+	VFNMADD213PS Y12, Y15, Y15
+	VMULPS       Y15, Y11, Y11
+	VMOVUPS      Y11, 32(R13)(R8*1)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+6, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+6, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -598,7 +850,6 @@ TEXT ·gemmAVX2_2x2(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -646,6 +897,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -677,6 +929,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Y0, (R13)
 	VMOVUPS      Y1, 32(R13)
 	VMOVUPS      Y4, (R13)(DX*1)
@@ -686,14 +941,56 @@ k:
 	VMOVUPS      Y3, 32(R13)
 	VMOVUPS      Y6, (R13)(DX*1)
 	VMOVUPS      Y7, 32(R13)(DX*1)
-	MOVQ         CX, R13
-	IMUL3Q       $+2, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+2, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Y8
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Y9
+	VFNMADD213PS Y8, Y9, Y9
+	VMULPS       Y9, Y0, Y0
+	VMOVUPS      Y0, (R13)
+	VMOVUPS      32(BX), Y10
+	VFNMADD213PS Y8, Y10, Y10
+	VMULPS       Y10, Y1, Y1
+	VMOVUPS      Y1, 32(R13)
+	VMOVUPS      (BX)(DX*1), Y11
+	VFNMADD213PS Y8, Y11, Y11
+	VMULPS       Y11, Y4, Y4
+	VMOVUPS      Y4, (R13)(DX*1)
+	VMOVUPS      32(BX)(DX*1), Y12
+	VFNMADD213PS Y8, Y12, Y12
+	VMULPS       Y12, Y5, Y5
+	VMOVUPS      Y5, 32(R13)(DX*1)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Y13
+	VFNMADD213PS Y8, Y13, Y13
+	VMULPS       Y13, Y2, Y2
+	VMOVUPS      Y2, (R13)
+	VMOVUPS      32(BX), Y14
+	VFNMADD213PS Y8, Y14, Y14
+	VMULPS       Y14, Y3, Y3
+	VMOVUPS      Y3, 32(R13)
+	VMOVUPS      (BX)(DX*1), Y15
+	VFNMADD213PS Y8, Y15, Y15
+	VMULPS       Y15, Y6, Y6
+	VMOVUPS      Y6, (R13)(DX*1)
+	VMOVUPS      32(BX)(DX*1), Y9
+	VFNMADD213PS Y8, Y9, Y9
+	VMULPS       Y9, Y7, Y7
+	VMOVUPS      Y7, 32(R13)(DX*1)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+2, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+2, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -704,7 +1001,6 @@ TEXT ·gemmAVX2_1x4(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -754,6 +1050,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -781,6 +1078,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Y0, (R13)
 	VMOVUPS      Y1, 32(R13)
 	ADDQ         80(DI), R13
@@ -792,14 +1092,60 @@ k:
 	ADDQ         80(DI), R13
 	VMOVUPS      Y6, (R13)
 	VMOVUPS      Y7, 32(R13)
-	MOVQ         CX, R13
-	IMUL3Q       $+1, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+1, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Y8
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Y9
+	VFNMADD213PS Y8, Y9, Y9
+	VMULPS       Y9, Y0, Y0
+	VMOVUPS      Y0, (R13)
+	VMOVUPS      32(BX), Y10
+	VFNMADD213PS Y8, Y10, Y10
+	VMULPS       Y10, Y1, Y1
+	VMOVUPS      Y1, 32(R13)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Y11
+	VFNMADD213PS Y8, Y11, Y11
+	VMULPS       Y11, Y2, Y2
+	VMOVUPS      Y2, (R13)
+	VMOVUPS      32(BX), Y12
+	VFNMADD213PS Y8, Y12, Y12
+	VMULPS       Y12, Y3, Y3
+	VMOVUPS      Y3, 32(R13)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Y13
+	VFNMADD213PS Y8, Y13, Y13
+	VMULPS       Y13, Y4, Y4
+	VMOVUPS      Y4, (R13)
+	VMOVUPS      32(BX), Y14
+	VFNMADD213PS Y8, Y14, Y14
+	VMULPS       Y14, Y5, Y5
+	VMOVUPS      Y5, 32(R13)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Y15
+	VFNMADD213PS Y8, Y15, Y15
+	VMULPS       Y15, Y6, Y6
+	VMOVUPS      Y6, (R13)
+	VMOVUPS      32(BX), Y9
+	VFNMADD213PS Y8, Y9, Y9
+	VMULPS       Y9, Y7, Y7
+	VMOVUPS      Y7, 32(R13)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+1, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+1, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -810,7 +1156,6 @@ TEXT ·gemmAVX512_1x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -836,6 +1181,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -855,15 +1201,30 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Z0, (R13)
-	MOVQ         CX, R13
-	IMUL3Q       $+1, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+1, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z1
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z2
+	VFNMADD213PS Z1, Z2, Z2
+	VMULPS       Z2, Z0, Z0
+	VMOVUPS      Z0, (R13)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+1, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+1, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -874,7 +1235,6 @@ TEXT ·gemmAVX512_1x2(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -904,6 +1264,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -924,17 +1285,38 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Z0, (R13)
 	ADDQ         80(DI), R13
 	VMOVUPS      Z1, (R13)
-	MOVQ         CX, R13
-	IMUL3Q       $+1, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+1, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z2
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z3
+	VFNMADD213PS Z2, Z3, Z3
+	VMULPS       Z3, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z4
+	VFNMADD213PS Z2, Z4, Z4
+	VMULPS       Z4, Z1, Z1
+	VMOVUPS      Z1, (R13)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+1, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+1, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -945,7 +1327,6 @@ TEXT ·gemmAVX512_2x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -974,6 +1355,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -996,16 +1378,35 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z1, (R13)(DX*1)
-	MOVQ         CX, R13
-	IMUL3Q       $+2, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+2, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z2
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z3
+	VFNMADD213PS Z2, Z3, Z3
+	VMULPS       Z3, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z4
+	VFNMADD213PS Z2, Z4, Z4
+	VMULPS       Z4, Z1, Z1
+	VMOVUPS      Z1, (R13)(DX*1)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+2, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+2, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -1016,7 +1417,6 @@ TEXT ·gemmAVX512_2x2(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -1052,6 +1452,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -1077,19 +1478,48 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z2, (R13)(DX*1)
 	ADDQ         80(DI), R13
 	VMOVUPS      Z1, (R13)
 	VMOVUPS      Z3, (R13)(DX*1)
-	MOVQ         CX, R13
-	IMUL3Q       $+2, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+2, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z4
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z5
+	VFNMADD213PS Z4, Z5, Z5
+	VMULPS       Z5, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z6
+	VFNMADD213PS Z4, Z6, Z6
+	VMULPS       Z6, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*1)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z7
+	VFNMADD213PS Z4, Z7, Z7
+	VMULPS       Z7, Z1, Z1
+	VMOVUPS      Z1, (R13)
+	VMOVUPS      (BX)(DX*1), Z8
+	VFNMADD213PS Z4, Z8, Z8
+	VMULPS       Z8, Z3, Z3
+	VMOVUPS      Z3, (R13)(DX*1)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+2, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+2, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -1100,7 +1530,6 @@ TEXT ·gemmAVX512_3x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -1132,6 +1561,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -1156,17 +1586,40 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z1, (R13)(DX*1)
 	VMOVUPS      Z2, (R13)(DX*2)
-	MOVQ         CX, R13
-	IMUL3Q       $+3, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+3, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z3
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z4
+	VFNMADD213PS Z3, Z4, Z4
+	VMULPS       Z4, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z5
+	VFNMADD213PS Z3, Z5, Z5
+	VMULPS       Z5, Z1, Z1
+	VMOVUPS      Z1, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z6
+	VFNMADD213PS Z3, Z6, Z6
+	VMULPS       Z6, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*2)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+3, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+3, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -1177,7 +1630,6 @@ TEXT ·gemmAVX512_3x2(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -1219,6 +1671,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -1247,6 +1700,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z2, (R13)(DX*1)
 	VMOVUPS      Z4, (R13)(DX*2)
@@ -1254,14 +1710,48 @@ k:
 	VMOVUPS      Z1, (R13)
 	VMOVUPS      Z3, (R13)(DX*1)
 	VMOVUPS      Z5, (R13)(DX*2)
-	MOVQ         CX, R13
-	IMUL3Q       $+3, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+3, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z6
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z7
+	VFNMADD213PS Z6, Z7, Z7
+	VMULPS       Z7, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z8
+	VFNMADD213PS Z6, Z8, Z8
+	VMULPS       Z8, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z9
+	VFNMADD213PS Z6, Z9, Z9
+	VMULPS       Z9, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*2)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z10
+	VFNMADD213PS Z6, Z10, Z10
+	VMULPS       Z10, Z1, Z1
+	VMOVUPS      Z1, (R13)
+	VMOVUPS      (BX)(DX*1), Z11
+	VFNMADD213PS Z6, Z11, Z11
+	VMULPS       Z11, Z3, Z3
+	VMOVUPS      Z3, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z12
+	VFNMADD213PS Z6, Z12, Z12
+	VMULPS       Z12, Z5, Z5
+	VMOVUPS      Z5, (R13)(DX*2)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+3, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+3, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -1272,7 +1762,6 @@ TEXT ·gemmAVX512_4x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -1307,6 +1796,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -1333,18 +1823,45 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z1, (R13)(DX*1)
 	VMOVUPS      Z2, (R13)(DX*2)
 	VMOVUPS      Z3, (R13)(SI*1)
-	MOVQ         CX, R13
-	IMUL3Q       $+4, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+4, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z4
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z5
+	VFNMADD213PS Z4, Z5, Z5
+	VMULPS       Z5, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z6
+	VFNMADD213PS Z4, Z6, Z6
+	VMULPS       Z6, Z1, Z1
+	VMOVUPS      Z1, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z7
+	VFNMADD213PS Z4, Z7, Z7
+	VMULPS       Z7, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z8
+	VFNMADD213PS Z4, Z8, Z8
+	VMULPS       Z8, Z3, Z3
+	VMOVUPS      Z3, (R13)(SI*1)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+4, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+4, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -1355,7 +1872,6 @@ TEXT ·gemmAVX512_4x2(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -1403,6 +1919,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -1434,6 +1951,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z2, (R13)(DX*1)
 	VMOVUPS      Z4, (R13)(DX*2)
@@ -1443,14 +1963,56 @@ k:
 	VMOVUPS      Z3, (R13)(DX*1)
 	VMOVUPS      Z5, (R13)(DX*2)
 	VMOVUPS      Z7, (R13)(SI*1)
-	MOVQ         CX, R13
-	IMUL3Q       $+4, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+4, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z8
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z9
+	VFNMADD213PS Z8, Z9, Z9
+	VMULPS       Z9, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z10
+	VFNMADD213PS Z8, Z10, Z10
+	VMULPS       Z10, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z11
+	VFNMADD213PS Z8, Z11, Z11
+	VMULPS       Z11, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z12
+	VFNMADD213PS Z8, Z12, Z12
+	VMULPS       Z12, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*1)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z13
+	VFNMADD213PS Z8, Z13, Z13
+	VMULPS       Z13, Z1, Z1
+	VMOVUPS      Z1, (R13)
+	VMOVUPS      (BX)(DX*1), Z14
+	VFNMADD213PS Z8, Z14, Z14
+	VMULPS       Z14, Z3, Z3
+	VMOVUPS      Z3, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z15
+	VFNMADD213PS Z8, Z15, Z15
+	VMULPS       Z15, Z5, Z5
+	VMOVUPS      Z5, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z16
+	VFNMADD213PS Z8, Z16, Z16
+	VMULPS       Z16, Z7, Z7
+	VMOVUPS      Z7, (R13)(SI*1)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+4, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+4, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -1461,7 +2023,6 @@ TEXT ·gemmAVX512_5x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -1499,6 +2060,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -1527,19 +2089,50 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z1, (R13)(DX*1)
 	VMOVUPS      Z2, (R13)(DX*2)
 	VMOVUPS      Z3, (R13)(SI*1)
 	VMOVUPS      Z4, (R13)(DX*4)
-	MOVQ         CX, R13
-	IMUL3Q       $+5, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+5, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z5
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z6
+	VFNMADD213PS Z5, Z6, Z6
+	VMULPS       Z6, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z7
+	VFNMADD213PS Z5, Z7, Z7
+	VMULPS       Z7, Z1, Z1
+	VMOVUPS      Z1, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z8
+	VFNMADD213PS Z5, Z8, Z8
+	VMULPS       Z8, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z9
+	VFNMADD213PS Z5, Z9, Z9
+	VMULPS       Z9, Z3, Z3
+	VMOVUPS      Z3, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z10
+	VFNMADD213PS Z5, Z10, Z10
+	VMULPS       Z10, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*4)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+5, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+5, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -1550,7 +2143,6 @@ TEXT ·gemmAVX512_5x2(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -1604,6 +2196,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -1638,6 +2231,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z2, (R13)(DX*1)
 	VMOVUPS      Z4, (R13)(DX*2)
@@ -1649,14 +2245,64 @@ k:
 	VMOVUPS      Z5, (R13)(DX*2)
 	VMOVUPS      Z7, (R13)(SI*1)
 	VMOVUPS      Z9, (R13)(DX*4)
-	MOVQ         CX, R13
-	IMUL3Q       $+5, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+5, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z10
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z11
+	VFNMADD213PS Z10, Z11, Z11
+	VMULPS       Z11, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z12
+	VFNMADD213PS Z10, Z12, Z12
+	VMULPS       Z12, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z13
+	VFNMADD213PS Z10, Z13, Z13
+	VMULPS       Z13, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z14
+	VFNMADD213PS Z10, Z14, Z14
+	VMULPS       Z14, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z15
+	VFNMADD213PS Z10, Z15, Z15
+	VMULPS       Z15, Z8, Z8
+	VMOVUPS      Z8, (R13)(DX*4)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z16
+	VFNMADD213PS Z10, Z16, Z16
+	VMULPS       Z16, Z1, Z1
+	VMOVUPS      Z1, (R13)
+	VMOVUPS      (BX)(DX*1), Z17
+	VFNMADD213PS Z10, Z17, Z17
+	VMULPS       Z17, Z3, Z3
+	VMOVUPS      Z3, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z18
+	VFNMADD213PS Z10, Z18, Z18
+	VMULPS       Z18, Z5, Z5
+	VMOVUPS      Z5, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z19
+	VFNMADD213PS Z10, Z19, Z19
+	VMULPS       Z19, Z7, Z7
+	VMOVUPS      Z7, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z20
+	VFNMADD213PS Z10, Z20, Z20
+	VMULPS       Z20, Z9, Z9
+	VMOVUPS      Z9, (R13)(DX*4)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+5, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+5, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -1667,7 +2313,6 @@ TEXT ·gemmAVX512_6x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -1708,6 +2353,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -1738,20 +2384,55 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z1, (R13)(DX*1)
 	VMOVUPS      Z2, (R13)(DX*2)
 	VMOVUPS      Z3, (R13)(SI*1)
 	VMOVUPS      Z4, (R13)(DX*4)
 	VMOVUPS      Z5, (R13)(R8*1)
-	MOVQ         CX, R13
-	IMUL3Q       $+6, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+6, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z6
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z7
+	VFNMADD213PS Z6, Z7, Z7
+	VMULPS       Z7, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z8
+	VFNMADD213PS Z6, Z8, Z8
+	VMULPS       Z8, Z1, Z1
+	VMOVUPS      Z1, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z9
+	VFNMADD213PS Z6, Z9, Z9
+	VMULPS       Z9, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z10
+	VFNMADD213PS Z6, Z10, Z10
+	VMULPS       Z10, Z3, Z3
+	VMOVUPS      Z3, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z11
+	VFNMADD213PS Z6, Z11, Z11
+	VMULPS       Z11, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z12
+	VFNMADD213PS Z6, Z12, Z12
+	VMULPS       Z12, Z5, Z5
+	VMOVUPS      Z5, (R13)(R8*1)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+6, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+6, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -1762,7 +2443,6 @@ TEXT ·gemmAVX512_6x2(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -1822,6 +2502,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -1859,6 +2540,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z2, (R13)(DX*1)
 	VMOVUPS      Z4, (R13)(DX*2)
@@ -1872,14 +2556,72 @@ k:
 	VMOVUPS      Z7, (R13)(SI*1)
 	VMOVUPS      Z9, (R13)(DX*4)
 	VMOVUPS      Z11, (R13)(R8*1)
-	MOVQ         CX, R13
-	IMUL3Q       $+6, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+6, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z12
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z13
+	VFNMADD213PS Z12, Z13, Z13
+	VMULPS       Z13, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z14
+	VFNMADD213PS Z12, Z14, Z14
+	VMULPS       Z14, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z15
+	VFNMADD213PS Z12, Z15, Z15
+	VMULPS       Z15, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z16
+	VFNMADD213PS Z12, Z16, Z16
+	VMULPS       Z16, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z17
+	VFNMADD213PS Z12, Z17, Z17
+	VMULPS       Z17, Z8, Z8
+	VMOVUPS      Z8, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z18
+	VFNMADD213PS Z12, Z18, Z18
+	VMULPS       Z18, Z10, Z10
+	VMOVUPS      Z10, (R13)(R8*1)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z19
+	VFNMADD213PS Z12, Z19, Z19
+	VMULPS       Z19, Z1, Z1
+	VMOVUPS      Z1, (R13)
+	VMOVUPS      (BX)(DX*1), Z20
+	VFNMADD213PS Z12, Z20, Z20
+	VMULPS       Z20, Z3, Z3
+	VMOVUPS      Z3, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z21
+	VFNMADD213PS Z12, Z21, Z21
+	VMULPS       Z21, Z5, Z5
+	VMOVUPS      Z5, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z22
+	VFNMADD213PS Z12, Z22, Z22
+	VMULPS       Z22, Z7, Z7
+	VMOVUPS      Z7, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z23
+	VFNMADD213PS Z12, Z23, Z23
+	VMULPS       Z23, Z9, Z9
+	VMOVUPS      Z9, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z24
+	VFNMADD213PS Z12, Z24, Z24
+	VMULPS       Z24, Z11, Z11
+	VMOVUPS      Z11, (R13)(R8*1)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+6, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+6, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -1890,7 +2632,6 @@ TEXT ·gemmAVX512_7x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -1934,6 +2675,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -1966,6 +2708,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z1, (R13)(DX*1)
 	VMOVUPS      Z2, (R13)(DX*2)
@@ -1973,14 +2718,50 @@ k:
 	VMOVUPS      Z4, (R13)(DX*4)
 	VMOVUPS      Z5, (R13)(R8*1)
 	VMOVUPS      Z6, (R13)(SI*2)
-	MOVQ         CX, R13
-	IMUL3Q       $+7, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+7, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z7
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z8
+	VFNMADD213PS Z7, Z8, Z8
+	VMULPS       Z8, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z9
+	VFNMADD213PS Z7, Z9, Z9
+	VMULPS       Z9, Z1, Z1
+	VMOVUPS      Z1, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z10
+	VFNMADD213PS Z7, Z10, Z10
+	VMULPS       Z10, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z11
+	VFNMADD213PS Z7, Z11, Z11
+	VMULPS       Z11, Z3, Z3
+	VMOVUPS      Z3, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z12
+	VFNMADD213PS Z7, Z12, Z12
+	VMULPS       Z12, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z13
+	VFNMADD213PS Z7, Z13, Z13
+	VMULPS       Z13, Z5, Z5
+	VMOVUPS      Z5, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z14
+	VFNMADD213PS Z7, Z14, Z14
+	VMULPS       Z14, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*2)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+7, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+7, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -1991,7 +2772,6 @@ TEXT ·gemmAVX512_7x2(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -2057,6 +2837,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -2097,6 +2878,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z2, (R13)(DX*1)
 	VMOVUPS      Z4, (R13)(DX*2)
@@ -2112,14 +2896,80 @@ k:
 	VMOVUPS      Z9, (R13)(DX*4)
 	VMOVUPS      Z11, (R13)(R8*1)
 	VMOVUPS      Z13, (R13)(SI*2)
-	MOVQ         CX, R13
-	IMUL3Q       $+7, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+7, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z14
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z15
+	VFNMADD213PS Z14, Z15, Z15
+	VMULPS       Z15, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z16
+	VFNMADD213PS Z14, Z16, Z16
+	VMULPS       Z16, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z17
+	VFNMADD213PS Z14, Z17, Z17
+	VMULPS       Z17, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z18
+	VFNMADD213PS Z14, Z18, Z18
+	VMULPS       Z18, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z19
+	VFNMADD213PS Z14, Z19, Z19
+	VMULPS       Z19, Z8, Z8
+	VMOVUPS      Z8, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z20
+	VFNMADD213PS Z14, Z20, Z20
+	VMULPS       Z20, Z10, Z10
+	VMOVUPS      Z10, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z21
+	VFNMADD213PS Z14, Z21, Z21
+	VMULPS       Z21, Z12, Z12
+	VMOVUPS      Z12, (R13)(SI*2)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z22
+	VFNMADD213PS Z14, Z22, Z22
+	VMULPS       Z22, Z1, Z1
+	VMOVUPS      Z1, (R13)
+	VMOVUPS      (BX)(DX*1), Z23
+	VFNMADD213PS Z14, Z23, Z23
+	VMULPS       Z23, Z3, Z3
+	VMOVUPS      Z3, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z24
+	VFNMADD213PS Z14, Z24, Z24
+	VMULPS       Z24, Z5, Z5
+	VMOVUPS      Z5, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z25
+	VFNMADD213PS Z14, Z25, Z25
+	VMULPS       Z25, Z7, Z7
+	VMOVUPS      Z7, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z26
+	VFNMADD213PS Z14, Z26, Z26
+	VMULPS       Z26, Z9, Z9
+	VMOVUPS      Z9, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z27
+	VFNMADD213PS Z14, Z27, Z27
+	VMULPS       Z27, Z11, Z11
+	VMOVUPS      Z11, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z28
+	VFNMADD213PS Z14, Z28, Z28
+	VMULPS       Z28, Z13, Z13
+	VMOVUPS      Z13, (R13)(SI*2)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+7, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+7, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -2130,7 +2980,6 @@ TEXT ·gemmAVX512_8x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -2179,6 +3028,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -2216,6 +3066,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -2226,14 +3079,57 @@ k:
 	VMOVUPS      Z5, (R13)(R8*1)
 	VMOVUPS      Z6, (R13)(SI*2)
 	VMOVUPS      Z7, (R14)
-	MOVQ         CX, R13
-	IMUL3Q       $+8, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+8, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z8
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z9
+	VFNMADD213PS Z8, Z9, Z9
+	VMULPS       Z9, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z10
+	VFNMADD213PS Z8, Z10, Z10
+	VMULPS       Z10, Z1, Z1
+	VMOVUPS      Z1, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z11
+	VFNMADD213PS Z8, Z11, Z11
+	VMULPS       Z11, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z12
+	VFNMADD213PS Z8, Z12, Z12
+	VMULPS       Z12, Z3, Z3
+	VMOVUPS      Z3, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z13
+	VFNMADD213PS Z8, Z13, Z13
+	VMULPS       Z13, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z14
+	VFNMADD213PS Z8, Z14, Z14
+	VMULPS       Z14, Z5, Z5
+	VMOVUPS      Z5, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z15
+	VFNMADD213PS Z8, Z15, Z15
+	VMULPS       Z15, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*2)
+	VMOVUPS      (R9), Z16
+	VFNMADD213PS Z8, Z16, Z16
+	VMULPS       Z16, Z7, Z7
+	VMOVUPS      Z7, (R14)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+8, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+8, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -2244,7 +3140,6 @@ TEXT ·gemmAVX512_8x2(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -2320,6 +3215,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -2366,6 +3262,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -2387,14 +3286,94 @@ k:
 	VMOVUPS      Z11, (R13)(R8*1)
 	VMOVUPS      Z13, (R13)(SI*2)
 	VMOVUPS      Z15, (R14)
-	MOVQ         CX, R13
-	IMUL3Q       $+8, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+8, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z16
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z17
+	VFNMADD213PS Z16, Z17, Z17
+	VMULPS       Z17, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z18
+	VFNMADD213PS Z16, Z18, Z18
+	VMULPS       Z18, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z19
+	VFNMADD213PS Z16, Z19, Z19
+	VMULPS       Z19, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z20
+	VFNMADD213PS Z16, Z20, Z20
+	VMULPS       Z20, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z21
+	VFNMADD213PS Z16, Z21, Z21
+	VMULPS       Z21, Z8, Z8
+	VMOVUPS      Z8, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z22
+	VFNMADD213PS Z16, Z22, Z22
+	VMULPS       Z22, Z10, Z10
+	VMOVUPS      Z10, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z23
+	VFNMADD213PS Z16, Z23, Z23
+	VMULPS       Z23, Z12, Z12
+	VMOVUPS      Z12, (R13)(SI*2)
+	VMOVUPS      (R9), Z24
+	VFNMADD213PS Z16, Z24, Z24
+	VMULPS       Z24, Z14, Z14
+	VMOVUPS      Z14, (R14)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z25
+	VFNMADD213PS Z16, Z25, Z25
+	VMULPS       Z25, Z1, Z1
+	VMOVUPS      Z1, (R13)
+	VMOVUPS      (BX)(DX*1), Z26
+	VFNMADD213PS Z16, Z26, Z26
+	VMULPS       Z26, Z3, Z3
+	VMOVUPS      Z3, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z27
+	VFNMADD213PS Z16, Z27, Z27
+	VMULPS       Z27, Z5, Z5
+	VMOVUPS      Z5, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z28
+	VFNMADD213PS Z16, Z28, Z28
+	VMULPS       Z28, Z7, Z7
+	VMOVUPS      Z7, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z29
+	VFNMADD213PS Z16, Z29, Z29
+	VMULPS       Z29, Z9, Z9
+	VMOVUPS      Z9, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z30
+	VFNMADD213PS Z16, Z30, Z30
+	VMULPS       Z30, Z11, Z11
+	VMOVUPS      Z11, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z31
+	VFNMADD213PS Z16, Z31, Z31
+	VMULPS       Z31, Z13, Z13
+	VMOVUPS      Z13, (R13)(SI*2)
+	VMOVUPS      (R9), Z17
+	VFNMADD213PS Z16, Z17, Z17
+	VMULPS       Z17, Z15, Z15
+	VMOVUPS      Z15, (R14)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+8, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+8, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -2405,7 +3384,6 @@ TEXT ·gemmAVX512_9x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -2457,6 +3435,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -2496,6 +3475,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -2507,14 +3489,61 @@ k:
 	VMOVUPS      Z6, (R13)(SI*2)
 	VMOVUPS      Z7, (R14)
 	VMOVUPS      Z8, (R14)(DX*1)
-	MOVQ         CX, R13
-	IMUL3Q       $+9, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+9, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z9
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z10
+	VFNMADD213PS Z9, Z10, Z10
+	VMULPS       Z10, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z11
+	VFNMADD213PS Z9, Z11, Z11
+	VMULPS       Z11, Z1, Z1
+	VMOVUPS      Z1, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z12
+	VFNMADD213PS Z9, Z12, Z12
+	VMULPS       Z12, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z13
+	VFNMADD213PS Z9, Z13, Z13
+	VMULPS       Z13, Z3, Z3
+	VMOVUPS      Z3, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z14
+	VFNMADD213PS Z9, Z14, Z14
+	VMULPS       Z14, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z15
+	VFNMADD213PS Z9, Z15, Z15
+	VMULPS       Z15, Z5, Z5
+	VMOVUPS      Z5, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z16
+	VFNMADD213PS Z9, Z16, Z16
+	VMULPS       Z16, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*2)
+	VMOVUPS      (R9), Z17
+	VFNMADD213PS Z9, Z17, Z17
+	VMULPS       Z17, Z7, Z7
+	VMOVUPS      Z7, (R14)
+	VMOVUPS      (R9)(DX*1), Z18
+	VFNMADD213PS Z9, Z18, Z18
+	VMULPS       Z18, Z8, Z8
+	VMOVUPS      Z8, (R14)(DX*1)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+9, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+9, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -2525,7 +3554,6 @@ TEXT ·gemmAVX512_9x2(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -2607,6 +3635,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -2656,6 +3685,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -2679,14 +3711,102 @@ k:
 	VMOVUPS      Z13, (R13)(SI*2)
 	VMOVUPS      Z15, (R14)
 	VMOVUPS      Z17, (R14)(DX*1)
-	MOVQ         CX, R13
-	IMUL3Q       $+9, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+9, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z18
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z19
+	VFNMADD213PS Z18, Z19, Z19
+	VMULPS       Z19, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z20
+	VFNMADD213PS Z18, Z20, Z20
+	VMULPS       Z20, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z21
+	VFNMADD213PS Z18, Z21, Z21
+	VMULPS       Z21, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z22
+	VFNMADD213PS Z18, Z22, Z22
+	VMULPS       Z22, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z23
+	VFNMADD213PS Z18, Z23, Z23
+	VMULPS       Z23, Z8, Z8
+	VMOVUPS      Z8, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z24
+	VFNMADD213PS Z18, Z24, Z24
+	VMULPS       Z24, Z10, Z10
+	VMOVUPS      Z10, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z25
+	VFNMADD213PS Z18, Z25, Z25
+	VMULPS       Z25, Z12, Z12
+	VMOVUPS      Z12, (R13)(SI*2)
+	VMOVUPS      (R9), Z26
+	VFNMADD213PS Z18, Z26, Z26
+	VMULPS       Z26, Z14, Z14
+	VMOVUPS      Z14, (R14)
+	VMOVUPS      (R9)(DX*1), Z27
+	VFNMADD213PS Z18, Z27, Z27
+	VMULPS       Z27, Z16, Z16
+	VMOVUPS      Z16, (R14)(DX*1)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z28
+	VFNMADD213PS Z18, Z28, Z28
+	VMULPS       Z28, Z1, Z1
+	VMOVUPS      Z1, (R13)
+	VMOVUPS      (BX)(DX*1), Z29
+	VFNMADD213PS Z18, Z29, Z29
+	VMULPS       Z29, Z3, Z3
+	VMOVUPS      Z3, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z30
+	VFNMADD213PS Z18, Z30, Z30
+	VMULPS       Z30, Z5, Z5
+	VMOVUPS      Z5, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z31
+	VFNMADD213PS Z18, Z31, Z31
+	VMULPS       Z31, Z7, Z7
+	VMOVUPS      Z7, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z19
+	VFNMADD213PS Z18, Z19, Z19
+	VMULPS       Z19, Z9, Z9
+	VMOVUPS      Z9, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z20
+	VFNMADD213PS Z18, Z20, Z20
+	VMULPS       Z20, Z11, Z11
+	VMOVUPS      Z11, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z21
+	VFNMADD213PS Z18, Z21, Z21
+	VMULPS       Z21, Z13, Z13
+	VMOVUPS      Z13, (R13)(SI*2)
+	VMOVUPS      (R9), Z22
+	VFNMADD213PS Z18, Z22, Z22
+	VMULPS       Z22, Z15, Z15
+	VMOVUPS      Z15, (R14)
+	VMOVUPS      (R9)(DX*1), Z23
+	VFNMADD213PS Z18, Z23, Z23
+	VMULPS       Z23, Z17, Z17
+	VMOVUPS      Z17, (R14)(DX*1)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+9, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+9, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -2697,7 +3817,6 @@ TEXT ·gemmAVX512_10x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -2752,6 +3871,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -2793,6 +3913,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -2805,14 +3928,65 @@ k:
 	VMOVUPS      Z7, (R14)
 	VMOVUPS      Z8, (R14)(DX*1)
 	VMOVUPS      Z9, (R14)(DX*2)
-	MOVQ         CX, R13
-	IMUL3Q       $+10, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+10, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z10
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z11
+	VFNMADD213PS Z10, Z11, Z11
+	VMULPS       Z11, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z12
+	VFNMADD213PS Z10, Z12, Z12
+	VMULPS       Z12, Z1, Z1
+	VMOVUPS      Z1, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z13
+	VFNMADD213PS Z10, Z13, Z13
+	VMULPS       Z13, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z14
+	VFNMADD213PS Z10, Z14, Z14
+	VMULPS       Z14, Z3, Z3
+	VMOVUPS      Z3, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z15
+	VFNMADD213PS Z10, Z15, Z15
+	VMULPS       Z15, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z16
+	VFNMADD213PS Z10, Z16, Z16
+	VMULPS       Z16, Z5, Z5
+	VMOVUPS      Z5, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z17
+	VFNMADD213PS Z10, Z17, Z17
+	VMULPS       Z17, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*2)
+	VMOVUPS      (R9), Z18
+	VFNMADD213PS Z10, Z18, Z18
+	VMULPS       Z18, Z7, Z7
+	VMOVUPS      Z7, (R14)
+	VMOVUPS      (R9)(DX*1), Z19
+	VFNMADD213PS Z10, Z19, Z19
+	VMULPS       Z19, Z8, Z8
+	VMOVUPS      Z8, (R14)(DX*1)
+	VMOVUPS      (R9)(DX*2), Z20
+	VFNMADD213PS Z10, Z20, Z20
+	VMULPS       Z20, Z9, Z9
+	VMOVUPS      Z9, (R14)(DX*2)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+10, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+10, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -2823,7 +3997,6 @@ TEXT ·gemmAVX512_10x2(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -2911,6 +4084,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -2963,6 +4137,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -2988,14 +4165,110 @@ k:
 	VMOVUPS      Z15, (R14)
 	VMOVUPS      Z17, (R14)(DX*1)
 	VMOVUPS      Z19, (R14)(DX*2)
-	MOVQ         CX, R13
-	IMUL3Q       $+10, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+10, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z20
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z21
+	VFNMADD213PS Z20, Z21, Z21
+	VMULPS       Z21, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z22
+	VFNMADD213PS Z20, Z22, Z22
+	VMULPS       Z22, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z23
+	VFNMADD213PS Z20, Z23, Z23
+	VMULPS       Z23, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z24
+	VFNMADD213PS Z20, Z24, Z24
+	VMULPS       Z24, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z25
+	VFNMADD213PS Z20, Z25, Z25
+	VMULPS       Z25, Z8, Z8
+	VMOVUPS      Z8, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z26
+	VFNMADD213PS Z20, Z26, Z26
+	VMULPS       Z26, Z10, Z10
+	VMOVUPS      Z10, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z27
+	VFNMADD213PS Z20, Z27, Z27
+	VMULPS       Z27, Z12, Z12
+	VMOVUPS      Z12, (R13)(SI*2)
+	VMOVUPS      (R9), Z28
+	VFNMADD213PS Z20, Z28, Z28
+	VMULPS       Z28, Z14, Z14
+	VMOVUPS      Z14, (R14)
+	VMOVUPS      (R9)(DX*1), Z29
+	VFNMADD213PS Z20, Z29, Z29
+	VMULPS       Z29, Z16, Z16
+	VMOVUPS      Z16, (R14)(DX*1)
+	VMOVUPS      (R9)(DX*2), Z30
+	VFNMADD213PS Z20, Z30, Z30
+	VMULPS       Z30, Z18, Z18
+	VMOVUPS      Z18, (R14)(DX*2)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z31
+	VFNMADD213PS Z20, Z31, Z31
+	VMULPS       Z31, Z1, Z1
+	VMOVUPS      Z1, (R13)
+	VMOVUPS      (BX)(DX*1), Z21
+	VFNMADD213PS Z20, Z21, Z21
+	VMULPS       Z21, Z3, Z3
+	VMOVUPS      Z3, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z22
+	VFNMADD213PS Z20, Z22, Z22
+	VMULPS       Z22, Z5, Z5
+	VMOVUPS      Z5, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z23
+	VFNMADD213PS Z20, Z23, Z23
+	VMULPS       Z23, Z7, Z7
+	VMOVUPS      Z7, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z24
+	VFNMADD213PS Z20, Z24, Z24
+	VMULPS       Z24, Z9, Z9
+	VMOVUPS      Z9, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z25
+	VFNMADD213PS Z20, Z25, Z25
+	VMULPS       Z25, Z11, Z11
+	VMOVUPS      Z11, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z26
+	VFNMADD213PS Z20, Z26, Z26
+	VMULPS       Z26, Z13, Z13
+	VMOVUPS      Z13, (R13)(SI*2)
+	VMOVUPS      (R9), Z27
+	VFNMADD213PS Z20, Z27, Z27
+	VMULPS       Z27, Z15, Z15
+	VMOVUPS      Z15, (R14)
+	VMOVUPS      (R9)(DX*1), Z28
+	VFNMADD213PS Z20, Z28, Z28
+	VMULPS       Z28, Z17, Z17
+	VMOVUPS      Z17, (R14)(DX*1)
+	VMOVUPS      (R9)(DX*2), Z29
+	VFNMADD213PS Z20, Z29, Z29
+	VMULPS       Z29, Z19, Z19
+	VMOVUPS      Z19, (R14)(DX*2)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+10, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+10, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -3006,7 +4279,6 @@ TEXT ·gemmAVX512_11x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -3064,6 +4336,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -3107,6 +4380,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -3120,14 +4396,69 @@ k:
 	VMOVUPS      Z8, (R14)(DX*1)
 	VMOVUPS      Z9, (R14)(DX*2)
 	VMOVUPS      Z10, (R14)(SI*1)
-	MOVQ         CX, R13
-	IMUL3Q       $+11, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+11, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z11
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z12
+	VFNMADD213PS Z11, Z12, Z12
+	VMULPS       Z12, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z13
+	VFNMADD213PS Z11, Z13, Z13
+	VMULPS       Z13, Z1, Z1
+	VMOVUPS      Z1, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z14
+	VFNMADD213PS Z11, Z14, Z14
+	VMULPS       Z14, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z15
+	VFNMADD213PS Z11, Z15, Z15
+	VMULPS       Z15, Z3, Z3
+	VMOVUPS      Z3, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z16
+	VFNMADD213PS Z11, Z16, Z16
+	VMULPS       Z16, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z17
+	VFNMADD213PS Z11, Z17, Z17
+	VMULPS       Z17, Z5, Z5
+	VMOVUPS      Z5, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z18
+	VFNMADD213PS Z11, Z18, Z18
+	VMULPS       Z18, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*2)
+	VMOVUPS      (R9), Z19
+	VFNMADD213PS Z11, Z19, Z19
+	VMULPS       Z19, Z7, Z7
+	VMOVUPS      Z7, (R14)
+	VMOVUPS      (R9)(DX*1), Z20
+	VFNMADD213PS Z11, Z20, Z20
+	VMULPS       Z20, Z8, Z8
+	VMOVUPS      Z8, (R14)(DX*1)
+	VMOVUPS      (R9)(DX*2), Z21
+	VFNMADD213PS Z11, Z21, Z21
+	VMULPS       Z21, Z9, Z9
+	VMOVUPS      Z9, (R14)(DX*2)
+	VMOVUPS      (R9)(SI*1), Z22
+	VFNMADD213PS Z11, Z22, Z22
+	VMULPS       Z22, Z10, Z10
+	VMOVUPS      Z10, (R14)(SI*1)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+11, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+11, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -3138,7 +4469,6 @@ TEXT ·gemmAVX512_11x2(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -3232,6 +4562,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -3287,6 +4618,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -3314,14 +4648,118 @@ k:
 	VMOVUPS      Z17, (R14)(DX*1)
 	VMOVUPS      Z19, (R14)(DX*2)
 	VMOVUPS      Z21, (R14)(SI*1)
-	MOVQ         CX, R13
-	IMUL3Q       $+11, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+11, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z22
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z23
+	VFNMADD213PS Z22, Z23, Z23
+	VMULPS       Z23, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z24
+	VFNMADD213PS Z22, Z24, Z24
+	VMULPS       Z24, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z25
+	VFNMADD213PS Z22, Z25, Z25
+	VMULPS       Z25, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z26
+	VFNMADD213PS Z22, Z26, Z26
+	VMULPS       Z26, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z27
+	VFNMADD213PS Z22, Z27, Z27
+	VMULPS       Z27, Z8, Z8
+	VMOVUPS      Z8, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z28
+	VFNMADD213PS Z22, Z28, Z28
+	VMULPS       Z28, Z10, Z10
+	VMOVUPS      Z10, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z29
+	VFNMADD213PS Z22, Z29, Z29
+	VMULPS       Z29, Z12, Z12
+	VMOVUPS      Z12, (R13)(SI*2)
+	VMOVUPS      (R9), Z30
+	VFNMADD213PS Z22, Z30, Z30
+	VMULPS       Z30, Z14, Z14
+	VMOVUPS      Z14, (R14)
+	VMOVUPS      (R9)(DX*1), Z31
+	VFNMADD213PS Z22, Z31, Z31
+	VMULPS       Z31, Z16, Z16
+	VMOVUPS      Z16, (R14)(DX*1)
+	VMOVUPS      (R9)(DX*2), Z23
+	VFNMADD213PS Z22, Z23, Z23
+	VMULPS       Z23, Z18, Z18
+	VMOVUPS      Z18, (R14)(DX*2)
+	VMOVUPS      (R9)(SI*1), Z24
+	VFNMADD213PS Z22, Z24, Z24
+	VMULPS       Z24, Z20, Z20
+	VMOVUPS      Z20, (R14)(SI*1)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z25
+	VFNMADD213PS Z22, Z25, Z25
+	VMULPS       Z25, Z1, Z1
+	VMOVUPS      Z1, (R13)
+	VMOVUPS      (BX)(DX*1), Z26
+	VFNMADD213PS Z22, Z26, Z26
+	VMULPS       Z26, Z3, Z3
+	VMOVUPS      Z3, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z27
+	VFNMADD213PS Z22, Z27, Z27
+	VMULPS       Z27, Z5, Z5
+	VMOVUPS      Z5, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z28
+	VFNMADD213PS Z22, Z28, Z28
+	VMULPS       Z28, Z7, Z7
+	VMOVUPS      Z7, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z29
+	VFNMADD213PS Z22, Z29, Z29
+	VMULPS       Z29, Z9, Z9
+	VMOVUPS      Z9, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z30
+	VFNMADD213PS Z22, Z30, Z30
+	VMULPS       Z30, Z11, Z11
+	VMOVUPS      Z11, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z31
+	VFNMADD213PS Z22, Z31, Z31
+	VMULPS       Z31, Z13, Z13
+	VMOVUPS      Z13, (R13)(SI*2)
+	VMOVUPS      (R9), Z23
+	VFNMADD213PS Z22, Z23, Z23
+	VMULPS       Z23, Z15, Z15
+	VMOVUPS      Z15, (R14)
+	VMOVUPS      (R9)(DX*1), Z24
+	VFNMADD213PS Z22, Z24, Z24
+	VMULPS       Z24, Z17, Z17
+	VMOVUPS      Z17, (R14)(DX*1)
+	VMOVUPS      (R9)(DX*2), Z25
+	VFNMADD213PS Z22, Z25, Z25
+	VMULPS       Z25, Z19, Z19
+	VMOVUPS      Z19, (R14)(DX*2)
+	VMOVUPS      (R9)(SI*1), Z26
+	VFNMADD213PS Z22, Z26, Z26
+	VMULPS       Z26, Z21, Z21
+	VMOVUPS      Z21, (R14)(SI*1)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+11, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+11, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -3332,7 +4770,6 @@ TEXT ·gemmAVX512_12x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -3393,6 +4830,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -3438,6 +4876,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -3452,14 +4893,73 @@ k:
 	VMOVUPS      Z9, (R14)(DX*2)
 	VMOVUPS      Z10, (R14)(SI*1)
 	VMOVUPS      Z11, (R14)(DX*4)
-	MOVQ         CX, R13
-	IMUL3Q       $+12, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+12, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z12
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z13
+	VFNMADD213PS Z12, Z13, Z13
+	VMULPS       Z13, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z14
+	VFNMADD213PS Z12, Z14, Z14
+	VMULPS       Z14, Z1, Z1
+	VMOVUPS      Z1, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z15
+	VFNMADD213PS Z12, Z15, Z15
+	VMULPS       Z15, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z16
+	VFNMADD213PS Z12, Z16, Z16
+	VMULPS       Z16, Z3, Z3
+	VMOVUPS      Z3, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z17
+	VFNMADD213PS Z12, Z17, Z17
+	VMULPS       Z17, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z18
+	VFNMADD213PS Z12, Z18, Z18
+	VMULPS       Z18, Z5, Z5
+	VMOVUPS      Z5, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z19
+	VFNMADD213PS Z12, Z19, Z19
+	VMULPS       Z19, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*2)
+	VMOVUPS      (R9), Z20
+	VFNMADD213PS Z12, Z20, Z20
+	VMULPS       Z20, Z7, Z7
+	VMOVUPS      Z7, (R14)
+	VMOVUPS      (R9)(DX*1), Z21
+	VFNMADD213PS Z12, Z21, Z21
+	VMULPS       Z21, Z8, Z8
+	VMOVUPS      Z8, (R14)(DX*1)
+	VMOVUPS      (R9)(DX*2), Z22
+	VFNMADD213PS Z12, Z22, Z22
+	VMULPS       Z22, Z9, Z9
+	VMOVUPS      Z9, (R14)(DX*2)
+	VMOVUPS      (R9)(SI*1), Z23
+	VFNMADD213PS Z12, Z23, Z23
+	VMULPS       Z23, Z10, Z10
+	VMOVUPS      Z10, (R14)(SI*1)
+	VMOVUPS      (R9)(DX*4), Z24
+	VFNMADD213PS Z12, Z24, Z24
+	VMULPS       Z24, Z11, Z11
+	VMOVUPS      Z11, (R14)(DX*4)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+12, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+12, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -3470,7 +4970,6 @@ TEXT ·gemmAVX512_12x2(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -3570,6 +5069,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -3628,6 +5128,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -3657,14 +5160,126 @@ k:
 	VMOVUPS      Z19, (R14)(DX*2)
 	VMOVUPS      Z21, (R14)(SI*1)
 	VMOVUPS      Z23, (R14)(DX*4)
-	MOVQ         CX, R13
-	IMUL3Q       $+12, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+12, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z24
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z25
+	VFNMADD213PS Z24, Z25, Z25
+	VMULPS       Z25, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z26
+	VFNMADD213PS Z24, Z26, Z26
+	VMULPS       Z26, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z27
+	VFNMADD213PS Z24, Z27, Z27
+	VMULPS       Z27, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z28
+	VFNMADD213PS Z24, Z28, Z28
+	VMULPS       Z28, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z29
+	VFNMADD213PS Z24, Z29, Z29
+	VMULPS       Z29, Z8, Z8
+	VMOVUPS      Z8, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z30
+	VFNMADD213PS Z24, Z30, Z30
+	VMULPS       Z30, Z10, Z10
+	VMOVUPS      Z10, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z31
+	VFNMADD213PS Z24, Z31, Z31
+	VMULPS       Z31, Z12, Z12
+	VMOVUPS      Z12, (R13)(SI*2)
+	VMOVUPS      (R9), Z25
+	VFNMADD213PS Z24, Z25, Z25
+	VMULPS       Z25, Z14, Z14
+	VMOVUPS      Z14, (R14)
+	VMOVUPS      (R9)(DX*1), Z26
+	VFNMADD213PS Z24, Z26, Z26
+	VMULPS       Z26, Z16, Z16
+	VMOVUPS      Z16, (R14)(DX*1)
+	VMOVUPS      (R9)(DX*2), Z27
+	VFNMADD213PS Z24, Z27, Z27
+	VMULPS       Z27, Z18, Z18
+	VMOVUPS      Z18, (R14)(DX*2)
+	VMOVUPS      (R9)(SI*1), Z28
+	VFNMADD213PS Z24, Z28, Z28
+	VMULPS       Z28, Z20, Z20
+	VMOVUPS      Z20, (R14)(SI*1)
+	VMOVUPS      (R9)(DX*4), Z29
+	VFNMADD213PS Z24, Z29, Z29
+	VMULPS       Z29, Z22, Z22
+	VMOVUPS      Z22, (R14)(DX*4)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z30
+	VFNMADD213PS Z24, Z30, Z30
+	VMULPS       Z30, Z1, Z1
+	VMOVUPS      Z1, (R13)
+	VMOVUPS      (BX)(DX*1), Z31
+	VFNMADD213PS Z24, Z31, Z31
+	VMULPS       Z31, Z3, Z3
+	VMOVUPS      Z3, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z25
+	VFNMADD213PS Z24, Z25, Z25
+	VMULPS       Z25, Z5, Z5
+	VMOVUPS      Z5, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z26
+	VFNMADD213PS Z24, Z26, Z26
+	VMULPS       Z26, Z7, Z7
+	VMOVUPS      Z7, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z27
+	VFNMADD213PS Z24, Z27, Z27
+	VMULPS       Z27, Z9, Z9
+	VMOVUPS      Z9, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z28
+	VFNMADD213PS Z24, Z28, Z28
+	VMULPS       Z28, Z11, Z11
+	VMOVUPS      Z11, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z29
+	VFNMADD213PS Z24, Z29, Z29
+	VMULPS       Z29, Z13, Z13
+	VMOVUPS      Z13, (R13)(SI*2)
+	VMOVUPS      (R9), Z30
+	VFNMADD213PS Z24, Z30, Z30
+	VMULPS       Z30, Z15, Z15
+	VMOVUPS      Z15, (R14)
+	VMOVUPS      (R9)(DX*1), Z31
+	VFNMADD213PS Z24, Z31, Z31
+	VMULPS       Z31, Z17, Z17
+	VMOVUPS      Z17, (R14)(DX*1)
+	VMOVUPS      (R9)(DX*2), Z25
+	VFNMADD213PS Z24, Z25, Z25
+	VMULPS       Z25, Z19, Z19
+	VMOVUPS      Z19, (R14)(DX*2)
+	VMOVUPS      (R9)(SI*1), Z26
+	VFNMADD213PS Z24, Z26, Z26
+	VMULPS       Z26, Z21, Z21
+	VMOVUPS      Z21, (R14)(SI*1)
+	VMOVUPS      (R9)(DX*4), Z27
+	VFNMADD213PS Z24, Z27, Z27
+	VMULPS       Z27, Z23, Z23
+	VMOVUPS      Z23, (R14)(DX*4)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+12, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+12, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -3675,7 +5290,6 @@ TEXT ·gemmAVX512_13x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -3739,6 +5353,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -3786,6 +5401,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -3801,14 +5419,77 @@ k:
 	VMOVUPS      Z10, (R14)(SI*1)
 	VMOVUPS      Z11, (R14)(DX*4)
 	VMOVUPS      Z12, (R14)(R8*1)
-	MOVQ         CX, R13
-	IMUL3Q       $+13, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+13, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z13
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z14
+	VFNMADD213PS Z13, Z14, Z14
+	VMULPS       Z14, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z15
+	VFNMADD213PS Z13, Z15, Z15
+	VMULPS       Z15, Z1, Z1
+	VMOVUPS      Z1, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z16
+	VFNMADD213PS Z13, Z16, Z16
+	VMULPS       Z16, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z17
+	VFNMADD213PS Z13, Z17, Z17
+	VMULPS       Z17, Z3, Z3
+	VMOVUPS      Z3, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z18
+	VFNMADD213PS Z13, Z18, Z18
+	VMULPS       Z18, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z19
+	VFNMADD213PS Z13, Z19, Z19
+	VMULPS       Z19, Z5, Z5
+	VMOVUPS      Z5, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z20
+	VFNMADD213PS Z13, Z20, Z20
+	VMULPS       Z20, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*2)
+	VMOVUPS      (R9), Z21
+	VFNMADD213PS Z13, Z21, Z21
+	VMULPS       Z21, Z7, Z7
+	VMOVUPS      Z7, (R14)
+	VMOVUPS      (R9)(DX*1), Z22
+	VFNMADD213PS Z13, Z22, Z22
+	VMULPS       Z22, Z8, Z8
+	VMOVUPS      Z8, (R14)(DX*1)
+	VMOVUPS      (R9)(DX*2), Z23
+	VFNMADD213PS Z13, Z23, Z23
+	VMULPS       Z23, Z9, Z9
+	VMOVUPS      Z9, (R14)(DX*2)
+	VMOVUPS      (R9)(SI*1), Z24
+	VFNMADD213PS Z13, Z24, Z24
+	VMULPS       Z24, Z10, Z10
+	VMOVUPS      Z10, (R14)(SI*1)
+	VMOVUPS      (R9)(DX*4), Z25
+	VFNMADD213PS Z13, Z25, Z25
+	VMULPS       Z25, Z11, Z11
+	VMOVUPS      Z11, (R14)(DX*4)
+	VMOVUPS      (R9)(R8*1), Z26
+	VFNMADD213PS Z13, Z26, Z26
+	VMULPS       Z26, Z12, Z12
+	VMOVUPS      Z12, (R14)(R8*1)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+13, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+13, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -3819,7 +5500,6 @@ TEXT ·gemmAVX512_13x2(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -3925,6 +5605,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -3986,6 +5667,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -4017,14 +5701,134 @@ k:
 	VMOVUPS      Z21, (R14)(SI*1)
 	VMOVUPS      Z23, (R14)(DX*4)
 	VMOVUPS      Z25, (R14)(R8*1)
-	MOVQ         CX, R13
-	IMUL3Q       $+13, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+13, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z26
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z27
+	VFNMADD213PS Z26, Z27, Z27
+	VMULPS       Z27, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z28
+	VFNMADD213PS Z26, Z28, Z28
+	VMULPS       Z28, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z29
+	VFNMADD213PS Z26, Z29, Z29
+	VMULPS       Z29, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z30
+	VFNMADD213PS Z26, Z30, Z30
+	VMULPS       Z30, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z31
+	VFNMADD213PS Z26, Z31, Z31
+	VMULPS       Z31, Z8, Z8
+	VMOVUPS      Z8, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z27
+	VFNMADD213PS Z26, Z27, Z27
+	VMULPS       Z27, Z10, Z10
+	VMOVUPS      Z10, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z28
+	VFNMADD213PS Z26, Z28, Z28
+	VMULPS       Z28, Z12, Z12
+	VMOVUPS      Z12, (R13)(SI*2)
+	VMOVUPS      (R9), Z29
+	VFNMADD213PS Z26, Z29, Z29
+	VMULPS       Z29, Z14, Z14
+	VMOVUPS      Z14, (R14)
+	VMOVUPS      (R9)(DX*1), Z30
+	VFNMADD213PS Z26, Z30, Z30
+	VMULPS       Z30, Z16, Z16
+	VMOVUPS      Z16, (R14)(DX*1)
+	VMOVUPS      (R9)(DX*2), Z31
+	VFNMADD213PS Z26, Z31, Z31
+	VMULPS       Z31, Z18, Z18
+	VMOVUPS      Z18, (R14)(DX*2)
+	VMOVUPS      (R9)(SI*1), Z27
+	VFNMADD213PS Z26, Z27, Z27
+	VMULPS       Z27, Z20, Z20
+	VMOVUPS      Z20, (R14)(SI*1)
+	VMOVUPS      (R9)(DX*4), Z28
+	VFNMADD213PS Z26, Z28, Z28
+	VMULPS       Z28, Z22, Z22
+	VMOVUPS      Z22, (R14)(DX*4)
+	VMOVUPS      (R9)(R8*1), Z29
+	VFNMADD213PS Z26, Z29, Z29
+	VMULPS       Z29, Z24, Z24
+	VMOVUPS      Z24, (R14)(R8*1)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z30
+	VFNMADD213PS Z26, Z30, Z30
+	VMULPS       Z30, Z1, Z1
+	VMOVUPS      Z1, (R13)
+	VMOVUPS      (BX)(DX*1), Z31
+	VFNMADD213PS Z26, Z31, Z31
+	VMULPS       Z31, Z3, Z3
+	VMOVUPS      Z3, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z27
+	VFNMADD213PS Z26, Z27, Z27
+	VMULPS       Z27, Z5, Z5
+	VMOVUPS      Z5, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z28
+	VFNMADD213PS Z26, Z28, Z28
+	VMULPS       Z28, Z7, Z7
+	VMOVUPS      Z7, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z29
+	VFNMADD213PS Z26, Z29, Z29
+	VMULPS       Z29, Z9, Z9
+	VMOVUPS      Z9, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z30
+	VFNMADD213PS Z26, Z30, Z30
+	VMULPS       Z30, Z11, Z11
+	VMOVUPS      Z11, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z31
+	VFNMADD213PS Z26, Z31, Z31
+	VMULPS       Z31, Z13, Z13
+	VMOVUPS      Z13, (R13)(SI*2)
+	VMOVUPS      (R9), Z27
+	VFNMADD213PS Z26, Z27, Z27
+	VMULPS       Z27, Z15, Z15
+	VMOVUPS      Z15, (R14)
+	VMOVUPS      (R9)(DX*1), Z28
+	VFNMADD213PS Z26, Z28, Z28
+	VMULPS       Z28, Z17, Z17
+	VMOVUPS      Z17, (R14)(DX*1)
+	VMOVUPS      (R9)(DX*2), Z29
+	VFNMADD213PS Z26, Z29, Z29
+	VMULPS       Z29, Z19, Z19
+	VMOVUPS      Z19, (R14)(DX*2)
+	VMOVUPS      (R9)(SI*1), Z30
+	VFNMADD213PS Z26, Z30, Z30
+	VMULPS       Z30, Z21, Z21
+	VMOVUPS      Z21, (R14)(SI*1)
+	VMOVUPS      (R9)(DX*4), Z31
+	VFNMADD213PS Z26, Z31, Z31
+	VMULPS       Z31, Z23, Z23
+	VMOVUPS      Z23, (R14)(DX*4)
+	VMOVUPS      (R9)(R8*1), Z27
+	VFNMADD213PS Z26, Z27, Z27
+	VMULPS       Z27, Z25, Z25
+	VMOVUPS      Z25, (R14)(R8*1)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+13, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+13, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -4035,7 +5839,6 @@ TEXT ·gemmAVX512_14x1(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -4102,6 +5905,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -4151,6 +5955,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -4167,14 +5974,81 @@ k:
 	VMOVUPS      Z11, (R14)(DX*4)
 	VMOVUPS      Z12, (R14)(R8*1)
 	VMOVUPS      Z13, (R14)(SI*2)
-	MOVQ         CX, R13
-	IMUL3Q       $+14, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+14, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z14
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z15
+	VFNMADD213PS Z14, Z15, Z15
+	VMULPS       Z15, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z16
+	VFNMADD213PS Z14, Z16, Z16
+	VMULPS       Z16, Z1, Z1
+	VMOVUPS      Z1, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z17
+	VFNMADD213PS Z14, Z17, Z17
+	VMULPS       Z17, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z18
+	VFNMADD213PS Z14, Z18, Z18
+	VMULPS       Z18, Z3, Z3
+	VMOVUPS      Z3, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z19
+	VFNMADD213PS Z14, Z19, Z19
+	VMULPS       Z19, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z20
+	VFNMADD213PS Z14, Z20, Z20
+	VMULPS       Z20, Z5, Z5
+	VMOVUPS      Z5, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z21
+	VFNMADD213PS Z14, Z21, Z21
+	VMULPS       Z21, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*2)
+	VMOVUPS      (R9), Z22
+	VFNMADD213PS Z14, Z22, Z22
+	VMULPS       Z22, Z7, Z7
+	VMOVUPS      Z7, (R14)
+	VMOVUPS      (R9)(DX*1), Z23
+	VFNMADD213PS Z14, Z23, Z23
+	VMULPS       Z23, Z8, Z8
+	VMOVUPS      Z8, (R14)(DX*1)
+	VMOVUPS      (R9)(DX*2), Z24
+	VFNMADD213PS Z14, Z24, Z24
+	VMULPS       Z24, Z9, Z9
+	VMOVUPS      Z9, (R14)(DX*2)
+	VMOVUPS      (R9)(SI*1), Z25
+	VFNMADD213PS Z14, Z25, Z25
+	VMULPS       Z25, Z10, Z10
+	VMOVUPS      Z10, (R14)(SI*1)
+	VMOVUPS      (R9)(DX*4), Z26
+	VFNMADD213PS Z14, Z26, Z26
+	VMULPS       Z26, Z11, Z11
+	VMOVUPS      Z11, (R14)(DX*4)
+	VMOVUPS      (R9)(R8*1), Z27
+	VFNMADD213PS Z14, Z27, Z27
+	VMULPS       Z27, Z12, Z12
+	VMOVUPS      Z12, (R14)(R8*1)
+	VMOVUPS      (R9)(SI*2), Z28
+	VFNMADD213PS Z14, Z28, Z28
+	VMULPS       Z28, Z13, Z13
+	VMOVUPS      Z13, (R14)(SI*2)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+14, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+14, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -4185,7 +6059,6 @@ TEXT ·gemmAVX512_14x2(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -4297,6 +6170,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -4361,6 +6235,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	LEAQ         (R13)(R8*1), R14
 	LEAQ         (R14)(DX*2), R14
 	VMOVUPS      Z0, (R13)
@@ -4394,14 +6271,142 @@ k:
 	VMOVUPS      Z23, (R14)(DX*4)
 	VMOVUPS      Z25, (R14)(R8*1)
 	VMOVUPS      Z27, (R14)(SI*2)
-	MOVQ         CX, R13
-	IMUL3Q       $+14, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+14, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z28
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z29
+	VFNMADD213PS Z28, Z29, Z29
+	VMULPS       Z29, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z30
+	VFNMADD213PS Z28, Z30, Z30
+	VMULPS       Z30, Z2, Z2
+	VMOVUPS      Z2, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z31
+	VFNMADD213PS Z28, Z31, Z31
+	VMULPS       Z31, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z29
+	VFNMADD213PS Z28, Z29, Z29
+	VMULPS       Z29, Z6, Z6
+	VMOVUPS      Z6, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z30
+	VFNMADD213PS Z28, Z30, Z30
+	VMULPS       Z30, Z8, Z8
+	VMOVUPS      Z8, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z31
+	VFNMADD213PS Z28, Z31, Z31
+	VMULPS       Z31, Z10, Z10
+	VMOVUPS      Z10, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z29
+	VFNMADD213PS Z28, Z29, Z29
+	VMULPS       Z29, Z12, Z12
+	VMOVUPS      Z12, (R13)(SI*2)
+	VMOVUPS      (R9), Z30
+	VFNMADD213PS Z28, Z30, Z30
+	VMULPS       Z30, Z14, Z14
+	VMOVUPS      Z14, (R14)
+	VMOVUPS      (R9)(DX*1), Z31
+	VFNMADD213PS Z28, Z31, Z31
+	VMULPS       Z31, Z16, Z16
+	VMOVUPS      Z16, (R14)(DX*1)
+	VMOVUPS      (R9)(DX*2), Z29
+	VFNMADD213PS Z28, Z29, Z29
+	VMULPS       Z29, Z18, Z18
+	VMOVUPS      Z18, (R14)(DX*2)
+	VMOVUPS      (R9)(SI*1), Z30
+	VFNMADD213PS Z28, Z30, Z30
+	VMULPS       Z30, Z20, Z20
+	VMOVUPS      Z20, (R14)(SI*1)
+	VMOVUPS      (R9)(DX*4), Z31
+	VFNMADD213PS Z28, Z31, Z31
+	VMULPS       Z31, Z22, Z22
+	VMOVUPS      Z22, (R14)(DX*4)
+	VMOVUPS      (R9)(R8*1), Z29
+	VFNMADD213PS Z28, Z29, Z29
+	VMULPS       Z29, Z24, Z24
+	VMOVUPS      Z24, (R14)(R8*1)
+	VMOVUPS      (R9)(SI*2), Z30
+	VFNMADD213PS Z28, Z30, Z30
+	VMULPS       Z30, Z26, Z26
+	VMOVUPS      Z26, (R14)(SI*2)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R8*1), R14
+	LEAQ         (R14)(DX*2), R14
+	LEAQ         (R13)(R10*1), BX
+	LEAQ         (R14)(R10*1), R9
+	VMOVUPS      (BX), Z31
+	VFNMADD213PS Z28, Z31, Z31
+	VMULPS       Z31, Z1, Z1
+	VMOVUPS      Z1, (R13)
+	VMOVUPS      (BX)(DX*1), Z29
+	VFNMADD213PS Z28, Z29, Z29
+	VMULPS       Z29, Z3, Z3
+	VMOVUPS      Z3, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z30
+	VFNMADD213PS Z28, Z30, Z30
+	VMULPS       Z30, Z5, Z5
+	VMOVUPS      Z5, (R13)(DX*2)
+	VMOVUPS      (BX)(SI*1), Z31
+	VFNMADD213PS Z28, Z31, Z31
+	VMULPS       Z31, Z7, Z7
+	VMOVUPS      Z7, (R13)(SI*1)
+	VMOVUPS      (BX)(DX*4), Z29
+	VFNMADD213PS Z28, Z29, Z29
+	VMULPS       Z29, Z9, Z9
+	VMOVUPS      Z9, (R13)(DX*4)
+	VMOVUPS      (BX)(R8*1), Z30
+	VFNMADD213PS Z28, Z30, Z30
+	VMULPS       Z30, Z11, Z11
+	VMOVUPS      Z11, (R13)(R8*1)
+	VMOVUPS      (BX)(SI*2), Z31
+	VFNMADD213PS Z28, Z31, Z31
+	VMULPS       Z31, Z13, Z13
+	VMOVUPS      Z13, (R13)(SI*2)
+	VMOVUPS      (R9), Z29
+	VFNMADD213PS Z28, Z29, Z29
+	VMULPS       Z29, Z15, Z15
+	VMOVUPS      Z15, (R14)
+	VMOVUPS      (R9)(DX*1), Z30
+	VFNMADD213PS Z28, Z30, Z30
+	VMULPS       Z30, Z17, Z17
+	VMOVUPS      Z17, (R14)(DX*1)
+	VMOVUPS      (R9)(DX*2), Z31
+	VFNMADD213PS Z28, Z31, Z31
+	VMULPS       Z31, Z19, Z19
+	VMOVUPS      Z19, (R14)(DX*2)
+	VMOVUPS      (R9)(SI*1), Z29
+	VFNMADD213PS Z28, Z29, Z29
+	VMULPS       Z29, Z21, Z21
+	VMOVUPS      Z21, (R14)(SI*1)
+	VMOVUPS      (R9)(DX*4), Z30
+	VFNMADD213PS Z28, Z30, Z30
+	VMULPS       Z30, Z23, Z23
+	VMOVUPS      Z23, (R14)(DX*4)
+	VMOVUPS      (R9)(R8*1), Z31
+	VFNMADD213PS Z28, Z31, Z31
+	VMULPS       Z31, Z25, Z25
+	VMOVUPS      Z25, (R14)(R8*1)
+	VMOVUPS      (R9)(SI*2), Z29
+	VFNMADD213PS Z28, Z29, Z29
+	VMULPS       Z29, Z27, Z27
+	VMOVUPS      Z27, (R14)(SI*2)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+14, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+14, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -4412,7 +6417,6 @@ TEXT ·gemmAVX512_1x4(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -4450,6 +6454,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -4473,6 +6478,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Z0, (R13)
 	ADDQ         80(DI), R13
 	VMOVUPS      Z1, (R13)
@@ -4480,14 +6488,44 @@ k:
 	VMOVUPS      Z2, (R13)
 	ADDQ         80(DI), R13
 	VMOVUPS      Z3, (R13)
-	MOVQ         CX, R13
-	IMUL3Q       $+1, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+1, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z4
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z5
+	VFNMADD213PS Z4, Z5, Z5
+	VMULPS       Z5, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z6
+	VFNMADD213PS Z4, Z6, Z6
+	VMULPS       Z6, Z1, Z1
+	VMOVUPS      Z1, (R13)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z7
+	VFNMADD213PS Z4, Z7, Z7
+	VMULPS       Z7, Z2, Z2
+	VMOVUPS      Z2, (R13)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z8
+	VFNMADD213PS Z4, Z8, Z8
+	VMULPS       Z8, Z3, Z3
+	VMOVUPS      Z3, (R13)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+1, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+1, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -4498,7 +6536,6 @@ TEXT ·gemmAVX512_2x4(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -4548,6 +6585,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -4580,6 +6618,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z4, (R13)(DX*1)
 	ADDQ         80(DI), R13
@@ -4591,14 +6632,60 @@ k:
 	ADDQ         80(DI), R13
 	VMOVUPS      Z3, (R13)
 	VMOVUPS      Z7, (R13)(DX*1)
-	MOVQ         CX, R13
-	IMUL3Q       $+2, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+2, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z8
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z9
+	VFNMADD213PS Z8, Z9, Z9
+	VMULPS       Z9, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z10
+	VFNMADD213PS Z8, Z10, Z10
+	VMULPS       Z10, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*1)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z11
+	VFNMADD213PS Z8, Z11, Z11
+	VMULPS       Z11, Z1, Z1
+	VMOVUPS      Z1, (R13)
+	VMOVUPS      (BX)(DX*1), Z12
+	VFNMADD213PS Z8, Z12, Z12
+	VMULPS       Z12, Z5, Z5
+	VMOVUPS      Z5, (R13)(DX*1)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z13
+	VFNMADD213PS Z8, Z13, Z13
+	VMULPS       Z13, Z2, Z2
+	VMOVUPS      Z2, (R13)
+	VMOVUPS      (BX)(DX*1), Z14
+	VFNMADD213PS Z8, Z14, Z14
+	VMULPS       Z14, Z6, Z6
+	VMOVUPS      Z6, (R13)(DX*1)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z15
+	VFNMADD213PS Z8, Z15, Z15
+	VMULPS       Z15, Z3, Z3
+	VMOVUPS      Z3, (R13)
+	VMOVUPS      (BX)(DX*1), Z16
+	VFNMADD213PS Z8, Z16, Z16
+	VMULPS       Z16, Z7, Z7
+	VMOVUPS      Z7, (R13)(DX*1)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+2, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+2, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -4609,7 +6696,6 @@ TEXT ·gemmAVX512_3x4(SB), NOSPLIT, $0-8
 	MOVQ 16(DI), AX
 	MOVQ 64(DI), R13
 	MOVQ 8(DI), R15
-	MOVQ 32(DI), R9
 	MOVQ 48(DI), R11
 	MOVQ 56(DI), R12
 
@@ -4671,6 +6757,7 @@ add:
 	MOVQ    CX, R13
 
 started:
+	MOVQ 32(DI), R9
 	MOVQ 24(DI), DX
 	LEAQ (DX)(DX*2), SI
 	LEAQ (DX)(DX*4), R8
@@ -4708,6 +6795,9 @@ k:
 	LEAQ         (DX)(DX*2), SI
 	LEAQ         (DX)(DX*4), R8
 	MOVQ         R13, CX
+	MOVQ         104(DI), R10
+	TESTQ        R10, R10
+	JNZ          derivative
 	VMOVUPS      Z0, (R13)
 	VMOVUPS      Z4, (R13)(DX*1)
 	VMOVUPS      Z8, (R13)(DX*2)
@@ -4723,14 +6813,76 @@ k:
 	VMOVUPS      Z3, (R13)
 	VMOVUPS      Z7, (R13)(DX*1)
 	VMOVUPS      Z11, (R13)(DX*2)
-	MOVQ         CX, R13
-	IMUL3Q       $+3, DX, R10
-	ADDQ         R10, R13
-	MOVQ         24(DI), R10
-	IMUL3Q       $+3, R10, R10
-	ADDQ         R10, AX
-	DECQ         R15
-	JNZ          tile
+	JMP          stored
+
+derivative:
+	SUBQ         64(DI), R10
+	VMOVUPS      k3f800000<>+0(SB), Z12
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z13
+	VFNMADD213PS Z12, Z13, Z13
+	VMULPS       Z13, Z0, Z0
+	VMOVUPS      Z0, (R13)
+	VMOVUPS      (BX)(DX*1), Z14
+	VFNMADD213PS Z12, Z14, Z14
+	VMULPS       Z14, Z4, Z4
+	VMOVUPS      Z4, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z15
+	VFNMADD213PS Z12, Z15, Z15
+	VMULPS       Z15, Z8, Z8
+	VMOVUPS      Z8, (R13)(DX*2)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z16
+	VFNMADD213PS Z12, Z16, Z16
+	VMULPS       Z16, Z1, Z1
+	VMOVUPS      Z1, (R13)
+	VMOVUPS      (BX)(DX*1), Z17
+	VFNMADD213PS Z12, Z17, Z17
+	VMULPS       Z17, Z5, Z5
+	VMOVUPS      Z5, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z18
+	VFNMADD213PS Z12, Z18, Z18
+	VMULPS       Z18, Z9, Z9
+	VMOVUPS      Z9, (R13)(DX*2)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z19
+	VFNMADD213PS Z12, Z19, Z19
+	VMULPS       Z19, Z2, Z2
+	VMOVUPS      Z2, (R13)
+	VMOVUPS      (BX)(DX*1), Z20
+	VFNMADD213PS Z12, Z20, Z20
+	VMULPS       Z20, Z6, Z6
+	VMOVUPS      Z6, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z21
+	VFNMADD213PS Z12, Z21, Z21
+	VMULPS       Z21, Z10, Z10
+	VMOVUPS      Z10, (R13)(DX*2)
+	ADDQ         80(DI), R13
+	LEAQ         (R13)(R10*1), BX
+	VMOVUPS      (BX), Z22
+	VFNMADD213PS Z12, Z22, Z22
+	VMULPS       Z22, Z3, Z3
+	VMOVUPS      Z3, (R13)
+	VMOVUPS      (BX)(DX*1), Z23
+	VFNMADD213PS Z12, Z23, Z23
+	VMULPS       Z23, Z7, Z7
+	VMOVUPS      Z7, (R13)(DX*1)
+	VMOVUPS      (BX)(DX*2), Z24
+	VFNMADD213PS Z12, Z24, Z24
+	VMULPS       Z24, Z11, Z11
+	VMOVUPS      Z11, (R13)(DX*2)
+
+stored:
+	MOVQ   CX, R13
+	IMUL3Q $+3, DX, R10
+	ADDQ   R10, R13
+	MOVQ   24(DI), R10
+	IMUL3Q $+3, R10, R10
+	ADDQ   R10, AX
+	DECQ   R15
+	JNZ    tile
 	VZEROUPPER
 	RET
 
@@ -5060,24 +7212,6 @@ column:
 	VZEROUPPER
 	RET
 
-DATA k3f800000<>+0(SB)/4, $0x3f800000
-DATA k3f800000<>+4(SB)/4, $0x3f800000
-DATA k3f800000<>+8(SB)/4, $0x3f800000
-DATA k3f800000<>+12(SB)/4, $0x3f800000
-DATA k3f800000<>+16(SB)/4, $0x3f800000
-DATA k3f800000<>+20(SB)/4, $0x3f800000
-DATA k3f800000<>+24(SB)/4, $0x3f800000
-DATA k3f800000<>+28(SB)/4, $0x3f800000
-DATA k3f800000<>+32(SB)/4, $0x3f800000
-DATA k3f800000<>+36(SB)/4, $0x3f800000
-DATA k3f800000<>+40(SB)/4, $0x3f800000
-DATA k3f800000<>+44(SB)/4, $0x3f800000
-DATA k3f800000<>+48(SB)/4, $0x3f800000
-DATA k3f800000<>+52(SB)/4, $0x3f800000
-DATA k3f800000<>+56(SB)/4, $0x3f800000
-DATA k3f800000<>+60(SB)/4, $0x3f800000
-GLOBL k3f800000<>(SB), RODATA|NOPTR, $64
-
 // func eluAVX2(args *byte)
 // Requires: AVX, AVX2, FMA3
 TEXT ·eluAVX2(SB), NOSPLIT, $0-8
@@ -5376,43 +7510,6 @@ DATA k0000007f<>+56(SB)/4, $0x0000007f
 DATA k0000007f<>+60(SB)/4, $0x0000007f
 GLOBL k0000007f<>(SB), RODATA|NOPTR, $64
 
-// func dtanhAVX2(args *byte)
-// Requires: AVX, FMA3
-TEXT ·dtanhAVX2(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), DI
-	MOVQ    (DI), CX
-	MOVQ    16(DI), AX
-	MOVQ    24(DI), R8
-	MOVQ    32(DI), BX
-	MOVQ    40(DI), R9
-	VXORPS  Y14, Y14, Y14
-	VMOVUPS k3f800000<>+0(SB), Y15
-	MOVQ    8(DI), SI
-
-row:
-	XORQ DX, DX
-
-column:
-	VMOVUPS      (AX)(DX*1), Y0
-	VMOVUPS      (BX)(DX*1), Y2
-	VFNMADD213PS Y15, Y2, Y2
-	VMULPS       Y2, Y0, Y0
-	VMOVUPS      Y0, (AX)(DX*1)
-	VMOVUPS      32(AX)(DX*1), Y1
-	VMOVUPS      32(BX)(DX*1), Y6
-	VFNMADD213PS Y15, Y6, Y6
-	VMULPS       Y6, Y1, Y1
-	VMOVUPS      Y1, 32(AX)(DX*1)
-	ADDQ         $0x40, DX
-	CMPQ         DX, SI
-	JLT          column
-	ADDQ         R8, AX
-	ADDQ         R9, BX
-	DECQ         CX
-	JNZ          row
-	VZEROUPPER
-	RET
-
 // func dreluAVX2(args *byte)
 // Requires: AVX
 TEXT ·dreluAVX2(SB), NOSPLIT, $0-8
@@ -5605,38 +7702,6 @@ column:
 	CMPQ         DX, SI
 	JLT          column
 	ADDQ         R8, AX
-	DECQ         CX
-	JNZ          row
-	VZEROUPPER
-	RET
-
-// func dtanhAVX512(args *byte)
-// Requires: AVX, AVX512F
-TEXT ·dtanhAVX512(SB), NOSPLIT, $0-8
-	MOVQ    args+0(FP), DI
-	MOVQ    (DI), CX
-	MOVQ    16(DI), AX
-	MOVQ    24(DI), R8
-	MOVQ    32(DI), BX
-	MOVQ    40(DI), R9
-	VPXORD  Z14, Z14, Z14
-	VMOVUPS k3f800000<>+0(SB), Z15
-	MOVQ    8(DI), SI
-
-row:
-	XORQ DX, DX
-
-column:
-	VMOVUPS      (AX)(DX*1), Z0
-	VMOVUPS      (BX)(DX*1), Z2
-	VFNMADD213PS Z15, Z2, Z2
-	VMULPS       Z2, Z0, Z0
-	VMOVUPS      Z0, (AX)(DX*1)
-	ADDQ         $0x40, DX
-	CMPQ         DX, SI
-	JLT          column
-	ADDQ         R8, AX
-	ADDQ         R9, BX
 	DECQ         CX
 	JNZ          row
 	VZEROUPPER

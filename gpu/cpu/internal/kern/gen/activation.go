@@ -79,10 +79,6 @@ func activations(s isa) {
 		VCMPPS(Imm(1), r[3], zero, r[0])
 		VBLENDVPS(r[0], r[3], x, x)
 	})
-	overRows(s, "dtanh", true, setup, func(x, h reg.VecPhysical, _ []reg.VecPhysical) {
-		VFNMADD213PS(one, h, h)
-		VMULPS(h, x, x)
-	})
 	overRows(s, "drelu", true, setup, func(x, h reg.VecPhysical, _ []reg.VecPhysical) {
 		if s.wide() {
 			VCMPPS(Imm(1), h, zero, reg.K2)

@@ -23,6 +23,7 @@ const (
 	gemmCPanel
 	gemmBias
 	gemmStart
+	gemmH // laid out as C; nil unless C is to be multiplied with 1 - H²
 )
 
 // tile is one shape of the product's kernel: rows of A times panels of 16 columns of B.
@@ -49,7 +50,6 @@ func gemm(s isa, rows, panels int) {
 	MOVQ(field(gemmA), t.a)
 	MOVQ(field(gemmC), t.c)
 	MOVQ(field(gemmTiles), t.tiles)
-	MOVQ(field(gemmACol), t.aCol)
 	MOVQ(field(gemmBRow), t.bRow)
 	MOVQ(field(gemmBPanel), t.bPanel)
 	Label("tile")
@@ -123,6 +123,7 @@ func (t *tile) start() {
 }
 
 func (t *tile) loop() {
+	MOVQ(field(gemmACol), t.aCol)
 	t.row.load(field(gemmARow))
 	if t.rows > 7 {
 		t.row.seven(t.a, t.a7)
@@ -184,9 +185,43 @@ func (t *tile) bMem(v int) Mem {
 	return m
 }
 
+// store writes the tile, times the derivative of tanh if there is an H.
 func (t *tile) store() {
 	t.row.load(field(gemmCRow))
 	MOVQ(t.c, t.k)
+	MOVQ(field(gemmH), t.b)
+	TESTQ(t.b, t.b)
+	JNZ(LabelRef("derivative"))
 	t.each(func(c Mem, acc reg.VecPhysical) { VMOVUPS(acc, c) })
+	JMP(LabelRef("stored"))
+
+	Label("derivative")
+	SUBQ(field(gemmC), t.b) // from C to H
+	free := t.v[t.rows*t.vecs():]
+	one, h := free[0], free[1:]
+	VMOVUPS(float(1), one)
+	i := 0
+	t.each(func(c Mem, acc reg.VecPhysical) {
+		// H has the place of C in another matrix: the same row behind another base.
+		base := t.a7
+		if c.Base == t.c7 {
+			base = t.aCol
+		}
+		if i%(t.rows*64/t.bytes) == 0 { // a panel begins
+			LEAQ(Mem{Base: t.c, Index: t.b, Scale: 1}, t.a7)
+			if t.rows > 7 {
+				LEAQ(Mem{Base: t.c7, Index: t.b, Scale: 1}, t.aCol)
+			}
+		}
+		x := h[i%len(h)]
+		from := c
+		from.Base = base
+		VMOVUPS(from, x)
+		VFNMADD213PS(one, x, x)
+		VMULPS(x, acc, acc)
+		VMOVUPS(acc, c)
+		i++
+	})
+	Label("stored")
 	MOVQ(t.k, t.c)
 }

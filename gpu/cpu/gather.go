@@ -1,0 +1,109 @@
+package cpu
+
+import (
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// record is all that learning needs of a dataset row but for its observation and mask, in half a cache line, so that
+// a shuffled row costs one miss. Its observation begins at obs in the column of its block.
+type record struct {
+	block, obs                     uint32
+	action                         int32
+	logProb, value, advantage, ret float32
+	_                              uint32
+}
+
+// minibatch is the rows of one optimiser step, dense, with room for whole groups of lanes behind the last row.
+type minibatch struct {
+	obs                            matrix
+	mask                           []byte // [rows][Actions]
+	action                         []int32
+	logProb, value, advantage, ret []float32
+}
+
+// source is a dataset as the gather reads it, for the duration of one Update.
+type source struct {
+	records []record    // by dataset row
+	columns [][]float32 // observations of every block, the guest's memory
+	stride  int         // elements between the elements of an observation
+	mask    []byte      // [rows][Actions], empty without a mask
+}
+
+// open notes where the rows of a dataset lie and what is stored with them.
+func (s *source) open(d *policy.Dataset, samples *policy.Samples) {
+	l, _ := d.Blocks[0].Schema.Layout(rollout.ColObs)
+	s.stride, s.mask = l.StrideElem/4, samples.Mask
+	s.records = grown(s.records, d.Rows())
+	s.columns = s.columns[:0]
+	for _, b := range d.Blocks {
+		s.columns = append(s.columns, b.Float32(rollout.ColObs))
+	}
+	row := 0
+	for t := range d.Steps() {
+		for block := range d.Blocks {
+			for e := range l.Envs {
+				s.records[row] = record{block: uint32(block), obs: uint32((t*l.StrideT + e*l.StrideEnv) / 4),
+					action: samples.Action[row], logProb: samples.LogProb[row], value: samples.Value[row]}
+				row++
+			}
+		}
+	}
+}
+
+// close forgets the memory of the dataset.
+func (s *source) close() { clear(s.columns) }
+
+// aim notes the targets of the rows.
+func (s *source) aim(t *policy.Targets) {
+	for i := range s.records {
+		s.records[i].advantage, s.records[i].ret = t.Advantage[i], t.Return[i]
+	}
+}
+
+// gather copies the named rows into the minibatch: the one copy that a learner makes.
+func (k *Learner) gather(d *policy.Dataset, rows []uint32) {
+	n := k.net.Obs
+	b := &k.batch
+	b.reserve(len(rows)+kern.Lanes, n)
+	mean, scale := d.ObsMean, d.ObsScale
+	if !k.net.NormalizeObs {
+		mean, scale = nil, nil
+	}
+	for i, row := range rows {
+		r := &k.source.records[row]
+		b.action[i], b.logProb[i], b.value[i] = r.action, r.logProb, r.value
+		b.advantage[i], b.ret[i] = r.advantage, r.ret
+		policy.NormalizeRow(b.obs.data[i*b.obs.row:i*b.obs.row+n], k.source.columns[r.block][r.obs:], k.source.stride, mean, scale)
+	}
+	if len(k.source.mask) > 0 {
+		b.mask = b.mask[:0]
+		for _, row := range rows {
+			b.mask = append(b.mask, k.source.mask[int(row)*k.net.Actions:(int(row)+1)*k.net.Actions]...)
+		}
+	}
+	k.gathered += uint64(4 * len(rows) * n)
+}
+
+// reserve makes room for rows rows of obs elements. Long rows are kept apart like those of layers.
+func (b *minibatch) reserve(rows, obs int) {
+	b.obs.row, b.obs.col = obs, 1
+	if obs >= 4*kern.Panel {
+		b.obs.row = apart(obs)
+	}
+	if need := rows * b.obs.row; len(b.obs.data) < need {
+		b.obs.data = aligned(need)
+	}
+	b.action = grown(b.action, rows)
+	b.logProb, b.value = grown(b.logProb, rows), grown(b.value, rows)
+	b.advantage, b.ret = grown(b.advantage, rows), grown(b.ret, rows)
+}
+
+// grown returns s with room for n elements; those behind its end are zero or stale.
+func grown[E any](s []E, n int) []E {
+	if cap(s) >= n {
+		return s[:n]
+	}
+	return append(s, make([]E, n-len(s))...)
+}
