@@ -12,4 +12,6 @@ type Version struct {
 var EnvABI = Version{Major: 1, Minor: 0}
 
 // String returns the version as major.minor.
-func (v Version) String() string { return strconv.Itoa(int(v.Major)) + "." + strconv.Itoa(int(v.Minor)) }
+func (v Version) String() string {
+	return strconv.Itoa(int(v.Major)) + "." + strconv.Itoa(int(v.Minor))
+}
