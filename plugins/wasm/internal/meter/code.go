@@ -44,7 +44,7 @@ type metered struct {
 type frame struct {
 	charge  int // place of the charge in out, 0 if the block has none of its own
 	weight  uint32
-	doubled bool // a loop inside of another one that was added
+	wrapped bool // a loop with blocks around it
 }
 
 func (s *metered) rewrite(w *rewriter, f int) error {
@@ -149,8 +149,23 @@ func (s *metered) instruction(in instruction, code []byte) {
 	}
 }
 
-// loop opens a loop. Where the fuel is cached it gets another loop around it, and the call of the host stands in
-// that one: a call inside would cost registers at each turn even if it is never made.
+// loop opens a loop. Where the fuel is cached, the call of the host stands outside of it: a call inside would cost
+// registers at each turn even if it is never made. The loop becomes
+//
+//	block $out                  of the loop's type
+//	  loop $again
+//	    block $empty
+//	      loop                  the module's own
+//	        br_if $empty        if the fuel is below zero
+//	        ...
+//	      end
+//	      br $out
+//	    end
+//	    call rl.yield
+//	    br $again
+//	  end
+//	  unreachable
+//	end
 func (s *metered) loop(in instruction, code []byte) {
 	if !s.cached || in.params {
 		s.out = append(s.out, code...)
@@ -159,14 +174,17 @@ func (s *metered) loop(in instruction, code []byte) {
 		s.yieldBelowZero()
 		return
 	}
+	s.out = append(append(s.out, opBlock), code[1:]...)
+	s.out = append(s.out, opLoop, typeNothing, opBlock, typeNothing)
 	s.out = append(s.out, code...)
-	s.yieldBelowZero()
-	s.out = append(s.out, code...)
-	s.frames = append(s.frames, frame{doubled: true})
+	s.frames = append(s.frames, frame{wrapped: true})
 	s.local(opLocalGet, s.fuelLocal())
 	s.out = append(s.out, opI32Const, 0, opI32LtS, opBranchIf, 1)
 	s.charge()
 }
+
+// wrapping is the number of blocks that loop puts around one.
+const wrapping = 3
 
 // end closes a block; its charge is known now.
 func (s *metered) end() {
@@ -176,8 +194,10 @@ func (s *metered) end() {
 		putWeight(s.out[top.charge:], top.weight)
 	}
 	s.out = append(s.out, opEnd)
-	if top.doubled {
-		s.out = append(s.out, opEnd)
+	if top.wrapped {
+		s.out = append(s.out, opBranch, 2, opEnd)
+		s.yield()
+		s.out = append(s.out, opBranch, 0, opEnd, opUnreachable, opEnd)
 	}
 	if len(s.frames) == 0 && s.cached {
 		s.flush()
@@ -185,12 +205,12 @@ func (s *metered) end() {
 	}
 }
 
-// label returns the new number of a label: there is one more for each doubled loop between.
+// label returns the new number of a label: the blocks around wrapped loops lie between.
 func (s *metered) label(n uint32) uint32 {
 	shifted := n
 	for _, f := range s.frames[len(s.frames)-int(n):] {
-		if f.doubled {
-			shifted++
+		if f.wrapped {
+			shifted += wrapping
 		}
 	}
 	return shifted
@@ -253,10 +273,14 @@ func (s *metered) yieldBelowZero() {
 	s.out = append(s.out, opBlock, typeNothing)
 	s.fuel(opLocalGet, opGlobalGet)
 	s.out = append(s.out, opI32Const, 0, opI32GeS, opBranchIf, 0)
+	s.yield()
+	s.out = append(s.out, opEnd)
+}
+
+func (s *metered) yield() {
 	s.flush()
 	s.out = appendU32(append(s.out, opCall), s.w.yield)
 	s.refill()
-	s.out = append(s.out, opEnd)
 }
 
 // flush writes cached fuel to the global, refill reads it again.
