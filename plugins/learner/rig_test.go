@@ -1,0 +1,224 @@
+package learner
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/gpu/cpu"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+)
+
+// rig is a learner with a batcher of made-up datasets: one block of 8 steps of 4 environments each.
+type rig struct {
+	*plugintest.Rig
+	c        *Learner
+	schema   *rollout.Schema
+	blocks   *arena.Arena
+	lists    *arena.Arena
+	datasets *bus.Signal
+	weights  []policy.Weights // published, copied
+	reports  []map[string]float64
+	kept     []arena.Lease // of reports, if keep is set
+	keep     bool
+}
+
+type rigOptions struct {
+	network policy.Network // default: plain
+	config  func(*config)
+	seed    uint64
+	restore component.State
+	backend policy.Backend
+}
+
+const (
+	steps = 8
+	envs  = 4
+)
+
+func plain() policy.Network {
+	return policy.Network{Obs: plugintest.ObsElems, Actions: 2, Hidden: []int{8}, Activation: policy.Tanh,
+		HiddenGain: math.Sqrt2, PolicyGain: 0.01, ValueGain: 1}
+}
+
+func newRig(t *testing.T, o rigOptions) *rig {
+	t.Helper()
+	if o.network.Obs == 0 {
+		o.network = plain()
+	}
+	if o.backend == nil {
+		o.backend = cpu.New()
+	}
+	r := &rig{c: New().(*Learner)}
+	r.Rig = plugintest.NewRig(t, r.c, plugintest.RigOptions{Name: "learner", Run: component.Run{Seed: o.seed},
+		Peers:    map[string]int{"inference": 1, "batcher": 1},
+		Policies: map[string]any{"main": &policy.Definition{Network: o.network, Backend: o.backend}}},
+		func(into any) error {
+			c := into.(*config)
+			c.Policy, c.Minibatch, c.Epochs, c.LearningRate = "main", 8, 2, 1e-2
+			if o.config != nil {
+				o.config(c)
+			}
+			return nil
+		})
+	if o.restore.Meta != nil || o.restore.RawMeta != nil {
+		if err := r.c.Restore(o.restore); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.makeBlocks(t)
+	r.datasets = r.To("on_dataset")
+	r.From("weights", func(m *hostabi.Message) { r.onWeights(t, m, &o.network) })
+	r.From("stats", func(m *hostabi.Message) { r.onStats(t, m) })
+	t.Cleanup(func() {
+		for i := range r.kept {
+			if err := r.kept[i].Release(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return r
+}
+
+func (r *rig) makeBlocks(t *testing.T) {
+	t.Helper()
+	var err error
+	if r.schema, err = rollout.NewSchema(plugintest.New(plugintest.Script{}).Spec(), rollout.Shape{Steps: steps, Envs: envs}); err != nil {
+		t.Fatal(err)
+	}
+	r.blocks, err = r.Host.Arenas.Add(arena.Config{Name: "blocks", Blocks: 2, BlockBytes: r.schema.Bytes, Schema: r.schema})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.lists, err = r.Host.Arenas.Add(arena.Config{Name: "lists", Blocks: 2, BlockBytes: rollout.DatasetBytes(1)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *rig) onWeights(t *testing.T, m *hostabi.Message, n *policy.Network) {
+	lease, err := r.Host.Arenas.Lease(m.Handle)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	w, err := policy.ReadWeights(n, lease.Bytes())
+	if err != nil || w.Version != m.PolicyVersion {
+		t.Errorf("weights of version %d in a message of version %d: %v", w.Version, m.PolicyVersion, err)
+	}
+	r.weights = append(r.weights, policy.Weights{Version: w.Version, Params: slices.Clone(w.Params),
+		ObsMean: slices.Clone(w.ObsMean), ObsScale: slices.Clone(w.ObsScale)})
+	if err := lease.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+func (r *rig) onStats(t *testing.T, m *hostabi.Message) {
+	lease, err := r.Host.Arenas.Lease(m.Handle)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	a, _ := r.Host.Arenas.Of(m.Handle)
+	report := map[string]float64{}
+	for i, name := range a.Schema().([]string) {
+		report[name] = math.Float64frombits(binary.LittleEndian.Uint64(lease.Bytes()[8*i:]))
+	}
+	r.reports = append(r.reports, report)
+	if r.keep {
+		r.kept = append(r.kept, lease)
+		return
+	}
+	if err := lease.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// teach sends a dataset, number n of a fixed sequence, of a policy version.
+func (r *rig) teach(t *testing.T, n int, version uint64, change func(rollout.Trajectory)) {
+	t.Helper()
+	loan, err := r.blocks.Loan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := rollout.Trajectory{Schema: r.schema, Mem: loan.Bytes()}
+	fill(tr, n, version)
+	if change != nil {
+		change(tr)
+	}
+	block, err := loan.Commit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := r.lists.Loan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rollout.WriteDataset(list.Bytes(), uint64(n), []hostabi.Handle{block}); err != nil {
+		t.Fatal(err)
+	}
+	h, err := list.Commit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.datasets.Emit(hostabi.Message{Handle: h}); err != nil {
+		t.Fatal(err)
+	}
+	err = r.Settle()
+	if err := errors.Join(r.lists.Release(h), r.blocks.Release(block)); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fill makes up a block.
+func fill(tr rollout.Trajectory, n int, version uint64) {
+	draw := func(i int, salt uint64) float32 { return policy.Uniform(uint64(n)+1, uint32(i), salt, 0) }
+	clear(tr.Mem)
+	for i := range tr.Float32(rollout.ColObs) {
+		tr.Float32(rollout.ColObs)[i] = 4*draw(i, 1) - 2
+	}
+	for i := range steps * envs {
+		tr.Int32(rollout.ColAction)[i] = int32(2 * draw(i, 2))
+		tr.Float32(rollout.ColReward)[i] = draw(i, 3)
+		tr.Float32(rollout.ColLogProb)[i] = -0.7
+		tr.Bytes(rollout.ColValid)[i] = 1
+		if draw(i, 4) < 0.1 {
+			tr.Bytes(rollout.ColTerminated)[i] = 1
+		}
+	}
+	for i := range tr.Uint64(rollout.ColPolicyVersion) {
+		tr.Uint64(rollout.ColPolicyVersion)[i] = version
+	}
+}
+
+// saved returns the learner's state as it comes back from a file.
+func (r *rig) saved(t *testing.T) component.State {
+	t.Helper()
+	s, err := r.c.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(s.Meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return component.State{RawMeta: raw, Tensors: s.Tensors}
+}
+
+func (r *rig) settle(t *testing.T) {
+	t.Helper()
+	if err := r.Settle(); err != nil {
+		t.Fatal(err)
+	}
+}

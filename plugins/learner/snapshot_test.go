@@ -1,0 +1,190 @@
+package learner
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+func normalised() policy.Network {
+	n := plain()
+	n.NormalizeObs = true
+	return n
+}
+
+func TestRestore_GoesOnAsIfNothingHadHappened(t *testing.T) {
+	for name, n := range map[string]policy.Network{"plain": plain(), "normalised": normalised()} {
+		o := rigOptions{network: n, seed: 3, config: func(c *config) { c.AnnealEnvSteps = 1000 }}
+		whole := newRig(t, o)
+		for k := range 4 {
+			whole.teach(t, k, uint64(k), nil)
+		}
+		first := newRig(t, o)
+		first.teach(t, 0, 0, nil)
+		first.teach(t, 1, 1, nil)
+		o.restore = first.saved(t)
+		second := newRig(t, o)
+		second.teach(t, 2, 2, nil)
+		second.teach(t, 3, 3, nil)
+		for i, w := range second.weights {
+			want := whole.weights[2+i]
+			if w.Version != want.Version || !slices.Equal(w.Params, want.Params) || !slices.Equal(w.ObsMean, want.ObsMean) ||
+				!slices.Equal(w.ObsScale, want.ObsScale) {
+				t.Errorf("%s: version %d differs from that of the unbroken learner", name, w.Version)
+			}
+		}
+		for i, p := range second.reports {
+			for key, want := range whole.reports[2+i] {
+				if got := p[key]; got != want && key != "perf/update_seconds" {
+					t.Errorf("%s: %s of dataset %d is %v, want %v", name, key, 2+i, got, want)
+				}
+			}
+		}
+		if second.Log.Len() > 0 {
+			t.Errorf("%s: log %s", name, second.Log.String())
+		}
+	}
+}
+
+func TestRestore_SaysThatTheScheduleIsAnotherOne(t *testing.T) {
+	r := newRig(t, rigOptions{config: func(c *config) { c.AnnealEnvSteps = 1000 }})
+	r.teach(t, 0, 0, nil)
+	next := newRig(t, rigOptions{config: func(c *config) { c.AnnealEnvSteps = 2000 }, restore: r.saved(t)})
+	if got := next.Log.String(); !strings.Contains(got, "anneal_env_steps=2000 saved=1000") {
+		t.Errorf("log %q, want both schedules", got)
+	}
+}
+
+func TestRestore_RefusesAnotherNetwork(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	r.teach(t, 0, 0, nil)
+	s := r.saved(t)
+	for want, change := range map[string]func(*policy.Network){
+		"the saved policy has observed elements 5, the pipeline 6": func(n *policy.Network) { n.Obs = 6 },
+		"the saved policy has actions 2, the pipeline 3":           func(n *policy.Network) { n.Actions = 3 },
+		"the saved policy has net.hidden [8], the pipeline [8 8]":  func(n *policy.Network) { n.Hidden = []int{8, 8} },
+		"net.activation tanh, the pipeline relu":                   func(n *policy.Network) { n.Activation = policy.ReLU },
+		"share_trunk false, the pipeline true":                     func(n *policy.Network) { n.ShareTrunk = true },
+		"normalize_obs false, the pipeline true":                   func(n *policy.Network) { n.NormalizeObs = true },
+	} {
+		n := plain()
+		change(&n)
+		err := newRig(t, rigOptions{network: n}).c.Restore(s)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	for name, damage := range map[string]func(component.State) component.State{
+		"no tensors": func(s component.State) component.State { s.Tensors = nil; return s },
+		"a short tensor": func(s component.State) component.State {
+			s.Tensors = maps.Clone(s.Tensors)
+			s.Tensors["adam_v.critic.head.bias"] = component.Tensor{Shape: []int{0}}
+			return s
+		},
+		"no JSON": func(s component.State) component.State { s.RawMeta = []byte("{"); return s },
+	} {
+		if err := newRig(t, rigOptions{}).c.Restore(damage(s)); err == nil {
+			t.Errorf("%s: it is restored", name)
+		}
+	}
+}
+
+func TestRestore_RefusesADamagedNormaliser(t *testing.T) {
+	r := newRig(t, rigOptions{network: normalised()})
+	r.teach(t, 0, 0, nil)
+	s := r.saved(t)
+	for _, text := range []string{`"normalizer":null`, `"normalizer":{"count":1,"mean":[0],"m2":[0]}`} {
+		i := strings.Index(string(s.RawMeta), `"normalizer":`)
+		damaged := component.State{RawMeta: []byte(string(s.RawMeta[:i]) + text + "}"), Tensors: s.Tensors}
+		if err := newRig(t, rigOptions{network: normalised()}).c.Restore(damaged); err == nil {
+			t.Errorf("%s is restored", text)
+		}
+		if _, _, err := Weights(damaged); err == nil {
+			t.Errorf("%s has weights", text)
+		}
+	}
+}
+
+func TestWeights_AreThePublishedOnes(t *testing.T) {
+	for _, n := range []policy.Network{plain(), normalised()} {
+		r := newRig(t, rigOptions{network: n})
+		r.teach(t, 0, 0, nil)
+		s := r.saved(t)
+		network, w, err := Weights(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := r.weights[1]
+		if w.Version != 1 || !slices.Equal(w.Params, want.Params) || !slices.Equal(w.ObsMean, want.ObsMean) || !slices.Equal(w.ObsScale, want.ObsScale) {
+			t.Error("the weights of a snapshot are not those that were published")
+		}
+		if err := sameNetwork(&network, &n); err != nil {
+			t.Error(err)
+		}
+		if p, err := ProgressOf(s); err != nil || p != (Progress{PolicyVersion: 1, EnvSteps: 32}) {
+			t.Errorf("progress %+v, %v", p, err)
+		}
+	}
+	if _, _, err := Weights(component.State{RawMeta: []byte(`{"network":{"obs":1}}`)}); err == nil {
+		t.Error("a network that cannot be has weights")
+	}
+}
+
+func TestStartFrom_KeepsThePolicyAndBeginsTheRestAnew(t *testing.T) {
+	r := newRig(t, rigOptions{network: normalised(), config: func(c *config) { c.AnnealEnvSteps = 1000 }})
+	r.teach(t, 0, 0, nil)
+	r.teach(t, 1, 1, nil)
+	old := r.saved(t)
+	n := normalised()
+	begin := func(t *testing.T, reset ...string) (*rig, policy.State) {
+		s, err := StartFrom(old, 77, reset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := newRig(t, rigOptions{network: n, seed: 77, restore: s})
+		next.settle(t)
+		if next.Log.Len() > 0 {
+			t.Errorf("log %q: a new run has a schedule of its own", next.Log.String())
+		}
+		state, err := next.c.backend.State()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := next.weights[0]; w.Version != 0 || next.c.envSteps != 0 || next.c.index != 0 || next.c.optimizerSteps != 0 {
+			t.Errorf("%v: begins at version %d, env step %d", reset, w.Version, next.c.envSteps)
+		}
+		return next, state
+	}
+	zero := make([]float32, n.ParamCount())
+	critic := slices.IndexFunc(n.Params(), func(p policy.Param) bool { return p.Name == "critic.0.weight" })
+	at := n.Params()[critic].Offset
+	fresh := policy.Init(&n, 77)
+	want := r.weights[2]
+
+	next, s := begin(t)
+	if !slices.Equal(s.Params, want.Params) || slices.Equal(s.AdamM, zero) || s.AdamSteps != 16 || next.c.normalizer.Count != 64 {
+		t.Error("without reset, something of the policy is lost")
+	}
+	next, s = begin(t, ResetOptimizer)
+	if !slices.Equal(s.Params, want.Params) || !slices.Equal(s.AdamM, zero) || !slices.Equal(s.AdamV, zero) || s.AdamSteps != 0 || next.c.normalizer.Count != 64 {
+		t.Error("reset of the optimiser: want its state at zero, and the rest kept")
+	}
+	_, s = begin(t, ResetValue)
+	if !slices.Equal(s.Params[:at], want.Params[:at]) || !slices.Equal(s.Params[at:], fresh[at:]) {
+		t.Error("reset of the value: want the critic as in a new run, and the actor kept")
+	}
+	next, s = begin(t, ResetNormalizer, ResetOptimizer)
+	if !slices.Equal(s.Params, want.Params) || next.c.normalizer.Count != 0 || next.weights[0].ObsScale[0] != 1 {
+		t.Error("reset of the normaliser: want one that has seen nothing, and the parameters kept")
+	}
+	if _, err := StartFrom(old, 1, []string{"memory"}); err == nil || !strings.Contains(err.Error(), "want optimizer, value or normalizer") {
+		t.Errorf("reset of something else: %v", err)
+	}
+	if again, err := StartFrom(old, 1, []string{ResetOptimizer}); err != nil || slices.Equal(old.Tensors["adam_m.actor.0.weight"].Data, again.Tensors["adam_m.actor.0.weight"].Data) {
+		t.Errorf("the old state was changed (%v)", err)
+	}
+}
