@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""EnvPool's CartPole-v1 alone with one thread, in env steps/s: all environments in step, and half of them at a time.
+Run it under taskset for one core."""
+
+import argparse
+import itertools
+
+import report
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--envs", type=int, nargs="+", default=[64, 256, 1024])
+    parser.add_argument("--seconds", type=float, default=2, help="time for each figure")
+    args = parser.parse_args()
+
+    import envpool
+    import numpy as np
+
+    def alternating(envs):
+        """Every environment gets 0 and 1 in turn, as `rlhost bench` does it, so that episodes last."""
+        return itertools.cycle([(np.arange(envs, dtype=np.int32) + i) % 2 for i in range(2)])
+
+    def make(envs, batch):
+        return envpool.make("CartPole-v1", env_type="gymnasium", num_envs=envs, batch_size=batch, num_threads=1, seed=1)
+
+    for envs in args.envs:
+        env = make(envs, envs)
+        env.reset()
+        actions = alternating(envs)
+        best, median = report.rates(lambda: env.step(next(actions)), envs, args.seconds)
+        report.emit(peer="envpool", mode="sync", envs=envs, best_env_steps_per_s=best, median_env_steps_per_s=median)
+        env.close()
+
+    envs = max(args.envs)
+    env = make(envs, envs // 2)
+    actions = alternating(envs // 2)
+    env.async_reset()
+
+    def step():
+        info = env.recv()[-1]
+        env.send(next(actions), info["env_id"])
+
+    best, median = report.rates(step, envs // 2, args.seconds)
+    report.emit(peer="envpool", mode="async", envs=envs, best_env_steps_per_s=best, median_env_steps_per_s=median)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+#!/usr/bin/env python3
+"""Gymnasium's vectorised CartPole-v1 (NumPy) alone, in env steps/s. Run it under taskset for one core."""
+
+import argparse
+import itertools
+
+import report
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--envs", type=int, nargs="+", default=[64, 1024])
+    parser.add_argument("--seconds", type=float, default=2, help="time for each figure")
+    args = parser.parse_args()
+
+    import gymnasium
+    import numpy as np
+
+    for envs in args.envs:
+        env = gymnasium.make_vec("CartPole-v1", num_envs=envs, vectorization_mode="vector_entry_point")
+        env.reset(seed=1)
+        actions = itertools.cycle([np.arange(envs) % 2, (np.arange(envs) + 1) % 2])
+        best, median = report.rates(lambda: env.step(next(actions)), envs, args.seconds)
+        report.emit(peer="gymnasium", envs=envs, best_env_steps_per_s=best, median_env_steps_per_s=median)
+        env.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""PyTorch on one thread, doing what rlhost's cpu backend does: one PPO minibatch step (forward, loss, backward,
+clipping by the global norm, fused Adam), eager and with torch.compile; and acting for a batch of observations.
+
+Actor and critic are separate tanh networks. The step gets its minibatch ready made: drawing it from the dataset,
+which rlhost's figure includes, is left out here."""
+
+import argparse
+import copy
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import report
+
+STEPS = [((4, 64, 64), 2, 64), ((4, 64, 64), 2, 1024), ((64, 512, 512), 8, 1024)]  # network, actions, rows
+ACTS = [((4, 64, 64), 2, 1), ((4, 64, 64), 2, 64)]
+
+
+def mlp(sizes, out, gain):
+    layers = []
+    for size, following in zip(sizes, sizes[1:]):
+        layers += [nn.Linear(size, following), nn.Tanh()]
+    layers.append(nn.Linear(sizes[-1], out))
+    for layer in layers[::2]:
+        nn.init.orthogonal_(layer.weight, 2**0.5 if layer is not layers[-1] else gain)
+        nn.init.zeros_(layer.bias)
+    return nn.Sequential(*layers)
+
+
+class Policy(nn.Module):
+    def __init__(self, sizes, actions):
+        super().__init__()
+        self.actor, self.critic = mlp(sizes, actions, 0.01), mlp(sizes, 1, 1.0)
+
+    def loss(self, obs, action, log_prob, advantage, target):
+        """PPO's clipped loss with an entropy bonus; advantages are normalised per minibatch."""
+        log_probs = F.log_softmax(self.actor(obs), dim=1)
+        ratio = (log_probs.gather(1, action).squeeze(1) - log_prob).exp()
+        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+        policy = -torch.min(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).mean()
+        value = F.mse_loss(self.critic(obs).squeeze(1), target)
+        entropy = -(log_probs.exp() * log_probs).sum(1).mean()
+        return policy + 0.25 * value - 0.01 * entropy
+
+    def act(self, obs):
+        """Samples actions (by the Gumbel trick, the fastest way here) and returns log-probabilities and values too."""
+        log_probs = F.log_softmax(self.actor(obs), dim=1)
+        action = (log_probs - torch.empty_like(log_probs).exponential_().log_()).argmax(1, keepdim=True)
+        return action, log_probs.gather(1, action), self.critic(obs)
+
+
+def minibatch(policy, sizes, actions, rows):
+    obs, action = torch.randn(rows, sizes[0]), torch.randint(actions, (rows, 1))
+    with torch.no_grad():
+        log_prob = F.log_softmax(policy.actor(obs), dim=1).gather(1, action).squeeze(1)
+    return obs, action, log_prob, torch.randn(rows), torch.randn(rows)
+
+
+def training_step(policy, batch, compiled):
+    loss = torch.compile(policy.loss) if compiled else policy.loss
+    params = list(policy.parameters())
+    optimizer = torch.optim.Adam(params, lr=1e-5, eps=1e-5, fused=True)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        loss(*batch).backward()
+        nn.utils.clip_grad_norm_(params, 0.5)
+        optimizer.step()
+
+    return step
+
+
+def update(args):
+    for sizes, actions, rows in STEPS:
+        original = Policy(sizes, actions)
+        for compiled in (False, True):
+            policy = copy.deepcopy(original)
+            step = training_step(policy, minibatch(policy, sizes, actions, rows), compiled)
+            best, median = report.times(step, args.seconds, steps_per_sample=max(1, 1024 // rows))
+            report.emit(peer="torch", what="step", compiled=compiled, net="-".join(map(str, sizes)), rows=rows,
+                        best_ns=best, median_ns=median)
+
+
+def act(args):
+    for sizes, actions, rows in ACTS:
+        policy, obs = Policy(sizes, actions), torch.randn(rows, sizes[0])
+        for compiled in (False, True):
+            with torch.inference_mode():
+                call = torch.compile(policy.act) if compiled else policy.act
+                best, median = report.times(lambda: call(obs), args.seconds, steps_per_sample=8)
+            report.emit(peer="torch", what="act", compiled=compiled, net="-".join(map(str, sizes)), rows=rows,
+                        best_ns=best, median_ns=median)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", choices=["step", "act"], help="measure one of the two")
+    parser.add_argument("--seconds", type=float, default=3, help="time for each figure")
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    if args.only != "act":
+        update(args)
+    if args.only != "step":
+        act(args)
+
+
+if __name__ == "__main__":
+    main()
