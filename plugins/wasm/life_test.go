@@ -272,3 +272,25 @@ func TestInterpreter_DoesTheSame(t *testing.T) {
 		t.Errorf("endless step = %v", err)
 	}
 }
+
+// A module is started once, when it is loaded; environments begin from the image of that.
+func TestNewEnv_StartsNothingAgain(t *testing.T) {
+	count := func(at int32) asm.Code {
+		return asm.Const(at) + asm.Const(at) + asm.Load(0) + asm.Const(1) + asm.Add + asm.Store(0)
+	}
+	g := built{after: func(m *asm.Module) {
+		m.Start(m.Func("", nil, nil, 0, count(counterAt)))
+		m.Func(hostabi.ExportInitialize, nil, nil, 0, asm.Const(counterAt), asm.Load(0), asm.Eqz, asm.If, asm.Void,
+			asm.Unreachable, asm.End, count(counterAt))
+	}}
+	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{})
+	for range 3 {
+		e := newEnv(t, p, rollout.EnvOptions{Envs: 1})
+		if got := words32(e.inst.view(counterAt, 32))[0]; got != 2 {
+			t.Errorf("start and _initialize counted to %d, want 2", got)
+		}
+		if !bytes.Equal(e.inst.view(describedAt, 64), description()[:64]) {
+			t.Error("the data segment is not in the memory of a new environment")
+		}
+	}
+}
