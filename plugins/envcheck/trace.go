@@ -12,9 +12,13 @@ import (
 // run says how to step for one trace. Actions depend on the options' seed, the step and the environment alone.
 type run struct {
 	envs, steps int
-	seed        uint64 // of the environments
-	warmUp      int    // steps with other seeds before the trace
-	snapshotAt  int    // step at which a new instance takes over from a snapshot; 0 = never
+	seed        uint64            // of the environments
+	warmUp      int               // steps with other seeds before the trace
+	snapshotAt  int               // step at which a new instance takes over from a snapshot; 0 = never
+	mode        hostabi.Autoreset // 0 = what the host would choose
+	// real: actions depend on how many real steps the environment has made, in place of the step, and real steps
+	// are noted. A real step belongs to an episode.
+	real bool
 }
 
 // trace is what the environments wrote, as one running hash per environment and step, and what was noticed.
@@ -25,6 +29,8 @@ type trace struct {
 	terminated, truncated, longest int
 	outside                        int
 	firstOutside, afterEnd         string
+	noSnapshot                     string     // why none was taken
+	real                           [][]uint64 // by environment: a hash for each real step
 }
 
 func (t *trace) episodes() int { return t.terminated + t.truncated }
@@ -57,8 +63,11 @@ type recorder struct {
 }
 
 func (c *checker) record(r run) (t *trace, err error) {
+	if r.mode == 0 {
+		r.mode = c.spec.PickAutoreset()
+	}
 	w := &recorder{
-		c: c, run: r, mode: c.spec.PickAutoreset(), trace: trace{envs: r.envs},
+		c: c, run: r, mode: r.mode, trace: trace{envs: r.envs, real: make([][]uint64, r.envs)},
 		hash: make([]uint64, r.envs), length: make([]int, r.envs), phantom: make([]bool, r.envs),
 		mask: make([]byte, r.envs), seeds: make([]uint64, r.envs),
 	}
@@ -99,7 +108,7 @@ func named(err error, step int) error {
 
 func (w *recorder) newStage() (*rollout.Stage, error) {
 	return rollout.NewStage(w.c.plugin, rollout.StageOptions{
-		EnvOptions: rollout.EnvOptions{Name: "check", Envs: w.run.envs, Seed: w.c.o.Seed},
+		EnvOptions: rollout.EnvOptions{Name: "check", Envs: w.run.envs, Autoreset: w.mode, Seed: w.c.o.Seed},
 	})
 }
 
@@ -115,7 +124,7 @@ func (w *recorder) warmUp() error {
 			return err
 		}
 	}
-	w.trace = trace{envs: w.run.envs}
+	w.trace = trace{envs: w.run.envs, real: make([][]uint64, w.run.envs)}
 	clear(w.hash)
 	clear(w.length)
 	clear(w.phantom)
@@ -134,6 +143,7 @@ func (w *recorder) reset(seed uint64) error {
 func (w *recorder) replace() error {
 	snapshot, err := w.stage.Env.Snapshot()
 	if errors.Is(err, rollout.ErrUnsupported) {
+		w.trace.noSnapshot = err.Error()
 		return nil
 	}
 	if err != nil {
@@ -160,7 +170,8 @@ func (w *recorder) replace() error {
 func (w *recorder) step(step int) error {
 	action, mask := w.stage.Action(), w.stage.Mask()
 	for env := range action {
-		action[env] = w.choose(mask, step, env)
+		action[env] = w.choose(mask, w.turn(env, step), env)
+		w.beforeReal(env)
 	}
 	if _, err := w.stage.Step(); err != nil {
 		return err
@@ -169,6 +180,7 @@ func (w *recorder) step(step int) error {
 	reward, terminated, truncated := w.stage.Reward(), w.stage.Terminated(), w.stage.Truncated()
 	for env := range action {
 		flags := uint64(terminated[env]) | uint64(truncated[env])<<1
+		w.afterReal(env, reward[env], flags)
 		w.note(env, step, reward[env], flags)
 		w.mix(env, uint64(math.Float32bits(reward[env]))<<2|flags)
 		w.mixObs(env, step, w.stage.Obs())
@@ -205,8 +217,9 @@ func (w *recorder) note(env, step int, reward float32, flags uint64) {
 	if w.phantom[env] {
 		w.phantom[env] = false
 		w.length[env] = 0
-		if reward != 0 && w.trace.afterEnd == "" {
-			w.trace.afterEnd = fmt.Sprintf("env %d step %d: the step after an end has reward %g, want 0 under next_step", env, step+1, reward)
+		if (reward != 0 || flags != 0) && w.trace.afterEnd == "" {
+			w.trace.afterEnd = fmt.Sprintf("env %d step %d: the step after an end has reward %g and flags %d, want 0 under next_step",
+				env, step+1, reward, flags)
 		}
 		return
 	}
@@ -240,8 +253,10 @@ func (w *recorder) mixObs(env, step int, m rollout.Matrix) {
 	}
 }
 
+func (w *recorder) mix(env int, word uint64) { w.hash[env] = mix(w.hash[env], word) }
+
 // mix is FNV-1a over 64-bit words.
-func (w *recorder) mix(env int, word uint64) {
+func mix(hash, word uint64) uint64 {
 	const prime = 1099511628211
-	w.hash[env] = (w.hash[env] ^ word) * prime
+	return (hash ^ word) * prime
 }

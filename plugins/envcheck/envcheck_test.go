@@ -1,0 +1,133 @@
+package envcheck
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+)
+
+// sound is a script that every check passes.
+func sound() plugintest.Script {
+	return plugintest.Script{
+		EpisodeLimit: 11,
+		Length:       func(env, episode int) int { return 1 + (3*env+5*episode)%11 },
+		Ends:         func(env, episode int) plugintest.End { return plugintest.End(1 + (env+episode)%3) },
+	}
+}
+
+func checked(t *testing.T, s plugintest.Script, o Options) map[string]Result {
+	t.Helper()
+	p := plugintest.New(s)
+	if o.Steps == 0 {
+		o.Steps = 200
+	}
+	results := map[string]Result{}
+	for _, r := range Run(t.Context(), p, o) {
+		results[r.ID] = r
+		if (r.Help != "") != (r.Verdict != OK) || r.Title == "" || r.Detail == "" {
+			t.Errorf("%+v: want a title and a detail, and help unless it is ok", r)
+		}
+	}
+	if p.Open() != 0 {
+		t.Errorf("%d batches are not closed", p.Open())
+	}
+	return results
+}
+
+func TestRun_PassesASoundEnvironment(t *testing.T) {
+	masked := sound()
+	masked.Actions = 4
+	masked.Legal = func(at plugintest.At, action int) bool { return (at.Step+action)%3 != 0 }
+	alone := sound()
+	alone.MaxEnvs = 1
+	disabled := sound()
+	disabled.Autoreset = hostabi.Disabled
+	for name, s := range map[string]plugintest.Script{"plain": sound(), "masked": masked, "alone": alone, "disabled": disabled} {
+		results := checked(t, s, Options{})
+		if len(results) != len(checks()) {
+			t.Errorf("%s: %d results of %d checks", name, len(results), len(checks()))
+		}
+		for _, r := range results {
+			if r.Verdict != OK {
+				t.Errorf("%s: %+v", name, r)
+			}
+		}
+	}
+	if r := checked(t, sound(), Options{})["E02"]; !strings.HasPrefix(r.Detail, "same_step, next_step, disabled agree") {
+		t.Errorf("E02 says %q, want all three modes", r.Detail)
+	}
+}
+
+func TestRun_EachCheckFindsItsFault(t *testing.T) {
+	flawed := func(f plugintest.Flaws) plugintest.Script {
+		s := sound()
+		s.Flaws = f
+		return s
+	}
+	cued := func(c plugintest.Cue) plugintest.Script {
+		s := sound()
+		s.Legal = func(plugintest.At, int) bool { return true }
+		s.Cue = func(at plugintest.At) plugintest.Cue {
+			if at.Env == 2 && at.Calls == 40 {
+				return c
+			}
+			return plugintest.Nothing
+		}
+		return s
+	}
+	endless := sound()
+	endless.Length = func(int, int) int { return 1 << 40 }
+	unlimited := sound()
+	unlimited.EpisodeLimit = 0
+	calls := 0
+	moody := sound()
+	moody.Reward = func(at plugintest.At) float32 { calls++; return float32(calls) }
+	next := flawed(plugintest.Flaws{PhantomReward: 3})
+	next.Autoreset = hostabi.NextStep
+	for _, c := range []struct {
+		name    string
+		script  plugintest.Script
+		id      string
+		verdict Verdict
+		detail  string
+	}{
+		{"NaN", cued(plugintest.NaNObservation), "A01", Failed, "step 40: env 2 after rl_step: environment wrote a value that is not allowed: observation element 3 is NaN"},
+		{"NaN reward", cued(plugintest.NaNReward), "A01", Failed, "reward is NaN"},
+		{"a flag of 2", cued(plugintest.TerminatedOfTwo), "A01", Failed, "terminated is 2, want 0 or 1"},
+		{"a mask of nothing", cued(plugintest.NoLegalAction), "A01", Failed, "no legal action"},
+		{"a trap", cued(plugintest.Trap), "A01", Failed, "check env 2: trap in rl_step at step 40: trap on cue"},
+		{"out of bounds", flawed(plugintest.Flaws{OutOfBounds: true}), "S02", Failed, "bounds -1..1"},
+		{"no end", endless, "T01", Warning, "no episode ended within 200 env steps"},
+		{"no limit", unlimited, "T02", Warning, "no episode_limit"},
+		{"a counter outside", moody, "D01", Failed, "env 0 differs from step 1 on"},
+		{"no chance", flawed(plugintest.Flaws{IgnoresSeeds: true}), "D02", Warning, "two seeds give one trace"},
+		{"seeds ignored", flawed(plugintest.Flaws{IgnoresSeeds: true}), "D04", Failed, "after 57 other steps"},
+		{"shared numbers", flawed(plugintest.Flaws{SharedChance: true}), "D03", Failed, "env 0 alone differs from env 0 of 4"},
+		{"leftovers", flawed(plugintest.Flaws{Leftover: true}), "D04", Failed, "after 57 other steps"},
+		{"state outside", flawed(plugintest.Flaws{LossySnapshot: true}), "D05", Failed, "restored at step 100, env 0 differs from step 101 on"},
+		{"no snapshots", flawed(plugintest.Flaws{NoSnapshot: true}), "D05", Warning, "no snapshot, so runs on it cannot be resumed exactly"},
+		{"a phantom reward", next, "E02", Failed, "the step after an end has reward 3 and flags 0"},
+		{"a phantom reward in the other mode", flawed(plugintest.Flaws{PhantomReward: 3}), "E02", Failed, "the step after an end has reward 3"},
+		{"no last observation", flawed(plugintest.Flaws{NoFinalObs: true}), "E02", Failed, "under next_step differs from that under same_step"},
+	} {
+		results := checked(t, c.script, Options{})
+		if r := results[c.id]; r.Verdict != c.verdict || !strings.Contains(r.Detail, c.detail) {
+			t.Errorf("%s: %s is %q, %q; want %q with %q", c.name, c.id, r.Verdict, r.Detail, c.verdict, c.detail)
+		}
+		if failed := results["A01"].Verdict == Failed; failed != (len(results) == 1) {
+			t.Errorf("%s: %d results; what cannot be stepped is not checked further", c.name, len(results))
+		}
+	}
+}
+
+func TestRun_StopsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	results := Run(ctx, plugintest.New(sound()), Options{})
+	if len(results) != 1 || results[0].Verdict != Failed || !strings.Contains(results[0].Detail, "canceled") {
+		t.Errorf("got %+v", results)
+	}
+}

@@ -1,0 +1,94 @@
+package envcheck
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// autoreset plays with the same seeds and actions in every mode that the environment offers. The real steps must be
+// the same: what was observed, the reward, the flags, and the observation after it, which under same-step autoreset
+// is the final observation where the episode ended.
+func (c *checker) autoreset() (Verdict, string, error) {
+	if c.base.afterEnd != "" {
+		return Failed, c.base.afterEnd, nil
+	}
+	var first *trace
+	var names []string
+	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
+		if c.spec.Autoreset&mode == 0 {
+			continue
+		}
+		t, err := c.record(run{envs: c.o.Envs, seed: c.o.Seed, steps: c.o.Steps, mode: mode, real: true})
+		if err != nil {
+			return Failed, "", fmt.Errorf("%v: %w", mode, err)
+		}
+		if t.afterEnd != "" {
+			return Failed, t.afterEnd, nil
+		}
+		names = append(names, mode.String())
+		if first == nil {
+			first = t
+			continue
+		}
+		if env, step, differ := differReal(first, t); differ {
+			return Failed, fmt.Sprintf("env %d: real step %d under %v differs from that under %s", env, step, mode, names[0]), nil
+		}
+	}
+	if len(names) == 1 {
+		return OK, fmt.Sprintf("%s, %d ends looked at", names[0], first.episodes()), nil
+	}
+	return OK, fmt.Sprintf("%s agree, %d ends looked at", strings.Join(names, ", "), first.episodes()), nil
+}
+
+// differReal returns the first real step, counted from 1, in which two traces differ as far as both go.
+func differReal(a, b *trace) (env, step int, differ bool) {
+	for env := range a.real {
+		for k := range min(len(a.real[env]), len(b.real[env])) {
+			if a.real[env][k] != b.real[env][k] {
+				return env, k + 1, true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// turn is what the choice of an action depends on: the step, or how many real ones the environment has made.
+func (w *recorder) turn(env, step int) int {
+	if w.run.real {
+		return len(w.trace.real[env])
+	}
+	return step
+}
+
+// beforeReal begins the hash of a real step with what is observed.
+func (w *recorder) beforeReal(env int) {
+	if w.run.real && !w.phantom[env] {
+		w.trace.real[env] = append(w.trace.real[env], hashRow(0, w.stage.Obs(), env))
+	}
+}
+
+// afterReal adds to it what the step has written.
+func (w *recorder) afterReal(env int, reward float32, flags uint64) {
+	if !w.run.real || w.phantom[env] {
+		return
+	}
+	after := w.stage.Obs()
+	if flags != 0 && w.mode == hostabi.SameStep {
+		after = w.stage.FinalObs()
+	}
+	last := &w.trace.real[env][len(w.trace.real[env])-1]
+	*last = hashRow(mix(*last, uint64(math.Float32bits(reward))<<2|flags), after, env)
+}
+
+// hashRow adds the observation of one environment to a hash.
+func hashRow(hash uint64, m rollout.Matrix, env int) uint64 {
+	values := m.Float32()
+	for i := range m.Elems {
+		hash = mix(hash, uint64(math.Float32bits(values[(env*m.StrideRow+i*m.StrideElem)/4])))
+	}
+	return hash
+}
