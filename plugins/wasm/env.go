@@ -13,7 +13,7 @@ import (
 )
 
 // lastWords is how long a guest may take to say what went wrong.
-const lastWords = 50 * time.Millisecond
+const lastWords = 200 * time.Millisecond
 
 // States of an Env.
 const (

@@ -16,6 +16,10 @@ const (
 	firstSlice = 1 << 20
 	leastSlice = 1 << 16
 	mostSlice  = 1 << 25
+
+	// mostCounted is how much of a slice counts against a deadline: what takes longer was not the guest, but a
+	// machine with other work, or a process that somebody stopped for a while.
+	mostCounted = 50 * time.Millisecond
 )
 
 // fuelState is the account of one instance.
@@ -24,14 +28,17 @@ type fuelState struct {
 	granted uint64            // handed out since the instance was made
 	slice   int32
 	limit   time.Duration // for the request in progress
-	started time.Duration // since the runtime's epoch: first slice of the request, 0 before it
-	last    time.Duration // newest slice
+	spent   time.Duration // by it since its first slice, notStarted before
+	last    time.Duration // newest slice, since the runtime's epoch
 }
 
 func (f *fuelState) init(m api.Module) {
 	f.global = m.ExportedGlobal(meter.FuelExport).(api.MutableGlobal)
 	f.slice = firstSlice
 }
+
+// notStarted is the time spent by a request that has not needed fuel yet.
+const notStarted time.Duration = -1
 
 // left returns what is left; it is negative when the guest must yield.
 func (f *fuelState) left() int32 { return int32(uint32(f.global.Get())) }
@@ -67,14 +74,15 @@ func (e errStop) Error() string { return e.reason }
 // more, else it hands out the next slice.
 func (i *instance) yield() {
 	f := &i.fuel
-	now := max(time.Since(i.plugin.runtime.epoch), 1)
-	if f.started == 0 {
-		f.started = now
+	now := time.Since(i.plugin.runtime.epoch)
+	if f.spent == notStarted {
+		f.spent = 0
 	} else {
+		f.spent += min(now-f.last, mostCounted)
 		f.adapt(now - f.last)
 	}
 	f.last = now
-	if now-f.started > f.limit {
+	if f.spent > f.limit {
 		panic(errStop{fmt.Sprintf("stopped after its limit of %v", f.limit)})
 	}
 	select {

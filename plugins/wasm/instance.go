@@ -96,7 +96,7 @@ func (i *instance) close() {
 // begin prepares one request to the guest, which may take several calls, and the time it may take. The clock
 // runs from its first slice of fuel: most requests end before and need no time at all.
 func (i *instance) begin(limit time.Duration) {
-	i.fuel.limit, i.fuel.started = limit, 0
+	i.fuel.limit, i.fuel.spent = limit, notStarted
 	i.mem.refused = false
 	i.host.said = i.host.said[:0]
 }
