@@ -4,13 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"golang.org/x/term"
 
-	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
@@ -98,7 +96,7 @@ func (t *training) describe() error {
 	if t.command.JSON {
 		return json.NewEncoder(t.out).Encode(map[string]any{
 			"event": "start", "run": t.run.ID(), "seed": t.graph.Run.Seed, "mode": mode, "kernels": kernels,
-			"pipeline": t.graph.Hash(), "plugins": t.fromHere(hashes),
+			"pipeline": t.graph.Hash(), "plugins": hashes,
 		})
 	}
 	fmt.Fprintf(t.out, "%s run %s  seed %d  %s  kernels %s  pipeline %.8s\n", time.Now().Format(time.TimeOnly), t.run.Dir,
@@ -106,10 +104,14 @@ func (t *training) describe() error {
 	return nil
 }
 
-// pluginHashes are the hashes of all environments by what the pipeline calls them.
+// pluginHashes are the hashes of all environments, by the name that the run's own pipeline has for them.
 func (t *training) pluginHashes() (map[string]string, error) {
+	kept, err := movedTo(t.run.Dir, t.graph)
+	if err != nil {
+		return nil, err
+	}
 	hashes := map[string]string{}
-	for _, e := range t.graph.Envs {
+	for _, e := range kept.Envs {
 		plugin, err := t.pipeline.Env(e.Name)
 		if err != nil {
 			return nil, err
@@ -117,16 +119,4 @@ func (t *training) pluginHashes() (map[string]string, error) {
 		hashes[e.Table.Use] = plugin.Hash()
 	}
 	return hashes, nil
-}
-
-// fromHere returns the hashes with paths of plugins that hold in the working folder.
-func (t *training) fromHere(hashes map[string]string) map[string]string {
-	shown := map[string]string{}
-	for use, hash := range hashes {
-		if _, builtin := plugins.Builtins()[use]; !builtin && !filepath.IsAbs(use) {
-			use = filepath.Join(t.graph.Dir, use)
-		}
-		shown[use] = hash
-	}
-	return shown
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/plugins/envcheck"
 )
@@ -43,10 +44,12 @@ func explainFault(err error) (text string, ok bool) {
 		text = text[i:]
 	}
 	help := "correct the environment"
-	switch f.Kind {
-	case rollout.FaultDeadline:
+	switch {
+	case f.Kind == rollout.FaultStatus && f.Call == hostabi.ExportCreate:
+		help = "correct args of its [env] table, or what the environment accepts"
+	case f.Kind == rollout.FaultDeadline:
 		help += ", or raise limits.step of its [env] table if a step may take so long"
-	case rollout.FaultMemory:
+	case f.Kind == rollout.FaultMemory:
 		help += ", or raise limits.memory of its [env] table"
 	}
 	code := faultCode(err)

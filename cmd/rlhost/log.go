@@ -19,7 +19,7 @@ func (p *program) logger() *slog.Logger {
 }
 
 // console is a slog.Handler for people: one line a record, what happened first, then the error, then the rest as
-// key=value.
+// key=value, and what to do on a line of its own.
 type console struct {
 	out   io.Writer
 	attrs []slog.Attr
@@ -58,7 +58,7 @@ func (c *console) Handle(_ context.Context, r slog.Record) error {
 		attrs = append(attrs, c.prefixed([]slog.Attr{a})...)
 		return true
 	})
-	who, code, reason, rest := "", "", "", ""
+	who, code, reason, rest, help := "", "", "", "", ""
 	for _, a := range attrs {
 		value := a.Value.Resolve()
 		err, isError := value.Any().(error)
@@ -66,6 +66,8 @@ func (c *console) Handle(_ context.Context, r slog.Record) error {
 		case isError && reason == "":
 			code = faultCode(err)
 			reason = ": " + err.Error()
+		case a.Key == "help":
+			help = "\n  help: " + value.String()
 		case a.Key == "component":
 			who = value.String() + ": "
 		default:
@@ -75,7 +77,7 @@ func (c *console) Handle(_ context.Context, r slog.Record) error {
 	if code != "" { // a fault names its component
 		who, code = "", "["+code+"]"
 	}
-	_, err := fmt.Fprintln(c.out, printable(levelName(r.Level, code)+who+r.Message+reason+rest))
+	_, err := fmt.Fprintln(c.out, printable(levelName(r.Level, code)+who+r.Message+reason+rest+help))
 	return err
 }
 

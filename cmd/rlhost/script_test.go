@@ -1,37 +1,61 @@
 package main
 
 import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
+
+var update = flag.Bool("update", false, "write what the scripts compare with anew")
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"rlhost": main})
 }
 
 // TestScript runs the command lines in testdata/script against the program itself, in a folder and with a cache
-// of their own.
+// of their own. GUESTS is the folder of hostile modules.
 func TestScript(t *testing.T) {
+	testscript.Run(t, scripts(t, "testdata/script"))
+}
+
+func scripts(t *testing.T, dir string) testscript.Params {
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+	return testscript.Params{
+		Dir: dir,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("ROOT", root)
-			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, "cache"))
+			e.Setenv("GUESTS", filepath.Join(root, "cmd/rlhost/testdata/guests"))
+			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, ".cache"))
+			e.Values[jobsKey{}] = map[string]*job{}
 			return nil
 		},
 		RequireExplicitExec: true,
+		Condition:           condition,
+		UpdateScripts:       *update,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exitcode": exitCodeIs,
-			"samehash": sameHash,
+			"exitcode":  exitCodeIs,
+			"samehash":  sameHash,
+			"lastline":  lastLine,
+			"smalldisk": smallDisk,
+			"start":     startJob,
+			"waitfor":   waitFor,
+			"signal":    signalJob,
+			"ends":      endsWith,
 		},
-	})
+	}
 }
 
 // exitCodeIs runs a program and checks its exit code: exitcode 3 rlhost validate bad.toml.
@@ -39,13 +63,19 @@ func exitCodeIs(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exitcode CODE PROGRAM [ARG...]")
 	}
-	err := ts.Exec(args[1], args[2:]...)
-	code := "0"
-	if err != nil {
-		code = err.Error()[len("exit status "):]
+	checkExit(ts, args[1:], args[0], ts.Exec(args[1], args[2:]...))
+}
+
+func checkExit(ts *testscript.TestScript, command []string, want string, err error) {
+	code := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v: %v", command, err)
 	}
-	if code != args[0] {
-		ts.Fatalf("%v: exit code %s, want %s", args[1:], code, args[0])
+	if strconv.Itoa(code) != want {
+		ts.Fatalf("%v: exit code %d, want %s", command, code, want)
 	}
 }
 
@@ -65,5 +95,131 @@ func sameHash(ts *testscript.TestScript, neg bool, args []string) {
 		if neg != (found[1] != first) {
 			ts.Fatalf("%s has params_hash %.12s, %s has %.12s", name, found[1], args[0], first)
 		}
+	}
+}
+
+var finalLine = regexp.MustCompile(`([^\n]*)\n\z`)
+
+// lastLine checks the last line of a file: lastline FILE REGEXP.
+func lastLine(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: lastline FILE REGEXP")
+	}
+	found := finalLine.FindStringSubmatch(ts.ReadFile(args[0]))
+	if found == nil {
+		ts.Fatalf("%s has no last line", args[0])
+	}
+	if !regexp.MustCompile(args[1]).MatchString(found[1]) {
+		ts.Fatalf("last line of %s is %q, want %s", args[0], found[1], args[1])
+	}
+}
+
+// condition knows [mount]: whether this process may mount file systems.
+func condition(name string) (bool, error) {
+	if name != "mount" {
+		return false, fmt.Errorf("unknown condition %q", name)
+	}
+	dir, err := os.MkdirTemp("", "rlhost-mount-")
+	if err != nil {
+		return false, err
+	}
+	defer os.Remove(dir)
+	if syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4k") != nil {
+		return false, nil
+	}
+	return true, syscall.Unmount(dir, 0)
+}
+
+// smallDisk mounts a file system of that many KiB on a new folder: smalldisk DIR KIB.
+func smallDisk(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: smalldisk DIR KIB")
+	}
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o755))
+	ts.Check(syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+args[1]+"k"))
+	ts.Defer(func() { ts.Check(syscall.Unmount(dir, 0)) })
+}
+
+// job is a program in the background. Its output is in NAME.out and NAME.err.
+type job struct {
+	cmd  *exec.Cmd
+	done chan error // gets what Wait returned
+}
+
+type jobsKey struct{}
+
+func jobNamed(ts *testscript.TestScript, name string) *job {
+	j := ts.Value(jobsKey{}).(map[string]*job)[name]
+	if j == nil {
+		ts.Fatalf("there is no job %s", name)
+	}
+	return j
+}
+
+// startJob starts a program in the background: start NAME PROGRAM [ARG...].
+func startJob(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: start NAME PROGRAM [ARG...]")
+	}
+	program, err := exec.LookPath(args[1])
+	ts.Check(err)
+	j := &job{cmd: exec.Command(program, args[2:]...), done: make(chan error, 1)}
+	j.cmd.Dir = ts.MkAbs(".")
+	j.cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+ts.Getenv("XDG_CACHE_HOME"))
+	out, err := os.Create(ts.MkAbs(args[0] + ".out"))
+	ts.Check(err)
+	errOut, err := os.Create(ts.MkAbs(args[0] + ".err"))
+	ts.Check(err)
+	j.cmd.Stdout, j.cmd.Stderr = out, errOut
+	ts.Check(j.cmd.Start())
+	go func() {
+		err := j.cmd.Wait()
+		j.done <- errors.Join(err, out.Close(), errOut.Close())
+	}()
+	ts.Value(jobsKey{}).(map[string]*job)[args[0]] = j
+	ts.Defer(func() { _ = j.cmd.Process.Kill() })
+}
+
+// longestWait is how long a script waits for something that another process does; it is no measure of speed.
+const longestWait = time.Minute
+
+// waitFor waits until a file matches: waitfor FILE REGEXP.
+func waitFor(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: waitfor FILE REGEXP")
+	}
+	want := regexp.MustCompile(args[1])
+	var last []byte
+	for deadline := time.Now().Add(longestWait); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		var err error
+		if last, err = os.ReadFile(ts.MkAbs(args[0])); err == nil && want.Match(last) {
+			return
+		}
+	}
+	ts.Fatalf("%s does not match %s; it has\n%s", args[0], args[1], last)
+}
+
+// signalJob sends a signal: signal NAME INT.
+func signalJob(ts *testscript.TestScript, neg bool, args []string) {
+	signals := map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}
+	if neg || len(args) != 2 || signals[args[1]] == 0 {
+		ts.Fatalf("usage: signal NAME INT|TERM|HUP|KILL")
+	}
+	ts.Check(jobNamed(ts, args[0]).cmd.Process.Signal(signals[args[1]]))
+}
+
+// endsWith waits for a job and checks its exit code: ends NAME CODE.
+func endsWith(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: ends NAME CODE")
+	}
+	j := jobNamed(ts, args[0])
+	select {
+	case err := <-j.done:
+		ts.Logf("%s.err:\n%s", args[0], ts.ReadFile(args[0]+".err"))
+		checkExit(ts, j.cmd.Args, args[1], err)
+	case <-time.After(longestWait):
+		ts.Fatalf("%s goes on and on", args[0])
 	}
 }

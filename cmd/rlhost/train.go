@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/wasm"
@@ -153,10 +154,11 @@ func (t *training) begin() (err error) {
 		return err
 	}
 	t.keep()
-	if t.graph, err = movedTo(t.run.Dir, t.graph); err != nil {
+	kept, err := movedTo(t.run.Dir, t.graph)
+	if err != nil {
 		return err
 	}
-	return t.run.WritePipeline([]byte(t.graph.Expanded()))
+	return t.run.WritePipeline([]byte(kept.Expanded()))
 }
 
 // trainable says whether there is something to train, and no more than this program can.
@@ -225,6 +227,10 @@ func (p *program) also(err, more error) error {
 
 // buildError prints what is wrong with a pipeline and picks the exit code: the file's fault, or a plugin's.
 func (p *program) buildError(err error) error {
+	var fault *rollout.Fault
+	if errors.As(err, &fault) {
+		return fail(exitPlugin, err)
+	}
 	var problems pipeline.Problems
 	if !errors.As(err, &problems) {
 		return err

@@ -51,7 +51,8 @@ func New(o Options) (*Runtime, error) {
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	cache, err := openCache(o.CacheDir)
 	if err != nil {
-		r.log.Warn("compiled modules are not kept: every start compiles them again", "reason", err)
+		r.log.Warn("compiled modules are not kept: every start compiles them again", "reason", err,
+			"help", "make that folder writable, or set XDG_CACHE_HOME to one that is")
 	}
 	if r.main, err = newEngine(cache); err != nil {
 		r.cancel()
