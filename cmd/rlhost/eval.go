@@ -81,7 +81,7 @@ func (c *evalCommand) play(p *program, run *runs.Run, g *pipeline.Graph, parts *
 	}
 	d := &policy.Definition{Network: network, Backend: backends()["cpu"]()}
 	result, err := evaluate(ctx, plugin, d, weights, evaluation.Options{
-		Episodes: c.Episodes, Seed: c.Seed, Greedy: c.Deterministic,
+		Episodes: c.Episodes, Seed: c.Seed, Greedy: c.Deterministic, EpisodeLimit: episodeLimit(g),
 	})
 	return result, errors.Join(err, plugin.Close())
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/evaluation"
 	"github.com/rlhost/rlhost/plugins/learner"
@@ -136,8 +137,20 @@ func (t *training) evaluate(ctx context.Context, w policy.Weights) (*evaluation.
 		return nil, err
 	}
 	return evaluate(ctx, plugin, t.definition(), w, evaluation.Options{
-		Episodes: e.Episodes, Seed: e.Seed, Greedy: e.Deterministic,
+		Episodes: e.Episodes, Seed: e.Seed, Greedy: e.Deterministic, EpisodeLimit: episodeLimit(t.graph),
 	})
+}
+
+// episodeLimit is the time limit that the rollouts of a pipeline apply themselves, 0 if they apply none. Without it
+// the evaluation of an environment that has no limit of its own might never end.
+func episodeLimit(g *pipeline.Graph) int {
+	limit := 0
+	for i := range g.Components {
+		if n := g.Components[i].Flow.EpisodeLimit; n > 0 && (limit == 0 || n < limit) {
+			limit = n
+		}
+	}
+	return limit
 }
 
 // evaluate plays episodes with a policy of its own.

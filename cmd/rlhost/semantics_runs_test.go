@@ -149,6 +149,20 @@ func TestS12EvaluationDoesNotDependOnParallelEnvironments(t *testing.T) {
 	}
 }
 
+// What the rollouts limit, the evaluation limits too: an environment without a limit of its own would play for ever.
+func TestS12EvaluationLimitsEpisodesAsTheRolloutsDo(t *testing.T) {
+	for limit, sets := range map[int][]string{0: nil, 5: {"component.rollout.episode_limit=5"}} {
+		g, problems := pipeline.Parse("lab.toml", []byte(labFile), pipeline.ParseOptions{
+			Parts: experiment{}.parts(&tap{}), Sets: sets})
+		if g == nil {
+			t.Fatal(problems)
+		}
+		if got := episodeLimit(g); got != limit {
+			t.Errorf("%v: evaluations have the limit %d, want %d", sets, got, limit)
+		}
+	}
+}
+
 // roundTrip saves a checkpoint to disk and loads it.
 func roundTrip(t *testing.T, c runs.Checkpoint) runs.Checkpoint {
 	t.Helper()

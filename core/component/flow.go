@@ -1,12 +1,14 @@
 package component
 
-// Flow is what the pipeline needs to know of a configured component to refuse a graph that would starve.
-// Components that make or gather blocks return it from a method Flow.
+// Flow is what the pipeline needs to know of a configured component to refuse a graph that would starve, and an
+// evaluation to play as it does. Components that make or gather blocks return it from a method Flow.
 type Flow struct {
 	Splits    int // trajectory blocks of one instance that are written at the same time
 	Blocks    int // trajectory blocks of one instance in circulation, asynchronously; in synchronous mode Splits
 	BlockRows int // env steps in one block
 	Envs      int // environments of one instance
+	// EpisodeLimit is after how many env steps the component ends an episode itself; 0 = never.
+	EpisodeLimit int
 	// DatasetRows is how many env steps a batcher gathers before it lets go of any block.
 	DatasetRows int
 }
