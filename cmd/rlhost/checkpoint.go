@@ -228,7 +228,8 @@ func (t *training) atBoundary(snapshot func() (map[string]component.State, error
 	case missing != nil:
 		c.WhyNotExact = missing.Error()
 	case !t.graph.Synchronous:
-		c.WhyNotExact = "asynchronous mode does not save the episodes that are under way; they start anew"
+		c.WhyNotExact = fmt.Sprintf("asynchronous mode does not save what is under way: %d env steps that nothing was "+
+			"learned from, and the running episodes, which start anew", t.underWay(c.EnvSteps))
 	}
 	t.at = c
 	t.know(c.EnvSteps, c.PolicyVersion)
@@ -240,6 +241,12 @@ func (t *training) atBoundary(snapshot func() (map[string]component.State, error
 	}
 	t.saved = time.Now()
 	return nil
+}
+
+// underWay is how many env steps lie in finished trajectories that nothing has been learned from yet.
+func (t *training) underWay(learned uint64) uint64 {
+	made, gone := t.count("rollout/env_steps"), t.count("lag/dropped_rows")+learned-t.before.EnvSteps
+	return made - min(gone, made)
 }
 
 // know updates what the end event says if nothing more comes.
