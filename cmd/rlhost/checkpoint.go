@@ -138,6 +138,17 @@ func (t *training) exactness(plugins map[string]string, kernels string) (exact b
 	return t.before.Exact, t.before.WhyNotExact
 }
 
+// withoutEpisodes keeps what a run has learned and counted, and leaves out the episodes that were under way.
+func withoutEpisodes(g *pipeline.Graph, states map[string]component.State) map[string]component.State {
+	kept := map[string]component.State{}
+	for _, c := range g.Components {
+		if state, ok := states[c.Name]; ok && (c.Kind == "learner" || c.Kind == "runner") {
+			kept[c.Name] = state
+		}
+	}
+	return kept
+}
+
 // describeResume says what the run goes on from, and notes it in its description.
 func (t *training) describeResume(exact bool, why string) error {
 	how := "exactly: all state was saved"

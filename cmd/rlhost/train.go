@@ -117,10 +117,7 @@ func (t *training) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t.pipeline, err = pipeline.Build(ctx, t.graph, pipeline.BuildOptions{
-		Parts: t.parts, RunDir: t.run.Dir, Log: t.logger(), Resume: t.before.Components, AtBoundary: t.atBoundary,
-	})
-	if err == nil {
+	if err = t.build(ctx); err == nil {
 		return t.describe()
 	}
 	err = t.buildError(err)
@@ -129,6 +126,27 @@ func (t *training) open(ctx context.Context) (err error) {
 	}
 	dir := t.run.Dir
 	return t.also(err, errors.Join(t.run.Close(), os.RemoveAll(dir)))
+}
+
+// build builds the pipeline. A resumed run whose environments cannot go on from what was saved, because they or
+// their number have changed, begins new episodes instead.
+func (t *training) build(ctx context.Context) (err error) {
+	o := pipeline.BuildOptions{
+		Parts: t.parts, RunDir: t.run.Dir, Log: t.logger(), Resume: t.before.Components, AtBoundary: t.atBoundary,
+	}
+	var problems pipeline.Problems
+	t.pipeline, err = pipeline.Build(ctx, t.graph, o)
+	if err == nil || !t.resumed || errors.As(err, &problems) || ctx.Err() != nil {
+		return err
+	}
+	o.Resume = withoutEpisodes(t.graph, t.before.Components)
+	again, still := pipeline.Build(ctx, t.graph, o)
+	if still != nil {
+		return err
+	}
+	t.pipeline = again
+	t.before.Exact, t.before.WhyNotExact = false, "new episodes begin, because those that were saved do not fit: "+err.Error()
+	return nil
 }
 
 // begin starts a new run, perhaps from the weights of an old one.
