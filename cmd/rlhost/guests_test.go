@@ -160,6 +160,7 @@ func eachRecordedState(t *testing.T, p rollout.Plugin, episodes []golden.Episode
 	for n, e := range episodes {
 		for first := 0; first < len(e.Steps); first += envs {
 			steps := e.Steps[first:min(first+envs, len(e.Steps))]
+			clear(b.Action())
 			for env, s := range steps {
 				from := e.First
 				if first+env > 0 {

@@ -163,11 +163,12 @@ func (k *kit) switches() error {
 				other = nil // the step binds it
 			}
 			before := bytes.Clone(other)
-			if err := p.step(); err != nil {
-				return err
-			}
+			err := p.step()
 			if !bytes.Equal(before, other) {
 				return fmt.Errorf("step %d wrote to a block that is not bound", step)
+			}
+			if err != nil {
+				return err
 			}
 		}
 		return want.sameAs(p.trace, nil)
