@@ -38,7 +38,8 @@ func TestEnv_ScriptedEnvironmentsPass(t *testing.T) {
 // broken is a batch with a fault that no script can have.
 type broken struct {
 	rollout.Env
-	how string
+	how  string
+	next int // row of the next step
 }
 
 type brokenPlugin struct {
@@ -54,7 +55,7 @@ func (p brokenPlugin) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &broken{e, p.how}, nil
+	return &broken{Env: e, how: p.how}, nil
 }
 
 func (b *broken) Spec() *rollout.EnvSpec {
@@ -66,9 +67,10 @@ func (b *broken) Spec() *rollout.EnvSpec {
 }
 
 func (b *broken) Bind(block rollout.Block) error {
-	if b.how == "bind" && block.Index == 1 {
-		return nil // and it goes on in the other one
+	if b.how == "bind" && b.next > 0 && b.next < block.Schema.Shape.Steps {
+		return nil // in the middle of a block it goes on in that one
 	}
+	b.next = 0
 	if b.how == "soa" && block.Schema.Shape.SoA {
 		other, _ := rollout.NewSchema(block.Schema.Spec, rollout.Shape{Steps: block.Schema.Shape.Steps, Envs: block.Schema.Shape.Envs})
 		block.Schema = other
@@ -80,6 +82,7 @@ func (b *broken) Step(t int) error {
 	if b.how == "range" && t < 0 {
 		return nil
 	}
+	b.next = t + 1
 	return b.Env.Step(t)
 }
 
