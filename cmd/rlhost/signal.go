@@ -7,6 +7,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // partingTime is how long the last words before an immediate end may take: whoever reads them may have stopped.
@@ -25,6 +27,9 @@ func (p *program) interruptible(parting func()) (ctx context.Context, stop func(
 	go func() {
 		if _, ok := <-signals; !ok {
 			return
+		}
+		if p.screen == nil && p.err == os.Stderr && term.IsTerminal(int(os.Stderr.Fd())) {
+			fmt.Fprintln(p.err) // leave the line with the terminal's ^C in it
 		}
 		fmt.Fprintln(p.err, "rlhost: interrupted; saving at the next dataset boundary (Ctrl-C again to stop at once)")
 		cancel()

@@ -1,0 +1,326 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// screen is as much of a terminal as progress needs: lines that wrap, carriage returns, and clearing to the end of a
+// line. Other sequences may only set attributes.
+type screen struct {
+	width   int
+	lines   [][]rune
+	wrapped []bool // the line goes on in the next one
+	column  int
+	odd     []string // sequences that it does not know
+}
+
+var sequence = regexp.MustCompile(`^\x1b\[([0-9;]*)([A-Za-z])`)
+
+func (s *screen) show(text string) {
+	for len(text) > 0 {
+		if found := sequence.FindStringSubmatch(text); found != nil {
+			s.control(found[0], found[2])
+			text = text[len(found[0]):]
+			continue
+		}
+		r := []rune(text[:min(len(text), 4)])[0]
+		text = text[len(string(r)):]
+		s.put(r)
+	}
+}
+
+func (s *screen) control(whole, final string) {
+	row := len(s.lines) - 1
+	switch {
+	case final == "m":
+	case final == "K" && whole == "\x1b[K":
+		s.lines[row] = s.lines[row][:min(s.column, len(s.lines[row]))]
+	default:
+		s.odd = append(s.odd, fmt.Sprintf("%q", whole))
+	}
+}
+
+func (s *screen) put(r rune) {
+	switch {
+	case r == '\r':
+		s.column = 0
+		return
+	case r == '\n':
+		s.feed(false)
+		return
+	case r < ' ' || r == 0x7f:
+		s.odd = append(s.odd, fmt.Sprintf("%q", r))
+		return
+	case s.column == s.width:
+		s.feed(true)
+		s.column = 0
+	}
+	row := len(s.lines) - 1
+	for len(s.lines[row]) <= s.column {
+		s.lines[row] = append(s.lines[row], ' ')
+	}
+	s.lines[row][s.column] = r
+	s.column++
+}
+
+func (s *screen) feed(wrap bool) {
+	s.wrapped[len(s.wrapped)-1] = wrap
+	s.lines, s.wrapped = append(s.lines, nil), append(s.wrapped, false)
+}
+
+// text returns the lines as they were before they wrapped.
+func (s *screen) text() []string {
+	var all []string
+	line := ""
+	for i := range s.lines {
+		line += string(s.lines[i])
+		if !s.wrapped[i] {
+			all = append(all, line)
+			line = ""
+		}
+	}
+	if last := len(all) - 1; last >= 0 && all[last] == "" {
+		all = all[:last]
+	}
+	return all
+}
+
+// terminal is a program on a terminal of its own.
+type terminal struct {
+	t      *testing.T
+	master *os.File
+	cmd    *exec.Cmd
+
+	mu  sync.Mutex
+	raw strings.Builder
+	eof chan struct{}
+}
+
+// onTerminal starts rlhost on a new terminal of that width.
+func onTerminal(t *testing.T, width uint16, env []string, dir string, args ...string) *terminal {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	fd := int(master.Fd())
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: width}); err != nil {
+		t.Fatal(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	x := &terminal{t: t, master: master, cmd: exec.Command("rlhost", args...), eof: make(chan struct{})}
+	x.cmd.Dir, x.cmd.Env = dir, append(os.Environ(), env...)
+	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = slave, slave, slave
+	x.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := errors.Join(x.cmd.Start(), slave.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = x.cmd.Process.Kill()
+		_ = master.Close()
+	})
+	go x.read()
+	return x
+}
+
+// read collects what the program writes until it has gone.
+func (x *terminal) read() {
+	defer close(x.eof)
+	buf := make([]byte, 4096)
+	for {
+		n, err := x.master.Read(buf)
+		x.mu.Lock()
+		x.raw.Write(buf[:n])
+		x.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (x *terminal) output() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.raw.String()
+}
+
+// wait waits until the output matches.
+func (x *terminal) wait(pattern string) {
+	x.t.Helper()
+	want := regexp.MustCompile(pattern)
+	for deadline := time.Now().Add(longestWait); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if want.MatchString(x.output()) {
+			return
+		}
+	}
+	x.t.Fatalf("the terminal does not show %s:\n%q", pattern, x.output())
+}
+
+// press sends keys.
+func (x *terminal) press(keys string) {
+	x.t.Helper()
+	if _, err := io.WriteString(x.master, keys); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+// end waits for the program and returns its exit code and all that it wrote.
+func (x *terminal) end() (code int, output string) {
+	x.t.Helper()
+	err := x.cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		x.t.Fatal(err)
+	}
+	<-x.eof
+	return x.cmd.ProcessState.ExitCode(), x.output()
+}
+
+// troubled is a folder with a pipeline whose environments trap now and then, and that only Ctrl-C ends.
+func troubled(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	module, err := os.ReadFile(faultyGuests + "/faulty.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pipeline = `
+rlhost = 1
+[run]
+name = "walk"
+evaluation = { episodes = 3 }
+[env.walk]
+use = "./faulty.wasm"
+args = { fault = 1, env = 17, step = 5000 }
+[train]
+preset = "ppo"
+env = "walk"
+[policy.main]
+net = { hidden = [4] }
+[component.rollout]
+envs = 18
+splits = 1
+max_restarts = 1_000_000
+[component.batcher]
+dataset_rows = 1152
+[component.learner]
+epochs = 1
+minibatch = 1152
+[component.runner]
+every = "20ms"
+`
+	for name, data := range map[string][]byte{"faulty.wasm": module, "pipeline.toml": []byte(pipeline)} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// Patterns of whole lines.
+const (
+	startLine = `^[0-9:]{8} run runs/walk/0001  seed 1 `
+	liveLine  = `^[0-9:]{8}  env steps [0-9.]+[kMG]?  return `
+)
+
+// trainOnTerminal trains until some faults were warned of and progress was shown again, presses Ctrl-C, and returns
+// what the terminal got.
+func trainOnTerminal(t *testing.T, width uint16, env ...string) string {
+	t.Helper()
+	x := onTerminal(t, width, env, troubled(t), "train")
+	x.wait(`(?s)restart=3 .*env steps.*env steps`)
+	x.press("\x03")
+	code, output := x.end()
+	if code != exitInterrupted {
+		t.Errorf("exit code %d, want %d", code, exitInterrupted)
+	}
+	return output
+}
+
+func TestTerminal_NoticesStandAboveOneLiveLine(t *testing.T) {
+	t.Parallel()
+	const width = 80
+	output := trainOnTerminal(t, width, "TERM=xterm-256color", "NO_COLOR=")
+	s := &screen{width: width, lines: make([][]rune, 1), wrapped: make([]bool, 1)}
+	s.show(output)
+	if len(s.odd) > 0 {
+		t.Errorf("the terminal gets %v", s.odd)
+	}
+	if redrawn := strings.Count(output, "\r\x1b[K"); redrawn < 3 {
+		t.Errorf("the live line is redrawn %d times, want more", redrawn)
+	}
+	if !strings.Contains(output, "\x1b[2m") {
+		t.Error("labels are not dim")
+	}
+	whole := regexp.MustCompile(startLine + `|^warning\[R010\]: environments restarted: rollout env 17: trap in rl_step at step 5000: ` +
+		`out of bounds memory access in step \(faulty.wasm\)  restart=\d+  max_restarts=1000000  lost_env_steps=\d+$` +
+		`|^rlhost: interrupted; saving at the next dataset boundary \(Ctrl-C again to stop at once\)$` +
+		`|` + liveLine + `|^ended \(interrupted\) after \d+ env steps, [0-9.]+ s$` +
+		`|^saved runs/walk/0001  to go on: rlhost train --resume walk/0001$`)
+	live := 0
+	for i, line := range s.text() {
+		if !whole.MatchString(line) {
+			t.Errorf("line %d is %q", i, line)
+		}
+		if regexp.MustCompile(liveLine).MatchString(line) {
+			live++
+			if n := len([]rune(line)); n >= width {
+				t.Errorf("the live line has %d columns of %d", n, width)
+			}
+		}
+	}
+	if live != 1 {
+		t.Errorf("%d live lines are left, want the last one:\n%s", live, strings.Join(s.text(), "\n"))
+	}
+}
+
+func TestTerminal_NoColorIsHonoured(t *testing.T) {
+	t.Parallel()
+	output := trainOnTerminal(t, 80, "TERM=xterm", "NO_COLOR=1")
+	if strings.Contains(output, "\x1b[2m") {
+		t.Error("there is colour in spite of NO_COLOR")
+	}
+	if !strings.Contains(output, "\r\x1b[K") {
+		t.Error("there is no live line")
+	}
+}
+
+func TestTerminal_ADumbOneGetsPlainLines(t *testing.T) {
+	t.Parallel()
+	output := trainOnTerminal(t, 80, "TERM=dumb")
+	if strings.Contains(output, "\x1b") {
+		t.Errorf("a dumb terminal gets escape sequences: %q", output)
+	}
+	lines := 0
+	for line := range strings.Lines(output) {
+		if regexp.MustCompile(liveLine).MatchString(line) {
+			lines++
+		}
+	}
+	if lines < 2 {
+		t.Errorf("%d lines of progress, want several", lines)
+	}
+}
