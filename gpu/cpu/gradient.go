@@ -57,8 +57,14 @@ func (k *Learner) gradient(lo, hi int) {
 	x := k.evaluate(lo, hi)
 	k.headBackward(&k.actorHead, x, n, k.logits)
 	k.headBackward(&k.criticHead, x, n, k.value)
-	for i := len(k.layers) - 1; i >= 0; i-- {
-		k.layerBackward(i, x, n)
+	for e := range k.encoders {
+		for i := len(k.layers) - 1; i >= 0; i-- {
+			in := x
+			if i > 0 {
+				in = k.activations(k.hidden, i-1, e)
+			}
+			k.layerBackward(i, e, in, n)
+		}
 	}
 }
 
@@ -77,18 +83,18 @@ func (k *Learner) headBackward(h *head, x matrix, rows int, delta []float32) {
 	if len(k.layers) == 0 {
 		return
 	}
-	last := len(k.layers) - 1
+	out := k.activations(k.delta, len(k.layers)-1, h.encoder)
 	// d[r][j] = Σ_a delta[a][r] · W[a][j], times the activation's derivative
 	g := &k.product
 	*g = kern.Gemm{M: rows, N: k.width, K: h.outputs, A: delta, ARow: 1, ACol: k.block,
 		B: k.params[h.weight:], BRow: k.width, BPanel: kern.Panel,
-		C: k.delta[last][h.encoder*k.width:], CRow: k.layers[last].row, CPanel: kern.Panel}
+		C: out.data, CRow: out.row, CPanel: kern.Panel}
 	if k.encoders == 1 && h == &k.actorHead {
 		k.set.Gemm(g)
 		return
 	}
 	g.Add = k.encoders == 1
-	g.Epilogue, g.H = epilogues[k.net.Activation].backward, in.data
+	g.Epilogue, g.H = k.activation.backward, in.data
 	k.set.Gemm(g)
 }
 
@@ -107,36 +113,26 @@ func sum(x []float32) float32 {
 	return (s[0] + s[1]) + (s[2] + s[3])
 }
 
-// layerBackward adds the gradient of layer i and passes it on to the layer below.
-func (k *Learner) layerBackward(i int, x matrix, rows int) {
-	y := &k.layers[i]
-	width := k.encoders * y.out
-	k.sums = kern.ColumnSums{Rows: rows, N: width, X: k.delta[i], XRow: y.row, Out: k.grad[y.bias:]}
+// layerBackward adds the gradient of layer i of encoder e, which read in, and passes it on to the layer below.
+func (k *Learner) layerBackward(i, e int, in matrix, rows int) {
+	y, d := &k.layers[i], k.activations(k.delta, i, e)
+	k.sums = kern.ColumnSums{Rows: rows, N: y.out, X: d.data, XRow: d.row, Out: k.grad[y.bias+e*y.out:]}
 	k.set.ColumnSums(&k.sums)
+	// dW[j][o] += Σ_r in[r][j] · d[r][o]
 	g := &k.product
-	if i == 0 { // dW[j][o] += Σ_r x[r][j] · d[r][o], all encoders in one product
-		*g = kern.Gemm{M: y.in, N: width, K: rows, A: x.data, ARow: x.col, ACol: x.row,
-			B: k.delta[0], BRow: y.row, BPanel: kern.Panel,
-			C: k.grad[y.weight:], CRow: kern.Panel, CPanel: y.in * kern.Panel, Add: true}
-		k.set.Gemm(g)
+	*g = kern.Gemm{M: y.in, N: y.out, K: rows, A: in.data, ARow: in.col, ACol: in.row,
+		B: d.data, BRow: d.row, BPanel: kern.Panel, Strip: k.strip,
+		C: k.grad[y.weight+e*y.in*y.out:], CRow: kern.Panel, CPanel: y.in * kern.Panel, Add: true}
+	k.set.Gemm(g)
+	if i == 0 {
 		return
 	}
-	below := k.layers[i-1].out
-	row := k.layers[i-1].row
-	size := pad(y.in) * y.real
-	for e := range k.encoders {
-		in := k.hidden[i-1][e*below:]
-		*g = kern.Gemm{M: y.in, N: y.out, K: rows, A: in, ARow: 1, ACol: row,
-			B: k.delta[i][e*y.out:], BRow: y.row, BPanel: kern.Panel,
-			C: k.grad[y.weight+e*y.in*y.out:], CRow: kern.Panel, CPanel: y.in * kern.Panel, Add: true}
-		k.set.Gemm(g)
-		// d'[r][j] = Σ_o d[r][o] · W[j][o], times the activation's derivative
-		*g = kern.Gemm{M: rows, N: below, K: y.real, A: k.delta[i][e*y.out:], ARow: y.row, ACol: 1,
-			B: k.back[i][e*size:], BRow: kern.Panel, BPanel: y.real * kern.Panel,
-			C: k.delta[i-1][e*below:], CRow: row, CPanel: kern.Panel,
-			H: in, Epilogue: epilogues[k.net.Activation].backward}
-		k.set.Gemm(g)
-	}
+	// d'[r][j] = Σ_o d[r][o] · W[j][o], times the activation's derivative
+	below := k.activations(k.delta, i-1, e)
+	*g = kern.Gemm{M: rows, N: k.layers[i-1].out, K: y.real, A: d.data, ARow: d.row, ACol: 1,
+		B: k.back[i][e*pad(y.in)*y.real:], BRow: kern.Panel, BPanel: y.real * kern.Panel,
+		C: below.data, CRow: below.row, CPanel: kern.Panel, H: in.data, Epilogue: k.activation.backward}
+	k.set.Gemm(g)
 }
 
 // logProbs computes the log-probability of every stored action under the current policy, for V-trace's ratios. Rows

@@ -7,8 +7,7 @@ import (
 
 // layout says where the parameters of a network lie in the backend's own vector. There, weights are in panels of
 // 16 columns, as the product's kernel reads and writes them, so that neither a forward pass nor a gradient ever
-// packs anything; layer i of the actor and of the critic lie side by side, so that the first layer of both is one
-// product. Columns are padded to whole panels; the padding is 0, and a gradient of 0 keeps it there.
+// packs anything. Columns are padded to whole panels; the padding is 0, and a gradient of 0 keeps it there.
 type layout struct {
 	net        policy.Network
 	encoders   int // 2, or 1 with a shared trunk
@@ -24,7 +23,7 @@ type layout struct {
 type layer struct {
 	in, out int // in is true, out padded
 	real    int // outputs before padding
-	row     int // elements between rows of activations, of all encoders side by side
+	row     int // elements between the rows of one encoder's activations
 	weight  int // encoder e, element (i, 16p+j): weight + e*in*out + p*in*16 + i*16 + j
 	bias    int // encoder e, output j: bias + e*out + j
 }
@@ -57,7 +56,7 @@ func newLayout(n policy.Network) *layout {
 	for _, width := range n.Hidden {
 		out := pad(width)
 		weight := take(l.encoders * in * out)
-		l.layers = append(l.layers, layer{in: in, out: out, real: width, row: apart(l.encoders * out), weight: weight,
+		l.layers = append(l.layers, layer{in: in, out: out, real: width, row: apart(out), weight: weight,
 			bias: take(l.encoders * out)})
 		in, l.width = width, out
 	}

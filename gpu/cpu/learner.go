@@ -17,7 +17,8 @@ type Learner struct {
 
 	grad     []float32
 	back     [][]float32 // per layer: the transposed weights, packed
-	delta    [][]float32 // per layer [block][encoders][out]: gradient of the loss before the activation
+	delta    [][]float32 // per layer [encoders][block][out]: gradient of the loss before the activation
+	strip    []float32   // for products to pack columns of B
 	loss     kern.Loss
 	sums     kern.ColumnSums
 	adam     kern.Adam
@@ -37,14 +38,14 @@ func newLearner(set kern.Set, n policy.Network, params []float32, c policy.Confi
 	k := &Learner{pass: newPass(set, l, blockRows(l)), config: c}
 	k.m, k.v, k.grad = aligned(l.size), aligned(l.size), aligned(l.size)
 	for i, y := range l.layers {
-		k.delta = append(k.delta, aligned(k.block*y.row))
+		k.delta = append(k.delta, aligned(l.encoders*k.block*y.row))
 		packed := 0
 		if i > 0 { // the gradient of observations is not needed
 			packed = l.encoders * pad(y.in) * y.real
 		}
 		k.back = append(k.back, aligned(packed))
 	}
-	k.loss.NewLogProb = aligned(k.block)
+	k.loss.NewLogProb, k.strip = aligned(k.block), aligned(k.block*kern.StripPanels*kern.Panel)
 	zero := make([]float32, len(params))
 	return k, k.SetState(policy.State{Params: params, AdamM: zero, AdamV: zero})
 }

@@ -8,12 +8,13 @@ import (
 // pass computes a network on a block of rows at a time: all layers of one block while it is in the cache.
 type pass struct {
 	*layout
-	set    kern.Set
-	params []float32 // the backend's vector
-	block  int       // rows, a multiple of kern.Lanes
+	set        kern.Set
+	activation activation
+	params     []float32 // the backend's vector
+	block      int       // rows, a multiple of kern.Lanes
 
 	obs     []float32   // [block][pad(Obs)] or [block][Obs]: observations that cannot be read in place
-	hidden  [][]float32 // per layer [block][encoders][out], rows apart
+	hidden  [][]float32 // per layer [encoders][block][out], rows apart
 	logits  []float32   // [Actions][block]
 	value   []float32   // [block]
 	scratch []float32   // [Actions][kern.Lanes]
@@ -28,10 +29,10 @@ type matrix struct {
 }
 
 func newPass(set kern.Set, l *layout, block int) *pass {
-	p := &pass{layout: l, set: set, block: block, params: aligned(l.size)}
+	p := &pass{layout: l, set: set, activation: activationOf(l.net.Activation), block: block, params: aligned(l.size)}
 	p.obs = aligned(block * pad(l.net.Obs))
 	for _, y := range l.layers {
-		p.hidden = append(p.hidden, aligned(block*y.row))
+		p.hidden = append(p.hidden, aligned(l.encoders*block*y.row))
 	}
 	p.logits, p.value = aligned(l.net.Actions*block), aligned(block)
 	p.scratch = aligned(l.net.Actions * kern.Lanes)
@@ -41,10 +42,17 @@ func newPass(set kern.Set, l *layout, block int) *pass {
 // blockRows chooses how many rows go through the layers together: a whole number of tiles of every kernel set.
 func blockRows(l *layout) int { return 96 }
 
-var epilogues = map[policy.Activation]struct{ forward, backward kern.Epilogue }{
-	policy.Tanh: {kern.Tanh, kern.DTanh},
-	policy.ReLU: {kern.ReLU, kern.DReLU},
-	policy.ELU:  {kern.ELU, kern.DELU},
+// activation is what products do with their results on the way forward and back.
+type activation struct{ forward, backward kern.Epilogue }
+
+func activationOf(a policy.Activation) activation {
+	switch a {
+	case policy.ReLU:
+		return activation{kern.ReLU, kern.DReLU}
+	case policy.ELU:
+		return activation{kern.ELU, kern.DELU}
+	}
+	return activation{kern.Tanh, kern.DTanh}
 }
 
 // stage copies rows whose observations must be normalised, or that a head reads directly, and returns the copy.
@@ -66,19 +74,11 @@ func (p *pass) forward(x matrix, rows int, act bool, value []float32) {
 	if !act {
 		first = p.criticHead.encoder
 	}
-	for i, y := range p.layers {
-		g := &p.product
-		*g = kern.Gemm{M: rows, K: y.in, BRow: kern.Panel, BPanel: y.in * kern.Panel,
-			CRow: y.row, CPanel: kern.Panel, Epilogue: epilogues[p.net.Activation].forward}
-		if i == 0 { // one product for all encoders
-			g.A, g.ARow, g.ACol = x.data, x.row, x.col
-			p.multiply(i, first, p.encoders-first)
-			continue
-		}
-		above := p.layers[i-1].out
-		for e := first; e < p.encoders; e++ {
-			g.A, g.ARow, g.ACol = p.hidden[i-1][e*above:], p.layers[i-1].row, 1
-			p.multiply(i, e, 1)
+	for e := first; e < p.encoders; e++ {
+		in := x
+		for i := range p.layers {
+			p.dense(i, e, in, rows)
+			in = p.activations(p.hidden, i, e)
 		}
 	}
 	if act {
@@ -89,14 +89,20 @@ func (p *pass) forward(x matrix, rows int, act bool, value []float32) {
 	p.head(&p.criticHead, 0, x, rows, value)
 }
 
-// multiply runs the prepared product for count encoders of layer i, from encoder e on.
-func (p *pass) multiply(i, e, count int) {
-	y, g := &p.layers[i], &p.product
-	g.N = count * y.out
-	g.B = p.params[y.weight+e*y.in*y.out:]
-	g.Bias = p.params[y.bias+e*y.out:]
-	g.C = p.hidden[i][e*y.out:]
-	p.set.Gemm(g)
+// dense computes layer i of encoder e.
+func (p *pass) dense(i, e int, in matrix, rows int) {
+	y, out := &p.layers[i], p.activations(p.hidden, i, e)
+	p.product = kern.Gemm{M: rows, N: y.out, K: y.in, A: in.data, ARow: in.row, ACol: in.col,
+		B: p.params[y.weight+e*y.in*y.out:], BRow: kern.Panel, BPanel: y.in * kern.Panel,
+		Bias: p.params[y.bias+e*y.out:], C: out.data, CRow: out.row, CPanel: kern.Panel,
+		Epilogue: p.activation.forward}
+	p.set.Gemm(&p.product)
+}
+
+// activations returns the block of layer i of encoder e in hidden, or in the learner's delta.
+func (p *pass) activations(of [][]float32, i, e int) matrix {
+	row := p.layers[i].row
+	return matrix{of[i][e*p.block*row : (e+1)*p.block*row], row, 1}
 }
 
 func (p *pass) head(h *head, a int, x matrix, rows int, out []float32) {
@@ -111,6 +117,5 @@ func (p *pass) headInput(h *head, x matrix) matrix {
 	if len(p.layers) == 0 {
 		return x
 	}
-	last := len(p.layers) - 1
-	return matrix{p.hidden[last][h.encoder*p.width:], p.layers[last].row, 1}
+	return p.activations(p.hidden, len(p.layers)-1, h.encoder)
 }

@@ -39,8 +39,7 @@ func (s Set) gemm(g *Gemm) {
 
 // gemmRows computes rows i to i+m without the epilogue.
 func (s Set) gemmRows(g *Gemm, i, m int) {
-	args := gemmArgs{aRow: 4 * g.ARow, aCol: 4 * g.ACol, bRow: 4 * g.BRow, bPanel: 4 * g.BPanel,
-		cRow: 4 * g.CRow, cPanel: 4 * g.CPanel}
+	args := gemmArgs{aRow: 4 * g.ARow, aCol: 4 * g.ACol, cRow: 4 * g.CRow, cPanel: 4 * g.CPanel}
 	for k := 0; k < g.K; k += kBlock {
 		args.k = min(kBlock, g.K-k)
 		args.start = 2
@@ -52,7 +51,7 @@ func (s Set) gemmRows(g *Gemm, i, m int) {
 		}
 		for p := 0; p < g.N/Panel; {
 			width := s.panels(m, g.N/Panel-p)
-			args.b = at(g.B, k*g.BRow+p*g.BPanel)
+			g.columns(&args, m, k, p, width)
 			if args.start == 1 {
 				args.bias = at(g.Bias, p*Panel)
 			}
@@ -61,6 +60,26 @@ func (s Set) gemmRows(g *Gemm, i, m int) {
 			p += width
 		}
 	}
+}
+
+// Packing pays where a strip is read by this many rows of A and lies on more pages than the first-level TLB has.
+const (
+	stripRows = 128
+	stripRow  = 256
+)
+
+// columns aims the arguments at width panels of B from row k and panel p on, packed if that pays.
+func (g *Gemm) columns(args *gemmArgs, m, k, p, width int) {
+	args.b, args.bRow, args.bPanel = at(g.B, k*g.BRow+p*g.BPanel), 4*g.BRow, 4*g.BPanel
+	if m < stripRows || g.BRow < stripRow || len(g.Strip) < width*args.k*Panel {
+		return
+	}
+	for q := range width {
+		for i := range args.k {
+			*(*[Panel]float32)(g.Strip[(q*args.k+i)*Panel:]) = *(*[Panel]float32)(g.B[(k+i)*g.BRow+(p+q)*g.BPanel:])
+		}
+	}
+	args.b, args.bRow, args.bPanel = at(g.Strip, 0), 4*Panel, 4*Panel*args.k
 }
 
 // panels chooses how many panels of 16 columns a tile has: as many as leave room for all its rows.

@@ -3,6 +3,9 @@ package kern
 // Panel is the number of columns of B and C that lie side by side: N is a multiple of it.
 const Panel = 16
 
+// StripPanels is the number of panels that a tile has at most, and Gemm.Strip room for.
+const StripPanels = 4
+
 // Epilogue is what Gemm does to an element before it stores it.
 type Epilogue uint8
 
@@ -37,6 +40,9 @@ type Gemm struct {
 	Add          bool
 	Epilogue     Epilogue
 	H            []float32 // for the derivatives
+	// Strip is room for StripPanels*Panel*K elements, or nil. With it, columns of B that many rows of A meet are
+	// packed first if the rows of B lie on many pages.
+	Strip []float32
 }
 
 // check panics unless every element lies within its slice: the assembly has no other guard.

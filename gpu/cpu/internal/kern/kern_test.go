@@ -47,8 +47,11 @@ func product(r *rand.Rand, small bool) *Gemm {
 		g.BRow, g.BPanel = Panel, g.K*Panel+r.IntN(5)
 		g.B = random(r, (panels-1)*g.BPanel+g.K*Panel)
 	} else { // row-major
-		g.BRow, g.BPanel = g.N+r.IntN(9), Panel
+		g.BRow, g.BPanel = g.N+r.IntN(300), Panel
 		g.B = random(r, (g.K-1)*g.BRow+g.N)
+	}
+	if r.IntN(2) == 0 {
+		g.Strip = random(r, StripPanels*Panel*g.K)
 	}
 	g.CRow, g.CPanel = g.N+r.IntN(9), Panel
 	g.Epilogue = Epilogue(r.IntN(7))
