@@ -67,35 +67,67 @@ func (g *Gemm) check() {
 	}
 }
 
+// generic computes tiles of two rows and four columns, whose eight sums fit the registers. The last row of an odd
+// number goes through the same code beside itself, so that the compiler cannot round it differently.
 func (g *Gemm) generic() {
-	var acc [Panel]float32
-	for p := 0; p < g.N/Panel; p++ {
-		for i := range g.M {
-			at := i*g.CRow + p*g.CPanel
-			c := g.C[at : at+Panel]
-			switch {
-			case g.Add:
-				copy(acc[:], c)
-			case g.Bias != nil:
-				copy(acc[:], g.Bias[p*Panel:])
-			default:
-				acc = [Panel]float32{}
+	var acc [2][Panel]float32
+	for p := range g.N / Panel {
+		for i := 0; i < g.M; i += 2 {
+			second := min(i+1, g.M-1)
+			g.start(&acc[0], i, p)
+			g.start(&acc[1], second, p)
+			for j := 0; j < Panel && g.K > 0; j += 4 {
+				g.tile((*[4]float32)(acc[0][j:]), (*[4]float32)(acc[1][j:]), g.A[i*g.ARow:], g.A[second*g.ARow:],
+					g.B[p*g.BPanel+j:])
 			}
-			for k := range g.K {
-				a := g.A[i*g.ARow+k*g.ACol]
-				b := (*[Panel]float32)(g.B[k*g.BRow+p*g.BPanel:])
-				for j := range acc {
-					acc[j] += a * b[j]
-				}
+			g.finish(&acc[0], i, p)
+			if second != i {
+				g.finish(&acc[1], second, p)
 			}
-			if g.Epilogue >= DTanh {
-				derive(g.Epilogue, acc[:], g.H[at:at+Panel])
-			} else {
-				activate(g.Epilogue, acc[:])
-			}
-			copy(c, acc[:])
 		}
 	}
+}
+
+// start sets what the sums of row i begin with.
+func (g *Gemm) start(acc *[Panel]float32, i, p int) {
+	switch {
+	case g.Add:
+		copy(acc[:], g.C[i*g.CRow+p*g.CPanel:])
+	case g.Bias != nil:
+		copy(acc[:], g.Bias[p*Panel:])
+	default:
+		*acc = [Panel]float32{}
+	}
+}
+
+// tile adds the products of two rows of A, which begin at a0 and a1, and four columns of B.
+func (g *Gemm) tile(c0, c1 *[4]float32, a0, a1, b []float32) {
+	s00, s01, s02, s03 := c0[0], c0[1], c0[2], c0[3]
+	s10, s11, s12, s13 := c1[0], c1[1], c1[2], c1[3]
+	for k := range g.K {
+		x, y, b := a0[k*g.ACol], a1[k*g.ACol], (*[4]float32)(b[k*g.BRow:])
+		s00 += x * b[0]
+		s01 += x * b[1]
+		s02 += x * b[2]
+		s03 += x * b[3]
+		s10 += y * b[0]
+		s11 += y * b[1]
+		s12 += y * b[2]
+		s13 += y * b[3]
+	}
+	*c0 = [4]float32{s00, s01, s02, s03}
+	*c1 = [4]float32{s10, s11, s12, s13}
+}
+
+// finish applies the epilogue to row i and stores it.
+func (g *Gemm) finish(acc *[Panel]float32, i, p int) {
+	at := i*g.CRow + p*g.CPanel
+	if g.Epilogue >= DTanh {
+		derive(g.Epilogue, acc[:], g.H[at:at+Panel])
+	} else {
+		activate(g.Epilogue, acc[:])
+	}
+	copy(g.C[at:at+Panel], acc[:])
 }
 
 func activate(e Epilogue, x []float32) {
