@@ -57,13 +57,15 @@ sdk/sdktest:             hostabi sdk
 examples/plugins:
 examples/plugins/*:      hostabi sdk sdk/wasm examples/plugins/*
 
+bench/emulate:
+
 cmd/rlhost:              hostabi core/component core/rollout pipeline pipeline/runs examples/plugins examples/plugins/* gpu/policy gpu/cpu
 cmd/rlhost:              plugins/rollout plugins/batcher plugins/inference plugins/learner plugins/evaluation plugins/envcheck plugins/runner plugins/wasm
 `
 
 // doors names the one place where each library from elsewhere may be imported.
 const doors = `
-golang.org/x/sys/unix:          core/shm plugins/wasm pipeline/runs
+golang.org/x/sys/unix:          core/shm plugins/wasm pipeline/runs bench/emulate
 golang.org/x/sys/cpu:           gpu/cpu gpu/cpu/internal/kern
 golang.org/x/term:              cmd/rlhost
 github.com/tetratelabs/wazero:  plugins/wasm
