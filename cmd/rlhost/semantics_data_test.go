@@ -37,6 +37,54 @@ func TestS1TrajectoriesDoNotDependOnHowEnvironmentsAreSpread(t *testing.T) {
 	}
 }
 
+// A row's outputs are a function of the weights, its observation and mask, and the key (run seed, environment, env
+// step): another actor that is given each row alone with that key comes to the same bits.
+func TestS1ActionsAreKeyedByRunEnvironmentAndStep(t *testing.T) {
+	o := experiment{script: masked(), sets: []string{"component.learner.learning_rate=0"}}.must(t)
+	made, err := decodePolicy(netOfTheLab, &o.blocks[0].Schema.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := made.(*policy.Definition)
+	actor, err := p.Backend.NewActor(p.Network, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := actor.Load(policy.Weights{Params: policy.Init(&p.Network, 7)}); err != nil {
+		t.Fatal(err)
+	}
+	actions := map[int32]int{}
+	for i := range o.blocks {
+		b := &o.blocks[i]
+		for step := range b.Schema.Shape.Steps {
+			for env := range b.Schema.Shape.Envs {
+				want := b.row(step, env)
+				action, logProb, value := []int32{-1}, []float32{0}, []float32{0}
+				err := actor.Act([]policy.Request{{
+					Obs: b.Row(rollout.ColObs, step).Slice(env, env+1), Mask: b.Row(rollout.ColMask, step).Slice(env, env+1),
+					Action: action, LogProb: logProb, Value: value, Seed: 7, FirstEnv: uint32(want.env), Step: want.step,
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if action[0] != want.action || logProb[0] != want.logProb || value[0] != want.value {
+					t.Fatalf("%+v: alone it comes to action %d, log-probability %v, value %v", want, action[0], logProb[0], value[0])
+				}
+				actions[action[0]]++
+			}
+		}
+	}
+	if len(actions) != 3 || len(o.blocks) < 8 {
+		t.Errorf("actions %v in %d blocks: the test looks at too little", actions, len(o.blocks))
+	}
+}
+
+// netOfTheLab decodes the lab's policy.
+func netOfTheLab(into any) error {
+	into.(*policyTable).Net.Hidden = []int{16}
+	return nil
+}
+
 func TestS1ARunRepeatsItselfAndOtherSeedsDoNot(t *testing.T) {
 	want := experiment{script: uneven()}.must(t)
 	if again := (experiment{script: uneven()}).must(t); !slices.Equal(again.hashes, want.hashes) {

@@ -157,6 +157,10 @@ func TestS10VersionsCountPublications(t *testing.T) {
 			t.Errorf("report %d is of version %v", i, v)
 		}
 	}
+	_, w, err := learnerOf(o)
+	if err != nil || w.Version != uint64(len(o.reports)) || w.Index != uint64(len(o.reports)) {
+		t.Errorf("saved after %d datasets: version %d, %d datasets (%v)", len(o.reports), w.Version, w.Index, err)
+	}
 	for _, b := range o.blocks {
 		if b.meta.MinVersion != b.meta.Sequence || b.meta.MaxVersion != b.meta.Sequence {
 			t.Errorf("block %d of a split acted with versions %d to %d, want its own number", b.meta.Sequence, b.meta.MinVersion, b.meta.MaxVersion)
