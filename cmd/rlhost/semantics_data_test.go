@@ -37,6 +37,49 @@ func TestS1TrajectoriesDoNotDependOnHowEnvironmentsAreSpread(t *testing.T) {
 	}
 }
 
+// Two components that run environments number them in one row: they are no copies of each other.
+func TestS1RolloutComponentsShareNoEnvironment(t *testing.T) {
+	const second = `
+[component.more]
+kind = "rollout"
+loop = "rollout"
+env = "lab"
+envs = 4
+splits = 1
+horizon = 16
+[[wire]]
+signal = "more.obs_ready"
+slot = "inference.act"
+mode = "queue"
+depth = 64
+on_full = "block"
+[[wire]]
+signal = "inference.actions"
+slot = "more.on_actions"
+mode = "reply"
+depth = 64
+on_full = "block"
+[[wire]]
+signal = "more.trajectories"
+slot = ["batcher.on_trajectories", "tap.on_trajectories"]
+mode = "all"
+depth = 64
+on_full = "block"
+[[wire]]
+signal = "more.episodes"
+slot = ["runner.on_episodes", "tap.on_episodes"]
+mode = "all"
+depth = 4096
+on_full = "block"
+`
+	want := experiment{script: uneven()}.must(t)
+	got := experiment{script: uneven(), extra: second, sets: []string{"component.rollout.envs=4", "component.rollout.splits=1"}}.must(t)
+	sameRows(t, "two components", got.rows(t), want.rows(t))
+	if !slices.Equal(got.hashes, want.hashes) {
+		t.Errorf("parameters %.8s, want %.8s", got.hashes, want.hashes)
+	}
+}
+
 // A row's outputs are a function of the weights, its observation and mask, and the key (run seed, environment, env
 // step): another actor that is given each row alone with that key comes to the same bits.
 func TestS1ActionsAreKeyedByRunEnvironmentAndStep(t *testing.T) {

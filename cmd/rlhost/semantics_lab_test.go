@@ -79,6 +79,7 @@ type experiment struct {
 	script  plugintest.Script
 	plugin  rollout.Plugin // instead of the script
 	sets    []string       // as with --set
+	extra   string         // behind labFile
 	dir     string         // run folder
 	resume  map[string]component.State
 	backend func(policy.Backend) policy.Backend // wraps the policy's backend
@@ -103,7 +104,7 @@ func (x experiment) run(t *testing.T) *outcome {
 	t.Helper()
 	o := &outcome{tap: &tap{tapped: x.tapped}, stats: map[string]float64{}}
 	parts := x.parts(o.tap)
-	g, problems := pipeline.Parse("lab.toml", []byte(labFile), pipeline.ParseOptions{Parts: parts, Sets: x.sets})
+	g, problems := pipeline.Parse("lab.toml", []byte(labFile+x.extra), pipeline.ParseOptions{Parts: parts, Sets: x.sets})
 	if g == nil {
 		t.Fatalf("Parse:\n%s", problems)
 	}

@@ -291,6 +291,29 @@ func TestS13SnapshotsDoNotChangeWithTheRun(t *testing.T) {
 	}
 }
 
+// Parameters are the same bits again with the same set of kernels; the set has a name, which a run records.
+func TestS13HashesHoldPerKernelSet(t *testing.T) {
+	looked := 0
+	for _, kernels := range []string{"generic", "avx2", "avx512"} {
+		backend, err := cpu.NewWith(kernels)
+		if err != nil {
+			continue // not on this machine
+		}
+		looked++
+		x := experiment{script: masked(), backend: func(policy.Backend) policy.Backend { return backend }}
+		a, b := x.must(t), x.must(t)
+		if !slices.Equal(a.hashes, b.hashes) || backend.Kernels() != kernels {
+			t.Errorf("%s (%s): %.8s, and again %.8s", kernels, backend.Kernels(), a.hashes, b.hashes)
+		}
+		if err := only(a.reported("losses/first_ratio_error"), 0); err != nil {
+			t.Errorf("%s: first ratios: %v", kernels, err)
+		}
+	}
+	if looked == 0 {
+		t.Error("no set of kernels works")
+	}
+}
+
 // In asynchronous mode a run goes on from policy, optimiser and schedule; what was under way is not in the snapshot.
 func TestS13AsynchronousSnapshotsHoldTheLearnerAlone(t *testing.T) {
 	async := func(steps int, resume map[string]component.State) *outcome {

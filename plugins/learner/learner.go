@@ -93,7 +93,11 @@ func (c *Learner) Start(h *component.Host) error {
 	if err != nil {
 		return err
 	}
-	if err := c.makeArenas(); err != nil {
+	names := StatNames()
+	c.statsAt, err = h.Arenas.Add(arena.Config{
+		Name: h.Name + ".stats", Blocks: statsBlocks, BlockBytes: 8 * len(names), Schema: names,
+	})
+	if err != nil {
 		return err
 	}
 	h.Receiver.Control(loop.Func(c.first), hostabi.Message{})
@@ -103,26 +107,22 @@ func (c *Learner) Start(h *component.Host) error {
 // statsBlocks is how many updates' reports may wait for the runner before further ones are skipped.
 const statsBlocks = 128
 
-func (c *Learner) makeArenas() (err error) {
-	readers := c.h.Peers("inference") + c.h.Peers("batcher")
-	c.weightsAt, err = c.h.Arenas.Add(arena.Config{
-		// Each reader may be reading one version while the next waits in its mailbox; the publisher keeps one
-		// and writes another.
-		Name: c.h.Name + ".weights", Blocks: 2*readers + 2, BlockBytes: policy.WeightsBytes(&c.definition.Network),
-	})
-	if err != nil {
-		return err
-	}
-	names := StatNames()
-	c.statsAt, err = c.h.Arenas.Add(arena.Config{
-		Name: c.h.Name + ".stats", Blocks: statsBlocks, BlockBytes: 8 * len(names), Schema: names,
-	})
-	return err
-}
-
-// first publishes what acting begins with: the initial parameters, or those of a restored run.
+// first publishes what acting begins with: the initial parameters, or those of a restored run. By now it is known
+// who reads them.
 func (c *Learner) first(*hostabi.Message) {
-	if err := c.publish(); err != nil {
+	// The publisher keeps one version and writes another; each reader may be reading one while others wait for it.
+	blocks := 2
+	for _, reader := range c.weights.Connections() {
+		blocks += 1 + reader.Options().Depth
+	}
+	var err error
+	c.weightsAt, err = c.h.Arenas.Add(arena.Config{
+		Name: c.h.Name + ".weights", Blocks: blocks, BlockBytes: policy.WeightsBytes(&c.definition.Network),
+	})
+	if err == nil {
+		err = c.publish()
+	}
+	if err != nil {
 		c.h.Fail(err)
 	}
 }

@@ -60,7 +60,6 @@ func newRig(t *testing.T, o rigOptions) *rig {
 	}
 	r := &rig{c: New().(*Learner)}
 	r.Rig = plugintest.NewRig(t, r.c, plugintest.RigOptions{Name: "learner", Run: component.Run{Seed: o.seed},
-		Peers:    map[string]int{"inference": 1, "batcher": 1},
 		Policies: map[string]any{"main": &policy.Definition{Network: o.network, Backend: o.backend}}},
 		func(into any) error {
 			c := into.(*config)

@@ -123,7 +123,7 @@ func (r *Rig) From(signal string, fn func(*hostabi.Message)) {
 
 func (r *Rig) connect(signal *bus.Signal, slot *bus.Slot) {
 	r.t.Helper()
-	c, err := bus.Connect(signal, slot, bus.Options{Mode: bus.All, Depth: 1 << 12, Overflow: bus.Block})
+	c, err := bus.Connect(signal, slot, bus.Options{Mode: bus.All, Depth: 256, Overflow: bus.Block})
 	if err != nil {
 		r.t.Fatal(err)
 	}

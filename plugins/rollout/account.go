@@ -3,7 +3,9 @@ package rollout
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 
+	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/rollout"
 )
 
@@ -44,7 +46,12 @@ func (s *split) emitEpisode(env int, terminated bool) {
 		Return: float32(a.Return), Length: a.Length, Env: uint32(s.first + env), Terminated: terminated,
 	}.Message()
 	m.PolicyVersion = s.maxVersion
-	if err := s.c.episodes.Emit(m); err != nil {
+	err := s.c.episodes.Emit(m)
+	if errors.Is(err, bus.ErrOverrun) { // more episodes in one block than can wait: who counts them gets the others
+		s.c.untold.Inc()
+		return
+	}
+	if err != nil {
 		s.c.h.Fail(err)
 	}
 }

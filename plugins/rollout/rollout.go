@@ -15,17 +15,19 @@ import (
 
 // Rollout runs the environments of one instance of the component.
 type Rollout struct {
-	config config
-	h      *component.Host
-	plugin rollout.Plugin
-	schema *rollout.Schema
-	arena  *arena.Arena
-	mode   hostabi.Autoreset
-	splits []*split
+	config   config
+	h        *component.Host
+	plugin   rollout.Plugin
+	schema   *rollout.Schema
+	arena    *arena.Arena
+	mode     hostabi.Autoreset
+	splits   []*split
+	firstEnv int // global index of environment 0
 
 	obsReady, trajectories, episodes *bus.Signal
 
 	envSteps, lostSteps, restarts, carriedBytes *stat.Counter
+	untold                                      *stat.Counter          // episodes that could not be announced
 	envMetrics                                  map[string]*stat.Gauge // by the environment's own name
 	restarted                                   int
 }
@@ -74,9 +76,11 @@ func (c *Rollout) Start(h *component.Host) error {
 	h.Slot("on_actions", c.onActions)
 	c.envSteps, c.lostSteps = h.Stats.Counter("rollout/env_steps"), h.Stats.Counter("rollout/lost_env_steps")
 	c.restarts, c.carriedBytes = h.Stats.Counter("rollout/restarts"), h.Stats.Counter("rollout/carried_bytes")
+	c.untold = h.Stats.Counter("rollout/episodes_untold")
+	// Components start one after the other, so this numbers the environments of all of them in one row.
 	envs := h.Stats.Gauge("rollout/envs")
-	envs.Set(float64(c.config.Envs * h.Count))
-
+	c.firstEnv = int(envs.Value())
+	envs.Add(float64(c.config.Envs))
 	c.envMetrics = map[string]*stat.Gauge{}
 	plugin, err := h.Env(c.config.Env)
 	if err != nil {
@@ -119,7 +123,7 @@ func (c *Rollout) blocksPerSplit() int {
 func (c *Rollout) makeSplits() error {
 	n := c.config.Envs / c.config.Splits
 	for i := range c.config.Splits {
-		first := c.h.Index*c.config.Envs + i*n
+		first := c.firstEnv + i*n
 		env, err := c.plugin.NewEnv(rollout.EnvOptions{
 			Name: c.h.Name, Envs: n, FirstEnv: first, Autoreset: c.mode,
 			Seed:   rollout.EnvSeed(c.h.Run.Seed, first) + 1,

@@ -110,6 +110,19 @@ func TestRollout_HandsOverBlocksAndEpisodes(t *testing.T) {
 	}
 }
 
+// More episodes in one block than can wait for their reader end nothing; those that were not told are counted.
+func TestRollout_CountsEpisodesThatItCannotTell(t *testing.T) {
+	script := plugintest.Script{Length: func(int, int) int { return 1 }}
+	r := newRig(t, rigOptions{script: script, config: func(c *config) { c.Envs, c.Splits, c.Horizon = 2000, 1, 40 }})
+	r.until(t, 1)
+	if err := r.RunUntil(func() bool { return len(r.episodes)+int(r.counter("rollout/episodes_untold")) >= 80000 }); err != nil {
+		t.Fatal(err)
+	}
+	if untold := r.counter("rollout/episodes_untold"); untold == 0 || untold > 80000-1<<16 {
+		t.Errorf("%d episodes told and %d not, of 80000", len(r.episodes), untold)
+	}
+}
+
 // When nobody lets go of blocks the rollout uses up those that it has and waits; then it goes on.
 func TestRollout_WaitsForBlocks(t *testing.T) {
 	r := newRig(t, rigOptions{config: func(c *config) { c.Blocks = 3 }})
