@@ -23,11 +23,11 @@ type benchCommand struct {
 
 // Help says what the figures are.
 func (c *benchCommand) Help() string {
-	return `  rlhost bench cartpole@1
-  rlhost bench my.wasm --envs 1024 --seconds 5
+	return `Env steps per second of one processor: alone is the environment's own step, through the bus has blocks, checks and
+messages with it, native Go is the same arithmetic without a sandbox, where there is such a version.
 
-Env steps per second of one processor: alone is the environment's own step, through the bus has blocks, checks and
-messages with it, native Go is the same arithmetic without a sandbox, where there is such a version.`
+  rlhost bench cartpole@1
+  rlhost bench my.wasm --envs 1024 --seconds 5`
 }
 
 // benchResult is what bench prints.
@@ -46,6 +46,9 @@ type benchFigure struct {
 	Median float64 `json:"median_env_steps_per_s"`
 }
 
+// maxBenchEnvs is the most that a pipeline takes.
+const maxBenchEnvs = 1 << 16
+
 // benchRounds is how many rounds the ways of stepping take turns, so that a slow moment of the machine hits all.
 const benchRounds = 10
 
@@ -57,8 +60,11 @@ type way struct {
 
 // Run measures an environment alone, through the bus, and as native Go where there is such a version.
 func (c *benchCommand) Run(p *program) error {
-	if c.Envs < 1 || c.Seconds <= 0 {
-		return fail(exitUsage, errors.New("--envs and --seconds want more than 0"))
+	if c.Envs < 1 || c.Envs > maxBenchEnvs {
+		return fail(exitUsage, fmt.Errorf("--envs %d: want 1 to %d", c.Envs, maxBenchEnvs))
+	}
+	if c.Seconds <= 0 || c.Seconds > 3600 {
+		return fail(exitUsage, fmt.Errorf("--seconds %g: want more than 0, at most 3600", c.Seconds))
 	}
 	plugin, done, err := c.load(p)
 	if err != nil {
@@ -71,7 +77,7 @@ func (c *benchCommand) Run(p *program) error {
 	if c.JSON {
 		return json.NewEncoder(p.out).Encode(result)
 	}
-	fmt.Fprintf(p.out, "%s  %d envs per call, layout %s\n", result.Env, result.Envs, result.Layout)
+	fmt.Fprintf(p.out, "%s  %d envs per call, layout %s\n", printable(result.Env), result.Envs, result.Layout)
 	for _, f := range result.Rates {
 		fmt.Fprintf(p.out, "  %-18s %8.2f M env steps/s (median %.2f), %.1f ns/step\n", f.Name, f.Best/1e6, f.Median/1e6, 1e9/f.Best)
 	}

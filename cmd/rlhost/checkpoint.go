@@ -86,7 +86,7 @@ func (p *program) ownPipeline(run *runs.Run, sets []string, parts *pipeline.Part
 	}
 	g, problems := pipeline.Parse(filepath.Join(run.Dir, runs.PipelineFile), src, pipeline.ParseOptions{Sets: sets, Parts: parts})
 	for _, problem := range problems {
-		fmt.Fprint(p.err, problem)
+		fmt.Fprint(p.err, printable(problem.String()))
 	}
 	if g == nil {
 		return nil, said(exitConfig, problems)

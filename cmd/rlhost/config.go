@@ -33,7 +33,7 @@ func (p *program) parse(file string, sets []string, parts *pipeline.Parts) (*pip
 	}
 	g, problems := pipeline.Parse(file, src, pipeline.ParseOptions{Sets: sets, Parts: parts})
 	for _, problem := range problems {
-		fmt.Fprint(p.err, problem)
+		fmt.Fprint(p.err, printable(problem.String()))
 	}
 	if g == nil {
 		return nil, nil, said(exitConfig, problems)
@@ -118,7 +118,9 @@ type showCommand struct {
 
 // Help shows how show is called.
 func (c *showCommand) Help() string {
-	return `  rlhost show --expanded
+	return `The full form shows every key there is, with its value.
+
+  rlhost show --expanded
   rlhost show --expanded my.toml > full.toml      # a file that means the same`
 }
 
@@ -148,7 +150,9 @@ type graphCommand struct {
 
 // Help shows how graph is called.
 func (c *graphCommand) Help() string {
-	return `  rlhost graph
+	return `Components, and the signals and slots that are wired.
+
+  rlhost graph
   rlhost graph --format dot | dot -Tsvg > pipeline.svg`
 }
 

@@ -29,10 +29,24 @@ func (f *envFlags) load(p *program) (plugin rollout.Plugin, close func() error, 
 		return nil, nil, err
 	}
 	plugin, err = r.Load(context.Background(), f.Env, plugins.Builtins()[f.Env], wasm.Config{Args: f.Args, Grants: f.Grant})
+	var bad *wasm.LoadError
+	if errors.As(err, &bad) && bad.Code == wasm.CodeMissing {
+		bad.Remedy = builtinLike(f.Env, bad.Remedy)
+	}
 	if err != nil {
-		return nil, nil, errors.Join(pluginError(err), r.Close())
+		return nil, nil, p.also(pluginError(err), r.Close())
 	}
 	return plugin, func() error { return errors.Join(plugin.Close(), r.Close()) }, nil
+}
+
+// builtinLike proposes the built-in environment that was probably meant, else what is proposed anyway.
+func builtinLike(name, otherwise string) string {
+	for builtin := range plugins.Builtins() {
+		if strings.EqualFold(name, builtin) || strings.HasPrefix(builtin, strings.ToLower(name)+"@") {
+			return "did you mean the built-in environment " + builtin + "?"
+		}
+	}
+	return otherwise
 }
 
 // pluginError shows a module that cannot be used with code, reason and remedy.
@@ -53,10 +67,10 @@ type checkCommand struct {
 
 // Help says what the checks are.
 func (c *checkCommand) Help() string {
-	return `  rlhost check my.wasm
-  rlhost check my.wasm --arg max_steps=200 --steps 20000
+	return `Each check has an identifier such as D03; rlhost explain D03 tells more. The exit code is 4 if one fails.
 
-Each check has an identifier such as D03; rlhost explain D03 tells more. The exit code is 4 if one fails.`
+  rlhost check my.wasm
+  rlhost check my.wasm --arg max_steps=200 --steps 20000`
 }
 
 // Run checks an environment and exits with 4 if a check fails.
@@ -78,7 +92,7 @@ func (c *checkCommand) Run(p *program) error {
 			return err
 		}
 	} else {
-		fmt.Fprintln(p.out, describe(&spec))
+		fmt.Fprintln(p.out, printable(describe(&spec)))
 		printChecks(p, results)
 	}
 	for _, r := range results {
@@ -106,7 +120,7 @@ func printChecks(p *program, results []envcheck.Result) {
 	counts := map[envcheck.Verdict]int{}
 	for _, r := range results {
 		counts[r.Verdict]++
-		fmt.Fprintf(p.out, " %-4s %s %-42s %s\n", r.Verdict, r.ID, r.Title, r.Detail)
+		fmt.Fprintf(p.out, " %-4s %s %-42s %s\n", r.Verdict, r.ID, r.Title, printable(r.Detail))
 		if r.Help != "" {
 			fmt.Fprintf(p.out, "      → %s; see rlhost explain %s\n", r.Help, r.ID)
 		}

@@ -26,10 +26,10 @@ type evalCommand struct {
 
 // Help shows how eval is called.
 func (c *evalCommand) Help() string {
-	return `  rlhost eval
-  rlhost eval cartpole/3 --checkpoint best --deterministic
+	return `The same checkpoint, seed and episodes give the same returns, however often they are asked for.
 
-The same checkpoint, seed and episodes give the same returns, on any number of processors.`
+  rlhost eval
+  rlhost eval cartpole/3 --checkpoint best --deterministic`
 }
 
 // Run evaluates a checkpoint in the environment that the run was trained on.

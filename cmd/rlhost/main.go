@@ -45,7 +45,9 @@ type commandLine struct {
 
 // Help is what rlhost --help says first.
 func (c *commandLine) Help() string {
-	return `  rlhost train                     train ./pipeline.toml
+	return `To begin with:
+
+  rlhost train                     train ./pipeline.toml
   rlhost eval                      evaluate the newest run
   rlhost check my.wasm             is my environment right?
 

@@ -14,6 +14,10 @@ import (
 // partingTime is how long the last words before an immediate end may take: whoever reads them may have stopped.
 const partingTime = 200 * time.Millisecond
 
+// oneRequest is how long after the first signal others count as the same: who asks a whole process group, as
+// timeout(1) does, asks each of them twice.
+const oneRequest = 100 * time.Millisecond
+
 // interruptible returns a context that the first Ctrl-C ends, or another polite request to end. The second ends the
 // process, after parting has said what there is to say.
 func (p *program) interruptible(parting func()) (ctx context.Context, stop func()) {
@@ -33,7 +37,7 @@ func (p *program) interruptible(parting func()) (ctx context.Context, stop func(
 		}
 		fmt.Fprintln(p.err, "rlhost: interrupted; saving at the next dataset boundary (Ctrl-C again to stop at once)")
 		cancel()
-		if _, ok := <-signals; !ok {
+		if !again(signals) {
 			return
 		}
 		said := make(chan struct{})
@@ -51,5 +55,17 @@ func (p *program) interruptible(parting func()) (ctx context.Context, stop func(
 		signal.Stop(signals)
 		close(signals)
 		cancel()
+	}
+}
+
+// again waits for another request to end. It returns false when nobody waits for one any more.
+func again(signals <-chan os.Signal) bool {
+	for first := time.Now(); ; {
+		if _, ok := <-signals; !ok {
+			return false
+		}
+		if time.Since(first) > oneRequest {
+			return true
+		}
 	}
 }

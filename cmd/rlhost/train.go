@@ -30,13 +30,13 @@ type trainCommand struct {
 
 // Help shows how train is called.
 func (c *trainCommand) Help() string {
-	return `  rlhost train
+	return `RUN is a folder, a name such as cartpole (its newest run), cartpole/3, or latest. Ctrl-C saves a checkpoint at the next
+dataset boundary and ends; Ctrl-C again ends at once.
+
+  rlhost train
   rlhost train my.toml --set run.seed=2 --set component.learner.epochs=4
   rlhost train --resume cartpole
-  rlhost train --init-from cartpole/3 --reset optimizer,value
-
-RUN is a folder, a name such as cartpole (its newest run), cartpole/3, or latest. Ctrl-C saves a checkpoint at the next
-dataset boundary and ends; Ctrl-C again ends at once.`
+  rlhost train --init-from cartpole/3 --reset optimizer,value`
 }
 
 // training is one call of train.
@@ -169,7 +169,7 @@ func (t *training) begin() (err error) {
 		t.hintResume()
 	}
 	if t.run, err = runs.Create(t.graph.Run.Dir, t.graph.Run.Name); err != nil {
-		return err
+		return fmt.Errorf("%w\n  help: runs go to the folder %s; another one is --set run.dir=DIR", err, t.graph.Run.Dir)
 	}
 	t.keep()
 	kept, err := movedTo(t.run.Dir, t.graph)
@@ -255,7 +255,7 @@ func (p *program) buildError(err error) error {
 	}
 	code := exitConfig
 	for _, problem := range problems {
-		fmt.Fprint(p.err, problem)
+		fmt.Fprint(p.err, printable(problem.String()))
 		if slices.Contains(pluginCodes, problem.Code) {
 			code = exitPlugin
 		}
