@@ -323,6 +323,7 @@ func TestStep_AllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := c.splits[0]
+		clear(s.tr.Bytes(rollout.ColAction))
 		m := rollout.ActRequest{Block: s.loan.Handle()}.Message()
 		n := testing.AllocsPerRun(500, func() {
 			m.T = uint32(s.t)
