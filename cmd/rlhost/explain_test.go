@@ -1,0 +1,79 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/plugins/wasm"
+)
+
+func TestExplain_HasAPageForEveryCodeThatIsPrinted(t *testing.T) {
+	codes := []string{
+		wasm.CodeMissing, wasm.CodeCommand, wasm.CodeFormat, wasm.CodeExport, wasm.CodeImport, wasm.CodeFeature,
+		wasm.CodeDescription, wasm.CodeStart, wasm.CodeFuture, "E051",
+	}
+	for kind := rollout.FaultTrap; kind <= rollout.FaultOutput; kind++ {
+		codes = append(codes, faultCode(&rollout.Fault{Kind: kind}))
+	}
+	seen := map[string]bool{}
+	for _, code := range codes {
+		page, ok := explain(strings.ToLower(code))
+		if !ok || !strings.HasPrefix(page, code+" ") || !strings.Contains(page, "Cure: ") {
+			t.Errorf("page of %s: %t, %q", code, ok, page)
+		}
+		if seen[code] {
+			t.Errorf("two kinds of mistakes have the code %s", code)
+		}
+		seen[code] = true
+	}
+	for _, code := range []string{"", "R", "#", "R01", "R0100"} {
+		if page, ok := explain(code); ok {
+			t.Errorf("explain(%q) = %q, want none", code, page)
+		}
+	}
+}
+
+func TestExplainFault_LeavesOutWhoHandedItOn(t *testing.T) {
+	f := &rollout.Fault{Kind: rollout.FaultDeadline, Name: "rollout[1]", Source: "a.wasm", Call: "rl_step", Env: 17,
+		Step: 3, Err: errors.New("stopped after its limit of 20ms")}
+	err := fmt.Errorf("loop \"main\": rollout[1]: %w; restarted 5 times already (max_restarts)", f)
+	want := "error[R011]: rollout[1] env 17: deadline in rl_step at step 3: stopped after its limit of 20ms (a.wasm); " +
+		"restarted 5 times already (max_restarts)\n  help: correct the environment, or raise limits.step of its [env] table " +
+		"if a step may take so long; see rlhost explain R011"
+	if got, ok := explainFault(err); !ok || got != want {
+		t.Errorf("explainFault = %q, %t; want %q", got, ok, want)
+	}
+	if got, ok := explainFault(errors.New("disk full")); ok {
+		t.Errorf("explainFault of another error = %q", got)
+	}
+}
+
+func TestConsole_WritesOneLineForPeople(t *testing.T) {
+	fault := &rollout.Fault{Kind: rollout.FaultTrap, Name: "rollout", Source: "a.wasm", Call: "rl_step", Env: 2, Step: 7,
+		Err: errors.New("unreachable")}
+	for want, log := range map[string]func(*slog.Logger){
+		"rollout: hello from the guest\n": func(l *slog.Logger) { l.With("component", "rollout").Info("hello from the guest") },
+		"warning[R010]: restarted: rollout env 2: trap in rl_step at step 7: unreachable (a.wasm)  restart=1\n": func(l *slog.Logger) {
+			l.With("component", "rollout").Warn("restarted", "error", fault, "restart", 1)
+		},
+		"error: not saved: disk full  path=\"a b\"\n  help: make room\n": func(l *slog.Logger) {
+			l.Error("not saved", "error", errors.New("disk full"), "path", "a b", "help", "make room")
+		},
+		"warning: grouped  a=1  g.b=2  g.c=\"\"\n": func(l *slog.Logger) {
+			l.With("a", 1).WithGroup("g").With("b", 2).Warn("grouped", "c", "")
+		},
+		"?[2J? is only text\n": func(l *slog.Logger) { l.Info("\x1b[2J\u202e is only text") },
+		"":                     func(l *slog.Logger) { l.Debug("nobody wants to know") },
+	} {
+		var out bytes.Buffer
+		log(slog.New(&console{out: &out}))
+		if out.String() != want {
+			t.Errorf("got %q, want %q", out.String(), want)
+		}
+	}
+}
