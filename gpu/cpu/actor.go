@@ -18,7 +18,7 @@ type actor struct {
 
 func newActor(set kern.Set, n policy.Network) *actor {
 	l := newLayout(n)
-	return &actor{pass: newPass(set, l, blockRows(l))}
+	return &actor{pass: newPass(set, l, aligned(l.size))}
 }
 
 // Load copies the weights into the backend's layout.

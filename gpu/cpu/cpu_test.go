@@ -21,6 +21,52 @@ func TestBackendWithEveryKernelSet(t *testing.T) {
 	}
 }
 
+func TestBackendWithSeveralThreads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the largest network alone divides rows")
+	}
+	policytest.TestBackend(t, cpu.New().WithThreads(3), policytest.Float32)
+}
+
+// Large minibatches are divided; the result is that of one thread but for the order of sums.
+func TestThreadsLearnWhatOneLearns(t *testing.T) {
+	n := policy.Network{Obs: 8, Actions: 4, Hidden: []int{128, 128}, Activation: policy.Tanh}
+	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 16, Envs: 64, Blocks: 1, Seed: 5})
+	one := learnLarge(t, cpu.New(), n, d)
+	three, again := learnLarge(t, cpu.New().WithThreads(3), n, d), learnLarge(t, cpu.New().WithThreads(3), n, d)
+	if !slices.Equal(again, three) {
+		t.Error("three threads do not repeat in every bit")
+	}
+	if slices.Equal(one, three) {
+		t.Error("three threads have the bits of one: the rows were not divided")
+	}
+	for i := range one {
+		if diff := one[i] - three[i]; diff > 2e-5 || diff < -2e-5 {
+			t.Fatalf("parameter %d = %v with three threads, %v with one", i, three[i], one[i])
+		}
+	}
+}
+
+// learnLarge learns from one dataset in minibatches of 512 rows and returns the parameters.
+func learnLarge(t *testing.T, b *cpu.Backend, n policy.Network, d *policy.Dataset) []float32 {
+	t.Helper()
+	c := policy.Defaults()
+	c.Minibatch = 512
+	params := policy.Init(&n, 1)
+	l, err := b.NewLearner(n, params, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := l.Update(d, policy.Rates{LearningRate: 1e-3, Clip: 0.2, Entropy: 0.01}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Params(params); err != nil {
+		t.Fatal(err)
+	}
+	return params
+}
+
 // The two vector sets agree in every bit, so a run may move between machines that have one or the other.
 func TestVectorKernelsLearnTheSameParameters(t *testing.T) {
 	if _, err := cpu.NewWith("avx512"); err != nil {

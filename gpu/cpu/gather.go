@@ -77,8 +77,8 @@ func (k *Learner) gather(d *policy.Dataset, rows []uint32) {
 		b.advantage[i], b.ret[i] = r.advantage, r.ret
 		policy.NormalizeRow(b.obs.data[i*b.obs.row:i*b.obs.row+n], k.source.columns[r.block][r.obs:], k.source.stride, mean, scale)
 	}
+	b.mask = b.mask[:0]
 	if len(k.source.mask) > 0 {
-		b.mask = b.mask[:0]
 		for _, row := range rows {
 			b.mask = append(b.mask, k.source.mask[int(row)*k.net.Actions:(int(row)+1)*k.net.Actions]...)
 		}

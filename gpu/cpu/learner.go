@@ -10,17 +10,15 @@ import (
 
 // Learner improves one policy by PPO on the processor. It belongs to one goroutine at a time.
 type Learner struct {
-	*pass
+	*layout
+	set    kern.Set
 	config policy.Config
-	m, v   []float32 // Adam's moments, laid out as params
-	steps  uint64    // optimiser steps made
+	params []float32 // laid out by layout, as all vectors of their length
+	m, v   []float32 // Adam's moments
+	back   [][]float32
+	steps  uint64 // optimiser steps made
 
-	grad     []float32
-	back     [][]float32 // per layer: the transposed weights, packed
-	delta    [][]float32 // per layer [encoders][block][out]: gradient of the loss before the activation
-	strip    []float32   // for products to pack columns of B
-	loss     kern.Loss
-	sums     kern.ColumnSums
+	team     team
 	adam     kern.Adam
 	targets  policy.Targets
 	samples  policy.Samples
@@ -33,21 +31,22 @@ type Learner struct {
 
 var _ policy.Learner = (*Learner)(nil)
 
-func newLearner(set kern.Set, n policy.Network, params []float32, c policy.Config) (*Learner, error) {
+func newLearner(b *Backend, n policy.Network, params []float32, c policy.Config) (*Learner, error) {
 	l := newLayout(n)
-	k := &Learner{pass: newPass(set, l, blockRows(l)), config: c}
-	k.m, k.v, k.grad = aligned(l.size), aligned(l.size), aligned(l.size)
+	k := &Learner{layout: l, set: b.set, config: c, params: aligned(l.size), m: aligned(l.size), v: aligned(l.size)}
 	for i, y := range l.layers {
-		k.delta = append(k.delta, aligned(l.encoders*k.block*y.row))
 		packed := 0
 		if i > 0 { // the gradient of observations is not needed
 			packed = l.encoders * pad(y.in) * y.real
 		}
 		k.back = append(k.back, aligned(packed))
 	}
-	k.loss.NewLogProb, k.strip = aligned(k.block), aligned(k.block*kern.StripPanels*kern.Panel)
 	zero := make([]float32, len(params))
-	return k, k.SetState(policy.State{Params: params, AdamM: zero, AdamV: zero})
+	if err := k.SetState(policy.State{Params: params, AdamM: zero, AdamV: zero}); err != nil {
+		return nil, err
+	}
+	k.team.start(b.threads, func() *shard { return newShard(newPass(k.set, l, k.params), k.back, &k.batch) })
+	return k, nil
 }
 
 // Update learns from one dataset. Its work is that of the policy package's reference functions: targets, then
@@ -107,6 +106,25 @@ func (k *Learner) target(d *policy.Dataset, epoch int) error {
 	return nil
 }
 
+// logProbs computes the log-probability of every stored action under the current policy, for V-trace's ratios. Rows
+// that are not valid get a number without a meaning.
+func (k *Learner) logProbs(d *policy.Dataset) {
+	rows := d.Rows()
+	k.logProb = grown(k.logProb, rows)
+	s := k.team.shards[0]
+	s.prepare(&k.config, policy.Rates{}, rows)
+	for lo := 0; lo < rows; lo += s.block {
+		n := min(s.block, rows-lo)
+		k.order = k.order[:0]
+		for i := range n {
+			k.order = append(k.order, uint32(lo+i))
+		}
+		k.gather(d, k.order)
+		s.evaluate(0, n)
+		copy(k.logProb[lo:], s.loss.NewLogProb[:n])
+	}
+}
+
 // epoch makes one pass over the valid rows; goOn is false once TargetKL was exceeded.
 func (k *Learner) epoch(d *policy.Dataset, r policy.Rates, epoch int, stats *policy.Stats) (goOn bool, err error) {
 	stats.Epochs++
@@ -131,27 +149,22 @@ func (k *Learner) step(d *policy.Dataset, r policy.Rates, rows []uint32, stats *
 	if k.config.NormalizeAdvantage {
 		policy.NormalizeAdvantage(k.batch.advantage[:len(rows)])
 	}
-	clear(k.grad)
-	k.prepareLoss(r, len(rows))
-	for lo := 0; lo < len(rows); lo += k.block {
-		k.gradient(lo, min(lo+k.block, len(rows)))
-	}
-	norm := math.Sqrt(k.set.SumSquares(k.grad))
+	grad, sums := k.team.gradient(&k.config, r, len(rows))
+	norm := math.Sqrt(k.set.SumSquares(grad))
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
 		return 0, fmt.Errorf("gradient of optimiser step %d: %w", k.steps+1, policy.ErrNotFinite)
 	}
-	k.improve(r, norm)
-	sums := lossSums(&k.loss.Sums)
+	k.improve(r, grad, norm)
 	stats.Add(sums, len(rows), norm)
 	return sums.ApproxKL / float64(len(rows)), nil
 }
 
 // improve applies Adam to the gradient, clipped to its norm.
-func (k *Learner) improve(r policy.Rates, norm float64) {
+func (k *Learner) improve(r policy.Rates, grad []float32, norm float64) {
 	c := &k.config
 	k.steps++
 	t := float64(k.steps)
-	k.adam = kern.Adam{Params: k.params, M: k.m, V: k.v, Grad: k.grad,
+	k.adam = kern.Adam{Params: k.params, M: k.m, V: k.v, Grad: grad,
 		Rate:  float32(float64(r.LearningRate) / (1 - math.Pow(c.AdamBeta1, t))),
 		Beta1: float32(c.AdamBeta1), Keep1: float32(1 - c.AdamBeta1),
 		Beta2: float32(c.AdamBeta2), Keep2: float32(1 - c.AdamBeta2),
@@ -212,5 +225,8 @@ func (k *Learner) SetState(s policy.State) error {
 	return nil
 }
 
-// Close does nothing: a learner holds only memory.
-func (k *Learner) Close() error { return nil }
+// Close ends the goroutines of a learner with several threads; with one it does nothing.
+func (k *Learner) Close() error {
+	k.team.stop()
+	return nil
+}

@@ -28,8 +28,9 @@ type matrix struct {
 	row, col int
 }
 
-func newPass(set kern.Set, l *layout, block int) *pass {
-	p := &pass{layout: l, set: set, activation: activationOf(l.net.Activation), block: block, params: aligned(l.size)}
+func newPass(set kern.Set, l *layout, params []float32) *pass {
+	block := blockRows
+	p := &pass{layout: l, set: set, activation: activationOf(l.net.Activation), block: block, params: params}
 	p.obs = aligned(block * pad(l.net.Obs))
 	for _, y := range l.layers {
 		p.hidden = append(p.hidden, aligned(l.encoders*block*y.row))
@@ -39,8 +40,9 @@ func newPass(set kern.Set, l *layout, block int) *pass {
 	return p
 }
 
-// blockRows chooses how many rows go through the layers together: a whole number of tiles of every kernel set.
-func blockRows(l *layout) int { return 96 }
+// blockRows is how many rows go through the layers together: few enough for the second-level cache with layers of
+// some hundred columns, and whole tiles of the AVX2 kernels.
+const blockRows = 96
 
 // activation is what products do with their results on the way forward and back.
 type activation struct{ forward, backward kern.Epilogue }

@@ -10,6 +10,17 @@ type LossSums struct {
 	RatioError                     float64 // largest |ratio-1|
 }
 
+// Add adds the sums of other rows.
+func (s *LossSums) Add(other LossSums) {
+	s.PolicyLoss += other.PolicyLoss
+	s.ValueLoss += other.ValueLoss
+	s.Entropy += other.Entropy
+	s.ApproxKL += other.ApproxKL
+	s.OldApproxKL += other.OldApproxKL
+	s.Clipped += other.Clipped
+	s.RatioError = max(s.RatioError, other.RatioError)
+}
+
 // PPOLoss is the reference of the loss that backends compute (Schulman et al. 2017), over the rows of m:
 //
 //	-mean(min(ratio·A, clip(ratio, 1-ε, 1+ε)·A)) + ValueCoef·½·mean((v - return)²) - Entropy·mean(entropy)

@@ -19,9 +19,12 @@ type Tolerance struct {
 // Float32 is the tolerance of a backend that computes in float32.
 var Float32 = Tolerance{Output: 2e-5, Gradient: 2e-5, Params: 0.02}
 
-// TestBackend runs the whole suite.
+// TestBackend runs the whole suite; with -short it leaves out the largest network.
 func TestBackend(t *testing.T, b policy.Backend, tol Tolerance) {
 	for _, c := range cases() {
+		if testing.Short() && c.net.Obs > 32 {
+			continue
+		}
 		t.Run(c.name, func(t *testing.T) {
 			s := suite{Backend: b, tol: tol, shape: c}
 			t.Run("forward equals the reference", s.forward)
@@ -93,7 +96,7 @@ func cases() []shape {
 	add(policy.Network{Obs: 6, Actions: 3, Hidden: nil, Activation: policy.Tanh, ShareTrunk: true},
 		func(s *shape) { s.masked = true })
 	add(policy.Network{Obs: 65, Actions: 9, Hidden: []int{130, 96}, Activation: policy.Tanh},
-		func(s *shape) { s.steps, s.envs, s.minibatch = 3, 51, 153 })
+		func(s *shape) { s.steps, s.envs, s.minibatch = 2, 51, 80 })
 	return all
 }
 

@@ -1,0 +1,92 @@
+package cpu
+
+import (
+	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// shardWork is the least number of parameters times rows that is worth waking another goroutine for: some 60 µs.
+const shardWork = 1 << 20
+
+// team computes the gradient of a minibatch with several shards. How rows are divided depends on their number, the
+// network and the number of shards alone, and gradients are added in the order of shards, so results repeat in
+// every bit.
+type team struct {
+	shards []*shard
+	work   []chan span // to shard i+1
+	ready  chan struct{}
+}
+
+// span is rows lo to hi of a minibatch.
+type span struct{ lo, hi int }
+
+// start makes n shards. Every one but the first, which is the caller's, gets a goroutine that lives until stop.
+func (t *team) start(n int, shard func() *shard) {
+	t.ready = make(chan struct{}, n)
+	for i := range n {
+		s := shard()
+		t.shards = append(t.shards, s)
+		if i == 0 {
+			continue
+		}
+		work := make(chan span)
+		t.work = append(t.work, work)
+		go func() {
+			for rows := range work {
+				s.rows(rows.lo, rows.hi)
+				t.ready <- struct{}{}
+			}
+			t.ready <- struct{}{}
+		}()
+	}
+}
+
+// stop ends the goroutines and waits for them. It may be called again.
+func (t *team) stop() {
+	for _, work := range t.work {
+		close(work)
+		<-t.ready
+	}
+	t.work = nil
+}
+
+// gradient computes the gradient of the minibatch's rows and the sums of its loss. The gradient is valid until the
+// next call.
+func (t *team) gradient(c *policy.Config, r policy.Rates, rows int) ([]float32, policy.LossSums) {
+	first := t.shards[0]
+	count := min(len(t.shards), max(1, rows*first.size/shardWork))
+	for _, s := range t.shards[:count] {
+		s.prepare(c, r, rows)
+	}
+	bound := func(i int) int { return (rows*i/count + kern.Lanes - 1) / kern.Lanes * kern.Lanes }
+	for i := 1; i < count; i++ {
+		t.work[i-1] <- span{bound(i), min(bound(i+1), rows)}
+	}
+	first.rows(0, min(bound(1), rows))
+	for range count - 1 {
+		<-t.ready
+	}
+	sums := lossSums(&first.loss.Sums)
+	for _, s := range t.shards[1:count] {
+		add := kern.ColumnSums{Rows: 1, N: len(s.grad), X: s.grad, XRow: len(s.grad), Out: first.grad}
+		first.set.ColumnSums(&add)
+		sums.Add(lossSums(&s.loss.Sums))
+	}
+	return first.grad, sums
+}
+
+func lossSums(s *kern.LossSums) policy.LossSums {
+	total := func(lanes *[kern.Lanes]float32) (sum float64) {
+		for _, x := range lanes {
+			sum += float64(x)
+		}
+		return sum
+	}
+	largest := 0.0
+	for _, x := range s.Ratio {
+		largest = max(largest, float64(x))
+	}
+	return policy.LossSums{PolicyLoss: -total(&s.Surrogate), ValueLoss: total(&s.Value) / 2,
+		Entropy: total(&s.Entropy), ApproxKL: total(&s.KL), OldApproxKL: -total(&s.LogRatio),
+		Clipped: total(&s.Clipped), RatioError: largest}
+}
