@@ -15,7 +15,6 @@ import parts
 import rows
 import table
 
-RESULTS = ours.CACHE / "results"
 BUSY = 0.1  # of the processors, from which on a figure is not to be trusted
 
 
@@ -43,34 +42,35 @@ def say(text):
     print(text, file=sys.stderr, flush=True)
 
 
-def stored():
-    """The newest result of every part, of this run or an earlier one."""
-    return {f.stem: json.loads(f.read_text()) for f in RESULTS.glob("*.json")}
-
-
-def main():
+def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("part", nargs="*", help=f"what to measure, of {', '.join(parts.ALL)}; all of it if none is named")
-    parser.add_argument("--rounds", type=int, help="rounds of every part; each has a number of its own")
+    parser.add_argument("--rounds", type=int, help="rounds of every part")
     parser.add_argument("--quick", action="store_true", help="tiny rounds that show that the tools work; the figures mean nothing")
     parser.add_argument("--environments", action="store_true", help="print the peers' environments that the parts need")
     args = parser.parse_args()
+    args.part = args.part or list(parts.ALL)
     if unknown := set(args.part) - set(parts.ALL):
         parser.error(f"no part is called {', '.join(sorted(unknown))}; there are {', '.join(parts.ALL)}")
-    names = args.part or list(parts.ALL)
+    return args
+
+
+def main():
+    args = arguments()
     if args.environments:
-        print(*dict.fromkeys(e for name in names for e in parts.ALL[name][2]))
+        print(*dict.fromkeys(e for name in args.part for e in parts.ALL[name][2]))
         return 0
-    RESULTS.mkdir(parents=True, exist_ok=True)
+    folder = table.RESULTS / "quick" if args.quick else table.RESULTS
+    folder.mkdir(parents=True, exist_ok=True)
     ours.train("pipeline.toml", "run.stop={ env_steps = 2048 }")  # fills the compile cache
     failed = 0
-    for name in names:
+    for name in args.part:
         result = measure(name, args.rounds, args.quick)
         failed += result["failed"]
-        (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
+        (folder / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n")
         print(table.markdown({name: result}), flush=True)
-    (RESULTS / "table.md").write_text(table.markdown(stored()))
-    say(f"results: {RESULTS.relative_to(ours.ROOT)}/*.json, table.md")
+    (folder / "table.md").write_text(table.markdown(table.stored(folder)))
+    say(f"results: {folder.relative_to(ours.ROOT)}/*.json, table.md")
     return 1 if failed else 0
 
 

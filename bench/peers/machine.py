@@ -30,6 +30,13 @@ def processor():
     return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
 
 
+def commit():
+    try:
+        return ours.output(["git", "describe", "--always", "--dirty"]).strip()
+    except (ours.Failed, OSError):
+        return "without git"
+
+
 def describe():
     cpu = processor()
     return {
@@ -38,7 +45,7 @@ def describe():
         "memory_gib": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30),
         "linux": platform.release(), "python": platform.python_version(),
         "go": ours.output(["go", "env", "GOVERSION"]).strip(),
-        "rlhost": ours.output(["git", "describe", "--always", "--dirty"]).strip(),
+        "rlhost": commit(),
         "torch": peers.version("sb3", "torch"), "stable_baselines3": peers.version("sb3", "stable-baselines3"),
         "gymnasium": peers.version("envpool", "gymnasium"), "envpool": peers.version("envpool", "envpool"),
         "sample_factory": peers.version("sf", "sample-factory"),

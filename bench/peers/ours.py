@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import tempfile
+import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -41,17 +42,16 @@ def train(pipeline, *sets, one_core=False):
         for s in sets:
             command += ["--set", s]
         began = time.perf_counter()
-        p = subprocess.Popen(pinned(command, one_core), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        progress, end, arrived = None, None, 0.0
-        for line in p.stdout:
-            event = json.loads(line)
-            if event["event"] == "progress":
-                progress, arrived = event, time.perf_counter()
-            elif event["event"] == "end":
-                end = event
-        error = p.stderr.read()
-        if p.wait() != 0 or end is None or progress is None:
-            raise Failed(f"{' '.join(command)} ended with {p.returncode}:\n{error[-2000:]}")
+        with open(f"{folder}/stderr", "w+") as error:
+            p = subprocess.Popen(pinned(command, one_core), stdout=subprocess.PIPE, stderr=error, text=True)
+            deadline = threading.Timer(TIMEOUT, p.kill)
+            deadline.start()
+            progress, end, arrived = follow(p.stdout)
+            code = p.wait()
+            deadline.cancel()
+            if code != 0 or end is None or progress is None:
+                error.seek(0)
+                raise Failed(f"{' '.join(command)} ended with {code}:\n{error.read()[-2000:]}")
         whole = time.perf_counter() - began
     return {
         "reached": end["reason"] == "return", "env_steps": end["env_steps"], "wall_seconds": arrived - began,
@@ -59,6 +59,18 @@ def train(pipeline, *sets, one_core=False):
         "process_seconds": whole, "mean_return": end["mean_return"], "eval_return": end["eval_return"],
         "kernels": end["kernels"], "params_hash": end["params_hash"],
     }
+
+
+def follow(lines):
+    """Reads the lines of a training: returns the last progress and the end, and when the former came."""
+    progress, end, arrived = None, None, 0.0
+    for line in lines:
+        event = json.loads(line)
+        if event["event"] == "progress":
+            progress, arrived = event, time.perf_counter()
+        elif event["event"] == "end":
+            end = event
+    return progress, end, arrived
 
 
 def bench_env(env, envs, seconds):

@@ -1,17 +1,36 @@
-"""Writes results as Markdown."""
+#!/usr/bin/env python3
+"""Results as Markdown. Run by itself, it writes the table of all stored results into docs/benchmarks.md; with --short
+it prints the rows that have a bar, in three columns, for the README."""
 
+import json
+import sys
+
+import ours
+
+RESULTS = ours.CACHE / "results"
+PAGE = ours.ROOT / "docs" / "benchmarks.md"
+BEGIN, END = "<!-- measured: bench/peers/table.py writes what follows -->", "<!-- measured: end -->"
 ORDER = ["cartpole", "env", "learner", "inference", "sample-factory", "own", "seeds", "fresh"]
 
 
 def markdown(results):
     """All results, by name of the part, as the section of docs/benchmarks.md."""
     parts = [results[name] for name in ORDER if name in results]
-    lines = ["| what | against | rlhost | peer | ratio | least, most | bar | control |", "|---|---|---|---|---|---|---|---|"]
-    lines += [row(r) for part in parts for r in part["rows"]]
+    rows = [row(r) for part in parts for r in part["rows"]]
     facts = [fact(f) for part in parts for f in part["facts"]]
+    lines = []
+    if rows:
+        lines += ["| what | against | rlhost | peer | ratio | least, most | bar | control |", "|" + "---|" * 8, *rows, ""]
     if facts:
-        lines += ["", "| figure of rlhost alone | value | bar |", "|---|---|---|", *facts]
-    return "\n".join([*lines, "", *(machine(name, results[name]) for name in ORDER if name in results), ""])
+        lines += ["| figure of rlhost alone | value | bar |", "|---|---|---|", *facts, ""]
+    return "\n".join([*lines, *(machine(part) for part in parts), ""])
+
+
+def short(results):
+    """The rows with a bar, without the figures they come from."""
+    rows = [r for name in ORDER if name in results for r in results[name]["rows"] if r["bar"] is not None]
+    lines = [f"| {r['what']} | {r['against']} | {r['ratio']:.3g} × |" for r in rows]
+    return "\n".join(["| what | against | times as fast |", "|---|---|---|", *lines])
 
 
 def row(r):
@@ -44,8 +63,28 @@ def quantity(value, unit):
     return f"{value:.3g} {unit}".strip()
 
 
-def machine(name, part):
+def machine(part):
     m = part["machine"]
-    return (f"- {name}: {m['cpu']}, {m['cores']} cores, {'AVX-512' if m['avx512'] else 'no AVX-512'}, {m['memory_gib']} GiB, "
+    return (f"- {part['part']}: {m['cpu']}, {m['cores']} cores, {'AVX-512' if m['avx512'] else 'no AVX-512'}, {m['memory_gib']} GiB, "
             f"{m['go']}, rlhost {m['rlhost']}; {part['rounds']} rounds, before which {100 * part['busy_min']:.0f} to "
             f"{100 * part['busy_max']:.0f} % of the processors were in use by others.")
+
+
+def stored(folder):
+    """The newest result of every part, of this run or an earlier one."""
+    return {f.stem: json.loads(f.read_text()) for f in folder.glob("*.json")}
+
+
+def main():
+    if "--short" in sys.argv[1:]:
+        print(short(stored(RESULTS)))
+        return
+    before, begin, rest = PAGE.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"{PAGE} lacks the marks that the table goes between")
+    PAGE.write_text(f"{before}{begin}\n\n{markdown(stored(RESULTS))}\n{end}{after}")
+
+
+if __name__ == "__main__":
+    main()
