@@ -85,9 +85,7 @@ func (p *program) ownPipeline(run *runs.Run, sets []string, parts *pipeline.Part
 		return nil, err
 	}
 	g, problems := pipeline.Parse(filepath.Join(run.Dir, runs.PipelineFile), src, pipeline.ParseOptions{Sets: sets, Parts: parts})
-	for _, problem := range problems {
-		fmt.Fprint(p.err, printable(problem.String()))
-	}
+	p.problems(problems)
 	if g == nil {
 		return nil, said(exitConfig, problems)
 	}
@@ -155,7 +153,7 @@ func (t *training) describeResume(exact bool, why string) error {
 	if !exact {
 		how = "not exactly: " + why
 	}
-	fmt.Fprintf(t.err, "resuming %s at %d env steps, policy version %d, %s\n", t.run.ID(), t.before.EnvSteps,
+	t.notice("resuming %s at %d env steps, policy version %d, %s", t.run.ID(), t.before.EnvSteps,
 		t.before.PolicyVersion, how)
 	return t.run.Update(func(i *runs.Info) {
 		i.State, i.Reason, i.Ended = runs.Running, "", nil
@@ -184,7 +182,7 @@ func (t *training) hintResume() {
 	if run.Close() != nil || err != nil {
 		return
 	}
-	fmt.Fprintf(t.err, "run %s did not come to its end and was saved at %d env steps; to go on with it: rlhost train --resume %s\n",
+	t.notice("run %s did not come to its end and was saved at %d env steps; to go on with it: rlhost train --resume %s",
 		run.ID(), latest.EnvSteps, run.ID())
 }
 

@@ -32,9 +32,7 @@ func (p *program) parse(file string, sets []string, parts *pipeline.Parts) (*pip
 		return nil, nil, fail(exitConfig, fmt.Errorf("%s: error[E012]: cannot be read: %w", file, err))
 	}
 	g, problems := pipeline.Parse(file, src, pipeline.ParseOptions{Sets: sets, Parts: parts})
-	for _, problem := range problems {
-		fmt.Fprint(p.err, printable(problem.String()))
-	}
+	p.problems(problems)
 	if g == nil {
 		return nil, nil, said(exitConfig, problems)
 	}
@@ -75,7 +73,7 @@ func (c *validateCommand) Run(p *program) error {
 	}
 	worst := exitOK
 	for _, file := range files {
-		if code := exitCode(c.validate(p, file), p.err); worst == exitOK || code == exitConfig {
+		if code := p.exitCode(c.validate(p, file)); worst == exitOK || code == exitConfig {
 			worst = code
 		}
 	}

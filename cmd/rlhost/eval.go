@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline"
@@ -77,7 +78,7 @@ func (c *evalCommand) play(p *program, run *runs.Run, g *pipeline.Graph, parts *
 		return nil, pluginError(err)
 	}
 	for _, name := range changed(run.Info(), map[string]string{e.Table.Use: plugin.Hash()}) {
-		fmt.Fprintf(p.err, "warning: changed since the run began: %s\n", name)
+		p.tell(slog.LevelWarn, "warning: ", "changed since the run began: %s", name)
 	}
 	d := &policy.Definition{Network: network, Backend: backends()["cpu"]()}
 	result, err := evaluate(ctx, plugin, d, weights, evaluation.Options{

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"strconv"
 	"strings"
@@ -116,7 +117,7 @@ func (t *training) parting() {
 	if t.screen != nil {
 		t.screen.Leave()
 	}
-	fmt.Fprintln(t.err, "rlhost: stopped at once; what was saved before is still there")
+	t.tell(slog.LevelWarn, "rlhost: ", "stopped at once; what was saved before is still there")
 	if t.command.JSON && !t.ended.Swap(true) {
 		_ = json.NewEncoder(t.out).Encode(t.endOf(reasonAborted))
 	}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/rlhost/rlhost/pipeline"
 )
 
 // logger returns the log for standard error.
@@ -16,6 +18,38 @@ func (p *program) logger() *slog.Logger {
 		return slog.New(slog.NewJSONHandler(p.err, nil))
 	}
 	return slog.New(&console{out: p.err})
+}
+
+// notice tells what a user should know, on standard error.
+func (p *program) notice(format string, args ...any) { p.tell(slog.LevelInfo, "", format, args...) }
+
+// complain tells what went wrong.
+func (p *program) complain(err error) { p.tell(slog.LevelError, "rlhost: ", "%s", message(err)) }
+
+// tell writes one message, with a prefix for people.
+func (p *program) tell(level slog.Level, prefix, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if p.cli.Log == "json" {
+		p.logger().Log(context.Background(), level, text)
+		return
+	}
+	fmt.Fprintln(p.err, printable(prefix+text))
+}
+
+// problems tells what is wrong with a pipeline.
+func (p *program) problems(list pipeline.Problems) {
+	for _, x := range list {
+		if p.cli.Log != "json" {
+			fmt.Fprint(p.err, printable(x.String()))
+			continue
+		}
+		level := slog.LevelError
+		if x.Severity == pipeline.Warning {
+			level = slog.LevelWarn
+		}
+		p.logger().Log(context.Background(), level, x.Message, "code", x.Code, "file", x.File, "line", x.Line,
+			"column", x.Column, "help", x.Help)
+	}
 }
 
 // console is a slog.Handler for people: one line a record, what happened first, then the error, then the rest as

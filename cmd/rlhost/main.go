@@ -116,7 +116,8 @@ func run(args []string, out, errOut io.Writer) int {
 			return exitUsage
 		}
 	}
-	return exitCode(command.Run(&program{out: out, err: errOut, cli: cli}), errOut)
+	p := &program{out: out, err: errOut, cli: cli}
+	return p.exitCode(command.Run(p))
 }
 
 // usage says what is wrong with a command line, and where to read on.
@@ -130,7 +131,7 @@ func usage(err error, errOut io.Writer) {
 }
 
 // exitCode says what went wrong, as far as that has not been said, and returns the code to exit with.
-func exitCode(err error, errOut io.Writer) int {
+func (p *program) exitCode(err error) int {
 	if err == nil {
 		return exitOK
 	}
@@ -140,7 +141,7 @@ func exitCode(err error, errOut io.Writer) int {
 		code, told = e.code, e.said
 	}
 	if !told {
-		fmt.Fprintf(errOut, "rlhost: %s\n", message(err))
+		p.complain(err)
 	}
 	return code
 }

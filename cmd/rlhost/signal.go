@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -35,7 +36,7 @@ func (p *program) interruptible(parting func()) (ctx context.Context, stop func(
 		if p.screen == nil && p.err == os.Stderr && term.IsTerminal(int(os.Stderr.Fd())) {
 			fmt.Fprintln(p.err) // leave the line with the terminal's ^C in it
 		}
-		fmt.Fprintln(p.err, "rlhost: interrupted; saving at the next dataset boundary (Ctrl-C again to stop at once)")
+		p.tell(slog.LevelWarn, "rlhost: ", "interrupted; saving at the next dataset boundary (Ctrl-C again to stop at once)")
 		cancel()
 		if !again(signals) {
 			return

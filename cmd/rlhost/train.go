@@ -203,7 +203,7 @@ func (t *training) keep() {
 // failed says how a run ended by an error, and what of it is there.
 func (t *training) failed(err error) error {
 	endErr := t.run.End(reasonFailed)
-	fmt.Fprintf(t.err, "run %s failed; %s\n", t.run.ID(), t.whatIsSaved())
+	t.notice("run %s failed; %s", t.run.ID(), t.whatIsSaved())
 	return t.also(fail(exitFailed, err), endErr)
 }
 
@@ -239,7 +239,7 @@ func (p *program) also(err, more error) error {
 	case err == nil:
 		return more
 	}
-	fmt.Fprintf(p.err, "rlhost: %s\n", message(more))
+	p.complain(more)
 	return err
 }
 
@@ -254,8 +254,8 @@ func (p *program) buildError(err error) error {
 		return err
 	}
 	code := exitConfig
+	p.problems(problems)
 	for _, problem := range problems {
-		fmt.Fprint(p.err, printable(problem.String()))
 		if slices.Contains(pluginCodes, problem.Code) {
 			code = exitPlugin
 		}
