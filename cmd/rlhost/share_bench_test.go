@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -83,7 +84,8 @@ func BenchmarkRolloutShare(b *testing.B) {
 		step = append(step, alone.step(b, slice))
 		act = append(act, alone.act(b, slice))
 	}
-	w, s, a := median(whole), median(step), median(act)
+	// The best of each: what else the machine does only ever adds.
+	w, s, a := slices.Min(whole), slices.Min(step), slices.Min(act)
 	b.ReportMetric(w, "whole-ns/env-step")
 	b.ReportMetric(s, "env-ns/env-step")
 	b.ReportMetric(a, "act-ns/env-step")
