@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"unsafe"
 )
 
 func TestInitIsOrthogonalTimesTheGain(t *testing.T) {
@@ -147,4 +148,28 @@ func TestWeightsRoundTripThroughABlock(t *testing.T) {
 	if _, err := ReadWeights(&n, make([]byte, WeightsBytes(&n))); err == nil {
 		t.Error("ReadWeights took weights of another network")
 	}
+}
+
+// Another process writes weights; whatever it writes is read or refused.
+func FuzzReadWeights(f *testing.F) {
+	n := Network{Obs: 2, Actions: 2, Hidden: []int{3}, Activation: Tanh, NormalizeObs: true}
+	good := make([]byte, WeightsBytes(&n))
+	if _, err := FormatWeights(&n, good, 5); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add(good[:40])
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, block []byte) {
+		aligned := make([]float32, len(block)/4+1) // blocks are page aligned
+		copy(bytesOf(aligned), block)
+		w, err := ReadWeights(&n, bytesOf(aligned)[:len(block)])
+		if err == nil && w.Check(&n) != nil {
+			t.Errorf("ReadWeights took what Check refuses: %v", w.Check(&n))
+		}
+	})
+}
+
+func bytesOf(x []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
 }
