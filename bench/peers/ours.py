@@ -12,7 +12,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CACHE = ROOT / ".cache" / "peers"
-RLHOST = ROOT / "bin" / "rlhost"
+RLHOST = CACHE / "bin" / "rlhost"  # of its own: a build in the meantime changes nothing
 CORE = str(max(os.sched_getaffinity(0)))  # interrupts like the first
 TIMEOUT = 900
 
