@@ -6,7 +6,7 @@ FUZZTIME  ?= 10s
 HOLDERS    = $(addprefix ./plugins/,batcher evaluation inference learner plugintest rollout runner)
 export CGO_ENABLED = 0
 
-.PHONY: run build test test-go race check lint format tools plugins fuzz bench bench-peers clean
+.PHONY: run build test test-go test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
 
 run: build
 	bin/rlhost train $(PIPELINE)
@@ -27,7 +27,11 @@ test-go:
 
 # The detector needs cgo; what lies in mapped memory it cannot see, so arenas use the heap there.
 race:
-	CGO_ENABLED=1 $(GO) test -race ./core/... ./plugins/batcher/... ./plugins/runner/... ./pipeline/...
+	CGO_ENABLED=1 $(GO) test -race -short ./core/... ./pipeline/... ./gpu/cpu $(HOLDERS)
+
+# Runs the AVX-512 kernels on an emulated processor, for machines without the instructions (Debian).
+test-avx512:
+	@./bench/emulate.sh
 
 check: lint race
 
