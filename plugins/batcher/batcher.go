@@ -126,22 +126,14 @@ func (c *Batcher) onTrajectory(m *hostabi.Message) {
 }
 
 func (c *Batcher) claim(h hostabi.Handle) (trajectory, error) {
-	a, err := c.h.Arenas.Of(h)
+	tr, lease, err := rollout.Lease(c.h.Arenas, h)
 	if err != nil {
 		return trajectory{}, err
 	}
-	schema, ok := a.Schema().(*rollout.Schema)
-	if !ok {
-		return trajectory{}, fmt.Errorf("arena %s holds no trajectories", a.Name())
-	}
-	lease, err := a.Lease(h)
-	if err != nil {
-		return trajectory{}, err
-	}
-	meta := rollout.Trajectory{Schema: schema, Mem: lease.Bytes()}.Meta()
+	meta, shape := tr.Meta(), tr.Schema.Shape
 	return trajectory{
 		lease: lease, firstEnv: meta.FirstEnv, sequence: meta.Sequence, version: meta.MinVersion,
-		rows: schema.Shape.Steps * schema.Shape.Envs,
+		rows: shape.Steps * shape.Envs,
 	}, nil
 }
 

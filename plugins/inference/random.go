@@ -44,7 +44,7 @@ func (c *Random) Start(h *component.Host) error {
 
 func (c *Random) act(m *hostabi.Message) {
 	r := rollout.ActRequestOf(m)
-	tr, err := trajectory(c.h.Arenas, r.Block)
+	tr, err := rollout.OnLoan(c.h.Arenas, r.Block)
 	if err != nil {
 		c.h.Fail(fmt.Errorf("act on %v row %d: %w", r.Block, r.T, err))
 		return

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
@@ -14,7 +13,7 @@ import (
 // environments truncated at t-1.
 func (c *Inference) gather(m *hostabi.Message) error {
 	r := rollout.ActRequestOf(m)
-	tr, err := trajectory(c.h.Arenas, r.Block)
+	tr, err := rollout.OnLoan(c.h.Arenas, r.Block)
 	if err != nil {
 		return fmt.Errorf("act on %v row %d: %w", r.Block, r.T, err)
 	}
@@ -39,20 +38,6 @@ func (c *Inference) gather(m *hostabi.Message) error {
 		return err
 	}
 	return c.addBootstrap(tr, r.T-1)
-}
-
-// trajectory returns the view of a block that is on loan to whoever asks.
-func trajectory(arenas *arena.Set, h hostabi.Handle) (rollout.Trajectory, error) {
-	a, err := arenas.Of(h)
-	if err != nil {
-		return rollout.Trajectory{}, err
-	}
-	schema, ok := a.Schema().(*rollout.Schema)
-	if !ok {
-		return rollout.Trajectory{}, fmt.Errorf("arena %s holds no trajectories", a.Name())
-	}
-	mem, err := a.Loaned(h)
-	return rollout.Trajectory{Schema: schema, Mem: mem}, err
 }
 
 // addBootstrap asks for the value of final_obs of each environment truncated in row t.

@@ -199,20 +199,12 @@ func (c *Learner) open(h hostabi.Handle) error {
 }
 
 func (c *Learner) claim(h hostabi.Handle) (rollout.Trajectory, error) {
-	a, err := c.h.Arenas.Of(h)
-	if err != nil {
-		return rollout.Trajectory{}, err
-	}
-	schema, ok := a.Schema().(*rollout.Schema)
-	if !ok {
-		return rollout.Trajectory{}, fmt.Errorf("arena %s holds no trajectories", a.Name())
-	}
-	lease, err := a.Lease(h)
+	tr, lease, err := rollout.Lease(c.h.Arenas, h)
 	if err != nil {
 		return rollout.Trajectory{}, err
 	}
 	c.leases = append(c.leases, lease)
-	return rollout.Trajectory{Schema: schema, Mem: lease.Bytes()}, nil
+	return tr, nil
 }
 
 func (c *Learner) releaseAll() {
