@@ -180,14 +180,8 @@ func (t *training) definition() *policy.Definition {
 	return made.(*policy.Definition)
 }
 
-func (t *training) count(name string) uint64 {
-	for _, s := range t.pipeline.Stats().Snapshot() {
-		if s.Name == name {
-			return uint64(s.Value)
-		}
-	}
-	return 0
-}
+// count returns a counter of the run.
+func (t *training) count(name string) uint64 { return t.pipeline.Stats().Counter(name).Value() }
 
 // report prints how the run ended.
 func (t *training) report(end *endEvent) error {
