@@ -20,6 +20,15 @@ func TestLayout_Sizes(t *testing.T) {
 		{"TensorDesc.Low", unsafe.Offsetof(TensorDesc{}.Low), 32},
 		{"TensorDesc.Name", unsafe.Offsetof(TensorDesc{}.Name), 44},
 		{"Binding", unsafe.Sizeof(Binding{}), BindingBytes},
+		{"RingHeader", unsafe.Sizeof(RingHeader{}), RingHeaderBytes},
+		{"RingHeader.Tail", unsafe.Offsetof(RingHeader{}.Tail), 128},
+		{"RingHeader.NotEmpty", unsafe.Offsetof(RingHeader{}.NotEmpty), 384},
+		{"RingHeader.EmptyWaits", unsafe.Offsetof(RingHeader{}.EmptyWaits), 768},
+		{"RingCell", unsafe.Sizeof(RingCell{}), RingCellHeadBytes},
+		{"ArenaHeader", unsafe.Sizeof(ArenaHeader{}), 256},
+		{"ArenaHeader.Cursor", unsafe.Offsetof(ArenaHeader{}.Cursor), 128},
+		{"ArenaBlock", unsafe.Sizeof(ArenaBlock{}), ArenaBlockBytes},
+		{"ArenaBlock.Creditor", unsafe.Offsetof(ArenaBlock{}.Creditor), 16},
 	}
 	for _, s := range sizes {
 		if s.got != s.want {

@@ -1,0 +1,57 @@
+package hostabi
+
+// A link is the pair of RingMessages between the host and one native plugin. Messages whose Slot is below
+// LinkControl are data: to the plugin they go to the slot of that index in its manifest, from the plugin they come
+// from the signal whose index stands in Signal. Whoever sends a block keeps a claim on it until the receiver has
+// acknowledged the message, by which time the receiver has claims of its own on what it keeps; a block on a port
+// marked OnLoan stays the asker's until it is answered.
+//
+// Acknowledgement: Ctl of every message, in both directions, is how many data messages of the other direction its
+// sender has finished with, in total since the link began.
+const (
+	// LinkControl is the first value of Slot that means the link itself.
+	LinkControl uint16 = 0xFF00
+
+	// LinkAck carries Ctl and nothing else.
+	LinkAck uint16 = 0xFF01
+	// LinkCredit: the block that Handle named has become free, and the receiver asked to know.
+	LinkCredit uint16 = 0xFF02
+	// LinkBoundary, from a plugin: its learner has reached a dataset boundary and waits.
+	LinkBoundary uint16 = 0xFF03
+	// LinkBoundaryOver, to the plugin: it may go on.
+	LinkBoundaryOver uint16 = 0xFF04
+	// LinkStop, from a plugin: end the run at the next dataset boundary. Kind is a LinkStopReason.
+	LinkStop uint16 = 0xFF05
+
+	// LinkEnvBind, to a worker of environments: T is the block's index, Inline[0] the number of its file,
+	// Inline[1] its offset in it.
+	LinkEnvBind uint16 = 0xFF20
+	// LinkEnvReset: T is the row. Kind has LinkEnvMask and LinkEnvSeeds where the scratch area holds them.
+	LinkEnvReset uint16 = 0xFF21
+	// LinkEnvStep: T is the row.
+	LinkEnvStep uint16 = 0xFF22
+	// LinkEnvReply, from the worker, answers each of these three. Kind is minus the Status, 0 if all is well; the
+	// scratch area then holds a text of Inline[0] bytes. Inline[1] is the index of the environment at fault plus 1.
+	LinkEnvReply uint16 = 0xFF23
+	// LinkEnvMetric, from the worker: T is the number of a name it has announced, Inline[0] the bits of an f64.
+	LinkEnvMetric uint16 = 0xFF24
+)
+
+// Bits of Kind in LinkEnvReset.
+const (
+	LinkEnvMask  = 1
+	LinkEnvSeeds = 2
+)
+
+// LinkStopReason says why a plugin asks the run to end.
+const (
+	LinkStopReturn   = 1
+	LinkStopEnvSteps = 2
+	LinkStopWall     = 3
+)
+
+// LinkWindow is how many data messages a plugin may have sent that the host has not acknowledged.
+const LinkWindow = 1024
+
+// LinkCells is the number of cells of each ring of a link.
+const LinkCells = 4096

@@ -1,0 +1,120 @@
+package protocol
+
+// Frame is one datagram of the wire socket: a JSON document with exactly one of its fields set. Files travel with
+// it in the order that the field states. Their receiver owns them.
+type Frame struct {
+	// To the plugin.
+
+	// Arena announces an arena, or answers AddArena. Files: words segment, data segment.
+	Arena *Arena `json:"arena,omitempty"`
+	// Removed: the arena of that ID is gone.
+	Removed *uint8 `json:"removed,omitempty"`
+	// Failed answers a call that could not be granted.
+	Failed *Failed `json:"failed,omitempty"`
+	// File announces a segment that environment blocks lie in, or the scratch area. Files: the segment.
+	File *File `json:"file,omitempty"`
+
+	// Either way.
+
+	// State is a saved state. Files: a memory file of State.Bytes bytes.
+	State *StateSize `json:"state,omitempty"`
+
+	// To the host.
+
+	// AddArena asks for an arena.
+	AddArena *AddArena `json:"add_arena,omitempty"`
+	// Stats replaces what the plugin has said of its metrics so far.
+	Stats *Stats `json:"stats,omitempty"`
+	// Fail ends the component with an error, in the words for the user.
+	Fail *Fail `json:"fail,omitempty"`
+	// Metric names a number that environments report by LinkEnvMetric.
+	Metric *Metric `json:"metric,omitempty"`
+}
+
+// MaxFrame is the most bytes of a frame's document, and MaxFiles the most files with it.
+const (
+	MaxFrame = 128 << 10
+	MaxFiles = 2
+)
+
+// Arena describes an arena.
+type Arena struct {
+	Call       uint64  `json:"call"` // of AddArena, 0 for an announcement
+	ID         uint8   `json:"id"`
+	Name       string  `json:"name"`
+	Blocks     int     `json:"blocks"`
+	BlockBytes int     `json:"block_bytes"`
+	ReadOnly   bool    `json:"read_only"` // the data segment can only be mapped for reading
+	Schema     *Schema `json:"schema"`
+}
+
+// Schema says what the blocks of an arena contain. Kind is trajectory, names, or tensors.
+type Schema struct {
+	Kind string `json:"kind"`
+	// Of a trajectory: the environment and the shape it was laid out for, and, for those who do not lay out blocks
+	// themselves, where each column lies.
+	Spec       *EnvSpec `json:"spec,omitempty"`
+	Steps      int      `json:"steps,omitempty"`
+	Envs       int      `json:"envs,omitempty"`
+	SoA        bool     `json:"soa,omitempty"`
+	GuestBytes int      `json:"guest_bytes,omitempty"`
+	Bytes      int      `json:"bytes,omitempty"`
+	Columns    []Column `json:"columns,omitempty"`
+	// Of a list of float64 values: their names in order.
+	Names []string `json:"names,omitempty"`
+}
+
+// Column says where one column or tensor lies in a block; see rollout.Layout. Element (t, env, i) is at
+// offset + t*stride_t + env*stride_env + i*stride_elem bytes.
+type Column struct {
+	Name       string `json:"name"`
+	DType      string `json:"dtype"`
+	Rows       int    `json:"rows"`
+	Envs       int    `json:"envs"`
+	Elems      int    `json:"elems"`
+	Shape      []int  `json:"shape"` // of one environment's element
+	Offset     int    `json:"offset"`
+	StrideT    int    `json:"stride_t"`
+	StrideEnv  int    `json:"stride_env"`
+	StrideElem int    `json:"stride_elem"`
+}
+
+// AddArena asks the host for an arena. The answer is Arena or Failed with the same Call.
+type AddArena struct {
+	Call       uint64  `json:"call"`
+	Name       string  `json:"name"`
+	Blocks     int     `json:"blocks"`
+	BlockBytes int     `json:"block_bytes"`
+	Schema     *Schema `json:"schema,omitempty"`
+}
+
+// Failed says why a call was not granted.
+type Failed struct {
+	Call   uint64 `json:"call"`
+	Reason string `json:"reason"`
+}
+
+// File announces a segment. Number stands in LinkEnvBind; 0 is the scratch area.
+type File struct {
+	Number uint64  `json:"number"`
+	Bytes  int64   `json:"bytes"`
+	Schema *Schema `json:"schema,omitempty"`
+}
+
+// Fail is an error of the plugin's component.
+type Fail struct {
+	Reason string `json:"reason"`
+}
+
+// Metric gives a name its number.
+type Metric struct {
+	Number uint32 `json:"number"`
+	Name   string `json:"name"`
+}
+
+// Stats is every metric of the component by name.
+type Stats struct {
+	Counters   map[string]uint64    `json:"counters,omitempty"`
+	Gauges     map[string]float64   `json:"gauges,omitempty"`
+	Histograms map[string][]float64 `json:"histograms,omitempty"` // observations since the frame before
+}

@@ -1,0 +1,197 @@
+package protocol
+
+// Version is the protocol's version, negotiated by go-plugin: a host offers those that it speaks and the plugin
+// answers with one of them.
+const Version = 1
+
+// What go-plugin's handshake needs. The cookie is no secret: it tells a user who starts a plugin by hand that this
+// is not how it is used.
+const (
+	CookieKey   = "RLHOST_PLUGIN"
+	CookieValue = "5f1d2c86-7a0e-4d39-9f5e-rlhost-plugin"
+	// PluginName is the name under which go-plugin's table lists the one plugin there is.
+	PluginName = "rlhost"
+)
+
+// Files that the process inherits.
+const (
+	FDWire = 3
+	FDIn   = 4
+	FDOut  = 5
+)
+
+// Service is the gRPC service of the plugin. Its methods are called "/" + Service + "/" + name.
+const Service = "rlhost.plugin.v1.Plugin"
+
+// Methods of the service: name, request, reply.
+const (
+	MethodDescribe  = "Describe"  // Empty → Description
+	MethodConfigure = "Configure" // Configuration → Configured
+	MethodStart     = "Start"     // Empty → Empty
+	MethodSnapshot  = "Snapshot"  // Empty → StateSize; the state itself is a file on the wire
+	MethodRestore   = "Restore"   // StateSize → Empty; the file was sent on the wire before
+	MethodStop      = "Stop"      // Empty → Empty
+	MethodEnvLoad   = "EnvLoad"   // EnvSource → EnvLoaded
+	MethodEnvMake   = "EnvMake"   // EnvBatch → EnvScratch; the scratch area is a file on the wire
+	MethodEnvState  = "EnvState"  // EnvStateCall → StateSize; states are files on the wire, either way
+)
+
+// Capabilities that a plugin may have.
+const (
+	CapSnapshot = "snapshot" // its components can be saved and restored
+	CapEnv      = "env"      // it works environments
+	CapEnvState = "env_state"
+)
+
+// Empty is the document {}.
+type Empty struct{}
+
+// Description is what a plugin says of itself before anything else.
+type Description struct {
+	ABI          string   `json:"abi"` // of hostabi's layouts, such as "1.0"; another major does not work together
+	SDK          string   `json:"sdk"` // for people, such as "go 1.0"
+	Capabilities []string `json:"capabilities"`
+	Kinds        []Kind   `json:"kinds"` // of components
+}
+
+// ABI is the version of the layouts of rings, arenas and messages, and of the link's rules.
+const ABI = "1.0"
+
+// Kind is a kind of component that the plugin makes.
+type Kind struct {
+	Name    string `json:"name"` // snake_case
+	Doc     string `json:"doc"`
+	Signals []Port `json:"signals"` // in the order of their indexes in messages
+	Slots   []Port `json:"slots"`
+}
+
+// Port is a signal or a slot; see component.Port.
+type Port struct {
+	Name    string `json:"name"`
+	Payload string `json:"payload"`
+	Doc     string `json:"doc"`
+	OnLoan  bool   `json:"on_loan"`
+}
+
+// Configuration is everything that an instance of a component is told at once.
+type Configuration struct {
+	Kind   string         `json:"kind"`
+	Name   string         `json:"name"` // component[i], or component
+	ID     uint16         `json:"id"`   // Message.Sender of its messages
+	Index  int            `json:"index"`
+	Count  int            `json:"count"`
+	Holder int            `json:"holder"` // its bit in the words of arenas; 0 while it only checks a configuration
+	Config map[string]any `json:"config"` // the component's table
+	// Lines is Config once more, as sorted lines "key=value\n" with nested keys joined by dots, arrays as their
+	// elements joined by commas.
+	Lines     string             `json:"lines"`
+	Run       Run                `json:"run"`
+	Peers     map[string]int     `json:"peers"`    // instances of each kind in the pipeline
+	Readers   map[string]int     `json:"readers"`  // by signal: blocks that its receivers may hold at once
+	Policies  map[string]Policy  `json:"policies"` // those of the pipeline
+	Envs      map[string]EnvSpec `json:"envs"`     // what the pipeline's environments say of themselves
+	LogLevel  string             `json:"log_level"`
+	CheckOnly bool               `json:"check_only"` // nothing will be started: only say whether the table is right
+}
+
+// Run is what all components of a run share; see component.Run.
+type Run struct {
+	Name         string   `json:"name"`
+	Seed         uint64   `json:"seed"`
+	Dir          string   `json:"dir"`
+	Synchronous  bool     `json:"synchronous"`
+	StopReturn   *float64 `json:"stop_return"`
+	StopWindow   int      `json:"stop_window"`
+	StopEnvSteps uint64   `json:"stop_env_steps"`
+	StopWallNS   int64    `json:"stop_wall_ns"`
+}
+
+// Policy is a [policy.NAME] table and the environment that it is for.
+type Policy struct {
+	Table map[string]any `json:"table"`
+	Env   string         `json:"env"`
+}
+
+// EnvSpec is an environment's description as rl_describe writes it: hostabi.Spec and its tensors.
+type EnvSpec struct {
+	Describe []byte `json:"describe"`
+}
+
+// Configured is the answer to Configure.
+type Configured struct {
+	Errors []ConfigError `json:"errors"` // empty if the table is right
+	Flow   *Flow         `json:"flow"`   // of a component that makes or gathers trajectory blocks
+}
+
+// ConfigError says what is wrong with one key; see component.ConfigError.
+type ConfigError struct {
+	Key    string `json:"key"`
+	Reason string `json:"reason"`
+	Help   string `json:"help"`
+	Code   string `json:"code"`
+}
+
+// Flow is component.Flow.
+type Flow struct {
+	Splits       int `json:"splits"`
+	Blocks       int `json:"blocks"`
+	BlockRows    int `json:"block_rows"`
+	Envs         int `json:"envs"`
+	EpisodeLimit int `json:"episode_limit"`
+	DatasetRows  int `json:"dataset_rows"`
+}
+
+// StateSize tells the length of a state. The state is the file of the wire frame "state" with the same Call.
+type StateSize struct {
+	Call  uint64 `json:"call"`
+	Bytes int64  `json:"bytes"`
+}
+
+// EnvSource says which environment a worker loads.
+type EnvSource struct {
+	Name     string            `json:"name"`    // in the pipeline, for messages
+	Use      string            `json:"use"`     // what the plugin takes, such as "CartPole-v1"; the path for a module
+	Args     map[string]string `json:"args"`    // by dotted key
+	Grants   []string          `json:"grants"`  // imports and capabilities of a module
+	Memory   uint64            `json:"memory"`  // limit in bytes, 0 = default
+	StepNS   int64             `json:"step_ns"` // limit of one call, 0 = default
+	InitNS   int64             `json:"init_ns"`
+	Seed     uint64            `json:"seed"`
+	LogLevel string            `json:"log_level"`
+}
+
+// EnvLoaded is the answer to EnvLoad.
+type EnvLoaded struct {
+	Spec EnvSpec `json:"spec"`
+	Hash string  `json:"hash"` // SHA-256 of the source, hexadecimal
+}
+
+// EnvBatch says which environments to make; see rollout.EnvOptions.
+type EnvBatch struct {
+	Name      string `json:"name"`
+	Envs      int    `json:"envs"`
+	FirstEnv  int    `json:"first_env"` // global index of environment 0
+	Autoreset uint32 `json:"autoreset"` // hostabi.Autoreset
+	Seed      uint64 `json:"seed"`
+	// FirstColumn is the place of environment 0 within the rows of the block, which has BlockEnvs environments:
+	// several workers may share one block.
+	FirstColumn int `json:"first_column"`
+	BlockEnvs   int `json:"block_envs"`
+}
+
+// EnvScratch says what lies where in the worker's scratch area, in bytes. It comes on the wire as a file frame with
+// number 0.
+type EnvScratch struct {
+	MaskAt  int `json:"mask_at"`  // u8 per environment
+	SeedsAt int `json:"seeds_at"` // u64 per environment
+	TextAt  int `json:"text_at"`  // of the newest error
+	Text    int `json:"text"`     // room for it
+	Bytes   int `json:"bytes"`
+}
+
+// EnvStateCall asks for something that is not on the step path.
+type EnvStateCall struct {
+	Do    string     `json:"do"`    // renew, snapshot, restore, save, load
+	Env   int        `json:"env"`   // for save and load
+	State *StateSize `json:"state"` // for restore and load
+}
