@@ -1,0 +1,58 @@
+package process
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Limits that hold where a Program does not set its own.
+const (
+	DefaultStart    = 30 * time.Second
+	DefaultStall    = 30 * time.Second
+	DefaultRestarts = 5
+)
+
+// Program says which program a plugin is and how it is run.
+type Program struct {
+	Name string // in the pipeline file, for messages
+	Path string // of the executable, or of the script that Interpreter runs
+	// Interpreter runs Path, such as python3 -u; empty if Path is an executable.
+	Interpreter []string
+	Args        []string // behind Path
+	// SHA256 of the file Path, hexadecimal; empty = any. It is checked before each start. Whoever can write to the
+	// file between the check and the start can still run something else, and of a script only the file itself is
+	// checked, not what it imports: the sum tells a wrong build from the right one, it does not keep an attacker out
+	// who can write to the plugin's folder.
+	SHA256 string
+	// Env names variables of the host's environment that the program gets, besides PATH, HOME, LANG and TMPDIR and
+	// those of go-plugin. It gets no others.
+	Env []string
+	// Restarts is how often the program may be started again within ten minutes before the run fails; 0 =
+	// DefaultRestarts, below 0 = never.
+	Restarts int
+	// Stall is how long work may wait for the program without any progress before it is killed and started again;
+	// 0 = DefaultStall.
+	Stall time.Duration
+	Start time.Duration // how long it may take until it answers; 0 = DefaultStart
+	Dir   string        // its working folder; empty = the host's
+}
+
+// String returns name and command line, for messages.
+func (p *Program) String() string {
+	words := append(append([]string{}, p.Interpreter...), p.Path)
+	return fmt.Sprintf("plugin %q (%s)", p.Name, strings.Join(append(words, p.Args...), " "))
+}
+
+func (p Program) withDefaults() Program {
+	if p.Start <= 0 {
+		p.Start = DefaultStart
+	}
+	if p.Stall <= 0 {
+		p.Stall = DefaultStall
+	}
+	if p.Restarts == 0 {
+		p.Restarts = DefaultRestarts
+	}
+	return p
+}
