@@ -127,7 +127,8 @@ func (p *Pipeline) add(of *Component, index int) error {
 		Name: name, ID: uint16(len(p.instances) + 1), Index: index, Count: of.Count,
 		Run: &p.run, Receiver: x.loop.NewReceiver(name), Arenas: p.arenas, Stats: p.stats,
 		Log: p.log.With("component", name),
-		Env: p.Env, Policy: p.Policy, Peers: p.peers,
+		Env: p.Env, Policy: p.Policy, Peers: p.peers, Tables: p.tables,
+		Readers:  func(signal string) int { return p.readers(of, signal) },
 		Boundary: func() { p.reach(x) }, Stop: p.Stop,
 	}
 	if err := x.component.Configure(decoder(of.table, "component."+of.Name, ownKeys...)); err != nil {
@@ -206,6 +207,36 @@ func (p *Pipeline) peers(kind string) int {
 		}
 	}
 	return n
+}
+
+// readers returns how many blocks of a signal its receivers may have claims on at once: each works on one while
+// others wait for it.
+func (p *Pipeline) readers(from *Component, signal string) int {
+	n := 0
+	for i := range p.graph.Wires {
+		if w := &p.graph.Wires[i]; w.From == from.Name && w.Signal == signal {
+			n += p.graph.Component(w.To).Count * (1 + w.Depth)
+		}
+	}
+	return n
+}
+
+// tables returns what components that run elsewhere are told of the file.
+func (p *Pipeline) tables() component.Tables {
+	t := component.Tables{
+		Policies: map[string]component.PolicyTable{}, Envs: map[string]rollout.EnvSpec{}, Peers: map[string]int{},
+	}
+	for i := range p.graph.Policies {
+		x := &p.graph.Policies[i]
+		t.Policies[x.Name] = component.PolicyTable{Env: x.Env, Table: plainTable(x.table, "env")}
+	}
+	for name, plugin := range p.loaded.plugins {
+		t.Envs[name] = plugin.Spec()
+	}
+	for i := range p.graph.Components {
+		t.Peers[p.graph.Components[i].Kind] += p.graph.Components[i].Count
+	}
+	return t
 }
 
 // Graph returns what the pipeline was built from.

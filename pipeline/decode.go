@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 )
@@ -33,8 +34,13 @@ func (d *tableDecoder) skipping(keys ...string) *tableDecoder {
 }
 
 // decode fills the struct that into points to. Fields are named by their toml tags; what the table does not have
-// keeps its value. It is what Component.Configure gets.
+// keeps its value. A *map[string]any gets the table as it stands, for components that are configured elsewhere. It
+// is what Component.Configure gets.
 func (d *tableDecoder) decode(into any) error {
+	if table, ok := into.(*map[string]any); ok {
+		*table = plainTable(d.n, d.known...)
+		return nil
+	}
 	v := reflect.ValueOf(into)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
 		return fmt.Errorf("decode into %T: want a pointer to a struct", into)
@@ -268,4 +274,32 @@ func (c *problems) fillInteger(n *node, path string, into reflect.Value, bytes b
 	default:
 		into.SetInt(i)
 	}
+}
+
+// plainTable returns a table as maps, lists, strings, int64, float64, bool and time.Time.
+func plainTable(n *node, skip ...string) map[string]any {
+	table := map[string]any{}
+	if n == nil {
+		return table
+	}
+	for _, name := range n.names {
+		if !slices.Contains(skip, name) {
+			table[name] = plainValue(n.table[name])
+		}
+	}
+	return table
+}
+
+func plainValue(n *node) any {
+	switch n.kind {
+	case tableNode:
+		return plainTable(n)
+	case arrayNode:
+		list := make([]any, len(n.items))
+		for i, item := range n.items {
+			list[i] = plainValue(item)
+		}
+		return list
+	}
+	return n.value
 }

@@ -101,6 +101,7 @@ func Connect(sig *Signal, slot *Slot, o Options) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
+	slot.add(c)
 	c.abandon(&orphans)
 	return c, nil
 }
@@ -143,6 +144,7 @@ func (c *Connection) DisconnectNow() { c.disconnect(true) }
 
 func (c *Connection) disconnect(now bool) {
 	c.signal.remove(c)
+	c.slot.remove(c)
 	var emptied fifo
 	c.mu.Lock()
 	c.closed = true

@@ -19,7 +19,7 @@
 // Order: of what one goroutine emits on one signal, a slot gets the messages in the order of emission, whatever
 // the mode. Between components on one loop the order is that of all emissions.
 //
-// Locks, in the order in which they are taken: Signal.mu, parking.mu, Connection.mu, then the mutex of a
+// Locks, in the order in which they are taken: Signal.mu, parking.mu, Connection.mu, then Slot.mu or the mutex of a
 // loop.Loop. Never two of a kind, and none while a slot or a Retainer runs. Emit takes no lock on the list of
 // connections.
 //

@@ -1,6 +1,9 @@
 package bus
 
 import (
+	"slices"
+	"sync"
+
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -11,6 +14,9 @@ type Slot struct {
 	name     string
 	payload  string
 	fn       func(*hostabi.Message)
+
+	mu          sync.Mutex
+	connections []*Connection // guarded by mu: those that are not disconnected
 }
 
 // NewSlot returns a slot of the component behind r. fn's pointer is valid during the call only, and so is the
@@ -28,3 +34,22 @@ func (s *Slot) Payload() string { return s.payload }
 // Post queues m for the slot on the control lane, past all connections: for credits and requests. It never
 // waits, and no block is retained for it. On a closed loop it does nothing.
 func (s *Slot) Post(m hostabi.Message) { s.receiver.Control(s.fn, m) }
+
+// Connections returns the slot's connections of now.
+func (s *Slot) Connections() []*Connection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.connections)
+}
+
+func (s *Slot) add(c *Connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.connections = append(s.connections, c)
+}
+
+func (s *Slot) remove(c *Connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.connections = slices.DeleteFunc(s.connections, func(o *Connection) bool { return o == c })
+}

@@ -32,6 +32,11 @@ type Host struct {
 	Policy func(name string) (any, error)
 	// Peers returns how many instances of a kind of component the pipeline has.
 	Peers func(kind string) int
+	// Readers returns how many blocks of one of the component's signals its receivers may have claims on at once,
+	// those that wait for them included. Who emits blocks of an arena of its own makes at least that many.
+	Readers func(signal string) int
+	// Tables returns what the file says beyond the component's own table, for a component that runs elsewhere.
+	Tables func() Tables
 	// Boundary tells the host, on the learner's loop, that a dataset has been learned from and its weights are
 	// published. Checkpoints are taken and stop rules applied inside this call; in synchronous mode on the same
 	// loop soon after it, behind the messages that are queued now.
@@ -42,6 +47,19 @@ type Host struct {
 	manifest Manifest
 	signals  []*bus.Signal
 	slots    []*bus.Slot
+}
+
+// Tables are the parts of a pipeline that components refer to by name. Nobody changes them.
+type Tables struct {
+	Policies map[string]PolicyTable
+	Envs     map[string]rollout.EnvSpec // of the loaded environments
+	Peers    map[string]int             // instances of each kind
+}
+
+// PolicyTable is a [policy.NAME] table.
+type PolicyTable struct {
+	Env   string         // name of the environment that the policy is for
+	Table map[string]any // the rest, as decoding into a map gives it
 }
 
 // Run is what all components of a run share. It is immutable.

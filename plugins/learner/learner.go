@@ -100,6 +100,13 @@ func (c *Learner) Start(h *component.Host) error {
 	if err != nil {
 		return err
 	}
+	c.weightsAt, err = h.Arenas.Add(arena.Config{
+		Name: h.Name + ".weights", BlockBytes: policy.WeightsBytes(n),
+		Blocks: 2 + h.Readers("weights"), // the publisher keeps one version and writes another
+	})
+	if err != nil {
+		return err
+	}
 	h.Receiver.Control(loop.Func(c.first), hostabi.Message{})
 	return nil
 }
@@ -107,22 +114,9 @@ func (c *Learner) Start(h *component.Host) error {
 // statsBlocks is how many updates' reports may wait for the runner before further ones are skipped.
 const statsBlocks = 128
 
-// first publishes what acting begins with: the initial parameters, or those of a restored run. By now it is known
-// who reads them.
+// first publishes what acting begins with: the initial parameters, or those of a restored run.
 func (c *Learner) first(*hostabi.Message) {
-	// The publisher keeps one version and writes another; each reader may be reading one while others wait for it.
-	blocks := 2
-	for _, reader := range c.weights.Connections() {
-		blocks += 1 + reader.Options().Depth
-	}
-	var err error
-	c.weightsAt, err = c.h.Arenas.Add(arena.Config{
-		Name: c.h.Name + ".weights", Blocks: blocks, BlockBytes: policy.WeightsBytes(&c.definition.Network),
-	})
-	if err == nil {
-		err = c.publish()
-	}
-	if err != nil {
+	if err := c.publish(); err != nil {
 		c.h.Fail(err)
 	}
 }

@@ -44,8 +44,10 @@ type RigOptions struct {
 	Peers    map[string]int
 }
 
-// rigID is Message.Sender of the component in a rig.
-const rigID = 7
+const (
+	rigID      = 7  // Message.Sender of the component in a rig
+	rigReaders = 16 // Host.Readers of each of its signals
+)
 
 // NewRig configures and starts a component. It is stopped at the end of the test, which fails if anything leaks.
 func NewRig(t testing.TB, c component.Component, o RigOptions, configure func(into any) error) *Rig {
@@ -74,6 +76,8 @@ func start(t testing.TB, c component.Component, o RigOptions, configure func(int
 		Env:      func(name string) (rollout.Plugin, error) { return lookUp(o.Envs, name) },
 		Policy:   func(name string) (any, error) { return lookUp(o.Policies, name) },
 		Peers:    func(kind string) int { return o.Peers[kind] },
+		Readers:  func(string) int { return rigReaders },
+		Tables:   func() component.Tables { return component.Tables{Peers: o.Peers} },
 		Boundary: func() { r.Boundaries++ },
 		Stop:     func(reason component.StopReason) { r.Stops = append(r.Stops, reason) },
 	}
