@@ -14,11 +14,22 @@ var (
 	ErrMemory = errors.New("not enough memory")
 	// ErrUnsupported: this system has no sealed memory files.
 	ErrUnsupported = errors.New("rlhost needs Linux: memfd with file seals is missing")
+	// ErrSeal: the file could be cut under a mapping of it, or its seals forbid what was asked for.
+	ErrSeal = errors.New("the file lacks the seals of a segment")
 	// ErrClosed: the segment has been closed already.
 	ErrClosed = errors.New("segment is closed")
 )
 
-// Segment is a piece of memory of fixed size, zero at first. It belongs to whoever made it and lives until
+// Access is what a mapping allows.
+type Access int
+
+// Kinds of access.
+const (
+	ReadWrite Access = iota
+	ReadOnly         // a write to Bytes ends the process with a signal
+)
+
+// Segment is a piece of memory of fixed size, zero when it is created. It belongs to whoever made it and lives until
 // Close. Bytes, FD and Size may be called from any goroutine; who may touch which byte is the caller's affair.
 type Segment struct {
 	name string
@@ -56,7 +67,7 @@ func (s *Segment) Bytes() []byte { return s.mem }
 // keep it longer, and never close it.
 func (s *Segment) FD() int { return s.fd }
 
-// Size returns the size of the segment in bytes, a multiple of PageSize.
+// Size returns the size of the segment in bytes: a multiple of PageSize, unless Open got a file that is not.
 func (s *Segment) Size() int { return len(s.mem) }
 
 // Discard gives the memory of bytes [from, Size) back to the system; they read as zero afterwards, here and in

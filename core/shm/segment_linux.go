@@ -17,8 +17,23 @@ const populateStep = 4 << 20
 
 // Create returns a segment of at least the given number of bytes in a memory file that cannot shrink or grow,
 // with every page in place. The name shows up in /proc/*/maps. It blocks while the kernel clears the pages
-// (about a second for 2 GiB). Errors: ErrMemory, ErrUnsupported, or what the system said.
+// (about a second for 2 GiB). Core dumps leave the memory out. Errors: ErrMemory, ErrUnsupported, or what the system
+// said.
 func Create(name string, bytes int) (*Segment, error) {
+	return createSealed(name, bytes, sizeSeals|unix.F_SEAL_SEAL)
+}
+
+// CreateReadOnly is Create for memory that nobody else may write: the mapping of the segment returned is the last
+// that can be written through, and every later one of the file is read-only or refused by the system with EPERM.
+// So the file may be given to a process that is not trusted. Kernels before 5.1 cannot: ErrUnsupported.
+func CreateReadOnly(name string, bytes int) (*Segment, error) {
+	return createSealed(name, bytes, sizeSeals|unix.F_SEAL_FUTURE_WRITE|unix.F_SEAL_SEAL)
+}
+
+// sizeSeals keep a file at its size: without them a peer could cut it, and the next access would be a SIGBUS.
+const sizeSeals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
+
+func createSealed(name string, bytes, seals int) (*Segment, error) {
 	size, err := roundUp(bytes)
 	if err != nil {
 		return nil, fmt.Errorf("segment %q: %w", name, err)
@@ -33,7 +48,7 @@ func Create(name string, bytes int) (*Segment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("segment %q: memfd_create: %w", name, explain(err))
 	}
-	mem, err := mapSealed(fd, size)
+	mem, err := mapSealed(fd, size, seals)
 	if err != nil {
 		_ = unix.Close(fd) // the error that matters is the first
 		return nil, fmt.Errorf("segment %q of %d bytes: %w", name, size, err)
@@ -52,21 +67,46 @@ func memfd(name string) (int, error) {
 	return fd, err
 }
 
-// mapSealed gives the file its size, all its pages and its seals, and maps it.
-func mapSealed(fd, size int) ([]byte, error) {
+// mapSealed gives the file its size, all its pages, its mapping and its seals. The size is sealed before anything is
+// mapped; the seal against writing spares only mappings that exist.
+func mapSealed(fd, size, seals int) ([]byte, error) {
 	if err := unix.Ftruncate(fd, int64(size)); err != nil {
 		return nil, fmt.Errorf("ftruncate: %w", explain(err))
 	}
 	if err := allocate(fd, size); err != nil {
 		return nil, fmt.Errorf("fallocate: %w", explain(err))
 	}
-	const seals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_SEAL
-	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, sizeSeals); err != nil {
 		return nil, fmt.Errorf("seal: %w", explain(err))
 	}
-	mem, err := unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
+	mem, err := mapShared(fd, size, ReadWrite)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+		_ = unix.Munmap(mem) // the error that matters is the first
+		if errors.Is(err, unix.EINVAL) {
+			return nil, fmt.Errorf("seal: %w: kernel older than 5.1: %w", ErrUnsupported, err)
+		}
+		return nil, fmt.Errorf("seal: %w", explain(err))
+	}
+	return mem, nil
+}
+
+// mapShared maps the first size bytes of a file with all their pages. What environments and weights contain is no
+// business of whoever reads a core dump, and large segments would make one useless.
+func mapShared(fd, size int, access Access) ([]byte, error) {
+	prot := unix.PROT_READ
+	if access == ReadWrite {
+		prot |= unix.PROT_WRITE
+	}
+	mem, err := unix.Mmap(fd, 0, size, prot, unix.MAP_SHARED|unix.MAP_POPULATE)
 	if err != nil {
 		return nil, fmt.Errorf("mmap: %w", explain(err))
+	}
+	if err := unix.Madvise(mem, unix.MADV_DONTDUMP); err != nil {
+		_ = unix.Munmap(mem) // the error that matters is the first
+		return nil, fmt.Errorf("madvise: %w", explain(err))
 	}
 	return mem, nil
 }

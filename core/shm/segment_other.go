@@ -9,6 +9,14 @@ func Create(name string, _ int) (*Segment, error) {
 	return nil, fmt.Errorf("segment %q: %w", name, ErrUnsupported)
 }
 
+// CreateReadOnly returns ErrUnsupported.
+func CreateReadOnly(name string, bytes int) (*Segment, error) { return Create(name, bytes) }
+
+// Open returns ErrUnsupported. The file stays open: on this system it cannot be a segment's.
+func Open(fd int, _ Access) (*Segment, error) {
+	return nil, fmt.Errorf("segment of file %d: %w", fd, ErrUnsupported)
+}
+
 func (s *Segment) discardPages(int) error { return ErrUnsupported }
 
 func (s *Segment) unmap() error { return ErrUnsupported }

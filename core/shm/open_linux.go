@@ -1,0 +1,74 @@
+package shm
+
+import (
+	"fmt"
+	"math"
+
+	"golang.org/x/sys/unix"
+)
+
+// Open maps a segment that another process made, with every page in place. It takes the file over: fd is closed by
+// Close, and by Open itself if it returns an error. The file may come from somebody who is not trusted: one that
+// could be cut under the mapping is refused with ErrSeal, and so is a ReadWrite access to a segment of
+// CreateReadOnly; one whose missing pages the machine cannot supply is ErrMemory.
+func Open(fd int, access Access) (*Segment, error) {
+	s, err := open(fd, access)
+	if err != nil {
+		_ = unix.Close(fd) // the error that matters is the first
+		return nil, fmt.Errorf("segment of file %d: %w", fd, err)
+	}
+	return s, nil
+}
+
+func open(fd int, access Access) (*Segment, error) {
+	if access != ReadWrite && access != ReadOnly {
+		return nil, fmt.Errorf("access %d is not known", access)
+	}
+	if err := checkSeals(fd, access); err != nil {
+		return nil, err
+	}
+	// The seals are in place, so what fstat says of the size stays true.
+	size, err := checkedSize(fd)
+	if err != nil {
+		return nil, err
+	}
+	unix.CloseOnExec(fd)
+	mem, err := mapShared(fd, size, access)
+	if err != nil {
+		return nil, err
+	}
+	return &Segment{name: fmt.Sprintf("file %d", fd), mem: mem, fd: fd}, nil
+}
+
+// checkSeals refuses files that can be cut. Only memory files have seals; of any other the system says EINVAL.
+func checkSeals(fd int, access Access) error {
+	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrSeal, err)
+	}
+	if seals&sizeSeals != sizeSeals {
+		return fmt.Errorf("%w: it can shrink or grow", ErrSeal)
+	}
+	if access == ReadWrite && seals&(unix.F_SEAL_FUTURE_WRITE|unix.F_SEAL_WRITE) != 0 {
+		return fmt.Errorf("%w: it can only be read", ErrSeal)
+	}
+	return nil
+}
+
+// checkedSize returns the size of the file. Mapping one with holes makes their pages, so a file of a terabyte that
+// its sender never touched must not get as far as that.
+func checkedSize(fd int) (int, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return 0, fmt.Errorf("fstat: %w", err)
+	}
+	if stat.Size <= 0 || stat.Size > math.MaxInt {
+		return 0, fmt.Errorf("size of %d bytes: must be positive", stat.Size)
+	}
+	const sector = 512
+	present := min(stat.Size, max(stat.Blocks, 0)*sector)
+	if err := checkMemory(int(stat.Size - present)); err != nil {
+		return 0, fmt.Errorf("size of %d bytes, of which %d exist: %w", stat.Size, present, err)
+	}
+	return int(stat.Size), nil
+}
