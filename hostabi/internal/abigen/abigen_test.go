@@ -11,7 +11,7 @@ func TestViews_AreFresh(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	views, err := generate(filepath.Join(root, "hostabi"))
+	views, err := generate(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,6 +33,16 @@ func TestSnake_SplitsInitialisms(t *testing.T) {
 	} {
 		if got := snake(name); got != want {
 			t.Errorf("snake(%q) = %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestHostName_SaysOfWhat(t *testing.T) {
+	for name, want := range map[string]string{
+		"FDWire": "RLH_FD_WIRE", "Version": "RLH_PROTOCOL_VERSION", "LinkAck": "RLH_LINK_ACK", "MaxRingCells": "RLH_MAX_RING_CELLS",
+	} {
+		if got := hostName(name); got != want {
+			t.Errorf("hostName(%q) = %q, want %q", name, got, want)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func renderC(m *model) string {
 		b.WriteString("};\n\n")
 	}
 	for _, r := range m.records {
-		m.recordC(&b, r)
+		m.recordC(&b, "rl_", r)
 	}
 	fmt.Fprintf(&b, marksC, hostabi.ImportModule)
 	b.WriteString("// What the guest exports.\n\n")
@@ -65,13 +65,13 @@ func renderC(m *model) string {
 	return b.String()
 }
 
-func (m *model) recordC(b *strings.Builder, r record) {
-	name := "rl_" + snake(r.name)
+func (m *model) recordC(b *strings.Builder, prefix string, r record) {
+	name := prefix + snake(r.name)
 	m.comment(b, "", "//", r.doc)
 	fmt.Fprintf(b, "typedef struct %s {\n", name)
 	for _, f := range r.fields {
 		typ, dim := typeC(f.typ)
-		decl := fmt.Sprintf("%s %s%s;", typ, snake(f.name), dim)
+		decl := fmt.Sprintf("%s %s%s;", typ, fieldC(f.name), dim)
 		if f.doc != "" {
 			decl += " // " + m.translate(f.doc)
 		}
@@ -80,9 +80,17 @@ func (m *model) recordC(b *strings.Builder, r record) {
 	fmt.Fprintf(b, "} %s;\n", name)
 	fmt.Fprintf(b, "_Static_assert(sizeof(%s) == %d, \"%s\");\n", name, r.size, name)
 	for _, f := range r.fields {
-		fmt.Fprintf(b, "_Static_assert(offsetof(%s, %s) == %d, \"%s.%s\");\n", name, snake(f.name), f.offset, name, snake(f.name))
+		fmt.Fprintf(b, "_Static_assert(offsetof(%s, %s) == %d, \"%s.%s\");\n", name, fieldC(f.name), f.offset, name, fieldC(f.name))
 	}
 	b.WriteString("\n")
+}
+
+// fieldC is the name of a field, which must not be a word of the language.
+func fieldC(name string) string {
+	if name = snake(name); name == "inline" {
+		return "inline_"
+	}
+	return name
 }
 
 // typeC returns a C type and, for an array, its dimension.

@@ -1,4 +1,5 @@
-// Abigen writes the C and Rust views of package hostabi: sdk/c/rl_abi.h and sdk/rust/src/abi.rs.
+// Abigen writes the views of package hostabi in other languages: for WebAssembly guests sdk/c/rl_abi.h and
+// sdk/rust/src/abi.rs, for native plugins sdk/c/native/rlhost_abi.h.
 //
 //	go run ./hostabi/internal/abigen
 //
@@ -25,7 +26,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	views, err := generate(filepath.Join(root, "hostabi"))
+	views, err := generate(root)
 	if err != nil {
 		return err
 	}
@@ -43,15 +44,20 @@ type view struct {
 	text string
 }
 
-// generate renders every view of the package whose source lies in dir.
-func generate(dir string) ([]view, error) {
-	m, err := load(dir)
+// generate renders every view from the module in root.
+func generate(root string) ([]view, error) {
+	m, err := load(filepath.Join(root, "hostabi"))
+	if err != nil {
+		return nil, err
+	}
+	native, err := hostView(root)
 	if err != nil {
 		return nil, err
 	}
 	return []view{
 		{"sdk/c/rl_abi.h", renderC(m)},
 		{"sdk/rust/src/abi.rs", renderRust(m)},
+		{"sdk/c/native/rlhost_abi.h", native},
 	}, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/rlhost/rlhost/hostabi"
@@ -203,6 +204,7 @@ func newRecord(t reflect.Type, spec *ast.TypeSpec) record {
 			comments[id.Name] = strings.Join(lines(f.Comment), " ")
 		}
 	}
+	reserved := 0
 	for i := range t.NumField() {
 		f := t.Field(i)
 		if f.Type.Size() == 0 {
@@ -210,7 +212,11 @@ func newRecord(t reflect.Type, spec *ast.TypeSpec) record {
 		}
 		name, doc := f.Name, comments[f.Name]
 		if name == "_" {
+			reserved++
 			name, doc = "Reserved", "reserved, 0"
+			if reserved > 1 {
+				name += strconv.Itoa(reserved)
+			}
 		}
 		r.fields = append(r.fields, field{name, f.Type, f.Offset, offset.ReplaceAllString(doc, "")})
 	}
