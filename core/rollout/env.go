@@ -21,6 +21,10 @@ type Block struct {
 //
 // After a Fault of kind Trap, Deadline or Memory the Env is poisoned: every method but Renew, Restore and Close
 // returns ErrPoisoned.
+//
+// After a Fault of kind Lost from Bind, Reset or Step, the environments that Fault.Lost names have forgotten their
+// episodes and wait for a Reset; what stands in the rows that they were to write is not to be believed. All others
+// have done what the call says, and the block is bound.
 type Env interface {
 	// Spec returns what the environment said of itself. The pointee is constant.
 	Spec() *EnvSpec
@@ -93,9 +97,10 @@ const (
 	FaultMemory                        // the guest exceeded its memory limit or donated bad memory
 	FaultStatus                        // the guest returned an error status
 	FaultOutput                        // the guest wrote something that is not allowed: NaN, a flag of 2, …
+	FaultLost                          // the process that some of the environments lived in has died
 )
 
-var faultNames = [...]string{"fault", "trap", "deadline", "memory", "status", "output"}
+var faultNames = [...]string{"fault", "trap", "deadline", "memory", "status", "output", "lost"}
 
 // String returns the kind's name.
 func (k FaultKind) String() string {
@@ -114,6 +119,14 @@ type Fault struct {
 	Env    int    // global index of the environment, -1 if not known
 	Step   uint64 // calls of Step since the Env was made or renewed, this one included
 	Err    error  // the reason, with the guest's own words where it gave any
+	// Lost names the environments that a fault of kind Lost has lost, in ascending order; Env is -1 then.
+	Lost []Span
+}
+
+// Span is a run of neighbouring environments of a batch.
+type Span struct {
+	First int // index within the batch
+	Count int
 }
 
 // Error tells the fault in one line.

@@ -62,7 +62,9 @@ type Shape struct {
 }
 
 // Layout says where a column lies: element (t, env, i) is at Offset + t*StrideT + env*StrideEnv + i*StrideElem
-// bytes into the block. A column is dense: it fills Bytes bytes without gaps.
+// bytes into the block. A column is dense, it fills Bytes bytes without gaps; that of a part of the environments
+// (see Schema.Slice) has the other environments' elements between its own, and RowBytes of a row reach from its
+// first element to its last.
 type Layout struct {
 	DType      hostabi.DType
 	Rows       int // T, T+1 or 1
@@ -72,6 +74,7 @@ type Layout struct {
 	StrideT    int
 	StrideEnv  int
 	StrideElem int
+	RowBytes   int
 	Bytes      int
 }
 
@@ -136,7 +139,28 @@ func (l *Layout) strides(soa bool) {
 	if soa && l.Elems > 1 {
 		l.StrideEnv, l.StrideElem = size, size*l.Envs
 	}
-	l.Bytes = l.Rows * l.StrideT
+	l.RowBytes, l.Bytes = l.StrideT, l.Rows*l.StrideT
+}
+
+// Slice returns the schema of the same blocks for whoever works only n of their environments, from environment first
+// on: a column with one element or more per environment has just theirs, where they lie; all others are as they are.
+func (s *Schema) Slice(first, n int) (*Schema, error) {
+	if first < 0 || n < 1 || first > s.Shape.Envs || n > s.Shape.Envs-first {
+		return nil, fmt.Errorf("%w: environments %d to %d of %d", ErrShape, first, first+n-1, s.Shape.Envs)
+	}
+	part := *s
+	part.Shape.Envs = n
+	for c := range part.layouts {
+		l := &part.layouts[c]
+		if l.Bytes == 0 || Column(c) == ColPolicyVersion || Column(c) == ColMeta {
+			continue
+		}
+		l.Offset += first * l.StrideEnv
+		l.Envs = n
+		l.RowBytes = (n-1)*l.StrideEnv + (l.Elems-1)*l.StrideElem + l.DType.Bytes()
+		l.Bytes = (l.Rows-1)*l.StrideT + l.RowBytes
+	}
+	return &part, nil
 }
 
 func align(n, to int) int { return (n + to - 1) / to * to }

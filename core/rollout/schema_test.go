@@ -101,3 +101,53 @@ func TestEnvSeed_NeighbouringRunsShareNoStream(t *testing.T) {
 		}
 	}
 }
+
+// Two slices see all elements of their environments where the whole block has them, and no others.
+func TestSlice_HasTheElementsOfItsEnvironments(t *testing.T) {
+	for _, soa := range []bool{false, true} {
+		whole := testTrajectory(t, testSpec(3, 5, true), Shape{Steps: 4, Envs: 5, SoA: soa})
+		for _, part := range [][2]int{{0, 2}, {2, 3}, {0, 5}, {4, 1}} {
+			first, n := part[0], part[1]
+			schema, err := whole.Schema.Slice(first, n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if schema.Shape.Envs != n || schema.Bytes != whole.Schema.Bytes || schema.GuestBytes != whole.Schema.GuestBytes {
+				t.Errorf("slice %v has shape %+v in %d bytes", part, schema.Shape, schema.Bytes)
+			}
+			tr := Trajectory{Schema: schema, Mem: whole.Mem}
+			for c := range columns {
+				l, _ := schema.Layout(c)
+				for row := range l.Rows {
+					same(t, c, whole.Row(c, row), tr.Row(c, row), first)
+				}
+			}
+		}
+	}
+	s, err := NewSchema(testSpec(3, 5, true), Shape{Steps: 4, Envs: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range [][2]int{{-1, 2}, {0, 0}, {0, 6}, {5, 1}, {6, -1}, {1 << 62, 1 << 62}, {3, -1 << 62}} {
+		if _, err := s.Slice(part[0], part[1]); !errors.Is(err, ErrShape) {
+			t.Errorf("Slice%v = %v, want ErrShape", part, err)
+		}
+	}
+}
+
+// same compares where the elements of two views of a row lie.
+func same(t *testing.T, c Column, whole, part Matrix, first int) {
+	t.Helper()
+	if whole.Rows == 1 && part.Rows == 1 {
+		first = 0
+	}
+	for env := range part.Rows {
+		for i := range part.Elems {
+			got := &part.Data[env*part.StrideRow+i*part.StrideElem]
+			want := &whole.Data[(first+env)*whole.StrideRow+i*whole.StrideElem]
+			if got != want {
+				t.Fatalf("%v: element %d of environment %d of the slice lies elsewhere", c, i, env)
+			}
+		}
+	}
+}

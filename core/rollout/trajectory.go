@@ -81,7 +81,7 @@ func (t Trajectory) Meta() *Meta {
 func (t Trajectory) Row(c Column, r int) Matrix {
 	l := t.Schema.layouts[c]
 	start := l.Offset + r*l.StrideT
-	return Matrix{DType: l.DType, Data: t.Mem[start : start+l.StrideT : start+l.StrideT],
+	return Matrix{DType: l.DType, Data: t.Mem[start : start+l.RowBytes : start+l.RowBytes],
 		Rows: l.Envs, Elems: l.Elems, StrideRow: l.StrideEnv, StrideElem: l.StrideElem}
 }
 
