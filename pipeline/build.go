@@ -118,11 +118,11 @@ func (p *Pipeline) add(of *Component, index int) error {
 	if of.Count > 1 {
 		name = fmt.Sprintf("%s[%d]", of.Name, index)
 	}
-	make := p.options.Parts.Kinds[of.Kind]
-	if make == nil {
-		return fmt.Errorf("%s: this program has no kind %q", name, of.Kind)
+	maker, err := p.makerOf(of)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	x := &instance{of: of, component: make(), loop: p.loopNamed(of.loopOf(index))}
+	x := &instance{of: of, component: maker(), loop: p.loopNamed(of.loopOf(index))}
 	x.host = &component.Host{
 		Name: name, ID: uint16(len(p.instances) + 1), Index: index, Count: of.Count,
 		Run: &p.run, Receiver: x.loop.NewReceiver(name), Arenas: p.arenas, Stats: p.stats,
@@ -136,6 +136,27 @@ func (p *Pipeline) add(of *Component, index int) error {
 	}
 	p.instances = append(p.instances, x)
 	return nil
+}
+
+// makerOf returns what makes a component where its runtime runs it.
+func (p *Pipeline) makerOf(of *Component) (func() component.Component, error) {
+	if of.maker != nil {
+		return of.maker, nil
+	}
+	kinds := p.options.Parts.Kinds
+	if of.Runtime == runtimeProcess {
+		if p.options.Parts.Plugin == nil {
+			return nil, errors.New("this program runs no native plugins")
+		}
+		var err error
+		if kinds, err = p.options.Parts.Plugin(DefaultPlugin(), p.graph.Dir); err != nil {
+			return nil, err
+		}
+	}
+	if kinds[of.Kind] == nil {
+		return nil, fmt.Errorf("this program has no kind %q", of.Kind)
+	}
+	return kinds[of.Kind], nil
 }
 
 // loopNamed returns the loop of that name, made when it is first asked for.
@@ -215,7 +236,11 @@ func (p *Pipeline) readers(from *Component, signal string) int {
 	n := 0
 	for i := range p.graph.Wires {
 		if w := &p.graph.Wires[i]; w.From == from.Name && w.Signal == signal {
-			n += p.graph.Component(w.To).Count * (1 + w.Depth)
+			to := p.graph.Component(w.To)
+			n += to.Count * (1 + w.Depth)
+			if to.Runtime == runtimeProcess {
+				n += 2 * to.Count // one is under way to the process, one is kept for its successor
+			}
 		}
 	}
 	return n

@@ -3,8 +3,6 @@ package pipeline
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/rlhost/rlhost/core/component"
 )
@@ -21,9 +19,10 @@ type componentFile struct {
 	Count   int    `toml:"count"`
 	Loop    string `toml:"loop"`
 	Runtime string `toml:"runtime"`
+	Plugin  string `toml:"plugin"`
 }
 
-var ownKeys = []string{"kind", "count", "loop", "runtime"}
+var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin"}
 
 // policyTables reads [policy.NAME].
 func (c *checker) policyTables() {
@@ -73,7 +72,7 @@ func (c *checker) componentTables() {
 func (c *checker) componentTable(n *node, name string) (x Component, ok bool) {
 	x = Component{Name: name, table: n}
 	path := "component." + x.Name
-	f := componentFile{Count: 1}
+	f := componentFile{Count: 1, Runtime: runtimeBuiltin}
 	own := newTable(n.key, n.val)
 	for _, key := range ownKeys {
 		if child := n.at(key); child != nil {
@@ -82,15 +81,17 @@ func (c *checker) componentTable(n *node, name string) (x Component, ok bool) {
 	}
 	d := &tableDecoder{c: &c.problems, n: own, path: path}
 	d.decode(&f) // what is wrong has been noted
-	x.Kind, x.Count, x.Loop = f.Kind, f.Count, f.Loop
+	x.Kind, x.Count, x.Loop, x.Runtime = f.Kind, f.Count, f.Loop, f.Runtime
 	c.checkOwn(n, path, &f)
-	make := c.parts.Kinds[f.Kind]
-	if make == nil {
-		c.unknownKind(n, path, f.Kind)
+	maker := c.makerOf(n, &x, &f)
+	if maker == nil {
 		return x, false
 	}
+	if x.Plugin != "" {
+		x.maker = maker
+	}
 	x.env, x.policy = c.reference(n, "env"), c.reference(n, "policy")
-	c.configure(&x, make(), path)
+	c.configure(&x, maker(), path)
 	return x, true
 }
 
@@ -100,17 +101,14 @@ func (c *checker) checkOwn(n *node, path string, f *componentFile) {
 			c.add("E005", child.val, "", "`count` is %d, must be 1 to %d", f.Count, maxCount)
 		}
 	}
-	if child := n.at("runtime"); child != nil && f.Runtime != "" && f.Runtime != "builtin" {
-		c.add("E010", child.val, "runtimes of components: builtin", "unknown runtime %q", f.Runtime)
-	}
+	c.checkRuntime(n, f)
 	if child := n.at("loop"); child != nil && f.Loop != "" && !validName(trimIndex(f.Loop)) {
 		c.add("E005", child.val, "use letters, digits, _ and -, with a letter first", "`loop` is %q", f.Loop)
 	}
 }
 
-func (c *checker) unknownKind(n *node, path, kind string) {
+func (c *checker) unknownKind(n *node, path, kind string, kinds []string) {
 	child := n.at("kind")
-	kinds := slices.Collect(maps.Keys(c.parts.Kinds))
 	if child == nil {
 		c.add("E004", n.key, didYouMean("", "%q", "kinds", kinds), "`kind` is missing in [%s]", path)
 		return

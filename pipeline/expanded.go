@@ -20,6 +20,9 @@ func (g *Graph) Expanded() string {
 		mode = modeSync
 	}
 	writeTable(&b, "train", []keyValue{{"mode", quote(mode)}})
+	for _, p := range g.Plugins {
+		writeTable(&b, "plugin."+p.Table.Name, p.Table.lines())
+	}
 	for _, e := range g.Envs {
 		writeTable(&b, "env."+e.Name, e.lines())
 	}
@@ -29,6 +32,11 @@ func (g *Graph) Expanded() string {
 	}
 	for _, x := range g.Components {
 		lines := []keyValue{{"kind", quote(x.Kind)}, {"count", strconv.Itoa(x.Count)}, {"loop", quote(x.Loop)}}
+		if x.Plugin != "" {
+			lines = append(lines, keyValue{"plugin", quote(x.Plugin)})
+		} else if x.Runtime != runtimeBuiltin {
+			lines = append(lines, keyValue{"runtime", quote(x.Runtime)})
+		}
 		writeTable(&b, "component."+x.Name, append(lines, configLines(x.config, x.table, ownKeys...)...))
 	}
 	g.writeWires(&b)
@@ -67,7 +75,17 @@ func (g *Graph) runLines() []keyValue {
 // lines leaves out what has its zero value: that stands for the runtime's own limits.
 func (e *Env) lines() []keyValue {
 	t := e.Table
-	lines := []keyValue{{"use", quote(t.Use)}}
+	use := t.Use
+	if t.Plugin != nil {
+		use = t.Plugin.Name + ":" + use
+	}
+	lines := []keyValue{{"use", quote(use)}}
+	if t.Plugin == nil && t.Isolated {
+		lines = append(lines, keyValue{"isolation", quote(isolationProcess)})
+	}
+	if t.Workers > 1 {
+		lines = append(lines, keyValue{"workers", strconv.Itoa(t.Workers)})
+	}
 	if len(t.Args) > 0 {
 		lines = append(lines, keyValue{"args", encodeMap(reflect.ValueOf(t.Args))})
 	}

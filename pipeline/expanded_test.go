@@ -16,7 +16,7 @@ func parseFile(t *testing.T, file string, sets ...string) *Graph {
 		t.Fatal(err)
 	}
 	g, problems := Parse(file, src, ParseOptions{Parts: standardParts(), Sets: sets})
-	if len(problems) > 0 {
+	if problems.Err() != nil {
 		t.Fatalf("Parse:\n%s", problems)
 	}
 	return g
@@ -30,11 +30,15 @@ func TestExpanded_MeansTheSame(t *testing.T) {
 	for _, file := range append(files, "../pipeline.toml") {
 		for _, sets := range [][]string{nil, {"train.mode=sync", "component.batcher.dataset_rows=2048", "component.rollout.count=1"},
 			{"env.cartpole.args={ max_steps = 200, deep.er = \"x\\\"y\" }", "env.cartpole.limits={ memory = \"3MiB\", step = \"1500us\" }",
-				"env.cartpole.grants=[\"clock\"]", "run.stop={ wall = \"1h30m\" }", "component.runner.loop=eye"}} {
+				"env.cartpole.grants=[\"clock\"]", "run.stop={ wall = \"1h30m\" }", "component.runner.loop=eye"},
+			{"env.cartpole.isolation=process", "env.cartpole.workers=2", "component.learner.runtime=process"},
+			{"plugin.zoo={ path = \"./zoo\", interpreter = [\"sh\"], restarts = 0, stall = \"0s\", memory = \"1MiB\" }",
+				"component.cat={ plugin = \"zoo\", kind = \"lion\", scale = 2.0 }",
+				"env.hill={ use = \"zoo:hill\", workers = 2 }", "env.gym={ use = \"gymnasium:Acrobot-v1\" }"}} {
 			g := parseFile(t, file, sets...)
 			text := g.Expanded()
 			again, problems := Parse("expanded.toml", []byte(text), ParseOptions{Parts: standardParts()})
-			if len(problems) > 0 {
+			if problems.Err() != nil {
 				t.Fatalf("%s %v: expanded form:\n%s\n%s", file, sets, problems, text)
 			}
 			if again.Hash() != g.Hash() || again.Expanded() != text {

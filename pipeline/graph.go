@@ -18,6 +18,7 @@ type Graph struct {
 	Run         RunTable
 	Envs        []Env
 	Policies    []Policy
+	Plugins     []*Plugin
 	Components  []Component
 	Wires       []Wire
 }
@@ -71,13 +72,16 @@ type Component struct {
 	Name     string
 	Kind     string
 	Count    int
+	Runtime  string // builtin or process
+	Plugin   string // plugin that it is a component of; empty: of this program
 	Loop     string // event loop of its instances; "[i]" at its end stands for the instance
 	Manifest component.Manifest
 	Flow     component.Flow // zero if the kind has none
 
 	env, policy string // names in its table, if it has such keys
 	table       *node
-	config      any // what the component decoded its table into
+	config      any                        // what the component decoded its table into
+	maker       func() component.Component // of a plugin's kinds, nil for the program's own
 }
 
 // Wire connects one signal of all instances of a component to one slot of all instances of another.

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -179,7 +180,34 @@ func standardParts() *Parts {
 			"rollout": newRollout, "inference": newInference, "batcher": newBatcher,
 			"learner": newLearner, "runner": newRunner,
 		},
+		Plugin:      askStandard,
+		EnvPlugins:  map[string]PluginTable{"gymnasium": DefaultPlugin()},
 		Builtins:    []string{"cartpole@1", "pendulum@1"},
 		CheckPolicy: checkStandardPolicy,
 	}
+}
+
+// newShaper is a kind that only a native plugin makes.
+func newShaper() component.Component {
+	cfg := &struct {
+		Scale float64 `toml:"scale"`
+	}{1}
+	return &standard{config: cfg, manifest: component.Manifest{
+		Signals: ports("trajectories", "trajectory"), Slots: ports("on_trajectories", "trajectory"),
+	}}
+}
+
+// askStandard is Parts.Plugin of programs that need not exist.
+func askStandard(p PluginTable, _ string) (map[string]func() component.Component, error) {
+	switch p.Path {
+	case "":
+		return map[string]func() component.Component{"inference": newInference, "learner": newLearner}, nil
+	case "./shaper":
+		return map[string]func() component.Component{"shaper": newShaper}, nil
+	case "./zoo":
+		return map[string]func() component.Component{"lion": newShaper, "tiger": newShaper}, nil
+	case "./old":
+		return nil, &LoadError{Code: "E070", Reason: "old speaks protocol 9, this rlhost 1", Help: "build it with this rlhost's SDK"}
+	}
+	return nil, &fs.PathError{Op: "open", Path: p.Path, Err: fs.ErrNotExist}
 }

@@ -36,6 +36,7 @@ func Parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 	root = c.expand(root, sets)
 	c.root = root
 	c.runTable()
+	c.pluginTables()
 	c.envTables()
 	c.policyTables()
 	c.componentTables()
@@ -82,7 +83,7 @@ var sections = [...]struct {
 	want string
 }{
 	{"rlhost", scalarNode, "an integer"}, {"run", tableNode, "a table: [run]"},
-	{"env", tableNode, "tables: [env.NAME]"}, {"policy", tableNode, "tables: [policy.NAME]"},
+	{"plugin", tableNode, "tables: [plugin.NAME]"}, {"env", tableNode, "tables: [env.NAME]"}, {"policy", tableNode, "tables: [policy.NAME]"},
 	{"train", tableNode, "a table: [train]"}, {"component", tableNode, "tables: [component.NAME]"},
 	{"wire", arrayNode, "a list of tables: [[wire]]"},
 }

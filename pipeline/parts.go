@@ -18,6 +18,11 @@ type Parts struct {
 	// Load loads the plugin of the environment of that name. A path in e.Use is relative to dir. An error that
 	// wraps a *LoadError, or fs.ErrNotExist, is shown with its own code.
 	Load func(ctx context.Context, name string, e EnvTable, dir string) (rollout.Plugin, error)
+	// Plugin returns what makes the components of a native plugin, by kind: each in a process of its own. It may
+	// start the program to ask. A relative path is relative to dir. Errors are shown as those of Load.
+	Plugin func(p PluginTable, dir string) (map[string]func() component.Component, error)
+	// EnvPlugins are native plugins for environments that need no [plugin] table, by name.
+	EnvPlugins map[string]PluginTable
 	// Builtins are the names that use = "name@version" may have.
 	Builtins []string
 	// Policy decodes a [policy.NAME] table for an environment. decode works as in Component.Configure. The
@@ -32,11 +37,17 @@ type Parts struct {
 
 // EnvTable is an [env.NAME] table.
 type EnvTable struct {
-	Use    string            // name@version of a built-in environment, or the path of a plugin
+	Use    string            // name@version of a built-in environment, the path of a plugin, or what a native plugin takes
 	Args   map[string]string // by dotted key
 	Limits EnvLimits
 	Grants []string // imports and capabilities that the environment may use
 	SHA256 string   // of the plugin file, hexadecimal; empty if any will do
+	// Isolated: environments run in processes of their own, Workers of them for each batch.
+	Isolated bool
+	Workers  int
+	// Plugin is the native plugin that runs the environments, and Use then what follows its name and a colon; nil
+	// for WebAssembly modules.
+	Plugin *PluginTable
 }
 
 // EnvLimits bound an environment; zero means the runtime's default.

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -96,13 +97,22 @@ type envFile struct {
 	Limits EnvLimits `toml:"limits"`
 	Grants []string  `toml:"grants"`
 	SHA256 string    `toml:"sha256"`
+
+	Isolation string `toml:"isolation"` // host or process
+	Workers   int    `toml:"workers"`   // processes for each batch of environments, where they are processes
 }
+
+// Where the environments of a module run.
+const (
+	isolationHost    = "host"
+	isolationProcess = "process"
+)
 
 // envTables reads [env.NAME].
 func (c *checker) envTables() {
 	for _, table := range c.named("env") {
 		name, n := table.name, table.node
-		var f envFile
+		f := envFile{Isolation: isolationHost, Workers: 1}
 		d := (&tableDecoder{c: &c.problems, n: n, path: "env." + name}).skipping("args")
 		d.decode(&f) // what is wrong has been noted
 		args := map[string]string{}
@@ -111,8 +121,13 @@ func (c *checker) envTables() {
 		}
 		c.checkUse(n, name, f.Use)
 		c.checkSHA(n, f.SHA256)
+		c.checkIsolation(n, &f)
 		e := Env{Name: name, at: n.key, use: n.key, sha: n.key}
-		e.Table = EnvTable{Use: f.Use, Args: args, Limits: f.Limits, Grants: f.Grants, SHA256: strings.ToLower(f.SHA256)}
+		e.Table = EnvTable{Use: f.Use, Args: args, Limits: f.Limits, Grants: f.Grants, SHA256: strings.ToLower(f.SHA256),
+			Isolated: f.Isolation == isolationProcess, Workers: f.Workers}
+		if plugin, rest, ok := c.envPlugin(f.Use); ok {
+			e.Table.Plugin, e.Table.Use, e.Table.Isolated = plugin, rest, true
+		}
 		if u := n.at("use"); u != nil {
 			e.use = u.val
 		}
@@ -139,7 +154,14 @@ func (c *checker) checkUse(table *node, name, use string) {
 			"`use` is missing in [env.%s]", name)
 		return
 	}
-	if _, ok := n.text(); !ok || isPath(use) || slices.Contains(c.parts.Builtins, use) {
+	if _, ok := n.text(); !ok {
+		return
+	}
+	if plugin, _, ok := strings.Cut(use, ":"); ok && validName(plugin) {
+		c.checkEnvPlugin(n, plugin)
+		return
+	}
+	if isPath(use) || slices.Contains(c.parts.Builtins, use) {
 		return
 	}
 	help := didYouMean(use, "%q", "built in", c.parts.Builtins)
@@ -147,6 +169,48 @@ func (c *checker) checkUse(table *node, name, use string) {
 		help = "a path has a slash in it: ./" + use
 	}
 	c.add("E010", n.val, help, "%q is not a built-in environment", use)
+}
+
+// checkEnvPlugin checks the first part of use = "PLUGIN:ENVIRONMENT".
+func (c *checker) checkEnvPlugin(n *node, name string) {
+	known := slices.Concat(c.declared("plugin"), slices.Sorted(maps.Keys(c.parts.EnvPlugins)))
+	if slices.Contains(known, name) {
+		return
+	}
+	help := didYouMean(name, "%q", "plugins", known)
+	if help == "" {
+		help = "declare it: [plugin." + name + "]"
+	}
+	c.add("E011", n.val, help, "plugin %q is not declared", name)
+}
+
+// envPlugin returns the native plugin that use = "PLUGIN:ENVIRONMENT" names, and the environment. A declared
+// plugin goes before one that needs no declaration.
+func (c *checker) envPlugin(use string) (*PluginTable, string, bool) {
+	name, rest, ok := strings.Cut(use, ":")
+	if !ok {
+		return nil, "", false
+	}
+	if p := c.graph.Plugin(name); p != nil {
+		return &p.Table, rest, true
+	}
+	if p, ok := c.parts.EnvPlugins[name]; ok {
+		p.Name = name
+		return &p, rest, true
+	}
+	return nil, "", false
+}
+
+func (c *checker) checkIsolation(n *node, f *envFile) {
+	if child := n.at("isolation"); child != nil && f.Isolation != isolationHost && f.Isolation != isolationProcess {
+		if _, ok := child.text(); ok {
+			c.add("E010", child.val, "environments run isolated in: host, process", "unknown isolation %q", f.Isolation)
+		}
+	}
+	c.atLeast(n, "workers", f.Workers, 1)
+	if child := n.at("workers"); child != nil && f.Workers > 1 && f.Isolation == isolationHost && !strings.Contains(f.Use, ":") {
+		c.add("E005", child.val, `add isolation = "process"`, "`workers` is %d, but the environments run in the host", f.Workers)
+	}
 }
 
 // isPath tells paths from names of built-in environments.

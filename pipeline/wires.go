@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	wireKeys  = []string{"signal", "slot", "mode", "depth", "on_full"}
+	wireKeys  = []string{"signal", "slot", "mode", "depth", "on_full", "replace"}
 	modeNames = []string{"all", "queue", "latest", "reply"}
 	fullNames = []string{"block", "drop_newest", "drop_oldest", "coalesce", "fail"}
 )
@@ -25,7 +25,8 @@ type name struct {
 type pair struct {
 	table        *node
 	signal, slot name
-	preset       bool
+	preset       bool // the preset's
+	replaces     bool // took the place of the preset's
 }
 
 // maxWires bounds the pairs of signals and slots.
@@ -42,6 +43,7 @@ func (c *checker) wireTables() {
 			}
 		}
 	}
+	pairs = c.replaceWires(pairs)
 	c.setWires(pairs)
 	for _, p := range pairs {
 		c.wire(p)
@@ -104,11 +106,37 @@ func (c *checker) addPair(pairs []pair, index map[[2]string]int, p pair) []pair 
 		index[key] = len(pairs)
 		return append(pairs, p)
 	case pairs[i].preset && !p.preset:
+		p.replaces = true
 		pairs[i] = p
 	default:
 		c.add("E006", p.slot.at, "", "%q is wired to %q twice", p.signal.text, p.slot.text)
 	}
 	return pairs
+}
+
+// replaceWires takes out the preset's wires of each signal that a wire of the file has with replace = true: so a
+// component can be put between two of the preset's.
+func (c *checker) replaceWires(pairs []pair) []pair {
+	replaced := map[string]bool{}
+	for _, p := range pairs {
+		n := p.table.at("replace")
+		if n == nil {
+			continue
+		}
+		replace, ok := n.value.(bool)
+		if !ok {
+			c.wrong(n, "replace", "true or false", "")
+		}
+		if !replace {
+			continue
+		}
+		replaced[p.signal.text] = true
+		ofPreset := func(o pair) bool { return o.preset && o.signal.text == p.signal.text }
+		if !p.replaces && !slices.ContainsFunc(pairs, ofPreset) {
+			c.add("E005", n.val, "leave it out", "`replace` is true, but no preset wires %q", p.signal.text)
+		}
+	}
+	return slices.DeleteFunc(pairs, func(p pair) bool { return p.preset && replaced[p.signal.text] })
 }
 
 // setWires applies --set wire.COMPONENT.SIGNAL.KEY=VALUE to all wires of that signal.
@@ -131,8 +159,8 @@ func (c *checker) setWires(pairs []pair) {
 			c.add("E008", whole, didYouMean(signal, "`%s`", "wired", unique(signals)), "no wire has the signal %q", signal)
 			continue
 		}
-		if key := a.path[3]; !slices.Contains(wireKeys[2:], key) {
-			c.add("E008", a.spans[3], didYouMean(key, "`%s`", "keys", wireKeys[2:]), "`%s` of a wire cannot be set", key)
+		if key := a.path[3]; !slices.Contains(wireKeys[2:5], key) {
+			c.add("E008", a.spans[3], didYouMean(key, "`%s`", "keys", wireKeys[2:5]), "`%s` of a wire cannot be set", key)
 			continue
 		}
 		for i := range pairs {
