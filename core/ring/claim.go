@@ -1,0 +1,173 @@
+package ring
+
+import "github.com/rlhost/rlhost/hostabi"
+
+// A put of k messages:
+//
+//	t = tail; cells t … t+k-1 are FREE
+//	cell[t]     FREE(t) → WRITING(t, k, owner)     claims all of them in one step
+//	tail        t → t+k                            or somebody who sees the claim does it
+//	cell[t+i]   → READY(t+i), last to first        the first store makes the batch visible
+//
+// and a get:
+//
+//	h = head; cells h … h+k-1 are READY
+//	cell[h]     READY(h) → READING(h, k, owner)
+//	head        h → h+k
+//	cell[h+i]   → FREE(h+i+size), last to first
+//
+// Only the first cell of a claim changes hands by compare-and-swap. The others need no barrier: whoever looks at
+// them has come from the first, and found it free or ready.
+
+// attempts bounds how often a claim is tried again. Every retry means that somebody else got on; a peer that writes
+// nonsense can pretend that for ever, and is then taken for a full or empty queue.
+const attempts = 1 << 12
+
+// tryPut puts all items or none.
+func (e *End) tryPut(items []Item) bool {
+	q := e.q
+	n := uint64(len(items))
+	t, ok := q.claimRoom(n, e.owner)
+	if !ok {
+		return false
+	}
+	q.h.tail.CompareAndSwap(t, t+n) // a failure means that somebody helped
+	for i := n - 1; i > 0; i-- {
+		c := q.cells.at(t + i)
+		c.fill(&items[i])
+		c.plainStore(uint64(ready(t + i)))
+	}
+	c := q.cells.at(t)
+	c.fill(&items[0])
+	c.ctl.Store(uint64(ready(t)))
+	return true
+}
+
+// claimRoom claims n free cells and returns the position of the first; false if there are not as many.
+func (q *Queue) claimRoom(n uint64, owner uint16) (uint64, bool) {
+	for range attempts {
+		t := q.h.tail.Load()
+		c := q.cells.at(t)
+		w := word(c.ctl.Load())
+		ahead := w.ahead(t)
+		if ahead == 0 && w.state() == hostabi.RingFree && q.isFree(t+1, n-1) {
+			if c.ctl.CompareAndSwap(uint64(w), uint64(claim(t, hostabi.RingWriting, n, owner))) {
+				return t, true
+			}
+			continue
+		}
+		if ahead == 0 && w.state() != hostabi.RingFree {
+			q.h.tail.CompareAndSwap(t, t+q.extent(w)) // help whoever claimed it
+			continue
+		}
+		// Occupied since the last lap, if tail is still what the cell was compared with.
+		if ahead <= 0 && q.h.tail.Load() == t {
+			return 0, false
+		}
+	}
+	return 0, false
+}
+
+// isFree reports whether n cells from pos on are free. It looks at the last first: they become free in order, but
+// for what a dead consumer leaves behind.
+func (q *Queue) isFree(pos, n uint64) bool {
+	for i := n; i > 0; i-- {
+		if word(q.cells.at(pos+i-1).ctl.Load()) != free(pos+i-1) {
+			return false
+		}
+	}
+	return true
+}
+
+// extent returns how many cells a claim takes. Whatever the word says, it is at least one and at most all.
+func (q *Queue) extent(w word) uint64 {
+	if w.state() == hostabi.RingVoid || w.state() == hostabi.RingReady || w.state() == hostabi.RingFree {
+		return 1
+	}
+	return min(max(w.count(), 1), q.size)
+}
+
+// fill copies an item, whose size has been checked, into a cell that this end has claimed.
+func (c *cell) fill(item *Item) {
+	copy(c.payload(len(item.Payload)), item.Payload)
+	c.len, c.kind = uint32(len(item.Payload)), item.Kind
+}
+
+// tryGet takes up to len(items) messages and returns how many.
+func (e *End) tryGet(items []Item) int {
+	q := e.q
+	h, n := q.claimReady(uint64(len(items)), e.owner)
+	if n == 0 {
+		return 0
+	}
+	q.h.head.CompareAndSwap(h, h+n)
+	for i := n - 1; i > 0; i-- {
+		c := q.cells.at(h + i)
+		c.drain(&items[i], q.payload)
+		c.plainStore(uint64(free(h + i + q.size)))
+	}
+	c := q.cells.at(h)
+	c.drain(&items[0], q.payload)
+	c.ctl.Store(uint64(free(h + q.size)))
+	return int(n)
+}
+
+// claimReady claims up to limit messages and returns the position of the first and how many; 0 if there are none.
+func (q *Queue) claimReady(limit uint64, owner uint16) (uint64, uint64) {
+	for range attempts {
+		h := q.h.head.Load()
+		c := q.cells.at(h)
+		w := word(c.ctl.Load())
+		if ahead := w.ahead(h); ahead != 0 {
+			if ahead < 0 && q.h.head.Load() == h {
+				return 0, 0
+			}
+			continue
+		}
+		switch w.state() {
+		case hostabi.RingReady:
+			n := 1 + q.countReady(h+1, limit-1)
+			if c.ctl.CompareAndSwap(uint64(w), uint64(claim(h, hostabi.RingReading, n, owner))) {
+				return h, n
+			}
+		case hostabi.RingReading, hostabi.RingVoiding:
+			q.h.head.CompareAndSwap(h, h+q.extent(w)) // help whoever claimed it
+		case hostabi.RingVoid:
+			q.skip(h, owner)
+		default:
+			if q.h.head.Load() == h {
+				return 0, 0
+			}
+		}
+	}
+	return 0, 0
+}
+
+// countReady returns how many of the n cells from pos on are ready without a gap.
+func (q *Queue) countReady(pos, n uint64) uint64 {
+	for i := range n {
+		if word(q.cells.at(pos+i).ctl.Load()) != ready(pos+i) {
+			return i
+		}
+	}
+	return n
+}
+
+// skip takes a cell that a dead producer left behind out of the way.
+func (q *Queue) skip(h uint64, owner uint16) {
+	c := q.cells.at(h)
+	if !c.ctl.CompareAndSwap(uint64(void(h)), uint64(claim(h, hostabi.RingVoiding, 1, owner))) {
+		return
+	}
+	q.h.head.CompareAndSwap(h, h+1)
+	c.ctl.Store(uint64(free(h + q.size)))
+}
+
+// drain copies the message of a claimed cell out. Its length is whatever some process wrote there: more than limit
+// is taken for limit, for which the item has room.
+func (c *cell) drain(item *Item, limit int) {
+	n := min(int(c.len), limit)
+	item.Kind = c.kind
+	item.Payload = item.Payload[:n]
+	copy(item.Payload, c.payload(n))
+}

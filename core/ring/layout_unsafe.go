@@ -1,0 +1,98 @@
+package ring
+
+import (
+	"structs"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// header is hostabi.RingHeader with the words that several processes write as atomics.
+type header struct {
+	_ structs.HostLayout
+
+	magic     atomic.Uint64
+	version   uint32
+	kind      uint32
+	cells     uint32
+	cellBytes uint32
+	payload   uint32
+	_         uint32
+	cellsAt   uint64
+	total     uint64
+	_         [80]byte
+	tail      atomic.Uint64 // written by producers; publishes the cells before it
+	_         [120]byte
+	head      atomic.Uint64 // written by consumers; gives back the cells before it
+	_         [120]byte
+	notEmpty  atomic.Uint32
+	_         [124]byte
+	notFull   atomic.Uint32
+	_         [124]byte
+	closed    atomic.Uint32
+	_         [124]byte
+	// Counters of system calls.
+	emptyWaits atomic.Uint64
+	fullWaits  atomic.Uint64
+	emptyWakes atomic.Uint64
+	fullWakes  atomic.Uint64
+	_          [3296]byte
+}
+
+// cell is hostabi.RingCell. Its payload follows it.
+type cell struct {
+	_ structs.HostLayout
+
+	ctl  atomic.Uint64 // hands the rest of the cell to and fro between producers and consumers
+	len  uint32
+	kind uint32
+}
+
+// headerAt returns the header that a segment begins with. The segment is at least as long, which its makers check,
+// and aligned to pages.
+func headerAt(mem []byte) *header {
+	return (*header)(unsafe.Pointer(&mem[:hostabi.RingHeaderBytes][0]))
+}
+
+// messagesAt returns the n cells of a ring of messages. The slice expression is what keeps them inside of mem.
+func messagesAt(mem []byte, n int) []hostabi.Message {
+	body := mem[hostabi.RingHeaderBytes : hostabi.RingHeaderBytes+n*hostabi.MessageBytes]
+	return unsafe.Slice((*hostabi.Message)(unsafe.Pointer(&body[0])), n)
+}
+
+// cells are the cells of a queue: count of them, a power of two, each of the given size.
+type cells struct {
+	base  unsafe.Pointer
+	mask  uint64
+	bytes uintptr
+}
+
+// cellsAt returns the n cells of a queue. The slice expression is what keeps them inside of mem.
+func cellsAt(mem []byte, n, bytes int) cells {
+	body := mem[hostabi.RingHeaderBytes : hostabi.RingHeaderBytes+n*bytes]
+	return cells{base: unsafe.Pointer(&body[0]), mask: uint64(n - 1), bytes: uintptr(bytes)}
+}
+
+// at returns the cell of a position, any position: the mask keeps it among the cells.
+func (c *cells) at(pos uint64) *cell {
+	return (*cell)(unsafe.Add(c.base, uintptr(pos&c.mask)*c.bytes))
+}
+
+// payload returns the first n bytes of a cell's payload. The caller has seen to it that n is at most the queue's
+// payload, which fits its cells.
+func (c *cell) payload(n int) []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(c), hostabi.RingCellHeadBytes)), n)
+}
+
+// plainStore sets the control word without a barrier, for cells that nobody examines before they have seen an
+// atomic store which follows: those of a batch behind its first. It is aligned, so it is never seen in halves. The
+// race detector does not know this order of things when somebody looks with an outdated position and then finds
+// that out, so under it the store is atomic.
+func (c *cell) plainStore(word uint64) {
+	if raceEnabled {
+		c.ctl.Store(word)
+		return
+	}
+	*(*uint64)(unsafe.Pointer(&c.ctl)) = word
+}

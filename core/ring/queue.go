@@ -1,0 +1,285 @@
+package ring
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Errors of queues.
+var (
+	// ErrFull: there was no room within the time allowed.
+	ErrFull = errors.New("queue is full")
+	// ErrEmpty: there was no message within the time allowed.
+	ErrEmpty = errors.New("queue is empty")
+	// ErrShut: nothing more can be put, and all that was has been taken.
+	ErrShut = errors.New("queue is shut")
+	// ErrTooLarge: a message or batch that can never fit, or a buffer too small for what may come.
+	ErrTooLarge = errors.New("too large")
+)
+
+// MaxOwner is the largest id of an owner.
+const MaxOwner = ownerMask
+
+// Item is a message of a queue. Kind is the user's.
+type Item struct {
+	Kind    uint32
+	Payload []byte
+}
+
+// Items returns n items with room for the given number of bytes each, to pass to GetMany.
+func Items(n, payload int) []Item {
+	items := make([]Item, n)
+	all := make([]byte, n*payload)
+	for i := range items {
+		items[i].Payload = all[i*payload : i*payload : (i+1)*payload]
+	}
+	return items
+}
+
+// Queue is a ring with any number of producers and consumers, in any number of processes, of which any may die at
+// any moment. Each message is delivered to one consumer, in the order of the puts. Threads use it through Ends.
+//
+// A message counts as put when its producer has finished it: what a dead producer had not finished disappears, and
+// a batch is never half there. What a dead consumer had claimed and not finished reading is handed back by Recover.
+// Claims follow Vyukov's bounded queue in their use of positions; that a claim names its owner and extent in the
+// word that it changes is what makes it repairable.
+type Queue struct {
+	seg      *shm.Segment
+	h        *header
+	cells    cells
+	size     uint64
+	payload  int
+	notEmpty bell
+	notFull  bell
+}
+
+// NewQueue makes an empty queue with the given number of cells, a power of two, for messages of up to payload
+// bytes. The name shows up in /proc/*/maps.
+func NewQueue(name string, cells, payload int) (*Queue, error) {
+	if payload < 1 || payload > hostabi.MaxRingPayload {
+		return nil, fmt.Errorf("ring %q: payload of %d bytes: must be from 1 to %d", name, payload, hostabi.MaxRingPayload)
+	}
+	g := queueGeometry(cells, payload)
+	seg, err := create(name, g, func(seg *shm.Segment) { clearCells(seg, g) })
+	if err != nil {
+		return nil, err
+	}
+	return newQueue(seg, g), nil
+}
+
+// clearCells marks every cell of a zero segment as free for its first position.
+func clearCells(seg *shm.Segment, g geometry) {
+	c := cellsAt(seg.Bytes(), g.cells, g.cellBytes)
+	for i := range uint64(g.cells) {
+		c.at(i).ctl.Store(uint64(free(i)))
+	}
+}
+
+// OpenQueue opens a queue that another process made. It takes the file over, also if it returns an error:
+// ErrLayout, or one of shm.Open's.
+func OpenQueue(fd int) (*Queue, error) {
+	seg, g, err := open(fd, hostabi.RingQueue)
+	if err != nil {
+		return nil, err
+	}
+	return newQueue(seg, g), nil
+}
+
+func newQueue(seg *shm.Segment, g geometry) *Queue {
+	h := headerAt(seg.Bytes())
+	return &Queue{
+		seg: seg, h: h, cells: cellsAt(seg.Bytes(), g.cells, g.cellBytes), size: uint64(g.cells), payload: g.payload,
+		notEmpty: bell{&h.notEmpty, &h.emptyWaits, &h.emptyWakes},
+		notFull:  bell{&h.notFull, &h.fullWaits, &h.fullWakes},
+	}
+}
+
+// FD returns the queue's file, to be handed to other processes. It belongs to the queue.
+func (q *Queue) FD() int { return q.seg.FD() }
+
+// Cells returns how many messages the queue has room for.
+func (q *Queue) Cells() int { return int(q.size) }
+
+// Payload returns the most bytes of one message.
+func (q *Queue) Payload() int { return q.payload }
+
+// Len returns how many messages are in the queue, those being written or read included, or were a moment ago.
+func (q *Queue) Len() int { return int(min(q.h.tail.Load()-q.h.head.Load(), q.size)) }
+
+// Shut says that nothing more will be put, and wakes everybody who waits. What is in the queue can still be taken.
+// A Put under way may still succeed.
+func (q *Queue) Shut() {
+	q.h.closed.Store(1)
+	q.notEmpty.kick()
+	q.notFull.kick()
+}
+
+// IsShut reports whether somebody has shut the queue.
+func (q *Queue) IsShut() bool { return q.h.closed.Load() != 0 }
+
+// Close unmaps the queue and closes its file; other processes may go on. No other call may be under way or follow.
+func (q *Queue) Close() error { return q.seg.Close() }
+
+// End is a queue as one thread uses it: one goroutine at a time.
+type End struct {
+	q       *Queue
+	owner   uint16
+	putSpin spinner
+	getSpin spinner
+	one     [1]Item
+}
+
+// As returns an end for an owner, at most MaxOwner. Everybody who uses the queue at the same time must be another
+// owner, in all processes; whoever gives out the ids gives one again only after Recover. By convention an id is a
+// peer's index (6 bits) and its epoch (6 bits), so that it differs from its predecessor's.
+func (q *Queue) As(owner uint16) *End {
+	return &End{q: q, owner: owner & ownerMask, putSpin: newSpinner(), getSpin: newSpinner()}
+}
+
+// Put puts a message, waiting for room for at most the timeout: 0 means that it does not block, negative that there
+// is no limit. Errors: ErrFull, ErrShut, ErrTooLarge.
+func (e *End) Put(item Item, timeout time.Duration) error {
+	e.one[0] = item
+	err := e.PutMany(e.one[:], timeout)
+	e.one[0].Payload = nil
+	return err
+}
+
+// PutMany puts a batch of at most MaxRingBatch messages, all of them or none, next to each other, waiting as Put
+// does. A batch larger than the queue is ErrTooLarge.
+func (e *End) PutMany(items []Item, timeout time.Duration) error {
+	if err := e.q.checkBatch(items); err != nil || len(items) == 0 {
+		return err
+	}
+	if e.q.IsShut() {
+		return ErrShut
+	}
+	if !e.tryPut(items) && !e.waitPut(items, timeout) {
+		if e.q.IsShut() {
+			return ErrShut
+		}
+		return ErrFull
+	}
+	e.q.notEmpty.ring()
+	return nil
+}
+
+func (q *Queue) checkBatch(items []Item) error {
+	if len(items) > hostabi.MaxRingBatch || uint64(len(items)) > q.size {
+		return fmt.Errorf("batch of %d messages, at most %d: %w", len(items), min(hostabi.MaxRingBatch, q.size), ErrTooLarge)
+	}
+	for i := range items {
+		if len(items[i].Payload) > q.payload {
+			return fmt.Errorf("message of %d bytes, at most %d: %w", len(items[i].Payload), q.payload, ErrTooLarge)
+		}
+	}
+	return nil
+}
+
+// waitPut tries until it succeeds, the time is up or the queue is shut.
+func (e *End) waitPut(items []Item, timeout time.Duration) bool {
+	if timeout == 0 {
+		return false
+	}
+	for range e.putSpin.turns / spinStep {
+		pause(spinStep)
+		if e.tryPut(items) {
+			e.putSpin.hit()
+			return true
+		}
+	}
+	e.putSpin.miss()
+	for end := after(timeout); ; {
+		seen, armed := e.q.notFull.arm()
+		if e.tryPut(items) {
+			return true
+		}
+		left := end.left()
+		if left <= 0 || e.q.IsShut() {
+			return false
+		}
+		if armed {
+			e.q.notFull.sleep(seen, left)
+		}
+	}
+}
+
+// Get takes the oldest message, waiting for one for at most the timeout as Put does. buf must have room for
+// Payload() bytes; the item's payload is the part of it that the message fills. Errors: ErrEmpty, ErrShut,
+// ErrTooLarge.
+func (e *End) Get(buf []byte, timeout time.Duration) (Item, error) {
+	e.one[0].Payload = buf
+	_, err := e.GetMany(e.one[:], timeout)
+	item := e.one[0]
+	e.one[0].Payload = nil
+	if err != nil {
+		return Item{}, err
+	}
+	return item, nil
+}
+
+// GetMany takes the oldest messages, at least one and as many as there are and fit, but not more than MaxRingBatch,
+// and returns how many. It waits for the first as Get does. The payload of each item must have the capacity for
+// Payload() bytes; its length becomes the message's.
+func (e *End) GetMany(items []Item, timeout time.Duration) (int, error) {
+	items = items[:min(len(items), hostabi.MaxRingBatch)]
+	for i := range items {
+		if cap(items[i].Payload) < e.q.payload {
+			return 0, fmt.Errorf("messages of %d bytes, room for %d: %w", e.q.payload, cap(items[i].Payload), ErrTooLarge)
+		}
+	}
+	if len(items) == 0 {
+		return 0, nil
+	}
+	n := e.tryGet(items)
+	if n == 0 {
+		n = e.waitGet(items, timeout)
+	}
+	if n == 0 {
+		if e.q.IsShut() {
+			return 0, ErrShut
+		}
+		return 0, ErrEmpty
+	}
+	e.q.ringNotFull()
+	return n, nil
+}
+
+// ringNotFull wakes producers that wait when half of the queue is empty, so that they have something to do.
+func (q *Queue) ringNotFull() {
+	if q.h.notFull.Load()&asleep != 0 && q.h.tail.Load()-q.h.head.Load() <= q.size/2 {
+		q.notFull.wake()
+	}
+}
+
+// waitGet tries until it succeeds, the time is up or the queue is shut.
+func (e *End) waitGet(items []Item, timeout time.Duration) int {
+	if timeout == 0 {
+		return 0
+	}
+	for range e.getSpin.turns / spinStep {
+		pause(spinStep)
+		if n := e.tryGet(items); n > 0 {
+			e.getSpin.hit()
+			return n
+		}
+	}
+	e.getSpin.miss()
+	for end := after(timeout); ; {
+		seen, armed := e.q.notEmpty.arm()
+		if n := e.tryGet(items); n > 0 {
+			return n
+		}
+		left := end.left()
+		if left <= 0 || e.q.IsShut() {
+			return 0
+		}
+		if armed {
+			e.q.notEmpty.sleep(seen, left)
+		}
+	}
+}

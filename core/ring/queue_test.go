@@ -1,0 +1,118 @@
+package ring
+
+import (
+	"encoding/binary"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rlhost/rlhost/core/shm"
+)
+
+func heapQueue(t testing.TB, cells, payload int) *Queue {
+	t.Helper()
+	g := queueGeometry(cells, payload)
+	seg, err := shm.Heap(g.total())
+	if err != nil {
+		t.Fatal(err)
+	}
+	format(seg, g, func(seg *shm.Segment) { clearCells(seg, g) })
+	return newQueue(seg, g)
+}
+
+func TestQueue_PassesMessagesOfAnySize(t *testing.T) {
+	q, err := NewQueue("test", 4, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	other, err := OpenQueue(openAgain(t, q.FD()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	put, get := q.As(1), other.As(2)
+	buf := make([]byte, 100)
+	for size := range 101 {
+		data := make([]byte, size)
+		for i := range data {
+			data[i] = byte(size + i)
+		}
+		if err := put.Put(Item{Kind: uint32(size), Payload: data}, 0); err != nil {
+			t.Fatal(err)
+		}
+		item, err := get.Get(buf, 0)
+		if err != nil || item.Kind != uint32(size) || string(item.Payload) != string(data) {
+			t.Fatalf("Get = %v, %v; want %d bytes", item, err, size)
+		}
+	}
+	if err := put.Put(Item{Payload: make([]byte, 101)}, 0); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("Put of 101 bytes = %v, want ErrTooLarge", err)
+	}
+	if _, err := get.Get(buf[:99:99], 0); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("Get into 99 bytes = %v, want ErrTooLarge", err)
+	}
+}
+
+func TestQueue_ManyGoroutinesLoseAndRepeatNothing(t *testing.T) {
+	const producers, consumers, each = 3, 3, 9_000
+	q := heapQueue(t, 16, 16)
+	var wg, puts sync.WaitGroup
+	for p := range producers {
+		end := q.As(uint16(p))
+		wg.Add(1)
+		puts.Go(func() {
+			defer wg.Done()
+			items := Items(3, 16)
+			for i := 0; i < each; i += len(items) {
+				for j := range items {
+					items[j].Payload = binary.LittleEndian.AppendUint64(items[j].Payload[:0], uint64(i+j))
+					items[j].Kind = uint32(p)
+				}
+				if err := end.PutMany(items, -1); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	var mu sync.Mutex
+	seen := map[[2]uint64]int{}
+	for c := range consumers {
+		end := q.As(uint16(producers + c))
+		wg.Go(func() {
+			items := Items(5, 16)
+			var last [producers]uint64
+			for {
+				n, err := end.GetMany(items, time.Second)
+				if err != nil {
+					if !errors.Is(err, ErrShut) {
+						t.Error(err)
+					}
+					return
+				}
+				mu.Lock()
+				for _, item := range items[:n] {
+					v := binary.LittleEndian.Uint64(item.Payload)
+					if v < last[item.Kind] {
+						t.Errorf("producer %d: %d after %d", item.Kind, v, last[item.Kind])
+					}
+					last[item.Kind] = v
+					seen[[2]uint64{uint64(item.Kind), v}]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	puts.Wait()
+	q.Shut()
+	wg.Wait()
+	if len(seen) != producers*each {
+		t.Errorf("%d different messages arrived, want %d", len(seen), producers*each)
+	}
+	for k, n := range seen {
+		if n != 1 {
+			t.Fatalf("message %v arrived %d times", k, n)
+		}
+	}
+}
