@@ -24,6 +24,7 @@ hostabi/internal/abigen: hostabi
 
 core/shm:
 core/stat:
+core/ring:               hostabi core/shm
 core/arena:              hostabi core/shm
 core/loop:               hostabi
 core/bus:                hostabi core/loop core/stat
@@ -58,6 +59,7 @@ examples/plugins:
 examples/plugins/*:      hostabi sdk sdk/wasm examples/plugins/*
 
 bench/emulate:
+bench/ring:              hostabi core/ring core/shm
 
 cmd/rlhost:              hostabi core/component core/rollout pipeline pipeline/runs examples/plugins examples/plugins/* gpu/policy gpu/cpu
 cmd/rlhost:              plugins/rollout plugins/batcher plugins/inference plugins/learner plugins/evaluation plugins/envcheck plugins/runner plugins/wasm
