@@ -1,0 +1,25 @@
+// Package object keeps named objects: each a bounded, ordered set of entries, each entry one block in every track of
+// its object. Writers fill a block in place and commit it, readers claim what is committed and read it in place.
+//
+//	store := object.NewStore(object.Limits{})
+//	session := store.Session("trainer")
+//	id, err := store.Create("obs", object.Config{Capacity: 64, Tracks: []object.Track{{Bytes: 1 << 20}}}, false)
+//	write := &object.Op{Kind: object.OpNew, Object: id, Wait: time.Second}
+//	err = session.Wait(ctx, write)                  // a block of the session's own: store.Block(id, 0, write.Block)
+//	err = session.Wait(ctx, &object.Op{Kind: object.OpCommit, Claim: write.Claim, Values: shapes})
+//	read := &object.Op{Kind: object.OpLatest, Object: id}
+//	err = session.Wait(ctx, read)                   // read.Views[0], until OpRelease of read.Claim
+//
+// The truth about every block is in the host's own memory, and only the host changes it: the users of an object are
+// many, they come and go, and none of them has to be trusted to count. Whatever a user may do to a block it does by
+// a claim, every claim belongs to a session, and the end of a session ends its claims. A block that has any claim on
+// it is not reused: deleting, popping and removing only make an entry unreachable.
+//
+// Nothing polls. An operation that cannot be done yet waits in the store, first come first served, for at most as
+// long as it said, and is done by whoever makes it possible.
+//
+// One lock guards a store; no operation does more under it than a few pointer moves, but for a batch, which is
+// linear in its length. All methods may be called from any goroutine.
+//
+// The package moves no bytes between processes (that is plugins/objects), and it does not look into blocks.
+package object

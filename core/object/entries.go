@@ -1,0 +1,203 @@
+package object
+
+import (
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/shm"
+)
+
+// state is what a block is for.
+type state uint8
+
+const (
+	stateFree   state = iota // nobody's
+	stateSpare               // a session's, to write; not counted in used
+	stateWrite               // a session's, to write
+	stateLive                // committed, in the list
+	stateZombie              // out of the list, kept for those who read it
+)
+
+// entry is what the store knows of one block. Fields beyond state mean something in states that have them.
+type entry struct {
+	state   state
+	readers int32  // claims to read
+	next    int32  // in the list, by index; -1 at its end
+	prev    int32  // in the list; -1 at its beginning
+	index   uint64 // live and zombie
+}
+
+// object is one named object. All is guarded by the store's lock but what newObject sets for ever.
+type object struct {
+	id      uint32
+	name    string
+	config  Config
+	columns []Column
+	seg     *shm.Segment // nil once given up
+
+	removed  bool
+	touched  bool // in Store.touched
+	claims   int  // of all kinds, each block of a batch counted
+	used     int  // blocks in states write, live, zombie
+	spares   int  // blocks in state spare
+	count    int  // entries in the list
+	next     uint64
+	entries  []entry
+	values   []Value // of block b: values[b*tracks : (b+1)*tracks]
+	free     []int32 // a stack: the block freed last is the one that caches still know
+	at       map[uint64]int32
+	first    int32
+	last     int32
+	spareOf  map[*Session]struct{}
+	room     queue // operations that wait for a block
+	pops     queue // that wait for an entry to take
+	reads    queue // that wait for an entry to read
+	counters Counters
+}
+
+func newObject(name string, c Config, columns []Column, blocks int, seg *shm.Segment) (*object, error) {
+	total := columns[len(columns)-1].At + columns[len(columns)-1].Stride*blocks
+	if seg.Size() < total {
+		return nil, fmt.Errorf("object %q: segment of %d bytes, want %d", name, seg.Size(), total)
+	}
+	o := &object{
+		name: name, config: c, columns: columns, seg: seg, first: -1, last: -1,
+		entries: make([]entry, blocks), values: make([]Value, blocks*len(columns)), free: make([]int32, blocks),
+		at: map[uint64]int32{}, spareOf: map[*Session]struct{}{},
+	}
+	for i := range o.free {
+		o.free[i] = int32(blocks - 1 - i)
+	}
+	return o, nil
+}
+
+// reused decides what Create does with an object that exists.
+func (o *object) reused(c Config, reuse bool, err error) (uint32, error) {
+	if err != nil {
+		return 0, err
+	}
+	if !reuse {
+		return 0, fmt.Errorf("object %q: %w", o.name, ErrExists)
+	}
+	if len(c.Tracks) != len(o.columns) {
+		return 0, fmt.Errorf("object %q: %w: %d asked for, it has %d", o.name, ErrTracks, len(c.Tracks), len(o.columns))
+	}
+	for i, t := range c.Tracks {
+		have := o.columns[i].Track
+		if t.Bytes > have.Bytes {
+			return 0, fmt.Errorf("object %q: track %d: %d bytes asked for: %w of %d bytes", o.name, i, t.Bytes, ErrTooLarge, have.Bytes)
+		}
+		if t.DType != AnyDType && have.DType != AnyDType && t.DType != have.DType {
+			return 0, fmt.Errorf("object %q: track %d: %s asked for: %w: it has %s", o.name, i, t.DType, ErrDType, have.DType)
+		}
+	}
+	return o.id, nil
+}
+
+// hasRoom tells whether a block may be taken into use. There are Capacity+spares blocks, at most so many spares
+// are out, so there is a free block then, or the one that asks is a spare itself.
+func (o *object) hasRoom() bool { return o.used < o.config.Capacity }
+
+// take gives out a free block in state write or spare.
+func (o *object) take(to state) int32 {
+	b := o.free[len(o.free)-1]
+	o.free = o.free[:len(o.free)-1]
+	o.entries[b].state = to
+	if to == stateSpare {
+		o.spares++
+	} else {
+		o.used++
+	}
+	return b
+}
+
+// drop takes back a block that nobody has any more.
+func (o *object) drop(b int32) {
+	if o.entries[b].state == stateSpare {
+		o.spares--
+	} else {
+		o.used--
+	}
+	o.entries[b] = entry{}
+	o.free = append(o.free, b)
+}
+
+// commit puts a written block at the end of the list.
+func (o *object) commit(b int32) uint64 {
+	e := &o.entries[b]
+	if e.state == stateSpare {
+		o.spares--
+		o.used++
+	}
+	*e = entry{state: stateLive, index: o.next, prev: o.last, next: -1}
+	if o.last >= 0 {
+		o.entries[o.last].next = b
+	} else {
+		o.first = b
+	}
+	o.last = b
+	o.at[o.next] = b
+	o.next++
+	o.count++
+	o.counters.Commits++
+	return e.index
+}
+
+// withdraw takes an entry out of the list; without readers its block becomes free.
+func (o *object) withdraw(b int32) {
+	e := &o.entries[b]
+	if e.prev >= 0 {
+		o.entries[e.prev].next = e.next
+	} else {
+		o.first = e.next
+	}
+	if e.next >= 0 {
+		o.entries[e.next].prev = e.prev
+	} else {
+		o.last = e.prev
+	}
+	delete(o.at, e.index)
+	o.count--
+	e.state = stateZombie
+	if e.readers == 0 {
+		o.drop(b)
+	}
+}
+
+// release ends one claim to read; it tells whether the block became free.
+func (o *object) release(b int32) bool {
+	e := &o.entries[b]
+	e.readers--
+	o.claims--
+	if e.readers > 0 || e.state == stateLive {
+		return false
+	}
+	o.drop(b)
+	return true
+}
+
+// valuesOf returns what a block holds, to be overwritten by its next writer.
+func (o *object) valuesOf(b int32) []Value {
+	n := len(o.columns)
+	return o.values[int(b)*n : int(b)*n+n]
+}
+
+// checkValues tells whether values fit the tracks.
+func (o *object) checkValues(values []Value) error {
+	if len(values) != len(o.columns) {
+		return fmt.Errorf("object %q: entry %d: %w: %d values for %d", o.name, o.next, ErrTracks, len(values), len(o.columns))
+	}
+	for i := range values {
+		v, t := &values[i], o.columns[i].Track
+		n, ok := v.Size()
+		if v.DType.Size() == 0 || t.DType != AnyDType && v.DType != t.DType {
+			return fmt.Errorf("object %q: entry %d: track %d: %w: %s, want %s", o.name, o.next, i, ErrDType, v.DType, t.DType)
+		}
+		if v.Rank > MaxRank {
+			return fmt.Errorf("object %q: entry %d: track %d: %w: %d dimensions, at most %d", o.name, o.next, i, ErrLimit, v.Rank, MaxRank)
+		}
+		if !ok || n > uint64(t.Bytes) {
+			return fmt.Errorf("object %q: entry %d: track %d: %s: %w of %d bytes", o.name, o.next, i, v, ErrTooLarge, t.Bytes)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package object
+
+import "time"
+
+// OpKind says what an Op does.
+type OpKind uint8
+
+// Operations. Each takes the fields of Op that its comment names, and fills in those after the arrow.
+const (
+	// OpOpen waits for an object of a name to be made. Name, Wait → Object. ErrNotFound.
+	OpOpen OpKind = iota + 1
+	// OpNew takes a block to write. Object, Wait → Claim, Block. ErrFull.
+	OpNew
+	// OpSpare takes a spare block to write, if there is one and the session has none of this object yet; it does not
+	// wait. Object → Claim, Block, both 0 if there is none.
+	OpSpare
+	// OpCommit makes what was written an entry and ends the claim; a spare block may have to wait for room, and stays
+	// the session's if it was in vain. With Next it takes a spare block as OpSpare does. Claim, Values, Next, Wait →
+	// Index, Spare, SpareBlock. ErrFull, ErrTracks, ErrDType, ErrTooLarge; after the last three the block is still the
+	// writer's.
+	OpCommit
+	// OpAbort gives a block back unwritten. Claim.
+	OpAbort
+	// OpRead claims the entry of an index to read; an index that is still to come is waited for. Object, Index, Wait →
+	// Claim, Views. ErrNoEntry.
+	OpRead
+	// OpLatest claims the newest entry to read, if its index is Index or more. Object, Index, Wait → Claim, Views.
+	// ErrEmpty.
+	OpLatest
+	// OpPop takes the oldest entry out of the object and claims it to read. Others who read it keep it until they
+	// release it. Object, Wait → Claim, Views. ErrEmpty.
+	OpPop
+	// OpBatch claims all entries of Indices or none, as one claim. Object, Indices → Claim, Views. ErrNoEntry.
+	OpBatch
+	// OpRelease ends a claim to read. Claim.
+	OpRelease
+	// OpDelete takes an entry out of the object. While others read it that is refused with ErrBusy, or with Revoke they
+	// keep what they have until they release it. Object, Index, Revoke. ErrNoEntry.
+	OpDelete
+)
+
+// Forever is a Wait without end.
+const Forever time.Duration = -1
+
+// View is an entry that is claimed to read.
+type View struct {
+	Index  uint64
+	Block  uint32
+	Values []Value // one for each track; valid until the Op is used again
+}
+
+// Op is one operation on behalf of a session. Whoever starts it leaves it alone until Done is called. The zero Op
+// can be used again and again, which saves its memory.
+type Op struct {
+	Kind    OpKind
+	Next    bool
+	Revoke  bool
+	Object  uint32
+	Claim   uint64
+	Index   uint64
+	Wait    time.Duration // how long to wait for what cannot be done at once; Forever for ever
+	Name    string
+	Values  []Value
+	Indices []uint64
+
+	// Release, if not 0, is a claim to read that is ended first, whatever becomes of the operation.
+	Release uint64
+
+	// Done is called once, with no lock held, before or after Do returns, on any goroutine. It must not block.
+	Done func(*Op)
+
+	Err        error
+	Block      uint32
+	Spare      uint64
+	SpareBlock uint32
+	Views      []View
+
+	session    *Session
+	object     *object
+	queue      *queue
+	prev, next *Op
+	turn       uint64 // tells one wait from the next
+	timer      *time.Timer
+	values     []Value // of Views
+}
+
+// reset forgets the results of an earlier use.
+func (op *Op) reset(s *Session) {
+	op.Err, op.Block, op.Spare, op.SpareBlock = nil, 0, 0, 0
+	op.Views, op.values = op.Views[:0], op.values[:0]
+	op.session, op.object, op.timer = s, nil, nil
+}
+
+// queue is a list of operations in the order they came. The zero queue is empty.
+type queue struct {
+	head, tail *Op
+	length     int
+}
+
+func (q *queue) push(op *Op) {
+	op.queue, op.prev, op.next = q, q.tail, nil
+	if q.tail != nil {
+		q.tail.next = op
+	} else {
+		q.head = op
+	}
+	q.tail = op
+	q.length++
+}
+
+func (q *queue) remove(op *Op) {
+	if op.prev != nil {
+		op.prev.next = op.next
+	} else {
+		q.head = op.next
+	}
+	if op.next != nil {
+		op.next.prev = op.prev
+	} else {
+		q.tail = op.prev
+	}
+	op.queue, op.prev, op.next = nil, nil, nil
+	q.length--
+}
+
+func (q *queue) pop() *Op {
+	op := q.head
+	if op != nil {
+		q.remove(op)
+	}
+	return op
+}

@@ -1,0 +1,275 @@
+package object
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// claimKind says what a claim allows.
+type claimKind uint8
+
+const (
+	claimWrite claimKind = iota + 1
+	claimRead
+)
+
+// claim is one session's right to a block, or to read a batch of them.
+type claim struct {
+	kind   claimKind
+	busy   bool // a commit of it waits
+	object *object
+	block  int32
+	batch  []int32 // nil: block alone
+}
+
+// Session is a user of a store, and the owner of all that it claims.
+type Session struct {
+	store *Store
+	id    uint64
+	name  string
+
+	// Guarded by the store's lock.
+	closed bool
+	claims map[uint64]claim
+	waits  map[*Op]struct{}
+}
+
+// Session begins a session; the name is for people. It must be closed.
+func (s *Store) Session(name string) (*Session, error) {
+	u := &Session{store: s, name: name, claims: map[uint64]claim{}, waits: map[*Op]struct{}{}}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, fmt.Errorf("session %q: store: %w", name, ErrClosed)
+	}
+	s.lastUser++
+	u.id = s.lastUser
+	s.sessions[u.id] = u
+	return u, nil
+}
+
+// Do starts an operation, and calls its Done when it is over.
+func (u *Session) Do(op *Op) { u.store.turn(func() { u.start(op) }) }
+
+// Wait does an operation and returns its error, which is also in op.Err. If ctx ends first the operation is
+// cancelled and the error is that of ctx.
+func (u *Session) Wait(ctx context.Context, op *Op) error {
+	over := make(chan struct{})
+	op.Done = func(*Op) { close(over) }
+	u.Do(op)
+	select {
+	case <-over:
+	case <-ctx.Done():
+		u.store.turn(func() {
+			if op.queue != nil {
+				u.store.cancel(op, ctx.Err())
+			}
+		})
+		<-over
+	}
+	return op.Err
+}
+
+// Close ends the session: its operations that wait fail with ErrClosed, what it was writing is given back unwritten,
+// what it was reading is released. A second Close returns ErrClosed.
+func (u *Session) Close() error {
+	var err error
+	u.store.turn(func() { err = u.end() })
+	return err
+}
+
+// Claims returns how many claims the session holds.
+func (u *Session) Claims() int {
+	u.store.mu.Lock()
+	defer u.store.mu.Unlock()
+	return len(u.claims)
+}
+
+// end is Close with the lock held.
+func (u *Session) end() error {
+	if u.closed {
+		return fmt.Errorf("session %q: %w", u.name, ErrClosed)
+	}
+	u.closed = true
+	delete(u.store.sessions, u.id)
+	for op := range u.waits {
+		u.store.cancel(op, fmt.Errorf("session %q: %w", u.name, ErrClosed))
+	}
+	for id, c := range u.claims {
+		u.endClaim(id, c)
+	}
+	return nil
+}
+
+// start does an operation or makes it wait. The lock is held, as in all that follows.
+func (u *Session) start(op *Op) {
+	op.reset(u)
+	if u.closed {
+		u.store.finish(op, fmt.Errorf("session %q: %w", u.name, ErrClosed))
+		return
+	}
+	if op.Release != 0 {
+		if err := u.release(op.Release); err != nil {
+			u.store.finish(op, err)
+			return
+		}
+	}
+	q, err := u.try(op)
+	if q == nil || op.Wait == 0 {
+		u.store.finish(op, err)
+		return
+	}
+	if len(u.waits) >= u.store.limits.Waiting {
+		u.store.finish(op, fmt.Errorf("session %q: %w: %d operations wait", u.name, ErrLimit, len(u.waits)))
+		return
+	}
+	u.store.park(op, q)
+}
+
+// park makes an operation wait until somebody serves its queue, or its time is over.
+func (s *Store) park(op *Op, q *queue) {
+	u := op.session
+	u.waits[op] = struct{}{}
+	q.push(op)
+	if c, ok := u.claims[op.Claim]; ok && op.Kind == OpCommit {
+		c.busy = true
+		u.claims[op.Claim] = c
+	}
+	if op.object != nil {
+		op.object.counters.Waits++
+	}
+	if op.Wait < 0 {
+		return
+	}
+	op.turn++
+	turn := op.turn
+	op.timer = time.AfterFunc(op.Wait, func() {
+		s.turn(func() {
+			if op.queue != nil && op.turn == turn {
+				s.expire(op)
+			}
+		})
+	})
+}
+
+// expire finishes an operation whose time is over, with the error that made it wait.
+func (s *Store) expire(op *Op) {
+	_, err := op.session.try(op)
+	if err != nil {
+		err = fmt.Errorf("%w after %v", err, op.Wait)
+	}
+	s.cancel(op, err)
+}
+
+// cancel takes an operation out of its queue and finishes it.
+func (s *Store) cancel(op *Op, err error) {
+	op.queue.remove(op)
+	s.finish(op, err)
+}
+
+// finish ends an operation that is in no queue; whoever holds the turn calls Done after it.
+func (s *Store) finish(op *Op, err error) {
+	u := op.session
+	op.Err = err
+	op.turn++
+	if op.timer != nil {
+		op.timer.Stop()
+		op.timer = nil
+	}
+	delete(u.waits, op)
+	if c, ok := u.claims[op.Claim]; ok && c.busy && op.Kind == OpCommit {
+		c.busy = false
+		u.claims[op.Claim] = c
+	}
+	s.finished.push(op)
+	op.queue = nil // it no longer waits
+}
+
+// touch says that something may have become possible in an object; the end of the turn sees to it.
+func (s *Store) touch(o *object) {
+	if !o.touched {
+		o.touched = true
+		s.touched = append(s.touched, o)
+	}
+}
+
+// serve does what has become possible in an object: first whoever wants to look at an entry, then whoever wants to
+// take one away, and then, with the blocks that are free by now, whoever wants to write.
+func (s *Store) serve(o *object) {
+	for op := o.reads.head; op != nil; {
+		next := op.next
+		s.retry(op)
+		op = next
+	}
+	for o.count > 0 && o.pops.head != nil {
+		s.retry(o.pops.head)
+	}
+	for o.hasRoom() && o.room.head != nil {
+		s.retry(o.room.head)
+	}
+}
+
+// retry tries an operation that waits once more.
+func (s *Store) retry(op *Op) {
+	q, err := op.session.try(op)
+	if q == nil {
+		s.cancel(op, err)
+	}
+}
+
+// give makes a claim of the session's.
+func (u *Session) give(c claim) uint64 {
+	u.store.lastClaim++
+	u.claims[u.store.lastClaim] = c
+	return u.store.lastClaim
+}
+
+// find returns a claim of the session's of that kind.
+func (u *Session) find(id uint64, kind claimKind) (claim, error) {
+	c, ok := u.claims[id]
+	switch {
+	case !ok:
+		return claim{}, u.noClaim(id)
+	case c.kind != kind:
+		return claim{}, fmt.Errorf("object %q: claim %d: %w", c.object.name, id, ErrKind)
+	case c.busy:
+		return claim{}, fmt.Errorf("object %q: claim %d: %w: it is being committed", c.object.name, id, ErrSpent)
+	}
+	return c, nil
+}
+
+// noClaim says why the session has no claim of that number.
+func (u *Session) noClaim(id uint64) error {
+	for _, other := range u.store.sessions {
+		if c, ok := other.claims[id]; ok {
+			return fmt.Errorf("object %q: claim %d: %w", c.object.name, id, ErrForeign)
+		}
+	}
+	if id == 0 || id > u.store.lastClaim {
+		return fmt.Errorf("claim %d: %w: never given out", id, ErrSpent)
+	}
+	return fmt.Errorf("claim %d: %w", id, ErrSpent)
+}
+
+// endClaim gives a claim of any kind back.
+func (u *Session) endClaim(id uint64, c claim) {
+	delete(u.claims, id)
+	o := c.object
+	if c.kind == claimWrite {
+		if o.entries[c.block].state == stateSpare {
+			delete(o.spareOf, u)
+		} else {
+			o.counters.Aborts++
+		}
+		o.claims--
+		o.drop(c.block)
+	} else if c.batch == nil {
+		o.release(c.block)
+	}
+	for _, b := range c.batch {
+		o.release(b)
+	}
+	u.store.touch(o)
+	u.store.endIfUnused(o)
+}

@@ -1,0 +1,113 @@
+package object
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// Counters count what happened to an object since it was made.
+type Counters struct {
+	Commits, Aborts, Reads, Pops, Deletes uint64
+	Waits                                 uint64 // operations that could not be done at once
+}
+
+// Stat is a picture of an object at one moment.
+type Stat struct {
+	ID       uint32
+	Name     string
+	Config   Config
+	Entries  int    // committed and reachable
+	Writing  int    // blocks that are being written, spares not counted
+	Kept     int    // blocks out of reach that somebody still reads
+	Spares   int    // spare blocks that writers have
+	Claims   int    // of all sessions, each block of a batch counted
+	Waiting  int    // operations
+	Next     uint64 // index of the next commit
+	Oldest   uint64 // if there are entries
+	Newest   uint64 // if there are entries
+	Bytes    int    // of memory
+	Counters Counters
+}
+
+// Stat returns how an object is. It is linear in the object's blocks.
+func (s *Store) Stat(id uint32) (Stat, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.objects[id]
+	if o == nil {
+		return Stat{}, s.absent(id)
+	}
+	t := Stat{
+		ID: o.id, Name: o.name, Config: o.config, Entries: o.count, Spares: o.spares, Claims: o.claims,
+		Waiting: o.room.length + o.pops.length + o.reads.length,
+		Next:    o.next, Bytes: o.seg.Size(), Counters: o.counters,
+	}
+	if o.first >= 0 {
+		t.Oldest, t.Newest = o.entries[o.first].index, o.entries[o.last].index
+	}
+	for i := range o.entries {
+		switch o.entries[i].state {
+		case stateWrite:
+			t.Writing++
+		case stateZombie:
+			t.Kept++
+		}
+	}
+	return t, nil
+}
+
+// Layout says how to map an object.
+type Layout struct {
+	Capacity, Blocks int
+	Size             int // bytes of the file
+	Columns          []Column
+}
+
+// Layout returns where an object's blocks lie.
+func (s *Store) Layout(id uint32) (Layout, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.objects[id]
+	if o == nil {
+		return Layout{}, s.absent(id)
+	}
+	return Layout{Capacity: o.config.Capacity, Blocks: len(o.entries), Size: o.seg.Size(), Columns: o.columns}, nil
+}
+
+// File opens an object's memory once more, for handing to another process: to read and write, or such that it can
+// only be mapped to read. The caller closes it.
+func (s *Store) File(id uint32, write bool) (*os.File, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.objects[id]
+	if o == nil {
+		return nil, s.absent(id)
+	}
+	if o.seg.FD() < 0 {
+		return nil, fmt.Errorf("object %q: its memory has no file", o.name)
+	}
+	flags := os.O_RDONLY
+	if write {
+		flags = os.O_RDWR
+	}
+	f, err := os.OpenFile("/proc/self/fd/"+strconv.Itoa(o.seg.FD()), flags, 0)
+	if err != nil {
+		return nil, fmt.Errorf("object %q: %w", o.name, err)
+	}
+	return f, nil
+}
+
+// Block returns the memory of a block in the host's own mapping, for those who hold a claim on it: to write if the
+// claim is for writing, else to read; it is valid while they do. It is nil if there is no such block.
+func (s *Store) Block(id uint32, track int, block uint32) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o := s.objects[id]
+	if o == nil || track < 0 || track >= len(o.columns) || int64(block) >= int64(len(o.entries)) {
+		return nil
+	}
+	col := o.columns[track]
+	at := col.At + int(block)*col.Stride
+	return o.seg.Bytes()[at : at+col.Track.Bytes : at+col.Track.Bytes]
+}

@@ -1,0 +1,243 @@
+package object
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/rlhost/rlhost/core/shm"
+)
+
+// Limits bounds what the users of a store can make it hold; zero fields take the default.
+type Limits struct {
+	Objects int // objects at a time; default 4096
+	Bytes   int // of all objects together; default whatever the system has left when an object is made
+	Claims  int // open claims of one session; default 65536
+	Waiting int // operations of one session that wait; default 64
+
+	// Segment makes the memory of one object, which then belongs to the store. nil means shm.Create.
+	Segment func(name string, bytes int) (*shm.Segment, error)
+}
+
+func (l Limits) withDefaults() Limits {
+	l.Objects = cmp.Or(l.Objects, 4096)
+	l.Claims = cmp.Or(l.Claims, 1<<16)
+	l.Waiting = cmp.Or(l.Waiting, 64)
+	if l.Segment == nil {
+		l.Segment = shm.Create
+	}
+	return l
+}
+
+// Store holds objects and sessions.
+type Store struct {
+	limits Limits
+
+	making sync.Mutex // one object is made at a time; taken before mu
+
+	mu        sync.Mutex
+	closed    bool
+	objects   map[uint32]*object
+	names     map[string]*object
+	sessions  map[uint64]*Session
+	opens     queue // operations that wait for an object to be made
+	finished  queue // operations whose Done is called once mu is free
+	bytes     int   // of all segments
+	lastID    uint32
+	lastClaim uint64
+	lastUser  uint64
+	touched   []*object      // in the present turn: what waits for them is tried at its end
+	segments  []*shm.Segment // of objects that ended in the present turn
+}
+
+// NewStore returns an empty store.
+func NewStore(l Limits) *Store {
+	return &Store{
+		limits: l.withDefaults(), objects: map[uint32]*object{}, names: map[string]*object{}, sessions: map[uint64]*Session{},
+	}
+}
+
+// turn runs fn under the lock, then tells those whose operations it finished and gives memory back.
+func (s *Store) turn(fn func()) {
+	s.mu.Lock()
+	fn()
+	for len(s.touched) > 0 {
+		o := s.touched[len(s.touched)-1]
+		s.touched = s.touched[:len(s.touched)-1]
+		o.touched = false
+		s.serve(o)
+	}
+	finished, segments := s.finished, s.segments
+	s.finished, s.segments = queue{}, nil
+	s.mu.Unlock()
+	for op := finished.pop(); op != nil; op = finished.pop() {
+		op.Done(op)
+	}
+	for _, seg := range segments {
+		_ = seg.Close() // the pages go with the last mapping, and nobody is left to hear of a failure
+	}
+}
+
+// Create makes an object, with all its memory in place; that takes about 0.5 s a GiB, while others go on. If one of
+// that name exists it returns ErrExists, or with reuse its number, if it has as many tracks and its blocks are no
+// smaller. Errors besides: ErrLimit, ErrDType, ErrClosed, and those of shm.Create.
+func (s *Store) Create(name string, c Config, reuse bool) (uint32, error) {
+	if err := c.check(name); err != nil {
+		return 0, err
+	}
+	columns, blocks, total, err := c.plan(name)
+	if err != nil {
+		return 0, err
+	}
+	s.making.Lock()
+	defer s.making.Unlock()
+	if o, err := s.room(name, total); err != nil || o != nil {
+		return o.reused(c, reuse, err)
+	}
+	seg, err := s.limits.Segment("object "+shorten(name), total)
+	if err != nil {
+		return 0, fmt.Errorf("object %q: %w", name, err)
+	}
+	o, err := newObject(name, c, columns, blocks, seg)
+	if err == nil {
+		s.turn(func() { err = s.add(o) })
+	}
+	if err != nil {
+		_ = seg.Close() // the error that matters is the first
+		return 0, err
+	}
+	return o.id, nil
+}
+
+// room returns the object of that name, or an error if another one of so many bytes is too much.
+func (s *Store) room(name string, total int) (*object, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch o := s.names[name]; {
+	case s.closed:
+		return nil, fmt.Errorf("object %q: store: %w", name, ErrClosed)
+	case o != nil:
+		return o, nil
+	case len(s.objects) >= s.limits.Objects:
+		return nil, fmt.Errorf("object %q: %w: the store has %d objects", name, ErrLimit, len(s.objects))
+	case s.limits.Bytes > 0 && total > s.limits.Bytes-s.bytes:
+		return nil, fmt.Errorf("object %q of %d bytes: %w: the store holds %d of %d bytes", name, total, ErrLimit, s.bytes, s.limits.Bytes)
+	}
+	return nil, nil
+}
+
+// add publishes a new object. The lock is held.
+func (s *Store) add(o *object) error {
+	if s.closed {
+		return fmt.Errorf("object %q: store: %w", o.name, ErrClosed)
+	}
+	s.lastID++
+	o.id = s.lastID
+	s.objects[o.id], s.names[o.name] = o, o
+	s.bytes += o.seg.Size()
+	for op := s.opens.head; op != nil; {
+		next := op.next
+		if op.Name == o.name {
+			s.opens.remove(op)
+			op.Object = o.id
+			s.finish(op, nil)
+		}
+		op = next
+	}
+	return nil
+}
+
+// Remove withdraws an object from everybody: its name is free at once, what waits for it fails with ErrRemoved, and
+// so does every commit to it. Those who read keep what they read; the memory goes with the last claim.
+func (s *Store) Remove(id uint32) error {
+	var err error
+	s.turn(func() {
+		o := s.objects[id]
+		if o == nil {
+			err = s.absent(id)
+			return
+		}
+		s.remove(o)
+	})
+	return err
+}
+
+// remove is Remove with the lock held.
+func (s *Store) remove(o *object) {
+	delete(s.objects, o.id)
+	delete(s.names, o.name)
+	o.removed = true
+	for _, q := range []*queue{&o.room, &o.pops, &o.reads} {
+		for op := q.pop(); op != nil; op = q.pop() {
+			s.finish(op, fmt.Errorf("object %q: %w", o.name, ErrRemoved))
+			if c, ok := op.session.claims[op.Claim]; ok && op.Kind == OpCommit {
+				op.session.endClaim(op.Claim, c)
+			}
+		}
+	}
+	for o.first >= 0 {
+		o.withdraw(o.first)
+	}
+	s.endIfUnused(o)
+}
+
+// endIfUnused gives up the memory of a removed object without claims. The lock is held.
+func (s *Store) endIfUnused(o *object) {
+	if !o.removed || o.claims > 0 || o.seg == nil {
+		return
+	}
+	s.bytes -= o.seg.Size()
+	s.segments = append(s.segments, o.seg)
+	o.seg = nil
+}
+
+// absent says why there is no object of that number.
+func (s *Store) absent(id uint32) error {
+	if id > 0 && id <= s.lastID {
+		return fmt.Errorf("object %d: %w", id, ErrRemoved)
+	}
+	return fmt.Errorf("object %d: %w", id, ErrNotFound)
+}
+
+// Names returns up to limit names that begin with prefix and follow after, in order.
+func (s *Store) Names(prefix, after string, limit int) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for name := range s.names {
+		if strings.HasPrefix(name, prefix) && name > after {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names[:max(0, min(limit, len(names)))]
+}
+
+// Close ends all sessions and removes all objects. What is still mapped elsewhere stays until it is unmapped there.
+// A second Close returns ErrClosed.
+func (s *Store) Close() error {
+	var err error
+	s.turn(func() {
+		if s.closed {
+			err = fmt.Errorf("store: %w", ErrClosed)
+			return
+		}
+		s.closed = true
+		for op := s.opens.pop(); op != nil; op = s.opens.pop() {
+			s.finish(op, fmt.Errorf("object %q: store: %w", op.Name, ErrClosed))
+		}
+		for _, o := range s.objects {
+			s.remove(o)
+		}
+		for _, user := range s.sessions {
+			err = errors.Join(err, user.end())
+		}
+	})
+	return err
+}
+
+// shorten leaves of a name what fits into a segment's.
+func shorten(name string) string { return name[:min(len(name), 200)] }
