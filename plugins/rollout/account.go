@@ -16,7 +16,8 @@ type account struct {
 }
 
 // account goes through the block in (t, env) order, emits the episodes that end in it and returns the number of
-// valid rows. Rewards are raw.
+// valid rows. Rewards are raw. An episode that a loss has cut is not emitted: the host ended it, and a window of
+// returns that counts it would be lower the more processes die.
 func (s *split) account() (rows int) {
 	reward, valid := s.tr.Float32(rollout.ColReward), s.tr.Bytes(rollout.ColValid)
 	terminated, truncated := s.tr.Bytes(rollout.ColTerminated), s.tr.Bytes(rollout.ColTruncated)
@@ -24,14 +25,17 @@ func (s *split) account() (rows int) {
 		at := row * s.n
 		for env := range s.accounts {
 			i := at + env
+			a := &s.accounts[env]
 			if valid[i] == 0 {
+				if s.cuts[i]&lostRow != 0 {
+					s.endUntold(a)
+				}
 				continue
 			}
 			rows++
-			a := &s.accounts[env]
 			a.Return += float64(reward[i])
 			a.Length++
-			if terminated[i]|truncated[i] != 0 {
+			if terminated[i]|truncated[i] != 0 && s.cuts[i]&cutRow == 0 {
 				s.emitEpisode(env, terminated[i] != 0)
 				*a = account{}
 			}

@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/rlhost/rlhost/core/rollout"
 )
@@ -17,12 +16,10 @@ func (s *split) fault(err error) {
 		return
 	}
 	c := s.c
-	c.restarted++
-	if c.restarted > c.config.MaxRestarts {
-		c.h.Fail(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, c.config.MaxRestarts))
+	if err := c.spend(err); err != nil {
+		c.h.Fail(err)
 		return
 	}
-	c.restarts.Add(1)
 	c.lostSteps.Add(uint64(s.lost()))
 	c.h.Log.Warn("environments restarted", "error", err, "restart", c.restarted, "max_restarts", c.config.MaxRestarts,
 		"lost_env_steps", s.lost())
@@ -36,8 +33,13 @@ func (s *split) fault(err error) {
 	}
 }
 
-// lost is how many env steps the unfinished block holds.
-func (s *split) lost() int { return s.t * s.n }
+// lost is how many env steps the unfinished block holds that have not been counted as lost before.
+func (s *split) lost() (steps int) {
+	for _, valid := range s.tr.Bytes(rollout.ColValid)[:s.t*s.n] {
+		steps += int(valid)
+	}
+	return steps
+}
 
 // renew takes the guest back to its creation and forgets the running episodes. The aborted block's credit begins
 // the next one, with a reset.
@@ -48,6 +50,7 @@ func (s *split) renew() error {
 	s.seed(uint64(s.c.restarted))
 	s.carried = false
 	s.calls = 0
+	s.foundAll()
 	s.steps += uint64(s.t)
 	clear(s.phantom)
 	clear(s.limited)

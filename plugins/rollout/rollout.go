@@ -28,6 +28,7 @@ type Rollout struct {
 
 	envSteps, lostSteps, restarts, carriedBytes *stat.Counter
 	untold                                      *stat.Counter          // episodes that could not be announced
+	lostEpisodes                                *stat.Counter          // episodes that ended with the process they were in
 	envMetrics                                  map[string]*stat.Gauge // by the environment's own name
 	restarted                                   int
 }
@@ -76,6 +77,7 @@ func (c *Rollout) Start(h *component.Host) error {
 	h.Slot("on_actions", c.onActions)
 	c.envSteps, c.lostSteps = h.Stats.Counter("rollout/env_steps"), h.Stats.Counter("rollout/lost_env_steps")
 	c.restarts, c.carriedBytes = h.Stats.Counter("rollout/restarts"), h.Stats.Counter("rollout/carried_bytes")
+	c.lostEpisodes = h.Stats.Counter("rollout/lost_episodes")
 	c.untold = h.Stats.Counter("rollout/episodes_untold")
 	// Components start one after the other, so this numbers the environments of all of them in one row.
 	envs := h.Stats.Gauge("rollout/envs")

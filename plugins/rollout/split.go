@@ -38,6 +38,11 @@ type split struct {
 	ages     []uint32 // env steps of the running episodes, for the episode limit
 	limited  []byte   // 1 where the limit ended the episode in row t
 	accounts []account
+
+	gone    []byte // 1 where the environment was lost and has not been reset since
+	anyGone bool
+	cuts    []byte // [T][N]: what losses did to the block's rows, see lost.go
+	anyCuts bool
 }
 
 func newSplit(c *Rollout, index, first, n int, env rollout.Env) *split {
@@ -45,6 +50,7 @@ func newSplit(c *Rollout, index, first, n int, env rollout.Env) *split {
 		c: c, index: index, first: first, n: n, env: env,
 		seeds: make([]uint64, n), phantom: make([]byte, n), resetMask: make([]byte, n),
 		ages: make([]uint32, n), limited: make([]byte, n), accounts: make([]account, n),
+		gone: make([]byte, n), cuts: make([]byte, n*c.config.Horizon),
 	}
 	obs, _ := c.schema.Layout(rollout.ColObs)
 	s.carryObs = make([]byte, obs.StrideT)
@@ -90,6 +96,7 @@ func (s *split) begin() {
 	s.loan, s.writing, s.t, s.bootstrap = loan, true, 0, false
 	s.tr = rollout.Trajectory{Schema: s.c.schema, Mem: loan.Bytes()}
 	s.minVersion, s.maxVersion = ^uint64(0), 0
+	s.forgetCuts()
 	if err := s.firstRow(block); err != nil {
 		s.fault(err)
 		return
@@ -103,7 +110,10 @@ func (s *split) firstRow(block uint32) error {
 		Trajectory: s.tr, Index: block, FD: s.c.arena.FD(), Offset: s.c.arena.BlockOffset(block),
 	})
 	if err != nil {
-		return err
+		if !s.lose(err) {
+			return err
+		}
+		s.strike(-1, false)
 	}
 	if s.carried {
 		copy(s.tr.Row(rollout.ColObs, 0).Data, s.carryObs)
@@ -111,15 +121,13 @@ func (s *split) firstRow(block uint32) error {
 			copy(s.tr.Row(rollout.ColMask, 0).Data, s.carryMask)
 		}
 		s.c.carriedBytes.Add(uint64(len(s.carryObs) + len(s.carryMask)))
-		return nil
+		return s.revive(0)
 	}
-	if err := s.env.Reset(0, nil, s.seeds); err != nil {
+	s.foundAll() // the reset is for all
+	if err := s.reset(0, nil, s.seeds); err != nil {
 		return err
 	}
-	if env, err := s.tr.CheckObs(0); err != nil {
-		return s.outputFault(hostabi.ExportReset, env, err)
-	}
-	return nil
+	return s.revive(0)
 }
 
 // ask sends row t to inference.
@@ -161,7 +169,10 @@ func (s *split) onActions(version uint64) {
 func (s *split) step() error {
 	s.calls++
 	if err := s.env.Step(s.t); err != nil {
-		return err
+		if !s.lose(err) {
+			return err
+		}
+		s.strike(s.t, false)
 	}
 	ended, env, err := s.tr.CheckStep(s.t)
 	if err != nil {
@@ -173,23 +184,26 @@ func (s *split) step() error {
 	}
 	s.bootstrap = ended&rollout.AnyTruncated != 0
 	if ended == 0 || s.c.mode == hostabi.SameStep && s.c.config.EpisodeLimit == 0 {
-		return nil
+		return s.revive(s.t + 1)
 	}
-	return s.endEpisodes()
+	if err := s.endEpisodes(); err != nil {
+		return err
+	}
+	return s.revive(s.t + 1)
 }
 
-// markValid writes valid[t]: 0 for steps that belong to no episode, whose flags then mean nothing.
+// markValid writes valid[t]: 0 for steps that belong to no episode, whose flags then mean nothing, and for lost ones.
 func (s *split) markValid() {
 	valid := s.tr.Row(rollout.ColValid, s.t).Data
 	if s.c.mode != hostabi.NextStep {
 		for i := range valid {
-			valid[i] = 1
+			valid[i] = 1 - s.gone[i]
 		}
 		return
 	}
 	terminated, truncated := s.tr.Row(rollout.ColTerminated, s.t).Data, s.tr.Row(rollout.ColTruncated, s.t).Data
 	for i := range valid {
-		valid[i] = 1 - s.phantom[i]
+		valid[i] = 1 - (s.phantom[i] | s.gone[i])
 		if s.phantom[i] != 0 {
 			terminated[i], truncated[i] = 0, 0
 		}
@@ -218,22 +232,25 @@ func (s *split) endEpisodes() error {
 	if !reset {
 		return nil
 	}
-	return s.reset(s.t + 1)
+	return s.reset(s.t+1, s.resetMask, nil)
 }
 
 // keepFinal copies one environment's obs[t+1] to final_obs.
 func (s *split) keepFinal(env int) {
-	from, to := s.tr.Row(rollout.ColObs, s.t+1), s.tr.Row(rollout.ColFinalObs, 0)
-	src, dst := from.Float32(), to.Float32()
-	for i := range from.Elems {
-		dst[(env*to.StrideRow+i*to.StrideElem)/4] = src[(env*from.StrideRow+i*from.StrideElem)/4]
-	}
+	copyElems(s.tr.Row(rollout.ColFinalObs, 0), s.tr.Row(rollout.ColObs, s.t+1), env)
 }
 
-// reset starts new episodes where resetMask says so.
-func (s *split) reset(row int) error {
-	if err := s.env.Reset(row, s.resetMask, nil); err != nil {
-		return err
+// reset starts new episodes where mask is not 0, or everywhere, in a row of the block. Environments that are lost
+// meanwhile wait for revive.
+func (s *split) reset(row int, mask []byte, seeds []uint64) error {
+	if err := s.env.Reset(row, mask, seeds); err != nil {
+		if !s.lose(err) {
+			return err
+		}
+		s.strike(row-1, true)
+	}
+	if s.anyGone {
+		return nil // revive looks at the row when it is complete
 	}
 	if env, err := s.tr.CheckObs(row); err != nil {
 		return s.outputFault(hostabi.ExportReset, env, err)

@@ -1,0 +1,158 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/rollout"
+)
+
+// What a loss did to a row of one environment.
+const (
+	struck  = 1 << iota // the row has been dealt with
+	lostRow             // its env step is lost: the running episode ends here, untold
+	cutRow              // truncated by the host because the row behind it is lost
+)
+
+// spend takes one restart from the budget. Once there is none left it returns the error that ends the run.
+func (c *Rollout) spend(err error) error {
+	c.restarted++
+	if c.restarted > c.config.MaxRestarts {
+		return fmt.Errorf("%w; restarted %d times already (max_restarts)", err, c.config.MaxRestarts)
+	}
+	c.restarts.Add(1)
+	return nil
+}
+
+// lose takes an error that says that some of the environments are lost: it costs them the step that they were in,
+// and nobody else anything. It reports false for every other error, and when the budget is spent. Lost environments
+// wait for revive.
+func (s *split) lose(err error) bool {
+	var f *rollout.Fault
+	c := s.c
+	if !errors.As(err, &f) || f.Kind != rollout.FaultLost || c.restarted >= c.config.MaxRestarts {
+		return false
+	}
+	c.restarted++
+	c.restarts.Add(1)
+	n := 0
+	for _, span := range f.Lost {
+		for env := max(span.First, 0); env < min(span.First+span.Count, s.n); env++ {
+			s.gone[env], s.anyGone = 1, true
+			n++
+		}
+	}
+	c.h.Log.Warn("environments lost", "error", err, "envs", n, "restart", c.restarted, "max_restarts", c.config.MaxRestarts)
+	return true
+}
+
+// strike takes row t of the environments that are gone out of the block, unless their episode ended in it: it is
+// then in no loss, no statistic, and no episode, and what comes before it is cut off with the value of the last
+// observation that there is. stepped says whether the row had been written when they were lost. Row -1 is what
+// happens before a block's first step.
+func (s *split) strike(t int, stepped bool) {
+	for env, gone := range s.gone {
+		if gone == 0 {
+			continue
+		}
+		s.ages[env], s.limited[env] = 0, 0
+		phantom := s.phantom[env] != 0
+		s.phantom[env] = 0
+		if t < 0 {
+			if s.accounts[env].Length > 0 {
+				s.endUntold(&s.accounts[env])
+			}
+			continue
+		}
+		at := t*s.n + env
+		if s.cuts[at] != 0 || stepped && s.hasEnded(at) {
+			continue
+		}
+		s.anyCuts = true
+		s.cuts[at] = struck
+		s.blank(t, env)
+		if !phantom {
+			s.cuts[at] |= lostRow
+			s.c.lostSteps.Inc()
+			s.cutBefore(t, env)
+		}
+	}
+}
+
+// hasEnded reports whether a row that has been written has no step of an episode that goes on.
+func (s *split) hasEnded(at int) bool {
+	return s.tr.Bytes(rollout.ColValid)[at] == 0 ||
+		s.tr.Bytes(rollout.ColTerminated)[at]|s.tr.Bytes(rollout.ColTruncated)[at] != 0
+}
+
+// blank makes a row of one environment one that belongs to no episode: nothing has happened in it.
+func (s *split) blank(t, env int) {
+	at := t*s.n + env
+	s.tr.Float32(rollout.ColReward)[at] = 0
+	s.tr.Bytes(rollout.ColTerminated)[at], s.tr.Bytes(rollout.ColTruncated)[at] = 0, 0
+	s.tr.Bytes(rollout.ColValid)[at] = 0
+	copyElems(s.tr.Row(rollout.ColObs, t+1), s.tr.Row(rollout.ColObs, t), env)
+	if s.carryMask != nil {
+		copyElems(s.tr.Row(rollout.ColMask, t+1), s.tr.Row(rollout.ColMask, t), env)
+	}
+}
+
+// cutBefore truncates an episode that was running before row t: obs[t] is its last observation, and value[t] has
+// been asked for already. A block before this one takes its last value from its own last row.
+func (s *split) cutBefore(t, env int) {
+	before, at := (t-1)*s.n+env, t*s.n+env
+	if t == 0 || s.hasEnded(before) {
+		return
+	}
+	s.tr.Bytes(rollout.ColTruncated)[before] = 1
+	s.tr.Float32(rollout.ColBootstrap)[before] = s.tr.Float32(rollout.ColValue)[at]
+	copyElems(s.tr.Row(rollout.ColFinalObs, 0), s.tr.Row(rollout.ColObs, t), env)
+	s.cuts[before] |= cutRow
+}
+
+// revive starts new episodes in the environments that are gone, with seeds that they have not had, until all of
+// them observe something in that row.
+func (s *split) revive(row int) error {
+	for s.anyGone {
+		copy(s.resetMask, s.gone)
+		s.foundAll()
+		s.seed(uint64(s.c.restarted))
+		if err := s.reset(row, s.resetMask, s.seeds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// foundAll is for when nobody is gone any more.
+func (s *split) foundAll() {
+	clear(s.gone)
+	s.anyGone = false
+}
+
+// endUntold forgets a running episode. It has not ended by itself, so its return says nothing of the policy.
+func (s *split) endUntold(a *account) {
+	s.c.lostEpisodes.Inc()
+	*a = account{}
+}
+
+// forgetCuts prepares for a new block.
+func (s *split) forgetCuts() {
+	if s.anyCuts {
+		clear(s.cuts)
+		s.anyCuts = false
+	}
+}
+
+// copyElems copies what two rows of one column, or of two alike, hold of one environment.
+func copyElems(to, from rollout.Matrix, env int) {
+	size := from.DType.Bytes()
+	if from.StrideElem == size {
+		size *= from.Elems
+		copy(to.Data[env*to.StrideRow:][:size], from.Data[env*from.StrideRow:])
+		return
+	}
+	for i := range from.Elems {
+		copy(to.Data[env*to.StrideRow+i*to.StrideElem:][:size], from.Data[env*from.StrideRow+i*from.StrideElem:])
+	}
+}
