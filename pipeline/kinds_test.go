@@ -207,7 +207,7 @@ func askStandard(p PluginTable, _ string) (map[string]func() component.Component
 	case "./zoo":
 		return map[string]func() component.Component{"lion": newShaper, "tiger": newShaper}, nil
 	case "./old":
-		return nil, &LoadError{Code: "E070", Reason: "old speaks protocol 9, this rlhost 1", Help: "build it with this rlhost's SDK"}
+		return nil, &LoadError{Code: "E063", Reason: "old speaks protocol 9, this rlhost 1", Help: "build it with this rlhost's SDK"}
 	}
 	return nil, &fs.PathError{Op: "open", Path: p.Path, Err: fs.ErrNotExist}
 }

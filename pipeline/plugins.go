@@ -28,7 +28,7 @@ type PluginTable struct {
 	Args        []string      `toml:"args"`         // further arguments
 	SHA256      string        `toml:"sha256"`       // of Path, hexadecimal; empty if any will do
 	Env         []string      `toml:"env"`          // names of environment variables that are passed on
-	Restarts    int           `toml:"restarts"`     // in an hour, of each instance, before the run fails
+	Restarts    int           `toml:"restarts"`     // of each instance within ten minutes before the run fails
 	Start       time.Duration `toml:"start"`        // longest time to the plugin's first word
 	Stall       time.Duration `toml:"stall"`        // longest time without progress while work waits; 0 = any
 	Snapshot    time.Duration `toml:"snapshot"`     // how old a state a restarted plugin goes on from at most
