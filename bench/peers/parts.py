@@ -134,6 +134,19 @@ def sample_factory(rows, seed, quick):
                      b475["wall_seconds"], bar=60, faster="less")
 
 
+def process(rows, seed, quick):
+    """Training with components in processes of their own, against the same in the host."""
+    stop = f"run.stop={{ env_steps = {20_480 if quick else 1_000_000} }}"
+
+    def run(*moved):
+        sets = [f"component.{name}.runtime=process" for name in moved]
+        return ours.train("pipeline.toml", f"run.seed={seed}", stop, *sets)["env_steps_per_s"]
+
+    for moved, bar in ((("inference",), 0.8), (("learner",), None), (("inference", "learner"), None)):
+        a, host, b = run(*moved), run(), run(*moved)
+        rows.add(f"training, {' and '.join(moved)} in a process", "in the host", "env steps/s", a, host, b, bar)
+
+
 def own(rows, _, quick):
     """Figures of rlhost that are held against limits, not peers."""
     seconds = 0.2 if quick else 2
@@ -171,6 +184,7 @@ ALL = {
     "learner": (learner, 3, ["sb3"]),
     "inference": (inference, 3, ["sb3"]),
     "sample-factory": (sample_factory, 2, ["sf"]),
+    "process": (process, 5, []),
     "own": (own, 3, []),
     "seeds": (seeds.measure, 1, []),
     "fresh": (fresh, 1, []),
