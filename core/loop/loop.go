@@ -57,6 +57,8 @@ func (it *item) forget() { it.r, it.t = nil, nil }
 type Loop struct {
 	name string
 	bell chan struct{} // one token wakes a sleeping loop
+	// source: where the loop sleeps instead, set by SetSource from any goroutine.
+	source atomic.Pointer[Source]
 
 	// attention: set under mu by whoever posts to the control lane or ends the loop, cleared under mu by the
 	// loop; tells the loop to look at the control lane before the next data message.
@@ -222,6 +224,14 @@ func (l *Loop) callAttention() (wake bool) {
 }
 
 func (l *Loop) ring() {
+	if s := l.source.Load(); s != nil {
+		(*s).Nudge()
+		return
+	}
+	l.ringBell()
+}
+
+func (l *Loop) ringBell() {
 	select {
 	case l.bell <- struct{}{}:
 	default:

@@ -63,6 +63,9 @@ func (r *Receiver) Resume() {
 // Paused reports whether a Pause is in force.
 func (r *Receiver) Paused() bool { return r.paused.Load() > 0 }
 
+// Pauses returns how many Pauses are in force.
+func (r *Receiver) Pauses() int { return int(max(r.paused.Load(), 0)) }
+
 // Fail ends the loop's Run with err, wrapped with the names of loop and component. For slots that cannot go on.
 func (r *Receiver) Fail(err error) { r.loop.Fail(fmt.Errorf("component %q: %w", r.name, err)) }
 

@@ -18,7 +18,11 @@ func (l *Loop) serve(ctx context.Context) {
 			l.drain()
 			return
 		}
-		if !l.step() && !(l.refill() && l.step()) {
+		if l.step() {
+			continue
+		}
+		l.poll()
+		if !(l.refill() && l.step()) {
 			l.idle()
 		}
 	}
@@ -116,6 +120,10 @@ func (l *Loop) refill() bool {
 // idle sleeps until something is posted. It yields a few times first, because what an idle loop waits for is
 // often being made by another goroutine right now, and yielding costs less than sleep and wake.
 func (l *Loop) idle() {
+	if s := l.source.Load(); s != nil {
+		l.idleAt(*s)
+		return
+	}
 	for range idleYields {
 		runtime.Gosched()
 		if l.fresh.Load() || l.attention.Load() {

@@ -1,0 +1,101 @@
+package link
+
+import (
+	"time"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Acknowledgements travel in every message. One of its own is sent only where nothing else will soon: at once if
+// the peer keeps a claim for it, else when the loop has nothing more to do, when the peer has not heard of half a
+// window, or when the loop has been busy for a while.
+
+// finish counts a message of the peer's as finished with.
+func (l *Link) finish(urgent bool) {
+	n := l.finished.Add(1)
+	if urgent {
+		l.urgent.Store(n)
+	}
+}
+
+// afterBatch acknowledges what should not wait, once a batch has been delivered. With rx held.
+func (l *Link) afterBatch() {
+	told, finished := l.tellings(), l.finished.Load()
+	if told == finished {
+		l.age = 0
+		return
+	}
+	l.age++
+	if l.urgent.Load() > told || finished-told >= ackBehind || l.age > ackAge && !l.pumping {
+		l.tell()
+	}
+}
+
+// tellings returns what the peer has been told of.
+func (l *Link) tellings() uint64 {
+	l.tx.Lock()
+	defer l.tx.Unlock()
+	return l.told
+}
+
+// tell acknowledges what this end has finished with, unless that is known. While somebody else has paused the
+// component at the host, because what it emits has nowhere to go, nothing is acknowledged: so the plugin runs into
+// its window.
+func (l *Link) tell() (withheld bool) {
+	l.tx.Lock()
+	defer l.tx.Unlock()
+	if l.finished.Load() == l.told {
+		return false
+	}
+	own := 0
+	if l.paused {
+		own = 1
+	}
+	if l.config.Host && l.config.Receiver.Pauses() > own {
+		return true
+	}
+	l.transmit(&hostabi.Message{Slot: hostabi.LinkAck})
+	l.age = 0
+	return false
+}
+
+// wait waits for messages. With rx held, so that Stop waits for it.
+func (l *Link) wait() {
+	if l.stopped.Load() {
+		return
+	}
+	if l.ended() {
+		l.detach()
+		return
+	}
+	limit := longWait
+	switch {
+	case l.waiting():
+		limit = shortWait
+	case l.finished.Load() == l.tellings():
+	case l.putOff() || l.tell():
+		limit = shortWait
+	}
+	l.config.In.Wait(limit)
+}
+
+// putOff reports whether an acknowledgement may wait a little longer for a message that carries it. An idle loop at
+// a plugin has nothing more to say; at the host the component that will have may live on another loop.
+func (l *Link) putOff() bool {
+	if !l.config.Host && !l.pumping {
+		return false
+	}
+	if told := l.tellings(); l.since.IsZero() || l.toldThen != told {
+		l.since, l.toldThen = time.Now(), told
+		return true
+	}
+	return time.Since(l.since) < shortWait
+}
+
+// waiting tries to put what waits for room and reports whether something still does.
+func (l *Link) waiting() bool {
+	l.tx.Lock()
+	defer l.tx.Unlock()
+	l.flush()
+	return l.queue.n > 0
+}

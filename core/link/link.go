@@ -1,0 +1,193 @@
+package link
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/core/ring"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Errors of a link.
+var (
+	// ErrPeer: the other end broke the rules. The link takes nothing from it any more.
+	ErrPeer = errors.New("the other end broke the rules of the link")
+	// ErrStopped is returned by Send after Stop.
+	ErrStopped = errors.New("link is stopped")
+)
+
+// Port is one of the ports that messages of data go through, in the order of their indexes in the manifest.
+type Port struct {
+	Name string // for messages to people
+	// OnLoan: its messages name blocks that the asker has on loan, and carry no claim.
+	OnLoan bool
+}
+
+// Config says what a link is made of. The rings stay the caller's: close them after Stop.
+type Config struct {
+	Name string         // of the component, for errors
+	Out  *ring.Messages // this end puts
+	In   *ring.Messages // this end takes
+
+	// Host is true at the end that owns the arenas. Data goes to a plugin by Slot, and comes from it by Signal.
+	Host     bool
+	Sends    []Port
+	Receives []Port
+
+	Arenas *arena.Set // where claims are counted
+	// Receiver is the component's. Its data lane is paused while a window is full, and the link runs on its loop.
+	Receiver *loop.Receiver
+
+	// Limit returns how many messages of a port may be unacknowledged; below 1 means any number. It is asked now
+	// and then, on the goroutine of Send. nil means no limits.
+	Limit func(port int) int
+	// Window is the same for all ports together; 0 means any number.
+	Window int
+
+	// Deliver gets the messages of data. At the host it runs wherever the link takes messages out of the ring, and
+	// must not wait; the message is finished with when it returns. At a plugin it runs on the Receiver's data lane.
+	// A block that the message carries stays valid during the call. The message is the callee's to change. An error
+	// is the peer's fault.
+	Deliver func(port int, m *hostabi.Message) error
+	// Control gets the messages that are about the link itself, but not acknowledgements. It runs wherever the link
+	// takes messages out of the ring and must neither wait nor call Stop. An error is the peer's fault.
+	Control func(m *hostabi.Message) error
+	// Fault is called once, when the peer is at fault, on the goroutine that found out. It may call anything but
+	// Stop, Poll, Wait and Drain. May be nil.
+	Fault func(error)
+}
+
+// batch is how many messages are taken out of the ring at once.
+const batch = 64
+
+// Link is one end. New makes it, Start runs it, Stop ends it for ever.
+type Link struct {
+	config Config
+
+	stopped atomic.Bool           // by Stop: nobody touches the rings
+	fault   atomic.Pointer[error] // why the peer is no longer listened to
+	pumping bool                  // of Start and Stop: a goroutine runs Pump
+	pump    sync.WaitGroup
+
+	finished atomic.Uint64 // data messages of the peer that this end has finished with; they end in order
+	urgent   atomic.Uint64 // value of finished that the peer should hear of soon
+	received atomic.Uint64 // data messages taken out of the ring
+	attached atomic.Bool   // the Receiver's loop has this link as its source
+
+	rx       sync.Mutex // taking messages out of the ring
+	age      int        // of rx: batches since there was something to acknowledge
+	since    time.Time  // of rx: when an acknowledgement was first put off
+	toldThen uint64     // of rx: what the peer had been told of at that time
+	buffer   [batch]hostabi.Message
+	releases []hostabi.Handle // of rx: claims of messages that have just been acknowledged
+	ackSeen  uint64           // of rx: newest acknowledgement
+
+	tx       sync.Mutex // everything below; also putting messages into the ring
+	ports    []portState
+	queue    fifo[hostabi.Message] // waits for room in the ring
+	sent     fifo[entry]           // not acknowledged, in order
+	open     []entry               // of this end's requests about blocks on loan: not answered, in order
+	asked    []question            // of the peer's requests: not answered, in order
+	accepted uint64                // data messages that Send took
+	put      uint64                // data messages that are or were in the ring
+	acked    uint64                // data messages that the peer has finished with
+	told     uint64                // newest acknowledgement that was put into the ring
+	full     int                   // windows that are full
+	whole    bool                  // the window of all ports together is full
+	paused   bool                  // this link has paused the Receiver
+	pauses   uint64
+	emptied  bool               // Unfinished was called
+	one      [1]hostabi.Message // to put, so that no message escapes to the heap
+}
+
+// portState is what is known of one port of this end.
+type portState struct {
+	unacked int
+	limit   int // as last asked for
+	left    int // messages until it is asked for again
+	full    bool
+}
+
+// entry is a data message that was sent.
+type entry struct {
+	message hostabi.Message
+	number  uint64 // counts the messages that Send took, from 1
+	port    int
+	claimed bool
+	asks    bool // about a block on loan
+}
+
+// question names the row of a block on loan that somebody asked about.
+type question struct {
+	block hostabi.Handle
+	row   uint32
+}
+
+// New returns a link that does nothing yet. Messages sent before Start wait in the ring.
+func New(c Config) (*Link, error) {
+	switch {
+	case c.Out == nil || c.In == nil || c.Arenas == nil || c.Receiver == nil || c.Deliver == nil || c.Control == nil:
+		return nil, fmt.Errorf("link of %s: rings, arenas, receiver or functions are missing", c.Name)
+	case len(c.Sends) > int(hostabi.LinkControl) || len(c.Receives) > int(hostabi.LinkControl):
+		return nil, fmt.Errorf("link of %s: more ports than messages can name", c.Name)
+	}
+	return &Link{config: c, ports: make([]portState, len(c.Sends))}, nil
+}
+
+// Start runs the link: on the Receiver's loop if that has no other source, else on a goroutine of its own.
+func (l *Link) Start() {
+	l.attached.Store(true)
+	if l.config.Receiver.Loop().SetSource(l) {
+		return
+	}
+	l.attached.Store(false)
+	l.pumping = true
+	l.pump.Go(func() { _ = l.Pump() }) // Config.Fault was told of the error
+}
+
+// Stop ends the link. When it returns, nobody touches the rings, nothing is delivered any more, and the Receiver is
+// no longer paused by the link. It must not be called from Config.Deliver at the host, Config.Control or
+// Config.Fault. A second call does nothing.
+func (l *Link) Stop() {
+	if l.stopped.Swap(true) {
+		return
+	}
+	l.detach()
+	l.config.In.Nudge()
+	l.pump.Wait()
+	l.rx.Lock() // whoever was taking messages has ended
+	defer l.rx.Unlock()
+	l.tx.Lock()
+	defer l.tx.Unlock()
+	l.full, l.whole = 0, false
+	l.settlePause()
+}
+
+// detach keeps the loop from calling the link.
+func (l *Link) detach() {
+	if l.attached.CompareAndSwap(true, false) {
+		l.config.Receiver.Loop().SetSource(nil)
+	}
+}
+
+// Err returns why the peer is no longer listened to, or nil.
+func (l *Link) Err() error {
+	if err := l.fault.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// fail notes the peer's fault and returns whether it is the first.
+func (l *Link) fail(err error) bool {
+	return l.fault.CompareAndSwap(nil, &err)
+}
+
+func (l *Link) blame(format string, args ...any) error {
+	return fmt.Errorf("link of %s: %w: %s", l.config.Name, ErrPeer, fmt.Sprintf(format, args...))
+}

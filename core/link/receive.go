@@ -1,0 +1,220 @@
+package link
+
+import (
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+const (
+	// ackBehind is how many messages the peer may not have heard of while the loop has no time to be idle.
+	ackBehind = hostabi.LinkWindow / 2
+	// ackAge is after how many polls without a word to the peer it is told anyway.
+	ackAge = 8
+	// maxAsked bounds what is remembered of a peer's requests.
+	maxAsked = 1 << 16
+	// How long a wait lasts at most. A short one is for what nobody announces: room in the ring, a component that is
+	// resumed, and, for a goroutine of the link's own, that the loop has nothing more to say.
+	longWait  = 100 * time.Millisecond
+	shortWait = time.Millisecond
+)
+
+var _ loop.Source = (*Link)(nil)
+
+// Poll takes a batch of messages out of the ring and delivers them. It is the loop's to call.
+func (l *Link) Poll() { l.take(false) }
+
+// Wait waits for messages; see loop.Source. It is the loop's to call, or a slot's that waits for the peer.
+func (l *Link) Wait() {
+	l.rx.Lock()
+	defer l.rx.Unlock()
+	l.wait()
+}
+
+// Nudge makes Wait return.
+func (l *Link) Nudge() { l.config.In.Nudge() }
+
+// Pump runs the link on the calling goroutine until Stop, until the peer shuts its ring, or until it is at fault,
+// which is the error. Everything that was put before is delivered first.
+func (l *Link) Pump() error {
+	runtime.LockOSThread() // a thread that sleeps in the kernel gets its processor back sooner
+	defer runtime.UnlockOSThread()
+	for !l.ended() {
+		if l.take(false) == 0 {
+			l.Wait()
+		}
+	}
+	return l.Err()
+}
+
+// Drain delivers what the peer had put before it died. Call it after Stop, while the rings are still open. It
+// returns the peer's fault, if it finds one.
+func (l *Link) Drain() error {
+	for l.take(true) > 0 {
+	}
+	return l.Err()
+}
+
+// ended reports that nothing more will come.
+func (l *Link) ended() bool {
+	return l.stopped.Load() || l.fault.Load() != nil || l.config.In.IsShut() && l.config.In.Len() == 0
+}
+
+// take delivers one batch and returns how many messages it had.
+func (l *Link) take(draining bool) int {
+	l.rx.Lock()
+	if l.fault.Load() != nil || l.stopped.Load() != draining {
+		l.rx.Unlock()
+		return 0
+	}
+	n := l.config.In.Get(l.buffer[:])
+	var err error
+	for i := 0; i < n && err == nil; i++ {
+		err = l.receive(&l.buffer[i])
+	}
+	first := err != nil && l.fail(err)
+	if err == nil && !draining {
+		l.afterBatch()
+	}
+	l.rx.Unlock()
+	if first && l.config.Fault != nil {
+		l.config.Fault(err)
+	}
+	return n
+}
+
+// receive handles one message. With rx held.
+func (l *Link) receive(m *hostabi.Message) error {
+	if m.Ctl != l.ackSeen {
+		if err := l.acknowledged(m.Ctl); err != nil {
+			return err
+		}
+	}
+	m.Ctl = 0
+	switch {
+	case m.Slot == hostabi.LinkAck:
+		return nil
+	case m.Slot >= hostabi.LinkControl:
+		return l.config.Control(m)
+	}
+	port := int(m.Slot)
+	if l.config.Host {
+		port = int(m.Signal)
+	}
+	if port >= len(l.config.Receives) {
+		return l.blame("message for port %d of %d", port, len(l.config.Receives))
+	}
+	l.received.Add(1)
+	if l.config.Host {
+		return l.receiveAtHost(port, m)
+	}
+	l.config.Receiver.PostTo((*posted)(l), m)
+	return nil
+}
+
+// receiveAtHost delivers a message where it arrived. It is finished with then: what the host needs of a block it
+// has claimed.
+func (l *Link) receiveAtHost(port int, m *hostabi.Message) error {
+	onLoan := l.config.Receives[port].OnLoan
+	if onLoan && m.Handle != 0 && !l.answered(m) {
+		return l.blame("more than %d requests are open", maxAsked)
+	}
+	urgent := m.Handle != 0 && !onLoan
+	if err := l.config.Deliver(port, m); err != nil {
+		return err
+	}
+	l.finish(urgent)
+	return nil
+}
+
+// answered takes an answer's request out of the open ones; what is no answer is a request. It reports whether
+// there was room to note that.
+func (l *Link) answered(m *hostabi.Message) bool {
+	l.tx.Lock()
+	defer l.tx.Unlock()
+	for i := range l.open {
+		if e := &l.open[i]; e.message.Handle == m.Handle && e.message.T == m.T {
+			l.open = slices.Delete(l.open, i, i+1)
+			return true
+		}
+	}
+	if len(l.asked) == maxAsked {
+		return false
+	}
+	l.asked = append(l.asked, question{m.Handle, m.T})
+	return true
+}
+
+// acknowledged ends messages that the peer has finished with. With rx held.
+func (l *Link) acknowledged(upTo uint64) error {
+	l.releases = l.releases[:0]
+	l.tx.Lock()
+	if upTo < l.acked || upTo > l.put {
+		put, acked := l.put, l.acked
+		l.tx.Unlock()
+		return l.blame("acknowledged %d messages of %d, %d before", upTo, put, acked)
+	}
+	for l.acked < upTo {
+		e := l.sent.pop()
+		l.acked++
+		if e.claimed {
+			l.releases = append(l.releases, e.message.Handle)
+		}
+		l.uncount(e.port)
+	}
+	l.ackSeen = upTo
+	l.settlePause()
+	l.flush()
+	l.tx.Unlock()
+	for _, h := range l.releases {
+		if err := l.config.Arenas.Release(h); err != nil {
+			return l.blame("release %v: %v", h, err)
+		}
+	}
+	return nil
+}
+
+// uncount takes a message out of its port's window and out of that of all. With tx held.
+func (l *Link) uncount(port int) {
+	p := &l.ports[port]
+	p.unacked--
+	if p.full && p.unacked <= p.limit/2 {
+		p.full = false
+		l.full--
+	}
+	if l.whole && l.sent.n <= l.config.Window/2 {
+		l.whole = false
+	}
+}
+
+// posted is a message of data on its way through the component's data lane, at a plugin.
+type posted Link
+
+// Deliver runs the slot.
+func (p *posted) Deliver(m *hostabi.Message) {
+	l := (*Link)(p)
+	urgent := m.Handle != 0 && !l.onLoan(m.Handle)
+	if err := l.config.Deliver(int(m.Slot), m); err != nil && l.fail(err) && l.config.Fault != nil {
+		l.config.Fault(err)
+	}
+	l.finish(urgent)
+	if l.finished.Load()-l.tellings() >= ackBehind || urgent {
+		l.tell()
+	}
+}
+
+// Drop is for a loop that has been closed: the component is gone.
+func (p *posted) Drop(*hostabi.Message) {}
+
+// onLoan reports whether somebody has the block on loan, who has then asked about it.
+func (l *Link) onLoan(h hostabi.Handle) bool {
+	a, err := l.config.Arenas.Of(h)
+	if err != nil {
+		return false
+	}
+	_, err = a.Loaned(h)
+	return err == nil
+}

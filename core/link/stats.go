@@ -1,0 +1,29 @@
+package link
+
+// Stats are the counters of one end, of messages of data.
+type Stats struct {
+	Sent      uint64 // taken by Send
+	Acked     uint64 // that the peer has finished with
+	Unacked   int    // that it has not
+	Open      int    // requests about blocks on loan that are not answered
+	Queued    int    // messages of any kind that wait for room in the ring
+	Received  uint64 // taken out of the ring
+	Finished  uint64 // that this end has finished with
+	Pauses    uint64 // how often a full window has paused the component
+	Paused    bool   // a window is full now
+	Available int    // messages of any kind in the ring that this end takes from
+}
+
+// Stats returns the counters of now. It may be called from any goroutine until the rings are closed.
+func (l *Link) Stats() Stats {
+	l.tx.Lock()
+	defer l.tx.Unlock()
+	s := Stats{
+		Sent: l.accepted, Acked: l.acked, Unacked: l.sent.n, Open: len(l.open), Queued: l.queue.n,
+		Received: l.received.Load(), Finished: l.finished.Load(), Pauses: l.pauses, Paused: l.paused,
+	}
+	if !l.stopped.Load() {
+		s.Available = l.config.In.Len()
+	}
+	return s
+}

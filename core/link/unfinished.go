@@ -1,0 +1,64 @@
+package link
+
+import "github.com/rlhost/rlhost/hostabi"
+
+// Pending is a message that a peer did not finish with: not acknowledged, or about a block on loan and not answered.
+type Pending struct {
+	Port    int
+	Message hostabi.Message
+	Claimed bool // the block that the message carries is claimed for it; the claim is the holder's now
+}
+
+// Unfinished returns, after Stop, the messages that the peer has not finished with, in the order in which they were
+// sent, each once. They and their claims become the caller's, to be given to another link or released. From now on
+// Send returns ErrStopped.
+func (l *Link) Unfinished() []Pending {
+	l.tx.Lock()
+	defer l.tx.Unlock()
+	l.emptied = true
+	list := make([]Pending, 0, l.sent.n+len(l.open))
+	open := l.open
+	for l.sent.n > 0 {
+		e := l.sent.pop()
+		for len(open) > 0 && open[0].number < e.number {
+			list = append(list, open[0].pending())
+			open = open[1:]
+		}
+		asked := len(open) > 0 && open[0].number == e.number
+		if asked {
+			open = open[1:]
+		}
+		if asked || !e.asks { // an answer may come before its acknowledgement
+			list = append(list, e.pending())
+		}
+	}
+	for i := range open {
+		list = append(list, open[i].pending())
+	}
+	l.open, l.queue = nil, fifo[hostabi.Message]{}
+	return list
+}
+
+func (e *entry) pending() Pending {
+	return Pending{Port: e.port, Message: e.message, Claimed: e.claimed}
+}
+
+// Resend sends messages that another link returned from Unfinished, in order, with the claims that they have. It
+// comes before any Send of newer ones. Ports must be those of this link.
+func (l *Link) Resend(list []Pending) {
+	l.tx.Lock()
+	defer l.tx.Unlock()
+	for i := range list {
+		p := &list[i]
+		asks := l.config.Host && p.Message.Handle != 0 && !p.Claimed
+		l.enter(p.Port, &p.Message, p.Claimed, asks)
+	}
+}
+
+// Asked returns how many of the peer's requests about blocks on loan have not been answered: as long as there are
+// any, somebody at the host may be writing to blocks that the peer has on loan.
+func (l *Link) Asked() int {
+	l.tx.Lock()
+	defer l.tx.Unlock()
+	return len(l.asked)
+}

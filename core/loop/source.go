@@ -1,0 +1,54 @@
+package loop
+
+// Source is a place outside the loop that work comes from, such as a ring that another process writes to. A loop
+// that has one sleeps there, so that what arrives needs no other goroutine to wake the loop up.
+type Source interface {
+	// Poll posts what has arrived to the loop, without waiting. The loop calls it whenever it has handled what it
+	// had taken over, so often.
+	Poll()
+	// Wait returns when something has arrived, when Nudge was called since Wait last returned, or for no reason. The
+	// loop calls it when it has nothing to do.
+	Wait()
+	// Nudge makes Wait return, the next one if none is under way. Any goroutine may call it, also late: after
+	// SetSource has replaced the source.
+	Nudge()
+}
+
+// SetSource makes s the loop's source; nil means none. It reports whether it did: a loop has one source at a time,
+// so it must be nil for another one to take its place. A call of Poll or Wait that is under way on the loop ends by
+// itself, soon after a Nudge that SetSource makes.
+func (l *Loop) SetSource(s Source) bool {
+	if s == nil {
+		if old := l.source.Swap(nil); old != nil {
+			(*old).Nudge()
+		}
+		return true
+	}
+	if !l.source.CompareAndSwap(nil, &s) {
+		return false
+	}
+	l.ringBell() // it may sleep there
+	return true
+}
+
+func (l *Loop) poll() {
+	if s := l.source.Load(); s != nil {
+		(*s).Poll()
+	}
+}
+
+// idleAt sleeps at a source until something arrives there or is posted. Who posts reads the source after it has
+// seen the loop asleep: if that is a newer one, SetSource has nudged this one.
+func (l *Loop) idleAt(s Source) {
+	l.mu.Lock()
+	if len(l.data) > 0 || l.attention.Load() {
+		l.mu.Unlock()
+		return
+	}
+	l.asleep = true
+	l.mu.Unlock()
+	s.Wait()
+	l.mu.Lock()
+	l.asleep = false
+	l.mu.Unlock()
+}
