@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"sync"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
 // Options say what a Runtime is made with.
@@ -30,16 +31,28 @@ type Options struct {
 // Runtime starts and supervises native plugins. Its methods may be called from any goroutine.
 type Runtime struct {
 	options Options
+	log     *slog.Logger
+	dir     string // for sockets
+	forker  *forker
+
+	mu     sync.Mutex        // guards what follows
+	clerks map[string]*clerk // by what tells programs apart
+	closed bool
 }
 
 // New returns a runtime with a folder of its own for sockets. It also removes the folders of runtimes whose
 // processes are gone.
-func New(o Options) (*Runtime, error) { return &Runtime{options: o}, nil }
-
-// Describe returns what a program says of itself: it is started, asked and stopped. The answer is kept for as long
-// as the file stays the same.
-func (r *Runtime) Describe(ctx context.Context, p Program) (protocol.Description, error) {
-	return protocol.Description{}, errors.ErrUnsupported
+func New(o Options) (*Runtime, error) {
+	r := &Runtime{options: o, log: o.Log, clerks: map[string]*clerk{}}
+	if r.log == nil {
+		r.log = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if r.dir, err = makeFolder(o.Dir); err != nil {
+		return nil, err
+	}
+	r.forker = newForker()
+	return r, nil
 }
 
 // Component returns a component that stands for an instance of one of the program's kinds. Nothing runs before its
@@ -61,4 +74,20 @@ type Status struct {
 func (r *Runtime) Running() []Status { return nil }
 
 // Close kills the processes that are left and removes the runtime's folder. Components must have been stopped.
-func (r *Runtime) Close() error { return nil }
+func (r *Runtime) Close() error {
+	r.mu.Lock()
+	clerks := r.clerks
+	closed := r.closed
+	r.closed, r.clerks = true, nil
+	r.mu.Unlock()
+	if closed {
+		return nil
+	}
+	for _, c := range clerks {
+		c.mu.Lock()
+		c.dismiss()
+		c.mu.Unlock()
+	}
+	r.forker.stop()
+	return os.RemoveAll(r.dir)
+}

@@ -1,0 +1,376 @@
+package process
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"github.com/hashicorp/go-plugin/runner"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/rlhost/rlhost/core/ring"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+)
+
+var protocolVersion = strconv.Itoa(protocol.Version)
+
+// process is a plugin that runs: the child, its control connection, its wire and its rings. It knows nothing of
+// components or environments. Use Runtime.start; close it once it has died.
+type process struct {
+	program Program
+	log     *slog.Logger
+	output  *output
+	child   *child
+	client  *plugin.Client
+	conn    *grpc.ClientConn
+	sockets string // its folder
+
+	wire        *wire
+	in, out     *ring.Messages // to the plugin, from the plugin
+	alive       context.Context
+	description protocol.Description
+}
+
+// startOptions say what a process is started for.
+type startOptions struct {
+	log *slog.Logger // carries the name of the component
+	// before is called before the program is executed: what it sends lies on the wire when the program looks. May
+	// be nil.
+	before func(*wire) error
+	// handle is called with each frame of the plugin, on a goroutine of the wire, and owns its files.
+	handle func(f *protocol.Frame, files []*os.File)
+	// broken is called, at most twice and on goroutines of the wire, when the plugin breaks the protocol there.
+	broken func(error)
+}
+
+// start runs a program until it answers and has described itself. It blocks for as long as Program.Start. The
+// errors are *Error, or ctx's.
+func (r *Runtime) start(ctx context.Context, program Program, o startOptions) (_ *process, err error) {
+	p := &process{program: program.withDefaults(), log: o.log, output: &output{log: o.log}}
+	if err := p.verify(); err != nil {
+		return nil, err
+	}
+	if p.sockets, err = os.MkdirTemp(r.dir, "p"); err != nil {
+		return nil, &Error{Code: CodeStart, Program: program.Name, Reason: err.Error(), Err: err}
+	}
+	limited, cancel := context.WithTimeoutCause(ctx, p.program.Start, errSlow)
+	defer cancel()
+	if err := p.open(limited, r, o); err != nil {
+		p.abandon()
+		return nil, err
+	}
+	p.wire.run(o.handle, o.broken)
+	if err := p.describe(limited); err != nil {
+		p.abandon()
+		return nil, err
+	}
+	return p, nil
+}
+
+// verify checks the sum of the program's file.
+func (p *process) verify() error {
+	if p.program.SHA256 == "" {
+		return nil
+	}
+	sum, err := hex.DecodeString(p.program.SHA256)
+	if err != nil || len(sum) != sha256.Size {
+		return &Error{Code: CodeChecksum, Program: p.program.Name,
+			Reason: fmt.Sprintf("%q is not a SHA-256", p.program.SHA256), Help: "write its 64 hexadecimal digits"}
+	}
+	secure := plugin.SecureConfig{Checksum: sum, Hash: sha256.New()}
+	ok, err := secure.Check(p.program.Path)
+	if err != nil {
+		return runError(&p.program, p.program.Path, err)
+	}
+	if !ok {
+		return &Error{Code: CodeChecksum, Program: p.program.Name, Err: plugin.ErrChecksumsDoNotMatch,
+			Reason: fmt.Sprintf("%s is not the file that sha256 names", p.program.Path),
+			Help:   "if it was meant to change, write the new sum: sha256sum " + p.program.Path}
+	}
+	return nil
+}
+
+// open makes the wire and the rings, runs the program and connects to it.
+func (p *process) open(ctx context.Context, r *Runtime, o startOptions) error {
+	wire, theirs, err := newWire()
+	if err != nil {
+		return err
+	}
+	defer theirs.Close()
+	p.wire = wire
+	if p.in, err = ring.NewMessages("rlhost: to "+shorten(p.program.Name), hostabi.LinkCells); err != nil {
+		return err
+	}
+	if p.out, err = ring.NewMessages("rlhost: from "+shorten(p.program.Name), hostabi.LinkCells); err != nil {
+		return err
+	}
+	if o.before != nil {
+		if err := o.before(wire); err != nil {
+			return err
+		}
+	}
+	inherited := []*os.File{theirs}
+	for _, ring := range []*ring.Messages{p.in, p.out} {
+		fd, err := unix.FcntlInt(uintptr(ring.FD()), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("ring: %w", err)
+		}
+		f := os.NewFile(uintptr(fd), "ring")
+		defer f.Close()
+		inherited = append(inherited, f)
+	}
+	return p.run(ctx, r, inherited)
+}
+
+// shorten keeps the names of segments within what the system takes.
+func shorten(name string) string { return name[:min(len(name), 100)] }
+
+// run executes the program and waits for its handshake.
+func (p *process) run(ctx context.Context, r *Runtime, inherited []*os.File) error {
+	cmd, err := p.command(inherited)
+	if err != nil {
+		return err
+	}
+	p.child = newChild(cmd, r.forker, r.options.Cores, p.output.take)
+	p.client = plugin.NewClient(&plugin.ClientConfig{
+		HandshakeConfig: plugin.HandshakeConfig{
+			ProtocolVersion: protocol.Version, MagicCookieKey: protocol.CookieKey, MagicCookieValue: protocol.CookieValue,
+		},
+		Plugins:          plugin.PluginSet{protocol.PluginName: dispenser{}},
+		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
+		Logger:           newQuietLogger(p.log),
+		SkipHostEnv:      true,
+		StartTimeout:     p.program.Start + time.Minute, // ctx ends it before
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.sockets},
+		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, dir string) (runner.Runner, error) {
+			cmd.Env = append(cmd.Env, spec.Env...)
+			p.child.sockets = dir
+			return p.child, nil
+		},
+	})
+	defer context.AfterFunc(ctx, func() { _ = p.child.kill() })()
+	alive, end := context.WithCancelCause(context.Background())
+	p.alive = alive
+	go func() {
+		<-p.child.dead
+		end(errDied)
+	}()
+	client, err := p.client.Client()
+	if err == nil {
+		var made any
+		if made, err = client.Dispense(protocol.PluginName); err == nil {
+			p.conn = made.(*grpc.ClientConn)
+			return nil
+		}
+	}
+	return p.explain(ctx, err)
+}
+
+// errDied ends the calls to a process that has ended.
+var errDied = errors.New("its process has ended")
+
+// explain turns go-plugin's error into one for people.
+func (p *process) explain(ctx context.Context, err error) error {
+	if p.client.ID() == "0" { // it was never executed
+		return runError(&p.program, p.child.cmd.Path, err)
+	}
+	_ = p.child.kill()
+	<-p.child.dead
+	slow := context.Cause(ctx) == errSlow
+	if ctx.Err() != nil && !slow {
+		return context.Cause(ctx)
+	}
+	return helloError(&p.program, p.child, p.output.words(), slow, err)
+}
+
+// command returns what is to be executed.
+func (p *process) command(inherited []*os.File) (*exec.Cmd, error) {
+	path, err := filepath.Abs(p.program.Path)
+	if err != nil {
+		return nil, runError(&p.program, p.program.Path, err)
+	}
+	argv := append(append(append([]string{}, p.program.Interpreter...), path), p.program.Args...)
+	name := argv[0]
+	if len(p.program.Interpreter) > 0 {
+		if name, err = exec.LookPath(argv[0]); err != nil {
+			return nil, runError(&p.program, argv[0], err)
+		}
+		if _, err := os.Stat(path); err != nil {
+			return nil, runError(&p.program, path, err)
+		}
+	}
+	return &exec.Cmd{
+		Path: name, Args: argv, Dir: p.program.Dir, ExtraFiles: inherited, Env: environment(p.program.Env),
+	}, nil
+}
+
+// environment returns the host's variables of the given names and of those that programs cannot do without.
+func environment(names []string) []string {
+	var env []string
+	for _, name := range append([]string{"PATH", "HOME", "LANG", "TMPDIR"}, names...) {
+		if value, ok := os.LookupEnv(name); ok && !strings.HasPrefix(name, "PLUGIN_") && name != protocol.CookieKey {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// dispenser gives the connection itself.
+type dispenser struct{ plugin.NetRPCUnsupportedPlugin }
+
+// GRPCServer is the plugin's.
+func (dispenser) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error { return errors.ErrUnsupported }
+
+// GRPCClient returns the connection.
+func (dispenser) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.ClientConn) (any, error) {
+	return c, nil
+}
+
+// describe asks the plugin what it is and whether it fits.
+func (p *process) describe(ctx context.Context) error {
+	if err := p.call(ctx, protocol.MethodDescribe, protocol.Empty{}, &p.description); err != nil {
+		return err
+	}
+	theirs, _, _ := strings.Cut(p.description.ABI, ".")
+	ours, _, _ := strings.Cut(protocol.ABI, ".")
+	if theirs != ours {
+		return &Error{Code: CodeVersion, Program: p.program.Name,
+			Reason: fmt.Sprintf("it was built for ABI %q, this host has %s", p.description.ABI, protocol.ABI),
+			Help:   "build it with the SDK that belongs to this rlhost"}
+	}
+	return nil
+}
+
+// call makes a control call. It blocks until the answer, the end of ctx, or the death of the process. What the
+// plugin refuses is an *Error with the plugin's own words as Reason.
+func (p *process) call(ctx context.Context, method string, request, reply any) error {
+	doc, err := json.Marshal(request)
+	if err != nil {
+		return fmt.Errorf("call %s: %w", method, err)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(p.alive, func() { cancel(errDied) })()
+	answer := new(wrapperspb.BytesValue)
+	err = p.conn.Invoke(ctx, "/"+protocol.Service+"/"+method, wrapperspb.Bytes(doc), answer)
+	if err != nil {
+		return p.callError(ctx, method, err)
+	}
+	if reply == nil {
+		return nil
+	}
+	if err := json.Unmarshal(answer.Value, reply); err != nil {
+		return &Error{Code: CodeProtocol, Program: p.program.Name, Err: err,
+			Reason: fmt.Sprintf("its answer to %s is no document of the protocol: %v", method, err)}
+	}
+	return nil
+}
+
+// callError tells a refusal of the plugin from a call that did not come through.
+func (p *process) callError(ctx context.Context, method string, err error) error {
+	cause := context.Cause(ctx)
+	if cause == nil && status.Code(err) == codes.Unavailable {
+		// The connection breaks a moment before the kernel says why.
+		select {
+		case <-p.alive.Done():
+			cause = errDied
+		case <-time.After(time.Second):
+		}
+	}
+	switch {
+	case errors.Is(cause, errDied):
+		return &Error{Code: CodeDied, Program: p.program.Name, Err: errDied,
+			Reason: fmt.Sprintf("it %s during %s%s", p.child.end(), method, p.lastWords())}
+	case errors.Is(cause, errSlow):
+		return &Error{Code: CodeHello, Program: p.program.Name, Err: errSlow,
+			Reason: fmt.Sprintf("no answer to %s within %v", method, p.program.Start), Help: "raise `start` if it needs longer"}
+	case cause != nil:
+		return cause
+	}
+	said := status.Convert(err)
+	if said.Code() == codes.Unimplemented {
+		return &Error{Code: CodeProtocol, Program: p.program.Name, Err: err,
+			Reason: fmt.Sprintf("it does not know the call %s", method), Help: "build it with the SDK that belongs to this rlhost"}
+	}
+	return &Error{Code: CodeProtocol, Program: p.program.Name, Reason: said.Message(), Err: err}
+}
+
+// lastWords returns what the program printed last to standard error, for an error message.
+func (p *process) lastWords() string {
+	words := p.output.words()
+	if len(words) == 0 {
+		return ""
+	}
+	return " (its last words: " + strings.Join(words, " / ") + ")"
+}
+
+// pid returns the number of the process.
+func (p *process) pid() int { return p.child.pid }
+
+// died returns a channel that is closed when the process has ended.
+func (p *process) died() <-chan struct{} { return p.child.dead }
+
+// kill ends the process at once. It does not wait; see died.
+func (p *process) kill() { _ = p.child.kill() } // an error means that there is nothing to kill
+
+// stop asks the plugin to stop what it does, then to end, and kills it if that takes longer than grace. It returns
+// when the process has ended, with what the plugin said to the first.
+func (p *process) stop(grace time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), grace, errGrace)
+	defer cancel()
+	err := p.call(ctx, protocol.MethodStop, protocol.Empty{}, nil)
+	defer context.AfterFunc(ctx, p.kill)()
+	p.client.Kill() // asks it to end, and waits for that
+	p.kill()
+	<-p.child.dead
+	return err
+}
+
+// errGrace: the plugin was asked to stop and did not.
+var errGrace = errors.New("it does not stop")
+
+// close releases what the process had. It must have ended, and nobody may use its rings any more.
+func (p *process) close() error {
+	if p.wire != nil {
+		p.wire.close()
+	}
+	if p.client != nil {
+		p.client.Kill() // nothing is left to kill: this releases the connection
+	}
+	var errs []error
+	for _, r := range []*ring.Messages{p.in, p.out} {
+		if r != nil {
+			errs = append(errs, r.Close())
+		}
+	}
+	if p.child != nil {
+		errs = append(errs, p.child.close())
+	}
+	return errors.Join(append(errs, os.RemoveAll(p.sockets))...)
+}
+
+// abandon ends a process whose start went wrong.
+func (p *process) abandon() {
+	if p.child != nil {
+		p.kill()
+		<-p.child.dead
+	}
+	_ = p.close() // the error that matters is the one of the start
+}
