@@ -30,8 +30,9 @@ const (
 	LinkEnvReset uint16 = 0xFF21
 	// LinkEnvStep: T is the row.
 	LinkEnvStep uint16 = 0xFF22
-	// LinkEnvReply, from the worker, answers each of these three. Kind is minus the Status, 0 if all is well; the
-	// scratch area then holds a text of Inline[0] bytes. Inline[1] is the index of the environment at fault plus 1.
+	// LinkEnvReply, from the worker, answers each of these three. Kind is minus the Status, 0 if all is well; if not,
+	// the scratch area holds a text of Inline[0] bytes, Inline[1] is the index of the environment at fault plus 1,
+	// and Split a LinkEnvFault.
 	LinkEnvReply uint16 = 0xFF23
 	// LinkEnvMetric, from the worker: T is the number of a name it has announced, Inline[0] the bits of an f64.
 	LinkEnvMetric uint16 = 0xFF24
@@ -41,6 +42,16 @@ const (
 const (
 	LinkEnvMask  = 1
 	LinkEnvSeeds = 2
+)
+
+// LinkEnvFault says what went wrong in an environment. After the first three the worker takes no call but EnvState
+// with renew or restore.
+const (
+	LinkEnvFaultTrap     = 1 // it broke down
+	LinkEnvFaultDeadline = 2 // it took too long
+	LinkEnvFaultMemory   = 3 // it wanted too much memory
+	LinkEnvFaultStatus   = 4 // it returned an error; 0 means the same
+	LinkEnvFaultRefused  = 5 // the call, not the environment, is wrong: it is out of range or not offered
 )
 
 // LinkStopReason says why a plugin asks the run to end.

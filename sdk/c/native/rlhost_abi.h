@@ -155,8 +155,9 @@ enum {
     RLH_LINK_ENV_RESET = 65313,
     // T is the row.
     RLH_LINK_ENV_STEP = 65314,
-    // RLH_LINK_ENV_REPLY, from the worker, answers each of these three. Kind is minus the Status, 0 if all is well; the
-    // scratch area then holds a text of inline_[0] bytes. inline_[1] is the index of the environment at fault plus 1.
+    // RLH_LINK_ENV_REPLY, from the worker, answers each of these three. Kind is minus the Status, 0 if all is well; if not,
+    // the scratch area holds a text of inline_[0] bytes, inline_[1] is the index of the environment at fault plus 1,
+    // and Split a LinkEnvFault.
     RLH_LINK_ENV_REPLY = 65315,
     // RLH_LINK_ENV_METRIC, from the worker: T is the number of a name it has announced, inline_[0] the bits of an f64.
     RLH_LINK_ENV_METRIC = 65316,
@@ -166,6 +167,21 @@ enum {
 enum {
     RLH_LINK_ENV_MASK = 1,
     RLH_LINK_ENV_SEEDS = 2,
+};
+
+// LinkEnvFault says what went wrong in an environment. After the first three the worker takes no call but EnvState
+// with renew or restore.
+enum {
+    // it broke down
+    RLH_LINK_ENV_FAULT_TRAP = 1,
+    // it took too long
+    RLH_LINK_ENV_FAULT_DEADLINE = 2,
+    // it wanted too much memory
+    RLH_LINK_ENV_FAULT_MEMORY = 3,
+    // it returned an error; 0 means the same
+    RLH_LINK_ENV_FAULT_STATUS = 4,
+    // the call, not the environment, is wrong: it is out of range or not offered
+    RLH_LINK_ENV_FAULT_REFUSED = 5,
 };
 
 // LinkStopReason says why a plugin asks the run to end.
@@ -223,7 +239,7 @@ enum {
 #define RLH_METHOD_STOP "Stop"
 // EnvSource → EnvLoaded
 #define RLH_METHOD_ENV_LOAD "EnvLoad"
-// EnvBatch → EnvScratch; the scratch area is a file on the wire
+// EnvBatch → EnvScratch; the host then announces the scratch area on the wire
 #define RLH_METHOD_ENV_MAKE "EnvMake"
 // EnvStateCall → StateSize; states are files on the wire, either way
 #define RLH_METHOD_ENV_STATE "EnvState"

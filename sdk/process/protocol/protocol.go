@@ -32,7 +32,7 @@ const (
 	MethodRestore   = "Restore"   // StateSize → Empty; the file was sent on the wire before
 	MethodStop      = "Stop"      // Empty → Empty
 	MethodEnvLoad   = "EnvLoad"   // EnvSource → EnvLoaded
-	MethodEnvMake   = "EnvMake"   // EnvBatch → EnvScratch; the scratch area is a file on the wire
+	MethodEnvMake   = "EnvMake"   // EnvBatch → EnvScratch; the host then announces the scratch area on the wire
 	MethodEnvState  = "EnvState"  // EnvStateCall → StateSize; states are files on the wire, either way
 )
 
@@ -179,8 +179,9 @@ type EnvBatch struct {
 	BlockEnvs   int `json:"block_envs"`
 }
 
-// EnvScratch says what lies where in the worker's scratch area, in bytes. It comes on the wire as a file frame with
-// number 0.
+// EnvScratch says what the worker wants where in its scratch area, in bytes. The host makes the area and announces it
+// on the wire as the file with number 0, before the first message that needs it; the frame and that message take
+// different ways, so the worker waits for the one when it has got the other.
 type EnvScratch struct {
 	MaskAt  int `json:"mask_at"`  // u8 per environment
 	SeedsAt int `json:"seeds_at"` // u64 per environment
@@ -189,9 +190,10 @@ type EnvScratch struct {
 	Bytes   int `json:"bytes"`
 }
 
-// EnvStateCall asks for something that is not on the step path.
+// EnvStateCall asks for something that is not on the step path. What the environments do not offer ends in the gRPC
+// code UNIMPLEMENTED.
 type EnvStateCall struct {
 	Do    string     `json:"do"`    // renew, snapshot, restore, save, load
 	Env   int        `json:"env"`   // for save and load
-	State *StateSize `json:"state"` // for restore and load
+	State *StateSize `json:"state"` // for restore and load: sent on the wire before
 }
