@@ -11,40 +11,10 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// encodeSpec writes a description as a guest does.
-func encodeSpec(s EnvSpec) []byte {
-	le := binary.LittleEndian
-	b := make([]byte, hostabi.SpecBytes+len(s.Tensors)*hostabi.TensorBytes)
-	le.PutUint32(b[0:], hostabi.SpecBytes)
-	le.PutUint16(b[4:], s.ABI.Major)
-	le.PutUint16(b[6:], s.ABI.Minor)
-	le.PutUint32(b[8:], uint32(s.Caps))
-	le.PutUint32(b[12:], uint32(s.Agents))
-	le.PutUint32(b[16:], uint32(s.MaxEnvs))
-	le.PutUint32(b[20:], uint32(s.EpisodeLimit))
-	le.PutUint32(b[24:], uint32(len(s.Tensors)))
-	le.PutUint32(b[28:], uint32(s.Autoreset))
-	copy(b[32:63], s.Name)
-	for i, d := range s.Tensors {
-		t := b[hostabi.SpecBytes+i*hostabi.TensorBytes:]
-		le.PutUint16(t[0:], uint16(d.Role))
-		le.PutUint16(t[2:], d.Index)
-		t[4], t[5] = byte(d.DType), d.Rank
-		for k, dim := range d.Shape {
-			le.PutUint32(t[8+4*k:], dim)
-		}
-		le.PutUint32(t[32:], math.Float32bits(d.Low))
-		le.PutUint32(t[36:], math.Float32bits(d.High))
-		le.PutUint32(t[40:], d.N)
-		copy(t[44:64], d.Name[:])
-	}
-	return b
-}
-
 func TestParseSpec_RoundTrip(t *testing.T) {
 	want := testSpec(4, 2, true)
 	want.EpisodeLimit, want.MaxEnvs = 500, 64
-	got, err := ParseSpec(encodeSpec(want))
+	got, err := ParseSpec(want.Description())
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("ParseSpec = %+v, %v; want %+v", got, err, want)
 	}
@@ -79,7 +49,7 @@ func TestParseSpec_RefusesWhatCannotRun(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := testSpec(4, 2, true)
 			c.change(&s)
-			_, err := ParseSpec(encodeSpec(s))
+			_, err := ParseSpec(s.Description())
 			if !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("ParseSpec = %v, want ...%s", err, c.want)
 			}
@@ -88,7 +58,8 @@ func TestParseSpec_RefusesWhatCannotRun(t *testing.T) {
 }
 
 func TestParseSpec_RefusesLengthsThatDoNotFit(t *testing.T) {
-	b := encodeSpec(testSpec(4, 2, false))
+	spec := testSpec(4, 2, false)
+	b := spec.Description()
 	for _, n := range []int{0, 63, 64, len(b) - 1} {
 		if _, err := ParseSpec(b[:n]); !errors.Is(err, ErrSpec) {
 			t.Errorf("ParseSpec of %d of %d bytes = %v, want ErrSpec", n, len(b), err)
@@ -106,8 +77,9 @@ func TestParseSpec_RefusesLengthsThatDoNotFit(t *testing.T) {
 }
 
 func FuzzParseSpec(f *testing.F) {
-	f.Add(encodeSpec(testSpec(4, 2, true)))
-	f.Add(encodeSpec(testSpec(1, 1, false)))
+	for _, s := range []EnvSpec{testSpec(4, 2, true), testSpec(1, 1, false)} {
+		f.Add(s.Description())
+	}
 	f.Add([]byte("\x40\x00\x00\x00\x01\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := ParseSpec(b)
