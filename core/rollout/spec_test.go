@@ -14,7 +14,7 @@ import (
 func TestParseSpec_RoundTrip(t *testing.T) {
 	want := testSpec(4, 2, true)
 	want.EpisodeLimit, want.MaxEnvs = 500, 64
-	got, err := ParseSpec(want.Description())
+	got, err := ParseSpec(want.Describe())
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("ParseSpec = %+v, %v; want %+v", got, err, want)
 	}
@@ -49,7 +49,7 @@ func TestParseSpec_RefusesWhatCannotRun(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := testSpec(4, 2, true)
 			c.change(&s)
-			_, err := ParseSpec(s.Description())
+			_, err := ParseSpec(s.Describe())
 			if !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("ParseSpec = %v, want ...%s", err, c.want)
 			}
@@ -59,7 +59,7 @@ func TestParseSpec_RefusesWhatCannotRun(t *testing.T) {
 
 func TestParseSpec_RefusesLengthsThatDoNotFit(t *testing.T) {
 	spec := testSpec(4, 2, false)
-	b := spec.Description()
+	b := spec.Describe()
 	for _, n := range []int{0, 63, 64, len(b) - 1} {
 		if _, err := ParseSpec(b[:n]); !errors.Is(err, ErrSpec) {
 			t.Errorf("ParseSpec of %d of %d bytes = %v, want ErrSpec", n, len(b), err)
@@ -78,7 +78,7 @@ func TestParseSpec_RefusesLengthsThatDoNotFit(t *testing.T) {
 
 func FuzzParseSpec(f *testing.F) {
 	for _, s := range []EnvSpec{testSpec(4, 2, true), testSpec(1, 1, false)} {
-		f.Add(s.Description())
+		f.Add(s.Describe())
 	}
 	f.Add([]byte("\x40\x00\x00\x00\x01\x00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
