@@ -34,6 +34,8 @@ var (
 	ErrLimit = errors.New("limit exceeded")
 	// ErrClosed: the session or the store has been closed.
 	ErrClosed = errors.New("closed")
+	// ErrCanceled: the operation was cancelled while it waited.
+	ErrCanceled = errors.New("canceled")
 	// ErrRequest: the request makes no sense.
 	ErrRequest = errors.New("bad request")
 )

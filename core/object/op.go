@@ -30,7 +30,8 @@ const (
 	// OpPop takes the oldest entry out of the object and claims it to read. Others who read it keep it until they
 	// release it. Object, Wait → Claim, Views. ErrEmpty.
 	OpPop
-	// OpBatch claims all entries of Indices or none, as one claim. Object, Indices → Claim, Views. ErrNoEntry.
+	// OpBatch claims all entries of Indices or none, as one claim. Without Indices it claims the oldest entries from
+	// Index on, at most Most. Object, Indices or Index and Most → Claim, Views. ErrNoEntry.
 	OpBatch
 	// OpRelease ends a claim to read. Claim.
 	OpRelease
@@ -62,6 +63,7 @@ type Op struct {
 	Name    string
 	Values  []Value
 	Indices []uint64
+	Most    int
 
 	// Release, if not 0, is a claim to read that is ended first, whatever becomes of the operation.
 	Release uint64

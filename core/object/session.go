@@ -61,14 +61,20 @@ func (u *Session) Wait(ctx context.Context, op *Op) error {
 	select {
 	case <-over:
 	case <-ctx.Done():
-		u.store.turn(func() {
-			if op.queue != nil {
-				u.store.cancel(op, ctx.Err())
-			}
-		})
+		u.Cancel(op, ctx.Err())
 		<-over
 	}
 	return op.Err
+}
+
+// Cancel ends an operation that waits, with err. One that does not wait is left alone; op must be one of the session's,
+// whose Done the caller has not returned from.
+func (u *Session) Cancel(op *Op, err error) {
+	u.store.turn(func() {
+		if op.queue != nil {
+			u.store.cancel(op, err)
+		}
+	})
 }
 
 // Close ends the session: its operations that wait fail with ErrClosed, what it was writing is given back unwritten,

@@ -186,21 +186,52 @@ func (op *Op) view(o *object, b int32) {
 }
 
 func (u *Session) batch(op *Op, o *object) error {
-	if len(op.Indices) == 0 {
-		return fmt.Errorf("object %q: batch of no entries: %w", o.name, ErrRequest)
+	batch, err := o.blocksOf(op)
+	if err != nil {
+		return err
 	}
-	for _, index := range op.Indices {
-		if _, ok := o.at[index]; !ok {
-			return o.noEntry(index)
-		}
-	}
-	batch := make([]int32, len(op.Indices))
-	for i, index := range op.Indices {
-		batch[i] = o.at[index]
-		op.view(o, batch[i])
+	for _, b := range batch {
+		op.view(o, b)
 	}
 	op.Claim = u.give(claim{kind: claimRead, object: o, batch: batch})
 	return nil
+}
+
+// blocksOf returns the blocks that a batch asks for.
+func (o *object) blocksOf(op *Op) ([]int32, error) {
+	if len(op.Indices) == 0 {
+		return o.blocksFrom(op.Index, op.Most)
+	}
+	batch := make([]int32, len(op.Indices))
+	for i, index := range op.Indices {
+		b, ok := o.at[index]
+		if !ok {
+			return nil, o.noEntry(index)
+		}
+		batch[i] = b
+	}
+	return batch, nil
+}
+
+// blocksFrom returns the blocks of the oldest entries from an index on.
+func (o *object) blocksFrom(index uint64, most int) ([]int32, error) {
+	if most < 1 {
+		return nil, fmt.Errorf("object %q: batch of %d entries: %w", o.name, most, ErrRequest)
+	}
+	b, ok := o.at[index]
+	if !ok {
+		for b = o.first; b >= 0 && o.entries[b].index < index; {
+			b = o.entries[b].next
+		}
+	}
+	var batch []int32
+	for ; b >= 0 && len(batch) < most; b = o.entries[b].next {
+		batch = append(batch, b)
+	}
+	if batch == nil {
+		return nil, fmt.Errorf("object %q: entries from %d on: %w", o.name, index, ErrNoEntry)
+	}
+	return batch, nil
 }
 
 func (u *Session) remove(op *Op, o *object) error {

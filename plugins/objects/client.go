@@ -1,0 +1,286 @@
+package objects
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+
+	"github.com/rlhost/rlhost/core/object"
+	"github.com/rlhost/rlhost/core/object/wire"
+	"github.com/rlhost/rlhost/core/shm"
+)
+
+// client is one connection, and the session that goes with it.
+type client struct {
+	server  *Server
+	socket  *shm.Socket
+	session *object.Session
+	greeted bool
+
+	mu      sync.Mutex
+	free    []*call          // ready for requests to come
+	waiting map[uint32]*call // those that may wait, by their Seq
+}
+
+// call is one request that is being worked on.
+type call struct {
+	op      object.Op
+	request wire.Request
+	reply   wire.Reply
+	frame   []byte
+}
+
+// maxRange is how many entries of one track and the greatest rank fit into a reply; fewer do of several tracks.
+const maxRange = (wire.MaxFrame - wire.HeadBytes) / (16 + object.MaxTracks*(8+8*object.MaxRank))
+
+// serve answers requests until the client goes or breaks the rules.
+func (c *client) serve() {
+	defer c.leave()
+	buf := make([]byte, wire.MaxFrame)
+	for {
+		n, files, err := c.socket.Receive(buf)
+		for _, f := range files {
+			_ = f.Close() // no request has one
+		}
+		if err == nil {
+			err = c.handle(buf[:n])
+		}
+		if err != nil {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+				c.server.options.Log.Warn("objects: client disconnected", "err", err)
+			}
+			return
+		}
+	}
+}
+
+func (c *client) leave() {
+	_ = c.socket.Close()  // it may be closed
+	_ = c.session.Close() // so may the store, with all its sessions
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	delete(c.server.clients, c)
+}
+
+// handle starts what a frame asks for. It returns an error if the client cannot be served any longer: one whose
+// frames are not understood may be waiting for ever for the answer to one of them.
+func (c *client) handle(frame []byte) error {
+	k := c.newCall()
+	if err := wire.ParseRequest(&k.request, frame); err != nil {
+		k.reply = wire.Reply{Op: k.request.Op, Seq: k.request.Seq}
+		c.answer(k, err)
+		return err
+	}
+	r := &k.request
+	k.reply = wire.Reply{Op: r.Op, Seq: r.Seq, Object: r.Object}
+	if !c.greeted {
+		return c.greet(k)
+	}
+	if kind := kindOf(r.Op); kind != 0 {
+		c.start(k, kind)
+		return nil
+	}
+	if r.Op == wire.OpCancel {
+		c.cancel(uint32(r.Index))
+		c.recycle(k)
+		return nil
+	}
+	c.answer(k, c.manage(k))
+	return nil
+}
+
+// greet answers the first request, which must be OpHello of this version.
+func (c *client) greet(k *call) error {
+	r := &k.request
+	var err error
+	switch {
+	case r.Op != wire.OpHello:
+		err = fmt.Errorf("operation %d before hello: %w", r.Op, object.ErrRequest)
+	case r.Index != wire.Version:
+		err = fmt.Errorf("the client speaks version %d, this server version %d: %w", r.Index, wire.Version, object.ErrRequest)
+	}
+	k.reply.Index = wire.Version
+	c.greeted = true
+	c.answer(k, err)
+	return err
+}
+
+// kindOf returns the store's operation behind a request, or 0.
+func kindOf(op wire.Op) object.OpKind {
+	switch op {
+	case wire.OpOpen:
+		return object.OpOpen
+	case wire.OpNew:
+		return object.OpNew
+	case wire.OpSpare:
+		return object.OpSpare
+	case wire.OpCommit:
+		return object.OpCommit
+	case wire.OpAbort:
+		return object.OpAbort
+	case wire.OpRead:
+		return object.OpRead
+	case wire.OpLatest:
+		return object.OpLatest
+	case wire.OpPop:
+		return object.OpPop
+	case wire.OpBatch:
+		return object.OpBatch
+	case wire.OpRelease:
+		return object.OpRelease
+	case wire.OpDelete:
+		return object.OpDelete
+	}
+	return 0
+}
+
+// start begins an operation of the store, which may end much later.
+func (c *client) start(k *call, kind object.OpKind) {
+	r, op := &k.request, &k.op
+	op.Kind, op.Object, op.Claim, op.Index, op.Release, op.Wait = kind, r.Object, r.Claim, r.Index, r.Release, r.Wait
+	op.Name, op.Values, op.Indices = r.Name, r.Values, r.Indices
+	op.Most = min(r.Most, maxRange)
+	op.Next, op.Revoke = r.Flags&wire.Next != 0, r.Flags&wire.Revoke != 0
+	if op.Done == nil {
+		op.Done = func(*object.Op) { c.finish(k) }
+	}
+	if r.Wait != 0 {
+		c.mu.Lock()
+		c.waiting[r.Seq] = k
+		c.mu.Unlock()
+	}
+	c.session.Do(op)
+}
+
+// cancel ends a request that waits. Only the goroutine of serve takes calls into use, and it is here, so the call found
+// is still that request's, or over.
+func (c *client) cancel(seq uint32) {
+	c.mu.Lock()
+	k := c.waiting[seq]
+	c.mu.Unlock()
+	if k != nil {
+		c.session.Cancel(&k.op, object.ErrCanceled)
+	}
+}
+
+// finish answers a request whose operation is over. It runs on whatever goroutine made that possible.
+func (c *client) finish(k *call) {
+	op := &k.op
+	if k.request.Wait != 0 {
+		c.mu.Lock()
+		delete(c.waiting, k.request.Seq)
+		c.mu.Unlock()
+	}
+	if k.request.Flags&wire.OneWay != 0 {
+		c.recycle(k)
+		return
+	}
+	if op.Kind == object.OpOpen && op.Err == nil {
+		c.answerOpen(k)
+		return
+	}
+	k.reply.Block, k.reply.Claim, k.reply.Index = op.Block, op.Claim, op.Index
+	k.reply.Spare, k.reply.SpareBlock = op.Spare, op.SpareBlock
+	k.reply.Views = op.Views
+	c.answer(k, op.Err)
+}
+
+// answerOpen sends an object's layout and, the first time, its memory.
+func (c *client) answerOpen(k *call) {
+	store := c.server.options.Store
+	k.reply.Object = k.op.Object
+	layout, err := store.Layout(k.op.Object)
+	if err != nil || k.request.Flags&wire.NoFile != 0 {
+		k.reply.Layout = layout
+		c.answer(k, err)
+		return
+	}
+	k.reply.Layout = layout
+	file, err := store.File(k.op.Object, k.request.Flags&wire.Write != 0)
+	if err != nil {
+		c.answer(k, err)
+		return
+	}
+	c.answer(k, nil, int(file.Fd()))
+	_ = file.Close() // the kernel has a reference of its own by now
+}
+
+// manage does what concerns whole objects.
+func (c *client) manage(k *call) error {
+	store, r := c.server.options.Store, &k.request
+	switch r.Op {
+	case wire.OpCreate:
+		id, err := store.Create(r.Name, r.Config, r.Flags&wire.Reuse != 0)
+		k.reply.Object = id
+		return err
+	case wire.OpRemove:
+		return store.Remove(r.Object)
+	case wire.OpStat:
+		return c.stat(k)
+	case wire.OpList:
+		k.reply.Names = store.Names(r.Name, r.After, (wire.MaxFrame-wire.HeadBytes)/(object.MaxName+1))
+		return nil
+	}
+	return fmt.Errorf("operation %d: %w", r.Op, object.ErrRequest)
+}
+
+func (c *client) stat(k *call) error {
+	stat, err := c.server.options.Store.Stat(k.request.Object)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(stat)
+	k.reply.Text = string(text)
+	return err
+}
+
+// answer sends a reply. A client that does not read its replies is disconnected.
+func (c *client) answer(k *call, err error, files ...int) {
+	if err != nil {
+		k.reply.Status, k.reply.Text = wire.StatusOf(err), shorten(err.Error())
+	}
+	frame, err := wire.AppendReply(k.frame[:0], &k.reply)
+	if err != nil {
+		frame = c.tooLong(k, err)
+	}
+	k.frame = frame
+	if err := c.socket.Send(frame, files...); err != nil {
+		_ = c.socket.Close() // ends serve
+	}
+	c.recycle(k)
+}
+
+// tooLong takes back what a reply would have told of, and says so.
+func (c *client) tooLong(k *call, err error) []byte {
+	if len(k.reply.Views) > 0 {
+		c.session.Do(&object.Op{Kind: object.OpRelease, Claim: k.reply.Claim, Done: func(*object.Op) {}})
+	}
+	err = fmt.Errorf("%w: %w: ask for fewer entries at a time", object.ErrLimit, err)
+	refusal := wire.Reply{Op: k.reply.Op, Seq: k.reply.Seq, Status: wire.StatusOf(err), Text: err.Error()}
+	frame, _ := wire.AppendReply(k.frame[:0], &refusal) // short
+	return frame
+}
+
+// newCall returns a call without history.
+func (c *client) newCall() *call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.free); n > 0 {
+		k := c.free[n-1]
+		c.free = c.free[:n-1]
+		return k
+	}
+	return &call{}
+}
+
+func (c *client) recycle(k *call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.free = append(c.free, k)
+}
+
+// shorten bounds the text of an error, which may quote what the client sent.
+func shorten(text string) string { return text[:min(len(text), 2000)] }

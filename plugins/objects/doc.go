@@ -1,0 +1,14 @@
+// Package objects serves an object store (core/object) to the processes of one user on one machine.
+//
+//	err := objects.Serve(ctx, objects.Options{}) // until ctx ends
+//
+// A client connects to a unix socket in a folder that only the user may enter; the server checks who it is, and
+// serves no other user. Requests and replies are core/object/wire's; the memory of an object reaches a client once,
+// as a file beside the reply to its first request for it, and bytes never travel through the socket. All that a
+// client holds is its connection's: when that ends, however it ends, everything is given back.
+//
+// Component is the same as a node of a pipeline. The clients are sdk/objects and rlhost.objects in sdk/python.
+//
+// A client of the same user that maps an object to write can write to any block of it; the server protects users
+// from each other's crashes and mistakes in counting, not from malice, and itself from both.
+package objects
