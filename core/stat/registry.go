@@ -2,6 +2,7 @@ package stat
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 )
@@ -48,6 +49,26 @@ func find[T any](r *Registry, metrics map[string]*T, name string) *T {
 		metrics[name] = m
 	}
 	return m
+}
+
+// Each calls one of the functions with each metric that there is now, in no order and with no lock held; functions may
+// be nil.
+func (r *Registry) Each(counter func(string, *Counter), gauge func(string, *Gauge), histogram func(string, *Histogram)) {
+	r.mu.RLock()
+	counters, gauges, histograms := maps.Clone(r.counters), maps.Clone(r.gauges), maps.Clone(r.histograms)
+	r.mu.RUnlock()
+	each(counters, counter)
+	each(gauges, gauge)
+	each(histograms, histogram)
+}
+
+func each[T any](metrics map[string]*T, fn func(string, *T)) {
+	if fn == nil {
+		return
+	}
+	for name, m := range metrics {
+		fn(name, m)
+	}
 }
 
 // Sample is one number of a snapshot.
