@@ -3,10 +3,14 @@ package process
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rlhost/rlhost/core/component"
 )
@@ -50,6 +54,10 @@ func New(o Options) (*Runtime, error) {
 	var err error
 	if r.dir, err = makeFolder(o.Dir); err != nil {
 		return nil, err
+	}
+	// What this process inherited itself is not for plugins; Go's own files are closed on exec anyway.
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) {
+		return nil, errors.Join(fmt.Errorf("close files on exec: %w", err), os.RemoveAll(r.dir))
 	}
 	r.forker = newForker()
 	return r, nil
