@@ -1,16 +1,15 @@
 package arena
 
 import (
+	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 )
-
-// hostHolder is the bit of the host in every holder bitmap.
-const hostHolder = 0
 
 // Config describes an arena.
 type Config struct {
@@ -20,18 +19,26 @@ type Config struct {
 	BlockBytes int    // size of each; blocks start on page boundaries, so small ones waste memory
 	Schema     any    // what the blocks contain, for those who know; the arena does not look at it
 
-	// Segment makes the memory, which then belongs to the arena. nil means shm.Create.
+	// ReadOnly: other processes can map the blocks for reading alone, and the system sees to it. No window can be
+	// made of them, not even here.
+	ReadOnly bool
+
+	// Segment makes the memory, which then belongs to the arena: first the words, then the blocks. nil means
+	// shm.Create, and shm.CreateReadOnly for the blocks of a ReadOnly arena.
 	Segment func(name string, bytes int) (*shm.Segment, error)
 }
 
-// Arena is one segment cut into equal blocks.
+// Arena is one segment cut into equal blocks, and one that says who holds each of them.
 type Arena struct {
 	config Config
 	layout layout
-	seg    *shm.Segment
-	mem    []byte
-	view   view
-	first  uint64  // generation that all blocks began with
+	words  *shm.Segment
+	data   *shm.Segment
+	mem    []byte // of data
+	view   view   // of words
+	set    *Set   // nil: in none
+	first  uint64 // generation that all blocks began with
+	holder int
 	me     word    // this process's bit in the holder bitmap
 	local  []local // what only this process knows about each block
 
@@ -42,11 +49,14 @@ type Arena struct {
 	closed bool       // guarded by mu: Close has succeeded
 }
 
-// local is a cache line of this process's own memory per block. It dies with the process.
+// local is a cache line of this process's own memory per block. It dies with the process, and no other process
+// can write it.
 type local struct {
-	claims atomic.Uint64                      // claims of this process; see type claims
-	onFree atomic.Pointer[func(block uint32)] // who gets the credit when the block becomes free
-	_      [48]byte
+	claims   atomic.Uint64                      // claims of this process; see type claims
+	onFree   atomic.Pointer[func(block uint32)] // who gets the credit when the block becomes free
+	credited atomic.Uint64                      // generation of the last free that was credited from here
+	skipped  atomic.Uint64                      // generations that Sweep passed over
+	_        [32]byte
 }
 
 // New makes an arena with all blocks free. The contents of a block are undefined until its first writer has
@@ -60,35 +70,67 @@ func newArena(c Config, generation uint64) (*Arena, error) {
 	if err != nil {
 		return nil, fmt.Errorf("arena %q: %w", c.Name, err)
 	}
-	create := c.Segment
-	if create == nil {
-		create = shm.Create
-	}
-	seg, err := create(c.Name, l.total)
+	words, data, err := c.segments(l)
 	if err != nil {
 		return nil, fmt.Errorf("arena %q: %w", c.Name, err)
 	}
-	if seg.Size() < l.total || !aligned(seg.Bytes(), shm.PageSize()) {
-		_ = seg.Close() // the error that matters is ours
-		return nil, fmt.Errorf("arena %q: segment of %d bytes is not %d bytes from a page on", c.Name, seg.Size(), l.total)
-	}
-	viewOf(seg.Bytes(), l).format(l, c.ID, generation)
-	a := over(seg.Bytes(), c, l, hostHolder)
-	a.seg = seg
+	viewOf(words.Bytes(), l).format(l, c.ID, generation)
+	a := over(words, data, c, l, hostabi.ArenaHost)
 	if invariants {
-		poison(a.mem[l.dataAt:l.total])
+		poison(a.mem)
 	}
 	return a, nil
 }
 
-// over returns a process's view of an arena that lies in mem. Each process has a holder bit of its own.
-func over(mem []byte, c Config, l layout, holder int) *Arena {
-	v := viewOf(mem, l)
-	return &Arena{
-		config: c, layout: l, mem: mem, view: v, first: v.header.first,
-		me: 1 << holder, local: make([]local, l.blocks),
+// segments makes the memory of an arena.
+func (c Config) segments(l layout) (words, data *shm.Segment, err error) {
+	createWords, createData := c.Segment, c.Segment
+	if c.Segment == nil {
+		createWords, createData = shm.Create, shm.Create
+		if c.ReadOnly {
+			createData = shm.CreateReadOnly
+		}
 	}
+	if words, err = segment(createWords, c.Name+".words", l.words); err != nil {
+		return nil, nil, err
+	}
+	if data, err = segment(createData, c.Name, l.data); err != nil {
+		return nil, nil, errors.Join(err, words.Close())
+	}
+	return words, data, nil
 }
+
+func segment(create func(string, int) (*shm.Segment, error), name string, bytes int) (*shm.Segment, error) {
+	s, err := create(name, bytes)
+	if err != nil {
+		return nil, err
+	}
+	if s.Size() < bytes || !aligned(s.Bytes(), shm.PageSize()) {
+		_ = s.Close() // the error that matters is ours
+		return nil, fmt.Errorf("segment of %d bytes is not %d bytes from a page on", s.Size(), bytes)
+	}
+	return s, nil
+}
+
+// over returns a process's view of an arena that lies in two segments. Each process has a holder bit of its own.
+func over(words, data *shm.Segment, c Config, l layout, holder int) *Arena {
+	v := viewOf(words.Bytes(), l)
+	a := &Arena{
+		config: c, layout: l, words: words, data: data, mem: data.Bytes()[:l.data], view: v, first: v.header.first,
+		holder: holder, me: 1 << holder, local: make([]local, l.blocks),
+	}
+	for b := range a.local { // the use before the first one is over
+		a.local[b].claims.Store(uint64(makeClaims(previousGeneration(a.first), 0)))
+	}
+	return a
+}
+
+// host tells whether this is the process that made the arena. It is the authority where words contradict each
+// other.
+func (a *Arena) host() bool { return a.holder == hostabi.ArenaHost }
+
+// writable tells whether this process can write blocks.
+func (a *Arena) writable() bool { return !a.config.ReadOnly || a.host() }
 
 // ID returns the number that stands in the arena's handles.
 func (a *Arena) ID() uint8 { return a.config.ID }
@@ -105,28 +147,16 @@ func (a *Arena) BlockBytes() int { return a.layout.blockBytes }
 // Schema returns the configured description of a block's contents.
 func (a *Arena) Schema() any { return a.config.Schema }
 
-// FD returns the file of the segment, for mapping windows, or -1 if it has none. It belongs to the arena.
-func (a *Arena) FD() int { return a.seg.FD() }
+// FD returns the file of the blocks, for mapping windows, or -1 if there is none. It belongs to the arena.
+func (a *Arena) FD() int { return a.data.FD() }
 
-// BlockOffset returns where the block starts in the segment, in bytes, a multiple of the page size; or -1 if
-// there is no such block. Blocks lie at equal distances, and the pages of one hold nothing of another.
+// BlockOffset returns where the block starts in that file, in bytes, a multiple of the page size; or -1 if there
+// is no such block. Blocks lie at equal distances, and the pages of one hold nothing of another.
 func (a *Arena) BlockOffset(block uint32) int64 {
 	if int64(block) >= int64(a.layout.blocks) {
 		return -1
 	}
-	return int64(a.layout.dataAt) + int64(block)*int64(a.layout.stride)
-}
-
-// OnFree makes fn the one receiver of the block's credits; nil means none. From then on fn runs each time the
-// block becomes free, once, on the goroutine that freed it, with no lock held; it may take the block with
-// LoanBlock at once. A block that is free already gives no credit: try LoanBlock after OnFree. A block that
-// another process frees gives none here. OnFree panics if there is no such block.
-func (a *Arena) OnFree(block uint32, fn func(block uint32)) {
-	if fn == nil {
-		a.local[block].onFree.Store(nil)
-		return
-	}
-	a.local[block].onFree.Store(&fn)
+	return int64(block) * int64(a.layout.stride)
 }
 
 func (a *Arena) word(block uint32) word { return word(a.view.blocks[block].word.Load()) }
@@ -135,18 +165,27 @@ func (a *Arena) swap(block uint32, from, to word) bool {
 	return a.view.blocks[block].word.CompareAndSwap(uint64(from), uint64(to))
 }
 
-// unusedGeneration returns a generation that follows those of all blocks.
+func (a *Arena) claims(block uint32) claims { return claims(a.local[block].claims.Load()) }
+
+// unusedGeneration returns a generation that follows those of all blocks. A word that somebody has damaged counts
+// as what this process knows of the block.
 func (a *Arena) unusedGeneration() uint64 {
 	used := uint64(0)
 	for block := range uint32(a.layout.blocks) {
-		used = max(used, generationsBetween(a.first, a.word(block).generation()))
+		g, floor := a.word(block).generation(), a.claims(block).generation()
+		if !follows(g, floor) {
+			g = generationAfter(floor, generationSkip)
+		}
+		if previous := previousGeneration(a.first); g != previous {
+			used = max(used, generationsBetween(a.first, g))
+		}
 	}
 	return generationAfter(a.first, used+1)
 }
 
 // bytes returns a block's memory, without room for append to reach the next one.
 func (a *Arena) bytes(block uint32) []byte {
-	at := a.layout.dataAt + int(block)*a.layout.stride
+	at := int(block) * a.layout.stride
 	return a.mem[at : at+a.layout.blockBytes : at+a.layout.blockBytes]
 }
 
@@ -159,4 +198,14 @@ func (a *Arena) check(h hostabi.Handle) error {
 		return ErrRange
 	}
 	return nil
+}
+
+// keep returns the memory to the system once nobody can reach the Arena any more: until then a use of it is an
+// error or zeros, never a fault.
+func (a *Arena) keep() {
+	runtime.AddCleanup(a, func(s [2]*shm.Segment) {
+		for _, s := range s {
+			_ = s.Close() // nobody is left to hear of it
+		}
+	}, [2]*shm.Segment{a.words, a.data})
 }

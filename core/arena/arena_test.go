@@ -25,7 +25,7 @@ func small(t testing.TB, blocks int) *Arena {
 }
 
 // attach returns the view that another process would have of a.
-func attach(a *Arena, holder int) *Arena { return over(a.mem, a.config, a.layout, holder) }
+func attach(a *Arena, holder int) *Arena { return over(a.words, a.data, a.config, a.layout, holder) }
 
 func ok(t testing.TB, err error) {
 	t.Helper()
@@ -55,10 +55,6 @@ func TestLayout_Sizes(t *testing.T) {
 		name      string
 		got, want uintptr
 	}{
-		{"header", unsafe.Sizeof(header{}), 256},
-		{"header.first", unsafe.Offsetof(header{}.first), 64},
-		{"header.cursor", unsafe.Offsetof(header{}.cursor), 128},
-		{"blockHeader", unsafe.Sizeof(blockHeader{}), blockHeaderBytes},
 		{"local", unsafe.Sizeof(local{}), 64},
 	} {
 		if s.got != s.want {
@@ -80,7 +76,7 @@ func TestNew_BlocksDoNotShareAnything(t *testing.T) {
 		if a.Blocks() != c.Blocks || a.BlockBytes() != c.BlockBytes || a.FD() != -1 {
 			t.Errorf("%d × %d: has %d × %d, fd %d", c.Blocks, c.BlockBytes, a.Blocks(), a.BlockBytes(), a.FD())
 		}
-		end := int64(blockHeadersAt + c.Blocks*blockHeaderBytes)
+		end := int64(0)
 		for b := range uint32(c.Blocks) {
 			at := a.BlockOffset(b)
 			if at < end || at%int64(shm.PageSize()) != 0 || at+int64(c.BlockBytes) > int64(len(a.mem)) {
@@ -338,8 +334,8 @@ func TestRetain_CountIsBounded(t *testing.T) {
 }
 
 func TestGeneration_WrapsPastZero(t *testing.T) {
-	a := small(t, 1)
-	a.view.blocks[0].word.Store(uint64(makeWord(hostabi.MaxGeneration-1, stateFree, 0)))
+	a, err := newArena(Config{ID: 7, Blocks: 1, BlockBytes: 100, Segment: heap}, hostabi.MaxGeneration-1)
+	ok(t, err)
 	var got []uint64
 	for range 4 {
 		h := commit(t, a)

@@ -6,6 +6,10 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
+// maxTries bounds every loop over a word. A compare-and-swap fails only because another process has got its own
+// through, so no honest one comes near it; a process that scribbles without end must not hold up the others.
+const maxTries = 1 << 16
+
 // Retain adds a claim on the block: it stays as it is until a Release of the same handle. Whoever passes a handle
 // on retains it first. Errors: ErrForeign, ErrRange, ErrState before its commit, ErrStale.
 func (a *Arena) Retain(h hostabi.Handle) error {
@@ -31,12 +35,12 @@ func (a *Arena) Release(h hostabi.Handle) error {
 }
 
 // Revoke makes the block unreachable for new leases, LIVE → ZOMBIE; those who hold it keep it, and the last of
-// them frees it. Errors: ErrForeign, ErrRange, ErrState, ErrStale.
+// them frees it. Errors: ErrForeign, ErrRange, ErrState, ErrStale, ErrDamaged.
 func (a *Arena) Revoke(h hostabi.Handle) error {
 	if err := a.check(h); err != nil {
 		return err
 	}
-	for {
+	for range maxTries {
 		w := a.word(h.Block())
 		if err := readable(w, h); err != nil {
 			return err
@@ -45,6 +49,7 @@ func (a *Arena) Revoke(h hostabi.Handle) error {
 			return nil
 		}
 	}
+	return ErrDamaged
 }
 
 // readable tells whether a new claim on h may begin while the block's word is w.
@@ -77,16 +82,24 @@ func (a *Arena) enter(h hostabi.Handle) error {
 	counter := &a.local[h.Block()].claims
 	for {
 		c := claims(counter.Load())
-		if err := readable(a.word(h.Block()), h); err != nil {
+		if err := readable(a.word(h.Block()), h); err != nil && !a.pinned(h, c) {
 			return err
 		}
 		switch {
-		case c.generation() != h.Generation() || !c.closing() && c.count() == 0:
+		case c.generation() != h.Generation() || c.none():
+			if c.holds() || !follows(h.Generation(), c.generation()) {
+				if claims(counter.Load()) == c {
+					return ErrStale // the word lies
+				}
+				continue
+			}
 			if counter.CompareAndSwap(uint64(c), uint64(makeClaims(h.Generation(), claimClosing))) {
 				return a.enterFirst(h)
 			}
 		case c.closing():
 			runtime.Gosched() // another goroutine is a few instructions from the end of its turn
+		case c.loan():
+			return ErrState
 		case c.count() == claimMax:
 			return ErrClaims
 		case counter.CompareAndSwap(uint64(c), uint64(c+1)):
@@ -95,21 +108,36 @@ func (a *Arena) enter(h hostabi.Handle) error {
 	}
 }
 
+// pinned tells whether this process has claims on h although the block's word, read after c, says that there can
+// be no new ones: then the word lies, unless the block was revoked or its commit is not through.
+func (a *Arena) pinned(h hostabi.Handle, c claims) bool {
+	if c.generation() != h.Generation() || c.count() == 0 || c.closing() {
+		return false
+	}
+	w := a.word(h.Block())
+	return !w.is(h.Generation(), stateZombie) && !w.is(h.Generation(), stateWrite) && a.claims(h.Block()) == c
+}
+
 // enterFirst sets this process's bit on a block that others hold. The caller has set closing.
 func (a *Arena) enterFirst(h hostabi.Handle) error {
 	counter := &a.local[h.Block()].claims
-	for {
+	closing, err := uint64(makeClaims(h.Generation(), claimClosing)), ErrDamaged
+	for range maxTries {
 		w := a.word(h.Block())
-		if err := readable(w, h); err != nil {
-			// Nothing pins the block, so a commit of a later generation may have overwritten the counter.
-			counter.CompareAndSwap(uint64(makeClaims(h.Generation(), claimClosing)), uint64(makeClaims(h.Generation(), 0)))
-			return err
+		if err = readable(w, h); err != nil {
+			break
 		}
 		if a.swap(h.Block(), w, w|a.me) {
-			counter.Store(uint64(makeClaims(h.Generation(), 1)))
-			return nil
+			if counter.CompareAndSwap(closing, uint64(makeClaims(h.Generation(), 1))) {
+				return nil
+			}
+			return ErrStale // the block is on another use here: the word lied
 		}
+		err = ErrDamaged
 	}
+	// Nothing pins the block, so a loan of a later generation may have overwritten the counter.
+	counter.CompareAndSwap(closing, uint64(makeClaims(h.Generation(), 0)))
+	return err
 }
 
 // leave gives back a claim of this process.
@@ -118,7 +146,7 @@ func (a *Arena) leave(h hostabi.Handle) error {
 	for {
 		c := claims(counter.Load())
 		switch {
-		case c.generation() != h.Generation() || !c.closing() && c.count() == 0:
+		case c.generation() != h.Generation() || c.none() || c.loan():
 			return a.refusal(h)
 		case c.closing():
 			if a.word(h.Block()).generation() != h.Generation() {
@@ -130,61 +158,39 @@ func (a *Arena) leave(h hostabi.Handle) error {
 				return nil
 			}
 		case counter.CompareAndSwap(uint64(c), uint64(makeClaims(h.Generation(), claimClosing))):
-			if !a.drop(h.Block(), a.me) {
-				counter.Store(uint64(makeClaims(h.Generation(), 0)))
+			freed := a.drop(h.Block(), h.Generation(), a.me)
+			// A freed block may be on its next loan already, and that counts there too.
+			counter.CompareAndSwap(uint64(makeClaims(h.Generation(), claimClosing)), uint64(makeClaims(h.Generation(), 0)))
+			if freed {
+				a.announce(h.Block(), nextGeneration(h.Generation()))
 			}
-			return nil // of a freed block the counter stays closing: its generation is over
+			return nil
 		}
 	}
 }
 
-// claimFirst counts the claim that a commit leaves to the writer, before anybody can see the block. It fails if
-// the loan has ended. As in enter the counter is read before the word, so that it is never that of a later use.
-func (a *Arena) claimFirst(l Loan) bool {
-	counter := &a.local[l.Block()].claims
-	for {
-		c := claims(counter.Load())
-		if a.word(l.Block()) != l.writing() || c.generation() == l.h.Generation() {
-			return false
-		}
-		if counter.CompareAndSwap(uint64(c), uint64(makeClaims(l.h.Generation(), 1))) {
-			return true
-		}
-	}
-}
-
-// unclaimFirst takes claimFirst back.
-func (a *Arena) unclaimFirst(h hostabi.Handle) {
-	a.local[h.Block()].claims.CompareAndSwap(uint64(makeClaims(h.Generation(), 1)), uint64(makeClaims(h.Generation(), 0)))
-}
-
-// drop clears a process's bit in the word of a block that the bit pins; without holders the block becomes free.
-// It returns false if the bit was not set or others still hold the block.
-func (a *Arena) drop(block uint32, bit word) (freed bool) {
-	for {
+// drop clears a process's bit in the word of a committed block that the bit pins; without holders the block
+// becomes free. It returns false if others still hold the block, or if the word is not that of the generation.
+func (a *Arena) drop(block uint32, generation uint64, bit word) (freed bool) {
+	poisoned := false
+	for range maxTries {
 		w := a.word(block)
-		if w&bit == 0 {
+		if !w.held(generation, bit) {
 			return false
 		}
 		next := w &^ bit
 		if next.holders() == 0 {
-			if invariants && !a.prepareFree(block, w) {
+			if invariants && a.writable() && !poisoned {
+				poisoned = a.prepareFree(block, w)
 				continue
 			}
 			next = w.freed()
 		}
-		if !a.swap(block, w, next) {
-			continue
+		if a.swap(block, w, next) {
+			return next.holders() == 0
 		}
-		if next.holders() != 0 {
-			return false
-		}
-		if w.state() == stateWrite {
-			a.view.blocks[block].aborts.Add(1)
-		}
-		a.announce(block)
-		return true
 	}
+	return false
 }
 
 // prepareFree poisons a block that its last holder is about to free. A live block is revoked first, so that no

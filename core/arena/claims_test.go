@@ -29,7 +29,7 @@ func closing(t *testing.T) (*scene, chan error) {
 
 func TestLease_WaitsForTheLastReleaseAndComesAfterIt(t *testing.T) {
 	s, result := closing(t)
-	if s.host.drop(0, s.host.me) {
+	if s.host.drop(0, 1, s.host.me) {
 		t.Fatal("a block that another process holds was freed")
 	}
 	s.host.local[0].claims.Store(uint64(makeClaims(s.h.Generation(), 0)))
@@ -46,8 +46,8 @@ func TestLease_WaitsForTheLastReleaseAndComesAfterIt(t *testing.T) {
 
 func TestLease_WaitsForTheLastReleaseAndIsStale(t *testing.T) {
 	s, result := closing(t)
-	s.other.drop(0, s.other.me)
-	if !s.host.drop(0, s.host.me) {
+	s.other.drop(0, 1, s.other.me)
+	if !s.host.drop(0, 1, s.host.me) {
 		t.Fatal("a block that nobody holds was not freed")
 	}
 	if err := <-result; !errors.Is(err, ErrStale) {
@@ -69,18 +69,18 @@ func TestLease_RevokedWhileItBeginsLeavesNoTrace(t *testing.T) {
 	}
 }
 
-func TestCommit_OverlappingAbortLeavesNoClaim(t *testing.T) {
+func TestCommit_OverlappingAbortIsSpent(t *testing.T) {
 	s := stage(t, "write host")
-	if !s.host.claimFirst(s.loan) {
-		t.Fatal("an open loan was refused its claim")
+	copied := s.loan
+	if !s.loan.end(1) { // Commit, between its two steps
+		t.Fatal("an open loan cannot be ended")
 	}
-	ok(t, s.loan.Abort()) // a copy of the loan, between the two steps of Commit
-	s.host.unclaimFirst(s.h)
-	h := commit(t, s.host)
-	if got := s.host.Stats(); got.Leases != 1 || got.Live != 1 {
-		t.Errorf("the next use of the block has %+v, want one claim", got)
+	if err := copied.Abort(); !errors.Is(err, ErrSpent) {
+		t.Errorf("Abort of a loan that is being committed = %v, want ErrSpent", err)
 	}
-	ok(t, s.host.Release(h))
+	if w := s.host.word(0); w != s.loan.writing() {
+		t.Errorf("word %#x, want it untouched", w)
+	}
 }
 
 func TestFree_GivesAHint(t *testing.T) {
@@ -93,8 +93,11 @@ func TestFree_GivesAHint(t *testing.T) {
 		if _, err := a.loanHinted(0); err != nil {
 			t.Errorf("after a %s: %v", name, err)
 		}
+		if _, err := a.Loan(); !errors.Is(err, ErrExhausted) {
+			t.Errorf("Loan of the second of 1 = %v, want ErrExhausted", err)
+		}
 		if got := a.view.hints[0].Load(); got != 0 {
-			t.Errorf("after the next loan the hints are %#x, want none", got)
+			t.Errorf("after a look at a taken block the hints are %#x, want none", got)
 		}
 	}
 }

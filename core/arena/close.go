@@ -1,19 +1,16 @@
 package arena
 
-import (
-	"fmt"
-	"runtime"
+import "fmt"
 
-	"github.com/rlhost/rlhost/core/shm"
-)
-
-// Close withdraws the arena. From its first call on no block can be loaned, while claims that are out stay valid
-// and can be given back. If any are out it returns ErrOpen and keeps the memory; call it again later. In builds
-// with the tag invariants that error lists each loan and lease with the stack that took it.
+// Close withdraws the arena; in a process that has attached to it, Close only gives up that. From its first call
+// on no block can be loaned here, while claims that are out stay valid and can be given back. If any are out
+// (here, or of this process alone where it has attached) it returns ErrOpen and keeps the memory; call it again
+// later. In builds with the tag invariants that error lists each loan and lease with the stack that took it.
 //
-// When it succeeds the memory of the blocks has gone back to the system. Every later use of the arena or of a
-// handle is an error, also one that overlaps with Close: the header pages and the file go when the Arena itself
-// is garbage. A guest window that is still mapped reads zeros. A further Close returns ErrClosed.
+// When it succeeds the memory of the blocks has gone back to the system; that of a ReadOnly arena goes with the
+// last process that has it. Every later use of the arena or of a handle is an error, also one that overlaps with
+// Close: the words and the files go when the Arena itself is garbage. A guest window that is still mapped reads
+// zeros. A further Close returns ErrClosed.
 func (a *Arena) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -27,24 +24,38 @@ func (a *Arena) Close() error {
 			a.config.Name, ErrOpen, out, s.Loans, s.Leases, s.Others, a.track.report())
 	}
 	a.closed = true
-	runtime.AddCleanup(a, func(seg *shm.Segment) { _ = seg.Close() }, a.seg) // nobody is left to hear of it
-	if err := a.seg.Discard(a.layout.dataAt); err != nil {
+	a.keep()
+	if !a.host() || a.config.ReadOnly { // sealed against writing, a file cannot have holes made in it either
+		return nil
+	}
+	if err := a.data.Discard(0); err != nil {
 		return fmt.Errorf("arena %q: close: %w", a.config.Name, err)
 	}
 	return nil
 }
 
-// withdraw closes all blocks that are free and returns how many are not.
+// withdraw closes all blocks that are free and returns how many are not. Where the arena belongs to another
+// process it only counts the blocks that this one holds.
 func (a *Arena) withdraw() int {
 	out := 0
 	for block := range uint32(a.layout.blocks) {
-		w := a.word(block)
-		for w.state() == stateFree && !a.swap(block, w, makeWord(w.generation(), stateClosed, 0)) {
-			w = a.word(block)
-		}
-		if w.state() != stateFree && w.state() != stateClosed {
+		c := a.claims(block)
+		if c.holds() || c.closing() || a.host() && !a.withdrawBlock(block) {
 			out++
 		}
 	}
 	return out
+}
+
+func (a *Arena) withdrawBlock(block uint32) bool {
+	for range maxTries {
+		w := a.word(block)
+		if w.state() != stateFree {
+			return w.state() == stateClosed
+		}
+		if a.swap(block, w, makeWord(w.generation(), stateClosed, 0)) {
+			return true
+		}
+	}
+	return false
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// crashEnv makes the test binary the process that is killed: it shares the arena whose file is its descriptor 3.
+// crashEnv makes the test binary the process that is killed: it shares the arena whose files are its descriptors 3
+// and 4.
 const crashEnv = "ARENA_TEST_CRASH_BLOCKS"
 
 const crashBytes = 4096
@@ -52,15 +53,11 @@ func crashProcess(blocks string) error {
 	if err != nil {
 		return err
 	}
-	l, err := planLayout(n, crashBytes)
+	a, err := Attach(Shared{ID: 7, Name: "crashing", Blocks: n, BlockBytes: crashBytes, WordsFD: 3, DataFD: 4}, otherHolder)
 	if err != nil {
 		return err
 	}
-	mem, err := syscall.Mmap(3, 0, l.total, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	if err != nil {
-		return err
-	}
-	c := &crashing{a: over(mem, Config{ID: 7, Name: "crashing"}, l, otherHolder)}
+	c := &crashing{a: a}
 	for err == nil {
 		err = c.cycle()
 	}
@@ -146,22 +143,36 @@ type victim struct {
 
 func startVictim(t *testing.T, a *Arena) *victim {
 	t.Helper()
-	fd, err := syscall.Dup(a.FD())
-	ok(t, err)
-	file := os.NewFile(uintptr(fd), "arena")
-	defer file.Close()
+	files := sharedFiles(t, a)
 	v := &victim{t: t, a: a, cmd: exec.Command(os.Args[0], "-test.run=^$")}
 	v.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", crashEnv, a.Blocks()))
-	v.cmd.ExtraFiles = []*os.File{file}
+	v.cmd.ExtraFiles = files
 	v.cmd.Stderr = os.Stderr
 	v.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	v.in, err = v.cmd.StdinPipe()
+	in, err := v.cmd.StdinPipe()
 	ok(t, err)
+	v.in = in
 	out, err := v.cmd.StdoutPipe()
 	ok(t, err)
 	v.out = bufio.NewScanner(out)
 	ok(t, v.cmd.Start())
 	return v
+}
+
+// sharedFiles returns duplicates of an arena's files for the next process, which are closed when the test ends.
+func sharedFiles(t *testing.T, a *Arena) []*os.File {
+	t.Helper()
+	s := a.Share()
+	var files []*os.File
+	for _, fd := range []int{s.WordsFD, s.DataFD} {
+		fd, err := syscall.Dup(fd)
+		ok(t, err)
+		syscall.CloseOnExec(fd)
+		file := os.NewFile(uintptr(fd), "arena")
+		t.Cleanup(func() { _ = file.Close() })
+		files = append(files, file)
+	}
+	return files
 }
 
 // next returns the handle that the process sends, 0 when it waits to be killed, and false when it is dead.

@@ -16,12 +16,23 @@ var (
 	ErrRange = errors.New("arena: block out of range")
 	// ErrState: the block is still being written.
 	ErrState = errors.New("arena: block is not committed")
-	// ErrSpent: the loan or claim was given back before.
+	// ErrSpent: the loan, claim or credit was given back before.
 	ErrSpent = errors.New("arena: claim is spent")
 	// ErrClaims: the block has as many claims as can be counted.
 	ErrClaims = errors.New("arena: too many claims on one block")
+	// ErrReadOnly: this process can only read the arena.
+	ErrReadOnly = errors.New("arena: only its maker writes it")
+	// ErrDamaged: somebody keeps writing into the block's word what no arena writes. Sweep of the process that
+	// does mends it.
+	ErrDamaged = errors.New("arena: block word is damaged")
 	// ErrOpen: the arena cannot be closed because claims are out.
 	ErrOpen = errors.New("claims are out")
 	// ErrClosed: the arena has been closed and gives out no more blocks.
 	ErrClosed = errors.New("arena: closed")
+	// ErrLayout: a segment is not the arena that was announced.
+	ErrLayout = errors.New("segment does not fit its description")
+	// ErrHolders: every holder number is in use.
+	ErrHolders = errors.New("too many processes")
+	// ErrHost: only the process that made the arenas can do that.
+	ErrHost = errors.New("only the host can do that")
 )

@@ -111,6 +111,7 @@ func TestInvariants_EveryUnwrittenNumberIsNaN(t *testing.T) {
 	write(loan(t, other))
 	_, err = a.Sweep(otherHolder)
 	ok(t, err)
+	other = attach(a, otherHolder)
 	h, err = write(loan(t, a)).Commit()
 	ok(t, err)
 	ok(t, other.Retain(h))

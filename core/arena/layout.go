@@ -10,51 +10,47 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// The segment: header at 0, block headers from 4096, hints behind them, and from the next page on the blocks.
-const (
-	magic            = 0x414e455241524c52 // "RLRARENA"
-	layoutVersion    = 1
-	blockHeadersAt   = 4096
-	blockHeaderBytes = 64
-	hintBlocks       = 64 // blocks per word of hints
-)
-
-// header describes the segment to whoever maps it.
+// header is hostabi.ArenaHeader with its one moving field atomic. It describes the arena to whoever attaches; its
+// maker never reads it back, for every process that has the words can write there.
 type header struct {
 	_ structs.HostLayout
 
-	magic      atomic.Uint64 // 0: stored last
-	version    uint32        // 8
-	arena      uint32        // 12: ID
-	blocks     uint64        // 16
-	blockBytes uint64        // 24
-	stride     uint64        // 32: from block to block
-	dataAt     uint64        // 40: offset of block 0
-	hintsAt    uint64        // 48
-	total      uint64        // 56
-	first      uint64        // 64: generation that all blocks began with
+	magic      atomic.Uint64 // stored last
+	version    uint32
+	arena      uint32
+	blocks     uint64
+	blockBytes uint64
+	stride     uint64
+	hintsAt    uint64
+	wordsTotal uint64
+	dataTotal  uint64
+	first      uint64
 	_          [56]byte
-	cursor     atomic.Uint32 // 128: the word of hints that had the last block; a wrong value only costs time
+	cursor     atomic.Uint32
 	_          [124]byte
 }
 
-// blockHeader is a cache line per block, so that blocks do not slow each other down.
+// blockHeader is hostabi.ArenaBlock with atomic fields: a cache line per block, so that blocks do not slow each
+// other down.
 type blockHeader struct {
 	_ structs.HostLayout
 
-	word   atomic.Uint64 // 0: the truth about the block; written by compare-and-swap of any holder
-	aborts atomic.Uint64 // 8: generations that ended without a commit
-	_      [48]byte
+	word     atomic.Uint64 // the truth about the block; written by compare-and-swap of any holder
+	aborts   atomic.Uint64 // generations that ended without a commit
+	creditor atomic.Uint32 // holder that wants to know when the block becomes free, plus 1; 0 = nobody
+	_        [44]byte
 }
 
-// layout says where everything lies, in bytes from the start of the segment.
+// layout says where everything lies, in bytes from the start of its segment.
 type layout struct {
 	blocks, blockBytes int
-	hintsAt, dataAt    int
-	stride, total      int
+	hintsAt, words     int // words segment: header, block words, hints
+	stride, data       int // data segment: blocks
 }
 
-func (l layout) hints() int { return (l.blocks + hintBlocks - 1) / hintBlocks }
+func (l layout) hints() int {
+	return (l.blocks + hostabi.ArenaHintBlocks - 1) / hostabi.ArenaHintBlocks
+}
 
 // planLayout checks sizes that come from a configuration.
 func planLayout(blocks, blockBytes int) (layout, error) {
@@ -66,12 +62,12 @@ func planLayout(blocks, blockBytes int) (layout, error) {
 		return layout{}, fmt.Errorf("blocks of %d bytes: must be positive and addressable", blockBytes)
 	}
 	l := layout{blocks: blocks, blockBytes: blockBytes, stride: roundUp(blockBytes, page)}
-	l.hintsAt = blockHeadersAt + blocks*blockHeaderBytes
-	l.dataAt = roundUp(l.hintsAt+8*l.hints(), page)
-	if l.stride > (math.MaxInt-l.dataAt)/blocks {
+	l.hintsAt = hostabi.ArenaBlocksAt + blocks*hostabi.ArenaBlockBytes
+	l.words = roundUp(l.hintsAt+8*l.hints(), page)
+	if l.stride > math.MaxInt/blocks {
 		return layout{}, fmt.Errorf("%d blocks of %d bytes: more than can be addressed", blocks, blockBytes)
 	}
-	l.total = l.dataAt + blocks*l.stride
+	l.data = blocks * l.stride
 	return l, nil
 }
 
@@ -79,14 +75,49 @@ func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
 // format makes every block free at the given generation.
 func (v view) format(l layout, id uint8, generation uint64) {
-	h := v.header
-	h.version, h.arena = layoutVersion, uint32(id)
-	h.blocks, h.blockBytes, h.stride = uint64(l.blocks), uint64(l.blockBytes), uint64(l.stride)
-	h.dataAt, h.hintsAt, h.total = uint64(l.dataAt), uint64(l.hintsAt), uint64(l.total)
-	h.first = generation
 	for b := range v.blocks {
 		v.blocks[b].word.Store(uint64(makeWord(generation, stateFree, 0)))
-		v.hints[b/hintBlocks].Or(1 << (b % hintBlocks))
+		v.hints[b/hostabi.ArenaHintBlocks].Or(hintBit(uint32(b)))
 	}
-	h.magic.Store(magic)
+	v.describe(l, id, generation)
+}
+
+// describe writes the header.
+func (v view) describe(l layout, id uint8, first uint64) {
+	h := v.header
+	h.version, h.arena, h.first = hostabi.ArenaVersion, uint32(id), first
+	h.blocks, h.blockBytes, h.stride = uint64(l.blocks), uint64(l.blockBytes), uint64(l.stride)
+	h.hintsAt, h.wordsTotal, h.dataTotal = uint64(l.hintsAt), uint64(l.words), uint64(l.data)
+	h.magic.Store(hostabi.ArenaMagic)
+}
+
+// checkDescribed tells whether the header is that of an arena with the layout that was announced.
+func (v view) checkDescribed(l layout, id uint8) error {
+	h := v.header
+	if magic := h.magic.Load(); magic != hostabi.ArenaMagic {
+		return fmt.Errorf("%w: no arena: begins with %#x", ErrLayout, magic)
+	}
+	if h.version != hostabi.ArenaVersion {
+		return fmt.Errorf("%w: version %d, this program speaks %d", ErrLayout, h.version, hostabi.ArenaVersion)
+	}
+	if h.first < 1 || h.first > hostabi.MaxGeneration {
+		return fmt.Errorf("%w: first generation %d", ErrLayout, h.first)
+	}
+	for _, f := range []struct {
+		name       string
+		has, wants uint64
+	}{
+		{"id", uint64(h.arena), uint64(id)},
+		{"blocks", h.blocks, uint64(l.blocks)},
+		{"block bytes", h.blockBytes, uint64(l.blockBytes)},
+		{"stride", h.stride, uint64(l.stride)},
+		{"place of hints", h.hintsAt, uint64(l.hintsAt)},
+		{"bytes of words", h.wordsTotal, uint64(l.words)},
+		{"bytes of data", h.dataTotal, uint64(l.data)},
+	} {
+		if f.has != f.wants {
+			return fmt.Errorf("%w: %s is %d, announced were %d", ErrLayout, f.name, f.has, f.wants)
+		}
+	}
+	return nil
 }

@@ -3,23 +3,25 @@ package arena
 import (
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/rlhost/rlhost/hostabi"
 )
 
-// view is the typed form of a segment's header pages.
+// view is the typed form of a words segment.
 type view struct {
 	header *header
 	blocks []blockHeader
 	hints  []atomic.Uint64 // bit set: the block was free when somebody last looked
 }
 
-// viewOf overlays the header pages of mem, which the caller has checked to be page aligned and l.total long.
-// The structs hold no Go pointers, and every field that two processes write is atomic and 8-byte aligned.
-func viewOf(mem []byte, l layout) view {
-	_ = mem[l.total-1]
+// viewOf overlays a words segment, which the caller has checked to be page aligned and l.words long. The structs
+// hold no Go pointers, and every field that two processes write is atomic and 8-byte aligned.
+func viewOf(words []byte, l layout) view {
+	_ = words[l.words-1]
 	return view{
-		header: (*header)(unsafe.Pointer(&mem[0])),
-		blocks: unsafe.Slice((*blockHeader)(unsafe.Pointer(&mem[blockHeadersAt])), l.blocks),
-		hints:  unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&mem[l.hintsAt])), l.hints()),
+		header: (*header)(unsafe.Pointer(&words[0])),
+		blocks: unsafe.Slice((*blockHeader)(unsafe.Pointer(&words[hostabi.ArenaBlocksAt])), l.blocks),
+		hints:  unsafe.Slice((*atomic.Uint64)(unsafe.Pointer(&words[l.hintsAt])), l.hints()),
 	}
 }
 

@@ -25,8 +25,11 @@ func (l *Lease) Handle() hostabi.Handle { return l.h }
 
 // Bytes returns the block, to read only, valid until Release; nil after it.
 func (l *Lease) Bytes() []byte {
-	if l.a == nil || l.a.word(l.h.Block()).generation() != l.h.Generation() {
+	if l.a == nil {
 		return nil
+	}
+	if c := l.a.claims(l.h.Block()); c.generation() != l.h.Generation() || c.count() == 0 {
+		return nil // released by its handle
 	}
 	return l.a.bytes(l.h.Block())
 }

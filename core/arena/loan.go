@@ -13,10 +13,11 @@ type Loan struct {
 	h hostabi.Handle
 }
 
-// Loan lends any free block, or returns ErrExhausted if at one moment of the call none was free.
+// Loan lends any free block, or returns ErrExhausted if at one moment of the call none was free. Errors besides:
+// ErrClosed, ErrReadOnly.
 func (a *Arena) Loan() (Loan, error) {
-	if a.closing.Load() {
-		return Loan{}, ErrClosed
+	if err := a.lends(); err != nil {
+		return Loan{}, err
 	}
 	words := a.layout.hints()
 	start := int(a.view.header.cursor.Load())
@@ -38,15 +39,32 @@ func (a *Arena) Loan() (Loan, error) {
 	return a.loanSearched()
 }
 
-// loanHinted tries the blocks that one word of hints calls free.
+func (a *Arena) lends() error {
+	if a.closing.Load() {
+		return ErrClosed
+	}
+	if !a.writable() {
+		return ErrReadOnly
+	}
+	return nil
+}
+
+func hintBit(block uint32) uint64 { return 1 << (block % hostabi.ArenaHintBlocks) }
+
+// loanHinted tries the blocks that one word of hints calls free. Hints stay when a block is taken and go when
+// somebody finds them wrong: a hint too many costs a look, and a block that is taken and freed in turn costs none.
 func (a *Arena) loanHinted(at int) (Loan, error) {
 	for hint := a.view.hints[at].Load(); hint != 0; hint &= hint - 1 {
-		block := uint32(at*hintBlocks + bits.TrailingZeros64(hint))
+		block := uint32(at*hostabi.ArenaHintBlocks + bits.TrailingZeros64(hint))
 		if int(block) >= a.layout.blocks {
 			break
 		}
 		if loan, err := a.take(block); err == nil {
 			return loan, nil
+		}
+		a.view.hints[at].And(^hintBit(block))
+		if a.word(block).state() == stateFree { // freed since, by somebody who saw the hint and gave none
+			a.view.hints[at].Or(hintBit(block))
 		}
 	}
 	return Loan{}, ErrExhausted
@@ -56,48 +74,78 @@ func (a *Arena) loanHinted(at int) (Loan, error) {
 // that between them none was free.
 func (a *Arena) loanSearched() (Loan, error) {
 	var before uint64
-	for pass := 0; ; pass++ {
+	for pass := range maxTries {
 		var sum uint64
 		for block := range uint32(a.layout.blocks) {
-			w := a.word(block)
-			for ; w.state() == stateFree; w = a.word(block) {
-				if loan, err := a.take(block); err == nil {
-					return loan, nil
-				}
+			loan, err := a.take(block)
+			for a.word(block).state() == stateFree && err == ErrBusy {
+				loan, err = a.take(block)
 			}
-			sum += w.generation()
+			if err == nil {
+				return loan, nil
+			}
+			sum += a.word(block).generation()
 		}
 		if pass > 0 && sum == before {
-			return Loan{}, ErrExhausted
+			break
 		}
 		before = sum
 	}
+	return Loan{}, ErrExhausted
 }
 
-// LoanBlock lends one certain block, or returns ErrBusy if it is not free.
+// LoanBlock lends one certain block, or returns ErrBusy if it is not free. Errors besides: ErrRange, ErrClosed,
+// ErrReadOnly.
 func (a *Arena) LoanBlock(block uint32) (Loan, error) {
 	if int64(block) >= int64(a.layout.blocks) {
 		return Loan{}, ErrRange
 	}
-	if a.closing.Load() {
-		return Loan{}, ErrClosed
+	if err := a.lends(); err != nil {
+		return Loan{}, err
 	}
-	return a.take(block)
+	loan, err := a.take(block)
+	if err != nil {
+		return Loan{}, ErrBusy
+	}
+	return loan, nil
 }
 
-// take is FREE → WRITE. The hint goes after the word: a hint too many costs a look, one too few would hide the
-// block from Loan until it searches.
+// take is FREE → WRITE, or ErrBusy. A free block has a generation that this process has never claimed; one that
+// says otherwise was scribbled on, and must not be lent before Sweep has mended it: ErrDamaged.
 func (a *Arena) take(block uint32) (Loan, error) {
-	for {
+	counter := &a.local[block].claims
+	for range maxTries {
 		w := a.word(block)
 		if w.state() != stateFree {
 			return Loan{}, ErrBusy
 		}
-		if a.swap(block, w, makeWord(w.generation(), stateWrite, a.me)) {
-			a.view.hints[block/hintBlocks].And(^(uint64(1) << (block % hintBlocks)))
-			h := hostabi.MakeHandle(a.config.ID, block, w.generation())
+		g, c := w.generation(), claims(counter.Load())
+		if c.holds() || g == c.generation() || !follows(g, c.generation()) {
+			if a.word(block) == w {
+				return Loan{}, ErrDamaged
+			}
+			continue
+		}
+		if a.swap(block, w, makeWord(g, stateWrite, a.me)) && a.loaned(block, g) {
+			h := hostabi.MakeHandle(a.config.ID, block, g)
 			a.track.loaned(h)
 			return Loan{a, h}, nil
+		}
+	}
+	return Loan{}, ErrDamaged
+}
+
+// loaned notes the loan of a block whose word is WRITE. It fails if Sweep has lost patience and taken the block
+// back.
+func (a *Arena) loaned(block uint32, generation uint64) bool {
+	counter := &a.local[block].claims
+	for {
+		c := claims(counter.Load()) // the last turn of the use before may not be over
+		if c.generation() == generation {
+			return false
+		}
+		if counter.CompareAndSwap(uint64(c), uint64(makeClaims(generation, claimLoan))) {
+			return true
 		}
 	}
 }
@@ -110,10 +158,16 @@ func (l Loan) Block() uint32 { return l.h.Block() }
 
 // Bytes returns the block to write to, contents undefined, valid until Commit or Abort; nil after them.
 func (l Loan) Bytes() []byte {
-	if l.a == nil || l.a.word(l.Block()) != l.writing() {
+	if l.a == nil || l.a.claims(l.Block()) != makeClaims(l.h.Generation(), claimLoan) {
 		return nil
 	}
 	return l.a.bytes(l.Block())
+}
+
+// end ends the loan in this process, for one caller alone.
+func (l Loan) end(left claims) bool {
+	return l.a != nil && l.a.track.endLoan(l.h) && l.a.local[l.Block()].claims.CompareAndSwap(
+		uint64(makeClaims(l.h.Generation(), claimLoan)), uint64(makeClaims(l.h.Generation(), left)))
 }
 
 // writing is the block's word while the loan is open.
@@ -122,13 +176,17 @@ func (l Loan) writing() word { return makeWord(l.h.Generation(), stateWrite, l.a
 // Commit makes the block readable, WRITE → LIVE, and leaves the caller with one claim on it, to be given back
 // with Release of the returned handle. It returns ErrSpent if the loan has ended.
 func (l Loan) Commit() (hostabi.Handle, error) {
-	a, block := l.a, l.Block()
-	if a == nil || !a.track.endLoan(l.h) || !a.claimFirst(l) {
+	if !l.end(1) { // the claim is there before anybody can see the block
 		return 0, ErrSpent
 	}
-	if !a.swap(block, l.writing(), makeWord(l.h.Generation(), stateLive, a.me)) {
-		a.unclaimFirst(l.h)
-		return 0, ErrSpent
+	a, block := l.a, l.Block()
+	live := makeWord(l.h.Generation(), stateLive, a.me)
+	if !a.swap(block, l.writing(), live) && !a.word(block).held(l.h.Generation(), a.me) {
+		if !a.host() {
+			a.local[block].claims.CompareAndSwap(uint64(makeClaims(l.h.Generation(), 1)), uint64(makeClaims(l.h.Generation(), 0)))
+			return 0, ErrSpent
+		}
+		a.view.blocks[block].word.Store(uint64(live)) // somebody scribbled on the word; the host's loan stands
 	}
 	a.track.retained(l.h)
 	return l.h, nil
@@ -137,39 +195,38 @@ func (l Loan) Commit() (hostabi.Handle, error) {
 // Abort gives the block back unwritten, WRITE → FREE; its handle will never be valid. It returns ErrSpent if the
 // loan has ended.
 func (l Loan) Abort() error {
-	a, block := l.a, l.Block()
-	if a == nil || !a.track.endLoan(l.h) {
+	if !l.end(0) {
 		return ErrSpent
 	}
+	a, block := l.a, l.Block()
 	if invariants {
 		poison(a.bytes(block))
 	}
 	w := l.writing()
 	if !a.swap(block, w, w.freed()) {
+		if a.host() {
+			return nil // somebody scribbled on the word; Sweep frees the block
+		}
 		return ErrSpent
 	}
 	a.view.blocks[block].aborts.Add(1)
-	a.announce(block)
+	a.announce(block, w.freed().generation())
 	return nil
 }
 
 // Loaned returns the bytes of a block that is on loan, for a component that its writer has asked to write part
 // of it. The asker keeps the loan until it has been answered, so the bytes stay valid that long; it is the
-// asker's word that orders the writes. Errors: ErrForeign, ErrRange, ErrStale if the loan has ended.
+// asker's word that orders the writes. Errors: ErrForeign, ErrRange, ErrReadOnly, ErrStale if the loan has ended.
 func (a *Arena) Loaned(h hostabi.Handle) ([]byte, error) {
 	if err := a.check(h); err != nil {
 		return nil, err
 	}
-	if !a.word(h.Block()).is(h.Generation(), stateWrite) {
+	if !a.writable() {
+		return nil, ErrReadOnly
+	}
+	own := a.claims(h.Block()) == makeClaims(h.Generation(), claimLoan)
+	if !own && !a.word(h.Block()).is(h.Generation(), stateWrite) {
 		return nil, ErrStale
 	}
 	return a.bytes(h.Block()), nil
-}
-
-// announce tells the next writer of a block that has just become free.
-func (a *Arena) announce(block uint32) {
-	a.view.hints[block/hintBlocks].Or(1 << (block % hintBlocks))
-	if fn := a.local[block].onFree.Load(); fn != nil {
-		(*fn)(block)
-	}
 }

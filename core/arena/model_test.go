@@ -51,11 +51,23 @@ func newModel(t testing.TB) *model {
 		credits: map[uint32]uint64{}, previous: map[uint32]uint64{}}
 	for b := range m.blocks {
 		m.blocks[b].generation = 1
-		for _, p := range m.process {
-			p.OnFree(uint32(b), func(block uint32) { m.credits[block]++ })
-		}
+		a.OnFree(uint32(b), func(block uint32) { m.credits[block]++ })
 	}
+	m.link()
 	return m
+}
+
+// link carries the credits of the other process to the host, each of them twice.
+func (m *model) link() {
+	s := NewPeerSet(otherHolder, nil)
+	s.Credits(func(holder int, h hostabi.Handle) {
+		if holder != hostabi.ArenaHost {
+			m.t.Fatalf("credit of %v for %d, want it for the host", h, holder)
+		}
+		m.expect("Credit", h, m.process[0].Credit(h), nil)
+		m.expect("second Credit", h, m.process[0].Credit(h), ErrSpent)
+	})
+	m.process[1].set = s
 }
 
 // block returns what h names if its generation is the present one.
@@ -284,11 +296,8 @@ func (m *model) doSweep() {
 	if err != nil || got != want {
 		m.t.Fatalf("Sweep = %+v, %v, want %+v", got, err, want)
 	}
-	credit := m.process[1].local
 	m.process[1] = attach(m.process[0], otherHolder)
-	for i := range credit {
-		m.process[1].OnFree(uint32(i), *credit[i].onFree.Load())
-	}
+	m.link()
 	m.forgetProcess(1)
 }
 

@@ -3,6 +3,7 @@ package arena
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -12,20 +13,32 @@ import (
 // firstID leaves arena 0 empty, so that small numbers are never valid handles.
 const firstID = 1
 
-// Set finds arenas by the ID in a handle. Looking up takes no lock.
+// Set finds arenas by the ID in a handle. Looking up takes no lock. There are two kinds: the host's, from NewSet or
+// the zero value, makes the arenas; that of another process, from NewPeerSet, has those that the host shares.
 type Set struct {
-	arenas [hostabi.MaxArena + 1]atomic.Pointer[Arena]
+	arenas  [hostabi.MaxArena + 1]atomic.Pointer[Arena]
+	credits atomic.Pointer[func(holder int, h hostabi.Handle)]
+	peer    *peer // nil: the host
 
-	mu   sync.Mutex                   // adding and removing
-	last int                          // guarded by mu: ID given last
-	next [hostabi.MaxArena + 1]uint64 // guarded by mu: first generation of the next arena of each ID
+	mu       sync.Mutex                   // adding and removing
+	last     int                          // guarded by mu: ID given last
+	next     [hostabi.MaxArena + 1]uint64 // guarded by mu: first generation of the next arena of each ID
+	watchers []*watcher                   // guarded by mu
+	granted  word                         // guarded by mu: holders that were granted and not swept since
+	sweeping word                         // guarded by mu: those of them that a sweep is about
 }
 
-// NewSet returns a set without arenas.
+type watcher struct{ fn func(a *Arena, added bool) }
+
+// NewSet returns a host's set without arenas.
 func NewSet() *Set { return &Set{} }
 
-// Add makes an arena under an ID of the set's own choice; there are 255.
+// Add makes an arena under an ID of the set's own choice; there are 255. In another process than the host it asks
+// the host for it, and blocks until the answer is there.
 func (s *Set) Add(c Config) (*Arena, error) {
+	if s.peer != nil {
+		return s.ask(c)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id, ok := s.freeID()
@@ -38,8 +51,25 @@ func (s *Set) Add(c Config) (*Arena, error) {
 		return nil, err
 	}
 	s.last = id
-	s.arenas[id].Store(a)
+	s.put(a)
 	return a, nil
+}
+
+// put makes an arena known. The caller holds mu.
+func (s *Set) put(a *Arena) {
+	a.set = s
+	s.arenas[a.config.ID].Store(a)
+	for _, w := range s.watchers {
+		w.fn(a, true)
+	}
+}
+
+// drop makes an arena unknown. The caller holds mu.
+func (s *Set) drop(a *Arena) {
+	s.arenas[a.config.ID].Store(nil)
+	for _, w := range s.watchers {
+		w.fn(a, false)
+	}
 }
 
 // freeID returns the ID that has been unused for longest.
@@ -53,10 +83,15 @@ func (s *Set) freeID() (int, bool) {
 	return 0, false
 }
 
-// Of returns the arena that h belongs to, or ErrForeign.
+// Of returns the arena that h belongs to, or ErrForeign. In another process than the host it first waits, for a
+// bounded time, for an arena that is on its way: the host announces each before the first message about it, but
+// messages come another way and may be faster.
 func (s *Set) Of(h hostabi.Handle) (*Arena, error) {
 	if a := s.arenas[h.Arena()].Load(); a != nil {
 		return a, nil
+	}
+	if s.peer != nil {
+		return s.await(h.Arena())
 	}
 	return nil, ErrForeign
 }
@@ -88,9 +123,142 @@ func (s *Set) Release(h hostabi.Handle) error {
 	return a.Release(h)
 }
 
+// Credit is Arena.Credit in the arena that h belongs to. It never waits.
+func (s *Set) Credit(h hostabi.Handle) error {
+	if a := s.arenas[h.Arena()].Load(); a != nil {
+		return a.Credit(h)
+	}
+	return ErrForeign
+}
+
+// Credits makes fn the way to tell other processes that a block they asked for has become free: it is called once
+// for each free that this process brings about or hears of, on the goroutine that did, with no lock held, and must
+// not block. holder is the process that asked, h the handle whose use of the block is over. In another process
+// than the host the way leads through the host, whoever asked. nil means there is none.
+func (s *Set) Credits(fn func(holder int, h hostabi.Handle)) {
+	if fn == nil {
+		s.credits.Store(nil)
+		return
+	}
+	s.credits.Store(&fn)
+}
+
+// tell returns the function of Credits, or nil.
+func (s *Set) tell() func(holder int, h hostabi.Handle) {
+	if s == nil {
+		return nil
+	}
+	if fn := s.credits.Load(); fn != nil {
+		return *fn
+	}
+	return nil
+}
+
+// Each calls fn with every arena there is, in the order of their IDs.
+func (s *Set) Each(fn func(*Arena)) {
+	for id := range s.arenas {
+		if a := s.arenas[id].Load(); a != nil {
+			fn(a)
+		}
+	}
+}
+
+// Watch calls fn with every arena there is, then with each that is added, before Add returns it to its maker, and
+// each that was removed, until cancel returns. Calls come one at a time, under the lock of Add and Remove: fn must
+// be quick, must not use the set but to look up, and must not call cancel.
+func (s *Set) Watch(fn func(a *Arena, added bool)) (cancel func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.Each(func(a *Arena) { fn(a, true) })
+	w := &watcher{fn}
+	s.watchers = append(s.watchers[:len(s.watchers):len(s.watchers)], w)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		var left []*watcher
+		for _, other := range s.watchers {
+			if other != w {
+				left = append(left, other)
+			}
+		}
+		s.watchers = left
+	}
+}
+
+// Grant returns a holder number for a process that is to share the arenas of this host, or ErrHolders if all 23
+// are taken. It is taken until Sweep.
+func (s *Set) Grant() (holder int, err error) {
+	if s.peer != nil {
+		return 0, fmt.Errorf("grant a holder: %w", ErrHost)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for holder := 1; holder <= hostabi.MaxHolder; holder++ {
+		if s.granted&(1<<holder) == 0 {
+			s.granted |= 1 << holder
+			return holder, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: %d processes can share the arenas of one host at a time: use fewer native plugins or "+
+		"worker processes, or more environments in each", ErrHolders, hostabi.MaxHolder)
+}
+
+// Sweep takes back all that a process held in any arena, after which its holder number can be granted again. The
+// process must be dead, and every handle that it had sent claimed.
+//
+// Such a process may have written anything anywhere in the arenas it shared. Sweep mends the words: a block that
+// the host holds is what the host made of it, one that no living process can hold and whose word no arena writes
+// is free, under a generation that was never used. What living processes seem to hold stays theirs. It may be
+// called again after an error, which leaves the holder taken: ErrDamaged while another process scribbles.
+func (s *Set) Sweep(holder int) (Swept, error) {
+	granted, err := s.beginSweep(holder)
+	if err != nil {
+		return Swept{}, err
+	}
+	var swept Swept
+	var errs []error
+	s.Each(func(a *Arena) {
+		one, err := a.sweepAmong(holder, granted)
+		swept.add(one)
+		errs = append(errs, err)
+	})
+	err = errors.Join(errs...)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweeping &^= 1 << holder
+	if err == nil {
+		s.granted &^= 1 << holder
+	}
+	return swept, err
+}
+
+// beginSweep returns the holders that there are.
+func (s *Set) beginSweep(holder int) (word, error) {
+	if s.peer != nil {
+		return 0, fmt.Errorf("sweep holder %d: %w", holder, ErrHost)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if holder < 1 || holder > hostabi.MaxHolder || s.granted&(1<<holder) == 0 || s.sweeping&(1<<holder) != 0 {
+		return 0, fmt.Errorf("sweep holder %d: not granted", holder)
+	}
+	s.sweeping |= 1 << holder
+	return s.granted, nil
+}
+
+// Holders returns how many processes share the arenas at the moment.
+func (s *Set) Holders() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bits.OnesCount64(uint64(s.granted))
+}
+
 // Remove closes an arena of the set and gives up its ID. A later arena of that ID rejects all handles of this
-// one. With claims out it returns ErrOpen, and the arena stays.
+// one. With claims out it returns ErrOpen, and the arena stays. Only the host removes arenas.
 func (s *Set) Remove(id uint8) error {
+	if s.peer != nil {
+		return fmt.Errorf("remove arena %d: %w", id, ErrHost)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.arenas[id].Load()
@@ -101,18 +269,20 @@ func (s *Set) Remove(id uint8) error {
 		return err
 	}
 	s.next[id] = a.unusedGeneration()
-	s.arenas[id].Store(nil)
+	s.drop(a)
 	return nil
 }
 
 // Close removes all arenas. Those with claims out stay, and their errors are returned together; call it again
-// later.
+// later. In another process than the host it only gives up the views.
 func (s *Set) Close() error {
 	var errs []error
-	for id := range s.arenas {
-		if s.arenas[id].Load() != nil {
-			errs = append(errs, s.Remove(uint8(id)))
+	s.Each(func(a *Arena) {
+		if s.peer != nil {
+			errs = append(errs, s.Detach(a.config.ID))
+		} else {
+			errs = append(errs, s.Remove(a.config.ID))
 		}
-	}
+	})
 	return errors.Join(errs...)
 }

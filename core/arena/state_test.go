@@ -235,7 +235,7 @@ func TestSweep_ReportsWhatADeadProcessHeld(t *testing.T) {
 	}
 	ok(t, alive.Release(shared))
 	ok(t, a.Release(mine))
-	for _, holder := range []int{hostHolder, -1, holderBits, 99} {
+	for _, holder := range []int{hostabi.ArenaHost, -1, hostabi.ArenaHolderBits, 99} {
 		if _, err := a.Sweep(holder); err == nil {
 			t.Errorf("Sweep(%d) succeeded", holder)
 		}

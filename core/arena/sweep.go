@@ -3,51 +3,60 @@ package arena
 import (
 	"fmt"
 	"math/bits"
+
+	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Swept counts what a dead process held.
+// Swept counts what a dead process held, and left behind.
 type Swept struct {
 	Write, Live, Zombie int // blocks by their state at that time
-	Freed               int // those of them that are free now
+	Freed               int // blocks that are free since
+	Mended              int // blocks whose word was none that an arena writes
+}
+
+func (s *Swept) add(o Swept) {
+	s.Write, s.Live, s.Zombie = s.Write+o.Write, s.Live+o.Live, s.Zombie+o.Zombie
+	s.Freed, s.Mended = s.Freed+o.Freed, s.Mended+o.Mended
 }
 
 // Sweep takes back all that holder held: a block on loan to it becomes free unwritten, a block that it alone
 // read becomes free, any other only loses this holder. It must not run before the process is known to be dead
-// and every handle that it had sent has been claimed. The host is holder 0 and cannot be swept; other holders are
-// 1 to 23. Credits are given as by a release. Sweep also restores hints that the process had no time to give.
+// and every handle that it had sent has been claimed. Only the host sweeps, holders 1 to 23. Credits are given as
+// by a release, and those that the process had no time to give.
+//
+// Sweep also mends what the process may have scribbled: see Set.Sweep, which knows all holders. Here every other
+// holder counts as alive.
 func (a *Arena) Sweep(holder int) (Swept, error) {
-	if holder < 0 || holder >= holderBits || word(1)<<holder == a.me {
-		return Swept{}, fmt.Errorf("arena %q: sweep holder %d: not another process", a.config.Name, holder)
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.sweep(word(1) << holder), nil
+	return a.sweepAmong(holder, holderMask&^1)
 }
 
-func (a *Arena) sweep(bit word) Swept {
-	var s Swept
-	for block := range uint32(a.layout.blocks) {
-		w := a.word(block)
-		if w.state() == stateFree {
-			a.view.hints[block/hintBlocks].Or(1 << (block % hintBlocks))
-		}
-		if w&bit == 0 {
-			continue
-		}
-		freed := a.drop(block, bit)
-		switch w.state() {
-		case stateWrite:
-			s.Write++
-		case stateLive:
-			s.Live++
-		case stateZombie:
-			s.Zombie++
-		}
-		if freed {
-			s.Freed++
-		}
+// sweepAmong sweeps a holder while those of granted, which may contain it, are the only ones there are.
+func (a *Arena) sweepAmong(holder int, granted word) (Swept, error) {
+	if holder < 1 || holder > hostabi.MaxHolder {
+		return Swept{}, fmt.Errorf("arena %q: sweep holder %d: must be between 1 and %d", a.config.Name, holder, hostabi.MaxHolder)
 	}
-	return s
+	if !a.host() {
+		return Swept{}, fmt.Errorf("arena %q: sweep: %w", a.config.Name, ErrHost)
+	}
+	a.mu.Lock()
+	if a.closed {
+		a.mu.Unlock()
+		return Swept{}, nil
+	}
+	s := sweep{a: a, dead: 1 << holder, alive: granted &^ (1 << holder)}
+	whole := true
+	for block := range uint32(a.layout.blocks) {
+		whole = s.block(block) && whole
+	}
+	a.view.describe(a.layout, a.config.ID, a.first)
+	a.mu.Unlock()
+	for block := range uint32(a.layout.blocks) {
+		a.sweepCredit(block, holder)
+	}
+	if !whole {
+		return s.swept, fmt.Errorf("arena %q: sweep holder %d: %w", a.config.Name, holder, ErrDamaged)
+	}
+	return s.swept, nil
 }
 
 // Stats is a picture of an arena. Blocks that move while it is taken may be counted before or after their move.
@@ -57,20 +66,22 @@ type Stats struct {
 	Leases                    int // claims of this process on committed blocks: leases, retains, and what commits left
 	Others                    int // blocks that other processes hold, counted once for each
 
-	Commits, Aborts, Frees uint64 // since New, by all processes; a loan that Sweep ended counts as aborted
+	// Since New, by all processes; a loan that Sweep ended counts as aborted. Nonsense once a process has
+	// scribbled on the words.
+	Commits, Aborts, Frees uint64
 }
 
 // Stats counts blocks and claims. It reads one word for each block.
 func (a *Arena) Stats() Stats {
 	var s Stats
 	for block := range uint32(a.layout.blocks) {
-		c := claims(a.local[block].claims.Load())
+		c := a.claims(block)
 		w := a.word(block)
 		s.count(w, a.me)
 		if (w.state() == stateLive || w.state() == stateZombie) && c.generation() == w.generation() {
 			s.Leases += c.count()
 		}
-		s.Frees += generationsBetween(a.first, w.generation())
+		s.Frees += generationsBetween(a.first, w.generation()) - a.local[block].skipped.Load()
 		s.Aborts += a.view.blocks[block].aborts.Load()
 	}
 	// Each generation that is over ended in an abort or had a commit, so commits need no counter of their own.

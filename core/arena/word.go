@@ -6,19 +6,17 @@ import "github.com/rlhost/rlhost/hostabi"
 type state uint8
 
 const (
-	stateFree   state = iota // nobody's
-	stateWrite               // on loan to its one holder
-	stateLive                // committed; readable by whoever has its handle
-	stateZombie              // revoked; readable by those who hold it, and freed by the last of them
-	stateClosed              // withdrawn by Close; nobody's, for ever
+	stateFree   state = hostabi.ArenaFree
+	stateWrite  state = hostabi.ArenaWrite
+	stateLive   state = hostabi.ArenaLive
+	stateZombie state = hostabi.ArenaZombie
+	stateClosed state = hostabi.ArenaClosed
 )
 
 const (
-	holderBits     = 24
-	stateBits      = 3
-	stateShift     = holderBits
-	generationFrom = holderBits + stateBits
-	holderMask     = 1<<holderBits - 1
+	stateShift     = hostabi.ArenaHolderBits
+	generationFrom = hostabi.ArenaHolderBits + hostabi.ArenaStateBits
+	holderMask     = 1<<hostabi.ArenaHolderBits - 1
 )
 
 // word is all there is to know about a block: generation:37 | state:3 | holders:24, a holder being a process.
@@ -29,11 +27,16 @@ func makeWord(generation uint64, s state, holders word) word {
 }
 
 func (w word) generation() uint64 { return uint64(w >> generationFrom) }
-func (w word) state() state       { return state(w >> stateShift & (1<<stateBits - 1)) }
+func (w word) state() state       { return state(w >> stateShift & (1<<hostabi.ArenaStateBits - 1)) }
 func (w word) holders() word      { return w & holderMask }
 
 // is tells whether w is generation g in state s.
 func (w word) is(g uint64, s state) bool { return w>>stateShift == makeWord(g, s, 0)>>stateShift }
+
+// held tells whether w is a committed block of generation g that bit holds.
+func (w word) held(g uint64, bit word) bool {
+	return (w.is(g, stateLive) || w.is(g, stateZombie)) && w&bit != 0
+}
 
 // freed is the word of the block's next use, waiting for a writer.
 func (w word) freed() word { return makeWord(nextGeneration(w.generation()), stateFree, 0) }
@@ -44,6 +47,14 @@ func nextGeneration(g uint64) uint64 {
 		return 1
 	}
 	return g + 1
+}
+
+// previousGeneration is the inverse of nextGeneration.
+func previousGeneration(g uint64) uint64 {
+	if g <= 1 {
+		return hostabi.MaxGeneration
+	}
+	return g - 1
 }
 
 // generationsBetween counts the uses from one generation of a block to a later one, less than a whole round.
@@ -57,20 +68,36 @@ func generationsBetween(from, to uint64) uint64 {
 // generationAfter returns the generation n uses after g.
 func generationAfter(g, n uint64) uint64 { return (g-1+n)%hostabi.MaxGeneration + 1 }
 
-// claims counts what this process holds of one generation of a block: generation:37 | closing:1 | count:26. A
-// value of an older generation than the block's word means no claims. While closing is set, one goroutine is
-// between the counter and the word, and others wait for it.
+// generationJump is more uses than a block can have had since this process last claimed it. A word that says
+// otherwise was not written by an arena: either it jumped, or it went back, which is a jump the long way round.
+const generationJump = 1 << 32
+
+// follows tells whether g may be the generation of a word when floor was claimed before, or is claimed.
+func follows(g, floor uint64) bool { return g != 0 && generationsBetween(floor, g) < generationJump }
+
+// claims counts what this process holds of one generation of a block: generation:37 | closing:1 | loan:1 |
+// count:25. It is memory of this process alone, so it stays true whatever others write into the word. A value of
+// an older generation than the word's means no claims. While closing is set, one goroutine is between the counter
+// and the word, and others wait for it. loan is the open loan; count is then 0.
 type claims uint64
 
 const (
-	claimBits    = 26
+	claimBits    = 25
 	claimMax     = 1<<claimBits - 1
-	claimClosing = claims(1) << claimBits
-	claimGenFrom = claimBits + 1
+	claimLoan    = claims(1) << claimBits
+	claimClosing = claimLoan << 1
+	claimGenFrom = claimBits + 2
 )
 
 func makeClaims(generation uint64, n claims) claims { return claims(generation)<<claimGenFrom | n }
 
 func (c claims) generation() uint64 { return uint64(c >> claimGenFrom) }
 func (c claims) closing() bool      { return c&claimClosing != 0 }
+func (c claims) loan() bool         { return c&claimLoan != 0 }
 func (c claims) count() int         { return int(c & claimMax) }
+
+// holds tells whether this process has the block on loan or a claim on it.
+func (c claims) holds() bool { return c&(claimLoan|claimMax) != 0 }
+
+// none tells whether c says nothing but that its generation was claimed before.
+func (c claims) none() bool { return c&(1<<claimGenFrom-1) == 0 }

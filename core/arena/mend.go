@@ -1,0 +1,182 @@
+package arena
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// generationSkip is how far a mended block jumps ahead of all generations that this process knows of, so that no
+// handle of the past names it: those that only others have used since are far fewer.
+const generationSkip = 1 << 24
+
+// How long a sweep waits for a goroutine that is between its counter and a word: first it yields, then it sleeps.
+const (
+	mendYields = 1000
+	mendSleeps = 500
+	mendSleep  = 100 * time.Microsecond
+)
+
+// sweep is one pass over the blocks of an arena for a process that is dead. Whatever that process has written into
+// the words, the host's own claims and loans are in memory that it could not reach; they say what a word must be.
+// Where the host has none, a word that cannot have come about by transitions of an arena is nobody's word.
+type sweep struct {
+	a     *Arena
+	dead  word // its bit
+	alive word // bits of the other processes that there are, without the host's
+	swept Swept
+}
+
+// block makes one block's word what it must be. It fails if another process keeps writing into it.
+func (s *sweep) block(block uint32) bool {
+	a := s.a
+	for range maxTries {
+		c, w := s.observe(block)
+		want, mended := s.judge(c, w)
+		if want == w {
+			return true
+		}
+		if want.state() == stateFree && !s.seal(block, c, w) || !a.swap(block, w, want) {
+			continue
+		}
+		s.count(block, c, w, want, mended)
+		if a.claims(block) == c { // else our own goroutines may have acted on the word as it was
+			return true
+		}
+	}
+	return false
+}
+
+// observe returns the counter and the word of a block as they are when none of our goroutines is between the two,
+// or after as much patience as an honest one can need.
+func (s *sweep) observe(block uint32) (claims, word) {
+	a := s.a
+	for i := 0; ; i++ {
+		c := a.claims(block)
+		w := a.word(block)
+		if a.claims(block) != c {
+			continue
+		}
+		taking := !c.holds() && w.is(w.generation(), stateWrite) && w&a.me != 0
+		committing := c.count() == 1 && w.is(c.generation(), stateWrite)
+		if !c.closing() && !taking && !committing || i >= mendYields+mendSleeps {
+			return c, w
+		}
+		if i < mendYields {
+			runtime.Gosched()
+		} else {
+			time.Sleep(mendSleep)
+		}
+	}
+}
+
+// judge says what a word must become, and whether it was one that no arena writes.
+func (s *sweep) judge(c claims, w word) (want word, mended bool) {
+	others := w.holders() & s.alive
+	switch {
+	case c.closing() && c.generation() == w.generation(): // our own goroutine will finish; only the dead process's bit is in question
+		return w &^ s.dead, false
+	case c.loan():
+		want = makeWord(c.generation(), stateWrite, s.a.me)
+		return want, want != w
+	case c.count() > 0 && (w.is(c.generation(), stateLive) || w.is(c.generation(), stateZombie)):
+		want = makeWord(c.generation(), w.state(), others|s.a.me)
+		return want, want != w&^s.dead
+	case c.count() > 0:
+		if w.generation() != c.generation() {
+			others = 0
+		}
+		return makeWord(c.generation(), stateLive, others|s.a.me), true
+	}
+	return s.judgeUnclaimed(c, w, others)
+}
+
+// judgeUnclaimed is judge for a block on which the host has no claim.
+func (s *sweep) judgeUnclaimed(c claims, w, others word) (want word, mended bool) {
+	timely := follows(w.generation(), c.generation())
+	strange := w.holders() &^ (s.alive | s.dead)
+	committed := w.state() == stateLive || w.state() == stateZombie
+	switch {
+	case timely && w.state() == stateFree && w.holders() == 0 && w.generation() != c.generation(),
+		w.state() == stateClosed && w.holders() == 0 && s.a.closing.Load():
+		return w, false
+	case timely && w.state() == stateWrite && w.generation() != c.generation() && strange == 0 && single(w.holders()),
+		timely && committed && strange == 0 && w.holders() != 0:
+		want, mended = w&^s.dead, false
+	case others != 0 && timely && (committed || w.state() == stateWrite && single(others)):
+		return makeWord(w.generation(), w.state(), others), true
+	case others != 0: // somebody alive may read it: kept for them alone
+		return makeWord(s.unused(c, w), stateZombie, others), w != makeWord(w.generation(), stateZombie, others)
+	default:
+		return makeWord(s.unused(c, w), stateFree, 0), true
+	}
+	if want.holders() == 0 {
+		want = w.freed()
+	}
+	return want, mended
+}
+
+// unused returns a generation that no handle has ever named.
+func (s *sweep) unused(c claims, w word) uint64 {
+	latest := c.generation()
+	if follows(w.generation(), latest) {
+		latest = w.generation()
+	}
+	return generationAfter(latest, generationSkip)
+}
+
+func single(holders word) bool { return holders != 0 && holders&(holders-1) == 0 }
+
+// seal makes sure that no goroutine of ours takes a block for its own that the sweep is about to free, and poisons
+// it in invariants builds.
+func (s *sweep) seal(block uint32, c claims, w word) bool {
+	a := s.a
+	void := makeClaims(w.generation(), 0)
+	taking := w.state() == stateWrite && w&a.me != 0 && follows(w.generation(), c.generation())
+	if taking && !a.local[block].claims.CompareAndSwap(uint64(c), uint64(void)) {
+		return false
+	}
+	if invariants {
+		poison(a.bytes(block))
+	}
+	return true
+}
+
+// count notes what became of a block.
+func (s *sweep) count(block uint32, c claims, w, want word, mended bool) {
+	if mended {
+		s.swept.Mended++
+		if !c.holds() && w.generation() != want.generation() {
+			s.a.local[block].skipped.Add(generationSkip - 1)
+		}
+	} else {
+		switch w.state() {
+		case stateWrite:
+			s.swept.Write++
+			s.a.view.blocks[block].aborts.Add(1)
+		case stateLive:
+			s.swept.Live++
+		case stateZombie:
+			s.swept.Zombie++
+		}
+	}
+	if want.state() == stateFree {
+		s.swept.Freed++
+	}
+}
+
+// sweepCredit restores what goes with a free block: its hint, and the credit that nobody has given yet. A dead
+// process is told of nothing any more.
+func (a *Arena) sweepCredit(block uint32, dead int) {
+	creditor := &a.view.blocks[block].creditor
+	if n := creditor.Load(); n == uint32(dead)+1 || n > hostabi.MaxHolder+1 {
+		creditor.CompareAndSwap(n, 0)
+	}
+	if a.local[block].onFree.Load() != nil {
+		creditor.Store(hostabi.ArenaHost + 1)
+	}
+	if c, w := a.claims(block), a.word(block); w.state() == stateFree && a.fits(c, w) {
+		a.announce(block, w.generation())
+	}
+}
