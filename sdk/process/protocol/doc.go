@@ -4,7 +4,7 @@
 // A plugin is started by hashicorp/go-plugin with the environment variable Cookie, and answers with go-plugin's
 // handshake line on standard output. Control calls are unary gRPC calls of Service; request and reply are
 // google.protobuf.BytesValue messages that hold one JSON document each, so that no language needs generated code.
-// A call that the plugin refuses ends in the gRPC code of its kind (see Code) with a message for people.
+// A call that the plugin refuses ends in one of the gRPC codes CodeInvalid and following, with a message for people.
 //
 // Data never passes through gRPC. The process inherits three files:
 //
@@ -19,6 +19,12 @@
 // and that of a worker of environments
 //
 //	Describe  →  EnvLoad  →  EnvMake  →  bind, reset, step over the rings  →  Stop
+//
+// A saved state is the bytes of component.EncodeState: "RLSTATE1", the length of a head as u64, the head as JSON
+// {"meta": any, "tensors": [{"name", "shape"}], "blobs": [{"name", "bytes"}]}, then the tensors' float32 elements and
+// the blobs in the order of the head without gaps, all little endian. Other bytes are one blob named "state". A state
+// is sent on the wire before the reply of Snapshot, and before the call of Restore, with the same Call number, which
+// its sender counts up.
 //
 // The package holds names and documents. Who sends them is plugins/process; who answers is sdk/process, and in
 // other languages sdk/c and sdk/python.

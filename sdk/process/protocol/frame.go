@@ -23,7 +23,7 @@ type Frame struct {
 
 	// AddArena asks for an arena.
 	AddArena *AddArena `json:"add_arena,omitempty"`
-	// Stats replaces what the plugin has said of its metrics so far.
+	// Stats tells what metrics of the component have become.
 	Stats *Stats `json:"stats,omitempty"`
 	// Fail ends the component with an error, in the words for the user.
 	Fail *Fail `json:"fail,omitempty"`
@@ -112,9 +112,22 @@ type Metric struct {
 	Name   string `json:"name"`
 }
 
-// Stats is every metric of the component by name.
+// Stats tells what metrics have become, by name; those that it does not name are as they were.
 type Stats struct {
-	Counters   map[string]uint64    `json:"counters,omitempty"`
-	Gauges     map[string]float64   `json:"gauges,omitempty"`
-	Histograms map[string][]float64 `json:"histograms,omitempty"` // observations since the frame before
+	Counters map[string]uint64  `json:"counters,omitempty"` // counts since the process began
+	Gauges   map[string]float64 `json:"gauges,omitempty"`
+	// Histograms and Distributions say what has been observed since the frame before, either as it was or counted in
+	// the buckets of stat.Histogram.
+	Histograms    map[string][]float64    `json:"histograms,omitempty"`
+	Distributions map[string]Distribution `json:"distributions,omitempty"`
+}
+
+// Distribution is stat.Buckets.
+type Distribution struct {
+	Sum     float64  `json:"sum"`
+	Min     float64  `json:"min"`
+	Max     float64  `json:"max"`
+	Invalid uint64   `json:"invalid,omitempty"` // NaN and infinite numbers
+	Index   []int    `json:"index"`             // of the buckets that are not empty, in order
+	Count   []uint64 `json:"count"`             // numbers in each of them
 }

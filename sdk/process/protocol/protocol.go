@@ -36,6 +36,14 @@ const (
 	MethodEnvState  = "EnvState"  // EnvStateCall → StateSize; states are files on the wire, either way
 )
 
+// gRPC codes of calls that the plugin refuses.
+const (
+	CodeFailed      = 2  // Unknown: what was asked for went wrong, in the component's words
+	CodeInvalid     = 3  // InvalidArgument: the document cannot be read
+	CodeOrder       = 9  // FailedPrecondition: not now, such as Start before Configure
+	CodeUnsupported = 12 // Unimplemented: the plugin does not do that, or its state cannot be saved
+)
+
 // Capabilities that a plugin may have.
 const (
 	CapSnapshot = "snapshot" // its components can be saved and restored
