@@ -1,0 +1,135 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/rlhost/rlhost/core/ring"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/sdk/process/schema"
+)
+
+// Errors of the calls about environments.
+var (
+	errNoEnvs  = errors.New("this plugin works no environments")
+	errLoaded  = errors.New("an environment is loaded already")
+	errNothing = errors.New("no environment is loaded")
+	errMade    = errors.New("environments are made already")
+	errNotMade = errors.New("no environments are made")
+)
+
+// textBytes is the room for the text of an error.
+const textBytes = 1 << 10
+
+// envs works a batch of environments for the host: the control calls EnvLoad, EnvMake and EnvState, and the calls of
+// the step path that come over the ring. Its methods may be called from any goroutine.
+type envs struct {
+	load func(context.Context, protocol.EnvSource) (rollout.Plugin, error)
+	in   *ring.Messages // from the host
+	out  *ring.Messages // to the host
+	send func(f protocol.Frame, files ...int) error
+	log  *slog.Logger
+	box  *inbox // what came over the wire
+
+	running sync.WaitGroup
+
+	mu      sync.Mutex // everything below; held during every call of env
+	plugin  rollout.Plugin
+	env     rollout.Env
+	batch   protocol.EnvBatch
+	scratch protocol.EnvScratch
+	memory  []byte // the scratch area, once it is there
+	spaces  map[uint64]*space
+	metrics map[string]uint32
+	seeds   []uint64
+	calls   uint64 // of states that were sent
+	stopped bool
+	got     [1]hostabi.Message // the message that is being answered
+	one     [1]hostabi.Message // the one that is being sent
+}
+
+// space is a segment that blocks lie in.
+type space struct {
+	seg    *shm.Segment
+	schema *rollout.Schema // of this worker's part of each block
+}
+
+func newEnvs(load func(context.Context, protocol.EnvSource) (rollout.Plugin, error), in, out *ring.Messages,
+	send func(protocol.Frame, ...int) error, log *slog.Logger) *envs {
+	return &envs{load: load, in: in, out: out, send: send, log: log, box: newInbox(),
+		spaces: map[uint64]*space{}, metrics: map[string]uint32{}}
+}
+
+// loadEnv loads the source and says what it is.
+func (w *envs) loadEnv(ctx context.Context, source protocol.EnvSource) (protocol.EnvLoaded, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.load == nil:
+		return protocol.EnvLoaded{}, errNoEnvs
+	case w.plugin != nil || w.stopped:
+		return protocol.EnvLoaded{}, errLoaded
+	}
+	plugin, err := w.load(ctx, source)
+	if err != nil {
+		return protocol.EnvLoaded{}, err
+	}
+	w.plugin = plugin
+	spec := plugin.Spec()
+	return protocol.EnvLoaded{Spec: *schema.EncodeSpec(&spec), Hash: plugin.Hash()}, nil
+}
+
+// makeEnvs makes the batch and begins to listen to the ring.
+func (w *envs) makeEnvs(b protocol.EnvBatch) (protocol.EnvScratch, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.plugin == nil || w.stopped:
+		return protocol.EnvScratch{}, errNothing
+	case w.env != nil:
+		return protocol.EnvScratch{}, errMade
+	case b.FirstColumn < 0 || b.Envs < 1 || b.FirstColumn > b.BlockEnvs || b.Envs > b.BlockEnvs-b.FirstColumn:
+		return protocol.EnvScratch{}, fmt.Errorf("%d environments from column %d on, in rows of %d", b.Envs, b.FirstColumn, b.BlockEnvs)
+	}
+	env, err := w.plugin.NewEnv(rollout.EnvOptions{
+		Name: b.Name, Envs: b.Envs, FirstEnv: b.FirstEnv, Autoreset: hostabi.Autoreset(b.Autoreset), Seed: b.Seed,
+		Metric: w.metric,
+	})
+	if err != nil {
+		return protocol.EnvScratch{}, err
+	}
+	w.env, w.batch = env, b
+	const seedBytes, line = 8, 64
+	mask := seedBytes * b.Envs
+	text := (mask + b.Envs + line - 1) / line * line
+	w.scratch = protocol.EnvScratch{SeedsAt: 0, MaskAt: mask, TextAt: text, Text: textBytes, Bytes: text + textBytes}
+	w.running.Go(w.serve)
+	return w.scratch, nil
+}
+
+// stop closes the environments. The ring to this process must be shut, or be so soon.
+func (w *envs) stop() error {
+	w.mu.Lock()
+	w.stopped = true
+	w.mu.Unlock()
+	w.box.close()
+	w.in.Nudge()
+	w.running.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var errs []error
+	if w.env != nil {
+		errs = append(errs, w.env.Close())
+	}
+	if w.plugin != nil {
+		errs = append(errs, w.plugin.Close())
+	}
+	w.env, w.plugin = nil, nil
+	return errors.Join(errs...)
+}

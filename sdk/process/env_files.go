@@ -1,0 +1,132 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+)
+
+// patience is how long a message or a call waits for the file that belongs to it and came another way.
+const patience = 10 * time.Second
+
+var errNoFile = errors.New("the host has not sent it")
+
+// announced is a file of the wire and what was said of it.
+type announced struct {
+	frame protocol.File
+	file  *os.File
+}
+
+// inbox keeps the files that came over the wire until somebody asks for them.
+type inbox struct {
+	mu     sync.Mutex
+	news   chan struct{} // closed and made anew whenever something arrives
+	files  map[uint64]announced
+	states map[uint64]*os.File
+	closed bool
+}
+
+func newInbox() *inbox {
+	return &inbox{news: make(chan struct{}), files: map[uint64]announced{}, states: map[uint64]*os.File{}}
+}
+
+// putFile and putState take a file over.
+func (b *inbox) putFile(f protocol.File, file *os.File) {
+	b.put(func() *os.File {
+		old := b.files[f.Number].file
+		b.files[f.Number] = announced{f, file}
+		return old
+	}, file)
+}
+
+func (b *inbox) putState(s protocol.StateSize, file *os.File) {
+	b.put(func() *os.File {
+		old := b.states[s.Call]
+		b.states[s.Call] = file
+		return old
+	}, file)
+}
+
+func (b *inbox) put(keep func() *os.File, file *os.File) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		_ = file.Close() // nobody will ask for it
+		return
+	}
+	if old := keep(); old != nil {
+		_ = old.Close() // nobody asked for it
+	}
+	close(b.news)
+	b.news = make(chan struct{})
+}
+
+// takeFile and takeState wait for a file. It is the caller's then.
+func (b *inbox) takeFile(number uint64) (got announced, err error) {
+	err = b.wait(func() bool {
+		var ok bool
+		got, ok = b.files[number]
+		delete(b.files, number)
+		return ok
+	})
+	if err != nil {
+		return got, fmt.Errorf("file %d: %w", number, err)
+	}
+	return got, nil
+}
+
+func (b *inbox) takeState(call uint64) (file *os.File, err error) {
+	err = b.wait(func() bool {
+		var ok bool
+		file, ok = b.states[call]
+		delete(b.states, call)
+		return ok
+	})
+	if err != nil {
+		return nil, fmt.Errorf("state %d: %w", call, err)
+	}
+	return file, nil
+}
+
+func (b *inbox) wait(take func() bool) error {
+	timeout := time.NewTimer(patience)
+	defer timeout.Stop()
+	for {
+		b.mu.Lock()
+		ok, closed, news := take(), b.closed, b.news
+		b.mu.Unlock()
+		if ok {
+			return nil
+		}
+		if closed {
+			return os.ErrClosed
+		}
+		select {
+		case <-news:
+		case <-timeout.C:
+			return errNoFile
+		}
+	}
+}
+
+func (b *inbox) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
+	b.closed = true
+	for _, f := range b.files {
+		_ = f.file.Close() // nobody will ask for it
+	}
+	for _, f := range b.states {
+		_ = f.Close() // nobody will ask for it
+	}
+	clear(b.files)
+	clear(b.states)
+	close(b.news)
+}

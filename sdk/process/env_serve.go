@@ -1,0 +1,255 @@
+package process
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/sdk/process/schema"
+)
+
+// idle is how long the loop sleeps at most before it looks whether it is to end.
+const idle = time.Second
+
+// errLength: a number of the host does not fit what it is about.
+var errLength = errors.New("out of range")
+
+// serve answers the host's messages until stop, or until the ring is shut.
+func (w *envs) serve() {
+	runtime.LockOSThread() // a thread that sleeps in the kernel gets its processor back sooner
+	defer runtime.UnlockOSThread()
+	for {
+		w.mu.Lock()
+		if w.stopped {
+			w.mu.Unlock()
+			return
+		}
+		n := w.in.Get(w.got[:])
+		if n > 0 {
+			w.answer(&w.got[0])
+		}
+		w.mu.Unlock()
+		if n == 0 && !w.in.Wait(idle) && w.in.IsShut() {
+			return
+		}
+	}
+}
+
+// answer does what one message asks for and replies. mu is held.
+func (w *envs) answer(m *hostabi.Message) {
+	var err error
+	call := ""
+	switch m.Slot {
+	case hostabi.LinkEnvStep:
+		call, err = hostabi.ExportStep, w.env.Step(int(m.T))
+	case hostabi.LinkEnvReset:
+		call, err = hostabi.ExportReset, w.reset(int(m.T), m.Kind)
+	case hostabi.LinkEnvBind:
+		call, err = hostabi.ExportBind, w.bind(m.T, m.Inline[0], m.Inline[1])
+	default:
+		return // of a later version, or about the link itself
+	}
+	*m = hostabi.Message{Slot: hostabi.LinkEnvReply, T: m.T}
+	if err != nil {
+		w.explain(m, call, err)
+	}
+	w.put(m)
+}
+
+// put sends a message. The host reads while it waits for an answer, so there is room soon; if it is gone, so is the
+// message.
+func (w *envs) put(m *hostabi.Message) {
+	w.one[0] = *m
+	for w.out.Put(w.one[:]) == 0 {
+		if !w.out.WaitRoom(idle) && (w.out.IsShut() || w.in.IsShut()) {
+			return
+		}
+	}
+}
+
+// bind makes the environments write to a block of a file that the host has announced.
+func (w *envs) bind(index uint32, number, offset uint64) error {
+	s, err := w.space(number)
+	if err != nil {
+		return err
+	}
+	size := uint64(s.seg.Size())
+	if bytes := uint64(s.schema.Bytes); offset > size || bytes > size-offset {
+		return fmt.Errorf("%w: block %d at %d of %d bytes", errLength, index, offset, size)
+	}
+	return w.env.Bind(rollout.Block{
+		Trajectory: rollout.Trajectory{Schema: s.schema, Mem: s.seg.Bytes()[offset:][:s.schema.Bytes]},
+		Index:      index, FD: s.seg.FD(), Offset: int64(offset),
+	})
+}
+
+// space returns a mapped file, mapping it the first time.
+func (w *envs) space(number uint64) (*space, error) {
+	if s := w.spaces[number]; s != nil {
+		return s, nil
+	}
+	got, err := w.box.takeFile(number)
+	if err != nil {
+		return nil, err
+	}
+	seg, err := open(got)
+	if err != nil {
+		return nil, err
+	}
+	whole, err := schema.Decode(got.frame.Schema, seg.Size())
+	if err != nil {
+		return nil, errors.Join(err, seg.Close())
+	}
+	trajectories, ok := whole.(*rollout.Schema)
+	if !ok || trajectories.Shape.Envs != w.batch.BlockEnvs {
+		return nil, errors.Join(fmt.Errorf("%w: file %d has no blocks of %d environments", errLength, number, w.batch.BlockEnvs), seg.Close())
+	}
+	part, err := trajectories.Slice(w.batch.FirstColumn, w.batch.Envs)
+	if err != nil {
+		return nil, errors.Join(err, seg.Close())
+	}
+	s := &space{seg: seg, schema: part}
+	w.spaces[number] = s
+	return s, nil
+}
+
+// open maps an announced file.
+func open(a announced) (*shm.Segment, error) {
+	fd, err := unix.FcntlInt(a.file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err := errors.Join(err, a.file.Close()); err != nil {
+		return nil, err
+	}
+	seg, err := shm.Open(fd, shm.ReadWrite)
+	if err != nil {
+		return nil, err
+	}
+	if int64(seg.Size()) < a.frame.Bytes {
+		return nil, errors.Join(fmt.Errorf("%w: file %d has %d bytes of %d", errLength, a.frame.Number, seg.Size(), a.frame.Bytes), seg.Close())
+	}
+	return seg, nil
+}
+
+// area returns the scratch area.
+func (w *envs) area() ([]byte, error) {
+	if w.memory != nil {
+		return w.memory, nil
+	}
+	got, err := w.box.takeFile(0)
+	if err != nil {
+		return nil, err
+	}
+	seg, err := open(got)
+	if err != nil {
+		return nil, err
+	}
+	if seg.Size() < w.scratch.Bytes {
+		return nil, errors.Join(fmt.Errorf("%w: scratch area of %d bytes", errLength, seg.Size()), seg.Close())
+	}
+	w.memory = seg.Bytes()
+	return w.memory, nil
+}
+
+// reset takes masks and seeds out of the scratch area.
+func (w *envs) reset(t int, kind uint16) error {
+	var mask []uint8
+	var seeds []uint64
+	if kind&(hostabi.LinkEnvMask|hostabi.LinkEnvSeeds) != 0 {
+		area, err := w.area()
+		if err != nil {
+			return err
+		}
+		n := w.batch.Envs
+		if kind&hostabi.LinkEnvMask != 0 {
+			mask = area[w.scratch.MaskAt:][:n]
+		}
+		if kind&hostabi.LinkEnvSeeds != 0 {
+			seeds = w.seedsFrom(area[w.scratch.SeedsAt:][:8*n])
+		}
+	}
+	return w.env.Reset(t, mask, seeds)
+}
+
+func (w *envs) seedsFrom(b []byte) []uint64 {
+	w.seeds = w.seeds[:0]
+	for ; len(b) >= 8; b = b[8:] {
+		w.seeds = append(w.seeds, binary.LittleEndian.Uint64(b))
+	}
+	return w.seeds
+}
+
+// explain makes a reply that says what went wrong.
+func (w *envs) explain(m *hostabi.Message, call string, err error) {
+	status, kind, text := hostabi.StatusInternal, uint32(0), err.Error()
+	var f *rollout.Fault
+	switch {
+	case errors.As(err, &f):
+		kind = faultKind(f.Kind)
+		if env := f.Env - w.batch.FirstEnv; f.Env >= 0 && env >= 0 && env < w.batch.Envs {
+			m.Inline[1] = uint64(env) + 1
+		}
+		text = f.Err.Error()
+		if f.Call != call {
+			text = f.Call + ": " + text
+		}
+	case errors.Is(err, rollout.ErrPoisoned):
+		status = hostabi.StatusState
+	case errors.Is(err, rollout.ErrUnsupported):
+		status, kind = hostabi.StatusUnsupported, hostabi.LinkEnvFaultRefused
+		text = strings.TrimPrefix(text, rollout.ErrUnsupported.Error()+": ")
+	}
+	m.Kind, m.Split = uint16(-status), kind
+	area, err := w.area()
+	if err != nil {
+		w.log.Error("an environment's error has no place to be told", "text", text, "error", err)
+		return
+	}
+	m.Inline[0] = uint64(copy(area[w.scratch.TextAt:][:w.scratch.Text], shorten(text, w.scratch.Text)))
+}
+
+// faultKind translates to what the host is told.
+func faultKind(k rollout.FaultKind) uint32 {
+	switch k {
+	case rollout.FaultTrap:
+		return hostabi.LinkEnvFaultTrap
+	case rollout.FaultDeadline:
+		return hostabi.LinkEnvFaultDeadline
+	case rollout.FaultMemory:
+		return hostabi.LinkEnvFaultMemory
+	}
+	return hostabi.LinkEnvFaultStatus
+}
+
+// shorten cuts a text to at most n bytes, between two characters.
+func shorten(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
+
+// metric passes on a number that an environment reports. mu is held.
+func (w *envs) metric(name string, value float64) {
+	number, ok := w.metrics[name]
+	if !ok {
+		number = uint32(len(w.metrics))
+		w.metrics[name] = number
+		if err := w.send(protocol.Frame{Metric: &protocol.Metric{Number: number, Name: name}}); err != nil {
+			w.log.Warn("metric not announced", "name", name, "error", err)
+		}
+	}
+	w.put(&hostabi.Message{Slot: hostabi.LinkEnvMetric, T: number, Inline: [2]uint64{math.Float64bits(value)}})
+}

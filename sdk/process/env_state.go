@@ -1,0 +1,102 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+)
+
+// doState does what is not on the step path. An error wraps rollout.ErrUnsupported where the environments do not
+// offer it.
+func (w *envs) doState(_ context.Context, c protocol.EnvStateCall) (protocol.StateSize, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	none := protocol.StateSize{}
+	if w.env == nil || w.stopped {
+		return none, errNotMade
+	}
+	switch c.Do {
+	case "renew":
+		return none, w.env.Renew()
+	case "snapshot":
+		state, err := w.env.Snapshot()
+		if err != nil {
+			return none, err
+		}
+		return w.sendState(state)
+	case "restore":
+		state, err := w.stateOf(c)
+		if err != nil {
+			return none, err
+		}
+		return none, w.env.Restore(state)
+	case "save", "load":
+		return w.moveEnv(c)
+	}
+	return none, fmt.Errorf("%w: %q", rollout.ErrUnsupported, c.Do)
+}
+
+// moveEnv saves or loads one environment.
+func (w *envs) moveEnv(c protocol.EnvStateCall) (protocol.StateSize, error) {
+	none := protocol.StateSize{}
+	stater, ok := w.env.(rollout.EnvStater)
+	if !ok {
+		return none, fmt.Errorf("%w: the state of one environment", rollout.ErrUnsupported)
+	}
+	if c.Do == "save" {
+		state, err := stater.SaveEnv(c.Env, nil)
+		if err != nil {
+			return none, err
+		}
+		return w.sendState(state)
+	}
+	state, err := w.stateOf(c)
+	if err != nil {
+		return none, err
+	}
+	return none, stater.LoadEnv(c.Env, state)
+}
+
+// sendState sends a state on the wire.
+func (w *envs) sendState(state []byte) (protocol.StateSize, error) {
+	w.calls++
+	size := protocol.StateSize{Call: w.calls, Bytes: int64(len(state))}
+	seg, err := shm.Create("rlhost: state", max(len(state), 1))
+	if err != nil {
+		return size, err
+	}
+	copy(seg.Bytes(), state)
+	return size, errors.Join(w.send(protocol.Frame{State: &size}, seg.FD()), seg.Close())
+}
+
+// stateOf returns the state that the host has sent with a call.
+func (w *envs) stateOf(c protocol.EnvStateCall) ([]byte, error) {
+	if c.State == nil || c.State.Bytes < 0 {
+		return nil, fmt.Errorf("%w: a call without its state", errLength)
+	}
+	file, err := w.box.takeState(c.State.Call)
+	if err != nil {
+		return nil, err
+	}
+	state, err := readState(file, c.State.Bytes)
+	return state, errors.Join(err, file.Close())
+}
+
+func readState(file *os.File, size int64) ([]byte, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if size > info.Size() {
+		return nil, fmt.Errorf("%w: state of %d bytes in a file of %d", errLength, size, info.Size())
+	}
+	state := make([]byte, size)
+	_, err = io.ReadFull(io.NewSectionReader(file, 0, size), state)
+	return state, err
+}
