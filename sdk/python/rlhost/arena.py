@@ -1,0 +1,276 @@
+"""Arenas, loans and leases, and the arrays over their blocks. NumPy is imported with the first array."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import struct
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _native
+from .handle import handle_block, handle_text
+
+if TYPE_CHECKING:
+    import numpy
+
+_DTYPES = {
+    "u8": "|u1", "i8": "|i1", "bool": "|b1", "i16": "<i2", "i32": "<i4", "i64": "<i8", "u64": "<u8", "f16": "<f2",
+    "bf16": "<u2", "f32": "<f4", "f64": "<f8",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Column:
+    """Says where a column or tensor lies in each block: element (t, env, i) is offset + t*stride_t + env*stride_env +
+    i*stride_elem bytes from the block's start, where i counts the flattened shape."""
+
+    name: str
+    dtype: str  # u8 i8 i16 i32 i64 u64 f16 bf16 f32 f64 bool
+    rows: int
+    envs: int
+    elems: int
+    shape: tuple[int, ...]  # of one environment's element
+    offset: int
+    stride_t: int
+    stride_env: int
+    stride_elem: int
+
+    def strides(self) -> tuple[int, ...]:
+        """Of the array [rows, envs, *shape], in bytes."""
+        inner, step = [], self.stride_elem
+        for size in reversed(self.shape):
+            inner.append(step)
+            step *= size
+        return (self.stride_t, self.stride_env, *reversed(inner))
+
+
+def read_columns(schema: dict[str, Any] | None) -> dict[str, Column]:
+    """The columns of a schema document, by name, in its order."""
+    columns = {}
+    for c in (schema or {}).get("columns") or []:
+        shape = tuple(c.get("shape") or ()) or ((c["elems"],) if c["elems"] != 1 else ())
+        columns[c["name"]] = Column(c["name"], c["dtype"], c["rows"], c["envs"], c["elems"], shape, c["offset"],
+                                    c["stride_t"], c["stride_env"], c["stride_elem"])
+    return columns
+
+
+class Meta(NamedTuple):
+    """Where a trajectory comes from."""
+
+    sequence: int  # counts the blocks of one split, from 0
+    first_env: int  # global index of environment 0 of the block
+    rollout: int
+    split: int
+    first_step: int  # env steps that each environment had made before row 0
+    valid_rows: int
+    plugin_version: int
+    min_version: int  # lowest and highest policy version that acted
+    max_version: int
+
+
+_META = struct.Struct("<QIHHQI4xQQQ8x")
+
+
+class Trajectory:
+    """The columns of one block as arrays [rows, envs, ...] by their names: action, obs, reward, terminated, truncated,
+    action_mask, final_obs, log_prob, value, bootstrap_value, valid, policy_version, meta; those that the environment
+    does not have are missing. They are views: valid until the loan or lease ends, for reading alone in a lease."""
+
+    def __init__(self, arrays: dict[str, numpy.ndarray], steps: int, envs: int):
+        self.arrays, self.steps, self.envs = arrays, steps, envs
+
+    def __getitem__(self, name: str) -> numpy.ndarray:
+        return self.arrays[name]
+
+    def __getattr__(self, name: str) -> numpy.ndarray:
+        try:
+            return self.arrays[name]
+        except KeyError:
+            raise AttributeError(f"the block has no column {name}: it has {', '.join(self.arrays)}") from None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.arrays
+
+    @property
+    def origin(self) -> Meta:
+        """Where the trajectory comes from, copied."""
+        return Meta(*_META.unpack(self.arrays["meta"].tobytes()))
+
+
+class _Memory:
+    """What an array of a whole data segment is based on: it keeps the arena, and with it the mapping."""
+
+    def __init__(self, native: _native.Arena, writable: bool):
+        self.native = native
+        # The last block ends with block_bytes, not with the stride.
+        size = (native.blocks - 1) * native.stride + native.block_bytes
+        self.__array_interface__ = {
+            "version": 3, "typestr": "|u1", "shape": (size,), "data": (native.base, not writable),
+        }
+
+
+class Arena:
+    """Equal blocks of memory that the host owns. Any thread may use it."""
+
+    def __init__(self, native: _native.Arena):
+        self._native = native
+        self.id, self.name, self.blocks = native.id, native.name, native.blocks
+        self.block_bytes, self.stride, self.read_only = native.block_bytes, native.stride, native.read_only
+        self.schema: dict[str, Any] = json.loads(native.schema) if native.schema else {}
+        self.columns = read_columns(self.schema)
+        self._memory: dict[bool, numpy.ndarray] = {}
+        self._trajectories: dict[tuple[int, bool], Trajectory] = {}
+
+    def loan(self, block: int | None = None) -> Loan:
+        """Lends any free block, or that of an index, for writing. Raises Exhausted where none is free."""
+        handle = self._native.loan() if block is None else self._native.loan(block)
+        return Loan(self, handle)
+
+    def lease(self, handle: int) -> Lease:
+        """Claims a committed block and lets it be read. Raises Stale once the block has been reused."""
+        self._native.lease(handle)
+        return Lease(self, handle)
+
+    def retain(self, handle: int) -> None:
+        """Claims a committed block once more."""
+        self._native.retain(handle)
+
+    def release(self, handle: int) -> None:
+        """Gives one claim back: that of retain, or the one that Loan.commit left."""
+        self._native.release(handle)
+
+    def revoke(self, handle: int) -> None:
+        """Makes a block unreachable for new claims; those who hold it keep it."""
+        self._native.revoke(handle)
+
+    def on_free(self, block: int, run: Any) -> None:
+        """Calls run(block) each time the block becomes free, on whichever thread learns of it; None: nobody."""
+        self._native.on_free(block, run)
+
+    def counts(self) -> dict[str, int]:
+        """Blocks by state (free, write, live, zombie, closed), and this process's loans and claims."""
+        return self._native.count()
+
+    def bytes_of(self, handle: int, writable: bool) -> numpy.ndarray:
+        """The block's bytes. Who calls it holds a loan or a lease."""
+        at = handle_block(handle) * self.stride
+        return self._whole(writable)[at:at + self.block_bytes]
+
+    def trajectory_of(self, handle: int, writable: bool) -> Trajectory:
+        """The block's columns, made once for each block. Who calls it holds a loan or a lease."""
+        key = (handle_block(handle), writable)
+        made = self._trajectories.get(key)
+        if made is None:
+            if not self.columns:
+                raise _native.Error(f"arena {self.name} does not say what its blocks contain")
+            made = self._trajectories[key] = self._make_trajectory(*key)
+        return made
+
+    def _whole(self, writable: bool) -> numpy.ndarray:
+        whole = self._memory.get(writable)
+        if whole is None:
+            import numpy
+            if writable and self.read_only:
+                raise _native.Error(f"arena {self.name} can only be read")
+            whole = self._memory[writable] = numpy.asarray(_Memory(self._native, writable))
+        return whole
+
+    def _make_trajectory(self, block: int, writable: bool) -> Trajectory:
+        whole, start = self._whole(writable), block * self.stride
+        arrays = {c.name: view(whole, start, c) for c in self.columns.values()}
+        return Trajectory(arrays, self.schema.get("steps", 0), self.schema.get("envs", 0))
+
+
+def view(memory: numpy.ndarray, start: int, column: Column, envs: tuple[int, int] | None = None) -> numpy.ndarray:
+    """The array of one column of the block that begins at start; envs names the first environment and how many."""
+    import numpy
+    first, count = envs or (0, column.envs)
+    made: numpy.ndarray = numpy.ndarray((column.rows, count, *column.shape), _DTYPES[column.dtype], memory,
+                                        start + column.offset + first * column.stride_env, column.strides())
+    return made
+
+
+class _Held:
+    """What a loan and a lease have in common: a block and its arrays."""
+
+    def __init__(self, arena: Arena, handle: int, writable: bool):
+        self.arena, self.handle, self._writable, self._open = arena, handle, writable, True
+
+    @property
+    def array(self) -> numpy.ndarray:
+        """The block's bytes, uint8 [block_bytes]."""
+        self._check()
+        return self.arena.bytes_of(self.handle, self._writable)
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """The block's columns."""
+        self._check()
+        return self.arena.trajectory_of(self.handle, self._writable)
+
+    def values(self) -> dict[str, float]:
+        """The block's numbers by name, copied, in an arena that has names."""
+        names = self.arena.schema.get("names") or []
+        return dict(zip(names, self.array[:8 * len(names)].view("<f8").tolist()))
+
+    def _check(self) -> None:
+        if not self._open:
+            raise _native.Error(f"{type(self).__name__.lower()} of {handle_text(self.handle)} has ended")
+
+    def _end(self) -> None:
+        self._check()
+        self._open = False
+
+
+class Lease(_Held):
+    """A reader's claim on a committed block. It ends with release, or with the with block that it was opened in."""
+
+    def __init__(self, arena: Arena, handle: int):
+        super().__init__(arena, handle, False)
+
+    def release(self) -> None:
+        """Gives the claim back. Arrays of the lease must not be used any more."""
+        self._end()
+        self.arena._native.release(self.handle)
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._open:
+            self.release()
+
+
+class Loan(_Held):
+    """The single writer's claim on a block. Each ends in commit or abort; a with block aborts what was not committed."""
+
+    def __init__(self, arena: Arena, handle: int):
+        super().__init__(arena, handle, True)
+
+    def commit(self) -> int:
+        """Makes the block readable for those who get its handle, and leaves the caller one claim: release it with
+        Arena.release when the handle has been emitted, or later."""
+        self._end()
+        self.arena._native.commit(self.handle)
+        return self.handle
+
+    def abort(self) -> None:
+        """Gives the block back unwritten."""
+        self._end()
+        self.arena._native.abort(self.handle)
+
+    def __enter__(self) -> Loan:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._open:
+            self.abort()
+
+
+class Loaned(_Held):
+    """A block that its asker has on loan and wants written in part; it stays the asker's."""
+
+    def __init__(self, arena: Arena, handle: int):
+        arena._native.loaned(handle)
+        super().__init__(arena, handle, True)

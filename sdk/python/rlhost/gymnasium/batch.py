@@ -1,0 +1,163 @@
+"""Stepping environments of Gymnasium into blocks of shared memory."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy
+from gymnasium import spaces
+
+from .. import spec
+from ..arena import Column, view
+from .source import SEED_MASK, Source
+
+Array = numpy.ndarray
+
+
+class EnvFault(Exception):
+    """An exception of one environment: which, and what it said."""
+
+    def __init__(self, env: int, error: BaseException):
+        super().__init__(told(error))
+        self.env = env
+
+
+def told(error: BaseException) -> str:
+    """The last line of a traceback with its place."""
+    import os
+    import traceback
+    at = traceback.extract_tb(error.__traceback__)
+    text = "".join(traceback.format_exception_only(type(error), error)).strip()
+    return f"{text} ({os.path.basename(at[-1].filename)}:{at[-1].lineno})" if at else text
+
+
+@dataclasses.dataclass
+class Bound:
+    """The columns of one block, this worker's environments of them: [rows, envs, ...]."""
+
+    action: Array
+    obs: Array
+    reward: Array
+    terminated: Array
+    truncated: Array
+    final_obs: Array | None
+
+    @classmethod
+    def of(cls, memory: Array, offset: int, columns: dict[str, Column], first: int, envs: int) -> Bound:
+        """Makes the views of the block that begins at offset."""
+        def column(name: str) -> Array:
+            return view(memory, offset, columns[name], (first, envs))
+
+        return cls(*[column(n) for n in ("action", "obs", "reward", "terminated", "truncated")],
+                   final_obs=column("final_obs")[0] if "final_obs" in columns else None)
+
+
+class Batch:
+    """A fixed number of environments, stepped one after the other into the block that is bound."""
+
+    def __init__(self, source: Source, envs: int, autoreset: int):
+        self.source, self.autoreset = source, autoreset
+        self.envs: list[gymnasium.Env[Any, Any]] = []
+        self.bound: Bound | None = None
+        self.ended = [False] * envs  # under next_step: the step to come begins an episode
+        self._count = envs
+        self._discrete = isinstance(source.action, spaces.Discrete)
+        self._first = int(source.action.start) if isinstance(source.action, spaces.Discrete) else 0
+        self._action_type = getattr(source.action, "dtype", None)
+        self._unit: Array | None = None
+        if isinstance(source.observation, spaces.Discrete):
+            self._unit = numpy.eye(int(source.observation.n), dtype=numpy.float32)
+            self._unit_first = int(source.observation.start)
+        self.renew()
+
+    def renew(self) -> None:
+        """Makes all environments anew, with no episode begun and no block bound."""
+        self.close()
+        self.bound = None
+        self.ended = [False] * self._count
+        for _ in range(self._count):
+            self.envs.append(self.source.make())
+        self._steps = [env.step for env in self.envs]
+
+    def close(self) -> None:
+        """Closes the environments; what they raise then is of no consequence."""
+        for env in self.envs:
+            try:
+                env.close()
+            except Exception:
+                pass
+        self.envs = []
+
+    def reset(self, t: int, mask: Sequence[int] | None, seeds: Sequence[int] | None) -> None:
+        """Begins episodes, in all environments or where mask is not 0, and writes obs[t]."""
+        rows = self._block().obs[t]
+        for i, env in enumerate(self.envs):
+            if mask is not None and not mask[i]:
+                continue
+            try:
+                obs, _ = env.reset(seed=None if seeds is None else seeds[i] & SEED_MASK)
+                rows[i] = self._checked(obs)
+            except Exception as e:
+                raise EnvFault(i, e) from e
+            self.ended[i] = False
+
+    def step(self, t: int) -> None:
+        """Takes action[t] and writes reward, terminated and truncated [t] and obs[t+1]."""
+        block = self._block()
+        rows = block.obs[t + 1]
+        unit = self._unit
+        rewards, terminations, truncations = [], [], []
+        i = 0
+        try:
+            for step, action in zip(self._steps, self._actions(block.action[t])):
+                if self.ended[i]:
+                    obs, reward, terminated, truncated = self.envs[i].reset()[0], 0.0, False, False
+                    self.ended[i] = False
+                else:
+                    obs, reward, terminated, truncated, _ = step(action)
+                    if terminated or truncated:
+                        obs = self._end(i, obs, block)
+                rows[i] = obs if unit is None else unit[int(obs) - self._unit_first]
+                rewards.append(reward)
+                terminations.append(terminated)
+                truncations.append(truncated)
+                i += 1
+            block.reward[t] = rewards
+            block.terminated[t] = terminations
+            block.truncated[t] = truncations
+        except Exception as e:
+            raise EnvFault(min(i, self._count - 1), e) from e
+
+    def _end(self, i: int, obs: Any, block: Bound) -> Any:
+        """Does what the mode of autoreset asks for at the end of an episode; returns the observation to write."""
+        if self.autoreset == spec.SAME_STEP:
+            assert block.final_obs is not None
+            block.final_obs[i] = self._plain(obs)
+            return self.envs[i].reset()[0]
+        self.ended[i] = self.autoreset == spec.NEXT_STEP
+        return obs
+
+    def _actions(self, row: Array) -> Any:
+        """The actions of a row as the environments take them."""
+        if self._discrete:
+            numbers = row.tolist()
+            return [a + self._first for a in numbers] if self._first else numbers
+        return row.astype(self._action_type)  # a copy: environments may keep their action
+
+    def _plain(self, obs: Any) -> Any:
+        return obs if self._unit is None else self._unit[int(obs) - self._unit_first]
+
+    def _checked(self, obs: Any) -> Any:
+        """A first observation, if it has the shape that was described: assigning one of another would repeat it."""
+        plain = self._plain(obs)
+        if numpy.shape(plain) != self.source.obs_shape:
+            raise ValueError(f"the observation has shape {numpy.shape(plain)}, its space {self.source.obs_shape}")
+        return plain
+
+    def _block(self) -> Bound:
+        if self.bound is None:
+            raise RuntimeError("no block is bound")
+        return self.bound

@@ -1,0 +1,127 @@
+"""What an environment of Gymnasium is to the host: its description, and how to make it."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import math
+import pathlib
+from typing import Any
+
+import gymnasium
+from gymnasium import spaces
+
+from .. import spec
+
+# Seeds of the host have 64 bits. Gymnasium takes any whole number, but environments hand it on to generators that take
+# 32 bits, such as numpy.random.seed.
+SEED_MASK = 0xFFFFFFFF
+
+_WRAP = ("wrap it in one that has a Box, such as gymnasium.wrappers.FlattenObservation, register that, and use "
+         '"gymnasium:your.module:YourEnv-v0"')
+
+
+class Unusable(ValueError):
+    """The environment cannot be made, or has a space that the host does not run. The message names it."""
+
+
+class Source:
+    """One registered environment with its arguments."""
+
+    def __init__(self, use: str, args: dict[str, str] | None = None):
+        self.use, self.kwargs = use, keyword_arguments(args or {})
+        env = self.make(check=True)
+        try:
+            self.observation, self.action = env.observation_space, env.action_space
+            self.limit = (env.spec.max_episode_steps if env.spec else None) or 0
+            self.hash = self._hash(env)
+            self.obs_shape = observation_shape(self.observation, use)
+            self.spec = self._describe()
+        finally:
+            env.close()
+
+    def make(self, check: bool = False) -> gymnasium.Env[Any, Any]:
+        """Makes one environment; check has Gymnasium look at what it returns, with warnings."""
+        try:
+            return gymnasium.make(self.use, disable_env_checker=not check, **self.kwargs)
+        except Exception as e:  # whatever the environment's own constructor raises
+            raise Unusable(f"gymnasium.make({self.use!r}): {type(e).__name__}: {e}") from e
+
+    @property
+    def one_hot(self) -> bool:
+        """Whether an observation is a number that the host gets as a vector with a single 1."""
+        return isinstance(self.observation, spaces.Discrete)
+
+    def _describe(self) -> spec.EnvSpec:
+        low, high = bounds(self.observation)
+        obs = {"dtype": "f32", "shape": self.obs_shape, "low": low, "high": high}
+        tensors = [
+            describe_action(self.action, self.use),
+            spec.Tensor(spec.OBSERVATION, name="observation", **obs),
+            spec.Tensor(spec.REWARD, "f32", name="reward"),
+            spec.Tensor(spec.TERMINATED, "u8", name="terminated"),
+            spec.Tensor(spec.TRUNCATED, "u8", name="truncated"),
+            spec.Tensor(spec.FINAL_OBSERVATION, name="final_observation", **obs),
+        ]
+        name = self.use.rpartition(":")[2]
+        return spec.EnvSpec(f"{name}@{gymnasium.__version__}", tensors, spec.SAME_STEP | spec.NEXT_STEP | spec.DISABLED,
+                            self.limit)
+
+    def _hash(self, env: gymnasium.Env[Any, Any]) -> str:
+        """Of the environment's own source file, its name and arguments, and Gymnasium's version."""
+        told = hashlib.sha256(json.dumps([gymnasium.__version__, self.use, self.kwargs], default=str).encode())
+        try:
+            told.update(pathlib.Path(inspect.getfile(type(env.unwrapped))).read_bytes())
+        except (OSError, TypeError):
+            pass  # it is not from a file
+        return told.hexdigest()
+
+
+def keyword_arguments(args: dict[str, str]) -> dict[str, Any]:
+    """Turns dotted keys and texts into keyword arguments: a value that is JSON is that, any other a text."""
+    made: dict[str, Any] = {}
+    for key, text in args.items():
+        *path, last = key.split(".")
+        into = made
+        for part in path:
+            into = into.setdefault(part, {})
+        try:
+            into[last] = json.loads(text)
+        except ValueError:
+            into[last] = text
+    return made
+
+
+def describe_action(space: spaces.Space[Any], use: str) -> spec.Tensor:
+    if isinstance(space, spaces.Discrete):
+        return spec.Tensor(spec.ACTION, "i32", n=int(space.n), name="action")
+    if isinstance(space, spaces.Box):
+        low, high = bounds(space)
+        return spec.Tensor(spec.ACTION, "f32", checked(space.shape, use), low, high, name="action")
+    raise Unusable(f"{use} has the action space {space}: rlhost runs Discrete and Box actions; "
+                   "wrap it in a gymnasium.ActionWrapper that has one of these")
+
+
+def observation_shape(space: spaces.Space[Any], use: str) -> tuple[int, ...]:
+    if isinstance(space, spaces.Box):
+        return checked(space.shape, use)
+    if isinstance(space, spaces.Discrete):
+        return (int(space.n),)
+    raise Unusable(f"{use} has the observation space {space}: rlhost runs Box, and Discrete as a one-hot vector; {_WRAP}")
+
+
+def checked(shape: tuple[int, ...], use: str) -> tuple[int, ...]:
+    if len(shape) > spec.MAX_RANK or 0 in shape:
+        raise Unusable(f"{use} has a Box of shape {shape}: rlhost takes up to {spec.MAX_RANK} dimensions, none of them 0")
+    return tuple(int(n) for n in shape)
+
+
+def bounds(space: spaces.Space[Any]) -> tuple[float, float]:
+    """The least and the largest value of any element; 0, 0 if there is none."""
+    if isinstance(space, spaces.Discrete):
+        return 0.0, 1.0
+    assert isinstance(space, spaces.Box)
+    low, high = float(space.low.min()), float(space.high.max())
+    largest = 3.0e38
+    return (low, high) if math.isfinite(low) and math.isfinite(high) and low >= -largest and high <= largest else (0.0, 0.0)

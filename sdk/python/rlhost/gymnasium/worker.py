@@ -1,0 +1,151 @@
+"""The worker of environments as the host knows it: its calls, and its messages."""
+
+from __future__ import annotations
+
+import base64
+import mmap
+import os
+import threading
+from typing import Any
+
+import numpy
+
+from .. import _native
+from ..arena import Column, read_columns
+from ..control import Refusal
+from .batch import Batch, Bound, EnvFault
+from .source import Source, Unusable
+
+_BIND, _RESET, _STEP, _REPLY = (_native.LINK_ENV_BIND, _native.LINK_ENV_RESET, _native.LINK_ENV_STEP,
+                                _native.LINK_ENV_REPLY)
+_TEXT = 4096  # room for an error
+_FILE_SECONDS = 10.0  # for a file that was announced to arrive
+
+# Minus the status codes of environments.
+_ARGUMENT, _STATE, _INTERNAL = 1, 3, 128
+
+
+class Worker:
+    """Works one batch of environments for the host."""
+
+    capabilities = ["env"]
+
+    def __init__(self) -> None:
+        self._source: Source | None = None
+        self._batch: Batch | None = None
+        self._made: dict[str, Any] = {}
+        self._files: dict[int, tuple[Any, dict[str, Column]]] = {}
+        self._arrived = threading.Condition()
+        self._blocks: dict[tuple[int, int], Bound] = {}
+
+    def open(self, link: _native.Host) -> None:
+        self._link = link
+        self._send = link.send
+
+    def frame(self, document: dict[str, Any], files: tuple[int, ...]) -> None:
+        """Takes a file that blocks lie in; called on the wire's thread."""
+        file = document.get("file")
+        try:
+            if file and files:
+                memory = numpy.frombuffer(mmap.mmap(files[0], file["bytes"]), numpy.uint8)
+                with self._arrived:
+                    self._files[file["number"]] = (memory, read_columns(file.get("schema")))
+                    self._arrived.notify_all()
+        finally:
+            for fd in files:
+                os.close(fd)
+
+    def call(self, method: str, document: Any) -> Any:
+        """Answers a control call."""
+        try:
+            return {"EnvLoad": self._load, "EnvMake": self._make, "EnvState": self._state}[method](document)
+        except Unusable as e:
+            raise Refusal("INVALID_ARGUMENT", str(e)) from None
+
+    def close(self) -> None:
+        """Closes the environments."""
+        if self._batch:
+            self._batch.close()
+
+    def _load(self, document: Any) -> Any:
+        self._source = Source(document["use"], document.get("args"))
+        return {"spec": {"describe": base64.b64encode(self._source.spec.pack()).decode()}, "hash": self._source.hash}
+
+    def _make(self, document: Any) -> Any:
+        if not self._source:
+            raise Refusal("FAILED_PRECONDITION", "EnvMake comes after EnvLoad")
+        self.close()
+        envs = document["envs"]
+        self._batch = Batch(self._source, envs, document["autoreset"])
+        self._made = {"seeds_at": 0, "mask_at": 8 * envs, "text_at": 9 * envs + 7 & ~7, "text": _TEXT}
+        self._link.bind(1, 0, [], 0)  # messages go to no slot, and no arena is involved
+        self._made["bytes"] = self._made["text_at"] + _TEXT
+        self._first = document.get("first_column", 0)
+        return self._made
+
+    def _state(self, document: Any) -> Any:
+        if document.get("do") != "renew":
+            raise Refusal("UNIMPLEMENTED", f"environments of Gymnasium have no {document.get('do')}: "
+                          "Gymnasium does not say what their state is")
+        self._require().renew()
+        return {"call": 0, "bytes": 0}
+
+    def _require(self) -> Batch:
+        if not self._batch:
+            raise Refusal("FAILED_PRECONDITION", "no environments have been made")
+        return self._batch
+
+    # Messages.
+
+    def message(self, m: _native.Message) -> None:
+        """Does what a message asks for and answers it."""
+        try:
+            batch = self._require()
+            if m.slot == _STEP:
+                batch.step(m.t)
+            elif m.slot == _RESET:
+                batch.reset(m.t, *self._reset_arguments(m.kind))
+            elif m.slot == _BIND:
+                batch.bound = self._bound(*m.inline)
+            else:
+                return
+        except EnvFault as e:
+            self._refuse(m.t, _INTERNAL, str(e), _native.LINK_ENV_FAULT_STATUS, e.env + 1)
+        except (IndexError, ValueError, KeyError) as e:
+            self._refuse(m.t, _ARGUMENT, str(e), _native.LINK_ENV_FAULT_REFUSED)
+        except (RuntimeError, Refusal) as e:
+            self._refuse(m.t, _STATE, str(e), _native.LINK_ENV_FAULT_REFUSED)
+        else:
+            self._send(_REPLY, 0, 0, 0, m.t)
+
+    def _refuse(self, t: int, status: int, text: str, fault: int, env: int = 0) -> None:
+        data = text.encode()[:_TEXT]
+        scratch = self._file(0)[0]
+        at = self._made["text_at"]
+        scratch[at:at + len(data)] = numpy.frombuffer(data, numpy.uint8)
+        self._send(_REPLY, status, len(data), env, t, fault)
+
+    def _reset_arguments(self, kind: int) -> tuple[Any, Any]:
+        scratch, envs = self._file(0)[0], len(self._require().envs)
+        mask = seeds = None
+        if kind & _native.LINK_ENV_MASK:
+            mask = scratch[self._made["mask_at"]:][:envs].tolist()
+        if kind & _native.LINK_ENV_SEEDS:
+            seeds = scratch[self._made["seeds_at"]:][:8 * envs].view("<u8").tolist()
+        return mask, seeds
+
+    def _bound(self, number: int, offset: int) -> Bound:
+        """The views of a block, made once for each."""
+        known = self._blocks.get((number, offset))
+        if known is None:
+            memory, columns = self._file(number)
+            known = Bound.of(memory, offset, columns, self._first, len(self._require().envs))
+            self._blocks[number, offset] = known
+        return known
+
+    def _file(self, number: int) -> tuple[Any, dict[str, Column]]:
+        """A file of the host, which may still be on its way."""
+        with self._arrived:
+            if not self._arrived.wait_for(lambda: number in self._files, _FILE_SECONDS):
+                raise RuntimeError(f"file {number} of the host did not arrive")
+            return self._files[number]

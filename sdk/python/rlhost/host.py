@@ -1,0 +1,226 @@
+"""What the host offers a component."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import itertools
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from . import _native
+from .arena import Arena, Lease, Loaned
+from .component import Component
+from .handle import handle_text
+from .spec import EnvSpec
+
+_STOP_REASONS = {"return": 1, "env_steps": 2, "wall": 3}
+STATS_SECONDS = 0.5  # from one report of metrics to the next, at least
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What all components of a run share."""
+
+    name: str = ""
+    seed: int = 0
+    dir: str = ""  # run folder; empty in checks and benchmarks
+    synchronous: bool = False  # zero lag, bit-reproducible
+    stop_return: float | None = None  # mean return that ends the run
+    stop_window: int = 0
+    stop_env_steps: int = 0
+    stop_wall_ns: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """A [policy.NAME] table and the environment that it is for."""
+
+    table: dict[str, Any]
+    env: str
+
+
+class Stats:
+    """The component's metrics by name. The host sees them within about half a second. Any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counters: dict[str, int] = {}
+        self._gauges: dict[str, float] = {}
+        self._observed: dict[str, list[float]] = {}
+        self._changed = False
+
+    def count(self, name: str, add: int = 1) -> None:
+        """Adds to a counter, which only goes up."""
+        with self._lock:
+            self._counters[name] = self._counters.get(name, 0) + add
+            self._changed = True
+
+    def counter(self, name: str) -> int:
+        """What a counter has come to."""
+        return self._counters.get(name, 0)
+
+    def gauge(self, name: str, value: float) -> None:
+        """Sets a gauge."""
+        with self._lock:
+            self._gauges[name] = float(value)
+            self._changed = True
+
+    def observe(self, name: str, value: float) -> None:
+        """Adds an observation to a histogram."""
+        with self._lock:
+            seen = self._observed.setdefault(name, [])
+            if len(seen) < 1024:  # of one report; the rest of a flood says nothing new
+                seen.append(float(value))
+            self._changed = True
+
+    def _take(self) -> dict[str, Any] | None:
+        """The document for the wire, or None if nothing has changed."""
+        with self._lock:
+            if not self._changed:
+                return None
+            self._changed = False
+            observed, self._observed = self._observed, {}
+            return {"counters": dict(self._counters), "gauges": dict(self._gauges), "histograms": observed}
+
+
+class Host:
+    """The host as one component sees it. But for log and stats it belongs to the main thread."""
+
+    def __init__(self, link: _native.Host, configuration: Mapping[str, Any], component: type[Component]):
+        c = configuration
+        self.name: str = c["name"]  # component[i] where there are several instances
+        self.id: int = c["id"]
+        self.index: int = c["index"]
+        self.count: int = c["count"]
+        run = c.get("run") or {}
+        self.run = Run(**{f.name: run[f.name] for f in dataclasses.fields(Run) if f.name in run})
+        self.seed = self.run.seed  # of the run
+        self.peers: dict[str, int] = c.get("peers") or {}  # instances of each kind in the pipeline
+        self.readers: dict[str, int] = c.get("readers") or {}  # by signal: blocks that its receivers may hold at once
+        self.policies = {name: Policy(p.get("table") or {}, p.get("env") or "")
+                         for name, p in (c.get("policies") or {}).items()}
+        self._envs: dict[str, Any] = c.get("envs") or {}
+        self.log = logging.getLogger(self.name)
+        self.stats = Stats()
+        self._link = link
+        self._signals = {s.name: i for i, s in enumerate(component.signals)}
+        self._arenas: dict[int, Arena] = {}
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self._reported = 0.0
+        self._failed = False
+
+    # Messages.
+
+    def emit(self, signal: str, handle: int = 0, *, kind: int = 0, t: int = 0, split: int = 0, policy_version: int = 0,
+             inline: tuple[int, int] = (0, 0)) -> None:
+        """Sends a message from a signal to whoever is connected. The block in it is claimed until the receivers have
+        it, so the caller may release it at once; of a signal that is on_loan the caller keeps the loan until it is
+        answered. It waits while the host has too many messages that it has not taken."""
+        m = _native.Message(handle=handle, kind=kind, t=t, split=split, policy_version=policy_version, inline=inline)
+        self._link.emit(self._signals[signal], m)
+
+    def forward(self, signal: str, m: _native.Message) -> None:
+        """Sends a message on as it came."""
+        self._link.emit(self._signals[signal], m)
+
+    def reply(self, signal: str, m: _native.Message, request: _native.Message) -> None:
+        """Answers a request from a signal: the message finds its way back to who asked."""
+        self._link.emit(self._signals[signal], m, request)
+
+    # Memory.
+
+    def arena(self, handle_or_name: int | str) -> Arena:
+        """The arena of a handle, or that of a name."""
+        if isinstance(handle_or_name, str):
+            native = self._link.arena_named(handle_or_name)
+            if native is None:
+                raise _native.Error(f"no arena is called {handle_or_name}")
+            return self._arenas.get(native.key) or self._keep(native)
+        known = self._arenas.get(self._link.arena_key(handle_or_name))
+        if known:
+            return known
+        native = self._link.arena_of(handle_or_name)
+        if native is None:
+            raise _native.Error(f"handle {handle_text(handle_or_name)} belongs to no arena")
+        return self._keep(native)
+
+    def add_arena(self, name: str, blocks: int, block_bytes: int, *, names: list[str] | None = None,
+                  schema: dict[str, Any] | None = None) -> Arena:
+        """Asks the host for an arena, which everybody sees as COMPONENT.name. names says that its blocks are lists of
+        float64 numbers; schema is any other document. Raises Refused."""
+        if names is not None:
+            schema = {"kind": "names", "names": names}
+        document = None if schema is None else json.dumps(schema)
+        return self._keep(self._link.add_arena(f"{self.name}.{name}", blocks, block_bytes, document))
+
+    def lease(self, handle: int) -> Lease:
+        """Claims a committed block and lets it be read; use it in a with block."""
+        return self.arena(handle).lease(handle)
+
+    def loaned(self, handle: int) -> Loaned:
+        """The block of a message to a slot that is on_loan, to be written in part before it is answered."""
+        return Loaned(self.arena(handle), handle)
+
+    def release(self, handle: int) -> None:
+        """Gives back one claim, such as the one that Loan.commit left."""
+        self.arena(handle).release(handle)
+
+    def _keep(self, native: _native.Arena) -> Arena:
+        made = self._arenas[native.key] = Arena(native)
+        return made
+
+    # The run.
+
+    def boundary(self) -> None:
+        """For learners: a dataset has been learned from and its weights are published. It returns when the host has
+        taken what it wants; snapshot runs within it."""
+        self._report_stats()
+        self._link.boundary()
+
+    def stop(self, reason: str) -> None:
+        """Asks for the end of the run at the next dataset boundary: return, env_steps or wall."""
+        self._link.stop_run(_STOP_REASONS[reason])
+
+    def fail(self, reason: str) -> None:
+        """Ends the component with an error, in words for the user. The slot still returns; no other will run."""
+        if not self._failed:
+            self._failed = True
+            self._send({"fail": {"reason": reason}})
+
+    def env(self, name: str) -> EnvSpec:
+        """What a pipeline's environment says of itself."""
+        import base64
+        return EnvSpec.unpack(base64.b64decode(self._envs[name]["describe"]))
+
+    def after(self, seconds: float, run: Callable[[], None]) -> None:
+        """Calls a function once, when that time has passed and no slot runs."""
+        heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._order), run))
+
+    # For the loop that serves the component.
+
+    def _send(self, frame: dict[str, Any]) -> None:
+        self._link.wire_send(json.dumps(frame, separators=(",", ":")).encode())
+
+    def _report_stats(self) -> None:
+        document = self.stats._take()
+        self._reported = time.monotonic()
+        if document:
+            self._send({"stats": document})
+
+    def _tick(self) -> float:
+        """Runs timers that are due and reports metrics; returns the seconds until it wants to run again."""
+        now = time.monotonic()
+        while self._timers and self._timers[0][0] <= now and not self._failed:
+            heapq.heappop(self._timers)[2]()
+        if now - self._reported >= STATS_SECONDS:
+            self._report_stats()
+        wait = STATS_SECONDS
+        if self._timers and not self._failed:
+            wait = min(wait, max(0.0, self._timers[0][0] - time.monotonic()))
+        return wait

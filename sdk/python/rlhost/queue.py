@@ -1,0 +1,176 @@
+"""A queue of bytes between Python processes that may be killed at any moment."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import struct
+import threading
+import weakref
+from typing import Any
+
+from . import _native
+
+# The file beside the ring: byte OWNER says that an owner is attached, and whoever is has a lock on that byte, which
+# the kernel drops when the process dies. At _LOST stands how many messages were lost.
+_OWNERS = 4096
+_LOST = 4096
+_FILE_BYTES = 8192
+
+_attached: weakref.WeakSet[Queue] = weakref.WeakSet()
+
+
+class Queue(_native.Queue):
+    """A bounded FIFO of bytes for any number of producers and consumers in any processes of this machine.
+
+        q = rlhost.Queue(cells=1024, message_bytes=64)
+        multiprocessing.Process(target=work, args=(q,)).start()  # fork, spawn or forkserver
+        q.put(b"...", timeout=1.0)
+
+    put, put_many, get and get_many raise queue.Full and queue.Empty when their time is over; None waits for ever. Each
+    message is got once. put_many puts up to 255 messages at a time all or none, also when its process is killed. What a
+    process had half put when it was killed never was in the queue; what it had half got goes back to the end of it: the
+    next process that has to wait finds that out, or recover does.
+
+    Any thread may use it. It lives as long as some process has it open.
+    """
+
+    def __init__(self, cells: int = 1024, message_bytes: int = 16):
+        """cells is how many messages fit, rounded up to a power of two; message_bytes the most that one may have."""
+        super().__init__()
+        cells = 1 << max(1, (cells - 1).bit_length())
+        self._ring_fd = _native.ring_create(_native.RING_QUEUE, cells, message_bytes)
+        self._peers_fd = os.memfd_create("rlhost-queue", os.MFD_CLOEXEC)
+        os.ftruncate(self._peers_fd, _FILE_BYTES)
+        self._join()
+
+    def _join(self) -> None:
+        self._lock_fd, self._owner, self._mutex = -1, 0, threading.Lock()
+        self._peers = mmap.mmap(self._peers_fd, _FILE_BYTES)
+        _attached.add(self)
+        self._attach()
+
+    def _attach(self) -> None:
+        """Takes a number of its own among the owners, and repairs what a dead one of that number left."""
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+        # Locks belong to an open file, and files that came from another process are open there too.
+        self._lock_fd = os.open(f"/proc/self/fd/{self._peers_fd}", os.O_RDWR | os.O_CLOEXEC)
+        self._owner = next((n for n in range(1, _OWNERS) if _lock(self._lock_fd, n)), 0)
+        if not self._owner:
+            raise _native.Error(f"the queue has {_OWNERS - 1} processes already")
+        self._open(self._ring_fd, self._owner)
+        dead = self._peers[self._owner]
+        self._peers[self._owner] = 1
+        if dead:
+            self._put_back(self._recover(self._owner))
+
+    def _sweep(self) -> list[bytes]:
+        """Looks for owners that are dead and repairs what they left. Called by those that wait."""
+        if not self._mutex.acquire(blocking=False):
+            return []
+        try:
+            found = []
+            owner = self._peers.find(b"\1", 1, _OWNERS)
+            while owner > 0:
+                if owner != self._owner and _lock(self._lock_fd, owner):
+                    try:
+                        found += self._recover(owner)
+                        self._peers[owner] = 0
+                    finally:
+                        _unlock(self._lock_fd, owner)
+                owner = self._peers.find(b"\1", owner + 1, _OWNERS)
+            self._put_back(found)
+            return found
+        finally:
+            self._mutex.release()
+
+    def _put_back(self, messages: list[bytes]) -> None:
+        import queue
+        for i, data in enumerate(messages):
+            try:
+                self.put(data, 0)
+            except (queue.Full, _native.Closed):
+                lost = struct.unpack_from("<Q", self._peers, _LOST)[0] + len(messages) - i
+                struct.pack_into("<Q", self._peers, _LOST, lost)
+                return
+
+    def recover(self) -> int:
+        """Repairs at once what dead processes left, and returns how many messages went back to the queue."""
+        return len(self._sweep())
+
+    @property
+    def lost(self) -> int:
+        """Messages that a killed process had half got and for which there was no room any more."""
+        return int(struct.unpack_from("<Q", self._peers, _LOST)[0])
+
+    def empty(self) -> bool:
+        """Whether no message waits at the moment."""
+        return self.qsize() == 0
+
+    def close(self) -> None:
+        """Lets go of the queue in this process; the others keep it."""
+        if self._lock_fd < 0:
+            return
+        self._close()
+        self._peers[self._owner] = 0
+        self._peers.close()
+        for fd in (self._lock_fd, self._peers_fd, self._ring_fd):
+            os.close(fd)
+        self._lock_fd = -1
+        _attached.discard(self)
+
+    def __del__(self) -> None:
+        if getattr(self, "_lock_fd", -1) >= 0:
+            self.close()
+
+    def __enter__(self) -> Queue:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Sends the queue's files with it, to a process that multiprocessing starts or speaks with."""
+        from multiprocessing.reduction import DupFd
+        return _received, (type(self), DupFd(self._ring_fd), DupFd(self._peers_fd))
+
+    def _after_fork(self) -> None:
+        """In the child: the parent's locks must not outlive the parent here. The next call attaches anew."""
+        os.close(self._lock_fd)
+        self._lock_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self._owner, self._mutex = 0, threading.Lock()
+
+
+def _received(kind: type[Queue], ring: Any, peers: Any) -> Queue:
+    q = kind.__new__(kind)
+    q._ring_fd, q._peers_fd = ring.detach(), peers.detach()
+    for fd in (q._ring_fd, q._peers_fd):
+        os.set_inheritable(fd, False)
+    q._join()
+    return q
+
+
+def _flock(kind: int, byte: int) -> bytes:
+    return struct.pack("hhqqixxxx", kind, os.SEEK_SET, byte, 1, 0)
+
+
+def _lock(fd: int, byte: int) -> bool:
+    try:
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _flock(fcntl.F_WRLCK, byte))
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+def _unlock(fd: int, byte: int) -> None:
+    fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _flock(fcntl.F_UNLCK, byte))
+
+
+def _children() -> None:
+    for q in list(_attached):
+        q._after_fork()
+
+
+os.register_at_fork(after_in_child=_children)

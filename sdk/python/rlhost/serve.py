@@ -1,0 +1,300 @@
+"""Serving: a program becomes a plugin of the host that started it."""
+
+from __future__ import annotations
+
+import collections
+import os
+import queue
+import signal
+import sys
+import threading
+import traceback
+from concurrent.futures import Future
+from types import FrameType
+from typing import Any, Protocol
+
+from . import _native, log, state
+from .component import Component, ConfigError, ConfigErrors, NoSnapshot, check_kind, doc_of, kind_of
+from .control import Refusal, Server
+from .host import Host
+
+PROTOCOL, ABI, SDK = 1, "1.0", "python 1.0"
+COOKIE_KEY, COOKIE = "RLHOST_PLUGIN", "5f1d2c86-7a0e-4d39-9f5e-rlhost-plugin"
+
+
+class EnvServer(Protocol):
+    """What works environments: see rlhost.gymnasium for the one there is."""
+
+    capabilities: list[str]
+
+    def open(self, link: _native.Host) -> None:
+        """Comes first; frames and replies go to link."""
+
+    def frame(self, document: dict[str, Any], files: tuple[int, ...]) -> None:
+        """A frame of the wire came; called on another thread. The files are the callee's."""
+
+    def call(self, method: str, document: Any) -> Any:
+        """Answers EnvLoad, EnvMake or EnvState."""
+
+    def message(self, m: _native.Message) -> None:
+        """Does and answers a message of the link."""
+
+    def close(self) -> None:
+        """Closes the environments."""
+
+
+def serve(*kinds: type[Component], envs: EnvServer | None = None) -> None:
+    """Runs this process as a plugin: an instance of one of the kinds, or a worker of environments. Call it on the main
+    thread. It returns when the host wants the process to end.
+
+    Standard output belongs to the host: it becomes standard error, which is the host's log. Ctrl-C is ignored, because
+    the host hears it too and ends its plugins in order."""
+    for kind in kinds:
+        check_kind(kind)
+    begun_by_host()
+    out = os.dup(1)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    log.begin()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    plugin = Plugin(kinds, envs)
+    signal.signal(signal.SIGTERM, plugin.terminated)
+    server = Server(plugin.call, plugin.end)
+    os.write(out, f"1|{PROTOCOL}|unix|{server.path}|grpc|\n".encode())
+    os.close(out)
+    try:
+        plugin.run()
+    finally:
+        server.stop()
+
+
+def begun_by_host() -> None:
+    """Ends the process with an explanation unless a host started it, with a protocol that this library speaks."""
+    if os.environ.get(COOKIE_KEY) != COOKIE:
+        sys.exit("This is a plugin of rlhost, not a program to run by hand. Name it in a pipeline's file:\n\n"
+                 f'    [plugin.mine]\n    path = "{sys.argv[0]}"\n')
+    versions = os.environ.get("PLUGIN_PROTOCOL_VERSIONS", str(PROTOCOL)).split(",")
+    if str(PROTOCOL) not in versions:
+        sys.exit(f"this plugin's library (rlhost for Python, {SDK}) speaks protocol {PROTOCOL}, the host {', '.join(versions)}")
+    if os.environ.get("PLUGIN_CLIENT_CERT"):
+        sys.exit("the host wants an encrypted control connection (AutoMTLS), which this library does not have")
+
+
+class Plugin:
+    """The process as the host sees it. Everything of the component happens on the main thread, in run; control calls
+    come on another one and wait for it."""
+
+    def __init__(self, kinds: tuple[type[Component], ...], envs: EnvServer | None):
+        self._kinds = {kind_of(k): k for k in kinds}
+        self._envs = envs
+        self._component: Component | None = None
+        self._host: Host | None = None
+        self._slots: list[Any] = []
+        self._started = self._ended = False
+        self._posted: queue.SimpleQueue[tuple[Any, Any, Future[Any]] | None] = queue.SimpleQueue()
+        self._finished = threading.Event()
+        self._link = _native.Host(_native.FD_WIRE, _native.FD_WIRE + 1, _native.FD_WIRE + 2, self._frame, self.end,
+                                  self._serve_posted)
+        if envs:
+            envs.open(self._link)
+
+    # On other threads.
+
+    def call(self, method: str, document: Any) -> Any:
+        """Runs a control call on the main thread."""
+        run = getattr(self, "_do_" + method.lower(), None)
+        if run is None:
+            raise Refusal("UNIMPLEMENTED", f"this plugin has no {method}")
+        answer: Future[Any] = Future()
+        self._posted.put((run, document, answer))
+        self._link.wake()
+        if self._finished.is_set():
+            raise Refusal("UNAVAILABLE", "the plugin is ending")
+        return answer.result()
+
+    def end(self) -> None:
+        """Ends the process, after the slot that runs now."""
+        self._ended = True
+        self._posted.put(None)
+        self._link.wake()
+
+    def terminated(self, number: int, frame: FrameType | None) -> None:
+        """Is the handler of SIGTERM."""
+        self.end()
+
+    def _frame(self, text: bytes, files: tuple[int, ...]) -> None:
+        import json
+        if self._envs:
+            self._envs.frame(json.loads(text), files)
+            return
+        for fd in files:
+            os.close(fd)
+
+    # On the main thread.
+
+    def run(self) -> None:
+        """Serves until the host wants the process to end."""
+        try:
+            while not self._started and not self._ended:
+                self._answer(self._posted.get())
+            self._loop()
+        finally:
+            self._finished.set()
+            self._stop()
+            self._serve_posted()
+
+    def _loop(self) -> None:
+        receive, envs = self._link.receive, self._envs
+        wait = 0.0
+        while not self._ended:
+            m = receive(wait)
+            if m is not None and m.slot >= _native.LINK_ENV_BIND and envs:
+                envs.message(m)
+                continue
+            if m is not None:
+                self._deliver(m)
+            if not self._posted.empty():
+                self._serve_posted()
+            wait = self._tick() if self._host else 1e9
+
+    def _tick(self) -> float:
+        assert self._host
+        try:
+            return self._host._tick()
+        except Exception as e:
+            self._failed("timer", e)
+            return 1.0
+
+    def _deliver(self, m: _native.Message) -> None:
+        if not self._host or self._host._failed or m.slot >= len(self._slots):
+            return
+        try:
+            self._slots[m.slot](m)
+        except Exception as e:
+            self._failed(self._slots[m.slot].__name__, e)
+
+    def _failed(self, where: str, error: Exception) -> None:
+        assert self._host
+        self._host.log.error("%s: %s", where, "".join(traceback.format_exception(error)).rstrip())
+        self._host.fail(f"{where}: {told(error)}")
+
+    def _serve_posted(self) -> None:
+        while True:
+            try:
+                self._answer(self._posted.get_nowait())
+            except queue.Empty:
+                return
+
+    def _answer(self, posted: tuple[Any, Any, Future[Any]] | None) -> None:
+        if posted is None:
+            return
+        run, document, answer = posted
+        try:
+            answer.set_result(run(document))
+        except Refusal as e:
+            answer.set_exception(e)
+        except NoSnapshot as e:
+            answer.set_exception(Refusal("UNIMPLEMENTED", str(e)))
+        except Exception as e:
+            log.logging.getLogger("rlhost").error("%s", traceback.format_exc().rstrip())
+            answer.set_exception(Refusal("UNKNOWN", told(e)))
+
+    # Control calls.
+
+    def _do_describe(self, document: Any) -> Any:
+        capabilities = [*(self._envs.capabilities if self._envs else [])]
+        if any(k.snapshot is not Component.snapshot for k in self._kinds.values()):
+            capabilities.append("snapshot")
+        return {"abi": ABI, "sdk": SDK, "capabilities": capabilities, "kinds": [
+            {"name": name, "doc": doc_of(k), "signals": ports(k.signals), "slots": ports(k.slots)}
+            for name, k in self._kinds.items()]}
+
+    def _do_configure(self, document: Any) -> Any:
+        kind = self._kinds.get(document["kind"])
+        if kind is None:
+            raise Refusal("NOT_FOUND", f"this plugin has no kind {document['kind']!r}: it has {', '.join(self._kinds) or 'none'}")
+        if self._started:
+            raise Refusal("FAILED_PRECONDITION", "the component runs already")
+        log.set_level(document.get("log_level") or "info")
+        component = kind()
+        try:
+            component.configure(dict(document.get("config") or {}))
+        except ConfigError as e:
+            return {"errors": [told_config(e)]}
+        except ConfigErrors as e:
+            return {"errors": [told_config(x) for x in e.errors]}
+        if not document.get("check_only"):
+            self._component = component
+            self._host = Host(self._link, document, kind)
+            self._link.bind(document["holder"], document["id"], [s.on_loan for s in kind.signals], len(kind.slots))
+        flow = component.flow()
+        return {"errors": [], "flow": vars(flow) if flow else None}
+
+    def _do_start(self, document: Any) -> Any:
+        component, host = self._component, self._host
+        if component is None or host is None or self._started:
+            raise Refusal("FAILED_PRECONDITION", "Start comes once, after Configure")
+        component.host = host
+        self._slots = [getattr(component, s.name) for s in component.slots]
+        component.start(host)
+        self._started = True
+        return {}
+
+    def _do_snapshot(self, document: Any) -> Any:
+        if self._component is None or not self._started:
+            raise Refusal("FAILED_PRECONDITION", "nothing runs")
+        data = state.pack(self._component.snapshot())
+        call = next(state.calls)
+        self._link.state_send(call, data)
+        return {"call": call, "bytes": len(data)}
+
+    def _do_restore(self, document: Any) -> Any:
+        if self._component is None or not self._started:
+            raise Refusal("FAILED_PRECONDITION", "nothing runs")
+        self._component.restore(state.unpack(self._link.state_take(document["call"], 10.0)))
+        return {}
+
+    def _do_stop(self, document: Any) -> Any:
+        self._stop()
+        return {}
+
+    def _do_envload(self, document: Any) -> Any:
+        return self._env_call("EnvLoad", document)
+
+    def _do_envmake(self, document: Any) -> Any:
+        made = self._env_call("EnvMake", document)
+        self._started = True
+        return made
+
+    def _do_envstate(self, document: Any) -> Any:
+        return self._env_call("EnvState", document)
+
+    def _env_call(self, method: str, document: Any) -> Any:
+        if not self._envs:
+            raise Refusal("UNIMPLEMENTED", "this plugin works no environments")
+        return self._envs.call(method, document)
+
+    def _stop(self) -> None:
+        component, self._component = self._component, None
+        if component is not None:
+            component.stop()
+        if self._host is not None:
+            self._host._report_stats()
+            self._host = None
+        if self._envs:
+            self._envs.close()
+
+
+def ports(of: Any) -> list[dict[str, Any]]:
+    return [{"name": p.name, "payload": p.payload, "doc": p.doc, "on_loan": p.on_loan} for p in of]
+
+
+def told_config(e: ConfigError) -> dict[str, str]:
+    return {"key": e.key, "reason": e.reason, "help": e.help, "code": e.code}
+
+
+def told(error: BaseException) -> str:
+    """An exception in one line: what the traceback ends with, and where."""
+    at = traceback.extract_tb(error.__traceback__)
+    last = traceback.format_exception_only(type(error), error)[-1].strip()
+    return f"{last} ({os.path.basename(at[-1].filename)}:{at[-1].lineno})" if at else last
