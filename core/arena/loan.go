@@ -126,7 +126,10 @@ func (a *Arena) take(block uint32) (Loan, error) {
 			}
 			continue
 		}
-		if a.swap(block, w, makeWord(g, stateWrite, a.me)) && a.loaned(block, g) {
+		if !a.swap(block, w, makeWord(g, stateWrite, a.me)) {
+			continue
+		}
+		if counter.CompareAndSwap(uint64(c), uint64(makeClaims(g, claimLoan))) || a.loaned(block, g) {
 			h := hostabi.MakeHandle(a.config.ID, block, g)
 			a.track.loaned(h)
 			return Loan{a, h}, nil
