@@ -1,0 +1,44 @@
+package main
+
+import (
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"github.com/rlhost/rlhost/core/shm"
+)
+
+// maxChildren is how many processes one mix may have.
+const maxChildren = 64
+
+// board is what the processes of a mix share beside the ring.
+type board struct {
+	ready     atomic.Uint32 // processes that wait at the gate
+	gate      atomic.Uint32 // futex: 0 while they wait
+	producing atomic.Int32  // producers that are still at it
+	_         uint32
+	child     [maxChildren]outcome
+}
+
+// outcome is what one consumer leaves behind.
+type outcome struct {
+	finished uint64 // ns on the monotonic clock
+	sum      uint64 // of the payloads
+	count    uint64
+}
+
+// boardOf returns the board in a segment, which is larger than one: the slice expression checks that.
+func boardOf(seg *shm.Segment) *board {
+	return (*board)(unsafe.Pointer(&seg.Bytes()[:unsafe.Sizeof(board{})][0]))
+}
+
+// boardBytes is how large the segment must be.
+const boardBytes = int(unsafe.Sizeof(board{}))
+
+// now returns the monotonic clock in nanoseconds, which is the same in all processes.
+func now() uint64 {
+	const clockMonotonic = 1
+	var t syscall.Timespec
+	_, _, _ = syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockMonotonic, uintptr(unsafe.Pointer(&t)), 0)
+	return uint64(t.Nano())
+}
