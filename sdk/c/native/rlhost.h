@@ -178,7 +178,7 @@ int rlh_boundary(rlh_host *host);
 // rlh_emit sends a message from a signal, given by its index. Of *m it uses handle, kind, t, split, policy_version
 // and inline_; the rest it fills in. A block in it is claimed until the receivers have it, so the caller may
 // release it at once; of a signal that is on_loan the caller keeps the loan until it is answered. With
-// RLH_LINK_WINDOW messages that the host has not taken rlh_emit waits. Errors: those of rlh_retain.
+// RLH_LINK_WINDOW messages that the host has not taken rlh_emit waits. Errors: those of rlh_retain, CLOSED.
 int rlh_emit(rlh_host *host, uint32_t signal, const rlh_message *m);
 // rlh_reply answers m from a signal: sender goes back into it, so that a reply connection finds its way.
 int rlh_reply(rlh_host *host, uint32_t signal, const rlh_message *m, const rlh_message *request);
@@ -322,9 +322,10 @@ typedef struct rlh_item {
     uint32_t kind; // the user's
 } rlh_item;
 
-// rlh_queue_put puts from one up to count items, at most RLH_MAX_RING_BATCH, all or none of which its death leaves;
-// it returns how many. rlh_queue_get takes as many as there are, at most count, and as fit into room bytes of
-// memory, to which the items then point; it returns how many, or TOO_LONG if the first does not fit. Any thread.
+// rlh_queue_put puts count items next to each other, all or none, and returns count; TOO_LONG if that is more than
+// RLH_MAX_RING_BATCH or than the ring has cells. rlh_queue_get takes as many as there are, at most count, and as
+// fit into room bytes of memory, to which the items then point; it returns how many, or TOO_LONG if the first does
+// not fit. Any thread.
 int rlh_queue_put(rlh_ring *ring, const rlh_item *items, size_t count, int64_t timeout);
 int rlh_queue_get(rlh_ring *ring, rlh_item *items, size_t count, void *memory, size_t room, int64_t timeout);
 
@@ -364,9 +365,11 @@ void rlh_host_close(rlh_host *host);
 // rlh_receive waits for the next message to a slot, or for the link's messages from RLH_LINK_ENV_BIND on. The message
 // before it is finished with by this call: acknowledged to the host. Errors: TIMEOUT, WOKEN, CLOSED, INVALID.
 int rlh_receive(rlh_host *host, rlh_message *m, int64_t timeout);
-// rlh_finish finishes with the last message early. rlh_wake ends a waiting rlh_receive; any thread.
+// rlh_finish finishes with the last message early. rlh_wake ends a waiting rlh_receive; rlh_end makes everything that
+// waits for the host return CLOSED from now on. Any thread.
 void rlh_finish(rlh_host *host);
 void rlh_wake(rlh_host *host);
+void rlh_end(rlh_host *host);
 // rlh_send puts one of the link's own messages, from RLH_LINK_ENV_REPLY on, as it is.
 int rlh_send(rlh_host *host, const rlh_message *m);
 

@@ -1,0 +1,232 @@
+// What the library's files share with each other, and nobody else uses.
+#ifndef RLH_INTERNAL_H
+#define RLH_INTERNAL_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rlhost.h"
+
+// Words in shared memory are plain integers in the shared structs; all access to them is by these.
+#define LOAD(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define LOAD_RELAXED(p) __atomic_load_n((p), __ATOMIC_RELAXED)
+#define STORE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+#define STORE_RELAXED(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
+
+static inline bool cas64(uint64_t *p, uint64_t from, uint64_t to) {
+    return __atomic_compare_exchange_n(p, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+static inline bool cas32(uint32_t *p, uint32_t from, uint32_t to) {
+    return __atomic_compare_exchange_n(p, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+// ---------------------------------------------------------------------------------------------- memory (memory.c)
+
+// memory_create makes a memory file of that many bytes and maps it; seal fixes its size.
+int memory_create(const char *name, size_t bytes, int *fd, void **at);
+int memory_seal(int fd);
+// memory_map maps a file whose size is fixed and at least that; *bytes is what it has.
+int memory_map(int fd, bool writable, size_t *bytes, void **at);
+void memory_unmap(void *at, size_t bytes);
+// memory_write makes a sealed memory file of those bytes; memory_read reads the first n of one, to be freed.
+int memory_write(const char *name, const void *bytes, size_t n, int *fd);
+int memory_read(int fd, size_t n, void **bytes);
+
+// now is the monotonic clock, in nanoseconds.
+int64_t now(void);
+// deadline_after and left_until turn a timeout into a point in time and back; both know RLH_FOREVER.
+int64_t deadline_after(int64_t timeout);
+int64_t left_until(int64_t deadline);
+
+// ---------------------------------------------------------------------------------------------- rings (ring.c)
+
+struct rlh_ring {
+    rlh_ring_header *header;
+    char *cells_at;
+    size_t mapped;
+    // Constant, checked when attaching; what the header says later is not read.
+    uint32_t cells, cell_bytes, payload, kind, owner;
+    // Of messages: this end's own index, and the other's as last seen. The producer uses tail and head_seen, the
+    // consumer head and tail_seen.
+    uint64_t tail, head_seen, head, tail_seen;
+    uint32_t put_spin, get_spin; // pauses before sleeping, by how well that went
+};
+
+// An attempt returns how many it moved, 0 if there is nothing to do yet, or an error.
+typedef int (*ring_attempt)(rlh_ring *ring, void *arguments);
+// ring_wait_get repeats an attempt until it does not return 0, spinning, then asleep until somebody puts.
+int ring_wait_get(rlh_ring *ring, ring_attempt attempt, void *arguments, int64_t timeout);
+int ring_wait_put(rlh_ring *ring, ring_attempt attempt, void *arguments, int64_t timeout);
+// ring_has_put and ring_has_got wake those who wait for that.
+void ring_has_put(rlh_ring *ring);
+void ring_has_got(rlh_ring *ring);
+
+int messages_try_put(rlh_ring *ring, const rlh_message *m, size_t count);
+int messages_try_get(rlh_ring *ring, rlh_message *m, size_t count);
+
+static inline char *ring_cell_at(const rlh_ring *ring, uint64_t position) {
+    return ring->cells_at + (size_t)(position & (ring->cells - 1)) * ring->cell_bytes;
+}
+
+// ---------------------------------------------------------------------------------------------- arenas
+
+// credit is who receives a block's credit in this process.
+struct credit {
+    rlh_free_fn run;
+    void *user;
+    struct credit *older; // kept until the arena is detached, since another thread may be running it
+};
+
+// local is what only this process knows about a block, a cache line.
+struct local {
+    uint64_t claims; // see claims.c
+    struct credit *credit;
+    uint64_t credited; // generation whose end was credited last
+    char pad[40];
+};
+
+struct rlh_arena {
+    rlh_arena_info info;
+    rlh_arena_header *header;
+    rlh_arena_block *blocks;
+    uint64_t *hints;
+    size_t hint_words;
+    char *data;
+    size_t words_mapped, data_mapped;
+    uint64_t me; // this process's bit
+    uint32_t holder;
+    struct local *locals;
+    rlh_freed_fn freed;
+    void *user;
+    atomic_bool removed;
+
+    rlh_column_view *columns;
+    size_t column_count;
+
+    pthread_mutex_t mutex; // adding credits
+    struct credit *credits;
+    rlh_arena *older; // arenas that have lost their ID
+};
+
+// columns_read parses the columns out of the arena's schema.
+void columns_read(rlh_arena *arena);
+void columns_free(rlh_arena *arena);
+// arena_identify sets the holder of an arena that nobody has used yet.
+void arena_identify(rlh_arena *arena, uint32_t holder);
+// arena_announce tells who wants to know that a block has become free; generation is the one that ended.
+void arena_announce(rlh_arena *arena, uint32_t block, uint64_t generation);
+// arena_check tells whether h may name a block of the arena.
+int arena_check(const rlh_arena *arena, rlh_handle h);
+char *arena_bytes(const rlh_arena *arena, uint32_t block);
+// claim_first counts the claim that a commit leaves to its writer, claim_undo takes that back.
+bool claim_first(rlh_arena *arena, rlh_handle h);
+void claim_undo(rlh_arena *arena, rlh_handle h);
+
+// The word of a block: generation:37 | state:3 | holders:24.
+#define HOLDER_MASK ((UINT64_C(1) << RLH_ARENA_HOLDER_BITS) - 1)
+#define GENERATION_FROM (RLH_ARENA_HOLDER_BITS + RLH_ARENA_STATE_BITS)
+
+static inline uint64_t make_word(uint64_t generation, uint64_t state, uint64_t holders) {
+    return generation << GENERATION_FROM | state << RLH_ARENA_HOLDER_BITS | holders;
+}
+static inline uint64_t word_generation(uint64_t w) { return w >> GENERATION_FROM; }
+static inline uint64_t word_state(uint64_t w) { return w >> RLH_ARENA_HOLDER_BITS & 7; }
+static inline uint64_t word_holders(uint64_t w) { return w & HOLDER_MASK; }
+static inline bool word_is(uint64_t w, uint64_t generation, uint64_t state) {
+    return w >> RLH_ARENA_HOLDER_BITS == make_word(generation, state, 0) >> RLH_ARENA_HOLDER_BITS;
+}
+// word_freed is the word of the block's next use. Generation 0 is skipped, so that handle 0 never names anything.
+static inline uint64_t word_freed(uint64_t w) {
+    uint64_t g = word_generation(w);
+    return make_word(g >= RLH_MAX_GENERATION ? 1 : g + 1, RLH_ARENA_FREE, 0);
+}
+
+static inline uint64_t *block_word(const rlh_arena *a, rlh_handle h) { return &a->blocks[rlh_handle_block(h)].word; }
+
+// ---------------------------------------------------------------------------------------------- the host
+
+// answer is what the wire brought for somebody who waits for it: a state, an arena, or a refusal.
+struct answer {
+    uint64_t call;
+    int fd;      // of a state, else -1
+    bool state;  // this is one
+    size_t bytes;
+    rlh_arena *arena;
+    char *refusal;
+    struct answer *next;
+};
+
+// metrics is what the component has counted; see metrics.c.
+struct metrics;
+
+struct rlh_host {
+    rlh_handlers handlers;
+    rlh_ring *in, *out;
+
+    // The wire (wire.c). mutex guards answers, reason and the table of arenas against writers; reading guards
+    // receiving.
+    int wire, quit; // quit is an eventfd that ends the thread
+    pthread_t thread;
+    bool threaded;
+    pthread_mutex_t reading, mutex;
+    pthread_cond_t answered;
+    struct answer *answers;
+    char *reason;
+    uint64_t calls;
+    char *frame; // RLH_MAX_FRAME + 1 bytes
+    rlh_arena *arenas[RLH_MAX_ARENA + 1];
+    rlh_arena *retired;
+    struct metrics *metrics;
+
+    // The link (link.c). All but out_mutex and what it guards belongs to the main thread.
+    uint32_t holder, sender;
+    bool *on_loan; // by signal
+    uint64_t *sequences;
+    size_t signal_count, slot_count;
+    bool bound, current, urgent, boundary_over;
+    rlh_message *waiting; // what was received and not handed out, a ring
+    size_t waiting_room, waiting_head, waiting_count;
+    rlh_handle claimed[RLH_LINK_WINDOW]; // by messages sent and not acknowledged, 0 = none
+    uint64_t sent, acked;
+    uint64_t finished; // messages of the host, in total
+    pthread_mutex_t out_mutex;
+    uint64_t told;         // newest acknowledgement in the out ring
+    rlh_message *unsent;   // what had no room in the out ring
+    size_t unsent_count, unsent_room;
+    uint32_t awake, ended; // set by rlh_wake and rlh_end
+
+    // The configuration (config.c).
+    struct config *config;
+    // The component (serve.c).
+    struct service *service;
+};
+
+int wire_open(rlh_host *host);
+void wire_close(rlh_host *host);
+// wire_drain reads what lies on the wire now. It may be called from any thread.
+void wire_drain(rlh_host *host);
+// wire_send_text sends a frame, with a file unless fd is -1, and frees the text.
+struct text;
+int wire_send_text(rlh_host *host, struct text *t, int fd);
+// link_credit tells the host that a block is free; it is the freed function of all arenas.
+void link_credit(void *host, rlh_handle h);
+void link_close(rlh_host *host);
+
+struct metrics *metrics_new(void);
+void metrics_free(struct metrics *m);
+// metrics_send sends what has changed, if anything has.
+void metrics_send(rlh_host *host);
+
+void config_free(struct config *config);
+
+#endif

@@ -1,0 +1,223 @@
+// Rings: the segment, sleeping and waking.
+//
+// A futex word has bit 0 set while somebody sleeps, and counts wakes in the others. A sleeper sets the bit, looks
+// again, then sleeps while the word is unchanged; a waker, after its publishing store, clears a set bit and wakes
+// all. A sleeper that dies leaves only the bit, which costs the next waker one call.
+#include "internal.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    SPIN_MIN = 8,
+    SPIN_MAX = 200,  // pauses; about 5 microseconds, longer costs a busy machine more than it gives
+    SPIN_PROBE = 8,  // pauses between looks
+    SLEEP_MAX = 100, // milliseconds; bounds what a wake lost to a killed process costs
+};
+
+static void pause_once(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static uint32_t cell_bytes_for(uint32_t kind, uint32_t payload) {
+    if (kind == RLH_RING_MESSAGES) return RLH_MESSAGE_BYTES;
+    if (payload <= 16) return 32;
+    return (payload + RLH_RING_CELL_HEAD_BYTES + 63) & ~UINT32_C(63);
+}
+
+static bool sizes_valid(uint32_t kind, uint32_t cells, uint32_t payload) {
+    if (cells < 2 || cells > RLH_MAX_RING_CELLS || (cells & (cells - 1)) != 0) return false;
+    if (kind == RLH_RING_MESSAGES) return payload == RLH_MESSAGE_BYTES;
+    return kind == RLH_RING_QUEUE && payload >= 1 && payload <= RLH_MAX_RING_PAYLOAD;
+}
+
+int rlh_ring_create(int *fd, uint32_t kind, uint32_t cells, uint32_t payload) {
+    if (!sizes_valid(kind, cells, payload)) return RLH_ERR_INVALID;
+    uint32_t cell_bytes = cell_bytes_for(kind, payload);
+    size_t total = RLH_RING_HEADER_BYTES + (size_t)cells * cell_bytes;
+    void *at;
+    int err = memory_create("rlhost ring", total, fd, &at);
+    if (err != RLH_OK) return err;
+    rlh_ring_header *h = at;
+    h->version = RLH_RING_VERSION;
+    h->kind = kind;
+    h->cells = cells;
+    h->cell_bytes = cell_bytes;
+    h->payload = payload;
+    h->cells_at = RLH_RING_HEADER_BYTES;
+    h->total = total;
+    for (uint32_t i = 0; i < cells && kind == RLH_RING_QUEUE; i++) {
+        rlh_ring_cell *c = (rlh_ring_cell *)(void *)((char *)at + RLH_RING_HEADER_BYTES + (size_t)i * cell_bytes);
+        c->ctl = (uint64_t)i << (64 - RLH_RING_POSITION_BITS);
+    }
+    STORE(&h->magic, RLH_RING_MAGIC);
+    memory_unmap(at, total);
+    err = memory_seal(*fd);
+    if (err != RLH_OK) close(*fd);
+    return err;
+}
+
+// ring_check copies what the header says and holds it against the size of the file.
+static int ring_check(rlh_ring *ring, uint32_t kind) {
+    const rlh_ring_header *h = ring->header;
+    if (ring->mapped < RLH_RING_HEADER_BYTES || LOAD(&h->magic) != RLH_RING_MAGIC) return RLH_ERR_INVALID;
+    uint32_t version = LOAD_RELAXED(&h->version);
+    ring->kind = LOAD_RELAXED(&h->kind);
+    ring->cells = LOAD_RELAXED(&h->cells);
+    ring->cell_bytes = LOAD_RELAXED(&h->cell_bytes);
+    ring->payload = LOAD_RELAXED(&h->payload);
+    if (version != RLH_RING_VERSION || ring->kind != kind || !sizes_valid(kind, ring->cells, ring->payload)) {
+        return RLH_ERR_INVALID;
+    }
+    size_t total = RLH_RING_HEADER_BYTES + (size_t)ring->cells * ring->cell_bytes;
+    if (ring->cell_bytes != cell_bytes_for(kind, ring->payload) || total > ring->mapped ||
+        LOAD_RELAXED(&h->cells_at) != RLH_RING_HEADER_BYTES) {
+        return RLH_ERR_INVALID;
+    }
+    ring->cells_at = (char *)ring->header + RLH_RING_HEADER_BYTES;
+    ring->tail = ring->tail_seen = LOAD(&h->tail);
+    ring->head = ring->head_seen = LOAD(&h->head);
+    return RLH_OK;
+}
+
+int rlh_ring_attach(rlh_ring **out, int fd, uint32_t kind, uint32_t owner) {
+    if (owner >= 1u << RLH_RING_OWNER_BITS) return RLH_ERR_INVALID;
+    rlh_ring *ring = calloc(1, sizeof *ring);
+    if (ring == NULL) return RLH_ERR_MEMORY;
+    void *at = NULL;
+    int err = memory_map(fd, true, &ring->mapped, &at);
+    ring->header = at;
+    ring->owner = owner;
+    ring->put_spin = ring->get_spin = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_MAX : 0;
+    if (err == RLH_OK) err = ring_check(ring, kind);
+    if (err != RLH_OK) {
+        rlh_ring_detach(ring);
+        return err;
+    }
+    *out = ring;
+    return RLH_OK;
+}
+
+void rlh_ring_detach(rlh_ring *ring) {
+    if (ring == NULL) return;
+    memory_unmap(ring->header, ring->mapped);
+    free(ring);
+}
+
+uint32_t rlh_ring_cells(const rlh_ring *ring) { return ring->cells; }
+uint32_t rlh_ring_payload(const rlh_ring *ring) { return ring->payload; }
+
+uint32_t rlh_ring_used(const rlh_ring *ring) {
+    uint64_t head = LOAD(&ring->header->head), used = LOAD(&ring->header->tail) - head;
+    return used > ring->cells ? ring->cells : (uint32_t)used;
+}
+
+static void futex_wake(uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0); }
+
+static void futex_wait(uint32_t *word, uint32_t seen, int64_t ns) {
+    struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
+    syscall(SYS_futex, word, FUTEX_WAIT, seen, &t, NULL, 0); // whatever it returns, the caller looks again
+}
+
+static void kick(uint32_t *word) {
+    for (int i = 0; i < 16; i++) { // honest peers change it rarely, and others shall not hold us up
+        uint32_t v = LOAD(word);
+        if (cas32(word, v, (v + 2) & ~1u)) break;
+    }
+    futex_wake(word);
+}
+
+void rlh_ring_kick(rlh_ring *ring) {
+    kick(&ring->header->not_empty);
+    kick(&ring->header->not_full);
+}
+
+void rlh_ring_shut(rlh_ring *ring) {
+    STORE(&ring->header->closed, 1);
+    rlh_ring_kick(ring);
+}
+
+// wake_sleepers follows a publishing store: the fence keeps the look at the word behind it.
+static void wake_sleepers(uint32_t *word, uint64_t *wakes) {
+    uint32_t v = LOAD_RELAXED(word);
+    if ((v & 1) != 0 && cas32(word, v, (v + 2) & ~1u)) {
+        futex_wake(word);
+        __atomic_fetch_add(wakes, 1, __ATOMIC_RELAXED);
+    }
+}
+
+void ring_has_put(rlh_ring *ring) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    wake_sleepers(&ring->header->not_empty, &ring->header->empty_wakes);
+}
+
+// ring_has_got wakes producers only when the ring is half empty, so that they run in bursts.
+void ring_has_got(rlh_ring *ring) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if ((LOAD_RELAXED(&ring->header->not_full) & 1) != 0 && rlh_ring_used(ring) <= ring->cells / 2) {
+        wake_sleepers(&ring->header->not_full, &ring->header->full_wakes);
+    }
+}
+
+// spin repeats an attempt for a while. What it learns moves the next spin's length.
+static int spin(rlh_ring *ring, ring_attempt attempt, void *arguments, uint32_t *length) {
+    uint32_t pauses = LOAD_RELAXED(length);
+    if (pauses == 0) return 0;
+    for (uint32_t i = 0; i < pauses; i++) {
+        pause_once();
+        if (i % SPIN_PROBE != SPIN_PROBE - 1) continue;
+        int n = attempt(ring, arguments);
+        if (n != 0) {
+            uint32_t longer = pauses + pauses / 2 + SPIN_PROBE;
+            STORE_RELAXED(length, longer > SPIN_MAX ? SPIN_MAX : longer);
+            return n;
+        }
+    }
+    STORE_RELAXED(length, pauses / 2 < SPIN_MIN ? SPIN_MIN : pauses / 2);
+    return 0;
+}
+
+static int wait_for(rlh_ring *ring, ring_attempt attempt, void *arguments, int64_t timeout, uint32_t *word,
+                    uint64_t *waits, uint32_t *length) {
+    int n = attempt(ring, arguments);
+    if (n == 0 && timeout == 0) return RLH_ERR_TIMEOUT;
+    if (n == 0) n = spin(ring, attempt, arguments, length);
+    if (n != 0) return n;
+    int64_t deadline = deadline_after(timeout);
+    for (;;) {
+        uint32_t v = LOAD(word);
+        bool armed = (v & 1) != 0 || cas32(word, v, v | 1);
+        n = attempt(ring, arguments);
+        if (n != 0) return n;
+        int64_t left = left_until(deadline);
+        if (left == 0) return RLH_ERR_TIMEOUT;
+        if (left < 0 || left > SLEEP_MAX * INT64_C(1000000)) left = SLEEP_MAX * INT64_C(1000000);
+        if (!armed) continue; // somebody has moved the word meanwhile: look again first
+        __atomic_fetch_add(waits, 1, __ATOMIC_RELAXED);
+        futex_wait(word, v | 1, left);
+        n = attempt(ring, arguments);
+        if (n != 0) return n;
+    }
+}
+
+int ring_wait_get(rlh_ring *ring, ring_attempt attempt, void *arguments, int64_t timeout) {
+    int n = wait_for(ring, attempt, arguments, timeout, &ring->header->not_empty, &ring->header->empty_waits,
+                     &ring->get_spin);
+    if (n > 0) ring_has_got(ring);
+    return n;
+}
+
+int ring_wait_put(rlh_ring *ring, ring_attempt attempt, void *arguments, int64_t timeout) {
+    int n = wait_for(ring, attempt, arguments, timeout, &ring->header->not_full, &ring->header->full_waits,
+                     &ring->put_spin);
+    if (n > 0) ring_has_put(ring);
+    return n;
+}

@@ -1,0 +1,55 @@
+// What the component, its configuration and the control connection share.
+#ifndef RLH_SERVICE_H
+#define RLH_SERVICE_H
+
+#include "internal.h"
+#include "json.h"
+
+// Codes of gRPC.
+enum {
+    GRPC_OK = 0,
+    GRPC_INVALID_ARGUMENT = 3,
+    GRPC_RESOURCE_EXHAUSTED = 8,
+    GRPC_FAILED_PRECONDITION = 9,
+    GRPC_UNIMPLEMENTED = 12,
+    GRPC_INTERNAL = 13,
+};
+
+uint32_t config_holder(const rlh_host *host);
+bool config_check_only(const rlh_host *host);
+bool config_wrong(const rlh_host *host);
+const char *config_level(const rlh_host *host);
+// config_finish complains of keys that nobody asked for and writes a Configured document.
+void config_finish(rlh_host *host, struct text *reply);
+
+// ---- the control connection (control.c, grpc.c)
+
+// call is a control call on its way to the main thread and back.
+struct call {
+    char method[64];
+    char *request; // the JSON document, ending with a zero byte
+    size_t len;
+    struct text reply;
+    int code; // of gRPC
+    char message[512];
+
+    void *stream; // the control thread's; NULL once the caller is gone
+    struct call *next;
+};
+
+// post_call gives a call to the main thread: it is called on the control thread.
+typedef void (*post_call)(void *user, struct call *call);
+
+struct control;
+// control_open begins to listen on a socket in the folder that go-plugin names.
+int control_open(struct control **control, post_call post, void *user);
+const char *control_path(const struct control *control);
+// control_answer sends a call's reply and frees it. Any thread.
+void control_answer(struct control *control, struct call *call);
+// control_ended tells whether the host has asked the plugin to end, or has closed the connection.
+bool control_ended(const struct control *control);
+// control_close ends the thread, sending what can be sent at once, and removes the socket.
+void control_close(struct control *control);
+void call_free(struct call *call);
+
+#endif
