@@ -22,6 +22,9 @@ const (
 	LinkBoundaryOver uint16 = 0xFF04
 	// LinkStop, from a plugin: end the run at the next dataset boundary. Kind is a LinkStopReason.
 	LinkStop uint16 = 0xFF05
+	// LinkRun, to a plugin: the run has begun. Until it has come, or a data message, what a component posted to itself
+	// in Start waits, so that a state can be restored before anything happens.
+	LinkRun uint16 = 0xFF06
 
 	// LinkEnvBind, to a worker of environments: T is the block's index, Inline[0] the number of its file,
 	// Inline[1] its offset in it.

@@ -35,6 +35,10 @@ func (s *Slot) Payload() string { return s.payload }
 // waits, and no block is retained for it. On a closed loop it does nothing.
 func (s *Slot) Post(m hostabi.Message) { s.receiver.Control(s.fn, m) }
 
+// Run runs the slot's function, on the calling goroutine, which must be its component's loop: for the end of a link to
+// another process. m is the function's during the call.
+func (s *Slot) Run(m *hostabi.Message) { s.fn(m) }
+
 // Connections returns the slot's connections of now.
 func (s *Slot) Connections() []*Connection {
 	s.mu.Lock()

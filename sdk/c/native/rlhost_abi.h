@@ -148,6 +148,9 @@ enum {
     RLH_LINK_BOUNDARY_OVER = 65284,
     // RLH_LINK_STOP, from a plugin: end the run at the next dataset boundary. Kind is a LinkStopReason.
     RLH_LINK_STOP = 65285,
+    // RLH_LINK_RUN, to a plugin: the run has begun. Until it has come, or a data message, what a component posted to itself
+    // in Start waits, so that a state can be restored before anything happens.
+    RLH_LINK_RUN = 65286,
     // RLH_LINK_ENV_BIND, to a worker of environments: T is the block's index, inline_[0] the number of its file,
     // inline_[1] its offset in it.
     RLH_LINK_ENV_BIND = 65312,
@@ -243,6 +246,18 @@ enum {
 #define RLH_METHOD_ENV_MAKE "EnvMake"
 // EnvStateCall → StateSize; states are files on the wire, either way
 #define RLH_METHOD_ENV_STATE "EnvState"
+
+// gRPC codes of calls that the plugin refuses.
+enum {
+    // Unknown: what was asked for went wrong, in the component's words
+    RLH_CODE_FAILED = 2,
+    // InvalidArgument: the document cannot be read
+    RLH_CODE_INVALID = 3,
+    // FailedPrecondition: not now, such as Start before Configure
+    RLH_CODE_ORDER = 9,
+    // Unimplemented: the plugin does not do that, or its state cannot be saved
+    RLH_CODE_UNSUPPORTED = 12,
+};
 
 // Capabilities that a plugin may have.
 // its components can be saved and restored
