@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,7 @@ const network = "unixpacket" // SOCK_SEQPACKET: keeps the bounds of what is sent
 // and Close may be called from different goroutines at the same time; two Receives take turns.
 type Socket struct {
 	conn *net.UnixConn
+	raw  syscall.RawConn // of conn
 
 	send    sync.Mutex // one Send at a time, because each sets the deadline that is the connection's
 	timeout time.Duration
@@ -54,7 +56,7 @@ func NewSocket(f *os.File) (*Socket, error) {
 		_ = conn.Close() // the error that matters is this one
 		return nil, fmt.Errorf("socket of %s: a %s socket, want %s", f.Name(), conn.LocalAddr().Network(), network)
 	}
-	return newSocket(c), nil
+	return newSocket(c)
 }
 
 // Dial connects to the socket that a Listener of this machine has at a path.
@@ -63,16 +65,26 @@ func Dial(path string) (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSocket(conn), nil
+	return newSocket(conn)
 }
 
-func newSocket(conn *net.UnixConn) *Socket { return &Socket{conn: conn, timeout: SendTimeout} }
+// newSocket takes the connection over.
+func newSocket(conn *net.UnixConn) (*Socket, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return &Socket{conn: conn, raw: raw, timeout: SendTimeout}, nil
+}
 
 // SetSendTimeout says how long a Send may wait for a peer that does not read; 0 means that it does not wait.
 func (s *Socket) SetSendTimeout(d time.Duration) {
 	s.send.Lock()
 	defer s.send.Unlock()
 	s.timeout = max(d, 0)
+	if s.timeout == 0 {
+		_ = s.conn.SetWriteDeadline(time.Time{}) // of an earlier Send; on a closed connection it does not matter
+	}
 }
 
 // SetReceiveDeadline says when a Receive, the one that waits now included, gives up with os.ErrDeadlineExceeded. The
@@ -95,15 +107,42 @@ func (s *Socket) Send(doc []byte, files ...int) error {
 	}
 	s.send.Lock()
 	defer s.send.Unlock()
-	// A deadline that has passed would refuse at once, even if there is room.
-	if err := s.conn.SetWriteDeadline(time.Now().Add(max(s.timeout, time.Millisecond))); err != nil {
-		return err
+	var err error
+	if s.timeout == 0 {
+		err = s.sendNow(doc, rights)
+	} else {
+		err = s.sendSoon(doc, rights)
 	}
-	_, _, err := s.conn.WriteMsgUnix(doc, rights, nil)
 	if errors.Is(err, unix.EMSGSIZE) {
 		return fmt.Errorf("%d bytes: %w: %w", len(doc), ErrTooLarge, err)
 	}
 	return err
+}
+
+// sendSoon waits for room until the timeout.
+func (s *Socket) sendSoon(doc, rights []byte) error {
+	if err := s.conn.SetWriteDeadline(time.Now().Add(s.timeout)); err != nil {
+		return err
+	}
+	_, _, err := s.conn.WriteMsgUnix(doc, rights, nil)
+	return err
+}
+
+// sendNow does without a deadline, which is a timer: setting one wakes a thread of the scheduler, and costs more than
+// the rest of a round trip.
+func (s *Socket) sendNow(doc, rights []byte) error {
+	var sent error
+	err := s.raw.Write(func(fd uintptr) bool {
+		sent = unix.EINTR
+		for errors.Is(sent, unix.EINTR) {
+			sent = unix.Sendmsg(int(fd), doc, rights, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+		}
+		return true
+	})
+	if errors.Is(sent, unix.EAGAIN) {
+		return os.ErrDeadlineExceeded
+	}
+	return cmp.Or(err, sent)
 }
 
 // Receive waits for the next document, copies it to buf and returns its length and the files that came with it,
@@ -161,13 +200,9 @@ func closeAll(files []*os.File) {
 
 // PeerUID returns the user that the process at the other end ran as when it connected, or when it made the pair.
 func (s *Socket) PeerUID() (uint32, error) {
-	raw, err := s.conn.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
 	var cred *unix.Ucred
 	var optErr error
-	err = raw.Control(func(fd uintptr) {
+	err := s.raw.Control(func(fd uintptr) {
 		cred, optErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	})
 	if err := cmp.Or(err, optErr); err != nil {
@@ -200,7 +235,7 @@ func (l *Listener) Accept() (*Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSocket(conn), nil
+	return newSocket(conn)
 }
 
 // Close removes the path and ends an Accept that waits. Connections that were accepted stay.
