@@ -24,6 +24,7 @@ it first uses a Store, and holds nothing of what its parent held.
 
 from __future__ import annotations
 
+import itertools
 import json
 import mmap
 import os
@@ -32,7 +33,6 @@ import struct
 import threading
 import time
 import weakref
-from collections import deque
 from typing import Any, Iterator, Sequence, Union
 
 import numpy as np
@@ -149,24 +149,30 @@ def _number_of(dtype: np.dtype, what: str) -> int:
     return number
 
 
-class _Reply:
-    __slots__ = ("op", "status", "object", "block", "claim", "index", "spare", "spare_block", "count", "body", "files")
+# Places in a reply's head, and behind it what is not in the head.
+_R_STATUS, _R_OBJECT, _R_BLOCK, _R_CLAIM, _R_INDEX, _R_SPARE, _R_SPARE_BLOCK, _R_COUNT = 1, 3, 4, 5, 6, 7, 8, 9
+
+_LOST = int(socket.MSG_TRUNC) | int(socket.MSG_CTRUNC)
+_NOSIGNAL = int(socket.MSG_NOSIGNAL)
 
 
 class _Connection:
     """One session at the host: everything that is claimed belongs to one. It pairs replies with requests, so that
-    threads can wait side by side."""
+    threads can wait side by side: one of them reads the socket, for itself and for the others.
+
+    A reply is a tuple: the fields of its head, its body, and the files that came with it.
+    """
 
     def __init__(self, path: str):
         self.path = path
         self.lost: ObjectError | None = None
-        self.lock = threading.Lock()       # guards seq, replies and who reads the socket
+        self.lock = threading.Lock()       # guards reading, waiting, replies and orphans
         self.arrived = threading.Condition(self.lock)
         self.reading = False               # a thread is in recv
-        self.seq = 0
-        self.replies: dict[int, _Reply] = {}
-        self.wanted: set[int] = set()      # by other threads than the one that reads
+        self.waiting = 0                   # threads that wait for it
+        self.replies: dict[int, Any] = {}  # to those
         self.orphans: dict[int, int] = {}  # requests whose caller was interrupted: op by seq
+        self.seqs = itertools.count(1)
         self.buffer = bytearray(MAX_FRAME)
         self.round_trips = 0
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -177,9 +183,9 @@ class _Connection:
             raise HostLost("no host serves objects at %s: %s" % (path, e.strerror or e)) from None
         # Lets a thread that waits look up once a second without a system call for each request.
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 1, 0))
-        name = ("pid %d" % os.getpid()).encode()
+        self.send = self.socket.send
         try:
-            self.call(_HELLO, index=VERSION, payload=name)
+            self.call(_HELLO, index=VERSION, payload=b"pid %d" % os.getpid())
         except BaseException:
             self.socket.close()
             raise
@@ -187,9 +193,13 @@ class _Connection:
     def close(self) -> None:
         if self.lost is None:
             self.lost = Closed("the store has been closed")
+        try:
+            self.socket.shutdown(socket.SHUT_RDWR)  # ends the recv of other threads
+        except OSError:
+            pass
         self.socket.close()
 
-    def _lose(self, why: str) -> HostLost:
+    def _lose(self, why: str) -> ObjectError:
         if self.lost is None:
             self.lost = HostLost("the host at %s is lost: %s" % (self.path, why))
             try:
@@ -200,136 +210,152 @@ class _Connection:
 
     def post(self, op: int, claim: int) -> None:
         """Sends a request without a reply. It may run in a finalizer, so it takes no lock and raises nothing."""
-        if self.lost is not None:
-            return
-        try:
-            self.socket.send(_REQUEST.pack(op, _ONE_WAY, 0, 0, 0, 0, claim, 0, 0, 0), socket.MSG_NOSIGNAL)
-        except OSError:
-            pass
+        if self.lost is None:
+            try:
+                self.send(_REQUEST.pack(op, _ONE_WAY, 0, 0, 0, 0, claim, 0, 0, 0), _NOSIGNAL)
+            except OSError:
+                pass
 
-    def call(self, op: int, flags: int = 0, values: int = 0, object: int = 0, count: int = 0, claim: int = 0,
-             index: int = 0, timeout: float | None = 0, payload: bytes = b"", deadline: float | None = None) -> _Reply:
+    def call(self, op: int, flags: int = 0, values: int = 0, number: int = 0, count: int = 0, claim: int = 0,
+             index: int = 0, timeout: float | None = 0, payload: bytes | bytearray = b"") -> tuple[Any, ...]:
         """Sends a request and returns its reply, or raises what the reply says."""
-        if self.lost is not None:
-            raise self.lost
         if timeout is None:
-            wait = -1
+            wait, deadline = -1, None
         elif timeout <= 0:
-            wait = 0
+            wait, deadline = 0, None
         else:
-            wait = min(int(timeout * 1e9), (1 << 63) - 1)
-            deadline = time.monotonic() + timeout
-        with self.lock:
-            self.seq = seq = (self.seq + 1) & 0xFFFFFFFF
-        frame = _REQUEST.pack(op, flags, values, seq, object, count, claim, index, 0, wait) + payload
+            wait, deadline = min(int(timeout * 1e9), (1 << 63) - 1), time.monotonic() + timeout
+        seq = next(self.seqs) & 0xFFFFFFFF
+        frame = _REQUEST.pack(op, flags, values, seq, number, count, claim, index, 0, wait) + payload
         if len(frame) > MAX_FRAME:
             raise LimitExceeded("a request of %d bytes, at most %d: ask for less at a time" % (len(frame), MAX_FRAME))
+        if self.lost is not None:
+            raise self.lost
         try:
-            self.socket.send(frame, socket.MSG_NOSIGNAL)
+            self.send(frame, _NOSIGNAL)
         except OSError as e:
             raise self._lose(e.strerror or str(e)) from None
-        self.round_trips += 1
-        if wait == 0:
-            deadline = time.monotonic() + 60 if op == _CREATE else None
         try:
-            reply = self._receive(seq, deadline, op == _OPEN)
+            reply = self._receive(seq, deadline)
         except BaseException:
             self._abandon(seq, op)
             raise
-        if reply.status:
-            error = _ERRORS[reply.status - _FIRST_ERROR] if 0 <= reply.status - _FIRST_ERROR < len(_ERRORS) else ObjectError
-            raise error(reply.body.decode(errors="replace"))
+        self.round_trips += 1
+        status = reply[_R_STATUS]
+        if status:
+            known = 0 <= status - _FIRST_ERROR < len(_ERRORS)
+            raise (_ERRORS[status - _FIRST_ERROR] if known else ObjectError)(reply[-2].decode(errors="replace"))
         return reply
+
+    def _receive(self, seq: int, deadline: float | None) -> tuple[Any, ...]:
+        """Returns the reply to a request."""
+        lock = self.lock
+        lock.acquire()
+        if self.reading:
+            reply = self._wait(seq)
+            if reply is not None:
+                lock.release()
+                return reply
+        self.reading = True
+        lock.release()
+        try:
+            while True:
+                reply = self._read(deadline)
+                if reply[2] == seq:
+                    return reply
+                self._deliver(reply)
+        finally:
+            lock.acquire()
+            self.reading = False
+            if self.waiting:
+                self.arrived.notify_all()
+            lock.release()
+
+    def _wait(self, seq: int) -> tuple[Any, ...] | None:
+        """Waits until another thread has read the reply, or nobody reads any more. The lock is held."""
+        self.waiting += 1
+        try:
+            while self.reading and seq not in self.replies and self.lost is None:
+                self.arrived.wait(1.0)
+        except BaseException:
+            self.lock.release()  # the caller expects it so, and will not come to release it
+            raise
+        finally:
+            self.waiting -= 1
+        reply = self.replies.pop(seq, None)
+        if reply is None and self.lost is not None:
+            self.lock.release()
+            raise self.lost
+        return reply
+
+    def _deliver(self, reply: tuple[Any, ...]) -> None:
+        """Keeps the reply to another thread's request, or gives back what an interrupted one has brought."""
+        with self.lock:
+            op = self.orphans.pop(reply[2], None)
+            if op is None:
+                self.replies[reply[2]] = reply
+                self.arrived.notify_all()
+        if op is not None:
+            self._bury(op, reply)
 
     def _abandon(self, seq: int, op: int) -> None:
         """Cancels a request whose caller was interrupted; what it may still bring is given back when it comes."""
         if self.lost is not None:
             return
         with self.lock:
-            self.orphans[seq] = op
-            self.wanted.discard(seq)
             late = self.replies.pop(seq, None)
+            if late is None:
+                self.orphans[seq] = op
         if late is not None:
-            self._bury(seq, late)
+            self._bury(op, late)
             return
         try:
-            self.socket.send(_REQUEST.pack(_CANCEL, 0, 0, 0, 0, 0, 0, seq, 0, 0), socket.MSG_NOSIGNAL)
+            self.send(_REQUEST.pack(_CANCEL, 0, 0, 0, 0, 0, 0, seq, 0, 0), _NOSIGNAL)
         except OSError:
             pass
 
-    def _bury(self, seq: int, reply: _Reply) -> None:
-        op = self.orphans.pop(seq, 0)
-        for fd in reply.files:
+    def _bury(self, op: int, reply: tuple[Any, ...]) -> None:
+        for fd in reply[-1]:
             os.close(fd)
-        if reply.status:
+        if reply[_R_STATUS]:
             return
         if op in (_READ, _LATEST, _POP, _BATCH):
-            self.post(_RELEASE, reply.claim)
+            self.post(_RELEASE, reply[_R_CLAIM])
         elif op in (_NEW, _SPARE):
-            self.post(_ABORT, reply.claim)
-        elif op == _COMMIT and reply.spare:
-            self.post(_ABORT, reply.spare)
+            self.post(_ABORT, reply[_R_CLAIM])
+        elif op == _COMMIT and reply[_R_SPARE]:
+            self.post(_ABORT, reply[_R_SPARE])
 
-    def _receive(self, seq: int, deadline: float | None, files: bool) -> _Reply:
-        """Returns the reply to a request. One thread at a time reads the socket, for itself and for the others."""
-        with self.arrived:
-            self.wanted.add(seq)
-            while self.reading:
-                if seq in self.replies:
-                    self.wanted.discard(seq)
-                    return self.replies.pop(seq)
-                if self.lost is not None:
-                    raise self.lost
-                self.arrived.wait(1.0)
-            if seq in self.replies:
-                self.wanted.discard(seq)
-                return self.replies.pop(seq)
-            self.reading = True
-        try:
-            while True:
-                got, reply = self._read(deadline)
-                if got == seq:
-                    return reply
-                with self.arrived:
-                    if got in self.wanted:
-                        self.replies[got] = reply
-                        self.arrived.notify_all()
-                        continue
-                self._bury(got, reply)
-        finally:
-            with self.arrived:
-                self.wanted.discard(seq)
-                self.reading = False
-                self.arrived.notify_all()
-
-    def _read(self, deadline: float | None) -> tuple[int, _Reply]:
+    def _read(self, deadline: float | None) -> tuple[Any, ...]:
         """Reads one reply, whosever it is."""
         buffer = self.buffer
         while True:
             if self.lost is not None:
                 raise self.lost
             try:
-                n, control, flags, _ = self.socket.recvmsg_into([buffer], 64)
+                n, control, flags, _ = self.socket.recvmsg_into((buffer,), 64)
+                break
             except BlockingIOError:
                 if deadline is not None and time.monotonic() > deadline + _GRACE:
                     raise self._lose("it does not answer") from None
-                continue
             except OSError as e:
                 raise self._lose(e.strerror or str(e)) from None
-            break
         if n == 0:
             raise self._lose("it closed the connection")
-        if n < _REPLY.size or flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
+        if n < 48 or flags & _LOST:
             raise self._lose("it sent %d bytes that are no reply" % n)
-        reply = _Reply()
-        (reply.op, reply.status, got, reply.object, reply.block, reply.claim, reply.index, reply.spare,
-         reply.spare_block, reply.count) = _REPLY.unpack_from(buffer)
-        reply.body = bytes(buffer[_REPLY.size:n])
-        reply.files = []
-        for level, kind, data in control:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                reply.files += [fd for fd, in struct.iter_unpack("@i", data[:len(data) // 4 * 4])]
-        return got, reply
+        files = _files(control) if control else ()
+        return _REPLY.unpack_from(buffer) + (buffer[48:n], files)
+
+
+def _files(control: Any) -> list[int]:
+    files: list[int] = []
+    for level, kind, data in control:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            files += [fd for fd, in struct.iter_unpack("@i", data[:len(data) // 4 * 4])]
+    for fd in files:
+        os.set_inheritable(fd, False)
+    return files
 
 
 class _Column:
@@ -354,9 +380,9 @@ class _Object:
     def single(self) -> bool:
         return len(self.columns) == 1
 
-    def place(self, reply: _Reply) -> None:
+    def place(self, reply: tuple[Any, ...]) -> None:
         """Takes in the layout and the file that a reply to _OPEN brought."""
-        body = reply.body
+        body = reply[-2]
         self.capacity, blocks, size, tracks = _LAYOUT.unpack_from(body)
         at = _LAYOUT.size
         columns = []
@@ -378,15 +404,15 @@ class _Object:
             return have
         reply = self.connection.call(_OPEN, _WRITE if write else 0, payload=self.name.encode())
         try:
-            if reply.object != self.number:
+            if reply[_R_OBJECT] != self.number:
                 raise Removed("object %r was removed and made anew" % self.name)
-            if len(reply.files) != 1:
-                raise BadRequest("object %r: %d files came with its layout" % (self.name, len(reply.files)))
+            if len(reply[-1]) != 1:
+                raise BadRequest("object %r: %d files came with its layout" % (self.name, len(reply[-1])))
             self.place(reply)
             prot = mmap.PROT_READ | mmap.PROT_WRITE if write else mmap.PROT_READ
-            mapped = mmap.mmap(reply.files[0], self.size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE, prot=prot)
+            mapped = mmap.mmap(reply[-1][0], self.size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE, prot=prot)
         finally:
-            for fd in reply.files:
+            for fd in reply[-1]:
                 os.close(fd)
         if write:
             self.writing = mapped
@@ -407,6 +433,8 @@ class _Object:
         """What a commit says of arrays, checked against the tracks."""
         if len(arrays) != len(self.columns):
             raise WrongTracks("object %r: %d arrays for %d tracks" % (self.name, len(arrays), len(self.columns)))
+        if len(arrays) == 1 and isinstance(arrays[0], np.ndarray):
+            return self._pack(0, arrays[0].dtype, arrays[0].shape)
         out = b""
         for track, a in enumerate(arrays):
             if isinstance(a, np.ndarray):
@@ -566,8 +594,8 @@ class Writing(_Claim):
         values = o.pack(self.arrays)
         claim, self._claim, self.arrays = self._claim, 0, ()
         reply = o.connection.call(_COMMIT, values=len(o.columns), claim=claim, payload=values)
-        self.index = reply.index
-        return reply.index
+        self.index = reply[_R_INDEX]
+        return reply[_R_INDEX]
 
     def abort(self) -> None:
         """Gives the block back. A second one, or one after commit, raises Spent."""
@@ -665,7 +693,7 @@ class Store:
         """Withdraws an object from everybody. Those who read it keep what they read."""
         o = self._find(name)
         self._forget(o)
-        o.connection.call(_REMOVE, object=o.number)
+        o.connection.call(_REMOVE, number=o.number)
 
     def wait_for(self, name: str, timeout: float | None = None) -> None:
         """Waits until somebody has made an object of that name. NotFound at the end of the timeout."""
@@ -679,17 +707,17 @@ class Store:
         while True:
             reply = self._connect().call(_LIST, count=len(start), payload=start + after)
             at = 0
-            for _ in range(reply.count):
-                length = reply.body[at]
-                after = reply.body[at + 1:at + 1 + length]
+            for _ in range(reply[_R_COUNT]):
+                length = reply[-2][at]
+                after = reply[-2][at + 1:at + 1 + length]
                 found.append(after.decode(errors="replace"))
                 at += 1 + length
-            if reply.count == 0:
+            if reply[_R_COUNT] == 0:
                 return found
 
     def stat(self, name: str) -> dict[str, Any]:
         """How the object is: Entries, Writing, Kept, Spares, Next, Oldest, Newest, Counters and more."""
-        return json.loads(self._ask(name, _STAT).body)
+        return json.loads(self._ask(name, _STAT)[-2])
 
     def count(self, name: str) -> int:
         """How many entries can be read."""
@@ -719,8 +747,8 @@ class Store:
             (claim, block), o.spare = o.spare, (0, 0)
         spare = claim
         if not claim:
-            reply = call(_NEW, object=o.number, timeout=timeout)
-            claim, block = reply.claim, reply.block
+            reply = call(_NEW, number=o.number, timeout=timeout)
+            claim, block = reply[_R_CLAIM], reply[_R_BLOCK]
         try:
             for track, a in enumerate(arrays):
                 column = o.columns[track]
@@ -737,9 +765,9 @@ class Store:
             if not isinstance(e, Removed):
                 o.connection.post(_ABORT, claim)
             raise
-        if reply.spare:
-            self._keep(o, reply.spare, reply.spare_block)
-        return reply.index
+        if reply[_R_SPARE]:
+            self._keep(o, reply[_R_SPARE], reply[_R_SPARE_BLOCK])
+        return reply[_R_INDEX]
 
     def _keep(self, o: _Object, claim: int, block: int) -> None:
         with self._lock:
@@ -781,12 +809,12 @@ class Store:
             d = None if d is None else np.dtype(d)
             o._pack(track, d, s)
             plan.append((s, d))
-        reply = o.connection.call(_NEW, object=o.number, timeout=timeout)
+        reply = o.connection.call(_NEW, number=o.number, timeout=timeout)
         w = Writing()
-        w._hold(o, reply.claim)
+        w._hold(o, reply[_R_CLAIM])
         w.index = None
         w.arrays = tuple(
-            o.array(o.writing, track, reply.block, _BYTES if d is None else _NUMBER_OF[d], s) for track, (s, d) in enumerate(plan))
+            o.array(o.writing, track, reply[_R_BLOCK], _BYTES if d is None else _NUMBER_OF[d], s) for track, (s, d) in enumerate(plan))
         return w
 
     # Reading.
@@ -806,9 +834,9 @@ class Store:
 
     def _entry(self, name: str, op: int, index: int, timeout: float | None) -> Entry:
         reply, o = self._claimed(name, op, index=index, timeout=timeout)
-        body = reply.body
+        body = reply[-2]
         e = Entry()
-        e._hold(o, reply.claim)
+        e._hold(o, reply[_R_CLAIM])
         e.index, block, tracks = _VIEW.unpack_from(body)
         e.arrays, _ = _arrays(o, body, _VIEW.size, block, tracks)
         return e
@@ -824,13 +852,13 @@ class Store:
         none."""
         return self._batch(*self._claimed(name, _BATCH, _RANGE, count=count, index=start))
 
-    def _batch(self, reply: _Reply, o: _Object) -> Batch:
+    def _batch(self, reply: tuple[Any, ...], o: _Object) -> Batch:
         b = Batch()
-        b._hold(o, reply.claim)
+        b._hold(o, reply[_R_CLAIM])
         indices, items, at = [], [], 0
-        for _ in range(reply.count):
-            index, block, tracks = _VIEW.unpack_from(reply.body, at)
-            arrays, at = _arrays(o, reply.body, at + _VIEW.size, block, tracks)
+        for _ in range(reply[_R_COUNT]):
+            index, block, tracks = _VIEW.unpack_from(reply[-2], at)
+            arrays, at = _arrays(o, reply[-2], at + _VIEW.size, block, tracks)
             indices.append(index)
             items.append(arrays[0] if tracks == 1 else arrays)
         b.indices, b.items = tuple(indices), tuple(items)
@@ -876,8 +904,8 @@ class Store:
         reply = connection.call(_OPEN, _NO_FILE, payload=name.encode())
         with self._lock:
             o = self._objects.get(name)
-            if o is None or o.connection is not connection or o.number != reply.object:
-                o = _Object(connection, name, reply.object)
+            if o is None or o.connection is not connection or o.number != reply[_R_OBJECT]:
+                o = _Object(connection, name, reply[_R_OBJECT])
                 o.place(reply)
                 self._objects[name] = o
             return o
@@ -892,7 +920,7 @@ class Store:
                 o.map(True)
         return o
 
-    def _claimed(self, name: str, op: int, flags: int = 0, **request: Any) -> tuple[_Reply, _Object]:
+    def _claimed(self, name: str, op: int, flags: int = 0, **request: Any) -> tuple[tuple[Any, ...], _Object]:
         """Asks for something to read, with the mapping in place before anything is claimed."""
         for last in (False, True):
             o = self._objects.get(name)
@@ -909,7 +937,7 @@ class Store:
                     raise
         raise AssertionError
 
-    def _ask(self, name: str, op: int, flags: int = 0, **request: Any) -> _Reply:
+    def _ask(self, name: str, op: int, flags: int = 0, **request: Any) -> tuple[Any, ...]:
         for last in (False, True):
             o = self._find(name)
             try:
