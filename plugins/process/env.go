@@ -1,0 +1,181 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/sdk/process/schema"
+)
+
+// Limits of environments whose source does not set its own.
+const (
+	DefaultEnvStep = 5 * time.Second
+	DefaultEnvInit = 30 * time.Second
+)
+
+// ErrClosed is returned by an environment plugin that has been closed.
+var ErrClosed = errors.New("environment plugin closed")
+
+// EnvLoadOptions say which environments a program is to work, and how.
+type EnvLoadOptions struct {
+	Source protocol.EnvSource
+	// Workers is how many processes share each batch of environments; 0 means one. A batch of fewer environments has
+	// as many processes as environments.
+	Workers int
+}
+
+// envPlugin makes environments that live in processes. It implements rollout.Plugin.
+type envPlugin struct {
+	runtime *Runtime
+	program Program
+	source  protocol.EnvSource
+	workers int
+	spec    rollout.EnvSpec
+	hash    string
+
+	mu     sync.Mutex
+	spare  *envWorker // has loaded the source, for the next batch; nil if there is none
+	closed bool
+}
+
+var _ rollout.Plugin = (*envPlugin)(nil)
+
+// LoadEnv starts a process of the program, has it load an environment, and returns a plugin that makes batches of
+// it: each in processes of its own, which write into the blocks that are bound. It blocks until the process has
+// described the environment. The error is an *Error, or ctx's.
+//
+// A process that dies costs its environments the step that they are in: Bind, Reset or Step returns a Fault of kind
+// Lost, by when another process has taken its place. One that takes longer than the limit on a step is killed: a
+// Fault of kind Deadline.
+func (r *Runtime) LoadEnv(ctx context.Context, program Program, o EnvLoadOptions) (rollout.Plugin, error) {
+	p := &envPlugin{runtime: r, program: program, source: o.Source, workers: max(o.Workers, 1)}
+	w, loaded, err := p.load(ctx, o.Source.Name)
+	if err != nil {
+		return nil, err
+	}
+	if p.spec, err = schema.DecodeSpec(&loaded.Spec); err != nil {
+		return nil, errors.Join(&Error{Code: CodeProtocol, Program: program.Name, Err: err,
+			Reason: fmt.Sprintf("environment %q: %v", o.Source.Use, err), Help: "correct what it says of itself"}, w.end())
+	}
+	p.hash, p.spare = loaded.Hash, w
+	return p, nil
+}
+
+// load starts a process and has it load the source.
+func (p *envPlugin) load(ctx context.Context, name string) (*envWorker, *protocol.EnvLoaded, error) {
+	w, err := p.startWorker(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, w.p.program.Start+p.init(), errSlow)
+	defer cancel()
+	var loaded protocol.EnvLoaded
+	if err := w.p.call(ctx, protocol.MethodEnvLoad, p.source, &loaded); err != nil {
+		return nil, nil, errors.Join(withCode(err), w.end())
+	}
+	return w, &loaded, nil
+}
+
+// withCode gives an error the code that the plugin's own words begin with, if they do.
+func withCode(err error) error {
+	var e *Error
+	if !errors.As(err, &e) || len(e.Reason) < 6 || e.Reason[0] != 'E' || e.Reason[4] != ' ' {
+		return err
+	}
+	for _, digit := range e.Reason[1:4] {
+		if digit < '0' || digit > '9' {
+			return err
+		}
+	}
+	coded := *e
+	coded.Code, coded.Reason = e.Reason[:4], e.Reason[5:]
+	return &coded
+}
+
+// again is load for a process that is to be like the first one.
+func (p *envPlugin) again(ctx context.Context, name string) (*envWorker, error) {
+	w, loaded, err := p.load(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := schema.DecodeSpec(&loaded.Spec)
+	if err == nil && (loaded.Hash != p.hash || !reflect.DeepEqual(spec, p.spec)) {
+		err = &Error{Code: CodeProtocol, Program: p.program.Name,
+			Reason: fmt.Sprintf("environment %q is not what it was when it was loaded first", p.source.Use),
+			Help:   "do not change its files while it runs"}
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.end())
+	}
+	return w, nil
+}
+
+// worker returns a process that has loaded the source: the spare one, or a new one.
+func (p *envPlugin) worker(ctx context.Context, name string) (*envWorker, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, fmt.Errorf("%w: %w", rollout.ErrUnsupported, ErrClosed)
+	}
+	w := p.spare
+	p.spare = nil
+	p.mu.Unlock()
+	if w != nil && w.gone.Load() {
+		_ = w.end() // it died while it had nothing to do
+		w = nil
+	}
+	if w != nil {
+		w.name = name
+		return w, nil
+	}
+	return p.again(ctx, name)
+}
+
+// Spec returns what the environment said of itself.
+func (p *envPlugin) Spec() rollout.EnvSpec { return p.spec }
+
+// Hash returns the SHA-256 of the source.
+func (p *envPlugin) Hash() string { return p.hash }
+
+// Close ends the process that waits for a batch. Those of batches end with them.
+func (p *envPlugin) Close() error {
+	p.mu.Lock()
+	w := p.spare
+	p.spare, p.closed = nil, true
+	p.mu.Unlock()
+	if w == nil {
+		return nil
+	}
+	return w.end()
+}
+
+// step is how long a process may take to answer a call of the step path: a guest that is stopped at its own limit
+// comes first, and can say which environment it was.
+func (p *envPlugin) step() time.Duration {
+	if p.source.StepNS <= 0 {
+		return DefaultEnvStep
+	}
+	limit := time.Duration(p.source.StepNS)
+	return limit + max(limit/4, 250*time.Millisecond)
+}
+
+func (p *envPlugin) init() time.Duration {
+	if p.source.InitNS <= 0 {
+		return DefaultEnvInit
+	}
+	return time.Duration(p.source.InitNS)
+}
+
+// grace is how long a process may take to end.
+func (p *envPlugin) grace() time.Duration {
+	if p.runtime.options.Grace <= 0 {
+		return 5 * time.Second
+	}
+	return p.runtime.options.Grace
+}

@@ -1,0 +1,151 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// isLost reports whether an error is a fault of kind Lost.
+func isLost(err error) bool {
+	var f *rollout.Fault
+	return errors.As(err, &f) && f.Kind == rollout.FaultLost
+}
+
+// judge makes one error of what went wrong in a call. What poisons goes before what does not: it costs the whole
+// batch, dead processes included.
+func (e *envBatch) judge(call string) error {
+	var worst error
+	var lost []rollout.Span
+	var why []error
+	for _, w := range e.workers {
+		if !w.selected {
+			continue
+		}
+		switch {
+		case w.verdict == died || w.verdict == broke:
+			lost = append(lost, w.span)
+			why = append(why, w.epitaph())
+		case w.verdict == late:
+			worst = graver(worst, e.newFault(rollout.FaultDeadline, call, -1, fmt.Errorf(
+				"process %d (environments %d to %d) did not answer within %v and was killed", w.p.pid(),
+				e.options.FirstEnv+w.span.First, e.options.FirstEnv+w.span.First+w.span.Count-1, e.plugin.step())))
+		case w.reply.Kind != 0:
+			worst = graver(worst, e.blame(w, call))
+		}
+	}
+	if worst != nil {
+		if len(lost) > 0 || poisons(worst) {
+			e.poison()
+		}
+		return worst
+	}
+	f := e.newFault(rollout.FaultLost, call, -1, errors.Join(why...))
+	f.Lost = lost
+	if err := e.replace(); err != nil {
+		e.poison()
+		return e.newFault(rollout.FaultTrap, call, -1, fmt.Errorf("%w; and there is no other in its place: %w", f.Err, err))
+	}
+	return f
+}
+
+// graver returns the error that costs more.
+func graver(a, b error) error {
+	if a == nil || poisons(b) && !poisons(a) {
+		return b
+	}
+	return a
+}
+
+func poisons(err error) bool {
+	var f *rollout.Fault
+	return errors.As(err, &f) && f.Poisons()
+}
+
+// envOf returns the global index of an environment that a reply names: 0 is none, 1 the first.
+func (w *envWorker) envOf(index uint64) int {
+	if index == 0 || index > uint64(w.span.Count) {
+		return -1
+	}
+	return w.options.FirstEnv + w.span.First + int(index) - 1
+}
+
+// blame makes an error of a reply.
+func (e *envBatch) blame(w *envWorker, call string) error {
+	text := w.text()
+	kind := rollout.FaultStatus
+	switch w.reply.Split {
+	case hostabi.LinkEnvFaultRefused:
+		return fmt.Errorf("%w: %s", rollout.ErrUnsupported, text)
+	case hostabi.LinkEnvFaultTrap:
+		kind = rollout.FaultTrap
+	case hostabi.LinkEnvFaultDeadline:
+		kind = rollout.FaultDeadline
+	case hostabi.LinkEnvFaultMemory:
+		kind = rollout.FaultMemory
+	}
+	if text == "" {
+		text = hostabi.Status(-int32(w.reply.Kind)).String()
+	}
+	return e.newFault(kind, call, w.envOf(w.reply.Inline[1]), errors.New(text))
+}
+
+func (e *envBatch) newFault(kind rollout.FaultKind, call string, env int, err error) *rollout.Fault {
+	return &rollout.Fault{Kind: kind, Name: e.options.Name, Source: e.plugin.source.Use, Call: call, Env: env,
+		Step: e.steps, Err: err}
+}
+
+// replace starts a process in the place of each one that has ended, and binds the block there.
+func (e *envBatch) replace() error {
+	errs := make([]error, len(e.workers))
+	var all sync.WaitGroup
+	for i, w := range e.workers {
+		if !w.gone.Load() {
+			continue
+		}
+		all.Go(func() { e.workers[i], errs[i] = e.succeed(w) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// succeed returns a process that has made the environments of one that has ended. If that fails it is the old one.
+func (e *envBatch) succeed(old *envWorker) (*envWorker, error) {
+	w, err := e.plugin.again(context.Background(), e.options.Name)
+	if err != nil {
+		return old, err
+	}
+	if err := w.make(context.Background(), e.options, e.options.Envs, old.span); err != nil {
+		return old, errors.Join(err, w.end())
+	}
+	if err := e.rebind(w); err != nil {
+		return old, errors.Join(err, w.end())
+	}
+	return w, old.end()
+}
+
+// rebind binds the block that the others are bound to.
+func (e *envBatch) rebind(w *envWorker) error {
+	if e.block.Schema == nil {
+		return nil
+	}
+	file := e.files[e.number-1]
+	if err := w.announce(e.number, e.block, file.size); err != nil {
+		return err
+	}
+	m := e.bindMessage()
+	w.post(&m)
+	w.await(time.Now().Add(e.plugin.init()))
+	if w.verdict != answered {
+		return w.epitaph()
+	}
+	if w.reply.Kind != 0 {
+		return e.blame(w, hostabi.ExportBind)
+	}
+	return nil
+}

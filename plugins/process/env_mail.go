@@ -1,0 +1,151 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+)
+
+// Limits on what a worker of environments may send.
+const (
+	maxEnvMetrics    = 64
+	maxEnvMetricName = 64
+	maxEnvStates     = 4 // that nobody has asked for
+	maxEnvState      = 1 << 30
+)
+
+// envMail is what came over the wire of a worker of environments. Its methods may be called from any goroutine.
+type envMail struct {
+	mu      sync.Mutex
+	news    chan struct{} // has a token when something has changed
+	metrics map[uint32]string
+	states  map[uint64]envState
+	err     error
+	closed  bool
+}
+
+type envState struct {
+	size protocol.StateSize
+	file *os.File
+}
+
+func newEnvMail() *envMail {
+	return &envMail{news: make(chan struct{}, 1), metrics: map[uint32]string{}, states: map[uint64]envState{}}
+}
+
+// fail notes that the worker has broken the protocol.
+func (b *envMail) fail(err error) {
+	b.mu.Lock()
+	if b.err == nil {
+		b.err = err
+	}
+	b.mu.Unlock()
+	b.wake()
+}
+
+// broken returns what the worker has done wrong on its wire, or nil.
+func (b *envMail) broken() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}
+
+func (b *envMail) wake() {
+	select {
+	case b.news <- struct{}{}:
+	default:
+	}
+}
+
+func (b *envMail) putMetric(m protocol.Metric) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(m.Name) == 0 || len(m.Name) > maxEnvMetricName || !utf8.ValidString(m.Name) {
+		return fmt.Errorf("metric %.80q: a name has 1 to %d bytes", m.Name, maxEnvMetricName)
+	}
+	if len(b.metrics) == maxEnvMetrics {
+		return fmt.Errorf("metric %q: at most %d are accepted", m.Name, maxEnvMetrics)
+	}
+	b.metrics[m.Number] = m.Name
+	return nil
+}
+
+// metric returns the name of a metric, or "".
+func (b *envMail) metric(number uint32) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.metrics[number]
+}
+
+// putState takes a file over.
+func (b *envMail) putState(s protocol.StateSize, file *os.File) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, twice := b.states[s.Call]; twice || len(b.states) == maxEnvStates || b.closed {
+		return errors.Join(errors.New("a state that nobody has asked for"), file.Close())
+	}
+	b.states[s.Call] = envState{s, file}
+	b.wake()
+	return nil
+}
+
+// state waits for the state that a call has announced, and reads it.
+func (b *envMail) state(size protocol.StateSize, gone func() bool) ([]byte, error) {
+	end := time.NewTimer(10 * time.Second)
+	defer end.Stop()
+	for {
+		b.mu.Lock()
+		s, ok := b.states[size.Call]
+		delete(b.states, size.Call)
+		err := b.err
+		b.mu.Unlock()
+		switch {
+		case ok:
+			state, err := readEnvState(s.file, size.Bytes)
+			return state, errors.Join(err, s.file.Close())
+		case err != nil:
+			return nil, err
+		case gone():
+			return nil, errDied
+		}
+		select {
+		case <-b.news:
+		case <-end.C:
+			return nil, errors.New("it announced a state and did not send it")
+		}
+	}
+}
+
+// readEnvState reads a file of another process, which may change it meanwhile: it is never mapped.
+func readEnvState(file *os.File, size int64) ([]byte, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &stat); err != nil {
+		return nil, err
+	}
+	if size < 0 || size > maxEnvState || stat.Mode&unix.S_IFMT != unix.S_IFREG || size > stat.Size {
+		return nil, fmt.Errorf("a state of %d bytes in a file of %d", size, stat.Size)
+	}
+	state := make([]byte, size)
+	n, err := file.ReadAt(state, 0)
+	if int64(n) < size {
+		return nil, fmt.Errorf("state ends after %d of %d bytes: %w", n, size, err)
+	}
+	return state, nil
+}
+
+func (b *envMail) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	for _, s := range b.states {
+		_ = s.file.Close() // nobody will ask for it
+	}
+	clear(b.states)
+}

@@ -1,0 +1,224 @@
+package process
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+)
+
+// stateMagic begins the snapshot of a batch in several processes: their number and the length of each one's part
+// follow, then the parts. That of a single process is what the process wrote, so that it fits a batch that has none.
+const stateMagic = "rlenvs1\n"
+
+// Renew returns the batch to the state just after its creation; processes that have ended are started again.
+func (e *envBatch) Renew() error {
+	if err := e.seize(); err != nil {
+		return err
+	}
+	defer e.leave()
+	e.block, e.rows, e.steps = rollout.Block{}, 0, 0
+	for _, w := range e.workers {
+		if !w.gone.Load() {
+			if _, err := w.state(protocol.EnvStateCall{Do: "renew"}, nil); err != nil {
+				w.p.kill() // another process is as new
+				<-w.p.died()
+				w.gone.Store(true)
+			}
+		}
+	}
+	if err := e.replace(); err != nil {
+		e.poison()
+		return e.newFault(rollout.FaultTrap, "the host", -1, err)
+	}
+	return nil
+}
+
+// state makes one call that is not on the step path, with a state to send or one to get.
+func (w *envWorker) state(c protocol.EnvStateCall, send []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), w.plugin.init(), errSlow)
+	defer cancel()
+	if c.State != nil {
+		if err := w.sendState(*c.State, send); err != nil {
+			return nil, err
+		}
+	}
+	var size protocol.StateSize
+	err := w.p.call(ctx, protocol.MethodEnvState, c, &size)
+	var refused *Error
+	if errors.As(err, &refused) && status.Code(refused.Err) == codes.Unimplemented {
+		text := strings.TrimPrefix(status.Convert(refused.Err).Message(), rollout.ErrUnsupported.Error()+": ")
+		return nil, fmt.Errorf("%w: %s", rollout.ErrUnsupported, text)
+	}
+	if err != nil || c.Do != "snapshot" && c.Do != "save" {
+		return nil, err
+	}
+	return w.mail.state(size, w.gone.Load)
+}
+
+func (w *envWorker) sendState(size protocol.StateSize, state []byte) error {
+	seg, err := shm.Create("rlhost: state", max(len(state), 1))
+	if err != nil {
+		return err
+	}
+	copy(seg.Bytes(), state)
+	return errors.Join(w.p.wire.send(protocol.Frame{State: &size}, seg.FD()), seg.Close())
+}
+
+// sized returns the announcement of a state.
+func (e *envBatch) sized(state []byte) *protocol.StateSize {
+	e.calls++
+	return &protocol.StateSize{Call: e.calls, Bytes: int64(len(state))}
+}
+
+// fault makes a fault of an error of a call that is not on the step path.
+func (e *envBatch) fault(call string, err error) error {
+	if errors.Is(err, rollout.ErrUnsupported) {
+		return err
+	}
+	e.poison()
+	return e.newFault(rollout.FaultTrap, call, -1, err)
+}
+
+// Snapshot returns the states of all environments; see rollout.Env.
+func (e *envBatch) Snapshot() ([]byte, error) {
+	if err := e.enter(); err != nil {
+		return nil, err
+	}
+	defer e.leave()
+	parts := make([][]byte, len(e.workers))
+	for i, w := range e.workers {
+		var err error
+		if parts[i], err = w.state(protocol.EnvStateCall{Do: "snapshot"}, nil); err != nil {
+			return nil, e.fault("snapshot", err)
+		}
+	}
+	if len(parts) == 1 {
+		return parts[0], nil
+	}
+	b := binary.LittleEndian.AppendUint32([]byte(stateMagic), uint32(len(parts)))
+	for _, part := range parts {
+		b = binary.LittleEndian.AppendUint64(b, uint64(len(part)))
+	}
+	for _, part := range parts {
+		b = append(b, part...)
+	}
+	return b, nil
+}
+
+// split is the inverse of what Snapshot does with the parts.
+func (e *envBatch) split(b []byte) ([][]byte, error) {
+	n := len(e.workers)
+	if n == 1 {
+		return [][]byte{b}, nil
+	}
+	head := len(stateMagic) + 4
+	if len(b) < head || string(b[:len(stateMagic)]) != stateMagic {
+		return nil, fmt.Errorf("%w: %s: not a snapshot of environments in %d processes", rollout.ErrUnsupported, e.options.Name, n)
+	}
+	if got := binary.LittleEndian.Uint32(b[len(stateMagic):]); got != uint32(n) {
+		return nil, fmt.Errorf("%w: %s: snapshot of environments in %d processes, here are %d", rollout.ErrUnsupported, e.options.Name, got, n)
+	}
+	lengths, rest := b[head:], []byte(nil)
+	if len(lengths) >= 8*n {
+		lengths, rest = lengths[:8*n], lengths[8*n:]
+	}
+	var parts [][]byte
+	for ; len(lengths) >= 8; lengths = lengths[8:] {
+		size := binary.LittleEndian.Uint64(lengths)
+		if size > uint64(len(rest)) {
+			break
+		}
+		parts, rest = append(parts, rest[:size]), rest[size:]
+	}
+	if len(parts) != n || len(rest) > 0 {
+		return nil, fmt.Errorf("%w: %s: damaged snapshot", rollout.ErrUnsupported, e.options.Name)
+	}
+	return parts, nil
+}
+
+// Restore replaces the states of all environments; see rollout.Env.
+func (e *envBatch) Restore(snapshot []byte) error {
+	was := e.state.Load()
+	if err := e.seize(); err != nil {
+		return err
+	}
+	defer e.leave()
+	parts, err := e.split(snapshot)
+	if err != nil {
+		e.state.Store(was)
+		return err
+	}
+	if err := e.replace(); err != nil {
+		return e.fault("restore", err)
+	}
+	for i, w := range e.workers {
+		_, err := w.state(protocol.EnvStateCall{Do: "restore", State: e.sized(parts[i])}, parts[i])
+		if err != nil && i == 0 && errors.Is(err, rollout.ErrUnsupported) {
+			e.state.Store(was) // nothing has changed
+			return err
+		}
+		if err != nil {
+			e.poison()
+			return e.fault("restore", err)
+		}
+	}
+	e.block, e.rows = rollout.Block{}, 0
+	return nil
+}
+
+// SaveEnv appends the state of one environment; see rollout.EnvStater.
+func (e *envBatch) SaveEnv(env int, dst []byte) ([]byte, error) {
+	if err := e.enter(); err != nil {
+		return dst, err
+	}
+	defer e.leave()
+	w, i := e.find(env)
+	if w == nil {
+		return dst, e.noSuchEnv(env)
+	}
+	state, err := w.state(protocol.EnvStateCall{Do: "save", Env: i}, nil)
+	if err != nil {
+		return dst, e.fault(hostabi.ExportSave, err)
+	}
+	return append(dst, state...), nil
+}
+
+// LoadEnv replaces the state of one environment; see rollout.EnvStater.
+func (e *envBatch) LoadEnv(env int, state []byte) error {
+	if err := e.enter(); err != nil {
+		return err
+	}
+	defer e.leave()
+	w, i := e.find(env)
+	if w == nil {
+		return e.noSuchEnv(env)
+	}
+	if _, err := w.state(protocol.EnvStateCall{Do: "load", Env: i, State: e.sized(state)}, state); err != nil {
+		return e.fault(hostabi.ExportLoad, err)
+	}
+	return nil
+}
+
+func (e *envBatch) noSuchEnv(env int) error {
+	return fmt.Errorf("%w: %s: environment %d of %d", rollout.ErrUnsupported, e.options.Name, env, e.options.Envs)
+}
+
+// find returns the process that an environment lives in and its index there.
+func (e *envBatch) find(env int) (*envWorker, int) {
+	for _, w := range e.workers {
+		if env >= w.span.First && env-w.span.First < w.span.Count {
+			return w, env - w.span.First
+		}
+	}
+	return nil, 0
+}

@@ -1,0 +1,244 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+)
+
+// envWorker is one process that works environments. It belongs to the goroutine that calls the batch, but for what
+// the wire's goroutine tells it.
+type envWorker struct {
+	plugin *envPlugin
+	name   string // of the component
+	p      *process
+	mail   *envMail
+	shot   atomic.Pointer[process] // p, for the wire's goroutine
+
+	span    rollout.Span // its environments within the batch
+	options rollout.EnvOptions
+	layout  protocol.EnvScratch
+	scratch *shm.Segment
+	known   map[uint64]bool // numbers of files that it has been told of
+
+	gone     atomic.Bool // its process has ended
+	selected bool        // takes part in the call
+	verdict  verdict     // on its answer
+	reply    hostabi.Message
+	one      [1]hostabi.Message
+	buffer   [32]hostabi.Message
+}
+
+// verdict says what came of a message.
+type verdict uint8
+
+const (
+	answered verdict = iota
+	died             // the process has ended
+	late             // it has not answered in time
+	broke            // it has answered with nonsense
+)
+
+// maxScratch bounds what a worker may ask for.
+const maxScratch = 64 << 20
+
+// startWorker starts a process.
+func (p *envPlugin) startWorker(ctx context.Context, name string) (*envWorker, error) {
+	w := &envWorker{plugin: p, name: name, mail: newEnvMail(), known: map[uint64]bool{}}
+	program := p.program
+	if program.Name == "" {
+		program.Name = p.source.Name
+	}
+	var err error
+	w.p, err = p.runtime.start(ctx, program, startOptions{
+		log: p.runtime.log.With("component", name, "env", p.source.Name), handle: w.handle, broken: w.fail,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if w.shot.Store(w.p); w.mail.broken() != nil {
+		w.p.kill()
+	}
+	go func(process *process) {
+		<-process.died()
+		w.gone.Store(true)
+		process.out.Nudge()
+		w.mail.wake()
+	}(w.p)
+	return w, nil
+}
+
+// make has the process make its environments.
+func (w *envWorker) make(ctx context.Context, o rollout.EnvOptions, blockEnvs int, span rollout.Span) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, w.p.program.Start+w.plugin.init(), errSlow)
+	defer cancel()
+	w.span, w.options = span, o
+	err := w.p.call(ctx, protocol.MethodEnvMake, protocol.EnvBatch{
+		Name: o.Name, Envs: span.Count, FirstEnv: o.FirstEnv + span.First, Autoreset: uint32(o.Autoreset), Seed: seedOf(o.Seed, span.First),
+		FirstColumn: span.First, BlockEnvs: blockEnvs,
+	}, &w.layout)
+	if err != nil {
+		return err
+	}
+	if err := checkScratch(&w.layout, span.Count); err != nil {
+		return w.nonsense(err)
+	}
+	if w.scratch, err = shm.Create("rlhost: environments", w.layout.Bytes); err != nil {
+		return err
+	}
+	return w.p.wire.send(protocol.Frame{File: &protocol.File{Bytes: int64(w.scratch.Size())}}, w.scratch.FD())
+}
+
+// seedOf gives each process of a batch a stream of its own; the first has the batch's.
+func seedOf(batch uint64, first int) uint64 {
+	if first == 0 {
+		return batch
+	}
+	return rollout.EnvSeed(batch, first)
+}
+
+// checkScratch refuses areas that do not hold what is to lie in them.
+func checkScratch(s *protocol.EnvScratch, envs int) error {
+	within := func(at, n int) bool { return at >= 0 && n >= 0 && at <= s.Bytes && n <= s.Bytes-at }
+	if s.Bytes < 1 || s.Bytes > maxScratch || !within(s.MaskAt, envs) || !within(s.SeedsAt, 8*envs) || !within(s.TextAt, s.Text) {
+		return fmt.Errorf("its scratch area %+v has no room for %d environments", *s, envs)
+	}
+	return nil
+}
+
+func (w *envWorker) nonsense(err error) error {
+	return &Error{Code: CodeProtocol, Program: w.p.program.Name, Reason: err.Error(), Err: err}
+}
+
+// handle takes a frame of the process. It runs on the wire's goroutine.
+func (w *envWorker) handle(f *protocol.Frame, files []*os.File) {
+	err := errors.New("a frame on its wire that workers of environments do not send")
+	switch {
+	case f.State != nil && len(files) == 1:
+		err = w.mail.putState(*f.State, files[0])
+		files = nil
+	case f.Metric != nil:
+		err = w.mail.putMetric(*f.Metric)
+	case f.Stats != nil:
+		err = nil // a worker's own numbers are nobody's
+	case f.Fail != nil:
+		err = errors.New(f.Fail.Reason)
+	}
+	_ = closeFiles(files) // whoever sent them has others
+	if err != nil {
+		w.fail(err)
+	}
+}
+
+// fail ends a process that breaks the protocol. It may be called while the process is being started.
+func (w *envWorker) fail(err error) {
+	w.mail.fail(err)
+	if p := w.shot.Load(); p != nil {
+		p.kill()
+	}
+}
+
+// post sends a message. There is room, because there is one message at a time.
+func (w *envWorker) post(m *hostabi.Message) {
+	w.one[0] = *m
+	w.verdict = answered
+	if w.p.in.Put(w.one[:]) == 0 {
+		w.verdict = broke
+	}
+}
+
+// await waits for the answer to what was posted, or until the process has died or the time is up.
+func (w *envWorker) await(until time.Time) {
+	for w.verdict == answered {
+		ended := w.gone.Load() // before looking: what was put before the end counts
+		n := w.p.out.Get(w.buffer[:])
+		if n > 0 && w.take(w.buffer[:n]) {
+			return
+		}
+		switch {
+		case n > 0:
+		case ended:
+			w.verdict = died
+		case w.p.out.IsShut():
+			w.fail(errors.New("it has shut its ring"))
+			w.verdict = broke
+		default:
+			left := time.Until(until)
+			if left <= 0 {
+				w.verdict = late
+				break
+			}
+			w.p.out.Wait(left)
+		}
+	}
+	if w.verdict != died {
+		w.p.kill()
+		<-w.p.died()
+		w.gone.Store(true)
+	}
+}
+
+// take looks at messages of the process and reports whether the last is the answer.
+func (w *envWorker) take(ms []hostabi.Message) bool {
+	for i := range ms {
+		switch m := &ms[i]; m.Slot {
+		case hostabi.LinkEnvReply:
+			w.reply = *m
+			if i < len(ms)-1 {
+				w.verdict = broke
+			}
+			return i == len(ms)-1
+		case hostabi.LinkEnvMetric:
+			if name := w.mail.metric(m.T); name != "" && w.options.Metric != nil {
+				w.options.Metric(name, math.Float64frombits(m.Inline[0]))
+			}
+		case hostabi.LinkAck:
+		default:
+			w.verdict = broke
+			return false
+		}
+	}
+	return false
+}
+
+// text returns what a reply says in words.
+func (w *envWorker) text() string {
+	n := min(w.reply.Inline[0], uint64(w.layout.Text))
+	text := string(w.scratch.Bytes()[w.layout.TextAt:][:n])
+	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+}
+
+// epitaph says how the process ended.
+func (w *envWorker) epitaph() error {
+	err := w.mail.broken()
+	if err == nil && w.verdict == broke {
+		err = errors.New("it wrote nonsense into its ring")
+	}
+	if err != nil {
+		return fmt.Errorf("process %d was killed: %w", w.p.pid(), err)
+	}
+	return fmt.Errorf("process %d %s%s", w.p.pid(), w.p.child.end(), w.p.lastWords())
+}
+
+// end ends the process and releases what it had.
+func (w *envWorker) end() error {
+	if !w.gone.Load() {
+		_ = w.p.stop(w.plugin.grace()) // what it says of its end changes nothing
+	}
+	w.mail.close()
+	err := w.p.close()
+	if w.scratch != nil {
+		err = errors.Join(err, w.scratch.Close())
+	}
+	return err
+}
