@@ -28,6 +28,8 @@ core/ring:               hostabi core/shm
 core/arena:              hostabi core/shm
 core/loop:               hostabi
 core/bus:                hostabi core/loop core/stat
+core/object:             hostabi core/shm
+core/object/wire:        core/object
 core/rollout:            hostabi core/arena
 core/component:          hostabi core/arena core/bus core/loop core/rollout core/stat
 
@@ -49,16 +51,20 @@ plugins/evaluation:      hostabi core/rollout gpu/policy
 plugins/envcheck:        hostabi core/rollout
 plugins/runner:          hostabi core/arena core/bus core/component core/loop core/rollout core/stat
 
+plugins/objects:         core/component core/object core/object/wire core/shm
+
 pipeline:                hostabi core/arena core/bus core/component core/loop core/rollout core/stat
 pipeline/runs:           hostabi core/component
 
 sdk:                     hostabi
 sdk/wasm:                hostabi sdk
 sdk/sdktest:             hostabi sdk
+sdk/objects:             core/object core/object/wire core/shm
 examples/plugins:
 examples/plugins/*:      hostabi sdk sdk/wasm examples/plugins/*
 
 bench/emulate:
+bench/objects/server:    plugins/objects
 bench/ring:              hostabi core/ring core/shm
 
 cmd/rlhost:              hostabi core/component core/rollout pipeline pipeline/runs examples/plugins examples/plugins/* gpu/policy gpu/cpu
