@@ -305,7 +305,7 @@ func (p *process) callError(ctx context.Context, method string, err error) error
 		return cause
 	}
 	said := status.Convert(err)
-	if said.Code() == codes.Unimplemented {
+	if said.Code() == codes.Unimplemented && strings.HasPrefix(said.Message(), "unknown ") { // gRPC's own words
 		return &Error{Code: CodeProtocol, Program: p.program.Name, Err: err,
 			Reason: fmt.Sprintf("it does not know the call %s", method), Help: "build it with the SDK that belongs to this rlhost"}
 	}

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -10,7 +11,10 @@ import (
 const (
 	DefaultStart    = 30 * time.Second
 	DefaultStall    = 30 * time.Second
-	DefaultRestarts = 5
+	DefaultSnapshot = 5 * time.Second
+	DefaultGrace    = 5 * time.Second
+	DefaultRestarts = 10
+	DefaultMemory   = 4 << 30
 )
 
 // Program says which program a plugin is and how it is run.
@@ -32,10 +36,14 @@ type Program struct {
 	// DefaultRestarts, below 0 = never.
 	Restarts int
 	// Stall is how long work may wait for the program without any progress before it is killed and started again;
-	// 0 = DefaultStall.
+	// 0 = DefaultStall, below 0 = for ever. A program that a debugger is attached to may take any time.
 	Stall time.Duration
 	Start time.Duration // how long it may take until it answers; 0 = DefaultStart
-	Dir   string        // its working folder; empty = the host's
+	// Snapshot is how old the state may become that a learner goes on from when its process has died: it is taken at
+	// dataset boundaries, if the last one is older. 0 = DefaultSnapshot, below 0 = take none.
+	Snapshot time.Duration
+	Memory   int64  // bytes that the arenas of one component may take together; 0 = DefaultMemory
+	Dir      string // its working folder; empty = the host's
 }
 
 // String returns name and command line, for messages.
@@ -48,11 +56,9 @@ func (p Program) withDefaults() Program {
 	if p.Start <= 0 {
 		p.Start = DefaultStart
 	}
-	if p.Stall <= 0 {
-		p.Stall = DefaultStall
-	}
-	if p.Restarts == 0 {
-		p.Restarts = DefaultRestarts
-	}
+	p.Stall = cmp.Or(p.Stall, DefaultStall)
+	p.Snapshot = cmp.Or(p.Snapshot, DefaultSnapshot)
+	p.Restarts = cmp.Or(p.Restarts, DefaultRestarts)
+	p.Memory = cmp.Or(p.Memory, DefaultMemory)
 	return p
 }

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/arena"
 )
 
 // Options say what a Runtime is made with.
@@ -21,12 +20,7 @@ type Options struct {
 	// Dir is where the runtime makes its folder for sockets, which only this user can enter; empty means the user's
 	// runtime folder, or the one for temporary files.
 	Dir string
-	// ArenaBytes is how much memory the arenas that one component asks for may take together; 0 means 4 GiB.
-	ArenaBytes int64
-	// Remember is how often the proxy takes the state of a component at dataset boundaries, for a restart after its
-	// process has died; 0 means every 5 s, below 0 never.
-	Remember time.Duration
-	// Grace is how long a component may take to stop before it is killed; 0 means 5 s.
+	// Grace is how long a component may take to stop before it is killed; 0 = DefaultGrace.
 	Grace time.Duration
 	// Cores lets processes that die leave core dumps, without the memory that they share with the host.
 	Cores bool
@@ -39,15 +33,17 @@ type Runtime struct {
 	dir     string // for sockets
 	forker  *forker
 
-	mu     sync.Mutex        // guards what follows
-	clerks map[string]*clerk // by what tells programs apart
-	closed bool
+	mu      sync.Mutex        // guards what follows
+	clerks  map[string]*clerk // by what tells programs apart
+	hubs    map[*arena.Set]*hub
+	proxies map[*proxy]struct{} // that have been started
+	closed  bool
 }
 
 // New returns a runtime with a folder of its own for sockets. It also removes the folders of runtimes whose
 // processes are gone.
 func New(o Options) (*Runtime, error) {
-	r := &Runtime{options: o, log: o.Log, clerks: map[string]*clerk{}}
+	r := &Runtime{options: o, log: o.Log, clerks: map[string]*clerk{}, hubs: map[*arena.Set]*hub{}, proxies: map[*proxy]struct{}{}}
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
@@ -62,24 +58,6 @@ func New(o Options) (*Runtime, error) {
 	r.forker = newForker()
 	return r, nil
 }
-
-// Component returns a component that stands for an instance of one of the program's kinds. Nothing runs before its
-// Start, except while its configuration is checked.
-func (r *Runtime) Component(ctx context.Context, p Program, kind string) (component.Component, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Status is what is known of one process.
-type Status struct {
-	Component string
-	Program   string // name and command line
-	PID       int    // 0 while there is none
-	Restarts  int
-	State     string // starting, running, stalled, restarting, stopping
-}
-
-// Running returns the processes of components, in the order of their names.
-func (r *Runtime) Running() []Status { return nil }
 
 // Close kills the processes that are left and removes the runtime's folder. Components must have been stopped.
 func (r *Runtime) Close() error {

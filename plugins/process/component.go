@@ -1,0 +1,275 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/link"
+	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+)
+
+// proxy stands for a component that lives in a process. It runs on a loop of the host as any component does; its
+// slots send to the process, and what the process emits it emits for it.
+//
+// Three parties work on it: the loop (slots, Snapshot), whoever takes messages out of the ring (deliver, control;
+// usually the loop too), and its supervisor, which replaces one life of the process by the next. Lock order:
+// proxy.mu, life.mu, then those of link and arena.
+type proxy struct {
+	runtime  *Runtime
+	program  Program
+	kind     protocol.Kind
+	snapshot bool // its state can be saved
+	manifest component.Manifest
+
+	config map[string]any
+	flow   component.Flow
+
+	h       *component.Host
+	signals []*bus.Signal
+	slots   []slot
+	meters  meters
+
+	link   atomic.Pointer[link.Link] // of the life that runs, or of the last one; messages wait in it
+	quit   chan struct{}             // closed by Stop
+	ended  chan struct{}             // closed when the supervisor has ended
+	stop   sync.Once
+	stopFn error
+
+	mu       sync.Mutex
+	life     *life                        // the newest; nil before Start
+	state    string                       // for Status
+	restarts int                          // so far
+	waiting  []link.Pending               // what came while there was no link
+	saved    *saved                       // newest state
+	open     map[question]hostabi.Message // requests about blocks on loan that the process has not answered
+	own      []uint8                      // arenas that the process asked for
+	rested   bool                         // the Receiver is paused because there is no process
+}
+
+// slot is what the proxy knows of one of its slots.
+type slot struct {
+	bound  *bus.Slot
+	latest atomic.Bool      // it has a connection of mode latest, as far as known
+	arenas [256]atomic.Bool // arenas that messages for it came from
+
+	mu     sync.Mutex
+	newest hostabi.Message // of a latest slot, with a claim on its block; Sequence 0: none
+}
+
+// question names the row of a block on loan that somebody asks about.
+type question struct {
+	block  hostabi.Handle
+	row    uint32
+	sender uint16
+}
+
+// meters are the counters of one component.
+type meters struct{ restarts, lost, rejected *stat.Counter }
+
+func newMeters(s *stat.Registry, name string) meters {
+	return meters{
+		restarts: s.Counter("process/restarts/" + name),
+		lost:     s.Counter("process/lost_messages/" + name),
+		rejected: s.Counter("process/rejected_messages/" + name),
+	}
+}
+
+var _ component.Component = (*proxy)(nil)
+
+// Component returns a component that stands for an instance of one of the program's kinds. Nothing runs before its
+// Start, except while its configuration is checked.
+func (r *Runtime) Component(ctx context.Context, p Program, kind string) (component.Component, error) {
+	d, err := r.Describe(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(d.Kinds, func(k protocol.Kind) bool { return k.Name == kind })
+	if i < 0 {
+		names := make([]string, len(d.Kinds))
+		for i := range d.Kinds {
+			names[i] = d.Kinds[i].Name
+		}
+		return nil, &Error{Code: CodeKind, Program: p.Name, Reason: fmt.Sprintf("it makes no %q", kind),
+			Help: "kinds: " + strings.Join(names, ", ")}
+	}
+	x := &proxy{
+		runtime: r, program: p.withDefaults(), kind: d.Kinds[i], snapshot: slices.Contains(d.Capabilities, protocol.CapSnapshot),
+		quit: make(chan struct{}), ended: make(chan struct{}), open: map[question]hostabi.Message{},
+	}
+	if x.manifest, err = manifestOf(&p, x.kind); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// maxPorts bounds a manifest from outside.
+const maxPorts = 256
+
+func manifestOf(p *Program, k protocol.Kind) (component.Manifest, error) {
+	var m component.Manifest
+	for _, list := range []struct {
+		from []protocol.Port
+		to   *[]component.Port
+	}{{k.Signals, &m.Signals}, {k.Slots, &m.Slots}} {
+		if len(list.from) > maxPorts {
+			return m, &Error{Code: CodeProtocol, Program: p.Name, Reason: fmt.Sprintf("kind %q has %d ports", k.Name, len(list.from))}
+		}
+		seen := map[string]bool{}
+		for _, port := range list.from {
+			if port.Name == "" || port.Payload == "" || seen[port.Name] {
+				return m, &Error{Code: CodeProtocol, Program: p.Name,
+					Reason: fmt.Sprintf("kind %q has a port %q with payload %q, twice or without a name", k.Name, port.Name, port.Payload)}
+			}
+			seen[port.Name] = true
+			*list.to = append(*list.to, component.Port{Name: port.Name, Payload: port.Payload, Doc: port.Doc, OnLoan: port.OnLoan})
+		}
+	}
+	return m, nil
+}
+
+// Manifest returns what the program says of its kind.
+func (x *proxy) Manifest() component.Manifest { return x.manifest }
+
+// Flow returns what the program said of its configuration; zero if nothing.
+func (x *proxy) Flow() component.Flow { return x.flow }
+
+// Configure asks the program whether the table is right.
+func (x *proxy) Configure(decode func(into any) error) error {
+	config := map[string]any{}
+	if err := decode(&config); err != nil {
+		return err
+	}
+	x.config = config
+	answer, err := x.runtime.checkConfig(context.Background(), x.program, protocol.Configuration{
+		Kind: x.kind.Name, Name: x.kind.Name, Count: 1, Config: config, Lines: linesOf(config), LogLevel: "info",
+	})
+	if err != nil {
+		return err
+	}
+	x.setFlow(answer.Flow)
+	return configErrors(answer.Errors)
+}
+
+func (x *proxy) setFlow(f *protocol.Flow) {
+	if f != nil {
+		x.flow = component.Flow(*f)
+	}
+}
+
+func configErrors(list []protocol.ConfigError) error {
+	errs := make([]error, len(list))
+	for i, e := range list {
+		errs[i] = &component.ConfigError{Key: e.Key, Reason: e.Reason, Help: e.Help, Code: e.Code}
+	}
+	return errors.Join(errs...)
+}
+
+// linesOf writes a table as sorted lines; see protocol.Configuration.
+func linesOf(table map[string]any) string {
+	var lines []string
+	appendLines(&lines, "", table)
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
+func appendLines(lines *[]string, prefix string, table map[string]any) {
+	for key, value := range table {
+		if inner, ok := value.(map[string]any); ok {
+			appendLines(lines, prefix+key+".", inner)
+			continue
+		}
+		*lines = append(*lines, prefix+key+"="+lineValue(value)+"\n")
+	}
+}
+
+func lineValue(value any) string {
+	switch v := value.(type) {
+	case string:
+		return strings.NewReplacer("\n", " ", "\r", " ").Replace(v)
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case []any:
+		items := make([]string, len(v))
+		for i := range v {
+			items[i] = lineValue(v[i])
+		}
+		return strings.Join(items, ",")
+	}
+	return fmt.Sprint(value)
+}
+
+// Start starts the process for good. It blocks until the component in it has started.
+func (x *proxy) Start(h *component.Host) error {
+	x.h, x.meters = h, newMeters(h.Stats, h.Name)
+	for i := range x.manifest.Signals {
+		x.signals = append(x.signals, h.Signal(x.manifest.Signals[i].Name))
+	}
+	x.slots = make([]slot, len(x.manifest.Slots))
+	for i, p := range x.manifest.Slots {
+		x.slots[i].bound = h.Slot(p.Name, func(m *hostabi.Message) { x.send(i, m) })
+	}
+	x.setState(stateStarting)
+	x.runtime.enlist(x)
+	l, err := x.live()
+	if err != nil {
+		return err
+	}
+	x.begin(l, nil)
+	go x.supervise(l)
+	return nil
+}
+
+// configuration is what an instance is told at its start.
+func (x *proxy) configuration(holder int) protocol.Configuration {
+	h := x.h
+	c := protocol.Configuration{
+		Kind: x.kind.Name, Name: h.Name, ID: h.ID, Index: h.Index, Count: h.Count, Holder: holder,
+		Config: x.config, Lines: linesOf(x.config), LogLevel: "info", Run: runOf(h.Run),
+		Readers: map[string]int{}, Policies: map[string]protocol.Policy{}, Envs: map[string]protocol.EnvSpec{},
+	}
+	if h.Readers != nil {
+		for _, p := range x.manifest.Signals {
+			c.Readers[p.Name] = h.Readers(p.Name)
+		}
+	}
+	if h.Tables != nil {
+		t := h.Tables()
+		c.Peers = maps.Clone(t.Peers)
+		for name, p := range t.Policies {
+			c.Policies[name] = protocol.Policy{Table: p.Table, Env: p.Env}
+		}
+		for name, spec := range t.Envs {
+			c.Envs[name] = *encodeSpec(&spec)
+		}
+	}
+	return c
+}
+
+func runOf(r *component.Run) protocol.Run {
+	doc := protocol.Run{
+		Name: r.Name, Seed: r.Seed, Dir: r.Dir, Synchronous: r.Synchronous,
+		StopWindow: r.Stop.Window, StopEnvSteps: r.Stop.EnvSteps, StopWallNS: int64(r.Stop.Wall / time.Nanosecond),
+	}
+	if r.Stop.HasReturn {
+		doc.StopReturn = &r.Stop.Return
+	}
+	return doc
+}
+
+// Stop ends the process and releases everything.
+func (x *proxy) Stop() error {
+	x.stop.Do(func() { x.stopFn = x.finish() })
+	return x.stopFn
+}

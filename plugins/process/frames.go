@@ -1,0 +1,224 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/sdk/process/schema"
+)
+
+// handle takes a frame of the plugin, on a goroutine of the wire.
+func (l *life) handle(f *protocol.Frame, files []*os.File) {
+	l.heard.Add(1)
+	if f.State != nil && len(files) == 1 {
+		if err := l.putState(f.State, files[0]); err != nil {
+			l.fault(err)
+		}
+		return
+	}
+	_ = closeFiles(files) // nothing else comes with files
+	switch {
+	case f.AddArena != nil:
+		l.addArena(f.AddArena)
+	case f.Stats != nil:
+		if err := l.takeStats(f.Stats); err != nil {
+			l.fault(err)
+		}
+	case f.Fail != nil:
+		l.x.h.Fail(errors.New(cut(f.Fail.Reason)))
+	default:
+		l.fault(errors.New("a frame on its wire that a component does not send"))
+	}
+}
+
+// maxReason bounds a text for people that comes from outside.
+const maxReason = 4096
+
+func cut(text string) string { return text[:min(len(text), maxReason)] }
+
+// announce tells the plugin of an arena that there is, or that is gone. It runs under the lock of the set.
+func (l *life) announce(a *arena.Arena, added bool) {
+	if !added {
+		id := a.ID()
+		l.sendFrame(protocol.Frame{Removed: &id})
+		return
+	}
+	l.mu.Lock()
+	call := uint64(0)
+	if l.adding != "" && l.adding == a.Name() {
+		call = l.addCall
+	}
+	l.mu.Unlock()
+	if call == 0 && l.x.owns(a.ID()) {
+		return // of an earlier life: the plugin gets it when it asks for it
+	}
+	l.give(a, call)
+}
+
+// give sends an arena to the plugin.
+func (l *life) give(a *arena.Arena, call uint64) {
+	s := a.Share()
+	if s.WordsFD < 0 || s.DataFD < 0 {
+		return // memory that cannot be shared
+	}
+	l.sendFrame(protocol.Frame{Arena: &protocol.Arena{
+		Call: call, ID: s.ID, Name: s.Name, Blocks: s.Blocks, BlockBytes: s.BlockBytes, ReadOnly: s.ReadOnly,
+		Schema: schema.Encode(s.Schema),
+	}}, s.WordsFD, s.DataFD)
+}
+
+func (l *life) sendFrame(f protocol.Frame, files ...int) {
+	if err := l.wire.send(f, files...); err != nil && !errors.Is(err, os.ErrClosed) {
+		l.fault(err)
+	}
+}
+
+// maxArenas is how many arenas a component may ask for.
+const maxArenas = 32
+
+// addArena makes an arena for the plugin, or gives it the one that an earlier process of the same component asked
+// for in the same words.
+func (l *life) addArena(q *protocol.AddArena) {
+	a, again, err := l.makeArena(q)
+	if err != nil {
+		l.sendFrame(protocol.Frame{Failed: &protocol.Failed{Call: q.Call, Reason: err.Error()}})
+		return
+	}
+	if again {
+		l.give(a, q.Call)
+	}
+}
+
+func (l *life) makeArena(q *protocol.AddArena) (a *arena.Arena, again bool, err error) {
+	x := l.x
+	name := x.h.Name + "." + cut(q.Name)
+	if q.Call == 0 || q.Name == "" || len(q.Name) > 100 {
+		return nil, false, fmt.Errorf("request %d for arena %.100q: number or name is not accepted", q.Call, q.Name)
+	}
+	contents, err := schema.Decode(q.Schema, q.BlockBytes)
+	if err != nil {
+		return nil, false, err
+	}
+	if a := x.ownArena(name, q); a != nil {
+		l.mu.Lock()
+		taken := l.own[a.ID()]
+		l.own[a.ID()] = true
+		l.mu.Unlock()
+		if !taken {
+			return a, true, nil
+		}
+	}
+	if err := x.allow(name, q); err != nil {
+		return nil, false, err
+	}
+	l.mu.Lock()
+	l.adding, l.addCall = name, q.Call
+	l.mu.Unlock()
+	a, err = x.h.Arenas.Add(arena.Config{Name: name, Blocks: q.Blocks, BlockBytes: q.BlockBytes, Schema: contents})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.adding = ""
+	if err == nil {
+		l.own[a.ID()] = true
+		x.addOwn(a.ID())
+	}
+	return a, false, err
+}
+
+// ownArena returns an arena that an earlier process of the component had and that is what is asked for now.
+func (x *proxy) ownArena(name string, q *protocol.AddArena) (found *arena.Arena) {
+	x.h.Arenas.Each(func(a *arena.Arena) {
+		if a.Name() == name && a.Blocks() == q.Blocks && a.BlockBytes() == q.BlockBytes && x.owns(a.ID()) {
+			found = a
+		}
+	})
+	return found
+}
+
+func (x *proxy) addOwn(id uint8) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.own = append(x.own, id)
+}
+
+// allow tells whether the component may have another arena. Whether the numbers make an arena is the arena's to say.
+func (x *proxy) allow(name string, q *protocol.AddArena) error {
+	limit := x.program.Memory
+	used, n := int64(0), 0
+	x.h.Arenas.Each(func(a *arena.Arena) {
+		if x.owns(a.ID()) {
+			used += int64(a.Blocks()) * int64(a.BlockBytes())
+			n++
+		}
+	})
+	if n >= maxArenas {
+		return fmt.Errorf("arena %q: the component has %d arenas already", name, n)
+	}
+	left := max(limit-used, 0)
+	if q.Blocks < 1 || q.BlockBytes < 1 || int64(q.Blocks) > left/int64(q.BlockBytes) {
+		return fmt.Errorf("arena %q: %d blocks of %d bytes are more than the %d bytes that the component may still have of %d: "+
+			"raise `memory` of its plugin", name, q.Blocks, q.BlockBytes, left, limit)
+	}
+	return nil
+}
+
+// maxMetrics is how many metrics a component may have.
+const maxMetrics = 4096
+
+// statsSeen is what a process has said of its metrics.
+type statsSeen struct {
+	counters map[string]uint64
+	names    map[string]bool
+}
+
+func newStatsSeen() statsSeen {
+	return statsSeen{counters: map[string]uint64{}, names: map[string]bool{}}
+}
+
+// takeStats adds what the process says of its metrics to the host's.
+func (l *life) takeStats(s *protocol.Stats) error {
+	for _, names := range [][]string{keys(s.Counters), keys(s.Gauges), keys(s.Histograms), keys(s.Distributions)} {
+		for _, name := range names {
+			if len(name) > 200 {
+				return fmt.Errorf("a metric with a name of %d bytes", len(name))
+			}
+			l.stats.names[name] = true
+		}
+	}
+	if len(l.stats.names) > maxMetrics {
+		return fmt.Errorf("more than %d metrics", maxMetrics)
+	}
+	to := l.x.h.Stats
+	for name, total := range s.Counters {
+		if before := l.stats.counters[name]; total > before {
+			to.Counter(name).Add(total - before)
+			l.stats.counters[name] = total
+		}
+	}
+	for name, v := range s.Gauges {
+		to.Gauge(name).Set(v)
+	}
+	for name, list := range s.Histograms {
+		for _, v := range list {
+			to.Histogram(name).Observe(v)
+		}
+	}
+	for name, d := range s.Distributions {
+		if err := to.Histogram(name).Merge(stat.Buckets(d)); err != nil {
+			return fmt.Errorf("metric %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func keys[V any](m map[string]V) []string {
+	list := make([]string, 0, len(m))
+	for k := range m {
+		list = append(list, k)
+	}
+	return list
+}
