@@ -26,7 +26,7 @@ from .component import Component, ConfigError, ConfigErrors, Flow, NoSnapshot, S
 from .handle import handle_arena, handle_block, handle_generation
 from .host import Host, Run, Stats
 from .queue import Queue
-from .serve import serve
+from .serving import serve
 from .spec import EnvSpec, Tensor
 
 __version__ = "1.0.0"

@@ -98,4 +98,4 @@ class Server:
 
     def stop(self) -> None:
         """Ends all calls."""
-        self._server.stop(None)
+        self._server.stop(0.2).wait()

@@ -100,7 +100,7 @@ class Batch:
             try:
                 obs, _ = env.reset(seed=None if seeds is None else seeds[i] & SEED_MASK)
                 rows[i] = self._checked(obs)
-            except Exception as e:
+            except (Exception, SystemExit) as e:
                 raise EnvFault(i, e) from e
             self.ended[i] = False
 
@@ -128,7 +128,7 @@ class Batch:
             block.reward[t] = rewards
             block.terminated[t] = terminations
             block.truncated[t] = truncations
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             raise EnvFault(min(i, self._count - 1), e) from e
 
     def _end(self, i: int, obs: Any, block: Bound) -> Any:

@@ -161,7 +161,7 @@ class Plugin:
         assert self._host
         try:
             return self._host._tick()
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             self._failed("timer", e)
             return 1.0
 
@@ -170,10 +170,10 @@ class Plugin:
             return
         try:
             self._slots[m.slot](m)
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             self._failed(self._slots[m.slot].__name__, e)
 
-    def _failed(self, where: str, error: Exception) -> None:
+    def _failed(self, where: str, error: BaseException) -> None:
         assert self._host
         self._host.log.error("%s: %s", where, "".join(traceback.format_exception(error)).rstrip())
         self._host.fail(f"{where}: {told(error)}")
@@ -195,7 +195,7 @@ class Plugin:
             answer.set_exception(e)
         except NoSnapshot as e:
             answer.set_exception(Refusal("UNIMPLEMENTED", str(e)))
-        except Exception as e:
+        except (Exception, SystemExit) as e:
             log.logging.getLogger("rlhost").error("%s", traceback.format_exc().rstrip())
             answer.set_exception(Refusal("UNKNOWN", told(e)))
 

@@ -1,0 +1,50 @@
+"""Environments that are registered by importing this module."""
+
+import gymnasium
+import numpy
+from gymnasium import spaces
+
+
+class Odd(gymnasium.Env):
+    """Counts its steps, and misbehaves on request."""
+
+    def __init__(self, observation="box", action="discrete", fail=""):
+        self.observation_space = {
+            "box": spaces.Box(-1e6, 1e6, (2, 3), numpy.float64),
+            "image": spaces.Box(0, 255, (4, 4, 3), numpy.uint8),
+            "discrete": spaces.Discrete(5, start=-1),
+            "dict": spaces.Dict({"a": spaces.Box(0, 1, (2,))}),
+            "binary": spaces.MultiBinary(3),
+        }[observation]
+        self.action_space = {
+            "discrete": spaces.Discrete(3, start=-1), "box": spaces.Box(-2, 2, (2,)),
+            "multi": spaces.MultiDiscrete([2, 3]),
+        }[action]
+        self.fail, self.resets, self.count = fail, 0, 0
+
+    def observe(self):
+        if isinstance(self.observation_space, spaces.Discrete):
+            return self.count % 5 - 1
+        shape = (3,) if self.fail == "shape" else self.observation_space.shape
+        return numpy.full(shape, self.count, self.observation_space.dtype)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.resets += 1
+        self.count = 0
+        if self.fail == "reset" and self.resets > 1:
+            raise OSError("no second episode")
+        return self.observe(), {}
+
+    def step(self, action):
+        self.count += 1
+        if self.fail == "step" and self.count == 3:
+            raise RuntimeError("the third step")
+        if self.fail == "exit" and self.count == 3:
+            raise SystemExit("out")
+        total = float(numpy.sum(action))
+        return self.observe(), total, self.count == 5, False, {}
+
+
+gymnasium.register("Odd-v0", Odd, max_episode_steps=4)
+gymnasium.register("OddLong-v0", Odd)

@@ -1,0 +1,177 @@
+"""Components as the host sees them."""
+
+import pathlib
+import time
+import unittest
+
+import grpc
+import numpy
+
+from rlhost import Message
+from fakehost import PLUGIN, FakeHost, HostArena, python
+
+PLUGINS = str(pathlib.Path(__file__).with_name("counting.py"))
+STEPS, ENVS = 3, 2
+
+
+def trajectory_schema():
+    """A small block: reward [3][2] f32, obs [4][2][5] laid out as [elem][env]."""
+    return {"kind": "trajectory", "steps": STEPS, "envs": ENVS, "columns": [
+        {"name": "reward", "dtype": "f32", "rows": 3, "envs": 2, "elems": 1, "shape": [], "offset": 0, "stride_t": 8,
+         "stride_env": 4, "stride_elem": 4},
+        {"name": "obs", "dtype": "f32", "rows": 4, "envs": 2, "elems": 5, "shape": [5], "offset": 64, "stride_t": 40,
+         "stride_env": 4, "stride_elem": 8}]}
+
+
+def fill(arena, reward):
+    loan = arena.view.loan()
+    loan.trajectory.reward[:] = reward
+    return loan.commit()
+
+
+class ComponentTest(unittest.TestCase):
+    def host(self, **more):
+        host = FakeHost(python(PLUGINS), **more)
+        self.addCleanup(host.close)
+        return host.connect()
+
+    def test_describes_its_kinds(self):
+        said = self.host().call("Describe")
+        self.assertEqual(said["abi"], "1.0")
+        self.assertEqual(said["capabilities"], ["snapshot"])
+        self.assertEqual([k["name"] for k in said["kinds"]], ["count", "wrong"])
+        self.assertEqual(said["kinds"][0]["doc"], "Counts blocks and passes them on.")
+        self.assertEqual(said["kinds"][0]["signals"][0],
+                         {"name": "trajectories", "payload": "trajectory", "doc": "every block", "on_loan": False})
+
+    def test_complains_about_its_table(self):
+        host = self.host()
+        [error] = host.configure("count", {"factor": 0}, check_only=True)["errors"]
+        self.assertEqual((error["key"], error["reason"], error["help"]), ("factor", "is 0, want another", "write 1"))
+        [error] = host.configure("count", {"factr": 0}, check_only=True)["errors"]
+        self.assertEqual((error["key"], error["reason"]), ("factr", "is not known"))
+        with self.assertRaises(grpc.RpcError) as caught:
+            host.configure("other")
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.NOT_FOUND)
+
+    def test_blocks_go_through_without_a_copy_and_claims_end(self):
+        arena = HostArena(1, "rollout.trajectories", 4, 4096, trajectory_schema())
+        host = self.host(arenas=[arena])
+        self.assertEqual(host.configure("count")["errors"], [])
+        start = host.channel.unary_unary("/rlhost.plugin.v1.Plugin/Start").future(b"", wait_for_ready=True)
+        sums = host.grant_arena()
+        self.assertEqual(sums.name, "count.sums")
+        start.result(10)
+        for n in range(1, 20):
+            handle = fill(arena, n)
+            host.send(Message(handle=handle, t=n, policy_version=3 * n))
+            passed, summed = host.receive(), host.receive()
+            self.assertEqual((passed.signal, passed.handle, passed.sender), (0, handle, 7))
+            self.assertEqual((summed.signal, summed.policy_version, summed.inline), (1, 3 * n, (n, 9)))
+            with sums.view.lease(summed.handle) as told:
+                self.assertEqual(told.values(), {"blocks": n, "sum": 6.0 * n})
+            arena.view.release(handle)
+        host.send(Message(slot=0xFF01))
+        until(lambda: arena.view.counts()["free"] == 4 and sums.view.counts()["free"] == 4)
+        stats, _ = host.frame("stats")
+        while stats["counters"]["blocks"] < 19:
+            stats, _ = host.frame("stats")
+        self.assertEqual(stats["gauges"]["sum"], 114.0)
+        self.assertEqual(host.shutdown(), 0)
+
+    def test_a_slot_that_raises_ends_the_component_with_its_words(self):
+        host = self.host()
+        host.start("wrong")
+        host.send(Message(kind=1))
+        failed, _ = host.frame("fail")
+        self.assertRegex(failed["reason"], r"^on_text: ValueError: this slot is broken \(counting.py:\d+\)$")
+        self.assertIn("Traceback", host.log())
+        self.assertEqual(host.call("Stop"), {})
+
+    def test_a_start_that_raises_is_told(self):
+        host = self.host()
+        self.assertEqual(host.configure("wrong", {"start": 1})["errors"], [])
+        with self.assertRaises(grpc.RpcError) as caught:
+            host.call("Start")
+        self.assertRegex(caught.exception.details(), "RuntimeError: cannot start")
+
+    def test_log_and_prints_go_to_standard_error(self):
+        host = self.host()
+        host.start("wrong")
+        host.send(Message(kind=9))
+        self.assertEqual(host.receive().kind, 9)
+        self.assertRegex(host.log(), r'"@level": "warn", "@message": "said 9"')
+        self.assertIn("printed by a slot\n", host.log())
+
+    def test_timers_run_between_slots(self):
+        host = self.host()
+        host.start("wrong")
+        host.send(Message(kind=5))
+        self.assertEqual(host.receive().kind, 55)
+
+    def test_boundary_waits_and_snapshots_run_within_it(self):
+        host = self.host()
+        host.start("wrong")
+        host.send(Message(kind=3))
+        self.assertEqual(host.receive().slot, 0xFF03)
+        with self.assertRaises(grpc.RpcError) as caught:
+            host.call("Snapshot")
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
+        self.assertIn("does not save its state", caught.exception.details())
+        host.send(Message(slot=0xFF04))
+        self.assertEqual(host.receive().kind, 3)
+
+    def test_foreign_handles_are_errors(self):
+        host = self.host()
+        host.start("wrong")
+        host.send(Message(kind=4, inline=(1 << 56 | 5, 0)))
+        failed, _ = host.frame("fail")
+        self.assertIn("handle 1:0@5 belongs to no arena", failed["reason"])
+
+    def test_ends_with_its_host(self):
+        for how in ("idle", "busy", "asked"):
+            with self.subTest(how), FakeHost(python(PLUGINS)) as host:
+                host.connect()
+                host.start("wrong")
+                if how == "asked":
+                    self.assertEqual(host.shutdown(), 0)
+                    continue
+                if how == "busy":
+                    host.send(Message(kind=2))
+                host.wire.close()
+                self.assertTrue(host.dead(10.0))
+
+    def test_sigterm_ends_it_in_order_and_ctrl_c_does_not(self):
+        import signal
+        host = self.host()
+        host.start("wrong")
+        host.kill(signal.SIGINT)
+        host.send(Message(kind=9))
+        self.assertEqual(host.receive().kind, 9)
+        host.kill(signal.SIGTERM)
+        self.assertTrue(host.dead(10.0))
+        self.assertEqual(host.status, 0)
+
+    def test_explains_itself_to_who_starts_it_by_hand(self):
+        for environment, words in (({"RLHOST_PLUGIN": "no"}, "not a program to run by hand"),
+                                   ({"PLUGIN_PROTOCOL_VERSIONS": "2,3"}, "speaks protocol 1, the host 2, 3")):
+            with FakeHost(python(PLUGINS), environment) as host:
+                self.assertTrue(host.dead(10.0))
+                self.assertEqual(host.status, 1)
+                self.assertIn(words, host.log())
+
+    def test_health(self):
+        self.assertEqual(self.host().raw("/grpc.health.v1.Health/Check", b"\n\x06plugin"), b"\x08\x01")
+
+
+def until(true, seconds=10.0):
+    """Waits for something that another process does."""
+    end = time.monotonic() + seconds
+    while not true():
+        if time.monotonic() > end:
+            raise AssertionError("it did not come true")
+        time.sleep(0.001)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,232 @@
+"""Environments of Gymnasium worked for a host."""
+
+import os
+import pathlib
+import unittest
+
+import grpc
+import gymnasium
+import numpy
+
+from envhost import DISABLED, NEXT_STEP, SAME_STEP, Blocks, EnvHost, layout
+from rlhost.gymnasium.source import SEED_MASK
+
+STEPS = 64
+ODD = {"PYTHONPATH": str(pathlib.Path(__file__).parent)}
+
+
+class Reference:
+    """Environments stepped by Gymnasium itself, with same-step autoreset."""
+
+    def __init__(self, use, seeds):
+        self.envs = [gymnasium.make(use) for _ in seeds]
+        self.seeds = seeds
+
+    def reset(self):
+        return [env.reset(seed=seed & SEED_MASK)[0] for env, seed in zip(self.envs, self.seeds)]
+
+    def step(self, actions):
+        rows = []
+        for env, action in zip(self.envs, actions):
+            obs, reward, terminated, truncated, _ = env.step(int(action))
+            last = None
+            if terminated or truncated:
+                last, (obs, _) = obs, env.reset()
+            rows.append((obs, reward, terminated, truncated, last))
+        return rows
+
+
+def odd(use="odd_envs:Odd-v0", envs=1, **more):
+    return EnvHost(use, envs, environment=ODD, **more)
+
+
+class TraceTest(unittest.TestCase):
+    def test_traces_are_gymnasiums_own_bit_for_bit(self):
+        for use, episodes in (("CartPole-v1", 100), ("Acrobot-v1", 1)):
+            for soa in (False, True):
+                with self.subTest(use=use, soa=soa):
+                    self.assertGreaterEqual(self.compare(use, soa), episodes)
+
+    def compare(self, use, soa, rounds=10):
+        """Plays some blocks with two workers that share them, and counts the episodes that ended."""
+        rng = numpy.random.default_rng(3)
+        seeds = [int(s) for s in rng.integers(0, 1 << 63, 5)]
+        reference = Reference(use, seeds)
+        ended = 0
+        with EnvHost(use, 2, block_envs=5) as a, EnvHost(use, 3, first_column=2, block_envs=5) as b:
+            shape = reference.envs[0].observation_space.shape
+            blocks = Blocks(1, *layout(STEPS, 5, shape, soa), 2)
+            for worker, part in ((a, slice(0, 2)), (b, slice(2, 5))):
+                worker.share(blocks)
+                self.assertIsNone(worker.bind(blocks, 0))
+                self.assertIsNone(worker.reset(0, seeds[part]))
+            carried = blocks.columns[0]["obs"][0].copy()
+            numpy.testing.assert_array_equal(carried, numpy.array(reference.reset(), "f4"))
+            for n in range(rounds):
+                block = blocks.columns[n % 2]
+                block["obs"][0] = carried
+                block["action"][:] = rng.integers(0, a.spec.actions, (STEPS, 5))
+                for worker in (a, b):
+                    self.assertIsNone(worker.bind(blocks, n % 2))
+                for t in range(STEPS):
+                    a.ask(0xFF22, t)
+                    b.ask(0xFF22, t)
+                    self.assertIsNone(a.answer())
+                    self.assertIsNone(b.answer())
+                    for env, (obs, reward, terminated, truncated, last) in enumerate(reference.step(block["action"][t])):
+                        self.assertEqual(block["obs"][t + 1, env].tobytes(), obs.astype("f4").tobytes())
+                        self.assertEqual(block["reward"][t, env], numpy.float32(reward))
+                        self.assertEqual((block["terminated"][t, env], block["truncated"][t, env]), (terminated, truncated))
+                        if last is not None:
+                            ended += 1
+                            self.assertEqual(block["final_obs"][0, env].tobytes(), last.astype("f4").tobytes())
+                carried = block["obs"][STEPS].copy()
+        return ended
+
+
+class DescriptionTest(unittest.TestCase):
+    def test_cartpole(self):
+        with EnvHost("CartPole-v1", 1) as worker:
+            spec = worker.spec
+            self.assertEqual((spec.obs_elems, spec.actions, spec.episode_limit), (4, 2, 500))
+            self.assertEqual(spec.name, "CartPole-v1@" + gymnasium.__version__)
+            self.assertEqual(spec.autoreset, SAME_STEP | NEXT_STEP | DISABLED)
+            self.assertEqual(len(worker.hash), 64)
+
+    def test_arguments_reach_the_environment_and_its_hash(self):
+        with EnvHost("FrozenLake-v1", 1, {"map_name": "8x8", "is_slippery": "false"}) as a:
+            self.assertEqual(a.spec.obs_elems, 64)
+            with EnvHost("FrozenLake-v1", 1, {"map_name": "8x8"}) as b:
+                self.assertNotEqual(a.hash, b.hash)
+
+    def test_environments_of_ones_own_are_imported_first(self):
+        with odd() as worker:
+            self.assertEqual(worker.spec.tensors[1].shape, (2, 3))
+            self.assertEqual(worker.spec.episode_limit, 4)
+        with odd(args={"observation": "image"}) as worker:
+            self.assertEqual((worker.spec.tensors[1].shape, worker.spec.tensors[1].high), ((4, 4, 3), 255))
+
+    def test_what_it_cannot_run_is_named(self):
+        cases = [
+            ({"observation": "dict"}, "observation space Dict"), ({"observation": "binary"}, "observation space MultiBinary"),
+            ({"action": "multi"}, "action space MultiDiscrete"), ({"nonsense": "1"}, "unexpected keyword argument 'nonsense'"),
+        ]
+        for args, words in cases:
+            with self.subTest(args), self.assertRaises(grpc.RpcError) as caught:
+                odd(args=args)
+            self.assertEqual(caught.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
+            self.assertIn(words, caught.exception.details())
+        for use, words in (("CartPool-v1", "CartPool"), ("no.such.module:X-v0", "No module named 'no'")):
+            with self.subTest(use), self.assertRaises(grpc.RpcError) as caught:
+                odd(use)
+            self.assertIn(words, caught.exception.details())
+
+
+class StepTest(unittest.TestCase):
+    def begin(self, steps=8, obs_shape=(2, 3), **more):
+        worker = odd(**more)
+        self.addCleanup(worker.host.close)
+        action = (2,) if (more.get("args") or {}).get("action") == "box" else ()
+        self.blocks = Blocks(1, *layout(steps, worker.envs, obs_shape, action_dtype="f32" if action else "i32",
+                                        action_shape=action), 1)
+        worker.share(self.blocks)
+        self.assertIsNone(worker.bind(self.blocks, 0))
+        return worker, self.blocks.columns[0]
+
+    def test_same_step_writes_both_observations(self):
+        worker, block = self.begin()
+        self.assertIsNone(worker.reset())
+        for t in range(8):
+            block["action"][t] = t % 3
+            self.assertIsNone(worker.step(t))
+        self.assertEqual(block["obs"][:, 0, 0, 0].tolist(), [0, 1, 2, 3, 0, 1, 2, 3, 0])
+        self.assertEqual(block["truncated"][:, 0].tolist(), [0, 0, 0, 1, 0, 0, 0, 1])
+        self.assertEqual(block["final_obs"][0, 0, 0, 0], 4)
+        self.assertEqual(block["reward"][:, 0].tolist(), [-1, 0, 1, -1, 0, 1, -1, 0])  # Discrete(3, start=-1)
+
+    def test_next_step_ignores_one_action(self):
+        worker, block = self.begin(autoreset=NEXT_STEP, use="odd_envs:OddLong-v0")
+        block["action"][:] = 2
+        self.assertIsNone(worker.reset())
+        for t in range(8):
+            self.assertIsNone(worker.step(t))
+        self.assertEqual(block["obs"][:, 0, 0, 0].tolist(), [0, 1, 2, 3, 4, 5, 0, 1, 2])
+        self.assertEqual(block["terminated"][:, 0].tolist(), [0, 0, 0, 0, 1, 0, 0, 0])
+        self.assertEqual(block["reward"][:, 0].tolist(), [1, 1, 1, 1, 1, 0, 1, 1])
+
+    def test_disabled_waits_for_a_masked_reset(self):
+        worker, block = self.begin(autoreset=DISABLED, envs=2)
+        self.assertIsNone(worker.reset())
+        for t in range(4):
+            self.assertIsNone(worker.step(t))
+        self.assertIsNone(worker.reset(4, mask=[0, 1]))
+        self.assertEqual(block["obs"][4, :, 0, 0].tolist(), [4, 0])
+
+    def test_discrete_observations_are_one_hot(self):
+        worker, block = self.begin(obs_shape=(5,), args={"observation": "discrete"})
+        self.assertIsNone(worker.reset())
+        for t in range(4):
+            self.assertIsNone(worker.step(t))
+        self.assertEqual(block["obs"][:5, 0].argmax(1).tolist(), [0, 1, 2, 3, 0])
+        self.assertEqual(block["obs"][:5, 0].sum(1).tolist(), [1] * 5)
+        self.assertEqual(block["final_obs"][0, 0].argmax(), 4)
+
+    def test_box_actions_have_the_type_of_their_space(self):
+        worker, block = self.begin(args={"action": "box"})
+        self.assertIsNone(worker.reset())
+        block["action"][0, 0] = [0.5, -2]
+        self.assertIsNone(worker.step(0))
+        self.assertEqual(block["reward"][0, 0], -1.5)
+
+    def test_an_exception_names_its_environment_and_the_worker_lives_on(self):
+        worker, block = self.begin(args={"fail": "step"}, envs=3)
+        self.assertIsNone(worker.reset())
+        self.assertIsNone(worker.step(0))
+        self.assertIsNone(worker.reset(1, mask=[1, 0, 1]))
+        self.assertIsNone(worker.step(1))
+        status, env, text = worker.step(2)
+        self.assertEqual((status, env), (-128, 1))
+        self.assertRegex(text, r"^RuntimeError: the third step \(odd_envs.py:\d+\)$")
+        self.assertEqual(worker.host.call("EnvState", {"do": "renew"}), {"call": 0, "bytes": 0})
+        status, _, text = worker.step(2)
+        self.assertEqual((status, text), (-3, "no block is bound"))
+        self.assertIsNone(worker.bind(self.blocks, 0))
+        self.assertIsNone(worker.reset())
+        self.assertIsNone(worker.step(0))
+
+    def test_wrong_shapes_and_failing_resets_are_faults(self):
+        worker, _ = self.begin(args={"fail": "shape"})
+        self.assertEqual(worker.reset()[:2], (-128, 0))
+        worker, _ = self.begin(args={"fail": "reset"})
+        self.assertIsNone(worker.reset())
+        answers = [worker.step(t) for t in range(4)]
+        self.assertEqual(answers[:3], [None] * 3)
+        self.assertRegex(answers[3][2], "OSError: no second episode")
+
+    def test_an_environment_that_exits_is_a_fault(self):
+        worker, _ = self.begin(args={"fail": "exit"})
+        self.assertIsNone(worker.reset())
+        answers = [worker.step(t) for t in range(3)]
+        self.assertRegex(answers[2][2], "SystemExit: out")
+
+    def test_calls_out_of_range_are_refused(self):
+        worker, _ = self.begin()
+        self.assertIsNone(worker.reset())
+        self.assertEqual(worker.step(8)[0], -1)
+        self.assertEqual(worker.reset(900)[0], -1)
+        with self.assertRaises(grpc.RpcError) as caught:
+            worker.host.call("EnvState", {"do": "save", "env": 0})
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.UNIMPLEMENTED)
+
+    def test_ends_with_its_host(self):
+        worker, _ = self.begin()
+        worker.host.wire.close()
+        self.assertTrue(worker.host.dead(10.0))
+        worker, _ = self.begin()
+        self.assertEqual(worker.host.shutdown(), 0)
+        self.assertNotIn("Traceback", worker.host.log())
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PYTHONPATH", str(pathlib.Path(__file__).parent))
+    unittest.main()
