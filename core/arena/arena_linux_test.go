@@ -136,14 +136,3 @@ func TestClose_OverlappingUseIsAnErrorAndNotAFault(t *testing.T) {
 		runtime.GC()
 	}
 }
-
-func TestNew_HeaderTellsTheLayout(t *testing.T) {
-	a := mapped(t, "header", 3, 5000)
-	l, h := a.layout, a.view.header
-	if h.magic.Load() != hostabi.ArenaMagic || h.version != hostabi.ArenaVersion || h.arena != 7 || h.first != 1 ||
-		h.blocks != uint64(l.blocks) || h.blockBytes != uint64(l.blockBytes) || h.stride != uint64(l.stride) ||
-		h.hintsAt != uint64(l.hintsAt) || h.wordsTotal != uint64(l.words) || h.dataTotal != uint64(l.data) {
-		t.Errorf("header %+v of layout %+v", h, l)
-	}
-	ok(t, a.Close())
-}

@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 	"testing"
-	"unsafe"
 
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
@@ -48,19 +47,6 @@ func commit(t testing.TB, a *Arena) hostabi.Handle {
 	h, err := loan(t, a).Commit()
 	ok(t, err)
 	return h
-}
-
-func TestLayout_Sizes(t *testing.T) {
-	for _, s := range []struct {
-		name      string
-		got, want uintptr
-	}{
-		{"local", unsafe.Sizeof(local{}), 64},
-	} {
-		if s.got != s.want {
-			t.Errorf("%s: %d bytes, want %d", s.name, s.got, s.want)
-		}
-	}
 }
 
 func TestNew_BlocksDoNotShareAnything(t *testing.T) {

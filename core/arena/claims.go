@@ -87,7 +87,7 @@ func (a *Arena) enter(h hostabi.Handle) error {
 		}
 		switch {
 		case c.generation() != h.Generation() || c.none():
-			if c.holds() || !follows(h.Generation(), c.generation()) {
+			if c.holds() || !c.precedes(h.Generation()) {
 				if claims(counter.Load()) == c {
 					return ErrStale // the word lies
 				}
@@ -158,9 +158,12 @@ func (a *Arena) leave(h hostabi.Handle) error {
 				return nil
 			}
 		case counter.CompareAndSwap(uint64(c), uint64(makeClaims(h.Generation(), claimClosing))):
-			freed := a.drop(h.Block(), h.Generation(), a.me)
-			// A freed block may be on its next loan already, and that counts there too.
-			counter.CompareAndSwap(uint64(makeClaims(h.Generation(), claimClosing)), uint64(makeClaims(h.Generation(), 0)))
+			freed, left := a.drop(h.Block(), h.Generation(), a.me), claims(0)
+			if freed {
+				left = claimOver
+			}
+			// A freed block may be on its next loan already, which is then what the counter says.
+			counter.CompareAndSwap(uint64(makeClaims(h.Generation(), claimClosing)), uint64(makeClaims(h.Generation(), left)))
 			if freed {
 				a.announce(h.Block(), nextGeneration(h.Generation()))
 			}

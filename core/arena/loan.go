@@ -198,7 +198,7 @@ func (l Loan) Commit() (hostabi.Handle, error) {
 // Abort gives the block back unwritten, WRITE → FREE; its handle will never be valid. It returns ErrSpent if the
 // loan has ended.
 func (l Loan) Abort() error {
-	if !l.end(0) {
+	if !l.end(claimOver) {
 		return ErrSpent
 	}
 	a, block := l.a, l.Block()

@@ -94,7 +94,7 @@ func (s *sweep) judge(c claims, w word) (want word, mended bool) {
 
 // judgeUnclaimed is judge for a block on which the host has no claim.
 func (s *sweep) judgeUnclaimed(c claims, w, others word) (want word, mended bool) {
-	timely := follows(w.generation(), c.generation())
+	timely := c.precedes(w.generation())
 	strange := w.holders() &^ (s.alive | s.dead)
 	committed := w.state() == stateLive || w.state() == stateZombie
 	switch {
@@ -132,7 +132,7 @@ func single(holders word) bool { return holders != 0 && holders&(holders-1) == 0
 // it in invariants builds.
 func (s *sweep) seal(block uint32, c claims, w word) bool {
 	a := s.a
-	void := makeClaims(w.generation(), 0)
+	void := makeClaims(w.generation(), claimOver)
 	taking := w.state() == stateWrite && w&a.me != 0 && follows(w.generation(), c.generation())
 	if taking && !a.local[block].claims.CompareAndSwap(uint64(c), uint64(void)) {
 		return false

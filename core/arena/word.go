@@ -75,18 +75,20 @@ const generationJump = 1 << 32
 // follows tells whether g may be the generation of a word when floor was claimed before, or is claimed.
 func follows(g, floor uint64) bool { return g != 0 && generationsBetween(floor, g) < generationJump }
 
-// claims counts what this process holds of one generation of a block: generation:37 | closing:1 | loan:1 |
-// count:25. It is memory of this process alone, so it stays true whatever others write into the word. A value of
+// claims counts what this process holds of one generation of a block: generation:37 | over:1 | closing:1 | loan:1 |
+// count:24. It is memory of this process alone, so it stays true whatever others write into the word. A value of
 // an older generation than the word's means no claims. While closing is set, one goroutine is between the counter
-// and the word, and others wait for it. loan is the open loan; count is then 0.
+// and the word, and others wait for it. loan is the open loan; count is then 0. over is set once this process has
+// seen the end of the generation.
 type claims uint64
 
 const (
-	claimBits    = 25
+	claimBits    = 24
 	claimMax     = 1<<claimBits - 1
 	claimLoan    = claims(1) << claimBits
 	claimClosing = claimLoan << 1
-	claimGenFrom = claimBits + 2
+	claimOver    = claimClosing << 1
+	claimGenFrom = claimBits + 3
 )
 
 func makeClaims(generation uint64, n claims) claims { return claims(generation)<<claimGenFrom | n }
@@ -94,10 +96,16 @@ func makeClaims(generation uint64, n claims) claims { return claims(generation)<
 func (c claims) generation() uint64 { return uint64(c >> claimGenFrom) }
 func (c claims) closing() bool      { return c&claimClosing != 0 }
 func (c claims) loan() bool         { return c&claimLoan != 0 }
+func (c claims) over() bool         { return c&claimOver != 0 }
 func (c claims) count() int         { return int(c & claimMax) }
+
+// precedes tells whether a committed block may have that generation if there are no claims but those of c.
+func (c claims) precedes(g uint64) bool {
+	return follows(g, c.generation()) && !(c.over() && g == c.generation())
+}
 
 // holds tells whether this process has the block on loan or a claim on it.
 func (c claims) holds() bool { return c&(claimLoan|claimMax) != 0 }
 
 // none tells whether c says nothing but that its generation was claimed before.
-func (c claims) none() bool { return c&(1<<claimGenFrom-1) == 0 }
+func (c claims) none() bool { return c&(claimOver-1) == 0 }
