@@ -1,0 +1,140 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/sdk/process/schema"
+)
+
+// arenas attaches what the host announces, and asks for more.
+type arenas struct {
+	send func(f protocol.Frame, files ...int) error
+
+	mu      sync.Mutex
+	set     *arena.Set              // nil until the process knows its holder
+	early   []func() error          // arenas that were announced before
+	calls   uint64                  // AddArena so far
+	waiting map[uint64]chan granted // by call
+}
+
+// granted is the answer to AddArena.
+type granted struct {
+	arena *arena.Arena
+	err   error
+}
+
+func newArenas(send func(protocol.Frame, ...int) error) *arenas {
+	return &arenas{send: send, waiting: map[uint64]chan granted{}}
+}
+
+// open makes the set, for a process that is known by that holder number, with all that has been announced.
+func (a *arenas) open(holder int) (*arena.Set, error) {
+	set := arena.NewPeerSet(holder, a.add)
+	a.mu.Lock()
+	a.set = set
+	early := a.early
+	a.early = nil
+	a.mu.Unlock()
+	var errs []error
+	for _, attach := range early {
+		errs = append(errs, attach())
+	}
+	return set, errors.Join(errs...)
+}
+
+// arrived attaches an arena, or keeps it until the process knows its holder.
+func (a *arenas) arrived(doc *protocol.Arena, words, data *os.File) error {
+	attach := func() error { return a.attach(doc, words, data) }
+	a.mu.Lock()
+	if a.set == nil {
+		a.early = append(a.early, attach)
+		a.mu.Unlock()
+		return nil
+	}
+	a.mu.Unlock()
+	return attach()
+}
+
+func (a *arenas) attach(doc *protocol.Arena, words, data *os.File) error {
+	got, err := a.attached(doc, words, data)
+	a.mu.Lock()
+	answer := a.waiting[doc.Call]
+	delete(a.waiting, doc.Call)
+	a.mu.Unlock()
+	if answer == nil || doc.Call == 0 {
+		return err
+	}
+	answer <- granted{got, err}
+	return nil
+}
+
+func (a *arenas) attached(doc *protocol.Arena, words, data *os.File) (*arena.Arena, error) {
+	sch, err := schema.Decode(doc.Schema, doc.BlockBytes)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("arena %q: %w", doc.Name, err), words.Close(), data.Close())
+	}
+	sh := arena.Shared{
+		ID: doc.ID, Name: doc.Name, Blocks: doc.Blocks, BlockBytes: doc.BlockBytes, ReadOnly: doc.ReadOnly, Schema: sch,
+		WordsFD: -1, DataFD: -1,
+	}
+	if sh.WordsFD, err = take(words); err == nil {
+		sh.DataFD, err = take(data)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("arena %q: %w", doc.Name, err)
+	}
+	return a.set.Attach(sh)
+}
+
+// take returns the descriptor of a file, which is the caller's now.
+func take(f *os.File) (int, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	return fd, errors.Join(err, f.Close())
+}
+
+// add asks the host for an arena and waits for it.
+func (a *arenas) add(c arena.Config) (*arena.Arena, error) {
+	answer := make(chan granted, 1)
+	a.mu.Lock()
+	a.calls++
+	call := a.calls
+	a.waiting[call] = answer
+	a.mu.Unlock()
+	err := a.send(protocol.Frame{AddArena: &protocol.AddArena{
+		Call: call, Name: c.Name, Blocks: c.Blocks, BlockBytes: c.BlockBytes, Schema: schema.Encode(c.Schema),
+	}})
+	if err != nil {
+		return nil, fmt.Errorf("arena %q: %w", c.Name, err)
+	}
+	got := <-answer // the host answers, or its end is ours
+	return got.arena, got.err
+}
+
+// failed ends a call that the host did not grant.
+func (a *arenas) failed(f *protocol.Failed) {
+	a.mu.Lock()
+	answer := a.waiting[f.Call]
+	delete(a.waiting, f.Call)
+	a.mu.Unlock()
+	if answer != nil {
+		answer <- granted{err: errors.New(f.Reason)}
+	}
+}
+
+// removed gives up an arena that the host has removed.
+func (a *arenas) removed(id uint8) error {
+	a.mu.Lock()
+	set := a.set
+	a.mu.Unlock()
+	if set == nil {
+		return nil
+	}
+	return set.Detach(id)
+}

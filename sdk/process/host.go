@@ -1,0 +1,133 @@
+package process
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/sdk/process/schema"
+)
+
+// newHost makes the component's host of what the real one has said.
+func (x *instance) newHost(s *server) *component.Host {
+	t := &x.told
+	return &component.Host{
+		Name: t.Name, ID: t.ID, Index: t.Index, Count: t.Count, Run: runOf(&t.Run),
+		Receiver: x.loop.NewReceiver(t.Name), Arenas: x.arenas, Stats: x.stats.registry, Log: s.log,
+		Env: x.env, Policy: x.policy(),
+		Peers:   func(kind string) int { return t.Peers[kind] },
+		Readers: func(signal string) int { return t.Readers[signal] },
+		Tables:  x.tables, Boundary: x.boundary, Stop: x.stopRun,
+	}
+}
+
+func runOf(r *protocol.Run) *component.Run {
+	run := &component.Run{
+		Name: r.Name, Seed: r.Seed, Dir: r.Dir, Synchronous: r.Synchronous,
+		Stop: component.StopRule{Window: r.StopWindow, EnvSteps: r.StopEnvSteps, Wall: time.Duration(r.StopWallNS)},
+	}
+	if r.StopReturn != nil {
+		run.Stop.Return, run.Stop.HasReturn = *r.StopReturn, true
+	}
+	return run
+}
+
+// policy returns Host.Policy: it makes each policy once.
+func (x *instance) policy() func(name string) (any, error) {
+	made := map[string]any{}
+	return func(name string) (any, error) {
+		if p, ok := made[name]; ok {
+			return p, nil
+		}
+		doc, ok := x.told.Policies[name]
+		if !ok {
+			return nil, fmt.Errorf("policy %q is not declared", name)
+		}
+		if x.server.plugin.Policy == nil {
+			return nil, fmt.Errorf("policy %q: this plugin makes no policies: set Plugin.Policy", name)
+		}
+		spec, err := x.spec(doc.Env)
+		if err != nil {
+			return nil, fmt.Errorf("policy %q: %w", name, err)
+		}
+		p, err := x.server.plugin.Policy(func(into any) error { return decodeTable(doc.Table, into) }, &spec)
+		if err != nil {
+			return nil, fmt.Errorf("policy %q: %w", name, err)
+		}
+		made[name] = p
+		return p, nil
+	}
+}
+
+func (x *instance) spec(env string) (rollout.EnvSpec, error) {
+	doc, ok := x.told.Envs[env]
+	if !ok {
+		return rollout.EnvSpec{}, fmt.Errorf("env %q is not declared", env)
+	}
+	return schema.DecodeSpec(&doc)
+}
+
+// env returns Host.Env: environments live elsewhere, so that it only says what they are.
+func (x *instance) env(name string) (rollout.Plugin, error) {
+	spec, err := x.spec(name)
+	if err != nil {
+		return nil, err
+	}
+	return described{spec}, nil
+}
+
+// described is an environment that cannot be made here.
+type described struct{ spec rollout.EnvSpec }
+
+var _ rollout.Plugin = described{}
+
+// Spec returns what the environment says of itself.
+func (d described) Spec() rollout.EnvSpec { return d.spec }
+
+// Hash returns nothing: the source is not here.
+func (d described) Hash() string { return "" }
+
+// NewEnv returns an error.
+func (d described) NewEnv(rollout.EnvOptions) (rollout.Env, error) {
+	return nil, fmt.Errorf("environment %s in the process of a component: %w", d.spec.Name, rollout.ErrUnsupported)
+}
+
+// Close does nothing.
+func (d described) Close() error { return nil }
+
+// tables returns Host.Tables. Environments whose description cannot be read are missing.
+func (x *instance) tables() component.Tables {
+	t := component.Tables{
+		Policies: map[string]component.PolicyTable{}, Envs: map[string]rollout.EnvSpec{}, Peers: x.told.Peers,
+	}
+	for name, p := range x.told.Policies {
+		t.Policies[name] = component.PolicyTable{Env: p.Env, Table: p.Table}
+	}
+	for name := range x.told.Envs {
+		if spec, err := x.spec(name); err == nil {
+			t.Envs[name] = spec
+		}
+	}
+	return t
+}
+
+// releaseUnsent releases the blocks of messages that the host has not finished with. It has claims of its own on
+// those that it needs.
+func (x *instance) releaseUnsent() error {
+	var errs []error
+	for _, p := range x.link.Unfinished() {
+		if p.Claimed {
+			errs = append(errs, x.arenas.Release(p.Message.Handle))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func panicError(v any) error { return fmt.Errorf("panic: %v\n%s", v, debug.Stack()) }
+
+func compare(a, b string) int { return cmp.Compare(a, b) }

@@ -1,0 +1,236 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/link"
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+)
+
+// loopName stands in the errors of the loop, of which a process has one.
+const loopName = "process"
+
+// maxReason bounds what the host is told of a failure.
+const maxReason = 64 << 10
+
+// instance is the component that this process runs.
+type instance struct {
+	server    *server
+	component component.Component
+	told      protocol.Configuration
+	host      *component.Host
+	arenas    *arena.Set
+	loop      *loop.Loop
+	link      *link.Link
+	slots     []*bus.Slot
+	stats     *mirror
+	started   bool // guarded by server.mu: Start was called
+	running   bool // guarded by server.mu: the loop has a goroutine
+
+	begun    atomic.Bool // the run has begun: the loop may run
+	over     atomic.Bool // the boundary that the loop waits at is over
+	stopping atomic.Bool
+	ended    chan struct{} // closed when the loop's goroutine has ended
+
+	mu    sync.Mutex
+	calls []func() // guarded by mu: for the loop's goroutine, whatever it waits for
+	done  bool     // guarded by mu: it takes no more
+}
+
+// newInstance prepares a configured component. Nothing runs yet.
+func newInstance(s *server, c component.Component, told protocol.Configuration) (*instance, error) {
+	set, err := s.arenas.open(told.Holder)
+	if err != nil {
+		return nil, err
+	}
+	x := &instance{
+		server: s, component: c, told: told, arenas: set, loop: loop.New(loopName), ended: make(chan struct{}),
+		stats: newMirror(stat.NewRegistry(), s.send),
+	}
+	x.host = x.newHost(s)
+	m := c.Manifest()
+	x.host.Bind(m)
+	x.link, err = link.New(link.Config{
+		Name: told.Name, Out: s.out, In: s.in, Sends: linkPorts(m.Signals), Receives: linkPorts(m.Slots),
+		Arenas: set, Receiver: x.host.Receiver, Window: hostabi.LinkWindow,
+		Deliver: x.deliver, Control: x.control, Fault: x.fail,
+	})
+	return x, err
+}
+
+func linkPorts(list []component.Port) []link.Port {
+	ports := make([]link.Port, len(list))
+	for i, p := range list {
+		ports[i] = link.Port{Name: p.Name, OnLoan: p.OnLoan}
+	}
+	return ports
+}
+
+// start starts the component and then the goroutine of its loop, which waits until the run begins.
+func (x *instance) start() error {
+	x.started = true
+	for i, p := range x.component.Manifest().Signals {
+		x.host.Signal(p.Name).Tap(func(m hostabi.Message) error { return x.link.Send(i, &m) })
+	}
+	x.arenas.Credits(func(_ int, h hostabi.Handle) {
+		x.link.Post(hostabi.Message{Slot: hostabi.LinkCredit, Handle: h})
+	})
+	if err := x.component.Start(x.host); err != nil {
+		return err
+	}
+	for _, p := range x.component.Manifest().Slots {
+		slot := x.host.BoundSlot(p.Name)
+		if slot == nil {
+			return fmt.Errorf("kind %s does not bind its slot %q", x.told.Kind, p.Name)
+		}
+		x.slots = append(x.slots, slot)
+	}
+	x.running = true
+	x.link.Start()
+	go x.run()
+	x.stats.start()
+	return nil
+}
+
+// run is the goroutine of the loop.
+func (x *instance) run() {
+	defer close(x.ended)
+	x.waitFor(&x.begun)
+	var err error
+	if !x.stopping.Load() {
+		err = x.loop.Run(context.Background())
+	}
+	x.serveCalls(true)
+	if err != nil && !x.stopping.Load() {
+		x.fail(err)
+	}
+}
+
+// waitFor handles the link and the calls of the host until something has come true. On the loop's goroutine.
+func (x *instance) waitFor(come *atomic.Bool) {
+	for {
+		x.link.Poll()
+		x.serveCalls(false)
+		if come.Load() || x.stopping.Load() {
+			return
+		}
+		x.link.Wait()
+	}
+}
+
+// do runs fn where the component's slots run, between two of them or at a boundary, and returns its error.
+func (x *instance) do(fn func() error) error {
+	answer := make(chan error, 1)
+	x.mu.Lock()
+	if x.done {
+		x.mu.Unlock()
+		return errors.New("the component has ended")
+	}
+	x.calls = append(x.calls, func() { answer <- guarded(fn) })
+	x.mu.Unlock()
+	x.host.Receiver.Control(func(*hostabi.Message) { x.serveCalls(false) }, hostabi.Message{})
+	x.link.Nudge() // the loop may wait for the end of a boundary
+	return <-answer
+}
+
+// guarded makes an error of a panic in what the host has asked for.
+func guarded(fn func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = panicError(v)
+		}
+	}()
+	return fn()
+}
+
+// serveCalls runs what the host has asked for.
+func (x *instance) serveCalls(last bool) {
+	for {
+		x.mu.Lock()
+		if len(x.calls) == 0 {
+			x.done = x.done || last
+			x.mu.Unlock()
+			return
+		}
+		call := x.calls[0]
+		x.calls = x.calls[1:]
+		x.mu.Unlock()
+		call()
+	}
+}
+
+// deliver runs a slot, on the loop.
+func (x *instance) deliver(port int, m *hostabi.Message) error {
+	x.slots[port].Run(m)
+	return nil
+}
+
+// control handles what the host says of the link.
+func (x *instance) control(m *hostabi.Message) error {
+	switch m.Slot {
+	case hostabi.LinkCredit:
+		_ = x.arenas.Credit(m.Handle) // it may have been taken meanwhile
+	case hostabi.LinkBoundaryOver:
+		x.over.Store(true)
+	case hostabi.LinkRun:
+		x.begun.Store(true)
+	}
+	return nil // of a later version
+}
+
+// boundary is Host.Boundary: it waits until the host has done what it does at boundaries, and meanwhile answers it.
+func (x *instance) boundary() {
+	x.over.Store(false)
+	x.link.Post(hostabi.Message{Slot: hostabi.LinkBoundary})
+	x.waitFor(&x.over)
+}
+
+// stopRun is Host.Stop.
+func (x *instance) stopRun(reason component.StopReason) {
+	kinds := map[component.StopReason]uint16{
+		component.StopReturn: hostabi.LinkStopReturn, component.StopEnvSteps: hostabi.LinkStopEnvSteps,
+		component.StopWall: hostabi.LinkStopWall,
+	}
+	x.link.Post(hostabi.Message{Slot: hostabi.LinkStop, Kind: kinds[reason]})
+}
+
+// fail tells the host why the component cannot go on, and ends the process.
+func (x *instance) fail(err error) {
+	reason := strings.TrimPrefix(err.Error(), fmt.Sprintf("loop %q: ", loopName))
+	reason = strings.TrimPrefix(reason, x.told.Name+": ")
+	if len(reason) > maxReason {
+		reason = reason[:maxReason]
+	}
+	x.stats.send()
+	if err := x.server.send(protocol.Frame{Fail: &protocol.Fail{Reason: strings.ToValidUTF8(reason, "?")}}); err != nil {
+		x.server.log.Error(reason)
+	}
+	x.server.exit(exitFailed)
+}
+
+// stop ends the loop and then the component. What leaked is an error.
+func (x *instance) stop() error {
+	x.stopping.Store(true)
+	if x.running {
+		x.loop.Stop()
+		x.link.Nudge()
+		<-x.ended
+		x.stats.stop()
+	}
+	x.link.Stop()
+	errs := []error{x.releaseUnsent(), x.loop.Close(), guarded(x.component.Stop)}
+	x.stats.send()
+	x.arenas.Credits(nil)
+	return errors.Join(append(errs, x.arenas.Close())...)
+}

@@ -1,0 +1,47 @@
+package process
+
+import (
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// newLogger writes records as the lines of JSON that hashicorp/go-hclog writes, which hosts read.
+func newLogger(w io.Writer, level slog.Leveler) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: rename}))
+}
+
+func rename(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) > 0 {
+		return a
+	}
+	switch a.Key {
+	case slog.TimeKey:
+		a.Key = "@timestamp"
+	case slog.MessageKey:
+		a.Key = "@message"
+	case slog.LevelKey:
+		a.Key = "@level"
+		a.Value = slog.StringValue(strings.ToLower(a.Value.String()))
+	}
+	return a
+}
+
+func parseLevel(name string) (slog.Level, bool) {
+	var l slog.Level
+	err := l.UnmarshalText([]byte(name))
+	return l, err == nil
+}
+
+// redirectOutput makes what is printed to standard output go to standard error. The handshake is over when the first
+// call comes, and nothing but it belongs on standard output.
+func redirectOutput() {
+	stderr := os.NewFile(uintptr(unix.Stderr), "/dev/stderr")
+	if err := unix.Dup2(unix.Stderr, unix.Stdout); err != nil {
+		return // then the host logs it as output, which it is
+	}
+	os.Stdout, os.Stderr = os.NewFile(uintptr(unix.Stdout), "/dev/stdout"), stderr
+}

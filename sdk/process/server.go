@@ -1,0 +1,213 @@
+package process
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/ring"
+	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+)
+
+// sdkName is what the plugin says it was made with.
+const sdkName = "go 1.0"
+
+// server is the plugin's end of everything. Control calls come on goroutines of gRPC, one after the other unless one
+// hangs; frames on the goroutine of readWire; messages on the loop of the instance.
+type server struct {
+	plugin   Plugin
+	in, out  *ring.Messages
+	wire     *shm.Socket
+	envs     *envs
+	arenas   *arenas
+	log      *slog.Logger
+	level    slog.LevelVar
+	redirect sync.Once
+	exit     func(status int) // os.Exit, but for tests
+
+	mu       sync.Mutex // one call at a time
+	instance *instance  // guarded by mu; nil before Configure and after Stop
+}
+
+// newServer opens what the process has inherited.
+func newServer(p Plugin) (*server, error) {
+	wire, err := shm.NewSocket(os.NewFile(protocol.FDWire, "wire"))
+	if err != nil {
+		return nil, err
+	}
+	in, err := ring.OpenMessages(protocol.FDIn)
+	if err != nil {
+		return nil, errors.Join(err, wire.Close())
+	}
+	out, err := ring.OpenMessages(protocol.FDOut)
+	if err != nil {
+		return nil, errors.Join(err, in.Close(), wire.Close())
+	}
+	return makeServer(p, in, out, wire), nil
+}
+
+func makeServer(p Plugin, in, out *ring.Messages, wire *shm.Socket) *server {
+	s := &server{plugin: p, in: in, out: out, wire: wire, exit: os.Exit}
+	s.log = newLogger(os.Stderr, &s.level)
+	s.envs = newEnvs(p.Load, in, out, s.send, s.log)
+	s.arenas = newArenas(s.send)
+	return s
+}
+
+// close ends what the host has not stopped before it let the process go.
+func (s *server) close() {
+	if err := errors.Join(s.stop(), s.envs.stop()); err != nil {
+		s.log.Error("stop", "error", err)
+	}
+}
+
+// describe says what the plugin is.
+func (s *server) describe() protocol.Description {
+	d := protocol.Description{ABI: protocol.ABI, SDK: sdkName, Capabilities: []string{}, Kinds: []protocol.Kind{}}
+	if len(s.plugin.Kinds) > 0 {
+		d.Capabilities = append(d.Capabilities, protocol.CapSnapshot)
+	}
+	if s.plugin.Load != nil {
+		d.Capabilities = append(d.Capabilities, protocol.CapEnv, protocol.CapEnvState)
+	}
+	for name, make := range s.plugin.Kinds {
+		m := make().Manifest()
+		d.Kinds = append(d.Kinds, protocol.Kind{
+			Name: name, Doc: s.plugin.Docs[name], Signals: ports(m.Signals), Slots: ports(m.Slots),
+		})
+	}
+	slices.SortFunc(d.Kinds, func(a, b protocol.Kind) int { return compare(a.Name, b.Name) })
+	return d
+}
+
+func ports(list []component.Port) []protocol.Port {
+	docs := make([]protocol.Port, len(list))
+	for i, p := range list {
+		docs[i] = protocol.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, OnLoan: p.OnLoan}
+	}
+	return docs
+}
+
+// configure makes a component and reads its table.
+func (s *server) configure(c protocol.Configuration) (protocol.Configured, error) {
+	make := s.plugin.Kinds[c.Kind]
+	if make == nil {
+		return protocol.Configured{}, refuse(codes.Code(protocol.CodeInvalid), "this plugin has no kind %q", c.Kind)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.instance != nil && !c.CheckOnly {
+		return protocol.Configured{}, refuse(codes.Code(protocol.CodeOrder), "a component is configured already")
+	}
+	if level, ok := parseLevel(c.LogLevel); ok {
+		s.level.Set(level)
+	}
+	comp := make()
+	err := comp.Configure(func(into any) error { return decodeTable(c.Config, into) })
+	if err != nil {
+		return protocol.Configured{Errors: configErrors(err)}, nil
+	}
+	answer := protocol.Configured{Errors: []protocol.ConfigError{}, Flow: flowOf(comp)}
+	if c.CheckOnly {
+		return answer, nil
+	}
+	s.instance, err = newInstance(s, comp, c)
+	return answer, err
+}
+
+func flowOf(c component.Component) *protocol.Flow {
+	x, ok := c.(interface{ Flow() component.Flow })
+	if !ok {
+		return nil
+	}
+	f := protocol.Flow(x.Flow())
+	return &f
+}
+
+// start starts the component.
+func (s *server) start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.instance == nil || s.instance.started {
+		return refuse(codes.Code(protocol.CodeOrder), "Start comes once, after Configure")
+	}
+	return s.instance.start()
+}
+
+// snapshot sends the component's state on the wire.
+func (s *server) snapshot() (protocol.StateSize, error) {
+	x, err := s.running()
+	if err != nil {
+		return protocol.StateSize{}, err
+	}
+	var state component.State
+	if err := x.do(func() (err error) {
+		state, err = x.component.Snapshot()
+		return err
+	}); err != nil {
+		return protocol.StateSize{}, err
+	}
+	x.stats.send()
+	b, err := component.EncodeState(state)
+	if err != nil {
+		return protocol.StateSize{}, err
+	}
+	return s.envs.sendState(b)
+}
+
+// restore takes the state that came on the wire.
+func (s *server) restore(size protocol.StateSize) (protocol.Empty, error) {
+	none := protocol.Empty{}
+	x, err := s.running()
+	if err != nil {
+		return none, err
+	}
+	b, err := s.envs.stateOf(protocol.EnvStateCall{State: &size})
+	if err != nil {
+		return none, err
+	}
+	state, err := component.DecodeState(b)
+	if err != nil {
+		return none, err
+	}
+	return none, x.do(func() error { return x.component.Restore(state) })
+}
+
+// running returns the component that was started.
+func (s *server) running() (*instance, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.instance == nil || !s.instance.started {
+		return nil, refuse(codes.Code(protocol.CodeOrder), "no component is started")
+	}
+	return s.instance, nil
+}
+
+// stop ends the component. What leaked is an error. Without a component it does nothing.
+func (s *server) stop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.instance
+	if x == nil {
+		return nil
+	}
+	s.instance = nil
+	return x.stop()
+}
+
+// send sends a frame to the host.
+func (s *server) send(f protocol.Frame, files ...int) error {
+	doc, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("frame: %w", err)
+	}
+	return s.wire.Send(doc, files...)
+}
