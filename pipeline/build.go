@@ -122,7 +122,11 @@ func (p *Pipeline) add(of *Component, index int) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	x := &instance{of: of, component: maker(), loop: p.loopNamed(of.loopOf(index))}
+	made, err := maker()
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	x := &instance{of: of, component: made, loop: p.loopNamed(of.loopOf(index))}
 	x.host = &component.Host{
 		Name: name, ID: uint16(len(p.instances) + 1), Index: index, Count: of.Count,
 		Run: &p.run, Receiver: x.loop.NewReceiver(name), Arenas: p.arenas, Stats: p.stats,
@@ -139,24 +143,22 @@ func (p *Pipeline) add(of *Component, index int) error {
 }
 
 // makerOf returns what makes a component where its runtime runs it.
-func (p *Pipeline) makerOf(of *Component) (func() component.Component, error) {
-	if of.maker != nil {
+func (p *Pipeline) makerOf(of *Component) (Maker, error) {
+	parts := p.options.Parts
+	switch {
+	case of.maker != nil:
 		return of.maker, nil
-	}
-	kinds := p.options.Parts.Kinds
-	if of.Runtime == runtimeProcess {
-		if p.options.Parts.Plugin == nil {
-			return nil, errors.New("this program runs no native plugins")
+	case of.Runtime != runtimeProcess && parts.Kinds[of.Kind] != nil:
+		return builtinMaker(parts.Kinds[of.Kind]), nil
+	case of.Runtime == runtimeProcess && parts.Plugin == nil:
+		return nil, errors.New("this program runs no native plugins")
+	case of.Runtime == runtimeProcess:
+		kinds, err := parts.Plugin(DefaultPlugin(), p.graph.Dir)
+		if err != nil || kinds[of.Kind] != nil {
+			return kinds[of.Kind], err
 		}
-		var err error
-		if kinds, err = p.options.Parts.Plugin(DefaultPlugin(), p.graph.Dir); err != nil {
-			return nil, err
-		}
 	}
-	if kinds[of.Kind] == nil {
-		return nil, fmt.Errorf("this program has no kind %q", of.Kind)
-	}
-	return kinds[of.Kind], nil
+	return nil, fmt.Errorf("this program has no kind %q", of.Kind)
 }
 
 // loopNamed returns the loop of that name, made when it is first asked for.

@@ -91,7 +91,12 @@ func (c *checker) componentTable(n *node, name string) (x Component, ok bool) {
 		x.maker = maker
 	}
 	x.env, x.policy = c.reference(n, "env"), c.reference(n, "policy")
-	c.configure(&x, maker(), path)
+	made, err := maker()
+	if err != nil {
+		c.pluginProblem(c.graph.Plugin(x.Plugin), err)
+		return x, false
+	}
+	c.configure(&x, made, path)
 	return x, true
 }
 

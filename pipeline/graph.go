@@ -80,8 +80,8 @@ type Component struct {
 
 	env, policy string // names in its table, if it has such keys
 	table       *node
-	config      any                        // what the component decoded its table into
-	maker       func() component.Component // of a plugin's kinds, nil for the program's own
+	config      any   // what the component decoded its table into
+	maker       Maker // of a plugin's kinds, nil for the program's own
 }
 
 // Wire connects one signal of all instances of a component to one slot of all instances of another.

@@ -198,14 +198,14 @@ func newShaper() component.Component {
 }
 
 // askStandard is Parts.Plugin of programs that need not exist.
-func askStandard(p PluginTable, _ string) (map[string]func() component.Component, error) {
+func askStandard(p PluginTable, _ string) (map[string]Maker, error) {
 	switch p.Path {
 	case "":
-		return map[string]func() component.Component{"inference": newInference, "learner": newLearner}, nil
+		return map[string]Maker{"inference": builtinMaker(newInference), "learner": builtinMaker(newLearner)}, nil
 	case "./shaper":
-		return map[string]func() component.Component{"shaper": newShaper}, nil
+		return map[string]Maker{"shaper": builtinMaker(newShaper)}, nil
 	case "./zoo":
-		return map[string]func() component.Component{"lion": newShaper, "tiger": newShaper}, nil
+		return map[string]Maker{"lion": builtinMaker(newShaper), "tiger": builtinMaker(newShaper)}, nil
 	case "./old":
 		return nil, &LoadError{Code: "E063", Reason: "old speaks protocol 9, this rlhost 1", Help: "build it with this rlhost's SDK"}
 	}

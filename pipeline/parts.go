@@ -20,7 +20,7 @@ type Parts struct {
 	Load func(ctx context.Context, name string, e EnvTable, dir string) (rollout.Plugin, error)
 	// Plugin returns what makes the components of a native plugin, by kind: each in a process of its own. It may
 	// start the program to ask. A relative path is relative to dir. Errors are shown as those of Load.
-	Plugin func(p PluginTable, dir string) (map[string]func() component.Component, error)
+	Plugin func(p PluginTable, dir string) (map[string]Maker, error)
 	// EnvPlugins are native plugins for environments that need no [plugin] table, by name.
 	EnvPlugins map[string]PluginTable
 	// Builtins are the names that use = "name@version" may have.
@@ -34,6 +34,9 @@ type Parts struct {
 	// environment that [train] names. See DefaultPresets.
 	Presets map[string]string
 }
+
+// Maker makes an unconfigured component of one kind.
+type Maker func() (component.Component, error)
 
 // EnvTable is an [env.NAME] table.
 type EnvTable struct {

@@ -46,7 +46,7 @@ type Plugin struct {
 
 	table *node
 	at    span // of the value of path
-	kinds map[string]func() component.Component
+	kinds map[string]Maker
 	asked bool
 	err   error // why there are no kinds
 }
@@ -88,7 +88,7 @@ func (c *checker) pluginTables() {
 }
 
 // ask starts a plugin to learn what kinds of components it makes, once.
-func (c *checker) ask(p *Plugin) map[string]func() component.Component {
+func (c *checker) ask(p *Plugin) map[string]Maker {
 	if p.asked || c.broken["plugin."+p.Table.Name] {
 		return p.kinds
 	}
@@ -119,7 +119,7 @@ func (c *checker) pluginProblem(p *Plugin, err error) {
 
 // makerOf returns what makes the component of a table, as its keys kind, runtime and plugin say; nil with a problem
 // noted.
-func (c *checker) makerOf(n *node, x *Component, f *componentFile) func() component.Component {
+func (c *checker) makerOf(n *node, x *Component, f *componentFile) Maker {
 	path := "component." + x.Name
 	if n.at("plugin") != nil {
 		return c.makerInPlugin(n, x, f)
@@ -127,12 +127,18 @@ func (c *checker) makerOf(n *node, x *Component, f *componentFile) func() compon
 	maker := c.parts.Kinds[f.Kind]
 	if maker == nil {
 		c.unknownKind(n, path, f.Kind, slices.Collect(maps.Keys(c.parts.Kinds)))
+		return nil
 	}
-	return maker
+	return builtinMaker(maker)
+}
+
+// builtinMaker is the Maker of a kind that is always there.
+func builtinMaker(make func() component.Component) Maker {
+	return func() (component.Component, error) { return make(), nil }
 }
 
 // makerInPlugin is makerOf for a component of a native plugin. The kind may be left out where there is only one.
-func (c *checker) makerInPlugin(n *node, x *Component, f *componentFile) func() component.Component {
+func (c *checker) makerInPlugin(n *node, x *Component, f *componentFile) Maker {
 	x.Plugin = c.reference(n, "plugin")
 	x.Runtime = runtimeProcess
 	p := c.graph.Plugin(x.Plugin)
