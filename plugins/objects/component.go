@@ -1,0 +1,79 @@
+package objects
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/object"
+)
+
+// Component is an object store as a node of a pipeline: it serves while the run lasts, and what it holds ends with
+// the run. It has no signals and no slots.
+type Component struct {
+	config config
+	server *Server
+}
+
+var _ component.Component = (*Component)(nil)
+
+type config struct {
+	Socket    string `toml:"socket"`     // default: wire.DefaultPath
+	MemoryMiB int    `toml:"memory_mib"` // of all objects together; 0 = what the machine has
+	Clients   int    `toml:"clients"`    // most at a time
+}
+
+// New returns a component that has not been configured.
+func New() *Component { return &Component{} }
+
+// Manifest implements component.Component.
+func (c *Component) Manifest() component.Manifest { return component.Manifest{} }
+
+// Configure implements component.Component.
+func (c *Component) Configure(decode func(into any) error) error {
+	c.config = config{Clients: 1024}
+	if err := decode(&c.config); err != nil {
+		return err
+	}
+	var errs []error
+	if c.config.MemoryMiB < 0 {
+		errs = append(errs, &component.ConfigError{Key: "memory_mib", Reason: fmt.Sprintf("is %d, want 0 or more", c.config.MemoryMiB)})
+	}
+	if c.config.Clients < 1 {
+		errs = append(errs, &component.ConfigError{Key: "clients", Reason: fmt.Sprintf("is %d, want 1 or more", c.config.Clients)})
+	}
+	return errors.Join(errs...)
+}
+
+// Start implements component.Component.
+func (c *Component) Start(h *component.Host) error {
+	server, err := Start(Options{
+		Path: c.config.Socket, Sessions: c.config.Clients, Log: h.Log,
+		Limits: object.Limits{Bytes: c.config.MemoryMiB << 20},
+	})
+	if errors.Is(err, ErrServed) {
+		return fmt.Errorf("%w: give this pipeline a `socket` of its own", err)
+	}
+	if err != nil {
+		return err
+	}
+	c.server = server
+	h.Log.Info("objects are served", "socket", server.Path())
+	return nil
+}
+
+// Snapshot implements component.Component: objects belong to their users, who make them anew.
+func (c *Component) Snapshot() (component.State, error) { return component.State{}, nil }
+
+// Restore implements component.Component.
+func (c *Component) Restore(component.State) error { return nil }
+
+// Stop implements component.Component.
+func (c *Component) Stop() error {
+	if c.server == nil {
+		return nil
+	}
+	err := c.server.Close()
+	c.server = nil
+	return err
+}

@@ -1,0 +1,152 @@
+package objects
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/rlhost/rlhost/core/object"
+	"github.com/rlhost/rlhost/core/object/wire"
+	"github.com/rlhost/rlhost/core/shm"
+)
+
+// What an object is, and how it is at the moment; see core/object.
+type (
+	Config = object.Config
+	Track  = object.Track
+	Value  = object.Value
+	DType  = object.DType
+	Stat   = object.Stat
+)
+
+// Errors that callers decide on; see core/object.
+var (
+	ErrNotFound = object.ErrNotFound
+	ErrExists   = object.ErrExists
+	ErrRemoved  = object.ErrRemoved
+	ErrNoEntry  = object.ErrNoEntry
+	ErrEmpty    = object.ErrEmpty
+	ErrFull     = object.ErrFull
+	ErrBusy     = object.ErrBusy
+	ErrSpent    = object.ErrSpent
+	ErrTooLarge = object.ErrTooLarge
+	ErrTracks   = object.ErrTracks
+	ErrDType    = object.ErrDType
+	ErrLimit    = object.ErrLimit
+
+	// ErrLost: the host is gone, or has closed the connection.
+	ErrLost = errors.New("the host is lost")
+	// ErrClosed: the store has been closed.
+	ErrClosed = errors.New("the store has been closed")
+)
+
+// Store is a connection to the objects that a host serves, and the session that goes with it.
+type Store struct {
+	connection
+	objects table
+}
+
+// Dial connects to the host that serves at a path, or at the default one if path is empty: what $RLHOST_OBJECTS says, or
+// a folder of the user's own. It does not wait for a host to appear. The store must be closed. Errors: ErrLost if
+// nobody serves there.
+func Dial(ctx context.Context, path string) (*Store, error) {
+	path = cmp.Or(path, wire.DefaultPath())
+	socket, err := shm.Dial(path)
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w: %w", path, ErrLost, err)
+	}
+	s := &Store{}
+	s.connection.init(path, socket)
+	s.objects.byName = map[string]*remote{}
+	s.over.Go(s.receive)
+	hello := wire.Request{Op: wire.OpHello, Index: wire.Version, Name: fmt.Sprintf("pid %d", os.Getpid())}
+	if _, err := s.call(ctx, &hello); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// Close ends the session: what it holds is given back, and memory is unmapped: at once, or where an Entry or Writing is
+// still held, when that is released. A second Close returns ErrClosed.
+func (s *Store) Close() error {
+	if !s.end() {
+		return ErrClosed
+	}
+	return s.objects.clear()
+}
+
+// RoundTrips returns how many requests have been answered.
+func (s *Store) RoundTrips() uint64 { return s.roundTrips.Load() }
+
+// NoWait makes a context with which operations do not wait: what cannot be done at once is an error.
+func NoWait(ctx context.Context) context.Context { return context.WithValue(ctx, noWait{}, true) }
+
+type noWait struct{}
+
+// Create makes an object with all its memory. Errors: ErrExists, ErrLimit, ErrDType.
+func (s *Store) Create(ctx context.Context, name string, c Config) error {
+	_, err := s.call(NoWait(ctx), &wire.Request{Op: wire.OpCreate, Name: name, Config: c})
+	return err
+}
+
+// Ensure is Create, but an object of that name with as many tracks and blocks no smaller will do.
+func (s *Store) Ensure(ctx context.Context, name string, c Config) error {
+	_, err := s.call(NoWait(ctx), &wire.Request{Op: wire.OpCreate, Flags: wire.Reuse, Name: name, Config: c})
+	return err
+}
+
+// WaitFor waits until there is an object of that name. ErrNotFound when ctx ends first.
+func (s *Store) WaitFor(ctx context.Context, name string) error {
+	_, err := s.call(ctx, &wire.Request{Op: wire.OpOpen, Flags: wire.NoFile, Name: name})
+	return err
+}
+
+// Remove withdraws an object from everybody. Those who read it keep what they read.
+func (s *Store) Remove(ctx context.Context, name string) error {
+	_, _, err := s.on(NoWait(ctx), name, noMapping, &wire.Request{Op: wire.OpRemove})
+	return err
+}
+
+// Names returns the names that begin with prefix, in order.
+func (s *Store) Names(ctx context.Context, prefix string) ([]string, error) {
+	var names []string
+	request := wire.Request{Op: wire.OpList, Name: prefix}
+	for {
+		reply, err := s.call(ctx, &request)
+		if err != nil {
+			return nil, err
+		}
+		if len(reply.Names) == 0 {
+			return names, nil
+		}
+		names = append(names, reply.Names...)
+		request.After = names[len(names)-1]
+	}
+}
+
+// Stat returns how an object is.
+func (s *Store) Stat(ctx context.Context, name string) (Stat, error) {
+	reply, _, err := s.on(ctx, name, noMapping, &wire.Request{Op: wire.OpStat})
+	if err != nil {
+		return Stat{}, err
+	}
+	var stat Stat
+	if err := json.Unmarshal([]byte(reply.Text), &stat); err != nil {
+		return Stat{}, fmt.Errorf("object %q: stat: %w", name, err)
+	}
+	return stat, nil
+}
+
+// Delete takes an entry out of an object. While others read it that is ErrBusy; with revoke they keep what they have
+// until they release it, and nobody else gets it. Errors besides: ErrNoEntry.
+func (s *Store) Delete(ctx context.Context, name string, index uint64, revoke bool) error {
+	request := wire.Request{Op: wire.OpDelete, Index: index}
+	if revoke {
+		request.Flags = wire.Revoke
+	}
+	_, _, err := s.on(ctx, name, noMapping, &request)
+	return err
+}
