@@ -59,7 +59,7 @@ pipeline/runs:           hostabi core/component
 sdk:                     hostabi
 sdk/wasm:                hostabi sdk
 sdk/sdktest:             hostabi sdk
-sdk/objects:             core/object core/object/wire core/shm
+sdk/objects:             hostabi core/object core/object/wire core/shm
 examples/plugins:
 examples/plugins/*:      hostabi sdk sdk/wasm examples/plugins/*
 
