@@ -121,7 +121,7 @@ const char *rlh_config(rlh_host *host, const char *key) {
     return NULL;
 }
 
-void rlh_config_error(rlh_host *host, const char *key, const char *reason, const char *help) {
+void rlh_config_error(rlh_host *host, const char *key, const char *reason, const char *help, const char *code) {
     if (host->config == NULL) return;
     struct text *t = &host->config->errors;
     text_put(t, host->config->wrong ? ",{\"key\":" : "{\"key\":");
@@ -130,14 +130,16 @@ void rlh_config_error(rlh_host *host, const char *key, const char *reason, const
     text_quote(t, reason);
     text_put(t, ",\"help\":");
     text_quote(t, or_empty(help));
-    text_put(t, ",\"code\":\"\"}");
+    text_put(t, ",\"code\":");
+    text_quote(t, or_empty(code));
+    text_put(t, "}");
     host->config->wrong = true;
 }
 
 void config_finish(rlh_host *host, struct text *reply) {
     struct config *c = host->config;
     for (size_t i = 0; i < c->count; i++) {
-        if (!c->entries[i].asked) rlh_config_error(host, c->entries[i].key, "is not a key of this component", NULL);
+        if (!c->entries[i].asked) rlh_config_error(host, c->entries[i].key, "is not a key of this component", NULL, NULL);
     }
     text_put(reply, "{\"errors\":[");
     if (c->wrong) text_add(reply, c->errors.at, c->errors.len);
@@ -150,7 +152,7 @@ bool config_wrong(const rlh_host *host) { return host->config->wrong; }
 static int wrong_value(rlh_host *host, const char *key, const char *value, const char *want) {
     char reason[160];
     snprintf(reason, sizeof reason, "is \"%.64s\", want %s", value, want);
-    rlh_config_error(host, key, reason, NULL);
+    rlh_config_error(host, key, reason, NULL, NULL);
     return RLH_ERR_INVALID;
 }
 

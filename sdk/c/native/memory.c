@@ -59,7 +59,7 @@ int memory_map(int fd, bool writable, size_t *bytes, void **at) {
     // A file that somebody can cut short would kill whoever touches what is gone.
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || !(seals & F_SEAL_SHRINK) || st.st_size <= 0) return RLH_ERR_INVALID;
-    void *p = mmap(NULL, (size_t)st.st_size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
+    void *p = mmap(NULL, (size_t)st.st_size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
     if (p == MAP_FAILED) return RLH_ERR_SYSTEM;
     madvise(p, (size_t)st.st_size, MADV_DONTDUMP); // a core dump is no place for what the host shares
     *bytes = (size_t)st.st_size;

@@ -79,7 +79,7 @@ static int ring_check(rlh_ring *ring, uint32_t kind) {
     }
     size_t total = RLH_RING_HEADER_BYTES + (size_t)ring->cells * ring->cell_bytes;
     if (ring->cell_bytes != cell_bytes_for(kind, ring->payload) || total > ring->mapped ||
-        LOAD_RELAXED(&h->cells_at) != RLH_RING_HEADER_BYTES) {
+        LOAD_RELAXED(&h->total) != total || LOAD_RELAXED(&h->cells_at) != RLH_RING_HEADER_BYTES) {
         return RLH_ERR_INVALID;
     }
     ring->cells_at = (char *)ring->header + RLH_RING_HEADER_BYTES;

@@ -135,9 +135,10 @@ const char *rlh_config(rlh_host *host, const char *key);
 int rlh_config_int(rlh_host *host, const char *key, int64_t *value);
 int rlh_config_float(rlh_host *host, const char *key, double *value);
 int rlh_config_bool(rlh_host *host, const char *key, int *value);
-// rlh_config_error says what is wrong with one key, such as "is 0, want 1 or more", and what to write instead
-// ("" or NULL: nothing to say). Keys that nobody asked for are reported by the library.
-void rlh_config_error(rlh_host *host, const char *key, const char *reason, const char *help);
+// rlh_config_error says what is wrong with one key, such as "is 0, want 1 or more", what to write instead, and which
+// of the host's codes the problem has, such as "E020" (NULL: nothing to say). Keys that nobody asked for are
+// reported by the library.
+void rlh_config_error(rlh_host *host, const char *key, const char *reason, const char *help, const char *code);
 
 // rlh_identity says which instance of the component this is.
 typedef struct rlh_identity {

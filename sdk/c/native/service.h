@@ -52,4 +52,37 @@ bool control_ended(const struct control *control);
 void control_close(struct control *control);
 void call_free(struct call *call);
 
+// ---- the component (component.c, serve.c)
+
+enum life { DESCRIBED, CONFIGURED, STARTED, STOPPED };
+
+struct service {
+    rlh_host *host;
+    struct control *control;
+    const rlh_component *kinds;
+    size_t kind_count;
+
+    // The instance; main thread.
+    const rlh_component *kind;
+    void *self;
+    enum life life;
+    struct text state; // of the snapshot that is being taken
+    pthread_t main;
+    bool in_call;      // a callback runs for a control call, whose answer takes a failure
+    char failure[512];
+
+    // Calls on their way to the main thread.
+    pthread_mutex_t mutex;
+    pthread_cond_t posted;
+    struct call *first, **last;
+    bool ended;
+};
+
+// service_call answers a control call.
+void service_call(struct service *s, struct call *c);
+// service_stop stops the component if it runs, and frees it.
+void service_stop(struct service *s);
+// service_takes_failure keeps a failure for the answer of the control call that is under way, if one is.
+bool service_takes_failure(struct service *s, const char *reason);
+
 #endif

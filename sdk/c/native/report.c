@@ -1,0 +1,53 @@
+// What the component tells people: lines of the log, and its own failure.
+#include "service.h"
+
+#include <stdarg.h>
+#include <unistd.h>
+
+enum { LINE_MAX_BYTES = 4096 };
+
+static const char *const level_names[] = {"debug", "info", "warn", "error"};
+
+static int level_of(const char *name) {
+    for (int i = 0; i < 4; i++) {
+        if (strcmp(name, level_names[i]) == 0) return i;
+    }
+    return RLH_INFO;
+}
+
+// rlh_log writes one line of JSON in one piece, so that threads do not tear each other's.
+void rlh_log(rlh_host *host, int level, const char *format, ...) {
+    if (level < RLH_DEBUG || level > RLH_ERROR || level < level_of(config_level(host))) return;
+    char line[LINE_MAX_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    struct text t = {0};
+    text_format(&t, "{\"@level\":\"%s\",\"@message\":", level_names[level]);
+    text_quote(&t, line);
+    text_put(&t, "}\n");
+    if (!t.failed && write(STDERR_FILENO, t.at, t.len) < 0) t.failed = true; // nobody reads: nothing to be done
+    text_free(&t);
+}
+
+void rlh_fail(rlh_host *host, const char *format, ...) {
+    char reason[LINE_MAX_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(reason, sizeof reason, format, args);
+    va_end(args);
+    if (host->service != NULL && service_takes_failure(host->service, reason)) return;
+    struct text t = {0};
+    text_put(&t, "{\"fail\":{\"reason\":");
+    text_quote(&t, reason);
+    text_put(&t, "}}");
+    wire_send_text(host, &t, -1);
+}
+
+#ifdef RLH_NO_CONTROL
+bool service_takes_failure(struct service *s, const char *reason) {
+    (void)s, (void)reason;
+    return false;
+}
+#endif
