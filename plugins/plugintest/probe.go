@@ -1,0 +1,221 @@
+package plugintest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// What a message of the slot on_number tells the probe to do.
+const (
+	ProbeEcho     = iota // emit a copy on numbers
+	ProbeCount           // the same with Inline = how many numbers there were, and the sum
+	ProbeAdd             // add Inline[0] * scale to the sum
+	ProbeMake            // make Inline[1] blocks whose byte i is Inline[0]+i, and emit each on blocks
+	ProbeAbort           // loan a block and abort it
+	ProbeRelease         // sum and release each lease that is held
+	ProbeLease           // try to lease the handle Inline[0]; Inline[1] of the answer is a ProbeLease… value
+	ProbeStop            // ask for the end of the run; Inline[0] is a hostabi.LinkStop… value
+	ProbeBoundary        // reach a dataset boundary
+	ProbeFail            // fail
+	ProbeStat            // count Inline[0], set and observe the float64 with the bits Inline[1]
+	ProbeLog             // log a warning with Inline[0]
+	ProbeBurst           // emit Inline[0] copies, T = 0, 1, …
+	ProbeAsk             // ask about a block on loan that begins with Inline[0]
+	ProbeReply           // answer what is held
+	ProbeHistory         // the first and the last of the newest four numbers
+	ProbeSleep           // sleep Inline[0] milliseconds
+	ProbeExit            // end the process with the status Inline[0]
+	ProbeConfig          // say what was configured
+	ProbeKeep            // loan a block and never give it back
+	ProbePair            // lease the handle Inline[0] and keep the lease
+)
+
+// What a message of the slot on_block tells the probe to do; anything else: nothing.
+const (
+	ProbeSum   = iota // emit the sum of the block's bytes on numbers
+	ProbeHold         // lease the block until ProbeRelease
+	ProbePass         // emit the block on blocks
+	ProbeTwice        // sum with the second of two leases
+)
+
+// How a lease went.
+const (
+	ProbeLeased = iota
+	ProbeStale
+	ProbeForeign
+	ProbeRange
+	ProbeUncommitted
+)
+
+// probeLate is the Kind of a request that is answered when ProbeReply comes, probeLost that of what the probe says
+// of a request whose block it cannot reach.
+const (
+	probeLate = 1
+	probeLost = 99
+)
+
+// probeConfig is the probe's table.
+type probeConfig struct {
+	Scale      int    `toml:"scale"`
+	Label      string `toml:"label"`
+	Blocks     int    `toml:"blocks"`
+	BlockBytes int    `toml:"block_bytes"`
+	FailStart  bool   `toml:"fail_start"`
+	Nested     struct {
+		Value int `toml:"value"`
+	} `toml:"nested"`
+}
+
+// Probe is a component that does as it is told, for tests of what runtimes promise. The same probe is written in
+// every language that plugins are written in.
+type Probe struct {
+	config  probeConfig
+	h       *component.Host
+	arena   *arena.Arena
+	numbers *bus.Signal
+	blocks  *bus.Signal
+	answers *bus.Signal
+	asks    *bus.Signal
+
+	count   uint64
+	sum     uint64
+	history [4]float32
+	leases  []arena.Lease
+	loans   []arena.Loan      // kept for ever
+	asked   []arena.Loan      // until they are answered
+	held    []hostabi.Message // requests to be answered
+}
+
+var _ component.Component = (*Probe)(nil)
+
+// NewProbe returns an unconfigured probe.
+func NewProbe() component.Component { return &Probe{} }
+
+// Manifest lists the ports.
+func (c *Probe) Manifest() component.Manifest {
+	return component.Manifest{
+		Signals: []component.Port{
+			{Name: "numbers", Payload: "number", Doc: "what on_number was told to say"},
+			{Name: "blocks", Payload: "tensor", Doc: "blocks made and passed on"},
+			{Name: "answers", Payload: "answer", OnLoan: true, Doc: "rows that others have asked about"},
+			{Name: "asks", Payload: "ask", OnLoan: true, Doc: "a row of a block on loan"},
+		},
+		Slots: []component.Port{
+			{Name: "on_number", Payload: "number", Doc: "what to do"},
+			{Name: "on_block", Payload: "tensor", Doc: "a block"},
+			{Name: "on_ask", Payload: "ask", Doc: "a row to write"},
+			{Name: "on_answer", Payload: "answer", Doc: "the row is written"},
+		},
+	}
+}
+
+// Configure reads the probe's table and names every key that is wrong.
+func (c *Probe) Configure(decode func(into any) error) error {
+	c.config = probeConfig{Scale: 1, Blocks: 4, BlockBytes: 4096}
+	if err := decode(&c.config); err != nil {
+		return err
+	}
+	var errs []error
+	between := func(key string, n, lo, hi int) {
+		if n < lo || n > hi {
+			errs = append(errs, &component.ConfigError{Key: key, Reason: fmt.Sprintf("is %d, want %d to %d", n, lo, hi)})
+		}
+	}
+	between("scale", c.config.Scale, 1, 1000)
+	if c.config.Label == "bad" {
+		errs = append(errs, &component.ConfigError{Key: "label", Reason: `is "bad"`, Help: "use another word", Code: "E020"})
+	}
+	between("blocks", c.config.Blocks, 1, 64)
+	between("block_bytes", c.config.BlockBytes, 64, 1<<20)
+	return errors.Join(errs...)
+}
+
+// errTold is why a probe fails.
+var errTold = errors.New("told to fail")
+
+// Start makes the probe's arena.
+func (c *Probe) Start(h *component.Host) error {
+	c.h = h
+	if c.config.FailStart {
+		return errTold
+	}
+	c.numbers, c.blocks = h.Signal("numbers"), h.Signal("blocks")
+	c.answers, c.asks = h.Signal("answers"), h.Signal("asks")
+	h.Slot("on_number", c.onNumber)
+	h.Slot("on_block", c.onBlock)
+	h.Slot("on_ask", c.onAsk)
+	h.Slot("on_answer", c.onAnswer)
+	a, err := h.Arenas.Add(arena.Config{Name: "probe", Blocks: c.config.Blocks, BlockBytes: c.config.BlockBytes})
+	c.arena = a
+	return err
+}
+
+// say emits on numbers.
+func (c *Probe) say(m hostabi.Message) { c.emit(c.numbers, m) }
+
+func (c *Probe) emit(on *bus.Signal, m hostabi.Message) {
+	if err := on.Emit(m); err != nil {
+		c.h.Fail(err)
+	}
+}
+
+// probeState is the part of a probe's state that is no tensor.
+type probeState struct {
+	Numbers uint64 `json:"numbers"`
+	Sum     uint64 `json:"sum"`
+}
+
+// Snapshot saves the counters, the history and the label.
+func (c *Probe) Snapshot() (component.State, error) {
+	return component.State{
+		Meta:    probeState{c.count, c.sum},
+		Tensors: map[string]component.Tensor{"history": {Shape: []int{len(c.history)}, Data: append([]float32(nil), c.history[:]...)}},
+		Blobs:   map[string][]byte{"label": []byte(c.config.Label)},
+	}, nil
+}
+
+// Restore takes the state of a probe with the same label.
+func (c *Probe) Restore(s component.State) error {
+	var from probeState
+	if err := s.Decode(&from); err != nil {
+		return fmt.Errorf("label or counters: %w", err)
+	}
+	if label := string(s.Blobs["label"]); label != c.config.Label {
+		return fmt.Errorf("the saved state has label %q, this probe %q", label, c.config.Label)
+	}
+	history := s.Tensors["history"].Data
+	if len(history) != len(c.history) {
+		return fmt.Errorf("the saved history has %d numbers, want %d (label %q)", len(history), len(c.history), c.config.Label)
+	}
+	c.count, c.sum = from.Numbers, from.Sum
+	copy(c.history[:], history)
+	return nil
+}
+
+// Stop gives back all that is held.
+func (c *Probe) Stop() error {
+	var errs []error
+	for i := range c.leases {
+		errs = append(errs, c.leases[i].Release())
+	}
+	for _, l := range append(c.loans, c.asked...) {
+		errs = append(errs, l.Abort())
+	}
+	c.leases, c.loans, c.asked, c.held = nil, nil, nil, nil
+	return errors.Join(errs...)
+}
+
+// remember counts a message of on_number.
+func (c *Probe) remember(m *hostabi.Message) {
+	c.count++
+	copy(c.history[:], c.history[1:])
+	c.history[len(c.history)-1] = float32(m.Inline[0] % (1 << 16))
+}
+
+func bits(f float32) uint64 { return math.Float64bits(float64(f)) }
