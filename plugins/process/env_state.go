@@ -54,15 +54,30 @@ func (w *envWorker) state(c protocol.EnvStateCall, send []byte) ([]byte, error) 
 	}
 	var size protocol.StateSize
 	err := w.p.call(ctx, protocol.MethodEnvState, c, &size)
-	var refused *Error
-	if errors.As(err, &refused) && status.Code(refused.Err) == codes.Unimplemented {
-		text := strings.TrimPrefix(status.Convert(refused.Err).Message(), rollout.ErrUnsupported.Error()+": ")
-		return nil, fmt.Errorf("%w: %s", rollout.ErrUnsupported, text)
+	if err != nil {
+		return nil, w.refusal(err)
 	}
-	if err != nil || c.Do != "snapshot" && c.Do != "save" {
-		return nil, err
+	if c.Do != "snapshot" && c.Do != "save" {
+		return nil, nil
 	}
 	return w.mail.state(size, w.gone.Load)
+}
+
+// refusal makes an error of what a worker answers to a call about states: rollout.ErrUnsupported, a Fault of kind
+// Status, or any other, after which nobody knows what state the environments are in.
+func (w *envWorker) refusal(err error) error {
+	var e *Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	said := status.Convert(e.Err)
+	switch said.Code() {
+	case codes.Code(protocol.CodeUnsupported):
+		return fmt.Errorf("%w: %s", rollout.ErrUnsupported, strings.TrimPrefix(said.Message(), rollout.ErrUnsupported.Error()+": "))
+	case codes.Code(protocol.CodeOrder):
+		return &rollout.Fault{Kind: rollout.FaultStatus, Err: errors.New(said.Message())}
+	}
+	return err
 }
 
 func (w *envWorker) sendState(size protocol.StateSize, state []byte) error {
@@ -82,8 +97,12 @@ func (e *envBatch) sized(state []byte) *protocol.StateSize {
 
 // fault makes a fault of an error of a call that is not on the step path.
 func (e *envBatch) fault(call string, err error) error {
-	if errors.Is(err, rollout.ErrUnsupported) {
+	var f *rollout.Fault
+	switch {
+	case errors.Is(err, rollout.ErrUnsupported):
 		return err
+	case errors.As(err, &f):
+		return e.newFault(f.Kind, call, -1, f.Err)
 	}
 	e.poison()
 	return e.newFault(rollout.FaultTrap, call, -1, err)

@@ -27,7 +27,11 @@ func TestMain(m *testing.M) {
 		playRole(os.Args[1])
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if dir, err := envCache(); err == nil {
+		_ = os.RemoveAll(dir) // what stays is a folder for temporary files
+	}
+	os.Exit(code)
 }
 
 // self returns a program that is this test binary in a role.

@@ -27,7 +27,7 @@ func (e *Env) SaveEnv(env int, dst []byte) ([]byte, error) {
 			return 0, e.fault(err)
 		}
 		if n < 0 {
-			return 0, e.statusFault(n)
+			return 0, e.refusal(n)
 		}
 		return uint32(n), nil
 	}
@@ -65,10 +65,19 @@ func (e *Env) LoadEnv(env int, state []byte) error {
 			return e.fault(err)
 		}
 		if n < 0 {
-			return e.statusFault(n)
+			return e.refusal(n)
 		}
 		return nil
 	})
+}
+
+// refusal makes an error of a status: a guest may export a function only to say that it does not offer it.
+func (e *Env) refusal(n int32) error {
+	err := e.statusFault(n)
+	if hostabi.Status(n) == hostabi.StatusUnsupported {
+		return fmt.Errorf("%w: %w", rollout.ErrUnsupported, err)
+	}
+	return err
 }
 
 // borrow gets guest memory for the time of use.

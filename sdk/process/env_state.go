@@ -7,16 +7,29 @@ import (
 	"io"
 	"os"
 
+	"google.golang.org/grpc/codes"
+
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
-// doState does what is not on the step path. An error wraps rollout.ErrUnsupported where the environments do not
-// offer it.
+// doState does what is not on the step path. An error has the gRPC code that tells the host what it costs.
 func (w *envs) doState(_ context.Context, c protocol.EnvStateCall) (protocol.StateSize, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	size, err := w.state(c)
+	var f *rollout.Fault
+	if !errors.As(err, &f) || errors.Is(err, rollout.ErrUnsupported) {
+		return size, err
+	}
+	if f.Poisons() {
+		return size, f.Err
+	}
+	return size, refuse(codes.Code(protocol.CodeOrder), "%v", f.Err)
+}
+
+func (w *envs) state(c protocol.EnvStateCall) (protocol.StateSize, error) {
 	none := protocol.StateSize{}
 	if w.env == nil || w.stopped {
 		return none, errNotMade

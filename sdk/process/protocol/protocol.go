@@ -198,8 +198,8 @@ type EnvScratch struct {
 	Bytes   int `json:"bytes"`
 }
 
-// EnvStateCall asks for something that is not on the step path. What the environments do not offer ends in the gRPC
-// code UNIMPLEMENTED.
+// EnvStateCall asks for something that is not on the step path. What the environments do not offer ends in
+// CodeUnsupported, what they refuse and what has changed nothing in CodeOrder; after any other the host begins anew.
 type EnvStateCall struct {
 	Do    string     `json:"do"`    // renew, snapshot, restore, save, load
 	Env   int        `json:"env"`   // for save and load

@@ -1,0 +1,511 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+	"github.com/rlhost/rlhost/plugins/wasm"
+	sdkprocess "github.com/rlhost/rlhost/sdk/process"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+)
+
+// playEnv is the role of a worker of environments: modules by the path of their file, scripted ones by name.
+func playEnv(cache string) {
+	sdkprocess.Serve(sdkprocess.Plugin{Load: func(ctx context.Context, s protocol.EnvSource) (rollout.Plugin, error) {
+		if script, ok := envScripts()[s.Use]; ok {
+			return plugintest.New(script), nil
+		}
+		r, err := wasm.New(wasm.Options{CacheDir: cache})
+		if err != nil {
+			return nil, err
+		}
+		return r.Load(ctx, s.Use, nil, wasm.Config{Name: s.Name, Args: s.Args, Grants: s.Grants, Memory: s.Memory,
+			Step: time.Duration(s.StepNS), Init: time.Duration(s.InitNS)})
+	}})
+}
+
+// at gives a cue in one call of Step of one environment, before the first restart.
+func at(env int, call uint64, cue plugintest.Cue) plugintest.Script {
+	return plugintest.Script{Cue: func(a plugintest.At) plugintest.Cue {
+		if a.Env == env && a.Calls == call && a.Renewals == 0 {
+			return cue
+		}
+		return plugintest.Nothing
+	}}
+}
+
+// envScripts are environments of the test's own.
+func envScripts() map[string]plugintest.Script {
+	sleepy := plugintest.Script{Cue: func(a plugintest.At) plugintest.Cue {
+		if a.Env == 3 && a.Calls == 3 && !a.Reset {
+			time.Sleep(time.Hour)
+		}
+		return plugintest.Nothing
+	}}
+	return map[string]plugintest.Script{
+		"scripted@1": {Legal: func(plugintest.At, int) bool { return true }, Length: func(env, episode int) int { return 3 + (env+episode)%5 }},
+		"traps@1":    at(4, 7, plugintest.Trap),
+		"fails@1":    at(4, 7, plugintest.ErrorStatus),
+		"resets@1": {Cue: func(a plugintest.At) plugintest.Cue {
+			if a.Reset && a.Env == 5 {
+				return plugintest.ErrorStatus
+			}
+			return plugintest.Nothing
+		}},
+		"hangs@1": sleepy,
+		"tells@1": {Metric: func(a plugintest.At) (string, float64) { return fmt.Sprint("of_env_", a.Env), float64(a.Step) }},
+		"plain@1": {Flaws: plugintest.Flaws{NoSnapshot: true}},
+	}
+}
+
+// envCache keeps compiled modules for all workers of a test run.
+var envCache = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "rlhost-process-test") })
+
+func cacheFolder(t testing.TB) string {
+	t.Helper()
+	dir, err := envCache()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// loadIn loads an environment in worker processes.
+func loadIn(t testing.TB, workers int, source protocol.EnvSource) *envPlugin {
+	t.Helper()
+	r, _ := newRuntime(t, Options{})
+	if source.Name == "" {
+		source.Name = "test"
+	}
+	p, err := r.LoadEnv(t.Context(), self(t, "env", cacheFolder(t)), EnvLoadOptions{Source: source, Workers: workers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p.(*envPlugin)
+}
+
+const examples = "../../examples/plugins/"
+
+func cartPole(t testing.TB) string {
+	t.Helper()
+	path, err := filepath.Abs(examples + "cartpole-c/cartpole.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// goGuest builds the example that is written in Go.
+func goGuest(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(cacheFolder(t), "corridor-go.wasm")
+	if _, err := os.Stat(path); err == nil {
+		return path
+	}
+	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-o", path, "./"+examples+"corridor-go")
+	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return path
+}
+
+func TestEnv_KeepsThePromisesInAProcess(t *testing.T) {
+	for name, c := range map[string]struct {
+		use     string
+		workers int
+	}{"C": {cartPole(t), 2}, "Go": {goGuest(t), 1}, "scripted": {"scripted@1", 3}} {
+		t.Run(name, func(t *testing.T) {
+			plugintest.TestEnv(t, loadIn(t, c.workers, protocol.EnvSource{Use: c.use}), plugintest.Options{})
+		})
+	}
+}
+
+// stage is a batch that is played with actions of its own.
+type stage struct {
+	*rollout.Stage
+	envs  int
+	steps int
+}
+
+func newStage(t testing.TB, p rollout.Plugin, envs int) *stage {
+	t.Helper()
+	s, err := rollout.NewStage(p, rollout.StageOptions{EnvOptions: rollout.EnvOptions{Name: "stage", Envs: envs, Seed: 3}, Rows: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &stage{Stage: s, envs: envs}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.Reset(nil, x.seeds()); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func (s *stage) seeds() []uint64 {
+	seeds := make([]uint64, s.envs)
+	for i := range seeds {
+		seeds[i] = rollout.EnvSeed(9, i)
+	}
+	return seeds
+}
+
+// next makes a step with actions that depend on the count of steps alone.
+func (s *stage) next() error {
+	s.steps++
+	for i, action := 0, s.Action(); i < len(action); i++ {
+		action[i] = int32((s.steps + i) & 1)
+	}
+	_, err := s.Step()
+	return err
+}
+
+// A module does the same in a process as in the host, bit for bit, whoever shares the block.
+func TestIsolation_ChangesNoTrajectory(t *testing.T) {
+	r, err := wasm.New(wasm.Options{CacheDir: cacheFolder(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for name, use := range map[string]string{"C": cartPole(t), "Go": goGuest(t)} {
+		inHost, err := r.Load(t.Context(), use, nil, wasm.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { inHost.Close() })
+		for _, workers := range []int{1, 3} {
+			isolated := loadIn(t, workers, protocol.EnvSource{Use: use})
+			if isolated.Hash() != inHost.Hash() {
+				t.Errorf("%s: hash %s in a process, %s in the host", name, isolated.Hash(), inHost.Hash())
+			}
+			a, b := newStage(t, inHost, 7), newStage(t, isolated, 7)
+			for step := range 400 {
+				if err := errors.Join(a.next(), b.next()); err != nil {
+					t.Fatal(err)
+				}
+				if !slices.Equal(a.Obs().Data, b.Obs().Data) || !slices.Equal(a.Reward(), b.Reward()) ||
+					!slices.Equal(a.Terminated(), b.Terminated()) || !slices.Equal(a.Truncated(), b.Truncated()) ||
+					!slices.Equal(a.FinalObs().Data, b.FinalObs().Data) {
+					t.Fatalf("%s in %d processes: step %d differs", name, workers, step)
+				}
+			}
+		}
+	}
+}
+
+// A snapshot of a module in one process is one of the module in the host, and the other way round.
+func TestIsolation_SnapshotsGoBothWays(t *testing.T) {
+	r, err := wasm.New(wasm.Options{CacheDir: cacheFolder(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	inHost, err := r.Load(t.Context(), cartPole(t), nil, wasm.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inHost.Close()
+	isolated := loadIn(t, 1, protocol.EnvSource{Use: cartPole(t)})
+	for _, order := range [][2]rollout.Plugin{{inHost, isolated}, {isolated, inHost}} {
+		from, to := newStage(t, order[0], 4), newStage(t, order[1], 4)
+		for range 20 {
+			if err := from.next(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		snapshot, err := from.Env.Snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(to.Env.Restore(snapshot), to.Bind()); err != nil {
+			t.Fatal(err)
+		}
+		to.steps = from.steps
+		for range 20 {
+			if err := errors.Join(from.next(), to.next()); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(from.Obs().Data, to.Obs().Data) {
+				t.Fatal("the restored batch observes something else")
+			}
+		}
+	}
+}
+
+func TestEnvFaults_TravelWithKindEnvironmentAndText(t *testing.T) {
+	for use, want := range map[string]string{
+		"traps@1":  "stage env 4: trap in rl_step at step 7: trap on cue (traps@1)",
+		"fails@1":  "stage env 4: status in rl_step at step 7: error on cue (fails@1)",
+		"resets@1": "stage env 5: status in rl_reset at step 0: error on cue (resets@1)",
+	} {
+		for _, workers := range []int{1, 2} {
+			p := loadIn(t, workers, protocol.EnvSource{Use: use})
+			s, err := rollout.NewStage(p, rollout.StageOptions{EnvOptions: rollout.EnvOptions{Name: "stage", Envs: 6}, Rows: 8})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = s.Reset(nil, nil)
+			for range 7 {
+				if err == nil {
+					_, err = s.Step()
+				}
+			}
+			var f *rollout.Fault
+			if !errors.As(err, &f) || err.Error() != want {
+				t.Fatalf("%d processes: got %v, want %s", workers, err, want)
+			}
+			if f.Poisons() {
+				if _, err := s.Step(); !errors.Is(err, rollout.ErrPoisoned) {
+					t.Errorf("a step after the fault: %v, want ErrPoisoned", err)
+				}
+			}
+			if err := errors.Join(s.Env.Renew(), s.Bind()); err != nil {
+				t.Errorf("after the fault: %v", err)
+			}
+			if use == "traps@1" {
+				if err := s.Reset(nil, nil); err != nil {
+					t.Error(err)
+				}
+				for range 20 {
+					if _, err := s.Step(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// lost returns the environments that an error says are lost.
+func lost(t *testing.T, err error) []rollout.Span {
+	t.Helper()
+	var f *rollout.Fault
+	if !errors.As(err, &f) || f.Kind != rollout.FaultLost {
+		t.Fatalf("got %v, want a loss", err)
+	}
+	return f.Lost
+}
+
+// killOf kills one process of a batch and waits until it is dead.
+func killOf(t testing.TB, e rollout.Env, worker int) {
+	t.Helper()
+	w := e.(*envBatch).workers[worker]
+	if err := unix.Kill(w.p.pid(), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-w.p.died()
+}
+
+// blocksOf returns n blocks in one segment.
+func blocksOf(t testing.TB, spec rollout.EnvSpec, shape rollout.Shape, n int) []rollout.Block {
+	t.Helper()
+	schema, err := rollout.NewSchema(spec, shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seg, err := shm.Create("test", n*schema.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { seg.Close() })
+	var all []rollout.Block
+	for k := range n {
+		at := k * schema.Bytes
+		all = append(all, rollout.Block{Trajectory: rollout.Trajectory{Schema: schema, Mem: seg.Bytes()[at:][:schema.Bytes]},
+			Index: uint32(k), FD: seg.FD(), Offset: int64(at)})
+	}
+	return all
+}
+
+func newBatch(t testing.TB, p rollout.Plugin, envs int, b rollout.Block) rollout.Env {
+	t.Helper()
+	spec := p.Spec()
+	e, err := p.NewEnv(rollout.EnvOptions{Name: "batch", Envs: envs, Autoreset: spec.PickAutoreset()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := errors.Join(e.Bind(b), e.Reset(0, nil, nil)); err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestDeath_LosesTheStepOfItsEnvironmentsOnly(t *testing.T) {
+	const envs, steps = 7, 60
+	p := loadIn(t, 3, protocol.EnvSource{Use: "scripted@1"})
+	blocks := blocksOf(t, p.Spec(), rollout.Shape{Steps: steps, Envs: envs}, 2)
+	a, b := newBatch(t, p, envs, blocks[0]), newBatch(t, p, envs, blocks[1])
+	mask := []uint8{0, 0, 1, 1, 0, 0, 0}
+	for step := range steps {
+		if step == 5 {
+			killOf(t, b, 1)
+		}
+		if err := a.Step(step); err != nil {
+			t.Fatal(err)
+		}
+		err := b.Step(step)
+		if step == 5 {
+			if spans := lost(t, err); fmt.Sprint(spans) != "[{2 2}]" {
+				t.Fatalf("lost %v, want the environments of the second of three processes", spans)
+			}
+			err = b.Reset(step+1, mask, make([]uint64, envs))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		x, y := blocks[0].Row(rollout.ColObs, step+1).Float32(), blocks[1].Row(rollout.ColObs, step+1).Float32()
+		for env := range envs {
+			at := env * plugintest.ObsElems
+			same := slices.Equal(x[at:][:plugintest.ObsElems], y[at:][:plugintest.ObsElems])
+			if mask[env] == 0 && !same {
+				t.Fatalf("step %d: environment %d observes %v, want %v", step, env, y[at:][:plugintest.ObsElems], x[at:][:plugintest.ObsElems])
+			}
+			if mask[env] != 0 && step == 5 && y[at+plugintest.ObsStep] != 0 {
+				t.Errorf("environment %d goes on after its process has died: %v", env, y[at:][:plugintest.ObsElems])
+			}
+		}
+	}
+}
+
+func TestDeath_InEveryCall(t *testing.T) {
+	p := loadIn(t, 2, protocol.EnvSource{Use: "scripted@1"})
+	s := newStage(t, p, 4)
+	for range 3 {
+		killOf(t, s.Env, 1)
+		if spans := lost(t, s.Bind()); fmt.Sprint(spans) != "[{2 2}]" {
+			t.Errorf("in bind: lost %v", spans)
+		}
+		killOf(t, s.Env, 0)
+		killOf(t, s.Env, 1)
+		if spans := lost(t, s.Reset(nil, nil)); fmt.Sprint(spans) != "[{0 2} {2 2}]" {
+			t.Errorf("in reset: lost %v", spans)
+		}
+		if err := s.Reset(nil, s.seeds()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killOf(t, s.Env, 0)
+	if _, err := s.Env.Snapshot(); err == nil {
+		t.Error("a snapshot of a dead process")
+	}
+	if err := errors.Join(s.Env.Renew(), s.Bind(), s.Reset(nil, s.seeds()), s.next()); err != nil {
+		t.Errorf("after Renew: %v", err)
+	}
+}
+
+// A process that does not answer is killed at the limit; one that is stopped is no different.
+func TestDeadline_EndsAProcessThatHangs(t *testing.T) {
+	limit := int64(300 * time.Millisecond)
+	s := newStage(t, loadIn(t, 2, protocol.EnvSource{Use: "hangs@1", StepNS: limit}), 4)
+	stopped := newStage(t, loadIn(t, 2, protocol.EnvSource{Use: "scripted@1", StepNS: limit}), 4)
+	var err error
+	for range 3 {
+		if err == nil {
+			err = s.next()
+		}
+	}
+	check := func(what string, s *stage, err error) {
+		var f *rollout.Fault
+		if !errors.As(err, &f) || f.Kind != rollout.FaultDeadline || !strings.Contains(err.Error(), "environments 2 to 3) did not answer within") {
+			t.Errorf("%s: %v", what, err)
+		}
+		if err := s.next(); !errors.Is(err, rollout.ErrPoisoned) {
+			t.Errorf("%s: a step afterwards: %v", what, err)
+		}
+		if err := errors.Join(s.Env.Renew(), s.Bind(), s.Reset(nil, s.seeds()), s.next()); err != nil {
+			t.Errorf("%s: after Renew: %v", what, err)
+		}
+	}
+	check("asleep", s, err)
+	pid := stopped.Env.(*envBatch).workers[1].p.pid()
+	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	check("stopped", stopped, stopped.next())
+}
+
+func TestEnvMetrics_ReachTheHost(t *testing.T) {
+	p := loadIn(t, 2, protocol.EnvSource{Use: "tells@1"})
+	got := map[string]float64{}
+	s, err := rollout.NewStage(p, rollout.StageOptions{EnvOptions: rollout.EnvOptions{Name: "stage", Envs: 4,
+		Metric: func(name string, value float64) { got[name] = value }}, Rows: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Reset(nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if _, err := s.Step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(got) != 4 || got["of_env_3"] != 4 {
+		t.Errorf("metrics %v, want of_env_0 to of_env_3 of step 4", got)
+	}
+}
+
+func TestLoadEnv_SaysWhatIsWrong(t *testing.T) {
+	r, _ := newRuntime(t, Options{})
+	_, err := r.LoadEnv(t.Context(), self(t, "env", cacheFolder(t)), EnvLoadOptions{Source: protocol.EnvSource{Use: "/no/such.wasm"}})
+	var e *Error
+	if !errors.As(err, &e) || e.Code != wasm.CodeMissing || !strings.Contains(err.Error(), "/no/such.wasm: does not exist") {
+		t.Errorf("a missing module: %v", err)
+	}
+	if _, err := r.LoadEnv(t.Context(), self(t, "plain"), EnvLoadOptions{Source: protocol.EnvSource{Use: "x"}}); err == nil {
+		t.Error("a program that works no environments is taken")
+	}
+}
+
+func TestBind_RefusesWhatNoOtherProcessCanSee(t *testing.T) {
+	p := loadIn(t, 1, protocol.EnvSource{Use: "scripted@1"})
+	e, err := p.NewEnv(rollout.EnvOptions{Name: "x", Envs: 2, Autoreset: hostabi.SameStep})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	schema, err := rollout.NewSchema(p.Spec(), rollout.Shape{Steps: 2, Envs: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := rollout.Block{Trajectory: rollout.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}, FD: -1}
+	if err := e.Bind(b); !errors.Is(err, rollout.ErrUnsupported) || !strings.Contains(err.Error(), "ordinary memory") {
+		t.Errorf("Bind of a heap block: %v", err)
+	}
+}
