@@ -19,7 +19,7 @@ bool service_takes_failure(struct service *s, const char *reason) {
 static bool judge(struct service *s, struct call *c, int err) {
     s->in_call = false;
     if (err == RLH_OK && s->failure[0] == 0) return true;
-    refuse(c, GRPC_INTERNAL, s->failure[0] != 0 ? s->failure : rlh_strerror(err));
+    refuse(c, RLH_CODE_FAILED, s->failure[0] != 0 ? s->failure : rlh_strerror(err));
     return false;
 }
 
@@ -81,23 +81,23 @@ static void forget(struct service *s) {
 
 static void configure(struct service *s, struct call *c) {
     if (s->life > CONFIGURED) {
-        refuse(c, GRPC_FAILED_PRECONDITION, "the component has been started");
+        refuse(c, RLH_CODE_ORDER, "the component has been started");
         return;
     }
     forget(s);
     if (rlh_host_configure(s->host, c->request, c->len) != RLH_OK) {
-        refuse(c, GRPC_INVALID_ARGUMENT, "the configuration makes no sense");
+        refuse(c, RLH_CODE_INVALID, "the configuration makes no sense");
         return;
     }
     s->kind = find_kind(s, rlh_identify(s->host)->kind);
     if (s->kind == NULL) {
         snprintf(c->message, sizeof c->message, "this plugin has no kind \"%.64s\"", rlh_identify(s->host)->kind);
-        c->code = GRPC_INVALID_ARGUMENT;
+        c->code = RLH_CODE_INVALID;
         return;
     }
     s->self = calloc(1, s->kind->self_bytes > 0 ? s->kind->self_bytes : 1);
     if (s->self == NULL) {
-        refuse(c, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        refuse(c, RLH_CODE_FAILED, "out of memory");
         return;
     }
     enter(s);
@@ -110,13 +110,13 @@ static void configure(struct service *s, struct call *c) {
 
 static void start(struct service *s, struct call *c) {
     if (s->life != CONFIGURED) {
-        refuse(c, GRPC_FAILED_PRECONDITION, "the component is not configured");
+        refuse(c, RLH_CODE_ORDER, "the component is not configured");
         return;
     }
     int err = rlh_host_bind(s->host, config_holder(s->host), rlh_identify(s->host)->id, s->kind->signals,
                             s->kind->signal_count, s->kind->slot_count);
     if (err != RLH_OK) {
-        refuse(c, GRPC_INVALID_ARGUMENT, "the configuration names no holder");
+        refuse(c, RLH_CODE_INVALID, "the configuration names no holder");
         return;
     }
     wire_drain(s->host);
@@ -149,12 +149,12 @@ int rlh_state_put(rlh_host *host, const void *bytes, size_t n) {
 
 static bool can_be_saved(const struct service *s, struct call *c, bool has) {
     if (s->life != STARTED) {
-        refuse(c, GRPC_FAILED_PRECONDITION, "the component does not run");
+        refuse(c, RLH_CODE_ORDER, "the component does not run");
         return false;
     }
     if (has) return true;
     snprintf(c->message, sizeof c->message, "components of kind \"%s\" cannot be saved", s->kind->kind);
-    c->code = GRPC_UNIMPLEMENTED;
+    c->code = RLH_CODE_UNSUPPORTED;
     return false;
 }
 
@@ -167,7 +167,7 @@ static void snapshot(struct service *s, struct call *c) {
     uint64_t call = __atomic_add_fetch(&s->host->calls, 1, __ATOMIC_SEQ_CST);
     err = s->state.failed ? RLH_ERR_MEMORY : rlh_state_send(s->host, call, s->state.at, s->state.len);
     if (err != RLH_OK) {
-        refuse(c, GRPC_INTERNAL, rlh_strerror(err));
+        refuse(c, RLH_CODE_FAILED, rlh_strerror(err));
     } else {
         text_format(&c->reply, "{\"call\":%llu,\"bytes\":%zu}", (unsigned long long)call, s->state.len);
     }
@@ -181,14 +181,14 @@ static void restore(struct service *s, struct call *c) {
     bool ok = json_parse(&doc, c->request, c->len) && json_u64(&doc, json_get(&doc, 0, "call"), &call);
     json_free(&doc);
     if (!ok) {
-        refuse(c, GRPC_INVALID_ARGUMENT, "no call is named");
+        refuse(c, RLH_CODE_INVALID, "no call is named");
         return;
     }
     void *bytes;
     size_t n;
     int err = rlh_state_take(s->host, call, &bytes, &n, STATE_WAIT * INT64_C(1000000000));
     if (err != RLH_OK) {
-        refuse(c, GRPC_INTERNAL, err == RLH_ERR_TIMEOUT ? "the state did not come" : rlh_strerror(err));
+        refuse(c, RLH_CODE_FAILED, err == RLH_ERR_TIMEOUT ? "the state did not come" : rlh_strerror(err));
         return;
     }
     enter(s);
@@ -210,7 +210,7 @@ void service_call(struct service *s, struct call *c) {
         methods[i].run(s, c);
         return;
     }
-    refuse(c, GRPC_UNIMPLEMENTED, "this plugin has no such method");
+    refuse(c, RLH_CODE_UNSUPPORTED, "this plugin has no such method");
 }
 #else
 typedef int rlh_no_component; // a file needs a declaration

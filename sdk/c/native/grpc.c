@@ -102,7 +102,7 @@ static void answer_error(struct stream *s, int code, const char *message) {
 static void answer_bytes(struct stream *s, const void *message, size_t n) {
     s->out = malloc(n + PREFIX);
     if (s->out == NULL) {
-        answer_error(s, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        answer_error(s, RLH_CODE_FAILED, "out of memory");
         return;
     }
     uint8_t prefix[PREFIX] = {0, (uint8_t)(n >> 24), (uint8_t)(n >> 16), (uint8_t)(n >> 8), (uint8_t)n};
@@ -124,7 +124,7 @@ static void answer_document(struct stream *s, const struct text *t) {
     } while (n > 0);
     if (t->len > 0) text_add(&body, t->at, t->len);
     if (body.failed || t->failed) {
-        answer_error(s, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        answer_error(s, RLH_CODE_FAILED, "out of memory");
     } else {
         answer_bytes(s, t->len > 0 ? body.at : "", t->len > 0 ? body.len : 0);
     }
@@ -135,7 +135,7 @@ void grpc_answer(struct call *c) {
     struct stream *s = c->stream;
     if (s != NULL) {
         s->call = NULL;
-        if (c->code == GRPC_OK) {
+        if (c->code == 0) {
             answer_document(s, &c->reply);
         } else {
             answer_error(s, c->code, c->message);
@@ -177,18 +177,18 @@ static void start_call(struct stream *s, const char *method) {
     const uint8_t *bytes;
     size_t n;
     if (s->too_long) {
-        answer_error(s, GRPC_RESOURCE_EXHAUSTED, "the request is too long");
+        answer_error(s, RLH_CODE_FAILED, "the request is too long");
         return;
     }
     if (!unwrap(s->in, s->in_len, &bytes, &n) || strlen(method) >= sizeof(((struct call *)0)->method)) {
-        answer_error(s, GRPC_INVALID_ARGUMENT, "the request is no google.protobuf.BytesValue");
+        answer_error(s, RLH_CODE_INVALID, "the request is no google.protobuf.BytesValue");
         return;
     }
     struct call *c = calloc(1, sizeof *c);
     if (c != NULL) c->request = malloc(n + 1);
     if (c == NULL || c->request == NULL) {
         free(c);
-        answer_error(s, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+        answer_error(s, RLH_CODE_FAILED, "out of memory");
         return;
     }
     memcpy(c->request, bytes, n);
@@ -210,7 +210,7 @@ static void on_request(struct stream *s) {
     } else if (strncmp(s->path, own, sizeof own - 1) == 0) {
         start_call(s, s->path + sizeof own - 1);
     } else {
-        answer_error(s, GRPC_UNIMPLEMENTED, "this plugin has no such method");
+        answer_error(s, RLH_CODE_UNSUPPORTED, "this plugin has no such method");
     }
 }
 

@@ -193,7 +193,7 @@ struct rlh_host {
     bool *on_loan; // by signal
     uint64_t *sequences;
     size_t signal_count, slot_count;
-    bool bound, current, urgent, boundary_over;
+    bool bound, current, urgent, boundary_over, begun;
     rlh_message *waiting; // what was received and not handed out, a ring
     size_t waiting_room, waiting_head, waiting_count;
     rlh_handle claimed[RLH_LINK_WINDOW]; // by messages sent and not acknowledged, 0 = none

@@ -197,9 +197,15 @@ static int take_in(rlh_host *host, const rlh_message *m) {
     switch (m->slot) {
     case RLH_LINK_ACK: return RLH_OK;
     case RLH_LINK_BOUNDARY_OVER: host->boundary_over = true; return RLH_OK;
+    case RLH_LINK_RUN:
+        host->begun = true;
+        STORE(&host->awake, 1);
+        return RLH_OK;
     default: break;
     }
     if (m->slot < RLH_LINK_CONTROL && m->slot >= host->slot_count) return RLH_ERR_INVALID;
+    if (m->slot > RLH_LINK_RUN && m->slot < RLH_LINK_ENV_BIND) return RLH_OK; // of a later version
+    host->begun = true;
     return push_waiting(host, m) ? RLH_OK : RLH_ERR_MEMORY;
 }
 
@@ -240,6 +246,8 @@ void rlh_wake(rlh_host *host) {
     __atomic_store_n(&host->awake, 1, __ATOMIC_SEQ_CST);
     rlh_ring_kick(host->in);
 }
+
+int rlh_begun(const rlh_host *host) { return host->begun; }
 
 void rlh_end(rlh_host *host) {
     __atomic_store_n(&host->ended, 1, __ATOMIC_SEQ_CST);
@@ -327,7 +335,8 @@ static int emit_from(rlh_host *host, uint32_t signal, const rlh_message *m, uint
     rlh_message copy = *m;
     copy.signal = (uint16_t)signal;
     copy.slot = 0;
-    copy.sender = (uint16_t)sender;
+    if (sender != 0) copy.sender = (uint16_t)sender;
+    if (copy.sender == 0) copy.sender = (uint16_t)host->sender;
     copy.sequence = host->sequences[signal] + 1;
     if (err >= 0) err = put_message(host, &copy);
     if (err < 0) {
@@ -339,7 +348,7 @@ static int emit_from(rlh_host *host, uint32_t signal, const rlh_message *m, uint
     return RLH_OK;
 }
 
-int rlh_emit(rlh_host *host, uint32_t signal, const rlh_message *m) { return emit_from(host, signal, m, host->sender); }
+int rlh_emit(rlh_host *host, uint32_t signal, const rlh_message *m) { return emit_from(host, signal, m, 0); }
 
 int rlh_reply(rlh_host *host, uint32_t signal, const rlh_message *m, const rlh_message *request) {
     return emit_from(host, signal, m, request->sender);

@@ -95,7 +95,7 @@ typedef struct rlh_slot {
 } rlh_slot;
 
 // rlh_component is a kind of component. Callbacks run on the main thread, one at a time, in this order: configure,
-// start, perhaps restore, then slots and snapshots, and stop. Any may be NULL. A callback that returns an int
+// start, perhaps restore, begin, then slots and snapshots, and stop. Any may be NULL. A callback that returns an int
 // returns 0, or an error, which ends the component with the text of rlh_fail or of the code.
 typedef struct rlh_component {
     const char *kind; // snake_case, the name in the pipeline's file
@@ -110,8 +110,10 @@ typedef struct rlh_component {
     // configure reads the component's table with rlh_config and checks it; complaints go to rlh_config_error. It
     // takes no resources and may run again.
     int (*configure)(rlh_host *host, void *self);
-    // start takes resources. Arenas and rlh_emit work from here on.
+    // start takes resources; arenas work from here on. begin does what should happen first, such as emitting: a state
+    // has been restored by then.
     int (*start)(rlh_host *host, void *self);
+    void (*begin)(rlh_host *host, void *self);
     // snapshot gives the state to rlh_state_put, in one or several pieces; restore gets it back in one. A kind
     // without them cannot be saved.
     int (*snapshot)(rlh_host *host, void *self);
@@ -176,12 +178,13 @@ int rlh_boundary(rlh_host *host);
 
 // ------------------------------------------------------------------------------------------ 2. messages
 
-// rlh_emit sends a message from a signal, given by its index. Of *m it uses handle, kind, t, split, policy_version
-// and inline_; the rest it fills in. A block in it is claimed until the receivers have it, so the caller may
+// rlh_emit sends a message from a signal, given by its index. Of *m it uses handle, kind, t, split, policy_version,
+// inline_, and sender, where 0 is this component; so a copy of a message that came remains its sender's, and a reply
+// to it finds its way. A block in it is claimed until the receivers have it, so the caller may
 // release it at once; of a signal that is on_loan the caller keeps the loan until it is answered. With
 // RLH_LINK_WINDOW messages that the host has not taken rlh_emit waits. Errors: those of rlh_retain, CLOSED.
 int rlh_emit(rlh_host *host, uint32_t signal, const rlh_message *m);
-// rlh_reply answers m from a signal: sender goes back into it, so that a reply connection finds its way.
+// rlh_reply emits a new message in answer to a request: it goes to the request's sender.
 int rlh_reply(rlh_host *host, uint32_t signal, const rlh_message *m, const rlh_message *request);
 
 // ------------------------------------------------------------------------------------------ 3. arenas
@@ -371,6 +374,9 @@ int rlh_receive(rlh_host *host, rlh_message *m, int64_t timeout);
 void rlh_finish(rlh_host *host);
 void rlh_wake(rlh_host *host);
 void rlh_end(rlh_host *host);
+// rlh_begun tells whether the run has begun: what a component does of its own accord waits for that, so that a state
+// can be restored before. rlh_receive returns WOKEN when it begins.
+int rlh_begun(const rlh_host *host);
 // rlh_send puts one of the link's own messages, from RLH_LINK_ENV_REPLY on, as it is.
 int rlh_send(rlh_host *host, const rlh_message *m);
 

@@ -52,13 +52,22 @@ static void run_calls(struct service *s, bool wait, bool within_slot) {
 
 static void on_woken(void *user) { run_calls(user, false, true); }
 
+static void begin(struct service *s) {
+    if (s->begun || !rlh_begun(s->host)) return;
+    s->begun = true;
+    if (s->kind->begin != NULL) s->kind->begin(s->host, s->self);
+}
+
 // receive runs the slot of one message. It returns false when the link has come to its end.
 static bool receive(struct service *s, int64_t *idle_at) {
     const rlh_component *k = s->kind;
+    begin(s);
     rlh_message m;
-    int err = rlh_receive(s->host, &m, k->idle != NULL && *idle_at >= 0 ? left_until(*idle_at) : RLH_FOREVER);
+    bool idles = k->idle != NULL && s->begun && *idle_at >= 0;
+    int err = rlh_receive(s->host, &m, idles ? left_until(*idle_at) : RLH_FOREVER);
     switch (err) {
     case RLH_OK:
+        begin(s);
         if (m.slot < k->slot_count && k->slots[m.slot].run != NULL) k->slots[m.slot].run(s->host, s->self, &m);
         return true;
     case RLH_ERR_TIMEOUT: *idle_at = deadline_after(k->idle(s->host, s->self)); return true;

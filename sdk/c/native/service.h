@@ -5,16 +5,6 @@
 #include "internal.h"
 #include "json.h"
 
-// Codes of gRPC.
-enum {
-    GRPC_OK = 0,
-    GRPC_INVALID_ARGUMENT = 3,
-    GRPC_RESOURCE_EXHAUSTED = 8,
-    GRPC_FAILED_PRECONDITION = 9,
-    GRPC_UNIMPLEMENTED = 12,
-    GRPC_INTERNAL = 13,
-};
-
 uint32_t config_holder(const rlh_host *host);
 bool config_check_only(const rlh_host *host);
 bool config_wrong(const rlh_host *host);
@@ -68,6 +58,7 @@ struct service {
     enum life life;
     struct text state; // of the snapshot that is being taken
     pthread_t main;
+    bool begun;
     bool in_call;      // a callback runs for a control call, whose answer takes a failure
     char failure[512];
 
