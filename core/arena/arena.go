@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
@@ -42,8 +43,9 @@ type Arena struct {
 	me     word    // this process's bit in the holder bitmap
 	local  []local // what only this process knows about each block
 
-	closing atomic.Bool // set by Close for ever: no more loans
-	track   tracker     // stacks of open claims, in invariants builds
+	patience time.Duration // of Sweep
+	closing  atomic.Bool   // set by Close for ever: no more loans
+	track    tracker       // stacks of open claims, in invariants builds
 
 	mu     sync.Mutex // sweeping and closing, one at a time
 	closed bool       // guarded by mu: Close has succeeded
@@ -117,7 +119,7 @@ func over(words, data *shm.Segment, c Config, l layout, holder int) *Arena {
 	v := viewOf(words.Bytes(), l)
 	a := &Arena{
 		config: c, layout: l, words: words, data: data, mem: data.Bytes()[:l.data], view: v, first: v.header.first,
-		holder: holder, me: 1 << holder, local: make([]local, l.blocks),
+		holder: holder, me: 1 << holder, local: make([]local, l.blocks), patience: mendPatience,
 	}
 	for b := range a.local { // the use before the first one is over
 		a.local[b].claims.Store(uint64(makeClaims(previousGeneration(a.first), 0)))

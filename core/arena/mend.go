@@ -11,11 +11,12 @@ import (
 // handle of the past names it: those that only others have used since are far fewer.
 const generationSkip = 1 << 24
 
-// How long a sweep waits for a goroutine that is between its counter and a word: first it yields, then it sleeps.
+// A sweep that finds one of our goroutines between its counter and a word waits for it that long: first it yields,
+// then it sleeps. Losing patience with an honest one costs that one a second try.
 const (
-	mendYields = 1000
-	mendSleeps = 500
-	mendSleep  = 100 * time.Microsecond
+	mendPatience = 60 * time.Millisecond
+	mendYields   = 100
+	mendSleep    = 100 * time.Microsecond
 )
 
 // sweep is one pass over the blocks of an arena for a process that is dead. Whatever that process has written into
@@ -28,47 +29,71 @@ type sweep struct {
 	swept Swept
 }
 
-// block makes one block's word what it must be. It fails if another process keeps writing into it.
-func (s *sweep) block(block uint32) bool {
+// run makes all words what they must be. It fails if another process keeps writing into one.
+func (s *sweep) run() (whole bool) {
+	whole = true
+	var unsure []uint32
+	for block := range uint32(s.a.layout.blocks) {
+		sure, ended := s.block(block, false)
+		whole = whole && ended
+		if !sure {
+			unsure = append(unsure, block)
+		}
+	}
+	begin := time.Now()
+	for i := 0; len(unsure) > 0; i++ {
+		patient := time.Since(begin) < s.a.patience
+		if patient && i < mendYields {
+			runtime.Gosched()
+		} else if patient {
+			time.Sleep(mendSleep)
+		}
+		left := unsure[:0]
+		for _, block := range unsure {
+			sure, ended := s.block(block, !patient)
+			whole = whole && ended
+			if !sure {
+				left = append(left, block)
+			}
+		}
+		unsure = left
+	}
+	return whole
+}
+
+// block makes one block's word what it must be. Without force it leaves alone what one of our own goroutines may
+// be about to change, and is not sure. It does not end if another process keeps writing into the word.
+func (s *sweep) block(block uint32, force bool) (sure, ended bool) {
 	a := s.a
 	for range maxTries {
-		c, w := s.observe(block)
+		c := a.claims(block)
+		w := a.word(block)
+		if a.claims(block) != c {
+			continue
+		}
+		if !force && s.moving(c, w) {
+			return false, true
+		}
 		want, mended := s.judge(c, w)
 		if want == w {
-			return true
+			return true, true
 		}
 		if want.state() == stateFree && !s.seal(block, c, w) || !a.swap(block, w, want) {
 			continue
 		}
 		s.count(block, c, w, want, mended)
 		if a.claims(block) == c { // else our own goroutines may have acted on the word as it was
-			return true
+			return true, true
 		}
 	}
-	return false
+	return true, false
 }
 
-// observe returns the counter and the word of a block as they are when none of our goroutines is between the two,
-// or after as much patience as an honest one can need.
-func (s *sweep) observe(block uint32) (claims, word) {
-	a := s.a
-	for i := 0; ; i++ {
-		c := a.claims(block)
-		w := a.word(block)
-		if a.claims(block) != c {
-			continue
-		}
-		taking := !c.holds() && w.is(w.generation(), stateWrite) && w&a.me != 0
-		committing := c.count() == 1 && w.is(c.generation(), stateWrite)
-		if !c.closing() && !taking && !committing || i >= mendYields+mendSleeps {
-			return c, w
-		}
-		if i < mendYields {
-			runtime.Gosched()
-		} else {
-			time.Sleep(mendSleep)
-		}
-	}
+// moving tells whether a goroutine of ours may be between the counter and the word of a block.
+func (s *sweep) moving(c claims, w word) bool {
+	taking := !c.holds() && w.state() == stateWrite && w&s.a.me != 0
+	committing := c.count() == 1 && w.is(c.generation(), stateWrite)
+	return c.closing() || taking || committing
 }
 
 // judge says what a word must become, and whether it was one that no arena writes.

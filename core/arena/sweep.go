@@ -44,10 +44,7 @@ func (a *Arena) sweepAmong(holder int, granted word) (Swept, error) {
 		return Swept{}, nil
 	}
 	s := sweep{a: a, dead: 1 << holder, alive: granted &^ (1 << holder)}
-	whole := true
-	for block := range uint32(a.layout.blocks) {
-		whole = s.block(block) && whole
-	}
+	whole := s.run()
 	a.view.describe(a.layout, a.config.ID, a.first)
 	a.mu.Unlock()
 	for block := range uint32(a.layout.blocks) {
