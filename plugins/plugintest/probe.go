@@ -13,52 +13,52 @@ import (
 
 // What a message of the slot on_number tells the probe to do.
 const (
-	ProbeEcho     = iota // emit a copy on numbers
-	ProbeCount           // the same with Inline = how many numbers there were, and the sum
-	ProbeAdd             // add Inline[0] * scale to the sum
-	ProbeMake            // make Inline[1] blocks whose byte i is Inline[0]+i, and emit each on blocks
-	ProbeAbort           // loan a block and abort it
-	ProbeRelease         // sum and release each lease that is held
-	ProbeLease           // try to lease the handle Inline[0]; Inline[1] of the answer is a ProbeLease… value
-	ProbeStop            // ask for the end of the run; Inline[0] is a hostabi.LinkStop… value
-	ProbeBoundary        // reach a dataset boundary
-	ProbeFail            // fail
-	ProbeStat            // count Inline[0], set and observe the float64 with the bits Inline[1]
-	ProbeLog             // log a warning with Inline[0]
-	ProbeBurst           // emit Inline[0] copies, T = 0, 1, …
-	ProbeAsk             // ask about a block on loan that begins with Inline[0]
-	ProbeReply           // answer what is held
-	ProbeHistory         // the first and the last of the newest four numbers
-	ProbeSleep           // sleep Inline[0] milliseconds
-	ProbeExit            // end the process with the status Inline[0]
-	ProbeConfig          // say what was configured
-	ProbeKeep            // loan a block and never give it back
-	ProbePair            // lease the handle Inline[0] and keep the lease
+	OpEcho     = iota // emit a copy on numbers
+	OpCount           // the same with Inline = how many numbers there were, and the sum
+	OpAdd             // add Inline[0] * scale to the sum
+	OpMake            // make Inline[1] blocks whose byte i is Inline[0]+i, and emit each on blocks
+	OpAbort           // loan a block and abort it
+	OpRelease         // sum and release each lease that is held
+	OpLease           // try to lease the handle Inline[0]; Inline[1] of the answer is a OpLease… value
+	OpStop            // ask for the end of the run; Inline[0] is a hostabi.LinkStop… value
+	OpBoundary        // reach a dataset boundary
+	OpFail            // fail
+	OpStat            // count Inline[0], set and observe the float64 with the bits Inline[1]
+	OpLog             // log a warning with Inline[0]
+	OpBurst           // emit Inline[0] copies, T = 0, 1, …
+	OpAsk             // ask about a block on loan that begins with Inline[0]
+	OpReply           // answer what is held
+	OpHistory         // the first and the last of the newest four numbers
+	OpSleep           // sleep Inline[0] milliseconds
+	OpExit            // end the process with the status Inline[0]
+	OpConfig          // say what was configured
+	OpKeep            // loan a block and never give it back
+	OpPair            // lease the handle Inline[0] and keep the lease
 )
 
 // What a message of the slot on_block tells the probe to do; anything else: nothing.
 const (
-	ProbeSum   = iota // emit the sum of the block's bytes on numbers
-	ProbeHold         // lease the block until ProbeRelease
-	ProbePass         // emit the block on blocks
-	ProbeTwice        // sum with the second of two leases
+	BlockSum   = iota // emit the sum of the block's bytes on numbers
+	BlockHold         // lease the block until OpRelease
+	BlockPass         // emit the block on blocks
+	BlockTwice        // sum with the second of two leases
+	BlockQuiet        // nothing
 )
 
 // How a lease went.
 const (
-	ProbeLeased = iota
-	ProbeStale
-	ProbeForeign
-	ProbeRange
-	ProbeUncommitted
+	LeaseTaken = iota
+	LeaseStale
+	LeaseForeign
+	LeaseRange
+	LeaseUncommitted
 )
 
-// probeLate is the Kind of a request that is answered when ProbeReply comes, probeLost that of what the probe says
-// of a request whose block it cannot reach.
-const (
-	probeLate = 1
-	probeLost = 99
-)
+// AskLater is the Kind of a request that is answered when OpReply comes.
+const AskLater = 1
+
+// askLost is the Kind of what the probe says of a request whose block it cannot reach.
+const askLost = 99
 
 // probeConfig is the probe's table.
 type probeConfig struct {

@@ -20,43 +20,43 @@ func (c *Probe) onNumber(m *hostabi.Message) {
 	x := m.Inline[0]
 	reply := *m
 	switch m.Kind {
-	case ProbeEcho:
-	case ProbeCount:
+	case OpEcho:
+	case OpCount:
 		reply.Inline = [2]uint64{c.count, c.sum}
-	case ProbeAdd:
+	case OpAdd:
 		c.sum += x * uint64(c.config.Scale)
 		return
-	case ProbeMake:
+	case OpMake:
 		c.make(m)
 		return
-	case ProbeAbort:
+	case OpAbort:
 		reply.Inline[0] = c.abort()
-	case ProbeRelease:
+	case OpRelease:
 		c.release(m)
 		return
-	case ProbeLease, ProbePair:
-		reply.Inline[1] = c.lease(hostabi.Handle(x), m.Kind == ProbePair)
-	case ProbeBurst:
+	case OpLease, OpPair:
+		reply.Inline[1] = c.lease(hostabi.Handle(x), m.Kind == OpPair)
+	case OpBurst:
 		for t := range uint32(x) {
 			reply.T = t
 			c.say(reply)
 		}
 		return
-	case ProbeAsk:
+	case OpAsk:
 		c.ask(m)
 		return
-	case ProbeReply:
+	case OpReply:
 		reply.Inline[0] = uint64(len(c.held))
 		for i := range c.held {
 			c.answer(&c.held[i])
 		}
 		c.held = c.held[:0]
-	case ProbeHistory:
+	case OpHistory:
 		reply.Inline = [2]uint64{bits(c.history[0]), bits(c.history[3])}
-	case ProbeConfig:
+	case OpConfig:
 		reply.Inline = [2]uint64{uint64(c.config.Scale), uint64(c.config.Nested.Value)}
 		reply.T, reply.Split, reply.PolicyVersion = uint32(len(c.config.Label)), uint32(c.h.Index), c.h.Run.Seed
-	case ProbeKeep:
+	case OpKeep:
 		reply.Inline[0] = c.keep()
 	default:
 		if !c.tellHost(m) {
@@ -70,25 +70,25 @@ func (c *Probe) onNumber(m *hostabi.Message) {
 func (c *Probe) tellHost(m *hostabi.Message) (copied bool) {
 	x := m.Inline[0]
 	switch m.Kind {
-	case ProbeStop:
+	case OpStop:
 		c.h.Stop([]component.StopReason{"", component.StopReturn, component.StopEnvSteps, component.StopWall}[x%4])
 		return false
-	case ProbeBoundary:
+	case OpBoundary:
 		c.h.Boundary()
-	case ProbeFail:
+	case OpFail:
 		c.h.Fail(errTold)
 		return false
-	case ProbeStat:
+	case OpStat:
 		c.h.Stats.Counter("probe/told").Add(x)
 		v := math.Float64frombits(m.Inline[1])
 		c.h.Stats.Gauge("probe/gauge").Set(v)
 		c.h.Stats.Histogram("probe/histogram").Observe(v)
-	case ProbeLog:
+	case OpLog:
 		c.h.Log.Warn("probe says " + strconv.FormatUint(x, 10))
 		return false
-	case ProbeSleep:
+	case OpSleep:
 		time.Sleep(time.Duration(x) * time.Millisecond)
-	case ProbeExit:
+	case OpExit:
 		os.Exit(int(x))
 	default:
 		return false
@@ -182,7 +182,7 @@ func (c *Probe) lease(h hostabi.Handle, keep bool) uint64 {
 		}
 	}
 	c.h.Fail(err)
-	return ProbeStale
+	return LeaseStale
 }
 
 // onBlock does what a message tells it with a block.
@@ -190,9 +190,9 @@ func (c *Probe) onBlock(m *hostabi.Message) {
 	reply := *m
 	reply.Handle = 0
 	switch m.Kind {
-	case ProbeSum, ProbeTwice:
-		reply.Inline = [2]uint64{c.sumLeased(m.Handle, m.Kind == ProbeTwice), uint64(m.Handle)}
-	case ProbeHold:
+	case BlockSum, BlockTwice:
+		reply.Inline = [2]uint64{c.sumLeased(m.Handle, m.Kind == BlockTwice), uint64(m.Handle)}
+	case BlockHold:
 		l, err := c.h.Arenas.Lease(m.Handle)
 		if err != nil {
 			c.h.Fail(err)
@@ -200,7 +200,7 @@ func (c *Probe) onBlock(m *hostabi.Message) {
 		}
 		c.leases = append(c.leases, l)
 		reply.Inline = [2]uint64{uint64(len(c.leases)), uint64(m.Handle)}
-	case ProbePass:
+	case BlockPass:
 		c.emit(c.blocks, *m)
 		return
 	default:
@@ -250,7 +250,7 @@ func (c *Probe) ask(m *hostabi.Message) {
 
 // onAsk answers, or keeps the request until it is told to.
 func (c *Probe) onAsk(m *hostabi.Message) {
-	if m.Kind == probeLate {
+	if m.Kind == AskLater {
 		c.held = append(c.held, *m)
 		return
 	}
@@ -265,7 +265,7 @@ func (c *Probe) answer(m *hostabi.Message) {
 	}
 	if err != nil || len(b) < 16 {
 		lost := *m
-		lost.Handle, lost.Kind = 0, probeLost
+		lost.Handle, lost.Kind = 0, askLost
 		c.say(lost)
 		return
 	}
@@ -281,7 +281,7 @@ func (c *Probe) onAnswer(m *hostabi.Message) {
 	}
 	loan := c.asked[i]
 	c.asked = slices.Delete(c.asked, i, i+1)
-	c.commit(loan, *m, ProbeAsk, binary.LittleEndian.Uint64(loan.Bytes()[8:]))
+	c.commit(loan, *m, OpAsk, binary.LittleEndian.Uint64(loan.Bytes()[8:]))
 }
 
 func sumOf(b []byte) uint64 {
