@@ -188,16 +188,14 @@ on_full = "block"
 
 // throughBus runs a whole rollout component: splits, blocks, checks and messages, everything but a policy.
 func (c *benchCommand) throughBus(p *program, d time.Duration) (float64, error) {
-	r, err := newRuntime(p.logger())
-	if err != nil {
-		return 0, err
-	}
-	defer r.Close()
-	parts := newParts(r, runner.Output{})
+	engines := newEngines(p.logger())
+	defer engines.Close()
+	parts := newParts(engines, runner.Output{})
 	parts.Builtins = append(parts.Builtins, "bench")
 	parts.Load = func(ctx context.Context, name string, e pipeline.EnvTable, dir string) (rollout.Plugin, error) {
-		e.Use, e.Args, e.Grants = c.Env, c.Args, c.Grant
-		return loadEnv(ctx, r, name, e, ".")
+		e.Args, e.Grants = c.Args, c.Grant
+		e.Plugin, e.Use, e.Isolated = c.table(c.Env)
+		return engines.load(ctx, name, e, ".")
 	}
 	splits := 1
 	if c.Envs%2 == 0 {

@@ -56,26 +56,43 @@ func load(run *runs.Run, which string) (runs.Checkpoint, error) {
 func movedTo(dir string, g *pipeline.Graph) (*pipeline.Graph, error) {
 	moved := *g
 	moved.Envs, moved.Dir = slices.Clone(g.Envs), dir
+	move := func(path *string) error {
+		if filepath.IsAbs(*path) {
+			return nil
+		}
+		relative, err := relativePath(dir, filepath.Join(g.Dir, *path))
+		*path = relative
+		return err
+	}
+	var errs []error
+	for i := range moved.Envs {
+		t := &moved.Envs[i].Table
+		if _, builtin := plugins.Builtins()[t.Use]; !builtin && t.Plugin == nil {
+			errs = append(errs, move(&t.Use))
+		}
+	}
+	moved.Plugins = make([]*pipeline.Plugin, len(g.Plugins))
+	for i, p := range g.Plugins {
+		there := *p
+		moved.Plugins[i] = &there
+		if filepath.Base(there.Table.Path) != there.Table.Path {
+			errs = append(errs, move(&there.Table.Path))
+		}
+	}
+	return &moved, errors.Join(errs...)
+}
+
+// relativePath returns how a file in dir would name a path.
+func relativePath(dir, path string) (string, error) {
 	from, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	for i := range moved.Envs {
-		use := &moved.Envs[i].Table.Use
-		if _, builtin := plugins.Builtins()[*use]; builtin || filepath.IsAbs(*use) {
-			continue
-		}
-		to, err := filepath.Abs(filepath.Join(g.Dir, *use))
-		if err != nil {
-			return nil, err
-		}
-		relative, err := filepath.Rel(from, to)
-		if err != nil {
-			return nil, err
-		}
-		*use = relative
+	to, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
 	}
-	return &moved, nil
+	return filepath.Rel(from, to)
 }
 
 // ownPipeline reads the pipeline that a run was started with.

@@ -84,11 +84,8 @@ func (c *validateCommand) Run(p *program) error {
 }
 
 func (c *validateCommand) validate(p *program, file string) error {
-	r, err := newRuntime(p.logger())
-	if err != nil {
-		return err
-	}
-	return p.also(c.look(p, file, newParts(r, runner.Output{})), r.Close())
+	e := newEngines(p.logger())
+	return p.also(c.look(p, file, newParts(e, runner.Output{})), e.Close())
 }
 
 func (c *validateCommand) look(p *program, file string, parts *pipeline.Parts) error {
@@ -124,7 +121,9 @@ func (c *showCommand) Help() string {
 
 // Run prints the file, or what it means in full.
 func (c *showCommand) Run(p *program) error {
-	g, err := p.readGraph(c.Pipeline, c.Set, newParts(nil, runner.Output{}))
+	e := newEngines(p.logger())
+	g, err := p.readGraph(c.Pipeline, c.Set, newParts(e, runner.Output{}))
+	err = p.also(err, e.Close())
 	if err != nil {
 		return err
 	}
@@ -156,7 +155,9 @@ func (c *graphCommand) Help() string {
 
 // Run draws the pipeline.
 func (c *graphCommand) Run(p *program) error {
-	g, err := p.readGraph(c.Pipeline, c.Set, newParts(nil, runner.Output{}))
+	e := newEngines(p.logger())
+	g, err := p.readGraph(c.Pipeline, c.Set, newParts(e, runner.Output{}))
+	err = p.also(err, e.Close())
 	if err != nil {
 		return err
 	}

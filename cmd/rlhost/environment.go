@@ -10,33 +10,66 @@ import (
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/plugins/envcheck"
+	"github.com/rlhost/rlhost/plugins/process"
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 // envFlags are what commands on a single environment share.
 type envFlags struct {
-	Env   string            `arg:"" help:"Module file, or a built-in environment such as cartpole@1."`
+	Env   string            `arg:"" help:"Module file, a built-in environment such as cartpole@1, or gymnasium:ID."`
 	Args  map[string]string `name:"arg" mapsep:"none" placeholder:"KEY=VALUE" help:"Argument of the environment, such as max_steps=200. May be repeated."`
 	Grant []string          `placeholder:"NAME" help:"Capability to grant: log, entropy, clock or metric. May be repeated."`
 	JSON  bool              `name:"json" help:"Print JSON."`
+
+	Isolated bool `help:"Run the module in a process of its own."`
 }
 
-// load loads the environment with a runtime of its own; close releases both.
+// load loads the environment with engines of its own; close releases both.
 func (f *envFlags) load(p *program) (plugin rollout.Plugin, close func() error, err error) {
-	r, err := newRuntime(p.logger())
+	e := newEngines(p.logger())
+	t := pipeline.EnvTable{Args: f.Args, Grants: f.Grant}
+	t.Plugin, t.Use, t.Isolated = f.table(f.Env)
+	plugin, err = e.load(context.Background(), "", t, ".")
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, p.also(f.loadError(err), e.Close())
 	}
-	plugin, err = r.Load(context.Background(), f.Env, plugins.Builtins()[f.Env], wasm.Config{Args: f.Args, Grants: f.Grant})
+	return plugin, func() error { return errors.Join(plugin.Close(), e.Close()) }, nil
+}
+
+// table tells who runs an environment, and what that one takes: gymnasium:CartPole-v1 is a native plugin's, anything
+// else a module.
+func (f *envFlags) table(name string) (plugin *pipeline.PluginTable, use string, isolated bool) {
+	if before, rest, ok := strings.Cut(name, ":"); ok {
+		if t, known := envPlugins()[before]; known {
+			t.Name = before
+			return &t, rest, true
+		}
+	}
+	return nil, name, f.Isolated
+}
+
+// loadError is pluginError that proposes a built-in environment where a file is missing.
+func (f *envFlags) loadError(err error) error {
 	var bad *wasm.LoadError
 	if errors.As(err, &bad) && bad.Code == wasm.CodeMissing {
 		bad.Remedy = builtinLike(f.Env, bad.Remedy)
 	}
-	if err != nil {
-		return nil, nil, p.also(pluginError(err), r.Close())
+	return pluginError(err)
+}
+
+// pluginError shows a plugin that cannot be used with code, reason and remedy.
+func pluginError(err error) error {
+	var module *wasm.LoadError
+	var native *process.Error
+	switch {
+	case errors.As(err, &module):
+		return fail(exitPlugin, fmt.Errorf("%s: error[%s]: %s\n  help: %s", module.Path, module.Code, module.Reason, module.Remedy))
+	case errors.As(err, &native):
+		return fail(exitPlugin, fmt.Errorf("plugin %q: error[%s]: %s\n  help: %s", native.Program, native.Code, native.Reason, native.Help))
 	}
-	return plugin, func() error { return errors.Join(plugin.Close(), r.Close()) }, nil
+	return err
 }
 
 // builtinLike proposes the built-in environment that was probably meant, else what is proposed anyway.
@@ -47,16 +80,6 @@ func builtinLike(name, otherwise string) string {
 		}
 	}
 	return otherwise
-}
-
-// pluginError shows a module that cannot be used with code, reason and remedy.
-func pluginError(err error) error {
-	var bad *wasm.LoadError
-	if !errors.As(err, &bad) {
-		return err
-	}
-	text := fmt.Errorf("%s: error[%s]: %s\n  help: %s", bad.Path, bad.Code, bad.Reason, bad.Remedy)
-	return fail(exitPlugin, text)
 }
 
 type checkCommand struct {

@@ -38,11 +38,8 @@ func (c *evalCommand) Run(p *program) error {
 	if c.Episodes < 1 {
 		return fail(exitUsage, fmt.Errorf("--episodes %d: want 1 or more", c.Episodes))
 	}
-	r, err := newRuntime(p.logger())
-	if err != nil {
-		return err
-	}
-	return p.also(c.evaluate(p, newParts(r, runner.Output{})), r.Close())
+	e := newEngines(p.logger())
+	return p.also(c.evaluate(p, newParts(e, runner.Output{})), e.Close())
 }
 
 func (c *evalCommand) evaluate(p *program, parts *pipeline.Parts) error {

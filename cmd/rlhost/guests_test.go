@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
-	"log/slog"
 	"math"
 	"os"
 	"os/exec"
@@ -41,7 +40,7 @@ func TestGuests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := newRuntime(slog.New(slog.DiscardHandler))
+	r, err := wasm.New(wasm.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,7 @@ type commandLine struct {
 	Graph    graphCommand    `cmd:"" help:"Draw a pipeline."`
 	Check    checkCommand    `cmd:"" help:"Check an environment: spaces, seeds, flags, values."`
 	Bench    benchCommand    `cmd:"" help:"Measure how fast an environment steps."`
+	Plugin   pluginCommand   `cmd:"" help:"Native plugins: programs that run components or environments."`
 	Inspect  inspectCommand  `cmd:"" help:"Read a module without running it."`
 	Explain  explainCommand  `cmd:"" help:"Explain the code of an error, a warning or a check."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`

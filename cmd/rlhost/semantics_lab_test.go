@@ -153,7 +153,7 @@ func (x experiment) must(t *testing.T) *outcome {
 
 // parts is the program's table with the lab's environment and the tap in it.
 func (x experiment) parts(tapped *tap) *pipeline.Parts {
-	parts := newParts(nil, runner.Output{})
+	parts := newParts(newEngines(slog.New(slog.DiscardHandler)), runner.Output{})
 	parts.Kinds["tap"] = func() component.Component { return tapped }
 	parts.Builtins = []string{"lab@1"}
 	parts.Load = func(context.Context, string, pipeline.EnvTable, string) (rollout.Plugin, error) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math"
 	"os"
@@ -93,7 +92,7 @@ func (p inMode) Spec() rollout.EnvSpec {
 // cartPole loads the built-in environment.
 func cartPole(t *testing.T) rollout.Plugin {
 	t.Helper()
-	r, err := newRuntime(slog.New(slog.DiscardHandler))
+	r, err := wasm.New(wasm.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"slices"
 	"syscall"
@@ -66,13 +65,10 @@ on_full = "coalesce"
 // a share of the whole: (whole - env - act) / whole.
 func BenchmarkRolloutShare(b *testing.B) {
 	const slice = 400 * time.Millisecond // long beside the block that each split leaves unfinished
-	r, err := newRuntime(slog.New(slog.NewTextHandler(io.Discard, nil)))
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer r.Close()
-	parts := newParts(r, runner.Output{})
-	env, err := loadEnv(context.Background(), r, "cartpole", pipeline.EnvTable{Use: "cartpole@1"}, ".")
+	engines := newEngines(slog.New(slog.DiscardHandler))
+	defer engines.Close()
+	parts := newParts(engines, runner.Output{})
+	env, err := engines.load(context.Background(), "cartpole", pipeline.EnvTable{Use: "cartpole@1"}, ".")
 	if err != nil {
 		b.Fatal(err)
 	}

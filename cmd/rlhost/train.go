@@ -13,7 +13,6 @@ import (
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/runs"
-	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 type trainCommand struct {
@@ -45,7 +44,7 @@ type training struct {
 	command  *trainCommand
 	require  *requirement
 	started  time.Time
-	runtime  *wasm.Runtime
+	engines  *engines
 	parts    *pipeline.Parts
 	graph    *pipeline.Graph
 	run      *runs.Run
@@ -105,10 +104,8 @@ func (t *training) train(ctx context.Context) error {
 
 // open reads the pipeline, makes or opens the run, and builds. A new run that cannot be built leaves no folder.
 func (t *training) open(ctx context.Context) (err error) {
-	if t.runtime, err = newRuntime(t.logger()); err != nil {
-		return err
-	}
-	t.parts = newParts(t.runtime, t.output())
+	t.engines = newEngines(t.logger())
+	t.parts = newParts(t.engines, t.output())
 	if t.command.Resume != "" {
 		err = t.resume()
 	} else {
@@ -225,8 +222,8 @@ func (t *training) close() error {
 	if t.run != nil {
 		errs = append(errs, t.run.Close())
 	}
-	if t.runtime != nil {
-		errs = append(errs, t.runtime.Close())
+	if t.engines != nil {
+		errs = append(errs, t.engines.Close())
 	}
 	return errors.Join(errs...)
 }

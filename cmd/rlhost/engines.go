@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/examples/plugins"
+	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/plugins/process"
+	"github.com/rlhost/rlhost/plugins/wasm"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+)
+
+// engines run plugins: WebAssembly modules in this process, native programs in others. Each starts when it is needed.
+type engines struct {
+	log *slog.Logger
+
+	mu      sync.Mutex
+	modules *wasm.Runtime    // guarded by mu; nil until one is loaded
+	native  *process.Runtime // guarded by mu; nil until one is asked
+}
+
+func newEngines(log *slog.Logger) *engines { return &engines{log: log} }
+
+// wasm returns the engine for WebAssembly modules.
+func (e *engines) wasm() (*wasm.Runtime, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.modules != nil {
+		return e.modules, nil
+	}
+	r, err := wasm.New(wasm.Options{Log: e.log})
+	if err == nil {
+		e.modules = r
+	}
+	return r, err
+}
+
+// processes returns the engine for native programs.
+func (e *engines) processes() (*process.Runtime, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.native != nil {
+		return e.native, nil
+	}
+	r, err := process.New(process.Options{Log: e.log})
+	if err == nil {
+		e.native = r
+	}
+	return r, err
+}
+
+// running returns the processes of native plugins.
+func (e *engines) running() []process.Status {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.native == nil {
+		return nil
+	}
+	return e.native.Running()
+}
+
+// Close releases the engines; their plugins must have been closed.
+func (e *engines) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var errs []error
+	if e.modules != nil {
+		errs = append(errs, e.modules.Close())
+	}
+	if e.native != nil {
+		errs = append(errs, e.native.Close())
+	}
+	e.modules, e.native = nil, nil
+	return errors.Join(errs...)
+}
+
+// plugin asks a native plugin for its kinds of components; see pipeline.Parts.
+func (e *engines) plugin(t pipeline.PluginTable, dir string) (map[string]pipeline.Maker, error) {
+	r, err := e.processes()
+	if err != nil {
+		return nil, err
+	}
+	program, err := programOf(t, dir)
+	if err != nil {
+		return nil, err
+	}
+	ctx := context.Background() // the program's own limits end it
+	description, err := r.Describe(ctx, program)
+	if err != nil {
+		return nil, nativeError(err)
+	}
+	kinds := map[string]pipeline.Maker{}
+	for _, k := range description.Kinds {
+		kinds[k.Name] = func() (component.Component, error) {
+			c, err := r.Component(ctx, program, k.Name)
+			return c, nativeError(err)
+		}
+	}
+	return kinds, nil
+}
+
+// programOf returns the program of a plugin's table; a table without a path is this program.
+func programOf(t pipeline.PluginTable, dir string) (process.Program, error) {
+	p := process.Program{
+		Name: t.Name, Path: t.Path, Interpreter: t.Interpreter, Args: t.Args, SHA256: t.SHA256, Env: t.Env,
+		Restarts: t.Restarts, Stall: t.Stall, Start: t.Start,
+	}
+	if t.Path == "" {
+		self, err := os.Executable()
+		p.Name, p.Path, p.Args = "rlhost", self, []string{"plugin", "serve"}
+		return p, err
+	}
+	if !filepath.IsAbs(p.Path) && filepath.Base(p.Path) != p.Path {
+		p.Path = filepath.Join(dir, p.Path)
+	}
+	return p, nil
+}
+
+// load loads an environment: a built-in one, a module file, or one of a native plugin.
+func (e *engines) load(ctx context.Context, name string, t pipeline.EnvTable, dir string) (rollout.Plugin, error) {
+	source := protocol.EnvSource{
+		Name: name, Use: t.Use, Args: t.Args, Grants: t.Grants, Memory: uint64(t.Limits.Memory),
+		StepNS: int64(t.Limits.Step), InitNS: int64(t.Limits.Init),
+	}
+	if t.Plugin == nil {
+		if _, builtin := plugins.Builtins()[t.Use]; !builtin && !filepath.IsAbs(t.Use) {
+			source.Use = filepath.Join(dir, t.Use)
+		}
+	}
+	if !t.Isolated {
+		p, err := e.loadModule(ctx, source)
+		return p, moduleError(err)
+	}
+	r, err := e.processes()
+	if err != nil {
+		return nil, err
+	}
+	var table pipeline.PluginTable
+	if t.Plugin != nil {
+		table = *t.Plugin
+	}
+	program, err := programOf(table, dir)
+	if err != nil {
+		return nil, err
+	}
+	p, err := r.LoadEnv(ctx, program, process.EnvLoadOptions{Source: source, Workers: t.Workers})
+	return p, nativeError(err)
+}
+
+// loadModule loads a built-in environment or a module file into this process.
+func (e *engines) loadModule(ctx context.Context, s protocol.EnvSource) (rollout.Plugin, error) {
+	r, err := e.wasm()
+	if err != nil {
+		return nil, err
+	}
+	return r.Load(ctx, s.Use, plugins.Builtins()[s.Use], wasm.Config{
+		Name: s.Name, Args: s.Args, Grants: s.Grants,
+		Memory: s.Memory, Step: time.Duration(s.StepNS), Init: time.Duration(s.InitNS),
+	})
+}
+
+// moduleError is what Parts.Load returns for a module that cannot be used.
+func moduleError(err error) error {
+	var bad *wasm.LoadError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	return &pipeline.LoadError{
+		Code: bad.Code, Reason: fmt.Sprintf("%s %s", bad.Path, bad.Reason), Help: bad.Remedy, Err: bad,
+	}
+}
+
+// nativeError is the same for a native plugin.
+func nativeError(err error) error {
+	var bad *process.Error
+	if !errors.As(err, &bad) {
+		return err
+	}
+	return &pipeline.LoadError{Code: bad.Code, Reason: bad.Reason, Help: bad.Help, Err: bad}
+}
+
+// envPlugins are the native plugins for environments that need no [plugin] table: Gymnasium, by the Python package
+// rlhost in the Python that is found first of RLHOST_PYTHON, .venv/bin/python and python3.
+func envPlugins() map[string]pipeline.PluginTable {
+	python := os.Getenv("RLHOST_PYTHON")
+	if python == "" {
+		python = "python3"
+		if local, err := filepath.Abs(".venv/bin/python"); err == nil {
+			if _, err := os.Stat(local); err == nil {
+				python = local
+			}
+		}
+	}
+	gymnasium := pipeline.DefaultPlugin()
+	gymnasium.Path, gymnasium.Args, gymnasium.Env = python, []string{"-m", "rlhost.gymnasium"}, []string{"PYTHONPATH", "VIRTUAL_ENV"}
+	return map[string]pipeline.PluginTable{"gymnasium": gymnasium}
+}

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"debug/buildinfo"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/plugins/process"
+	"github.com/rlhost/rlhost/plugins/runner"
+	sdk "github.com/rlhost/rlhost/sdk/process"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+)
+
+type pluginCommand struct {
+	Add    pluginAddCommand    `cmd:"" help:"Write a native plugin and its SHA-256 into a pipeline file."`
+	Show   pluginShowCommand   `cmd:"" help:"Print what a native plugin says of itself."`
+	Attach pluginAttachCommand `cmd:"" help:"Attach a debugger to the process of a component."`
+	Serve  pluginServeCommand  `cmd:"" hidden:"" help:"Be a plugin: the host starts this."`
+}
+
+type pluginAddCommand struct {
+	Program  string `arg:"" help:"Program or script."`
+	Name     string `placeholder:"NAME" help:"Name in the file; default that of the program."`
+	Pipeline string `default:"pipeline.toml" help:"Pipeline file."`
+}
+
+// Help says what add changes.
+func (c *pluginAddCommand) Help() string {
+	return `The file gets a table [plugin.NAME] with the program's path and SHA-256; a table that is there gets the new sum. Nothing
+else in the file changes. With the sum in the file, rlhost refuses a program that is not the one that was meant.
+
+  rlhost plugin add ./shaper
+  rlhost plugin add ./learner.py --name torch --pipeline my.toml`
+}
+
+// Run writes the plugin into the file.
+func (c *pluginAddCommand) Run(p *program) error {
+	sum, err := fileSHA256(c.Program)
+	if err != nil {
+		return fail(exitPlugin, err)
+	}
+	name := c.Name
+	if name == "" {
+		base := filepath.Base(c.Program)
+		name = strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	path, err := pathIn(filepath.Dir(c.Pipeline), c.Program)
+	if err != nil {
+		return err
+	}
+	src, err := os.ReadFile(c.Pipeline)
+	if err != nil {
+		return fail(exitConfig, err)
+	}
+	edited, err := pipeline.AddPlugin(c.Pipeline, src, name, path, sum)
+	var problems pipeline.Problems
+	if errors.As(err, &problems) {
+		p.problems(problems)
+		return said(exitConfig, err)
+	}
+	if err != nil {
+		return fail(exitUsage, err)
+	}
+	if err := replaceFile(c.Pipeline, edited); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.out, "%s: plugin %s is %s, sha256 %s\n", c.Pipeline, name, path, sum)
+	return nil
+}
+
+// pathIn returns a path as a file in dir would write it, with a slash in it.
+func pathIn(dir, path string) (string, error) {
+	if filepath.IsAbs(path) {
+		return path, nil
+	}
+	relative, err := relativePath(dir, path)
+	if err == nil && !strings.HasPrefix(relative, "..") {
+		relative = "./" + relative
+	}
+	return relative, err
+}
+
+// replaceFile writes a file as a whole or not at all.
+func replaceFile(path string, data []byte) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".rlhost-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+func fileSHA256(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return fmt.Sprintf("%x", h.Sum(nil)), nil
+}
+
+type pluginShowCommand struct {
+	Program     string   `arg:"" help:"Program or script."`
+	Interpreter []string `placeholder:"WORD" help:"What runs the script, such as python3. May be repeated."`
+	JSON        bool     `name:"json" help:"Print JSON."`
+}
+
+// Run starts the plugin, asks it and stops it.
+func (c *pluginShowCommand) Run(p *program) error {
+	e := newEngines(p.logger())
+	return p.also(c.show(p, e), e.Close())
+}
+
+func (c *pluginShowCommand) show(p *program, e *engines) error {
+	r, err := e.processes()
+	if err != nil {
+		return err
+	}
+	table := pipeline.DefaultPlugin()
+	table.Name, table.Path, table.Interpreter = filepath.Base(c.Program), c.Program, c.Interpreter
+	program, err := programOf(table, ".")
+	if err != nil {
+		return err
+	}
+	d, err := r.Describe(context.Background(), program)
+	if err != nil {
+		return pluginError(err)
+	}
+	if c.JSON {
+		return json.NewEncoder(p.out).Encode(d)
+	}
+	fmt.Fprintf(p.out, "%s  abi %s  sdk %s  %s\n", printable(table.Name), printable(d.ABI), printable(d.SDK), printable(strings.Join(d.Capabilities, " ")))
+	for _, k := range d.Kinds {
+		fmt.Fprintf(p.out, "kind %s: %s\n", printable(k.Name), printable(k.Doc))
+		showPorts(p, "signal", k.Signals)
+		showPorts(p, "slot", k.Slots)
+	}
+	return nil
+}
+
+func showPorts(p *program, what string, ports []protocol.Port) {
+	for _, port := range ports {
+		fmt.Fprintf(p.out, "  %-6s %-20s %-14s %s\n", what, printable(port.Name), printable(port.Payload), printable(port.Doc))
+	}
+}
+
+type pluginAttachCommand struct {
+	Component string `arg:"" help:"Component, such as learner or rollout[1]."`
+	runsFlag
+	In    string `default:"latest" placeholder:"RUN" help:"Run that it belongs to."`
+	Print bool   `help:"Only print the command of the debugger."`
+}
+
+// Help says which debugger it is.
+func (c *pluginAttachCommand) Help() string {
+	return `Go programs get dlv where it is installed, others gdb. The host does not take a component that is being debugged for one
+that has stalled.
+
+  rlhost plugin attach learner
+  gdb -p $(rlhost plugin attach learner --print | grep -o '[0-9]*$')`
+}
+
+// Run starts the debugger and waits for its end.
+func (c *pluginAttachCommand) Run(p *program) error {
+	e := newEngines(p.logger())
+	run, err := c.find(c.In, newParts(e, runner.Output{}))
+	if err := p.also(err, e.Close()); err != nil {
+		return err
+	}
+	list, err := readProcesses(run.Dir)
+	if err != nil {
+		return fail(exitUsage, err)
+	}
+	var names []string
+	for _, s := range list {
+		if s.Component == c.Component && s.PID > 0 {
+			return c.debug(p, s)
+		}
+		names = append(names, s.Component)
+	}
+	return fail(exitUsage, fmt.Errorf("run %s has no process for %q\n  help: there are: %s", run.ID(), c.Component, strings.Join(names, ", ")))
+}
+
+func (c *pluginAttachCommand) debug(p *program, s process.Status) error {
+	pid := strconv.Itoa(s.PID)
+	command := []string{"gdb", "-p", pid}
+	if _, err := exec.LookPath("dlv"); err == nil && isGo(s.PID) {
+		command = []string{"dlv", "attach", pid}
+	}
+	if c.Print {
+		fmt.Fprintln(p.out, strings.Join(command, " "))
+		return nil
+	}
+	if _, err := exec.LookPath(command[0]); err != nil {
+		return fail(exitUsage, fmt.Errorf("%s is not installed; the process is %s\n  help: install gdb or dlv, or attach another debugger to it", command[0], pid))
+	}
+	debugger := exec.Command(command[0], command[1:]...)
+	debugger.Stdin, debugger.Stdout, debugger.Stderr = os.Stdin, os.Stdout, os.Stderr
+	return debugger.Run()
+}
+
+// isGo reports whether a process runs a program that was built by Go.
+func isGo(pid int) bool {
+	_, err := buildinfo.ReadFile(fmt.Sprintf("/proc/%d/exe", pid))
+	return err == nil
+}
+
+// processesFile is where a run that goes on keeps the list of its processes, in its folder.
+const processesFile = "processes.json"
+
+func readProcesses(dir string) ([]process.Status, error) {
+	data, err := os.ReadFile(filepath.Join(dir, processesFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("run %s has no processes: it has ended, or all its components run in the host", dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var list []process.Status
+	if err := json.Unmarshal(data, &list); err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, processesFile), err)
+	}
+	return list, nil
+}
+
+type pluginServeCommand struct{}
+
+// Run makes this program a plugin with the built-in components, and a worker of environments that are modules. It does
+// not return.
+func (c *pluginServeCommand) Run(p *program) error {
+	sdk.Serve(sdk.Plugin{
+		Kinds:  builtinKinds(runner.Output{}),
+		Policy: decodePolicy,
+		Load:   newEngines(p.logger()).loadModule,
+	})
+	return nil
+}
