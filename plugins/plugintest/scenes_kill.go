@@ -1,0 +1,170 @@
+package plugintest
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// kill kills the probe's process and waits until the next one answers.
+func (a *act) kill() {
+	a.t.Helper()
+	a.harness.Kill(a.t, a.Host.Name)
+}
+
+// counter returns one of the counters of process runtimes.
+func (a *act) counter(name string) uint64 {
+	return a.Host.Stats.Counter("process/" + name + "/" + a.Host.Name).Value()
+}
+
+func sceneKilled(t *testing.T, h *RuntimeHarness) {
+	a := play(t, h, StageOptions{Table: map[string]any{"blocks": int64(6)}})
+	x := a.Arena(8, 4096, nil)
+	a.ask(OpKeep, 0, 0) // a loan
+	for range 2 {       // leases
+		b := a.fill(x, 1)
+		a.emit(a.blocks, hostabi.Message{Kind: BlockHold, Handle: b})
+		a.Done(b)
+		a.Next("numbers")
+	}
+	a.tell(OpMake, 7, 2) // blocks that the test holds
+	var held []hostabi.Handle
+	for range 2 {
+		held = append(held, a.Next("blocks").Handle)
+	}
+	a.kill()
+	a.expect("count in the new process", a.ask(OpCount, 0, 0), [2]uint64{1, 0})
+	a.expect("restarts", a.counter("restarts"), uint64(1))
+	a.expect("lost messages", a.counter("lost_messages"), uint64(2))
+	a.idle(x, 0)
+	a.idle(a.own(), 2)
+	for _, b := range held {
+		lease, err := a.Arenas.Lease(b)
+		if err != nil {
+			t.Fatalf("a block that the dead process had sent: %v", err)
+		}
+		a.expect("byte 0", lease.Bytes()[0], byte(7))
+		if err := lease.Release(); err != nil {
+			t.Error(err)
+		}
+		a.Done(b)
+	}
+	a.tell(OpMake, 9, 6)
+	for range 6 {
+		a.Done(a.Next("blocks").Handle)
+	}
+	a.idle(a.own(), 0)
+}
+
+func sceneKilledState(t *testing.T, h *RuntimeHarness) {
+	a := play(t, h, StageOptions{})
+	for i := range uint64(10) {
+		a.tell(OpAdd, i, 0)
+	}
+	a.ask(OpEcho, 0, 0)
+	a.snapshot()
+	for range 5 {
+		a.tell(OpAdd, 1000, 0)
+	}
+	a.ask(OpEcho, 0, 0)
+	a.kill()
+	a.expect("count and sum of the new process", a.ask(OpCount, 0, 0), [2]uint64{12, 45})
+	a.expect("lost messages", a.counter("lost_messages"), uint64(6))
+	a.ask(OpBoundary, 0, 0) // takes a state itself
+	a.tell(OpAdd, 5, 0)
+	a.kill()
+	got := a.ask(OpCount, 0, 0)
+	if got[1] != 45 && got[1] != 50 {
+		t.Errorf("sum %d after a boundary, want 45 or 50", got[1])
+	}
+}
+
+func sceneKilledAsks(t *testing.T, h *RuntimeHarness) {
+	a := play(t, h, StageOptions{})
+	a.From("answers", false, bus.Options{Mode: bus.Reply, Depth: 16, Overflow: bus.Block, Peer: 77})
+	x := a.Arena(4, 4096, nil)
+	var asked []hostabi.Message
+	for i := range uint64(3) {
+		loan, err := x.Loan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := loan.Abort(); err != nil {
+				t.Error(err)
+			}
+		}()
+		binary.LittleEndian.PutUint64(loan.Bytes(), i)
+		m := hostabi.Message{Kind: AskLater, Handle: loan.Handle(), T: uint32(i)}
+		a.emit(a.asks, m)
+		asked = append(asked, m)
+	}
+	a.ask(OpEcho, 0, 0)
+	a.kill()
+	a.expect("asks in the new process", a.ask(OpReply, 0, 0)[0], uint64(3))
+	for i, m := range asked {
+		got := a.Next("answers")
+		a.expect("block", got.Handle, m.Handle)
+		b, err := x.Loaned(m.Handle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.expect("what it wrote", binary.LittleEndian.Uint64(b[8:]), uint64(i)*2+1)
+	}
+}
+
+func sceneKilledLatest(t *testing.T, h *RuntimeHarness) {
+	s := NewStage(t, h.New(t), StageOptions{})
+	a := &act{Stage: s, t: t, harness: h}
+	a.From("numbers", false, bus.Options{Mode: bus.All, Depth: 64, Overflow: bus.Block})
+	a.blocks = a.To("on_block", false, bus.Options{Mode: bus.Latest})
+	x := a.Arena(6, 4096, nil)
+	for i := range 3 {
+		b := a.fill(x, byte(i+1))
+		a.emit(a.blocks, hostabi.Message{Kind: BlockSum, Handle: b})
+		a.Done(b)
+		a.expect("sum", a.Next("numbers").Inline[0], uint64(i+1)*4096)
+	}
+	a.kill()
+	a.expect("sum, once more", a.Next("numbers").Inline[0], uint64(3)*4096)
+	a.idle(x, 1) // kept for the next
+}
+
+func sceneKilledBusy(t *testing.T, h *RuntimeHarness) {
+	a := play(t, h, StageOptions{Table: map[string]any{"blocks": int64(8)}})
+	x := a.Arena(8, 4096, nil)
+	for round := range 3 {
+		for i := range 200 {
+			if loan, err := x.Loan(); err == nil {
+				b, err := loan.Commit()
+				if err != nil {
+					t.Fatal(err)
+				}
+				a.emit(a.blocks, hostabi.Message{Kind: BlockHold, Handle: b})
+				a.Done(b)
+			}
+			a.tell(OpMake, uint64(i), 1)
+			a.tell(OpEcho, uint64(round*1000+i), 0)
+			if i == 100 {
+				a.kill()
+			}
+			for a.Waiting("blocks") > 0 {
+				a.Done(a.Next("blocks").Handle)
+			}
+		}
+		a.tell(OpRelease, 1<<40, 0)
+		a.tell(OpCount, 1<<40, 0)
+		for a.Next("numbers").Kind != OpCount {
+		}
+		for a.Waiting("blocks") > 0 {
+			a.Done(a.Next("blocks").Handle)
+		}
+		a.idle(x, 0)
+		a.idle(a.own(), 0)
+	}
+	if got := a.counter("restarts"); got != 3 {
+		t.Errorf("%d restarts, want 3", got)
+	}
+}

@@ -1,0 +1,375 @@
+package plugintest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// stagePatience is how long a stage waits for what must happen.
+const stagePatience = 30 * time.Second
+
+// Stage runs one component on a loop of its own, with a test around it on another: what a Rig does step by step
+// happens here while time goes on, as it must for a component in another process. Its methods are the test
+// goroutine's.
+type Stage struct {
+	Host      *component.Host
+	Component component.Component
+	Arenas    *arena.Set
+
+	t       testing.TB
+	own     *loop.Loop     // the component's
+	outside *loop.Loop     // the test's
+	test    *loop.Receiver // sends
+	ears    *loop.Receiver // receives
+	running sync.WaitGroup
+	wires   []*bus.Connection
+	log     safeBuffer
+
+	mu         sync.Mutex
+	changed    *sync.Cond
+	got        map[string][]hostabi.Message // by signal; those not taken yet
+	kept       map[string]bool              // signals whose blocks are claimed when they are recorded
+	boundaries int
+	stops      []component.StopReason
+	ended      error // of the component's loop
+	over       bool
+	closed     bool
+}
+
+// StageOptions say what the host offers.
+type StageOptions struct {
+	Name        string         // of the component; default probe
+	Table       map[string]any // its configuration
+	Seed        uint64
+	Index       int
+	Synchronous bool
+	Boundary    func(*Stage)                    // called at dataset boundaries, on the component's loop
+	Before      func(component.Component) error // called after Start, before the loop runs
+}
+
+// NewStage configures a component, starts it and runs its loop. It is stopped at the end of the test, which fails if
+// anything leaks.
+func NewStage(t testing.TB, c component.Component, o StageOptions) *Stage {
+	t.Helper()
+	s, err := stage(t, c, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func stage(t testing.TB, c component.Component, o StageOptions) (*Stage, error) {
+	name := o.Name
+	if name == "" {
+		name = "probe"
+	}
+	s := &Stage{
+		t: t, Component: c, own: loop.New("own"), outside: loop.New("test"), Arenas: arena.NewSet(),
+		got: map[string][]hostabi.Message{}, kept: map[string]bool{},
+	}
+	s.changed = sync.NewCond(&s.mu)
+	s.test, s.ears = s.outside.NewReceiver("test"), s.outside.NewReceiver("ears")
+	s.Host = &component.Host{
+		Name: name, ID: rigID, Index: o.Index, Count: o.Index + 1,
+		Run:      &component.Run{Name: t.Name(), Seed: o.Seed, Synchronous: o.Synchronous},
+		Receiver: s.own.NewReceiver(name), Arenas: s.Arenas, Stats: stat.NewRegistry(),
+		Log:     slog.New(slog.NewTextHandler(&s.log, nil)).With("component", name),
+		Env:     func(name string) (rollout.Plugin, error) { return nil, fmt.Errorf("%q is not declared", name) },
+		Policy:  func(name string) (any, error) { return nil, fmt.Errorf("%q is not declared", name) },
+		Peers:   func(string) int { return 1 },
+		Readers: func(string) int { return rigReaders },
+		Tables:  func() component.Tables { return component.Tables{} },
+		Boundary: func() {
+			s.note(func() { s.boundaries++ })
+			if o.Boundary != nil {
+				o.Boundary(s)
+			}
+		},
+		Stop: func(reason component.StopReason) { s.note(func() { s.stops = append(s.stops, reason) }) },
+	}
+	t.Cleanup(s.Close)
+	if err := c.Configure(DecodeTable(o.Table)); err != nil {
+		return s, fmt.Errorf("configure: %w", err)
+	}
+	s.Host.Bind(c.Manifest())
+	if err := c.Start(s.Host); err != nil {
+		return s, fmt.Errorf("start: %w", err)
+	}
+	if o.Before != nil {
+		if err := o.Before(c); err != nil {
+			return s, err
+		}
+	}
+	s.running.Go(func() { s.run(s.own, true) })
+	s.running.Go(func() { s.run(s.outside, false) })
+	return s, nil
+}
+
+func (s *Stage) run(l *loop.Loop, own bool) {
+	err := l.Run(context.Background())
+	if own {
+		s.note(func() { s.ended, s.over = err, true })
+	}
+}
+
+// note changes what the test looks at.
+func (s *Stage) note(change func()) {
+	s.mu.Lock()
+	change()
+	s.mu.Unlock()
+	s.changed.Broadcast()
+}
+
+// Until waits until cond holds; it is looked at whenever something happens, and now and then.
+func (s *Stage) Until(what string, cond func() bool) {
+	s.t.Helper()
+	end := time.Now().Add(stagePatience)
+	for !cond() {
+		if time.Now().After(end) {
+			s.t.Fatalf("%s: does not happen; log:\n%s", what, s.Log())
+		}
+		timer := time.AfterFunc(2*time.Millisecond, s.changed.Broadcast)
+		s.mu.Lock()
+		s.changed.Wait()
+		s.mu.Unlock()
+		timer.Stop()
+	}
+}
+
+// To returns a signal of the test that is connected to a slot of the component. onLoan is for messages about blocks
+// on loan.
+func (s *Stage) To(slot string, onLoan bool, o bus.Options) *bus.Signal {
+	s.t.Helper()
+	bound := s.Host.BoundSlot(slot)
+	if bound == nil {
+		s.t.Fatalf("slot %q is not bound", slot)
+	}
+	var claims bus.Retainer = s.Arenas
+	if onLoan {
+		claims = nil
+	}
+	signal := bus.NewSignal(s.test, "test."+slot, bound.Payload(), claims)
+	s.connect(signal, bound, o)
+	return signal
+}
+
+// From records the messages of a signal of the component. keep: the block of each stays claimed until Done.
+func (s *Stage) From(signal string, keep bool, o bus.Options) {
+	s.t.Helper()
+	s.kept[signal] = keep
+	from := s.Host.Signal(signal)
+	s.connect(from, bus.NewSlot(s.ears, "test."+signal, from.Payload(), func(m *hostabi.Message) {
+		if keep && m.Handle != 0 {
+			if err := s.Arenas.Retain(m.Handle); err != nil {
+				s.t.Errorf("block %v of signal %s: %v", m.Handle, signal, err)
+			}
+		}
+		s.note(func() { s.got[signal] = append(s.got[signal], *m) })
+	}), o)
+}
+
+// Handle calls fn with the messages of a signal, on the test's loop.
+func (s *Stage) Handle(signal string, o bus.Options, fn func(*hostabi.Message)) {
+	s.t.Helper()
+	from := s.Host.Signal(signal)
+	s.connect(from, bus.NewSlot(s.ears, "test."+signal, from.Payload(), fn), o)
+}
+
+func (s *Stage) connect(signal *bus.Signal, slot *bus.Slot, o bus.Options) {
+	s.t.Helper()
+	if o.Depth == 0 {
+		o.Depth = 256
+	}
+	c, err := bus.Connect(signal, slot, o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.wires = append(s.wires, c)
+}
+
+// Next waits for the next message of a signal that From records.
+func (s *Stage) Next(signal string) hostabi.Message {
+	s.t.Helper()
+	var m hostabi.Message
+	s.Until("a message of "+signal, func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.over && s.ended != nil {
+			s.t.Fatalf("the component's loop has ended: %v", s.ended)
+		}
+		list := s.got[signal]
+		if len(list) == 0 {
+			return false
+		}
+		m, s.got[signal] = list[0], list[1:]
+		return true
+	})
+	return m
+}
+
+// Waiting returns how many messages of a signal have been recorded and not taken.
+func (s *Stage) Waiting(signal string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.got[signal])
+}
+
+// Done releases a block that From kept.
+func (s *Stage) Done(h hostabi.Handle) {
+	s.t.Helper()
+	if err := s.Arenas.Release(h); err != nil {
+		s.t.Errorf("release %v: %v", h, err)
+	}
+}
+
+// Log returns what has been logged.
+func (s *Stage) Log() string { return s.log.String() }
+
+// Failure waits until the component has failed and returns its error.
+func (s *Stage) Failure() error {
+	s.t.Helper()
+	s.Until("the component's failure", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.over
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
+// OnLoop runs fn on the component's loop and waits for it.
+func (s *Stage) OnLoop(fn func()) {
+	s.t.Helper()
+	over := make(chan struct{})
+	s.Host.Receiver.Control(func(*hostabi.Message) { fn(); close(over) }, hostabi.Message{})
+	select {
+	case <-over:
+	case <-time.After(stagePatience):
+		s.t.Fatal("the component's loop is stuck")
+	}
+}
+
+// Arena returns an arena of the test.
+func (s *Stage) Arena(blocks, bytes int, schema any) *arena.Arena {
+	s.t.Helper()
+	a, err := s.Arenas.Add(arena.Config{Name: "test", Blocks: blocks, BlockBytes: bytes, Schema: schema})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return a
+}
+
+// Close stops everything, in the order in which a pipeline does, and reports what leaks. Blocks that were recorded
+// and not taken are released.
+func (s *Stage) Close() {
+	s.mu.Lock()
+	closed := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if closed {
+		return
+	}
+	s.own.Stop()
+	s.outside.Stop()
+	s.running.Wait()
+	for _, c := range s.wires {
+		c.DisconnectNow()
+	}
+	err := errors.Join(s.own.Close(), s.outside.Close(), s.Component.Stop())
+	for signal, list := range s.got {
+		for i := range list {
+			if s.kept[signal] && list[i].Handle != 0 {
+				s.Done(list[i].Handle)
+			}
+		}
+	}
+	if err := errors.Join(err, s.Arenas.Close()); err != nil {
+		s.t.Errorf("at the end of the test: %v; log:\n%s", err, s.Log())
+	}
+}
+
+// safeBuffer is a log that several goroutines use.
+type safeBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+// Write appends to the log.
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// DecodeTable returns what a component's Configure gets for a table: it fills a struct strictly, by the tags toml, or
+// a map of any.
+func DecodeTable(table map[string]any) func(into any) error {
+	return func(into any) error {
+		if m, ok := into.(*map[string]any); ok {
+			for key, value := range table {
+				(*m)[key] = value
+			}
+			return nil
+		}
+		return decodeStruct(table, reflect.ValueOf(into).Elem(), "")
+	}
+}
+
+func decodeStruct(table map[string]any, into reflect.Value, prefix string) error {
+	var errs []error
+	for _, key := range slices.Sorted(func(yield func(string) bool) {
+		for key := range table {
+			if !yield(key) {
+				return
+			}
+		}
+	}) {
+		field := fieldOf(into, key)
+		value := reflect.ValueOf(table[key])
+		inner, isTable := table[key].(map[string]any)
+		switch {
+		case !field.IsValid():
+			errs = append(errs, &component.ConfigError{Key: prefix + key, Reason: "is not a key"})
+		case isTable && field.Kind() == reflect.Struct:
+			errs = append(errs, decodeStruct(inner, field, prefix+key+"."))
+		case value.Kind() == reflect.Int64 && field.Kind() == reflect.Int, value.Type() == field.Type():
+			field.Set(value.Convert(field.Type()))
+		default:
+			errs = append(errs, &component.ConfigError{Key: prefix + key, Reason: fmt.Sprintf("is a %v, want %v", value.Kind(), field.Kind())})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func fieldOf(s reflect.Value, key string) reflect.Value {
+	for i := range s.NumField() {
+		if tag := s.Type().Field(i).Tag.Get("toml"); strings.EqualFold(tag, key) {
+			return s.Field(i)
+		}
+	}
+	return reflect.Value{}
+}
