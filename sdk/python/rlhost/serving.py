@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import os
 import queue
 import signal
@@ -11,7 +10,7 @@ import threading
 import traceback
 from concurrent.futures import Future
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from . import _native, log, state
 from .component import Component, ConfigError, ConfigErrors, NoSnapshot, check_kind, doc_of, kind_of
@@ -71,13 +70,19 @@ def serve(*kinds: type[Component], envs: EnvServer | None = None) -> None:
 def begun_by_host() -> None:
     """Ends the process with an explanation unless a host started it, with a protocol that this library speaks."""
     if os.environ.get(COOKIE_KEY) != COOKIE:
-        sys.exit("This is a plugin of rlhost, not a program to run by hand. Name it in a pipeline's file:\n\n"
+        refuse_to_run("This is a plugin of rlhost, not a program to run by hand. Name it in a pipeline's file:\n\n"
                  f'    [plugin.mine]\n    path = "{sys.argv[0]}"\n')
     versions = os.environ.get("PLUGIN_PROTOCOL_VERSIONS", str(PROTOCOL)).split(",")
     if str(PROTOCOL) not in versions:
-        sys.exit(f"this plugin's library (rlhost for Python, {SDK}) speaks protocol {PROTOCOL}, the host {', '.join(versions)}")
+        refuse_to_run(f"this plugin's library (rlhost for Python, {SDK}) speaks protocol {PROTOCOL}, the host {', '.join(versions)}")
     if os.environ.get("PLUGIN_CLIENT_CERT"):
-        sys.exit("the host wants an encrypted control connection (AutoMTLS), which this library does not have")
+        refuse_to_run("the host wants an encrypted control connection (AutoMTLS), which this library does not have")
+
+
+def refuse_to_run(why: str) -> NoReturn:
+    """Ends the process with the status for one that was not started as a plugin is."""
+    print(why, file=sys.stderr)
+    sys.exit(2)
 
 
 class Plugin:
@@ -212,9 +217,9 @@ class Plugin:
     def _do_configure(self, document: Any) -> Any:
         kind = self._kinds.get(document["kind"])
         if kind is None:
-            raise Refusal("NOT_FOUND", f"this plugin has no kind {document['kind']!r}: it has {', '.join(self._kinds) or 'none'}")
-        if self._started:
-            raise Refusal("FAILED_PRECONDITION", "the component runs already")
+            raise Refusal("INVALID_ARGUMENT", f"this plugin has no kind {document['kind']!r}: it has {', '.join(self._kinds) or 'none'}")
+        if self._component and not document.get("check_only"):
+            raise Refusal("FAILED_PRECONDITION", "a component is configured already")
         log.set_level(document.get("log_level") or "info")
         component = kind()
         try:

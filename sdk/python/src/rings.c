@@ -196,10 +196,12 @@ static PyObject *queue_put_many(PyObject *self, PyObject *const *args, Py_ssize_
         return NULL;
     rlh_item items[RLH_MAX_RING_BATCH];
     PyObject *held[RLH_MAX_RING_BATCH]; // the list may change while the lock is not held
+    uint32_t cells = rlh_ring_cells(o->ring);
+    int most = cells < RLH_MAX_RING_BATCH ? (int)cells : RLH_MAX_RING_BATCH;
     Py_ssize_t put = 0;
     for (;;) {
         int batch = 0, code = 0;
-        for (; batch < RLH_MAX_RING_BATCH && put + batch < PyList_Size(args[0]); batch++) {
+        for (; batch < most && put + batch < PyList_Size(args[0]); batch++) {
             held[batch] = PyList_GetItem(args[0], put + batch);
             if (!held[batch] || as_item(o, held[batch], &items[batch])) {
                 code = EXCEPTION;

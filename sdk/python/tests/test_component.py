@@ -1,5 +1,6 @@
 """Components as the host sees them."""
 
+import os
 import pathlib
 import time
 import unittest
@@ -52,7 +53,7 @@ class ComponentTest(unittest.TestCase):
         self.assertEqual((error["key"], error["reason"]), ("factr", "is not known"))
         with self.assertRaises(grpc.RpcError) as caught:
             host.configure("other")
-        self.assertEqual(caught.exception.code(), grpc.StatusCode.NOT_FOUND)
+        self.assertEqual(caught.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)
 
     def test_blocks_go_through_without_a_copy_and_claims_end(self):
         arena = HostArena(1, "rollout.trajectories", 4, 4096, trajectory_schema())
@@ -78,6 +79,31 @@ class ComponentTest(unittest.TestCase):
             stats, _ = host.frame("stats")
         self.assertEqual(stats["gauges"]["sum"], 114.0)
         self.assertEqual(host.shutdown(), 0)
+
+    def test_states_are_saved_and_restored(self):
+        arena = HostArena(1, "rollout.trajectories", 4, 4096, trajectory_schema())
+        saved = None
+        for _ in range(2):
+            host = self.host(arenas=[arena])
+            host.configure("count")
+            start = host.channel.unary_unary("/rlhost.plugin.v1.Plugin/Start").future(b"", wait_for_ready=True)
+            sums = host.grant_arena()
+            start.result(10)
+            if saved is not None:
+                fd = os.memfd_create("state")
+                os.write(fd, saved)
+                host.send_frame({"state": {"call": 5, "bytes": len(saved)}}, [fd])
+                host.call("Restore", {"call": 5, "bytes": len(saved)})
+            handle = fill(arena, 1)
+            host.send(Message(handle=handle))
+            host.receive()
+            with sums.view.lease(host.receive().handle) as told:
+                count = told.values()["blocks"]
+            size = host.call("Snapshot")
+            announced, [fd] = host.frame("state")
+            self.assertEqual(announced, size)
+            saved = os.pread(fd, size["bytes"], 0)
+        self.assertEqual(count, 2)
 
     def test_a_slot_that_raises_ends_the_component_with_its_words(self):
         host = self.host()
@@ -157,7 +183,7 @@ class ComponentTest(unittest.TestCase):
                                    ({"PLUGIN_PROTOCOL_VERSIONS": "2,3"}, "speaks protocol 1, the host 2, 3")):
             with FakeHost(python(PLUGINS), environment) as host:
                 self.assertTrue(host.dead(10.0))
-                self.assertEqual(host.status, 1)
+                self.assertEqual(host.status, 2)
                 self.assertIn(words, host.log())
 
     def test_health(self):

@@ -1,0 +1,268 @@
+"""The queue between Python processes."""
+
+import multiprocessing
+import os
+import queue
+import random
+import signal
+import struct
+import threading
+import time
+import unittest
+
+import rlhost
+
+SPAWN = multiprocessing.get_context("spawn")
+FORK = multiprocessing.get_context("fork")
+
+
+def produce(q, producer, count, batch):
+    for first in range(0, count, batch):
+        numbers = range(first, min(first + batch, count))
+        messages = [struct.pack("<II", producer, n) for n in numbers]
+        if batch == 1:
+            q.put(messages[0], 30)
+        elif q.put_many(messages, 30) != len(messages):
+            raise RuntimeError("put_many gave up")
+
+
+def consume(q, out):
+    """Takes messages until the queue is shut, and sends back what came."""
+    got = []
+    try:
+        while True:
+            got += q.get_many(7, 30) if len(got) % 2 else [q.get(30)]
+    except rlhost.Closed:
+        out.send(got)
+
+
+def churn(q, seed):
+    """Puts and gets until it is killed. What it puts says so in its first word."""
+    rng = random.Random(seed)
+    n = 0
+    while True:
+        try:
+            if rng.random() < 0.5:
+                batch = rng.randint(1, 8)
+                q.put_many([struct.pack("<II", 0xFFFFFFFF, n + i) for i in range(batch)], 0)
+                n += batch
+            else:
+                q.get_many(rng.randint(1, 8), 0)
+        except (queue.Empty, queue.Full):
+            pass
+
+
+def put_one(q, data):
+    q.put(data, 10)
+
+
+class QueueTest(unittest.TestCase):
+    def test_bytes_come_out_in_order(self):
+        with rlhost.Queue(cells=8, message_bytes=20) as q:
+            for data in (b"", b"a", b"0123456789abcdef", bytes(20)):
+                q.put(data)
+            self.assertEqual(len(q), 4)
+            self.assertEqual([q.get() for _ in range(4)], [b"", b"a", b"0123456789abcdef", bytes(20)])
+            self.assertTrue(q.empty())
+
+    def test_full_empty_and_timeouts(self):
+        with rlhost.Queue(cells=4, message_bytes=4) as q:
+            with self.assertRaises(queue.Empty):
+                q.get(0)
+            began = time.monotonic()
+            with self.assertRaises(queue.Empty):
+                q.get_many(5, 0.15)
+            self.assertGreaterEqual(time.monotonic() - began, 0.15)
+            self.assertEqual(q.put_many([b"1", b"2", b"3", b"4", b"5"], 0), 4)
+            with self.assertRaises(queue.Full):
+                q.put(b"x", 0.01)
+            self.assertEqual(q.get_many(), [b"1", b"2", b"3", b"4"])
+
+    def test_what_it_does_not_take_is_refused(self):
+        with rlhost.Queue(cells=4, message_bytes=4) as q:
+            with self.assertRaisesRegex(ValueError, "message of 5 bytes, the queue takes up to 4"):
+                q.put(b"12345")
+            with self.assertRaises(TypeError):
+                q.put("text")
+            with self.assertRaises(TypeError):
+                q.put_many((b"1",))
+            with self.assertRaises(ValueError):
+                q.put_many([b"1", b"12345"])
+            for timeout in (-1, float("nan"), "soon"):
+                with self.assertRaises((ValueError, TypeError)):
+                    q.get(timeout)
+            with self.assertRaises(ValueError):
+                q.get_many(0)
+            q.shut()
+            with self.assertRaises(rlhost.Closed):
+                q.put(b"x")
+        with self.assertRaises(rlhost.Closed):
+            q.get(0)
+
+    def test_many_messages_at_once(self):
+        with rlhost.Queue(cells=4096, message_bytes=8) as q:
+            data = [struct.pack("<Q", i) for i in range(3000)]
+            self.assertEqual(q.put_many(data), 3000)
+            self.assertEqual(q.get_many(5000), data)
+
+    def test_long_messages(self):
+        with rlhost.Queue(cells=4, message_bytes=1 << 19) as q:
+            data = [os.urandom(1 << 19) for _ in range(3)]
+            q.put_many(data)
+            self.assertEqual(q.get_many(), data)
+
+    def test_threads_share_it(self):
+        with rlhost.Queue(cells=16, message_bytes=8) as q:
+            putters = [threading.Thread(target=produce, args=(q, i, 500, 3)) for i in range(3)]
+            got = []
+            for thread in putters:
+                thread.start()
+            getters = [threading.Thread(target=lambda: got.extend(q.get(10) for _ in range(500))) for _ in range(3)]
+            for thread in getters:
+                thread.start()
+            for thread in putters + getters:
+                thread.join()
+            self.assertEqual(len(set(got)), 1500)
+
+    def test_forked_and_spawned_processes_share_it(self):
+        for context, processes, count in ((FORK, 3, 2000), (SPAWN, 2, 2000)):
+            for batch in (1, 9):
+                with self.subTest(method=context.get_start_method(), batch=batch), rlhost.Queue(64, 8) as q:
+                    consumers, ends = [], []
+                    for _ in range(processes):
+                        end, theirs = context.Pipe(duplex=False)
+                        consumers.append(context.Process(target=consume, args=(q, theirs)))
+                        ends.append(end)
+                    producers = [context.Process(target=produce, args=(q, i, count, batch)) for i in range(processes)]
+                    for p in consumers + producers:
+                        p.start()
+                    for p in producers:
+                        p.join()
+                    q.shut()
+                    got = [message for end in ends for message in end.recv()]
+                    for p in consumers:
+                        p.join()
+                    self.assertEqual(sorted(got), sorted(struct.pack("<II", i, n) for i in range(processes) for n in range(count)))
+
+    def test_it_travels_over_a_pipe(self):
+        here, there = FORK.Pipe()
+        with rlhost.Queue(8, 8) as q:
+            here.send(q)
+            with there.recv() as copy:
+                copy.put(b"hello")
+                self.assertEqual(q.get(5), b"hello")
+            q.put(b"still")
+            self.assertEqual(q.get(0), b"still")
+
+    def test_closing_in_a_child_leaves_the_parent_attached(self):
+        with rlhost.Queue(8, 8) as q:
+            q.put(b"1")
+            p = FORK.Process(target=q.close)
+            p.start()
+            p.join()
+            self.assertEqual(q.recover(), 0)
+            q.put(b"2")
+            self.assertEqual(q.get_many(), [b"1", b"2"])
+
+    def test_killed_processes_block_nobody(self):
+        """Kills processes in the middle of what they do: what lives gets every message that it puts itself, once."""
+        seed = random.randrange(1 << 32)
+        rng = random.Random(seed)
+        with self.subTest(seed=seed), rlhost.Queue(16, 8) as q:
+            own = 0
+            for _ in range(40):
+                victims = [FORK.Process(target=churn, args=(q, rng.random())) for _ in range(2)]
+                for p in victims:
+                    p.start()
+                while q.empty() and all(p.is_alive() for p in victims):
+                    time.sleep(0.0005)
+                time.sleep(rng.random() * 0.004)
+                for p in victims:
+                    os.kill(p.pid, signal.SIGKILL)
+                for p in victims:
+                    p.join()
+                q.recover()
+                while not q.empty():
+                    q.get_many(64, 5)
+                mine = [struct.pack("<II", 1, own + i) for i in range(16)]
+                own += 16
+                self.assertEqual(q.put_many(mine, 5), 16, "the queue is stuck for who puts")
+                got = []
+                while len(got) < 16:
+                    got += q.get_many(16, 5)
+                self.assertEqual(got, mine)
+            self.assertEqual(q.lost, 0)
+
+    def test_who_waits_repairs_what_a_dead_process_left(self):
+        with rlhost.Queue(4, 8) as q:
+            for _ in range(30):
+                p = FORK.Process(target=churn, args=(q, 1))
+                p.start()
+                time.sleep(0.003)
+                os.kill(p.pid, signal.SIGKILL)
+                p.join()
+                helper = FORK.Process(target=put_one, args=(q, b"mine"))
+                helper.start()
+                while q.get(10) != b"mine":
+                    pass
+                helper.join()
+                self.assertEqual(helper.exitcode, 0)
+
+    def test_numbers_of_owners_are_used_again(self):
+        with rlhost.Queue(8, 8) as q:
+            for _ in range(20):
+                p = FORK.Process(target=put_one, args=(q, b"x"))
+                p.start()
+                p.join()
+                self.assertEqual(q.get(5), b"x")
+            self.assertLess(sum(q._peers[1:100]), 3)
+
+    def test_ctrl_c_ends_a_wait(self):
+        with rlhost.Queue(8, 8) as q:
+            timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            with self.assertRaises(KeyboardInterrupt):
+                q.get(20)
+
+
+class LeakTest(unittest.TestCase):
+    def test_memory_and_files_do_not_grow(self):
+        def rounds(n):
+            for _ in range(n):
+                q = rlhost.Queue(64, 64)
+                q.put_many([b"x" * 64] * 64)
+                q.get_many(64)
+                for wrong in (lambda: q.get(0), lambda: q.put("x"), lambda: q.put(b"x" * 65), lambda: q.put_many([b"1", 2], 0)):
+                    try:
+                        wrong()
+                    except (queue.Empty, TypeError, ValueError):
+                        pass
+                q.close()
+
+        rounds(200)
+        files, memory = len(os.listdir("/proc/self/fd")), resident()
+        rounds(2000)
+        self.assertEqual(len(os.listdir("/proc/self/fd")), files)
+        self.assertLess(resident() - memory, 2 << 20)
+
+    def test_messages_do_not_leak(self):
+        with rlhost.Queue(256, 1024) as q:
+            def rounds(n):
+                for _ in range(n):
+                    q.put_many([bytes(1024)] * 200)
+                    q.get_many(200)
+                    q.put(bytes(1000))
+                    q.get()
+            rounds(50)
+            memory = resident()
+            rounds(1000)
+            self.assertLess(resident() - memory, 2 << 20)
+
+
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+if __name__ == "__main__":
+    unittest.main()
