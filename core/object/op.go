@@ -80,7 +80,8 @@ type Op struct {
 	session    *Session
 	object     *object
 	queue      *queue
-	prev, next *Op
+	prev, next *Op    // in queue
+	ended      *Op    // in Store.finished
 	turn       uint64 // tells one wait from the next
 	timer      *time.Timer
 	values     []Value // of Views

@@ -188,8 +188,11 @@ func (s *Store) finish(op *Op, err error) {
 		c.busy = false
 		u.claims[op.Claim] = c
 	}
-	s.finished.push(op)
-	op.queue = nil // it no longer waits
+	if s.lastEnded == nil {
+		s.lastEnded = &s.finished
+	}
+	*s.lastEnded = op
+	s.lastEnded = &op.ended
 }
 
 // touch says that something may have become possible in an object; the end of the turn sees to it.

@@ -44,7 +44,8 @@ type Store struct {
 	names     map[string]*object
 	sessions  map[uint64]*Session
 	opens     queue // operations that wait for an object to be made
-	finished  queue // operations whose Done is called once mu is free
+	finished  *Op   // operations whose Done is called once mu is free, the first to finish first
+	lastEnded **Op  // where the next of them goes
 	bytes     int   // of all segments
 	lastID    uint32
 	lastClaim uint64
@@ -71,10 +72,13 @@ func (s *Store) turn(fn func()) {
 		s.serve(o)
 	}
 	finished, segments := s.finished, s.segments
-	s.finished, s.segments = queue{}, nil
+	s.finished, s.lastEnded, s.segments = nil, nil, nil
 	s.mu.Unlock()
-	for op := finished.pop(); op != nil; op = finished.pop() {
+	for op := finished; op != nil; {
+		next := op.ended // once Done is called the operation is its owner's, to use again
+		op.ended = nil
 		op.Done(op)
+		op = next
 	}
 	for _, seg := range segments {
 		_ = seg.Close() // the pages go with the last mapping, and nobody is left to hear of a failure
