@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -116,10 +117,11 @@ func TestStart_ThatFailsSaysWhy(t *testing.T) {
 		t.Errorf("Start = %v", err)
 	}
 	r = newRig(t, probes())
-	r.refuse = "no memory for it"
+	const refusal = "no memory for it"
+	r.locked(func() { r.refuse = refusal })
 	r.configure("probe", nil)
 	_, err = call[protocol.Empty](r, protocol.MethodStart, protocol.Empty{})
-	if err == nil || !strings.Contains(err.Error(), r.refuse) {
+	if err == nil || !strings.Contains(err.Error(), refusal) {
 		t.Errorf("Start without its arena = %v", err)
 	}
 }
@@ -286,7 +288,8 @@ func TestState_GoesOutAndComesBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	first.until("state", func() bool { return first.states[size.Call] != nil })
-	file := first.states[size.Call]
+	var file *os.File
+	first.locked(func() { file = first.states[size.Call] })
 
 	second := newRig(t, probes())
 	second.configure("probe", map[string]any{"label": "word"})
@@ -325,9 +328,11 @@ func TestBoundary_WaitsAndAnswersMeanwhile(t *testing.T) {
 	r.tell(onNumber, number(plugintest.OpEcho, 1))
 	r.tell(onNumber, number(plugintest.OpBoundary, 2))
 	r.until("boundary", func() bool { return len(r.control) == 1 })
-	if r.control[0].Slot != hostabi.LinkBoundary || len(r.got[numbers]) != 1 {
-		t.Errorf("control %v after %v", r.control, r.got)
-	}
+	r.locked(func() {
+		if r.control[0].Slot != hostabi.LinkBoundary || len(r.got[numbers]) != 1 {
+			t.Errorf("control %v after %v", r.control, r.got)
+		}
+	})
 	if _, err := call[protocol.StateSize](r, protocol.MethodSnapshot, protocol.Empty{}); err != nil {
 		t.Errorf("Snapshot at the boundary: %v", err)
 	}
@@ -338,9 +343,12 @@ func TestBoundary_WaitsAndAnswersMeanwhile(t *testing.T) {
 			t.Errorf("got %d, want %d", got.Inline[0], want)
 		}
 	}
-	for _, f := range r.states {
-		_ = f.Close()
-	}
+	r.until("state", func() bool { return len(r.states) == 1 })
+	r.locked(func() {
+		for _, f := range r.states {
+			_ = f.Close()
+		}
+	})
 }
 
 func TestStop_EndsABoundaryToo(t *testing.T) {
@@ -382,7 +390,8 @@ func TestRun_HostHearsOfTheEndThatAComponentWants(t *testing.T) {
 	r.start("probe", nil)
 	r.tell(onNumber, number(plugintest.OpStop, hostabi.LinkStopEnvSteps))
 	r.until("stop", func() bool { return len(r.control) == 1 })
-	if m := r.control[0]; m.Slot != hostabi.LinkStop || m.Kind != hostabi.LinkStopEnvSteps {
+	var m hostabi.Message
+	if r.locked(func() { m = r.control[0] }); m.Slot != hostabi.LinkStop || m.Kind != hostabi.LinkStopEnvSteps {
 		t.Errorf("got %+v", m)
 	}
 }
@@ -392,22 +401,23 @@ func TestFail_TellsTheHostAndEndsTheProcess(t *testing.T) {
 	r.start("probe", nil)
 	r.tell(onNumber, number(plugintest.OpFail))
 	r.until("exit", func() bool { return len(r.exits) > 0 && len(r.failed) > 0 })
-	if r.failed[0] != "told to fail" || r.exits[0] != exitFailed {
-		t.Errorf("failed %q, exits %v", r.failed, r.exits)
-	}
+	r.locked(func() {
+		if r.failed[0] != "told to fail" || r.exits[0] != exitFailed {
+			t.Errorf("failed %q, exits %v", r.failed, r.exits)
+		}
+	})
 }
 
 func TestPanic_TellsTheHostWhere(t *testing.T) {
 	r := newRig(t, probes())
 	r.start("probe", map[string]any{"blocks": 1})
-	m := hostabi.Message{Kind: plugintest.BlockSum}
-	r.server.instance.slots[onNumber] = r.server.instance.slots[onBlock] // a handle of 0 is no block: Fail
-	_ = m
 	r.server.instance.host.Receiver.Post(func(*hostabi.Message) { panic("a slot's mistake") }, hostabi.Message{})
 	r.until("exit", func() bool { return len(r.exits) > 0 && len(r.failed) > 0 })
-	if !strings.Contains(r.failed[0], "a slot's mistake") || !strings.Contains(r.failed[0], "instance_test.go") {
-		t.Errorf("failed %q", r.failed)
-	}
+	r.locked(func() {
+		if !strings.Contains(r.failed[0], "a slot's mistake") || !strings.Contains(r.failed[0], "instance_test.go") {
+			t.Errorf("failed %q", r.failed)
+		}
+	})
 }
 
 func TestWire_EndOfTheHostEndsTheProcess(t *testing.T) {
@@ -417,9 +427,11 @@ func TestWire_EndOfTheHostEndsTheProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.until("exit", func() bool { return len(r.exits) > 0 })
-	if r.exits[0] != 0 {
-		t.Errorf("exits %v, want 0", r.exits)
-	}
+	r.locked(func() {
+		if r.exits[0] != 0 {
+			t.Errorf("exits %v, want 0", r.exits)
+		}
+	})
 }
 
 func TestStats_ReachTheHost(t *testing.T) {

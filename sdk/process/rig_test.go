@@ -39,16 +39,15 @@ type rig struct {
 
 	in, out *ring.Messages // the host's ends
 
-	mu       sync.Mutex
-	changed  *sync.Cond
-	got      map[int][]hostabi.Message // by signal
-	control  []hostabi.Message
-	stats    []*protocol.Stats
-	failed   []string
-	exits    []int
-	states   map[uint64]*os.File
-	refuse   string // why no arena is granted
-	position uint64 // of states
+	mu      sync.Mutex
+	changed *sync.Cond
+	got     map[int][]hostabi.Message // by signal
+	control []hostabi.Message
+	stats   []*protocol.Stats
+	failed  []string
+	exits   []int
+	states  map[uint64]*os.File
+	refuse  string // why no arena is granted
 }
 
 // newRig serves a plugin.
@@ -134,8 +133,11 @@ func (r *rig) readWire() {
 }
 
 func (r *rig) addArena(f *protocol.AddArena) {
-	if r.refuse != "" {
-		r.send(protocol.Frame{Failed: &protocol.Failed{Call: f.Call, Reason: r.refuse}})
+	r.mu.Lock()
+	refuse := r.refuse
+	r.mu.Unlock()
+	if refuse != "" {
+		r.send(protocol.Frame{Failed: &protocol.Failed{Call: f.Call, Reason: refuse}})
 		return
 	}
 	sch, err := schema.Decode(f.Schema, f.BlockBytes)
@@ -282,6 +284,13 @@ func (r *rig) hear(signal int) (m hostabi.Message) {
 	defer r.mu.Unlock()
 	m, r.got[signal] = r.got[signal][0], r.got[signal][1:]
 	return m
+}
+
+// locked runs fn while nothing comes.
+func (r *rig) locked(fn func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	fn()
 }
 
 // close ends both sides. Nothing of an arena may be held then.
