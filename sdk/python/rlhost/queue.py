@@ -28,10 +28,10 @@ class Queue(_native.Queue):
         multiprocessing.Process(target=work, args=(q,)).start()  # fork, spawn or forkserver
         q.put(b"...", timeout=1.0)
 
-    put, put_many, get and get_many raise queue.Full and queue.Empty when their time is over; None waits for ever. Each
-    message is got once. put_many puts up to 255 messages at a time all or none, also when its process is killed. What a
-    process had half put when it was killed never was in the queue; what it had half got goes back to the end of it: the
-    next process that has to wait finds that out, or recover does.
+    put, get and get_many raise queue.Full and queue.Empty when their time is over; None waits for ever; put_many returns
+    how many it has put by then. Each message is got once, and those of one producer in their order. A process that is
+    killed in the middle of a call blocks nobody: what it was putting never was in the queue, what it was taking out goes
+    back to the queue's end. The next process that has to wait sees to that, or recover does.
 
     Any thread may use it. It lives as long as some process has it open.
     """

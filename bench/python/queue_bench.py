@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""rlhost.Queue beside faster-fifo's Python package: bytes of 16 from Python to Python, both in one run, taking turns.
+
+    .venv/bin/python bench/python/queue_bench.py [--messages 200000] [--rounds 3] [MIX...]
+
+A mix is PRODUCERSxCONSUMERS. Each is measured one message at a time (put, get) and in bulk (put_many, get_many of
+100). Time counts from when all processes are ready until the last message is out. faster-fifo 1.5.2 is installed into
+.cache/peers/fifo the first time."""
+
+import argparse
+import json
+import multiprocessing
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+THEIRS = ROOT / ".cache" / "peers" / "fifo"
+PINNED = "faster-fifo==1.5.2"
+MIXES = ["1x1", "1x10", "10x1", "3x20", "20x3", "20x20"]
+BULK = 100
+DATA = b"0123456789abcdef"
+CAPACITY = 4096  # messages
+
+
+def produce(q, ready, go, count, bulk):
+    ready.release()
+    go.wait()
+    if not bulk:
+        for _ in range(count):
+            q.put(DATA, timeout=60) if hasattr(q, "max_size_bytes") else q.put(DATA, 60)
+        return
+    batch = [DATA] * BULK
+    for _ in range(count // BULK):
+        q.put_many(batch, timeout=60) if hasattr(q, "max_size_bytes") else q.put_many(batch, 60)
+
+
+def consume(q, ready, go, taken, total, bulk):
+    """Takes messages until all of them are out; taken counts those of all consumers, now and then."""
+    from queue import Empty
+    ready.release()
+    go.wait()
+    own = 0
+    theirs = hasattr(q, "max_size_bytes")
+    while True:
+        try:
+            if bulk:
+                own += len(q.get_many(timeout=0.02, max_messages_to_get=BULK) if theirs else q.get_many(BULK, 0.02))
+            else:
+                q.get(timeout=0.02) if theirs else q.get(0.02)
+                own += 1
+        except Empty:
+            pass
+        else:
+            if own < 1000:
+                continue
+        with taken.get_lock():
+            taken.value += own
+            if taken.value >= total:
+                return
+        own = 0
+
+
+def measure(make, mix, messages, bulk):
+    """Messages/s of one run."""
+    producers, consumers = map(int, mix.split("x"))
+    context = multiprocessing.get_context("fork")
+    count = messages // producers // BULK * BULK
+    total = count * producers
+    q, ready, go, taken = make(), context.Semaphore(0), context.Event(), context.Value("q", 0)
+    workers = [context.Process(target=produce, args=(q, ready, go, count, bulk)) for _ in range(producers)]
+    workers += [context.Process(target=consume, args=(q, ready, go, taken, total, bulk)) for _ in range(consumers)]
+    for w in workers:
+        w.start()
+    for _ in workers:
+        ready.acquire()
+    begun = time.perf_counter()
+    go.set()
+    while taken.value < total:
+        time.sleep(0.0005)
+    seconds = time.perf_counter() - begun
+    for w in workers:
+        w.join()
+    return total / seconds
+
+
+def one(name, mix, messages, bulk):
+    """Runs in an interpreter of its own, and prints the figure."""
+    if name == "rlhost":
+        import rlhost
+
+        def make():
+            return rlhost.Queue(CAPACITY, len(DATA))
+    else:
+        import faster_fifo
+        import faster_fifo_reduction  # noqa: F401
+
+        def make():
+            return faster_fifo.Queue(max_size_bytes=CAPACITY * 64)
+    print(json.dumps(measure(make, mix, messages, bulk)))
+
+
+def run(name, *args):
+    interpreter = sys.executable if name == "rlhost" else THEIRS / "bin" / "python"
+    out = subprocess.run([interpreter, __file__, "--one", name, *map(str, args)], check=True, capture_output=True, text=True)
+    return json.loads(out.stdout)
+
+
+def install():
+    if not (THEIRS / "bin" / "python").exists():
+        subprocess.run([sys.executable, "-m", "venv", THEIRS], check=True)
+    if PINNED not in subprocess.run([THEIRS / "bin" / "pip", "freeze"], check=True, capture_output=True, text=True).stdout:
+        subprocess.run([THEIRS / "bin" / "pip", "install", "--quiet", "--disable-pip-version-check", PINNED], check=True)
+
+
+def main():
+    if sys.argv[1:2] == ["--one"]:
+        name, mix, messages, bulk = sys.argv[2:]
+        one(name, mix, int(messages), bulk == "True")
+        return
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("mix", nargs="*", default=MIXES)
+    parser.add_argument("--messages", type=int, default=200_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    args = parser.parse_args()
+    install()
+    print("mix, how: rlhost.Queue messages/s, faster-fifo, median ratio of rounds")
+    for bulk in (False, True):
+        for mix in args.mix:
+            a, b = [], []
+            for _ in range(args.rounds):
+                a.append(run("rlhost", mix, args.messages * (10 if bulk else 1), bulk))
+                b.append(run("faster-fifo", mix, args.messages, bulk))
+            ratios = [x / y for x, y in zip(a, b)]
+            print(f"{mix} {'bulk' if bulk else 'single'}: {statistics.median(a):,.0f}  {statistics.median(b):,.0f}  "
+                  f"x {statistics.median(ratios):.1f} ({min(ratios):.1f}-{max(ratios):.1f})", flush=True)
+
+
+if __name__ == "__main__":
+    main()
