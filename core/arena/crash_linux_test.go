@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -13,10 +12,6 @@ import (
 
 	"github.com/rlhost/rlhost/hostabi"
 )
-
-// crashEnv makes the test binary the process that is killed: it shares the arena whose files are its descriptors 3
-// and 4.
-const crashEnv = "ARENA_TEST_CRASH_BLOCKS"
 
 const crashBytes = 4096
 
@@ -31,32 +26,14 @@ const (
 	crashPoints
 )
 
-func TestMain(m *testing.M) {
-	if blocks := os.Getenv(crashEnv); blocks != "" {
-		if err := crashProcess(blocks); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	}
-	os.Exit(m.Run())
-}
-
 // crashing is the process that is killed.
 type crashing struct {
 	a  *Arena
 	at byte
 }
 
-// crashProcess does all that a process can do with an arena, until it is killed.
-func crashProcess(blocks string) error {
-	n, err := strconv.Atoi(blocks)
-	if err != nil {
-		return err
-	}
-	a, err := Attach(Shared{ID: 7, Name: "crashing", Blocks: n, BlockBytes: crashBytes, WordsFD: 3, DataFD: 4}, otherHolder)
-	if err != nil {
-		return err
-	}
+// crashLoop does all that a process can do with an arena, until it is killed.
+func crashLoop(a *Arena) (err error) {
 	c := &crashing{a: a}
 	for err == nil {
 		err = c.cycle()
@@ -134,62 +111,31 @@ func stampedAll(mem []byte, h hostabi.Handle) bool {
 
 // victim is the host's side of that process.
 type victim struct {
-	t   *testing.T
-	a   *Arena
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Scanner
+	*process
+	lines *bufio.Scanner
 }
 
 func startVictim(t *testing.T, a *Arena) *victim {
 	t.Helper()
-	files := sharedFiles(t, a)
-	v := &victim{t: t, a: a, cmd: exec.Command(os.Args[0], "-test.run=^$")}
-	v.cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", crashEnv, a.Blocks()))
-	v.cmd.ExtraFiles = files
-	v.cmd.Stderr = os.Stderr
-	v.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	in, err := v.cmd.StdinPipe()
-	ok(t, err)
-	v.in = in
-	out, err := v.cmd.StdoutPipe()
-	ok(t, err)
-	v.out = bufio.NewScanner(out)
-	ok(t, v.cmd.Start())
-	return v
-}
-
-// sharedFiles returns duplicates of an arena's files for the next process, which are closed when the test ends.
-func sharedFiles(t *testing.T, a *Arena) []*os.File {
-	t.Helper()
-	s := a.Share()
-	var files []*os.File
-	for _, fd := range []int{s.WordsFD, s.DataFD} {
-		fd, err := syscall.Dup(fd)
-		ok(t, err)
-		syscall.CloseOnExec(fd)
-		file := os.NewFile(uintptr(fd), "arena")
-		t.Cleanup(func() { _ = file.Close() })
-		files = append(files, file)
-	}
-	return files
+	p := start(t, "crash", otherHolder, a.Share())
+	return &victim{p, bufio.NewScanner(p.out)}
 }
 
 // next returns the handle that the process sends, 0 when it waits to be killed, and false when it is dead.
 func (v *victim) next() (hostabi.Handle, bool) {
 	v.t.Helper()
-	if !v.out.Scan() {
+	if !v.lines.Scan() {
 		return 0, false
 	}
-	number, err := strconv.ParseUint(v.out.Text(), 10, 64)
+	number, err := strconv.ParseUint(v.lines.Text(), 10, 64)
 	ok(v.t, err)
 	return hostabi.Handle(number), true
 }
 
 // take claims a block that was sent, checks it and lets the process go on.
-func (v *victim) take(h hostabi.Handle, answer byte) {
+func (v *victim) take(a *Arena, h hostabi.Handle, answer byte) {
 	v.t.Helper()
-	lease, err := v.a.Lease(h)
+	lease, err := a.Lease(h)
 	ok(v.t, err)
 	if !stampedAll(lease.Bytes(), h) {
 		v.t.Fatalf("block %v is torn", h)
@@ -199,24 +145,24 @@ func (v *victim) take(h hostabi.Handle, answer byte) {
 }
 
 // kill ends the process after some cycles, at the given point, and claims what it still had sent.
-func (v *victim) kill(point byte, cycles int) {
+func (v *victim) kill(a *Arena, point byte, cycles int) {
 	v.t.Helper()
 	for range cycles {
 		h, alive := v.next()
 		if !alive {
 			v.t.Fatal("the process ended by itself")
 		}
-		v.take(h, crashAnywhere)
+		v.take(a, h, crashAnywhere)
 	}
 	for h, alive := v.next(); alive && h != 0; h, alive = v.next() {
-		v.take(h, point)
+		v.take(a, h, point)
 		if point == crashAnywhere {
 			break
 		}
 	}
 	ok(v.t, v.cmd.Process.Kill())
 	for h, alive := v.next(); alive; h, alive = v.next() {
-		v.take(h, crashAnywhere)
+		v.take(a, h, crashAnywhere)
 	}
 	if err := v.cmd.Wait(); err == nil {
 		v.t.Error("the process was not killed")
@@ -237,7 +183,7 @@ func TestSweep_AfterKillNothingIsLost(t *testing.T) {
 	}
 	for round := range 3 * int(crashPoints) {
 		point := byte(round) % crashPoints
-		startVictim(t, a).kill(point, 1+round)
+		startVictim(t, a).kill(a, point, 1+round)
 		swept, err := a.Sweep(otherHolder)
 		ok(t, err)
 		if w, sure := want[point]; sure && swept != w {
