@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -98,6 +99,7 @@ func (p *Pipeline) build(ctx context.Context) (err error) {
 			}
 		}
 	}
+	p.stats.Gauge("rollout/envs").Set(float64(p.envsBefore()))
 	for _, x := range p.instances {
 		if err := p.start(x); err != nil {
 			return fmt.Errorf("%s: %w", x.host.Name, err)
@@ -128,7 +130,7 @@ func (p *Pipeline) add(of *Component, index int) error {
 	}
 	x := &instance{of: of, component: made, loop: p.loopNamed(of.loopOf(index))}
 	x.host = &component.Host{
-		Name: name, ID: uint16(len(p.instances) + 1), Index: index, Count: of.Count,
+		Name: name, ID: uint16(len(p.instances) + 1), Index: index, Count: of.Count, FirstEnv: p.envsBefore(),
 		Run: &p.run, Receiver: x.loop.NewReceiver(name), Arenas: p.arenas, Stats: p.stats,
 		Log: p.log.With("component", name),
 		Env: p.Env, Policy: p.Policy, Peers: p.peers, Tables: p.tables,
@@ -140,6 +142,15 @@ func (p *Pipeline) add(of *Component, index int) error {
 	}
 	p.instances = append(p.instances, x)
 	return nil
+}
+
+// envsBefore returns how many environments the instances so far have.
+func (p *Pipeline) envsBefore() int {
+	n := 0
+	for _, x := range p.instances {
+		n += x.of.Flow.Envs
+	}
+	return n
 }
 
 // makerOf returns what makes a component where its runtime runs it.
@@ -252,6 +263,7 @@ func (p *Pipeline) readers(from *Component, signal string) int {
 func (p *Pipeline) tables() component.Tables {
 	t := component.Tables{
 		Policies: map[string]component.PolicyTable{}, Envs: map[string]rollout.EnvSpec{}, Peers: map[string]int{},
+		Sources: map[string]component.EnvSource{},
 	}
 	for i := range p.graph.Policies {
 		x := &p.graph.Policies[i]
@@ -259,11 +271,25 @@ func (p *Pipeline) tables() component.Tables {
 	}
 	for name, plugin := range p.loaded.plugins {
 		t.Envs[name] = plugin.Spec()
+		if e := p.graph.Env(name); !e.Table.Isolated {
+			t.Sources[name] = p.sourceOf(&e.Table)
+		}
 	}
 	for i := range p.graph.Components {
 		t.Peers[p.graph.Components[i].Kind] += p.graph.Components[i].Count
 	}
 	return t
+}
+
+func (p *Pipeline) sourceOf(t *EnvTable) component.EnvSource {
+	s := component.EnvSource{
+		Use: t.Use, Args: t.Args, Grants: t.Grants,
+		Memory: t.Limits.Memory, Step: t.Limits.Step, Init: t.Limits.Init,
+	}
+	if !slices.Contains(p.options.Parts.Builtins, s.Use) && !filepath.IsAbs(s.Use) {
+		s.Use = filepath.Join(p.graph.Dir, s.Use)
+	}
+	return s
 }
 
 // Graph returns what the pipeline was built from.

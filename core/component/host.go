@@ -19,6 +19,8 @@ type Host struct {
 	ID    uint16 // Message.Sender of its messages
 	Index int    // which instance
 	Count int    // how many instances
+	// FirstEnv is the global index of the component's first environment, where its Flow tells how many it has.
+	FirstEnv int
 
 	Run      *Run
 	Receiver *loop.Receiver // the component's place on its loop
@@ -53,7 +55,17 @@ type Host struct {
 type Tables struct {
 	Policies map[string]PolicyTable
 	Envs     map[string]rollout.EnvSpec // of the loaded environments
+	Sources  map[string]EnvSource       // of those that any process of this program can load
 	Peers    map[string]int             // instances of each kind
+}
+
+// EnvSource says what an environment is loaded from, by a process that works in the host's folder.
+type EnvSource struct {
+	Use        string // name@version of a built-in environment, or a path
+	Args       map[string]string
+	Grants     []string
+	Memory     int64         // limit in bytes; 0 = the runtime's own
+	Step, Init time.Duration // limits; 0 = the runtime's own
 }
 
 // PolicyTable is a [policy.NAME] table.

@@ -238,6 +238,7 @@ func (x *proxy) configuration(holder int) protocol.Configuration {
 		Kind: x.kind.Name, Name: h.Name, ID: h.ID, Index: h.Index, Count: h.Count, Holder: holder,
 		Config: x.config, Lines: linesOf(x.config), LogLevel: "info", Run: runOf(h.Run),
 		Readers: map[string]int{}, Policies: map[string]protocol.Policy{}, Envs: map[string]protocol.EnvSpec{},
+		Sources: map[string]protocol.EnvSource{}, FirstEnv: h.FirstEnv,
 	}
 	if h.Readers != nil {
 		for _, p := range x.manifest.Signals {
@@ -252,6 +253,12 @@ func (x *proxy) configuration(holder int) protocol.Configuration {
 		}
 		for name, spec := range t.Envs {
 			c.Envs[name] = *encodeSpec(&spec)
+		}
+		for name, s := range t.Sources {
+			c.Sources[name] = protocol.EnvSource{
+				Name: h.Name, Use: s.Use, Args: s.Args, Grants: s.Grants, Memory: uint64(s.Memory),
+				StepNS: int64(s.Step), InitNS: int64(s.Init), Seed: h.Run.Seed, LogLevel: c.LogLevel,
+			}
 		}
 	}
 	return c

@@ -22,7 +22,6 @@ type Rollout struct {
 	arena    *arena.Arena
 	mode     hostabi.Autoreset
 	splits   []*split
-	firstEnv int // global index of environment 0
 
 	obsReady, trajectories, episodes *bus.Signal
 
@@ -79,10 +78,6 @@ func (c *Rollout) Start(h *component.Host) error {
 	c.restarts, c.carriedBytes = h.Stats.Counter("rollout/restarts"), h.Stats.Counter("rollout/carried_bytes")
 	c.lostEpisodes = h.Stats.Counter("rollout/lost_episodes")
 	c.untold = h.Stats.Counter("rollout/episodes_untold")
-	// Components start one after the other, so this numbers the environments of all of them in one row.
-	envs := h.Stats.Gauge("rollout/envs")
-	c.firstEnv = int(envs.Value())
-	envs.Add(float64(c.config.Envs))
 	c.envMetrics = map[string]*stat.Gauge{}
 	plugin, err := h.Env(c.config.Env)
 	if err != nil {
@@ -125,7 +120,7 @@ func (c *Rollout) blocksPerSplit() int {
 func (c *Rollout) makeSplits() error {
 	n := c.config.Envs / c.config.Splits
 	for i := range c.config.Splits {
-		first := c.firstEnv + i*n
+		first := c.h.FirstEnv + i*n
 		env, err := c.plugin.NewEnv(rollout.EnvOptions{
 			Name: c.h.Name, Envs: n, FirstEnv: first, Autoreset: c.mode,
 			Seed:   rollout.EnvSeed(c.h.Run.Seed, first) + 1,

@@ -2,6 +2,7 @@ package process
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -22,7 +23,7 @@ func (x *instance) newHost(s *server) *component.Host {
 		Env: x.env, Policy: x.policy(),
 		Peers:   func(kind string) int { return t.Peers[kind] },
 		Readers: func(signal string) int { return t.Readers[signal] },
-		Tables:  x.tables, Boundary: x.boundary, Stop: x.stopRun,
+		Tables:  x.tables, Boundary: x.boundary, Stop: x.stopRun, FirstEnv: t.FirstEnv,
 	}
 }
 
@@ -72,13 +73,35 @@ func (x *instance) spec(env string) (rollout.EnvSpec, error) {
 	return schema.DecodeSpec(&doc)
 }
 
-// env returns Host.Env: environments live elsewhere, so that it only says what they are.
+// env returns Host.Env. What the plugin cannot load lives elsewhere, so that it only says what it is. It runs on the
+// goroutine of Start.
 func (x *instance) env(name string) (rollout.Plugin, error) {
-	spec, err := x.spec(name)
-	if err != nil {
-		return nil, err
+	if p := x.loaded[name]; p != nil {
+		return p, nil
 	}
-	return described{spec}, nil
+	source, ok := x.told.Sources[name]
+	if !ok || x.server.plugin.Load == nil {
+		spec, err := x.spec(name)
+		if err != nil {
+			return nil, err
+		}
+		return described{spec}, nil
+	}
+	p, err := x.server.plugin.Load(context.Background(), source)
+	if err != nil {
+		return nil, fmt.Errorf("env %q: %w", name, err)
+	}
+	x.loaded[name] = p
+	return p, nil
+}
+
+// unload closes what env has loaded.
+func (x *instance) unload() error {
+	var errs []error
+	for _, p := range x.loaded {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // described is an environment that cannot be made here.

@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/link"
 	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
@@ -35,8 +36,9 @@ type instance struct {
 	link      *link.Link
 	slots     []*bus.Slot
 	stats     *mirror
-	started   bool // guarded by server.mu: Start was called
-	running   bool // guarded by server.mu: the loop has a goroutine
+	loaded    map[string]rollout.Plugin // environments, by name
+	started   bool                      // guarded by server.mu: Start was called
+	running   bool                      // guarded by server.mu: the loop has a goroutine
 
 	begun    atomic.Bool // the run has begun: the loop may run
 	over     atomic.Bool // the boundary that the loop waits at is over
@@ -56,7 +58,7 @@ func newInstance(s *server, c component.Component, told protocol.Configuration) 
 	}
 	x := &instance{
 		server: s, component: c, told: told, arenas: set, loop: loop.New(loopName), ended: make(chan struct{}),
-		stats: newMirror(stat.NewRegistry(), s.send),
+		stats: newMirror(stat.NewRegistry(), s.send), loaded: map[string]rollout.Plugin{},
 	}
 	x.host = x.newHost(s)
 	m := c.Manifest()
@@ -229,7 +231,7 @@ func (x *instance) stop() error {
 		x.stats.stop()
 	}
 	x.link.Stop()
-	errs := []error{x.releaseUnsent(), x.loop.Close(), guarded(x.component.Stop)}
+	errs := []error{x.releaseUnsent(), x.loop.Close(), guarded(x.component.Stop), x.unload()}
 	x.stats.send()
 	x.arenas.Credits(nil)
 	return errors.Join(append(errs, x.arenas.Close())...)
