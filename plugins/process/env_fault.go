@@ -47,7 +47,8 @@ func (e *envBatch) judge(call string) error {
 	}
 	f := e.newFault(rollout.FaultLost, call, -1, errors.Join(why...))
 	f.Lost = lost
-	if err := e.replace(); err != nil {
+	// Whoever has answered and died since is lost in the next call: nobody would be told of it now.
+	if err := e.replace(func(w *envWorker) bool { return w.selected && w.verdict != answered }); err != nil {
 		e.poison()
 		return e.newFault(rollout.FaultTrap, call, -1, fmt.Errorf("%w; and there is no other in its place: %w", f.Err, err))
 	}
@@ -100,33 +101,50 @@ func (e *envBatch) newFault(kind rollout.FaultKind, call string, env int, err er
 		Step: e.steps, Err: err}
 }
 
-// replace starts a process in the place of each one that has ended, and binds the block there.
-func (e *envBatch) replace() error {
+// replace starts a process in the place of each one that is to be replaced, and binds the block there. Those have
+// ended.
+func (e *envBatch) replace(which func(*envWorker) bool) error {
 	errs := make([]error, len(e.workers))
 	var all sync.WaitGroup
 	for i, w := range e.workers {
-		if !w.gone.Load() {
-			continue
+		if which(w) {
+			all.Go(func() { e.workers[i], errs[i] = e.succeed(w) })
 		}
-		all.Go(func() { e.workers[i], errs[i] = e.succeed(w) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
 }
 
+// hasGone reports whether a process has ended.
+func hasGone(w *envWorker) bool { return w.gone.Load() }
+
+// attempts is how often a process is started in the place of another before that is given up: it can be killed like
+// the other.
+const attempts = 4
+
 // succeed returns a process that has made the environments of one that has ended. If that fails it is the old one.
-func (e *envBatch) succeed(old *envWorker) (*envWorker, error) {
+func (e *envBatch) succeed(old *envWorker) (w *envWorker, err error) {
+	for range attempts {
+		if w, err = e.successor(old); err == nil {
+			return w, old.end()
+		}
+	}
+	return old, err
+}
+
+func (e *envBatch) successor(old *envWorker) (*envWorker, error) {
 	w, err := e.plugin.again(context.Background(), e.options.Name)
 	if err != nil {
-		return old, err
+		return nil, err
 	}
-	if err := w.make(context.Background(), e.options, e.options.Envs, old.span); err != nil {
-		return old, errors.Join(err, w.end())
+	err = w.make(context.Background(), e.options, e.options.Envs, old.span)
+	if err == nil {
+		err = e.rebind(w)
 	}
-	if err := e.rebind(w); err != nil {
-		return old, errors.Join(err, w.end())
+	if err != nil {
+		return nil, errors.Join(err, w.end())
 	}
-	return w, old.end()
+	return w, nil
 }
 
 // rebind binds the block that the others are bound to.

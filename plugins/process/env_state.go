@@ -36,7 +36,7 @@ func (e *envBatch) Renew() error {
 			}
 		}
 	}
-	if err := e.replace(); err != nil {
+	if err := e.replace(hasGone); err != nil {
 		e.poison()
 		return e.newFault(rollout.FaultTrap, "the host", -1, err)
 	}
@@ -177,7 +177,7 @@ func (e *envBatch) Restore(snapshot []byte) error {
 		e.state.Store(was)
 		return err
 	}
-	if err := e.replace(); err != nil {
+	if err := e.replace(hasGone); err != nil {
 		return e.fault("restore", err)
 	}
 	for i, w := range e.workers {

@@ -428,6 +428,26 @@ func TestDeath_InEveryCall(t *testing.T) {
 	}
 }
 
+// Whoever answers and dies before the others have been replaced has made its step: it is lost in the next call.
+func TestDeath_AfterTheAnswerIsTheNextCallsLoss(t *testing.T) {
+	s := newStage(t, loadIn(t, 2, protocol.EnvSource{Use: "scripted@1"}), 4)
+	e := s.Env.(*envBatch)
+	killOf(t, e, 0)
+	killOf(t, e, 1)
+	e.selectAll()
+	e.workers[0].verdict, e.workers[1].verdict = died, answered
+	e.workers[1].reply = hostabi.Message{}
+	if spans := lost(t, e.judge(hostabi.ExportStep)); fmt.Sprint(spans) != "[{0 2}]" {
+		t.Errorf("lost %v, want those of the first process", spans)
+	}
+	if err := s.Reset([]uint8{1, 1, 0, 0}, nil); err != nil {
+		t.Errorf("a reset of those: %v", err)
+	}
+	if spans := lost(t, s.next()); fmt.Sprint(spans) != "[{2 2}]" {
+		t.Errorf("then lost %v, want those of the second", spans)
+	}
+}
+
 // A process that does not answer is killed at the limit; one that is stopped is no different.
 func TestDeadline_EndsAProcessThatHangs(t *testing.T) {
 	limit := int64(300 * time.Millisecond)

@@ -7,6 +7,8 @@ func playOther(role string) {
 	switch role {
 	case "env":
 		playEnv(os.Args[2])
+	case "env-host":
+		playEnvHost(os.Args[2])
 	default:
 		panic("no role " + role)
 	}
