@@ -134,15 +134,33 @@ func (s *Server) admit(socket *shm.Socket) {
 	c, err := s.newClient(socket)
 	if err != nil {
 		s.options.Log.Warn("objects: client refused", "err", err)
-		socket.SetSendTimeout(0)
-		refusal := wire.Reply{Op: wire.OpHello, Status: wire.StatusOf(err), Text: err.Error()}
-		if frame, err := wire.AppendReply(nil, &refusal); err == nil {
-			_ = socket.Send(frame) // it may have gone
-		}
-		_ = socket.Close() // nothing was promised
+		s.running.Go(func() { refuse(socket, err) })
 		return
 	}
 	s.running.Go(c.serve)
+}
+
+// refuse says why a client is not served. It lets the client say hello first: one that finds the connection closed
+// when it speaks does not look for an answer.
+func refuse(socket *shm.Socket, why error) {
+	defer socket.Close() // nothing was promised
+	socket.SetSendTimeout(0)
+	var seq uint32
+	if err := socket.SetReceiveDeadline(time.Now().Add(time.Second)); err == nil {
+		buf := make([]byte, wire.MaxFrame)
+		n, files, err := socket.Receive(buf)
+		for _, f := range files {
+			_ = f.Close() // no request has one
+		}
+		var hello wire.Request
+		if err == nil && wire.ParseRequest(&hello, buf[:n]) == nil {
+			seq = hello.Seq
+		}
+	}
+	refusal := wire.Reply{Op: wire.OpHello, Seq: seq, Status: wire.StatusOf(why), Text: why.Error()}
+	if frame, err := wire.AppendReply(nil, &refusal); err == nil {
+		_ = socket.Send(frame) // it may have gone
+	}
 }
 
 func (s *Server) newClient(socket *shm.Socket) (*client, error) {

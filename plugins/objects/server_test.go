@@ -1,0 +1,467 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rlhost/rlhost/core/object"
+	"github.com/rlhost/rlhost/core/object/wire"
+	"github.com/rlhost/rlhost/core/shm"
+)
+
+// childVariable makes the test binary play a part: its value is the part, and the path of the socket.
+const childVariable = "RLHOST_TEST_OBJECTS_CHILD"
+
+func TestMain(m *testing.M) {
+	part, path, ok := strings.Cut(os.Getenv(childVariable), " ")
+	if !ok {
+		os.Exit(m.Run())
+	}
+	switch part {
+	case "serve":
+		if _, err := Start(Options{Path: path}); err != nil {
+			panic(err)
+		}
+		os.Stdout.WriteString("up\n")
+		select {}
+	case "connect":
+		_, err := greet(path)
+		os.Stdout.WriteString(errorText(err))
+	}
+}
+
+func errorText(err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return "connected"
+}
+
+func child(part, path string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"="+part+" "+path)
+	return cmd
+}
+
+// socketPath returns a path in a folder of its own, short enough for a socket.
+func socketPath(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rlhost-objects-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return filepath.Join(dir, "private", "objects.sock")
+}
+
+func start(t testing.TB, o Options) *Server {
+	t.Helper()
+	if o.Path == "" {
+		o.Path = socketPath(t)
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	s, err := Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Close = %v", err)
+		}
+	})
+	return s
+}
+
+// raw is a client that sends frames of its own making.
+type raw struct {
+	*shm.Socket
+	seq uint32
+}
+
+// greet connects and says hello.
+func greet(path string) (*raw, error) {
+	socket, err := shm.Dial(path)
+	if err != nil {
+		return nil, err
+	}
+	r := &raw{Socket: socket}
+	_, err = r.ask(wire.Request{Op: wire.OpHello, Index: wire.Version, Name: "test"})
+	return r, err
+}
+
+func connect(t testing.TB, path string) *raw {
+	t.Helper()
+	r, err := greet(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.Close() })
+	return r
+}
+
+// ask sends a request and returns its reply.
+func (r *raw) ask(q wire.Request) (*wire.Reply, error) {
+	r.seq++
+	q.Seq = r.seq
+	frame, err := wire.AppendRequest(nil, &q)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Send(frame); err != nil {
+		return nil, err
+	}
+	return r.next()
+}
+
+func (r *raw) next() (*wire.Reply, error) {
+	if err := r.SetReceiveDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return nil, err
+	}
+	buf := make([]byte, wire.MaxFrame)
+	n, files, err := r.Receive(buf)
+	for _, f := range files {
+		_ = f.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	var reply wire.Reply
+	if err := wire.ParseReply(&reply, buf[:n]); err != nil {
+		return nil, err
+	}
+	return &reply, reply.Err()
+}
+
+func (r *raw) must(t testing.TB, q wire.Request) *wire.Reply {
+	t.Helper()
+	reply, err := r.ask(q)
+	if err != nil {
+		t.Fatalf("operation %d: %v", q.Op, err)
+	}
+	return reply
+}
+
+func (r *raw) create(t testing.TB, name string, capacity int) uint32 {
+	t.Helper()
+	c := object.Config{Capacity: capacity, Tracks: []object.Track{{Bytes: 64}}}
+	return r.must(t, wire.Request{Op: wire.OpCreate, Name: name, Config: c}).Object
+}
+
+func TestServe_InAFolderThatNobodyElseMayEnter(t *testing.T) {
+	s := start(t, Options{})
+	for path, want := range map[string]os.FileMode{s.Path(): 0o600, filepath.Dir(s.Path()): 0o700, s.Path() + ".lock": 0o600} {
+		info, err := os.Stat(path)
+		if err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v, want mode %#o", path, info.Mode(), err, want)
+		}
+	}
+	open := t.TempDir()
+	if err := os.Chmod(open, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(Options{Path: filepath.Join(open, "o.sock")}); err == nil || !strings.Contains(err.Error(), "chmod 700") {
+		t.Errorf("a folder that others may enter: %v, want an error that says what to do", err)
+	}
+	file := filepath.Join(filepath.Dir(s.Path()), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Start(Options{Path: file}); err == nil {
+		t.Errorf("a file in the place of the socket was replaced")
+	}
+}
+
+func TestServe_OnceAtOnePath(t *testing.T) {
+	s := start(t, Options{})
+	if _, err := Start(Options{Path: s.Path()}); !errors.Is(err, ErrServed) {
+		t.Errorf("a second server = %v, want ErrServed", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(s.Path()); !os.IsNotExist(err) {
+		t.Errorf("the socket is left behind: %v", err)
+	}
+	start(t, Options{Path: s.Path()})
+}
+
+func TestServe_EndsWithItsContext(t *testing.T) {
+	path := socketPath(t)
+	ctx, stop := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() { over <- Serve(ctx, Options{Path: path}) }()
+	stop()
+	if err := <-over; err != nil {
+		t.Errorf("Serve = %v", err)
+	}
+}
+
+func TestKilledServer_LeavesAPathThatCanBeServedAgain(t *testing.T) {
+	path := socketPath(t)
+	cmd := child("serve", path)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(out, make([]byte, 3)); err != nil {
+		t.Fatal(err)
+	}
+	r := connect(t, path)
+	r.create(t, "x", 4)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.next(); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the client of a killed server reads %v, want io.EOF", err)
+	}
+	_ = cmd.Wait() // killed
+	start(t, Options{Path: path})
+}
+
+func TestAnotherUser_IsRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to be somebody else")
+	}
+	var log bytes.Buffer
+	s := start(t, Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	asNobody := func() string {
+		cmd := child("connect", s.Path())
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		binary := filepath.Join(os.TempDir(), filepath.Base(filepath.Dir(filepath.Dir(s.Path())))+".test")
+		copyFile(t, os.Args[0], binary)
+		cmd.Path, cmd.Dir = binary, "/"
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return string(out)
+	}
+	if got := asNobody(); !strings.Contains(got, "permission denied") {
+		t.Errorf("another user got through the folder: %s", got)
+	}
+	for path, mode := range map[string]os.FileMode{
+		s.Path(): 0o777, filepath.Dir(s.Path()): 0o755, filepath.Dir(filepath.Dir(s.Path())): 0o755} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := asNobody(); !strings.Contains(got, "are not served to user 65534") {
+		t.Errorf("with the folder open, another user got: %s", got)
+	}
+	if s.Clients() != 0 {
+		t.Errorf("%d clients are connected, want none", s.Clients())
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(to) })
+}
+
+func TestGarbage_DisconnectsItsSenderAlone(t *testing.T) {
+	s := start(t, Options{})
+	good := connect(t, s.Path())
+	id := good.create(t, "x", 4)
+	for _, frame := range [][]byte{{0}, make([]byte, wire.HeadBytes), bytes.Repeat([]byte{0xff}, 1000), bytes.Repeat([]byte{7}, wire.MaxFrame)} {
+		bad := connect(t, s.Path())
+		bad.must(t, wire.Request{Op: wire.OpNew, Object: id})
+		if err := bad.Send(frame); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := bad.next(); !errors.Is(err, wire.ErrFrame) {
+			t.Errorf("the answer to garbage is %v, want ErrFrame", err)
+		}
+		if _, err := bad.next(); !errors.Is(err, io.EOF) {
+			t.Errorf("after garbage comes %v, want io.EOF", err)
+		}
+	}
+	for range 4 { // whatever the others had is back
+		good.must(t, wire.Request{Op: wire.OpNew, Object: id, Wait: 10 * time.Second})
+	}
+}
+
+func TestHello_ComesFirstAndNamesTheVersions(t *testing.T) {
+	s := start(t, Options{})
+	for _, q := range []wire.Request{{Op: wire.OpList}, {Op: wire.OpHello, Index: 99}} {
+		socket, err := shm.Dial(s.Path())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &raw{Socket: socket}
+		if _, err := r.ask(q); !errors.Is(err, object.ErrRequest) {
+			t.Errorf("operation %d first = %v, want ErrRequest", q.Op, err)
+		}
+		if _, err := r.next(); !errors.Is(err, io.EOF) {
+			t.Errorf("then comes %v, want io.EOF", err)
+		}
+		_ = r.Close()
+	}
+}
+
+func TestClients_AreBounded(t *testing.T) {
+	s := start(t, Options{Sessions: 2})
+	a := connect(t, s.Path())
+	connect(t, s.Path())
+	if _, err := greet(s.Path()); !errors.Is(err, object.ErrLimit) {
+		t.Errorf("a third client = %v, want ErrLimit", err)
+	}
+	_ = a.Close()
+	for deadline := time.Now().Add(10 * time.Second); s.Clients() > 1 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond) // for the server to see that it has gone
+	}
+	connect(t, s.Path())
+}
+
+func TestClientThatDoesNotRead_IsDisconnectedAndHoldsUpNobody(t *testing.T) {
+	s := start(t, Options{})
+	good := connect(t, s.Path())
+	id := good.create(t, "x", 4)
+	deaf := connect(t, s.Path())
+	frame, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpStat, Object: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		err = deaf.Send(frame)
+	}
+	good.must(t, wire.Request{Op: wire.OpStat, Object: id})
+	for deadline := time.Now().Add(10 * time.Second); s.Clients() > 1 && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond) // for the server to be rid of it
+	}
+	if s.Clients() != 1 {
+		t.Errorf("%d clients are connected, want 1 (the last Send: %v)", s.Clients(), err)
+	}
+}
+
+func TestFilesThatAClientSends_AreClosed(t *testing.T) {
+	s := start(t, Options{})
+	r := connect(t, s.Path())
+	before := openFiles(t)
+	frame, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpList})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if err := r.Send(frame, 0, 1); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := openFiles(t); after > before+2 {
+		t.Errorf("%d files are open, %d before", after, before)
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(files)
+}
+
+func TestBatch_ThatDoesNotFitAReplyIsGivenBack(t *testing.T) {
+	s := start(t, Options{})
+	r := connect(t, s.Path())
+	c := object.Config{Capacity: 1, Tracks: make([]object.Track, object.MaxTracks)}
+	values := make([]object.Value, object.MaxTracks)
+	for i := range c.Tracks {
+		c.Tracks[i].Bytes = 8
+		values[i] = object.ValueOf(object.Bytes, 1, 1, 1, 1, 1, 1, 1, 1)
+	}
+	id := r.must(t, wire.Request{Op: wire.OpCreate, Name: "x", Config: c}).Object
+	w := r.must(t, wire.Request{Op: wire.OpNew, Object: id})
+	r.must(t, wire.Request{Op: wire.OpCommit, Claim: w.Claim, Values: values})
+	if _, err := r.ask(wire.Request{Op: wire.OpBatch, Object: id, Indices: make([]uint64, 1000)}); !errors.Is(err, object.ErrLimit) {
+		t.Errorf("a thousand entries at once = %v, want ErrLimit", err)
+	}
+	b := r.must(t, wire.Request{Op: wire.OpBatch, Flags: wire.Range, Object: id, Most: 1 << 30})
+	r.must(t, wire.Request{Op: wire.OpRelease, Claim: b.Claim})
+	if stat, err := s.Store().Stat(id); err != nil || stat.Claims != 0 {
+		t.Errorf("%d claims are left, %v", stat.Claims, err)
+	}
+}
+
+func TestCancel_EndsAWaitAndKeepsTheEntry(t *testing.T) {
+	s := start(t, Options{})
+	r := connect(t, s.Path())
+	id := r.create(t, "x", 1)
+	pop, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpPop, Seq: 77, Object: id, Wait: object.Forever})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpCancel, Index: 77})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second cancels what is over
+		if err := errors.Join(r.Send(pop), r.Send(cancel), r.Send(cancel)); err != nil {
+			t.Fatal(err)
+		}
+		if reply, err := r.next(); !errors.Is(err, object.ErrCanceled) || reply.Seq != 77 {
+			t.Errorf("the pop ended with %v, want ErrCanceled", err)
+		}
+	}
+	w := r.must(t, wire.Request{Op: wire.OpNew, Object: id})
+	r.must(t, wire.Request{Op: wire.OpCommit, Claim: w.Claim, Values: []object.Value{object.ValueOf(object.Bytes, 1)}})
+	r.must(t, wire.Request{Op: wire.OpPop, Object: id})
+}
+
+// Whatever a client sends, the server goes on, and everything is given back when the client goes.
+func FuzzClient(f *testing.F) {
+	for _, q := range []wire.Request{
+		{Op: wire.OpNew, Object: 1}, {Op: wire.OpSpare, Object: 1}, {Op: wire.OpPop, Object: 1, Wait: object.Forever},
+		{Op: wire.OpCommit, Claim: 1, Values: []object.Value{object.ValueOf(object.Bytes, 8)}},
+		{Op: wire.OpBatch, Object: 1, Indices: []uint64{0, 0}}, {Op: wire.OpDelete, Object: 1, Flags: wire.Revoke},
+		{Op: wire.OpCreate, Name: "y", Config: object.Config{Capacity: 1, Tracks: []object.Track{{Bytes: 1}}}},
+		{Op: wire.OpOpen, Flags: wire.Write, Name: "x"}, {Op: wire.OpRelease, Claim: 2, Flags: wire.OneWay}, {Op: wire.OpCancel, Index: 1},
+	} {
+		frame, err := wire.AppendRequest(nil, &q)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(frame, frame)
+	}
+	s := start(f, Options{Limits: object.Limits{Objects: 8, Bytes: 1 << 20}})
+	good := connect(f, s.Path())
+	id := good.create(f, "x", 4)
+	f.Fuzz(func(t *testing.T, a, b []byte) {
+		bad := connect(t, s.Path())
+		for _, frame := range [][]byte{a, b} {
+			if len(frame) > 0 {
+				_ = bad.Send(frame) // the server may have had enough
+			}
+		}
+		_ = bad.Close()
+		if len(a) > 0 && a[0] == byte(wire.OpRemove) || len(b) > 0 && b[0] == byte(wire.OpRemove) {
+			t.Skip() // it may remove what the check needs
+		}
+		good.must(t, wire.Request{Op: wire.OpStat, Object: id})
+	})
+}
