@@ -69,6 +69,7 @@ func envScripts() map[string]plugintest.Script {
 		}},
 		"hangs@1": sleepy,
 		"tells@1": {Metric: func(a plugintest.At) (string, float64) { return fmt.Sprint("of_env_", a.Env), float64(a.Step) }},
+		"empty@1": {Length: func(int, int) int { return 1 << 30 }},
 		"plain@1": {Flaws: plugintest.Flaws{NoSnapshot: true}},
 	}
 }

@@ -1,0 +1,63 @@
+package process
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+)
+
+// BenchmarkEnvRoundTrip steps one scripted environment in a process: what the way there and back costs.
+func BenchmarkEnvRoundTrip(b *testing.B) {
+	for _, workers := range []int{1, 2} {
+		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
+			p := loadIn(b, workers, protocol.EnvSource{Use: "empty@1"})
+			stepBatch(b, p, workers)
+		})
+	}
+}
+
+// BenchmarkIsolatedCartPole steps CartPole in C in the host and in processes.
+func BenchmarkIsolatedCartPole(b *testing.B) {
+	r, err := wasm.New(wasm.Options{CacheDir: cacheFolder(b)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer r.Close()
+	inHost, err := r.Load(b.Context(), cartPole(b), nil, wasm.Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer inHost.Close()
+	for _, envs := range []int{64, 1024} {
+		b.Run(fmt.Sprintf("envs=%d/host", envs), func(b *testing.B) { stepBatch(b, inHost, envs) })
+		for _, workers := range []int{1, 2} {
+			b.Run(fmt.Sprintf("envs=%d/workers=%d", envs, workers), func(b *testing.B) {
+				stepBatch(b, loadIn(b, workers, protocol.EnvSource{Use: cartPole(b)}), envs)
+			})
+		}
+	}
+}
+
+// stepBatch steps through one block over and over.
+func stepBatch(b *testing.B, p rollout.Plugin, envs int) {
+	const rows = 32
+	spec := p.Spec()
+	block := blocksOf(b, spec, rollout.Shape{Steps: rows, Envs: envs, SoA: spec.Caps&hostabi.CapPreferSoA != 0}, 1)[0]
+	e := newBatch(b, p, envs, block)
+	action := block.Int32(rollout.ColAction)
+	for i := range action {
+		action[i] = int32(i*7/3) & 1
+	}
+	t := 0
+	for b.Loop() {
+		if err := e.Step(t); err != nil {
+			b.Fatal(err)
+		}
+		t = (t + 1) % rows
+	}
+	b.ReportMetric(float64(envs)*float64(b.N)/b.Elapsed().Seconds(), "env_steps/s")
+}
