@@ -104,7 +104,7 @@ func (p *program) ownPipeline(run *runs.Run, sets []string, parts *pipeline.Part
 	g, problems := pipeline.Parse(filepath.Join(run.Dir, runs.PipelineFile), src, pipeline.ParseOptions{Sets: sets, Parts: parts})
 	p.problems(problems)
 	if g == nil {
-		return nil, said(exitConfig, problems)
+		return nil, said(problemsCode(problems), problems)
 	}
 	return g, nil
 }

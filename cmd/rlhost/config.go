@@ -34,7 +34,7 @@ func (p *program) parse(file string, sets []string, parts *pipeline.Parts) (*pip
 	g, problems := pipeline.Parse(file, src, pipeline.ParseOptions{Sets: sets, Parts: parts})
 	p.problems(problems)
 	if g == nil {
-		return nil, nil, said(exitConfig, problems)
+		return nil, nil, said(problemsCode(problems), problems)
 	}
 	return g, problems, nil
 }

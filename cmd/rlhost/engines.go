@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"time"
@@ -56,16 +57,6 @@ func (e *engines) processes() (*process.Runtime, error) {
 		e.native = r
 	}
 	return r, err
-}
-
-// running returns the processes of native plugins.
-func (e *engines) running() []process.Status {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.native == nil {
-		return nil
-	}
-	return e.native.Running()
 }
 
 // Close releases the engines; their plugins must have been closed.
@@ -119,8 +110,16 @@ func programOf(t pipeline.PluginTable, dir string) (process.Program, error) {
 		p.Name, p.Path, p.Args = "rlhost", self, []string{"plugin", "serve"}
 		return p, err
 	}
-	if !filepath.IsAbs(p.Path) && filepath.Base(p.Path) != p.Path {
+	switch {
+	case filepath.IsAbs(p.Path):
+	case filepath.Base(p.Path) != p.Path:
 		p.Path = filepath.Join(dir, p.Path)
+	default:
+		found, err := exec.LookPath(p.Path)
+		if err != nil {
+			return p, err // wraps exec.ErrNotFound, which tells the name
+		}
+		p.Path = found
 	}
 	return p, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"debug/buildinfo"
@@ -192,32 +193,38 @@ func (c *pluginAttachCommand) Run(p *program) error {
 	if err := p.also(err, e.Close()); err != nil {
 		return err
 	}
-	list, err := readProcesses(run.Dir)
+	host, err := run.Holder()
 	if err != nil {
-		return fail(exitUsage, err)
+		return err
+	}
+	if host == 0 {
+		return fail(exitUsage, fmt.Errorf("run %s does not run now\n  help: name one that does: --in RUN", run.ID()))
+	}
+	list, err := process.Find(host)
+	if err != nil {
+		return err
 	}
 	var names []string
-	for _, s := range list {
-		if s.Component == c.Component && s.PID > 0 {
-			return c.debug(p, s)
+	for _, found := range list {
+		if found.Component == c.Component {
+			return c.debug(p, found.PID)
 		}
-		names = append(names, s.Component)
+		names = append(names, found.Component)
 	}
-	return fail(exitUsage, fmt.Errorf("run %s has no process for %q\n  help: there are: %s", run.ID(), c.Component, strings.Join(names, ", ")))
+	return fail(exitUsage, fmt.Errorf("run %s has no process for %q\n  help: there are: %s", run.ID(), c.Component, cmp.Or(strings.Join(names, ", "), "none, all of it runs in the host")))
 }
 
-func (c *pluginAttachCommand) debug(p *program, s process.Status) error {
-	pid := strconv.Itoa(s.PID)
-	command := []string{"gdb", "-p", pid}
-	if _, err := exec.LookPath("dlv"); err == nil && isGo(s.PID) {
-		command = []string{"dlv", "attach", pid}
+func (c *pluginAttachCommand) debug(p *program, pid int) error {
+	command := []string{"gdb", "-p", strconv.Itoa(pid)}
+	if _, err := exec.LookPath("dlv"); err == nil && isGo(pid) {
+		command = []string{"dlv", "attach", strconv.Itoa(pid)}
 	}
 	if c.Print {
 		fmt.Fprintln(p.out, strings.Join(command, " "))
 		return nil
 	}
 	if _, err := exec.LookPath(command[0]); err != nil {
-		return fail(exitUsage, fmt.Errorf("%s is not installed; the process is %s\n  help: install gdb or dlv, or attach another debugger to it", command[0], pid))
+		return fail(exitUsage, fmt.Errorf("%s is not installed; the process is %d\n  help: install gdb or dlv, or attach another debugger to it", command[0], pid))
 	}
 	debugger := exec.Command(command[0], command[1:]...)
 	debugger.Stdin, debugger.Stdout, debugger.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -228,24 +235,6 @@ func (c *pluginAttachCommand) debug(p *program, s process.Status) error {
 func isGo(pid int) bool {
 	_, err := buildinfo.ReadFile(fmt.Sprintf("/proc/%d/exe", pid))
 	return err == nil
-}
-
-// processesFile is where a run that goes on keeps the list of its processes, in its folder.
-const processesFile = "processes.json"
-
-func readProcesses(dir string) ([]process.Status, error) {
-	data, err := os.ReadFile(filepath.Join(dir, processesFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("run %s has no processes: it has ended, or all its components run in the host", dir)
-	}
-	if err != nil {
-		return nil, err
-	}
-	var list []process.Status
-	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Join(dir, processesFile), err)
-	}
-	return list, nil
 }
 
 type pluginServeCommand struct{}

@@ -30,6 +30,7 @@ core/loop:               hostabi
 core/bus:                hostabi core/loop core/stat
 core/object:             hostabi core/shm
 core/object/wire:        core/object
+core/link:               hostabi core/ring core/arena core/loop
 core/rollout:            hostabi core/arena
 core/component:          hostabi core/arena core/bus core/loop core/rollout core/stat
 
@@ -53,12 +54,22 @@ plugins/runner:          hostabi core/arena core/bus core/component core/loop co
 
 plugins/objects:         core/component core/object core/object/wire core/shm
 
+plugins/process:         hostabi core/shm core/ring core/arena core/bus core/link core/rollout core/component core/stat
+plugins/process:         sdk/process/protocol sdk/process/schema
+
 pipeline:                hostabi core/arena core/bus core/component core/loop core/rollout core/stat
 pipeline/runs:           hostabi core/component
 
 sdk:                     hostabi
 sdk/wasm:                hostabi sdk
 sdk/sdktest:             hostabi sdk
+sdk/process:             hostabi core/shm core/ring core/arena core/loop core/bus core/link core/rollout core/component core/stat
+sdk/process:             sdk/process/protocol sdk/process/schema
+sdk/process/protocol:
+sdk/process/schema:      hostabi core/rollout sdk/process/protocol
+sdk/c/native:
+sdk/c/native/ctest:
+sdk/python:
 sdk/objects:             hostabi core/object core/object/wire core/shm
 examples/plugins:
 examples/plugins/*:      hostabi sdk sdk/wasm examples/plugins/*
@@ -74,12 +85,14 @@ cmd/rlhost:              plugins/process sdk/process sdk/process/protocol
 
 // doors names the one place where each library from elsewhere may be imported.
 const doors = `
-golang.org/x/sys/unix:          core/shm plugins/wasm pipeline/runs bench/emulate
+golang.org/x/sys/unix:          core/shm plugins/wasm plugins/process sdk/process pipeline/runs bench/emulate
 golang.org/x/sys/cpu:           gpu/cpu gpu/cpu/internal/kern
 golang.org/x/term:              cmd/rlhost
 github.com/tetratelabs/wazero:  plugins/wasm
 github.com/BurntSushi/toml:     pipeline
 github.com/alecthomas/kong:     cmd/rlhost
+github.com/hashicorp:           plugins/process sdk/process
+google.golang.org:              plugins/process sdk/process
 gorgonia.org:                   gpu/gorgonia
 gonum.org:                      gpu/gorgonia
 github.com/chewxy:              gpu/gorgonia

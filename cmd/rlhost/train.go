@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -250,15 +251,24 @@ func (p *program) buildError(err error) error {
 	if !errors.As(err, &problems) {
 		return err
 	}
-	code := exitConfig
 	p.problems(problems)
+	return said(problemsCode(problems), problems)
+}
+
+// problemsCode picks the exit code: a plugin's if no error is the file's.
+func problemsCode(problems pipeline.Problems) int {
+	code := exitConfig
 	for _, problem := range problems {
-		if slices.Contains(pluginCodes, problem.Code) {
+		switch {
+		case slices.Contains(pluginCodes, problem.Code):
 			code = exitPlugin
+		case strings.HasPrefix(problem.Code, "E"):
+			return exitConfig
 		}
 	}
-	return said(code, problems)
+	return code
 }
 
 // pluginCodes are the problems that a plugin is to blame for, not the file.
-var pluginCodes = []string{"E013", "E014", "E015", "E016", "E017", "E018", "E019", "E050", "E051"}
+var pluginCodes = []string{"E013", "E014", "E015", "E016", "E017", "E018", "E019", "E050", "E051",
+	"E061", "E062", "E063", "E064", "E065", "E066", "E067"}

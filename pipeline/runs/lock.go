@@ -69,6 +69,32 @@ func (r *Run) lockedBy(f *os.File) error {
 		ErrLocked, pid, pid)
 }
 
+// Holder returns the process that writes to the run, or 0 if none does.
+func (r *Run) Holder() (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lock != nil {
+		return os.Getpid(), nil
+	}
+	f, err := os.Open(filepath.Join(r.Dir, lockFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	free, err := flock(f, false) // closing the file lets go of it
+	if free || err != nil {
+		return 0, err
+	}
+	pid, err := strconv.Atoi(readText(f))
+	if err != nil {
+		return 0, fmt.Errorf("run %s is in use, but does not say by which process", r.ID())
+	}
+	return pid, nil
+}
+
 // writeText replaces the content of a small open file.
 func writeText(f *os.File, text string) error {
 	if err := f.Truncate(0); err != nil {

@@ -61,7 +61,7 @@ func (p *envPlugin) startWorker(ctx context.Context, name string) (*envWorker, e
 	}
 	var err error
 	w.p, err = p.runtime.start(ctx, program, startOptions{
-		log: p.runtime.log.With("component", name, "env", p.source.Name), handle: w.handle, broken: w.fail,
+		name: name, log: p.runtime.log.With("component", name, "env", p.source.Name), handle: w.handle, broken: w.fail,
 	})
 	if err != nil {
 		return nil, err

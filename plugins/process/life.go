@@ -74,7 +74,7 @@ func (l *life) start() error {
 		}
 	}()
 	p, err := x.runtime.start(ctx, x.program, startOptions{
-		log: x.h.Log, handle: l.handle, broken: l.fault,
+		name: x.h.Name, log: x.h.Log, handle: l.handle, broken: l.fault,
 		before: func(w *wire) error {
 			l.wire = w
 			l.unwatch = x.h.Arenas.Watch(l.announce)

@@ -82,6 +82,8 @@ func playRole(role string) {
 			panic(err)
 		}
 		serveRaw(protocol.Version, answers{protocol.MethodDescribe: protocol.Description{ABI: protocol.ABI, SDK: fmt.Sprint(child.Process.Pid)}})
+	case "probe":
+		serveProbe()
 	case "files":
 		serveRaw(protocol.Version, answers{protocol.MethodDescribe: protocol.Description{ABI: protocol.ABI, SDK: openFiles()}})
 	default:

@@ -34,13 +34,14 @@ var protocolVersion = strconv.Itoa(protocol.Version)
 // process is a plugin that runs: the child, its control connection, its wire and its rings. It knows nothing of
 // components or environments. Use Runtime.start; close it once it has died.
 type process struct {
-	program Program
-	log     *slog.Logger
-	output  *output
-	child   *child
-	client  *plugin.Client
-	conn    *grpc.ClientConn
-	sockets string // its folder
+	component string
+	program   Program
+	log       *slog.Logger
+	output    *output
+	child     *child
+	client    *plugin.Client
+	conn      *grpc.ClientConn
+	sockets   string // its folder
 
 	wire        *wire
 	in, out     *ring.Messages // to the plugin, from the plugin
@@ -50,7 +51,8 @@ type process struct {
 
 // startOptions say what a process is started for.
 type startOptions struct {
-	log *slog.Logger // carries the name of the component
+	name string       // of the component that it is started for
+	log  *slog.Logger // carries the name of the component
 	// before is called before the program is executed: what it sends lies on the wire when the program looks. May
 	// be nil.
 	before func(*wire) error
@@ -63,7 +65,7 @@ type startOptions struct {
 // start runs a program until it answers and has described itself. It blocks for as long as Program.Start. The
 // errors are *Error, or ctx's.
 func (r *Runtime) start(ctx context.Context, program Program, o startOptions) (_ *process, err error) {
-	p := &process{program: program.withDefaults(), log: o.log, output: &output{log: o.log}}
+	p := &process{component: o.name, program: program.withDefaults(), log: o.log, output: &output{log: o.log}}
 	if err := p.verify(); err != nil {
 		return nil, err
 	}
@@ -217,7 +219,7 @@ func (p *process) command(inherited []*os.File) (*exec.Cmd, error) {
 		}
 	}
 	return &exec.Cmd{
-		Path: name, Args: argv, Dir: p.program.Dir, ExtraFiles: inherited, Env: environment(p.program.Env),
+		Path: name, Args: argv, Dir: p.program.Dir, ExtraFiles: inherited, Env: append(environment(p.program.Env), componentVariable(p.component)),
 	}, nil
 }
 
