@@ -39,6 +39,7 @@ type commandLine struct {
 	Check    checkCommand    `cmd:"" help:"Check an environment: spaces, seeds, flags, values."`
 	Bench    benchCommand    `cmd:"" help:"Measure how fast an environment steps."`
 	Plugin   pluginCommand   `cmd:"" help:"Native plugins: programs that run components or environments."`
+	Store    storeCommand    `cmd:"" help:"Serve a store of named objects in shared memory."`
 	Inspect  inspectCommand  `cmd:"" help:"Read a module without running it."`
 	Explain  explainCommand  `cmd:"" help:"Explain the code of an error, a warning or a check."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`

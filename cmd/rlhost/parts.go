@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/batcher"
 	"github.com/rlhost/rlhost/plugins/inference"
 	"github.com/rlhost/rlhost/plugins/learner"
+	"github.com/rlhost/rlhost/plugins/objects"
 	rolloutplugin "github.com/rlhost/rlhost/plugins/rollout"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
@@ -37,5 +38,6 @@ func builtinKinds(o runner.Output) map[string]func() component.Component {
 		"batcher":   batcher.New,
 		"learner":   learner.New,
 		"runner":    runner.New(o),
+		"objects":   func() component.Component { return objects.New() },
 	}
 }

@@ -80,7 +80,7 @@ bench/ring:              hostabi core/ring core/shm
 
 cmd/rlhost:              hostabi core/component core/rollout pipeline pipeline/runs examples/plugins examples/plugins/* gpu/policy gpu/cpu
 cmd/rlhost:              plugins/rollout plugins/batcher plugins/inference plugins/learner plugins/evaluation plugins/envcheck plugins/runner plugins/wasm
-cmd/rlhost:              plugins/process sdk/process sdk/process/protocol
+cmd/rlhost:              plugins/process plugins/objects core/object sdk/process sdk/process/protocol
 `
 
 // doors names the one place where each library from elsewhere may be imported.

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/rlhost/rlhost/core/object"
+	"github.com/rlhost/rlhost/plugins/objects"
+)
+
+type storeCommand struct {
+	Socket  string `placeholder:"PATH" help:"Socket to serve at; default one in the user's own runtime folder."`
+	Memory  int    `placeholder:"MIB" help:"Most memory of all objects together, in MiB; default what the machine has."`
+	Clients int    `default:"1024" help:"Most clients at a time."`
+}
+
+// Help says what the store is for.
+func (c *storeCommand) Help() string {
+	return `Named objects of blocks in shared memory, for programs of the same user: put, get, push, pop, read the latest, without a copy
+where the reader wants none. Clients are sdk/objects in Go and rlhost.objects in Python. A client that is killed leaks nothing.
+A component of kind objects serves one while a run lasts.`
+}
+
+// Run serves until it is interrupted.
+func (c *storeCommand) Run(p *program) error {
+	if c.Memory < 0 || c.Clients < 1 {
+		return fail(exitUsage, fmt.Errorf("--memory %d --clients %d: want 0 or more, and 1 or more", c.Memory, c.Clients))
+	}
+	server, err := objects.Start(objects.Options{
+		Path: c.Socket, Sessions: c.Clients, Log: p.logger(), Limits: object.Limits{Bytes: c.Memory << 20},
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(p.out, server.Path())
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	<-ctx.Done()
+	return server.Close()
+}
