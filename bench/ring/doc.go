@@ -1,7 +1,7 @@
 // Command ring measures core/ring between processes beside faster-fifo, its C++ core and its Python package, in
 // the six mixes of producers and consumers of faster-fifo's own table.
 //
-//	bench/ring/fasterfifo/prepare.sh        fetches and compiles faster-fifo into .cache/peers
+//	bench/ring/driver/prepare.sh        fetches and compiles faster-fifo into .cache/peers
 //	go run ./bench/ring          prints the table, in about a minute
 //	go run ./bench/ring -mix 20x20 -rounds 15 -python 0
 //

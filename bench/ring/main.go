@@ -14,6 +14,7 @@ type options struct {
 	rounds   int
 	python   int
 	mix      string
+	form     int
 	messages uint64
 	trips    int
 }
@@ -26,6 +27,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each case")
 	flag.IntVar(&o.python, "python", 1, "rounds with the Python package")
 	flag.StringVar(&o.mix, "mix", "", "only this mix, such as 20x20")
+	flag.IntVar(&o.form, "form", 0, "only this form: 1 single, 2 into get_many, 3 bulk")
 	flag.Uint64Var(&o.messages, "messages", 300_000, "messages of a round")
 	flag.IntVar(&o.trips, "trips", 2000, "round trips of a round; 0: leave them out")
 	flag.Parse()
@@ -47,10 +49,13 @@ func cases(o options) []mix {
 		if o.mix != "" && o.mix != fmt.Sprintf("%dx%d", m.producers, m.consumers) {
 			continue
 		}
-		for _, b := range []struct {
+		for i, b := range []struct {
 			put, get int
 			scale    uint64 // bulk is too fast for a short round to mean much
 		}{{1, 1, 1}, {1, 100, 1}, {32, 100, 4}} {
+			if o.form != 0 && o.form != i+1 {
+				continue
+			}
 			each := o.messages * b.scale / uint64(m.producers)
 			all = append(all, mix{m.producers, m.consumers, each, b.put, b.get})
 		}
@@ -78,11 +83,11 @@ func measure(o options) error {
 
 // row measures one case and prints it.
 func row(o options, p peers, m mix) error {
-	ways := []func(mix) (float64, error){runQueue, p.core, runQueue}
+	ways := []func(mix) (float64, error){runQueue, p.core, runQueue, p.native}
 	if m.producers == 1 && m.consumers == 1 {
 		ways = append(ways, runMessages)
 	}
-	rates := make([][]float64, 4)
+	rates := make([][]float64, 5)
 	for round := range o.rounds {
 		for i := range ways {
 			way := (i + round) % len(ways)
@@ -104,9 +109,9 @@ func row(o options, p peers, m mix) error {
 		python = append(python, rate)
 	}
 	against, again := ratios(rates[0], rates[1]), ratios(rates[2], rates[0])
-	fmt.Printf("%-24v %9s %9s %9s %9s   %.2f [%.2f, %.2f], %.2f, %s\n", m, millions(rates[0]), millions(rates[1]),
-		millions(rates[3]), millions(python), median(against), slices.Min(against), slices.Max(against), median(again),
-		strings.TrimSpace(quotient(rates[0], python)))
+	fmt.Printf("%-24v %9s %9s %9s %9s %9s   %.2f [%.2f, %.2f], %.2f, %s C %.2f\n", m, millions(rates[0]), millions(rates[1]),
+		millions(rates[4]), millions(rates[3]), millions(python), median(against), slices.Min(against), slices.Max(against), median(again),
+		strings.TrimSpace(quotient(rates[0], python)), median(ratios(rates[3], rates[1])))
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/rlhost/rlhost/core/ring"
@@ -39,6 +40,9 @@ func runQueue(m mix) (float64, error) {
 		return 0, err
 	}
 	defer q.Close()
+	if os.Getenv("RINGDBG") != "" {
+		defer func() { fmt.Printf("%+v\n", q.Counters()) }()
+	}
 	return run(m, "queue", q.FD())
 }
 
@@ -87,6 +91,18 @@ func run(m mix, kind string, fd int) (float64, error) {
 			return 0, err
 		}
 	}
+	if os.Getenv("RINGDBG") != "" {
+		var u, sy time.Duration
+		var nv, niv int64
+		for _, c := range children {
+			ru := c.ProcessState.SysUsage().(*syscall.Rusage)
+			u += c.ProcessState.UserTime()
+			sy += c.ProcessState.SystemTime()
+			nv += ru.Nvcsw
+			niv += ru.Nivcsw
+		}
+		fmt.Println("user", u, "sys", sy, "vol", nv, "invol", niv, "wall", time.Duration(now()-started))
+	}
 	return m.result(b, started)
 }
 
@@ -132,11 +148,11 @@ func findPeers() (peers, error) {
 	}
 	root := strings.TrimSpace(string(out))
 	p := peers{
-		filepath.Join(root, ".cache/peers/faster-fifo"), filepath.Join(root, "bench/ring/fasterfifo/driver.py"),
+		filepath.Join(root, ".cache/peers/faster-fifo"), filepath.Join(root, "bench/ring/driver/fasterfifo.py"),
 		filepath.Join(root, ".venv/bin/python"),
 	}
 	if _, err := os.Stat(filepath.Join(p.dir, "driver")); err != nil {
-		return peers{}, fmt.Errorf("run bench/ring/fasterfifo/prepare.sh first: %w", err)
+		return peers{}, fmt.Errorf("run bench/ring/driver/prepare.sh first: %w", err)
 	}
 	return p, nil
 }
@@ -153,6 +169,9 @@ func (m mix) args() []string {
 func (p peers) core(m mix) (float64, error) {
 	return m.driven(exec.Command(filepath.Join(p.dir, "driver"), m.args()...))
 }
+
+// native runs the mix over our queue between processes in C.
+func (p peers) native(m mix) (float64, error) { return m.driven(exec.Command(filepath.Join(p.dir, "native"), m.args()...)) }
 
 // pickled runs the mix over the Python package.
 func (p peers) pickled(m mix) (float64, error) {

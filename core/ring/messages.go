@@ -28,12 +28,12 @@ type Messages struct {
 	_        [128]byte
 	tail     uint64 // producer: messages put
 	headSeen uint64 // producer: messages taken, as far as known
-	putSpin  spinner
+	putting  waiter
 
 	_        [128]byte
 	head     uint64 // consumer: messages taken
 	tailSeen uint64 // consumer: messages put, as far as known
-	getSpin  spinner
+	getting  waiter
 
 	_      [128]byte
 	nudged atomic.Bool
@@ -73,12 +73,13 @@ func OpenMessages(fd int) (*Messages, error) {
 // newMessages returns an end of an empty ring.
 func newMessages(seg *shm.Segment, g geometry) *Messages {
 	h := headerAt(seg.Bytes())
-	return &Messages{
+	r := &Messages{
 		seg: seg, h: h, cells: messagesAt(seg.Bytes(), g.cells), size: uint64(g.cells),
-		notEmpty: bell{&h.notEmpty, &h.emptyWaits, &h.emptyWakes},
-		notFull:  bell{&h.notFull, &h.fullWaits, &h.fullWakes},
-		putSpin:  newSpinner(), getSpin: newSpinner(),
+		notEmpty: bell{&h.notEmpty, &h.emptyWaits, &h.emptyWakes, false},
+		notFull:  bell{&h.notFull, &h.fullWaits, &h.fullWakes, false},
 	}
+	r.putting, r.getting = newWaiter(&r.notFull), newWaiter(&r.notEmpty)
+	return r
 }
 
 // FD returns the ring's file, to be handed to the process with the other end. It belongs to the ring.
@@ -103,7 +104,9 @@ func (r *Messages) Put(ms []hostabi.Message) int {
 	}
 	r.tail += n
 	r.h.tail.Store(r.tail)
-	r.notEmpty.ring()
+	if r.notEmpty.armed() {
+		r.notEmpty.ring()
+	}
 	return int(n)
 }
 
@@ -137,8 +140,8 @@ func (r *Messages) Get(dst []hostabi.Message) int {
 	}
 	r.head += n
 	r.h.head.Store(r.head)
-	if r.h.notFull.Load()&asleep != 0 && r.refresh() <= r.size/2 {
-		r.notFull.wake()
+	if r.notFull.armed() && r.refresh() <= r.size/2 {
+		r.notFull.ring()
 	}
 	return int(n)
 }
@@ -169,27 +172,8 @@ func (r *Messages) Wait(d time.Duration) bool {
 	if d == 0 || r.nudged.Swap(false) || r.IsShut() {
 		return r.refresh() > 0
 	}
-	for range r.getSpin.turns / spinStep {
-		pause(spinStep)
-		if r.refresh() > 0 {
-			r.getSpin.hit()
-			return true
-		}
-	}
-	r.getSpin.miss()
-	for end := after(d); ; {
-		seen, armed := r.notEmpty.arm()
-		if r.refresh() > 0 || r.nudged.Swap(false) || r.IsShut() {
-			return r.refresh() > 0
-		}
-		left := end.left()
-		if left <= 0 {
-			return false
-		}
-		if armed {
-			r.notEmpty.sleep(seen, left)
-		}
-	}
+	r.getting.wait(d, func() bool { return r.refresh() > 0 }, func() bool { return r.nudged.Swap(false) || r.IsShut() })
+	return r.refresh() > 0
 }
 
 // WaitRoom blocks the producer until there is room, the ring is shut, or the time is up; negative means no limit.
@@ -201,27 +185,7 @@ func (r *Messages) WaitRoom(d time.Duration) bool {
 	if d == 0 || r.IsShut() {
 		return false
 	}
-	for range r.putSpin.turns / spinStep {
-		pause(spinStep)
-		if r.room(1) > 0 {
-			r.putSpin.hit()
-			return true
-		}
-	}
-	r.putSpin.miss()
-	for end := after(d); ; {
-		seen, armed := r.notFull.arm()
-		if r.room(1) > 0 {
-			return true
-		}
-		left := end.left()
-		if left <= 0 || r.IsShut() {
-			return false
-		}
-		if armed {
-			r.notFull.sleep(seen, left)
-		}
-	}
+	return r.putting.wait(d, func() bool { return r.room(1) > 0 }, r.IsShut)
 }
 
 // Nudge makes the consumer's Wait return, the next one if none is under way. It concerns consumers in this process
@@ -233,7 +197,9 @@ func (r *Messages) Nudge() {
 		return
 	}
 	r.nudged.Store(true)
-	r.notEmpty.ring()
+	if r.notEmpty.armed() {
+		r.notEmpty.ring()
+	}
 }
 
 // Shut says that nothing more will be put, and wakes both ends. What is in the ring can still be taken. Either end

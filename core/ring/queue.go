@@ -93,8 +93,8 @@ func newQueue(seg *shm.Segment, g geometry) *Queue {
 	h := headerAt(seg.Bytes())
 	return &Queue{
 		seg: seg, h: h, cells: cellsAt(seg.Bytes(), g.cells, g.cellBytes), size: uint64(g.cells), payload: g.payload,
-		notEmpty: bell{&h.notEmpty, &h.emptyWaits, &h.emptyWakes},
-		notFull:  bell{&h.notFull, &h.fullWaits, &h.fullWakes},
+		notEmpty: bell{&h.notEmpty, &h.emptyWaits, &h.emptyWakes, true},
+		notFull:  bell{&h.notFull, &h.fullWaits, &h.fullWakes, true},
 	}
 }
 
@@ -128,8 +128,8 @@ func (q *Queue) Close() error { return q.seg.Close() }
 type End struct {
 	q       *Queue
 	owner   uint16
-	putSpin spinner
-	getSpin spinner
+	putting waiter
+	getting waiter
 	one     [1]Item
 }
 
@@ -137,7 +137,9 @@ type End struct {
 // owner, in all processes; whoever gives out the ids gives one again only after Recover. By convention an id is a
 // peer's index (6 bits) and its epoch (6 bits), so that it differs from its predecessor's.
 func (q *Queue) As(owner uint16) *End {
-	return &End{q: q, owner: owner & ownerMask, putSpin: newSpinner(), getSpin: newSpinner()}
+	e := &End{q: q, owner: owner & ownerMask, putting: newWaiter(&q.notFull), getting: newWaiter(&q.notEmpty)}
+	e.getting.fills = true
+	return e
 }
 
 // Put puts a message, waiting for room for at most the timeout: 0 means that it does not block, negative that there
@@ -164,7 +166,10 @@ func (e *End) PutMany(items []Item, timeout time.Duration) error {
 		}
 		return ErrFull
 	}
-	e.q.notEmpty.ring()
+	e.putting.moved += len(items)
+	if e.q.notEmpty.armed() {
+		e.q.notEmpty.ring()
+	}
 	return nil
 }
 
@@ -182,30 +187,7 @@ func (q *Queue) checkBatch(items []Item) error {
 
 // waitPut tries until it succeeds, the time is up or the queue is shut.
 func (e *End) waitPut(items []Item, timeout time.Duration) bool {
-	if timeout == 0 {
-		return false
-	}
-	for range e.putSpin.turns / spinStep {
-		pause(spinStep)
-		if e.tryPut(items) {
-			e.putSpin.hit()
-			return true
-		}
-	}
-	e.putSpin.miss()
-	for end := after(timeout); ; {
-		seen, armed := e.q.notFull.arm()
-		if e.tryPut(items) {
-			return true
-		}
-		left := end.left()
-		if left <= 0 || e.q.IsShut() {
-			return false
-		}
-		if armed {
-			e.q.notFull.sleep(seen, left)
-		}
-	}
+	return e.putting.wait(timeout, func() bool { return e.tryPut(items) }, e.q.IsShut)
 }
 
 // Get takes the oldest message, waiting for one for at most the timeout as Put does. buf must have room for
@@ -245,41 +227,25 @@ func (e *End) GetMany(items []Item, timeout time.Duration) (int, error) {
 		}
 		return 0, ErrEmpty
 	}
-	e.q.ringNotFull()
+	e.getting.moved += n
+	e.q.ringAfterGet()
 	return n, nil
 }
 
-// ringNotFull wakes producers that wait when half of the queue is empty, so that they have something to do.
-func (q *Queue) ringNotFull() {
-	if q.h.notFull.Load()&asleep != 0 && q.h.tail.Load()-q.h.head.Load() <= q.size/2 {
-		q.notFull.wake()
+// ringAfterGet wakes producers that wait when half of the queue is empty, so that they have something to do, and
+// another consumer if there is more to do than one should leave to itself.
+func (q *Queue) ringAfterGet() {
+	if q.notFull.armed() && q.h.tail.Load()-q.h.head.Load() <= q.size/2 {
+		q.notFull.ring()
+	}
+	if q.notEmpty.armed() && q.h.tail.Load() != q.h.head.Load() {
+		q.notEmpty.ring()
 	}
 }
 
 // waitGet tries until it succeeds, the time is up or the queue is shut.
 func (e *End) waitGet(items []Item, timeout time.Duration) int {
-	if timeout == 0 {
-		return 0
-	}
-	for range e.getSpin.turns / spinStep {
-		pause(spinStep)
-		if n := e.tryGet(items); n > 0 {
-			e.getSpin.hit()
-			return n
-		}
-	}
-	e.getSpin.miss()
-	for end := after(timeout); ; {
-		seen, armed := e.q.notEmpty.arm()
-		if n := e.tryGet(items); n > 0 {
-			return n
-		}
-		left := end.left()
-		if left <= 0 || e.q.IsShut() {
-			return 0
-		}
-		if armed {
-			e.q.notEmpty.sleep(seen, left)
-		}
-	}
+	n := 0
+	e.getting.wait(timeout, func() bool { n = e.tryGet(items); return n > 0 }, e.q.IsShut)
+	return n
 }

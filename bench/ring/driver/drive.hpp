@@ -1,6 +1,10 @@
-// Drives the C++ core of faster-fifo as bench/ring drives our queue: driver PRODUCERS CONSUMERS EACH PUT GET
-// prints the nanoseconds from the start of the processes' common gate to the last message that a consumer took, and
-// the sum of the payloads; driver rtt ROUNDS GAP_US prints the p50 and p99 of round trips in nanoseconds.
+// What the drivers share: processes that produce and consume over a queue, given as a type Fifo with
+//   void put(const Message *, size_t n);      waits for room
+//   size_t get(Message *, size_t n);          waits for a message, returns how many it took
+//   void join(unsigned who);                  called in each process, with a number of its own, before the first use
+// PRODUCERS CONSUMERS EACH PUT GET prints the nanoseconds from the opening of the processes' common gate to the last
+// message that a consumer took; rtt ROUNDS GAP_US prints the p50 and p99 of round trips in nanoseconds.
+#pragma once
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -9,22 +13,14 @@
 #include <cstring>
 #include <vector>
 
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "faster_fifo.hpp"
-
-namespace {
-
-constexpr size_t queue_bytes = 100000;  // of its own table: 4166 messages of 16 bytes and their lengths
-constexpr float timeout = 0.1f;
 constexpr uint64_t pill = ~0ull;
 
 struct Message { uint64_t words[2]; };
-struct Framed { size_t size; Message message; };
 
 struct Board {
     std::atomic<uint32_t> ready, gate;
@@ -32,7 +28,7 @@ struct Board {
     struct { uint64_t finished, sum, count; } child[64];
 };
 
-uint64_t now() {
+inline uint64_t now() {
     timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return uint64_t(t.tv_sec) * 1000000000u + uint64_t(t.tv_nsec);
@@ -44,30 +40,12 @@ template <class T> T *shared(size_t bytes) {
     return static_cast<T *>(p);
 }
 
-struct Fifo {
-    void *object = shared<void>(queue_object_size());
-    void *buffer = shared<void>(queue_bytes);
-    Fifo() { create_queue(object, queue_bytes, 1000000000); }
-
-    void put(const Message *messages, size_t n) {
-        const void *data[256];
-        size_t sizes[256];
-        for (size_t i = 0; i < n; i++) { data[i] = &messages[i]; sizes[i] = sizeof(Message); }
-        while (queue_put(object, buffer, data, sizes, n, 1, timeout) != Q_SUCCESS) {}
-    }
-    size_t get(Framed *out, size_t n) {
-        size_t got, bytes, size;
-        while (queue_get(object, buffer, out, n * sizeof(Framed), n, queue_bytes, &got, &bytes, &size, 1, timeout) == Q_EMPTY) {}
-        return got;
-    }
-};
-
-void wait_for_gate(Board *board) {
+inline void wait_for_gate(Board *board) {
     board->ready++;
     while (!board->gate) usleep(200);
 }
 
-void produce(Board *board, Fifo &fifo, int consumers, uint64_t each, size_t batch) {
+template <class Fifo> void produce(Board *board, Fifo &fifo, int consumers, uint64_t each, size_t batch) {
     std::vector<Message> messages(batch);
     wait_for_gate(board);
     for (uint64_t sent = 0; sent < each;) {
@@ -81,15 +59,15 @@ void produce(Board *board, Fifo &fifo, int consumers, uint64_t each, size_t batc
     }
 }
 
-void consume(Board *board, Fifo &fifo, int me, size_t batch) {
-    std::vector<Framed> messages(batch);
+template <class Fifo> void consume(Board *board, Fifo &fifo, int me, size_t batch) {
+    std::vector<Message> messages(batch);
     uint64_t sum = 0, count = 0;
     wait_for_gate(board);
     for (int pills = 0; pills == 0;) {
         size_t n = fifo.get(messages.data(), batch);
         for (size_t i = 0; i < n; i++) {
-            if (messages[i].message.words[0] == pill) { pills++; continue; }
-            sum += messages[i].message.words[0];
+            if (messages[i].words[0] == pill) { pills++; continue; }
+            sum += messages[i].words[0];
             count++;
         }
         if (pills == 0) continue;
@@ -98,12 +76,13 @@ void consume(Board *board, Fifo &fifo, int me, size_t batch) {
     }
 }
 
-int mix(int producers, int consumers, uint64_t each, size_t put, size_t get) {
+template <class Fifo> int mix(int producers, int consumers, uint64_t each, size_t put, size_t get) {
     auto board = shared<Board>(sizeof(Board));
     Fifo fifo;
     board->producing = producers;
     for (int i = 0; i < producers + consumers; i++) {
         if (fork() != 0) continue;
+        fifo.join(unsigned(i + 1));
         if (i < producers) produce(board, fifo, consumers, each, put);
         else consume(board, fifo, i - producers, get);
         _exit(0);
@@ -126,23 +105,24 @@ int mix(int producers, int consumers, uint64_t each, size_t put, size_t get) {
     return 0;
 }
 
-int round_trips(size_t rounds, unsigned gap) {
+template <class Fifo> int round_trips(size_t rounds, unsigned gap) {
     Fifo there, back;
     if (fork() == 0) {
-        for (Framed m;;) {
+        there.join(2), back.join(2);
+        for (Message m;;) {
             there.get(&m, 1);
-            back.put(&m.message, 1);
-            if (m.message.words[0] == pill) _exit(0);
+            back.put(&m, 1);
+            if (m.words[0] == pill) _exit(0);
         }
     }
+    there.join(1), back.join(1);
     std::vector<uint64_t> times;
     for (size_t i = 0; i < rounds; i++) {
         if (gap) usleep(gap);
         Message m{{i, i}};
-        Framed reply;
         uint64_t from = now();
         there.put(&m, 1);
-        back.get(&reply, 1);
+        back.get(&m, 1);
         times.push_back(now() - from);
     }
     Message last{{pill, pill}};
@@ -152,10 +132,8 @@ int round_trips(size_t rounds, unsigned gap) {
     return 0;
 }
 
-}  // namespace
-
-int main(int argc, char **argv) {
-    if (argc == 4 && !strcmp(argv[1], "rtt")) return round_trips(strtoul(argv[2], nullptr, 10), unsigned(atoi(argv[3])));
-    if (argc != 6) { fprintf(stderr, "driver PRODUCERS CONSUMERS EACH PUT GET | rtt ROUNDS GAP_US\n"); return 2; }
-    return mix(atoi(argv[1]), atoi(argv[2]), strtoul(argv[3], nullptr, 10), strtoul(argv[4], nullptr, 10), strtoul(argv[5], nullptr, 10));
+template <class Fifo> int drive(int argc, char **argv) {
+    if (argc == 4 && !strcmp(argv[1], "rtt")) return round_trips<Fifo>(strtoul(argv[2], nullptr, 10), unsigned(atoi(argv[3])));
+    if (argc != 6) { fprintf(stderr, "usage: PRODUCERS CONSUMERS EACH PUT GET | rtt ROUNDS GAP_US\n"); return 2; }
+    return mix<Fifo>(atoi(argv[1]), atoi(argv[2]), strtoul(argv[3], nullptr, 10), strtoul(argv[4], nullptr, 10), strtoul(argv[5], nullptr, 10));
 }

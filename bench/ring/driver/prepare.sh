@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Fetches faster-fifo 1.5.2 into .cache/peers/faster-fifo and compiles its C++ core with the driver beside this
-# script: driver (C++ core) and python/ (the package). Prints the folder.
+# Fetches faster-fifo 1.5.2 into .cache/peers/faster-fifo and compiles beside it what the table needs: driver (its C++
+# core), native (our queue in C); python/ is its package. Prints the folder.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../../.." && pwd)
@@ -22,7 +22,11 @@ if [ ! -e "$dir/python" ]; then
 fi
 core=$(dirname "$(find "$dir/faster_fifo-$version" -name faster_fifo.cpp -path '*cpp_lib*' | head -n 1)")
 [ "$core" != . ] || missing "faster_fifo.cpp is not in the sources of faster-fifo $version"
-if [ "$here/driver.cpp" -nt "$dir/driver" ]; then
-  g++ -std=c++17 -O3 -DNDEBUG -I "$core" -include cstddef -o "$dir/driver" "$here/driver.cpp" "$core/faster_fifo.cpp" -pthread
-fi
+g++ -std=c++17 -O3 -DNDEBUG -I "$core" -include cstddef -o "$dir/driver" "$here/fasterfifo.cpp" "$core/faster_fifo.cpp" -pthread
+
+native=$root/sdk/c/native
+for f in ring queue messages memory; do
+  gcc -std=c11 -O3 -I "$native" -c -o "$dir/$f.o" "$native/$f.c"
+done
+g++ -std=c++17 -O3 -I "$native" -o "$dir/native" "$here/native.cpp" "$dir"/{ring,queue,messages,memory}.o -pthread
 printf '%s\n' "$dir"
