@@ -131,8 +131,14 @@ func (a *act) expect(what string, got, want any) {
 // idle waits until nothing in an arena is held but for n blocks.
 func (a *act) idle(x *arena.Arena, n int) {
 	a.t.Helper()
+	var s arena.Stats
+	defer func() {
+		if a.t.Failed() {
+			a.t.Logf("arena %q: %+v; %d blocks and %d numbers wait", x.Name(), s, a.Waiting("blocks"), a.Waiting("numbers"))
+		}
+	}()
 	a.Until(fmt.Sprintf("%d blocks held", n), func() bool {
-		s := x.Stats()
+		s = x.Stats()
 		return s.Write+s.Live+s.Zombie == n
 	})
 }

@@ -133,6 +133,7 @@ func sceneKilledLatest(t *testing.T, h *RuntimeHarness) {
 }
 
 func sceneKilledBusy(t *testing.T, h *RuntimeHarness) {
+	const last = 4711
 	a := play(t, h, StageOptions{Table: map[string]any{"blocks": int64(8)}})
 	x := a.Arena(8, 4096, nil)
 	for round := range 3 {
@@ -155,8 +156,8 @@ func sceneKilledBusy(t *testing.T, h *RuntimeHarness) {
 			}
 		}
 		a.tell(OpRelease, 1<<40, 0)
-		a.tell(OpCount, 1<<40, 0)
-		for a.Next("numbers").Kind != OpCount {
+		a.emit(a.numbers, hostabi.Message{Kind: OpCount, T: last})
+		for a.Next("numbers").T != last {
 		}
 		for a.Waiting("blocks") > 0 {
 			a.Done(a.Next("blocks").Handle)

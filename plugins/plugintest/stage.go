@@ -23,7 +23,7 @@ import (
 )
 
 // stagePatience is how long a stage waits for what must happen.
-const stagePatience = 30 * time.Second
+const stagePatience = 20 * time.Second
 
 // Stage runs one component on a loop of its own, with a test around it on another: what a Rig does step by step
 // happens here while time goes on, as it must for a component in another process. Its methods are the test
@@ -42,8 +42,9 @@ type Stage struct {
 	wires   []*bus.Connection
 	log     safeBuffer
 
+	changed chan struct{} // one token: something has changed
+
 	mu         sync.Mutex
-	changed    *sync.Cond
 	got        map[string][]hostabi.Message // by signal; those not taken yet
 	kept       map[string]bool              // signals whose blocks are claimed when they are recorded
 	boundaries int
@@ -82,9 +83,8 @@ func stage(t testing.TB, c component.Component, o StageOptions) (*Stage, error) 
 	}
 	s := &Stage{
 		t: t, Component: c, own: loop.New("own"), outside: loop.New("test"), Arenas: arena.NewSet(),
-		got: map[string][]hostabi.Message{}, kept: map[string]bool{},
+		got: map[string][]hostabi.Message{}, kept: map[string]bool{}, changed: make(chan struct{}, 1),
 	}
-	s.changed = sync.NewCond(&s.mu)
 	s.test, s.ears = s.outside.NewReceiver("test"), s.outside.NewReceiver("ears")
 	s.Host = &component.Host{
 		Name: name, ID: rigID, Index: o.Index, Count: o.Index + 1,
@@ -134,7 +134,10 @@ func (s *Stage) note(change func()) {
 	s.mu.Lock()
 	change()
 	s.mu.Unlock()
-	s.changed.Broadcast()
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
 }
 
 // Until waits until cond holds; it is looked at whenever something happens, and now and then.
@@ -145,11 +148,10 @@ func (s *Stage) Until(what string, cond func() bool) {
 		if time.Now().After(end) {
 			s.t.Fatalf("%s: does not happen; log:\n%s", what, s.Log())
 		}
-		timer := time.AfterFunc(2*time.Millisecond, s.changed.Broadcast)
-		s.mu.Lock()
-		s.changed.Wait()
-		s.mu.Unlock()
-		timer.Stop()
+		select {
+		case <-s.changed:
+		case <-time.After(2 * time.Millisecond):
+		}
 	}
 }
 
