@@ -1,0 +1,176 @@
+package objects
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	server "github.com/rlhost/rlhost/plugins/objects"
+)
+
+// childVariable makes the test binary play a part: its value is the part and the path of the socket.
+const childVariable = "RLHOST_TEST_OBJECTS_CHILD"
+
+// parts are what a child process can do; what it returns goes to its standard error.
+func parts() map[string]func(ctx context.Context, s *Store) error {
+	return map[string]func(context.Context, *Store) error{
+		"hold": hold, "churn": churn, "writer": pushForEver, "player": play, "integrity": integrity,
+	}
+}
+
+func TestMain(m *testing.M) {
+	part, path, ok := strings.Cut(os.Getenv(childVariable), " ")
+	switch {
+	case !ok:
+		os.Exit(m.Run())
+	case part == "serve":
+		_, err := server.Start(server.Options{Path: path})
+		exit(err)
+		fmt.Println("up")
+		select {}
+	}
+	ctx := context.Background()
+	s, err := Dial(ctx, path)
+	exit(err)
+	exit(parts()[part](ctx, s))
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// process is a child that plays a part.
+type process struct {
+	*exec.Cmd
+	out io.Reader
+	err strings.Builder
+}
+
+func run(t testing.TB, part, path string) *process {
+	t.Helper()
+	p := &process{Cmd: exec.Command(os.Args[0])}
+	p.Env = append(os.Environ(), childVariable+"="+part+" "+path)
+	p.Stderr = &p.err
+	var err error
+	if p.out, err = p.StdoutPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Process.Kill() })
+	return p
+}
+
+// says waits until the child has printed a word.
+func (p *process) says(t testing.TB, want string) {
+	t.Helper()
+	got := make([]byte, len(want)+1)
+	if _, err := io.ReadFull(p.out, got); err != nil || string(got) != want+"\n" {
+		t.Fatalf("the child says %q, %v, want %q: %s", got, err, want, p.err.String())
+	}
+}
+
+func (p *process) ends(t testing.TB) {
+	t.Helper()
+	if err := p.Wait(); err != nil {
+		t.Errorf("child: %v: %s", err, p.err.String())
+	}
+}
+
+func (p *process) kill(t testing.TB) {
+	t.Helper()
+	if err := p.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = p.Wait() // killed
+}
+
+func serve(t testing.TB) *server.Server {
+	t.Helper()
+	s, err := server.Start(server.Options{Path: socketPath(t), Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Close = %v", err)
+		}
+	})
+	return s
+}
+
+func socketPath(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "rlhost-objects-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return filepath.Join(dir, "objects.sock")
+}
+
+func dial(t testing.TB, path string) *Store {
+	t.Helper()
+	s, err := Dial(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+func create(t testing.TB, s *Store, name string, capacity, bytes int) {
+	t.Helper()
+	if err := s.Create(t.Context(), name, Config{Capacity: capacity, Tracks: []Track{{Bytes: bytes}}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// settled waits until nothing of an object is claimed but at most so many spare blocks: the death of a client is seen a
+// moment after it. Then it returns how the object is, or fails the test.
+func settled(t testing.TB, s *Store, name string, spares int) Stat {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		stat, err := s.Stat(t.Context(), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stat.Claims == stat.Spares && stat.Spares <= spares && stat.Writing == 0 && stat.Kept == 0 && stat.Waiting == 0 {
+			return stat
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("object %q is not left in peace: %+v", name, stat)
+		}
+	}
+}
+
+// stamp fills a block with what its first bytes say, so that a torn one shows.
+func stamp(b []byte, n uint64) {
+	for i := 0; i+8 <= len(b); i += 8 {
+		binary.LittleEndian.PutUint64(b[i:], n+uint64(i))
+	}
+}
+
+func torn(b []byte) error {
+	n := binary.LittleEndian.Uint64(b)
+	for i := 0; i+8 <= len(b); i += 8 {
+		if got := binary.LittleEndian.Uint64(b[i:]); got != n+uint64(i) {
+			return fmt.Errorf("torn at byte %d: %d, want %d", i, got, n+uint64(i))
+		}
+	}
+	return nil
+}
