@@ -1,0 +1,438 @@
+"""Tests of rlhost.objects against the host at $RLHOST_OBJECTS; the Go tests of sdk/objects start one and run them."""
+
+import gc
+import importlib.util
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import numpy as np
+
+
+def load():
+    """The module by itself: it needs nothing of the package around it, and the package's extension may not be built."""
+    path = pathlib.Path(__file__).resolve().parent.parent / "rlhost" / "objects.py"
+    spec = importlib.util.spec_from_file_location("rlhost_objects", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["rlhost_objects"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+objects = load()
+PATH = os.environ.get("RLHOST_OBJECTS", "")
+
+
+def in_child(fn, *args):
+    """Forks a child that runs fn, and returns its process id."""
+    pid = os.fork()
+    if pid:
+        return pid
+    status = 1
+    try:
+        fn(*args)
+        status = 0
+    except BaseException as e:
+        sys.stderr.write("child: %r\n" % e)
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def joined(*pids):
+    return [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]
+
+
+@unittest.skipUnless(PATH, "RLHOST_OBJECTS does not say where a host serves")
+class ObjectsTest(unittest.TestCase):
+    counter = 0
+
+    def setUp(self):
+        self.store = objects.Store()
+        self.addCleanup(self.store.close)
+        ObjectsTest.counter += 1
+        self.name = "test-%d-%d" % (os.getpid(), ObjectsTest.counter)
+
+    def create(self, capacity=4, **config):
+        self.store.create(self.name, capacity, **(config or {"bytes": 4096}))
+
+    def settled(self, spares=1):
+        deadline = time.monotonic() + 10
+        while True:
+            stat = self.store.stat(self.name)
+            if (stat["Claims"] == stat["Spares"] <= spares and not stat["Writing"] and not stat["Kept"]
+                    and not stat["Waiting"]):
+                return stat
+            self.assertLess(time.monotonic(), deadline, stat)
+            time.sleep(0.001)
+
+
+class Arrays(ObjectsTest):
+    def test_views_are_read_only_and_no_copies(self):
+        self.create(shape=(3, 4), dtype="f4")
+        with self.store.new(self.name, (3, 4), np.float32) as a:
+            a[...] = 1
+            kept = a
+        with self.store.read_latest(self.name) as view:
+            self.assertEqual((view.shape, view.dtype), ((3, 4), np.float32))
+            self.assertFalse(view.flags.owndata)
+            with self.assertRaises(ValueError):
+                view[0, 0] = 5
+            with self.assertRaises(ValueError):
+                view.flags.writeable = True
+            kept[0, 0] = 7  # against the rules: it has been committed
+            self.assertEqual(view[0, 0], 7)
+
+    def test_every_dtype_and_shape_survives(self):
+        self.create(capacity=64)
+        for dtype in "u1 i1 i2 i4 i8 f2 f4 f8 ? u2 u4 u8 c8 c16".split():
+            for shape in [(), (0,), (5,), (2, 3), (1, 2, 1, 2, 1, 2, 1, 2)]:
+                want = (np.arange(int(np.prod(shape))).reshape(shape) % 2).astype(dtype)
+                self.store.push(self.name, want)
+                with self.store.pop(self.name) as got:
+                    self.assertEqual((got.dtype, got.shape), (want.dtype, want.shape))
+                    np.testing.assert_array_equal(got, want)
+
+    def test_strided_arrays_are_pushed_row_by_row(self):
+        self.create()
+        want = np.arange(64, dtype=np.int32).reshape(8, 8)
+        for a in (want.T, want[::2, ::-3], np.asfortranarray(want)):
+            self.store.push(self.name, a)
+            with self.store.pop(self.name) as got:
+                np.testing.assert_array_equal(got, a)
+                self.assertTrue(got.flags.c_contiguous)
+
+    def test_bytes_lists_and_numbers(self):
+        self.create(capacity=8)
+        self.store.push(self.name, b"hello")
+        self.store.push(self.name, memoryview(bytearray(b"world")))
+        self.store.push(self.name, [1.5, 2.5])
+        self.store.push(self.name, 7)
+        got = self.store.get_all(self.name)
+        self.assertEqual(got[:2], [b"hello", b"world"])
+        np.testing.assert_array_equal(got[2], [1.5, 2.5])
+        self.assertEqual(got[3], 7)
+        with self.store.read(self.name, 0) as view:
+            self.assertTrue(view.readonly)
+
+    def test_what_cannot_be_shared_is_named(self):
+        self.create(shape=4, dtype="f4")
+        for data in (np.array(["text"]), np.array([object()]), np.zeros(2, ">f4"), np.zeros(2, [("a", "f4")])):
+            with self.assertRaises(objects.WrongDType) as e:
+                self.store.push(self.name, data)
+            self.assertIn(self.name, str(e.exception))
+        with self.assertRaises(objects.WrongDType):
+            self.store.push(self.name, np.zeros(2, np.float64))
+        with self.assertRaises(objects.LimitExceeded):
+            self.store.push(self.name, np.zeros((1,) * 9, np.float32))
+
+    def test_tracks_travel_together(self):
+        tracks = [objects.Track((4,), "f4", name="obs"), objects.Track(bytes=64, name="rest")]
+        self.create(tracks=tracks)
+        self.store.push(self.name, (np.ones(4, np.float32), b"abc"))
+        with self.store.new(self.name, [((2,), np.float32), ((3,), np.int16)]) as (obs, rest):
+            obs[:], rest[:] = 2, 3
+        with self.store.pop(self.name) as (obs, rest):
+            self.assertEqual((obs.sum(), bytes(rest)), (4, b"abc"))
+        with self.store.pop(self.name) as (obs, rest):
+            self.assertEqual((obs.sum(), rest.sum()), (4, 9))
+        with self.assertRaises(objects.WrongTracks):
+            self.store.push(self.name, (np.ones(4, np.float32),))
+
+    def test_put_makes_an_object_as_large_as_needed(self):
+        a = np.arange(1000, dtype=np.float64)
+        self.store.put(self.name, a, capacity=2)
+        self.store.put(self.name, a + 1)
+        np.testing.assert_array_equal(self.store.get(self.name), a + 1)
+        np.testing.assert_array_equal(self.store.get(self.name, 0), a)
+        with self.assertRaises(objects.Full):
+            self.store.put(self.name, a, timeout=0)
+        with self.assertRaises(objects.TooLarge):
+            self.store.put(self.name, np.zeros(1001), timeout=0)
+
+
+class Defects(ObjectsTest):
+    """What SMOS gets wrong, each in a test that shows that it is right here."""
+
+    def test_force_delete_tears_nothing(self):
+        self.create(capacity=2)
+        index = self.store.push(self.name, np.full(512, 1.0))
+        entry = self.store.read(self.name, index)
+        with self.assertRaises(objects.Busy):
+            self.store.delete(self.name, index)
+        self.store.delete(self.name, index, revoke=True)
+        for i in range(20):
+            self.store.delete(self.name, self.store.push(self.name, np.full(512, 2.0)))
+        self.assertTrue((entry.array == 1).all())
+        with self.assertRaises(objects.NoEntry):
+            self.store.read(self.name, index)
+        entry.release()
+
+    def test_double_release_names_object_and_entry(self):
+        self.create()
+        index = self.store.push(self.name, 1)
+        entry = self.store.pop(self.name)
+        entry.release()
+        with self.assertRaises(objects.Spent) as e:
+            entry.release()
+        self.assertIn("object %r: entry %d" % (self.name, index), str(e.exception))
+        for use in (lambda: entry.array, entry.copy, entry.__enter__):
+            with self.assertRaises(objects.Spent):
+                use()
+        writing = self.store.new(self.name, 8)
+        writing.abort()
+        with self.assertRaises(objects.Spent):
+            writing.commit()
+        self.settled()
+
+    def test_an_error_leaves_no_lock_held(self):
+        self.create()
+        with self.assertRaises(objects.Exists):
+            self.create()
+        with self.assertRaises(objects.NotFound):
+            self.store.push("nothing", 1)
+        with self.assertRaises(objects.NotFound):
+            self.store.remove("nothing")
+        self.store.push(self.name, 1)
+
+    def test_oversize_is_refused_and_leaks_nothing(self):
+        self.create(capacity=2, bytes=64)
+        neighbour = self.store.new(self.name, 64)
+        neighbour.array[:] = bytes(64)
+        for _ in range(5):
+            with self.assertRaises(objects.TooLarge) as e:
+                self.store.push(self.name, np.ones(17, np.float32))
+            self.assertIn("64", str(e.exception))
+            with self.assertRaises(objects.TooLarge):
+                self.store.new(self.name, 17, np.float32)
+        self.assertEqual(bytes(neighbour.array), bytes(64))
+        neighbour.commit()
+        self.store.push(self.name, np.ones(16, np.float32), timeout=0)
+        self.settled()
+
+    def test_an_exception_aborts_what_was_being_written(self):
+        self.create(capacity=1)
+        with self.assertRaises(ZeroDivisionError):
+            with self.store.new(self.name, 8) as a:
+                a[0] = 1 // 0
+        self.assertEqual(self.store.push(self.name, 1, timeout=0), 0)
+
+    def test_what_is_forgotten_is_given_back(self):
+        self.create(capacity=2)
+        self.store.push(self.name, 1)
+        self.store.pop(self.name)
+        self.store.new(self.name, 8)
+        gc.collect()
+        self.store.push(self.name, 1, timeout=5)
+        self.store.push(self.name, 1, timeout=5)
+        self.settled()
+
+    def test_killed_clients_leak_nothing(self):
+        self.create(capacity=4)
+        self.store.push(self.name, 1)
+        read, write = os.pipe()
+
+        def hold():
+            held = [self.store.read(self.name, 0), self.store.new(self.name, 8), self.store.pop(self.name)]
+            os.write(write, b"x")
+            time.sleep(60)
+            del held
+
+        pid = in_child(hold)
+        os.read(read, 1)
+        os.kill(pid, signal.SIGKILL)
+        self.assertEqual(joined(pid), [-signal.SIGKILL])
+        self.settled()
+        for i in range(4):
+            self.store.push(self.name, i, timeout=0)
+        os.close(read)
+        os.close(write)
+
+    def test_waiting_is_woken_and_ends_at_its_deadline(self):
+        self.create(capacity=1)
+        for call, error in (
+                (lambda: self.store.pop(self.name, timeout=0.01), objects.Empty),
+                (lambda: self.store.pop(self.name, timeout=0), objects.Empty),
+                (lambda: self.store.read_latest(self.name), objects.Empty),
+                (lambda: self.store.read(self.name, 0), objects.NoEntry),
+                (lambda: self.store.wait_for("nothing", timeout=0.01), objects.NotFound)):
+            self.assertRaises(error, call)
+        other = in_child(lambda: self.store.push(self.name, 5))
+        with self.store.pop(self.name) as a:
+            self.assertEqual(a, 5)
+        self.store.push(self.name, 6)
+        with self.assertRaises(objects.Full):
+            self.store.push(self.name, 7, timeout=0.01)
+        pusher = in_child(lambda: self.store.push(self.name, 7))
+        with self.store.pop(self.name) as a:
+            self.assertEqual(a, 6)
+        with self.store.read_latest(self.name, after=1, timeout=10) as a:
+            self.assertEqual(a, 7)
+        self.assertEqual(joined(other, pusher), [0, 0])
+
+    def test_round_trips_are_counted(self):
+        self.create(capacity=8)
+        array = np.ones(4)
+        self.store.push(self.name, array)
+        self.store.pop(self.name).release()
+
+        def cost(fn):
+            before = self.store.round_trips
+            fn()
+            return self.store.round_trips - before
+
+        self.assertEqual(cost(lambda: self.store.push(self.name, array)), 1)
+        self.assertEqual(cost(lambda: self.store.read_latest(self.name).release()), 1)
+        self.assertEqual(cost(lambda: self.store.pop(self.name).release()), 1)
+
+        def write():
+            with self.store.new(self.name, (4,), float) as a:
+                a[:] = array
+
+        self.assertEqual(cost(write), 2)
+
+    def test_host_loss_is_an_error_at_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with self.assertRaises(objects.HostLost) as e:
+                objects.Store(os.path.join(folder, "none.sock"))
+            self.assertIn("none.sock", str(e.exception))
+
+    def test_no_file_is_left_in_dev_shm(self):
+        before = set(os.listdir("/dev/shm"))
+        self.create(bytes=1 << 20)
+        self.store.push(self.name, np.ones(1000))
+        self.assertEqual(set(os.listdir("/dev/shm")) - before, set())
+        import multiprocessing.resource_tracker as tracker
+        self.assertIsNone(tracker._resource_tracker._pid)
+
+
+class Processes(ObjectsTest):
+    def test_eight_writers_push_and_read_the_latest(self):
+        self.create(capacity=64)
+
+        def play(seed):
+            rng = np.random.default_rng(seed)
+            for _ in range(150):
+                self.store.push(self.name, np.full(256, rng.integers(1 << 30)))
+                with self.store.read_latest(self.name, timeout=None) as a:
+                    assert (a == a[0]).all()
+                    self.store.pop(self.name).release()
+                    assert (a == a[0]).all()
+
+        self.assertEqual(set(joined(*[in_child(play, i) for i in range(8)])), {0})
+        self.assertEqual(self.settled()["Next"], 8 * 150)
+
+    def test_batches_are_whole(self):
+        self.create(capacity=256)
+        for i in range(256):
+            self.store.push(self.name, np.full(64, i))
+
+        def check(seed):
+            rng = np.random.default_rng(seed)
+            for _ in range(10):
+                want = rng.integers(256, size=128)
+                with self.store.batch_read(self.name, want) as batch:
+                    assert batch.indices == tuple(want)
+                    for i, a in zip(want, batch):
+                        assert (a == i).all()
+
+        self.assertEqual(set(joined(*[in_child(check, i) for i in range(8)])), {0})
+        with self.assertRaises(objects.NoEntry):
+            self.store.batch_read(self.name, [0, 999])
+        self.assertEqual(len(self.store.get_all(self.name)), 256)
+        self.settled()
+
+    def test_a_forked_child_has_a_session_of_its_own(self):
+        self.create()
+        self.store.push(self.name, 1)
+        entry = self.store.read(self.name, 0)
+
+        def child():
+            assert self.store.get(self.name) == 1
+            entry.release()  # nothing: it is the parent's
+
+        self.assertEqual(joined(in_child(child)), [0])
+        with self.assertRaises(objects.Busy):
+            self.store.delete(self.name, 0)
+        entry.release()
+        self.store.delete(self.name, 0)
+
+
+class Sessions(ObjectsTest):
+    def test_threads_wait_side_by_side(self):
+        self.create(capacity=4)
+        got, errors = [], []
+
+        def pop():
+            try:
+                for _ in range(25):
+                    with self.store.pop(self.name, timeout=10) as a:
+                        got.append(int(a))
+            except Exception as e:
+                errors.append(e)
+
+        threads = [threading.Thread(target=pop) for _ in range(4)]
+        for t in threads:
+            t.start()
+        for i in range(100):
+            self.store.push(self.name, i, timeout=10)
+        for t in threads:
+            t.join(20)
+        self.assertEqual(errors, [])
+        self.assertEqual(sorted(got), list(range(100)))
+        self.settled()
+
+    def test_an_interrupted_wait_takes_nothing(self):
+        self.create()
+
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        before = signal.signal(signal.SIGALRM, interrupt)
+        try:
+            for _ in range(5):
+                signal.setitimer(signal.ITIMER_REAL, 0.01)
+                with self.assertRaises(KeyboardInterrupt):
+                    self.store.pop(self.name)
+        finally:
+            signal.signal(signal.SIGALRM, before)
+        self.store.push(self.name, 3)
+        self.assertEqual(self.store.count(self.name), 1)
+        with self.store.pop(self.name, timeout=5) as a:
+            self.assertEqual(a, 3)
+        self.settled()
+
+    def test_a_removed_object_is_found_again_by_name(self):
+        self.create()
+        self.store.push(self.name, 1)
+        entry = self.store.read(self.name, 0)
+        with objects.Store() as other:
+            other.remove(self.name)
+            with self.assertRaises((objects.Removed, objects.NotFound)):
+                self.store.push(self.name, 2)
+            other.create(self.name, 4, bytes=8192)
+        self.assertEqual(self.store.push(self.name, np.zeros(1024)), 0)
+        self.assertEqual(entry.array, 1)
+        entry.release()
+        self.store.remove(self.name)
+        self.assertNotIn(self.name, self.store.names())
+
+    def test_a_closed_store_says_so(self):
+        store = objects.Store()
+        store.close()
+        with self.assertRaises(objects.Closed):
+            store.names()
+
+    def test_names_are_found_by_prefix(self):
+        for i in range(3):
+            self.store.create("%s/%d" % (self.name, i), 1, bytes=1)
+        self.assertEqual(self.store.names(self.name + "/"), ["%s/%d" % (self.name, i) for i in range(3)])
+
+
+if __name__ == "__main__":
+    unittest.main()
