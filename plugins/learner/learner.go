@@ -116,6 +116,9 @@ const statsBlocks = 128
 
 // first publishes what acting begins with: the initial parameters, or those of a restored run.
 func (c *Learner) first(*hostabi.Message) {
+	if c.h.Published > 0 {
+		c.version = max(c.version, c.h.Published+1)
+	}
 	if err := c.publish(); err != nil {
 		c.h.Fail(err)
 	}

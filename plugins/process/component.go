@@ -41,6 +41,8 @@ type proxy struct {
 	slots   []slot
 	meters  meters
 
+	published atomic.Uint64 // newest policy version whose weights it has emitted
+
 	link   atomic.Pointer[link.Link] // of the life that runs, or of the last one; messages wait in it
 	quit   chan struct{}             // closed by Stop
 	ended  chan struct{}             // closed when the supervisor has ended
@@ -238,7 +240,7 @@ func (x *proxy) configuration(holder int) protocol.Configuration {
 		Kind: x.kind.Name, Name: h.Name, ID: h.ID, Index: h.Index, Count: h.Count, Holder: holder,
 		Config: x.config, Lines: linesOf(x.config), LogLevel: "info", Run: runOf(h.Run),
 		Readers: map[string]int{}, Policies: map[string]protocol.Policy{}, Envs: map[string]protocol.EnvSpec{},
-		Sources: map[string]protocol.EnvSource{}, FirstEnv: h.FirstEnv,
+		Sources: map[string]protocol.EnvSource{}, FirstEnv: h.FirstEnv, Published: x.published.Load(),
 	}
 	if h.Readers != nil {
 		for _, p := range x.manifest.Signals {

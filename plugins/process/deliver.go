@@ -27,6 +27,9 @@ func (l *life) deliver(port int, m *hostabi.Message) error {
 		return nil
 	}
 	m.Signal, m.Slot = uint16(port), 0
+	if p.Payload == "weights" && m.PolicyVersion > x.published.Load() {
+		x.published.Store(m.PolicyVersion) // one goroutine at a time delivers
+	}
 	switch err := x.signals[port].Emit(*m); {
 	case errors.Is(err, bus.ErrFull), errors.Is(err, bus.ErrOverrun):
 		x.h.Fail(err)

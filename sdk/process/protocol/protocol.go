@@ -92,12 +92,14 @@ type Configuration struct {
 	Config map[string]any `json:"config"` // the component's table
 	// Lines is Config once more, as sorted lines "key=value\n" with nested keys joined by dots, arrays as their
 	// elements joined by commas.
-	Lines    string             `json:"lines"`
-	Run      Run                `json:"run"`
-	Peers    map[string]int     `json:"peers"`    // instances of each kind in the pipeline
-	Readers  map[string]int     `json:"readers"`  // by signal: blocks that its receivers may hold at once
-	Policies map[string]Policy  `json:"policies"` // those of the pipeline
-	Envs     map[string]EnvSpec `json:"envs"`     // what the pipeline's environments say of themselves
+	Lines string `json:"lines"`
+	Run   Run    `json:"run"`
+	// Published is the newest policy version of the process that this one follows; see component.Host.
+	Published uint64             `json:"published"`
+	Peers     map[string]int     `json:"peers"`    // instances of each kind in the pipeline
+	Readers   map[string]int     `json:"readers"`  // by signal: blocks that its receivers may hold at once
+	Policies  map[string]Policy  `json:"policies"` // those of the pipeline
+	Envs      map[string]EnvSpec `json:"envs"`     // what the pipeline's environments say of themselves
 	// Sources are those of the environments that the process may make itself: modules, and rlhost's own.
 	Sources   map[string]EnvSource `json:"sources"`
 	FirstEnv  int                  `json:"first_env"` // global index of the component's first environment
