@@ -47,7 +47,7 @@ type Batcher struct {
 	rows    int                         // of waiting
 	held    [datasetBlocks][]trajectory // by dataset block
 	makes   [datasetBlocks]uint64       // policy version that learning from it will make
-	flying  int                         // dataset blocks that are not free
+	free    []uint32                    // dataset blocks whose members have been released
 	handles []hostabi.Handle
 
 	droppedRows *stat.Counter
@@ -104,6 +104,7 @@ func (c *Batcher) Start(h *component.Host) error {
 	}
 	c.arena = a
 	for block := range uint32(datasetBlocks) {
+		c.free = append(c.free, block)
 		a.OnFree(block, func(block uint32) {
 			h.Receiver.Control(loop.Func(c.onReleased), hostabi.Message{T: block})
 		})
@@ -139,7 +140,7 @@ func (c *Batcher) claim(h hostabi.Handle) (trajectory, error) {
 
 // emit drops what would be too old and hands out as many datasets as there are rows and dataset blocks for.
 func (c *Batcher) emit() {
-	for c.rows >= c.config.DatasetRows && c.flying < datasetBlocks {
+	for c.rows >= c.config.DatasetRows && len(c.free) > 0 {
 		if c.dropOld() {
 			continue
 		}
@@ -156,7 +157,7 @@ func (c *Batcher) dropOld() bool {
 	if c.config.MaxPolicyLag == 0 {
 		return false
 	}
-	at := c.newest + uint64(c.flying)
+	at := c.newest + uint64(c.flying())
 	kept := c.waiting[:0]
 	for _, t := range c.waiting {
 		if at <= t.version || at-t.version <= uint64(c.config.MaxPolicyLag) {
@@ -180,14 +181,15 @@ func (c *Batcher) release(t trajectory) {
 
 // emitOne makes a dataset of the blocks that have waited longest.
 func (c *Batcher) emitOne() error {
-	loan, err := c.arena.Loan()
+	block := c.free[0]
+	loan, err := c.arena.LoanBlock(block)
 	if err != nil {
 		return err
 	}
-	members := c.take(c.held[loan.Block()][:0])
-	c.held[loan.Block()] = members
-	c.flying++
-	c.makes[loan.Block()] = c.newest + uint64(c.flying)
+	c.free = append(c.free[:0], c.free[1:]...)
+	members := c.take(c.held[block][:0])
+	c.held[block] = members
+	c.makes[block] = c.newest + uint64(c.flying())
 	c.handles = c.handles[:0]
 	for i := range members {
 		c.handles = append(c.handles, members[i].lease.Handle())
@@ -227,10 +229,14 @@ func (c *Batcher) take(dst []trajectory) []trajectory {
 // version that it made of it, but the message may still be on its way, and must not make old blocks look younger.
 func (c *Batcher) onReleased(m *hostabi.Message) {
 	c.drop(m.T)
-	c.flying--
+	c.free = append(c.free, m.T)
 	c.newest = max(c.newest, c.makes[m.T])
 	c.emit()
 }
+
+// flying returns how many datasets are under way. A block that its reader has freed counts until its members are
+// released: it cannot be used before.
+func (c *Batcher) flying() int { return datasetBlocks - len(c.free) }
 
 func (c *Batcher) drop(block uint32) {
 	for _, t := range c.held[block] {
