@@ -215,8 +215,8 @@ func (l *life) takeStats(s *protocol.Stats) error {
 	return nil
 }
 
-func keys[V any](m map[string]V) []string {
-	list := make([]string, 0, len(m))
+func keys[K comparable, V any](m map[K]V) []K {
+	list := make([]K, 0, len(m))
 	for k := range m {
 		list = append(list, k)
 	}

@@ -76,7 +76,7 @@ type Status struct {
 // Running returns the processes of components, in the order of their names.
 func (r *Runtime) Running() []Status {
 	r.mu.Lock()
-	proxies := slices.Collect(keysOf(r.proxies))
+	proxies := keys(r.proxies)
 	r.mu.Unlock()
 	list := make([]Status, 0, len(proxies))
 	for _, x := range proxies {
@@ -84,16 +84,6 @@ func (r *Runtime) Running() []Status {
 	}
 	slices.SortFunc(list, func(a, b Status) int { return cmp.Compare(a.Component, b.Component) })
 	return list
-}
-
-func keysOf(m map[*proxy]struct{}) func(func(*proxy) bool) {
-	return func(yield func(*proxy) bool) {
-		for x := range m {
-			if !yield(x) {
-				return
-			}
-		}
-	}
 }
 
 func (x *proxy) status() Status {

@@ -34,6 +34,7 @@ var protocolVersion = strconv.Itoa(protocol.Version)
 // process is a plugin that runs: the child, its control connection, its wire and its rings. It knows nothing of
 // components or environments. Use Runtime.start; close it once it has died.
 type process struct {
+	runtime   *Runtime
 	component string
 	program   Program
 	log       *slog.Logger
@@ -65,13 +66,25 @@ type startOptions struct {
 // start runs a program until it answers and has described itself. It blocks for as long as Program.Start. The
 // errors are *Error, or ctx's.
 func (r *Runtime) start(ctx context.Context, program Program, o startOptions) (_ *process, err error) {
-	p := &process{component: o.name, program: program.withDefaults(), log: o.log, output: &output{log: o.log}}
+	p := &process{runtime: r, component: o.name, program: program.withDefaults(), log: o.log, output: &output{log: o.log}}
+	if err := r.enter(p); err != nil {
+		return nil, err
+	}
+	defer r.starts.Done()
+	defer func() {
+		if err != nil {
+			r.leave(p)
+		}
+	}()
 	if err := p.verify(); err != nil {
 		return nil, err
 	}
 	if p.sockets, err = os.MkdirTemp(r.dir, "p"); err != nil {
 		return nil, &Error{Code: CodeStart, Program: program.Name, Reason: err.Error(), Err: err}
 	}
+	ctx, closing := context.WithCancelCause(ctx)
+	defer closing(nil)
+	defer context.AfterFunc(r.open, func() { closing(errClosed) })()
 	limited, cancel := context.WithTimeoutCause(ctx, p.program.Start, errSlow)
 	defer cancel()
 	if err := p.open(limited, r, o); err != nil {
@@ -350,6 +363,7 @@ var errGrace = errors.New("it does not stop")
 
 // close releases what the process had. It must have ended, and nobody may use its rings any more.
 func (p *process) close() error {
+	defer p.runtime.leave(p)
 	if p.wire != nil {
 		p.wire.close()
 	}

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -32,18 +33,28 @@ type Runtime struct {
 	log     *slog.Logger
 	dir     string // for sockets
 	forker  *forker
+	backoff backoff
+
+	open   context.Context // ends with Close
+	end    context.CancelCauseFunc
+	starts sync.WaitGroup // of processes, under way
 
 	mu      sync.Mutex        // guards what follows
 	clerks  map[string]*clerk // by what tells programs apart
 	hubs    map[*arena.Set]*hub
-	proxies map[*proxy]struct{} // that have been started
+	proxies map[*proxy]struct{}   // that have been started
+	running map[*process]struct{} // those that are not closed
 	closed  bool
 }
 
 // New returns a runtime with a folder of its own for sockets. It also removes the folders of runtimes whose
 // processes are gone.
 func New(o Options) (*Runtime, error) {
-	r := &Runtime{options: o, log: o.Log, clerks: map[string]*clerk{}, hubs: map[*arena.Set]*hub{}, proxies: map[*proxy]struct{}{}}
+	r := &Runtime{
+		options: o, log: o.Log, backoff: defaultBackoff(), clerks: map[string]*clerk{}, hubs: map[*arena.Set]*hub{},
+		proxies: map[*proxy]struct{}{}, running: map[*process]struct{}{},
+	}
+	r.open, r.end = context.WithCancelCause(context.Background())
 	if r.log == nil {
 		r.log = slog.New(slog.DiscardHandler)
 	}
@@ -69,11 +80,43 @@ func (r *Runtime) Close() error {
 	if closed {
 		return nil
 	}
+	r.end(errClosed)
+	r.starts.Wait()
 	for _, c := range clerks {
 		c.mu.Lock()
 		c.dismiss()
 		c.mu.Unlock()
 	}
+	for _, p := range r.left() {
+		p.kill()
+		<-p.died()
+	}
 	r.forker.stop()
 	return os.RemoveAll(r.dir)
+}
+
+// enter notes a process that is about to be started. The caller calls starts.Done once it has.
+func (r *Runtime) enter(p *process) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return errClosed
+	}
+	r.starts.Add(1)
+	r.running[p] = struct{}{}
+	return nil
+}
+
+// leave forgets a process that has been closed.
+func (r *Runtime) leave(p *process) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.running, p)
+}
+
+// left returns the processes that are not closed.
+func (r *Runtime) left() []*process {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return keys(r.running)
 }

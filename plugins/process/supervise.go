@@ -22,13 +22,21 @@ const (
 )
 
 const (
-	firstPause    = 100 * time.Millisecond // before the first restart in a row; then twice as long each time
-	longestPause  = 5 * time.Second
-	healthy       = time.Minute      // a process that lived so long ends the row
 	restartWindow = 10 * time.Minute // Program.Restarts are counted in it
 	quiesceLimit  = 10 * time.Second // for components that work on blocks that a dead process had on loan
 	quiesceStep   = time.Millisecond
 )
+
+// backoff says how long a process that has died is not started again.
+type backoff struct {
+	first   time.Duration // before the first restart in a row; then twice as long each time
+	longest time.Duration
+	healthy time.Duration // a process that lived so long ends the row
+}
+
+func defaultBackoff() backoff {
+	return backoff{first: 100 * time.Millisecond, longest: 5 * time.Second, healthy: time.Minute}
+}
 
 // supervisor replaces processes that die.
 type supervisor struct {
@@ -172,14 +180,15 @@ func (x *proxy) loss(l *life, finished uint64, swept arena.Swept) uint64 {
 
 // next starts the successor of a process, after a pause that grows with each failure.
 func (s *supervisor) next(l *life) (*life, error) {
-	if time.Since(l.since) > healthy {
+	b := s.x.runtime.backoff
+	if time.Since(l.since) > b.healthy {
 		s.pause = 0
 	}
 	for {
 		if err := s.spend(l); err != nil {
 			return nil, err
 		}
-		s.pause = min(max(2*s.pause, firstPause), longestPause)
+		s.pause = min(max(2*s.pause, b.first), b.longest)
 		select {
 		case <-s.x.quit:
 			return nil, errStopping
