@@ -105,7 +105,11 @@ static int listen_at(struct control *c) {
     if (dir == NULL || dir[0] == 0) dir = "/tmp";
     c->address.sun_family = AF_UNIX;
     int n = snprintf(c->address.sun_path, sizeof c->address.sun_path, "%s/plugin-%ld", dir, (long)getpid());
-    if (n < 0 || (size_t)n >= sizeof c->address.sun_path) return RLH_ERR_TOO_LONG;
+    if (n < 0 || (size_t)n >= sizeof c->address.sun_path) {
+        fprintf(stderr, "the socket's folder %s has a name that is too long\n", dir);
+        c->address.sun_path[0] = 0;
+        return RLH_ERR_TOO_LONG;
+    }
     c->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (c->listener < 0) return RLH_ERR_SYSTEM;
     mode_t before = umask(0177);

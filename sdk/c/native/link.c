@@ -111,8 +111,10 @@ static int transmit(rlh_host *host, const rlh_message *m) {
 static bool flush(rlh_host *host) {
     size_t n = 0;
     while (n < host->unsent_count && transmit(host, &host->unsent[n]) == 1) n++;
-    memmove(host->unsent, host->unsent + n, (host->unsent_count - n) * sizeof *host->unsent);
-    STORE(&host->unsent_count, host->unsent_count - n);
+    if (n > 0) {
+        memmove(host->unsent, host->unsent + n, (host->unsent_count - n) * sizeof *host->unsent);
+        STORE(&host->unsent_count, host->unsent_count - n);
+    }
     return host->unsent_count == 0;
 }
 
@@ -335,8 +337,7 @@ static int emit_from(rlh_host *host, uint32_t signal, const rlh_message *m, uint
     rlh_message copy = *m;
     copy.signal = (uint16_t)signal;
     copy.slot = 0;
-    if (sender != 0) copy.sender = (uint16_t)sender;
-    if (copy.sender == 0) copy.sender = (uint16_t)host->sender;
+    copy.sender = (uint16_t)sender;
     copy.sequence = host->sequences[signal] + 1;
     if (err >= 0) err = put_message(host, &copy);
     if (err < 0) {
@@ -348,7 +349,7 @@ static int emit_from(rlh_host *host, uint32_t signal, const rlh_message *m, uint
     return RLH_OK;
 }
 
-int rlh_emit(rlh_host *host, uint32_t signal, const rlh_message *m) { return emit_from(host, signal, m, 0); }
+int rlh_emit(rlh_host *host, uint32_t signal, const rlh_message *m) { return emit_from(host, signal, m, m->sender); }
 
 int rlh_reply(rlh_host *host, uint32_t signal, const rlh_message *m, const rlh_message *request) {
     return emit_from(host, signal, m, request->sender);

@@ -2,7 +2,11 @@
 //
 // A futex word has bit 0 set while somebody sleeps, and counts wakes in the others. A sleeper sets the bit, looks
 // again, then sleeps while the word is unchanged; a waker, after its publishing store, clears a set bit and wakes
-// all. A sleeper that dies leaves only the bit, which costs the next waker one call.
+// all, or one where there may be many. A sleeper that dies leaves only the bit, which costs the next waker one call.
+//
+// Where there may be many, whoever was woken owes the others the bit: it sets it when it has found something, since it
+// may now be busy; woken in vain, it sleeps for a while without setting it, because somebody who is awake was faster.
+// If a debtor dies, the others look for themselves when their nap is over.
 #include "internal.h"
 
 #include <errno.h>
@@ -16,8 +20,14 @@ enum {
     SPIN_MIN = 8,
     SPIN_MAX = 200,  // pauses; about 5 microseconds, longer costs a busy machine more than it gives
     SPIN_PROBE = 8,  // pauses between looks
-    SLEEP_MAX = 100, // milliseconds; bounds what a wake lost to a killed process costs
+    TRIES_MAX = 16,  // at a compare-and-swap on a futex word: honest peers change it rarely
 };
+
+// Sleeps, in nanoseconds. The longest bounds what a wake lost to a killed process costs.
+#define SLEEP_MAX INT64_C(100000000)
+#define SHARED_SLEEP_MAX INT64_C(8000000)
+#define VAIN_MIN INT64_C(1000000)
+#define VAIN_MAX INT64_C(4000000)
 
 static void pause_once(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -120,7 +130,7 @@ uint32_t rlh_ring_used(const rlh_ring *ring) {
     return used > ring->cells ? ring->cells : (uint32_t)used;
 }
 
-static void futex_wake(uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0); }
+static void futex_wake(uint32_t *word, int most) { syscall(SYS_futex, word, FUTEX_WAKE, most, NULL, NULL, 0); }
 
 static void futex_wait(uint32_t *word, uint32_t seen, int64_t ns) {
     struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
@@ -128,11 +138,11 @@ static void futex_wait(uint32_t *word, uint32_t seen, int64_t ns) {
 }
 
 static void kick(uint32_t *word) {
-    for (int i = 0; i < 16; i++) { // honest peers change it rarely, and others shall not hold us up
+    for (int i = 0; i < TRIES_MAX; i++) {
         uint32_t v = LOAD(word);
         if (cas32(word, v, (v + 2) & ~1u)) break;
     }
-    futex_wake(word);
+    futex_wake(word, INT_MAX);
 }
 
 void rlh_ring_kick(rlh_ring *ring) {
@@ -146,24 +156,24 @@ void rlh_ring_shut(rlh_ring *ring) {
 }
 
 // wake_sleepers follows a publishing store: the fence keeps the look at the word behind it.
-static void wake_sleepers(uint32_t *word, uint64_t *wakes) {
+static void wake_sleepers(const rlh_ring *ring, uint32_t *word, uint64_t *wakes) {
     uint32_t v = LOAD_RELAXED(word);
     if ((v & 1) != 0 && cas32(word, v, (v + 2) & ~1u)) {
-        futex_wake(word);
+        futex_wake(word, ring->kind == RLH_RING_QUEUE ? 1 : INT_MAX);
         __atomic_fetch_add(wakes, 1, __ATOMIC_RELAXED);
     }
 }
 
 void ring_has_put(rlh_ring *ring) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    wake_sleepers(&ring->header->not_empty, &ring->header->empty_wakes);
+    wake_sleepers(ring, &ring->header->not_empty, &ring->header->empty_wakes);
 }
 
 // ring_has_got wakes producers only when the ring is half empty, so that they run in bursts.
 void ring_has_got(rlh_ring *ring) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if ((LOAD_RELAXED(&ring->header->not_full) & 1) != 0 && rlh_ring_used(ring) <= ring->cells / 2) {
-        wake_sleepers(&ring->header->not_full, &ring->header->full_wakes);
+        wake_sleepers(ring, &ring->header->not_full, &ring->header->full_wakes);
     }
 }
 
@@ -185,27 +195,51 @@ static int spin(rlh_ring *ring, ring_attempt attempt, void *arguments, uint32_t 
     return 0;
 }
 
+// arm says that somebody is about to sleep, and gives the value to sleep on; false if the word would not hold still.
+static bool arm(uint32_t *word, uint32_t *seen) {
+    for (int i = 0; i < TRIES_MAX; i++) {
+        uint32_t v = LOAD(word);
+        *seen = v | 1;
+        if ((v & 1) != 0 || cas32(word, v, v | 1)) return true;
+    }
+    return false;
+}
+
+static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// sleep_for repeats an attempt, asleep in between.
+static int sleep_for(rlh_ring *ring, ring_attempt attempt, void *arguments, int64_t deadline, uint32_t *word, uint64_t *waits) {
+    bool many = ring->kind == RLH_RING_QUEUE, rung = false;
+    int64_t quiet = 0, vain = VAIN_MIN;
+    for (;;) {
+        uint32_t seen = LOAD(word);
+        bool armed = quiet > 0 || arm(word, &seen);
+        int n = attempt(ring, arguments);
+        int64_t left = left_until(deadline);
+        if (n != 0 || left == 0) {
+            if (rung) arm(word, &seen);
+            return n != 0 ? n : RLH_ERR_TIMEOUT;
+        }
+        if (!armed) continue; // somebody has moved the word meanwhile: look again first
+        left = min64(left < 0 ? SLEEP_MAX : left, many ? SHARED_SLEEP_MAX : SLEEP_MAX);
+        if (quiet > 0) left = min64(left, quiet);
+        quiet = 0;
+        __atomic_fetch_add(waits, 1, __ATOMIC_RELAXED);
+        futex_wait(word, seen, left);
+        if (many && LOAD(word) >> 1 != seen >> 1) {
+            quiet = vain;
+            vain = min64(2 * vain, VAIN_MAX);
+            rung = true;
+        }
+    }
+}
+
 static int wait_for(rlh_ring *ring, ring_attempt attempt, void *arguments, int64_t timeout, uint32_t *word,
                     uint64_t *waits, uint32_t *length) {
     int n = attempt(ring, arguments);
     if (n == 0 && timeout == 0) return RLH_ERR_TIMEOUT;
     if (n == 0) n = spin(ring, attempt, arguments, length);
-    if (n != 0) return n;
-    int64_t deadline = deadline_after(timeout);
-    for (;;) {
-        uint32_t v = LOAD(word);
-        bool armed = (v & 1) != 0 || cas32(word, v, v | 1);
-        n = attempt(ring, arguments);
-        if (n != 0) return n;
-        int64_t left = left_until(deadline);
-        if (left == 0) return RLH_ERR_TIMEOUT;
-        if (left < 0 || left > SLEEP_MAX * INT64_C(1000000)) left = SLEEP_MAX * INT64_C(1000000);
-        if (!armed) continue; // somebody has moved the word meanwhile: look again first
-        __atomic_fetch_add(waits, 1, __ATOMIC_RELAXED);
-        futex_wait(word, v | 1, left);
-        n = attempt(ring, arguments);
-        if (n != 0) return n;
-    }
+    return n != 0 ? n : sleep_for(ring, attempt, arguments, deadline_after(timeout), word, waits);
 }
 
 int ring_wait_get(rlh_ring *ring, ring_attempt attempt, void *arguments, int64_t timeout) {

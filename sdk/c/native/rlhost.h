@@ -179,8 +179,8 @@ int rlh_boundary(rlh_host *host);
 // ------------------------------------------------------------------------------------------ 2. messages
 
 // rlh_emit sends a message from a signal, given by its index. Of *m it uses handle, kind, t, split, policy_version,
-// inline_, and sender, where 0 is this component; so a copy of a message that came remains its sender's, and a reply
-// to it finds its way. A block in it is claimed until the receivers have it, so the caller may
+// inline_, and sender, to whom an answer goes: this component's id, or that of a request which is passed on. The rest it
+// fills in. A block in it is claimed until the receivers have it, so the caller may
 // release it at once; of a signal that is on_loan the caller keeps the loan until it is answered. With
 // RLH_LINK_WINDOW messages that the host has not taken rlh_emit waits. Errors: those of rlh_retain, CLOSED.
 int rlh_emit(rlh_host *host, uint32_t signal, const rlh_message *m);

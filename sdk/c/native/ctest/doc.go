@@ -1,0 +1,10 @@
+// Package ctest builds programs in C against sdk/c/native, for tests.
+//
+//	func TestPlugin(t *testing.T) {
+//		program := ctest.Build(t, ctest.Plugin, "plugin.c")
+//		r.Component(ctx, process.Program{Name: "plugin", Path: program}, "kind")
+//	}
+//
+// Its own tests are those of the library: under sanitizers, against the rings, arenas and links of the host, and as
+// a runtime of components. It is no build system: a plugin is built by one command, which rlhost.h names.
+package ctest
