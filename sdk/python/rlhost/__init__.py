@@ -20,7 +20,9 @@ A plugin is a program that the host starts. A whole one:
 Arrays are views of shared memory, never copies: they are valid until their lease or loan ends.
 """
 
-from ._native import Closed, Error, Exhausted, Message, Refused, Stale, TimedOut
+from ._native import (
+    Closed, Error, Exhausted, Foreign, Message, NotCommitted, OutOfRange, Refused, Stale, TimedOut,
+)
 from .arena import Arena, Column, Lease, Loan, Trajectory
 from .component import Component, ConfigError, ConfigErrors, Flow, NoSnapshot, Signal, Slot, State, decode
 from .handle import handle_arena, handle_block, handle_generation
@@ -33,6 +35,6 @@ __version__ = "1.0.0"
 
 __all__ = [
     "Arena", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "EnvSpec", "Error", "Exhausted", "Flow",
-    "Host", "Lease", "Loan", "Message", "NoSnapshot", "Queue", "Refused", "Run", "Signal", "Slot", "Stale", "State",
+    "Foreign", "Host", "Lease", "Loan", "Message", "NoSnapshot", "NotCommitted", "OutOfRange", "Queue", "Refused", "Run", "Signal", "Slot", "Stale", "State",
     "Stats", "Tensor", "TimedOut", "Trajectory", "decode", "handle_arena", "handle_block", "handle_generation", "serve",
 ]

@@ -80,8 +80,8 @@ class Flow:
 class Component:
     """One node of a running pipeline. Subclass it and serve the class.
 
-    All methods run on the main thread, one at a time: configure, start, perhaps restore, then slots and snapshots,
-    and stop. An exception in a slot ends the component with its last line as the reason; the traceback is logged.
+    All methods run on the main thread, one at a time: configure, start, perhaps restore, begin, then slots and
+    snapshots, and stop. An exception in a slot ends the component with its last line as the reason; the traceback is logged.
     """
 
     kind: ClassVar[str] = ""  # snake_case, the name in the pipeline's file; empty: the class's name in snake_case
@@ -95,10 +95,13 @@ class Component:
         """Reads the component's table and checks it; raises ConfigError or ConfigErrors. It takes no resources and
         may run again. Unless it is overridden any key is an error."""
         if config:
-            raise ConfigErrors(ConfigError(key, "is not known", "this kind takes no keys") for key in config)
+            raise ConfigErrors(ConfigError(key, "is not a key", "this kind takes none") for key in config)
 
     def start(self, host: Host) -> None:
-        """Takes resources. Messages arrive after it."""
+        """Takes resources, such as arenas. Nothing is emitted yet: a state may be restored first."""
+
+    def begin(self) -> None:
+        """Does what should happen first, such as emitting. Messages arrive after it."""
 
     def flow(self) -> Flow | None:
         """Is asked after configure, of components that make or gather trajectory blocks."""
@@ -161,7 +164,7 @@ def _decode(config: Mapping[str, Any], into: type[_T], prefix: str, errors: list
     for key in config:
         if key not in fields:
             close = difflib.get_close_matches(key, fields, 1)
-            errors.append(ConfigError(prefix + key, "is not known", f"did you mean `{close[0]}`?" if close else "keys: " + ", ".join(fields)))
+            errors.append(ConfigError(prefix + key, "is not a key", f"did you mean `{close[0]}`?" if close else "keys: " + ", ".join(fields)))
     values = {}
     for name, field in fields.items():
         if name in config:

@@ -45,20 +45,22 @@ class Policy:
 
 
 class Stats:
-    """The component's metrics by name. The host sees them within about half a second. Any thread."""
+    """The component's metrics by name, of up to 95 characters. The host sees them within about half a second. Any
+    thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, send: Callable[[dict[str, Any]], None]):
+        self._send = send
         self._lock = threading.Lock()
         self._counters: dict[str, int] = {}
         self._gauges: dict[str, float] = {}
         self._observed: dict[str, list[float]] = {}
-        self._changed = False
+        self._changed: dict[str, None] = {}  # counters and gauges
 
     def count(self, name: str, add: int = 1) -> None:
         """Adds to a counter, which only goes up."""
         with self._lock:
             self._counters[name] = self._counters.get(name, 0) + add
-            self._changed = True
+            self._changed[name] = None
 
     def counter(self, name: str) -> int:
         """What a counter has come to."""
@@ -68,24 +70,33 @@ class Stats:
         """Sets a gauge."""
         with self._lock:
             self._gauges[name] = float(value)
-            self._changed = True
+            self._changed[name] = None
 
     def observe(self, name: str, value: float) -> None:
         """Adds an observation to a histogram."""
         with self._lock:
             seen = self._observed.setdefault(name, [])
-            if len(seen) < 1024:  # of one report; the rest of a flood says nothing new
-                seen.append(float(value))
-            self._changed = True
+            seen.append(float(value))
+            full = len(seen) >= _OBSERVATIONS
+        if full:
+            self._report()
 
-    def _take(self) -> dict[str, Any] | None:
-        """The document for the wire, or None if nothing has changed."""
+    def _report(self) -> None:
+        """Tells the host what has changed, in frames of bounded length."""
         with self._lock:
-            if not self._changed:
-                return None
-            self._changed = False
+            changed, self._changed = list(self._changed), {}
             observed, self._observed = self._observed, {}
-            return {"counters": dict(self._counters), "gauges": dict(self._gauges), "histograms": observed}
+            frames = []
+            for at in range(0, len(changed), _NAMES):
+                names = changed[at:at + _NAMES]
+                frames.append({"counters": {n: self._counters[n] for n in names if n in self._counters},
+                               "gauges": {n: self._gauges[n] for n in names if n in self._gauges}})
+        frames += [{"histograms": {name: values}} for name, values in observed.items()]
+        for frame in frames:
+            self._send({"stats": frame})
+
+
+_OBSERVATIONS, _NAMES = 512, 512  # of one frame, at most
 
 
 class Host:
@@ -106,8 +117,8 @@ class Host:
                          for name, p in (c.get("policies") or {}).items()}
         self._envs: dict[str, Any] = c.get("envs") or {}
         self.log = logging.getLogger(self.name)
-        self.stats = Stats()
         self._link = link
+        self.stats = Stats(self._send)
         self._signals = {s.name: i for i, s in enumerate(component.signals)}
         self._arenas: dict[int, Arena] = {}
         self._timers: list[tuple[float, int, Callable[[], None]]] = []
@@ -126,7 +137,8 @@ class Host:
         self._link.emit(self._signals[signal], m)
 
     def forward(self, signal: str, m: _native.Message) -> None:
-        """Sends a message on as it came."""
+        """Sends a message on as it came, or a copy of it made by m.replace: it remains its sender's, so that a reply
+        to it finds its way."""
         self._link.emit(self._signals[signal], m)
 
     def reply(self, signal: str, m: _native.Message, request: _native.Message) -> None:
@@ -147,7 +159,7 @@ class Host:
             return known
         native = self._link.arena_of(handle_or_name)
         if native is None:
-            raise _native.Error(f"handle {handle_text(handle_or_name)} belongs to no arena")
+            raise _native.Foreign(f"handle {handle_text(handle_or_name)} belongs to no arena")
         return self._keep(native)
 
     def add_arena(self, name: str, blocks: int, block_bytes: int, *, names: list[str] | None = None,
@@ -199,7 +211,7 @@ class Host:
         return EnvSpec.unpack(base64.b64decode(self._envs[name]["describe"]))
 
     def after(self, seconds: float, run: Callable[[], None]) -> None:
-        """Calls a function once, when that time has passed and no slot runs."""
+        """Calls a function once, when that time has passed, the run has begun, and no slot runs."""
         heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._order), run))
 
     # For the loop that serves the component.
@@ -208,19 +220,18 @@ class Host:
         self._link.wire_send(json.dumps(frame, separators=(",", ":")).encode())
 
     def _report_stats(self) -> None:
-        document = self.stats._take()
         self._reported = time.monotonic()
-        if document:
-            self._send({"stats": document})
+        self.stats._report()
 
     def _tick(self) -> float:
         """Runs timers that are due and reports metrics; returns the seconds until it wants to run again."""
         now = time.monotonic()
-        while self._timers and self._timers[0][0] <= now and not self._failed:
+        idle = self._failed or not self._link.begun()
+        while self._timers and self._timers[0][0] <= now and not idle:
             heapq.heappop(self._timers)[2]()
         if now - self._reported >= STATS_SECONDS:
             self._report_stats()
         wait = STATS_SECONDS
-        if self._timers and not self._failed:
+        if self._timers and not idle:
             wait = min(wait, max(0.0, self._timers[0][0] - time.monotonic()))
         return wait

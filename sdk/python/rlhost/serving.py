@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from concurrent.futures import Future
 from types import FrameType
 from typing import Any, NoReturn, Protocol
@@ -121,7 +122,7 @@ class Plugin:
         """Ends the process, after the slot that runs now."""
         self._ended = True
         self._posted.put(None)
-        self._link.wake()
+        self._link.end()
 
     def terminated(self, number: int, frame: FrameType | None) -> None:
         """Is the handler of SIGTERM."""
@@ -149,26 +150,58 @@ class Plugin:
             self._serve_posted()
 
     def _loop(self) -> None:
-        receive, envs = self._link.receive, self._envs
+        try:
+            if self._envs and not self._component:
+                self._work(self._envs)
+            else:
+                self._run_component()
+        except _native.Closed:
+            if not self._ended:
+                raise
+
+    def _work(self, envs: EnvServer) -> None:
+        receive, work = self._link.receive, envs.message
+        while not self._ended:
+            m = receive(None)
+            if m is not None:
+                work(m)
+            else:
+                self._serve_posted()
+
+    def _run_component(self) -> None:
+        receive, begun = self._link.receive, False
         wait = 0.0
         while not self._ended:
             m = receive(wait)
-            if m is not None and m.slot >= _native.LINK_ENV_BIND and envs:
-                envs.message(m)
-                continue
+            if not begun and self._link.begun():
+                begun = True
+                self._guarded("begin", self._begin)
             if m is not None:
                 self._deliver(m)
             if not self._posted.empty():
                 self._serve_posted()
             wait = self._tick() if self._host else 1e9
 
+    def _begin(self) -> None:
+        if self._component:
+            self._component.begin()
+
+    def _guarded(self, where: str, run: Callable[[], object]) -> Any:
+        """Calls what belongs to the component; an exception ends it."""
+        try:
+            return run()
+        except _native.Closed:
+            if self._ended:
+                raise
+            self._failed(where, sys.exc_info()[1])
+        except (Exception, SystemExit) as e:
+            self._failed(where, e)
+        return None
+
     def _tick(self) -> float:
         assert self._host
-        try:
-            return self._host._tick()
-        except (Exception, SystemExit) as e:
-            self._failed("timer", e)
-            return 1.0
+        wait = self._guarded("timer", self._host._tick)
+        return 1.0 if wait is None else wait
 
     def _deliver(self, m: _native.Message) -> None:
         if not self._host or self._host._failed or m.slot >= len(self._slots):
@@ -176,10 +209,12 @@ class Plugin:
         try:
             self._slots[m.slot](m)
         except (Exception, SystemExit) as e:
+            if self._ended and isinstance(e, _native.Closed):
+                raise
             self._failed(self._slots[m.slot].__name__, e)
 
-    def _failed(self, where: str, error: BaseException) -> None:
-        assert self._host
+    def _failed(self, where: str, error: BaseException | None) -> None:
+        assert self._host and error
         self._host.log.error("%s: %s", where, "".join(traceback.format_exception(error)).rstrip())
         self._host.fail(f"{where}: {told(error)}")
 

@@ -194,6 +194,21 @@ static PyObject *host_wake(PyObject *self, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+static PyObject *host_end(PyObject *self, PyObject *unused) {
+    (void)unused;
+    rlh_host *host = open_host(self);
+    if (!host)
+        return NULL;
+    rlh_end(host);
+    Py_RETURN_NONE;
+}
+
+static PyObject *host_begun(PyObject *self, PyObject *unused) {
+    (void)unused;
+    rlh_host *host = open_host(self);
+    return host ? PyBool_FromLong(rlh_begun(host)) : NULL;
+}
+
 static int is_message(PyObject *o) {
     if (PyObject_TypeCheck(o, message_type))
         return 1;
@@ -395,6 +410,8 @@ static PyMethodDef host_methods[] = {
     {"receive", host_receive, METH_O, "Waits for the next message; None when the time is over or wake was called."},
     {"finish", host_finish, METH_NOARGS, "Finishes with the last message early."},
     {"wake", host_wake, METH_NOARGS, "Ends a waiting receive. Any thread."},
+    {"end", host_end, METH_NOARGS, "Makes everything that waits for the host raise Closed from now on. Any thread."},
+    {"begun", host_begun, METH_NOARGS, "Whether the run has begun; receive returns None when it does."},
     {"emit", host_emit, METH_VARARGS, "Sends a message from a signal, or answers a request."},
     {"send", host_send, METH_VARARGS, "Sends one of the link's own messages."},
     {"boundary", host_boundary, METH_NOARGS, "Tells of a dataset boundary and waits until it is over."},

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-static PyObject *error, *exhausted, *stale, *closed, *refused, *timed_out;
+static PyObject *error, *exhausted, *stale, *foreign, *not_committed, *out_of_range, *closed, *refused, *timed_out;
 
 static PyObject *exception_of(int code) {
     switch (code) {
@@ -14,6 +14,12 @@ static PyObject *exception_of(int code) {
         return exhausted;
     case RLH_ERR_STALE:
         return stale;
+    case RLH_ERR_FOREIGN:
+        return foreign;
+    case RLH_ERR_RANGE:
+        return out_of_range;
+    case RLH_ERR_STATE:
+        return not_committed;
     case RLH_ERR_CLOSED:
         return closed;
     case RLH_ERR_REFUSED:
@@ -86,29 +92,40 @@ PyObject *message_new(const rlh_message *m) {
     return (PyObject *)o;
 }
 
-static PyObject *message_make(PyTypeObject *type, PyObject *args, PyObject *kw) {
+// fill sets the fields that are named.
+static int fill(rlh_message *m, PyObject *args, PyObject *kw) {
     static char *names[] = {"handle", "kind", "t", "split", "policy_version", "inline", "signal",
                             "slot", "sender", "sequence", NULL};
-    (void)type;
-    unsigned long long handle = 0, version = 0, a = 0, b = 0, sequence = 0;
-    unsigned int t = 0, split = 0;
-    unsigned short kind = 0, signal = 0, slot = 0, sender = 0;
+    unsigned long long handle = m->handle, version = m->policy_version, sequence = m->sequence;
+    unsigned long long a = m->inline_[0], b = m->inline_[1];
+    unsigned int t = m->t, split = m->split;
+    unsigned short kind = m->kind, signal = m->signal, slot = m->slot, sender = m->sender;
     if (!PyArg_ParseTupleAndKeywords(args, kw, "|$KHIIK(KK)HHHK", names, &handle, &kind, &t, &split, &version, &a, &b,
                                      &signal, &slot, &sender, &sequence))
-        return NULL;
+        return -1;
+    m->handle = handle;
+    m->kind = kind;
+    m->t = t;
+    m->split = split;
+    m->policy_version = version;
+    m->inline_[0] = a;
+    m->inline_[1] = b;
+    m->signal = signal;
+    m->slot = slot;
+    m->sender = sender;
+    m->sequence = sequence;
+    return 0;
+}
+
+static PyObject *message_make(PyTypeObject *type, PyObject *args, PyObject *kw) {
+    (void)type;
     rlh_message m = {0};
-    m.handle = handle;
-    m.kind = kind;
-    m.t = t;
-    m.split = split;
-    m.policy_version = version;
-    m.inline_[0] = a;
-    m.inline_[1] = b;
-    m.signal = signal;
-    m.slot = slot;
-    m.sender = sender;
-    m.sequence = sequence;
-    return message_new(&m);
+    return fill(&m, args, kw) ? NULL : message_new(&m);
+}
+
+static PyObject *message_replace(PyObject *o, PyObject *args, PyObject *kw) {
+    rlh_message m = ((Message *)o)->m;
+    return fill(&m, args, kw) ? NULL : message_new(&m);
 }
 
 static void plain_dealloc(PyObject *o) {
@@ -157,6 +174,7 @@ static PyGetSetDef message_getset[] = {
     {NULL},
 };
 static PyMethodDef message_methods[] = {
+    {"replace", (PyCFunction)(void (*)(void))message_replace, METH_VARARGS | METH_KEYWORDS, "A copy with other fields."},
     {"__bytes__", message_bytes, METH_NOARGS, "the 64 bytes"},
     {NULL},
 };
@@ -194,6 +212,9 @@ static int add_exceptions(PyObject *module) {
         return -1;
     int failed = add_exception(module, "Exhausted", error, "No block is free.", &exhausted) ||
                  add_exception(module, "Stale", error, "The handle's use of its block is over.", &stale) ||
+                 add_exception(module, "Foreign", error, "The handle belongs to another arena, or to none.", &foreign) ||
+                 add_exception(module, "OutOfRange", error, "The arena has no block of that index.", &out_of_range) ||
+                 add_exception(module, "NotCommitted", error, "The block is still being written.", &not_committed) ||
                  add_exception(module, "Closed", error, "The arena, queue or link has been closed.", &closed) ||
                  add_exception(module, "Refused", error, "The host does not grant it.", &refused) ||
                  add_exception(module, "TimedOut", both, "Nothing happened in the time given.", &timed_out);

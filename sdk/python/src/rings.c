@@ -137,11 +137,15 @@ static int as_item(Queue *o, PyObject *data, rlh_item *item) {
     return 0;
 }
 
-// put_items puts count items and waits as long as it takes, at most until end. It returns how many were put, or a
-// negative code, or -1000 with an exception set.
+// put_items puts from one up to count items, as many as there is room for, and waits for room for one as long as it
+// takes, at most until end. It returns how many were put, or a negative code, or EXCEPTION with an exception set.
 #define EXCEPTION (-1000)
 static int put_items(Queue *o, const rlh_item *items, size_t count, int64_t timeout, int64_t *end) {
-    int code = rlh_queue_put(o->ring, items, count, 0);
+    int code = rlh_queue_put(o->ring, items, count, 0); // all of them or none
+    while (code == RLH_ERR_TIMEOUT && count > 1) {
+        count /= 2;
+        code = rlh_queue_put(o->ring, items, count, 0);
+    }
     while (code == RLH_ERR_TIMEOUT) {
         if (timeout >= 0 && !*end)
             *end = monotonic_ns() + timeout;

@@ -50,7 +50,7 @@ class ComponentTest(unittest.TestCase):
         [error] = host.configure("count", {"factor": 0}, check_only=True)["errors"]
         self.assertEqual((error["key"], error["reason"], error["help"]), ("factor", "is 0, want another", "write 1"))
         [error] = host.configure("count", {"factr": 0}, check_only=True)["errors"]
-        self.assertEqual((error["key"], error["reason"]), ("factr", "is not known"))
+        self.assertEqual((error["key"], error["reason"]), ("factr", "is not a key"))
         with self.assertRaises(grpc.RpcError) as caught:
             host.configure("other")
         self.assertEqual(caught.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)

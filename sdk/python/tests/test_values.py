@@ -79,9 +79,9 @@ class DecodeTest(unittest.TestCase):
         with self.assertRaises(rlhost.ConfigErrors) as caught:
             rlhost.decode({"epoch": 1, "epochs": "many", "sync": 1, "net": {"rte": 1}}, Table)
         self.assertEqual([(e.key, e.reason, e.help) for e in caught.exception.errors], [
-            ("epoch", "is not known", "did you mean `epochs`?"), ("policy", "is missing", ""),
+            ("epoch", "is not a key", "did you mean `epochs`?"), ("policy", "is missing", ""),
             ("epochs", "is 'many', want a whole number", ""), ("sync", "is 1, want true or false", ""),
-            ("net.rte", "is not known", "did you mean `rate`?")])
+            ("net.rte", "is not a key", "did you mean `rate`?")])
 
 
 class HandleTest(unittest.TestCase):

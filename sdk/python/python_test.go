@@ -1,0 +1,116 @@
+package python
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+	"github.com/rlhost/rlhost/plugins/process"
+)
+
+// interpreter returns the Python that has the package, as it is now.
+func interpreter(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs("../../.venv/bin/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(path, "-I", "-c", "import rlhost, grpc, gymnasium").CombinedOutput(); err != nil {
+		t.Skipf("run make tools: %v %s", err, out)
+	}
+	out, err := exec.Command(path, "installed.py").CombinedOutput()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		t.Fatalf("the package in .venv is not the one of this folder: run make tools\n%s", out)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestPython_OwnTests runs the tests in Python.
+func TestPython_OwnTests(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, interpreter(t), "-m", "unittest", "discover", "-p", "test_*.py")
+	c.Dir, c.Env = "tests", append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "GRPC_VERBOSITY=ERROR")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestRuntime_PluginsInPython runs what all runtimes promise with the probe in Python.
+func TestRuntime_PluginsInPython(t *testing.T) {
+	program := process.Program{Name: "probe", Interpreter: []string{interpreter(t)}, Path: "tests/probe.py"}
+	r, err := process.New(process.Options{Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	plugintest.TestRuntime(t, plugintest.RuntimeHarness{
+		New: func(t testing.TB) component.Component {
+			c, err := r.Component(context.Background(), program, "probe")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		},
+		Kill: func(t testing.TB, name string) { kill(t, r, name) },
+		Slow: true,
+	})
+}
+
+// settled waits until a process sleeps, or a moment if it does not. An answer of its can be here before its word that it
+// has finished with the question, which comes right after; a process that dies in between is asked again, rightly, and
+// the suite counts how often.
+func settled(pid int) {
+	for end := time.Now().Add(20 * time.Millisecond); time.Now().Before(end); runtime.Gosched() {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if _, state, ok := bytes.Cut(stat, []byte(") ")); err != nil || ok && state[0] == 'S' {
+			return
+		}
+	}
+}
+
+// kill kills the process of a component and returns when it is dead.
+func kill(t testing.TB, r *process.Runtime, name string) {
+	t.Helper()
+	for _, s := range r.Running() {
+		if s.Component != name || s.PID == 0 {
+			continue
+		}
+		settled(s.PID)
+		fd, err := unix.PidfdOpen(s.PID, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 10000); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Close(fd); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Fatalf("no process of %s", name)
+}
