@@ -30,7 +30,7 @@ func (j *journal) expect(t *testing.T, want ...uint32) {
 func begin(t *testing.T, l *loop.Loop) {
 	t.Helper()
 	ended := make(chan error, 1)
-	go func() { ended <- l.Run(t.Context()) }()
+	go func() { ended <- l.Run(context.WithoutCancel(t.Context())) }() // t.Context ends before what Cleanup does
 	t.Cleanup(func() {
 		l.Stop()
 		if err := <-ended; err != nil {
