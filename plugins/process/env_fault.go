@@ -22,7 +22,7 @@ func isLost(err error) bool {
 func (e *envBatch) judge(call string) error {
 	var worst error
 	var lost []rollout.Span
-	var why []error
+	var why error
 	for _, w := range e.workers {
 		if !w.selected {
 			continue
@@ -30,7 +30,11 @@ func (e *envBatch) judge(call string) error {
 		switch {
 		case w.verdict == died || w.verdict == broke:
 			lost = append(lost, w.span)
-			why = append(why, w.epitaph())
+			if why == nil {
+				why = w.epitaph()
+			} else {
+				why = fmt.Errorf("%w; %w", why, w.epitaph())
+			}
 		case w.verdict == late:
 			worst = graver(worst, e.newFault(rollout.FaultDeadline, call, -1, fmt.Errorf(
 				"process %d (environments %d to %d) did not answer within %v and was killed", w.p.pid(),
@@ -45,7 +49,7 @@ func (e *envBatch) judge(call string) error {
 		}
 		return worst
 	}
-	f := e.newFault(rollout.FaultLost, call, -1, errors.Join(why...))
+	f := e.newFault(rollout.FaultLost, call, -1, why)
 	f.Lost = lost
 	// Whoever has answered and died since is lost in the next call: nobody would be told of it now.
 	if err := e.replace(func(w *envWorker) bool { return w.selected && w.verdict != answered }); err != nil {

@@ -31,6 +31,8 @@ type envWorker struct {
 	scratch *shm.Segment
 	known   map[uint64]bool // numbers of files that it has been told of
 
+	nameless map[uint32]float64 // newest values of metrics that have no name yet
+
 	gone     atomic.Bool // its process has ended
 	selected bool        // takes part in the call
 	verdict  verdict     // on its answer
@@ -54,7 +56,7 @@ const maxScratch = 64 << 20
 
 // startWorker starts a process.
 func (p *envPlugin) startWorker(ctx context.Context, name string) (*envWorker, error) {
-	w := &envWorker{plugin: p, name: name, mail: newEnvMail(), known: map[uint64]bool{}}
+	w := &envWorker{plugin: p, name: name, mail: newEnvMail(), known: map[uint64]bool{}, nameless: map[uint32]float64{}}
 	program := p.program
 	if program.Name == "" {
 		program.Name = p.source.Name
@@ -152,6 +154,12 @@ func (w *envWorker) fail(err error) {
 func (w *envWorker) post(m *hostabi.Message) {
 	w.one[0] = *m
 	w.verdict = answered
+	if len(w.nameless) > 0 {
+		w.named()
+	}
+	if n := w.p.out.Get(w.buffer[:]); n > 0 && w.take(w.buffer[:n]) {
+		w.verdict = broke // an answer to nothing
+	}
 	if w.p.in.Put(w.one[:]) == 0 {
 		w.verdict = broke
 	}
@@ -199,9 +207,7 @@ func (w *envWorker) take(ms []hostabi.Message) bool {
 			}
 			return i == len(ms)-1
 		case hostabi.LinkEnvMetric:
-			if name := w.mail.metric(m.T); name != "" && w.options.Metric != nil {
-				w.options.Metric(name, math.Float64frombits(m.Inline[0]))
-			}
+			w.measure(m.T, math.Float64frombits(m.Inline[0]))
 		case hostabi.LinkAck:
 		default:
 			w.verdict = broke
@@ -209,6 +215,28 @@ func (w *envWorker) take(ms []hostabi.Message) bool {
 		}
 	}
 	return false
+}
+
+// measure passes a number on. Its name comes another way; until it is there the newest value waits.
+func (w *envWorker) measure(number uint32, value float64) {
+	if w.options.Metric == nil {
+		return
+	}
+	if name := w.mail.metric(number); name != "" {
+		w.options.Metric(name, value)
+	} else if len(w.nameless) < maxEnvMetrics {
+		w.nameless[number] = value
+	}
+}
+
+// named passes on what has got its name meanwhile.
+func (w *envWorker) named() {
+	for number, value := range w.nameless {
+		if name := w.mail.metric(number); name != "" {
+			delete(w.nameless, number)
+			w.options.Metric(name, value)
+		}
+	}
 }
 
 // text returns what a reply says in words.

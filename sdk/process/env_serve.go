@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -48,23 +49,46 @@ func (w *envs) serve() {
 
 // answer does what one message asks for and replies. mu is held.
 func (w *envs) answer(m *hostabi.Message) {
-	var err error
-	call := ""
-	switch m.Slot {
-	case hostabi.LinkEnvStep:
-		call, err = hostabi.ExportStep, w.env.Step(int(m.T))
-	case hostabi.LinkEnvReset:
-		call, err = hostabi.ExportReset, w.reset(int(m.T), m.Kind)
-	case hostabi.LinkEnvBind:
-		call, err = hostabi.ExportBind, w.bind(m.T, m.Inline[0], m.Inline[1])
-	default:
+	call := callOf(m.Slot)
+	if call == "" {
 		return // of a later version, or about the link itself
 	}
+	err := w.do(m, call)
 	*m = hostabi.Message{Slot: hostabi.LinkEnvReply, T: m.T}
 	if err != nil {
 		w.explain(m, call, err)
 	}
 	w.put(m)
+}
+
+// callOf returns the name of the call that a message asks for.
+func callOf(slot uint16) string {
+	switch slot {
+	case hostabi.LinkEnvStep:
+		return hostabi.ExportStep
+	case hostabi.LinkEnvReset:
+		return hostabi.ExportReset
+	case hostabi.LinkEnvBind:
+		return hostabi.ExportBind
+	}
+	return ""
+}
+
+// do makes the call. A panic of the environments is a trap: they are made anew before anybody calls them again.
+func (w *envs) do(m *hostabi.Message, call string) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			w.log.Error("panic in an environment", "call", call, "panic", v, "stack", string(debug.Stack()))
+			err = &rollout.Fault{Kind: rollout.FaultTrap, Call: call, Env: -1, Err: fmt.Errorf("panic: %v", v)}
+		}
+	}()
+	switch m.Slot {
+	case hostabi.LinkEnvStep:
+		return w.env.Step(int(m.T))
+	case hostabi.LinkEnvReset:
+		return w.reset(int(m.T), m.Kind)
+	}
+	return w.bind(m.T, m.Inline[0], m.Inline[1])
 }
 
 // put sends a message. The host reads while it waits for an answer, so there is room soon; if it is gone, so is the
