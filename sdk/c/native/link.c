@@ -270,6 +270,11 @@ void rlh_finish(rlh_host *host) {
     if (host->urgent || host->finished - LOAD(&host->told) >= TELL_BEHIND) tell(host);
 }
 
+void rlh_settle(rlh_host *host) {
+    rlh_finish(host);
+    tell(host);
+}
+
 // hand_out gives the next message to the caller, if it is one for him.
 static bool hand_out(rlh_host *host, rlh_message *m) {
     *m = pop_waiting(host);

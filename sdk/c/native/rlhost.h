@@ -369,9 +369,11 @@ void rlh_host_close(rlh_host *host);
 // rlh_receive waits for the next message to a slot, or for the link's messages from RLH_LINK_ENV_BIND on. The message
 // before it is finished with by this call: acknowledged to the host. Errors: TIMEOUT, WOKEN, CLOSED, INVALID.
 int rlh_receive(rlh_host *host, rlh_message *m, int64_t timeout);
-// rlh_finish finishes with the last message early. rlh_wake ends a waiting rlh_receive; rlh_end makes everything that
+// rlh_finish finishes with the last message early; rlh_settle does, and tells the host at once, as before a state is
+// saved that the message has had its part in. rlh_wake ends a waiting rlh_receive; rlh_end makes everything that
 // waits for the host return CLOSED from now on. Any thread.
 void rlh_finish(rlh_host *host);
+void rlh_settle(rlh_host *host);
 void rlh_wake(rlh_host *host);
 void rlh_end(rlh_host *host);
 // rlh_begun tells whether the run has begun: what a component does of its own accord waits for that, so that a state
