@@ -96,7 +96,7 @@ class Plugin:
         self._component: Component | None = None
         self._host: Host | None = None
         self._slots: list[Any] = []
-        self._started = self._ended = False
+        self._started = self._ended = self._in_slot = False
         self._posted: queue.SimpleQueue[tuple[Any, Any, Future[Any]] | None] = queue.SimpleQueue()
         self._finished = threading.Event()
         self._link = _native.Host(_native.FD_WIRE, _native.FD_WIRE + 1, _native.FD_WIRE + 2, self._frame, self.end,
@@ -206,12 +206,15 @@ class Plugin:
     def _deliver(self, m: _native.Message) -> None:
         if not self._host or self._host._failed or m.slot >= len(self._slots):
             return
+        self._in_slot = True
         try:
             self._slots[m.slot](m)
         except (Exception, SystemExit) as e:
             if self._ended and isinstance(e, _native.Closed):
                 raise
             self._failed(self._slots[m.slot].__name__, e)
+        finally:
+            self._in_slot = False
 
     def _failed(self, where: str, error: BaseException | None) -> None:
         assert self._host and error
@@ -284,6 +287,8 @@ class Plugin:
         if self._component is None or not self._started:
             raise Refusal("FAILED_PRECONDITION", "nothing runs")
         data = state.pack(self._component.snapshot())
+        if not self._in_slot:
+            self._link.settle()  # the last message has had its part in the state
         call = next(state.calls)
         self._link.state_send(call, data)
         return {"call": call, "bytes": len(data)}

@@ -185,6 +185,15 @@ static PyObject *host_finish(PyObject *self, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+static PyObject *host_settle(PyObject *self, PyObject *unused) {
+    (void)unused;
+    rlh_host *host = open_host(self);
+    if (!host)
+        return NULL;
+    rlh_settle(host);
+    Py_RETURN_NONE;
+}
+
 static PyObject *host_wake(PyObject *self, PyObject *unused) {
     (void)unused;
     rlh_host *host = open_host(self);
@@ -409,6 +418,7 @@ static PyMethodDef host_methods[] = {
     {"bind", host_bind, METH_VARARGS, "Says who the plugin is; messages can be sent and received from then on."},
     {"receive", host_receive, METH_O, "Waits for the next message; None when the time is over or wake was called."},
     {"finish", host_finish, METH_NOARGS, "Finishes with the last message early."},
+    {"settle", host_settle, METH_NOARGS, "Finishes with the last message and tells the host at once."},
     {"wake", host_wake, METH_NOARGS, "Ends a waiting receive. Any thread."},
     {"end", host_end, METH_NOARGS, "Makes everything that waits for the host raise Closed from now on. Any thread."},
     {"begun", host_begun, METH_NOARGS, "Whether the run has begun; receive returns None when it does."},
