@@ -13,6 +13,9 @@
 //	err := l.Run(ctx) // until l.Stop, l.Fail, a panic in a slot, or the end of ctx
 //	l.Close()         // drops what was still queued
 //
+// A loop that has nothing to do sleeps, and a post wakes it. With SetSource it sleeps where something else that it
+// lives on arrives, such as a ring that another process writes to, and a post wakes it there.
+//
 // Everything except Run and Close may be called from any goroutine, also from a slot that the loop is running:
 // a post never runs a slot inline.
 //

@@ -60,7 +60,7 @@ const (
 // *component.ConfigErrors.
 func decodeTable(table map[string]any, into any) error {
 	if m, ok := into.(*map[string]any); ok {
-		*m = maps.Clone(table)
+		*m = plainTable(table)
 		return nil
 	}
 	v := reflect.ValueOf(into)
@@ -70,6 +70,35 @@ func decodeTable(table map[string]any, into any) error {
 	var d decoder
 	d.fillStruct(table, "", v.Elem())
 	return errors.Join(d.errs...)
+}
+
+// plainTable returns a copy of a table with numbers as int64 or float64.
+func plainTable(table map[string]any) map[string]any {
+	plain := make(map[string]any, len(table))
+	for key, value := range table {
+		plain[key] = plainValue(value)
+	}
+	return plain
+}
+
+func plainValue(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		return plainTable(v)
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			list[i] = plainValue(v[i])
+		}
+		return list
+	case json.Number:
+		if i, err := v.Int64(); err == nil {
+			return i
+		}
+		f, _ := v.Float64() // what is too large is infinite
+		return f
+	}
+	return value
 }
 
 // decoder collects what is wrong.
@@ -219,8 +248,6 @@ func (d *decoder) fillScalar(value any, key string, into reflect.Value, bytes bo
 		d.wrong(key, "true or false", "")
 	case reflect.Float32, reflect.Float64:
 		d.fillFloat(value, key, into)
-	case reflect.Interface:
-		into.Set(reflect.ValueOf(value))
 	default:
 		if !into.CanInt() && !into.CanUint() {
 			d.add("", key, "", "is decoded into a %v, which no table has", into.Type())

@@ -129,7 +129,7 @@ func (x *instance) tables() component.Tables {
 		Policies: map[string]component.PolicyTable{}, Envs: map[string]rollout.EnvSpec{}, Peers: x.told.Peers,
 	}
 	for name, p := range x.told.Policies {
-		t.Policies[name] = component.PolicyTable{Env: p.Env, Table: p.Table}
+		t.Policies[name] = component.PolicyTable{Env: p.Env, Table: plainTable(p.Table)}
 	}
 	for name := range x.told.Envs {
 		if spec, err := x.spec(name); err == nil {
