@@ -176,17 +176,26 @@ func (s *Server) newClient(socket *shm.Socket) (*client, error) {
 		return nil, err
 	}
 	c := &client{server: s, socket: socket, session: session, waiting: map[uint32]*call{}}
-	socket.SetSendTimeout(0) // a client that asks without reading the answers must not hold up others
+	if err := s.add(c); err != nil {
+		return nil, errors.Join(err, session.Close())
+	}
+	return c, nil
+}
+
+// add counts a client among those that are served.
+func (s *Server) add(c *client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		err = object.ErrClosed
-	case len(s.clients) >= s.options.Sessions:
-		err = fmt.Errorf("%w: %d clients are connected", object.ErrLimit, len(s.clients))
-	default:
-		s.clients[c] = struct{}{}
-		return c, nil
+	if s.closed {
+		return object.ErrClosed
 	}
-	return nil, errors.Join(err, session.Close())
+	if len(s.clients) >= s.options.Sessions {
+		return fmt.Errorf("%w: %d clients are connected", object.ErrLimit, len(s.clients))
+	}
+	c.socket.SetSendTimeout(0) // a client that asks without reading the answers must not hold up others
+	if err := c.socket.SetBlocking(); err != nil {
+		return err
+	}
+	s.clients[c] = struct{}{}
+	return nil
 }
