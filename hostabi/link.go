@@ -14,7 +14,8 @@ const (
 
 	// LinkAck carries Ctl and nothing else.
 	LinkAck uint16 = 0xFF01
-	// LinkCredit: the block that Handle named has become free, and the receiver asked to know.
+	// LinkCredit: the block that Handle named has become free, and the receiver asked to know. It may come late, when
+	// the block is on its next use, and after the death of a process once more.
 	LinkCredit uint16 = 0xFF02
 	// LinkBoundary, from a plugin: its learner has reached a dataset boundary and waits.
 	LinkBoundary uint16 = 0xFF03

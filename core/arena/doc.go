@@ -10,17 +10,32 @@
 //	err = lease.Release()
 //	err = arenas.Release(handle)       // the last claim frees the block: the handle is stale from now on
 //
+// Other processes work on the same blocks. The host grants each a holder number and shares its arenas; the process
+// attaches, and sends handles and credits over a link of its own:
+//
+//	holder, err := arenas.Grant()                // host
+//	cancel := arenas.Watch(announce)             // sends a.Share() and duplicates of its two files
+//	peers := arena.NewPeerSet(holder, askHost)   // the other process
+//	a, err := peers.Attach(shared)
+//	swept, err := arenas.Sweep(holder)           // host, when the process is dead
+//
 // A block is FREE, WRITE (on loan to one writer), LIVE (committed, leased by any number of readers) or ZOMBIE
 // (revoked, kept for those who still read it). Generation, state and the processes that hold the block are one
-// 64-bit word in the segment, and every transition is one compare-and-swap of it, so nothing is ever half done
+// 64-bit word in shared memory, and every transition is one compare-and-swap of it, so nothing is ever half done
 // and what a dead process held is a mask. The claims within this process share its one bit in that word; a
 // counter of the process's own, tagged with the generation, counts them.
+//
+// The words can be written by every process that attaches, so the host believes them only as far as its own counters
+// do not contradict. No operation panics, hangs or gives up what the host holds whatever stands there, and Sweep
+// mends what a dead process left. Until then such a process can spoil blocks that other processes hold, and keep free
+// ones from being lent.
 //
 // A handle is a number that anybody may make up. Every use of one is checked against the word, and a handle that
 // does not name the block's present generation is an error, never a wrong read.
 //
-// All methods may be called from any goroutine unless they say otherwise. Nothing blocks but New and Close. Built
-// with the tag invariants, the package fills freed blocks with NaNs, remembers the stack of every loan and
+// All methods may be called from any goroutine unless they say otherwise. Nothing blocks but making, attaching,
+// closing and sweeping arenas, and Set.Of in another process than the host. A watcher runs under the lock of its Set;
+// no other callback runs under any lock. Built with the tag invariants, the package fills freed blocks with NaNs, remembers the stack of every loan and
 // lease, and finds each release of a claim that was released before.
 //
 // The package does not know what lies in a block (that is core/rollout), does not carry handles (core/bus) and

@@ -21,8 +21,12 @@ type Shared struct {
 }
 
 // Share returns what another process needs to attach. The files belong to the arena, and live as long as it: send
-// duplicates, or send them before Close.
+// duplicates, or send them before Close. At the host it also writes the description in the words anew, for a process
+// that attached before may have scribbled on it.
 func (a *Arena) Share() Shared {
+	if a.host() {
+		a.view.describe(a.layout, a.config.ID, a.first)
+	}
 	return Shared{
 		ID: a.config.ID, Name: a.config.Name, Blocks: a.layout.blocks, BlockBytes: a.layout.blockBytes,
 		ReadOnly: a.config.ReadOnly, WordsFD: a.words.FD(), DataFD: a.data.FD(), Schema: a.config.Schema,

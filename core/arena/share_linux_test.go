@@ -128,9 +128,15 @@ func TestAttach_RefusesWhatIsNotAsAnnounced(t *testing.T) {
 			t.Errorf("holder %d: %v, want an error and closed files", holder, err)
 		}
 	}
+	spoilt := sent(t, a)
 	a.view.header.version = 99
-	if _, err := Attach(sent(t, a), otherHolder); !errors.Is(err, ErrLayout) {
+	if _, err := Attach(spoilt, otherHolder); !errors.Is(err, ErrLayout) {
 		t.Errorf("words of another version: %v, want ErrLayout", err)
+	}
+	if view, err := Attach(sent(t, a), otherHolder); err != nil {
+		t.Errorf("Attach after the host has shared the arena again = %v", err)
+	} else {
+		ok(t, view.Close())
 	}
 	ok(t, a.Close())
 }

@@ -86,6 +86,9 @@ func FuzzParseSpec(f *testing.F) {
 		if err != nil {
 			return
 		}
+		if again, err := ParseSpec(s.Describe()); err != nil || !reflect.DeepEqual(again, s) {
+			t.Errorf("ParseSpec of Describe = %+v, %v; want %+v", again, err, s)
+		}
 		if _, err := NewSchema(s, Shape{Steps: 3, Envs: 2}); err != nil && !errors.Is(err, ErrShape) {
 			t.Errorf("NewSchema of an accepted description = %v", err)
 		}

@@ -140,7 +140,8 @@ enum {
     RLH_LINK_CONTROL = 65280,
     // RLH_LINK_ACK carries ctl and nothing else.
     RLH_LINK_ACK = 65281,
-    // the block that Handle named has become free, and the receiver asked to know.
+    // the block that Handle named has become free, and the receiver asked to know. It may come late, when
+    // the block is on its next use, and after the death of a process once more.
     RLH_LINK_CREDIT = 65282,
     // RLH_LINK_BOUNDARY, from a plugin: its learner has reached a dataset boundary and waits.
     RLH_LINK_BOUNDARY = 65283,
