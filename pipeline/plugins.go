@@ -31,7 +31,7 @@ type PluginTable struct {
 	Restarts    int           `toml:"restarts"`     // of each instance within ten minutes before the run fails
 	Start       time.Duration `toml:"start"`        // longest time to the plugin's first word
 	Stall       time.Duration `toml:"stall"`        // longest time without progress while work waits; 0 = any
-	Snapshot    time.Duration `toml:"snapshot"`     // how old a state a restarted plugin goes on from at most
+	Snapshot    time.Duration `toml:"snapshot"`     // how old a state a restarted plugin goes on from at most; 0 = none
 	Memory      int64         `toml:"memory,bytes"` // most bytes of arenas that an instance may ask for
 }
 

@@ -102,8 +102,8 @@ func (e *engines) plugin(t pipeline.PluginTable, dir string) (map[string]pipelin
 // programOf returns the program of a plugin's table; a table without a path is this program.
 func programOf(t pipeline.PluginTable, dir string) (process.Program, error) {
 	p := process.Program{
-		Name: t.Name, Path: t.Path, Interpreter: t.Interpreter, Args: t.Args, SHA256: t.SHA256, Env: t.Env,
-		Restarts: t.Restarts, Stall: t.Stall, Start: t.Start,
+		Name: t.Name, Path: t.Path, Interpreter: t.Interpreter, Args: t.Args, SHA256: t.SHA256, Env: t.Env, Start: t.Start,
+		Restarts: orNever(t.Restarts), Stall: orNever(t.Stall), Snapshot: orNever(t.Snapshot), Memory: t.Memory,
 	}
 	if t.Path == "" {
 		self, err := os.Executable()
@@ -122,6 +122,14 @@ func programOf(t pipeline.PluginTable, dir string) (process.Program, error) {
 		p.Path = found
 	}
 	return p, nil
+}
+
+// orNever turns 0, which in a file means never, into what means never in a Program.
+func orNever[T int | time.Duration](v T) T {
+	if v == 0 {
+		return -1
+	}
+	return v
 }
 
 // load loads an environment: a built-in one, a module file, or one of a native plugin.
