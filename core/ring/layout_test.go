@@ -1,0 +1,90 @@
+package ring
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+func headerPointer(mem []byte) unsafe.Pointer { return unsafe.Pointer(&mem[0]) }
+
+func TestHeader_LiesWhereTheLayoutSays(t *testing.T) {
+	var h header
+	var abi hostabi.RingHeader
+	for _, f := range []struct {
+		name      string
+		got, want uintptr
+	}{
+		{"magic", unsafe.Offsetof(h.magic), unsafe.Offsetof(abi.Magic)},
+		{"version", unsafe.Offsetof(h.version), unsafe.Offsetof(abi.Version)},
+		{"kind", unsafe.Offsetof(h.kind), unsafe.Offsetof(abi.Kind)},
+		{"cells", unsafe.Offsetof(h.cells), unsafe.Offsetof(abi.Cells)},
+		{"cellBytes", unsafe.Offsetof(h.cellBytes), unsafe.Offsetof(abi.CellBytes)},
+		{"payload", unsafe.Offsetof(h.payload), unsafe.Offsetof(abi.Payload)},
+		{"cellsAt", unsafe.Offsetof(h.cellsAt), unsafe.Offsetof(abi.CellsAt)},
+		{"total", unsafe.Offsetof(h.total), unsafe.Offsetof(abi.Total)},
+		{"tail", unsafe.Offsetof(h.tail), unsafe.Offsetof(abi.Tail)},
+		{"head", unsafe.Offsetof(h.head), unsafe.Offsetof(abi.Head)},
+		{"notEmpty", unsafe.Offsetof(h.notEmpty), unsafe.Offsetof(abi.NotEmpty)},
+		{"notFull", unsafe.Offsetof(h.notFull), unsafe.Offsetof(abi.NotFull)},
+		{"closed", unsafe.Offsetof(h.closed), unsafe.Offsetof(abi.Closed)},
+		{"emptyWaits", unsafe.Offsetof(h.emptyWaits), unsafe.Offsetof(abi.EmptyWaits)},
+		{"fullWakes", unsafe.Offsetof(h.fullWakes), unsafe.Offsetof(abi.FullWakes)},
+		{"the whole", unsafe.Sizeof(h), unsafe.Sizeof(abi)},
+		{"a cell", unsafe.Sizeof(cell{}), unsafe.Sizeof(hostabi.RingCell{})},
+		{"the page", unsafe.Sizeof(h), hostabi.RingHeaderBytes},
+	} {
+		if f.got != f.want {
+			t.Errorf("%s: at %d, the layout says %d", f.name, f.got, f.want)
+		}
+	}
+}
+
+func TestWord_KeepsItsParts(t *testing.T) {
+	for _, pos := range []uint64{0, 1, 1<<40 - 1, 1 << 40, 1<<40 + 5} {
+		w := claim(pos, hostabi.RingReading, 255, MaxOwner)
+		if w.pos() != pos&positionMask || w.state() != hostabi.RingReading || w.count() != 255 || w.owner() != MaxOwner {
+			t.Errorf("claim at %d = pos %d, state %d, count %d, owner %d", pos, w.pos(), w.state(), w.count(), w.owner())
+		}
+		for _, d := range []uint64{0, 1, 7, 1 << 20} {
+			if got := w.ahead(pos - d); got>>posShift != int64(d) {
+				t.Errorf("word at %d is %d ahead of %d", pos, got>>posShift, pos-d)
+			}
+			if got := w.ahead(pos + d); got>>posShift != -int64(d) {
+				t.Errorf("word at %d is %d ahead of %d", pos, got>>posShift, pos+d)
+			}
+		}
+	}
+}
+
+func TestQueue_PositionsWrapAround(t *testing.T) {
+	q := heapQueue(t, 4, 16)
+	start := uint64(1<<40 - 6)
+	q.h.tail.Store(start)
+	q.h.head.Store(start)
+	for i := range uint64(4) {
+		q.cells.at(start + i).ctl.Store(uint64(free(start + i)))
+	}
+	put, get := q.As(1), q.As(2)
+	items, got := Items(3, 16), Items(3, 16)
+	for i := range 20 {
+		items[0].Kind = uint32(i)
+		if err := put.PutMany(items, 0); err != nil {
+			t.Fatal(err)
+		}
+		if i%3 == 2 { // somebody dies on both sides of the seam
+			dead := q.As(9)
+			stopAfter(i%5, func(step func()) { dead.getSteps(got, step) })
+			q.Recover(9, nil)
+		}
+		for {
+			if _, err := get.GetMany(got, 0); err != nil {
+				break
+			}
+		}
+	}
+	if q.Len() != 0 {
+		t.Errorf("%d messages are left", q.Len())
+	}
+}
