@@ -73,6 +73,8 @@ sdk/python:
 sdk/objects:             hostabi core/object core/object/wire core/shm
 examples/plugins:
 examples/plugins/*:      hostabi sdk sdk/wasm examples/plugins/*
+examples/plugins/process-go: hostabi core/bus core/component core/rollout core/stat sdk/process
+examples/plugins/gorgonia-learner: core/component core/rollout gpu/gorgonia gpu/policy plugins/inference plugins/learner sdk/process
 
 bench/emulate:
 bench/objects/server:    plugins/objects
@@ -93,7 +95,7 @@ github.com/BurntSushi/toml:     pipeline
 github.com/alecthomas/kong:     cmd/rlhost
 github.com/hashicorp:           plugins/process sdk/process
 google.golang.org:              plugins/process sdk/process
-gorgonia.org:                   gpu/gorgonia
+gorgonia.org:                   gpu/gorgonia examples/plugins/gorgonia-learner
 gonum.org:                      gpu/gorgonia
 github.com/chewxy:              gpu/gorgonia
 `
