@@ -18,7 +18,7 @@ func (l *life) deliver(port int, m *hostabi.Message) error {
 	admitted := true
 	switch {
 	case p.OnLoan:
-		admitted = l.admitOnLoan(p, m)
+		admitted = l.admitOnLoan(port, m)
 	case m.Handle != 0 || carriesBlock(p.Payload):
 		admitted = l.admit(port, m)
 	}
@@ -84,7 +84,7 @@ func (l *life) admit(port int, m *hostabi.Message) bool {
 
 // admitOnLoan tells whether a message speaks of a block that the process was asked about, or that it has on loan
 // itself and asks about.
-func (l *life) admitOnLoan(p *component.Port, m *hostabi.Message) bool {
+func (l *life) admitOnLoan(port int, m *hostabi.Message) bool {
 	x := l.x
 	if m.Handle == 0 {
 		return false
@@ -96,7 +96,7 @@ func (l *life) admitOnLoan(p *component.Port, m *hostabi.Message) bool {
 	x.mu.Unlock()
 	if isAnswer {
 		m.Split = asked.Split
-		if p.Payload == "actions" { // the reply is the request
+		if x.manifest.Signals[port].Payload == "actions" { // the reply is the request
 			m.Kind, m.Inline = asked.Kind, asked.Inline
 		}
 		return true
@@ -104,7 +104,9 @@ func (l *life) admitOnLoan(p *component.Port, m *hostabi.Message) bool {
 	if !x.owns(m.Handle.Arena()) || !x.onLoan(m.Handle) {
 		return false
 	}
-	l.ask(m)
+	if len(x.signals[port].Connections()) > 0 {
+		l.ask(m) // else nobody will answer
+	}
 	return true
 }
 

@@ -160,6 +160,13 @@ func (l *life) ask(m *hostabi.Message) {
 	l.asks[questionOf(m)] = struct{}{}
 }
 
+// asking returns how many requests of the process nobody has answered: somebody may be writing to its blocks.
+func (l *life) asking() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.asks)
+}
+
 // answered reports whether m answers a request of the process.
 func (l *life) answered(m *hostabi.Message) bool {
 	l.mu.Lock()

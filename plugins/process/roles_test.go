@@ -9,6 +9,10 @@ func playOther(role string) {
 		playEnv(os.Args[2])
 	case "env-host":
 		playEnvHost(os.Args[2])
+	case "host":
+		playHost(os.Args[2])
+	case "hostile":
+		playHostile(os.Args[2], os.Args[3])
 	default:
 		panic("no role " + role)
 	}

@@ -17,6 +17,9 @@ import (
 // maxStateBytes bounds a state from outside.
 const maxStateBytes = 8 << 30
 
+// stateLimit is how long a state may be on its way after the plugin has spoken of it.
+const stateLimit = 10 * time.Second
+
 // saved is a state that a process can go on from.
 type saved struct {
 	bytes    []byte
@@ -85,12 +88,16 @@ func (x *proxy) saveNow(l *life) {
 
 // fetchState asks for the state, and reads the memory file that it comes in.
 func (l *life) fetchState() ([]byte, error) {
+	l.calls.Add(1) // until the state is here, not only the answer
+	defer l.calls.Add(-1)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), l.patience(), errGrace)
 	defer cancel()
 	var size protocol.StateSize
 	if err := l.call(ctx, protocol.MethodSnapshot, protocol.Empty{}, &size); err != nil {
 		return nil, noSnapshot(err)
 	}
+	ctx, cancel = context.WithTimeoutCause(ctx, stateLimit, errGrace)
+	defer cancel()
 	f, err := l.awaitState(ctx, size.Call)
 	if err != nil {
 		return nil, err

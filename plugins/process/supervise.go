@@ -133,7 +133,7 @@ func (x *proxy) lay(l *life, why string) []link.Pending {
 // quiesce waits for components of the host that work on blocks that the process had on loan: the blocks must not be
 // anybody else's before.
 func (x *proxy) quiesce(l *life) {
-	for end := time.Now().Add(quiesceLimit); l.link.Asked() > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(quiesceLimit); l.asking() > 0 && time.Now().Before(end); {
 		select {
 		case <-x.quit:
 			return
