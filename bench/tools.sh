@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Installs what the tests need beyond Go, into this project's folder: Python packages into .venv (Gymnasium for
-# golden traces, safetensors, and Zig, which compiles C to WebAssembly where clang is missing) and Rust's
-# WebAssembly target. Says what is missing and which one command installs it; the tests that need it say so too.
+# golden traces and environments, safetensors, Zig, which compiles C where a compiler is missing, and rlhost's own
+# package for Python, built from its sources whenever they have changed) and Rust's WebAssembly target. Says what is missing and which one command installs it; the tests that need it say so too.
 set -u
 cd "$(dirname "$0")/.."
 
 missing() { printf 'tools: %s\n' "$*" >&2; }
 
-python_packages="ziglang==0.17.1 numpy==2.4.6 gymnasium==1.4.0 safetensors==0.8.0"
+python_packages="ziglang==0.17.1 numpy==2.4.6 gymnasium==1.4.0 safetensors==0.8.0 grpcio==1.85.1 setuptools==84.2.1"
 
 if ! command -v python3 >/dev/null; then
   missing 'python3 is missing: apt-get install python3 python3-venv'
@@ -16,6 +16,14 @@ elif [ ! -e .venv/installed ] || [ "$(cat .venv/installed)" != "$python_packages
     .venv/bin/pip install --quiet --disable-pip-version-check $python_packages &&
     printf '%s' "$python_packages" >.venv/installed ||
     missing 'the Python packages could not be installed into .venv (see above)'
+fi
+
+if [ -e .venv/installed ]; then
+  if ! command -v "${CC:-cc}" >/dev/null; then
+    export CC="$PWD/.venv/bin/python-zig cc" LDSHARED="$PWD/.venv/bin/python-zig cc -shared"
+  fi
+  .venv/bin/python sdk/python/installed.py --install >/dev/null ||
+    missing "rlhost's package for Python could not be built (see above); apt-get install gcc libc6-dev python3-dev"
 fi
 
 if ! command -v rustup >/dev/null; then

@@ -22,8 +22,20 @@ def library():
     raise SystemExit("rlhost: the C library is missing: build in a checkout (pip install ./sdk/python) or from the sdist")
 
 
-def relative(path):
-    return os.path.relpath(path, HERE)
+def within():
+    """The library's folder within this one: compilers put what they make beside the path that they are given."""
+    folder = library()
+    if folder.parent == HERE:
+        return folder.relative_to(HERE)
+    into = HERE / "build" / "native"
+    into.mkdir(parents=True, exist_ok=True)
+    sources = {f.name: f for f in folder.glob("*.[ch]")}
+    for stale in set(os.listdir(into)) - set(sources):
+        (into / stale).unlink()
+    for name, source in sources.items():
+        if not (into / name).is_file() or (into / name).read_bytes() != source.read_bytes():
+            shutil.copy(source, into / name)
+    return into.relative_to(HERE)
 
 
 class Build(build_ext):
@@ -50,7 +62,7 @@ class Source(sdist):
     """Puts the C library into the source distribution."""
 
     def make_release_tree(self, base_dir, files):
-        super().make_release_tree(base_dir, files)
+        super().make_release_tree(base_dir, [f for f in files if not f.startswith("build")])
         into = pathlib.Path(base_dir, "native")
         into.mkdir(exist_ok=True)
         for file in sorted(library().glob("*.[ch]")):
@@ -58,14 +70,14 @@ class Source(sdist):
 
 
 def extension():
-    folder = library()
+    folder = within()
     return Extension(
         "rlhost._native",
-        sources=[relative(f) for f in sorted([*(HERE / "src").glob("*.c"), *folder.glob("*.c")])],
-        depends=[relative(f) for f in [*(HERE / "src").glob("*.h"), *folder.glob("*.h")]],
-        include_dirs=[relative(folder), "src"],
+        sources=[str(f) for part in (pathlib.Path("src"), folder) for f in sorted(part.glob("*.c"))],
+        depends=[str(f) for part in (pathlib.Path("src"), folder) for f in sorted(part.glob("*.h"))],
+        include_dirs=[str(folder), "src"],
         define_macros=[("Py_LIMITED_API", "0x030A0000"), ("RLH_NO_CONTROL", None), ("_GNU_SOURCE", None)],
-        extra_compile_args=["-std=gnu11", "-O2", "-fvisibility=hidden", "-Wall"],
+        extra_compile_args=["-std=gnu11", "-O2", "-g0", "-fvisibility=hidden", "-Wall"],
         libraries=["pthread"],
         py_limited_api=True,
     )
