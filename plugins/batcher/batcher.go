@@ -2,6 +2,7 @@ package batcher
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -98,6 +99,7 @@ func (c *Batcher) Start(h *component.Host) error {
 	c.droppedRows = h.Stats.Counter("lag/dropped_rows")
 	a, err := h.Arenas.Add(arena.Config{
 		Name: h.Name + ".datasets", Blocks: datasetBlocks, BlockBytes: rollout.DatasetBytes(c.config.DatasetRows),
+		ReadOnly: true,
 	})
 	if err != nil {
 		return err
@@ -182,11 +184,14 @@ func (c *Batcher) release(t trajectory) {
 // emitOne makes a dataset of the blocks that have waited longest.
 func (c *Batcher) emitOne() error {
 	block := c.free[0]
+	c.free = append(c.free[:0], c.free[1:]...)
 	loan, err := c.arena.LoanBlock(block)
+	if errors.Is(err, arena.ErrBusy) {
+		return nil // another process has taken or spoilt it; it comes back with a credit
+	}
 	if err != nil {
 		return err
 	}
-	c.free = append(c.free[:0], c.free[1:]...)
 	members := c.take(c.held[block][:0])
 	c.held[block] = members
 	c.makes[block] = c.newest + uint64(c.flying())

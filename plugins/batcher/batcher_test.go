@@ -208,6 +208,31 @@ func TestBatcher_HasABoundOnDatasetsUnderWay(t *testing.T) {
 	}
 }
 
+// A native plugin may take a free block of a dataset before the batcher has it.
+func TestBatcher_GoesOnWhenABlockIsTaken(t *testing.T) {
+	r := newRig(t, blockRows, 0)
+	var stolen []arena.Loan
+	for block := range uint32(datasetBlocks) {
+		loan, err := r.c.arena.LoanBlock(block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stolen = append(stolen, loan)
+	}
+	r.give(t, 0, 0, 0)
+	r.settle(t)
+	if len(r.datasets) != 0 {
+		t.Errorf("%d datasets, and every block was taken", len(r.datasets))
+	}
+	for _, loan := range stolen {
+		if err := loan.Abort(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.settle(t)
+	r.expect(t, "once the blocks are free", []int{0})
+}
+
 // A block is as old, when it is learned from, as there are versions after its own then: each dataset under way makes
 // one more.
 func TestBatcher_DropsWholeBlocksThatWouldBeTooOld(t *testing.T) {

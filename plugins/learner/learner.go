@@ -95,14 +95,15 @@ func (c *Learner) Start(h *component.Host) error {
 	}
 	names := StatNames()
 	c.statsAt, err = h.Arenas.Add(arena.Config{
-		Name: h.Name + ".stats", Blocks: statsBlocks, BlockBytes: 8 * len(names), Schema: names,
+		Name: h.Name + ".stats", Blocks: statsBlocks, BlockBytes: 8 * len(names), Schema: names, ReadOnly: true,
 	})
 	if err != nil {
 		return err
 	}
 	c.weightsAt, err = h.Arenas.Add(arena.Config{
 		Name: h.Name + ".weights", BlockBytes: policy.WeightsBytes(n),
-		Blocks: 2 + h.Readers("weights"), // the publisher keeps one version and writes another
+		Blocks:   2 + h.Readers("weights"), // the publisher keeps one version and writes another
+		ReadOnly: true,
 	})
 	if err != nil {
 		return err

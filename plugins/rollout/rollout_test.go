@@ -144,6 +144,31 @@ func TestRollout_WaitsForBlocks(t *testing.T) {
 	}
 }
 
+// A native plugin may take a free block, or write into its word that it is taken, before the rollout has it.
+func TestRollout_GoesOnWhenABlockThatCameFreeIsTaken(t *testing.T) {
+	r := newRig(t, rigOptions{config: func(c *config) { c.Blocks = 3 }})
+	r.keep = true
+	r.until(t, 6)
+	block := r.blocks[0].lease.Handle()
+	r.letGo(t)
+	stolen, err := r.c.arena.LoanBlock(block.Block())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.blocks) != 5 {
+		t.Errorf("%d blocks handed over, want 5: one was taken", len(r.blocks))
+	}
+	if err := stolen.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.RunUntil(func() bool { return len(r.blocks) == 6 }); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestRollout_StopsWhereverItIs(t *testing.T) {
 	for rounds := range 12 {
 		r := newRig(t, rigOptions{})

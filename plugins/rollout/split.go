@@ -81,14 +81,24 @@ func (s *split) onCredit(m *hostabi.Message) {
 	}
 }
 
+// lend takes the next free block. One that another process has taken or spoilt comes back with a credit.
+func (s *split) lend() (arena.Loan, error) {
+	for len(s.free) > 0 {
+		block := s.free[0]
+		s.free = append(s.free[:0], s.free[1:]...)
+		if loan, err := s.c.arena.LoanBlock(block); !errors.Is(err, arena.ErrBusy) {
+			return loan, err
+		}
+	}
+	return arena.Loan{}, arena.ErrBusy
+}
+
 // begin starts a block: binds it, writes row 0 and asks for its actions.
 func (s *split) begin() {
-	if len(s.free) == 0 {
+	loan, err := s.lend()
+	if errors.Is(err, arena.ErrBusy) {
 		return
 	}
-	block := s.free[0]
-	s.free = append(s.free[:0], s.free[1:]...)
-	loan, err := s.c.arena.LoanBlock(block)
 	if err != nil {
 		s.c.h.Fail(err)
 		return
@@ -97,7 +107,7 @@ func (s *split) begin() {
 	s.tr = rollout.Trajectory{Schema: s.c.schema, Mem: loan.Bytes()}
 	s.minVersion, s.maxVersion = ^uint64(0), 0
 	s.forgetCuts()
-	if err := s.firstRow(block); err != nil {
+	if err := s.firstRow(loan.Block()); err != nil {
 		s.fault(err)
 		return
 	}
