@@ -1,12 +1,16 @@
 package ctest
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Mode says what a program is built with.
@@ -20,18 +24,11 @@ const (
 )
 
 // Build compiles C files with the library, warnings being errors, and returns the program. Paths are relative to the
-// test's folder. It skips the test where there is no C compiler, and fails it with the command that installs
-// libnghttp2 where that is missing.
+// test's folder. A program of the same sources is built once and kept in .cache of the module. It skips the test where
+// there is no C compiler, and fails it with the command that installs libnghttp2 where that is missing.
 func Build(t testing.TB, mode Mode, sources ...string) string {
 	t.Helper()
-	return BuildWith(t, Compiler(t), mode, sources...)
-}
-
-// BuildWith is Build with a certain compiler.
-func BuildWith(t testing.TB, compiler string, mode Mode, sources ...string) string {
-	t.Helper()
-	library := Sources(t)
-	program := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(sources[0]), ".c"))
+	compiler := Compiler(t)
 	args := []string{"-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror"}
 	libraries := []string{"-lpthread"}
 	switch mode {
@@ -46,14 +43,78 @@ func BuildWith(t testing.TB, compiler string, mode Mode, sources ...string) stri
 			args = append(args, "-fsanitize=address,undefined")
 		}
 	}
-	args = append(append(append(append(args, "-o", program), sources...), library...), libraries...)
-	if out, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
+	args = append(append(append(args, sources...), Sources(t)...), libraries...)
+	program := filepath.Join(cache(t), key(t, compiler, args, sources), strings.TrimSuffix(filepath.Base(sources[0]), ".c"))
+	if _, err := os.Stat(program); err == nil {
+		return program
+	}
+	made := filepath.Join(t.TempDir(), "program")
+	if out, err := exec.Command(compiler, append(args, "-o", made)...).CombinedOutput(); err != nil {
 		t.Fatalf("%s %s: %v\n%s", compiler, strings.Join(args, " "), err, out)
 	}
-	for _, file := range sources {
-		read(t, file)
+	if err := install(made, program); err != nil {
+		t.Fatal(err)
 	}
 	return program
+}
+
+// key names what a program is made of: the compiler, its arguments, and all C files and headers that may be read.
+func key(t testing.TB, compiler string, args, sources []string) string {
+	t.Helper()
+	h := sha256.New()
+	version, err := exec.Command(compiler, "--version").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(h, "%s\n%q\n", version, args)
+	files, _ := filepath.Glob(filepath.Join(libraryDir(), "*.[ch]")) // the pattern is right
+	for _, source := range sources {
+		beside, _ := filepath.Glob(filepath.Join(filepath.Dir(source), "*.[ch]"))
+		files = append(files, beside...)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(h, "%s %d\n%s", file, len(text), text)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// cache returns the folder of programs, without those that nobody has used for a week.
+func cache(t testing.TB) string {
+	t.Helper()
+	dir := filepath.Join(libraryDir(), "..", "..", "..", ".cache", "ctest")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > 7*24*time.Hour {
+			_ = os.RemoveAll(filepath.Join(dir, e.Name())) // somebody else may be doing the same
+		}
+	}
+	return dir
+}
+
+// install puts a program into the cache in one step, so that nobody runs half of one.
+func install(made, program string) error {
+	text, err := os.ReadFile(made)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(program), 0o755); err != nil {
+		return err
+	}
+	half := fmt.Sprintf("%s.%d", program, os.Getpid())
+	if err := os.WriteFile(half, text, 0o755); err != nil {
+		return err
+	}
+	return os.Rename(half, program)
 }
 
 // Compiler returns the C compiler: $CC, or cc.
@@ -73,25 +134,16 @@ func Compiler(t testing.TB) string {
 // Sources returns the files of the library.
 func Sources(t testing.TB) []string {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	dir := filepath.Dir(filepath.Dir(here))
-	files, err := filepath.Glob(filepath.Join(dir, "*.c"))
+	files, err := filepath.Glob(filepath.Join(libraryDir(), "*.c"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("the library's files in %s: %v", dir, err)
-	}
-	headers, _ := filepath.Glob(filepath.Join(dir, "*.h")) // the pattern has been used just now
-	for _, file := range append(headers, files...) {
-		read(t, file)
+		t.Fatalf("the library's files in %s: %v", libraryDir(), err)
 	}
 	return files
 }
 
-// read makes the test's cached result depend on a file that only the compiler opens.
-func read(t testing.TB, file string) {
-	t.Helper()
-	if _, err := os.ReadFile(file); err != nil {
-		t.Fatal(err)
-	}
+func libraryDir() string {
+	_, here, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(here))
 }
 
 func needNghttp2(t testing.TB, compiler string) {

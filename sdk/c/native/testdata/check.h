@@ -60,4 +60,9 @@ static inline void unmake_arena(struct made *m) {
     close(m->data);
 }
 
+// The parts of the unit test.
+void unit_text(void);
+void unit_memory(void);
+void unit_link(void);
+
 #endif

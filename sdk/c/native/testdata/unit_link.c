@@ -288,7 +288,7 @@ static void test_the_end_of_the_host_is_seen(void) {
     close_play(&p);
 }
 
-int main(void) {
+void unit_link(void) {
     test_arenas_are_known_before_their_messages();
     test_claims_last_until_acknowledged();
     test_acknowledgements_go_out_when_due();
@@ -298,5 +298,4 @@ int main(void) {
     test_arenas_are_granted_or_refused();
     test_states_and_metrics_travel();
     test_the_end_of_the_host_is_seen();
-    return 0;
 }

@@ -328,7 +328,7 @@ static void test_threads_share_the_process_bit(void) {
     unmake_arena(&m);
 }
 
-int main(void) {
+void unit_memory(void) {
     test_messages_keep_their_order();
     test_nonsense_indexes_are_nothing();
     test_headers_are_checked();
@@ -339,5 +339,4 @@ int main(void) {
     test_credits_reach_their_creditor();
     test_announcements_are_checked();
     test_threads_share_the_process_bit();
-    return 0;
 }

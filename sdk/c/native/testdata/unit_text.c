@@ -123,11 +123,10 @@ static void test_configuration_is_read(void) {
     config_free(host.config);
 }
 
-int main(void) {
+void unit_text(void) {
     test_documents_are_checked();
     test_values_are_found();
     test_written_strings_can_be_read();
     test_columns_lie_in_the_block();
     test_configuration_is_read();
-    return 0;
 }

@@ -1,0 +1,216 @@
+// The other end of the host's rings and arenas: does what its first argument says with the files from 3 on.
+#include "check.h"
+
+#include "../json.h"
+
+enum { ITEM_ROOM = 1 << 16 };
+
+static rlh_ring *ring_at(int fd, uint32_t kind, uint32_t owner) {
+    rlh_ring *r;
+    CHECK_EQUAL(rlh_ring_attach(&r, fd, kind, owner), RLH_OK);
+    return r;
+}
+
+static rlh_message numbered(uint64_t i) {
+    return (rlh_message){.sequence = i, .handle = 3 * i, .kind = (uint16_t)i, .t = (uint32_t)~i, .inline_ = {i * i, ~i}};
+}
+
+// messages-put N BATCH
+static void messages_put(uint64_t n, uint64_t batch) {
+    rlh_ring *r = ring_at(3, RLH_RING_MESSAGES, 0);
+    rlh_message m[64];
+    CHECK(batch >= 1 && batch <= 64);
+    for (uint64_t i = 0; i < n;) {
+        uint64_t k = n - i < batch ? n - i : batch;
+        for (uint64_t j = 0; j < k; j++) m[j] = numbered(i + j);
+        int put = rlh_messages_put(r, m, k, RLH_FOREVER);
+        CHECK(put > 0);
+        i += (uint64_t)put;
+    }
+    rlh_ring_detach(r);
+}
+
+// messages-get N BATCH
+static void messages_get(uint64_t n, uint64_t batch) {
+    rlh_ring *r = ring_at(3, RLH_RING_MESSAGES, 0);
+    rlh_message m[64];
+    CHECK(batch >= 1 && batch <= 64);
+    for (uint64_t i = 0; i < n;) {
+        int got = rlh_messages_get(r, m, batch, RLH_FOREVER);
+        CHECK(got > 0);
+        for (int j = 0; j < got; j++, i++) {
+            rlh_message want = numbered(i);
+            CHECK(memcmp(&m[j], &want, sizeof want) == 0);
+        }
+    }
+    rlh_ring_detach(r);
+}
+
+// echo: file 3 to file 4
+static void echo(void) {
+    rlh_ring *in = ring_at(3, RLH_RING_MESSAGES, 0), *out = ring_at(4, RLH_RING_MESSAGES, 0);
+    rlh_message m;
+    while (rlh_messages_get(in, &m, 1, RLH_FOREVER) == 1) CHECK_EQUAL(rlh_messages_put(out, &m, 1, RLH_FOREVER), 1);
+    rlh_ring_detach(in);
+    rlh_ring_detach(out);
+}
+
+// queue-put OWNER N BATCH: item i of an owner has i % 40 bytes behind its two numbers
+static void queue_put(uint32_t owner, uint64_t n, uint64_t batch) {
+    rlh_ring *q = ring_at(3, RLH_RING_QUEUE, owner);
+    static unsigned char bytes[RLH_MAX_RING_BATCH][64];
+    rlh_item items[RLH_MAX_RING_BATCH];
+    for (uint64_t i = 0; i < n;) {
+        uint64_t k = n - i < batch ? n - i : batch;
+        for (uint64_t j = 0; j < k; j++) {
+            const uint64_t words[2] = {owner, i + j};
+            memcpy(bytes[j], words, sizeof words);
+            memset(bytes[j] + 16, (int)(i + j), 40);
+            items[j] = (rlh_item){bytes[j], (uint32_t)(16 + (i + j) % 40), (uint32_t)(i + j)};
+        }
+        CHECK_EQUAL(rlh_queue_put(q, items, k, RLH_FOREVER), k);
+        i += k;
+    }
+    rlh_ring_detach(q);
+}
+
+// queue-get OWNER: prints how many items there were until the queue was shut, and the sum of their numbers
+static void queue_get(uint32_t owner) {
+    rlh_ring *q = ring_at(3, RLH_RING_QUEUE, owner);
+    static char memory[ITEM_ROOM];
+    static uint64_t next[1 << RLH_RING_OWNER_BITS];
+    rlh_item items[64];
+    uint64_t count = 0, sum = 0;
+    int n;
+    while ((n = rlh_queue_get(q, items, 64, memory, sizeof memory, RLH_FOREVER)) > 0) {
+        for (int i = 0; i < n; i++, count++) {
+            uint64_t words[2];
+            CHECK(items[i].len >= 16);
+            memcpy(words, items[i].bytes, sizeof words);
+            CHECK(words[0] < 1 << RLH_RING_OWNER_BITS && words[1] >= next[words[0]]); // in the order of its producer
+            CHECK(items[i].len == 16 + words[1] % 40 && items[i].kind == (uint32_t)words[1]);
+            for (uint32_t k = 16; k < items[i].len; k++) CHECK(((const unsigned char *)items[i].bytes)[k] == (unsigned char)words[1]);
+            next[words[0]] = words[1] + 1;
+            sum += words[1];
+        }
+    }
+    CHECK_EQUAL(n, RLH_ERR_CLOSED);
+    printf("%llu %llu\n", (unsigned long long)count, (unsigned long long)sum);
+    rlh_ring_detach(q);
+}
+
+// queue-churn OWNER: puts and gets until it is killed
+static void queue_churn(uint32_t owner) {
+    rlh_ring *q = ring_at(3, RLH_RING_QUEUE, owner);
+    static char memory[ITEM_ROOM];
+    rlh_item items[8];
+    puts("ready");
+    fflush(stdout);
+    for (uint64_t i = 0;; i++) {
+        const rlh_item put[3] = {{"aaaaaaaaaaaaaaaa", 16, 0}, {"bbbbbbbbbbbbbbbb", 16, 0}, {"cccccccccccccccc", 16, 0}};
+        rlh_queue_put(q, put, 1 + i % 3, 0);
+        rlh_queue_get(q, items, 1 + i % 5, memory, sizeof memory, 0);
+    }
+}
+
+static void count_lost(void *user, const rlh_item *item) {
+    CHECK(item->len == 16);
+    ++*(int *)user;
+}
+
+// recover OWNER
+static void recover(uint32_t owner) {
+    rlh_ring *q = ring_at(3, RLH_RING_QUEUE, 9);
+    int lost = 0;
+    rlh_queue_recover(q, owner, count_lost, &lost);
+    printf("%d\n", lost);
+    rlh_ring_detach(q);
+}
+
+// Operations of arena, in the kind of a message; the answer's kind is minus the error, its inline_[0] what was read.
+enum { LOAN = 1, COMMIT, ABORT, LEASE, RELEASE, REVOKE, CLAIMS };
+
+static int operate(rlh_arena *a, rlh_message *m) {
+    void *bytes;
+    const void *read;
+    rlh_arena_stats s;
+    int err;
+    switch (m->kind) {
+    case LOAN:
+        err = rlh_loan(a, &m->handle, &bytes);
+        if (err == RLH_OK) memcpy(bytes, &m->handle, sizeof m->handle);
+        return err;
+    case COMMIT: return rlh_commit(a, m->handle);
+    case ABORT: return rlh_abort(a, m->handle);
+    case LEASE:
+        err = rlh_lease(a, m->handle, &read);
+        if (err == RLH_OK) memcpy(&m->inline_[0], read, sizeof m->inline_[0]);
+        return err;
+    case RELEASE: return rlh_release(a, m->handle);
+    case REVOKE: return rlh_revoke(a, m->handle);
+    case CLAIMS: rlh_arena_count(a, &s); m->inline_[0] = s.claims; return RLH_OK;
+    default: return RLH_ERR_INVALID;
+    }
+}
+
+// arena ID BLOCKS BYTES HOLDER: words 3, data 4, rings 5 and 6
+static void arena(char **args) {
+    rlh_arena_info said = {.id = (uint32_t)atoi(args[0]), .blocks = (uint32_t)atoi(args[1]), .block_bytes = (size_t)atoi(args[2])};
+    rlh_arena *a;
+    CHECK_EQUAL(rlh_arena_attach(&a, 3, 4, &said, (uint32_t)atoi(args[3]), NULL, NULL), RLH_OK);
+    rlh_ring *in = ring_at(5, RLH_RING_MESSAGES, 0), *out = ring_at(6, RLH_RING_MESSAGES, 0);
+    rlh_message m;
+    while (rlh_messages_get(in, &m, 1, RLH_FOREVER) == 1) {
+        m.kind = (uint16_t)-operate(a, &m);
+        CHECK_EQUAL(rlh_messages_put(out, &m, 1, RLH_FOREVER), 1);
+    }
+    rlh_arena_detach(a);
+    rlh_ring_detach(in);
+    rlh_ring_detach(out);
+}
+
+// read_all asks a document everything that can be asked.
+static void read_all(const struct json *doc) {
+    for (json_place at = 0; at < doc->count; at++) {
+        uint64_t u;
+        int64_t i;
+        json_u64(doc, at, &u);
+        json_i64(doc, at, &i);
+        free(json_text(doc, at));
+        free(json_raw(doc, at));
+        json_get(doc, at, "a");
+    }
+}
+
+// parse reads documents from standard input, each behind its length as four bytes, and says of each whether it is one.
+static void parse(void) {
+    uint32_t len;
+    static char text[1 << 20];
+    while (fread(&len, sizeof len, 1, stdin) == 1 && len <= sizeof text && fread(text, 1, len, stdin) == len) {
+        char *exact = malloc(len + 1); // so that reading beyond it is seen
+        memcpy(exact, text, len);
+        struct json doc;
+        char answer = json_parse(&doc, exact, len);
+        if (answer != 0) read_all(&doc);
+        json_free(&doc);
+        free(exact);
+        fwrite(&answer, 1, 1, stdout);
+        fflush(stdout);
+    }
+}
+
+int main(int argc, char **args) {
+    const char *what = argc > 1 ? args[1] : "";
+    uint64_t a = argc > 2 ? strtoull(args[2], NULL, 10) : 0, b = argc > 3 ? strtoull(args[3], NULL, 10) : 0;
+    if (strcmp(what, "messages-put") == 0) messages_put(a, b);
+    else if (strcmp(what, "messages-get") == 0) messages_get(a, b);
+    else if (strcmp(what, "echo") == 0) echo();
+    else if (strcmp(what, "queue-put") == 0 && argc == 5) queue_put((uint32_t)a, b, strtoull(args[4], NULL, 10));
+    else if (strcmp(what, "queue-get") == 0) queue_get((uint32_t)a);
+    else if (strcmp(what, "queue-churn") == 0) queue_churn((uint32_t)a);
+    else if (strcmp(what, "recover") == 0) recover((uint32_t)a);
+    else if (strcmp(what, "arena") == 0 && argc == 6) arena(args + 2);
+    else if (strcmp(what, "parse") == 0) parse();
+    else return 2;
+    return 0;
+}

@@ -1,0 +1,10 @@
+// The library's own tests, to be run under sanitizers.
+#include "check.h"
+
+int main(void) {
+    unit_text();
+    unit_memory();
+    unit_link();
+    puts("ok");
+    return 0;
+}
