@@ -59,7 +59,7 @@ func child(args []string) error {
 	b := boardOf(seg)
 	switch t.kind + " " + t.role {
 	case "messages echo":
-		return echo()
+		return echo(t.batch > 0)
 	case "queue put", "queue get":
 		q, err := ring.OpenQueue(fdRing)
 		if err != nil {
@@ -207,7 +207,7 @@ func consumeMessages(b *board, r *ring.Messages, t task) {
 }
 
 // echo sends back what it gets until the ring is shut.
-func echo() error {
+func echo(spin bool) error {
 	in, err := ring.OpenMessages(fdRing)
 	if err != nil {
 		return err
@@ -216,6 +216,8 @@ func echo() error {
 	if err != nil {
 		return err
 	}
+	in.SetSpin(spin)
+	out.SetSpin(spin)
 	var one [1]hostabi.Message
 	for {
 		if in.Get(one[:]) == 1 {

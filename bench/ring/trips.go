@@ -14,16 +14,17 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// roundTrips prints how long a message and its answer take: with a pause before each, so that both ends sleep, and
-// without, so that they spin.
+// roundTrips prints how long a message and its answer take: with ends that sleep, ends that spin, and with a pause
+// before each, so that both processors may have gone to sleep.
 func roundTrips(o options, p peers) error {
 	for _, c := range []struct {
 		name string
 		gap  time.Duration
-	}{{"parked", 500 * time.Microsecond}, {"spinning", 0}} {
+		spin bool
+	}{{"parked", 0, false}, {"spinning", 0, true}, {"after 1 ms", time.Millisecond, true}} {
 		var ours, theirs [][2]float64
 		for range o.rounds {
-			mine, err := trips(o.trips, c.gap)
+			mine, err := trips(o.trips, c.gap, c.spin)
 			if err != nil {
 				return err
 			}
@@ -33,7 +34,7 @@ func roundTrips(o options, p peers) error {
 			}
 			ours, theirs = append(ours, mine), append(theirs, other)
 		}
-		fmt.Printf("round trip %-9s messages p50 %.2f µs (best %.2f) p99 %.1f µs; C++ core p50 %.2f µs p99 %.1f µs\n", c.name,
+		fmt.Printf("round trip %-11s messages p50 %.2f µs (best %.2f) p99 %.1f µs; C++ core p50 %.2f µs p99 %.1f µs\n", c.name,
 			median(column(ours, 0)), slices.Min(column(ours, 0)), median(column(ours, 1)),
 			median(column(theirs, 0)), median(column(theirs, 1)))
 	}
@@ -49,7 +50,7 @@ func column(rows [][2]float64, i int) []float64 {
 }
 
 // trips returns p50 and p99 in microseconds of round trips through two rings of messages.
-func trips(rounds int, gap time.Duration) ([2]float64, error) {
+func trips(rounds int, gap time.Duration, spin bool) ([2]float64, error) {
 	var rings [2]*ring.Messages
 	for i := range rings {
 		r, err := ring.NewMessages("bench", 64)
@@ -57,6 +58,7 @@ func trips(rounds int, gap time.Duration) ([2]float64, error) {
 			return [2]float64{}, err
 		}
 		defer r.Close()
+		r.SetSpin(spin)
 		rings[i] = r
 	}
 	seg, err := shm.Create("board", boardBytes)
@@ -64,7 +66,7 @@ func trips(rounds int, gap time.Duration) ([2]float64, error) {
 		return [2]float64{}, err
 	}
 	defer seg.Close()
-	c := command(task{kind: "messages", role: "echo", batch: 1})
+	c := command(task{kind: "messages", role: "echo", batch: map[bool]int{true: 1}[spin]})
 	if err := start(c, seg.FD(), rings[0].FD(), rings[1].FD()); err != nil {
 		return [2]float64{}, err
 	}

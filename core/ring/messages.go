@@ -188,6 +188,14 @@ func (r *Messages) WaitRoom(d time.Duration) bool {
 	return r.putting.wait(d, func() bool { return r.room(1) > 0 }, r.IsShut)
 }
 
+// SetSpin says whether Wait and WaitRoom spin before they sleep, as they do at first where there is more than one
+// processor. A process whose goroutines keep all its processors busy with something else should not. It belongs to
+// the goroutine of both ends, before they begin.
+func (r *Messages) SetSpin(on bool) {
+	r.getting.setSpin(on)
+	r.putting.setSpin(on)
+}
+
 // Nudge makes the consumer's Wait return, the next one if none is under way. It concerns consumers in this process
 // only, and does nothing after Close.
 func (r *Messages) Nudge() {

@@ -169,6 +169,9 @@ func (s *Socket) Receive(buf []byte) (int, []*os.File, error) {
 	control := make([]byte, unix.CmsgSpace(MaxFiles*4))
 	n, controls, flags, _, err := s.conn.ReadMsgUnix(buf, control)
 	files, badControl := filesOf(control[:max(controls, 0)])
+	if errors.Is(err, io.EOF) { // which is what the package net makes of any read of nothing
+		err = checkDatagram(0, controls, flags)
+	}
 	if err := cmp.Or(err, checkDatagram(n, controls, flags), badControl); err != nil {
 		closeAll(files)
 		return 0, nil, err
