@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+
+	G "gorgonia.org/gorgonia"
+
+	"github.com/rlhost/rlhost/gpu/gorgonia"
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// This file is yours to edit: the network and the loss as gorgonia graphs. Gradients come from gorgonia.
+
+// network computes the heads of policy.Network. Its formula may be any function of the network's parameters; with one
+// other than that of the [policy] table's own network, let this plugin act too (see README.md).
+type network struct{}
+
+var _ gorgonia.Builder = network{}
+
+// Params names the parameters: those of the [policy] table's network, which is what is published and saved.
+func (network) Params(n *policy.Network) []policy.Param { return n.Params() }
+
+// Heads returns logits [rows, actions] and value [rows, 1] of obs [rows, obs].
+func (network) Heads(n *policy.Network, obs *gorgonia.Node, p gorgonia.Params) (logits, value *gorgonia.Node, err error) {
+	encoder := func(name string) *gorgonia.Node {
+		x := obs
+		for i := range n.Hidden {
+			y := G.Must(p.Linear(fmt.Sprintf("%s.%d", name, i), x))
+			x = G.Must(gorgonia.Activate(y, n.Activation))
+		}
+		return x
+	}
+	if n.ShareTrunk {
+		x := encoder("trunk")
+		return G.Must(p.Linear("actor.head", x)), G.Must(p.Linear("critic.head", x)), nil
+	}
+	return G.Must(p.Linear("actor.head", encoder("actor"))), G.Must(p.Linear("critic.head", encoder("critic"))), nil
+}
+
+// calm is how much large logits cost.
+const calm = 1e-3
+
+// loss is PPO's, plus calm times the mean square of the logits, which keeps the policy from being sure too early. Each
+// term is a sum over rows with the weights in.Weight, so that rows that only fill up a batch do not count.
+func loss(in *gorgonia.LossInputs) (*gorgonia.Node, error) {
+	squares := G.Must(gorgonia.SumRow(G.Must(G.Square(in.Logits))))
+	penalty := G.Must(G.HadamardProd(squares, gorgonia.Constant(squares, calm)))
+	return G.Add(G.Must(gorgonia.PPOLoss(in)), G.Must(gorgonia.SumAll(in.Weight, penalty)))
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/gpu/cpu"
+	"github.com/rlhost/rlhost/gpu/gorgonia"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/policytest"
+)
+
+// As it stands in the repository the network is that of the policy table, so that the host may act with it.
+func TestNetwork_ActsAsTheHostDoes(t *testing.T) {
+	for _, share := range []bool{false, true} {
+		n := policy.Network{Obs: 4, Actions: 3, Hidden: []int{16, 8}, Activation: policy.Tanh, ShareTrunk: share,
+			HiddenGain: 1, PolicyGain: 1, ValueGain: 1}
+		params := policy.Init(&n, 5)
+		var values [2][]float32
+		for i, b := range []policy.Backend{&gorgonia.Backend{Builder: network{}, Loss: loss}, cpu.New()} {
+			values[i] = actOn(t, b, n, params)
+		}
+		for i := range values[0] {
+			if d := values[0][i] - values[1][i]; d > 1e-5 || d < -1e-5 {
+				t.Errorf("share_trunk = %v, environment %d: value %v, the host has %v", share, i, values[0][i], values[1][i])
+			}
+		}
+	}
+}
+
+// actOn returns the values of eight observations.
+func actOn(t *testing.T, b policy.Backend, n policy.Network, params []float32) []float32 {
+	t.Helper()
+	actor, err := b.NewActor(n, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer actor.Close()
+	if err := actor.Load(policy.Weights{Params: params}); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := rollout.NewSchema(policytest.Spec(n.Obs, n.Actions, false), rollout.Shape{Steps: 1, Envs: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr := rollout.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}
+	for i := range tr.Float32(rollout.ColObs) {
+		tr.Float32(rollout.ColObs)[i] = float32(i%7) / 7
+	}
+	value := tr.Row(rollout.ColValue, 0).Float32()
+	err = actor.Act([]policy.Request{{Obs: tr.Row(rollout.ColObs, 0), Action: tr.Int32(rollout.ColAction),
+		LogProb: tr.Float32(rollout.ColLogProb), Value: value}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Clone(value)
+}
+
+// What the README says, with less to learn so that it is quick: the plugin learns, the host acts.
+func TestReadme_TrainsCartPole(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds two programs and trains")
+	}
+	dir := t.TempDir()
+	for out, pkg := range map[string]string{"glearner": ".", "rlhost": "../../../cmd/rlhost"} {
+		if b, err := exec.Command("go", "build", "-o", filepath.Join(dir, out), pkg).CombinedOutput(); err != nil {
+			t.Fatalf("go build %s: %v\n%s", pkg, err, b)
+		}
+	}
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := regexp.MustCompile("(?s)```toml\n(.*?)```").FindSubmatch(page)[1]
+	if err := os.WriteFile(filepath.Join(dir, "pipeline.toml"), file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	train := exec.Command("./rlhost", "train", "--json", "--set", "run.stop.return=100")
+	train.Dir = dir
+	var stderr strings.Builder
+	train.Stderr = &stderr
+	out, err := train.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	var end struct {
+		Reason string `json:"reason"`
+	}
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &end); err != nil || end.Reason != "return" {
+		t.Errorf("ended with %q, %v:\n%s\n%s", end.Reason, err, out, stderr.String())
+	}
+}
