@@ -31,6 +31,10 @@ func (l *Link) afterBatch() {
 	}
 }
 
+// Acknowledge tells the peer now what this end has finished with, so that a state that is about to be saved and what
+// the peer knows of it agree.
+func (l *Link) Acknowledge() { l.tell() }
+
 // tellings returns what the peer has been told of.
 func (l *Link) tellings() uint64 {
 	l.tx.Lock()

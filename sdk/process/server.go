@@ -150,6 +150,7 @@ func (s *server) snapshot() (protocol.StateSize, error) {
 	}
 	var state component.State
 	if err := x.do(func() (err error) {
+		x.link.Acknowledge() // what is in the state is finished with
 		state, err = x.component.Snapshot()
 		return err
 	}); err != nil {
