@@ -8,7 +8,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -22,8 +21,6 @@ const network = "unixpacket" // SOCK_SEQPACKET: keeps the bounds of what is sent
 type Socket struct {
 	conn *net.UnixConn
 	raw  syscall.RawConn // of conn
-
-	blocking atomic.Bool // Receive waits in the kernel
 
 	send    sync.Mutex // one Send at a time, because each sets the deadline that is the connection's
 	timeout time.Duration
@@ -93,19 +90,6 @@ func (s *Socket) SetSendTimeout(d time.Duration) {
 // SetReceiveDeadline says when a Receive, the one that waits now included, gives up with os.ErrDeadlineExceeded. The
 // zero time means never.
 func (s *Socket) SetReceiveDeadline(t time.Time) error { return s.conn.SetReadDeadline(t) }
-
-// SetBlocking makes Receive wait in the kernel, on a thread of its own, and not among the scheduler's many: on a busy
-// machine a request is then answered in half the time. Call it before the first Receive. A receive deadline has no
-// effect from then on, and sends must not wait either: SetSendTimeout(0).
-func (s *Socket) SetBlocking() error {
-	var blockErr error
-	err := s.raw.Control(func(fd uintptr) { blockErr = unix.SetNonblock(int(fd), false) })
-	if err := cmp.Or(err, blockErr); err != nil {
-		return fmt.Errorf("socket: %w", err)
-	}
-	s.blocking.Store(true)
-	return nil
-}
 
 // Send sends a document of at least one byte and up to MaxFiles files, all or nothing. The files stay the caller's.
 // If the peer does not read, Send waits for SendTimeout and returns os.ErrDeadlineExceeded. Other errors: ErrTooLarge,
@@ -232,13 +216,7 @@ func (s *Socket) PeerUID() (uint32, error) {
 
 // Close ends the connection here: the peer reads io.EOF once it has read what was sent. A Send or Receive that
 // waits returns net.ErrClosed.
-func (s *Socket) Close() error {
-	if s.blocking.Load() {
-		// Closing a file wakes nobody who waits in the kernel. If the peer has gone, nobody waits.
-		_ = s.raw.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_RDWR) })
-	}
-	return s.conn.Close()
-}
+func (s *Socket) Close() error { return s.conn.Close() }
 
 // Listener waits at a path for processes of this machine.
 type Listener struct{ listener *net.UnixListener }

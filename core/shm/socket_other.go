@@ -31,9 +31,6 @@ func Listen(string) (*Listener, error) { return nil, ErrUnsupported }
 // SetSendTimeout does nothing.
 func (s *Socket) SetSendTimeout(time.Duration) {}
 
-// SetBlocking returns ErrUnsupported.
-func (s *Socket) SetBlocking() error { return ErrUnsupported }
-
 // SetReceiveDeadline returns ErrUnsupported.
 func (s *Socket) SetReceiveDeadline(time.Time) error { return ErrUnsupported }
 

@@ -193,9 +193,6 @@ func (s *Server) add(c *client) error {
 		return fmt.Errorf("%w: %d clients are connected", object.ErrLimit, len(s.clients))
 	}
 	c.socket.SetSendTimeout(0) // a client that asks without reading the answers must not hold up others
-	if err := c.socket.SetBlocking(); err != nil {
-		return err
-	}
 	s.clients[c] = struct{}{}
 	return nil
 }
