@@ -4,7 +4,7 @@
 
     store = objects.Store()
     store.create("obs", capacity=64, shape=(256, 84, 84), dtype="u1")
-    store.push("obs", frames)                        # one copy, one request
+    store.push("obs", frames)                        # one copy, one request, whose answer is not waited for
     with store.new("obs", frames.shape, frames.dtype) as a:
         a[...] = frames                              # no copy: `a` is the shared memory
     with store.pop("obs") as a:                      # no copy: a read-only view of the shared memory
@@ -24,12 +24,14 @@ it first uses a Store, and holds nothing of what its parent held.
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import json
 import mmap
 import os
 import socket
 import struct
+import sys
 import threading
 import time
 import weakref
@@ -38,7 +40,7 @@ from typing import Any, Iterator, Sequence, Union
 import numpy as np
 
 __all__ = [
-    "Store", "Entry", "Batch", "Writing", "Track", "default_path",
+    "Store", "Entry", "Batch", "Writing", "Pushed", "Track", "default_path",
     "ObjectError", "NotFound", "Exists", "Removed", "NoEntry", "Empty", "Full", "Busy", "Spent", "Foreign",
     "WrongKind", "TooLarge", "WrongTracks", "WrongDType", "LimitExceeded", "Closed", "HostLost", "BadRequest",
     "Canceled",
@@ -226,7 +228,17 @@ class _Connection:
         else:
             wait, deadline = min(int(timeout * 1e9), (1 << 63) - 1), time.monotonic() + timeout
         seq = next(self.seqs) & 0xFFFFFFFF
-        frame = _REQUEST.pack(op, flags, values, seq, number, count, claim, index, 0, wait) + payload
+        self.begin(_REQUEST.pack(op, flags, values, seq, number, count, claim, index, 0, wait) + payload)
+        try:
+            return self.finish(seq, deadline)
+        except ObjectError:
+            raise
+        except BaseException:
+            self._abandon(seq, op)
+            raise
+
+    def begin(self, frame: bytes) -> None:
+        """Sends a request whose reply finish takes."""
         if len(frame) > MAX_FRAME:
             raise LimitExceeded("a request of %d bytes, at most %d: ask for less at a time" % (len(frame), MAX_FRAME))
         if self.lost is not None:
@@ -235,11 +247,10 @@ class _Connection:
             self.send(frame, _NOSIGNAL)
         except OSError as e:
             raise self._lose(e.strerror or str(e)) from None
-        try:
-            reply = self._receive(seq, deadline)
-        except BaseException:
-            self._abandon(seq, op)
-            raise
+
+    def finish(self, seq: int, deadline: float | None) -> tuple[Any, ...]:
+        """Returns the reply to a request, or raises what it says."""
+        reply = self._receive(seq, deadline)
         self.round_trips += 1
         status = reply[_R_STATUS]
         if status:
@@ -251,6 +262,10 @@ class _Connection:
         """Returns the reply to a request."""
         lock = self.lock
         lock.acquire()
+        if self.replies and seq in self.replies:
+            reply = self.replies.pop(seq)
+            lock.release()
+            return reply
         if self.reading:
             reply = self._wait(seq)
             if reply is not None:
@@ -374,7 +389,16 @@ class _Object:
         self.reading: mmap.mmap | None = None  # mapped to read only
         self.writing: mmap.mmap | None = None  # mapped once something is written
         self.spare = (0, 0)                    # claim and block for the next push
+        self.pushed: Pushed | None = None      # the last push, if its reply has not been taken yet
         self.packed: dict[Any, bytes] = {}     # values of a commit, by dtype and shape
+        self.settling = threading.Lock()       # one thread takes the reply to a push
+
+    def keep(self, claim: int, block: int) -> None:
+        """Keeps a block for the next push, unless there is one."""
+        if self.spare[0]:
+            self.connection.post(_ABORT, claim)
+        else:
+            self.spare = (claim, block)
 
     @property
     def single(self) -> bool:
@@ -620,6 +644,60 @@ class Writing(_Claim):
             self._object.connection.post(_ABORT, self._claim)
 
 
+class Pushed:
+    """An entry on its way: the host has it before anything that this store asks for later. It is its index wherever an
+    integer is needed, and waits for it then; ``index`` does so too, and raises what went wrong."""
+
+    __slots__ = ("_object", "_seq", "_index", "_error")
+
+    def __init__(self, o: _Object, seq: int):
+        self._object = o
+        self._seq = seq
+        self._index = -1
+        self._error: ObjectError | None = None
+
+    @property
+    def index(self) -> int:
+        if self._seq:
+            o = self._object
+            with o.settling:
+                self._settle()
+        if self._error is not None:
+            raise self._error
+        return self._index
+
+    def _settle(self) -> None:
+        """Takes the reply, which also brings the block for the next push. The object's settling is held."""
+        if not self._seq:
+            return
+        o = self._object
+        try:
+            reply = o.connection.finish(self._seq, None)  # interrupted, it can be tried again
+        except ObjectError as e:
+            self._error = e
+        else:
+            self._index = reply[_R_INDEX]
+            if reply[_R_SPARE]:
+                o.keep(reply[_R_SPARE], reply[_R_SPARE_BLOCK])
+        self._seq = 0
+        if o.pushed is self:
+            o.pushed = None
+
+    def __index__(self) -> int:
+        return self.index
+
+    __int__ = __index__
+
+    def __eq__(self, other: object) -> bool:
+        return self.index == other
+
+    def __hash__(self) -> int:
+        return hash(self.index)
+
+    def __repr__(self) -> str:
+        return "<Pushed to %r%s>" % (self._object.name, "" if self._seq else ": %d" % self._index)
+
+
 class Store:
     """A connection to the objects that a running rlhost serves, at ``path`` or default_path(). It raises HostLost if
     nobody serves there; with a timeout it waits so long for a host to appear."""
@@ -656,7 +734,15 @@ class Store:
             return connection
 
     def close(self) -> None:
-        """Ends the session: what this store holds is given back, and its views must not be used any more."""
+        """Ends the session once everything that was pushed has found its place: what this store holds is given back, and
+        its views must not be used any more."""
+        try:
+            if not self._closed:
+                self.flush()
+        finally:
+            self._close()
+
+    def _close(self) -> None:
         with self._lock:
             self._closed = True
             if self._connection is not None:
@@ -666,8 +752,11 @@ class Store:
     def __enter__(self) -> "Store":
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: Any, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._close()
 
     @property
     def round_trips(self) -> int:
@@ -725,9 +814,13 @@ class Store:
 
     # Writing.
 
-    def push(self, name: str, data: Any, timeout: float | None = None) -> int:
+    def push(self, name: str, data: Any, timeout: float | None = None) -> "Pushed":
         """Copies an array (anything numpy takes, or bytes; a sequence of them for an object of several tracks) into a
-        new entry and returns its index. It waits for a free block; Full at the end of the timeout."""
+        new entry. Without a timeout it returns as soon as the entry is on its way, at most one for each object; the
+        next push waits if there was no room for this one, and raises what went wrong with it. With a timeout it waits for
+        room itself, and raises Full at its end. What it returns is good for the entry's index."""
+        if timeout is None:
+            self._settle(name)
         for last in (False, True):
             o = self._object_to_write(name)
             try:
@@ -738,18 +831,17 @@ class Store:
                     raise
         raise AssertionError
 
-    def _push(self, o: _Object, data: Any, timeout: float | None) -> int:
-        memory = o.writing
+    def _push(self, o: _Object, data: Any, timeout: float | None) -> Pushed:
         arrays = (_array(data),) if o.single else tuple(_array(d) for d in data)
         values = o.pack(arrays)
-        call = o.connection.call
+        connection = o.connection
         with self._lock:
             (claim, block), o.spare = o.spare, (0, 0)
-        spare = claim
         if not claim:
-            reply = call(_NEW, number=o.number, timeout=timeout)
+            reply = connection.call(_NEW, number=o.number, timeout=timeout)
             claim, block = reply[_R_CLAIM], reply[_R_BLOCK]
         try:
+            memory = o.writing
             for track, a in enumerate(arrays):
                 column = o.columns[track]
                 at = column.at + block * column.stride
@@ -757,26 +849,53 @@ class Store:
                     np.copyto(np.ndarray(a.shape, a.dtype, memory, at), a)
                 else:
                     memory[at:at + len(a)] = a
-            reply = call(_COMMIT, _NEXT, len(arrays), o.number, 0, claim, 0, timeout, values)
+            if timeout is not None:
+                return self._push_and_wait(o, claim, len(arrays), values, timeout)
+            seq = next(connection.seqs) & 0xFFFFFFFF
+            connection.begin(_REQUEST.pack(_COMMIT, _NEXT, len(arrays), seq, o.number, 0, claim, 0, 0, -1) + values)
         except Full:
-            o.spare = (claim, block)  # a spare block waits for room, and stays ours in vain
+            o.keep(claim, block)  # a spare block waits for room, and stays ours in vain
             raise
         except BaseException as e:
             if not isinstance(e, Removed):
-                o.connection.post(_ABORT, claim)
+                connection.post(_ABORT, claim)
             raise
-        if reply[_R_SPARE]:
-            self._keep(o, reply[_R_SPARE], reply[_R_SPARE_BLOCK])
-        return reply[_R_INDEX]
-
-    def _keep(self, o: _Object, claim: int, block: int) -> None:
+        pushed = Pushed(o, seq)
         with self._lock:
-            if not o.spare[0]:
-                o.spare = (claim, block)
-                return
-        o.connection.post(_ABORT, claim)
+            alone = o.pushed is None
+            if alone:
+                o.pushed = pushed
+        if not alone:
+            with o.settling:
+                pushed._settle()
+        return pushed
 
-    def put(self, name: str, data: Any, capacity: int = 64, timeout: float | None = None) -> int:
+    def _push_and_wait(self, o: _Object, claim: int, tracks: int, values: bytes, timeout: float) -> Pushed:
+        reply = o.connection.call(_COMMIT, _NEXT, tracks, o.number, 0, claim, 0, timeout, values)
+        pushed = Pushed(o, 0)
+        pushed._index = reply[_R_INDEX]
+        if reply[_R_SPARE]:
+            o.keep(reply[_R_SPARE], reply[_R_SPARE_BLOCK])
+        return pushed
+
+    def flush(self) -> None:
+        """Waits until everything that was pushed has found its place, and raises what went wrong."""
+        for name in list(self._objects):
+            self._settle(name)
+
+    def _settle(self, name: str) -> None:
+        """Waits for the last push to an object."""
+        o = self._objects.get(name)
+        pushed = o.pushed if o is not None else None
+        if o is None or pushed is None:
+            return
+        with o.settling:
+            pushed._settle()
+        if pushed._error is not None:
+            self._forget(o)
+            raise type(pushed._error)("%s; the entry that was pushed last is lost" % pushed._error)
+
+    def put(self, name: str, data: Any, capacity: int = 64, timeout: float | None = None) -> Pushed:
         """Pushes, and makes the object first if there is none: for ``capacity`` entries as large as this one."""
         encoded = name.encode()
         if encoded not in self._objects and name not in self._objects:
@@ -997,6 +1116,17 @@ def _arrays(o: _Object, body: bytes, at: int, block: int, tracks: int) -> tuple[
 
 
 _stores: "weakref.WeakSet[Store]" = weakref.WeakSet()
+
+
+def _exit() -> None:
+    for store in list(_stores):
+        try:
+            store.close()
+        except ObjectError as e:
+            sys.stderr.write("rlhost.objects: %s\n" % e)
+
+
+atexit.register(_exit)
 
 
 def _forked() -> None:

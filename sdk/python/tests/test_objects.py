@@ -286,7 +286,11 @@ class Defects(ObjectsTest):
             fn()
             return self.store.round_trips - before
 
-        self.assertEqual(cost(lambda: self.store.push(self.name, array)), 1)
+        self.assertEqual(cost(lambda: self.store.push(self.name, array)), 1)  # for the push before
+        self.assertEqual(cost(lambda: self.store.push(self.name, array, timeout=1)), 2)  # and this one
+        self.store.flush()
+        self.assertEqual(cost(lambda: self.store.push(self.name, array)), 0)
+        self.store.flush()
         self.assertEqual(cost(lambda: self.store.read_latest(self.name).release()), 1)
         self.assertEqual(cost(lambda: self.store.pop(self.name).release()), 1)
 
@@ -413,7 +417,9 @@ class Sessions(ObjectsTest):
         entry = self.store.read(self.name, 0)
         with objects.Store() as other:
             other.remove(self.name)
-            with self.assertRaises((objects.Removed, objects.NotFound)):
+            with self.assertRaises(objects.Removed):
+                self.store.push(self.name, 2, timeout=5)
+            with self.assertRaises(objects.NotFound):
                 self.store.push(self.name, 2)
             other.create(self.name, 4, bytes=8192)
         self.assertEqual(self.store.push(self.name, np.zeros(1024)), 0)
@@ -421,6 +427,33 @@ class Sessions(ObjectsTest):
         entry.release()
         self.store.remove(self.name)
         self.assertNotIn(self.name, self.store.names())
+
+    def test_a_push_that_fails_later_is_told_of(self):
+        for ask in (lambda pushed: pushed.index, lambda pushed: self.store.push(self.name, 3), lambda _: self.store.flush()):
+            self.create()
+            self.assertEqual(self.store.push(self.name, 1), 0)
+            with objects.Store() as other:
+                other.remove(self.name)
+            pushed = self.store.push(self.name, 2)  # into the block that the first push brought
+            with self.assertRaises(objects.Removed):
+                ask(pushed)
+            self.create()
+            self.assertEqual(int(self.store.push(self.name, 4)), 0)
+            self.store.remove(self.name)
+
+    def test_what_was_pushed_last_is_not_lost_at_the_end(self):
+        self.create(capacity=1)
+        self.store.push(self.name, 0)
+
+        def child():
+            self.store.push(self.name, 1)
+            self.store.close()
+
+        pid = in_child(child)
+        for want in (0, 1):
+            with self.store.pop(self.name, timeout=10) as a:
+                self.assertEqual(a, want)
+        self.assertEqual(joined(pid), [0])
 
     def test_a_closed_store_says_so(self):
         store = objects.Store()
