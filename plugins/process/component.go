@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -238,7 +239,7 @@ func (x *proxy) configuration(holder int) protocol.Configuration {
 	h := x.h
 	c := protocol.Configuration{
 		Kind: x.kind.Name, Name: h.Name, ID: h.ID, Index: h.Index, Count: h.Count, Holder: holder,
-		Config: x.config, Lines: linesOf(x.config), LogLevel: "info", Run: runOf(h.Run),
+		Config: x.config, Lines: linesOf(x.config), LogLevel: logLevel(h.Log), Run: runOf(h.Run),
 		Readers: map[string]int{}, Policies: map[string]protocol.Policy{}, Envs: map[string]protocol.EnvSpec{},
 		Sources: map[string]protocol.EnvSource{}, FirstEnv: h.FirstEnv, Published: x.published.Load(),
 	}
@@ -264,6 +265,16 @@ func (x *proxy) configuration(holder int) protocol.Configuration {
 		}
 	}
 	return c
+}
+
+// logLevel names the lowest level that a log takes.
+func logLevel(log *slog.Logger) string {
+	for _, level := range []slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn} {
+		if log.Enabled(context.Background(), level) {
+			return strings.ToLower(level.String())
+		}
+	}
+	return "error"
 }
 
 func runOf(r *component.Run) protocol.Run {

@@ -184,8 +184,9 @@ func (s *supervisor) next(l *life) (*life, error) {
 	if time.Since(l.since) > b.healthy {
 		s.pause = 0
 	}
+	var last error
 	for {
-		if err := s.spend(l); err != nil {
+		if err := s.spend(l, last); err != nil {
 			return nil, err
 		}
 		s.pause = min(max(2*s.pause, b.first), b.longest)
@@ -203,19 +204,23 @@ func (s *supervisor) next(l *life) (*life, error) {
 			return nil, err
 		}
 		s.x.h.Log.Error("plugin was not started again", "err", err)
+		last = err
 	}
 }
 
-// spend takes one restart out of the budget.
-func (s *supervisor) spend(l *life) error {
+// spend takes one restart out of the budget. last is what the newest attempt ended with, if it was no process.
+func (s *supervisor) spend(l *life, last error) error {
 	now := time.Now()
 	for len(s.dead) > 0 && now.Sub(s.dead[0]) > restartWindow {
 		s.dead = s.dead[1:]
 	}
 	p := &s.x.program
 	if len(s.dead) >= p.Restarts {
-		return &Error{Code: CodeDied, Program: p.Name, Err: errDied,
-			Reason: fmt.Sprintf("%s, and `restarts` allows %d within %v", l.describeEnd(), max(p.Restarts, 0), restartWindow)}
+		reason := fmt.Sprintf("%s, and `restarts` allows %d within %v", l.describeEnd(), max(p.Restarts, 0), restartWindow)
+		if last != nil {
+			reason += fmt.Sprintf("; the newest attempt: %v", last)
+		}
+		return &Error{Code: CodeDied, Program: p.Name, Err: errDied, Reason: reason}
 	}
 	s.dead = append(s.dead, now)
 	return nil

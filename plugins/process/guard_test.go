@@ -1,0 +1,159 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+)
+
+func TestStart_FromAThreadThatEndsDoesNotEndTheProcess(t *testing.T) {
+	r, _ := newRuntime(t, Options{})
+	started := make(chan *process)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		p, err := r.start(context.Background(), self(t, "plain"), startOptions{log: r.log, broken: func(error) {}})
+		if err != nil {
+			t.Error(err)
+		}
+		started <- p
+	}()
+	p := <-started
+	defer p.close()
+	for range 20 {
+		runtime.GC() // time for the thread to end
+		time.Sleep(time.Millisecond)
+	}
+	if err := p.call(context.Background(), "Describe", struct{}{}, nil); err != nil {
+		t.Errorf("the process has ended with the thread: %v", err)
+	}
+	p.kill()
+	<-p.died()
+}
+
+func TestGuard_NoCoreDumpHoldsSharedMemory(t *testing.T) {
+	for _, cores := range []bool{false, true} {
+		r, _ := newRuntime(t, Options{Cores: cores})
+		p, err := r.start(context.Background(), self(t, "plain"), startOptions{log: r.log, broken: func(error) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		filter, err := os.ReadFile(fmt.Sprintf("/proc/%d/coredump_filter", p.pid()))
+		if err != nil || strings.TrimLeft(strings.TrimSpace(string(filter)), "0") != "31" {
+			t.Errorf("coredump_filter %q (%v), want 31: no shared memory", filter, err)
+		}
+		var limit unix.Rlimit
+		if err := unix.Prlimit(p.pid(), unix.RLIMIT_CORE, nil, &limit); err != nil {
+			t.Fatal(err)
+		}
+		if !cores && limit.Max != 0 {
+			t.Errorf("core dumps of %d bytes", limit.Max)
+		}
+		p.kill()
+		<-p.died()
+		if err := p.close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestGuard_AnotherUserCanNeitherConnectNorLook(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can become another user")
+	}
+	r, _ := newRuntime(t, Options{})
+	p, err := r.start(context.Background(), self(t, "plain"), startOptions{log: r.log, broken: func(error) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	defer func() { p.kill(); <-p.died() }()
+	sockets, err := filepath.Glob(p.sockets + "/*/*")
+	if err != nil || len(sockets) == 0 {
+		t.Fatalf("sockets %v (%v)", sockets, err)
+	}
+	asNobody := func(script string) string {
+		cmd := exec.Command("/bin/sh", "-c", script)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		out, err := cmd.CombinedOutput()
+		if err == nil {
+			return "it works: " + string(out)
+		}
+		return string(out)
+	}
+	for _, script := range []string{
+		"ls " + r.dir, "ls " + filepath.Dir(sockets[0]), "exec 9<>" + sockets[0],
+		fmt.Sprintf("cat /proc/%d/maps", p.pid()), fmt.Sprintf("exec 9</proc/%d/fd/4", p.pid()),
+	} {
+		if got := asNobody(script); !strings.Contains(got, "ermission denied") {
+			t.Errorf("%s as another user: %s", script, got)
+		}
+	}
+}
+
+func TestFault_ProcessUnderADebuggerIsNotStalled(t *testing.T) {
+	r, _ := newRuntime(t, Options{})
+	p := self(t, "probe")
+	p.Stall = 100 * time.Millisecond
+	m := newPress(t, harness(r, p).New(t))
+	pid := statusOf(t, r, "press").PID
+	runtime.LockOSThread() // the tracer is a thread
+	defer runtime.UnlockOSThread()
+	if err := unix.PtraceSeize(pid); err != nil {
+		t.Skipf("this process may not trace: %v", err)
+	}
+	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	m.turn(0)
+	time.Sleep(500 * time.Millisecond) // nothing may happen
+	if st := statusOf(t, r, "press"); st.Restarts != 0 || st.PID != pid {
+		t.Errorf("status %+v, want the same process", st)
+	}
+	var status unix.WaitStatus
+	if _, err := unix.Wait4(pid, &status, unix.WALL|unix.WNOHANG, nil); err != nil {
+		t.Errorf("wait for the traced process: %v", err)
+	}
+	if err := unix.PtraceDetach(pid); err != nil {
+		t.Fatalf("detach: %v", err)
+	}
+	if err := unix.Kill(pid, unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	m.quiet()
+}
+
+// BenchmarkStart is from nothing to the first answer of a component in a process.
+func BenchmarkStart(b *testing.B) {
+	r, _ := newRuntime(b, Options{})
+	h := harness(r, self(b, "probe"))
+	c := h.New(b)
+	_ = c.Configure(plugintest.DecodeTable(nil))
+	for b.Loop() {
+		b.StopTimer()
+		c := h.New(b)
+		b.StartTimer()
+		s := plugintest.NewStage(b, c, plugintest.StageOptions{})
+		all := bus.Options{Mode: bus.All, Depth: 4, Overflow: bus.Block}
+		s.From("numbers", false, all)
+		if err := s.To("on_number", false, all).Emit(hostabi.Message{}); err != nil {
+			b.Fatal(err)
+		}
+		s.Next("numbers")
+		b.StopTimer()
+		s.Close()
+		b.StartTimer()
+	}
+}
