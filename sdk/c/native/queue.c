@@ -10,7 +10,7 @@
 
 // A look that finds nothing to hold on to is repeated, because another process has moved the index meanwhile. This
 // many in a row only happen when somebody writes nonsense.
-enum { ROUNDS_MAX = 1 << 20 };
+enum { ROUNDS_MAX = 1 << 12 };
 
 static uint64_t make_ctl(uint64_t position, uint64_t state, uint64_t count, uint64_t owner) {
     return position << POSITION_FROM | state << (RLH_RING_OWNER_BITS + RLH_RING_COUNT_BITS) |

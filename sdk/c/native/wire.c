@@ -11,6 +11,8 @@
 
 enum { METRICS_PERIOD = 250 }; // milliseconds
 
+#define ARENA_WAIT INT64_C(1000000000) // nanoseconds
+
 // frame is one datagram. Files that nobody has taken are closed.
 struct frame {
     struct json doc;
@@ -75,6 +77,7 @@ static void keep_arena(rlh_host *host, rlh_arena *a, uint32_t id) {
         host->retired = before;
     }
     STORE(&host->arenas[id], a);
+    pthread_cond_broadcast(&host->answered);
     pthread_mutex_unlock(&host->mutex);
 }
 
@@ -339,19 +342,38 @@ int rlh_state_send(rlh_host *host, uint64_t call, const void *bytes, size_t n) {
     return err;
 }
 
+static bool is_there(const rlh_arena *a) { return a != NULL && !atomic_load(&a->removed); }
+
+// await_arena waits for an arena that the host has announced on its way here, by the wire, later than the message
+// that speaks of it, by the ring. For a handle that was never right the wait is in vain.
+static rlh_arena *await_arena(rlh_host *host, uint32_t id) {
+    int64_t deadline = deadline_after(ARENA_WAIT);
+    struct timespec until = {.tv_sec = deadline / 1000000000, .tv_nsec = deadline % 1000000000};
+    pthread_mutex_lock(&host->mutex);
+    int err = 0;
+    while (host->arenas[id] == NULL && err == 0 && LOAD(&host->ended) == 0) {
+        err = pthread_cond_timedwait(&host->answered, &host->mutex, &until);
+    }
+    rlh_arena *a = host->arenas[id];
+    pthread_mutex_unlock(&host->mutex);
+    return a;
+}
+
 rlh_arena *rlh_arena_of(rlh_host *host, rlh_handle h) {
-    if (h == 0) return NULL;
-    rlh_arena **place = &host->arenas[rlh_handle_arena(h)], *a = LOAD(place);
-    if (a != NULL && !atomic_load(&a->removed)) return a;
-    wire_drain(host); // the host announces an arena before it sends a handle of it, but on the wire
-    return LOAD(place);
+    uint32_t id = rlh_handle_arena(h);
+    if (id == 0) return NULL; // no arena has that ID
+    rlh_arena *a = LOAD(&host->arenas[id]);
+    if (is_there(a)) return a;
+    wire_drain(host);
+    a = LOAD(&host->arenas[id]);
+    return a != NULL || inside ? a : await_arena(host, id);
 }
 
 rlh_arena *rlh_arena_named(rlh_host *host, const char *name) {
     wire_drain(host);
     for (size_t id = 0; id <= RLH_MAX_ARENA; id++) {
         rlh_arena *a = LOAD(&host->arenas[id]);
-        if (a != NULL && !atomic_load(&a->removed) && strcmp(a->info.name, name) == 0) return a;
+        if (is_there(a) && strcmp(a->info.name, name) == 0) return a;
     }
     return NULL;
 }
