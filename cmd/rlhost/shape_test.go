@@ -77,6 +77,7 @@ examples/plugins/process-go: hostabi core/bus core/component core/rollout core/s
 examples/plugins/gorgonia-learner: core/component core/rollout gpu/gorgonia gpu/policy plugins/inference plugins/learner sdk/process
 
 bench/emulate:
+bench/objects:
 bench/objects/server:    plugins/objects
 bench/ring:              hostabi core/ring core/shm
 
