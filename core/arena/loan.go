@@ -70,21 +70,28 @@ func (a *Arena) loanHinted(at int) (Loan, error) {
 	return Loan{}, ErrExhausted
 }
 
+// maxPasses bounds a search in an arena whose words somebody keeps changing.
+const maxPasses = 1 << 10
+
 // loanSearched looks at the words themselves. Two passes that find no free block and the same generations prove
 // that between them none was free.
 func (a *Arena) loanSearched() (Loan, error) {
 	var before uint64
-	for pass := range maxTries {
+	for pass := range maxPasses {
 		var sum uint64
 		for block := range uint32(a.layout.blocks) {
-			loan, err := a.take(block)
-			for a.word(block).state() == stateFree && err == ErrBusy {
-				loan, err = a.take(block)
+			w := a.word(block)
+			for try := 0; w.state() == stateFree && try < maxPasses; try++ {
+				loan, err := a.take(block)
+				if err == nil {
+					return loan, nil
+				}
+				if err == ErrDamaged {
+					break
+				}
+				w = a.word(block)
 			}
-			if err == nil {
-				return loan, nil
-			}
-			sum += a.word(block).generation()
+			sum += w.generation()
 		}
 		if pass > 0 && sum == before {
 			break
