@@ -181,9 +181,9 @@ class FakeHost:
                 raise Died(f"the wire is closed: {self.log()}")
             self.frames.append((json.loads(data), fds))
 
-    def grant_arena(self):
+    def grant_arena(self, timeout=10.0):
         """Answers the plugin's request for an arena; returns it."""
-        asked, _ = self.frame("add_arena")
+        asked, _ = self.frame("add_arena", timeout)
         arena = HostArena(len(self.arenas) + 1, asked["name"], asked["blocks"], asked["block_bytes"], asked.get("schema"))
         self.arenas[arena.number] = arena
         self.send_frame({"arena": arena.document(asked["call"])}, [arena.words_fd, arena.data_fd])

@@ -5,6 +5,7 @@ import importlib.util
 import os
 import pathlib
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -305,6 +306,30 @@ class Defects(ObjectsTest):
             with self.assertRaises(objects.HostLost) as e:
                 objects.Store(os.path.join(folder, "none.sock"))
             self.assertIn("none.sock", str(e.exception))
+
+    def test_a_host_that_dies_ends_every_wait_at_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "o.sock")
+            listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            listener.bind(path)
+            listener.listen()
+
+            def host():
+                connection, _ = listener.accept()
+                hello = connection.recv(1000)
+                connection.send(hello[:1] + bytes(3) + hello[4:8] + bytes(40))
+                connection.recv(1000)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+            pid = in_child(host)
+            listener.close()
+            store = objects.Store(path)
+            for _ in range(2):  # the second finds nobody to connect to
+                with self.assertRaises(objects.HostLost) as e:
+                    store.wait_for("something")
+                self.assertIn(path, str(e.exception))
+            self.assertEqual(joined(pid), [-signal.SIGKILL])
+            store.close()
 
     def test_no_file_is_left_in_dev_shm(self):
         before = set(os.listdir("/dev/shm"))

@@ -1,0 +1,9 @@
+// Package pytorchlearner is not Go: this folder is a learner in PyTorch, a plugin in Python for rlhost's APPO batches.
+//
+//	[plugin.torch]
+//	path = "examples/plugins/pytorch-learner/learner.py"
+//	interpreter = ["python3"]
+//
+// ppo.py is what it computes, learner.py how it speaks with the host. The test here writes what the host's reference
+// arithmetic makes of a dataset, and test_learner.py holds PyTorch to it.
+package pytorchlearner

@@ -1,0 +1,281 @@
+"""PPO in PyTorch: the network, the targets, one loss. The file to edit for a loss of one's own.
+
+Shapes: T steps, E environments of all blocks together, N = T*E rows in the order t*E + e."""
+
+import dataclasses
+import math
+
+import numpy
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+OBS_CLIP = 10.0
+ACTIVATIONS = {"tanh": nn.Tanh, "relu": nn.ReLU, "elu": nn.ELU}
+
+
+class Network(nn.Module):
+    """Policy and value function of dense layers: an encoder for each, or one for both."""
+
+    def __init__(self, obs, actions, hidden, activation="tanh", share_trunk=False):
+        super().__init__()
+        self.obs, self.actions, self.hidden, self.share_trunk = obs, actions, list(hidden), share_trunk
+        self.activation = activation
+        names = ["trunk"] if share_trunk else ["actor", "critic"]
+        self.encoders = nn.ModuleDict({name: self._encoder() for name in names})
+        last = self.hidden[-1] if self.hidden else obs
+        self.heads = nn.ModuleDict({"actor": linear(last, actions, 0.01), "critic": linear(last, 1, 1.0)})
+
+    def _encoder(self):
+        layers, width = [], self.obs
+        for n in self.hidden:
+            layers += [linear(width, n, math.sqrt(2)), ACTIVATIONS[self.activation]()]
+            width = n
+        return nn.Sequential(*layers)
+
+    def forward(self, x):
+        """Logits [rows, actions] and values [rows]."""
+        actor = self.encoders["trunk" if self.share_trunk else "actor"](x)
+        critic = actor if self.share_trunk else self.encoders["critic"](x)
+        return self.heads["actor"](actor), self.heads["critic"](critic).squeeze(1)
+
+    def layers(self):
+        """All layers by the host's names, in the order of its vector of parameters."""
+        def encoder(name):
+            dense = [m for m in self.encoders[name] if isinstance(m, nn.Linear)]
+            return [(f"{name}.{i}", layer) for i, layer in enumerate(dense)]
+
+        actor, critic = ("actor.head", self.heads["actor"]), ("critic.head", self.heads["critic"])
+        if self.share_trunk:
+            return [*encoder("trunk"), actor, critic]
+        return [*encoder("actor"), actor, *encoder("critic"), critic]
+
+    def tensors(self):
+        """(name, parameter, whether the host has it transposed): weights are [in][out] there."""
+        for name, layer in self.layers():
+            yield f"{name}.weight", layer.weight, True
+            yield f"{name}.bias", layer.bias, False
+
+    def vector(self):
+        """The parameters as the host's vector, float32."""
+        with torch.no_grad():
+            return torch.cat([(p.t() if turned else p).reshape(-1) for _, p, turned in self.tensors()])
+
+    def load_vector(self, vector):
+        """The inverse of vector."""
+        at = 0
+        with torch.no_grad():
+            for _, p, turned in self.tensors():
+                part = vector[at:at + p.numel()]
+                p.copy_(part.view(p.t().shape).t() if turned else part.view(p.shape))
+                at += p.numel()
+
+
+def linear(inputs, outputs, gain):
+    layer = nn.Linear(inputs, outputs)
+    nn.init.orthogonal_(layer.weight, gain)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+@dataclasses.dataclass
+class Dataset:
+    """The columns of all blocks side by side: [T, E], value [T+1, E], obs [N, obs], mask [N, actions] or None."""
+
+    obs: torch.Tensor
+    action: torch.Tensor
+    log_prob: torch.Tensor
+    reward: torch.Tensor
+    terminated: torch.Tensor
+    truncated: torch.Tensor
+    value: torch.Tensor
+    bootstrap: torch.Tensor
+    valid: torch.Tensor
+    mask: torch.Tensor | None
+
+    @classmethod
+    def of(cls, blocks, actions):
+        """Copies what learning needs out of trajectories: a guest can rewrite its columns meanwhile. Numbers that
+        nothing can be learned from are a ValueError."""
+        def column(name):
+            return torch.cat([torch.from_dlpack(b[name]).flatten(2) if b[name].ndim > 2 else torch.from_dlpack(b[name])
+                              for b in blocks], dim=1)
+
+        masked = "action_mask" in blocks[0]
+        d = cls(column("obs")[:-1].flatten(0, 1), column("action").long(), column("log_prob"), column("reward"),
+                column("terminated") != 0, column("truncated") != 0, column("value"), column("bootstrap_value"),
+                column("valid") != 0, column("action_mask")[:-1].flatten(0, 1) != 0 if masked else None)
+        d._check(actions)
+        return d
+
+    def _check(self, actions):
+        valid = self.valid
+        for name in ("reward", "log_prob"):
+            if not torch.isfinite(getattr(self, name)[valid]).all():
+                raise ValueError(f"{name}: not a finite number")
+        if not (torch.isfinite(self.value[:-1][valid]).all() and torch.isfinite(self.obs[valid.flatten()]).all()):
+            raise ValueError("value or obs: not a finite number")
+        chosen = self.action[valid]
+        if ((chosen < 0) | (chosen >= actions)).any():
+            raise ValueError(f"action: outside of 0 to {actions - 1}")
+        self.action = torch.where(valid, self.action, 0)
+        if self.mask is not None:
+            self.mask[~valid.flatten()] = True
+            if not self.mask.gather(1, self.action.flatten()[:, None]).all():
+                raise ValueError("action: its mask forbids it")
+
+
+def gae(d, gamma, gae_lambda):
+    """Advantages and returns [N] (Schulman et al. 2016). An end of an episode cuts the recursion: terminated takes 0 for
+    what follows, truncated bootstrap_value; a row that belongs to no episode has neither and cuts it too."""
+    reward, value, bootstrap = d.reward.double(), d.value.double(), d.bootstrap.double()
+    ended = d.terminated | d.truncated
+    follows = torch.where(d.terminated, 0.0, torch.where(d.truncated, bootstrap, value[1:]))
+    advantage = torch.zeros_like(reward)
+    carry = torch.zeros_like(reward[0])
+    for t in reversed(range(len(reward))):
+        carry = torch.where(ended[t], 0.0, carry)
+        a = reward[t] + gamma * follows[t] - value[t] + gamma * gae_lambda * carry
+        advantage[t] = carry = torch.where(d.valid[t], a, 0.0)
+    returns = torch.where(d.valid, advantage + value[:-1], 0.0)
+    return advantage.float().flatten(), returns.float().flatten()
+
+
+@dataclasses.dataclass
+class Rates:
+    """What schedules change from dataset to dataset."""
+
+    learning_rate: float
+    clip: float
+    entropy: float
+
+
+def loss(network, c, rates, obs, mask, action, log_prob, value, advantage, target):
+    """The loss over a minibatch (Schulman et al. 2017), and what is reported of it."""
+    logits, v = network(obs)
+    if mask is not None:
+        logits = logits.masked_fill(~mask, -1e30)
+    log_probs = F.log_softmax(logits, dim=1)
+    log_ratio = log_probs.gather(1, action[:, None]).squeeze(1) - log_prob
+    ratio = log_ratio.exp()
+    if c.normalize_advantage and len(advantage) > 1:
+        advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+    policy = -torch.min(ratio * advantage, ratio.clamp(1 - rates.clip, 1 + rates.clip) * advantage).mean()
+    error = (v - target) ** 2
+    if c.value_clip > 0:
+        error = torch.max(error, (value + (v - value).clamp(-c.value_clip, c.value_clip) - target) ** 2)
+    squared = 0.5 * error.mean()
+    entropy = -(log_probs.exp() * log_probs).sum(1).mean()
+    with torch.no_grad():
+        told = torch.stack([policy, squared, entropy, (ratio - 1 - log_ratio).mean(), -log_ratio.mean(),
+                            ((ratio - 1).abs() > rates.clip).float().mean(), (ratio - 1).abs().max()])
+    return policy + c.value_coef * squared - rates.entropy * entropy, told
+
+
+@dataclasses.dataclass
+class Report:
+    """Means over the minibatches of one update, under CleanRL's names, in the order in which the host wants them."""
+
+    policy_loss: float = 0.0
+    value_loss: float = 0.0
+    entropy: float = 0.0
+    approx_kl: float = 0.0
+    old_approx_kl: float = 0.0
+    clipfrac: float = 0.0
+    first_clipfrac: float = 0.0
+    first_ratio_error: float = 0.0
+    explained_variance: float = 0.0
+    grad_norm: float = 0.0
+    optimizer_steps: float = 0.0
+    epochs: float = 0.0
+    valid_rows: float = 0.0
+
+
+def update(network, optimizer, d, c, rates, seed, index, normalise=None):
+    """Makes the optimiser steps of one dataset and returns the Report. normalise is (mean, scale) of observations."""
+    advantage, returns = gae(d, c.gamma, c.gae_lambda)
+    obs, n = d.obs, len(returns)
+    if normalise is not None:
+        obs = ((obs - normalise[0]) * normalise[1]).clamp(-OBS_CLIP, OBS_CLIP)
+    action, log_prob, value = d.action.flatten(), d.log_prob.flatten(), d.value[:-1].flatten()
+    valid = numpy.flatnonzero(d.valid.flatten().numpy()).astype(numpy.uint32)
+    r = Report(valid_rows=len(valid), explained_variance=explained_variance(returns[valid.astype(int)], value[valid.astype(int)]))
+    for group in optimizer.param_groups:
+        group["lr"] = rates.learning_rate
+    sums, norms = torch.zeros(7), 0.0
+    for epoch in range(c.epochs):
+        r.epochs += 1
+        order = torch.from_numpy(shuffled(seed, index, epoch, valid).astype(numpy.int64))
+        for rows in order.split(c.minibatch):
+            total, told = loss(network, c, rates, obs[rows], None if d.mask is None else d.mask[rows], action[rows],
+                               log_prob[rows], value[rows], advantage[rows], returns[rows])
+            optimizer.zero_grad(set_to_none=True)
+            total.backward()
+            norm = nn.utils.clip_grad_norm_(network.parameters(), c.max_grad_norm or math.inf, error_if_nonfinite=True)
+            optimizer.step()
+            if r.optimizer_steps == 0:
+                r.first_clipfrac, r.first_ratio_error = float(told[5]), float(told[6])
+            r.optimizer_steps += 1
+            sums += told
+            norms += float(norm)
+            if 0 < c.target_kl < float(told[3]):
+                break
+        else:
+            continue
+        break
+    steps = max(1.0, r.optimizer_steps)
+    r.policy_loss, r.value_loss, r.entropy, r.approx_kl, r.old_approx_kl, r.clipfrac = (sums[:6] / steps).tolist()
+    r.grad_norm = norms / steps
+    return r
+
+
+def explained_variance(returns, value):
+    """1 - Var(return - value)/Var(return); 0 when the returns are all equal."""
+    spread = float(returns.double().var(correction=0)) if len(returns) else 0.0
+    return 1 - float((returns - value).double().var(correction=0)) / spread if spread else 0.0
+
+
+def shuffled(seed, dataset, epoch, rows):
+    """The rows in the order of the host's own learners (Fisher and Yates over Philox numbers), so that the same run
+    has the same minibatches."""
+    rows, n = rows.copy(), len(rows)
+    words = philox(seed ^ 0x9E3779B97F4A7C15, epoch, dataset, (n + 3) // 4)
+    picks = (words[:max(0, n - 1)] * numpy.arange(n, 1, -1, dtype=numpy.uint64) >> numpy.uint64(32)).tolist()
+    for i, j in zip(range(n - 1, 0, -1), picks):
+        rows[i], rows[j] = rows[j], rows[i]
+    return rows
+
+
+def philox(seed, epoch, dataset, counters):
+    """Philox4x32 with 10 rounds (Salmon et al. 2011) over counters from 0: four words of 32 bits for each."""
+    low, half = numpy.uint64(0xFFFFFFFF), numpy.uint64(32)
+    word = [numpy.arange(counters, dtype=numpy.uint64)]
+    word += [numpy.full(counters, x, numpy.uint64) for x in (epoch, dataset & 0xFFFFFFFF, dataset >> 32)]
+    key = [seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF]
+    for _ in range(10):
+        a, b = word[0] * numpy.uint64(0xD2511F53), word[2] * numpy.uint64(0xCD9E8D57)
+        word = [b >> half ^ word[1] ^ numpy.uint64(key[0]), b & low, a >> half ^ word[3] ^ numpy.uint64(key[1]), a & low]
+        key = [key[0] + 0x9E3779B9 & 0xFFFFFFFF, key[1] + 0xBB67AE85 & 0xFFFFFFFF]
+    return numpy.stack(word, 1).reshape(-1)
+
+
+class Normalizer:
+    """Mean and variance of every observed element over all valid rows of all datasets (Chan, Golub, LeVeque 1983)."""
+
+    def __init__(self, obs):
+        self.count, self.mean, self.m2 = 0.0, numpy.zeros(obs), numpy.zeros(obs)
+
+    def update(self, d):
+        x = d.obs[d.valid.flatten()].double().numpy()
+        if not len(x):
+            return
+        mean, total = x.mean(0), self.count + len(x)
+        delta = mean - self.mean
+        self.mean = self.mean + delta * len(x) / total
+        self.m2 = self.m2 + ((x - mean) ** 2).sum(0) + delta**2 * self.count * len(x) / total
+        self.count = total
+
+    def weights(self):
+        """What observations are normalised with: mean and 1/sqrt(variance + 1e-8), float32."""
+        scale = 1 / numpy.sqrt(self.m2 / self.count + 1e-8) if self.count else numpy.ones_like(self.mean)
+        return torch.from_numpy(self.mean).float(), torch.from_numpy(scale).float()

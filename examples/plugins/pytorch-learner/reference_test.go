@@ -1,0 +1,149 @@
+package pytorchlearner
+
+import (
+	"flag"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/policytest"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/sdk/process/schema"
+)
+
+var update = flag.Bool("update", false, "write testdata anew")
+
+// reference is what one file tells besides its tensors before and after, the blobs block0, block1, ….
+type reference struct {
+	Network    policy.Network   `json:"network"`
+	Config     policy.Config    `json:"config"`
+	Rates      policy.Rates     `json:"rates"`
+	Seed       uint64           `json:"seed"`
+	Index      uint64           `json:"index"`
+	Normalizer []float32        `json:"normalizer"` // means, then scales
+	Schema     *protocol.Schema `json:"schema"`
+	Updates    int              `json:"updates"`
+	Stats      policy.Stats     `json:"stats"` // of the last one
+}
+
+func references() map[string]func(t *testing.T) component.State {
+	net := policy.Network{Obs: 5, Actions: 3, Hidden: []int{12, 7}, Activation: policy.Tanh}
+	return map[string]func(t *testing.T) component.State{
+		"separate": func(t *testing.T) component.State {
+			c := policy.Defaults()
+			c.Minibatch, c.Epochs = 16, 3
+			return learned(t, c, policytest.Options{Network: net, Steps: 8, Envs: 3, Blocks: 2, InvalidEvery: 7, Seed: 4})
+		},
+		"shared": func(t *testing.T) component.State {
+			n := net
+			n.ShareTrunk, n.NormalizeObs, n.Activation, n.Hidden = true, true, policy.ELU, []int{9}
+			c := policy.Defaults()
+			c.Minibatch, c.Epochs, c.ValueClip, c.TargetKL, c.NormalizeAdvantage = 13, 4, 0.1, 0.4, false
+			return learned(t, c, policytest.Options{Network: n, Steps: 6, Envs: 4, Blocks: 1, Masked: true, SoA: true, Seed: 9})
+		},
+	}
+}
+
+// learned makes a dataset and learns from it twice with the reference arithmetic.
+func learned(t *testing.T, c policy.Config, o policytest.Options) component.State {
+	t.Helper()
+	d := policytest.NewDataset(t, o)
+	act(d, &o)
+	n := o.Network
+	r := reference{Network: n, Config: c, Rates: policy.Rates{LearningRate: 3e-3, Clip: 0.2, Entropy: 0.01}, Seed: d.Seed,
+		Index: d.Index, Schema: schema.Encode(d.Blocks[0].Schema), Updates: 2}
+	r.Normalizer = append(append(r.Normalizer, d.ObsMean...), d.ObsScale...)
+	params := policy.Init(&n, 3)
+	state := component.State{Tensors: map[string]component.Tensor{}, Blobs: map[string][]byte{}}
+	state.Tensors["before"] = component.Tensor{Shape: []int{len(params)}, Data: params}
+	learner := policytest.NewReference(n, params, c)
+	for range r.Updates {
+		var err error
+		if r.Stats, err = learner.Update(d, r.Rates); err != nil {
+			t.Fatal(err)
+		}
+		d.Index++
+	}
+	after := make([]float32, len(params))
+	for i, p := range learner.Params {
+		after[i] = float32(p)
+	}
+	state.Tensors["after"] = component.Tensor{Shape: []int{len(after)}, Data: after}
+	for i, b := range d.Blocks {
+		state.Blobs["block"+string(rune('0'+i))] = b.Mem
+	}
+	state.Meta = r
+	return state
+}
+
+// act fills in what a policy would have written, without the arithmetic of any.
+func act(d *policy.Dataset, o *policytest.Options) {
+	r := rand.New(rand.NewPCG(o.Seed, 77))
+	for _, b := range d.Blocks {
+		mask, masked := b.Schema.Layout(rollout.ColMask)
+		action := b.Int32(rollout.ColAction)
+		for i := range action {
+			action[i] = int32(r.IntN(o.Network.Actions))
+			at := i/o.Envs*mask.StrideT + i%o.Envs*mask.StrideEnv
+			for masked && b.Bytes(rollout.ColMask)[at+int(action[i])*mask.StrideElem] == 0 {
+				action[i] = (action[i] + 1) % int32(o.Network.Actions)
+			}
+			b.Float32(rollout.ColLogProb)[i] = float32(-1.1 + 0.3*r.NormFloat64())
+			b.Float32(rollout.ColBootstrap)[i] = float32(r.NormFloat64())
+		}
+		for i := range b.Float32(rollout.ColValue) {
+			b.Float32(rollout.ColValue)[i] = float32(r.NormFloat64())
+		}
+	}
+}
+
+// TestReference_FilesAreWhatTheReferenceComputes keeps testdata up to date.
+func TestReference_FilesAreWhatTheReferenceComputes(t *testing.T) {
+	for name, make := range references() {
+		path := filepath.Join("testdata", name+".state")
+		want := make(t)
+		if *update {
+			b, err := component.EncodeState(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, b, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := component.DecodeState(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tensor := range []string{"before", "after"} {
+			if worst := difference(got.Tensors[tensor].Data, want.Tensors[tensor].Data); worst > 1e-6 {
+				t.Errorf("%s: %s differs by %g: go test -update", path, tensor, worst)
+			}
+		}
+		for blob := range want.Blobs {
+			if string(got.Blobs[blob]) != string(want.Blobs[blob]) {
+				t.Errorf("%s: %s differs: go test -update", path, blob)
+			}
+		}
+	}
+}
+
+func difference(a, b []float32) float64 {
+	if len(a) != len(b) {
+		return math.Inf(1)
+	}
+	worst := 0.0
+	for i := range a {
+		worst = max(worst, math.Abs(float64(a[i])-float64(b[i])))
+	}
+	return worst
+}

@@ -1,0 +1,184 @@
+"""Holds ppo.py to the host's reference arithmetic, and learner.py to what the host expects of a learner. Needs PyTorch
+and rlhost: see prepare.sh."""
+
+import base64
+import os
+import pathlib
+import struct
+import sys
+import types
+import unittest
+
+import numpy
+import torch
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[2] / "sdk" / "python" / "tests")]
+
+import learner  # noqa: E402
+import ppo  # noqa: E402
+import rlhost  # noqa: E402
+from fakehost import BOUNDARY, BOUNDARY_OVER, FakeHost, HostArena, python  # noqa: E402
+from rlhost import state  # noqa: E402
+from rlhost.arena import read_columns, view  # noqa: E402
+
+CASES = ("separate", "shared")
+
+
+def case(name):
+    return state.unpack((HERE / "testdata" / f"{name}.state").read_bytes())
+
+
+def trajectories(saved):
+    """The blocks of a case as arrays."""
+    columns = read_columns(saved.meta["schema"])
+    for _, blob in sorted(saved.blobs.items()):
+        memory = numpy.frombuffer(bytearray(blob), numpy.uint8)
+        yield {name: view(memory, 0, c) for name, c in columns.items()}
+
+
+def network_of(saved):
+    n = saved.meta["network"]
+    network = ppo.Network(n["obs"], n["actions"], n["hidden"], n["activation"], n["share_trunk"])
+    network.load_vector(torch.from_numpy(saved.tensors["before"]))
+    return network
+
+
+def config_of(saved):
+    c = saved.meta["config"]
+    snake = {"".join("_" + x.lower() if x.isupper() else x for x in key).lstrip("_"): value for key, value in c.items()}
+    snake.update(gae_lambda=c["GAELambda"], target_kl=c["TargetKL"])
+    return types.SimpleNamespace(**snake)
+
+
+def statistics(saved):
+    n, z = saved.meta["network"], saved.meta["normalizer"]
+    return tuple(torch.tensor(z).split(n["obs"])) if n["normalize_obs"] else None
+
+
+class UpdateTest(unittest.TestCase):
+    def test_an_update_is_that_of_the_reference(self):
+        for name in CASES:
+            with self.subTest(name):
+                saved = case(name)
+                network, c, meta = network_of(saved), config_of(saved), saved.meta
+                numpy.testing.assert_array_equal(network.vector(), saved.tensors["before"])
+                optimizer = torch.optim.Adam(network.parameters(), eps=c.adam_eps, betas=(c.adam_beta1, c.adam_beta2))
+                rates = ppo.Rates(meta["rates"]["LearningRate"], meta["rates"]["Clip"], meta["rates"]["Entropy"])
+                data = ppo.Dataset.of(list(trajectories(saved)), network.actions)
+                for i in range(meta["updates"]):
+                    report = ppo.update(network, optimizer, data, c, rates, meta["seed"], meta["index"] + i, statistics(saved))
+                moved = numpy.abs(saved.tensors["after"] - saved.tensors["before"]).max()
+                self.assertGreater(moved, 1e-3)
+                numpy.testing.assert_allclose(network.vector(), saved.tensors["after"], atol=2e-5)
+                for field, value in meta["stats"].items():
+                    ours = {"PolicyLoss": "policy_loss", "ValueLoss": "value_loss", "Entropy": "entropy", "ApproxKL": "approx_kl",
+                            "OldApproxKL": "old_approx_kl", "ClipFraction": "clipfrac", "FirstClipFraction": "first_clipfrac",
+                            "FirstRatioError": "first_ratio_error", "ExplainedVariance": "explained_variance",
+                            "GradNorm": "grad_norm", "OptimizerSteps": "optimizer_steps", "Epochs": "epochs",
+                            "ValidRows": "valid_rows"}[field]
+                    self.assertAlmostEqual(getattr(report, ours), value, delta=1e-4 * max(1, abs(value)), msg=field)
+
+    def test_what_a_guest_has_spoilt_is_refused(self):
+        for column, value in (("action", 3), ("action", -1), ("reward", numpy.nan), ("obs", numpy.inf)):
+            with self.subTest(column, value=value), self.assertRaises(ValueError):
+                blocks = list(trajectories(case("separate")))
+                blocks[0][column][:] = value
+                ppo.Dataset.of(blocks, 3)
+
+    def test_tensors_are_the_blocks_memory(self):
+        [block] = trajectories(case("shared"))
+        for name in ("obs", "reward", "action", "policy_version"):
+            self.assertEqual(torch.from_dlpack(block[name]).data_ptr(), block[name].ctypes.data, name)
+        block["obs"].flags.writeable = False  # as in a lease
+        tensor = torch.from_dlpack(block["obs"])
+        self.assertEqual(tensor.data_ptr(), block["obs"].ctypes.data)
+        self.assertEqual(tuple(s * 4 for s in tensor.stride()), block["obs"].strides)
+
+
+def description(network):
+    tensors = [rlhost.Tensor(1, "i32", n=network["actions"], name="action"), rlhost.Tensor(2, "f32", (network["obs"],))]
+    return base64.b64encode(rlhost.EnvSpec("random@1", tensors).pack()).decode()
+
+
+class PluginTest(unittest.TestCase):
+    def begin(self, saved):
+        """Starts the learner beside an arena with the blocks of a case; returns it and their handles."""
+        n = saved.meta["network"]
+        arena = HostArena(1, "rollout.trajectories", 4, saved.meta["schema"]["bytes"], saved.meta["schema"])
+        datasets = HostArena(2, "batcher.datasets", 2, 4096)
+        host = FakeHost(python(str(HERE / "learner.py")), arenas=[arena, datasets]).connect()
+        self.addCleanup(host.close)
+        c = saved.meta["config"]
+        answer = host.configure("learner", {
+            "policy": "main", "epochs": c["Epochs"], "minibatch": c["Minibatch"], "learning_rate": saved.meta["rates"]["LearningRate"],
+            "normalize_advantage": c["NormalizeAdvantage"], "value_clip": c["ValueClip"], "target_kl": c["TargetKL"]},
+            run={"name": "test", "seed": saved.meta["seed"]}, readers={"weights": 3}, envs={"env": {"describe": description(n)}},
+            policies={"main": {"env": "env", "table": {
+                "net": {"hidden": n["hidden"], "activation": n["activation"]}, "share_trunk": n["share_trunk"],
+                "normalize_obs": n["normalize_obs"]}}})
+        self.assertEqual(answer["errors"], [])
+        start = host.channel.unary_unary("/rlhost.plugin.v1.Plugin/Start").future(b"", wait_for_ready=True)
+        weights, stats = host.grant_arena(90), host.grant_arena()
+        start.result(60)
+        self.assertEqual((weights.name, weights.blocks), ("learner.weights", 5))
+        self.assertEqual(stats.schema["names"], learner.STAT_NAMES)
+        handles = []
+        for _, blob in sorted(saved.blobs.items()):
+            loan = arena.view.loan()
+            loan.array[:] = numpy.frombuffer(blob, numpy.uint8)
+            handles.append(loan.commit())
+        return host, arena, datasets, weights, stats, handles
+
+    def restore(self, host, saved):
+        """Restores a state of the built-in learner with the parameters of a case."""
+        network, n = network_of(saved), saved.meta["network"]
+        tensors = {}
+        for name, p, turned in network.tensors():
+            value = (p.t() if turned else p).detach().numpy().copy()
+            tensors |= {name: value, "adam_m." + name: value * 0, "adam_v." + name: value * 0}
+        meta = {"network": n, "policy_version": 5, "env_steps": 100, "optimizer_steps": 10, "datasets": saved.meta["index"],
+                "adam_steps": 0, "anneal_env_steps": 0}
+        data = state.pack(rlhost.State(meta, tensors))
+        fd = os.memfd_create("state")
+        os.write(fd, data)
+        host.send_frame({"state": {"call": 1, "bytes": len(data)}}, [fd])
+        host.call("Restore", {"call": 1, "bytes": len(data)})
+
+    def test_a_dataset_makes_new_weights_a_report_and_a_boundary(self):
+        saved = case("separate")
+        host, arena, datasets, weights, stats, handles = self.begin(saved)
+        self.restore(host, saved)
+        host.send(rlhost.Message(slot=0xFF06))
+        first = host.receive()
+        self.assertEqual((first.signal, first.policy_version), (0, 5))
+        loan = datasets.view.loan()
+        struct.pack_into(f"<QII{len(handles)}Q", loan.array, 0, 0, len(handles), 0, *handles)
+        dataset = loan.commit()
+        for version in (6, 7):
+            host.send(rlhost.Message(handle=dataset))
+            published, reported, boundary = host.receive(60), host.receive(), host.receive()
+            self.assertEqual((published.signal, published.policy_version, boundary.slot), (0, version, BOUNDARY))
+            with weights.view.lease(published.handle) as lease:
+                head = struct.unpack_from("<QII", lease.array)
+                vector = lease.array[64:][:4 * head[1]].view("<f4").copy()
+            with stats.view.lease(reported.handle) as lease:
+                told = lease.values()
+            size = host.call("Snapshot")
+            host.send(rlhost.Message(slot=BOUNDARY_OVER))
+        self.assertEqual(head, (7, len(saved.tensors["before"]), 0))
+        numpy.testing.assert_allclose(vector, saved.tensors["after"], atol=2e-5)
+        self.assertEqual((told["policy_version"], told["global_step"]), (7, 100 + 2 * told["losses/valid_rows"]))
+        self.assertAlmostEqual(told["losses/value_loss"], saved.meta["stats"]["ValueLoss"], delta=1e-4)
+        _, [fd] = host.frame("state")
+        _, [fd] = host.frame("state")
+        kept = state.unpack(os.pread(fd, size["bytes"], 0))
+        self.assertEqual((kept.meta["policy_version"], kept.meta["adam_steps"]), (7, kept.meta["optimizer_steps"] - 10))
+        self.assertEqual(kept.tensors["actor.0.weight"].shape, (5, 12))
+        numpy.testing.assert_array_equal(kept.tensors["actor.0.weight"].ravel(), vector[:60])
+        host.call("Stop")
+        self.assertEqual(host.shutdown(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
