@@ -37,5 +37,13 @@ if ! command -v clang-19 >/dev/null && ! command -v clang >/dev/null && [ "$(id 
   { apt-get update -qq && apt-get install -y -qq clang-19 lld-19; } >/dev/null 2>&1 ||
     missing 'clang could not be installed; C guests are built with Zig from .venv instead'
 fi
+
+# Native plugins in C: a compiler, and the library that their control connection is built on.
+nghttp2_missing() { ! printf '#include <nghttp2/nghttp2.h>\n' | cc -E - >/dev/null 2>&1; }
+if nghttp2_missing && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  { apt-get update -qq && apt-get install -y -qq gcc libc6-dev libnghttp2-dev; } >/dev/null 2>&1
+fi
+nghttp2_missing && missing 'plugins in C cannot be built: apt-get install gcc libc6-dev libnghttp2-dev'
+
 command -v node >/dev/null || missing 'node is missing: apt-get install nodejs (guests are then only run by wazero)'
 exit 0
