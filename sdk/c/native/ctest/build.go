@@ -29,7 +29,7 @@ const (
 func Build(t testing.TB, mode Mode, sources ...string) string {
 	t.Helper()
 	compiler := Compiler(t)
-	args := []string{"-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror"}
+	args := []string{"-std=c11", "-I", libraryDir(), "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror"}
 	libraries := []string{"-lpthread"}
 	switch mode {
 	case Plugin:
