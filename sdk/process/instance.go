@@ -108,7 +108,7 @@ func (x *instance) start() error {
 // run is the goroutine of the loop.
 func (x *instance) run() {
 	defer close(x.ended)
-	x.waitFor(&x.begun)
+	x.waitFor(func() bool { return x.begun.Load() || x.link.Stats().Received > 0 })
 	var err error
 	if !x.stopping.Load() {
 		err = x.loop.Run(context.Background())
@@ -120,11 +120,11 @@ func (x *instance) run() {
 }
 
 // waitFor handles the link and the calls of the host until something has come true. On the loop's goroutine.
-func (x *instance) waitFor(come *atomic.Bool) {
+func (x *instance) waitFor(come func() bool) {
 	for {
 		x.link.Poll()
 		x.serveCalls(false)
-		if come.Load() || x.stopping.Load() {
+		if come() || x.stopping.Load() {
 			return
 		}
 		x.link.Wait()
@@ -195,7 +195,7 @@ func (x *instance) control(m *hostabi.Message) error {
 func (x *instance) boundary() {
 	x.over.Store(false)
 	x.link.Post(hostabi.Message{Slot: hostabi.LinkBoundary})
-	x.waitFor(&x.over)
+	x.waitFor(x.over.Load)
 }
 
 // stopRun is Host.Stop.

@@ -322,6 +322,28 @@ func TestState_GoesOutAndComesBack(t *testing.T) {
 	}
 }
 
+func TestRun_BeginsWithTheFirstMessageAtTheLatest(t *testing.T) {
+	r := newRig(t, probes())
+	r.configure("probe", nil)
+	if _, err := call[protocol.Empty](r, protocol.MethodStart, protocol.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	ran := make(chan struct{})
+	r.server.instance.host.Receiver.Post(func(*hostabi.Message) { close(ran) }, hostabi.Message{})
+	if _, err := call[protocol.StateSize](r, protocol.MethodSnapshot, protocol.Empty{}); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-ran:
+		t.Error("what was posted in Start ran before the run began")
+	default:
+	}
+	r.tell(onNumber, number(plugintest.OpEcho))
+	r.hear(numbers)
+	<-ran
+	r.closeStates(1)
+}
+
 func TestBoundary_WaitsAndAnswersMeanwhile(t *testing.T) {
 	r := newRig(t, probes())
 	r.start("probe", nil)
@@ -343,12 +365,7 @@ func TestBoundary_WaitsAndAnswersMeanwhile(t *testing.T) {
 			t.Errorf("got %d, want %d", got.Inline[0], want)
 		}
 	}
-	r.until("state", func() bool { return len(r.states) == 1 })
-	r.locked(func() {
-		for _, f := range r.states {
-			_ = f.Close()
-		}
-	})
+	r.closeStates(1)
 }
 
 func TestStop_EndsABoundaryToo(t *testing.T) {

@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // newLogger writes records as the lines of JSON that hashicorp/go-hclog writes, which hosts read.
@@ -39,9 +37,8 @@ func parseLevel(name string) (slog.Level, bool) {
 // redirectOutput makes what is printed to standard output go to standard error. The handshake is over when the first
 // call comes, and nothing but it belongs on standard output.
 func redirectOutput() {
-	stderr := os.NewFile(uintptr(unix.Stderr), "/dev/stderr")
-	if err := unix.Dup2(unix.Stderr, unix.Stdout); err != nil {
+	if err := redirect(); err != nil {
 		return // then the host logs it as output, which it is
 	}
-	os.Stdout, os.Stderr = os.NewFile(uintptr(unix.Stdout), "/dev/stdout"), stderr
+	os.Stdout, os.Stderr = os.NewFile(1, "/dev/stdout"), os.NewFile(2, "/dev/stderr")
 }

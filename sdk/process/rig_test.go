@@ -286,6 +286,17 @@ func (r *rig) hear(signal int) (m hostabi.Message) {
 	return m
 }
 
+// closeStates waits for that many states and forgets them.
+func (r *rig) closeStates(n int) {
+	r.t.Helper()
+	r.until("state", func() bool { return len(r.states) == n })
+	r.locked(func() {
+		for _, f := range r.states {
+			_ = f.Close()
+		}
+	})
+}
+
 // locked runs fn while nothing comes.
 func (r *rig) locked(fn func()) {
 	r.mu.Lock()

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package process
+
+import "errors"
+
+func redirect() error { return errors.ErrUnsupported }
