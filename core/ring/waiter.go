@@ -5,13 +5,16 @@ import (
 	"time"
 )
 
-// Lengths of spins. Spinning saves the two switches of a sleep if the peer runs on another processor and answers
-// soon, and takes time from it otherwise.
+// Spinning saves the two switches of a sleep if the peer runs on another processor and answers soon, and takes time
+// from it otherwise. Which it is shows in trying: two peers that answer each other at once begin to meet in their
+// spins after a few tries, and then stay awake. After many misses in a row there is no try for some time, and for
+// twice as long after each further row, so that spinning for nothing costs next to nothing.
 const (
 	maxSpin   = 4 * time.Microsecond
-	minSpin   = 250 * time.Nanosecond // below it there is none
-	spinPause = 8                     // pauses from look to look
-	probe     = 32                    // waits without a spin until one is tried again
+	spinPause = 8 // pauses from look to look
+	maxMisses = 16
+	minSkip   = 64 // waits without a spin
+	maxSkip   = 2048
 )
 
 // Naps without raising the flag: whoever takes one relies on another who is awake, for no longer than that.
@@ -42,12 +45,13 @@ const (
 // If a debtor dies, or is not back soon after all, the others look for themselves when their nap is over.
 type waiter struct {
 	bell  *bell
-	spin  time.Duration // of the next wait: twice as long after one that helped, half as long after one that did not
-	limit time.Duration // 0: never spin
-	idle  int           // waits since the last spin
-	moved int           // messages since the last wait
-	since time.Time     // end of the last wait
-	fills bool          // the queue is worth waiting for until it fills: the waiter consumes
+	spins bool      // spinning is allowed
+	miss  int       // spins in a row that were for nothing
+	skip  int       // waits to go without a spin
+	row   int       // waits to skip after the next row of misses
+	moved int       // messages since the last wait
+	since time.Time // end of the last wait
+	fills bool      // the queue is worth waiting for until it fills: the waiter consumes
 }
 
 func newWaiter(b *bell) waiter {
@@ -58,11 +62,8 @@ func newWaiter(b *bell) waiter {
 
 // setSpin says whether to spin at all.
 func (w *waiter) setSpin(on bool) {
-	w.limit = 0
-	if on && runtime.NumCPU() > 1 {
-		w.limit = maxSpin
-	}
-	w.spin = w.limit
+	w.spins = on && runtime.NumCPU() > 1
+	w.miss, w.skip, w.row = 0, 0, minSkip
 }
 
 // wait repeats an attempt until it succeeds, which it reports, or gives up, or the timeout is over; a negative one
@@ -83,21 +84,22 @@ func (w *waiter) wait(timeout time.Duration, attempt, giveUp func() bool) bool {
 }
 
 func (w *waiter) spinFrom(start time.Time, attempt func() bool) bool {
-	if w.spin == 0 {
-		if w.idle++; w.idle < probe || w.limit == 0 {
-			return false
-		}
-		w.idle, w.spin = 0, w.limit
+	if !w.spins {
+		return false
 	}
-	for time.Since(start) < w.spin {
+	if w.skip > 0 {
+		w.skip--
+		return false
+	}
+	for time.Since(start) < maxSpin {
 		pause(spinPause)
 		if attempt() {
-			w.spin = min(2*w.spin, w.limit)
+			w.miss, w.row = 0, minSkip
 			return true
 		}
 	}
-	if w.spin /= 2; w.spin < minSpin {
-		w.spin = 0
+	if w.miss++; w.miss == maxMisses {
+		w.miss, w.skip, w.row = 0, w.row, min(2*w.row, maxSkip)
 	}
 	return false
 }
