@@ -322,3 +322,44 @@ func TestArena_SweepTakesBackWhatAKilledProgramHeld(t *testing.T) {
 		t.Errorf("after the sweep %+v", s)
 	}
 }
+
+// TestArena_KillsAtRandomMomentsLoseNothing kills the program in the middle of whatever it does, again and again.
+// What it held is free after the sweep, and the arena works on.
+func TestArena_KillsAtRandomMomentsLoseNothing(t *testing.T) {
+	program := Build(t, Sanitized, "../testdata/interop.c")
+	set := arena.NewSet()
+	a, err := set.Add(arena.Config{Name: "shared", Blocks: 4, BlockBytes: 4096})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	held := 0
+	for range 40 {
+		holder, err := set.Grant()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, before := a.Share(), a.Stats().Frees
+		p := start(t, program, []int{s.WordsFD, s.DataFD}, "arena-churn", strconv.Itoa(int(s.ID)), "4", "4096", strconv.Itoa(holder))
+		for enough := before + 50 + rng.Uint64N(500); a.Stats().Frees < enough; {
+			if loan, err := a.Loan(); err == nil { // the host takes part
+				if err := loan.Abort(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		_ = p.cmd.Process.Kill()
+		_ = p.cmd.Wait() // it was killed
+		swept, err := set.Sweep(holder)
+		if err != nil || swept.Mended != 0 {
+			t.Fatalf("swept %+v: %v", swept, err)
+		}
+		held += swept.Write + swept.Live + swept.Zombie
+		if s := a.Stats(); s.Free != 4 {
+			t.Fatalf("after the sweep of %+v: %+v", swept, s)
+		}
+	}
+	t.Logf("%d blocks were held at the moment of death", held)
+}

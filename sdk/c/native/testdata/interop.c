@@ -169,6 +169,43 @@ static void arena(char **args) {
     rlh_ring_detach(out);
 }
 
+// arena-churn ID BLOCKS BYTES HOLDER: words 3, data 4; loans, writes, claims and releases until it is killed
+static void arena_churn(char **args) {
+    rlh_arena_info said = {.id = (uint32_t)atoi(args[0]), .blocks = (uint32_t)atoi(args[1]), .block_bytes = (size_t)atoi(args[2])};
+    rlh_arena *a;
+    CHECK_EQUAL(rlh_arena_attach(&a, 3, 4, &said, (uint32_t)atoi(args[3]), NULL, NULL), RLH_OK);
+    for (uint64_t i = 0;; i++) {
+        rlh_handle h;
+        void *bytes;
+        if (rlh_loan(a, &h, &bytes) != RLH_OK) continue;
+        memset(bytes, (int)i, said.block_bytes);
+        if (i % 5 == 0) {
+            CHECK_EQUAL(rlh_abort(a, h), RLH_OK);
+            continue;
+        }
+        CHECK_EQUAL(rlh_commit(a, h), RLH_OK);
+        CHECK_EQUAL(rlh_retain(a, h), RLH_OK);
+        if (i % 3 == 0) CHECK_EQUAL(rlh_revoke(a, h), RLH_OK);
+        CHECK_EQUAL(rlh_release(a, h), RLH_OK);
+        CHECK_EQUAL(rlh_release(a, h), RLH_OK);
+    }
+}
+
+// on_unknown answers a frame that only this test sends: what came before it has been dealt with.
+static void on_unknown(void *user, const char *json, size_t len, const int *fds, size_t fd_count) {
+    for (size_t i = 0; i < fd_count; i++) close(fds[i]);
+    rlh_host *host = *(rlh_host **)user;
+    if (len == 10 && memcmp(json, "{\"ping\":1}", 10) == 0) rlh_wire_send(host, json, len, NULL, 0);
+}
+
+// wire: a plugin that listens to its wire (3, rings 4 and 5) until the host is gone
+static void wire(void) {
+    static rlh_host *host;
+    rlh_handlers handlers = {.user = &host, .frame = on_unknown};
+    CHECK_EQUAL(rlh_host_open(&host, 3, 4, 5, &handlers), RLH_OK);
+    for (;;) pause();
+}
+
 // read_all asks a document everything that can be asked.
 static void read_all(const struct json *doc) {
     for (json_place at = 0; at < doc->count; at++) {
@@ -210,6 +247,8 @@ int main(int argc, char **args) {
     else if (strcmp(what, "queue-churn") == 0) queue_churn((uint32_t)a);
     else if (strcmp(what, "recover") == 0) recover((uint32_t)a);
     else if (strcmp(what, "arena") == 0 && argc == 6) arena(args + 2);
+    else if (strcmp(what, "arena-churn") == 0 && argc == 6) arena_churn(args + 2);
+    else if (strcmp(what, "wire") == 0) wire();
     else if (strcmp(what, "parse") == 0) parse();
     else return 2;
     return 0;
