@@ -125,20 +125,32 @@ class Dataset:
                 raise ValueError("action: its mask forbids it")
 
 
-def gae(d, gamma, gae_lambda):
-    """Advantages and returns [N] (Schulman et al. 2016). An end of an episode cuts the recursion: terminated takes 0 for
-    what follows, truncated bootstrap_value; a row that belongs to no episode has neither and cuts it too."""
+def targets(d, c, new_log_prob=None):
+    """Advantages and returns [N]: generalised advantage estimates (Schulman et al. 2016), or V-trace (Espeholt et al.
+    2018) where the log-probabilities [N] of the actions under the policy that learns are given.
+
+    An end of an episode cuts the recursion: terminated takes 0 for the value of what follows, truncated
+    bootstrap_value. A row that belongs to no episode has neither and cuts it too. V-trace's advantage is without the
+    paper's factor rho: the loss's own ratio is that weight already."""
     reward, value, bootstrap = d.reward.double(), d.value.double(), d.bootstrap.double()
     ended = d.terminated | d.truncated
     follows = torch.where(d.terminated, 0.0, torch.where(d.truncated, bootstrap, value[1:]))
-    advantage = torch.zeros_like(reward)
+    ratio = torch.ones_like(reward)
+    if new_log_prob is not None:
+        ratio = (new_log_prob.view(reward.shape).double() - d.log_prob.double()).exp()
+    rho, trace = ratio.clamp(max=c.rho_bar), c.gamma * c.gae_lambda * ratio.clamp(max=c.c_bar)
+    advantage, excess = torch.zeros_like(reward), torch.zeros_like(reward)
     carry = torch.zeros_like(reward[0])
     for t in reversed(range(len(reward))):
         carry = torch.where(ended[t], 0.0, carry)
-        a = reward[t] + gamma * follows[t] - value[t] + gamma * gae_lambda * carry
-        advantage[t] = carry = torch.where(d.valid[t], a, 0.0)
-    returns = torch.where(d.valid, advantage + value[:-1], 0.0)
-    return advantage.float().flatten(), returns.float().flatten()
+        delta = reward[t] + c.gamma * follows[t] - value[t]
+        if new_log_prob is None:
+            advantage[t] = excess[t] = delta + c.gamma * c.gae_lambda * carry
+        else:
+            advantage[t], excess[t] = delta + c.gamma * carry, rho[t] * delta + trace[t] * carry
+        carry = torch.where(d.valid[t], excess[t], 0.0)
+    returns = torch.where(d.valid, excess + value[:-1], 0.0)
+    return torch.where(d.valid, advantage, 0.0).float().flatten(), returns.float().flatten()
 
 
 @dataclasses.dataclass
@@ -150,13 +162,22 @@ class Rates:
     entropy: float
 
 
+def log_probs(network, obs, mask, action):
+    """The log-probability of every row's action under the network."""
+    with torch.no_grad():
+        return log_softmax(network(obs)[0], mask).gather(1, action[:, None]).squeeze(1)
+
+
+def log_softmax(logits, mask):
+    """Log-probabilities; illegal actions have probability 0."""
+    return F.log_softmax(logits if mask is None else logits.masked_fill(~mask, -1e30), dim=1)
+
+
 def loss(network, c, rates, obs, mask, action, log_prob, value, advantage, target):
     """The loss over a minibatch (Schulman et al. 2017), and what is reported of it."""
     logits, v = network(obs)
-    if mask is not None:
-        logits = logits.masked_fill(~mask, -1e30)
-    log_probs = F.log_softmax(logits, dim=1)
-    log_ratio = log_probs.gather(1, action[:, None]).squeeze(1) - log_prob
+    all_log_probs = log_softmax(logits, mask)
+    log_ratio = all_log_probs.gather(1, action[:, None]).squeeze(1) - log_prob
     ratio = log_ratio.exp()
     if c.normalize_advantage and len(advantage) > 1:
         advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)
@@ -165,7 +186,7 @@ def loss(network, c, rates, obs, mask, action, log_prob, value, advantage, targe
     if c.value_clip > 0:
         error = torch.max(error, (value + (v - value).clamp(-c.value_clip, c.value_clip) - target) ** 2)
     squared = 0.5 * error.mean()
-    entropy = -(log_probs.exp() * log_probs).sum(1).mean()
+    entropy = -(all_log_probs.exp() * all_log_probs).sum(1).mean()
     with torch.no_grad():
         told = torch.stack([policy, squared, entropy, (ratio - 1 - log_ratio).mean(), -log_ratio.mean(),
                             ((ratio - 1).abs() > rates.clip).float().mean(), (ratio - 1).abs().max()])
@@ -193,18 +214,21 @@ class Report:
 
 def update(network, optimizer, d, c, rates, seed, index, normalise=None):
     """Makes the optimiser steps of one dataset and returns the Report. normalise is (mean, scale) of observations."""
-    advantage, returns = gae(d, c.gamma, c.gae_lambda)
-    obs, n = d.obs, len(returns)
+    obs = d.obs
     if normalise is not None:
         obs = ((obs - normalise[0]) * normalise[1]).clamp(-OBS_CLIP, OBS_CLIP)
     action, log_prob, value = d.action.flatten(), d.log_prob.flatten(), d.value[:-1].flatten()
     valid = numpy.flatnonzero(d.valid.flatten().numpy()).astype(numpy.uint32)
-    r = Report(valid_rows=len(valid), explained_variance=explained_variance(returns[valid.astype(int)], value[valid.astype(int)]))
+    r = Report(valid_rows=len(valid))
     for group in optimizer.param_groups:
         group["lr"] = rates.learning_rate
     sums, norms = torch.zeros(7), 0.0
     for epoch in range(c.epochs):
         r.epochs += 1
+        if epoch == 0 or c.vtrace and c.recompute == "epoch":
+            advantage, returns = targets(d, c, log_probs(network, obs, d.mask, action) if c.vtrace else None)
+        if epoch == 0:
+            r.explained_variance = explained_variance(returns[d.valid.flatten()], value[d.valid.flatten()])
         order = torch.from_numpy(shuffled(seed, index, epoch, valid).astype(numpy.int64))
         for rows in order.split(c.minibatch):
             total, told = loss(network, c, rates, obs[rows], None if d.mask is None else d.mask[rows], action[rows],
@@ -279,3 +303,75 @@ class Normalizer:
         """What observations are normalised with: mean and 1/sqrt(variance + 1e-8), float32."""
         scale = 1 / numpy.sqrt(self.m2 / self.count + 1e-8) if self.count else numpy.ones_like(self.mean)
         return torch.from_numpy(self.mean).float(), torch.from_numpy(scale).float()
+
+
+class Trainer:
+    """Everything of the learner that is PyTorch: network, optimiser, normaliser."""
+
+    def __init__(self, config, seed, obs, actions, hidden, activation, share_trunk, normalize_obs):
+        torch.set_num_threads(config.threads)
+        torch.manual_seed(seed & (1 << 63) - 1)
+        self.config, self.seed = config, seed
+        self.network = Network(obs, actions, hidden, activation, share_trunk)
+        self.normalizer = Normalizer(obs) if normalize_obs else None
+        self.optimizer = torch.optim.Adam(self.network.parameters(), eps=config.adam_eps)
+        self.parameters = sum(p.numel() for p in self.network.parameters())
+        self.statistics = obs if normalize_obs else 0
+        self.floats = self.parameters + 2 * self.statistics  # of what is published
+
+    def read(self, blocks):
+        """The dataset of trajectories, copied."""
+        return Dataset.of(blocks, self.network.actions)
+
+    def learn(self, dataset, learning_rate, clip, index):
+        """Makes the optimiser steps of a dataset, then shows it to the normaliser."""
+        statistics = self.normalizer.weights() if self.normalizer else None
+        rates = Rates(learning_rate, clip, self.config.entropy)
+        report = update(self.network, self.optimizer, dataset, self.config, rates, self.seed, index, statistics)
+        if self.normalizer:
+            self.normalizer.update(dataset)
+        return report
+
+    def write(self, into):
+        """Writes parameters and statistics to an array of float32."""
+        parts = [self.network.vector(), *(self.normalizer.weights() if self.normalizer else ())]
+        torch.cat(parts, out=torch.from_dlpack(into))
+
+    def state(self):
+        """What set_state needs: numbers, and tensors by name."""
+        n = self.network
+        meta = {"network": {"obs": n.obs, "actions": n.actions, "hidden": n.hidden, "activation": n.activation,
+                            "share_trunk": n.share_trunk, "normalize_obs": self.normalizer is not None,
+                            "hidden_gain": 2**0.5, "policy_gain": 0.01, "value_gain": 1}, "adam_steps": 0}
+        if self.normalizer:
+            z = self.normalizer
+            meta["normalizer"] = {"count": z.count, "mean": z.mean.tolist(), "m2": z.m2.tolist()}
+        tensors = {}
+        for name, p, turned in n.tensors():
+            adam = self.optimizer.state.get(p) or {"exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p), "step": 0}
+            meta["adam_steps"] = int(adam["step"])
+            for prefix, value in (("", p), ("adam_m.", adam["exp_avg"]), ("adam_v.", adam["exp_avg_sq"])):
+                value = value.detach().t() if turned else value.detach()
+                tensors[prefix + name] = (value[0] if turned and len(value) == 1 else value).numpy().copy()
+        return meta, tensors
+
+    def set_state(self, meta, tensors):
+        """Goes on from a state of a network of the same shape; ValueError for another."""
+        now, _ = self.state()
+        for key in ("obs", "actions", "hidden", "activation", "share_trunk", "normalize_obs"):
+            if meta["network"][key] != now["network"][key]:
+                raise ValueError(f"the saved policy has {key} {meta['network'][key]}, the pipeline {now['network'][key]}")
+
+        def saved(name, like, turned):
+            data = torch.from_numpy(tensors[name])
+            return data.reshape(like.t().shape).t() if turned else data.reshape(like.shape)
+
+        with torch.no_grad():
+            for name, p, turned in self.network.tensors():
+                p.copy_(saved(name, p, turned))
+                self.optimizer.state[p] = {
+                    "step": torch.tensor(float(meta["adam_steps"])), "exp_avg": saved("adam_m." + name, p, turned).clone(),
+                    "exp_avg_sq": saved("adam_v." + name, p, turned).clone()}
+        if self.normalizer:
+            z = meta["normalizer"]
+            self.normalizer.count, self.normalizer.mean, self.normalizer.m2 = z["count"], numpy.array(z["mean"]), numpy.array(z["m2"])

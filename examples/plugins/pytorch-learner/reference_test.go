@@ -46,6 +46,11 @@ func references() map[string]func(t *testing.T) component.State {
 			c.Minibatch, c.Epochs, c.ValueClip, c.TargetKL, c.NormalizeAdvantage = 13, 4, 0.1, 0.4, false
 			return learned(t, c, policytest.Options{Network: n, Steps: 6, Envs: 4, Blocks: 1, Masked: true, SoA: true, Seed: 9})
 		},
+		"vtrace": func(t *testing.T) component.State {
+			c := policy.Defaults()
+			c.Minibatch, c.Epochs, c.VTrace, c.RhoBar, c.CBar, c.Recompute = 20, 3, true, 1.2, 0.9, policy.RecomputeEpoch
+			return learned(t, c, policytest.Options{Network: net, Steps: 10, Envs: 2, Blocks: 2, Seed: 5})
+		},
 	}
 }
 

@@ -2,6 +2,7 @@
 and rlhost: see prepare.sh."""
 
 import base64
+import dataclasses
 import os
 import pathlib
 import struct
@@ -22,7 +23,7 @@ from fakehost import BOUNDARY, BOUNDARY_OVER, FakeHost, HostArena, python  # noq
 from rlhost import state  # noqa: E402
 from rlhost.arena import read_columns, view  # noqa: E402
 
-CASES = ("separate", "shared")
+CASES = ("separate", "shared", "vtrace")
 
 
 def case(name):
@@ -47,7 +48,7 @@ def network_of(saved):
 def config_of(saved):
     c = saved.meta["config"]
     snake = {"".join("_" + x.lower() if x.isupper() else x for x in key).lstrip("_"): value for key, value in c.items()}
-    snake.update(gae_lambda=c["GAELambda"], target_kl=c["TargetKL"])
+    snake.update(gae_lambda=c["GAELambda"], target_kl=c["TargetKL"], vtrace=c["VTrace"])
     return types.SimpleNamespace(**snake)
 
 
@@ -78,6 +79,10 @@ class UpdateTest(unittest.TestCase):
                             "GradNorm": "grad_norm", "OptimizerSteps": "optimizer_steps", "Epochs": "epochs",
                             "ValidRows": "valid_rows"}[field]
                     self.assertAlmostEqual(getattr(report, ours), value, delta=1e-4 * max(1, abs(value)), msg=field)
+
+    def test_reports_are_in_the_hosts_order(self):
+        names = [name.removeprefix("losses/") for name in learner.STAT_NAMES if name.startswith("losses/")]
+        self.assertEqual(names, [f.name for f in dataclasses.fields(ppo.Report)])
 
     def test_what_a_guest_has_spoilt_is_refused(self):
         for column, value in (("action", 3), ("action", -1), ("reward", numpy.nan), ("obs", numpy.inf)):
