@@ -58,6 +58,17 @@ type EnvStater interface {
 	LoadEnv(env int, state []byte) error
 }
 
+// EnvStarter is what an Env may offer besides whose steps are made elsewhere: a step in two halves, so that the caller
+// can do something else meanwhile. Between the two no other method is called.
+type EnvStarter interface {
+	// StartStep begins what Step does. over says that it has ended within the time that waiting for it costs anyway, or
+	// could not begin; err is then what Step would return. If it is not over, ready is called once, from any goroutine,
+	// and must not wait.
+	StartStep(t int, ready func()) (over bool, err error)
+	// FinishStep returns what Step would. It waits, but after ready not for long.
+	FinishStep() error
+}
+
 // Plugin makes environments from one loaded and checked source. Its methods may be called concurrently.
 type Plugin interface {
 	// Spec returns what the environment says of itself under the configuration that the plugin was loaded with.

@@ -42,6 +42,12 @@ type envBatch struct {
 	rows    int    // steps of the bound block, 0 if none is bound
 	steps   uint64
 	calls   uint64 // of states that were sent
+
+	until  time.Time     // end of the time for the present call
+	slow   int           // steps in a row that took long, those that nobody timed included
+	waits  chan func()   // to the goroutine that waits for steps; nil until there is one
+	waited chan struct{} // it does not touch the rings any more
+	waiter sync.WaitGroup
 }
 
 // envFile tells segments apart, however often they are opened.
@@ -52,8 +58,9 @@ type envFile struct {
 }
 
 var (
-	_ rollout.Env       = (*envBatch)(nil)
-	_ rollout.EnvStater = (*envBatch)(nil)
+	_ rollout.Env        = (*envBatch)(nil)
+	_ rollout.EnvStater  = (*envBatch)(nil)
+	_ rollout.EnvStarter = (*envBatch)(nil)
 )
 
 // NewEnv makes a batch of environments and returns when all its processes are ready. An error wraps
@@ -280,16 +287,26 @@ func (w *envWorker) prepare(mask []uint8, seeds []uint64) bool {
 
 // Step makes one step of every environment; see rollout.Env.
 func (e *envBatch) Step(t int) error {
-	if err := e.enter(); err != nil {
+	if err := e.beginStep(t); err != nil {
 		return err
 	}
 	defer e.leave()
+	return e.collect(hostabi.ExportStep)
+}
+
+// beginStep takes the batch for a step and sends it to the processes.
+func (e *envBatch) beginStep(t int) error {
+	if err := e.enter(); err != nil {
+		return err
+	}
 	if uint(t) >= uint(e.rows) {
+		e.leave()
 		return fmt.Errorf("%w: %s: step at row %d of %d", rollout.ErrUnsupported, e.options.Name, t, e.rows)
 	}
 	e.steps++
 	e.selectAll()
-	return e.exchange(hostabi.ExportStep, hostabi.Message{Slot: hostabi.LinkEnvStep, T: uint32(t)})
+	e.post(hostabi.Message{Slot: hostabi.LinkEnvStep, T: uint32(t)})
+	return nil
 }
 
 func (e *envBatch) selectAll() {
@@ -300,16 +317,26 @@ func (e *envBatch) selectAll() {
 
 // exchange sends a message to the processes that are selected and waits for all their answers.
 func (e *envBatch) exchange(call string, m hostabi.Message) error {
-	until := time.Now().Add(e.plugin.step())
+	e.post(m)
+	return e.collect(call)
+}
+
+// post sends a message to the processes that are selected.
+func (e *envBatch) post(m hostabi.Message) {
+	e.until = time.Now().Add(e.plugin.step())
 	for _, w := range e.workers {
 		if w.selected {
 			w.post(&m)
 		}
 	}
+}
+
+// collect waits for the answers to what was posted.
+func (e *envBatch) collect(call string) error {
 	ok := true
 	for _, w := range e.workers {
 		if w.selected {
-			w.await(until)
+			w.await(e.until)
 			ok = ok && w.verdict == answered && w.reply.Kind == 0
 		}
 	}
@@ -328,5 +355,9 @@ func (e *envBatch) Close() error {
 		return err
 	}
 	e.state.Store(envClosed)
+	if e.waits != nil {
+		close(e.waits)
+		e.waiter.Wait()
+	}
 	return e.dismiss()
 }

@@ -68,6 +68,10 @@ func envScripts() map[string]plugintest.Script {
 			return plugintest.Nothing
 		}},
 		"hangs@1": sleepy,
+		"slow@1": {Cue: func(plugintest.At) plugintest.Cue {
+			time.Sleep(2 * long)
+			return plugintest.Nothing
+		}},
 		"tells@1": {Metric: func(a plugintest.At) (string, float64) { return fmt.Sprint("of_env_", a.Env), float64(a.Step) }},
 		"empty@1": {Length: func(int, int) int { return 1 << 30 }},
 		"plain@1": {Flaws: plugintest.Flaws{NoSnapshot: true}},

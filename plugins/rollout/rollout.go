@@ -15,13 +15,13 @@ import (
 
 // Rollout runs the environments of one instance of the component.
 type Rollout struct {
-	config   config
-	h        *component.Host
-	plugin   rollout.Plugin
-	schema   *rollout.Schema
-	arena    *arena.Arena
-	mode     hostabi.Autoreset
-	splits   []*split
+	config config
+	h      *component.Host
+	plugin rollout.Plugin
+	schema *rollout.Schema
+	arena  *arena.Arena
+	mode   hostabi.Autoreset
+	splits []*split
 
 	obsReady, trajectories, episodes *bus.Signal
 

@@ -26,7 +26,7 @@ func (c *Rollout) Snapshot() (component.State, error) {
 	state := component.State{Blobs: map[string][]byte{}}
 	var splits []saved
 	for i, s := range c.splits {
-		if s.writing && s.t > 0 {
+		if s.writing && s.t > 0 || s.stepping {
 			return component.State{}, fmt.Errorf("%w: split %d is in the middle of a block", component.ErrNoSnapshot, i)
 		}
 		if !s.carried {

@@ -39,6 +39,10 @@ type split struct {
 	limited  []byte   // 1 where the limit ended the episode in row t
 	accounts []account
 
+	starter  rollout.EnvStarter // env, where another split can go on while it steps; else nil
+	ready    func()             // posts onReady
+	stepping bool               // row t is being stepped
+
 	gone    []byte // 1 where the environment was lost and has not been reset since
 	anyGone bool
 	cuts    []byte // [T][N]: what losses did to the block's rows, see lost.go
@@ -58,6 +62,11 @@ func newSplit(c *Rollout, index, first, n int, env rollout.Env) *split {
 		s.carryMask = make([]byte, mask.StrideT)
 	}
 	s.seed(0)
+	// In synchronous mode the order of what happens is the same each time, so nobody goes on meanwhile.
+	if starter, ok := env.(rollout.EnvStarter); ok && c.config.Splits > 1 && !c.h.Run.Synchronous {
+		onReady := s.onReady
+		s.starter, s.ready = starter, func() { c.h.Receiver.Post(onReady, hostabi.Message{}) }
+	}
 	return s
 }
 
@@ -167,7 +176,28 @@ func (s *split) onActions(version uint64) {
 		return
 	}
 	s.minVersion, s.maxVersion = min(s.minVersion, version), max(s.maxVersion, version)
-	if err := s.step(); err != nil {
+	s.calls++
+	if s.starter == nil {
+		s.stepped(s.env.Step(s.t))
+		return
+	}
+	over, err := s.starter.StartStep(s.t, s.ready)
+	if s.stepping = !over; over {
+		s.stepped(err)
+	}
+}
+
+// onReady goes on with a step that was begun.
+func (s *split) onReady(*hostabi.Message) {
+	if s.stepping {
+		s.stepping = false
+		s.stepped(s.starter.FinishStep())
+	}
+}
+
+// stepped goes on when Step has returned.
+func (s *split) stepped(err error) {
+	if err := s.settle(err); err != nil {
 		s.fault(err)
 		return
 	}
@@ -175,10 +205,9 @@ func (s *split) onActions(version uint64) {
 	s.ask()
 }
 
-// step makes one env step: reads action[t], writes the rest of row t and obs[t+1].
-func (s *split) step() error {
-	s.calls++
-	if err := s.env.Step(s.t); err != nil {
+// settle completes row t, in which the environments have written the rest and obs[t+1].
+func (s *split) settle(err error) error {
+	if err != nil {
 		if !s.lose(err) {
 			return err
 		}
@@ -310,6 +339,10 @@ func (s *split) handOver() error {
 
 func (s *split) stop() error {
 	var err error
+	if s.stepping {
+		s.stepping = false
+		_ = s.starter.FinishStep() // of a block that is given up anyway
+	}
 	if s.writing {
 		s.writing = false
 		err = s.loan.Abort()
