@@ -184,13 +184,7 @@ func (c *childTask) get(e *End, n *notes) error {
 	items := Items(c.batch, c.bytes)
 	var last [64]uint64
 	for visit := 0; ; visit++ {
-		if c.step >= 0 && visit == c.visits {
-			for e.getSteps(items, c.dieAtStep()) == 0 {
-				time.Sleep(time.Millisecond)
-			}
-			return fmt.Errorf("survived step %d of a get", c.step)
-		}
-		got, err := e.GetMany(items, -1)
+		got, err := c.take(e, items, visit)
 		if err == ErrShut {
 			return nil
 		}
@@ -208,6 +202,18 @@ func (c *childTask) get(e *End, n *notes) error {
 		}
 		n.moved.Add(uint64(got))
 	}
+}
+
+// take gets messages; after enough visits step by step, as often as it takes to find a batch that has the last step.
+func (c *childTask) take(e *End, items []Item, visit int) (int, error) {
+	if c.step < 0 || visit < c.visits {
+		return e.GetMany(items, -1)
+	}
+	n := e.getSteps(items, c.dieAtStep())
+	if n == 0 {
+		time.Sleep(100 * time.Microsecond)
+	}
+	return n, nil
 }
 
 func (c *childTask) putMessages(n *notes) error {
