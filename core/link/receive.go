@@ -40,12 +40,14 @@ func (l *Link) Nudge() { l.config.In.Nudge() }
 // Pump runs the link on the calling goroutine until Stop, until the peer shuts its ring, or until it is at fault,
 // which is the error. Everything that was put before is delivered first.
 func (l *Link) Pump() error {
-	runtime.LockOSThread() // a thread that sleeps in the kernel gets its processor back sooner
-	defer runtime.UnlockOSThread()
 	for !l.ended() {
 		if l.take(false) == 0 {
 			l.Wait()
+			continue
 		}
+		// The loop that was posted to runs here and now, before this thread sleeps in the kernel again: no other thread
+		// has to be woken for it. A locked thread could not give way like that.
+		runtime.Gosched()
 	}
 	return l.Err()
 }
