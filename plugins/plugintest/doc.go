@@ -1,5 +1,5 @@
-// Package plugintest holds environments that do as they are told, and the suite that the environments of every
-// runtime must pass.
+// Package plugintest holds environments and a component that do as they are told, and the suites that the environments
+// and the components of every runtime must pass.
 //
 //	p := plugintest.New(plugintest.Script{
 //		Length: func(env, episode int) int { return 3 + env },
@@ -12,6 +12,10 @@
 //	})
 //
 //	func TestCartPole(t *testing.T) { plugintest.TestEnv(t, cartPole, plugintest.Options{}) }
+//
+// Components of every runtime pass another suite, with a probe that each has in its language:
+//
+//	plugintest.TestRuntime(t, plugintest.RuntimeHarness{New: probe, Kill: kill})
 //
 // A scripted environment is plain Go over block memory. What it observes says which environment, episode and step
 // it is, so that whoever finds a row where it does not belong can tell. It is for tests alone: it is not a runtime

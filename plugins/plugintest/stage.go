@@ -76,6 +76,13 @@ func NewStage(t testing.TB, c component.Component, o StageOptions) *Stage {
 	return s
 }
 
+// StageError returns why a component is not configured or started, or nil if it is.
+func StageError(t testing.TB, c component.Component, o StageOptions) error {
+	t.Helper()
+	_, err := stage(t, c, o)
+	return err
+}
+
 func stage(t testing.TB, c component.Component, o StageOptions) (*Stage, error) {
 	name := o.Name
 	if name == "" {

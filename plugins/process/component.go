@@ -58,6 +58,7 @@ type proxy struct {
 	saved    *saved                       // newest state
 	open     map[question]hostabi.Message // requests about blocks on loan that the process has not answered
 	own      []uint8                      // arenas that the process asked for
+	failed   bool                         // the component has said that it cannot go on
 	rested   bool                         // the Receiver is paused because there is no process
 }
 

@@ -11,7 +11,20 @@
 // and emits what comes back. When the process dies, stalls or breaks the protocol, the proxy cleans up behind it
 // and starts another one; see Program.Restarts.
 //
+// After a death the messages that the process had sent count, blocks that it had on loan are free again, its leases
+// are given back, and its successor gets: the newest state that the host took or gave, the newest message of each
+// slot with a connection of mode latest, and everything that was not finished with, in order; so a message may be
+// handled twice, and the effect of one that was finished after the state was taken is lost. Three counters tell,
+// for each component: process/restarts/NAME; process/lost_messages/NAME, which are those finished with since the
+// state that the successor began with, or, if there was none, those whose blocks the dead process still held; and
+// process/rejected_messages/NAME.
+//
 // What a process may do to its host is what the host has checked: a handle that it sends is claimed before anybody
 // sees it, numbers that it writes into shared memory are clamped, files that it sends are read and never mapped.
-// What it may do to the machine is not limited here: a native plugin is a program of the user, not a sandbox.
+// What it may do to the machine is not limited here: a native plugin is a program of the user, not a sandbox. It gets
+// three files, few variables of the environment, no core dump that holds shared memory, and dies with its host; what
+// it leaves in its process group dies with it.
+//
+// Locks, in the order in which they are taken: clerk.mu, Runtime.mu; proxy.mu, life.mu; slot.mu. Never one of these
+// while a link, a loop or an arena calls back.
 package process

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -324,4 +325,28 @@ func TestFault_ExitSaysItsLastWords(t *testing.T) {
 	m.Until("the log", func() bool { return strings.Contains(m.Log(), "ended with status 7") })
 	// The message that made it end comes again, and the next one ends too, until somebody drops it.
 	m.Close()
+}
+
+func TestArena_MoreThanAllowedIsRefused(t *testing.T) {
+	r, _ := newRuntime(t, Options{})
+	p := self(t, "probe")
+	p.Memory = 3 * 4096
+	err := plugintest.StageError(t, harness(r, p).New(t), plugintest.StageOptions{})
+	if err == nil || !strings.Contains(err.Error(), "4 blocks of 4096 bytes") || !strings.Contains(err.Error(), "raise `memory`") {
+		t.Errorf("error %v, want one that tells what to raise", err)
+	}
+}
+
+func TestStart_TooManyProcessesAreRefused(t *testing.T) {
+	r, _ := newRuntime(t, Options{})
+	m := newPress(t, harness(r, self(t, "probe")).New(t))
+	for range hostabi.MaxHolder - 1 { // one is the probe's
+		if _, err := m.Arenas.Grant(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := harness(r, self(t, "probe")).New(t).Start(m.Host)
+	if !errors.Is(err, arena.ErrHolders) {
+		t.Errorf("error %v, want %v", err, arena.ErrHolders)
+	}
 }

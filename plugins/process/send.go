@@ -49,6 +49,27 @@ func (x *proxy) notice(s *slot, m *hostabi.Message) {
 	if x.life == nil || !x.life.answered(m) {
 		x.open[questionOf(m)] = *m
 	}
+	if len(x.open) > maxOpen {
+		x.purgeLocked()
+	}
+}
+
+// maxOpen is how many requests may be open before it is looked which of them nobody waits for any more.
+const maxOpen = 1024
+
+// purge forgets requests about blocks that are no longer on loan: whoever asked does not wait any more.
+func (x *proxy) purge() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.purgeLocked()
+}
+
+func (x *proxy) purgeLocked() {
+	for q := range x.open {
+		if !x.onLoan(q.block) {
+			delete(x.open, q)
+		}
+	}
 }
 
 func questionOf(m *hostabi.Message) question { return question{m.Handle, m.T, m.Sender} }

@@ -55,6 +55,11 @@ func (x *proxy) supervise(l *life) {
 			return // Stop does the rest
 		}
 		again := x.lay(l, why)
+		if x.hasFailed() {
+			x.meters.lost.Add(x.give(again))
+			x.setState(stateFailed)
+			return // it has said why, and the run ends
+		}
 		next, err := s.next(l)
 		if err != nil {
 			x.meters.lost.Add(x.give(again))
@@ -100,6 +105,7 @@ func (s *supervisor) watch(l *life) (why string, alive bool) {
 // that it had not finished with.
 func (x *proxy) lay(l *life, why string) []link.Pending {
 	x.setState(stateRestarting)
+	l.wire.lastFrames()
 	l.link.Stop()
 	fault := l.link.Drain()
 	x.quiesce(l)
@@ -112,6 +118,7 @@ func (x *proxy) lay(l *life, why string) []link.Pending {
 		l.holder = 0
 	}
 	again = x.stillMeant(again)
+	x.purge()
 	lost := x.loss(l, stats.Acked, swept)
 	x.meters.lost.Add(lost)
 	attrs := []any{"process", l.describeEnd(), "held_blocks", swept.Write + swept.Live + swept.Zombie,
@@ -276,6 +283,7 @@ func (x *proxy) finish() error {
 		if errors.Is(err, errDied) {
 			err = nil // it has nothing left to say
 		}
+		l.wire.lastFrames()
 		l.link.Stop()
 		_ = l.link.Drain() // its last words concern nobody
 		x.give(l.link.Unfinished())
@@ -291,6 +299,20 @@ func (x *proxy) finish() error {
 		x.h.Receiver.Resume()
 	}
 	return err
+}
+
+// fail ends the run with an error of the component in the process, which is not started again then.
+func (x *proxy) fail(err error) {
+	x.mu.Lock()
+	x.failed = true
+	x.mu.Unlock()
+	x.h.Fail(err)
+}
+
+func (x *proxy) hasFailed() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.failed
 }
 
 func (x *proxy) setState(state string) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -30,6 +31,7 @@ type wire struct {
 	closed bool
 
 	running sync.WaitGroup
+	eof     chan struct{} // closed when nothing more is received
 }
 
 type datagram struct {
@@ -43,7 +45,7 @@ func newWire() (*wire, *os.File, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("wire: %w", err)
 	}
-	return &wire{socket: socket, bell: make(chan struct{}, 1)}, theirs, nil
+	return &wire{socket: socket, bell: make(chan struct{}, 1), eof: make(chan struct{})}, theirs, nil
 }
 
 // run starts sending, and receiving: handle is called with each frame and owns its files; broken once, when the
@@ -54,7 +56,10 @@ func (w *wire) run(handle func(f *protocol.Frame, files []*os.File), broken func
 			broken(err)
 		}
 	})
-	w.running.Go(func() { w.receiveAll(handle, broken) })
+	w.running.Go(func() {
+		defer close(w.eof)
+		w.receiveAll(handle, broken)
+	})
 }
 
 // send queues a frame with copies of files. Any goroutine; it does not wait.
@@ -91,6 +96,14 @@ func (w *wire) ring() {
 	select {
 	case w.bell <- struct{}{}:
 	default:
+	}
+}
+
+// lastFrames waits, for a bounded time, until everything that a dead process had sent has been handled.
+func (w *wire) lastFrames() {
+	select {
+	case <-w.eof:
+	case <-time.After(time.Second): // somebody else has inherited its end
 	}
 }
 
