@@ -41,7 +41,7 @@
 //	path = "bin/clip"
 //
 //	[component.clipper]
-//	kind = "clip:clipper"
+//	plugin = "clip"
 //	reward = 1.0
 //
 // # What is the same as in the host
@@ -60,14 +60,14 @@
 // way, the host takes back what it held, starts it again with the last state that it has, and sends it the messages
 // that it had not finished with once more: a slot may see the same message again, but only after such a death.
 //
-// The process ends with its host, whatever the component is doing. Nothing in it waits with a limit of time, so it
-// can be stopped in a debugger; the host must then be told not to call it stalled.
+// The process ends with its host, whatever the component is doing. Nothing in it gives up after a time, so it can stand
+// still in a debugger: `rlhost plugin attach NAME` starts one, and the host does not call the process stalled.
 //
 // # Speed
 //
-// The loop sleeps on the ring itself: a message wakes it and runs its slot without another goroutine in between. On
-// a machine with few processors leave some to the host: GOMAXPROCS in the plugin's env, or runtime.GOMAXPROCS in
-// main. A component that computes on one goroutine is served best by 2.
+// The loop sleeps on the ring itself: a message wakes it and runs its slot without another goroutine in between. What
+// a slot emits is in the ring when Emit returns. GOMAXPROCS is left as Go sets it; where host and plugins compete for
+// few processors, a component that computes on one goroutine needs no more than 2 (runtime.GOMAXPROCS in main).
 //
 // Plugin.Load makes the program a worker of environments instead. The names of calls and documents are in
 // sdk/process/protocol.
