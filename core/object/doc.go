@@ -18,8 +18,8 @@
 // Nothing polls. An operation that cannot be done yet waits in the store, first come first served, for at most as
 // long as it said, and is done by whoever makes it possible.
 //
-// One lock guards a store; no operation does more under it than a few pointer moves, but for a batch, which is
-// linear in its length. All methods may be called from any goroutine.
+// One lock guards a store: an operation is a few pointer moves, which cost less than any message that asks for one.
+// Batches are linear in their length, Stat and Names in what they look at. All methods may be called from any goroutine.
 //
 // The package moves no bytes between processes (that is plugins/objects), and it does not look into blocks.
 package object

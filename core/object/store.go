@@ -208,6 +208,12 @@ func (s *Store) absent(id uint32) error {
 
 // Names returns up to limit names that begin with prefix and follow after, in order.
 func (s *Store) Names(prefix, after string, limit int) []string {
+	names := s.matching(prefix, after)
+	slices.Sort(names)
+	return names[:max(0, min(limit, len(names)))]
+}
+
+func (s *Store) matching(prefix, after string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var names []string
@@ -216,8 +222,7 @@ func (s *Store) Names(prefix, after string, limit int) []string {
 			names = append(names, name)
 		}
 	}
-	slices.Sort(names)
-	return names[:max(0, min(limit, len(names)))]
+	return names
 }
 
 // Close ends all sessions and removes all objects. What is still mapped elsewhere stays until it is unmapped there.

@@ -78,7 +78,10 @@ func play(ctx context.Context, s *Store) error {
 		if _, err := s.PushBytes(ctx, "x", data); err != nil {
 			return err
 		}
-		e, err := s.ReadLatest(ctx, "x", 0)
+		e, err := s.ReadLatest(NoWait(ctx), "x", 0)
+		if errors.Is(err, ErrEmpty) {
+			continue // others have taken all there was
+		}
 		if err != nil {
 			return err
 		}

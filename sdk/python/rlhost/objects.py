@@ -896,13 +896,12 @@ class Store:
             raise type(pushed._error)("%s; the entry that was pushed last is lost" % pushed._error)
 
     def put(self, name: str, data: Any, capacity: int = 64, timeout: float | None = None) -> Pushed:
-        """Pushes, and makes the object first if there is none: for ``capacity`` entries as large as this one."""
-        encoded = name.encode()
-        if encoded not in self._objects and name not in self._objects:
-            several = isinstance(data, (list, tuple))
-            tracks = [Track(bytes=max(1, _array(d).nbytes if not isinstance(_array(d), builtins_bytes) else len(d)))
-                      for d in (data if several else [data])]
-            self.create(name, capacity, tracks=tracks, exist_ok=True)
+        """Pushes, and makes the object first if there is none: for ``capacity`` entries as large as this one. A list or
+        tuple has one array for each track."""
+        if name not in self._objects:
+            arrays = [_array(d) for d in (data if isinstance(data, (list, tuple)) else [data])]
+            sizes = [a.nbytes if isinstance(a, np.ndarray) else len(a) for a in arrays]
+            self.create(name, capacity, tracks=[Track(bytes=max(1, n)) for n in sizes], exist_ok=True)
         return self.push(name, data, timeout)
 
     def new(self, name: str, shape: Any = (), dtype: Any = None, timeout: float | None = None) -> Writing:
