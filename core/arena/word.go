@@ -68,9 +68,10 @@ func generationsBetween(from, to uint64) uint64 {
 // generationAfter returns the generation n uses after g.
 func generationAfter(g, n uint64) uint64 { return (g-1+n)%hostabi.MaxGeneration + 1 }
 
-// generationJump is more uses than a block can have had since this process last claimed it. A word that says
-// otherwise was not written by an arena: either it jumped, or it went back, which is a jump the long way round.
-const generationJump = 1 << 32
+// generationJump is more uses than a block has between two claims of this process: 9 hours of a million a second. A
+// word that says otherwise was not written by an arena: either it jumped, or it went back, which is a jump the long
+// way round.
+const generationJump = 1 << 35
 
 // follows tells whether g may be the generation of a word when floor was claimed before, or is claimed.
 func follows(g, floor uint64) bool { return g != 0 && generationsBetween(floor, g) < generationJump }
