@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import signal
@@ -239,7 +240,7 @@ class Plugin:
         except NoSnapshot as e:
             answer.set_exception(Refusal("UNIMPLEMENTED", str(e)))
         except (Exception, SystemExit) as e:
-            log.logging.getLogger("rlhost").error("%s", traceback.format_exc().rstrip())
+            logging.getLogger("rlhost").error("%s", traceback.format_exc().rstrip())
             answer.set_exception(Refusal("UNKNOWN", told(e)))
 
     # Control calls.

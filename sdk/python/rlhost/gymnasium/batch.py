@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsFloat
 
 import gymnasium
 import numpy
@@ -51,8 +51,8 @@ class Bound:
         def column(name: str) -> Array:
             return view(memory, offset, columns[name], (first, envs))
 
-        return cls(*[column(n) for n in ("action", "obs", "reward", "terminated", "truncated")],
-                   final_obs=column("final_obs")[0] if "final_obs" in columns else None)
+        return cls(column("action"), column("obs"), column("reward"), column("terminated"), column("truncated"),
+                   column("final_obs")[0] if "final_obs" in columns else None)
 
 
 class Batch:
@@ -109,7 +109,10 @@ class Batch:
         block = self._block()
         rows = block.obs[t + 1]
         unit = self._unit
-        rewards, terminations, truncations = [], [], []
+        rewards: list[SupportsFloat] = []
+        terminations: list[bool] = []
+        truncations: list[bool] = []
+        reward: SupportsFloat
         i = 0
         try:
             for step, action in zip(self._steps, self._actions(block.action[t])):

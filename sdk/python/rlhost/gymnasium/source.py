@@ -55,14 +55,17 @@ class Source:
 
     def _describe(self) -> spec.EnvSpec:
         low, high = bounds(self.observation)
-        obs = {"dtype": "f32", "shape": self.obs_shape, "low": low, "high": high}
+
+        def observed(role: int, name: str) -> spec.Tensor:
+            return spec.Tensor(role, "f32", self.obs_shape, low, high, name=name)
+
         tensors = [
             describe_action(self.action, self.use),
-            spec.Tensor(spec.OBSERVATION, name="observation", **obs),
+            observed(spec.OBSERVATION, "observation"),
             spec.Tensor(spec.REWARD, "f32", name="reward"),
             spec.Tensor(spec.TERMINATED, "u8", name="terminated"),
             spec.Tensor(spec.TRUNCATED, "u8", name="truncated"),
-            spec.Tensor(spec.FINAL_OBSERVATION, name="final_observation", **obs),
+            observed(spec.FINAL_OBSERVATION, "final_observation"),
         ]
         name = self.use.rpartition(":")[2]
         return spec.EnvSpec(f"{name}@{gymnasium.__version__}", tensors, spec.SAME_STEP | spec.NEXT_STEP | spec.DISABLED,

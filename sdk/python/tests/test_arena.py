@@ -1,0 +1,171 @@
+"""Arenas, loans, leases, and the arrays over their blocks."""
+
+import fcntl
+import gc
+import os
+import unittest
+
+import numpy
+
+import rlhost
+from fakehost import HostArena
+from rlhost.arena import Column, read_columns, view
+
+SCHEMA = {"kind": "tensors", "columns": [
+    {"name": "image", "dtype": "f32", "rows": 2, "envs": 3, "elems": 8, "shape": [2, 4], "offset": 0, "stride_t": 96,
+     "stride_env": 32, "stride_elem": 4},
+    {"name": "soa", "dtype": "f32", "rows": 2, "envs": 3, "elems": 8, "shape": [2, 4], "offset": 192, "stride_t": 96,
+     "stride_env": 4, "stride_elem": 12},
+    {"name": "flag", "dtype": "u8", "rows": 2, "envs": 3, "elems": 1, "shape": [], "offset": 384, "stride_t": 3,
+     "stride_env": 1, "stride_elem": 1},
+    {"name": "version", "dtype": "i64", "rows": 3, "envs": 1, "elems": 1, "shape": [], "offset": 392, "stride_t": 8,
+     "stride_env": 8, "stride_elem": 8}]}
+
+
+def resident():
+    with open("/proc/self/statm") as f:
+        return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class ArenaTest(unittest.TestCase):
+    def setUp(self):
+        self.arena = HostArena(3, "test", 2, 416, SCHEMA).view
+
+    def test_what_a_loan_writes_a_lease_reads(self):
+        with self.arena.loan() as loan:
+            loan.trajectory.image[1, 2, 1] = [1, 2, 3, 4]
+            loan.trajectory.soa[:] = numpy.arange(48).reshape(2, 3, 2, 4)
+            loan.trajectory["version"][2, 0] = 7
+            handle = loan.commit()
+        self.assertEqual((rlhost.handle_arena(handle), rlhost.handle_block(handle)), (3, 0))
+        with self.arena.lease(handle) as lease:
+            t = lease.trajectory
+            self.assertEqual(t.image[1, 2].tolist(), [[0, 0, 0, 0], [1, 2, 3, 4]])
+            numpy.testing.assert_array_equal(t.soa, numpy.arange(48).reshape(2, 3, 2, 4))
+            # [elem][env]: elements of one environment lie 12 bytes apart
+            self.assertEqual(lease.array[192:384].view("f4")[:6].tolist(), [0, 8, 16, 1, 9, 17])
+            self.assertEqual(t.version[:, 0].tolist(), [0, 0, 7])
+            self.assertIn("flag", t)
+            with self.assertRaisesRegex(AttributeError, "the block has no column colour: it has image, soa, flag, version"):
+                t.colour
+        self.arena.release(handle)
+        self.assertEqual(self.arena.counts()["free"], 2)
+
+    def test_leases_are_for_reading_and_nothing_is_copied(self):
+        loan = self.arena.loan()
+        written = loan.trajectory.image
+        handle = loan.commit()
+        with self.arena.lease(handle) as lease:
+            read = lease.trajectory.image
+            self.assertEqual(read.ctypes.data, written.ctypes.data)
+            self.assertIs(lease.trajectory, lease.trajectory)
+            for array in (read, lease.array, read[0]):
+                with self.assertRaises(ValueError):
+                    array[...] = 1
+                with self.assertRaises(ValueError):
+                    array.flags.writeable = True
+            self.assertEqual(numpy.from_dlpack(read).ctypes.data, read.ctypes.data)
+
+    def test_claims_that_have_ended_are_errors(self):
+        loan = self.arena.loan()
+        handle = loan.commit()
+        with self.assertRaisesRegex(rlhost.Error, r"loan of 3:0@1 has ended"):
+            loan.array
+        with self.assertRaises(rlhost.Error):
+            loan.commit()
+        lease = self.arena.lease(handle)
+        lease.release()
+        for use in (lease.release, lambda: lease.array, lambda: lease.trajectory):
+            with self.assertRaisesRegex(rlhost.Error, "lease of 3:0@1 has ended"):
+                use()
+        self.arena.release(handle)
+        for use in (self.arena.release, self.arena.lease, self.arena.retain):
+            with self.assertRaises(rlhost.Stale):
+                use(handle)
+
+    def test_errors_have_types_of_their_own(self):
+        first, second = self.arena.loan(), self.arena.loan(1)
+        with self.assertRaises(rlhost.Exhausted):
+            self.arena.loan()
+        with self.assertRaises(rlhost.NotCommitted):
+            self.arena.lease(first.handle)
+        with self.assertRaises(rlhost.Foreign):
+            self.arena.lease(4 << 56 | 1)
+        with self.assertRaises(rlhost.OutOfRange):
+            self.arena.lease(3 << 56 | 9 << 37 | 1)
+        for wrong in (-1, 1 << 64, "x", None):
+            with self.assertRaises((OverflowError, TypeError)):
+                self.arena.lease(wrong)
+        first.abort()
+        second.abort()
+
+    def test_what_is_not_committed_is_aborted(self):
+        with self.assertRaises(RuntimeError), self.arena.loan():
+            raise RuntimeError
+        self.assertEqual(self.arena.counts()["free"], 2)
+
+    def test_credits_come_when_a_block_becomes_free(self):
+        freed = []
+        loan = self.arena.loan()
+        self.arena.on_free(0, freed.append)
+        loan.abort()
+        self.assertEqual(freed, [0])
+        self.arena.on_free(0, None)
+        self.arena.loan(0).abort()
+        self.assertEqual(freed, [0])
+
+    def test_arrays_keep_their_memory(self):
+        made = HostArena(4, "gone", 1, 4096, None)
+        loan = made.view.loan()
+        array = loan.array
+        array[:] = 5
+        loan.commit()
+        del made, loan
+        gc.collect()
+        self.assertEqual(int(array.sum()), 5 * 4096)
+
+    def test_unsealed_and_short_files_are_refused(self):
+        from rlhost import _native
+        words = os.memfd_create("words", os.MFD_ALLOW_SEALING)
+        os.ftruncate(words, 8192)
+        with self.assertRaises(rlhost.Error):
+            _native.Arena.attach(words, words, 1, "x", 1, 64, 5)
+        fcntl.fcntl(words, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+        with self.assertRaises(rlhost.Error):
+            _native.Arena.attach(words, words, 1, "x", 1, 64, 5)
+
+    def test_views_of_a_part_of_the_environments(self):
+        columns = read_columns(SCHEMA)
+        memory = numpy.zeros(416, numpy.uint8)
+        whole = view(memory, 0, columns["soa"])
+        part = view(memory, 0, columns["soa"], (1, 2))
+        part[:] = 3
+        self.assertEqual(whole[:, 0].sum(), 0)
+        self.assertEqual(whole[:, 1:].min(), 3)
+        self.assertEqual(Column("x", "f32", 1, 1, 6, (2, 3), 0, 24, 24, 4).strides(), (24, 24, 12, 4))
+
+    def test_nothing_leaks(self):
+        def rounds(n):
+            for _ in range(n):
+                loan = self.arena.loan()
+                loan.trajectory.image[0] = 1
+                handle = loan.commit()
+                with self.arena.lease(handle) as lease:
+                    float(lease.trajectory.image[0, 0, 0, 0])
+                    lease.array[3]
+                self.arena.release(handle)
+                try:
+                    self.arena.lease(handle)
+                except rlhost.Stale:
+                    pass
+                rlhost.Message(handle=handle, inline=(1, 2)).replace(t=3).inline
+
+        rounds(500)
+        memory = resident()
+        rounds(10000)
+        self.assertLess(resident() - memory, 2 << 20)
+        self.assertEqual(self.arena.counts(), {"free": 2, "write": 0, "live": 0, "zombie": 0, "closed": 0, "loans": 0, "claims": 0})
+
+
+if __name__ == "__main__":
+    unittest.main()
