@@ -2,7 +2,9 @@ package process
 
 import (
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/hostabi"
@@ -10,12 +12,31 @@ import (
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
-// BenchmarkEnvRoundTrip steps one scripted environment in a process: what the way there and back costs.
+// BenchmarkEnvRoundTrip steps one environment in a process that does next to nothing: what the way there and back
+// costs, when the process still spins and when it has gone to sleep.
 func BenchmarkEnvRoundTrip(b *testing.B) {
-	for _, workers := range []int{1, 2} {
-		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
-			p := loadIn(b, workers, protocol.EnvSource{Use: "empty@1"})
-			stepBatch(b, p, workers)
+	for name, rest := range map[string]time.Duration{"spinning": 0, "parked": 30 * time.Microsecond} {
+		b.Run(name, func(b *testing.B) {
+			p := loadIn(b, 1, protocol.EnvSource{Use: "empty@1"})
+			const rows = 32
+			e := newBatch(b, p, 1, blocksOf(b, p.Spec(), rollout.Shape{Steps: rows, Envs: 1}, 1)[0])
+			took := make([]time.Duration, 0, 1<<20)
+			t := 0
+			for b.Loop() {
+				for began := time.Now(); time.Since(began) < rest; {
+				}
+				began := time.Now()
+				if err := e.Step(t); err != nil {
+					b.Fatal(err)
+				}
+				if len(took) < cap(took) {
+					took = append(took, time.Since(began))
+				}
+				t = (t + 1) % rows
+			}
+			slices.Sort(took)
+			b.ReportMetric(float64(took[len(took)/10]), "p10-ns")
+			b.ReportMetric(float64(took[len(took)/2]), "p50-ns")
 		})
 	}
 }

@@ -8,6 +8,10 @@
 //	kinds := map[string]func() component.Component{"rollout": rollout.New}
 //
 // A fault costs the split's unfinished block: the guest is renewed, its environments restart, and what was lost is
-// counted, until the restart budget is spent. What environments are is core/rollout's business, where they come
-// from a runtime's.
+// counted, until the restart budget is spent. A process that dies costs its environments one row: it is marked as
+// belonging to no episode, the episode before it is cut as by a truncation and told to nobody, the environments begin
+// anew, and all others go on. What environments are is core/rollout's business, where they come from a runtime's.
+//
+// With environments in other processes whose steps take long, the loop serves the other splits meanwhile; not in
+// synchronous mode, in which everything happens in the same order each time.
 package rollout
