@@ -29,7 +29,7 @@ type Track struct {
 type Config struct {
 	Capacity int // entries that are written, kept or still read, together
 	// Spares is how many blocks there are beyond Capacity, for writers to fill while the object may be full. A writer
-	// that has one needs a single request to push. 0 means one for every eighth entry, at most 8; negative means none.
+	// that has one needs a single request to push. Readers may have some too: see OpPop. 0 means one for every eighth entry, at most 8; negative means none.
 	Spares int
 	Tracks []Track
 }

@@ -375,6 +375,38 @@ func TestSpares_DoNotTakeRoomAndWaitForIt(t *testing.T) {
 	checkStore(t, s)
 }
 
+func TestLentBlocks_TakeNoRoomAndAreBounded(t *testing.T) {
+	s := newStore(t, Limits{})
+	u := newSession(t, s)
+	id, err := s.Create("x", Config{Capacity: 2, Spares: 1, Tracks: []Track{{Bytes: 64}}}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, u, id, 1)
+	write(t, u, id, 2)
+	room := async(t, u, Op{Kind: OpNew, Object: id, Wait: Forever})
+	first := must(t, u, Op{Kind: OpPop, Object: id, Lend: true})
+	if op := wait(t, room); op.Err != nil || !first.Lent {
+		t.Errorf("a lent block (%v) takes room: %v", first.Lent, op.Err)
+	}
+	if got := must(t, u, Op{Kind: OpSpare, Object: id}); got.Claim != 0 {
+		t.Errorf("a writer got the spare block that is lent")
+	}
+	second := must(t, u, Op{Kind: OpPop, Object: id, Lend: true})
+	if second.Lent {
+		t.Errorf("two blocks are lent, with one to spare")
+	}
+	refused(t, u, Op{Kind: OpNew, Object: id}, ErrFull)
+	if mark(s, id, first) != 1 || mark(s, id, second) != 2 {
+		t.Errorf("the readers see %d and %d, want 1 and 2", mark(s, id, first), mark(s, id, second))
+	}
+	must(t, u, Op{Kind: OpRelease, Claim: first.Claim})
+	must(t, u, Op{Kind: OpRelease, Claim: second.Claim})
+	if got := stat(t, s, id); got.Lent != 0 || got.Kept != 0 || got.Writing != 1 {
+		t.Errorf("left are %+v, want one block that is written", got)
+	}
+}
+
 func TestOpen_WaitsUntilTheObjectIsMade(t *testing.T) {
 	s := newStore(t, Limits{})
 	u := newSession(t, s)

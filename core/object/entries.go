@@ -20,6 +20,7 @@ const (
 // entry is what the store knows of one block. Fields beyond state mean something in states that have them.
 type entry struct {
 	state   state
+	lent    bool   // counts as a spare block; of zombies
 	readers int32  // claims to read
 	next    int32  // in the list, by index; -1 at its end
 	prev    int32  // in the list; -1 at its beginning
@@ -37,8 +38,9 @@ type object struct {
 	removed  bool
 	touched  bool // in Store.touched
 	claims   int  // of all kinds, each block of a batch counted
-	used     int  // blocks in states write, live, zombie
+	used     int  // blocks in states write, live, zombie, but for those that are lent
 	spares   int  // blocks in state spare
+	lent     int  // blocks that are lent
 	count    int  // entries in the list
 	next     uint64
 	entries  []entry
@@ -93,9 +95,12 @@ func (o *object) reused(c Config, reuse bool, err error) (uint32, error) {
 	return o.id, nil
 }
 
-// hasRoom tells whether a block may be taken into use. There are Capacity+spares blocks, at most so many spares
-// are out, so there is a free block then, or the one that asks is a spare itself.
+// hasRoom tells whether a block may be taken into use. There are Capacity+spares blocks, and at most so many spares
+// are out or lent, so there is a free block then, or the one that asks is a spare itself.
 func (o *object) hasRoom() bool { return o.used < o.config.Capacity }
+
+// hasSpare tells whether another block may be out as a spare, or lent.
+func (o *object) hasSpare() bool { return o.spares+o.lent < o.config.spares() }
 
 // take gives out a free block in state write or spare.
 func (o *object) take(to state) int32 {
@@ -112,9 +117,12 @@ func (o *object) take(to state) int32 {
 
 // drop takes back a block that nobody has any more.
 func (o *object) drop(b int32) {
-	if o.entries[b].state == stateSpare {
+	switch e := &o.entries[b]; {
+	case e.state == stateSpare:
 		o.spares--
-	} else {
+	case e.lent:
+		o.lent--
+	default:
 		o.used--
 	}
 	o.entries[b] = entry{}

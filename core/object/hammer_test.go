@@ -90,7 +90,7 @@ func (p *player) turn() {
 	case 0, 1, 2:
 		p.push()
 	case 3:
-		p.read(Op{Kind: OpPop, Wait: p.patience()})
+		p.read(Op{Kind: OpPop, Lend: p.r.IntN(2) == 0, Wait: p.patience()})
 	case 4:
 		p.read(Op{Kind: OpLatest, Wait: p.patience()})
 	case 5:
@@ -135,7 +135,7 @@ func TestHammer_NothingTornNothingLeaked(t *testing.T) {
 	}
 	all.Wait()
 	got := stat(t, s, id)
-	if got.Claims != 0 || got.Writing != 0 || got.Kept != 0 || got.Spares != 0 || got.Waiting != 0 {
+	if got.Claims != 0 || got.Writing != 0 || got.Kept != 0 || got.Spares != 0 || got.Lent != 0 || got.Waiting != 0 {
 		t.Errorf("after all have gone: %+v", got)
 	}
 }

@@ -28,7 +28,8 @@ const (
 	// ErrEmpty.
 	OpLatest
 	// OpPop takes the oldest entry out of the object and claims it to read. Others who read it keep it until they
-	// release it. Object, Wait → Claim, Views. ErrEmpty.
+	// release it. With Lend the block counts as a spare one from then on, if there is one to spare: it takes no room,
+	// however long the session keeps it. Object, Lend, Wait → Claim, Views, Lent. ErrEmpty.
 	OpPop
 	// OpBatch claims all entries of Indices or none, as one claim. Without Indices it claims the oldest entries from
 	// Index on, at most Most. Object, Indices or Index and Most → Claim, Views. ErrNoEntry.
@@ -56,6 +57,7 @@ type Op struct {
 	Kind    OpKind
 	Next    bool
 	Revoke  bool
+	Lend    bool
 	Object  uint32
 	Claim   uint64
 	Index   uint64
@@ -75,6 +77,7 @@ type Op struct {
 	Block      uint32
 	Spare      uint64
 	SpareBlock uint32
+	Lent       bool
 	Views      []View
 
 	session    *Session
@@ -89,7 +92,7 @@ type Op struct {
 
 // reset forgets the results of an earlier use.
 func (op *Op) reset(s *Session) {
-	op.Err, op.Block, op.Spare, op.SpareBlock = nil, 0, 0, 0
+	op.Err, op.Block, op.Spare, op.SpareBlock, op.Lent = nil, 0, 0, 0, false
 	op.Views, op.values = op.Views[:0], op.values[:0]
 	op.session, op.object, op.timer = s, nil, nil
 }

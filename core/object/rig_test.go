@@ -160,12 +160,21 @@ func checkObject(t testing.TB, o *object, readers map[int32]int32, writers map[i
 			t.Fatalf("object %q: block %d is kept for nobody", o.name, b)
 		}
 	}
-	used := states[stateWrite] + states[stateLive] + states[stateZombie]
+	lent := 0
+	for b := range o.entries {
+		if e := &o.entries[b]; e.lent {
+			lent++
+			if e.state != stateZombie {
+				t.Fatalf("object %q: block %d in state %d is lent", o.name, b, e.state)
+			}
+		}
+	}
+	used := states[stateWrite] + states[stateLive] + states[stateZombie] - lent
 	if used != o.used || states[stateSpare] != o.spares || states[stateLive] != o.count || states[stateFree] != len(o.free) || claims != o.claims {
 		t.Fatalf("object %q: states %v, but used %d, spares %d, count %d, %d free, claims %d of %d", o.name, states, o.used, o.spares,
 			o.count, len(o.free), o.claims, claims)
 	}
-	if o.used > o.config.Capacity || o.spares > o.config.spares() || len(o.spareOf) != o.spares || len(o.at) != o.count {
+	if o.used > o.config.Capacity || o.lent != lent || o.spares+o.lent > o.config.spares() || len(o.spareOf) != o.spares || len(o.at) != o.count {
 		t.Fatalf("object %q: %d used of %d, %d spares of %d for %d sessions, %d indices", o.name, o.used, o.config.Capacity, o.spares,
 			o.config.spares(), len(o.spareOf), len(o.at))
 	}

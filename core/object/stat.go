@@ -21,6 +21,7 @@ type Stat struct {
 	Writing  int    // blocks that are being written, spares not counted
 	Kept     int    // blocks out of reach that somebody still reads
 	Spares   int    // spare blocks that writers have
+	Lent     int    // spare blocks that readers have, of those that are kept
 	Claims   int    // of all sessions, each block of a batch counted
 	Waiting  int    // operations
 	Next     uint64 // index of the next commit
@@ -39,7 +40,7 @@ func (s *Store) Stat(id uint32) (Stat, error) {
 		return Stat{}, s.absent(id)
 	}
 	t := Stat{
-		ID: o.id, Name: o.name, Config: o.config, Entries: o.count, Spares: o.spares, Claims: o.claims,
+		ID: o.id, Name: o.name, Config: o.config, Entries: o.count, Spares: o.spares, Lent: o.lent, Claims: o.claims,
 		Waiting: o.room.length + o.pops.length + o.reads.length,
 		Next:    o.next, Bytes: o.seg.Size(), Counters: o.counters,
 	}

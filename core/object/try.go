@@ -65,7 +65,7 @@ func (u *Session) begin(op *Op, o *object) (*queue, error) {
 
 // spare gives out a spare block, or 0.
 func (u *Session) spare(o *object) (id uint64, block uint32) {
-	if _, has := o.spareOf[u]; has || o.removed || o.spares >= o.config.spares() || len(u.claims) >= u.store.limits.Claims {
+	if _, has := o.spareOf[u]; has || o.removed || !o.hasSpare() || len(u.claims) >= u.store.limits.Claims {
 		return 0, 0
 	}
 	o.spareOf[u] = struct{}{}
@@ -163,6 +163,12 @@ func (u *Session) pop(op *Op, o *object) (*queue, error) {
 	u.claimToRead(op, o, b)
 	o.withdraw(b)
 	o.counters.Pops++
+	if op.Lend && o.hasSpare() {
+		op.Lent, o.entries[b].lent = true, true
+		o.used--
+		o.lent++
+		u.store.touch(o)
+	}
 	return nil, nil
 }
 

@@ -144,6 +144,7 @@ func (c *client) start(k *call, kind object.OpKind) {
 	op.Name, op.Values, op.Indices = r.Name, r.Values, r.Indices
 	op.Most = min(r.Most, maxRange)
 	op.Next, op.Revoke = r.Flags&wire.Next != 0, r.Flags&wire.Revoke != 0
+	op.Lend = op.Next
 	if op.Done == nil {
 		op.Done = func(*object.Op) { c.finish(k) }
 	}
@@ -184,6 +185,9 @@ func (c *client) finish(k *call) {
 	}
 	k.reply.Block, k.reply.Claim, k.reply.Index = op.Block, op.Claim, op.Index
 	k.reply.Spare, k.reply.SpareBlock = op.Spare, op.SpareBlock
+	if op.Lent {
+		k.reply.Spare = 1
+	}
 	k.reply.Views = op.Views
 	c.answer(k, op.Err)
 }

@@ -33,7 +33,7 @@ const (
 	OpAbort
 	OpRead
 	OpLatest
-	OpPop
+	OpPop // Spare is 1 if the block is lent
 	OpBatch
 	OpRelease
 	OpDelete
@@ -49,7 +49,7 @@ type Flags uint8
 // Flags.
 const (
 	OneWay Flags = 1 << iota // of OpAbort and OpRelease: no reply
-	Next                     // of OpCommit: with a spare block for the next push
+	Next                     // of OpCommit: with a spare block for the next push; of OpPop: lend
 	Revoke                   // of OpDelete
 	Reuse                    // of OpCreate: an object that exists will do
 	Write                    // of OpOpen: a file to read and write, not only to read

@@ -176,6 +176,7 @@ class _Connection:
         self.orphans: dict[int, int] = {}  # requests whose caller was interrupted: op by seq
         self.seqs = itertools.count(1)
         self.buffer = bytearray(MAX_FRAME)
+        self.deferred: list[int] = []      # a claim whose release goes with the next request
         self.round_trips = 0
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
@@ -228,7 +229,14 @@ class _Connection:
         else:
             wait, deadline = min(int(timeout * 1e9), (1 << 63) - 1), time.monotonic() + timeout
         seq = next(self.seqs) & 0xFFFFFFFF
-        self.begin(_REQUEST.pack(op, flags, values, seq, number, count, claim, index, 0, wait) + payload)
+        release = self.take_deferred() if self.deferred else 0
+        frame = _REQUEST.pack(op, flags, values, seq, number, count, claim, index, release, wait) + payload
+        try:
+            self.begin(frame)
+        except LimitExceeded:
+            if release:
+                self.post(_RELEASE, release)
+            raise
         try:
             return self.finish(seq, deadline)
         except ObjectError:
@@ -236,6 +244,13 @@ class _Connection:
         except BaseException:
             self._abandon(seq, op)
             raise
+
+    def take_deferred(self) -> int:
+        """The claim that a request is to release before anything else, or 0."""
+        try:
+            return self.deferred.pop()
+        except IndexError:  # another thread was faster
+            return 0
 
     def begin(self, frame: bytes) -> None:
         """Sends a request whose reply finish takes."""
@@ -507,10 +522,11 @@ class Entry(_Claim):
     memory (of bytes, a memoryview), not to be looked at after release. ``with`` gives the array, or the arrays if
     there are several, and releases at its end."""
 
-    __slots__ = ("index", "arrays")
+    __slots__ = ("index", "arrays", "_lent")
 
     index: int
     arrays: tuple[Any, ...]
+    _lent: int
 
     @property
     def array(self) -> Any:
@@ -526,13 +542,18 @@ class Entry(_Claim):
         return copies[0] if len(copies) == 1 else copies
 
     def release(self) -> None:
-        """Gives the entry back. A second release raises Spent."""
+        """Gives the entry back. A second release raises Spent. The host hears of it at once, or of an entry that was popped
+        with the next request, if its block takes no room until then."""
         claim = self._claim
         if not claim:
             raise Spent("object %r: entry %d has been released before" % (self._object.name, self.index))
         self._claim = 0
         self.arrays = ()
-        self._object.connection.post(_RELEASE, claim)
+        connection = self._object.connection
+        if self._lent and not connection.deferred:
+            connection.deferred.append(claim)  # nobody waits for a lent block
+        else:
+            connection.post(_RELEASE, claim)
 
     def __enter__(self) -> Any:
         if not self._claim:
@@ -852,7 +873,8 @@ class Store:
             if timeout is not None:
                 return self._push_and_wait(o, claim, len(arrays), values, timeout)
             seq = next(connection.seqs) & 0xFFFFFFFF
-            connection.begin(_REQUEST.pack(_COMMIT, _NEXT, len(arrays), seq, o.number, 0, claim, 0, 0, -1) + values)
+            release = connection.take_deferred() if connection.deferred else 0
+            connection.begin(_REQUEST.pack(_COMMIT, _NEXT, len(arrays), seq, o.number, 0, claim, 0, release, -1) + values)
         except Full:
             o.keep(claim, block)  # a spare block waits for room, and stays ours in vain
             raise
@@ -948,13 +970,14 @@ class Store:
     def pop(self, name: str, timeout: float | None = None) -> Entry:
         """Takes the oldest entry out of the object and waits for one if there is none: each entry goes to one pop. Empty
         at the end of the timeout. Others who read the entry keep it until they release it."""
-        return self._entry(name, _POP, 0, timeout)
+        return self._entry(name, _POP, 0, timeout, _NEXT)
 
-    def _entry(self, name: str, op: int, index: int, timeout: float | None) -> Entry:
-        reply, o = self._claimed(name, op, index=index, timeout=timeout)
+    def _entry(self, name: str, op: int, index: int, timeout: float | None, flags: int = 0) -> Entry:
+        reply, o = self._claimed(name, op, flags, index=index, timeout=timeout)
         body = reply[-2]
         e = Entry()
         e._hold(o, reply[_R_CLAIM])
+        e._lent = reply[_R_SPARE]
         e.index, block, tracks = _VIEW.unpack_from(body)
         e.arrays, _ = _arrays(o, body, _VIEW.size, block, tracks)
         return e

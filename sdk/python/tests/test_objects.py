@@ -480,6 +480,26 @@ class Sessions(ObjectsTest):
                 self.assertEqual(a, want)
         self.assertEqual(joined(pid), [0])
 
+    def test_a_popped_entry_takes_no_room_until_its_release_is_told(self):
+        self.create(capacity=8)
+        self.store.push(self.name, 1, timeout=0)
+        with self.store.pop(self.name) as a:
+            self.assertEqual(a, 1)
+        with objects.Store() as other:
+            stat = other.stat(self.name)
+            self.assertLessEqual((stat["Kept"], stat["Lent"]), (1, 1))
+            for i in range(8):
+                other.push(self.name, i, timeout=0)
+            with self.assertRaises(objects.Full):
+                other.push(self.name, 8, timeout=0)
+        self.store.names()  # any request
+        self.assertEqual(self.store.stat(self.name)["Kept"], 0)
+        with self.assertRaises(objects.LimitExceeded):
+            with self.store.pop(self.name):
+                pass
+            self.store.batch_read(self.name, range(10000))
+        self.assertEqual(self.store.stat(self.name)["Kept"], 0)
+
     def test_a_closed_store_says_so(self):
         store = objects.Store()
         store.close()
