@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 )
 
 // options are the command's flags.
@@ -24,9 +23,9 @@ func main() {
 		exit(child(os.Args[2:]))
 	}
 	var o options
-	flag.IntVar(&o.rounds, "rounds", 5, "rounds of each case")
+	flag.IntVar(&o.rounds, "rounds", 3, "rounds of each case")
 	flag.IntVar(&o.python, "python", 1, "rounds with the Python package")
-	flag.StringVar(&o.mix, "mix", "", "only this mix, such as 20x20")
+	flag.StringVar(&o.mix, "mix", "", "only this mix, such as 20x20; none: only round trips")
 	flag.IntVar(&o.form, "form", 0, "only this form: 1 single, 2 into get_many, 3 bulk")
 	flag.Uint64Var(&o.messages, "messages", 300_000, "messages of a round")
 	flag.IntVar(&o.trips, "trips", 2000, "round trips of a round; 0: leave them out")
@@ -68,8 +67,8 @@ func measure(o options) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%-24s %9s %9s %9s %9s   %s\n", "million messages/s", "queue", "C++ core", "messages", "Python",
-		"queue/core [lowest, highest], again, queue/Python")
+	fmt.Printf("%-24s %9s %9s %9s %9s %9s   %s\n", "million messages/s", "queue", "in C", "C++ core", "messages", "Python",
+		"to the core: queue [lowest, highest], in C; queue again; queue to Python")
 	for _, m := range cases(o) {
 		if err := row(o, p, m); err != nil {
 			return err
@@ -108,10 +107,10 @@ func row(o options, p peers, m mix) error {
 		}
 		python = append(python, rate)
 	}
-	against, again := ratios(rates[0], rates[1]), ratios(rates[2], rates[0])
-	fmt.Printf("%-24v %9s %9s %9s %9s %9s   %.2f [%.2f, %.2f], %.2f, %s C %.2f\n", m, millions(rates[0]), millions(rates[1]),
-		millions(rates[4]), millions(rates[3]), millions(python), median(against), slices.Min(against), slices.Max(against), median(again),
-		strings.TrimSpace(quotient(rates[0], python)), median(ratios(rates[3], rates[1])))
+	against, again, inC := ratios(rates[0], rates[1]), ratios(rates[2], rates[0]), ratios(rates[3], rates[1])
+	fmt.Printf("%-24v %9s %9s %9s %9s %9s   %.2f [%.2f, %.2f], %.2f; %.2f; %s\n", m,
+		millions(rates[0]), millions(rates[3]), millions(rates[1]), millions(rates[4]), millions(python),
+		median(against), slices.Min(against), slices.Max(against), median(inC), median(again), quotient(rates[0], python))
 	return nil
 }
 

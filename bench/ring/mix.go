@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/rlhost/rlhost/core/ring"
@@ -40,9 +39,6 @@ func runQueue(m mix) (float64, error) {
 		return 0, err
 	}
 	defer q.Close()
-	if os.Getenv("RINGDBG") != "" {
-		defer func() { fmt.Printf("%+v\n", q.Counters()) }()
-	}
 	return run(m, "queue", q.FD())
 }
 
@@ -90,18 +86,6 @@ func run(m mix, kind string, fd int) (float64, error) {
 		if err := c.Wait(); err != nil {
 			return 0, err
 		}
-	}
-	if os.Getenv("RINGDBG") != "" {
-		var u, sy time.Duration
-		var nv, niv int64
-		for _, c := range children {
-			ru := c.ProcessState.SysUsage().(*syscall.Rusage)
-			u += c.ProcessState.UserTime()
-			sy += c.ProcessState.SystemTime()
-			nv += ru.Nvcsw
-			niv += ru.Nivcsw
-		}
-		fmt.Println("user", u, "sys", sy, "vol", nv, "invol", niv, "wall", time.Duration(now()-started))
 	}
 	return m.result(b, started)
 }
@@ -171,7 +155,9 @@ func (p peers) core(m mix) (float64, error) {
 }
 
 // native runs the mix over our queue between processes in C.
-func (p peers) native(m mix) (float64, error) { return m.driven(exec.Command(filepath.Join(p.dir, "native"), m.args()...)) }
+func (p peers) native(m mix) (float64, error) {
+	return m.driven(exec.Command(filepath.Join(p.dir, "native"), m.args()...))
+}
 
 // pickled runs the mix over the Python package.
 func (p peers) pickled(m mix) (float64, error) {

@@ -107,7 +107,11 @@ func TestModel_AgreesWithTheCode(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	for range 2000 {
+	rounds := 2000
+	if testing.Short() {
+		rounds = 200
+	}
+	for range rounds {
 		agree(t, rng)
 	}
 }
