@@ -2,6 +2,7 @@
 
 import base64
 import mmap
+import os
 import sys
 
 import numpy
@@ -39,11 +40,49 @@ class Blocks:
         self.columns = [{name: view(memory, i * bytes, c) for name, c in read_columns(schema).items()} for i in range(count)]
 
 
-class EnvHost:
-    """One worker process with a batch of environments."""
+class Link:
+    """What a worker of this process answers to."""
 
-    def __init__(self, use, envs, args=None, autoreset=SAME_STEP, first_column=0, block_envs=None, environment=None):
-        self.host = FakeHost(WORKER, environment).connect()
+    def __init__(self):
+        self.answers = []
+
+    def bind(self, *arguments):
+        pass
+
+    def send(self, slot, kind, inline0, inline1, t=0, split=0):
+        self.answers.append(rlhost.Message(slot=slot, kind=kind, inline=(inline0, inline1), t=t, split=split))
+
+
+class InProcess:
+    """A worker in this process, in the place of a FakeHost: what it does is the same, and it starts at once."""
+
+    def __init__(self, environment=None):
+        from rlhost.gymnasium import Worker
+        self.worker, self.link = Worker(), Link()
+        self.worker.open(self.link)
+
+    def call(self, method, document):
+        return self.worker.call(method, document)
+
+    def send_frame(self, document, fds):
+        self.worker.frame(document, tuple(os.dup(fd) for fd in fds))
+
+    def send(self, m):
+        self.worker.message(m)
+
+    def receive(self):
+        return self.link.answers.pop(0)
+
+    def close(self):
+        self.worker.close()
+
+
+class EnvHost:
+    """One worker process with a batch of environments, or one in this process."""
+
+    def __init__(self, use, envs, args=None, autoreset=SAME_STEP, first_column=0, block_envs=None, environment=None,
+                 own_process=True):
+        self.host = FakeHost(WORKER, environment).connect() if own_process else InProcess()
         try:
             loaded = self.host.call("EnvLoad", {"name": "test", "use": use, "args": args or {}})
             self.spec = rlhost.EnvSpec.unpack(base64.b64decode(loaded["spec"]["describe"]))

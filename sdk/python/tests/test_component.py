@@ -65,9 +65,9 @@ class ComponentTest(unittest.TestCase):
         start.result(10)
         for n in range(1, 20):
             handle = fill(arena, n)
-            host.send(Message(handle=handle, t=n, policy_version=3 * n))
+            host.send(Message(handle=handle, t=n, policy_version=3 * n, sender=9))
             passed, summed = host.receive(), host.receive()
-            self.assertEqual((passed.signal, passed.handle, passed.sender), (0, handle, 7))
+            self.assertEqual((passed.signal, passed.handle, passed.sender), (0, handle, 9))
             self.assertEqual((summed.signal, summed.policy_version, summed.inline), (1, 3 * n, (n, 9)))
             with sums.view.lease(summed.handle) as told:
                 self.assertEqual(told.values(), {"blocks": n, "sum": 6.0 * n})
