@@ -224,7 +224,7 @@ func (r *Messages) Shut() {
 	r.notFull.kick()
 }
 
-// IsShut reports whether either end has shut the ring.
+// IsShut reports whether either end has shut the ring. What was put before can be taken as long as Get finds any.
 func (r *Messages) IsShut() bool { return r.h.closed.Load() != 0 || r.shut.Load() }
 
 // Len returns how many messages are in the ring, or were a moment ago.

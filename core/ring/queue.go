@@ -111,7 +111,7 @@ func (q *Queue) Payload() int { return q.payload }
 func (q *Queue) Len() int { return int(min(q.h.tail.Load()-q.h.head.Load(), q.size)) }
 
 // Shut says that nothing more will be put, and wakes everybody who waits. What is in the queue can still be taken.
-// A Put under way may still succeed.
+// A Put that began before may still succeed.
 func (q *Queue) Shut() {
 	q.h.closed.Store(1)
 	q.notEmpty.kick()
@@ -120,6 +120,11 @@ func (q *Queue) Shut() {
 
 // IsShut reports whether somebody has shut the queue.
 func (q *Queue) IsShut() bool { return q.h.closed.Load() != 0 }
+
+// over reports whether the queue is shut and nobody is about to finish a message at its head.
+func (q *Queue) over() bool {
+	return q.IsShut() && word(q.cells.at(q.h.head.Load()).ctl.Load()).state() != hostabi.RingWriting
+}
 
 // Close unmaps the queue and closes its file; other processes may go on. No other call may be under way or follow.
 func (q *Queue) Close() error { return q.seg.Close() }
@@ -133,7 +138,7 @@ type End struct {
 	one     [1]Item
 }
 
-// As returns an end for an owner, at most MaxOwner. Everybody who uses the queue at the same time must be another
+// As returns an end for an owner, from 1 to MaxOwner. Everybody who uses the queue at the same time must be another
 // owner, in all processes; whoever gives out the ids gives one again only after Recover. By convention an id is a
 // peer's index (6 bits) and its epoch (6 bits), so that it differs from its predecessor's.
 func (q *Queue) As(owner uint16) *End {
@@ -222,10 +227,13 @@ func (e *End) GetMany(items []Item, timeout time.Duration) (int, error) {
 		n = e.waitGet(items, timeout)
 	}
 	if n == 0 {
-		if e.q.IsShut() {
+		if !e.q.over() {
+			return 0, ErrEmpty
+		}
+		// What was put before Shut may have come after the last look.
+		if n = e.tryGet(items); n == 0 {
 			return 0, ErrShut
 		}
-		return 0, ErrEmpty
 	}
 	e.getting.moved += n
 	e.q.ringAfterGet()
@@ -246,6 +254,6 @@ func (q *Queue) ringAfterGet() {
 // waitGet tries until it succeeds, the time is up or the queue is shut.
 func (e *End) waitGet(items []Item, timeout time.Duration) int {
 	n := 0
-	e.getting.wait(timeout, func() bool { n = e.tryGet(items); return n > 0 }, e.q.IsShut)
+	e.getting.wait(timeout, func() bool { n = e.tryGet(items); return n > 0 }, e.q.over)
 	return n
 }

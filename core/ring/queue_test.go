@@ -3,6 +3,7 @@ package ring
 import (
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -114,5 +115,80 @@ func TestQueue_ManyGoroutinesLoseAndRepeatNothing(t *testing.T) {
 		if n != 1 {
 			t.Fatalf("message %v arrived %d times", k, n)
 		}
+	}
+}
+
+func TestQueue_ShutDeliversWhatWasPutBefore(t *testing.T) {
+	q := heapQueue(t, 4, 16)
+	put, get, slow := q.As(1), q.As(2), q.As(3)
+	items, buf := Items(1, 16), make([]byte, 16)
+	for range 2 {
+		if err := put.Put(items[0], 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stopAfter(2, func(step func()) { slow.putSteps(items, step) }) // claimed, not yet ready
+	q.Shut()
+	if err := put.Put(items[0], -1); !errors.Is(err, ErrShut) {
+		t.Errorf("Put after Shut = %v, want ErrShut", err)
+	}
+	for range 2 {
+		if _, err := get.Get(buf, -1); err != nil {
+			t.Errorf("Get of what was put before Shut = %v", err)
+		}
+	}
+	if _, err := get.Get(buf, time.Microsecond); !errors.Is(err, ErrEmpty) {
+		t.Errorf("Get while a message is being written = %v, want ErrEmpty", err)
+	}
+	q.Recover(3, nil)
+	if _, err := get.Get(buf, -1); !errors.Is(err, ErrShut) {
+		t.Errorf("Get at the end = %v, want ErrShut", err)
+	}
+}
+
+func TestQueue_ShutWakesEverybody(t *testing.T) {
+	full, empty := heapQueue(t, 2, 16), heapQueue(t, 2, 16)
+	items := Items(2, 16)
+	if err := full.As(1).PutMany(items, 0); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	const each = 3
+	for i := range uint16(each) {
+		go func() { ended <- full.As(2+i).Put(Item{}, -1) }()
+		go func() {
+			_, err := empty.As(2+i).Get(make([]byte, 16), -1)
+			ended <- err
+		}()
+	}
+	for full.Counters().FullWaits < each || empty.Counters().EmptyWaits < each {
+		runtime.Gosched()
+	}
+	full.Shut()
+	empty.Shut()
+	for range 2 * each {
+		if err := <-ended; !errors.Is(err, ErrShut) {
+			t.Errorf("a wait ended in %v, want ErrShut", err)
+		}
+	}
+}
+
+func TestQueue_BatchesAreAllOrNothing(t *testing.T) {
+	q := heapQueue(t, 4, 16)
+	put, get := q.As(1), q.As(2)
+	if err := put.PutMany(Items(3, 16), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := put.PutMany(Items(2, 16), time.Millisecond); !errors.Is(err, ErrFull) || q.Len() != 3 {
+		t.Errorf("PutMany of 2 into 1 cell = %v, %d messages are there; want ErrFull, 3", err, q.Len())
+	}
+	if err := put.PutMany(Items(5, 16), 0); !errors.Is(err, ErrTooLarge) {
+		t.Errorf("PutMany of 5 into 4 cells = %v, want ErrTooLarge", err)
+	}
+	if n, err := get.GetMany(Items(9, 16), 0); n != 3 || err != nil {
+		t.Errorf("GetMany = %d, %v; want all 3", n, err)
+	}
+	if _, err := get.GetMany(Items(9, 16), 0); !errors.Is(err, ErrEmpty) {
+		t.Errorf("GetMany = %v, want ErrEmpty", err)
 	}
 }
