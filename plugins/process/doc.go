@@ -25,6 +25,6 @@
 // three files, few variables of the environment, no core dump that holds shared memory, and dies with its host; what
 // it leaves in its process group dies with it.
 //
-// Locks, in the order in which they are taken: clerk.mu, Runtime.mu; proxy.mu, life.mu; slot.mu. Never one of these
-// while a link, a loop or an arena calls back.
+// Locks, in the order in which they are taken: clerk.mu, a link's lock of receiving or that of a set of arenas,
+// Runtime.mu, proxy.mu, life.mu, a link's lock of sending.
 package process

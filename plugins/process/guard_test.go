@@ -13,10 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/rlhost/rlhost/core/bus"
-	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
 func TestStart_FromAThreadThatEndsDoesNotEndTheProcess(t *testing.T) {
@@ -133,27 +129,4 @@ func TestFault_ProcessUnderADebuggerIsNotStalled(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.quiet()
-}
-
-// BenchmarkStart is from nothing to the first answer of a component in a process.
-func BenchmarkStart(b *testing.B) {
-	r, _ := newRuntime(b, Options{})
-	h := harness(r, self(b, "probe"))
-	c := h.New(b)
-	_ = c.Configure(plugintest.DecodeTable(nil))
-	for b.Loop() {
-		b.StopTimer()
-		c := h.New(b)
-		b.StartTimer()
-		s := plugintest.NewStage(b, c, plugintest.StageOptions{})
-		all := bus.Options{Mode: bus.All, Depth: 4, Overflow: bus.Block}
-		s.From("numbers", false, all)
-		if err := s.To("on_number", false, all).Emit(hostabi.Message{}); err != nil {
-			b.Fatal(err)
-		}
-		s.Next("numbers")
-		b.StopTimer()
-		s.Close()
-		b.StartTimer()
-	}
 }
