@@ -52,8 +52,8 @@
 //
 // # What is different
 //
-// Host.Env only describes environments: they are stepped in the host or by workers. Host.Log and whatever is printed
-// go to the host's log. Metrics reach the host ten times a second, and before a snapshot. A state returned by Snapshot
+// Host.Env has the environments that Plugin.Load can load, and only describes the others. Host.Log and whatever is
+// printed go to the host's log. Metrics reach the host ten times a second, and before a snapshot. A state returned by Snapshot
 // travels through a memory file. Host.Arenas.Add asks the host and waits for the answer.
 //
 // A panic in a slot ends the process, as Host.Fail does, after the host was told why. When the process dies in any
