@@ -41,22 +41,59 @@ void config_free(struct config *c) {
     free(c);
 }
 
-// read_lines splits "key=value\n" lines; what follows a line break within a value is lost.
-static bool read_lines(struct config *c, char *lines) {
-    size_t count = 0;
-    for (const char *s = lines; *s != 0; s++) count += *s == '\n';
-    c->entries = calloc(count + 1, sizeof *c->entries);
-    if (c->entries == NULL) return false;
-    for (char *line = lines, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
-        *end = 0;
-        char *equals = strchr(line, '=');
-        if (equals == NULL) continue;
-        struct entry *e = &c->entries[c->count++];
-        e->key = strndup(line, (size_t)(equals - line));
-        e->value = strdup(equals + 1);
-        if (e->key == NULL || e->value == NULL) return false;
+static bool add_entry(struct config *c, const char *key, char *value) {
+    struct entry *more = value != NULL ? realloc(c->entries, (c->count + 1) * sizeof *more) : NULL;
+    if (more == NULL) {
+        free(value);
+        return false;
     }
-    return true;
+    c->entries = more;
+    char *copy = strdup(key);
+    c->entries[c->count++] = (struct entry){.key = copy, .value = value};
+    return copy != NULL;
+}
+
+// scalar returns the text of a value: a string as it is, anything else as JSON has it.
+static char *scalar(const struct json *doc, json_place at) {
+    return json_is(doc, at, JSON_STRING) ? json_text(doc, at) : json_raw(doc, at);
+}
+
+// joined returns the elements of an array with commas between them.
+static char *joined(const struct json *doc, json_place array) {
+    struct text t = {0};
+    text_put(&t, "");
+    for (json_place at = json_first(doc, array), first = at; at != JSON_NONE; at = json_next(doc, array, at)) {
+        char *element = scalar(doc, at);
+        if (at != first) text_put(&t, ",");
+        if (element != NULL) text_put(&t, element);
+        t.failed = t.failed || element == NULL;
+        free(element);
+    }
+    if (!t.failed) return t.at;
+    text_free(&t);
+    return NULL;
+}
+
+// read_table adds the values of a table, keys of tables within it behind theirs and a dot.
+static bool read_table(struct config *c, const struct json *doc, json_place table, const char *prefix) {
+    bool ok = true;
+    for (json_place key = json_first(doc, table), value; ok && key != JSON_NONE; key = json_next(doc, table, value)) {
+        value = json_next(doc, table, key);
+        struct text name = {0};
+        char *last = json_text(doc, key);
+        text_put(&name, prefix);
+        text_put(&name, last != NULL ? last : "");
+        if (json_is(doc, value, JSON_OBJECT)) text_put(&name, ".");
+        ok = last != NULL && !name.failed;
+        free(last);
+        if (ok && json_is(doc, value, JSON_OBJECT)) {
+            ok = read_table(c, doc, value, name.at);
+        } else if (ok && !json_is(doc, value, JSON_NULL)) {
+            ok = add_entry(c, name.at, json_is(doc, value, JSON_ARRAY) ? joined(doc, value) : scalar(doc, value));
+        }
+        text_free(&name);
+    }
+    return ok;
 }
 
 static const char *or_empty(const char *s) { return s != NULL ? s : ""; }
@@ -81,10 +118,7 @@ static bool read_document(struct config *c, const struct json *doc) {
     c->identity.kind = or_empty(c->kind);
     c->identity.run_name = or_empty(c->run_name);
     c->identity.run_dir = or_empty(c->run_dir);
-    char *lines = json_text(doc, json_get(doc, 0, "lines"));
-    bool ok = lines == NULL || read_lines(c, lines);
-    free(lines);
-    return ok && id <= UINT16_MAX && c->holder <= RLH_MAX_HOLDER;
+    return read_table(c, doc, json_get(doc, 0, "config"), "") && id <= UINT16_MAX && c->holder <= RLH_MAX_HOLDER;
 }
 
 int rlh_host_configure(rlh_host *host, const char *json, size_t len) {

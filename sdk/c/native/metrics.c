@@ -7,7 +7,7 @@
 enum {
     METRICS_MAX = 256,
     NAME_MAX_BYTES = 95,
-    OBSERVATIONS_MAX = 3000, // between two frames, all histograms together; a frame holds no more
+    OBSERVATIONS_MAX = 2000, // between two frames, all histograms together; a frame holds no more
 };
 
 enum metric_kind { COUNTER, GAUGE, HISTOGRAM };
@@ -22,6 +22,7 @@ struct metric {
 };
 
 struct metrics {
+    pthread_mutex_t sending; // before mutex: frames leave in the order in which they were made
     pthread_mutex_t mutex;
     struct metric all[METRICS_MAX];
     size_t count, observed;
@@ -30,7 +31,9 @@ struct metrics {
 
 struct metrics *metrics_new(void) {
     struct metrics *m = calloc(1, sizeof *m);
-    if (m != NULL) pthread_mutex_init(&m->mutex, NULL);
+    if (m == NULL) return NULL;
+    pthread_mutex_init(&m->sending, NULL);
+    pthread_mutex_init(&m->mutex, NULL);
     return m;
 }
 
@@ -38,7 +41,17 @@ void metrics_free(struct metrics *m) {
     if (m == NULL) return;
     for (size_t i = 0; i < m->count; i++) free(m->all[i].observed);
     pthread_mutex_destroy(&m->mutex);
+    pthread_mutex_destroy(&m->sending);
     free(m);
+}
+
+// is_name tells whether a name fits a frame however many there are.
+static bool is_name(const char *name) {
+    size_t n = 0;
+    for (; name[n] != 0; n++) {
+        if (n == NAME_MAX_BYTES || (unsigned char)name[n] < 0x20) return false;
+    }
+    return n > 0;
 }
 
 // find returns the metric of that name and kind, made if need be, or NULL. With the mutex held.
@@ -46,7 +59,7 @@ static struct metric *find(struct metrics *m, const char *name, enum metric_kind
     for (size_t i = 0; i < m->count; i++) {
         if (m->all[i].kind == kind && strcmp(m->all[i].name, name) == 0) return &m->all[i];
     }
-    if (m->count == METRICS_MAX || name[0] == 0 || strlen(name) > NAME_MAX_BYTES) return NULL;
+    if (m->count == METRICS_MAX || !is_name(name)) return NULL;
     struct metric *new = &m->all[m->count++];
     *new = (struct metric){.kind = kind};
     memcpy(new->name, name, strlen(name));
@@ -126,23 +139,30 @@ static void write_kind(struct text *t, struct metrics *m, enum metric_kind kind,
     if (n > 0) text_put(t, "}");
 }
 
-void metrics_send(rlh_host *host) {
-    struct metrics *m = host->metrics;
-    struct text t = {0};
+// write_frame writes what has become of all metrics, if anything has changed.
+static bool write_frame(struct text *t, struct metrics *m) {
     pthread_mutex_lock(&m->mutex);
-    if (!m->changed) {
-        pthread_mutex_unlock(&m->mutex);
-        return;
-    }
+    bool changed = m->changed;
     m->changed = false;
     m->observed = 0;
-    text_put(&t, "{\"stats\":{");
-    if (!t.failed) {
-        write_kind(&t, m, COUNTER, "counters");
-        write_kind(&t, m, GAUGE, "gauges");
-        write_kind(&t, m, HISTOGRAM, "histograms");
+    text_put(t, "{\"stats\":{");
+    if (changed && !t->failed) {
+        write_kind(t, m, COUNTER, "counters");
+        write_kind(t, m, GAUGE, "gauges");
+        write_kind(t, m, HISTOGRAM, "histograms");
     }
-    text_put(&t, "}}");
+    text_put(t, "}}");
     pthread_mutex_unlock(&m->mutex);
-    wire_send_text(host, &t, -1);
+    return changed;
+}
+
+void metrics_send(rlh_host *host) {
+    struct text t = {0};
+    pthread_mutex_lock(&host->metrics->sending);
+    if (write_frame(&t, host->metrics)) {
+        wire_send_text(host, &t, -1);
+    } else {
+        text_free(&t);
+    }
+    pthread_mutex_unlock(&host->metrics->sending);
 }

@@ -38,6 +38,7 @@ void rlh_fail(rlh_host *host, const char *format, ...) {
     vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
     if (host->service != NULL && service_takes_failure(host->service, reason)) return;
+    metrics_send(host); // the host may end this process now
     struct text t = {0};
     text_put(&t, "{\"fail\":{\"reason\":");
     text_quote(&t, reason);

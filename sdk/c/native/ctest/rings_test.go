@@ -215,9 +215,12 @@ func TestQueue_SurvivesAKilledProgram(t *testing.T) {
 	for round := range 30 {
 		victim := start(t, program, []int{q.FD()}, "queue-churn", "7")
 		e := q.As(1)
-		for range 200 + 37*round { // lets the victim run, and disturbs it
-			_ = e.Put(ring.Item{Payload: []byte("dddddddddddddddd")}, 0)
-			_, _ = e.Get(make([]byte, 16), 0)
+		buf := make([]byte, 16)
+		for theirs := 0; theirs < 1+37*round; { // until so many of the victim's items have been seen
+			_ = e.Put(ring.Item{Payload: []byte("dddddddddddddddd")}, 0) // it may be full
+			if item, err := e.Get(buf, 0); err == nil && item.Payload[0] != 'd' {
+				theirs++
+			}
 		}
 		_ = victim.cmd.Process.Kill()
 		_ = victim.cmd.Wait() // it was killed

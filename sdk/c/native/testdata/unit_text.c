@@ -1,7 +1,7 @@
 // Documents: reading and writing JSON, columns, the configuration.
 #include "check.h"
 
-#include "../json.h"
+#include "../service.h"
 
 static bool parses(const char *text) {
     struct json doc;
@@ -101,8 +101,9 @@ static void test_columns_lie_in_the_block(void) {
 }
 
 static void test_configuration_is_read(void) {
-    const char *doc = "{\"kind\":\"k\",\"name\":\"k[1]\",\"id\":9,\"index\":1,\"count\":2,\"holder\":4,\"config\":{},"
-                      "\"lines\":\"a=1\\nb.c=x=y\\nd=\\ne=true\\nf=2.5\\nbad=2x\\n\",\"run\":{\"name\":\"r\",\"seed\":18446744073709551615,"
+    const char *doc = "{\"kind\":\"k\",\"name\":\"k[1]\",\"id\":9,\"index\":1,\"count\":2,\"holder\":4,"
+                      "\"config\":{\"a\":1,\"b\":{\"c\":\"x=y\\nz\",\"l\":[1,\"two\",2.5],\"e\":[]},\"d\":\"\",\"e\":true,\"f\":2.5,"
+                      "\"bad\":\"2x\",\"none\":null},\"run\":{\"name\":\"r\",\"seed\":18446744073709551615,"
                       "\"dir\":\"/tmp\",\"synchronous\":true},\"check_only\":false}";
     rlh_host host = {0};
     CHECK_EQUAL(rlh_host_configure(&host, "{", 1), RLH_ERR_INVALID);
@@ -118,7 +119,14 @@ static void test_configuration_is_read(void) {
     CHECK(rlh_config_int(&host, "bad", &bad) == RLH_ERR_INVALID && bad == 7);
     CHECK(rlh_config_float(&host, "f", &f) == RLH_OK && f == 2.5);
     CHECK(rlh_config_bool(&host, "e", &e) == RLH_OK && e == 1);
-    CHECK(strcmp(rlh_config(&host, "b.c"), "x=y") == 0 && strcmp(rlh_config(&host, "d"), "") == 0);
+    CHECK(strcmp(rlh_config(&host, "b.c"), "x=y\nz") == 0 && strcmp(rlh_config(&host, "d"), "") == 0);
+    CHECK(strcmp(rlh_config(&host, "b.l"), "1,two,2.5") == 0 && strcmp(rlh_config(&host, "b.e"), "") == 0);
+    CHECK(rlh_config(&host, "b") == NULL && rlh_config(&host, "none") == NULL);
+    struct text reply = {0};
+    config_finish(&host, &reply); // "bad" was asked for, and is a wrong number
+    CHECK(strcmp(reply.at, "{\"errors\":[{\"key\":\"bad\",\"reason\":\"is \\\"2x\\\", want an integer\",\"help\":\"\","
+                           "\"code\":\"\"}],\"flow\":null}") == 0);
+    text_free(&reply);
     CHECK_EQUAL(rlh_host_configure(&host, doc, strlen(doc)), RLH_OK);
     config_free(host.config);
 }
