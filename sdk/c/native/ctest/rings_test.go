@@ -212,11 +212,11 @@ func TestQueue_SurvivesAKilledProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	for round := range 30 {
+	for round := range 20 {
 		victim := start(t, program, []int{q.FD()}, "queue-churn", "7")
 		e := q.As(1)
 		buf := make([]byte, 16)
-		for theirs := 0; theirs < 1+37*round; { // until so many of the victim's items have been seen
+		for theirs := 0; theirs < 1+9*round; { // until so many of the victim's items have been seen
 			_ = e.Put(ring.Item{Payload: []byte("dddddddddddddddd")}, 0) // it may be full
 			if item, err := e.Get(buf, 0); err == nil && item.Payload[0] != 'd' {
 				theirs++
