@@ -157,6 +157,15 @@ func (f *Fault) Poisons() bool {
 	return f.Kind == FaultTrap || f.Kind == FaultDeadline || f.Kind == FaultMemory
 }
 
+// Lost returns the environments that an error says are lost; nil if it says something else.
+func Lost(err error) []Span {
+	var f *Fault
+	if errors.As(err, &f) && f.Kind == FaultLost {
+		return f.Lost
+	}
+	return nil
+}
+
 // EnvSeed returns the seed of one environment's random stream from the run's seed and the environment's global
 // index alone, so that trajectories do not depend on how environments are spread over components and splits.
 // It is splitmix64 (Steele, Lea, Flood 2014) over both, so that neighbouring runs share no stream.

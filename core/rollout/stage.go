@@ -79,15 +79,19 @@ func (s *Stage) Reset(mask []uint8, seeds []uint64) error {
 
 // Step steps the environments with Action and checks what they wrote. After it, Obs is what they observe now and
 // Reward, Terminated, Truncated tell of the step. It does not allocate.
+//
+// If the error says that environments are lost, the others have made their step, which counts; the lost ones have a
+// reward of 0, have not ended, and wait for a Reset.
 func (s *Stage) Step() (Ended, error) {
-	if err := s.Advance(); err != nil {
-		return 0, err
+	lost := s.Advance()
+	if lost != nil && Lost(lost) == nil {
+		return 0, lost
 	}
 	ended, env, err := s.tr.CheckStep(s.t - 1)
 	if err != nil {
 		return 0, fmt.Errorf("env %d after %s: %w", env, hostabi.ExportStep, err)
 	}
-	return ended, nil
+	return ended, lost
 }
 
 // Advance is Step without a look at what was written, for measuring the environment alone.
@@ -95,11 +99,32 @@ func (s *Stage) Advance() error {
 	if s.t == s.tr.Schema.Shape.Steps {
 		s.carry()
 	}
-	if err := s.Env.Step(s.t); err != nil {
-		return err
+	err := s.Env.Step(s.t)
+	if err != nil {
+		lost := Lost(err)
+		if lost == nil {
+			return err
+		}
+		s.blank(lost)
 	}
 	s.t++
-	return nil
+	return err
+}
+
+// blank makes nothing happen in the step of environments that are lost.
+func (s *Stage) blank(lost []Span) {
+	reward := s.float32Row(ColReward, s.t)
+	terminated, truncated := s.tr.Row(ColTerminated, s.t).Data, s.tr.Row(ColTruncated, s.t).Data
+	_, masked := s.tr.Schema.Layout(ColMask)
+	for _, span := range lost {
+		for env := max(span.First, 0); env < min(span.First+span.Count, len(reward)); env++ {
+			reward[env], terminated[env], truncated[env] = 0, 0, 0
+			s.tr.Row(ColObs, s.t+1).CopyRow(env, s.tr.Row(ColObs, s.t))
+			if masked {
+				s.tr.Row(ColMask, s.t+1).CopyRow(env, s.tr.Row(ColMask, s.t))
+			}
+		}
+	}
 }
 
 // carry moves what is observed to row 0.

@@ -103,3 +103,16 @@ func (m Matrix) Slice(lo, hi int) Matrix {
 	m.Rows = hi - lo
 	return m
 }
+
+// CopyRow copies row r of another matrix of the same shape and layout to row r of this one.
+func (m Matrix) CopyRow(r int, from Matrix) {
+	size := m.DType.Bytes()
+	if m.StrideElem == size {
+		size *= m.Elems
+		copy(m.Data[r*m.StrideRow:][:size], from.Data[r*from.StrideRow:])
+		return
+	}
+	for i := range m.Elems {
+		copy(m.Data[r*m.StrideRow+i*m.StrideElem:][:size], from.Data[r*from.StrideRow+i*from.StrideElem:])
+	}
+}

@@ -20,6 +20,8 @@ type play struct {
 	playing  int
 	mask     []byte
 	seeds    []uint64
+	lost     []bool // the process that the environment lived in has died
+	losses   int
 	requests []policy.Request
 }
 
@@ -42,7 +44,7 @@ func newPlay(o Options) (*play, error) {
 			Returns: make([]float64, o.Episodes), Lengths: make([]int, o.Episodes), Greedy: o.Greedy,
 		},
 		episode: make([]int, n), steps: make([]uint64, n), returns: make([]float64, n),
-		mask: make([]byte, n), seeds: make([]uint64, n),
+		mask: make([]byte, n), seeds: make([]uint64, n), lost: make([]bool, n),
 	}, nil
 }
 
@@ -50,7 +52,7 @@ func (p *play) run(ctx context.Context) error {
 	for env := range p.episode {
 		p.start(env)
 	}
-	if err := p.stage.Reset(nil, p.seeds); err != nil {
+	if err := p.reset(nil); err != nil {
 		return err
 	}
 	for p.playing > 0 {
@@ -82,13 +84,59 @@ func (p *play) step() error {
 	if err := p.act(); err != nil {
 		return err
 	}
-	if _, err := p.stage.Step(); err != nil {
+	_, err := p.stage.Step()
+	if err = p.lose(err); err != nil {
 		return err
 	}
 	if !p.count() {
 		return nil
 	}
-	return p.stage.Reset(p.mask, p.seeds)
+	return p.reset(p.mask)
+}
+
+// maxLosses is how often environments may be lost in an evaluation.
+const maxLosses = 5
+
+// lose takes an error that says that environments are lost, as long as that happens rarely. Their episodes are played
+// again from the beginning, with the same seeds and therefore to the same ends. Any other error it returns.
+func (p *play) lose(err error) error {
+	spans := rollout.Lost(err)
+	if spans == nil {
+		return err
+	}
+	if p.losses++; p.losses > maxLosses {
+		return err
+	}
+	for _, span := range spans {
+		for env := range span.Count {
+			p.lost[span.First+env] = true
+		}
+	}
+	return nil
+}
+
+// reset begins the episodes that mask says, or all, and again those that are lost meanwhile.
+func (p *play) reset(mask []byte) error {
+	err := p.stage.Reset(mask, p.seeds)
+	for err != nil {
+		if err = p.lose(err); err != nil {
+			return err
+		}
+		for env, lost := range p.lost {
+			p.mask[env] = 0
+			if lost {
+				p.again(env)
+			}
+		}
+		err = p.stage.Reset(p.mask, p.seeds)
+	}
+	return nil
+}
+
+// again begins the episode of a lost environment anew; one that idles begins anything.
+func (p *play) again(env int) {
+	p.steps[env], p.returns[env] = 0, 0
+	p.mask[env], p.lost[env] = 1, false
 }
 
 // act asks the policy. Sampled actions are keyed by episode, so each row is a request of its own.
@@ -120,6 +168,11 @@ func (p *play) count() (reset bool) {
 	reward, terminated, truncated := p.stage.Reward(), p.stage.Terminated(), p.stage.Truncated()
 	for env := range p.episode {
 		p.mask[env] = 0
+		if p.lost[env] {
+			p.again(env)
+			reset = true
+			continue
+		}
 		ended := terminated[env]|truncated[env] != 0
 		if p.episode[env] >= 0 {
 			p.returns[env] += float64(reward[env])

@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/rollout"
@@ -28,15 +27,14 @@ func (c *Rollout) spend(err error) error {
 // and nobody else anything. It reports false for every other error, and when the budget is spent. Lost environments
 // wait for revive.
 func (s *split) lose(err error) bool {
-	var f *rollout.Fault
-	c := s.c
-	if !errors.As(err, &f) || f.Kind != rollout.FaultLost || c.restarted >= c.config.MaxRestarts {
+	c, lost := s.c, rollout.Lost(err)
+	if lost == nil || c.restarted >= c.config.MaxRestarts {
 		return false
 	}
 	c.restarted++
 	c.restarts.Add(1)
 	n := 0
-	for _, span := range f.Lost {
+	for _, span := range lost {
 		for env := max(span.First, 0); env < min(span.First+span.Count, s.n); env++ {
 			s.gone[env], s.anyGone = 1, true
 			n++
@@ -91,9 +89,9 @@ func (s *split) blank(t, env int) {
 	s.tr.Float32(rollout.ColReward)[at] = 0
 	s.tr.Bytes(rollout.ColTerminated)[at], s.tr.Bytes(rollout.ColTruncated)[at] = 0, 0
 	s.tr.Bytes(rollout.ColValid)[at] = 0
-	copyElems(s.tr.Row(rollout.ColObs, t+1), s.tr.Row(rollout.ColObs, t), env)
+	s.tr.Row(rollout.ColObs, t+1).CopyRow(env, s.tr.Row(rollout.ColObs, t))
 	if s.carryMask != nil {
-		copyElems(s.tr.Row(rollout.ColMask, t+1), s.tr.Row(rollout.ColMask, t), env)
+		s.tr.Row(rollout.ColMask, t+1).CopyRow(env, s.tr.Row(rollout.ColMask, t))
 	}
 }
 
@@ -106,7 +104,7 @@ func (s *split) cutBefore(t, env int) {
 	}
 	s.tr.Bytes(rollout.ColTruncated)[before] = 1
 	s.tr.Float32(rollout.ColBootstrap)[before] = s.tr.Float32(rollout.ColValue)[at]
-	copyElems(s.tr.Row(rollout.ColFinalObs, 0), s.tr.Row(rollout.ColObs, t), env)
+	s.tr.Row(rollout.ColFinalObs, 0).CopyRow(env, s.tr.Row(rollout.ColObs, t))
 	s.cuts[before] |= cutRow
 }
 
@@ -141,18 +139,5 @@ func (s *split) forgetCuts() {
 	if s.anyCuts {
 		clear(s.cuts)
 		s.anyCuts = false
-	}
-}
-
-// copyElems copies what two rows of one column, or of two alike, hold of one environment.
-func copyElems(to, from rollout.Matrix, env int) {
-	size := from.DType.Bytes()
-	if from.StrideElem == size {
-		size *= from.Elems
-		copy(to.Data[env*to.StrideRow:][:size], from.Data[env*from.StrideRow:])
-		return
-	}
-	for i := range from.Elems {
-		copy(to.Data[env*to.StrideRow+i*to.StrideElem:][:size], from.Data[env*from.StrideRow+i*from.StrideElem:])
 	}
 }

@@ -276,7 +276,7 @@ func (s *split) endEpisodes() error {
 
 // keepFinal copies one environment's obs[t+1] to final_obs.
 func (s *split) keepFinal(env int) {
-	copyElems(s.tr.Row(rollout.ColFinalObs, 0), s.tr.Row(rollout.ColObs, s.t+1), env)
+	s.tr.Row(rollout.ColFinalObs, 0).CopyRow(env, s.tr.Row(rollout.ColObs, s.t+1))
 }
 
 // reset starts new episodes where mask is not 0, or everywhere, in a row of the block. Environments that are lost
