@@ -29,7 +29,7 @@ type PluginTable struct {
 	SHA256      string        `toml:"sha256"`       // of Path, hexadecimal; empty if any will do
 	Env         []string      `toml:"env"`          // names of environment variables that are passed on
 	Restarts    int           `toml:"restarts"`     // of each instance within ten minutes before the run fails
-	Start       time.Duration `toml:"start"`        // longest time to the plugin's first word
+	Start       time.Duration `toml:"start"`        // longest time until it has answered and started
 	Stall       time.Duration `toml:"stall"`        // longest time without progress while work waits; 0 = any
 	Snapshot    time.Duration `toml:"snapshot"`     // how old a state a restarted plugin goes on from at most; 0 = none
 	Memory      int64         `toml:"memory,bytes"` // most bytes of arenas that an instance may ask for
@@ -37,7 +37,7 @@ type PluginTable struct {
 
 // DefaultPlugin returns a table with the defaults of [plugin.NAME].
 func DefaultPlugin() PluginTable {
-	return PluginTable{Restarts: 10, Start: 10 * time.Second, Stall: 30 * time.Second, Snapshot: 5 * time.Second, Memory: 4 << 30}
+	return PluginTable{Restarts: 10, Start: time.Minute, Stall: 30 * time.Second, Snapshot: 5 * time.Second, Memory: 4 << 30}
 }
 
 // Plugin is a declared plugin.

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// lastEvent is what the end of a training says.
+type lastEvent struct {
+	Reason     string  `json:"reason"`
+	EnvSteps   uint64  `json:"env_steps"`
+	MeanReturn float64 `json:"mean_return"`
+	ParamsHash string  `json:"params_hash"`
+	Error      string  `json:"error"`
+}
+
+// workshop is a folder with the program and what a test builds.
+type workshop struct {
+	t       testing.TB
+	dir     string
+	program string
+}
+
+// newWorkshop puts the program into a folder of its own, as a user would start it: it starts itself again there for
+// components in processes.
+func newWorkshop(t testing.TB) *workshop {
+	t.Helper()
+	w := &workshop{t: t, dir: t.TempDir()}
+	w.program = filepath.Join(w.dir, "rlhost")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if os.Link(self, w.program) == nil {
+		return w
+	}
+	data, err := os.ReadFile(self) // on another file system
+	if err == nil {
+		err = os.WriteFile(w.program, data, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *workshop) write(name, text string) {
+	w.t.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// build runs a compiler at the module's root; its output goes to name in the folder, given last.
+func (w *workshop) build(name string, command ...string) {
+	w.t.Helper()
+	c := exec.Command(command[0], append(command[1:], "-o", filepath.Join(w.dir, name))...)
+	if command[0] == "go" {
+		c.Args = append([]string{"go", "build", "-o", filepath.Join(w.dir, name)}, command[1:]...)
+	}
+	c.Dir = "../.."
+	if out, err := c.CombinedOutput(); err != nil {
+		w.t.Fatalf("%v: %v\n%s", c.Args, err, out)
+	}
+}
+
+// train runs a training in the folder and returns its end.
+func (w *workshop) train(args ...string) lastEvent {
+	w.t.Helper()
+	c := exec.Command(w.program, append([]string{"train", "--json"}, args...)...)
+	c.Dir = w.dir
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		w.t.Fatalf("train %v: %v\n%s", args, err, stderr.Bytes())
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	var end lastEvent
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &end); err != nil {
+		w.t.Fatalf("%v in %s", err, lines[len(lines)-1])
+	}
+	return end
+}
+
+const plain = `rlhost = 1
+[run]
+name = "cartpole"
+stop = { env_steps = 20480 }
+evaluation = { episodes = 4 }
+[env.cartpole]
+use = "cartpole@1"
+[train]
+preset = "ppo"
+mode = "sync"
+`
+
+// between is a component of a plugin that trajectories pass through.
+const between = plain + `
+[plugin.between]
+path = "./between"
+[component.between]
+plugin = "between"
+[[wire]]
+signal = "rollout.trajectories"
+slot = "between.on_trajectories"
+mode = "queue"
+depth = 64
+on_full = "block"
+replace = true
+[[wire]]
+signal = "between.trajectories"
+slot = "batcher.on_trajectories"
+mode = "queue"
+depth = 64
+on_full = "block"
+`
+
+// A component that passes blocks on as they are changes nothing of what is learned, to the last bit, whatever
+// language it is written in; one that rewrites rewards does.
+func TestPlugins_BlocksPassThroughOtherPrograms(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("native plugins need Linux")
+	}
+	w := newWorkshop(t)
+	w.write("plain.toml", plain)
+	w.write("between.toml", between)
+	want := w.train("plain.toml").ParamsHash
+	w.build("between", "go", "./examples/plugins/process-go")
+	if got := w.train("between.toml").ParamsHash; got != want {
+		t.Errorf("with a shaper that shapes nothing: parameters %.12s, want %.12s", got, want)
+	}
+	if got := w.train("between.toml", "--set", "component.between.scale=0.5").ParamsHash; got == want {
+		t.Error("half the reward, same parameters")
+	}
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Skip("no C compiler: apt-get install gcc libnghttp2-dev")
+	}
+	sources, err := filepath.Glob("../../sdk/c/native/*.c")
+	if err != nil || len(sources) == 0 {
+		t.Fatal(sources, err)
+	}
+	command := []string{cc, "-O2", "-I", "sdk/c/native", "examples/plugins/process-c/return_tap.c"}
+	for _, s := range sources {
+		command = append(command, strings.TrimPrefix(s, "../../"))
+	}
+	w.build("between", append(command, "-lnghttp2", "-lpthread")...)
+	if got := w.train("between.toml").ParamsHash; got != want {
+		t.Errorf("with a tap in C: parameters %.12s, want %.12s", got, want)
+	}
+}
+
+// The learner of one's own loss learns: from a plugin that was built apart from the host.
+func TestPlugins_LearnerOfAGraphReaches475(t *testing.T) {
+	if testing.Short() {
+		t.Skip("8 seconds on a quiet machine")
+	}
+	w := newWorkshop(t)
+	w.write("own.toml", plain+"[plugin.own]\npath = \"./own\"\n[component.learner]\nplugin = \"own\"\n")
+	w.build("own", "go", "./examples/plugins/gorgonia-learner")
+	end := w.train("own.toml", "--set", "run.stop={ return = 475, env_steps = 500_000 }")
+	if end.Reason != "return" || end.MeanReturn < 475 {
+		t.Errorf("ended by %s after %d env steps with a mean return of %g, want 475", end.Reason, end.EnvSteps, end.MeanReturn)
+	}
+}
+
+// Gymnasium's own environments train through the Python plugin, and how many processes share them changes nothing.
+func TestPlugins_GymnasiumTrains(t *testing.T) {
+	python, err := filepath.Abs("../../.venv/bin/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := exec.Command(python, "-c", "import rlhost.gymnasium").Run(); err != nil {
+		t.Skipf("%s has no package rlhost (%v): make tools", python, err)
+	}
+	t.Setenv("RLHOST_PYTHON", python)
+	w := newWorkshop(t)
+	w.write("gym.toml", strings.Replace(plain, "cartpole@1", "gymnasium:CartPole-v1", 1))
+	one := w.train("gym.toml", "--set", "run.stop.env_steps=4096")
+	two := w.train("gym.toml", "--set", "run.stop.env_steps=4096", "--set", "env.cartpole.workers=2")
+	if one.EnvSteps != 4096 || one.ParamsHash != two.ParamsHash {
+		t.Errorf("one process %+v, two %+v", one, two)
+	}
+	acrobot := w.train("gym.toml", "--set", "env.cartpole.use=gymnasium:Acrobot-v1", "--set", "run.stop.env_steps=4096")
+	if acrobot.EnvSteps != 4096 || acrobot.Reason != "env_steps" {
+		t.Errorf("Acrobot: %+v", acrobot)
+	}
+}
