@@ -3,10 +3,10 @@
 GO        ?= go
 PIPELINE  ?= pipeline.toml
 FUZZTIME  ?= 10s
-HOLDERS    = $(addprefix ./plugins/,batcher evaluation inference learner plugintest rollout runner)
+HOLDERS    = $(addprefix ./plugins/,batcher evaluation inference learner objects plugintest process rollout runner) ./sdk/process/...
 export CGO_ENABLED = 0
 
-.PHONY: run build test test-go test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
+.PHONY: run build test test-go test-peers test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
 
 run: build
 	bin/rlhost train $(PIPELINE)
@@ -24,6 +24,12 @@ test: tools test-go
 test-go:
 	$(GO) test ./...
 	$(GO) test -tags invariants ./core/... ./pipeline $(HOLDERS) ./cmd/...
+
+# What needs PyTorch, which it installs first (5 GB).
+test-peers: tools
+	@python=$$(examples/plugins/pytorch-learner/prepare.sh) && set -x && \
+	  $$python -m unittest discover -s examples/plugins/pytorch-learner && \
+	  RLHOST_TORCH=$$python $(GO) test -count 1 -run TestPeers ./cmd/rlhost
 
 # The detector needs cgo; what lies in mapped memory it cannot see, so arenas use the heap there.
 race:

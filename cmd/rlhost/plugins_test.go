@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -191,5 +192,26 @@ func TestPlugins_GymnasiumTrains(t *testing.T) {
 	acrobot := w.train("gym.toml", "--set", "env.cartpole.use=gymnasium:Acrobot-v1", "--set", "run.stop.env_steps=4096")
 	if acrobot.EnvSteps != 4096 || acrobot.Reason != "env_steps" {
 		t.Errorf("Acrobot: %+v", acrobot)
+	}
+}
+
+// The learner in PyTorch reaches 475 in both modes. It needs the Python that RLHOST_TORCH names: make test-peers.
+func TestPeers_PyTorchLearnerReaches475(t *testing.T) {
+	python := os.Getenv("RLHOST_TORCH")
+	if python == "" {
+		t.Skip("make test-peers runs it, with PyTorch")
+	}
+	script, err := filepath.Abs("../../examples/plugins/pytorch-learner/learner.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorkshop(t)
+	w.write("torch.toml", fmt.Sprintf("%s[plugin.torch]\npath = %q\ninterpreter = [%q]\n[component.learner]\nplugin = \"torch\"\n",
+		plain, script, python))
+	for _, mode := range []string{"sync", "async"} {
+		end := w.train("torch.toml", "--set", "train.mode="+mode, "--set", "run.stop={ return = 475, env_steps = 500_000 }")
+		if end.Reason != "return" || end.MeanReturn < 475 {
+			t.Errorf("%s: ended by %s after %d env steps with a mean return of %g, want 475", mode, end.Reason, end.EnvSteps, end.MeanReturn)
+		}
 	}
 }
