@@ -350,3 +350,48 @@ func TestStart_TooManyProcessesAreRefused(t *testing.T) {
 		t.Errorf("error %v, want %v", err, arena.ErrHolders)
 	}
 }
+
+func TestStop_KillsAProcessThatDoesNotStop(t *testing.T) {
+	r, _ := newRuntime(t, Options{Grace: 200 * time.Millisecond})
+	m := newPress(t, harness(r, self(t, "probe")).New(t))
+	pid := statusOf(t, r, "press").PID
+	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	m.turn(0)
+	m.OnLoop(func() {}) // it has gone as far as the ring
+	if err := m.Component.Stop(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	if !strings.Contains(m.Log(), "did not stop in time") {
+		t.Errorf("log:\n%s", m.Log())
+	}
+	if runs(pid) {
+		t.Error("the process is still there")
+	}
+}
+
+func TestFault_ProgramThatIsGoneIsNamed(t *testing.T) {
+	r, _ := newRuntime(t, Options{})
+	p := restless(r, self(t, "probe"))
+	data, err := os.ReadFile(p.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Path = filepath.Join(t.TempDir(), "plugin")
+	if err := os.WriteFile(p.Path, data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p.Restarts = 3
+	m := newPress(t, harness(r, p).New(t))
+	if err := os.Remove(p.Path); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Kill(statusOf(t, r, "press").PID, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	err = m.Failure()
+	if err == nil || !strings.Contains(err.Error(), "no such file") || !strings.Contains(err.Error(), "SIGKILL") {
+		t.Errorf("error %v, want one that tells the death and the missing file", err)
+	}
+}

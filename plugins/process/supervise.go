@@ -280,8 +280,12 @@ func (x *proxy) finish() error {
 	var err error
 	if l.holder != 0 { // else it is dead and buried
 		err = l.process.stop(x.runtime.grace())
-		if errors.Is(err, errDied) {
+		switch {
+		case errors.Is(err, errDied):
 			err = nil // it has nothing left to say
+		case errors.Is(err, errGrace):
+			x.h.Log.Warn("plugin was killed: it did not stop in time", "grace", x.runtime.grace())
+			err = nil
 		}
 		l.wire.lastFrames()
 		l.link.Stop()
