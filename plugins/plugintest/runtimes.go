@@ -18,6 +18,9 @@ type RuntimeHarness struct {
 	New func(t testing.TB) component.Component
 	// Kill kills the process that a component runs in, and returns when it is gone. nil: it runs in this one.
 	Kill func(t testing.TB, component string)
+	// Settle, if it is not nil, waits until the process has said what it has finished with: its answer to a question
+	// can be here a moment before that, and what dies or is saved in between counts as not finished, rightly.
+	Settle func(t testing.TB, component string)
 	// Slow runtimes get fewer messages.
 	Slow bool
 }
@@ -118,6 +121,7 @@ func (a *act) ask(op uint16, x, y uint64) [2]uint64 {
 	if m.Kind != op {
 		a.t.Fatalf("answer of kind %d, want %d", m.Kind, op)
 	}
+	a.settle()
 	return m.Inline
 }
 

@@ -14,6 +14,12 @@ func (a *act) kill() {
 	a.harness.Kill(a.t, a.Host.Name)
 }
 
+func (a *act) settle() {
+	if a.harness.Settle != nil {
+		a.harness.Settle(a.t, a.Host.Name)
+	}
+}
+
 // counter returns one of the counters of process runtimes.
 func (a *act) counter(name string) uint64 {
 	return a.Host.Stats.Counter("process/" + name + "/" + a.Host.Name).Value()

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 	"time"
 
@@ -72,19 +71,21 @@ func TestRuntime_PluginsInPython(t *testing.T) {
 			}
 			return c
 		},
-		Kill: func(t testing.TB, name string) { kill(t, r, name) },
-		Slow: true,
+		Kill:   func(t testing.TB, name string) { kill(t, r, name) },
+		Settle: func(t testing.TB, name string) { settle(t, r, name) },
+		Slow:   true,
 	})
 }
 
-// settled waits until a process sleeps, or a moment if it does not. An answer of its can be here before its word that it
-// has finished with the question, which comes right after; a process that dies in between is asked again, rightly, and
-// the suite counts how often.
-func settled(pid int) {
-	for end := time.Now().Add(20 * time.Millisecond); time.Now().Before(end); runtime.Gosched() {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if _, state, ok := bytes.Cut(stat, []byte(") ")); err != nil || ok && state[0] == 'S' {
-			return
+// settle waits until a process sleeps, which it does when it has told all that it has to tell, or a moment.
+func settle(t testing.TB, r *process.Runtime, name string) {
+	t.Helper()
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for _, s := range r.Running() {
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.PID))
+			if _, state, ok := bytes.Cut(stat, []byte(") ")); s.Component == name && err == nil && ok && state[0] == 'S' {
+				return
+			}
 		}
 	}
 }
@@ -96,7 +97,6 @@ func kill(t testing.TB, r *process.Runtime, name string) {
 		if s.Component != name || s.PID == 0 {
 			continue
 		}
-		settled(s.PID)
 		fd, err := unix.PidfdOpen(s.PID, 0)
 		if err != nil {
 			t.Fatal(err)
