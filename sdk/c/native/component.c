@@ -164,6 +164,7 @@ static void snapshot(struct service *s, struct call *c) {
     enter(s);
     int err = s->kind->snapshot(s->host, s->self);
     if (!judge(s, c, err)) return;
+    rlh_acknowledge(s->host); // what is in the state is finished with
     metrics_send(s->host);
     uint64_t call = __atomic_add_fetch(&s->host->calls, 1, __ATOMIC_SEQ_CST);
     err = s->state.failed ? RLH_ERR_MEMORY : rlh_state_send(s->host, call, s->state.at, s->state.len);

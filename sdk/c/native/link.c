@@ -155,6 +155,8 @@ static void tell(rlh_host *host) {
     send_soon(host, &m);
 }
 
+void rlh_acknowledge(rlh_host *host) { tell(host); }
+
 // ---- in
 
 static bool push_waiting(rlh_host *host, const rlh_message *m) {

@@ -376,6 +376,9 @@ void rlh_finish(rlh_host *host);
 void rlh_settle(rlh_host *host);
 void rlh_wake(rlh_host *host);
 void rlh_end(rlh_host *host);
+// rlh_acknowledge tells the host now what is finished with. A binding calls it before it sends a state, so that the
+// state and what the host knows of it agree.
+void rlh_acknowledge(rlh_host *host);
 // rlh_begun tells whether the run has begun: what a component does of its own accord waits for that, so that a state
 // can be restored before. rlh_receive returns WOKEN when it begins.
 int rlh_begun(const rlh_host *host);
