@@ -18,9 +18,9 @@ type Component struct {
 var _ component.Component = (*Component)(nil)
 
 type config struct {
-	Socket    string `toml:"socket"`     // default: wire.DefaultPath
-	MemoryMiB int    `toml:"memory_mib"` // of all objects together; 0 = what the machine has
-	Clients   int    `toml:"clients"`    // most at a time
+	Socket  string `toml:"socket"`       // default: wire.DefaultPath
+	Memory  int64  `toml:"memory,bytes"` // of all objects together; 0 = what the machine has
+	Clients int    `toml:"clients"`      // most at a time
 }
 
 // New returns a component that has not been configured.
@@ -36,8 +36,8 @@ func (c *Component) Configure(decode func(into any) error) error {
 		return err
 	}
 	var errs []error
-	if c.config.MemoryMiB < 0 {
-		errs = append(errs, &component.ConfigError{Key: "memory_mib", Reason: fmt.Sprintf("is %d, want 0 or more", c.config.MemoryMiB)})
+	if c.config.Memory < 0 {
+		errs = append(errs, &component.ConfigError{Key: "memory", Reason: fmt.Sprintf("is %d, want 0 or more", c.config.Memory)})
 	}
 	if c.config.Clients < 1 {
 		errs = append(errs, &component.ConfigError{Key: "clients", Reason: fmt.Sprintf("is %d, want 1 or more", c.config.Clients)})
@@ -49,7 +49,7 @@ func (c *Component) Configure(decode func(into any) error) error {
 func (c *Component) Start(h *component.Host) error {
 	server, err := Start(Options{
 		Path: c.config.Socket, Sessions: c.config.Clients, Log: h.Log,
-		Limits: object.Limits{Bytes: c.config.MemoryMiB << 20},
+		Limits: object.Limits{Bytes: int(c.config.Memory)},
 	})
 	if errors.Is(err, ErrServed) {
 		return fmt.Errorf("%w: give this pipeline a `socket` of its own", err)

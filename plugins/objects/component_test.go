@@ -44,7 +44,7 @@ func TestComponent_ServesFromStartToStop(t *testing.T) {
 }
 
 func TestComponent_ChecksItsConfiguration(t *testing.T) {
-	for _, bad := range []config{{MemoryMiB: -1, Clients: 1}, {Clients: 0}, {Clients: -1}} {
+	for _, bad := range []config{{Memory: -1, Clients: 1}, {Clients: 0}, {Clients: -1}} {
 		err := New().Configure(func(into any) error { *into.(*config) = bad; return nil })
 		var wrong *component.ConfigError
 		if !errors.As(err, &wrong) {
