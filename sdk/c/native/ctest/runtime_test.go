@@ -1,7 +1,9 @@
 package ctest
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"testing"
@@ -41,8 +43,9 @@ func TestRuntime_PluginsInC(t *testing.T) {
 			}
 			return c
 		},
-		Kill: func(t testing.TB, name string) { killPlugin(t, r, name) },
-		Slow: true,
+		Kill:   func(t testing.TB, name string) { killPlugin(t, r, name) },
+		Settle: func(t testing.TB, name string) { settle(t, r, name) },
+		Slow:   true,
 	})
 }
 
@@ -59,6 +62,19 @@ func killPlugin(t testing.TB, r *process.Runtime, name string) {
 	}
 	if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 10000); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// settle waits until the process of a component sleeps: what it had to say of what it has finished with is said by
+// then. A process that never sleeps is not waited for.
+func settle(t testing.TB, r *process.Runtime, name string) {
+	t.Helper()
+	file := fmt.Sprintf("/proc/%d/stat", pidOf(t, r, name))
+	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		stat, err := os.ReadFile(file)
+		if _, state, ok := bytes.Cut(stat, []byte(") ")); err == nil && ok && state[0] == 'S' {
+			return
+		}
 	}
 }
 
