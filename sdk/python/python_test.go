@@ -77,14 +77,17 @@ func TestRuntime_PluginsInPython(t *testing.T) {
 	})
 }
 
-// settle waits until a process sleeps, which it does when it has told all that it has to tell, or a moment.
+// settle waits until a process has slept for some milliseconds, which it does when it has told all that it has to
+// tell, or a second if it does not. It sleeps for shorter times while its threads wait for each other.
 func settle(t testing.TB, r *process.Runtime, name string) {
 	t.Helper()
-	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	asleep := 0
+	for end := time.Now().Add(time.Second); asleep < 5 && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		asleep++
 		for _, s := range r.Running() {
 			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.PID))
-			if _, state, ok := bytes.Cut(stat, []byte(") ")); s.Component == name && err == nil && ok && state[0] == 'S' {
-				return
+			if _, state, ok := bytes.Cut(stat, []byte(") ")); s.Component == name && (err != nil || !ok || state[0] != 'S') {
+				asleep = 0
 			}
 		}
 	}
