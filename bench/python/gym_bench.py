@@ -2,7 +2,7 @@
 """Env steps/s of Gymnasium's environments through rlhost's worker processes, beside gymnasium.vector.AsyncVectorEnv
 with the same environments, taking turns. Run it in .venv:
 
-    .venv/bin/python bench/python/gym_bench.py [--seconds 2] [--rounds 3] [ENV...]
+    .venv/bin/python bench/python/gym_bench.py [--seconds 2] [--rounds 3] [--cases 1x1,2x64] [ENV...]
 
 AsyncVectorEnv has one process for each environment, so workers are also shown with many environments each, against as
 many environments there. Both get the same actions ready made; rlhost's side is driven from Python here too."""
@@ -21,7 +21,6 @@ from envhost import Blocks, EnvHost, layout  # noqa: E402
 
 STEPS = 64
 STEP = 0xFF22
-CASES = [(1, 1), (2, 1), (1, 64), (2, 64)]  # workers, environments of each
 
 
 def ours(use, workers, envs, seconds):
@@ -85,10 +84,11 @@ def main():
     parser.add_argument("env", nargs="*", default=["CartPole-v1", "Acrobot-v1"])
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--cases", default="1x1,2x1,1x64,2x64", help="workers x environments of each")
     args = parser.parse_args()
     print("env, workers x envs: rlhost env steps/s, AsyncVectorEnv, median ratio of rounds")
     for use in args.env:
-        for workers, envs in CASES:
+        for workers, envs in (map(int, case.split("x")) for case in args.cases.split(",")):
             a, b, ratios = [], [], []
             for _ in range(args.rounds):
                 a.append(ours(use, workers, envs, args.seconds))

@@ -4,7 +4,7 @@
     [plugin.torch]
     path = "examples/plugins/pytorch-learner/learner.py"
     interpreter = ["python3"]
-    start = "60s"  # PyTorch is large
+    start = "2m"  # PyTorch is large
 
     [component.learner]
     kind = "learner"
