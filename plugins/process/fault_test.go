@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -233,6 +234,25 @@ func TestFault_KillsAtRandomMoments(t *testing.T) {
 	}
 }
 
+// freeze stops a process, and waits until it has: its threads go on for a moment.
+func freeze(t testing.TB, pid int) {
+	t.Helper()
+	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, func() bool {
+		threads, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/stat")
+		for _, file := range threads {
+			stat, readErr := os.ReadFile(file)
+			rest := strings.TrimSpace(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+			if readErr != nil || !strings.HasPrefix(rest, "T") && !strings.HasPrefix(rest, "t") {
+				return false
+			}
+		}
+		return err == nil && len(threads) > 0
+	})
+}
+
 func TestFault_StoppedProcessGoesOn(t *testing.T) {
 	r, _ := newRuntime(t, Options{})
 	h := harness(r, self(t, "probe"))
@@ -242,9 +262,7 @@ func TestFault_StoppedProcessGoesOn(t *testing.T) {
 		pause = 10 * time.Second
 	}
 	pid := statusOf(t, r, "press").PID
-	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	freeze(t, pid)
 	time.AfterFunc(pause, func() { _ = unix.Kill(pid, unix.SIGCONT) })
 	for i := range 20 {
 		m.turn(i)
@@ -266,9 +284,7 @@ func TestFault_StalledProcessIsNamedKilledAndReplaced(t *testing.T) {
 	m := newPress(t, h.New(t))
 	m.Until("the stage's log", func() bool { return true })
 	pid := statusOf(t, r, "press").PID
-	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	freeze(t, pid)
 	for i := range 20 {
 		m.turn(i)
 	}
@@ -285,12 +301,12 @@ func TestFault_StalledProcessIsNamedKilledAndReplaced(t *testing.T) {
 func TestFault_IdleProcessIsNotStalled(t *testing.T) {
 	r, _ := newRuntime(t, Options{})
 	p := self(t, "probe")
-	p.Stall = 50 * time.Millisecond
+	p.Stall = 400 * time.Millisecond
 	h := harness(r, p)
 	m := newPress(t, h.New(t))
 	m.turn(0)
 	m.quiet()
-	time.Sleep(300 * time.Millisecond) // nothing may happen
+	time.Sleep(time.Second) // nothing may happen
 	if st := statusOf(t, r, "press"); st.Restarts != 0 {
 		t.Errorf("status %+v, want no restart", st)
 	}
@@ -355,9 +371,7 @@ func TestStop_KillsAProcessThatDoesNotStop(t *testing.T) {
 	r, _ := newRuntime(t, Options{Grace: 200 * time.Millisecond})
 	m := newPress(t, harness(r, self(t, "probe")).New(t))
 	pid := statusOf(t, r, "press").PID
-	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	freeze(t, pid)
 	m.turn(0)
 	m.OnLoop(func() {}) // it has gone as far as the ring
 	if err := m.Component.Stop(); err != nil {

@@ -105,13 +105,11 @@ func TestFault_ProcessUnderADebuggerIsNotStalled(t *testing.T) {
 	p.Stall = 100 * time.Millisecond
 	m := newPress(t, harness(r, p).New(t))
 	pid := statusOf(t, r, "press").PID
+	freeze(t, pid)
 	runtime.LockOSThread() // the tracer is a thread
 	defer runtime.UnlockOSThread()
 	if err := unix.PtraceSeize(pid); err != nil {
 		t.Skipf("this process may not trace: %v", err)
-	}
-	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
-		t.Fatal(err)
 	}
 	m.turn(0)
 	time.Sleep(500 * time.Millisecond) // nothing may happen

@@ -287,7 +287,7 @@ func meetVillain(t *testing.T, m mischief) {
 	r, _ := newRuntime(t, Options{})
 	mark := filepath.Join(t.TempDir(), "mark")
 	p := restless(r, self(t, "hostile", m.name, mark))
-	p.Stall = 500 * time.Millisecond
+	p.Stall = 2 * time.Second
 	c := harness(r, p).New(t)
 	press := newPress(t, c)
 	rejected := press.Host.Stats.Counter("process/rejected_messages/press")

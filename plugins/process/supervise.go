@@ -113,13 +113,10 @@ func (x *proxy) lay(l *life, why string) []link.Pending {
 	stats := l.link.Stats()
 	again := l.link.Unfinished()
 	l.unwatch()
-	swept, err := x.h.Arenas.Sweep(l.holder)
-	if err == nil {
-		l.holder = 0
-	}
+	swept, held, err := x.sweep(l)
 	again = x.stillMeant(again)
 	x.purge()
-	lost := x.loss(l, stats.Acked, swept)
+	lost := x.loss(l, stats.Acked, held)
 	x.meters.lost.Add(lost)
 	attrs := []any{"process", l.describeEnd(), "held_blocks", swept.Write + swept.Live + swept.Zombie,
 		"again_messages", len(again), "lost_messages", lost}
@@ -135,6 +132,22 @@ func (x *proxy) lay(l *life, why string) []link.Pending {
 	x.h.Log.Error("plugin process ended", attrs...)
 	l.bury()
 	return again
+}
+
+// sweep takes back what a dead process held. held counts the blocks of others among them that it read; those of its
+// own arenas may be on messages that have arrived.
+func (x *proxy) sweep(l *life) (swept arena.Swept, held int, err error) {
+	x.h.Arenas.Each(func(a *arena.Arena) {
+		if !x.owns(a.ID()) {
+			s, _ := a.Sweep(l.holder) // what is wrong will be wrong below
+			held += s.Live + s.Zombie
+		}
+	})
+	if swept, err = x.h.Arenas.Sweep(l.holder); err == nil {
+		l.holder = 0
+	}
+	swept.Live += held
+	return swept, held, err
 }
 
 // quiesce waits for components of the host that work on blocks that the process had on loan: the blocks must not be
@@ -173,7 +186,7 @@ func (x *proxy) stillMeant(list []link.Pending) []link.Pending {
 
 // loss is how many messages are lost with a process: of one that goes on from a saved state, those that it has
 // finished with since; of any other, those whose blocks it still held.
-func (x *proxy) loss(l *life, finished uint64, swept arena.Swept) uint64 {
+func (x *proxy) loss(l *life, finished uint64, held int) uint64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if s := x.saved; s != nil {
@@ -182,7 +195,7 @@ func (x *proxy) loss(l *life, finished uint64, swept arena.Swept) uint64 {
 		}
 		return finished
 	}
-	return uint64(swept.Live + swept.Zombie)
+	return uint64(held)
 }
 
 // next starts the successor of a process, after a pause that grows with each failure.
