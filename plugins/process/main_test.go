@@ -59,11 +59,11 @@ func playRole(role string) {
 		fmt.Fprintln(os.Stderr, "libcuda.so.1: cannot open shared object file")
 		os.Exit(3)
 	case "hangs":
-		select {}
+		sleepForEver()
 	case "listens-elsewhere":
 		l, _ := net.Listen("tcp", "127.0.0.1:0")
 		fmt.Printf("1|%d|tcp|%s|grpc|\n", protocol.Version, l.Addr())
-		select {}
+		sleepForEver()
 	case "no-answer":
 		serveRaw(protocol.Version, answers{protocol.MethodDescribe: func() any { select {} }})
 	case "nonsense":
@@ -184,5 +184,12 @@ func (p rawPlugin) handler(method string) handler {
 			return nil, err
 		}
 		return wrapperspb.Bytes(doc), nil
+	}
+}
+
+// sleepForEver blocks without being found out: where nothing else can happen, select {} ends the process.
+func sleepForEver() {
+	for {
+		time.Sleep(time.Hour)
 	}
 }
