@@ -40,6 +40,7 @@ func sceneKilled(t *testing.T, h *RuntimeHarness) {
 	for range 2 {
 		held = append(held, a.Next("blocks").Handle)
 	}
+	a.settle()
 	a.kill()
 	a.expect("count in the new process", a.ask(OpCount, 0, 0), [2]uint64{1, 0})
 	a.expect("restarts", a.counter("restarts"), uint64(1))

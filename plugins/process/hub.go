@@ -70,7 +70,9 @@ type Status struct {
 	Program   string // name and command line
 	PID       int    // 0 while there is none
 	Restarts  int
-	State     string // starting, running, restarting, stopping, failed
+	// Unfinished is how many messages the process has not said to be finished with.
+	Unfinished int
+	State      string // starting, running, restarting, stopping, failed
 }
 
 // Running returns the processes of components, in the order of their names.
@@ -92,6 +94,7 @@ func (x *proxy) status() Status {
 	s := Status{Component: x.h.Name, Program: x.program.String(), Restarts: x.restarts, State: x.state}
 	if x.life != nil && x.state == stateRunning {
 		s.PID = x.life.process.pid()
+		s.Unfinished = x.life.link.Stats().Unacked
 	}
 	return s
 }

@@ -186,7 +186,10 @@ func (x *proxy) begin(l *life, again []link.Pending) {
 	}
 	var list []link.Pending
 	for i := range x.slots {
-		if p, ok := x.newest(i); ok && !resent[i] {
+		if resent[i] {
+			continue // the newest is among them
+		}
+		if p, ok := x.newest(i); ok {
 			list = append(list, p)
 		}
 	}

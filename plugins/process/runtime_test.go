@@ -30,6 +30,9 @@ func harness(r *Runtime, p Program) plugintest.RuntimeHarness {
 			return c
 		},
 		Kill: func(t testing.TB, component string) { killProcess(t, r, component) },
+		Settle: func(t testing.TB, component string) {
+			waitFor(t, func() bool { return statusOf(t, r, component).Unfinished == 0 })
+		},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
@@ -43,8 +44,20 @@ func (x *proxy) Snapshot() (component.State, error) {
 	if err != nil {
 		return component.State{}, err
 	}
-	x.keepState(&saved{bytes: raw, at: time.Now(), finished: l.link.Stats().Acked, from: l})
+	x.keepState(&saved{bytes: raw, at: time.Now(), finished: l.finishedNow(), from: l})
 	return component.DecodeState(raw)
+}
+
+// finishedNow returns how many messages the process has finished with, as it has said before it saved its state:
+// that may still be in the ring.
+func (l *life) finishedNow() uint64 {
+	for range hostabi.LinkCells {
+		if l.link.Stats().Available == 0 {
+			break
+		}
+		l.link.Poll()
+	}
+	return l.link.Stats().Acked
 }
 
 // Restore gives the process a state.
