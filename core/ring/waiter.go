@@ -6,15 +6,23 @@ import (
 )
 
 // Spinning saves the two switches of a sleep if the peer runs on another processor and answers soon, and takes time
-// from it otherwise. Which it is shows in trying: two peers that answer each other at once begin to meet in their
-// spins after a few tries, and then stay awake. After many misses in a row there is no try for some time, and for
+// from it otherwise. Which it is shows in trying. After many misses in a row there is no try for some time, and for
 // twice as long after each further row, so that spinning for nothing costs next to nothing.
+//
+// Two peers that answer each other at once would stay awake if they met, but a sleeper takes longer to wake up than
+// a spin lasts, up to a hundred microseconds on virtual machines. So the first spin of each further row, and only
+// that, is long enough, if sleeps have been short; and the spins left out are not none but very short, so that the
+// other one is there for what follows. After hits a spin may be longer: the peer is awake, and only held up.
 const (
-	maxSpin   = 4 * time.Microsecond
-	spinPause = 8 // pauses from look to look
-	maxMisses = 16
-	minSkip   = 64 // waits without a spin
-	maxSkip   = 2048
+	maxSpin    = 4 * time.Microsecond
+	nowSpin    = time.Microsecond // in place of those left out: a peer that is awake answers sooner
+	meetSpin   = 100 * time.Microsecond
+	shortWait  = 300 * time.Microsecond
+	trustShift = 3 // a peer that answered in so many spins may take 2^3 times as long once
+	spinPause  = 8 // pauses from look to look
+	maxMisses  = 4
+	minSkip    = 16 // waits without a spin
+	maxSkip    = 2048
 )
 
 // Naps without raising the flag: whoever takes one relies on another who is awake, for no longer than that.
@@ -46,9 +54,12 @@ const (
 type waiter struct {
 	bell  *bell
 	spins bool      // spinning is allowed
+	hits  int       // spins in a row that helped
 	miss  int       // spins in a row that were for nothing
 	skip  int       // waits to go without a spin
 	row   int       // waits to skip after the next row of misses
+	meet  bool      // the next spin is a long one
+	short bool      // the last sleep was short
 	moved int       // messages since the last wait
 	since time.Time // end of the last wait
 	fills bool      // the queue is worth waiting for until it fills: the waiter consumes
@@ -63,7 +74,7 @@ func newWaiter(b *bell) waiter {
 // setSpin says whether to spin at all.
 func (w *waiter) setSpin(on bool) {
 	w.spins = on && runtime.NumCPU() > 1
-	w.miss, w.skip, w.row = 0, 0, minSkip
+	w.miss, w.skip, w.row, w.meet = 0, 0, minSkip, false
 }
 
 // wait repeats an attempt until it succeeds, which it reports, or gives up, or the timeout is over; a negative one
@@ -80,6 +91,7 @@ func (w *waiter) wait(timeout time.Duration, attempt, giveUp func() bool) bool {
 	w.moved = 0
 	done := w.sleepUntil(after(now, timeout), stream, attempt, giveUp)
 	w.since = time.Now()
+	w.short = w.since.Sub(now) < shortWait
 	return done
 }
 
@@ -87,16 +99,28 @@ func (w *waiter) spinFrom(start time.Time, attempt func() bool) bool {
 	if !w.spins {
 		return false
 	}
-	if w.skip > 0 {
+	limit, counts := maxSpin<<min(w.hits, trustShift), true
+	switch {
+	case w.skip > 0 && w.bell.many:
 		w.skip--
 		return false
+	case w.skip > 0:
+		w.skip--
+		limit, counts, w.meet = nowSpin, false, w.skip == 0 && w.short
+	case w.meet:
+		limit, w.meet = meetSpin, false
 	}
-	for time.Since(start) < maxSpin {
+	for time.Since(start) < limit {
 		pause(spinPause)
 		if attempt() {
-			w.miss, w.row = 0, minSkip
+			w.hits++
+			w.miss, w.skip, w.row = 0, 0, minSkip
 			return true
 		}
+	}
+	w.hits = 0
+	if !counts {
+		return false
 	}
 	if w.miss++; w.miss == maxMisses {
 		w.miss, w.skip, w.row = 0, w.row, min(2*w.row, maxSkip)
