@@ -22,7 +22,7 @@
 // writes later can make messages appear, change or vanish, but never make this process read or write elsewhere,
 // loop or panic. The contents of messages are the receiver's to check, in the copy that it got.
 //
-// Waiting occupies a thread. It spins for at most about four microseconds, and not at all when that has not helped
-// lately; then it sleeps on a futex for at most 100 ms at a time, so that whatever a dying process failed to say is
-// found out. The package does not know what messages mean, nor who is alive.
+// Waiting occupies a thread. It spins for about four microseconds, longer where that has helped and hardly at all where
+// it has not; then it sleeps on a futex for at most 100 ms at a time (8 ms on queues), so that whatever a dying process
+// failed to say is found out. The package does not know what messages mean, nor who is alive.
 package ring
