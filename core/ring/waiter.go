@@ -3,25 +3,24 @@ package ring
 import (
 	"runtime"
 	"time"
+
+	"github.com/rlhost/rlhost/core/shm"
 )
 
-// Spinning saves the two switches of a sleep if the peer runs on another processor and answers soon, and takes time
-// from it otherwise. Which it is shows in trying. After many misses in a row there is no try for some time, and for
-// twice as long after each further row, so that spinning for nothing costs next to nothing.
-//
-// Two peers that answer each other at once would stay awake if they met, but a sleeper takes longer to wake up than
-// a spin lasts, up to a hundred microseconds on virtual machines. So the first spin of each further row, and only
-// that, is long enough, if sleeps have been short; and the spins left out are not none but very short, so that the
-// other one is there for what follows. After hits a spin may be longer: the peer is awake, and only held up.
+// Spinning saves the two switches of a sleep, and on virtual machines the tens of microseconds that a processor that
+// has gone idle takes to come back. It first looks again and again, for a peer that runs on another processor and
+// answers at once; then, at a ring between two, it gives the processor away from look to look: so a peer that shares
+// it comes to run without having been asleep. Whether the peer answers soon shows in trying. After many misses in a
+// row the spins are cut short for some time, and for twice as long after each further row, so that spinning for
+// nothing costs next to nothing.
 const (
-	maxSpin    = 4 * time.Microsecond
-	nowSpin    = time.Microsecond // in place of those left out: a peer that is awake answers sooner
-	meetSpin   = 100 * time.Microsecond
-	shortWait  = 300 * time.Microsecond
-	trustShift = 3 // a peer that answered in so many spins may take 2^3 times as long once
-	spinPause  = 8 // pauses from look to look
+	lookSpin   = 4 * time.Microsecond
+	yieldSpin  = 100 * time.Microsecond
+	nowSpin    = time.Microsecond // in place of those cut short: a peer that is awake answers sooner
+	trustShift = 3                // at a queue, a spin after many hits may be 2^3 times as long
+	spinPause  = 8                // pauses from look to look
 	maxMisses  = 4
-	minSkip    = 16 // waits without a spin
+	minSkip    = 4 // waits without a long spin
 	maxSkip    = 2048
 )
 
@@ -58,8 +57,6 @@ type waiter struct {
 	miss  int       // spins in a row that were for nothing
 	skip  int       // waits to go without a spin
 	row   int       // waits to skip after the next row of misses
-	meet  bool      // the next spin is a long one
-	short bool      // the last sleep was short
 	moved int       // messages since the last wait
 	since time.Time // end of the last wait
 	fills bool      // the queue is worth waiting for until it fills: the waiter consumes
@@ -74,7 +71,7 @@ func newWaiter(b *bell) waiter {
 // setSpin says whether to spin at all.
 func (w *waiter) setSpin(on bool) {
 	w.spins = on && runtime.NumCPU() > 1
-	w.miss, w.skip, w.row, w.meet = 0, 0, minSkip, false
+	w.miss, w.skip, w.row = 0, 0, minSkip
 }
 
 // wait repeats an attempt until it succeeds, which it reports, or gives up, or the timeout is over; a negative one
@@ -91,7 +88,6 @@ func (w *waiter) wait(timeout time.Duration, attempt, giveUp func() bool) bool {
 	w.moved = 0
 	done := w.sleepUntil(after(now, timeout), stream, attempt, giveUp)
 	w.since = time.Now()
-	w.short = w.since.Sub(now) < shortWait
 	return done
 }
 
@@ -99,19 +95,23 @@ func (w *waiter) spinFrom(start time.Time, attempt func() bool) bool {
 	if !w.spins {
 		return false
 	}
-	limit, counts := maxSpin<<min(w.hits, trustShift), true
+	limit, counts := yieldSpin, true
 	switch {
 	case w.skip > 0 && w.bell.many:
 		w.skip--
 		return false
 	case w.skip > 0:
 		w.skip--
-		limit, counts, w.meet = nowSpin, false, w.skip == 0 && w.short
-	case w.meet:
-		limit, w.meet = meetSpin, false
+		limit, counts = nowSpin, false
+	case w.bell.many:
+		limit = lookSpin << min(w.hits, trustShift)
 	}
-	for time.Since(start) < limit {
-		pause(spinPause)
+	for spent := time.Duration(0); spent < limit; spent = time.Since(start) {
+		if spent < lookSpin || w.bell.many {
+			pause(spinPause)
+		} else {
+			shm.Yield()
+		}
 		if attempt() {
 			w.hits++
 			w.miss, w.skip, w.row = 0, 0, minSkip

@@ -3,6 +3,7 @@
 package shm
 
 import (
+	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -19,6 +20,9 @@ func Wait(word *atomic.Uint32, seen uint32, timeout time.Duration) {
 	}
 	time.Sleep(timeout)
 }
+
+// Yield lets other goroutines run.
+func Yield() { runtime.Gosched() }
 
 // Wake does nothing: those who wait wake up by themselves.
 func Wake(*atomic.Uint32) {}
