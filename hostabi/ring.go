@@ -46,12 +46,15 @@ type RingHeader struct {
 	_         [120]byte
 	Head      uint64 // 256: cells ever claimed by consumers
 	_         [120]byte
-	NotEmpty  uint32 // 384: futex of consumers: bit 0 somebody sleeps, bits 1..31 epoch
-	_         [124]byte
-	NotFull   uint32 // 512: futex of producers
-	_         [124]byte
-	Closed    uint32 // 640: not 0: nothing more is put
-	_         [124]byte
+	// NotEmpty is the futex of consumers: bit 0 somebody sleeps, bits 1..31 epoch. Who puts clears bit 0 and wakes one
+	// sleeper of a RingQueue, all of a RingMessages; whoever was woken sets bit 0 again once it has what it waited
+	// for, because others may sleep on. Sleeps on a RingQueue last 8 ms at most, so a lost wake-up costs no more.
+	NotEmpty uint32 // 384
+	_        [124]byte
+	NotFull  uint32 // 512: futex of producers
+	_        [124]byte
+	Closed   uint32 // 640: not 0: nothing more is put
+	_        [124]byte
 	// Counters of system calls, for measurements; anybody may add to them.
 	EmptyWaits uint64 // 768
 	FullWaits  uint64 // 776

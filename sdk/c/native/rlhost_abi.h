@@ -322,7 +322,7 @@ typedef struct rlh_ring_header {
     char reserved3[120]; // reserved, 0
     uint64_t head; // cells ever claimed by consumers
     char reserved4[120]; // reserved, 0
-    uint32_t not_empty; // futex of consumers: bit 0 somebody sleeps, bits 1..31 epoch
+    uint32_t not_empty;
     char reserved5[124]; // reserved, 0
     uint32_t not_full; // futex of producers
     char reserved6[124]; // reserved, 0
