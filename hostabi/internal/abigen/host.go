@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/constant"
-	"go/parser"
 	"go/token"
 	"go/types"
 	"math"
@@ -98,19 +97,10 @@ func hostView(root string) (string, error) {
 
 // loadHost returns the const blocks of some files of a folder, and adds their structs.
 func (m *model) loadHost(dir string, names []string, structs map[string]*ast.TypeSpec) ([]hostGroup, error) {
-	fset := token.NewFileSet()
-	var parsed []*ast.File
-	for _, name := range names {
-		f, err := parser.ParseFile(fset, filepath.Join(dir, name), nil, parser.ParseComments)
-		if err != nil {
-			return nil, err
-		}
-		parsed = append(parsed, f)
+	parsed, info, err := parse(dir, names)
+	if err != nil {
+		return nil, err
 	}
-	info := &types.Info{Defs: map[*ast.Ident]types.Object{}}
-	conf := types.Config{Error: func(error) {}, Importer: nothing{}}
-	_, _ = conf.Check(filepath.Base(dir), fset, parsed, info)
-
 	var groups []hostGroup
 	for _, f := range parsed {
 		for _, d := range f.Decls {

@@ -73,21 +73,29 @@ func sharedTypes() []reflect.Type {
 	}
 }
 
-func load(dir string) (*model, error) {
+// parse reads some files of a folder, and what their constants are.
+func parse(dir string, names []string) ([]*ast.File, *types.Info, error) {
 	fset := token.NewFileSet()
 	var parsed []*ast.File
-	for _, name := range files {
+	for _, name := range names {
 		f, err := parser.ParseFile(fset, filepath.Join(dir, name), nil, parser.ParseComments)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		parsed = append(parsed, f)
 	}
 	// Imports stay unresolved: constants, which are all that is asked of the checker, do not need them.
 	info := &types.Info{Defs: map[*ast.Ident]types.Object{}}
 	conf := types.Config{Error: func(error) {}, Importer: nothing{}}
-	_, _ = conf.Check("hostabi", fset, parsed, info)
+	_, _ = conf.Check(filepath.Base(dir), fset, parsed, info)
+	return parsed, info, nil
+}
 
+func load(dir string) (*model, error) {
+	parsed, info, err := parse(dir, files[:])
+	if err != nil {
+		return nil, err
+	}
 	m := &model{names: map[string]string{}}
 	docs := map[string][]string{} // comments of string constants, by value
 	structs := map[string]*ast.TypeSpec{}
@@ -106,7 +114,6 @@ func load(dir string) (*model, error) {
 			}
 		}
 	}
-	var err error
 	if m.exports, err = newFunctions(hostabi.EnvExports(), docs); err != nil {
 		return nil, err
 	}
