@@ -233,12 +233,13 @@ func (p *Pipeline) Policy(name string) (any, error) {
 	return nil, fmt.Errorf("policy %q is not declared", name)
 }
 
-func (p *Pipeline) peers(kind string) int {
-	n := 0
+// peers returns how many instances of a kind there are.
+func (p *Pipeline) peers(kind string) int { return p.instancesByKind()[kind] }
+
+func (p *Pipeline) instancesByKind() map[string]int {
+	n := map[string]int{}
 	for i := range p.graph.Components {
-		if x := &p.graph.Components[i]; x.Kind == kind {
-			n += x.Count
-		}
+		n[p.graph.Components[i].Kind] += p.graph.Components[i].Count
 	}
 	return n
 }
@@ -262,7 +263,7 @@ func (p *Pipeline) readers(from *Component, signal string) int {
 // tables returns what components that run elsewhere are told of the file.
 func (p *Pipeline) tables() component.Tables {
 	t := component.Tables{
-		Policies: map[string]component.PolicyTable{}, Envs: map[string]rollout.EnvSpec{}, Peers: map[string]int{},
+		Policies: map[string]component.PolicyTable{}, Envs: map[string]rollout.EnvSpec{}, Peers: p.instancesByKind(),
 		Sources: map[string]component.EnvSource{},
 	}
 	for i := range p.graph.Policies {
@@ -274,9 +275,6 @@ func (p *Pipeline) tables() component.Tables {
 		if e := p.graph.Env(name); !e.Table.Isolated {
 			t.Sources[name] = p.sourceOf(&e.Table)
 		}
-	}
-	for i := range p.graph.Components {
-		t.Peers[p.graph.Components[i].Kind] += p.graph.Components[i].Count
 	}
 	return t
 }
