@@ -33,30 +33,26 @@ func newEngines(log *slog.Logger) *engines { return &engines{log: log} }
 
 // wasm returns the engine for WebAssembly modules.
 func (e *engines) wasm() (*wasm.Runtime, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.modules != nil {
-		return e.modules, nil
-	}
-	r, err := wasm.New(wasm.Options{Log: e.log})
-	if err == nil {
-		e.modules = r
-	}
-	return r, err
+	return started(e, &e.modules, func() (*wasm.Runtime, error) { return wasm.New(wasm.Options{Log: e.log}) })
 }
 
 // processes returns the engine for native programs.
 func (e *engines) processes() (*process.Runtime, error) {
+	return started(e, &e.native, func() (*process.Runtime, error) { return process.New(process.Options{Log: e.log}) })
+}
+
+// started returns an engine, which it starts the first time that works.
+func started[T any](e *engines, engine **T, start func() (*T, error)) (*T, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.native != nil {
-		return e.native, nil
+	if *engine != nil {
+		return *engine, nil
 	}
-	r, err := process.New(process.Options{Log: e.log})
+	made, err := start()
 	if err == nil {
-		e.native = r
+		*engine = made
 	}
-	return r, err
+	return made, err
 }
 
 // Close releases the engines; their plugins must have been closed.

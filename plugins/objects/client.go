@@ -110,31 +110,15 @@ func (c *client) greet(k *call) error {
 
 // kindOf returns the store's operation behind a request, or 0.
 func kindOf(op wire.Op) object.OpKind {
-	switch op {
-	case wire.OpOpen:
-		return object.OpOpen
-	case wire.OpNew:
-		return object.OpNew
-	case wire.OpSpare:
-		return object.OpSpare
-	case wire.OpCommit:
-		return object.OpCommit
-	case wire.OpAbort:
-		return object.OpAbort
-	case wire.OpRead:
-		return object.OpRead
-	case wire.OpLatest:
-		return object.OpLatest
-	case wire.OpPop:
-		return object.OpPop
-	case wire.OpBatch:
-		return object.OpBatch
-	case wire.OpRelease:
-		return object.OpRelease
-	case wire.OpDelete:
-		return object.OpDelete
+	kinds := [...]object.OpKind{
+		wire.OpOpen: object.OpOpen, wire.OpNew: object.OpNew, wire.OpSpare: object.OpSpare, wire.OpCommit: object.OpCommit,
+		wire.OpAbort: object.OpAbort, wire.OpRead: object.OpRead, wire.OpLatest: object.OpLatest, wire.OpPop: object.OpPop,
+		wire.OpBatch: object.OpBatch, wire.OpRelease: object.OpRelease, wire.OpDelete: object.OpDelete,
 	}
-	return 0
+	if int(op) >= len(kinds) {
+		return 0
+	}
+	return kinds[op]
 }
 
 // start begins an operation of the store, which may end much later.

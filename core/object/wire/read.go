@@ -27,7 +27,6 @@ func (in *reader) take(n int) []byte {
 }
 
 func (in *reader) u8() byte          { return in.take(1)[0] }
-func (in *reader) u16() uint16       { return binary.LittleEndian.Uint16(in.take(2)) }
 func (in *reader) u32() uint32       { return binary.LittleEndian.Uint32(in.take(4)) }
 func (in *reader) u64() uint64       { return binary.LittleEndian.Uint64(in.take(8)) }
 func (in *reader) text(n int) string { return string(in.take(n)) }
