@@ -157,7 +157,7 @@ func (c *checker) checkUse(table *node, name, use string) {
 	if _, ok := n.text(); !ok {
 		return
 	}
-	if plugin, _, ok := strings.Cut(use, ":"); ok && validName(plugin) {
+	if plugin, _, ok := SplitUse(use); ok {
 		c.checkEnvPlugin(n, plugin)
 		return
 	}
@@ -184,10 +184,16 @@ func (c *checker) checkEnvPlugin(n *node, name string) {
 	c.add("E011", n.val, help, "plugin %q is not declared", name)
 }
 
+// SplitUse divides use = "PLUGIN:ENVIRONMENT"; ok is false for what names no native plugin, such as a path.
+func SplitUse(use string) (plugin, env string, ok bool) {
+	plugin, env, ok = strings.Cut(use, ":")
+	return plugin, env, ok && validName(plugin)
+}
+
 // envPlugin returns the native plugin that use = "PLUGIN:ENVIRONMENT" names, and the environment. A declared
 // plugin goes before one that needs no declaration.
 func (c *checker) envPlugin(use string) (*PluginTable, string, bool) {
-	name, rest, ok := strings.Cut(use, ":")
+	name, rest, ok := SplitUse(use)
 	if !ok {
 		return nil, "", false
 	}
@@ -208,7 +214,8 @@ func (c *checker) checkIsolation(n *node, f *envFile) {
 		}
 	}
 	c.atLeast(n, "workers", f.Workers, 1)
-	if child := n.at("workers"); child != nil && f.Workers > 1 && f.Isolation == isolationHost && !strings.Contains(f.Use, ":") {
+	_, _, native := SplitUse(f.Use)
+	if child := n.at("workers"); child != nil && f.Workers > 1 && f.Isolation == isolationHost && !native {
 		c.add("E005", child.val, `add isolation = "process"`, "`workers` is %d, but the environments run in the host", f.Workers)
 	}
 }

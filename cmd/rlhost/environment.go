@@ -41,7 +41,7 @@ func (f *envFlags) load(p *program) (plugin rollout.Plugin, close func() error, 
 // table tells who runs an environment, and what that one takes: gymnasium:CartPole-v1 is a native plugin's, anything
 // else a module.
 func (f *envFlags) table(name string) (plugin *pipeline.PluginTable, use string, isolated bool) {
-	if before, rest, ok := strings.Cut(name, ":"); ok {
+	if before, rest, ok := pipeline.SplitUse(name); ok {
 		if t, known := envPlugins()[before]; known {
 			t.Name = before
 			return &t, rest, true
