@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/rlhost/rlhost/core/rollout"
 )
@@ -16,8 +17,8 @@ func (s *split) fault(err error) {
 		return
 	}
 	c := s.c
-	if err := c.spend(err); err != nil {
-		c.h.Fail(err)
+	if !c.spend() {
+		c.h.Fail(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, c.restarted))
 		return
 	}
 	c.lostSteps.Add(uint64(s.lost()))

@@ -1,10 +1,6 @@
 package rollout
 
-import (
-	"fmt"
-
-	"github.com/rlhost/rlhost/core/rollout"
-)
+import "github.com/rlhost/rlhost/core/rollout"
 
 // What a loss did to a row of one environment.
 const (
@@ -13,14 +9,14 @@ const (
 	cutRow              // truncated by the host because the row behind it is lost
 )
 
-// spend takes one restart from the budget. Once there is none left it returns the error that ends the run.
-func (c *Rollout) spend(err error) error {
-	c.restarted++
-	if c.restarted > c.config.MaxRestarts {
-		return fmt.Errorf("%w; restarted %d times already (max_restarts)", err, c.config.MaxRestarts)
+// spend takes one restart from the budget; it reports false if there is none left.
+func (c *Rollout) spend() bool {
+	if c.restarted >= c.config.MaxRestarts {
+		return false
 	}
+	c.restarted++
 	c.restarts.Add(1)
-	return nil
+	return true
 }
 
 // lose takes an error that says that some of the environments are lost: it costs them the step that they were in,
@@ -28,11 +24,9 @@ func (c *Rollout) spend(err error) error {
 // wait for revive.
 func (s *split) lose(err error) bool {
 	c, lost := s.c, rollout.Lost(err)
-	if lost == nil || c.restarted >= c.config.MaxRestarts {
+	if lost == nil || !c.spend() {
 		return false
 	}
-	c.restarted++
-	c.restarts.Add(1)
 	n := 0
 	for _, span := range lost {
 		for env := max(span.First, 0); env < min(span.First+span.Count, s.n); env++ {
