@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -280,14 +279,11 @@ func (p *Pipeline) tables() component.Tables {
 }
 
 func (p *Pipeline) sourceOf(t *EnvTable) component.EnvSource {
-	s := component.EnvSource{
-		Use: t.Use, Args: t.Args, Grants: t.Grants,
+	use, _ := t.Locate(p.graph.Dir, p.options.Parts.Builtins)
+	return component.EnvSource{
+		Use: use, Args: t.Args, Grants: t.Grants,
 		Memory: t.Limits.Memory, Step: t.Limits.Step, Init: t.Limits.Init,
 	}
-	if !slices.Contains(p.options.Parts.Builtins, s.Use) && !filepath.IsAbs(s.Use) {
-		s.Use = filepath.Join(p.graph.Dir, s.Use)
-	}
-	return s
 }
 
 // Graph returns what the pipeline was built from.

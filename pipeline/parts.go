@@ -4,6 +4,8 @@ import (
 	"context"
 	"embed"
 	"fmt"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -51,6 +53,15 @@ type EnvTable struct {
 	// Plugin is the native plugin that runs the environments, and Use then what follows its name and a colon; nil
 	// for WebAssembly modules.
 	Plugin *PluginTable
+}
+
+// Locate returns Use for somebody who is not in dir, the folder that paths are relative to: a relative path is joined
+// with it, everything else stays as it is. builtins are the names that are no paths.
+func (t *EnvTable) Locate(dir string, builtins []string) (use string, relative bool) {
+	if t.Plugin != nil || slices.Contains(builtins, t.Use) || filepath.IsAbs(t.Use) {
+		return t.Use, false
+	}
+	return filepath.Join(dir, t.Use), true
 }
 
 // EnvLimits bound an environment; zero means the runtime's default.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/learner"
@@ -56,27 +55,24 @@ func load(run *runs.Run, which string) (runs.Checkpoint, error) {
 func movedTo(dir string, g *pipeline.Graph) (*pipeline.Graph, error) {
 	moved := *g
 	moved.Envs, moved.Dir = slices.Clone(g.Envs), dir
-	move := func(path *string) error {
-		if filepath.IsAbs(*path) {
-			return nil
-		}
-		relative, err := relativePath(dir, filepath.Join(g.Dir, *path))
-		*path = relative
-		return err
-	}
 	var errs []error
+	move := func(path *string, from string) {
+		relative, err := relativePath(dir, from)
+		*path, errs = relative, append(errs, err)
+	}
+	builtins := builtinEnvs()
 	for i := range moved.Envs {
 		t := &moved.Envs[i].Table
-		if _, builtin := plugins.Builtins()[t.Use]; !builtin && t.Plugin == nil {
-			errs = append(errs, move(&t.Use))
+		if use, relative := t.Locate(g.Dir, builtins); relative {
+			move(&t.Use, use)
 		}
 	}
 	moved.Plugins = make([]*pipeline.Plugin, len(g.Plugins))
 	for i, p := range g.Plugins {
 		there := *p
 		moved.Plugins[i] = &there
-		if filepath.Base(there.Table.Path) != there.Table.Path {
-			errs = append(errs, move(&there.Table.Path))
+		if path := there.Table.Path; filepath.Base(path) != path && !filepath.IsAbs(path) {
+			move(&there.Table.Path, filepath.Join(g.Dir, path))
 		}
 	}
 	return &moved, errors.Join(errs...)

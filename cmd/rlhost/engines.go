@@ -130,14 +130,10 @@ func orNever[T int | time.Duration](v T) T {
 
 // load loads an environment: a built-in one, a module file, or one of a native plugin.
 func (e *engines) load(ctx context.Context, name string, t pipeline.EnvTable, dir string) (rollout.Plugin, error) {
+	use, _ := t.Locate(dir, builtinEnvs())
 	source := protocol.EnvSource{
-		Name: name, Use: t.Use, Args: t.Args, Grants: t.Grants, Memory: uint64(t.Limits.Memory),
+		Name: name, Use: use, Args: t.Args, Grants: t.Grants, Memory: uint64(t.Limits.Memory),
 		StepNS: int64(t.Limits.Step), InitNS: int64(t.Limits.Init),
-	}
-	if t.Plugin == nil {
-		if _, builtin := plugins.Builtins()[t.Use]; !builtin && !filepath.IsAbs(t.Use) {
-			source.Use = filepath.Join(dir, t.Use)
-		}
 	}
 	if !t.Isolated {
 		p, err := e.loadModule(ctx, source)

@@ -22,12 +22,15 @@ func newParts(e *engines, o runner.Output) *pipeline.Parts {
 		Load:        e.load,
 		Plugin:      e.plugin,
 		EnvPlugins:  envPlugins(),
-		Builtins:    slices.Sorted(maps.Keys(plugins.Builtins())),
+		Builtins:    builtinEnvs(),
 		Policy:      decodePolicy,
 		CheckPolicy: checkPolicy,
 		Presets:     pipeline.DefaultPresets(),
 	}
 }
+
+// builtinEnvs are the names of the environments that come with this program.
+func builtinEnvs() []string { return slices.Sorted(maps.Keys(plugins.Builtins())) }
 
 // builtinKinds are the components of this program.
 func builtinKinds(o runner.Output) map[string]func() component.Component {
