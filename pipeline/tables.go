@@ -59,6 +59,27 @@ func (c *checker) runTable() {
 		Checkpoint: run.Checkpoint, Evaluation: run.Evaluation}
 }
 
+// RunDir returns run.dir of a file. It reads the table [run] and nothing else, so it needs no Parts and starts nothing;
+// what is wrong there is among the problems, and the folder is then empty. file is only used for messages. A file
+// without that key has the default.
+func RunDir(file string, src []byte) (string, Problems) {
+	c := newChecker(file, ParseOptions{})
+	c.root = c.read(newSource(file, bom(string(src)), 0))
+	if c.root == nil {
+		return "", c.sorted()
+	}
+	c.format(c.root)
+	if n := c.root.at("run"); n != nil && n.kind != tableNode {
+		c.wrong(n, "run", "a table: [run]", "")
+	} else {
+		c.runTable()
+	}
+	if c.failed(0) {
+		return "", c.sorted()
+	}
+	return c.graph.Run.Dir, c.sorted()
+}
+
 // top is the place of what the whole file lacks.
 func (c *checker) top() span { return span{c.root.key.src, 0, 0} }
 

@@ -22,21 +22,21 @@ type runsFlag struct {
 }
 
 // find opens a run.
-func (f *runsFlag) find(which string, parts *pipeline.Parts) (*runs.Run, error) {
-	run, err := runs.Open(f.dir(parts), which)
+func (f *runsFlag) find(which string) (*runs.Run, error) {
+	run, err := runs.Open(f.dir(), which)
 	if errors.Is(err, runs.ErrNotFound) {
 		return nil, fail(exitUsage, err)
 	}
 	return run, err
 }
 
-func (f *runsFlag) dir(parts *pipeline.Parts) string {
+func (f *runsFlag) dir() string {
 	if f.Runs != "" {
 		return f.Runs
 	}
 	if src, err := os.ReadFile(defaultPipeline); err == nil {
-		if g, _ := pipeline.Parse(defaultPipeline, src, pipeline.ParseOptions{Parts: parts}); g != nil {
-			return g.Run.Dir
+		if dir, problems := pipeline.RunDir(defaultPipeline, src); problems.Err() == nil {
+			return dir
 		}
 	}
 	return "runs"
@@ -120,7 +120,7 @@ func changed(info runs.Info, now map[string]string) []string {
 // resume opens a run to go on with: its own pipeline, with the overrides of the command line.
 func (t *training) resume() (err error) {
 	t.resumed = true
-	if t.run, err = t.command.find(t.command.Resume, t.parts); err != nil {
+	if t.run, err = t.command.find(t.command.Resume); err != nil {
 		return err
 	}
 	if err := t.run.Lock(); err != nil {
@@ -201,7 +201,7 @@ func (t *training) hintResume() {
 
 // initFrom makes the weights of an old run the beginning of this one.
 func (t *training) initFrom() error {
-	old, err := t.command.find(t.command.InitFrom, t.parts)
+	old, err := t.command.find(t.command.InitFrom)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (c *evalCommand) Run(p *program) error {
 }
 
 func (c *evalCommand) evaluate(p *program, parts *pipeline.Parts) error {
-	run, err := c.find(c.RunID, parts)
+	run, err := c.find(c.RunID)
 	if err != nil {
 		return err
 	}

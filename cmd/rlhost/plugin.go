@@ -188,9 +188,8 @@ that has stalled.
 
 // Run starts the debugger and waits for its end.
 func (c *pluginAttachCommand) Run(p *program) error {
-	e := newEngines(p.logger())
-	run, err := c.find(c.In, newParts(e, runner.Output{}))
-	if err := p.also(err, e.Close()); err != nil {
+	run, err := c.find(c.In)
+	if err != nil {
 		return err
 	}
 	host, err := run.Holder()
