@@ -69,24 +69,6 @@ func (n *node) text() (string, bool) {
 	return s, ok
 }
 
-// clone copies tables and arrays, so that the copy can be changed.
-func (n *node) clone() *node {
-	c := *n
-	if n.kind == tableNode {
-		c.names, c.table = slices.Clone(n.names), make(map[string]*node, len(n.table))
-		for name, child := range n.table {
-			c.table[name] = child.clone()
-		}
-	}
-	if n.kind == arrayNode {
-		c.items = make([]*node, len(n.items))
-		for i, item := range n.items {
-			c.items[i] = item.clone()
-		}
-	}
-	return &c
-}
-
 // attach gives the nodes that the scanner made the values that the decoder found. The two read the same text, so
 // any difference is a fault of this package.
 func (n *node) attach(v any) error {

@@ -2,7 +2,6 @@ package wasm
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 
 	"github.com/tetratelabs/wazero/api"
@@ -219,13 +218,4 @@ func (h *hostState) wait(nanos uint64, absolute bool) {
 		nanos -= now
 	}
 	h.skipped += int64(min(nanos, day))
-}
-
-// exitCode returns the code that the guest exited with, if that is why err came about.
-func exitCode(err error) (uint32, bool) {
-	var e errExit
-	if errors.As(err, &e) {
-		return uint32(e), true
-	}
-	return 0, false
 }

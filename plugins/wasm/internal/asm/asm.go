@@ -78,11 +78,8 @@ func Call(f uint32) Code { return op(0x10, f) }
 // Load reads an i32 at an offset from the address on the stack.
 func Load(offset uint32) Code { return Code(unsigned([]byte{0x28, 2}, offset)) }
 
-// Store writes an i32, Store8 its lowest byte.
+// Store writes an i32.
 func Store(offset uint32) Code { return Code(unsigned([]byte{0x36, 2}, offset)) }
-
-// Store8 writes the lowest byte of an i32.
-func Store8(offset uint32) Code { return Code(unsigned([]byte{0x3a, 0}, offset)) }
 
 func op(code byte, v uint32) Code { return Code(unsigned([]byte{code}, v)) }
 
