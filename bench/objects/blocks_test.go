@@ -3,6 +3,7 @@ package objects
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -18,7 +19,7 @@ import (
 // childVariable makes the test binary the consumer: its value is what the process is told of the arena.
 const childVariable = "RLHOST_BENCH_BLOCKS"
 
-// told is what the consumer has to know; its files are 3 to 6: words, data, messages to it and from it.
+// told is what the consumer has to know; its files are 3 to 7: words, data, messages to it and from it, a floor.
 type told struct {
 	Shared arena.Shared
 	Holder int
@@ -30,8 +31,11 @@ const (
 	writtenWindow = 8
 )
 
-// readIt is the Kind of a message whose block is to be read to the end.
-const readIt = 1
+// Kinds of messages: with a block that is to be read to the end, and one that T blocks of the floor are to be read.
+const (
+	readIt    = 1
+	readFloor = 2
+)
 
 func TestMain(m *testing.M) {
 	text := os.Getenv(childVariable)
@@ -63,22 +67,32 @@ func consume(text string) error {
 	if err != nil {
 		return err
 	}
+	f, err := openFloor(7, a.BlockBytes())
+	if err != nil {
+		return err
+	}
 	ms := make([]hostabi.Message, handleWindow)
 	for in.Wait(time.Minute) {
-		n := in.Get(ms)
+		n, said := in.Get(ms), 0
 		for i := range ms[:n] {
-			if err := look(a, &ms[i]); err != nil {
+			if err := look(a, f, &ms[i]); err != nil {
 				return err
 			}
+			if ms[i].Kind == readIt || i == n-1 { // the producer may be waiting for a block that takes so long
+				said += out.Put(ms[said : i+1])
+			}
 		}
-		for done := ms[:n]; len(done) > 0; {
-			done = done[out.Put(done):]
+		if said < n {
+			return errors.New("the ring is full")
 		}
 	}
 	return nil
 }
 
-func look(a *arena.Arena, m *hostabi.Message) error {
+func look(a *arena.Arena, f *floor, m *hostabi.Message) error {
+	if m.Kind == readFloor {
+		return f.get(int(m.T))
+	}
 	lease, err := a.Lease(m.Handle)
 	if err != nil {
 		return err
@@ -97,6 +111,7 @@ type way struct {
 	arena   *arena.Arena
 	out, in *ring.Messages
 	cmd     *exec.Cmd
+	floor   *floor
 	window  int
 	flying  int
 	ms      []hostabi.Message
@@ -120,7 +135,7 @@ func newWay(b *testing.B, window, blockBytes int) *way {
 	w.cmd = exec.Command(os.Args[0])
 	w.cmd.Env = append(os.Environ(), childVariable+"="+string(text))
 	w.cmd.Stderr = os.Stderr
-	for _, fd := range []int{s.WordsFD, s.DataFD, w.out.FD(), w.in.FD()} {
+	for _, fd := range []int{s.WordsFD, s.DataFD, w.out.FD(), w.in.FD(), w.addFloor(blockBytes)} {
 		copied, err := syscall.Dup(fd)
 		check(b, err)
 		file := os.NewFile(uintptr(copied), "shared")
