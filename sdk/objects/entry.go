@@ -3,6 +3,7 @@ package objects
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync/atomic"
 
 	"github.com/rlhost/rlhost/core/object"
@@ -72,8 +73,9 @@ func (s *Store) BatchRead(ctx context.Context, name string, indices []uint64) (*
 }
 
 // BatchRange claims the oldest entries from an index on, at most most and as many as one reply holds. Errors:
-// ErrNoEntry if there is none.
+// ErrNoEntry if there is none, object.ErrRequest if most is less than 1.
 func (s *Store) BatchRange(ctx context.Context, name string, from uint64, most int) (*Batch, error) {
+	most = min(max(most, 0), math.MaxInt32) // the request has 32 bits for it
 	return s.claim(ctx, name, &wire.Request{Op: wire.OpBatch, Flags: wire.Range, Index: from, Most: most})
 }
 
