@@ -33,6 +33,7 @@ core/object/wire:        core/object
 core/link:               hostabi core/ring core/arena core/loop
 core/rollout:            hostabi core/arena
 core/component:          hostabi core/arena core/bus core/loop core/rollout core/stat
+core/control:            hostabi core/loop
 
 gpu/policy:              hostabi core/rollout
 gpu/policy/policytest:   hostabi core/rollout gpu/policy
@@ -57,7 +58,7 @@ plugins/objects:         core/component core/object core/object/wire core/shm
 plugins/process:         hostabi core/shm core/ring core/arena core/bus core/link core/rollout core/component core/stat
 plugins/process:         sdk/process/protocol sdk/process/schema
 
-pipeline:                hostabi core/arena core/bus core/component core/loop core/rollout core/stat
+pipeline:                hostabi core/arena core/bus core/component core/control core/loop core/rollout core/stat
 pipeline/runs:           hostabi core/component
 
 sdk:                     hostabi
@@ -84,6 +85,9 @@ bench/ring:              hostabi core/ring core/shm
 cmd/rlhost:              hostabi core/component core/rollout pipeline pipeline/runs examples/plugins examples/plugins/* gpu/policy gpu/cpu
 cmd/rlhost:              plugins/rollout plugins/batcher plugins/inference plugins/learner plugins/evaluation plugins/envcheck plugins/runner plugins/wasm
 cmd/rlhost:              plugins/process plugins/objects core/object sdk/process sdk/process/protocol
+cmd/rlhost:              core/control cmd/rlhost/job
+cmd/rlhost/job:          hostabi core/arena core/component core/control core/rollout core/stat gpu/policy pipeline pipeline/runs
+cmd/rlhost/job:          plugins/evaluation plugins/envcheck plugins/learner
 `
 
 // doors names the one place where each library from elsewhere may be imported.

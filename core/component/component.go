@@ -31,6 +31,8 @@ type Component interface {
 type Manifest struct {
 	Signals []Port
 	Slots   []Port
+	// Fixed says why an instance cannot be replaced while it runs; empty if it can.
+	Fixed string
 }
 
 // Port is a signal or a slot. A signal connects to slots with an equal Payload.

@@ -24,6 +24,8 @@ type Host struct {
 	// Published is the newest policy version that the component published before its process died and it was started
 	// again; 0 if it was not. Versions go on from there: those who compare them never see one twice.
 	Published uint64
+	// Inherited are the arenas of the instance that this one is to replace, by name; see Arena.
+	Inherited map[string]*arena.Arena
 
 	Run      *Run
 	Receiver *loop.Receiver // the component's place on its loop
@@ -48,10 +50,14 @@ type Host struct {
 	Boundary func()
 	// Stop asks the run to end at the next dataset boundary. Any goroutine; only the first reason counts.
 	Stop func(reason StopReason)
+	// Failed is asked when the component fails: true means that the host deals with it and the run goes on. nil is
+	// false. Any goroutine.
+	Failed func(error) bool
 
 	manifest Manifest
 	signals  []*bus.Signal
 	slots    []*bus.Slot
+	arenas   map[string]*arena.Arena // from Arena
 }
 
 // Tables are the parts of a pipeline that components refer to by name. Nobody changes them.
@@ -152,5 +158,10 @@ func (h *Host) BoundSlot(name string) *bus.Slot {
 	return nil
 }
 
-// Fail ends the run with an error of this component. The rest of the slot still runs.
-func (h *Host) Fail(err error) { h.Receiver.Loop().Fail(fmt.Errorf("%s: %w", h.Name, err)) }
+// Fail ends the run with an error of this component, unless Failed deals with it. The rest of the slot still runs.
+func (h *Host) Fail(err error) {
+	err = fmt.Errorf("%s: %w", h.Name, err)
+	if h.Failed == nil || !h.Failed(err) {
+		h.Receiver.Loop().Fail(err)
+	}
+}

@@ -1,0 +1,142 @@
+package component
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Pauser is what a component offers besides whose work goes on between two slots: blocks that it writes, requests that
+// it has not answered. Without it a component is at rest whenever none of its slots runs. All methods are called on
+// the component's loop.
+type Pauser interface {
+	// Pause makes the component come to rest: it ends what it has begun and begins nothing new. rested is called once
+	// on the loop, perhaps before Pause returns. Until then slots are called as before; from then on none is, Snapshot
+	// returns all there is, and the component emits nothing until Resume.
+	Pause(rested func())
+	// Resume ends a Pause, also one that has not come to rest: its rested is not called then.
+	Resume()
+	// Waiting hands over, from a component at rest that will not be resumed, what it was given and has not begun with,
+	// in order: its successor gets it in its slots. The claims are the caller's from then on.
+	Waiting() []Waiting
+}
+
+// Waiting is a message that a component has taken and not begun with.
+type Waiting struct {
+	Slot    string
+	Message hostabi.Message
+	Claimed bool // a claim on Message.Handle goes with it
+}
+
+// Boundary names the moment at which one version of a component's work gives way to the next.
+type Boundary uint8
+
+// Boundaries, in the order in which they come.
+const (
+	// AtNow: at once; env steps of unfinished trajectories are dropped and counted.
+	AtNow Boundary = iota
+	// AtStep: between two env steps of a batch.
+	AtStep
+	// AtTrajectory: between two trajectories of a split.
+	AtTrajectory
+	// AtEpisode: each environment when its episode ends.
+	AtEpisode
+)
+
+var boundaryNames = [...]string{"now", "step", "trajectory", "episode"}
+
+// String returns the boundary's name as ParseBoundary takes it.
+func (b Boundary) String() string {
+	if int(b) < len(boundaryNames) {
+		return boundaryNames[b]
+	}
+	return "boundary?"
+}
+
+// ParseBoundary returns the boundary of that name: now, step, trajectory or episode.
+func ParseBoundary(name string) (Boundary, error) {
+	for i, n := range boundaryNames {
+		if n == name {
+			return Boundary(i), nil
+		}
+	}
+	return 0, fmt.Errorf("boundary %q: want step, trajectory, episode or now", name)
+}
+
+// EnvRunner is a component that runs environments of a plugin and can go over to those of another while it runs.
+type EnvRunner interface {
+	// EnvName returns the name of the [env] table that its environments come from.
+	EnvName() string
+	// PrepareEnvs makes all that the change takes: instances of the new environments, memory. It may be called from any
+	// goroutine but the component's loop, blocks, and changes nothing of what runs. The spaces must be those of the
+	// environments that run, else the error says what differs.
+	PrepareEnvs(c EnvChange) (PreparedEnvs, error)
+}
+
+// EnvChange says to what environments a component is to go over, and how.
+type EnvChange struct {
+	Plugin rollout.Plugin // stays open until the component has gone over to another one, or stopped
+	At     Boundary
+	// KeepState carries the running episodes over: by the memory of whole instances where both plugins have the same
+	// hash, else environment by environment where both save and load. Otherwise they end as truncated and are counted.
+	KeepState bool
+	// Envs is how many environments of the component go over, the first ones; 0 means all. Fewer is a trial whose
+	// trajectories the learner gets: both versions go on side by side until a change to all of the one or the other.
+	Envs int
+	// Probation keeps the old environments ready: at the first fault of a new one the component goes back to them by
+	// itself, and the fault is not held against its budget of restarts. It lasts until Settle.
+	Probation bool
+	// Went is called on the component's loop when all of the environments concerned have gone over.
+	Went func(EnvsWent)
+	// Fell is called on the component's loop when the component has gone back because of that fault; nil without
+	// Probation.
+	Fell func(fault error)
+}
+
+// PreparedEnvs is a change that has been prepared. All methods but Close are called on the component's loop.
+type PreparedEnvs interface {
+	// Commit makes the change at its boundary. It returns at once; Went is called later, or at once.
+	Commit() error
+	// Cancel gives a change up whose environments have not all gone over: those that have go back at once, their
+	// episodes ending as truncated.
+	Cancel()
+	// Settle ends the probation and releases the old environments.
+	Settle()
+	// Close releases a change that was not committed. Any goroutine.
+	Close() error
+}
+
+// EnvsWent tells how a change of environments went.
+type EnvsWent struct {
+	Envs      int     // that have gone over
+	Kept      int     // of them, with their episode
+	Truncated int     // of them, whose episode was ended for it
+	Dropped   uint64  // env steps that were dropped
+	PauseNS   []int64 // for each split, how long stepping stood still for the change
+}
+
+// Arena returns the arena of that name for blocks that the component writes: its predecessor's, if that is of the same
+// shape, else a new one. Blocks of the predecessor may still be on loan or claimed; they come back with a credit. The
+// arena is the host's to close.
+func (h *Host) Arena(c arena.Config) (*arena.Arena, error) {
+	a := h.Inherited[c.Name]
+	if a == nil || a.Blocks() != c.Blocks || a.BlockBytes() != c.BlockBytes || a.Share().ReadOnly != c.ReadOnly ||
+		!reflect.DeepEqual(a.Schema(), c.Schema) {
+		var err error
+		if a, err = h.Arenas.Add(c); err != nil {
+			return nil, err
+		}
+	}
+	if h.arenas == nil {
+		h.arenas = map[string]*arena.Arena{}
+	}
+	h.arenas[c.Name] = a
+	return a, nil
+}
+
+// OwnArenas returns the arenas that the component has from Arena, by name: what its successor inherits. It is for the
+// host, once Start has returned.
+func (h *Host) OwnArenas() map[string]*arena.Arena { return h.arenas }

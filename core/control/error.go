@@ -1,0 +1,42 @@
+package control
+
+import "fmt"
+
+// Code says what kind of error a request ended with. Each has a page in rlhost explain.
+type Code string
+
+// Codes.
+const (
+	CodeNoJob     Code = "E070" // no job runs there
+	CodeUnknown   Code = "E071" // no such component, wire or verb
+	CodeBusy      Code = "E072" // another change is under way
+	CodeForbidden Code = "E073" // swap = "never", or another user
+	CodeSpaces    Code = "E074" // spaces or network differ
+	CodeCanary    Code = "E075" // the trial speaks against it
+	CodeLate      Code = "E076" // the boundary did not come in time
+	CodeProtocol  Code = "E077" // client and job speak different versions
+	CodeRefused   Code = "E078" // this change cannot be made while the run goes on
+	CodeBad       Code = "E079" // the request makes no sense
+	CodeEnded     Code = "E080" // the run ended meanwhile
+	CodeFell      Code = "E081" // the new version failed and the previous one runs again
+	CodeFailed    Code = "E082" // it could not be done; nothing has changed
+)
+
+// Error is what a request ends with. Reason says what happened and what runs now.
+type Error struct {
+	Code   Code   `json:"code"`
+	Reason string `json:"reason"`
+	Help   string `json:"help,omitempty"`
+	// Problems are those of a file, as rlhost validate shows them.
+	Problems string `json:"problems,omitempty"`
+	// Exit is what the command exits with; 0 means 1.
+	Exit int `json:"exit,omitempty"`
+}
+
+// Error tells the reason in one line.
+func (e *Error) Error() string { return e.Reason }
+
+// Errorf makes an Error without help.
+func Errorf(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Reason: fmt.Sprintf(format, args...)}
+}

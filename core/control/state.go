@@ -1,0 +1,17 @@
+package control
+
+// State of a component instance. The first five are the states of a worker's life, the others what has become of it.
+type State string
+
+// States.
+const (
+	Ready       State = "ready"   // started, its loop does not run yet
+	Running     State = "running" // its slots are called
+	Paused      State = "paused"  // by a request; it keeps what it has
+	Stalled     State = "stalled" // messages wait for it and it has done nothing for a while
+	Replacing   State = "replacing"
+	Completed   State = "completed" // the run came to its end
+	Interrupted State = "interrupted"
+	Failed      State = "error"
+	Lost        State = "lost" // its process has died, or nobody has heard from it
+)
