@@ -42,9 +42,8 @@ const (
 // Where several may wait, waking one is enough as long as that one does the work. So whoever is woken owes the others
 // the flag which the ring took:
 //
-//   - One who finds what it waited for raises the flag at once, because it may now be busy for a while; but not in
-//     the middle of a stream, where it will be back soon, and raises the flag when it goes to sleep itself. Then one
-//     end serves the stream and the others sleep on.
+//   - One who finds what it waited for raises the flag at once: it may now be busy for a while, or have put its last
+//     message and never come back, and then the others would sleep through a queue that has room.
 //   - One who was woken in vain, because somebody who was awake was faster, sleeps for a short while without raising
 //     the flag, and then as usual.
 //   - One who consumes a stream and has emptied the queue lets it fill for a moment, without raising the flag.
@@ -141,7 +140,7 @@ func (w *waiter) sleepUntil(end deadline, stream bool, attempt, giveUp func() bo
 		done := attempt()
 		left := end.left()
 		if done || left <= 0 || giveUp() {
-			if rung && !(stream && done) {
+			if rung {
 				w.bell.arm()
 			}
 			return done
