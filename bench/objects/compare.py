@@ -3,7 +3,6 @@ and back through each of the means at hand. Everything takes turns in one run; f
 least and the most, and the control is rlhost against itself."""
 
 import argparse
-import importlib.util
 import multiprocessing
 import os
 import pathlib
@@ -20,18 +19,8 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIZES = (64 << 10, 256 << 10, 1 << 20)
 
-
-def load_objects():
-    """rlhost.objects by itself, as it is in this checkout."""
-    path = ROOT / "sdk" / "python" / "rlhost" / "objects.py"
-    spec = importlib.util.spec_from_file_location("rlhost_objects", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["rlhost_objects"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-objects = load_objects()
+sys.path.insert(0, str(ROOT / "sdk" / "python"))  # the package as it is in this checkout
+from rlhost import objects  # noqa: E402
 
 
 def times(fn, n):

@@ -9,6 +9,7 @@ import sysconfig
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 from setuptools.command.sdist import sdist
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -58,6 +59,17 @@ class Build(build_ext):
         super().run()
 
 
+class Package(build_py):
+    """Takes out of the build folder what is no longer in this one: all that lies there is installed."""
+
+    def run(self):
+        built = pathlib.Path(self.build_lib)
+        for module in built.glob("rlhost/**/*.py*"):
+            if not (HERE / module.relative_to(built)).is_file():
+                module.unlink()
+        super().run()
+
+
 class Source(sdist):
     """Puts the C library into the source distribution."""
 
@@ -84,4 +96,4 @@ def extension():
 
 
 os.chdir(HERE)
-setup(ext_modules=[extension()], cmdclass={"build_ext": Build, "sdist": Source})
+setup(ext_modules=[extension()], cmdclass={"build_py": Package, "build_ext": Build, "sdist": Source})

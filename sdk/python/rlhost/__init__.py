@@ -20,16 +20,23 @@ A plugin is a program that the host starts. A whole one:
 Arrays are views of shared memory, never copies: they are valid until their lease or loan ends.
 """
 
-from ._native import (
-    Closed, Error, Exhausted, Foreign, Message, NotCommitted, OutOfRange, Refused, Stale, TimedOut,
-)
-from .arena import Arena, Column, Lease, Loan, Trajectory
-from .component import Component, ConfigError, ConfigErrors, Flow, NoSnapshot, Signal, Slot, State, decode
-from .handle import handle_arena, handle_block, handle_generation
-from .host import Host, Run, Stats
-from .queue import Queue
-from .serving import serve
-from .spec import EnvSpec, Tensor
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ._native import (
+        Closed, Error, Exhausted, Foreign, Message, NotCommitted, OutOfRange, Refused, Stale, TimedOut,
+    )
+    from .arena import Arena, Column, Lease, Loan, Trajectory
+    from .component import Component, ConfigError, ConfigErrors, Flow, NoSnapshot, Signal, Slot, State, decode
+    from .handle import handle_arena, handle_block, handle_generation
+    from .host import Host, Run, Stats
+    from .queue import Queue
+    from .serving import serve
+    from .spec import EnvSpec, Tensor
 
 __version__ = "1.0.0"
 
@@ -38,3 +45,42 @@ __all__ = [
     "Foreign", "Host", "Lease", "Loan", "Message", "NoSnapshot", "NotCommitted", "OutOfRange", "Queue", "Refused", "Run", "Signal", "Slot", "Stale", "State",
     "Stats", "Tensor", "TimedOut", "Trajectory", "decode", "handle_arena", "handle_block", "handle_generation", "serve",
 ]
+
+# Where the names are. A module is imported when one of its names is used for the first time, because most of them need
+# the extension module, and rlhost.objects does not.
+_HOME = {name: module for module, names in {
+    "_native": "Closed Error Exhausted Foreign Message NotCommitted OutOfRange Refused Stale TimedOut",
+    "arena": "Arena Column Lease Loan Trajectory",
+    "component": "Component ConfigError ConfigErrors Flow NoSnapshot Signal Slot State decode",
+    "handle": "handle_arena handle_block handle_generation",
+    "host": "Host Run Stats",
+    "queue": "Queue",
+    "serving": "serve",
+    "spec": "EnvSpec Tensor",
+}.items() for name in names.split()}
+
+
+def _extension() -> ModuleType:
+    try:
+        return import_module("._native", __name__)
+    except ModuleNotFoundError as e:
+        if e.name != __name__ + "._native":
+            raise
+    raise ImportError(
+        "rlhost: its extension module is missing. It is written in C and built when the package is installed: "
+        "pip install ./sdk/python says what that lacks", name=__name__ + "._native")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_native":
+        return _extension()
+    module = _HOME.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(_extension() if module == "_native" else import_module("." + module, __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,9 +1,7 @@
 """Tests of rlhost.objects against the host at $RLHOST_OBJECTS; the Go tests of sdk/objects start one and run them."""
 
 import gc
-import importlib.util
 import os
-import pathlib
 import signal
 import socket
 import sys
@@ -14,18 +12,8 @@ import unittest
 
 import numpy as np
 
+from rlhost import objects
 
-def load():
-    """The module by itself: it needs nothing of the package around it, and the package's extension may not be built."""
-    path = pathlib.Path(__file__).resolve().parent.parent / "rlhost" / "objects.py"
-    spec = importlib.util.spec_from_file_location("rlhost_objects", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["rlhost_objects"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-objects = load()
 PATH = os.environ.get("RLHOST_OBJECTS", "")
 
 

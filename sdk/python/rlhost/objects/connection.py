@@ -1,0 +1,251 @@
+"""One session at the host, and how threads share it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import struct
+import threading
+import time
+from typing import Any
+
+from .errors import ERRORS, FIRST_ERROR, Closed, HostLost, LimitExceeded, ObjectError
+from .wire import (
+    ABORT, BATCH, CANCEL, COMMIT, HELLO, LATEST, MAX_FRAME, NEW, ONE_WAY, POP, READ, RELEASE, REPLY, REQUEST, R_CLAIM,
+    R_SPARE, R_STATUS, SPARE, VERSION,
+)
+
+_LOST = int(socket.MSG_TRUNC) | int(socket.MSG_CTRUNC)
+_NOSIGNAL = int(socket.MSG_NOSIGNAL)
+_GRACE = 5.0  # seconds beyond its deadline that an answer may take before the host counts as lost
+
+
+class Connection:
+    """One session at the host: everything that is claimed belongs to one. It pairs replies with requests, so that
+    threads can wait side by side: one of them reads the socket, for itself and for the others.
+
+    A reply is a tuple: the fields of its head, its body, and the files that came with it.
+    """
+
+    def __init__(self, path: str):
+        self.path = path
+        self.lost: ObjectError | None = None
+        self.lock = threading.Lock()       # guards reading, waiting, replies and orphans
+        self.arrived = threading.Condition(self.lock)
+        self.reading = False               # a thread is in recv
+        self.waiting = 0                   # threads that wait for it
+        self.replies: dict[int, tuple[Any, ...]] = {}  # to those
+        self.orphans: dict[int, int] = {}  # requests whose caller was interrupted: op by seq
+        self.seqs = itertools.count(1)
+        self.buffer = bytearray(MAX_FRAME)
+        self.deferred: list[int] = []      # a claim whose release goes with the next request
+        self.round_trips = 0
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            self.socket.connect(path)
+        except OSError as e:
+            self.socket.close()
+            raise HostLost("no host serves objects at %s: %s" % (path, e.strerror or e)) from None
+        # Lets a thread that waits look up once a second without a system call for each request.
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", 1, 0))
+        self.send = self.socket.send
+        try:
+            self.call(HELLO, index=VERSION, payload=b"pid %d" % os.getpid())
+        except BaseException:
+            self.socket.close()
+            raise
+
+    def close(self) -> None:
+        if self.lost is None:
+            self.lost = Closed("the store has been closed")
+        try:
+            self.socket.shutdown(socket.SHUT_RDWR)  # ends the recv of other threads
+        except OSError:
+            pass
+        self.socket.close()
+
+    def _lose(self, why: str) -> ObjectError:
+        if self.lost is None:
+            self.lost = HostLost("the host at %s is lost: %s" % (self.path, why))
+            try:
+                self.socket.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        return self.lost
+
+    def post(self, op: int, claim: int) -> None:
+        """Sends a request without a reply. It may run in a finalizer, so it takes no lock and raises nothing."""
+        if self.lost is None:
+            try:
+                self.send(REQUEST.pack(op, ONE_WAY, 0, 0, 0, 0, claim, 0, 0, 0), _NOSIGNAL)
+            except OSError:
+                pass
+
+    def call(self, op: int, flags: int = 0, values: int = 0, number: int = 0, count: int = 0, claim: int = 0,
+             index: int = 0, timeout: float | None = 0, payload: bytes | bytearray = b"") -> tuple[Any, ...]:
+        """Sends a request and returns its reply, or raises what the reply says."""
+        if timeout is None:
+            wait, deadline = -1, None
+        elif timeout <= 0:
+            wait, deadline = 0, None
+        else:
+            wait, deadline = min(int(timeout * 1e9), (1 << 63) - 1), time.monotonic() + timeout
+        seq = next(self.seqs) & 0xFFFFFFFF
+        release = self.take_deferred() if self.deferred else 0
+        frame = REQUEST.pack(op, flags, values, seq, number, count, claim, index, release, wait) + payload
+        try:
+            self.begin(frame)
+        except LimitExceeded:
+            if release:
+                self.post(RELEASE, release)
+            raise
+        try:
+            return self.finish(seq, deadline)
+        except ObjectError:
+            raise
+        except BaseException:
+            self._abandon(seq, op)
+            raise
+
+    def take_deferred(self) -> int:
+        """The claim that a request is to release before anything else, or 0."""
+        try:
+            return self.deferred.pop()
+        except IndexError:  # another thread was faster
+            return 0
+
+    def begin(self, frame: bytes) -> None:
+        """Sends a request whose reply finish takes."""
+        if len(frame) > MAX_FRAME:
+            raise LimitExceeded("a request of %d bytes, at most %d: ask for less at a time" % (len(frame), MAX_FRAME))
+        if self.lost is not None:
+            raise self.lost
+        try:
+            self.send(frame, _NOSIGNAL)
+        except OSError as e:
+            raise self._lose(e.strerror or str(e)) from None
+
+    def finish(self, seq: int, deadline: float | None) -> tuple[Any, ...]:
+        """Returns the reply to a request, or raises what it says."""
+        reply = self._receive(seq, deadline)
+        self.round_trips += 1
+        status = reply[R_STATUS]
+        if status:
+            known = 0 <= status - FIRST_ERROR < len(ERRORS)
+            raise (ERRORS[status - FIRST_ERROR] if known else ObjectError)(reply[-2].decode(errors="replace"))
+        return reply
+
+    def _receive(self, seq: int, deadline: float | None) -> tuple[Any, ...]:
+        """Returns the reply to a request."""
+        lock = self.lock
+        lock.acquire()
+        if self.replies and seq in self.replies:
+            reply = self.replies.pop(seq)
+            lock.release()
+            return reply
+        if self.reading:
+            waited = self._wait(seq)
+            if waited is not None:
+                lock.release()
+                return waited
+        self.reading = True
+        lock.release()
+        try:
+            while True:
+                reply = self._read(deadline)
+                if reply[2] == seq:
+                    return reply
+                self._deliver(reply)
+        finally:
+            lock.acquire()
+            self.reading = False
+            if self.waiting:
+                self.arrived.notify_all()
+            lock.release()
+
+    def _wait(self, seq: int) -> tuple[Any, ...] | None:
+        """Waits until another thread has read the reply, or nobody reads any more. The lock is held."""
+        self.waiting += 1
+        try:
+            while self.reading and seq not in self.replies and self.lost is None:
+                self.arrived.wait(1.0)
+        except BaseException:
+            self.lock.release()  # the caller expects it so, and will not come to release it
+            raise
+        finally:
+            self.waiting -= 1
+        reply = self.replies.pop(seq, None)
+        if reply is None and self.lost is not None:
+            self.lock.release()
+            raise self.lost
+        return reply
+
+    def _deliver(self, reply: tuple[Any, ...]) -> None:
+        """Keeps the reply to another thread's request, or gives back what an interrupted one has brought."""
+        with self.lock:
+            op = self.orphans.pop(reply[2], None)
+            if op is None:
+                self.replies[reply[2]] = reply
+                self.arrived.notify_all()
+        if op is not None:
+            self._bury(op, reply)
+
+    def _abandon(self, seq: int, op: int) -> None:
+        """Cancels a request whose caller was interrupted; what it may still bring is given back when it comes."""
+        if self.lost is not None:
+            return
+        with self.lock:
+            late = self.replies.pop(seq, None)
+            if late is None:
+                self.orphans[seq] = op
+        if late is not None:
+            self._bury(op, late)
+            return
+        try:
+            self.send(REQUEST.pack(CANCEL, 0, 0, 0, 0, 0, 0, seq, 0, 0), _NOSIGNAL)
+        except OSError:
+            pass
+
+    def _bury(self, op: int, reply: tuple[Any, ...]) -> None:
+        for fd in reply[-1]:
+            os.close(fd)
+        if reply[R_STATUS]:
+            return
+        if op in (READ, LATEST, POP, BATCH):
+            self.post(RELEASE, reply[R_CLAIM])
+        elif op in (NEW, SPARE):
+            self.post(ABORT, reply[R_CLAIM])
+        elif op == COMMIT and reply[R_SPARE]:
+            self.post(ABORT, reply[R_SPARE])
+
+    def _read(self, deadline: float | None) -> tuple[Any, ...]:
+        """Reads one reply, whosever it is."""
+        buffer = self.buffer
+        while True:
+            if self.lost is not None:
+                raise self.lost
+            try:
+                n, control, flags, _ = self.socket.recvmsg_into((buffer,), 64)
+                break
+            except BlockingIOError:
+                if deadline is not None and time.monotonic() > deadline + _GRACE:
+                    raise self._lose("it does not answer") from None
+            except OSError as e:
+                raise self._lose(e.strerror or str(e)) from None
+        if n == 0:
+            raise self._lose("it closed the connection")
+        if n < 48 or flags & _LOST:
+            raise self._lose("it sent %d bytes that are no reply" % n)
+        files = _files(control) if control else ()
+        return REPLY.unpack_from(buffer) + (buffer[48:n], files)
+
+
+def _files(control: Any) -> list[int]:
+    files: list[int] = []
+    for level, kind, data in control:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            files += [fd for fd, in struct.iter_unpack("@i", data[:len(data) // 4 * 4])]
+    for fd in files:
+        os.set_inheritable(fd, False)
+    return files

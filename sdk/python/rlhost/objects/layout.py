@@ -1,0 +1,167 @@
+"""Objects as this process sees them: their tracks, and where their blocks lie."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+from typing import TYPE_CHECKING, Any, Sequence
+
+import numpy as np
+
+from .connection import Connection
+from .errors import BadRequest, LimitExceeded, Removed, TooLarge, WrongDType, WrongTracks
+from .wire import (
+    ABORT, ANY, BYTES, COLUMN, DIMS, DTYPE_OF, LAYOUT, MAX_RANK, OPEN, R_OBJECT, TRACK, VALUE, WRITE, number_of,
+)
+
+if TYPE_CHECKING:
+    from .claims import Pushed
+
+
+class Track:
+    """One column of an object. Give the shape and dtype of its largest array, or just the bytes of a block; with a
+    dtype, only arrays of that dtype fit."""
+
+    __slots__ = ("name", "bytes", "dtype")
+
+    def __init__(self, shape: Sequence[int] | int = (), dtype: Any = None, *, bytes: int | None = None, name: str = ""):
+        self.name = name
+        self.dtype = None if dtype is None else np.dtype(dtype)
+        if bytes is None:
+            if self.dtype is None:
+                raise TypeError("a track needs a dtype and a shape, or bytes")
+            bytes = int(np.prod(shape, dtype=np.int64)) * self.dtype.itemsize
+        self.bytes = bytes
+
+    def _packed(self) -> builtins_bytes:
+        name = self.name.encode()
+        if len(name) > 255:
+            raise LimitExceeded("track %r: a name of %d bytes, at most 255" % (self.name, len(name)))
+        number = ANY if self.dtype is None else number_of(self.dtype, "track %r" % self.name)
+        return TRACK.pack(self.bytes, number, len(name)) + name
+
+
+builtins_bytes = bytes
+
+
+class Column:
+    """Where the blocks of one track lie in an object's memory, in bytes."""
+
+    __slots__ = ("at", "stride", "bytes", "dtype", "name")
+
+    at: int      # of block 0
+    stride: int  # from one block to the next
+    bytes: int   # of a block
+    dtype: int   # the number of what the track takes
+    name: str
+
+
+class Object:
+    """An object as this process sees it: where its blocks are, and its mappings."""
+
+    def __init__(self, connection: Connection, name: str, number: int):
+        self.connection = connection
+        self.name = name
+        self.number = number
+        self.capacity = 0
+        self.columns: list[Column] = []
+        self.reading: Any = None               # a mapping to read only, or None
+        self.writing: Any = None               # a mapping once something is written
+        self.spare = (0, 0)                    # claim and block for the next push
+        self.pushed: Pushed | None = None      # the last push, if its reply has not been taken yet
+        self.packed: dict[Any, bytes] = {}     # values of a commit, by dtype and shape
+        self.settling = threading.Lock()       # one thread takes the reply to a push
+
+    def keep(self, claim: int, block: int) -> None:
+        """Keeps a block for the next push, unless there is one."""
+        if self.spare[0]:
+            self.connection.post(ABORT, claim)
+        else:
+            self.spare = (claim, block)
+
+    @property
+    def single(self) -> bool:
+        return len(self.columns) == 1
+
+    def place(self, reply: tuple[Any, ...]) -> None:
+        """Takes in the layout and the file that a reply to OPEN brought."""
+        body = reply[-2]
+        self.capacity, blocks, size, tracks = LAYOUT.unpack_from(body)
+        at = LAYOUT.size
+        columns = []
+        for _ in range(tracks):
+            c = Column()
+            c.at, c.stride, c.bytes, c.dtype, length = COLUMN.unpack_from(body, at)
+            at += COLUMN.size
+            c.name = body[at:at + length].decode()
+            at += length
+            if c.bytes > c.stride or c.at + c.stride * blocks > size:
+                raise BadRequest("object %r: its layout does not fit its %d bytes" % (self.name, size))
+            columns.append(c)
+        self.columns = columns
+        self.size = size
+
+    def map(self, write: bool) -> None:
+        if (self.writing if write else self.reading) is not None:
+            return
+        reply = self.connection.call(OPEN, WRITE if write else 0, payload=self.name.encode())
+        try:
+            if reply[R_OBJECT] != self.number:
+                raise Removed("object %r was removed and made anew" % self.name)
+            if len(reply[-1]) != 1:
+                raise BadRequest("object %r: %d files came with its layout" % (self.name, len(reply[-1])))
+            self.place(reply)
+            prot = mmap.PROT_READ | mmap.PROT_WRITE if write else mmap.PROT_READ
+            mapped = mmap.mmap(reply[-1][0], self.size, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE, prot=prot)
+        finally:
+            for fd in reply[-1]:
+                os.close(fd)
+        if write:
+            self.writing = mapped
+        else:
+            self.reading = mapped
+
+    def array(self, memory: mmap.mmap, track: int, block: int, dtype: int, shape: tuple[int, ...]) -> Any:
+        """A view of what lies in a block; it is read-only if the mapping is."""
+        column = self.columns[track]
+        at = column.at + block * column.stride
+        if dtype == BYTES:
+            view = memoryview(memory)[at:at + int(np.prod(shape, dtype=np.int64))]
+            return view
+        return np.ndarray(shape, DTYPE_OF[dtype], memory, at)
+
+    def pack(self, arrays: Sequence[Any]) -> bytes:
+        """What a commit says of arrays, checked against the tracks."""
+        if len(arrays) != len(self.columns):
+            raise WrongTracks("object %r: %d arrays for %d tracks" % (self.name, len(arrays), len(self.columns)))
+        if len(arrays) == 1 and isinstance(arrays[0], np.ndarray):
+            return self._pack(0, arrays[0].dtype, arrays[0].shape)
+        out = b""
+        for track, a in enumerate(arrays):
+            if isinstance(a, np.ndarray):
+                out += self._pack(track, a.dtype, a.shape)
+            else:
+                out += self._pack(track, None, (len(a),))
+        return out
+
+    def _pack(self, track: int, dtype: np.dtype | None, shape: tuple[int, ...]) -> bytes:
+        key = (track, dtype, shape)
+        packed = self.packed.get(key)
+        if packed is not None:
+            return packed
+        column = self.columns[track]
+        what = "object %r: track %d" % (self.name, track)
+        number = BYTES if dtype is None else number_of(dtype, what)
+        if column.dtype not in (ANY, number):
+            want = "bytes" if column.dtype == BYTES else str(DTYPE_OF.get(column.dtype, column.dtype))
+            raise WrongDType("%s: dtype %s, it takes %s" % (what, "bytes" if dtype is None else dtype, want))
+        if len(shape) > MAX_RANK:
+            raise LimitExceeded("%s: %d dimensions, at most %d" % (what, len(shape), MAX_RANK))
+        size = (1 if dtype is None else dtype.itemsize) * int(np.prod(shape, dtype=np.int64))
+        if size > column.bytes:
+            raise TooLarge("%s: %d bytes for a block of %d" % (what, size, column.bytes))
+        packed = VALUE.pack(number, len(shape)) + DIMS[len(shape)].pack(*shape)
+        if len(self.packed) < 256:
+            self.packed[key] = packed
+        return packed

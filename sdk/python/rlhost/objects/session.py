@@ -1,0 +1,208 @@
+"""The connection of a store, and the objects that it has found."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+import time
+import weakref
+from typing import Any, TypeVar
+
+from .connection import Connection
+from .errors import Closed, HostLost, NotFound, ObjectError, Removed
+from .layout import Object
+from .wire import NO_FILE, OPEN, R_OBJECT
+
+
+def default_path() -> str:
+    """Where hosts and clients meet unless somebody says otherwise: $RLHOST_OBJECTS, or a folder of the user's own."""
+    if path := os.environ.get("RLHOST_OBJECTS"):
+        return path
+    if folder := os.environ.get("XDG_RUNTIME_DIR"):
+        return os.path.join(folder, "rlhost", "objects.sock")
+    return "/tmp/rlhost-%d/objects.sock" % os.geteuid()
+
+
+S = TypeVar("S", bound="Session")
+
+
+class Session:
+    """What a store knows of the host: its connection, and the objects that it has used."""
+
+    def __init__(self, path: str | None = None, *, timeout: float | None = 0):
+        self.path = path or default_path()
+        self._closed = False
+        self._objects: dict[str, Object] = {}
+        self._lock = threading.RLock()
+        self._connection: Connection | None = None
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            try:
+                self._connect()
+                break
+            except HostLost:
+                if deadline is not None and time.monotonic() >= deadline:
+                    raise
+                time.sleep(0.05)  # a path that does not exist yet has nothing to wait on
+        _stores.add(self)
+
+    def _connect(self) -> Connection:
+        connection = self._connection
+        if connection is not None and connection.lost is None:
+            return connection
+        with self._lock:
+            if self._closed:
+                raise Closed("the store has been closed")
+            connection = self._connection
+            if connection is None or isinstance(connection.lost, HostLost):
+                self._objects = {}
+                self._connection = None
+                self._connection = connection = Connection(self.path)
+            return connection
+
+    def close(self) -> None:
+        """Ends the session once everything that was pushed has found its place: what this store holds is given back, and
+        its views must not be used any more."""
+        try:
+            if not self._closed:
+                self.flush()
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        with self._lock:
+            self._closed = True
+            if self._connection is not None:
+                self._connection.close()
+            self._objects = {}
+
+    def __enter__(self: S) -> S:
+        return self
+
+    def __exit__(self, kind: Any, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self._close()
+
+    @property
+    def round_trips(self) -> int:
+        """How many requests have been answered in this session."""
+        return self._connect().round_trips
+
+    def flush(self) -> None:
+        """Waits until everything that was pushed has found its place, and raises what went wrong."""
+        for name in list(self._objects):
+            self._settle(name)
+
+    def _settle(self, name: str) -> None:
+        """Waits for the last push to an object."""
+        o = self._objects.get(name)
+        pushed = o.pushed if o is not None else None
+        if o is None or pushed is None:
+            return
+        with o.settling:
+            pushed._settle()
+        if pushed._error is not None:
+            self._forget(o)
+            raise type(pushed._error)("%s; the entry that was pushed last is lost" % pushed._error)
+
+    # How objects are found.
+
+    def _find(self, name: str) -> Object:
+        """The object of that name, from memory if it has been used before."""
+        connection = self._connect()
+        o = self._objects.get(name)
+        if o is not None and o.connection is connection:
+            return o
+        reply = connection.call(OPEN, NO_FILE, payload=name.encode())
+        with self._lock:
+            o = self._objects.get(name)
+            if o is None or o.connection is not connection or o.number != reply[R_OBJECT]:
+                o = Object(connection, name, reply[R_OBJECT])
+                o.place(reply)
+                self._objects[name] = o
+            return o
+
+    def _object_to_write(self, name: str) -> Object:
+        o = self._objects.get(name)
+        if o is not None and o.writing is not None and o.connection.lost is None:
+            return o
+        o = self._find(name)
+        if o.writing is None:
+            with self._lock:
+                o.map(True)
+        return o
+
+    def _claimed(self, name: str, op: int, flags: int = 0, **request: Any) -> tuple[tuple[Any, ...], Object]:
+        """Asks for something to read, with the mapping in place before anything is claimed."""
+        for last in (False, True):
+            o = self._objects.get(name)
+            if o is None or o.connection.lost is not None:
+                o = self._find(name)
+            try:
+                if o.reading is None:
+                    with self._lock:
+                        o.map(False)
+                return o.connection.call(op, flags, 0, o.number, **request), o
+            except Removed:
+                self._forget(o)
+                if last or not self._made_anew(o):
+                    raise
+        raise AssertionError
+
+    def _ask(self, name: str, op: int, flags: int = 0, **request: Any) -> tuple[Any, ...]:
+        for last in (False, True):
+            o = self._find(name)
+            try:
+                return o.connection.call(op, flags, 0, o.number, **request)
+            except Removed:
+                self._forget(o)
+                if last or not self._made_anew(o):
+                    raise
+        raise AssertionError
+
+    def _forget(self, o: Object) -> None:
+        with self._lock:
+            if self._objects.get(o.name) is o:
+                del self._objects[o.name]
+
+    def _made_anew(self, o: Object) -> bool:
+        """Whether there is another object of the name of one that was removed."""
+        try:
+            return self._find(o.name).number != o.number
+        except NotFound:
+            return False
+
+    def _after_fork(self) -> None:
+        self._lock = threading.RLock()
+        self._objects = {}
+        if self._connection is not None:
+            # The parent's session must end with the parent: the child does not keep its socket open.
+            self._connection.lost = HostLost("this session is the parent process's")
+            self._connection.socket.close()
+            self._connection = None
+
+
+_stores: "weakref.WeakSet[Session]" = weakref.WeakSet()
+
+
+def _exit() -> None:
+    for store in list(_stores):
+        try:
+            store.close()
+        except ObjectError as e:
+            sys.stderr.write("rlhost.objects: %s\n" % e)
+
+
+atexit.register(_exit)
+
+
+def _forked() -> None:
+    for store in list(_stores):
+        store._after_fork()
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -1,0 +1,50 @@
+"""Tests of the package as a whole: what it is made of, and what importing it costs."""
+
+import importlib
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import rlhost
+
+
+def isolated(code, *path):
+    """Runs code in an interpreter of its own, with folders to find packages in first."""
+    first = "import sys; sys.path[:0] = %r; " % (list(path),)
+    return subprocess.run([sys.executable, "-c", first + code], capture_output=True, text=True)
+
+
+class PackageTest(unittest.TestCase):
+    def test_every_name_is_where_it_is_looked_for(self):
+        self.assertEqual(sorted(rlhost._HOME), sorted(rlhost.__all__))
+        for name in rlhost.__all__:
+            self.assertIs(getattr(rlhost, name), getattr(importlib.import_module("rlhost." + rlhost._HOME[name]), name))
+            self.assertIn(name, dir(rlhost))
+        with self.assertRaisesRegex(AttributeError, "no attribute 'nothing'"):
+            rlhost.nothing
+
+    def test_objects_need_no_extension(self):
+        done = isolated("import rlhost.objects; sys.exit(any(m in sys.modules for m in ('rlhost._native', 'grpc')))")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_objects_has_all_its_names(self):
+        from rlhost import objects
+        for name in objects.__all__:
+            self.assertTrue(hasattr(objects, name), name)
+
+    def test_what_needs_the_extension_says_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            package = pathlib.Path(rlhost.__file__).parent
+            shutil.copytree(package, pathlib.Path(folder, "rlhost"), ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+            self.assertEqual(isolated("from rlhost import objects", folder).stderr, "")
+            for use in "import rlhost; rlhost.Message", "from rlhost import Queue", "from rlhost.serving import serve":
+                done = isolated(use, folder)
+                self.assertEqual(done.returncode, 1, use)
+                self.assertRegex(done.stderr.splitlines()[-1], "^ImportError: rlhost: its extension module is missing.*pip install", use)
+
+
+if __name__ == "__main__":
+    unittest.main()
