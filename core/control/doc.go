@@ -1,10 +1,12 @@
 // Package control is how a running job is asked and how it answers: the verbs and their documents, the states of
 // components, errors with codes, the local socket between them, and requests to groups of components with one deadline.
 //
-//	server, err := control.Listen(path, handler) // in the job
+//	verbs := control.Verbs{} // in the job
+//	control.On(verbs, control.VerbSwap, func(ctx context.Context, q control.SwapRequest, notice control.Notice) (control.SwapReply, error) { ... })
+//	server, err := control.Listen(control.SocketPath(runDir), verbs, log)
 //	defer server.Close()
 //
-//	client, err := control.Dial(ctx, path)       // in the command
+//	client, err := control.Dial(ctx, path) // in the command
 //	var reply control.SwapReply
 //	err = client.Do(ctx, control.VerbSwap, control.SwapRequest{Component: "rollout", File: "lander2.wasm"}, &reply, notice)
 //
