@@ -86,6 +86,9 @@ type EnvChange struct {
 	// Envs is how many environments of the component go over, the first ones; 0 means all. Fewer is a trial whose
 	// trajectories the learner gets: both versions go on side by side until a change to all of the one or the other.
 	Envs int
+	// Task is the rollout.Episode.Task of the new environments' episodes: one more than before where episodes end for
+	// the change, the same where all of them go on, rollout.TrialTask in a trial.
+	Task uint16
 	// Probation keeps the old environments ready: at the first fault of a new one the component goes back to them by
 	// itself, and the fault is not held against its budget of restarts. It lasts until Settle.
 	Probation bool
@@ -135,6 +138,25 @@ func (h *Host) Arena(c arena.Config) (*arena.Arena, error) {
 	}
 	h.arenas[c.Name] = a
 	return a, nil
+}
+
+// OnFree makes fn get the credits of a block of an arena from Arena, on whatever goroutine frees it; see
+// arena.Arena.OnFree. Those of a predecessor's arena go to the predecessor until TakeOver.
+func (h *Host) OnFree(a *arena.Arena, block uint32, fn func(block uint32)) {
+	if h.Inherited[a.Name()] != a {
+		a.OnFree(block, fn)
+		return
+	}
+	h.credits = append(h.credits, func() { a.OnFree(block, fn) })
+}
+
+// TakeOver makes the component the one that gets the credits of what it has inherited. It is for the host, when the
+// predecessor is at rest. A block that was freed before brings no credit: LoanBlock tells which those are.
+func (h *Host) TakeOver() {
+	for _, register := range h.credits {
+		register()
+	}
+	h.credits = nil
 }
 
 // OwnArenas returns the arenas that the component has from Arena, by name: what its successor inherits. It is for the

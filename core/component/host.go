@@ -24,7 +24,8 @@ type Host struct {
 	// Published is the newest policy version that the component published before its process died and it was started
 	// again; 0 if it was not. Versions go on from there: those who compare them never see one twice.
 	Published uint64
-	// Inherited are the arenas of the instance that this one is to replace, by name; see Arena.
+	// Inherited are the arenas of the instance that this one is to replace, by name; see Arena. It is not nil, if perhaps
+	// empty, where there is such an instance: counters in Stats then have its counts already.
 	Inherited map[string]*arena.Arena
 
 	Run      *Run
@@ -58,6 +59,7 @@ type Host struct {
 	signals  []*bus.Signal
 	slots    []*bus.Slot
 	arenas   map[string]*arena.Arena // from Arena
+	credits  []func()                // that TakeOver registers
 }
 
 // Tables are the parts of a pipeline that components refer to by name. Nobody changes them.

@@ -13,14 +13,23 @@ type Episode struct {
 	Length     uint32  // env steps
 	Env        uint32  // global index of the environment
 	Terminated bool    // else truncated
+	// Task tells episodes apart whose returns do not compare: it counts the changes to other environments that ended
+	// the running episodes, from 0. TrialTask marks those of environments on trial.
+	Task uint16
 }
 
-const flagTerminated = 1 << 32
+// TrialTask is the Task of episodes that nobody is to judge the policy by.
+const TrialTask = 1<<16 - 1
+
+const (
+	flagTerminated = 1 << 32
+	taskAt         = 33
+)
 
 // Message encodes the episode: Inline[0] has the bits of the return below and the length above, Inline[1] the
-// environment below and the flag in bit 32.
+// environment below, the flag in bit 32 and the task above it.
 func (e Episode) Message() hostabi.Message {
-	where := uint64(e.Env)
+	where := uint64(e.Env) | uint64(e.Task)<<taskAt
 	if e.Terminated {
 		where |= flagTerminated
 	}
@@ -34,5 +43,6 @@ func EpisodeOf(m *hostabi.Message) Episode {
 	return Episode{
 		Return: math.Float32frombits(uint32(m.Inline[0])), Length: uint32(m.Inline[0] >> 32),
 		Env: uint32(m.Inline[1]), Terminated: m.Inline[1]&flagTerminated != 0,
+		Task: uint16(m.Inline[1] >> taskAt),
 	}
 }

@@ -14,6 +14,8 @@ func TestEpisodeIsReadAsWritten(t *testing.T) {
 		{Return: -21, Length: 1, Env: math.MaxUint32, Terminated: true},
 		{Return: math.MaxFloat32, Length: math.MaxUint32, Env: 7, Terminated: true},
 		{Return: float32(math.Inf(-1)), Length: 1 << 31},
+		{Return: 1, Env: 3, Terminated: true, Task: 1},
+		{Env: math.MaxUint32, Task: TrialTask},
 	} {
 		m := want.Message()
 		if got := EpisodeOf(&m); got != want {

@@ -33,6 +33,8 @@ type trajectory struct {
 	sequence uint64
 	version  uint64 // oldest policy version that acted in it
 	rows     int
+	valid    int // of them, those that belong to an episode
+	split    uint32
 }
 
 // Batcher gathers trajectories into datasets.
@@ -50,11 +52,17 @@ type Batcher struct {
 	makes   [datasetBlocks]uint64       // policy version that learning from it will make
 	free    []uint32                    // dataset blocks whose members have been released
 	handles []hostabi.Handle
+	pausing bool
+	rested  func() // to be called when no dataset is under way; nil if nobody waits for that
 
-	droppedRows *stat.Counter
+	droppedRows               *stat.Counter
+	waitingRows, underwayRows *stat.Gauge // over all batchers of the run
 }
 
-var _ component.Component = (*Batcher)(nil)
+var (
+	_ component.Component = (*Batcher)(nil)
+	_ component.Pauser    = (*Batcher)(nil)
+)
 
 // New returns an unconfigured batcher.
 func New() component.Component { return &Batcher{} }
@@ -97,7 +105,8 @@ func (c *Batcher) Start(h *component.Host) error {
 	h.Slot("on_trajectories", c.onTrajectory)
 	h.Slot("on_weights", c.onWeights)
 	c.droppedRows = h.Stats.Counter("lag/dropped_rows")
-	a, err := h.Arenas.Add(arena.Config{
+	c.waitingRows, c.underwayRows = h.Stats.Gauge("batcher/waiting_rows"), h.Stats.Gauge("batcher/underway_rows")
+	a, err := h.Arena(arena.Config{
 		Name: h.Name + ".datasets", Blocks: datasetBlocks, BlockBytes: rollout.DatasetBytes(c.config.DatasetRows),
 		ReadOnly: true,
 	})
@@ -107,7 +116,7 @@ func (c *Batcher) Start(h *component.Host) error {
 	c.arena = a
 	for block := range uint32(datasetBlocks) {
 		c.free = append(c.free, block)
-		a.OnFree(block, func(block uint32) {
+		h.OnFree(a, block, func(block uint32) {
 			h.Receiver.Control(loop.Func(c.onReleased), hostabi.Message{T: block})
 		})
 	}
@@ -123,9 +132,22 @@ func (c *Batcher) onTrajectory(m *hostabi.Message) {
 		c.h.Fail(fmt.Errorf("trajectory %v: %w", m.Handle, err))
 		return
 	}
+	t.split = m.Split
 	c.waiting = append(c.waiting, t)
-	c.rows += t.rows
+	c.wait(&t)
 	c.emit()
+}
+
+// wait counts a trajectory that waits for its dataset.
+func (c *Batcher) wait(t *trajectory) {
+	c.rows += t.rows
+	c.waitingRows.Add(float64(t.valid))
+}
+
+// unwait counts one that waits no longer.
+func (c *Batcher) unwait(t *trajectory) {
+	c.rows -= t.rows
+	c.waitingRows.Add(-float64(t.valid))
 }
 
 func (c *Batcher) claim(h hostabi.Handle) (trajectory, error) {
@@ -136,13 +158,13 @@ func (c *Batcher) claim(h hostabi.Handle) (trajectory, error) {
 	meta, shape := tr.Meta(), tr.Schema.Shape
 	return trajectory{
 		lease: lease, firstEnv: meta.FirstEnv, sequence: meta.Sequence, version: meta.MinVersion,
-		rows: shape.Steps * shape.Envs,
+		rows: shape.Steps * shape.Envs, valid: min(int(meta.ValidRows), shape.Steps*shape.Envs),
 	}, nil
 }
 
 // emit drops what would be too old and hands out as many datasets as there are rows and dataset blocks for.
 func (c *Batcher) emit() {
-	for c.rows >= c.config.DatasetRows && len(c.free) > 0 {
+	for !c.pausing && c.rows >= c.config.DatasetRows && len(c.free) > 0 {
 		if c.dropOld() {
 			continue
 		}
@@ -166,8 +188,8 @@ func (c *Batcher) dropOld() bool {
 			kept = append(kept, t)
 			continue
 		}
-		c.rows -= t.rows
-		c.droppedRows.Add(uint64(t.rows))
+		c.unwait(&t)
+		c.droppedRows.Add(uint64(t.valid))
 		c.release(t)
 	}
 	dropped := len(kept) < len(c.waiting)
@@ -222,8 +244,11 @@ func (c *Batcher) take(dst []trajectory) []trajectory {
 		n++
 	}
 	dst = append(dst, c.waiting[:n]...)
+	for i := range c.waiting[:n] {
+		c.unwait(&c.waiting[i])
+		c.underwayRows.Add(float64(c.waiting[i].valid))
+	}
 	c.waiting = append(c.waiting[:0], c.waiting[n:]...)
-	c.rows -= rows
 	slices.SortFunc(dst, func(a, b trajectory) int {
 		return cmp.Or(cmp.Compare(a.firstEnv, b.firstEnv), cmp.Compare(a.sequence, b.sequence))
 	})
@@ -237,6 +262,7 @@ func (c *Batcher) onReleased(m *hostabi.Message) {
 	c.free = append(c.free, m.T)
 	c.newest = max(c.newest, c.makes[m.T])
 	c.emit()
+	c.rest()
 }
 
 // flying returns how many datasets are under way. A block that its reader has freed counts until its members are
@@ -246,13 +272,14 @@ func (c *Batcher) flying() int { return datasetBlocks - len(c.free) }
 func (c *Batcher) drop(block uint32) {
 	for _, t := range c.held[block] {
 		c.release(t)
+		c.underwayRows.Add(-float64(t.valid))
 	}
 	c.held[block] = c.held[block][:0]
 }
 
 // Snapshot saves the counters; blocks in flight are not part of it.
 func (c *Batcher) Snapshot() (component.State, error) {
-	return component.State{Meta: saved{Index: c.index}}, nil
+	return component.State{Meta: saved{Index: c.index, Newest: c.newest}}, nil
 }
 
 // Restore continues the count of datasets.
@@ -261,18 +288,22 @@ func (c *Batcher) Restore(s component.State) error {
 	if err := s.Decode(&from); err != nil {
 		return err
 	}
-	c.index = from.Index
+	c.index, c.newest = from.Index, max(c.newest, from.Newest)
 	return nil
 }
 
-type saved struct{ Index uint64 }
+type saved struct {
+	Index  uint64
+	Newest uint64
+}
 
 // Stop releases every claim.
 func (c *Batcher) Stop() error {
 	for _, t := range c.waiting {
+		c.unwait(&t)
 		c.release(t)
 	}
-	c.waiting, c.rows = nil, 0
+	c.waiting = nil
 	for block := range c.held {
 		c.drop(uint32(block))
 	}

@@ -64,7 +64,7 @@ func (r *rig) give(t *testing.T, firstEnv, sequence int, version uint64) {
 		t.Fatal(err)
 	}
 	*rollout.Trajectory{Schema: r.schema, Mem: loan.Bytes()}.Meta() = rollout.Meta{
-		FirstEnv: uint32(firstEnv), Sequence: uint64(sequence), MinVersion: version, MaxVersion: version + 1,
+		FirstEnv: uint32(firstEnv), Sequence: uint64(sequence), MinVersion: version, MaxVersion: version + 1, ValidRows: blockRows,
 	}
 	h, err := loan.Commit()
 	if err != nil {

@@ -30,14 +30,18 @@ type Inference struct {
 
 	version   uint64
 	loaded    bool
-	flushing  bool // a flush is on its way
+	flushing  bool   // a flush is on its way
+	rested    func() // to be called behind that flush; nil if nobody waits for it
 	pending   []hostabi.Message
 	requests  []policy.Request
 	rows      int // of requests
 	batchRows *stat.Histogram
 }
 
-var _ component.Component = (*Inference)(nil)
+var (
+	_ component.Component = (*Inference)(nil)
+	_ component.Pauser    = (*Inference)(nil)
+)
 
 // New returns an unconfigured inference component.
 func New() component.Component { return &Inference{} }
@@ -151,12 +155,38 @@ func (c *Inference) flush(*hostabi.Message) {
 		}
 	}
 	c.pending = c.pending[:0]
+	if rested := c.rested; rested != nil {
+		c.rested = nil
+		rested()
+	}
 }
 
 // reply tells the requester that its row is written: the same message with the policy version that acted.
 func (c *Inference) reply(m hostabi.Message) error {
 	m.PolicyVersion = c.version
 	return c.actions.Emit(m)
+}
+
+// Pause waits for the batch that is being gathered, if there is one.
+func (c *Inference) Pause(rested func()) {
+	if !c.flushing {
+		rested()
+		return
+	}
+	c.rested = rested
+}
+
+// Resume has nothing to begin again.
+func (c *Inference) Resume() { c.rested = nil }
+
+// Waiting hands over the requests that came before any weights.
+func (c *Inference) Waiting() []component.Waiting {
+	var list []component.Waiting
+	for i := range c.pending {
+		list = append(list, component.Waiting{Slot: "act", Message: c.pending[i]})
+	}
+	c.pending = nil
+	return list
 }
 
 // Snapshot is empty: weights come from the learner, requests are asked anew.

@@ -36,6 +36,7 @@ type Learner struct {
 	leases               []arena.Lease
 	handles              []hostabi.Handle
 	values               []float64
+	trained              *stat.Counter // env steps learned from, by the learners of this process
 	droppedRows, skipped *stat.Counter
 	gathered             *stat.Counter // bytes of observations that backends have copied
 	gatheredSoFar        uint64        // by this one
@@ -74,6 +75,7 @@ func (c *Learner) Start(h *component.Host) error {
 	h.Slot("on_dataset", c.onDataset)
 	c.droppedRows, c.skipped = h.Stats.Counter("lag/dropped_rows"), h.Stats.Counter("learner/stats_skipped")
 	c.gathered = h.Stats.Counter("learner/gathered_bytes")
+	c.trained = h.Stats.Counter("learner/env_steps")
 	p, err := h.Policy(c.config.Policy)
 	if err != nil {
 		return err
@@ -94,15 +96,16 @@ func (c *Learner) Start(h *component.Host) error {
 		return err
 	}
 	names := StatNames()
-	c.statsAt, err = h.Arenas.Add(arena.Config{
+	c.statsAt, err = h.Arena(arena.Config{
 		Name: h.Name + ".stats", Blocks: statsBlocks, BlockBytes: 8 * len(names), Schema: names, ReadOnly: true,
 	})
 	if err != nil {
 		return err
 	}
-	c.weightsAt, err = h.Arenas.Add(arena.Config{
+	c.weightsAt, err = h.Arena(arena.Config{
 		Name: h.Name + ".weights", BlockBytes: policy.WeightsBytes(n),
-		Blocks:   2 + h.Readers("weights"), // the publisher keeps one version and writes another
+		// The publisher keeps one version and writes another, and one that it replaces may not have let go of its own.
+		Blocks:   3 + h.Readers("weights"),
 		ReadOnly: true,
 	})
 	if err != nil {
@@ -154,6 +157,7 @@ func (c *Learner) learn(h hostabi.Handle) error {
 		c.normalizer.Weights(c.obsMean, c.obsScale)
 	}
 	c.envSteps += uint64(stats.ValidRows)
+	c.trained.Add(uint64(stats.ValidRows))
 	c.optimizerSteps += uint64(stats.OptimizerSteps)
 	c.version++
 	c.index++

@@ -27,7 +27,9 @@ type config struct {
 func New() *Component { return &Component{} }
 
 // Manifest implements component.Component.
-func (c *Component) Manifest() component.Manifest { return component.Manifest{} }
+func (c *Component) Manifest() component.Manifest {
+	return component.Manifest{Fixed: "its clients hold the objects that it serves"}
+}
 
 // Configure implements component.Component.
 func (c *Component) Configure(decode func(into any) error) error {

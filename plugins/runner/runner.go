@@ -37,6 +37,7 @@ type Runner struct {
 	h      *component.Host
 
 	window *Window
+	task   uint16      // of the episodes in the window
 	envs   *stat.Gauge // environments of the run
 	known  float64     // value of it that the window knows
 
@@ -128,7 +129,9 @@ func (c *Runner) Start(h *component.Host) error {
 // begin starts the clock when the loop runs.
 func (c *Runner) begin(*hostabi.Message) {
 	c.began = time.Now()
-	c.madeFirst = c.made.Value()
+	if !c.takesOver() {
+		c.madeFirst = c.made.Value()
+	}
 	c.rate.Observe(c.began, float64(c.envStepsMade()))
 	c.timers = append(c.timers, c.h.Receiver.Every(c.config.Every, c.tick))
 	if wall := c.h.Run.Stop.Wall; wall > 0 {
@@ -165,18 +168,37 @@ func (c *Runner) syncEnvs() {
 	}
 }
 
+// takesOver reports whether another runner of this process was replaced by this one.
+func (c *Runner) takesOver() bool { return c.h.Inherited != nil }
+
 // onEpisode takes an episode into the window and applies the rule on returns.
 func (c *Runner) onEpisode(m *hostabi.Message) {
 	e := rollout.EpisodeOf(m)
 	c.syncEnvs()
-	if !c.window.Push(e) {
+	if e.Env >= maxWindowEnvs {
 		c.log.report(fmt.Errorf("episode of environment %d: no run has as many", e.Env))
 		return
 	}
 	c.log.episode(c.envStepsMade(), e)
 	c.episodes.Inc()
+	c.count(e)
 	c.publish()
 	c.checkReturn()
+}
+
+// count takes an episode into the window. The first of a new task restarts that: returns under another reward say
+// nothing of those before. Late ones of an old task and those of a trial are not in it.
+func (c *Runner) count(e rollout.Episode) {
+	if e.Task == rollout.TrialTask || e.Task < c.task {
+		c.window.Pass()
+		return
+	}
+	if e.Task > c.task {
+		c.task = e.Task
+		c.window.Clear()
+		c.h.Log.Info("the window of returns begins anew with the episodes of the new environments", "task", e.Task)
+	}
+	c.window.Push(e)
 }
 
 // publish tells the rest of the program what the window says.

@@ -16,6 +16,9 @@ type saved struct {
 	Version       uint64        `json:"policy_version"`
 	MetricsBytes  int64         `json:"metrics_bytes"`
 	EpisodesBytes int64         `json:"episodes_bytes"`
+	Task          uint16        `json:"task,omitempty"`
+	// Before is what earlier processes had made, for a runner that takes over from one of this process.
+	Before uint64 `json:"env_steps_before,omitempty"`
 }
 
 const windowBlob = "window"
@@ -26,14 +29,15 @@ func (c *Runner) Snapshot() (component.State, error) {
 	return component.State{
 		Meta: saved{
 			Window: c.window.State(), Wall: c.wall(), Made: c.envStepsMade(), Trained: c.trained,
-			Version: c.version, MetricsBytes: metrics, EpisodesBytes: episodes,
+			Version: c.version, MetricsBytes: metrics, EpisodesBytes: episodes, Task: c.task,
+			Before: c.before.Made - c.madeFirst,
 		},
 		Blobs: map[string][]byte{windowBlob: c.window.Append(nil)},
 	}, nil
 }
 
-// Restore goes on from a snapshot: window, counters, wall time and files. In asynchronous mode the environments
-// start anew, so the window counts as full only when each has ended an episode again.
+// Restore goes on from a snapshot: window, counters, wall time and files. In asynchronous mode the environments of a
+// resumed run start anew, so the window counts as full only when each has ended an episode again.
 func (c *Runner) Restore(state component.State) error {
 	var from saved
 	if err := state.Decode(&from); err != nil {
@@ -46,11 +50,15 @@ func (c *Runner) Restore(state component.State) error {
 		return err
 	}
 	c.known = 0 // the window has the saved number of environments now
-	if !c.h.Run.Synchronous {
-		c.window.Uncover()
+	c.before, c.trained, c.version, c.task = from, from.Trained, from.Version, from.Task
+	if c.takesOver() { // the environments go on, and what this process has counted stands in its counters
+		c.before.Made, c.madeFirst = from.Before, 0
+	} else {
+		c.episodes.Add(from.Window.Episodes)
+		if !c.h.Run.Synchronous {
+			c.window.Uncover()
+		}
 	}
-	c.episodes.Add(from.Window.Episodes)
-	c.before, c.trained, c.version = from, from.Trained, from.Version
 	c.log.rewind(from.MetricsBytes, from.EpisodesBytes)
 	return nil
 }

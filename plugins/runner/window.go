@@ -138,6 +138,17 @@ func (w *Window) Push(e rollout.Episode) bool {
 	return true
 }
 
+// Pass counts an episode that has ended without taking it into the window.
+func (w *Window) Pass() { w.episodes++ }
+
+// Clear forgets the episodes in the window. How many have ended in all stays.
+func (w *Window) Clear() {
+	empty := NewWindow(w.size)
+	empty.SetEnvs(w.envs)
+	empty.episodes = w.episodes
+	*w = *empty
+}
+
 // resum keeps what rounding took from the sum, perhaps because of one enormous return, from staying for ever.
 func (w *Window) resum() {
 	w.tally = tally{}

@@ -454,3 +454,22 @@ func BenchmarkPush(b *testing.B) {
 		})
 	}
 }
+
+func TestClearedWindowGoesOnCounting(t *testing.T) {
+	w := NewWindow(4)
+	w.SetEnvs(2)
+	for i := range 10 {
+		w.Push(rollout.Episode{Return: 5, Length: 3, Env: uint32(i % 2)})
+	}
+	w.Pass()
+	w.Clear()
+	if _, envs := w.Coverage(); w.Len() != 0 || w.Full() || w.Episodes() != 11 || envs != 2 || !math.IsNaN(w.Mean()) {
+		t.Errorf("cleared: %d episodes kept, full %v, %d in all, %d envs, mean %v", w.Len(), w.Full(), w.Episodes(), envs, w.Mean())
+	}
+	for i := range 4 {
+		w.Push(rollout.Episode{Return: 7, Length: 1, Env: uint32(i % 2)})
+	}
+	if !w.Full() || w.Mean() != 7 {
+		t.Errorf("full %v with a mean of %v, want true, 7", w.Full(), w.Mean())
+	}
+}

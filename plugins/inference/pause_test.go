@@ -1,0 +1,49 @@
+package inference
+
+import (
+	"testing"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// A batch that is being gathered is served before the component is at rest.
+func TestPause_RestsBehindTheBatch(t *testing.T) {
+	r := newRig(t, New(), 1, 64)
+	c := r.Component.(*Inference)
+	c.flushing = true
+	rested := false
+	c.Pause(func() { rested = true })
+	if rested {
+		t.Error("at rest with a batch on its way")
+	}
+	c.flush(&hostabi.Message{})
+	if !rested {
+		t.Error("not at rest behind the batch")
+	}
+	rested = false
+	c.Pause(func() { rested = true })
+	if !rested {
+		t.Error("not at rest with nothing to do")
+	}
+}
+
+func TestWaiting_HandsOverRequestsThatCameBeforeAnyWeights(t *testing.T) {
+	r := newRig(t, New(), 1, 64)
+	c := r.Component.(*Inference)
+	m := rollout.ActRequest{Block: r.handles[0], T: 0}.Message()
+	m.Sender = 3
+	if err := r.act.Emit(m); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	list := c.Waiting()
+	if len(list) != 1 || list[0].Slot != "act" || list[0].Claimed || list[0].Message.Handle != r.handles[0] || list[0].Message.Sender != 3 {
+		t.Errorf("waiting %+v, want the one request, without a claim", list)
+	}
+	if again := c.Waiting(); len(again) != 0 {
+		t.Errorf("%d are handed over twice", len(again))
+	}
+}

@@ -1,0 +1,98 @@
+package runner
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// endOf lets an environment end an episode of a task.
+func (g *rig) endOf(task uint16, env int, ret float32) {
+	g.t.Helper()
+	e := rollout.Episode{Return: ret, Length: 1, Env: uint32(env), Task: task}
+	if err := g.episodes.Emit(e.Message()); err != nil {
+		g.t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// Returns under another reward say nothing of those before: a run must not stop for a mean over both.
+func TestANewTaskRestartsTheWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := start(t, setup{run: component.Run{Stop: component.StopRule{HasReturn: true, Return: 10, Window: 4}}, envs: 2})
+		defer g.end()
+		for i := range 4 {
+			g.endOf(0, i%2, 9)
+		}
+		g.endOf(rollout.TrialTask, 0, 1e6)
+		if len(g.stops()) != 0 || g.r.window.Len() != 4 {
+			t.Errorf("an episode on trial counts: stops %v, %d in the window", g.stops(), g.r.window.Len())
+		}
+		g.endOf(1, 0, 100)
+		if g.r.window.Len() != 1 || g.r.window.Full() {
+			t.Errorf("the window holds %d episodes of both tasks", g.r.window.Len())
+		}
+		g.endOf(0, 1, 1e6)
+		if g.r.window.Len() != 1 {
+			t.Error("a late episode of the old task counts")
+		}
+		for i := range 3 {
+			g.endOf(1, i%2, 100)
+		}
+		if len(g.stops()) != 1 {
+			t.Errorf("stopped %d times by the full window of the new task, want once", len(g.stops()))
+		}
+		if n := g.h.Stats.Counter("runner/episodes").Value(); n != 10 {
+			t.Errorf("%d episodes counted, want all 10", n)
+		}
+	})
+}
+
+// A runner that takes over in the same process counts on: nothing twice, and the window stays full.
+func TestARunnerThatTakesOverCountsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		run := component.Run{Dir: t.TempDir(), Stop: component.StopRule{Window: 4}}
+		g := start(t, setup{run: run, envs: 2})
+		for i := range 6 {
+			g.episode(i%2, 3, 5)
+		}
+		state := g.snapshot()
+		defer g.end()
+
+		next := New(Output{})().(*Runner)
+		if err := next.Configure(func(any) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		h := *g.h
+		h.Receiver = g.loop.NewReceiver("runner")
+		h.Inherited = map[string]*arena.Arena{}
+		h.Bind(next.Manifest())
+		if err := next.Start(&h); err != nil {
+			t.Fatal(err)
+		}
+		h.Receiver.Control(func(*hostabi.Message) {
+			if err := next.Restore(state); err != nil {
+				t.Error(err)
+			}
+		}, hostabi.Message{})
+		synctest.Wait()
+		g.h.Stats.Counter("rollout/env_steps").Add(7)
+		synctest.Wait()
+		if got := next.envStepsMade(); got != 37 {
+			t.Errorf("%d env steps made, want 37", got)
+		}
+		if n := h.Stats.Counter("runner/episodes").Value(); n != 6 {
+			t.Errorf("%d episodes counted, want 6", n)
+		}
+		if !next.window.Full() {
+			t.Error("the window waits for environments that never stopped")
+		}
+		if err := next.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
