@@ -54,7 +54,7 @@ func availableMemory(root string) uint64 {
 	for _, h := range hierarchies() {
 		group := h.group(filepath.Join(root, "proc/self/cgroup"))
 		for {
-			free = min(free, h.free(filepath.Join(root, h.mount, group)))
+			free = min(free, h.free(filepath.Join(root, h.mount, group), free))
 			if group == "/" {
 				break
 			}
@@ -79,9 +79,10 @@ func (h hierarchy) group(file string) string {
 	return "/"
 }
 
-// free returns how many bytes the limit of the group in folder dir leaves, MaxUint64 if it has none. Cached files
-// count as free.
-func (h hierarchy) free(dir string) uint64 {
+// free returns how many bytes the limit of the group in folder dir leaves, MaxUint64 if it has none, or enough if it is
+// at least so many. Cached files count as free; to tell how much that is takes the kernel longest, so it is only asked if
+// it matters.
+func (h hierarchy) free(dir string, enough uint64) uint64 {
 	limit, ok := number(filepath.Join(dir, h.limit))
 	if !ok {
 		return math.MaxUint64
@@ -89,6 +90,9 @@ func (h hierarchy) free(dir string) uint64 {
 	used, ok := number(filepath.Join(dir, h.usage))
 	if !ok {
 		return limit
+	}
+	if limit-min(limit, used) >= enough {
+		return enough
 	}
 	for _, name := range h.cached {
 		cached, _ := field(filepath.Join(dir, "memory.stat"), name)
