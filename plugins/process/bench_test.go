@@ -42,26 +42,3 @@ func BenchmarkEcho(b *testing.B) {
 		round()
 	}
 }
-
-// BenchmarkStart is from nothing to the first answer of a component in a process.
-func BenchmarkStart(b *testing.B) {
-	r, _ := newRuntime(b, Options{})
-	h := harness(r, self(b, "probe"))
-	c := h.New(b)
-	_ = c.Configure(plugintest.DecodeTable(nil))
-	for b.Loop() {
-		b.StopTimer()
-		c := h.New(b)
-		b.StartTimer()
-		s := plugintest.NewStage(b, c, plugintest.StageOptions{})
-		all := bus.Options{Mode: bus.All, Depth: 4, Overflow: bus.Block}
-		s.From("numbers", false, all)
-		if err := s.To("on_number", false, all).Emit(hostabi.Message{}); err != nil {
-			b.Fatal(err)
-		}
-		s.Next("numbers")
-		b.StopTimer()
-		s.Close()
-		b.StartTimer()
-	}
-}

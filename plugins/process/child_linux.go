@@ -40,6 +40,8 @@ type child struct {
 	pidfd *os.File
 	pid   int
 
+	executed time.Time // when the program was
+
 	readers sync.WaitGroup
 	started chan struct{}   // closed when Start returns
 	dead    chan struct{}   // closed when the process has ended, and at a failed Start
@@ -89,7 +91,7 @@ func (c *child) start() error {
 		}
 		return errors.Join(err, closeFiles(c.pipes[:]))
 	}
-	c.pid = c.cmd.Process.Pid
+	c.pid, c.executed = c.cmd.Process.Pid, time.Now()
 	if err := c.watch(fd); err != nil {
 		return errors.Join(err, c.cmd.Process.Kill(), c.cmd.Wait(), closeFiles(c.pipes[:]))
 	}

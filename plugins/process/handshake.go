@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"sync"
+	"time"
 )
 
 // maxHello is the most bytes that a plugin's first line may have.
@@ -16,6 +17,7 @@ type handshake struct {
 	whole bool          // the line is complete, or there will be no more of it
 	ready chan struct{} // closed when whole
 	given int
+	since time.Time // when it was whole
 }
 
 func newHandshake() *handshake { return &handshake{ready: make(chan struct{})} }
@@ -46,7 +48,7 @@ func (h *handshake) end() {
 
 // finish, with mu held, lets readers have the line.
 func (h *handshake) finish() {
-	h.whole = true
+	h.whole, h.since = true, time.Now()
 	close(h.ready)
 }
 
@@ -61,6 +63,13 @@ func (h *handshake) Read(b []byte) (int, error) {
 	n := copy(b, h.line[h.given:])
 	h.given += n
 	return n, nil
+}
+
+// at returns when the line was whole.
+func (h *handshake) at() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.since
 }
 
 // text returns what there is of the line.

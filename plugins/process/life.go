@@ -95,10 +95,16 @@ func (l *life) start() error {
 	if err := configErrors(configured.Errors); err != nil {
 		return err
 	}
+	p.took.configure = p.took.part()
 	if err := l.connect(); err != nil {
 		return err
 	}
-	return l.call(limited, protocol.MethodStart, protocol.Empty{}, nil)
+	if err := l.call(limited, protocol.MethodStart, protocol.Empty{}, nil); err != nil {
+		return err
+	}
+	p.took.start = p.took.part()
+	x.h.Log.Debug("plugin process has started", "pid", p.pid(), "took", p.took)
+	return nil
 }
 
 // errStopping ends what goes on when a component is stopped.

@@ -48,6 +48,7 @@ type process struct {
 	in, out     *ring.Messages // to the plugin, from the plugin
 	alive       context.Context
 	description protocol.Description
+	took        stages
 }
 
 // startOptions say what a process is started for.
@@ -76,9 +77,11 @@ func (r *Runtime) start(ctx context.Context, program Program, o startOptions) (_
 			r.leave(p)
 		}
 	}()
+	p.took.since = time.Now()
 	if err := p.verify(); err != nil {
 		return nil, err
 	}
+	p.took.verify = p.took.part()
 	if p.sockets, err = os.MkdirTemp(r.dir, "p"); err != nil {
 		return nil, &Error{Code: CodeStart, Program: program.Name, Reason: err.Error(), Err: err}
 	}
@@ -130,10 +133,7 @@ func (p *process) open(ctx context.Context, r *Runtime, o startOptions) error {
 	}
 	defer theirs.Close()
 	p.wire = wire
-	if p.in, err = ring.NewMessages("rlhost: to "+shorten(p.program.Name), hostabi.LinkCells); err != nil {
-		return err
-	}
-	if p.out, err = ring.NewMessages("rlhost: from "+shorten(p.program.Name), hostabi.LinkCells); err != nil {
+	if err := p.makeRings(); err != nil {
 		return err
 	}
 	if o.before != nil {
@@ -152,6 +152,20 @@ func (p *process) open(ctx context.Context, r *Runtime, o startOptions) error {
 		inherited = append(inherited, f)
 	}
 	return p.run(ctx, r, inherited)
+}
+
+// makeRings makes both at the same time: it takes long enough to tell how much memory there is, and to clear some.
+func (p *process) makeRings() error {
+	var outErr error
+	made := make(chan struct{})
+	go func() {
+		defer close(made)
+		p.out, outErr = ring.NewMessages("rlhost: from "+shorten(p.program.Name), hostabi.LinkCells)
+	}()
+	var err error
+	p.in, err = ring.NewMessages("rlhost: to "+shorten(p.program.Name), hostabi.LinkCells)
+	<-made
+	return errors.Join(err, outErr)
 }
 
 // shorten keeps the names of segments within what the system takes.
@@ -187,8 +201,10 @@ func (p *process) run(ctx context.Context, r *Runtime, inherited []*os.File) err
 		<-p.child.dead
 		end(errDied)
 	}()
+	p.took.open = p.took.part()
 	client, err := p.client.Client()
 	if err == nil {
+		p.took.connected(p.child)
 		var made any
 		if made, err = client.Dispense(protocol.PluginName); err == nil {
 			p.conn = made.(*grpc.ClientConn)
@@ -263,6 +279,7 @@ func (p *process) describe(ctx context.Context) error {
 	if err := p.call(ctx, protocol.MethodDescribe, protocol.Empty{}, &p.description); err != nil {
 		return err
 	}
+	p.took.describe = p.took.part()
 	theirs, _, _ := strings.Cut(p.description.ABI, ".")
 	ours, _, _ := strings.Cut(protocol.ABI, ".")
 	if theirs != ours {
