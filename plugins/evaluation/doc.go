@@ -6,4 +6,6 @@
 //
 //	result, err := evaluation.Run(ctx, evaluation.Options{Plugin: plugin, Actor: actor, Episodes: 100, Seed: 1})
 //	fmt.Println(result.Mean())
+//
+// Canary holds two versions of an environment against each other in the same way.
 package evaluation

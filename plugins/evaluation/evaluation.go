@@ -37,7 +37,7 @@ func (r *Result) Mean() float64 {
 	return sum / float64(len(r.Returns))
 }
 
-// Std returns the standard deviation of the returns.
+// Std returns the standard deviation of the returns, over n.
 func (r *Result) Std() float64 {
 	mean, sum := r.Mean(), 0.0
 	for _, x := range r.Returns {

@@ -2,6 +2,7 @@ package evaluation
 
 import (
 	"context"
+	"time"
 
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -23,6 +24,14 @@ type play struct {
 	lost     []bool // the process that the environment lived in has died
 	losses   int
 	requests []policy.Request
+
+	// In a trial each environment plays quota episodes of its own and makes at most ceiling env steps.
+	quota      int // 0: who is free takes the next episode
+	ceiling    uint64
+	begun      []int
+	spent      []uint64
+	unfinished int
+	stepping   time.Duration // in Step alone
 }
 
 func newPlay(o Options) (*play, error) {
@@ -45,14 +54,12 @@ func newPlay(o Options) (*play, error) {
 		},
 		episode: make([]int, n), steps: make([]uint64, n), returns: make([]float64, n),
 		mask: make([]byte, n), seeds: make([]uint64, n), lost: make([]bool, n),
+		begun: make([]int, n), spent: make([]uint64, n),
 	}, nil
 }
 
 func (p *play) run(ctx context.Context) error {
-	for env := range p.episode {
-		p.start(env)
-	}
-	if err := p.reset(nil); err != nil {
+	if err := p.open(); err != nil {
 		return err
 	}
 	for p.playing > 0 {
@@ -66,25 +73,43 @@ func (p *play) run(ctx context.Context) error {
 	return nil
 }
 
+// open begins an episode everywhere.
+func (p *play) open() error {
+	for env := range p.episode {
+		p.start(env)
+	}
+	return p.reset(nil)
+}
+
 // start gives an environment the next episode, or none when all are taken.
 func (p *play) start(env int) {
 	p.steps[env], p.returns[env] = 0, 0
-	if p.next == p.o.Episodes {
+	e := p.next
+	if p.quota > 0 {
+		e = env*p.quota + p.begun[env]
+	}
+	if p.quota > 0 && p.begun[env] == p.quota || e == p.o.Episodes || p.exhausted(env) {
 		p.episode[env] = -1
 		return
 	}
-	p.episode[env] = p.next
-	p.seeds[env] = rollout.EnvSeed(p.o.Seed, p.next)
+	p.episode[env] = e
+	p.seeds[env] = rollout.EnvSeed(p.o.Seed, e)
+	p.begun[env]++
 	p.next++
 	p.playing++
 }
+
+// exhausted reports whether an environment may make no more steps.
+func (p *play) exhausted(env int) bool { return p.ceiling > 0 && p.spent[env] >= p.ceiling }
 
 // step acts, steps the environments and begins new episodes where some have ended.
 func (p *play) step() error {
 	if err := p.act(); err != nil {
 		return err
 	}
+	began := time.Now()
 	_, err := p.stage.Step()
+	p.stepping += time.Since(began)
 	if err = p.lose(err); err != nil {
 		return err
 	}
@@ -177,6 +202,11 @@ func (p *play) count() (reset bool) {
 		if p.episode[env] >= 0 {
 			p.returns[env] += float64(reward[env])
 			p.steps[env]++
+			p.spent[env]++
+			if !ended && p.exhausted(env) {
+				p.unfinished++
+				ended = true
+			}
 			ended = ended || p.o.EpisodeLimit > 0 && p.steps[env] >= uint64(p.o.EpisodeLimit)
 		}
 		if !ended {

@@ -1,0 +1,152 @@
+package evaluation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// CanaryOptions says how two versions of an environment are compared.
+type CanaryOptions struct {
+	Old, New rollout.Plugin
+	Actor    policy.Actor // loaded with the weights, prepared for at least Envs rows
+	Envs     int          // of each version
+	Episodes int          // that each environment plays; a mean over those who are first to end would lie
+	Ceiling  uint64       // of env steps that each environment makes; 0 = none. What it cuts off counts as it is.
+	Seed     uint64       // of episodes and actions, for both versions the same
+	// EpisodeLimit ends episodes after that many env steps; 0 = the environment's own limit alone.
+	EpisodeLimit int
+	// Progress hears how much of the trial is over, from 0 to 1, or is nil.
+	Progress func(share float64)
+}
+
+// Trial is how one version did.
+type Trial struct {
+	Result            // of the episodes that were begun
+	Unfinished int    // of them, those that the ceiling ended
+	Steps      uint64 // env steps made
+	PerSecond  float64
+	// Fault is what ended the trial before its time; nil if nothing did.
+	Fault error
+}
+
+// canaryTurn is how many steps one version makes before it is the other's turn, so that both run beside the same load.
+const canaryTurn = 64
+
+// Canary plays the same episodes with two versions of an environment, in turns, on environments of their own, until
+// every environment has ended its quota or made as many steps as it may. A version that fails ends its own trial. It
+// runs on the calling goroutine; the error is that of ctx, or says what is wrong with the options.
+func Canary(ctx context.Context, o CanaryOptions) (before, after Trial, err error) {
+	if o.Envs < 1 || o.Episodes < 1 {
+		return before, after, fmt.Errorf("canary: %d environments with %d episodes each", o.Envs, o.Episodes)
+	}
+	for _, p := range []rollout.Plugin{o.Old, o.New} {
+		if spec := p.Spec(); spec.MaxEnvs > 0 {
+			o.Envs = min(o.Envs, spec.MaxEnvs) // as many of both, else the episodes would be others
+		}
+	}
+	sides := [2]*side{{o: &o, plugin: o.Old}, {o: &o, plugin: o.New}}
+	for _, s := range sides {
+		s.open()
+		defer func() { err = errors.Join(err, s.close()) }()
+	}
+	for !sides[0].over() || !sides[1].over() {
+		for _, s := range sides {
+			if err := s.turn(ctx); err != nil {
+				return before, after, err
+			}
+		}
+		if o.Progress != nil {
+			o.Progress(min(sides[0].share(), sides[1].share()))
+		}
+	}
+	return sides[0].trial(), sides[1].trial(), nil
+}
+
+// side is one version of the two.
+type side struct {
+	o      *CanaryOptions
+	plugin rollout.Plugin
+	play   *play
+	fault  error
+}
+
+func (s *side) open() {
+	o := s.o
+	s.play, s.fault = newPlay(Options{
+		Plugin: s.plugin, Actor: o.Actor, Episodes: o.Envs * o.Episodes, Envs: o.Envs, Seed: o.Seed, EpisodeLimit: o.EpisodeLimit,
+	})
+	if s.fault != nil {
+		return
+	}
+	s.play.quota, s.play.ceiling = o.Episodes, o.Ceiling
+	s.fault = s.play.open()
+}
+
+func (s *side) over() bool { return s.fault != nil || s.play.playing == 0 }
+
+// turn makes some steps. Its error is that of ctx.
+func (s *side) turn(ctx context.Context) error {
+	for range canaryTurn {
+		if s.over() {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		s.fault = s.play.step()
+	}
+	return nil
+}
+
+// share is how much of the trial is over.
+func (s *side) share() float64 {
+	if s.over() {
+		return 1
+	}
+	least := 1.0
+	for env := range s.play.episode {
+		ended := float64(s.play.begun[env])
+		if s.play.episode[env] >= 0 {
+			ended--
+		}
+		share := ended / float64(s.o.Episodes)
+		if s.o.Ceiling > 0 {
+			share = max(share, float64(s.play.spent[env])/float64(s.o.Ceiling))
+		}
+		least = min(least, share)
+	}
+	return least
+}
+
+// trial sums up. Episodes that were never begun are not in it.
+func (s *side) trial() Trial {
+	t := Trial{Fault: s.fault}
+	if s.play == nil {
+		return t
+	}
+	t.Unfinished = s.play.unfinished
+	for i, length := range s.play.result.Lengths {
+		if length > 0 {
+			t.Returns = append(t.Returns, s.play.result.Returns[i])
+			t.Lengths = append(t.Lengths, length)
+		}
+	}
+	for _, n := range s.play.spent {
+		t.Steps += n
+	}
+	if seconds := s.play.stepping.Seconds(); seconds > 0 {
+		t.PerSecond = float64(t.Steps) / seconds
+	}
+	return t
+}
+
+func (s *side) close() error {
+	if s.play == nil {
+		return nil
+	}
+	return s.play.stage.Close()
+}
