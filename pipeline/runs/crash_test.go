@@ -89,7 +89,13 @@ func TestKilledWriterLeavesTheNewestWholeCheckpoint(t *testing.T) {
 // was saved.
 func killWhileSaving(t *testing.T, dir string, saved uint64, random *rand.Rand) uint64 {
 	t.Helper()
-	cmd := child(t, "save", dir, fmt.Sprint(saved+1))
+	return killRole(t, "save", dir, saved, random)
+}
+
+// killRole does that with any role.
+func killRole(t *testing.T, role, dir string, saved uint64, random *rand.Rand) uint64 {
+	t.Helper()
+	cmd := child(t, role, dir, fmt.Sprint(saved+1))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

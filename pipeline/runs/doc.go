@@ -10,8 +10,11 @@
 // A folder holds
 //
 //	lock             held by the process that writes, with its process id
-//	pipeline.toml    the resolved pipeline
+//	pipeline.toml    the resolved pipeline, as it runs after the last change
 //	run.json         Info
+//	events.jsonl     Change: what was changed while the run went on, by whom, and what came of it
+//	log.jsonl        the log, with log.1.jsonl before it
+//	plugins/         modules that were swapped in, by their hash
 //	metrics.jsonl    written by the runner component
 //	episodes.csv     written by the runner component
 //	checkpoints/     one folder per checkpoint, latest.json and best.json name two of them

@@ -45,6 +45,8 @@ type Info struct {
 	Reason   string         `json:"reason,omitempty"` // why it ended
 	Ended    *time.Time     `json:"ended,omitempty"`
 	Resumes  []Resume       `json:"resumes,omitempty"`
+	// Socket is where the process that writes to the run listens to commands such as rlhost status.
+	Socket string `json:"control_socket,omitempty"`
 	// SaveFailures counts checkpoints that could not be written.
 	SaveFailures uint64 `json:"save_failures,omitempty"`
 }

@@ -147,3 +147,26 @@ func missing(dir, which string) error {
 	}
 	return fmt.Errorf("run %q %w in %s: there are, newest first, %s", which, ErrNotFound, dir, strings.Join(ids, ", "))
 }
+
+// Live opens the runs in dir that a process writes to now, the one started last at the end. What Open says of reading
+// holds for them.
+func Live(dir string) ([]*Run, error) {
+	infos, err := List(dir)
+	if err != nil {
+		return nil, err
+	}
+	var live []*Run
+	for i := range infos {
+		r, err := openFolder(filepath.Join(dir, infos[i].Name, numberName(infos[i].Number)))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if pid, err := r.Holder(); err == nil && pid != 0 {
+			live = append(live, r)
+		}
+	}
+	return live, nil
+}

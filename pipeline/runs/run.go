@@ -31,6 +31,8 @@ type Run struct {
 	info   Info
 	lock   *os.File // nil while the run is only read
 	failed uint64   // checkpoints that could not be written
+
+	unnoted uint64 // lines of events.jsonl that could not be written
 }
 
 // errReadOnly is returned for a write to a run that was opened and not locked.

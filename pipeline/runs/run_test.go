@@ -19,6 +19,7 @@ const roleVar = "RLHOST_RUNS_TEST_ROLE"
 func TestMain(m *testing.M) {
 	roles := map[string]func([]string) error{
 		"create": createMany, "save": saveForEver, "limited": saveLimited, "nobody": saveAsNobody,
+		"swap": swapForEver,
 	}
 	if role := roles[os.Getenv(roleVar)]; role != nil {
 		if err := role(os.Args[1:]); err != nil {
