@@ -19,7 +19,7 @@ var errGone = errors.New("the client has gone")
 // session serves one client: hello, then one request after the other.
 type session struct {
 	server *Server
-	conn   *net.UnixConn
+	conn   net.Conn
 	in     *bufio.Reader
 
 	// under the server's mutex
@@ -30,7 +30,7 @@ type session struct {
 	broken  bool // under writing: the client does not take what it is sent
 }
 
-func newSession(s *Server, conn *net.UnixConn) *session {
+func newSession(s *Server, conn net.Conn) *session {
 	return &session{server: s, conn: conn, in: bufio.NewReader(conn), since: time.Now()}
 }
 

@@ -1,0 +1,183 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// crew starts n loops with a member each, and ends them with the test.
+func crew(t *testing.T, n int) ([]Member, []*loop.Loop) {
+	t.Helper()
+	var members []Member
+	var loops []*loop.Loop
+	for i := range n {
+		l := loop.New(fmt.Sprint(i))
+		ended := make(chan error, 1)
+		go func() { ended <- l.Run(context.Background()) }()
+		t.Cleanup(func() {
+			l.Stop()
+			if err := errors.Join(<-ended, l.Close()); err != nil {
+				t.Error(err)
+			}
+		})
+		members = append(members, Member{Name: fmt.Sprintf("rollout[%d]", i), Kind: "rollout", Receiver: l.NewReceiver(fmt.Sprint(i))})
+		loops = append(loops, l)
+	}
+	return members, loops
+}
+
+// stuck makes a member's loop hang until the function that it returns is called.
+func stuck(m Member) (release func()) {
+	began, end := make(chan struct{}), make(chan struct{})
+	m.Receiver.Control(func(*hostabi.Message) { close(began); <-end }, hostabi.Message{})
+	<-began
+	return func() { close(end) }
+}
+
+func deadline(t *testing.T, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestGroup_EachAnswersOnItsLoopInTheOrderAsked(t *testing.T) {
+	members, _ := crew(t, 3)
+	members[1].Receiver.Pause() // keeps back data, not requests
+	got := Group(deadline(t, time.Minute), members, func(name string) (string, error) { return "I am " + name, nil })
+	for i, r := range got {
+		if want := (Response[string]{Name: members[i].Name, Value: "I am " + members[i].Name}); r != want {
+			t.Errorf("answer %d = %+v, want %+v", i, r, want)
+		}
+	}
+	if got := Group(t.Context(), nil, func(string) (int, error) { return 0, nil }); len(got) != 0 {
+		t.Errorf("nobody answered %v", got)
+	}
+}
+
+// The first that failed used to hide what the others said.
+func TestGroup_AnErrorIsTheAnswerOfItsMemberAlone(t *testing.T) {
+	members, _ := crew(t, 3)
+	refused := errors.New("refused")
+	got := Group(deadline(t, time.Minute), members, func(name string) (int, error) {
+		switch name {
+		case "rollout[0]":
+			return 0, refused
+		case "rollout[1]":
+			panic("a defect")
+		}
+		return 5, nil
+	})
+	if !errors.Is(got[0].Err, refused) || got[2].Value != 5 || got[2].Err != nil {
+		t.Errorf("answers %+v", got)
+	}
+	if err := got[1].Err; err == nil || !strings.Contains(err.Error(), "panic: a defect") || !strings.Contains(err.Error(), "group_test.go") {
+		t.Errorf("the member that panicked answered %v", err)
+	}
+	again := Group(deadline(t, time.Minute), members, func(string) (int, error) { return 1, nil })
+	for _, r := range again {
+		if r.Err != nil || r.Value != 1 {
+			t.Errorf("after the panic %s answers %+v", r.Name, r)
+		}
+	}
+}
+
+// One that was blocked used to block the controller, and a request that had timed out was carried out all the same.
+func TestGroup_OneDeadlineForAllAndWhoIsLateIsNotAskedAnyMore(t *testing.T) {
+	members, _ := crew(t, 3)
+	release := stuck(members[1])
+	var asked atomic.Int32
+	got := Group(deadline(t, 50*time.Millisecond), members, func(string) (int, error) { return int(asked.Add(1)), nil })
+	if got[0].TimedOut || got[2].TimedOut || !got[1].TimedOut || got[1].Name != "rollout[1]" {
+		t.Errorf("answers %+v", got)
+	}
+	release()
+	Group(deadline(t, time.Minute), members[1:2], func(string) (int, error) { return 0, nil })
+	if n := asked.Load(); n != 2 {
+		t.Errorf("%d were asked, want 2", n)
+	}
+}
+
+// A request without waiting for its answer used to get lost; here all are waited for, also those that answer later.
+func TestGroupLater_TheFirstAnswerCounts(t *testing.T) {
+	members, _ := crew(t, 2)
+	got := GroupLater(deadline(t, time.Minute), members, func(name string, answer func(int, error)) {
+		if name == "rollout[0]" {
+			members[0].Receiver.After(time.Millisecond, func() { answer(1, nil); answer(2, nil) })
+			return
+		}
+		go func() { answer(3, nil) }()
+	})
+	if got[0].Value != 1 || got[1].Value != 3 {
+		t.Errorf("answers %+v", got)
+	}
+	var late func(int, error)
+	got = GroupLater(deadline(t, 20*time.Millisecond), members[:1], func(_ string, answer func(int, error)) { late = answer })
+	if !got[0].TimedOut {
+		t.Errorf("answers %+v", got)
+	}
+	late(4, nil) // nobody waits: nothing happens
+}
+
+// A worker that had died kept its last status for ever.
+func TestGroup_WhoseLoopHasEndedSaysSoAtOnce(t *testing.T) {
+	ended, closed, failed, later := loop.New("ended"), loop.New("closed"), loop.New("failed"), loop.New("later")
+	ended.Stop()
+	if err := ended.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	failed.Fail(errors.New("fault"))
+	if err := failed.Run(t.Context()); err == nil {
+		t.Fatal("no fault")
+	}
+	members, _ := crew(t, 1)
+	for _, l := range []*loop.Loop{ended, closed, failed, later} {
+		members = append(members, Member{Name: l.Name(), Receiver: l.NewReceiver(l.Name())})
+	}
+	go func() { _ = later.Close() }() // it never ran: until it is closed it might
+	for _, r := range Group(deadline(t, time.Minute), members, func(string) (int, error) { return 1, nil }) {
+		if running := r.Name == "rollout[0]"; running != (r.Err == nil) || !running && !errors.Is(r.Err, ErrLoopEnded) {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+func TestGroup_ALoopThatEndsMeanwhileAnswers(t *testing.T) {
+	for range 50 {
+		l := loop.New("ending")
+		ran := make(chan error, 1)
+		go func() { ran <- l.Run(context.Background()) }()
+		l.Stop()
+		m := []Member{{Name: "a", Receiver: l.NewReceiver("a")}}
+		r := Group(deadline(t, time.Minute), m, func(string) (int, error) { return 1, nil })[0]
+		if r.TimedOut || r.Err == nil && r.Value != 1 || r.Err != nil && !errors.Is(r.Err, ErrLoopEnded) {
+			t.Errorf("%+v", r)
+		}
+		if err := errors.Join(<-ran, l.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestGroup_LeavesNoGoroutineBehind(t *testing.T) {
+	members, _ := crew(t, 4)
+	release := stuck(members[3])
+	before := runtime.NumGoroutine()
+	for range 100 {
+		Group(deadline(t, 100*time.Microsecond), members, func(string) (int, error) { return 1, nil })
+	}
+	soon(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
+	release()
+}
