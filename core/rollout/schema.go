@@ -25,12 +25,13 @@ const (
 	ColBootstrap     // [T][N] f32, V(last observation) where truncated[t], else undefined
 	ColValid         // [T][N] u8, 0 for rows that belong to no episode (phantom steps)
 	ColPolicyVersion // [T+1] u64, policy version that wrote value[t] and action[t]
+	ColPluginVersion // [T][N] u64, version of the environment that made the row: as Meta.PluginVersion
 	ColMeta          // one Meta
 	columns
 )
 
 var columnNames = [columns]string{"action", "obs", "reward", "terminated", "truncated", "action_mask", "final_obs",
-	"log_prob", "value", "bootstrap_value", "valid", "policy_version", "meta"}
+	"log_prob", "value", "bootstrap_value", "valid", "policy_version", "plugin_version", "meta"}
 
 // String returns the column's name.
 func (c Column) String() string {
@@ -122,6 +123,7 @@ func NewSchema(spec EnvSpec, shape Shape) (*Schema, error) {
 	add(ColBootstrap, hostabi.F32, t, n, 1)
 	add(ColValid, hostabi.U8, t, n, 1)
 	add(ColPolicyVersion, hostabi.I64, t+1, 1, 1)
+	add(ColPluginVersion, hostabi.I64, t, n, 1)
 	add(ColMeta, hostabi.U8, 1, 1, metaBytes)
 	if end > MaxBlockBytes {
 		return nil, fmt.Errorf("%w: %d steps of %d environments with %d observed elements exceed %d bytes",

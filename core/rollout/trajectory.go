@@ -29,7 +29,7 @@ type Meta struct {
 	FirstStep     uint64 // 16: env steps that each environment had made before row 0
 	ValidRows     uint32 // 24: rows with valid = 1
 	_             uint32
-	PluginVersion uint64 // 32: first 8 bytes of the plugin file's SHA-256
+	PluginVersion uint64 // 32: first 8 bytes of the plugin file's SHA-256; the newest, if several made the rows
 	MinVersion    uint64 // 40: lowest and highest policy version that acted
 	MaxVersion    uint64 // 48
 	_             uint64
