@@ -66,7 +66,11 @@ type Loop struct {
 	// fresh: set under mu when the data lane turns non-empty, cleared under mu by the loop; lets an idle loop
 	// look without taking the lock.
 	fresh   atomic.Bool
-	running atomic.Bool // set by Run and Close, so that one of them runs at a time
+	running atomic.Bool   // set by Run and Close, so that one of them runs at a time
+	runner  atomic.Uint64 // number of the goroutine that owns the loop; 0 if none does
+	// own holds a token when nobody owns the loop: Run, Close and Do take it before they touch what only the
+	// loop writes.
+	own     chan struct{}
 	stopped atomic.Bool // set under mu by Stop, Fail and a panic, read by the loop
 
 	_       [cacheLines]byte
@@ -85,14 +89,17 @@ type Loop struct {
 	urgent    []item // control taken over, handled up to urgentPos
 	urgentPos int
 	ready     []*Receiver // resumed, with a backlog to run before the batch goes on
-	holding   []*Receiver // those with a backlog
+	holding   []*Receiver // those with a backlog in either lane
 	current   *Receiver   // whose slot runs
 	self      *Receiver   // owner of the loop's own timers
 }
 
 // New returns a loop that is not running yet. Posts and timers are accepted from now on.
 func New(name string) *Loop {
-	l := &Loop{name: name, bell: make(chan struct{}, 1), timers: make(map[*Timer]struct{})}
+	l := &Loop{
+		name: name, bell: make(chan struct{}, 1), own: make(chan struct{}, 1), timers: make(map[*Timer]struct{}),
+	}
+	l.own <- struct{}{}
 	l.self = l.NewReceiver("loop")
 	l.current = l.self
 	return l
@@ -111,6 +118,8 @@ func (l *Loop) Run(ctx context.Context) (err error) {
 		return fmt.Errorf("loop %q: %w", l.name, ErrRunning)
 	}
 	defer l.running.Store(false)
+	l.enter()
+	defer l.leave()
 	if err := l.usable(); err != nil {
 		return err
 	}
@@ -143,6 +152,8 @@ func (l *Loop) Close() error {
 		return fmt.Errorf("close loop %q: %w", l.name, ErrRunning)
 	}
 	defer l.running.Store(false)
+	l.enter()
+	defer l.leave()
 	l.mu.Lock()
 	l.closed = true
 	queued := [][]item{l.urgent[l.urgentPos:], l.control, l.batch[l.batchPos:], l.data}
@@ -156,6 +167,7 @@ func (l *Loop) Close() error {
 		t.Stop()
 	}
 	for _, r := range holding {
+		r.urgent.drop()
 		r.backlog.drop()
 	}
 	for _, items := range queued {
@@ -166,10 +178,10 @@ func (l *Loop) Close() error {
 	return nil
 }
 
-// post queues one message, on the control lane or the data lane, and reports whether the loop is open.
+// post queues one message on the data lane, and reports whether loop and receiver are open.
 func (l *Loop) post(r *Receiver, t Target, m *hostabi.Message) bool {
 	l.mu.Lock()
-	if l.closed {
+	if l.closed || r.closed {
 		l.mu.Unlock()
 		return false
 	}
@@ -199,7 +211,7 @@ func extend(items []item) []item {
 
 func (l *Loop) postControl(r *Receiver, t Target, m *hostabi.Message) bool {
 	l.mu.Lock()
-	if l.closed {
+	if l.closed || r.closed {
 		l.mu.Unlock()
 		return false
 	}

@@ -12,11 +12,14 @@ import (
 type Receiver struct {
 	loop *Loop
 	name string
-	// paused: number of Pause calls without their Resume. Written by anyone, read by the loop before each data
-	// message. It may be below zero for a moment, when a Resume overtakes its Pause.
+	// paused: number of Pause calls without their Resume, and heldUnit for each Hold without its Release. Written by
+	// anyone, read by the loop before each message. The pauses may be below zero for a moment, when a Resume
+	// overtakes its Pause.
 	paused atomic.Int32
+	closed bool // guarded by Loop.mu: Close was called
 
-	backlog backlog // of the loop: data kept back while paused
+	backlog backlog // of the loop: data kept back while paused or held
+	urgent  backlog // of the loop: control kept back while held
 	ready   bool    // of the loop: in Loop.ready
 }
 
@@ -33,7 +36,7 @@ func (r *Receiver) Loop() *Loop { return r.loop }
 
 // Post queues m on the data lane; the loop calls fn with it. fn's pointer lies in the loop's own buffer and is
 // valid during the call only. Post never waits and never runs fn itself: bounding how much is posted is the
-// caller's task. On a closed loop it does nothing. It allocates only while the lane grows.
+// caller's task. On a closed loop or receiver it does nothing. It allocates only while the lane grows.
 func (r *Receiver) Post(fn func(*hostabi.Message), m hostabi.Message) { r.loop.post(r, Func(fn), &m) }
 
 // Control is Post on the control lane.
@@ -41,8 +44,8 @@ func (r *Receiver) Control(fn func(*hostabi.Message), m hostabi.Message) {
 	r.loop.postControl(r, Func(fn), &m)
 }
 
-// PostTo queues a copy of m for t on the data lane, and reports whether the loop took it; a closed loop does
-// not. A message that was taken reaches either t.Deliver or t.Drop.
+// PostTo queues a copy of m for t on the data lane, and reports whether the loop took it; a closed loop or receiver
+// does not. A message that was taken reaches either t.Deliver or t.Drop.
 func (r *Receiver) PostTo(t Target, m *hostabi.Message) bool { return r.loop.post(r, t, m) }
 
 // ControlTo is PostTo on the control lane.
@@ -61,10 +64,13 @@ func (r *Receiver) Resume() {
 }
 
 // Paused reports whether a Pause is in force.
-func (r *Receiver) Paused() bool { return r.paused.Load() > 0 }
+func (r *Receiver) Paused() bool { return r.Pauses() > 0 }
 
 // Pauses returns how many Pauses are in force.
-func (r *Receiver) Pauses() int { return int(max(r.paused.Load(), 0)) }
+func (r *Receiver) Pauses() int {
+	pauses, _ := r.counts()
+	return max(pauses, 0)
+}
 
 // Fail ends the loop's Run with err, wrapped with the names of loop and component. For slots that cannot go on.
 func (r *Receiver) Fail(err error) { r.loop.Fail(fmt.Errorf("component %q: %w", r.name, err)) }
@@ -82,40 +88,3 @@ func (p *resumption) Deliver(*hostabi.Message) {
 }
 
 func (p *resumption) Drop(*hostabi.Message) {}
-
-// backlog is a FIFO of items that grows; bounded by the depths of the connections that fill it.
-type backlog struct {
-	items   []item
-	head, n int
-}
-
-func (b *backlog) push(it *item) {
-	if b.n == len(b.items) {
-		b.grow()
-	}
-	b.items[(b.head+b.n)&(len(b.items)-1)] = *it
-	b.n++
-}
-
-// pop removes the oldest item. The pointer is valid until the next push.
-func (b *backlog) pop() *item {
-	it := &b.items[b.head]
-	b.head = (b.head + 1) & (len(b.items) - 1)
-	b.n--
-	return it
-}
-
-func (b *backlog) grow() {
-	items := make([]item, max(16, 2*len(b.items)))
-	k := copy(items, b.items[b.head:])
-	copy(items[k:], b.items[:b.head])
-	b.items, b.head = items, 0
-}
-
-func (b *backlog) drop() {
-	for b.n > 0 {
-		it := b.pop()
-		it.t.Drop(&it.m)
-	}
-	b.items = nil
-}

@@ -59,6 +59,10 @@ func (l *Loop) runControl() {
 	for l.urgentPos < len(l.urgent) {
 		it := &l.urgent[l.urgentPos]
 		l.urgentPos++
+		if r := it.r; r.isHeld() {
+			l.keep(r, &r.urgent, it)
+			continue
+		}
 		l.run(it)
 	}
 }
@@ -68,11 +72,9 @@ func (l *Loop) runControl() {
 func (l *Loop) step() bool {
 	for len(l.ready) > 0 {
 		r := l.ready[0]
-		if r.paused.Load() <= 0 && r.backlog.n > 0 {
+		if r.backlog.n > 0 && (r.paused.Load() <= 0 || r.isDue(r.backlog.oldest())) {
 			it := r.backlog.pop()
-			if r.backlog.n == 0 {
-				l.holding = slices.DeleteFunc(l.holding, func(h *Receiver) bool { return h == r })
-			}
+			l.unkeep(r)
 			l.run(it)
 			return true
 		}
@@ -84,16 +86,28 @@ func (l *Loop) step() bool {
 	}
 	it := &l.batch[l.batchPos]
 	l.batchPos++
-	if r := it.r; r.paused.Load() > 0 || r.backlog.n > 0 {
-		if r.backlog.n == 0 {
-			l.holding = append(l.holding, r)
-		}
-		r.backlog.push(it)
-		it.forget()
+	if r := it.r; (r.paused.Load() > 0 || r.backlog.n > 0) && !(r.backlog.n == 0 && r.isDue(it)) {
+		l.keep(r, &r.backlog, it)
 		return true
 	}
 	l.run(it)
 	return true
+}
+
+// keep puts an item into a backlog of r.
+func (l *Loop) keep(r *Receiver, b *backlog, it *item) {
+	if r.urgent.n+r.backlog.n == 0 {
+		l.holding = append(l.holding, r)
+	}
+	b.push(it)
+	it.forget()
+}
+
+// unkeep, after items of r have left a backlog, forgets r if that was the last.
+func (l *Loop) unkeep(r *Receiver) {
+	if r.urgent.n+r.backlog.n == 0 {
+		l.holding = slices.DeleteFunc(l.holding, func(h *Receiver) bool { return h == r })
+	}
 }
 
 // run handles one message. Its references are dropped also when it panics.

@@ -44,7 +44,9 @@ func (t *Timer) Stop() bool {
 	t.mu.Lock()
 	pending := !t.stopped
 	t.stopped = true
-	t.timer.Stop()
+	if t.timer != nil { // else start has not come so far, and will see it
+		t.timer.Stop()
+	}
 	t.mu.Unlock()
 	if pending {
 		t.r.loop.forget(t)
@@ -56,12 +58,12 @@ func (t *Timer) start(d time.Duration) *Timer {
 	open := t.r.loop.register(t)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.stopped = t.stopped || !open
+	if t.stopped {
+		return t
+	}
 	t.next = time.Now().Add(d)
 	t.timer = time.AfterFunc(d, t.expire)
-	if !open {
-		t.timer.Stop()
-		t.stopped = true
-	}
 	return t
 }
 
@@ -110,11 +112,11 @@ func (t *Timer) rearm() {
 	t.timer.Reset(t.next.Sub(now))
 }
 
-// register notes a timer so that Close can stop it, and reports whether the loop is open.
+// register notes a timer so that Close can stop it, and reports whether loop and receiver are open.
 func (l *Loop) register(t *Timer) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
+	if l.closed || t.r.closed {
 		return false
 	}
 	l.timers[t] = struct{}{}

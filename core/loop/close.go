@@ -1,0 +1,93 @@
+package loop
+
+import (
+	"slices"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Close takes the component off its loop, which goes on and keeps no reference to it: what is queued for it on both
+// lanes is dropped, as Target.Drop says, its timers are stopped, and what is posted later is refused. When it has
+// returned, none of the component's slots and timers runs again. Called on the loop it does all that at once, and a
+// slot of the component that makes the call goes on to its end; else it waits for the slot that runs on the loop, so
+// two loops must not close each other's receivers from their slots. It may be called more than once.
+func (r *Receiver) Close() {
+	l := r.loop
+	l.mu.Lock()
+	r.closed = true
+	l.mu.Unlock()
+	l.Do(r.shut)
+}
+
+// shut, by the loop's owner, ends a receiver to which nothing is posted any more.
+func (r *Receiver) shut() {
+	l := r.loop
+	for _, t := range l.timersOf(r) {
+		t.Stop()
+	}
+	every := func(Target) bool { return true }
+	items := l.takeOut(nil, r, true, every)
+	items = l.takeOut(items, r, false, every)
+	r.ready = false
+	l.ready = slices.DeleteFunc(l.ready, func(o *Receiver) bool { return o == r })
+	for i := range items {
+		items[i].t.Drop(&items[i].m)
+	}
+}
+
+func (l *Loop) timersOf(r *Receiver) []*Timer {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var timers []*Timer
+	for t := range l.timers {
+		if t.r == r {
+			timers = append(timers, t)
+		}
+	}
+	return timers
+}
+
+// Requeue gives other receivers, perhaps of other loops, what waits on the data lane of r: to says for each target
+// which one gets its messages; nil leaves them where they are. They come behind what is queued there, in order; a
+// receiver that is closed drops them. Call it on the loop of r or within Do.
+func (r *Receiver) Requeue(to func(Target) *Receiver) {
+	items := r.loop.takeOut(nil, r, false, func(t Target) bool { return to(t) != nil })
+	for i := range items {
+		it := &items[i]
+		if !to(it.t).PostTo(it.t, &it.m) {
+			it.t.Drop(&it.m)
+		}
+	}
+}
+
+// takeOut moves the items of r in one lane that match to the end of list, in order.
+func (l *Loop) takeOut(list []item, r *Receiver, control bool, match func(Target) bool) []item {
+	kept, taken, posted := &r.backlog, l.batch[l.batchPos:], &l.data
+	if control {
+		kept, taken, posted = &r.urgent, l.urgent[l.urgentPos:], &l.control
+	}
+	list = kept.takeOut(list, match)
+	l.unkeep(r)
+	for i := range taken {
+		if it := &taken[i]; it.r == r && match(it.t) {
+			list = append(list, *it)
+			it.r, it.t = l.self, nothing{} // the loop is in the midst of this slice
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	*posted = slices.DeleteFunc(*posted, func(it item) bool {
+		out := it.r == r && match(it.t)
+		if out {
+			list = append(list, it)
+		}
+		return out
+	})
+	return list
+}
+
+// nothing is the target of an item that was taken out.
+type nothing struct{}
+
+func (nothing) Deliver(*hostabi.Message) {}
+func (nothing) Drop(*hostabi.Message)    {}
