@@ -15,6 +15,11 @@ const (
 	sharedNap = 8 * time.Millisecond
 )
 
+// shortNap is how long a sleep keeps Go's scheduler out of it. That scheduler answers a sleep of which it knows by
+// giving the processor's share away, which wakes and puts to sleep threads of its own, each time; among 20 processes
+// they take a third of all processors. Longer, goroutines that are ready would wait for nothing.
+const shortNap = time.Millisecond
+
 // contention is how often a compare-and-swap on the word of a bell is tried again. Honest peers change the word
 // rarely; one that does nothing else must not hold us up.
 const contention = 16
@@ -30,6 +35,7 @@ type bell struct {
 	waits *atomic.Uint64
 	wakes *atomic.Uint64
 	many  bool // several may sleep: wake one at a time
+	doze  *dozers
 }
 
 const asleep = 1
@@ -46,15 +52,45 @@ func (b *bell) arm() (seen uint32, ok bool) {
 	return 0, false
 }
 
-// sleep waits for a ring, for at most the time left, which is at most a nap, and reports whether it came.
-func (b *bell) sleep(seen uint32, left time.Duration) bool {
+// sleep waits for a ring, for at most the time left, which is at most a nap, and reports whether it came. doze says
+// that it is likely to come soon.
+func (b *bell) sleep(seen uint32, left time.Duration, doze bool) bool {
 	if b.many {
 		left = min(left, sharedNap)
 	}
+	left = min(left, nap)
 	b.waits.Add(1)
-	shm.Wait(b.word, seen, min(left, nap))
-	return b.word.Load()>>1 != seen>>1
+	if doze && b.many && b.doze.enter() {
+		over := shm.Doze(b.word, seen, min(left, shortNap))
+		b.doze.leave()
+		if !over || left <= shortNap {
+			return b.rung(seen)
+		}
+		left -= shortNap
+	}
+	shm.Wait(b.word, seen, left)
+	return b.rung(seen)
 }
+
+// rung reports whether the bell was rung since its word had the value.
+func (b *bell) rung(seen uint32) bool { return b.word.Load()>>1 != seen>>1 }
+
+// dozers counts the ends of one queue in this process that doze, so that at least one share of GOMAXPROCS is left to
+// others.
+type dozers struct {
+	n     atomic.Int32
+	limit int32
+}
+
+func (d *dozers) enter() bool {
+	if d.n.Add(1) <= d.limit {
+		return true
+	}
+	d.n.Add(-1)
+	return false
+}
+
+func (d *dozers) leave() { d.n.Add(-1) }
 
 // armed reports whether somebody sleeps and has not been rung for. The store that the sleepers wait for comes before
 // it, and is followed by a full barrier, as every atomic store in Go is.

@@ -75,8 +75,8 @@ func newMessages(seg *shm.Segment, g geometry) *Messages {
 	h := headerAt(seg.Bytes())
 	r := &Messages{
 		seg: seg, h: h, cells: messagesAt(seg.Bytes(), g.cells), size: uint64(g.cells),
-		notEmpty: bell{&h.notEmpty, &h.emptyWaits, &h.emptyWakes, false},
-		notFull:  bell{&h.notFull, &h.fullWaits, &h.fullWakes, false},
+		notEmpty: bell{&h.notEmpty, &h.emptyWaits, &h.emptyWakes, false, nil},
+		notFull:  bell{&h.notFull, &h.fullWaits, &h.fullWakes, false, nil},
 	}
 	r.putting, r.getting = newWaiter(&r.notFull), newWaiter(&r.notEmpty)
 	return r

@@ -3,6 +3,7 @@ package ring
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/rlhost/rlhost/core/shm"
@@ -91,10 +92,11 @@ func OpenQueue(fd int) (*Queue, error) {
 
 func newQueue(seg *shm.Segment, g geometry) *Queue {
 	h := headerAt(seg.Bytes())
+	doze := &dozers{limit: int32(runtime.GOMAXPROCS(0) - 1)}
 	return &Queue{
 		seg: seg, h: h, cells: cellsAt(seg.Bytes(), g.cells, g.cellBytes), size: uint64(g.cells), payload: g.payload,
-		notEmpty: bell{&h.notEmpty, &h.emptyWaits, &h.emptyWakes, true},
-		notFull:  bell{&h.notFull, &h.fullWaits, &h.fullWakes, true},
+		notEmpty: bell{&h.notEmpty, &h.emptyWaits, &h.emptyWakes, true, doze},
+		notFull:  bell{&h.notFull, &h.fullWaits, &h.fullWakes, true, doze},
 	}
 }
 
@@ -143,7 +145,7 @@ type End struct {
 // peer's index (6 bits) and its epoch (6 bits), so that it differs from its predecessor's.
 func (q *Queue) As(owner uint16) *End {
 	e := &End{q: q, owner: owner & ownerMask, putting: newWaiter(&q.notFull), getting: newWaiter(&q.notEmpty)}
-	e.getting.fills = true
+	e.getting.worth = int(q.size / 2)
 	return e
 }
 

@@ -56,9 +56,10 @@ type waiter struct {
 	miss  int       // spins in a row that were for nothing
 	skip  int       // waits to go without a spin
 	row   int       // waits to skip after the next row of misses
-	moved int       // messages since the last wait
-	since time.Time // end of the last wait
-	fills bool      // the queue is worth waiting for until it fills: the waiter consumes
+	moved int       // messages since the last sleep began
+	since time.Time // when that was
+	worth int       // messages for which the queue is worth a nap that lets it fill; 0: the waiter produces
+	dozes bool      // the last sleep was ended by a ring
 }
 
 func newWaiter(b *bell) waiter {
@@ -83,11 +84,19 @@ func (w *waiter) wait(timeout time.Duration, attempt, giveUp func() bool) bool {
 	if w.spinFrom(now, attempt) {
 		return true
 	}
-	stream := w.bell.many && w.moved >= streamLength && now.Sub(w.since) < time.Duration(w.moved)*streamPace
-	w.moved = 0
-	done := w.sleepUntil(after(now, timeout), stream, attempt, giveUp)
-	w.since = time.Now()
-	return done
+	fills := w.fills(now.Sub(w.since))
+	w.moved, w.since = 0, now
+	return w.sleepUntil(after(now, timeout), fills, attempt, giveUp)
+}
+
+// fills reports whether a nap is worth taking after the time since the last sleep began: messages come in a stream,
+// and no faster than that as many as are worth it will come within two naps, which is what one takes if the processor
+// falls asleep meanwhile. Otherwise the producers would find the queue full.
+func (w *waiter) fills(elapsed time.Duration) bool {
+	if w.moved < streamLength || elapsed >= time.Duration(w.moved)*streamPace {
+		return false
+	}
+	return 2*streamNap*time.Duration(w.moved) < time.Duration(w.worth)*elapsed
 }
 
 func (w *waiter) spinFrom(start time.Time, attempt func() bool) bool {
@@ -127,10 +136,10 @@ func (w *waiter) spinFrom(start time.Time, attempt func() bool) bool {
 	return false
 }
 
-func (w *waiter) sleepUntil(end deadline, stream bool, attempt, giveUp func() bool) bool {
+func (w *waiter) sleepUntil(end deadline, fills bool, attempt, giveUp func() bool) bool {
 	quiet, vain, rung := time.Duration(0), minVain, false
-	if stream && w.fills {
-		quiet = streamNap
+	if fills {
+		quiet, w.dozes = streamNap, true
 	}
 	for {
 		seen, ok := w.bell.word.Load(), true
@@ -148,10 +157,12 @@ func (w *waiter) sleepUntil(end deadline, stream bool, attempt, giveUp func() bo
 		if quiet > 0 {
 			left = min(left, quiet)
 		}
+		woken, loud := ok && w.bell.sleep(seen, left, w.dozes), quiet == 0
 		quiet = 0
-		if ok && w.bell.sleep(seen, left) && w.bell.many {
+		if woken && w.bell.many {
 			quiet, vain, rung = vain, min(2*vain, maxVain), true
 		}
+		w.dozes = woken || w.dozes && !loud
 	}
 }
 
