@@ -2,7 +2,9 @@ package component
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
+	"sync"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/rollout"
@@ -133,10 +135,7 @@ func (h *Host) Arena(c arena.Config) (*arena.Arena, error) {
 			return nil, err
 		}
 	}
-	if h.arenas == nil {
-		h.arenas = map[string]*arena.Arena{}
-	}
-	h.arenas[c.Name] = a
+	h.Own(a)
 	return a, nil
 }
 
@@ -159,6 +158,23 @@ func (h *Host) TakeOver() {
 	h.credits = nil
 }
 
-// OwnArenas returns the arenas that the component has from Arena, by name: what its successor inherits. It is for the
-// host, once Start has returned.
-func (h *Host) OwnArenas() map[string]*arena.Arena { return h.arenas }
+// Own says that the component has an arena that Arena did not make: one of a process. Any goroutine.
+func (h *Host) Own(a *arena.Arena) {
+	h.arenas.mu.Lock()
+	defer h.arenas.mu.Unlock()
+	h.arenas.byName[a.Name()] = a
+}
+
+// OwnArenas returns the arenas that the component has, by name: what its successor inherits. It is for the host. Any
+// goroutine.
+func (h *Host) OwnArenas() map[string]*arena.Arena {
+	h.arenas.mu.Lock()
+	defer h.arenas.mu.Unlock()
+	return maps.Clone(h.arenas.byName)
+}
+
+// ownArenas are the arenas of one component.
+type ownArenas struct {
+	mu     sync.Mutex
+	byName map[string]*arena.Arena // guarded by mu
+}

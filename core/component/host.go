@@ -58,8 +58,8 @@ type Host struct {
 	manifest Manifest
 	signals  []*bus.Signal
 	slots    []*bus.Slot
-	arenas   map[string]*arena.Arena // from Arena
-	credits  []func()                // that TakeOver registers
+	arenas   *ownArenas
+	credits  []func() // that TakeOver registers
 }
 
 // Tables are the parts of a pipeline that components refer to by name. Nobody changes them.
@@ -119,6 +119,7 @@ const (
 // Receiver and counting handles with Arenas. The pipeline calls it before Start.
 func (h *Host) Bind(m Manifest) {
 	h.manifest = m
+	h.arenas = &ownArenas{byName: map[string]*arena.Arena{}}
 	h.slots = make([]*bus.Slot, len(m.Slots))
 	for _, p := range m.Signals {
 		var claims bus.Retainer = h.Arenas

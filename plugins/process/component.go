@@ -32,6 +32,7 @@ type proxy struct {
 	program  Program
 	kind     protocol.Kind
 	snapshot bool // its state can be saved
+	pauses   bool // it comes to rest when it is asked to
 	manifest component.Manifest
 
 	config map[string]any
@@ -42,7 +43,9 @@ type proxy struct {
 	slots   []slot
 	meters  meters
 
-	published atomic.Uint64 // newest policy version whose weights it has emitted
+	pause     *pause         // of the loop: what is under way to rest, or at rest; nil without one
+	asking    sync.WaitGroup // goroutines that wait for the process to come to rest
+	published atomic.Uint64  // newest policy version whose weights it has emitted
 
 	link   atomic.Pointer[link.Link] // of the life that runs, or of the last one; messages wait in it
 	quit   chan struct{}             // closed by Stop
@@ -110,7 +113,8 @@ func (r *Runtime) Component(ctx context.Context, p Program, kind string) (compon
 	}
 	x := &proxy{
 		runtime: r, program: p.withDefaults(), kind: d.Kinds[i], snapshot: slices.Contains(d.Capabilities, protocol.CapSnapshot),
-		quit: make(chan struct{}), ended: make(chan struct{}), open: map[question]hostabi.Message{},
+		pauses: slices.Contains(d.Capabilities, protocol.CapPause),
+		quit:   make(chan struct{}), ended: make(chan struct{}), open: map[question]hostabi.Message{},
 	}
 	if x.manifest, err = manifestOf(&p, x.kind); err != nil {
 		return nil, err

@@ -125,6 +125,7 @@ func (l *life) makeArena(q *protocol.AddArena) (a *arena.Arena, again bool, err 
 	if err == nil {
 		l.own[a.ID()] = true
 		x.addOwn(a.ID())
+		x.h.Own(a)
 	}
 	return a, false, err
 }

@@ -11,6 +11,8 @@ func playOther(role string) {
 		playEnvHost(os.Args[2])
 	case "host":
 		playHost(os.Args[2])
+	case "keeper":
+		serveKeeper()
 	case "hostile":
 		playHostile(os.Args[2], os.Args[3])
 	default:

@@ -281,6 +281,7 @@ func (x *proxy) give(list []link.Pending) uint64 {
 // finish is Stop: the process ends, by itself if it does so in time, and nothing is left of it.
 func (x *proxy) finish() error {
 	close(x.quit)
+	defer x.asking.Wait()
 	defer x.runtime.strike(x)
 	if x.link.Load() == nil {
 		return nil // it was never started

@@ -45,6 +45,9 @@ type instance struct {
 	stopping atomic.Bool
 	ended    chan struct{} // closed when the loop's goroutine has ended
 
+	resumed chan struct{}    // of the loop: closed by the end of the Pause that is in force; nil without one
+	handed  []hostabi.Handle // of the loop, and of stop: claimed for the successor of this process
+
 	mu    sync.Mutex
 	calls []func() // guarded by mu: for the loop's goroutine, whatever it waits for
 	done  bool     // guarded by mu: it takes no more
@@ -231,7 +234,7 @@ func (x *instance) stop() error {
 		x.stats.stop()
 	}
 	x.link.Stop()
-	errs := []error{x.releaseUnsent(), x.loop.Close(), guarded(x.component.Stop), x.unload()}
+	errs := []error{x.releaseUnsent(), x.releaseHanded(), x.loop.Close(), guarded(x.component.Stop), x.unload()}
 	x.stats.send()
 	x.arenas.Credits(nil)
 	return errors.Join(append(errs, x.arenas.Close())...)

@@ -40,7 +40,7 @@ func number(kind uint16, inline ...uint64) hostabi.Message {
 func TestDescribe_SaysWhatKindsThereAre(t *testing.T) {
 	r := newRig(t, probes())
 	d, err := call[protocol.Description](r, protocol.MethodDescribe, protocol.Empty{})
-	if err != nil || d.ABI != protocol.ABI || !slices.Equal(d.Capabilities, []string{protocol.CapSnapshot}) {
+	if err != nil || d.ABI != protocol.ABI || !slices.Equal(d.Capabilities, []string{protocol.CapSnapshot, protocol.CapPause}) {
 		t.Fatalf("Describe = %+v, %v", d, err)
 	}
 	k := d.Kinds[0]
@@ -477,4 +477,30 @@ func TestStats_ReachTheHost(t *testing.T) {
 		d := h.Snapshot()
 		return counter == 6 && gauge == 2.5 && d.Count == 2 && d.Sum == 3.5 && d.Min == 1
 	})
+}
+
+func TestPause_IsAnsweredAtRestAndRefusedTwice(t *testing.T) {
+	r := newRig(t, probes())
+	if _, err := call[protocol.Empty](r, protocol.MethodPause, protocol.Empty{}); codeOf(err) != codes.FailedPrecondition {
+		t.Errorf("Pause before Start: %v", err)
+	}
+	r.start("probe", nil)
+	for range 2 {
+		if _, err := call[protocol.Empty](r, protocol.MethodPause, protocol.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := call[protocol.Empty](r, protocol.MethodPause, protocol.Empty{}); codeOf(err) != codes.FailedPrecondition {
+			t.Errorf("a second Pause: %v", err)
+		}
+		list, err := call[protocol.WaitingList](r, protocol.MethodWaiting, protocol.Empty{})
+		if err != nil || len(list.Messages) != 0 {
+			t.Errorf("waiting %+v, %v", list, err)
+		}
+		if _, err := call[protocol.Empty](r, protocol.MethodResume, protocol.Empty{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := call[protocol.Empty](r, protocol.MethodResume, protocol.Empty{}); err != nil {
+		t.Errorf("Resume without Pause: %v", err)
+	}
 }

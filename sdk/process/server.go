@@ -73,7 +73,7 @@ func (s *server) close() {
 func (s *server) describe() protocol.Description {
 	d := protocol.Description{ABI: protocol.ABI, SDK: sdkName, Capabilities: []string{}, Kinds: []protocol.Kind{}}
 	if len(s.plugin.Kinds) > 0 {
-		d.Capabilities = append(d.Capabilities, protocol.CapSnapshot)
+		d.Capabilities = append(d.Capabilities, protocol.CapSnapshot, protocol.CapPause)
 	}
 	if s.plugin.Load != nil {
 		d.Capabilities = append(d.Capabilities, protocol.CapEnv, protocol.CapEnvState)

@@ -32,7 +32,7 @@ func refuse(code codes.Code, format string, args ...any) error {
 // methods are the calls of the service.
 var methods = []string{
 	protocol.MethodDescribe, protocol.MethodConfigure, protocol.MethodStart, protocol.MethodSnapshot,
-	protocol.MethodRestore, protocol.MethodStop, protocol.MethodEnvLoad, protocol.MethodEnvMake, protocol.MethodEnvState,
+	protocol.MethodRestore, protocol.MethodPause, protocol.MethodResume, protocol.MethodWaiting, protocol.MethodStop, protocol.MethodEnvLoad, protocol.MethodEnvMake, protocol.MethodEnvState,
 }
 
 // caller is what the service is offered by.
@@ -114,6 +114,12 @@ func (s *server) call(ctx context.Context, method string, doc []byte) (any, erro
 		return s.snapshot()
 	case protocol.MethodRestore:
 		return handle(doc, s.restore)
+	case protocol.MethodPause:
+		return protocol.Empty{}, s.pause()
+	case protocol.MethodResume:
+		return protocol.Empty{}, s.resume()
+	case protocol.MethodWaiting:
+		return s.waiting()
 	case protocol.MethodStop:
 		return protocol.Empty{}, s.stop()
 	case protocol.MethodEnvLoad:

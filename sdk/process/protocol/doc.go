@@ -14,7 +14,7 @@
 //
 // When the other end of the wire closes, the host is gone and the plugin ends itself. The life of a component is
 //
-//	Describe  →  Configure  →  Start  →  [Restore]  →  messages, Snapshot  →  Stop
+//	Describe  →  Configure  →  Start  →  [Restore]  →  messages, Snapshot, Pause, Resume  →  [Waiting]  →  Stop
 //
 // and that of a worker of environments
 //

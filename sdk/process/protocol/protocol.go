@@ -30,6 +30,9 @@ const (
 	MethodStart     = "Start"     // Empty → Empty
 	MethodSnapshot  = "Snapshot"  // Empty → StateSize; the state itself is a file on the wire
 	MethodRestore   = "Restore"   // StateSize → Empty; the file was sent on the wire before
+	MethodPause     = "Pause"     // Empty → Empty, when the component is at rest
+	MethodResume    = "Resume"    // Empty → Empty; it ends a Pause, which is refused then if it has not been answered
+	MethodWaiting   = "Waiting"   // Empty → WaitingList, of a component at rest that will be stopped
 	MethodStop      = "Stop"      // Empty → Empty
 	MethodEnvLoad   = "EnvLoad"   // EnvSource → EnvLoaded
 	MethodEnvMake   = "EnvMake"   // EnvBatch → EnvScratch; the host then announces the scratch area on the wire
@@ -47,6 +50,7 @@ const (
 // Capabilities that a plugin may have.
 const (
 	CapSnapshot = "snapshot" // its components can be saved and restored
+	CapPause    = "pause"    // its components come to rest when they are asked to
 	CapEnv      = "env"      // it works environments
 	CapEnvState = "env_state"
 )
@@ -158,6 +162,26 @@ type Flow struct {
 type StateSize struct {
 	Call  uint64 `json:"call"`
 	Bytes int64  `json:"bytes"`
+}
+
+// WaitingList has what a component was given and has not begun with, in order. The process keeps its claims on the blocks
+// until it is stopped.
+type WaitingList struct {
+	Messages []Waiting `json:"messages"`
+}
+
+// Waiting is one such message; see hostabi.Message.
+type Waiting struct {
+	Slot          string    `json:"slot"`
+	Sender        uint16    `json:"sender"`
+	Kind          uint16    `json:"kind"`
+	Handle        uint64    `json:"handle"`
+	T             uint32    `json:"t"`
+	Split         uint32    `json:"split"`
+	PolicyVersion uint64    `json:"policy_version"`
+	Sequence      uint64    `json:"sequence"`
+	Inline        [2]uint64 `json:"inline"`
+	Claimed       bool      `json:"claimed"` // the process has a claim on the block
 }
 
 // EnvSource says which environment a worker loads.

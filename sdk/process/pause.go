@@ -1,0 +1,102 @@
+package process
+
+import (
+	"errors"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/sdk/process/protocol"
+)
+
+// errResumed ends a Pause that the host has thought better of.
+var errResumed = errors.New("resumed before it came to rest")
+
+// pause answers when the component is at rest.
+func (s *server) pause() error {
+	x, err := s.running()
+	if err != nil {
+		return err
+	}
+	rested, resumed := make(chan struct{}), make(chan struct{})
+	err = x.do(func() error {
+		if x.resumed != nil {
+			return refuse(codes.Code(protocol.CodeOrder), "it is paused already")
+		}
+		x.resumed = resumed
+		if p, ok := x.component.(component.Pauser); ok {
+			p.Pause(func() { close(rested) })
+		} else {
+			close(rested) // between two slots
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-rested:
+		x.stats.send()
+		return nil
+	case <-resumed:
+		return refuse(codes.Code(protocol.CodeOrder), "%v", errResumed)
+	case <-x.ended:
+		return errors.New("the component has ended")
+	}
+}
+
+// resume lets the component go on.
+func (s *server) resume() error {
+	x, err := s.running()
+	if err != nil {
+		return err
+	}
+	return x.do(func() error {
+		if x.resumed == nil {
+			return nil
+		}
+		close(x.resumed)
+		x.resumed = nil
+		if p, ok := x.component.(component.Pauser); ok {
+			p.Resume()
+		}
+		return nil
+	})
+}
+
+// waiting tells what the component has not begun with. The claims stay with the process until it stops.
+func (s *server) waiting() (protocol.WaitingList, error) {
+	list := protocol.WaitingList{Messages: []protocol.Waiting{}}
+	x, err := s.running()
+	if err != nil {
+		return list, err
+	}
+	err = x.do(func() error {
+		p, ok := x.component.(component.Pauser)
+		if !ok {
+			return nil
+		}
+		for _, w := range p.Waiting() {
+			m := &w.Message
+			list.Messages = append(list.Messages, protocol.Waiting{
+				Slot: w.Slot, Sender: m.Sender, Kind: m.Kind, Handle: uint64(m.Handle), T: m.T, Split: m.Split,
+				PolicyVersion: m.PolicyVersion, Sequence: m.Sequence, Inline: m.Inline, Claimed: w.Claimed,
+			})
+			if w.Claimed {
+				x.handed = append(x.handed, m.Handle)
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// releaseHanded gives up the claims on what was handed over.
+func (x *instance) releaseHanded() error {
+	var errs []error
+	for _, h := range x.handed {
+		errs = append(errs, x.arenas.Release(h))
+	}
+	x.handed = nil
+	return errors.Join(errs...)
+}
