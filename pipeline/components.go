@@ -20,9 +20,10 @@ type componentFile struct {
 	Loop    string `toml:"loop"`
 	Runtime string `toml:"runtime"`
 	Plugin  string `toml:"plugin"`
+	Swap    string `toml:"swap"`
 }
 
-var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin"}
+var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin", "swap"}
 
 // policyTables reads [policy.NAME].
 func (c *checker) policyTables() {
@@ -72,7 +73,7 @@ func (c *checker) componentTables() {
 func (c *checker) componentTable(n *node, name string) (x Component, ok bool) {
 	x = Component{Name: name, table: n}
 	path := "component." + x.Name
-	f := componentFile{Count: 1, Runtime: runtimeBuiltin}
+	f := componentFile{Count: 1, Runtime: runtimeBuiltin, Swap: string(SwapAlways)}
 	own := newTable(n.key, n.val)
 	for _, key := range ownKeys {
 		if child := n.at(key); child != nil {
@@ -82,6 +83,7 @@ func (c *checker) componentTable(n *node, name string) (x Component, ok bool) {
 	d := &tableDecoder{c: &c.problems, n: own, path: path}
 	d.decode(&f) // what is wrong has been noted
 	x.Kind, x.Count, x.Loop, x.Runtime = f.Kind, f.Count, f.Loop, f.Runtime
+	x.Swap = c.swapRule(n, f.Swap)
 	c.checkOwn(n, path, &f)
 	maker := c.makerOf(n, &x, &f)
 	if maker == nil {

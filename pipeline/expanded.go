@@ -20,6 +20,7 @@ func (g *Graph) Expanded() string {
 		mode = modeSync
 	}
 	writeTable(&b, "train", []keyValue{{"mode", quote(mode)}})
+	writeTable(&b, "swap", encodeStruct(reflect.ValueOf(g.Swap.file())))
 	for _, p := range g.Plugins {
 		writeTable(&b, "plugin."+p.Table.Name, p.Table.lines())
 	}
@@ -37,6 +38,7 @@ func (g *Graph) Expanded() string {
 		} else if x.Runtime != runtimeBuiltin {
 			lines = append(lines, keyValue{"runtime", quote(x.Runtime)})
 		}
+		lines = append(lines, keyValue{"swap", quote(string(x.Swap))})
 		writeTable(&b, "component."+x.Name, append(lines, configLines(x.config, x.table, ownKeys...)...))
 	}
 	g.writeWires(&b)
@@ -79,7 +81,7 @@ func (e *Env) lines() []keyValue {
 	if t.Plugin != nil {
 		use = t.Plugin.Name + ":" + use
 	}
-	lines := []keyValue{{"use", quote(use)}}
+	lines := []keyValue{{"use", quote(use)}, {"swap", quote(string(e.Swap))}}
 	if t.Plugin == nil && t.Isolated {
 		lines = append(lines, keyValue{"isolation", quote(isolationProcess)})
 	}

@@ -16,6 +16,7 @@ type Graph struct {
 	Dir         string // folder that paths of plugins are relative to
 	Synchronous bool   // one loop, zero lag, bit-reproducible
 	Run         RunTable
+	Swap        Swap
 	Envs        []Env
 	Policies    []Policy
 	Plugins     []*Plugin
@@ -51,6 +52,7 @@ type Evaluation struct {
 type Env struct {
 	Name  string
 	Table EnvTable
+	Swap  SwapRule // of what runs its environments, as far as the environment goes
 
 	at  span // of its header
 	use span // of the value of use
@@ -74,6 +76,7 @@ type Component struct {
 	Count    int
 	Runtime  string // builtin or process
 	Plugin   string // plugin that it is a component of; empty: of this program
+	Swap     SwapRule
 	Loop     string // event loop of its instances; "[i]" at its end stands for the instance
 	Manifest component.Manifest
 	Flow     component.Flow // zero if the kind has none

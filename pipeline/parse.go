@@ -36,6 +36,7 @@ func Parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 	root = c.expand(root, sets)
 	c.root = root
 	c.runTable()
+	c.swapTable()
 	c.pluginTables()
 	c.envTables()
 	c.policyTables()
@@ -84,7 +85,7 @@ var sections = [...]struct {
 }{
 	{"rlhost", scalarNode, "an integer"}, {"run", tableNode, "a table: [run]"},
 	{"plugin", tableNode, "tables: [plugin.NAME]"}, {"env", tableNode, "tables: [env.NAME]"}, {"policy", tableNode, "tables: [policy.NAME]"},
-	{"train", tableNode, "a table: [train]"}, {"component", tableNode, "tables: [component.NAME]"},
+	{"train", tableNode, "a table: [train]"}, {"swap", tableNode, "a table: [swap]"}, {"component", tableNode, "tables: [component.NAME]"},
 	{"wire", arrayNode, "a list of tables: [[wire]]"},
 }
 

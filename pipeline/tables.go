@@ -118,6 +118,7 @@ type envFile struct {
 	Limits EnvLimits `toml:"limits"`
 	Grants []string  `toml:"grants"`
 	SHA256 string    `toml:"sha256"`
+	Swap   string    `toml:"swap"`
 
 	Isolation string `toml:"isolation"` // host or process
 	Workers   int    `toml:"workers"`   // processes for each batch of environments, where they are processes
@@ -133,7 +134,7 @@ const (
 func (c *checker) envTables() {
 	for _, table := range c.named("env") {
 		name, n := table.name, table.node
-		f := envFile{Isolation: isolationHost, Workers: 1}
+		f := envFile{Isolation: isolationHost, Workers: 1, Swap: string(SwapAlways)}
 		d := (&tableDecoder{c: &c.problems, n: n, path: "env." + name}).skipping("args")
 		d.decode(&f) // what is wrong has been noted
 		args := map[string]string{}
@@ -143,7 +144,7 @@ func (c *checker) envTables() {
 		c.checkUse(n, name, f.Use)
 		c.checkSHA(n, f.SHA256)
 		c.checkIsolation(n, &f)
-		e := Env{Name: name, at: n.key, use: n.key, sha: n.key}
+		e := Env{Name: name, Swap: c.swapRule(n, f.Swap), at: n.key, use: n.key, sha: n.key}
 		e.Table = EnvTable{Use: f.Use, Args: args, Limits: f.Limits, Grants: f.Grants, SHA256: strings.ToLower(f.SHA256),
 			Isolated: f.Isolation == isolationProcess, Workers: f.Workers}
 		if plugin, rest, ok := c.envPlugin(f.Use); ok {
