@@ -1,0 +1,76 @@
+package component
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// ErrChanging is wrapped by PrepareEnvs and Commit while another change of the component's environments is prepared or
+// under way.
+var ErrChanging = errors.New("another change of environments is under way")
+
+// SpacesError says that environments cannot take the place of those that run, because they observe, act or end
+// episodes in another way.
+type SpacesError struct {
+	Component     string
+	Reason        string // the first thing that differs
+	Running, Next rollout.EnvSpec
+}
+
+// Error tells the reason in one line; Table shows both specifications.
+func (e *SpacesError) Error() string {
+	return fmt.Sprintf("%s: %s cannot take the place of %s: %s", e.Component, e.Next.Name, e.Running.Name, e.Reason)
+}
+
+// Table returns both specifications side by side, one line for each part; those that differ begin with a star.
+func (e *SpacesError) Table() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "  %-12s %-32s %s\n", "", e.Running.Name+" (running)", e.Next.Name+" (new)")
+	for _, part := range []struct {
+		name string
+		of   func(*rollout.EnvSpec) string
+	}{
+		{"observation", func(s *rollout.EnvSpec) string { return describe(s, hostabi.RoleObservation) }},
+		{"action", func(s *rollout.EnvSpec) string { return describe(s, hostabi.RoleAction) }},
+		{"action mask", func(s *rollout.EnvSpec) string { return describe(s, hostabi.RoleActionMask) }},
+		{"autoreset", autoresets},
+	} {
+		running, next, mark := part.of(&e.Running), part.of(&e.Next), " "
+		if running != next {
+			mark = "*"
+		}
+		fmt.Fprintf(&b, "%s %-12s %-32s %s\n", mark, part.name, running, next)
+	}
+	return b.String()
+}
+
+// describe returns a tensor as f32[4], or i32 of 2 values.
+func describe(s *rollout.EnvSpec, role hostabi.Role) string {
+	d, ok := s.Tensor(role)
+	if !ok {
+		return "none"
+	}
+	text := d.DType.String()
+	if rank := min(int(d.Rank), len(d.Shape)); rank > 0 {
+		text += strings.ReplaceAll(fmt.Sprint(d.Shape[:rank]), " ", ",")
+	}
+	if d.N > 0 {
+		text += fmt.Sprintf(" of %d values", d.N)
+	}
+	return text
+}
+
+// autoresets returns the modes that an environment offers.
+func autoresets(s *rollout.EnvSpec) string {
+	var modes []string
+	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
+		if s.Autoreset&mode != 0 {
+			modes = append(modes, mode.String())
+		}
+	}
+	return strings.Join(modes, ", ")
+}
