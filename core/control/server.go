@@ -120,12 +120,12 @@ func (s *Server) admit(conn *net.UnixConn) {
 // mine returns an error unless the other end of a connection is this user. Being root makes no difference: a job is
 // asked by who started it.
 func mine(conn *net.UnixConn) error {
-	uid, err := peerUID(conn)
+	peer, err := peerOf(conn)
 	if err != nil {
 		return err
 	}
-	if int64(uid) != int64(os.Geteuid()) {
-		return fmt.Errorf("user %d is at this end, user %d at the other", os.Geteuid(), uid)
+	if peer.UID != os.Geteuid() {
+		return fmt.Errorf("user %d is at this end, user %d at the other", os.Geteuid(), peer.UID)
 	}
 	return nil
 }

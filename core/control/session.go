@@ -112,7 +112,7 @@ func (c *session) next(wait time.Duration) (q ask, err error) {
 
 // handle answers one request. It returns an error when the connection is of no use any more.
 func (c *session) handle(q ask) error {
-	ctx, cancel := context.WithCancelCause(c.server.ctx)
+	ctx, cancel := context.WithCancelCause(withPeer(c.server.ctx, c.conn))
 	defer cancel(nil)
 	unwatch := c.watch(cancel)
 	reply, err := c.server.call(ctx, q, c.notice(ctx, cancel))
