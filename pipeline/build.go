@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/core/stat"
 )
@@ -28,49 +28,74 @@ type BuildOptions struct {
 	// Resume is the state of instances by name, as a snapshot returned it. Instances without one start anew.
 	Resume map[string]component.State
 	// AtBoundary is called at dataset boundaries, on the learner's loop, which waits for it; of several learners
-	// one at a time. snapshot may be called during the call only; see Snapshot. An error ends the run.
-	// Pipeline.Stopping tells whether this boundary is the last.
+	// one at a time, and never while instances are being replaced. snapshot may be called during the call only; see
+	// Snapshot. An error ends the run. Pipeline.Stopping tells whether this boundary is the last.
 	AtBoundary func(snapshot func() (map[string]component.State, error)) error
 	// Grace is how long an interrupted run goes on at most to reach a boundary; 0 means 5 s.
 	Grace time.Duration
 }
 
-// Pipeline is a graph with everything that it takes to run. Use Build, Run once, Close.
+// Pipeline is a graph with everything that it takes to run. Use Build, Run once, Close. While it runs, Prepare
+// changes it.
 type Pipeline struct {
-	graph   *Graph
-	options BuildOptions
-	log     *slog.Logger
-	run     component.Run
-	loaded  *loaded
-	arenas  *arena.Set
-	stats   *stat.Registry
+	options  BuildOptions
+	log      *slog.Logger
+	arenas   *arena.Set
+	stats    *stat.Registry
+	library  library
+	life     *life
+	standing *standing
+	ending   ending
 
-	instances []*instance
-	loops     []*runningLoop
-	wires     []*runningWire
-	ending    ending
-	released  sync.Once
+	// state is what runs; it is replaced when a change has been made.
+	state atomic.Pointer[assembly]
+
+	mu       sync.Mutex // guards what follows
+	alive    []*instance
+	loops    []*runningLoop
+	loopWork *loopWork          // how loops are run; nil before Run
+	draining []*bus.Connection  // disconnected, and still delivering
+	leftover []*arena.Arena     // of nobody any more, and still claimed
+	previous map[string]*volume // environments that ran before those of now, by name
+
+	released sync.Once
+}
+
+// assembly is a graph and what was made of it. Once it runs it is not changed.
+type assembly struct {
+	*loaded
+	graph   *Graph
+	run     *component.Run
+	members []member // in the order of the graph
+	wires   []*runningWire
+}
+
+// member is the place of an instance in a graph. The instance may have been made when the graph was another one.
+type member struct {
+	*instance
+	of    *Component
+	index int
+	name  string
 }
 
 // instance is one instance of a component.
 type instance struct {
-	of        *Component
+	p         *Pipeline
 	component component.Component
 	host      *component.Host
 	loop      *runningLoop
-}
+	envs      int                      // environments that it has
+	joining   atomic.Pointer[assembly] // what it was made for; nil since that runs
 
-// runningLoop is an event loop and its end.
-type runningLoop struct {
-	*loop.Loop
-	ended chan struct{} // closed when Run has returned
+	live liveness
 }
 
 // Build loads plugins, makes policies and components and connects them. Nothing runs yet. It blocks on files and
 // on the compilation of plugins; ctx ends that. Errors that the file is to blame for are Problems. After an error
 // everything has been released.
 func Build(ctx context.Context, g *Graph, o BuildOptions) (*Pipeline, error) {
-	p := &Pipeline{graph: g, options: o, log: o.Log, arenas: arena.NewSet(), stats: stat.NewRegistry()}
+	p := &Pipeline{options: o, log: o.Log, arenas: arena.NewSet(), stats: stat.NewRegistry(), life: newLife(), standing: newStanding(),
+		previous: map[string]*volume{}}
 	if p.log == nil {
 		p.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
@@ -80,80 +105,170 @@ func Build(ctx context.Context, g *Graph, o BuildOptions) (*Pipeline, error) {
 	if p.options.Parts == nil {
 		p.options.Parts = &Parts{}
 	}
-	p.run = component.Run{Name: g.Run.Name, Seed: g.Run.Seed, Dir: o.RunDir, Synchronous: g.Synchronous, Stop: g.Run.Stop}
-	if err := p.build(ctx); err != nil {
+	if err := p.build(ctx, g); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
 }
 
-func (p *Pipeline) build(ctx context.Context) (err error) {
-	if p.loaded, err = load(ctx, p.graph, p.options.Parts); err != nil {
+func (p *Pipeline) build(ctx context.Context, g *Graph) error {
+	a := &assembly{graph: g, run: p.runOf(g)}
+	p.state.Store(a) // so that what is released after an error is known
+	var err error
+	if a.loaded, err = load(ctx, g, p.options.Parts, &p.library); err != nil {
 		return err
 	}
-	for i := range p.graph.Components {
-		for index := range p.graph.Components[i].Count {
-			if err := p.add(&p.graph.Components[i], index); err != nil {
+	for i := range g.Components {
+		of := &g.Components[i]
+		for index := range of.Count {
+			x, err := p.add(a, of, index, place{first: a.envs()})
+			if err != nil {
 				return err
 			}
+			a.members = append(a.members, member{x, of, index, of.nameOf(index)})
 		}
 	}
-	p.stats.Gauge("rollout/envs").Set(float64(p.envsBefore()))
-	for _, x := range p.instances {
-		if err := p.start(x); err != nil {
-			return fmt.Errorf("%s: %w", x.host.Name, err)
+	p.stats.Gauge("rollout/envs").Set(float64(a.envs()))
+	for _, x := range a.members {
+		if err := p.start(x.instance, x.of); err != nil {
+			return fmt.Errorf("%s: %w", x.name, err)
 		}
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
 	}
-	if err := p.resume(); err != nil {
+	if err := p.resume(a); err != nil {
 		return err
 	}
-	return p.connect()
-}
-
-// add makes one instance, on its loop.
-func (p *Pipeline) add(of *Component, index int) error {
-	name := of.Name
-	if of.Count > 1 {
-		name = fmt.Sprintf("%s[%d]", of.Name, index)
+	for _, x := range a.members {
+		x.joining.Store(nil)
 	}
-	maker, err := p.makerOf(of)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	if err := p.connect(a); err != nil {
+		return err
 	}
-	made, err := maker()
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	x := &instance{of: of, component: made, loop: p.loopNamed(of.loopOf(index))}
-	x.host = &component.Host{
-		Name: name, ID: uint16(len(p.instances) + 1), Index: index, Count: of.Count, FirstEnv: p.envsBefore(),
-		Run: &p.run, Receiver: x.loop.NewReceiver(name), Arenas: p.arenas, Stats: p.stats,
-		Log: p.log.With("component", name),
-		Env: p.Env, Policy: p.Policy, Peers: p.peers, Tables: p.tables,
-		Readers:  func(signal string) int { return p.readers(of, signal) },
-		Boundary: func() { p.reach(x) }, Stop: p.Stop,
-	}
-	if err := x.component.Configure(decoder(of.table, "component."+of.Name, ownKeys...)); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	p.instances = append(p.instances, x)
 	return nil
 }
 
-// envsBefore returns how many environments the instances so far have.
-func (p *Pipeline) envsBefore() int {
+// runOf is what all components share.
+func (p *Pipeline) runOf(g *Graph) *component.Run {
+	return &component.Run{Name: g.Run.Name, Seed: g.Run.Seed, Dir: p.options.RunDir, Synchronous: g.Synchronous, Stop: g.Run.Stop}
+}
+
+// now returns what runs.
+func (p *Pipeline) now() *assembly { return p.state.Load() }
+
+// nameOf returns the name of an instance.
+func (x *Component) nameOf(index int) string {
+	if x.Count > 1 {
+		return fmt.Sprintf("%s[%d]", x.Name, index)
+	}
+	return x.Name
+}
+
+// place is what an instance has of its own in the run, besides its name.
+type place struct {
+	id        uint16                  // 0: the next that is free
+	first     int                     // global index of its first environment
+	inherited map[string]*arena.Arena // of its predecessor; nil if it has none
+}
+
+// add makes one instance for an assembly, on its loop.
+func (p *Pipeline) add(a *assembly, of *Component, index int, at place) (*instance, error) {
+	name := of.nameOf(index)
+	maker, err := p.makerOf(a.graph, of)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	made, err := maker()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	x := &instance{p: p, component: made, envs: of.Flow.Envs}
+	x.joining.Store(a)
+	x.host = p.hostOf(x, of, index, at)
+	if err := x.component.Configure(decoder(of.table, "component."+of.Name, ownKeys...)); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	p.enroll(x, of.loopOf(index))
+	return x, nil
+}
+
+// hostOf makes the host of an instance, but for the Receiver and an ID that is to be the next.
+func (p *Pipeline) hostOf(x *instance, of *Component, index int, at place) *component.Host {
+	name, own := of.nameOf(index), of.Name
+	a := x.view()
+	return &component.Host{
+		Name: name, ID: at.id, Index: index, Count: of.Count, FirstEnv: at.first, Inherited: at.inherited,
+		Run: a.run, Arenas: p.arenas, Stats: p.stats,
+		Log: p.log.With("component", name),
+		Env: x.env, Policy: func(name string) (any, error) { return x.view().policy(name) },
+		Peers:  func(kind string) int { return x.view().graph.instancesByKind()[kind] },
+		Tables: func() component.Tables { return x.view().tables(p.options.Parts) },
+		Readers: func(signal string) int {
+			n := x.view().graph.readers(own, signal)
+			x.live.asked(signal, n)
+			return n
+		},
+		Boundary: func() { p.reach(x) }, Stop: p.Stop,
+		Failed: func(err error) bool { return p.failed(x, err) },
+	}
+}
+
+// enroll gives an instance its loop, its receiver and its ID.
+func (p *Pipeline) enroll(x *instance, loopName string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x.loop = p.loopNamed(loopName)
+	x.loop.instances++
+	x.host.Receiver = x.loop.NewReceiver(x.host.Name)
+	if x.host.ID == 0 {
+		x.host.ID = p.freeID()
+	}
+	p.alive = append(p.alive, x)
+}
+
+// freeID returns the lowest ID that no instance has. The caller holds mu.
+func (p *Pipeline) freeID() uint16 {
+	taken := map[uint16]bool{}
+	for _, x := range p.alive {
+		taken[x.host.ID] = true
+	}
+	id := uint16(1)
+	for taken[id] {
+		id++
+	}
+	return id
+}
+
+// view is the assembly that an instance belongs to.
+func (x *instance) view() *assembly {
+	if a := x.joining.Load(); a != nil {
+		return a
+	}
+	return x.p.now()
+}
+
+// env is Host.Env.
+func (x *instance) env(name string) (rollout.Plugin, error) {
+	v := x.view().plugins[name]
+	if v == nil {
+		return nil, fmt.Errorf("env %q is not declared", name)
+	}
+	x.live.uses(v)
+	return v.plugin, nil
+}
+
+// envs returns how many environments the members have, and the index behind the last one.
+func (a *assembly) envs() int {
 	n := 0
-	for _, x := range p.instances {
-		n += x.of.Flow.Envs
+	for _, x := range a.members {
+		n = max(n, x.host.FirstEnv+x.instance.envs)
 	}
 	return n
 }
 
 // makerOf returns what makes a component where its runtime runs it.
-func (p *Pipeline) makerOf(of *Component) (Maker, error) {
+func (p *Pipeline) makerOf(g *Graph, of *Component) (Maker, error) {
 	parts := p.options.Parts
 	switch {
 	case of.maker != nil:
@@ -163,7 +278,7 @@ func (p *Pipeline) makerOf(of *Component) (Maker, error) {
 	case of.Runtime == runtimeProcess && parts.Plugin == nil:
 		return nil, errors.New("this program runs no native plugins")
 	case of.Runtime == runtimeProcess:
-		kinds, err := parts.Plugin(DefaultPlugin(), p.graph.Dir)
+		kinds, err := parts.Plugin(DefaultPlugin(), g.Dir)
 		if err != nil || kinds[of.Kind] != nil {
 			return kinds[of.Kind], err
 		}
@@ -171,19 +286,8 @@ func (p *Pipeline) makerOf(of *Component) (Maker, error) {
 	return nil, fmt.Errorf("this program has no kind %q", of.Kind)
 }
 
-// loopNamed returns the loop of that name, made when it is first asked for.
-func (p *Pipeline) loopNamed(name string) *runningLoop {
-	i := slices.IndexFunc(p.loops, func(l *runningLoop) bool { return l.Name() == name })
-	if i >= 0 {
-		return p.loops[i]
-	}
-	l := &runningLoop{Loop: loop.New(name), ended: make(chan struct{})}
-	p.loops = append(p.loops, l)
-	return l
-}
-
 // start gives an instance its ports and starts it.
-func (p *Pipeline) start(x *instance) error {
+func (p *Pipeline) start(x *instance, of *Component) error {
 	m := x.component.Manifest()
 	x.host.Bind(m)
 	if err := x.component.Start(x.host); err != nil {
@@ -191,23 +295,23 @@ func (p *Pipeline) start(x *instance) error {
 	}
 	for _, port := range m.Slots {
 		if x.host.BoundSlot(port.Name) == nil {
-			return fmt.Errorf("kind %s does not bind its slot %q", x.of.Kind, port.Name)
+			return fmt.Errorf("kind %s does not bind its slot %q", of.Kind, port.Name)
 		}
 	}
 	return nil
 }
 
 // resume restores what the options have state of.
-func (p *Pipeline) resume() error {
+func (p *Pipeline) resume(a *assembly) error {
 	left := len(p.options.Resume)
-	for _, x := range p.instances {
-		state, ok := p.options.Resume[x.host.Name]
+	for _, x := range a.members {
+		state, ok := p.options.Resume[x.name]
 		if !ok {
 			continue
 		}
 		left--
 		if err := x.component.Restore(state); err != nil {
-			return fmt.Errorf("%s: restore: %w", x.host.Name, err)
+			return fmt.Errorf("%s: restore: %w", x.name, err)
 		}
 	}
 	if left > 0 {
@@ -216,40 +320,40 @@ func (p *Pipeline) resume() error {
 	return nil
 }
 
-// Env returns a loaded environment, until Close.
+// Env returns the loaded environment that runs now. It is open until another version of it has been committed and
+// settled, or Close.
 func (p *Pipeline) Env(name string) (rollout.Plugin, error) {
-	if plugin := p.loaded.plugins[name]; plugin != nil {
-		return plugin, nil
+	if v := p.now().plugins[name]; v != nil {
+		return v.plugin, nil
 	}
 	return nil, fmt.Errorf("env %q is not declared", name)
 }
 
 // Policy returns what Parts.Policy made of a [policy.NAME] table.
-func (p *Pipeline) Policy(name string) (any, error) {
-	if made, ok := p.loaded.policies[name]; ok {
+func (p *Pipeline) Policy(name string) (any, error) { return p.now().policy(name) }
+
+func (a *assembly) policy(name string) (any, error) {
+	if made, ok := a.policies[name]; ok {
 		return made, nil
 	}
 	return nil, fmt.Errorf("policy %q is not declared", name)
 }
 
-// peers returns how many instances of a kind there are.
-func (p *Pipeline) peers(kind string) int { return p.instancesByKind()[kind] }
-
-func (p *Pipeline) instancesByKind() map[string]int {
+func (g *Graph) instancesByKind() map[string]int {
 	n := map[string]int{}
-	for i := range p.graph.Components {
-		n[p.graph.Components[i].Kind] += p.graph.Components[i].Count
+	for i := range g.Components {
+		n[g.Components[i].Kind] += g.Components[i].Count
 	}
 	return n
 }
 
 // readers returns how many blocks of a signal its receivers may have claims on at once: each works on one while
 // others wait for it.
-func (p *Pipeline) readers(from *Component, signal string) int {
+func (g *Graph) readers(from, signal string) int {
 	n := 0
-	for i := range p.graph.Wires {
-		if w := &p.graph.Wires[i]; w.From == from.Name && w.Signal == signal {
-			to := p.graph.Component(w.To)
+	for i := range g.Wires {
+		if w := &g.Wires[i]; w.From == from && w.Signal == signal {
+			to := g.Component(w.To)
 			n += to.Count * (1 + w.Depth)
 			if to.Runtime == runtimeProcess {
 				n += 2 * to.Count // one is under way to the process, one is kept for its successor
@@ -260,67 +364,34 @@ func (p *Pipeline) readers(from *Component, signal string) int {
 }
 
 // tables returns what components that run elsewhere are told of the file.
-func (p *Pipeline) tables() component.Tables {
+func (a *assembly) tables(parts *Parts) component.Tables {
 	t := component.Tables{
-		Policies: map[string]component.PolicyTable{}, Envs: map[string]rollout.EnvSpec{}, Peers: p.instancesByKind(),
+		Policies: map[string]component.PolicyTable{}, Envs: map[string]rollout.EnvSpec{}, Peers: a.graph.instancesByKind(),
 		Sources: map[string]component.EnvSource{},
 	}
-	for i := range p.graph.Policies {
-		x := &p.graph.Policies[i]
+	for i := range a.graph.Policies {
+		x := &a.graph.Policies[i]
 		t.Policies[x.Name] = component.PolicyTable{Env: x.Env, Table: plainTable(x.table, "env")}
 	}
-	for name, plugin := range p.loaded.plugins {
-		t.Envs[name] = plugin.Spec()
-		if e := p.graph.Env(name); !e.Table.Isolated {
-			t.Sources[name] = p.sourceOf(&e.Table)
+	for name, v := range a.plugins {
+		t.Envs[name] = v.plugin.Spec()
+		if e := a.graph.Env(name); !e.Table.Isolated {
+			t.Sources[name] = a.graph.sourceOf(&e.Table, parts)
 		}
 	}
 	return t
 }
 
-func (p *Pipeline) sourceOf(t *EnvTable) component.EnvSource {
-	use, _ := t.Locate(p.graph.Dir, p.options.Parts.Builtins)
+func (g *Graph) sourceOf(t *EnvTable, parts *Parts) component.EnvSource {
+	use, _ := t.Locate(g.Dir, parts.Builtins)
 	return component.EnvSource{
 		Use: use, Args: t.Args, Grants: t.Grants,
 		Memory: t.Limits.Memory, Step: t.Limits.Step, Init: t.Limits.Init,
 	}
 }
 
-// Graph returns what the pipeline was built from.
-func (p *Pipeline) Graph() *Graph { return p.graph }
+// Graph returns the graph that runs. It is another one after a change.
+func (p *Pipeline) Graph() *Graph { return p.now().graph }
 
 // Stats returns the metrics of all components.
 func (p *Pipeline) Stats() *stat.Registry { return p.stats }
-
-// Close releases what Run has left: the plugins. Without a Run it releases everything.
-func (p *Pipeline) Close() error {
-	err := p.release()
-	if p.loaded != nil {
-		err = errors.Join(err, p.loaded.close())
-	}
-	return err
-}
-
-// release stops the components and closes the arenas, once; the loops must have ended. What leaked is in the
-// error. Order matters: messages that nobody will get are dropped first, so that their blocks are no leaks.
-func (p *Pipeline) release() error {
-	var errs []error
-	p.released.Do(func() {
-		for _, w := range p.wires {
-			for _, c := range w.connections {
-				c.DisconnectNow()
-			}
-		}
-		for _, l := range p.loops {
-			errs = append(errs, l.Close())
-		}
-		for i := len(p.instances) - 1; i >= 0; i-- {
-			x := p.instances[i]
-			if err := x.component.Stop(); err != nil {
-				errs = append(errs, fmt.Errorf("%s: stop: %w", x.host.Name, err))
-			}
-		}
-		errs = append(errs, p.arenas.Close())
-	})
-	return errors.Join(errs...)
-}

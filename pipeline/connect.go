@@ -30,14 +30,14 @@ type WireCounters struct {
 
 // connect makes the connections of all wires. In mode queue the instances at the receiving end share the
 // messages, in all others each gets its own.
-func (p *Pipeline) connect() error {
+func (p *Pipeline) connect(a *assembly) error {
 	byName := map[string][]*instance{}
-	for _, x := range p.instances {
-		byName[x.of.Name] = append(byName[x.of.Name], x)
+	for _, x := range a.members {
+		byName[x.of.Name] = append(byName[x.of.Name], x.instance)
 	}
-	for i := range p.graph.Wires {
-		w := &runningWire{wire: &p.graph.Wires[i]}
-		p.wires = append(p.wires, w)
+	for i := range a.graph.Wires {
+		w := &runningWire{wire: &a.graph.Wires[i]}
+		a.wires = append(a.wires, w)
 		for _, from := range byName[w.wire.From] {
 			for _, to := range byName[w.wire.To] {
 				if err := w.connect(from, to); err != nil {
@@ -77,8 +77,9 @@ func (p *Pipeline) Counters() []WireCounters {
 }
 
 func (p *Pipeline) readCounters() []WireCounters {
-	list := make([]WireCounters, len(p.wires))
-	for i, w := range p.wires {
+	wires := p.now().wires
+	list := make([]WireCounters, len(wires))
+	for i, w := range wires {
 		list[i] = w.counters()
 	}
 	return list

@@ -28,8 +28,7 @@ func (g *Graph) Expanded() string {
 		writeTable(&b, "env."+e.Name, e.lines())
 	}
 	for _, p := range g.Policies {
-		lines := []keyValue{{"env", quote(p.Env)}}
-		writeTable(&b, "policy."+p.Name, append(lines, configLines(p.config, p.table, "env")...))
+		writeTable(&b, "policy."+p.Name, p.lines())
 	}
 	for _, x := range g.Components {
 		lines := []keyValue{{"kind", quote(x.Kind)}, {"count", strconv.Itoa(x.Count)}, {"loop", quote(x.Loop)}}

@@ -11,23 +11,25 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// loaded are the plugins and policies of a graph.
+// loaded are the plugins and policies of a graph. They are not changed once load has returned.
 type loaded struct {
-	plugins  map[string]rollout.Plugin
+	library  *library // what the plugins are from
+	plugins  map[string]*volume
 	policies map[string]any
-	order    []string // of plugins, as loaded
 }
 
 // CheckPlugins loads every environment, makes every policy, holds them against each other and lets go of them
 // again. It reports what Build would: Problems where the file is to blame.
 func CheckPlugins(ctx context.Context, g *Graph, parts *Parts) error {
-	l, err := load(ctx, g, parts)
-	return errors.Join(err, l.close())
+	var lib library
+	_, err := load(ctx, g, parts, &lib)
+	return errors.Join(err, lib.close())
 }
 
-// load loads the environments and makes the policies. What it has loaded is returned also with an error.
-func load(ctx context.Context, g *Graph, parts *Parts) (*loaded, error) {
-	l := &loaded{plugins: map[string]rollout.Plugin{}, policies: map[string]any{}}
+// load loads the environments that the library does not have and makes the policies. What it has loaded is in the
+// library also after an error.
+func load(ctx context.Context, g *Graph, parts *Parts, lib *library) (*loaded, error) {
+	l := &loaded{library: lib, plugins: map[string]*volume{}, policies: map[string]any{}}
 	c := &problems{file: g.File}
 	for i := range g.Envs {
 		e := &g.Envs[i]
@@ -38,7 +40,7 @@ func load(ctx context.Context, g *Graph, parts *Parts) (*loaded, error) {
 			c.loadProblem(e, err)
 			continue
 		}
-		if hash := l.plugins[e.Name].Hash(); e.Table.SHA256 != "" && !strings.EqualFold(hash, e.Table.SHA256) {
+		if hash := l.plugins[e.Name].plugin.Hash(); e.Table.SHA256 != "" && !strings.EqualFold(hash, e.Table.SHA256) {
 			c.add("E051", e.sha, "take the new hash if the change is wanted", "%s has changed: its SHA-256 is %s", e.Table.Use, hash)
 		}
 	}
@@ -53,12 +55,18 @@ func (l *loaded) loadEnv(ctx context.Context, g *Graph, e *Env, parts *Parts) er
 	if parts.Load == nil {
 		return errors.New("this program loads no environments")
 	}
+	digest := e.Table.digest(g.Dir, parts.Builtins)
+	if v := l.library.find(e.Name, &e.Table, digest); v != nil {
+		l.plugins[e.Name] = v
+		return nil
+	}
 	p, err := parts.Load(ctx, e.Name, e.Table, g.Dir)
 	if err != nil {
 		return err
 	}
-	l.plugins[e.Name] = p
-	l.order = append(l.order, e.Name)
+	v := &volume{env: e.Name, table: e.Table, digest: digest, plugin: p}
+	l.library.add(v)
+	l.plugins[e.Name] = v
 	return nil
 }
 
@@ -77,15 +85,15 @@ func (c *problems) loadProblem(e *Env, err error) {
 
 // makePolicy makes one policy for its environment, if that has been loaded.
 func (l *loaded) makePolicy(g *Graph, p *Policy, parts *Parts, c *problems) {
-	plugin := l.plugins[p.Env]
-	if plugin == nil {
+	loaded := l.plugins[p.Env]
+	if loaded == nil {
 		return
 	}
 	if parts.Policy == nil {
 		c.add("E041", p.at, "", "policy %q: this program makes no policies", p.Name)
 		return
 	}
-	spec := plugin.Spec()
+	spec := loaded.plugin.Spec()
 	made, err := parts.Policy(decoder(p.table, "policy."+p.Name, "env"), &spec)
 	if err != nil {
 		c.add("E041", p.at, "", "policy %q cannot serve env %q: %v", p.Name, p.Env, err)
@@ -109,7 +117,7 @@ func (l *loaded) checkSpaces(g *Graph, c *problems) {
 			if made == nil {
 				continue
 			}
-			if want, got := spaces(made.Spec()), spaces(gives.Spec()); want != got {
+			if want, got := spaces(made.plugin.Spec()), spaces(gives.plugin.Spec()); want != got {
 				c.add("E041", p.at, "declare a policy for it: [policy.NAME] with env = \""+from.env+"\"",
 					"policy %q was made for %s but env %q gives %s", name, want, from.env, got)
 			}
@@ -154,17 +162,4 @@ func spaces(s rollout.EnvSpec) string {
 func boxOf(s rollout.EnvSpec, role hostabi.Role) string {
 	d, _ := s.Tensor(role)
 	return strings.ReplaceAll(fmt.Sprintf("Box%v", d.Shape[:min(int(d.Rank), len(d.Shape))]), " ", ",")
-}
-
-// close closes the plugins, in reverse order.
-func (l *loaded) close() error {
-	var errs []error
-	for i := len(l.order) - 1; i >= 0; i-- {
-		name := l.order[i]
-		if err := l.plugins[name].Close(); err != nil {
-			errs = append(errs, fmt.Errorf("env %q: %w", name, err))
-		}
-	}
-	l.order = nil
-	return errors.Join(errs...)
 }

@@ -30,7 +30,10 @@ type Parts struct {
 	// Policy decodes a [policy.NAME] table for an environment. decode works as in Component.Configure. The
 	// result is what Host.Policy returns.
 	Policy func(decode func(into any) error, env *rollout.EnvSpec) (any, error)
-	// CheckPolicy is the same without an environment, for checks before anything is loaded.
+	// SameNetwork returns nil if parameters of one policy are parameters of the other, both made by Policy, and else an
+	// error that shows both specifications. Without it policies that differ in anything do not go together.
+	SameNetwork func(running, next any) error
+	// CheckPolicy is Policy without an environment, for checks before anything is loaded.
 	CheckPolicy func(decode func(into any) error) error
 	// Presets are pipelines by name, as TOML text without [run] and [env]; the value "$env" stands for the
 	// environment that [train] names. See DefaultPresets.

@@ -46,9 +46,11 @@ type Plugin struct {
 
 	table *node
 	at    span // of the value of path
-	kinds map[string]Maker
-	asked bool
-	err   error // why there are no kinds
+	// digest is of the program, when it was asked for its kinds.
+	digest string
+	kinds  map[string]Maker
+	asked  bool
+	err    error // why there are no kinds
 }
 
 // Plugin returns the plugin of that name, or nil.
@@ -93,6 +95,7 @@ func (c *checker) ask(p *Plugin) map[string]Maker {
 		return p.kinds
 	}
 	p.asked = true
+	p.digest = p.Table.digest(c.graph.Dir)
 	if c.parts.Plugin == nil {
 		p.err = errors.New("this program runs no native plugins")
 	} else {

@@ -3,13 +3,11 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/hostabi"
 )
 
 // ErrEnded is returned by Run if the pipeline has run before, and by a snapshot that came too late.
@@ -20,12 +18,13 @@ type ending struct {
 	started    atomic.Bool
 	boundaries atomic.Uint64                  // so far
 	counters   atomic.Pointer[[]WireCounters] // as they were when the loops had ended
-	inBoundary sync.Mutex                     // held while AtBoundary runs
 
 	mu     sync.Mutex
 	reason component.StopReason
 	err    error
 	graces []*time.Timer // end the run without a boundary
+	began  time.Time
+	wall   *time.Timer // ends the run when its time is over
 }
 
 // Run runs the pipeline until a stop rule, an error, or the end of ctx, and stops it: components, connections and
@@ -39,13 +38,31 @@ func (p *Pipeline) Run(ctx context.Context) (component.StopReason, error) {
 		return "", ErrEnded
 	}
 	defer context.AfterFunc(ctx, func() { p.Stop(component.StopInterrupted) })()
-	if wall := p.run.Stop.Wall; wall > 0 {
-		defer time.AfterFunc(wall, func() { p.Stop(component.StopWall) }).Stop()
-	}
+	p.ending.begin(p)
 	err := p.runLoops(context.WithoutCancel(ctx))
+	p.life.end(ErrEnded)
 	p.ending.counters.Store(new(p.readCounters()))
 	reason, failure := p.ending.settle()
 	return reason, errors.Join(failure, err, p.release())
+}
+
+// begin starts the clock of the run.
+func (e *ending) begin(p *Pipeline) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.began = time.Now()
+	e.limit(p, p.now().run.Stop.Wall)
+}
+
+// limit sets the wall time after which the run ends. The caller holds mu.
+func (e *ending) limit(p *Pipeline, wall time.Duration) {
+	if e.wall != nil {
+		e.wall.Stop()
+		e.wall = nil
+	}
+	if wall > 0 {
+		e.wall = time.AfterFunc(wall-time.Since(e.began), func() { p.Stop(component.StopWall) })
+	}
 }
 
 // settle stops the timers and returns how the run ended.
@@ -55,29 +72,10 @@ func (e *ending) settle() (component.StopReason, error) {
 	for _, t := range e.graces {
 		t.Stop()
 	}
+	if e.wall != nil {
+		e.wall.Stop()
+	}
 	return e.reason, e.err
-}
-
-// runLoops runs every loop on a goroutine of its own until all have ended. The first that fails ends the others.
-func (p *Pipeline) runLoops(ctx context.Context) error {
-	errs := make([]error, len(p.loops))
-	var all sync.WaitGroup
-	for i, l := range p.loops {
-		all.Go(func() {
-			defer close(l.ended)
-			if errs[i] = l.Run(ctx); errs[i] != nil {
-				p.endLoops()
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
-func (p *Pipeline) endLoops() {
-	for _, l := range p.loops {
-		l.Stop()
-	}
 }
 
 // Stop asks the run to end at its next dataset boundary; only the first reason counts. Where no boundary comes
@@ -93,6 +91,7 @@ func (p *Pipeline) Stop(reason component.StopReason) {
 	}
 	if e.reason == "" {
 		e.reason = reason
+		p.life.end(ErrEnded)
 	}
 	e.graces = append(e.graces, time.AfterFunc(p.options.Grace, func() {
 		if interrupted || e.boundaries.Load() == 0 {
@@ -116,94 +115,4 @@ func (p *Pipeline) fail(err error) {
 	}
 	p.ending.mu.Unlock()
 	p.endLoops()
-}
-
-// reach is Host.Boundary of a learner. In synchronous mode the boundary waits behind the messages that are queued:
-// whoever counts datasets and episodes has then counted this one, so that the run ends at the very dataset that
-// fulfils a stop rule, and a resumed run counts on from there. Rollouts meanwhile come as far as asking about the
-// first row of their next blocks, which no snapshot depends on.
-func (p *Pipeline) reach(learner *instance) {
-	if !p.run.Synchronous {
-		p.boundary(learner)
-		return
-	}
-	learner.host.Receiver.Post(func(*hostabi.Message) { p.boundary(learner) }, hostabi.Message{})
-}
-
-// boundary ends a dataset. A stop that is asked for meanwhile waits for the next boundary, so that
-// AtBoundary always knows when it is called for the last time.
-func (p *Pipeline) boundary(learner *instance) {
-	p.ending.boundaries.Add(1)
-	last := p.Stopping() != ""
-	if err := p.atBoundary(learner); err != nil {
-		p.fail(fmt.Errorf("at dataset boundary: %w", err))
-		return
-	}
-	if last {
-		p.endLoops()
-	}
-}
-
-// atBoundary calls the owner. Two learners never wait for each other here: the loop of one may be the one that
-// the other's snapshot needs an answer from.
-func (p *Pipeline) atBoundary(learner *instance) error {
-	if p.options.AtBoundary == nil || !p.ending.inBoundary.TryLock() {
-		return nil
-	}
-	defer p.ending.inBoundary.Unlock()
-	var over atomic.Bool
-	defer over.Store(true)
-	return p.options.AtBoundary(func() (map[string]component.State, error) {
-		if over.Load() {
-			return nil, ErrEnded
-		}
-		return p.snapshot(learner)
-	})
-}
-
-// snapshot returns the state of instances by name. In synchronous mode that is all of them. In asynchronous mode
-// only the learner stands still at its boundary, so it is the learner and those that nobody depends on, which
-// have no signals. What cannot be saved is missing, and the reasons are joined in the error.
-func (p *Pipeline) snapshot(learner *instance) (map[string]component.State, error) {
-	states := map[string]component.State{}
-	var errs []error
-	for _, x := range p.instances {
-		if !p.run.Synchronous && x != learner && len(x.of.Manifest.Signals) > 0 {
-			continue
-		}
-		state, err := p.snapshotOf(x, learner.loop)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", x.host.Name, err))
-			continue
-		}
-		states[x.host.Name] = state
-	}
-	return states, errors.Join(errs...)
-}
-
-// snapshotOf takes the snapshot of an instance on its own loop; here is the one that this runs on.
-func (p *Pipeline) snapshotOf(x *instance, here *runningLoop) (component.State, error) {
-	if x.loop == here {
-		return x.component.Snapshot()
-	}
-	type answer struct {
-		state component.State
-		err   error
-	}
-	answers := make(chan answer, 1)
-	x.host.Receiver.Control(func(*hostabi.Message) {
-		state, err := x.component.Snapshot()
-		answers <- answer{state, err}
-	}, hostabi.Message{})
-	select {
-	case a := <-answers:
-		return a.state, a.err
-	case <-x.loop.ended:
-	}
-	select { // it may have answered last thing
-	case a := <-answers:
-		return a.state, a.err
-	default:
-		return component.State{}, ErrEnded
-	}
 }

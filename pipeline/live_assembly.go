@@ -1,0 +1,74 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+)
+
+// nextAssembly loads what a graph needs beyond what runs and holds it against that. Its members and wires are still
+// missing.
+func (p *Pipeline) nextAssembly(ctx context.Context, before *assembly, next *Graph) (*assembly, error) {
+	a := &assembly{graph: next, run: before.run}
+	if before.run.Stop != next.Run.Stop {
+		a.run = p.runOf(next)
+	}
+	var err error
+	if a.loaded, err = load(ctx, next, p.options.Parts, &p.library); err != nil {
+		return nil, err
+	}
+	if err := a.sameSpaces(before); err != nil {
+		return nil, err
+	}
+	return a, a.sameNetworks(before, p.options.Parts)
+}
+
+// sameSpaces refuses environments of other spaces than those whose place they take.
+func (a *assembly) sameSpaces(before *assembly) error {
+	for name, v := range a.plugins {
+		old := before.plugins[name]
+		if old == nil || old == v {
+			continue
+		}
+		if was, is := spaces(old.plugin.Spec()), spaces(v.plugin.Spec()); was != is {
+			return refuse(control.CodeSpaces, "a policy is made for its spaces: start a new run",
+				"the spaces of env %q differ:\n  running: %s\n  new:     %s", name, was, is)
+		}
+	}
+	return nil
+}
+
+// sameNetworks takes over the policies that are what they were, and refuses those of another network.
+func (a *assembly) sameNetworks(before *assembly, parts *Parts) error {
+	for name, made := range a.policies {
+		old, ok := before.policies[name]
+		if !ok {
+			continue
+		}
+		if slices.Equal(a.graph.Policy(name).lines(), before.graph.Policy(name).lines()) {
+			a.policies[name] = old
+			continue
+		}
+		if err := sameNetwork(parts, old, made); err != nil {
+			return &ChangeError{Code: control.CodeSpaces, Err: err,
+				Reason: "policy \"" + name + "\" has another network: " + err.Error(), Help: "start a new run for it"}
+		}
+	}
+	return nil
+}
+
+func sameNetwork(parts *Parts, old, made any) error {
+	switch {
+	case parts.SameNetwork != nil:
+		return parts.SameNetwork(old, made)
+	case reflect.DeepEqual(old, made):
+		return nil
+	}
+	return errors.New("this program cannot compare policies")
+}
+
+var _ component.Run

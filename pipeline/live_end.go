@@ -1,0 +1,162 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Settle ends the probation: the previous version lets go of what it holds. Its plugin stays loaded, for a way back.
+// It is to be called once for each Commit that succeeded; a later one that changes the same things settles as well.
+func (t *Transition) Settle() {
+	if t.advance(committed, settled) != nil {
+		return
+	}
+	for _, s := range t.envs {
+		s.x.loop.Do(s.settle)
+	}
+	for _, x := range t.made {
+		x.live.settle(t)
+	}
+	if err := t.p.collect(); err != nil {
+		t.p.log.Warn("closing what ran before", "err", err)
+	}
+}
+
+// settle ends the probation of an instance.
+func (l *liveness) settle(t *Transition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.watch == t {
+		l.watch, l.state = nil, nil
+	}
+}
+
+// Close gives up a change that was not committed, and releases what was made for it.
+func (t *Transition) Close() error {
+	if t.advance(prepared, closed) != nil {
+		return nil
+	}
+	return t.release()
+}
+
+// release takes back what was made for a change that will not be.
+func (t *Transition) release() error {
+	t.mu.Lock()
+	t.stage = closed
+	t.mu.Unlock()
+	errs := []error{t.cancelEnvs()}
+	t.p.life.finish(t)
+	return errors.Join(append(errs, t.p.collect())...)
+}
+
+// fall deals with a fault of a new version during its probation.
+func (t *Transition) fall(name string, fault error) {
+	t.mu.Lock()
+	first := !t.fell
+	t.fell = true
+	on := t.stage == committed
+	t.mu.Unlock()
+	if !first || !on {
+		return
+	}
+	_, leave, err := t.p.life.join(t.p.life.ctx)
+	if err != nil {
+		return
+	}
+	go func() {
+		defer leave()
+		for _, s := range t.envs {
+			s.x.loop.Do(s.cancel)
+		}
+		if t.options.Fell != nil {
+			t.options.Fell(name, fault)
+		}
+	}()
+}
+
+// failed is Host.Failed.
+func (p *Pipeline) failed(x *instance, err error) bool {
+	x.live.mu.Lock()
+	t := x.live.watch
+	if t != nil && x.live.fault == nil {
+		x.live.fault = err
+	}
+	x.live.mu.Unlock()
+	if t == nil || p.life.over() != nil {
+		return false
+	}
+	x.host.Receiver.Hold()
+	t.fall(x.host.Name, err)
+	return true
+}
+
+// failed returns why the instance failed, if that was dealt with.
+func (l *liveness) failed() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fault
+}
+
+// install makes the next assembly the one that runs.
+func (t *Transition) install() {
+	p := t.p
+	p.mu.Lock()
+	for name, v := range t.before.plugins {
+		if t.next.plugins[name] != v {
+			p.previous[name] = v
+		}
+	}
+	p.mu.Unlock()
+	for _, s := range t.envs {
+		s.x.live.went(s)
+	}
+	p.state.Store(t.next)
+	p.stats.Gauge("rollout/envs").Set(float64(t.next.envs()))
+	t.mu.Lock()
+	t.stage = committed
+	t.mu.Unlock()
+	p.life.finish(t)
+	if !t.options.Probation {
+		t.Settle()
+	}
+}
+
+// collect closes plugins that nobody uses and nobody is to go back to.
+func (p *Pipeline) collect() error {
+	wanted := map[*volume]bool{}
+	note := func(a *assembly) {
+		if a != nil && a.loaded != nil {
+			for _, v := range a.plugins {
+				wanted[v] = true
+			}
+		}
+	}
+	note(p.now())
+	p.life.mu.Lock()
+	if t := p.life.change; t != nil {
+		note(t.before)
+		note(t.next)
+	}
+	p.life.mu.Unlock()
+	p.mu.Lock()
+	for _, v := range p.previous {
+		wanted[v] = true
+	}
+	p.mu.Unlock()
+	alive := p.instancesAlive()
+	err := p.library.keep(func(v *volume) bool {
+		if wanted[v] {
+			return true
+		}
+		for _, x := range alive {
+			if x.live.holds(v) {
+				return true
+			}
+		}
+		return false
+	})
+	if err != nil {
+		return fmt.Errorf("close plugins: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/rollout"
+)
+
+// envStep is the change of the environments of one instance.
+type envStep struct {
+	t        *Transition
+	x        member
+	from, to *volume
+	task     uint16
+	prepared component.PreparedEnvs
+	went     chan component.EnvsWent // takes one
+
+	committed atomic.Bool // Commit has been called
+	over      atomic.Bool // cancelled, settled, or the component has gone back by itself: nothing more is to be done
+}
+
+// prepareEnvs makes everything that instances need to go over to other environments.
+func (t *Transition) prepareEnvs(ctx context.Context) error {
+	for _, m := range t.next.members {
+		if err := context.Cause(ctx); err != nil {
+			return err
+		}
+		to := t.next.plugins[m.of.env]
+		if to == nil || m.live.runs() == to || m.joining.Load() != nil {
+			continue
+		}
+		runner, ok := m.component.(component.EnvRunner)
+		if !ok || runner.EnvName() != m.of.env {
+			continue
+		}
+		if err := t.prepareEnv(m, runner, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Transition) prepareEnv(m member, runner component.EnvRunner, to *volume) error {
+	s := &envStep{t: t, x: m, from: m.live.runs(), to: to, went: make(chan component.EnvsWent, 1)}
+	s.task = m.live.nextTask(t.options)
+	c := component.EnvChange{
+		Plugin: to.plugin, At: t.options.At, KeepState: t.options.KeepState, Envs: t.options.TrialEnvs, Task: s.task,
+		Probation: true, Went: func(w component.EnvsWent) { s.went <- w }, Fell: s.fell,
+	}
+	var err error
+	if s.prepared, err = runner.PrepareEnvs(c); err != nil {
+		return &ChangeError{Code: control.CodeFailed, Reason: fmt.Sprintf("%s: %v", m.name, err), Err: err}
+	}
+	m.live.open(to)
+	t.envs = append(t.envs, s)
+	return nil
+}
+
+// nextTask returns the task of the next environments' episodes.
+func (l *liveness) nextTask(o TransitionOptions) uint16 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case o.TrialEnvs > 0:
+		return rollout.TrialTask
+	case o.KeepState:
+		return l.task
+	}
+	return (l.task + 1) % rollout.TrialTask
+}
+
+// commitEnvs makes all instances go over at their boundaries and waits for them. If one does not, all go back.
+func (t *Transition) commitEnvs(ctx context.Context, o *Outcome) error {
+	if len(t.envs) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, t.options.Deadline, t.late())
+	defer cancel()
+	if err := t.sendOver(ctx); err != nil {
+		return err
+	}
+	for _, s := range t.envs {
+		w, err := s.wait(ctx)
+		if err != nil {
+			return err
+		}
+		o.add(w)
+	}
+	return nil
+}
+
+func (t *Transition) late() error {
+	return refuse(control.CodeLate, "choose a boundary that comes sooner, such as --at trajectory or step",
+		"not all environments came to the boundary %q within %v: the previous version runs everywhere", t.options.At, t.options.Deadline)
+}
+
+// sendOver tells all instances to go over; those on one loop with nothing between them.
+func (t *Transition) sendOver(ctx context.Context) error {
+	errs := make([]error, len(t.envs))
+	var all sync.WaitGroup
+	for _, group := range byLoop(t.envs) {
+		all.Go(func() {
+			err := group[0].s.x.loop.do(ctx, func() {
+				for _, g := range group {
+					errs[g.i] = g.s.commit()
+				}
+			})
+			if err != nil {
+				errs[group[0].i] = err
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+type placedStep struct {
+	i int
+	s *envStep
+}
+
+func byLoop(steps []*envStep) map[*runningLoop][]placedStep {
+	m := map[*runningLoop][]placedStep{}
+	for i, s := range steps {
+		m[s.x.loop] = append(m[s.x.loop], placedStep{i, s})
+	}
+	return m
+}
+
+// commit runs on the component's loop. A change before this one that is still on probation is settled by it.
+func (s *envStep) commit() error {
+	if before := s.x.live.replaceChange(s); before != nil {
+		before.settle()
+	}
+	s.committed.Store(true)
+	if err := s.prepared.Commit(); err != nil {
+		return &ChangeError{Code: control.CodeFailed, Reason: fmt.Sprintf("%s: %v", s.x.name, err), Err: err}
+	}
+	return nil
+}
+
+func (s *envStep) wait(ctx context.Context) (component.EnvsWent, error) {
+	select {
+	case w := <-s.went:
+		return w, nil
+	case <-ctx.Done():
+		return component.EnvsWent{}, context.Cause(ctx)
+	case <-s.x.loop.ended:
+		return component.EnvsWent{}, ErrEnded
+	}
+}
+
+// cancelEnvs makes every instance go back that has been told to go over, and releases the others' preparations.
+func (t *Transition) cancelEnvs() error {
+	var errs []error
+	for _, s := range t.envs {
+		if !s.committed.Load() {
+			errs = append(errs, s.prepared.Close())
+			s.x.live.let(s.to, s.from)
+			continue
+		}
+		// After the end of the loop the component's Stop releases what it has.
+		_ = s.x.loop.do(context.Background(), s.cancel)
+	}
+	return errors.Join(errs...)
+}
+
+// cancel runs on the component's loop.
+func (s *envStep) cancel() {
+	if s.over.Swap(true) {
+		return
+	}
+	s.prepared.Cancel()
+	s.x.live.let(s.to, s.from)
+	s.x.live.dropChange(s)
+}
+
+// settle runs on the component's loop.
+func (s *envStep) settle() {
+	if s.over.Swap(true) {
+		return
+	}
+	s.prepared.Settle()
+	s.x.live.let(s.from, s.to)
+	s.x.live.dropChange(s)
+}
+
+// fell is EnvChange.Fell: the component has gone back by itself.
+func (s *envStep) fell(fault error) {
+	if s.over.Swap(true) {
+		return
+	}
+	s.x.live.let(s.to, s.from)
+	s.x.live.dropChange(s)
+	s.t.fall(s.x.name, fault)
+}
+
+// open notes a plugin that the instance is about to use.
+func (l *liveness) open(v *volume) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.volumes = append(l.volumes, v)
+}
+
+// let notes that the instance has let go of one plugin and runs environments of the other.
+func (l *liveness) let(gone, now *volume) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, v := range l.volumes {
+		if v == gone {
+			l.volumes = append(l.volumes[:i], l.volumes[i+1:]...)
+			break
+		}
+	}
+	l.env = now
+}
+
+// went notes that all environments have gone over.
+func (l *liveness) went(s *envStep) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.env = s.to
+	if s.task != rollout.TrialTask {
+		l.task = s.task
+	}
+}
+
+// replaceChange makes s the change that can be taken back, and returns the one before.
+func (l *liveness) replaceChange(s *envStep) *envStep {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.change
+	l.change = s
+	return before
+}
+
+func (l *liveness) dropChange(s *envStep) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.change == s {
+		l.change = nil
+	}
+}
+
+var _ = time.Second

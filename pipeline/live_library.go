@@ -1,0 +1,125 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/rlhost/rlhost/core/rollout"
+)
+
+// volume is a loaded environment plugin.
+type volume struct {
+	env    string   // table that it was loaded for
+	table  EnvTable // what that said
+	digest string   // of the source
+	plugin rollout.Plugin
+}
+
+// serves reports whether the volume is what a table asks for: the same source, however it is named.
+func (v *volume) serves(env string, t *EnvTable, digest string) bool {
+	a, b := v.table, *t
+	a.Use, b.Use, a.SHA256, b.SHA256 = "", "", "", ""
+	if t.Plugin != nil { // of a native plugin Use says which of its environments
+		a.Use, b.Use = v.table.Use, t.Use
+	}
+	return v.env == env && digest != "" && v.digest == digest && reflect.DeepEqual(a, b)
+}
+
+// library keeps the loaded plugins, those of a graph that ran before included.
+type library struct {
+	mu      sync.Mutex
+	volumes []*volume // in the order of loading
+}
+
+// find returns a volume that serves, or nil.
+func (l *library) find(env string, t *EnvTable, digest string) *volume {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.IndexFunc(l.volumes, func(v *volume) bool { return v.serves(env, t, digest) })
+	if i < 0 {
+		return nil
+	}
+	return l.volumes[i]
+}
+
+func (l *library) add(v *volume) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.volumes = append(l.volumes, v)
+}
+
+// keep closes all volumes but those that are wanted, the last one loaded first.
+func (l *library) keep(wanted func(*volume) bool) error {
+	l.mu.Lock()
+	var gone []*volume
+	l.volumes = slices.DeleteFunc(l.volumes, func(v *volume) bool {
+		if wanted(v) {
+			return false
+		}
+		gone = append(gone, v)
+		return true
+	})
+	l.mu.Unlock()
+	var errs []error
+	for _, v := range slices.Backward(gone) {
+		if err := v.plugin.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("env %q: %w", v.env, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// close closes everything.
+func (l *library) close() error { return l.keep(func(*volume) bool { return false }) }
+
+// digest tells the source of an environment: the SHA-256 of its file, or its name if it is built in. It is empty if
+// there is no such file; loading then says so.
+func (t *EnvTable) digest(dir string, builtins []string) string {
+	if t.Plugin != nil {
+		return t.Plugin.digest(dir)
+	}
+	use, relative := t.Locate(dir, builtins)
+	if !relative && !filepath.IsAbs(use) {
+		return use
+	}
+	return fileDigest(use)
+}
+
+// digest is the SHA-256 of the program or script; of this program itself it is a word.
+func (p *PluginTable) digest(dir string) string {
+	switch {
+	case p.Path == "":
+		return "self"
+	case filepath.IsAbs(p.Path):
+		return fileDigest(p.Path)
+	case filepath.Base(p.Path) != p.Path:
+		return fileDigest(filepath.Join(dir, p.Path))
+	}
+	found, err := exec.LookPath(p.Path)
+	if err != nil {
+		return ""
+	}
+	return fileDigest(found)
+}
+
+func fileDigest(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}

@@ -1,0 +1,85 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// life says whether the run can be changed, and who is at it. Use newLife.
+type life struct {
+	ctx  context.Context // ends with ErrEnded as soon as the run is to end
+	end  context.CancelCauseFunc
+	gone chan struct{} // closed when the loops have ended
+
+	mu     sync.Mutex
+	quiet  sync.Cond   // working has become 0
+	change *Transition // prepared or under way; one at a time
+	work   int         // calls under way that change something
+}
+
+func newLife() *life {
+	l := &life{gone: make(chan struct{})}
+	l.ctx, l.end = context.WithCancelCause(context.Background())
+	l.quiet.L = &l.mu
+	return l
+}
+
+// over returns ErrEnded if nothing can be changed any more.
+func (l *life) over() error { return context.Cause(l.ctx) }
+
+// enter makes t the one change that is under way. The context ends also with the run; leave must be called.
+func (l *life) enter(ctx context.Context, t *Transition) (_ context.Context, leave func(), err error) {
+	l.mu.Lock()
+	busy := l.change
+	if busy == nil && l.over() == nil {
+		l.change = t
+	}
+	l.mu.Unlock()
+	if busy != nil {
+		return nil, nil, fmt.Errorf("%w: %s", ErrBusy, busy.title())
+	}
+	return l.join(ctx)
+}
+
+// join counts a call that changes something.
+func (l *life) join(ctx context.Context) (_ context.Context, leave func(), err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.over(); err != nil {
+		return nil, nil, err
+	}
+	l.work++
+	ctx, cancel := context.WithCancelCause(ctx)
+	unhook := context.AfterFunc(l.ctx, func() { cancel(ErrEnded) })
+	return ctx, func() {
+		unhook()
+		cancel(nil)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.work--; l.work == 0 {
+			l.quiet.Broadcast()
+		}
+	}, nil
+}
+
+// finish ends a change.
+func (l *life) finish(t *Transition) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.change == t {
+		l.change = nil
+	}
+}
+
+// await waits until nobody is at it any more, and returns the change that was left prepared, if there is one.
+func (l *life) await() *Transition {
+	l.end(ErrEnded)
+	close(l.gone)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.work > 0 {
+		l.quiet.Wait()
+	}
+	return l.change
+}

@@ -1,0 +1,258 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+)
+
+// plan is what the way from the running assembly to a graph takes, apart from the environments.
+type plan struct {
+	differs bool // the graphs do, in whatever
+	seats   []seat
+	ended   []member
+	wires   []wirePlan
+}
+
+// seat is a member of the next assembly.
+type seat struct {
+	of    *Component
+	index int
+	old   *member  // who has it now; nil for one that is added
+	why   []string // reasons to replace that one
+}
+
+// wirePlan is a wire of the next assembly.
+type wirePlan struct {
+	wire *Wire
+	old  *runningWire // the same ends; nil if it is added
+	same bool         // and the same mode, depth and policy
+}
+
+// runnerKind is the kind of component that applies the rules by which a run ends.
+const runnerKind = "runner"
+
+// planOf compares what runs with a graph and refuses what cannot be done while a run goes on.
+func planOf(before *assembly, next *Graph) (*plan, error) {
+	if err := sameRun(before.graph, next); err != nil {
+		return nil, err
+	}
+	p := &plan{differs: before.graph.Expanded() != next.Expanded()}
+	for i := range next.Components {
+		if err := p.seat(before, next, &next.Components[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range before.members {
+		if x := next.Component(m.of.Name); x != nil && m.index < x.Count {
+			continue
+		}
+		p.ended = append(p.ended, m)
+	}
+	p.planWires(before, next)
+	return p, nil
+}
+
+// sameRun refuses what a run keeps from its beginning to its end.
+func sameRun(a, b *Graph) error {
+	fixed := func(key string, a, b any) error {
+		if a == b {
+			return nil
+		}
+		return refuse(control.CodeRefused, "start a new run for it", "%s cannot change while the run goes on: it is %v, the new file says %v", key, a, b)
+	}
+	mode := map[bool]string{true: modeSync, false: modeAsync}
+	for _, err := range []error{
+		fixed("run.name", a.Run.Name, b.Run.Name), fixed("run.seed", a.Run.Seed, b.Run.Seed),
+		fixed("run.dir", a.Run.Dir, b.Run.Dir), fixed("train.mode", mode[a.Synchronous], mode[b.Synchronous]),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seat plans the instances of one component.
+func (p *plan) seat(before *assembly, next *Graph, of *Component) error {
+	was := before.graph.Component(of.Name)
+	if was != nil && was.Kind != of.Kind {
+		return refuse(control.CodeRefused, "give the new one a name of its own, and remove this one",
+			"%s is a %s, the new file makes it a %s: a component keeps its kind", of.Name, was.Kind, of.Kind)
+	}
+	var why []string
+	if was != nil {
+		why = reasons(before.graph, next, was, of)
+	}
+	for index := range of.Count {
+		s := seat{of: of, index: index, old: before.member(of.Name, index), why: why}
+		if s.old != nil && s.old.loop.Name() != of.loopOf(index) {
+			s.because("loop %s → %s", s.old.loop.Name(), of.loopOf(index))
+		}
+		if s.old != nil && !s.old.live.suffices(next, of.Name) {
+			s.because("more readers of its blocks")
+		}
+		if s.old != nil && s.old.live.failed() != nil {
+			s.because("it has failed")
+		}
+		p.seats = append(p.seats, s)
+	}
+	return nil
+}
+
+func (s *seat) because(format string, args ...any) {
+	s.why = append(slices.Clip(s.why), fmt.Sprintf(format, args...))
+}
+
+// member returns the member of that name and index, or nil.
+func (a *assembly) member(name string, index int) *member {
+	i := slices.IndexFunc(a.members, func(m member) bool { return m.of.Name == name && m.index == index })
+	if i < 0 {
+		return nil
+	}
+	return &a.members[i]
+}
+
+// reasons tells why the instances of a component have to be made anew.
+func reasons(before, next *Graph, was, of *Component) []string {
+	var why []string
+	if was.Runtime != of.Runtime || was.Plugin != of.Plugin {
+		why = append(why, "runtime "+was.where()+" → "+of.where())
+	}
+	why = append(why, lineChanges(was.configured(), of.configured())...)
+	if of.Plugin != "" && was.Plugin == of.Plugin {
+		a, b := before.Plugin(was.Plugin), next.Plugin(of.Plugin)
+		why = append(why, lineChanges(a.Table.lines(), b.Table.lines())...)
+		if a.digest != b.digest {
+			why = append(why, "its program has changed")
+		}
+	}
+	if was.policy == of.policy && of.policy != "" {
+		why = append(why, lineChanges(before.Policy(was.policy).lines(), next.Policy(of.policy).lines())...)
+	}
+	if of.Kind == runnerKind && before.Run.Stop != next.Run.Stop {
+		why = append(why, "rules of run.stop")
+	}
+	return why
+}
+
+// where tells what runs a component.
+func (x *Component) where() string {
+	if x.Plugin != "" {
+		return "plugin " + x.Plugin
+	}
+	return x.Runtime
+}
+
+// configured returns the component's own keys with all defaults.
+func (x *Component) configured() []keyValue { return configLines(x.config, x.table, ownKeys...) }
+
+// lines returns the keys of a policy with all defaults.
+func (p *Policy) lines() []keyValue {
+	lines := []keyValue{{"env", quote(p.Env)}}
+	return append(lines, configLines(p.config, p.table, "env")...)
+}
+
+// lineChanges tells which keys differ: "learning_rate 0.0015 → 0.0003".
+func lineChanges(a, b []keyValue) []string {
+	was := map[string]string{}
+	for _, kv := range a {
+		was[kv.key] = kv.value
+	}
+	var list []string
+	for _, kv := range b {
+		old, ok := was[kv.key]
+		delete(was, kv.key)
+		switch {
+		case !ok:
+			list = append(list, kv.key+" = "+kv.value)
+		case old != kv.value:
+			list = append(list, kv.key+" "+old+" → "+kv.value)
+		}
+	}
+	for _, kv := range a {
+		if _, gone := was[kv.key]; gone {
+			list = append(list, kv.key+" "+kv.value+" removed")
+		}
+	}
+	return list
+}
+
+func (p *plan) planWires(before *assembly, next *Graph) {
+	for i := range next.Wires {
+		w := wirePlan{wire: &next.Wires[i]}
+		if w.old = before.wire(w.wire); w.old != nil {
+			o := w.old.wire
+			w.same = o.Mode == w.wire.Mode && o.Depth == w.wire.Depth && o.OnFull == w.wire.OnFull
+		}
+		p.wires = append(p.wires, w)
+	}
+}
+
+// wire returns the running wire with the same ends, or nil.
+func (a *assembly) wire(w *Wire) *runningWire {
+	i := slices.IndexFunc(a.wires, func(o *runningWire) bool {
+		return o.wire.From == w.From && o.wire.Signal == w.Signal && o.wire.To == w.To && o.wire.Slot == w.Slot
+	})
+	if i < 0 {
+		return nil
+	}
+	return a.wires[i]
+}
+
+// empty reports whether the graph runs already.
+func (p *plan) empty() bool {
+	if p.differs || len(p.ended) > 0 {
+		return false
+	}
+	return !slices.ContainsFunc(p.seats, func(s seat) bool { return s.old == nil || len(s.why) > 0 })
+}
+
+// fixed refuses to replace or end instances that cannot be.
+func (p *plan) fixed() error {
+	for _, s := range p.seats {
+		if s.old != nil && len(s.why) > 0 {
+			if err := unfixed(s.old, s.why); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range p.ended {
+		if err := unfixed(&p.ended[i], []string{"it is gone"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func unfixed(m *member, why []string) error {
+	manifest := m.component.Manifest()
+	if manifest.Fixed == "" {
+		return nil
+	}
+	return refuse(control.CodeRefused, "stop the run and resume it with the new file", "%s cannot be replaced while it runs (%s): %s",
+		m.name, strings.Join(why, ", "), manifest.Fixed)
+}
+
+// changes lists what is to be changed.
+func (p *plan) changes() []control.Change {
+	var list []control.Change
+	for _, s := range p.seats {
+		name := s.of.nameOf(s.index)
+		switch {
+		case s.old == nil:
+			list = append(list, control.Change{What: "scale", Name: name, Text: "added"})
+		case len(s.why) > 0:
+			list = append(list, control.Change{What: "component", Name: name, Text: strings.Join(s.why, ", ")})
+		}
+	}
+	for _, m := range p.ended {
+		list = append(list, control.Change{What: "scale", Name: m.name, Text: "ended"})
+	}
+	return list
+}
+
+var _ component.EnvRunner
