@@ -14,6 +14,9 @@ type Options struct {
 	Depth    int // messages that may wait for delivery, 1 or more
 	Overflow Overflow
 	Peer     uint16 // with mode Reply: the component that asks and is answered here
+	// Unclaimed is for slots that look at messages alone: their blocks are not retained, and may be gone. Not with mode
+	// Queue, whose connections share what waits.
+	Unclaimed bool
 }
 
 // ConnectionStats are the counters of a connection. A message that was emitted to it is counted in exactly one
@@ -50,11 +53,13 @@ const line = 128
 // message may have to give way to a newer one (DropOldest, Coalesce, Latest), they lie in the connection's
 // mailbox instead, and the loop's lane holds an empty message for each.
 type Connection struct {
-	signal  *Signal
-	slot    *Slot
 	options Options
-	mailbox bool     // see above; never changes
-	parking *parking // where messages wait for room; nil if they never do
+	mailbox bool // see above; never changes
+	claimed bool // blocks are retained; never changes
+	// signal and parking are written by MoveSignal under Signal.mu. parking is where messages wait for room; nil if
+	// they never do.
+	signal  atomic.Pointer[Signal]
+	parking atomic.Pointer[parking]
 
 	blocked atomic.Uint64 // ConnectionStats.Blocked
 
@@ -68,6 +73,8 @@ type Connection struct {
 	max       int
 	closed    bool // no new message enters
 	box       fifo
+	heir      *Connection // set by Move together with closed: what comes late goes there
+	slot      *Slot       // written by Undo on the loop of the slot's component, and read there without mu
 
 	_ [line]byte
 	// taken counts the messages that left the lane or the mailbox for the slot; written by the receiving loop.
@@ -81,7 +88,8 @@ type Connection struct {
 
 // Connect makes every message of sig, as far as o.Mode selects it, reach slot. Payload types must be equal. It
 // may be called at any time, from any goroutine, also while the loops of both components run; messages emitted
-// before it returns may or may not reach the slot.
+// before it returns may or may not reach the slot. In mode Latest the slot gets the newest of the messages emitted
+// before at once, if its block is still there.
 func Connect(sig *Signal, slot *Slot, o Options) (*Connection, error) {
 	if err := check(sig, slot, o); err != nil {
 		return nil, err
@@ -89,21 +97,52 @@ func Connect(sig *Signal, slot *Slot, o Options) (*Connection, error) {
 	if o.Mode == Latest {
 		o.Depth, o.Overflow = 1, Coalesce
 	}
-	c := &Connection{signal: sig, slot: slot, options: o}
-	c.mailbox = o.Overflow == DropOldest || o.Overflow == Coalesce
-	switch {
-	case o.Mode == Queue:
-		c.parking = &sig.queue
-	case o.Overflow == Block:
-		c.parking = &parking{owner: sig.owner}
-	}
-	orphans, err := sig.add(c)
+	c := newConnection(sig, slot, o)
+	sig.mu.Lock()
+	newest, err := sig.route(c)
 	if err != nil {
+		sig.mu.Unlock()
 		return nil, err
 	}
 	slot.add(c)
+	var orphans fifo
+	if p := c.parking.Load(); p != nil {
+		orphans = p.attach(c)
+	}
+	sig.mu.Unlock()
 	c.abandon(&orphans)
+	c.begin(&newest)
 	return c, nil
+}
+
+func newConnection(sig *Signal, slot *Slot, o Options) *Connection {
+	c := &Connection{slot: slot, options: o, claimed: sig.retainer != nil && !o.Unclaimed}
+	c.mailbox = o.Overflow == DropOldest || o.Overflow == Coalesce
+	c.signal.Store(sig)
+	switch {
+	case o.Mode == Queue:
+		c.parking.Store(&sig.queue)
+	case o.Overflow == Block:
+		c.parking.Store(&parking{owner: sig.owner})
+	}
+	return c
+}
+
+// begin gives a connection of mode Latest the newest message of before, unless a newer one was emitted to it.
+func (c *Connection) begin(m *hostabi.Message) {
+	if c.options.Mode != Latest || m.Sequence == 0 || c.retain(m.Handle) != nil {
+		return
+	}
+	c.mu.Lock()
+	old := c.closed || c.pushed > 0
+	taken := !old && c.enqueue(m) == queued
+	if !old && !taken {
+		c.rejected++
+	}
+	c.mu.Unlock()
+	if !taken {
+		c.release(m.Handle)
+	}
 }
 
 func check(sig *Signal, slot *Slot, o Options) error {
@@ -119,17 +158,24 @@ func check(sig *Signal, slot *Slot, o Options) error {
 	if int(o.Overflow) >= len(overflows) {
 		return fail("unknown %v", o.Overflow)
 	}
+	if o.Mode == Queue && o.Unclaimed {
+		return fail("messages of a queue cannot be unclaimed")
+	}
 	if o.Depth < 1 {
 		return fail("depth is %d, must be 1 or more", o.Depth)
 	}
 	return nil
 }
 
-// Signal returns the signal that the connection comes from.
-func (c *Connection) Signal() *Signal { return c.signal }
+// Signal returns the signal that the connection comes from, since MoveSignal the new one.
+func (c *Connection) Signal() *Signal { return c.signal.Load() }
 
-// Slot returns the slot that the connection goes to.
-func (c *Connection) Slot() *Slot { return c.slot }
+// Slot returns the slot that the connection goes to; of one that was moved, the slot that still gets what it had taken.
+func (c *Connection) Slot() *Slot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.slot
+}
 
 // Options returns what the connection was made with, for mode Latest with the depth and policy that it implies.
 func (c *Connection) Options() Options { return c.options }
@@ -143,8 +189,8 @@ func (c *Connection) Disconnect() { c.disconnect(false) }
 func (c *Connection) DisconnectNow() { c.disconnect(true) }
 
 func (c *Connection) disconnect(now bool) {
-	c.signal.remove(c)
-	c.slot.remove(c)
+	sig := c.lockSignal()
+	sig.unroute(c)
 	var emptied fifo
 	c.mu.Lock()
 	c.closed = true
@@ -155,23 +201,40 @@ func (c *Connection) disconnect(now bool) {
 			c.taken.Add(uint64(emptied.n))
 		}
 	}
+	c.slot.remove(c)
 	c.mu.Unlock()
+	sig.mu.Unlock()
 	for emptied.n > 0 {
 		c.lose(emptied.pop().Handle)
 	}
-	if c.parking != nil {
-		c.parking.detach(c, now)
+	if p := c.parking.Load(); p != nil {
+		p.detach(c, now)
+	}
+}
+
+// lockSignal locks and returns the connection's signal.
+func (c *Connection) lockSignal() *Signal {
+	for {
+		s := c.signal.Load()
+		s.mu.Lock()
+		if c.signal.Load() == s {
+			return s
+		}
+		s.mu.Unlock()
 	}
 }
 
 // Stats returns the connection's counters, each exact, and consistent with each other while nothing moves.
 func (c *Connection) Stats() ConnectionStats {
 	parked := 0
-	if c.parking != nil {
-		parked = c.parking.len()
+	if p := c.parking.Load(); p != nil {
+		parked = p.len()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.heir != nil {
+		parked = 0 // they are the heir's
+	}
 	lost := c.lost.Load()
 	taken := c.taken.Load()
 	return ConnectionStats{
@@ -187,35 +250,62 @@ func (c *Connection) Stats() ConnectionStats {
 
 // emit sends m on this connection alone.
 func (c *Connection) emit(m *hostabi.Message) (outcome, error) {
-	if c.signal.claims(m.Handle) {
-		if err := c.signal.retain(m.Handle); err != nil {
-			return dropped, err
-		}
+	if err := c.retain(m.Handle); err != nil {
+		return dropped, err
 	}
 	o := c.offer(m)
 	if o == queued {
 		return o, nil
 	}
-	return o, c.signal.settle(o, m)
+	c.release(m.Handle)
+	return o, c.signal.Load().failure(o)
 }
 
-// offer queues m or does what the overflow policy says. It returns neither full nor dead.
+// offer queues m or does what the overflow policy says, at the connection that c was moved to if it was. It returns
+// neither full nor dead.
 func (c *Connection) offer(m *hostabi.Message) outcome {
+	o := c.offerHere(m)
+	for o == away {
+		if c = c.successor(); c == nil {
+			return away
+		}
+		o = c.offerHere(m)
+	}
+	return o
+}
+
+func (c *Connection) successor() *Connection {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heir
+}
+
+func (c *Connection) offerHere(m *hostabi.Message) outcome {
 	if c.mailbox {
 		return c.replace(m)
 	}
 	blocks := c.options.Overflow == Block
-	if blocks && c.parking.active.Load() {
-		return c.parking.add(c, m) // behind those that wait
+	if blocks && c.parking.Load().active.Load() {
+		return c.park(m) // behind those that wait
 	}
 	o := c.push(m, false)
 	switch {
 	case o == queued:
 		return o
 	case o == full && blocks:
-		return c.parking.add(c, m)
+		return c.park(m)
 	}
 	return c.overflow(o)
+}
+
+// park lets m wait for room.
+func (c *Connection) park(m *hostabi.Message) outcome {
+	for {
+		p := c.parking.Load()
+		if o := p.add(c, m); o != away || c.parking.Load() == p {
+			return o
+		}
+	}
 }
 
 // overflow counts a message that push did not take.
@@ -300,12 +390,26 @@ func (c *Connection) replace(m *hostabi.Message) outcome {
 	c.pushed++
 	c.evicted++
 	c.mu.Unlock()
-	c.signal.release(old)
+	c.release(old)
 	return queued
 }
 
 // lose drops a message that was taken.
 func (c *Connection) lose(h hostabi.Handle) {
 	c.lost.Add(1)
-	c.signal.release(h)
+	c.release(h)
+}
+
+// retain claims a block for one delivery, unless the connection's messages are unclaimed.
+func (c *Connection) retain(h hostabi.Handle) error {
+	if !c.claimed {
+		return nil
+	}
+	return c.signal.Load().retain(h)
+}
+
+func (c *Connection) release(h hostabi.Handle) {
+	if c.claimed {
+		c.signal.Load().release(h)
+	}
 }

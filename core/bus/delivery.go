@@ -20,11 +20,11 @@ func (d *delivery) Deliver(m *hostabi.Message) {
 		c.lose(m.Handle)
 		return
 	}
-	if !c.signal.claims(m.Handle) {
+	if !c.claimed || m.Handle == 0 {
 		c.slot.fn(m)
 		return
 	}
-	defer c.signal.release(m.Handle) // also when the slot panics
+	defer c.release(m.Handle) // also when the slot panics
 	c.slot.fn(m)
 }
 
@@ -51,8 +51,8 @@ func (c *Connection) take(m *hostabi.Message) bool {
 	} else {
 		c.taken.Store(c.taken.Load() + 1) // written by the receiving loop alone
 	}
-	if c.parking != nil && c.parking.active.Load() {
-		c.parking.admit(c)
+	if p := c.parking.Load(); p != nil && p.active.Load() {
+		p.admit(c)
 	}
 	return true
 }

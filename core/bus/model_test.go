@@ -29,6 +29,7 @@ type modelSignal struct {
 	owner                       *modelComponent
 	conns                       []*modelConn
 	sequence, turn, unconnected int
+	newest                      hostabi.Message
 	queue                       *modelParking
 }
 
@@ -131,6 +132,7 @@ func (w *model) emit(i int, m hostabi.Message) {
 	s := w.signals[i]
 	s.sequence++
 	m.Sequence = uint64(s.sequence)
+	s.newest = m
 	reached, failed := false, false
 	var queue []*modelConn
 	for _, c := range s.conns {
@@ -319,6 +321,9 @@ func (w *model) connect(sig, to int, o bus.Options) {
 	if p := c.parking; p != nil {
 		p.open = append(without(p.open, func(o *modelConn) bool { return o.closed }), c)
 		w.settle(p, c)
+	}
+	if o.Mode == bus.Latest && s.newest.Sequence > 0 {
+		w.push(c, s.newest)
 	}
 }
 

@@ -43,12 +43,7 @@ func (p *parking) add(c *Connection, m *hostabi.Message) outcome {
 		return overrun
 	}
 	p.waiting.push(m)
-	if !p.active.Load() {
-		p.active.Store(true)
-		if p.owner != nil {
-			p.owner.Pause()
-		}
-	}
+	p.activate()
 	orphans := p.settle()
 	if p.waiting.n > 0 {
 		c.blocked.Add(1)
@@ -56,6 +51,17 @@ func (p *parking) add(c *Connection, m *hostabi.Message) outcome {
 	p.mu.Unlock()
 	c.abandon(&orphans)
 	return queued
+}
+
+// activate, with mu held, pauses the owner.
+func (p *parking) activate() {
+	if p.active.Load() {
+		return
+	}
+	p.active.Store(true)
+	if p.owner != nil {
+		p.owner.Pause()
+	}
 }
 
 // admit lets in what waits, after c got room.
@@ -136,7 +142,7 @@ func (c *Connection) abandon(orphans *fifo) {
 	}
 	c.reject(orphans.n)
 	for orphans.n > 0 {
-		c.signal.release(orphans.pop().Handle)
+		c.release(orphans.pop().Handle)
 	}
 }
 

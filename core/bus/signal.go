@@ -34,27 +34,21 @@ type Signal struct {
 	payload  string
 	retainer Retainer // nil if handles are not counted
 
-	sequence    atomic.Uint64 // messages emitted
 	unconnected atomic.Uint64 // messages that no connection was there for
 	unreleased  atomic.Uint64 // calls of Release that returned an error
 	turn        atomic.Uint32 // round robin over the queue connections
+
+	stamping sync.Mutex
+	newest   hostabi.Message // guarded by stamping: the last one emitted, or Sequence 0; its block may be gone
 
 	mu     sync.Mutex             // serialises changes of routes
 	routes atomic.Pointer[routes] // never changed once stored
 	queue  parking                // of the queue connections together
 }
 
-// routes is where a signal's messages go.
-type routes struct {
-	each  []*Connection
-	queue []*Connection
-	reply map[uint16]*Connection
-	tap   func(m hostabi.Message) error
-}
-
 // SignalStats are the counters of a signal.
 type SignalStats struct {
-	Emitted     uint64 // calls of Emit
+	Emitted     uint64 // calls of Emit, going on from the predecessor's after Continue
 	Unconnected uint64 // messages that no connection was there for
 	Unreleased  uint64 // blocks whose release failed: each is a fault of whoever counts them
 }
@@ -77,8 +71,9 @@ func (s *Signal) Payload() string { return s.payload }
 
 // Stats returns the signal's counters.
 func (s *Signal) Stats() SignalStats {
+	newest, _ := s.Newest()
 	return SignalStats{
-		Emitted:     s.sequence.Load(),
+		Emitted:     newest.Sequence,
 		Unconnected: s.unconnected.Load(),
 		Unreleased:  s.unreleased.Load(),
 	}
@@ -97,8 +92,7 @@ func (s *Signal) Connections() []*Connection {
 // m.Handle, if not 0, must stay valid during the call. Errors: ErrFull (a Fail connection had no room),
 // ErrOverrun, or what Retainer.Retain returned; the connections not concerned got the message.
 func (s *Signal) Emit(m hostabi.Message) error {
-	m.Sequence = s.sequence.Add(1)
-	r := s.routes.Load()
+	r := s.stamp(&m)
 	reached := false
 	var failed error
 	for _, c := range r.each {
@@ -107,7 +101,7 @@ func (s *Signal) Emit(m hostabi.Message) error {
 		failed = firstError(failed, err)
 	}
 	if len(r.queue) > 0 {
-		o, err := s.emitQueue(r.queue, &m)
+		o, err := s.emitQueue(r, &m)
 		reached = reached || o != away
 		failed = firstError(failed, err)
 	}
@@ -128,6 +122,37 @@ func (s *Signal) Emit(m hostabi.Message) error {
 	return failed
 }
 
+// stamp numbers m, remembers it, and returns where it goes. A connection that is made at the same time either is there
+// already or finds the message remembered.
+func (s *Signal) stamp(m *hostabi.Message) *routes {
+	s.stamping.Lock()
+	m.Sequence = s.newest.Sequence + 1
+	s.newest = *m
+	r := s.routes.Load()
+	s.stamping.Unlock()
+	return r
+}
+
+// Newest returns the last message that was emitted, if there was one. Nothing keeps its block: who looks at that takes
+// a lease, which fails when the block has been reused.
+func (s *Signal) Newest() (hostabi.Message, bool) {
+	s.stamping.Lock()
+	defer s.stamping.Unlock()
+	return s.newest, s.newest.Sequence > 0
+}
+
+// Continue makes s go on where from is: with its sequence and its newest message, unless s is further. Call it before
+// s emits, when the component behind from does no more.
+func (s *Signal) Continue(from *Signal) {
+	newest, _ := from.Newest()
+	s.stamping.Lock()
+	if newest.Sequence > s.newest.Sequence {
+		s.newest = newest
+		s.turn.Store(from.turn.Load())
+	}
+	s.stamping.Unlock()
+}
+
 // Tap makes fn get every message, besides the connections: by value, on the goroutine that emits it and before Emit
 // returns, with its error. It is for the end of a link to another process, which claims the block itself and never
 // waits; nil means none.
@@ -136,7 +161,7 @@ func (s *Signal) Tap(fn func(m hostabi.Message) error) {
 	defer s.mu.Unlock()
 	r := *s.routes.Load()
 	r.tap = fn
-	s.routes.Store(&r)
+	s.publish(&r)
 }
 
 func firstError(a, b error) error {
@@ -153,26 +178,27 @@ func firstOf(a, b *Connection) *Connection {
 	return b
 }
 
-// emitQueue gives m to one of the queue connections. If the one chosen is disconnected meanwhile, it looks
-// again.
-func (s *Signal) emitQueue(queue []*Connection, m *hostabi.Message) (outcome, error) {
+// emitQueue gives m to one of the queue connections. If all are disconnected meanwhile, it looks again.
+func (s *Signal) emitQueue(r *routes, m *hostabi.Message) (outcome, error) {
 	if err := s.retain(m.Handle); err != nil {
 		return dropped, err
 	}
 	o := away
 	turn := s.turn.Add(1) - 1
-	for range 4 { // nobody disconnects that often while one message is emitted
-		if o = s.offerInTurn(queue, turn, m); o != away {
+	for len(r.queue) > 0 {
+		if o = s.offerInTurn(r.queue, turn, m); o != away {
 			break
 		}
-		if queue = s.routes.Load().queue; len(queue) == 0 {
+		before := r
+		if r = s.routes.Load(); r == before {
 			break
 		}
 	}
 	if o == queued {
 		return o, nil
 	}
-	return o, s.settle(o, m)
+	s.release(m.Handle)
+	return o, s.failure(o)
 }
 
 // offerInTurn queues m at the first connection with room, from the one whose turn it is; else the first that is
@@ -183,9 +209,19 @@ func (s *Signal) offerInTurn(queue []*Connection, turn uint32, m *hostabi.Messag
 	for i := range n {
 		c := queue[(turn+i)%n]
 		if c.options.Overflow == Block && s.queue.active.Load() {
-			return c.parking.add(c, m) // those that wait go first
+			if o := c.offer(m); o != away { // those that wait go first
+				return o
+			}
+			continue
 		}
-		switch c.push(m, false) {
+		o := c.push(m, false)
+		for o == away {
+			if c = c.successor(); c == nil {
+				break
+			}
+			o = c.push(m, false)
+		}
+		switch o {
 		case queued:
 			return queued
 		case full:
@@ -200,9 +236,8 @@ func (s *Signal) offerInTurn(queue []*Connection, turn uint32, m *hostabi.Messag
 	return decides.offer(m)
 }
 
-// settle releases the block of a message that was not queued and turns the outcome into Emit's error.
-func (s *Signal) settle(o outcome, m *hostabi.Message) error {
-	s.release(m.Handle)
+// failure turns an outcome other than queued into Emit's error.
+func (s *Signal) failure(o outcome) error {
 	switch o {
 	case refused:
 		return fmt.Errorf("signal %q: %w", s.name, ErrFull)
@@ -212,11 +247,8 @@ func (s *Signal) settle(o outcome, m *hostabi.Message) error {
 	return nil
 }
 
-// claims reports whether h has to be retained and released.
-func (s *Signal) claims(h hostabi.Handle) bool { return h != 0 && s.retainer != nil }
-
 func (s *Signal) retain(h hostabi.Handle) error {
-	if !s.claims(h) {
+	if h == 0 || s.retainer == nil {
 		return nil
 	}
 	if err := s.retainer.Retain(h); err != nil {
@@ -226,59 +258,10 @@ func (s *Signal) retain(h hostabi.Handle) error {
 }
 
 func (s *Signal) release(h hostabi.Handle) {
-	if !s.claims(h) {
+	if h == 0 || s.retainer == nil {
 		return
 	}
 	if s.retainer.Release(h) != nil {
 		s.unreleased.Add(1)
 	}
-}
-
-// add makes the signal send to c.
-func (s *Signal) add(c *Connection) (orphans fifo, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := *s.routes.Load()
-	switch c.options.Mode {
-	case Queue:
-		r.queue = append(slices.Clone(r.queue), c)
-	case Reply:
-		peer := c.options.Peer
-		if r.reply[peer] != nil {
-			return fifo{}, fmt.Errorf("connect signal %q to slot %q: peer %d is already connected", s.name, c.slot.name, peer)
-		}
-		r.reply = maps.Clone(r.reply)
-		if r.reply == nil {
-			r.reply = make(map[uint16]*Connection)
-		}
-		r.reply[peer] = c
-	default:
-		r.each = append(slices.Clone(r.each), c)
-	}
-	if c.parking != nil {
-		orphans = c.parking.attach(c)
-	}
-	s.routes.Store(&r)
-	return orphans, nil
-}
-
-// remove keeps the signal from sending to c.
-func (s *Signal) remove(c *Connection) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := *s.routes.Load()
-	other := func(o *Connection) bool { return o == c }
-	switch c.options.Mode {
-	case Queue:
-		r.queue = slices.DeleteFunc(slices.Clone(r.queue), other)
-	case Reply:
-		if r.reply[c.options.Peer] != c {
-			return
-		}
-		r.reply = maps.Clone(r.reply)
-		delete(r.reply, c.options.Peer)
-	default:
-		r.each = slices.DeleteFunc(slices.Clone(r.each), other)
-	}
-	s.routes.Store(&r)
 }

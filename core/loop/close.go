@@ -48,14 +48,15 @@ func (l *Loop) timersOf(r *Receiver) []*Timer {
 }
 
 // Requeue gives other receivers, perhaps of other loops, what waits on the data lane of r: to says for each target
-// which one gets its messages; nil leaves them where they are. They come behind what is queued there, in order; a
-// receiver that is closed drops them. Call it on the loop of r or within Do.
-func (r *Receiver) Requeue(to func(Target) *Receiver) {
+// which one gets its messages; nil leaves them where they are. They come behind what is queued there, in order. The
+// function that is returned drops those that were refused because a receiver or loop is closed. Call Requeue on the
+// loop of r or within Do.
+func (r *Receiver) Requeue(to func(Target) *Receiver) (drop func()) {
 	items := r.loop.takeOut(nil, r, false, func(t Target) bool { return to(t) != nil })
-	for i := range items {
-		it := &items[i]
-		if !to(it.t).PostTo(it.t, &it.m) {
-			it.t.Drop(&it.m)
+	items = slices.DeleteFunc(items, func(it item) bool { return to(it.t).PostTo(it.t, &it.m) })
+	return func() {
+		for i := range items {
+			items[i].t.Drop(&items[i].m)
 		}
 	}
 }

@@ -1,0 +1,219 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/loop"
+)
+
+// ErrDisconnected is returned for a connection that was disconnected or moved before.
+var ErrDisconnected = errors.New("connection is disconnected")
+
+// Move makes the messages of c's signal go to another slot of the same payload, from one moment on: what c has queued
+// until then still reaches the old slot, and nothing is queued there afterwards; what is parked and what is emitted from
+// then on, also by an Emit that is under way, goes to the new slot. No message is lost, delivered twice or overtaken by
+// a later one. The connection that is returned has c's options; c keeps its counters, and nothing enters it any more.
+// In mode Latest the new slot gets the newest message at once, as from Connect.
+//
+// It may be called at any time, from any goroutine.
+func Move(c *Connection, to *Slot) (*Connection, error) {
+	sig := c.lockSignal()
+	heir, orphans, err := c.moveTo(sig, to)
+	if err != nil {
+		sig.mu.Unlock()
+		return nil, fmt.Errorf("move signal %q to slot %q: %w", sig.name, to.name, err)
+	}
+	newest := sig.publish(sig.routes.Load().replacing(c, heir))
+	sig.mu.Unlock()
+	c.abandon(&orphans)
+	heir.begin(&newest)
+	return heir, nil
+}
+
+// moveTo, with sig.mu held, closes c in favour of a new connection. From then on emitters that have the old routes pass
+// on to that.
+func (c *Connection) moveTo(sig *Signal, to *Slot) (heir *Connection, orphans fifo, err error) {
+	if c.isClosed() {
+		return nil, orphans, ErrDisconnected
+	}
+	if sig.payload != to.payload {
+		return nil, orphans, fmt.Errorf("payload types differ: %q and %q", sig.payload, to.payload)
+	}
+	heir = newConnection(sig, to, c.options)
+	to.add(heir)
+	p := c.parking.Load()
+	if p == nil {
+		c.giveWay(heir)
+		return heir, orphans, nil
+	}
+	heir.parking.Store(p)
+	p.mu.Lock()
+	p.open = append(slices.DeleteFunc(p.open, func(o *Connection) bool { return o == c }), heir)
+	c.giveWay(heir)
+	orphans = p.settle()
+	p.mu.Unlock()
+	return heir, orphans, nil
+}
+
+// giveWay closes c; what comes goes to heir.
+func (c *Connection) giveWay(heir *Connection) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed, c.heir = true, heir
+	c.slot.remove(c)
+}
+
+// Undo takes Moves back, given the connections that were moved: what waits at the new slots, in whatever order it came,
+// goes to the slots of before, behind what is queued there, and so does all that comes later. The connections that Move
+// returned stay in use, with the old slots. The new slots must be of components on one loop; Undo waits for the slot
+// that runs there, unless it is called on it. A connection that has been moved again is an error, and nothing happens.
+func Undo(moved ...*Connection) error {
+	heirs := make([]*Connection, len(moved))
+	var on *loop.Loop
+	for i, c := range moved {
+		h := c.successor()
+		if h == nil || h.successor() != nil {
+			return fmt.Errorf("undo the move of signal %q: it is not the last", c.Signal().name)
+		}
+		l := h.Slot().receiver.Loop()
+		if on != nil && on != l {
+			return fmt.Errorf("undo the move of signal %q: slots are on loops %q and %q", c.Signal().name, on.Name(), l.Name())
+		}
+		heirs[i], on = h, l
+	}
+	if on != nil {
+		on.Do(func() { undo(moved, heirs) })
+	}
+	return nil
+}
+
+// undo runs while no slot of the new components does. It holds the locks of all connections concerned, so that nothing
+// new gets in front of what waits.
+func undo(moved, heirs []*Connection) {
+	receivers := map[loop.Target]*loop.Receiver{}
+	var from []*loop.Receiver
+	for i, h := range heirs {
+		to := moved[i].Slot()
+		h.mu.Lock()
+		if !slices.Contains(from, h.slot.receiver) {
+			from = append(from, h.slot.receiver)
+		}
+		receivers[(*delivery)(h)] = to.receiver
+		h.slot.remove(h)
+		h.slot = to
+		if !h.closed {
+			to.add(h)
+		}
+	}
+	var refused []func()
+	for _, r := range from {
+		refused = append(refused, r.Requeue(func(t loop.Target) *loop.Receiver { return receivers[t] }))
+	}
+	for _, h := range heirs {
+		h.mu.Unlock()
+	}
+	for _, drop := range refused {
+		drop()
+	}
+}
+
+// MoveSignal makes another signal of the same payload, that of a successor, send on c in the place of c's own. What
+// waits is delivered first, and the sequence goes on: it includes to.Continue. What is parked pauses the successor, and
+// no longer the predecessor. In mode Queue, move all connections of a signal before the successor emits.
+//
+// Both signals must count the same blocks. The component behind the old signal should be at rest; no message of it is
+// lost if it is not, but it may come after those of its successor.
+func MoveSignal(c *Connection, to *Signal) error {
+	from := c.Signal()
+	fail := func(err error) error {
+		return fmt.Errorf("move slot %q from signal %q to %q: %w", c.Slot().name, from.name, to.name, err)
+	}
+	switch {
+	case from == to:
+		return nil
+	case from.payload != to.payload:
+		return fail(fmt.Errorf("payload types differ: %q and %q", from.payload, to.payload))
+	case !sameRetainer(from.retainer, to.retainer):
+		return fail(errors.New("they count blocks apart"))
+	}
+	to.Continue(from)
+	to.mu.Lock()
+	_, err := to.route(c)
+	to.mu.Unlock()
+	if err != nil {
+		return fail(err)
+	}
+	from.mu.Lock()
+	if c.Signal() != from || c.isClosed() {
+		from.mu.Unlock()
+		to.mu.Lock()
+		to.unroute(c)
+		to.mu.Unlock()
+		return fail(ErrDisconnected)
+	}
+	from.unroute(c)
+	orphans := c.changeParking(from, to)
+	c.signal.Store(to)
+	from.mu.Unlock()
+	c.abandon(&orphans)
+	return nil
+}
+
+func sameRetainer(a, b Retainer) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	t := reflect.TypeOf(a)
+	return t == reflect.TypeOf(b) && t.Comparable() && a == b
+}
+
+// changeParking makes what waits for room on c wait on behalf of another signal.
+func (c *Connection) changeParking(from, to *Signal) (orphans fifo) {
+	p := c.parking.Load()
+	switch {
+	case p == nil:
+		return orphans
+	case c.options.Mode == Queue:
+		return from.queue.passOn(c, &to.queue)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := p.owner
+	p.owner = to.owner
+	if p.active.Load() {
+		if p.owner != nil {
+			p.owner.Pause()
+		}
+		if old != nil {
+			old.Resume()
+		}
+	}
+	return orphans
+}
+
+// passOn makes c a connection of another signal's queue. With the last one goes what waits, to the front.
+func (p *parking) passOn(c *Connection, to *parking) (orphans fifo) {
+	for p.mu.Lock(); !to.mu.TryLock(); p.mu.Lock() { // two locks of a kind, in no order
+		p.mu.Unlock()
+		runtime.Gosched()
+	}
+	defer p.mu.Unlock()
+	defer to.mu.Unlock()
+	gone := func(o *Connection) bool { return o == c || o.isClosed() }
+	p.open = slices.DeleteFunc(p.open, gone)
+	to.open = append(slices.DeleteFunc(to.open, gone), c)
+	if len(p.open) == 0 && p.waiting.n > 0 {
+		for to.waiting.n > 0 {
+			p.waiting.push(to.waiting.pop())
+		}
+		to.waiting, p.waiting = p.waiting, fifo{}
+		to.activate()
+	}
+	c.parking.Store(to)
+	p.settle() // nothing waits, or somebody is left
+	return to.settle()
+}

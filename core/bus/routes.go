@@ -1,0 +1,92 @@
+package bus
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// routes is where a signal's messages go. Once stored it is never changed.
+type routes struct {
+	each  []*Connection
+	queue []*Connection
+	reply map[uint16]*Connection
+	tap   func(m hostabi.Message) error
+}
+
+// with returns the routes and c besides.
+func (r routes) with(c *Connection) *routes {
+	switch c.options.Mode {
+	case Queue:
+		r.queue = append(slices.Clone(r.queue), c)
+	case Reply:
+		r.reply = maps.Clone(r.reply)
+		if r.reply == nil {
+			r.reply = make(map[uint16]*Connection)
+		}
+		r.reply[c.options.Peer] = c
+	default:
+		r.each = append(slices.Clone(r.each), c)
+	}
+	return &r
+}
+
+// without returns the routes except c.
+func (r routes) without(c *Connection) *routes {
+	other := func(o *Connection) bool { return o == c }
+	switch c.options.Mode {
+	case Queue:
+		r.queue = slices.DeleteFunc(slices.Clone(r.queue), other)
+	case Reply:
+		if r.reply[c.options.Peer] == c {
+			r.reply = maps.Clone(r.reply)
+			delete(r.reply, c.options.Peer)
+		}
+	default:
+		r.each = slices.DeleteFunc(slices.Clone(r.each), other)
+	}
+	return &r
+}
+
+// replacing returns the routes with heir in c's place.
+func (r routes) replacing(c, heir *Connection) *routes {
+	replace := func(list []*Connection) []*Connection {
+		list = slices.Clone(list)
+		if i := slices.Index(list, c); i >= 0 {
+			list[i] = heir
+		}
+		return list
+	}
+	switch c.options.Mode {
+	case Queue:
+		r.queue = replace(r.queue)
+	case Reply:
+		r.reply = maps.Clone(r.reply)
+		r.reply[c.options.Peer] = heir
+	default:
+		r.each = replace(r.each)
+	}
+	return &r
+}
+
+// publish, with mu held, makes r the signal's routes and returns the newest message of those that do not follow them.
+func (s *Signal) publish(r *routes) (newest hostabi.Message) {
+	s.stamping.Lock()
+	defer s.stamping.Unlock()
+	s.routes.Store(r)
+	return s.newest
+}
+
+// route, with mu held, makes the signal send to c.
+func (s *Signal) route(c *Connection) (newest hostabi.Message, err error) {
+	r := s.routes.Load()
+	if o := c.options; o.Mode == Reply && r.reply[o.Peer] != nil {
+		return newest, fmt.Errorf("connect signal %q to slot %q: peer %d is already connected", s.name, c.Slot().name, o.Peer)
+	}
+	return s.publish(r.with(c)), nil
+}
+
+// unroute, with mu held, keeps the signal from sending to c.
+func (s *Signal) unroute(c *Connection) { s.publish(s.routes.Load().without(c)) }
