@@ -105,10 +105,12 @@ type EnvChange struct {
 type PreparedEnvs interface {
 	// Commit makes the change at its boundary. It returns at once; Went is called later, or at once.
 	Commit() error
-	// Cancel gives a change up whose environments have not all gone over: those that have go back at once, their
-	// episodes ending as truncated.
+	// Cancel gives a committed change up until Settle, also after Went, as where other components of the same run did
+	// not come to their boundaries: the environments that have gone over go back at once, their episodes ending as
+	// truncated.
 	Cancel()
-	// Settle ends the probation and releases the old environments.
+	// Settle ends the probation and releases the old environments. A further change can be prepared before, and is
+	// committed after.
 	Settle()
 	// Close releases a change that was not committed. Any goroutine.
 	Close() error
