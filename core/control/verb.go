@@ -42,6 +42,7 @@ type StatusReply struct {
 	Swaps      SwapCounts        `json:"swaps"`
 	Transition string            `json:"transition,omitempty"` // what is being changed now, in one line
 	Probation  []Probation       `json:"probation,omitempty"`
+	Resources  Resources         `json:"resources"`
 	Cause      string            `json:"cause,omitempty"` // why the run stands still, if it does: the first cause, and the blocked wire
 }
 

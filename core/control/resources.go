@@ -1,0 +1,34 @@
+package control
+
+import (
+	"bytes"
+	"os"
+	"runtime"
+	"strconv"
+)
+
+// Resources are what a job's process holds. In a run that goes on they stay about the same, however much is replaced.
+type Resources struct {
+	Goroutines  int    `json:"goroutines"`
+	Descriptors int    `json:"descriptors"`
+	Mappings    int    `json:"mappings"`
+	Resident    uint64 `json:"resident_bytes"`
+}
+
+// ReadResources returns what this process holds now; what the system does not tell is 0.
+func ReadResources() Resources {
+	r := Resources{Goroutines: runtime.NumGoroutine()}
+	if list, err := os.ReadDir("/proc/self/fd"); err == nil {
+		r.Descriptors = len(list) - 1 // one is that folder
+	}
+	if b, err := os.ReadFile("/proc/self/maps"); err == nil {
+		r.Mappings = bytes.Count(b, []byte{'\n'})
+	}
+	if b, err := os.ReadFile("/proc/self/statm"); err == nil {
+		if fields := bytes.Fields(b); len(fields) > 1 {
+			pages, _ := strconv.ParseUint(string(fields[1]), 10, 64)
+			r.Resident = pages * uint64(os.Getpagesize())
+		}
+	}
+	return r
+}
