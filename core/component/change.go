@@ -91,6 +91,8 @@ type EnvChange struct {
 	// Task is the rollout.Episode.Task of the new environments' episodes: one more than before where episodes end for
 	// the change, the same where all of them go on, rollout.TrialTask in a trial.
 	Task uint16
+	// TaskBack is that of the environments that go back, by Cancel or a fault: newer than Task, so that they count again.
+	TaskBack uint16
 	// Probation keeps the old environments ready: at the first fault of a new one the component goes back to them by
 	// itself, and the fault is not held against its budget of restarts. It lasts until Settle.
 	Probation bool

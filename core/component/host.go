@@ -21,6 +21,9 @@ type Host struct {
 	Count int    // how many instances
 	// FirstEnv is the global index of the component's first environment, where its Flow tells how many it has.
 	FirstEnv int
+	// Task is the rollout.Episode.Task of the component's episodes until a change of its environments says another one:
+	// that of the others, where it joins a run that has had such changes.
+	Task uint16
 	// Published is the newest policy version that the component published before its process died and it was started
 	// again; 0 if it was not. Versions go on from there: those who compare them never see one twice.
 	Published uint64
