@@ -86,35 +86,39 @@ func Undo(moved ...*Connection) error {
 		heirs[i], on = h, l
 	}
 	if on != nil {
-		on.Do(func() { undo(moved, heirs) })
+		ways := make([]Way, len(moved))
+		for i, h := range heirs {
+			ways[i] = Way{h, moved[i].Slot()}
+		}
+		on.Do(func() { redirect(ways) })
 	}
 	return nil
 }
 
-// undo runs while no slot of the new components does. It holds the locks of all connections concerned, so that nothing
-// new gets in front of what waits.
-func undo(moved, heirs []*Connection) {
+// redirect runs while no slot of the components runs that the connections lead to. It holds the locks of all of them, so
+// that nothing new gets in front of what waits.
+func redirect(ways []Way) {
 	receivers := map[loop.Target]*loop.Receiver{}
 	var from []*loop.Receiver
-	for i, h := range heirs {
-		to := moved[i].Slot()
-		h.mu.Lock()
-		if !slices.Contains(from, h.slot.receiver) {
-			from = append(from, h.slot.receiver)
+	for _, w := range ways {
+		c := w.Connection
+		c.mu.Lock()
+		if !slices.Contains(from, c.slot.receiver) {
+			from = append(from, c.slot.receiver)
 		}
-		receivers[(*delivery)(h)] = to.receiver
-		h.slot.remove(h)
-		h.slot = to
-		if !h.closed {
-			to.add(h)
+		receivers[(*delivery)(c)] = w.To.receiver
+		c.slot.remove(c)
+		c.slot = w.To
+		if !c.closed {
+			w.To.add(c)
 		}
 	}
 	var refused []func()
 	for _, r := range from {
 		refused = append(refused, r.Requeue(func(t loop.Target) *loop.Receiver { return receivers[t] }))
 	}
-	for _, h := range heirs {
-		h.mu.Unlock()
+	for _, w := range ways {
+		w.Connection.mu.Unlock()
 	}
 	for _, drop := range refused {
 		drop()

@@ -1,0 +1,132 @@
+package bus_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// numbers is a slot that remembers what it gets, on a loop of the test's.
+func numbers(r *loop.Receiver, into *[]uint32) *bus.Slot {
+	return bus.NewSlot(r, r.Name(), "number", func(m *hostabi.Message) { *into = append(*into, m.T) })
+}
+
+func TestRedirect_TakesAlongWhatWaits(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		for _, o := range []bus.Options{
+			{Mode: bus.All, Depth: 4, Overflow: bus.Block}, {Mode: bus.Queue, Depth: 4, Overflow: bus.Block},
+			{Mode: bus.All, Depth: 8, Overflow: bus.DropOldest},
+		} {
+			t.Run(fmt.Sprintf("%v %v apart %v", o.Mode, o.Overflow, apart), func(t *testing.T) {
+				here := loop.New("here")
+				there := here
+				if apart {
+					there = loop.New("there")
+				}
+				var old, now []uint32
+				before, after := here.NewReceiver("before"), there.NewReceiver("after")
+				after.Hold()
+				sig := bus.NewSignal(nil, "n", "number", nil)
+				c, err := bus.Connect(sig, numbers(before, &old), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				emit := func(from, to uint32) {
+					for n := from; n < to; n++ {
+						if err := sig.Emit(hostabi.Message{T: n}); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				emit(0, 6) // of blocking ones two wait for room
+				before.Hold()
+				if err := bus.Redirect(bus.Way{Connection: c, To: numbers(after, &now)}); err != nil {
+					t.Fatal(err)
+				}
+				emit(6, 8)
+				after.Release()
+				runUntilIdle(t, there)
+				if want := []uint32{0, 1, 2, 3, 4, 5, 6, 7}; !slices.Equal(now, want) || len(old) != 0 {
+					t.Errorf("the new slot got %v and the old one %v, want %v and nothing", now, old, want)
+				}
+				if s := c.Stats(); s.Delivered != 8 || s.Dropped+uint64(s.Queued+s.Parked) != 0 {
+					t.Errorf("%+v, want 8 delivered", s)
+				}
+			})
+		}
+	}
+}
+
+// runUntilIdle runs a loop until what is queued, and what that leads to, has been handled.
+func runUntilIdle(t *testing.T, l *loop.Loop) {
+	t.Helper()
+	last := l.NewReceiver("last")
+	rounds := 0
+	var again func(*hostabi.Message)
+	again = func(*hostabi.Message) {
+		if rounds++; rounds == 100 {
+			l.Stop()
+			return
+		}
+		last.Post(again, hostabi.Message{})
+	}
+	last.Post(again, hostabi.Message{})
+	if err := l.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRedirect_GivesTheNewestAgainInModeLatest(t *testing.T) {
+	l := loop.New("l")
+	var old, now []uint32
+	sig := bus.NewSignal(nil, "n", "number", nil)
+	before := l.NewReceiver("before")
+	c, err := bus.Connect(sig, numbers(before, &old), bus.Options{Mode: bus.Latest, Depth: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = sig.Emit(hostabi.Message{T: 1})
+	_ = sig.Emit(hostabi.Message{T: 2})
+	l.NewReceiver("x").Post(func(*hostabi.Message) {
+		if err := bus.Redirect(bus.Way{Connection: c, To: numbers(l.NewReceiver("after"), &now)}); err != nil {
+			t.Error(err)
+		}
+	}, hostabi.Message{})
+	runUntilIdle(t, l)
+	if !slices.Equal(old, []uint32{2}) || !slices.Equal(now, []uint32{2}) {
+		t.Errorf("the old slot got %v and the new one %v, want the newest message for both", old, now)
+	}
+}
+
+func TestRedirect_RefusesAndThenDoesNothing(t *testing.T) {
+	l, m := loop.New("l"), loop.New("m")
+	var got []uint32
+	sig := bus.NewSignal(nil, "n", "number", nil)
+	connect := func(on *loop.Loop) *bus.Connection {
+		c, err := bus.Connect(sig, numbers(on.NewReceiver("r"), &got), bus.Options{Mode: bus.All, Depth: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	a, b, gone := connect(l), connect(m), connect(l)
+	gone.Disconnect()
+	to := numbers(l.NewReceiver("to"), &got)
+	other := bus.NewSlot(l.NewReceiver("other"), "other", "letter", func(*hostabi.Message) {})
+	for name, ways := range map[string][]bus.Way{
+		"two loops": {{a, to}, {b, to}}, "disconnected": {{a, to}, {gone, to}}, "payload": {{a, to}, {a, other}},
+	} {
+		was := a.Slot()
+		if err := bus.Redirect(ways...); err == nil || a.Slot() != was {
+			t.Errorf("%s: Redirect = %v, slot %s", name, err, a.Slot().Name())
+		}
+	}
+	if err := bus.Redirect(bus.Way{Connection: gone, To: to}); !errors.Is(err, bus.ErrDisconnected) {
+		t.Errorf("of a disconnected one: %v", err)
+	}
+}
