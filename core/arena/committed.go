@@ -1,0 +1,14 @@
+package arena
+
+import "github.com/rlhost/rlhost/hostabi"
+
+// Committed calls fn with the handle of every block that is committed and that somebody still has a claim on, in any
+// process. It reads one word for each block and claims none: a block may be free, or another one, by the time that fn
+// is called, and Lease then says so.
+func (a *Arena) Committed(fn func(h hostabi.Handle)) {
+	for block := range uint32(a.layout.blocks) {
+		if w := a.word(block); w.state() == stateLive {
+			fn(hostabi.MakeHandle(a.config.ID, block, w.generation()))
+		}
+	}
+}
