@@ -43,7 +43,7 @@ type child struct {
 	executed time.Time // when the program was
 
 	readers sync.WaitGroup
-	started chan struct{}   // closed when Start returns
+	started chan struct{}   // closed when Start returns, or is not called
 	dead    chan struct{}   // closed when the process has ended, and at a failed Start
 	status  unix.WaitStatus // set before dead is closed
 }
@@ -67,6 +67,13 @@ func (c *child) Start(context.Context) error {
 		close(c.dead)
 	}
 	return err
+}
+
+// never is instead of Start: the program is not run.
+func (c *child) never() {
+	c.hello.end()
+	close(c.started)
+	close(c.dead)
 }
 
 func (c *child) start() error {

@@ -78,13 +78,6 @@ func (r *Runtime) start(ctx context.Context, program Program, o startOptions) (_
 		}
 	}()
 	p.took.since = time.Now()
-	if err := p.verify(); err != nil {
-		return nil, err
-	}
-	p.took.verify = p.took.part()
-	if p.sockets, err = os.MkdirTemp(r.dir, "p"); err != nil {
-		return nil, &Error{Code: CodeStart, Program: program.Name, Reason: err.Error(), Err: err}
-	}
 	ctx, closing := context.WithCancelCause(ctx)
 	defer closing(nil)
 	defer context.AfterFunc(r.open, func() { closing(errClosed) })()
@@ -102,11 +95,19 @@ func (r *Runtime) start(ctx context.Context, program Program, o startOptions) (_
 	return p, nil
 }
 
+// verifying checks the sum of the program's file while others prepare its start.
+func (p *process) verifying() <-chan error {
+	verified := make(chan error, 1)
+	if p.program.SHA256 == "" {
+		verified <- nil
+		return verified
+	}
+	go func() { verified <- p.verify() }()
+	return verified
+}
+
 // verify checks the sum of the program's file.
 func (p *process) verify() error {
-	if p.program.SHA256 == "" {
-		return nil
-	}
 	sum, err := hex.DecodeString(p.program.SHA256)
 	if err != nil || len(sum) != sha256.Size {
 		return &Error{Code: CodeChecksum, Program: p.program.Name,
@@ -125,8 +126,9 @@ func (p *process) verify() error {
 	return nil
 }
 
-// open makes the wire and the rings, runs the program and connects to it.
+// open makes the wire and the rings, runs the program if it is the right one, and connects to it.
 func (p *process) open(ctx context.Context, r *Runtime, o startOptions) error {
+	verified := p.verifying()
 	wire, theirs, err := newWire()
 	if err != nil {
 		return err
@@ -151,6 +153,11 @@ func (p *process) open(ctx context.Context, r *Runtime, o startOptions) error {
 		defer f.Close()
 		inherited = append(inherited, f)
 	}
+	p.took.open = p.took.part()
+	if err := <-verified; err != nil {
+		return err
+	}
+	p.took.verify = p.took.part()
 	return p.run(ctx, r, inherited)
 }
 
@@ -186,11 +193,11 @@ func (p *process) run(ctx context.Context, r *Runtime, inherited []*os.File) err
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		Logger:           newQuietLogger(p.log),
 		SkipHostEnv:      true,
-		StartTimeout:     p.program.Start + time.Minute, // ctx ends it before
-		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.sockets},
+		StartTimeout:     p.program.Start + time.Minute,            // ctx ends it before
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: r.dir}, // it makes a folder there
 		RunnerFunc: func(_ hclog.Logger, spec *exec.Cmd, dir string) (runner.Runner, error) {
 			cmd.Env = append(cmd.Env, spec.Env...)
-			p.child.sockets = dir
+			p.sockets, p.child.sockets = dir, dir
 			return p.child, nil
 		},
 	})
@@ -201,7 +208,6 @@ func (p *process) run(ctx context.Context, r *Runtime, inherited []*os.File) err
 		<-p.child.dead
 		end(errDied)
 	}()
-	p.took.open = p.took.part()
 	client, err := p.client.Client()
 	if err == nil {
 		p.took.connected(p.child)
@@ -210,6 +216,10 @@ func (p *process) run(ctx context.Context, r *Runtime, inherited []*os.File) err
 			p.conn = made.(*grpc.ClientConn)
 			return nil
 		}
+	}
+	if p.sockets == "" { // go-plugin has not come as far as to ask for the child
+		p.child.never()
+		return &Error{Code: CodeStart, Program: p.program.Name, Reason: err.Error(), Err: err}
 	}
 	return p.explain(ctx, err)
 }

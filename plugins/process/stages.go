@@ -7,8 +7,8 @@ import (
 
 // stages is how long the parts of a start took, one after the other. It belongs to the goroutine that starts.
 type stages struct {
-	verify    time.Duration // the program's sum
-	open      time.Duration // rings, wire and folder made, arenas announced
+	open      time.Duration // rings and wire made, arenas announced
+	verify    time.Duration // until the program's sum is known to be right
 	execute   time.Duration // until the kernel has executed the program
 	hello     time.Duration // until the program has printed its handshake
 	dial      time.Duration // until there is a connection
@@ -38,7 +38,7 @@ func (s *stages) connected(c *child) {
 // LogValue is a group of the parts.
 func (s stages) LogValue() slog.Value {
 	return slog.GroupValue(
-		slog.Duration("verify", s.verify), slog.Duration("open", s.open), slog.Duration("execute", s.execute),
+		slog.Duration("open", s.open), slog.Duration("verify", s.verify), slog.Duration("execute", s.execute),
 		slog.Duration("hello", s.hello), slog.Duration("dial", s.dial), slog.Duration("describe", s.describe),
 		slog.Duration("configure", s.configure), slog.Duration("start", s.start),
 	)

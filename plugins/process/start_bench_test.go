@@ -2,6 +2,9 @@ package process
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -65,8 +68,20 @@ func block(arenas *arena.Set) (hostabi.Handle, error) {
 // first message from it: an answer to one that waited for it, with a block of trajectories. Beside it: how long the
 // same program takes to say that it was not started by a host, which the kernel, Go and the packages' own
 // initialization take.
+//
+// A program whose sum is checked takes as long longer as its file takes to read and sum.
 func BenchmarkStart(b *testing.B) {
 	p := userProgram(b)
+	b.Run("sum=no", func(b *testing.B) { benchmarkStart(b, p) })
+	file, err := os.ReadFile(p.Path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p.SHA256 = fmt.Sprintf("%x", sha256.Sum256(file))
+	b.Run("sum=yes", func(b *testing.B) { benchmarkStart(b, p) })
+}
+
+func benchmarkStart(b *testing.B, p Program) {
 	r, _ := newRuntime(b, Options{})
 	parts := map[string][]time.Duration{}
 	for b.Loop() {

@@ -309,3 +309,15 @@ func TestFolder_OfAKilledHostGoesAtTheNextStart(t *testing.T) {
 		t.Error("a folder that is not a runtime's was removed")
 	}
 }
+
+func TestStart_WithoutAFolderForSocketsNothingIsRun(t *testing.T) {
+	r, _ := newRuntime(t, Options{})
+	if err := os.RemoveAll(r.dir); err != nil {
+		t.Fatal(err)
+	}
+	_, err := r.start(context.Background(), self(t, "plain"), startOptions{log: r.log})
+	var refused *Error
+	if !errors.As(err, &refused) || refused.Code != CodeStart || !strings.Contains(refused.Reason, r.dir) {
+		t.Errorf("start = %v, want %s that names %s", err, CodeStart, r.dir)
+	}
+}
