@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -18,14 +17,6 @@ import (
 	"github.com/rlhost/rlhost/sdk/process/schema"
 )
 
-// States of a batch.
-const (
-	envIdle uint32 = iota
-	envRunning
-	envPoisoned
-	envClosed
-)
-
 // maxEnvFiles bounds how many segments one batch can have been bound to.
 const maxEnvFiles = 256
 
@@ -34,7 +25,7 @@ const maxEnvFiles = 256
 type envBatch struct {
 	plugin  *envPlugin
 	options rollout.EnvOptions
-	state   atomic.Uint32 // changed by the caller's goroutine; atomic to catch a second one
+	gate    rollout.Gate
 	workers []*envWorker
 	files   []envFile
 	block   rollout.Block
@@ -67,10 +58,12 @@ var (
 // rollout.ErrUnsupported, or is an *Error.
 func (p *envPlugin) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
 	n := min(p.workers, o.Envs)
-	if err := p.checkOptions(o, n); err != nil {
+	if err := o.Check(&p.spec, n); err != nil {
 		return nil, err
 	}
-	e := &envBatch{plugin: p, options: o, workers: make([]*envWorker, n)}
+	e := &envBatch{
+		plugin: p, options: o, workers: make([]*envWorker, n), gate: rollout.Gate{Name: o.Name, Closed: ErrClosed},
+	}
 	errs := make([]error, n)
 	var all sync.WaitGroup
 	for i := range n {
@@ -84,23 +77,6 @@ func (p *envPlugin) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
 		return nil, errors.Join(err, e.dismiss())
 	}
 	return e, nil
-}
-
-func (p *envPlugin) checkOptions(o rollout.EnvOptions, workers int) error {
-	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s", rollout.ErrUnsupported, fmt.Sprintf(format, args...))
-	}
-	const most = 1 << 20
-	if o.Envs < 1 || o.Envs > most {
-		return refuse("%d environments, want 1 to %d", o.Envs, most)
-	}
-	if each := (o.Envs + workers - 1) / workers; p.spec.MaxEnvs > 0 && each > p.spec.MaxEnvs {
-		return refuse("%d environments in each process, %s takes 1 to %d", each, p.spec.Name, p.spec.MaxEnvs)
-	}
-	if o.Autoreset&p.spec.Autoreset == 0 || o.Autoreset&(o.Autoreset-1) != 0 {
-		return refuse("autoreset %v, %s offers modes %#x", o.Autoreset, p.spec.Name, uint32(p.spec.Autoreset))
-	}
-	return nil
 }
 
 // hire returns a process that has made some of the batch's environments.
@@ -132,39 +108,13 @@ func (e *envBatch) dismiss() error {
 // Spec returns what the environment said of itself.
 func (e *envBatch) Spec() *rollout.EnvSpec { return &e.plugin.spec }
 
-// enter takes the batch for one call. leave gives it back.
-func (e *envBatch) enter() error {
-	if e.state.CompareAndSwap(envIdle, envRunning) {
-		return nil
-	}
-	switch e.state.Load() {
-	case envPoisoned:
-		return fmt.Errorf("%s: %w", e.options.Name, rollout.ErrPoisoned)
-	case envClosed:
-		return fmt.Errorf("%w: %s: %w", rollout.ErrUnsupported, e.options.Name, ErrClosed)
-	}
-	return fmt.Errorf("%w: %s is called during another call", rollout.ErrUnsupported, e.options.Name)
-}
-
-// seize is enter for a call that is allowed when the batch is poisoned.
-func (e *envBatch) seize() error {
-	if e.state.CompareAndSwap(envPoisoned, envRunning) {
-		return nil
-	}
-	return e.enter()
-}
-
-func (e *envBatch) leave() { e.state.CompareAndSwap(envRunning, envIdle) }
-
-func (e *envBatch) poison() { e.state.Store(envPoisoned) }
-
 // Bind tells the processes of the block; see rollout.Env.
 func (e *envBatch) Bind(b rollout.Block) error {
-	if err := e.enter(); err != nil {
+	if err := e.gate.Enter(); err != nil {
 		return err
 	}
-	defer e.leave()
-	if err := e.checkBlock(b); err != nil {
+	defer e.gate.Leave()
+	if err := e.options.CheckBlock(&e.plugin.spec, &b); err != nil {
 		return err
 	}
 	number, err := e.announce(b)
@@ -182,26 +132,6 @@ func (e *envBatch) Bind(b rollout.Block) error {
 
 func (e *envBatch) bindMessage() hostabi.Message {
 	return hostabi.Message{Slot: hostabi.LinkEnvBind, T: e.block.Index, Inline: [2]uint64{e.number, uint64(e.block.Offset)}}
-}
-
-// checkBlock refuses blocks that the processes cannot step into.
-func (e *envBatch) checkBlock(b rollout.Block) error {
-	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s: block %d %s", rollout.ErrUnsupported, e.options.Name, b.Index, fmt.Sprintf(format, args...))
-	}
-	switch s := b.Schema; {
-	case s == nil:
-		return refuse("has no schema")
-	case b.FD < 0:
-		return refuse("is ordinary memory, which no other process can see; take it from an arena")
-	case s.Shape.Envs != e.options.Envs:
-		return refuse("has room for %d environments, this batch has %d", s.Shape.Envs, e.options.Envs)
-	case b.Offset < 0:
-		return refuse("lies at offset %d", b.Offset)
-	case !slices.Equal(s.Spec.Tensors, e.plugin.spec.Tensors):
-		return refuse("is laid out for another environment (%s)", s.Spec.Name)
-	}
-	return nil
 }
 
 // announce returns the number of the block's file, and tells it to the processes that do not know it.
@@ -245,14 +175,12 @@ func (w *envWorker) announce(number uint64, b rollout.Block, size int64) error {
 
 // Reset starts new episodes; see rollout.Env.
 func (e *envBatch) Reset(t int, mask []uint8, seeds []uint64) error {
-	if err := e.enter(); err != nil {
+	if err := e.gate.Enter(); err != nil {
 		return err
 	}
-	defer e.leave()
-	n := e.options.Envs
-	if e.rows == 0 || t < 0 || t > e.rows || mask != nil && len(mask) != n || seeds != nil && len(seeds) != n {
-		return fmt.Errorf("%w: %s: reset at row %d of %d with %d masks and %d seeds for %d environments",
-			rollout.ErrUnsupported, e.options.Name, t, e.rows, len(mask), len(seeds), n)
+	defer e.gate.Leave()
+	if err := e.options.CheckReset(e.rows, t, mask, seeds); err != nil {
+		return err
 	}
 	m := hostabi.Message{Slot: hostabi.LinkEnvReset, T: uint32(t)}
 	if mask != nil {
@@ -290,18 +218,18 @@ func (e *envBatch) Step(t int) error {
 	if err := e.beginStep(t); err != nil {
 		return err
 	}
-	defer e.leave()
+	defer e.gate.Leave()
 	return e.collect(hostabi.ExportStep)
 }
 
 // beginStep takes the batch for a step and sends it to the processes.
 func (e *envBatch) beginStep(t int) error {
-	if err := e.enter(); err != nil {
+	if err := e.gate.Enter(); err != nil {
 		return err
 	}
-	if uint(t) >= uint(e.rows) {
-		e.leave()
-		return fmt.Errorf("%w: %s: step at row %d of %d", rollout.ErrUnsupported, e.options.Name, t, e.rows)
+	if err := e.options.CheckStep(e.rows, t); err != nil {
+		e.gate.Leave()
+		return err
 	}
 	e.steps++
 	e.selectAll()
@@ -348,13 +276,10 @@ func (e *envBatch) collect(call string) error {
 
 // Close ends the processes.
 func (e *envBatch) Close() error {
-	if e.state.Load() == envClosed {
-		return nil
-	}
-	if err := e.seize(); err != nil {
+	first, err := e.gate.Shut()
+	if !first {
 		return err
 	}
-	e.state.Store(envClosed)
 	if e.waits != nil {
 		close(e.waits)
 		e.waiter.Wait()

@@ -45,7 +45,7 @@ func (e *envBatch) judge(call string) error {
 	}
 	if worst != nil {
 		if len(lost) > 0 || poisons(worst) {
-			e.poison()
+			e.gate.Poison()
 		}
 		return worst
 	}
@@ -53,7 +53,7 @@ func (e *envBatch) judge(call string) error {
 	f.Lost = lost
 	// Whoever has answered and died since is lost in the next call: nobody would be told of it now.
 	if err := e.replace(func(w *envWorker) bool { return w.selected && w.verdict != answered }); err != nil {
-		e.poison()
+		e.gate.Poison()
 		return e.newFault(rollout.FaultTrap, call, -1, fmt.Errorf("%w; and there is no other in its place: %w", f.Err, err))
 	}
 	return f

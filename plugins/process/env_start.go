@@ -21,7 +21,7 @@ func (e *envBatch) StartStep(t int, ready func()) (over bool, err error) {
 		return true, err
 	}
 	if e.slow < inARow || (e.slow-inARow)%tryAgain == tryAgain-1 {
-		defer e.leave()
+		defer e.gate.Leave()
 		return true, e.timed()
 	}
 	e.slow++
@@ -59,6 +59,6 @@ func (e *envBatch) wait() {
 // FinishStep ends a step that was begun; see rollout.EnvStarter.
 func (e *envBatch) FinishStep() error {
 	<-e.waited
-	defer e.leave()
+	defer e.gate.Leave()
 	return e.collect(hostabi.ExportStep)
 }

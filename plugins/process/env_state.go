@@ -22,10 +22,10 @@ const stateMagic = "rlenvs1\n"
 
 // Renew returns the batch to the state just after its creation; processes that have ended are started again.
 func (e *envBatch) Renew() error {
-	if err := e.seize(); err != nil {
+	if _, err := e.gate.Seize(); err != nil {
 		return err
 	}
-	defer e.leave()
+	defer e.gate.Leave()
 	e.block, e.rows, e.steps = rollout.Block{}, 0, 0
 	for _, w := range e.workers {
 		if !w.gone.Load() {
@@ -37,7 +37,7 @@ func (e *envBatch) Renew() error {
 		}
 	}
 	if err := e.replace(hasGone); err != nil {
-		e.poison()
+		e.gate.Poison()
 		return e.newFault(rollout.FaultTrap, "the host", -1, err)
 	}
 	return nil
@@ -104,16 +104,16 @@ func (e *envBatch) fault(call string, err error) error {
 	case errors.As(err, &f):
 		return e.newFault(f.Kind, call, -1, f.Err)
 	}
-	e.poison()
+	e.gate.Poison()
 	return e.newFault(rollout.FaultTrap, call, -1, err)
 }
 
 // Snapshot returns the states of all environments; see rollout.Env.
 func (e *envBatch) Snapshot() ([]byte, error) {
-	if err := e.enter(); err != nil {
+	if err := e.gate.Enter(); err != nil {
 		return nil, err
 	}
-	defer e.leave()
+	defer e.gate.Leave()
 	parts := make([][]byte, len(e.workers))
 	for i, w := range e.workers {
 		var err error
@@ -167,15 +167,20 @@ func (e *envBatch) split(b []byte) ([][]byte, error) {
 
 // Restore replaces the states of all environments; see rollout.Env.
 func (e *envBatch) Restore(snapshot []byte) error {
-	was := e.state.Load()
-	if err := e.seize(); err != nil {
+	poisoned, err := e.gate.Seize()
+	if err != nil {
 		return err
 	}
-	defer e.leave()
+	defer e.gate.Leave()
+	unchanged := func(err error) error {
+		if poisoned {
+			e.gate.Poison()
+		}
+		return err
+	}
 	parts, err := e.split(snapshot)
 	if err != nil {
-		e.state.Store(was)
-		return err
+		return unchanged(err)
 	}
 	if err := e.replace(hasGone); err != nil {
 		return e.fault("restore", err)
@@ -183,11 +188,10 @@ func (e *envBatch) Restore(snapshot []byte) error {
 	for i, w := range e.workers {
 		_, err := w.state(protocol.EnvStateCall{Do: "restore", State: e.sized(parts[i])}, parts[i])
 		if err != nil && i == 0 && errors.Is(err, rollout.ErrUnsupported) {
-			e.state.Store(was) // nothing has changed
-			return err
+			return unchanged(err)
 		}
 		if err != nil {
-			e.poison()
+			e.gate.Poison()
 			return e.fault("restore", err)
 		}
 	}
@@ -197,10 +201,10 @@ func (e *envBatch) Restore(snapshot []byte) error {
 
 // SaveEnv appends the state of one environment; see rollout.EnvStater.
 func (e *envBatch) SaveEnv(env int, dst []byte) ([]byte, error) {
-	if err := e.enter(); err != nil {
+	if err := e.gate.Enter(); err != nil {
 		return dst, err
 	}
-	defer e.leave()
+	defer e.gate.Leave()
 	w, i := e.find(env)
 	if w == nil {
 		return dst, e.noSuchEnv(env)
@@ -214,10 +218,10 @@ func (e *envBatch) SaveEnv(env int, dst []byte) ([]byte, error) {
 
 // LoadEnv replaces the state of one environment; see rollout.EnvStater.
 func (e *envBatch) LoadEnv(env int, state []byte) error {
-	if err := e.enter(); err != nil {
+	if err := e.gate.Enter(); err != nil {
 		return err
 	}
-	defer e.leave()
+	defer e.gate.Leave()
 	w, i := e.find(env)
 	if w == nil {
 		return e.noSuchEnv(env)

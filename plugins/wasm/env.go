@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/rlhost/rlhost/core/rollout"
@@ -15,19 +13,11 @@ import (
 // lastWords is how long a guest may take to say what went wrong.
 const lastWords = 200 * time.Millisecond
 
-// States of an Env.
-const (
-	idle uint32 = iota
-	running
-	poisoned
-	closed
-)
-
 // Env is a batch of environments in one instance. It implements rollout.Env.
 type Env struct {
 	plugin  *Plugin
 	options rollout.EnvOptions
-	state   atomic.Uint32 // changed by the caller's goroutine; atomic to catch a second one
+	gate    rollout.Gate
 	inst    *instance
 	batch   uint64 // what rl_create returned
 	rows    int    // steps of the bound block, 0 if none is bound
@@ -42,13 +32,13 @@ var _ rollout.Env = (*Env)(nil)
 // NewEnv makes a batch of environments. An error is a *rollout.Fault, or wraps rollout.ErrUnsupported or ErrClosed.
 // The first batch of a plugin costs what every other does: all are forked from the image that Load took.
 func (p *Plugin) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
-	if err := p.checkOptions(o); err != nil {
+	if err := o.Check(&p.spec, 1); err != nil {
 		return nil, err
 	}
 	if err := p.enter(); err != nil {
 		return nil, err
 	}
-	e := &Env{plugin: p, options: o}
+	e := &Env{plugin: p, options: o, gate: rollout.Gate{Name: o.Name, Closed: ErrClosed}}
 	if err := e.start(); err != nil {
 		if leaveErr := p.leave(); leaveErr != nil {
 			return nil, errors.Join(err, leaveErr)
@@ -56,24 +46,6 @@ func (p *Plugin) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
 		return nil, err
 	}
 	return e, nil
-}
-
-func (p *Plugin) checkOptions(o rollout.EnvOptions) error {
-	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s", rollout.ErrUnsupported, fmt.Sprintf(format, args...))
-	}
-	const most = 1 << 20
-	if o.Envs < 1 || o.Envs > most || p.spec.MaxEnvs > 0 && o.Envs > p.spec.MaxEnvs {
-		limit := most
-		if p.spec.MaxEnvs > 0 {
-			limit = min(limit, p.spec.MaxEnvs)
-		}
-		return refuse("%d environments, %s takes 1 to %d", o.Envs, p.spec.Name, limit)
-	}
-	if o.Autoreset&p.spec.Autoreset == 0 || o.Autoreset&(o.Autoreset-1) != 0 {
-		return refuse("autoreset %v, %s offers modes %#x", o.Autoreset, p.spec.Name, uint32(p.spec.Autoreset))
-	}
-	return nil
 }
 
 // start makes the environments in a new instance. If that fails the old instance, if there is one, stays.
@@ -138,28 +110,12 @@ func (e *Env) Spec() *rollout.EnvSpec { return &e.plugin.spec }
 // be called during another call.
 func (e *Env) FuelUsed() uint64 { return e.inst.fuel.used() }
 
-// enter takes the Env for one call. leave gives it back.
-func (e *Env) enter() error {
-	if e.state.CompareAndSwap(idle, running) {
-		return nil
-	}
-	switch e.state.Load() {
-	case poisoned:
-		return fmt.Errorf("%s: %w", e.options.Name, rollout.ErrPoisoned)
-	case closed:
-		return fmt.Errorf("%w: %s: %w", rollout.ErrUnsupported, e.options.Name, ErrClosed)
-	}
-	return fmt.Errorf("%w: %s is called during another call", rollout.ErrUnsupported, e.options.Name)
-}
-
-func (e *Env) leave() { e.state.CompareAndSwap(running, idle) }
-
 // Bind maps the block's guest region into the guest, the first time, and points the guest at it.
 func (e *Env) Bind(b rollout.Block) error {
-	if err := e.enter(); err != nil {
+	if err := e.gate.Enter(); err != nil {
 		return err
 	}
-	defer e.leave()
+	defer e.gate.Leave()
 	if err := e.checkBlock(b); err != nil {
 		return err
 	}
@@ -183,34 +139,24 @@ func (e *Env) Bind(b rollout.Block) error {
 
 // checkBlock refuses blocks that this Env cannot step into.
 func (e *Env) checkBlock(b rollout.Block) error {
-	refuse := func(format string, args ...any) error {
-		return fmt.Errorf("%w: %s: block %d %s", rollout.ErrUnsupported, e.options.Name, b.Index, fmt.Sprintf(format, args...))
+	if err := e.options.CheckBlock(&e.plugin.spec, &b); err != nil {
+		return err
 	}
-	switch s := b.Schema; {
-	case s == nil:
-		return refuse("has no schema")
-	case b.FD < 0:
-		return refuse("is ordinary memory, which cannot be mapped into a guest; take it from an arena")
-	case s.Shape.Envs != e.options.Envs:
-		return refuse("has room for %d environments, this batch has %d", s.Shape.Envs, e.options.Envs)
-	case b.Offset < 0 || b.Offset%hostPage != 0 || s.GuestBytes <= 0 || s.GuestBytes%hostPage != 0:
-		return refuse("is not made of whole pages: %d bytes at offset %d", s.GuestBytes, b.Offset)
-	case !slices.Equal(s.Spec.Tensors, e.plugin.spec.Tensors):
-		return refuse("is laid out for another environment (%s)", s.Spec.Name)
+	if n := b.Schema.GuestBytes; b.Offset%hostPage != 0 || n <= 0 || n%hostPage != 0 {
+		return fmt.Errorf("%w: %s: block %d is not made of whole pages: %d bytes at offset %d",
+			rollout.ErrUnsupported, e.options.Name, b.Index, n, b.Offset)
 	}
 	return nil
 }
 
 // Reset starts new episodes; see rollout.Env.
 func (e *Env) Reset(t int, mask []uint8, seeds []uint64) error {
-	if err := e.enter(); err != nil {
+	if err := e.gate.Enter(); err != nil {
 		return err
 	}
-	defer e.leave()
-	n := e.options.Envs
-	if e.rows == 0 || t < 0 || t > e.rows || mask != nil && len(mask) != n || seeds != nil && len(seeds) != n {
-		return fmt.Errorf("%w: %s: reset at row %d of %d with %d masks and %d seeds for %d environments",
-			rollout.ErrUnsupported, e.options.Name, t, e.rows, len(mask), len(seeds), n)
+	defer e.gate.Leave()
+	if err := e.options.CheckReset(e.rows, t, mask, seeds); err != nil {
+		return err
 	}
 	i := e.inst
 	memory := i.view(e.scratch, e.scratchBytes())
@@ -222,6 +168,7 @@ func (e *Env) Reset(t int, mask []uint8, seeds []uint64) error {
 		}
 	}
 	if mask != nil {
+		n := e.options.Envs
 		maskPtr = e.scratch + uint32(8*n)
 		copy(memory[8*n:], mask)
 	}
@@ -238,33 +185,33 @@ func (e *Env) Reset(t int, mask []uint8, seeds []uint64) error {
 
 // Step makes one step of every environment; see rollout.Env.
 func (e *Env) Step(t int) error {
-	if !e.state.CompareAndSwap(idle, running) {
-		return e.enter()
+	if err := e.gate.Enter(); err != nil {
+		return err
 	}
-	if uint(t) >= uint(e.rows) {
-		e.leave()
-		return fmt.Errorf("%w: %s: step at row %d of %d", rollout.ErrUnsupported, e.options.Name, t, e.rows)
+	if err := e.options.CheckStep(e.rows, t); err != nil {
+		e.gate.Leave()
+		return err
 	}
 	i := e.inst
 	i.host.steps++
 	result, err := e.step(t)
 	if err != nil || result < 0 {
-		defer e.leave()
+		defer e.gate.Leave()
 		if err != nil {
 			return e.fault(err)
 		}
 		return e.statusFault(result)
 	}
-	e.state.Store(idle)
+	e.gate.Leave()
 	return nil
 }
 
 // Renew returns the Env to the state just after its creation.
 func (e *Env) Renew() error {
-	if err := e.seize(); err != nil {
+	if _, err := e.gate.Seize(); err != nil {
 		return err
 	}
-	defer e.leave()
+	defer e.gate.Leave()
 	e.rows, e.windows, e.pace = 0, nil, pace{}
 	var err error
 	if e.initial == nil {
@@ -274,17 +221,9 @@ func (e *Env) Renew() error {
 	}
 	if err != nil {
 		err = e.fault(err)
-		e.state.Store(poisoned)
+		e.gate.Poison()
 	}
 	return err
-}
-
-// seize takes the Env for a call that is allowed when it is poisoned.
-func (e *Env) seize() error {
-	if e.state.CompareAndSwap(poisoned, running) {
-		return nil
-	}
-	return e.enter()
 }
 
 // replace puts the Env into a state, in a new instance where the present one has grown beyond it or is broken.
@@ -302,13 +241,10 @@ func (e *Env) replace(base *image, d *delta) error {
 
 // Close frees the environments. It fails if another call is running.
 func (e *Env) Close() error {
-	if e.state.CompareAndSwap(closed, closed) {
-		return nil
-	}
-	if err := e.seize(); err != nil {
+	first, err := e.gate.Shut()
+	if !first {
 		return err
 	}
-	e.state.Store(closed)
 	e.inst.close()
 	return e.plugin.leave()
 }

@@ -261,7 +261,7 @@ func loopingForever(t *testing.T) (*Runtime, chan error) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- e.Step(0) }()
-	for e.state.Load() != running {
+	for !e.gate.Busy() {
 		runtime.Gosched()
 	}
 	return r, done

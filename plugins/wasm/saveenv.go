@@ -14,10 +14,10 @@ const maxEnvState = 1 << 24
 
 // SaveEnv appends the state of one environment to dst; see rollout.EnvStater.
 func (e *Env) SaveEnv(env int, dst []byte) ([]byte, error) {
-	if err := e.enter(); err != nil {
+	if err := e.gate.Enter(); err != nil {
 		return dst, err
 	}
-	defer e.leave()
+	defer e.gate.Leave()
 	if !e.plugin.exports[hostabi.ExportSave] || env < 0 || env >= e.options.Envs {
 		return dst, fmt.Errorf("%w: %s: save environment %d of %d", rollout.ErrUnsupported, e.options.Name, env, e.options.Envs)
 	}
@@ -50,10 +50,10 @@ func (e *Env) SaveEnv(env int, dst []byte) ([]byte, error) {
 
 // LoadEnv replaces the state of one environment; see rollout.EnvStater.
 func (e *Env) LoadEnv(env int, state []byte) error {
-	if err := e.enter(); err != nil {
+	if err := e.gate.Enter(); err != nil {
 		return err
 	}
-	defer e.leave()
+	defer e.gate.Leave()
 	if !e.plugin.exports[hostabi.ExportLoad] || env < 0 || env >= e.options.Envs || len(state) > maxEnvState {
 		return fmt.Errorf("%w: %s: load %d bytes into environment %d of %d", rollout.ErrUnsupported, e.options.Name,
 			len(state), env, e.options.Envs)

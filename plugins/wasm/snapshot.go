@@ -15,10 +15,10 @@ const snapshotMagic = "rlwasm1\n"
 // Snapshot returns the guest's memory without its windows, its globals, and what the host keeps for it.
 // ErrUnsupported if the module can change more than that.
 func (e *Env) Snapshot() ([]byte, error) {
-	if err := e.enter(); err != nil {
+	if err := e.gate.Enter(); err != nil {
 		return nil, err
 	}
-	defer e.leave()
+	defer e.gate.Leave()
 	if more := e.plugin.metered.State; more != "" {
 		return nil, fmt.Errorf("%w: %s: snapshot of a module with %s", rollout.ErrUnsupported, e.options.Name, more)
 	}
@@ -79,21 +79,23 @@ type snapshot struct {
 // Restore replaces the state by a snapshot of an Env made from the same file with the same options. No block is
 // bound afterwards. An Env that refuses a snapshot is as it was.
 func (e *Env) Restore(b []byte) error {
-	was := e.state.Load()
-	if err := e.seize(); err != nil {
+	poisoned, err := e.gate.Seize()
+	if err != nil {
 		return err
 	}
+	defer e.gate.Leave()
 	s, err := e.decode(b)
 	if err != nil {
-		e.state.Store(was)
+		if poisoned {
+			e.gate.Poison()
+		}
 		return fmt.Errorf("%w: %s: restore: %w", rollout.ErrUnsupported, e.options.Name, err)
 	}
 	if err := e.replace(nil, &s.delta); err != nil {
-		e.state.Store(poisoned)
+		e.gate.Poison()
 		return e.fault(err)
 	}
 	e.batch, e.scratch, e.windows, e.rows = s.batch, s.scratch, s.windows, 0
-	e.leave()
 	return nil
 }
 

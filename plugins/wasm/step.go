@@ -97,7 +97,7 @@ func (e *Env) fault(err error) error {
 		}
 	}
 	if f.Poisons() {
-		e.state.Store(poisoned)
+		e.gate.Poison()
 	}
 	return f
 }

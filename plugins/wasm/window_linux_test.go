@@ -161,7 +161,7 @@ func TestBind_RefusesBlocksThatItCannotMap(t *testing.T) {
 		{"other envs", func(b *rollout.Block) { b.Schema = other }, "room for 9 environments, this batch has 8"},
 		{"other tensors", func(b *rollout.Block) { b.Schema = foreign }, "laid out for another environment (built@1)"},
 		{"odd offset", func(b *rollout.Block) { b.Offset = 64 }, "not made of whole pages"},
-		{"negative offset", func(b *rollout.Block) { b.Offset = -4096 }, "not made of whole pages"},
+		{"negative offset", func(b *rollout.Block) { b.Offset = -4096 }, "lies at offset -4096"},
 		{"file that can shrink", func(b *rollout.Block) { b.FD = unsealed }, "not sealed against shrinking"},
 		{"behind the end of the file", func(b *rollout.Block) { b.Offset = 1 << 30 }, "the block ends at"},
 		{"no file", func(b *rollout.Block) { b.FD = 99999 }, "bad file descriptor"},
