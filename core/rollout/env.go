@@ -81,6 +81,13 @@ type Plugin interface {
 	Close() error
 }
 
+// Configured is what a Plugin may offer besides: all that its environments are made with besides the source, such as
+// arguments. Environments of two plugins with the same Hash and an equal Configuration can take each other's snapshots
+// and go on; without it the Hash alone says so.
+type Configured interface {
+	Configuration() string
+}
+
 // EnvOptions says which environments to make.
 type EnvOptions struct {
 	Name      string            // who asks, for messages: a component such as rollout[0]

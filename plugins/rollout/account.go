@@ -1,8 +1,6 @@
 package rollout
 
 import (
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 
 	"github.com/rlhost/rlhost/core/bus"
@@ -17,8 +15,11 @@ type account struct {
 
 // account goes through the block in (t, env) order, emits the episodes that end in it and returns the number of
 // valid rows. Rewards are raw. An episode that a loss has cut is not emitted: the host ended it, and a window of
-// returns that counts it would be lower the more processes die.
+// returns that counts it would be lower the more processes die. The same goes for one that a change has ended.
 func (s *split) account() (rows int) {
+	one := s.stampBlock()
+	made := s.tr.Uint64(rollout.ColPluginVersion)
+	v, counted := s.version, 0 // rows that v has been told of
 	reward, valid := s.tr.Float32(rollout.ColReward), s.tr.Bytes(rollout.ColValid)
 	terminated, truncated := s.tr.Bytes(rollout.ColTerminated), s.tr.Bytes(rollout.ColTruncated)
 	for row := range s.c.config.Horizon {
@@ -32,20 +33,52 @@ func (s *split) account() (rows int) {
 				}
 				continue
 			}
+			if !one && made[i] != v.id {
+				v.envSteps.Add(uint64(rows - counted))
+				v, counted = s.c.madeBy(made[i]), rows
+			}
 			rows++
 			a.Return += float64(reward[i])
 			a.Length++
-			if terminated[i]|truncated[i] != 0 && s.cuts[i]&cutRow == 0 {
-				s.emitEpisode(env, terminated[i] != 0)
+			if terminated[i]|truncated[i] == 0 {
+				continue
+			}
+			if s.cuts[i]&(cutRow|endRow) == 0 {
+				s.emitEpisode(env, terminated[i] != 0, v)
+				*a = account{}
+			} else if s.cuts[i]&endRow != 0 {
 				*a = account{}
 			}
 		}
 	}
+	v.envSteps.Add(uint64(rows - counted))
 	return rows
 }
 
-func (s *split) emitEpisode(env int, terminated bool) {
+// accountDropped counts the rows before row t of a block that nobody will get, for episodes that go on without them.
+// Those that ended in them are told to nobody.
+func (s *split) accountDropped(t int) {
+	reward, valid := s.tr.Float32(rollout.ColReward), s.tr.Bytes(rollout.ColValid)
+	terminated, truncated := s.tr.Bytes(rollout.ColTerminated), s.tr.Bytes(rollout.ColTruncated)
+	for i := range t * s.n {
+		a := &s.accounts[i%s.n]
+		switch {
+		case valid[i] == 0 && s.cuts[i]&lostRow != 0:
+			s.endUntold(a)
+		case valid[i] == 0:
+		case terminated[i]|truncated[i] != 0:
+			*a = account{}
+		default:
+			a.Return += float64(reward[i])
+			a.Length++
+		}
+	}
+}
+
+func (s *split) emitEpisode(env int, terminated bool, v *version) {
 	a := s.accounts[env]
+	v.episodes.Inc()
+	v.returns.Add(a.Return)
 	m := rollout.Episode{
 		Return: float32(a.Return), Length: a.Length, Env: uint32(s.first + env), Terminated: terminated,
 	}.Message()
@@ -78,13 +111,4 @@ func (s *split) limit(ended rollout.Ended) rollout.Ended {
 		}
 	}
 	return ended
-}
-
-// pluginVersion is the first 8 bytes of a SHA-256 in hexadecimal.
-func pluginVersion(hash string) uint64 {
-	b, err := hex.DecodeString(hash)
-	if err != nil || len(b) < 8 {
-		return 0
-	}
-	return binary.BigEndian.Uint64(b)
 }

@@ -7,31 +7,50 @@ import (
 	"github.com/rlhost/rlhost/core/rollout"
 )
 
-// fault gives up the split's unfinished block after an error of its environments: the guest is renewed, its
-// environments start new episodes, and what was lost is counted. It ends the run once the budget is spent, or if
-// the error is not the environment's.
+// fault gives up the split's unfinished block after an error of its environments. The guest is renewed, its
+// environments start new episodes, and what was lost is counted; or, if others are to come or were there before a
+// change that is on probation, those start. It ends the run once the budget is spent, or if the error is not the
+// environment's.
 func (s *split) fault(err error) {
-	var f *rollout.Fault
-	if !errors.As(err, &f) {
-		s.c.h.Fail(err)
-		return
-	}
 	c := s.c
-	if !c.spend() {
+	var f *rollout.Fault
+	isFault := errors.As(err, &f)
+	if isFault {
+		s.version.faults.Inc()
+	}
+	if s.tried && s.sides == nil {
+		c.fall(err)
+	}
+	m := s.next
+	crosses := m != nil && !m.gone && s.sides == nil
+	switch {
+	case crosses && (isFault || m.back):
+		m.arrive()
+	case !isFault:
+		c.h.Fail(err)
+		return
+	case s.sides != nil || !c.spend():
 		c.h.Fail(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, c.restarted))
 		return
 	}
 	c.lostSteps.Add(uint64(s.lost()))
 	c.h.Log.Warn("environments restarted", "error", err, "restart", c.restarted, "max_restarts", c.config.MaxRestarts,
 		"lost_env_steps", s.lost())
-	if err := s.renew(); err != nil {
+	if crosses {
+		m.fresh = true
+	} else if err := s.renew(); err != nil {
 		c.h.Fail(err)
 		return
 	}
-	s.writing = false
-	if err := s.loan.Abort(); err != nil {
-		c.h.Fail(err)
+	s.forget()
+	s.abort()
+	if crosses {
+		s.goOver()
+		s.seed(c.attempts)
+		s.begin()
+		s.crossed(m)
 	}
+	c.rests()
 }
 
 // lost is how many env steps the unfinished block holds that have not been counted as lost before.
@@ -42,31 +61,44 @@ func (s *split) lost() (steps int) {
 	return steps
 }
 
-// renew takes the guest back to its creation and forgets the running episodes. The aborted block's credit begins
-// the next one, with a reset.
+// renew takes the guest back to its creation. The aborted block's credit begins the next one, with a reset.
 func (s *split) renew() error {
 	if err := s.env.Renew(); err != nil {
 		return err
 	}
-	s.seed(uint64(s.c.restarted))
-	s.carried = false
+	s.seed(s.c.attempts)
 	s.calls = 0
+	return nil
+}
+
+// forget forgets the running episodes.
+func (s *split) forget() {
+	s.carried = false
 	s.foundAll()
 	s.steps += uint64(s.t)
 	clear(s.phantom)
 	clear(s.limited)
 	clear(s.ages)
 	clear(s.accounts)
-	return nil
+}
+
+// abort gives the block up. Its credit comes back.
+func (s *split) abort() {
+	s.writing = false
+	if err := s.loan.Abort(); err != nil {
+		s.c.h.Fail(err)
+	}
 }
 
 // outputFault blames an environment for what it wrote.
 func (s *split) outputFault(call string, env int, err error) error {
+	b := s.batch
 	if env >= 0 {
+		b = s.ownerOf(env)
 		env += s.first
 	}
 	return &rollout.Fault{
-		Kind: rollout.FaultOutput, Name: s.c.h.Name, Source: s.c.plugin.Spec().Name, Call: call, Env: env,
-		Step: s.calls, Err: err,
+		Kind: rollout.FaultOutput, Name: s.c.h.Name, Source: b.schema.Spec.Name, Call: call, Env: env,
+		Step: b.calls, Err: err,
 	}
 }

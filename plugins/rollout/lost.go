@@ -7,6 +7,7 @@ const (
 	struck  = 1 << iota // the row has been dealt with
 	lostRow             // its env step is lost: the running episode ends here, untold
 	cutRow              // truncated by the host because the row behind it is lost
+	endRow              // truncated by the host because other environments make the row behind it
 )
 
 // spend takes one restart from the budget; it reports false if there is none left.
@@ -15,6 +16,7 @@ func (c *Rollout) spend() bool {
 		return false
 	}
 	c.restarted++
+	c.attempts++
 	c.restarts.Add(1)
 	return true
 }
@@ -24,9 +26,10 @@ func (c *Rollout) spend() bool {
 // wait for revive.
 func (s *split) lose(err error) bool {
 	c, lost := s.c, rollout.Lost(err)
-	if lost == nil || !c.spend() {
+	if lost == nil || s.tried || !c.spend() {
 		return false
 	}
+	s.version.faults.Inc()
 	n := 0
 	for _, span := range lost {
 		for env := max(span.First, 0); env < min(span.First+span.Count, s.n); env++ {
@@ -108,10 +111,13 @@ func (s *split) revive(row int) error {
 	for s.anyGone {
 		copy(s.resetMask, s.gone)
 		s.foundAll()
-		s.seed(uint64(s.c.restarted))
+		s.seed(s.c.attempts)
 		if err := s.reset(row, s.resetMask, s.seeds); err != nil {
 			return err
 		}
+	}
+	if s.sides != nil {
+		return s.fulfil(row)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 type Rollout struct {
 	config config
 	h      *component.Host
-	plugin rollout.Plugin
+	plugin rollout.Plugin // of the environments that it began with
 	schema *rollout.Schema
 	arena  *arena.Arena
 	mode   hostabi.Autoreset
@@ -29,10 +29,19 @@ type Rollout struct {
 	untold                                      *stat.Counter          // episodes that could not be announced
 	lostEpisodes                                *stat.Counter          // episodes that ended with the process they were in
 	envMetrics                                  map[string]*stat.Gauge // by the environment's own name
+	versions                                    map[uint64]*version
 	restarted                                   int
+	attempts                                    int // how often environments got new seeds
+
+	changes changes
+	rest    rest
 }
 
-var _ component.Component = (*Rollout)(nil)
+var (
+	_ component.Component = (*Rollout)(nil)
+	_ component.EnvRunner = (*Rollout)(nil)
+	_ component.Pauser    = (*Rollout)(nil)
+)
 
 // New returns an unconfigured rollout component.
 func New() component.Component { return &Rollout{} }
@@ -79,6 +88,7 @@ func (c *Rollout) Start(h *component.Host) error {
 	c.lostEpisodes = h.Stats.Counter("rollout/lost_episodes")
 	c.untold = h.Stats.Counter("rollout/episodes_untold")
 	c.envMetrics = map[string]*stat.Gauge{}
+	c.changes.start(h.Stats)
 	plugin, err := h.Env(c.config.Env)
 	if err != nil {
 		return err
@@ -102,7 +112,7 @@ func (c *Rollout) layOut() error {
 		return err
 	}
 	c.schema = schema
-	c.arena, err = c.h.Arenas.Add(arena.Config{
+	c.arena, err = c.h.Arena(arena.Config{
 		Name: c.h.Name + ".trajectories", Blocks: c.config.Splits * c.blocksPerSplit(), BlockBytes: schema.Bytes,
 		Schema: schema,
 	})
@@ -120,20 +130,16 @@ func (c *Rollout) blocksPerSplit() int {
 func (c *Rollout) makeSplits() error {
 	n := c.config.Envs / c.config.Splits
 	for i := range c.config.Splits {
-		first := c.h.FirstEnv + i*n
-		env, err := c.plugin.NewEnv(rollout.EnvOptions{
-			Name: c.h.Name, Envs: n, FirstEnv: first, Autoreset: c.mode,
-			Seed:   rollout.EnvSeed(c.h.Run.Seed, first) + 1,
-			Metric: c.metric,
-		})
+		b, err := c.newBatch(c.plugin, c.schema, i)
 		if err != nil {
 			return err
 		}
-		s := newSplit(c, i, first, n, env)
+		b.version = c.versionOf(c.plugin.Hash())
+		s := newSplit(c, i, c.h.FirstEnv+i*n, n, b)
 		c.splits = append(c.splits, s)
 		for k := range c.blocksPerSplit() {
 			block := uint32(i*c.blocksPerSplit() + k)
-			c.arena.OnFree(block, s.credit)
+			c.h.OnFree(c.arena, block, s.credit)
 			s.credit(block)
 		}
 	}
@@ -172,5 +178,5 @@ func (c *Rollout) Stop() error {
 		errs = append(errs, s.stop())
 	}
 	c.splits = nil
-	return errors.Join(errs...)
+	return errors.Join(append(errs, c.changes.stop())...)
 }

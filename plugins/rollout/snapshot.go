@@ -13,6 +13,8 @@ type saved struct {
 	Sequence  uint64
 	Calls     uint64
 	Restarted int
+	Attempts  int
+	Fresh     bool // new episodes begin; there is no instance and nothing is carried
 	Phantom   []byte
 	Ages      []uint32
 	Accounts  []account
@@ -21,25 +23,30 @@ type saved struct {
 }
 
 // Snapshot saves instance memory, carried rows and running episodes of every split. All splits must be between
-// two blocks: bound at most, not stepped.
+// two blocks: bound at most, not stepped. Of a split whose episodes have just begun their seeds are enough.
 func (c *Rollout) Snapshot() (component.State, error) {
 	state := component.State{Blobs: map[string][]byte{}}
 	var splits []saved
 	for i, s := range c.splits {
-		if s.writing && s.t > 0 || s.stepping {
+		switch {
+		case s.writing && s.t > 0 || s.stepping:
 			return component.State{}, fmt.Errorf("%w: split %d is in the middle of a block", component.ErrNoSnapshot, i)
+		case s.sides != nil:
+			return component.State{}, fmt.Errorf("%w: two versions of the environments run side by side in split %d",
+				component.ErrNoSnapshot, i)
+		case s.anyGone:
+			return component.State{}, fmt.Errorf("%w: environments of split %d wait to be begun anew", component.ErrNoSnapshot, i)
 		}
-		if !s.carried {
-			return component.State{}, fmt.Errorf("%w: split %d has no finished block, it has just begun", component.ErrNoSnapshot, i)
+		if s.carried {
+			instance, err := s.env.Snapshot()
+			if err != nil {
+				return component.State{}, fmt.Errorf("%w: %w", component.ErrNoSnapshot, err)
+			}
+			state.Blobs[blobName(i)] = instance
 		}
-		instance, err := s.env.Snapshot()
-		if err != nil {
-			return component.State{}, fmt.Errorf("%w: %w", component.ErrNoSnapshot, err)
-		}
-		state.Blobs[blobName(i)] = instance
 		splits = append(splits, saved{
-			Steps: s.steps, Sequence: s.sequence, Calls: s.calls, Restarted: c.restarted,
-			Phantom: slices.Clone(s.phantom), Ages: slices.Clone(s.ages), Accounts: slices.Clone(s.accounts),
+			Steps: s.steps, Sequence: s.sequence, Calls: s.calls, Restarted: c.restarted, Attempts: c.attempts,
+			Fresh: !s.carried, Phantom: slices.Clone(s.phantom), Ages: slices.Clone(s.ages), Accounts: slices.Clone(s.accounts),
 			CarryObs: slices.Clone(s.carryObs), CarryMask: slices.Clone(s.carryMask),
 		})
 	}
@@ -59,6 +66,7 @@ func (c *Rollout) Restore(state component.State) error {
 		return fmt.Errorf("rollout state has %d splits, the pipeline %d", len(splits), len(c.splits))
 	}
 	for i, s := range c.splits {
+		c.attempts = max(splits[i].Attempts, splits[i].Restarted) // states of old have no count of attempts
 		if err := s.restore(&splits[i], state.Blobs[blobName(i)]); err != nil {
 			return fmt.Errorf("split %d: %w", i, err)
 		}
@@ -72,17 +80,17 @@ func (s *split) restore(from *saved, instance []byte) error {
 		len(from.CarryObs) != len(s.carryObs) || len(from.CarryMask) != len(s.carryMask) {
 		return fmt.Errorf("state is of other environments")
 	}
-	if err := s.env.Restore(instance); err != nil {
-		return err
+	if !from.Fresh {
+		if err := s.env.Restore(instance); err != nil {
+			return err
+		}
 	}
-	s.steps, s.sequence, s.calls, s.carried = from.Steps, from.Sequence, from.Calls, true
+	s.steps, s.sequence, s.calls, s.carried = from.Steps, from.Sequence, from.Calls, !from.Fresh
 	copy(s.phantom, from.Phantom)
 	copy(s.ages, from.Ages)
 	copy(s.accounts, from.Accounts)
 	copy(s.carryObs, from.CarryObs)
 	copy(s.carryMask, from.CarryMask)
-	if s.c.restarted > 0 {
-		s.seed(uint64(s.c.restarted))
-	}
+	s.seed(max(from.Attempts, from.Restarted))
 	return nil
 }

@@ -4,17 +4,20 @@ import (
 	"errors"
 
 	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
 // split is one part of the environments: a guest instance, its blocks and where it is in its turn.
 type split struct {
+	*batch // that steps into the block, or did before others began to step beside it
+	sides  *sides
+
 	c     *Rollout
 	index int
 	first int // global index of environment 0
 	n     int // environments
-	env   rollout.Env
 	seeds []uint64
 
 	free    []uint32 // blocks, in the order of their credits
@@ -25,7 +28,6 @@ type split struct {
 	asked   bool
 
 	steps     uint64 // env steps that each environment made before row 0 of the block
-	calls     uint64 // of Step since the environments were made or renewed
 	sequence  uint64 // of the block
 	bootstrap bool   // row t-1 has truncated environments whose last observation wants a value
 
@@ -39,9 +41,15 @@ type split struct {
 	limited  []byte   // 1 where the limit ended the episode in row t
 	accounts []account
 
-	starter  rollout.EnvStarter // env, where another split can go on while it steps; else nil
-	ready    func()             // posts onReady
-	stepping bool               // row t is being stepped
+	ready    func() // posts onReady
+	stepping bool   // row t is being stepped
+	arrived  int    // calls of onReady for it
+
+	next  *move  // waits for its boundary
+	spare *batch // that the split may have to go back to
+
+	stamped []int32 // rows of the block whose plugin version is written down
+	mixed   bool    // some are
 
 	gone    []byte // 1 where the environment was lost and has not been reset since
 	anyGone bool
@@ -49,9 +57,9 @@ type split struct {
 	anyCuts bool
 }
 
-func newSplit(c *Rollout, index, first, n int, env rollout.Env) *split {
+func newSplit(c *Rollout, index, first, n int, b *batch) *split {
 	s := &split{
-		c: c, index: index, first: first, n: n, env: env,
+		batch: b, c: c, index: index, first: first, n: n, stamped: make([]int32, n),
 		seeds: make([]uint64, n), phantom: make([]byte, n), resetMask: make([]byte, n),
 		ages: make([]uint32, n), limited: make([]byte, n), accounts: make([]account, n),
 		gone: make([]byte, n), cuts: make([]byte, n*c.config.Horizon),
@@ -62,20 +70,17 @@ func newSplit(c *Rollout, index, first, n int, env rollout.Env) *split {
 		s.carryMask = make([]byte, mask.StrideT)
 	}
 	s.seed(0)
-	// In synchronous mode the order of what happens is the same each time, so nobody goes on meanwhile.
-	if starter, ok := env.(rollout.EnvStarter); ok && c.config.Splits > 1 && !c.h.Run.Synchronous {
-		onReady := s.onReady
-		s.starter, s.ready = starter, func() { c.h.Receiver.Post(onReady, hostabi.Message{}) }
-	}
+	onReady := s.onReady
+	s.ready = func() { c.h.Receiver.Post(onReady, hostabi.Message{}) }
 	return s
 }
 
-// seed derives the environments' seeds; attempt counts the restarts after faults, so that a restarted
-// environment does not replay what led to the fault.
-func (s *split) seed(attempt uint64) {
+// seed derives the environments' seeds; attempt counts restarts and changes, so that an environment which is begun
+// anew does not replay what it did before, or what led to a fault.
+func (s *split) seed(attempt int) {
 	run := s.c.h.Run.Seed
 	if attempt > 0 {
-		run = rollout.EnvSeed(run, -int(attempt))
+		run = rollout.EnvSeed(run, -attempt)
 	}
 	for i := range s.seeds {
 		s.seeds[i] = rollout.EnvSeed(run, s.first+i)
@@ -104,6 +109,9 @@ func (s *split) lend() (arena.Loan, error) {
 
 // begin starts a block: binds it, writes row 0 and asks for its actions.
 func (s *split) begin() {
+	if s.c.rest.wanted {
+		return
+	}
 	loan, err := s.lend()
 	if errors.Is(err, arena.ErrBusy) {
 		return
@@ -116,6 +124,7 @@ func (s *split) begin() {
 	s.tr = rollout.Trajectory{Schema: s.c.schema, Mem: loan.Bytes()}
 	s.minVersion, s.maxVersion = ^uint64(0), 0
 	s.forgetCuts()
+	s.forgetStamps()
 	if err := s.firstRow(loan.Block()); err != nil {
 		s.fault(err)
 		return
@@ -125,10 +134,7 @@ func (s *split) begin() {
 
 // firstRow binds the block and writes obs[0] and mask[0].
 func (s *split) firstRow(block uint32) error {
-	err := s.env.Bind(rollout.Block{
-		Trajectory: s.tr, Index: block, FD: s.c.arena.FD(), Offset: s.c.arena.BlockOffset(block),
-	})
-	if err != nil {
+	if err := s.bind(block); err != nil {
 		if !s.lose(err) {
 			return err
 		}
@@ -147,6 +153,28 @@ func (s *split) firstRow(block uint32) error {
 		return err
 	}
 	return s.revive(0)
+}
+
+// bind makes the environments step into a block. Those that step beside others have a block of their own.
+func (s *split) bind(block uint32) error {
+	if s.sides != nil {
+		s.sides.turn()
+		return nil
+	}
+	err := s.env.Bind(s.blockFor(s.batch, block))
+	if s.pad != nil && err == nil {
+		s.c.changes.release(s.pad) // that it was bound to before
+		s.pad = nil
+	}
+	return err
+}
+
+// blockFor returns the block in the words of one version.
+func (s *split) blockFor(b *batch, block uint32) rollout.Block {
+	return rollout.Block{
+		Trajectory: rollout.Trajectory{Schema: b.schema, Mem: s.tr.Mem}, Index: block, FD: s.c.arena.FD(),
+		Offset: s.c.arena.BlockOffset(block),
+	}
 }
 
 // ask sends row t to inference.
@@ -175,24 +203,38 @@ func (s *split) onActions(version uint64) {
 		s.finish()
 		return
 	}
+	if s.next != nil && s.next.at == component.AtNow {
+		s.drop()
+		return
+	}
 	s.minVersion, s.maxVersion = min(s.minVersion, version), max(s.maxVersion, version)
+	if s.sides != nil {
+		s.stepSides()
+		return
+	}
 	s.calls++
 	if s.starter == nil {
 		s.stepped(s.env.Step(s.t))
 		return
 	}
 	over, err := s.starter.StartStep(s.t, s.ready)
-	if s.stepping = !over; over {
+	s.batch.stepping, s.stepping = !over, !over
+	if over {
 		s.stepped(err)
 	}
 }
 
 // onReady goes on with a step that was begun.
 func (s *split) onReady(*hostabi.Message) {
-	if s.stepping {
-		s.stepping = false
-		s.stepped(s.starter.FinishStep())
+	if !s.stepping {
+		return
 	}
+	if s.sides != nil {
+		s.arrivedSide()
+		return
+	}
+	s.batch.stepping, s.stepping = false, false
+	s.stepped(s.starter.FinishStep())
 }
 
 // stepped goes on when Step has returned.
@@ -202,11 +244,16 @@ func (s *split) stepped(err error) {
 		return
 	}
 	s.t++
-	s.ask()
+	if s.next == nil || s.crossRow() {
+		s.ask()
+	}
 }
 
 // settle completes row t, in which the environments have written the rest and obs[t+1].
 func (s *split) settle(err error) error {
+	if s.sides != nil {
+		return s.settleSides()
+	}
 	if err != nil {
 		if !s.lose(err) {
 			return err
@@ -282,6 +329,9 @@ func (s *split) keepFinal(env int) {
 // reset starts new episodes where mask is not 0, or everywhere, in a row of the block. Environments that are lost
 // meanwhile wait for revive.
 func (s *split) reset(row int, mask []byte, seeds []uint64) error {
+	if s.sides != nil {
+		return s.resetSides(row, mask, seeds)
+	}
 	if err := s.env.Reset(row, mask, seeds); err != nil {
 		if !s.lose(err) {
 			return err
@@ -299,19 +349,20 @@ func (s *split) reset(row int, mask []byte, seeds []uint64) error {
 
 // finish commits the block, emits it with the episodes that ended in it, and goes on if a block is free.
 func (s *split) finish() {
+	m := s.next
+	crosses := m != nil && m.at != component.AtEpisode
+	if crosses {
+		m.arrive()
+		s.leave(s.t, true)
+	}
 	rows := s.account()
 	*s.tr.Meta() = rollout.Meta{
 		Sequence: s.sequence, FirstEnv: uint32(s.first), Rollout: uint16(s.c.h.Index), Split: uint16(s.index),
-		FirstStep: s.steps, ValidRows: uint32(rows), PluginVersion: pluginVersion(s.c.plugin.Hash()),
+		FirstStep: s.steps, ValidRows: uint32(rows), PluginVersion: s.newest().version.id,
 		MinVersion: s.minVersion, MaxVersion: s.maxVersion,
 	}
-	horizon := s.c.config.Horizon
-	copy(s.carryObs, s.tr.Row(rollout.ColObs, horizon).Data)
-	if s.carryMask != nil {
-		copy(s.carryMask, s.tr.Row(rollout.ColMask, horizon).Data)
-	}
-	s.carried = true
-	s.steps += uint64(horizon)
+	s.carry(s.t)
+	s.steps += uint64(s.t)
 	s.sequence++
 	s.writing = false
 	s.c.envSteps.Add(uint64(rows))
@@ -319,7 +370,23 @@ func (s *split) finish() {
 		s.c.h.Fail(err)
 		return
 	}
+	if crosses {
+		s.goOver()
+	}
 	s.begin()
+	if crosses {
+		s.crossed(m)
+	}
+	s.c.rests()
+}
+
+// carry keeps what is observed in a row for the block to come.
+func (s *split) carry(row int) {
+	copy(s.carryObs, s.tr.Row(rollout.ColObs, row).Data)
+	if s.carryMask != nil {
+		copy(s.carryMask, s.tr.Row(rollout.ColMask, row).Data)
+	}
+	s.carried = true
 }
 
 // handOver commits the block and lets go of it; whoever received it holds claims of their own.
@@ -338,14 +405,13 @@ func (s *split) handOver() error {
 }
 
 func (s *split) stop() error {
-	var err error
-	if s.stepping {
-		s.stepping = false
-		_ = s.starter.FinishStep() // of a block that is given up anyway
+	var errs []error
+	for _, b := range s.batches() {
+		errs = append(errs, b.close())
 	}
 	if s.writing {
 		s.writing = false
-		err = s.loan.Abort()
+		errs = append(errs, s.loan.Abort())
 	}
-	return errors.Join(err, s.env.Close())
+	return errors.Join(errs...)
 }

@@ -1,0 +1,112 @@
+package rollout
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/rollout"
+)
+
+// batch is the environments of one split in one version.
+type batch struct {
+	env     rollout.Env
+	starter rollout.EnvStarter // env, where another split can go on while it steps; else nil
+	plugin  rollout.Plugin
+	version *version
+	schema  *rollout.Schema // in the version's own words; laid out like the component's
+	calls   uint64          // of Step since the environments were made or renewed
+	quiet   atomic.Bool     // what the environments report does not count
+
+	tried bool // on probation: its first fault takes the component back to what ran before
+
+	// Beside other batches:
+	pad      *pad    // it steps into this block of its own
+	wants    []uint8 // 1 where the environment wants a reset before the next step, though nobody looks at it
+	wanting  bool
+	mask     []uint8
+	stepping bool  // FinishStep is due
+	err      error // of the step
+}
+
+// newBatch makes the environments of a split. Any goroutine.
+func (c *Rollout) newBatch(p rollout.Plugin, schema *rollout.Schema, split int) (*batch, error) {
+	n := c.config.Envs / c.config.Splits
+	first := c.h.FirstEnv + split*n
+	b := &batch{plugin: p, schema: schema, wants: make([]uint8, n), mask: make([]uint8, n)}
+	env, err := p.NewEnv(rollout.EnvOptions{
+		Name: c.h.Name, Envs: n, FirstEnv: first, Autoreset: c.mode,
+		Seed: rollout.EnvSeed(c.h.Run.Seed, first) + 1,
+		Metric: func(name string, value float64) {
+			if !b.quiet.Load() {
+				c.metric(name, value)
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	b.env = env
+	// In synchronous mode the order of what happens is the same each time, so nobody goes on meanwhile.
+	if starter, ok := env.(rollout.EnvStarter); ok && c.config.Splits > 1 && !c.h.Run.Synchronous {
+		b.starter = starter
+	}
+	return b, nil
+}
+
+// want asks for a reset of an environment of the batch that another batch stands for.
+func (b *batch) want(env int) { b.wants[env], b.wanting = 1, true }
+
+func (b *batch) forgetWants() {
+	if b.wanting {
+		clear(b.wants)
+		b.wanting = false
+	}
+}
+
+// close frees the environments and their own block. A step that was begun is waited for.
+func (b *batch) close() error {
+	if b.stepping {
+		b.stepping = false
+		_ = b.starter.FinishStep() // of a block that is given up anyway
+	}
+	err := b.env.Close()
+	return errors.Join(err, b.closePad())
+}
+
+func (b *batch) closePad() error {
+	if b.pad == nil {
+		return nil
+	}
+	p := b.pad
+	b.pad = nil
+	return p.close()
+}
+
+// pad is a block that nobody but one batch writes and nobody but its split reads.
+type pad struct {
+	arena *arena.Arena
+	loan  arena.Loan
+	tr    rollout.Trajectory
+}
+
+func newPad(name string, schema *rollout.Schema) (*pad, error) {
+	a, err := arena.New(arena.Config{Name: name + ".pad", Blocks: 1, BlockBytes: schema.Bytes, Schema: schema})
+	if err != nil {
+		return nil, err
+	}
+	loan, err := a.Loan()
+	if err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return &pad{arena: a, loan: loan, tr: rollout.Trajectory{Schema: schema, Mem: loan.Bytes()}}, nil
+}
+
+// block returns the block for a Bind. A runtime that keeps a window for each index puts the real block of that index
+// over it later, and lets go of the pad by that.
+func (p *pad) block(schema *rollout.Schema, index uint32) rollout.Block {
+	return rollout.Block{Trajectory: rollout.Trajectory{Schema: schema, Mem: p.tr.Mem}, Index: index, FD: p.arena.FD(),
+		Offset: p.arena.BlockOffset(p.loan.Block())}
+}
+
+func (p *pad) close() error { return errors.Join(p.loan.Abort(), p.arena.Close()) }

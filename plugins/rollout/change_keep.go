@@ -1,0 +1,74 @@
+package rollout
+
+import (
+	"errors"
+
+	"github.com/rlhost/rlhost/core/rollout"
+)
+
+// carryState gives environments the state of those that run. If it reports false they are as good as new, and what
+// runs is as it was.
+func (s *split) carryState(to *batch) bool {
+	err := s.carryWhole(to)
+	if err != nil {
+		err = s.carryEach(to)
+	}
+	if err == nil {
+		return true
+	}
+	s.c.h.Log.Warn("episodes are not carried over", "split", s.index, "reason", err)
+	var f *rollout.Fault
+	if errors.As(err, &f) && f.Poisons() || errors.Is(err, rollout.ErrPoisoned) {
+		_ = to.env.Renew() // what that cannot do either is found when it is bound
+	}
+	return false
+}
+
+// carryWhole carries whole instances, bit for bit, between plugins that are made of the same.
+func (s *split) carryWhole(to *batch) error {
+	if s.sides != nil || !sameInstances(s.plugin, to.plugin) {
+		return rollout.ErrUnsupported
+	}
+	state, err := s.env.Snapshot()
+	if err != nil {
+		return err
+	}
+	if err := to.env.Restore(state); err != nil {
+		return err
+	}
+	to.calls = s.calls
+	return nil
+}
+
+// sameInstances reports whether an instance of one plugin can go on with the memory of one of the other.
+func sameInstances(a, b rollout.Plugin) bool {
+	if a.Hash() != b.Hash() {
+		return false
+	}
+	x, ok := a.(rollout.Configured)
+	y, also := b.(rollout.Configured)
+	return ok == also && (!ok || x.Configuration() == y.Configuration())
+}
+
+// carryEach carries one environment after the other.
+func (s *split) carryEach(to *batch) error {
+	into, ok := to.env.(rollout.EnvStater)
+	if !ok {
+		return rollout.ErrUnsupported
+	}
+	var state []byte
+	for env := range s.n {
+		from, ok := s.ownerOf(env).env.(rollout.EnvStater)
+		if !ok {
+			return rollout.ErrUnsupported
+		}
+		var err error
+		if state, err = from.SaveEnv(env, state[:0]); err != nil {
+			return err
+		}
+		if err := into.LoadEnv(env, state); err != nil {
+			return err
+		}
+	}
+	return nil
+}
