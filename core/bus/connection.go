@@ -42,6 +42,7 @@ const (
 	overrun                // the same, and Emit returns ErrOverrun
 	away                   // not taken: disconnected
 	dead                   // not taken: the receiving loop is closed
+	late                   // not taken: mode Latest, and a newer one came first
 )
 
 // line is as much memory as hardware fetches at once.
@@ -56,6 +57,8 @@ type Connection struct {
 	options Options
 	mailbox bool // see above; never changes
 	claimed bool // blocks are retained; never changes
+	// slot is guarded by mu. Undo writes it on the loop of the slot's component, where it is read without mu.
+	slot *Slot
 	// signal and parking are written by MoveSignal under Signal.mu. parking is where messages wait for room; nil if
 	// they never do.
 	signal  atomic.Pointer[Signal]
@@ -73,8 +76,8 @@ type Connection struct {
 	max       int
 	closed    bool // no new message enters
 	box       fifo
-	heir      *Connection // set by Move together with closed: what comes late goes there
-	slot      *Slot       // written by Undo on the loop of the slot's component, and read there without mu
+	last      hostabi.Message // the newest that was offered
+	heir      *Connection     // set by Move together with closed: what comes late goes there
 
 	_ [line]byte
 	// taken counts the messages that left the lane or the mailbox for the slot; written by the receiving loop.
@@ -99,8 +102,7 @@ func Connect(sig *Signal, slot *Slot, o Options) (*Connection, error) {
 	}
 	c := newConnection(sig, slot, o)
 	sig.mu.Lock()
-	newest, err := sig.route(c)
-	if err != nil {
+	if err := sig.route(c, nil); err != nil {
 		sig.mu.Unlock()
 		return nil, err
 	}
@@ -111,7 +113,7 @@ func Connect(sig *Signal, slot *Slot, o Options) (*Connection, error) {
 	}
 	sig.mu.Unlock()
 	c.abandon(&orphans)
-	c.begin(&newest)
+	c.beginWithNewest()
 	return c, nil
 }
 
@@ -126,23 +128,6 @@ func newConnection(sig *Signal, slot *Slot, o Options) *Connection {
 		c.parking.Store(&parking{owner: sig.owner})
 	}
 	return c
-}
-
-// begin gives a connection of mode Latest the newest message of before, unless a newer one was emitted to it.
-func (c *Connection) begin(m *hostabi.Message) {
-	if c.options.Mode != Latest || m.Sequence == 0 || c.retain(m.Handle) != nil {
-		return
-	}
-	c.mu.Lock()
-	old := c.closed || c.pushed > 0
-	taken := !old && c.enqueue(m) == queued
-	if !old && !taken {
-		c.rejected++
-	}
-	c.mu.Unlock()
-	if !taken {
-		c.release(m.Handle)
-	}
 }
 
 func check(sig *Signal, slot *Slot, o Options) error {
@@ -333,6 +318,15 @@ func (c *Connection) push(m *hostabi.Message, parked bool) outcome {
 		c.mu.Unlock()
 		return away
 	}
+	if m.Sequence > c.last.Sequence {
+		c.last = *m
+	} else if c.options.Mode == Latest {
+		c.pushed++
+		c.evicted++
+		c.coalesced++
+		c.mu.Unlock()
+		return late
+	}
 	if c.pushed-c.evicted-c.seen >= uint64(c.options.Depth) {
 		c.seen = c.taken.Load()
 		if c.pushed-c.evicted-c.seen >= uint64(c.options.Depth) {
@@ -369,7 +363,12 @@ func (c *Connection) enqueue(m *hostabi.Message) outcome {
 // replace queues m in the mailbox; when that is full, an undelivered message gives way.
 func (c *Connection) replace(m *hostabi.Message) outcome {
 	o := c.push(m, false)
-	if o != full {
+	switch o {
+	case full:
+	case late:
+		c.release(m.Handle)
+		return queued
+	default:
 		return c.overflow(o)
 	}
 	c.mu.Lock()
@@ -381,17 +380,25 @@ func (c *Connection) replace(m *hostabi.Message) outcome {
 	if c.options.Overflow == DropOldest {
 		old = c.box.pop().Handle
 		c.box.push(m)
+		c.pushed++
+		c.evicted++
 	} else {
-		newest := c.box.newest()
-		old = newest.Handle
-		*newest = *m
-		c.coalesced++
+		old = c.coalesce(m)
 	}
-	c.pushed++
-	c.evicted++
 	c.mu.Unlock()
 	c.release(old)
 	return queued
+}
+
+// coalesce, with mu held, puts m in the place of the newest message in the mailbox and returns that one's block.
+func (c *Connection) coalesce(m *hostabi.Message) (old hostabi.Handle) {
+	newest := c.box.newest()
+	old = newest.Handle
+	*newest = *m
+	c.coalesced++
+	c.pushed++
+	c.evicted++
+	return old
 }
 
 // lose drops a message that was taken.

@@ -27,10 +27,12 @@ func Move(c *Connection, to *Slot) (*Connection, error) {
 		sig.mu.Unlock()
 		return nil, fmt.Errorf("move signal %q to slot %q: %w", sig.name, to.name, err)
 	}
-	newest := sig.publish(sig.routes.Load().replacing(c, heir))
+	sig.routes.Store(sig.routes.Load().replacing(c, heir))
+	newest := c.newest()
+	sig.memory.note(&newest)
 	sig.mu.Unlock()
 	c.abandon(&orphans)
-	heir.begin(&newest)
+	heir.beginWithNewest()
 	return heir, nil
 }
 
@@ -76,7 +78,7 @@ func Undo(moved ...*Connection) error {
 	var on *loop.Loop
 	for i, c := range moved {
 		h := c.successor()
-		if h == nil || h.successor() != nil {
+		if h == nil || h.successor() != nil || h.Slot() == c.Slot() {
 			return fmt.Errorf("undo the move of signal %q: it is not the last", c.Signal().name)
 		}
 		l := h.Slot().receiver.Loop()
@@ -139,14 +141,15 @@ func MoveSignal(c *Connection, to *Signal) error {
 	switch {
 	case from == to:
 		return nil
+	case c.isClosed():
+		return fail(ErrDisconnected)
 	case from.payload != to.payload:
 		return fail(fmt.Errorf("payload types differ: %q and %q", from.payload, to.payload))
 	case !sameRetainer(from.retainer, to.retainer):
 		return fail(errors.New("they count blocks apart"))
 	}
-	to.Continue(from)
 	to.mu.Lock()
-	_, err := to.route(c)
+	err := to.route(c, from)
 	to.mu.Unlock()
 	if err != nil {
 		return fail(err)

@@ -42,6 +42,7 @@ func (p *parking) add(c *Connection, m *hostabi.Message) outcome {
 		c.reject(1)
 		return overrun
 	}
+	c.note(m)
 	p.waiting.push(m)
 	p.activate()
 	orphans := p.settle()

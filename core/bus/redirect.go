@@ -25,8 +25,6 @@ func Redirect(ways ...Way) error {
 		c := w.Connection
 		l := c.Slot().receiver.Loop()
 		switch {
-		case c.isClosed():
-			return fmt.Errorf("redirect signal %q to slot %q: %w", c.Signal().name, w.To.name, ErrDisconnected)
 		case c.Slot().payload != w.To.payload:
 			return fmt.Errorf("redirect signal %q to slot %q: payload types differ: %q and %q",
 				c.Signal().name, w.To.name, c.Slot().payload, w.To.payload)

@@ -71,22 +71,22 @@ func (r routes) replacing(c, heir *Connection) *routes {
 	return &r
 }
 
-// publish, with mu held, makes r the signal's routes and returns the newest message of those that do not follow them.
-func (s *Signal) publish(r *routes) (newest hostabi.Message) {
-	s.stamping.Lock()
-	defer s.stamping.Unlock()
-	s.routes.Store(r)
-	return s.newest
-}
-
-// route, with mu held, makes the signal send to c.
-func (s *Signal) route(c *Connection) (newest hostabi.Message, err error) {
+// route, with mu held, makes the signal send to c, going on where from was, if that is not nil.
+func (s *Signal) route(c *Connection, from *Signal) error {
 	r := s.routes.Load()
 	if o := c.options; o.Mode == Reply && r.reply[o.Peer] != nil {
-		return newest, fmt.Errorf("connect signal %q to slot %q: peer %d is already connected", s.name, c.Slot().name, o.Peer)
+		return fmt.Errorf("connect signal %q to slot %q: peer %d is already connected", s.name, c.Slot().name, o.Peer)
 	}
-	return s.publish(r.with(c)), nil
+	if from != nil {
+		s.Continue(from)
+	}
+	s.routes.Store(r.with(c))
+	return nil
 }
 
 // unroute, with mu held, keeps the signal from sending to c.
-func (s *Signal) unroute(c *Connection) { s.publish(s.routes.Load().without(c)) }
+func (s *Signal) unroute(c *Connection) {
+	s.routes.Store(s.routes.Load().without(c))
+	newest := c.newest()
+	s.memory.note(&newest)
+}

@@ -34,16 +34,15 @@ type Signal struct {
 	payload  string
 	retainer Retainer // nil if handles are not counted
 
+	sequence    atomic.Uint64 // messages emitted
 	unconnected atomic.Uint64 // messages that no connection was there for
 	unreleased  atomic.Uint64 // calls of Release that returned an error
 	turn        atomic.Uint32 // round robin over the queue connections
 
-	stamping sync.Mutex
-	newest   hostabi.Message // guarded by stamping: the last one emitted, or Sequence 0; its block may be gone
-
 	mu     sync.Mutex             // serialises changes of routes
 	routes atomic.Pointer[routes] // never changed once stored
 	queue  parking                // of the queue connections together
+	memory memory                 // what no connection remembers
 }
 
 // SignalStats are the counters of a signal.
@@ -71,9 +70,8 @@ func (s *Signal) Payload() string { return s.payload }
 
 // Stats returns the signal's counters.
 func (s *Signal) Stats() SignalStats {
-	newest, _ := s.Newest()
 	return SignalStats{
-		Emitted:     newest.Sequence,
+		Emitted:     s.sequence.Load(),
 		Unconnected: s.unconnected.Load(),
 		Unreleased:  s.unreleased.Load(),
 	}
@@ -92,7 +90,8 @@ func (s *Signal) Connections() []*Connection {
 // m.Handle, if not 0, must stay valid during the call. Errors: ErrFull (a Fail connection had no room),
 // ErrOverrun, or what Retainer.Retain returned; the connections not concerned got the message.
 func (s *Signal) Emit(m hostabi.Message) error {
-	r := s.stamp(&m)
+	m.Sequence = s.sequence.Add(1)
+	r := s.routes.Load()
 	reached := false
 	var failed error
 	for _, c := range r.each {
@@ -118,39 +117,12 @@ func (s *Signal) Emit(m hostabi.Message) error {
 	}
 	if !reached {
 		s.unconnected.Add(1)
+		s.memory.note(&m)
+	}
+	if s.routes.Load() != r {
+		s.meanwhile(r, &m)
 	}
 	return failed
-}
-
-// stamp numbers m, remembers it, and returns where it goes. A connection that is made at the same time either is there
-// already or finds the message remembered.
-func (s *Signal) stamp(m *hostabi.Message) *routes {
-	s.stamping.Lock()
-	m.Sequence = s.newest.Sequence + 1
-	s.newest = *m
-	r := s.routes.Load()
-	s.stamping.Unlock()
-	return r
-}
-
-// Newest returns the last message that was emitted, if there was one. Nothing keeps its block: who looks at that takes
-// a lease, which fails when the block has been reused.
-func (s *Signal) Newest() (hostabi.Message, bool) {
-	s.stamping.Lock()
-	defer s.stamping.Unlock()
-	return s.newest, s.newest.Sequence > 0
-}
-
-// Continue makes s go on where from is: with its sequence and its newest message, unless s is further. Call it before
-// s emits, when the component behind from does no more.
-func (s *Signal) Continue(from *Signal) {
-	newest, _ := from.Newest()
-	s.stamping.Lock()
-	if newest.Sequence > s.newest.Sequence {
-		s.newest = newest
-		s.turn.Store(from.turn.Load())
-	}
-	s.stamping.Unlock()
 }
 
 // Tap makes fn get every message, besides the connections: by value, on the goroutine that emits it and before Emit
@@ -161,7 +133,7 @@ func (s *Signal) Tap(fn func(m hostabi.Message) error) {
 	defer s.mu.Unlock()
 	r := *s.routes.Load()
 	r.tap = fn
-	s.publish(&r)
+	s.routes.Store(&r)
 }
 
 func firstError(a, b error) error {

@@ -1,0 +1,115 @@
+package bus
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// memory is the newest message that it was told of, without a claim on its block.
+//
+// Each connection remembers the newest message that was offered to it, under the lock that an emitter holds anyway; a
+// lock of the signal's own would make an Emit a fifth slower (BenchmarkEmit_ToAnotherLoop). The signal remembers the
+// rest: what no connection was there for, and what connections knew that are gone.
+type memory struct {
+	mu     sync.Mutex
+	newest hostabi.Message // Sequence 0 if there is none
+}
+
+func (y *memory) note(m *hostabi.Message) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if m.Sequence > y.newest.Sequence {
+		y.newest = *m
+	}
+}
+
+// Newest returns the newest message that was emitted, if there was one. Nothing keeps its block: who looks at that takes
+// a lease, which fails when the block has been reused. A signal that has only a Tap remembers nothing.
+func (s *Signal) Newest() (hostabi.Message, bool) {
+	s.memory.mu.Lock()
+	newest := s.memory.newest
+	s.memory.mu.Unlock()
+	for _, c := range s.Connections() {
+		if m := c.newest(); m.Sequence > newest.Sequence {
+			newest = m
+		}
+	}
+	return newest, newest.Sequence > 0
+}
+
+func (c *Connection) newest() hostabi.Message {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last
+}
+
+// note remembers a message that is parked.
+func (c *Connection) note(m *hostabi.Message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.Sequence > c.last.Sequence {
+		c.last = *m
+	}
+}
+
+// Continue makes s go on where from is: with its sequence and its newest message, unless s is further. Call it before
+// s emits, when the component behind from does no more.
+func (s *Signal) Continue(from *Signal) {
+	if newest, ok := from.Newest(); ok {
+		s.memory.note(&newest)
+	}
+	for {
+		own, other := s.sequence.Load(), from.sequence.Load()
+		if own >= other || s.sequence.CompareAndSwap(own, other) {
+			break
+		}
+	}
+	s.turn.Store(from.turn.Load())
+}
+
+// meanwhile gives m to the connections of mode Latest that were made since the routes were read: they may have looked
+// for the newest message before m was remembered.
+func (s *Signal) meanwhile(before *routes, m *hostabi.Message) {
+	for _, c := range s.routes.Load().each {
+		if c.options.Mode == Latest && !slices.Contains(before.each, c) {
+			c.begin(m)
+		}
+	}
+}
+
+// beginWithNewest gives a new connection of mode Latest the newest message of before.
+func (c *Connection) beginWithNewest() {
+	if c.options.Mode != Latest {
+		return
+	}
+	if newest, ok := c.Signal().Newest(); ok {
+		c.begin(&newest)
+	}
+}
+
+// begin gives a connection of mode Latest a message that was emitted before it was there, unless it got a newer one.
+func (c *Connection) begin(m *hostabi.Message) {
+	if c.retain(m.Handle) != nil {
+		return
+	}
+	var old hostabi.Handle
+	c.mu.Lock()
+	enters := !c.closed && m.Sequence > c.last.Sequence
+	switch {
+	case enters && c.box.n > 0:
+		old = c.coalesce(m)
+		c.last = *m
+	case enters:
+		c.last = *m
+		if enters = c.enqueue(m) == queued; !enters {
+			c.rejected++
+		}
+	}
+	c.mu.Unlock()
+	if !enters {
+		old = m.Handle
+	}
+	c.release(old)
+}
