@@ -134,6 +134,7 @@ func (r *request) answer(snapshot Snapshot) {
 // loop, which waits for it, and returns its error. It blocks until then; ctx and the end of the run, with ErrEnded,
 // end that, and fn has not been called then.
 func (p *Pipeline) AtNextBoundary(ctx context.Context, fn func(snapshot Snapshot) error) error {
+	defer p.lift()()
 	r := &request{done: make(chan error, 1)}
 	var taken atomic.Bool
 	r.fn = func(snapshot Snapshot) error {

@@ -46,6 +46,7 @@ type Pipeline struct {
 	life     *life
 	standing *standing
 	ending   ending
+	observed
 
 	// state is what runs; it is replaced when a change has been made.
 	state atomic.Pointer[assembly]

@@ -188,6 +188,7 @@ func (t *Transition) Commit(ctx context.Context) (Outcome, error) {
 		return Outcome{}, errors.Join(err, t.Close())
 	}
 	defer leave()
+	defer t.p.lift()()
 	var o Outcome
 	if err := t.commit(ctx, &o); err != nil {
 		if ended := t.p.life.over(); ended != nil {

@@ -111,6 +111,7 @@ func (t *Transition) install() {
 		s.x.live.went(s)
 	}
 	p.state.Store(t.next)
+	p.retap(t.next)
 	p.stats.Gauge("rollout/envs").Set(float64(t.next.envs()))
 	t.mu.Lock()
 	t.stage = committed

@@ -19,6 +19,7 @@ func (p *Pipeline) Close() error {
 func (p *Pipeline) release() error {
 	var errs []error
 	p.released.Do(func() {
+		p.taps.end()
 		for _, l := range p.allLoops() {
 			l.over() // those that never ran
 		}

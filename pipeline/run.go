@@ -39,8 +39,10 @@ func (p *Pipeline) Run(ctx context.Context) (component.StopReason, error) {
 	}
 	defer context.AfterFunc(ctx, func() { p.Stop(component.StopInterrupted) })()
 	p.ending.begin(p)
+	conclude := p.observe()
 	err := p.runLoops(context.WithoutCancel(ctx))
 	p.life.end(ErrEnded)
+	conclude()
 	p.ending.counters.Store(new(p.readCounters()))
 	reason, failure := p.ending.settle()
 	return reason, errors.Join(failure, err, p.release())
@@ -92,6 +94,7 @@ func (p *Pipeline) Stop(reason component.StopReason) {
 	if e.reason == "" {
 		e.reason = reason
 		p.life.end(ErrEnded)
+		p.letGo()
 	}
 	e.graces = append(e.graces, time.AfterFunc(p.options.Grace, func() {
 		if interrupted || e.boundaries.Load() == 0 {

@@ -1,0 +1,131 @@
+package pipeline
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+)
+
+// findLinks finds the connections between the instances.
+func (s *sight) findLinks() {
+	owners := map[*bus.Signal]*seen{}
+	names := map[*bus.Signal]string{}
+	for _, x := range s.seats {
+		for _, port := range x.of.Manifest.Signals {
+			sig := x.host.Signal(port.Name)
+			owners[sig], names[sig] = x, component.Qualified(x.name, port.Name)
+		}
+	}
+	for _, to := range s.seats {
+		for _, port := range to.of.Manifest.Slots {
+			slot := to.host.BoundSlot(port.Name)
+			if slot == nil {
+				continue
+			}
+			for _, c := range slot.Connections() {
+				if from := owners[c.Signal()]; from != nil {
+					from.linkTo(to, c, names[c.Signal()], component.Qualified(to.name, port.Name))
+				}
+			}
+		}
+	}
+}
+
+func (x *seen) linkTo(to *seen, c *bus.Connection, signal, slot string) {
+	n := c.Stats()
+	l := &link{from: x, to: to, name: signal + " → " + slot, slot: slot, signal: signal,
+		queued: n.Queued, depth: c.Options().Depth, parked: n.Parked}
+	x.links = append(x.links, l)
+	if l.parked > 0 {
+		x.out = append(x.out, l)
+	}
+}
+
+// Cause says why the run stands still: the first cause, and the wire that is blocked. It is empty while the run goes on,
+// and before and after it. Any goroutine.
+func (p *Pipeline) Cause() string { return p.look(time.Now()).cause() }
+
+func (s *sight) cause() string {
+	if s.over != "" || !s.p.ending.started.Load() || !s.stands() {
+		return ""
+	}
+	for _, x := range s.seats {
+		if len(x.out) > 0 {
+			l := s.last(x.out[0])
+			return fmt.Sprintf("%s %s: %s is full (%d/%d, %d more wait)", l.to.name, s.why(l.to), l.name, l.queued, l.depth, l.parked)
+		}
+	}
+	for _, x := range s.seats {
+		if l := s.waitingAt(x); l != nil && x.stalled > 0 {
+			return fmt.Sprintf("%s %s: %d of %d wait at %s", x.name, s.why(x), l.queued, l.depth, l.name)
+		}
+	}
+	for _, state := range []control.State{control.Failed, control.Lost, control.Paused} {
+		for _, x := range s.seats {
+			if x.state == state {
+				return x.name + " " + s.why(x)
+			}
+		}
+	}
+	for _, x := range s.seats {
+		if x.silent > stallTime {
+			return fmt.Sprintf("%s, or another component on the loop %q, has been at one message for %s", x.name, x.loop.Name(), seconds(x.silent))
+		}
+	}
+	return ""
+}
+
+// stands reports whether nothing goes on: messages wait too long, or no instance takes any.
+func (s *sight) stands() bool {
+	idle := true
+	for _, x := range s.seats {
+		if x.stalled > 0 {
+			return true
+		}
+		idle = idle && s.at.Sub(x.tookAt) > stallTime
+	}
+	return idle
+}
+
+// last follows full wires downstream, to the instance that does not take although it has room behind it.
+func (s *sight) last(l *link) *link {
+	been := map[*seen]bool{}
+	for len(l.to.out) > 0 && !been[l.to] {
+		been[l.to] = true
+		l = l.to.out[0]
+	}
+	return l
+}
+
+// waitingAt returns the fullest connection that leads to an instance, nil if no message waits for it.
+func (s *sight) waitingAt(x *seen) (found *link) {
+	for _, from := range s.seats {
+		for _, l := range from.links {
+			if l.to == x && l.queued > 0 && (found == nil || l.queued > found.queued) {
+				found = l
+			}
+		}
+	}
+	return found
+}
+
+// why says why an instance does not take.
+func (s *sight) why(x *seen) string {
+	_, process := x.process()
+	switch {
+	case x.state == control.Paused:
+		return "is paused (rlhost resume " + x.name + ")"
+	case x.live.failed() != nil:
+		return "has failed: " + x.live.failed().Error()
+	case process != "" && process != processRunning:
+		return "has no process: it is " + process
+	case x.loop.Ended():
+		return "has ended with its loop"
+	case x.silent > stallTime:
+		return fmt.Sprintf("has been at one message for %s", seconds(x.silent))
+	}
+	return fmt.Sprintf("has taken nothing for %s", seconds(s.at.Sub(x.tookAt)))
+}

@@ -1,0 +1,104 @@
+package pipeline
+
+import (
+	"time"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Counters of env steps, each kept where it happens.
+const (
+	stepsMade    = "rollout/env_steps"      // handed over in trajectories
+	stepsFaulty  = "rollout/lost_env_steps" // of trajectories or environments lost to a fault
+	stepsSwapped = "swap/dropped_env_steps" // of trajectories that a change did not let end
+	stepsTooOld  = "lag/dropped_rows"       // older than the bound on policy lag
+	stepsTrained = "learner/env_steps"
+)
+
+// Steps are read one after the other while the run goes on, so a step that moves meanwhile may be missed, or counted
+// twice: then they are read again, so often and with so much time between.
+const (
+	stepReadings = 20
+	stepPause    = time.Millisecond
+)
+
+// Steps counts the env steps of this process's run. Each number is counted where it happens, and those under way in the
+// blocks that hold them. At a dataset boundary of a synchronous run they add up; else Steps reads again, for some 20 ms
+// at most, until they do. What components in other processes have counted comes a little later. Any goroutine; after
+// Run it returns what they were at its end.
+func (p *Pipeline) Steps() control.StepCounts {
+	if last := p.steps.Load(); last != nil {
+		return *last
+	}
+	s := p.readSteps()
+	for range stepReadings - 1 {
+		if s.Made == s.Trained+s.Dropped+s.UnderWay {
+			break
+		}
+		<-time.After(stepPause)
+		s = p.readSteps()
+	}
+	return s
+}
+
+func (p *Pipeline) readSteps() control.StepCounts {
+	count := func(name string) uint64 { return p.stats.Counter(name).Value() }
+	s := control.StepCounts{Trained: count(stepsTrained), Reasons: map[string]uint64{}}
+	drop := func(reason string, n uint64) {
+		if n > 0 {
+			s.Reasons[reason] = n
+		}
+		s.Dropped += n
+	}
+	faulty, swapped := count(stepsFaulty), count(stepsSwapped)
+	drop("fault", faulty)
+	drop("swap", swapped)
+	drop("policy_lag", count(stepsTooOld))
+	drop("wire", p.stepsLostOnWires())
+	s.UnderWay = p.stepsUnderWay()
+	s.Made = count(stepsMade) + faulty + swapped
+	return s
+}
+
+// stepsUnderWay counts the valid rows of the trajectories that somebody has a claim on: a wire, a batcher, a dataset.
+func (p *Pipeline) stepsUnderWay() (n uint64) {
+	p.arenas.Each(func(a *arena.Arena) {
+		if _, ok := a.Schema().(*rollout.Schema); !ok {
+			return
+		}
+		a.Committed(func(h hostabi.Handle) {
+			tr, lease, err := rollout.Lease(p.arenas, h)
+			if err != nil {
+				return // it has become free meanwhile
+			}
+			shape := tr.Schema.Shape
+			n += uint64(min(int(tr.Meta().ValidRows), shape.Steps*shape.Envs))
+			_ = lease.Release() // nobody else has this lease
+		})
+	})
+	return n
+}
+
+// stepsLostOnWires counts those of trajectories that wires have dropped by their overflow policy, and of those that are
+// wired nowhere.
+func (p *Pipeline) stepsLostOnWires() (n uint64) {
+	a := p.now()
+	for _, w := range a.wires {
+		if w.wire.Payload == payloadTrajectory {
+			c := w.counters()
+			n += (c.Dropped + c.Coalesced) * uint64(a.graph.Component(w.wire.From).Flow.BlockRows)
+		}
+	}
+	for i := range a.members {
+		m := &a.members[i]
+		for _, port := range m.of.Manifest.Signals {
+			if port.Payload == payloadTrajectory {
+				n += m.host.Signal(port.Name).Stats().Unconnected * uint64(m.of.Flow.BlockRows)
+			}
+		}
+	}
+	return n
+}

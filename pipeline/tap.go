@@ -1,0 +1,250 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// tapDepth is how many messages of one signal may wait for a tap. What comes while so many wait passes by.
+const tapDepth = 512
+
+// TapFunc gets one message of a tap: signal is "rollout.trajectories", from the instance. m is valid during the call.
+type TapFunc func(signal, from string, m *hostabi.Message, a *arena.Set)
+
+// Tap calls fn with the messages of all signals that a pattern names, as they pass, on a goroutine of the tap's own,
+// until cancel is called or the run ends. The run never waits for it: messages that come while fn is behind pass by
+// (their Sequence tells). Taps go on when instances are replaced, added or ended.
+//
+// A pattern is one for components, as control.ParsePattern reads it, a dot, and one for signals: rollout.trajectories,
+// rollout[1].*, *.episodes; without a dot it is for all signals of the components. With columns fn gets only messages
+// whose block is still there, and that stays during the call: a.Lease works. Else blocks may be gone.
+//
+// cancel waits for a call of fn that is under way, so it must not be called by fn. fn must return soon, for the end of
+// the run waits for it, too. Errors: *control.Error.
+func (p *Pipeline) Tap(pattern string, columns bool, fn TapFunc) (cancel func(), err error) {
+	t := &tap{p: p, columns: columns, fn: fn, ended: make(chan struct{})}
+	if err := t.parse(pattern); err != nil {
+		return nil, err
+	}
+	if err := p.taps.add(p, t); err != nil {
+		return nil, err
+	}
+	return func() { p.taps.cancel(t) }, nil
+}
+
+// taps are those of a pipeline.
+type taps struct {
+	mu   sync.Mutex // held while taps are connected, so that they agree with the assembly
+	list []*tap
+	over bool
+}
+
+// tap is one call of Tap.
+type tap struct {
+	p       *Pipeline
+	parts   control.Pattern // of components
+	ports   control.Pattern // of signals
+	columns bool
+	fn      TapFunc
+
+	loop     *loop.Loop
+	receiver *loop.Receiver
+	ended    chan struct{} // closed when the loop has
+	signals  []*tapped     // guarded by taps.mu
+}
+
+// tapped is one signal of a tap.
+type tapped struct {
+	signal     *bus.Signal
+	connection *bus.Connection
+	name       string                 // component.port
+	from       atomic.Pointer[string] // instance; changes with the number of instances
+	onLoan     bool
+}
+
+// parse reads the pattern.
+func (t *tap) parse(pattern string) (err error) {
+	parts, ports, dotted := strings.Cut(pattern, ".")
+	if !dotted {
+		ports = "*"
+	}
+	if t.parts, err = control.ParsePattern(parts); err == nil && strings.ContainsAny(ports, "[:") {
+		err = fmt.Errorf("pattern %q: want a signal behind the dot, as in rollout.trajectories", pattern)
+	}
+	if err == nil {
+		t.ports, err = control.ParsePattern(ports)
+	}
+	if err != nil {
+		return control.Errorf(control.CodeBad, "%v", err)
+	}
+	if !t.matchesAny() {
+		e := control.Errorf(control.CodeUnknown, "no signal is called %q", pattern)
+		e.Help = "there are " + strings.Join(t.p.now().signals(), ", ")
+		return e
+	}
+	return nil
+}
+
+func (t *tap) matchesAny() bool {
+	return slices.ContainsFunc(t.p.now().members, func(m member) bool { return len(t.matching(&m)) > 0 })
+}
+
+// matching returns the signals of an instance that the pattern names.
+func (t *tap) matching(m *member) (list []component.Port) {
+	if !t.parts.Match(m.name, m.of.Kind) {
+		return nil
+	}
+	for _, port := range m.of.Manifest.Signals {
+		if t.ports.Match(port.Name, "") {
+			list = append(list, port)
+		}
+	}
+	return list
+}
+
+// signals names all signals, once for each component.
+func (a *assembly) signals() (list []string) {
+	for i := range a.graph.Components {
+		c := &a.graph.Components[i]
+		for _, port := range c.Manifest.Signals {
+			list = append(list, component.Qualified(c.Name, port.Name))
+		}
+	}
+	return list
+}
+
+// add connects a tap and starts its loop.
+func (s *taps) add(p *Pipeline, t *tap) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return control.Errorf(control.CodeEnded, "the run has ended")
+	}
+	t.loop = loop.New("tap")
+	t.receiver = t.loop.NewReceiver("tap")
+	if err := t.connect(p.now()); err != nil {
+		t.disconnect()
+		return errors.Join(control.Errorf(control.CodeFailed, "%v", err), t.loop.Close())
+	}
+	s.list = append(s.list, t)
+	go func() {
+		defer close(t.ended)
+		if err := t.loop.Run(context.Background()); err != nil {
+			p.log.Error("a tap failed", "err", err) // the run is none of its business
+		}
+	}()
+	return nil
+}
+
+// cancel ends a tap.
+func (s *taps) cancel(t *tap) {
+	s.mu.Lock()
+	mine := slices.Contains(s.list, t)
+	s.list = slices.DeleteFunc(s.list, func(o *tap) bool { return o == t })
+	t.disconnect()
+	s.mu.Unlock()
+	t.loop.Stop()
+	<-t.ended
+	if mine {
+		_ = t.loop.Close() // it runs no more
+	}
+}
+
+// end cancels all, before the arenas go.
+func (s *taps) end() {
+	s.mu.Lock()
+	s.over = true
+	list := slices.Clone(s.list)
+	s.mu.Unlock()
+	for _, t := range list {
+		s.cancel(t)
+	}
+}
+
+// retap connects all taps to the signals of an assembly. While another one still runs, which is to be replaced, the
+// taps stay with its signals as well: a change calls it before the new instances emit anything, and again when the
+// assembly has become the one that runs or the change has been given up.
+func (p *Pipeline) retap(a *assembly) {
+	p.taps.mu.Lock()
+	defer p.taps.mu.Unlock()
+	for _, t := range p.taps.list {
+		if err := t.connect(a); err != nil {
+			p.log.Warn("a tap could not follow a change", "err", err)
+		}
+	}
+}
+
+// connect connects the tap to all signals of an assembly that match, and leaves those that neither it nor the running
+// one has. The caller holds taps.mu.
+func (t *tap) connect(a *assembly) error {
+	present := map[*bus.Signal]bool{}
+	for _, of := range []*assembly{t.p.now(), a} {
+		for i := range of.members {
+			m := &of.members[i]
+			for _, port := range t.matching(m) {
+				sig := m.host.Signal(port.Name)
+				present[sig] = true
+				if err := t.follow(sig, m, port); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	t.signals = slices.DeleteFunc(t.signals, func(x *tapped) bool {
+		if !present[x.signal] {
+			x.connection.Disconnect()
+		}
+		return !present[x.signal]
+	})
+	return nil
+}
+
+// follow connects the tap to a signal, or notes the name that its instance has now.
+func (t *tap) follow(sig *bus.Signal, m *member, port component.Port) error {
+	i := slices.IndexFunc(t.signals, func(x *tapped) bool { return x.signal == sig })
+	if i >= 0 {
+		t.signals[i].from.Store(&m.name)
+		return nil
+	}
+	x := &tapped{signal: sig, name: component.Qualified(m.of.Name, port.Name), onLoan: port.OnLoan}
+	x.from.Store(&m.name)
+	slot := bus.NewSlot(t.receiver, "tap", port.Payload, func(msg *hostabi.Message) { t.show(x, msg) })
+	var err error
+	x.connection, err = bus.Connect(sig, slot, bus.Options{Mode: bus.All, Depth: tapDepth, Overflow: bus.DropNewest, Unclaimed: true})
+	if err != nil {
+		return err
+	}
+	t.signals = append(t.signals, x)
+	return nil
+}
+
+// show hands a message on, on the tap's loop.
+func (t *tap) show(x *tapped, m *hostabi.Message) {
+	if t.columns && m.Handle != 0 && !x.onLoan {
+		lease, err := t.p.arenas.Lease(m.Handle)
+		if err != nil {
+			return // its block is gone: the run did not wait
+		}
+		defer lease.Release() // nobody else has this lease
+	}
+	t.fn(x.name, *x.from.Load(), m, t.p.arenas)
+}
+
+func (t *tap) disconnect() {
+	for _, x := range t.signals {
+		x.connection.DisconnectNow()
+	}
+	t.signals = nil
+}
