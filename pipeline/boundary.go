@@ -109,6 +109,7 @@ func (p *Pipeline) atBoundary(learner *instance) (met bool, err error) {
 		err = p.options.AtBoundary(snapshot)
 	}
 	p.standing.answer(snapshot)
+	p.tidy()
 	return true, err
 }
 

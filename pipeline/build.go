@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
-	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/core/stat"
@@ -55,7 +54,7 @@ type Pipeline struct {
 	alive    []*instance
 	loops    []*runningLoop
 	loopWork *loopWork          // how loops are run; nil before Run
-	draining []*bus.Connection  // disconnected, and still delivering
+	retired  []*ledger          // of wires that are no more
 	leftover []*arena.Arena     // of nobody any more, and still claimed
 	previous map[string]*volume // environments that ran before those of now, by name
 
@@ -87,6 +86,8 @@ type instance struct {
 	loop      *runningLoop
 	envs      int                      // environments that it has
 	joining   atomic.Pointer[assembly] // what it was made for; nil since that runs
+
+	bound atomic.Bool // it has its ports
 
 	live liveness
 }
@@ -144,10 +145,7 @@ func (p *Pipeline) build(ctx context.Context, g *Graph) error {
 	for _, x := range a.members {
 		x.joining.Store(nil)
 	}
-	if err := p.connect(a); err != nil {
-		return err
-	}
-	return nil
+	return p.connect(a)
 }
 
 // runOf is what all components share.
@@ -169,13 +167,20 @@ func (x *Component) nameOf(index int) string {
 // place is what an instance has of its own in the run, besides its name.
 type place struct {
 	id        uint16                  // 0: the next that is free
+	name      string                  // empty: as the graph has it
 	first     int                     // global index of its first environment
+	task      uint16                  // of its environments' episodes
 	inherited map[string]*arena.Arena // of its predecessor; nil if it has none
+	held      bool                    // nothing is handled before Release
+	watch     *Transition             // that deals with its failures
 }
 
 // add makes one instance for an assembly, on its loop.
 func (p *Pipeline) add(a *assembly, of *Component, index int, at place) (*instance, error) {
-	name := of.nameOf(index)
+	name := at.name
+	if name == "" {
+		name = of.nameOf(index)
+	}
 	maker, err := p.makerOf(a.graph, of)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -186,22 +191,23 @@ func (p *Pipeline) add(a *assembly, of *Component, index int, at place) (*instan
 	}
 	x := &instance{p: p, component: made, envs: of.Flow.Envs}
 	x.joining.Store(a)
+	x.live.watch, x.live.task = at.watch, at.task
+	at.name = name
 	x.host = p.hostOf(x, of, index, at)
 	if err := x.component.Configure(decoder(of.table, "component."+of.Name, ownKeys...)); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	p.enroll(x, of.loopOf(index))
+	p.enroll(x, of.loopOf(index), at.held)
 	return x, nil
 }
 
 // hostOf makes the host of an instance, but for the Receiver and an ID that is to be the next.
 func (p *Pipeline) hostOf(x *instance, of *Component, index int, at place) *component.Host {
-	name, own := of.nameOf(index), of.Name
-	a := x.view()
+	own := of.Name
 	return &component.Host{
-		Name: name, ID: at.id, Index: index, Count: of.Count, FirstEnv: at.first, Inherited: at.inherited,
-		Run: a.run, Arenas: p.arenas, Stats: p.stats,
-		Log: p.log.With("component", name),
+		Name: at.name, ID: at.id, Index: index, Count: of.Count, FirstEnv: at.first, Task: at.task, Inherited: at.inherited,
+		Run: x.view().run, Arenas: p.arenas, Stats: p.stats,
+		Log: p.log.With("component", at.name),
 		Env: x.env, Policy: func(name string) (any, error) { return x.view().policy(name) },
 		Peers:  func(kind string) int { return x.view().graph.instancesByKind()[kind] },
 		Tables: func() component.Tables { return x.view().tables(p.options.Parts) },
@@ -216,12 +222,15 @@ func (p *Pipeline) hostOf(x *instance, of *Component, index int, at place) *comp
 }
 
 // enroll gives an instance its loop, its receiver and its ID.
-func (p *Pipeline) enroll(x *instance, loopName string) {
+func (p *Pipeline) enroll(x *instance, loopName string, held bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x.loop = p.loopNamed(loopName)
 	x.loop.instances++
 	x.host.Receiver = x.loop.NewReceiver(x.host.Name)
+	if held {
+		x.host.Receiver.Hold()
+	}
 	if x.host.ID == 0 {
 		x.host.ID = p.freeID()
 	}
@@ -291,6 +300,7 @@ func (p *Pipeline) makerOf(g *Graph, of *Component) (Maker, error) {
 func (p *Pipeline) start(x *instance, of *Component) error {
 	m := x.component.Manifest()
 	x.host.Bind(m)
+	x.bound.Store(true)
 	if err := x.component.Start(x.host); err != nil {
 		return err
 	}

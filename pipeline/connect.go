@@ -3,19 +3,35 @@ package pipeline
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 )
 
-// runningWire is a wire with a connection for each pair of instances.
+// runningWire is a wire with a connection for each pair of instances. It is not changed once it runs, but for what
+// the ledger keeps.
 type runningWire struct {
-	wire        *Wire
-	connections []*bus.Connection
+	wire  *Wire
+	links []pairing
+	*ledger
 }
 
-// WireCounters are the counters of one wire, over all instances at its ends. A message is counted in exactly one
-// of Delivered, Dropped, Coalesced, Queued and Parked.
+// pairing is a connection between two instances.
+type pairing struct {
+	*bus.Connection
+	from, to *instance
+}
+
+// ledger keeps the counters of connections that a wire had before: all that it ever did stays counted.
+type ledger struct {
+	mu       sync.Mutex
+	past     WireCounters
+	draining []*bus.Connection // disconnected, and still delivering
+}
+
+// WireCounters are the counters of one wire, over all instances at its ends, also those that have been replaced. A
+// message is counted in exactly one of Delivered, Dropped, Coalesced, Queued and Parked.
 type WireCounters struct {
 	Wire      string // "rollout.trajectories → batcher.on_trajectories"
 	Delivered uint64 // given to a slot
@@ -28,38 +44,49 @@ type WireCounters struct {
 	Depth     int    // room in total
 }
 
-// connect makes the connections of all wires. In mode queue the instances at the receiving end share the
-// messages, in all others each gets its own.
+// connect makes the connections of all wires of a pipeline that is being built.
 func (p *Pipeline) connect(a *assembly) error {
-	byName := map[string][]*instance{}
-	for _, x := range a.members {
-		byName[x.of.Name] = append(byName[x.of.Name], x.instance)
-	}
 	for i := range a.graph.Wires {
-		w := &runningWire{wire: &a.graph.Wires[i]}
+		w := &runningWire{wire: &a.graph.Wires[i], ledger: &ledger{}}
 		a.wires = append(a.wires, w)
-		for _, from := range byName[w.wire.From] {
-			for _, to := range byName[w.wire.To] {
-				if err := w.connect(from, to); err != nil {
-					return err
-				}
+		for _, pair := range w.wire.pairs(a.members) {
+			l, err := w.wire.connect(pair.from, pair.to)
+			if err != nil {
+				return err
 			}
+			w.links = append(w.links, l)
 		}
 	}
 	return nil
 }
 
-func (w *runningWire) connect(from, to *instance) error {
-	o := bus.Options{Mode: w.wire.Mode, Depth: w.wire.Depth, Overflow: w.wire.OnFull}
+// pairs returns the instances that a wire connects. In mode queue those at the receiving end share the messages, in
+// all others each gets its own.
+func (w *Wire) pairs(members []member) []pairing {
+	var list []pairing
+	for _, from := range members {
+		if from.of.Name != w.From {
+			continue
+		}
+		for _, to := range members {
+			if to.of.Name == w.To {
+				list = append(list, pairing{from: from.instance, to: to.instance})
+			}
+		}
+	}
+	return list
+}
+
+func (w *Wire) connect(from, to *instance) (pairing, error) {
+	o := bus.Options{Mode: w.Mode, Depth: w.Depth, Overflow: w.OnFull}
 	if o.Mode == bus.Reply {
 		o.Peer = to.host.ID // who asked is who is answered
 	}
-	c, err := bus.Connect(from.host.Signal(w.wire.Signal), to.host.BoundSlot(w.wire.Slot), o)
+	c, err := bus.Connect(from.host.Signal(w.Signal), to.host.BoundSlot(w.Slot), o)
 	if err != nil {
-		return fmt.Errorf("wire %s: %w", w.wire, err)
+		return pairing{}, fmt.Errorf("wire %s: %w", w, err)
 	}
-	w.connections = append(w.connections, c)
-	return nil
+	return pairing{c, from, to}, nil
 }
 
 // String names the wire by its ends.
@@ -86,21 +113,71 @@ func (p *Pipeline) readCounters() []WireCounters {
 }
 
 func (w *runningWire) counters() WireCounters {
-	sum := WireCounters{Wire: w.wire.String()}
+	sum := w.before()
+	sum.Wire = w.wire.String()
 	var last *bus.Signal
-	for _, c := range w.connections {
-		s := c.Stats()
-		sum.Delivered += s.Delivered
-		sum.Dropped += s.Dropped
-		sum.Coalesced += s.Coalesced
-		sum.Blocked += s.Blocked
-		sum.Queued += s.Queued
-		sum.MaxQueued = max(sum.MaxQueued, s.MaxQueued)
-		sum.Depth += c.Options().Depth
-		if w.wire.Mode != bus.Queue || c.Signal() != last {
-			sum.Parked += s.Parked // in mode queue one number for all of a signal's connections
-		}
-		last = c.Signal()
+	for _, l := range w.links {
+		sum.add(l.Stats(), w.wire.Mode != bus.Queue || l.Signal() != last)
+		sum.Depth += l.Options().Depth
+		last = l.Signal()
 	}
 	return sum
+}
+
+// add adds the counters of one connection. In mode queue the parked messages are one number for all of a signal's
+// connections.
+func (c *WireCounters) add(s bus.ConnectionStats, parked bool) {
+	c.Delivered += s.Delivered
+	c.Dropped += s.Dropped
+	c.Coalesced += s.Coalesced
+	c.Blocked += s.Blocked
+	c.Queued += s.Queued
+	c.MaxQueued = max(c.MaxQueued, s.MaxQueued)
+	if parked {
+		c.Parked += s.Parked
+	}
+}
+
+// before returns what connections of before have done, and settles the accounts of those that have nothing left.
+func (l *ledger) before() WireCounters {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.draining = slices.DeleteFunc(l.draining, func(c *bus.Connection) bool {
+		s := c.Stats()
+		over := s.Queued == 0 && (s.Parked == 0 || c.Options().Mode == bus.Queue)
+		if over {
+			l.past.add(s, false)
+		}
+		return over
+	})
+	sum := l.past
+	for _, c := range l.draining {
+		sum.add(c.Stats(), c.Options().Mode != bus.Queue)
+	}
+	return sum
+}
+
+// retire disconnects a connection: what waits is still delivered.
+func (l *ledger) retire(c *bus.Connection) {
+	c.Disconnect()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.draining = append(l.draining, c)
+}
+
+// waiting returns the disconnected connections that may still deliver something.
+func (l *ledger) waiting() []*bus.Connection {
+	l.before()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.draining)
+}
+
+// all returns the connections that may still deliver something.
+func (w *runningWire) all() []*bus.Connection {
+	list := w.waiting()
+	for _, l := range w.links {
+		list = append(list, l.Connection)
+	}
+	return list
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/rollout"
@@ -93,11 +94,19 @@ type Transition struct {
 
 	envs  []*envStep  // environments that go over, one for each instance
 	swaps []*swapStep // instances that are replaced
-	made  []*instance // all that Prepare has made
+	made  []*instance // for this change
 
-	mu    sync.Mutex
-	stage stage
-	fell  bool
+	// Of Commit: how to take back what has been changed, and by what the way back replaced instances and connections.
+	undo     []func() error
+	undone   map[*instance]*instance
+	relinked map[*bus.Connection]*bus.Connection
+
+	mu     sync.Mutex
+	stage  stage
+	broken chan struct{} // closed at the first fault of a new version
+	faulty string        // component of that
+	err    error         // the fault
+	told   bool          // Fell has been called, or will be
 }
 
 // stage is how far a Transition is.
@@ -121,7 +130,8 @@ func (p *Pipeline) Prepare(ctx context.Context, next *Graph, o TransitionOptions
 	if o.Deadline <= 0 {
 		o.Deadline = defaultDeadline
 	}
-	t := &Transition{p: p, options: o}
+	t := &Transition{p: p, options: o, broken: make(chan struct{}),
+		undone: map[*instance]*instance{}, relinked: map[*bus.Connection]*bus.Connection{}}
 	ctx, leave, err := p.life.enter(ctx, t)
 	if err != nil {
 		return nil, err
@@ -201,12 +211,52 @@ func (t *Transition) Commit(ctx context.Context) (Outcome, error) {
 
 // commit makes the changes one after the other, and takes back those made if one cannot be made.
 func (t *Transition) commit(ctx context.Context, o *Outcome) error {
-	if err := t.commitEnvs(ctx, o); err != nil {
+	if err := t.fault(); err != nil {
 		return err
 	}
+	if t.plan.structural() || t.next.run.Synchronous {
+		s := t.p.standing
+		if err := s.take(ctx); err != nil {
+			return err
+		}
+		s.changing.Store(true)
+		defer func() {
+			s.changing.Store(false)
+			s.put()
+		}()
+	}
+	for _, step := range []func(context.Context, *Outcome) error{t.commitEnvs, t.commitSwaps, t.commitGraph} {
+		if err := step(ctx, o); err != nil {
+			return errors.Join(err, t.takeBack())
+		}
+	}
 	o.EnvStep = t.p.stats.Counter("rollout/env_steps").Value()
-	t.install()
+	t.install(o)
 	return nil
+}
+
+func (t *Transition) commitSwaps(ctx context.Context, o *Outcome) error {
+	for _, s := range t.swaps {
+		if err := s.commit(ctx, o); err != nil {
+			return err
+		}
+		t.undo = append(t.undo, s.undo)
+	}
+	return nil
+}
+
+// commitGraph changes who is wired to whom.
+func (t *Transition) commitGraph(ctx context.Context, _ *Outcome) error {
+	if err := t.restEnded(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, t.options.Deadline, refuse(control.CodeLate, "",
+		"messages still wait for room on wires that are to change after %v", t.options.Deadline))
+	defer cancel()
+	if err := t.rewire(ctx); err != nil {
+		return err
+	}
+	return t.fault()
 }
 
 // advance moves from one stage to another.

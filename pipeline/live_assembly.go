@@ -35,8 +35,8 @@ func (a *assembly) sameSpaces(before *assembly) error {
 			continue
 		}
 		if was, is := spaces(old.plugin.Spec()), spaces(v.plugin.Spec()); was != is {
-			return refuse(control.CodeSpaces, "a policy is made for its spaces: start a new run",
-				"the spaces of env %q differ:\n  running: %s\n  new:     %s", name, was, is)
+			return spacesError(&component.SpacesError{Component: "env " + name, Reason: was + " differ from " + is,
+				Running: old.plugin.Spec(), Next: v.plugin.Spec()})
 		}
 	}
 	return nil
@@ -70,5 +70,3 @@ func sameNetwork(parts *Parts, old, made any) error {
 	}
 	return errors.New("this program cannot compare policies")
 }
-
-var _ component.Run

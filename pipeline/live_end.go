@@ -3,6 +3,9 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
 )
 
 // Settle ends the probation: the previous version lets go of what it holds. Its plugin stays loaded, for a way back.
@@ -45,24 +48,62 @@ func (t *Transition) release() error {
 	t.stage = closed
 	t.mu.Unlock()
 	errs := []error{t.cancelEnvs()}
+	members := map[*instance]bool{}
+	for _, m := range t.p.now().members {
+		members[m.instance] = true
+	}
+	for _, x := range t.made {
+		if members[x] {
+			x.live.settle(t)
+			continue
+		}
+		errs = append(errs, t.p.discard(x))
+	}
+	for _, s := range t.swaps {
+		if s.done && !members[s.old.instance] {
+			errs = append(errs, t.p.retire(s.old.instance, s.new))
+		}
+	}
 	t.p.life.finish(t)
 	return errors.Join(append(errs, t.p.collect())...)
 }
 
-// fall deals with a fault of a new version during its probation.
+// fall deals with a fault of a new version: before the change is complete it makes Commit take it back, in its
+// probation it tells the owner.
 func (t *Transition) fall(name string, fault error) {
 	t.mu.Lock()
-	first := !t.fell
-	t.fell = true
-	on := t.stage == committed
+	if t.err == nil {
+		t.faulty, t.err = name, fault
+		close(t.broken)
+	}
 	t.mu.Unlock()
-	if !first || !on {
+	t.tell()
+}
+
+// fault returns why the change cannot be completed.
+func (t *Transition) fault() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err == nil {
+		return nil
+	}
+	return &ChangeError{Code: control.CodeFell, Err: t.err,
+		Reason: fmt.Sprintf("%s failed while it took over: %v; the previous version runs", t.faulty, t.err)}
+}
+
+// tell calls Fell once, if the change is complete and a new version has failed.
+func (t *Transition) tell() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.err == nil || t.told || t.stage != committed {
 		return
 	}
 	_, leave, err := t.p.life.join(t.p.life.ctx)
 	if err != nil {
 		return
 	}
+	t.told = true
+	name, fault := t.faulty, t.err
 	go func() {
 		defer leave()
 		for _, s := range t.envs {
@@ -78,14 +119,15 @@ func (t *Transition) fall(name string, fault error) {
 func (p *Pipeline) failed(x *instance, err error) bool {
 	x.live.mu.Lock()
 	t := x.live.watch
-	if t != nil && x.live.fault == nil {
-		x.live.fault = err
-	}
-	x.live.mu.Unlock()
 	if t == nil || p.life.over() != nil {
+		x.live.mu.Unlock()
 		return false
 	}
-	x.host.Receiver.Hold()
+	if x.live.fault == nil {
+		x.live.fault = err
+		x.host.Receiver.Hold()
+	}
+	x.live.mu.Unlock()
 	t.fall(x.host.Name, err)
 	return true
 }
@@ -97,8 +139,17 @@ func (l *liveness) failed() error {
 	return l.fault
 }
 
+// remember keeps the state that an instance began with during its probation.
+func (l *liveness) remember(t *Transition, state *component.State) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.options.Probation {
+		l.state = state
+	}
+}
+
 // install makes the next assembly the one that runs.
-func (t *Transition) install() {
+func (t *Transition) install(o *Outcome) {
 	p := t.p
 	p.mu.Lock()
 	for name, v := range t.before.plugins {
@@ -113,17 +164,37 @@ func (t *Transition) install() {
 	p.state.Store(t.next)
 	p.retap(t.next)
 	p.stats.Gauge("rollout/envs").Set(float64(t.next.envs()))
+	swapped := map[*instance]bool{}
+	for _, s := range t.swaps {
+		swapped[s.new] = true
+	}
+	for _, x := range t.made {
+		x.joining.Store(nil)
+		if !swapped[x] {
+			x.host.Receiver.Release()
+		}
+	}
+	if t.next.run != t.before.run {
+		p.ending.mu.Lock()
+		p.ending.limit(p, t.next.run.Stop.Wall)
+		p.ending.mu.Unlock()
+	}
+	t.finish(o)
+	t.undo = nil
 	t.mu.Lock()
 	t.stage = committed
 	t.mu.Unlock()
 	p.life.finish(t)
 	if !t.options.Probation {
 		t.Settle()
+		return
 	}
+	t.tell()
 }
 
 // collect closes plugins that nobody uses and nobody is to go back to.
 func (p *Pipeline) collect() error {
+	p.tidy()
 	wanted := map[*volume]bool{}
 	note := func(a *assembly) {
 		if a != nil && a.loaded != nil {

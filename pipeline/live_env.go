@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
@@ -18,7 +19,8 @@ type envStep struct {
 	t        *Transition
 	x        member
 	from, to *volume
-	task     uint16
+	task     uint16 // of the new environments' episodes
+	back     uint16 // of the old ones', if they come back
 	prepared component.PreparedEnvs
 	went     chan component.EnvsWent // takes one
 
@@ -49,31 +51,32 @@ func (t *Transition) prepareEnvs(ctx context.Context) error {
 
 func (t *Transition) prepareEnv(m member, runner component.EnvRunner, to *volume) error {
 	s := &envStep{t: t, x: m, from: m.live.runs(), to: to, went: make(chan component.EnvsWent, 1)}
-	s.task = m.live.nextTask(t.options)
+	s.task, s.back = t.tasks()
 	c := component.EnvChange{
-		Plugin: to.plugin, At: t.options.At, KeepState: t.options.KeepState, Envs: t.options.TrialEnvs, Task: s.task,
+		Plugin: to.plugin, At: t.options.At, KeepState: t.options.KeepState, Envs: t.options.TrialEnvs, Task: s.task, TaskBack: s.back,
 		Probation: true, Went: func(w component.EnvsWent) { s.went <- w }, Fell: s.fell,
 	}
 	var err error
 	if s.prepared, err = runner.PrepareEnvs(c); err != nil {
-		return &ChangeError{Code: control.CodeFailed, Reason: fmt.Sprintf("%s: %v", m.name, err), Err: err}
+		return envError(m.name, err)
 	}
 	m.live.open(to)
 	t.envs = append(t.envs, s)
 	return nil
 }
 
-// nextTask returns the task of the next environments' episodes.
-func (l *liveness) nextTask(o TransitionOptions) uint16 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// tasks returns the tasks of the next environments' episodes, and of those before if they come back: both newer than
+// all that run.
+func (t *Transition) tasks() (next, back uint16) {
+	now := t.before.task()
+	back = (now + 2) % rollout.TrialTask
 	switch {
-	case o.TrialEnvs > 0:
-		return rollout.TrialTask
-	case o.KeepState:
-		return l.task
+	case t.options.TrialEnvs > 0:
+		return rollout.TrialTask, back
+	case t.options.KeepState:
+		return now, back
 	}
-	return (l.task + 1) % rollout.TrialTask
+	return (now + 1) % rollout.TrialTask, back
 }
 
 // commitEnvs makes all instances go over at their boundaries and waits for them. If one does not, all go back.
@@ -141,7 +144,7 @@ func (s *envStep) commit() error {
 	}
 	s.committed.Store(true)
 	if err := s.prepared.Commit(); err != nil {
-		return &ChangeError{Code: control.CodeFailed, Reason: fmt.Sprintf("%s: %v", s.x.name, err), Err: err}
+		return envError(s.x.name, err)
 	}
 	return nil
 }
@@ -152,9 +155,26 @@ func (s *envStep) wait(ctx context.Context) (component.EnvsWent, error) {
 		return w, nil
 	case <-ctx.Done():
 		return component.EnvsWent{}, context.Cause(ctx)
+	case <-s.t.broken:
+		return component.EnvsWent{}, s.t.fault()
 	case <-s.x.loop.ended:
 		return component.EnvsWent{}, ErrEnded
 	}
+}
+
+// envError says why environments cannot take the place of others.
+func envError(name string, err error) error {
+	var spaces *component.SpacesError
+	if errors.As(err, &spaces) {
+		return spacesError(spaces)
+	}
+	return &ChangeError{Code: control.CodeFailed, Reason: fmt.Sprintf("%s: %v", name, err), Err: err}
+}
+
+// spacesError shows both specifications side by side.
+func spacesError(e *component.SpacesError) error {
+	return &ChangeError{Code: control.CodeSpaces, Err: e, Reason: e.Error() + "\n" + strings.TrimSuffix(e.Table(), "\n"),
+		Help: "a policy is made for its spaces: start a new run"}
 }
 
 // cancelEnvs makes every instance go back that has been told to go over, and releases the others' preparations.
@@ -166,8 +186,7 @@ func (t *Transition) cancelEnvs() error {
 			s.x.live.let(s.to, s.from)
 			continue
 		}
-		// After the end of the loop the component's Stop releases what it has.
-		_ = s.x.loop.do(context.Background(), s.cancel)
+		s.x.loop.Do(s.cancel)
 	}
 	return errors.Join(errs...)
 }
@@ -178,8 +197,7 @@ func (s *envStep) cancel() {
 		return
 	}
 	s.prepared.Cancel()
-	s.x.live.let(s.to, s.from)
-	s.x.live.dropChange(s)
+	s.x.live.back(s)
 }
 
 // settle runs on the component's loop.
@@ -197,9 +215,17 @@ func (s *envStep) fell(fault error) {
 	if s.over.Swap(true) {
 		return
 	}
-	s.x.live.let(s.to, s.from)
-	s.x.live.dropChange(s)
+	s.x.live.back(s)
 	s.t.fall(s.x.name, fault)
+}
+
+// back notes that the instance runs the environments of before a change.
+func (l *liveness) back(s *envStep) {
+	l.let(s.to, s.from)
+	l.dropChange(s)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.task = max(l.task, s.back)
 }
 
 // open notes a plugin that the instance is about to use.
@@ -213,11 +239,8 @@ func (l *liveness) open(v *volume) {
 func (l *liveness) let(gone, now *volume) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, v := range l.volumes {
-		if v == gone {
-			l.volumes = append(l.volumes[:i], l.volumes[i+1:]...)
-			break
-		}
+	if i := slices.Index(l.volumes, gone); i >= 0 {
+		l.volumes = slices.Delete(l.volumes, i, i+1)
 	}
 	l.env = now
 }
@@ -248,5 +271,3 @@ func (l *liveness) dropChange(s *envStep) {
 		l.change = nil
 	}
 }
-
-var _ = time.Second

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 )
 
@@ -15,6 +14,8 @@ type plan struct {
 	seats   []seat
 	ended   []member
 	wires   []wirePlan
+	// wiresGone: there are wires that the next graph does not have.
+	wiresGone bool
 }
 
 // seat is a member of the next assembly.
@@ -190,6 +191,8 @@ func (p *plan) planWires(before *assembly, next *Graph) {
 		}
 		p.wires = append(p.wires, w)
 	}
+	same := func(w wirePlan) bool { return w.old != nil }
+	p.wiresGone = len(before.wires) > len(slices.DeleteFunc(slices.Clone(p.wires), func(w wirePlan) bool { return !same(w) }))
 }
 
 // wire returns the running wire with the same ends, or nil.
@@ -209,6 +212,14 @@ func (p *plan) empty() bool {
 		return false
 	}
 	return !slices.ContainsFunc(p.seats, func(s seat) bool { return s.old == nil || len(s.why) > 0 })
+}
+
+// structural reports whether instances or wires change.
+func (p *plan) structural() bool {
+	if len(p.ended) > 0 || slices.ContainsFunc(p.wires, func(w wirePlan) bool { return !w.same }) || p.wiresGone {
+		return true
+	}
+	return slices.ContainsFunc(p.seats, func(s seat) bool { return s.old == nil || len(s.why) > 0 })
 }
 
 // fixed refuses to replace or end instances that cannot be.
@@ -254,5 +265,3 @@ func (p *plan) changes() []control.Change {
 	}
 	return list
 }
-
-var _ component.EnvRunner

@@ -72,10 +72,21 @@ func (p *Pipeline) instancesAlive() []*instance {
 // connections returns all that may still deliver something.
 func (p *Pipeline) connections() []*bus.Connection {
 	p.mu.Lock()
-	list := slices.Clone(p.draining)
+	retired := slices.Clone(p.retired)
 	p.mu.Unlock()
+	var list []*bus.Connection
+	for _, x := range p.instancesAlive() {
+		if x.started() {
+			for _, port := range x.component.Manifest().Signals {
+				list = append(list, x.host.Signal(port.Name).Connections()...)
+			}
+		}
+	}
 	for _, w := range p.now().wires {
-		list = append(list, w.connections...)
+		list = append(list, w.all()...)
+	}
+	for _, l := range retired {
+		list = append(list, l.waiting()...)
 	}
 	return list
 }

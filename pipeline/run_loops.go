@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"github.com/rlhost/rlhost/core/loop"
-	"github.com/rlhost/rlhost/hostabi"
 )
 
 // runningLoop is an event loop and its end.
@@ -27,32 +26,31 @@ func (l *runningLoop) over() { l.once.Do(func() { close(l.ended) }) }
 func (l *runningLoop) do(ctx context.Context, fn func()) error {
 	var taken atomic.Bool
 	done := make(chan struct{})
-	l.own.Control(func(*hostabi.Message) {
+	select {
+	case <-l.ended:
+		return ErrEnded
+	default:
+	}
+	go l.Do(func() {
 		if !taken.Swap(true) {
+			defer close(done)
 			fn()
-			close(done)
 		}
-	}, hostabi.Message{})
+	})
 	select {
 	case <-done:
 		return nil
 	case <-ctx.Done():
+	case <-l.ended:
 		if !taken.Swap(true) {
-			return context.Cause(ctx)
+			return ErrEnded
 		}
-	case <-l.ended:
 	}
-	select {
-	case <-done:
-		return nil
-	case <-l.ended:
+	if !taken.Swap(true) {
+		return context.Cause(ctx)
 	}
-	select { // it may have run last thing
-	case <-done:
-		return nil
-	default:
-		return ErrEnded
-	}
+	<-done
+	return nil
 }
 
 // loopWork is the running of the loops.

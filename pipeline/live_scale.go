@@ -1,0 +1,82 @@
+package pipeline
+
+import (
+	"context"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+)
+
+// restEnded brings the instances to rest that are to end. What comes for them meanwhile waits.
+func (t *Transition) restEnded(ctx context.Context) error {
+	for _, m := range t.plan.ended {
+		late := refuse(control.CodeLate, "", "%s did not come to rest within %v; it goes on as before", m.name, t.options.Deadline)
+		ctx, cancel := context.WithTimeoutCause(ctx, t.options.Deadline, late)
+		err := m.rest(ctx)
+		cancel()
+		if err != nil {
+			return err
+		}
+		t.undo = append(t.undo, func() error { m.goOn(); return nil })
+	}
+	return nil
+}
+
+// leave ends an instance that is at rest. What it was given and has not begun with, and what waits for it, goes to
+// another one of its component; if there is none, to one that is wired in its place, and else it is dropped.
+func (t *Transition) leave(m member, o *Outcome) {
+	var waiting []component.Waiting
+	if pauser, ok := m.component.(component.Pauser); ok && m.live.failed() == nil {
+		m.loop.Do(func() { waiting = pauser.Waiting() })
+	}
+	t.passOn(m, waiting, o)
+	for _, w := range t.before.wires {
+		for _, l := range w.links {
+			if l.to != m.instance {
+				continue
+			}
+			if to := t.instead(w.wire); to != nil {
+				if bus.Redirect(bus.Way{Connection: l.Connection, To: to}) == nil {
+					continue
+				}
+			}
+			l.DisconnectNow()
+		}
+	}
+	if err := t.p.retire(m.instance, nil); err != nil {
+		o.note("%v", err)
+	}
+}
+
+// instead returns the slot that gets what a wire still has for an instance that ends, or nil.
+func (t *Transition) instead(w *Wire) *bus.Slot {
+	for _, x := range t.next.members {
+		if x.of.Name == w.To {
+			return x.host.BoundSlot(w.Slot)
+		}
+	}
+	for _, next := range t.next.wires {
+		if next.wire.From == w.From && next.wire.Signal == w.Signal && t.before.wire(next.wire) == nil && len(next.links) > 0 {
+			return next.links[0].Slot()
+		}
+	}
+	return nil
+}
+
+// passOn gives what an instance has not begun with to another one of its component.
+func (t *Transition) passOn(m member, waiting []component.Waiting, o *Outcome) {
+	if len(waiting) == 0 {
+		return
+	}
+	for _, other := range t.next.members {
+		if other.of.Name == m.of.Name {
+			other.loop.Do(func() { t.p.feed(other.instance, waiting) })
+			return
+		}
+	}
+	for i := range waiting {
+		t.p.unclaim(&waiting[i])
+	}
+	o.note("%d messages that waited in %s were dropped with it", len(waiting), m.name)
+}
