@@ -27,7 +27,7 @@ func main() {
 	flag.IntVar(&o.python, "python", 1, "rounds with the Python package")
 	flag.StringVar(&o.mix, "mix", "", "only this mix, such as 20x20; none: only round trips")
 	flag.IntVar(&o.form, "form", 0, "only this form: 1 single, 2 into get_many, 3 bulk")
-	flag.Uint64Var(&o.messages, "messages", 300_000, "messages of a round")
+	flag.Uint64Var(&o.messages, "messages", 1_000_000, "messages of a round; four times as many in bulk")
 	flag.IntVar(&o.trips, "trips", 2000, "round trips of a round; 0: leave them out")
 	flag.Parse()
 	exit(measure(o))
@@ -98,7 +98,7 @@ func row(o options, p peers, m mix) error {
 		}
 	}
 	small := m
-	small.each = max(m.each/20, uint64(m.put))
+	small.each = max(m.each/60, uint64(m.put))
 	var python []float64
 	for range o.python {
 		rate, err := p.pickled(small)
