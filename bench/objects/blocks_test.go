@@ -199,12 +199,9 @@ func (w *way) finish() {
 	}
 }
 
-// A handle must cost the same whatever the size of its block, and a block that is written here and read there little
-// more than a copy of it: compare with memcpy of the same size, and with the same work by two threads of one process,
-// which is what it costs to bring a block's cache lines from one processor to the other.
+// A handle must cost the same whatever the size of its block.
 func BenchmarkBlock(b *testing.B) {
 	for _, size := range []int{64 << 10, 256 << 10, 1 << 20} {
-		data := bytes.Repeat([]byte{7}, size)
 		b.Run(fmt.Sprintf("handle/%d", size), func(b *testing.B) {
 			w := newWay(b, handleWindow, size)
 			w.send(nil)
@@ -214,49 +211,5 @@ func BenchmarkBlock(b *testing.B) {
 			}
 			w.finish()
 		})
-		b.Run(fmt.Sprintf("written_and_read/%d", size), func(b *testing.B) {
-			w := newWay(b, writtenWindow, size)
-			w.send(data)
-			w.finish()
-			b.SetBytes(int64(size))
-			for b.Loop() {
-				w.send(data)
-			}
-			w.finish()
-		})
-		b.Run(fmt.Sprintf("threads/%d", size), func(b *testing.B) { betweenThreads(b, data) })
-		b.Run(fmt.Sprintf("memcpy/%d", size), func(b *testing.B) {
-			targets := make([][]byte, writtenWindow)
-			for i := range targets {
-				targets[i] = bytes.Repeat([]byte{1}, size)
-			}
-			b.SetBytes(int64(size))
-			for i := 0; b.Loop(); i++ {
-				copy(targets[i%len(targets)], data)
-			}
-		})
 	}
-}
-
-// betweenThreads writes and reads blocks as written_and_read does, without processes and arenas.
-func betweenThreads(b *testing.B, data []byte) {
-	free, full := make(chan []byte, writtenWindow), make(chan []byte, writtenWindow)
-	for range writtenWindow {
-		free <- bytes.Repeat([]byte{1}, len(data))
-	}
-	go func() {
-		for block := range full {
-			if bytes.IndexByte(block, 0xff) >= 0 {
-				panic("a block holds what nobody wrote")
-			}
-			free <- block
-		}
-	}()
-	b.SetBytes(int64(len(data)))
-	for b.Loop() {
-		block := <-free
-		copy(block, data)
-		full <- block
-	}
-	close(full)
 }

@@ -21,8 +21,12 @@ const (
 	floorBlocks = 4096
 )
 
-// floorLooks is how often one end looks at the other's counter before it gives up.
-const floorLooks = 1 << 32
+// How often one end looks at the other's counter before it gives the processor away from look to look, for on a busy
+// machine the other may be waiting for it, and before it gives up.
+const (
+	floorSpins = 1 << 12
+	floorLooks = 1 << 24
+)
 
 // floor is two processes that write and read shared memory with nothing in between but two counters: no claims, no
 // handles, no messages, no peer that may be dead, and nobody who sleeps. What that costs, bringing a block's cache lines
@@ -50,9 +54,12 @@ func newFloor(s *shm.Segment, blocks, size int) *floor {
 
 // await waits until a counter has come to n.
 func (f *floor) await(counter *atomic.Uint64, n uint64) error {
-	for range floorLooks {
+	for look := range floorLooks {
 		if counter.Load() >= n {
 			return nil
+		}
+		if look >= floorSpins {
+			shm.Yield()
 		}
 	}
 	return errors.New("nobody is at the other end")
