@@ -196,6 +196,7 @@ func (s *split) goOver() {
 	s.quiet.Store(false)
 	if m.fresh {
 		s.carried = false
+		s.seed(s.c.attempts)
 		if !s.writing {
 			s.foundAll() // the reset is for all
 		}

@@ -46,7 +46,6 @@ func (s *split) fault(err error) {
 	s.abort()
 	if crosses {
 		s.goOver()
-		s.seed(c.attempts)
 		s.begin()
 		s.crossed(m)
 	}

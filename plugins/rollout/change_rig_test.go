@@ -1,0 +1,355 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+)
+
+// world is a rig whose environments come in versions: those of version k have rewards of k, and episodes whose length
+// depends on the environment alone. V is 10 times the step within the episode and the environment's index. Every
+// block is held against what must be true of it, whichever versions made it.
+type world struct {
+	*rig
+	t       *testing.T
+	plugins map[int]*plugintest.Plugin
+	limit   int
+	seen    []map[int]*stream // by split and environment
+	rows    int               // valid ones
+	ended   int               // episodes that were cut for a change
+	told    int
+	made    map[int]int        // valid rows of each version
+	bits    []string           // what stood in the blocks, in order of arrival
+	steps   map[int]uint64     // by split, where the next block begins if nothing is dropped
+	gaps    map[[2]uint64]bool // by split and sequence, that the block before was gone, or rows dropped, when a change came
+	went    []component.EnvsWent
+	fell    []error
+	errors  int
+}
+
+// stream is where one environment was at the end of the block before.
+type stream struct {
+	obs   []float32
+	ended bool // the last row ended an episode, or belongs to none
+}
+
+// worldOptions say how a world is made; zero is synchronous, one split, same-step.
+type worldOptions struct {
+	mode   hostabi.Autoreset
+	splits int
+	async  bool
+	masked bool
+	limit  int
+	steps  int // of a block, default 4
+	flaws  map[int]func(*plugintest.Script)
+	wrap   func(rollout.Plugin) rollout.Plugin
+	config func(*config)
+}
+
+// worldLength is how long an episode of an environment is.
+func worldLength(env int) int { return 5 + env%3 }
+
+func (o *worldOptions) plugin(version int) *plugintest.Plugin {
+	script := plugintest.Script{Name: fmt.Sprintf("v%d@1", version), Autoreset: o.mode, Actions: 3,
+		Length: func(env, _ int) int { return worldLength(env) },
+		Reward: func(plugintest.At) float32 { return float32(version) },
+	}
+	if o.masked {
+		script.Legal = func(at plugintest.At, action int) bool { return (at.Step+at.Env+version+action)%3 != 0 }
+	}
+	if change := o.flaws[version]; change != nil {
+		change(&script)
+	}
+	return plugintest.New(script)
+}
+
+func newWorld(t *testing.T, o worldOptions) *world {
+	t.Helper()
+	if o.mode == 0 {
+		o.mode = hostabi.SameStep
+	}
+	w := &world{t: t, plugins: map[int]*plugintest.Plugin{}, limit: o.limit, made: map[int]int{},
+		steps: map[int]uint64{}, gaps: map[[2]uint64]bool{}}
+	for v := 1; v <= 4; v++ {
+		w.plugins[v] = o.plugin(v)
+	}
+	var first rollout.Plugin = w.plugins[1]
+	if o.wrap != nil {
+		first = o.wrap(first)
+	}
+	w.rig = newRig(t, rigOptions{plugin: first, run: component.Run{Seed: 5, Synchronous: !o.async}, config: func(c *config) {
+		c.Envs, c.Splits, c.Horizon, c.EpisodeLimit = 6, max(o.splits, 1), max(o.steps, 4), o.limit
+		if o.config != nil {
+			o.config(c)
+		}
+	}})
+	for range w.c.config.Splits {
+		w.seen = append(w.seen, map[int]*stream{})
+	}
+	w.silent = true
+	w.From("obs_ready", w.onAct)
+	w.From("trajectories", w.onTrajectory)
+	w.From("episodes", func(m *hostabi.Message) { w.onEpisode(rollout.EpisodeOf(m)) })
+	return w
+}
+
+func (w *world) errorf(format string, args ...any) {
+	w.t.Helper()
+	if w.errors++; w.errors < 20 {
+		w.t.Errorf(format, args...)
+	}
+}
+
+// value is V of one observation.
+func value(obs []float32) float32 { return 10*obs[plugintest.ObsStep] + obs[plugintest.ObsEnv] }
+
+// onAct is what an inference does.
+func (w *world) onAct(m *hostabi.Message) {
+	q := rollout.ActRequestOf(m)
+	tr, err := rollout.OnLoan(w.Host.Arenas, q.Block)
+	if err != nil {
+		w.Host.Fail(err)
+		return
+	}
+	n := tr.Schema.Shape.Envs
+	for env := range n {
+		tr.Float32(rollout.ColValue)[q.T*n+env] = value(obsOf(tr, rollout.ColObs, q.T, env))
+		if q.ValueOnly {
+			continue
+		}
+		action := int32((uint64(env) + q.Step) % 3)
+		if _, masked := tr.Schema.Layout(rollout.ColMask); masked {
+			if mask := tr.Row(rollout.ColMask, q.T); mask.Data[env*mask.StrideRow+int(action)*mask.StrideElem] == 0 {
+				action = firstLegal(mask, env)
+			}
+		}
+		tr.Int32(rollout.ColAction)[q.T*n+env] = action
+	}
+	if q.Bootstrap {
+		for env, flag := range tr.Row(rollout.ColTruncated, q.T-1).Data {
+			if flag != 0 {
+				tr.Float32(rollout.ColBootstrap)[(q.T-1)*n+env] = value(obsOf(tr, rollout.ColFinalObs, 0, env))
+			}
+		}
+	}
+	reply := hostabi.Message{T: m.T, Split: m.Split, Inline: m.Inline, Handle: m.Handle, PolicyVersion: 3}
+	if err := w.answers.Emit(reply); err != nil {
+		w.Host.Fail(err)
+	}
+}
+
+func obsOf(tr rollout.Trajectory, c rollout.Column, row, env int) []float32 {
+	m := tr.Row(c, row)
+	return m.Float32()[env*m.StrideRow/4:][:plugintest.ObsElems]
+}
+
+func (w *world) onEpisode(e rollout.Episode) {
+	w.told++
+	if want := worldLength(int(e.Env)); int(e.Length) != want && (w.limit == 0 || int(e.Length) != w.limit) {
+		w.errorf("environment %d is told to have had an episode of %d steps, want %d", e.Env, e.Length, want)
+	}
+}
+
+// versionOfID returns the version that a plugin version stands for.
+func (w *world) versionOfID(id uint64) int {
+	for v, p := range w.plugins {
+		if versionID(p.Hash()) == id {
+			return v
+		}
+	}
+	w.errorf("plugin version %x", id)
+	return 0
+}
+
+// onTrajectory holds a block against what must be true.
+func (w *world) onTrajectory(m *hostabi.Message) {
+	tr, lease, err := rollout.Lease(w.Host.Arenas, m.Handle)
+	if err != nil {
+		w.t.Error(err)
+		return
+	}
+	defer lease.Release()
+	bits := ""
+	for _, c := range []rollout.Column{rollout.ColAction, rollout.ColObs, rollout.ColReward, rollout.ColTerminated,
+		rollout.ColTruncated, rollout.ColValue, rollout.ColValid, rollout.ColPluginVersion} {
+		bits += string(tr.Bytes(c))
+	}
+	w.bits = append(w.bits, bits)
+	valid := 0
+	split := int(m.Split)
+	if first := tr.Meta().FirstStep; first != w.steps[split] || w.gaps[[2]uint64{uint64(split), tr.Meta().Sequence}] {
+		w.seen[split], w.steps[split] = map[int]*stream{}, first
+	}
+	w.steps[split] += uint64(tr.Schema.Shape.Steps)
+	for env := range tr.Schema.Shape.Envs {
+		valid += w.check(tr, int(m.Split), env)
+	}
+	if tr.Meta().ValidRows != uint32(valid) {
+		w.errorf("block %+v has %d valid rows", *tr.Meta(), valid)
+	}
+	w.rows += valid
+}
+
+// check follows one environment through a block and returns its valid rows.
+func (w *world) check(tr rollout.Trajectory, split, env int) (valid int) {
+	at, steps, n := w.seen[split][env], tr.Schema.Shape.Steps, tr.Schema.Shape.Envs
+	if at == nil {
+		at = &stream{ended: true}
+		w.seen[split][env] = at
+	}
+	first := obsOf(tr, rollout.ColObs, 0, env)
+	if at.obs != nil && !slices.Equal(at.obs, first) && (first[plugintest.ObsStep] != 0 || !at.ended) {
+		w.errorf("environment %d goes on with %v after %v, ended %v", env, first, at.obs, at.ended)
+	}
+	for t := range steps {
+		i := t*n + env
+		o, next := obsOf(tr, rollout.ColObs, t, env), obsOf(tr, rollout.ColObs, t+1, env)
+		terminated, truncated := tr.Bytes(rollout.ColTerminated)[i] != 0, tr.Bytes(rollout.ColTruncated)[i] != 0
+		if int(o[plugintest.ObsEnv]) != int(tr.Meta().FirstEnv)+env {
+			w.errorf("environment %d observes %v", env, o)
+		}
+		if got := tr.Float32(rollout.ColValue)[i]; got != value(o) {
+			w.errorf("row %d of environment %d has value %v, want %v", t, env, got, value(o))
+		}
+		if tr.Bytes(rollout.ColValid)[i] == 0 {
+			at.ended = true
+			if terminated || truncated || tr.Float32(rollout.ColReward)[i] != 0 {
+				w.errorf("row %d of environment %d belongs to no episode, and has an end or a reward", t, env)
+			}
+			continue
+		}
+		valid++
+		w.checkStep(tr, t, env, o, next, terminated, truncated)
+		at.ended = terminated || truncated
+	}
+	at.obs = slices.Clone(obsOf(tr, rollout.ColObs, steps, env))
+	return valid
+}
+
+// checkStep looks at a row that belongs to an episode.
+func (w *world) checkStep(tr rollout.Trajectory, t, env int, o, next []float32, terminated, truncated bool) {
+	i := t*tr.Schema.Shape.Envs + env
+	v := w.versionOfID(tr.Uint64(rollout.ColPluginVersion)[i])
+	w.made[v]++
+	if got := tr.Float32(rollout.ColReward)[i]; got != float32(v) {
+		w.errorf("row %d of environment %d has reward %v of another version than %d", t, env, got, v)
+	}
+	made := int(o[plugintest.ObsStep]) + 1
+	natural := made == worldLength(int(o[plugintest.ObsEnv]))
+	limited := made == w.limit
+	switch {
+	case terminated != natural:
+		w.errorf("row %d of environment %d, step %d: terminated %v", t, env, made, terminated)
+	case terminated && truncated:
+		w.errorf("row %d of environment %d is terminated and truncated", t, env)
+	case !terminated && !truncated:
+		if limited || int(next[plugintest.ObsStep]) != made || next[plugintest.ObsEpisode] != o[plugintest.ObsEpisode] {
+			w.errorf("row %d of environment %d: %v after %v, and no end", t, env, next, o)
+		}
+	case truncated:
+		if !limited {
+			w.ended++
+		}
+		want := float32(10*made) + o[plugintest.ObsEnv]
+		if got := tr.Float32(rollout.ColBootstrap)[i]; got != want {
+			w.errorf("row %d of environment %d is truncated with bootstrap_value %v, want %v", t, env, got, want)
+		}
+	}
+}
+
+// prepare makes a change to a version, or fails the test.
+func (w *world) prepare(version int, o component.EnvChange) component.PreparedEnvs {
+	w.t.Helper()
+	if o.Plugin == nil {
+		o.Plugin = w.plugins[version]
+	}
+	o.Went = func(e component.EnvsWent) { w.went = append(w.went, e) }
+	o.Fell = func(err error) { w.fell = append(w.fell, err) }
+	p, err := w.c.PrepareEnvs(o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { p.Close() })
+	return p
+}
+
+// change makes a change now and runs until the environments have gone over.
+func (w *world) change(version int, o component.EnvChange) component.PreparedEnvs {
+	w.t.Helper()
+	p := w.prepare(version, o)
+	before := len(w.went)
+	w.commit(p)
+	if err := w.RunUntil(func() bool { return len(w.went) > before }); err != nil {
+		w.t.Fatal(err)
+	}
+	return p
+}
+
+// commit commits a change.
+func (w *world) commit(p component.PreparedEnvs) {
+	w.t.Helper()
+	for i, s := range w.c.splits {
+		if !s.writing || p.(*change).at() == component.AtNow {
+			w.gaps[[2]uint64{uint64(i), s.sequence}] = true
+		}
+	}
+	if err := p.Commit(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// more runs until so many more blocks have been handed over.
+func (w *world) more(blocks int) {
+	w.t.Helper()
+	w.until(w.t, len(w.blocks)+blocks)
+}
+
+// inRow runs until a split is asked about that row.
+func (w *world) inRow(split, row int) {
+	w.t.Helper()
+	s := w.c.splits[split]
+	if err := w.RunUntil(func() bool { return s.writing && s.asked && s.t == row }); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// balance compares what was counted with what was seen, and looks for what nobody has closed.
+func (w *world) balance() {
+	w.t.Helper()
+	if err := w.Settle(); err != nil && w.failed() == nil {
+		w.t.Fatal(err)
+	}
+	w.c.changes.closing.Wait()
+	counted := w.counter("rollout/env_steps")
+	if int(counted) != w.rows {
+		w.errorf("%d env steps counted, %d valid rows seen", counted, w.rows)
+	}
+	for v, p := range w.plugins {
+		name := "version/" + p.Hash()[:8] + "/"
+		if got := w.counter(name + "env_steps"); int(got) != w.made[v] {
+			w.errorf("%d env steps counted of version %d, %d seen", got, v, w.made[v])
+		}
+	}
+	if got := w.counter("swap/ended_episodes"); int(got) < w.ended {
+		w.errorf("%d episodes counted as ended for changes, %d seen", got, w.ended)
+	}
+}
+
+func (w *world) failed() error { return nil }
+
+// open returns the batches of each version that are not closed.
+func (w *world) open() map[int]int {
+	w.c.changes.closing.Wait()
+	list := map[int]int{}
+	for v, p := range w.plugins {
+		if n := p.Open(); n != 0 {
+			list[v] = n
+		}
+	}
+	return list
+}
