@@ -130,6 +130,10 @@ func (t *training) resume() (err error) {
 		return err
 	}
 	t.at = t.before
+	t.openLog()
+	if err := t.wholeModules(); err != nil {
+		return err
+	}
 	if t.graph, err = t.ownPipeline(t.run, t.command.Set, t.parts); err != nil {
 		return err
 	}
@@ -145,6 +149,9 @@ func (t *training) exactness(plugins map[string]string, kernels string) (exact b
 	}
 	if info.Kernel != kernels {
 		return false, fmt.Sprintf("it began with kernels %s, this machine has %s", info.Kernel, kernels)
+	}
+	if since := t.swappedSince(); since != "" {
+		return false, since
 	}
 	return t.before.Exact, t.before.WhyNotExact
 }
@@ -168,6 +175,9 @@ func (t *training) describeResume(exact bool, why string) error {
 	}
 	t.notice("resuming %s at %d env steps, policy version %d, %s", t.run.ID(), t.before.EnvSteps,
 		t.before.PolicyVersion, how)
+	if err := t.tellVersions(); err != nil {
+		return err
+	}
 	return t.run.Update(func(i *runs.Info) {
 		i.State, i.Reason, i.Ended = runs.Running, "", nil
 		i.Resumes = append(i.Resumes, runs.Resume{
@@ -234,14 +244,27 @@ func learnerName(g *pipeline.Graph) string {
 
 // atBoundary saves a checkpoint where one is due, and keeps the state that the run ends in.
 func (t *training) atBoundary(snapshot func() (map[string]component.State, error)) error {
-	every := t.graph.Run.Checkpoint.Every
+	every := t.running().Run.Checkpoint.Every
 	ending := t.pipeline.Stopping() != ""
 	if !ending && (every <= 0 || time.Since(t.saved) < every) {
 		return nil
 	}
+	if err := t.save(snapshot, ending); err != nil {
+		return err
+	}
+	if t.saveErr != nil && !ending {
+		t.logger().Error("training goes on without this checkpoint", "error", t.saveErr)
+	}
+	return nil
+}
+
+// save saves a checkpoint at a dataset boundary, on the learner's loop. What keeps it from being written is in saveErr.
+func (t *training) save(snapshot pipeline.Snapshot, ending bool) error {
+	g := t.running()
+	t.keep()
 	states, missing := snapshot()
-	c := runs.Checkpoint{Components: states, MeanReturn: t.meanReturn(), Exact: t.graph.Synchronous && missing == nil}
-	progress, err := learner.ProgressOf(states[learnerName(t.graph)])
+	c := runs.Checkpoint{Components: states, MeanReturn: t.meanReturn(), Exact: g.Synchronous && missing == nil}
+	progress, err := learner.ProgressOf(states[learnerName(g)])
 	if err != nil {
 		return errors.Join(err, missing)
 	}
@@ -249,7 +272,7 @@ func (t *training) atBoundary(snapshot func() (map[string]component.State, error
 	switch {
 	case missing != nil:
 		c.WhyNotExact = missing.Error()
-	case !t.graph.Synchronous:
+	case !g.Synchronous:
 		c.WhyNotExact = fmt.Sprintf("asynchronous mode does not save what is under way: %d env steps that nothing was "+
 			"learned from, and the running episodes, which start anew", t.underWay(c.EnvSteps))
 	}
@@ -258,9 +281,7 @@ func (t *training) atBoundary(snapshot func() (map[string]component.State, error
 	if ending {
 		t.last = states
 	}
-	if t.saveErr = t.run.Save(c); t.saveErr != nil && !ending {
-		t.logger().Error("training goes on without this checkpoint", "error", t.saveErr)
-	}
+	t.saveErr = t.run.Save(c)
 	t.saved = time.Now()
 	return nil
 }

@@ -52,7 +52,7 @@ func (t *training) finish(ctx context.Context, reason component.StopReason) erro
 	end.MeanReturn = number(t.at.MeanReturn)
 	var result *evaluation.Result
 	if t.last != nil {
-		_, weights, err := learner.Weights(t.last[learnerName(t.graph)])
+		_, weights, err := learner.Weights(t.last[learnerName(t.running())])
 		if err != nil {
 			return t.failed(err)
 		}
@@ -132,13 +132,13 @@ func number(x float64) *float64 {
 
 // evaluate plays the frozen evaluation that the file asks for.
 func (t *training) evaluate(ctx context.Context, w policy.Weights) (*evaluation.Result, error) {
-	e := t.graph.Run.Evaluation
+	e := t.running().Run.Evaluation
 	plugin, err := t.pipeline.Env(t.policyEnv())
 	if err != nil {
 		return nil, err
 	}
 	return evaluate(ctx, plugin, t.definition(), w, evaluation.Options{
-		Episodes: e.Episodes, Seed: e.Seed, Greedy: e.Deterministic, EpisodeLimit: episodeLimit(t.graph),
+		Episodes: e.Episodes, Seed: e.Seed, Greedy: e.Deterministic, EpisodeLimit: episodeLimit(t.running()),
 	})
 }
 
@@ -189,7 +189,7 @@ func (t *training) report(end *endEvent) error {
 		t.ended.Store(true)
 		return json.NewEncoder(t.out).Encode(end)
 	}
-	rule := t.graph.Run.Stop
+	rule := t.running().Run.Stop
 	if component.StopReason(end.Reason) == component.StopReturn && end.MeanReturn != nil {
 		fmt.Fprintf(t.out, "target reached: mean return %.1f over %d episodes (wanted %g) after %d env steps, %.2f s\n",
 			*end.MeanReturn, rule.Window, rule.Return, end.EnvSteps, end.WallSeconds)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/rlhost/rlhost/pipeline"
@@ -14,10 +15,14 @@ import (
 
 // logger returns the log for standard error.
 func (p *program) logger() *slog.Logger {
+	var shown slog.Handler = &console{out: p.err}
 	if p.cli.Log == "json" {
-		return slog.New(slog.NewJSONHandler(p.err, nil))
+		shown = slog.NewJSONHandler(p.err, nil)
 	}
-	return slog.New(&console{out: p.err})
+	if p.record != nil {
+		return slog.New(both{shown, p.record})
+	}
+	return slog.New(shown)
 }
 
 // notice tells what a user should know, on standard error.
@@ -34,6 +39,9 @@ func (p *program) tell(level slog.Level, prefix, format string, args ...any) {
 		return
 	}
 	fmt.Fprintln(p.err, printable(prefix+text))
+	if p.record != nil {
+		_ = p.record.Handle(context.Background(), slog.NewRecord(time.Now(), level, text, 0)) // what cannot be kept is counted
+	}
 }
 
 // problems tells what is wrong with a pipeline.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"runtime"
 
@@ -31,8 +32,9 @@ type commandLine struct {
 	Log     string           `enum:"text,json" default:"text" help:"Form of messages on standard error: text or json."`
 	Release kong.VersionFlag `name:"version" help:"Print the version."`
 
-	Train    trainCommand    `cmd:"" help:"Train the policy of a pipeline."`
-	Eval     evalCommand     `cmd:"" help:"Evaluate a trained policy."`
+	Train trainCommand `cmd:"" help:"Train the policy of a pipeline."`
+	Eval  evalCommand  `cmd:"" help:"Evaluate a trained policy."`
+	live
 	Validate validateCommand `cmd:"" help:"Check pipeline files without running them."`
 	Show     showCommand     `cmd:"" help:"Print a pipeline, as written or in full."`
 	Graph    graphCommand    `cmd:"" help:"Draw a pipeline."`
@@ -52,6 +54,8 @@ func (c *commandLine) Help() string {
   rlhost train                     train ./pipeline.toml
   rlhost eval                      evaluate the newest run
   rlhost check my.wasm             is my environment right?
+  rlhost status                    how is the run that is going on?
+  rlhost swap rollout new.wasm     replace its environment meanwhile
 
 Exit codes: 0 ok, 1 the run failed, 2 usage, 3 the pipeline file is invalid, 4 a check failed, 5 a plugin cannot be
 used, 6 --require was not reached, 130 interrupted.`
@@ -62,6 +66,7 @@ type program struct {
 	out, err io.Writer
 	cli      *commandLine
 	screen   *runner.Screen // that out is, or nil
+	record   slog.Handler   // that keeps what is logged as well, or nil
 }
 
 // exitError ends the program with a code.

@@ -39,7 +39,7 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			e.Setenv("ROOT", root)
 			e.Setenv("GUESTS", filepath.Join(root, "cmd/rlhost/testdata/guests"))
 			e.Setenv("XDG_CACHE_HOME", filepath.Join(e.WorkDir, ".cache"))
-			e.Values[jobsKey{}] = map[string]*job{}
+			e.Values[jobsKey{}] = map[string]*background{}
 			return nil
 		},
 		RequireExplicitExec: true,
@@ -141,16 +141,16 @@ func smallDisk(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { ts.Check(syscall.Unmount(dir, 0)) })
 }
 
-// job is a program in the background. Its output is in NAME.out and NAME.err.
-type job struct {
+// background is a program in the background. Its output is in NAME.out and NAME.err.
+type background struct {
 	cmd  *exec.Cmd
 	done chan error // gets what Wait returned
 }
 
 type jobsKey struct{}
 
-func jobNamed(ts *testscript.TestScript, name string) *job {
-	j := ts.Value(jobsKey{}).(map[string]*job)[name]
+func jobNamed(ts *testscript.TestScript, name string) *background {
+	j := ts.Value(jobsKey{}).(map[string]*background)[name]
 	if j == nil {
 		ts.Fatalf("there is no job %s", name)
 	}
@@ -164,7 +164,7 @@ func startJob(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	program, err := exec.LookPath(args[1])
 	ts.Check(err)
-	j := &job{cmd: exec.Command(program, args[2:]...), done: make(chan error, 1)}
+	j := &background{cmd: exec.Command(program, args[2:]...), done: make(chan error, 1)}
 	j.cmd.Dir = ts.MkAbs(".")
 	j.cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+ts.Getenv("XDG_CACHE_HOME"))
 	out, err := os.Create(ts.MkAbs(args[0] + ".out"))
@@ -177,7 +177,7 @@ func startJob(ts *testscript.TestScript, neg bool, args []string) {
 		err := j.cmd.Wait()
 		j.done <- errors.Join(err, out.Close(), errOut.Close())
 	}()
-	ts.Value(jobsKey{}).(map[string]*job)[args[0]] = j
+	ts.Value(jobsKey{}).(map[string]*background)[args[0]] = j
 	ts.Defer(func() { _ = j.cmd.Process.Kill() })
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rlhost/rlhost/cmd/rlhost/job"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/pipeline"
@@ -50,6 +51,8 @@ type training struct {
 	graph    *pipeline.Graph
 	run      *runs.Run
 	pipeline *pipeline.Pipeline
+	records  *recorder       // the run's log
+	job      *job.Job        // that answers commands, or nil
 	before   runs.Checkpoint // that the run goes on from
 	resumed  bool
 
@@ -81,6 +84,8 @@ func (c *trainCommand) Run(p *program) error {
 		return fail(exitUsage, errors.New("--resume goes on with the run's own pipeline: leave the file out, and change keys with --set"))
 	}
 	t.program = p.onScreen(c.JSON)
+	t.records = &recorder{}
+	t.program = t.program.recording(t.records)
 	ctx, stop := t.interruptible(t.parting)
 	defer stop()
 	err = t.train(ctx)
@@ -96,7 +101,11 @@ func (t *training) train(ctx context.Context) error {
 	if err := t.open(ctx); err != nil {
 		return err
 	}
+	t.serve()
 	reason, err := t.pipeline.Run(ctx)
+	if t.job != nil {
+		t.job.End()
+	}
 	if err != nil {
 		return t.failed(err)
 	}
@@ -170,11 +179,21 @@ func (t *training) begin() (err error) {
 		return fmt.Errorf("%w\n  help: runs go to the folder %s; another one is --set run.dir=DIR", err, t.graph.Run.Dir)
 	}
 	t.keep()
-	kept, err := movedTo(t.run.Dir, t.graph)
+	t.openLog()
+	text, err := t.text(t.graph)
 	if err != nil {
 		return err
 	}
-	return t.run.WritePipeline([]byte(kept.Expanded()))
+	return t.run.WritePipeline(text)
+}
+
+// text is what pipeline.toml of the run's folder says of a graph.
+func (t *training) text(g *pipeline.Graph) ([]byte, error) {
+	kept, err := movedTo(t.run.Dir, g)
+	if err != nil {
+		return nil, err
+	}
+	return []byte(kept.Expanded()), nil
 }
 
 // trainable says whether there is something to train, and no more than this program can.
@@ -195,7 +214,16 @@ func (t *training) trainable(file string) error {
 
 // keep tells the run which checkpoints to keep.
 func (t *training) keep() {
-	t.run.Keep, t.run.KeepBest = max(1, t.graph.Run.Checkpoint.Keep), t.graph.Run.Checkpoint.Best
+	c := t.running().Run.Checkpoint
+	t.run.Keep, t.run.KeepBest = max(1, c.Keep), c.Best
+}
+
+// running is the graph that runs, all changes included; before there is a pipeline it is what that will be made from.
+func (t *training) running() *pipeline.Graph {
+	if t.pipeline != nil {
+		return t.pipeline.Graph()
+	}
+	return t.graph
 }
 
 // failed says how a run ended by an error, and what of it is there.
@@ -217,9 +245,13 @@ func (t *training) whatIsSaved() string {
 // close releases everything that open has taken.
 func (t *training) close() error {
 	var errs []error
+	if t.job != nil {
+		errs = append(errs, t.job.Close())
+	}
 	if t.pipeline != nil {
 		errs = append(errs, t.pipeline.Close())
 	}
+	errs = append(errs, t.records.close())
 	if t.run != nil {
 		errs = append(errs, t.run.Close())
 	}

@@ -1,0 +1,37 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/control"
+)
+
+// asker is who asks for a change.
+type asker struct {
+	uid     int
+	command []string
+}
+
+// maxCommand bounds what is kept of a command line.
+const maxCommand = 4096
+
+// askerOf returns who made the request that ctx is of.
+func askerOf(ctx context.Context) asker {
+	peer, ok := control.PeerOf(ctx)
+	if !ok {
+		return asker{uid: os.Getuid()}
+	}
+	a := asker{uid: peer.UID}
+	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", peer.PID))
+	if err != nil {
+		return a // it has gone already, or this system does not tell
+	}
+	a.command = strings.Split(strings.TrimSuffix(string(line[:min(len(line), maxCommand)]), "\x00"), "\x00")
+	return a
+}
+
+// itself is the job that asks itself.
+func itself() asker { return asker{uid: os.Getuid(), command: []string{"rlhost"}} }

@@ -1,0 +1,354 @@
+package job
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/runs"
+)
+
+// rules say how a change is made: what the request says, else [swap] of the pipeline.
+type rules struct {
+	at        component.Boundary
+	keepState bool
+	canary    int // environments of the trial; 0 = none
+	verify    int // most env steps of each
+	train     bool
+	probation time.Duration
+	dryRun    bool
+	check     bool // new environments
+}
+
+// ask is a change that somebody asks for.
+type ask struct {
+	what      string // swap, rollback, reload, scale, fallback
+	title     string
+	component string // that was named, or ""
+	next      *pipeline.Graph
+	rules     rules
+	modules   []runs.Module // stored for it
+	who       asker
+	reason    string // of a fallback
+}
+
+// made is what became of a change.
+type made struct {
+	number  uint64
+	changes []control.Change
+	parts   []part
+	outcome pipeline.Outcome
+	took    time.Duration
+	at      string // boundary
+	notes   []string
+}
+
+// part is what a change means to one component.
+type part struct {
+	component string
+	env       string // whose version changed; empty if it is the component's own
+	old, new  control.Version
+	back      []string
+	checked   string
+	canary    *control.Canary
+}
+
+// say tells the client how far a change is. It never fails: a client that has gone is found out by its context.
+type say func(format string, args ...any)
+
+func sayTo(notice control.Notice) say {
+	return func(format string, args ...any) { _ = notice(fmt.Sprintf(format, args...)) }
+}
+
+func saysNothing(string, ...any) {}
+
+// make makes a change: prepare, check, try, commit, watch. On an error nothing has changed, and the run's events say
+// that it was refused.
+func (j *Job) make(ctx context.Context, w *work, a *ask, say say) (*made, error) {
+	m, err := j.change(ctx, w, a, say)
+	if err == nil && !a.rules.dryRun {
+		return m, nil
+	}
+	for _, module := range a.modules {
+		if err := j.o.Run.Unstore(module); err != nil {
+			j.log.Warn("a module that is not used stays in the run's folder", "module", module.Path, "error", err)
+		}
+	}
+	if err == nil || errors.Is(err, pipeline.ErrNothing) {
+		return m, err
+	}
+	refused := j.asError(ctx, err)
+	if m.number == 0 {
+		m.number = j.nextNumber()
+	}
+	j.note(runs.Change{
+		Step: runs.StepRefused, Number: m.number, What: a.what, Component: a.component, Reason: refused.Reason,
+		Differences: texts(m.changes),
+	}, a.who)
+	return m, refused
+}
+
+func (j *Job) change(ctx context.Context, w *work, a *ask, say say) (*made, error) {
+	m := &made{at: a.rules.at.String()}
+	began := time.Now()
+	j.at(w, "checking")
+	say("checking")
+	t, err := j.prepare(ctx, a, m, 0)
+	if err != nil {
+		return m, err
+	}
+	if slices.ContainsFunc(m.parts, func(p part) bool { return p.env != "" }) {
+		say("compiled in %s", milliseconds(time.Since(began)))
+	} else {
+		say("prepared in %s", milliseconds(time.Since(began)))
+	}
+	if err := j.prove(ctx, w, a, t, m, say); err != nil {
+		return m, errors.Join(err, t.Close())
+	}
+	if a.rules.dryRun {
+		return m, t.Close()
+	}
+	if a.rules.train && a.rules.canary > 0 {
+		if t, err = j.tryInRun(ctx, w, a, t, m, say); err != nil {
+			return m, err
+		}
+	}
+	return m, j.commit(ctx, w, a, t, m, say)
+}
+
+// prepare makes the transition ready. trial is how many environments of each component go over, 0 = all.
+func (j *Job) prepare(ctx context.Context, a *ask, m *made, trial int) (*pipeline.Transition, error) {
+	number := j.nextNumber()
+	m.number = number
+	t, err := j.o.Pipeline.Prepare(ctx, a.next, pipeline.TransitionOptions{
+		At: a.rules.at, KeepState: a.rules.keepState, TrialEnvs: trial,
+		Probation: a.rules.probation > 0 || trial > 0,
+		Fell:      func(component string, fault error) { j.fell(fall{number: number, component: component, fault: fault}) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.changes = t.Changes()
+	if err := j.mayChange(m.changes); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	if a.what != whatScale { // whose instances are what they were
+		m.parts = j.partsOf(t, m.changes)
+	}
+	return t, nil
+}
+
+// prove checks the new environments and tries them.
+func (j *Job) prove(ctx context.Context, w *work, a *ask, t *pipeline.Transition, m *made, say say) error {
+	if !a.rules.check {
+		return nil
+	}
+	done := map[string]*part{}
+	for i := range m.parts {
+		p := &m.parts[i]
+		if p.env == "" {
+			continue
+		}
+		if same := done[p.env]; same != nil {
+			p.checked, p.canary = same.checked, same.canary
+			continue
+		}
+		done[p.env] = p
+		plugin := t.Plugin(p.env)
+		if plugin == nil {
+			continue
+		}
+		if err := j.check(ctx, p, plugin); err != nil {
+			return err
+		}
+		if a.rules.canary == 0 {
+			continue
+		}
+		if err := j.canary(ctx, w, a, p, plugin, m.number, say); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// commit makes the change that was prepared, and what the run's folder says of it.
+func (j *Job) commit(ctx context.Context, w *work, a *ask, t *pipeline.Transition, m *made, say say) error {
+	before := j.o.Pipeline.Graph()
+	text, err := j.o.Text(t.Graph())
+	if err != nil {
+		return errors.Join(err, t.Close())
+	}
+	line := runs.Change{
+		Step: runs.StepBegin, Number: m.number, What: a.what, Component: a.component, Before: j.writtenHash(), After: textHash(text),
+		Differences: texts(m.changes), At: m.at, Reason: a.reason,
+	}
+	if len(m.parts) > 0 {
+		line.Component = m.parts[0].component
+		line.Old, line.New, line.Back = version(m.parts[0].old), version(m.parts[0].new), m.parts[0].back
+	}
+	m.noted(j.note(line, a.who))
+	j.at(w, "waiting for the boundary: %s", m.at)
+	say("going over (%s)", m.at)
+	began := time.Now()
+	if m.outcome, err = t.Commit(ctx); err != nil {
+		return err
+	}
+	m.took = time.Since(began)
+	m.outcome.EnvStep += j.o.StepsBefore
+	m.notes = append(m.notes, m.outcome.Notes...)
+	// It has been made: the client may go.
+	m.written(j.write(text))
+	step := runs.StepCommitted
+	if a.what == whatRollback || a.what == whatFallback {
+		step = runs.StepBack
+	}
+	line.Step, line.EnvStep, line.PolicyVersion = step, m.outcome.EnvStep, j.policyVersion()
+	for _, p := range m.lines() {
+		line.Component, line.Back, line.Old, line.New = p.component, p.back, version(p.old), version(p.new)
+		line.Outcome = p.reply(a, m)
+		m.noted(j.note(line, a.who))
+	}
+	j.committed(a, t, m, before)
+	return nil
+}
+
+// lines are the parts that the run's events tell, at least one.
+func (m *made) lines() []part {
+	if len(m.parts) == 0 {
+		return []part{{}}
+	}
+	return m.parts
+}
+
+// noted adds what went wrong with a line of the events to what the client is told.
+func (m *made) noted(err error) {
+	if err != nil {
+		m.notes = append(m.notes, err.Error())
+	}
+}
+
+// written adds what went wrong with pipeline.toml.
+func (m *made) written(err error) {
+	if err != nil {
+		m.notes = append(m.notes, err.Error()+"; until that is done, rlhost train --resume would run the version before")
+	}
+}
+
+// write replaces pipeline.toml of the run's folder. What cannot be written is tried again later.
+func (j *Job) write(text []byte) error {
+	err := j.o.Run.WritePipeline(text)
+	j.mu.Lock()
+	j.unwritten = err != nil
+	j.mu.Unlock()
+	if err != nil {
+		j.log.Error("pipeline.toml of the run is behind what runs; it will be tried again", "error", err)
+	}
+	return err
+}
+
+// rewrite tries again what write could not do.
+func (j *Job) rewrite() {
+	j.mu.Lock()
+	behind := j.unwritten && j.current == nil
+	j.mu.Unlock()
+	if !behind {
+		return
+	}
+	text, err := j.o.Text(j.o.Pipeline.Graph())
+	if err != nil {
+		return // it worked before: the next time will tell
+	}
+	if j.o.Run.WritePipeline(text) != nil {
+		return
+	}
+	j.mu.Lock()
+	j.unwritten = false
+	j.mu.Unlock()
+	j.log.Info("pipeline.toml of the run says again what runs")
+}
+
+// note adds a line to the run's events. An error is told in the log too: the run goes on without the line.
+func (j *Job) note(c runs.Change, who asker) error {
+	c.UID, c.Command = who.uid, who.command
+	err := j.o.Run.Note(c)
+	if err != nil {
+		j.log.Error("the run's events lack a line", "error", err)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if c.Step != j.lastStep || c.Number != j.lastNumber { // a change with several components has several lines
+		j.count(c.Step)
+	}
+	j.lastStep, j.lastNumber = c.Step, c.Number
+	return err
+}
+
+func (j *Job) nextNumber() uint64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.number++
+	return j.number
+}
+
+// committed remembers what ran before, and begins to watch what runs now.
+func (j *Job) committed(a *ask, t *pipeline.Transition, m *made, before *pipeline.Graph) {
+	var p *probation
+	if a.rules.probation > 0 {
+		p = &probation{
+			number: m.number, parts: m.parts, until: time.Now().Add(a.rules.probation), transition: t, before: before,
+			restarts: j.restarts(m.parts), title: a.title,
+		}
+	}
+	j.mu.Lock()
+	for _, x := range m.parts {
+		if x.component != "" {
+			j.previous[x.component] = &previous{version: x.old, back: x.back}
+			delete(j.fallen, x.component)
+		}
+	}
+	j.mu.Unlock()
+	j.settle(p)
+	if p == nil {
+		t.Settle()
+	}
+}
+
+// textHash is the SHA-256 of a pipeline.toml, in hexadecimal.
+func textHash(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+// writtenHash is that of the one in the run's folder.
+func (j *Job) writtenHash() string {
+	text, err := j.o.Run.Pipeline()
+	if err != nil {
+		return ""
+	}
+	return textHash(text)
+}
+
+func version(v control.Version) *runs.Version {
+	if v == (control.Version{}) {
+		return nil
+	}
+	r := runs.Version(v)
+	return &r
+}
+
+func texts(list []control.Change) []string {
+	var lines []string
+	for _, c := range list {
+		lines = append(lines, c.What+" "+c.Name+": "+c.Text)
+	}
+	return lines
+}
+
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%.3g ms", float64(d)/1e6) }

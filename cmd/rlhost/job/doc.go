@@ -1,0 +1,19 @@
+// Package job answers the commands to a running pipeline: it serves the control socket of a run while that goes on.
+//
+//	j, err := job.Start(job.Options{Pipeline: p, Run: run, Parts: parts, Log: log, Stop: stop, Checkpoint: checkpoint})
+//	reason, err := p.Run(ctx)
+//	err = j.Close()
+//
+// A change is one flow, whoever asks for it: the next graph is checked, its plugins are loaded and compiled beside what
+// runs (Pipeline.Prepare), the new version is checked and tried against the old one on the same seeds, then it takes
+// over at its boundary and is watched for a while. One change at a time.
+//
+// What runs is also what the run's folder says, so that a run that goes on after a kill runs exactly one of the two
+// versions: the modules lie in the folder by their hash before anything begins; a line "begin" is on the disk before
+// the change is made in memory; pipeline.toml is replaced right after, as a whole; then comes a line "committed".
+//
+// How a pipeline is changed is package pipeline's business, how a socket is spoken to core/control's, what a file of
+// the run's folder looks like pipeline/runs'.
+//
+// Locks: Job.mu is held for moments only, and never while another lock is taken or anything is called that blocks.
+package job

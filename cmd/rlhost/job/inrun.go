@@ -1,0 +1,106 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline"
+)
+
+// tryInRun lets the new environments take part in the run, a few beside the old ones, with trajectories that the learner
+// gets, until they have played what a trial plays. It returns the transition of all of them. On an error the old ones
+// run everywhere again.
+func (j *Job) tryInRun(ctx context.Context, w *work, a *ask, all *pipeline.Transition, m *made, say say) (*pipeline.Transition, error) {
+	before := j.o.Pipeline.Graph()
+	if err := all.Close(); err != nil { // one transition at a time
+		return nil, err
+	}
+	fallen := make(chan error, 1)
+	t, err := j.o.Pipeline.Prepare(ctx, a.next, pipeline.TransitionOptions{
+		At: a.rules.at, KeepState: a.rules.keepState, TrialEnvs: a.rules.canary, Probation: true,
+		Fell: func(_ string, fault error) { fallen <- fault },
+	})
+	if err != nil {
+		return nil, err
+	}
+	j.at(w, "trial in the run: waiting for the boundary")
+	if _, err := t.Commit(ctx); err != nil {
+		return nil, err
+	}
+	err = j.awaitTrial(ctx, w, a, m, fallen, say)
+	if err == nil {
+		if all, err = j.prepare(ctx, a, m, 0); err == nil {
+			return all, nil
+		}
+	}
+	return nil, errors.Join(err, j.backTo(ctx, before))
+}
+
+// awaitTrial waits until the environments on trial have played their quota, or as many env steps as they may.
+func (j *Job) awaitTrial(ctx context.Context, w *work, a *ask, m *made, fallen <-chan error, say say) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	counts := map[string]trialCount{}
+	for _, p := range m.parts {
+		if p.env != "" {
+			counts[p.new.Hash] = j.trialCount(p.new.Hash)
+		}
+	}
+	said := -1
+	for {
+		select {
+		case fault := <-fallen:
+			e := control.Errorf(control.CodeCanary, "the trial in the run speaks against it: %v; the old version runs everywhere", fault)
+			e.Exit = exitCheck
+			return e
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+		least := 1.0
+		for hash, began := range counts {
+			now := j.trialCount(hash)
+			episodes := float64(now.episodes-began.episodes) / float64(quota*a.rules.canary)
+			steps := float64(now.steps-began.steps) / float64(a.rules.verify*a.rules.canary)
+			least = min(least, max(episodes, steps))
+		}
+		percent := int(100 * least)
+		j.at(w, "trial in the run %d %%", percent)
+		if percent/10 > said {
+			said = percent / 10
+			say("trial in the run %d %%", percent)
+		}
+		if least >= 1 {
+			return nil
+		}
+	}
+}
+
+// trialCount is what one version has played so far.
+type trialCount struct{ episodes, steps uint64 }
+
+func (j *Job) trialCount(hash string) trialCount {
+	prefix := "version/" + hash[:min(len(hash), 8)] + "/"
+	stats := j.o.Pipeline.Stats()
+	return trialCount{stats.Counter(prefix + "episodes").Value(), stats.Counter(prefix + "env_steps").Value()}
+}
+
+// backTo makes all environments go back to a graph. The client may have gone.
+func (j *Job) backTo(ctx context.Context, before *pipeline.Graph) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestFallback)
+	defer cancel()
+	t, err := j.o.Pipeline.Prepare(ctx, before, pipeline.TransitionOptions{At: component.AtStep})
+	if errors.Is(err, pipeline.ErrNothing) || errors.Is(err, pipeline.ErrEnded) {
+		return nil
+	}
+	if err == nil {
+		_, err = t.Commit(ctx)
+	}
+	if err == nil {
+		t.Settle()
+	}
+	return err
+}

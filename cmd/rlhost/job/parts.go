@@ -1,0 +1,123 @@
+package job
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline"
+)
+
+// What a control.Change is about.
+const (
+	changeEnv       = "env"
+	changeComponent = "component"
+)
+
+// partsOf tells what the changes mean to each component.
+func (j *Job) partsOf(t *pipeline.Transition, changes []control.Change) []part {
+	before, next := j.o.Pipeline.Graph(), t.Graph()
+	var parts []part
+	seen := map[string]bool{}
+	for _, c := range changes {
+		switch c.What {
+		case changeEnv:
+			for _, name := range runnersOf(next, c.Name) {
+				if !seen[name] {
+					seen[name] = true
+					parts = append(parts, j.envPart(t, before, name, c.Name))
+				}
+			}
+		case changeComponent:
+			name := componentOf(c.Name)
+			back := backToComponent(before, name)
+			if seen[name] || slices.Equal(back, backToComponent(next, name)) {
+				continue // made anew for what others need of it: it is what it was
+			}
+			seen[name] = true
+			parts = append(parts, part{component: name, old: componentVersion(before, name), new: componentVersion(next, name), back: back})
+		}
+	}
+	for i := range next.Envs { // what a change of text alone would not tell
+		for _, name := range runnersOf(next, next.Envs[i].Name) {
+			if t.Plugin(next.Envs[i].Name) != nil && !seen[name] {
+				seen[name] = true
+				parts = append(parts, j.envPart(t, before, name, next.Envs[i].Name))
+			}
+		}
+	}
+	return parts
+}
+
+func (j *Job) envPart(t *pipeline.Transition, before *pipeline.Graph, component, env string) part {
+	p := part{component: component, env: env, old: j.runningEnv(env), back: backTo(before, "env", env)}
+	hash := p.old.Hash
+	if plugin := t.Plugin(env); plugin != nil {
+		hash = plugin.Hash()
+	}
+	p.new = j.envVersion(t.Graph(), env, hash)
+	return p
+}
+
+// runnersOf names the components of a graph that run an environment.
+func runnersOf(g *pipeline.Graph, env string) []string {
+	var names []string
+	for i := range g.Components {
+		if g.Components[i].EnvName() == env {
+			names = append(names, g.Components[i].Name)
+		}
+	}
+	return names
+}
+
+// componentOf is the component of an instance: rollout of rollout[2].
+func componentOf(instance string) string {
+	name, _, _ := strings.Cut(instance, "[")
+	return name
+}
+
+// backToComponent returns overrides that make a component of another graph what it is in this one, with its plugin and
+// its policy.
+func backToComponent(g *pipeline.Graph, name string) []string {
+	sets := backTo(g, "component", name)
+	if c := g.Component(name); c != nil && c.Plugin != "" {
+		sets = append(sets, backTo(g, "plugin", c.Plugin)...)
+	}
+	for _, line := range tableLines(g.Expanded(), "component."+name) {
+		if policy, ok := strings.CutPrefix(line, "policy = "); ok {
+			sets = append(sets, backTo(g, "policy", strings.Trim(policy, `"`))...)
+		}
+	}
+	return sets
+}
+
+// mayChange refuses changes of what the pipeline says may never be swapped.
+func (j *Job) mayChange(changes []control.Change) error {
+	g := j.o.Pipeline.Graph()
+	for _, c := range changes {
+		var names []string
+		switch c.What {
+		case changeEnv:
+			if e := g.Env(c.Name); e != nil && e.Swap == pipeline.SwapNever {
+				return forbidden("env", c.Name)
+			}
+			names = runnersOf(g, c.Name)
+		case changeComponent:
+			names = []string{componentOf(c.Name)}
+		}
+		i := slices.IndexFunc(names, func(name string) bool {
+			x := g.Component(name)
+			return x != nil && x.Swap == pipeline.SwapNever
+		})
+		if i >= 0 {
+			return forbidden("component", names[i])
+		}
+	}
+	return nil
+}
+
+func forbidden(section, name string) error {
+	e := control.Errorf(control.CodeForbidden, `%s %q is not to be swapped: the pipeline has swap = "never" in [%s.%s]`, section, name, section, name)
+	e.Help = "stop the run, change that, and go on with it: rlhost train --resume"
+	return e
+}

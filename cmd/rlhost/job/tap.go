@@ -1,0 +1,249 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/learner"
+)
+
+// Payloads whose inline values a tap can tell.
+const (
+	payloadEpisode    = "episode"
+	payloadRequest    = "act_request"
+	payloadTrajectory = "trajectory"
+	payloadStats      = "learner_stats"
+)
+
+// tapRoom is how many messages may wait for the client; those that come while there is no room are left out.
+const tapRoom = 256
+
+// tap answers VerbTap: each message is a notice.
+func (j *Job) tap(ctx context.Context, q control.TapRequest, notice control.Notice) (*control.TapReply, error) {
+	columns, err := columnsNamed(q.Columns)
+	if err != nil {
+		return nil, err
+	}
+	t := &tapping{job: j, every: max(q.Every, 1), limit: q.Limit, columns: columns, payloads: map[string]string{},
+		last: map[string]uint64{}, records: make(chan control.TapRecord, tapRoom)}
+	cancel, err := j.o.Pipeline.Tap(q.Pattern, len(columns) > 0, t.message)
+	if err != nil {
+		return nil, j.asError(ctx, err)
+	}
+	defer cancel()
+	for t.limit == 0 || t.shown < t.limit {
+		select {
+		case r := <-t.records:
+			if notice(r) != nil {
+				return t.reply(), nil
+			}
+			t.shown++
+		case <-ctx.Done():
+			return t.reply(), nil
+		case <-j.ended:
+			return t.reply(), nil
+		}
+	}
+	return t.reply(), nil
+}
+
+// tapping is one tap.
+type tapping struct {
+	job      *Job
+	every    uint64
+	limit    uint64
+	shown    uint64 // of the goroutine that answers
+	columns  []rollout.Column
+	payloads map[string]string // by signal; of the tap's goroutine
+	records  chan control.TapRecord
+
+	last map[string]uint64 // sequence by instance and signal; of the tap's goroutine
+
+	mu            sync.Mutex
+	seen, skipped uint64
+	calls         uint64
+}
+
+func (t *tapping) reply() *control.TapReply {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return &control.TapReply{Seen: t.seen, Shown: t.shown, Skipped: t.skipped}
+}
+
+// message takes one message, on the tap's goroutine.
+func (t *tapping) message(signal, from string, m *hostabi.Message, arenas *arena.Set) {
+	passed := t.passed(signal, from, m.Sequence)
+	t.mu.Lock()
+	t.seen += 1 + passed
+	t.skipped += passed
+	t.calls++
+	wanted := (t.calls-1)%t.every == 0
+	full := len(t.records) == cap(t.records)
+	if wanted && full {
+		t.skipped++
+	}
+	t.mu.Unlock()
+	if !wanted || full {
+		return
+	}
+	r := control.TapRecord{
+		Signal: signal, From: from, Sequence: m.Sequence, Time: float64(time.Now().UnixMicro()) / 1e6,
+		T: m.T, Split: m.Split, PolicyVersion: m.PolicyVersion,
+	}
+	payload := t.payload(signal)
+	r.Values = inlineValues(payload, m)
+	if m.Handle != 0 {
+		t.block(&r, payload, m, arenas)
+	}
+	select {
+	case t.records <- r:
+	default: // it filled meanwhile
+		t.mu.Lock()
+		t.skipped++
+		t.mu.Unlock()
+	}
+}
+
+// passed counts the messages of a signal that came while the tap was behind.
+func (t *tapping) passed(signal, from string, sequence uint64) (missed uint64) {
+	key := from + " " + signal
+	if last, ok := t.last[key]; ok && sequence > last+1 {
+		missed = sequence - last - 1
+	}
+	t.last[key] = sequence
+	return missed
+}
+
+// payload is what the messages of a signal carry.
+func (t *tapping) payload(signal string) string {
+	payload, known := t.payloads[signal]
+	if known {
+		return payload
+	}
+	name, port, _ := component.SplitQualified(signal)
+	if c := t.job.o.Pipeline.Graph().Component(componentOf(name)); c != nil {
+		if i, ok := c.Manifest.Signal(port); ok {
+			payload = c.Manifest.Signals[i].Payload
+		}
+	}
+	t.payloads[signal] = payload
+	return payload
+}
+
+// inlineValues tells what a message says without a block.
+func inlineValues(payload string, m *hostabi.Message) map[string]any {
+	switch payload {
+	case payloadEpisode:
+		e := rollout.EpisodeOf(m)
+		return map[string]any{"env": e.Env, "return": number(float64(e.Return)), "length": e.Length, "terminated": e.Terminated}
+	case payloadRequest:
+		return map[string]any{"t": m.T, "split": m.Split}
+	}
+	return nil
+}
+
+// number is a value that JSON can hold.
+func number(x float64) any {
+	if x != x || x > 1e300 || x < -1e300 {
+		return fmt.Sprint(x)
+	}
+	return x
+}
+
+// block tells of the message's block: its name and size, and the columns that were asked for.
+func (t *tapping) block(r *control.TapRecord, payload string, m *hostabi.Message, arenas *arena.Set) {
+	r.Handle = m.Handle.String()
+	a, err := arenas.Of(m.Handle)
+	if err != nil {
+		return
+	}
+	r.Bytes = a.BlockBytes()
+	if len(t.columns) == 0 {
+		return
+	}
+	switch payload {
+	case payloadTrajectory:
+		tr, lease, err := rollout.Lease(arenas, m.Handle)
+		if err != nil {
+			return // it has been reused: the tap was behind
+		}
+		r.Columns = columnsOf(tr, t.columns)
+		_ = lease.Release() // of this function alone
+	case payloadStats:
+		lease, err := a.Lease(m.Handle)
+		if err != nil {
+			return
+		}
+		r.Values = statsOf(lease.Bytes())
+		_ = lease.Release()
+	}
+}
+
+// columnsNamed looks columns up by their names.
+func columnsNamed(names []string) ([]rollout.Column, error) {
+	var list []rollout.Column
+	known := columnNames()
+	for _, name := range names {
+		i := slices.Index(known, name)
+		if i < 0 {
+			return nil, bad("there is no column %q: trajectories have %v", name, known)
+		}
+		list = append(list, rollout.Column(i))
+	}
+	return list, nil
+}
+
+// columnNames are those of trajectories that can be shown, each at the index of its Column.
+func columnNames() []string {
+	var names []string
+	for c := rollout.Column(0); c < rollout.ColMeta; c++ {
+		names = append(names, c.String())
+	}
+	return names
+}
+
+// columnsOf copies columns of a trajectory: row after row, in each environment after environment.
+func columnsOf(tr rollout.Trajectory, wanted []rollout.Column) map[string][]float64 {
+	columns := map[string][]float64{}
+	for _, c := range wanted {
+		l, ok := tr.Schema.Layout(c)
+		if !ok {
+			continue
+		}
+		values := make([]float64, 0, l.Rows*l.Envs*l.Elems)
+		for row := range l.Rows {
+			values = appendRow(values, tr.Row(c, row))
+		}
+		columns[c.String()] = values
+	}
+	return columns
+}
+
+func appendRow(values []float64, m rollout.Matrix) []float64 {
+	for env := range m.Rows {
+		for i := range m.Elems {
+			values = append(values, element(m, env*m.StrideRow+i*m.StrideElem))
+		}
+	}
+	return values
+}
+
+// statsOf are the numbers of a learner's report by their names.
+func statsOf(block []byte) map[string]any {
+	values := map[string]any{}
+	for i, name := range learner.StatNames() {
+		if 8*i+8 > len(block) {
+			break
+		}
+		values[name] = number(float64At(block, 8*i))
+	}
+	return values
+}

@@ -1,0 +1,234 @@
+package job
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline"
+)
+
+// Runtimes of components, as the file has them.
+const (
+	runtimeBuiltin = "builtin"
+	runtimeProcess = "process"
+)
+
+// aim finds the graph that a swap of a component to a file leads to.
+func (j *Job) aim(a *ask, file string) error {
+	c, err := j.named(a.component)
+	if err != nil {
+		return err
+	}
+	if c.Swap == pipeline.SwapNever {
+		return forbidden("component", c.Name)
+	}
+	g := j.o.Pipeline.Graph()
+	env := g.Env(c.EnvName())
+	switch _, _, native := pipeline.SplitUse(file); {
+	case file == "":
+		return bad("a swap needs a file")
+	case file == runtimeBuiltin, file == runtimeProcess:
+		return j.aimAt(a, "component."+c.Name+".plugin = \"\"", "component."+c.Name+".runtime = "+strconv.Quote(file))
+	case env == nil:
+		return j.aimProgram(a, g, c, file)
+	case env.Swap == pipeline.SwapNever:
+		return forbidden("env", env.Name)
+	case native, slices.Contains(j.o.Parts.Builtins, file):
+		return j.aimEnv(a, env.Name, file)
+	}
+	return j.aimFile(a, g, env, file)
+}
+
+// aimFile is aim for the environments in a file: a module, or a new version of the program that they come from now.
+func (j *Job) aimFile(a *ask, g *pipeline.Graph, env *pipeline.Env, file string) error {
+	module, err := isModule(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return j.noSuchFile(file)
+	case err != nil:
+		return &control.Error{Code: "E012", Reason: fmt.Sprintf("%s cannot be read: %v", file, err), Exit: exitPlugin}
+	case module:
+		return j.aimModule(a, env, file)
+	}
+	if p := env.Table.Plugin; p != nil && p.Path != "" && g.Plugin(p.Name) != nil {
+		return j.aimAt(a, programSets(p.Name, file)...)
+	}
+	e := bad("%s is no WebAssembly module", file)
+	e.Help = "environments of a native program: declare [plugin.NAME] and swap to NAME:ENVIRONMENT"
+	e.Exit = exitPlugin
+	return e
+}
+
+// aimModule stores a module and aims at the copy, which nobody changes.
+func (j *Job) aimModule(a *ask, env *pipeline.Env, file string) error {
+	m, err := j.o.Run.Store(file)
+	if err != nil {
+		return err
+	}
+	a.modules = append(a.modules, m)
+	j.mu.Lock()
+	j.names[m.Hash] = file
+	j.mu.Unlock()
+	if j.runsModule(env, m.Hash) {
+		a.next = j.o.Pipeline.Graph() // whatever its file is called
+		return nil
+	}
+	return j.aimEnv(a, env.Name, m.Path)
+}
+
+// runsModule reports whether an environment is that module already.
+func (j *Job) runsModule(env *pipeline.Env, hash string) bool {
+	if env.Table.Plugin != nil {
+		return false
+	}
+	plugin, err := j.o.Pipeline.Env(env.Name)
+	return err == nil && plugin.Hash() == hash
+}
+
+func (j *Job) aimEnv(a *ask, env, use string) error {
+	return j.aimAt(a, "env."+env+".use="+strconv.Quote(use), "env."+env+".sha256=\"\"")
+}
+
+// aimProgram is aim for a component made by a native program: one that is declared, or the path of one.
+func (j *Job) aimProgram(a *ask, g *pipeline.Graph, c *pipeline.Component, file string) error {
+	if g.Plugin(file) != nil {
+		return j.aimAt(a, "component."+c.Name+".runtime=process", "component."+c.Name+".plugin="+file)
+	}
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return j.noSuchFile(file)
+	case err != nil:
+		return &control.Error{Code: "E012", Reason: fmt.Sprintf("%s cannot be read: %v", file, err), Exit: exitPlugin}
+	case info.IsDir():
+		return bad("%s is a folder", file)
+	}
+	if c.Plugin != "" && plainlyUsed(g, c) {
+		return j.aimAt(a, programSets(c.Plugin, file)...)
+	}
+	name := freePlugin(g, file)
+	sets := append(programSets(name, file), "component."+c.Name+".runtime=process", "component."+c.Name+".plugin="+name)
+	return j.aimAt(a, sets...)
+}
+
+// plainlyUsed reports whether a component is the only thing that its plugin is used for.
+func plainlyUsed(g *pipeline.Graph, c *pipeline.Component) bool {
+	for i := range g.Components {
+		if g.Components[i].Plugin == c.Plugin && g.Components[i].Name != c.Name {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(g.Envs, func(e pipeline.Env) bool { return e.Table.Plugin != nil && e.Table.Plugin.Name == c.Plugin })
+}
+
+// programSets make a plugin's program another one.
+func programSets(plugin, file string) []string {
+	sets := []string{"plugin." + plugin + ".path=" + strconv.Quote(file)}
+	if hash, err := fileHash(file); err == nil {
+		sets = append(sets, "plugin."+plugin+".sha256="+strconv.Quote(hash))
+	}
+	return sets
+}
+
+// freePlugin makes a name for the plugin of a program.
+func freePlugin(g *pipeline.Graph, file string) string {
+	base := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '_'
+	}, strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)))
+	if base == "" || base[0] >= '0' && base[0] <= '9' {
+		base = "plugin_" + base
+	}
+	name := base
+	for n := 2; g.Plugin(name) != nil; n++ {
+		name = fmt.Sprintf("%s_%d", base, n)
+	}
+	return name
+}
+
+// aimAt makes the next graph from overrides of the running one. An empty plugin of a component is none.
+func (j *Job) aimAt(a *ask, sets ...string) error {
+	g := j.o.Pipeline.Graph()
+	text := g.Expanded()
+	var rest []string
+	for _, set := range sets {
+		if table, ok := strings.CutSuffix(set, ".plugin = \"\""); ok {
+			text = withoutKey(text, table, "plugin")
+			continue
+		}
+		rest = append(rest, set)
+	}
+	next, problems := pipeline.Parse(g.File, []byte(text), pipeline.ParseOptions{Sets: rest, Parts: j.o.Parts, Dir: g.Dir})
+	if next == nil {
+		return j.problemError(problems)
+	}
+	a.next = next
+	return nil
+}
+
+// withoutKey takes a key out of a table of a text that Graph.Expanded wrote.
+func withoutKey(text, table, key string) string {
+	head := "\n[" + table + "]\n"
+	before, rest, ok := strings.Cut(text, head)
+	if !ok {
+		return text
+	}
+	body, after, more := strings.Cut(rest, "\n\n")
+	lines := slices.DeleteFunc(strings.Split(body, "\n"), func(line string) bool { return strings.HasPrefix(line, key+" = ") })
+	text = before + head + strings.Join(lines, "\n")
+	if more {
+		text += "\n\n" + after
+	}
+	return text
+}
+
+func (j *Job) noSuchFile(file string) error {
+	e := &control.Error{Code: "E012", Reason: file + ": no such file", Help: "build it first, or correct the path", Exit: exitPlugin}
+	if !strings.ContainsRune(file, filepath.Separator) {
+		e.Reason = fmt.Sprintf("%q is neither a file nor a built-in environment", file)
+		e.Help = "built in: " + strings.Join(j.o.Parts.Builtins, ", ")
+	}
+	return e
+}
+
+// isModule reports whether a file is a WebAssembly module, or calls itself one.
+func isModule(file string) (bool, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	var head [4]byte
+	n, err := io.ReadFull(f, head[:])
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+		return false, err
+	}
+	return strings.HasSuffix(file, ".wasm") || bytes.Equal(head[:n], []byte("\x00asm")), nil
+}
+
+// fileHash is the SHA-256 of a file, in hexadecimal.
+func fileHash(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}

@@ -1,0 +1,220 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/plugins/envcheck"
+	"github.com/rlhost/rlhost/plugins/evaluation"
+)
+
+// checkSteps bounds the traces of the checks before a swap: long enough for several episodes of most environments, and
+// short enough to wait for.
+const checkSteps = 200
+
+// quota is how many episodes each environment of a trial plays.
+const quota = 5
+
+// check runs the named checks on a new environment. One that fails refuses it, unless the running version fails it too.
+func (j *Job) check(ctx context.Context, p *part, plugin rollout.Plugin) error {
+	counts, worst := map[envcheck.Verdict]int{}, []string{}
+	var failed []envcheck.Result
+	for _, r := range envcheck.Run(ctx, plugin, envcheck.Options{Steps: checkSteps, Seed: 1}) {
+		counts[r.Verdict]++
+		if r.Verdict == envcheck.Warning {
+			worst = append(worst, r.ID)
+		}
+		if r.Verdict == envcheck.Failed {
+			failed = append(failed, r)
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if len(failed) > 0 {
+		if err := j.forgive(ctx, p, failed); err != nil {
+			return err
+		}
+	}
+	spec := plugin.Spec()
+	p.checked = fmt.Sprintf("abi %s, spaces equal, %d checks ok", strings.TrimSuffix(spec.ABI.String(), ".0"), counts[envcheck.OK])
+	if n := counts[envcheck.Warning]; n > 0 {
+		p.checked += fmt.Sprintf(", %d warnings (%s)", n, strings.Join(worst, ", "))
+	}
+	if n := len(failed); n > 0 {
+		p.checked += fmt.Sprintf(", %d failed as with the running version", n)
+	}
+	return nil
+}
+
+// forgive refuses what failed unless the version that runs fails the same.
+func (j *Job) forgive(ctx context.Context, p *part, failed []envcheck.Result) error {
+	running := map[string]bool{}
+	if old, err := j.o.Pipeline.Env(p.env); err == nil {
+		for _, r := range envcheck.Run(ctx, old, envcheck.Options{Steps: checkSteps, Seed: 1}) {
+			running[r.ID] = r.Verdict == envcheck.Failed
+		}
+	}
+	for _, r := range failed {
+		if running[r.ID] {
+			continue
+		}
+		e := control.Errorf(control.CodeCanary, "%s fails check %s, %s: %s", p.new.File, r.ID, r.Title, r.Detail)
+		e.Help = r.Help + "; see rlhost explain " + r.ID
+		e.Exit = exitCheck
+		return e
+	}
+	return nil
+}
+
+// canary holds the new environments against the running ones, on the same seeds with the newest weights.
+func (j *Job) canary(ctx context.Context, w *work, a *ask, p *part, plugin rollout.Plugin, seed uint64, say say) error {
+	old, err := j.o.Pipeline.Env(p.env)
+	if err != nil {
+		return err
+	}
+	actor, err := j.actor(ctx, p.env, a.rules.canary)
+	if err != nil {
+		return err
+	}
+	last := -1
+	before, after, err := evaluation.Canary(ctx, evaluation.CanaryOptions{
+		Old: old, New: plugin, Actor: actor, Envs: a.rules.canary, Episodes: quota, Ceiling: uint64(a.rules.verify), Seed: seed,
+		EpisodeLimit: episodeLimit(a.next),
+		Progress: func(share float64) {
+			percent := int(100 * share)
+			j.at(w, "canary %d %%", percent)
+			if percent/10 > last {
+				last = percent / 10
+				say("canary %d %%", percent)
+			}
+		},
+	})
+	if err = errors.Join(err, actor.Close()); err != nil {
+		return err
+	}
+	c := &control.Canary{Envs: a.rules.canary, Old: trial(&before), New: trial(&after), Verdict: "ok"}
+	if before.PerSecond > 0 {
+		c.Faster = after.PerSecond / before.PerSecond
+	}
+	p.canary = c
+	if after.Fault == nil {
+		return nil
+	}
+	c.Verdict = after.Fault.Error()
+	e := control.Errorf(control.CodeCanary, "the trial speaks against %s: %v; %s runs on", p.new.File, after.Fault, p.old.File)
+	e.Help = "correct it and try again; rlhost check finds most such faults"
+	e.Exit = exitCheck
+	return e
+}
+
+// trial is what the client is told of one version.
+func trial(t *evaluation.Trial) control.Trial {
+	c := control.Trial{Episodes: len(t.Returns), Unfinished: t.Unfinished, Steps: t.Steps, PerSecond: t.PerSecond}
+	if len(t.Returns) > 0 {
+		c.MeanReturn, c.StdReturn, c.MeanLength = t.Mean(), t.Std(), t.MeanLength()
+		sum := 0.0
+		for _, n := range t.Lengths {
+			sum += (float64(n) - c.MeanLength) * (float64(n) - c.MeanLength)
+		}
+		c.StdLength = math.Sqrt(sum / float64(len(t.Lengths)))
+	}
+	if t.Fault != nil {
+		c.Faults, c.FirstFault = 1, t.Fault.Error()
+	}
+	for _, x := range []*float64{&c.MeanReturn, &c.StdReturn} {
+		if math.IsNaN(*x) || math.IsInf(*x, 0) {
+			*x = 0 // JSON has no such number; the fault says what happened
+		}
+	}
+	return c
+}
+
+// weightsWait is how long a trial waits for the first weights of a run.
+const weightsWait = 10 * time.Second
+
+// actor returns one with the newest weights of the policy for an environment.
+func (j *Job) actor(ctx context.Context, env string, rows int) (policy.Actor, error) {
+	d, err := j.definition(env)
+	if err != nil {
+		return nil, err
+	}
+	actor, err := d.Backend.NewActor(d.Network, rows)
+	if err != nil {
+		return nil, err
+	}
+	load := func(_ *hostabi.Message, block []byte) error {
+		weights, err := policy.ReadWeights(&d.Network, block)
+		if err != nil {
+			return err
+		}
+		return actor.Load(weights)
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(weightsWait); ; {
+		if err = j.o.Pipeline.Newest(payloadWeights, load); err == nil {
+			return actor, nil
+		}
+		if time.Now().After(deadline) {
+			return nil, errors.Join(fmt.Errorf("a trial needs weights to act with: %w", err), actor.Close())
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, errors.Join(context.Cause(ctx), actor.Close())
+		}
+	}
+}
+
+const payloadWeights = "weights"
+
+// definition returns the policy that acts in an environment.
+func (j *Job) definition(env string) (*policy.Definition, error) {
+	g := j.o.Pipeline.Graph()
+	name := g.Policies[0].Name
+	for i := range g.Policies {
+		if g.Policies[i].Env == env {
+			name = g.Policies[i].Name
+		}
+	}
+	made, err := j.o.Pipeline.Policy(name)
+	if err != nil {
+		return nil, err
+	}
+	d, ok := made.(*policy.Definition)
+	if !ok {
+		return nil, fmt.Errorf("policy %q is a %T, which no trial can act with", name, made)
+	}
+	return d, nil
+}
+
+// policyVersion is that of the newest weights, or 0.
+func (j *Job) policyVersion() uint64 {
+	version := uint64(0)
+	_ = j.o.Pipeline.Newest(payloadWeights, func(m *hostabi.Message, _ []byte) error {
+		version = m.PolicyVersion
+		return nil
+	}) // without weights it is 0
+	return version
+}
+
+// episodeLimit is the time limit that the rollouts of a graph apply themselves, 0 if they apply none.
+func episodeLimit(g *pipeline.Graph) int {
+	limit := 0
+	for i := range g.Components {
+		if n := g.Components[i].Flow.EpisodeLimit; n > 0 && (limit == 0 || n < limit) {
+			limit = n
+		}
+	}
+	return limit
+}

@@ -1,0 +1,143 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline/runs"
+)
+
+// groupTime is how long a request to a group may take where it does not say.
+const groupTime = 30 * time.Second
+
+// pause answers VerbPause.
+func (j *Job) pause(ctx context.Context, q control.GroupRequest, _ control.Notice) (*control.GroupReply, error) {
+	return j.group(ctx, q, "pause", j.o.Pipeline.Pause)
+}
+
+// resume answers VerbResume.
+func (j *Job) resume(ctx context.Context, q control.GroupRequest, _ control.Notice) (*control.GroupReply, error) {
+	return j.group(ctx, q, "resume", j.o.Pipeline.Resume)
+}
+
+// groupAsk is Pipeline.Pause or Pipeline.Resume.
+type groupAsk func(ctx context.Context, patterns []string) ([]control.Answer, error)
+
+// group asks the components that the patterns name.
+func (j *Job) group(ctx context.Context, q control.GroupRequest, what string, ask groupAsk) (*control.GroupReply, error) {
+	if !(q.Deadline >= 0 && q.Deadline < math.MaxInt32) {
+		return nil, bad("a deadline of %g s: want 0 or more", q.Deadline)
+	}
+	if j.over() {
+		return nil, control.Errorf(control.CodeEnded, "the run has ended")
+	}
+	deadline := time.Duration(q.Deadline * float64(time.Second))
+	if deadline == 0 {
+		deadline = groupTime
+	}
+	limited, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	answers, err := ask(limited, q.Patterns)
+	if err != nil {
+		return nil, j.asError(ctx, err)
+	}
+	j.note(runs.Change{Step: runs.StepNoted, Number: j.nextNumber(), What: what, Differences: q.Patterns, EnvStep: j.envSteps()}, askerOf(ctx))
+	return &control.GroupReply{Answers: answers}, nil
+}
+
+// checkpoint answers VerbCheckpoint.
+func (j *Job) checkpoint(ctx context.Context, _ control.CheckpointRequest, notice control.Notice) (*control.CheckpointReply, error) {
+	if j.over() {
+		return nil, control.Errorf(control.CodeEnded, "the run has ended")
+	}
+	say := sayTo(notice)
+	say("waiting for the next dataset boundary")
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go j.nag(ctx, say)
+	reply, err := j.o.Checkpoint(ctx)
+	if err != nil {
+		return nil, j.asError(ctx, err)
+	}
+	return &reply, nil
+}
+
+// nag tells a client that waits for a boundary why none comes.
+func (j *Job) nag(ctx context.Context, say say) {
+	const patience = 5 * time.Second
+	select {
+	case <-time.After(patience):
+		for _, s := range j.o.Pipeline.Status() {
+			if s.State == control.Paused {
+				say("%s is paused: no boundary comes before rlhost resume", s.Name)
+				return
+			}
+		}
+	case <-ctx.Done():
+	}
+}
+
+// stop answers VerbStop when the run has ended.
+func (j *Job) stop(ctx context.Context, q control.StopRequest, notice control.Notice) (*control.StopReply, error) {
+	if j.over() {
+		return nil, control.Errorf(control.CodeEnded, "the run has ended already")
+	}
+	what := "stop"
+	if q.Now {
+		what = "stop at once"
+	}
+	j.note(runs.Change{Step: runs.StepNoted, Number: j.nextNumber(), What: what, EnvStep: j.envSteps()}, askerOf(ctx))
+	j.log.Info("asked to "+what, "uid", askerOf(ctx).uid)
+	if !q.Now {
+		sayTo(notice)("saving at the next dataset boundary")
+	}
+	j.o.Stop(q.Now)
+	select {
+	case <-j.ended:
+	case <-ctx.Done():
+		if !j.over() {
+			return nil, errors.New("given up waiting; the run still ends at its next dataset boundary")
+		}
+	}
+	return &control.StopReply{Checkpoint: j.o.LastCheckpoint()}, nil
+}
+
+// logs answers VerbLogs.
+func (j *Job) logs(ctx context.Context, q control.LogsRequest, notice control.Notice) (*control.LogsReply, error) {
+	if j.o.Records == nil {
+		return nil, control.Errorf(control.CodeFailed, "this run keeps no log")
+	}
+	if _, err := control.ParsePattern(q.Component); q.Component != "" && err != nil {
+		return nil, bad("%v", err)
+	}
+	reply := &control.LogsReply{}
+	follower := j.o.Records.Follow() // before the past is read, so that nothing falls between
+	defer follower.Close()
+	show := func(record []byte) bool {
+		if !OfComponent(q.Component, record) {
+			return true
+		}
+		reply.Records++
+		return notice(rawRecord(record)) == nil
+	}
+	if err := j.o.Run.ReadLog(show); err != nil || !q.Follow {
+		return reply, err
+	}
+	for {
+		select {
+		case record, ok := <-follower.Records():
+			if !ok || !show(record) {
+				return reply, nil
+			}
+		case <-ctx.Done():
+			return reply, nil
+		}
+	}
+}
+
+func (j *Job) envSteps() uint64 {
+	return j.o.StepsBefore + j.o.Pipeline.Stats().Counter("rollout/env_steps").Value()
+}

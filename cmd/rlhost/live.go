@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline/runs"
+)
+
+// live are the commands to a running job.
+type live struct {
+	Status     statusCommand     `cmd:"" help:"Show how a running job is."`
+	Swap       swapCommand       `cmd:"" help:"Replace a component, or its environments, while the run goes on."`
+	Rollback   rollbackCommand   `cmd:"" help:"Go back to the version before."`
+	Reload     reloadCommand     `cmd:"" help:"Make a running job what a pipeline file says."`
+	Scale      scaleCommand      `cmd:"" help:"Run more or fewer instances of a component."`
+	Pause      pauseCommand      `cmd:"" help:"Pause components."`
+	Resume     resumeCommand     `cmd:"" help:"End a pause."`
+	Checkpoint checkpointCommand `cmd:"" help:"Save a checkpoint at the next dataset boundary."`
+	Stop       stopCommand       `cmd:"" help:"End a run, with a checkpoint."`
+	Tap        tapCommand        `cmd:"" help:"Show messages of wires as they pass."`
+	Logs       logsCommand       `cmd:"" help:"Show the log of a run."`
+}
+
+// jobFlags are what commands to a running job share.
+type jobFlags struct {
+	Job string `name:"run" placeholder:"RUN" help:"Run that the job belongs to; default the only one running here."`
+	runsFlag
+	JSON bool `name:"json" help:"Print JSON: the job's answer as it came."`
+}
+
+// errNoJob: nothing runs there.
+var errNoJob = errors.New("no job runs")
+
+// runningJob returns the run whose job is meant.
+func (f *jobFlags) runningJob() (*runs.Run, error) {
+	if f.Job == "" {
+		return f.onlyJob()
+	}
+	run, err := f.find(f.Job)
+	if err != nil {
+		return nil, err
+	}
+	pid, err := run.Holder()
+	if err != nil {
+		return nil, err
+	}
+	if pid == 0 {
+		return nil, noJob("%w in %s: it %s\n  help: to go on with it: rlhost train --resume %s", errNoJob, run.Dir, howEnded(run), run.ID())
+	}
+	if run.Info().Socket == "" {
+		return nil, noJob("%w that listens: process %d trains %s, but takes no commands; its log says why (rlhost logs --run %s)",
+			errNoJob, pid, run.ID(), run.ID())
+	}
+	return run, nil
+}
+
+// onlyJob returns the run that is going on here.
+func (f *jobFlags) onlyJob() (*runs.Run, error) {
+	dir := f.dir()
+	live, err := runs.Live(dir)
+	if err != nil {
+		return nil, err
+	}
+	switch len(live) {
+	case 0:
+		return nil, noJob("%w in %s\n  help: rlhost train starts one; name a run elsewhere by its folder: --run DIR", errNoJob, dir)
+	case 1:
+		if live[0].Info().Socket == "" {
+			return nil, noJob("%w that listens: %s has only begun, or takes no commands; its log says why (rlhost logs --run %s)",
+				errNoJob, live[0].ID(), live[0].ID())
+		}
+		return live[0], nil
+	}
+	var ids []string
+	for _, run := range live {
+		ids = append(ids, run.ID())
+	}
+	return nil, fail(exitUsage, fmt.Errorf("%d jobs run in %s: %s\n  help: say which one: --run %s", len(live), dir, strings.Join(ids, ", "), ids[0]))
+}
+
+func noJob(format string, args ...any) error {
+	return fail(exitUsage, fmt.Errorf("error["+string(control.CodeNoJob)+"]: "+format, args...))
+}
+
+// howEnded tells why a run is not going on.
+func howEnded(run *runs.Run) string {
+	info := run.Info()
+	if info.State == runs.Ended {
+		return "ended (" + info.Reason + ")"
+	}
+	return "was killed"
+}
+
+// asks makes one request of a job and waits for the answer. Notices go to notice as they come.
+func (f *jobFlags) asks(p *program, verb control.Verb, request, reply any, notice func(json.RawMessage)) error {
+	run, err := f.runningJob()
+	if err != nil {
+		return err
+	}
+	return f.asksRun(p, run, verb, request, reply, notice)
+}
+
+func (f *jobFlags) asksRun(p *program, run *runs.Run, verb control.Verb, request, reply any, notice func(json.RawMessage)) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	client, err := control.Dial(ctx, run.Info().Socket)
+	if err != nil {
+		return f.refused(p, run, ctx, err)
+	}
+	err = client.Do(ctx, verb, request, reply, notice)
+	_ = client.Close() // it was for this request only
+	return f.refused(p, run, ctx, err)
+}
+
+// refused turns what a job answers instead of a reply into an error with its exit code.
+func (f *jobFlags) refused(p *program, run *runs.Run, ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return fail(exitInterrupted, errInterrupted)
+	}
+	var e *control.Error
+	if !errors.As(err, &e) {
+		return fmt.Errorf("run %s: %w", run.ID(), err)
+	}
+	code := e.Exit
+	switch {
+	case code != 0:
+	case e.Code == control.CodeNoJob, e.Code == control.CodeUnknown, e.Code == control.CodeBad:
+		code = exitUsage
+	default:
+		code = exitFailed
+	}
+	if f.JSON {
+		if err := json.NewEncoder(p.out).Encode(map[string]*control.Error{"error": e}); err != nil {
+			return err
+		}
+	}
+	if e.Problems != "" {
+		fmt.Fprint(p.err, printable(e.Problems))
+		if !strings.HasSuffix(e.Problems, "\n") {
+			fmt.Fprintln(p.err)
+		}
+	}
+	text := fmt.Sprintf("error[%s]: %s", e.Code, e.Reason)
+	if e.Help != "" {
+		text += "\n  help: " + e.Help
+	}
+	return fail(code, errors.New(text))
+}
+
+// progress prints what a job says while a request is under way.
+func (p *program) progress(notice json.RawMessage) {
+	var text string
+	if json.Unmarshal(notice, &text) == nil && text != "" {
+		p.notice("%s", text)
+	}
+}
+
+// answer prints what a job answered, as JSON or as text.
+func (f *jobFlags) answer(p *program, reply any, text func() string) error {
+	if f.JSON {
+		return json.NewEncoder(p.out).Encode(reply)
+	}
+	_, err := fmt.Fprint(p.out, printable(text()))
+	return err
+}
+
+// absolute returns the path of a file as the job, which works in another folder, can open it. What is no file here
+// stays as it is.
+func absolute(file string) (string, error) {
+	_, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsRune(file, filepath.Separator) && !strings.HasSuffix(file, ".wasm") {
+		return file, nil // name@version, PLUGIN:ENVIRONMENT, builtin, process
+	}
+	return filepath.Abs(file)
+}
+
+// longestStart is how long a command waits for a job that is only beginning.
+const longestStart = time.Minute
+
+// awaitJob is runningJob that waits for a job to begin.
+func (f *jobFlags) awaitJob() (*runs.Run, error) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(longestStart); ; <-tick.C {
+		run, err := f.runningJob()
+		if err == nil || time.Now().After(deadline) || !errors.Is(err, errNoJob) && !errors.Is(err, runs.ErrNotFound) {
+			return run, err
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rlhost/rlhost/cmd/rlhost/job"
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline/runs"
+)
+
+type logsCommand struct {
+	Component string `arg:"" optional:"" help:"Component by name or pattern; default all."`
+	Follow    bool   `short:"f" help:"Go on with what is logged from now on."`
+	jobFlags
+}
+
+// Help says where the log is.
+func (c *logsCommand) Help() string {
+	return `The log of a run that goes on, or of one that has ended: name that with --run. With --json each line is one record as it lies
+in the run's log.jsonl.
+
+  rlhost logs
+  rlhost logs rollout -f
+  rlhost logs --run cartpole/3`
+}
+
+// Run prints the past from the file and the rest as the job tells it.
+func (c *logsCommand) Run(p *program) error {
+	run, err := c.run()
+	if err != nil {
+		return err
+	}
+	if c.Follow {
+		q := control.LogsRequest{Component: c.Component, Follow: true}
+		var reply control.LogsReply
+		return c.asksRun(p, run, control.VerbLogs, q, &reply, func(notice json.RawMessage) { c.show(p, notice) })
+	}
+	return run.ReadLog(func(record []byte) bool {
+		if job.OfComponent(c.Component, record) {
+			c.show(p, record)
+		}
+		return true
+	})
+}
+
+// run is the one that goes on, else the newest.
+func (c *logsCommand) run() (*runs.Run, error) {
+	if c.Follow {
+		return c.runningJob()
+	}
+	if c.Job != "" {
+		return c.find(c.Job)
+	}
+	if live, err := runs.Live(c.dir()); err == nil && len(live) == 1 {
+		return live[0], nil
+	}
+	return c.find(runs.Latest)
+}
+
+func (c *logsCommand) show(p *program, record []byte) {
+	record = []byte(strings.TrimSuffix(string(record), "\n"))
+	if c.JSON {
+		fmt.Fprintf(p.out, "%s\n", record)
+		return
+	}
+	fmt.Fprint(p.out, recordText(p, record))
+}
+
+// recordText writes one record of a log as the console would have written it, behind its time.
+func recordText(p *program, record []byte) string {
+	var fields map[string]any
+	if json.Unmarshal(record, &fields) != nil {
+		return printable(string(record)) + "\n"
+	}
+	var b strings.Builder
+	at, level := time.Time{}, slog.LevelInfo
+	if text, ok := fields[slog.TimeKey].(string); ok {
+		at, _ = time.Parse(time.RFC3339Nano, text)
+	}
+	if text, ok := fields[slog.LevelKey].(string); ok {
+		_ = level.UnmarshalText([]byte(text)) // what is no level is shown as information
+	}
+	message, _ := fields[slog.MessageKey].(string)
+	r := slog.NewRecord(at, level, message, 0)
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		if key != slog.TimeKey && key != slog.LevelKey && key != slog.MessageKey {
+			r.Add(key, fields[key])
+		}
+	}
+	_ = (&console{out: &b}).Handle(context.Background(), r) // a strings.Builder takes everything
+	return at.Format(time.TimeOnly) + " " + b.String()
+}
