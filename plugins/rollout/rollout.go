@@ -177,6 +177,6 @@ func (c *Rollout) Stop() error {
 	for _, s := range c.splits {
 		errs = append(errs, s.stop())
 	}
-	c.splits = nil
+	c.splits, c.changes.current = nil, nil // nothing is left to settle or to take back
 	return errors.Join(append(errs, c.changes.stop())...)
 }
