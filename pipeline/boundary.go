@@ -186,6 +186,9 @@ func (p *Pipeline) snapshot(learner *instance) (map[string]component.State, erro
 
 // snapshot takes the snapshot of an instance on its own loop; here is the one that this runs on.
 func (x *instance) snapshot(here *runningLoop) (state component.State, err error) {
+	if fault := x.live.failed(); fault != nil {
+		return state, fmt.Errorf("%w: it has failed: %w", component.ErrNoSnapshot, fault)
+	}
 	if x.loop == here {
 		return x.component.Snapshot()
 	}

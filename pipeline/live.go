@@ -195,7 +195,7 @@ func (t *Transition) Commit(ctx context.Context) (Outcome, error) {
 	}
 	ctx, leave, err := t.p.life.join(ctx)
 	if err != nil {
-		return Outcome{}, errors.Join(err, t.Close())
+		return Outcome{}, errors.Join(err, t.release())
 	}
 	defer leave()
 	defer t.p.lift()()

@@ -190,7 +190,9 @@ func (x *instance) rest(ctx context.Context) error {
 			r.Release()
 		default:
 		}
-		pauser.Resume()
+		if ok {
+			pauser.Resume()
+		}
 	})
 	return err
 }

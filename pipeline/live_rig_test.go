@@ -1,0 +1,529 @@
+package pipeline
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// A pipeline whose parts can be changed: players, which run environments, send numbered blocks to counters, which are
+// at boundaries. A stage holds what a test wants to see of them and to have happen.
+
+type stageHooks struct {
+	mu      sync.Mutex
+	loads   []string       // sources loaded
+	closed  []string       // and closed
+	plays   map[string]int // by source: blocks that were sent from it
+	started []string
+	stopped []string
+
+	counted  atomic.Uint64 // blocks that counters have got
+	missed   atomic.Uint64 // that came in another order than they were sent, or not at all
+	restores atomic.Uint64
+
+	load    func(ctx context.Context, use string) error        // called by Load
+	prepare func(c component.EnvChange) error                  // by PrepareEnvs
+	start   func(h *component.Host) error                      // by Start of an instance with a predecessor
+	restore func(h *component.Host) error                      // by Restore
+	pause   func(h *component.Host, rested func()) (took bool) // by Pause of a counter
+	commit  func(p *player, x *playerChange) (took bool)       // by Commit of a change of environments
+}
+
+func (s *stageHooks) note(list *[]string, name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*list = append(*list, name)
+}
+
+func (s *stageHooks) played(source string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.plays[source]++
+}
+
+// sent returns how many blocks were sent from a source.
+func (s *stageHooks) sent(source string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.plays[source]
+}
+
+// game is an environment plugin that is a name.
+type game struct {
+	described
+	s    *stageHooks
+	text string
+}
+
+func (p *game) Hash() string {
+	sum := sha256.Sum256([]byte(p.text))
+	return hex.EncodeToString(sum[:])
+}
+
+func (p *game) Close() error { p.s.note(&p.s.closed, p.text); return nil }
+
+// player sends blocks, one after the other, each with the number of how many it has sent so far.
+type player struct {
+	component.Component
+	s *stageHooks
+	h *component.Host
+	c struct {
+		Env   string `toml:"env"`
+		Rate  int    `toml:"rate"`
+		Envs  int    `toml:"envs"`
+		Limit uint64 `toml:"limit"` // blocks it sends; 0 = for ever
+	}
+	blocks  *arena.Arena
+	plugin  rollout.Plugin
+	n       uint64
+	free    bool // it waits for a block
+	pausing bool
+	change  *playerChange
+	old     rollout.Plugin // to go back to
+}
+
+func (p *player) Manifest() component.Manifest {
+	return component.Manifest{Signals: ports("blocks", "block")}
+}
+
+func (p *player) Configure(decode func(any) error) error { p.c.Envs = 4; return decode(&p.c) }
+
+func (p *player) Flow() component.Flow { return component.Flow{Envs: p.c.Envs} }
+
+func (p *player) Start(h *component.Host) (err error) {
+	p.h = h
+	p.s.note(&p.s.started, h.Name)
+	if h.Inherited != nil && p.s.start != nil {
+		if err := p.s.start(h); err != nil {
+			return err
+		}
+	}
+	if p.c.Env != "" {
+		if p.plugin, err = h.Env(p.c.Env); err != nil {
+			return err
+		}
+	}
+	if p.blocks, err = h.Arena(arena.Config{Name: h.Name + ".blocks", Blocks: 4, BlockBytes: 64}); err != nil {
+		return err
+	}
+	for block := range uint32(4) {
+		h.OnFree(p.blocks, block, func(uint32) { h.Receiver.Control(p.onFree, hostabi.Message{}) })
+	}
+	h.Receiver.Post(p.play, hostabi.Message{})
+	return nil
+}
+
+func (p *player) onFree(*hostabi.Message) {
+	if p.free {
+		p.free = false
+		p.h.Receiver.Post(p.play, hostabi.Message{})
+	}
+}
+
+func (p *player) play(*hostabi.Message) {
+	if p.pausing || p.c.Limit > 0 && p.n == p.c.Limit {
+		p.free = true
+		return
+	}
+	loan, err := p.blocks.Loan()
+	if errors.Is(err, arena.ErrExhausted) {
+		p.free = true
+		return
+	}
+	if err != nil {
+		p.h.Fail(err)
+		return
+	}
+	handle, err := loan.Commit()
+	if err != nil {
+		p.h.Fail(err)
+		return
+	}
+	p.n++
+	m := hostabi.Message{Handle: handle, Sender: p.h.ID, Inline: [2]uint64{p.n}}
+	if err := p.h.Signal("blocks").Emit(m); err != nil {
+		p.h.Fail(err)
+	}
+	if err := p.blocks.Release(handle); err != nil {
+		p.h.Fail(err)
+	}
+	if s, ok := p.plugin.(*game); ok {
+		p.s.played(s.text)
+	}
+	p.h.Stats.Counter("rollout/env_steps").Inc()
+	if x := p.change; x != nil && !x.blocked {
+		p.goOver(x)
+	}
+	p.h.Receiver.Post(p.play, hostabi.Message{})
+}
+
+func (p *player) goOver(x *playerChange) {
+	p.change, p.old, p.plugin = nil, p.plugin, x.c.Plugin
+	x.over = true
+	x.c.Went(component.EnvsWent{Envs: p.c.Envs, PauseNS: []int64{1}})
+}
+
+func (p *player) EnvName() string { return p.c.Env }
+
+func (p *player) PrepareEnvs(c component.EnvChange) (component.PreparedEnvs, error) {
+	if p.s.prepare != nil {
+		if err := p.s.prepare(c); err != nil {
+			return nil, err
+		}
+	}
+	return &playerChange{p: p, c: c}, nil
+}
+
+// playerChange is a change of a player's environments. It takes place behind the next block.
+type playerChange struct {
+	p       *player
+	c       component.EnvChange
+	blocked bool // until the test says otherwise
+	over    bool
+}
+
+func (x *playerChange) Commit() error {
+	x.p.change = x
+	if x.p.s.commit != nil && x.p.s.commit(x.p, x) {
+		return nil
+	}
+	if x.p.free {
+		x.p.goOver(x)
+	}
+	return nil
+}
+
+func (x *playerChange) Cancel() {
+	if x.over {
+		x.p.plugin = x.p.old
+	}
+	x.p.change = nil
+}
+
+func (x *playerChange) Settle()      { x.p.old = nil }
+func (x *playerChange) Close() error { return nil }
+
+// fall is a fault of the new environments.
+func (x *playerChange) fall(fault error) {
+	x.Cancel()
+	x.c.Fell(fault)
+}
+
+func (p *player) Pause(rested func()) { p.pausing = true; rested() }
+func (p *player) Resume() {
+	p.pausing = false
+	if p.free {
+		p.free = false
+		p.h.Receiver.Post(p.play, hostabi.Message{})
+	}
+}
+func (p *player) Waiting() []component.Waiting { return nil }
+
+type playerState struct{ N uint64 }
+
+func (p *player) Snapshot() (component.State, error) {
+	return component.State{Meta: playerState{p.n}}, nil
+}
+
+func (p *player) Restore(state component.State) error {
+	if p.s.restore != nil {
+		if err := p.s.restore(p.h); err != nil {
+			return err
+		}
+	}
+	var from playerState
+	err := state.Decode(&from)
+	p.n = from.N
+	p.s.restores.Add(1)
+	return err
+}
+
+func (p *player) Stop() error {
+	if p.h != nil {
+		p.s.note(&p.s.stopped, p.h.Name)
+	}
+	return nil
+}
+
+// counter takes blocks, two at a time, and is at a boundary then. It checks that none is missing.
+type counter struct {
+	component.Component
+	s *stageHooks
+	h *component.Host
+	c struct {
+		Scale  int    `toml:"scale"`
+		FailAt uint64 `toml:"fail_at"` // block of this instance at which it fails
+		Strict bool   `toml:"strict"`  // it gets every block of every player
+	}
+	last    map[uint16]uint64
+	n, mine uint64
+	waiting []component.Waiting
+	rested  func()
+}
+
+func (c *counter) Manifest() component.Manifest {
+	return component.Manifest{Signals: ports("counts", "count"), Slots: ports("on_blocks", "block")}
+}
+
+func (c *counter) Configure(decode func(any) error) error { return decode(&c.c) }
+
+func (c *counter) Start(h *component.Host) error {
+	c.h, c.last = h, map[uint16]uint64{}
+	c.s.note(&c.s.started, h.Name)
+	if h.Inherited != nil && c.s.start != nil {
+		if err := c.s.start(h); err != nil {
+			return err
+		}
+	}
+	if _, err := h.Arena(arena.Config{Name: h.Name + ".own", Blocks: 1, BlockBytes: 64}); err != nil {
+		return err
+	}
+	h.Receiver.Every(time.Hour, func() {})
+	h.Slot("on_blocks", c.onBlock)
+	return nil
+}
+
+func (c *counter) onBlock(m *hostabi.Message) {
+	if last := c.last[m.Sender]; m.Inline[0] <= last || c.c.Strict && m.Inline[0] != last+1 {
+		c.s.missed.Add(1)
+	}
+	c.last[m.Sender] = m.Inline[0]
+	if err := c.h.Arenas.Retain(m.Handle); err != nil {
+		c.h.Fail(err)
+		return
+	}
+	c.waiting = append(c.waiting, component.Waiting{Slot: "on_blocks", Message: *m, Claimed: true})
+	if len(c.waiting) < 2 {
+		return
+	}
+	for _, w := range c.waiting {
+		if err := c.h.Arenas.Release(w.Message.Handle); err != nil {
+			c.h.Fail(err)
+		}
+		c.n++
+		c.mine++
+		c.s.counted.Add(1)
+		if c.mine == c.c.FailAt {
+			c.h.Fail(errors.New("lost count"))
+		}
+	}
+	c.waiting = c.waiting[:0]
+	if err := c.h.Signal("counts").Emit(hostabi.Message{PolicyVersion: c.n}); err != nil {
+		c.h.Fail(err)
+	}
+	c.h.Boundary()
+}
+
+func (c *counter) Pause(rested func()) {
+	if c.s.pause != nil && c.s.pause(c.h, rested) {
+		return
+	}
+	rested()
+}
+func (c *counter) Resume() {}
+
+// Waiting hands over at most one block: the next one will complete the pair.
+func (c *counter) Waiting() []component.Waiting {
+	list := c.waiting
+	for _, w := range list { // the successor gets it again
+		c.last[w.Message.Sender] = w.Message.Inline[0] - 1
+	}
+	c.waiting = nil
+	return list
+}
+
+type counterState struct {
+	N    uint64
+	Last map[uint16]uint64
+}
+
+func (c *counter) Snapshot() (component.State, error) {
+	s := counterState{c.n, map[uint16]uint64{}}
+	for id, n := range c.last {
+		s.Last[id] = n
+	}
+	for _, w := range c.waiting {
+		s.Last[w.Message.Sender] = w.Message.Inline[0] - 1
+	}
+	return component.State{Meta: s}, nil
+}
+
+func (c *counter) Restore(state component.State) error {
+	if c.s.restore != nil {
+		if err := c.s.restore(c.h); err != nil {
+			return err
+		}
+	}
+	var from counterState
+	if err := state.Decode(&from); err != nil {
+		return err
+	}
+	c.n, c.last = from.N, from.Last
+	c.s.restores.Add(1)
+	return nil
+}
+
+func (c *counter) Stop() error {
+	var errs []error
+	if c.h != nil {
+		c.s.note(&c.s.stopped, c.h.Name)
+		for _, w := range c.waiting {
+			errs = append(errs, c.h.Arenas.Release(w.Message.Handle))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// liveFile is a pipeline of players and counters.
+const liveFile = `rlhost = 1
+[run]
+name = "live"
+[env.game]
+use = "game@1"
+[component.player]
+kind = "player"
+env = "game"
+[component.counter]
+kind = "counter"
+[[wire]]
+signal = "player.blocks"
+slot = "counter.on_blocks"
+mode = "queue"
+depth = 4
+on_full = "block"
+`
+
+func newStage() (*stageHooks, *Parts) {
+	s := &stageHooks{plays: map[string]int{}}
+	return s, &Parts{
+		Kinds: map[string]func() component.Component{
+			"player":  func() component.Component { return &player{s: s} },
+			"counter": func() component.Component { return &counter{s: s} },
+		},
+		Builtins: []string{"game@1", "game@2", "game@3", "chess@1"},
+		Load:     s.loadSource,
+	}
+}
+
+func (s *stageHooks) loadSource(ctx context.Context, _ string, e EnvTable, dir string) (rollout.Plugin, error) {
+	if s.load != nil {
+		if err := s.load(ctx, e.Use); err != nil {
+			return nil, err
+		}
+	}
+	text, obs := e.Use, uint32(4)
+	if strings.HasPrefix(e.Use, "chess@") {
+		obs = 64
+	}
+	if strings.HasSuffix(e.Use, ".wasm") {
+		content, err := os.ReadFile(filepath.Join(dir, e.Use))
+		if err != nil {
+			return nil, err
+		}
+		text = string(content)
+	}
+	s.note(&s.loads, text)
+	return &game{described{obs: obs}, s, text}, nil
+}
+
+// liveRun is a pipeline that runs.
+type liveRun struct {
+	*Pipeline
+	t     *testing.T
+	s     *stageHooks
+	parts *Parts
+	over  chan error
+}
+
+// runLive builds a pipeline and runs it until the test's end or end.
+func runLive(t *testing.T, s *stageHooks, parts *Parts, text string, o BuildOptions, sets ...string) *liveRun {
+	t.Helper()
+	o.Parts = parts
+	p, err := Build(t.Context(), mustParse(t, text, parts, sets...), o)
+	if err != nil {
+		t.Fatalf("Build: %v", err)
+	}
+	r := &liveRun{Pipeline: p, t: t, s: s, parts: parts, over: make(chan error, 1)}
+	go func() {
+		_, err := p.Run(context.Background())
+		r.over <- err
+	}()
+	return r
+}
+
+// end ends the run, which must not have failed, and reports what it leaves behind.
+func (r *liveRun) end() {
+	r.t.Helper()
+	r.Stop("enough")
+	if err := <-r.over; err != nil {
+		r.t.Errorf("Run: %v", err)
+	}
+	if err := r.Close(); err != nil {
+		r.t.Errorf("Close: %v", err)
+	}
+	s := r.s
+	if n := s.missed.Load(); n > 0 {
+		r.t.Errorf("%d blocks came out of order", n)
+	}
+	if len(s.started) != len(s.stopped) {
+		r.t.Errorf("started %v, stopped %v", s.started, s.stopped)
+	}
+	if len(s.loads) != len(s.closed) {
+		r.t.Errorf("loaded %v, closed %v", s.loads, s.closed)
+	}
+}
+
+func (r *liveRun) graph(sets ...string) *Graph {
+	r.t.Helper()
+	g, problems := r.Graph().With(sets, r.parts)
+	if g == nil {
+		r.t.Fatalf("With %v:\n%s", sets, problems)
+	}
+	return g
+}
+
+// prepare prepares a change.
+func (r *liveRun) prepare(o TransitionOptions, sets ...string) *Transition {
+	r.t.Helper()
+	x, err := r.Prepare(r.t.Context(), r.graph(sets...), o)
+	if err != nil {
+		r.t.Fatalf("Prepare %v: %v", sets, err)
+	}
+	return x
+}
+
+// change prepares and commits.
+func (r *liveRun) change(o TransitionOptions, sets ...string) (*Transition, Outcome) {
+	r.t.Helper()
+	x := r.prepare(o, sets...)
+	out, err := x.Commit(r.t.Context())
+	if err != nil {
+		r.t.Fatalf("Commit %v: %v", sets, err)
+	}
+	return x, out
+}
+
+// await waits until n more blocks have been counted.
+func (r *liveRun) await(n uint64) {
+	r.t.Helper()
+	for target := r.s.counted.Load() + n; r.s.counted.Load() < target; {
+		err := r.AtNextBoundary(r.t.Context(), func(Snapshot) error { return nil })
+		if err != nil {
+			r.t.Fatalf("%v\n%v", err, fmt.Sprint(r.Counters()))
+		}
+	}
+}

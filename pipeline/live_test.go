@@ -1,0 +1,185 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+)
+
+func TestTransition_EnvironmentsGoOver(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.player.count=2")
+	r.await(10)
+	x := r.prepare(TransitionOptions{Probation: true}, `env.game.use=game@2`)
+	if x.Plugin("game") == nil || x.Plugin("other") != nil {
+		t.Error("Plugin does not tell the new one")
+	}
+	if r.Graph().Env("game").Table.Use != "game@1" {
+		t.Error("the graph has changed before Commit")
+	}
+	o, err := x.Commit(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Envs != 8 || len(o.PauseNS) != 2 || o.EnvStep == 0 || r.Graph().Env("game").Table.Use != "game@2" {
+		t.Errorf("Outcome %+v, graph's env %q", o, r.Graph().Env("game").Table.Use)
+	}
+	r.await(10)
+	x.Settle()
+	if !slices.Equal(s.loads, []string{"game@1", "game@2"}) || len(s.closed) != 0 {
+		t.Errorf("loaded %v, closed %v; want both open, for a way back", s.loads, s.closed)
+	}
+	if s.sent("game@2") == 0 || len(s.started) != 3 {
+		t.Errorf("%d blocks from the new one, started %v", s.sent("game@2"), s.started)
+	}
+	r.end()
+}
+
+func TestTransition_BackIsLoadedAlready(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{})
+	for _, use := range []string{"game@2", "game@1", "game@2", "game@3"} {
+		x, _ := r.change(TransitionOptions{}, "env.game.use="+use)
+		x.Settle()
+	}
+	if want := []string{"game@1", "game@2", "game@3"}; !slices.Equal(s.loads, want) {
+		t.Errorf("loaded %v, want %v", s.loads, want)
+	}
+	if want := []string{"game@1"}; !slices.Equal(s.closed, want) {
+		t.Errorf("closed %v, want %v: neither runs nor is the way back", s.closed, want)
+	}
+	r.end()
+}
+
+func TestPrepare_RefusesAndNothingHasChanged(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{})
+	for _, c := range []struct {
+		set, want string
+		code      control.Code
+	}{
+		{"env.game.use=chess@1", "cannot take the place of", control.CodeSpaces},
+		{"run.seed=7", "run.seed cannot change while the run goes on: it is 1, the new file says 7", control.CodeRefused},
+		{"run.name=other", "run.name cannot change", control.CodeRefused},
+		{"train.mode=sync", "train.mode cannot change while the run goes on: it is async", control.CodeRefused},
+	} {
+		_, err := r.Prepare(t.Context(), r.graph(c.set), TransitionOptions{})
+		var refused *ChangeError
+		if !errors.As(err, &refused) || refused.Code != c.code || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("Prepare with %s: %v, want %s %q", c.set, err, c.code, c.want)
+		}
+	}
+	if _, err := r.Prepare(t.Context(), r.graph(), TransitionOptions{}); !errors.Is(err, ErrNothing) {
+		t.Errorf("Prepare of the same: %v, want ErrNothing", err)
+	}
+	var problems Problems
+	if _, err := r.Prepare(t.Context(), r.graph("env.game.use=./gone.wasm"), TransitionOptions{}); !errors.As(err, &problems) {
+		t.Errorf("Prepare of a missing file: %v, want Problems", err)
+	}
+	r.await(4)
+	r.end()
+}
+
+func TestPrepare_OneAtATime(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{})
+	x := r.prepare(TransitionOptions{}, "env.game.use=game@2")
+	if _, err := r.Prepare(t.Context(), r.graph("env.game.use=game@3"), TransitionOptions{}); !errors.Is(err, ErrBusy) {
+		t.Errorf("second Prepare: %v, want ErrBusy", err)
+	}
+	if err := x.Close(); err != nil {
+		t.Error(err)
+	}
+	if !slices.Equal(s.closed, []string{"game@2"}) {
+		t.Errorf("closed %v, want what was loaded for the change", s.closed)
+	}
+	r.change(TransitionOptions{}, "env.game.use=game@3")
+	r.end()
+}
+
+func TestCommit_ALateBoundaryChangesNothing(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.player.count=2")
+	x := r.prepare(TransitionOptions{Deadline: 1}, "env.game.use=game@2")
+	s.commit = func(p *player, c *playerChange) bool { c.blocked = p.h.Index == 1; return c.blocked }
+	_, err := x.Commit(t.Context())
+	var late *ChangeError
+	if !errors.As(err, &late) || late.Code != control.CodeLate {
+		t.Errorf("Commit: %v, want %s", err, control.CodeLate)
+	}
+	before := s.sent("game@2")
+	r.await(10)
+	if s.sent("game@2") != before || !slices.Contains(s.closed, "game@2") {
+		t.Errorf("%d more blocks from the new one, closed %v; want the old one everywhere", s.sent("game@2")-before, s.closed)
+	}
+	s.commit = nil
+	r.change(TransitionOptions{}, "env.game.use=game@2")
+	r.end()
+}
+
+func TestTransition_AFaultOnProbationFallsBackEverywhere(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.player.count=2")
+	changes := map[*player]*playerChange{}
+	s.commit = func(p *player, c *playerChange) bool { changes[p] = c; return false }
+	fell := make(chan string, 2)
+	x, _ := r.change(TransitionOptions{Probation: true, Fell: func(name string, fault error) { fell <- name + ": " + fault.Error() }},
+		"env.game.use=game@2")
+	for p, c := range changes {
+		if p.h.Index == 1 {
+			p.h.Receiver.Loop().Do(func() { c.fall(errors.New("trap")) })
+		}
+	}
+	if got := <-fell; got != "player[1]: trap" {
+		t.Errorf("Fell %q", got)
+	}
+	s.commit = nil
+	back, err := r.Prepare(t.Context(), r.graph("env.game.use=game@1"), TransitionOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o, err := back.Commit(t.Context()); err != nil || o.Envs != 0 {
+		t.Errorf("Commit of the way back: %+v, %v, want nothing left to do", o, err)
+	}
+	x.Settle()
+	r.await(4)
+	if len(fell) > 0 {
+		t.Errorf("Fell was called again: %s", <-fell)
+	}
+	r.end()
+}
+
+func TestTransition_TheEndOfTheRunEndsIt(t *testing.T) {
+	for _, at := range []string{"prepared", "load", "prepare", "commit"} {
+		t.Run(at, func(t *testing.T) {
+			s, parts := newStage()
+			r := runLive(t, s, parts, liveFile, BuildOptions{})
+			g := r.graph("env.game.use=game@2")
+			ended := func() { r.Stop("enough"); <-r.life.ctx.Done() }
+			switch at {
+			case "load":
+				s.load = func(ctx context.Context, _ string) error { ended(); <-ctx.Done(); return context.Cause(ctx) }
+			case "prepare":
+				s.prepare = func(component.EnvChange) error { ended(); return nil }
+			case "commit":
+				s.commit = func(_ *player, c *playerChange) bool { c.blocked = true; go ended(); return true }
+			}
+			x, err := r.Prepare(t.Context(), g, TransitionOptions{})
+			if err == nil && at == "prepared" {
+				ended()
+			}
+			if err == nil {
+				_, err = x.Commit(t.Context())
+			}
+			if !errors.Is(err, ErrEnded) {
+				t.Errorf("error %v, want ErrEnded", err)
+			}
+			r.end()
+		})
+	}
+}
