@@ -79,6 +79,8 @@ type Link struct {
 	received atomic.Uint64 // data messages taken out of the ring
 	attached atomic.Bool   // the Receiver's loop has this link as its source
 
+	delivering atomic.Bool // a batch is being taken and delivered, while there is a goroutine for that
+
 	rx       sync.Mutex // taking messages out of the ring
 	age      int        // of rx: batches since there was something to acknowledge
 	since    time.Time  // of rx: when an acknowledgement was first put off

@@ -294,3 +294,34 @@ func TestPeer_FaultOfADelivery(t *testing.T) {
 		t.Errorf("fault %v", p.host.fault)
 	}
 }
+
+func TestStats_TellOfABatchThatIsBeingDelivered(t *testing.T) {
+	p := newPair(t, options{})
+	defer p.close()
+	p.host.pumping = true // as Start would, with a goroutine
+	p.host.send(t, 0, hostabi.Message{T: 1})
+	p.plugin.Poll()
+	p.plugin.send(t, 0, hostabi.Message{T: 2})
+	p.plugin.finish(false)
+	p.plugin.tell() // behind the message, which holds up whoever takes them
+	delivers, goOn := make(chan struct{}), make(chan struct{})
+	p.host.onMessage = func(int, *hostabi.Message) error {
+		close(delivers)
+		<-goOn
+		return nil
+	}
+	taken := make(chan struct{})
+	go func() {
+		defer close(taken)
+		p.host.Poll()
+	}()
+	<-delivers
+	if s := p.host.Stats(); s.Available != 0 || !s.Delivering || s.Acked != 0 {
+		t.Errorf("while a batch is delivered: %+v, want an empty ring and Delivering", s)
+	}
+	close(goOn)
+	<-taken
+	if s := p.host.Stats(); s.Delivering || s.Acked != 1 {
+		t.Errorf("then: %+v, want one acknowledged message", s)
+	}
+}

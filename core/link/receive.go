@@ -72,6 +72,9 @@ func (l *Link) take(draining bool) int {
 		l.rx.Unlock()
 		return 0
 	}
+	if l.pumping {
+		l.delivering.Store(true)
+	}
 	n := l.config.In.Get(l.buffer[:])
 	var err error
 	for i := 0; i < n && err == nil; i++ {
@@ -80,6 +83,9 @@ func (l *Link) take(draining bool) int {
 	first := err != nil && l.fail(err)
 	if err == nil && !draining {
 		l.afterBatch()
+	}
+	if l.pumping {
+		l.delivering.Store(false)
 	}
 	l.rx.Unlock()
 	if first && l.config.Fault != nil {

@@ -12,6 +12,8 @@ type Stats struct {
 	Pauses    uint64 // how often a full window has paused the component
 	Paused    bool   // a window is full now
 	Available int    // messages of any kind in the ring that this end takes from
+
+	Delivering bool // the link's own goroutine may have taken messages out and not have delivered them yet
 }
 
 // Stats returns the counters of now. It may be called from any goroutine until the rings are closed.
@@ -24,6 +26,7 @@ func (l *Link) Stats() Stats {
 	}
 	if !l.stopped.Load() {
 		s.Available = l.config.In.Len()
+		s.Delivering = l.delivering.Load() // read last: it was set before the ring became empty
 	}
 	return s
 }
