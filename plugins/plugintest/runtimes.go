@@ -80,6 +80,7 @@ func scenes() []scene {
 		{"it stops in the middle of traffic", false, sceneStops},
 		{"a killed process leaves nothing behind and starts again", true, sceneKilled},
 		{"a killed process goes on from its state", true, sceneKilledState},
+		{"a killed process goes on from a boundary", true, sceneKilledBoundary},
 		{"what a killed process had not finished comes again", true, sceneKilledAsks},
 		{"the newest message of a mailbox comes again", true, sceneKilledLatest},
 		{"kills in the middle of traffic lose nothing that is not counted", true, sceneKilledBusy},

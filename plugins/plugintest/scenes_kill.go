@@ -88,6 +88,32 @@ func sceneKilledState(t *testing.T, h *RuntimeHarness) {
 	}
 }
 
+// A state that is taken at a boundary has in it what its message did.
+func sceneKilledBoundary(t *testing.T, h *RuntimeHarness) {
+	boundary := func(s *Stage) {
+		if _, err := s.Component.Snapshot(); err != nil {
+			s.t.Errorf("snapshot at a boundary: %v", err)
+		}
+	}
+	a := play(t, h, StageOptions{Boundary: boundary})
+	for i := range uint64(3) {
+		a.tell(OpAdd, i+1, 0)
+	}
+	a.ask(OpBoundary, 0, 0)
+	a.settle()
+	a.kill()
+	a.expect("sum of the new process", a.ask(OpCount, 0, 0)[1], uint64(6))
+	a.expect("lost messages", a.counter("lost_messages"), uint64(0))
+	a.tell(OpAdd, 10, 0)
+	a.ask(OpBoundary, 0, 0)
+	a.tell(OpAdd, 100, 0)
+	a.ask(OpEcho, 0, 0)
+	a.settle()
+	a.kill()
+	a.expect("sum of the new process", a.ask(OpCount, 0, 0)[1], uint64(16))
+	a.expect("lost messages", a.counter("lost_messages"), uint64(2))
+}
+
 func sceneKilledAsks(t *testing.T, h *RuntimeHarness) {
 	a := play(t, h, StageOptions{})
 	a.From("answers", false, bus.Options{Mode: bus.Reply, Depth: 16, Overflow: bus.Block, Peer: 77})

@@ -16,7 +16,7 @@
 // slot with a connection of mode latest, and everything that was not finished with, in order; so a message may be
 // handled twice, and the effect of one that was finished after the state was taken is lost. Three counters tell,
 // for each component: process/restarts/NAME; process/lost_messages/NAME, which are those finished with since the
-// state that the successor began with, or, if there was none, those whose blocks the dead process still held; and
+// state that the successor began with, but for the one that the process was at when that was taken at a boundary; or, if there was none, those whose blocks the dead process still held; and
 // process/rejected_messages/NAME.
 //
 // Environments live in processes as well, modules of WebAssembly that are kept apart and those of native plugins alike:

@@ -48,16 +48,20 @@ func (x *proxy) Snapshot() (component.State, error) {
 	return component.DecodeState(raw)
 }
 
-// finishedNow returns how many messages the process has finished with, as it has said before it saved its state:
-// that may still be in the ring.
+// finishedNow returns how many messages have had their part in the state that the process has just saved. How many it
+// has finished with it has said before: that may still be in the ring, or in the hands of the goroutine that took it
+// out. At a boundary it waits in the slot of one more.
 func (l *life) finishedNow() uint64 {
-	for range hostabi.LinkCells {
-		if l.link.Stats().Available == 0 {
-			break
-		}
+	s := l.link.Stats()
+	for n := 0; n < hostabi.LinkCells && (s.Available > 0 || s.Delivering); n++ {
+		l.link.Nudge() // that goroutine may go to sleep before it is this one's turn
 		l.link.Poll()
+		s = l.link.Stats()
 	}
-	return l.link.Stats().Acked
+	if l.atBoundary.Load() && s.Unacked > 0 {
+		return s.Acked + 1
+	}
+	return s.Acked
 }
 
 // Restore gives the process a state.
