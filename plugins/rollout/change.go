@@ -73,6 +73,7 @@ type change struct {
 	// Of the loop, from Commit on:
 	left    int // splits that have not gone over, or gone back
 	went    component.EnvsWent
+	seeded  bool  // new seeds were made
 	over    bool  // Went was called
 	settled bool  // Settle was
 	back    bool  // the component goes back
@@ -172,9 +173,16 @@ func (x *change) Commit() error {
 		k.current.giveWay()
 	}
 	k.current = x
-	c.attempts++
 	x.send()
 	return nil
+}
+
+// newSeeds makes seeds for the environments that begin anew for the change: the same ones in whichever split they are.
+func (x *change) newSeeds() {
+	if !x.seeded {
+		x.seeded = true
+		x.c.attempts++
+	}
 }
 
 // send tells every split that it concerns where it is to go.

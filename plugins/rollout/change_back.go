@@ -36,7 +36,7 @@ func (c *Rollout) fall(fault error) {
 func (x *change) goBack() {
 	c := x.c
 	x.back, x.left = true, 0
-	c.attempts++
+	x.seeded = false
 	for i, b := range x.batches {
 		if b == nil {
 			continue

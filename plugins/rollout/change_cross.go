@@ -17,6 +17,7 @@ type move struct {
 	back  bool
 	pad   *pad // for those that are there now, if they go on beside the new ones
 
+	begun bool // there were episodes
 	kept  bool // running episodes go on
 	fresh bool // no episode goes on
 	gone  bool // over: what is left is to begin
@@ -124,6 +125,7 @@ func (s *split) drop() {
 // of what follows stands in it already. valued says that value[t] is there.
 func (s *split) leave(t int, valued bool) {
 	m := s.next
+	m.begun = s.carried || s.writing
 	if m.keep && (t > 0 || s.carried) && s.carryState(m.to) {
 		m.kept = true
 		s.c.changes.kept.Add(uint64(s.n))
@@ -132,6 +134,7 @@ func (s *split) leave(t int, valued bool) {
 	}
 	ended := 0
 	m.fresh = true
+	m.x.newSeeds()
 	for env := range s.n {
 		if s.ownerOf(env) == m.to {
 			m.fresh = false
@@ -196,7 +199,9 @@ func (s *split) goOver() {
 	s.quiet.Store(false)
 	if m.fresh {
 		s.carried = false
-		s.seed(s.c.attempts)
+		if m.begun { // else the seeds have not been used
+			s.seed(s.c.attempts)
+		}
 		if !s.writing {
 			s.foundAll() // the reset is for all
 		}

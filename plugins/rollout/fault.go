@@ -37,7 +37,8 @@ func (s *split) fault(err error) {
 	c.h.Log.Warn("environments restarted", "error", err, "restart", c.restarted, "max_restarts", c.config.MaxRestarts,
 		"lost_env_steps", s.lost())
 	if crosses {
-		m.fresh = true
+		m.begun, m.fresh = true, true
+		m.x.newSeeds()
 	} else if err := s.renew(); err != nil {
 		c.h.Fail(err)
 		return

@@ -44,7 +44,7 @@ func small(c *config) {
 	c.Env, c.Envs, c.Splits, c.Horizon = "scripted", 6, 2, 4
 }
 
-func newRig(t *testing.T, o rigOptions) *rig {
+func newRig(t testing.TB, o rigOptions) *rig {
 	t.Helper()
 	r := &rig{c: New().(*Rollout), plugin: plugintest.New(o.script)}
 	var p rollout.Plugin = r.plugin
@@ -101,7 +101,7 @@ func (r *rig) answer(m hostabi.Message) {
 	}
 }
 
-func (r *rig) onBlock(t *testing.T, m *hostabi.Message) {
+func (r *rig) onBlock(t testing.TB, m *hostabi.Message) {
 	lease, err := r.Host.Arenas.Lease(m.Handle)
 	if err != nil {
 		t.Error(err)
@@ -117,7 +117,7 @@ func (r *rig) onBlock(t *testing.T, m *hostabi.Message) {
 }
 
 // letGo releases the block that has been kept for longest.
-func (r *rig) letGo(t *testing.T) {
+func (r *rig) letGo(t testing.TB) {
 	t.Helper()
 	b := r.blocks[0]
 	r.blocks = r.blocks[1:]
@@ -129,7 +129,7 @@ func (r *rig) letGo(t *testing.T) {
 }
 
 // until runs until so many blocks have been handed over in all.
-func (r *rig) until(t *testing.T, blocks int) {
+func (r *rig) until(t testing.TB, blocks int) {
 	t.Helper()
 	if err := r.RunUntil(func() bool { return len(r.blocks) >= blocks }); err != nil {
 		t.Fatal(err)

@@ -288,6 +288,7 @@ func (s *split) endSides() error {
 	}
 	s.wantEnded()
 	if over {
+		s.next.x.newSeeds()
 		s.seed(s.c.attempts)
 		if err := s.resetOwn(d.target, t+1, d.over, s.seeds); err != nil {
 			return err

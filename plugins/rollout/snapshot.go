@@ -14,6 +14,7 @@ type saved struct {
 	Calls     uint64
 	Restarted int
 	Attempts  int
+	Tries     int  // attempt that the seeds are for
 	Fresh     bool // new episodes begin; there is no instance and nothing is carried
 	Phantom   []byte
 	Ages      []uint32
@@ -45,7 +46,7 @@ func (c *Rollout) Snapshot() (component.State, error) {
 			state.Blobs[blobName(i)] = instance
 		}
 		splits = append(splits, saved{
-			Steps: s.steps, Sequence: s.sequence, Calls: s.calls, Restarted: c.restarted, Attempts: c.attempts,
+			Steps: s.steps, Sequence: s.sequence, Calls: s.calls, Restarted: c.restarted, Attempts: c.attempts, Tries: s.tries,
 			Fresh: !s.carried, Phantom: slices.Clone(s.phantom), Ages: slices.Clone(s.ages), Accounts: slices.Clone(s.accounts),
 			CarryObs: slices.Clone(s.carryObs), CarryMask: slices.Clone(s.carryMask),
 		})
@@ -91,6 +92,8 @@ func (s *split) restore(from *saved, instance []byte) error {
 	copy(s.accounts, from.Accounts)
 	copy(s.carryObs, from.CarryObs)
 	copy(s.carryMask, from.CarryMask)
-	s.seed(max(from.Attempts, from.Restarted))
+	if s.seed(from.Tries); from.Attempts == 0 {
+		s.seed(from.Restarted)
+	}
 	return nil
 }

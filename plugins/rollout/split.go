@@ -19,6 +19,7 @@ type split struct {
 	first int // global index of environment 0
 	n     int // environments
 	seeds []uint64
+	tries int // attempt that the seeds are for
 
 	free    []uint32 // blocks, in the order of their credits
 	loan    arena.Loan
@@ -78,6 +79,7 @@ func newSplit(c *Rollout, index, first, n int, b *batch) *split {
 // seed derives the environments' seeds; attempt counts restarts and changes, so that an environment which is begun
 // anew does not replay what it did before, or what led to a fault.
 func (s *split) seed(attempt int) {
+	s.tries = attempt
 	run := s.c.h.Run.Seed
 	if attempt > 0 {
 		run = rollout.EnvSeed(run, -attempt)

@@ -1,0 +1,209 @@
+package rollout
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm"
+)
+
+// guests loads guests of the examples, by language.
+func guests(t testing.TB, languages ...string) map[string]rollout.Plugin {
+	t.Helper()
+	runtime, err := wasm.New(wasm.Options{CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := map[string]rollout.Plugin{}
+	for _, language := range languages {
+		path := "../../examples/plugins/cartpole-" + language + "/cartpole.wasm"
+		source, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := runtime.Load(t.Context(), path, source, wasm.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list[language] = p
+	}
+	t.Cleanup(func() { // before the rig's own: what has been bound stays usable without its plugin
+		for _, p := range list {
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := runtime.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return list
+}
+
+// cartRig is a rig with guests.
+func cartRig(t testing.TB, p rollout.Plugin, run component.Run, change func(*config)) *rig {
+	return newRig(t, rigOptions{plugin: p, run: run, config: func(c *config) {
+		c.Envs, c.Splits, c.Horizon = 12, 2, 16
+		if change != nil {
+			change(c)
+		}
+	}})
+}
+
+// swap prepares and commits a change and runs until it is made.
+func swap(t testing.TB, r *rig, c component.EnvChange) component.EnvsWent {
+	t.Helper()
+	var went []component.EnvsWent
+	c.Went = func(e component.EnvsWent) { went = append(went, e) }
+	p, err := r.c.PrepareEnvs(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.RunUntil(func() bool { return len(went) > 0 }); err != nil {
+		t.Fatal(err)
+	}
+	return went[0]
+}
+
+// The same module at every boundary, with the state carried over, changes no bit of any block.
+func TestS13TheSameModuleAtEveryBoundaryChangesNothing(t *testing.T) {
+	for _, at := range []component.Boundary{component.AtTrajectory, component.AtStep} {
+		for _, mode := range []string{"c", "rust"} {
+			t.Run(fmt.Sprintf("%v/%s", at, mode), func(t *testing.T) {
+				p := guests(t, mode)[mode]
+				blocks := func(change bool) []string {
+					r := cartRig(t, p, component.Run{Seed: 3, Synchronous: true}, nil)
+					var list []string
+					r.From("trajectories", func(m *hostabi.Message) { list = append(list, contents(t, r, m)) })
+					for len(list) < 40 {
+						if !change {
+							r.until(t, len(r.blocks)+1)
+							continue
+						}
+						if went := swap(t, r, component.EnvChange{Plugin: p, At: at, KeepState: true}); went.Kept == 0 && len(list) > 2 {
+							t.Fatalf("%+v", went)
+						}
+					}
+					return list[:40]
+				}
+				want, got := blocks(false), blocks(true)
+				for i := range want {
+					if want[i] != got[i] {
+						t.Fatalf("block %d differs", i)
+					}
+				}
+			})
+		}
+	}
+}
+
+// contents returns all of a block that a learner looks at.
+func contents(t testing.TB, r *rig, m *hostabi.Message) string {
+	tr, lease, err := rollout.Lease(r.Host.Arenas, m.Handle)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lease.Release()
+	var b bytes.Buffer
+	for _, c := range []rollout.Column{rollout.ColAction, rollout.ColObs, rollout.ColReward, rollout.ColTerminated,
+		rollout.ColTruncated, rollout.ColValid, rollout.ColPluginVersion} {
+		b.Write(tr.Bytes(c))
+	}
+	fmt.Fprintf(&b, "%+v", *tr.Meta())
+	return b.String()
+}
+
+// Between two languages state goes environment by environment: no episode ends for it, and CartPole goes on to the bit.
+func TestChange_CarriesStateBetweenLanguages(t *testing.T) {
+	p := guests(t, "c", "rust")
+	blocks := func(change bool) []string {
+		r := cartRig(t, p["c"], component.Run{Seed: 3, Synchronous: true}, nil)
+		var list []string
+		r.From("trajectories", func(m *hostabi.Message) {
+			tr, lease, err := rollout.Lease(r.Host.Arenas, m.Handle)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, string(slices.Concat(tr.Bytes(rollout.ColObs), tr.Bytes(rollout.ColTerminated))))
+			lease.Release()
+		})
+		for k := 0; len(list) < 20; k++ {
+			if !change {
+				r.until(t, len(r.blocks)+1)
+				continue
+			}
+			went := swap(t, r, component.EnvChange{Plugin: p[[]string{"rust", "c"}[k%2]], At: component.AtStep, KeepState: true})
+			if went.Truncated > 0 || k > 1 && went.Kept != 12 {
+				t.Fatalf("change %d went %+v", k, went)
+			}
+		}
+		return list[:20]
+	}
+	want, got := blocks(false), blocks(true)
+	for i := range want {
+		if want[i] != got[i] {
+			t.Fatalf("block %d differs", i)
+		}
+	}
+}
+
+// BenchmarkSwap swaps at every trajectory boundary of 64 environments and reports how long stepping stood still,
+// beside the same boundary without a swap.
+func BenchmarkSwap(b *testing.B) {
+	for _, c := range []struct {
+		name, from, to string
+		at             component.Boundary
+		keep           bool
+	}{
+		{"c-rust/trajectory", "c", "rust", component.AtTrajectory, false},
+		{"c-rust/step", "c", "rust", component.AtStep, false},
+		{"c-c/trajectory/keep", "c", "c", component.AtTrajectory, true},
+		{"c-rust/trajectory/keep", "c", "rust", component.AtTrajectory, true},
+		{"go-go/trajectory", "go", "go", component.AtTrajectory, false},
+		{"go-go/trajectory/keep", "go", "go", component.AtTrajectory, true},
+	} {
+		b.Run(c.name, func(b *testing.B) { benchmarkSwap(b, c.from, c.to, c.at, c.keep) })
+	}
+}
+
+func benchmarkSwap(b *testing.B, from, to string, at component.Boundary, keep bool) {
+	list := guests(b, from, to)
+	r := cartRig(b, list[from], component.Run{Seed: 3}, func(c *config) { c.Envs, c.Splits, c.Horizon = 64, 1, 64 })
+	var pauses, plain []time.Duration
+	s := r.c.splits[0]
+	for k := 0; b.Loop(); k++ {
+		next := list[[]string{to, from}[k%2]]
+		went := swap(b, r, component.EnvChange{Plugin: next, At: at, KeepState: keep})
+		pauses = append(pauses, time.Duration(went.PauseNS[0]))
+		r.until(b, len(r.blocks)+1)
+		if err := r.RunUntil(func() bool { return s.writing && s.asked && s.t == s.c.config.Horizon }); err != nil {
+			b.Fatal(err)
+		}
+		began := time.Now()
+		if err := r.RunUntil(func() bool { return s.writing && s.asked && s.t == 0 }); err != nil {
+			b.Fatal(err)
+		}
+		plain = append(plain, time.Since(began))
+		for range len(r.blocks) {
+			r.letGo(b)
+		}
+	}
+	report := func(name string, list []time.Duration) {
+		slices.Sort(list)
+		b.ReportMetric(float64(list[len(list)/2].Nanoseconds())/1e3, name+"-p50-µs")
+		b.ReportMetric(float64(list[len(list)*99/100].Nanoseconds())/1e3, name+"-p99-µs")
+	}
+	report("pause", pauses)
+	report("without", plain)
+	b.ReportMetric(0, "ns/op")
+}
