@@ -156,8 +156,9 @@ type SwapReply struct {
 
 // Canary compares two versions on the same seeds.
 type Canary struct {
-	Envs     int `json:"envs"`
-	Old, New Trial
+	Envs     int     `json:"envs"`
+	Old      Trial   `json:"old"`
+	New      Trial   `json:"new"`
 	Faster   float64 `json:"faster"`  // steps per second of the new one over the old one's
 	Verdict  string  `json:"verdict"` // ok, or what speaks against the new one
 }
