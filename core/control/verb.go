@@ -156,11 +156,11 @@ type SwapReply struct {
 
 // Canary compares two versions on the same seeds.
 type Canary struct {
-	Envs     int     `json:"envs"`
-	Old      Trial   `json:"old"`
-	New      Trial   `json:"new"`
-	Faster   float64 `json:"faster"`  // steps per second of the new one over the old one's
-	Verdict  string  `json:"verdict"` // ok, or what speaks against the new one
+	Envs    int     `json:"envs"`
+	Old     Trial   `json:"old"`
+	New     Trial   `json:"new"`
+	Faster  float64 `json:"faster"`  // steps per second of the new one over the old one's
+	Verdict string  `json:"verdict"` // ok, or what speaks against the new one
 }
 
 // Trial is how one version did.
