@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/hostabi"
@@ -21,9 +22,11 @@ type model struct {
 }
 
 type modelComponent struct {
-	paused  int
-	backlog []*modelConn
+	paused, held int
+	backlog      []*modelConn
 }
+
+func (c *modelComponent) waits() bool { return c.paused > 0 || c.held > 0 }
 
 type modelSignal struct {
 	owner                       *modelComponent
@@ -41,7 +44,8 @@ type modelParking struct {
 }
 
 type modelConn struct {
-	id              int
+	slot            int // number of the connection that the slot was made for
+	heir            *modelConn
 	sig             *modelSignal
 	to              *modelComponent
 	o               bus.Options
@@ -82,7 +86,7 @@ func (w *model) run(step func(world)) {
 func (w *model) one() bool {
 	for len(w.ready) > 0 {
 		c := w.ready[0]
-		if c.paused == 0 && len(c.backlog) > 0 {
+		if !c.waits() && len(c.backlog) > 0 {
 			next := c.backlog[0]
 			c.backlog = c.backlog[1:]
 			w.deliver(next)
@@ -95,7 +99,7 @@ func (w *model) one() bool {
 	}
 	next := w.data[0]
 	w.data = w.data[1:]
-	if next.to.paused > 0 || len(next.to.backlog) > 0 {
+	if next.to.waits() || len(next.to.backlog) > 0 {
 		next.to.backlog = append(next.to.backlog, next)
 		return true
 	}
@@ -114,15 +118,15 @@ func (w *model) deliver(c *modelConn) {
 	}
 	if c.discard {
 		c.stats.Dropped++
-		w.release(m)
+		w.free(m)
 		return
 	}
 	c.stats.Delivered++
-	w.react(w, c.id, m)
-	w.release(m)
+	w.react(w, c.slot, m)
+	w.free(m)
 }
 
-func (w *model) release(m hostabi.Message) {
+func (w *model) free(m hostabi.Message) {
 	if m.Handle != 0 {
 		w.held--
 	}
@@ -177,13 +181,13 @@ func (w *model) offer(c *modelConn, m hostabi.Message) bool {
 	case bus.DropNewest:
 		c.stats.Dropped++
 	case bus.DropOldest:
-		w.release(c.queue[0])
-		w.hold(m)
+		w.free(c.queue[0])
+		w.claim(m)
 		c.queue = append(c.queue[1:], m)
 		c.stats.Dropped++
 	case bus.Coalesce:
-		w.release(c.queue[len(c.queue)-1])
-		w.hold(m)
+		w.free(c.queue[len(c.queue)-1])
+		w.claim(m)
 		c.queue[len(c.queue)-1] = m
 		c.stats.Coalesced++
 	case bus.Fail:
@@ -209,7 +213,7 @@ func (w *model) offerQueue(s *modelSignal, queue []*modelConn, m hostabi.Message
 	return w.offer(queue[turn%len(queue)], m)
 }
 
-func (w *model) hold(m hostabi.Message) {
+func (w *model) claim(m hostabi.Message) {
 	if m.Handle != 0 {
 		w.held++
 	}
@@ -219,7 +223,7 @@ func (w *model) push(c *modelConn, m hostabi.Message) bool {
 	if len(c.queue) >= c.o.Depth {
 		return false
 	}
-	w.hold(m)
+	w.claim(m)
 	c.queue = append(c.queue, m)
 	c.stats.MaxQueued = max(c.stats.MaxQueued, len(c.queue))
 	w.data = append(w.data, c)
@@ -228,7 +232,7 @@ func (w *model) push(c *modelConn, m hostabi.Message) bool {
 
 func (w *model) park(c *modelConn, m hostabi.Message) {
 	p := c.parking
-	w.hold(m)
+	w.claim(m)
 	p.waiting = append(p.waiting, m)
 	if !p.active {
 		p.active = true
@@ -246,7 +250,7 @@ func (w *model) settle(p *modelParking, last *modelConn) {
 	if len(p.open) == 0 {
 		for _, m := range p.waiting {
 			last.stats.Dropped++
-			w.release(m)
+			w.free(m)
 		}
 		p.waiting = nil
 	}
@@ -271,7 +275,7 @@ func (w *model) settle(p *modelParking, last *modelConn) {
 func (w *model) letIn(p *modelParking) bool {
 	for _, c := range p.open {
 		if w.push(c, p.waiting[0]) {
-			w.release(p.waiting[0]) // held twice now
+			w.free(p.waiting[0]) // held twice now
 			p.waiting = p.waiting[1:]
 			return true
 		}
@@ -281,19 +285,15 @@ func (w *model) letIn(p *modelParking) bool {
 
 func (w *model) unpause(c *modelComponent) {
 	c.paused--
-	if c.paused != 0 {
-		return
+	if c.paused == 0 {
+		w.control = append(w.control, func() { w.resumed(c) })
 	}
-	w.control = append(w.control, func() {
-		for _, r := range w.ready {
-			if r == c {
-				return
-			}
-		}
-		if len(c.backlog) > 0 {
-			w.ready = append(w.ready, c)
-		}
-	})
+}
+
+func (w *model) resumed(c *modelComponent) {
+	if !slices.Contains(w.ready, c) && len(c.backlog) > 0 && c.held == 0 {
+		w.ready = append(w.ready, c)
+	}
 }
 
 func (w *model) pause(c int)  { w.components[c].paused++ }
@@ -304,7 +304,7 @@ func (w *model) connect(sig, to int, o bus.Options) {
 	if o.Mode == bus.Latest {
 		o.Depth, o.Overflow = 1, bus.Coalesce
 	}
-	c := &modelConn{id: len(w.conns), sig: s, to: w.components[to], o: o}
+	c := &modelConn{slot: len(w.conns), sig: s, to: w.components[to], o: o}
 	for _, other := range s.conns {
 		if o.Mode == bus.Reply && other.o.Mode == bus.Reply && other.o.Peer == o.Peer {
 			return
@@ -322,8 +322,12 @@ func (w *model) connect(sig, to int, o bus.Options) {
 		p.open = append(without(p.open, func(o *modelConn) bool { return o.closed }), c)
 		w.settle(p, c)
 	}
-	if o.Mode == bus.Latest && s.newest.Sequence > 0 {
-		w.push(c, s.newest)
+	w.begin(c)
+}
+
+func (w *model) begin(c *modelConn) {
+	if c.o.Mode == bus.Latest && c.sig.newest.Sequence > 0 {
+		w.push(c, c.sig.newest)
 	}
 }
 
@@ -336,7 +340,7 @@ func (w *model) disconnect(i int, now bool) {
 		if c.o.Overflow == bus.DropOldest || c.o.Overflow == bus.Coalesce { // not in the loop's lane
 			for _, m := range c.queue {
 				c.stats.Dropped++
-				w.release(m)
+				w.free(m)
 			}
 			c.queue = nil
 		}
@@ -365,13 +369,14 @@ func (w *model) state() []string {
 	for i, c := range w.conns {
 		s := c.stats
 		s.Queued = len(c.queue)
-		if c.parking != nil {
+		if c.parking != nil && c.heir == nil {
 			s.Parked = len(c.parking.waiting)
 		}
 		lines = append(lines, fmt.Sprintf("connection %d: %+v", i, s))
 	}
 	for i, s := range w.signals {
-		lines = append(lines, fmt.Sprintf("signal %d: emitted %d unconnected %d", i, s.sequence, s.unconnected))
+		lines = append(lines, fmt.Sprintf("signal %d: emitted %d unconnected %d connections %d newest %d", i,
+			s.sequence, s.unconnected, len(s.conns), s.newest.Sequence))
 	}
 	for i, c := range w.components {
 		lines = append(lines, fmt.Sprintf("component %d: paused %v", i, c.paused > 0))

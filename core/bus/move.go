@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
-
-	"github.com/rlhost/rlhost/core/loop"
 )
 
 // ErrDisconnected is returned for a connection that was disconnected or moved before.
@@ -73,58 +71,17 @@ func (c *Connection) giveWay(heir *Connection) {
 // goes to the slots of before, behind what is queued there, and so does all that comes later. The connections that Move
 // returned stay in use, with the old slots. The new slots must be of components on one loop; Undo waits for the slot
 // that runs there, unless it is called on it. A connection that has been moved again is an error, and nothing happens.
+// It is a case of Redirect.
 func Undo(moved ...*Connection) error {
-	heirs := make([]*Connection, len(moved))
-	var on *loop.Loop
+	ways := make([]Way, len(moved))
 	for i, c := range moved {
 		h := c.successor()
 		if h == nil || h.successor() != nil || h.Slot() == c.Slot() {
 			return fmt.Errorf("undo the move of signal %q: it is not the last", c.Signal().name)
 		}
-		l := h.Slot().receiver.Loop()
-		if on != nil && on != l {
-			return fmt.Errorf("undo the move of signal %q: slots are on loops %q and %q", c.Signal().name, on.Name(), l.Name())
-		}
-		heirs[i], on = h, l
+		ways[i] = Way{h, c.Slot()}
 	}
-	if on != nil {
-		ways := make([]Way, len(moved))
-		for i, h := range heirs {
-			ways[i] = Way{h, moved[i].Slot()}
-		}
-		on.Do(func() { redirect(ways) })
-	}
-	return nil
-}
-
-// redirect runs while no slot of the components runs that the connections lead to. It holds the locks of all of them, so
-// that nothing new gets in front of what waits.
-func redirect(ways []Way) {
-	receivers := map[loop.Target]*loop.Receiver{}
-	var from []*loop.Receiver
-	for _, w := range ways {
-		c := w.Connection
-		c.mu.Lock()
-		if !slices.Contains(from, c.slot.receiver) {
-			from = append(from, c.slot.receiver)
-		}
-		receivers[(*delivery)(c)] = w.To.receiver
-		c.slot.remove(c)
-		c.slot = w.To
-		if !c.closed {
-			w.To.add(c)
-		}
-	}
-	var refused []func()
-	for _, r := range from {
-		refused = append(refused, r.Requeue(func(t loop.Target) *loop.Receiver { return receivers[t] }))
-	}
-	for _, w := range ways {
-		w.Connection.mu.Unlock()
-	}
-	for _, drop := range refused {
-		drop()
-	}
+	return Redirect(ways...)
 }
 
 // MoveSignal makes another signal of the same payload, that of a successor, send on c in the place of c's own. What

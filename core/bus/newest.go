@@ -45,6 +45,15 @@ func (c *Connection) newest() hostabi.Message {
 	return c.last
 }
 
+// forget makes the connection start anew with what it remembers, for another signal: that one counts for itself.
+func (c *Connection) forget(into *memory) {
+	c.mu.Lock()
+	newest := c.last
+	c.last = hostabi.Message{}
+	c.mu.Unlock()
+	into.note(&newest)
+}
+
 // note remembers a message that is parked.
 func (c *Connection) note(m *hostabi.Message) {
 	c.mu.Lock()
@@ -57,7 +66,8 @@ func (c *Connection) note(m *hostabi.Message) {
 // Continue makes s go on where from is: with its sequence and its newest message, unless s is further. Call it before
 // s emits, when the component behind from does no more.
 func (s *Signal) Continue(from *Signal) {
-	if newest, ok := from.Newest(); ok {
+	own, _ := s.Newest()
+	if newest, _ := from.Newest(); newest.Sequence > own.Sequence {
 		s.memory.note(&newest)
 	}
 	for {

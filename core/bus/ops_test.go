@@ -18,8 +18,13 @@ type world interface {
 	emit(sig int, m hostabi.Message)
 	connect(sig, to int, o bus.Options)
 	disconnect(conn int, now bool)
+	move(conn, to int)
+	undo(moves []int) // of those that succeeded, in order
+	moveSignal(conn, sig int)
 	pause(component int)
 	resume(component int)
+	hold(component int)
+	release(component int)
 	size() int // connections ever made
 	run(step func(world))
 	state() []string
@@ -41,6 +46,19 @@ type reactions struct {
 	graph graph
 	log   []string
 	count int
+	moves []int // connections that were moved
+}
+
+// chosen returns the connections of some of the moves.
+func (r *reactions) chosen(moves []int) []int {
+	var conns []int
+	for _, i := range moves {
+		if len(r.moves) > 0 {
+			conns = append(conns, r.moves[i%len(r.moves)])
+		}
+	}
+	slices.Sort(conns)
+	return slices.Compact(conns)
 }
 
 func (r *reactions) note(format string, args ...any) {
@@ -107,9 +125,35 @@ func (w *real) emit(sig int, m hostabi.Message) {
 
 func (w *real) connect(sig, to int, o bus.Options) {
 	id := len(w.conns)
-	slot := bus.NewSlot(w.components[to], "slot", "payload", func(m *hostabi.Message) { w.react(w, id, *m) })
-	if c, err := bus.Connect(w.signals[sig], slot, o); err == nil {
+	if c, err := bus.Connect(w.signals[sig], w.slot(to, id), o); err == nil {
 		w.conns = append(w.conns, c)
+	}
+}
+
+func (w *real) slot(to, id int) *bus.Slot {
+	return bus.NewSlot(w.components[to], "slot", "payload", func(m *hostabi.Message) { w.react(w, id, *m) })
+}
+
+func (w *real) move(i, to int) {
+	if c, err := bus.Move(w.conns[i], w.slot(to, len(w.conns))); err == nil {
+		w.moves = append(w.moves, i)
+		w.conns = append(w.conns, c)
+	}
+}
+
+func (w *real) undo(moves []int) {
+	var moved []*bus.Connection
+	for _, i := range w.chosen(moves) {
+		moved = append(moved, w.conns[i])
+	}
+	if err := bus.Undo(moved...); err != nil {
+		w.note("no undo")
+	}
+}
+
+func (w *real) moveSignal(i, sig int) {
+	if err := bus.MoveSignal(w.conns[i], w.signals[sig]); err != nil {
+		w.note("no move of signal %d", sig)
 	}
 }
 
@@ -121,10 +165,12 @@ func (w *real) disconnect(i int, now bool) {
 	w.conns[i].Disconnect()
 }
 
-func (w *real) pause(c int)  { w.components[c].Pause() }
-func (w *real) resume(c int) { w.components[c].Resume() }
-func (w *real) size() int    { return len(w.conns) }
-func (w *model) size() int   { return len(w.conns) }
+func (w *real) pause(c int)   { w.components[c].Pause() }
+func (w *real) resume(c int)  { w.components[c].Resume() }
+func (w *real) hold(c int)    { w.components[c].Hold() }
+func (w *real) release(c int) { w.components[c].Release() }
+func (w *real) size() int     { return len(w.conns) }
+func (w *model) size() int    { return len(w.conns) }
 
 func (w *real) state() []string {
 	var lines []string
@@ -132,7 +178,9 @@ func (w *real) state() []string {
 		lines = append(lines, fmt.Sprintf("connection %d: %+v", i, c.Stats()))
 	}
 	for i, s := range w.signals {
-		lines = append(lines, fmt.Sprintf("signal %d: emitted %d unconnected %d", i, s.Stats().Emitted, s.Stats().Unconnected))
+		newest, _ := s.Newest()
+		lines = append(lines, fmt.Sprintf("signal %d: emitted %d unconnected %d connections %d newest %d", i,
+			s.Stats().Emitted, s.Stats().Unconnected, len(s.Connections()), newest.Sequence))
 	}
 	for i, c := range w.components {
 		lines = append(lines, fmt.Sprintf("component %d: paused %v", i, c.Paused()))
@@ -173,7 +221,7 @@ func (s *script) options() bus.Options {
 }
 
 // op is one decision of the script, as something to do in either world.
-func (s *script) op(g graph, paused []int) func(world) {
+func (s *script) op(g graph, paused, held []int) func(world) {
 	kind, a, b := s.next(16), s.next(256), s.next(256)
 	component := a % g.components
 	switch {
@@ -192,6 +240,16 @@ func (s *script) op(g graph, paused []int) func(world) {
 	case kind == 7 && paused[component] > 0:
 		paused[component]--
 		return func(w world) { w.resume(component) }
+	case kind >= 8 && kind <= 10:
+		return s.moves(g, kind, a, b)
+	case kind == 11 && b%2 == 0:
+		held[component]++
+		return func(w world) { w.hold(component) }
+	case kind == 11:
+		if held[component] > 0 {
+			held[component]--
+		}
+		return func(w world) { w.release(component) }
 	}
 	m := hostabi.Message{T: uint32(s.next(3)), Sender: uint16(s.next(3))}
 	m.Handle = hostabi.Handle(s.next(6))
@@ -202,13 +260,30 @@ func (s *script) op(g graph, paused []int) func(world) {
 	}
 }
 
+func (s *script) moves(g graph, kind, a, b int) func(world) {
+	return func(w world) {
+		n := w.size()
+		if n == 0 {
+			return
+		}
+		switch kind {
+		case 8:
+			w.move(a%n, b%g.components)
+		case 9:
+			w.undo([]int{a, a + 1, b}[:1+b%3])
+		case 10:
+			w.moveSignal(a%n, b%len(g.signals))
+		}
+	}
+}
+
 // checkScript plays a script on the bus and on the model and compares all that can be seen after each step.
 func checkScript(t *testing.T, s script) {
 	g := s.graph()
 	r, m := newReal(g), newModel(g)
 	ended := make(chan error, 1)
 	go func() { ended <- r.loop.Run(t.Context()) }()
-	paused := make([]int, g.components)
+	paused, held := make([]int, g.components), make([]int, g.components)
 	both := func(step func(world)) bool {
 		r.run(step)
 		m.run(step)
@@ -218,7 +293,7 @@ func checkScript(t *testing.T, s script) {
 	for steps := 0; good && len(s) > 0 && steps < 60; steps++ {
 		var ops []func(world)
 		for range 1 + s.next(6) {
-			ops = append(ops, s.op(g, paused))
+			ops = append(ops, s.op(g, paused, held))
 		}
 		good = both(func(w world) {
 			for _, op := range ops {
@@ -231,6 +306,9 @@ func checkScript(t *testing.T, s script) {
 			for c, n := range paused {
 				for range n {
 					w.resume(c)
+				}
+				for range held[c] {
+					w.release(c)
 				}
 			}
 		})

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/loop"
 )
@@ -20,37 +21,108 @@ type Way struct {
 // The slots of before must be of components on one loop, which should be at rest; Redirect waits for the slot that runs
 // there, unless it is called on it. On an error nothing has happened.
 func Redirect(ways ...Way) error {
-	var on *loop.Loop
-	for _, w := range ways {
-		c := w.Connection
-		l := c.Slot().receiver.Loop()
-		switch {
-		case c.Slot().payload != w.To.payload:
-			return fmt.Errorf("redirect signal %q to slot %q: payload types differ: %q and %q",
-				c.Signal().name, w.To.name, c.Slot().payload, w.To.payload)
-		case on != nil && on != l:
-			return fmt.Errorf("redirect signal %q: slots are on loops %q and %q", c.Signal().name, on.Name(), l.Name())
+	for {
+		on, err := loopOf(ways)
+		if on == nil || err != nil {
+			return err
 		}
-		on = l
+		there := true
+		on.Do(func() { there = redirect(on, ways) })
+		if there {
+			break
+		}
 	}
-	if on == nil {
-		return nil
-	}
-	on.Do(func() { redirect(ways) })
 	for _, w := range ways {
 		w.Connection.again()
 	}
 	return nil
 }
 
-// again gives a connection of mode Latest the newest message, unless one waits.
+// loopOf returns the loop of the slots of before; nil if there are no ways.
+func loopOf(ways []Way) (on *loop.Loop, err error) {
+	seen := map[*Connection]bool{}
+	for _, w := range ways {
+		c, slot := w.Connection, w.Connection.Slot()
+		fail := func(format string, args ...any) (*loop.Loop, error) {
+			return nil, fmt.Errorf("redirect signal %q to slot %q: %w", c.Signal().name, w.To.name, fmt.Errorf(format, args...))
+		}
+		l := slot.receiver.Loop()
+		switch {
+		case slot.payload != w.To.payload:
+			return fail("payload types differ: %q and %q", slot.payload, w.To.payload)
+		case on != nil && on != l:
+			return fail("slots are on loops %q and %q", on.Name(), l.Name())
+		case seen[c]:
+			return fail("it is given twice")
+		}
+		on, seen[c] = l, true
+	}
+	return on, nil
+}
+
+// redirect runs on the loop of the slots of before, or reports that they are no longer there. Where a
+// connection leads is changed only on the loop it leads to: so it is sure of what it sees, and of being the only one to
+// hold the locks of several connections that lead to this loop. It holds them so that nothing new gets in front of what waits.
+func redirect(on *loop.Loop, ways []Way) bool {
+	for _, w := range ways {
+		if w.Connection.Slot().receiver.Loop() != on {
+			return false
+		}
+	}
+	type ends struct{ from, to *loop.Receiver }
+	leads := map[loop.Target]ends{}
+	var from []*loop.Receiver
+	for _, w := range ways {
+		c := w.Connection
+		c.mu.Lock()
+		r := c.slot.receiver
+		if !slices.Contains(from, r) {
+			from = append(from, r)
+		}
+		leads[(*delivery)(c)] = ends{r, w.To.receiver}
+		c.lead(w.To)
+	}
+	var refused []func()
+	for _, r := range from {
+		refused = append(refused, r.Requeue(func(t loop.Target) *loop.Receiver {
+			if l := leads[t]; l.from == r {
+				return l.to
+			}
+			return nil // also what has just come from another one
+		}))
+	}
+	for _, w := range ways {
+		w.Connection.mu.Unlock()
+	}
+	for _, drop := range refused {
+		drop()
+	}
+	return true
+}
+
+// lead, with mu held, makes what is delivered from now on reach another slot.
+func (c *Connection) lead(to *Slot) {
+	c.slot.remove(c)
+	c.slot = to
+	if !c.closed {
+		to.add(c)
+	}
+}
+
+// again gives a connection of mode Latest the newest message, unless one waits or a newer one has been delivered.
 func (c *Connection) again() {
+	if c.options.Mode != Latest {
+		return
+	}
 	m, ok := c.Signal().Newest()
-	if !ok || c.options.Mode != Latest || c.retain(m.Handle) != nil {
+	if !ok || c.retain(m.Handle) != nil {
 		return
 	}
 	c.mu.Lock()
-	taken := !c.closed && c.box.n == 0 && c.enqueue(&m) == queued
+	taken := !c.closed && c.box.n == 0 && m.Sequence >= c.last.Sequence && c.enqueue(&m) == queued
+	if taken {
+		c.last = m
+	}
 	c.mu.Unlock()
 	if !taken {
 		c.release(m.Handle)

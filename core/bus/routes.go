@@ -79,6 +79,7 @@ func (s *Signal) route(c *Connection, from *Signal) error {
 	}
 	if from != nil {
 		s.Continue(from)
+		c.forget(&from.memory)
 	}
 	s.routes.Store(r.with(c))
 	return nil
