@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -138,10 +139,19 @@ func (s *side) trial() Trial {
 	for _, n := range s.play.spent {
 		t.Steps += n
 	}
-	if seconds := s.play.stepping.Seconds(); seconds > 0 {
-		t.PerSecond = float64(t.Steps) / seconds
-	}
+	t.PerSecond = s.perSecond(t.Steps)
 	return t
+}
+
+// perSecond is how fast the version steps, by the median call: a trial is short, and one that had to wait for the
+// processor would decide.
+func (s *side) perSecond(steps uint64) float64 {
+	if len(s.play.took) == 0 {
+		return 0
+	}
+	took := slices.Sorted(slices.Values(s.play.took))
+	median := max(took[len(took)/2], 1)
+	return float64(steps) / float64(s.play.calls) / median.Seconds()
 }
 
 func (s *side) close() error {
