@@ -246,7 +246,7 @@ func learnerName(g *pipeline.Graph) string {
 func (t *training) atBoundary(snapshot func() (map[string]component.State, error)) error {
 	every := t.running().Run.Checkpoint.Every
 	ending := t.pipeline.Stopping() != ""
-	if !ending && (every <= 0 || time.Since(t.saved) < every) {
+	if t.aborted.Load() || !ending && (every <= 0 || time.Since(t.saved) < every) {
 		return nil
 	}
 	if err := t.save(snapshot, ending); err != nil {

@@ -37,6 +37,8 @@ type jobFlags struct {
 	Job string `name:"run" placeholder:"RUN" help:"Run that the job belongs to; default the only one running here."`
 	runsFlag
 	JSON bool `name:"json" help:"Print JSON: the job's answer as it came."`
+
+	sent, typed string // a file as the job was told and as the user named it
 }
 
 // errNoJob: nothing runs there.
@@ -149,7 +151,11 @@ func (f *jobFlags) refused(p *program, run *runs.Run, ctx context.Context, err e
 		}
 	}
 	if e.Problems != "" {
-		fmt.Fprint(p.err, printable(e.Problems))
+		text := e.Problems
+		if f.sent != "" {
+			text = strings.ReplaceAll(text, f.sent+":", f.typed+":")
+		}
+		fmt.Fprint(p.err, printable(text))
 		if !strings.HasSuffix(e.Problems, "\n") {
 			fmt.Fprintln(p.err)
 		}

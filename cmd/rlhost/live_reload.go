@@ -45,6 +45,7 @@ func (c *reloadCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
+	c.sent, c.typed = file, c.Pipeline
 	q := control.ReloadRequest{File: file, Source: string(src), Sets: c.Set, At: c.At, DryRun: c.DryRun}
 	var reply control.ReloadReply
 	if err := c.asks(p, control.VerbReload, q, &reply, p.progress); err != nil {

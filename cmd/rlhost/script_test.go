@@ -54,6 +54,7 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			"waitfor":   waitFor,
 			"signal":    signalJob,
 			"ends":      endsWith,
+			"asnobody":  asNobody,
 		},
 	}
 }
@@ -114,8 +115,11 @@ func lastLine(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// condition knows [mount]: whether this process may mount file systems.
+// condition knows [mount]: whether this process may mount file systems, and [root]: whether it may become another user.
 func condition(name string) (bool, error) {
+	if name == "root" {
+		return os.Geteuid() == 0, nil
+	}
 	if name != "mount" {
 		return false, fmt.Errorf("unknown condition %q", name)
 	}
@@ -139,6 +143,29 @@ func smallDisk(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.MkdirAll(dir, 0o755))
 	ts.Check(syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+args[1]+"k"))
 	ts.Defer(func() { ts.Check(syscall.Unmount(dir, 0)) })
+}
+
+// asNobody runs a program as a user who owns nothing, and checks its exit code: asnobody CODE PROGRAM [ARG...]. Its
+// output is that of exec.
+func asNobody(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: asnobody CODE PROGRAM [ARG...]")
+	}
+	program, err := exec.LookPath(args[1])
+	ts.Check(err)
+	openTo(ts, program)
+	openTo(ts, ts.MkAbs("."))
+	command := append([]string{"--reuid=65534", "--regid=65534", "--clear-groups", program}, args[2:]...)
+	checkExit(ts, args[1:], args[0], ts.Exec("setpriv", command...))
+}
+
+// openTo lets everybody get at a path below the folder for temporary files.
+func openTo(ts *testscript.TestScript, path string) {
+	for ; path != os.TempDir() && path != "/" && path != "."; path = filepath.Dir(path) {
+		info, err := os.Stat(path)
+		ts.Check(err)
+		ts.Check(os.Chmod(path, info.Mode().Perm()|0o055))
+	}
 }
 
 // background is a program in the background. Its output is in NAME.out and NAME.err.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -62,6 +63,7 @@ type training struct {
 	last    map[string]component.State // at the boundary that ended the run
 	at      runs.Checkpoint            // counters of the last boundary
 	ended   atomic.Bool                // the end event has been printed
+	aborted atomic.Bool                // it is to end at once: nothing is saved any more
 }
 
 // known is what is known of a run while it goes on. It is replaced, not changed.
@@ -192,6 +194,15 @@ func (t *training) text(g *pipeline.Graph) ([]byte, error) {
 	kept, err := movedTo(t.run.Dir, g)
 	if err != nil {
 		return nil, err
+	}
+	for i := range kept.Envs { // the folder's own modules go with it where it is moved to
+		use := &kept.Envs[i].Table.Use
+		if !filepath.IsAbs(*use) {
+			continue
+		}
+		if inside, err := relativePath(t.run.Dir, *use); err == nil && filepath.IsLocal(inside) {
+			*use = inside
+		}
 	}
 	return []byte(kept.Expanded()), nil
 }

@@ -46,6 +46,7 @@ func replyOf(c *runs.Checkpoint) control.CheckpointReply {
 // stopOnRequest ends the run as Ctrl-C does, or at once.
 func (t *training) stopOnRequest(now bool) {
 	if now {
+		t.aborted.Store(true)
 		t.pipeline.StopNow(component.StopInterrupted)
 		return
 	}

@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -36,6 +38,7 @@ type ask struct {
 	rules     rules
 	modules   []runs.Module // stored for it
 	who       asker
+	file      string // of a reload
 	reason    string // of a fallback
 }
 
@@ -84,7 +87,16 @@ func (j *Job) make(ctx context.Context, w *work, a *ask, say say) (*made, error)
 	if err == nil || errors.Is(err, pipeline.ErrNothing) {
 		return m, err
 	}
-	refused := j.asError(ctx, err)
+	refused := *j.asError(ctx, err)
+	var problems pipeline.Problems
+	if a.file != "" && errors.As(err, &problems) {
+		refused = *j.fileError(a.file, problems)
+	}
+	for _, module := range a.modules { // whoever asked knows it by another name
+		name := j.name(module.Hash, module.Path)
+		refused.Reason = strings.ReplaceAll(refused.Reason, module.Path, name)
+		refused.Problems = strings.ReplaceAll(refused.Problems, module.Path, name)
+	}
 	if m.number == 0 {
 		m.number = j.nextNumber()
 	}
@@ -92,7 +104,7 @@ func (j *Job) make(ctx context.Context, w *work, a *ask, say say) (*made, error)
 		Step: runs.StepRefused, Number: m.number, What: a.what, Component: a.component, Reason: refused.Reason,
 		Differences: texts(m.changes),
 	}, a.who)
-	return m, refused
+	return m, &refused
 }
 
 func (j *Job) change(ctx context.Context, w *work, a *ask, say say) (*made, error) {
@@ -103,6 +115,9 @@ func (j *Job) change(ctx context.Context, w *work, a *ask, say say) (*made, erro
 	t, err := j.prepare(ctx, a, m, 0)
 	if err != nil {
 		return m, err
+	}
+	if len(m.parts) == 0 && len(m.changes) == 0 && meaning(j.o.Pipeline.Graph()) == meaning(a.next) {
+		return m, errors.Join(pipeline.ErrNothing, t.Close()) // the same by other paths
 	}
 	if slices.ContainsFunc(m.parts, func(p part) bool { return p.env != "" }) {
 		say("compiled in %s", milliseconds(time.Since(began)))
@@ -123,6 +138,12 @@ func (j *Job) change(ctx context.Context, w *work, a *ask, say say) (*made, erro
 	return m, j.commit(ctx, w, a, t, m, say)
 }
 
+// pathLine is a line of a graph's text that says where something lies.
+var pathLine = regexp.MustCompile(`(?m)^(use|sha256) = .*$`)
+
+// meaning is the text of a graph without where its modules lie.
+func meaning(g *pipeline.Graph) string { return pathLine.ReplaceAllString(g.Expanded(), "") }
+
 // prepare makes the transition ready. trial is how many environments of each component go over, 0 = all.
 func (j *Job) prepare(ctx context.Context, a *ask, m *made, trial int) (*pipeline.Transition, error) {
 	number := j.nextNumber()
@@ -141,6 +162,7 @@ func (j *Job) prepare(ctx context.Context, a *ask, m *made, trial int) (*pipelin
 	}
 	if a.what != whatScale { // whose instances are what they were
 		m.parts = j.partsOf(t, m.changes)
+		m.changes = withVersions(m.changes, m.parts)
 	}
 	return t, nil
 }

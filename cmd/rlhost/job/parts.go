@@ -1,7 +1,9 @@
 package job
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/control"
@@ -49,14 +51,46 @@ func (j *Job) partsOf(t *pipeline.Transition, changes []control.Change) []part {
 	return parts
 }
 
+// withVersions adds changes for the environments that are of another version now, where the list lacks them.
+func withVersions(list []control.Change, parts []part) []control.Change {
+	for _, p := range parts {
+		known := slices.ContainsFunc(list, func(c control.Change) bool { return c.What == changeEnv && c.Name == p.env })
+		if p.env == "" || known {
+			continue
+		}
+		text := "its table has changed"
+		if p.old != p.new {
+			text = fmt.Sprintf("%s (%.8s) → %s (%.8s)", p.old.File, p.old.Hash, p.new.File, p.new.Hash)
+		}
+		list = append(list, control.Change{What: changeEnv, Name: p.env, Text: text})
+	}
+	return list
+}
+
 func (j *Job) envPart(t *pipeline.Transition, before *pipeline.Graph, component, env string) part {
 	p := part{component: component, env: env, old: j.runningEnv(env), back: backTo(before, "env", env)}
+	if e := before.Env(env); e != nil {
+		if _, isModule := j.moduleOf(before, e); isModule {
+			p.back = j.backToStored(p.back, env, p.old.Hash)
+		}
+	}
 	hash := p.old.Hash
 	if plugin := t.Plugin(env); plugin != nil {
 		hash = plugin.Hash()
 	}
 	p.new = j.envVersion(t.Graph(), env, hash)
 	return p
+}
+
+// backToStored makes overrides name the copy of a module, if there is one: its file may not be what it was.
+func (j *Job) backToStored(back []string, env, hash string) []string {
+	m, err := j.o.Run.Stored(hash)
+	if err != nil {
+		return back
+	}
+	key := "env." + env + ".use"
+	back = slices.DeleteFunc(back, func(set string) bool { return strings.HasPrefix(set, key+" = ") })
+	return append(back, key+" = "+strconv.Quote(m.Path))
 }
 
 // runnersOf names the components of a graph that run an environment.

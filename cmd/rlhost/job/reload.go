@@ -16,7 +16,7 @@ import (
 
 // reload answers VerbReload.
 func (j *Job) reload(ctx context.Context, q control.ReloadRequest, notice control.Notice) (*control.ReloadReply, error) {
-	a := &ask{what: whatReload, who: askerOf(ctx), title: "reload of " + filepath.Base(q.File), rules: j.defaults()}
+	a := &ask{what: whatReload, file: q.File, who: askerOf(ctx), title: "reload of " + filepath.Base(q.File), rules: j.defaults()}
 	a.rules.dryRun, a.rules.check = q.DryRun, true
 	if err := a.rules.set(q.At, nil); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (j *Job) keep(a *ask, g *pipeline.Graph, e *pipeline.Env) (use string, err 
 }
 
 // fileError is what the client is told of a file with mistakes: all of them.
-func (j *Job) fileError(file string, list pipeline.Problems) error {
+func (j *Job) fileError(file string, list pipeline.Problems) *control.Error {
 	n := 0
 	for _, p := range list {
 		if p.Severity == pipeline.Error {

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"math"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ func (j *Job) versions(list []control.ComponentStatus) {
 	for i := range list {
 		c := &list[i]
 		name := componentOf(c.Name)
-		if c.Version != nil {
+		if c.Version != nil && strings.ContainsRune(c.Version.File, filepath.Separator) {
 			c.Version.File = j.name(c.Version.Hash, c.Version.File)
 		}
 		j.mu.Lock()

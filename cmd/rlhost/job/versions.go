@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/control"
@@ -41,10 +43,29 @@ func (j *Job) recall() error {
 		j.lastStep, j.lastNumber = c.Step, c.Number
 		made := c.Step == runs.StepCommitted || c.Step == runs.StepBack || c.Step == runs.StepBegin && c.After == j.writtenHash()
 		if made && c.Component != "" && c.Old != nil && len(c.Back) > 0 {
-			j.previous[c.Component] = &previous{version: control.Version(*c.Old), back: c.Back}
+			j.previous[c.Component] = &previous{version: control.Version(*c.Old), back: j.here(c.Back)}
 		}
 	}
 	return nil
+}
+
+// storedUse is an override that names a stored module.
+var storedUse = regexp.MustCompile(`^env\.[^.]+\.use = ".*/([0-9a-f]{64})\.wasm"$`)
+
+// here makes overrides name the modules where they lie now: the run's folder may have been moved.
+func (j *Job) here(back []string) []string {
+	back = slices.Clone(back)
+	for i, set := range back {
+		found := storedUse.FindStringSubmatch(set)
+		if found == nil {
+			continue
+		}
+		if m, err := j.o.Run.Stored(found[1]); err == nil {
+			key, _, _ := strings.Cut(set, " = ")
+			back[i] = key + " = " + strconv.Quote(m.Path)
+		}
+	}
+	return back
 }
 
 // count counts the steps of changes that SwapCounts tells.

@@ -1,0 +1,34 @@
+// The walk of faulty.c, in a version that writes to the log, which it has to be granted, and pays twice as much.
+#include "rl_env.h"
+
+typedef struct {
+    int32_t cell, age;
+} Walk;
+
+static bool setup(Walk *w, rl_config *config)
+{
+    (void)config;
+    w->age = 0;
+    return true;
+}
+
+static void reset(Walk *w, rl_rng *rng, float *obs)
+{
+    w->cell = (int32_t)rl_below(rng, 9) - 4;
+    w->age = 0;
+    obs[0] = (float)w->cell;
+}
+
+static void step(Walk *w, rl_rng *rng, const int32_t *action, float *obs, rl_result *out)
+{
+    (void)rng;
+    w->cell += action[0] == 1 ? 1 : -1;
+    obs[0] = (float)w->cell;
+    out->terminated = w->cell < -5 || w->cell > 5;
+    out->truncated = ++w->age >= 40;
+    out->reward = w->cell > 0 ? 2 : 0;
+    if (w->age > 1000) rl_log(1, "never");
+}
+
+RL_ENV(Walk, setup, reset, step, .name = "walk@2", .action = RL_DISCRETE(2), .obs = RL_BOX(RL_F32, -10, 10, 1),
+       .episode_limit = 40)
