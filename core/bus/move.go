@@ -69,7 +69,7 @@ func (c *Connection) giveWay(heir *Connection) {
 
 // Undo takes Moves back, given the connections that were moved: what waits at the new slots, in whatever order it came,
 // goes to the slots of before, behind what is queued there, and so does all that comes later. The connections that Move
-// returned stay in use, with the old slots. The new slots must be of components on one loop; Undo waits for the slot
+// returned stay in use, with the old slots; those that were moved still have what they had queued there. The new slots must be of components on one loop; Undo waits for the slot
 // that runs there, unless it is called on it. A connection that has been moved again is an error, and nothing happens.
 // It is a case of Redirect.
 func Undo(moved ...*Connection) error {
@@ -91,40 +91,52 @@ func Undo(moved ...*Connection) error {
 // Both signals must count the same blocks. The component behind the old signal should be at rest; no message of it is
 // lost if it is not, but it may come after those of its successor.
 func MoveSignal(c *Connection, to *Signal) error {
-	from := c.Signal()
-	fail := func(err error) error {
+	from := c.lockSignals(to)
+	if from == to {
+		return nil
+	}
+	orphans, err := c.change(from, to)
+	to.mu.Unlock()
+	from.mu.Unlock()
+	if err != nil {
 		return fmt.Errorf("move slot %q from signal %q to %q: %w", c.Slot().name, from.name, to.name, err)
 	}
-	switch {
-	case from == to:
-		return nil
-	case c.isClosed():
-		return fail(ErrDisconnected)
-	case from.payload != to.payload:
-		return fail(fmt.Errorf("payload types differ: %q and %q", from.payload, to.payload))
-	case !sameRetainer(from.retainer, to.retainer):
-		return fail(errors.New("they count blocks apart"))
-	}
-	to.mu.Lock()
-	err := to.route(c, from)
-	to.mu.Unlock()
-	if err != nil {
-		return fail(err)
-	}
-	from.mu.Lock()
-	if c.Signal() != from || c.isClosed() {
-		from.mu.Unlock()
-		to.mu.Lock()
-		to.unroute(c)
-		to.mu.Unlock()
-		return fail(ErrDisconnected)
-	}
-	from.unroute(c)
-	orphans := c.changeParking(from, to)
-	c.signal.Store(to)
-	from.mu.Unlock()
 	c.abandon(&orphans)
 	return nil
+}
+
+// lockSignals locks the connection's signal, which it returns, and another one; if they are the same it locks nothing.
+func (c *Connection) lockSignals(other *Signal) *Signal {
+	for {
+		s := c.lockSignal()
+		if s != other && other.mu.TryLock() { // two locks of a kind, in no order
+			return s
+		}
+		s.mu.Unlock()
+		if s == other {
+			return s
+		}
+		runtime.Gosched()
+	}
+}
+
+// change, with mu of both signals held, takes c from one to the other.
+func (c *Connection) change(from, to *Signal) (orphans fifo, err error) {
+	switch {
+	case c.isClosed():
+		return orphans, ErrDisconnected
+	case from.payload != to.payload:
+		return orphans, fmt.Errorf("payload types differ: %q and %q", from.payload, to.payload)
+	case !sameRetainer(from.retainer, to.retainer):
+		return orphans, errors.New("they count blocks apart")
+	}
+	if err := to.route(c, from); err != nil {
+		return orphans, err
+	}
+	from.unroute(c)
+	orphans = c.changeParking(from, to)
+	c.signal.Store(to)
+	return orphans, nil
 }
 
 func sameRetainer(a, b Retainer) bool {

@@ -19,7 +19,7 @@ type Way struct {
 // before took it. The connections stay in use with their counters.
 //
 // The slots of before must be of components on one loop, which should be at rest; Redirect waits for the slot that runs
-// there, unless it is called on it. On an error nothing has happened.
+// there, unless it is called on it. A connection that was moved is an error; on an error nothing has happened.
 func Redirect(ways ...Way) error {
 	for {
 		on, err := loopOf(ways)
@@ -54,6 +54,8 @@ func loopOf(ways []Way) (on *loop.Loop, err error) {
 			return fail("slots are on loops %q and %q", on.Name(), l.Name())
 		case seen[c]:
 			return fail("it is given twice")
+		case c.successor() != nil:
+			return fail("%w", ErrDisconnected)
 		}
 		on, seen[c] = l, true
 	}
@@ -69,12 +71,24 @@ func redirect(on *loop.Loop, ways []Way) bool {
 			return false
 		}
 	}
+	var refused []func()
+	defer func() {
+		for _, drop := range refused {
+			drop()
+		}
+	}()
+	for _, w := range ways {
+		w.Connection.mu.Lock()
+		defer w.Connection.mu.Unlock()
+	}
+	if slices.ContainsFunc(ways, func(w Way) bool { return w.Connection.heir != nil }) {
+		return false
+	}
 	type ends struct{ from, to *loop.Receiver }
 	leads := map[loop.Target]ends{}
 	var from []*loop.Receiver
 	for _, w := range ways {
 		c := w.Connection
-		c.mu.Lock()
 		r := c.slot.receiver
 		if !slices.Contains(from, r) {
 			from = append(from, r)
@@ -82,7 +96,6 @@ func redirect(on *loop.Loop, ways []Way) bool {
 		leads[(*delivery)(c)] = ends{r, w.To.receiver}
 		c.lead(w.To)
 	}
-	var refused []func()
 	for _, r := range from {
 		refused = append(refused, r.Requeue(func(t loop.Target) *loop.Receiver {
 			if l := leads[t]; l.from == r {
@@ -90,12 +103,6 @@ func redirect(on *loop.Loop, ways []Way) bool {
 			}
 			return nil // also what has just come from another one
 		}))
-	}
-	for _, w := range ways {
-		w.Connection.mu.Unlock()
-	}
-	for _, drop := range refused {
-		drop()
 	}
 	return true
 }
