@@ -72,6 +72,7 @@ sdk/c/native:
 sdk/c/native/ctest:
 sdk/python:
 sdk/objects:             hostabi core/object core/object/wire core/shm
+examples/demos:
 examples/plugins:
 examples/plugins/*:      hostabi sdk sdk/wasm examples/plugins/*
 examples/plugins/process-go: hostabi core/bus core/component core/rollout core/stat sdk/process

@@ -16,11 +16,7 @@ import (
 
 // reload answers VerbReload.
 func (j *Job) reload(ctx context.Context, q control.ReloadRequest, notice control.Notice) (*control.ReloadReply, error) {
-	a := &ask{what: whatReload, file: q.File, who: askerOf(ctx), title: "reload of " + filepath.Base(q.File), rules: j.defaults()}
-	a.rules.dryRun, a.rules.check = q.DryRun, true
-	if err := a.rules.set(q.At, nil); err != nil {
-		return nil, err
-	}
+	a := &ask{what: whatReload, file: q.File, who: askerOf(ctx), title: "reload of " + filepath.Base(q.File)}
 	if !filepath.IsAbs(q.File) {
 		return nil, bad("%q is no absolute path", q.File)
 	}
@@ -31,6 +27,11 @@ func (j *Job) reload(ctx context.Context, q control.ReloadRequest, notice contro
 	defer j.finish(w)
 	began := time.Now()
 	if err := j.aimText(a, &q); err != nil {
+		return nil, err
+	}
+	a.rules = rulesOf(a.next)
+	a.rules.dryRun, a.rules.check = q.DryRun, true
+	if err := a.rules.set(q.At, nil); err != nil {
 		return nil, err
 	}
 	m, err := j.make(ctx, w, a, sayTo(notice))

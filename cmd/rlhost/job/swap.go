@@ -78,9 +78,11 @@ func (j *Job) swapRules(q *control.SwapRequest) (rules, error) {
 	return r, nil
 }
 
-// defaults are the rules of [swap].
-func (j *Job) defaults() rules {
-	s := j.o.Pipeline.Graph().Swap
+// defaults are the rules of the running pipeline's [swap].
+func (j *Job) defaults() rules { return rulesOf(j.o.Pipeline.Graph()) }
+
+func rulesOf(g *pipeline.Graph) rules {
+	s := g.Swap
 	return rules{at: s.At, keepState: s.KeepState, canary: s.Canary, verify: s.Verify, probation: s.Probation}
 }
 
