@@ -122,7 +122,7 @@ func (p *Pipeline) pause(ctx context.Context, list []member) []control.Answer {
 			answers[r.Name] = answerOf(r)
 		}
 	}
-	var late []member
+	var late []member // or with an error
 	ordered := make([]control.Answer, len(list))
 	for i, m := range list {
 		ordered[i] = answers[m.name]
@@ -131,7 +131,9 @@ func (p *Pipeline) pause(ctx context.Context, list []member) []control.Answer {
 		}
 	}
 	p.pauses.wish(late, false)
-	p.resumeAll(context.WithoutCancel(ctx), late)
+	for _, m := range late {
+		p.postResume(m.instance)
+	}
 	return ordered
 }
 
@@ -275,8 +277,13 @@ func (p *Pipeline) letGo() {
 	}
 	s.mu.Unlock()
 	for _, x := range list {
-		x.loop.own.Control(func(*hostabi.Message) { p.resumeOne(x, func(control.State, error) {}) }, hostabi.Message{})
+		p.postResume(x)
 	}
+}
+
+// postResume makes an instance run on as soon as its loop comes to it.
+func (p *Pipeline) postResume(x *instance) {
+	x.loop.own.Control(func(*hostabi.Message) { p.resumeOne(x, func(control.State, error) {}) }, hostabi.Message{})
 }
 
 // wishedMembers returns the members that are to be paused.

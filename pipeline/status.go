@@ -91,11 +91,13 @@ type sight struct {
 type seen struct {
 	*member
 	record
-	state   control.State
-	stalled time.Duration // since when messages wait, if that is too long
-	silent  time.Duration // for how long its loop has been in one slot
-	out     []*link       // full: messages wait for room there
-	links   []*link       // all outgoing
+	state     control.State
+	perSecond float64
+	stalled   time.Duration // since when messages wait, if that is too long
+	silent    time.Duration // for how long its loop has been in one slot
+	blocked   bool          // its data lane is paused, and not by a request: for room in a wire
+	out       []*link       // full: it goes on once there is room again, which is when they are half empty
+	links     []*link       // all outgoing
 }
 
 // link is a connection at that moment.
@@ -121,12 +123,13 @@ func (p *Pipeline) look(now time.Time) *sight {
 		m := &a.members[i]
 		x := &seen{member: m}
 		if r := p.watch.seats[seatName{m.of.Name, m.index}]; r != nil {
-			x.record = *r
+			x.record, x.perSecond = *r, r.rate.PerSecond(rateWindow)
 		}
 		if d, yes := x.record.stalled(now); yes {
 			x.stalled = d
 		}
 		x.silent = p.watch.silent(m.loop, now)
+		x.blocked = m.host.Receiver.Paused() && !p.pauses.has(m.instance)
 		s.seats = append(s.seats, x)
 	}
 	for _, x := range s.seats {
@@ -219,7 +222,7 @@ func (s *sight) describe(x *seen) control.ComponentStatus {
 	d := control.ComponentStatus{
 		Name: x.name, Kind: x.of.Kind, Runtime: x.of.Runtime, Host: hostLocal, State: x.state,
 		Queued: x.queued, Depth: x.depth, IdleSecs: s.at.Sub(x.tookAt).Seconds(), WaitsFor: s.waitsFor(x),
-		Version: x.version(s.p.now().graph), Rate: x.rate.PerSecond(rateWindow),
+		Version: x.version(s.p.now().graph), Rate: x.perSecond,
 	}
 	_, d.Unit = x.done(0)
 	if v := x.live.runs(); v != nil && x.of.Runtime == runtimeBuiltin {

@@ -39,9 +39,18 @@ func (x *seen) linkTo(to *seen, c *bus.Connection, signal, slot string) {
 	l := &link{from: x, to: to, name: signal + " → " + slot, slot: slot, signal: signal,
 		queued: n.Queued, depth: c.Options().Depth, parked: n.Parked}
 	x.links = append(x.links, l)
-	if l.parked > 0 {
+	if l.parked > 0 || x.blocked && c.Options().Overflow == bus.Block && 2*l.queued > l.depth {
 		x.out = append(x.out, l)
 	}
+}
+
+// String names the link and tells how full it is.
+func (l *link) String() string {
+	text := fmt.Sprintf("%s is full (%d/%d", l.name, l.queued, l.depth)
+	if l.parked > 0 {
+		text += fmt.Sprintf(", %d more wait", l.parked)
+	}
+	return text + ")"
 }
 
 // Cause says why the run stands still: the first cause, and the wire that is blocked. It is empty while the run goes on,
@@ -55,7 +64,7 @@ func (s *sight) cause() string {
 	for _, x := range s.seats {
 		if len(x.out) > 0 {
 			l := s.last(x.out[0])
-			return fmt.Sprintf("%s %s: %s is full (%d/%d, %d more wait)", l.to.name, s.why(l.to), l.name, l.queued, l.depth, l.parked)
+			return fmt.Sprintf("%s %s: %v", l.to.name, s.why(l.to), l)
 		}
 	}
 	for _, x := range s.seats {

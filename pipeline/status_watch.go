@@ -130,6 +130,14 @@ func (w *watch) silent(l *runningLoop, now time.Time) time.Duration {
 // look reads the counters of one instance.
 func (r *record) look(m *member, now time.Time, paused bool) {
 	taken, queued, depth := m.intake()
+	r.note(now, taken, queued, paused)
+	r.depth = depth
+	value, _ := m.done(taken)
+	r.rate.Observe(now, float64(value))
+}
+
+// note keeps account of how long messages wait.
+func (r *record) note(now time.Time, taken uint64, queued int, paused bool) {
 	if taken != r.taken || queued == 0 || paused {
 		if !r.waiting.IsZero() && !paused {
 			r.slowest = max(r.slowest, now.Sub(r.waiting))
@@ -142,9 +150,7 @@ func (r *record) look(m *member, now time.Time, paused bool) {
 	if queued > 0 && !paused && r.waiting.IsZero() {
 		r.waiting = now
 	}
-	r.queued, r.depth = queued, depth
-	value, _ := m.done(taken)
-	r.rate.Observe(now, float64(value))
+	r.queued = queued
 }
 
 // stalled returns for how long messages have waited too long.
@@ -163,6 +169,11 @@ func (m *member) intake() (taken uint64, queued, depth int) {
 		taken += s.Delivered
 		queued += s.Queued
 		depth += c.Options().Depth
+	}
+	if len(m.of.Manifest.Slots) == 0 { // it takes nothing: what it gives tells that it goes on
+		for _, port := range m.of.Manifest.Signals {
+			taken += m.host.Signal(port.Name).Stats().Emitted
+		}
 	}
 	return taken, queued, depth
 }

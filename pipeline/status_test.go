@@ -1,0 +1,236 @@
+package pipeline
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+)
+
+func statusOf(t *testing.T, p *Pipeline, name string) control.ComponentStatus {
+	t.Helper()
+	for _, s := range p.Status() {
+		if s.Name == name {
+			return s
+		}
+	}
+	t.Fatalf("no status of %s", name)
+	return control.ComponentStatus{}
+}
+
+// until waits until ok, or fails the test.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); !ok(); <-tick.C {
+		if time.Now().After(end) {
+			t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+func TestStatus_TellsStateFromBeforeTheRunToItsEnd(t *testing.T) {
+	_, w, p := observe(t, chain(""), BuildOptions{}, "component.first.count=2")
+	if s := statusOf(t, p, "first[1]"); s.State != control.Ready || s.Kind != "valve" || s.Runtime != "builtin" || s.Host != "local" || s.Depth != 4 {
+		t.Errorf("before the run: %+v", s)
+	}
+	if p.State() != control.Running && p.State() != control.Ready {
+		t.Errorf("state %s", p.State())
+	}
+	end := running(t, p)
+	until(t, "ticks", func() bool { return w.total.Load() > 1000 })
+	until(t, "a rate", func() bool { return statusOf(t, p, "sink").Rate > 0 })
+	for _, name := range []string{"source", "first[0]", "first[1]", "second", "sink"} {
+		if s := statusOf(t, p, name); s.State != control.Running || s.Unit != "messages" {
+			t.Errorf("%+v", s)
+		}
+	}
+	wires := p.Wires()
+	if len(wires) != 3 || wires[0].Wire != "source.ticks → first.on_ticks" || wires[0].Mode != "queue" || wires[0].Depth != 8 || wires[0].Delivered < 1000 {
+		t.Errorf("wires %+v", wires)
+	}
+	if c := p.Cause(); c != "" {
+		t.Errorf("while it runs: %s", c)
+	}
+	if _, err := end(); err != nil {
+		t.Fatal(err)
+	}
+	if s := statusOf(t, p, "sink"); s.State != control.Completed || p.State() != control.Completed || p.Cause() != "" {
+		t.Errorf("after the run: %+v, %s, cause %q", s, p.State(), p.Cause())
+	}
+}
+
+func TestStatus_AFailedRunSaysSo(t *testing.T) {
+	_, _, p := observe(t, chain(""), BuildOptions{}, "component.source.fail_at=20")
+	if _, err := p.Run(t.Context()); err == nil {
+		t.Fatal("no failure")
+	}
+	if s := statusOf(t, p, "source"); s.State != control.Failed {
+		t.Errorf("%+v", s)
+	}
+}
+
+// full reports whether members of a pipeline wait for room, each for the next one.
+func full(p *Pipeline, members ...int) bool {
+	s := p.look(time.Now())
+	return !slices.ContainsFunc(members, func(i int) bool { return len(s.seats[i].out) == 0 })
+}
+
+// later is a moment at which a run that stands still now has stood still for a while.
+func later() time.Time { return time.Now().Add(30 * time.Second) }
+
+func TestCause_FollowsFullWiresToTheOneThatHangs(t *testing.T) {
+	v, _, p := observe(t, chain(""), BuildOptions{}, "component.second.hang_at=50")
+	end := running(t, p)
+	<-v.hung
+	until(t, "full wires", func() bool { return full(p, 0, 1) })
+	p.look(time.Now())
+	s := p.look(later())
+	if got, want := s.cause(), "second has been at one message for "; !strings.HasPrefix(got, want) ||
+		!strings.Contains(got, ": first.out → second.on_ticks is full (") {
+		t.Errorf("cause %q, want it to begin with %q", got, want)
+	}
+	for _, x := range s.seats {
+		d := s.describe(x)
+		switch x.name {
+		case "first", "second":
+			if d.State != control.Stalled || d.Queued < 3 || !strings.HasPrefix(d.Note, "has taken nothing for ") {
+				t.Errorf("%+v", d)
+			}
+			if want := map[string]string{"first": "room at second.on_ticks"}[x.name]; d.WaitsFor != want {
+				t.Errorf("%s waits for %q, want %q", x.name, d.WaitsFor, want)
+			}
+		case "sink":
+			if d.State != control.Running || d.WaitsFor != "second.out" || d.IdleSecs < 29 {
+				t.Errorf("%+v", d)
+			}
+		}
+	}
+	close(v.hang)
+	until(t, "ticks again", func() bool { return p.look(time.Now()).seats[1].stalled == 0 && p.Cause() == "" })
+	if _, err := end(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCause_NamesThePausedOne(t *testing.T) {
+	_, _, p := observe(t, chain(""), BuildOptions{})
+	running(t, p)
+	answers, err := p.Pause(t.Context(), []string{"sink"})
+	if err != nil || len(answers) != 1 || answers[0] != (control.Answer{Name: "sink", State: control.Paused}) {
+		t.Fatalf("Pause = %+v, %v", answers, err)
+	}
+	until(t, "full wires", func() bool { return full(p, 0, 1, 2) })
+	p.look(time.Now())
+	for _, l := range p.allLoops() { // they answer for themselves
+		l.Do(func() {})
+	}
+	if got, want := p.look(later()).cause(), "sink is paused (rlhost resume sink): second.out → sink.on_ticks is full (4/4"; !strings.HasPrefix(got, want) {
+		t.Errorf("cause %q, want %q", got, want)
+	}
+	if s := statusOf(t, p, "sink"); s.State != control.Paused || s.Note != "" || p.State() != control.Paused {
+		t.Errorf("%+v, run %s", s, p.State())
+	}
+}
+
+func TestStatus_WhoIsSlowByNatureIsNotStalled(t *testing.T) {
+	now := time.Unix(1000, 0)
+	var r record
+	step := func(d time.Duration, taken uint64, queued int, paused bool) (stalled bool) {
+		now = now.Add(d)
+		r.note(now, taken, queued, paused)
+		_, stalled = r.stalled(now)
+		return stalled
+	}
+	cases := []struct {
+		what    string
+		after   time.Duration
+		taken   uint64
+		queued  int
+		paused  bool
+		stalled bool
+	}{
+		{"nothing waits", time.Minute, 0, 0, false, false},
+		{"something waits", time.Second, 0, 1, false, false},
+		{"for 5 s", 5 * time.Second, 0, 1, false, false},
+		{"for 6 s", time.Second, 0, 1, false, true},
+		{"it takes one in the end", 14 * time.Second, 1, 1, false, false},
+		{"it has taken 20 s before", 50 * time.Second, 1, 1, false, false},
+		{"this is more than three times that", 11 * time.Second, 1, 1, false, true},
+		{"paused", time.Hour, 1, 1, true, false},
+		{"resumed", time.Second, 1, 1, false, false},
+		{"the pause has not made it slow", 63 * time.Second, 1, 1, false, true},
+	}
+	for _, c := range cases {
+		if got := step(c.after, c.taken, c.queued, c.paused); got != c.stalled {
+			t.Errorf("%s: stalled = %v, want %v", c.what, got, c.stalled)
+		}
+	}
+}
+
+func TestSteps_AddUpAtEveryBoundaryOfASynchronousRun(t *testing.T) {
+	var p *Pipeline
+	boundaries := 0
+	_, _, p = observe(t, bins, BuildOptions{AtBoundary: func(Snapshot) error {
+		boundaries++
+		s := p.readSteps()
+		if s.Made != s.Trained+s.Dropped+s.UnderWay || s.Dropped != s.Reasons["policy_lag"] {
+			t.Errorf("boundary %d: %+v", boundaries, s)
+		}
+		return nil
+	}}, "train.mode=sync", "component.learner.stop_at=500")
+	if _, err := p.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := p.Steps()
+	if boundaries < 400 || s.Made == 0 || s.Trained == 0 || s.Dropped == 0 || s.Made != s.Trained+s.Dropped+s.UnderWay {
+		t.Errorf("after %d boundaries: %+v", boundaries, s)
+	}
+}
+
+func TestSteps_AddUpWhileTheRunGoesOn(t *testing.T) {
+	_, _, p := observe(t, bins, BuildOptions{})
+	end := running(t, p)
+	same := 0
+	for range 100 {
+		if s := p.Steps(); s.Made == s.Trained+s.Dropped+s.UnderWay {
+			same++
+		}
+	}
+	if same < 50 {
+		t.Errorf("the counts added up %d times of 100", same)
+	}
+	if _, err := end(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSteps_CountWhatWiresDropAndNobodyTakes(t *testing.T) {
+	text := strings.ReplaceAll(bins, `"block"`, `"drop_newest"`)
+	text = strings.ReplaceAll(text, "depth = 8", "depth = 1")
+	_, _, p := observe(t, text+"[component.other]\nkind = \"cutter\"\nlimit = 10\n", BuildOptions{})
+	end := running(t, p)
+	until(t, "drops", func() bool { return p.Steps().Reasons["wire"] > 80 })
+	if _, err := end(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStatus_OfASynchronousRunMayBeAskedAtABoundary(t *testing.T) {
+	var p *Pipeline
+	asked := 0
+	_, _, p = observe(t, chain(""), BuildOptions{AtBoundary: func(Snapshot) error {
+		asked++
+		if p.State() != control.Running || p.Cause() != "" || len(p.Status()) != 4 {
+			t.Errorf("state %s, cause %q", p.State(), p.Cause())
+		}
+		return nil
+	}}, "train.mode=sync", "component.sink.stop_at=50")
+	if reason, err := p.Run(t.Context()); err != nil || reason != component.StopEnvSteps || asked == 0 {
+		t.Errorf("Run = %s, %v; asked %d times", reason, err, asked)
+	}
+}
