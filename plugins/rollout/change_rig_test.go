@@ -24,11 +24,13 @@ type world struct {
 	ended   int               // episodes that were cut for a change
 	told    int
 	made    map[int]int        // valid rows of each version
+	newest  map[int]int        // by environment, the version of its newest row
 	bits    []string           // what stood in the blocks, in order of arrival
 	steps   map[int]uint64     // by split, where the next block begins if nothing is dropped
 	gaps    map[[2]uint64]bool // by split and sequence, that the block before was gone, or rows dropped, when a change came
 	went    []component.EnvsWent
 	fell    []error
+	loose   bool // blocks may be lost without notice
 	errors  int
 }
 
@@ -73,7 +75,7 @@ func newWorld(t *testing.T, o worldOptions) *world {
 	if o.mode == 0 {
 		o.mode = hostabi.SameStep
 	}
-	w := &world{t: t, plugins: map[int]*plugintest.Plugin{}, limit: o.limit, made: map[int]int{},
+	w := &world{t: t, plugins: map[int]*plugintest.Plugin{}, limit: o.limit, made: map[int]int{}, newest: map[int]int{},
 		steps: map[int]uint64{}, gaps: map[[2]uint64]bool{}}
 	for v := 1; v <= 4; v++ {
 		w.plugins[v] = o.plugin(v)
@@ -182,7 +184,7 @@ func (w *world) onTrajectory(m *hostabi.Message) {
 	w.bits = append(w.bits, bits)
 	valid := 0
 	split := int(m.Split)
-	if first := tr.Meta().FirstStep; first != w.steps[split] || w.gaps[[2]uint64{uint64(split), tr.Meta().Sequence}] {
+	if first := tr.Meta().FirstStep; first != w.steps[split] || w.loose || w.gaps[[2]uint64{uint64(split), tr.Meta().Sequence}] {
 		w.seen[split], w.steps[split] = map[int]*stream{}, first
 	}
 	w.steps[split] += uint64(tr.Schema.Shape.Steps)
@@ -236,6 +238,7 @@ func (w *world) checkStep(tr rollout.Trajectory, t, env int, o, next []float32, 
 	i := t*tr.Schema.Shape.Envs + env
 	v := w.versionOfID(tr.Uint64(rollout.ColPluginVersion)[i])
 	w.made[v]++
+	w.newest[int(o[plugintest.ObsEnv])] = v
 	if got := tr.Float32(rollout.ColReward)[i]; got != float32(v) {
 		w.errorf("row %d of environment %d has reward %v of another version than %d", t, env, got, v)
 	}
@@ -269,7 +272,12 @@ func (w *world) prepare(version int, o component.EnvChange) component.PreparedEn
 		o.Plugin = w.plugins[version]
 	}
 	o.Went = func(e component.EnvsWent) { w.went = append(w.went, e) }
-	o.Fell = func(err error) { w.fell = append(w.fell, err) }
+	o.Fell = func(err error) {
+		w.fell = append(w.fell, err)
+		for i, s := range w.c.splits {
+			w.gaps[[2]uint64{uint64(i), s.sequence}] = true
+		}
+	}
 	p, err := w.c.PrepareEnvs(o)
 	if err != nil {
 		w.t.Fatal(err)
@@ -284,9 +292,7 @@ func (w *world) change(version int, o component.EnvChange) component.PreparedEnv
 	p := w.prepare(version, o)
 	before := len(w.went)
 	w.commit(p)
-	if err := w.RunUntil(func() bool { return len(w.went) > before }); err != nil {
-		w.t.Fatal(err)
-	}
+	w.run(func() bool { return len(w.went) > before })
 	return p
 }
 
@@ -303,25 +309,43 @@ func (w *world) commit(p component.PreparedEnvs) {
 	}
 }
 
+// run runs until cond holds. Whatever a test waits for happens soon.
+func (w *world) run(cond func() bool) {
+	w.t.Helper()
+	rounds := 0
+	err := w.RunUntil(func() bool { rounds++; return rounds > maxRounds || cond() })
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if rounds > maxRounds {
+		for i, s := range w.c.splits {
+			w.t.Logf("split %d: writing %v, asked %v, row %d, next %+v, sides %+v", i, s.writing, s.asked, s.t, s.next, s.sides)
+		}
+		w.t.Fatal("what the test waits for does not happen")
+	}
+}
+
 // more runs until so many more blocks have been handed over.
 func (w *world) more(blocks int) {
 	w.t.Helper()
-	w.until(w.t, len(w.blocks)+blocks)
+	blocks += len(w.blocks)
+	w.run(func() bool { return len(w.blocks) >= blocks })
 }
 
 // inRow runs until a split is asked about that row.
 func (w *world) inRow(split, row int) {
 	w.t.Helper()
 	s := w.c.splits[split]
-	if err := w.RunUntil(func() bool { return s.writing && s.asked && s.t == row }); err != nil {
-		w.t.Fatal(err)
-	}
+	w.run(func() bool { return s.writing && s.asked && s.t == row })
 }
 
 // balance compares what was counted with what was seen, and looks for what nobody has closed.
 func (w *world) balance() {
 	w.t.Helper()
-	if err := w.Settle(); err != nil && w.failed() == nil {
+	rested := false
+	w.c.Pause(func() { rested = true })
+	w.run(func() bool { return rested })
+	if err := w.Settle(); err != nil {
 		w.t.Fatal(err)
 	}
 	w.c.changes.closing.Wait()
@@ -335,12 +359,10 @@ func (w *world) balance() {
 			w.errorf("%d env steps counted of version %d, %d seen", got, v, w.made[v])
 		}
 	}
-	if got := w.counter("swap/ended_episodes"); int(got) < w.ended {
-		w.errorf("%d episodes counted as ended for changes, %d seen", got, w.ended)
+	if ended, lost := w.counter("swap/ended_episodes"), w.counter("rollout/lost_episodes"); int(ended+lost) < w.ended {
+		w.errorf("%d episodes counted as ended for changes and %d as lost, %d seen", ended, lost, w.ended)
 	}
 }
-
-func (w *world) failed() error { return nil }
 
 // open returns the batches of each version that are not closed.
 func (w *world) open() map[int]int {
@@ -353,3 +375,6 @@ func (w *world) open() map[int]int {
 	}
 	return list
 }
+
+// maxRounds is how long a test waits: longer than it takes 40,112 steps.
+const maxRounds = 200_000

@@ -1,14 +1,20 @@
 package rollout
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"maps"
+	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
 // Whatever the boundary, the mode, the number of splits: every row is of one version, episodes end as they must, and
@@ -74,4 +80,186 @@ func testChanges(t *testing.T, o worldOptions, c component.EnvChange) {
 	}
 }
 
-var errNone = errors.New("none")
+// One environment, blocks of 4, γ = 0.9, λ = 0.5, V = 10 times the step, rewards of 1, then of 2. The change comes
+// between rows 1 and 2: rows 0 and 1 are an episode that is cut off at V = 20, rows 2 and 3 begin another one.
+//
+//	A(3) = 2 + 0.9·20 - 10          = 10      V(obs[4]) = 20
+//	A(2) = 2 + 0.9·10 - 0 + 0.45·10 = 15.5
+//	A(1) = 1 + 0.9·20 - 10          =  9
+//	A(0) = 1 + 0.9·10 - 0 + 0.45·9  = 14.05
+func TestS2AdvantagesAroundAChangeAreThoseByHand(t *testing.T) {
+	w := newWorld(t, worldOptions{config: func(c *config) { c.Envs = 1 }})
+	var targets policy.Targets
+	var blocks int
+	w.From("trajectories", func(m *hostabi.Message) {
+		tr, lease, err := rollout.Lease(w.Host.Arenas, m.Handle)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lease.Release()
+		c := policy.Defaults()
+		c.Gamma, c.GAELambda = 0.9, 0.5
+		if blocks++; blocks > 1 {
+			return
+		}
+		if err := targets.GAE(&policy.Dataset{Blocks: []rollout.Trajectory{tr}}, &c); err != nil {
+			t.Fatal(err)
+		}
+	})
+	w.inRow(0, 1)
+	w.change(2, component.EnvChange{At: component.AtStep})
+	w.run(func() bool { return blocks > 0 })
+	for row, want := range []float64{14.05, 9, 15.5, 10} {
+		if got := float64(targets.Advantage[row]); math.Abs(got-want) > 1e-5 {
+			t.Errorf("advantage of row %d is %v, want %v", row, got, want)
+		}
+	}
+}
+
+// Between two trajectories the learner sees what it would have seen: the cut changes no target, for the block ends there.
+func TestS4AChangeBetweenTrajectoriesBootstrapsFromTheLastRow(t *testing.T) {
+	for _, paused := range []bool{false, true} {
+		w := newWorld(t, worldOptions{config: func(c *config) { c.Envs = 1 }})
+		var last rollout.Trajectory
+		truncated, bootstrap, lastValue := []byte(nil), float32(0), float32(0)
+		w.From("trajectories", func(m *hostabi.Message) {
+			tr, lease, err := rollout.Lease(w.Host.Arenas, m.Handle)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer lease.Release()
+			last, truncated = tr, bytes.Clone(tr.Bytes(rollout.ColTruncated))
+			bootstrap, lastValue = tr.Float32(rollout.ColBootstrap)[3], tr.Float32(rollout.ColValue)[4]
+		})
+		w.inRow(0, 2)
+		if paused {
+			w.c.Pause(func() {})
+			w.more(1)
+			w.change(2, component.EnvChange{At: component.AtTrajectory})
+			if truncated[3] != 0 || lastValue != 40 || w.went[0].Truncated != 1 {
+				t.Errorf("the block that was gone: truncated %v, V(obs[4]) %v, went %+v", truncated, lastValue, w.went)
+			}
+			continue
+		}
+		w.change(2, component.EnvChange{At: component.AtTrajectory})
+		w.more(1)
+		if truncated[3] != 1 || bootstrap != 40 || lastValue != 40 || last.Schema == nil {
+			t.Errorf("truncated %v, bootstrap_value %v, V(obs[4]) %v; want 1, 40, 40", truncated, bootstrap, lastValue)
+		}
+	}
+}
+
+func TestPrepareEnvs_RefusesOtherSpaces(t *testing.T) {
+	w := newWorld(t, worldOptions{config: func(c *config) { c.Layout = "soa" }})
+	for want, script := range map[string]plugintest.Script{
+		"its action is another one":                      {Actions: 4},
+		"it has a tensor of role action_mask":            {Actions: 3, Legal: func(plugintest.At, int) bool { return true }},
+		"it does not offer autoreset same_step":          {Actions: 3, Autoreset: hostabi.NextStep},
+		"it does not take observations as [elem][env]":   {Actions: 3, Caps: 1 << 30},
+		"rollout: other@1 cannot take the place of v1@1": {Name: "other@1", Actions: 2},
+	} {
+		p, err := w.c.PrepareEnvs(component.EnvChange{Plugin: plugintest.New(script)})
+		var spaces *component.SpacesError
+		if !errors.As(err, &spaces) || !strings.Contains(err.Error(), want) || p != nil {
+			t.Errorf("%v, want %q", err, want)
+			continue
+		}
+		if table := spaces.Table(); !strings.Contains(table, "action") || !strings.Contains(table, "v1@1 (running)") {
+			t.Errorf("the table is\n%s", table)
+		}
+	}
+	other := w.plugins[2].Spec()
+	other.Tensors = slices.Clone(other.Tensors)
+	other.Tensors[1].Shape[0]++
+	if reason := w.c.differs(&other); reason != "its observation is another one" {
+		t.Errorf("another shape: %q", reason)
+	}
+	other.Tensors[1].Shape[0]--
+	other.Tensors[1].High, other.Tensors[0].Name[0] = 9, 'x'
+	if reason := w.c.differs(&other); reason != "" {
+		t.Errorf("other bounds and names: %q", reason)
+	}
+	w.change(2, component.EnvChange{}) // what was refused is in nobody's way
+}
+
+func TestPrepareEnvs_WhatCannotBeMadeIsRefusedAndLeavesNothing(t *testing.T) {
+	flaws := map[int]func(*plugintest.Script){
+		2: func(s *plugintest.Script) { s.MaxEnvs = 2 },
+		3: func(s *plugintest.Script) {
+			s.Cue = func(at plugintest.At) plugintest.Cue {
+				if at.Reset && at.Env == 4 {
+					return plugintest.Trap
+				}
+				return plugintest.Nothing
+			}
+		},
+		4: func(s *plugintest.Script) {
+			s.Cue = func(at plugintest.At) plugintest.Cue {
+				if at.Reset && at.Env == 4 {
+					return plugintest.NaNObservation
+				}
+				return plugintest.Nothing
+			}
+		},
+	}
+	w := newWorld(t, worldOptions{splits: 2, flaws: flaws})
+	w.more(2)
+	for version, want := range map[int]string{2: "3 environments", 3: "rollout env 4: trap in rl_reset", 4: "rollout env 4: output in rl_reset"} {
+		for _, at := range []component.Boundary{component.AtStep, component.AtEpisode} {
+			if _, err := w.c.PrepareEnvs(component.EnvChange{Plugin: w.plugins[version], At: at}); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("version %d: %v, want %q", version, err, want)
+			}
+		}
+	}
+	for _, envs := range []int{-1, 7} {
+		if _, err := w.c.PrepareEnvs(component.EnvChange{Plugin: w.plugins[1], Envs: envs}); err == nil {
+			t.Errorf("a trial of %d environments is taken", envs)
+		}
+	}
+	if _, err := w.c.PrepareEnvs(component.EnvChange{}); err == nil {
+		t.Error("a change to no plugin is taken")
+	}
+	if want := map[int]int{1: 2}; !maps.Equal(w.open(), want) {
+		t.Errorf("the open batches are %v, want %v", w.open(), want)
+	}
+	w.more(2)
+	w.balance()
+}
+
+func TestPrepareEnvs_OneChangeAtATime(t *testing.T) {
+	w := newWorld(t, worldOptions{splits: 2})
+	refused := func(when string, o component.EnvChange) {
+		t.Helper()
+		o.Plugin = w.plugins[3]
+		if _, err := w.c.PrepareEnvs(o); !errors.Is(err, component.ErrChanging) {
+			t.Errorf("%s: %v, want ErrChanging", when, err)
+		}
+	}
+	p := w.prepare(2, component.EnvChange{At: component.AtTrajectory})
+	refused("while one is prepared", component.EnvChange{})
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Commit(); err == nil {
+		t.Error("a change that was closed is committed")
+	}
+	p = w.prepare(2, component.EnvChange{At: component.AtTrajectory})
+	w.inRow(0, 1)
+	w.commit(p)
+	refused("while one is under way", component.EnvChange{})
+	if err := p.Commit(); err == nil {
+		t.Error("a change is committed twice")
+	}
+	if err := p.Close(); err != nil || len(w.went) != 0 {
+		t.Errorf("Close of a change under way: %v, went %v", err, w.went)
+	}
+	w.run(func() bool { return len(w.went) > 0 })
+	w.change(1, component.EnvChange{Envs: 2})
+	refused("a trial while one is on", component.EnvChange{Envs: 1})
+	w.change(3, component.EnvChange{At: component.AtStep})
+	w.more(2)
+	if want := map[int]int{3: 2}; !maps.Equal(w.open(), want) {
+		t.Errorf("the open batches are %v, want %v", w.open(), want)
+	}
+	w.balance()
+}

@@ -1,0 +1,310 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+)
+
+// at returns what makes a script go wrong from one call of Step on, whenever the environments are made anew.
+func at(env int, call uint64, cue plugintest.Cue) func(*plugintest.Script) {
+	return func(s *plugintest.Script) {
+		s.Cue = func(at plugintest.At) plugintest.Cue {
+			if !at.Reset && at.Env == env && at.Calls >= call {
+				return cue
+			}
+			return plugintest.Nothing
+		}
+	}
+}
+
+// On probation the first fault of the new environments takes the component back, at whatever moment it comes, and
+// costs no restart.
+func TestProbation_AFaultGoesBack(t *testing.T) {
+	cues := map[plugintest.Cue]string{plugintest.Trap: "trap", plugintest.Deadline: "deadline", plugintest.ErrorStatus: "status",
+		plugintest.NaNReward: "output", plugintest.NaNObservation: "output", plugintest.TerminatedOfTwo: "output"}
+	for _, boundary := range []component.Boundary{component.AtNow, component.AtStep, component.AtTrajectory, component.AtEpisode} {
+		for cue, kind := range cues {
+			for splits := 1; splits <= 2; splits++ {
+				for _, call := range []uint64{1, 2, 13} {
+					for _, keep := range []bool{false, true} {
+						name := fmt.Sprintf("%v/%v/splits %d/call %d/keep %v", boundary, cue, splits, call, keep)
+						t.Run(name, func(t *testing.T) {
+							w := newWorld(t, worldOptions{splits: splits, async: keep, flaws: map[int]func(*plugintest.Script){2: at(4, call, cue)}})
+							testFall(t, w, component.EnvChange{At: boundary, KeepState: keep, Probation: true}, kind)
+						})
+					}
+				}
+			}
+		}
+	}
+}
+
+func testFall(t *testing.T, w *world, o component.EnvChange, kind string) {
+	w.more(2)
+	w.inRow(0, 2)
+	p := w.prepare(2, o)
+	w.commit(p)
+	w.run(func() bool { return len(w.fell) > 0 })
+	if !strings.Contains(w.fell[0].Error(), kind) {
+		t.Errorf("fell because of %v, want %s", w.fell[0], kind)
+	}
+	w.more(4)
+	if len(w.fell) != 1 || len(w.went) > 1 || w.c.restarted != 0 || w.counter("rollout/restarts") != 0 {
+		t.Errorf("fell %d times, went %d, %d restarts", len(w.fell), len(w.went), w.c.restarted)
+	}
+	if want := map[int]int{1: w.c.config.Splits}; !maps.Equal(w.open(), want) {
+		t.Errorf("the open batches are %v, want %v", w.open(), want)
+	}
+	if got := w.counter("version/" + w.plugins[2].Hash()[:8] + "/faults"); got != 1 {
+		t.Errorf("%d faults of the version", got)
+	}
+	for env, v := range w.newest {
+		if v != 1 {
+			t.Errorf("environment %d is of version %d", env, v)
+		}
+	}
+	p.Settle() // of what is over
+	p.Cancel()
+	w.change(3, component.EnvChange{At: component.AtTrajectory})
+	w.more(2)
+	w.balance()
+}
+
+// What lost processes cost without a probation is a row; on it they are a fault like others.
+func TestProbation_LostEnvironmentsGoBackToo(t *testing.T) {
+	for _, boundary := range []component.Boundary{component.AtStep, component.AtTrajectory, component.AtEpisode} {
+		for call, number := range map[string]int{hostabi.ExportStep: 3, hostabi.ExportReset: 2, hostabi.ExportBind: 5} {
+			t.Run(fmt.Sprintf("%v/%s", boundary, call), func(t *testing.T) {
+				w := newWorld(t, worldOptions{splits: 2})
+				died := false
+				dies := func(c string, n, first int) []rollout.Span {
+					if c != call || n < number || first != 3 || died {
+						return nil
+					}
+					died = true
+					return []rollout.Span{{First: 1, Count: 1}}
+				}
+				if boundary == component.AtEpisode && call == hostabi.ExportBind {
+					number = 2
+				}
+				testFall(t, w, component.EnvChange{Plugin: mortal{w.plugins[2], dies}, At: boundary, Probation: true}, "lost")
+			})
+		}
+	}
+}
+
+// An environment that fails in its 40,112th step fails on probation, or costs a restart once that is over.
+func TestProbation_EndsWithSettle(t *testing.T) {
+	const call = 40112
+	for _, settle := range []bool{false, true} {
+		w := newWorld(t, worldOptions{steps: 128, flaws: map[int]func(*plugintest.Script){2: at(4, call, plugintest.Trap)}})
+		p := w.change(2, component.EnvChange{At: component.AtStep, Probation: true})
+		if want := map[int]int{1: 1, 2: 1}; !maps.Equal(w.open(), want) {
+			t.Errorf("on probation the open batches are %v, want %v", w.open(), want)
+		}
+		if settle {
+			p.Settle()
+			if want := map[int]int{2: 1}; !maps.Equal(w.open(), want) {
+				t.Errorf("after it the open batches are %v, want %v", w.open(), want)
+			}
+		}
+		w.run(func() bool { return len(w.fell) > 0 || w.c.restarted > 0 })
+		if fell := len(w.fell) == 1; fell == settle || fell && w.c.restarted != 0 {
+			t.Errorf("settled %v: fell %v, %d restarts", settle, w.fell, w.c.restarted)
+		}
+		if !settle && !strings.Contains(w.fell[0].Error(), "at step 40112") {
+			t.Errorf("fell because of %v", w.fell[0])
+		}
+	}
+}
+
+// Without a probation faults cost what they did before, also while the environments go over.
+func TestChange_AFaultOfTheNewOnesCostsARestart(t *testing.T) {
+	for _, boundary := range []component.Boundary{component.AtNow, component.AtStep, component.AtTrajectory, component.AtEpisode} {
+		for _, cue := range []plugintest.Cue{plugintest.Trap, plugintest.ErrorStatus, plugintest.NaNReward} {
+			t.Run(fmt.Sprintf("%v/%v", boundary, cue), func(t *testing.T) {
+				once := false
+				w := newWorld(t, worldOptions{splits: 2, flaws: map[int]func(*plugintest.Script){2: func(s *plugintest.Script) {
+					s.Cue = func(at plugintest.At) plugintest.Cue {
+						if !at.Reset && at.Env == 4 && at.Calls == 2 && !once {
+							once = true
+							return cue
+						}
+						return plugintest.Nothing
+					}
+				}}})
+				w.more(2)
+				w.inRow(0, 1)
+				w.loose = true
+				w.change(2, component.EnvChange{At: boundary})
+				w.more(8)
+				if w.c.restarted != 1 || len(w.fell) != 0 {
+					t.Errorf("%d restarts, fell %v; want 1 and none\n%s", w.c.restarted, w.fell, w.Log.String())
+				}
+				if want := map[int]int{2: 2}; !maps.Equal(w.open(), want) {
+					t.Errorf("the open batches are %v, want %v", w.open(), want)
+				}
+				w.balance()
+			})
+		}
+	}
+}
+
+// A fault of those that are to be left costs no restart: the others take over.
+func TestChange_AFaultOfTheOldOnesIsABoundary(t *testing.T) {
+	for _, boundary := range []component.Boundary{component.AtTrajectory, component.AtEpisode} {
+		w := newWorld(t, worldOptions{steps: 8, flaws: map[int]func(*plugintest.Script){1: at(1, 3, plugintest.Trap)},
+			config: func(c *config) { c.MaxRestarts = 0 }})
+		w.inRow(0, 1)
+		w.loose = true
+		w.change(2, component.EnvChange{At: boundary})
+		w.more(3)
+		if w.c.restarted != 0 || w.went[0].Envs != 6 || w.went[0].Truncated != 0 {
+			t.Errorf("%v: %d restarts, went %+v", boundary, w.c.restarted, w.went)
+		}
+		w.balance()
+	}
+}
+
+func TestTrial_SomeEnvironmentsGoOver(t *testing.T) {
+	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
+		for splits := 1; splits <= 3; splits++ {
+			for _, end := range []string{"cancel", "all", "back", "fault", "stop"} {
+				t.Run(fmt.Sprintf("%v/splits %d/%s", mode, splits, end), func(t *testing.T) {
+					testTrial(t, worldOptions{mode: mode, splits: splits, masked: splits == 2, async: splits == 3, limit: splits % 2 * 4,
+						flaws: map[int]func(*plugintest.Script){3: at(1, 40, plugintest.NaNObservation)}}, end)
+				})
+			}
+		}
+	}
+}
+
+func testTrial(t *testing.T, o worldOptions, end string) {
+	w := newWorld(t, o)
+	w.more(1)
+	version := 2
+	if end == "fault" {
+		version = 3
+	}
+	p := w.change(version, component.EnvChange{Envs: 4, Probation: end == "fault"})
+	if w.went[0].Envs != 4 || w.went[0].Truncated != 0 {
+		t.Errorf("went %+v, want 4 environments at the ends of their episodes", w.went)
+	}
+	w.more(4 * o.splits)
+	for env, v := range w.newest {
+		if want := 1; env < 4 && v != version || env >= 4 && v != want {
+			t.Errorf("environment %d is of version %d", env, v)
+		}
+	}
+	want := 1
+	switch end {
+	case "cancel":
+		p.Cancel()
+	case "all":
+		w.change(2, component.EnvChange{At: component.AtEpisode})
+		want = 2
+	case "back":
+		w.change(1, component.EnvChange{At: component.AtTrajectory, KeepState: true})
+	case "fault":
+		w.run(func() bool { return len(w.fell) > 0 })
+	case "stop":
+		return
+	}
+	w.more(4 * o.splits)
+	for env, v := range w.newest {
+		if v != want {
+			t.Errorf("in the end environment %d is of version %d, want %d", env, v, want)
+		}
+	}
+	if want := map[int]int{want: o.splits}; !maps.Equal(w.open(), want) {
+		t.Errorf("in the end the open batches are %v, want %v", w.open(), want)
+	}
+	w.change(4, component.EnvChange{At: component.AtStep})
+	w.more(o.splits)
+	w.balance()
+}
+
+func TestCancel_TakesBackThoseThatHaveGoneOver(t *testing.T) {
+	for _, boundary := range []component.Boundary{component.AtTrajectory, component.AtEpisode} {
+		for row := range 4 {
+			w := newWorld(t, worldOptions{splits: 2})
+			w.more(2)
+			p := w.prepare(2, component.EnvChange{At: boundary})
+			w.inRow(0, row)
+			w.commit(p)
+			w.run(func() bool { return w.made[2] > 0 || w.c.splits[0].batch.version == w.c.versionOf(w.plugins[2].Hash()) })
+			over := len(w.went) > 0
+			p.Cancel()
+			w.more(6)
+			want := 1
+			if over {
+				want = 2 // it is too late
+			}
+			if got := w.open(); !maps.Equal(got, map[int]int{want: 2}) {
+				t.Errorf("%v, row %d: the open batches are %v, want %d", boundary, row, got, want)
+			}
+			if len(w.fell) > 0 {
+				t.Errorf("fell %v", w.fell)
+			}
+			w.change(3, component.EnvChange{})
+			w.balance()
+		}
+	}
+}
+
+// refusing is a plugin whose environments do not all load what others saved.
+type refusing struct {
+	rollout.Plugin
+	from int
+	err  error
+}
+
+type refusingEnv struct {
+	rollout.Env
+	p *refusing
+}
+
+func (p refusing) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
+	e, err := p.Plugin.NewEnv(o)
+	return refusingEnv{e, &p}, err
+}
+
+func (e refusingEnv) SaveEnv(env int, dst []byte) ([]byte, error) {
+	return e.Env.(rollout.EnvStater).SaveEnv(env, dst)
+}
+
+func (e refusingEnv) LoadEnv(env int, state []byte) error {
+	if env >= e.p.from {
+		return e.p.err
+	}
+	return e.Env.(rollout.EnvStater).LoadEnv(env, state)
+}
+
+func TestKeepState_WhatIsRefusedInTheMiddleEndsAllEpisodes(t *testing.T) {
+	for _, err := range []error{rollout.ErrUnsupported, &rollout.Fault{Kind: rollout.FaultTrap, Err: errors.New("on load")}} {
+		for _, boundary := range []component.Boundary{component.AtNow, component.AtStep, component.AtTrajectory} {
+			w := newWorld(t, worldOptions{})
+			w.inRow(0, 3)
+			w.change(2, component.EnvChange{Plugin: refusing{w.plugins[2], 4, err}, At: boundary, KeepState: true})
+			if w.went[0].Kept != 0 || w.went[0].Truncated != 6 {
+				t.Errorf("%v: went %+v, want all 6 episodes ended", boundary, w.went[0])
+			}
+			if !strings.Contains(w.Log.String(), "episodes are not carried over") {
+				t.Errorf("log %s", w.Log.String())
+			}
+			w.more(2)
+			if w.c.restarted != 0 {
+				t.Errorf("%d restarts", w.c.restarted)
+			}
+			w.balance()
+		}
+	}
+}
