@@ -35,7 +35,7 @@ func (t *Transition) prepareEnvs(ctx context.Context) error {
 			return err
 		}
 		to := t.next.plugins[m.of.env]
-		if to == nil || m.live.runs() == to || m.joining.Load() != nil {
+		if to == nil || m.live.runsAll(to) || m.joining.Load() != nil {
 			continue
 		}
 		runner, ok := m.component.(component.EnvRunner)
@@ -242,17 +242,24 @@ func (l *liveness) let(gone, now *volume) {
 	if i := slices.Index(l.volumes, gone); i >= 0 {
 		l.volumes = slices.Delete(l.volumes, i, i+1)
 	}
-	l.env = now
+	l.env, l.trial = now, false
 }
 
 // went notes that all environments have gone over.
 func (l *liveness) went(s *envStep) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.env = s.to
-	if s.task != rollout.TrialTask {
+	l.env, l.trial = s.to, s.task == rollout.TrialTask
+	if !l.trial {
 		l.task = s.task
 	}
+}
+
+// runsAll reports whether all environments of the instance are of a plugin.
+func (l *liveness) runsAll(v *volume) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.env == v && !l.trial
 }
 
 // replaceChange makes s the change that can be taken back, and returns the one before.

@@ -12,6 +12,7 @@ type liveness struct {
 	mu      sync.Mutex
 	volumes []*volume        // it uses: open until it has gone over to others, or stopped
 	env     *volume          // its environments are from, if it runs some
+	trial   bool             // only some of them, beside those of the one before
 	task    uint16           // of their episodes
 	readers map[string]int   // most that it was told of, by signal
 	change  *envStep         // of its environments, committed and not settled

@@ -156,11 +156,13 @@ func (j *Job) prepare(ctx context.Context, a *ask, m *made, trial int) (*pipelin
 	if err != nil {
 		return nil, err
 	}
-	m.changes = t.Changes()
+	if changes := t.Changes(); len(changes) > 0 || m.changes == nil { // after a trial in the run there is less to change
+		m.changes = changes
+	}
 	if err := j.mayChange(m.changes); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
-	if a.what != whatScale { // whose instances are what they were
+	if a.what != whatScale && m.parts == nil { // whose instances are what they were
 		m.parts = j.partsOf(t, m.changes)
 		m.changes = withVersions(m.changes, m.parts)
 	}
