@@ -42,7 +42,6 @@ const (
 	overrun                // the same, and Emit returns ErrOverrun
 	away                   // not taken: disconnected
 	dead                   // not taken: the receiving loop is closed
-	late                   // not taken: mode Latest, and a newer one came first
 )
 
 // line is as much memory as hardware fetches at once.
@@ -77,6 +76,7 @@ type Connection struct {
 	closed    bool // no new message enters
 	box       fifo
 	last      hostabi.Message // the newest that was offered
+	since     uint64          // last.Sequence when a Redirect led to a slot for which nothing waited
 	heir      *Connection     // set by Move together with closed: what comes late goes there
 
 	_ [line]byte
@@ -320,12 +320,6 @@ func (c *Connection) push(m *hostabi.Message, parked bool) outcome {
 	}
 	if m.Sequence > c.last.Sequence {
 		c.last = *m
-	} else if c.options.Mode == Latest {
-		c.pushed++
-		c.evicted++
-		c.coalesced++
-		c.mu.Unlock()
-		return late
 	}
 	if c.pushed-c.evicted-c.seen >= uint64(c.options.Depth) {
 		c.seen = c.taken.Load()
@@ -360,34 +354,36 @@ func (c *Connection) enqueue(m *hostabi.Message) outcome {
 	return queued
 }
 
-// replace queues m in the mailbox; when that is full, an undelivered message gives way.
+// replace queues m in the mailbox; when that is full, an undelivered message gives way. In mode Latest m itself does if a
+// newer one was emitted at the same time and came first.
 func (c *Connection) replace(m *hostabi.Message) outcome {
-	o := c.push(m, false)
-	switch o {
-	case full:
-	case late:
-		c.release(m.Handle)
-		return queued
-	default:
-		return c.overflow(o)
-	}
 	c.mu.Lock()
-	if c.closed || c.box.n < c.options.Depth {
+	if c.closed {
 		c.mu.Unlock()
-		return c.replace(m) // the receiver or a disconnection came between
+		return away
 	}
 	var old hostabi.Handle
-	if c.options.Overflow == DropOldest {
+	o := queued
+	switch {
+	case c.options.Mode == Latest && m.Sequence <= c.last.Sequence:
+		old = m.Handle
+		c.evict()
+		c.coalesced++
+	case c.box.n < c.options.Depth:
+		o = c.enqueue(m)
+	case c.options.Overflow == DropOldest:
 		old = c.box.pop().Handle
 		c.box.push(m)
-		c.pushed++
-		c.evicted++
-	} else {
+		c.evict()
+	default:
 		old = c.coalesce(m)
+	}
+	if m.Sequence > c.last.Sequence {
+		c.last = *m
 	}
 	c.mu.Unlock()
 	c.release(old)
-	return queued
+	return c.overflow(o)
 }
 
 // coalesce, with mu held, puts m in the place of the newest message in the mailbox and returns that one's block.
@@ -395,10 +391,15 @@ func (c *Connection) coalesce(m *hostabi.Message) (old hostabi.Handle) {
 	newest := c.box.newest()
 	old = newest.Handle
 	*newest = *m
+	c.evict()
 	c.coalesced++
+	return old
+}
+
+// evict, with mu held, counts a message that was queued at the cost of another.
+func (c *Connection) evict() {
 	c.pushed++
 	c.evicted++
-	return old
 }
 
 // lose drops a message that was taken.

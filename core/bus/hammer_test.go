@@ -112,9 +112,27 @@ func TestConnections_ComeAndGoWhileMessagesFlow(t *testing.T) {
 				for range random.IntN(20) {
 					runtime.Gosched()
 				}
-				if random.IntN(2) == 0 {
+				switch random.IntN(6) {
+				case 0, 1:
 					c.Disconnect()
-				} else {
+				case 2:
+					r.Close()
+					c.Disconnect()
+				case 3:
+					if err := bus.Redirect(bus.Way{Connection: c, To: ordered(t, crew.loops[random.IntN(3)].NewReceiver("then"), false, func(int) {})}); err != nil {
+						t.Error(err)
+					}
+					c.DisconnectNow()
+				case 4:
+					to, err := bus.Move(c, ordered(t, crew.loops[random.IntN(3)].NewReceiver("then"), false, func(int) {}))
+					if err != nil {
+						t.Error(err)
+					}
+					mu.Lock()
+					made = append(made, to)
+					mu.Unlock()
+					to.Disconnect()
+				default:
 					c.DisconnectNow()
 				}
 			}

@@ -49,7 +49,7 @@ func (c *Connection) newest() hostabi.Message {
 func (c *Connection) forget(into *memory) {
 	c.mu.Lock()
 	newest := c.last
-	c.last = hostabi.Message{}
+	c.last, c.since = hostabi.Message{}, 0
 	c.mu.Unlock()
 	into.note(&newest)
 }

@@ -110,13 +110,16 @@ func redirect(on *loop.Loop, ways []Way) bool {
 // lead, with mu held, makes what is delivered from now on reach another slot.
 func (c *Connection) lead(to *Slot) {
 	c.slot.remove(c)
-	c.slot = to
+	c.slot, c.since = to, c.last.Sequence
+	if c.box.n > 0 {
+		c.since = 0 // the slot gets that
+	}
 	if !c.closed {
 		to.add(c)
 	}
 }
 
-// again gives a connection of mode Latest the newest message, unless one waits or a newer one has been delivered.
+// again gives a connection of mode Latest the newest message, unless one waits or the slot of now has got one.
 func (c *Connection) again() {
 	if c.options.Mode != Latest {
 		return
@@ -126,7 +129,7 @@ func (c *Connection) again() {
 		return
 	}
 	c.mu.Lock()
-	taken := !c.closed && c.box.n == 0 && m.Sequence >= c.last.Sequence && c.enqueue(&m) == queued
+	taken := !c.closed && c.box.n == 0 && c.last.Sequence <= c.since && m.Sequence >= c.since && c.enqueue(&m) == queued
 	if taken {
 		c.last = m
 	}
