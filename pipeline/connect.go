@@ -172,12 +172,3 @@ func (l *ledger) waiting() []*bus.Connection {
 	defer l.mu.Unlock()
 	return slices.Clone(l.draining)
 }
-
-// all returns the connections that may still deliver something.
-func (w *runningWire) all() []*bus.Connection {
-	list := w.waiting()
-	for _, l := range w.links {
-		list = append(list, l.Connection)
-	}
-	return list
-}

@@ -100,6 +100,7 @@ type Transition struct {
 	undo     []func() error
 	undone   map[*instance]*instance
 	relinked map[*bus.Connection]*bus.Connection
+	kept     []*swapStep // that could not be taken back
 
 	mu     sync.Mutex
 	stage  stage
@@ -190,14 +191,14 @@ func (t *Transition) Plugin(env string) rollout.Plugin {
 // Commit makes the change and returns when all of it has been made. On an error everything is as before, and the
 // transition is closed: a *ChangeError, ErrEnded, or the cause of ctx's end.
 func (t *Transition) Commit(ctx context.Context) (Outcome, error) {
+	ctx, leave, err := t.p.life.join(ctx)
+	if err != nil {
+		return Outcome{}, err // the end of the run has closed it, or will
+	}
+	defer leave()
 	if err := t.advance(prepared, committing); err != nil {
 		return Outcome{}, err
 	}
-	ctx, leave, err := t.p.life.join(ctx)
-	if err != nil {
-		return Outcome{}, errors.Join(err, t.release())
-	}
-	defer leave()
 	defer t.p.lift()()
 	var o Outcome
 	if err := t.commit(ctx, &o); err != nil {
@@ -229,6 +230,9 @@ func (t *Transition) commit(ctx context.Context, o *Outcome) error {
 		if err := step(ctx, o); err != nil {
 			return errors.Join(err, t.takeBack())
 		}
+	}
+	if err := t.p.life.over(); err != nil {
+		return errors.Join(err, t.takeBack())
 	}
 	o.EnvStep = t.p.stats.Counter("rollout/env_steps").Value()
 	t.install(o)

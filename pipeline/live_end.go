@@ -11,6 +11,15 @@ import (
 // Settle ends the probation: the previous version lets go of what it holds. Its plugin stays loaded, for a way back.
 // It is to be called once for each Commit that succeeded; a later one that changes the same things settles as well.
 func (t *Transition) Settle() {
+	_, leave, err := t.p.life.join(t.p.life.ctx)
+	if err != nil {
+		return // the end of the run lets go of everything
+	}
+	defer leave()
+	t.settle()
+}
+
+func (t *Transition) settle() {
 	if t.advance(committed, settled) != nil {
 		return
 	}
@@ -36,6 +45,15 @@ func (l *liveness) settle(t *Transition) {
 
 // Close gives up a change that was not committed, and releases what was made for it.
 func (t *Transition) Close() error {
+	_, leave, err := t.p.life.join(t.p.life.ctx)
+	if err != nil {
+		return nil // the end of the run closes it
+	}
+	defer leave()
+	return t.giveUp()
+}
+
+func (t *Transition) giveUp() error {
 	if t.advance(prepared, closed) != nil {
 		return nil
 	}
@@ -52,12 +70,20 @@ func (t *Transition) release() error {
 	for _, m := range t.p.now().members {
 		members[m.instance] = true
 	}
+	heirs := map[*instance]*instance{} // of those that ran meanwhile
+	for _, s := range t.swaps {
+		if s.done {
+			heirs[s.old.instance], heirs[s.new] = s.new, t.undone[s.old.instance]
+		}
+	}
 	for _, x := range t.made {
 		if members[x] {
 			x.live.settle(t)
-			continue
+		} else if heir := heirs[x]; heir != nil {
+			errs = append(errs, t.p.retire(x, heir))
+		} else {
+			errs = append(errs, t.p.discard(x))
 		}
-		errs = append(errs, t.p.discard(x))
 	}
 	for _, s := range t.swaps {
 		if s.done && !members[s.old.instance] {
@@ -186,7 +212,7 @@ func (t *Transition) install(o *Outcome) {
 	t.mu.Unlock()
 	p.life.finish(t)
 	if !t.options.Probation {
-		t.Settle()
+		t.settle()
 		return
 	}
 	t.tell()

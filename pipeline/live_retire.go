@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -61,6 +60,13 @@ func (x *instance) started() bool { return x.bound.Load() }
 
 // finish lets go of what runs no more, once everything has been changed.
 func (t *Transition) finish(o *Outcome) {
+	t.p.mu.Lock()
+	for _, w := range t.before.wires {
+		if t.next.wire(w.wire) == nil {
+			t.p.retired = append(t.p.retired, w.ledger)
+		}
+	}
+	t.p.mu.Unlock()
 	for _, m := range t.plan.ended {
 		t.leave(m, o)
 	}
@@ -69,45 +75,35 @@ func (t *Transition) finish(o *Outcome) {
 			o.note("%v", err)
 		}
 	}
-	t.p.mu.Lock()
-	for _, w := range t.before.wires {
-		if t.next.wire(w.wire) == nil {
-			t.p.retired = append(t.p.retired, w.ledger)
-		}
-	}
-	t.p.mu.Unlock()
 	t.p.tidy()
 }
 
-// takeBack undoes what a commit has changed, in reverse order. What cannot be undone ends the run.
+// takeBack undoes what a commit has changed, in reverse order. The error tells what could not be undone.
 func (t *Transition) takeBack() error {
+	var errs []error
 	for _, undo := range slices.Backward(t.undo) {
-		if err := undo(); err != nil {
-			err = fmt.Errorf("take back a change: %w", err)
-			if t.p.life.over() == nil {
-				t.p.fail(err)
-			}
-			return err
-		}
+		errs = append(errs, undo())
 	}
 	t.undo = nil
 	if len(t.undone) > 0 || len(t.relinked) > 0 {
 		t.p.state.Store(t.restored())
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // restored is the assembly of before, with the instances and connections that are in their places now.
 func (t *Transition) restored() *assembly {
 	a := *t.before
 	now := func(x *instance) *instance {
-		for t.undone[x] != nil {
-			x = t.undone[x]
+		if heir := t.undone[x]; heir != nil {
+			return heir
 		}
 		return x
 	}
 	a.members = slices.Clone(a.members)
+	a.graph = t.restoredGraph()
 	for i := range a.members {
+		a.members[i].of = a.graph.Component(a.members[i].of.Name)
 		a.members[i].instance = now(a.members[i].instance)
 		a.members[i].joining.Store(nil)
 	}
@@ -124,4 +120,23 @@ func (t *Transition) restored() *assembly {
 		a.wires[i] = again
 	}
 	return &a
+}
+
+// restoredGraph is the graph of before, with the components of the next one that could not be taken back.
+func (t *Transition) restoredGraph() *Graph {
+	if len(t.kept) == 0 {
+		return t.before.graph
+	}
+	g := *t.before.graph
+	g.Components, g.Policies = slices.Clone(g.Components), slices.Clone(g.Policies)
+	for _, s := range t.kept {
+		x := g.Component(s.of.Name)
+		count := x.Count
+		*x = *s.of
+		x.Count = count
+		if p := g.Policy(s.of.policy); p != nil {
+			*p = *t.next.graph.Policy(s.of.policy)
+		}
+	}
+	return &g
 }

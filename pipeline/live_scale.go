@@ -31,17 +31,14 @@ func (t *Transition) leave(m member, o *Outcome) {
 		m.loop.Do(func() { waiting = pauser.Waiting() })
 	}
 	t.passOn(m, waiting, o)
-	for _, w := range t.before.wires {
-		for _, l := range w.links {
-			if l.to != m.instance {
+	for _, c := range t.p.draining() { // it has no other connections any more
+		for _, port := range m.of.Manifest.Slots {
+			if c.Slot() != m.host.BoundSlot(port.Name) {
 				continue
 			}
-			if to := t.instead(w.wire); to != nil {
-				if bus.Redirect(bus.Way{Connection: l.Connection, To: to}) == nil {
-					continue
-				}
+			if to := t.instead(m.of.Name, port.Name, c); to == nil || bus.Redirect(bus.Way{Connection: c, To: to}) != nil {
+				c.DisconnectNow()
 			}
-			l.DisconnectNow()
 		}
 	}
 	if err := t.p.retire(m.instance, nil); err != nil {
@@ -49,16 +46,16 @@ func (t *Transition) leave(m member, o *Outcome) {
 	}
 }
 
-// instead returns the slot that gets what a wire still has for an instance that ends, or nil.
-func (t *Transition) instead(w *Wire) *bus.Slot {
+// instead returns the slot that gets what still waits on a connection to an instance that ends, or nil.
+func (t *Transition) instead(component, slot string, c *bus.Connection) *bus.Slot {
 	for _, x := range t.next.members {
-		if x.of.Name == w.To {
-			return x.host.BoundSlot(w.Slot)
+		if x.of.Name == component {
+			return x.host.BoundSlot(slot)
 		}
 	}
-	for _, next := range t.next.wires {
-		if next.wire.From == w.From && next.wire.Signal == w.Signal && t.before.wire(next.wire) == nil && len(next.links) > 0 {
-			return next.links[0].Slot()
+	for _, w := range t.next.wires {
+		if t.before.wire(w.wire) == nil && len(w.links) > 0 && w.links[0].Signal() == c.Signal() {
+			return w.links[0].Slot()
 		}
 	}
 	return nil

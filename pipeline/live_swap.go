@@ -230,8 +230,8 @@ func (s *swapStep) handPieces(o *Outcome) error {
 	if err := s.restore(state); err != nil {
 		return err
 	}
-	if err := s.t.fault(); err != nil {
-		return err
+	if err := s.new.live.failed(); err != nil {
+		return s.t.fault()
 	}
 	s.new.host.Published = max(s.new.host.Published, s.old.published())
 	waiting := s.reconnect()
@@ -296,13 +296,7 @@ const weightsPayload = "weights"
 // begun with. Signals and slots of both are of one kind, so what could fail has been checked.
 func (s *swapStep) reconnect() (waiting []component.Waiting) {
 	s.old.loop.Do(func() {
-		var ways []bus.Way
-		for _, port := range s.old.component.Manifest().Slots {
-			for _, c := range s.old.host.BoundSlot(port.Name).Connections() {
-				ways = append(ways, bus.Way{Connection: c, To: s.new.host.BoundSlot(port.Name)})
-			}
-		}
-		err := bus.Redirect(ways...)
+		err := bus.Redirect(s.ways()...)
 		for _, port := range s.old.component.Manifest().Signals {
 			from, to := s.old.host.Signal(port.Name), s.new.host.Signal(port.Name)
 			to.Continue(from)
@@ -318,6 +312,24 @@ func (s *swapStep) reconnect() (waiting []component.Waiting) {
 		}
 	})
 	return waiting
+}
+
+// ways leads everything that comes for the old instance to the new one, also what still waits on connections that are
+// no more.
+func (s *swapStep) ways() (ways []bus.Way) {
+	draining := s.t.p.draining()
+	for _, port := range s.old.component.Manifest().Slots {
+		slot := s.old.host.BoundSlot(port.Name)
+		for _, c := range slot.Connections() {
+			ways = append(ways, bus.Way{Connection: c, To: s.new.host.BoundSlot(port.Name)})
+		}
+		for _, c := range draining {
+			if c.Slot() == slot {
+				ways = append(ways, bus.Way{Connection: c, To: s.new.host.BoundSlot(port.Name)})
+			}
+		}
+	}
+	return ways
 }
 
 // feed runs the slots of an instance for messages that another one had taken. It runs on the instance's loop.
@@ -341,22 +353,27 @@ func (p *Pipeline) unclaim(w *component.Waiting) {
 	}
 }
 
-// undo makes the version of before again, from the state that this one has, and gives it the place.
+// undo makes the version of before again, from the state that this one has, and gives it the place. If that cannot be
+// done, this one keeps it, so that the run goes on; the error says so. One that has failed cannot.
 func (s *swapStep) undo() error {
-	if !s.done {
-		return nil
-	}
 	now := member{s.new, s.of, s.old.index, s.old.name}
 	x, err := s.t.successor(s.t.before, &now, s.old.of)
-	if err != nil {
+	if err == nil {
+		back := &swapStep{t: s.t, of: s.old.of, old: now, new: x}
+		err = back.commit(context.Background(), &Outcome{})
+	}
+	if err == nil {
+		s.t.undone[s.old.instance] = x
+		return nil
+	}
+	s.t.undone[s.old.instance] = s.new
+	if fault := s.new.live.failed(); fault != nil {
+		err = fmt.Errorf("%s has failed and cannot be replaced: %w: %w", s.old.name, fault, err)
+		s.t.p.fail(err)
 		return err
 	}
-	back := &swapStep{t: s.t, of: s.old.of, old: now, new: x}
-	if err := back.commit(context.Background(), &Outcome{}); err != nil {
-		return err
-	}
-	s.t.undone[s.old.instance] = x
-	return nil
+	s.t.kept = append(s.t.kept, s)
+	return fmt.Errorf("the new version of %s runs on, because the previous one could not be brought back: %w", s.old.name, err)
 }
 
 // title tells what is replaced, and why.

@@ -24,7 +24,7 @@ func (p *Pipeline) release() error {
 			l.over() // those that never ran
 		}
 		if t := p.life.await(); t != nil {
-			errs = append(errs, t.Close())
+			errs = append(errs, t.giveUp())
 		}
 		for _, c := range p.connections() {
 			c.DisconnectNow()
@@ -71,10 +71,7 @@ func (p *Pipeline) instancesAlive() []*instance {
 
 // connections returns all that may still deliver something.
 func (p *Pipeline) connections() []*bus.Connection {
-	p.mu.Lock()
-	retired := slices.Clone(p.retired)
-	p.mu.Unlock()
-	var list []*bus.Connection
+	list := p.draining()
 	for _, x := range p.instancesAlive() {
 		if x.started() {
 			for _, port := range x.component.Manifest().Signals {
@@ -82,11 +79,19 @@ func (p *Pipeline) connections() []*bus.Connection {
 			}
 		}
 	}
-	for _, w := range p.now().wires {
-		list = append(list, w.all()...)
-	}
+	return list
+}
+
+// draining returns the connections that are disconnected and may still deliver something.
+func (p *Pipeline) draining() (list []*bus.Connection) {
+	p.mu.Lock()
+	retired := slices.Clone(p.retired)
+	p.mu.Unlock()
 	for _, l := range retired {
 		list = append(list, l.waiting()...)
+	}
+	for _, w := range p.now().wires {
+		list = append(list, w.waiting()...)
 	}
 	return list
 }

@@ -1,0 +1,219 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// holdings are what a running pipeline takes.
+type holdings struct{ goroutines, descriptors, arenas, loops, instances, volumes, retired, leftover int }
+
+func (r *liveRun) holdings() holdings {
+	h := holdings{goroutines: runtime.NumGoroutine()}
+	files, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	h.descriptors = len(files)
+	r.arenas.Each(func(*arena.Arena) { h.arenas++ })
+	r.tidy()
+	r.mu.Lock()
+	h.loops, h.instances, h.retired, h.leftover = len(r.loops), len(r.alive), len(r.retired), len(r.leftover)
+	r.mu.Unlock()
+	r.library.mu.Lock()
+	h.volumes = len(r.library.volumes)
+	r.library.mu.Unlock()
+	return h
+}
+
+// within reports whether h is nowhere more than o.
+func (h holdings) within(o holdings) bool {
+	return h.goroutines <= o.goroutines && h.descriptors <= o.descriptors && h.arenas <= o.arenas && h.loops == o.loops &&
+		h.instances == o.instances && h.volumes <= o.volumes && h.retired <= o.retired && h.leftover <= o.leftover
+}
+
+// settled waits until the pipeline takes no more than it did, or for a while.
+func (r *liveRun) settled(before holdings) {
+	r.t.Helper()
+	var now holdings
+	for range 100 {
+		r.await(2)
+		if now = r.holdings(); now.within(before) {
+			return
+		}
+		runtime.GC() // an arena's memory goes with its last view
+	}
+	r.t.Errorf("the pipeline takes %+v, before it was %+v", now, before)
+}
+
+func TestTransition_NothingLeaks(t *testing.T) {
+	const rounds = 50
+	for name, sets := range map[string][]string{
+		"environments": {"env.game.use=game@2"}, "receiver": {"component.counter.scale=3"},
+		"sender": {"component.player.rate=2"}, "loop": {"component.counter.loop=elsewhere"},
+		"instances": {"component.counter.count=3", "component.player.count=2"}, "own loops": {"component.counter.count=3", "component.counter.loop=c[i]"},
+		"wire": {"wire.player.blocks.depth=2"}, "all": {"env.game.use=game@2", "component.counter.count=2", "component.counter.scale=2",
+			"component.player.count=3", "component.player.rate=7", "wire.player.blocks.mode=all"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, parts := newStage()
+			r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
+			home := r.graph()
+			there := r.graph(sets...)
+			change := func(g *Graph) {
+				x, err := r.Prepare(t.Context(), g, TransitionOptions{Probation: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := x.Commit(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				x.Settle()
+			}
+			change(there)
+			change(home)
+			r.await(20)
+			before := r.holdings()
+			for range rounds {
+				change(there)
+				change(home)
+			}
+			r.settled(before)
+			r.end()
+		})
+	}
+}
+
+func TestTransition_WhatIsGivenUpLeaksNothing(t *testing.T) {
+	s, parts := newStage()
+	s.restore = func(h *component.Host) error {
+		if h.Name == "counter" {
+			return errors.New("not this one")
+		}
+		return nil
+	}
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
+	there := r.graph("env.game.use=game@2", "component.player.rate=3", "component.counter.scale=3", "component.player.count=2")
+	try := func(commit bool) {
+		x, err := r.Prepare(t.Context(), there, TransitionOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !commit {
+			if err := x.Close(); err != nil {
+				t.Fatal(err)
+			}
+		} else if _, err := x.Commit(t.Context()); err == nil {
+			t.Fatal("Commit of what cannot be restored")
+		}
+	}
+	try(true)
+	before := r.holdings()
+	for i := range 100 {
+		try(i%2 == 0)
+	}
+	r.settled(before)
+	r.end()
+}
+
+// Changes of every kind, each of which may fail anywhere, while the run goes on; then one state that is checked.
+func TestTransition_ManyAtRandom(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	s, parts := newStage()
+	luck := func(odds int) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if rng.IntN(odds) == 0 {
+			return errors.New("bad luck")
+		}
+		return nil
+	}
+	s.start = func(*component.Host) error { return luck(8) }
+	s.restore = func(*component.Host) error { return luck(8) }
+	s.prepare = func(component.EnvChange) error { return luck(8) }
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
+	pick := func(format string, n int) string {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return fmt.Sprintf(format, 1+rng.IntN(n))
+	}
+	failures, committed := 0, 0
+	for range 300 {
+		sets := []string{
+			pick("component.counter.count=%d", 3), pick("component.player.count=%d", 2), pick("env.game.use=game@%d", 3),
+			pick("component.counter.scale=%d", 2), pick("component.player.rate=%d", 2), pick("wire.player.blocks.depth=%d", 3),
+			pick("component.counter.loop=c%d", 2),
+		}[:1+len(pick("%d", 7))*3]
+		x, err := r.Prepare(t.Context(), r.graph(sets...), TransitionOptions{Probation: true})
+		if errors.Is(err, ErrNothing) {
+			continue
+		}
+		if err == nil {
+			_, err = x.Commit(t.Context())
+		}
+		if err != nil {
+			failures++
+		} else {
+			x.Settle()
+			committed++
+		}
+		g := r.Graph()
+		if got := len(r.now().members); got != g.Component("player").Count+g.Component("counter").Count {
+			t.Fatalf("%d members of %v", got, g.Expanded())
+		}
+	}
+	t.Logf("%d committed, %d failed", committed, failures)
+	s.mu.Lock()
+	s.start, s.restore, s.prepare = nil, nil, nil
+	s.mu.Unlock()
+	r.await(10)
+	r.end()
+	c := r.Counters()[0]
+	if got := c.Delivered + uint64(c.Queued+c.Parked); c.Dropped != 0 || got != uint64(s.sent("game@1")+s.sent("game@2")+s.sent("game@3")) {
+		t.Errorf("Counters %+v, of %v blocks", c, s.plays)
+	}
+}
+
+func TestTransition_AChangedFileIsAChange(t *testing.T) {
+	s, parts := newStage()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "game.wasm")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("one")
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "env.game.use="+file)
+	r.await(4)
+	if _, err := r.Prepare(t.Context(), r.graph(), TransitionOptions{}); !errors.Is(err, ErrNothing) {
+		t.Errorf("Prepare of the same file: %v", err)
+	}
+	write("two")
+	if _, o := r.change(TransitionOptions{}); o.Envs != 4 {
+		t.Errorf("Outcome %+v", o)
+	}
+	r.await(4)
+	if s.sent("two") == 0 {
+		t.Error("nothing was played from the changed file")
+	}
+	other := filepath.Join(dir, "copy.wasm")
+	if err := os.Link(file, other); err != nil {
+		t.Fatal(err)
+	}
+	if _, o := r.change(TransitionOptions{}, "env.game.use="+other); o.Envs != 0 || r.Graph().Env("game").Table.Use != other {
+		t.Errorf("Outcome of another name for the same file %+v", o)
+	}
+	r.end()
+}
