@@ -65,9 +65,9 @@ type tap struct {
 	signals  []*tapped     // guarded by taps.mu
 }
 
-// tapped is one signal of a tap.
+// tapped is one signal of a tap. Where an instance is replaced its signals' connections are led to those of the new one,
+// this one with them: then it comes from another signal, without a message lost or shown twice.
 type tapped struct {
-	signal     *bus.Signal
 	connection *bus.Connection
 	name       string                 // component.port
 	from       atomic.Pointer[string] // instance; changes with the number of instances
@@ -173,9 +173,8 @@ func (s *taps) end() {
 	}
 }
 
-// retap connects all taps to the signals of an assembly. While another one still runs, which is to be replaced, the
-// taps stay with its signals as well: a change calls it before the new instances emit anything, and again when the
-// assembly has become the one that runs or the change has been given up.
+// retap connects all taps to the signals of an assembly that is to run, or runs now; with those of the one that runs
+// they stay. A change calls it when its instances are in their places, and notes their new names by that.
 func (p *Pipeline) retap(a *assembly) {
 	p.taps.mu.Lock()
 	defer p.taps.mu.Unlock()
@@ -203,22 +202,23 @@ func (t *tap) connect(a *assembly) error {
 		}
 	}
 	t.signals = slices.DeleteFunc(t.signals, func(x *tapped) bool {
-		if !present[x.signal] {
+		gone := !present[x.connection.Signal()]
+		if gone {
 			x.connection.Disconnect()
 		}
-		return !present[x.signal]
+		return gone
 	})
 	return nil
 }
 
 // follow connects the tap to a signal, or notes the name that its instance has now.
 func (t *tap) follow(sig *bus.Signal, m *member, port component.Port) error {
-	i := slices.IndexFunc(t.signals, func(x *tapped) bool { return x.signal == sig })
+	i := slices.IndexFunc(t.signals, func(x *tapped) bool { return x.connection.Signal() == sig })
 	if i >= 0 {
 		t.signals[i].from.Store(&m.name)
 		return nil
 	}
-	x := &tapped{signal: sig, name: component.Qualified(m.of.Name, port.Name), onLoan: port.OnLoan}
+	x := &tapped{name: component.Qualified(m.of.Name, port.Name), onLoan: port.OnLoan}
 	x.from.Store(&m.name)
 	slot := bus.NewSlot(t.receiver, "tap", port.Payload, func(msg *hostabi.Message) { t.show(x, msg) })
 	var err error

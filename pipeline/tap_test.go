@@ -203,7 +203,6 @@ func TestTap_ThatPanicsEndsAlone(t *testing.T) {
 	}
 }
 
-// A change calls retap before its new instances emit anything, and again when they have taken over.
 func TestTap_FollowsInstancesThatAreReplacedOrRenamed(t *testing.T) {
 	_, _, p := observe(t, chain(""), BuildOptions{})
 	_, _, other := observe(t, strings.ReplaceAll(chain(""), `name = "chain"`, `name = "other"`), BuildOptions{}, "component.first.count=2")

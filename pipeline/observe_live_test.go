@@ -1,0 +1,175 @@
+package pipeline
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// trail notes the numbers that blocks carry, by the instance that sent them.
+type trail struct {
+	mu    sync.Mutex
+	last  map[string]uint64
+	wrong int // blocks shown twice, or out of order
+}
+
+func (tr *trail) hear(_, from string, m *hostabi.Message, _ *arena.Set) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if m.Inline[0] <= tr.last[from] {
+		tr.wrong++
+	}
+	tr.last[from] = m.Inline[0]
+}
+
+func (tr *trail) at(from string) uint64 {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return tr.last[from]
+}
+
+func TestTap_GoesOnThroughChanges(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
+	tr := &trail{last: map[string]uint64{}}
+	cancel, err := r.Tap("player.blocks", false, tr.hear)
+	if err != nil {
+		t.Fatal(err)
+	}
+	goesOn := func(from string) {
+		t.Helper()
+		at := tr.at(from)
+		until(t, "blocks of "+from, func() bool { return tr.at(from) > at+100 })
+	}
+	goesOn("player")
+	for i := range 20 {
+		rate := map[bool]string{true: "component.player.rate=2", false: "component.player.rate=1"}[i%2 == 0]
+		r.change(TransitionOptions{}, rate)
+		goesOn("player")
+	}
+	r.change(TransitionOptions{}, "env.game.use=game@2")
+	goesOn("player")
+	r.change(TransitionOptions{}, "component.player.count=2")
+	goesOn("player[0]")
+	goesOn("player[1]")
+	r.change(TransitionOptions{}, "component.player.count=1")
+	goesOn("player")
+	sig := r.now().members[0].host.Signal("blocks")
+	if n := len(sig.Connections()); n != 2 {
+		t.Errorf("the signal has %d connections with the tap, want 2", n)
+	}
+	cancel()
+	if n := len(sig.Connections()); n != 1 {
+		t.Errorf("the signal has %d connections without the tap, want 1", n)
+	}
+	if tr.wrong > 0 {
+		t.Errorf("%d blocks were shown twice or out of order", tr.wrong)
+	}
+	r.end()
+}
+
+func TestPause_StaysThroughChanges(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.strict=true")
+	r.await(10)
+	pause(t, r.Pipeline)
+	x, _ := r.change(TransitionOptions{Probation: true}, "component.counter.scale=2", "component.player.rate=2", "env.game.use=game@2")
+	const paused = "player paused, counter paused"
+	tell := func() string {
+		var list []string
+		for _, c := range r.Status() {
+			list = append(list, c.Name+" "+string(c.State))
+		}
+		return strings.Join(list, ", ")
+	}
+	if got := tell(); got != paused {
+		t.Errorf("after a change: %s", got)
+	}
+	x.Settle()
+	counted := s.counted.Load()
+	for _, l := range r.allLoops() {
+		l.Do(func() {})
+	}
+	if got := s.counted.Load(); got != counted {
+		t.Errorf("%d blocks were counted while it was paused", got-counted)
+	}
+	r.change(TransitionOptions{}, "component.player.count=2", "component.counter.strict=false", "component.counter.loose=true")
+	if got, want := tell(), "player[0] paused, player[1] running, counter paused"; got != want {
+		t.Errorf("with one more: %s, want %s", got, want)
+	}
+	resume(t, r.Pipeline)
+	r.await(10)
+	r.end()
+}
+
+func TestStatus_NamesVersionAndChange(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{})
+	r.await(2)
+	first := statusOf(t, r.Pipeline, "player")
+	if first.Version == nil || first.Version.File != "game@1" || len(first.Version.Hash) != 64 || first.Runtime != "wasm" {
+		t.Errorf("before: %+v, version %+v", first, first.Version)
+	}
+	if c := statusOf(t, r.Pipeline, "counter"); c.Version != nil || c.Runtime != "builtin" || c.State != control.Running {
+		t.Errorf("%+v, version %+v", c, c.Version)
+	}
+	var held *playerChange
+	came := make(chan struct{})
+	s.commit = func(_ *player, c *playerChange) bool {
+		c.blocked, held = true, c
+		close(came)
+		return true
+	}
+	x := r.prepare(TransitionOptions{}, "env.game.use=game@2")
+	if got := statusOf(t, r.Pipeline, "player"); got.State != control.Running {
+		t.Errorf("while the change is prepared it is %s", got.State)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := x.Commit(t.Context())
+		done <- err
+	}()
+	<-came
+	if got := statusOf(t, r.Pipeline, "player"); got.State != control.Replacing || got.Version.File != "game@1" || r.State() != control.Replacing {
+		t.Errorf("while it is committed: %+v, run %s", got, r.State())
+	}
+	loop := r.now().members[0].loop
+	loop.Do(func() { held.blocked = false })
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if got := statusOf(t, r.Pipeline, "player"); got.Version.File != "game@2" || got.Version.Hash == first.Version.Hash || got.State != control.Running {
+		t.Errorf("after it: %+v, version %+v", got, got.Version)
+	}
+	r.end()
+}
+
+func TestStatus_AFailureThatSomebodyDealsWithIsTold(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
+	r.await(2)
+	fell := make(chan string, 1)
+	x, _ := r.change(TransitionOptions{Probation: true, Fell: func(name string, _ error) { fell <- name }}, "component.counter.fails=true")
+	s.fail.Store(true)
+	<-fell
+	got := statusOf(t, r.Pipeline, "counter")
+	if got.State != control.Failed || !strings.Contains(got.Note, "lost count") || r.State() != control.Stalled {
+		t.Errorf("%+v, run %s", got, r.State())
+	}
+	until(t, "a full wire", func() bool { return full(r.Pipeline, 0) })
+	if c := r.look(later()).cause(); !strings.HasPrefix(c, "counter has failed: counter: lost count: player.blocks → counter.on_blocks is full (") {
+		t.Errorf("cause %q", c)
+	}
+	s.fail.Store(false)
+	r.change(TransitionOptions{}, "component.counter.fails=false")
+	r.await(10)
+	x.Settle()
+	r.end()
+}
+
+var _ component.EnvRunner = (*player)(nil)
