@@ -24,7 +24,8 @@ type instance struct {
 	mem     *linear
 	ctx     *callContext
 	call    functions
-	calling string // export that is called, for messages
+	others  map[string]api.Function // exports that have been called besides; see functions
+	calling string                  // export that is called, for messages
 	globals []api.MutableGlobal
 	fuel    fuelState
 	host    hostState
@@ -35,7 +36,7 @@ type instance struct {
 }
 
 // functions are the guest's exports that are called again and again. Each takes ten kilobytes for its stack, so
-// others are looked up when they are wanted. stepRange is nil where the guest has none.
+// others are looked up when they are first wanted, which takes some ten microseconds. stepRange is nil where the guest has none.
 type functions struct {
 	bind, reset, step, stepRange api.Function
 }
@@ -81,6 +82,7 @@ func (p *Plugin) newInstance() (*instance, error) {
 // bindFunctions looks the exports up. Each has a stack of its own, which may have grown.
 func (i *instance) bindFunctions() {
 	get := i.module.ExportedFunction
+	i.others = nil
 	i.call = functions{
 		bind: get(hostabi.ExportBind), reset: get(hostabi.ExportReset),
 		step: get(hostabi.ExportStep), stepRange: get(hostabi.ExportStepRange),
@@ -114,7 +116,15 @@ func (i *instance) invoke(name string, fn api.Function, limit time.Duration, arg
 
 // invokeExport is invoke for exports that are called rarely; the export must be there.
 func (i *instance) invokeExport(name string, limit time.Duration, args ...uint64) (int32, error) {
-	return i.invoke(name, i.module.ExportedFunction(name), limit, args...)
+	fn := i.others[name]
+	if fn == nil {
+		if i.others == nil {
+			i.others = map[string]api.Function{}
+		}
+		fn = i.module.ExportedFunction(name)
+		i.others[name] = fn
+	}
+	return i.invoke(name, fn, limit, args...)
 }
 
 // callError is a call that did not return, or one that returned memory which cannot be used.

@@ -48,13 +48,21 @@ func (i *instance) growTo(size uint64) error {
 	return nil
 }
 
+// copied returns pages with contents of their own.
+func copied(pages []page) []page {
+	for k := range pages {
+		pages[k].data = bytes.Clone(pages[k].data)
+	}
+	return pages
+}
+
 // page is a page of memory that differs from what it is compared with.
 type page struct {
 	number uint32
 	data   []byte // hostPage long
 }
 
-// changedPages returns copies of the pages of mem that differ from base, which is zero beyond its end, except
+// changedPages returns the pages of mem, as views of it, that differ from base, which is zero beyond its end, except
 // those for which skip returns true.
 func changedPages(mem, base []byte, skip func(offset uint64) bool) []page {
 	var zero [hostPage]byte
@@ -69,7 +77,7 @@ func changedPages(mem, base []byte, skip func(offset uint64) bool) []page {
 			now = zero[:]
 		}
 		if !bytes.Equal(now, was) {
-			changed = append(changed, page{number: uint32(offset / hostPage), data: bytes.Clone(now)})
+			changed = append(changed, page{number: uint32(offset / hostPage), data: now})
 		}
 	}
 	return changed
