@@ -82,6 +82,7 @@ bench/emulate:
 bench/objects:
 bench/objects/server:    plugins/objects
 bench/ring:              hostabi core/ring core/shm
+bench/swap:              core/control
 
 cmd/rlhost:              hostabi core/component core/rollout pipeline pipeline/runs examples/plugins examples/plugins/* gpu/policy gpu/cpu
 cmd/rlhost:              plugins/rollout plugins/batcher plugins/inference plugins/learner plugins/evaluation plugins/envcheck plugins/runner plugins/wasm
