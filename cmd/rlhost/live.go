@@ -120,7 +120,12 @@ func (f *jobFlags) asksRun(p *program, run *runs.Run, verb control.Verb, request
 	if err != nil {
 		return f.refused(p, run, ctx, err)
 	}
-	err = client.Do(ctx, verb, request, reply, notice)
+	return f.do(ctx, p, run, client, verb, request, reply, notice)
+}
+
+// do makes one request over a connection that is for it alone.
+func (f *jobFlags) do(ctx context.Context, p *program, run *runs.Run, client *control.Client, verb control.Verb, request, reply any, notice func(json.RawMessage)) error {
+	err := client.Do(ctx, verb, request, reply, notice)
 	_ = client.Close() // it was for this request only
 	return f.refused(p, run, ctx, err)
 }
@@ -197,14 +202,20 @@ func absolute(file string) (string, error) {
 // longestStart is how long a command waits for a job that is only beginning.
 const longestStart = time.Minute
 
-// awaitJob is runningJob that waits for a job to begin.
-func (f *jobFlags) awaitJob() (*runs.Run, error) {
+// awaitJob returns the run whose job is meant, and a connection to it, once it has begun to listen.
+func (f *jobFlags) awaitJob() (*runs.Run, *control.Client, error) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(longestStart); ; <-tick.C {
 		run, err := f.runningJob()
-		if err == nil || time.Now().After(deadline) || !errors.Is(err, errNoJob) && !errors.Is(err, runs.ErrNotFound) {
-			return run, err
+		var client *control.Client
+		if err == nil {
+			client, err = control.Dial(context.Background(), run.Info().Socket)
+		}
+		var e *control.Error
+		begins := errors.Is(err, errNoJob) || errors.Is(err, runs.ErrNotFound) || errors.As(err, &e) && e.Code == control.CodeNoJob
+		if !begins || time.Now().After(deadline) {
+			return run, client, err
 		}
 	}
 }

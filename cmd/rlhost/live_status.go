@@ -1,12 +1,16 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math"
+	"os"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 
 	"github.com/rlhost/rlhost/core/control"
@@ -28,19 +32,27 @@ still, the last line names the first cause and the wire that is blocked. Env ste
 // Run asks the job how it is.
 func (c *statusCommand) Run(p *program) error {
 	f := jobFlags{Job: c.Which, runsFlag: c.runsFlag, JSON: c.JSON}
-	find := f.runningJob
-	if c.Wait {
-		find = f.awaitJob
-	}
-	run, err := find()
-	if err != nil {
-		return err
-	}
 	var reply control.StatusReply
-	if err := f.asksRun(p, run, control.VerbStatus, control.StatusRequest{Wait: c.Wait}, &reply, nil); err != nil {
+	if err := c.ask(p, &f, &reply); err != nil {
 		return err
 	}
 	return f.answer(p, reply, func() string { return statusText(&reply) })
+}
+
+func (c *statusCommand) ask(p *program, f *jobFlags, reply *control.StatusReply) error {
+	if !c.Wait {
+		return f.asks(p, control.VerbStatus, control.StatusRequest{}, reply, nil)
+	}
+	run, client, err := f.awaitJob()
+	if err != nil && run != nil {
+		return f.refused(p, run, context.Background(), err)
+	}
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	return f.do(ctx, p, run, client, control.VerbStatus, control.StatusRequest{Wait: true}, reply, nil)
 }
 
 // statusText describes a job: a head, a table, and what is special now.

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"syscall"
 	"testing"
@@ -55,6 +57,8 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			"signal":    signalJob,
 			"ends":      endsWith,
 			"asnobody":  asNobody,
+			"until":     untilOutput,
+			"dawdle":    dawdle,
 		},
 	}
 }
@@ -143,6 +147,34 @@ func smallDisk(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.MkdirAll(dir, 0o755))
 	ts.Check(syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+args[1]+"k"))
 	ts.Defer(func() { ts.Check(syscall.Unmount(dir, 0)) })
+}
+
+// untilOutput runs a program again and again until its output matches: until REGEXP PROGRAM [ARG...].
+func untilOutput(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until REGEXP PROGRAM [ARG...]")
+	}
+	want := regexp.MustCompile(args[0])
+	for deadline := time.Now().Add(longestWait); time.Now().Before(deadline); {
+		if ts.Exec(args[1], args[2:]...) == nil && want.MatchString(ts.ReadFile("stdout")) {
+			return
+		}
+	}
+	ts.Fatalf("%v never said %s", args[1:], args[0])
+}
+
+// dawdle gives the processor away a random number of times, so that what comes next comes at any moment: dawdle MOST.
+func dawdle(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: dawdle MOST")
+	}
+	most, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	n := rand.IntN(most)
+	ts.Logf("dawdles %d times", n)
+	for range n {
+		runtime.Gosched()
+	}
 }
 
 // asNobody runs a program as a user who owns nothing, and checks its exit code: asnobody CODE PROGRAM [ARG...]. Its

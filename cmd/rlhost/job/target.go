@@ -103,7 +103,7 @@ func (j *Job) aimEnv(a *ask, env, use string) error {
 // aimProgram is aim for a component made by a native program: one that is declared, or the path of one.
 func (j *Job) aimProgram(a *ask, g *pipeline.Graph, c *pipeline.Component, file string) error {
 	if g.Plugin(file) != nil {
-		return j.aimAt(a, "component."+c.Name+".runtime=process", "component."+c.Name+".plugin="+file)
+		return j.aimAt(a, "component."+c.Name+".runtime=process", "component."+c.Name+".plugin="+strconv.Quote(file))
 	}
 	info, err := os.Stat(file)
 	switch {
@@ -118,7 +118,7 @@ func (j *Job) aimProgram(a *ask, g *pipeline.Graph, c *pipeline.Component, file 
 		return j.aimAt(a, programSets(c.Plugin, file)...)
 	}
 	name := freePlugin(g, file)
-	sets := append(programSets(name, file), "component."+c.Name+".runtime=process", "component."+c.Name+".plugin="+name)
+	sets := append(programSets(name, file), "component."+c.Name+".runtime=process", "component."+c.Name+".plugin="+strconv.Quote(name))
 	return j.aimAt(a, sets...)
 }
 
