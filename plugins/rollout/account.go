@@ -18,8 +18,7 @@ type account struct {
 // returns that counts it would be lower the more processes die. The same goes for one that a change has ended.
 func (s *split) account() (rows int) {
 	one := s.stampBlock()
-	made := s.tr.Uint64(rollout.ColPluginVersion)
-	v, counted := s.version, 0 // rows that v has been told of
+	m, counted := s.maker, 0 // rows that have been counted for a version
 	reward, valid := s.tr.Float32(rollout.ColReward), s.tr.Bytes(rollout.ColValid)
 	terminated, truncated := s.tr.Bytes(rollout.ColTerminated), s.tr.Bytes(rollout.ColTruncated)
 	for row := range s.c.config.Horizon {
@@ -33,9 +32,9 @@ func (s *split) account() (rows int) {
 				}
 				continue
 			}
-			if !one && made[i] != v.id {
-				v.envSteps.Add(uint64(rows - counted))
-				v, counted = s.c.madeBy(made[i]), rows
+			if !one && s.cast[s.makers[i]] != m {
+				m.version.envSteps.Add(uint64(rows - counted))
+				m, counted = s.cast[s.makers[i]], rows
 			}
 			rows++
 			a.Return += float64(reward[i])
@@ -44,14 +43,14 @@ func (s *split) account() (rows int) {
 				continue
 			}
 			if s.cuts[i]&(cutRow|endRow) == 0 {
-				s.emitEpisode(env, terminated[i] != 0, v)
+				s.emitEpisode(env, terminated[i] != 0, m)
 				*a = account{}
 			} else if s.cuts[i]&endRow != 0 {
 				*a = account{}
 			}
 		}
 	}
-	v.envSteps.Add(uint64(rows - counted))
+	m.version.envSteps.Add(uint64(rows - counted))
 	return rows
 }
 
@@ -75,12 +74,12 @@ func (s *split) accountDropped(t int) {
 	}
 }
 
-func (s *split) emitEpisode(env int, terminated bool, v *version) {
+func (s *split) emitEpisode(env int, terminated bool, by maker) {
 	a := s.accounts[env]
-	v.episodes.Inc()
-	v.returns.Add(a.Return)
+	by.version.episodes.Inc()
+	by.version.returns.Add(a.Return)
 	m := rollout.Episode{
-		Return: float32(a.Return), Length: a.Length, Env: uint32(s.first + env), Terminated: terminated,
+		Return: float32(a.Return), Length: a.Length, Env: uint32(s.first + env), Terminated: terminated, Task: by.task,
 	}.Message()
 	m.PolicyVersion = s.maxVersion
 	err := s.c.episodes.Emit(m)

@@ -193,7 +193,7 @@ func (x *change) send() {
 		if b == nil {
 			continue
 		}
-		b.version, b.tried = v, x.o.Probation
+		b.maker, b.tried = maker{v, x.o.Task}, x.o.Probation
 		m := &move{x: x, to: b, at: x.at(), keep: x.o.KeepState && x.at() != component.AtEpisode, share: x.share(i)}
 		m.pad, x.pads[i] = x.pads[i], nil
 		c.splits[i].next = m
@@ -223,7 +223,7 @@ func (x *change) splitOver(m *move) {
 	}
 	x.over = true
 	x.free()
-	if !x.o.Probation || x.settled {
+	if x.settled {
 		x.settle()
 	}
 	if x.o.Went != nil {
@@ -247,7 +247,7 @@ func (x *change) Settle() {
 	}
 }
 
-// settle releases what the component could have gone back to. What runs beside the new environments stays.
+// settle releases what the component could have gone back to. What runs beside environments on trial stays.
 func (x *change) settle() {
 	c := x.c
 	for i, b := range x.batches {

@@ -15,7 +15,7 @@ func (x *change) Cancel() {
 	case stage == preparing:
 		x.free()
 		k.release(x)
-	case stage == committed && !x.back && k.current == x && (!x.over || x.isTrial()):
+	case stage == committed && !x.back && k.current == x:
 		x.goBack()
 	}
 }
@@ -32,7 +32,8 @@ func (c *Rollout) fall(fault error) {
 	x.goBack()
 }
 
-// goBack sends every split that has gone over, or has begun to, back to where it came from. The others stay.
+// goBack sends every split that has gone over, or has begun to, back to where it came from. The others stay; what ends
+// there from now on counts like what ends in those.
 func (x *change) goBack() {
 	c := x.c
 	x.back, x.left = true, 0
@@ -50,8 +51,15 @@ func (x *change) goBack() {
 		if s.sides != nil {
 			home = s.batch
 		}
-		if s.batch != b && (s.sides == nil || !s.sides.has(b)) {
-			c.changes.release(b) // it has not come
+		come := s.batch == b || s.sides != nil && s.sides.has(b)
+		if !come {
+			home = s.batch
+		}
+		if !x.isTrial() {
+			home.task = x.o.TaskBack // what ends on trial counts nowhere, so that nothing has to count again
+		}
+		if !come {
+			c.changes.release(b)
 			continue
 		}
 		s.next = &move{x: x, to: home, at: component.AtStep, back: true}

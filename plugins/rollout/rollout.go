@@ -134,7 +134,7 @@ func (c *Rollout) makeSplits() error {
 		if err != nil {
 			return err
 		}
-		b.version = c.versionOf(c.plugin.Hash())
+		b.maker = maker{c.versionOf(c.plugin.Hash()), c.h.Task}
 		s := newSplit(c, i, c.h.FirstEnv+i*n, n, b)
 		c.splits = append(c.splits, s)
 		for k := range c.blocksPerSplit() {

@@ -55,12 +55,26 @@ func (c *Rollout) countVersion(name string) *version {
 	}
 }
 
-// madeBy returns the version that the column of the block names.
-func (c *Rollout) madeBy(id uint64) *version {
-	if v := c.versions[id]; v != nil {
-		return v
+// maker is who made a row, as far as it is counted.
+type maker struct {
+	version *version
+	task    uint16 // see rollout.Episode
+}
+
+// maxCast bounds how many makers of one block are told apart.
+const maxCast = 1 << 15
+
+// place returns where a maker stands in the block's cast.
+func (s *split) place(m maker) uint16 {
+	for i, have := range s.cast {
+		if have == m {
+			return uint16(i)
+		}
 	}
-	return c.countVersion("others")
+	if len(s.cast) < maxCast {
+		s.cast = append(s.cast, m)
+	}
+	return uint16(len(s.cast) - 1)
 }
 
 // stamp writes down who made the rows of one environment before row t, so that somebody else can make those from there
@@ -69,10 +83,10 @@ func (s *split) stamp(env, t int) {
 	if int(s.stamped[env]) >= t {
 		return
 	}
-	made := s.tr.Uint64(rollout.ColPluginVersion)
-	id := s.ownerOf(env).version.id
+	made, m := s.tr.Uint64(rollout.ColPluginVersion), s.ownerOf(env).maker
+	place := s.place(m)
 	for row := int(s.stamped[env]); row < t; row++ {
-		made[row*s.n+env] = id
+		made[row*s.n+env], s.makers[row*s.n+env] = m.version.id, place
 	}
 	s.stamped[env] = int32(t)
 	s.mixed = true
@@ -97,6 +111,6 @@ func (s *split) stampBlock() (one bool) {
 func (s *split) forgetStamps() {
 	if s.mixed {
 		clear(s.stamped)
-		s.mixed = false
+		s.cast, s.mixed = s.cast[:0], false
 	}
 }
