@@ -349,7 +349,11 @@ func same(t *testing.T, r, m world) bool {
 }
 
 func TestBus_BehavesLikeTheModel(t *testing.T) {
-	for range 250 {
+	scripts := 250
+	if testing.Short() {
+		scripts = 100
+	}
+	for range scripts {
 		seed := rand.Uint64()
 		random := rand.New(rand.NewPCG(seed, 0))
 		s := make(script, 40+random.IntN(600))
