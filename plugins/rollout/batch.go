@@ -13,10 +13,10 @@ type batch struct {
 	env     rollout.Env
 	starter rollout.EnvStarter // env, where another split can go on while it steps; else nil
 	plugin  rollout.Plugin
-	version *version
-	schema  *rollout.Schema // in the version's own words; laid out like the component's
-	calls   uint64          // of Step since the environments were made or renewed
-	quiet   atomic.Bool     // what the environments report does not count
+	maker
+	schema *rollout.Schema // in the version's own words; laid out like the component's
+	calls  uint64          // of Step since the environments were made or renewed
+	quiet  atomic.Bool     // what the environments report does not count
 
 	tried bool // on probation: its first fault takes the component back to what ran before
 

@@ -176,8 +176,8 @@ func (s *split) endEpisode(t, env int, valued bool) bool {
 	return true
 }
 
-// goOver puts the environments of the pending move into the place of those that have stepped so far, which wait for
-// the end of the probation, or for the other splits.
+// goOver puts the environments of the pending move into the place of those that have stepped so far, which wait until
+// the change is settled.
 func (s *split) goOver() {
 	m := s.next
 	m.gone = true

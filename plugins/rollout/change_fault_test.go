@@ -237,16 +237,23 @@ func TestCancel_TakesBackThoseThatHaveGoneOver(t *testing.T) {
 		for row := range 4 {
 			w := newWorld(t, worldOptions{splits: 2})
 			w.more(2)
-			p := w.prepare(2, component.EnvChange{At: boundary})
+			p := w.prepare(2, component.EnvChange{At: boundary, Task: 1, TaskBack: 2})
 			w.inRow(0, row)
 			w.commit(p)
 			w.run(func() bool { return w.made[2] > 0 || w.c.splits[0].batch.version == w.c.versionOf(w.plugins[2].Hash()) })
-			over := len(w.went) > 0
+			if row == 3 {
+				w.run(func() bool { return len(w.went) > 0 }) // also then it can be taken back, until
+			}
+			want, task := 1, uint16(2)
+			if row == 0 {
+				w.run(func() bool { return len(w.went) > 0 })
+				p.Settle()
+				want, task = 2, 1
+			}
 			p.Cancel()
-			w.more(6)
-			want := 1
-			if over {
-				want = 2 // it is too late
+			w.more(10)
+			if e := w.episodes[len(w.episodes)-1]; e.Task != task {
+				t.Errorf("%v, row %d: in the end episodes are of task %d, want %d", boundary, row, e.Task, task)
 			}
 			if got := w.open(); !maps.Equal(got, map[int]int{want: 2}) {
 				t.Errorf("%v, row %d: the open batches are %v, want %d", boundary, row, got, want)

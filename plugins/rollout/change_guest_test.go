@@ -72,6 +72,7 @@ func swap(t testing.TB, r *rig, c component.EnvChange) component.EnvsWent {
 	if err := r.RunUntil(func() bool { return len(went) > 0 }); err != nil {
 		t.Fatal(err)
 	}
+	p.Settle()
 	return went[0]
 }
 

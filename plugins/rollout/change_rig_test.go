@@ -2,8 +2,10 @@ package rollout
 
 import (
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/rollout"
@@ -286,13 +288,16 @@ func (w *world) prepare(version int, o component.EnvChange) component.PreparedEn
 	return p
 }
 
-// change makes a change now and runs until the environments have gone over.
+// change makes a change now, runs until the environments have gone over, and settles it unless it is on probation.
 func (w *world) change(version int, o component.EnvChange) component.PreparedEnvs {
 	w.t.Helper()
 	p := w.prepare(version, o)
 	before := len(w.went)
 	w.commit(p)
 	w.run(func() bool { return len(w.went) > before })
+	if !o.Probation {
+		p.Settle()
+	}
 	return p
 }
 
@@ -312,12 +317,18 @@ func (w *world) commit(p component.PreparedEnvs) {
 // run runs until cond holds. Whatever a test waits for happens soon.
 func (w *world) run(cond func() bool) {
 	w.t.Helper()
-	rounds := 0
-	err := w.RunUntil(func() bool { rounds++; return rounds > maxRounds || cond() })
+	rounds, until := 0, time.Now().Add(20*time.Second)
+	late := func() bool {
+		if rounds++; rounds%1024 == 0 {
+			runtime.Gosched() // to those who step elsewhere
+		}
+		return rounds > maxRounds && time.Now().After(until)
+	}
+	err := w.RunUntil(func() bool { return late() || cond() })
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if rounds > maxRounds {
+	if rounds > maxRounds && late() {
 		for i, s := range w.c.splits {
 			w.t.Logf("split %d: writing %v, asked %v, row %d, next %+v, sides %+v", i, s.writing, s.asked, s.t, s.next, s.sides)
 		}
@@ -376,5 +387,5 @@ func (w *world) open() map[int]int {
 	return list
 }
 
-// maxRounds is how long a test waits: longer than it takes 40,112 steps.
+// maxRounds is how many messages a test waits for at least: longer than 40,112 steps take.
 const maxRounds = 200_000

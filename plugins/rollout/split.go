@@ -49,8 +49,10 @@ type split struct {
 	next  *move  // waits for its boundary
 	spare *batch // that the split may have to go back to
 
-	stamped []int32 // rows of the block whose plugin version is written down
-	mixed   bool    // some are
+	stamped []int32  // rows of the block whose maker is written down, by environment
+	mixed   bool     // some are
+	makers  []uint16 // [T][N], of those: places in the cast
+	cast    []maker
 
 	gone    []byte // 1 where the environment was lost and has not been reset since
 	anyGone bool
@@ -61,7 +63,8 @@ type split struct {
 func newSplit(c *Rollout, index, first, n int, b *batch) *split {
 	s := &split{
 		batch: b, c: c, index: index, first: first, n: n, stamped: make([]int32, n),
-		seeds: make([]uint64, n), phantom: make([]byte, n), resetMask: make([]byte, n),
+		makers: make([]uint16, n*c.config.Horizon),
+		seeds:  make([]uint64, n), phantom: make([]byte, n), resetMask: make([]byte, n),
 		ages: make([]uint32, n), limited: make([]byte, n), accounts: make([]account, n),
 		gone: make([]byte, n), cuts: make([]byte, n*c.config.Horizon),
 	}

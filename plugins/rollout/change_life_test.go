@@ -1,0 +1,300 @@
+package rollout
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+)
+
+// After rested nothing is emitted, and a Resume goes on where the component was.
+func TestPause_EveryBlockIsEnded(t *testing.T) {
+	for _, async := range []bool{false, true} {
+		for row := range 5 {
+			w := newWorld(t, worldOptions{splits: 2, async: async})
+			w.inRow(1, row)
+			rested := 0
+			w.c.Pause(func() { rested++ })
+			w.run(func() bool { return rested > 0 })
+			blocks := 0
+			w.run(func() bool { blocks = len(w.blocks); return true })
+			for _, s := range w.c.splits {
+				if s.writing || s.asked || s.stepping {
+					t.Error("a split is in the middle of a block")
+				}
+			}
+			state, err := w.c.Snapshot()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Settle(); err != nil {
+				t.Fatal(err)
+			}
+			if len(w.blocks)-blocks > 4 || rested != 1 || len(w.c.Waiting()) != 0 {
+				t.Errorf("%d blocks after it, rested called %d times", len(w.blocks)-blocks, rested)
+			}
+			if len(state.Blobs) != 2 {
+				t.Errorf("%d instances saved, want 2", len(state.Blobs))
+			}
+			w.c.Resume()
+			w.more(4)
+			w.balance()
+		}
+	}
+}
+
+func TestPause_CanBeTakenBack(t *testing.T) {
+	w := newWorld(t, worldOptions{splits: 2})
+	w.inRow(0, 1)
+	w.c.Pause(func() { t.Error("it rests") })
+	w.c.Resume()
+	w.more(4)
+	rested := false
+	w.c.Pause(func() { rested = true })
+	w.run(func() bool { return rested })
+	w.c.Pause(func() { rested = false })
+	if rested {
+		t.Error("a component at rest does not say so at once")
+	}
+	w.c.Resume()
+	w.more(4)
+	w.balance()
+}
+
+// A component that takes the place of another goes on with what that one saved, in its arena, and with the blocks that
+// come back.
+func TestPause_AnotherComponentGoesOn(t *testing.T) {
+	for _, fresh := range []bool{false, true} {
+		o := worldOptions{splits: 2, async: true}
+		run := func(replace bool) []string {
+			w := newWorld(t, o)
+			w.more(6)
+			rested := false
+			w.c.Pause(func() { rested = true })
+			w.run(func() bool { return rested })
+			if fresh {
+				w.change(1, component.EnvChange{At: component.AtTrajectory})
+			}
+			if err := w.Settle(); err != nil {
+				t.Fatal(err)
+			}
+			first := len(w.bits)
+			if !replace {
+				w.c.Resume()
+				w.more(6)
+				return w.bits[first : first+6]
+			}
+			state, err := w.c.Snapshot()
+			if err != nil {
+				t.Fatal(err)
+			}
+			next := newWorld(t, o)
+			if err := next.c.Restore(state); err != nil {
+				t.Fatal(err)
+			}
+			for i, s := range next.c.splits {
+				next.steps[i] = s.steps
+			}
+			next.more(6)
+			return next.bits[:6]
+		}
+		want, got := run(false), run(true)
+		for i := range want {
+			if want[i] != got[i] {
+				t.Errorf("fresh %v: block %d of the other component differs", fresh, i)
+			}
+		}
+	}
+}
+
+// While the component is paused, or waits for blocks, it goes over at once.
+func TestChange_WhileNothingRuns(t *testing.T) {
+	for _, at := range []component.Boundary{component.AtNow, component.AtStep, component.AtTrajectory} {
+		for _, keep := range []bool{false, true} {
+			w := newWorld(t, worldOptions{splits: 2, async: true})
+			w.keep = true
+			w.run(func() bool { return len(w.blocks) == 4 }) // all that there are
+			if err := w.Settle(); err != nil {
+				t.Fatal(err)
+			}
+			p := w.prepare(2, component.EnvChange{At: at, KeepState: keep})
+			w.commit(p)
+			if len(w.went) != 1 || w.went[0].Envs != 6 || w.went[0].Dropped != 0 || keep != (w.went[0].Kept == 6) || keep == (w.went[0].Truncated > 0) {
+				t.Errorf("%v, keep %v: went %+v at once", at, keep, w.went)
+			}
+			w.keep = false
+			for range 4 {
+				w.letGo(t)
+			}
+			w.more(4)
+			w.balance()
+		}
+	}
+}
+
+// An episode's end comes only when somebody steps.
+func TestChange_AtEpisodesWaitsForAPausedComponent(t *testing.T) {
+	w := newWorld(t, worldOptions{splits: 2, masked: true})
+	w.inRow(0, 2)
+	rested := false
+	w.c.Pause(func() { rested = true })
+	w.run(func() bool { return rested })
+	w.commit(w.prepare(2, component.EnvChange{At: component.AtEpisode}))
+	if err := w.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.went) != 0 {
+		t.Errorf("went %+v while nobody steps", w.went)
+	}
+	if _, err := w.c.Snapshot(); err == nil {
+		t.Error("a state of two versions side by side is saved")
+	}
+	w.c.Resume()
+	w.run(func() bool { return len(w.went) == 1 })
+	w.more(2)
+	w.balance()
+}
+
+// Stop in the middle of a change leaves nothing.
+func TestChange_StopsWhereverItIs(t *testing.T) {
+	for _, at := range []component.Boundary{component.AtNow, component.AtStep, component.AtTrajectory, component.AtEpisode} {
+		for rounds := range 16 {
+			w := newWorld(t, worldOptions{splits: 2, async: rounds%2 == 0, wrap: func(p rollout.Plugin) rollout.Plugin { return elsewhere{p} }})
+			w.more(rounds % 3)
+			p := w.prepare(2, component.EnvChange{Plugin: elsewhere{w.plugins[2]}, At: at, Probation: rounds%4 < 2, Envs: rounds / 8 * 2})
+			if rounds != 7 {
+				w.commit(p)
+			}
+			n := 0
+			if err := w.RunUntil(func() bool { n++; return n > 2*rounds }); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.c.Stop(); err != nil {
+				t.Errorf("Stop: %v", err)
+			}
+			if err := p.Close(); err != nil {
+				t.Errorf("Close: %v", err)
+			}
+			if len(w.open()) != 0 {
+				t.Errorf("%v after %d rounds: open batches %v", at, rounds, w.open())
+			}
+			if _, err := w.c.PrepareEnvs(component.EnvChange{Plugin: w.plugins[2]}); err == nil {
+				t.Error("a component that has stopped prepares a change")
+			}
+		}
+	}
+}
+
+// Side by side a step allocates nothing either.
+func TestStep_SideBySideAllocatesNothing(t *testing.T) {
+	w := newWorld(t, worldOptions{masked: true, steps: 1000, limit: 7})
+	w.change(2, component.EnvChange{Envs: 3})
+	w.inRow(0, 100)
+	s := w.c.splits[0]
+	if s.sides == nil {
+		t.Fatal("nothing is side by side")
+	}
+	clear(s.tr.Bytes(rollout.ColAction))
+	m := rollout.ActRequest{Block: s.loan.Handle()}.Message()
+	n := testing.AllocsPerRun(500, func() {
+		m.T = uint32(s.t)
+		w.c.onActions(&m)
+	})
+	if n != 0 || s.t < 500 {
+		t.Errorf("%v allocations a step after %d steps, want 0", n, s.t)
+	}
+	w.loose = true
+	w.asked = nil
+	if err := w.c.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Whatever is done in whatever order: rows are what they must be, the counts add up, and nothing is left.
+func TestChange_RandomOperations(t *testing.T) {
+	seeds := []uint64{1, 2, 3, 4, 5, 6, 7, 8, uint64(time.Now().UnixNano())}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Logf("seed %d", seed)
+			randomOperations(t, rand.New(rand.NewPCG(seed, 0)))
+		})
+	}
+}
+
+func randomOperations(t *testing.T, r *rand.Rand) {
+	flaws := map[int]func(*plugintest.Script){}
+	cues := []plugintest.Cue{plugintest.Trap, plugintest.ErrorStatus, plugintest.NaNReward, plugintest.NaNObservation}
+	for v := 3; v <= 4; v++ { // those fail now and then
+		env, call, cue := r.IntN(6), uint64(1+r.IntN(60)), cues[r.IntN(len(cues))]
+		flaws[v] = at(env, call, cue)
+	}
+	o := worldOptions{mode: hostabi.Autoreset(1 << r.IntN(3)), splits: 1 + r.IntN(3), async: r.IntN(2) == 0, masked: r.IntN(2) == 0,
+		limit: 4 * r.IntN(2), flaws: flaws, config: func(c *config) { c.MaxRestarts = 1 << 20 }}
+	halves := r.IntN(2) == 0
+	if halves {
+		o.wrap = func(p rollout.Plugin) rollout.Plugin { return elsewhere{p} }
+	}
+	t.Logf("%+v", o)
+	w := newWorld(t, o)
+	w.loose = true
+	var last component.PreparedEnvs
+	open := 0
+	for range 120 {
+		n, rounds := 0, r.IntN(60)
+		if err := w.RunUntil(func() bool { n++; return n > rounds }); err != nil {
+			t.Fatal(err)
+		}
+		switch r.IntN(10) {
+		default:
+			version := 1 + r.IntN(4)
+			c := component.EnvChange{Plugin: w.plugins[version], At: component.Boundary(r.IntN(4)), KeepState: r.IntN(2) == 0,
+				Probation: r.IntN(2) == 0, Envs: max(r.IntN(12)-6, 0)}
+			if halves {
+				c.Plugin = elsewhere{w.plugins[version]}
+			}
+			c.Went = func(e component.EnvsWent) { w.went = append(w.went, e) }
+			c.Fell = func(err error) { w.fell = append(w.fell, err) }
+			p, err := w.c.PrepareEnvs(c)
+			if err != nil {
+				open++
+				break
+			}
+			last = p
+			if r.IntN(8) == 0 {
+				if err := p.Close(); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := p.Commit(); err != nil {
+				t.Fatal(err)
+			}
+		case 0:
+			if last != nil {
+				last.Cancel()
+			}
+		case 1:
+			if last != nil {
+				last.Settle()
+			}
+		case 2:
+			w.c.Pause(func() {})
+		case 3:
+			w.c.Resume()
+		}
+	}
+	w.c.Resume()
+	w.run(func() bool { return w.c.changes.reserved == nil }) // what is under way ends
+	w.change(2, component.EnvChange{At: component.AtStep, Plugin: map[bool]rollout.Plugin{true: elsewhere{w.plugins[2]}, false: w.plugins[2]}[halves]})
+	w.balance()
+	if want := map[int]int{2: o.splits}; !maps.Equal(w.open(), want) {
+		t.Errorf("in the end the open batches are %v, want %v", w.open(), want)
+	}
+	if open == 0 || len(w.went) < 5 {
+		t.Logf("%d refused, %d went, %d fell, %d restarts", open, len(w.went), len(w.fell), w.c.restarted)
+	}
+}
