@@ -19,10 +19,12 @@ type envStep struct {
 	t        *Transition
 	x        member
 	from, to *volume
-	task     uint16 // of the new environments' episodes
-	back     uint16 // of the old ones', if they come back
-	prepared component.PreparedEnvs
-	went     chan component.EnvsWent // takes one
+	// fromTrial: of what ran before some environments were on trial.
+	fromTrial bool
+	task      uint16 // of the new environments' episodes
+	back      uint16 // of the old ones', if they come back
+	prepared  component.PreparedEnvs
+	went      chan component.EnvsWent // takes one
 
 	committed atomic.Bool // Commit has been called
 	over      atomic.Bool // cancelled, settled, or the component has gone back by itself: nothing more is to be done
@@ -50,7 +52,7 @@ func (t *Transition) prepareEnvs(ctx context.Context) error {
 }
 
 func (t *Transition) prepareEnv(m member, runner component.EnvRunner, to *volume) error {
-	s := &envStep{t: t, x: m, from: m.live.runs(), to: to, went: make(chan component.EnvsWent, 1)}
+	s := &envStep{t: t, x: m, from: m.live.runs(), to: to, fromTrial: !m.live.runsAll(m.live.runs()), went: make(chan component.EnvsWent, 1)}
 	s.task, s.back = t.tasks()
 	c := component.EnvChange{
 		Plugin: to.plugin, At: t.options.At, KeepState: t.options.KeepState, Envs: t.options.TrialEnvs, Task: s.task, TaskBack: s.back,
@@ -183,7 +185,7 @@ func (t *Transition) cancelEnvs() error {
 	for _, s := range t.envs {
 		if !s.committed.Load() {
 			errs = append(errs, s.prepared.Close())
-			s.x.live.let(s.to, s.from)
+			s.x.live.let(s.to)
 			continue
 		}
 		s.x.loop.Do(s.cancel)
@@ -206,7 +208,7 @@ func (s *envStep) settle() {
 		return
 	}
 	s.prepared.Settle()
-	s.x.live.let(s.from, s.to)
+	s.x.live.keepOnly(s)
 	s.x.live.dropChange(s)
 }
 
@@ -221,11 +223,14 @@ func (s *envStep) fell(fault error) {
 
 // back notes that the instance runs the environments of before a change.
 func (l *liveness) back(s *envStep) {
-	l.let(s.to, s.from)
+	l.let(s.to)
 	l.dropChange(s)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.task = max(l.task, s.back)
+	l.env, l.trial = s.from, s.fromTrial
+	if s.task != rollout.TrialTask {
+		l.task = s.back
+	}
 }
 
 // open notes a plugin that the instance is about to use.
@@ -235,14 +240,29 @@ func (l *liveness) open(v *volume) {
 	l.volumes = append(l.volumes, v)
 }
 
-// let notes that the instance has let go of one plugin and runs environments of the other.
-func (l *liveness) let(gone, now *volume) {
+// let notes that the instance has let go of what it was to use.
+func (l *liveness) let(gone *volume) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(l.volumes, gone); i >= 0 {
 		l.volumes = slices.Delete(l.volumes, i, i+1)
 	}
-	l.env, l.trial = now, false
+}
+
+// keepOnly notes that the instance has let go of all environments but those of a change; next to a trial the others
+// stay.
+func (l *liveness) keepOnly(s *envStep) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.task == rollout.TrialTask {
+		return
+	}
+	found := false
+	l.volumes = slices.DeleteFunc(l.volumes, func(v *volume) bool {
+		gone := v.env == s.to.env && (v != s.to || found)
+		found = found || v == s.to
+		return gone
+	})
 }
 
 // went notes that all environments have gone over.

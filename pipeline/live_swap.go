@@ -110,10 +110,12 @@ func (t *Transition) room(n int, except *instance) int {
 
 // task returns the newest task of the environments that run.
 func (a *assembly) task() uint16 {
-	task := uint16(0)
+	task, first := uint16(0), true
 	for _, m := range a.members {
 		m.live.mu.Lock()
-		task = max(task, m.live.task)
+		if own := m.live.task; m.live.env != nil && (first || int16(own-task) > 0) { // they begin anew after 65,535
+			task, first = own, false
+		}
 		m.live.mu.Unlock()
 	}
 	return task

@@ -189,11 +189,12 @@ func (c *Runner) onEpisode(m *hostabi.Message) {
 // count takes an episode into the window. The first of a new task restarts that: returns under another reward say
 // nothing of those before. Late ones of an old task and those of a trial are not in it.
 func (c *Runner) count(e rollout.Episode) {
-	if e.Task == rollout.TrialTask || e.Task < c.task {
+	newer := int16(e.Task - c.task) // tasks begin anew after 65,535
+	if e.Task == rollout.TrialTask || newer < 0 {
 		c.window.Pass()
 		return
 	}
-	if e.Task > c.task {
+	if newer > 0 {
 		c.task = e.Task
 		c.window.Clear()
 		c.h.Log.Info("the window of returns begins anew with the episodes of the new environments", "task", e.Task)
