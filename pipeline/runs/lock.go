@@ -44,10 +44,16 @@ func (r *Run) Lock() error {
 	return nil
 }
 
-// locked leaves the process id for those who come later, and reads what the last holder wrote.
+// locked leaves the process id for those who come later, removes what the last holder left unfinished, and reads what it
+// wrote.
 func (r *Run) locked(f *os.File) error {
 	if err := writeText(f, strconv.Itoa(os.Getpid())); err != nil {
 		return err
+	}
+	for _, dir := range []string{r.Dir, filepath.Join(r.Dir, modulesDir)} {
+		if err := removeTemps(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	info, err := readInfo(r.Dir)
 	if errors.Is(err, fs.ErrNotExist) { // the run is being created

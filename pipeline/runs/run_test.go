@@ -193,6 +193,27 @@ func TestLockReadsWhatTheLastHolderWrote(t *testing.T) {
 	}
 }
 
+func TestLockRemovesWhatTheLastHolderLeftUnfinished(t *testing.T) {
+	r := create(t)
+	modules := filepath.Join(r.Dir, modulesDir)
+	if err := errors.Join(r.Close(), os.Mkdir(modules, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{r.Dir, modules} {
+		if err := os.WriteFile(filepath.Join(dir, tempPrefix+"half"), []byte("half"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Lock(); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{r.Dir, modules} {
+		if left, err := filepath.Glob(filepath.Join(dir, tempPrefix+"*")); err != nil || len(left) > 0 {
+			t.Errorf("%v is left (%v)", left, err)
+		}
+	}
+}
+
 func TestInfoIsReadAsWritten(t *testing.T) {
 	r := create(t)
 	err := r.Update(func(i *Info) {
