@@ -67,6 +67,7 @@ type observed struct {
 	taps   taps
 	pauses pauses
 	steps  atomic.Pointer[control.StepCounts] // at the end of the run
+	untold atomic.Uint64                      // env steps that processes which died had counted and not told
 }
 
 // observe begins to watch a run, until the function that it returns is called, when its loops have ended.
@@ -179,17 +180,14 @@ func (e *ending) state() control.State {
 }
 
 func (s *sight) stateOf(x *seen, changing bool) control.State {
-	_, process := x.process()
 	switch {
 	case s.over != "":
 		return s.over
-	case !s.p.ending.started.Load():
+	case !s.p.ending.started.Load() || x.proc.state == processStarting:
 		return control.Ready
-	case x.live.failed() != nil || process == processFailed:
+	case x.live.failed() != nil || x.proc.state == processFailed:
 		return control.Failed
-	case process == processStarting:
-		return control.Ready
-	case process != "" && process != processRunning:
+	case x.proc.gone():
 		return control.Lost
 	case changing:
 		return control.Replacing
@@ -208,14 +206,22 @@ const (
 	processFailed   = "failed"
 )
 
-// process returns the process that an instance runs in: its id, 0 while there is none, and its state; empty for an
-// instance that runs in this one.
-func (m *member) process() (pid int, state string) {
-	if c, ok := m.component.(interface{ Process() (int, string) }); ok {
-		return c.Process()
-	}
-	return 0, ""
+// process is the process that an instance runs in; zero for one that runs in this one.
+type process struct {
+	pid        int // 0 while there is none
+	state      string
+	unfinished int // messages that it has been given and is not finished with
 }
+
+func (m *member) process() (p process) {
+	if c, ok := m.component.(interface{ Process() (int, string, int) }); ok {
+		p.pid, p.state, p.unfinished = c.Process()
+	}
+	return p
+}
+
+// gone reports whether there should be a process and is none.
+func (p *process) gone() bool { return p.state != "" && p.state != processRunning }
 
 // describe makes the document of one instance.
 func (s *sight) describe(x *seen) control.ComponentStatus {
@@ -231,15 +237,22 @@ func (s *sight) describe(x *seen) control.ComponentStatus {
 			d.Runtime = runtimeProcess
 		}
 	}
-	pid, process := x.process()
-	if pid != 0 {
-		d.Host = fmt.Sprintf("pid %d", pid)
+	switch {
+	case x.proc.pid != 0:
+		d.Host = fmt.Sprintf("pid %d", x.proc.pid)
+	case x.proc.state != "":
+		d.Host = "process"
+	}
+	if x.state == control.Paused {
+		d.Rate = 0 // of before
 	}
 	switch {
 	case x.live.failed() != nil:
 		d.Note = x.live.failed().Error()
-	case process != "" && process != processRunning:
-		d.Note = "its process is " + process
+	case x.proc.gone():
+		d.Note = "its process is " + x.proc.state
+	case x.stalled > 0 && x.proc.unfinished > 0:
+		d.Note = fmt.Sprintf("its process has not finished with a message for %s", seconds(x.stalled))
 	case x.stalled > 0:
 		d.Note = fmt.Sprintf("has taken nothing for %s", seconds(x.stalled))
 	}
@@ -270,7 +283,7 @@ func (s *sight) waitsFor(x *seen) string {
 		return ""
 	case len(x.out) > 0:
 		return "room at " + x.out[0].slot
-	case x.queued > 0 || s.at.Sub(x.tookAt) < idleTime:
+	case x.queued+x.proc.unfinished > 0 || s.at.Sub(x.tookAt) < idleTime:
 		return ""
 	}
 	text := ""

@@ -72,7 +72,7 @@ func (s *sight) cause() string {
 			return fmt.Sprintf("%s %s: %d of %d wait at %s", x.name, s.why(x), l.queued, l.depth, l.name)
 		}
 	}
-	for _, state := range []control.State{control.Failed, control.Lost, control.Paused} {
+	for _, state := range []control.State{control.Failed, control.Lost, control.Stalled, control.Paused} {
 		for _, x := range s.seats {
 			if x.state == state {
 				return x.name + " " + s.why(x)
@@ -123,14 +123,15 @@ func (s *sight) waitingAt(x *seen) (found *link) {
 
 // why says why an instance does not take.
 func (s *sight) why(x *seen) string {
-	_, process := x.process()
 	switch {
 	case x.state == control.Paused:
 		return "is paused (rlhost resume " + x.name + ")"
 	case x.live.failed() != nil:
 		return "has failed: " + x.live.failed().Error()
-	case process != "" && process != processRunning:
-		return "has no process: it is " + process
+	case x.proc.gone():
+		return "has no process: it is " + x.proc.state
+	case x.stalled > 0 && x.proc.unfinished > 0:
+		return fmt.Sprintf("has a process, pid %d, that has not finished with a message for %s", x.proc.pid, seconds(x.stalled))
 	case x.loop.Ended():
 		return "has ended with its loop"
 	case x.silent > stallTime:

@@ -42,6 +42,7 @@ type record struct {
 	rate    *stat.Rate
 	queued  int
 	depth   int
+	proc    process
 }
 
 // ping is a sign of life that a loop was asked for.
@@ -130,13 +131,13 @@ func (w *watch) silent(l *runningLoop, now time.Time) time.Duration {
 // look reads the counters of one instance.
 func (r *record) look(m *member, now time.Time, paused bool) {
 	taken, queued, depth := m.intake()
-	r.note(now, taken, queued, paused)
-	r.depth = depth
+	r.queued, r.depth, r.proc = queued, depth, m.process()
+	r.note(now, taken, queued+r.proc.unfinished, paused)
 	value, _ := m.done(taken)
 	r.rate.Observe(now, float64(value))
 }
 
-// note keeps account of how long messages wait.
+// note keeps account of how long messages wait, for the instance or in its process.
 func (r *record) note(now time.Time, taken uint64, queued int, paused bool) {
 	if taken != r.taken || queued == 0 || paused {
 		if !r.waiting.IsZero() && !paused {
@@ -150,7 +151,6 @@ func (r *record) note(now time.Time, taken uint64, queued int, paused bool) {
 	if queued > 0 && !paused && r.waiting.IsZero() {
 		r.waiting = now
 	}
-	r.queued = queued
 }
 
 // stalled returns for how long messages have waited too long.

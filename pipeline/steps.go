@@ -19,29 +19,54 @@ const (
 )
 
 // Steps are read one after the other while the run goes on, so a step that moves meanwhile may be missed, or counted
-// twice: then they are read again, so often and with so much time between.
+// twice: then they are read again, with so much time between, for so long; longer where processes count, which report
+// ten times a second.
 const (
-	stepReadings = 20
-	stepPause    = time.Millisecond
+	stepPause      = time.Millisecond
+	stepTime       = 20 * time.Millisecond
+	stepTimeRemote = 300 * time.Millisecond
 )
 
 // Steps counts the env steps of this process's run. Each number is counted where it happens, and those under way in the
-// blocks that hold them. At a dataset boundary of a synchronous run they add up; else Steps reads again, for some 20 ms
-// at most, until they do. What components in other processes have counted comes a little later. Any goroutine; after
-// Run it returns what they were at its end.
+// blocks that hold them. At a dataset boundary of a synchronous run they add up; else Steps reads again, for 20 ms at
+// most, until they do. What components in other processes have counted comes up to 100 ms later: with such it goes on
+// for 300 ms. What a process had counted and not yet told when it died is known by its being missing ever since: reason
+// "process". Any goroutine; after Run it returns what they were at its end.
 func (p *Pipeline) Steps() control.StepCounts {
 	if last := p.steps.Load(); last != nil {
 		return *last
 	}
 	s := p.readSteps()
-	for range stepReadings - 1 {
-		if s.Made == s.Trained+s.Dropped+s.UnderWay {
-			break
-		}
+	least := missing(&s)
+	remote, died := p.remote()
+	limit := stepTime
+	if remote {
+		limit = stepTimeRemote
+	}
+	for end := time.Now().Add(limit); missing(&s) != 0 && time.Now().Before(end); {
 		<-time.After(stepPause)
+		s = p.readSteps()
+		least = min(least, missing(&s))
+	}
+	if missing(&s) != 0 && least > 0 && died {
+		p.untold.Add(uint64(least))
 		s = p.readSteps()
 	}
 	return s
+}
+
+// missing returns how many steps are not accounted for; below 0, how many are twice.
+func missing(s *control.StepCounts) int64 { return int64(s.Made - s.Trained - s.Dropped - s.UnderWay) }
+
+// remote reports whether processes count steps, and whether one of them has died.
+func (p *Pipeline) remote() (some, died bool) {
+	for _, m := range p.now().members {
+		if m.process().state != "" {
+			some = true
+			died = died || p.stats.Counter("process/restarts/"+m.host.Name).Value() > 0
+		}
+	}
+	return some, died
 }
 
 func (p *Pipeline) readSteps() control.StepCounts {
@@ -58,6 +83,7 @@ func (p *Pipeline) readSteps() control.StepCounts {
 	drop("swap", swapped)
 	drop("policy_lag", count(stepsTooOld))
 	drop("wire", p.stepsLostOnWires())
+	drop("process", p.untold.Load())
 	s.UnderWay = p.stepsUnderWay()
 	s.Made = count(stepsMade) + faulty + swapped
 	return s

@@ -1,12 +1,13 @@
 package process
 
 // Process returns the process that the component runs in, for whoever describes a running pipeline: its id, 0 while there
-// is none, and its state: starting, running, restarting, stopping or failed. Any goroutine.
-func (x *proxy) Process() (pid int, state string) {
+// is none, its state (starting, running, restarting, stopping or failed), and how many messages it has been given and is
+// not finished with. Any goroutine.
+func (x *proxy) Process() (pid int, state string, unfinished int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.life != nil && x.state == stateRunning {
-		pid = x.life.process.pid()
+		pid, unfinished = x.life.process.pid(), x.life.link.Stats().Unacked
 	}
-	return pid, x.state
+	return pid, x.state, unfinished
 }
