@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,6 +56,9 @@ func (c *statusCommand) ask(p *program, f *jobFlags, reply *control.StatusReply)
 	return f.do(ctx, p, run, client, control.VerbStatus, control.StatusRequest{Wait: true}, reply, nil)
 }
 
+// blankEnds are blanks at the ends of lines.
+var blankEnds = regexp.MustCompile(`(?m) +$`)
+
 // statusText describes a job: a head, a table, and what is special now.
 func statusText(s *control.StatusReply) string {
 	var b strings.Builder
@@ -69,6 +73,9 @@ func statusText(s *control.StatusReply) string {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	_ = w.Flush() // a strings.Builder takes everything
+	table := blankEnds.ReplaceAllString(b.String(), "")
+	b.Reset()
+	b.WriteString(table)
 	fmt.Fprintf(&b, "env steps: %s\n", stepsText(&s.Steps))
 	if n := s.Swaps; n != (control.SwapCounts{}) {
 		fmt.Fprintf(&b, "changes: %d committed, %d rolled back, %d refused\n", n.Committed, n.RolledBack, n.Refused)

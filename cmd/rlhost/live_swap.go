@@ -126,6 +126,17 @@ func canaryText(c *control.Canary) string {
 		c.New.MeanLength, c.New.StdLength, c.Old.MeanLength, c.Old.StdLength, c.Faster)
 }
 
+// pause writes how long stepping stood still: 0.12 ms, 14 ms.
+func pause(ms float64) string {
+	switch {
+	case ms < 0.1:
+		return fmt.Sprintf("%.0f µs", 1000*ms)
+	case ms < 10:
+		return fmt.Sprintf("%.2f ms", ms)
+	}
+	return fmt.Sprintf("%.0f ms", ms)
+}
+
 // swappedText tells what a commit did, in one line.
 func swappedText(r *control.SwapReply) string {
 	what := fmt.Sprintf("%s from %s to %s", r.Component, versionText(&r.Old), versionText(&r.New))
@@ -147,7 +158,7 @@ func swappedText(r *control.SwapReply) string {
 		parts = append(parts, plural(r.Kept, "episode")+" kept")
 	}
 	if r.PauseMax > 0 {
-		parts = append(parts, fmt.Sprintf("stood still %.3g ms at most", r.PauseMax))
+		parts = append(parts, "stood still "+pause(r.PauseMax)+" at most")
 	}
 	if r.Probation > 0 {
 		parts = append(parts, fmt.Sprintf("watched for %s", seconds(r.Probation)))

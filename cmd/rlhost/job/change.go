@@ -375,4 +375,13 @@ func texts(list []control.Change) []string {
 	return lines
 }
 
-func milliseconds(d time.Duration) string { return fmt.Sprintf("%.3g ms", float64(d)/1e6) }
+// milliseconds writes a short time: 0.42 ms, 12 ms, 1.3 s.
+func milliseconds(d time.Duration) string {
+	switch ms := float64(d) / 1e6; {
+	case ms < 10:
+		return fmt.Sprintf("%.2f ms", ms)
+	case ms < 1000:
+		return fmt.Sprintf("%.0f ms", ms)
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
