@@ -55,7 +55,7 @@ func (a *assembly) sameNetworks(before *assembly, parts *Parts) error {
 		}
 		if err := sameNetwork(parts, old, made); err != nil {
 			return &ChangeError{Code: control.CodeSpaces, Err: err,
-				Reason: "policy \"" + name + "\" has another network: " + err.Error(), Help: "start a new run for it"}
+				Reason: "policy \"" + name + "\" has another network than the running one: " + err.Error(), Help: "start a new run for it"}
 		}
 	}
 	return nil

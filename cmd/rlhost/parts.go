@@ -25,6 +25,7 @@ func newParts(e *engines, o runner.Output) *pipeline.Parts {
 		Builtins:    builtinEnvs(),
 		Policy:      decodePolicy,
 		CheckPolicy: checkPolicy,
+		SameNetwork: sameNetwork,
 		Presets:     pipeline.DefaultPresets(),
 	}
 }
