@@ -1,0 +1,117 @@
+package pipeline
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// farBin is a bin that says it runs in a process.
+type farBin struct {
+	bin
+	far *far
+}
+
+// far is what a test and its farBin share.
+type far struct {
+	state      atomic.Value // string
+	unfinished atomic.Int64
+	dies       atomic.Bool // what it trains on next is not told
+	took       atomic.Int64
+}
+
+func (b *farBin) Process() (pid int, state string, unfinished int) {
+	return 42, b.far.state.Load().(string), int(b.far.unfinished.Load())
+}
+
+func (b *farBin) Start(h *component.Host) error {
+	if err := b.bin.Start(h); err != nil {
+		return err
+	}
+	h.Slot("on_trajectories", func(m *hostabi.Message) {
+		if b.n%3 == 2 && b.far.dies.Swap(false) {
+			b.n++
+			h.Stats.Counter("process/restarts/" + h.Name).Inc()
+			return
+		}
+		b.take(m)
+		b.far.took.Add(1)
+	})
+	return nil
+}
+
+// farAway runs a pipeline with a learner in a process.
+func farAway(t *testing.T) (*far, *Pipeline) {
+	t.Helper()
+	f := &far{}
+	f.state.Store(processRunning)
+	_, parts := newWorld()
+	parts.Kinds["cutter"] = func() component.Component { return &cutter{} }
+	parts.Kinds["bin"] = func() component.Component { return &farBin{far: f} }
+	p, err := Build(t.Context(), mustParse(t, bins, parts), BuildOptions{Parts: parts})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	running(t, p)
+	return f, p
+}
+
+func TestSteps_WhatADeadProcessHasNotToldIsAReasonOfItsOwn(t *testing.T) {
+	f, p := farAway(t)
+	for range 3 {
+		before := p.Steps().Reasons["process"]
+		f.dies.Store(true)
+		until(t, "the death", func() bool { return !f.dies.Load() })
+		took := f.took.Load()
+		until(t, "more trajectories", func() bool { return f.took.Load() > took+10 })
+		pause(t, p)
+		s := p.Steps()
+		if s.Made != s.Trained+s.Dropped+s.UnderWay || s.Reasons["process"] <= before || s.Reasons["process"] > before+8 {
+			t.Errorf("after a death: %+v, %d lost before", s, before)
+		}
+		if again := p.Steps(); again.Reasons["process"] != s.Reasons["process"] {
+			t.Errorf("asked again: %+v, before %+v", again, s)
+		}
+		resume(t, p)
+	}
+}
+
+func TestStatus_LooksIntoProcesses(t *testing.T) {
+	f, p := farAway(t)
+	until(t, "trajectories", func() bool { return f.took.Load() > 10 })
+	if s := statusOf(t, p, "learner"); s.Host != "pid 42" || s.State != control.Running {
+		t.Errorf("%+v", s)
+	}
+	pause(t, p, "rollout")
+	until(t, "an empty wire", func() bool { return p.Wires()[0].Queued == 0 })
+	f.unfinished.Store(3)
+	p.look(time.Now())
+	s := p.look(later())
+	d := s.describe(s.seats[1])
+	if d.State != control.Stalled || !strings.HasPrefix(d.Note, "its process has not finished with a message for ") || d.WaitsFor != "" {
+		t.Errorf("%+v", d)
+	}
+	if got := s.cause(); !strings.HasPrefix(got, "learner has a process, pid 42, that has not finished with a message for ") {
+		t.Errorf("cause %q", got)
+	}
+	for state, want := range map[string]control.State{"restarting": control.Lost, processFailed: control.Failed, processStarting: control.Ready} {
+		f.state.Store(state)
+		if d := statusOf(t, p, "learner"); d.State != want || d.Note != "its process is "+state {
+			t.Errorf("%s: %+v", state, d)
+		}
+	}
+	f.state.Store("restarting")
+	if got := p.look(later()).cause(); got != "learner has no process: it is restarting" {
+		t.Errorf("cause %q", got)
+	}
+}
