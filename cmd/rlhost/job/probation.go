@@ -62,7 +62,7 @@ func (j *Job) watch() {
 			if f, fell := j.look(); fell {
 				j.fallBack(f)
 			}
-			if looks++; looks%100 == 0 {
+			if looks++; looks%10 == 0 {
 				j.rewrite()
 			}
 		}
