@@ -270,7 +270,7 @@ on_full = "block"
 
 const plain = "[component.source]\nkind = \"ticker\"\n[component.sink]\nkind = \"sink\"\nevery = 10\n"
 
-func mustParse(t *testing.T, text string, parts *Parts, sets ...string) *Graph {
+func mustParse(t testing.TB, text string, parts *Parts, sets ...string) *Graph {
 	t.Helper()
 	g, problems := Parse("ticks.toml", []byte(text), ParseOptions{Parts: parts, Sets: sets})
 	if g == nil {

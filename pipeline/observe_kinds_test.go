@@ -24,6 +24,10 @@ type valve struct {
 	rested func()
 }
 
+func newValve(v *valves) func() component.Component {
+	return func() component.Component { return &valve{v: v} }
+}
+
 // valves is what a test and the valves of its pipeline share.
 type valves struct {
 	hang chan struct{} // closed to let hanging ones go on
@@ -234,7 +238,7 @@ func observe(t *testing.T, text string, o BuildOptions, sets ...string) (*valves
 	t.Helper()
 	v := &valves{hang: make(chan struct{}), hung: make(chan struct{}, 8)}
 	w, parts := newWorld()
-	parts.Kinds["valve"] = func() component.Component { return &valve{v: v} }
+	parts.Kinds["valve"] = newValve(v)
 	parts.Kinds["cutter"] = func() component.Component { return &cutter{} }
 	parts.Kinds["bin"] = func() component.Component { return &bin{} }
 	o.Parts = parts
