@@ -1,10 +1,6 @@
 package loop
 
-import (
-	"slices"
-
-	"github.com/rlhost/rlhost/hostabi"
-)
+import "slices"
 
 // Close takes the component off its loop, which goes on and keeps no reference to it: what is queued for it on both
 // lanes is dropped, as Target.Drop says, its timers are stopped, and what is posted later is refused. When it has
@@ -28,7 +24,6 @@ func (r *Receiver) shut() {
 	every := func(Target) bool { return true }
 	items := l.takeOut(nil, r, true, every)
 	items = l.takeOut(items, r, false, every)
-	r.ready = false
 	l.ready = slices.DeleteFunc(l.ready, func(o *Receiver) bool { return o == r })
 	for i := range items {
 		items[i].t.Drop(&items[i].m)
@@ -61,34 +56,25 @@ func (r *Receiver) Requeue(to func(Target) *Receiver) (drop func()) {
 	}
 }
 
-// takeOut moves the items of r in one lane that match to the end of list, in order.
+// takeOut moves the items of r in one lane that match to the end of list, in order. What is being handled stays where
+// it is.
 func (l *Loop) takeOut(list []item, r *Receiver, control bool, match func(Target) bool) []item {
-	kept, taken, posted := &r.backlog, l.batch[l.batchPos:], &l.data
+	kept, taken, at, posted := &r.backlog, &l.batch, l.batchPos, &l.data
 	if control {
-		kept, taken, posted = &r.urgent, l.urgent[l.urgentPos:], &l.control
+		kept, taken, at, posted = &r.urgent, &l.urgent, l.urgentPos, &l.control
 	}
 	list = kept.takeOut(list, match)
 	l.unkeep(r)
-	for i := range taken {
-		if it := &taken[i]; it.r == r && match(it.t) {
-			list = append(list, *it)
-			it.r, it.t = l.self, nothing{} // the loop is in the midst of this slice
-		}
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	*posted = slices.DeleteFunc(*posted, func(it item) bool {
-		out := it.r == r && match(it.t)
-		if out {
+	out := func(it item) bool {
+		is := it.r == r && match(it.t)
+		if is {
 			list = append(list, it)
 		}
-		return out
-	})
+		return is
+	}
+	*taken = (*taken)[:at+len(slices.DeleteFunc((*taken)[at:], out))]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	*posted = slices.DeleteFunc(*posted, out)
 	return list
 }
-
-// nothing is the target of an item that was taken out.
-type nothing struct{}
-
-func (nothing) Deliver(*hostabi.Message) {}
-func (nothing) Drop(*hostabi.Message)    {}

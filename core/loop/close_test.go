@@ -195,9 +195,11 @@ func TestDo_ThatWaitsForALoopThatPanicsIsDone(t *testing.T) {
 		synctest.Wait()
 		close(goOn)
 		synctest.Wait()
-		l.Close()
-		if n != 1 {
-			t.Errorf("the function was called %d times, want once", n)
+		for _, when := range []string{"the panic", "Close"} {
+			if n != 1 {
+				t.Errorf("after %s: the function was called %d times, want once", when, n)
+			}
+			l.Close()
 		}
 	})
 }
