@@ -17,41 +17,56 @@ type account struct {
 // valid rows. Rewards are raw. An episode that a loss has cut is not emitted: the host ended it, and a window of
 // returns that counts it would be lower the more processes die. The same goes for one that a change has ended.
 func (s *split) account() (rows int) {
-	one := s.stampBlock()
-	m, counted := s.maker, 0 // rows that have been counted for a version
-	reward, valid := s.tr.Float32(rollout.ColReward), s.tr.Bytes(rollout.ColValid)
+	one, n, accounts := s.stampBlock(), s.n, s.accounts
 	terminated, truncated := s.tr.Bytes(rollout.ColTerminated), s.tr.Bytes(rollout.ColTruncated)
 	for row := range s.c.config.Horizon {
-		at := row * s.n
-		for env := range s.accounts {
-			i := at + env
-			a := &s.accounts[env]
-			if valid[i] == 0 {
+		at := row * n
+		reward, valid := s.tr.Row(rollout.ColReward, row).Float32()[:len(accounts)], s.tr.Row(rollout.ColValid, row).Data[:len(accounts)]
+		for env := range accounts {
+			a, i := &accounts[env], at+env
+			if valid[env] == 0 {
 				if s.cuts[i]&lostRow != 0 {
 					s.endUntold(a)
 				}
 				continue
 			}
-			if !one && s.cast[s.makers[i]] != m {
-				m.version.envSteps.Add(uint64(rows - counted))
-				m, counted = s.cast[s.makers[i]], rows
-			}
 			rows++
-			a.Return += float64(reward[i])
+			a.Return += float64(reward[env])
 			a.Length++
-			if terminated[i]|truncated[i] == 0 {
-				continue
-			}
-			if s.cuts[i]&(cutRow|endRow) == 0 {
-				s.emitEpisode(env, terminated[i] != 0, m)
-				*a = account{}
-			} else if s.cuts[i]&endRow != 0 {
-				*a = account{}
+			if terminated[i]|truncated[i] != 0 {
+				s.ended(i, env, terminated[i] != 0, one)
 			}
 		}
 	}
-	m.version.envSteps.Add(uint64(rows - counted))
+	s.countRows(rows, one)
 	return rows
+}
+
+// ended is for an episode that has ended in a row of the block.
+func (s *split) ended(i, env int, terminated, one bool) {
+	cut := s.cuts[i]
+	if cut&cutRow != 0 && cut&endRow == 0 {
+		return // the lost row behind it ends the episode
+	}
+	if cut&endRow == 0 {
+		by := s.maker
+		if !one {
+			by = s.cast[s.makers[i]]
+		}
+		s.emitEpisode(env, terminated, by)
+	}
+	s.accounts[env] = account{}
+}
+
+// countRows counts the valid rows of the block for the versions that have made them.
+func (s *split) countRows(rows int, one bool) {
+	if one {
+		s.version.envSteps.Add(uint64(rows))
+		return
+	}
+	for i, valid := range s.tr.Bytes(rollout.ColValid) {
+		s.cast[s.makers[i]].version.envSteps.Add(uint64(valid))
+	}
 }
 
 // accountDropped counts the rows before row t of a block that nobody will get, for episodes that go on without them.

@@ -52,6 +52,7 @@ type split struct {
 	stamped []int32  // rows of the block whose maker is written down, by environment
 	mixed   bool     // some are
 	makers  []uint16 // [T][N], of those: places in the cast
+	stamps  []uint64 // by block, the version of all its rows where one has made them
 	cast    []maker
 
 	gone    []byte // 1 where the environment was lost and has not been reset since
@@ -63,8 +64,8 @@ type split struct {
 func newSplit(c *Rollout, index, first, n int, b *batch) *split {
 	s := &split{
 		batch: b, c: c, index: index, first: first, n: n, stamped: make([]int32, n),
-		makers: make([]uint16, n*c.config.Horizon),
-		seeds:  make([]uint64, n), phantom: make([]byte, n), resetMask: make([]byte, n),
+		makers: make([]uint16, n*c.config.Horizon), stamps: make([]uint64, c.arena.Blocks()),
+		seeds: make([]uint64, n), phantom: make([]byte, n), resetMask: make([]byte, n),
 		ages: make([]uint32, n), limited: make([]byte, n), accounts: make([]account, n),
 		gone: make([]byte, n), cuts: make([]byte, n*c.config.Horizon),
 	}
@@ -72,6 +73,9 @@ func newSplit(c *Rollout, index, first, n int, b *batch) *split {
 	s.carryObs = make([]byte, obs.StrideT)
 	if mask, ok := c.schema.Layout(rollout.ColMask); ok {
 		s.carryMask = make([]byte, mask.StrideT)
+	}
+	for block := range s.stamps {
+		s.stamps[block] = stampedBySeveral
 	}
 	s.seed(0)
 	onReady := s.onReady

@@ -77,6 +77,9 @@ func (s *split) place(m maker) uint16 {
 	return uint16(len(s.cast) - 1)
 }
 
+// stampedBySeveral stands for the version of a block that no one version has made.
+const stampedBySeveral = ^uint64(0)
+
 // stamp writes down who made the rows of one environment before row t, so that somebody else can make those from there
 // on.
 func (s *split) stamp(env, t int) {
@@ -89,22 +92,31 @@ func (s *split) stamp(env, t int) {
 		made[row*s.n+env], s.makers[row*s.n+env] = m.version.id, place
 	}
 	s.stamped[env] = int32(t)
-	s.mixed = true
+	s.mixed, s.stamps[s.loan.Block()] = true, stampedBySeveral
 }
 
 // stampBlock completes the column of a block. It reports whether one version has made all of it.
 func (s *split) stampBlock() (one bool) {
 	if !s.mixed && s.sides == nil {
-		made := s.tr.Uint64(rollout.ColPluginVersion)
-		for i := range made {
-			made[i] = s.version.id
-		}
+		s.stampAll()
 		return true
 	}
 	for env := range s.n {
 		s.stamp(env, s.c.config.Horizon)
 	}
 	return false
+}
+
+// stampAll is for a block of one version. A block keeps what is written in it, unless it is poisoned when it is freed.
+func (s *split) stampAll() {
+	made, id, stamp := s.tr.Uint64(rollout.ColPluginVersion), s.version.id, &s.stamps[s.loan.Block()]
+	if *stamp == id && made[0] == id && made[len(made)-1] == id {
+		return
+	}
+	for i := range made {
+		made[i] = id
+	}
+	*stamp = id
 }
 
 // forgetStamps prepares for a new block.
