@@ -127,6 +127,7 @@ func (j *Job) change(ctx context.Context, w *work, a *ask, say say) (*made, erro
 	if err := j.prove(ctx, w, a, t, m, say); err != nil {
 		return m, errors.Join(err, t.Close())
 	}
+	m.notes = append(m.notes, envNotes(a, m.parts)...)
 	if a.rules.dryRun {
 		return m, t.Close()
 	}
