@@ -186,8 +186,8 @@ func (p *Pipeline) snapshot(learner *instance) (map[string]component.State, erro
 
 // snapshot takes the snapshot of an instance on its own loop; here is the one that this runs on.
 func (x *instance) snapshot(here *runningLoop) (state component.State, err error) {
-	if fault := x.live.failed(); fault != nil {
-		return state, fmt.Errorf("%w: it has failed: %w", component.ErrNoSnapshot, fault)
+	if err := x.live.unsavable(); err != nil {
+		return state, err
 	}
 	if x.loop == here {
 		return x.component.Snapshot()

@@ -138,7 +138,7 @@ func (p *Pipeline) Prepare(ctx context.Context, next *Graph, o TransitionOptions
 		return nil, err
 	}
 	defer leave()
-	t.before = p.now()
+	t.know(func() { t.before = p.now() })
 	if err := t.prepare(ctx, next); err != nil {
 		if ended := p.life.over(); ended != nil {
 			err = ended
@@ -148,13 +148,27 @@ func (p *Pipeline) Prepare(ctx context.Context, next *Graph, o TransitionOptions
 	return t, nil
 }
 
-func (t *Transition) prepare(ctx context.Context, next *Graph) (err error) {
-	if t.plan, err = planOf(t.before, next); err != nil {
+// know changes what others look at while the change is being prepared.
+func (t *Transition) know(change func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	change()
+}
+
+func (t *Transition) prepare(ctx context.Context, next *Graph) error {
+	plan, err := planOf(t.before, next)
+	if err != nil {
 		return err
 	}
-	if t.next, err = t.p.nextAssembly(ctx, t.before, next); err != nil {
+	t.know(func() { t.plan = plan })
+	loaded, err := t.p.nextAssembly(ctx, t.before, next)
+	if err != nil {
 		return err
 	}
+	t.know(func() {
+		t.next = loaded
+		t.plan.needEnvs(t.next)
+	})
 	if err := t.prepareInstances(ctx); err != nil {
 		return err
 	}
@@ -215,7 +229,7 @@ func (t *Transition) commit(ctx context.Context, o *Outcome) error {
 	if err := t.fault(); err != nil {
 		return err
 	}
-	if t.plan.structural() || t.next.run.Synchronous {
+	if t.plan.structural() {
 		s := t.p.standing
 		if err := s.take(ctx); err != nil {
 			return err
@@ -281,6 +295,8 @@ func (s stage) String() string {
 
 // title says what is being changed, in one line.
 func (t *Transition) title() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.plan == nil {
 		return "a change is being prepared"
 	}

@@ -231,11 +231,18 @@ func (p *Pipeline) collect() error {
 	}
 	note(p.now())
 	p.life.mu.Lock()
-	if t := p.life.change; t != nil {
+	t := p.life.change
+	p.life.mu.Unlock()
+	if t != nil {
+		t.mu.Lock()
+		loading := t.next == nil
 		note(t.before)
 		note(t.next)
+		t.mu.Unlock()
+		if loading {
+			return nil // it may have found or loaded any; what is left over goes when it is over
+		}
 	}
-	p.life.mu.Unlock()
 	p.mu.Lock()
 	for _, v := range p.previous {
 		wanted[v] = true

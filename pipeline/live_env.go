@@ -88,6 +88,9 @@ func (t *Transition) commitEnvs(ctx context.Context, o *Outcome) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, t.options.Deadline, t.late())
 	defer cancel()
+	for _, s := range t.envs {
+		s.x.live.between(true)
+	}
 	if err := t.sendOver(ctx); err != nil {
 		return err
 	}
@@ -97,6 +100,9 @@ func (t *Transition) commitEnvs(ctx context.Context, o *Outcome) error {
 			return err
 		}
 		o.add(w)
+	}
+	for _, s := range t.envs {
+		s.x.live.between(false)
 	}
 	return nil
 }
@@ -189,6 +195,7 @@ func (t *Transition) cancelEnvs() error {
 			continue
 		}
 		s.x.loop.Do(s.cancel)
+		s.x.live.between(false)
 	}
 	return errors.Join(errs...)
 }
@@ -273,6 +280,26 @@ func (l *liveness) went(s *envStep) {
 	if !l.trial {
 		l.task = s.task
 	}
+}
+
+// between notes whether environments are on their way from one version to the other, so that there is no state to save.
+func (l *liveness) between(yes bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.going = yes
+}
+
+// unsavable returns why no snapshot of the instance is to be taken now, or nil.
+func (l *liveness) unsavable() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.fault != nil:
+		return fmt.Errorf("%w: it has failed: %w", component.ErrNoSnapshot, l.fault)
+	case l.going:
+		return fmt.Errorf("%w: its environments are being replaced", component.ErrNoSnapshot)
+	}
+	return nil
 }
 
 // runsAll reports whether all environments of the instance are of a plugin.

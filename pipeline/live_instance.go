@@ -15,6 +15,7 @@ type liveness struct {
 	trial   bool             // only some of them, beside those of the one before
 	task    uint16           // of their episodes
 	readers map[string]int   // most that it was told of, by signal
+	going   bool             // environments are on their way
 	change  *envStep         // of its environments, committed and not settled
 	watch   *Transition      // on whose probation it is, or being made
 	fault   error            // why it failed, while somebody dealt with it

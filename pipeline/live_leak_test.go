@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -56,7 +57,7 @@ func (r *liveRun) settled(before holdings) {
 }
 
 func TestTransition_NothingLeaks(t *testing.T) {
-	const rounds = 50
+	const rounds = 30
 	for name, sets := range map[string][]string{
 		"environments": {"env.game.use=game@2"}, "receiver": {"component.counter.scale=3"},
 		"sender": {"component.player.rate=2"}, "loop": {"component.counter.loop=elsewhere"},
@@ -149,7 +150,7 @@ func TestTransition_ManyAtRandom(t *testing.T) {
 		return fmt.Sprintf(format, 1+rng.IntN(n))
 	}
 	failures, committed := 0, 0
-	for range 300 {
+	for range 150 {
 		sets := []string{
 			pick("component.counter.count=%d", 3), pick("component.player.count=%d", 2), pick("env.game.use=game@%d", 3),
 			pick("component.counter.scale=%d", 2), pick("component.player.rate=%d", 2), pick("wire.player.blocks.depth=%d", 3),
@@ -215,5 +216,55 @@ func TestTransition_AChangedFileIsAChange(t *testing.T) {
 	if _, o := r.change(TransitionOptions{}, "env.game.use="+other); o.Envs != 0 || r.Graph().Env("game").Table.Use != other {
 		t.Errorf("Outcome of another name for the same file %+v", o)
 	}
+	r.end()
+}
+
+// Several who change the run at once, settle late, and look at it meanwhile.
+func TestTransition_ManyAtOnce(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
+	base := r.graph()
+	var all sync.WaitGroup
+	for k := range 4 {
+		all.Go(func() {
+			var late []*Transition
+			for i := range 40 {
+				sets := []string{
+					fmt.Sprintf("env.game.use=game@%d", 1+(i+k)%3), fmt.Sprintf("component.counter.count=%d", 1+(i+k)%2),
+					fmt.Sprintf("component.player.rate=%d", i%2),
+				}[k%3:]
+				g, problems := base.With(sets, parts)
+				if g == nil {
+					t.Error(problems)
+					return
+				}
+				x, err := r.Prepare(t.Context(), g, TransitionOptions{Probation: i%2 == 0})
+				if errors.Is(err, ErrBusy) || errors.Is(err, ErrNothing) {
+					r.Counters()
+					r.Status()
+					continue
+				}
+				if err == nil && i%5 == 0 {
+					err = x.Close()
+				} else if err == nil {
+					_, err = x.Commit(t.Context())
+					late = append(late, x)
+				}
+				if err != nil {
+					t.Errorf("goroutine %d, change %d: %v", k, i, err)
+					return
+				}
+				if len(late) > 2 {
+					late[0].Settle()
+					late = late[1:]
+				}
+			}
+			for _, x := range late {
+				x.Settle()
+			}
+		})
+	}
+	all.Wait()
+	r.await(10)
 	r.end()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
@@ -18,7 +17,6 @@ type swapStep struct {
 	of   *Component
 	old  member
 	new  *instance
-	why  []string
 	done bool // the new one runs
 }
 
@@ -27,7 +25,6 @@ func (t *Transition) prepareInstances(ctx context.Context) error {
 	if err := t.plan.fixed(); err != nil {
 		return err
 	}
-	t.plan.needEnvs(t.next)
 	for _, s := range t.plan.seats {
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -53,7 +50,7 @@ func (t *Transition) fill(s *seat) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.swaps = append(t.swaps, &swapStep{t: t, of: s.of, old: *s.old, new: x, why: s.why})
+	t.swaps = append(t.swaps, &swapStep{t: t, of: s.of, old: *s.old, new: x})
 	return x, nil
 }
 
@@ -376,9 +373,4 @@ func (s *swapStep) undo() error {
 	}
 	s.t.kept = append(s.t.kept, s)
 	return fmt.Errorf("the new version of %s runs on, because the previous one could not be brought back: %w", s.old.name, err)
-}
-
-// title tells what is replaced, and why.
-func (s *swapStep) title() string {
-	return s.old.name + " (" + strings.Join(s.why, ", ") + ")"
 }
