@@ -112,6 +112,9 @@ func (m *member) asked() control.Member {
 
 // pause pauses instances, stage by stage, and notes those that are to stay so.
 func (p *Pipeline) pause(ctx context.Context, list []member) []control.Answer {
+	if p.life.over() != nil {
+		return answerAll(list, control.Errorf(control.CodeEnded, "the run is about to end, or has ended"))
+	}
 	if p.pauses.isLifted() {
 		return answerAll(list, control.Errorf(control.CodeBusy, "a change is being made, or a checkpoint"))
 	}

@@ -170,7 +170,7 @@ func TestStop_EndsAPausedRunAtABoundary(t *testing.T) {
 		if reason, err := end(); err != nil || reason != "enough" || !last {
 			t.Errorf("%s: Run = %s, %v; %d boundaries, with the last: %v", mode, reason, err, boundaries, last)
 		}
-		if answers, err := p.Pause(t.Context(), nil); err != nil || answers[0].Error == nil {
+		if answers, err := p.Pause(t.Context(), nil); err != nil || answers[0].Error == nil || answers[0].Error.Code != control.CodeEnded {
 			t.Errorf("%s: Pause after the end = %s, %v", mode, states(answers), err)
 		}
 	}

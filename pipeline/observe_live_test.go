@@ -1,9 +1,14 @@
 package pipeline
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
@@ -169,6 +174,72 @@ func TestStatus_AFailureThatSomebodyDealsWithIsTold(t *testing.T) {
 	r.change(TransitionOptions{}, "component.counter.fails=false")
 	r.await(10)
 	x.Settle()
+	r.end()
+}
+
+// Everything that a run can be asked, from several sides, while instances and environments are replaced: no block is lost,
+// counted twice or leaked, and all of it comes to its end.
+func TestObserve_FromAllSidesWhileARunIsChanged(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.strict=true")
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	often := func(ask func()) {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				ask()
+			}
+		})
+	}
+	often(func() { _, _, _, _, _ = r.Status(), r.Wires(), r.Cause(), r.State(), r.readSteps() })
+	often(func() {
+		tr := &trail{last: map[string]uint64{}}
+		end, err := r.Tap("player.*", true, tr.hear)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for at := time.Now(); tr.at("player") == 0 && time.Since(at) < 20*time.Millisecond; {
+			runtime.Gosched()
+		}
+		end()
+		if tr.wrong > 0 {
+			t.Errorf("%d blocks were shown twice or out of order", tr.wrong)
+		}
+	})
+	often(func() {
+		soon, done := context.WithTimeout(ctx, 20*time.Millisecond)
+		defer done()
+		for _, do := range []func(context.Context, []string) ([]control.Answer, error){r.Pause, r.Resume} {
+			if _, err := do(soon, nil); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	often(func() { _ = r.AtNextBoundary(ctx, func(Snapshot) error { return nil }) })
+	for i := range 60 {
+		sets := [][]string{{"component.player.rate=%d"}, {"component.counter.scale=%d"}, {"env.game.use=game@%d"},
+			{"component.player.rate=%d", "component.counter.scale=%d"}}[i%4]
+		var given []string
+		for _, set := range sets {
+			given = append(given, fmt.Sprintf(set, 1+(i/4)%3))
+		}
+		x, err := r.Prepare(t.Context(), r.graph(given...), TransitionOptions{Probation: i%2 == 0})
+		if errors.Is(err, ErrNothing) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		if _, err := x.Commit(t.Context()); err != nil {
+			t.Fatal(i, err)
+		}
+		x.Settle()
+	}
+	cancel()
+	all.Wait()
+	resume(t, r.Pipeline)
+	r.await(20)
 	r.end()
 }
 
