@@ -13,7 +13,7 @@ func TestEmit_DoesNotAllocate(t *testing.T) {
 	for _, o := range []bus.Options{
 		{Depth: 4}, {Depth: 4, Overflow: bus.DropNewest}, {Depth: 4, Overflow: bus.DropOldest},
 		{Depth: 4, Overflow: bus.Coalesce}, {Depth: 4, Overflow: bus.Fail}, {Mode: bus.Queue, Depth: 4},
-		{Mode: bus.Latest, Depth: 1}, {Mode: bus.Reply, Depth: 4},
+		{Mode: bus.Latest, Depth: 1}, {Mode: bus.Reply, Depth: 4}, {Depth: 4, Unclaimed: true},
 	} {
 		t.Run(fmt.Sprintf("%v,%v", o.Mode, o.Overflow), func(t *testing.T) {
 			l := loop.New("l")

@@ -23,7 +23,7 @@ type Options struct {
 // of Delivered, Dropped, Coalesced, Queued and Parked.
 type ConnectionStats struct {
 	Delivered uint64 // given to the slot
-	Dropped   uint64 // dropped by the overflow policy, DisconnectNow, or a closed loop
+	Dropped   uint64 // dropped by the overflow policy, DisconnectNow, or a closed loop or receiver
 	Coalesced uint64 // replaced by a newer message
 	Blocked   uint64 // had to wait for room before they were queued
 	Queued    int    // wait for the slot now
@@ -41,13 +41,13 @@ const (
 	refused                // the same, and Emit returns ErrFull
 	overrun                // the same, and Emit returns ErrOverrun
 	away                   // not taken: disconnected
-	dead                   // not taken: the receiving loop is closed
+	dead                   // not taken: the receiving loop or receiver is closed
 )
 
 // line is as much memory as hardware fetches at once.
 const line = 128
 
-// Connection carries messages from one signal to one slot.
+// Connection carries messages from one signal to one slot. Both may be changed: see Move, Redirect and MoveSignal.
 //
 // Messages lie in the receiving loop's data lane, and the connection only counts them. Where an undelivered
 // message may have to give way to a newer one (DropOldest, Coalesce, Latest), they lie in the connection's
@@ -56,9 +56,9 @@ type Connection struct {
 	options Options
 	mailbox bool // see above; never changes
 	claimed bool // blocks are retained; never changes
-	// slot is guarded by mu. Undo writes it on the loop of the slot's component, where it is read without mu.
+	// slot is guarded by mu. Redirect writes it on the loop of the slot's component, where it is read without mu.
 	slot *Slot
-	// signal and parking are written by MoveSignal under Signal.mu. parking is where messages wait for room; nil if
+	// signal and parking are written by MoveSignal with Signal.mu held. parking is where messages wait for room; nil if
 	// they never do.
 	signal  atomic.Pointer[Signal]
 	parking atomic.Pointer[parking]

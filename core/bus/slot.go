@@ -32,7 +32,7 @@ func (s *Slot) Name() string { return s.name }
 func (s *Slot) Payload() string { return s.payload }
 
 // Post queues m for the slot on the control lane, past all connections: for credits and requests. It never
-// waits, and no block is retained for it. On a closed loop it does nothing.
+// waits, and no block is retained for it. On a closed loop or receiver it does nothing.
 func (s *Slot) Post(m hostabi.Message) { s.receiver.Control(s.fn, m) }
 
 // Run runs the slot's function, on the calling goroutine, which must be its component's loop: for the end of a link to
