@@ -41,10 +41,16 @@ func (j *Job) partsOf(t *pipeline.Transition, changes []control.Change) []part {
 		}
 	}
 	for i := range next.Envs { // what a change of text alone would not tell
-		for _, name := range runnersOf(next, next.Envs[i].Name) {
-			if t.Plugin(next.Envs[i].Name) != nil && !seen[name] {
-				seen[name] = true
-				parts = append(parts, j.envPart(t, before, name, next.Envs[i].Name))
+		env := next.Envs[i].Name
+		for _, name := range runnersOf(next, env) {
+			if t.Plugin(env) == nil {
+				continue
+			}
+			at := slices.IndexFunc(parts, func(p part) bool { return p.component == name })
+			if at < 0 {
+				parts = append(parts, j.envPart(t, before, name, env))
+			} else if parts[at].env == "" { // made anew, with other environments: those are what is checked and tried
+				parts[at] = j.envPart(t, before, name, env).madeAnew(before, parts[at].back)
 			}
 		}
 	}
@@ -79,6 +85,15 @@ func (j *Job) envPart(t *pipeline.Transition, before *pipeline.Graph, component,
 		hash = plugin.Hash()
 	}
 	p.new = j.envVersion(t.Graph(), env, hash)
+	return p
+}
+
+// madeAnew is the part of a component that is replaced, with what brings it back too.
+func (p part) madeAnew(before *pipeline.Graph, back []string) part {
+	if before.Env(p.env) == nil { // what there was not needs no way back
+		p.back = nil
+	}
+	p.back = append(p.back, back...)
 	return p
 }
 
