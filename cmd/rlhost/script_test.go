@@ -21,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "write what the scripts compare with anew")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"rlhost": main})
+	testscript.Main(m, map[string]func(){"rlhost": main, gatedProgram: beGated})
 }
 
 // TestScript runs the command lines in testdata/script against the program itself, in a folder and with a cache
