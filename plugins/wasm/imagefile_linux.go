@@ -68,3 +68,15 @@ func sealed(fd int, end int64) error {
 	}
 	return nil
 }
+
+// segmentID tells segments apart. A descriptor does not: it can be another one's once that is closed. While a segment
+// is mapped nobody else has its number.
+type segmentID struct{ device, inode uint64 }
+
+func segmentOf(fd int) (segmentID, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return segmentID{}, err
+	}
+	return segmentID{st.Dev, st.Ino}, nil
+}

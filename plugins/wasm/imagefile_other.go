@@ -14,3 +14,7 @@ func newImageFile([]byte) (*imageFile, error) { return nil, errors.ErrUnsupporte
 func (f *imageFile) close() {}
 
 func sealed(int, int64) error { return errors.ErrUnsupported }
+
+type segmentID struct{}
+
+func segmentOf(int) (segmentID, error) { return segmentID{}, errors.ErrUnsupported }

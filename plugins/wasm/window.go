@@ -20,7 +20,7 @@ type window struct {
 	bindings uint32 // where the binding records of this block lie
 
 	// What is mapped; schema is nil if nothing is.
-	fd     int
+	file   segmentID
 	offset int64
 	schema *rollout.Schema
 }
@@ -106,7 +106,11 @@ func overlap(p, n, q, m uint32) bool {
 
 // mapWindow puts the block's pages over the window unless they are there, and writes the bindings.
 func (e *Env) mapWindow(w *window, b rollout.Block) error {
-	if w.schema == b.Schema && w.fd == b.FD && w.offset == b.Offset {
+	file, err := segmentOf(b.FD)
+	if err != nil {
+		return fmt.Errorf("%w: map block %d: %w", rollout.ErrUnsupported, b.Index, err)
+	}
+	if w.schema == b.Schema && w.file == file && w.offset == b.Offset {
 		return nil
 	}
 	if !e.inst.mem.contains(uint64(w.ptr), uint64(w.bytes)) || w.ptr%hostPage != 0 {
@@ -118,7 +122,7 @@ func (e *Env) mapWindow(w *window, b rollout.Block) error {
 	if err := e.inst.mem.mapShared(b.FD, b.Offset, uint64(w.ptr), uint64(w.bytes)); err != nil {
 		return fmt.Errorf("map block %d: %w", b.Index, err)
 	}
-	w.fd, w.offset, w.schema = b.FD, b.Offset, b.Schema
+	w.file, w.offset, w.schema = file, b.Offset, b.Schema
 	e.writeBindings(w)
 	return nil
 }
