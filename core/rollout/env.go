@@ -29,7 +29,8 @@ type Env interface {
 	// Spec returns what the environment said of itself. The pointee is constant.
 	Spec() *EnvSpec
 	// Bind makes following calls read and write that block. It may be called between any two steps. The block
-	// must stay mapped until it is bound no more and the Env is closed.
+	// must stay mapped until another one is bound or the Env is closed. A block of the same index may lie elsewhere the
+	// next time.
 	Bind(b Block) error
 	// Reset starts new episodes and writes obs[t] (and mask[t]): in every environment, or where mask is not 0.
 	// seeds restarts the environments' random streams; nil lets them go on. Both have one element per

@@ -56,8 +56,9 @@ type Stage struct {
 
 // StageOptions say what the host offers.
 type StageOptions struct {
-	Name        string         // of the component; default probe
-	Table       map[string]any // its configuration
+	Name        string                    // of the component; default probe
+	Table       map[string]any            // its configuration
+	Envs        map[string]rollout.Plugin // by name
 	Seed        uint64
 	Index       int
 	Synchronous bool
@@ -98,7 +99,7 @@ func stage(t testing.TB, c component.Component, o StageOptions) (*Stage, error) 
 		Run:      &component.Run{Name: t.Name(), Seed: o.Seed, Synchronous: o.Synchronous},
 		Receiver: s.own.NewReceiver(name), Arenas: s.Arenas, Stats: stat.NewRegistry(),
 		Log:     slog.New(slog.NewTextHandler(&s.log, nil)).With("component", name),
-		Env:     func(name string) (rollout.Plugin, error) { return nil, fmt.Errorf("%q is not declared", name) },
+		Env:     func(name string) (rollout.Plugin, error) { return lookUp(o.Envs, name) },
 		Policy:  func(name string) (any, error) { return nil, fmt.Errorf("%q is not declared", name) },
 		Peers:   func(string) int { return 1 },
 		Readers: func(string) int { return rigReaders },

@@ -45,6 +45,7 @@ func checks() []check {
 		{"batches do not know of each other", (*kit).independent},
 		{"environments do not know of each other", (*kit).separate},
 		{"blocks can be switched between any two steps", (*kit).switches},
+		{"blocks of one index can lie in several files", (*kit).relocates},
 		{"a masked reset touches no other environment", (*kit).maskedReset},
 		{"both layouts give the same steps", (*kit).layouts},
 		{"autoreset modes agree on real steps", (*kit).modes},
