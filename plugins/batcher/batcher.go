@@ -32,6 +32,7 @@ type trajectory struct {
 	firstEnv uint32
 	sequence uint64
 	version  uint64 // oldest policy version that acted in it
+	shape    rollout.Shape
 	rows     int
 	valid    int // of them, those that belong to an episode
 	split    uint32
@@ -47,7 +48,7 @@ type Batcher struct {
 	newest  uint64 // policy version
 	index   uint64 // of the next dataset
 	waiting []trajectory
-	rows    int                         // of waiting
+	rows    map[rollout.Shape]int       // of waiting; a dataset has blocks of one shape
 	held    [datasetBlocks][]trajectory // by dataset block
 	makes   [datasetBlocks]uint64       // policy version that learning from it will make
 	free    []uint32                    // dataset blocks whose members have been released
@@ -104,6 +105,7 @@ func (c *Batcher) Start(h *component.Host) error {
 	c.datasets = h.Signal("datasets")
 	h.Slot("on_trajectories", c.onTrajectory)
 	h.Slot("on_weights", c.onWeights)
+	c.rows = map[rollout.Shape]int{}
 	c.droppedRows = h.Stats.Counter("lag/dropped_rows")
 	c.waitingRows, c.underwayRows = h.Stats.Gauge("batcher/waiting_rows"), h.Stats.Gauge("batcher/underway_rows")
 	a, err := h.Arena(arena.Config{
@@ -140,13 +142,15 @@ func (c *Batcher) onTrajectory(m *hostabi.Message) {
 
 // wait counts a trajectory that waits for its dataset.
 func (c *Batcher) wait(t *trajectory) {
-	c.rows += t.rows
+	c.rows[t.shape] += t.rows
 	c.waitingRows.Add(float64(t.valid))
 }
 
 // unwait counts one that waits no longer.
 func (c *Batcher) unwait(t *trajectory) {
-	c.rows -= t.rows
+	if c.rows[t.shape] -= t.rows; c.rows[t.shape] == 0 && len(c.rows) > 1 {
+		delete(c.rows, t.shape)
+	}
 	c.waitingRows.Add(-float64(t.valid))
 }
 
@@ -158,21 +162,40 @@ func (c *Batcher) claim(h hostabi.Handle) (trajectory, error) {
 	meta, shape := tr.Meta(), tr.Schema.Shape
 	return trajectory{
 		lease: lease, firstEnv: meta.FirstEnv, sequence: meta.Sequence, version: meta.MinVersion,
-		rows: shape.Steps * shape.Envs, valid: min(int(meta.ValidRows), shape.Steps*shape.Envs),
+		shape: shape, rows: shape.Steps * shape.Envs, valid: min(int(meta.ValidRows), shape.Steps*shape.Envs),
 	}, nil
 }
 
 // emit drops what would be too old and hands out as many datasets as there are rows and dataset blocks for.
 func (c *Batcher) emit() {
-	for !c.pausing && c.rows >= c.config.DatasetRows && len(c.free) > 0 {
+	for !c.pausing && len(c.free) > 0 {
+		shape, ok := c.full()
+		if !ok {
+			return
+		}
 		if c.dropOld() {
 			continue
 		}
-		if err := c.emitOne(); err != nil {
+		if err := c.emitOne(shape); err != nil {
 			c.h.Fail(err)
 			return
 		}
 	}
+}
+
+// full returns the shape of the blocks that a dataset can be made of, of the oldest where there are several. After a
+// change of the trajectories' shape those of before wait until they are too old.
+func (c *Batcher) full() (shape rollout.Shape, ok bool) {
+	for i := range c.waiting {
+		shape = c.waiting[i].shape
+		if c.rows[shape] >= c.config.DatasetRows {
+			return shape, true
+		}
+		if len(c.rows) == 1 {
+			break
+		}
+	}
+	return shape, false
 }
 
 // dropOld releases the waiting blocks that the bound on policy lag rules out: each dataset that is still under way
@@ -203,8 +226,8 @@ func (c *Batcher) release(t trajectory) {
 	}
 }
 
-// emitOne makes a dataset of the blocks that have waited longest.
-func (c *Batcher) emitOne() error {
+// emitOne makes a dataset of the blocks of one shape that have waited longest.
+func (c *Batcher) emitOne(shape rollout.Shape) error {
 	block := c.free[0]
 	c.free = append(c.free[:0], c.free[1:]...)
 	loan, err := c.arena.LoanBlock(block)
@@ -214,7 +237,7 @@ func (c *Batcher) emitOne() error {
 	if err != nil {
 		return err
 	}
-	members := c.take(c.held[block][:0])
+	members := c.take(c.held[block][:0], shape)
 	c.held[block] = members
 	c.makes[block] = c.newest + uint64(c.flying())
 	c.handles = c.handles[:0]
@@ -237,18 +260,19 @@ func (c *Batcher) emitOne() error {
 
 // take moves one dataset's blocks from waiting to dst, in order of their environments, then of their time, so
 // that a dataset does not depend on which split was faster.
-func (c *Batcher) take(dst []trajectory) []trajectory {
-	rows, n := 0, 0
-	for rows < c.config.DatasetRows {
-		rows += c.waiting[n].rows
-		n++
+func (c *Batcher) take(dst []trajectory, shape rollout.Shape) []trajectory {
+	rows, left := 0, c.waiting[:0]
+	for _, t := range c.waiting {
+		if t.shape != shape || rows >= c.config.DatasetRows {
+			left = append(left, t)
+			continue
+		}
+		rows += t.rows
+		dst = append(dst, t)
+		c.unwait(&t)
+		c.underwayRows.Add(float64(t.valid))
 	}
-	dst = append(dst, c.waiting[:n]...)
-	for i := range c.waiting[:n] {
-		c.unwait(&c.waiting[i])
-		c.underwayRows.Add(float64(c.waiting[i].valid))
-	}
-	c.waiting = append(c.waiting[:0], c.waiting[n:]...)
+	c.waiting = left
 	slices.SortFunc(dst, func(a, b trajectory) int {
 		return cmp.Or(cmp.Compare(a.firstEnv, b.firstEnv), cmp.Compare(a.sequence, b.sequence))
 	})
