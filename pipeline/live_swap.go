@@ -245,6 +245,10 @@ func (s *swapStep) handPieces(o *Outcome) error {
 
 // save returns the state of the old instance, of a failed one that which it was made with. nil is none.
 func (s *swapStep) save(o *Outcome) (state *component.State, err error) {
+	if why := s.unfit(); why != "" {
+		o.note("%s begins new episodes: %s", s.old.name, why)
+		return nil, nil
+	}
 	if s.old.live.failed() != nil {
 		s.old.live.mu.Lock()
 		defer s.old.live.mu.Unlock()
@@ -263,6 +267,22 @@ func (s *swapStep) save(o *Outcome) (state *component.State, err error) {
 		return nil, &ChangeError{Code: control.CodeFailed, Err: err, Reason: fmt.Sprintf("%s: snapshot: %v", s.old.name, err)}
 	}
 	return &saved, nil
+}
+
+// unfit tells why the new instance cannot go on with the episodes of the old one; empty if it can.
+func (s *swapStep) unfit() string {
+	was, is := s.old.of.Flow, s.of.Flow
+	switch {
+	case is.Envs == 0:
+		return ""
+	case s.old.live.runs() != s.new.live.runs():
+		return "its environments are others"
+	case was.Envs != is.Envs:
+		return fmt.Sprintf("it has %d environments, not %d", is.Envs, was.Envs)
+	case was.Splits != is.Splits:
+		return fmt.Sprintf("they are in %d splits, not %d", is.Splits, was.Splits)
+	}
+	return ""
 }
 
 func (s *swapStep) restore(state *component.State) (err error) {
