@@ -351,7 +351,7 @@ func same(t *testing.T, r, m world) bool {
 func TestBus_BehavesLikeTheModel(t *testing.T) {
 	scripts := 250
 	if testing.Short() {
-		scripts = 100
+		scripts = 60
 	}
 	for range scripts {
 		seed := rand.Uint64()

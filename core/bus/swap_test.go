@@ -126,7 +126,11 @@ func (s *swaps) moveOut(next *stage) {
 }
 
 func TestStage_IsReplacedInFullFlow(t *testing.T) {
-	const emitters, each = 3, 3000
+	const emitters = 3
+	each := 3000
+	if testing.Short() {
+		each = 800
+	}
 	for _, o := range [][2]bus.Options{
 		{{Depth: 3}, {Depth: 2}}, {{Depth: 1}, {Mode: bus.Queue, Depth: 1}}, {{Mode: bus.Queue, Depth: 4}, {Depth: 3}},
 		{{Mode: bus.Queue, Depth: 2}, {Mode: bus.Queue, Depth: 40}},
@@ -147,7 +151,7 @@ func TestStage_IsReplacedInFullFlow(t *testing.T) {
 			if n++; m.Sequence != n {
 				t.Errorf("sink: sequence %d came when %d was due", m.Sequence, n)
 			}
-			if n == emitters*each {
+			if n == uint64(emitters*each) {
 				close(arrived)
 			}
 		})

@@ -189,7 +189,11 @@ func checkScript(t *testing.T, bytes []byte) {
 }
 
 func TestLoop_BehavesLikeTheModel(t *testing.T) {
-	for range 400 {
+	scripts := 400
+	if testing.Short() {
+		scripts = 150
+	}
+	for range scripts {
 		seed := rand.Uint64()
 		random := rand.New(rand.NewPCG(seed, 0))
 		bytes := make([]byte, 40+random.IntN(800))
