@@ -59,6 +59,13 @@ type EnvStater interface {
 	LoadEnv(env int, state []byte) error
 }
 
+// EnvCopier is what an Env may offer besides: Restore of the other's Snapshot, without the bytes between.
+type EnvCopier interface {
+	// CopyFrom replaces the state by that of an Env of the same source with the same options, which goes on as it is.
+	// Nothing is bound afterwards. ErrUnsupported, and nothing has changed, if the other is not such an Env.
+	CopyFrom(from Env) error
+}
+
 // EnvStarter is what an Env may offer besides whose steps are made elsewhere: a step in two halves, so that the caller
 // can do something else meanwhile. Between the two no other method is called.
 type EnvStarter interface {

@@ -29,15 +29,25 @@ func (s *split) carryWhole(to *batch) error {
 	if s.sides != nil || !sameInstances(s.plugin, to.plugin) {
 		return rollout.ErrUnsupported
 	}
-	state, err := s.env.Snapshot()
-	if err != nil {
-		return err
-	}
-	if err := to.env.Restore(state); err != nil {
+	if err := copyEnv(to.env, s.env); err != nil {
 		return err
 	}
 	to.calls = s.calls
 	return nil
+}
+
+// copyEnv makes one batch of environments what another is.
+func copyEnv(to, from rollout.Env) error {
+	if c, ok := to.(rollout.EnvCopier); ok {
+		if err := c.CopyFrom(from); !errors.Is(err, rollout.ErrUnsupported) {
+			return err
+		}
+	}
+	state, err := from.Snapshot()
+	if err != nil {
+		return err
+	}
+	return to.Restore(state)
 }
 
 // sameInstances reports whether an instance of one plugin can go on with the memory of one of the other.

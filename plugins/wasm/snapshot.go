@@ -22,15 +22,7 @@ func (e *Env) Snapshot() ([]byte, error) {
 	if more := e.plugin.metered.State; more != "" {
 		return nil, fmt.Errorf("%w: %s: snapshot of a module with %s", rollout.ErrUnsupported, e.options.Name, more)
 	}
-	inWindow := func(offset uint64) bool {
-		for _, w := range e.windows {
-			if offset >= uint64(w.ptr) && offset < uint64(w.ptr)+uint64(w.bytes) {
-				return true
-			}
-		}
-		return false
-	}
-	d := &delta{state: e.inst.state(), pages: changedPages(e.inst.mem.bytes(), nil, inWindow)}
+	d := &delta{state: e.inst.state(), pages: changedPages(e.inst.mem.bytes(), nil, e.inWindow)}
 	return e.encode(d), nil
 }
 

@@ -1,0 +1,72 @@
+package wasm
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/rollout"
+)
+
+// A copy is what Snapshot and Restore make, between environments of one plugin and of two made of the same file,
+// and onto one that has played before. What is bound in the copy stays as it is.
+func TestCopyFrom_IsSnapshotAndRestoreInOne(t *testing.T) {
+	for name, source := range exampleGuests(t) {
+		t.Run(name, func(t *testing.T) {
+			r := newRuntime(t)
+			p := load(t, r, name, source, Config{})
+			o := rollout.EnvOptions{Envs: 32, Seed: 5}
+			shape := rollout.Shape{Steps: 32, Envs: 32}
+			e := newEnv(t, p, o)
+			all := blocks(t, p.Spec(), shape, 3)
+			begin(t, e, all)
+			play(t, e, all, 3)
+			snap, err := e.Snapshot()
+			if err != nil {
+				t.Fatal(err)
+			}
+			fuel := e.FuelUsed()
+			fresh, played := newEnv(t, load(t, r, name, source, Config{}), o), newEnv(t, p, o)
+			own := blocks(t, p.Spec(), shape, 3)
+			begin(t, played, own)
+			play(t, played, own, 2)
+			kept := bytes.Clone(own[0].Mem)
+			for what, to := range map[string]*Env{"fresh": fresh, "played": played} {
+				if err := to.CopyFrom(e); err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+				if to.FuelUsed() != fuel {
+					t.Errorf("%s: fuel %d, want %d", what, to.FuelUsed(), fuel)
+				}
+				if got, err := to.Snapshot(); err != nil || !bytes.Equal(got, snap) {
+					t.Errorf("%s: its snapshot differs (%v)", what, err)
+				}
+			}
+			if !bytes.Equal(own[0].Mem, kept) {
+				t.Error("the copy has written to a block that was bound")
+			}
+			want := play(t, e, all, 3)
+			for what, to := range map[string]*Env{"fresh": fresh, "played": played} {
+				if !bytes.Equal(play(t, to, all, 3), want) {
+					t.Errorf("%s: the future differs", what)
+				}
+			}
+		})
+	}
+}
+
+func TestCopyFrom_RefusesOthers(t *testing.T) {
+	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	e, wider := newEnv(t, p, rollout.EnvOptions{Envs: 8}), newEnv(t, p, rollout.EnvOptions{Envs: 9})
+	for what, from := range map[string]rollout.Env{"itself": e, "as many": wider, "another kind": nil} {
+		if err := e.CopyFrom(from); !errors.Is(err, rollout.ErrUnsupported) {
+			t.Errorf("%s: %v, want ErrUnsupported", what, err)
+		}
+	}
+	if err := wider.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Snapshot(); err != nil {
+		t.Errorf("it is not as it was: %v", err)
+	}
+}
