@@ -43,7 +43,7 @@ func dialError(path string, err error) error {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		e := Errorf(CodeNoJob, "no job runs there")
-		e.Help = "rlhost runs ls shows the runs; rlhost train starts one, rlhost train --resume goes on with one that has ended"
+		e.Help = "rlhost train starts one, rlhost train --resume goes on with one that has ended"
 		return e
 	case errors.Is(err, fs.ErrPermission):
 		return Errorf(CodeForbidden, "the job is another user's: %v", err)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -240,8 +241,31 @@ func (j *Job) commit(ctx context.Context, w *work, a *ask, t *pipeline.Transitio
 		line.Outcome = p.reply(a, m)
 		m.noted(j.note(line, a.who))
 	}
+	j.describe(m)
 	j.committed(a, t, m, before)
 	return nil
+}
+
+// describe adds the versions that have come in to the run's description.
+func (j *Job) describe(m *made) {
+	err := j.o.Run.Update(func(i *runs.Info) {
+		for _, p := range m.parts {
+			if p.env == "" || p.new.Hash == "" {
+				continue
+			}
+			if i.Plugins == nil {
+				i.Plugins = map[string]string{}
+			}
+			if use, err := filepath.Rel(j.o.Run.Dir, j.o.Run.ModulePath(p.new.Hash)); err == nil && filepath.IsAbs(p.new.File) {
+				i.Plugins[use] = p.new.Hash
+				continue
+			}
+			i.Plugins[p.new.File] = p.new.Hash
+		}
+	})
+	if err != nil {
+		m.notes = append(m.notes, err.Error())
+	}
 }
 
 // lines are the parts that the run's events tell, at least one.
