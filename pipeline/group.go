@@ -23,26 +23,26 @@ import (
 //
 // The error is a *control.Error for patterns that are malformed or name nothing. Any goroutine but those of the loops.
 func (p *Pipeline) Pause(ctx context.Context, patterns []string) ([]control.Answer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.life.ctx, cancel)() // nobody comes to rest any more
+	p.pauses.serial.Lock()                        // from here on no change begins, so that those chosen stay
+	defer p.pauses.serial.Unlock()
 	chosen, err := p.choose(patterns)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(p.life.ctx, cancel)() // nobody comes to rest any more
-	p.pauses.serial.Lock()
-	defer p.pauses.serial.Unlock()
 	return p.pause(ctx, chosen), nil
 }
 
 // Resume makes instances that are paused run on. Errors and answers are as of Pause.
 func (p *Pipeline) Resume(ctx context.Context, patterns []string) ([]control.Answer, error) {
+	p.pauses.serial.Lock()
+	defer p.pauses.serial.Unlock()
 	chosen, err := p.choose(patterns)
 	if err != nil {
 		return nil, err
 	}
-	p.pauses.serial.Lock()
-	defer p.pauses.serial.Unlock()
 	p.pauses.wish(chosen, false)
 	return p.resumeAll(ctx, chosen), nil
 }
@@ -264,7 +264,16 @@ func (p *Pipeline) lift() (restore func()) {
 		if again && p.life.over() == nil {
 			ctx, cancel := context.WithTimeout(p.life.ctx, resumeTime)
 			defer cancel()
-			p.pause(ctx, p.wishedMembers())
+			p.pauseAgain(ctx)
+		}
+	}
+}
+
+// pauseAgain pauses what was paused before the pause was lifted.
+func (p *Pipeline) pauseAgain(ctx context.Context) {
+	for _, a := range p.pause(ctx, p.wishedMembers()) {
+		if a.Error != nil {
+			p.log.Warn("was paused, and runs on", "component", a.Name, "err", a.Error)
 		}
 	}
 }

@@ -113,7 +113,9 @@ func (c *cutter) Manifest() component.Manifest {
 
 func (c *cutter) Configure(decode func(any) error) error { return decode(&c.c) }
 
-func (c *cutter) Flow() component.Flow { return component.Flow{Splits: 1, Blocks: 6, BlockRows: 8, Envs: 2} }
+func (c *cutter) Flow() component.Flow {
+	return component.Flow{Splits: 1, Blocks: 6, BlockRows: 8, Envs: 2}
+}
 
 func (c *cutter) Start(h *component.Host) error {
 	c.h = h

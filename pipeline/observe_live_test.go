@@ -83,7 +83,8 @@ func TestPause_StaysThroughChanges(t *testing.T) {
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.strict=true")
 	r.await(10)
 	pause(t, r.Pipeline)
-	x, _ := r.change(TransitionOptions{Probation: true}, "component.counter.scale=2", "component.player.rate=2", "env.game.use=game@2")
+	r.change(TransitionOptions{}, "component.counter.scale=2", "component.player.rate=2")
+	x, _ := r.change(TransitionOptions{Probation: true}, "env.game.use=game@2")
 	const paused = "player paused, counter paused"
 	tell := func() string {
 		var list []string
