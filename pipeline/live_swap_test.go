@@ -319,3 +319,67 @@ func TestTransition_ABoundaryAndACommitExcludeEachOther(t *testing.T) {
 	r.await(4)
 	r.end()
 }
+
+func TestTransition_ItsContextEndsItInEveryStage(t *testing.T) {
+	for _, at := range []string{"load", "prepare", "start", "commit", "pause", "restore"} {
+		t.Run(at, func(t *testing.T) {
+			s, parts := newStage()
+			ctx, cancel := context.WithCancel(t.Context())
+			built := false
+			s.load = func(ctx context.Context, _ string) error {
+				if at == "load" && built {
+					cancel()
+					<-ctx.Done()
+				}
+				return nil
+			}
+			s.prepare = func(component.EnvChange) error { cancelAt(at, "prepare", cancel); return nil }
+			s.start = func(*component.Host) error { cancelAt(at, "start", cancel); return nil }
+			s.commit = func(_ *player, c *playerChange) bool {
+				c.blocked = at == "commit"
+				cancelAt(at, "commit", cancel)
+				return c.blocked
+			}
+			s.pause = func(*component.Host, func()) bool { cancelAt(at, "pause", cancel); return at == "pause" }
+			s.restore = func(*component.Host) error { cancelAt(at, "restore", cancel); return nil }
+			r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.strict=true")
+			r.await(4)
+			built = true
+			x, err := r.Prepare(ctx, r.graph("env.game.use=game@2", "component.counter.scale=3"), TransitionOptions{})
+			if err == nil {
+				_, err = x.Commit(ctx)
+			}
+			if at == "restore" && err == nil { // what has been handed over may as well be completed
+				x.Settle()
+			} else if !errors.Is(err, context.Canceled) {
+				t.Errorf("error %v, want %v", err, context.Canceled)
+			}
+			if _, err := r.Prepare(t.Context(), r.graph(), TransitionOptions{}); !errors.Is(err, ErrNothing) {
+				t.Errorf("Prepare of what runs: %v, want ErrNothing", err)
+			}
+			r.await(10)
+			r.end()
+		})
+	}
+}
+
+func cancelAt(at, here string, cancel context.CancelFunc) {
+	if at == here {
+		cancel()
+	}
+}
+
+func TestTransition_WhilePaused(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.strict=true")
+	r.await(4)
+	if _, err := r.Pause(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	r.change(TransitionOptions{}, "env.game.use=game@2", "component.counter.scale=3")
+	if answers, err := r.Resume(t.Context(), nil); err != nil || len(answers) != 2 || answers[0].Error != nil {
+		t.Errorf("Resume: %+v, %v", answers, err)
+	}
+	r.await(10)
+	r.end()
+}
