@@ -61,8 +61,11 @@ fuzz:
 	  done; \
 	done
 
-bench:
+bench: build
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+	$(GO) run ./bench/swap pauses
+	$(GO) run ./bench/swap many
+	$(GO) run ./bench/swap throughput
 
 # Installs the peers with pinned versions into an environment of their own and measures both sides in one run.
 bench-peers: build
