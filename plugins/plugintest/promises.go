@@ -8,8 +8,8 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -176,59 +176,47 @@ func (k *kit) switches() error {
 	})
 }
 
-// relocates binds blocks of the same index in turns that lie in other arenas, each of which is closed when another is
-// bound, so that the next one can have its descriptor.
+// relocates binds blocks of the same index that lie in other files, each of which is closed when another is bound, so
+// that the next one has its descriptor.
 func (k *kit) relocates() error {
 	want, err := k.baseline()
 	if err != nil {
 		return err
 	}
-	return k.with(playing{blocks: 1}, func(p *player) (err error) {
+	return k.with(playing{}, func(p *player) (err error) {
 		if err := p.start(p.seeds(k.o.Seed, 0)); err != nil {
 			return err
 		}
-		home := p.blocks[0]
-		for turn := range 4 * k.o.Rows {
-			other, err := newElsewhere(home)
+		stepIn := func(block int) error { return errors.Join(p.carry(block, p.t%k.o.Rows), p.step()) }
+		for turn := range 2 * k.o.Rows {
+			segment, other, err := foreign(p.blocks[0])
 			if err != nil {
 				return err
 			}
-			p.blocks = []rollout.Block{home, other.block}
-			if err := errors.Join(p.carry(1, p.t%k.o.Rows), p.step(), p.carry(0, p.t%k.o.Rows), other.close()); err != nil {
+			p.blocks = append(p.blocks[:2], other)
+			if err := errors.Join(stepIn(2), stepIn(1), segment.Close()); err != nil {
 				return fmt.Errorf("turn %d: %w", turn, err)
 			}
-			if turn%2 == 0 {
-				if err := p.step(); err != nil {
+			if turn%3 == 0 {
+				if err := stepIn(0); err != nil {
 					return err
 				}
 			}
-			p.blocks = p.blocks[:1]
 		}
+		p.blocks = p.blocks[:2]
 		return want.sameAs(p.trace, nil)
 	})
 }
 
-// elsewhere is a block of the index of another one, in an arena of its own.
-type elsewhere struct {
-	arena *arena.Arena
-	loan  arena.Loan
-	block rollout.Block
-}
-
-func newElsewhere(like rollout.Block) (*elsewhere, error) {
-	a, err := arena.New(arena.Config{Name: "plugintest.elsewhere", Blocks: 1, BlockBytes: like.Schema.Bytes, Schema: like.Schema})
+// foreign returns a block of the index of another one, in a segment of its own.
+func foreign(like rollout.Block) (*shm.Segment, rollout.Block, error) {
+	segment, err := shm.Create("plugintest.foreign", like.Schema.Bytes)
 	if err != nil {
-		return nil, err
+		return nil, rollout.Block{}, err
 	}
-	loan, err := a.Loan()
-	if err != nil {
-		return nil, errors.Join(err, a.Close())
-	}
-	return &elsewhere{a, loan, rollout.Block{Trajectory: rollout.Trajectory{Schema: like.Schema, Mem: loan.Bytes()},
-		Index: like.Index, FD: a.FD(), Offset: a.BlockOffset(loan.Block())}}, nil
+	return segment, rollout.Block{Trajectory: rollout.Trajectory{Schema: like.Schema, Mem: segment.Bytes()[:like.Schema.Bytes]},
+		Index: like.Index, FD: segment.FD()}, nil
 }
-
-func (e *elsewhere) close() error { return errors.Join(e.loan.Abort(), e.arena.Close()) }
 
 // maskedReset resets every second environment in the middle of its episode.
 func (k *kit) maskedReset() error {

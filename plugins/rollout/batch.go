@@ -4,8 +4,8 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/shm"
 )
 
 // batch is the environments of one split in one version.
@@ -83,30 +83,25 @@ func (b *batch) closePad() error {
 	return p.close()
 }
 
-// pad is a block that nobody but one batch writes and nobody but its split reads.
+// pad is a block that nobody but one batch writes and nobody but its split reads. It is no arena's: it has one user at a
+// time, and goes at once when it is closed.
 type pad struct {
-	arena *arena.Arena
-	loan  arena.Loan
-	tr    rollout.Trajectory
+	segment *shm.Segment
+	tr      rollout.Trajectory
 }
 
 func newPad(name string, schema *rollout.Schema) (*pad, error) {
-	a, err := arena.New(arena.Config{Name: name + ".pad", Blocks: 1, BlockBytes: schema.Bytes, Schema: schema})
+	segment, err := shm.Create(name+".pad", schema.Bytes)
 	if err != nil {
 		return nil, err
 	}
-	loan, err := a.Loan()
-	if err != nil {
-		return nil, errors.Join(err, a.Close())
-	}
-	return &pad{arena: a, loan: loan, tr: rollout.Trajectory{Schema: schema, Mem: loan.Bytes()}}, nil
+	return &pad{segment, rollout.Trajectory{Schema: schema, Mem: segment.Bytes()[:schema.Bytes:schema.Bytes]}}, nil
 }
 
 // block returns the block for a Bind. A runtime that keeps a window for each index puts the real block of that index
 // over it later, and lets go of the pad by that.
 func (p *pad) block(schema *rollout.Schema, index uint32) rollout.Block {
-	return rollout.Block{Trajectory: rollout.Trajectory{Schema: schema, Mem: p.tr.Mem}, Index: index, FD: p.arena.FD(),
-		Offset: p.arena.BlockOffset(p.loan.Block())}
+	return rollout.Block{Trajectory: rollout.Trajectory{Schema: schema, Mem: p.tr.Mem}, Index: index, FD: p.segment.FD()}
 }
 
-func (p *pad) close() error { return errors.Join(p.loan.Abort(), p.arena.Close()) }
+func (p *pad) close() error { return p.segment.Close() }
