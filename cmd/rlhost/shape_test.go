@@ -44,8 +44,8 @@ gpu/gorgonia:            hostabi core/rollout gpu/policy
 plugins/wasm:            hostabi core/rollout plugins/wasm/internal/meter
 plugins/wasm/internal/meter: hostabi
 plugins/wasm/internal/asm:
-plugins/plugintest:      hostabi core/arena core/bus core/component core/loop core/rollout core/stat
-plugins/rollout:         hostabi core/arena core/bus core/component core/loop core/rollout core/stat
+plugins/plugintest:      hostabi core/shm core/arena core/bus core/component core/loop core/rollout core/stat
+plugins/rollout:         hostabi core/shm core/arena core/bus core/component core/loop core/rollout core/stat
 plugins/batcher:         hostabi core/arena core/bus core/component core/loop core/rollout core/stat
 plugins/inference:       hostabi core/arena core/bus core/component core/loop core/rollout core/stat gpu/policy
 plugins/learner:         hostabi core/arena core/bus core/component core/loop core/rollout core/stat gpu/policy
