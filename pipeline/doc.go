@@ -26,7 +26,7 @@
 //
 // Locks, in the order in which they are taken: the token of standing (held by boundaries and by changes of instances),
 // Transition.mu, life.mu; Pipeline.mu, ledger.mu; library.mu, liveness.mu. No loop waits for any of them but for
-// moments, and none is held while a component's methods run.
+// moments, and none but the token is held while a component's methods run.
 //
 // BurntSushi/toml decodes the files. It tells no places, so a scanner of our own finds every key and value a second
 // time (scan.go) and the two are paired, node by node (node.go); fuzzing holds them equal.

@@ -145,6 +145,11 @@ func (t *Transition) tell() {
 func (p *Pipeline) failed(x *instance, err error) bool {
 	x.live.mu.Lock()
 	t := x.live.watch
+	if x.live.gone {
+		x.live.mu.Unlock()
+		p.log.Warn("an instance that was replaced failed", "component", x.host.Name, "err", err)
+		return true
+	}
 	if t == nil || p.life.over() != nil {
 		x.live.mu.Unlock()
 		return false
@@ -156,6 +161,13 @@ func (p *Pipeline) failed(x *instance, err error) bool {
 	x.live.mu.Unlock()
 	t.fall(x.host.Name, err)
 	return true
+}
+
+// leave notes that the instance has nothing to do with the run any more.
+func (l *liveness) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gone = true
 }
 
 // failed returns why the instance failed, if that was dealt with.

@@ -19,6 +19,7 @@ type liveness struct {
 	change  *envStep         // of its environments, committed and not settled
 	watch   *Transition      // on whose probation it is, or being made
 	fault   error            // why it failed, while somebody dealt with it
+	gone    bool             // it was replaced, or has ended
 	state   *component.State // that it was made with, for one who takes its place after a failure
 }
 

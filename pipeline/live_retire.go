@@ -10,6 +10,7 @@ import (
 // retire takes an instance off its loop and stops it. heir is who took its place, if somebody did. The arenas that the
 // heir has not taken are removed when their last claim is gone.
 func (p *Pipeline) retire(x, heir *instance) error {
+	x.live.leave()
 	x.host.Receiver.Close()
 	err := p.stop(x)
 	p.leaveLoop(x.loop)

@@ -378,6 +378,9 @@ func (c *counter) Restore(state component.State) error {
 
 func (c *counter) Stop() error {
 	var errs []error
+	if c.h != nil && c.c.Rattles {
+		c.h.Fail(errors.New("stopped"))
+	}
 	if c.h != nil {
 		c.s.note(&c.s.stopped, c.h.Name)
 		for _, w := range c.waiting {

@@ -238,6 +238,7 @@ func (s *swapStep) handPieces(o *Outcome) error {
 		s.new.host.TakeOver()
 		s.t.p.feed(s.new, waiting)
 	})
+	s.old.live.leave()
 	s.new.live.remember(s.t, state)
 	s.new.host.Receiver.Release()
 	return nil

@@ -383,3 +383,15 @@ func TestTransition_WhilePaused(t *testing.T) {
 	r.await(10)
 	r.end()
 }
+
+func TestTransition_WhatIsReplacedCannotEndTheRun(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true", "component.counter.rattles=true")
+	r.change(TransitionOptions{}, "component.counter.scale=2")
+	r.await(4)
+	r.change(TransitionOptions{}, "component.counter.count=3")
+	r.change(TransitionOptions{}, "component.counter.count=1")
+	r.await(4)
+	r.change(TransitionOptions{}, "component.counter.rattles=false")
+	r.end()
+}
