@@ -31,6 +31,19 @@ func (l *Loop) SetSource(s Source) bool {
 	return true
 }
 
+// DropSource is SetSource(nil) if s is the loop's source. It reports whether it was.
+func (l *Loop) DropSource(s Source) bool {
+	now := l.source.Load()
+	if now == nil || *now != s || !l.source.CompareAndSwap(now, nil) {
+		return false
+	}
+	s.Nudge()
+	return true
+}
+
+// HasSource reports whether the loop has a source. Any goroutine.
+func (l *Loop) HasSource() bool { return l.source.Load() != nil }
+
 func (l *Loop) poll() {
 	if s := l.source.Load(); s != nil {
 		(*s).Poll()
