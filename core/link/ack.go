@@ -69,7 +69,7 @@ func (l *Link) wait() {
 		return
 	}
 	if l.ended() {
-		l.detach()
+		l.config.Receiver.Loop().DropSource(l)
 		return
 	}
 	limit := longWait

@@ -3,6 +3,7 @@ package link
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,17 +72,16 @@ type Link struct {
 
 	stopped atomic.Bool           // by Stop: nobody touches the rings
 	fault   atomic.Pointer[error] // why the peer is no longer listened to
-	pumping bool                  // of Start and Stop: a goroutine runs Pump
-	pump    sync.WaitGroup
+	pump    sync.WaitGroup        // of the goroutine that takes messages while the loop has another source
 
 	finished atomic.Uint64 // data messages of the peer that this end has finished with; they end in order
 	urgent   atomic.Uint64 // value of finished that the peer should hear of soon
 	received atomic.Uint64 // data messages taken out of the ring
-	attached atomic.Bool   // the Receiver's loop has this link as its source
 
 	delivering atomic.Bool // a batch is being taken and delivered, while there is a goroutine for that
 
 	rx       sync.Mutex // taking messages out of the ring
+	pumping  bool       // of rx: there is a goroutine for that
 	age      int        // of rx: batches since there was something to acknowledge
 	since    time.Time  // of rx: when an acknowledgement was first put off
 	toldThen uint64     // of rx: what the peer had been told of at that time
@@ -101,6 +101,7 @@ type Link struct {
 	told     uint64                // newest acknowledgement that was put into the ring
 	full     int                   // windows that are full
 	whole    bool                  // the window of all ports together is full
+	held     bool                  // HoldBack
 	paused   bool                  // this link has paused the Receiver
 	pauses   uint64
 	emptied  bool               // Unfinished was called
@@ -141,15 +142,46 @@ func New(c Config) (*Link, error) {
 	return &Link{config: c, ports: make([]portState, len(c.Sends))}, nil
 }
 
-// Start runs the link: on the Receiver's loop if that has no other source, else on a goroutine of its own.
+// Start runs the link: on the Receiver's loop if that has no other source, else on a goroutine of its own until the loop
+// has none any more.
 func (l *Link) Start() {
-	l.attached.Store(true)
-	if l.config.Receiver.Loop().SetSource(l) {
-		return
+	l.rx.Lock()
+	defer l.rx.Unlock()
+	if !l.attach() {
+		l.pumping = true
+		l.pump.Go(l.stand)
 	}
-	l.attached.Store(false)
-	l.pumping = true
-	l.pump.Go(func() { _ = l.Pump() }) // Config.Fault was told of the error
+}
+
+// stand is the goroutine that takes messages while the loop has another source. It looks whether that is still so
+// before it sleeps, so after each batch and at least every longWait.
+func (l *Link) stand() {
+	for !l.ended() {
+		if l.take(false) > 0 {
+			runtime.Gosched() // as in Pump
+			continue
+		}
+		l.rx.Lock()
+		l.pumping = !l.attach()
+		if !l.pumping {
+			l.rx.Unlock()
+			return
+		}
+		l.wait()
+		l.rx.Unlock()
+	}
+}
+
+// attach makes the link the source of the Receiver's loop, if that has none, and reports whether it did.
+func (l *Link) attach() bool {
+	on := l.config.Receiver.Loop()
+	if on.HasSource() || !on.SetSource(l) {
+		return false
+	}
+	if l.stopped.Load() {
+		on.DropSource(l) // Stop may have come too early to do it
+	}
+	return true
 }
 
 // Stop ends the link. When it returns, nobody touches the rings, nothing is delivered any more, and the Receiver is
@@ -159,22 +191,15 @@ func (l *Link) Stop() {
 	if l.stopped.Swap(true) {
 		return
 	}
-	l.detach()
+	l.config.Receiver.Loop().DropSource(l)
 	l.config.In.Nudge()
 	l.pump.Wait()
 	l.rx.Lock() // whoever was taking messages has ended
 	defer l.rx.Unlock()
 	l.tx.Lock()
 	defer l.tx.Unlock()
-	l.full, l.whole = 0, false
+	l.full, l.whole, l.held = 0, false, false
 	l.settlePause()
-}
-
-// detach keeps the loop from calling the link.
-func (l *Link) detach() {
-	if l.attached.CompareAndSwap(true, false) {
-		l.config.Receiver.Loop().SetSource(nil)
-	}
 }
 
 // Err returns why the peer is no longer listened to, or nil.

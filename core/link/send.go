@@ -101,17 +101,29 @@ func (l *Link) limit(port int) int {
 
 // settlePause pauses or resumes the component as its windows say. With tx held.
 func (l *Link) settlePause() {
-	want := (l.full > 0 || l.whole) && !l.stopped.Load()
+	full := l.full > 0 || l.whole
+	want := (full || l.held) && !l.stopped.Load()
 	if want == l.paused {
 		return
 	}
 	l.paused = want
 	if want {
-		l.pauses++
+		if full {
+			l.pauses++
+		}
 		l.config.Receiver.Pause()
 		return
 	}
 	l.config.Receiver.Resume()
+}
+
+// HoldBack keeps the component's data lane paused, as a full window does, until it is called with false or the link is
+// stopped. Any goroutine.
+func (l *Link) HoldBack(on bool) {
+	l.tx.Lock()
+	defer l.tx.Unlock()
+	l.held = on
+	l.settlePause()
 }
 
 // Post gives the peer a message about the link itself; its Slot is LinkControl or above. It may be called from any

@@ -10,7 +10,7 @@ type Stats struct {
 	Received  uint64 // taken out of the ring
 	Finished  uint64 // that this end has finished with
 	Pauses    uint64 // how often a full window has paused the component
-	Paused    bool   // a window is full now
+	Paused    bool   // a window is full now, or HoldBack is in force
 	Available int    // messages of any kind in the ring that this end takes from
 
 	Delivering bool // the link's own goroutine may have taken messages out and not have delivered them yet
