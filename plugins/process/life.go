@@ -29,6 +29,7 @@ type life struct {
 	calls      atomic.Int32  // control calls that wait for their answer
 	heard      atomic.Uint64 // frames and answers that came from it: signs of life
 	since      time.Time     // when it was started
+	pauses     uint64        // of the loop: how often it was told to come to rest
 
 	mu      sync.Mutex
 	asks    map[question]struct{} // its requests about its own blocks on loan that nobody has answered

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -20,12 +21,14 @@ const pauseStep = 500 * time.Microsecond
 type pause struct {
 	rested func() // nil once it was called
 	timer  *loop.Timer
-	asked  *life // that was told to come to rest
-	done   bool  // it has said that it is
+	asked  *life  // that was told to come to rest
+	number uint64 // of that request
+	done   bool   // the component in it has said that it is at rest
+	held   *life  // that is given nothing more
 }
 
-// Pause waits until the process has finished with everything that it was given, and, where it offers that, until its
-// component says that it is at rest. A process that dies meanwhile is replaced by its successor first.
+// Pause tells the process to come to rest, where it offers that, and then waits until it has finished with everything that
+// it was given. A process that dies meanwhile is replaced by its successor first.
 func (x *proxy) Pause(rested func()) {
 	x.pause = &pause{rested: rested}
 	x.pause.timer = x.h.Receiver.Every(pauseStep, x.settle)
@@ -41,44 +44,49 @@ func (x *proxy) settle() {
 	x.mu.Lock()
 	l, running := x.life, x.state == stateRunning
 	x.mu.Unlock()
-	if l == nil || !running || !l.idle(x.pauses) {
+	if l == nil || !running {
 		return
 	}
 	if x.pauses && p.asked != l {
-		p.asked, p.done = l, false
 		x.ask(p, l)
 		return
 	}
 	if x.pauses && !p.done {
 		return
 	}
-	l.drain() // what it emitted before it came to rest
+	// Answers and the end of a boundary come behind what waits, and it may need them to come to rest.
+	if held := l.asking() == 0 && !l.atBoundary.Load(); held || p.held == l {
+		p.held = l
+		l.link.HoldBack(held)
+	}
+	if !l.idle(x.pauses) {
+		return
+	}
 	rested := p.rested
 	p.rested = nil
 	p.timer.Stop()
 	rested()
 }
 
-// idle reports whether the process has finished with what it was given. One that cannot be told to rest must have
-// answered all questions as well.
+// idle takes over what the process has emitted, and reports whether it has finished with what it was given. One that
+// cannot be told to rest must have no questions open either.
 func (l *life) idle(pauses bool) bool {
-	l.drain()
-	s := l.link.Stats()
-	return s.Unacked == 0 && s.Queued == 0 && (pauses || s.Open == 0 && l.asking() == 0)
-}
-
-// drain takes over what lies in the ring now.
-func (l *life) drain() {
 	for range hostabi.LinkCells {
-		if l.link.Stats().Available == 0 {
-			return
+		s := l.link.Stats()
+		if s.Available == 0 && !s.Delivering {
+			return s.Unacked == 0 && s.Queued == 0 && (pauses || s.Open == 0 && l.asking() == 0)
 		}
+		l.link.Nudge() // a goroutine that waits for messages may have it
 		l.link.Poll()
 	}
+	return false
 }
 
 // ask tells the process to come to rest. Its answer, or that there is none, is looked at on the loop.
 func (x *proxy) ask(p *pause, l *life) {
+	l.pauses++
+	p.asked, p.number, p.done = l, l.pauses, false
+	request := protocol.Pausing{Number: p.number}
 	x.asking.Go(func() {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		defer cancel(nil)
@@ -89,7 +97,7 @@ func (x *proxy) ask(p *pause, l *life) {
 			case <-ctx.Done():
 			}
 		}()
-		err := l.process.call(ctx, protocol.MethodPause, protocol.Empty{}, nil)
+		err := l.call(ctx, protocol.MethodPause, request, nil)
 		x.h.Receiver.Control(func(*hostabi.Message) {
 			if x.pause != p || p.asked != l {
 				return
@@ -110,12 +118,15 @@ func (x *proxy) Resume() {
 		return
 	}
 	p.timer.Stop()
+	if p.held != nil {
+		defer p.held.link.HoldBack(false)
+	}
 	if p.asked == nil || !p.asked.isCurrent() {
 		return
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), p.asked.patience(), errGrace)
 	defer cancel()
-	if err := p.asked.call(ctx, protocol.MethodResume, protocol.Empty{}, nil); err != nil {
+	if err := p.asked.call(ctx, protocol.MethodResume, protocol.Pausing{Number: p.number}, nil); err != nil {
 		p.asked.fault(err)
 	}
 }
@@ -141,21 +152,46 @@ func (x *proxy) waitingIn(l *life) []component.Waiting {
 	defer cancel()
 	var answer protocol.WaitingList
 	if err := l.call(ctx, protocol.MethodWaiting, protocol.Empty{}, &answer); err != nil {
+		x.meters.lost.Inc()
 		x.h.Log.Warn("what the plugin had not begun with is lost", "err", err)
 		return nil
 	}
 	var list []component.Waiting
-	for _, w := range answer.Messages {
-		m := component.Waiting{Slot: w.Slot, Claimed: w.Claimed, Message: hostabi.Message{
-			Sender: w.Sender, Kind: w.Kind, Handle: hostabi.Handle(w.Handle), T: w.T, Split: w.Split,
-			PolicyVersion: w.PolicyVersion, Sequence: w.Sequence, Inline: w.Inline,
-		}}
-		_, known := x.manifest.Slot(w.Slot)
-		if !known || w.Claimed && x.h.Arenas.Retain(m.Message.Handle) != nil {
-			x.meters.lost.Inc()
+	for i := range answer.Messages {
+		w, ok := x.admitWaiting(&answer.Messages[i])
+		if !ok {
+			x.meters.rejected.Inc()
 			continue
 		}
-		list = append(list, m)
+		list = append(list, w)
 	}
 	return list
+}
+
+// admitWaiting tells whether the process can have been given a message that it says it has not begun with, and claims
+// its block. A question about a block on loan is the host's own copy of it, once.
+func (x *proxy) admitWaiting(w *protocol.Waiting) (component.Waiting, bool) {
+	i := slices.IndexFunc(x.manifest.Slots, func(p component.Port) bool { return p.Name == w.Slot })
+	if i < 0 {
+		return component.Waiting{}, false
+	}
+	m := component.Waiting{Slot: w.Slot, Message: hostabi.Message{
+		Sender: w.Sender, Kind: w.Kind, Handle: hostabi.Handle(w.Handle), T: w.T, Split: w.Split,
+		PolicyVersion: w.PolicyVersion, Sequence: w.Sequence, Inline: w.Inline,
+	}}
+	h := m.Message.Handle
+	switch {
+	case h == 0:
+		return m, !w.Claimed && !carriesBlock(x.manifest.Slots[i].Payload) && !x.manifest.Slots[i].OnLoan
+	case x.manifest.Slots[i].OnLoan:
+		q := questionOf(&m.Message)
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		var asked bool
+		m.Message, asked = x.open[q]
+		delete(x.open, q)
+		return m, asked && x.onLoan(h)
+	}
+	m.Claimed = x.slots[i].arenas[h.Arena()].Load() && x.h.Arenas.Retain(h) == nil
+	return m, m.Claimed
 }

@@ -45,8 +45,9 @@ type instance struct {
 	stopping atomic.Bool
 	ended    chan struct{} // closed when the loop's goroutine has ended
 
-	resumed chan struct{}    // of the loop: closed by the end of the Pause that is in force; nil without one
-	handed  []hostabi.Handle // of the loop, and of stop: claimed for the successor of this process
+	resumed   chan struct{}    // of the loop: closed by the end of the Pause that is in force; nil without one
+	resumedTo uint64           // of the loop: number of the newest Pause that was ended
+	handed    []hostabi.Handle // of the loop, and of stop: claimed for the successor of this process
 
 	mu    sync.Mutex
 	calls []func() // guarded by mu: for the loop's goroutine, whatever it waits for

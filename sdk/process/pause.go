@@ -13,14 +13,21 @@ import (
 var errResumed = errors.New("resumed before it came to rest")
 
 // pause answers when the component is at rest.
-func (s *server) pause() error {
+func (s *server) pause(q protocol.Pausing) (protocol.Empty, error) {
+	return protocol.Empty{}, s.rest(q.Number)
+}
+
+func (s *server) rest(number uint64) error {
 	x, err := s.running()
 	if err != nil {
 		return err
 	}
 	rested, resumed := make(chan struct{}), make(chan struct{})
 	err = x.do(func() error {
-		if x.resumed != nil {
+		switch {
+		case number != 0 && number <= x.resumedTo:
+			return refuse(codes.Code(protocol.CodeOrder), "%v", errResumed)
+		case x.resumed != nil:
 			return refuse(codes.Code(protocol.CodeOrder), "it is paused already")
 		}
 		x.resumed = resumed
@@ -46,12 +53,13 @@ func (s *server) pause() error {
 }
 
 // resume lets the component go on.
-func (s *server) resume() error {
+func (s *server) resume(q protocol.Pausing) (protocol.Empty, error) {
 	x, err := s.running()
 	if err != nil {
-		return err
+		return protocol.Empty{}, err
 	}
-	return x.do(func() error {
+	return protocol.Empty{}, x.do(func() error {
+		x.resumedTo = max(x.resumedTo, q.Number)
 		if x.resumed == nil {
 			return nil
 		}

@@ -115,9 +115,9 @@ func (s *server) call(ctx context.Context, method string, doc []byte) (any, erro
 	case protocol.MethodRestore:
 		return handle(doc, s.restore)
 	case protocol.MethodPause:
-		return protocol.Empty{}, s.pause()
+		return handle(doc, s.pause)
 	case protocol.MethodResume:
-		return protocol.Empty{}, s.resume()
+		return handle(doc, s.resume)
 	case protocol.MethodWaiting:
 		return s.waiting()
 	case protocol.MethodStop:

@@ -30,8 +30,8 @@ const (
 	MethodStart     = "Start"     // Empty → Empty
 	MethodSnapshot  = "Snapshot"  // Empty → StateSize; the state itself is a file on the wire
 	MethodRestore   = "Restore"   // StateSize → Empty; the file was sent on the wire before
-	MethodPause     = "Pause"     // Empty → Empty, when the component is at rest
-	MethodResume    = "Resume"    // Empty → Empty; it ends a Pause, which is refused then if it has not been answered
+	MethodPause     = "Pause"     // Pausing → Empty, when the component is at rest
+	MethodResume    = "Resume"    // Pausing → Empty; it ends a Pause, which is refused then if it has not been answered
 	MethodWaiting   = "Waiting"   // Empty → WaitingList, of a component at rest that will be stopped
 	MethodStop      = "Stop"      // Empty → Empty
 	MethodEnvLoad   = "EnvLoad"   // EnvSource → EnvLoaded
@@ -162,6 +162,11 @@ type Flow struct {
 type StateSize struct {
 	Call  uint64 `json:"call"`
 	Bytes int64  `json:"bytes"`
+}
+
+// Pausing says which Pause is meant. Calls may overtake each other: one whose Resume came before it is refused.
+type Pausing struct {
+	Number uint64 `json:"number"` // counts from 1 in each process
 }
 
 // WaitingList has what a component was given and has not begun with, in order. The process keeps its claims on the blocks
