@@ -264,10 +264,11 @@ type counter struct {
 	s *stageHooks
 	h *component.Host
 	c struct {
-		Scale  int  `toml:"scale"`
-		Fails  bool `toml:"fails"`  // it does when the stage says so
-		Strict bool `toml:"strict"` // it gets every block of every player
-		Loose  bool `toml:"loose"`  // players come and go, and their blocks are passed on: in no order
+		Scale   int  `toml:"scale"`
+		Fails   bool `toml:"fails"`   // it does when the stage says so
+		Rattles bool `toml:"rattles"` // it fails when it is stopped
+		Strict  bool `toml:"strict"`  // it gets every block of every player
+		Loose   bool `toml:"loose"`   // players come and go, and their blocks are passed on: in no order
 	}
 	last    map[uint16]uint64
 	n       uint64
