@@ -101,6 +101,7 @@ func (j *Job) make(ctx context.Context, w *work, a *ask, say say) (*made, error)
 	if m.number == 0 {
 		m.number = j.nextNumber()
 	}
+	j.log.Info(a.title+" is refused: nothing has changed", "code", string(refused.Code), "reason", refused.Reason, "change", m.number)
 	j.note(runs.Change{
 		Step: runs.StepRefused, Number: m.number, What: a.what, Component: a.component, Reason: refused.Reason,
 		Differences: texts(m.changes),
@@ -240,6 +241,10 @@ func (j *Job) commit(ctx context.Context, w *work, a *ask, t *pipeline.Transitio
 		line.Component, line.Back, line.Old, line.New = p.component, p.back, version(p.old), version(p.new)
 		line.Outcome = p.reply(a, m)
 		m.noted(j.note(line, a.who))
+		if p.component != "" {
+			j.log.With("component", p.component).Info(a.what+": another version runs", "from", p.old.File, "to", p.new.File, "at", m.at,
+				"env_step", line.EnvStep, "change", m.number)
+		}
 	}
 	j.describe(m)
 	j.committed(a, t, m, before)
