@@ -134,6 +134,22 @@ func TestSource_ALoopHasOne(t *testing.T) {
 	})
 }
 
+func TestSource_IsDroppedByWhoItIs(t *testing.T) {
+	l := loop.New("l")
+	r := l.NewReceiver("r")
+	first, second := newInbox(r, nil), newInbox(r, nil)
+	if l.HasSource() || l.DropSource(first) {
+		t.Error("a new loop has a source")
+	}
+	l.SetSource(first)
+	if l.DropSource(second) || !l.HasSource() || first.nudges.Load() != 0 {
+		t.Error("another one took it away")
+	}
+	if !l.DropSource(first) || l.HasSource() || first.nudges.Load() != 1 {
+		t.Error("it is still there, or sleeps on")
+	}
+}
+
 func TestSource_EndOfContextWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := loop.New("l")
