@@ -18,7 +18,7 @@ type running struct {
 	done    chan struct{}
 }
 
-// run starts everything. pump makes both ends run on goroutines of their own instead of sleeping on the ring.
+// run starts everything. pump makes both ends run on goroutines of their own, because their loops sleep elsewhere.
 func run(t testing.TB, pump bool, answers bool) *running {
 	r := &running{pair: newPair(t, options{cells: hostabi.LinkCells, limits: map[int]int{0: 256}}), done: make(chan struct{})}
 	asker := r.host.loop.NewReceiver("asker")
@@ -50,12 +50,9 @@ func run(t testing.TB, pump bool, answers bool) *running {
 	}
 	for _, e := range []*end{r.host, r.plugin} {
 		if pump {
-			e.loop.SetSource(elsewhere{})
+			e.loop.SetSource(elsewhere(make(chan struct{}, 1)))
 		}
 		e.Start()
-		if pump {
-			e.loop.SetSource(nil)
-		}
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
@@ -70,14 +67,23 @@ func run(t testing.TB, pump bool, answers bool) *running {
 	return r
 }
 
-// elsewhere keeps a loop's only place for a source taken.
-type elsewhere struct{}
+// elsewhere keeps a loop's only place for a source taken. Nothing comes from it.
+type elsewhere chan struct{}
 
-func (elsewhere) Poll()  {}
-func (elsewhere) Wait()  {}
-func (elsewhere) Nudge() {}
+var _ loop.Source = elsewhere(nil)
 
-var _ loop.Source = elsewhere{}
+func (elsewhere) Poll() {}
+
+// Wait waits for Nudge.
+func (e elsewhere) Wait() { <-e }
+
+// Nudge ends a Wait.
+func (e elsewhere) Nudge() {
+	select {
+	case e <- struct{}{}:
+	default:
+	}
+}
 
 func connect(t testing.TB, s *bus.Signal, to *bus.Slot) {
 	t.Helper()
