@@ -10,11 +10,20 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
+	"time"
 )
 
 // ErrInUse: another process serves at that path.
 var ErrInUse = errors.New("a job listens there already")
+
+// Names of sockets and of their locks.
+const (
+	jobPrefix  = "job-"
+	jobSuffix  = ".sock"
+	lockSuffix = ".lock"
+)
 
 // maxPath is the longest path of a Unix socket on all systems.
 const maxPath = 103
@@ -29,7 +38,7 @@ func SocketPath(runDir string) string {
 		runDir = real
 	}
 	sum := sha256.Sum256([]byte(runDir))
-	name := "job-" + hex.EncodeToString(sum[:8]) + ".sock"
+	name := jobPrefix + hex.EncodeToString(sum[:8]) + jobSuffix
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
 		if path := filepath.Join(dir, "rlhost", name); len(path) <= maxPath {
 			return path
@@ -50,7 +59,11 @@ func take(path string) (*place, error) {
 	if err := privateFolder(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
-	lock, err := takeLock(path + ".lock")
+	lock, err := takeLock(path + lockSuffix)
+	for tries := 0; errors.Is(err, ErrInUse) && !answered(path) && tries < sweepTries; tries++ {
+		<-time.After(time.Millisecond) // a job that starts sweeps, and has had the lock for that
+		lock, err = takeLock(path + lockSuffix)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +71,34 @@ func take(path string) (*place, error) {
 	if err != nil {
 		return nil, errors.Join(err, giveLock(lock))
 	}
+	sweep(filepath.Dir(path))
 	return &place{l, lock}, nil
+}
+
+// sweepTries is how often a lock is tried that somebody has who does not listen.
+const sweepTries = 50
+
+// answered reports whether somebody listens at path.
+func answered(path string) bool {
+	conn, err := net.Dial("unix", path)
+	if err == nil {
+		_ = conn.Close() // it has told all there is to know
+	}
+	return err == nil
+}
+
+// sweep removes the sockets that killed jobs have left in a folder: those whose lock nobody has. Its errors are nobody's
+// business, for a socket of a job that runs is never touched.
+func sweep(dir string) {
+	locks, _ := filepath.Glob(filepath.Join(dir, jobPrefix+"*"+jobSuffix+lockSuffix)) // the pattern is well-formed
+	for _, path := range locks {
+		lock, err := takeLock(path)
+		if err != nil {
+			continue
+		}
+		_ = os.Remove(strings.TrimSuffix(path, lockSuffix))
+		_ = giveLock(lock)
+	}
 }
 
 func listenLocked(path string) (*net.UnixListener, error) {
