@@ -14,6 +14,7 @@ type plan struct {
 	seats   []seat
 	ended   []member
 	wires   []wirePlan
+	graphs  [2]*Graph // that runs, and the next
 	// wiresGone: there are wires that the next graph does not have.
 	wiresGone bool
 }
@@ -41,7 +42,7 @@ func planOf(before *assembly, next *Graph) (*plan, error) {
 	if err := sameRun(before.graph, next); err != nil {
 		return nil, err
 	}
-	p := &plan{differs: before.graph.Expanded() != next.Expanded()}
+	p := &plan{differs: before.graph.Expanded() != next.Expanded(), graphs: [2]*Graph{before.graph, next}}
 	for i := range next.Components {
 		if err := p.seat(before, next, &next.Components[i]); err != nil {
 			return nil, err
@@ -246,22 +247,4 @@ func unfixed(m *member, why []string) error {
 	}
 	return refuse(control.CodeRefused, "stop the run and resume it with the new file", "%s cannot be replaced while it runs (%s): %s",
 		m.name, strings.Join(why, ", "), manifest.Fixed)
-}
-
-// changes lists what is to be changed.
-func (p *plan) changes() []control.Change {
-	var list []control.Change
-	for _, s := range p.seats {
-		name := s.of.nameOf(s.index)
-		switch {
-		case s.old == nil:
-			list = append(list, control.Change{What: "scale", Name: name, Text: "added"})
-		case len(s.why) > 0:
-			list = append(list, control.Change{What: "component", Name: name, Text: strings.Join(s.why, ", ")})
-		}
-	}
-	for _, m := range p.ended {
-		list = append(list, control.Change{What: "scale", Name: m.name, Text: "ended"})
-	}
-	return list
 }

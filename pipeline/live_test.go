@@ -183,3 +183,27 @@ func TestTransition_TheEndOfTheRunEndsIt(t *testing.T) {
 		})
 	}
 }
+
+func TestChanges_TellEverything(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{})
+	x := r.prepare(TransitionOptions{}, "run.stop.return=7", "env.game.limits.step=2s", "env.game.use=game@2", "component.counter.scale=2",
+		"component.player.count=2", "wire.player.blocks.depth=9")
+	var got []string
+	for _, c := range x.Changes() {
+		got = append(got, c.What+" "+c.Name+": "+c.Text)
+	}
+	want := []string{
+		"run run: stop { window = 100, env_steps = 0, wall = \"0s\" } → { return = 7.0, window = 100, env_steps = 0, wall = \"0s\" }",
+		"limit game: limits = { memory = \"0B\", step = \"2s\", init = \"0s\" }",
+		"scale player[1]: added", "component counter: scale 0 → 2",
+		"wire player.blocks → counter.on_blocks: queue, depth 4, block → queue, depth 9, block",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("Changes:\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if err := x.Close(); err != nil {
+		t.Error(err)
+	}
+	r.end()
+}

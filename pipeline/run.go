@@ -62,7 +62,7 @@ func (e *ending) limit(p *Pipeline, wall time.Duration) {
 		e.wall.Stop()
 		e.wall = nil
 	}
-	if wall > 0 {
+	if wall > 0 && !e.began.IsZero() {
 		e.wall = time.AfterFunc(wall-time.Since(e.began), func() { p.Stop(component.StopWall) })
 	}
 }
