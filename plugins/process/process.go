@@ -325,21 +325,39 @@ func (p *process) call(ctx context.Context, method string, request, reply any) e
 	return nil
 }
 
+// gone reports whether the process is dead, after something that it had to do with has failed: connections break a
+// moment before the kernel says why.
+func (p *process) gone() bool {
+	select {
+	case <-p.alive.Done():
+		return true
+	case <-time.After(time.Second):
+		return false
+	}
+}
+
+// sendError tells why what goes with a call could not be sent.
+func (p *process) sendError(method string, err error) error {
+	if p.gone() {
+		return p.deathError(method)
+	}
+	return err
+}
+
+func (p *process) deathError(method string) *Error {
+	return &Error{Code: CodeDied, Program: p.program.Name, Err: errDied,
+		Reason: fmt.Sprintf("it %s during %s%s", p.child.end(), method, p.lastWords())}
+}
+
 // callError tells a refusal of the plugin from a call that did not come through.
 func (p *process) callError(ctx context.Context, method string, err error) error {
 	cause := context.Cause(ctx)
-	if cause == nil && status.Code(err) == codes.Unavailable {
-		// The connection breaks a moment before the kernel says why.
-		select {
-		case <-p.alive.Done():
-			cause = errDied
-		case <-time.After(time.Second):
-		}
+	if cause == nil && status.Code(err) == codes.Unavailable && p.gone() {
+		cause = errDied
 	}
 	switch {
 	case errors.Is(cause, errDied):
-		return &Error{Code: CodeDied, Program: p.program.Name, Err: errDied,
-			Reason: fmt.Sprintf("it %s during %s%s", p.child.end(), method, p.lastWords())}
+		return p.deathError(method)
 	case errors.Is(cause, errSlow):
 		return &Error{Code: CodeHello, Program: p.program.Name, Err: errSlow,
 			Reason: fmt.Sprintf("no answer to %s within %v", method, p.program.Start), Help: "raise `start` if it needs longer"}

@@ -206,7 +206,7 @@ func (l *life) giveState(raw []byte) error {
 	size := protocol.StateSize{Call: l.calling, Bytes: int64(len(raw))}
 	l.mu.Unlock()
 	if err := l.wire.send(protocol.Frame{State: &size}, int(f.Fd())); err != nil {
-		return err
+		return l.process.sendError(protocol.MethodRestore, err)
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), l.patience(), errGrace)
 	defer cancel()
