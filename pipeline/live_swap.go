@@ -265,7 +265,7 @@ func (s *swapStep) save(o *Outcome) (state *component.State, err error) {
 		o.note("%s starts without the state of its predecessor: %v", s.old.name, err)
 		return nil, nil
 	case err != nil:
-		return nil, &ChangeError{Code: control.CodeFailed, Err: err, Reason: fmt.Sprintf("%s: snapshot: %v", s.old.name, err)}
+		return nil, &ChangeError{Code: control.CodeFailed, Err: err, Reason: fmt.Sprintf("%s runs on, for it cannot be saved: %v", s.old.name, err)}
 	}
 	return &saved, nil
 }
@@ -293,7 +293,7 @@ func (s *swapStep) restore(state *component.State) (err error) {
 	s.new.loop.Do(func() { err = s.new.component.Restore(*state) })
 	if err != nil {
 		return &ChangeError{Code: control.CodeFailed, Err: err, Reason: fmt.Sprintf(
-			"%s: the new version does not take the state of the old one: %v", s.old.name, err)}
+			"%s: the new version does not take the state of the old one, which runs on: %v", s.old.name, err)}
 	}
 	return nil
 }
