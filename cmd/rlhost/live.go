@@ -192,9 +192,12 @@ func (f *jobFlags) answer(p *program, reply any, text func() string) error {
 // absolute returns the path of a file as the job, which works in another folder, can open it. What is no file here
 // stays as it is.
 func absolute(file string) (string, error) {
+	if file == "builtin" || file == "process" { // words, whatever lies here
+		return file, nil
+	}
 	_, err := os.Stat(file)
 	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsRune(file, filepath.Separator) && !strings.HasSuffix(file, ".wasm") {
-		return file, nil // name@version, PLUGIN:ENVIRONMENT, builtin, process
+		return file, nil // name@version, PLUGIN:ENVIRONMENT, a declared plugin
 	}
 	return filepath.Abs(file)
 }

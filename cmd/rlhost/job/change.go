@@ -162,8 +162,10 @@ func (j *Job) prepare(ctx context.Context, a *ask, m *made, trial int) (*pipelin
 	if changes := t.Changes(); len(changes) > 0 || m.changes == nil { // after a trial in the run there is less to change
 		m.changes = changes
 	}
-	if err := j.mayChange(m.changes); err != nil {
-		return nil, errors.Join(err, t.Close())
+	if a.what != whatFallback { // what has failed must not stay
+		if err := j.mayChange(m.changes); err != nil {
+			return nil, errors.Join(err, t.Close())
+		}
 	}
 	if a.what != whatScale && m.parts == nil { // whose instances are what they were
 		m.parts = j.partsOf(t, m.changes)

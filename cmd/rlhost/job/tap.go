@@ -210,7 +210,10 @@ func columnNames() []string {
 	return names
 }
 
-// columnsOf copies columns of a trajectory: row after row, in each environment after environment.
+// maxShown bounds the values of one column in a record: a client takes only so much at once.
+const maxShown = 1 << 16
+
+// columnsOf copies columns of a trajectory: row after row, in each environment after environment, the first maxShown values.
 func columnsOf(tr rollout.Trajectory, wanted []rollout.Column) map[string][]float64 {
 	columns := map[string][]float64{}
 	for _, c := range wanted {
@@ -218,8 +221,8 @@ func columnsOf(tr rollout.Trajectory, wanted []rollout.Column) map[string][]floa
 		if !ok {
 			continue
 		}
-		values := make([]float64, 0, l.Rows*l.Envs*l.Elems)
-		for row := range l.Rows {
+		values := make([]float64, 0, min(l.Rows*l.Envs*l.Elems, maxShown))
+		for row := 0; row < l.Rows && len(values) < maxShown; row++ {
 			values = appendRow(values, tr.Row(c, row))
 		}
 		columns[c.String()] = values
@@ -230,6 +233,9 @@ func columnsOf(tr rollout.Trajectory, wanted []rollout.Column) map[string][]floa
 func appendRow(values []float64, m rollout.Matrix) []float64 {
 	for env := range m.Rows {
 		for i := range m.Elems {
+			if len(values) == maxShown {
+				return values
+			}
 			values = append(values, element(m, env*m.StrideRow+i*m.StrideElem))
 		}
 	}
