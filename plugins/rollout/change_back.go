@@ -52,7 +52,7 @@ func (x *change) goBack() {
 			home = s.batch
 		}
 		come := s.batch == b || s.sides != nil && s.sides.has(b)
-		if !come {
+		if !come || home == nil {
 			home = s.batch
 		}
 		if !x.isTrial() {

@@ -318,3 +318,74 @@ func TestKeepState_WhatIsRefusedInTheMiddleEndsAllEpisodes(t *testing.T) {
 		}
 	}
 }
+
+// still is a plugin whose environments cannot be bound to another file.
+type still struct{ rollout.Plugin }
+
+type stillEnv struct {
+	rollout.Env
+	fd    int
+	bound bool
+}
+
+func (p still) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
+	e, err := p.Plugin.NewEnv(o)
+	return &stillEnv{Env: e}, err
+}
+
+func (e *stillEnv) Bind(b rollout.Block) error {
+	if e.bound && b.FD != e.fd {
+		return fmt.Errorf("%w: another file", rollout.ErrUnsupported)
+	}
+	e.fd, e.bound = b.FD, true
+	return e.Env.Bind(b)
+}
+
+// Environments that cannot step beside others run on, and the change is given up with their words.
+func TestChange_ThoseThatCannotStepBesideOthersStay(t *testing.T) {
+	for row := range 4 {
+		w := newWorld(t, worldOptions{splits: 2, async: row%2 == 0, wrap: func(p rollout.Plugin) rollout.Plugin { return still{p} }})
+		w.more(row)
+		w.inRow(0, row)
+		w.commit(w.prepare(2, component.EnvChange{At: component.AtEpisode}))
+		w.run(func() bool { return len(w.fell) > 0 })
+		if !errors.Is(w.fell[0], rollout.ErrUnsupported) || len(w.went) > 0 {
+			t.Errorf("fell because of %v, went %v", w.fell, w.went)
+		}
+		w.more(4)
+		if want := map[int]int{1: 2}; !maps.Equal(w.open(), want) {
+			t.Errorf("the open batches are %v, want %v", w.open(), want)
+		}
+		w.change(3, component.EnvChange{At: component.AtStep})
+		w.more(4)
+		w.balance()
+	}
+}
+
+// A fault of the old environments while those on trial wait for them to finish a step costs what it always does.
+func TestTrial_AFaultBeforeItBegins(t *testing.T) {
+	failed := false
+	w := newWorld(t, worldOptions{splits: 2, async: true, flaws: map[int]func(*plugintest.Script){1: func(s *plugintest.Script) {
+		s.Cue = func(at plugintest.At) plugintest.Cue {
+			if at.Env == 1 && at.Calls == 9 && !failed {
+				failed = true
+				return plugintest.Trap
+			}
+			return plugintest.Nothing
+		}
+	}}, wrap: func(p rollout.Plugin) rollout.Plugin { return elsewhere{p} }})
+	s := w.c.splits[0]
+	w.run(func() bool { return s.stepping && s.calls == 9 || failed })
+	w.loose = true
+	w.change(2, component.EnvChange{Plugin: elsewhere{w.plugins[2]}, Envs: 1})
+	w.more(8)
+	for env, v := range w.newest {
+		if want := 1; env == 0 && v != 2 || env > 0 && v != want {
+			t.Errorf("environment %d is of version %d", env, v)
+		}
+	}
+	if w.c.restarted != 1 {
+		t.Errorf("%d restarts, want 1", w.c.restarted)
+	}
+	w.balance()
+}

@@ -13,20 +13,18 @@ import (
 // environment's.
 func (s *split) fault(err error) {
 	c := s.c
-	var f *rollout.Fault
-	isFault := errors.As(err, &f)
-	if isFault {
+	if isFault(err) {
 		s.version.faults.Inc()
 	}
 	if s.tried && s.sides == nil {
 		c.fall(err)
 	}
 	m := s.next
-	crosses := m != nil && !m.gone && s.sides == nil
+	crosses := m != nil && !m.gone && s.sides == nil && (m.back || m.share == s.n)
 	switch {
-	case crosses && (isFault || m.back):
+	case crosses && (isFault(err) || m.back):
 		m.arrive()
-	case !isFault:
+	case !isFault(err):
 		c.h.Fail(err)
 		return
 	case s.sides != nil || !c.spend():
@@ -51,6 +49,12 @@ func (s *split) fault(err error) {
 		s.crossed(m)
 	}
 	c.rests()
+}
+
+// isFault reports whether an error is the environments' own.
+func isFault(err error) bool {
+	var f *rollout.Fault
+	return errors.As(err, &f)
 }
 
 // lost is how many env steps the unfinished block holds that have not been counted as lost before.

@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/rlhost/rlhost/core/rollout"
@@ -52,8 +51,10 @@ func (s *split) standBeside(t int) bool {
 		for env := range d.owner {
 			d.owner[env] = s.batch
 		}
-		s.batch.pad, m.pad = m.pad, nil
-		err = s.env.Bind(s.batch.pad.block(s.batch.schema, s.firstBlock()))
+		s.pad, m.pad = m.pad, nil
+		if err = s.env.Bind(s.pad.block(s.schema, s.firstBlock())); err != nil && !isFault(err) {
+			return s.stayAlone(err)
+		}
 		s.sides = d
 	}
 	d.all = append(d.all, m.to)
@@ -75,6 +76,21 @@ func (s *split) standBeside(t int) bool {
 		s.fault(err)
 	}
 	return err == nil
+}
+
+// stayAlone is for environments that cannot step beside others: they go on as before.
+func (s *split) stayAlone(err error) bool {
+	s.c.fall(err)
+	if !s.writing {
+		s.c.changes.release(s.pad)
+		s.pad = nil
+		return true
+	}
+	if err := s.bind(s.loan.Block()); err != nil {
+		s.fault(err)
+		return false
+	}
+	return true
 }
 
 // beginAll lets environments go over that have no episode yet.
@@ -394,9 +410,7 @@ func (s *split) fulfil(row int) error {
 // nothing. They wait for revive. What cannot be borne it returns.
 func (s *split) loseSide(b *batch, err error) error {
 	c, d := s.c, s.sides
-	var f *rollout.Fault
-	isFault := errors.As(err, &f)
-	if isFault {
+	if isFault(err) {
 		b.version.faults.Inc()
 	}
 	if b.tried {
@@ -411,7 +425,7 @@ func (s *split) loseSide(b *batch, err error) error {
 		return nil
 	}
 	leaving := d.target != nil && d.target != b && d.share == s.n
-	if !isFault || !leaving && !c.spend() {
+	if !isFault(err) || !leaving && !c.spend() {
 		return err
 	}
 	c.h.Log.Warn("environments lost beside others", "error", err, "restart", c.restarted, "max_restarts", c.config.MaxRestarts)

@@ -418,6 +418,9 @@ func (s *split) stop() error {
 	for _, b := range s.batches() {
 		errs = append(errs, b.close())
 	}
+	if s.next != nil && s.next.pad != nil {
+		errs = append(errs, s.next.pad.close())
+	}
 	if s.writing {
 		s.writing = false
 		errs = append(errs, s.loan.Abort())
