@@ -89,10 +89,11 @@ type Plugin interface {
 	Close() error
 }
 
-// Configured is what a Plugin may offer besides: all that its environments are made with besides the source, such as
-// arguments. Environments of two plugins with the same Hash and an equal Configuration can take each other's snapshots
-// and go on; without it the Hash alone says so.
+// Configured is what a Plugin may offer besides. Environments of two plugins with the same Hash and an equal
+// Configuration can take each other's snapshots and go on; without it the Hash alone says so.
 type Configured interface {
+	// Configuration returns all that an environment's state depends on besides the source: its arguments, one key=value
+	// a line, in the order of the keys.
 	Configuration() string
 }
 

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,7 +47,10 @@ type envPlugin struct {
 	closed bool
 }
 
-var _ rollout.Plugin = (*envPlugin)(nil)
+var (
+	_ rollout.Plugin     = (*envPlugin)(nil)
+	_ rollout.Configured = (*envPlugin)(nil)
+)
 
 // LoadEnv starts a process of the program, has it load an environment, and returns a plugin that makes batches of
 // it: each in processes of its own, which write into the blocks that are bound. It blocks until the process has
@@ -142,6 +148,15 @@ func (p *envPlugin) Spec() rollout.EnvSpec { return p.spec }
 
 // Hash returns the SHA-256 of the source.
 func (p *envPlugin) Hash() string { return p.hash }
+
+// Configuration returns the arguments, as a module in this process has them; see rollout.Configured.
+func (p *envPlugin) Configuration() string {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(p.source.Args)) {
+		fmt.Fprintf(&b, "%s=%s\n", key, p.source.Args[key])
+	}
+	return b.String()
+}
 
 // Close ends the process that waits for a batch. Those of batches end with them.
 func (p *envPlugin) Close() error {

@@ -158,6 +158,47 @@ func TestChange_CarriesStateBetweenLanguages(t *testing.T) {
 	}
 }
 
+// Memory goes from one instance to another where the module and its arguments are the same.
+func TestChange_OtherArgumentsAreAnotherInstance(t *testing.T) {
+	runtime, err := wasm.New(wasm.Options{CacheDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("../../examples/plugins/cartpole-c/cartpole.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []rollout.Plugin
+	for _, steps := range []string{"30", "40", "30"} {
+		p, err := runtime.Load(t.Context(), "cartpole.wasm", source, wasm.Config{Args: map[string]string{"max_steps": steps}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, p)
+	}
+	if sameInstances(list[0], list[1]) || !sameInstances(list[0], list[2]) {
+		t.Error("instances are told apart by something else than their arguments")
+	}
+	r := cartRig(t, list[0], component.Run{Synchronous: true}, func(c *config) { c.Horizon = 64 })
+	r.until(t, 3)
+	if went := swap(t, r, component.EnvChange{Plugin: list[1], At: component.AtStep, KeepState: true}); went.Kept != 12 {
+		t.Errorf("went %+v", went)
+	}
+	r.episodes = nil
+	r.until(t, len(r.blocks)+6)
+	longest := uint32(0)
+	for _, e := range r.episodes {
+		longest = max(longest, e.Length)
+	}
+	if longest != 40 {
+		t.Errorf("the longest episode has %d steps, want the new limit of 40", longest)
+	}
+	for _, p := range list {
+		p.Close()
+	}
+	runtime.Close()
+}
+
 // BenchmarkSwap swaps at every trajectory boundary of 64 environments and reports how long stepping stood still,
 // beside the same boundary without a swap.
 func BenchmarkSwap(b *testing.B) {

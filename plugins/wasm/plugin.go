@@ -41,13 +41,19 @@ type Plugin struct {
 // errorBytes is the size of the buffer for the guest's own words.
 const errorBytes = 256
 
-var _ rollout.Plugin = (*Plugin)(nil)
+var (
+	_ rollout.Plugin     = (*Plugin)(nil)
+	_ rollout.Configured = (*Plugin)(nil)
+)
 
 // Spec returns what the guest said of itself.
 func (p *Plugin) Spec() rollout.EnvSpec { return p.spec }
 
 // Hash returns the SHA-256 of the file, in hexadecimal.
 func (p *Plugin) Hash() string { return p.hash }
+
+// Configuration returns the arguments; see rollout.Configured. Limits and grants are not state of a guest.
+func (p *Plugin) Configuration() string { return string(p.args) }
 
 func (p *Plugin) granted(capability string) bool { return slices.Contains(p.config.Grants, capability) }
 
