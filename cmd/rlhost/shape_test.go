@@ -55,7 +55,7 @@ plugins/runner:          hostabi core/arena core/bus core/component core/loop co
 
 plugins/objects:         core/component core/object core/object/wire core/shm
 
-plugins/process:         hostabi core/shm core/ring core/arena core/bus core/link core/rollout core/component core/stat
+plugins/process:         hostabi core/shm core/ring core/arena core/loop core/bus core/link core/rollout core/component core/stat
 plugins/process:         sdk/process/protocol sdk/process/schema
 
 pipeline:                hostabi core/arena core/bus core/component core/control core/loop core/rollout core/stat

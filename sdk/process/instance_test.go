@@ -478,29 +478,3 @@ func TestStats_ReachTheHost(t *testing.T) {
 		return counter == 6 && gauge == 2.5 && d.Count == 2 && d.Sum == 3.5 && d.Min == 1
 	})
 }
-
-func TestPause_IsAnsweredAtRestAndRefusedTwice(t *testing.T) {
-	r := newRig(t, probes())
-	if _, err := call[protocol.Empty](r, protocol.MethodPause, protocol.Empty{}); codeOf(err) != codes.FailedPrecondition {
-		t.Errorf("Pause before Start: %v", err)
-	}
-	r.start("probe", nil)
-	for range 2 {
-		if _, err := call[protocol.Empty](r, protocol.MethodPause, protocol.Empty{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := call[protocol.Empty](r, protocol.MethodPause, protocol.Empty{}); codeOf(err) != codes.FailedPrecondition {
-			t.Errorf("a second Pause: %v", err)
-		}
-		list, err := call[protocol.WaitingList](r, protocol.MethodWaiting, protocol.Empty{})
-		if err != nil || len(list.Messages) != 0 {
-			t.Errorf("waiting %+v, %v", list, err)
-		}
-		if _, err := call[protocol.Empty](r, protocol.MethodResume, protocol.Empty{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := call[protocol.Empty](r, protocol.MethodResume, protocol.Empty{}); err != nil {
-		t.Errorf("Resume without Pause: %v", err)
-	}
-}
