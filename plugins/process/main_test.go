@@ -150,7 +150,7 @@ func (p rawPlugin) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 	desc := &grpc.ServiceDesc{ServiceName: protocol.Service, HandlerType: (*any)(nil)}
 	for _, method := range []string{
 		protocol.MethodDescribe, protocol.MethodConfigure, protocol.MethodStart, protocol.MethodSnapshot,
-		protocol.MethodRestore, protocol.MethodStop,
+		protocol.MethodRestore, protocol.MethodPause, protocol.MethodResume, protocol.MethodWaiting, protocol.MethodStop,
 	} {
 		desc.Methods = append(desc.Methods, grpc.MethodDesc{MethodName: method, Handler: p.handler(method)})
 	}

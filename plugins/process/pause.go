@@ -157,7 +157,12 @@ func (x *proxy) waitingIn(l *life) []component.Waiting {
 		return nil
 	}
 	var list []component.Waiting
+	given := l.link.Stats().Sent
 	for i := range answer.Messages {
+		if uint64(i) >= given {
+			x.meters.rejected.Add(uint64(len(answer.Messages) - i))
+			break
+		}
 		w, ok := x.admitWaiting(&answer.Messages[i])
 		if !ok {
 			x.meters.rejected.Inc()

@@ -13,6 +13,8 @@ func playOther(role string) {
 		playHost(os.Args[2])
 	case "keeper":
 		serveKeeper()
+	case "liar":
+		playLiar(os.Args[2], os.Args[3])
 	case "hostile":
 		playHostile(os.Args[2], os.Args[3])
 	default:
