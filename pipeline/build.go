@@ -191,7 +191,7 @@ func (p *Pipeline) add(a *assembly, of *Component, index int, at place) (*instan
 	}
 	x := &instance{p: p, component: made, envs: of.Flow.Envs}
 	x.joining.Store(a)
-	x.live.watch, x.live.task = at.watch, at.task
+	x.live.watch, x.live.task, x.live.env = at.watch, at.task, a.plugins[of.env]
 	at.name = name
 	x.host = p.hostOf(x, of, index, at)
 	if err := x.component.Configure(decoder(of.table, "component."+of.Name, ownKeys...)); err != nil {

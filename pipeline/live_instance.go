@@ -30,7 +30,9 @@ func (l *liveness) uses(v *volume) {
 	if !slices.Contains(l.volumes, v) {
 		l.volumes = append(l.volumes, v)
 	}
-	l.env = v
+	if l.env == nil || l.env.env == v.env {
+		l.env = v
+	}
 }
 
 // holds reports whether the instance uses a plugin.

@@ -81,10 +81,11 @@ type player struct {
 	s *stageHooks
 	h *component.Host
 	c struct {
-		Env   string `toml:"env"`
-		Rate  int    `toml:"rate"`
-		Envs  int    `toml:"envs"`
-		Limit uint64 `toml:"limit"` // blocks it sends; 0 = for ever
+		Env    string `toml:"env"`
+		Rate   int    `toml:"rate"`
+		Envs   int    `toml:"envs"`
+		Limit  uint64 `toml:"limit"`  // blocks it sends; 0 = for ever
+		Remote bool   `toml:"remote"` // it does not ask for its environments
 	}
 	blocks  *arena.Arena
 	plugin  rollout.Plugin
@@ -111,7 +112,7 @@ func (p *player) Start(h *component.Host) (err error) {
 			return err
 		}
 	}
-	if p.c.Env != "" {
+	if p.c.Env != "" && !p.c.Remote {
 		if p.plugin, err = h.Env(p.c.Env); err != nil {
 			return err
 		}

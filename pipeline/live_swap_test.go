@@ -395,3 +395,16 @@ func TestTransition_WhatIsReplacedCannotEndTheRun(t *testing.T) {
 	r.change(TransitionOptions{}, "component.counter.rattles=false")
 	r.end()
 }
+
+func TestTransition_WhatOthersChangeLeavesARemoteOneAlone(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.strict=true", "component.player.remote=true")
+	_, o := r.change(TransitionOptions{}, "component.counter.scale=2")
+	if !slices.Equal(o.Replaced, []string{"counter"}) || o.Envs != 0 {
+		t.Errorf("Outcome %+v", o)
+	}
+	if _, o := r.change(TransitionOptions{}, "env.game.use=game@2"); o.Envs != 4 {
+		t.Errorf("Outcome of other environments %+v", o)
+	}
+	r.end()
+}
