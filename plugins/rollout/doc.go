@@ -12,6 +12,19 @@
 // belonging to no episode, the episode before it is cut as by a truncation and told to nobody, the environments begin
 // anew, and all others go on. What environments are is core/rollout's business, where they come from a runtime's.
 //
+// The environments can be exchanged for those of another version while they run (component.EnvRunner). A change is
+// prepared beside the run: instances are made, and observe something in a block of their own. Each split then goes over
+// at its own boundary:
+//
+//   - now: its unfinished block is dropped, and counted;
+//   - step: after the step under way, whose last observations become final_obs where an episode is cut off;
+//   - trajectory: between two blocks; what runs ends truncated in the last row of the one, with V(obs[T]);
+//   - episode: each environment when its episode ends. Until all have gone both versions step side by side, each in a
+//     block of its own, and the rows of those that count are copied. A trial is that for some of the environments.
+//
+// A split that waits for a block goes over at once. The environments from before are kept until the change is settled:
+// it can be taken back, and a fault on probation takes it back.
+//
 // With environments in other processes whose steps take long, the loop serves the other splits meanwhile; not in
 // synchronous mode, in which everything happens in the same order each time.
 package rollout
