@@ -316,14 +316,7 @@ const weightsPayload = "weights"
 // begun with. Signals and slots of both are of one kind, so what could fail has been checked.
 func (s *swapStep) reconnect() (waiting []component.Waiting) {
 	s.old.loop.Do(func() {
-		err := bus.Redirect(s.ways()...)
-		for _, port := range s.old.component.Manifest().Signals {
-			from, to := s.old.host.Signal(port.Name), s.new.host.Signal(port.Name)
-			to.Continue(from)
-			for _, c := range from.Connections() {
-				err = errors.Join(err, bus.MoveSignal(c, to))
-			}
-		}
+		err := errors.Join(bus.Redirect(s.ways()...), s.moveSignals())
 		if err != nil {
 			s.t.p.fail(fmt.Errorf("replace %s: %w", s.old.name, err))
 		}
@@ -335,21 +328,41 @@ func (s *swapStep) reconnect() (waiting []component.Waiting) {
 }
 
 // ways leads everything that comes for the old instance to the new one, also what still waits on connections that are
-// no more.
+// no more. Slots that the new one does not have, or for something else, are left out: no wire leads there.
 func (s *swapStep) ways() (ways []bus.Way) {
 	draining := s.t.p.draining()
 	for _, port := range s.old.component.Manifest().Slots {
-		slot := s.old.host.BoundSlot(port.Name)
+		slot, to := s.old.host.BoundSlot(port.Name), s.new.host.BoundSlot(port.Name)
+		if to == nil || to.Payload() != slot.Payload() {
+			continue
+		}
 		for _, c := range slot.Connections() {
-			ways = append(ways, bus.Way{Connection: c, To: s.new.host.BoundSlot(port.Name)})
+			ways = append(ways, bus.Way{Connection: c, To: to})
 		}
 		for _, c := range draining {
 			if c.Slot() == slot {
-				ways = append(ways, bus.Way{Connection: c, To: s.new.host.BoundSlot(port.Name)})
+				ways = append(ways, bus.Way{Connection: c, To: to})
 			}
 		}
 	}
 	return ways
+}
+
+// moveSignals makes the new instance send where the old one did, on signals that both have.
+func (s *swapStep) moveSignals() error {
+	manifest := s.new.component.Manifest()
+	var errs []error
+	for _, port := range s.old.component.Manifest().Signals {
+		if i, ok := manifest.Signal(port.Name); !ok || manifest.Signals[i].Payload != port.Payload || manifest.Signals[i].OnLoan != port.OnLoan {
+			continue
+		}
+		from, to := s.old.host.Signal(port.Name), s.new.host.Signal(port.Name)
+		to.Continue(from)
+		for _, c := range from.Connections() {
+			errs = append(errs, bus.MoveSignal(c, to))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // feed runs the slots of an instance for messages that another one had taken. It runs on the instance's loop.

@@ -34,7 +34,7 @@ func (t *Transition) rewire(ctx context.Context) error {
 			next.ledger = w.old.ledger
 		}
 		for _, pair := range next.wire.pairs(t.next.members) {
-			if old := t.linkOf(w.old, pair); old != nil && w.same {
+			if old := t.linkOf(w.old, pair); old != nil && w.same && old.leads(w.wire) {
 				next.links = append(next.links, *old)
 				kept[old.Connection] = true
 				continue
@@ -127,6 +127,12 @@ func (t *Transition) linkOf(w *runningWire, pair pairing) *pairing {
 		return nil
 	}
 	return &pairing{w.links[i].Connection, pair.from, pair.to}
+}
+
+// leads reports whether the connection is from and to the ports of a wire. It is not where an instance was replaced by
+// one with other ports of those names.
+func (l *pairing) leads(w *Wire) bool {
+	return l.Signal() == l.from.host.Signal(w.Signal) && l.Slot() == l.to.host.BoundSlot(w.Slot)
 }
 
 // parkedEvery is how often drained looks. Nothing tells that the last parked message has been let in, and a wire that
