@@ -90,6 +90,7 @@ type Probe struct {
 	loans   []arena.Loan      // kept for ever
 	asked   []arena.Loan      // until they are answered
 	held    []hostabi.Message // requests to be answered
+	rested  func()            // of a Pause, until it is called
 }
 
 var _ component.Component = (*Probe)(nil)

@@ -282,6 +282,7 @@ func (c *Probe) onAnswer(m *hostabi.Message) {
 	loan := c.asked[i]
 	c.asked = slices.Delete(c.asked, i, i+1)
 	c.commit(loan, *m, OpAsk, binary.LittleEndian.Uint64(loan.Bytes()[8:]))
+	c.settle()
 }
 
 func sumOf(b []byte) uint64 {

@@ -21,6 +21,9 @@ type RuntimeHarness struct {
 	// Settle, if it is not nil, waits until the process has said what it has finished with: its answer to a question
 	// can be here a moment before that, and what dies or is saved in between counts as not finished, rightly.
 	Settle func(t testing.TB, component string)
+	// Rests: its components come to rest when they are asked to, and hand over what they have not begun with. Others
+	// are at rest when they have nothing to do.
+	Rests bool
 	// Slow runtimes get fewer messages.
 	Slow bool
 }
@@ -78,6 +81,9 @@ func scenes() []scene {
 		{"boundaries and stops reach the host", false, sceneHost},
 		{"a failure ends the run with its words", false, sceneFails},
 		{"it stops in the middle of traffic", false, sceneStops},
+		{"it comes to rest and goes on", false, scenePauses},
+		{"a pause that is taken back leaves nothing", false, scenePauseTakenBack},
+		{"it ends what it has begun and hands over the rest", false, sceneHandsOver},
 		{"a killed process leaves nothing behind and starts again", true, sceneKilled},
 		{"a killed process goes on from its state", true, sceneKilledState},
 		{"a killed process goes on from a boundary", true, sceneKilledBoundary},

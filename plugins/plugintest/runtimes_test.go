@@ -9,6 +9,7 @@ import (
 
 func TestRuntime_Builtin(t *testing.T) {
 	plugintest.TestRuntime(t, plugintest.RuntimeHarness{
-		New: func(testing.TB) component.Component { return plugintest.NewProbe() },
+		New:   func(testing.TB) component.Component { return plugintest.NewProbe() },
+		Rests: true,
 	})
 }
