@@ -184,19 +184,21 @@ func (x *proxy) admitWaiting(w *protocol.Waiting) (component.Waiting, bool) {
 		Sender: w.Sender, Kind: w.Kind, Handle: hostabi.Handle(w.Handle), T: w.T, Split: w.Split,
 		PolicyVersion: w.PolicyVersion, Sequence: w.Sequence, Inline: w.Inline,
 	}}
-	h := m.Message.Handle
+	h, payload := m.Message.Handle, x.manifest.Slots[i].Payload
 	switch {
 	case h == 0:
-		return m, !w.Claimed && !carriesBlock(x.manifest.Slots[i].Payload) && !x.manifest.Slots[i].OnLoan
-	case x.manifest.Slots[i].OnLoan:
+		return m, !w.Claimed && !carriesBlock(payload)
+	case !x.slots[i].arenas[h.Arena()].Load():
+		return m, false
+	case x.onLoan(h):
 		q := questionOf(&m.Message)
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		var asked bool
 		m.Message, asked = x.open[q]
 		delete(x.open, q)
-		return m, asked && x.onLoan(h)
+		return m, asked && !carriesBlock(payload)
 	}
-	m.Claimed = x.slots[i].arenas[h.Arena()].Load() && x.h.Arenas.Retain(h) == nil
+	m.Claimed = x.h.Arenas.Retain(h) == nil
 	return m, m.Claimed
 }

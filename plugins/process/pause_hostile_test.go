@@ -225,10 +225,13 @@ func newTable(t testing.TB) *table {
 	y := &table{given: commit(mine), stranger: commit(other), on: on.Handle(), off: off.Handle(), own: mine.ID()}
 	y.x = &proxy{h: &component.Host{Arenas: set}, open: map[question]hostabi.Message{}, slots: make([]slot, 3)}
 	y.x.manifest.Slots = []component.Port{
-		{Name: "on_block", Payload: "trajectory"}, {Name: "on_number", Payload: "number"}, {Name: "on_ask", Payload: "ask", OnLoan: true},
+		{Name: "on_block", Payload: "trajectory"}, {Name: "on_number", Payload: "number"}, {Name: "on_ask", Payload: "ask"},
 	}
 	y.x.slots[0].arenas[mine.ID()].Store(true)
+	y.x.slots[2].arenas[mine.ID()].Store(true)
 	asked := hostabi.Message{Handle: y.on, T: 3, Sender: 9, Split: 5, Inline: [2]uint64{1, 2}}
+	y.x.open[questionOf(&asked)] = asked
+	asked.Sender = 10
 	y.x.open[questionOf(&asked)] = asked
 	t.Cleanup(func() {
 		if err := errors.Join(mine.Release(y.given), other.Release(y.stranger), on.Abort(), off.Abort(), set.Close()); err != nil {
@@ -267,7 +270,7 @@ func TestWaiting_IsWhatTheProcessWasGiven(t *testing.T) {
 		{"a trajectory without a block", protocol.Waiting{Slot: "on_block"}, false},
 		{"a claim on nothing", protocol.Waiting{Slot: "on_number", Claimed: true}, false},
 		{"a number", protocol.Waiting{Slot: "on_number"}, true},
-		{"a question without a block", protocol.Waiting{Slot: "on_ask"}, false},
+		{"a question as a trajectory", protocol.Waiting{Slot: "on_block", Handle: on, T: 3, Sender: 10}, false},
 		{"a question about another row", protocol.Waiting{Slot: "on_ask", Handle: on, T: 4, Sender: 9}, false},
 		{"a question about another loan", protocol.Waiting{Slot: "on_ask", Handle: off, T: 3, Sender: 9}, false},
 		{"a question as somebody else", protocol.Waiting{Slot: "on_ask", Handle: on, T: 3, Sender: 8}, false},

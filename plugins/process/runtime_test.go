@@ -63,5 +63,7 @@ func statusOf(t testing.TB, r *Runtime, component string) Status {
 
 func TestRuntime_Go(t *testing.T) {
 	r, _ := newRuntime(t, Options{})
-	plugintest.TestRuntime(t, harness(r, self(t, "probe")))
+	h := harness(r, self(t, "probe"))
+	h.Rests = true
+	plugintest.TestRuntime(t, h)
 }
