@@ -118,6 +118,7 @@ func TestTransition_WhatIsGivenUpLeaksNothing(t *testing.T) {
 		}
 	}
 	try(true)
+	r.await(4) // everything of the run has begun
 	before := r.holdings()
 	for i := range 100 {
 		try(i%2 == 0)
