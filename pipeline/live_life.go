@@ -55,12 +55,29 @@ func (l *life) join(ctx context.Context) (_ context.Context, leave func(), err e
 	return ctx, func() {
 		unhook()
 		cancel(nil)
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.work--; l.work == 0 {
-			l.quiet.Broadcast()
-		}
+		l.leave()
 	}, nil
+}
+
+// visit keeps the run from letting go of its arenas until leave is called; ok is false once it has begun to.
+func (l *life) visit() (leave func(), ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-l.gone:
+		return nil, false
+	default:
+	}
+	l.work++
+	return l.leave, true
+}
+
+func (l *life) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.work--; l.work == 0 {
+		l.quiet.Broadcast()
+	}
 }
 
 // finish ends a change.

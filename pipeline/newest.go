@@ -15,9 +15,14 @@ var ErrNoneSent = errors.New("none has been sent")
 const newestTries = 8
 
 // Newest calls read with the newest message of a payload, such as weights, and its block, which is claimed during the
-// call; of several components that send such, with that of the newest policy version. It returns the error of read, or
-// ErrNoneSent. Any goroutine.
+// call; of several components that send such, with that of the newest policy version. It returns the error of read,
+// ErrNoneSent, or ErrEnded after the run, whose end waits for read. Any goroutine.
 func (p *Pipeline) Newest(payload string, read func(m *hostabi.Message, block []byte) error) error {
+	leave, ok := p.life.visit()
+	if !ok {
+		return ErrEnded
+	}
+	defer leave()
 	var err error
 	for range newestTries {
 		m, ok := p.now().newest(payload)
