@@ -265,7 +265,7 @@ func TestSwapMeanwhile_TheClientGoes(t *testing.T) {
 		h.wait(t)
 		leave()
 		j.answer(answered)
-			h.goOn()
+		h.goOn()
 		s := j.quiet()
 		t.Logf("gone before %s: %+v", c.operation, s.Swaps)
 		if c.runs == newVersion {

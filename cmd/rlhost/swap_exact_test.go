@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/plugins/wasm"
+)
+
+// swapsAtEveryBoundary is an experiment with the cartpole in C whose environments are swapped at every trajectory
+// boundary, or at none.
+type swapsAtEveryBoundary struct {
+	next     func(n int) []string // overrides that make the n-th change; nil makes none
+	made     atomic.Int64         // changes
+	datasets int
+}
+
+// run trains 64 datasets and returns the hash of the parameters after the last.
+func (x *swapsAtEveryBoundary) run(t *testing.T, module string) string {
+	t.Helper()
+	r, err := wasm.New(wasm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	e := experiment{sets: []string{"env.lab.use=" + module, "run.stop.env_steps=65536", "component.rollout.splits=1",
+		fmt.Sprintf("component.rollout.horizon=%d", exactSteps), fmt.Sprintf("component.batcher.dataset_rows=%d", 8*exactSteps)}, changes: true}
+	e.load = func(ctx context.Context, name string, table pipeline.EnvTable, dir string) (rollout.Plugin, error) {
+		path, _ := table.Locate(dir, nil)
+		return r.Load(ctx, path, nil, wasm.Config{Name: name})
+	}
+	parts := e.parts(&tap{})
+	g := &turnstile{more: make(chan struct{})}
+	if x.next == nil {
+		g.open(math.MaxUint64)
+	}
+	e.backend = func(b policy.Backend) policy.Backend { return guarded{b, g} }
+	ended := make(chan error, 1)
+	e.boundary = func(p *pipeline.Pipeline, n int, _ func() (map[string]component.State, error)) error {
+		if x.datasets = n; n == 1 && x.next != nil {
+			go func() { ended <- x.change(p, parts, g) }()
+		}
+		return nil
+	}
+	o := e.must(t)
+	if x.next != nil {
+		if err := <-ended; !errors.Is(err, pipeline.ErrEnded) {
+			t.Errorf("change %d: %v", x.made.Load(), err)
+		}
+	}
+	return o.hashes[len(o.hashes)-1]
+}
+
+// exactSteps is how long a trajectory is: long enough for a change to be asked for meanwhile.
+const exactSteps = 128
+
+// change makes one change after the other until the run ends. The run makes the steps of a trajectory only once the
+// change at its end has been prepared, so that each boundary has one, however fast it comes.
+func (x *swapsAtEveryBoundary) change(p *pipeline.Pipeline, parts *pipeline.Parts, g *turnstile) error {
+	defer g.open(math.MaxUint64)
+	for n := 1; ; n++ {
+		next, problems := p.Graph().With(x.next(n), parts)
+		if next == nil {
+			return problems
+		}
+		// On probation, which the next one ends: nobody waits for the loops but in Commit.
+		t, err := p.Prepare(context.Background(), next, pipeline.TransitionOptions{At: component.AtTrajectory, KeepState: true, Probation: true})
+		if err != nil {
+			return err
+		}
+		stop := g.openEvery(50 * time.Millisecond) // one that came too late for its boundary needs another
+		o, err := t.Commit(context.Background())
+		stop()
+		if err != nil {
+			return err
+		}
+		if o.Envs != 8 || o.Kept != 8 || o.Dropped != 0 || o.Truncated != 0 {
+			return fmt.Errorf("%+v", o)
+		}
+		x.made.Add(1)
+	}
+}
+
+// turnstile lets inference go on with so many trajectories.
+type turnstile struct {
+	mu   sync.Mutex
+	last uint64        // trajectory that may be made, counted from 0
+	more chan struct{} // closed and replaced when last grows
+}
+
+// open lets so many more trajectories be made.
+func (g *turnstile) open(more uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.last += min(more, math.MaxUint64-g.last)
+	close(g.more)
+	g.more = make(chan struct{})
+}
+
+// openEvery opens for one trajectory, and for another each time that so much time has passed.
+func (g *turnstile) openEvery(d time.Duration) (stop func()) {
+	g.open(1)
+	tick, end := time.NewTicker(d), make(chan struct{})
+	go func() {
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				g.open(1)
+			case <-end:
+				return
+			}
+		}
+	}()
+	return func() { close(end) }
+}
+
+// pass waits until a trajectory may be made.
+func (g *turnstile) pass(trajectory uint64) {
+	for {
+		g.mu.Lock()
+		last, more := g.last, g.more
+		g.mu.Unlock()
+		if trajectory <= last {
+			return
+		}
+		<-more
+	}
+}
+
+// guarded is a backend whose actors go through a turnstile.
+type guarded struct {
+	policy.Backend
+	turnstile *turnstile
+}
+
+// NewActor returns one that waits at the turnstile before it acts.
+func (b guarded) NewActor(n policy.Network, rows int) (policy.Actor, error) {
+	actor, err := b.Backend.NewActor(n, rows)
+	return guardedActor{actor, b.turnstile}, err
+}
+
+type guardedActor struct {
+	policy.Actor
+	turnstile *turnstile
+}
+
+// Act waits and acts.
+func (a guardedActor) Act(requests []policy.Request) error {
+	for i := range requests {
+		// The first row is asked about as soon as the trajectory before has ended.
+		if r := &requests[i]; r.Action != nil && r.Step%exactSteps > 0 {
+			a.turnstile.pass(r.Step / exactSteps)
+		}
+	}
+	runtime.Gosched() // the change that has been prepared comes before the end of the trajectory
+	return a.Actor.Act(requests)
+}
+
+// A module that is swapped for itself at every trajectory boundary changes nothing of what is learned, to the last bit:
+// by the memory of whole instances, where it is the same, and environment by environment, where a byte of it differs.
+func TestSwapExact_TheSameModuleAtEveryBoundary(t *testing.T) {
+	original, err := os.ReadFile("../../examples/plugins/cartpole-c/cartpole.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	paths := [2]string{filepath.Join(dir, "a.wasm"), filepath.Join(dir, "b.wasm")}
+	for _, path := range paths {
+		if err := os.WriteFile(path, original, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := filepath.Join(dir, "other.wasm") // with a section that means nothing
+	if err := os.WriteFile(other, append(original, 0, 2, 1, 'x'), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	unswapped := &swapsAtEveryBoundary{}
+	want := unswapped.run(t, paths[0])
+	for what, next := range map[string]func(n int) []string{
+		"the same bytes at another path": func(n int) []string {
+			return []string{"env.lab.use=" + paths[n%2], fmt.Sprintf("env.lab.limits={step=%q}", []string{"1s", "2s"}[n%2])}
+		},
+		"a copy with a byte more": func(n int) []string { return []string{"env.lab.use=" + []string{paths[0], other}[n%2]} },
+		"the one in Rust": func(n int) []string {
+			rust, err := filepath.Abs("../../examples/plugins/cartpole-rust/cartpole.wasm")
+			if err != nil {
+				t.Error(err)
+			}
+			return []string{"env.lab.use=" + []string{paths[0], rust}[n%2]}
+		},
+	} {
+		x := &swapsAtEveryBoundary{next: next}
+		got := x.run(t, paths[0])
+		t.Logf("%s: %d swaps at %d boundaries, parameters %.12s; without swaps %.12s", what, x.made.Load(),
+			x.datasets, got, want)
+		if got != want {
+			t.Errorf("%s: parameters %.12s, want %.12s as without swaps", what, got, want)
+		}
+		// On a machine that is busy with other things a change comes too late for its boundary now and then.
+		if made := int(x.made.Load()); made < x.datasets/4 {
+			t.Errorf("%s: %d swaps at %d boundaries, want one at almost each", what, made, x.datasets)
+		}
+	}
+}
