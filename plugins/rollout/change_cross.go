@@ -31,7 +31,8 @@ func (m *move) arrive() { m.since = time.Now() }
 
 func (m *move) pass() { m.took += time.Since(m.since) }
 
-// look lets a split go over that is at its boundary already, since nothing of it is under way.
+// look lets a split go over that is at its boundary already, since nothing of it is under way. A row that has been asked
+// about stays as it is.
 func (s *split) look() {
 	m := s.next
 	switch {
@@ -42,8 +43,6 @@ func (s *split) look() {
 		s.leave(0, false)
 		s.goOver()
 		s.crossed(m)
-	case m.at == component.AtEpisode && s.asked:
-		s.standBeside(s.t)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -216,6 +217,33 @@ func TestStep_SideBySideAllocatesNothing(t *testing.T) {
 	}
 }
 
+// Versions beyond the first ones are counted together.
+func TestVersions_AreBounded(t *testing.T) {
+	w := newWorld(t, worldOptions{})
+	w.silent = true
+	const versions = maxVersions + 6
+	for k := range versions {
+		p := plugintest.New(plugintest.Script{Name: fmt.Sprintf("w%d@1", k), Actions: 3, Length: func(env, _ int) int { return worldLength(env) },
+			Reward: func(plugintest.At) float32 { return float32(100 + k) }})
+		w.plugins[100+k], w.loose = p, true
+		done := false
+		c, err := w.c.PrepareEnvs(component.EnvChange{Plugin: p, At: component.AtTrajectory, Went: func(component.EnvsWent) { done = true }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.inRow(0, 1)
+		w.commit(c)
+		w.run(func() bool { return done })
+	}
+	w.inRow(0, 2)
+	if len(w.c.versions) != maxVersions {
+		t.Errorf("%d versions are counted apart, want %d", len(w.c.versions), maxVersions)
+	}
+	if got := w.counter("version/others/env_steps"); got == 0 {
+		t.Error("the others are not counted")
+	}
+}
+
 // Whatever is done in whatever order: rows are what they must be, the counts add up, and nothing is left.
 func TestChange_RandomOperations(t *testing.T) {
 	seeds := []uint64{1, 2, 3, 4, 5, 6, 7, 8, uint64(time.Now().UnixNano())}
@@ -236,10 +264,24 @@ func randomOperations(t *testing.T, r *rand.Rand) {
 	}
 	o := worldOptions{mode: hostabi.Autoreset(1 << r.IntN(3)), splits: 1 + r.IntN(3), async: r.IntN(2) == 0, masked: r.IntN(2) == 0,
 		limit: 4 * r.IntN(2), flaws: flaws, config: func(c *config) { c.MaxRestarts = 1 << 20 }}
-	halves := r.IntN(2) == 0
-	if halves {
-		o.wrap = func(p rollout.Plugin) rollout.Plugin { return elsewhere{p} }
+	wrap := func(p *plugintest.Plugin) rollout.Plugin { return p }
+	switch r.IntN(3) {
+	case 0:
+		wrap = func(p *plugintest.Plugin) rollout.Plugin { return elsewhere{p} }
+	case 1: // processes die now and then
+		var mu sync.Mutex
+		wrap = func(p *plugintest.Plugin) rollout.Plugin {
+			return mortal{p, func(string, int, int) []rollout.Span {
+				mu.Lock()
+				defer mu.Unlock()
+				if r.IntN(100) > 0 {
+					return nil
+				}
+				return []rollout.Span{{First: r.IntN(2), Count: 1}}
+			}}
+		}
 	}
+	o.wrap = func(p rollout.Plugin) rollout.Plugin { return wrap(p.(*plugintest.Plugin)) }
 	t.Logf("%+v", o)
 	w := newWorld(t, o)
 	w.loose = true
@@ -253,11 +295,8 @@ func randomOperations(t *testing.T, r *rand.Rand) {
 		switch r.IntN(10) {
 		default:
 			version := 1 + r.IntN(4)
-			c := component.EnvChange{Plugin: w.plugins[version], At: component.Boundary(r.IntN(4)), KeepState: r.IntN(2) == 0,
+			c := component.EnvChange{Plugin: wrap(w.plugins[version]), At: component.Boundary(r.IntN(4)), KeepState: r.IntN(2) == 0,
 				Probation: r.IntN(2) == 0, Envs: max(r.IntN(12)-6, 0)}
-			if halves {
-				c.Plugin = elsewhere{w.plugins[version]}
-			}
 			c.Went = func(e component.EnvsWent) { w.went = append(w.went, e) }
 			c.Fell = func(err error) { w.fell = append(w.fell, err) }
 			p, err := w.c.PrepareEnvs(c)
@@ -289,7 +328,7 @@ func randomOperations(t *testing.T, r *rand.Rand) {
 	}
 	w.c.Resume()
 	w.run(func() bool { return w.c.changes.reserved == nil }) // what is under way ends
-	w.change(2, component.EnvChange{At: component.AtStep, Plugin: map[bool]rollout.Plugin{true: elsewhere{w.plugins[2]}, false: w.plugins[2]}[halves]})
+	w.change(2, component.EnvChange{At: component.AtStep})
 	w.balance()
 	if want := map[int]int{2: o.splits}; !maps.Equal(w.open(), want) {
 		t.Errorf("in the end the open batches are %v, want %v", w.open(), want)

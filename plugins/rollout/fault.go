@@ -37,9 +37,12 @@ func (s *split) fault(err error) {
 	if crosses {
 		m.begun, m.fresh = true, true
 		m.x.newSeeds()
-	} else if err := s.renew(); err != nil {
-		c.h.Fail(err)
-		return
+	}
+	if !crosses || !m.back { // those that are left may have to come back, though nobody needs them now
+		if err := s.renew(); err != nil && !crosses {
+			c.h.Fail(err)
+			return
+		}
 	}
 	s.forget()
 	s.abort()

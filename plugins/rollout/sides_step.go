@@ -1,0 +1,99 @@
+package rollout
+
+import "github.com/rlhost/rlhost/core/rollout"
+
+// stepSides steps every batch with the actions of row t.
+func (s *split) stepSides() {
+	d := s.sides
+	d.waits, s.arrived = 0, 0
+	for _, b := range d.all {
+		b.calls++
+		s.giveActions(b)
+		if b.starter == nil {
+			continue
+		}
+		over, err := b.starter.StartStep(s.t, s.ready)
+		if b.err, b.stepping = err, !over; !over {
+			d.waits++
+		}
+	}
+	for _, b := range d.all {
+		if b.starter == nil {
+			b.err = b.env.Step(s.t)
+		}
+	}
+	if s.stepping = d.waits > 0; !s.stepping {
+		s.stepped(nil)
+	}
+}
+
+// arrivedSide goes on when all batches have stepped.
+func (s *split) arrivedSide() {
+	d := s.sides
+	if s.arrived++; s.arrived < d.waits {
+		return
+	}
+	for _, b := range d.all {
+		if b.stepping {
+			b.stepping = false
+			b.err = b.starter.FinishStep()
+		}
+	}
+	s.stepping = false
+	s.stepped(nil)
+}
+
+// giveActions copies the actions of row t. An environment that another one stands for gets the same one, or a legal
+// one where masks say which those are: it may be at another place.
+func (s *split) giveActions(b *batch) {
+	to := b.pad.tr.Row(rollout.ColAction, s.t)
+	copy(to.Data, s.tr.Row(rollout.ColAction, s.t).Data)
+	if s.carryMask == nil {
+		return
+	}
+	mask, action := b.pad.tr.Row(rollout.ColMask, s.t), b.pad.tr.Int32(rollout.ColAction)[s.t*s.n:]
+	for env := range s.n {
+		if s.sides.owner[env] != b {
+			action[env] = firstLegal(mask, env)
+		}
+	}
+}
+
+func firstLegal(mask rollout.Matrix, env int) int32 {
+	for a := range mask.Elems {
+		if mask.Data[env*mask.StrideRow+a*mask.StrideElem] != 0 {
+			return int32(a)
+		}
+	}
+	return 0
+}
+
+// gather copies what the step of row t has written for the environments that count into the split's block.
+func (s *split) gather() {
+	t := s.t
+	for _, c := range []rollout.Column{rollout.ColReward, rollout.ColTerminated, rollout.ColTruncated} {
+		to := s.tr.Row(c, t)
+		for env, b := range s.sides.owner {
+			to.CopyRow(env, b.pad.tr.Row(c, t))
+		}
+	}
+	ended := func(env int) bool {
+		return s.tr.Bytes(rollout.ColTerminated)[t*s.n+env]|s.tr.Bytes(rollout.ColTruncated)[t*s.n+env] != 0
+	}
+	final := s.tr.Row(rollout.ColFinalObs, 0)
+	for env, b := range s.sides.owner {
+		s.gatherObs(t+1, env)
+		if ended(env) {
+			final.CopyRow(env, b.pad.tr.Row(rollout.ColFinalObs, 0))
+		}
+	}
+}
+
+// gatherObs copies what one environment observes in a row.
+func (s *split) gatherObs(row, env int) {
+	from := s.sides.owner[env].pad
+	s.tr.Row(rollout.ColObs, row).CopyRow(env, from.tr.Row(rollout.ColObs, row))
+	if s.carryMask != nil {
+		s.tr.Row(rollout.ColMask, row).CopyRow(env, from.tr.Row(rollout.ColMask, row))
+	}
+}
