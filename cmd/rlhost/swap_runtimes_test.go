@@ -196,7 +196,7 @@ func (w *workshop) another(name string) string {
 		w.t.Fatal(err)
 	}
 	path := filepath.Join(w.dir, name, "rlhost") // by that name the test binary is the program
-	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		w.t.Fatal(err)
 	}
 	if err := os.WriteFile(path, append(data, name...), 0o755); err != nil {
@@ -249,8 +249,8 @@ func TestSwapRuntimes_EveryComponentGoesToAProcessAndBack(t *testing.T) {
 		for _, to := range []string{"process", "own", "builtin"} {
 			j.move(component, "async", to)
 		}
-		j.until(component+" leaves no process", func() bool { return j.children() == 0 })
 	}
+	j.until("no process is left", func() bool { return j.children() == 0 }) // one that checks programs stays for a moment
 	if end := j.stop(); end.Error != "" {
 		t.Errorf("%+v", end)
 	}
@@ -300,7 +300,126 @@ func TestSwapRuntimes_EnvironmentsGoToProcessesAndBack(t *testing.T) {
 		j.goesOn("environments of a native program")
 		j.reload(text)
 		j.goesOn("environments in the host again")
-		j.until("the workers are gone", func() bool { return j.children() == 0 })
+	}
+	j.until("the workers are gone", func() bool { return j.children() == 0 })
+	j.stop()
+}
+
+// passing is a training whose trajectories pass through a program.
+func passing(path, interpreter string) string {
+	text := strings.Replace(endless("sync"), "[plugin.own]", "[plugin.between]", 1)
+	text = strings.Replace(text, "path = \"./second/rlhost\"\nargs = [\"plugin\", \"serve\"]\n", "path = \""+path+"\"\n", 1)
+	if interpreter != "" {
+		text += "interpreter = [\"" + interpreter + "\"]\n"
+	}
+	_, wires, _ := strings.Cut(between, "path = \"./between\"\n")
+	return text + wires
+}
+
+// watchPy is a component in Python that trajectories pass through.
+const watchPy = `
+import rlhost
+
+class Watch(rlhost.Component):
+    """Looks at the rewards of every trajectory that passes."""
+    kind = "watch_rewards"
+    signals = [rlhost.Signal("trajectories", "trajectory")]
+    slots = [rlhost.Slot("on_trajectories", "trajectory")]
+
+    def on_trajectories(self, m):
+        with self.host.lease(m.handle) as block:
+            float(abs(block.trajectory.reward).max())
+        self.host.forward("trajectories", m)
+
+if __name__ == "__main__":
+    rlhost.serve(Watch)
+`
+
+// A program that is built anew takes over from the one that runs, in any language, also where the SDK knows nothing of
+// rest; what is learned is the same as without programs and swaps.
+func TestSwapRuntimes_ProgramsGiveWayToNewOnes(t *testing.T) {
+	needLinux(t)
+	w := newWorkshop(t)
+	python, err := filepath.Abs("../../.venv/bin/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := []struct {
+		name, interpreter string
+		build             func(t *testing.T, to string)
+	}{
+		{"Go", "", func(t *testing.T, to string) {
+			(&workshop{t: t, dir: w.dir}).build(to, "go", "./examples/plugins/process-go")
+		}},
+		{"C", "", func(t *testing.T, to string) {
+			cc, err := exec.LookPath("cc")
+			if err != nil {
+				t.Skip("no C compiler: apt-get install gcc libnghttp2-dev")
+			}
+			sources, err := filepath.Glob("../../sdk/c/native/*.c")
+			if err != nil || len(sources) == 0 {
+				t.Fatal(sources, err)
+			}
+			command := []string{cc, "-O2", "-I", "sdk/c/native", "examples/plugins/process-c/return_tap.c"}
+			for _, s := range sources {
+				command = append(command, strings.TrimPrefix(s, "../../"))
+			}
+			(&workshop{t: t, dir: w.dir}).build(to, append(command, "-lnghttp2", "-lpthread")...)
+		}},
+		{"Python", python, func(t *testing.T, to string) {
+			if out, err := exec.Command(python, "-c", "import rlhost").CombinedOutput(); err != nil {
+				t.Skipf("%s has no package rlhost (%s): make tools", python, out)
+			}
+			w.write(to, watchPy)
+		}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := &workshop{t: t, dir: w.dir, program: w.program}
+			old, anew := "between-"+c.name, "anew-"+c.name
+			c.build(t, old)
+			data, err := os.ReadFile(filepath.Join(w.dir, old))
+			if err == nil {
+				err = os.WriteFile(filepath.Join(w.dir, anew), append(data, '\n'), 0o755)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.write("live.toml", passing("./"+old, c.interpreter))
+			j := w.begin("live.toml")
+			j.goesOn("the start")
+			for _, to := range []string{anew, old, anew} {
+				j.swap("between", filepath.Join(w.dir, to))
+				j.goesOn("between to " + to)
+			}
+			end := j.stop()
+			w.write("plain.toml", endless("sync"))
+			w.another("second")
+			plain := w.train("plain.toml", "--set", "run.stop.env_steps="+strconv.FormatUint(end.EnvSteps, 10))
+			if plain.ParamsHash != end.ParamsHash {
+				t.Errorf("parameters %.12s after %d env steps, without programs and swaps %.12s", end.ParamsHash, end.EnvSteps, plain.ParamsHash)
+			}
+		})
+	}
+}
+
+// An inference that takes over while nobody publishes weights acts with the newest ones at once.
+func TestSwapRuntimes_ANewInferenceHasTheNewestWeights(t *testing.T) {
+	needLinux(t)
+	w := newWorkshop(t)
+	w.write("live.toml", strings.Split(endless("async"), "[plugin.own]")[0])
+	j := w.begin("live.toml")
+	j.goesOn("the start")
+	for _, to := range []string{"process", "builtin", "process"} {
+		if err := j.ask(control.VerbPause, control.GroupRequest{Patterns: []string{"learner"}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		before := j.swap("inference", to).EnvStep
+		j.until("steps are made with the weights that there are", func() bool { return j.status().Steps.Made > before })
+		if err := j.ask(control.VerbResume, control.GroupRequest{Patterns: []string{"learner"}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		j.goesOn("inference to " + to)
 	}
 	j.stop()
 }
