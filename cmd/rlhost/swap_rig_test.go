@@ -363,13 +363,7 @@ func (j *subject) kill() {
 func (j *subject) says(text string) {
 	j.t.Helper()
 	want := regexp.MustCompile(text)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(longestWait); !want.MatchString(j.stderr.String()); <-tick.C {
-		if time.Now().After(deadline) {
-			j.t.Fatalf("it does not say %s:\n%s", text, j.stderr)
-		}
-	}
+	j.soon("it says "+text, func() bool { return want.MatchString(j.stderr.String()) })
 }
 
 // nothingLeft checks that a process that has ended left no other process, nothing unfinished, and nobody at the socket.
@@ -379,18 +373,22 @@ func (j *subject) nothingLeft() {
 		_ = client.Close()
 		j.t.Error("somebody listens at the socket")
 	}
-	gone := func() bool { return len(j.processes()) == 0 }
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(longestWait); !gone(); <-tick.C {
-		if time.Now().After(deadline) {
-			j.t.Errorf("processes %v are left", j.processes())
-			break
-		}
-	}
+	j.soon("no process is left", func() bool { return len(j.processes()) == 0 })
 	shared, err := filepath.Glob("/dev/shm/*rlhost*")
 	if err != nil || len(shared) > 0 {
 		j.t.Errorf("shared memory is left: %v %v", shared, err)
+	}
+}
+
+// soon waits until something is so.
+func (j *subject) soon(what string, so func() bool) {
+	j.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(longestWait); !so(); <-tick.C {
+		if time.Now().After(deadline) {
+			j.t.Fatalf("%s: not within %v; processes %v\n%s", what, longestWait, j.processes(), j.stderr)
+		}
 	}
 }
 

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/control"
+)
+
+// manyFile is a run that reaches 475, which many swaps are made in.
+const manyFile = `rlhost = 1
+[run]
+name = "job"
+stop = { env_steps = 500_000_000, wall = "%s" }
+checkpoint = { every = "1h" }
+evaluation = { episodes = 20 }
+[env.cartpole]
+use = "./c.wasm"
+[train]
+preset = "ppo"
+env = "cartpole"
+`
+
+// swapsWanted is how many swaps a run is to go through: a few hundred, or as many as RLHOST_SWAPS says.
+func swapsWanted(t *testing.T) int {
+	text := os.Getenv("RLHOST_SWAPS")
+	if text == "" {
+		return 200
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 100 {
+		t.Fatalf("RLHOST_SWAPS=%q: want a number of 100 or more", text)
+	}
+	return n
+}
+
+// One run goes through many swaps, from C to Rust and back, every now and then to a process and back: it holds no more for
+// it in the end than at the beginning, loses no env step, and learns what it learns without.
+func TestSwapMany_NothingGrowsAndItLearns(t *testing.T) {
+	n := swapsWanted(t)
+	every := 100
+	if n < 1000 {
+		every = n / 8 * 2
+	}
+	w := newSwapShop(t)
+	wall := "10m"
+	if n > 1000 {
+		wall = "2h"
+	}
+	w.write("many.toml", strings.Replace(manyFile, "%s", wall, 1))
+	j := w.host(starting{}, "many.toml", "--json")
+	var early, late []control.Resources
+	var processes, kept, ended, dropped uint64
+	for i := 1; i <= n; i++ {
+		if i%every == every-1 { // the one in C runs, and does afterwards
+			processes += j.toProcessAndBack(i / every)
+		}
+		q := w.swapTo([]string{oldVersion, newVersion}[i%2])
+		q.KeepState = new(i%4 < 2)
+		q.At = []string{"trajectory", "step", "trajectory", "episode"}[i/2%4]
+		var r control.SwapReply
+		j.do(control.VerbSwap, q, &r)
+		if r.Outcome != control.Committed {
+			t.Fatalf("swap %d: %+v", i, r)
+		}
+		kept, ended, dropped = kept+uint64(r.Kept), ended+uint64(r.Truncated), dropped+r.Dropped
+		switch now := j.status().Resources; {
+		case i > n/10 && i <= n*3/10:
+			early = append(early, now)
+		case i > n*8/10:
+			late = append(late, now)
+		}
+	}
+	s := j.quiet()
+	if got := s.Swaps.Committed; got != uint64(n)+processes {
+		t.Errorf("%d changes are counted, %d were made", got, uint64(n)+processes)
+	}
+	flat(t, "goroutines", early, late, 8, func(r control.Resources) int { return r.Goroutines })
+	flat(t, "descriptors", early, late, 20, func(r control.Resources) int { return r.Descriptors })
+	flat(t, "mappings", early, late, 48, func(r control.Resources) int { return r.Mappings })
+	flat(t, "resident KiB", early, late, 32<<10, func(r control.Resources) int { return int(r.Resident >> 10) })
+	steps := j.addsUp()
+	t.Logf("%d swaps and %d changes of runtime, %d episodes kept, %d ended, %d env steps dropped; env steps %+v", n, processes, kept, ended, dropped, steps)
+	if dropped != 0 {
+		t.Errorf("%d env steps were dropped", dropped)
+	}
+	j.learnsAndEnds()
+}
+
+// toProcessAndBack moves a component or the environments to a process and back, and returns how many changes that took.
+func (j *subject) toProcessAndBack(round int) uint64 {
+	j.t.Helper()
+	before := j.status().Swaps.Committed
+	if what := []string{"environments", "inference", "batcher"}[round%3]; what != "environments" {
+		for _, where := range []string{"process", "builtin"} {
+			j.do(control.VerbSwap, control.SwapRequest{Component: what, File: where, Probation: new(0.0)}, nil)
+		}
+	} else {
+		for _, where := range []string{"process", "host"} {
+			j.do(control.VerbReload, j.w.reloadWith("many.toml", "env.cartpole.isolation="+strconv.Quote(where), "swap.canary=0",
+				`swap.probation="0s"`), nil)
+		}
+	}
+	j.soon("no process is left but the host", func() bool { return len(j.processes()) == 1 })
+	return j.status().Swaps.Committed - before
+}
+
+// flat checks that something is in the middle of its late values what it is in that of its early ones, but for so much.
+func flat(t *testing.T, what string, early, late []control.Resources, more int, of func(control.Resources) int) {
+	t.Helper()
+	middle := func(list []control.Resources) int {
+		var values []int
+		for _, r := range list {
+			values = append(values, of(r))
+		}
+		slices.Sort(values)
+		return values[len(values)/2]
+	}
+	a, b := middle(early), middle(late)
+	t.Logf("%s: %d early, %d late", what, a, b)
+	if b > a+more {
+		t.Errorf("%s grow from %d to %d, want at most %d more", what, a, b, more)
+	}
+}
+
+// learnsAndEnds lets the run reach its return, which ends it, and checks what it says in the end.
+func (j *subject) learnsAndEnds() {
+	j.t.Helper()
+	j.do(control.VerbReload, j.w.reloadWith("many.toml", "run.stop.return=475", "swap.canary=0", `swap.probation="0s"`), nil)
+	<-j.ended
+	text := strings.TrimSpace(j.stderr.String())
+	var end struct {
+		lastEvent
+		Eval *float64 `json:"eval_return"`
+	}
+	if err := json.Unmarshal([]byte(text[strings.LastIndex(text, "\n")+1:]), &end); err != nil {
+		j.t.Fatalf("%v in %s", err, text)
+	}
+	j.t.Logf("ended by %s after %d env steps, mean return %.1f", end.Reason, end.EnvSteps, end.MeanReturn)
+	if j.code != 0 || end.Reason != "return" || end.Eval == nil || *end.Eval < 475 {
+		j.t.Errorf("exit code %d, %s, evaluation %v: want 475", j.code, end.Reason, end.Eval)
+	}
+	j.nothingLeft()
+}
