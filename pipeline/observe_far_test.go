@@ -36,7 +36,7 @@ func (b *farBin) Start(h *component.Host) error {
 	h.Slot("on_trajectories", func(m *hostabi.Message) {
 		if b.n%3 == 2 && b.far.dies.Swap(false) {
 			b.n++
-			h.Stats.Counter("process/restarts/" + h.Name).Inc()
+			h.Stats.Counter("process/deaths/" + h.Name).Inc()
 			return
 		}
 		b.take(m)

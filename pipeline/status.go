@@ -63,11 +63,13 @@ func (p *Pipeline) Wires() []control.WireStatus {
 
 // observed is what status, taps and group requests keep of a run.
 type observed struct {
-	watch  watch
-	taps   taps
-	pauses pauses
-	steps  atomic.Pointer[control.StepCounts] // at the end of the run
-	untold atomic.Uint64                      // env steps that processes which died had counted and not told
+	watch   watch
+	taps    taps
+	pauses  pauses
+	steps   atomic.Pointer[control.StepCounts] // at the end of the run
+	untold  atomic.Uint64                      // env steps that processes which died had counted as trained or dropped, and not told
+	unmade  atomic.Uint64                      // the same of those made
+	settled atomic.Uint64                      // deaths of processes after which that was found out
 }
 
 // observe begins to watch a run, until the function that it returns is called, when its loops have ended.

@@ -1,11 +1,14 @@
 package pipeline
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -30,43 +33,49 @@ const (
 // Steps counts the env steps of this process's run. Each number is counted where it happens, and those under way in the
 // blocks that hold them. At a dataset boundary of a synchronous run they add up; else Steps reads again, for 20 ms at
 // most, until they do. What components in other processes have counted comes up to 100 ms later: with such it goes on
-// for 300 ms. What a process had counted and not yet told when it died is known by its being missing ever since: reason
-// "process". Any goroutine; after Run it returns what they were at its end.
+// for 300 ms. What a process had counted and not yet told when it died is known by its being missing ever since, once:
+// trained or dropped, it is dropped for the reason "process"; made, it is made all the same. Any goroutine; after Run it
+// returns what they were at its end.
 func (p *Pipeline) Steps() control.StepCounts {
 	if last := p.steps.Load(); last != nil {
 		return *last
 	}
+	settled, deaths := p.settled.Load(), p.deaths()
 	s := p.readSteps()
-	least := missing(&s)
-	remote, died := p.remote()
+	least, most := missing(&s), missing(&s)
 	limit := stepTime
-	if remote {
+	if p.remote() || deaths > settled {
 		limit = stepTimeRemote
 	}
 	for end := time.Now().Add(limit); missing(&s) != 0 && time.Now().Before(end); {
 		<-time.After(stepPause)
 		s = p.readSteps()
-		least = min(least, missing(&s))
+		least, most = min(least, missing(&s)), max(most, missing(&s))
 	}
-	if missing(&s) != 0 && least > 0 && died {
-		p.untold.Add(uint64(least))
-		s = p.readSteps()
+	if deaths == settled || missing(&s) != 0 && least <= 0 && most >= 0 || !p.settled.CompareAndSwap(settled, deaths) || missing(&s) == 0 {
+		return s
 	}
-	return s
+	p.untold.Add(uint64(max(least, 0)))
+	p.unmade.Add(uint64(max(-most, 0)))
+	return p.readSteps()
 }
 
 // missing returns how many steps are not accounted for; below 0, how many are twice.
 func missing(s *control.StepCounts) int64 { return int64(s.Made - s.Trained - s.Dropped - s.UnderWay) }
 
-// remote reports whether processes count steps, and whether one of them has died.
-func (p *Pipeline) remote() (some, died bool) {
-	for _, m := range p.now().members {
-		if m.process().state != "" {
-			some = true
-			died = died || p.stats.Counter("process/restarts/"+m.host.Name).Value() > 0
+// remote reports whether processes count steps.
+func (p *Pipeline) remote() bool {
+	return slices.ContainsFunc(p.now().members, func(m member) bool { return m.process().state != "" })
+}
+
+// deaths returns how many processes of components have died.
+func (p *Pipeline) deaths() (n uint64) {
+	p.stats.Each(func(name string, c *stat.Counter) {
+		if strings.HasPrefix(name, "process/deaths/") {
+			n += c.Value()
 		}
-	}
-	return some, died
+	}, nil, nil)
+	return n
 }
 
 func (p *Pipeline) readSteps() control.StepCounts {
@@ -85,7 +94,7 @@ func (p *Pipeline) readSteps() control.StepCounts {
 	drop("wire", p.stepsLostOnWires())
 	drop("process", p.untold.Load())
 	s.UnderWay = p.stepsUnderWay()
-	s.Made = count(stepsMade) + faulty + swapped
+	s.Made = count(stepsMade) + faulty + swapped + p.unmade.Load()
 	return s
 }
 

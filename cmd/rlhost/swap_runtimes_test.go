@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -173,19 +175,25 @@ func (j *movedJob) stop() (end lastEvent) {
 }
 
 // children returns how many processes the job has.
-func (j *movedJob) children() (n int) {
-	j.t.Helper()
+func (j *movedJob) children() int { return len(j.childProcesses()) }
+
+func (j *movedJob) childProcesses() (pids []int) {
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", j.cmd.Process.Pid))
 	if err != nil || len(tasks) == 0 {
-		j.t.Fatal("no list of children: ", err)
+		j.t.Error("no list of children: ", err)
 	}
 	for _, file := range tasks {
 		list, err := os.ReadFile(file)
-		if err == nil { // else that thread has ended
-			n += len(bytes.Fields(list))
+		if err != nil {
+			continue // that thread has ended
+		}
+		for _, word := range strings.Fields(string(list)) {
+			if pid, err := strconv.Atoi(word); err == nil {
+				pids = append(pids, pid)
+			}
 		}
 	}
-	return n
+	return pids
 }
 
 // another puts a program that is not this one but does the same into the folder.
@@ -422,6 +430,75 @@ func TestSwapRuntimes_ANewInferenceHasTheNewestWeights(t *testing.T) {
 		j.goesOn("inference to " + to)
 	}
 	j.stop()
+}
+
+// A process that is killed while it takes over, or while it gives way, costs at most that swap.
+func TestSwapRuntimes_ProcessesThatDieMeanwhile(t *testing.T) {
+	needLinux(t)
+	w := newWorkshop(t)
+	w.write("live.toml", strings.Split(endless("async"), "[plugin.own]")[0])
+	j := w.begin("live.toml")
+	j.goesOn("the start")
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	for _, component := range append(swapped, swapped...) {
+		if !j.swapWhileOneDies(component, "process", time.Duration(random.IntN(200))*time.Millisecond) {
+			j.swap(component, "process")
+		}
+		if !j.swapWhileOneDies(component, "builtin", time.Duration(random.IntN(20))*time.Millisecond) {
+			j.swap(component, "builtin")
+		}
+		before := j.status()
+		j.until("learning goes on", func() bool { return j.status().Policy >= before.Policy+3 })
+	}
+	j.until("env steps add up", func() bool {
+		s := j.status().Steps
+		return s.Made == s.Trained+s.Dropped+s.UnderWay
+	})
+	j.stop()
+}
+
+// swapWhileOneDies swaps a component while a process is killed, and reports whether the swap was made. If it was not, the
+// reason must be said.
+func (j *movedJob) swapWhileOneDies(component, to string, after time.Duration) bool {
+	over, killed := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(killed)
+		j.killOne(over, after)
+	}()
+	none, at := 0, 0.0
+	var reply control.SwapReply
+	err := j.ask(control.VerbSwap, control.SwapRequest{Component: component, File: to, Canary: &none, Probation: &at}, &reply)
+	close(over)
+	<-killed
+	var refused *control.Error
+	if err != nil && (!errors.As(err, &refused) || refused.Reason == "") {
+		j.t.Fatalf("swap %s %s: %v", component, to, err)
+	}
+	j.t.Logf("%s to %s, a process dies after %v: %v %v", component, to, after, reply.Outcome, err)
+	return err == nil
+}
+
+// killOne kills a process of the job, once there is one, a while after it has appeared, unless it is over before.
+func (j *movedJob) killOne(over <-chan struct{}, after time.Duration) {
+	for {
+		for _, pid := range j.childProcesses() {
+			select {
+			case <-over:
+				return
+			case <-time.After(after):
+			}
+			if syscall.Kill(pid, syscall.SIGKILL) == nil {
+				return
+			}
+		}
+		select {
+		case <-over:
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 // Twenty rounds of swaps leave no process, descriptor, mapping, arena or goroutine behind.

@@ -83,10 +83,11 @@ type question struct {
 }
 
 // meters are the counters of one component.
-type meters struct{ restarts, lost, rejected *stat.Counter }
+type meters struct{ deaths, restarts, lost, rejected *stat.Counter }
 
 func newMeters(s *stat.Registry, name string) meters {
 	return meters{
+		deaths:   s.Counter("process/deaths/" + name),
 		restarts: s.Counter("process/restarts/" + name),
 		lost:     s.Counter("process/lost_messages/" + name),
 		rejected: s.Counter("process/rejected_messages/" + name),

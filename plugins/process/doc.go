@@ -14,8 +14,8 @@
 // After a death the messages that the process had sent count, blocks that it had on loan are free again, its leases
 // are given back, and its successor gets: the newest state that the host took or gave, the newest message of each
 // slot with a connection of mode latest, and everything that was not finished with, in order; so a message may be
-// handled twice, and the effect of one that was finished after the state was taken is lost. Three counters tell,
-// for each component: process/restarts/NAME; process/lost_messages/NAME, which are those finished with since the
+// handled twice, and the effect of one that was finished after the state was taken is lost. Four counters tell,
+// for each component: process/deaths/NAME; process/restarts/NAME; process/lost_messages/NAME, which are those finished with since the
 // state that the successor began with, but for the one that the process was at when that was taken at a boundary; or, if there was none, those whose blocks the dead process still held; and
 // process/rejected_messages/NAME.
 //

@@ -131,6 +131,7 @@ func (x *proxy) lay(l *life, why string) []link.Pending {
 	}
 	x.h.Log.Error("plugin process ended", attrs...)
 	l.bury()
+	x.meters.deaths.Inc()
 	return again
 }
 
@@ -296,6 +297,7 @@ func (x *proxy) finish() error {
 		err = l.process.stop(x.runtime.grace())
 		switch {
 		case errors.Is(err, errDied):
+			x.meters.deaths.Inc()
 			err = nil // it has nothing left to say
 		case errors.Is(err, errGrace):
 			x.h.Log.Warn("plugin was killed: it did not stop in time", "grace", x.runtime.grace())
