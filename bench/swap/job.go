@@ -127,6 +127,18 @@ func (j *job) swap(ctx context.Context, file, at string, keep bool) (r control.S
 	return r, err
 }
 
+// throughProcess moves inference to a process of its own and back.
+func (j *job) throughProcess(ctx context.Context) error {
+	none := 0.0
+	for _, runtime := range []string{"process", "builtin"} {
+		err := j.client.Do(ctx, control.VerbSwap, control.SwapRequest{Component: "inference", File: runtime, Probation: &none}, nil, nil)
+		if err != nil {
+			return fmt.Errorf("inference to %s: %w", runtime, err)
+		}
+	}
+	return nil
+}
+
 // stop ends the job and removes what it left.
 func (j *job) stop(ctx context.Context) error {
 	err := j.client.Do(ctx, control.VerbStop, control.StopRequest{Now: true}, nil, nil)

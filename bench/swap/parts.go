@@ -79,7 +79,8 @@ func (o options) other(language string, i int) string {
 	return o.guest("c")
 }
 
-// many changes the environments of one run again and again and shows that it holds no more for it in the end.
+// many changes the environments of one run again and again, and every hundredth time its inference to a process and back, and
+// shows that it holds no more for it in the end.
 func many(ctx context.Context, o options) error {
 	n := cmp.Or(o.changes, 10000)
 	j, err := start(ctx, o, setup{guest: o.guest("c")})
@@ -95,6 +96,9 @@ func many(ctx context.Context, o options) error {
 			file = o.guest("c")
 		}
 		r, err := j.swap(ctx, file, "trajectory", true)
+		if err == nil && i%100 == 99 {
+			err = j.throughProcess(ctx)
+		}
 		if err != nil {
 			return errors.Join(fmt.Errorf("change %d: %w", i, err), j.stop(ctx))
 		}
