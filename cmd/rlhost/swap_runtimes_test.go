@@ -476,6 +476,10 @@ func (j *movedJob) swapWhileOneDies(component, to string, after time.Duration) b
 	if err != nil && (!errors.As(err, &refused) || refused.Reason == "") {
 		j.t.Fatalf("swap %s %s: %v", component, to, err)
 	}
+	if refused != nil && refused.Code == control.CodeEnded {
+		<-j.done
+		j.t.Fatalf("swap %s %s, a process died after %v: %v: %s\n%s", component, to, after, err, j.out.Bytes(), j.err.Bytes())
+	}
 	j.t.Logf("%s to %s, a process dies after %v: %v %v", component, to, after, reply.Outcome, err)
 	return err == nil
 }
