@@ -1,35 +1,31 @@
 package process
 
 import (
+	"strings"
 	"testing"
-
-	"google.golang.org/grpc/codes"
 
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
-func TestPause_IsAnsweredAtRestAndRefusedTwice(t *testing.T) {
+func TestPause_IsEndedByAResumeThatOvertakesIt(t *testing.T) {
 	r := newRig(t, probes())
-	if _, err := call[protocol.Empty](r, protocol.MethodPause, protocol.Empty{}); codeOf(err) != codes.FailedPrecondition {
-		t.Errorf("Pause before Start: %v", err)
-	}
 	r.start("probe", nil)
-	for range 2 {
-		if _, err := call[protocol.Empty](r, protocol.MethodPause, protocol.Empty{}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := call[protocol.Empty](r, protocol.MethodPause, protocol.Empty{}); codeOf(err) != codes.FailedPrecondition {
-			t.Errorf("a second Pause: %v", err)
-		}
-		list, err := call[protocol.WaitingList](r, protocol.MethodWaiting, protocol.Empty{})
-		if err != nil || len(list.Messages) != 0 {
-			t.Errorf("waiting %+v, %v", list, err)
-		}
-		if _, err := call[protocol.Empty](r, protocol.MethodResume, protocol.Empty{}); err != nil {
-			t.Fatal(err)
-		}
+	do := func(method string, number uint64) error {
+		_, err := call[protocol.Empty](r, method, protocol.Pausing{Number: number})
+		return err
 	}
-	if _, err := call[protocol.Empty](r, protocol.MethodResume, protocol.Empty{}); err != nil {
-		t.Errorf("Resume without Pause: %v", err)
+	for _, step := range []struct {
+		method string
+		number uint64
+		want   string // in the error
+	}{
+		{protocol.MethodResume, 1, ""}, {protocol.MethodPause, 1, "resumed before"}, {protocol.MethodPause, 2, ""},
+		{protocol.MethodPause, 3, "paused already"}, {protocol.MethodResume, 2, ""}, {protocol.MethodResume, 2, ""},
+		{protocol.MethodPause, 3, ""}, {protocol.MethodResume, 3, ""},
+	} {
+		err := do(step.method, step.number)
+		if (err == nil) != (step.want == "") || err != nil && !strings.Contains(err.Error(), step.want) {
+			t.Errorf("%s %d: %v, want %q", step.method, step.number, err, step.want)
+		}
 	}
 }
