@@ -209,3 +209,30 @@ func TestSwapFault_NewEnvironmentsOfANewRolloutAreTried(t *testing.T) {
 	j.addsUp()
 	j.stop()
 }
+
+// Environments on probation may fail before the run's folder says that they run: they fall back all the same.
+func TestSwapFault_ANewVersionFailsBeforeTheFolderHasIt(t *testing.T) {
+	canGate(t)
+	w := newSwapShop(t)
+	j := w.host(starting{gated: true}, "walk.toml")
+	h := j.hold("rename 0001/pipeline.toml")
+	q := w.reloadWith("walk.toml", "env.walk.args={fault=1,env=15,step=1000}", "swap.probation=60s")
+	answered := j.asks(t.Context(), control.VerbReload, q, nil, nil)
+	h.wait(t)
+	j.until("the new environments have failed", func(s *control.StatusReply) bool { return s.Steps.Reasons["fault"] > 0 })
+	h.goOn()
+	if err := j.answer(answered); err != nil {
+		t.Error(err)
+	}
+	s := j.quiet()
+	if note := instance(&s, "rollout").Note; s.Swaps.RolledBack != 1 || !strings.Contains(note, "rolled back: rollout: ") {
+		t.Errorf("status says %q, %+v", note, s.Swaps)
+	}
+	if text := j.text(); strings.Contains(text, `fault = "`) {
+		t.Errorf("pipeline.toml says\n%s", text)
+	}
+	j.wrote("rolled_back", "fallback", "trap in rl_step at step 1000")
+	j.goesOn()
+	j.addsUp("fault")
+	j.stop()
+}

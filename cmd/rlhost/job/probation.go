@@ -153,21 +153,19 @@ func (j *Job) fallBack(f fall) {
 	ctx, cancel := context.WithTimeout(context.Background(), longestFallback)
 	defer cancel()
 	defer context.AfterFunc(j.life, cancel)()
-	j.mu.Lock()
-	p := j.watched
-	j.mu.Unlock()
-	if p == nil || p.number != f.number {
+	title, watched := j.watchedNow(f.number)
+	if !watched {
 		return // it has been dealt with
 	}
-	ctx, w, err := j.beginBehind(ctx, fmt.Sprintf("rollback of %s", p.title))
+	ctx, w, err := j.beginBehind(ctx, "rollback of "+title)
 	if err != nil {
 		return // the run ends
 	}
 	defer j.finish(w)
 	j.mu.Lock()
-	same := j.watched == p
+	p := j.watched
 	j.mu.Unlock()
-	if !same {
+	if p == nil || p.number != f.number {
 		return
 	}
 	a := &ask{
@@ -183,6 +181,20 @@ func (j *Job) fallBack(f fall) {
 		j.log.Error("a version that has failed could not be taken back", "component", f.component, "fault", f.fault, "error", err)
 		j.settle(nil)
 	}
+}
+
+// watchedNow reports whether a change is on probation, or will be once what is under way has ended: a version may fail
+// before the run's folder has been told that it runs.
+func (j *Job) watchedNow(number uint64) (title string, yes bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch p := j.watched; {
+	case p != nil && p.number == number:
+		return p.title, true
+	case j.current != nil && (p == nil || p.number < number):
+		return j.current.title, true
+	}
+	return "", false
 }
 
 // backAgain tells that the previous version runs again.
