@@ -130,11 +130,15 @@ func (c *Learner) first(*hostabi.Message) {
 
 // onDataset learns from a dataset and publishes the next policy version.
 func (c *Learner) onDataset(m *hostabi.Message) {
-	if err := c.learn(m.Handle); err != nil {
+	err := c.learn(m.Handle)
+	switch {
+	case errors.Is(err, errGone):
+		c.h.Log.Warn("a dataset is lost: who made it has died", "err", err)
+	case err != nil:
 		c.h.Fail(err)
-		return
+	default:
+		c.h.Boundary()
 	}
-	c.h.Boundary()
 }
 
 func (c *Learner) learn(h hostabi.Handle) error {
@@ -176,6 +180,10 @@ func (c *Learner) countGathered() {
 	}
 }
 
+// errGone: a trajectory of a dataset is no longer there. Whoever made the dataset claims them until it is learned from, so
+// it was a process, and has died.
+var errGone = errors.New("a trajectory is gone")
+
 // open claims the dataset and its trajectories and makes the backend's view of them.
 func (c *Learner) open(h hostabi.Handle) error {
 	list, err := c.h.Arenas.Lease(h)
@@ -190,6 +198,9 @@ func (c *Learner) open(h hostabi.Handle) error {
 	c.dataset.Blocks = c.dataset.Blocks[:0]
 	for _, handle := range c.handles {
 		tr, err := c.claim(handle)
+		if errors.Is(err, arena.ErrStale) {
+			return fmt.Errorf("%w: %v: %w", errGone, handle, err)
+		}
 		if err != nil {
 			return fmt.Errorf("trajectory %v: %w", handle, err)
 		}
