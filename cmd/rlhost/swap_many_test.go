@@ -68,13 +68,15 @@ func TestSwapMany_NothingGrowsAndItLearns(t *testing.T) {
 			t.Fatalf("swap %d: %+v", i, r)
 		}
 		kept, ended, dropped = kept+uint64(r.Kept), ended+uint64(r.Truncated), dropped+r.Dropped
-		switch now := j.status().Resources; {
-		case i > n/10 && i <= n*3/10:
-			early = append(early, now)
-		case i > n*8/10:
-			late = append(late, now)
+		switch alone := len(j.processes()) == 1; { // else the spare of a process that has gone is still there
+		case alone && i <= n*2/10:
+			early = append(early, j.status().Resources)
+		case alone && i > n*8/10:
+			late = append(late, j.status().Resources)
 		}
 	}
+	j.soon("no process is left but the host", func() bool { return len(j.processes()) == 1 })
+	late = append(late, j.status().Resources)
 	s := j.quiet()
 	if got := s.Swaps.Committed; got != uint64(n)+processes {
 		t.Errorf("%d changes are counted, %d were made", got, uint64(n)+processes)
@@ -105,7 +107,6 @@ func (j *subject) toProcessAndBack(round int) uint64 {
 				`swap.probation="0s"`), nil)
 		}
 	}
-	j.soon("no process is left but the host", func() bool { return len(j.processes()) == 1 })
 	return j.status().Swaps.Committed - before
 }
 
