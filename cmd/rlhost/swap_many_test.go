@@ -131,7 +131,10 @@ func flat(t *testing.T, what string, early, late []control.Resources, more int, 
 // learnsAndEnds lets the run reach its return, which ends it, and checks what it says in the end.
 func (j *subject) learnsAndEnds() {
 	j.t.Helper()
-	j.do(control.VerbReload, j.w.reloadWith("many.toml", "run.stop.return=475", "swap.canary=0", `swap.probation="0s"`), nil)
+	q := j.w.reloadWith("many.toml", "run.stop.return=475", "swap.canary=0", `swap.probation="0s"`)
+	if err := j.client.Do(j.t.Context(), control.VerbReload, q, nil, nil); err != nil {
+		j.refusal(err, control.CodeEnded, "the run ended meanwhile|the job ended before it answered") // for that rule, at once
+	}
 	<-j.ended
 	text := strings.TrimSpace(j.stderr.String())
 	var end struct {
