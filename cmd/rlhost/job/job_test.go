@@ -54,6 +54,9 @@ func TestJob_SwapsBesideStatusAndTaps(t *testing.T) {
 	all.Wait()
 	var status control.StatusReply
 	r.mustDo(control.VerbStatus, control.StatusRequest{Wait: true}, &status)
+	if n := r.pipeline.Stats().Gauge("swap/committed").Value(); n != 4 {
+		t.Errorf("metrics have %v changes, want 4", n)
+	}
 	if status.Swaps.Committed != 4 || status.Steps.Dropped != 0 || status.State != control.Running {
 		t.Errorf("%+v", status)
 	}

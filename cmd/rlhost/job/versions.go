@@ -68,15 +68,19 @@ func (j *Job) here(back []string) []string {
 	return back
 }
 
-// count counts the steps of changes that SwapCounts tells.
+// count counts the steps of changes that SwapCounts tells. Those that changed what runs are metrics too: a plot has its
+// marks where they rise.
 func (j *Job) count(step string) {
+	stats := j.o.Pipeline.Stats()
 	switch step {
 	case runs.StepCommitted:
 		j.counts.Committed++
+		stats.Gauge("swap/committed").Set(float64(j.counts.Committed))
 	case runs.StepRefused:
 		j.counts.Refused++
 	case runs.StepBack:
 		j.counts.RolledBack++
+		stats.Gauge("swap/rolled_back").Set(float64(j.counts.RolledBack))
 	}
 }
 
