@@ -341,6 +341,7 @@ func (j *Job) note(c runs.Change, who asker) error {
 	defer j.mu.Unlock()
 	if c.Step != j.lastStep || c.Number != j.lastNumber { // a change with several components has several lines
 		j.count(c.Step)
+		j.mark()
 	}
 	j.lastStep, j.lastNumber = c.Step, c.Number
 	return err

@@ -82,6 +82,7 @@ func Start(o Options) (*Job, error) {
 	if err := j.recall(); err != nil {
 		return nil, err
 	}
+	j.mark()
 	j.storeAll()
 	socket := o.Socket
 	if socket == "" {

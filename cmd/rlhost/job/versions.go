@@ -68,20 +68,23 @@ func (j *Job) here(back []string) []string {
 	return back
 }
 
-// count counts the steps of changes that SwapCounts tells. Those that changed what runs are metrics too: a plot has its
-// marks where they rise.
+// count counts the steps of changes that SwapCounts tells.
 func (j *Job) count(step string) {
-	stats := j.o.Pipeline.Stats()
 	switch step {
 	case runs.StepCommitted:
 		j.counts.Committed++
-		stats.Gauge("swap/committed").Set(float64(j.counts.Committed))
 	case runs.StepRefused:
 		j.counts.Refused++
 	case runs.StepBack:
 		j.counts.RolledBack++
-		stats.Gauge("swap/rolled_back").Set(float64(j.counts.RolledBack))
 	}
+}
+
+// mark makes metrics of the changes of what runs: a plot has its marks where they rise.
+func (j *Job) mark() {
+	stats := j.o.Pipeline.Stats()
+	stats.Gauge("swap/committed").Set(float64(j.counts.Committed))
+	stats.Gauge("swap/rolled_back").Set(float64(j.counts.RolledBack))
 }
 
 // storeAll stores the modules that the pipeline was built from: whatever happens to their files, a rollback finds them.
