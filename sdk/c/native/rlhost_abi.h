@@ -239,6 +239,12 @@ enum {
 #define RLH_METHOD_SNAPSHOT "Snapshot"
 // StateSize → Empty; the file was sent on the wire before
 #define RLH_METHOD_RESTORE "Restore"
+// Pausing → Empty, when the component is at rest
+#define RLH_METHOD_PAUSE "Pause"
+// Pausing → Empty; it ends a Pause, which is refused then if it has not been answered
+#define RLH_METHOD_RESUME "Resume"
+// Empty → WaitingList, of a component at rest that will be stopped
+#define RLH_METHOD_WAITING "Waiting"
 // Empty → Empty
 #define RLH_METHOD_STOP "Stop"
 // EnvSource → EnvLoaded
@@ -263,6 +269,8 @@ enum {
 // Capabilities that a plugin may have.
 // its components can be saved and restored
 #define RLH_CAP_SNAPSHOT "snapshot"
+// its components come to rest when they are asked to
+#define RLH_CAP_PAUSE "pause"
 // it works environments
 #define RLH_CAP_ENV "env"
 #define RLH_CAP_ENV_STATE "env_state"
