@@ -47,15 +47,16 @@ kind = "listener"
 		}
 		x, err := r.Prepare(t.Context(), g, TransitionOptions{})
 		if err != nil {
-			t.Fatal(i, err)
+			t.Fatal(i, r.because(err))
 		}
 		if _, err := x.Commit(t.Context()); err != nil {
-			t.Fatal(i, err)
+			t.Fatal(i, r.because(err))
 		}
 		r.await(10)
-		if c := r.Counters(); len(c) != 2 || c[1].Delivered == 0 {
-			t.Errorf("%s: Counters %+v", version, c)
+		if c := r.Counters(); len(c) != 2 {
+			t.Fatalf("%s: Counters %+v", version, c)
 		}
+		until(t, "what is sent to the listener", func() bool { return r.Counters()[1].Delivered > 0 })
 		parts.Kinds["counter"] = old
 	}
 	r.end()

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -110,6 +111,14 @@ func (r *liveRun) end() {
 	}
 }
 
+// because adds to an error what the run says of its end, where that is the reason.
+func (r *liveRun) because(err error) error {
+	if !errors.Is(err, ErrEnded) {
+		return err
+	}
+	return fmt.Errorf("%w: run: %v", err, <-r.over)
+}
+
 func (r *liveRun) graph(sets ...string) *Graph {
 	r.t.Helper()
 	g, problems := r.Graph().With(sets, r.parts)
@@ -124,7 +133,7 @@ func (r *liveRun) prepare(o TransitionOptions, sets ...string) *Transition {
 	r.t.Helper()
 	x, err := r.Prepare(r.t.Context(), r.graph(sets...), o)
 	if err != nil {
-		r.t.Fatalf("Prepare %v: %v", sets, err)
+		r.t.Fatalf("Prepare %v: %v", sets, r.because(err))
 	}
 	return x
 }
@@ -135,7 +144,7 @@ func (r *liveRun) change(o TransitionOptions, sets ...string) (*Transition, Outc
 	x := r.prepare(o, sets...)
 	out, err := x.Commit(r.t.Context())
 	if err != nil {
-		r.t.Fatalf("Commit %v: %v", sets, err)
+		r.t.Fatalf("Commit %v: %v", sets, r.because(err))
 	}
 	return x, out
 }
@@ -146,7 +155,7 @@ func (r *liveRun) await(n uint64) {
 	for target := r.s.counted.Load() + n; r.s.counted.Load() < target; {
 		err := r.AtNextBoundary(r.t.Context(), func(Snapshot) error { return nil })
 		if err != nil {
-			r.t.Fatalf("%v\n%v", err, fmt.Sprint(r.Counters()))
+			r.t.Fatalf("%v\n%v", r.because(err), fmt.Sprint(r.Counters()))
 		}
 	}
 }

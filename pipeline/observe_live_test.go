@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -74,6 +75,34 @@ func TestTap_GoesOnThroughChanges(t *testing.T) {
 	}
 	if tr.wrong > 0 {
 		t.Errorf("%d blocks were shown twice or out of order", tr.wrong)
+	}
+	r.end()
+}
+
+func TestTap_EndsWhileItsInstanceIsReplaced(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.strict=true")
+	for i := range 20 {
+		cancels := make([]func(), 50)
+		for j := range cancels {
+			cancel, err := r.Tap("player.blocks", false, func(string, string, *hostabi.Message, *arena.Set) {})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cancels[j] = cancel
+		}
+		var all sync.WaitGroup
+		s.restore = func(*component.Host) error { // the signals are moved next
+			for _, cancel := range slices.Backward(cancels) {
+				all.Go(cancel)
+			}
+			return nil
+		}
+		r.change(TransitionOptions{}, fmt.Sprintf("component.player.rate=%d", 1+i))
+		all.Wait()
+	}
+	if n := len(r.now().members[0].host.Signal("blocks").Connections()); n != 1 {
+		t.Errorf("the signal has %d connections without a tap, want 1", n)
 	}
 	r.end()
 }
@@ -230,10 +259,10 @@ func TestObserve_FromAllSidesWhileARunIsChanged(t *testing.T) {
 			continue
 		}
 		if err != nil {
-			t.Fatal(i, err)
+			t.Fatal(i, r.because(err))
 		}
 		if _, err := x.Commit(t.Context()); err != nil {
-			t.Fatal(i, err)
+			t.Fatal(i, r.because(err))
 		}
 		x.Settle()
 	}
