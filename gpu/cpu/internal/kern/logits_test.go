@@ -120,6 +120,19 @@ func TestLossEqualsTheReference(t *testing.T) {
 	})
 }
 
+// nearAClip reports whether rounding decides on which side of a clip a row is: there float32 and float64 may differ,
+// and with them the gradient by all of it.
+func nearAClip(l *Loss, row int, logProb float64) bool {
+	const rounding = 1e-5
+	near := func(x, y float64) bool { return math.Abs(x-y) < rounding }
+	ratio := math.Exp(logProb - float64(l.OldLogProb[row]))
+	change := float64(l.Value[row]) - float64(l.OldValue[row])
+	free := float64(l.Value[row]) - float64(l.Return[row])
+	clipped := free - change + math.Copysign(float64(l.ValueClip), change)
+	return near(ratio, float64(l.Low)) || near(ratio, float64(l.High)) || near(math.Abs(change), float64(l.ValueClip)) ||
+		near(math.Abs(free), math.Abs(clipped))
+}
+
 func checkLoss(t *testing.T, s Set, r *rand.Rand, rows, actions int) {
 	t.Helper()
 	ld := (rows + 7) / 8 * 8
@@ -143,8 +156,10 @@ func checkLoss(t *testing.T, s Set, r *rand.Rand, rows, actions int) {
 			m.Mask = append(m.Mask, legal)
 			wide[row*actions+a] = float64(l.Logits[a*ld+row])
 		}
-		m.LogProb[row] = float32(logProbs[m.Action[row]] + 0.2*r.NormFloat64())
-		m.Value[row] = l.Value[row] + float32(0.4*r.NormFloat64())
+		for again := true; again; again = nearAClip(&l, row, logProbs[m.Action[row]]) {
+			m.LogProb[row] = float32(logProbs[m.Action[row]] + 0.2*r.NormFloat64())
+			m.Value[row] = l.Value[row] + float32(0.4*r.NormFloat64())
+		}
 		value[row] = float64(l.Value[row])
 	}
 	for i := rows; i < ld; i++ { // what lies behind the rows must not matter
@@ -177,4 +192,33 @@ func checkLoss(t *testing.T, s Set, r *rand.Rand, rows, actions int) {
 			t.Fatalf("%d rows of %d actions: sum of %s = %v, want %v", rows, actions, name, c[0], c[1])
 		}
 	}
+}
+
+// Where the change of a value is the clip itself, either side is right: that of float32, and that of a clip that is not
+// one of its numbers. The gradient is one of the two whole.
+func TestLossAtTheClipOfTheValueTakesASideWhole(t *testing.T) {
+	const clip, coef = 0.3, 0.7
+	eachSet(t, func(t *testing.T, s Set) {
+		r := rng(t)
+		for range 200 {
+			l := Loss{Rows: Lanes, Actions: 1, Logits: make([]float32, Lanes), LD: Lanes, Value: random(r, Lanes),
+				Action: make([]int32, Lanes), OldLogProb: make([]float32, Lanes), OldValue: make([]float32, Lanes),
+				Advantage: random(r, Lanes), Return: random(r, Lanes), NewLogProb: make([]float32, Lanes),
+				Scratch: make([]float32, Lanes), Low: 0.75, High: 1.25, Clip: 0.25, ValueCoef: coef, ValueClip: clip}
+			value := append([]float32(nil), l.Value...)
+			for i, v := range value {
+				l.OldValue[i] = v - float32(math.Copysign(clip, r.Float64()-0.5))
+			}
+			s.Loss(&l)
+			for i, v := range value {
+				miss := float64(v - l.Return[i])
+				if got := float64(l.Value[i]); got != 0 && !(math.Abs(got-coef*miss) <= 1e-5) {
+					t.Fatalf("value %v, was %v, return %v: gradient %v, want %v or 0", v, l.OldValue[i], l.Return[i], got, coef*miss)
+				}
+				if got := float64(l.Sums.Value[i]); !(math.Abs(got-miss*miss) <= 1e-5*(1+miss*miss)) {
+					t.Fatalf("value %v, was %v, return %v: squared error %v, want %v", v, l.OldValue[i], l.Return[i], got, miss*miss)
+				}
+			}
+		}
+	})
 }
