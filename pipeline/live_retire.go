@@ -87,7 +87,9 @@ func (t *Transition) takeBack() error {
 	}
 	t.undo = nil
 	if len(t.undone) > 0 || len(t.relinked) > 0 {
-		t.p.state.Store(t.restored())
+		again := t.restored()
+		t.p.state.Store(again)
+		t.p.retap(again) // those that came meanwhile hear instances that are no more
 	}
 	return errors.Join(errs...)
 }

@@ -107,6 +107,33 @@ func TestTap_EndsWhileItsInstanceIsReplaced(t *testing.T) {
 	r.end()
 }
 
+func TestTap_BegunInAChangeThatIsTakenBackGoesOn(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.strict=true")
+	r.await(10)
+	tr := &trail{last: map[string]uint64{}}
+	cancel := func() {}
+	s.restore = func(h *component.Host) (err error) {
+		if h.Name != "counter" {
+			return nil
+		}
+		if cancel, err = r.Tap("player.blocks", false, tr.hear); err != nil {
+			t.Error(err)
+		}
+		return errors.New("no room")
+	}
+	x := r.prepare(TransitionOptions{}, "component.player.rate=2", "component.counter.scale=2")
+	if o, err := x.Commit(t.Context()); err == nil {
+		t.Fatalf("Commit: %+v", o)
+	}
+	until(t, "blocks of the player", func() bool { return tr.at("player") > 100 })
+	cancel()
+	if tr.wrong > 0 {
+		t.Errorf("%d blocks were shown twice or out of order", tr.wrong)
+	}
+	r.end()
+}
+
 func TestPause_StaysThroughChanges(t *testing.T) {
 	s, parts := newStage()
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.strict=true")
