@@ -143,7 +143,11 @@ func (s *swapStep) commit(ctx context.Context, o *Outcome) error {
 	if err := s.old.rest(ctx); err != nil {
 		return err
 	}
-	if err := s.handOver(o); err != nil {
+	err := s.learned(ctx)
+	if err == nil {
+		err = s.handOver(o)
+	}
+	if err != nil {
 		s.old.goOn()
 		return err
 	}

@@ -82,6 +82,27 @@ func (l *life) idle(pauses bool) bool {
 	return false
 }
 
+// CatchUp delivers what the process has emitted so far. Any goroutine.
+func (x *proxy) CatchUp() {
+	x.mu.Lock()
+	l := x.life
+	x.mu.Unlock()
+	if l != nil {
+		l.catchUp()
+	}
+}
+
+// catchUp takes over what the process has emitted so far: it may still be in the ring, or in the hands of the goroutine
+// that took it out.
+func (l *life) catchUp() {
+	s := l.link.Stats()
+	for n := 0; n < hostabi.LinkCells && (s.Available > 0 || s.Delivering); n++ {
+		l.link.Nudge() // that goroutine may go to sleep before it is this one's turn
+		l.link.Poll()
+		s = l.link.Stats()
+	}
+}
+
 // ask tells the process to come to rest. Its answer, or that there is none, is looked at on the loop.
 func (x *proxy) ask(p *pause, l *life) {
 	l.pauses++

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
@@ -49,15 +48,10 @@ func (x *proxy) Snapshot() (component.State, error) {
 }
 
 // finishedNow returns how many messages have had their part in the state that the process has just saved. How many it
-// has finished with it has said before: that may still be in the ring, or in the hands of the goroutine that took it
-// out. At a boundary it waits in the slot of one more.
+// has finished with it has said before. At a boundary it waits in the slot of one more.
 func (l *life) finishedNow() uint64 {
+	l.catchUp()
 	s := l.link.Stats()
-	for n := 0; n < hostabi.LinkCells && (s.Available > 0 || s.Delivering); n++ {
-		l.link.Nudge() // that goroutine may go to sleep before it is this one's turn
-		l.link.Poll()
-		s = l.link.Stats()
-	}
 	if l.atBoundary.Load() && s.Unacked > 0 {
 		return s.Acked + 1
 	}

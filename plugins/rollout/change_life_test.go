@@ -50,6 +50,39 @@ func TestPause_EveryBlockIsEnded(t *testing.T) {
 	}
 }
 
+// What is learned from takes a block of every split in synchronous mode: none rests with one that others wait to follow.
+func TestPause_SplitsOfASynchronousRunRestAfterTheSameBlock(t *testing.T) {
+	for _, sync := range []bool{true, false} {
+		r := newRig(t, rigOptions{run: component.Run{Synchronous: sync}, config: func(c *config) { c.Blocks = 1 }})
+		r.keep = true
+		r.until(t, 2)
+		r.letGo(t)
+		r.until(t, 2) // the other split's block and a second one of this split
+		rested := false
+		r.c.Pause(func() { rested = true })
+		if err := r.Settle(); err != nil {
+			t.Fatal(err)
+		}
+		if rested == sync {
+			t.Errorf("synchronous %v: at rest %v while one split is a block behind", sync, rested)
+		}
+		r.letGo(t)
+		if err := r.Settle(); err != nil {
+			t.Fatal(err)
+		}
+		if want := map[bool]int{true: 2, false: 1}[sync]; !rested || len(r.blocks) != want {
+			t.Errorf("synchronous %v: at rest %v with %d blocks out, want %d", sync, rested, len(r.blocks), want)
+		}
+		r.letGo(t)
+		if err := r.Settle(); err != nil {
+			t.Fatal(err)
+		}
+		if want := map[bool]int{true: 1, false: 0}[sync]; len(r.blocks) != want {
+			t.Errorf("synchronous %v: a component at rest has begun a block", sync)
+		}
+	}
+}
+
 func TestPause_CanBeTakenBack(t *testing.T) {
 	w := newWorld(t, worldOptions{splits: 2})
 	w.inRow(0, 1)

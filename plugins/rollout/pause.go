@@ -8,7 +8,7 @@ type rest struct {
 	rested func() // nil once it was called
 }
 
-// Pause makes every split stop at the end of its block; one that waits for a block is at rest.
+// Pause makes every split stop at the end of its block; one that waits for a block is at rest, unless it is behind.
 func (c *Rollout) Pause(rested func()) {
 	c.rest = rest{wanted: true, rested: rested}
 	c.rests()
@@ -20,13 +20,36 @@ func (c *Rollout) rests() {
 		return
 	}
 	for _, s := range c.splits {
-		if s.writing {
+		if s.writing || s.behind() {
 			return
 		}
 	}
 	rested := c.rest.rested
 	c.rest.rested = nil
 	rested()
+}
+
+// behind reports whether another split has begun a block of a dataset that this one has no block in yet. In synchronous
+// mode what is learned from that dataset waits for this split, whose credit has come with that of the other: who rests
+// in between would keep the blocks of the others for good.
+func (s *split) behind() bool {
+	if !s.c.h.Run.Synchronous {
+		return false
+	}
+	for _, other := range s.c.splits {
+		if other.begun() > s.begun() {
+			return true
+		}
+	}
+	return false
+}
+
+// begun returns how many blocks the split has begun.
+func (s *split) begun() uint64 {
+	if s.writing {
+		return s.sequence + 1
+	}
+	return s.sequence
 }
 
 // Resume lets the splits begin blocks again.

@@ -118,7 +118,7 @@ func (s *split) lend() (arena.Loan, error) {
 
 // begin starts a block: binds it, writes row 0 and asks for its actions.
 func (s *split) begin() {
-	if s.c.rest.wanted {
+	if s.c.rest.wanted && !s.behind() {
 		return
 	}
 	loan, err := s.lend()

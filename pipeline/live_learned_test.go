@@ -1,0 +1,94 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+)
+
+// learnedRig is the replacement of a rollout that has an arena with a trajectory.
+type learnedRig struct {
+	step  *swapStep
+	arena *arena.Arena
+	loan  arena.Loan
+}
+
+func newLearnedRig(t *testing.T) *learnedRig {
+	t.Helper()
+	schema, err := rollout.NewSchema(described{obs: 4}.Spec(), rollout.Shape{Steps: 4, Envs: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := arena.NewSet()
+	t.Cleanup(func() { _ = set.Close() }) // with the block that some cases keep
+	r := &learnedRig{}
+	r.arena, err = set.Add(arena.Config{Name: "rollout.trajectories", Blocks: 2, BlockBytes: schema.Bytes, Schema: schema})
+	if err == nil {
+		r.loan, err = r.arena.Loan()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := func() *instance {
+		host := &component.Host{Run: &component.Run{Synchronous: true}}
+		host.Bind(component.Manifest{})
+		return &instance{host: host, loop: &runningLoop{ended: make(chan struct{})}}
+	}
+	of := &Component{Flow: component.Flow{Envs: 2}}
+	r.step = &swapStep{t: &Transition{p: &Pipeline{}}, of: of, old: member{instance: x(), of: of}, new: x()}
+	r.step.old.host.Own(r.arena)
+	return r
+}
+
+// A successor in a synchronous run must not act before what its predecessor made has been learned from, if nothing else
+// makes it wait.
+func TestTransition_WaitsForWhatASynchronousRolloutHasMade(t *testing.T) {
+	gone := errors.New("nobody waits any more")
+	for name, c := range map[string]struct {
+		change func(r *learnedRig)
+		waits  bool
+	}{
+		"blocks of its own":    {func(*learnedRig) {}, true},
+		"its blocks are taken": {func(r *learnedRig) { r.step.new.host.Own(r.arena) }, false},
+		"asynchronous":         {func(r *learnedRig) { r.step.old.host.Run.Synchronous = false }, false},
+		"runs no environments": {func(r *learnedRig) { r.step.old.of.Flow.Envs = 0 }, false},
+		"has failed":           {func(r *learnedRig) { r.step.old.live.fault = gone }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newLearnedRig(t)
+			c.change(r)
+			h, err := r.loan.Commit()
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancelCause(t.Context())
+			cancel(gone)
+			if err := r.step.learned(ctx); errors.Is(err, gone) != c.waits {
+				t.Errorf("with a trajectory that is not learned from: %v, want one who waits %v", err, c.waits)
+			}
+			learned := make(chan error, 1)
+			go func() { learned <- r.step.learned(t.Context()) }()
+			if err := r.arena.Release(h); err != nil {
+				t.Error(err)
+			}
+			if err := <-learned; err != nil {
+				t.Errorf("learned from: %v", err)
+			}
+		})
+	}
+}
+
+func TestTransition_TheEndOfTheRunEndsTheWaitForWhatIsLearnedFrom(t *testing.T) {
+	r := newLearnedRig(t)
+	if _, err := r.loan.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	r.step.old.loop.over()
+	if err := r.step.learned(t.Context()); !errors.Is(err, ErrEnded) {
+		t.Errorf("%v, want ErrEnded", err)
+	}
+}
