@@ -28,6 +28,8 @@ type movedJob struct {
 	err    bytes.Buffer
 	done   chan struct{} // closed when it has ended
 	result error         // read after done
+
+	replies []any // to the changes asked for
 }
 
 // begin starts a training in the folder and waits until it listens.
@@ -97,6 +99,7 @@ func (j *movedJob) swap(component, file string) control.SwapReply {
 	if err := j.ask(control.VerbSwap, q, &reply); err != nil {
 		j.t.Fatalf("swap %s %s: %v%s", component, file, err, problemsOf(err))
 	}
+	j.replies = append(j.replies, reply)
 	if reply.Outcome != control.Committed || reply.Dropped != 0 {
 		j.t.Errorf("swap %s %s: %+v", component, file, reply)
 	}
@@ -119,6 +122,7 @@ func (j *movedJob) reload(text string, sets ...string) {
 	if err := j.ask(control.VerbReload, q, &reply); err != nil || reply.Outcome != control.Committed {
 		j.t.Fatalf("reload: %v%s %+v", err, problemsOf(err), reply)
 	}
+	j.replies = append(j.replies, reply)
 }
 
 // move brings a component into a process, into one of the program beside this one, or back, and waits until that learns.

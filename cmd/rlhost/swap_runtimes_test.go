@@ -66,6 +66,10 @@ func TestSwapRuntimes_SynchronousRunsAreTheSameBitForBit(t *testing.T) {
 			if plain.EnvSteps != swapped.EnvSteps || plain.ParamsHash != swapped.ParamsHash {
 				t.Errorf("without swaps parameters %.12s after %d env steps, with them %.12s after %d",
 					plain.ParamsHash, plain.EnvSteps, swapped.ParamsHash, swapped.EnvSteps)
+				for i, reply := range j.replies {
+					t.Logf("change %d: %+v", i+1, reply)
+				}
+				t.Logf("the job's log:\n%s", j.err.Bytes())
 			}
 		})
 	}
