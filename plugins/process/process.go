@@ -352,7 +352,8 @@ func (p *process) deathError(method string) *Error {
 // callError tells a refusal of the plugin from a call that did not come through.
 func (p *process) callError(ctx context.Context, method string, err error) error {
 	cause := context.Cause(ctx)
-	if cause == nil && status.Code(err) == codes.Unavailable && p.gone() {
+	// Canceled without a cause: who buries the process has closed the connection already.
+	if code := status.Code(err); cause == nil && (code == codes.Unavailable || code == codes.Canceled) && p.gone() {
 		cause = errDied
 	}
 	switch {
