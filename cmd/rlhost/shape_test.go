@@ -33,7 +33,7 @@ core/object/wire:        core/object
 core/link:               hostabi core/ring core/arena core/loop
 core/rollout:            hostabi core/arena
 core/component:          hostabi core/arena core/bus core/loop core/rollout core/stat
-core/control:            hostabi core/loop
+core/control:            hostabi core/loop core/shm
 
 gpu/policy:              hostabi core/rollout
 gpu/policy/policytest:   hostabi core/rollout gpu/policy

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/rlhost/rlhost/core/shm"
 )
 
 // ErrInUse: another process serves at that path.
@@ -56,7 +58,7 @@ type place struct {
 
 // take makes the socket, in a folder that nobody else may enter.
 func take(path string) (*place, error) {
-	if err := privateFolder(filepath.Dir(path)); err != nil {
+	if err := shm.PrivateFolder(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
 	lock, err := takeLock(path + lockSuffix)
@@ -152,24 +154,3 @@ func giveLock(f *os.File) error { return errors.Join(os.Remove(f.Name()), f.Clos
 
 // close removes the socket and whatever shows that there was one.
 func (p *place) close() error { return errors.Join(p.listener.Close(), giveLock(p.lock)) }
-
-// privateFolder makes a folder, or checks that the one there is this user's and nobody else may enter it.
-func privateFolder(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return err
-	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !info.IsDir():
-		return fmt.Errorf("%s is no folder", dir)
-	case !ok || int64(owner.Uid) != int64(os.Geteuid()):
-		return fmt.Errorf("%s belongs to another user", dir)
-	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("others may enter %s (mode %#o): chmod 700 it", dir, info.Mode().Perm())
-	}
-	return nil
-}

@@ -23,7 +23,7 @@ type place struct {
 
 // listen makes the socket, in a folder that nobody else may enter.
 func listen(path string) (*place, error) {
-	if err := privateFolder(filepath.Dir(path)); err != nil {
+	if err := shm.PrivateFolder(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
 	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
@@ -61,27 +61,6 @@ func listenLocked(path string, lock *os.File) (*shm.Listener, error) {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
-}
-
-// privateFolder makes a folder, or checks that the one there is this user's and nobody else may enter it.
-func privateFolder(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return err
-	}
-	owner, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case !info.IsDir():
-		return fmt.Errorf("%s is no folder", dir)
-	case !ok || int(owner.Uid) != os.Geteuid():
-		return fmt.Errorf("%s belongs to another user", dir)
-	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("others may enter %s (mode %#o): chmod 700 it, or serve elsewhere", dir, info.Mode().Perm())
-	}
-	return nil
 }
 
 func (p *place) close() error { return errors.Join(p.listener.Close(), p.lock.Close()) }

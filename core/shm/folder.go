@@ -1,0 +1,28 @@
+package shm
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// PrivateFolder makes a folder for sockets, or checks that the one there is this user's and nobody else may enter it.
+func PrivateFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.IsDir():
+		return fmt.Errorf("%s is no folder", dir)
+	case !ok || int64(owner.Uid) != int64(os.Geteuid()):
+		return fmt.Errorf("%s belongs to another user", dir)
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("others may enter %s (mode %#o): chmod 700 it, or serve elsewhere", dir, info.Mode().Perm())
+	}
+	return nil
+}
