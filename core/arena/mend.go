@@ -142,13 +142,12 @@ func (s *sweep) judgeUnclaimed(c claims, w, others word) (want word, mended bool
 	return want, mended
 }
 
-// unused returns a generation that no handle has ever named.
+// unused returns a generation that no handle has ever named, and that may come next here.
 func (s *sweep) unused(c claims, w word) uint64 {
-	latest := c.generation()
-	if follows(w.generation(), latest) {
-		latest = w.generation()
+	if g := generationAfter(w.generation(), generationSkip); follows(w.generation(), c.generation()) && follows(g, c.generation()) {
+		return g
 	}
-	return generationAfter(latest, generationSkip)
+	return generationAfter(c.generation(), generationSkip)
 }
 
 func single(holders word) bool { return holders != 0 && holders&(holders-1) == 0 }

@@ -172,6 +172,7 @@ func TestSweep_KeepsWhatTheLivingSeemToHold(t *testing.T) {
 		{"a generation of nobody", makeWord(1<<36, stateLive, alive), makeWord(generationSkip, stateZombie, alive), 1},
 		{"nobody", makeWord(g, stateLive, 0), makeWord(g+generationSkip, stateFree, 0), 1},
 		{"the absent", makeWord(g, stateWrite, absent), makeWord(g+generationSkip, stateFree, 0), 1},
+		{"the last generation that may come next", makeWord(generationJump-1, 7, alive), makeWord(generationSkip, stateZombie, alive), 1},
 		{"generation 0", makeWord(0, stateFree, 0), makeWord(generationSkip, stateFree, 0), 1},
 		{"the dead", makeWord(g, stateZombie, dead), makeWord(g+1, stateFree, 0), 0},
 	} {
@@ -180,6 +181,9 @@ func TestSweep_KeepsWhatTheLivingSeemToHold(t *testing.T) {
 		swept, err := a.sweepAmong(1, dead|alive)
 		if got := a.word(0); err != nil || got != c.to || swept.Mended != c.mended {
 			t.Errorf("%s: word %#x, %+v, %v, want %#x and %d mended", c.name, got, swept, err, c.to, c.mended)
+		}
+		if again, err := a.sweepAmong(1, alive); err != nil || again != (Swept{}) {
+			t.Errorf("%s: second sweep = %+v, %v: the first left something", c.name, again, err)
 		}
 	}
 }
