@@ -150,8 +150,11 @@ func (j *movedJob) goesOn(after string) {
 		return now.Policy >= before.Policy+3 && now.Steps.Made > before.Steps.Made && now.Steps.Trained > before.Steps.Trained
 	})
 	s := j.status().Steps
-	if s.Made != s.Trained+s.Dropped+s.UnderWay || s.Dropped != 0 {
+	if s.Made != s.Trained+s.Dropped+s.UnderWay {
 		j.t.Errorf("after %s: %+v do not add up", after, s)
+	}
+	if s.Dropped != s.Reasons["policy_lag"] { // a busy machine may starve one group for so long that what it made is too old
+		j.t.Errorf("after %s: %+v: a change dropped env steps", after, s)
 	}
 }
 
