@@ -330,9 +330,13 @@ func (j *Job) rewrite() {
 	j.log.Info("pipeline.toml of the run says again what runs")
 }
 
-// note adds a line to the run's events. An error is told in the log too: the run goes on without the line.
+// note adds a line to the run's events: a line that does not say at which env step it stands tells where the run is
+// now. An error is told in the log too: the run goes on without the line.
 func (j *Job) note(c runs.Change, who asker) error {
 	c.UID, c.Command = who.uid, who.command
+	if c.EnvStep == 0 {
+		c.EnvStep, c.PolicyVersion = j.envSteps(), j.policyVersion()
+	}
 	err := j.o.Run.Note(c)
 	if err != nil {
 		j.log.Error("the run's events lack a line", "error", err)

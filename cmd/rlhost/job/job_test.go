@@ -42,6 +42,7 @@ func TestJob_SwapsBesideStatusAndTaps(t *testing.T) {
 			}
 		})
 	}
+	r.learns()
 	keep := true
 	for i, language := range []string{"rust", "c", "rust", "c"} {
 		var reply control.SwapReply
@@ -64,8 +65,17 @@ func TestJob_SwapsBesideStatusAndTaps(t *testing.T) {
 		t.Errorf("rollout runs %+v", v)
 	}
 	r.end()
-	if list, err := r.run.Changes(); err != nil || len(list) != 8 {
+	list, err := r.run.Changes()
+	if err != nil || len(list) != 8 {
 		t.Errorf("%d lines of events, %v; want 8", len(list), err)
+	}
+	var before runs.Change
+	for _, c := range list {
+		if c.EnvStep == 0 || c.PolicyVersion == 0 || c.EnvStep < before.EnvStep || c.PolicyVersion < before.PolicyVersion {
+			t.Errorf("change %d: %s at env step %d, policy version %d, after %s at %d, %d", c.Number, c.Step, c.EnvStep, c.PolicyVersion,
+				before.Step, before.EnvStep, before.PolicyVersion)
+		}
+		before = c
 	}
 }
 

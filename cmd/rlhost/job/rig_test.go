@@ -203,6 +203,21 @@ func (r *rig) mustDo(verb control.Verb, q, reply any) {
 	}
 }
 
+// learns waits until the run has learned from something.
+func (r *rig) learns() {
+	r.Helper()
+	for deadline := time.Now().Add(time.Minute); ; {
+		var s control.StatusReply
+		r.mustDo(control.VerbStatus, control.StatusRequest{}, &s)
+		if s.Policy > 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.Fatalf("nothing is learned: %+v", s)
+		}
+	}
+}
+
 func code(err error) control.Code {
 	var e *control.Error
 	if errors.As(err, &e) {

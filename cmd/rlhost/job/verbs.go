@@ -44,7 +44,7 @@ func (j *Job) group(ctx context.Context, q control.GroupRequest, what string, as
 	if err != nil {
 		return nil, j.asError(ctx, err)
 	}
-	j.note(runs.Change{Step: runs.StepNoted, Number: j.nextNumber(), What: what, Differences: q.Patterns, EnvStep: j.envSteps()}, askerOf(ctx))
+	j.note(runs.Change{Step: runs.StepNoted, Number: j.nextNumber(), What: what, Differences: q.Patterns}, askerOf(ctx))
 	return &control.GroupReply{Answers: answers}, nil
 }
 
@@ -89,7 +89,7 @@ func (j *Job) stop(ctx context.Context, q control.StopRequest, notice control.No
 	if q.Now {
 		what = "stop at once"
 	}
-	j.note(runs.Change{Step: runs.StepNoted, Number: j.nextNumber(), What: what, EnvStep: j.envSteps()}, askerOf(ctx))
+	j.note(runs.Change{Step: runs.StepNoted, Number: j.nextNumber(), What: what}, askerOf(ctx))
 	j.log.Info("asked to "+what, "uid", askerOf(ctx).uid)
 	if !q.Now {
 		sayTo(notice)("saving at the next dataset boundary")
