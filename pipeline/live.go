@@ -102,12 +102,13 @@ type Transition struct {
 	relinked map[*bus.Connection]*bus.Connection
 	kept     []*swapStep // that could not be taken back
 
-	mu     sync.Mutex
-	stage  stage
-	broken chan struct{} // closed at the first fault of a new version
-	faulty string        // component of that
-	err    error         // the fault
-	told   bool          // Fell has been called, or will be
+	mu      sync.Mutex
+	stage   stage
+	trusted bool          // faults of new versions are those of any
+	broken  chan struct{} // closed at the first fault of a new version before that
+	faulty  string        // component of that
+	err     error         // the fault
+	told    bool          // Fell has been called, or will be
 }
 
 // stage is how far a Transition is.
@@ -248,23 +249,14 @@ func (t *Transition) commit(ctx context.Context, o *Outcome) error {
 	if err := t.p.life.over(); err != nil {
 		return errors.Join(err, t.takeBack())
 	}
-	if err := t.settleAlone(); err != nil {
-		return errors.Join(err, t.takeBack())
+	if !t.options.Probation {
+		if err := t.trust(); err != nil {
+			return errors.Join(err, t.takeBack())
+		}
 	}
 	o.EnvStep = t.p.stats.Counter("rollout/env_steps").Value()
 	t.install(o)
 	return nil
-}
-
-// settleAlone settles a change of one component's environments that is not on probation before it counts as made: a
-// fault from here on is one of any environment's, and one before has taken the component back.
-func (t *Transition) settleAlone() error {
-	if t.options.Probation || len(t.envs) != 1 {
-		return nil
-	}
-	s := t.envs[0]
-	s.x.loop.Do(s.settle)
-	return t.fault()
 }
 
 func (t *Transition) commitSwaps(ctx context.Context, o *Outcome) error {

@@ -10,18 +10,22 @@ import (
 
 // Settle ends the probation: the previous version lets go of what it holds. Its plugin stays loaded, for a way back.
 // It is to be called once for each Commit that succeeded; a later one that changes the same things settles as well.
-func (t *Transition) Settle() {
+// false means that a new version has failed before: then nothing has been settled, and Fell is called, or was.
+func (t *Transition) Settle() bool {
 	_, leave, err := t.p.life.join(t.p.life.ctx)
 	if err != nil {
-		return // the end of the run lets go of everything
+		return true // the end of the run lets go of everything
 	}
 	defer leave()
-	t.settle()
+	return t.settle()
 }
 
-func (t *Transition) settle() {
+func (t *Transition) settle() bool {
+	if t.trust() != nil {
+		return false
+	}
 	if t.advance(committed, settled) != nil {
-		return
+		return true // it was before
 	}
 	for _, s := range t.envs {
 		s.x.loop.Do(s.settle)
@@ -32,6 +36,7 @@ func (t *Transition) settle() {
 	if err := t.p.collect(); err != nil {
 		t.p.log.Warn("closing what ran before", "err", err)
 	}
+	return true
 }
 
 // settle ends the probation of an instance.
@@ -94,22 +99,35 @@ func (t *Transition) release() error {
 	return errors.Join(append(errs, t.p.collect())...)
 }
 
-// fall deals with a fault of a new version: before the change is complete it makes Commit take it back, in its
-// probation it tells the owner.
-func (t *Transition) fall(name string, fault error) {
+// falls notes a fault of a new version, and reports whether the one before takes its place for it: everywhere, or,
+// once new versions are trusted, nowhere. Commit gives up at such a fault.
+func (t *Transition) falls(name string, fault error) bool {
 	t.mu.Lock()
-	if t.err == nil {
+	defer t.mu.Unlock()
+	if t.err == nil && !t.trusted {
 		t.faulty, t.err = name, fault
 		close(t.broken)
 	}
-	t.mu.Unlock()
-	t.tell()
+	return t.err != nil
+}
+
+// trust makes faults from here on those of any component. The error is that of one before.
+func (t *Transition) trust() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.trusted = t.err == nil
+	return t.failure()
 }
 
 // fault returns why the change cannot be completed.
 func (t *Transition) fault() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.failure()
+}
+
+// failure is fault for who has the lock.
+func (t *Transition) failure() error {
 	if t.err == nil {
 		return nil
 	}
@@ -143,24 +161,34 @@ func (t *Transition) tell() {
 
 // failed is Host.Failed.
 func (p *Pipeline) failed(x *instance, err error) bool {
-	x.live.mu.Lock()
-	t := x.live.watch
-	if x.live.gone {
-		x.live.mu.Unlock()
+	t, gone := x.live.watched()
+	if gone {
 		p.log.Warn("an instance that was replaced failed", "component", x.host.Name, "err", err)
 		return true
 	}
-	if t == nil || p.life.over() != nil {
-		x.live.mu.Unlock()
+	if t == nil || p.life.over() != nil || !t.falls(x.host.Name, err) {
 		return false
 	}
+	x.stand(err)
+	t.tell()
+	return true
+}
+
+// watched returns on whose probation the instance is, and whether it has nothing to do with the run any more.
+func (l *liveness) watched() (by *Transition, gone bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.watch, l.gone
+}
+
+// stand makes an instance that has failed stand still.
+func (x *instance) stand(fault error) {
+	x.live.mu.Lock()
+	defer x.live.mu.Unlock()
 	if x.live.fault == nil {
-		x.live.fault = err
+		x.live.fault = fault
 		x.host.Receiver.Hold()
 	}
-	x.live.mu.Unlock()
-	t.fall(x.host.Name, err)
-	return true
 }
 
 // leave notes that the instance has nothing to do with the run any more.

@@ -56,7 +56,8 @@ func (t *Transition) prepareEnv(m member, runner component.EnvRunner, to *volume
 	s.task, s.back = t.tasks()
 	c := component.EnvChange{
 		Plugin: to.plugin, At: t.options.At, KeepState: t.options.KeepState, Envs: t.options.TrialEnvs, Task: s.task, TaskBack: s.back,
-		Probation: true, Went: func(w component.EnvsWent) { s.went <- w }, Fell: s.fell,
+		Probation: true, Falls: func(fault error) bool { return t.falls(m.name, fault) },
+		Went: func(w component.EnvsWent) { s.went <- w }, Fell: s.fell,
 	}
 	var err error
 	if s.prepared, err = runner.PrepareEnvs(c); err != nil {
@@ -220,12 +221,12 @@ func (s *envStep) settle() {
 }
 
 // fell is EnvChange.Fell: the component has gone back by itself.
-func (s *envStep) fell(fault error) {
+func (s *envStep) fell(error) {
 	if s.over.Swap(true) {
 		return
 	}
 	s.x.live.back(s)
-	s.t.fall(s.x.name, fault)
+	s.t.tell()
 }
 
 // back notes that the instance runs the environments of before a change.

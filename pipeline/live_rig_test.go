@@ -217,10 +217,14 @@ func (x *playerChange) Cancel() {
 func (x *playerChange) Settle()      { x.p.old = nil }
 func (x *playerChange) Close() error { return nil }
 
-// fall is a fault of the new environments.
-func (x *playerChange) fall(fault error) {
+// fall is a fault of the new environments. It reports whether the old ones are back.
+func (x *playerChange) fall(fault error) (back bool) {
+	if !x.c.Falls(fault) {
+		return false
+	}
 	x.Cancel()
 	x.c.Fell(fault)
+	return true
 }
 
 func (p *player) Pause(rested func()) { p.pausing = true; rested() }

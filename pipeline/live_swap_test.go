@@ -164,7 +164,7 @@ func TestTransition_AFailureOnProbationDoesNotEndTheRun(t *testing.T) {
 	r.change(TransitionOptions{Probation: true, Fell: func(name string, fault error) { fell <- fmt.Sprint(name, ": ", fault) }},
 		"component.counter.fails=true")
 	s.fail.Store(true)
-	if got := <-fell; got != "counter: counter: lost count" {
+	if got := <-fell; got != "counter: lost count" {
 		t.Errorf("Fell %q", got)
 	}
 	_, o := r.change(TransitionOptions{}, "component.counter.fails=false")

@@ -3,9 +3,12 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
@@ -206,4 +209,80 @@ func TestChanges_TellEverything(t *testing.T) {
 		t.Error(err)
 	}
 	r.end()
+}
+
+// A fault in the instant in which a change counts as made, or its probation ends, takes back all components or none.
+func TestTransition_AFaultAtTheEndGoesBackEverywhereOrNowhere(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.player.count=2")
+	r.await(4)
+	runs, changes := "game@1", make(chan *playerChange, 2)
+	s.commit = func(_ *player, c *playerChange) bool { changes <- c; return false }
+	ends := map[string]int{}
+	for round := range 150 {
+		before, next := r.Graph(), map[string]string{"game@1": "game@2", "game@2": "game@1"}[runs]
+		fell, probation := make(chan string, 1), round%2 == 0
+		x := r.prepare(TransitionOptions{Probation: probation, Fell: func(name string, _ error) { fell <- name }}, "env.game.use="+next)
+		back, spins := make(chan bool), random.IntN(40)
+		go func() { back <- fallAfter(<-changes, <-changes, spins) }()
+		_, err := x.Commit(t.Context())
+		for range random.IntN(40) {
+			runtime.Gosched()
+		}
+		end := "made"
+		switch {
+		case err != nil:
+			end = "refused"
+		case !x.Settle():
+			end = "fell"
+			if name := <-fell; name == "" || !probation {
+				t.Fatalf("%s fell, probation %v", name, probation)
+			}
+		default:
+			runs = next
+		}
+		if went := <-back; went != (end != "made") {
+			t.Fatalf("the change was %s (%v), the component that failed went back: %v", end, err, went)
+		}
+		ends[end]++
+		if end == "fell" {
+			s.commit = nil
+			if way, err := r.Prepare(t.Context(), before, TransitionOptions{}); err != nil {
+				t.Fatal(err)
+			} else if _, err := way.Commit(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.commit = func(_ *player, c *playerChange) bool { changes <- c; return false }
+		}
+		for _, m := range r.now().members {
+			if p, ok := m.component.(*player); ok {
+				m.loop.Do(func() {
+					if got := p.plugin.(*game).text; got != runs {
+						t.Errorf("round %d: %s has %s, want %s: the change was %s", round, m.name, got, runs, end)
+					}
+				})
+			}
+		}
+	}
+	t.Logf("%v", ends)
+	if ends["made"] == 0 || len(ends) < 2 {
+		t.Errorf("all changes were %v", ends)
+	}
+	s.commit = nil
+	r.end()
+}
+
+// fallAfter lets one of two changes fail a little after it has gone over, and reports whether it went back.
+func fallAfter(c, _ *playerChange, spins int) (back bool) {
+	for over := false; !over; {
+		c.p.h.Receiver.Loop().Do(func() { over = c.over })
+	}
+	for range spins {
+		runtime.Gosched()
+	}
+	c.p.h.Receiver.Loop().Do(func() { back = c.fall(errors.New("trap")) })
+	return back
 }

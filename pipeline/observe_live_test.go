@@ -224,7 +224,7 @@ func TestStatus_AFailureThatSomebodyDealsWithIsTold(t *testing.T) {
 		t.Errorf("%+v, run %s", got, r.State())
 	}
 	until(t, "a full wire", func() bool { return full(r.Pipeline, 0) })
-	if c := r.look(later()).cause(); !strings.HasPrefix(c, "counter has failed: counter: lost count: player.blocks → counter.on_blocks is full (") {
+	if c := r.look(later()).cause(); !strings.HasPrefix(c, "counter has failed: lost count: player.blocks → counter.on_blocks is full (") {
 		t.Errorf("cause %q", c)
 	}
 	s.fail.Store(false)

@@ -54,8 +54,8 @@ type Host struct {
 	Boundary func()
 	// Stop asks the run to end at the next dataset boundary. Any goroutine; only the first reason counts.
 	Stop func(reason StopReason)
-	// Failed is asked when the component fails: true means that the host deals with it and the run goes on. nil is
-	// false. Any goroutine.
+	// Failed is asked by Fail and Yield: true means that the host deals with it and the run goes on. nil is false. Any
+	// goroutine.
 	Failed func(error) bool
 
 	manifest Manifest
@@ -166,8 +166,13 @@ func (h *Host) BoundSlot(name string) *bus.Slot {
 
 // Fail ends the run with an error of this component, unless Failed deals with it. The rest of the slot still runs.
 func (h *Host) Fail(err error) {
-	err = fmt.Errorf("%s: %w", h.Name, err)
-	if h.Failed == nil || !h.Failed(err) {
-		h.Receiver.Loop().Fail(err)
+	if !h.Yield(err) {
+		h.Receiver.Loop().Fail(fmt.Errorf("%s: %w", h.Name, err))
 	}
+}
+
+// Yield is for a fault that the component could bear. True means that it was on probation and is replaced by what ran
+// before: nothing of it runs once the slot has returned.
+func (h *Host) Yield(fault error) bool {
+	return h.Failed != nil && h.Failed(fault)
 }

@@ -237,24 +237,29 @@ func (x *change) Settle() {
 		return
 	}
 	x.settled = true
+	x.trust()
+	if x.over {
+		x.settle()
+	}
+}
+
+// trust makes faults of the new environments those of any.
+func (x *change) trust() {
 	for _, b := range x.batches {
 		if b != nil {
 			b.tried = false
 		}
-	}
-	if x.over {
-		x.settle()
 	}
 }
 
 // settle releases what the component could have gone back to. What runs beside environments on trial stays.
 func (x *change) settle() {
 	c := x.c
+	x.trust()
 	for i, b := range x.batches {
 		if b == nil {
 			continue
 		}
-		b.tried = false
 		if s := c.splits[i]; s.spare != nil && !x.isTrial() { // one can always go back from a trial
 			c.changes.release(s.spare)
 			s.spare = nil

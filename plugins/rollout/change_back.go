@@ -20,6 +20,15 @@ func (x *change) Cancel() {
 	}
 }
 
+// falls reports whether a fault of a batch takes the component back to what ran before.
+func (c *Rollout) falls(b *batch, fault error) bool {
+	x := c.changes.current
+	if b.tried && x != nil && !x.back && x.o.Falls != nil && !x.o.Falls(fault) {
+		x.trust()
+	}
+	return b.tried
+}
+
 // fall takes the component back to what ran before the change that is on probation, because of a fault of its
 // environments.
 func (c *Rollout) fall(fault error) {

@@ -129,6 +129,37 @@ func TestProbation_EndsWithSettle(t *testing.T) {
 	}
 }
 
+// What the owner of a change does not take back any more costs a restart, and later faults as well, without being asked.
+func TestProbation_TheOwnerMayBearAFault(t *testing.T) {
+	for splits := 1; splits <= 2; splits++ {
+		for _, version := range []string{"guest", "lost"} {
+			w := newWorld(t, worldOptions{splits: splits, flaws: map[int]func(*plugintest.Script){2: at(4, 13, plugintest.Trap)}})
+			var plugin rollout.Plugin
+			if version == "lost" {
+				plugin = mortal{w.plugins[3], func(call string, n, first int) []rollout.Span {
+					if call == hostabi.ExportStep && n%9 == 8 {
+						return []rollout.Span{{First: 1, Count: 1}}
+					}
+					return nil
+				}}
+			}
+			asked := 0
+			o := component.EnvChange{Plugin: plugin, At: component.AtStep, Probation: true, Falls: func(error) bool { asked++; return false }}
+			w.loose = true
+			p := w.change(2, o)
+			w.run(func() bool { return w.c.restarted > 1 })
+			if asked != 1 || len(w.fell) != 0 {
+				t.Errorf("%s, %d splits: asked %d times, fell %v; want 1 and none", version, splits, asked, w.fell)
+			}
+			p.Settle()
+			if want := map[int]int{2: splits}; version == "guest" && !maps.Equal(w.open(), want) {
+				t.Errorf("the open batches are %v, want %v", w.open(), want)
+			}
+			w.balance()
+		}
+	}
+}
+
 // Without a probation faults cost what they did before, also while the environments go over.
 func TestChange_AFaultOfTheNewOnesCostsARestart(t *testing.T) {
 	for _, boundary := range []component.Boundary{component.AtNow, component.AtStep, component.AtTrajectory, component.AtEpisode} {

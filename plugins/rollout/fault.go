@@ -9,14 +9,14 @@ import (
 
 // fault gives up the split's unfinished block after an error of its environments. The guest is renewed, its
 // environments start new episodes, and what was lost is counted; or, if others are to come or were there before a
-// change that is on probation, those start. It ends the run once the budget is spent, or if the error is not the
-// environment's.
+// change that is on probation, those start; or, if the component itself is on probation, it is replaced. It ends the
+// run once the budget is spent, or if the error is not the environment's.
 func (s *split) fault(err error) {
 	c := s.c
 	if isFault(err) {
 		s.version.faults.Inc()
 	}
-	if s.tried && s.sides == nil {
+	if s.sides == nil && c.falls(s.batch, err) {
 		c.fall(err)
 	}
 	m := s.next
@@ -26,6 +26,10 @@ func (s *split) fault(err error) {
 		m.arrive()
 	case !isFault(err):
 		c.h.Fail(err)
+		return
+	case !crosses && c.h.Yield(err):
+		c.lostSteps.Add(uint64(s.lost()))
+		s.abort()
 		return
 	case s.sides != nil || !c.spend():
 		c.h.Fail(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, c.restarted))

@@ -57,6 +57,41 @@ func TestFault_IsNamedAndCostsOneBlock(t *testing.T) {
 	}
 }
 
+// A component that is on probation bears no fault: whoever watches it is told, and replaces it.
+func TestFault_OnProbationIsNotBorne(t *testing.T) {
+	for _, watched := range []bool{true, false} {
+		r := newRig(t, rigOptions{script: when(4, 7, plugintest.Trap)})
+		var told []error
+		r.Host.Failed = func(fault error) bool {
+			told = append(told, fault)
+			if watched {
+				r.Host.Receiver.Hold()
+			}
+			return watched
+		}
+		if watched {
+			if err := r.RunUntil(func() bool { return len(told) > 0 }); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.Settle(); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			r.until(t, 8)
+		}
+		want := uint64(1)
+		if watched {
+			want = 0
+		}
+		if len(told) != 1 || !strings.HasPrefix(told[0].Error(), "rollout env 4: trap") || r.counter("rollout/restarts") != want {
+			t.Errorf("watched %v: told %v, %d restarts", watched, told, r.counter("rollout/restarts"))
+		}
+		if got := r.counter("rollout/lost_env_steps"); got != 6 {
+			t.Errorf("watched %v: %d env steps lost, want 6", watched, got)
+		}
+	}
+}
+
 // After a restart environments have other seeds, episodes begin anew, and env steps do not repeat: what led to the
 // fault is not played again.
 func TestFault_TheNextBlockBeginsAnew(t *testing.T) {

@@ -26,7 +26,7 @@ func (c *Rollout) spend() bool {
 // wait for revive.
 func (s *split) lose(err error) bool {
 	c, lost := s.c, rollout.Lost(err)
-	if lost == nil || s.tried || !c.spend() {
+	if lost == nil || c.falls(s.batch, err) || s.next == nil && c.h.Yield(err) || !c.spend() {
 		return false
 	}
 	s.version.faults.Inc()

@@ -9,7 +9,7 @@ func (s *split) loseSide(b *batch, err error) error {
 	if isFault(err) {
 		b.version.faults.Inc()
 	}
-	if b.tried {
+	if c.falls(b, err) {
 		c.fall(err)
 		for env, owner := range d.owner {
 			if owner == b {

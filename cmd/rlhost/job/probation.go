@@ -94,7 +94,7 @@ func (j *Job) look() (f fall, fell bool) {
 			}
 		}
 	}
-	if time.Now().After(p.until) {
+	if time.Now().After(p.until) && p.transition.Settle() { // else it has just failed, which comes as a fall
 		j.settle(nil)
 		j.note(runs.Change{Step: runs.StepSettled, Number: p.number, What: whatSwap, Component: p.component(), New: version(p.version())}, itself())
 	}
@@ -170,7 +170,7 @@ func (j *Job) fallBack(f fall) {
 	}
 	a := &ask{
 		what: whatFallback, component: p.component(), title: "rollback of " + p.title, next: p.before, who: itself(),
-		reason: fmt.Sprintf("%s: %v", f.component, f.fault), rules: rules{at: component.AtStep},
+		reason: faultOf(f.component, f.fault), rules: rules{at: component.AtStep},
 	}
 	m, err := j.make(ctx, w, a, saysNothing)
 	switch {
