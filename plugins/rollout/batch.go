@@ -18,6 +18,8 @@ type batch struct {
 	calls  uint64          // of Step since the environments were made or renewed
 	quiet  atomic.Bool     // what the environments report does not count
 
+	saved []byte // room for the state of one environment
+
 	tried bool // on probation: its first fault takes the component back to what ran before
 
 	// Beside other batches:

@@ -24,6 +24,7 @@ type move struct {
 	void  bool // given up meanwhile
 	since time.Time
 	took  time.Duration
+	rest  []interface{ close() error } // is to be closed when stepping goes on
 }
 
 // arrive starts the clock of the pause at a boundary, pass stops it.
@@ -187,7 +188,7 @@ func (s *split) goOver() {
 		case b == was && !m.back && s.spare == nil, b == s.spare && !m.back:
 			s.spare = b
 		default:
-			s.c.changes.release(b)
+			s.letGo(b)
 		}
 	}
 	if m.back {
@@ -207,16 +208,32 @@ func (s *split) goOver() {
 	}
 }
 
+// letGo releases what the split needs no more, but not before stepping goes on: while memory is given back nobody can
+// map any, or touch some for the first time.
+func (s *split) letGo(c interface{ close() error }) {
+	if m := s.next; m != nil && m.gone {
+		m.rest = append(m.rest, c)
+		return
+	}
+	s.c.changes.release(c)
+}
+
 // crossed is for the split that has gone over, when what comes next is under way.
 func (s *split) crossed(m *move) {
 	if s.next == m {
 		s.next = nil
 	}
+	if !m.void {
+		m.pass()
+	}
+	for _, c := range m.rest {
+		s.c.changes.release(c)
+	}
+	m.rest = nil
 	if m.void {
 		return
 	}
 	m.void = true
-	m.pass()
 	if m.pad != nil {
 		s.c.changes.release(m.pad)
 		m.pad = nil

@@ -17,11 +17,16 @@ func (s *split) carryState(to *batch) bool {
 		return true
 	}
 	s.c.h.Log.Warn("episodes are not carried over", "split", s.index, "reason", err)
+	to.renewed(err)
+	return false
+}
+
+// renewed makes environments as good as new that cannot go on because of an error.
+func (b *batch) renewed(err error) {
 	var f *rollout.Fault
 	if errors.As(err, &f) && f.Poisons() || errors.Is(err, rollout.ErrPoisoned) {
-		_ = to.env.Renew() // what that cannot do either is found when it is bound
+		_ = b.env.Renew() // what that cannot do either is found when it is bound
 	}
-	return false
 }
 
 // carryWhole carries whole instances, bit for bit, between plugins that are made of the same.
@@ -60,23 +65,22 @@ func sameInstances(a, b rollout.Plugin) bool {
 	return ok == also && (!ok || x.Configuration() == y.Configuration())
 }
 
-// carryEach carries one environment after the other.
+// carryEach carries one environment after the other. It allocates nothing where those neither do.
 func (s *split) carryEach(to *batch) error {
 	into, ok := to.env.(rollout.EnvStater)
 	if !ok {
 		return rollout.ErrUnsupported
 	}
-	var state []byte
 	for env := range s.n {
 		from, ok := s.ownerOf(env).env.(rollout.EnvStater)
 		if !ok {
 			return rollout.ErrUnsupported
 		}
 		var err error
-		if state, err = from.SaveEnv(env, state[:0]); err != nil {
+		if to.saved, err = from.SaveEnv(env, to.saved[:0]); err != nil {
 			return err
 		}
-		if err := into.LoadEnv(env, state); err != nil {
+		if err := into.LoadEnv(env, to.saved); err != nil {
 			return err
 		}
 	}

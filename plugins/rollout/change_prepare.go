@@ -42,6 +42,14 @@ func (x *change) prepare() error {
 		if err := c.warmUp(b, i); err != nil {
 			return err
 		}
+		if x.o.KeepState {
+			b.rehearse()
+		}
+		if x.at() != component.AtEpisode { // else they go on with the block that they have
+			if err := c.mapAhead(b, i); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -71,6 +79,49 @@ func (c *Rollout) warmUp(b *batch, split int) error {
 			Call: hostabi.ExportReset, Env: env, Err: err}
 	}
 	return nil
+}
+
+// rehearse has the environments do what is asked of them when episodes are carried over, so that nothing of it happens
+// for the first time then. One that fails at it is as good as new, and fails again when it matters.
+func (b *batch) rehearse() {
+	stater, ok := b.env.(rollout.EnvStater)
+	if !ok {
+		return
+	}
+	for _, env := range []int{0, b.schema.Shape.Envs - 1} {
+		var err error
+		if b.saved, err = stater.SaveEnv(env, b.saved[:0]); err == nil {
+			err = stater.LoadEnv(env, b.saved)
+		}
+		if err != nil {
+			b.renewed(err)
+			return
+		}
+	}
+}
+
+// blockMapper is an Env that maps blocks, and can do so before it is bound to them.
+type blockMapper interface {
+	// MapAhead puts blocks where Bind finds them. Nothing is bound afterwards.
+	MapAhead(blocks []rollout.Block) error
+}
+
+// mapAhead shows the environments the blocks that they will step into. Mapping one takes as long as all else that
+// happens while stepping stands still.
+func (c *Rollout) mapAhead(b *batch, split int) error {
+	m, ok := b.env.(blockMapper)
+	if !ok {
+		return nil
+	}
+	blocks := make([]rollout.Block, c.blocksPerSplit())
+	for k := range blocks {
+		index := uint32(split*len(blocks) + k)
+		blocks[k] = rollout.Block{
+			Trajectory: rollout.Trajectory{Schema: b.schema, Mem: b.pad.tr.Mem}, Index: index, FD: c.arena.FD(),
+			Offset: c.arena.BlockOffset(index),
+		}
+	}
+	return m.MapAhead(blocks)
 }
 
 // differs returns the first thing that keeps environments from the place of those that run, or "".

@@ -172,7 +172,7 @@ func (s *split) bind(block uint32) error {
 	}
 	err := s.env.Bind(s.blockFor(s.batch, block))
 	if s.pad != nil && err == nil {
-		s.c.changes.release(s.pad) // that it was bound to before
+		s.letGo(s.pad) // that it was bound to before
 		s.pad = nil
 	}
 	return err

@@ -3,6 +3,7 @@ package wasm
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/rollout"
 )
@@ -29,9 +30,14 @@ func (e *Env) CopyFrom(from rollout.Env) error {
 		return e.fault(err)
 	}
 	e.batch, e.scratch, e.rows = o.batch, o.scratch, 0
+	mapped := e.windows
 	e.windows = nil
-	for _, w := range o.windows {
-		e.windows = append(e.windows, &window{block: w.block, ptr: w.ptr, bytes: w.bytes, bindings: w.bindings})
+	for k, w := range o.windows {
+		own := &window{block: w.block, ptr: w.ptr, bytes: w.bytes, bindings: w.bindings}
+		if mapped != nil { // its bindings are those of the other one
+			own.file, own.offset, own.schema, own.stale = mapped[k].file, mapped[k].offset, mapped[k].schema, true
+		}
+		e.windows = append(e.windows, own)
 	}
 	return nil
 }
@@ -50,14 +56,66 @@ func (e *Env) copyInstance(o *Env) error {
 	if err := e.inst.growTo(s.size); err != nil {
 		return err
 	}
-	for _, w := range e.windows { // what is copied there must not appear in blocks
-		if err := e.inst.mem.mapZero(uint64(w.ptr), uint64(w.bytes)); err != nil {
-			return err
+	if !sameWindows(e.windows, o.windows) {
+		for _, w := range e.windows { // what is copied there must not appear in blocks
+			if err := e.inst.mem.mapZero(uint64(w.ptr), uint64(w.bytes)); err != nil {
+				return err
+			}
 		}
+		e.windows = nil
 	}
-	copyPages(e.inst.mem.bytes(), changedPages(o.inst.mem.bytes(), e.inst.mem.bytes(), o.inWindow))
+	e.copyPages(o)
 	e.inst.setState(&s)
 	return nil
+}
+
+// sameWindows reports whether the same places are windows of the same blocks.
+func sameWindows(a, b []*window) bool {
+	return slices.EqualFunc(a, b, func(a, b *window) bool { return a.block == b.block && a.ptr == b.ptr && a.bytes == b.bytes })
+}
+
+// copyPages makes the memory equal to that of the other one, which is as large, where it differs. Where the other one
+// has a window it becomes zero, or stays a window.
+func (e *Env) copyPages(o *Env) {
+	to, from := e.inst.mem.bytes(), o.inst.mem.bytes()
+	for at := uint64(0); at < uint64(len(from)); {
+		end := uint64(len(from))
+		var in *window
+		for _, w := range o.windows {
+			if start := uint64(w.ptr); at < start {
+				end = min(end, start)
+			} else if at-start < uint64(w.bytes) {
+				in, end = w, start+uint64(w.bytes)
+				break
+			}
+		}
+		switch {
+		case in == nil:
+			copyChanged(to[at:end], from[at:end])
+		case e.windows == nil:
+			clearChanged(to[at:end])
+		}
+		at = end
+	}
+}
+
+// copyChanged copies the pages that differ; both are whole pages and equally long.
+func copyChanged(to, from []byte) {
+	for at := 0; at+hostPage <= len(from); at += hostPage {
+		if now := from[at : at+hostPage]; !bytes.Equal(to[at:at+hostPage], now) {
+			copy(to[at:], now)
+		}
+	}
+}
+
+// clearChanged clears the pages that are not zero.
+func clearChanged(to []byte) {
+	var zero [hostPage]byte
+	for at := 0; at+hostPage <= len(to); at += hostPage {
+		if page := to[at : at+hostPage]; !bytes.Equal(page, zero[:]) {
+			clear(page)
+		}
+	}
 }
 
 // inWindow reports whether a place in the guest's memory lies in a window.

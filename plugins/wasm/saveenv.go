@@ -12,7 +12,8 @@ var _ rollout.EnvStater = (*Env)(nil)
 // maxEnvState bounds the state of one environment.
 const maxEnvState = 1 << 24
 
-// SaveEnv appends the state of one environment to dst; see rollout.EnvStater.
+// SaveEnv appends the state of one environment to dst; see rollout.EnvStater. Where the state fits into the memory
+// that the guest gave for seeds and masks it takes one call of the guest, and allocates nothing if dst has room.
 func (e *Env) SaveEnv(env int, dst []byte) ([]byte, error) {
 	if err := e.gate.Enter(); err != nil {
 		return dst, err
@@ -21,22 +22,32 @@ func (e *Env) SaveEnv(env int, dst []byte) ([]byte, error) {
 	if !e.plugin.exports[hostabi.ExportSave] || env < 0 || env >= e.options.Envs {
 		return dst, fmt.Errorf("%w: %s: save environment %d of %d", rollout.ErrUnsupported, e.options.Name, env, e.options.Envs)
 	}
-	ask := func(buf, size uint32) (uint32, error) {
-		n, err := e.inst.invokeExport(hostabi.ExportSave, e.plugin.config.Step, e.batch, uint64(env), uint64(buf), uint64(size))
-		if err != nil {
-			return 0, e.fault(err)
-		}
-		if n < 0 {
-			return 0, e.refusal(n)
-		}
-		return uint32(n), nil
-	}
-	size, err := ask(0, 0)
+	size, err := e.save(env, e.scratch, e.scratchBytes())
 	if err != nil {
 		return dst, err
 	}
-	err = e.borrow(size, func(buf uint32) error {
-		n, err := ask(buf, size)
+	if size <= e.scratchBytes() && size > 0 {
+		return append(dst, e.inst.view(e.scratch, size)...), nil
+	}
+	return e.saveLarge(env, size, dst)
+}
+
+// save asks the guest to put the state of one environment into a place, and returns how long it is.
+func (e *Env) save(env int, at, room uint32) (uint32, error) {
+	n, err := e.inst.invokeExport(hostabi.ExportSave, e.plugin.config.Step, e.batch, uint64(env), uint64(at), uint64(room))
+	if err != nil {
+		return 0, e.fault(err)
+	}
+	if n < 0 {
+		return 0, e.refusal(n)
+	}
+	return uint32(n), nil
+}
+
+// saveLarge borrows memory for a state of that size.
+func (e *Env) saveLarge(env int, size uint32, dst []byte) ([]byte, error) {
+	err := e.borrow(size, func(buf uint32) error {
+		n, err := e.save(env, buf, size)
 		if err == nil && n != size {
 			err = fmt.Errorf("%w: %s: rl_save wants %d bytes at first and %d then", rollout.ErrUnsupported, e.options.Name, size, n)
 		}
@@ -48,27 +59,33 @@ func (e *Env) SaveEnv(env int, dst []byte) ([]byte, error) {
 	return dst, err
 }
 
-// LoadEnv replaces the state of one environment; see rollout.EnvStater.
+// LoadEnv replaces the state of one environment; see rollout.EnvStater. Like SaveEnv it takes one call for a small one.
 func (e *Env) LoadEnv(env int, state []byte) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
 	}
 	defer e.gate.Leave()
-	if !e.plugin.exports[hostabi.ExportLoad] || env < 0 || env >= e.options.Envs || len(state) > maxEnvState {
+	if !e.plugin.exports[hostabi.ExportLoad] || env < 0 || env >= e.options.Envs || len(state) == 0 || len(state) > maxEnvState {
 		return fmt.Errorf("%w: %s: load %d bytes into environment %d of %d", rollout.ErrUnsupported, e.options.Name,
 			len(state), env, e.options.Envs)
 	}
-	return e.borrow(uint32(len(state)), func(buf uint32) error {
-		copy(e.inst.view(buf, uint32(len(state))), state)
-		n, err := e.inst.invokeExport(hostabi.ExportLoad, e.plugin.config.Step, e.batch, uint64(env), uint64(buf), uint64(len(state)))
-		if err != nil {
-			return e.fault(err)
-		}
-		if n < 0 {
-			return e.refusal(n)
-		}
-		return nil
-	})
+	if size := uint32(len(state)); size > e.scratchBytes() {
+		return e.borrow(size, func(buf uint32) error { return e.load(env, state, buf) })
+	}
+	return e.load(env, state, e.scratch)
+}
+
+// load puts a state into guest memory and has the guest read it.
+func (e *Env) load(env int, state []byte, at uint32) error {
+	copy(e.inst.view(at, uint32(len(state))), state)
+	n, err := e.inst.invokeExport(hostabi.ExportLoad, e.plugin.config.Step, e.batch, uint64(env), uint64(at), uint64(len(state)))
+	if err != nil {
+		return e.fault(err)
+	}
+	if n < 0 {
+		return e.refusal(n)
+	}
+	return nil
 }
 
 // refusal makes an error of a status: a guest may export a function only to say that it does not offer it.

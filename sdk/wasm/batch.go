@@ -32,6 +32,7 @@ type batch[A sdk.Action, O sdk.Element] struct {
 	now      int
 	discrete uint32 // values of each element of an action, 0 = Box
 	legal    []uint8
+	saved    []byte // what save returned last
 
 	bound      bool
 	action     tensor[A]
@@ -260,12 +261,13 @@ func (b *batch[A, O]) rest(t uint32, i int, rows sdk.Rows[A, O]) {
 // savedBytes is what the SDK adds to the author's bytes: flags (u32) and random stream (u64).
 const savedBytes = 12
 
+// save returns the state of an environment. It is valid until the next call.
 func (b *batch[A, O]) save(i int) ([]byte, hostabi.Status, error) {
 	saver, ok := b.envs.(sdk.BatchSaver)
 	if !ok {
 		return nil, hostabi.StatusUnsupported, errUnsupported
 	}
-	data, err := saver.AppendEnv(nil, i)
+	data, err := saver.AppendEnv(b.saved[:0], i)
 	if errors.Is(err, errUnsupported) {
 		return nil, hostabi.StatusUnsupported, err
 	}
@@ -273,7 +275,8 @@ func (b *batch[A, O]) save(i int) ([]byte, hostabi.Status, error) {
 		return nil, hostabi.StatusInternal, err
 	}
 	data = binary.LittleEndian.AppendUint32(data, uint32(flag(b.waiting[i])))
-	return binary.LittleEndian.AppendUint64(data, b.rngs[i].State()), hostabi.StatusOK, nil
+	b.saved = binary.LittleEndian.AppendUint64(data, b.rngs[i].State())
+	return b.saved, hostabi.StatusOK, nil
 }
 
 func (b *batch[A, O]) load(i int, data []byte) (hostabi.Status, error) {

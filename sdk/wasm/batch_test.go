@@ -251,6 +251,7 @@ func TestBatch_BadActionMovesNothing(t *testing.T) {
 	r := newRig(t, "", 3, hostabi.SameStep, false)
 	r.reset(0, nil, 1, 2, 3)
 	before, _, _ := r.batch.save(0)
+	before = bytes.Clone(before)
 	*at[int32](r, tensorAction, 0, 2, 0) = -1
 	if got := r.batch.step(0, 0, 3); got != hostabi.StatusAction {
 		t.Errorf("action -1: %v, want %v", got, hostabi.StatusAction)

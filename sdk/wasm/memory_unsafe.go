@@ -6,7 +6,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// hostPage is what memory for the host is rounded to, so that a window never shares a page with Go's own.
+// hostPage is what memory is rounded to that the host may map a block over, so that a window never shares a page with
+// Go's own. The host asks for such memory by its alignment.
 const hostPage = 4096
 
 // maxAlign is the largest alignment that the host may ask for.
@@ -21,9 +22,10 @@ func donate(size, align uint32) uint32 {
 	if align == 0 || align&(align-1) != 0 || align > maxAlign || size > 1<<31 {
 		return 0
 	}
-	align = max(align, hostPage)
-	size = (size + hostPage - 1) &^ (hostPage - 1)
-	block := make([]byte, int(max(size, hostPage))+int(align))
+	if align >= hostPage {
+		size = (max(size, 1) + hostPage - 1) &^ (hostPage - 1)
+	}
+	block := make([]byte, int(size)+int(align))
 	start := address(unsafe.Pointer(unsafe.SliceData(block)))
 	at := (start + align - 1) &^ (align - 1)
 	donated[at] = block
