@@ -85,6 +85,7 @@ type experiment struct {
 	dir     string                                                                           // run folder
 	resume  map[string]component.State
 	backend func(policy.Backend) policy.Backend // wraps the policy's backend
+	runner  func() component.Component          // instead of the rollout
 	tapped  func()                              // called on the tap's loop for each trajectory
 	// boundary is called at each dataset boundary, counted from 1.
 	boundary func(p *pipeline.Pipeline, n int, snapshot func() (map[string]component.State, error)) error
@@ -157,6 +158,9 @@ func (x experiment) must(t *testing.T) *outcome {
 func (x experiment) parts(tapped *tap) *pipeline.Parts {
 	parts := newParts(newEngines(slog.New(slog.DiscardHandler)), runner.Output{})
 	parts.Kinds["tap"] = func() component.Component { return tapped }
+	if x.runner != nil {
+		parts.Kinds["rollout"] = x.runner
+	}
 	parts.Builtins = []string{"lab@1"}
 	parts.Load = func(ctx context.Context, name string, table pipeline.EnvTable, dir string) (rollout.Plugin, error) {
 		if x.load != nil {

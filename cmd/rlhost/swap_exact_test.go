@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline"
+	rolloutplugin "github.com/rlhost/rlhost/plugins/rollout"
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
@@ -48,6 +48,7 @@ func (x *swapsAtEveryBoundary) run(t *testing.T, module string) string {
 		g.open(math.MaxUint64)
 	}
 	e.backend = func(b policy.Backend) policy.Backend { return guarded{b, g} }
+	e.runner = func() component.Component { return seenRollout{rolloutplugin.New().(*rolloutplugin.Rollout), g} }
 	ended := make(chan error, 1)
 	e.boundary = func(p *pipeline.Pipeline, n int, _ func() (map[string]component.State, error)) error {
 		if x.datasets = n; n == 1 && x.next != nil {
@@ -81,7 +82,8 @@ func (x *swapsAtEveryBoundary) change(p *pipeline.Pipeline, parts *pipeline.Part
 		if err != nil {
 			return err
 		}
-		stop := g.openEvery(50 * time.Millisecond) // one that came too late for its boundary needs another
+		g.awaited.Store(true)
+		stop := g.openEvery(time.Second) // one that came too late for its boundary needs another
 		o, err := t.Commit(context.Background())
 		stop()
 		if err != nil {
@@ -99,6 +101,38 @@ type turnstile struct {
 	mu   sync.Mutex
 	last uint64        // trajectory that may be made, counted from 0
 	more chan struct{} // closed and replaced when last grows
+
+	awaited atomic.Bool // a change is on its way to the rollout
+}
+
+// tread slows the trajectory down that a change is to end, until the rollout has heard of it.
+func (g *turnstile) tread() {
+	if g.awaited.Load() {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// seenRollout is a rollout that tells the turnstile when it hears of a change.
+type seenRollout struct {
+	*rolloutplugin.Rollout
+	turnstile *turnstile
+}
+
+// PrepareEnvs prepares a change that will be seen.
+func (c seenRollout) PrepareEnvs(o component.EnvChange) (component.PreparedEnvs, error) {
+	p, err := c.Rollout.PrepareEnvs(o)
+	return seenChange{p, c.turnstile}, err
+}
+
+type seenChange struct {
+	component.PreparedEnvs
+	turnstile *turnstile
+}
+
+// Commit tells that the change has come.
+func (x seenChange) Commit() error {
+	x.turnstile.awaited.Store(false)
+	return x.PreparedEnvs.Commit()
 }
 
 // open lets so many more trajectories be made.
@@ -166,7 +200,7 @@ func (a guardedActor) Act(requests []policy.Request) error {
 			a.turnstile.pass(r.Step / exactSteps)
 		}
 	}
-	runtime.Gosched() // the change that has been prepared comes before the end of the trajectory
+	a.turnstile.tread()
 	return a.Actor.Act(requests)
 }
 
@@ -210,9 +244,10 @@ func TestSwapExact_TheSameModuleAtEveryBoundary(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: parameters %.12s, want %.12s as without swaps", what, got, want)
 		}
-		// On a machine that is busy with other things a change comes too late for its boundary now and then.
-		if made := int(x.made.Load()); made < x.datasets/4 {
-			t.Errorf("%s: %d swaps at %d boundaries, want one at almost each", what, made, x.datasets)
+		// The first change is asked for at the first boundary. Where a process is not let run for as long as a
+		// trajectory is slowed down, its change comes a boundary later.
+		if made := int(x.made.Load()); made < x.datasets*3/4 {
+			t.Errorf("%s: %d swaps at %d boundaries, want one at each but the first", what, made, x.datasets)
 		}
 	}
 }
