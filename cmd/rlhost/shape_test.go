@@ -65,7 +65,8 @@ sdk:                     hostabi
 sdk/wasm:                hostabi sdk
 sdk/sdktest:             hostabi sdk
 sdk/process:             hostabi core/shm core/ring core/arena core/loop core/bus core/link core/rollout core/component core/stat
-sdk/process:             sdk/process/protocol sdk/process/schema
+sdk/process:             sdk/process/protocol sdk/process/rpc sdk/process/schema
+sdk/process/rpc:
 sdk/process/protocol:
 sdk/process/schema:      hostabi core/rollout sdk/process/protocol
 sdk/c/native:
@@ -100,8 +101,9 @@ golang.org/x/term:              cmd/rlhost
 github.com/tetratelabs/wazero:  plugins/wasm
 github.com/BurntSushi/toml:     pipeline
 github.com/alecthomas/kong:     cmd/rlhost
-github.com/hashicorp:           plugins/process sdk/process
-google.golang.org:              plugins/process sdk/process
+github.com/hashicorp:           plugins/process
+google.golang.org:              plugins/process
+golang.org/x/net/http2/hpack:   sdk/process/rpc
 gorgonia.org:                   gpu/gorgonia examples/plugins/gorgonia-learner
 gonum.org:                      gpu/gorgonia
 github.com/chewxy:              gpu/gorgonia

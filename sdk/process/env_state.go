@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
@@ -26,7 +24,7 @@ func (w *envs) doState(_ context.Context, c protocol.EnvStateCall) (protocol.Sta
 	if f.Poisons() {
 		return size, f.Err
 	}
-	return size, refuse(codes.Code(protocol.CodeOrder), "%v", f.Err)
+	return size, refuse(protocol.CodeOrder, "%v", f.Err)
 }
 
 func (w *envs) state(c protocol.EnvStateCall) (protocol.StateSize, error) {

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/stat"
@@ -81,7 +79,7 @@ func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
 		t.Errorf("a right table: %+v", got)
 	}
 	_, err := call[protocol.Configured](r, protocol.MethodConfigure, protocol.Configuration{Kind: "other"})
-	if codeOf(err) != codes.InvalidArgument {
+	if codeOf(err) != protocol.CodeInvalid {
 		t.Errorf("another kind: %v", err)
 	}
 }
@@ -89,22 +87,22 @@ func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
 func TestCalls_InTheWrongOrderAreRefused(t *testing.T) {
 	r := newRig(t, probes())
 	for _, method := range []string{protocol.MethodStart, protocol.MethodSnapshot, protocol.MethodRestore} {
-		if _, err := call[protocol.Empty](r, method, protocol.Empty{}); codeOf(err) != codes.FailedPrecondition {
+		if _, err := call[protocol.Empty](r, method, protocol.Empty{}); codeOf(err) != protocol.CodeOrder {
 			t.Errorf("%s first: %v", method, err)
 		}
 	}
 	r.start("probe", nil)
-	if _, err := call[protocol.Empty](r, protocol.MethodStart, protocol.Empty{}); codeOf(err) != codes.FailedPrecondition {
+	if _, err := call[protocol.Empty](r, protocol.MethodStart, protocol.Empty{}); codeOf(err) != protocol.CodeOrder {
 		t.Errorf("Start again: %v", err)
 	}
 	_, err := call[protocol.Configured](r, protocol.MethodConfigure, protocol.Configuration{Kind: "probe"})
-	if codeOf(err) != codes.FailedPrecondition {
+	if codeOf(err) != protocol.CodeOrder {
 		t.Errorf("Configure again: %v", err)
 	}
-	if _, err := call[protocol.EnvLoaded](r, protocol.MethodEnvLoad, protocol.EnvSource{}); codeOf(err) != codes.Unimplemented {
+	if _, err := call[protocol.EnvLoaded](r, protocol.MethodEnvLoad, protocol.EnvSource{}); codeOf(err) != protocol.CodeUnsupported {
 		t.Errorf("EnvLoad: %v", err)
 	}
-	if _, err := r.server.call(t.Context(), protocol.MethodConfigure, []byte("{")); codeOf(err) != codes.InvalidArgument {
+	if _, err := r.server.call(t.Context(), protocol.MethodConfigure, []byte("{")); codeOf(err) != protocol.CodeInvalid {
 		t.Errorf("half a document: %v", err)
 	}
 }
@@ -376,7 +374,7 @@ func TestStop_EndsABoundaryToo(t *testing.T) {
 	if _, err := call[protocol.Empty](r, protocol.MethodStop, protocol.Empty{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := call[protocol.StateSize](r, protocol.MethodSnapshot, protocol.Empty{}); codeOf(err) != codes.FailedPrecondition {
+	if _, err := call[protocol.StateSize](r, protocol.MethodSnapshot, protocol.Empty{}); codeOf(err) != protocol.CodeOrder {
 		t.Errorf("Snapshot after Stop: %v", err)
 	}
 }

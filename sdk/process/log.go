@@ -3,7 +3,6 @@ package process
 import (
 	"io"
 	"log/slog"
-	"os"
 	"strings"
 )
 
@@ -34,11 +33,8 @@ func parseLevel(name string) (slog.Level, bool) {
 	return l, err == nil
 }
 
-// redirectOutput makes what is printed to standard output go to standard error. The handshake is over when the first
-// call comes, and nothing but it belongs on standard output.
+// redirectOutput makes what is printed to standard output go to standard error: nothing but the handshake belongs on
+// standard output.
 func redirectOutput() {
-	if err := redirect(); err != nil {
-		return // then the host logs it as output, which it is
-	}
-	os.Stdout, os.Stderr = os.NewFile(1, "/dev/stdout"), os.NewFile(2, "/dev/stderr")
+	_ = redirect() // if it does not, the host logs it as output, which it is
 }

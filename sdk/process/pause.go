@@ -3,8 +3,6 @@ package process
 import (
 	"errors"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
@@ -26,9 +24,9 @@ func (s *server) rest(number uint64) error {
 	err = x.do(func() error {
 		switch {
 		case number != 0 && number <= x.resumedTo:
-			return refuse(codes.Code(protocol.CodeOrder), "%v", errResumed)
+			return refuse(protocol.CodeOrder, "%v", errResumed)
 		case x.resumed != nil:
-			return refuse(codes.Code(protocol.CodeOrder), "it is paused already")
+			return refuse(protocol.CodeOrder, "it is paused already")
 		}
 		x.resumed = resumed
 		if p, ok := x.component.(component.Pauser); ok {
@@ -46,7 +44,7 @@ func (s *server) rest(number uint64) error {
 		x.stats.send()
 		return nil
 	case <-resumed:
-		return refuse(codes.Code(protocol.CodeOrder), "%v", errResumed)
+		return refuse(protocol.CodeOrder, "%v", errResumed)
 	case <-x.ended:
 		return errors.New("the component has ended")
 	}

@@ -78,7 +78,6 @@ func newRig(t *testing.T, p Plugin) *rig {
 	must(err)
 	r.wire = hostEnd
 	r.server = makeServer(p, pluginIn, pluginOut, pluginEnd)
-	r.server.redirect.Do(func() {})
 	r.server.exit = r.exit
 	r.ended.Go(r.server.readWire)
 	r.ended.Go(r.readWire)

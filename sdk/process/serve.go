@@ -2,16 +2,15 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
-
-	"github.com/hashicorp/go-hclog"
-	goplugin "github.com/hashicorp/go-plugin"
-	"google.golang.org/grpc"
+	"os/signal"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/sdk/process/rpc"
 )
 
 // Plugin is what a program offers.
@@ -51,37 +50,33 @@ func Serve(p Plugin) {
 		os.Exit(exitUsage)
 	}
 	go s.readWire()
-	goplugin.Serve(&goplugin.ServeConfig{
-		HandshakeConfig: goplugin.HandshakeConfig{
-			ProtocolVersion: protocol.Version, MagicCookieKey: protocol.CookieKey, MagicCookieValue: protocol.CookieValue,
-		},
-		VersionedPlugins: map[int]goplugin.PluginSet{
-			protocol.Version: {protocol.PluginName: &served{server: s}},
-		},
-		GRPCServer: func(o []grpc.ServerOption) *grpc.Server {
-			return grpc.NewServer(append(o, grpc.MaxRecvMsgSize(maxCall), grpc.MaxSendMsgSize(maxCall))...)
-		},
-		Logger: hclog.NewNullLogger(),
-	})
+	if err := s.serve(os.Getenv(socketDirKey)); err != nil {
+		s.log.Error("control connection", "error", err)
+		os.Exit(exitFailed)
+	}
 	s.close()
 	os.Exit(0)
 }
 
-// served tells go-plugin how to offer the service.
-type served struct {
-	goplugin.NetRPCUnsupportedPlugin
-	server *server
-}
+// socketDirKey is the environment variable of go-plugin that names the folder for the plugin's socket.
+const socketDirKey = "PLUGIN_UNIX_SOCKET_DIR"
 
-var _ goplugin.GRPCPlugin = (*served)(nil)
+var errNoFolder = errors.New("the host has named no folder for the plugin's socket")
 
-// GRPCServer registers the control service.
-func (v *served) GRPCServer(_ *goplugin.GRPCBroker, s *grpc.Server) error {
-	s.RegisterService(serviceDesc(), v.server)
-	return nil
-}
-
-// GRPCClient is for hosts, which do without it.
-func (v *served) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn) (any, error) {
-	return nil, fmt.Errorf("this is a plugin")
+// serve answers the host's calls until it has asked for the end.
+func (s *server) serve(dir string) error {
+	if dir == "" {
+		return errNoFolder
+	}
+	calls, err := rpc.Listen(rpc.Config{Dir: dir, Service: protocol.Service, MaxCall: maxCall, Call: s.answer})
+	if err != nil {
+		return err
+	}
+	// Ctrl-C is the host's affair. Not ignored but dropped: programs that the component starts get it.
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	if _, err := fmt.Println(calls.Line(protocol.Version)); err != nil {
+		return errors.Join(err, calls.Close())
+	}
+	redirectOutput()
+	return calls.Serve()
 }

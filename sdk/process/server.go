@@ -9,8 +9,6 @@ import (
 	"slices"
 	"sync"
 
-	"google.golang.org/grpc/codes"
-
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/ring"
 	"github.com/rlhost/rlhost/core/shm"
@@ -23,15 +21,14 @@ const sdkName = "go 1.0"
 // server is the plugin's end of everything. Control calls come on goroutines of gRPC, one after the other unless one
 // hangs; frames on the goroutine of readWire; messages on the loop of the instance.
 type server struct {
-	plugin   Plugin
-	in, out  *ring.Messages
-	wire     *shm.Socket
-	envs     *envs
-	arenas   *arenas
-	log      *slog.Logger
-	level    slog.LevelVar
-	redirect sync.Once
-	exit     func(status int) // os.Exit, but for tests
+	plugin  Plugin
+	in, out *ring.Messages
+	wire    *shm.Socket
+	envs    *envs
+	arenas  *arenas
+	log     *slog.Logger
+	level   slog.LevelVar
+	exit    func(status int) // os.Exit, but for tests
 
 	mu       sync.Mutex // one call at a time
 	instance *instance  // guarded by mu; nil before Configure and after Stop
@@ -100,12 +97,12 @@ func ports(list []component.Port) []protocol.Port {
 func (s *server) configure(c protocol.Configuration) (protocol.Configured, error) {
 	make := s.plugin.Kinds[c.Kind]
 	if make == nil {
-		return protocol.Configured{}, refuse(codes.Code(protocol.CodeInvalid), "this plugin has no kind %q", c.Kind)
+		return protocol.Configured{}, refuse(protocol.CodeInvalid, "this plugin has no kind %q", c.Kind)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.instance != nil && !c.CheckOnly {
-		return protocol.Configured{}, refuse(codes.Code(protocol.CodeOrder), "a component is configured already")
+		return protocol.Configured{}, refuse(protocol.CodeOrder, "a component is configured already")
 	}
 	if level, ok := parseLevel(c.LogLevel); ok {
 		s.level.Set(level)
@@ -137,7 +134,7 @@ func (s *server) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.instance == nil || s.instance.started {
-		return refuse(codes.Code(protocol.CodeOrder), "Start comes once, after Configure")
+		return refuse(protocol.CodeOrder, "Start comes once, after Configure")
 	}
 	return s.instance.start()
 }
@@ -187,7 +184,7 @@ func (s *server) running() (*instance, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.instance == nil || !s.instance.started {
-		return nil, refuse(codes.Code(protocol.CodeOrder), "no component is started")
+		return nil, refuse(protocol.CodeOrder, "no component is started")
 	}
 	return s.instance, nil
 }

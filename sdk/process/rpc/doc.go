@@ -1,0 +1,14 @@
+// Package rpc is the plugin's end of its control connection: it answers unary gRPC calls over HTTP/2 at a unix socket,
+// with what go-plugin's hosts ask for besides.
+//
+//	s, err := rpc.Listen(rpc.Config{Dir: dir, Service: "rlhost.plugin.v1.Plugin", MaxCall: 16 << 20, Call: call})
+//	fmt.Println(s.Line(protocol.Version))
+//	err = s.Serve() // until the host shuts it down
+//
+// Requests and replies are google.protobuf.BytesValue. There are a few calls in the life of a plugin, and most of what
+// they used to take was the time in which the kernel and Go set up the packages of gRPC, protobuf and go-plugin in a
+// new process. This one does what such calls need and nothing else.
+//
+// It is no server for a network: whoever can connect is believed to be the host. What it sends cannot crash or hang the
+// plugin, though, and its memory is bounded: requests that are too long, too many, or not HTTP/2 are refused.
+package rpc
