@@ -74,6 +74,9 @@ func reloadText(done string, r *control.ReloadReply) string {
 		return b.String()
 	}
 	fmt.Fprintf(&b, "%s: %s in %s, at %s env steps\n", done, plural(len(r.Changes), "change"), seconds(r.Took), thousands(r.EnvStep))
+	for _, note := range r.Notes {
+		fmt.Fprintf(&b, "note: %s\n", note)
+	}
 	return b.String()
 }
 

@@ -51,6 +51,9 @@ func newWorkshop(t testing.TB) *workshop {
 	return w
 }
 
+// of is the same workshop in a part of a test.
+func (w *workshop) of(t testing.TB) *workshop { return &workshop{t: t, dir: w.dir, program: w.program} }
+
 func (w *workshop) write(name, text string) {
 	w.t.Helper()
 	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o644); err != nil {

@@ -55,7 +55,7 @@ func TestSwapRuntimes_SynchronousRunsAreTheSameBitForBit(t *testing.T) {
 	w.write("live.toml", endless("sync"))
 	for _, component := range swapped {
 		t.Run(component, func(t *testing.T) {
-			w := &workshop{t: t, dir: w.dir, program: w.program}
+			w := w.of(t)
 			j := w.begin("live.toml")
 			j.goesOn("the start")
 			for _, to := range []string{"process", "own", "builtin"} {
@@ -144,7 +144,7 @@ func TestSwapRuntimes_ProgramsGiveWayToNewOnes(t *testing.T) {
 		build             func(t *testing.T, to string)
 	}{
 		{"Go", "", func(t *testing.T, to string) {
-			(&workshop{t: t, dir: w.dir}).build(to, "go", "./examples/plugins/process-go")
+			w.of(t).build(to, "go", "./examples/plugins/process-go")
 		}},
 		{"C", "", func(t *testing.T, to string) {
 			cc, err := exec.LookPath("cc")
@@ -159,7 +159,7 @@ func TestSwapRuntimes_ProgramsGiveWayToNewOnes(t *testing.T) {
 			for _, s := range sources {
 				command = append(command, strings.TrimPrefix(s, "../../"))
 			}
-			(&workshop{t: t, dir: w.dir}).build(to, append(command, "-lnghttp2", "-lpthread")...)
+			w.of(t).build(to, append(command, "-lnghttp2", "-lpthread")...)
 		}},
 		{"Python", python, func(t *testing.T, to string) {
 			if out, err := exec.Command(python, "-c", "import rlhost").CombinedOutput(); err != nil {
@@ -170,7 +170,7 @@ func TestSwapRuntimes_ProgramsGiveWayToNewOnes(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			w := &workshop{t: t, dir: w.dir, program: w.program}
+			w := w.of(t)
 			old, anew := "between-"+c.name, "anew-"+c.name
 			c.build(t, old)
 			data, err := os.ReadFile(filepath.Join(w.dir, old))

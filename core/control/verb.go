@@ -200,6 +200,7 @@ type ReloadReply struct {
 	Swaps   []SwapReply `json:"swaps,omitempty"`
 	EnvStep uint64      `json:"env_step"`
 	Took    float64     `json:"took_seconds"`
+	Notes   []string    `json:"notes,omitempty"` // where no swap has them
 }
 
 // Change is one difference between the running graph and the next.

@@ -121,6 +121,11 @@ func (j *Job) change(ctx context.Context, w *work, a *ask, say say) (*made, erro
 	if len(m.parts) == 0 && len(m.changes) == 0 && meaning(j.o.Pipeline.Graph()) == meaning(a.next) {
 		return m, errors.Join(pipeline.ErrNothing, t.Close()) // the same by other paths
 	}
+	if a.rules.train {
+		if err := j.mayTryInRun(a, m.parts); err != nil {
+			return m, errors.Join(err, t.Close())
+		}
+	}
 	if slices.ContainsFunc(m.parts, func(p part) bool { return p.env != "" }) {
 		say("compiled in %s", milliseconds(time.Since(began)))
 	} else {
@@ -133,12 +138,13 @@ func (j *Job) change(ctx context.Context, w *work, a *ask, say say) (*made, erro
 	if a.rules.dryRun {
 		return m, t.Close()
 	}
-	if a.rules.train && a.rules.canary > 0 {
+	before := j.o.Pipeline.Graph()
+	if a.rules.train {
 		if t, err = j.tryInRun(ctx, w, a, t, m, say); err != nil {
 			return m, err
 		}
 	}
-	return m, j.commit(ctx, w, a, t, m, say)
+	return m, j.commit(ctx, w, a, t, m, before, say)
 }
 
 // pathLine is a line of a graph's text that says where something lies.
@@ -207,9 +213,9 @@ func (j *Job) prove(ctx context.Context, w *work, a *ask, t *pipeline.Transition
 	return nil
 }
 
-// commit makes the change that was prepared, and what the run's folder says of it.
-func (j *Job) commit(ctx context.Context, w *work, a *ask, t *pipeline.Transition, m *made, say say) error {
-	before := j.o.Pipeline.Graph()
+// commit makes the change that was prepared, and what the run's folder says of it. before is the graph that it begins
+// from, where a trial has not changed that already.
+func (j *Job) commit(ctx context.Context, w *work, a *ask, t *pipeline.Transition, m *made, before *pipeline.Graph, say say) error {
 	text, err := j.o.Text(t.Graph())
 	if err != nil {
 		return errors.Join(err, t.Close())
@@ -225,20 +231,34 @@ func (j *Job) commit(ctx context.Context, w *work, a *ask, t *pipeline.Transitio
 	m.noted(j.note(line, a.who))
 	j.at(w, "waiting for the boundary: %s", m.at)
 	say("going over (%s)", m.at)
+	j.committing.Lock()
+	defer j.committing.Unlock()
 	began := time.Now()
-	if m.outcome, err = t.Commit(ctx); err != nil {
+	m.outcome, err = t.Commit(ctx)
+	rule, ends := j.endsBy(before, t.Graph())
+	if err != nil && !(ends && errors.Is(err, pipeline.ErrEnded)) {
 		return err
 	}
 	m.took = time.Since(began)
 	m.outcome.EnvStep += j.o.StepsBefore
 	m.notes = append(m.notes, m.outcome.Notes...)
+	if ends {
+		j.ends(a, t, m, rule, err == nil)
+	}
 	// It has been made: the client may go.
 	m.written(j.write(text))
-	step := runs.StepCommitted
+	j.noteMade(a, m, line)
+	j.describe(m)
+	j.committed(a, t, m, before)
+	return nil
+}
+
+// noteMade adds to the run's events that a change was made: a line for each component. line is the one before.
+func (j *Job) noteMade(a *ask, m *made, line runs.Change) {
+	line.Step, line.EnvStep, line.PolicyVersion = runs.StepCommitted, m.outcome.EnvStep, j.policyVersion()
 	if a.what == whatRollback || a.what == whatFallback {
-		step = runs.StepBack
+		line.Step = runs.StepBack
 	}
-	line.Step, line.EnvStep, line.PolicyVersion = step, m.outcome.EnvStep, j.policyVersion()
 	for _, p := range m.lines() {
 		line.Component, line.Back, line.Old, line.New = p.component, p.back, version(p.old), version(p.new)
 		line.Outcome = p.reply(a, m)
@@ -248,9 +268,6 @@ func (j *Job) commit(ctx context.Context, w *work, a *ask, t *pipeline.Transitio
 				"env_step", line.EnvStep, "change", m.number)
 		}
 	}
-	j.describe(m)
-	j.committed(a, t, m, before)
-	return nil
 }
 
 // describe adds the versions that have come in to the run's description.

@@ -15,5 +15,6 @@
 // How a pipeline is changed is package pipeline's business, how a socket is spoken to core/control's, what a file of
 // the run's folder looks like pipeline/runs'.
 //
-// Locks: Job.mu is held for moments only, and never while another lock is taken or anything is called that blocks.
+// Locks: Job.committing is held while a change is made, so that End finds it written down. Job.mu comes after it, is held
+// for moments only, and never while another lock is taken or anything is called that blocks.
 package job

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/rollout"
@@ -34,7 +35,7 @@ func (j *Job) asError(ctx context.Context, err error) *control.Error {
 	case errors.Is(context.Cause(ctx), errFell):
 		return control.Errorf(control.CodeFell, "%v", errFell)
 	case errors.As(err, &change):
-		e := &control.Error{Code: change.Code, Reason: change.Reason, Help: change.Help}
+		e := &control.Error{Code: change.Code, Reason: once(change.Reason), Help: change.Help}
 		if change.Code == control.CodeSpaces {
 			e.Exit = exitPlugin
 		}
@@ -48,11 +49,30 @@ func (j *Job) asError(ctx context.Context, err error) *control.Error {
 	case ctx.Err() != nil:
 		return control.Errorf(control.CodeFailed, "given up: the client has gone; nothing has changed")
 	case errors.As(err, &fault):
-		e := control.Errorf(control.CodeFailed, "%v; nothing has changed", err)
+		e := control.Errorf(control.CodeFailed, "%s; nothing has changed", once(err.Error()))
 		e.Exit = exitPlugin
 		return e
 	}
-	return control.Errorf(control.CodeFailed, "%v; nothing has changed", err)
+	return control.Errorf(control.CodeFailed, "%s; nothing has changed", once(err.Error()))
+}
+
+// faultOf tells a fault of a component.
+func faultOf(component string, fault error) string {
+	return once(fmt.Sprintf("%s: %v", component, fault))
+}
+
+// once leaves out a name before a colon where what follows begins with it again: "rollout: rollout env 3: trap" says no
+// more than "rollout env 3: trap".
+func once(reason string) string {
+	parts := strings.Split(reason, ": ")
+	kept := parts[:0]
+	for i, part := range parts {
+		if i+1 < len(parts) && (parts[i+1] == part || strings.HasPrefix(parts[i+1], part+" ")) {
+			continue
+		}
+		kept = append(kept, part)
+	}
+	return strings.Join(kept, ": ")
 }
 
 // problemError tells a single problem of a plugin as it is: the text that it was found in is nobody's file.

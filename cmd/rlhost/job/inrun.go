@@ -3,12 +3,31 @@ package job
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline"
 )
+
+// mayTryInRun refuses a trial in the run of what is no environment, or that would leave none of the old ones.
+func (j *Job) mayTryInRun(a *ask, parts []part) error {
+	if !slices.ContainsFunc(parts, func(p part) bool { return p.env != "" }) {
+		return bad("%s has the environments that it had: only others can be tried in the run", a.component)
+	}
+	for _, p := range parts {
+		c := a.next.Component(p.component)
+		if p.env == "" || c == nil || a.rules.canary < c.Flow.Envs {
+			continue
+		}
+		e := bad("a canary of %d environments that trains: %s has %d, of which some stay as they are", a.rules.canary, c.Name, c.Flow.Envs)
+		e.Help = fmt.Sprintf("--canary %d or less", c.Flow.Envs-1)
+		return e
+	}
+	return nil
+}
 
 // tryInRun lets the new environments take part in the run, a few beside the old ones, with trajectories that the learner
 // gets, until they have played what a trial plays. It returns the transition of all of them. On an error the old ones
@@ -28,15 +47,49 @@ func (j *Job) tryInRun(ctx context.Context, w *work, a *ask, all *pipeline.Trans
 	}
 	j.at(w, "trial in the run: waiting for the boundary")
 	if _, err := t.Commit(ctx); err != nil {
-		return nil, err
+		return nil, failedTrial(err)
 	}
 	err = j.awaitTrial(ctx, w, a, m, fallen, say)
 	if err == nil {
-		if all, err = j.prepare(ctx, a, m, 0); err == nil {
-			return all, nil
-		}
+		all, err = j.prepare(ctx, a, m, 0)
 	}
-	return nil, errors.Join(err, j.backTo(ctx, before))
+	if errors.Is(err, pipeline.ErrNothing) {
+		err = control.Errorf(control.CodeRefused, "%s cannot run environments of two versions: nothing has changed", a.component)
+	}
+	select {
+	case fault := <-fallen: // at the last moment
+		err = errors.Join(speaksAgainst(fault), err)
+		if all != nil {
+			err = errors.Join(err, all.Close())
+		}
+	default:
+	}
+	if err == nil {
+		return all, nil
+	}
+	if back := j.backTo(ctx, before); back != nil {
+		j.log.Error("environments on trial in the run could not be taken back", "change", m.number, "error", back)
+		err = errors.Join(err, back)
+	}
+	return nil, err
+}
+
+// failedTrial tells what ended a trial before it had begun everywhere: a fault speaks against the new version as one
+// after that does.
+func failedTrial(err error) error {
+	var fell *pipeline.ChangeError
+	if errors.As(err, &fell) && fell.Code == control.CodeFell && fell.Err != nil {
+		return speaksAgainst(fell.Err)
+	}
+	return err
+}
+
+// speaksAgainst is what the client is told of a fault in the trial.
+func speaksAgainst(fault error) *control.Error {
+	e := control.Errorf(control.CodeCanary, "the trial in the run speaks against it: %v; the old version runs everywhere", fault)
+	e.Help = "correct it and try again; rlhost check finds most such faults"
+	e.Exit = exitCheck
+	return e
 }
 
 // awaitTrial waits until the environments on trial have played their quota, or as many env steps as they may.
@@ -53,11 +106,11 @@ func (j *Job) awaitTrial(ctx context.Context, w *work, a *ask, m *made, fallen <
 	for {
 		select {
 		case fault := <-fallen:
-			e := control.Errorf(control.CodeCanary, "the trial in the run speaks against it: %v; the old version runs everywhere", fault)
-			e.Exit = exitCheck
-			return e
+			return speaksAgainst(fault)
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-j.ended:
+			return pipeline.ErrEnded
 		case <-tick.C:
 		}
 		least := 1.0

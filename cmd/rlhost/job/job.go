@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/runs"
@@ -48,6 +49,8 @@ type Job struct {
 	close   context.CancelFunc
 	running sync.WaitGroup
 
+	committing sync.Mutex // held while a change is made and written down
+
 	mu        sync.Mutex
 	changed   chan struct{} // closed and replaced whenever what follows changes
 	current   *work         // the change under way, or nil
@@ -58,6 +61,7 @@ type Job struct {
 	previous  map[string]*previous // by component
 	fallen    map[string]string    // why a component runs its previous version again
 	unwritten bool                 // pipeline.toml of the run's folder is behind what runs
+	rule      *component.StopRule  // that ended the run, if a change brought it; see Rule
 
 	lastStep   string // of the events
 	lastNumber uint64
@@ -116,8 +120,11 @@ func (j *Job) verbs() control.Verbs {
 	return v
 }
 
-// End tells the job that the run has ended: those who wait for that are answered, and nothing is changed any more.
+// End tells the job that the run has ended: those who wait for that are answered, and nothing is changed any more. It
+// returns once the run's folder says what the last change has come to.
 func (j *Job) End() {
+	j.committing.Lock()
+	defer j.committing.Unlock()
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	select {

@@ -155,5 +155,8 @@ func reloadReply(a *ask, m *made, err error, began time.Time) (*control.ReloadRe
 			r.Swaps = append(r.Swaps, *p.reply(a, m))
 		}
 	}
+	if len(r.Swaps) == 0 {
+		r.Notes = m.notes
+	}
 	return r, nil
 }

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/control"
+)
+
+// A reload that brings a rule which is fulfilled already is made, and the run ends by that rule. The client is told so,
+// and so are those who look at the run later.
+func TestSwapEnds_ANewRuleThatIsFulfilledAlready(t *testing.T) {
+	w := newSwapShop(t)
+	for _, c := range []struct{ name, rule, text, ended string }{
+		{"steps", "env_steps=2048", "env_steps = 2048", "ended (env_steps) after"},
+		{"return", "return=1", "return = 1", "target reached: mean return"},
+		{"wall", `wall="1ms"`, `wall = "1ms"`, "ended (wall) after"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := w.of(t)
+			j := w.host(starting{runs: w.path(c.name)}, "cartpole.toml", "--set", "run.dir="+c.name)
+			j.until("the window is full", func(s *control.StatusReply) bool { return s.MeanReturn != nil && *s.MeanReturn > 1 })
+			var r control.ReloadReply
+			j.do(control.VerbReload, w.reloadWith("cartpole.toml", "run.dir="+c.name, "run.stop."+c.rule), &r)
+			if r.Outcome != control.Committed || len(r.Changes) != 2 || r.EnvStep == 0 {
+				t.Errorf("%s", asJSON(r))
+			}
+			j.ends(0)
+			j.says(regexp.QuoteMeta(c.ended))
+			if c.name == "return" {
+				j.says(`over [0-9]+ episodes \(wanted 1\)`)
+			}
+			if !strings.Contains(j.text(), c.text) {
+				t.Errorf("pipeline.toml says\n%s, want %s", j.text(), c.text)
+			}
+			list := j.changes()
+			if len(list) != 2 || list[1].Step != "committed" {
+				t.Errorf("events %s", asJSON(list))
+			}
+			if c.name != "wall" && !slices.ContainsFunc(r.Notes, func(note string) bool { return strings.HasPrefix(note, "the run ends by its new rule: ") }) {
+				t.Errorf("notes %q", r.Notes) // where time is what ends it, it may go on when the client is answered
+			}
+			j.nothingLeft()
+		})
+	}
+}
+
+// What else a reload changes that brings such a rule comes too late for this process, and runs when the run goes on.
+func TestSwapEnds_WhatElseWasChangedRunsFromTheResumeOn(t *testing.T) {
+	w := newSwapShop(t)
+	j := w.host(starting{}, "cartpole.toml")
+	out, err := w.command("reload", "cartpole.toml", "--set", "run.stop.env_steps=2048", "--set", "env.cartpole.use=./"+newVersion,
+		"--set", `swap.canary=0`).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "note: the run ends by its new rule: env_steps; what else was changed comes too late") {
+		t.Errorf("%v: %s", err, out)
+	}
+	j.ends(0)
+	j.says(`ended \(env_steps\) after`)
+	again := w.host(starting{}, "--resume", "job", "--set", "run.stop.env_steps=500_000_000")
+	again.runsFile(newVersion)
+	again.goesOn()
+	again.stop()
+}

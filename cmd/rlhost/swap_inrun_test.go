@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/control"
+)
+
+// steadyShop is a swap shop with two versions of the walk that never go wrong, and pay twice what walk.wasm does.
+func steadyShop(t *testing.T) *workshop {
+	t.Helper()
+	w := newSwapShop(t)
+	steady, err := os.ReadFile(faultyGuests + "/steady.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write("steady.wasm", string(steady))
+	w.write("steady2.wasm", string(append(steady, 0, 2, 1, 'x'))) // with a section that means nothing
+	return w
+}
+
+// talking starts a run of the version that never goes wrong; what comes after it does what the arguments say.
+func (w *workshop) steady(args string) *subject {
+	return w.host(starting{}, "walk.toml", "--set", "env.walk.use=./steady.wasm",
+		"--set", "env.walk.args={"+args+"}")
+}
+
+// trainingCanary is a request for a swap that is tried on eight environments, in the run too, for 20 env steps each.
+func (w *workshop) trainingCanary(file string) control.SwapRequest {
+	q := w.swapTo(file)
+	q.Canary, q.Verify, q.CanaryTrain = new(8), new(20), true
+	return q
+}
+
+// rowsOf returns how many env steps each version has made, by the first digits of its hash, as of the last metrics.
+func (j *subject) rowsOf(file string) float64 {
+	j.t.Helper()
+	data, err := os.ReadFile(filepath.Join(j.dir, "metrics.jsonl"))
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	whole := data[:bytes.LastIndexByte(data, '\n')]
+	var last map[string]any
+	if err := json.Unmarshal(whole[bytes.LastIndexByte(whole, '\n')+1:], &last); err != nil {
+		j.t.Fatal(err)
+	}
+	n, _ := last["version/"+moduleHash(j.t, j.w.path(file))[:8]+"/env_steps"].(float64)
+	return n
+}
+
+// runsOnly checks that one version makes env steps and the other does not.
+func (j *subject) runsOnly(file, not string) {
+	j.t.Helper()
+	j.runsFile(file)
+	j.goesOn() // what the other had made before is counted by then
+	j.goesOn()
+	others, own := j.rowsOf(not), j.rowsOf(file)
+	j.until(file+" makes env steps", func(*control.StatusReply) bool { return j.rowsOf(file) > own })
+	if now := j.rowsOf(not); now != others {
+		j.t.Errorf("%s has made %g env steps more", not, now-others)
+	}
+}
+
+// A new version that goes wrong in its trial in the run is refused with what went wrong: the old one runs everywhere
+// again, nothing is lost without being counted, and the next swap is made.
+func TestSwapFault_ANewVersionGoesWrongInItsTrialInTheRun(t *testing.T) {
+	w := steadyShop(t)
+	for _, c := range []struct{ what, args, limits, reason string }{
+		{"traps", "fault=1,env=6,step=21", "", `trap in rl_step at step \d+`},
+		{"hangs", "fault=2,env=6,step=21", `{step="100ms"}`, `deadline in rl_step at step \d+`},
+		{"returns NaN", "fault=4,env=6,step=21", "", `output in rl_step at step \d+: .*NaN`},
+	} {
+		w := w.of(t)
+		j := w.steady(c.args)
+		if c.limits != "" {
+			j.do(control.VerbReload, w.reloadWith("walk.toml", "env.walk.use=./steady.wasm",
+				"env.walk.args={"+c.args+"}", "env.walk.limits="+c.limits), nil)
+		}
+		was := j.text()
+		j.fails(control.VerbSwap, w.trainingCanary("walk.wasm"), control.CodeCanary,
+			"^the trial in the run speaks against it: rollout( env 6)?: "+c.reason+".*; the old version runs everywhere")
+		s := j.quiet()
+		if s.Swaps.Refused != 1 || s.Swaps.RolledBack != 0 || j.text() != was {
+			t.Errorf("%s: %+v, pipeline.toml says\n%s, it was\n%s", c.what, s.Swaps, j.text(), was)
+		}
+		j.wrote("refused", "swap", "the trial in the run speaks against it: .*"+c.reason)
+		j.runsOnly("steady.wasm", "walk.wasm")
+		t.Logf("%s: %+v", c.what, j.addsUp("fault"))
+		var r control.SwapReply
+		j.do(control.VerbSwap, w.trainingCanary("steady2.wasm"), &r)
+		if r.Outcome != control.Committed || r.Envs != 16 || r.Dropped != 0 {
+			t.Errorf("%s: the next swap: %+v", c.what, r)
+		}
+		j.runsOnly("steady2.wasm", "steady.wasm")
+		j.addsUp("fault")
+		j.stop()
+		if err := os.RemoveAll(filepath.Join(w.dir, "runs")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// One that holds through its trial in the run, and fails on probation, gives way to what ran before the trial.
+func TestSwapFault_ANewVersionFailsAfterItsTrialInTheRun(t *testing.T) {
+	w := steadyShop(t)
+	j := w.steady("fault=1,env=15,step=4011") // the trial has no environment 15
+	was := j.text()
+	q := w.trainingCanary("walk.wasm")
+	q.Probation = new(60.0)
+	var r control.SwapReply
+	j.do(control.VerbSwap, q, &r)
+	if r.Outcome != control.Committed || r.Envs != 16 {
+		t.Errorf("%+v", r)
+	}
+	s := j.quiet()
+	note := instance(&s, "rollout").Note
+	if s.Swaps.Committed != 1 || s.Swaps.RolledBack != 1 || !strings.Contains(note, "rolled back: rollout env 15: trap in rl_step at step 4011") {
+		t.Errorf("%+v, status says %q", s.Swaps, note)
+	}
+	if text := j.text(); text != was {
+		t.Errorf("pipeline.toml says\n%s, it was\n%s", text, was)
+	}
+	j.wrote("rolled_back", "fallback", "^rollout env 15: trap in rl_step at step 4011")
+	j.runsOnly("steady.wasm", "walk.wasm")
+	j.addsUp("fault")
+	j.stop()
+}
+
+// One that pays clearly less comes in all the same, and that is said: it may be what was wanted. The way back is there.
+func TestSwap_ANewVersionOfLowerReturnsComesInAndIsToldOf(t *testing.T) {
+	w := steadyShop(t)
+	j := w.steady("fault=0")
+	var r, back control.SwapReply
+	q := w.trainingCanary("walk.wasm")
+	q.Verify = new(1000)
+	j.do(control.VerbSwap, q, &r)
+	if r.Outcome != control.Committed || r.Canary == nil || r.Canary.New.MeanReturn >= r.Canary.Old.MeanReturn ||
+		!strings.Contains(strings.Join(r.Notes, "\n"), "the returns differ") {
+		t.Errorf("%s", asJSON(r))
+	}
+	j.runsOnly("walk.wasm", "steady.wasm")
+	j.addsUp()
+	j.do(control.VerbRollback, control.RollbackRequest{Component: "rollout"}, &back)
+	if back.Outcome != control.RolledBack {
+		t.Errorf("%s", asJSON(back))
+	}
+	j.runsOnly("steady.wasm", "walk.wasm")
+	j.addsUp()
+	j.stop()
+}
+
+// A trial in the run that would leave no old environment, or has no new ones, is refused before anything is tried.
+func TestSwapFault_TrialsInTheRunThatMakeNoSense(t *testing.T) {
+	w := steadyShop(t)
+	j := w.steady("fault=0")
+	for file, canary := range map[string]int{"walk.wasm": 16, "steady2.wasm": 17} {
+		q := w.trainingCanary(file)
+		q.Canary = &canary
+		j.fails(control.VerbSwap, q, control.CodeBad, "a canary of 1[67] environments that trains: rollout has 16, of which some stay")
+	}
+	for _, component := range []string{"rollout", "learner"} {
+		j.fails(control.VerbSwap, control.SwapRequest{Component: component, File: "process", CanaryTrain: true, Canary: new(2)}, control.CodeBad,
+			component+" has the environments that it had")
+	}
+	j.runsFile("steady.wasm")
+	j.goesOn()
+	j.addsUp()
+	j.stop()
+}
