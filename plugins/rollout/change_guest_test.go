@@ -158,6 +158,53 @@ func TestChange_CarriesStateBetweenLanguages(t *testing.T) {
 	}
 }
 
+// What a change does for each environment while stepping stands still allocates nothing: the calls were made once before.
+func TestKeepState_CarryingAllocatesNothing(t *testing.T) {
+	p := guests(t, "c", "rust")
+	r := cartRig(t, p["c"], component.Run{Seed: 3}, nil)
+	r.until(t, 4)
+	prepared, err := r.c.PrepareEnvs(component.EnvChange{Plugin: p["rust"], At: component.AtTrajectory, KeepState: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := r.c.splits[0]
+	n := testing.AllocsPerRun(100, func() {
+		if err := s.carryEach(prepared.(*change).batches[0]); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations for %d environments, want 0", n, s.n)
+	}
+	if err := prepared.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// closer tells when it is closed.
+type closer struct{ closed bool }
+
+func (c *closer) close() error { c.closed = true; return nil }
+
+func TestLetGo_WaitsUntilSteppingGoesOn(t *testing.T) {
+	w := newWorld(t, worldOptions{})
+	s, k := w.c.splits[0], &w.c.changes
+	m := &move{gone: true, void: true}
+	s.next = m
+	first, second := &closer{}, &closer{}
+	s.letGo(first)
+	k.closing.Wait()
+	if first.closed {
+		t.Error("it is closed while stepping stands still")
+	}
+	s.crossed(m)
+	s.letGo(second)
+	k.closing.Wait()
+	if !first.closed || !second.closed || len(m.rest) != 0 {
+		t.Errorf("closed: %v, %v; %d left", first.closed, second.closed, len(m.rest))
+	}
+}
+
 // Memory goes from one instance to another where the module and its arguments are the same.
 func TestChange_OtherArgumentsAreAnotherInstance(t *testing.T) {
 	runtime, err := wasm.New(wasm.Options{CacheDir: t.TempDir()})
@@ -211,6 +258,7 @@ func BenchmarkSwap(b *testing.B) {
 		{"c-rust/step", "c", "rust", component.AtStep, false},
 		{"c-c/trajectory/keep", "c", "c", component.AtTrajectory, true},
 		{"c-rust/trajectory/keep", "c", "rust", component.AtTrajectory, true},
+		{"go-c/trajectory/keep", "go", "c", component.AtTrajectory, true},
 		{"go-go/trajectory", "go", "go", component.AtTrajectory, false},
 		{"go-go/trajectory/keep", "go", "go", component.AtTrajectory, true},
 	} {
@@ -244,6 +292,7 @@ func benchmarkSwap(b *testing.B, from, to string, at component.Boundary, keep bo
 		slices.Sort(list)
 		b.ReportMetric(float64(list[len(list)/2].Nanoseconds())/1e3, name+"-p50-µs")
 		b.ReportMetric(float64(list[len(list)*99/100].Nanoseconds())/1e3, name+"-p99-µs")
+		b.ReportMetric(float64(list[len(list)-1].Nanoseconds())/1e3, name+"-max-µs")
 	}
 	report("pause", pauses)
 	report("without", plain)

@@ -3,6 +3,7 @@ package wasm
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/rollout"
@@ -31,7 +32,11 @@ func TestCopyFrom_IsSnapshotAndRestoreInOne(t *testing.T) {
 			begin(t, played, own)
 			play(t, played, own, 2)
 			kept := bytes.Clone(own[0].Mem)
-			for what, to := range map[string]*Env{"fresh": fresh, "played": played} {
+			turned, last := newEnv(t, p, o), blocks(t, p.Spec(), shape, 3) // its windows lie elsewhere
+			slices.Reverse(last)
+			begin(t, turned, last)
+			play(t, turned, last, 2)
+			for what, to := range map[string]*Env{"fresh": fresh, "played": played, "turned": turned} {
 				if err := to.CopyFrom(e); err != nil {
 					t.Fatalf("%s: %v", what, err)
 				}
@@ -46,7 +51,7 @@ func TestCopyFrom_IsSnapshotAndRestoreInOne(t *testing.T) {
 				t.Error("the copy has written to a block that was bound")
 			}
 			want := play(t, e, all, 3)
-			for what, to := range map[string]*Env{"fresh": fresh, "played": played} {
+			for what, to := range map[string]*Env{"fresh": fresh, "played": played, "turned": turned} {
 				if !bytes.Equal(play(t, to, all, 3), want) {
 					t.Errorf("%s: the future differs", what)
 				}

@@ -29,4 +29,5 @@ func (l *linear) contains(_, _ uint64) bool                      { return false 
 func (l *linear) mapShared(_ int, _ int64, _, _ uint64) error    { return errors.ErrUnsupported }
 func (l *linear) mapPrivate(_ int, _, _ uint64) error            { return errors.ErrUnsupported }
 func (l *linear) mapZero(_, _ uint64) error                      { return errors.ErrUnsupported }
+func (l *linear) touch()                                         {}
 func (l *linear) release()                                       {}

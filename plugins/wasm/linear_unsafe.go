@@ -109,6 +109,20 @@ func (l *linear) mapOver(fd int, fileOffset int64, ptr, n uint64, flags int) err
 	return err
 }
 
+// touchStep is how much touch asks for at once: meanwhile nothing can be mapped.
+const touchStep = 1 << 20
+
+// touch has the kernel make all pages present, so that reading them faults no more. A kernel that cannot does it later.
+func (l *linear) touch() {
+	for mem := l.bytes(); len(mem) > 0; {
+		n := min(len(mem), touchStep)
+		if unix.Madvise(mem[:n], unix.MADV_POPULATE_READ) != nil {
+			return
+		}
+		mem = mem[n:]
+	}
+}
+
 // release gives the reservation back. No call may be running or follow.
 func (l *linear) release() {
 	if l.base == nil {

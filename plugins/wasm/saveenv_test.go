@@ -1,0 +1,170 @@
+package wasm
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// A state goes from one batch to another, whether or not it fits into the memory that the guest gave before.
+func TestSaveEnv_SmallAndLargeStatesAreTheSame(t *testing.T) {
+	for name, source := range exampleGuests(t) {
+		t.Run(name, func(t *testing.T) {
+			p := load(t, newRuntime(t), name, source, Config{})
+			many, one := newEnv(t, p, rollout.EnvOptions{Envs: 32}), newEnv(t, p, rollout.EnvOptions{Envs: 1})
+			all := blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 32}, 1)
+			begin(t, many, all)
+			play(t, many, all, 1)
+			for _, env := range []int{0, 17, 31} {
+				small, err := many.SaveEnv(env, []byte("before"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				state := small[len("before"):]
+				if len(state) <= int(one.scratchBytes()) || len(state) > int(many.scratchBytes()) {
+					t.Fatalf("%d bytes: the test looks at one way only", len(state))
+				}
+				if err := one.LoadEnv(0, state); err != nil {
+					t.Fatal(err)
+				}
+				large, err := one.SaveEnv(0, nil)
+				if err != nil || !bytes.Equal(large, state) {
+					t.Errorf("environment %d is %x, then %x (%v)", env, state, large, err)
+				}
+				if err := many.LoadEnv(env, large); err != nil {
+					t.Error(err)
+				}
+			}
+			for _, bad := range [][]byte{nil, make([]byte, 3), make([]byte, 4096)} {
+				if err := many.LoadEnv(0, bad); err == nil {
+					t.Errorf("%d zeros are taken for a state", len(bad))
+				}
+			}
+			if _, err := many.SaveEnv(32, nil); !errors.Is(err, rollout.ErrUnsupported) {
+				t.Errorf("environment 32 of 32: %v", err)
+			}
+		})
+	}
+}
+
+func TestSaveEnv_AllocatesNothing(t *testing.T) {
+	for name, source := range exampleGuests(t) {
+		p := load(t, newRuntime(t), name, source, Config{})
+		from, to := newEnv(t, p, rollout.EnvOptions{Envs: 32}), newEnv(t, p, rollout.EnvOptions{Envs: 32})
+		all := blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 32}, 1)
+		begin(t, from, all)
+		state := make([]byte, 0, 256)
+		n := testing.AllocsPerRun(100, func() {
+			for env := range 32 {
+				var err error
+				if state, err = from.SaveEnv(env, state[:0]); err != nil {
+					t.Fatal(err)
+				}
+				if err := to.LoadEnv(env, state); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+		if n != 0 {
+			t.Errorf("%s: carrying 32 environments over allocates %v times", name, n)
+		}
+	}
+}
+
+// Saving and loading takes nothing of the guest's memory.
+func TestSaveEnv_GrowsNoGuest(t *testing.T) {
+	for name, source := range exampleGuests(t) {
+		p := load(t, newRuntime(t), name, source, Config{})
+		e := newEnv(t, p, rollout.EnvOptions{Envs: 32})
+		begin(t, e, blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 32}, 1))
+		size := e.inst.mem.size
+		var state []byte
+		for k := range 4000 {
+			var err error
+			if state, err = e.SaveEnv(k%32, state[:0]); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.LoadEnv(k%32, state); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if e.inst.mem.size > size {
+			t.Errorf("%s has grown from %d to %d bytes", name, size, e.inst.mem.size)
+		}
+	}
+}
+
+// Blocks that are mapped ahead are those that Bind finds, and steps write into.
+func TestMapAhead_BindFindsTheBlocks(t *testing.T) {
+	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	o, shape := rollout.EnvOptions{Envs: 8, Seed: 3}, rollout.Shape{Steps: 16, Envs: 8}
+	other, e := newEnv(t, p, o), newEnv(t, p, o)
+	all, own, pads := blocks(t, p.Spec(), shape, 3), blocks(t, p.Spec(), shape, 3), blocks(t, p.Spec(), shape, 3)
+	begin(t, other, all)
+	want := play(t, other, all, 2)
+	for k := range own {
+		own[k].Schema, pads[k].Schema = all[k].Schema, all[k].Schema
+	}
+	for _, b := range pads[:2] { // the third is not known yet
+		begin(t, e, []rollout.Block{b})
+	}
+	if err := e.Renew(); err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range pads[:2] {
+		if err := e.Bind(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.MapAhead(own); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Step(0); err == nil {
+		t.Error("a step is made though nothing is bound")
+	}
+	if len(e.windows) != 2 || e.windows[0].offset != own[0].Offset || e.windows[1].offset != own[1].Offset {
+		t.Errorf("the windows are %+v", e.windows)
+	}
+	before := bytes.Clone(pads[0].Mem)
+	begin(t, e, own)
+	if !bytes.Equal(play(t, e, own, 2), want) {
+		t.Error("what is played in blocks that were mapped ahead differs")
+	}
+	if !bytes.Equal(pads[0].Mem, before) {
+		t.Error("something was written to a block that is not bound")
+	}
+	own[0].Offset++
+	if err := e.MapAhead(own[:1]); !errors.Is(err, rollout.ErrUnsupported) {
+		t.Errorf("a block that begins within a page: %v", err)
+	}
+}
+
+// Every binding of a block survives a copy: those of the other one's blocks lie elsewhere in their files.
+func TestCopyFrom_BindingsAreThoseOfTheBlock(t *testing.T) {
+	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	o := rollout.EnvOptions{Envs: 8, Seed: 3}
+	from, to := newEnv(t, p, o), newEnv(t, p, o)
+	rows, columns := blocks(t, p.Spec(), rollout.Shape{Steps: 16, Envs: 8}, 2), blocks(t, p.Spec(), rollout.Shape{Steps: 16, Envs: 8, SoA: true}, 2)
+	begin(t, from, rows)
+	play(t, from, rows, 1)
+	begin(t, to, columns)
+	play(t, to, columns, 1)
+	want := play(t, from, columns, 1)
+	if err := from.Renew(); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, from, rows)
+	play(t, from, rows, 1)
+	if err := to.CopyFrom(from); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(play(t, to, columns, 1), want) {
+		t.Error("the copy plays something else in blocks that it was bound to before")
+	}
+	if got, ok := columnOf(hostabi.RoleReward); !ok || got != rollout.ColReward {
+		t.Errorf("the reward is column %v, %v", got, ok)
+	}
+}
