@@ -104,7 +104,7 @@ func TestSwapFault_EnvironmentsThatGoWrong(t *testing.T) {
 		if c.fallback {
 			j.wrote("rolled_back", "fallback", c.reason)
 			j.says(`a new version has failed on probation; the previous one runs again.*` + c.reason)
-			if !strings.Contains(note, "rolled back: ") || s.Swaps.RolledBack != before.Swaps.RolledBack+1 {
+			if !strings.Contains(note, "rolled back: rollout env 15: ") || s.Swaps.RolledBack != before.Swaps.RolledBack+1 {
 				t.Errorf("%s: status says %q, %+v", c.what, note, s.Swaps)
 			}
 		}
@@ -228,7 +228,7 @@ func TestSwapFault_ANewVersionFailsBeforeTheFolderHasIt(t *testing.T) {
 		t.Error(err)
 	}
 	s := j.quiet()
-	if note := instance(&s, "rollout").Note; s.Swaps.RolledBack != 1 || !strings.Contains(note, "rolled back: rollout: ") {
+	if note := instance(&s, "rollout").Note; s.Swaps.RolledBack != 1 || !strings.Contains(note, "rolled back: rollout env 15: trap in rl_step at step 1000") {
 		t.Errorf("status says %q, %+v", note, s.Swaps)
 	}
 	if text := j.text(); strings.Contains(text, `fault = "`) {
