@@ -18,7 +18,7 @@ import (
 // sdkName is what the plugin says it was made with.
 const sdkName = "go 1.0"
 
-// server is the plugin's end of everything. Control calls come on goroutines of gRPC, one after the other unless one
+// server is the plugin's end of everything. Control calls come on goroutines of their own, one after the other unless one
 // hangs; frames on the goroutine of readWire; messages on the loop of the instance.
 type server struct {
 	plugin  Plugin
