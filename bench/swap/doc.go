@@ -4,7 +4,7 @@
 //	make build
 //	go run ./bench/swap pauses        stepping stands still for a change: p50 and p99 over 1,000 changes, C, Rust and Go
 //	go run ./bench/swap many          10,000 changes in one run; what its process holds, and what the policy reaches
-//	go run ./bench/swap throughput    env steps a second: socket idle, status at 10 Hz, one tap, against none of them
+//	go run ./bench/swap throughput    env steps a second without a control socket, with it idle, status at 10 Hz, one tap
 //
 // It is no test: it reports. The pauses of "the same boundary without a change" are those of BenchmarkSwap in
 // plugins/rollout.

@@ -29,6 +29,7 @@ type setup struct {
 	guest string // module
 	mode  string // async or sync
 	steps uint64 // env steps; 0 goes on until it is stopped
+	deaf  bool   // it has no control socket
 }
 
 const pipelineText = `rlhost = 1
@@ -75,14 +76,28 @@ func start(ctx context.Context, o options, s setup) (*job, error) {
 	}
 	j := &job{dir: dir, ended: make(chan error, 1)}
 	j.cmd = exec.CommandContext(ctx, o.program, "train", file, "--json")
+	if s.deaf {
+		if err := j.deafen(); err != nil {
+			return nil, err
+		}
+	}
 	j.cmd.Stdout, j.cmd.Stderr = &j.out, &j.out
 	j.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := j.cmd.Start(); err != nil {
 		return nil, err
 	}
 	go func() { j.ended <- j.cmd.Wait() }()
+	if s.deaf {
+		return j, nil
+	}
 	j.client, err = j.dial(ctx)
 	return j, err
+}
+
+// deafen puts a file in the place of the folder for sockets: a run that cannot listen goes on without.
+func (j *job) deafen() error {
+	j.cmd.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+j.dir)
+	return os.WriteFile(filepath.Join(j.dir, "rlhost"), nil, 0o600)
 }
 
 // dial connects to the job's socket as soon as there is one.
@@ -157,5 +172,8 @@ func (j *job) end() (last map[string]any, err error) {
 	}
 	lines := bytes.Split(bytes.TrimSpace(j.out.Bytes()), []byte("\n"))
 	err = json.Unmarshal(lines[len(lines)-1], &last)
+	if j.client != nil {
+		_ = j.client.Close() // the job has closed it
+	}
 	return last, errors.Join(err, os.RemoveAll(j.dir))
 }

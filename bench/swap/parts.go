@@ -127,18 +127,20 @@ func many(ctx context.Context, o options) error {
 	return j.stop(ctx)
 }
 
-// throughput compares runs that are asked with runs that are not.
+// throughput compares runs that are asked, and that could be, with runs that cannot, because they have no socket.
 func throughput(ctx context.Context, o options) error {
 	contenders := []struct {
 		name string
-		ask  func(ctx context.Context, j *job) error
+		deaf bool
+		ask  func(ctx context.Context, j *job) error // until ctx ends
 	}{
-		{"idle", nil}, {"idle again", nil}, {"status at 10 Hz", askStatus}, {"one tap", askTap},
+		{"no socket", true, nil}, {"no socket again", true, nil}, {"idle socket", false, nil},
+		{"status at 10 Hz", false, askStatus}, {"one tap", false, askTap},
 	}
 	rates := make([][]float64, len(contenders))
 	for range o.rounds {
 		for i, c := range contenders {
-			rate, err := rateOf(ctx, o, c.ask)
+			rate, err := rateOf(ctx, o, c.deaf, c.ask)
 			if err != nil {
 				return fmt.Errorf("%s: %w", c.name, err)
 			}
@@ -156,48 +158,43 @@ func throughput(ctx context.Context, o options) error {
 	return nil
 }
 
-// Of a run, how long it warms up and how long it is measured.
-const (
-	warm    = time.Second
-	measure = 4 * time.Second
-)
+// measured is how many env steps a run makes that is compared with others: some seconds' worth.
+const measured = 2_000_000
 
-func rateOf(ctx context.Context, o options, ask func(context.Context, *job) error) (float64, error) {
-	j, err := start(ctx, o, setup{guest: o.guest("c")})
+// rateOf returns the env steps a second of a whole run, by its own account.
+func rateOf(ctx context.Context, o options, deaf bool, ask func(context.Context, *job) error) (float64, error) {
+	j, err := start(ctx, o, setup{guest: o.guest("c"), steps: measured, deaf: deaf})
 	if err != nil {
 		return 0, err
 	}
-	time.Sleep(warm)
-	before, err := j.status(ctx)
+	asking, cancel := context.WithCancel(ctx)
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		if ask != nil {
+			_ = ask(asking, j) // ends with the run
+		}
+	}()
+	last, err := j.end()
+	cancel()
+	<-asked
 	if err != nil {
 		return 0, err
 	}
-	began := time.Now()
-	limited, cancel := context.WithTimeout(ctx, measure)
-	defer cancel()
-	if ask != nil {
-		err = ask(limited, j)
+	steps, counted := last["env_steps"].(float64)
+	seconds, timed := last["wall_seconds"].(float64)
+	if !counted || !timed {
+		return 0, fmt.Errorf("the run's last line says %v", last)
 	}
-	<-limited.Done()
-	if err != nil && limited.Err() == nil {
-		return 0, err
-	}
-	if j.client, err = j.dial(ctx); err != nil { // an ended tap has closed the connection
-		return 0, err
-	}
-	after, err := j.status(ctx)
-	if err != nil {
-		return 0, err
-	}
-	rate := float64(after.Steps.Made-before.Steps.Made) / time.Since(began).Seconds()
-	return rate, j.stop(ctx)
+	return steps / seconds, nil
 }
 
 func askStatus(ctx context.Context, j *job) error {
-	for tick := time.NewTicker(100 * time.Millisecond); ; {
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
 		select {
 		case <-ctx.Done():
-			tick.Stop()
 			return nil
 		case <-tick.C:
 			if _, err := j.status(ctx); err != nil {
