@@ -24,10 +24,13 @@ func steadyShop(t *testing.T) *workshop {
 	return w
 }
 
-// talking starts a run of the version that never goes wrong; what comes after it does what the arguments say.
-func (w *workshop) steady(args string) *subject {
-	return w.host(starting{}, "walk.toml", "--set", "env.walk.use=./steady.wasm",
-		"--set", "env.walk.args={"+args+"}")
+// steady starts a run of the version that never goes wrong; what comes after it does what the arguments say.
+func (w *workshop) steady(o starting, args string, sets ...string) *subject {
+	command := []string{"walk.toml", "--set", "env.walk.use=./steady.wasm", "--set", "env.walk.args={" + args + "}"}
+	for _, set := range sets {
+		command = append(command, "--set", set)
+	}
+	return w.host(o, command...)
 }
 
 // trainingCanary is a request for a swap that is tried on eight environments, in the run too, for 20 env steps each.
@@ -69,46 +72,48 @@ func (j *subject) runsOnly(file, not string) {
 // A new version that goes wrong in its trial in the run is refused with what went wrong: the old one runs everywhere
 // again, nothing is lost without being counted, and the next swap is made.
 func TestSwapFault_ANewVersionGoesWrongInItsTrialInTheRun(t *testing.T) {
-	w := steadyShop(t)
+	canGate(t)
 	for _, c := range []struct{ what, args, limits, reason string }{
-		{"traps", "fault=1,env=6,step=21", "", `trap in rl_step at step \d+`},
+		{"traps", "fault=1,env=6,step=21", "{}", `trap in rl_step at step \d+`},
 		{"hangs", "fault=2,env=6,step=21", `{step="100ms"}`, `deadline in rl_step at step \d+`},
-		{"returns NaN", "fault=4,env=6,step=21", "", `output in rl_step at step \d+: .*NaN`},
+		{"returns NaN", "fault=4,env=6,step=21", "{}", `output in rl_step at step \d+: .*NaN`},
 	} {
-		w := w.of(t)
-		j := w.steady(c.args)
-		if c.limits != "" {
-			j.do(control.VerbReload, w.reloadWith("walk.toml", "env.walk.use=./steady.wasm",
-				"env.walk.args={"+c.args+"}", "env.walk.limits="+c.limits), nil)
-		}
-		was := j.text()
-		j.fails(control.VerbSwap, w.trainingCanary("walk.wasm"), control.CodeCanary,
-			"^the trial in the run speaks against it: rollout( env 6)?: "+c.reason+".*; the old version runs everywhere")
-		s := j.quiet()
-		if s.Swaps.Refused != 1 || s.Swaps.RolledBack != 0 || j.text() != was {
-			t.Errorf("%s: %+v, pipeline.toml says\n%s, it was\n%s", c.what, s.Swaps, j.text(), was)
-		}
-		j.wrote("refused", "swap", "the trial in the run speaks against it: .*"+c.reason)
-		j.runsOnly("steady.wasm", "walk.wasm")
-		t.Logf("%s: %+v", c.what, j.addsUp("fault"))
-		var r control.SwapReply
-		j.do(control.VerbSwap, w.trainingCanary("steady2.wasm"), &r)
-		if r.Outcome != control.Committed || r.Envs != 16 || r.Dropped != 0 {
-			t.Errorf("%s: the next swap: %+v", c.what, r)
-		}
-		j.runsOnly("steady2.wasm", "steady.wasm")
-		j.addsUp("fault")
-		j.stop()
-		if err := os.RemoveAll(filepath.Join(w.dir, "runs")); err != nil {
-			t.Error(err)
-		}
+		t.Run(c.what, func(t *testing.T) {
+			t.Parallel()
+			w := steadyShop(t)
+			j := w.steady(starting{gated: true}, c.args, "env.walk.limits="+c.limits)
+			was := j.text()
+			h := j.hold("pwrite 0001/events.jsonl") // the refusal, or the beginning of the commit
+			answered := j.asks(t.Context(), control.VerbSwap, w.trainingCanary("walk.wasm"), nil, nil)
+			h.wait(t)
+			j.until("it has gone wrong", func(s *control.StatusReply) bool { return s.Steps.Reasons["fault"] > 0 })
+			h.goOn()
+			j.refusal(j.answer(answered), control.CodeCanary,
+				"^the trial in the run speaks against it: rollout( env 6)?: "+c.reason+".*; the old version runs everywhere")
+			s := j.quiet()
+			if s.Swaps != (control.SwapCounts{Refused: 1}) || j.text() != was {
+				t.Errorf("%+v, pipeline.toml says\n%s, it was\n%s", s.Swaps, j.text(), was)
+			}
+			j.wrote("refused", "swap", "the trial in the run speaks against it: .*"+c.reason)
+			j.runsOnly("steady.wasm", "walk.wasm")
+			t.Logf("%+v", j.addsUp("fault"))
+			var r control.SwapReply
+			j.do(control.VerbSwap, w.trainingCanary("steady2.wasm"), &r)
+			if r.Outcome != control.Committed || r.Envs != 16 || r.Dropped != 0 {
+				t.Errorf("the next swap: %+v", r)
+			}
+			j.runsOnly("steady2.wasm", "steady.wasm")
+			j.addsUp("fault")
+			j.stop()
+		})
 	}
 }
 
 // One that holds through its trial in the run, and fails on probation, gives way to what ran before the trial.
 func TestSwapFault_ANewVersionFailsAfterItsTrialInTheRun(t *testing.T) {
+	t.Parallel()
 	w := steadyShop(t)
-	j := w.steady("fault=1,env=15,step=4011") // the trial has no environment 15
+	j := w.steady(starting{}, "fault=1,env=15,step=60011") // long after the trial
 	was := j.text()
 	q := w.trainingCanary("walk.wasm")
 	q.Probation = new(60.0)
@@ -119,13 +124,13 @@ func TestSwapFault_ANewVersionFailsAfterItsTrialInTheRun(t *testing.T) {
 	}
 	s := j.quiet()
 	note := instance(&s, "rollout").Note
-	if s.Swaps.Committed != 1 || s.Swaps.RolledBack != 1 || !strings.Contains(note, "rolled back: rollout env 15: trap in rl_step at step 4011") {
+	if s.Swaps.Committed != 1 || s.Swaps.RolledBack != 1 || !strings.Contains(note, "rolled back: rollout env 15: trap in rl_step at step 60011") {
 		t.Errorf("%+v, status says %q", s.Swaps, note)
 	}
 	if text := j.text(); text != was {
 		t.Errorf("pipeline.toml says\n%s, it was\n%s", text, was)
 	}
-	j.wrote("rolled_back", "fallback", "^rollout env 15: trap in rl_step at step 4011")
+	j.wrote("rolled_back", "fallback", "^rollout env 15: trap in rl_step at step 60011")
 	j.runsOnly("steady.wasm", "walk.wasm")
 	j.addsUp("fault")
 	j.stop()
@@ -133,8 +138,9 @@ func TestSwapFault_ANewVersionFailsAfterItsTrialInTheRun(t *testing.T) {
 
 // One that pays clearly less comes in all the same, and that is said: it may be what was wanted. The way back is there.
 func TestSwap_ANewVersionOfLowerReturnsComesInAndIsToldOf(t *testing.T) {
+	t.Parallel()
 	w := steadyShop(t)
-	j := w.steady("fault=0")
+	j := w.steady(starting{}, "fault=0")
 	var r, back control.SwapReply
 	q := w.trainingCanary("walk.wasm")
 	q.Verify = new(1000)
@@ -156,8 +162,9 @@ func TestSwap_ANewVersionOfLowerReturnsComesInAndIsToldOf(t *testing.T) {
 
 // A trial in the run that would leave no old environment, or has no new ones, is refused before anything is tried.
 func TestSwapFault_TrialsInTheRunThatMakeNoSense(t *testing.T) {
+	t.Parallel()
 	w := steadyShop(t)
-	j := w.steady("fault=0")
+	j := w.steady(starting{}, "fault=0")
 	for file, canary := range map[string]int{"walk.wasm": 16, "steady2.wasm": 17} {
 		q := w.trainingCanary(file)
 		q.Canary = &canary

@@ -140,9 +140,7 @@ func (j *Job) change(ctx context.Context, w *work, a *ask, say say) (*made, erro
 	}
 	before := j.o.Pipeline.Graph()
 	if a.rules.train {
-		if t, err = j.tryInRun(ctx, w, a, t, m, say); err != nil {
-			return m, err
-		}
+		return m, j.commitTried(ctx, w, a, t, m, before, say)
 	}
 	return m, j.commit(ctx, w, a, t, m, before, say)
 }

@@ -47,7 +47,9 @@ func (j *Job) ends(a *ask, t *pipeline.Transition, m *made, rule component.StopR
 }
 
 // isRule reports whether a change is one of how the run ends, or what follows from that.
-func isRule(c control.Change) bool { return c.What == "run" || c.What == changeComponent && c.Text == "rules of run.stop" }
+func isRule(c control.Change) bool {
+	return c.What == "run" || c.What == changeComponent && c.Text == "rules of run.stop"
+}
 
 // Rule is what ended the run, if a change brought it that came to nothing else: the graph that runs does not say. nil
 // means that it does. Call it after End.

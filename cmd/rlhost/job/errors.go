@@ -30,7 +30,7 @@ func (j *Job) asError(ctx context.Context, err error) *control.Error {
 	var problems pipeline.Problems
 	var fault *rollout.Fault
 	switch {
-	case errors.As(err, &known):
+	case errors.As(err, &known), errors.As(context.Cause(ctx), &known):
 		return known
 	case errors.Is(context.Cause(ctx), errFell):
 		return control.Errorf(control.CodeFell, "%v", errFell)

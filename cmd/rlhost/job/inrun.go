@@ -29,49 +29,47 @@ func (j *Job) mayTryInRun(a *ask, parts []part) error {
 	return nil
 }
 
-// tryInRun lets the new environments take part in the run, a few beside the old ones, with trajectories that the learner
-// gets, until they have played what a trial plays. It returns the transition of all of them. On an error the old ones
-// run everywhere again.
-func (j *Job) tryInRun(ctx context.Context, w *work, a *ask, all *pipeline.Transition, m *made, say say) (*pipeline.Transition, error) {
-	before := j.o.Pipeline.Graph()
+// commitTried makes a change once a few of the new environments have taken part in the run, beside the old ones and with
+// trajectories that the learner gets. On an error the old ones run everywhere again.
+func (j *Job) commitTried(ctx context.Context, w *work, a *ask, all *pipeline.Transition, m *made, before *pipeline.Graph, say say) error {
 	if err := all.Close(); err != nil { // one transition at a time
-		return nil, err
+		return err
 	}
-	fallen := make(chan error, 1)
-	t, err := j.o.Pipeline.Prepare(ctx, a.next, pipeline.TransitionOptions{
-		At: a.rules.at, KeepState: a.rules.keepState, TrialEnvs: a.rules.canary, Probation: true,
-		Fell: func(_ string, fault error) { fallen <- fault },
-	})
-	if err != nil {
-		return nil, err
-	}
-	j.at(w, "trial in the run: waiting for the boundary")
-	if _, err := t.Commit(ctx); err != nil {
-		return nil, failedTrial(err)
-	}
-	err = j.awaitTrial(ctx, w, a, m, fallen, say)
+	err := j.tryInRun(ctx, w, a, m, say)
 	if err == nil {
 		all, err = j.prepare(ctx, a, m, 0)
 	}
 	if errors.Is(err, pipeline.ErrNothing) {
 		err = control.Errorf(control.CodeRefused, "%s cannot run environments of two versions: nothing has changed", a.component)
 	}
-	select {
-	case fault := <-fallen: // at the last moment
-		err = errors.Join(speaksAgainst(fault), err)
-		if all != nil {
-			err = errors.Join(err, all.Close())
-		}
-	default:
+	if err == nil {
+		err = j.commit(ctx, w, a, all, m, before, say)
 	}
 	if err == nil {
-		return all, nil
+		return nil
 	}
 	if back := j.backTo(ctx, before); back != nil {
 		j.log.Error("environments on trial in the run could not be taken back", "change", m.number, "error", back)
 		err = errors.Join(err, back)
 	}
-	return nil, err
+	return err
+}
+
+// tryInRun lets new environments play in the run until they have played what a trial plays. They stay; a fault of theirs
+// ends the change from then on.
+func (j *Job) tryInRun(ctx context.Context, w *work, a *ask, m *made, say say) error {
+	t, err := j.o.Pipeline.Prepare(ctx, a.next, pipeline.TransitionOptions{
+		At: a.rules.at, KeepState: a.rules.keepState, TrialEnvs: a.rules.canary, Probation: true,
+		Fell: func(_ string, fault error) { w.cancel(speaksAgainst(fault)) },
+	})
+	if err != nil {
+		return err
+	}
+	j.at(w, "trial in the run: waiting for the boundary")
+	if _, err := t.Commit(ctx); err != nil {
+		return failedTrial(err)
+	}
+	return j.awaitTrial(ctx, w, a, m, say)
 }
 
 // failedTrial tells what ended a trial before it had begun everywhere: a fault speaks against the new version as one
@@ -93,7 +91,7 @@ func speaksAgainst(fault error) *control.Error {
 }
 
 // awaitTrial waits until the environments on trial have played their quota, or as many env steps as they may.
-func (j *Job) awaitTrial(ctx context.Context, w *work, a *ask, m *made, fallen <-chan error, say say) error {
+func (j *Job) awaitTrial(ctx context.Context, w *work, a *ask, m *made, say say) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	counts := map[string]trialCount{}
@@ -105,8 +103,6 @@ func (j *Job) awaitTrial(ctx context.Context, w *work, a *ask, m *made, fallen <
 	said := -1
 	for {
 		select {
-		case fault := <-fallen:
-			return speaksAgainst(fault)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-j.ended:

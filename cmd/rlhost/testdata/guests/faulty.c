@@ -1,6 +1,6 @@
 // A walk that goes wrong where its arguments say: faults of guests, at a place that a test can name.
 //
-//	fault = 1 out of bounds, 2 a loop without end, 3 recursion without end, 4 an observation that is NaN,
+//	fault = 1 out of bounds, 2 a loop without end, 3 recursion without end, 4 observations that are NaN from there on,
 //	        5 a flag of 2, 6 a random stream that all environments share
 //	env   = the environment of the batch in which, step = the step at which it happens
 #include "rl_env.h"
@@ -44,7 +44,10 @@ static void go_wrong(Walk *w, float *obs, rl_result *out)
     case TRAP: *(volatile int32_t *)0xfffffff0u = 1; break;
     case LOOP: for (;;) sink++;
     case RECURSE: sink = recurse(0); break;
-    case NOT_A_NUMBER: obs[0] = __builtin_nanf(""); break;
+    case NOT_A_NUMBER: // in an observation that is acted on: after the last step of an episode comes another
+        obs[0] = __builtin_nanf("");
+        out->terminated = out->truncated = false;
+        break;
     case FLAG: *(uint8_t *)&out->terminated = 2; break;
     }
 }
@@ -57,7 +60,8 @@ static void step(Walk *w, rl_rng *rng, const int32_t *action, float *obs, rl_res
     out->terminated = w->cell < -5 || w->cell > 5;
     out->truncated = ++w->age >= 40;
     out->reward = w->cell > 0;
-    if (++w->steps == w->at && w->number == w->env) go_wrong(w, obs, out);
+    bool then = ++w->steps == w->at || (w->fault == NOT_A_NUMBER && w->steps > w->at);
+    if (then && w->number == w->env) go_wrong(w, obs, out);
 }
 
 RL_ENV(Walk, setup, reset, step, .name = "walk@1", .action = RL_DISCRETE(2), .obs = RL_BOX(RL_F32, -10, 10, 1),
