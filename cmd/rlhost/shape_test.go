@@ -102,8 +102,8 @@ github.com/tetratelabs/wazero:  plugins/wasm
 github.com/BurntSushi/toml:     pipeline
 github.com/alecthomas/kong:     cmd/rlhost
 github.com/hashicorp:           plugins/process
-google.golang.org:              plugins/process
-golang.org/x/net/http2/hpack:   sdk/process/rpc
+google.golang.org:              plugins/process sdk/process/rpc
+golang.org/x/net/http2:         sdk/process/rpc
 gorgonia.org:                   gpu/gorgonia examples/plugins/gorgonia-learner
 gonum.org:                      gpu/gorgonia
 github.com/chewxy:              gpu/gorgonia
@@ -126,6 +126,7 @@ type source struct {
 }
 
 func TestShape_ImportsFollowThePolicy(t *testing.T) {
+	t.Parallel()
 	allowed, doorways := table(importPolicy), table(doors)
 	for _, s := range sources(t) {
 		if s.test {
@@ -152,6 +153,7 @@ func TestShape_ImportsFollowThePolicy(t *testing.T) {
 }
 
 func TestShape_UnsafeStandsInItsFiles(t *testing.T) {
+	t.Parallel()
 	for _, s := range sources(t) {
 		for _, spec := range s.file.Imports {
 			if spec.Path.Value == `"unsafe"` && !s.test && !strings.HasSuffix(s.path, "_unsafe.go") && !isGuest(s.dir) {
@@ -162,6 +164,7 @@ func TestShape_UnsafeStandsInItsFiles(t *testing.T) {
 }
 
 func TestShape_PackagesHaveOneComment(t *testing.T) {
+	t.Parallel()
 	comments := map[string]int{}
 	for _, s := range sources(t) {
 		if s.test {
@@ -180,6 +183,7 @@ func TestShape_PackagesHaveOneComment(t *testing.T) {
 }
 
 func TestShape_FilesAndFunctionsFitAScreen(t *testing.T) {
+	t.Parallel()
 	for _, s := range sources(t) {
 		if s.generated {
 			continue
@@ -200,6 +204,7 @@ func TestShape_FilesAndFunctionsFitAScreen(t *testing.T) {
 }
 
 func TestShape_NoInitAndNoNamesWithoutMeaning(t *testing.T) {
+	t.Parallel()
 	for _, s := range sources(t) {
 		base := strings.TrimSuffix(path.Base(s.path), ".go")
 		if slices.Contains([]string{"util", "utils", "common", "helpers", "types", "misc", "interfaces"}, base) {

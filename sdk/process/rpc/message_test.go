@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -19,7 +20,7 @@ func TestWrap_IsProtobufs(t *testing.T) {
 		if got := message[messagePrefix:]; !bytes.Equal(got, want) {
 			t.Errorf("%d bytes: got %d, want %d", n, len(got), len(want))
 		}
-		if got, err := unwrap(message); err != nil || !bytes.Equal(got, value) {
+		if got, err := unwrap(message[messagePrefix:]); err != nil || !bytes.Equal(got, value) {
 			t.Errorf("%d bytes come back as %d, %v", n, len(got), err)
 		}
 	}
@@ -42,14 +43,13 @@ func TestUnwrap_SkipsWhatItDoesNotKnowAndRefusesNonsense(t *testing.T) {
 		{"\x0b", "", false},
 		{"\xff", "", false},
 	} {
-		message := append([]byte{0, 0, 0, 0, byte(len(test.body))}, test.body...)
-		got, err := unwrap(message)
+		got, err := unwrap([]byte(test.body))
 		if (err == nil) != test.ok || string(got) != test.want {
 			t.Errorf("%q: got %q, %v", test.body, got, err)
 		}
 	}
 	for _, message := range []string{"", "\x00\x00\x00\x00", "\x01\x00\x00\x00\x00", "\x00\x00\x00\x00\x01", "\x00\x00\x00\x00\x00x"} {
-		if _, err := unwrap([]byte(message)); err == nil {
+		if _, err := read(strings.NewReader(message), 9); err == nil {
 			t.Errorf("%q: no error", message)
 		}
 	}

@@ -4,10 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
+	"net/http"
 	"path/filepath"
-	"strings"
 	"sync"
+	"time"
+
+	"golang.org/x/net/http2"
 )
 
 // Codes of gRPC that this package answers with itself.
@@ -21,8 +26,17 @@ const (
 // coreVersion is that of go-plugin's handshake.
 const coreVersion = 1
 
-// maxConns is how many connections are served at a time. A host makes one.
-const maxConns = 8
+// Bounds of what a host may take.
+const (
+	maxConns     = 8        // connections at a time; a host makes one
+	maxStreams   = 64       // calls at a time
+	maxHeaders   = 64 << 10 // bytes of a call's headers
+	streamWindow = 1 << 16  // room of a call beyond the longest request
+	maxWindow    = 1<<31 - 1
+)
+
+// drainTime is how long answers under way may take at the end.
+const drainTime = 100 * time.Millisecond
 
 // Error is what a call is refused with.
 type Error struct {
@@ -47,22 +61,32 @@ type Config struct {
 type Server struct {
 	config   Config
 	listener *net.UnixListener
+	http     http.Server // for what HTTP/2 takes from one: limits, and how to end
+	http2    http2.Server
 	over     chan struct{} // closed when the host has asked for the end
 	end      sync.Once
 
 	mu     sync.Mutex
-	conns  map[*conn]struct{}
+	conns  map[net.Conn]struct{}
 	closed bool
 	served sync.WaitGroup
 }
 
 // Listen makes the socket. Close the server if Serve is not called.
 func Listen(c Config) (*Server, error) {
+	s := &Server{config: c, over: make(chan struct{}), conns: map[net.Conn]struct{}{}}
+	s.http = http.Server{MaxHeaderBytes: maxHeaders, ErrorLog: log.New(io.Discard, "", 0)}
+	s.http2 = http2.Server{MaxConcurrentStreams: maxStreams, MaxUploadBufferPerConnection: maxWindow,
+		MaxUploadBufferPerStream: int32(min(c.MaxCall+streamWindow, maxWindow))}
+	if err := http2.ConfigureServer(&s.http, &s.http2); err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(c.Dir, "plugin"), Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
-	return &Server{config: c, listener: l, over: make(chan struct{}), conns: map[*conn]struct{}{}}, nil
+	s.listener = l
+	return s, nil
 }
 
 // Line returns the line that go-plugin's hosts wait for on standard output, for a version of the plugin's protocol.
@@ -71,16 +95,33 @@ func (s *Server) Line(version int) string {
 }
 
 // Serve answers calls until the host shuts the server down, or until it cannot listen any more. It blocks; then the
-// socket is gone, and so are the connections. It does not wait for calls that are still being answered.
+// socket is gone, and so are the connections. For calls that are still being answered it waits a moment.
 func (s *Server) Serve() error {
 	failed := make(chan error, 1)
 	go func() { failed <- s.accept() }()
 	var err error
 	select {
 	case <-s.over:
+		s.drain()
 	case err = <-failed:
 	}
 	return errors.Join(err, s.Close())
+}
+
+// drain lets the answers under way be sent.
+func (s *Server) drain() {
+	_ = s.http.Shutdown(context.Background()) // it has no connections of its own, but tells those of HTTP/2
+	served := make(chan struct{})
+	go func() {
+		s.served.Wait()
+		close(served)
+	}()
+	timer := time.NewTimer(drainTime)
+	defer timer.Stop()
+	select {
+	case <-served:
+	case <-timer.C:
+	}
 }
 
 // Close removes the socket and ends the connections.
@@ -89,7 +130,7 @@ func (s *Server) Close() error {
 	closed := s.closed
 	s.closed = true
 	for c := range s.conns {
-		_ = c.net.Close() // its goroutine sees that
+		_ = c.Close() // its goroutine sees that
 	}
 	s.mu.Unlock()
 	if closed {
@@ -106,14 +147,14 @@ func (s *Server) accept() error {
 		if err != nil {
 			return fmt.Errorf("control socket: %w", err)
 		}
-		if !s.take(newConn(s, c)) {
+		if !s.take(c) {
 			_ = c.Close()
 		}
 	}
 }
 
 // take serves a connection, if there are not too many.
-func (s *Server) take(c *conn) bool {
+func (s *Server) take(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || len(s.conns) == maxConns {
@@ -121,7 +162,7 @@ func (s *Server) take(c *conn) bool {
 	}
 	s.conns[c] = struct{}{}
 	s.served.Go(func() {
-		c.serve()
+		s.serve(c)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.conns, c)
@@ -129,41 +170,7 @@ func (s *Server) take(c *conn) bool {
 	return true
 }
 
-// heldOpen reports whether a method is one of the two streams that go-plugin holds open from the start, for a plugin's
-// output and for connections besides. Ours has neither.
-func heldOpen(path string) bool {
-	return path == "/plugin.GRPCStdio/StreamStdio" || path == "/plugin.GRPCBroker/StartStream"
-}
-
-// serving is grpc.health.v1.HealthCheckResponse with status 1.
-var serving = []byte{0, 0, 0, 0, 2, 1 << 3, 1}
-
-// answer returns the reply to a call as a gRPC message.
-func (s *Server) answer(ctx context.Context, path string, message []byte) ([]byte, error) {
-	switch path {
-	case "/grpc.health.v1.Health/Check":
-		return serving, nil
-	case "/plugin.GRPCController/Shutdown":
-		return wrap(nil), nil
-	}
-	method, ours := strings.CutPrefix(path, "/"+s.config.Service+"/")
-	if !ours {
-		return nil, &Error{Code: codeUnimplemented, Message: "unknown method " + path}
-	}
-	request, err := unwrap(message)
-	if err != nil {
-		return nil, &Error{Code: codeInvalid, Message: err.Error()}
-	}
-	reply, err := s.config.Call(ctx, method, request)
-	if err != nil {
-		return nil, err
-	}
-	return wrap(reply), nil
-}
-
-// answered notes that the reply to a call has been sent.
-func (s *Server) answered(path string) {
-	if path == "/plugin.GRPCController/Shutdown" {
-		s.end.Do(func() { close(s.over) })
-	}
+// serve reads and answers until the end of a connection.
+func (s *Server) serve(c net.Conn) {
+	s.http2.ServeConn(c, &http2.ServeConnOpts{BaseConfig: &s.http, Handler: s})
 }

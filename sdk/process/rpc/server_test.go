@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -25,6 +26,7 @@ import (
 const (
 	testService = "test.Service"
 	testMax     = 8 << 20
+	frame       = 16 << 10 // bytes, at most
 )
 
 // calls is what the tests' server answers.
@@ -85,7 +87,7 @@ func invoke(ctx context.Context, c *grpc.ClientConn, method string, request []by
 func TestServer_AnswersCallsOfEverySize(t *testing.T) {
 	socket, _ := started(t, calls)
 	c := connected(t, socket)
-	for _, n := range []int{0, 1, 127, 128, maxFrame - 8, maxFrame, maxFrame + 1, defaultWindow, 1 << 20, testMax - 5} {
+	for _, n := range []int{0, 1, 127, 128, frame - 8, frame, frame + 1, 65535, 1 << 20, testMax - 5} {
 		request := bytes.Repeat([]byte{byte(n), 1, 2}, n/3+1)[:n]
 		reply, err := invoke(t.Context(), c, "Echo", request)
 		if err != nil || !bytes.Equal(reply, request) {
@@ -169,7 +171,7 @@ func TestServer_ReadsHeadersOfMoreThanAFrame(t *testing.T) {
 	socket, _ := started(t, calls)
 	c := connected(t, socket)
 	for range 3 { // the second time from HPACK's table
-		ctx := metadata.AppendToOutgoingContext(t.Context(), "x-long", strings.Repeat("~", 2*maxFrame), "x-short", "y")
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "x-long", strings.Repeat("~", 2*frame), "x-short", "y")
 		if reply, err := invoke(ctx, c, "Echo", []byte("z")); err != nil || string(reply) != "z" {
 			t.Errorf("got %q, %v", reply, err)
 		}
@@ -222,24 +224,26 @@ func TestServer_TakesNoMoreConnectionsThanItShould(t *testing.T) {
 func TestServer_EndsAConnectionThatIsNotHTTP2(t *testing.T) {
 	for name, hello := range map[string]string{
 		"another protocol": "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
-		"a long frame":     preface + "\xff\xff\xff\x00\x00\x00\x00\x00\x01",
-		"no headers":       preface + string(appendFrame(nil, frameContinuation, flagEndHeaders, 1)),
-		"even stream":      preface + string(appendHeaders(nil, 2, flagEndStream, []byte{0x84})),
-		"bad padding":      preface + string(appendFrame(nil, frameData, flagPadded, 1, 9, 0)),
-		"bad table":        preface + string(appendHeaders(nil, 1, flagEndStream, []byte{0xFF, 0xFF, 0xFF, 0xFF, 0x0F})),
+		"a long frame":     http2.ClientPreface + "\xff\xff\xff\x00\x00\x00\x00\x00\x01",
+		"no headers":       http2.ClientPreface + "\x00\x00\x00\x09\x04\x00\x00\x00\x01",
+		"even stream":      http2.ClientPreface + "\x00\x00\x01\x01\x05\x00\x00\x00\x02\x84",
+		"bad table":        http2.ClientPreface + "\x00\x00\x05\x01\x05\x00\x00\x00\x01\xff\xff\xff\xff\x0f",
 	} {
-		socket, _ := started(t, calls)
-		c, err := net.Dial("unix", socket)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(c, hello); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
-		if _, err := io.ReadAll(c); errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s: the connection goes on", name)
-		}
-		_ = c.Close()
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			socket, _ := started(t, calls)
+			c, err := net.Dial("unix", socket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			if _, err := io.WriteString(c, hello); err != nil {
+				t.Error(err)
+			}
+			_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+			if _, err := io.ReadAll(c); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error("the connection goes on")
+			}
+		})
 	}
 }
