@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,9 +66,10 @@ func block(arenas *arena.Set) (hostabi.Handle, error) {
 }
 
 // BenchmarkStart is a program as a user builds it, from the start of its component until the host has received the
-// first message from it: an answer to one that waited for it, with a block of trajectories. Beside it: how long the
+// first message from it: an answer to one that waited for it, with a block of trajectories. Then it is killed, and the
+// time counts again from when its successor is started, behind the pause that comes before. Beside it: how long the
 // same program takes to say that it was not started by a host, which the kernel, Go and the packages' own
-// initialization take.
+// initialization take; its page faults, and its size.
 //
 // A program whose sum is checked takes as long longer as its file takes to read and sum.
 func BenchmarkStart(b *testing.B) {
@@ -83,44 +85,87 @@ func BenchmarkStart(b *testing.B) {
 
 func benchmarkStart(b *testing.B, p Program) {
 	r, _ := newRuntime(b, Options{})
-	parts := map[string][]time.Duration{}
+	r.backoff = backoff{first: time.Millisecond, longest: time.Millisecond, healthy: time.Hour}
+	info, err := os.Stat(p.Path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	parts := map[string][]float64{}
 	for b.Loop() {
-		begin := time.Now()
-		_ = exec.Command(p.Path).Run() // its status says that there is no host
-		parts["bare"] = append(parts["bare"], time.Since(begin))
+		runBare(p.Path, parts)
 		c, err := r.Component(context.Background(), p, "reward_shaper")
 		if err != nil {
 			b.Fatal(err)
 		}
-		for part, took := range firstMessage(b, c) {
-			parts[part] = append(parts[part], took)
-		}
+		firstMessages(b, c, parts)
 	}
 	b.ReportMetric(0, "ns/op") // of two programs, and of the test's own stage
+	b.ReportMetric(float64(info.Size())/1e6, "MB")
 	for part, list := range parts {
 		slices.Sort(list)
-		b.ReportMetric(list[len(list)/2].Seconds()*1000, part+"-ms")
+		b.ReportMetric(list[len(list)/2], part)
 	}
-	b.ReportMetric(parts["all"][0].Seconds()*1000, "best-ms")
+	b.ReportMetric(parts["all-ms"][0], "best-ms")
+	b.ReportMetric(parts["restart-ms"][0], "restart-best-ms")
 }
 
-// firstMessage starts a shaper and stops it, and returns how long its parts took.
-func firstMessage(b *testing.B, c component.Component) map[string]time.Duration {
+// runBare runs the program without a host.
+func runBare(path string, parts map[string][]float64) {
+	begin := time.Now()
+	cmd := exec.Command(path)
+	_ = cmd.Run() // its status says that there is no host
+	note(parts, "bare-ms", time.Since(begin))
+	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		parts["bare-faults"] = append(parts["bare-faults"], float64(usage.Minflt))
+	}
+}
+
+func note(parts map[string][]float64, part string, took time.Duration) {
+	parts[part] = append(parts[part], took.Seconds()*1000)
+}
+
+// firstMessages starts a shaper, kills it once, and stops it. It notes how long the parts of both starts took.
+func firstMessages(b *testing.B, c component.Component, parts map[string][]float64) {
 	t := &timed{Component: c}
 	s := plugintest.NewStage(b, t, plugintest.StageOptions{})
 	defer s.Close()
 	all := bus.Options{Mode: bus.All, Depth: 4, Overflow: bus.Block}
-	came := make(chan time.Time, 1)
+	came := make(chan time.Time, 4) // the successor may be given the first message as well
 	s.Handle("trajectories", all, func(*hostabi.Message) { came <- time.Now() })
-	if err := s.To("on_trajectories", false, all).Emit(hostabi.Message{Handle: t.block}); err != nil {
-		b.Fatal(err)
+	to := s.To("on_trajectories", false, all)
+	emit := func() time.Time {
+		if err := to.Emit(hostabi.Message{Handle: t.block}); err != nil {
+			b.Fatal(err)
+		}
+		return <-came
 	}
+	x := c.(*proxy)
+	first := emit()
+	l := newest(x)
+	took := l.process.took
+	note(parts, "all-ms", first.Sub(t.begin))
+	for _, part := range []struct {
+		name string
+		took time.Duration
+	}{
+		{"open-ms", took.open}, {"verify-ms", took.verify}, {"execute-ms", took.execute}, {"hello-ms", took.hello},
+		{"dial-ms", took.dial}, {"describe-ms", took.describe}, {"configure-ms", took.configure}, {"start-ms", took.start},
+		{"first-ms", first.Sub(took.since)},
+	} {
+		note(parts, part.name, part.took)
+	}
+	l.process.kill()
+	<-l.process.died()
+	first = emit()
 	s.Done(t.block)
-	first := <-came
-	took := c.(*proxy).life.process.took
-	return map[string]time.Duration{
-		"all": first.Sub(t.begin), "verify": took.verify, "open": took.open, "execute": took.execute, "hello": took.hello,
-		"dial": took.dial, "describe": took.describe, "configure": took.configure, "start": took.start,
-		"first": first.Sub(took.since),
-	}
+	l = newest(x)
+	note(parts, "restart-ms", first.Sub(l.since))
+	note(parts, "restart-verify-ms", l.process.took.verify)
+}
+
+// newest returns the newest process of a component.
+func newest(x *proxy) *life {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.life
 }

@@ -44,17 +44,10 @@ func Serve(p Plugin) {
 		fmt.Fprintf(os.Stderr, "%s is a plugin of rlhost, which starts it: name it in [plugin.NAME] of a pipeline file\n", os.Args[0])
 		os.Exit(exitUsage)
 	}
-	s, err := newServer(p)
-	if err != nil {
+	if err := serve(p, os.Getenv(socketDirKey)); err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v: was it started by rlhost?\n", os.Args[0], err)
 		os.Exit(exitUsage)
 	}
-	go s.readWire()
-	if err := s.serve(os.Getenv(socketDirKey)); err != nil {
-		s.log.Error("control connection", "error", err)
-		os.Exit(exitFailed)
-	}
-	s.close()
 	os.Exit(0)
 }
 
@@ -63,20 +56,38 @@ const socketDirKey = "PLUGIN_UNIX_SOCKET_DIR"
 
 var errNoFolder = errors.New("the host has named no folder for the plugin's socket")
 
-// serve answers the host's calls until it has asked for the end.
-func (s *server) serve(dir string) error {
+// serve answers the host's calls until it has asked for the end. What the process has inherited it opens while the
+// host connects.
+func serve(p Plugin, dir string) error {
 	if dir == "" {
 		return errNoFolder
 	}
-	calls, err := rpc.Listen(rpc.Config{Dir: dir, Service: protocol.Service, MaxCall: maxCall, Call: s.answer})
+	opened := make(chan struct{})
+	var s *server
+	calls, err := rpc.Listen(rpc.Config{
+		Dir: dir, Service: protocol.Service, MaxCall: maxCall,
+		Call: func(ctx context.Context, method string, doc []byte) ([]byte, error) {
+			<-opened
+			return s.answer(ctx, method, doc)
+		},
+	})
 	if err != nil {
 		return err
 	}
-	// Ctrl-C is the host's affair. Not ignored but dropped: programs that the component starts get it.
-	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	if _, err := fmt.Println(calls.Line(protocol.Version)); err != nil {
 		return errors.Join(err, calls.Close())
 	}
 	redirectOutput()
-	return calls.Serve()
+	served := make(chan error, 1)
+	go func() { served <- calls.Serve() }()
+	if s, err = newServer(p); err != nil {
+		return errors.Join(err, calls.Close())
+	}
+	close(opened)
+	go s.readWire()
+	// Ctrl-C is the host's affair. Not ignored but dropped: programs that the component starts get it.
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	err = <-served
+	s.close()
+	return err
 }
