@@ -106,8 +106,9 @@ type blockMapper interface {
 	MapAhead(blocks []rollout.Block) error
 }
 
-// mapAhead shows the environments the blocks that they will step into. Mapping one takes as long as all else that
-// happens while stepping stands still.
+// mapAhead shows the environments the blocks that they will step into, of which others are in use: nothing of theirs
+// runs from here on until they have gone over. Mapping a block takes as long as all else that happens while stepping
+// stands still.
 func (c *Rollout) mapAhead(b *batch, split int) error {
 	m, ok := b.env.(blockMapper)
 	if !ok {
