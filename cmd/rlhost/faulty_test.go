@@ -26,6 +26,7 @@ func faultySources(t *testing.T) []string {
 // The modules are guests of the ABI as it was when they were built, so what they are made from is what lies beside
 // them, without the headers.
 func TestFaultyGuests_AreMadeFromTheSourcesBesideThem(t *testing.T) {
+	t.Parallel()
 	sum := sha256.New()
 	for _, file := range append(faultySources(t), faultyGuests+"/build.sh") {
 		data, err := os.ReadFile(file)
@@ -44,6 +45,7 @@ func TestFaultyGuests_AreMadeFromTheSourcesBesideThem(t *testing.T) {
 }
 
 func TestFaultyGuests_AreBuiltByTodaysHeaders(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	build := exec.Command(faultyGuests + "/build.sh")
 	build.Env = append(os.Environ(), "OUT="+dir)

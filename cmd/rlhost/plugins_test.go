@@ -26,7 +26,10 @@ type workshop struct {
 	t       testing.TB
 	dir     string
 	program string
+	env     []string // of the program, besides that of the test
 }
+
+func (w *workshop) environ() []string { return append(os.Environ(), w.env...) }
 
 // newWorkshop puts the program into a folder of its own, as a user would start it: it starts itself again there for
 // components in processes.
@@ -52,7 +55,9 @@ func newWorkshop(t testing.TB) *workshop {
 }
 
 // of is the same workshop in a part of a test.
-func (w *workshop) of(t testing.TB) *workshop { return &workshop{t: t, dir: w.dir, program: w.program} }
+func (w *workshop) of(t testing.TB) *workshop {
+	return &workshop{t: t, dir: w.dir, program: w.program, env: w.env}
+}
 
 func (w *workshop) write(name, text string) {
 	w.t.Helper()
@@ -78,7 +83,7 @@ func (w *workshop) build(name string, command ...string) {
 func (w *workshop) train(args ...string) lastEvent {
 	w.t.Helper()
 	c := exec.Command(w.program, append([]string{"train", "--json"}, args...)...)
-	c.Dir = w.dir
+	c.Dir, c.Env = w.dir, w.environ()
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	out, err := c.Output()
@@ -129,6 +134,7 @@ on_full = "block"
 // A component that passes blocks on as they are changes nothing of what is learned, to the last bit, whatever
 // language it is written in; one that rewrites rewards does.
 func TestPlugins_BlocksPassThroughOtherPrograms(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("native plugins need Linux")
 	}
@@ -136,26 +142,14 @@ func TestPlugins_BlocksPassThroughOtherPrograms(t *testing.T) {
 	w.write("plain.toml", plain)
 	w.write("between.toml", between)
 	want := w.train("plain.toml").ParamsHash
-	w.build("between", "go", "./examples/plugins/process-go")
+	w.example("Go", "between")
 	if got := w.train("between.toml").ParamsHash; got != want {
 		t.Errorf("with a shaper that shapes nothing: parameters %.12s, want %.12s", got, want)
 	}
 	if got := w.train("between.toml", "--set", "component.between.scale=0.5").ParamsHash; got == want {
 		t.Error("half the reward, same parameters")
 	}
-	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Skip("no C compiler: apt-get install gcc libnghttp2-dev")
-	}
-	sources, err := filepath.Glob("../../sdk/c/native/*.c")
-	if err != nil || len(sources) == 0 {
-		t.Fatal(sources, err)
-	}
-	command := []string{cc, "-O2", "-I", "sdk/c/native", "examples/plugins/process-c/return_tap.c"}
-	for _, s := range sources {
-		command = append(command, strings.TrimPrefix(s, "../../"))
-	}
-	w.build("between", append(command, "-lnghttp2", "-lpthread")...)
+	w.example("C", "between")
 	if got := w.train("between.toml").ParamsHash; got != want {
 		t.Errorf("with a tap in C: parameters %.12s, want %.12s", got, want)
 	}
@@ -163,6 +157,7 @@ func TestPlugins_BlocksPassThroughOtherPrograms(t *testing.T) {
 
 // The learner of one's own loss learns: from a plugin that was built apart from the host.
 func TestPlugins_LearnerOfAGraphReaches475(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("8 seconds on a quiet machine")
 	}
@@ -177,6 +172,7 @@ func TestPlugins_LearnerOfAGraphReaches475(t *testing.T) {
 
 // Gymnasium's own environments train through the Python plugin, and how many processes share them changes nothing.
 func TestPlugins_GymnasiumTrains(t *testing.T) {
+	t.Parallel()
 	python, err := filepath.Abs("../../.venv/bin/python")
 	if err != nil {
 		t.Fatal(err)
@@ -184,8 +180,8 @@ func TestPlugins_GymnasiumTrains(t *testing.T) {
 	if err := exec.Command(python, "-c", "import rlhost.gymnasium").Run(); err != nil {
 		t.Skipf("%s has no package rlhost (%v): make tools", python, err)
 	}
-	t.Setenv("RLHOST_PYTHON", python)
 	w := newWorkshop(t)
+	w.env = []string{"RLHOST_PYTHON=" + python}
 	w.write("gym.toml", strings.Replace(plain, "cartpole@1", "gymnasium:CartPole-v1", 1))
 	one := w.train("gym.toml", "--set", "run.stop.env_steps=4096")
 	two := w.train("gym.toml", "--set", "run.stop.env_steps=4096", "--set", "env.cartpole.workers=2")
@@ -200,6 +196,7 @@ func TestPlugins_GymnasiumTrains(t *testing.T) {
 
 // The learner in PyTorch reaches 475 in both modes. It needs the Python that RLHOST_TORCH names: make test-peers.
 func TestPeers_PyTorchLearnerReaches475(t *testing.T) {
+	t.Parallel()
 	python := os.Getenv("RLHOST_TORCH")
 	if python == "" {
 		t.Skip("make test-peers runs it, with PyTorch")

@@ -21,12 +21,13 @@ import (
 var update = flag.Bool("update", false, "write what the scripts compare with anew")
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"rlhost": main, gatedProgram: beGated})
+	testscript.Main(suite{m}, map[string]func(){"rlhost": main, gatedProgram: beGated})
 }
 
 // TestScript runs the command lines in testdata/script against the program itself, in a folder and with a cache
 // of their own. GUESTS is the folder of hostile modules.
 func TestScript(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, scripts(t, "testdata/script"))
 }
 
@@ -155,7 +156,7 @@ func untilOutput(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: until REGEXP PROGRAM [ARG...]")
 	}
 	want := regexp.MustCompile(args[0])
-	for deadline := time.Now().Add(longestWait); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(longestWait); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		if ts.Exec(args[1], args[2:]...) == nil && want.MatchString(ts.ReadFile("stdout")) {
 			return
 		}

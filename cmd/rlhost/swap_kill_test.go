@@ -56,11 +56,14 @@ var killPoints = map[string]killAt{
 // Wherever a host is killed in a swap, the run goes on with exactly one of the two versions, says which, and leaves
 // nothing.
 func TestSwapKill_TheRunGoesOnWithOneOfTheTwo(t *testing.T) {
+	t.Parallel()
 	canGate(t)
 	for name, at := range killPoints {
-		t.Run(name, func(t *testing.T) { killSwap(t, at) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			killSwap(t, at)
+		})
 	}
-	t.Logf("%d kills", len(killPoints))
 }
 
 // Every operation on the disk that a swap makes, one after the other: RLHOST_KILLS=all.

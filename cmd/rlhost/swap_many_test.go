@@ -41,6 +41,7 @@ func swapsWanted(t *testing.T) int {
 // One run goes through many swaps, from C to Rust and back, every now and then to a process and back: it holds no more for
 // it in the end than at the beginning, loses no env step, and learns what it learns without.
 func TestSwapMany_NothingGrowsAndItLearns(t *testing.T) {
+	t.Parallel()
 	n := swapsWanted(t)
 	every := 100
 	if n < 1000 {
@@ -97,7 +98,7 @@ func TestSwapMany_NothingGrowsAndItLearns(t *testing.T) {
 func (j *subject) toProcessAndBack(round int) uint64 {
 	j.t.Helper()
 	before := j.status().Swaps.Committed
-	if what := []string{"environments", "inference", "batcher"}[round%3]; what != "environments" {
+	if what := []string{"inference", "environments", "batcher"}[round%3]; what != "environments" {
 		for _, where := range []string{"process", "builtin"} {
 			j.do(control.VerbSwap, control.SwapRequest{Component: what, File: where, Probation: new(0.0)}, nil)
 		}

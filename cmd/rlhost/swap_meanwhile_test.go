@@ -82,6 +82,7 @@ func (j *subject) answer(answered <-chan error) error {
 // A process that dies after it was started and before it has taken over costs the swap, or is started again; the run
 // does not notice.
 func TestSwapFault_AProcessDiesWhileItTakesOver(t *testing.T) {
+	t.Parallel()
 	canGate(t)
 	w := newSwapShop(t)
 	j := w.host(starting{gated: true}, "cartpole.toml")
@@ -141,6 +142,7 @@ func (j *subject) awaitDeath(pid int) {
 
 // A swap while the run is paused is made, and the run is paused as before.
 func TestSwapMeanwhile_Paused(t *testing.T) {
+	t.Parallel()
 	w := newSwapShop(t)
 	j := w.host(starting{}, "cartpole.toml")
 	for _, patterns := range [][]string{nil, {"rollout"}} {
@@ -173,6 +175,7 @@ func TestSwapMeanwhile_Paused(t *testing.T) {
 
 // A swap beside a checkpoint that is being written: both are made.
 func TestSwapMeanwhile_Checkpointing(t *testing.T) {
+	t.Parallel()
 	canGate(t)
 	w := newSwapShop(t)
 	j := w.host(starting{gated: true}, "cartpole.toml")
@@ -203,6 +206,7 @@ func TestSwapMeanwhile_Checkpointing(t *testing.T) {
 
 // A swap while the run ends is made or told that it ended; either way what runs is what the folder says.
 func TestSwapMeanwhile_Stopping(t *testing.T) {
+	t.Parallel()
 	canGate(t)
 	w := newSwapShop(t)
 	j := w.host(starting{gated: true}, "cartpole.toml")
@@ -236,6 +240,7 @@ func TestSwapMeanwhile_Stopping(t *testing.T) {
 
 // A client that goes before the change is made takes it with it; one that goes after leaves it.
 func TestSwapMeanwhile_TheClientGoes(t *testing.T) {
+	t.Parallel()
 	canGate(t)
 	w := newSwapShop(t)
 	j := w.host(starting{gated: true}, "cartpole.toml")
@@ -295,6 +300,7 @@ func (j *subject) saysWhatRuns() {
 
 // The running version that traps in the trial is compared with the new one, and no reason not to swap.
 func TestSwapFault_TheOldVersionTrapsInTheTrial(t *testing.T) {
+	t.Parallel()
 	w := newSwapShop(t)
 	// Environment 20 is there in the trial alone: the run has 16.
 	j := w.host(starting{}, "walk.toml", "--set", "env.walk.args={fault=1,env=20,step=8}")
@@ -315,6 +321,7 @@ func TestSwapFault_TheOldVersionTrapsInTheTrial(t *testing.T) {
 // Environments of a process that dies before they have taken over, or on probation, give way to those before; without
 // probation they are started again.
 func TestSwapFault_WorkersDieWhileTheyTakeOver(t *testing.T) {
+	t.Parallel()
 	canGate(t)
 	w := newSwapShop(t)
 	j := w.host(starting{gated: true}, "cartpole.toml")

@@ -14,8 +14,9 @@ import (
 
 // A module that takes its time to compile costs the run nothing: it steps on meanwhile, and answers.
 func TestSwapFault_ABigModuleCompilesBesideTheRun(t *testing.T) {
-	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // nothing is compiled already
+	t.Parallel()
 	w := newSwapShop(t)
+	w.env = []string{"XDG_CACHE_HOME=" + t.TempDir()} // nothing is compiled already
 	module, err := os.ReadFile(w.path(newVersion))
 	if err != nil {
 		t.Fatal(err)
@@ -84,6 +85,7 @@ var moduleFaults = []struct {
 // Whatever the new environments do wrong, in a trial, on probation or after it, the run goes on: with the old ones, or as
 // after any fault.
 func TestSwapFault_EnvironmentsThatGoWrong(t *testing.T) {
+	t.Parallel()
 	w := newSwapShop(t)
 	j := w.host(starting{}, "walk.toml")
 	for _, c := range moduleFaults {
@@ -191,6 +193,7 @@ func vector(items [][]byte) []byte {
 
 // A reload that makes the rollout anew checks and tries its new environments as a swap does, and goes back to both.
 func TestSwapFault_NewEnvironmentsOfANewRolloutAreTried(t *testing.T) {
+	t.Parallel()
 	w := newSwapShop(t)
 	j := w.host(starting{}, "walk.toml")
 	j.fails(control.VerbReload, w.reloadWith("walk.toml", "env.walk.args={fault=1,env=6,step=8}", "component.rollout.max_restarts=9",
@@ -215,6 +218,7 @@ func TestSwapFault_NewEnvironmentsOfANewRolloutAreTried(t *testing.T) {
 
 // Environments on probation may fail before the run's folder says that they run: they fall back all the same.
 func TestSwapFault_ANewVersionFailsBeforeTheFolderHasIt(t *testing.T) {
+	t.Parallel()
 	canGate(t)
 	w := newSwapShop(t)
 	j := w.host(starting{gated: true}, "walk.toml")

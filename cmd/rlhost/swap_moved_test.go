@@ -37,7 +37,7 @@ func (w *workshop) begin(args ...string) *movedJob {
 	w.t.Helper()
 	j := &movedJob{w: w, t: w.t, done: make(chan struct{})}
 	j.cmd = exec.Command(w.program, append([]string{"train", "--json"}, args...)...)
-	j.cmd.Dir, j.cmd.Stdout, j.cmd.Stderr = w.dir, &j.out, &j.err
+	j.cmd.Dir, j.cmd.Env, j.cmd.Stdout, j.cmd.Stderr = w.dir, w.environ(), &j.out, &j.err
 	if err := j.cmd.Start(); err != nil {
 		w.t.Fatal(err)
 	}

@@ -30,6 +30,7 @@ func needLinux(t *testing.T) {
 // Each component goes to a process, to a process of another program, and back, while the run goes on and nothing is
 // dropped.
 func TestSwapRuntimes_EveryComponentGoesToAProcessAndBack(t *testing.T) {
+	t.Parallel()
 	needLinux(t)
 	w := newWorkshop(t)
 	w.another("second")
@@ -49,6 +50,7 @@ func TestSwapRuntimes_EveryComponentGoesToAProcessAndBack(t *testing.T) {
 
 // What a component has learned, drawn and counted goes with it: swaps change no bit of a synchronous run.
 func TestSwapRuntimes_SynchronousRunsAreTheSameBitForBit(t *testing.T) {
+	t.Parallel()
 	needLinux(t)
 	w := newWorkshop(t)
 	w.another("second")
@@ -77,6 +79,7 @@ func TestSwapRuntimes_SynchronousRunsAreTheSameBitForBit(t *testing.T) {
 
 // Environments go from a module in the host to one in a process, to those of a native program, and back.
 func TestSwapRuntimes_EnvironmentsGoToProcessesAndBack(t *testing.T) {
+	t.Parallel()
 	needLinux(t)
 	w := newWorkshop(t)
 	w.another("second")
@@ -85,17 +88,15 @@ func TestSwapRuntimes_EnvironmentsGoToProcessesAndBack(t *testing.T) {
 	j := w.begin("live.toml")
 	j.goesOn("the start")
 	isolated := strings.Replace(text, `use = "cartpole@1"`, "use = \"cartpole@1\"\nisolation = \"process\"", 1)
-	for range 2 {
-		j.reload(isolated)
-		j.goesOn("environments in a process")
-		if n := j.children(); n == 0 {
-			t.Error("no process for isolated environments")
-		}
-		j.swap("rollout", "own:cartpole@1")
-		j.goesOn("environments of a native program")
-		j.reload(text)
-		j.goesOn("environments in the host again")
+	j.reload(isolated)
+	j.goesOn("environments in a process")
+	if n := j.children(); n == 0 {
+		t.Error("no process for isolated environments")
 	}
+	j.swap("rollout", "own:cartpole@1")
+	j.goesOn("environments of a native program")
+	j.reload(text)
+	j.goesOn("environments in the host again")
 	j.until("the workers are gone", func() bool { return j.children() == 0 })
 	j.stop()
 }
@@ -133,6 +134,7 @@ if __name__ == "__main__":
 // A program that is built anew takes over from the one that runs, in any language, also where the SDK knows nothing of
 // rest; what is learned is the same as without programs and swaps.
 func TestSwapRuntimes_ProgramsGiveWayToNewOnes(t *testing.T) {
+	t.Parallel()
 	needLinux(t)
 	w := newWorkshop(t)
 	python, err := filepath.Abs("../../.venv/bin/python")
@@ -143,24 +145,8 @@ func TestSwapRuntimes_ProgramsGiveWayToNewOnes(t *testing.T) {
 		name, interpreter string
 		build             func(t *testing.T, to string)
 	}{
-		{"Go", "", func(t *testing.T, to string) {
-			w.of(t).build(to, "go", "./examples/plugins/process-go")
-		}},
-		{"C", "", func(t *testing.T, to string) {
-			cc, err := exec.LookPath("cc")
-			if err != nil {
-				t.Skip("no C compiler: apt-get install gcc libnghttp2-dev")
-			}
-			sources, err := filepath.Glob("../../sdk/c/native/*.c")
-			if err != nil || len(sources) == 0 {
-				t.Fatal(sources, err)
-			}
-			command := []string{cc, "-O2", "-I", "sdk/c/native", "examples/plugins/process-c/return_tap.c"}
-			for _, s := range sources {
-				command = append(command, strings.TrimPrefix(s, "../../"))
-			}
-			w.of(t).build(to, append(command, "-lnghttp2", "-lpthread")...)
-		}},
+		{"Go", "", func(t *testing.T, to string) { w.of(t).example("Go", to) }},
+		{"C", "", func(t *testing.T, to string) { w.of(t).example("C", to) }},
 		{"Python", python, func(t *testing.T, to string) {
 			if out, err := exec.Command(python, "-c", "import rlhost").CombinedOutput(); err != nil {
 				t.Skipf("%s has no package rlhost (%s): make tools", python, out)
@@ -183,7 +169,7 @@ func TestSwapRuntimes_ProgramsGiveWayToNewOnes(t *testing.T) {
 			w.write("live.toml", passing("./"+old, c.interpreter))
 			j := w.begin("live.toml")
 			j.goesOn("the start")
-			for _, to := range []string{anew, old, anew} {
+			for _, to := range []string{anew, old} {
 				j.swap("between", filepath.Join(w.dir, to))
 				j.goesOn("between to " + to)
 			}
@@ -200,6 +186,7 @@ func TestSwapRuntimes_ProgramsGiveWayToNewOnes(t *testing.T) {
 
 // An inference that takes over while nobody publishes weights acts with the newest ones at once.
 func TestSwapRuntimes_ANewInferenceHasTheNewestWeights(t *testing.T) {
+	t.Parallel()
 	needLinux(t)
 	w := newWorkshop(t)
 	w.write("live.toml", strings.Split(endless("async"), "[plugin.own]")[0])
@@ -221,6 +208,7 @@ func TestSwapRuntimes_ANewInferenceHasTheNewestWeights(t *testing.T) {
 
 // A process that is killed while it takes over, or while it gives way, costs at most that swap.
 func TestSwapRuntimes_ProcessesThatDieMeanwhile(t *testing.T) {
+	t.Parallel()
 	needLinux(t)
 	w := newWorkshop(t)
 	w.write("live.toml", strings.Split(endless("async"), "[plugin.own]")[0])
@@ -292,8 +280,9 @@ func (j *movedJob) killOne(over <-chan struct{}, after time.Duration) {
 	}
 }
 
-// Twenty rounds of swaps leave no process, descriptor, mapping, arena or goroutine behind.
+// Ten rounds of swaps leave no process, descriptor, mapping, arena or goroutine behind.
 func TestSwapRuntimes_NothingIsLeftBehind(t *testing.T) {
+	t.Parallel()
 	needLinux(t)
 	if testing.Short() {
 		t.Skip("a minute on a busy machine")
@@ -317,7 +306,7 @@ func TestSwapRuntimes_NothingIsLeftBehind(t *testing.T) {
 	j.until("no process is left", func() bool { return j.children() == 0 })
 	before := j.status().Resources
 	var least []int
-	for i := range 20 {
+	for i := range 10 {
 		round(i)
 	}
 	j.goesOn("the last round")
