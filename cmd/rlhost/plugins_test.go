@@ -188,8 +188,8 @@ func TestPlugins_GymnasiumTrains(t *testing.T) {
 	if one.EnvSteps != 4096 || one.ParamsHash != two.ParamsHash {
 		t.Errorf("one process %+v, two %+v", one, two)
 	}
-	acrobot := w.train("gym.toml", "--set", "env.cartpole.use=gymnasium:Acrobot-v1", "--set", "run.stop.env_steps=4096")
-	if acrobot.EnvSteps != 4096 || acrobot.Reason != "env_steps" {
+	acrobot := w.train("gym.toml", "--set", "env.cartpole.use=gymnasium:Acrobot-v1", "--set", "run.stop.env_steps=2048")
+	if acrobot.EnvSteps != 2048 || acrobot.Reason != "env_steps" {
 		t.Errorf("Acrobot: %+v", acrobot)
 	}
 }

@@ -29,7 +29,7 @@ env = "cartpole"
 func swapsWanted(t *testing.T) int {
 	text := os.Getenv("RLHOST_SWAPS")
 	if text == "" {
-		return 120
+		return 100
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 100 {
