@@ -20,7 +20,8 @@ const (
 	// sorted by key, nested keys joined with dots.
 	ExportDescribe = "rl_describe"
 	// ExportAlloc: (size, align) -> pointer, 0 when out of memory. Any power of two up to 65536 may be asked
-	// for. The guest must leave the memory alone until ExportFree: the host maps windows over it.
+	// for. The guest must leave the memory alone until ExportFree. With an alignment of 4096 or more it has
+	// pages of its own, over which the host maps windows.
 	ExportAlloc = "rl_alloc"
 	// ExportFree: (pointer, size) -> nothing.
 	ExportFree = "rl_free"

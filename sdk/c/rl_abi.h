@@ -191,7 +191,8 @@ RL_EXPORT(rl_abi_v1) void rl_abi_v1(void);
 RL_EXPORT(rl_describe) int32_t rl_describe(uint32_t config, uint32_t config_len, uint32_t buf, uint32_t cap);
 
 // rl_alloc: (size, align) -> pointer, 0 when out of memory. Any power of two up to 65536 may be asked
-// for. The guest must leave the memory alone until rl_free: the host maps windows over it.
+// for. The guest must leave the memory alone until rl_free. With an alignment of 4096 or more it has
+// pages of its own, over which the host maps windows.
 RL_EXPORT(rl_alloc) int32_t rl_alloc(uint32_t size, uint32_t align);
 
 // rl_free: (pointer, size) -> nothing.

@@ -31,14 +31,14 @@ function allocate(round) {
   const at = guest.rl_alloc(size, align) >>> 0;
   if (!at) throw new Error(`rl_alloc(${size}, ${align}) = 0 with ${memory.buffer.byteLength} bytes of memory`);
   if (at % align) throw new Error(`rl_alloc(${size}, ${align}) = ${at}`);
+  const block = { at, size, align, mark: 1 + (round % 255) };
   for (const other of alive) {
-    // Windows are mapped by whole pages, so two blocks never share one.
-    const end = (v) => Math.ceil((v.at + v.size) / 4096) * 4096;
-    const start = (v) => Math.floor(v.at / 4096) * 4096;
-    const block = { at, size };
-    if (start(block) < end(other) && start(other) < end(block)) throw new Error(`blocks at ${at} and ${other.at} share a page`);
+    // Windows are mapped by whole pages over memory that was asked for with that alignment, so nobody else is there.
+    const page = Math.max(align, other.align) < 4096 ? 1 : 4096;
+    const end = (v) => Math.ceil((v.at + v.size) / page) * page;
+    const start = (v) => Math.floor(v.at / page) * page;
+    if (start(block) < end(other) && start(other) < end(block)) throw new Error(`blocks at ${at} and ${other.at} share ${page} bytes`);
   }
-  const block = { at, size, mark: 1 + (round % 255) };
   new Uint8Array(memory.buffer, at, size).fill(block.mark);
   alive.push(block);
 }
