@@ -216,7 +216,7 @@ func (p *Pipeline) hostOf(x *instance, of *Component, index int, at place) *comp
 			x.live.asked(signal, n)
 			return n
 		},
-		Boundary: func() { p.reach(x) }, Stop: p.Stop,
+		Boundary: func() { p.reach(x) }, Stop: func(reason component.StopReason) { p.stopFor(x, reason) },
 		Failed: func(err error) bool { return p.failed(x, err) },
 	}
 }

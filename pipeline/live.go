@@ -104,11 +104,12 @@ type Transition struct {
 
 	mu      sync.Mutex
 	stage   stage
-	trusted bool          // faults of new versions are those of any
-	broken  chan struct{} // closed at the first fault of a new version before that
-	faulty  string        // component of that
-	err     error         // the fault
-	told    bool          // Fell has been called, or will be
+	trusted bool                 // faults of new versions are those of any
+	broken  chan struct{}        // closed at the first fault of a new version before that
+	faulty  string               // component of that
+	err     error                // the fault
+	told    bool                 // Fell has been called, or will be
+	ends    component.StopReason // why a new version wants the run to end
 }
 
 // stage is how far a Transition is.

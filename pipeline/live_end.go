@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -159,6 +160,25 @@ func (t *Transition) tell() {
 	}()
 }
 
+// stopFor is Host.Stop. One who is to take another's place may find that the run is to end, as by a rule that it brings:
+// then that change is made first.
+func (p *Pipeline) stopFor(x *instance, reason component.StopReason) {
+	if t, _ := x.live.watched(); t == nil || !t.waits(reason) {
+		p.Stop(reason)
+	}
+}
+
+// waits reports whether the run is to end once the change has been made, if it is.
+func (t *Transition) waits(reason component.StopReason) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stage > committing {
+		return false
+	}
+	t.ends = cmp.Or(t.ends, reason)
+	return true
+}
+
 // failed is Host.Failed.
 func (p *Pipeline) failed(x *instance, err error) bool {
 	t, gone := x.live.watched()
@@ -249,13 +269,17 @@ func (t *Transition) install(o *Outcome) {
 	t.undo = nil
 	t.mu.Lock()
 	t.stage = committed
+	ends := t.ends
 	t.mu.Unlock()
 	p.life.finish(t)
-	if !t.options.Probation {
+	if t.options.Probation {
+		t.tell()
+	} else {
 		t.settle()
-		return
 	}
-	t.tell()
+	if ends != "" {
+		p.Stop(ends)
+	}
 }
 
 // collect closes plugins that nobody uses and nobody is to go back to.

@@ -190,9 +190,6 @@ func (t *training) report(end *endEvent) error {
 		return json.NewEncoder(t.out).Encode(end)
 	}
 	rule := t.running().Run.Stop
-	if t.job != nil && t.job.Rule() != nil {
-		rule = *t.job.Rule()
-	}
 	if component.StopReason(end.Reason) == component.StopReturn && end.MeanReturn != nil {
 		fmt.Fprintf(t.out, "target reached: mean return %.1f over %d episodes (wanted %g) after %d env steps, %.2f s\n",
 			*end.MeanReturn, rule.Window, rule.Return, end.EnvSteps, end.WallSeconds)

@@ -45,17 +45,16 @@ func TestSwapEnds_ANewRuleThatIsFulfilledAlready(t *testing.T) {
 	}
 }
 
-// What else a reload changes that brings such a rule comes too late for this process, and runs when the run goes on.
-func TestSwapEnds_WhatElseWasChangedRunsFromTheResumeOn(t *testing.T) {
+// What else a reload changes that brings such a rule is made before the run ends, and runs when it goes on.
+func TestSwapEnds_WhatElseIsChangedIsMadeFirst(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)
 	j := w.host(starting{}, "cartpole.toml")
 	out, err := w.command("reload", "cartpole.toml", "--set", "run.stop.env_steps=2048", "--set", "env.cartpole.use=./"+newVersion,
 		"--set", `swap.canary=0`).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "reloaded cartpole.toml: ") {
+	if err != nil || !strings.Contains(string(out), "swapped 16/16 envs") || !strings.Contains(string(out), "reloaded cartpole.toml: ") {
 		t.Errorf("%v: %s", err, out)
 	}
-	t.Logf("%s", out)
 	j.ends(0)
 	j.says(`ended \(env_steps\) after`)
 	again := w.host(starting{}, "--resume", "job", "--set", "run.stop.env_steps=500_000_000")

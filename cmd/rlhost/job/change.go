@@ -232,16 +232,14 @@ func (j *Job) commit(ctx context.Context, w *work, a *ask, t *pipeline.Transitio
 	j.committing.Lock()
 	defer j.committing.Unlock()
 	began := time.Now()
-	m.outcome, err = t.Commit(ctx)
-	rule, ends := j.endsBy(before, t.Graph())
-	if err != nil && !(ends && errors.Is(err, pipeline.ErrEnded)) {
+	if m.outcome, err = t.Commit(ctx); err != nil {
 		return err
 	}
 	m.took = time.Since(began)
 	m.outcome.EnvStep += j.o.StepsBefore
 	m.notes = append(m.notes, m.outcome.Notes...)
-	if ends {
-		j.ends(a, t, m, rule, err == nil)
+	if rule := j.o.Pipeline.Stopping(); brings(&before.Run.Stop, &t.Graph().Run.Stop, rule) {
+		m.notes = append(m.notes, fmt.Sprintf("the run ends by its new rule: %s", rule))
 	}
 	// It has been made: the client may go.
 	m.written(j.write(text))

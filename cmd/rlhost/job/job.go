@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/runs"
@@ -61,7 +60,6 @@ type Job struct {
 	previous  map[string]*previous // by component
 	fallen    map[string]string    // why a component runs its previous version again
 	unwritten bool                 // pipeline.toml of the run's folder is behind what runs
-	rule      *component.StopRule  // that ended the run, if a change brought it; see Rule
 
 	lastStep   string // of the events
 	lastNumber uint64
