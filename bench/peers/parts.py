@@ -136,7 +136,7 @@ def sample_factory(rows, seed, quick):
 
 def process(rows, seed, quick):
     """Training with components in processes of their own, against the same in the host."""
-    stop = f"run.stop={{ env_steps = {20_480 if quick else 1_000_000} }}"
+    stop = f"run.stop={{ env_steps = {20_480 if quick else 3_000_000} }}"
 
     def run(*moved):
         sets = [f"component.{name}.runtime=process" for name in moved]
