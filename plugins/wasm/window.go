@@ -50,8 +50,8 @@ func columnOf(role hostabi.Role) (c rollout.Column, ok bool) {
 }
 
 // MapAhead puts blocks that will be bound later where Bind finds them, and calls no guest: Bind of one then costs no more
-// than one that was bound before. It also has all guest memory present, so that CopyFrom reads it at its full speed. Blocks whose index Bind has not seen, or saw with another size, are left out. Nothing
-// is bound afterwards.
+// than one that was bound before. Blocks whose index Bind has not seen, or saw with another size, are left out. It also
+// has all guest memory present, so that CopyFrom reads it at its full speed. Nothing is bound afterwards.
 func (e *Env) MapAhead(blocks []rollout.Block) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
