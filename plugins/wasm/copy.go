@@ -80,17 +80,17 @@ func (e *Env) copyPages(o *Env) {
 	to, from := e.inst.mem.bytes(), o.inst.mem.bytes()
 	for at := uint64(0); at < uint64(len(from)); {
 		end := uint64(len(from))
-		var in *window
+		inside := false // of a window
 		for _, w := range o.windows {
 			if start := uint64(w.ptr); at < start {
 				end = min(end, start)
 			} else if at-start < uint64(w.bytes) {
-				in, end = w, start+uint64(w.bytes)
+				inside, end = true, start+uint64(w.bytes)
 				break
 			}
 		}
 		switch {
-		case in == nil:
+		case !inside:
 			copyChanged(to[at:end], from[at:end])
 		case e.windows == nil:
 			clearChanged(to[at:end])
