@@ -11,6 +11,9 @@ type Version struct {
 // the marker export (ExportABI), so that it can be read without running the guest.
 var EnvABI = Version{Major: 1, Minor: 0}
 
+// Release is the version of the program and of what is installed with it, such as the package for Python.
+const Release = "0.1.0-dev"
+
 // String returns the version as major.minor.
 func (v Version) String() string {
 	return strconv.Itoa(int(v.Major)) + "." + strconv.Itoa(int(v.Minor))

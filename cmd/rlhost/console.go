@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
@@ -81,7 +82,7 @@ func (t *training) describe() error {
 	t.know(t.before.EnvSteps, t.before.PolicyVersion)
 	exact, why := t.exactness(hashes, kernels)
 	err = t.run.Update(func(i *runs.Info) {
-		i.Rlhost, i.Seed, i.Mode, i.Kernel = version, t.graph.Run.Seed, mode, kernels
+		i.Rlhost, i.Seed, i.Mode, i.Kernel = hostabi.Release, t.graph.Run.Seed, mode, kernels
 		i.Plugins = hashes
 		i.Policies = map[string]any{t.graph.Policies[0].Name: d.Network}
 	})

@@ -9,9 +9,6 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// version is the version of the program; a release sets it when linking.
-var version = "0.1.0-dev"
-
 type versionCommand struct{}
 
 // Run prints what this program is.
@@ -21,7 +18,7 @@ func (c *versionCommand) Run(p *program) error {
 }
 
 func versionLine() string {
-	return fmt.Sprintf("rlhost %s (%s) env ABI %v, %s, %s/%s, kernels %s", version, revision(), hostabi.EnvABI,
+	return fmt.Sprintf("rlhost %s (%s) env ABI %v, %s, %s/%s, kernels %s", hostabi.Release, revision(), hostabi.EnvABI,
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, cpu.New().Kernels())
 }
 

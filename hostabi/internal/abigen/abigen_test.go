@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -22,6 +23,14 @@ func TestViews_AreFresh(t *testing.T) {
 		}
 		if string(got) != v.text {
 			t.Errorf("%s is stale: go run ./hostabi/internal/abigen", v.path)
+		}
+	}
+}
+
+func TestRenderPython_NamesTheReleaseAsPythonDoes(t *testing.T) {
+	for release, want := range map[string]string{"0.1.0-dev": `"0.1.0.dev0"`, "1.2.3": `"1.2.3"`, "1.0.0-rc": `"1.0.0.rc0"`} {
+		if got := renderPython(release); !strings.HasSuffix(got, "= "+want+"\n") {
+			t.Errorf("renderPython(%q) = %q, want %s", release, got, want)
 		}
 	}
 }

@@ -1,5 +1,6 @@
 // Abigen writes the views of package hostabi in other languages: for WebAssembly guests sdk/c/rl_abi.h and
-// sdk/rust/src/abi.rs, for native plugins sdk/c/native/rlhost_abi.h.
+// sdk/rust/src/abi.rs, for native plugins sdk/c/native/rlhost_abi.h,
+// and the release that the package for Python belongs to.
 //
 //	go run ./hostabi/internal/abigen
 //
@@ -12,6 +13,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 func main() {
@@ -58,7 +62,18 @@ func generate(root string) ([]view, error) {
 		{"sdk/c/rl_abi.h", renderC(m)},
 		{"sdk/rust/src/abi.rs", renderRust(m)},
 		{"sdk/c/native/rlhost_abi.h", native},
+		{"sdk/python/rlhost/version.py", renderPython(hostabi.Release)},
 	}, nil
+}
+
+// renderPython writes the release in the form that Python's packages have: 0.1.0-dev is 0.1.0.dev0.
+func renderPython(release string) string {
+	number, suffix, _ := strings.Cut(release, "-")
+	if suffix != "" {
+		number += "." + suffix + "0"
+	}
+	return `"""The release that the package belongs to. Written by hostabi/internal/abigen."""` +
+		"\n\n__version__ = \"" + number + "\"\n"
 }
 
 // moduleRoot returns the nearest folder, from the working folder upwards, that holds go.mod.

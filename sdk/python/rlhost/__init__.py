@@ -26,6 +26,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from .version import __version__ as __version__
+
 if TYPE_CHECKING:
     from ._native import (
         Closed, Error, Exhausted, Foreign, Message, NotCommitted, OutOfRange, Refused, Stale, TimedOut,
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
     from .queue import Queue
     from .serving import serve
     from .spec import EnvSpec, Tensor
-
-__version__ = "1.0.0"
 
 __all__ = [
     "Arena", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "EnvSpec", "Error", "Exhausted", "Flow",

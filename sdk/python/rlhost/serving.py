@@ -18,8 +18,9 @@ from . import _native, log, state
 from .component import Component, ConfigError, ConfigErrors, NoSnapshot, check_kind, doc_of, kind_of
 from .control import Refusal, Server
 from .host import Host
+from .version import __version__
 
-PROTOCOL, ABI, SDK = 1, "1.0", "python 1.0"
+PROTOCOL, ABI, SDK = 1, "1.0", f"python {__version__}"
 COOKIE_KEY, COOKIE = "RLHOST_PLUGIN", "5f1d2c86-7a0e-4d39-9f5e-rlhost-plugin"
 
 

@@ -1,6 +1,7 @@
 """Tests of the package as a whole: what it is made of, and what importing it costs."""
 
 import importlib
+import importlib.metadata
 import pathlib
 import shutil
 import subprocess
@@ -25,6 +26,9 @@ class PackageTest(unittest.TestCase):
             self.assertIn(name, dir(rlhost))
         with self.assertRaisesRegex(AttributeError, "no attribute 'nothing'"):
             rlhost.nothing
+
+    def test_the_wheel_has_the_version_of_the_package(self):
+        self.assertEqual(importlib.metadata.version("rlhost"), rlhost.__version__)
 
     def test_objects_need_no_extension(self):
         done = isolated("import rlhost.objects; sys.exit(any(m in sys.modules for m in ('rlhost._native', 'grpc')))")
