@@ -21,8 +21,10 @@ func (l *Link) finish(urgent bool) {
 // afterBatch acknowledges what should not wait, once a batch has been delivered. With rx held.
 func (l *Link) afterBatch() {
 	told, finished := l.tellings(), l.finished.Load()
+	if told == finished || told != l.agedSince {
+		l.age, l.agedSince = 0, told
+	}
 	if told == finished {
-		l.age = 0
 		return
 	}
 	l.age++
@@ -59,7 +61,6 @@ func (l *Link) tell() (withheld bool) {
 		return true
 	}
 	l.transmit(&hostabi.Message{Slot: hostabi.LinkAck})
-	l.age = 0
 	return false
 }
 

@@ -80,14 +80,15 @@ type Link struct {
 
 	delivering atomic.Bool // a batch is being taken and delivered, while there is a goroutine for that
 
-	rx       sync.Mutex // taking messages out of the ring
-	pumping  bool       // of rx: there is a goroutine for that
-	age      int        // of rx: batches since there was something to acknowledge
-	since    time.Time  // of rx: when an acknowledgement was first put off
-	toldThen uint64     // of rx: what the peer had been told of at that time
-	buffer   [batch]hostabi.Message
-	releases []hostabi.Handle // of rx: claims of messages that have just been acknowledged
-	ackSeen  uint64           // of rx: newest acknowledgement
+	rx        sync.Mutex // taking messages out of the ring
+	pumping   bool       // of rx: there is a goroutine for that
+	age       int        // of rx: batches since there was something to acknowledge and since agedSince changed
+	agedSince uint64     // of rx: what the peer had been told of when age was last 0
+	since     time.Time  // of rx: when an acknowledgement was first put off
+	toldThen  uint64     // of rx: what the peer had been told of at that time
+	buffer    [batch]hostabi.Message
+	releases  []hostabi.Handle // of rx: claims of messages that have just been acknowledged
+	ackSeen   uint64           // of rx: newest acknowledgement
 
 	tx       sync.Mutex // everything below; also putting messages into the ring
 	ports    []portState
