@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -232,6 +233,10 @@ func startJob(ts *testscript.TestScript, neg bool, args []string) {
 	errOut, err := os.Create(ts.MkAbs(args[0] + ".err"))
 	ts.Check(err)
 	j.cmd.Stdout, j.cmd.Stderr = out, errOut
+	if signal.Ignored(syscall.SIGHUP) {
+		// Tests may run under nohup. A signal that this process handles is at its default in its children.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
+	}
 	ts.Check(j.cmd.Start())
 	go func() {
 		err := j.cmd.Wait()
