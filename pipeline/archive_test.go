@@ -23,8 +23,8 @@ func readArchive(t *testing.T, file string) *archive {
 	a := &archive{}
 	into := &a.comment
 	for line := range strings.Lines(string(text)) {
-		name, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "-- ")
-		if name, ok = strings.CutSuffix(name, " --"); ok && strings.HasPrefix(line, "-- ") {
+		name, headed := strings.CutPrefix(strings.TrimRight(line, "\n"), "-- ")
+		if name, closed := strings.CutSuffix(name, " --"); headed && closed {
 			a.sections = append(a.sections, section{name: name})
 			into = &a.sections[len(a.sections)-1].data
 			continue

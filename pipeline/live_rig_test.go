@@ -278,7 +278,6 @@ type counter struct {
 	last    map[uint16]uint64
 	n       uint64
 	waiting []component.Waiting
-	rested  func()
 }
 
 func (c *counter) Manifest() component.Manifest {

@@ -21,9 +21,8 @@ const patience = 20 * time.Second
 // live is a rollout on a loop that runs, with an inference and a learner on another one.
 type live struct {
 	*plugintest.Stage
-	t    *testing.T
-	c    *Rollout
-	rows chan int
+	t *testing.T
+	c *Rollout
 }
 
 func newLive(t *testing.T, p rollout.Plugin) *live {
@@ -128,7 +127,7 @@ func TestChange_AThousandInARunLeaveNothing(t *testing.T) {
 			t.Errorf("%d %s after %d changes, %d after a tenth of them", after[i], what, changes, before[i])
 		}
 	}
-	t.Log(fmt.Sprintf("mappings, descriptors, goroutines: %v, then %v", before, after))
+	t.Logf("mappings, descriptors, goroutines: %v, then %v", before, after)
 	if got := l.Host.Stats.Counter("rollout/restarts").Value(); got != 0 {
 		t.Errorf("%d restarts", got)
 	}

@@ -9,6 +9,3 @@ var linear = make([]byte, 1<<20)
 
 // pointer returns the place of an address; one outside of the stand-in panics.
 func pointer(at uint32) unsafe.Pointer { return unsafe.Pointer(&linear[at]) }
-
-// address returns an offset into the stand-in. Memory from the Go heap has none and gets its low bits.
-func address(p unsafe.Pointer) uint32 { return uint32(uintptr(p)) }

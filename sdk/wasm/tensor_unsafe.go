@@ -76,3 +76,8 @@ func (x *tensor[T]) write(t uint32, first int, rows []T) {
 func asUint32[A any](actions []A) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(actions))), len(actions))
 }
+
+// bytesOf views a struct of the ABI, which has no padding and no pointers, as it lies in memory.
+func bytesOf[T hostabi.Spec | hostabi.TensorDesc](value *T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(value)), unsafe.Sizeof(*value))
+}

@@ -79,12 +79,6 @@ type span struct {
 
 func (s span) reader() *reader { return &reader{b: s.b, base: s.base} }
 
-// section is one section as it lies in the file.
-type section struct {
-	id byte
-	span
-}
-
 // Module is a decoded module. It refers to the bytes that it was decoded from.
 type Module struct {
 	Types     []FuncType

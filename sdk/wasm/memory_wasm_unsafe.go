@@ -1,3 +1,5 @@
+//go:build wasip1
+
 package wasm
 
 import (
@@ -53,7 +55,7 @@ func bindingsAt(at, n uint32) []hostabi.Binding {
 	return list
 }
 
-// bytesOf views a struct of the ABI, which has no padding and no pointers, as it lies in memory.
-func bytesOf[T hostabi.Spec | hostabi.TensorDesc](value *T) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(value)), unsafe.Sizeof(*value))
-}
+// pointer returns the place of an address of linear memory: on wasm they are the same number.
+func pointer(at uint32) unsafe.Pointer { return unsafe.Add(unsafe.Pointer(nil), at) }
+
+func address(p unsafe.Pointer) uint32 { return uint32(uintptr(p)) }
