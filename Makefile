@@ -3,10 +3,12 @@
 GO        ?= go
 PIPELINE  ?= pipeline.toml
 FUZZTIME  ?= 10s
+KILLS     ?= 500
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 HOLDERS    = $(addprefix ./plugins/,batcher evaluation inference learner objects plugintest process rollout runner) ./sdk/process/...
 export CGO_ENABLED = 0
 
-.PHONY: run build test test-go test-peers test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
+.PHONY: run build test test-go test-kills test-peers test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
 
 run: build
 	bin/rlhost train $(PIPELINE)
@@ -24,6 +26,12 @@ test: tools test-go
 test-go:
 	$(GO) test ./...
 	$(GO) test -tags invariants ./core/... ./pipeline $(HOLDERS) ./cmd/...
+
+# Processes killed at random moments, KILLS of them a test; hosts killed before every operation of a swap on the disk;
+# every promise of environments through Python.
+test-kills: tools
+	RLHOST_KILLS=$(KILLS) $(GO) test -count 1 -run 'Kill|Stopped' ./core/arena ./core/ring ./plugins/process ./cmd/rlhost
+	RLHOST_LONG=1 $(GO) test -count 1 -run 'KeepsThePromises' ./plugins/process
 
 # What needs PyTorch, which it installs first (5 GB).
 test-peers: tools
@@ -45,6 +53,7 @@ lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); echo 'run: make format'; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -tags invariants ./...
+	$(GO) run $(STATICCHECK) ./...
 	$(GO) mod tidy -diff
 
 format:
