@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // ErrOutput is wrapped by CheckStep's errors.
@@ -19,19 +21,41 @@ const (
 	AnyTruncated
 )
 
-// CheckStep looks at everything that Step(t) wrote: rewards and observations are finite, flags are 0 or 1, every
-// mask has a legal action. It clears truncated where terminated is set and reports which ends there were. The
-// error wraps ErrOutput; env is the index within the block of the environment at fault, or -1. It does not
-// allocate unless it fails.
-func (t Trajectory) CheckStep(row int) (ended Ended, env int, err error) {
+// CheckStep looks at everything that Step(t) wrote under an autoreset mode: rewards and observations are finite, those
+// of final_obs too where an episode has ended, flags are 0 or 1, every mask has a legal action. It clears truncated
+// where terminated is set and reports which ends there were. The error wraps ErrOutput; env is the index within the
+// block of the environment at fault, or -1. It does not allocate unless it fails.
+func (t Trajectory) CheckStep(row int, mode hostabi.Autoreset) (ended Ended, env int, err error) {
 	reward, terminated, truncated := t.Row(ColReward, row), t.Row(ColTerminated, row), t.Row(ColTruncated, row)
 	ended, ok := settleFlags(terminated.Data, truncated.Data)
 	if !ok || !finite(reward.Data) {
 		env, err = t.blameStep(row)
 		return 0, env, err
 	}
-	env, err = t.CheckObs(row + 1)
+	if env, err = t.CheckObs(row + 1); err == nil && ended != 0 && mode == hostabi.SameStep {
+		env, err = t.checkFinal(terminated.Data, truncated.Data)
+	}
 	return ended, env, err
+}
+
+// checkFinal looks at final_obs of the environments whose episode has ended. Other modes leave the last observation in
+// obs.
+func (t Trajectory) checkFinal(terminated, truncated []byte) (env int, err error) {
+	final := t.Row(ColFinalObs, 0)
+	size, dense := final.Elems*final.DType.Bytes(), final.StrideElem == final.DType.Bytes()
+	for env := 0; env < len(terminated); env++ {
+		if env+8 <= len(terminated) && binary.LittleEndian.Uint64(terminated[env:])|binary.LittleEndian.Uint64(truncated[env:]) == 0 {
+			env += 7 // most flags are 0
+			continue
+		}
+		if terminated[env]|truncated[env] == 0 || dense && finite(final.Data[env*final.StrideRow:][:size]) {
+			continue
+		}
+		if i, v := final.notFinite(env); i >= 0 {
+			return env, fmt.Errorf("%w: final_obs element %d, of the last observation of an episode, is %v", ErrOutput, i, v)
+		}
+	}
+	return -1, nil
 }
 
 // CheckObs looks at obs[row] and mask[row].
@@ -127,14 +151,22 @@ func (t Trajectory) blameStep(row int) (env int, err error) {
 }
 
 func blameObs(obs Matrix, row int) (env int, err error) {
-	values := obs.Float32()
 	for env := range obs.Rows {
-		for i := range obs.Elems {
-			v := values[(env*obs.StrideRow+i*obs.StrideElem)/4]
-			if isNaN(v) || math.IsInf(float64(v), 0) {
-				return env, fmt.Errorf("%w: observation element %d is %v", ErrOutput, i, v)
-			}
+		if i, v := obs.notFinite(env); i >= 0 {
+			return env, fmt.Errorf("%w: observation element %d is %v", ErrOutput, i, v)
 		}
 	}
 	return -1, fmt.Errorf("%w: observation %d changed while it was read", ErrOutput, row)
+}
+
+// notFinite returns the first element of a row that is NaN or infinite; -1 if there is none.
+func (m Matrix) notFinite(row int) (elem int, value float32) {
+	values := m.Float32()
+	for i := range m.Elems {
+		v := values[(row*m.StrideRow+i*m.StrideElem)/4]
+		if isNaN(v) || math.IsInf(float64(v), 0) {
+			return i, v
+		}
+	}
+	return -1, 0
 }

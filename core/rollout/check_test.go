@@ -68,11 +68,11 @@ func TestCheckStep_NamesWhatTheGuestWrote(t *testing.T) {
 			for i := range tr.Bytes(ColMask) {
 				tr.Bytes(ColMask)[i] = 1
 			}
-			if _, env, err := tr.CheckStep(0); err != nil || env != -1 {
+			if _, env, err := tr.CheckStep(0, hostabi.SameStep); err != nil || env != -1 {
 				t.Fatalf("CheckStep of good rows = env %d, %v", env, err)
 			}
 			c.write(tr)
-			_, env, err := tr.CheckStep(0)
+			_, env, err := tr.CheckStep(0, hostabi.SameStep)
 			if env != c.env || !errors.Is(err, ErrOutput) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("CheckStep = env %d, %v; want env %d, ...%s", env, err, c.env, c.want)
 			}
@@ -85,7 +85,7 @@ func TestCheckStep_TerminatedWinsOverTruncated(t *testing.T) {
 		tr := testTrajectory(t, testSpec(1, 2, false), Shape{Steps: 1, Envs: envs})
 		last := envs - 1
 		tr.Bytes(ColTerminated)[last], tr.Bytes(ColTruncated)[last] = 1, 1
-		ended, _, err := tr.CheckStep(0)
+		ended, _, err := tr.CheckStep(0, hostabi.SameStep)
 		if err != nil || ended != AnyTerminated|AnyTruncated {
 			t.Errorf("%d envs: ended %v, %v", envs, ended, err)
 		}
@@ -97,15 +97,48 @@ func TestCheckStep_TerminatedWinsOverTruncated(t *testing.T) {
 
 func TestCheckStep_DoesNotAllocate(t *testing.T) {
 	tr := testTrajectory(t, testSpec(4, 2, false), Shape{Steps: 8, Envs: 64})
-	if n := testing.AllocsPerRun(100, func() { tr.CheckStep(3) }); n != 0 {
+	tr.Bytes(ColTerminated)[3*64+5] = 1
+	if n := testing.AllocsPerRun(100, func() { tr.CheckStep(3, hostabi.SameStep) }); n != 0 {
 		t.Errorf("CheckStep allocates %v times, want 0", n)
 	}
 }
 
+// Last observations are of episodes that have ended in the row, and lie in final_obs under same-step autoreset alone.
+func TestS17CheckStepLooksAtLastObservations(t *testing.T) {
+	for _, soa := range []bool{false, true} {
+		tr := testTrajectory(t, testSpec(3, 2, false), Shape{Steps: 2, Envs: 11, SoA: soa})
+		final := tr.Row(ColFinalObs, 0)
+		bad := (9*final.StrideRow + 2*final.StrideElem) / 4
+		final.Float32()[bad] = float32(math.NaN())
+		tr.Bytes(ColTerminated)[8] = 1
+		if _, env, err := tr.CheckStep(0, hostabi.SameStep); err != nil {
+			t.Errorf("SoA %v: env %d, %v: its episode goes on", soa, env, err)
+		}
+		for _, flag := range []Column{ColTerminated, ColTruncated} {
+			tr.Bytes(flag)[9] = 1
+			_, env, err := tr.CheckStep(0, hostabi.SameStep)
+			if env != 9 || !errors.Is(err, ErrOutput) || !strings.Contains(err.Error(), "final_obs element 2, of the last observation of an episode, is NaN") {
+				t.Errorf("SoA %v, %v: env %d, %v", soa, flag, env, err)
+			}
+			if _, env, err := tr.CheckStep(0, hostabi.NextStep); err != nil {
+				t.Errorf("SoA %v, %v, next-step: env %d, %v: the last observation is in obs", soa, flag, env, err)
+			}
+			tr.Bytes(flag)[9] = 0
+		}
+	}
+}
+
 func BenchmarkCheckStep(b *testing.B) {
-	tr := testTrajectory(b, testSpec(4, 2, false), Shape{Steps: 8, Envs: 64})
-	for b.Loop() {
-		tr.CheckStep(3)
+	for name, ends := range map[string]int{"no end": 0, "one end": 1, "all end": 64} {
+		b.Run(name, func(b *testing.B) {
+			tr := testTrajectory(b, testSpec(4, 2, false), Shape{Steps: 8, Envs: 64})
+			for env := range ends {
+				tr.Bytes(ColTerminated)[3*64+env] = 1
+			}
+			for b.Loop() {
+				tr.CheckStep(3, hostabi.SameStep)
+			}
+		})
 	}
 }
 

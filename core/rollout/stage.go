@@ -17,6 +17,7 @@ type Stage struct {
 	arena *arena.Arena
 	loan  arena.Loan
 	tr    Trajectory
+	mode  hostabi.Autoreset
 	t     int // row that is observed and not acted on yet
 }
 
@@ -46,7 +47,7 @@ func NewStage(p Plugin, o StageOptions) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stage{Env: env}
+	s := &Stage{Env: env, mode: o.Autoreset}
 	s.arena, err = arena.New(arena.Config{Name: o.Name, Blocks: 1, BlockBytes: schema.Bytes, Schema: schema})
 	if err != nil {
 		return nil, errors.Join(err, env.Close())
@@ -87,7 +88,7 @@ func (s *Stage) Step() (Ended, error) {
 	if lost != nil && Lost(lost) == nil {
 		return 0, lost
 	}
-	ended, env, err := s.tr.CheckStep(s.t - 1)
+	ended, env, err := s.tr.CheckStep(s.t-1, s.mode)
 	if err != nil {
 		return 0, fmt.Errorf("env %d after %s: %w", env, hostabi.ExportStep, err)
 	}

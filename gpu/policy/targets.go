@@ -21,7 +21,8 @@ type Targets struct {
 //
 // An end of an episode cuts the recursion: terminated takes 0 for the value of what follows, truncated
 // bootstrap_value, and terminated wins. A row before an invalid row that did not end its episode is cut as well
-// and takes the value stored for its next observation. Rewards that are not finite are a *RowError.
+// and takes the value stored for its next observation. A reward or a value of what follows that is not finite is a
+// *RowError.
 func (t *Targets) GAE(d *Dataset, c *Config) error { return t.compute(d, c, nil) }
 
 // VTrace computes V-trace targets (Espeholt et al. 2018) with the values that the acting policy stored, traces
@@ -38,6 +39,17 @@ func (t *Targets) VTrace(d *Dataset, c *Config, newLogProb []float32) error {
 // the row after (0 behind a cut) and takes to the row before.
 type transition struct {
 	reward, value, next, logProb, carry float64
+}
+
+// notFinite names the column that the reward or else the value of what follows is read from, whichever is not finite.
+func (s transition) notFinite(truncated bool) rollout.Column {
+	switch {
+	case s.reward-s.reward != 0:
+		return rollout.ColReward
+	case truncated:
+		return rollout.ColBootstrap
+	}
+	return rollout.ColValue
 }
 
 // gae returns advantage, return and what the row before adds: δ = r + γ V' - V;  A = δ + γλ A'.
@@ -92,8 +104,8 @@ func (t *Targets) block(d *Dataset, index int, c *Config, newLogProb []float32) 
 			case truncated[i] != 0:
 				s.next, s.carry = float64(bootstrap[i]), 0
 			}
-			if s.reward-s.reward != 0 { // infinite or not a number
-				return d.rowError(row, rollout.ColReward, ErrNotFinite)
+			if sum := s.reward + s.next; sum-sum != 0 { // infinite or not a number
+				return d.rowError(row, s.notFinite(truncated[i] != 0), ErrNotFinite)
 			}
 			var advantage, ret float64
 			if newLogProb == nil {

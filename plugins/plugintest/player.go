@@ -175,7 +175,7 @@ func (p *player) step() error {
 	if err := p.env.Step(p.t); err != nil {
 		return err
 	}
-	if _, env, err := p.bound().CheckStep(p.t); err != nil {
+	if _, env, err := p.bound().CheckStep(p.t, p.mode); err != nil {
 		return fmt.Errorf("environment %d: %w", env, err)
 	}
 	reset, err := p.look()

@@ -54,6 +54,7 @@ const (
 	ErrorStatus     // the call returns an error; the environment goes on
 
 	NaNObservation
+	NaNFinalObs // in the step that ends an episode, under same-step autoreset
 	NaNReward
 	InfiniteReward
 	TerminatedOfTwo

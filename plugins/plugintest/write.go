@@ -64,6 +64,8 @@ func (e *env) spoil(c Cue, i, t int) {
 	switch c {
 	case NaNObservation:
 		e.setFloat32(rollout.ColObs, i, t+1, ObsChance, float32(math.NaN()))
+	case NaNFinalObs:
+		e.setFloat32(rollout.ColFinalObs, i, 0, ObsChance, float32(math.NaN()))
 	case NaNReward:
 		e.setFloat32(rollout.ColReward, i, t, 0, float32(math.NaN()))
 	case InfiniteReward:

@@ -37,7 +37,7 @@ func (s *split) settleSides() error {
 // checkSides looks at what stands in row t. Who wrote what is not allowed has lost the step of all its environments.
 func (s *split) checkSides() (rollout.Ended, error) {
 	for {
-		ended, env, err := s.tr.CheckStep(s.t)
+		ended, env, err := s.tr.CheckStep(s.t, s.c.mode)
 		if err == nil {
 			return ended, nil
 		}

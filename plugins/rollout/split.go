@@ -269,7 +269,7 @@ func (s *split) settle(err error) error {
 		}
 		s.strike(s.t, false)
 	}
-	ended, env, err := s.tr.CheckStep(s.t)
+	ended, env, err := s.tr.CheckStep(s.t, s.c.mode)
 	if err != nil {
 		return s.outputFault(hostabi.ExportStep, env, err)
 	}

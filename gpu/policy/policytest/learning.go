@@ -200,6 +200,10 @@ func (s *suite) badRows(t *testing.T) {
 		"reward": {func(b rollout.Trajectory, row int) {
 			b.Float32(rollout.ColReward)[row] = float32(math.Inf(1))
 		}, policy.ErrNotFinite},
+		"bootstrap": {func(b rollout.Trajectory, row int) {
+			b.Bytes(rollout.ColTerminated)[row], b.Bytes(rollout.ColTruncated)[row] = 0, 1
+			b.Float32(rollout.ColBootstrap)[row] = float32(math.NaN())
+		}, policy.ErrNotFinite},
 	} {
 		d, _ := s.stale(t)
 		c.spoil(d.Blocks[0], first(d))

@@ -1,11 +1,12 @@
 // A walk that goes wrong where its arguments say: faults of guests, at a place that a test can name.
 //
 //	fault = 1 out of bounds, 2 a loop without end, 3 recursion without end, 4 observations that are NaN from there on,
-//	        5 a flag of 2, 6 a random stream that all environments share
+//	        5 a flag of 2, 6 a random stream that all environments share, 7 a last observation that is NaN of an
+//	        episode that terminates, 8 of one that is truncated
 //	env   = the environment of the batch in which, step = the step at which it happens
 #include "rl_env.h"
 
-enum { TRAP = 1, LOOP, RECURSE, NOT_A_NUMBER, FLAG, SHARED };
+enum { TRAP = 1, LOOP, RECURSE, NOT_A_NUMBER, FLAG, SHARED, LAST_TERMINATED, LAST_TRUNCATED };
 
 typedef struct {
     int32_t fault, env, at;
@@ -49,6 +50,12 @@ static void go_wrong(Walk *w, float *obs, rl_result *out)
         out->terminated = out->truncated = false;
         break;
     case FLAG: *(uint8_t *)&out->terminated = 2; break;
+    case LAST_TERMINATED:
+    case LAST_TRUNCATED:
+        obs[0] = __builtin_nanf("");
+        out->terminated = w->fault == LAST_TERMINATED;
+        out->truncated = w->fault == LAST_TRUNCATED;
+        break;
     }
 }
 
