@@ -70,7 +70,7 @@ static bool are_free(const rlh_ring *ring, uint64_t position, uint32_t n) {
 static int attempt_put(rlh_ring *ring, void *arguments) {
     const struct batch *b = arguments;
     rlh_ring_header *h = ring->header;
-    if (LOAD_RELAXED(&h->closed) != 0) return RLH_ERR_CLOSED;
+    if (LOAD_RELAXED(&h->closed) != 0 || LOAD_RELAXED(&ring->cancelled) != 0) return RLH_ERR_CLOSED;
     for (int round = 0; round < ROUNDS_MAX; round++) {
         uint64_t tail = LOAD(&h->tail);
         rlh_ring_cell *first = cell(ring, tail);
@@ -140,6 +140,7 @@ static int attempt_get(rlh_ring *ring, void *arguments) {
     const struct batch *b = arguments;
     rlh_ring_header *h = ring->header;
     uint32_t lens[RLH_MAX_RING_BATCH];
+    if (LOAD_RELAXED(&ring->cancelled) != 0) return RLH_ERR_CLOSED;
     for (int round = 0; round < ROUNDS_MAX; round++) {
         uint32_t closed = LOAD(&h->closed); // before the cell: what was put before it still counts
         uint64_t head = LOAD(&h->head);

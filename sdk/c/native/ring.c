@@ -155,6 +155,13 @@ void rlh_ring_shut(rlh_ring *ring) {
     rlh_ring_kick(ring);
 }
 
+int rlh_ring_is_shut(const rlh_ring *ring) { return LOAD(&ring->header->closed) != 0; }
+
+void rlh_ring_cancel(rlh_ring *ring) {
+    STORE(&ring->cancelled, 1);
+    rlh_ring_kick(ring);
+}
+
 // wake_sleepers follows a publishing store: the fence keeps the look at the word behind it.
 static void wake_sleepers(const rlh_ring *ring, uint32_t *word, uint64_t *wakes) {
     uint32_t v = LOAD_RELAXED(word);

@@ -312,6 +312,10 @@ uint32_t rlh_ring_payload(const rlh_ring *ring);
 uint32_t rlh_ring_used(const rlh_ring *ring); // how many cells are in use at the moment
 // rlh_ring_shut says that nothing more is put: puts fail with CLOSED, gets when the ring is empty.
 void rlh_ring_shut(rlh_ring *ring);
+int rlh_ring_is_shut(const rlh_ring *ring);
+// rlh_ring_cancel ends the calls on a queue of this process that wait, and those to come, with CLOSED; other processes
+// go on. Detach once all of them have returned.
+void rlh_ring_cancel(rlh_ring *ring);
 // rlh_ring_kick wakes all that sleep on the ring.
 void rlh_ring_kick(rlh_ring *ring);
 

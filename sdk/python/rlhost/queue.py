@@ -33,7 +33,8 @@ class Queue(_native.Queue):
     killed in the middle of a call blocks nobody: what it was putting never was in the queue, what it was taking out goes
     back to the queue's end. The next process that has to wait sees to that, or recover does.
 
-    Any thread may use it. It lives as long as some process has it open.
+    Any thread may use it, and any may close it: calls of this process that wait then raise rlhost.Closed. It lives as
+    long as some process has it open.
     """
 
     def __init__(self, cells: int = 1024, message_bytes: int = 16):
@@ -46,25 +47,29 @@ class Queue(_native.Queue):
         self._join()
 
     def _join(self) -> None:
-        self._lock_fd, self._owner, self._mutex = -1, 0, threading.Lock()
+        self._lock_fd, self._owner, self._mutex = -1, 0, threading.RLock()
         self._peers = mmap.mmap(self._peers_fd, _FILE_BYTES)
         _attached.add(self)
         self._attach()
 
     def _attach(self) -> None:
         """Takes a number of its own among the owners, and repairs what a dead one of that number left."""
-        if self._lock_fd >= 0:
-            os.close(self._lock_fd)
-        # Locks belong to an open file, and files that came from another process are open there too.
-        self._lock_fd = os.open(f"/proc/self/fd/{self._peers_fd}", os.O_RDWR | os.O_CLOEXEC)
-        self._owner = next((n for n in range(1, _OWNERS) if _lock(self._lock_fd, n)), 0)
-        if not self._owner:
-            raise _native.Error(f"the queue has {_OWNERS - 1} processes already")
-        self._open(self._ring_fd, self._owner)
-        dead = self._peers[self._owner]
-        self._peers[self._owner] = 1
-        if dead:
-            self._put_back(self._recover(self._owner))
+        with self._mutex:
+            if self._owner:
+                return
+            if self._lock_fd >= 0:
+                os.close(self._lock_fd)
+            # Locks belong to an open file, and files that came from another process are open there too.
+            self._lock_fd = os.open(f"/proc/self/fd/{self._peers_fd}", os.O_RDWR | os.O_CLOEXEC)
+            owner = next((n for n in range(1, _OWNERS) if _lock(self._lock_fd, n)), 0)
+            if not owner:
+                raise _native.Error(f"the queue has {_OWNERS - 1} processes already")
+            self._open(self._ring_fd, owner)
+            self._owner = owner
+            dead = self._peers[owner]
+            self._peers[owner] = 1
+            if dead:
+                self._put_back(self._recover(owner))
 
     def _sweep(self) -> list[bytes]:
         """Looks for owners that are dead and repairs what they left. Called by those that wait."""
@@ -96,10 +101,6 @@ class Queue(_native.Queue):
                 struct.pack_into("<Q", self._peers, _LOST, lost)
                 return
 
-    def recover(self) -> int:
-        """Repairs at once what dead processes left, and returns how many messages went back to the queue."""
-        return len(self._sweep())
-
     @property
     def lost(self) -> int:
         """Messages that a killed process had half got and for which there was no room any more."""
@@ -110,10 +111,11 @@ class Queue(_native.Queue):
         return self.qsize() == 0
 
     def close(self) -> None:
-        """Lets go of the queue in this process; the others keep it."""
-        if self._lock_fd < 0:
-            return
+        """Lets go of the queue in this process; the others keep it. Calls of other threads that wait raise Closed."""
         self._close()
+
+    def _detached(self) -> None:
+        """Ends what is left when the last call of this process has returned."""
         self._peers[self._owner] = 0
         self._peers.close()
         for fd in (self._lock_fd, self._peers_fd, self._ring_fd):
@@ -122,8 +124,9 @@ class Queue(_native.Queue):
         _attached.discard(self)
 
     def __del__(self) -> None:
-        if getattr(self, "_lock_fd", -1) >= 0:
-            self.close()
+        self._close()
+        if getattr(self, "_lock_fd", -1) >= 0:  # attaching has failed
+            self._detached()
 
     def __enter__(self) -> Queue:
         return self
@@ -140,7 +143,7 @@ class Queue(_native.Queue):
         """In the child: the parent's locks must not outlive the parent here. The next call attaches anew."""
         os.close(self._lock_fd)
         self._lock_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        self._owner, self._mutex = 0, threading.Lock()
+        self._owner, self._mutex = 0, threading.RLock()
 
 
 def _received(kind: type[Queue], ring: Any, peers: Any) -> Queue:

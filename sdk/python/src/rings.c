@@ -26,7 +26,9 @@ static PyObject *ring_create(PyObject *module, PyObject *args) {
 typedef struct {
     PyObject_HEAD
     rlh_ring *ring;
-    unsigned forks; // when it was attached
+    unsigned forks; // when it was attached, and when users were counted
+    unsigned users; // calls under way: what they use stays until the last has returned
+    int closing;    // _close has been called
     size_t room;    // bytes of memory
     char *memory;   // what one get copies to, of room bytes
     int busy;       // memory is in use by a thread
@@ -41,64 +43,98 @@ static PyObject *queue_make(PyTypeObject *type, PyObject *args, PyObject *kw) {
     return alloc(type, 0); // zeros: attached to nothing
 }
 
-static void queue_let_go(Queue *o) {
+static void queue_detach(Queue *o) {
     if (o->ring)
         rlh_ring_detach(o->ring);
     o->ring = NULL;
-    free(o->memory);
-    o->memory = NULL;
 }
 
 static void queue_dealloc(PyObject *self) {
-    queue_let_go((Queue *)self);
+    queue_detach((Queue *)self); // each call under way holds a reference, so there is none
+    free(((Queue *)self)->memory);
     PyTypeObject *type = Py_TYPE(self);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
 
-// _open(fd, owner) attaches, in place of what was attached before.
+// _open(fd, owner) attaches, in place of what the parent of a fork was attached to.
 static PyObject *queue_open(PyObject *self, PyObject *args) {
     Queue *o = (Queue *)self;
     int fd;
     unsigned int owner;
     if (!PyArg_ParseTuple(args, "iI:_open", &fd, &owner))
         return NULL;
-    queue_let_go(o);
+    queue_detach(o);
+    o->users = 0; // those of the parent are not here
+    o->forks = forks;
     int code = rlh_ring_attach(&o->ring, fd, RLH_RING_QUEUE, owner);
     if (code < 0) {
         o->ring = NULL;
         return raise_code(code, "queue");
     }
+    if (o->memory)
+        Py_RETURN_NONE; // a call that a signal handler's fork has interrupted may hold it
     size_t payload = rlh_ring_payload(o->ring);
     o->room = payload * RLH_MAX_RING_BATCH;
     if (o->room > 1 << 20)
         o->room = payload > 1 << 20 ? payload : 1 << 20;
     o->memory = malloc(o->room ? o->room : 1);
-    o->forks = forks;
     if (!o->memory)
         return PyErr_NoMemory();
     Py_RETURN_NONE;
 }
 
+// _close() ends the calls that wait. The last call that is under way detaches, or this one, and then runs the method
+// _detached of the Python class: until then the process is an owner of the queue whose cells nobody may repair.
 static PyObject *queue_close(PyObject *self, PyObject *unused) {
     (void)unused;
-    queue_let_go((Queue *)self);
-    Py_RETURN_NONE;
+    Queue *o = (Queue *)self;
+    if (o->forks != forks)
+        o->users = 0;
+    if (!o->closing && o->ring)
+        rlh_ring_cancel(o->ring);
+    o->closing = 1;
+    if (o->users > 0 || !o->ring)
+        Py_RETURN_NONE;
+    queue_detach(o);
+    return PyObject_CallMethod(self, "_detached", NULL);
 }
 
-// ready attaches anew in the child of a fork, by the method _attach of the Python class.
-static int ready(Queue *o) {
-    if (o->ring && o->forks == forks)
-        return 0;
-    if (!o->ring) {
-        raise_code(RLH_ERR_CLOSED, "queue");
-        return -1;
+static int fail_closed(void) {
+    raise_code(RLH_ERR_CLOSED, "queue");
+    return -1;
+}
+
+// enter begins a call: it attaches anew in the child of a fork, by the method _attach of the Python class. leave ends it.
+static int enter(Queue *o) {
+    if (o->closing || !o->ring)
+        return fail_closed();
+    if (o->forks != forks) {
+        PyObject *result = PyObject_CallMethod((PyObject *)o, "_attach", NULL);
+        if (!result)
+            return -1;
+        Py_DECREF(result);
+        if (o->closing || !o->ring)
+            return fail_closed();
     }
-    PyObject *result = PyObject_CallMethod((PyObject *)o, "_attach", NULL);
-    if (!result)
-        return -1;
-    Py_DECREF(result);
+    o->users++;
     return 0;
+}
+
+static void *leave(Queue *o, void *result) {
+    if (o->users > 0) // a fork in between has forgotten it
+        o->users--;
+    if (o->users > 0 || !o->closing || !o->ring)
+        return result;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    queue_detach(o);
+    PyObject *done = PyObject_CallMethod((PyObject *)o, "_detached", NULL);
+    if (!done)
+        PyErr_WriteUnraisable((PyObject *)o);
+    Py_XDECREF(done);
+    PyErr_Restore(type, value, traceback);
+    return result;
 }
 
 // waited says whether to wait on, after a slice of waiting was in vain: signals are looked after, and what dead
@@ -106,11 +142,15 @@ static int ready(Queue *o) {
 static int waited(Queue *o) {
     if (PyErr_CheckSignals())
         return -1;
+    if (o->forks != forks && enter(o)) // a signal's handler has forked, and this is the child
+        return -1;
+    if (o->closing)
+        return fail_closed();
     PyObject *result = PyObject_CallMethod((PyObject *)o, "_sweep", NULL);
     if (!result)
         return -1;
     Py_DECREF(result);
-    return 0;
+    return o->closing ? fail_closed() : 0;
 }
 
 static PyObject *raise_std(const char *name) {
@@ -179,13 +219,11 @@ static PyObject *queue_put(PyObject *self, PyObject *const *args, Py_ssize_t n) 
         return NULL;
     }
     int64_t timeout = one_timeout(args, n, 1), end = 0;
-    rlh_item item;
-    if (timeout == -2 || ready(o) || as_item(o, args[0], &item))
+    if (timeout == -2 || enter(o))
         return NULL;
-    int code = put_items(o, &item, 1, timeout, &end);
-    if (code < 0)
-        return failed(code, "Full");
-    Py_RETURN_NONE;
+    rlh_item item;
+    int code = as_item(o, args[0], &item) ? EXCEPTION : put_items(o, &item, 1, timeout, &end);
+    return leave(o, code < 0 ? failed(code, "Full") : Py_NewRef(Py_None));
 }
 
 // put_many(list, timeout=None) returns how many of the list's messages were put: all, or fewer when the time was over.
@@ -196,7 +234,7 @@ static PyObject *queue_put_many(PyObject *self, PyObject *const *args, Py_ssize_
         return NULL;
     }
     int64_t timeout = one_timeout(args, n, 1), end = 0;
-    if (timeout == -2 || ready(o))
+    if (timeout == -2 || enter(o))
         return NULL;
     rlh_item items[RLH_MAX_RING_BATCH];
     PyObject *held[RLH_MAX_RING_BATCH]; // the list may change while the lock is not held
@@ -225,11 +263,11 @@ static PyObject *queue_put_many(PyObject *self, PyObject *const *args, Py_ssize_
         if (code == RLH_ERR_TIMEOUT)
             break;
         if (code < 0)
-            return failed(code, "Full");
+            return leave(o, failed(code, "Full"));
         if (batch == 0)
             break;
     }
-    return PyLong_FromSsize_t(put);
+    return leave(o, PyLong_FromSsize_t(put));
 }
 
 // get_items takes from one up to count items into memory. Codes as for put_items.
@@ -269,16 +307,16 @@ static void give_back(Queue *o, char *memory) {
 static PyObject *queue_get(PyObject *self, PyObject *const *args, Py_ssize_t n) {
     Queue *o = (Queue *)self;
     int64_t timeout = one_timeout(args, n, 0);
-    if (timeout == -2 || ready(o))
+    if (timeout == -2 || enter(o))
         return NULL;
     char *memory = borrow(o);
     if (!memory)
-        return PyErr_NoMemory();
+        return leave(o, PyErr_NoMemory());
     rlh_item item;
     int code = get_items(o, &item, 1, memory, timeout);
     PyObject *data = code > 0 ? PyBytes_FromStringAndSize(item.bytes, item.len) : NULL;
     give_back(o, memory);
-    return code < 0 ? failed(code, "Empty") : data;
+    return leave(o, code < 0 ? failed(code, "Empty") : data);
 }
 
 static int append_all(PyObject *list, const rlh_item *items, int count) {
@@ -303,7 +341,7 @@ static PyObject *queue_get_many(PyObject *self, PyObject *const *args, Py_ssize_
         return NULL;
     }
     int64_t timeout = one_timeout(args, n, 1);
-    if (timeout == -2 || ready(o))
+    if (timeout == -2 || enter(o))
         return NULL;
     char *memory = borrow(o);
     PyObject *list = memory ? PyList_New(0) : PyErr_NoMemory();
@@ -322,12 +360,12 @@ static PyObject *queue_get_many(PyObject *self, PyObject *const *args, Py_ssize_
         give_back(o, memory);
     // What was taken is handed out, whatever came after it; the next call meets it again.
     if (list && code < 0 && code != EXCEPTION && PyList_Size(list) > 0)
-        return list;
+        return leave(o, list);
     if (list && code < 0) {
         Py_DECREF(list);
-        return failed(code, "Empty");
+        list = failed(code, "Empty");
     }
-    return list;
+    return leave(o, list);
 }
 
 static void keep_lost(void *list, const rlh_item *item) {
@@ -349,29 +387,45 @@ static PyObject *queue_recover(PyObject *self, PyObject *number) {
     return list;
 }
 
-static PyObject *queue_used(PyObject *self, PyObject *unused) {
+// recover() is a call like the others, because what _sweep uses must stay meanwhile.
+static PyObject *queue_recover_all(PyObject *self, PyObject *unused) {
     (void)unused;
     Queue *o = (Queue *)self;
-    return ready(o) ? NULL : PyLong_FromUnsignedLong(rlh_ring_used(o->ring));
+    if (enter(o))
+        return NULL;
+    PyObject *found = PyObject_CallMethod(self, "_sweep", NULL);
+    Py_ssize_t count = found ? PyList_Size(found) : -1;
+    Py_XDECREF(found);
+    return leave(o, count < 0 ? NULL : PyLong_FromSsize_t(count));
 }
 
 static Py_ssize_t queue_length(PyObject *self) {
     Queue *o = (Queue *)self;
-    return ready(o) ? -1 : (Py_ssize_t)rlh_ring_used(o->ring);
+    if (enter(o))
+        return -1;
+    Py_ssize_t used = rlh_ring_used(o->ring);
+    leave(o, NULL);
+    return used;
+}
+
+static PyObject *queue_used(PyObject *self, PyObject *unused) {
+    (void)unused;
+    Py_ssize_t used = queue_length(self);
+    return used < 0 ? NULL : PyLong_FromSsize_t(used);
 }
 
 static PyObject *queue_shut(PyObject *self, PyObject *unused) {
     (void)unused;
     Queue *o = (Queue *)self;
-    if (ready(o))
+    if (enter(o))
         return NULL;
     rlh_ring_shut(o->ring);
-    Py_RETURN_NONE;
+    return leave(o, Py_NewRef(Py_None));
 }
 
 static PyMethodDef queue_methods[] = {
     {"_open", queue_open, METH_VARARGS, "Attaches to a file under an owner's number."},
-    {"_close", queue_close, METH_NOARGS, "Detaches."},
+    {"_close", queue_close, METH_NOARGS, "Detaches, at once or when the calls under way have returned."},
     {"_recover", queue_recover, METH_O, "Repairs what a dead owner left half done."},
     {"put", (PyCFunction)(void (*)(void))queue_put, METH_FASTCALL, "put(data, timeout=None): one message, or queue.Full."},
     {"put_many", (PyCFunction)(void (*)(void))queue_put_many, METH_FASTCALL,
@@ -379,6 +433,8 @@ static PyMethodDef queue_methods[] = {
     {"get", (PyCFunction)(void (*)(void))queue_get, METH_FASTCALL, "get(timeout=None): one message, or queue.Empty."},
     {"get_many", (PyCFunction)(void (*)(void))queue_get_many, METH_FASTCALL,
      "get_many(most=255, timeout=None): a list of 1 to most messages, or queue.Empty."},
+    {"recover", queue_recover_all, METH_NOARGS,
+     "Repairs at once what dead processes left, and returns how many messages went back to the queue."},
     {"qsize", queue_used, METH_NOARGS, "How many messages wait at the moment."},
     {"shut", queue_shut, METH_NOARGS, "Says that nothing more is put; what waits can still be taken."},
     {NULL},

@@ -56,6 +56,22 @@ def put_one(q, data):
     q.put(data, 10)
 
 
+def error_of(call, q):
+    try:
+        call(q)
+    except (rlhost.Closed, queue.Empty, queue.Full) as e:
+        return e
+
+
+def until_it_sleeps(thread):
+    """Returns when a thread of this process waits in the kernel, five looks in a row."""
+    asleep = 0
+    while asleep < 5:
+        with open(f"/proc/self/task/{thread.native_id}/stat") as f:
+            asleep = asleep + 1 if f.read().rpartition(") ")[2][0] == "S" else 0
+        time.sleep(0.001)
+
+
 class QueueTest(unittest.TestCase):
     def test_bytes_come_out_in_order(self):
         with rlhost.Queue(cells=8, message_bytes=20) as q:
@@ -163,6 +179,56 @@ class QueueTest(unittest.TestCase):
             self.assertEqual(q.recover(), 0)
             q.put(b"2")
             self.assertEqual(q.get_many(), [b"1", b"2"])
+
+    def test_closing_ends_the_calls_of_other_threads_that_wait(self):
+        def full():
+            q = rlhost.Queue(2, 8)
+            q.put_many([b"1", b"2"])
+            return q
+
+        for make, call in ((lambda: rlhost.Queue(2, 8), lambda q: q.get()), (lambda: rlhost.Queue(2, 8), lambda q: q.get_many()),
+                           (full, lambda q: q.put(b"3")), (full, lambda q: q.put_many([b"3", b"4"]))):
+            files = len(os.listdir("/proc/self/fd"))
+            q, raised = make(), []
+            threads = [threading.Thread(target=lambda: raised.append(error_of(call, q))) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                until_it_sleeps(thread)
+            q.close()
+            for thread in threads:
+                thread.join()
+            self.assertEqual([type(e) for e in raised], [rlhost.Closed] * 3)
+            self.assertRegex(str(raised[0]), "queue")
+            self.assertEqual(len(os.listdir("/proc/self/fd")), files, "a closed queue has files open")
+            q.close()
+
+    def test_queues_are_closed_while_threads_use_them(self):
+        for round in range(300):
+            q = rlhost.Queue(8, 8)
+            threads = [threading.Thread(target=error_of, args=(use, q)) for use in (
+                lambda q: [q.get() for _ in range(1000)], lambda q: [q.put(b"1") for _ in range(1000)],
+                lambda q: [q.get_many(7) for _ in range(1000)], lambda q: [q.put_many([b"1"] * 9) for _ in range(1000)],
+                lambda q: [(q.recover(), len(q)) for _ in range(1000)])]
+            for thread in threads:
+                thread.start()
+            while round % 3 and q.empty():
+                pass
+            q.close()
+            for thread in threads:
+                thread.join()
+            with self.assertRaises(rlhost.Closed):
+                q.qsize()
+
+    def test_a_signal_may_close_the_queue_that_is_waited_for(self):
+        with rlhost.Queue(8, 8) as q:
+            before = signal.signal(signal.SIGALRM, lambda *_: q.close())
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                with self.assertRaises(rlhost.Closed):
+                    q.get()
+            finally:
+                signal.signal(signal.SIGALRM, before)
 
     def test_killed_processes_block_nobody(self):
         """Kills processes in the middle of what they do: what lives gets every message that it puts itself, once."""
