@@ -130,6 +130,7 @@ func newLearner() component.Component {
 			ValueCoef          float64 `toml:"value_coef"`
 			ValueClip          float64 `toml:"value_clip"`
 			MaxGradNorm        float64 `toml:"max_grad_norm"`
+			ClipGradApart      bool    `toml:"clip_grad_apart"`
 			NormalizeAdvantage bool    `toml:"normalize_advantage"`
 			TargetKL           float64 `toml:"target_kl"`
 			VTrace             bool    `toml:"vtrace"`

@@ -17,6 +17,8 @@ type layout struct {
 	size       int     // of the vector, a multiple of kern.Panel
 	width      int     // padded outputs of one encoder: what a head reads
 	place      []int32 // of every canonical parameter in the vector
+	actor      []span  // of the vector, where actor and critic share nothing; else empty
+	critic     []span
 }
 
 // layer is one dense layer of every encoder.
@@ -63,8 +65,24 @@ func newLayout(n policy.Network) *layout {
 	l.actorHead = head{outputs: n.Actions, weight: take(n.Actions * l.width), bias: take(n.Actions)}
 	l.criticHead = head{outputs: 1, encoder: l.encoders - 1, weight: take(l.width), bias: take(1)}
 	l.size = end
+	if l.encoders == 2 || len(l.layers) == 0 {
+		l.actor, l.critic = l.spans(&l.actorHead), l.spans(&l.criticHead)
+	}
 	l.place = l.places()
 	return l
+}
+
+// spans lists where the parameters of a head and its encoder lie.
+func (l *layout) spans(h *head) []span {
+	var spans []span
+	add := func(at, n int) { spans = append(spans, span{at, at + pad(n)}) }
+	for _, y := range l.layers {
+		add(y.weight+h.encoder*y.in*y.out, y.in*y.out)
+		add(y.bias+h.encoder*y.out, y.out)
+	}
+	add(h.weight, h.outputs*l.width)
+	add(h.bias, h.outputs)
+	return spans
 }
 
 // places lists where every canonical parameter lies.

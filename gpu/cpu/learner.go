@@ -150,28 +150,60 @@ func (k *Learner) step(d *policy.Dataset, r policy.Rates, rows []uint32, stats *
 		policy.NormalizeAdvantage(k.batch.advantage[:len(rows)])
 	}
 	grad, sums := k.team.gradient(&k.config, r, len(rows))
-	norm := math.Sqrt(k.set.SumSquares(grad))
-	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+	norms := k.norms(grad)
+	if math.IsNaN(norms.All) || math.IsInf(norms.All, 0) {
 		return 0, fmt.Errorf("gradient of optimiser step %d: %w", k.steps+1, policy.ErrNotFinite)
 	}
-	k.improve(r, grad, norm)
-	stats.Add(sums, len(rows), norm)
+	k.improve(r, grad, norms)
+	stats.Add(sums, len(rows), norms)
 	return sums.ApproxKL / float64(len(rows)), nil
 }
 
-// improve applies Adam to the gradient, clipped to its norm.
-func (k *Learner) improve(r policy.Rates, grad []float32, norm float64) {
-	c := &k.config
+// norms measures a gradient.
+func (k *Learner) norms(grad []float32) policy.GradNorms {
+	all := math.Sqrt(k.set.SumSquares(grad))
+	n := policy.GradNorms{All: all, Actor: all, Critic: all}
+	if len(k.actor) > 0 {
+		n.Actor, n.Critic = k.norm(grad, k.actor), k.norm(grad, k.critic)
+	}
+	return n
+}
+
+func (k *Learner) norm(grad []float32, spans []span) float64 {
+	squares := 0.0
+	for _, s := range spans {
+		squares += k.set.SumSquares(grad[s.lo:s.hi])
+	}
+	return math.Sqrt(squares)
+}
+
+// improve applies Adam to the gradient, clipped to its norm or to those of its parts.
+func (k *Learner) improve(r policy.Rates, grad []float32, norms policy.GradNorms) {
 	k.steps++
-	t := float64(k.steps)
-	k.adam = kern.Adam{Params: k.params, M: k.m, V: k.v, Grad: grad,
+	actor, critic := norms.Scales(&k.config)
+	if actor == critic {
+		k.descend(r, grad, span{0, k.size}, actor)
+	} else {
+		for _, s := range k.actor {
+			k.descend(r, grad, s, actor)
+		}
+		for _, s := range k.critic {
+			k.descend(r, grad, s, critic)
+		}
+	}
+	k.packBack()
+}
+
+// descend makes a step of Adam with a part of the gradient times scale.
+func (k *Learner) descend(r policy.Rates, grad []float32, s span, scale float64) {
+	c, t := &k.config, float64(k.steps)
+	k.adam = kern.Adam{Params: k.params[s.lo:s.hi], M: k.m[s.lo:s.hi], V: k.v[s.lo:s.hi], Grad: grad[s.lo:s.hi],
 		Rate:  float32(float64(r.LearningRate) / (1 - math.Pow(c.AdamBeta1, t))),
 		Beta1: float32(c.AdamBeta1), Keep1: float32(1 - c.AdamBeta1),
 		Beta2: float32(c.AdamBeta2), Keep2: float32(1 - c.AdamBeta2),
 		Eps: float32(c.AdamEps), Correct2: float32(1 / math.Sqrt(1-math.Pow(c.AdamBeta2, t))),
-		Scale: float32(policy.GradScale(norm, c.MaxGradNorm))}
+		Scale: float32(scale)}
 	k.set.Adam(&k.adam)
-	k.packBack()
 }
 
 // packBack transposes the weights for the backward pass.

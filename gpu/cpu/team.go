@@ -17,7 +17,7 @@ type team struct {
 	ready  chan struct{}
 }
 
-// span is rows lo to hi of a minibatch.
+// span is lo to hi of the rows of a minibatch or of the elements of a vector.
 type span struct{ lo, hi int }
 
 // start makes n shards. Every one but the first, which is the caller's, gets a goroutine that lives until stop.

@@ -1,10 +1,6 @@
 package gorgonia
 
-import (
-	"math"
-
-	"github.com/rlhost/rlhost/gpu/policy"
-)
+import "github.com/rlhost/rlhost/gpu/policy"
 
 // adam is the optimiser's state in the element type of policy.Adam. Between steps every number in it is a float32,
 // so that a State taken out and put back changes nothing.
@@ -23,22 +19,16 @@ func (a *adam) get() policy.State {
 	return policy.State{Params: narrow(a.params), AdamM: narrow(a.m), AdamV: narrow(a.v), AdamSteps: a.steps}
 }
 
-// gradient takes the gradient of the next step and returns its norm.
-func (a *adam) gradient(grad []float32) (norm float64) {
-	squares := 0.0
+// gradient takes the gradient of the next step over the parameters of a layout, clips it and returns its norms before.
+func (a *adam) gradient(c *policy.Config, layout []policy.Param, grad []float32) policy.GradNorms {
 	for i, g := range grad {
 		a.grad[i] = float64(g)
-		squares += a.grad[i] * a.grad[i]
 	}
-	return math.Sqrt(squares)
+	return policy.ClipGrad(c, layout, a.grad)
 }
 
-// step descends the gradient, whose norm it is given, and writes the parameters to dst as well.
-func (a *adam) step(c *policy.Config, r policy.Rates, norm float64, dst []float32) {
-	scale := policy.GradScale(norm, c.MaxGradNorm)
-	for i := range a.grad {
-		a.grad[i] *= scale
-	}
+// step descends the gradient and writes the parameters to dst as well.
+func (a *adam) step(c *policy.Config, r policy.Rates, dst []float32) {
 	a.steps++
 	policy.Adam(c, float64(r.LearningRate), a.steps, a.params, a.m, a.v, a.grad)
 	for i := range dst {

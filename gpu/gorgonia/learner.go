@@ -110,13 +110,13 @@ func (l *learner) step(d *policy.Dataset, r policy.Rates, rows []uint32, stats *
 	if err := p.run(); err != nil {
 		return 0, err
 	}
-	norm := l.state.gradient(p.grad)
-	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+	norms := l.state.gradient(&l.config, l.layout, p.grad)
+	if math.IsNaN(norms.All) || math.IsInf(norms.All, 0) {
 		return 0, fmt.Errorf("gradient of optimiser step %d: %w", l.state.steps+1, policy.ErrNotFinite)
 	}
-	l.state.step(&l.config, r, norm, l.params)
+	l.state.step(&l.config, r, l.params)
 	sums := p.sums(&l.batch, &l.config, r)
-	stats.Add(sums, len(rows), norm)
+	stats.Add(sums, len(rows), norms)
 	return sums.ApproxKL / float64(len(rows)), nil
 }
 

@@ -1,6 +1,66 @@
 package policy
 
-import "math"
+import (
+	"math"
+	"strings"
+)
+
+// GradNorms are the norms of a gradient before the clip. Where actor and critic share parameters, all three are the
+// norm of all of it.
+type GradNorms struct{ All, Actor, Critic float64 }
+
+// Scales returns the factors of the clip for the actor's and for the critic's part of the gradient.
+func (n GradNorms) Scales(c *Config) (actor, critic float64) {
+	if !c.ClipGradApart {
+		all := GradScale(n.All, c.MaxGradNorm)
+		return all, all
+	}
+	return GradScale(n.Actor, c.MaxGradNorm), GradScale(n.Critic, c.MaxGradNorm)
+}
+
+// Apart reports whether actor and critic share nothing: every parameter's name begins with actor. or with critic.
+func Apart(params []Param) bool {
+	for _, p := range params {
+		if !p.ofActor() && !strings.HasPrefix(p.Name, "critic.") {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *Param) ofActor() bool { return strings.HasPrefix(p.Name, "actor.") }
+
+// ClipGrad clips a gradient over params and returns its norms before. A gradient that is not finite has a norm that
+// is not.
+func ClipGrad(c *Config, params []Param, grad []float64) GradNorms {
+	apart := Apart(params)
+	var all, actor, critic float64
+	for _, p := range params {
+		for _, g := range grad[p.Offset : p.Offset+p.Rows*p.Cols] {
+			all += g * g
+			if p.ofActor() {
+				actor += g * g
+			} else {
+				critic += g * g
+			}
+		}
+	}
+	n := GradNorms{All: math.Sqrt(all), Actor: math.Sqrt(actor), Critic: math.Sqrt(critic)}
+	if !apart {
+		n.Actor, n.Critic = n.All, n.All
+	}
+	ofActor, ofCritic := n.Scales(c)
+	for _, p := range params {
+		scale := ofCritic
+		if p.ofActor() {
+			scale = ofActor
+		}
+		for i := range p.Rows * p.Cols {
+			grad[p.Offset+i] *= scale
+		}
+	}
+	return n
+}
 
 // GradScale returns the factor that the gradient is multiplied with for a global-norm clip: 1 if maxNorm is 0 or
 // the norm is within it, else maxNorm/(norm + 1e-6).

@@ -19,6 +19,7 @@ type Config struct {
 	ValueCoef          float64 // of ½·MSE in the loss
 	ValueClip          float64 // clip of the value's change from the behaviour's value; 0 = off
 	MaxGradNorm        float64 // global-norm clip; 0 = off
+	ClipGradApart      bool    // clip the actor's and the critic's gradient each by its own norm, unless they share parameters
 	NormalizeAdvantage bool    // per minibatch, over valid rows, with the sample standard deviation
 	TargetKL           float64 // ends the epochs after a minibatch whose approx_kl exceeds it; 0 = off
 
@@ -80,6 +81,8 @@ type Stats struct {
 	FirstRatioError   float64 // largest |ratio-1| of the first minibatch; exactly 0 with zero lag
 	ExplainedVariance float64
 	GradNorm          float64 // before the clip
+	ActorGradNorm     float64 // of the actor's parameters alone; GradNorm where actor and critic share some
+	CriticGradNorm    float64
 	OptimizerSteps    float64
 	Epochs            float64 // begun, fewer than configured after TargetKL
 	ValidRows         float64
@@ -89,13 +92,13 @@ type Stats struct {
 func StatNames() []string {
 	return []string{"losses/policy_loss", "losses/value_loss", "losses/entropy", "losses/approx_kl",
 		"losses/old_approx_kl", "losses/clipfrac", "losses/first_clipfrac", "losses/first_ratio_error",
-		"losses/explained_variance", "losses/grad_norm", "losses/optimizer_steps", "losses/epochs",
-		"losses/valid_rows"}
+		"losses/explained_variance", "losses/grad_norm", "losses/actor_grad_norm",
+		"losses/critic_grad_norm", "losses/optimizer_steps", "losses/epochs", "losses/valid_rows"}
 }
 
 // Values appends the fields to dst in the order of StatNames.
 func (s *Stats) Values(dst []float64) []float64 {
 	return append(dst, s.PolicyLoss, s.ValueLoss, s.Entropy, s.ApproxKL, s.OldApproxKL, s.ClipFraction,
-		s.FirstClipFraction, s.FirstRatioError, s.ExplainedVariance, s.GradNorm, s.OptimizerSteps, s.Epochs,
-		s.ValidRows)
+		s.FirstClipFraction, s.FirstRatioError, s.ExplainedVariance, s.GradNorm,
+		s.ActorGradNorm, s.CriticGradNorm, s.OptimizerSteps, s.Epochs, s.ValidRows)
 }

@@ -116,8 +116,8 @@ func valueLoss(c *Config, v, old, ret float64) (loss, slope float64) {
 }
 
 // Add accumulates the sums of a minibatch of rows rows into the means of an update; divide by OptimizerSteps when
-// it ends. GradNorm is the norm before the clip.
-func (s *Stats) Add(sums LossSums, rows int, gradNorm float64) {
+// it ends.
+func (s *Stats) Add(sums LossSums, rows int, norms GradNorms) {
 	n := float64(rows)
 	if s.OptimizerSteps == 0 {
 		s.FirstClipFraction = sums.Clipped / n
@@ -129,7 +129,9 @@ func (s *Stats) Add(sums LossSums, rows int, gradNorm float64) {
 	s.ApproxKL += sums.ApproxKL / n
 	s.OldApproxKL += sums.OldApproxKL / n
 	s.ClipFraction += sums.Clipped / n
-	s.GradNorm += gradNorm
+	s.GradNorm += norms.All
+	s.ActorGradNorm += norms.Actor
+	s.CriticGradNorm += norms.Critic
 	s.OptimizerSteps++
 }
 
@@ -139,7 +141,7 @@ func (s *Stats) Finish() {
 		return
 	}
 	for _, mean := range []*float64{&s.PolicyLoss, &s.ValueLoss, &s.Entropy, &s.ApproxKL, &s.OldApproxKL,
-		&s.ClipFraction, &s.GradNorm} {
+		&s.ClipFraction, &s.GradNorm, &s.ActorGradNorm, &s.CriticGradNorm} {
 		*mean /= s.OptimizerSteps
 	}
 }

@@ -23,6 +23,7 @@ type config struct {
 	ValueCoef          float64 `toml:"value_coef"` // of 1/2 MSE
 	ValueClip          float64 `toml:"value_clip"`
 	MaxGradNorm        float64 `toml:"max_grad_norm"`
+	ClipGradApart      bool    `toml:"clip_grad_apart"` // actor and critic each by its own norm, unless they share parameters
 	NormalizeAdvantage bool    `toml:"normalize_advantage"`
 	TargetKL           float64 `toml:"target_kl"`
 	VTrace             bool    `toml:"vtrace"`
@@ -49,6 +50,7 @@ func (c *config) algorithm() policy.Config {
 	a.Gamma, a.GAELambda = c.Gamma, c.GAELambda
 	a.ValueCoef, a.ValueClip = c.ValueCoef, c.ValueClip
 	a.MaxGradNorm, a.NormalizeAdvantage, a.TargetKL = c.MaxGradNorm, c.NormalizeAdvantage, c.TargetKL
+	a.ClipGradApart = c.ClipGradApart
 	a.VTrace, a.RhoBar, a.CBar, a.Recompute = c.VTrace, c.RhoBar, c.CBar, c.Recompute
 	a.AdamEps = c.AdamEps
 	return a

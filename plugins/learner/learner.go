@@ -41,6 +41,7 @@ type Learner struct {
 	gathered             *stat.Counter // bytes of observations that backends have copied
 	gatheredSoFar        uint64        // by this one
 	lag                  lag
+	loud                 loud
 }
 
 var _ component.Component = (*Learner)(nil)
@@ -160,6 +161,7 @@ func (c *Learner) learn(h hostabi.Handle) error {
 		}
 		c.normalizer.Weights(c.obsMean, c.obsScale)
 	}
+	c.warnOfClip(&stats)
 	c.envSteps += uint64(stats.ValidRows)
 	c.trained.Add(uint64(stats.ValidRows))
 	c.optimizerSteps += uint64(stats.OptimizerSteps)

@@ -3,6 +3,7 @@ package learner
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -45,6 +46,40 @@ func (c *Learner) report(s *policy.Stats, r policy.Rates, took time.Duration) er
 		return err
 	}
 	return c.statsAt.Release(handle)
+}
+
+// loud counts datasets in a row whose gradients were far beyond the clip.
+type loud struct {
+	datasets int
+	told     bool
+}
+
+// So many datasets with gradients of so many times max_grad_norm are no accident.
+const (
+	loudDatasets = 10
+	loudNorms    = 100
+)
+
+// warnOfClip tells once that the clip leaves next to nothing of the gradients. Adam makes up for a constant factor, but
+// not for one that the value's errors set anew for each minibatch, nor for one that brings gradients below adam_eps.
+func (c *Learner) warnOfClip(s *policy.Stats) {
+	limit := c.config.MaxGradNorm
+	if limit == 0 || s.GradNorm <= loudNorms*limit {
+		c.loud.datasets = 0
+		return
+	}
+	c.loud.datasets++
+	if c.loud.told || c.loud.datasets < loudDatasets {
+		return
+	}
+	c.loud.told = true
+	help := "set clip_grad_apart = true, so that the value's gradient does not shrink the policy's; or scale the environment's rewards down, or raise max_grad_norm"
+	if c.config.ClipGradApart {
+		help = "scale the environment's rewards down, or raise max_grad_norm"
+	}
+	c.h.Log.Warn(fmt.Sprintf("gradients were more than %d times max_grad_norm in %d datasets in a row", loudNorms, loudDatasets),
+		"grad_norm", s.GradNorm, "actor_grad_norm", s.ActorGradNorm, "critic_grad_norm", s.CriticGradNorm,
+		"max_grad_norm", limit, "help", help)
 }
 
 // lag is how old the policies that acted in a dataset were when it was learned from, over its env steps.

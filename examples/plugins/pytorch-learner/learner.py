@@ -30,7 +30,8 @@ STAT_NAMES = [
     "lag/optimizer_steps_mean", "lag/dropped_rows", "learner/optimizer_steps", "perf/update_seconds",
     "losses/policy_loss", "losses/value_loss", "losses/entropy", "losses/approx_kl", "losses/old_approx_kl",
     "losses/clipfrac", "losses/first_clipfrac", "losses/first_ratio_error", "losses/explained_variance",
-    "losses/grad_norm", "losses/optimizer_steps", "losses/epochs", "losses/valid_rows",
+    "losses/grad_norm", "losses/actor_grad_norm", "losses/critic_grad_norm", "losses/optimizer_steps", "losses/epochs",
+    "losses/valid_rows",
 ]
 
 
@@ -51,6 +52,7 @@ class Config:
     value_coef: float = 0.5  # of 1/2 MSE
     value_clip: float = 0.0
     max_grad_norm: float = 0.5
+    clip_grad_apart: bool = False  # actor and critic each by its own norm, unless they share parameters
     normalize_advantage: bool = True
     target_kl: float = 0.0
     vtrace: bool = False

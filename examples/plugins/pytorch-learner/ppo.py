@@ -56,6 +56,13 @@ class Network(nn.Module):
             yield f"{name}.weight", layer.weight, True
             yield f"{name}.bias", layer.bias, False
 
+    def parts(self):
+        """The parameters of the actor and of the critic; all and none where they share some."""
+        parts = [[p for name, p, _ in self.tensors() if name.startswith(who)] for who in ("actor.", "critic.")]
+        if any(name.startswith("trunk.") for name, _, _ in self.tensors()):
+            return list(self.parameters()), []
+        return parts
+
     def vector(self):
         """The parameters as the host's vector, float32."""
         with torch.no_grad():
@@ -193,6 +200,18 @@ def loss(network, c, rates, obs, mask, action, log_prob, value, advantage, targe
     return policy + c.value_coef * squared - rates.entropy * entropy, told
 
 
+def clip(network, c):
+    """Clips the gradient, all of it by its norm or actor and critic each by its own. Returns the three norms before."""
+    actor, critic = network.parts()
+    norms = [nn.utils.get_total_norm([p.grad for p in part], error_if_nonfinite=True) for part in (actor + critic, actor, critic)]
+    if not (actor and critic):
+        norms = norms[:1] * 3
+    if c.max_grad_norm:
+        for part, norm in zip((actor, critic), norms[1:] if c.clip_grad_apart else norms[:1] * 2):
+            nn.utils.clip_grads_with_norm_(part, c.max_grad_norm, norm)
+    return torch.stack(norms)
+
+
 @dataclasses.dataclass
 class Report:
     """Means over the minibatches of one update, under CleanRL's names, in the order in which the host wants them."""
@@ -206,7 +225,9 @@ class Report:
     first_clipfrac: float = 0.0
     first_ratio_error: float = 0.0
     explained_variance: float = 0.0
-    grad_norm: float = 0.0
+    grad_norm: float = 0.0  # of all parameters; of the actor's and the critic's alone where they share none
+    actor_grad_norm: float = 0.0
+    critic_grad_norm: float = 0.0
     optimizer_steps: float = 0.0
     epochs: float = 0.0
     valid_rows: float = 0.0
@@ -222,7 +243,7 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None):
     r = Report(valid_rows=len(valid))
     for group in optimizer.param_groups:
         group["lr"] = rates.learning_rate
-    sums, norms = torch.zeros(7), 0.0
+    sums, norms = torch.zeros(7), torch.zeros(3)
     for epoch in range(c.epochs):
         r.epochs += 1
         if epoch == 0 or c.vtrace and c.recompute == "epoch":
@@ -235,13 +256,12 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None):
                                log_prob[rows], value[rows], advantage[rows], returns[rows])
             optimizer.zero_grad(set_to_none=True)
             total.backward()
-            norm = nn.utils.clip_grad_norm_(network.parameters(), c.max_grad_norm or math.inf, error_if_nonfinite=True)
+            norms += clip(network, c)
             optimizer.step()
             if r.optimizer_steps == 0:
                 r.first_clipfrac, r.first_ratio_error = float(told[5]), float(told[6])
             r.optimizer_steps += 1
             sums += told
-            norms += float(norm)
             if 0 < c.target_kl < float(told[3]):
                 break
         else:
@@ -249,7 +269,7 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None):
         break
     steps = max(1.0, r.optimizer_steps)
     r.policy_loss, r.value_loss, r.entropy, r.approx_kl, r.old_approx_kl, r.clipfrac = (sums[:6] / steps).tolist()
-    r.grad_norm = norms / steps
+    r.grad_norm, r.actor_grad_norm, r.critic_grad_norm = (norms / steps).tolist()
     return r
 
 

@@ -76,7 +76,8 @@ class UpdateTest(unittest.TestCase):
                     ours = {"PolicyLoss": "policy_loss", "ValueLoss": "value_loss", "Entropy": "entropy", "ApproxKL": "approx_kl",
                             "OldApproxKL": "old_approx_kl", "ClipFraction": "clipfrac", "FirstClipFraction": "first_clipfrac",
                             "FirstRatioError": "first_ratio_error", "ExplainedVariance": "explained_variance",
-                            "GradNorm": "grad_norm", "OptimizerSteps": "optimizer_steps", "Epochs": "epochs",
+                            "GradNorm": "grad_norm", "ActorGradNorm": "actor_grad_norm",
+                            "CriticGradNorm": "critic_grad_norm", "OptimizerSteps": "optimizer_steps", "Epochs": "epochs",
                             "ValidRows": "valid_rows"}[field]
                     self.assertAlmostEqual(getattr(report, ours), value, delta=1e-4 * max(1, abs(value)), msg=field)
 

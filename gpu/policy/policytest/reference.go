@@ -42,8 +42,8 @@ func (r *Reference) Update(d *policy.Dataset, rates policy.Rates) (policy.Stats,
 		policy.Shuffle(d.Seed, d.Index, uint32(epoch), order)
 		for lo := 0; lo < len(order); lo += r.config.Minibatch {
 			batch.Gather(d, &r.Network, &r.config, &samples, &targets, order[lo:min(lo+r.config.Minibatch, len(order))])
-			sums, norm := r.step(&batch, rates)
-			stats.Add(sums, batch.Rows, norm)
+			sums, norms := r.step(&batch, rates)
+			stats.Add(sums, batch.Rows, norms)
 			if r.config.TargetKL > 0 && sums.ApproxKL/float64(batch.Rows) > r.config.TargetKL {
 				stats.Finish()
 				return stats, nil
@@ -85,20 +85,12 @@ func (r *Reference) Gradient(b *policy.Minibatch, rates policy.Rates) policy.Los
 	return sums
 }
 
-func (r *Reference) step(b *policy.Minibatch, rates policy.Rates) (policy.LossSums, float64) {
+func (r *Reference) step(b *policy.Minibatch, rates policy.Rates) (policy.LossSums, policy.GradNorms) {
 	sums := r.Gradient(b, rates)
-	norm := 0.0
-	for _, g := range r.Grad {
-		norm += g * g
-	}
-	norm = math.Sqrt(norm)
-	scale := policy.GradScale(norm, r.config.MaxGradNorm)
-	for i := range r.Grad {
-		r.Grad[i] *= scale
-	}
+	norms := policy.ClipGrad(&r.config, r.Network.Params(), r.Grad)
 	r.steps++
 	policy.Adam(&r.config, float64(rates.LearningRate), r.steps, r.Params, r.m, r.v, r.Grad)
-	return sums, norm
+	return sums, norms
 }
 
 // Loss returns the loss of a minibatch under the current parameters, for finite differences.

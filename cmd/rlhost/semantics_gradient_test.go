@@ -1,0 +1,48 @@
+package main
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/plugins/learner"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+)
+
+// loudly is uneven with rewards that many times as large.
+func loudly(times float32) plugintest.Script {
+	s := uneven()
+	reward := s.Reward
+	s.Reward = func(at plugintest.At) float32 { return times * reward(at) }
+	return s
+}
+
+// The policy learns as fast from rewards of any scale where its gradient is clipped by its own norm. Clipped together
+// with the value's it stands still: what is left of it lies below adam_eps.
+func TestS18ActorAndCriticAreClippedApart(t *testing.T) {
+	divergence := func(times float32, sets ...string) float64 {
+		o := experiment{script: loudly(times), sets: append(sets, "component.learner.anneal_env_steps=0")}.must(t)
+		return slices.Max(o.reported("losses/approx_kl"))
+	}
+	const apart = "component.learner.clip_grad_apart=true"
+	want := divergence(1)
+	for _, times := range []float32{1, 1e3, 1e6} {
+		if got := divergence(times, apart); !(got > want/3 && got < want*3) {
+			t.Errorf("rewards × %v, clipped apart: approx_kl %v, with × 1 %v", times, got, want)
+		}
+	}
+	if got := divergence(1e6); !(got < want/100) {
+		t.Errorf("rewards × 1e6, clipped together: approx_kl %v, want a hundredth of %v at most", got, want)
+	}
+	share := func(sets ...string) string {
+		o := experiment{script: uneven(), sets: append(sets, "policy.main.share_trunk=true")}.must(t)
+		_, w, err := learner.Weights(o.states["learner"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return runs.ParamsHash(w.Params)
+	}
+	if share() != share(apart) {
+		t.Error("with a shared trunk, clip_grad_apart changes what is learned")
+	}
+}

@@ -1,0 +1,50 @@
+package learner
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/rollout"
+)
+
+// Ten datasets in a row with gradients of more than a hundred times max_grad_norm are told once, with what to change.
+func TestLearner_TellsThatTheClipLeavesNothing(t *testing.T) {
+	large := func(tr rollout.Trajectory) {
+		for i := range tr.Float32(rollout.ColReward) {
+			tr.Float32(rollout.ColReward)[i] *= 1e5
+		}
+	}
+	const said = "more than 100 times max_grad_norm in 10 datasets in a row"
+	for name, c := range map[string]struct {
+		config func(*config)
+		want   string
+	}{
+		"together": {func(c *config) {}, "clip_grad_apart = true"},
+		"apart":    {func(c *config) { c.ClipGradApart = true }, "scale the environment's rewards down"},
+	} {
+		r := newRig(t, rigOptions{config: c.config})
+		for n := range 10 {
+			change := large
+			if n == 0 { // one that is as it should be begins the count anew
+				change = nil
+			}
+			r.teach(t, n, uint64(n), change)
+		}
+		if got := r.Log.String(); got != "" {
+			t.Errorf("%s: after nine datasets in a row the log says %q", name, got)
+		}
+		for n := range 20 {
+			r.teach(t, 10+n, uint64(10+n), large)
+		}
+		if got := r.Log.String(); strings.Count(got, said) != 1 || !strings.Contains(got, c.want) || !strings.Contains(got, "max_grad_norm=0.5") {
+			t.Errorf("%s: the log is %q, want once %q with %q", name, got, said, c.want)
+		}
+	}
+	r := newRig(t, rigOptions{config: func(c *config) { c.MaxGradNorm = 0 }})
+	for n := range 12 {
+		r.teach(t, n, uint64(n), large)
+	}
+	if got := r.Log.String(); got != "" {
+		t.Errorf("without a clip the log says %q", got)
+	}
+}
