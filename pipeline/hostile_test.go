@@ -19,7 +19,7 @@ func TestParse_HostileFilesComeBack(t *testing.T) {
 	list := func(n int, format string) string { return "[" + repeat(n, format) + "]" }
 	const wire = "mode = \"all\"\ndepth = 1\non_full = \"block\"\n"
 	cases := map[string]string{
-		"large":              strings.Repeat("#\n", maxBytes),
+		"large":              strings.Repeat("#\n", MaxBytes),
 		"deep key":           strings.Repeat("a.", 30_000) + "a = 1\n",
 		"deep list":          "a = " + strings.Repeat("[", 30_000) + strings.Repeat("]", 30_000),
 		"deep inline tables": "a = " + strings.Repeat("{a=", 10_000) + "1" + strings.Repeat("}", 10_000),

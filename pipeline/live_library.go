@@ -1,18 +1,15 @@
 package pipeline
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"sync"
 
+	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/core/rollout"
 )
 
@@ -111,15 +108,11 @@ func (p *PluginTable) digest(dir string) string {
 	return fileDigest(found)
 }
 
+// fileDigest is the SHA-256 of a file, or empty if it cannot be read.
 func fileDigest(path string) string {
-	f, err := os.Open(path)
+	sum, err := files.SHA256(path)
 	if err != nil {
 		return ""
 	}
-	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return ""
-	}
-	return hex.EncodeToString(sum.Sum(nil))
+	return sum
 }

@@ -64,7 +64,7 @@ func (c *checker) readSet(src *source, whole span) (assignment, bool) {
 // readValue decodes one TOML value. A bare word is a string.
 func readValue(text string) *node {
 	doc := "v = " + text
-	if len(doc) > maxBytes {
+	if len(doc) > MaxBytes {
 		return nil
 	}
 	var values map[string]any

@@ -8,8 +8,8 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// maxBytes bounds a file. A pipeline has a few kilobytes.
-const maxBytes = 64 << 10
+// MaxBytes bounds a pipeline file, which has a few kilobytes. Parse refuses a longer one.
+const MaxBytes = 64 << 10
 
 // Bounds on how many complaints of one kind are reported.
 const (
@@ -19,8 +19,8 @@ const (
 
 // read decodes a source into nodes. It notes E001 and E006; the result is nil if the syntax is broken.
 func (c *problems) read(src *source) *node {
-	if len(src.text) > maxBytes {
-		c.add("E001", span{src, 0, 0}, "", "file has %d bytes, at most %d", len(src.text), maxBytes)
+	if len(src.text) > MaxBytes {
+		c.add("E001", span{src, 0, 0}, "", "file has %d bytes, at most %d", len(src.text), MaxBytes)
 		return nil
 	}
 	for text := src.text; ; {

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/learner"
@@ -34,7 +34,7 @@ func (f *runsFlag) dir() string {
 	if f.Runs != "" {
 		return f.Runs
 	}
-	if src, err := os.ReadFile(defaultPipeline); err == nil {
+	if src, err := files.Read(defaultPipeline, pipeline.MaxBytes); err == nil {
 		if dir, problems := pipeline.RunDir(defaultPipeline, src); problems.Err() == nil {
 			return dir
 		}

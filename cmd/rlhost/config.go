@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
@@ -24,12 +24,9 @@ func (p *program) readGraph(file string, sets []string, parts *pipeline.Parts) (
 
 // parse is readGraph that returns the problems too, of which those of a good file are warnings.
 func (p *program) parse(file string, sets []string, parts *pipeline.Parts) (*pipeline.Graph, pipeline.Problems, error) {
-	src, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, fail(exitConfig, fmt.Errorf("%s: error[E012]: no such file\n  help: %s", file, nearby(file)))
-	}
+	src, err := readPipeline(file)
 	if err != nil {
-		return nil, nil, fail(exitConfig, fmt.Errorf("%s: error[E012]: cannot be read: %w", file, err))
+		return nil, nil, err
 	}
 	g, problems := pipeline.Parse(file, src, pipeline.ParseOptions{Sets: sets, Parts: parts})
 	p.problems(problems)
@@ -37,6 +34,22 @@ func (p *program) parse(file string, sets []string, parts *pipeline.Parts) (*pip
 		return nil, nil, said(problemsCode(problems), problems)
 	}
 	return g, problems, nil
+}
+
+// readPipeline returns the text of a pipeline file.
+func readPipeline(file string) ([]byte, error) {
+	src, err := files.Read(file, pipeline.MaxBytes)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("%s: error[E012]: no such file\n  help: %s", file, nearby(file))
+	case errors.Is(err, files.ErrTooLarge):
+		err = fmt.Errorf("%s: error[E001]: it has more than %d bytes\n  help: a pipeline has a few kilobytes; is it the right file?", file, pipeline.MaxBytes)
+	case err != nil:
+		err = fmt.Errorf("%s: error[E012]: cannot be read: %w", file, err)
+	default:
+		return src, nil
+	}
+	return nil, fail(exitConfig, err)
 }
 
 // nearby says which pipeline files there are instead.
@@ -131,7 +144,7 @@ func (c *showCommand) Run(p *program) error {
 		fmt.Fprint(p.out, g.Expanded())
 		return nil
 	}
-	src, err := os.ReadFile(c.Pipeline)
+	src, err := readPipeline(c.Pipeline)
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -34,12 +31,9 @@ func (c *reloadCommand) Run(p *program) error {
 	if err := checkBoundary(c.At); err != nil {
 		return err
 	}
-	src, err := os.ReadFile(c.Pipeline)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fail(exitConfig, fmt.Errorf("%s: error[E012]: no such file\n  help: %s", c.Pipeline, nearby(c.Pipeline)))
-	}
+	src, err := readPipeline(c.Pipeline)
 	if err != nil {
-		return fail(exitConfig, err)
+		return err
 	}
 	file, err := filepath.Abs(c.Pipeline)
 	if err != nil {

@@ -3,18 +3,17 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/plugins/process"
 	"github.com/rlhost/rlhost/plugins/runner"
@@ -46,7 +45,7 @@ else in the file changes. With the sum in the file, rlhost refuses a program tha
 
 // Run writes the plugin into the file.
 func (c *pluginAddCommand) Run(p *program) error {
-	sum, err := fileSHA256(c.Program)
+	sum, err := files.SHA256(c.Program)
 	if err != nil {
 		return fail(exitPlugin, err)
 	}
@@ -59,9 +58,9 @@ func (c *pluginAddCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	src, err := os.ReadFile(c.Pipeline)
+	src, err := readPipeline(c.Pipeline)
 	if err != nil {
-		return fail(exitConfig, err)
+		return err
 	}
 	edited, err := pipeline.AddPlugin(c.Pipeline, src, name, path, sum)
 	var problems pipeline.Problems
@@ -110,19 +109,6 @@ func replaceFile(path string, data []byte) error {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
-}
-
-func fileSHA256(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
-	}
-	return fmt.Sprintf("%x", h.Sum(nil)), nil
 }
 
 type pluginShowCommand struct {

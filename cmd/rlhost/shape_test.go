@@ -24,6 +24,7 @@ hostabi/internal/abigen: hostabi
 
 core/shm:
 core/stat:
+core/files:
 core/ring:               hostabi core/shm
 core/arena:              hostabi core/shm
 core/loop:               hostabi
@@ -41,7 +42,7 @@ gpu/cpu:                 hostabi core/rollout gpu/policy gpu/cpu/internal/kern
 gpu/cpu/internal/kern:
 gpu/gorgonia:            hostabi core/rollout gpu/policy
 
-plugins/wasm:            hostabi core/rollout plugins/wasm/internal/meter
+plugins/wasm:            hostabi core/files core/rollout plugins/wasm/internal/meter
 plugins/wasm/internal/meter: hostabi
 plugins/wasm/internal/asm:
 plugins/plugintest:      hostabi core/shm core/arena core/bus core/component core/loop core/rollout core/stat
@@ -58,8 +59,8 @@ plugins/objects:         core/component core/object core/object/wire core/shm
 plugins/process:         hostabi core/shm core/ring core/arena core/loop core/bus core/link core/rollout core/component core/stat
 plugins/process:         sdk/process/protocol sdk/process/schema
 
-pipeline:                hostabi core/arena core/bus core/component core/control core/loop core/rollout core/stat
-pipeline/runs:           hostabi core/component
+pipeline:                hostabi core/arena core/bus core/component core/control core/files core/loop core/rollout core/stat
+pipeline/runs:           hostabi core/component core/files
 
 sdk:                     hostabi
 sdk/wasm:                hostabi sdk
@@ -85,11 +86,11 @@ bench/objects/server:    plugins/objects
 bench/ring:              hostabi core/ring core/shm
 bench/swap:              core/control
 
-cmd/rlhost:              hostabi core/component core/rollout pipeline pipeline/runs examples/plugins examples/plugins/* gpu/policy gpu/cpu
+cmd/rlhost:              hostabi core/component core/files core/rollout pipeline pipeline/runs examples/plugins examples/plugins/* gpu/policy gpu/cpu
 cmd/rlhost:              plugins/rollout plugins/batcher plugins/inference plugins/learner plugins/evaluation plugins/envcheck plugins/runner plugins/wasm
 cmd/rlhost:              plugins/process plugins/objects core/object sdk/process sdk/process/protocol
 cmd/rlhost:              core/control cmd/rlhost/job
-cmd/rlhost/job:          hostabi core/arena core/component core/control core/rollout core/stat gpu/policy pipeline pipeline/runs
+cmd/rlhost/job:          hostabi core/arena core/component core/control core/files core/rollout core/stat gpu/policy pipeline pipeline/runs
 cmd/rlhost/job:          plugins/evaluation plugins/envcheck plugins/learner
 `
 

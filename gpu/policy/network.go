@@ -36,6 +36,9 @@ type Network struct {
 	ValueGain  float64 `json:"value_gain"`
 }
 
+// maxLayers bounds the depth of an encoder.
+const maxLayers = 64
+
 // ObsClip bounds normalised observations.
 const ObsClip = 10
 
@@ -48,6 +51,9 @@ func (n *Network) Validate() error {
 		return fmt.Errorf("network: %d actions", n.Actions)
 	case n.Activation != Tanh && n.Activation != ReLU && n.Activation != ELU:
 		return fmt.Errorf("network: activation %q: want tanh, relu or elu", n.Activation)
+	}
+	if len(n.Hidden) > maxLayers {
+		return fmt.Errorf("network: %d hidden layers, at most %d", len(n.Hidden), maxLayers)
 	}
 	for i, width := range n.Hidden {
 		if width < 1 || width > 1<<16 {

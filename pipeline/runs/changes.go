@@ -10,10 +10,15 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/rlhost/rlhost/core/files"
 )
 
 // changesFile has one line for each step of each change of the running job.
 const changesFile = "events.jsonl"
+
+// maxChanges bounds it where it is read whole: half a million changes.
+const maxChanges = 1 << 30
 
 // Steps of a change, as a line tells them.
 const (
@@ -148,7 +153,7 @@ func wholeLines(f *os.File) (int64, error) {
 // cut off, because its writer died, is left out. Outcome is then a json.RawMessage.
 func (r *Run) Changes() ([]Change, error) {
 	path := filepath.Join(r.Dir, changesFile)
-	data, err := os.ReadFile(path)
+	data, err := files.Read(path, maxChanges)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/rlhost/rlhost/core/files"
 )
 
 // Format is the version of the files of a run that this package writes. It reads those from oldestFormat on.
@@ -25,6 +27,9 @@ const (
 )
 
 const infoFile = "run.json"
+
+// maxDocument bounds the JSON files of a run.
+const maxDocument = 64 << 20
 
 // Info is the content of run.json.
 type Info struct {
@@ -74,7 +79,7 @@ func (i *Info) ID() string { return fmt.Sprintf("%s/%04d", i.Name, i.Number) }
 // readInfo reads run.json of a folder and refuses formats that this package does not know.
 func readInfo(dir string) (Info, error) {
 	path := filepath.Join(dir, infoFile)
-	b, err := os.ReadFile(path)
+	b, err := files.Read(path, maxDocument)
 	if err != nil {
 		return Info{}, err
 	}
@@ -84,6 +89,9 @@ func readInfo(dir string) (Info, error) {
 	}
 	if err := json.Unmarshal(b, &i); err != nil {
 		return Info{}, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := CheckName(i.Name); err != nil || i.Number < 1 || i.Number > maxNumber {
+		return Info{}, fmt.Errorf("%s is %w: it is of run %q, number %d", path, ErrCorrupt, i.Name, i.Number)
 	}
 	return i, nil
 }

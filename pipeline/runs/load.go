@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/files"
 )
 
 // attempts bounds how often Load follows a pointer that moves on while it reads: a training process may remove a
@@ -106,7 +107,10 @@ func (m *manifest) read(dir, name string) ([]byte, error) {
 	if !ok || name != filepath.Base(name) || !filepath.IsLocal(name) {
 		return nil, fmt.Errorf("%s is %w: it names the file %q without listing it", filepath.Join(dir, manifestFile), ErrCorrupt, name)
 	}
-	b, err := os.ReadFile(path)
+	b, err := files.Read(path, max(want.Bytes, 0))
+	if errors.Is(err, files.ErrTooLarge) {
+		return nil, fmt.Errorf("%s is %w: it has more than the %d bytes that were written", path, ErrCorrupt, want.Bytes)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, statErr := os.Stat(dir); statErr == nil {
 			return nil, fmt.Errorf("%s is %w: it is not there", path, ErrCorrupt)

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+
+	"github.com/rlhost/rlhost/core/files"
 )
 
 // Names of the log and of the part before it.
@@ -200,7 +202,7 @@ func (r *Run) ReadLog(fn func(record []byte) bool) error {
 }
 
 func readRecords(path string, fn func([]byte) bool) (goOn bool, err error) {
-	f, err := os.Open(path)
+	f, err := files.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}

@@ -6,10 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/rlhost/rlhost/core/files"
 )
 
 const manifestFile = "manifest.json"
@@ -68,7 +69,7 @@ func hexHash(b []byte) string {
 // readManifest reads and checks the manifest of a checkpoint's folder.
 func readManifest(dir string) (*manifest, error) {
 	path := filepath.Join(dir, manifestFile)
-	b, err := os.ReadFile(path)
+	b, err := files.Read(path, maxDocument)
 	if err != nil {
 		return nil, err
 	}

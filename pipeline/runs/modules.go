@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/rlhost/rlhost/core/files"
 )
 
 // modulesDir has the modules that the run has used, by their hash.
@@ -13,6 +15,9 @@ const modulesDir = "plugins"
 
 // moduleSuffix ends the name of a stored module.
 const moduleSuffix = ".wasm"
+
+// maxModule bounds the file of a module. What runs modules has a bound of its own, which is lower.
+const maxModule = 1 << 30
 
 // Module is a module that lies in the run's folder.
 type Module struct {
@@ -24,7 +29,7 @@ type Module struct {
 // Store copies a module into the run's folder, as plugins/HASH.wasm, where nobody changes it. A file that is there
 // already stays.
 func (r *Run) Store(path string) (Module, error) {
-	data, err := os.ReadFile(path)
+	data, err := files.Read(path, maxModule)
 	if err != nil {
 		return Module{}, err
 	}
@@ -37,7 +42,7 @@ func (r *Run) Store(path string) (Module, error) {
 	if r.lock == nil {
 		return Module{}, errReadOnly
 	}
-	if there, err := os.ReadFile(m.Path); err == nil && hexHash(there) == m.Hash {
+	if there, err := files.Read(m.Path, maxModule); err == nil && hexHash(there) == m.Hash {
 		return m, nil
 	}
 	m.New = true
@@ -81,7 +86,7 @@ func (r *Run) Stored(hash string) (Module, error) {
 	if err != nil {
 		return Module{}, err
 	}
-	data, err := os.ReadFile(path)
+	data, err := files.Read(path, maxModule)
 	if err != nil {
 		return Module{}, err
 	}

@@ -3,8 +3,9 @@ package runs
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
+
+	"github.com/rlhost/rlhost/core/files"
 )
 
 // pointer is the content of latest.json and best.json.
@@ -31,7 +32,7 @@ func (r *Run) point(root, which, name string, m *manifest) error {
 
 func readPointer(root, which string) (pointer, error) {
 	path := pointerPath(root, which)
-	b, err := os.ReadFile(path)
+	b, err := files.Read(path, maxDocument)
 	if err != nil {
 		return pointer{}, err
 	}

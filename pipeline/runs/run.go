@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/rlhost/rlhost/core/files"
 )
 
 // PipelineFile is the name of the resolved pipeline in a run's folder.
@@ -135,7 +137,9 @@ func (r *Run) WritePipeline(source []byte) error {
 }
 
 // Pipeline returns the resolved pipeline that the run was started with.
-func (r *Run) Pipeline() ([]byte, error) { return os.ReadFile(filepath.Join(r.Dir, PipelineFile)) }
+func (r *Run) Pipeline() ([]byte, error) {
+	return files.Read(filepath.Join(r.Dir, PipelineFile), maxDocument)
+}
 
 // SaveFailures counts the checkpoints that could not be written since the run was created or locked.
 func (r *Run) SaveFailures() uint64 {

@@ -16,6 +16,9 @@ import (
 // maxTensorHeader bounds the JSON head of a safetensors file. A head has about 100 bytes a tensor.
 const maxTensorHeader = 16 << 20
 
+// maxRank bounds the dimensions of a tensor; NumPy has as many.
+const maxRank = 64
+
 // ErrTensors is wrapped by every error about the content of a safetensors file.
 var ErrTensors = errors.New("not a valid safetensors file")
 
@@ -140,7 +143,7 @@ func DecodeTensors(b []byte) (map[string]component.Tensor, map[string]string, er
 	tensors := make(map[string]component.Tensor, len(entries))
 	for name, e := range entries {
 		if e.DType != "F32" {
-			return nil, nil, fmt.Errorf("%w: tensor %q has elements of type %s, want F32", ErrTensors, name, e.DType)
+			return nil, nil, fmt.Errorf("%w: tensor %q has elements of type %q, want F32", ErrTensors, name, e.DType)
 		}
 		tensors[name] = tensorOf(e, data[e.Offsets[0]:e.Offsets[1]])
 	}

@@ -82,6 +82,9 @@ func decodeEntry(d *json.Decoder) (tensorEntry, error) {
 	if raw.DType == nil || raw.Shape == nil || raw.Offsets == nil || len(*raw.Offsets) != 2 {
 		return tensorEntry{}, errors.New("want dtype, shape and two data_offsets")
 	}
+	if len(*raw.Shape) > maxRank {
+		return tensorEntry{}, fmt.Errorf("it has %d dimensions, at most %d", len(*raw.Shape), maxRank)
+	}
 	return tensorEntry{*raw.DType, *raw.Shape, [2]uint64(*raw.Offsets)}, nil
 }
 

@@ -58,7 +58,7 @@ func TestTensorsOfOtherTypesAreRefusedByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = DecodeTensors(file)
-	if !errors.Is(err, ErrTensors) || !strings.Contains(err.Error(), `"steps" has elements of type I64, want F32`) {
+	if !errors.Is(err, ErrTensors) || !strings.Contains(err.Error(), `"steps" has elements of type "I64", want F32`) {
 		t.Errorf("DecodeTensors of an int64 tensor: %v", err)
 	}
 }
@@ -130,6 +130,7 @@ func TestWhatTheFormatForbidsIsRefused(t *testing.T) {
 		"three offsets":          file(`{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4,8]}}`, 4),
 		"negative shape":         file(`{"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}}`, 4),
 		"unknown type":           file(`{"a":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}}`, 4),
+		"a million dimensions":   file(`{"a":{"dtype":"F32","shape":[`+strings.Repeat("1,", 1<<20)+`1],"data_offsets":[0,4]}}`, 4),
 		"wrong size":             file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}`, 4),
 		"beyond the data":        file(`{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}`, 4),
 		"backwards":              file(`{"a":{"dtype":"F32","shape":[],"data_offsets":[4,0]}}`, 4),
@@ -143,8 +144,12 @@ func TestWhatTheFormatForbidsIsRefused(t *testing.T) {
 			`"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}}`, 8),
 		"metadata of numbers": file(`{"__metadata__":{"a":1}}`, 0),
 	} {
-		if _, _, err := DecodeTensors(b); !errors.Is(err, ErrTensors) {
+		_, _, err := DecodeTensors(b)
+		if !errors.Is(err, ErrTensors) {
 			t.Errorf("%s: error %v, want ErrTensors", what, err)
+		}
+		if err != nil && len(err.Error()) > 1000 {
+			t.Errorf("%s: the error has %d bytes", what, len(err.Error()))
 		}
 	}
 }

@@ -69,18 +69,29 @@ func name(n *policy.Network, prefix string, vector []float32, tensors map[string
 
 // vector is the inverse of name.
 func vector(n *policy.Network, prefix string, tensors map[string]component.Tensor) ([]float32, error) {
+	if err := fits(n, prefix, tensors); err != nil {
+		return nil, err
+	}
 	v := make([]float32, n.ParamCount())
+	for _, p := range n.Params() {
+		copy(v[p.Offset:], tensors[prefix+p.Name].Data)
+	}
+	return v, nil
+}
+
+// fits checks that the tensors are those of the network. What they hold bounds what the network may ask for: its
+// description comes from a file, like them, and could ask for more memory than there is.
+func fits(n *policy.Network, prefix string, tensors map[string]component.Tensor) error {
 	for _, p := range n.Params() {
 		t, ok := tensors[prefix+p.Name]
 		if !ok {
-			return nil, fmt.Errorf("saved state has no tensor %q", prefix+p.Name)
+			return fmt.Errorf("saved state has no tensor %q", prefix+p.Name)
 		}
-		if len(t.Data) != p.Rows*p.Cols {
-			return nil, fmt.Errorf("saved tensor %q has %d elements, the network %d", prefix+p.Name, len(t.Data), p.Rows*p.Cols)
+		if len(t.Data)%p.Rows != 0 || len(t.Data)/p.Rows != p.Cols {
+			return fmt.Errorf("saved tensor %q has %d elements, the network %d × %d", prefix+p.Name, len(t.Data), p.Rows, p.Cols)
 		}
-		copy(v[p.Offset:], t.Data)
 	}
-	return v, nil
+	return nil
 }
 
 // Restore continues from a snapshot. Schedules run on over the env steps that the snapshot has behind it.
@@ -194,6 +205,9 @@ func StartFrom(state component.State, seed uint64, reset []string) (component.St
 	}
 	n := &from.Network
 	if err := n.Validate(); err != nil {
+		return component.State{}, err
+	}
+	if err := fits(n, "", state.Tensors); err != nil {
 		return component.State{}, err
 	}
 	from.Version, from.EnvSteps, from.OptimizerSteps, from.Index = 0, 0, 0, 0

@@ -188,3 +188,30 @@ func TestStartFrom_KeepsThePolicyAndBeginsTheRestAnew(t *testing.T) {
 		t.Errorf("the old state was changed (%v)", err)
 	}
 }
+
+// The description of a network comes from a file. It must not ask for more memory than the file's tensors have.
+func TestWeights_ADescriptionCannotAskForMemory(t *testing.T) {
+	r := newRig(t, rigOptions{})
+	r.teach(t, 0, 0, nil)
+	honest := r.saved(t)
+	for name, change := range map[string]func(*policy.Network){
+		"observations":         func(n *policy.Network) { n.Obs = 1 << 31 },
+		"actions":              func(n *policy.Network) { n.Actions = 1 << 31 },
+		"more actions":         func(n *policy.Network) { n.Actions = 1 << 62 },
+		"a product that wraps": func(n *policy.Network) { n.Obs, n.Hidden = 1<<62, []int{4} },
+		"layers":               func(n *policy.Network) { n.Hidden = slices.Repeat([]int{1}, 1<<20) },
+	} {
+		var meta saved
+		if err := honest.Decode(&meta); err != nil {
+			t.Fatal(err)
+		}
+		change(&meta.Network)
+		state := component.State{Meta: meta, Tensors: honest.Tensors}
+		if _, _, err := Weights(state); err == nil {
+			t.Errorf("%s: weights were made", name)
+		}
+		if _, err := StartFrom(state, 1, []string{ResetOptimizer, ResetValue}); err == nil {
+			t.Errorf("%s: a run could start from it", name)
+		}
+	}
+}

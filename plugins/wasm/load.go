@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
@@ -127,9 +128,12 @@ func readFile(path string, limit int64) ([]byte, *LoadError) {
 	fail := func(code, reason, remedy string, err error) *LoadError {
 		return &LoadError{Code: code, Path: path, Reason: reason, Remedy: remedy, Err: err}
 	}
-	f, err := os.Open(path)
+	f, err := files.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fail(CodeMissing, "does not exist", "build it first, or correct the path", err)
+	}
+	if errors.Is(err, files.ErrNotRegular) {
+		return nil, fail(CodeMissing, "cannot be read: "+oneLine(err.Error()), "give a regular file", err)
 	}
 	if err != nil {
 		return nil, fail(CodeMissing, "cannot be read: "+oneLine(err.Error()), "make it readable", err)

@@ -2,8 +2,6 @@ package job
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline"
 )
 
@@ -135,7 +134,7 @@ func plainlyUsed(g *pipeline.Graph, c *pipeline.Component) bool {
 // programSets make a plugin's program another one.
 func programSets(plugin, file string) []string {
 	sets := []string{"plugin." + plugin + ".path=" + strconv.Quote(file)}
-	if hash, err := fileHash(file); err == nil {
+	if hash, err := files.SHA256(file); err == nil {
 		sets = append(sets, "plugin."+plugin+".sha256="+strconv.Quote(hash))
 	}
 	return sets
@@ -206,7 +205,7 @@ func (j *Job) noSuchFile(file string) error {
 
 // isModule reports whether a file is a WebAssembly module, or calls itself one.
 func isModule(file string) (bool, error) {
-	f, err := os.Open(file)
+	f, err := files.Open(file)
 	if err != nil {
 		return false, err
 	}
@@ -217,18 +216,4 @@ func isModule(file string) (bool, error) {
 		return false, err
 	}
 	return strings.HasSuffix(file, ".wasm") || bytes.Equal(head[:n], []byte("\x00asm")), nil
-}
-
-// fileHash is the SHA-256 of a file, in hexadecimal.
-func fileHash(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
 }

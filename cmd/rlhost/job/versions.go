@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
@@ -171,7 +172,7 @@ func componentVersion(g *pipeline.Graph, name string) control.Version {
 	if p := g.Plugin(c.Plugin); p != nil && p.Table.Path != "" {
 		v.File, v.Hash = p.Table.Path, p.Table.SHA256
 		if path := programPath(g, p); path != "" {
-			if hash, err := fileHash(path); err == nil {
+			if hash, err := files.SHA256(path); err == nil {
 				v.Hash = hash
 			}
 		}

@@ -1,0 +1,85 @@
+package files
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// Errors about the file itself. Each comes in an *fs.PathError, which names the path; a file that is not there is
+// fs.ErrNotExist as usual.
+var (
+	// ErrNotRegular: the path leads to a folder, a pipe, a device or a socket.
+	ErrNotRegular = errors.New("not a regular file")
+	// ErrTooLarge: the file has more bytes than the caller allows.
+	ErrTooLarge = errors.New("file is too large")
+)
+
+// Open opens a regular file for reading. It follows links and never waits, not even for a pipe that nobody writes
+// to: anything but a regular file is ErrNotRegular.
+func Open(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ENXIO) { // a socket
+		return nil, &fs.PathError{Op: "open", Path: path, Err: ErrNotRegular}
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w but a %s", ErrNotRegular, kind(info.Mode()))}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func kind(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "folder"
+	case m&fs.ModeNamedPipe != 0:
+		return "pipe"
+	case m&fs.ModeSocket != 0:
+		return "socket"
+	}
+	return "device"
+}
+
+// Read returns the content of a regular file of at most limit bytes; a longer one is ErrTooLarge. It reads no more than
+// limit+1 bytes whatever size the file claims or grows to.
+func Read(path string, limit int64) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	content, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(content)) > limit {
+		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w: it has more than %d bytes", ErrTooLarge, limit)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return content, nil
+}
+
+// SHA256 returns the sum of a regular file of any size, in hexadecimal.
+func SHA256(path string) (string, error) {
+	f, err := Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
