@@ -4,10 +4,16 @@ package plugins
 
 import _ "embed"
 
+//go:embed acrobot-c/acrobot.wasm
+var acrobot []byte
+
 //go:embed cartpole-c/cartpole.wasm
 var cartpole []byte
 
+//go:embed mountaincar-c/mountaincar.wasm
+var mountaincar []byte
+
 // Builtins returns the embedded environments by name@version.
 func Builtins() map[string][]byte {
-	return map[string][]byte{"cartpole@1": cartpole}
+	return map[string][]byte{"acrobot@1": acrobot, "cartpole@1": cartpole, "mountaincar@1": mountaincar}
 }

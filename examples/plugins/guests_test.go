@@ -171,9 +171,11 @@ func TestCorridor_IsTheSameInThreeLanguages(t *testing.T) {
 // committed lists the modules in the repository, by the guest that build.sh knows.
 func committed() map[string][]string {
 	return map[string][]string{
+		"acrobot-c":     {"acrobot.wasm"},
 		"cartpole-c":    {"cartpole.wasm", "cartpole_scalar.wasm"},
 		"cartpole-rust": {"cartpole.wasm"},
 		"corridor-c":    {"corridor.wasm"},
+		"mountaincar-c": {"mountaincar.wasm"},
 	}
 }
 

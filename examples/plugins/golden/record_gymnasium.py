@@ -1,10 +1,11 @@
-"""Records CartPole-v1 of Gymnasium into cartpole.trace, which the tests hold every guest to.
+"""Records CartPole-v1, Acrobot-v1 and MountainCar-v0 of Gymnasium into *.trace, which the tests hold every guest to.
 
     python3 -m venv venv && venv/bin/pip install gymnasium==1.4.0 && venv/bin/python record_gymnasium.py
 
-The file, little endian: 8 bytes "rlgold1\n", u32 number of episodes; for each episode u32 number of steps and the
-first state, 4 f64 (x, x_dot, theta, theta_dot); for each step u8 action, u8 terminated, u8 truncated, u8 0,
-f32 reward, and the next state, 4 f64. States are the environment's own float64 ones, not its float32 observations.
+A file, little endian: 8 bytes "rlgold2\n", u32 number of episodes, u32 numbers in a state, u32 in an observation; for
+each episode u32 number of steps and the first state, f64 each; for each step u8 action, u8 terminated, u8 truncated,
+u8 0, f32 reward, the next state, f64 each, and the observation, f32 each. States are the environment's own float64
+ones, so that a guest can be put into each of them.
 """
 
 import struct
@@ -28,43 +29,69 @@ def balance(target, noise):
     return act
 
 
-def random(state, rng):
-    return int(rng.integers(2))
+def pump(velocity, noise):
+    """Pushes along one of the velocities, or against it (~index), with a share of random actions: it gathers speed."""
+
+    def act(state, rng):
+        if rng.random() < noise:
+            return int(rng.integers(3))
+        forward = state[velocity] >= 0 if velocity >= 0 else state[~velocity] < 0
+        return 2 if forward else 0
+
+    return act
+
+
+def random(actions):
+    return lambda state, rng: int(rng.integers(actions))
 
 
 def always(action):
     return lambda state, rng: action
 
 
-# Random play, pushes to one side, balance to the time limit, and a drift off the track.
-POLICIES = [random] * 8 + [always(0), always(1), balance(0, 0.1), balance(1, 0.2), balance(6, 0.0), balance(-6, 0.05)]
+# Of each environment the episodes: a policy, and the first state where it isn't the environment's own.
+EPISODES = {
+    # Random play, pushes to one side, balance to the time limit, and a drift off the track.
+    "CartPole-v1": [(act, None) for act in [random(2)] * 8 + [always(0), always(1), balance(0, 0.1), balance(1, 0.2),
+                                                             balance(6, 0.0), balance(-6, 0.05)]],
+    # To the time limit, over the line, and from states so fast that angles wrap and velocities are clipped.
+    "Acrobot-v1": [(random(3), None), (always(1), None), (pump(~2, 0.0), None), (pump(3, 0.0), None), (pump(3, 0.1), None),
+                   (always(2), [3.0, -3.0, 12.0, 28.0]), (random(3), [-3.1, 1.0, -12.5, -28.2])],
+    # To the time limit, to the goal, against the wall, and at full speed.
+    "MountainCar-v0": [(random(3), None), (always(1), None), (pump(1, 0.0), None), (pump(1, 0.2), None), (always(0), [-1.1, -0.05]),
+                       (always(2), [-0.3, 0.0699]), (pump(1, 0.0), [-1.2, 0.0])],
+}
 
 
-def record(env, act, seed):
+def record(env, act, start, seed):
     """Plays one episode and returns its bytes."""
     rng = numpy.random.default_rng(seed)
     env.reset(seed=seed)
+    if start:
+        env.unwrapped.state = numpy.array(start)
     first = [float(v) for v in env.unwrapped.state]
     steps = []
     ended = False
     while not ended:
         action = act(env.unwrapped.state, rng)
-        _, reward, terminated, truncated, _ = env.step(action)
+        obs, reward, terminated, truncated, _ = env.step(action)
+        truncated &= not terminated  # in the last step allowed Gymnasium may set both; the host has one end
         state = [float(v) for v in env.unwrapped.state]
-        steps.append(struct.pack("<BBBBf4d", action, terminated, truncated, 0, reward, *state))
+        steps.append(struct.pack(f"<BBBBf{len(state)}d{len(obs)}f", action, terminated, truncated, 0, reward, *state, *obs))
         ended = terminated or truncated
-    print(f"seed {seed}: {len(steps)} steps, terminated {terminated}, truncated {truncated}, x {state[0]:.2f}")
-    return struct.pack("<I4d", len(steps), *first) + b"".join(steps)
+    print(f"{env.spec.id} seed {seed}: {len(steps)} steps, terminated {terminated}, truncated {truncated}, x {state[0]:.2f}")
+    return struct.pack(f"<I{len(first)}d", len(steps), *first) + b"".join(steps), len(first), len(obs)
 
 
 def main():
     if gymnasium.__version__ != PINNED:
         raise SystemExit(f"gymnasium {PINNED} wanted, this is {gymnasium.__version__}")
-    env = gymnasium.make("CartPole-v1")
-    episodes = [record(env, act, seed) for seed, act in enumerate(POLICIES)]
-    data = b"rlgold1\n" + struct.pack("<I", len(episodes)) + b"".join(episodes)
-    Path(__file__).with_name("cartpole.trace").write_bytes(data)
-    print(f"{len(data)} bytes")
+    for name, episodes in EPISODES.items():
+        env = gymnasium.make(name)
+        recorded = [record(env, act, start, seed) for seed, (act, start) in enumerate(episodes)]
+        data = b"rlgold2\n" + struct.pack("<III", len(recorded), *recorded[0][1:]) + b"".join(r[0] for r in recorded)
+        Path(__file__).with_name(name.split("-")[0].lower() + ".trace").write_bytes(data)
+        print(f"{len(data)} bytes")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/examples/plugins"
+	"github.com/rlhost/rlhost/examples/plugins/golden"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+	"github.com/rlhost/rlhost/plugins/wasm"
+)
+
+// exact are the built-in environments that compute in float64 as Gymnasium does. Their structs in C are the state,
+// then the number of steps and the limit as int32.
+var exact = []struct {
+	name     string
+	limit    uint32
+	episodes func() ([]golden.Episode, error)
+	start    [][2]float64 // between which an episode begins, uniformly
+	// once is how far one step may be away from Gymnasium's, whose sine is another library's; at Acrobot's top speed
+	// accelerations of thousands nearly cancel. away is how far a run of follow steps may get: Acrobot is chaotic.
+	once   float64
+	follow int
+	away   float64
+}{
+	{"acrobot@1", 500, golden.Acrobot, [][2]float64{{-0.1, 0.1}, {-0.1, 0.1}, {-0.1, 0.1}, {-0.1, 0.1}}, 1e-12, 50, 1e-10},
+	{"mountaincar@1", 200, golden.MountainCar, [][2]float64{{-0.6, -0.4}, {0, 0}}, 1e-15, 200, 1e-12},
+}
+
+// TestGuests_ComputeWhatGymnasiumComputes puts an environment into every recorded state, float64 by float64, and
+// compares what it makes of it.
+func TestGuests_ComputeWhatGymnasiumComputes(t *testing.T) {
+	r, err := wasm.New(wasm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, c := range exact {
+		t.Run(c.name, func(t *testing.T) {
+			episodes, err := c.episodes()
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := r.Load(t.Context(), c.name, plugins.Builtins()[c.name], wasm.Config{Name: "golden"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			if got := p.Spec().EpisodeLimit; uint32(got) != c.limit {
+				t.Errorf("the time limit is %d, want %d", got, c.limit)
+			}
+			plugintest.TestEnv(t, p, plugintest.Options{Envs: 13, Seed: 3})
+			t.Run("starts", func(t *testing.T) { startsBetween(t, p, c.start) })
+			t.Run("from each recorded state", func(t *testing.T) {
+				for n, e := range episodes {
+					b := exactBatch{newGoldenBatch(t, p, len(e.Steps)), c.limit}
+					from := e.First
+					for env, s := range e.Steps {
+						b.put(t, env, from, env)
+						b.Action()[env] = int32(s.Action)
+						from = s.State
+					}
+					b.step(t)
+					for env, s := range e.Steps {
+						b.check(t, fmt.Sprintf("episode %d step %d", n, env), env, s, c.once)
+					}
+				}
+			})
+			t.Run("on its own", func(t *testing.T) {
+				for n, e := range episodes {
+					b := exactBatch{newGoldenBatch(t, p, 1), c.limit}
+					b.put(t, 0, e.First, 0)
+					for i, s := range e.Steps[:min(len(e.Steps), c.follow)] {
+						b.Action()[0] = int32(s.Action)
+						b.step(t)
+						b.check(t, fmt.Sprintf("episode %d step %d", n, i), 0, s, c.away)
+					}
+				}
+			})
+		})
+	}
+}
+
+// startsBetween looks at the first states of many episodes: each within its bounds, together a uniform spread.
+func startsBetween(t *testing.T, p rollout.Plugin, bounds [][2]float64) {
+	const envs = 1000
+	b := newGoldenBatch(t, p, envs)
+	seeds := make([]uint64, envs)
+	for env := range seeds {
+		seeds[env] = uint64(env)
+	}
+	if err := b.Reset(nil, seeds); err != nil {
+		t.Fatal(err)
+	}
+	sums, squares := make([]float64, len(bounds)), make([]float64, len(bounds))
+	for env := range envs {
+		for i, v := range stateOf(t, b, env, len(bounds)) {
+			if low, high := bounds[i][0], bounds[i][1]; v < low-1e-8 || v > high+1e-8 {
+				t.Fatalf("environment %d starts with state %d at %v, want %v to %v", env, i, v, low, high)
+			}
+			sums[i] += v
+			squares[i] += v * v
+		}
+	}
+	for i, bound := range bounds {
+		width, mean := bound[1]-bound[0], sums[i]/envs
+		deviation := math.Sqrt(max(0, squares[i]/envs-mean*mean))
+		if off := math.Abs(mean - (bound[0]+bound[1])/2); off > 0.04*width || math.Abs(deviation-width/math.Sqrt(12)) > 0.03*width {
+			t.Errorf("state %d starts with mean %v and standard deviation %v, want those of %v", i, mean, deviation, bound)
+		}
+	}
+}
+
+// stateOf returns the float64 numbers that an environment's saved state begins with.
+func stateOf(t *testing.T, b *goldenBatch, env, n int) golden.State {
+	t.Helper()
+	saved, err := b.SaveEnv(env, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := make(golden.State, n)
+	for i := range s {
+		s[i] = math.Float64frombits(binary.LittleEndian.Uint64(saved[8*i:]))
+	}
+	return s
+}
+
+// exactBatch is a stage of environments whose float64 states can be read and set.
+type exactBatch struct {
+	*goldenBatch
+	limit uint32
+}
+
+func (b exactBatch) put(t *testing.T, env int, s golden.State, steps int) {
+	t.Helper()
+	var saved []byte
+	for _, v := range s {
+		saved = binary.LittleEndian.AppendUint64(saved, math.Float64bits(v))
+	}
+	saved = binary.LittleEndian.AppendUint32(saved, uint32(steps))
+	saved = binary.LittleEndian.AppendUint32(saved, b.limit)
+	if err := b.LoadEnv(env, append(saved, make([]byte, 12)...)); err != nil { // flags and random stream
+		t.Fatal(err)
+	}
+}
+
+func (b exactBatch) step(t *testing.T) {
+	t.Helper()
+	if _, err := b.Step(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// check compares everything that a step wrote. The state of an environment whose episode has ended is a new one; its
+// last observation says where the old one was.
+func (b exactBatch) check(t *testing.T, what string, env int, want golden.Step, within float64) {
+	t.Helper()
+	if b.Reward()[env] != want.Reward || b.Terminated()[env] != want.Terminated || b.Truncated()[env] != want.Truncated {
+		t.Errorf("%s: reward %g, terminated %d, truncated %d; Gymnasium has %g, %d, %d", what, b.Reward()[env],
+			b.Terminated()[env], b.Truncated()[env], want.Reward, want.Terminated, want.Truncated)
+	}
+	obs := b.Obs()
+	if want.Terminated|want.Truncated != 0 {
+		obs = b.FinalObs()
+	} else {
+		for i, got := range stateOf(t, b.goldenBatch, env, len(want.State)) {
+			if off := math.Abs(got - want.State[i]); !(off <= within*max(1, math.Abs(got))) {
+				t.Errorf("%s: state %d is %v, Gymnasium's %v: %.2g apart", what, i, got, want.State[i], off)
+			}
+		}
+	}
+	for i, v := range want.Obs {
+		got := obs.Float32()[(env*obs.StrideRow+i*obs.StrideElem)/4]
+		if off := math.Abs(float64(got) - float64(v)); !(off <= within+math.Abs(float64(v))*0x1p-23) {
+			t.Errorf("%s: observation %d is %v, Gymnasium's %v", what, i, got, v)
+		}
+	}
+}
