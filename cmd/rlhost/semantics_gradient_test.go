@@ -17,6 +17,16 @@ func loudly(times float32) plugintest.Script {
 	return s
 }
 
+// Minibatches of 127 of 128 rows are two of 64, and no optimiser step is made with the one row that is left.
+func TestS15MinibatchesAreNearlyEqualParts(t *testing.T) {
+	halves := experiment{script: uneven(), sets: []string{"component.learner.minibatch=64"}}.must(t)
+	most := experiment{script: uneven(), sets: []string{"component.learner.minibatch=127"}}.must(t)
+	if !slices.Equal(most.hashes, halves.hashes) {
+		t.Errorf("minibatches of at most 127 of 128 rows made %v optimiser steps, and others than those of 64",
+			most.reported("losses/optimizer_steps"))
+	}
+}
+
 // The policy learns as fast from rewards of any scale where its gradient is clipped by its own norm. Clipped together
 // with the value's it stands still: what is left of it lies below adam_eps.
 func TestS18ActorAndCriticAreClippedApart(t *testing.T) {

@@ -130,8 +130,8 @@ func (k *Learner) epoch(d *policy.Dataset, r policy.Rates, epoch int, stats *pol
 	stats.Epochs++
 	k.order = append(k.order[:0], k.targets.Valid...)
 	policy.Shuffle(d.Seed, d.Index, uint32(epoch), k.order)
-	for lo := 0; lo < len(k.order); lo += k.config.Minibatch {
-		rows := k.order[lo:min(lo+k.config.Minibatch, len(k.order))]
+	for rows, rest := []uint32(nil), k.order; len(rest) > 0; {
+		rows, rest = policy.NextMinibatch(rest, k.config.Minibatch)
 		kl, err := k.step(d, r, rows, stats)
 		if err != nil {
 			return false, err

@@ -86,8 +86,8 @@ func (l *learner) epoch(d *policy.Dataset, r policy.Rates, epoch int, stats *pol
 	stats.Epochs++
 	l.order = append(l.order[:0], l.targets.Valid...)
 	policy.Shuffle(d.Seed, d.Index, uint32(epoch), l.order)
-	for lo := 0; lo < len(l.order); lo += l.config.Minibatch {
-		rows := l.order[lo:min(lo+l.config.Minibatch, len(l.order))]
+	for rows, rest := []uint32(nil), l.order; len(rest) > 0; {
+		rows, rest = policy.NextMinibatch(rest, l.config.Minibatch)
 		kl, err := l.step(d, r, rows, stats)
 		if err != nil {
 			return false, err

@@ -37,7 +37,7 @@ func smallDataset(t *testing.T, params []float32) *policy.Dataset {
 func smallLearner(t *testing.T, params []float32) policy.Learner {
 	t.Helper()
 	c := policy.Defaults()
-	c.Minibatch = 40 // leaves a tail that takes a smaller graph
+	c.Minibatch = 40 // more than there are in a part of the rows: the graph is padded
 	l, err := gorgonia.New().NewLearner(small, params, c)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ const (
 // Config is what a learner does with a dataset. The zero value is not useful; see Defaults.
 type Config struct {
 	Epochs    int // passes over the dataset
-	Minibatch int // rows per optimiser step; the last one of an epoch may be smaller
+	Minibatch int // most rows of an optimiser step; see NextMinibatch
 
 	Gamma     float64 // discount
 	GAELambda float64 // λ of GAE (Schulman et al. 2016) and of V-trace's traces

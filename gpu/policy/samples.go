@@ -91,6 +91,15 @@ func (s *Samples) Masks(lo, hi int) []byte {
 
 func finite(x float32) bool { return math.Float32bits(x)&0x7f800000 != 0x7f800000 }
 
+// NextMinibatch cuts the next minibatch off the rows of an epoch that are still to be learned from. The n rows of an
+// epoch come in ceil(n/size) parts whose sizes differ by one at most: a remainder of a few rows would be a full step
+// of the optimiser as well, along the gradient of next to nothing.
+func NextMinibatch(rows []uint32, size int) (minibatch, rest []uint32) {
+	parts := (len(rows) + size - 1) / size
+	n := (len(rows) + parts - 1) / parts
+	return rows[:n], rows[n:]
+}
+
 // Minibatch is the rows of one optimiser step, dense. Gather fills it; its slices are reused.
 type Minibatch struct {
 	Rows      int

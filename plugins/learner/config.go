@@ -18,7 +18,7 @@ type config struct {
 	GAELambda          float64 `toml:"gae_lambda"`
 	Clip               float64 `toml:"clip"`
 	Epochs             int     `toml:"epochs"`
-	Minibatch          int     `toml:"minibatch"` // rows
+	Minibatch          int     `toml:"minibatch"` // most rows of an optimiser step
 	Entropy            float64 `toml:"entropy"`
 	ValueCoef          float64 `toml:"value_coef"` // of 1/2 MSE
 	ValueClip          float64 `toml:"value_clip"`

@@ -251,7 +251,7 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None):
         if epoch == 0:
             r.explained_variance = explained_variance(returns[d.valid.flatten()], value[d.valid.flatten()])
         order = torch.from_numpy(shuffled(seed, index, epoch, valid).astype(numpy.int64))
-        for rows in order.split(c.minibatch):
+        for rows in minibatches(order, c.minibatch):
             total, told = loss(network, c, rates, obs[rows], None if d.mask is None else d.mask[rows], action[rows],
                                log_prob[rows], value[rows], advantage[rows], returns[rows])
             optimizer.zero_grad(set_to_none=True)
@@ -271,6 +271,11 @@ def update(network, optimizer, d, c, rates, seed, index, normalise=None):
     r.policy_loss, r.value_loss, r.entropy, r.approx_kl, r.old_approx_kl, r.clipfrac = (sums[:6] / steps).tolist()
     r.grad_norm, r.actor_grad_norm, r.critic_grad_norm = (norms / steps).tolist()
     return r
+
+
+def minibatches(rows, size):
+    """The rows of an epoch in nearly equal parts of at most size: a small remainder would be a full step too."""
+    return rows.tensor_split(-(-len(rows) // size)) if len(rows) else ()
 
 
 def explained_variance(returns, value):

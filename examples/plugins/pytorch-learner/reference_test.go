@@ -48,7 +48,8 @@ func references() map[string]func(t *testing.T) component.State {
 		},
 		"vtrace": func(t *testing.T) component.State {
 			c := policy.Defaults()
-			c.Minibatch, c.Epochs, c.VTrace, c.RhoBar, c.CBar, c.Recompute = 20, 3, true, 1.2, 0.9, policy.RecomputeEpoch
+			c.Minibatch, c.Epochs, c.VTrace, c.RhoBar, c.CBar, c.Recompute = 13, 3, true, 1.2, 0.9, policy.RecomputeEpoch
+			c.ClipGradApart = true
 			return learned(t, c, policytest.Options{Network: net, Steps: 10, Envs: 2, Blocks: 2, Seed: 5})
 		},
 	}

@@ -81,6 +81,12 @@ class UpdateTest(unittest.TestCase):
                             "ValidRows": "valid_rows"}[field]
                     self.assertAlmostEqual(getattr(report, ours), value, delta=1e-4 * max(1, abs(value)), msg=field)
 
+    def test_minibatches_are_nearly_equal_parts(self):
+        for rows, size, want in ((0, 8, []), (5, 8, [5]), (16, 8, [8, 8]), (17, 8, [6, 6, 5]), (40, 13, [10] * 4)):
+            parts = ppo.minibatches(torch.arange(rows), size)
+            self.assertEqual([len(p) for p in parts], want)
+            self.assertEqual([i for p in parts for i in p.tolist()], list(range(rows)))
+
     def test_reports_are_in_the_hosts_order(self):
         names = [name.removeprefix("losses/") for name in learner.STAT_NAMES if name.startswith("losses/")]
         self.assertEqual(names, [f.name for f in dataclasses.fields(ppo.Report)])

@@ -36,6 +36,7 @@ func TestBackend(t *testing.T, b policy.Backend, tol Tolerance) {
 			t.Run("gradient equals the reference and finite differences", s.gradient)
 			t.Run("updates equal the reference", s.updates)
 			t.Run("S18 actor and critic are clipped apart", s.clippedApart)
+			t.Run("S15 minibatches are nearly equal parts", s.nearlyEqualParts)
 			t.Run("V-trace equals the reference", s.vtrace)
 			t.Run("ratio is exactly 1 with the weights that acted", s.ratioOne)
 			t.Run("invalid rows enter nothing", s.invalidRows)

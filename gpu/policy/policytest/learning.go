@@ -145,6 +145,24 @@ func (s *suite) invalidRows(t *testing.T) {
 	}
 }
 
+// nearlyEqualParts: a minibatch of all rows but one means two of half the rows, not one of them and one of a row.
+func (s *suite) nearlyEqualParts(t *testing.T) {
+	d, params := s.stale(t)
+	c := s.config()
+	_, stats := s.update(t, params, c, d, 1)
+	rows := int(stats.ValidRows)
+	for _, parts := range []int{2, 3} {
+		c.Minibatch = (rows + parts - 1) / parts
+		want, wantStats := s.update(t, params, c, d, 1)
+		c.Minibatch = (rows - 1) / (parts - 1)
+		got, stats := s.update(t, params, c, d, 1)
+		if stats.OptimizerSteps != float64(parts*c.Epochs) || wantStats.OptimizerSteps != stats.OptimizerSteps || !sameBits(got, want) {
+			t.Errorf("%d rows in minibatches of at most %d: %v optimiser steps, or others than with %d parts of %d",
+				rows, c.Minibatch, stats.OptimizerSteps, parts, (rows+parts-1)/parts)
+		}
+	}
+}
+
 // targetKL ends the epochs behind the first minibatch that exceeds it.
 func (s *suite) targetKL(t *testing.T) {
 	d, params := s.stale(t)

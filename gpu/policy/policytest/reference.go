@@ -40,8 +40,9 @@ func (r *Reference) Update(d *policy.Dataset, rates policy.Rates) (policy.Stats,
 		}
 		order := append([]uint32(nil), targets.Valid...)
 		policy.Shuffle(d.Seed, d.Index, uint32(epoch), order)
-		for lo := 0; lo < len(order); lo += r.config.Minibatch {
-			batch.Gather(d, &r.Network, &r.config, &samples, &targets, order[lo:min(lo+r.config.Minibatch, len(order))])
+		for rows, rest := []uint32(nil), order; len(rest) > 0; {
+			rows, rest = policy.NextMinibatch(rest, r.config.Minibatch)
+			batch.Gather(d, &r.Network, &r.config, &samples, &targets, rows)
 			sums, norms := r.step(&batch, rates)
 			stats.Add(sums, batch.Rows, norms)
 			if r.config.TargetKL > 0 && sums.ApproxKL/float64(batch.Rows) > r.config.TargetKL {
