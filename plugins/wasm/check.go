@@ -37,7 +37,12 @@ func moduleError(path string, err error) *LoadError {
 		return e
 	}
 	e.Reason = fmt.Sprintf("is damaged at offset %#x: %s", found.Offset, found.What)
-	if found.Kind == meter.ErrFeature {
+	switch found.Kind {
+	case meter.ErrBound:
+		e.Code = CodeFeature
+		e.Reason = fmt.Sprintf("has %d %s, at most %d are accepted (at offset %#x)", found.Number, found.What, found.Bound, found.Offset)
+		e.Remedy = "no compiler writes such a module by itself: make it smaller"
+	case meter.ErrFeature:
 		e.Code = CodeFeature
 		e.Reason = fmt.Sprintf("needs %s (at offset %#x)", found.What, found.Offset)
 		e.Remedy = "build it without; WebAssembly 2.0 with SIMD and bulk memory is there"

@@ -1,5 +1,7 @@
 package asm
 
+import "strings"
+
 // Value types.
 const (
 	I32 = 0x7f
@@ -74,6 +76,24 @@ func BrIf(label uint32) Code { return op(0x0d, label) }
 
 // Call calls a function.
 func Call(f uint32) Code { return op(0x10, f) }
+
+// BrTable branches to one of these labels, to the last if the topmost value is none of their numbers.
+func BrTable(labels ...uint32) Code {
+	b := unsigned([]byte{0x0e}, uint32(len(labels)-1))
+	for _, l := range labels {
+		b = unsigned(b, l)
+	}
+	return Code(b)
+}
+
+// Repeat is a piece of code n times.
+func Repeat(n int, code ...Code) Code {
+	piece := ""
+	for _, c := range code {
+		piece += string(c)
+	}
+	return Code(strings.Repeat(piece, n))
+}
 
 // Load reads an i32 at an offset from the address on the stack.
 func Load(offset uint32) Code { return Code(unsigned([]byte{0x28, 2}, offset)) }
@@ -171,6 +191,19 @@ func (m *Module) Func(export string, params, results []byte, locals uint32, code
 		m.Export(export, 0, f)
 	}
 	return f
+}
+
+// Copies adds n functions of one signature with the same code, not exported.
+func (m *Module) Copies(n int, t uint32, code ...Code) {
+	body := []byte{0}
+	for _, c := range code {
+		body = append(body, c...)
+	}
+	body = append(body, 0x0b)
+	for range n {
+		m.functions.add(unsigned(nil, t)...)
+		m.code.add(append(unsigned(nil, uint32(len(body))), body...)...)
+	}
 }
 
 // Table adds a table of functions with so many entries.

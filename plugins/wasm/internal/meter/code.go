@@ -7,10 +7,7 @@ const importWeight = 150
 
 // code writes the function bodies with their checks, and the function that copies data segments.
 func (w *rewriter) code() error {
-	n := len(w.m.bodies)
-	if w.result.Data {
-		n++
-	}
+	n := len(w.m.bodies) + w.dataFunctions()
 	if n == 0 && !w.m.present[sectionCode] {
 		return nil
 	}
@@ -24,8 +21,7 @@ func (w *rewriter) code() error {
 		b = append(append(b, scratch.head...), scratch.out...)
 	}
 	if w.result.Data {
-		body := w.dataBody()
-		b = append(appendU32(b, uint32(len(body))), body...)
+		b = w.dataBodies(b)
 	}
 	w.emit(sectionCode, b)
 	return nil
@@ -44,7 +40,9 @@ type metered struct {
 type frame struct {
 	charge  int // place of the charge in out, 0 if the block has none of its own
 	weight  uint32
+	pays    int  // index of the innermost frame that has a charge, this one or around it; -1 if none has
 	wrapped bool // a loop with blocks around it
+	wraps   int  // wrapped frames, this one and those around it
 }
 
 func (s *metered) rewrite(w *rewriter, f int) error {
@@ -52,7 +50,7 @@ func (s *metered) rewrite(w *rewriter, f int) error {
 	r := w.m.bodies[f].reader()
 	w.locals(r, f)
 	s.declare(r.b[:r.p])
-	s.frames = append(s.frames, frame{})
+	s.push(frame{})
 	s.enter(w.m.Types[w.m.Functions[f]].Results)
 	for len(s.frames) > 0 && r.err == nil {
 		start := r.p
@@ -64,6 +62,18 @@ func (s *metered) rewrite(w *rewriter, f int) error {
 		s.instruction(in, r.b[start:r.p])
 	}
 	return r.atEnd()
+}
+
+// push opens a frame.
+func (s *metered) push(f frame) {
+	f.pays = -1
+	if n := len(s.frames); n > 0 {
+		f.pays, f.wraps = s.frames[n-1].pays, s.frames[n-1].wraps
+	}
+	if f.wrapped {
+		f.wraps++
+	}
+	s.frames = append(s.frames, f)
 }
 
 // Locals that are added: the fuel where it is cached, and a length of a bulk operation.
@@ -136,7 +146,7 @@ func (s *metered) instruction(in instruction, code []byte) {
 		s.branchTable(code)
 	case opBlock, opIf:
 		s.out = append(s.out, code...)
-		s.frames = append(s.frames, frame{})
+		s.push(frame{})
 	case opLoop:
 		s.loop(in, code)
 	case opEnd:
@@ -169,7 +179,7 @@ func (s *metered) instruction(in instruction, code []byte) {
 func (s *metered) loop(in instruction, code []byte) {
 	if !s.cached || in.params {
 		s.out = append(s.out, code...)
-		s.frames = append(s.frames, frame{})
+		s.push(frame{})
 		s.charge()
 		s.yieldBelowZero()
 		return
@@ -177,7 +187,7 @@ func (s *metered) loop(in instruction, code []byte) {
 	s.out = append(append(s.out, opBlock), code[1:]...)
 	s.out = append(s.out, opLoop, typeNothing, opBlock, typeNothing)
 	s.out = append(s.out, code...)
-	s.frames = append(s.frames, frame{wrapped: true})
+	s.push(frame{wrapped: true})
 	s.local(opLocalGet, s.fuelLocal())
 	s.out = append(s.out, opI32Const, 0, opI32LtS, opBranchIf, 1)
 	s.charge()
@@ -207,13 +217,8 @@ func (s *metered) end() {
 
 // label returns the new number of a label: the blocks around wrapped loops lie between.
 func (s *metered) label(n uint32) uint32 {
-	shifted := n
-	for _, f := range s.frames[len(s.frames)-int(n):] {
-		if f.wrapped {
-			shifted += wrapping
-		}
-	}
-	return shifted
+	top := len(s.frames) - 1
+	return n + wrapping*uint32(s.frames[top].wraps-s.frames[top-int(n)].wraps)
 }
 
 func (s *metered) branchTable(code []byte) {
@@ -236,11 +241,8 @@ func (s *metered) weigh(in instruction) {
 			weight += s.w.plans[own].carried
 		}
 	}
-	for k := len(s.frames) - 1; k >= 0; k-- {
-		if s.frames[k].charge > 0 {
-			s.frames[k].weight = min(s.frames[k].weight+weight, maxWeight)
-			return
-		}
+	if k := s.frames[len(s.frames)-1].pays; k >= 0 {
+		s.frames[k].weight = min(s.frames[k].weight+weight, maxWeight)
 	}
 }
 
@@ -249,7 +251,7 @@ func (s *metered) charge() {
 	s.fuel(opLocalGet, opGlobalGet)
 	s.out = append(s.out, opI32Const)
 	top := &s.frames[len(s.frames)-1]
-	top.charge, top.weight = len(s.out), 1
+	top.charge, top.weight, top.pays = len(s.out), 1, len(s.frames)-1
 	s.out = append(s.out, 0, 0, 0, 0, opI32Sub)
 	s.fuel(opLocalSet, opGlobalSet)
 }

@@ -14,7 +14,7 @@ func (w *rewriter) planData() error {
 	}
 	r := w.m.sections[sectionData].reader()
 	simple := !w.m.present[sectionDataCount] && len(w.m.Memories) > 0
-	for n := r.count(2); n > 0 && r.err == nil; n-- {
+	for n := r.counted(2, maxData, "data segments"); n > 0 && r.err == nil; n-- {
 		s := w.segment(r)
 		simple = simple && s.offset != nil
 		w.segs = append(w.segs, s)
@@ -58,17 +58,44 @@ func (w *rewriter) dataCount() error {
 	return nil
 }
 
-// dataBody is the function that puts every segment in its place.
-func (w *rewriter) dataBody() []byte {
-	b := []byte{0} // no locals
-	for k, s := range w.segs {
-		b = append(b, s.offset...)
-		b = append(b, opI32Const, 0, opI32Const)
-		b = appendS32(b, uint32(len(s.data)))
-		b = appendU32(append(b, opBulk, bulkMemoryInit), uint32(k))
-		b = append(b, 0)
+// placedAtOnce is how many segments one function puts in their places. A single function for all of them would take the
+// compiler gigabytes: Go's linker writes up to a hundred thousand.
+const placedAtOnce = 256
+
+// dataFunctions returns how many functions put segments in their places: one for each part of them, and behind these one
+// that calls them where there are several.
+func (w *rewriter) dataFunctions() int {
+	if !w.result.Data {
+		return 0
 	}
-	return append(b, opEnd)
+	parts := (len(w.segs) + placedAtOnce - 1) / placedAtOnce
+	if parts > 1 {
+		parts++
+	}
+	return parts
+}
+
+// dataBodies appends the bodies of these functions.
+func (w *rewriter) dataBodies(b []byte) []byte {
+	add := func(body []byte) { b = append(appendU32(b, uint32(len(body))), body...) }
+	calls := []byte{0} // no locals
+	f := uint32(w.m.functionCount()) + 1
+	for k := 0; k < len(w.segs); k += placedAtOnce {
+		body := []byte{0}
+		for n, s := range w.segs[k:min(k+placedAtOnce, len(w.segs))] {
+			body = append(body, s.offset...)
+			body = append(body, opI32Const, 0, opI32Const)
+			body = appendS32(body, uint32(len(s.data)))
+			body = append(appendU32(append(body, opBulk, bulkMemoryInit), uint32(k+n)), 0)
+		}
+		add(append(body, opEnd))
+		calls = appendU32(append(calls, opCall), f)
+		f++
+	}
+	if len(w.segs) > placedAtOnce {
+		add(append(calls, opEnd))
+	}
+	return b
 }
 
 // appendS32 appends a number below 2^31 as a signed one.
@@ -103,7 +130,7 @@ func (w *rewriter) elements() error {
 		return nil
 	}
 	r := w.m.sections[sectionElement].reader()
-	n := r.count(2)
+	n := r.counted(2, maxElements, "segments for tables")
 	b := appendU32(nil, uint32(n))
 	for ; n > 0 && r.err == nil; n-- {
 		b = w.element(r, b)
@@ -129,6 +156,8 @@ func (w *rewriter) element(r *reader, b []byte) []byte {
 		b = append(b, r.u8())
 	}
 	count := r.count(1)
+	w.sum.entries += uint64(count)
+	r.within(w.sum.entries, maxTableEntries, "entries in segments for tables")
 	b = appendU32(b, uint32(count))
 	for ; count > 0 && r.err == nil; count-- {
 		if expressions {

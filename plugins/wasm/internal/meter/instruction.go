@@ -54,6 +54,9 @@ type instruction struct {
 	sub    uint32 // operation behind a prefix
 	index  uint32 // function, global, local or signature that it names, or the largest label
 	params bool   // of a block: it takes values from the stack
+
+	targets  uint32 // in a table of branches
+	operands uint32 // that a call or a block takes and gives
 }
 
 // next decodes one instruction and checks its indexes of functions, globals and signatures.
@@ -62,21 +65,27 @@ func (m *Module) next(r *reader) instruction {
 	switch op := in.op; {
 	case op <= 0x01, op == opElse, op == opEnd, op == opReturn, op == 0x1a, op == 0x1b, op >= 0x45 && op <= 0xc4, op == 0xd1:
 	case op >= opBlock && op <= opIf:
-		in.params = m.blockType(r)
+		in.params, in.operands = m.blockType(r)
 	case op == opBranch, op == opBranchIf:
 		in.index = r.u32()
 	case op == opBranchTable:
-		for n := r.count(1) + 1; n > 0 && r.err == nil; n-- {
+		in.targets = uint32(r.count(1))
+		for n := in.targets + 1; n > 0 && r.err == nil; n-- {
 			in.index = max(in.index, r.u32())
 		}
 	case op == opCall, op == opRefFunc:
 		in.index = r.u32()
 		if r.err == nil && int(in.index) >= m.functionCount() {
 			r.fail("function %d of %d", in.index, m.functionCount())
+		} else if own := int(in.index) - m.importedFunctions; own >= 0 && r.err == nil {
+			in.operands = m.Types[m.Functions[own]].operands()
 		}
 	case op == opCallIndirect:
 		in.index = m.typeIndex(r)
 		r.u32()
+		if r.err == nil {
+			in.operands = m.Types[in.index].operands()
+		}
 	case op == opSelectTyped:
 		r.valTypes()
 	case op >= opLocalGet && op <= opLocalTee:
@@ -132,8 +141,10 @@ func (r *reader) refuse(op byte) {
 	}
 }
 
-// blockType passes over the type of a block and reports whether it takes values from the stack.
-func (m *Module) blockType(r *reader) (params bool) {
+func (t FuncType) operands() uint32 { return uint32(len(t.Params) + len(t.Results)) }
+
+// blockType passes over the type of a block, reports whether it takes values from the stack, and counts all it takes and gives.
+func (m *Module) blockType(r *reader) (params bool, operands uint32) {
 	t := r.s33()
 	switch {
 	case r.err != nil || t == -typeNothing:
@@ -144,9 +155,9 @@ func (m *Module) blockType(r *reader) (params bool) {
 	case t < 0:
 		r.checkValType(byte(t + 0x80))
 	default:
-		return len(m.Types[t].Params) > 0
+		return len(m.Types[t].Params) > 0, m.Types[t].operands()
 	}
-	return false
+	return false, 1
 }
 
 func (r *reader) memoryArgument() {

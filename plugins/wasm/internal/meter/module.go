@@ -104,7 +104,7 @@ var magic = []byte("\x00asm\x01\x00\x00\x00")
 // Decode reads the structure of a module. Function bodies are only delimited; Rewrite reads them.
 func Decode(file []byte) (*Module, error) {
 	if !bytes.HasPrefix(file, magic) {
-		return nil, &Error{ErrFormat, 0, "it does not begin like a core module"}
+		return nil, &Error{Kind: ErrFormat, Offset: 0, What: "it does not begin like a core module"}
 	}
 	m := &Module{}
 	r := &reader{b: file, p: len(magic)}
@@ -123,7 +123,7 @@ func Decode(file []byte) (*Module, error) {
 		}
 		rank := sectionRank(id)
 		if rank == 0 || rank <= last {
-			return nil, &Error{ErrFormat, s.base, fmt.Sprintf("section %d is unknown or out of order", id)}
+			return nil, &Error{Kind: ErrFormat, Offset: s.base, What: fmt.Sprintf("section %d is unknown or out of order", id)}
 		}
 		last = rank
 		m.sections[id], m.present[id] = span{s.b, s.base}, true
@@ -132,7 +132,7 @@ func Decode(file []byte) (*Module, error) {
 		}
 	}
 	if r.err == nil && len(m.bodies) != len(m.Functions) {
-		return nil, &Error{ErrFormat, len(file), fmt.Sprintf("%d functions declared, %d defined", len(m.Functions), len(m.bodies))}
+		return nil, &Error{Kind: ErrFormat, Offset: len(file), What: fmt.Sprintf("%d functions declared, %d defined", len(m.Functions), len(m.bodies))}
 	}
 	return m, r.err
 }

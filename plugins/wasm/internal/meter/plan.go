@@ -41,7 +41,9 @@ func (w *rewriter) survey() error {
 func (w *rewriter) surveyBody(f int, p *plan) (weight uint32, err error) {
 	r := w.m.bodies[f].reader()
 	p.locals = w.locals(r, f)
-	var outermost, depth int // depth counts blocks; outermost is that of the outermost open loop, or 0
+	w.sum.locals += uint64(p.locals)
+	r.within(w.sum.locals, maxAllLocals, "locals of all functions")
+	var outermost, depth, blocks int // depth is of open blocks; outermost is that of the outermost open loop, or 0
 	for r.err == nil {
 		in := w.m.next(r)
 		w.surveyInstruction(r, in, p, depth)
@@ -51,6 +53,9 @@ func (w *rewriter) surveyBody(f int, p *plan) (weight uint32, err error) {
 		switch in.op {
 		case opBlock, opLoop, opIf:
 			depth++
+			blocks++
+			r.within(uint64(depth), maxDepth, "blocks within blocks")
+			r.within(uint64(blocks)*uint64(p.locals), maxLocalsBlocks, "locals times blocks of a function")
 			if in.op == opLoop && outermost == 0 {
 				outermost = depth
 			}
@@ -81,6 +86,10 @@ func (w *rewriter) surveyInstruction(r *reader, in instruction, p *plan, depth i
 	case in.takesLength():
 		p.checks, p.lengths = true, true
 	}
+	w.sum.targets += uint64(in.targets)
+	w.sum.operands += uint64(in.operands)
+	r.within(w.sum.targets, maxBranchTargets, "targets in tables of branches")
+	r.within(w.sum.operands, maxOperands, "operands of calls and blocks")
 	if f := in.feature(); f != "" {
 		w.uses[f] = true
 	}
@@ -99,14 +108,11 @@ func (r *reader) atEnd() error {
 
 // locals passes over the declarations of locals and returns their number, parameters included.
 func (w *rewriter) locals(r *reader, f int) uint32 {
-	const most = 50_000
 	n := uint64(len(w.m.Types[w.m.Functions[f]].Params))
 	for groups := r.count(2); groups > 0 && r.err == nil; groups-- {
 		n += uint64(r.u32())
 		r.checkValType(r.u8())
-		if n > most {
-			r.fail("more than %d locals", most)
-		}
+		r.within(n, maxLocals, "locals of a function")
 	}
 	return uint32(n)
 }

@@ -10,17 +10,26 @@ import (
 var (
 	ErrFormat  = errors.New("damaged module")      // the bytes are no module
 	ErrFeature = errors.New("unsupported feature") // the module needs something the runtime does not offer
+	ErrBound   = errors.New("too large")           // the module holds more of something than is accepted
 )
 
 // Error says what was found at which byte of a file.
 type Error struct {
-	Kind   error // ErrFormat or ErrFeature
+	Kind   error // ErrFormat, ErrFeature or ErrBound
 	Offset int
 	What   string
+	// Number is how many of What a module holds that is too large, or more than which it holds, and Bound how many are accepted.
+	Number, Bound uint64
 }
 
 // Error tells everything in one line.
-func (e *Error) Error() string { return fmt.Sprintf("%v at offset %#x: %s", e.Kind, e.Offset, e.What) }
+func (e *Error) Error() string {
+	what := e.What
+	if e.Kind == ErrBound {
+		what = fmt.Sprintf("%d %s, at most %d are accepted", e.Number, e.What, e.Bound)
+	}
+	return fmt.Sprintf("%v at offset %#x: %s", e.Kind, e.Offset, what)
+}
 
 // Unwrap returns the kind.
 func (e *Error) Unwrap() error { return e.Kind }
@@ -37,13 +46,13 @@ func (r *reader) more() bool { return r.err == nil && r.p < len(r.b) }
 
 func (r *reader) fail(format string, args ...any) {
 	if r.err == nil {
-		r.err = &Error{ErrFormat, r.base + r.p, fmt.Sprintf(format, args...)}
+		r.err = &Error{Kind: ErrFormat, Offset: r.base + r.p, What: fmt.Sprintf(format, args...)}
 	}
 }
 
 func (r *reader) unsupported(feature string) {
 	if r.err == nil {
-		r.err = &Error{ErrFeature, r.base + r.p, feature}
+		r.err = &Error{Kind: ErrFeature, Offset: r.base + r.p, What: feature}
 	}
 }
 
@@ -118,7 +127,14 @@ func (r *reader) take(n uint32) []byte {
 	return b
 }
 
+// name reads a name; symbol one of an import or export, which is bounded.
 func (r *reader) name() string { return string(r.take(r.u32())) }
+
+func (r *reader) symbol() string {
+	n := r.u32()
+	r.within(uint64(n), maxNameBytes, "bytes in a name")
+	return string(r.take(n))
+}
 
 // count reads the length of a vector whose elements have at least size bytes each.
 func (r *reader) count(size int) int {

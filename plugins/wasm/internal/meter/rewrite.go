@@ -53,6 +53,7 @@ type rewriter struct {
 	plans   []plan // by own function
 	segs    []segment
 	uses    map[string]bool // features
+	sum     totals
 	result  Result
 }
 
@@ -142,8 +143,12 @@ func (w *rewriter) imports() error {
 }
 
 func (w *rewriter) functions() error {
-	if w.result.Data {
-		w.emit(sectionFunction, appendU32(w.extended(sectionFunction, 1), w.nothing))
+	if n := w.dataFunctions(); n > 0 {
+		b := w.extended(sectionFunction, n)
+		for range n {
+			b = appendU32(b, w.nothing)
+		}
+		w.emit(sectionFunction, b)
 	} else if w.m.present[sectionFunction] {
 		w.emit(sectionFunction, w.m.sections[sectionFunction].b)
 	}
@@ -221,7 +226,7 @@ func (w *rewriter) exports() error {
 		add(StartCall, KindFunction, w.shift(w.m.start))
 	}
 	if w.result.Data {
-		add(DataCall, KindFunction, uint32(w.m.functionCount())+1)
+		add(DataCall, KindFunction, uint32(w.m.functionCount()+w.dataFunctions()))
 	}
 	b := appendU32(nil, uint32(len(w.m.Exports)+n))
 	for _, e := range w.m.Exports {

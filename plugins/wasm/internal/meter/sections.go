@@ -1,23 +1,17 @@
 package meter
 
-import (
-	"fmt"
-	"unicode/utf8"
-)
-
-// Limits on what costs memory before the guest runs.
-const (
-	maxTables       = 4
-	maxTableEntries = 1 << 18 // of 8 bytes each
-)
+import "unicode/utf8"
 
 func (m *Module) types(r *reader) {
-	for n := r.count(3); n > 0 && r.err == nil; n-- {
+	for n := r.counted(3, maxTypes, "signatures"); n > 0 && r.err == nil; n-- {
 		if form := r.u8(); form != 0x60 {
 			r.unsupported("garbage-collected types")
 			return
 		}
-		m.Types = append(m.Types, FuncType{Params: r.valTypes(), Results: r.valTypes()})
+		t := FuncType{Params: r.valTypes(), Results: r.valTypes()}
+		r.within(uint64(len(t.Params)), maxParams, "parameters in a signature")
+		r.within(uint64(len(t.Results)), maxResults, "results in a signature")
+		m.Types = append(m.Types, t)
 	}
 }
 
@@ -43,8 +37,8 @@ func (r *reader) checkValType(t byte) {
 }
 
 func (m *Module) imports(r *reader) {
-	for n := r.count(4); n > 0 && r.err == nil; n-- {
-		i := Import{Module: r.name(), Name: r.name(), Kind: r.u8()}
+	for n := r.counted(4, maxImports, "imports"); n > 0 && r.err == nil; n-- {
+		i := Import{Module: r.symbol(), Name: r.symbol(), Kind: r.u8()}
 		switch i.Kind {
 		case KindFunction:
 			i.Type = m.typeIndex(r)
@@ -93,16 +87,13 @@ func (r *reader) limits() Memory {
 }
 
 func (m *Module) functions(r *reader) {
-	for n := r.count(1); n > 0 && r.err == nil; n-- {
+	for n := r.counted(1, maxFunctions, "functions"); n > 0 && r.err == nil; n-- {
 		m.Functions = append(m.Functions, m.typeIndex(r))
 	}
 }
 
 func (m *Module) tableSection(r *reader) {
-	m.tables = r.count(3)
-	if m.tables > maxTables {
-		r.unsupported(fmt.Sprintf("more than %d tables", maxTables))
-	}
+	m.tables = r.counted(3, maxTables, "tables")
 	for n := m.tables; n > 0 && r.err == nil; n-- {
 		r.tableType()
 	}
@@ -116,23 +107,22 @@ func (r *reader) tableType() (element byte, limits Memory) {
 	}
 	r.checkValType(element)
 	limits = r.limits()
-	if limits.Min > maxTableEntries {
-		r.unsupported(fmt.Sprintf("a table of more than %d entries", maxTableEntries))
-	}
+	r.within(uint64(limits.Min), maxTableEntries, "entries in a table")
 	return element, limits
 }
 
 func (m *Module) memories(r *reader) {
-	for n := r.count(2); n > 0 && r.err == nil; n-- {
-		m.Memories = append(m.Memories, r.limits())
-	}
-	if len(m.Memories) > 1 {
+	n := r.count(2)
+	if n > 1 {
 		r.unsupported("several memories")
+	}
+	for ; n > 0 && r.err == nil; n-- {
+		m.Memories = append(m.Memories, r.limits())
 	}
 }
 
 func (m *Module) globalSection(r *reader) {
-	for n := r.count(4); n > 0 && r.err == nil; n-- {
+	for n := r.counted(4, maxGlobals, "globals"); n > 0 && r.err == nil; n-- {
 		g := global{valType: r.u8()}
 		r.checkValType(g.valType)
 		switch r.u8() {
@@ -163,8 +153,8 @@ func (m *Module) skipExpression(r *reader) {
 }
 
 func (m *Module) exports(r *reader) {
-	for n := r.count(3); n > 0 && r.err == nil; n-- {
-		e := Export{Name: r.name(), Kind: r.u8(), Index: r.u32()}
+	for n := r.counted(3, maxExports, "exports"); n > 0 && r.err == nil; n-- {
+		e := Export{Name: r.symbol(), Kind: r.u8(), Index: r.u32()}
 		switch {
 		case e.Kind > KindTag:
 			r.fail("export of kind %d", e.Kind)
@@ -209,7 +199,11 @@ func (m *Module) custom(r *reader) error {
 			continue
 		}
 		names := map[uint32]string{}
-		for n := s.count(2); n > 0; n-- {
+		n := s.count(2)
+		if n > maxFunctions+maxImports {
+			return nil
+		}
+		for ; n > 0; n-- {
 			index, name := s.u32(), s.name()
 			if s.err != nil || !utf8.ValidString(name) {
 				return nil
