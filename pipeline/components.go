@@ -52,7 +52,7 @@ func (c *checker) policyTables() {
 func (c *checker) componentTables() {
 	list := c.named("component")
 	if len(list) == 0 && c.root.at("component") == nil && !c.bad["component"] {
-		c.add("E004", c.top(), `add [train] with a preset, such as preset = "ppo"`, "there are no components")
+		c.add("E004", c.top(), `add [train] with a preset, such as preset = "general"`, "there are no components")
 	}
 	instances := 0
 	for _, n := range list {

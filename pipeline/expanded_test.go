@@ -93,7 +93,7 @@ name = "x"
 [env.cartpole]
 use = "cartpole@1"
 [train]
-preset = "ppo"
+preset = "fast"
 [policy.main]
 net = { hidden = [32] }
 [component.runner]

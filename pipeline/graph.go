@@ -99,13 +99,24 @@ type Wire struct {
 	signalAt, slotAt, depthAt span
 }
 
-// Component returns the component of that name, or nil.
+// Component returns the component of that name, or nil. A nil graph has none.
 func (g *Graph) Component(name string) *Component {
+	if g == nil {
+		return nil
+	}
 	i := slices.IndexFunc(g.Components, func(c Component) bool { return c.Name == name })
 	if i < 0 {
 		return nil
 	}
 	return &g.Components[i]
+}
+
+// key returns a key of the component's table, or nil.
+func (x *Component) key(name string) *node {
+	if x == nil {
+		return nil
+	}
+	return x.table.at(name)
 }
 
 // Env returns the environment of that name, or nil.

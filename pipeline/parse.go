@@ -20,6 +20,9 @@ type ParseOptions struct {
 	Parts *Parts
 	// Dir is the folder that paths of plugins are relative to. Empty means the folder of the file.
 	Dir string
+	// Running is the graph of a run that the file is to change, nil for a new one. Schedules that the preset takes from
+	// the stop rule stay as they are there.
+	Running *Graph
 }
 
 // Parse reads and checks a pipeline without loading anything. It reports everything that is wrong in one pass,
@@ -41,6 +44,7 @@ func Parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 	c.envTables()
 	c.policyTables()
 	c.componentTables()
+	c.outlasted()
 	c.wireTables()
 	if !c.failed(0) {
 		c.flow()
@@ -58,6 +62,7 @@ type checker struct {
 	problems
 	parts    *Parts
 	graph    *Graph
+	running  *Graph // that the file is to change, or nil
 	root     *node
 	bad      map[string]bool // sections that could not be read, so that nothing is said of what lacks in them
 	broken   map[string]bool // components that could not be read
@@ -65,7 +70,7 @@ type checker struct {
 }
 
 func newChecker(file string, o ParseOptions) *checker {
-	c := &checker{parts: o.Parts, bad: map[string]bool{}, broken: map[string]bool{}}
+	c := &checker{parts: o.Parts, running: o.Running, bad: map[string]bool{}, broken: map[string]bool{}}
 	c.file = file
 	c.graph = &Graph{File: file, Dir: o.Dir}
 	if o.Parts == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -35,8 +36,10 @@ type Parts struct {
 	SameNetwork func(running, next any) error
 	// CheckPolicy is Policy without an environment, for checks before anything is loaded.
 	CheckPolicy func(decode func(into any) error) error
-	// Presets are pipelines by name, as TOML text without [run] and [env]; the value "$env" stands for the
-	// environment that [train] names. See DefaultPresets.
+	// Presets are pipelines by name, as TOML text without [run] and [env]; nil is DefaultPresets. The table [preset] says
+	// `about` what it is for, `from` which preset it differs, if it is not whole, and the `mode` where [train] gives none.
+	// The value "$env" stands for the environment that [train] names; "$env_steps" as a key of a component for
+	// stop.env_steps of [run], 0 without it.
 	Presets map[string]string
 }
 
@@ -91,15 +94,38 @@ func (e *LoadError) Unwrap() error { return e.Err }
 //go:embed presets/*.toml
 var presetFiles embed.FS
 
-// DefaultPresets returns the presets for the standard kinds: ppo and appo.
+// DefaultPresets returns the presets for the standard kinds, by name.
 func DefaultPresets() map[string]string {
 	presets := map[string]string{}
-	for _, name := range []string{"ppo", "appo"} {
-		text, err := presetFiles.ReadFile("presets/" + name + ".toml")
-		if err != nil {
-			panic(fmt.Sprintf("pipeline: embedded preset: %v", err))
+	files, err := presetFiles.ReadDir("presets")
+	for _, file := range files {
+		var text []byte
+		if text, err = presetFiles.ReadFile("presets/" + file.Name()); err != nil {
+			break
 		}
-		presets[name] = string(text)
+		presets[strings.TrimSuffix(file.Name(), ".toml")] = string(text)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("pipeline: embedded preset: %v", err))
 	}
 	return presets
+}
+
+func (p *Parts) presets() map[string]string {
+	if p.Presets != nil {
+		return p.Presets
+	}
+	return DefaultPresets()
+}
+
+// AboutPresets says of each preset, by name, what it is for.
+func (p *Parts) AboutPresets() map[string]string {
+	presets, about := p.presets(), map[string]string{}
+	for name := range presets {
+		var c problems
+		if n, table := c.readPreset(presets, name); n != nil {
+			about[name] = table.About
+		}
+	}
+	return about
 }

@@ -1,8 +1,10 @@
 package pipeline
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Orders of sources, for sorting problems: the file first.
@@ -11,8 +13,11 @@ const (
 	firstPreset = 2
 )
 
-// unresolved stands in presets for the environment that [train] names.
-const unresolved = "$env"
+// What stands in presets for something of the file.
+const (
+	unresolved  = "$env"       // the environment that [train] names
+	runEnvSteps = "$env_steps" // stop.env_steps of [run], 0 without it
+)
 
 // Modes of a run.
 const (
@@ -27,10 +32,17 @@ type trainTable struct {
 	Mode   string `toml:"mode"`
 }
 
+// presetTable is the [preset] table of a preset.
+type presetTable struct {
+	About string `toml:"about"` // what it is for, in one sentence
+	From  string `toml:"from"`  // the preset that it differs from; empty: it is whole
+	Mode  string `toml:"mode"`  // of a run whose file gives none
+}
+
 // expand applies [train] and the --set arguments: the preset's tables come first, the file's are merged over
-// them key by key, then the arguments are set.
+// them key by key, then the arguments are set. Those of [train] and [run] come before, because presets read them.
 func (c *checker) expand(root *node, sets []assignment) *node {
-	sets = c.assign(root, sets, func(a assignment) bool { return a.path[0] == "train" })
+	sets = c.assign(root, sets, func(a assignment) bool { return a.path[0] == "train" || a.path[0] == "run" })
 	root = c.applyPreset(root)
 	sets = c.assign(root, sets, func(a assignment) bool { return a.path[0] != "wire" })
 	c.wireSets = sets
@@ -47,50 +59,87 @@ func (c *checker) applyPreset(root *node) *node {
 		c.wrong(train, "train", "a table", "")
 		return root
 	}
-	t := trainTable{Mode: modeAsync}
+	var t trainTable
 	d := &tableDecoder{c: &c.problems, n: train, path: "train"}
 	if d.decode(&t) != nil {
 		c.noPreset()
 	}
-	c.graph.Synchronous = t.Mode == modeSync
 	if n := train.at("mode"); n != nil && n.kind == scalarNode && t.Mode != modeSync && t.Mode != modeAsync {
 		c.add("E005", n.val, "modes: async, sync", "`mode` is %q", t.Mode)
 	}
 	if n := train.at("preset"); n != nil {
-		return c.mergePreset(root, train, n, t)
-	}
-	if n := train.at("env"); n != nil && t.Env != "" {
+		root = c.mergePreset(root, train, n, &t)
+	} else if n := train.at("env"); n != nil && t.Env != "" {
 		c.add("E004", n.key, "", "`env` in [train] is for a preset, and `preset` is missing")
 	}
+	c.graph.Synchronous = t.Mode == modeSync
 	return root
 }
 
-func (c *checker) mergePreset(root, train, n *node, t trainTable) *node {
-	presets := c.presets()
-	text, ok := presets[t.Preset]
-	if !ok {
+// mergePreset lays the file over its preset, and takes over the preset's mode where the file gives none.
+func (c *checker) mergePreset(root, train, n *node, t *trainTable) *node {
+	presets := c.parts.presets()
+	if _, ok := presets[t.Preset]; !ok {
 		if t.Preset != "" {
-			names := slices.Collect(maps.Keys(presets))
-			c.add("E010", n.val, didYouMean(t.Preset, "%q", "presets", names), "unknown preset %q", t.Preset)
+			c.add("E010", n.val, unknownPreset(t.Preset, presets), "unknown preset %q", t.Preset)
 		}
 		c.noPreset()
 		return root
 	}
-	base := c.read(newSource("preset:"+t.Preset, text, firstPreset))
+	base, about := c.readPreset(presets, t.Preset)
 	if base == nil {
 		return root
 	}
-	if env := c.presetEnv(root, train, n); env != nil {
-		resolve(base, env)
+	if t.Mode == "" {
+		t.Mode = about.Mode
 	}
+	if env := c.presetEnv(root, train, n); env != nil {
+		resolve(base, unresolved, env)
+	}
+	c.schedule(root, base)
 	return overlay(base, root)
 }
 
-func (c *checker) presets() map[string]string {
-	if c.parts.Presets != nil {
-		return c.parts.Presets
+// unknownPreset is the help for a name that no preset has: the nearest one, and all of them.
+func unknownPreset(name string, presets map[string]string) string {
+	names := slices.Sorted(maps.Keys(presets))
+	help := "presets: " + strings.Join(names, ", ")
+	if found, ok := nearest(name, names); ok {
+		help = suggest(found) + " " + help
 	}
-	return DefaultPresets()
+	return help
+}
+
+// readPreset reads a preset over those that it derives from, and returns its [preset] table apart. It is nil if one of
+// them cannot be read.
+func (c *problems) readPreset(presets map[string]string, name string) (*node, presetTable) {
+	var about presetTable
+	n := c.read(newSource("preset:"+name, presets[name], firstPreset))
+	if n == nil {
+		return nil, about
+	}
+	if table := n.at("preset"); table != nil {
+		d := &tableDecoder{c: c, n: table, path: "preset"}
+		if d.decode(&about) != nil {
+			return nil, about
+		}
+		n.remove("preset")
+	}
+	if about.From == "" {
+		return n, about
+	}
+	rest := maps.Clone(presets)
+	delete(rest, name) // none derives from itself
+	if _, ok := rest[about.From]; !ok {
+		c.add("E010", n.key, unknownPreset(about.From, rest), "preset %q derives from %q, which is none of the others", name, about.From)
+		return nil, about
+	}
+	base, from := c.readPreset(rest, about.From)
+	if base == nil {
+		return nil, about
+	}
+	about.Mode = cmp.Or(about.Mode, from.Mode)
+	return overlay(base, n), about
 }
 
 // presetEnv returns the node that names the preset's environment: train.env, or the only declared one.
@@ -113,16 +162,16 @@ func (c *checker) presetEnv(root, train, preset *node) *node {
 	return nil
 }
 
-// resolve replaces "$env" in a preset by the name that env holds.
-func resolve(n, env *node) {
-	if s, _ := n.text(); s == unresolved {
-		n.value, n.val = env.value, env.val
+// resolve replaces what stands in a preset for something of the file by the value that by holds.
+func resolve(n *node, what string, by *node) {
+	if s, _ := n.text(); s == what {
+		n.value, n.val = by.value, by.val
 	}
 	for _, child := range n.table {
-		resolve(child, env)
+		resolve(child, what, by)
 	}
 	for _, item := range n.items {
-		resolve(item, env)
+		resolve(item, what, by)
 	}
 }
 

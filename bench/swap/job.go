@@ -44,7 +44,7 @@ stop = { env_steps = %d }
 use = %q
 
 [train]
-preset = "ppo"
+preset = "fast"
 env = "cartpole"
 mode = %q
 

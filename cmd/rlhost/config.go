@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/files"
@@ -135,13 +137,14 @@ func (c *showCommand) Help() string {
 // Run prints the file, or what it means in full.
 func (c *showCommand) Run(p *program) error {
 	e := newEngines(p.logger())
-	g, err := p.readGraph(c.Pipeline, c.Set, newParts(e, runner.Output{}))
+	parts := newParts(e, runner.Output{})
+	g, err := p.readGraph(c.Pipeline, c.Set, parts)
 	err = p.also(err, e.Close())
 	if err != nil {
 		return err
 	}
 	if c.Expanded || len(c.Set) > 0 {
-		fmt.Fprint(p.out, g.Expanded())
+		fmt.Fprint(p.out, presetsText(parts.AboutPresets()), g.Expanded())
 		return nil
 	}
 	src, err := readPipeline(c.Pipeline)
@@ -150,6 +153,16 @@ func (c *showCommand) Run(p *program) error {
 	}
 	_, err = p.out.Write(src)
 	return err
+}
+
+// presetsText says in comments of a file what each preset is for.
+func presetsText(about map[string]string) string {
+	var b strings.Builder
+	b.WriteString("# Every key with its value. [train] preset = \"NAME\" stands for all that a file does not say:\n")
+	for _, name := range slices.Sorted(maps.Keys(about)) {
+		fmt.Fprintf(&b, "#   %-9s%s\n", name, about[name])
+	}
+	return b.String()
 }
 
 type graphCommand struct {

@@ -106,7 +106,7 @@ evaluation = { episodes = 4 }
 [env.cartpole]
 use = "cartpole@1"
 [train]
-preset = "ppo"
+preset = "fast"
 mode = "sync"
 `
 

@@ -36,7 +36,7 @@ stop = { env_steps = 512 }
 [env.lab]
 use = "lab@1"
 [train]
-preset = "ppo"
+preset = "fast"
 env = "lab"
 mode = "sync"
 [policy.main]

@@ -20,7 +20,7 @@ name = "swapped"
 [env.cartpole]
 use = "cartpole@1"
 [train]
-preset = "ppo"
+preset = "fast"
 mode = "sync"
 `
 

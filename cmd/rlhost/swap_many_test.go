@@ -22,7 +22,7 @@ evaluation = { episodes = 20 }
 [env.cartpole]
 use = "./c.wasm"
 [train]
-preset = "ppo"
+preset = "fast"
 env = "cartpole"
 `
 

@@ -226,7 +226,7 @@ evaluation = { episodes = 1 }
 [env.cartpole]
 use = "cartpole@1"
 [train]
-preset = "ppo"
+preset = "fast"
 mode = "` + mode + `"
 [swap]
 canary = 0

@@ -31,7 +31,7 @@ evaluation = { episodes = 3 }
 [env.cartpole]
 use = "./c.wasm"
 [train]
-preset = "ppo"
+preset = "fast"
 env = "cartpole"
 [policy.main]
 net = { hidden = [8] }
@@ -52,7 +52,7 @@ evaluation = { episodes = 3 }
 [env.walk]
 use = "./walk.wasm"
 [train]
-preset = "ppo"
+preset = "fast"
 env = "walk"
 [swap]
 canary = 0

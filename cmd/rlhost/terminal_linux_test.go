@@ -216,7 +216,7 @@ evaluation = { episodes = 3 }
 use = "./faulty.wasm"
 args = { fault = 1, env = 17, step = 5000 }
 [train]
-preset = "ppo"
+preset = "fast"
 env = "walk"
 [policy.main]
 net = { hidden = [4] }

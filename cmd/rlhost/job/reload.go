@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -27,7 +28,8 @@ func (j *Job) reload(ctx context.Context, q control.ReloadRequest, notice contro
 	}
 	defer j.finish(w)
 	began := time.Now()
-	if err := j.aimText(a, &q); err != nil {
+	say := sayTo(notice)
+	if err := j.aimText(a, &q, say); err != nil {
 		return nil, err
 	}
 	a.rules = rulesOf(a.next)
@@ -35,20 +37,21 @@ func (j *Job) reload(ctx context.Context, q control.ReloadRequest, notice contro
 	if err := a.rules.set(q.At, nil); err != nil {
 		return nil, err
 	}
-	m, err := j.make(ctx, w, a, sayTo(notice))
+	m, err := j.make(ctx, w, a, say)
 	return reloadReply(a, m, err, began)
 }
 
 // aimText finds the graph that a file says, with modules that are not the running ones in the run's folder.
-func (j *Job) aimText(a *ask, q *control.ReloadRequest) error {
-	parse := func(sets []string) (*pipeline.Graph, error) {
-		g, problems := pipeline.Parse(q.File, []byte(q.Source), pipeline.ParseOptions{Sets: sets, Parts: j.o.Parts})
+func (j *Job) aimText(a *ask, q *control.ReloadRequest, say say) error {
+	parse := func(sets []string) (*pipeline.Graph, pipeline.Problems, error) {
+		o := pipeline.ParseOptions{Sets: sets, Parts: j.o.Parts, Running: j.o.Pipeline.Graph()}
+		g, problems := pipeline.Parse(q.File, []byte(q.Source), o)
 		if g == nil {
-			return nil, j.fileError(q.File, problems)
+			return nil, nil, j.fileError(q.File, problems)
 		}
-		return g, nil
+		return g, problems, nil
 	}
-	g, err := parse(q.Sets)
+	g, warnings, err := parse(q.Sets)
 	if err != nil {
 		return err
 	}
@@ -62,10 +65,11 @@ func (j *Job) aimText(a *ask, q *control.ReloadRequest) error {
 			sets = append(sets, "env."+g.Envs[i].Name+".use="+strconv.Quote(use))
 		}
 	}
-	if a.next, err = parse(sets); err != nil {
-		return err
+	for _, w := range warnings {
+		say("%s", strings.TrimSuffix(w.String(), "\n"))
 	}
-	return nil
+	a.next, _, err = parse(sets)
+	return err
 }
 
 // keep returns what an environment's use is to be in the next graph: what it is now if that is the same module, else the

@@ -37,7 +37,7 @@ stop = { env_steps = 500_000_000 }
 [env.cartpole]
 use = "` + examples + `cartpole-c/cartpole.wasm"
 [train]
-preset = "ppo"
+preset = "fast"
 env = "cartpole"
 [swap]
 canary = 0
