@@ -298,9 +298,12 @@ func (t *training) know(envSteps, policyVersion uint64) {
 }
 
 // meanReturn is the mean of the runner's window, or NaN while that is not full.
-func (t *training) meanReturn() float64 {
+func (t *training) meanReturn() float64 { return t.gauge("charts/episodic_return") }
+
+// gauge returns a gauge of the run, NaN if there is none of that name.
+func (t *training) gauge(name string) float64 {
 	for _, s := range t.pipeline.Stats().Snapshot() {
-		if s.Name == "charts/episodic_return" {
+		if s.Name == name {
 			return s.Value
 		}
 	}

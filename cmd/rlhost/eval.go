@@ -92,7 +92,7 @@ func (c *evalCommand) report(p *program, id string, checkpoint *runs.Checkpoint,
 			"mean_return": r.Mean(), "std_return": r.Std(), "mean_length": r.MeanLength(), "returns": r.Returns,
 		})
 	}
-	fmt.Fprintf(p.out, "%s at policy version %d (%d env steps): return %.1f ± %.1f, length %.1f, %d episodes, %s, seed %d\n",
-		id, checkpoint.PolicyVersion, checkpoint.EnvSteps, r.Mean(), r.Std(), r.MeanLength(), len(r.Returns), howActed(r.Greedy), c.Seed)
+	fmt.Fprintf(p.out, "%s at policy version %d (%d env steps): return %s, length %.1f, %d episodes, %s, seed %d\n",
+		id, checkpoint.PolicyVersion, checkpoint.EnvSteps, returnText(r.Mean(), r.Std()), r.MeanLength(), len(r.Returns), howActed(r.Greedy), c.Seed)
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/evaluation"
 	"github.com/rlhost/rlhost/plugins/learner"
+	"github.com/rlhost/rlhost/plugins/runner"
 )
 
 // endEvent is the last line of --json, however the run ends.
@@ -27,8 +28,9 @@ type endEvent struct {
 	Error         string   `json:"error,omitempty"`
 	EnvSteps      uint64   `json:"env_steps"`
 	WallSeconds   float64  `json:"wall_seconds"`
-	MeanReturn    *float64 `json:"mean_return"` // over the window; null while that is not full
-	EvalReturn    *float64 `json:"eval_return"` // null if there was no evaluation
+	MeanReturn    *float64 `json:"mean_return"`              // over the window; null while that is not full
+	ReachedReturn *float64 `json:"reached_return,omitempty"` // over the window when it ended the run: some datasets before the last
+	EvalReturn    *float64 `json:"eval_return"`              // null if there was no evaluation
 	EvalStd       *float64 `json:"eval_std"`
 	EvalEpisodes  int      `json:"eval_episodes"`
 	EvalGreedy    bool     `json:"eval_deterministic"`
@@ -50,6 +52,9 @@ func (t *training) finish(ctx context.Context, reason component.StopReason) erro
 	end := t.endOf(string(reason))
 	end.Episodes = t.count("runner/episodes")
 	end.MeanReturn = number(t.at.MeanReturn)
+	if reason == component.StopReturn {
+		end.ReachedReturn = number(t.gauge(runner.ReachedReturn))
+	}
 	var result *evaluation.Result
 	if t.last != nil {
 		_, weights, err := learner.Weights(t.last[learnerName(t.running())])
@@ -190,14 +195,14 @@ func (t *training) report(end *endEvent) error {
 		return json.NewEncoder(t.out).Encode(end)
 	}
 	rule := t.running().Run.Stop
-	if component.StopReason(end.Reason) == component.StopReturn && end.MeanReturn != nil {
-		fmt.Fprintf(t.out, "target reached: mean return %.1f over %d episodes (wanted %g) after %d env steps, %.2f s\n",
-			*end.MeanReturn, rule.Window, rule.Return, end.EnvSteps, end.WallSeconds)
+	if component.StopReason(end.Reason) == component.StopReturn && end.ReachedReturn != nil {
+		fmt.Fprintf(t.out, "target reached: mean return %s over %d episodes (wanted %g) after %d env steps, %.2f s\n",
+			returnText(*end.ReachedReturn), rule.Window, rule.Return, end.EnvSteps, end.WallSeconds)
 	} else {
 		fmt.Fprintf(t.out, "ended (%s) after %d env steps, %.2f s\n", end.Reason, end.EnvSteps, end.WallSeconds)
 	}
 	if end.EvalReturn != nil {
-		fmt.Fprintf(t.out, "evaluation: return %.1f ± %.1f over %d episodes, %s\n", *end.EvalReturn, *end.EvalStd,
+		fmt.Fprintf(t.out, "evaluation: return %s over %d episodes, %s\n", returnText(*end.EvalReturn, *end.EvalStd),
 			end.EvalEpisodes, howActed(end.EvalGreedy))
 	}
 	switch {
@@ -250,5 +255,14 @@ func (r *requirement) judge(mean *float64) error {
 	if mean == nil {
 		return fail(exitRequire, fmt.Errorf("--require %s: there was no evaluation", r.text))
 	}
-	return fail(exitRequire, fmt.Errorf("--require %s: the evaluation came to %.1f", r.text, *mean))
+	return fail(exitRequire, fmt.Errorf("--require %s: the evaluation came to %s", r.text, returnText(*mean)))
+}
+
+// returnText writes a mean return, and its deviation if there is one, with three digits at least.
+func returnText(numbers ...float64) string {
+	texts := make([]string, len(numbers))
+	for i, x := range numbers {
+		texts[i] = strconv.FormatFloat(x, 'f', runner.Decimals(numbers...), 64)
+	}
+	return strings.Join(texts, " ± ")
 }

@@ -64,7 +64,7 @@ func statusText(s *control.StatusReply) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s  pid %d  %s  policy version %d", s.Run, s.State, s.PID, wall(s.Wall), s.Policy)
 	if s.MeanReturn != nil {
-		fmt.Fprintf(&b, "  return %.1f", *s.MeanReturn)
+		b.WriteString("  return " + returnText(*s.MeanReturn))
 	}
 	b.WriteByte('\n')
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -162,9 +162,10 @@ func (c *Runner) fields() []field {
 
 // returns shows the window; while it is not full, what it lacks.
 func (c *Runner) returns(p *progress) string {
-	text := decimals(p.MeanReturn, 1)
-	if p.StdReturn != nil {
-		text += "±" + decimals(p.StdReturn, 1)
+	text := "–"
+	if p.MeanReturn != nil && p.StdReturn != nil {
+		n := Decimals(*p.MeanReturn, *p.StdReturn)
+		text = decimals(p.MeanReturn, n) + "±" + decimals(p.StdReturn, n)
 	}
 	seen, envs := c.window.Coverage()
 	switch {
@@ -203,6 +204,21 @@ func render(fields []field, width int, color bool) string {
 		b.WriteString(f.value)
 	}
 	return b.String()
+}
+
+// Decimals returns how many decimals show numbers of one kind, such as a mean return and its deviation, so that the largest
+// has three digits: 1 for 475.2, 2 for 1.53, at most 6.
+func Decimals(values ...float64) int {
+	largest := 0.0
+	for _, v := range values {
+		if finite(v) {
+			largest = max(largest, math.Abs(v))
+		}
+	}
+	if largest == 0 {
+		return 1
+	}
+	return min(max(1, 2-int(math.Floor(math.Log10(largest)))), 6)
 }
 
 func decimals(v *float64, n int) string {

@@ -25,7 +25,7 @@ import (
 )
 
 // statNames is what a learner calls its numbers.
-var statNames = []string{"global_step", "lag/mean", "lag/max", "losses/approx_kl", "losses/clipfrac", "losses/entropy"}
+var statNames = []string{"global_step", "lag/mean", "lag/max", "losses/approx_kl", "losses/clipfrac", "losses/entropy", "charts/learning_rate"}
 
 // rig is a runner on a loop of its own, wired as in a pipeline, with the time of a synctest bubble.
 type rig struct {
@@ -69,6 +69,7 @@ type setup struct {
 	config func(c *config)
 	envs   int
 	from   *component.State // to restore
+	early  uint64           // env steps that are made before the runner's loop runs
 }
 
 // start makes a runner and runs its loop.
@@ -107,6 +108,7 @@ func start(t *testing.T, s setup) *rig {
 			t.Fatal(err)
 		}
 	}
+	rig.h.Stats.Counter("rollout/env_steps").Add(s.early)
 	rig.connect()
 	ctx, cancel := context.WithCancel(context.Background())
 	rig.cancel = cancel

@@ -23,6 +23,10 @@ const (
 	EpisodesFile = "episodes.csv"
 )
 
+// ReachedReturn is the gauge of the mean return that ended the run by its stop rule; the window goes on after that. There
+// is none in a run that ended otherwise.
+const ReachedReturn = "charts/reached_return"
+
 // config is the component's table.
 type config struct {
 	Log   []string      `toml:"log"`   // of console and jsonl
@@ -46,18 +50,20 @@ type Runner struct {
 	meanLength *stat.Gauge
 	episodes   *stat.Counter
 
-	made      *stat.Counter // env steps made since the program was started
-	trained   uint64        // env steps learned from
-	version   uint64        // newest policy version
-	latest    map[string]float64
-	rate      *stat.Rate // of env steps made
-	began     time.Time  // zero until the loop runs
-	before    saved      // what an earlier program had done of this run
-	madeFirst uint64     // value of made when the loop began
+	made    *stat.Counter // env steps made since the program was started
+	offset  int64         // of the run's env steps from that: what earlier programs made
+	trained uint64        // env steps learned from
+	version uint64        // newest policy version
+	latest  map[string]float64
+	rate    *stat.Rate    // of env steps made
+	began   time.Time     // zero until the loop runs
+	wallHad time.Duration // that the run had taken before
 
 	log      logs
 	timers   []*loop.Timer
 	stopping bool
+
+	rateEnded bool // it has been said that the learning rate is 0
 }
 
 var _ component.Component = (*Runner)(nil)
@@ -112,6 +118,9 @@ func (c *Runner) Start(h *component.Host) error {
 	c.envs, c.made = h.Stats.Gauge("rollout/envs"), h.Stats.Counter("rollout/env_steps")
 	c.meanReturn, c.meanLength = h.Stats.Gauge("charts/episodic_return"), h.Stats.Gauge("charts/episodic_length")
 	c.episodes = h.Stats.Counter("runner/episodes")
+	if !c.takesOver() {
+		c.offset = -int64(c.made.Value())
+	}
 	c.publish()
 	c.rate = stat.NewRate(time.Minute)
 	c.latest = make(map[string]float64)
@@ -129,13 +138,10 @@ func (c *Runner) Start(h *component.Host) error {
 // begin starts the clock when the loop runs.
 func (c *Runner) begin(*hostabi.Message) {
 	c.began = time.Now()
-	if !c.takesOver() {
-		c.madeFirst = c.made.Value()
-	}
 	c.rate.Observe(c.began, float64(c.envStepsMade()))
 	c.timers = append(c.timers, c.h.Receiver.Every(c.config.Every, c.tick))
 	if wall := c.h.Run.Stop.Wall; wall > 0 {
-		c.timers = append(c.timers, c.h.Receiver.After(wall-c.before.Wall, func() { c.stop(component.StopWall) }))
+		c.timers = append(c.timers, c.h.Receiver.After(wall-c.wallHad, func() { c.stop(component.StopWall) }))
 	}
 	c.syncEnvs()
 	c.publish()
@@ -150,14 +156,14 @@ func (c *Runner) tick() {
 }
 
 // envStepsMade returns the env steps that this run has made, those before a resume included.
-func (c *Runner) envStepsMade() uint64 { return c.before.Made + c.made.Value() - c.madeFirst }
+func (c *Runner) envStepsMade() uint64 { return uint64(int64(c.made.Value()) + c.offset) }
 
 // wall returns the time that this run has taken, the time before a resume included.
 func (c *Runner) wall() time.Duration {
 	if c.began.IsZero() {
-		return c.before.Wall
+		return c.wallHad
 	}
-	return c.before.Wall + time.Since(c.began)
+	return c.wallHad + time.Since(c.began)
 }
 
 // syncEnvs tells the window how many environments there are.
@@ -214,7 +220,8 @@ func (c *Runner) publish() {
 
 func (c *Runner) checkReturn() {
 	rule := c.h.Run.Stop
-	if rule.HasReturn && !c.stopping && c.window.Full() && c.window.Mean() >= rule.Return {
+	if mean := c.window.Mean(); rule.HasReturn && !c.stopping && c.window.Full() && mean >= rule.Return {
+		c.h.Stats.Gauge(ReachedReturn).Set(mean)
 		c.stop(component.StopReturn)
 	}
 }
@@ -250,6 +257,17 @@ func (c *Runner) onStats(m *hostabi.Message) {
 	c.log.flushEpisodes()
 	c.writeMetrics(names, values)
 	c.checkEnvSteps()
+	c.checkRate()
+}
+
+// checkRate says once when a schedule has ended before the run: what is trained from then on changes nothing.
+func (c *Runner) checkRate() {
+	if rate, ok := c.latest["charts/learning_rate"]; !ok || rate != 0 || c.stopping || c.rateEnded {
+		return
+	}
+	c.rateEnded = true
+	c.h.Log.Warn("the learning rate has reached 0: nothing more is learned", "env_steps", c.trained, "help",
+		"component.learner.anneal_env_steps says when it does, run.stop.env_steps when the run ends")
 }
 
 // Stop shows the last state and closes the files. The loop has ended.

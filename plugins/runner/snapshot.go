@@ -17,8 +17,8 @@ type saved struct {
 	MetricsBytes  int64         `json:"metrics_bytes"`
 	EpisodesBytes int64         `json:"episodes_bytes"`
 	Task          uint16        `json:"task,omitempty"`
-	// Before is what earlier processes had made, for a runner that takes over from one of this process.
-	Before uint64 `json:"env_steps_before,omitempty"`
+	// Offset of the env steps from what this process has counted, for a runner that takes over in it.
+	Offset int64 `json:"env_steps_offset,omitempty"`
 }
 
 const windowBlob = "window"
@@ -30,7 +30,7 @@ func (c *Runner) Snapshot() (component.State, error) {
 		Meta: saved{
 			Window: c.window.State(), Wall: c.wall(), Made: c.envStepsMade(), Trained: c.trained,
 			Version: c.version, MetricsBytes: metrics, EpisodesBytes: episodes, Task: c.task,
-			Before: c.before.Made - c.madeFirst,
+			Offset: c.offset,
 		},
 		Blobs: map[string][]byte{windowBlob: c.window.Append(nil)},
 	}, nil
@@ -50,10 +50,11 @@ func (c *Runner) Restore(state component.State) error {
 		return err
 	}
 	c.known = 0 // the window has the saved number of environments now
-	c.before, c.trained, c.version, c.task = from, from.Trained, from.Version, from.Task
+	c.wallHad, c.trained, c.version, c.task = from.Wall, from.Trained, from.Version, from.Task
 	if c.takesOver() { // the environments go on, and what this process has counted stands in its counters
-		c.before.Made, c.madeFirst = from.Before, 0
+		c.offset = from.Offset
 	} else {
+		c.offset += int64(from.Made)
 		c.episodes.Add(from.Window.Episodes)
 		if !c.h.Run.Synchronous {
 			c.window.Uncover()

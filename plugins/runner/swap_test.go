@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -93,6 +94,22 @@ func TestARunnerThatTakesOverCountsOn(t *testing.T) {
 		}
 		if err := next.Stop(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// Environments may be stepping before the runner's loop runs; what they make then is the run's all the same.
+func TestStepsBeforeTheLoopRunsCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := start(t, setup{envs: 2, early: 50})
+		defer g.end()
+		g.episode(0, 3, 5)
+		state := g.snapshot()
+		if made := g.r.envStepsMade(); made != 55 {
+			t.Errorf("%d env steps made, want 55", made)
+		}
+		if strings.Contains(string(state.RawMeta), "18446744") {
+			t.Errorf("the snapshot has a number that wrapped: %s", state.RawMeta)
 		}
 	})
 }
