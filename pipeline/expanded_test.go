@@ -35,6 +35,10 @@ func TestExpanded_MeansTheSame(t *testing.T) {
 			{"plugin.zoo={ path = \"./zoo\", interpreter = [\"sh\"], restarts = 0, stall = \"0s\", memory = \"1MiB\" }",
 				"component.cat={ plugin = \"zoo\", kind = \"lion\", scale = 2.0 }",
 				"env.hill={ use = \"zoo:hill\", workers = 2 }", "env.gym={ use = \"gymnasium:Acrobot-v1\" }"}} {
+			name := parseFile(t, file).Envs[0].Name
+			for i := range sets {
+				sets[i] = strings.Replace(sets[i], "env.cartpole.", "env."+name+".", 1)
+			}
 			g := parseFile(t, file, sets...)
 			text := g.Expanded()
 			again, problems := Parse("expanded.toml", []byte(text), ParseOptions{Parts: standardParts()})

@@ -222,7 +222,7 @@ func stateHash(t *testing.T, name string, states map[string]component.State) str
 			t.Fatal(err)
 		}
 		delete(meta, "wall_ns")
-		delete(meta, "env_steps_before")
+		delete(meta, "env_steps_offset")
 		s = component.State{Meta: meta, Blobs: s.Blobs}
 	}
 	hash, err := runs.StateHash(s)

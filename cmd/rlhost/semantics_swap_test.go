@@ -22,6 +22,8 @@ use = "cartpole@1"
 [train]
 preset = "fast"
 mode = "sync"
+[component.learner]
+anneal_env_steps = 500_000
 `
 
 // hashesOf trains and returns the hash of the parameters after each dataset. change is called beside the run.

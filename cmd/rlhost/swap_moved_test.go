@@ -228,6 +228,8 @@ use = "cartpole@1"
 [train]
 preset = "fast"
 mode = "` + mode + `"
+[component.learner]
+anneal_env_steps = 500_000
 [swap]
 canary = 0
 probation = "0s"
