@@ -26,6 +26,8 @@ type BuildOptions struct {
 	Log    *slog.Logger // nil is silence
 	// Resume is the state of instances by name, as a snapshot returned it. Instances without one start anew.
 	Resume map[string]component.State
+	// Resumes is how often the run has been resumed, this time included.
+	Resumes int
 	// AtBoundary is called at dataset boundaries, on the learner's loop, which waits for it; of several learners
 	// one at a time, and never while instances are being replaced. snapshot may be called during the call only; see
 	// Snapshot. An error ends the run. Pipeline.Stopping tells whether this boundary is the last.
@@ -150,7 +152,8 @@ func (p *Pipeline) build(ctx context.Context, g *Graph) error {
 
 // runOf is what all components share.
 func (p *Pipeline) runOf(g *Graph) *component.Run {
-	return &component.Run{Name: g.Run.Name, Seed: g.Run.Seed, Dir: p.options.RunDir, Synchronous: g.Synchronous, Stop: g.Run.Stop}
+	return &component.Run{Name: g.Run.Name, Seed: g.Run.Seed, Dir: p.options.RunDir, Synchronous: g.Synchronous,
+		Resumes: p.options.Resumes, Stop: g.Run.Stop}
 }
 
 // now returns what runs.

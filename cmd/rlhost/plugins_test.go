@@ -66,6 +66,19 @@ func (w *workshop) write(name, text string) {
 	}
 }
 
+// python lets the program use the Python environment of the tools, and modules in the folder.
+func (w *workshop) python() {
+	w.t.Helper()
+	python, err := filepath.Abs("../../.venv/bin/python")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := exec.Command(python, "-c", "import rlhost.gymnasium").Run(); err != nil {
+		w.t.Skipf("%s has no package rlhost (%v): make tools", python, err)
+	}
+	w.env = []string{"RLHOST_PYTHON=" + python, "PYTHONPATH=" + w.dir}
+}
+
 // build runs a compiler at the module's root; its output goes to name in the folder, given last.
 func (w *workshop) build(name string, command ...string) {
 	w.t.Helper()
@@ -173,15 +186,8 @@ func TestPlugins_LearnerOfAGraphReaches475(t *testing.T) {
 // Gymnasium's own environments train through the Python plugin, and how many processes share them changes nothing.
 func TestPlugins_GymnasiumTrains(t *testing.T) {
 	t.Parallel()
-	python, err := filepath.Abs("../../.venv/bin/python")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := exec.Command(python, "-c", "import rlhost.gymnasium").Run(); err != nil {
-		t.Skipf("%s has no package rlhost (%v): make tools", python, err)
-	}
 	w := newWorkshop(t)
-	w.env = []string{"RLHOST_PYTHON=" + python}
+	w.python()
 	w.write("gym.toml", strings.Replace(plain, "cartpole@1", "gymnasium:CartPole-v1", 1))
 	one := w.train("gym.toml", "--set", "run.stop.env_steps=4096")
 	two := w.train("gym.toml", "--set", "run.stop.env_steps=4096", "--set", "env.cartpole.workers=2")

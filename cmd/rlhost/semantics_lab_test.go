@@ -79,11 +79,12 @@ type experiment struct {
 	script  plugintest.Script
 	plugin  rollout.Plugin                                                                   // instead of the script
 	load    func(context.Context, string, pipeline.EnvTable, string) (rollout.Plugin, error) // likewise
-	changes bool                                                                             // made while it runs: at a boundary environments may be on their way, and have no state
+	changes bool                                                                             // made while it runs: at a boundary environments may be on their way, and have no state; nor have those that offer none
 	sets    []string                                                                         // as with --set
 	extra   string                                                                           // behind labFile
 	dir     string                                                                           // run folder
 	resume  map[string]component.State
+	resumes int                                 // how often the run has been resumed
 	backend func(policy.Backend) policy.Backend // wraps the policy's backend
 	runner  func() component.Component          // instead of the rollout
 	tapped  func()                              // called on the tap's loop for each trajectory
@@ -114,7 +115,7 @@ func (x experiment) run(t *testing.T) *outcome {
 	var log strings.Builder
 	n := 0
 	var p *pipeline.Pipeline
-	options := pipeline.BuildOptions{Parts: parts, RunDir: x.dir, Resume: x.resume,
+	options := pipeline.BuildOptions{Parts: parts, RunDir: x.dir, Resume: x.resume, Resumes: x.resumes,
 		Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
 	options.AtBoundary = func(snapshot func() (map[string]component.State, error)) error {
 		n++

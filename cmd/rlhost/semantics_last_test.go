@@ -5,7 +5,6 @@ import (
 	"math"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -47,41 +46,22 @@ func TestS17LastObservationsAreCheckedLikeOthers(t *testing.T) {
 	}
 }
 
-// infiniteBootstrap is an actor for which one last observation is worth infinitely much.
-type infiniteBootstrap struct {
-	policy.Actor
-	left *atomic.Int32 // last observations before that one
-}
-
-func (a infiniteBootstrap) Act(requests []policy.Request) error {
-	err := a.Actor.Act(requests)
-	for _, r := range requests {
-		if r.Action == nil && r.Obs.Rows == 1 && a.left.Add(-1) == 0 {
-			r.Value[0] = float32(math.Inf(1))
-		}
-	}
-	return err
-}
-
-// spoiltBackend makes such actors.
-type spoiltBackend struct {
-	policy.Backend
-	left *atomic.Int32
-}
-
-func (b spoiltBackend) NewActor(n policy.Network, rows int) (policy.Actor, error) {
-	a, err := b.Backend.NewActor(n, rows)
-	return infiniteBootstrap{a, b.left}, err
-}
-
 // The value of a last observation that is no number names its environment, and nothing is learned from it.
 func TestS17ABootstrapThatIsNotFiniteIsNotLearnedFrom(t *testing.T) {
 	script := uneven()
 	script.Autoreset = hostabi.SameStep
 	script.Ends = func(int, int) plugintest.End { return plugintest.Truncates }
-	left := &atomic.Int32{}
+	var left atomic.Int32
 	left.Store(10)
-	o := experiment{script: script, backend: func(b policy.Backend) policy.Backend { return spoiltBackend{b, left} }}.run(t)
+	o := experiment{script: script, backend: func(b policy.Backend) policy.Backend {
+		return &spy{Backend: b, acted: func(requests []policy.Request) {
+			for _, r := range requests {
+				if r.Action == nil && r.Obs.Rows == 1 && left.Add(-1) == 0 { // the value of a last observation alone
+					r.Value[0] = float32(math.Inf(1))
+				}
+			}
+		}}
+	}}.run(t)
 	if !errors.Is(o.err, policy.ErrNotFinite) || !strings.Contains(o.err.Error(), "bootstrap_value of environment ") {
 		t.Errorf("the run ends with %v, want a bootstrap_value and its environment", o.err)
 	}
@@ -111,15 +91,8 @@ gymnasium.register("Spoilt-v0", Spoilt, disable_env_checker=True)
 // What Gymnasium's environments end with is looked at too.
 func TestS17LastObservationsOfGymnasiumAreChecked(t *testing.T) {
 	t.Parallel()
-	python, err := filepath.Abs("../../.venv/bin/python")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := exec.Command(python, "-c", "import rlhost.gymnasium").Run(); err != nil {
-		t.Skipf("%s has no package rlhost (%v): make tools", python, err)
-	}
 	w := newWorkshop(t)
-	w.env = []string{"RLHOST_PYTHON=" + python, "PYTHONPATH=" + w.dir}
+	w.python()
 	w.write("spoilt.py", spoiltEnv)
 	w.write("gym.toml", strings.Replace(plain, "cartpole@1", "gymnasium:spoilt:Spoilt-v0", 1)+
 		"[component.rollout]\nmax_restarts = 0\n")

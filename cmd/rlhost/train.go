@@ -144,6 +144,9 @@ func (t *training) build(ctx context.Context) (err error) {
 		Parts: t.parts, RunDir: t.run.Dir, Log: t.logger(), Resume: t.before.Components, AtBoundary: t.atBoundary,
 	}
 	var problems pipeline.Problems
+	if t.resumed {
+		o.Resumes = len(t.run.Info().Resumes) + 1
+	}
 	t.pipeline, err = pipeline.Build(ctx, t.graph, o)
 	if err == nil || !t.resumed || errors.As(err, &problems) || ctx.Err() != nil {
 		return err

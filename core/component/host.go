@@ -94,7 +94,10 @@ type Run struct {
 	Seed        uint64
 	Dir         string // run folder; empty in checks and benchmarks
 	Synchronous bool   // one loop, zero lag, bit-reproducible
-	Stop        StopRule
+	// Resumes is how often the run has been resumed. Environments that do not go on from a saved state draw from random
+	// streams that belong to this number.
+	Resumes int
+	Stop    StopRule
 }
 
 // StopRule says when a run ends; zero fields do not count.

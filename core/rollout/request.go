@@ -9,7 +9,7 @@ type ActRequest struct {
 	Block hostabi.Handle
 	T     int    // row
 	Split uint32 // of the sender, for the sender
-	// Step is the env step of the row, FirstEnv the global index of its first environment: with the run's seed
+	// Step is the env step of the row, as Meta.FirstStep counts them, FirstEnv the global index of its first environment: with the run's seed
 	// they key the sampling of actions.
 	Step     uint64
 	FirstEnv uint32

@@ -18,6 +18,10 @@ type Trajectory struct {
 
 const metaBytes = 64
 
+// LifeSteps is how many env steps of an environment one life of a run has room for. Environments that begin anew when
+// the run is resumed count on from the next multiple, so that no step has a number twice: actions are drawn by it.
+const LifeSteps = 1 << 40
+
 // Meta says where a trajectory comes from. It lies in the host's region.
 type Meta struct {
 	_ structs.HostLayout
@@ -26,7 +30,7 @@ type Meta struct {
 	FirstEnv      uint32 // 8: global index of environment 0 of the block
 	Rollout       uint16 // 12: index of the rollout component
 	Split         uint16 // 14
-	FirstStep     uint64 // 16: env steps that each environment had made before row 0
+	FirstStep     uint64 // 16: env steps that each environment had made before row 0; see LifeSteps
 	ValidRows     uint32 // 24: rows with valid = 1
 	_             uint32
 	PluginVersion uint64 // 32: first 8 bytes of the plugin file's SHA-256; the newest, if several made the rows

@@ -79,7 +79,7 @@ func (s *side) open() {
 	o := s.o
 	s.play, s.fault = newPlay(Options{
 		Plugin: s.plugin, Actor: o.Actor, Episodes: o.Envs * o.Episodes, Envs: o.Envs, Seed: o.Seed, EpisodeLimit: o.EpisodeLimit,
-	})
+	}, rollout.CanaryStream)
 	if s.fault != nil {
 		return
 	}

@@ -16,7 +16,7 @@ type Options struct {
 	Actor        policy.Actor // loaded with the weights, prepared for at least Envs rows
 	Episodes     int
 	Envs         int    // that play at the same time; does not change the result
-	Seed         uint64 // of episodes and actions
+	Seed         uint64 // of episodes and actions, which are others than those of a training with that seed
 	Greedy       bool   // the most probable action instead of a sample
 	EpisodeLimit int    // ends episodes after that many env steps; 0 = the environment's own limit alone
 }
@@ -60,7 +60,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Episodes < 1 {
 		return nil, fmt.Errorf("evaluation: %d episodes", o.Episodes)
 	}
-	p, err := newPlay(o)
+	p, err := newPlay(o, rollout.EvaluationStream)
 	if err != nil {
 		return nil, err
 	}

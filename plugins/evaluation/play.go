@@ -12,6 +12,7 @@ import (
 // play is one evaluation under way.
 type play struct {
 	o        Options
+	seed     uint64 // of episodes and actions: of the stream that the options' seed is for
 	stage    *rollout.Stage
 	result   Result
 	episode  []int // that each environment plays, -1 when it idles
@@ -38,21 +39,23 @@ type play struct {
 // maxTimed bounds how many calls are timed.
 const maxTimed = 1 << 14
 
-func newPlay(o Options) (*play, error) {
+// newPlay prepares to play; stream is whom the play is for.
+func newPlay(o Options, stream rollout.Stream) (*play, error) {
 	spec := o.Plugin.Spec()
 	n := min(max(o.Envs, 1), o.Episodes)
 	if spec.MaxEnvs > 0 {
 		n = min(n, spec.MaxEnvs)
 	}
+	seed := stream.Seed(o.Seed)
 	stage, err := rollout.NewStage(o.Plugin, rollout.StageOptions{
-		EnvOptions: rollout.EnvOptions{Name: "evaluation", Envs: n, Seed: o.Seed},
+		EnvOptions: rollout.EnvOptions{Name: "evaluation", Envs: n, Seed: seed},
 		SoA:        spec.Caps&hostabi.CapPreferSoA != 0,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &play{
-		o: o, stage: stage,
+		o: o, seed: seed, stage: stage,
 		result: Result{
 			Returns: make([]float64, o.Episodes), Lengths: make([]int, o.Episodes), Greedy: o.Greedy,
 		},
@@ -97,7 +100,7 @@ func (p *play) start(env int) {
 		return
 	}
 	p.episode[env] = e
-	p.seeds[env] = rollout.EnvSeed(p.o.Seed, e)
+	p.seeds[env] = rollout.EnvSeed(p.seed, e)
 	p.begun[env]++
 	p.next++
 	p.playing++
@@ -184,7 +187,7 @@ func (p *play) act() error {
 	for env := range p.episode {
 		r := policy.Request{
 			Obs: all.Obs.Slice(env, env+1), Action: all.Action[env : env+1], LogProb: all.LogProb[env : env+1],
-			Value: all.Value[env : env+1], Seed: p.o.Seed, FirstEnv: uint32(max(p.episode[env], 0)), Step: p.steps[env],
+			Value: all.Value[env : env+1], Seed: p.seed, FirstEnv: uint32(max(p.episode[env], 0)), Step: p.steps[env],
 		}
 		if all.Mask.Rows > 0 {
 			r.Mask = all.Mask.Slice(env, env+1)

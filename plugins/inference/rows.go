@@ -111,5 +111,5 @@ func (c *Inference) blame(err error) error {
 		return err
 	}
 	r := &c.requests[row.Request]
-	return fmt.Errorf("environment %d at env step %d: %w", r.FirstEnv+uint32(row.Row), r.Step, row.Err)
+	return fmt.Errorf("environment %d at env step %d: %w", r.FirstEnv+uint32(row.Row), r.Step%rollout.LifeSteps, row.Err)
 }

@@ -77,7 +77,8 @@ func newSplit(c *Rollout, index, first, n int, b *batch) *split {
 	for block := range s.stamps {
 		s.stamps[block] = stampedBySeveral
 	}
-	s.seed(0)
+	s.seed(c.attempts)
+	s.steps = uint64(c.h.Run.Resumes) * rollout.LifeSteps
 	onReady := s.onReady
 	s.ready = func() { c.h.Receiver.Post(onReady, hostabi.Message{}) }
 	return s
@@ -87,13 +88,21 @@ func newSplit(c *Rollout, index, first, n int, b *batch) *split {
 // anew does not replay what it did before, or what led to a fault.
 func (s *split) seed(attempt int) {
 	s.tries = attempt
-	run := s.c.h.Run.Seed
-	if attempt > 0 {
-		run = rollout.EnvSeed(run, -attempt)
-	}
+	run := s.c.seedOf(attempt)
 	for i := range s.seeds {
 		s.seeds[i] = rollout.EnvSeed(run, s.first+i)
 	}
+}
+
+// lifeAttempts is how many attempts one life of a run has room for.
+const lifeAttempts = 1 << 20
+
+// seedOf returns what takes the place of the run's seed in an attempt.
+func (c *Rollout) seedOf(attempt int) uint64 {
+	if attempt == 0 {
+		return c.h.Run.Seed
+	}
+	return rollout.EnvSeed(c.h.Run.Seed, -attempt)
 }
 
 // onCredit takes a block that has become free and starts on it if the split has been waiting for one.

@@ -117,6 +117,7 @@ type Run struct {
 	Seed         uint64   `json:"seed"`
 	Dir          string   `json:"dir"`
 	Synchronous  bool     `json:"synchronous"`
+	Resumes      int      `json:"resumes"`
 	StopReturn   *float64 `json:"stop_return"`
 	StopWindow   int      `json:"stop_window"`
 	StopEnvSteps uint64   `json:"stop_env_steps"`

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/gpu/cpu"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/plugins/evaluation"
+)
+
+// drawn is what has been drawn from random streams: the keys of actions, and what the environments show of theirs.
+type drawn map[string]bool
+
+// see adds what requests show.
+func (d drawn) see(requests []policy.Request) {
+	for _, r := range requests {
+		for row := range r.Obs.Rows {
+			d[fmt.Sprintf("obs %x", r.Obs.Data[row*r.Obs.StrideRow:][:r.Obs.StrideRow])] = true
+			if r.Action != nil && !r.Greedy {
+				d[fmt.Sprintf("action %x %d %d", r.Seed, r.FirstEnv+uint32(row), r.Step)] = true
+			}
+		}
+	}
+}
+
+// spied is a backend whose actors show what they are asked.
+func (d drawn) spied(b policy.Backend) policy.Backend { return &spy{Backend: b, acted: d.see} }
+
+// apart fails for what two have in common.
+func (d drawn) apart(t *testing.T, what string, other drawn) {
+	t.Helper()
+	common := 0
+	for x := range d {
+		if other[x] {
+			common++
+		}
+	}
+	if common > 0 || len(d) < 100 || len(other) < 100 {
+		t.Errorf("%s: %d and %d draws, %d in common", what, len(d), len(other), common)
+	}
+}
+
+// Whatever seeds they have, training, evaluation and trial begin no episode alike and draw no action by the same key.
+func TestS16EvaluationAndCanaryDrawFromStreamsOfTheirOwn(t *testing.T) {
+	plugin := keepOpen{cartPole(t)}
+	train := drawn{}
+	experiment{plugin: plugin, sets: []string{`component.rollout.layout="aos"`}, backend: train.spied}.must(t)
+	for _, seed := range []uint64{0, 1, 7, 8} { // 7 is the lab's own
+		evaluated, tried := drawn{}, drawn{}
+		actor := func(d drawn) policy.Actor {
+			n := policy.Network{Obs: 4, Actions: 2, Hidden: []int{4}, Activation: policy.Tanh, HiddenGain: 1, PolicyGain: 0.01, ValueGain: 1}
+			a, err := d.spied(cpu.New()).NewActor(n, 32)
+			if err == nil {
+				err = a.Load(policy.Weights{Params: policy.Init(&n, 1)})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { a.Close() })
+			return a
+		}
+		_, err := evaluation.Run(t.Context(), evaluation.Options{Plugin: plugin, Actor: actor(evaluated), Episodes: 64, Envs: 32, Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = evaluation.Canary(t.Context(), evaluation.CanaryOptions{Old: plugin, New: plugin, Actor: actor(tried), Envs: 32, Episodes: 2, Seed: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		train.apart(t, fmt.Sprintf("training with seed 7, evaluation with %d", seed), evaluated)
+		train.apart(t, fmt.Sprintf("training with seed 7, trial with %d", seed), tried)
+		evaluated.apart(t, fmt.Sprintf("evaluation and trial with seed %d", seed), tried)
+	}
+}
+
+// A run that is resumed without its environments' state draws nothing that it has drawn before, however often that
+// happens: in asynchronous mode, and in synchronous mode with environments that cannot be saved.
+func TestS16AResumeDrawsFromStreamsOfItsOwn(t *testing.T) {
+	for _, mode := range []string{"async", "sync"} {
+		t.Run(mode, func(t *testing.T) {
+			script := uneven()
+			script.Flaws.NoSnapshot = true
+			var lives []drawn
+			var states map[string]component.State
+			for life := range 4 {
+				d := drawn{}
+				x := experiment{script: script, resume: states, resumes: life, changes: true,
+					sets:    []string{fmt.Sprintf("train.mode=%q", mode), fmt.Sprintf("run.stop.env_steps=%d", 512*(life+1))},
+					backend: d.spied}
+				o := x.must(t)
+				states = roundTrip(t, runs.Checkpoint{Components: o.states}).Components
+				for before, other := range lives {
+					d.apart(t, fmt.Sprintf("life %d and %d", life, before), other)
+				}
+				lives = append(lives, d)
+			}
+		})
+	}
+}
+
+// A resume that is exact goes on with the streams that it had, whichever life they are from, and so does the one after
+// it.
+func TestS16AnExactResumeKeepsItsStreams(t *testing.T) {
+	steps := func(n int) []string { return []string{fmt.Sprintf("run.stop.env_steps=%d", n)} }
+	broken := experiment{script: uneven(), resumes: 3, sets: steps(512)}.must(t)
+	again := experiment{script: uneven(), resumes: 4, sets: steps(1024), resume: broken.states}.must(t)
+	whole := experiment{script: uneven(), resumes: 3, sets: steps(1024)}.must(t)
+	if got, want := again.hashes[len(again.hashes)-1], whole.hashes[len(whole.hashes)-1]; got != want {
+		t.Errorf("parameters %.8s, unbroken %.8s", got, want)
+	}
+	if first := whole.blocks[0].meta.FirstStep; first != 3*rollout.LifeSteps {
+		t.Errorf("the third resume counts env steps from %d", first)
+	}
+}
+
+const seedsEnv = `import gymnasium, numpy
+class Seeds(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (1,), numpy.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+    def __init__(self, file=None):
+        self.file = file
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        if seed is not None and self.file:
+            print(seed, file=open(self.file, "a"))
+        return numpy.zeros(1, numpy.float32), {}
+    def step(self, action):
+        return numpy.zeros(1, numpy.float32), 1.0, bool(self.np_random.random() < 0.1), False, {}
+gymnasium.register("Seeds-v0", Seeds, disable_env_checker=True)
+`
+
+// The program tells its environments which life of the run they are in, and evaluates with seeds of its own.
+func TestS16ResumedTrainingsSeedTheirEnvironmentsAnew(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.python()
+	w.write("seeds.py", seedsEnv)
+	w.write("gym.toml", strings.Replace(plain, `"cartpole@1"`,
+		fmt.Sprintf("\"gymnasium:seeds:Seeds-v0\"\nargs = { file = %q }", filepath.Join(w.dir, "seeds.txt")), 1))
+	w.train("gym.toml", "--set", "run.stop.env_steps=4096", "--set", "train.mode=async")
+	w.train("--resume", "cartpole", "--set", "run.stop.env_steps=8192")
+	w.train("--resume", "cartpole", "--set", "run.stop.env_steps=12288")
+	text, err := os.ReadFile(filepath.Join(w.dir, "seeds.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seeds := map[string]bool{}
+	for _, seed := range strings.Fields(string(text)) {
+		seeds[seed] = true
+	}
+	// 32 environments in each life, and an evaluation of 4 episodes at its end, which is always the same one.
+	if len(seeds) != 3*32+4 {
+		t.Errorf("%d different seeds, want %d", len(seeds), 3*32+4)
+	}
+}
