@@ -20,6 +20,12 @@ const (
 // ErrSpec is wrapped by every complaint about an environment's description.
 var ErrSpec = errors.New("environment description not accepted")
 
+// ErrNotYet is wrapped besides where the description may be right, and asks for what this host does not run yet.
+var ErrNotYet = errors.New("this host does not run it yet")
+
+// Runs is what this host runs, for messages with ErrNotYet.
+const Runs = "one agent, one observation of f32, one Discrete action of i32, an action mask"
+
 // EnvSpec is what an environment said of itself for one configuration. It is a value: copies are independent
 // but share Tensors, which nobody changes after ParseSpec.
 type EnvSpec struct {

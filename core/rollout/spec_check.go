@@ -9,8 +9,14 @@ import (
 
 // check reports the first thing in the description that this host cannot run.
 func (s *EnvSpec) check() error {
+	if s.Agents < 1 {
+		return fmt.Errorf("%w: %d agents per environment, want 1 or more", ErrSpec, s.Agents)
+	}
 	if s.Agents != 1 {
-		return fmt.Errorf("%w: %d agents per environment, this host runs 1", ErrSpec, s.Agents)
+		return fmt.Errorf("%w: %d agents per environment: %w", ErrSpec, s.Agents, ErrNotYet)
+	}
+	if unknown := s.Caps &^ (hostabi.CapStrides | hostabi.CapPreferSoA); unknown != 0 {
+		return fmt.Errorf("%w: caps has the bits %#x, which mean nothing in ABI %v and must be 0", ErrSpec, uint32(unknown), hostabi.EnvABI)
 	}
 	if s.Autoreset == 0 || s.Autoreset&^(hostabi.NextStep|hostabi.SameStep|hostabi.Disabled) != 0 {
 		return fmt.Errorf("%w: autoreset bits %#x: offer next_step (1), same_step (2), disabled (4) or several",
@@ -37,6 +43,14 @@ func checkTensor(d *hostabi.TensorDesc) error {
 	if d.Elems(MaxTensorElems) == 0 {
 		return fmt.Errorf("%v: shape %v of rank %d: rank is at most %d, each dimension at least 1, the product at most %d",
 			d.Role, d.Shape, d.Rank, hostabi.MaxRank, MaxTensorElems)
+	}
+	if d.Flags != 0 {
+		return fmt.Errorf("%v: flags are %#x; they are reserved and must be 0", d.Role, d.Flags)
+	}
+	for i := int(d.Rank); i < len(d.Shape); i++ {
+		if d.Shape[i] != 0 {
+			return fmt.Errorf("%v: shape[%d] is %d; beyond rank %d it is reserved and must be 0", d.Role, i, d.Shape[i], d.Rank)
+		}
 	}
 	if isNaN(d.Low) || isNaN(d.High) || d.Low > d.High {
 		return fmt.Errorf("%v: bounds %g..%g", d.Role, d.Low, d.High)
@@ -68,10 +82,13 @@ func (s *EnvSpec) checkRoles() error {
 		seen[d.Role]++
 		want, ok := wanted[d.Role]
 		if !ok {
-			return fmt.Errorf("role %v is not supported by this host", d.Role)
+			return fmt.Errorf("role %v: %w", d.Role, ErrNotYet)
 		}
 		if seen[d.Role] > 1 {
-			return fmt.Errorf("two tensors with role %v, this host takes one", d.Role)
+			return fmt.Errorf("two tensors with role %v: %w", d.Role, ErrNotYet)
+		}
+		if d.DType != want.dtype && (d.Role == hostabi.RoleObservation || d.Role == hostabi.RoleFinalObservation) {
+			return fmt.Errorf("%v has dtype %v, want %v: %w", d.Role, d.DType, want.dtype, ErrNotYet)
 		}
 		if want.dtype != 0 && d.DType != want.dtype {
 			return fmt.Errorf("%v has dtype %v, want %v", d.Role, d.DType, want.dtype)
@@ -91,8 +108,8 @@ func (s *EnvSpec) checkRoles() error {
 // checkPairs holds tensors that belong together against each other.
 func (s *EnvSpec) checkPairs() error {
 	action, _ := s.Tensor(hostabi.RoleAction)
-	if action.N == 0 || action.N > MaxActions || action.DType != hostabi.I32 || action.Elems(MaxTensorElems) != 1 {
-		return fmt.Errorf("action: this host runs one Discrete action of dtype i32 with 1 to %d values", MaxActions)
+	if err := checkAction(&action); err != nil {
+		return err
 	}
 	mask, ok := s.Tensor(hostabi.RoleActionMask)
 	if ok && mask.Elems(MaxTensorElems) != int(action.N) {
@@ -105,6 +122,20 @@ func (s *EnvSpec) checkPairs() error {
 	if ok && final.Elems(MaxTensorElems) != s.ObsElems() {
 		return fmt.Errorf("final_observation has %d elements, the observation %d",
 			final.Elems(MaxTensorElems), s.ObsElems())
+	}
+	return nil
+}
+
+func checkAction(d *hostabi.TensorDesc) error {
+	switch n := d.Elems(MaxTensorElems); {
+	case d.N == 0:
+		return fmt.Errorf("a Box action: %w", ErrNotYet)
+	case n != 1:
+		return fmt.Errorf("an action of %d elements, want one Discrete action: %w", n, ErrNotYet)
+	case d.DType != hostabi.I32:
+		return fmt.Errorf("an action of %v, want i32: %w", d.DType, ErrNotYet)
+	case d.N > MaxActions:
+		return fmt.Errorf("an action with %d values, at most %d: %w", d.N, MaxActions, ErrNotYet)
 	}
 	return nil
 }

@@ -40,7 +40,10 @@ func TestParseSpec_RefusesWhatCannotRun(t *testing.T) {
 		{"vector reward", func(s *EnvSpec) { s.Tensors[2].Rank = 1; s.Tensors[2].Shape[0] = 2 }, "want a scalar"},
 		{"two rewards", func(s *EnvSpec) { s.Tensors = append(s.Tensors, s.Tensors[2]) }, "two tensors with role reward"},
 		{"no truncated", func(s *EnvSpec) { s.Tensors[4] = s.Tensors[5]; s.Tensors = s.Tensors[:5] }, "no tensor with role truncated"},
-		{"no actions", func(s *EnvSpec) { s.Tensors[0].N = 0 }, "one Discrete action"},
+		{"no actions", func(s *EnvSpec) { s.Tensors[0].N = 0 }, "a Box action"},
+		{"unknown capability", func(s *EnvSpec) { s.Caps |= 0x48 }, "caps has the bits 0x48, which mean nothing in ABI 1.0 and must be 0"},
+		{"flags of a tensor", func(s *EnvSpec) { s.Tensors[2].Flags = 3 }, "tensor 2: reward: flags are 0x3; they are reserved and must be 0"},
+		{"shape beyond the rank", func(s *EnvSpec) { s.Tensors[1].Shape[4] = 7 }, "observation: shape[4] is 7; beyond rank 1 it is reserved and must be 0"},
 		{"short mask", func(s *EnvSpec) { s.Tensors[6].Shape[0] = 1 }, "action_mask has 1 elements, the action 2 values"},
 		{"same-step without final", func(s *EnvSpec) { s.Tensors = append(s.Tensors[:5], s.Tensors[6]) }, "needs a final_observation"},
 		{"short final", func(s *EnvSpec) { s.Tensors[5].Shape[0] = 3 }, "final_observation has 3 elements, the observation 4"},
@@ -54,6 +57,28 @@ func TestParseSpec_RefusesWhatCannotRun(t *testing.T) {
 				t.Errorf("ParseSpec = %v, want ...%s", err, c.want)
 			}
 		})
+	}
+}
+
+func TestParseSpec_TellsWhatIsWrongFromWhatIsNotRunYet(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*EnvSpec)
+		notYet bool
+	}{
+		"a Box action":             {func(s *EnvSpec) { s.Tensors[0].N, s.Tensors[0].DType = 0, hostabi.F32 }, true},
+		"several Discrete actions": {func(s *EnvSpec) { s.Tensors[0].Rank, s.Tensors[0].Shape[0] = 1, 3 }, true},
+		"agents":                   {func(s *EnvSpec) { s.Agents = 4 }, true},
+		"pixels":                   {func(s *EnvSpec) { s.Tensors[1].DType = hostabi.U8 }, true},
+		"info":                     {func(s *EnvSpec) { s.Tensors[5].Role = hostabi.RoleInfo }, true},
+		"no agents":                {func(s *EnvSpec) { s.Agents = 0 }, false},
+		"bounds swapped":           {func(s *EnvSpec) { s.Tensors[1].Low = 1 }, false},
+		"reward of i32":            {func(s *EnvSpec) { s.Tensors[2].DType = hostabi.I32 }, false},
+	} {
+		s := testSpec(4, 2, true)
+		c.change(&s)
+		if _, err := ParseSpec(s.Describe()); !errors.Is(err, ErrSpec) || errors.Is(err, ErrNotYet) != c.notYet {
+			t.Errorf("%s: %v; want ErrNotYet: %t", name, err, c.notYet)
+		}
 	}
 }
 

@@ -96,8 +96,7 @@ func check(path string, m *meter.Module, grants []string) []*LoadError {
 		found = append(found, &LoadError{Code: code, Path: path, Reason: reason, Remedy: remedy})
 	}
 	if _, ok := export(m, hostabi.ExportStart); ok {
-		add(CodeCommand, "is a command module (it exports _start)",
-			"build a reactor with clang -Wl,--no-entry, go build -buildmode=c-shared, or Rust crate-type cdylib")
+		add(CodeCommand, "is a command module (it exports _start)", reactorRemedy(m))
 		return found
 	}
 	if version := futureABI(m); version != 0 {
@@ -108,6 +107,16 @@ func check(path string, m *meter.Module, grants []string) []*LoadError {
 	checkExports(m, add)
 	checkImports(m, grants, add)
 	return found
+}
+
+// reactorRemedy says how to build a reactor, by whether the module was built for WASI.
+func reactorRemedy(m *meter.Module) string {
+	for _, i := range m.Imports {
+		if i.Module == wasiModule {
+			return "build a reactor: clang or zig cc for wasm32-wasi with -mexec-model=reactor, go build -buildmode=c-shared, or Rust crate-type cdylib"
+		}
+	}
+	return "build a reactor: clang --target=wasm32 -Wl,--no-entry without a function _start, or -mexec-model=reactor for wasm32-wasi"
 }
 
 func export(m *meter.Module, name string) (meter.Export, bool) {
@@ -208,6 +217,16 @@ func checkImports(m *meter.Module, grants []string, add func(code, reason, remed
 }
 
 func unknownRemedy(i meter.Import) string {
+	const undefined = "env" // where linkers and AssemblyScript look for what nobody has defined
+	if i.Module == undefined {
+		switch i.Name {
+		case "abort":
+			return "with AssemblyScript, compile with --use abort=assembly/index/abort and define that function, or --use abort= for a plain trap"
+		case "seed":
+			return "with AssemblyScript, take random numbers from the environment's own stream in place of Math.random"
+		}
+		return fmt.Sprintf("no library that was linked defines %s: define it in the guest, or link what has it", i.Name)
+	}
 	names := map[string]string{}
 	for _, h := range hostModules() {
 		for _, f := range h.functions {

@@ -71,7 +71,7 @@ func wrongExports() []loadCase {
 	library.Func("rl_describe", nil, nil, 0)
 	return []loadCase{
 		{"command module", adding(func(m *asm.Module) { m.Func("_start", nil, nil, 0) }), Config{}, CodeCommand,
-			`E013 guest.wasm: is a command module (it exports _start); build a reactor with clang -Wl,--no-entry, go build -buildmode=c-shared, or Rust crate-type cdylib`},
+			`E013 guest.wasm: is a command module (it exports _start); build a reactor: clang --target=wasm32 -Wl,--no-entry without a function _start, or -mexec-model=reactor for wasm32-wasi`},
 		{"no environment", library.Bytes(), Config{}, CodeExport,
 			`E015 guest.wasm: does not export rl_abi_v1(); export it from the guest's source, as the SDKs do`},
 		{"misspelt export", built{functions: map[string]asm.Code{hostabi.ExportStep: absent},
@@ -102,7 +102,7 @@ func wrongImports() []loadCase {
 		{"import that does not exist", importing("rl", "entropi", asm.I32s(2), asm.I32s(1)), Config{}, CodeImport,
 			`E016 guest.wasm: imports rl.entropi, which this host does not have; did you mean rl.entropy?`},
 		{"import from elsewhere", importing("env", "emscripten_notify_memory_growth", asm.I32s(1), nil), Config{}, CodeImport,
-			`E016 guest.wasm: imports env.emscripten_notify_memory_growth, which this host does not have; build the guest without it: only rl and wasi_snapshot_preview1 are there`},
+			`E016 guest.wasm: imports env.emscripten_notify_memory_growth, which this host does not have; no library that was linked defines emscripten_notify_memory_growth: define it in the guest, or link what has it`},
 		{"import with another type", importing("rl", "clock_ns", nil, asm.I32s(1)), Config{Grants: []string{GrantClock}}, CodeImport,
 			`E016 guest.wasm: imports rl.clock_ns() -> i32, it is rl.clock_ns() -> i64; correct the declaration in the guest's source`},
 		{"import of the host's own", importing("rl", "yield", nil, nil), Config{}, CodeImport,

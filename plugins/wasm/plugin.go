@@ -27,7 +27,7 @@ type Plugin struct {
 	compiled  wazero.CompiledModule
 	metered   *meter.Result
 	memoryMin uint64
-	imports   int             // functions that the guest imports
+	layout    layout
 	exports   map[string]bool // functions that it exports
 	spec      rollout.EnvSpec
 
@@ -221,7 +221,11 @@ func (i *instance) describe() (rollout.EnvSpec, error) {
 	}
 	spec, err := rollout.ParseSpec(i.view(buf, needed))
 	if err != nil {
-		return none, p.describeError("describes itself wrongly: "+describes(err), err)
+		what := "describes itself wrongly: "
+		if errors.Is(err, rollout.ErrNotYet) {
+			what = "describes what this host cannot run: "
+		}
+		return none, p.describeError(what+describes(err), err)
 	}
 	return spec, nil
 }
@@ -246,7 +250,11 @@ func (p *Plugin) describeError(reason string, err error) *LoadError {
 	if err == nil {
 		err = rollout.ErrSpec
 	}
-	return p.fail(CodeDescription, reason, "correct what the guest's rl_describe writes, or its arguments", err)
+	remedy := "correct what the guest's rl_describe writes, or its arguments"
+	if errors.Is(err, rollout.ErrNotYet) {
+		remedy = "describe the environment in what this host runs: " + rollout.Runs
+	}
+	return p.fail(CodeDescription, reason, remedy, err)
 }
 
 // describes returns a complaint about a description without the words that every such complaint begins with.
