@@ -100,6 +100,7 @@ golang.org/x/sys/unix:          core/shm plugins/wasm plugins/process sdk/proces
 golang.org/x/sys/cpu:           gpu/cpu gpu/cpu/internal/kern
 golang.org/x/term:              cmd/rlhost
 github.com/tetratelabs/wazero:  plugins/wasm
+github.com/ianlancetaylor/demangle: plugins/wasm
 github.com/BurntSushi/toml:     pipeline
 github.com/alecthomas/kong:     cmd/rlhost
 github.com/hashicorp:           plugins/process

@@ -276,7 +276,7 @@ func TestTerminal_NoticesStandAboveOneLiveLine(t *testing.T) {
 		t.Error("labels are not dim")
 	}
 	whole := regexp.MustCompile(startLine + `|^warning\[R010\]: environments restarted: rollout env 17: trap in rl_step at step 5000: ` +
-		`out of bounds memory access in step \(faulty.wasm\)  restart=\d+  max_restarts=1000000  lost_env_steps=\d+$` +
+		`out of bounds memory access in step, called by rl_made_step, rl_advance, rl_step \(faulty.wasm\)  restart=\d+  max_restarts=1000000  lost_env_steps=\d+$` +
 		`|^rlhost: interrupted; saving at the next dataset boundary \(Ctrl-C again to stop at once\)$` +
 		`|` + liveLine + `|^ended \(interrupted\) after \d+ env steps, [0-9.]+ s$` +
 		`|^saved runs/walk/0001  to go on: rlhost train --resume walk/0001$`)

@@ -88,6 +88,7 @@ type Schema struct {
 	GuestBytes, Bytes int
 
 	layouts [columns]Layout
+	part    bool
 }
 
 // NewSchema lays out blocks of that shape for an environment.
@@ -151,7 +152,7 @@ func (s *Schema) Slice(first, n int) (*Schema, error) {
 		return nil, fmt.Errorf("%w: environments %d to %d of %d", ErrShape, first, first+n-1, s.Shape.Envs)
 	}
 	part := *s
-	part.Shape.Envs = n
+	part.Shape.Envs, part.part = n, true
 	for c := range part.layouts {
 		l := &part.layouts[c]
 		if l.Bytes == 0 || Column(c) == ColPolicyVersion || Column(c) == ColMeta {
@@ -164,6 +165,9 @@ func (s *Schema) Slice(first, n int) (*Schema, error) {
 	}
 	return &part, nil
 }
+
+// Part reports whether the schema was made by Slice: its columns have gaps, and its Shape does not tell where they lie.
+func (s *Schema) Part() bool { return s.part }
 
 func align(n, to int) int { return (n + to - 1) / to * to }
 

@@ -17,6 +17,7 @@ type Stage struct {
 	arena *arena.Arena
 	loan  arena.Loan
 	tr    Trajectory
+	whole *Schema // of the block with its margins
 	mode  hostabi.Autoreset
 	t     int // row that is observed and not acted on yet
 }
@@ -28,6 +29,9 @@ type StageOptions struct {
 	Rows int
 	// Layout of the observations.
 	SoA bool
+	// Margin is how many environments more each row has room for on both sides of those on stage. Nobody may write
+	// there; see Whole. Not every runtime can step into such a block: Bind then returns ErrUnsupported.
+	Margin int
 }
 
 // NewStage makes environments of a plugin and binds a block to them. It must be closed, which closes them.
@@ -39,16 +43,22 @@ func NewStage(p Plugin, o StageOptions) (*Stage, error) {
 	if o.Autoreset == 0 {
 		o.Autoreset = spec.PickAutoreset()
 	}
-	schema, err := NewSchema(spec, Shape{Steps: o.Rows, Envs: o.Envs, SoA: o.SoA})
+	whole, err := NewSchema(spec, Shape{Steps: o.Rows, Envs: o.Envs + 2*o.Margin, SoA: o.SoA})
 	if err != nil {
 		return nil, err
+	}
+	schema := whole
+	if o.Margin > 0 {
+		if schema, err = whole.Slice(o.Margin, o.Envs); err != nil {
+			return nil, err
+		}
 	}
 	env, err := p.NewEnv(o.EnvOptions)
 	if err != nil {
 		return nil, err
 	}
-	s := &Stage{Env: env, mode: o.Autoreset}
-	s.arena, err = arena.New(arena.Config{Name: o.Name, Blocks: 1, BlockBytes: schema.Bytes, Schema: schema})
+	s := &Stage{Env: env, whole: whole, mode: o.Autoreset}
+	s.arena, err = arena.New(arena.Config{Name: o.Name, Blocks: 1, BlockBytes: whole.Bytes, Schema: whole})
 	if err != nil {
 		return nil, errors.Join(err, env.Close())
 	}
@@ -142,8 +152,7 @@ func (s *Stage) Action() []int32 {
 	if s.t == s.tr.Schema.Shape.Steps {
 		s.carry()
 	}
-	n := s.tr.Schema.Shape.Envs
-	return s.tr.Int32(ColAction)[s.t*n : (s.t+1)*n]
+	return s.tr.Row(ColAction, s.t).Int32()
 }
 
 // LogProb returns room for the log-probability of each action.
@@ -177,8 +186,12 @@ func (s *Stage) Truncated() []byte { return s.tr.Row(ColTruncated, s.t-1).Data }
 
 // float32Row returns one row of a column with one f32 per environment.
 func (s *Stage) float32Row(c Column, row int) []float32 {
-	n := s.tr.Schema.Shape.Envs
-	return s.tr.Float32(c)[row*n : (row+1)*n]
+	return s.tr.Row(c, row).Float32()
+}
+
+// Whole returns the block with its margins, and the row of it that is observed now.
+func (s *Stage) Whole() (t Trajectory, row int) {
+	return Trajectory{Schema: s.whole, Mem: s.tr.Mem}, s.t
 }
 
 // Close closes the environments and frees the block.

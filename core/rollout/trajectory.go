@@ -101,6 +101,9 @@ type Matrix struct {
 // Float32 returns the memory of a matrix of dtype f32; element (r, i) is at (r*StrideRow + i*StrideElem)/4.
 func (m Matrix) Float32() []float32 { return view[float32](m.Data, 0, len(m.Data)/4) }
 
+// Int32 is the same for a matrix of dtype i32.
+func (m Matrix) Int32() []int32 { return view[int32](m.Data, 0, len(m.Data)/4) }
+
 // Slice returns rows lo to hi of the matrix.
 func (m Matrix) Slice(lo, hi int) Matrix {
 	m.Data = m.Data[lo*m.StrideRow:]

@@ -2,6 +2,7 @@ package envcheck
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +86,8 @@ func TestRun_EachCheckFindsItsFault(t *testing.T) {
 	calls := 0
 	moody := sound()
 	moody.Reward = func(at plugintest.At) float32 { calls++; return float32(calls) }
+	shortLimit := sound()
+	shortLimit.EpisodeLimit = 5
 	next := flawed(plugintest.Flaws{PhantomReward: 3})
 	next.Autoreset = hostabi.NextStep
 	for _, c := range []struct {
@@ -112,12 +115,14 @@ func TestRun_EachCheckFindsItsFault(t *testing.T) {
 		{"a phantom reward", next, "E02", Failed, "the step after an end has reward 3 and flags 0"},
 		{"a phantom reward in the other mode", flawed(plugintest.Flaws{PhantomReward: 3}), "E02", Failed, "the step after an end has reward 3"},
 		{"no last observation", flawed(plugintest.Flaws{NoFinalObs: true}), "E02", Failed, "under next_step differs from that under same_step"},
+		{"no last observation", flawed(plugintest.Flaws{NoFinalObs: true}), "M01", Failed, "env 0: rl_step at step 1 does not write element 0 of final_obs f32[5]"},
+		{"a limit that is not kept", shortLimit, "T02", Failed, "the description has episode_limit 5, and an episode goes on for 11 env steps"},
 	} {
 		results := checked(t, c.script, Options{})
 		if r := results[c.id]; r.Verdict != c.verdict || !strings.Contains(r.Detail, c.detail) {
 			t.Errorf("%s: %s is %q, %q; want %q with %q", c.name, c.id, r.Verdict, r.Detail, c.verdict, c.detail)
 		}
-		if failed := results["A01"].Verdict == Failed; failed != (len(results) == 1) {
+		if failed := results["A01"].Verdict == Failed; failed != (len(results) == 2) {
 			t.Errorf("%s: %d results; what cannot be stepped is not checked further", c.name, len(results))
 		}
 	}
@@ -127,7 +132,26 @@ func TestRun_StopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	results := Run(ctx, plugintest.New(sound()), Options{})
-	if len(results) != 1 || results[0].Verdict != Failed || !strings.Contains(results[0].Detail, "canceled") {
+	if len(results) != 2 || results[1].Verdict != Failed || !strings.Contains(results[1].Detail, "canceled") {
 		t.Errorf("got %+v", results)
+	}
+}
+
+func TestRun_KeepsOfALongTraceNoMoreThanOfAShortOne(t *testing.T) {
+	const steps = 5 * maxMarks / 2
+	c := &checker{ctx: t.Context(), plugin: plugintest.New(sound()), o: Options{Envs: 2, Steps: steps, Seed: 1}}
+	c.spec = c.plugin.Spec()
+	got, err := c.record(run{envs: 2, seed: 1, real: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.every != 3 || len(got.hashes) != steps/3*2 || cap(got.real[0]) > 2*maxMarks {
+		t.Errorf("every %d, %d marks, room for %d of real steps; want every 3rd step of %d", got.every, len(got.hashes), cap(got.real[0]), steps)
+	}
+	other := *got
+	other.hashes = slices.Clone(got.hashes)
+	other.hashes[2*1000+1]++
+	if env, place, differ := got.differ(&other, 2); !differ || env != 1 || place != "a step between 3001 and 3003" {
+		t.Errorf("differ = %d, %q, %t", env, place, differ)
 	}
 }

@@ -22,7 +22,7 @@ func (c *checker) autoreset() (Verdict, string, error) {
 		if c.spec.Autoreset&mode == 0 {
 			continue
 		}
-		t, err := c.record(run{envs: c.o.Envs, seed: c.o.Seed, steps: c.o.Steps, mode: mode, real: true})
+		t, err := c.record(run{envs: c.o.Envs, seed: c.o.Seed, mode: mode, real: true})
 		if err != nil {
 			return Failed, "", fmt.Errorf("%v: %w", mode, err)
 		}
@@ -35,7 +35,7 @@ func (c *checker) autoreset() (Verdict, string, error) {
 			continue
 		}
 		if env, step, differ := differReal(first, t); differ {
-			return Failed, fmt.Sprintf("env %d: real step %d under %v differs from that under %s", env, step, mode, names[0]), nil
+			return Failed, fmt.Sprintf("env %d: real %s under %v differs from that under %s", env, step, mode, names[0]), nil
 		}
 	}
 	if len(names) == 1 {
@@ -44,22 +44,22 @@ func (c *checker) autoreset() (Verdict, string, error) {
 	return OK, fmt.Sprintf("%s agree, %d ends looked at", strings.Join(names, ", "), first.episodes()), nil
 }
 
-// differReal returns the first real step, counted from 1, in which two traces differ as far as both go.
-func differReal(a, b *trace) (env, step int, differ bool) {
+// differReal returns the first real steps, as a place, in which two traces differ as far as both go.
+func differReal(a, b *trace) (env int, place string, differ bool) {
 	for env := range a.real {
-		for k := range min(len(a.real[env]), len(b.real[env])) {
-			if a.real[env][k] != b.real[env][k] {
-				return env, k + 1, true
+		for row := range min(len(a.real[env]), len(b.real[env])) {
+			if a.real[env][row] != b.real[env][row] {
+				return env, a.place(row), true
 			}
 		}
 	}
-	return 0, 0, false
+	return 0, "", false
 }
 
 // turn is what the choice of an action depends on: the step, or how many real ones the environment has made.
 func (w *recorder) turn(env, step int) int {
 	if w.run.real {
-		return len(w.trace.real[env])
+		return w.trace.reals[env]
 	}
 	return step
 }
@@ -67,7 +67,7 @@ func (w *recorder) turn(env, step int) int {
 // beforeReal begins the hash of a real step with what is observed.
 func (w *recorder) beforeReal(env int) {
 	if w.run.real && !w.phantom[env] {
-		w.trace.real[env] = append(w.trace.real[env], hashRow(0, w.stage.Obs(), env))
+		w.reals[env] = hashRow(w.reals[env], w.stage.Obs(), env)
 	}
 }
 
@@ -80,8 +80,11 @@ func (w *recorder) afterReal(env int, reward float32, flags uint64) {
 	if flags != 0 && w.mode == hostabi.SameStep {
 		after = w.stage.FinalObs()
 	}
-	last := &w.trace.real[env][len(w.trace.real[env])-1]
-	*last = hashRow(mix(*last, uint64(math.Float32bits(reward))<<2|flags), after, env)
+	w.reals[env] = hashRow(mix(w.reals[env], uint64(math.Float32bits(reward))<<2|flags), after, env)
+	w.trace.reals[env]++
+	if w.trace.reals[env]%w.trace.every == 0 {
+		w.trace.real[env] = append(w.trace.real[env], w.reals[env])
+	}
 }
 
 // hashRow adds the observation of one environment to a hash.

@@ -11,41 +11,65 @@ import (
 
 // run says how to step for one trace. Actions depend on the options' seed, the step and the environment alone.
 type run struct {
-	envs, steps int
-	seed        uint64            // of the environments
-	warmUp      int               // steps with other seeds before the trace
-	snapshotAt  int               // step at which a new instance takes over from a snapshot; 0 = never
-	mode        hostabi.Autoreset // 0 = what the host would choose
+	envs int
+	seed uint64 // of the environments
+	// warmUp is how many steps are made with other seeds before the trace.
+	warmUp int
+	// A new instance takes over at the step changeAt, if it is not 0: by a snapshot of the old one or, with moved, by
+	// what it saves of each environment, in a larger batch.
+	changeAt int
+	moved    bool
+	mode     hostabi.Autoreset // 0 = what the host would choose
 	// real: actions depend on how many real steps the environment has made, in place of the step, and real steps
 	// are noted. A real step belongs to an episode.
 	real bool
+	// guarded: everything that is written is watched.
+	guarded bool
+	soa     bool // observations and masks lie [elem][env]
 }
 
-// trace is what the environments wrote, as one running hash per environment and step, and what was noticed.
+// maxMarks bounds what is kept of a trace: of longer ones, every second, fourth, … step.
+const maxMarks = 1 << 16
+
+// trace is what the environments wrote, as one running hash per environment, and what was noticed.
 type trace struct {
 	envs   int
-	hashes []uint64 // [step][env]
+	every  int      // steps from one row of marks to the next
+	hashes []uint64 // [step/every][env]
 
 	terminated, truncated, longest int
 	outside                        int
 	firstOutside, afterEnd         string
-	noSnapshot                     string     // why none was taken
-	real                           [][]uint64 // by environment: a hash for each real step
+	unsaved                        string     // why no other instance took over
+	real                           [][]uint64 // by environment: a running hash after every so many real steps
+	reals                          []int      // real steps of each environment
+	watched                        watched
+}
+
+func newTrace(envs, steps int) trace {
+	return trace{envs: envs, every: (steps + maxMarks - 1) / maxMarks, real: make([][]uint64, envs), reals: make([]int, envs)}
 }
 
 func (t *trace) episodes() int { return t.terminated + t.truncated }
 
-// differ returns the first place where two traces differ in the first envs environments. Steps count from 1, as in
-// every message.
-func (t *trace) differ(other *trace, envs int) (env, step int, differ bool) {
-	for step := 0; step*t.envs < len(t.hashes); step++ {
+// differ returns the first place where two traces of equal length differ in the first envs environments.
+func (t *trace) differ(other *trace, envs int) (env int, step string, differ bool) {
+	for row := 0; row*t.envs < len(t.hashes); row++ {
 		for env := range envs {
-			if t.hashes[step*t.envs+env] != other.hashes[step*other.envs+env] {
-				return env, step + 1, true
+			if t.hashes[row*t.envs+env] != other.hashes[row*other.envs+env] {
+				return env, t.place(row), true
 			}
 		}
 	}
-	return 0, 0, false
+	return 0, "", false
+}
+
+// place names the steps between two rows of marks. Steps count from 1, as in every message.
+func (t *trace) place(row int) string {
+	if t.every == 1 {
+		return fmt.Sprintf("step %d", row+1)
+	}
+	return fmt.Sprintf("a step between %d and %d", row*t.every+1, (row+1)*t.every)
 }
 
 // recorder makes one trace.
@@ -53,9 +77,11 @@ type recorder struct {
 	c       *checker
 	run     run
 	stage   *rollout.Stage
+	guard   *guard
 	mode    hostabi.Autoreset
 	trace   trace
 	hash    []uint64
+	reals   []uint64 // running hash of real steps
 	length  []int
 	phantom []bool
 	mask    []byte
@@ -67,34 +93,41 @@ func (c *checker) record(r run) (t *trace, err error) {
 		r.mode = c.spec.PickAutoreset()
 	}
 	w := &recorder{
-		c: c, run: r, mode: r.mode, trace: trace{envs: r.envs, real: make([][]uint64, r.envs)},
-		hash: make([]uint64, r.envs), length: make([]int, r.envs), phantom: make([]bool, r.envs),
-		mask: make([]byte, r.envs), seeds: make([]uint64, r.envs),
+		c: c, run: r, mode: r.mode, trace: newTrace(r.envs, c.o.Steps),
+		hash: make([]uint64, r.envs), reals: make([]uint64, r.envs), length: make([]int, r.envs), phantom: make([]bool, r.envs),
 	}
-	if w.stage, err = w.newStage(); err != nil {
+	if err = w.open(r.envs); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.stage.Close()) }()
+	if err := w.play(); err != nil {
+		return &w.trace, err
+	}
+	return &w.trace, nil
+}
+
+// play makes the steps of the trace.
+func (w *recorder) play() error {
 	if err := w.warmUp(); err != nil {
-		return nil, err
+		return err
 	}
-	if err := w.reset(r.seed); err != nil {
-		return nil, err
+	if err := w.reset(w.run.seed); err != nil {
+		return err
 	}
-	for step := range r.steps {
-		if err := c.ctx.Err(); err != nil {
-			return nil, err
+	for step := range w.c.o.Steps {
+		if err := w.c.ctx.Err(); err != nil {
+			return err
 		}
-		if step > 0 && step == r.snapshotAt {
+		if step > 0 && step == w.run.changeAt {
 			if err := w.replace(); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		if err := w.step(step); err != nil {
-			return nil, named(err, step)
+			return named(err, step)
 		}
 	}
-	return &w.trace, nil
+	return nil
 }
 
 // named adds the step to an error that does not have it.
@@ -106,10 +139,22 @@ func named(err error, step int) error {
 	return fmt.Errorf("step %d: %w", step+1, err)
 }
 
-func (w *recorder) newStage() (*rollout.Stage, error) {
-	return rollout.NewStage(w.c.plugin, rollout.StageOptions{
-		EnvOptions: rollout.EnvOptions{Name: "check", Envs: w.run.envs, Autoreset: w.mode, Seed: w.c.o.Seed},
-	})
+// open makes a batch of that size; those of the trace come first.
+func (w *recorder) open(envs int) (err error) {
+	o := rollout.StageOptions{
+		EnvOptions: rollout.EnvOptions{Name: "check", Envs: envs, Autoreset: w.mode, Seed: w.c.o.Seed}, SoA: w.run.soa,
+	}
+	if w.run.moved && w.stage != nil {
+		o.Rows = 5 // blocks of another size: the heap lies differently
+	}
+	w.guard = nil
+	if w.run.guarded {
+		w.stage, w.guard, err = w.c.guardedStage(o, &w.trace.watched)
+	} else {
+		w.stage, err = rollout.NewStage(w.c.plugin, o)
+	}
+	w.mask, w.seeds = make([]byte, envs), make([]uint64, envs)
+	return err
 }
 
 func (w *recorder) warmUp() error {
@@ -124,7 +169,7 @@ func (w *recorder) warmUp() error {
 			return err
 		}
 	}
-	w.trace = trace{envs: w.run.envs, real: make([][]uint64, w.run.envs)}
+	w.trace = newTrace(w.run.envs, w.c.o.Steps)
 	clear(w.hash)
 	clear(w.length)
 	clear(w.phantom)
@@ -132,53 +177,112 @@ func (w *recorder) warmUp() error {
 }
 
 func (w *recorder) reset(seed uint64) error {
-	for env := range w.seeds {
-		w.seeds[env] = rollout.EnvSeed(seed, env)
+	for k := range w.seeds {
+		w.seeds[k] = rollout.EnvSeed(seed, k)
 	}
-	return w.stage.Reset(nil, w.seeds)
+	return w.begin(nil, w.seeds)
 }
 
-// replace goes on in a new instance that is restored from a snapshot of this one. What is observed now lies in
-// the old block, so it is carried by hand.
+// begin starts episodes, everywhere or where mask is not 0.
+func (w *recorder) begin(mask []byte, seeds []uint64) error {
+	if w.guard == nil {
+		return w.stage.Reset(mask, seeds)
+	}
+	w.guard.plantReset(mask)
+	err := w.stage.Reset(mask, seeds)
+	return w.guard.look(hostabi.ExportReset, err)
+}
+
+// replace goes on in another instance. What is observed now lies in the old block, so it is carried by hand.
 func (w *recorder) replace() error {
-	snapshot, err := w.stage.Env.Snapshot()
+	old := w.stage
+	move, err := w.leave()
 	if errors.Is(err, rollout.ErrUnsupported) {
-		w.trace.noSnapshot = err.Error()
+		w.trace.unsaved = err.Error()
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	next, err := w.newStage()
-	if err != nil {
+	envs := w.run.envs
+	if w.run.moved {
+		envs = w.c.capped(envs + 1)
+	}
+	if err := w.open(envs); err != nil {
+		w.stage = old
 		return err
 	}
-	if err := next.Reset(nil, w.seeds); err != nil {
-		return errors.Join(err, next.Close())
+	if err = move(); err == nil {
+		carry(w.stage.Obs(), old.Obs())
+		carry(w.stage.Mask(), old.Mask())
 	}
-	if err := errors.Join(next.Env.Restore(snapshot), next.Bind()); err != nil {
-		return errors.Join(err, next.Close())
-	}
-	copy(next.Obs().Data, w.stage.Obs().Data)
-	copy(next.Mask().Data, w.stage.Mask().Data)
-	err = w.stage.Close()
-	w.stage = next
-	return err
+	return errors.Join(err, old.Close())
 }
+
+// leave takes from the instance what the next one needs, and returns how to give it to that one.
+func (w *recorder) leave() (move func() error, err error) {
+	if w.run.moved {
+		return w.leaveEach()
+	}
+	snapshot, err := w.stage.Env.Snapshot()
+	return func() error {
+		if err := w.stage.Reset(nil, w.seeds); err != nil {
+			return err
+		}
+		return errors.Join(w.stage.Env.Restore(snapshot), w.stage.Bind())
+	}, err
+}
+
+// leaveEach is leave with the environments saved one by one. They are loaded into a batch with episodes of its own.
+func (w *recorder) leaveEach() (move func() error, err error) {
+	from, ok := w.stage.Env.(rollout.EnvStater)
+	if !ok {
+		return nil, rollout.ErrUnsupported
+	}
+	saved := make([][]byte, w.run.envs)
+	for env := range saved {
+		if saved[env], err = from.SaveEnv(env, nil); err != nil {
+			return nil, err
+		}
+	}
+	return func() error {
+		to := w.stage.Env.(rollout.EnvStater)
+		if err := w.reset(w.run.seed + 77); err != nil {
+			return err
+		}
+		for env, state := range saved {
+			if err := to.LoadEnv(env, state); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil
+}
+
+// carry copies the rows of one matrix to the front of another, which has the same strides.
+func carry(to, from rollout.Matrix) { copy(to.Data, from.Data) }
 
 // step makes one step with the scripted actions and notes what the environments wrote.
 func (w *recorder) step(step int) error {
 	action, mask := w.stage.Action(), w.stage.Mask()
 	for env := range action {
 		action[env] = w.choose(mask, w.turn(env, step), env)
+	}
+	for env := range w.run.envs {
 		w.beforeReal(env)
 	}
-	if _, err := w.stage.Step(); err != nil {
+	if err := w.advance(); err != nil {
 		return err
 	}
 	reset := false
 	reward, terminated, truncated := w.stage.Reward(), w.stage.Terminated(), w.stage.Truncated()
-	for env := range action {
+	for env := range w.mask {
+		w.mask[env] = 0
+		if terminated[env]|truncated[env] != 0 && w.mode == hostabi.Disabled {
+			w.mask[env], reset = 1, true
+		}
+	}
+	for env := range w.run.envs {
 		flags := uint64(terminated[env]) | uint64(truncated[env])<<1
 		w.afterReal(env, reward[env], flags)
 		w.note(env, step, reward[env], flags)
@@ -187,16 +291,25 @@ func (w *recorder) step(step int) error {
 		if flags != 0 && w.mode == hostabi.SameStep {
 			w.mixObs(env, step, w.stage.FinalObs())
 		}
-		w.mask[env] = 0
-		if flags != 0 && w.mode == hostabi.Disabled {
-			w.mask[env], reset = 1, true
-		}
 	}
-	w.trace.hashes = append(w.trace.hashes, w.hash...)
+	if (step+1)%w.trace.every == 0 {
+		w.trace.hashes = append(w.trace.hashes, w.hash...)
+	}
 	if reset {
-		return w.stage.Reset(w.mask, nil)
+		return w.begin(w.mask, nil)
 	}
 	return nil
+}
+
+// advance steps the environments and checks what they wrote.
+func (w *recorder) advance() error {
+	if w.guard == nil {
+		_, err := w.stage.Step()
+		return err
+	}
+	w.guard.plantStep()
+	_, err := w.stage.Step()
+	return w.guard.look(hostabi.ExportStep, err)
 }
 
 // choose picks a legal action from the step and the environment alone.
@@ -224,10 +337,10 @@ func (w *recorder) note(env, step int, reward float32, flags uint64) {
 		return
 	}
 	w.length[env]++
+	w.trace.longest = max(w.trace.longest, w.length[env])
 	if flags == 0 {
 		return
 	}
-	w.trace.longest = max(w.trace.longest, w.length[env])
 	if flags&1 != 0 {
 		w.trace.terminated++
 	} else {

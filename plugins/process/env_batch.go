@@ -117,6 +117,9 @@ func (e *envBatch) Bind(b rollout.Block) error {
 	if err := e.options.CheckBlock(&e.plugin.spec, &b); err != nil {
 		return err
 	}
+	if b.Schema.Part() {
+		return fmt.Errorf("%w: %s: block %d has gaps, which other processes are not told of", rollout.ErrUnsupported, e.options.Name, b.Index)
+	}
 	number, err := e.announce(b)
 	if err != nil {
 		return err

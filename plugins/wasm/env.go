@@ -25,6 +25,7 @@ type Env struct {
 	scratch uint32 // guest memory for seeds and masks
 	initial *delta // state just after rl_create, nil if it cannot be captured
 	pace    pace
+	probe   probe
 }
 
 var _ rollout.Env = (*Env)(nil)

@@ -2,34 +2,84 @@ package wasm
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
+	"github.com/ianlancetaylor/demangle"
+
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
 )
 
-// trapReason makes one line of wazero's message: the reason and the innermost guest function. imports is the
-// number of functions that the guest imports; behind them stands the host's own, which the guest's author does
-// not count.
-func trapReason(err error, imports int) string {
+// layout is what Load has read of a module for messages and checks.
+type layout struct {
+	imports int               // functions that it imports
+	names   map[uint32]string // of functions, as they stand in it
+	stack   meter.Stack
+	dataLow uint32 // lowest address of its data
+}
+
+func layoutOf(m *meter.Module) layout {
+	low, _ := m.DataRange()
+	return layout{imports: m.ImportedFunctions(), names: m.Names, stack: m.Stack(), dataLow: low}
+}
+
+// functionName returns the name of a function as its author wrote it, by its index in the module.
+func (l *layout) functionName(index uint32) string {
+	if name := l.names[index]; name != "" {
+		return readable(name)
+	}
+	return fmt.Sprintf("function %d", index)
+}
+
+// readable undoes the mangling of C++ and Rust. Names of other languages stay as they are.
+func readable(name string) string { return demangle.Filter(name, demangle.NoParams) }
+
+// maxFrames is how much of a call stack a message shows.
+const maxFrames = 8
+
+// stackLine is a guest's function in wazero's stack trace: its name and its signature. The module has no name.
+var stackLine = regexp.MustCompile(`^\.(.+)\([a-z0-9,]*\)(?: (?:[a-z0-9]+|\([a-z0-9,]*\)))?$`)
+
+// trapReason makes one line of wazero's message: the reason and the guest's functions, the innermost first.
+func (l *layout) trapReason(err error) string {
 	text := strings.TrimPrefix(err.Error(), "wasm error: ")
 	reason, trace, _ := strings.Cut(text, "\n")
 	reason = strings.TrimSuffix(reason, " (recovered by wazero)")
-	for line := range strings.Lines(trace) {
-		line = strings.TrimSpace(line)
-		if !strings.HasPrefix(line, ".") {
-			continue // a heading, or a host function
-		}
-		name, _, ok := strings.Cut(line[1:], "(")
-		if !ok || name == "" {
-			continue
-		}
-		if n, err := strconv.Atoi(strings.TrimPrefix(name, "$")); err == nil && n > imports {
-			name = fmt.Sprintf("function %d", n-1)
-		}
-		return reason + " in " + name
+	frames := l.frames(trace)
+	if len(frames) == 0 {
+		return reason
+	}
+	reason += " in " + frames[0]
+	if callers := frames[1:]; len(callers) > 0 {
+		reason += ", called by " + strings.Join(callers, ", ")
 	}
 	return reason
+}
+
+// frames returns the names of the guest's functions in a trace. Recursion is shown once.
+func (l *layout) frames(trace string) []string {
+	var frames []string
+	for line := range strings.Lines(trace) {
+		found := stackLine.FindStringSubmatch(strings.TrimSpace(line))
+		if found == nil {
+			continue // a heading, or a host function
+		}
+		name := readable(found[1])
+		// Behind the imports stands the host's own, which the guest's author does not count.
+		if n, err := strconv.Atoi(strings.TrimPrefix(found[1], "$")); err == nil && n > l.imports {
+			name = l.functionName(uint32(n - 1))
+		}
+		if len(frames) > 0 && frames[len(frames)-1] == name {
+			continue
+		}
+		if len(frames) == maxFrames {
+			return append(frames, "…")
+		}
+		frames = append(frames, name)
+	}
+	return frames
 }
 
 // said returns what the guest wrote to stderr in this call, its first line, in quotes.

@@ -138,7 +138,7 @@ func (e *callError) Error() string { return e.reason }
 
 // failed turns what wazero says of a call into a callError.
 func (i *instance) failed(err error) *callError {
-	e := &callError{kind: rollout.FaultTrap, call: i.calling, reason: trapReason(err, i.plugin.imports)}
+	e := &callError{kind: rollout.FaultTrap, call: i.calling, reason: i.plugin.layout.trapReason(err)}
 	var stop errStop
 	switch {
 	case errors.As(err, &stop):

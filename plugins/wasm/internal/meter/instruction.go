@@ -26,6 +26,7 @@ const (
 	opI32Const     = 0x41
 	opI32LtS       = 0x48
 	opI32GeS       = 0x4e
+	opI32Add       = 0x6a
 	opI32Sub       = 0x6b
 	opI32ShrU      = 0x76
 	opRefNull      = 0xd0

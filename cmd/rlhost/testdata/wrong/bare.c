@@ -1,0 +1,117 @@
+// An environment without the SDK's exports, one counter in each, that is wrong where WRONG says.
+#include "rl_abi.h"
+
+#define NOTHING 0
+#define NO_FINAL 1   // does not write the last observation of an episode
+#define STRIDES 2    // works addresses out from the described shape
+#define UNKNOWN_CAP 3
+#define FLAGS 4      // sets flags of a tensor, which are reserved
+#define BOX_ACTION 5 // is right, and more than this host runs
+
+#ifndef WRONG
+#define WRONG NOTHING
+#endif
+
+enum { ACTION, OBS, REWARD, TERMINATED, TRUNCATED, FINAL, TENSORS, ELEMS = 3, MOST = 64, PERIOD = 7 };
+
+static rl_binding at[TENSORS];
+static uint32_t envs, heap;
+static struct { uint32_t age, seed; } state[MOST];
+extern unsigned char __heap_base;
+
+static void copy(void *to, const void *from, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) ((uint8_t *)to)[i] = ((const uint8_t *)from)[i];
+}
+
+void rl_abi_v1(void) {}
+
+static rl_tensor_desc tensor(uint16_t role, uint8_t dtype, uint32_t elems, uint32_t n)
+{
+    rl_tensor_desc d = {.role = role, .dtype = dtype, .n = n, .rank = elems > 1};
+    d.shape[0] = elems > 1 ? elems : 0;
+    d.flags = WRONG == FLAGS && role == RL_ROLE_REWARD;
+    return d;
+}
+
+int32_t rl_describe(uint32_t config, uint32_t config_len, uint32_t buf, uint32_t cap)
+{
+    (void)config, (void)config_len;
+    rl_spec s = {.size = sizeof s, .abi_major = 1, .agents = 1, .max_envs = MOST, .tensors = TENSORS, .episode_limit = PERIOD,
+                 .autoreset = RL_AUTORESET_SAME_STEP, .caps = WRONG == UNKNOWN_CAP ? 0x40 : RL_CAP_STRIDES, .name = "bare@1"};
+    rl_tensor_desc d[TENSORS] = {
+        tensor(RL_ROLE_ACTION, WRONG == BOX_ACTION ? RL_F32 : RL_I32, 1, WRONG == BOX_ACTION ? 0 : 2),
+        tensor(RL_ROLE_OBSERVATION, RL_F32, ELEMS, 0),
+        tensor(RL_ROLE_REWARD, RL_F32, 1, 0),   tensor(RL_ROLE_TERMINATED, RL_U8, 1, 0),
+        tensor(RL_ROLE_TRUNCATED, RL_U8, 1, 0), tensor(RL_ROLE_FINAL_OBSERVATION, RL_F32, ELEMS, 0),
+    };
+    if (cap < sizeof s + sizeof d) return sizeof s + sizeof d;
+    copy((void *)(uintptr_t)buf, &s, sizeof s);
+    copy((void *)(uintptr_t)(buf + sizeof s), d, sizeof d);
+    return sizeof s + sizeof d;
+}
+
+int32_t rl_alloc(uint32_t size, uint32_t align)
+{
+    if (!heap) heap = (uint32_t)(uintptr_t)&__heap_base;
+    uint32_t p = (heap + align - 1) & ~(align - 1);
+    heap = p + size;
+    while ((uint32_t)__builtin_wasm_memory_size(0) << 16 < heap) __builtin_wasm_memory_grow(0, 1);
+    return (int32_t)p;
+}
+
+void rl_free(uint32_t pointer, uint32_t size) { (void)pointer, (void)size; }
+
+int32_t rl_create(uint32_t config, uint32_t config_len, uint32_t num_envs, uint32_t autoreset)
+{
+    (void)config, (void)config_len, (void)autoreset;
+    envs = num_envs;
+    return 0;
+}
+
+int32_t rl_bind(uint32_t batch, uint32_t bindings, uint32_t n)
+{
+    (void)batch;
+    copy(at, (void *)(uintptr_t)bindings, n * sizeof at[0]);
+    return 0;
+}
+
+static void *place(uint32_t k, uint32_t t, uint32_t env, uint32_t i)
+{
+    uint32_t each = WRONG == STRIDES && k == OBS ? 4 : at[k].stride_elem;
+    return (void *)(uintptr_t)(at[k].ptr + t * at[k].stride_t + env * at[k].stride_env + i * each);
+}
+
+static void observe(uint32_t k, uint32_t t, uint32_t env)
+{
+    for (uint32_t i = 0; i < ELEMS; i++) *(float *)place(k, t, env, i) = (float)(state[env].age + i + state[env].seed % 5);
+}
+
+int32_t rl_reset(uint32_t batch, uint32_t t, uint32_t mask, uint32_t seeds)
+{
+    (void)batch, (void)mask;
+    for (uint32_t env = 0; env < envs; env++) {
+        if (seeds) state[env].seed = (uint32_t)((uint64_t *)(uintptr_t)seeds)[env];
+        state[env].age = 0;
+        observe(OBS, t, env);
+    }
+    return 0;
+}
+
+int32_t rl_step(uint32_t batch, uint32_t t)
+{
+    (void)batch;
+    for (uint32_t env = 0; env < envs; env++) {
+        uint8_t over = ++state[env].age == PERIOD;
+        *(float *)place(REWARD, t, env, 0) = (float)*(int32_t *)place(ACTION, t, env, 0);
+        *(uint8_t *)place(TERMINATED, t, env, 0) = 0;
+        *(uint8_t *)place(TRUNCATED, t, env, 0) = over;
+        if (over) {
+            if (WRONG != NO_FINAL) observe(FINAL, 0, env);
+            state[env].age = 0;
+            state[env].seed = state[env].seed * 1664525 + 1013904223;
+        }
+        observe(OBS, t + 1, env);
+    }
+    return 0;
+}

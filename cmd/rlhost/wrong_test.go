@@ -1,0 +1,139 @@
+package main
+
+import (
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/plugins/envcheck"
+	"github.com/rlhost/rlhost/plugins/wasm"
+)
+
+// buildC compiles a source of testdata/wrong with clang or, where it is missing, Zig. behind asks for a stack behind the
+// data, which older linkers do unasked.
+func buildC(t *testing.T, source string, behind bool, flags ...string) string {
+	t.Helper()
+	command := []string{"../../.venv/bin/python", "-m", "ziglang", "cc", "-target", "wasm32-freestanding"}
+	zig := true
+	for _, name := range []string{"clang-19", "clang"} {
+		if path, err := exec.LookPath(name); zig && err == nil {
+			command, zig = []string{path, "--target=wasm32"}, false
+		}
+	}
+	if zig && behind {
+		t.Skip("needs clang with lld: Zig always puts the stack first")
+	}
+	orders := []string{"--stack-first"}
+	if behind {
+		orders = []string{"--no-stack-first", "--growable-table"} // the second changes nothing here
+	}
+	out := filepath.Join(t.TempDir(), "guest.wasm")
+	command = append(command, "-std=c11", "-O1", "-nostdlib", "-mbulk-memory", "-I", "../../sdk/c", "-o", out, "testdata/wrong/"+source)
+	command = append(command, flags...)
+	var text []byte
+	for _, order := range orders {
+		var err error
+		line := append(slices.Clone(command), "-Wl,--no-entry,-z,stack-size=65536,"+order)
+		if text, err = exec.Command(line[0], line[1:]...).CombinedOutput(); err == nil {
+			return out
+		}
+	}
+	t.Fatalf("%v: %s", command, text)
+	return ""
+}
+
+// TestCheck_FindsProgramsThatOnlyLookRight builds each of them, all of which run without a fault, and the right one.
+func TestCheck_FindsProgramsThatOnlyLookRight(t *testing.T) {
+	t.Parallel()
+	r, err := wasm.New(wasm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, c := range []struct {
+		source, wrong string
+		behind        bool // the stack lies behind the data
+		id            string
+		verdict       envcheck.Verdict
+		detail        string
+	}{
+		{"wrong.c", "NOTHING", false, "M02", envcheck.OK, "room around each tensor"},
+		{"wrong.c", "NOTHING", true, "M03", envcheck.Warning, "the stack lies behind the module's data"},
+		{"wrong.c", "OVERRUN", false, "M02", envcheck.Failed, "rl_reset writes behind the last environment's obs f32[2]: 152 bytes"},
+		{"wrong.c", "BEFORE", false, "M02", envcheck.Failed, "rl_reset writes before the first environment's obs f32[2]: 4 bytes"},
+		{"wrong.c", "UNWRITTEN", false, "M01", envcheck.Failed, "env 0: rl_reset does not write element 1 of obs f32[2]"},
+		{"wrong.c", "NULLED", false, "M02", envcheck.Failed, "rl_step at step 9: writes 4 bytes up to address 0x7, where nothing lies: that is a null pointer"},
+		{"wrong.c", "NULLED", true, "M02", envcheck.Failed, "writes 4 bytes up to address 0x7, where nothing lies: that is a null pointer"},
+		{"wrong.c", "BIG_LOCAL", true, "M03", envcheck.Failed, "path_to has local variables of 100000 bytes, the whole stack has 6"},
+		{"wrong.c", "BIG_LOCAL_OVER_ZEROS", true, "M03", envcheck.Warning, "overwrites that data in silence; the largest frame has 100000 bytes, in path_to"},
+		{"wrong.c", "BIG_LOCAL", false, "M03", envcheck.Failed, "path_to has local variables of 100000 bytes, the whole stack has 65536"},
+		{"wrong.c", "BIG_LOCAL", false, "A01", envcheck.Failed, "out of bounds memory access in path_to, called by "},
+		{"wrong.c", "POINTER", false, "D06", envcheck.Failed, "saved at step 150 and loaded into another instance, env 0 differs from step 151 on"},
+		{"wrong.c", "TELLS", false, "A02", envcheck.Failed, `rl_step at step 3 says "no such square" and returns no error`},
+		{"wrong.c", "LIMIT", false, "T02", envcheck.Failed, "the description has episode_limit 10, and an episode goes on for 40 env steps"},
+		{"bare.c", "NOTHING", false, "M01", envcheck.OK, "the last observation too"},
+		{"bare.c", "NO_FINAL", false, "M01", envcheck.Failed, "env 0: rl_step at step 7 does not write element 0 of final_obs f32[3]"},
+		{"bare.c", "STRIDES", false, "D07", envcheck.Failed, "laid out [elem][env], env "},
+	} {
+		name := c.wrong
+		if c.behind {
+			name += " with the stack behind"
+		}
+		t.Run(c.source+" "+name, func(t *testing.T) {
+			t.Parallel()
+			flags := []string{"-DWRONG=" + c.wrong}
+			if c.source == "bare.c" {
+				flags = append(flags, "-Wno-unused-parameter")
+			}
+			p := loadGuest(t, r, buildC(t, c.source, c.behind, flags...), nil)
+			found := false
+			for _, got := range envcheck.Run(t.Context(), p, envcheck.Options{Steps: 300, Seed: 1}) {
+				found = found || got.ID == c.id
+				if got.ID == c.id && (got.Verdict != c.verdict || !strings.Contains(got.Detail, c.detail)) {
+					t.Errorf("%s is %q, %q; want %q with %q", got.ID, got.Verdict, got.Detail, c.verdict, c.detail)
+				}
+				if got.Verdict != envcheck.OK && c.verdict == envcheck.OK {
+					t.Errorf("%+v", got)
+				}
+			}
+			if !found {
+				t.Errorf("%s was not reached", c.id)
+			}
+		})
+	}
+}
+
+// TestLoad_TellsAuthorsWhatTheyDescribeWrongly loads modules whose description is not accepted.
+func TestLoad_TellsAuthorsWhatTheyDescribeWrongly(t *testing.T) {
+	t.Parallel()
+	r, err := wasm.New(wasm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	const correct = "correct what the guest's rl_describe writes, or its arguments"
+	for wrong, want := range map[string]wasm.LoadError{
+		"UNKNOWN_CAP": {Reason: "describes itself wrongly: caps has the bits 0x40, which mean nothing in ABI 1.0 and must be 0", Remedy: correct},
+		"FLAGS":       {Reason: "describes itself wrongly: tensor 2: reward: flags are 0x1; they are reserved and must be 0", Remedy: correct},
+		"BOX_ACTION": {Reason: "describes what this host cannot run: a Box action: this host does not run it yet",
+			Remedy: "describe the environment in what this host runs: " + rollout.Runs},
+	} {
+		_, err := r.Load(t.Context(), buildC(t, "bare.c", false, "-DWRONG="+wrong), nil, wasm.Config{})
+		var got *wasm.LoadError
+		if !errors.As(err, &got) || got.Code != wasm.CodeDescription || got.Reason != want.Reason || got.Remedy != want.Remedy {
+			t.Errorf("%s: %v, want %s; %s", wrong, err, want.Reason, want.Remedy)
+		}
+	}
+}

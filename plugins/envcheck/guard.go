@@ -1,0 +1,273 @@
+package envcheck
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// What the host puts where an environment is to write, and where nobody is. As a float32 the first is NaN; the second
+// is a number, because it may lie between numbers that are looked at. Neither is a flag.
+var canary = [8]byte{0xa5, 0xa5, 0xff, 0x7f, 0xa5, 0xa5, 0xff, 0x7f}
+
+const filler = 0x5a
+
+// marginBytes is about how much room there is around each tensor.
+const marginBytes = 4096
+
+// watched is what a guarded trace has found: the first of each kind.
+type watched struct {
+	unguarded bool   // the runtime cannot step into a block with room around its tensors
+	unwritten string // an element that was to be written and was not
+	beyond    string // memory that was written and was not to be
+	words     string // an error that the environment spoke of although it returned none
+}
+
+// guard watches what is written into a block.
+type guard struct {
+	stage  *rollout.Stage
+	prober rollout.EnvProber // nil if the environment cannot be probed
+	mode   hostabi.Autoreset
+	margin int
+	found  *watched
+	calls  int         // of rl_step
+	due    []dueColumn // of the call in progress
+	chosen []byte      // environments that the call is for; nil = all
+	want   []byte      // the guest's region, as it is to be after the call but for what is due
+}
+
+// dueColumn is one row of a column that the call in progress is to write.
+type dueColumn struct {
+	column rollout.Column
+	row    int
+	m      rollout.Matrix // of the environments on stage
+	bytes  int            // where m begins in the block
+}
+
+// guardedStage makes a stage with room around its tensors that is watched. Where the runtime cannot step into such a
+// block, only what is written within the tensors is.
+func (c *checker) guardedStage(o rollout.StageOptions, found *watched) (*rollout.Stage, *guard, error) {
+	o.Rows = 3
+	o.Margin = max(1, min(64, marginBytes/(4*c.spec.ObsElems())))
+	stage, err := rollout.NewStage(c.plugin, o)
+	if errors.Is(err, rollout.ErrUnsupported) {
+		found.unguarded = true
+		o.Margin = 0
+		stage, err = rollout.NewStage(c.plugin, o)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	g := &guard{stage: stage, mode: o.Autoreset, margin: o.Margin, found: found}
+	region := g.region()
+	for i := range region {
+		region[i] = filler
+	}
+	g.want = make([]byte, len(region))
+	g.prober, _ = stage.Env.(rollout.EnvProber)
+	if g.prober != nil {
+		if _, _, err := g.prober.Probe(); err != nil {
+			return nil, nil, errors.Join(err, stage.Close())
+		}
+	}
+	return stage, g, nil
+}
+
+// region returns the part of the block that the guest can write.
+func (g *guard) region() []byte {
+	whole, _ := g.stage.Whole()
+	return whole.Mem[:whole.Schema.GuestBytes]
+}
+
+// plantStep prepares a step. The actions have been written.
+func (g *guard) plantStep() {
+	g.calls++
+	g.chosen, g.due = nil, g.due[:0]
+	_, t := g.stage.Whole()
+	g.add(rollout.ColReward, t)
+	g.add(rollout.ColTerminated, t)
+	g.add(rollout.ColTruncated, t)
+	g.add(rollout.ColObs, t+1)
+	g.add(rollout.ColMask, t+1)
+	if g.mode == hostabi.SameStep {
+		g.add(rollout.ColFinalObs, 0)
+	}
+	copy(g.want, g.region())
+}
+
+// plantReset prepares a reset of the environments for which mask is not 0, or of all.
+func (g *guard) plantReset(mask []byte) {
+	g.chosen, g.due = mask, g.due[:0]
+	_, t := g.stage.Whole()
+	g.add(rollout.ColObs, t)
+	g.add(rollout.ColMask, t)
+	copy(g.want, g.region())
+}
+
+// add makes a row of a column due and puts canaries into it.
+func (g *guard) add(c rollout.Column, row int) {
+	whole, _ := g.stage.Whole()
+	l, ok := whole.Schema.Layout(c)
+	if !ok {
+		return
+	}
+	d := dueColumn{column: c, row: row, bytes: l.Offset + row*l.StrideT + g.margin*l.StrideEnv}
+	d.m = whole.Row(c, row)
+	d.m.Data = whole.Mem[d.bytes : l.Offset+row*l.StrideT+l.RowBytes]
+	d.m.Rows -= 2 * g.margin
+	g.due = append(g.due, d)
+	for env := range d.m.Rows {
+		if !g.isChosen(env) {
+			continue
+		}
+		for i := range d.m.Elems {
+			copy(d.element(d.m.Data, env, i), canary[:])
+		}
+	}
+}
+
+func (g *guard) isChosen(env int) bool { return g.chosen == nil || g.chosen[env] != 0 }
+
+// element returns one element of a row that begins at the front of data.
+func (d *dueColumn) element(data []byte, env, i int) []byte {
+	return data[env*d.m.StrideRow+i*d.m.StrideElem:][:d.m.DType.Bytes()]
+}
+
+// look finds what a call has written wrongly. err is what the call returned, or the check of its values, which does
+// not know why an element is NaN.
+func (g *guard) look(call string, err error) error {
+	var fault *rollout.Fault
+	if errors.As(err, &fault) {
+		return err
+	}
+	where := call
+	if call == hostabi.ExportStep {
+		where = fmt.Sprintf("%s at step %d", call, g.calls)
+	}
+	for k := range g.due {
+		g.lookAt(&g.due[k], where)
+	}
+	g.lookBeyond(where)
+	if g.prober == nil || err != nil {
+		return err
+	}
+	trespass, words, err := g.prober.Probe()
+	if trespass != "" {
+		first(&g.found.beyond, "%s: %s", where, trespass)
+	}
+	if words != "" {
+		first(&g.found.words, "%s says %s and returns no error", where, words)
+	}
+	return err
+}
+
+// first keeps the first finding.
+func first(found *string, format string, args ...any) {
+	if *found == "" {
+		*found = fmt.Sprintf(format, args...)
+	}
+}
+
+// lookAt finds elements of one row that still are canaries, and takes the others for granted.
+func (g *guard) lookAt(d *dueColumn, where string) {
+	for env := range d.m.Rows {
+		if !g.isChosen(env) {
+			continue
+		}
+		wanted := d.column != rollout.ColFinalObs || g.ended(env)
+		for i := range d.m.Elems {
+			now := d.element(d.m.Data, env, i)
+			if wanted && bytes.Equal(now, canary[:len(now)]) {
+				first(&g.found.unwritten, "env %d: %s does not write element %d of %s", env, where, i, g.name(d.column))
+			}
+			copy(d.element(g.want[d.bytes:], env, i), now)
+		}
+	}
+}
+
+// ended reports whether an environment's episode ended in the step.
+func (g *guard) ended(env int) bool {
+	for k := range g.due {
+		if d := &g.due[k]; d.column == rollout.ColTerminated || d.column == rollout.ColTruncated {
+			if d.element(d.m.Data, env, 0)[0] == 1 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lookBeyond finds the first byte that is not as it was and was not due.
+func (g *guard) lookBeyond(where string) {
+	region := g.region()
+	if g.found.beyond != "" || bytes.Equal(region, g.want) {
+		return
+	}
+	at := 0
+	for region[at] == g.want[at] {
+		at++
+	}
+	column, l := g.columnAt(at)
+	n := 0
+	for k := at; k < len(region) && k < l.Offset+l.Bytes+marginBytes; k++ {
+		if region[k] != g.want[k] {
+			n++
+		}
+	}
+	g.found.beyond = fmt.Sprintf("%s writes %s: %s", where, g.side(column, l, at), plural(n, "byte")+" that are not to be written")
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// columnAt returns the column in which, or after which, a byte lies.
+func (g *guard) columnAt(at int) (column rollout.Column, l rollout.Layout) {
+	whole, _ := g.stage.Whole()
+	for c := rollout.ColAction; c <= rollout.ColFinalObs; c++ {
+		if next, ok := whole.Schema.Layout(c); ok && next.Offset <= at {
+			column, l = c, next
+		}
+	}
+	return column, l
+}
+
+// side tells where a byte lies from the view of a tensor's owner.
+func (g *guard) side(c rollout.Column, l rollout.Layout, at int) string {
+	name := g.name(c)
+	if at >= l.Offset+l.Bytes {
+		return "behind " + name
+	}
+	row := (at - l.Offset) / l.StrideT
+	env, element := (at-l.Offset)%l.StrideT/l.StrideEnv, (at-l.Offset)%l.StrideEnv/l.StrideElem
+	if l.StrideElem > l.StrideEnv {
+		element, env = (at-l.Offset)%l.StrideT/l.StrideElem, (at-l.Offset)%l.StrideElem/l.StrideEnv
+	}
+	_, t := g.stage.Whole()
+	switch env -= g.margin; {
+	case env < 0:
+		return fmt.Sprintf("before the first environment's %s", name)
+	case env >= l.Envs-2*g.margin:
+		return fmt.Sprintf("behind the last environment's %s", name)
+	case c == rollout.ColAction:
+		return fmt.Sprintf("over the action of env %d", env)
+	default:
+		return fmt.Sprintf("element %d of env %d's %s at another time (row %d, now is %d)", element, env, name, row, t)
+	}
+}
+
+// name tells a tensor with its type, such as obs f32[4].
+func (g *guard) name(c rollout.Column) string {
+	whole, _ := g.stage.Whole()
+	l, _ := whole.Schema.Layout(c)
+	if l.Elems == 1 {
+		return fmt.Sprintf("%v %v", c, l.DType)
+	}
+	return fmt.Sprintf("%v %v[%d]", c, l.DType, l.Elems)
+}
