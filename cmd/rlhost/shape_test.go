@@ -81,6 +81,8 @@ examples/plugins/process-go: hostabi core/bus core/component core/rollout core/s
 examples/plugins/gorgonia-learner: core/component core/rollout gpu/gorgonia gpu/policy plugins/inference plugins/learner sdk/process
 
 bench/emulate:
+bench/learn:
+bench/learn/scaled:      sdk sdk/wasm examples/plugins/*
 bench/objects:
 bench/objects/server:    plugins/objects
 bench/ring:              hostabi core/ring core/shm
@@ -225,7 +227,9 @@ func TestShape_NoInitAndNoNamesWithoutMeaning(t *testing.T) {
 
 // isGuest reports whether a package is the source of a guest: a reactor has no main, so it registers in init, and
 // its memory is the host's to look at.
-func isGuest(dir string) bool { return strings.HasPrefix(dir, "examples/plugins/") }
+func isGuest(dir string) bool {
+	return strings.HasPrefix(dir, "examples/plugins/") || dir == "bench/learn/scaled"
+}
 
 // sources parses every Go file of the module whatever its build constraints.
 func sources(t *testing.T) []source {

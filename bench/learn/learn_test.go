@@ -1,0 +1,61 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestReached_IsTheFirstFullWindowAtTheBar(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "metrics.jsonl")
+	text := `{"global_step":2048,"charts/window_full":0,"charts/episodic_return":500}
+{"global_step":4096,"charts/window_full":1,"charts/episodic_return":null}
+{"global_step":6144,"charts/window_full":1,"charts/episodic_return":-86.5}
+{"global_step":8192,"charts/window_full":1,"charts/episodic_return":-86.4}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := reached(file, -86.4); got != 8192 || err != nil {
+		t.Errorf("reached -86.4 at %v, %v, want 8192", got, err)
+	}
+	if got, err := reached(file, -80); !math.IsNaN(got) || err != nil {
+		t.Errorf("reached -80 at %v, %v, want NaN", got, err)
+	}
+}
+
+func TestMedian_CountsSeedsThatNeverReachAsMost(t *testing.T) {
+	nan := math.NaN()
+	for _, c := range []struct {
+		list []float64
+		want float64
+	}{{[]float64{3}, 3}, {[]float64{4, 1, 2}, 2}, {[]float64{4, 1, 2, 3}, 2.5}, {[]float64{nan, 1, 2}, 2}, {[]float64{nan, 1, nan}, nan}} {
+		if got := median(c.list); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
+			t.Errorf("median(%v) = %v, want %v", c.list, got, c.want)
+		}
+	}
+}
+
+func TestWriteBetween_LeavesTheRestOfThePage(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "page.md")
+	if err := os.WriteFile(file, []byte("before\n"+first+"old\n"+last+"after\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := writeBetween(file, "new\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := os.ReadFile(file)
+	if want := "before\n" + first + "\nnew\n\n" + last + "after\n"; string(page) != want || err != nil {
+		t.Errorf("the page is %q, %v, want %q", page, err, want)
+	}
+	if err := os.WriteFile(file, []byte(last+first), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeBetween(file, "new\n"); err == nil || !strings.Contains(err.Error(), "has no place") {
+		t.Errorf("a page without the markers: %v", err)
+	}
+}
