@@ -18,7 +18,7 @@ const initStream = 0xd1b54a32d192ed03
 func Init(n *Network, seed uint64) []float32 {
 	params := make([]float32, n.ParamCount())
 	for i, p := range n.Params() {
-		if p.Rows == 1 && isBias(p.Name) {
+		if len(p.Shape()) == 1 {
 			continue
 		}
 		g := gaussians{key: philoxKey(seed ^ initStream), tensor: uint32(i)}
@@ -26,8 +26,6 @@ func Init(n *Network, seed uint64) []float32 {
 	}
 	return params
 }
-
-func isBias(name string) bool { return len(name) > 5 && name[len(name)-5:] == ".bias" }
 
 func (n *Network) gain(name string) float64 {
 	gain, fallback := n.HiddenGain, float64(defaultHiddenGain)

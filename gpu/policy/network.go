@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // ErrUnsupported is wrapped by a backend that cannot compute a network; the message names the part.
@@ -69,6 +70,14 @@ type Param struct {
 	Rows   int    // inputs, 1 for a bias
 	Cols   int    // outputs
 	Offset int    // of element 0 in the vector
+}
+
+// Shape is that of the tensor as others read it: [in][out] of a weight, [out] of a bias.
+func (p *Param) Shape() []int {
+	if strings.HasSuffix(p.Name, ".bias") {
+		return []int{p.Cols}
+	}
+	return []int{p.Rows, p.Cols}
 }
 
 // Params returns the layout of the canonical vector, the same for every backend: for each of actor and critic

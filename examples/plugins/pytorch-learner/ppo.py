@@ -376,8 +376,8 @@ class Trainer:
             adam = self.optimizer.state.get(p) or {"exp_avg": torch.zeros_like(p), "exp_avg_sq": torch.zeros_like(p), "step": 0}
             meta["adam_steps"] = int(adam["step"])
             for prefix, value in (("", p), ("adam_m.", adam["exp_avg"]), ("adam_v.", adam["exp_avg_sq"])):
-                value = value.detach().t() if turned else value.detach()
-                tensors[prefix + name] = (value[0] if turned and len(value) == 1 else value).numpy().copy()
+                value = value.detach()
+                tensors[prefix + name] = (value.t() if turned else value).numpy().copy()
         return meta, tensors
 
     def set_state(self, meta, tensors):

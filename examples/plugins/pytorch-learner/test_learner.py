@@ -87,6 +87,16 @@ class UpdateTest(unittest.TestCase):
             self.assertEqual([len(p) for p in parts], want)
             self.assertEqual([i for p in parts for i in p.tolist()], list(range(rows)))
 
+    def test_states_have_matrices_for_weights_and_vectors_for_biases(self):
+        config = types.SimpleNamespace(threads=1, adam_eps=1e-5)
+        trainer = ppo.Trainer(config, 1, 1, 2, [3], "tanh", False, False)
+        meta, tensors = trainer.state()
+        shapes = {name: tensors[name].shape for name in ("actor.0.weight", "adam_m.actor.0.weight", "actor.0.bias", "critic.head.weight")}
+        self.assertEqual(list(shapes.values()), [(1, 3), (1, 3), (3,), (3, 1)])
+        tensors["actor.0.weight"] = tensors["actor.0.weight"][0] + 1  # as a vector, as older states have it
+        trainer.set_state(meta, tensors)
+        numpy.testing.assert_array_equal(trainer.state()[1]["actor.0.weight"][0], tensors["actor.0.weight"])
+
     def test_reports_are_in_the_hosts_order(self):
         names = [name.removeprefix("losses/") for name in learner.STAT_NAMES if name.startswith("losses/")]
         self.assertEqual(names, [f.name for f in dataclasses.fields(ppo.Report)])
