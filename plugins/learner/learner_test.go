@@ -206,12 +206,34 @@ func TestRates_FollowEnvSteps(t *testing.T) {
 	}
 }
 
-func TestStepsAtVersion_ForgetsOldVersions(t *testing.T) {
-	var s stepsAtVersion
-	for v := range uint64(300) {
-		s.set(v, 10*v)
+// A dataset can be older than many versions, in one that blocks wait for, and its lag in optimiser steps is that old too.
+func TestLearner_MeasuresLagOverManyVersions(t *testing.T) {
+	r := newRig(t, rigOptions{config: func(c *config) { c.Epochs, c.Minibatch = 1, 32 }})
+	for n := range 300 {
+		r.teach(t, n, uint64(n), nil)
 	}
-	if s.get(299) != 2990 || s.get(44) != 440 || s.get(43) != 0 || s.get(300) != 0 {
-		t.Errorf("versions 299, 44, 43, 300 have %d, %d, %d, %d steps", s.get(299), s.get(44), s.get(43), s.get(300))
+	r.teach(t, 300, 7, nil)
+	if p := r.reports[300]; p["lag/max"] != 293 || p["lag/optimizer_steps_mean"] != 293 {
+		t.Errorf("lag %v versions and %v optimiser steps, want 293 of each", p["lag/max"], p["lag/optimizer_steps_mean"])
+	}
+	// A learner that goes on from there does not know the steps behind older versions, but those behind its first.
+	next := newRig(t, rigOptions{restore: r.saved(t), config: func(c *config) { c.Epochs, c.Minibatch = 1, 32 }})
+	next.teach(t, 301, 301, nil)
+	next.teach(t, 302, 7, nil)
+	if p := next.reports[1]; p["lag/max"] != 295 || p["lag/optimizer_steps_mean"] != 1 {
+		t.Errorf("after a restore lag %v versions and %v optimiser steps, want 295 and the one that is known", p["lag/max"], p["lag/optimizer_steps_mean"])
+	}
+}
+
+func TestStepsAtVersion_IsBounded(t *testing.T) {
+	var s stepsAtVersion
+	for v := range uint64(3*maxMarks + 5) {
+		s.set(2*v, 10*v)
+	}
+	const newest = 3*maxMarks + 4
+	oldest := s.marks[0].steps
+	if len(s.marks) > 2*maxMarks || s.get(2*newest) != 10*newest || s.get(2*(newest-maxMarks)) != 10*(newest-maxMarks) ||
+		s.get(2*newest-1) != 10*(newest-1) || oldest == 0 || s.get(0) != oldest {
+		t.Errorf("%d marks, the oldest of %d steps; versions 0 and %d have %d and %d", len(s.marks), oldest, 2*newest, s.get(0), s.get(2*newest))
 	}
 }

@@ -1,10 +1,12 @@
 package learner
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -106,21 +108,29 @@ func (l *lag) measure(d *policy.Dataset, version uint64, at *stepsAtVersion, ste
 	l.optimizerSteps /= max(rows, 1)
 }
 
-// stepsAtVersion remembers how many optimiser steps the newest versions had behind them.
+// stepsAtVersion remembers how many optimiser steps the versions that this learner published had behind them.
 type stepsAtVersion struct {
-	ring [256]struct{ version, steps uint64 }
+	marks []mark // ascending, one for each published version, the newest maxMarks and more
 }
+
+type mark struct{ version, steps uint64 }
+
+// maxMarks bounds the memory at 2 MB.
+const maxMarks = 1 << 16
 
 func (s *stepsAtVersion) set(version, steps uint64) {
-	e := &s.ring[version%uint64(len(s.ring))]
-	e.version, e.steps = version, steps
+	if len(s.marks) >= 2*maxMarks {
+		s.marks = s.marks[:copy(s.marks, s.marks[maxMarks:])]
+	}
+	s.marks = append(s.marks, mark{version, steps})
 }
 
-// get returns the optimiser steps behind a version, or 0 for one that is forgotten.
+// get returns the optimiser steps behind a version. For one from before those that are known, which a learner that took
+// over another's place meets, it returns those behind the oldest: the lag is that much at least.
 func (s *stepsAtVersion) get(version uint64) uint64 {
-	e := &s.ring[version%uint64(len(s.ring))]
-	if e.version != version {
-		return 0
+	i, known := slices.BinarySearchFunc(s.marks, version, func(m mark, v uint64) int { return cmp.Compare(m.version, v) })
+	if !known && i > 0 {
+		i--
 	}
-	return e.steps
+	return s.marks[i].steps
 }

@@ -99,7 +99,7 @@ class Learner(rlhost.Component):
         self.trainer = ppo.Trainer(self.config, host.seed, spec.obs_elems, spec.actions, net["hidden"], net["activation"],
                                    bool(table.get("share_trunk")), bool(table.get("normalize_obs")))
         self.version = self.env_steps = self.optimizer_steps = self.index = 0
-        self.steps_at = {}  # optimiser steps behind recent versions
+        self.steps_at = {}  # optimiser steps behind the versions that were published, the newest 65,536
         self.published = 0
         # The publisher keeps one version and writes another, besides what its readers hold.
         self.weights = host.add_arena("weights", 2 + host.readers.get("weights", 1), HEAD + 4 * self.trainer.floats)
@@ -138,7 +138,8 @@ class Learner(rlhost.Component):
         """How old the policies were that acted: mean and largest in versions, mean in optimiser steps."""
         acted = numpy.concatenate([b["policy_version"][:-1].ravel().astype(numpy.int64) for b in blocks])
         behind = self.version - numpy.minimum(acted, self.version)
-        steps = self.optimizer_steps - numpy.array([self.steps_at.get(v, 0) for v in acted.tolist()])
+        oldest = next(iter(self.steps_at.values()))  # for versions from before this learner: the lag is that much at least
+        steps = self.optimizer_steps - numpy.array([self.steps_at.get(v, oldest) for v in acted.tolist()])
         return behind.mean(), behind.max(), steps.mean()
 
     def publish(self):
@@ -151,7 +152,7 @@ class Learner(rlhost.Component):
             self.weights.release(self.published)
         self.published = handle
         self.steps_at[self.version] = self.optimizer_steps
-        self.steps_at.pop(self.version - 256, None)
+        self.steps_at.pop(self.version - 65_536, None)
         self.host.emit("weights", handle, policy_version=self.version)
 
     def report(self, values):
