@@ -24,7 +24,7 @@ type trainCommand struct {
 	Fresh    bool     `xor:"start" help:"Start a new run. This is the default: no run is ever resumed unasked."`
 	Resume   string   `xor:"start" placeholder:"RUN" help:"Go on with a run from its latest checkpoint, with its own pipeline."`
 	InitFrom string   `xor:"start" placeholder:"RUN" help:"Start a new run from the weights of an old one."`
-	Reset    []string `placeholder:"PART" enum:"optimizer,value,normalizer" help:"With --init-from: what to begin anew: optimizer, value, normalizer."`
+	Reset    []string `placeholder:"PART" enum:"optimizer,value,normalizer" help:"With --init-from: what to begin anew: optimizer, value (and with it the optimizer), normalizer."`
 	runsFlag
 	Require string `placeholder:"CONDITION" help:"Exit with 6 unless the final evaluation satisfies this, such as 'return>=475'."`
 	JSON    bool   `name:"json" help:"Print one JSON object per line; the last one has the event \"end\"."`

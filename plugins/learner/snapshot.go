@@ -211,11 +211,11 @@ func StartFrom(state component.State, seed uint64, reset []string) (component.St
 	for _, part := range reset {
 		switch part {
 		case ResetOptimizer:
-			from.AdamSteps = 0
-			zero := make([]float32, n.ParamCount())
-			name(n, adamM, zero, tensors)
-			name(n, adamV, zero, tensors)
+			resetOptimizer(&from, tensors)
 		case ResetValue:
+			// Adam counts its steps for all parameters at once. With that count, moments of zero would make the first
+			// thousand steps of a new critic up to 6.6 times too large.
+			resetOptimizer(&from, tensors)
 			fresh := map[string]component.Tensor{}
 			name(n, "", policy.Init(n, seed), fresh)
 			for key, tensor := range fresh {
@@ -232,4 +232,12 @@ func StartFrom(state component.State, seed uint64, reset []string) (component.St
 		}
 	}
 	return component.State{Meta: from, Tensors: tensors}, nil
+}
+
+// resetOptimizer puts Adam's moments and its count of steps at zero.
+func resetOptimizer(s *saved, tensors map[string]component.Tensor) {
+	s.AdamSteps = 0
+	zero := make([]float32, s.Network.ParamCount())
+	name(&s.Network, adamM, zero, tensors)
+	name(&s.Network, adamV, zero, tensors)
 }

@@ -177,6 +177,9 @@ func TestStartFrom_KeepsThePolicyAndBeginsTheRestAnew(t *testing.T) {
 	if !slices.Equal(s.Params[:at], want.Params[:at]) || !slices.Equal(s.Params[at:], fresh[at:]) {
 		t.Error("reset of the value: want the critic as in a new run, and the actor kept")
 	}
+	if !slices.Equal(s.AdamM, zero) || !slices.Equal(s.AdamV, zero) || s.AdamSteps != 0 {
+		t.Error("reset of the value: want the optimiser's state at zero, whose moments are those of the old critic")
+	}
 	next, s = begin(t, ResetNormalizer, ResetOptimizer)
 	if !slices.Equal(s.Params, want.Params) || next.c.normalizer.Count != 0 || next.weights[0].ObsScale[0] != 1 {
 		t.Error("reset of the normaliser: want one that has seen nothing, and the parameters kept")
