@@ -27,7 +27,8 @@ func (t *Targets) GAE(d *Dataset, c *Config) error { return t.compute(d, c, nil)
 
 // VTrace computes V-trace targets (Espeholt et al. 2018) with the values that the acting policy stored, traces
 // c = λ min(c̄, ratio) and ρ = min(ρ̄, ratio), where ratio = exp(newLogProb - log_prob) and newLogProb has one
-// element per row. With ratio = ρ̄ = c̄ = 1 the returns are those of GAE.
+// element per row. With ratio = ρ̄ = c̄ = 1 the returns are those of GAE; of the advantages,
+// λ times what V-trace's has beyond its own step's error is what GAE's has.
 //
 // The advantage is r + γ v' - V without the paper's factor ρ: the surrogate's own ratio to the acting policy is
 // that importance weight, and it would count twice.

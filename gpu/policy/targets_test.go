@@ -86,7 +86,7 @@ func TestS2GAEEqualsTheSumOverTheEpisode(t *testing.T) {
 	}
 }
 
-func TestS7VTraceOnPolicyHasTheReturnsOfGAE(t *testing.T) {
+func TestS7VTraceOnPolicyHasTheReturnsOfGAEAndOneLambdaLessInItsAdvantages(t *testing.T) {
 	d := random(t, 16, 4, 2, 6)
 	c := policy.Defaults()
 	newLogProb := make([]float32, d.Rows())
@@ -104,13 +104,18 @@ func TestS7VTraceOnPolicyHasTheReturnsOfGAE(t *testing.T) {
 	if !slices.Equal(vtrace.Return, gae.Return) {
 		t.Errorf("returns %v, want %v", vtrace.Return, gae.Return)
 	}
-	c.GAELambda = 1 // then the advantages are equal as well
-	if err := errors.Join(gae.GAE(d, &c), vtrace.VTrace(d, &c, newLogProb)); err != nil {
-		t.Fatal(err)
-	}
-	for i := range gae.Advantage {
-		if math.Abs(float64(vtrace.Advantage[i]-gae.Advantage[i])) > 1e-5 {
-			t.Fatalf("advantage %d = %v, want %v", i, vtrace.Advantage[i], gae.Advantage[i])
+	for _, c.GAELambda = range []float64{0.3, 0.95, 1} {
+		alone := c
+		alone.GAELambda = 0
+		var own policy.Targets // the error of each step alone
+		if err := errors.Join(gae.GAE(d, &c), vtrace.VTrace(d, &c, newLogProb), own.GAE(d, &alone)); err != nil {
+			t.Fatal(err)
+		}
+		for i, delta := range own.Advantage {
+			later, want := c.GAELambda*float64(vtrace.Advantage[i]-delta), float64(gae.Advantage[i]-delta)
+			if math.Abs(later-want) > 1e-5 {
+				t.Fatalf("λ = %v: beyond its own error advantage %d is λ × %v, want %v", c.GAELambda, i, later/c.GAELambda, want)
+			}
 		}
 	}
 }
