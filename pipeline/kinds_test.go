@@ -183,7 +183,7 @@ func standardParts() *Parts {
 		},
 		Plugin:      askStandard,
 		EnvPlugins:  map[string]PluginTable{"gymnasium": DefaultPlugin()},
-		Builtins:    []string{"cartpole@1", "pendulum@1"},
+		Builtins:    []string{"acrobot@1", "cartpole@1", "mountaincar@1", "pendulum@1"},
 		CheckPolicy: checkStandardPolicy,
 	}
 }
