@@ -30,11 +30,11 @@ def produce(q, ready, go, count, bulk):
     go.wait()
     if not bulk:
         for _ in range(count):
-            q.put(DATA, timeout=60) if hasattr(q, "max_size_bytes") else q.put(DATA, 60)
+            q.put(DATA, timeout=60)
         return
     batch = [DATA] * BULK
     for _ in range(count // BULK):
-        q.put_many(batch, timeout=60) if hasattr(q, "max_size_bytes") else q.put_many(batch, 60)
+        q.put_many(batch, timeout=60)
 
 
 def consume(q, ready, go, taken, total, bulk):
@@ -43,13 +43,12 @@ def consume(q, ready, go, taken, total, bulk):
     ready.release()
     go.wait()
     own = 0
-    theirs = hasattr(q, "max_size_bytes")
     while True:
         try:
             if bulk:
-                own += len(q.get_many(timeout=0.02, max_messages_to_get=BULK) if theirs else q.get_many(BULK, 0.02))
+                own += len(q.get_many(timeout=0.02, max_messages_to_get=BULK))
             else:
-                q.get(timeout=0.02) if theirs else q.get(0.02)
+                q.get(timeout=0.02)
                 own += 1
         except Empty:
             pass

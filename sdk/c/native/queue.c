@@ -191,6 +191,16 @@ int rlh_queue_get(rlh_ring *ring, rlh_item *items, size_t count, void *memory, s
     return ring_wait_get(ring, attempt_get, &b, timeout);
 }
 
+uint64_t rlh_queue_bytes(const rlh_ring *ring) {
+    uint64_t bytes = 0, head = LOAD(&ring->header->head);
+    for (uint32_t i = 0, used = rlh_ring_used(ring); i < used; i++) {
+        const rlh_ring_cell *c = cell(ring, head + i);
+        uint32_t len = LOAD_RELAXED(&c->len);
+        if (LOAD(&c->ctl) == make_ctl(head + i, RLH_RING_READY, 0, 0)) bytes += len > ring->payload ? ring->payload : len;
+    }
+    return bytes;
+}
+
 // void_batch makes a dead producer's cells void, the first last: until then the claim tells a repetition all.
 static void void_batch(rlh_ring *ring, uint64_t position, uint32_t n) {
     for (uint32_t i = n; i-- > 0;) STORE(&cell(ring, position + i)->ctl, make_ctl(position + i, RLH_RING_VOID, 0, 0));

@@ -337,6 +337,9 @@ typedef struct rlh_item {
 int rlh_queue_put(rlh_ring *ring, const rlh_item *items, size_t count, int64_t timeout);
 int rlh_queue_get(rlh_ring *ring, rlh_item *items, size_t count, void *memory, size_t room, int64_t timeout);
 
+// rlh_queue_bytes is how many bytes the items that wait have together, or had a moment ago.
+uint64_t rlh_queue_bytes(const rlh_ring *ring);
+
 // rlh_queue_recover repairs what a dead owner has left half done. lost, if not NULL, gets each item that it had taken
 // and not finished with. Call it only after the kernel has said that the process is dead; it may be repeated.
 typedef void (*rlh_lost_fn)(void *user, const rlh_item *item);

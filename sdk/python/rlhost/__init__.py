@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from . import plain as plain
     from ._native import (
         Closed, Error, Exhausted, Foreign, Message, NotCommitted, OutOfRange, Refused, Stale, TimedOut,
     )
@@ -74,6 +75,8 @@ def _extension() -> ModuleType:
 def __getattr__(name: str) -> Any:
     if name == "_native":
         return _extension()
+    if name == "plain":
+        return import_module(".plain", __name__)
     module = _HOME.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

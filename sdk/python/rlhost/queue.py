@@ -8,9 +8,10 @@ import os
 import struct
 import threading
 import weakref
-from typing import Any
+from operator import index
+from typing import Any, Callable, Sequence
 
-from . import _native
+from . import _native, plain
 
 # The file beside the ring: byte OWNER says that an owner is attached, and whoever is has a lock on that byte, which
 # the kernel drops when the process dies. At _LOST stands how many messages were lost.
@@ -28,25 +29,37 @@ class Queue(_native.Queue):
         multiprocessing.Process(target=work, args=(q,)).start()  # fork, spawn or forkserver
         q.put(b"...", timeout=1.0)
 
-    put, get and get_many raise queue.Full and queue.Empty when their time is over; None waits for ever; put_many returns
-    how many it has put by then. Each message is got once, and those of one producer in their order. A process that is
-    killed in the middle of a call blocks nobody: what it was putting never was in the queue, what it was taking out goes
-    back to the queue's end. The next process that has to wait sees to that, or recover does.
+    Its methods are those of the standard library's queues and of faster-fifo. block and timeout mean what they mean
+    there: put, get and get_many raise queue.Full and queue.Empty when their time is over, and a timeout of None is none.
+    put_many returns how many it has put by then. Each message is got once, and those of one producer in their order. A
+    process that is killed in the middle of a call blocks nobody: what it was putting never was in the queue, what it was
+    taking out goes back to the queue's end. The next process that has to wait sees to that, or recover does.
+
+    A message is bytes, or another buffer, whose bytes are copied. dumps and loads turn other objects into bytes and back,
+    for instance those of rlhost.plain. Nothing is pickled unless dumps does it, and then the queue refuses to work between
+    different users: a pickle can run anything. What loads raises comes out of get, and its message is gone.
 
     Any thread may use it, and any may close it: calls of this process that wait then raise rlhost.Closed. It lives as
     long as some process has it open.
     """
 
-    def __init__(self, cells: int = 1024, message_bytes: int = 16):
+    def __init__(self, cells: int = 1024, message_bytes: int = 16, *, dumps: Callable[[Any], Any] | None = None,
+                 loads: Callable[[bytes], Any] | None = None):
         """cells is how many messages fit, rounded up to a power of two; message_bytes the most that one may have."""
         super().__init__()
+        for name, n, most in (("cells", cells, _native.MAX_RING_CELLS), ("message_bytes", message_bytes, _native.MAX_RING_PAYLOAD)):
+            if not 1 <= index(n) <= most:
+                raise ValueError(f"{name} is {n}, want 1 to {most}")
+        if (dumps is None) != (loads is None):
+            raise TypeError("dumps and loads belong together")
         cells = 1 << max(1, (cells - 1).bit_length())
         self._ring_fd = _native.ring_create(_native.RING_QUEUE, cells, message_bytes)
         self._peers_fd = os.memfd_create("rlhost-queue", os.MFD_CLOEXEC)
         os.ftruncate(self._peers_fd, _FILE_BYTES)
-        self._join()
+        self._join(dumps, loads)
 
-    def _join(self) -> None:
+    def _join(self, dumps: Callable[[Any], Any] | None, loads: Callable[[bytes], Any] | None) -> None:
+        self._dumps, self._loads, self._coded = dumps, loads, dumps is not None
         self._lock_fd, self._owner, self._mutex = -1, 0, threading.RLock()
         self._peers = mmap.mmap(self._peers_fd, _FILE_BYTES)
         _attached.add(self)
@@ -57,6 +70,10 @@ class Queue(_native.Queue):
         with self._mutex:
             if self._owner:
                 return
+            maker = os.fstat(self._ring_fd).st_uid
+            if self._coded and self._loads is not plain.loads and maker != os.geteuid():
+                raise PermissionError(f"the queue belongs to user {maker} and its codec is not rlhost.plain: what another user "
+                                      "puts there is not unpacked")
             if self._lock_fd >= 0:
                 os.close(self._lock_fd)
             # Locks belong to an open file, and files that came from another process are open there too.
@@ -95,7 +112,7 @@ class Queue(_native.Queue):
         import queue
         for i, data in enumerate(messages):
             try:
-                self.put(data, 0)
+                self._put_raw(data)
             except (queue.Full, _native.Closed):
                 lost = struct.unpack_from("<Q", self._peers, _LOST)[0] + len(messages) - i
                 struct.pack_into("<Q", self._peers, _LOST, lost)
@@ -106,9 +123,13 @@ class Queue(_native.Queue):
         """Messages that a killed process had half got and for which there was no room any more."""
         return int(struct.unpack_from("<Q", self._peers, _LOST)[0])
 
-    def empty(self) -> bool:
-        """Whether no message waits at the moment."""
-        return self.qsize() == 0
+    def get_many_nowait(self, max_messages_to_get: int = _native.MAX_RING_BATCH) -> list[Any]:
+        """get_many that does not wait."""
+        return self.get_many(max_messages_to_get, block=False)
+
+    def put_many_nowait(self, messages: Sequence[Any], whole: bool = False) -> int:
+        """put_many that does not wait."""
+        return self.put_many(messages, block=False, whole=whole)
 
     def close(self) -> None:
         """Lets go of the queue in this process; the others keep it. Calls of other threads that wait raise Closed."""
@@ -137,7 +158,7 @@ class Queue(_native.Queue):
     def __reduce__(self) -> tuple[Any, ...]:
         """Sends the queue's files with it, to a process that multiprocessing starts or speaks with."""
         from multiprocessing.reduction import DupFd
-        return _received, (type(self), DupFd(self._ring_fd), DupFd(self._peers_fd))
+        return _received, (type(self), DupFd(self._ring_fd), DupFd(self._peers_fd), self._dumps, self._loads)
 
     def _after_fork(self) -> None:
         """In the child: the parent's locks must not outlive the parent here. The next call attaches anew."""
@@ -146,12 +167,13 @@ class Queue(_native.Queue):
         self._owner, self._mutex = 0, threading.RLock()
 
 
-def _received(kind: type[Queue], ring: Any, peers: Any) -> Queue:
+def _received(kind: type[Queue], ring: Any, peers: Any, dumps: Callable[[Any], Any] | None,
+              loads: Callable[[bytes], Any] | None) -> Queue:
     q = kind.__new__(kind)
     q._ring_fd, q._peers_fd = ring.detach(), peers.detach()
     for fd in (q._ring_fd, q._peers_fd):
         os.set_inheritable(fd, False)
-    q._join()
+    q._join(dumps, loads)
     return q
 
 

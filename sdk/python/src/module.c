@@ -240,6 +240,8 @@ static int add_constants(PyObject *module) {
         {"RING_MESSAGES", RLH_RING_MESSAGES},
         {"RING_QUEUE", RLH_RING_QUEUE},
         {"MAX_RING_BATCH", RLH_MAX_RING_BATCH},
+        {"MAX_RING_CELLS", RLH_MAX_RING_CELLS},
+        {"MAX_RING_PAYLOAD", RLH_MAX_RING_PAYLOAD},
     };
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
         if (PyModule_AddIntConstant(module, constants[i].name, constants[i].value))
@@ -256,7 +258,7 @@ PyMODINIT_FUNC PyInit__native(void) {
     if (!module)
         return NULL;
     if (add_exceptions(module) || add_constants(module) || add_message(module) || add_arena_type(module) ||
-        add_host(module) || add_rings(module)) {
+        add_host(module) || add_rings(module) || add_queue(module)) {
         Py_DECREF(module);
         return NULL;
     }

@@ -21,8 +21,8 @@ def produce(q, producer, count, batch):
         numbers = range(first, min(first + batch, count))
         messages = [struct.pack("<II", producer, n) for n in numbers]
         if batch == 1:
-            q.put(messages[0], 30)
-        elif q.put_many(messages, 30) != len(messages):
+            q.put(messages[0], timeout=30)
+        elif q.put_many(messages, timeout=30) != len(messages):
             raise RuntimeError("put_many gave up")
 
 
@@ -31,7 +31,7 @@ def consume(q, out):
     got = []
     try:
         while True:
-            got += q.get_many(7, 30) if len(got) % 2 else [q.get(30)]
+            got += q.get_many(7, timeout=30) if len(got) % 2 else [q.get(timeout=30)]
     except rlhost.Closed:
         out.send(got)
 
@@ -44,16 +44,16 @@ def churn(q, seed):
         try:
             if rng.random() < 0.5:
                 batch = rng.randint(1, 8)
-                q.put_many([struct.pack("<II", 0xFFFFFFFF, n + i) for i in range(batch)], 0)
+                q.put_many([struct.pack("<II", 0xFFFFFFFF, n + i) for i in range(batch)], False)
                 n += batch
             else:
-                q.get_many(rng.randint(1, 8), 0)
+                q.get_many_nowait(rng.randint(1, 8))
         except (queue.Empty, queue.Full):
             pass
 
 
 def put_one(q, data):
-    q.put(data, 10)
+    q.put(data, timeout=10)
 
 
 def error_of(call, q):
@@ -84,14 +84,14 @@ class QueueTest(unittest.TestCase):
     def test_full_empty_and_timeouts(self):
         with rlhost.Queue(cells=4, message_bytes=4) as q:
             with self.assertRaises(queue.Empty):
-                q.get(0)
+                q.get(False)
             began = time.monotonic()
             with self.assertRaises(queue.Empty):
-                q.get_many(5, 0.15)
+                q.get_many(5, True, 0.15)
             self.assertGreaterEqual(time.monotonic() - began, 0.15)
-            self.assertEqual(q.put_many([b"1", b"2", b"3", b"4", b"5"], 0), 4)
+            self.assertEqual(q.put_many([b"1", b"2", b"3", b"4", b"5"], timeout=0), 4)
             with self.assertRaises(queue.Full):
-                q.put(b"x", 0.01)
+                q.put(b"x", True, 0.01)
             self.assertEqual(q.get_many(), [b"1", b"2", b"3", b"4"])
 
     def test_what_it_does_not_take_is_refused(self):
@@ -101,19 +101,19 @@ class QueueTest(unittest.TestCase):
             with self.assertRaises(TypeError):
                 q.put("text")
             with self.assertRaises(TypeError):
-                q.put_many((b"1",))
+                q.put_many(b for b in (b"1",))
             with self.assertRaises(ValueError):
                 q.put_many([b"1", b"12345"])
             for timeout in (-1, float("nan"), "soon"):
                 with self.assertRaises((ValueError, TypeError)):
-                    q.get(timeout)
+                    q.get(timeout=timeout)
             with self.assertRaises(ValueError):
                 q.get_many(0)
             q.shut()
             with self.assertRaises(rlhost.Closed):
                 q.put(b"x")
         with self.assertRaises(rlhost.Closed):
-            q.get(0)
+            q.get(False)
 
     def test_many_messages_at_once(self):
         with rlhost.Queue(cells=4096, message_bytes=8) as q:
@@ -133,7 +133,7 @@ class QueueTest(unittest.TestCase):
             got = []
             for thread in putters:
                 thread.start()
-            getters = [threading.Thread(target=lambda: got.extend(q.get(10) for _ in range(500))) for _ in range(3)]
+            getters = [threading.Thread(target=lambda: got.extend(q.get(timeout=10) for _ in range(500))) for _ in range(3)]
             for thread in getters:
                 thread.start()
             for thread in putters + getters:
@@ -166,9 +166,9 @@ class QueueTest(unittest.TestCase):
             here.send(q)
             with there.recv() as copy:
                 copy.put(b"hello")
-                self.assertEqual(q.get(5), b"hello")
+                self.assertEqual(q.get(timeout=5), b"hello")
             q.put(b"still")
-            self.assertEqual(q.get(0), b"still")
+            self.assertEqual(q.get(False), b"still")
 
     def test_closing_in_a_child_leaves_the_parent_attached(self):
         with rlhost.Queue(8, 8) as q:
@@ -249,13 +249,13 @@ class QueueTest(unittest.TestCase):
                     p.join()
                 q.recover()
                 while not q.empty():
-                    q.get_many(64, 5)
+                    q.get_many(64, timeout=5)
                 mine = [struct.pack("<II", 1, own + i) for i in range(16)]
                 own += 16
-                self.assertEqual(q.put_many(mine, 5), 16, "the queue is stuck for who puts")
+                self.assertEqual(q.put_many(mine, timeout=5), 16, "the queue is stuck for who puts")
                 got = []
                 while len(got) < 16:
-                    got += q.get_many(16, 5)
+                    got += q.get_many(16, timeout=5)
                 self.assertEqual(got, mine)
             self.assertEqual(q.lost, 0)
 
@@ -269,7 +269,7 @@ class QueueTest(unittest.TestCase):
                 p.join()
                 helper = FORK.Process(target=put_one, args=(q, b"mine"))
                 helper.start()
-                while q.get(10) != b"mine":
+                while q.get(timeout=10) != b"mine":
                     pass
                 helper.join()
                 self.assertEqual(helper.exitcode, 0)
@@ -280,7 +280,7 @@ class QueueTest(unittest.TestCase):
                 p = FORK.Process(target=put_one, args=(q, b"x"))
                 p.start()
                 p.join()
-                self.assertEqual(q.get(5), b"x")
+                self.assertEqual(q.get(timeout=5), b"x")
             self.assertLess(sum(q._peers[1:100]), 3)
 
     def test_ctrl_c_ends_a_wait(self):
@@ -288,7 +288,7 @@ class QueueTest(unittest.TestCase):
             timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
             timer.start()
             with self.assertRaises(KeyboardInterrupt):
-                q.get(20)
+                q.get(timeout=20)
 
 
 class LeakTest(unittest.TestCase):
@@ -298,7 +298,7 @@ class LeakTest(unittest.TestCase):
                 q = rlhost.Queue(64, 64)
                 q.put_many([b"x" * 64] * 64)
                 q.get_many(64)
-                for wrong in (lambda: q.get(0), lambda: q.put("x"), lambda: q.put(b"x" * 65), lambda: q.put_many([b"1", 2], 0)):
+                for wrong in (lambda: q.get(False), lambda: q.put("x"), lambda: q.put(b"x" * 65), lambda: q.put_many([b"1", 2], False)):
                     try:
                         wrong()
                     except (queue.Empty, TypeError, ValueError):

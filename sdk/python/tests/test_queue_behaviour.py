@@ -1,0 +1,256 @@
+"""What users of the standard library's queues and of faster-fifo expect of a queue between processes."""
+
+import multiprocessing
+import os
+import queue
+import threading
+import time
+import unittest
+
+import numpy
+
+import rlhost
+from test_queue import until_it_sleeps
+
+MANY = [b"1", b"2", b"3", b"4"]
+
+
+def take_until_shut(q, out):
+    got = []
+    try:
+        while True:
+            got += q.get_many(timeout=30)
+    except rlhost.Closed:
+        out.send((got, q.is_closed()))
+
+
+def double(q, out):
+    n, name, more = q.get(timeout=30)
+    out.put((2 * n, name * 2, {key: value * 2 for key, value in more.items()}))
+
+
+def get_as(user, q, out):
+    os.setuid(user)
+    try:
+        out.send(q.get(timeout=30))
+    except PermissionError as e:
+        out.send(str(e))
+
+
+def dump_pickle(message):
+    import pickle
+    return pickle.dumps(message)
+
+
+def load_pickle(data):
+    import pickle
+    return pickle.loads(data)
+
+
+class Arguments(unittest.TestCase):
+    def setUp(self):
+        self.q = rlhost.Queue(4, 8)
+        self.addCleanup(self.q.close)
+
+    def test_what_does_not_wait(self):
+        for get in (self.q.get_nowait, lambda: self.q.get(False), lambda: self.q.get(block=False), lambda: self.q.get(timeout=0),
+                    self.q.get_many_nowait, lambda: self.q.get_many(block=False), lambda: self.q.get_many(10, False)):
+            with self.assertRaises(queue.Empty):
+                get()
+        self.assertEqual(self.q.put_many_nowait(MANY + [b"5"]), 4)
+        for put in (lambda: self.q.put_nowait(b"5"), lambda: self.q.put(b"5", False), lambda: self.q.put(b"5", block=False),
+                    lambda: self.q.put(b"5", timeout=0), lambda: self.q.put_many_nowait([b"5"], whole=True)):
+            with self.assertRaises(queue.Full):
+                put()
+        self.assertEqual(self.q.get_many_nowait(), MANY)
+
+    def test_what_waits_for_a_while(self):
+        for wait in (lambda: self.q.get(True, 0.02), lambda: self.q.get(timeout=0.02), lambda: self.q.get(block=True, timeout=0.02),
+                     lambda: self.q.get_many(100, timeout=0.02), lambda: self.q.get_many(100, True, 0.02),
+                     lambda: self.q.get_many(timeout=0.02, max_messages_to_get=100)):
+            began = time.monotonic()
+            with self.assertRaises(queue.Empty):
+                wait()
+            self.assertGreaterEqual(time.monotonic() - began, 0.02)
+        self.assertEqual(self.q.put_many(MANY, timeout=0.02), 4)
+        for wait in (lambda: self.q.put(b"5", True, 0.02), lambda: self.q.put(b"5", timeout=0.02),
+                     lambda: self.q.put_many(MANY, timeout=0.02, whole=True)):
+            with self.assertRaises(queue.Full):
+                wait()
+        self.assertEqual(self.q.put_many(MANY, True, 0.02), 0)
+
+    def test_arguments_of_the_wrong_kind(self):
+        self.q.put(b"1")
+        for wrong, text in ((lambda: self.q.get(30), "timeout=30"), (lambda: self.q.put(b"1", 1.5), "timeout=1.5"),
+                            (lambda: self.q.get_many(True, 0.2), "a number comes first"), (lambda: self.q.get(wait=1), r"want get\("),
+                            (lambda: self.q.get(True, block=True), r"want get\("), (self.q.put, r"want put\("),
+                            (lambda: self.q.get(True, 1, 2), r"want get\("), (lambda: self.q.put_many(b"1"), "list or a tuple"),
+                            (lambda: self.q.get_many("3"), "integer"), (lambda: self.q.get(timeout="soon"), "real number"),
+                            (lambda: rlhost.Queue("8"), "integer"), (lambda: rlhost.Queue(8, 8, dumps=bytes), "belong together")):
+            with self.assertRaisesRegex(TypeError, text):
+                wrong()
+        for wrong, text in ((lambda: self.q.get_many(-1), "is -1, want 1 or more"), (lambda: self.q.get_many(0), "is 0"),
+                            (lambda: self.q.get(timeout=-1), "from 0"), (lambda: self.q.put(b"1", True, -0.5), "from 0"),
+                            (lambda: rlhost.Queue(-1), "cells is -1"), (lambda: rlhost.Queue(0), "cells is 0"),
+                            (lambda: rlhost.Queue(8, -3), "message_bytes is -3"), (lambda: rlhost.Queue(1 << 40), "cells is"),
+                            (lambda: self.q.put_many([b"1"] * 5, whole=True), "5 messages, whole=True takes up to 4")):
+            with self.assertRaisesRegex(ValueError, text):
+                wrong()
+        self.assertEqual(self.q.get(), b"1")
+
+    def test_all_or_nothing(self):
+        self.assertEqual(self.q.put_many(MANY[:3], whole=True), 3)
+        with self.assertRaises(queue.Full):
+            self.q.put_many(MANY[:2], timeout=0.01, whole=True)
+        self.assertEqual(self.q.qsize(), 3)
+        thread = threading.Thread(target=self.q.put_many, args=(MANY,), kwargs={"whole": True})
+        thread.start()
+        got = [self.q.get() for _ in range(7)]
+        thread.join()
+        self.assertEqual(got, MANY[:3] + MANY)
+
+    def test_nothing_is_put_where_one_message_cannot_be(self):
+        with rlhost.Queue(1024, 8) as q:
+            for wrong in ([b"1"] * 600 + [b"123456789"], [b"1"] * 600 + ["text"]):
+                with self.assertRaises((ValueError, TypeError)):
+                    q.put_many(wrong)
+                self.assertTrue(q.empty())
+
+
+class State(unittest.TestCase):
+    def test_sizes(self):
+        with rlhost.Queue(4, 8) as q:
+            self.assertEqual((q.qsize(), len(q), q.data_size(), q.empty(), q.full()), (0, 0, 0, True, False))
+            q.put_many([b"123", b"12345678"])
+            self.assertEqual((q.qsize(), len(q), q.data_size(), q.empty(), q.full()), (2, 2, 11, False, False))
+            q.put_many([b"", b"1"])
+            self.assertEqual((q.qsize(), q.data_size(), q.full()), (4, 12, True))
+            q.get_many(3)
+            self.assertEqual((q.qsize(), q.data_size(), q.full()), (1, 1, False))
+
+    def test_shutting_is_seen_by_all_and_what_waits_is_still_got(self):
+        context = multiprocessing.get_context("fork")
+        with rlhost.Queue(8, 8) as q:
+            here, there = context.Pipe(duplex=False)
+            self.assertFalse(q.is_closed())
+            p = context.Process(target=take_until_shut, args=(q, there))
+            p.start()
+            q.put_many(MANY)
+            q.shut()
+            self.assertEqual(here.recv(), (MANY, True))
+            p.join()
+            self.assertTrue(q.is_closed())
+            with self.assertRaises(rlhost.Closed):
+                q.put_nowait(b"1")
+        self.assertTrue(q.is_closed())
+
+    def test_a_waiting_thread_is_woken(self):
+        with rlhost.Queue(4, 8) as q:
+            got = []
+            thread = threading.Thread(target=lambda: got.append(q.get()))
+            thread.start()
+            until_it_sleeps(thread)
+            q.put(b"woken")
+            thread.join()
+            self.assertEqual(got, [b"woken"])
+
+
+class Messages(unittest.TestCase):
+    def test_buffers_are_copied_as_they_lie(self):
+        array = numpy.arange(6, dtype="<i2")
+        with rlhost.Queue(8, 16) as q:
+            q.put(bytearray(b"abc"))
+            q.put_many((memoryview(b"defg")[::2], array, array.reshape(2, 3).T, b"end"))
+            self.assertEqual(q.get_many(), [b"abc", b"df", array.tobytes(), array.reshape(2, 3).T.tobytes(), b"end"])
+            for wrong in ("text", 5, None, numpy.array([object()]), ["list"]):
+                with self.assertRaisesRegex(TypeError, "a message is bytes or another buffer, not .*dumps="):
+                    q.put(wrong)
+
+    def test_tuples_by_a_codec(self):
+        message = (7, "reset", {"reward": 1.5})
+        for method in ("fork", "spawn", "forkserver"):
+            context = multiprocessing.get_context(method)
+            codec = {"dumps": rlhost.plain.dumps, "loads": rlhost.plain.loads}
+            with self.subTest(method), rlhost.Queue(8, 256, **codec) as q, rlhost.Queue(8, 256, **codec) as out:
+                p = context.Process(target=double, args=(q, out))
+                p.start()
+                q.put(message)
+                self.assertEqual(out.get(timeout=60), (14, "resetreset", {"reward": 3.0}))
+                p.join()
+                q.put_many([message, (1,), None])
+                self.assertEqual(q.get_many(), [message, (1,), None])
+                with self.assertRaisesRegex(TypeError, "rlhost.plain takes no object"):
+                    q.put_many([(1,), object()])
+                self.assertTrue(q.empty())
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs two users")
+    def test_a_pickle_of_another_user_is_not_unpacked(self):
+        context = multiprocessing.get_context("fork")
+        for codec, want in (((dump_pickle, load_pickle), "the queue belongs to user 0 and its codec is not rlhost.plain"),
+                            ((rlhost.plain.dumps, rlhost.plain.loads), (1, 2))):
+            with rlhost.Queue(8, 256, dumps=codec[0], loads=codec[1]) as q:
+                here, there = context.Pipe(duplex=False)
+                q.put((1, 2))
+                p = context.Process(target=get_as, args=(65534, q, there))
+                p.start()
+                got = here.recv()
+                p.join()
+                self.assertEqual(got[:len(want)], want)
+
+    def test_what_a_codec_raises_comes_out(self):
+        def refuse(data):
+            raise KeyError(data)
+
+        with rlhost.Queue(8, 8, dumps=bytes, loads=refuse) as q:
+            q.put_many([b"1", b"2"])
+            with self.assertRaises(KeyError):
+                q.get()
+            with self.assertRaises(KeyError):
+                q.get_many()
+            self.assertTrue(q.empty())
+            with self.assertRaises(TypeError):
+                q.put(None)
+
+
+class Plain(unittest.TestCase):
+    VALUES = [None, True, False, 0, -1, 1 << 62, -(1 << 63), 1 << 63, -(1 << 200), 0.0, 1.5, float("inf"), "", "käse", b"", b"\0\xff",
+              (), (1, (2, ("x",))), [], [1, [2.0]], {}, {"a": (1, 2), 3: None}]
+
+    def test_what_goes_in_comes_out(self):
+        for value in self.VALUES:
+            got = rlhost.plain.loads(rlhost.plain.dumps(value))
+            self.assertEqual((got, type(got)), (value, type(value)))
+        for array in (numpy.arange(6.0).reshape(2, 3), numpy.zeros((0, 4), "u1"), numpy.array(3, "<i2"), numpy.array([True]),
+                      numpy.arange(8).reshape(2, 4).T, numpy.float32(2.5)):
+            got = rlhost.plain.loads(rlhost.plain.dumps((array,)))[0]
+            numpy.testing.assert_array_equal(got, array)
+            self.assertEqual((type(got), got.dtype, got.shape), (type(array), array.dtype, array.shape))
+
+    def test_what_it_does_not_take(self):
+        nested = []
+        for _ in range(100):
+            nested = [nested]
+        for value in (object(), {1}, nested, numpy.array([object()]), numpy.array(["text"]), 1j):
+            with self.assertRaisesRegex(TypeError, "rlhost.plain takes"):
+                rlhost.plain.dumps(value)
+
+    def test_any_bytes_are_a_message_or_a_value_error(self):
+        good = [rlhost.plain.dumps(value) for value in (*self.VALUES, numpy.arange(6.0).reshape(2, 3))]
+        cases = [b"", b"?", b"(\xff\xff\xff\xff", b"[\x02\0\0\0N", b"{\x01\0\0\0[\0\0\0\0N", b"N" * 2, b"s\x01\0\0\0\xff",
+                 b"a\x02\0\0\0f8\x00", b"a\x02\0\0\0O8\x01" + bytes(8), b"a\x03\0\0\0<f8\xff", b"a\x03\0\0\0<f8\x01" + b"\xff" * 8,
+                 b"(\x01\0\0\0" * 200, b"a\x03\0\0\0<f8\x02" + bytes(8) + b"\xff" * 8]
+        cases += [data[:n] for data in good for n in range(len(data))]
+        for data in cases:
+            with self.assertRaises(ValueError):
+                rlhost.plain.loads(data)
+        for data in good:
+            for at in range(len(data)):
+                for flip in (1, 0x80, 0xff):
+                    try:
+                        rlhost.plain.loads(data[:at] + bytes([data[at] ^ flip]) + data[at + 1:])
+                    except ValueError:
+                        pass
+
+
+if __name__ == "__main__":
+    unittest.main()
