@@ -18,10 +18,9 @@ import (
 )
 
 type statusCommand struct {
-	Which string `arg:"" optional:"" name:"run" help:"Run: a folder, a name such as cartpole, cartpole/7; default the only one running here."`
+	Which string `arg:"" optional:"" name:"run" help:"The same as --run."`
 	Wait  bool   `help:"Wait for the job to begin, and until nothing is being changed or watched."`
-	runsFlag
-	JSON bool `name:"json" help:"Print JSON."`
+	jobFlags
 }
 
 // Help says what status shows.
@@ -32,12 +31,15 @@ still, the last line names the first cause and the wire that is blocked. Env ste
 
 // Run asks the job how it is.
 func (c *statusCommand) Run(p *program) error {
-	f := jobFlags{Job: c.Which, runsFlag: c.runsFlag, JSON: c.JSON}
+	if c.Which != "" && c.Job != "" {
+		return fail(exitUsage, fmt.Errorf("status %s --run %s: want one run", c.Which, c.Job))
+	}
+	c.Job += c.Which // one of them is empty
 	var reply control.StatusReply
-	if err := c.ask(p, &f, &reply); err != nil {
+	if err := c.ask(p, &c.jobFlags, &reply); err != nil {
 		return err
 	}
-	return f.answer(p, reply, func() string { return statusText(&reply) })
+	return c.answer(p, reply, func() string { return statusText(&reply) })
 }
 
 func (c *statusCommand) ask(p *program, f *jobFlags, reply *control.StatusReply) error {

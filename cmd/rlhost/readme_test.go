@@ -1,13 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // section returns the lines of a section of README.md.
@@ -38,31 +34,6 @@ func inBrief(command string) string {
 	return ""
 }
 
-func TestReadme_TheFirstFiveMinutesRun(t *testing.T) {
-	var script strings.Builder
-	script.WriteString("symlink pipeline.toml -> $ROOT/pipeline.toml\nsymlink examples -> $ROOT/examples\n")
-	commands := 0
-	for line := range strings.Lines(section(t, "The first five minutes")) {
-		command, isCommand := strings.CutPrefix(line, "    bin/")
-		if !isCommand {
-			continue
-		}
-		command, _, _ = strings.Cut(command, "#")
-		command = strings.TrimSpace(command)
-		fmt.Fprintf(&script, "exec %s%s\nstdout .\n", command, inBrief(command))
-		commands++
-	}
-	if commands < 5 {
-		t.Fatalf("found %d commands", commands)
-	}
-	script.WriteString("exists runs/cartpole/0001/metrics.jsonl\n")
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "readme.txtar"), []byte(script.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	testscript.Run(t, scripts(t, dir))
-}
-
 func TestReadme_ShowsTheErrorThatIsPrinted(t *testing.T) {
 	file, err := os.ReadFile("../../pipeline.toml")
 	if err != nil {
@@ -78,11 +49,7 @@ func TestReadme_ShowsTheErrorThatIsPrinted(t *testing.T) {
 	if code := run([]string{"validate"}, &out, &errOut); code != exitConfig {
 		t.Errorf("exit code %d, want %d", code, exitConfig)
 	}
-	want := ""
-	for line := range strings.Lines(errOut.String()) {
-		want += "    " + line
-	}
-	if !strings.Contains(readme, want) {
+	if want := "```text\n" + errOut.String() + "```\n"; !strings.Contains(readme, want) {
 		t.Errorf("README.md does not show\n%s", want)
 	}
 }

@@ -227,7 +227,10 @@ func startJob(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	j := &background{cmd: exec.Command(program, args[2:]...), done: make(chan error, 1)}
 	j.cmd.Dir = ts.MkAbs(".")
-	j.cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+ts.Getenv("XDG_CACHE_HOME"))
+	j.cmd.Env = os.Environ()
+	for _, key := range []string{"PATH", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR"} {
+		j.cmd.Env = append(j.cmd.Env, key+"="+ts.Getenv(key))
+	}
 	out, err := os.Create(ts.MkAbs(args[0] + ".out"))
 	ts.Check(err)
 	errOut, err := os.Create(ts.MkAbs(args[0] + ".err"))

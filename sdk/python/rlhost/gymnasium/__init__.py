@@ -3,8 +3,8 @@
     python -m rlhost.gymnasium
 
 is a plugin that works environments for the host: in a pipeline, `env.use = "gymnasium:CartPole-v1"`, and for
-environments of one's own `env.use = "gymnasium:package.module:EnvId-v0"`, where the module is imported first. What
-stands in the environment's table besides goes to gymnasium.make as keyword arguments.
+environments of one's own `env.use = "gymnasium:package.module:EnvId-v0"`, where the module is imported first. The
+table's args go to gymnasium.make as keyword arguments.
 
 Each environment is made by gymnasium.make and stepped by itself, never through the vector entry point that some have:
 those draw all environments from one random stream, so that what an environment does would depend on how many there

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// pages are the pages whose blocks are run here. docs/your-own-environment.md is followed from its first to its last
+// block by a test of examples/plugins.
+func pages(t *testing.T) []string {
+	list := []string{"README.md"}
+	for _, pattern := range []string{"docs/*.md", "sdk/*/README.md", "examples/*/*/README.md"} {
+		found, err := filepath.Glob("../../" + pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(found), err)
+		}
+		for _, path := range found {
+			list = append(list, strings.TrimPrefix(path, "../../"))
+		}
+	}
+	return slices.DeleteFunc(list, func(page string) bool { return page == "docs/your-own-environment.md" })
+}
+
+// codeBlock is one fenced block of a page; name is a file's where the fence says one.
+type codeBlock struct {
+	line                 int
+	language, name, text string
+}
+
+var fence = regexp.MustCompile("^```(\\w*)(?: (\\S+))?$")
+
+// blocksOf returns the blocks of a page. Those that are indented instead of fenced do not say what they are.
+func blocksOf(t *testing.T, page string) (list []codeBlock) {
+	t.Helper()
+	data, err := os.ReadFile("../../" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open *codeBlock
+	blank := true
+	for i, line := range strings.Split(string(data), "\n") {
+		switch m := fence.FindStringSubmatch(line); {
+		case open != nil && line == "```":
+			list, open = append(list, *open), nil
+		case open != nil:
+			open.text += line + "\n"
+		case m != nil:
+			open = &codeBlock{line: i + 1, language: m[1], name: m[2]}
+		case blank && strings.HasPrefix(line, "    "):
+			t.Errorf("%s:%d: an indented block: fence it, with its language", page, i+1)
+		}
+		blank = line == ""
+	}
+	if open != nil {
+		t.Errorf("%s:%d: the block does not end", page, open.line)
+	}
+	return list
+}
+
+// TestDocs_EveryBlockRuns does what the pages say, each in a folder of its own. testdata/docs has for a page what must be
+// there before: files, and commands that make some. Commands to a running job have one, which trains on pipeline.toml.
+func TestDocs_EveryBlockRuns(t *testing.T) {
+	t.Parallel()
+	python, err := filepath.Abs("../../.venv/bin/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(python); err != nil {
+		t.Skip("no Python environment: run make tools")
+	}
+	cache, err := exec.Command("go", "env", "GOCACHE").Output() // the folder's own would be empty
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for _, page := range pages(t) {
+		name := strings.ReplaceAll(strings.TrimSuffix(strings.TrimSuffix(page, "/README.md"), ".md"), "/", "_")
+		s := pageScript{t: t, page: page}
+		if archive, err := txtar.ParseFile("testdata/docs/" + name + ".txtar"); err == nil {
+			s.archive = *archive
+		}
+		for _, b := range blocksOf(t, page) {
+			s.add(&b)
+		}
+		s.endJob()
+		s.archive.Comment = append(s.archive.Comment, s.lines.String()...)
+		if err := os.WriteFile(filepath.Join(dir, name+".txtar"), txtar.Format(&s.archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := scripts(t, dir)
+	setup := p.Setup
+	p.Setup = func(e *testscript.Env) error {
+		e.Setenv("RLHOST_PYTHON", python)
+		e.Setenv("PATH", filepath.Dir(python)+":"+os.Getenv("PATH"))
+		e.Setenv("HOME", os.Getenv("HOME"))
+		e.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
+		e.Setenv("CGO_ENABLED", "0")
+		return setup(e)
+	}
+	testscript.Run(t, p)
+}
+
+// pageScript is what a page says as a script.
+type pageScript struct {
+	t       *testing.T
+	page    string
+	archive txtar.Archive
+	lines   strings.Builder
+	jobs    int
+	job     bool // one runs
+}
+
+func (s *pageScript) say(format string, args ...any) { fmt.Fprintf(&s.lines, format+"\n", args...) }
+
+func (s *pageScript) file(name, text string) {
+	s.archive.Files = append(s.archive.Files, txtar.File{Name: name, Data: []byte(text)})
+}
+
+func (s *pageScript) add(b *codeBlock) {
+	s.say("# %s:%d", s.page, b.line)
+	name := b.name
+	if name == "" {
+		name = fmt.Sprintf("line%d.%s", b.line, b.language)
+	}
+	switch b.language {
+	case "text": // output, or a picture
+	case "toml":
+		s.file(name, s.base(b.text)+b.text)
+		s.say("exec rlhost validate %s", name)
+	case "python":
+		s.file(name, b.text)
+		if strings.Contains(b.text, "rlhost.serve(") {
+			s.say("exec rlhost plugin show ./%s --interpreter $RLHOST_PYTHON\nstdout .", name)
+		} else {
+			s.say("exec $RLHOST_PYTHON %s", name)
+		}
+	case "sh":
+		for line := range strings.Lines(strings.ReplaceAll(b.text, "\\\n", " ")) {
+			line, _, _ = strings.Cut(line, " #")
+			for command := range strings.SplitSeq(line, "&&") {
+				if command = strings.TrimSpace(command); command != "" {
+					s.command(b, strings.TrimPrefix(command, "bin/"))
+				}
+			}
+		}
+	default:
+		s.t.Errorf("%s:%d: nobody runs blocks in %q; output is text", s.page, b.line, b.language)
+	}
+}
+
+// base is the rest of a pipeline's file, for a block that is a part of one.
+func (s *pageScript) base(text string) string {
+	if strings.Contains(text, "rlhost = 1") {
+		return ""
+	}
+	for _, f := range s.archive.Files {
+		if f.Name == "base.toml" {
+			return string(f.Data)
+		}
+	}
+	return "rlhost = 1\n[run]\nname = \"page\"\n[env.cartpole]\nuse = \"cartpole@1\"\n[train]\npreset = \"ppo\"\nenv = \"cartpole\"\n"
+}
+
+// command adds one command, or what shows in brief that it is one.
+func (s *pageScript) command(b *codeBlock, command string) {
+	words := strings.Fields(command)
+	switch name := words[0]; {
+	case name == "rlhost":
+		s.ours(command, words[1])
+	case name == "make":
+		s.say("exec make -C $ROOT -n %s", strings.Join(words[1:], " "))
+	case name == "pip":
+		s.say("cd $ROOT\nexec $RLHOST_PYTHON -m pip -q %s --dry-run --no-index --no-deps --no-build-isolation\ncd $WORK", strings.Join(words[1:], " "))
+	case name == "cc", name == "go" && words[1] == "build":
+		at := slices.Index(words, "-o") + 1
+		words[at] = "$WORK/" + words[at]
+		s.say("cd $ROOT\nexec sh -c '%s'\ncd $WORK", strings.Join(words, " "))
+	case name == "go":
+		at := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "./") })
+		s.say("cd $ROOT\nexec go list %s\ncd $WORK", words[at])
+	case strings.HasSuffix(name, "python"):
+		s.say("exec $RLHOST_PYTHON -m ast $ROOT/%s", words[1])
+	case strings.HasSuffix(name, ".py"):
+		s.say("exec $RLHOST_PYTHON -m ast $ROOT/%s", name)
+	case strings.HasSuffix(name, ".sh"):
+		s.say("exec bash -n $ROOT/%s", name)
+	default:
+		s.t.Errorf("%s:%d: nobody runs %q", s.page, b.line, command)
+	}
+}
+
+// toJobs are the commands that a running job answers, with flags that keep them short.
+var toJobs = map[string]string{
+	"status": "", "swap": " --canary 0 --probation 0s", "rollback": "", "reload": "", "scale": "", "pause": "", "resume": "", "checkpoint": "", "stop": "",
+	"tap": " --limit 1", "logs": "",
+}
+
+// ours adds a command of rlhost.
+func (s *pageScript) ours(command, verb string) {
+	flags, live := toJobs[verb]
+	if !live {
+		s.say("exec %s%s", command, inBrief(command))
+		return
+	}
+	if !s.job {
+		s.jobs++
+		s.job = true
+		s.say("start job%d rlhost train\nexec rlhost status --wait", s.jobs)
+	}
+	if verb == "logs" {
+		command = strings.TrimSuffix(command, " -f") // which does not end
+	}
+	s.say("exec %s%s", command, flags)
+	if verb == "stop" {
+		s.job = false
+		s.say("ends job%d 130", s.jobs)
+	}
+}
+
+// endJob ends the job that still runs.
+func (s *pageScript) endJob() {
+	if s.job {
+		s.ours("rlhost stop", "stop")
+	}
+}
