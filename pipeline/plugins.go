@@ -37,7 +37,7 @@ type PluginTable struct {
 
 // DefaultPlugin returns a table with the defaults of [plugin.NAME].
 func DefaultPlugin() PluginTable {
-	return PluginTable{Restarts: 10, Start: time.Minute, Stall: 30 * time.Second, Snapshot: 5 * time.Second, Memory: 4 << 30}
+	return PluginTable{Restarts: 10, Start: time.Minute, Stall: 30 * time.Second, Snapshot: 5 * time.Second, Memory: 1 << 30}
 }
 
 // Plugin is a declared plugin.

@@ -29,6 +29,16 @@ type Config struct {
 	Segment func(name string, bytes int) (*shm.Segment, error)
 }
 
+// Footprint returns how many bytes of shared memory an arena of that many blocks of that size takes: each block has
+// whole pages, and all have words that say who holds them.
+func Footprint(blocks, blockBytes int) (int64, error) {
+	l, err := planLayout(blocks, blockBytes)
+	if err != nil {
+		return 0, err
+	}
+	return int64(l.words) + int64(l.data), nil
+}
+
 // Arena is one segment cut into equal blocks, and one that says who holds each of them.
 type Arena struct {
 	config Config

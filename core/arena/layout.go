@@ -64,7 +64,7 @@ func planLayout(blocks, blockBytes int) (layout, error) {
 	l := layout{blocks: blocks, blockBytes: blockBytes, stride: roundUp(blockBytes, page)}
 	l.hintsAt = hostabi.ArenaBlocksAt + blocks*hostabi.ArenaBlockBytes
 	l.words = roundUp(l.hintsAt+8*l.hints(), page)
-	if l.stride > math.MaxInt/blocks {
+	if l.stride > (math.MaxInt-l.words)/blocks {
 		return layout{}, fmt.Errorf("%d blocks of %d bytes: more than can be addressed", blocks, blockBytes)
 	}
 	l.data = blocks * l.stride

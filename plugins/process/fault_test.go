@@ -3,6 +3,7 @@ package process
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -346,10 +347,13 @@ func TestFault_ExitSaysItsLastWords(t *testing.T) {
 func TestArena_MoreThanAllowedIsRefused(t *testing.T) {
 	r, _ := newRuntime(t, Options{})
 	p := self(t, "probe")
-	p.Memory = 3 * 4096
-	err := plugintest.StageError(t, harness(r, p).New(t), plugintest.StageOptions{})
-	if err == nil || !strings.Contains(err.Error(), "4 blocks of 4096 bytes") || !strings.Contains(err.Error(), "raise `memory`") {
-		t.Errorf("error %v, want one that tells what to raise", err)
+	p.Memory = 4 * 4096
+	for _, size := range []int{4096, 64} { // a block has a page of its own, however small it is
+		err := plugintest.StageError(t, harness(r, p).New(t), plugintest.StageOptions{Table: map[string]any{"block_bytes": int64(size)}})
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("4 blocks of %d bytes take 24576,", size)) ||
+			!strings.Contains(err.Error(), "raise `memory`") {
+			t.Errorf("error %v, want one that tells what to raise", err)
+		}
 	}
 }
 

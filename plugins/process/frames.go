@@ -146,23 +146,27 @@ func (x *proxy) addOwn(id uint8) {
 	x.own = append(x.own, id)
 }
 
-// allow tells whether the component may have another arena. Whether the numbers make an arena is the arena's to say.
+// allow tells whether the component may have another arena, before any memory is taken for it.
 func (x *proxy) allow(name string, q *protocol.AddArena) error {
 	limit := x.program.Memory
+	wanted, err := arena.Footprint(q.Blocks, q.BlockBytes)
+	if err != nil {
+		return fmt.Errorf("arena %q: %w", name, err)
+	}
 	used, n := int64(0), 0
 	x.h.Arenas.Each(func(a *arena.Arena) {
 		if x.owns(a.ID()) {
-			used += int64(a.Blocks()) * int64(a.BlockBytes())
+			takes, _ := arena.Footprint(a.Blocks(), a.BlockBytes()) // it is there, so it has one
+			used += takes
 			n++
 		}
 	})
 	if n >= maxArenas {
 		return fmt.Errorf("arena %q: the component has %d arenas already", name, n)
 	}
-	left := max(limit-used, 0)
-	if q.Blocks < 1 || q.BlockBytes < 1 || int64(q.Blocks) > left/int64(q.BlockBytes) {
-		return fmt.Errorf("arena %q: %d blocks of %d bytes are more than the %d bytes that the component may still have of %d: "+
-			"raise `memory` of its plugin", name, q.Blocks, q.BlockBytes, left, limit)
+	if left := max(limit-used, 0); wanted > left {
+		return fmt.Errorf("arena %q: %d blocks of %d bytes take %d, more than the %d bytes that the component may still have of %d: "+
+			"raise `memory` of its plugin", name, q.Blocks, q.BlockBytes, wanted, left, limit)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ const (
 	DefaultSnapshot = 5 * time.Second
 	DefaultGrace    = 5 * time.Second
 	DefaultRestarts = 10
-	DefaultMemory   = 4 << 30
+	DefaultMemory   = 1 << 30
 )
 
 // Program says which program a plugin is and how it is run.
