@@ -32,8 +32,9 @@ type child struct {
 	cmd     *exec.Cmd
 	forker  *forker
 	cores   bool
-	sockets string                           // folder that the plugin's socket must be in
-	output  func(stream string, line []byte) // gets what the program prints, line by line
+	mark    string  // in the environment of the program and of all that it starts
+	sockets string  // folder that the plugin's socket must be in
+	output  *output // gets what the program prints, line by line
 
 	hello *handshake
 	pipes [2]*os.File // read ends of standard output and error
@@ -51,9 +52,11 @@ type child struct {
 var _ runner.Runner = (*child)(nil)
 
 // newChild returns a child for a command that has not been started.
-func newChild(cmd *exec.Cmd, f *forker, cores bool, take func(stream string, line []byte)) *child {
+func newChild(cmd *exec.Cmd, f *forker, cores bool, out *output) *child {
+	mark := newMark()
+	cmd.Env = append(cmd.Env, mark)
 	return &child{
-		cmd: cmd, forker: f, cores: cores, output: take, hello: newHandshake(),
+		cmd: cmd, mark: mark, forker: f, cores: cores, output: out, hello: newHandshake(),
 		started: make(chan struct{}), dead: make(chan struct{}),
 	}
 }
@@ -144,7 +147,8 @@ func (c *child) await(conn syscall.RawConn) {
 		_ = c.kill()
 	}
 	_ = unix.Kill(-c.pid, unix.SIGKILL) // nobody may be left
-	_ = c.cmd.Wait()                    // the state says what happened
+	killMarked(c.mark)
+	_ = c.cmd.Wait() // the state says what happened
 	if s, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); ok {
 		c.status = unix.WaitStatus(s)
 	}
@@ -152,6 +156,7 @@ func (c *child) await(conn syscall.RawConn) {
 		_ = p.SetReadDeadline(time.Now().Add(lingering)) // pipes have deadlines
 	}
 	c.readers.Wait()
+	c.output.end()
 	_ = closeFiles(c.pipes[:])
 	close(c.dead)
 }

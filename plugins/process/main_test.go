@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,10 +10,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/go-plugin"
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -75,9 +78,12 @@ func playRole(role string) {
 	case "talks":
 		go talk()
 		serveRaw(protocol.Version, answers{})
-	case "leaves-a-child":
+	case "floods":
+		serveRaw(protocol.Version, answers{protocol.MethodDescribe: flood})
+	case "leaves-a-child", "leaves-a-session":
 		child := exec.Command("sleep", "1000")
 		child.Stdout, child.Stderr = os.Stdout, os.Stderr
+		child.SysProcAttr = &syscall.SysProcAttr{Setsid: role == "leaves-a-session"}
 		if err := child.Start(); err != nil {
 			panic(err)
 		}
@@ -106,6 +112,23 @@ func talk() {
 	fmt.Fprintln(err, `{"@level":"warn","@message":"low on memory","@module":"x","free":12}`)
 	fmt.Fprintln(err, "plain words")
 	fmt.Fprintln(err, strings.Repeat("long", 10000))
+}
+
+// floodLines is how many lines of 1,000 bytes a flood has in each stream.
+const floodLines = 20_000
+
+// flood prints more than anybody wants to read, and describes the plugin.
+func flood() any {
+	line := bytes.Repeat([]byte("x"), 1000)
+	line[len(line)-1] = '\n'
+	for range floodLines {
+		for _, fd := range []int{1, 2} {
+			if _, err := unix.Write(fd, line); err != nil {
+				panic(err)
+			}
+		}
+	}
+	return protocol.Description{ABI: protocol.ABI, SDK: "raw", Kinds: []protocol.Kind{{Name: "thing"}}}
 }
 
 func openFiles() string {

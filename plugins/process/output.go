@@ -11,12 +11,17 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Limits on what is kept of a plugin's output.
 const (
 	maxOutputLine = 16 << 10 // a longer line is cut into lines of this size
 	lastLines     = 8        // of what it printed, for messages about its death
+
+	outputBurst = 256 << 10 // bytes of output that are logged however fast they come
+	outputRate  = 16 << 10  // bytes a second that are logged in the long run
+	lineCost    = 128       // bytes that a line counts for besides its own
 )
 
 // read logs everything that comes out of a pipe until its end, line by line.
@@ -25,7 +30,7 @@ func (c *child) read(stream string, pipe io.Reader) {
 	for {
 		line, _, err := r.ReadLine()
 		if len(line) > 0 {
-			c.output(stream, line)
+			c.output.take(stream, line)
 		}
 		if err != nil {
 			return
@@ -40,6 +45,7 @@ type output struct {
 	mu    sync.Mutex
 	last  []string // newest lines of standard error
 	quiet bool     // the first line of standard output is the handshake
+	flow  flow
 }
 
 // take logs one line.
@@ -47,11 +53,76 @@ func (o *output) take(stream string, line []byte) {
 	if stream == "stdout" && o.isHandshake() {
 		return
 	}
+	allowed := o.allow(len(line))
+	if !allowed && stream != "stderr" {
+		return
+	}
 	level, text, attrs := parseLine(line)
 	if stream == "stderr" {
 		o.remember(text)
 	}
-	o.log.LogAttrs(context.Background(), level, text, attrs...)
+	if allowed {
+		o.log.LogAttrs(context.Background(), level, text, attrs...)
+	}
+}
+
+// end says what has been left out and not been told yet. Nothing comes after it.
+func (o *output) end() {
+	o.mu.Lock()
+	lines, bytes := o.flow.forget()
+	o.mu.Unlock()
+	o.tellOmitted(lines, bytes)
+}
+
+// allow reports whether a line is to be logged, after saying how many before it were not.
+func (o *output) allow(bytes int) bool {
+	o.mu.Lock()
+	allowed := o.flow.spend(bytes+lineCost, time.Now())
+	var lines, omitted uint64
+	if allowed {
+		lines, omitted = o.flow.forget()
+	} else {
+		o.flow.omit(bytes)
+	}
+	o.mu.Unlock()
+	o.tellOmitted(lines, omitted)
+	return allowed
+}
+
+func (o *output) tellOmitted(lines, bytes uint64) {
+	if lines > 0 {
+		o.log.Warn("the plugin prints too much: lines were left out", "lines", lines, "bytes", bytes)
+	}
+}
+
+// flow bounds output to a rate. It begins with a burst; once that is used up it lets nothing through until half of it
+// has come back, so that output is left out in long pieces, each told once.
+type flow struct {
+	used         float64   // bytes of the burst
+	at           time.Time // when used was counted
+	closed       bool
+	lines, bytes uint64 // left out
+}
+
+// spend takes n bytes out of what may pass now, and reports whether there were as many.
+func (f *flow) spend(n int, now time.Time) bool {
+	f.used, f.at = max(0, f.used-now.Sub(f.at).Seconds()*outputRate), now
+	if f.closed && f.used > outputBurst/2 || f.used+float64(n) > outputBurst {
+		f.closed = true
+		return false
+	}
+	f.closed = false
+	f.used += float64(n)
+	return true
+}
+
+func (f *flow) omit(bytes int) { f.lines, f.bytes = f.lines+1, f.bytes+uint64(bytes) }
+
+// forget returns what was left out, once.
+func (f *flow) forget() (lines, bytes uint64) {
+	lines, bytes = f.lines, f.bytes
+	f.lines, f.bytes = 0, 0
+	return lines, bytes
 }
 
 func (o *output) isHandshake() bool {

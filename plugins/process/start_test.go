@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -173,7 +174,7 @@ func TestStart_GivesNoVariableThatIsNotNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := []string{"PATH", "HOME", "LANG", "TMPDIR", "RLHOST_PLUGIN", "RLHOST_TEST_WANTED", "PLUGIN_MIN_PORT",
-		"PLUGIN_MAX_PORT", "PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_UNIX_SOCKET_DIR", "RLHOST_COMPONENT"}
+		"PLUGIN_MAX_PORT", "PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_UNIX_SOCKET_DIR", "RLHOST_COMPONENT", "RLHOST_PROCESS"}
 	got := map[string]bool{}
 	for _, line := range strings.Split(d.SDK, "\n") {
 		name, _, _ := strings.Cut(line, "=")
@@ -238,25 +239,51 @@ func TestOutput_GoesToTheLog(t *testing.T) {
 	}
 }
 
-func TestDeath_IsSeenThoughAGrandchildHoldsThePipes(t *testing.T) {
-	r, _ := newRuntime(t, Options{})
-	p, err := r.start(context.Background(), self(t, "leaves-a-child"), startOptions{log: r.log, broken: func(error) {}})
+func TestOutput_OfAFloodIsLeftOutAndCounted(t *testing.T) {
+	r, log := newRuntime(t, Options{})
+	p, err := r.start(context.Background(), self(t, "floods"), startOptions{log: r.log, broken: func(error) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer p.close()
 	p.kill()
 	<-p.died()
-	if err := p.close(); err != nil {
-		t.Error(err)
+	printed, omitted := 0, 0
+	for line := range strings.Lines(log.String()) {
+		var lines, bytes int
+		if _, words, found := strings.Cut(line, "lines were left out"); !found {
+			printed += strings.Count(line, "xxxx"+strings.Repeat("x", 900))
+		} else if _, err := fmt.Sscanf(words, "\" lines=%d bytes=%d", &lines, &bytes); err != nil || bytes != 999*lines {
+			t.Errorf("%q: %v", words, err)
+		}
+		omitted += lines
 	}
-	if got := p.child.end(); got != "was killed by signal 9 (SIGKILL)" {
-		t.Errorf("it %s", got)
+	if printed+omitted != 2*floodLines || len(log.String()) > 4*outputBurst {
+		t.Errorf("%d lines in the log and %d left out, want %d; the log has %d bytes", printed, omitted, 2*floodLines, len(log.String()))
 	}
-	grandchild, err := strconv.Atoi(p.description.SDK)
-	if err != nil {
-		t.Fatal(err)
+}
+
+func TestDeath_LeavesNoDescendant(t *testing.T) {
+	for _, role := range []string{"leaves-a-child", "leaves-a-session"} { // which hold the pipes
+		r, _ := newRuntime(t, Options{})
+		p, err := r.start(context.Background(), self(t, role), startOptions{log: r.log, broken: func(error) {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.kill()
+		<-p.died()
+		if err := p.close(); err != nil {
+			t.Error(err)
+		}
+		if got := p.child.end(); got != "was killed by signal 9 (SIGKILL)" {
+			t.Errorf("%s: it %s", role, got)
+		}
+		descendant, err := strconv.Atoi(p.description.SDK)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, func() bool { return !runs(descendant) })
 	}
-	waitFor(t, func() bool { return !runs(grandchild) })
 }
 
 // runs reports whether a process is there and no zombie.
