@@ -58,16 +58,28 @@ func started[T any](e *engines, engine **T, start func() (*T, error)) (*T, error
 // Close releases the engines; their plugins must have been closed.
 func (e *engines) Close() error {
 	e.mu.Lock()
-	defer e.mu.Unlock()
+	modules, native := e.modules, e.native
+	e.mu.Unlock() // closing may take its time, and abandon must not wait for it
 	var errs []error
-	if e.modules != nil {
-		errs = append(errs, e.modules.Close())
+	if modules != nil {
+		errs = append(errs, modules.Close())
 	}
-	if e.native != nil {
-		errs = append(errs, e.native.Close())
+	if native != nil {
+		errs = append(errs, native.Close())
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.modules, e.native = nil, nil
 	return errors.Join(errs...)
+}
+
+// abandon removes what would outlive the program, which ends at once instead of calling Close.
+func (e *engines) abandon() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.native != nil {
+		e.native.Abandon()
+	}
 }
 
 // plugin asks a native plugin for its kinds of components; see pipeline.Parts.

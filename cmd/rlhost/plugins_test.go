@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 )
 
 // lastEvent is what the end of a training says.
@@ -219,5 +220,54 @@ func TestPeers_PyTorchLearnerReaches475(t *testing.T) {
 		if end.Reason != "return" || end.MeanReturn < 475 {
 			t.Errorf("%s: ended by %s after %d env steps with a mean return of %g, want 475", mode, end.Reason, end.EnvSteps, end.MeanReturn)
 		}
+	}
+}
+
+// A program that is told twice to end does not wait for its plugins, and still takes their folder of sockets with it.
+func TestPlugins_StoppedAtOnceLeaveNoFolder(t *testing.T) {
+	t.Parallel()
+	sockets, err := os.MkdirTemp("", "rlhost-test-") // the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(sockets) })
+	w := newSwapShop(t)
+	out := &transcript{}
+	command := exec.Command(w.program, "train", "cartpole.toml", "--set", "component.learner.runtime=process",
+		"--set", "component.learner.epochs=1000", "--set", "policy.main.net.hidden=[512,512]")
+	command.Dir, command.Env, command.Stdout, command.Stderr = w.dir, append(w.environ(), "XDG_RUNTIME_DIR="+sockets), out, out
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- command.Wait() }()
+	t.Cleanup(func() { _ = command.Process.Kill() })
+	folders := func() int {
+		found, err := filepath.Glob(filepath.Join(sockets, "rlhost-plugins-*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(longestWait); ; {
+		select {
+		case <-tick.C:
+			if strings.Contains(out.String(), "env steps") && (folders() == 1 || strings.Contains(out.String(), "interrupted")) {
+				_ = command.Process.Signal(os.Interrupt) // it may have ended
+			}
+			continue
+		case <-deadline:
+			t.Fatalf("the run goes on and on:\n%s", out)
+		case <-ended:
+		}
+		break
+	}
+	if code := command.ProcessState.ExitCode(); code != exitInterrupted || !strings.Contains(out.String(), "stopped at once") {
+		t.Errorf("it ended with %d:\n%s", code, out)
+	}
+	if folders() != 0 {
+		t.Errorf("%d folders are left", folders())
 	}
 }

@@ -88,6 +88,7 @@ func (c *trainCommand) Run(p *program) error {
 	t.program = p.onScreen(c.JSON)
 	t.records = &recorder{}
 	t.program = t.program.recording(t.records)
+	t.engines = newEngines(t.logger())
 	ctx, stop := t.interruptible(t.parting)
 	defer stop()
 	err = t.train(ctx)
@@ -116,7 +117,6 @@ func (t *training) train(ctx context.Context) error {
 
 // open reads the pipeline, makes or opens the run, and builds. A new run that cannot be built leaves no folder.
 func (t *training) open(ctx context.Context) (err error) {
-	t.engines = newEngines(t.logger())
 	t.parts = newParts(t.engines, t.output())
 	if t.command.Resume != "" {
 		err = t.resume()
