@@ -250,7 +250,7 @@ func (c *problems) fillInteger(n *node, path string, into reflect.Value, bytes b
 	i, ok := n.value.(int64)
 	if s, isText := n.text(); isText && bytes {
 		var err error
-		if i, err = parseBytes(s); err != nil {
+		if i, err = ParseBytes(s); err != nil {
 			c.wrong(n, path, fmt.Sprintf("a size, %q is none", s), `write "64KiB", "16MiB" or "1GiB"`)
 			return
 		}

@@ -48,6 +48,7 @@ func load(ctx context.Context, g *Graph, parts *Parts, lib *library) (*loaded, e
 		l.makePolicy(g, &g.Policies[i], parts, c)
 	}
 	l.checkSpaces(g, c)
+	l.checkMemory(g, c)
 	return l, c.sorted().Err()
 }
 
@@ -121,6 +122,36 @@ func (l *loaded) checkSpaces(g *Graph, c *problems) {
 				c.add("E041", p.at, "declare a policy for it: [policy.NAME] with env = \""+from.env+"\"",
 					"policy %q was made for %s but env %q gives %s", name, want, from.env, got)
 			}
+		}
+	}
+}
+
+// checkMemory checks that the environments of each component have memory for the blocks that it steps into. Those of a
+// split are mapped into one instance.
+func (l *loaded) checkMemory(g *Graph, c *problems) {
+	for i := range g.Components {
+		x := &g.Components[i]
+		from, f := l.plugins[x.env], x.Flow
+		if from == nil || f.BlockRows == 0 || f.Splits == 0 || f.Envs < f.Splits {
+			continue
+		}
+		blocks, envs := 1, f.Envs/f.Splits
+		if !g.Synchronous {
+			blocks = f.Blocks / f.Splits
+		}
+		schema, err := rollout.NewSchema(from.plugin.Spec(), rollout.Shape{Steps: f.BlockRows / envs, Envs: envs})
+		if err != nil {
+			c.add("E042", x.table.key, "lower horizon, or raise splits", "component %q: %v", x.Name, err)
+			continue
+		}
+		var short *rollout.MemoryError
+		if errors.As(rollout.CheckMemory(from.plugin, blocks, schema), &short) {
+			at := span{}
+			if e := g.Env(x.env); e != nil {
+				at = e.use
+			}
+			c.add("E042", at, fmt.Sprintf("raise it in [env.%s]: limits = { memory = %q }; or lower envs, horizon or blocks of %q, or raise its splits",
+				x.env, short.Limit(), x.Name), "env %q: %v", x.env, short)
 		}
 	}
 }

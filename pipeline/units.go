@@ -13,8 +13,8 @@ var byteUnits = [...]struct {
 	bytes int64
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 
-// parseBytes reads a size such as 16MiB. Only powers of 1024 have names here, so that nobody has to guess.
-func parseBytes(s string) (int64, error) {
+// ParseBytes reads a size such as 16MiB. Only powers of 1024 have names here, so that nobody has to guess.
+func ParseBytes(s string) (int64, error) {
 	for _, u := range byteUnits {
 		digits, ok := strings.CutSuffix(s, u.name)
 		if !ok {
@@ -29,7 +29,7 @@ func parseBytes(s string) (int64, error) {
 	return 0, fmt.Errorf("%q is not a size", s)
 }
 
-// formatBytes is the inverse of parseBytes.
+// formatBytes is the inverse of ParseBytes.
 func formatBytes(n int64) string {
 	for _, u := range byteUnits {
 		if n%u.bytes == 0 && n >= u.bytes {

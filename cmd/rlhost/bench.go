@@ -91,6 +91,9 @@ func (c *benchCommand) measure(p *program, plugin rollout.Plugin) (*benchResult,
 	if soa {
 		result.Layout = "soa"
 	}
+	if err := c.checkMemory(plugin); err != nil {
+		return nil, memoryHelp(err)
+	}
 	stage, err := c.stage(plugin, soa)
 	if err != nil {
 		return nil, err
@@ -120,6 +123,19 @@ func (c *benchCommand) measure(p *program, plugin rollout.Plugin) (*benchResult,
 	return result, stage.Close()
 }
 
+// checkMemory tells whether the environments have memory for what is mapped into one instance: two blocks of half of them.
+// That is more than what is stepped alone.
+func (c *benchCommand) checkMemory(plugin rollout.Plugin) error {
+	schema, err := rollout.NewSchema(plugin.Spec(), rollout.Shape{Steps: busHorizon, Envs: c.Envs / c.splits()})
+	if err != nil {
+		return err
+	}
+	return rollout.CheckMemory(plugin, busBlocks, schema)
+}
+
+// splits is how many parts the environments are stepped in on the bus.
+func (c *benchCommand) splits() int { return 2 - c.Envs%2 }
+
 func (c *benchCommand) stage(plugin rollout.Plugin, soa bool) (*rollout.Stage, error) {
 	stage, err := rollout.NewStage(plugin, rollout.StageOptions{
 		EnvOptions: rollout.EnvOptions{Name: "bench", Envs: c.Envs, Seed: 1}, SoA: soa,
@@ -137,11 +153,13 @@ func (c *benchCommand) stage(plugin rollout.Plugin, soa bool) (*rollout.Stage, e
 	return stage, nil
 }
 
-// stepAlone calls the environment's Step and nothing else, over all rows of the block, with changing actions.
+// stepAlone calls the environment's Step and nothing else, over all rows of the block, with changing actions. It looks
+// at the clock after the first step, the third, the seventh and so on, later after every 256.
 func stepAlone(s *rollout.Stage, envs int, d time.Duration) (float64, error) {
+	const most = 256
 	steps, started := 0, time.Now()
-	for time.Since(started) < d {
-		for range 256 {
+	for burst := 1; time.Since(started) < d; burst = min(2*burst, most) {
+		for range burst {
 			action := s.Action()
 			for i := range action {
 				action[i] = int32((steps + i) & 1)
@@ -154,6 +172,9 @@ func stepAlone(s *rollout.Stage, envs int, d time.Duration) (float64, error) {
 	}
 	return float64(steps*envs) / time.Since(started).Seconds(), nil
 }
+
+// Blocks of busPipeline: their rows, and how many each split has.
+const busHorizon, busBlocks = 64, 2
 
 // busPipeline steps environments with random actions; nobody receives the trajectories.
 const busPipeline = `
@@ -168,7 +189,8 @@ loop = "main"
 env = "bench"
 envs = %d
 splits = %d
-horizon = 64
+horizon = %d
+blocks = %d
 [component.random]
 kind = "random"
 loop = "main"
@@ -186,22 +208,36 @@ depth = 64
 on_full = "block"
 `
 
-// throughBus runs a whole rollout component: splits, blocks, checks and messages, everything but a policy.
+// longestBusRun is how long is waited for the first step on the bus, whatever was asked for.
+const longestBusRun = time.Minute
+
+// throughBus runs a whole rollout component: splits, blocks, checks and messages, everything but a policy. Where not
+// even one step ends in that time, it takes longer.
 func (c *benchCommand) throughBus(p *program, d time.Duration) (float64, error) {
+	for {
+		rate, err := c.busRate(p, d)
+		if rate > 0 || err != nil {
+			return rate, err
+		}
+		if d >= longestBusRun {
+			return 0, fmt.Errorf("no step of %d environments ended in %v\n  help: step fewer at once: --envs", c.Envs, d)
+		}
+		d = min(4*d, longestBusRun)
+	}
+}
+
+// busRate runs it once and returns env steps per second, 0 if no step has ended.
+func (c *benchCommand) busRate(p *program, d time.Duration) (float64, error) {
 	engines := newEngines(p.logger())
 	defer engines.Close()
 	parts := newParts(engines, runner.Output{})
 	parts.Builtins = append(parts.Builtins, "bench")
 	parts.Load = func(ctx context.Context, name string, e pipeline.EnvTable, dir string) (rollout.Plugin, error) {
-		e.Args, e.Grants = c.Args, c.Grant
+		e.Args, e.Grants, e.Limits.Memory = c.Args, c.Grant, int64(c.Memory)
 		e.Plugin, e.Use, e.Isolated = c.table(c.Env)
 		return engines.load(ctx, name, e, ".")
 	}
-	splits := 1
-	if c.Envs%2 == 0 {
-		splits = 2
-	}
-	g, problems := pipeline.Parse("bench.toml", fmt.Appendf(nil, busPipeline, c.Envs, splits), pipeline.ParseOptions{Parts: parts})
+	g, problems := pipeline.Parse("bench.toml", fmt.Appendf(nil, busPipeline, c.Envs, c.splits(), busHorizon, busBlocks), pipeline.ParseOptions{Parts: parts})
 	if g == nil {
 		return 0, problems.Err()
 	}

@@ -23,13 +23,36 @@ type envFlags struct {
 	Grant []string          `placeholder:"NAME" help:"Capability to grant: log, entropy, clock or metric. May be repeated."`
 	JSON  bool              `name:"json" help:"Print JSON."`
 
-	Isolated bool `help:"Run the module in a process of its own."`
+	Memory   byteSize `placeholder:"SIZE" help:"Most memory of an instance of the module, such as 256MiB; default 64MiB."`
+	Isolated bool     `help:"Run the module in a process of its own."`
+}
+
+// byteSize is a size on the command line, as pipeline files have them.
+type byteSize int64
+
+// UnmarshalText reads a size such as 256MiB.
+func (s *byteSize) UnmarshalText(text []byte) error {
+	n, err := pipeline.ParseBytes(string(text))
+	if err != nil || n == 0 {
+		return fmt.Errorf("%q is not a size; write 64MiB or 1GiB", text)
+	}
+	*s = byteSize(n)
+	return nil
+}
+
+// memoryHelp adds the flag that an error of memory asks for.
+func memoryHelp(err error) error {
+	var short *rollout.MemoryError
+	if !errors.As(err, &short) {
+		return err
+	}
+	return fail(exitPlugin, fmt.Errorf("error[E042]: %w\n  help: raise it: --memory %s; a pipeline file has limits = { memory = %q } in its [env] table", short, short.Limit(), short.Limit()))
 }
 
 // load loads the environment with engines of its own; close releases both.
 func (f *envFlags) load(p *program) (plugin rollout.Plugin, close func() error, err error) {
 	e := newEngines(p.logger())
-	t := pipeline.EnvTable{Args: f.Args, Grants: f.Grant}
+	t := pipeline.EnvTable{Args: f.Args, Grants: f.Grant, Limits: pipeline.EnvLimits{Memory: int64(f.Memory)}}
 	t.Plugin, t.Use, t.Isolated = f.table(f.Env)
 	plugin, err = e.load(context.Background(), "", t, ".")
 	if err != nil {
@@ -106,7 +129,11 @@ func (c *checkCommand) Run(p *program) error {
 		return err
 	}
 	spec := plugin.Spec()
-	results := envcheck.Run(context.Background(), plugin, envcheck.Options{Steps: c.Steps, Seed: c.Seed})
+	o := envcheck.Options{Steps: c.Steps, Seed: c.Seed}
+	if err := envcheck.CheckMemory(plugin, o); err != nil {
+		return errors.Join(memoryHelp(err), done())
+	}
+	results := envcheck.Run(context.Background(), plugin, o)
 	if err := done(); err != nil {
 		return err
 	}

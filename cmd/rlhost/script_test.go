@@ -61,6 +61,7 @@ func scripts(t *testing.T, dir string) testscript.Params {
 			"asnobody":  asNobody,
 			"until":     untilOutput,
 			"dawdle":    dawdle,
+			"buildc":    buildInScript,
 		},
 	}
 }

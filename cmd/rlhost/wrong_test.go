@@ -2,21 +2,26 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/testscript"
+
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/plugins/envcheck"
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
-// buildC compiles a source of testdata/wrong with clang or, where it is missing, Zig. behind asks for a stack behind the
-// data, which older linkers do unasked.
-func buildC(t *testing.T, source string, behind bool, flags ...string) string {
-	t.Helper()
+// errBehind is returned where the compiler at hand cannot put the stack behind the data.
+var errBehind = errors.New("needs clang with lld: Zig always puts the stack first")
+
+// compileC compiles a source of testdata/wrong with clang or, where it is missing, Zig. behind asks for a stack behind
+// the data, which older linkers do unasked.
+func compileC(source, out string, behind bool, flags ...string) error {
 	command := []string{"../../.venv/bin/python", "-m", "ziglang", "cc", "-target", "wasm32-freestanding"}
 	zig := true
 	for _, name := range []string{"clang-19", "clang"} {
@@ -25,25 +30,42 @@ func buildC(t *testing.T, source string, behind bool, flags ...string) string {
 		}
 	}
 	if zig && behind {
-		t.Skip("needs clang with lld: Zig always puts the stack first")
+		return errBehind
 	}
 	orders := []string{"--stack-first"}
 	if behind {
 		orders = []string{"--no-stack-first", "--growable-table"} // the second changes nothing here
 	}
-	out := filepath.Join(t.TempDir(), "guest.wasm")
 	command = append(command, "-std=c11", "-O1", "-nostdlib", "-mbulk-memory", "-I", "../../sdk/c", "-o", out, "testdata/wrong/"+source)
 	command = append(command, flags...)
-	var text []byte
+	var err error
 	for _, order := range orders {
-		var err error
 		line := append(slices.Clone(command), "-Wl,--no-entry,-z,stack-size=65536,"+order)
+		var text []byte
 		if text, err = exec.Command(line[0], line[1:]...).CombinedOutput(); err == nil {
-			return out
+			return nil
 		}
+		err = fmt.Errorf("%v: %w\n%s", line, err, text)
 	}
-	t.Fatalf("%v: %s", command, text)
-	return ""
+	return err
+}
+
+// buildC compiles into a folder of the test, or skips it.
+func buildC(t *testing.T, source string, behind bool, flags ...string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), "guest.wasm")
+	switch err := compileC(source, out, behind, flags...); {
+	case errors.Is(err, errBehind):
+		t.Skip(err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	return out
+}
+
+// buildInScript is the command buildc SOURCE MODULE FLAGS… of scripts.
+func buildInScript(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Check(compileC(args[0], ts.MkAbs(args[1]), false, args[2:]...))
 }
 
 // TestCheck_FindsProgramsThatOnlyLookRight builds each of them, all of which run without a fault, and the right one.

@@ -1,5 +1,7 @@
 package rollout
 
+import "fmt"
+
 // EnvProber is what an Env may offer besides, for checks of environments: what a guest did that no block shows. It is
 // not on the step path.
 type EnvProber interface {
@@ -20,4 +22,46 @@ type Examination struct {
 	Risky string // what may go wrong unseen, or ""
 	Fine  string // what was looked at
 	Help  string // remedy of what is wrong or risky
+}
+
+// Sized is what a Plugin may offer besides whose instances have a limit of memory that blocks count against.
+type Sized interface {
+	// MemoryFor returns what an instance takes that steps into so many blocks of a schema: at the very least, and
+	// enough for certain but for what its environments take themselves. limit is what it may have.
+	MemoryFor(blocks int, s *Schema) (least, enough, limit uint64)
+}
+
+// MemoryError says that the blocks which environments are to step into do not fit into their memory.
+type MemoryError struct {
+	Blocks             int
+	Bytes              uint64 // of each block, as far as the environments see it
+	Least, Enough, Has uint64 // see Sized
+}
+
+// Error tells what is needed and what there is.
+func (e *MemoryError) Error() string {
+	what := "1 block"
+	if e.Blocks != 1 {
+		what = fmt.Sprintf("%d blocks", e.Blocks)
+	}
+	const mib = 1 << 20
+	return fmt.Sprintf("%s of %.1f MiB and the module itself take %.1f MiB of an instance's memory, its limit is %.1f MiB",
+		what, float64(e.Bytes)/mib, float64(e.Least)/mib, float64(e.Has)/mib)
+}
+
+// Limit returns a limit in MiB that is enough, with a quarter more for the environments themselves.
+func (e *MemoryError) Limit() string { return fmt.Sprintf("%dMiB", (e.Enough+e.Enough/4)>>20+1) }
+
+// CheckMemory tells before the start whether an instance of a plugin has memory for so many blocks. The error is a
+// *MemoryError.
+func CheckMemory(p Plugin, blocks int, s *Schema) error {
+	sized, ok := p.(Sized)
+	if !ok {
+		return nil
+	}
+	least, enough, limit := sized.MemoryFor(blocks, s)
+	if least <= limit {
+		return nil
+	}
+	return &MemoryError{Blocks: blocks, Bytes: uint64(s.GuestBytes), Least: least, Enough: enough, Has: limit}
 }

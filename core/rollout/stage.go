@@ -22,10 +22,13 @@ type Stage struct {
 	t     int // row that is observed and not acted on yet
 }
 
+// StageRows is the default of StageOptions.Rows.
+const StageRows = 32
+
 // StageOptions says which environments to put on stage.
 type StageOptions struct {
 	EnvOptions
-	// Rows is how many steps are made before the last row is carried to the front; 0 means 32.
+	// Rows is how many steps are made before the last row is carried to the front; 0 means StageRows.
 	Rows int
 	// Layout of the observations.
 	SoA bool
@@ -37,7 +40,7 @@ type StageOptions struct {
 // NewStage makes environments of a plugin and binds a block to them. It must be closed, which closes them.
 func NewStage(p Plugin, o StageOptions) (*Stage, error) {
 	if o.Rows == 0 {
-		o.Rows = 32
+		o.Rows = StageRows
 	}
 	spec := p.Spec()
 	if o.Autoreset == 0 {
@@ -52,6 +55,9 @@ func NewStage(p Plugin, o StageOptions) (*Stage, error) {
 		if schema, err = whole.Slice(o.Margin, o.Envs); err != nil {
 			return nil, err
 		}
+	}
+	if err := CheckMemory(p, 1, whole); err != nil {
+		return nil, err
 	}
 	env, err := p.NewEnv(o.EnvOptions)
 	if err != nil {

@@ -62,17 +62,34 @@ func checks() []check {
 	}
 }
 
-// Run runs all checks. An error of the environment fails the check in which it came up.
-func Run(ctx context.Context, p rollout.Plugin, o Options) []Result {
+func (o *Options) setDefaults(spec *rollout.EnvSpec) {
 	if o.Envs == 0 {
 		o.Envs = 4
 	}
 	if o.Steps == 0 {
 		o.Steps = 1000
 	}
-	c := &checker{ctx: ctx, plugin: p, spec: p.Spec()}
-	o.Envs = c.capped(o.Envs)
-	c.o = o
+	if spec.MaxEnvs > 0 {
+		o.Envs = min(o.Envs, spec.MaxEnvs)
+	}
+}
+
+// CheckMemory tells before a Run whether the plugin's environments have the memory that the checks need; the error is a
+// *rollout.MemoryError.
+func CheckMemory(p rollout.Plugin, o Options) error {
+	spec := p.Spec()
+	o.setDefaults(&spec)
+	schema, err := rollout.NewSchema(spec, rollout.Shape{Steps: rollout.StageRows, Envs: o.Envs})
+	if err != nil {
+		return err
+	}
+	return rollout.CheckMemory(p, 1, schema)
+}
+
+// Run runs all checks. An error of the environment fails the check in which it came up.
+func Run(ctx context.Context, p rollout.Plugin, o Options) []Result {
+	c := &checker{ctx: ctx, plugin: p, spec: p.Spec(), o: o}
+	c.o.setDefaults(&c.spec)
 	var results []Result
 	for _, k := range checks() {
 		r := Result{ID: k.id, Title: k.title}

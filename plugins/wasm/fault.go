@@ -14,15 +14,16 @@ import (
 
 // layout is what Load has read of a module for messages and checks.
 type layout struct {
-	imports int               // functions that it imports
-	names   map[uint32]string // of functions, as they stand in it
-	stack   meter.Stack
-	dataLow uint32 // lowest address of its data
+	imports  int               // functions that it imports
+	names    map[uint32]string // of functions, as they stand in it
+	stack    meter.Stack
+	dataLow  uint32 // lowest address of its data
+	dataHigh uint64 // where its data ends
 }
 
 func layoutOf(m *meter.Module) layout {
-	low, _ := m.DataRange()
-	return layout{imports: m.ImportedFunctions(), names: m.Names, stack: m.Stack(), dataLow: low}
+	low, high := m.DataRange()
+	return layout{imports: m.ImportedFunctions(), names: m.Names, stack: m.Stack(), dataLow: low, dataHigh: uint64(high)}
 }
 
 // functionName returns the name of a function as its author wrote it, by its index in the module.

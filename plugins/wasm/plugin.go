@@ -44,6 +44,7 @@ const errorBytes = 256
 var (
 	_ rollout.Plugin     = (*Plugin)(nil)
 	_ rollout.Configured = (*Plugin)(nil)
+	_ rollout.Sized      = (*Plugin)(nil)
 )
 
 // Spec returns what the guest said of itself.
@@ -56,6 +57,17 @@ func (p *Plugin) Hash() string { return p.hash }
 func (p *Plugin) Configuration() string { return string(p.args) }
 
 func (p *Plugin) granted(capability string) bool { return slices.Contains(p.config.Grants, capability) }
+
+// MemoryFor tells what blocks take of an instance's memory; see rollout.Sized. Each is a window of whole pages.
+func (p *Plugin) MemoryFor(blocks int, s *rollout.Schema) (least, enough, limit uint64) {
+	n := uint64(blocks)
+	used := max(uint64(p.layout.stack.Top), p.layout.dataHigh)
+	has := p.memoryMin
+	if p.image != nil {
+		has = p.image.size
+	}
+	return used + n*uint64(s.GuestBytes), has + n*(uint64(s.GuestBytes)+2*windowAlign), p.config.Memory
+}
 
 // Close releases the plugin. Environments made from it stay usable; the compiled code goes with the last.
 func (p *Plugin) Close() error {

@@ -11,6 +11,7 @@
 #define TELLS 7     // sets the text of an error in a step, and goes on
 #define LIMIT 8     // describes a limit that it does not keep
 #define BIG_LOCAL_OVER_ZEROS 9 // as BIG_LOCAL, and the data is zero at first, so that the module does not tell its size
+#define SLOW 10     // takes its time
 
 #ifndef WRONG
 #define WRONG NOTHING
@@ -83,6 +84,8 @@ static void step(Walk *w, rl_rng *rng, const int32_t *action, float *obs, rl_res
     out->reward = w->seen[40];
     out->terminated = w->cell < 20 || w->cell > 43;
     out->truncated = ++w->age >= 40;
+    static volatile uint32_t turns;
+    for (uint32_t i = 0; WRONG == SLOW && i < 50000; i++) turns = turns + 1;
     if (WRONG == NULLED && w->age == 9) nowhere->age = 0;
     if (WRONG == TELLS && w->age == 3) rl_fail("no such square");
     look(w, obs);
