@@ -105,8 +105,8 @@ class Dataset:
         """Copies what learning needs out of trajectories: a guest can rewrite its columns meanwhile. Numbers that
         nothing can be learned from are a ValueError."""
         def column(name):
-            return torch.cat([torch.from_dlpack(b[name]).flatten(2) if b[name].ndim > 2 else torch.from_dlpack(b[name])
-                              for b in blocks], dim=1)
+            rows = torch.from_numpy(numpy.concatenate([b[name] for b in blocks], axis=1))
+            return rows.flatten(2) if rows.ndim > 2 else rows
 
         masked = "action_mask" in blocks[0]
         d = cls(column("obs")[:-1].flatten(0, 1), column("action").long(), column("log_prob"), column("reward"),

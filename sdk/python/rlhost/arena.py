@@ -76,7 +76,7 @@ class Trajectory:
     """The columns of one block as arrays [rows, envs, ...] by their names: action, obs, reward, terminated, truncated,
     action_mask, final_obs, log_prob, value, bootstrap_value, valid, policy_version, plugin_version, meta; those that
     the environment does not have are missing. They are views: valid until the loan or lease ends, for reading alone in
-    a lease."""
+    a lease. DLPack (torch.from_dlpack) shares those of a loan, and copies those of a lease."""
 
     def __init__(self, arrays: dict[str, numpy.ndarray], steps: int, envs: int):
         self.arrays, self.steps, self.envs = arrays, steps, envs
@@ -174,7 +174,11 @@ class Arena:
             import numpy
             if writable and self.read_only:
                 raise _native.Error(f"arena {self.name} can only be read")
-            whole = self._memory[writable] = numpy.asarray(_Memory(self._native, writable))
+            whole = numpy.asarray(_Memory(self._native, writable))
+            if not writable:
+                from .leased import Leased
+                whole = whole.view(Leased)
+            self._memory[writable] = whole
         return whole
 
     def _make_trajectory(self, block: int, writable: bool) -> Trajectory:
@@ -187,8 +191,8 @@ def view(memory: numpy.ndarray, start: int, column: Column, envs: tuple[int, int
     """The array of one column of the block that begins at start; envs names the first environment and how many."""
     import numpy
     first, count = envs or (0, column.envs)
-    made: numpy.ndarray = numpy.ndarray((column.rows, count, *column.shape), _DTYPES[column.dtype], memory,
-                                        start + column.offset + first * column.stride_env, column.strides())
+    made: numpy.ndarray = type(memory)((column.rows, count, *column.shape), _DTYPES[column.dtype], memory,
+                                       start + column.offset + first * column.stride_env, column.strides())
     return made
 
 

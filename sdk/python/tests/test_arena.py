@@ -1,5 +1,6 @@
 """Arenas, loans, leases, and the arrays over their blocks."""
 
+import ctypes
 import fcntl
 import gc
 import os
@@ -25,6 +26,17 @@ SCHEMA = {"kind": "tensors", "columns": [
 def resident():
     with open("/proc/self/statm") as f:
         return int(f.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def address_of(capsule):
+    """Where the memory lies that a DLPack capsule hands out."""
+    api = ctypes.pythonapi
+    api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    api.PyCapsule_GetPointer.restype, api.PyCapsule_GetPointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    name = api.PyCapsule_GetName(capsule)
+    managed = api.PyCapsule_GetPointer(capsule, name)
+    # The newer struct has version, context, deleter and flags in front of the tensor; the older begins with it.
+    return ctypes.c_void_p.from_address(managed + (32 if name == b"dltensor_versioned" else 0)).value
 
 
 class ArenaTest(unittest.TestCase):
@@ -64,7 +76,36 @@ class ArenaTest(unittest.TestCase):
                     array[...] = 1
                 with self.assertRaises(ValueError):
                     array.flags.writeable = True
-            self.assertEqual(numpy.from_dlpack(read).ctypes.data, read.ctypes.data)
+            for made in (read + 1, read.max(), read.mean(axis=0), read.copy(), numpy.array(read)):
+                self.assertTrue(not isinstance(made, numpy.ndarray) or made.flags.writeable)
+
+    def test_no_consumer_of_dlpack_can_write_to_a_leased_block(self):
+        class Old:
+            """What asks as older consumers do, and as those that want the newest protocol."""
+
+            def __init__(self, array, **how):
+                self.array, self.how = array, how
+
+            def __dlpack__(self, **_):
+                return self.array.__dlpack__(**self.how)
+
+            def __dlpack_device__(self):
+                return self.array.__dlpack_device__()
+
+        loan = self.arena.loan()
+        loan.array[:] = 7
+        self.assertEqual(address_of(loan.array.__dlpack__()), loan.array.ctypes.data, "a loan's memory is shared")
+        with self.arena.lease(loan.commit()) as lease:
+            for array in (lease.array, lease.array[3:9], lease.trajectory.image, lease.trajectory.soa[1], lease.trajectory.flag):
+                for how in ({}, {"max_version": (1, 0)}, {"max_version": (1, 0), "copy": True}):
+                    at = address_of(array.__dlpack__(**how))
+                    self.assertFalse(lease.array.ctypes.data <= at < lease.array.ctypes.data + lease.array.nbytes, how)
+                    got = numpy.from_dlpack(Old(array, **how))
+                    numpy.testing.assert_array_equal(got, array)
+                with self.assertRaisesRegex(BufferError, r"numpy\.array\(view\)"):
+                    array.__dlpack__(copy=False)
+                owned = array.copy()
+                self.assertEqual(address_of(owned.__dlpack__()), owned.ctypes.data)
 
     def test_claims_that_have_ended_are_errors(self):
         loan = self.arena.loan()

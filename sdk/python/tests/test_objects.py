@@ -70,6 +70,10 @@ class Arrays(ObjectsTest):
         with self.store.read_latest(self.name) as view:
             self.assertEqual((view.shape, view.dtype), ((3, 4), np.float32))
             self.assertFalse(view.flags.owndata)
+            self.assertEqual(view.__dlpack_device__(), kept.__dlpack_device__())
+            np.from_dlpack(view)  # a copy, because a consumer could write to it
+            with self.assertRaises(BufferError):
+                view.__dlpack__(copy=False)
             with self.assertRaises(ValueError):
                 view[0, 0] = 5
             with self.assertRaises(ValueError):

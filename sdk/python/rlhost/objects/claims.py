@@ -42,7 +42,7 @@ class Entry(Claim):
         """The arrays, copied to memory of their own: one array, or a tuple if there are several tracks."""
         if not self._claim:
             raise Spent("object %r: entry %d has been released" % (self._object.name, self.index))
-        copies = tuple(a.copy() if isinstance(a, np.ndarray) else bytes(a) for a in self.arrays)
+        copies = tuple(np.array(a) if isinstance(a, np.ndarray) else bytes(a) for a in self.arrays)
         return copies[0] if len(copies) == 1 else copies
 
     def release(self) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
 
+from ..leased import Leased
 from .connection import Connection
 from .errors import BadRequest, LimitExceeded, Removed, TooLarge, WrongDType, WrongTracks
 from .wire import (
@@ -129,7 +130,8 @@ class Object:
         if dtype == BYTES:
             view = memoryview(memory)[at:at + int(np.prod(shape, dtype=np.int64))]
             return view
-        return np.ndarray(shape, DTYPE_OF[dtype], memory, at)
+        kind = Leased if memory is self.reading else np.ndarray
+        return kind(shape, DTYPE_OF[dtype], memory, at)
 
     def pack(self, arrays: Sequence[Any]) -> bytes:
         """What a commit says of arrays, checked against the tracks."""

@@ -269,4 +269,4 @@ def _array(data: Any) -> Any:
 
 
 def _copy(a: Any) -> Any:
-    return a.copy() if isinstance(a, np.ndarray) else bytes(a)
+    return np.array(a) if isinstance(a, np.ndarray) else bytes(a)
