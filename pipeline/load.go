@@ -139,17 +139,17 @@ func (l *loaded) checkMemory(g *Graph, c *problems) {
 		if !g.Synchronous {
 			blocks = f.Blocks / f.Splits
 		}
+		at := span{}
+		if e := g.Env(x.env); e != nil {
+			at = e.use
+		}
 		schema, err := rollout.NewSchema(from.plugin.Spec(), rollout.Shape{Steps: f.BlockRows / envs, Envs: envs})
 		if err != nil {
-			c.add("E042", x.table.key, "lower horizon, or raise splits", "component %q: %v", x.Name, err)
+			c.add("E042", at, fmt.Sprintf("lower envs or horizon of %q, or raise its splits", x.Name), "env %q: %v", x.env, err)
 			continue
 		}
 		var short *rollout.MemoryError
 		if errors.As(rollout.CheckMemory(from.plugin, blocks, schema), &short) {
-			at := span{}
-			if e := g.Env(x.env); e != nil {
-				at = e.use
-			}
 			c.add("E042", at, fmt.Sprintf("raise it in [env.%s]: limits = { memory = %q }; or lower envs, horizon or blocks of %q, or raise its splits",
 				x.env, short.Limit(), x.Name), "env %q: %v", x.env, short)
 		}
