@@ -75,9 +75,9 @@ func (c *Learner) warnOfClip(s *policy.Stats) {
 		return
 	}
 	c.loud.told = true
-	help := "set clip_grad_apart = true, so that the value's gradient does not shrink the policy's; or scale the environment's rewards down, or raise max_grad_norm"
-	if c.config.ClipGradApart {
-		help = "scale the environment's rewards down, or raise max_grad_norm"
+	help := "scale the environment's rewards down, so that discounted returns are some hundred at most: larger values are hardly learned"
+	if !c.config.ClipGradApart {
+		help += "; clip_grad_apart = true or a larger max_grad_norm keeps the value's gradient from shrinking the policy's"
 	}
 	c.h.Log.Warn(fmt.Sprintf("gradients were more than %d times max_grad_norm in %d datasets in a row", loudNorms, loudDatasets),
 		"grad_norm", s.GradNorm, "actor_grad_norm", s.ActorGradNorm, "critic_grad_norm", s.CriticGradNorm,
