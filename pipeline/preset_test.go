@@ -77,7 +77,7 @@ func TestPresets_PPOHasCleanRLsSettings(t *testing.T) {
 }
 
 // A schedule is part of a run: the preset takes it from the stop rule once, and a file that changes the run has no say in it.
-func TestPresets_TakeTheScheduleFromTheStopRuleOnce(t *testing.T) {
+func TestS9PresetsTakeTheScheduleFromTheStopRuleOnce(t *testing.T) {
 	for name := range DefaultPresets() {
 		first, text := expandedWith(t, name, "env_steps = 3_000", nil)
 		if !strings.Contains(text, "anneal_env_steps = 3000\n") {
