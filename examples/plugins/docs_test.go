@@ -84,6 +84,106 @@ func follow(t *testing.T, dir string, blocks []block, env []string) string {
 	return log.String()
 }
 
+const buildLines = "Other build lines for C and C++"
+
+// buildLine returns a line that the page shows: the one of section C as clang, each other one by its label.
+func buildLine(t *testing.T, label string) string {
+	t.Helper()
+	for title, blocks := range readPage(t) {
+		for _, b := range blocks {
+			if title == "C" && label == "clang" && strings.HasPrefix(b.text, "clang ") || title == buildLines && label == b.name {
+				return b.text
+			}
+		}
+	}
+	t.Fatalf("%s shows no build line %q", page, label)
+	return ""
+}
+
+// buildShown builds a guest in an empty folder by a line of the page, and returns the folder; it skips the test where
+// the compiler or the C library is missing.
+func buildShown(t *testing.T, label, source string, env []string) string {
+	t.Helper()
+	reads(t, source, "../../sdk/c/*.h")
+	line, dir, empty := buildLine(t, label), t.TempDir(), t.TempDir()
+	name := "corridor.c"
+	if strings.Contains(label, "c++") {
+		name = "corridor.cpp"
+	}
+	run := func(dir string) ([]byte, error) {
+		cmd := exec.Command("sh", "-euc", line)
+		cmd.Dir, cmd.Env = dir, env
+		return cmd.CombinedOutput()
+	}
+	text, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := "void f(void) {}\n"
+	if strings.Contains(label, "libc") {
+		least = "#include <stdlib.h>\nvoid f(void) { free(malloc(1)); }\n"
+	}
+	for path, data := range map[string]string{filepath.Join(dir, name): string(text), filepath.Join(empty, name): least} {
+		if err := os.WriteFile(path, []byte(data), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := run(dir)
+	if err == nil {
+		return dir
+	}
+	if least, err := run(empty); err != nil {
+		t.Skipf("the compiler of %s is not here: make tools\n%s", label, least)
+	}
+	t.Fatalf("%s: %v\n%s", line, err, out)
+	return ""
+}
+
+// TestPage_BuildLinesMakeGuests follows each build line of the page with programs that tell a wrong line: one that uses
+// malloc beside the SDK's memory, one whose static constructor must run once, one that overflows its stack.
+func TestPage_BuildLinesMakeGuests(t *testing.T) {
+	bin := tools(t)
+	env := append(os.Environ(), "RLHOST="+root(t), "PATH="+bin+":"+root(t)+"/.venv/bin:"+os.Getenv("PATH"))
+	rlhost := func(dir, command string) (string, error) {
+		cmd := exec.Command("sh", "-euc", command)
+		cmd.Dir, cmd.Env = dir, env
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	for label, source := range map[string]string{
+		"clang": "corridor-c/corridor.c", "zig": "corridor-c/corridor.c", "c++": "testdata/started.cpp",
+		"zig-c++": "testdata/started.cpp", "libc": "testdata/heaps.c", "zig-libc": "testdata/heaps.c",
+	} {
+		t.Run(label, func(t *testing.T) {
+			dir := buildShown(t, label, source, env)
+			if out, err := rlhost(dir, "rlhost check corridor.wasm"); err != nil || !strings.Contains(out, " 0 warnings, 0 failed") {
+				t.Errorf("%s, built as the page says: %v\n%s", source, err, out)
+			}
+			if strings.Contains(label, "libc") {
+				out, err := rlhost(dir, `printf 'rlhost = 1\n[run]\nname = "heaps"\nstop = { env_steps = 20000 }\n`+
+					`[env.heaps]\nuse = "./corridor.wasm"\n[train]\npreset = "ppo"\nenv = "heaps"\n' >pipeline.toml; rlhost train`)
+				if err != nil || !strings.Contains(out, "evaluation: return") {
+					t.Errorf("training on it: %v\n%s", err, out)
+				}
+			}
+			dir = buildShown(t, label, "testdata/deep.c", env)
+			if out, err := rlhost(dir, "rlhost check corridor.wasm"); err == nil || !strings.Contains(out, "out of bounds memory access in rl_made_step") {
+				t.Errorf("a stack that overflows does not trap: %v\n%s", err, out)
+			}
+		})
+	}
+}
+
+func TestPage_HeaderShowsTheLineOfThePage(t *testing.T) {
+	header, err := os.ReadFile("../../sdk/c/rl_env.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.NewReplacer("$RLHOST/", "", "corridor", "walk").Replace(buildLine(t, "clang")); !strings.Contains(string(header), want) {
+		t.Errorf("rl_env.h does not show %s", want)
+	}
+}
+
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("../..")
@@ -93,7 +193,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// tools returns a folder with rlhost, and with clang under that name where it is called clang-19.
+// tools returns a folder with rlhost, and with clang and clang++ under those names where they are called clang-19.
 func tools(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -102,9 +202,11 @@ func tools(t *testing.T) string {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if clang, err := exec.LookPath("clang-19"); err == nil {
-		if err := os.Symlink(clang, filepath.Join(dir, "clang")); err != nil {
-			t.Fatal(err)
+	for _, name := range []string{"clang", "clang++"} {
+		if compiler, err := exec.LookPath(name + "-19"); err == nil {
+			if err := os.Symlink(compiler, filepath.Join(dir, name)); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return dir

@@ -9,6 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+#ifndef _Static_assert
+#define _Static_assert static_assert
+#endif
+extern "C" {
+#endif
+
 #define RL_ABI_MAJOR 1
 #define RL_ABI_MINOR 0
 
@@ -251,5 +258,9 @@ RL_IMPORT(clock_ns) int64_t rl_host_clock_ns(void);
 
 // metric: (name, len, value f64). A number for the metrics under env/.
 RL_IMPORT(metric) void rl_host_metric(uint32_t name, uint32_t len, double value);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -33,7 +33,11 @@ RL_INLINE uint64_t rl_mix(uint64_t z)
 }
 
 // rl_seed starts a stream. Neighbouring seeds give unrelated streams.
-RL_INLINE rl_rng rl_seed(uint64_t seed) { return (rl_rng){rl_mix(seed + 0x9E3779B97F4A7C15u)}; }
+RL_INLINE rl_rng rl_seed(uint64_t seed)
+{
+    rl_rng rng = {rl_mix(seed + 0x9E3779B97F4A7C15u)};
+    return rng;
+}
 
 // rl_next returns 64 random bits.
 RL_INLINE uint64_t rl_next(rl_rng *rng) { return rl_mix(rng->state += 0x9E3779B97F4A7C15u); }
@@ -92,6 +96,12 @@ typedef struct rl_text {
     uint32_t len;
 } rl_text;
 
+RL_INLINE rl_text rl_piece(const char *at, uint32_t len)
+{
+    rl_text piece = {at, len};
+    return piece;
+}
+
 // rl_line cuts line number n out of the configuration; false after the last one.
 RL_QUIET static bool rl_line(const rl_config *c, uint32_t n, rl_text *key, rl_text *value)
 {
@@ -101,10 +111,10 @@ RL_QUIET static bool rl_line(const rl_config *c, uint32_t n, rl_text *key, rl_te
     if (i >= c->len) return false;
     uint32_t start = i, end;
     while (i < c->len && c->text[i] != '=' && c->text[i] != '\n') i++;
-    *key = (rl_text){c->text + start, i - start};
+    *key = rl_piece(c->text + start, i - start);
     if (i < c->len && c->text[i] == '=') i++;
     for (end = i; end < c->len && c->text[end] != '\n';) end++;
-    *value = (rl_text){c->text + i, end - i};
+    *value = rl_piece(c->text + i, end - i);
     return true;
 }
 
@@ -216,7 +226,7 @@ RL_QUIET static bool rl_arg_bool(rl_config *c, const char *name, bool fallback)
 RL_QUIET static rl_text rl_arg_text(rl_config *c, const char *name, const char *fallback)
 {
     rl_text v;
-    return rl_arg(c, name, &v) ? v : (rl_text){fallback, rl_length(fallback)};
+    return rl_arg(c, name, &v) ? v : rl_piece(fallback, rl_length(fallback));
 }
 
 // ---- spaces ------------------------------------------------------------------------------------------------
@@ -234,8 +244,8 @@ typedef struct rl_space {
 // RL_U8 and so on; low equal to high means unbounded.
 #define RL_DISCRETE(values) {.dtype = RL_I32, .n = (values)}
 #define RL_BOX(type, lowest, highest, ...)                                                                     \
-    {.dtype = (type), .low = (lowest), .high = (highest), .shape = {__VA_ARGS__},                              \
-     .rank = sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)}
+    {.dtype = (type), .rank = sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), .shape = {__VA_ARGS__},    \
+     .low = (lowest), .high = (highest)}
 
 RL_QUIET static uint32_t rl_dtype_bytes(uint8_t dtype)
 {

@@ -25,6 +25,16 @@ typedef struct rl_batch {
 
 static rl_batch *rl_batches[RL_BATCHES];
 
+#if defined(__wasm__) && !defined(__wasi__)
+// The linker runs constructors before each call of an export, unless the module calls them itself. A C library
+// that is built as a reactor does so, too.
+#ifdef __cplusplus
+extern "C"
+#endif
+void __wasm_call_ctors(void);
+RL_EXPORT(_initialize) void rl_initialize(void) { __wasm_call_ctors(); }
+#endif
+
 #ifdef __wasm__
 RL_INLINE void *rl_at(uint32_t address) { return (void *)(uintptr_t)address; }
 RL_INLINE uint32_t rl_address(void *p) { return (uint32_t)(uintptr_t)p; }
@@ -46,7 +56,14 @@ static void rl_copy_name(char *to, uint32_t cap, const char *from)
 
 static rl_tensor_desc rl_desc(uint16_t role, const char *name, const rl_space *s)
 {
-    rl_tensor_desc d = {.role = role, .dtype = s->dtype, .rank = s->rank, .low = s->low, .high = s->high, .n = s->n};
+    rl_tensor_desc d;
+    __builtin_memset(&d, 0, sizeof d);
+    d.role = role;
+    d.dtype = s->dtype;
+    d.rank = s->rank;
+    d.low = s->low;
+    d.high = s->high;
+    d.n = s->n;
     for (uint32_t i = 0; i < s->rank; i++) d.shape[i] = s->shape[i];
     rl_copy_name(d.name, sizeof d.name, s->name ? s->name : name);
     return d;
@@ -65,7 +82,8 @@ static uint32_t rl_descs(const rl_env *env, rl_tensor_desc *d)
     d[RL_T_TRUNCATED] = rl_desc(RL_ROLE_TRUNCATED, "truncated", &flag);
     d[RL_T_FINAL] = rl_desc(RL_ROLE_FINAL_OBSERVATION, "final_obs", &final);
     if (!rl_the_env.mask) return RL_T_MASK;
-    rl_space mask = {.dtype = RL_U8, .rank = 1, .high = 1};
+    rl_space mask = flag;
+    mask.rank = 1;
     mask.shape[0] = rl_elements(&env->action) * env->action.n;
     d[RL_T_MASK] = rl_desc(RL_ROLE_ACTION_MASK, "action_mask", &mask);
     return RL_TENSORS;
@@ -95,7 +113,7 @@ RL_EXPORT(rl_abi_v1) void rl_abi_v1(void) {}
 
 RL_EXPORT(rl_describe) int32_t rl_describe(uint32_t config, uint32_t config_len, uint32_t buf, uint32_t cap)
 {
-    rl_config c = {.text = rl_at(config), .len = config_len};
+    rl_config c = {.text = (const char *)rl_at(config), .len = config_len};
     rl_env env;
     rl_tensor_desc d[RL_TENSORS];
     if (!rl_described(&c, &env)) return RL_STATUS_CONFIG;
@@ -113,7 +131,7 @@ RL_EXPORT(rl_describe) int32_t rl_describe(uint32_t config, uint32_t config_len,
     rl_copy_name(spec.name, sizeof spec.name, env.name);
     uint32_t need = sizeof spec + spec.tensors * (uint32_t)sizeof d[0];
     if (cap < need) return (int32_t)need;
-    uint8_t *out = rl_at(buf);
+    uint8_t *out = (uint8_t *)rl_at(buf);
     __builtin_memcpy(out, &spec, sizeof spec);
     __builtin_memcpy(out + sizeof spec, d, need - sizeof spec);
     return (int32_t)need;
@@ -159,11 +177,11 @@ static int32_t rl_build(rl_batch *b, rl_config *config)
         for (uint32_t i = 0; i < d[k].rank; i++) b->shape[k].elems *= d[k].shape[i];
         b->shape[k].bytes = rl_dtype_bytes(d[k].dtype);
     }
-    b->flags = rl_new(b->envs, sizeof *b->flags);
-    b->rng = rl_new(b->envs, sizeof *b->rng);
+    b->flags = (uint32_t *)rl_new(b->envs, sizeof *b->flags);
+    b->rng = (rl_rng *)rl_new(b->envs, sizeof *b->rng);
     b->row = rl_new(b->shape[RL_T_OBS].elems, b->shape[RL_T_OBS].bytes);
     b->move = rl_new(b->shape[RL_T_ACTION].elems, b->shape[RL_T_ACTION].bytes);
-    if (rl_the_env.mask) b->legal = rl_new(b->shape[RL_T_MASK].elems, 1);
+    if (rl_the_env.mask) b->legal = (uint8_t *)rl_new(b->shape[RL_T_MASK].elems, 1);
     if (!b->flags || !b->rng || !b->row || !b->move || (rl_the_env.mask && !b->legal)) {
         rl_fail("out of memory");
         return RL_STATUS_MEMORY;
@@ -182,7 +200,7 @@ static int32_t rl_build(rl_batch *b, rl_config *config)
 
 RL_EXPORT(rl_create) int32_t rl_create(uint32_t config, uint32_t config_len, uint32_t num_envs, uint32_t autoreset)
 {
-    rl_config c = {.text = rl_at(config), .len = config_len};
+    rl_config c = {.text = (const char *)rl_at(config), .len = config_len};
     rl_env env;
     int32_t slot = 0;
     while (slot < RL_BATCHES && rl_batches[slot]) slot++;
@@ -191,7 +209,7 @@ RL_EXPORT(rl_create) int32_t rl_create(uint32_t config, uint32_t config_len, uin
         return RL_STATUS_UNSUPPORTED;
     if (!rl_described(&c, &env)) return RL_STATUS_CONFIG;
     if (!num_envs || (env.max_envs && num_envs > env.max_envs)) return RL_STATUS_ARGUMENT;
-    rl_batch *b = rl_new(1, sizeof *b);
+    rl_batch *b = (rl_batch *)rl_new(1, sizeof *b);
     if (!b) return RL_STATUS_MEMORY;
     b->env = env;
     b->envs = num_envs;
@@ -227,13 +245,14 @@ RL_EXPORT(rl_bind) int32_t rl_bind(uint32_t batch, uint32_t bindings, uint32_t n
     }
     for (uint32_t k = 0; k < n; k++) {
         b->bind[k] = bind[k];
-        b->shape[k].at = rl_at(bind[k].ptr);
+        b->shape[k].at = (uint8_t *)rl_at(bind[k].ptr);
         b->shape[k].env = bind[k].stride_env;
         b->shape[k].elem = bind[k].stride_elem;
     }
-    b->view = (rl_view){b->shape[RL_T_ACTION],     b->shape[RL_T_OBS],       b->shape[RL_T_REWARD],
-                        b->shape[RL_T_TERMINATED], b->shape[RL_T_TRUNCATED], b->rng,
-                        b->row,                    b->move};
+    rl_view view = {b->shape[RL_T_ACTION],     b->shape[RL_T_OBS],       b->shape[RL_T_REWARD],
+                    b->shape[RL_T_TERMINATED], b->shape[RL_T_TRUNCATED], b->rng,
+                    b->row,                    b->move};
+    b->view = view;
     b->bound = true;
     return RL_STATUS_OK;
 }
@@ -286,7 +305,7 @@ RL_EXPORT(rl_reset) int32_t rl_reset(uint32_t batch, uint32_t t, uint32_t mask, 
     rl_batch *b = rl_find(batch);
     if (!b) return RL_STATUS_ARGUMENT;
     if (!b->bound) return RL_STATUS_STATE;
-    const uint8_t *chosen = mask ? rl_at(mask) : NULL, *seed = seeds ? rl_at(seeds) : NULL;
+    const uint8_t *chosen = mask ? (uint8_t *)rl_at(mask) : NULL, *seed = seeds ? (uint8_t *)rl_at(seeds) : NULL;
     rl_tensor obs = rl_tensor_at(b, RL_T_OBS, t);
     for (uint32_t i = 0; i < b->envs; i++) {
         if (chosen && !chosen[i]) continue;
@@ -342,7 +361,7 @@ RL_INLINE void rl_run(rl_batch *b, uint32_t first, uint32_t count)
 static __attribute__((noinline)) void rl_rest(rl_batch *b, uint32_t t, uint32_t i)
 {
     const rl_view *v = &b->view;
-    static const rl_result nothing;
+    static const rl_result nothing = {0, false, false};
     rl_write(v, i, &nothing);
     if (b->autoreset == RL_AUTORESET_NEXT_STEP) {
         rl_begin(b, i, &v->obs);
@@ -360,7 +379,7 @@ static bool rl_actions_ok(rl_batch *b, uint32_t first, uint32_t count)
     uint32_t n = b->env.action.n, any = 0;
     if (!n || b->env.action.dtype != RL_I32) return true;
     if (a->elems == 1 && a->env == 4) {
-        const uint32_t *all = (const void *)a->at;
+        const uint32_t *all = (const uint32_t *)(const void *)a->at;
         for (uint32_t i = first; i < first + count; i++) any |= all[i];
         if (any < n) return true; // no action is larger than all of them put together
     }
@@ -412,7 +431,7 @@ RL_EXPORT(rl_save) int32_t rl_save(uint32_t batch, uint32_t env, uint32_t buf, u
     if (!rl_the_env.save || !rl_the_env.load) return RL_STATUS_UNSUPPORTED;
     uint32_t own = rl_the_env.save_bytes, need = own + 12;
     if (cap < need) return (int32_t)need;
-    uint8_t *to = rl_at(buf);
+    uint8_t *to = (uint8_t *)rl_at(buf);
     rl_the_env.save(b->state, env, to);
     __builtin_memcpy(to + own, &b->flags[env], 4);
     __builtin_memcpy(to + own + 4, &b->rng[env], 8);
@@ -425,7 +444,7 @@ RL_EXPORT(rl_load) int32_t rl_load(uint32_t batch, uint32_t env, uint32_t buf, u
     if (!b || env >= b->envs) return RL_STATUS_ARGUMENT;
     if (!rl_the_env.save || !rl_the_env.load) return RL_STATUS_UNSUPPORTED;
     uint32_t own = rl_the_env.save_bytes, flags;
-    const uint8_t *from = rl_at(buf);
+    const uint8_t *from = (const uint8_t *)rl_at(buf);
     if (len != own + 12) return RL_STATUS_ARGUMENT;
     __builtin_memcpy(&flags, from + own, 4);
     if (flags & ~RL_FLAG_WAITING || !rl_the_env.load(b->state, env, from)) return RL_STATUS_ARGUMENT;
@@ -438,7 +457,7 @@ RL_EXPORT(rl_render) int32_t rl_render(uint32_t batch, uint32_t env, uint32_t mo
 {
     rl_batch *b = rl_find(batch);
     if (!b || env >= b->envs) return RL_STATUS_ARGUMENT;
-    return rl_the_env.render ? (int32_t)rl_the_env.render(b->state, env, mode, rl_at(buf), cap) : RL_STATUS_UNSUPPORTED;
+    return rl_the_env.render ? (int32_t)rl_the_env.render(b->state, env, mode, (char *)rl_at(buf), cap) : RL_STATUS_UNSUPPORTED;
 }
 
 RL_EXPORT(rl_last_error) int32_t rl_last_error(uint32_t buf, uint32_t cap)

@@ -10,12 +10,12 @@
 //
 //	RL_ENV(Walk, setup, reset, step, .name = "walk@1", .action = RL_DISCRETE(2), .obs = RL_BOX(RL_F32, 0, 1, 1))
 //
-//	clang --target=wasm32 -O3 -nostdlib -I sdk/c -Wl,--no-entry walk.c -o walk.wasm
+//	clang --target=wasm32 -O3 -msimd128 -mbulk-memory -nostdlib -Wl,--no-entry,--stack-first -I sdk/c walk.c -o walk.wasm
 //	cc -g -fsanitize=address,undefined -I sdk/c walk.c -o walk && ./walk          # the same, natively
 //
 // The header makes every export of env ABI v1 out of that: batches, strides, the three autoreset modes, random
-// streams, final observations, save and load. One environment per .c file; no C library is needed. It is not
-// for several agents per environment, nor for more than one action and one observation tensor.
+// streams, final observations, save and load. One environment per file, in C11 or C++20; no C library is needed,
+// and one may be there: with a target like wasm32-wasi the SDK's memory comes from its malloc. It is not for several agents per environment, nor for more than one action and one observation tensor.
 #ifndef RL_ENV_H
 #define RL_ENV_H
 
@@ -52,6 +52,10 @@ typedef struct rl_env {
 
     // describe (optional) changes spaces and limits in a copy of this struct, where they depend on arguments.
     bool (*describe)(rl_config *config, struct rl_env *env);
+    // mask (optional; there is a mask tensor if it is given) writes 1 for each legal action.
+    void (*mask)(void *state, uint32_t i, uint8_t *legal);
+    // render (optional) writes text for mode 0 and returns the length needed.
+    uint32_t (*render)(void *state, uint32_t i, uint32_t mode, char *to, uint32_t cap);
     // create returns the state of a batch of environments, or NULL after rl_fail.
     void *(*create)(uint32_t envs, rl_config *config);
     void (*destroy)(void *state, uint32_t envs);
@@ -61,14 +65,10 @@ typedef struct rl_env {
     // step advances environments first … first+count-1, none of which waits for a reset, and writes all that
     // view names. The SDK then does the autoreset.
     void (*step)(void *state, uint32_t first, uint32_t count, const rl_view *view);
-    // mask (optional; there is a mask tensor if it is given) writes 1 for each legal action.
-    void (*mask)(void *state, uint32_t i, uint8_t *legal);
     // save_bytes, save, load (optional): the state of environment i without its random stream.
     uint32_t save_bytes;
     void (*save)(void *state, uint32_t i, uint8_t *to);
     bool (*load)(void *state, uint32_t i, const uint8_t *from);
-    // render (optional) writes text for mode 0 and returns the length needed.
-    uint32_t (*render)(void *state, uint32_t i, uint32_t mode, char *to, uint32_t cap);
 } rl_env;
 
 static uint32_t rl_current; // index of the environment being stepped
@@ -126,13 +126,13 @@ RL_INLINE void rl_copy_row(uint8_t *to, uint32_t to_elem, const uint8_t *from, u
 // rl_spread copies a packed row to where the host wants environment i's elements.
 RL_QUIET static void rl_spread(const rl_tensor *t, uint32_t i, const void *packed)
 {
-    rl_copy_row(rl_row(t, i), t->elem, packed, t->bytes, t->elems, t->bytes);
+    rl_copy_row(rl_row(t, i), t->elem, (const uint8_t *)packed, t->bytes, t->elems, t->bytes);
 }
 
 // rl_collect copies environment i's elements to a packed row.
 RL_QUIET static void rl_collect(const rl_tensor *t, uint32_t i, void *packed)
 {
-    rl_copy_row(packed, t->bytes, rl_row(t, i), t->elem, t->elems, t->bytes);
+    rl_copy_row((uint8_t *)packed, t->bytes, rl_row(t, i), t->elem, t->elems, t->bytes);
 }
 
 RL_INLINE void rl_write(const rl_view *v, uint32_t i, const rl_result *out)
@@ -149,7 +149,7 @@ RL_INLINE void rl_each(void *state, uint32_t first, uint32_t count, const rl_vie
     rl_view v = *view;
     bool direct = rl_in_place(&v.obs) && rl_in_place(&v.action);
     for (uint32_t i = first; i < first + count; i++) {
-        rl_result out = {0};
+        rl_result out = {0, false, false};
         rl_current = i;
         if (direct) {
             step(state, i, &v.rng[i], rl_row(&v.action, i), rl_row(&v.obs, i), &out);
@@ -162,31 +162,50 @@ RL_INLINE void rl_each(void *state, uint32_t first, uint32_t count, const rl_vie
     }
 }
 
+#ifdef __cplusplus
+// rl_any is a pointer that becomes what the author's function takes, as void * does in C.
+struct rl_any {
+    const void *at;
+    template <typename T> operator T *() const { return (T *)at; }
+};
+#define RL_ANY(pointer) (rl_any{pointer})
+// An environment in C++ is saved as its bytes, as one in C is, but begins with what its constructor gives it.
+#define RL_PLAIN(Type) static_assert(__is_trivially_copyable(Type), "an environment holds plain data: it is saved as its bytes");
+#define RL_FRESH(Type, env) (*(env) = Type())
+#else
+#define RL_ANY(pointer) (pointer)
+#define RL_PLAIN(Type)
+#define RL_FRESH(Type, env) ((void)0)
+#endif
+
 // RL_ENV makes the environment out of the author's struct and functions; fields of rl_env follow. Where such a
 // field is a function (mask, render), its state is the array of the author's structs: (const Walk *)state + i.
 #define RL_ENV(Type, setup_, reset_, step_, ...)                                                               \
+    RL_PLAIN(Type)                                                                                             \
     static void *rl_made_create(uint32_t envs, rl_config *config)                                              \
     {                                                                                                          \
-        Type *all = rl_new(envs, sizeof(Type));                                                                \
+        Type *all = (Type *)rl_new(envs, sizeof(Type));                                                        \
         if (!all) rl_fail("out of memory");                                                                    \
-        for (uint32_t i = 0; all && i < envs; i++)                                                             \
-            if (!setup_(&all[i], config)) return rl_put(all, envs * (uint32_t)sizeof(Type)), NULL;             \
+        for (uint32_t i = 0; all && i < envs; i++) {                                                           \
+            RL_FRESH(Type, &all[i]);                                                                           \
+            if (!setup_(&all[i], config)) return rl_put(all, envs * (uint32_t)sizeof(Type)), (void *)0;        \
+        }                                                                                                      \
         return all;                                                                                            \
     }                                                                                                          \
     static void rl_made_destroy(void *all, uint32_t envs) { rl_put(all, envs * (uint32_t)sizeof(Type)); }      \
     static void rl_made_reset(void *all, uint32_t i, rl_rng *rng, const rl_tensor *obs, void *row)             \
     {                                                                                                          \
         if (rl_in_place(obs)) {                                                                                \
-            reset_((Type *)all + i, rng, (void *)rl_row(obs, i));                                              \
+            reset_((Type *)all + i, rng, RL_ANY((void *)rl_row(obs, i)));                                      \
         } else {                                                                                               \
-            reset_((Type *)all + i, rng, row);                                                                 \
+            reset_((Type *)all + i, rng, RL_ANY(row));                                                         \
             rl_spread(obs, i, row);                                                                            \
         }                                                                                                      \
     }                                                                                                          \
     RL_INLINE void rl_made_one(void *all, uint32_t i, rl_rng *rng, const void *action, void *obs,              \
                                rl_result *out)                                                                 \
     {                                                                                                          \
-        step_((Type *)all + i, rng, action, obs, out);                                                         \
+        step_((Type *)all + i, rng, RL_ANY(action), RL_ANY(obs), out);                                         \
     }                                                                                                          \
     static void rl_made_step(void *all, uint32_t first, uint32_t count, const rl_view *view)                   \
     {                                                                                                          \
@@ -201,15 +220,27 @@ RL_INLINE void rl_each(void *state, uint32_t first, uint32_t count, const rl_vie
         __builtin_memcpy((Type *)all + i, from, sizeof(Type));                                                 \
         return true;                                                                                           \
     }                                                                                                          \
-    RL_VECTOR_ENV(.create = rl_made_create, .destroy = rl_made_destroy, .reset = rl_made_reset,                \
+    RL_VECTOR_ENV(__VA_ARGS__, .create = rl_made_create, .destroy = rl_made_destroy, .reset = rl_made_reset,   \
                   .step = rl_made_step, .save_bytes = sizeof(Type), .save = rl_made_save,                      \
-                  .load = rl_made_load, __VA_ARGS__)
+                  .load = rl_made_load)
 
-// RL_VECTOR_ENV makes the environment out of functions that work on a whole batch; see rl_env.
+// RL_VECTOR_ENV makes the environment out of functions that work on a whole batch; see rl_env. C++ wants the
+// fields in the order of that struct. What is declared below is completed at the end of the author's file.
+#ifdef __cplusplus
+#define RL_VECTOR_ENV(...) RL_PARTLY namespace { const rl_env rl_the_env = {__VA_ARGS__}; } RL_WHOLLY
+namespace { extern const rl_env rl_the_env; }
+// Fields that are not named are zero, which some compilers warn of in C++ alone.
+#define RL_PARTLY _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wmissing-field-initializers\"")
+#define RL_WHOLLY _Pragma("GCC diagnostic pop")
+#else
+#define RL_PARTLY
+#define RL_WHOLLY
 #define RL_VECTOR_ENV(...) static const rl_env rl_the_env = {__VA_ARGS__};
+static const rl_env rl_the_env;
+#endif
 
-static const rl_env rl_the_env; // completed by RL_ENV at the end of the author's file
-
+RL_PARTLY
 #include "rl_batch.h"
+RL_WHOLLY
 
 #endif

@@ -1,4 +1,5 @@
-// Hand-written. Memory of a guest without a C library: what rl_alloc and the SDK's own tables come from.
+// Hand-written. Memory of a guest: what rl_alloc and the SDK's own tables come from. Where there is a C library it is
+// the library's heap, for two heaps would both begin where the linker says; without one it is this file's.
 //
 // Free memory is an address-ordered list of regions whose nodes lie in the free memory itself; a block in use
 // has no header, because whoever frees it says its size. So a page that the host has mapped a window over is
@@ -13,7 +14,11 @@
 #define RL_PAGE 65536u
 #define RL_GRAIN 16u
 
-#ifdef __wasm__
+#if defined(__wasm__) && !defined(__wasi__)
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 typedef struct rl_region {
     struct rl_region *next;
@@ -108,17 +113,17 @@ static void rl_put(void *p, uint32_t size)
 // The compiler may turn copies into calls of these, and there is no C library to have them.
 #define RL_BYTES __attribute__((weak, no_builtin("memcpy", "memmove", "memset", "memcmp")))
 
-RL_BYTES void *memcpy(void *restrict to, const void *restrict from, size_t n)
+RL_BYTES void *memcpy(void *to, const void *from, size_t n)
 {
-    unsigned char *d = to;
-    for (const unsigned char *s = from; n; n--) *d++ = *s++;
+    unsigned char *d = (unsigned char *)to;
+    for (const unsigned char *s = (const unsigned char *)from; n; n--) *d++ = *s++;
     return to;
 }
 
 RL_BYTES void *memmove(void *to, const void *from, size_t n)
 {
-    unsigned char *d = to;
-    const unsigned char *s = from;
+    unsigned char *d = (unsigned char *)to;
+    const unsigned char *s = (const unsigned char *)from;
     if (d <= s) return memcpy(to, from, n);
     while (n--) d[n] = s[n];
     return to;
@@ -126,19 +131,23 @@ RL_BYTES void *memmove(void *to, const void *from, size_t n)
 
 RL_BYTES void *memset(void *to, int value, size_t n)
 {
-    for (unsigned char *d = to; n; n--) *d++ = (unsigned char)value;
+    for (unsigned char *d = (unsigned char *)to; n; n--) *d++ = (unsigned char)value;
     return to;
 }
 
 RL_BYTES int memcmp(const void *a, const void *b, size_t n)
 {
-    const unsigned char *p = a, *q = b;
+    const unsigned char *p = (const unsigned char *)a, *q = (const unsigned char *)b;
     for (; n; n--, p++, q++)
         if (*p != *q) return *p - *q;
     return 0;
 }
 
-#else // native: the C library's heap, which sanitizers watch
+#ifdef __cplusplus
+}
+#endif
+
+#else // the C library's heap, which sanitizers watch in a native build
 
 #include <stdlib.h>
 

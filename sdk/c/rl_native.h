@@ -12,7 +12,7 @@
 #include <string.h>
 
 // Addresses are offsets into this memory, as they are offsets into linear memory in a guest.
-static _Alignas(RL_PAGE) uint8_t rl_native_memory[64u << 20];
+static uint8_t rl_native_memory[64u << 20] __attribute__((aligned(RL_PAGE)));
 static uint32_t rl_native_used = RL_PAGE;
 
 RL_INLINE void *rl_at(uint32_t address) { return rl_native_memory + address; }
@@ -52,7 +52,7 @@ static void rl_play_die(const char *call, int32_t status)
 static uint32_t rl_play_text(const char *text)
 {
     uint32_t at = (uint32_t)rl_alloc((uint32_t)strlen(text) + 1, 1);
-    strcpy(rl_at(at), text);
+    strcpy((char *)rl_at(at), text);
     return at;
 }
 
@@ -76,7 +76,9 @@ static void rl_play_bind(rl_play *p, uint32_t batch)
     for (uint32_t k = 0; k < p->spec.tensors; k++) {
         uint32_t row = p->elems[k] * p->bytes[k];
         bool timeless = p->desc[k].role == RL_ROLE_FINAL_OBSERVATION;
-        p->bind[k] = (rl_binding){.stride_t = timeless ? 0 : row * p->envs, .stride_env = row, .stride_elem = p->bytes[k]};
+        p->bind[k].stride_t = timeless ? 0 : row * p->envs;
+        p->bind[k].stride_env = row;
+        p->bind[k].stride_elem = p->bytes[k];
         p->bind[k].ptr = (uint32_t)rl_alloc(row * p->envs * 2, RL_PAGE);
         if (!p->bind[k].ptr) rl_play_die("rl_alloc", RL_STATUS_MEMORY);
     }

@@ -16,11 +16,11 @@ export RLHOST=${RLHOST:-$root/bin/rlhost}
 [ -x "$RLHOST" ] || make -C "$root" build
 
 if command -v clang > /dev/null && command -v wasm-ld > /dev/null; then
-  cc=(clang --target=wasm32)
+  cc=(clang --target=wasm32 -Wl,--stack-first)
 else
   cc=("$root/.venv/bin/python" -m ziglang cc -target wasm32-freestanding)
 fi
-flags=(-O3 -nostdlib -I "$root/sdk/c" -Wl,--no-entry "$here/pole.c")
+flags=(-O3 -msimd128 -mbulk-memory -nostdlib -I "$root/sdk/c" -Wl,--no-entry "$here/pole.c")
 "${cc[@]}" "${flags[@]}" -o "$OUT/pole.wasm"
 "${cc[@]}" "${flags[@]}" -DFIXED -o "$OUT/fixed.wasm"
 cp "$here/pipeline.toml" "$OUT"
