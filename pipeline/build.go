@@ -44,6 +44,7 @@ type Pipeline struct {
 	arenas   *arena.Set
 	stats    *stat.Registry
 	library  library
+	warnings Problems // of Build
 	life     *life
 	standing *standing
 	ending   ending
@@ -122,6 +123,7 @@ func (p *Pipeline) build(ctx context.Context, g *Graph) error {
 	if a.loaded, err = load(ctx, g, p.options.Parts, &p.library); err != nil {
 		return err
 	}
+	p.warnings = a.loaded.warnings
 	for i := range g.Components {
 		of := &g.Components[i]
 		for index := range of.Count {

@@ -106,7 +106,7 @@ func TestCheckPlugins_ClosesWhatItLoads(t *testing.T) {
 	}
 	g := mustParse(t, "rlhost = 1\n[run]\nname = \"x\"\n[env.cartpole]\nuse = \"cartpole@1\"\n[env.gone]\nuse = \"./gone\"\n"+
 		"[train]\npreset = \"ppo\"\nenv = \"cartpole\"\n", parts)
-	if err := CheckPlugins(t.Context(), g, parts); err == nil || closed != 1 {
+	if _, err := CheckPlugins(t.Context(), g, parts); err == nil || closed != 1 {
 		t.Errorf("CheckPlugins: %v, %d plugins closed, want an error and 1", err, closed)
 	}
 }

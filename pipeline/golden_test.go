@@ -19,14 +19,15 @@ var update = flag.Bool("update", false, "rewrite golden files")
 // described is an environment that can only tell its spaces.
 type described struct {
 	rollout.Plugin
-	obs uint32
+	obs   uint32
+	limit int // of its episodes
 }
 
 func (d described) Spec() rollout.EnvSpec {
 	obs := hostabi.TensorDesc{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1}
 	obs.Shape[0] = d.obs
 	act := hostabi.TensorDesc{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2}
-	return rollout.EnvSpec{Tensors: []hostabi.TensorDesc{act, obs}}
+	return rollout.EnvSpec{EpisodeLimit: d.limit, Tensors: []hostabi.TensorDesc{act, obs}}
 }
 
 func (d described) Hash() string { return strings.Repeat("0123", 16) }
@@ -44,11 +45,13 @@ func (n narrow) MemoryFor(blocks int, s *rollout.Schema) (least, enough, limit u
 func loadDescribed(_ context.Context, _ string, e EnvTable, _ string) (rollout.Plugin, error) {
 	switch e.Use {
 	case "cartpole@1":
-		return described{obs: 4}, nil
+		return described{obs: 4, limit: 500}, nil
 	case "pendulum@1":
-		return described{obs: 3}, nil
+		return described{obs: 3, limit: 200}, nil
+	case "./endless.wasm":
+		return described{obs: 4}, nil
 	case "./image.wasm":
-		return narrow{described{obs: 84 * 84 * 4}}, nil
+		return narrow{described{obs: 84 * 84 * 4, limit: 1000}}, nil
 	case "./future.wasm":
 		return nil, &LoadError{Code: "E050", Reason: "future.wasm speaks ABI 2, this rlhost 1", Help: "update rlhost"}
 	case "./text.wasm":
@@ -104,7 +107,8 @@ func complaints(t *testing.T, src string, sets []string) string {
 	if g == nil {
 		return text
 	}
-	if err := CheckPlugins(t.Context(), g, parts); err != nil {
+	warnings, err := CheckPlugins(t.Context(), g, parts)
+	if text += warnings.String(); err != nil {
 		text += err.Error() + "\n"
 	}
 	return text

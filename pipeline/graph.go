@@ -45,7 +45,8 @@ type Checkpoint struct {
 type Evaluation struct {
 	Episodes      int    `toml:"episodes"`
 	Seed          uint64 `toml:"seed"`
-	Deterministic bool   `toml:"deterministic"` // the most likely action instead of a sampled one
+	Deterministic bool   `toml:"deterministic"` // what is judged: the most likely actions, or else sampled ones
+	MaxSteps      int    `toml:"max_steps"`     // of an episode; 0 = ten times the longest in training, at least 10,000
 }
 
 // Env is a declared environment.

@@ -16,15 +16,19 @@ type loaded struct {
 	library  *library // what the plugins are from
 	plugins  map[string]*volume
 	policies map[string]any
+	warnings Problems
 }
 
 // CheckPlugins loads every environment, makes every policy, holds them against each other and lets go of them
-// again. It reports what Build would: Problems where the file is to blame.
-func CheckPlugins(ctx context.Context, g *Graph, parts *Parts) error {
+// again. It reports what Build would: Problems where the file is to blame, and as warnings what Pipeline.Warnings would.
+func CheckPlugins(ctx context.Context, g *Graph, parts *Parts) (warnings Problems, err error) {
 	var lib library
-	_, err := load(ctx, g, parts, &lib)
-	return errors.Join(err, lib.close())
+	l, err := load(ctx, g, parts, &lib)
+	return l.warnings, errors.Join(err, lib.close())
 }
+
+// Warnings returns what is not wrong with the environments that were loaded first, but perhaps not what was meant.
+func (p *Pipeline) Warnings() Problems { return p.warnings }
 
 // load loads the environments that the library does not have and makes the policies. What it has loaded is in the
 // library also after an error.
@@ -49,7 +53,27 @@ func load(ctx context.Context, g *Graph, parts *Parts, lib *library) (*loaded, e
 	}
 	l.checkSpaces(g, c)
 	l.checkMemory(g, c)
-	return l, c.sorted().Err()
+	l.checkEnds(g, c)
+	found := c.sorted()
+	for _, problem := range found {
+		if problem.Severity == Warning {
+			l.warnings = append(l.warnings, problem)
+		}
+	}
+	return l, found.Err()
+}
+
+// checkEnds warns of environments whose episodes nothing ends but themselves.
+func (l *loaded) checkEnds(g *Graph, c *problems) {
+	for i := range g.Components {
+		x := &g.Components[i]
+		runs := l.plugins[x.env]
+		if runs == nil || x.Flow.Envs == 0 || x.Flow.EpisodeLimit > 0 || runs.plugin.Spec().EpisodeLimit > 0 {
+			continue
+		}
+		c.add("W104", g.Env(x.env).use, fmt.Sprintf("set episode_limit in [component.%s], unless every episode ends by itself", x.Name),
+			"env %q has no limit to its episodes, and component %q sets none", x.env, x.Name)
+	}
 }
 
 func (l *loaded) loadEnv(ctx context.Context, g *Graph, e *Env, parts *Parts) error {

@@ -99,6 +99,7 @@ func (c *checker) checkRun(n *node, run *runFile) {
 	c.atLeast(n, "stop.window", run.Stop.Window, 1)
 	c.atLeast(n, "checkpoint.keep", run.Checkpoint.Keep, 1)
 	c.atLeast(n, "evaluation.episodes", run.Evaluation.Episodes, 1)
+	c.atLeast(n, "evaluation.max_steps", run.Evaluation.MaxSteps, 0)
 }
 
 // atLeast checks an integer of a table, if it was given as one.

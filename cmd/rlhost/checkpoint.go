@@ -233,9 +233,12 @@ func (t *training) initFrom() error {
 }
 
 // learnerName is the component whose state holds the policy.
-func learnerName(g *pipeline.Graph) string {
+func learnerName(g *pipeline.Graph) string { return nameOfKind(g, "learner") }
+
+// nameOfKind is the first component of a kind, empty if there is none.
+func nameOfKind(g *pipeline.Graph, kind string) string {
 	for _, c := range g.Components {
-		if c.Kind == "learner" {
+		if c.Kind == kind {
 			return c.Name
 		}
 	}

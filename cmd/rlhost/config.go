@@ -108,13 +108,16 @@ func (c *validateCommand) look(p *program, file string, parts *pipeline.Parts) e
 	if err != nil {
 		return err
 	}
-	if c.DenyWarnings && len(warnings) > 0 {
-		return said(exitConfig, warnings)
-	}
-	if !c.Offline {
-		if err := pipeline.CheckPlugins(context.Background(), g, parts); err != nil {
+	if !c.Offline && !(c.DenyWarnings && len(warnings) > 0) {
+		more, err := pipeline.CheckPlugins(context.Background(), g, parts)
+		p.problems(more)
+		if err != nil {
 			return p.buildError(err)
 		}
+		warnings = append(warnings, more...)
+	}
+	if c.DenyWarnings && len(warnings) > 0 {
+		return said(exitConfig, warnings)
 	}
 	fmt.Fprintf(p.out, "%s: ok (%d components, %d wires)\n", file, len(g.Components), len(g.Wires))
 	return nil

@@ -10,7 +10,6 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/runs"
-	"github.com/rlhost/rlhost/plugins/evaluation"
 	"github.com/rlhost/rlhost/plugins/learner"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
@@ -21,7 +20,8 @@ type evalCommand struct {
 	Checkpoint    string `default:"latest" help:"best, latest or a policy version."`
 	Episodes      int    `default:"100" help:"Episodes to play."`
 	Seed          uint64 `default:"1" help:"Seed of the episodes."`
-	Deterministic bool   `help:"Take the most probable action instead of a sample."`
+	MaxSteps      int    `placeholder:"N" help:"Give an episode up after that many env steps; default run.evaluation.max_steps of the run, else ten times the longest episode in training and at least 10,000."`
+	Deterministic *bool  `negatable:"" help:"Judge by the most probable actions or, with --no-deterministic, by sampled ones; default as in the run."`
 	JSON          bool   `name:"json" help:"Print JSON."`
 }
 
@@ -29,14 +29,19 @@ type evalCommand struct {
 func (c *evalCommand) Help() string {
 	return `The same checkpoint, seed and episodes give the same returns, however often they are asked for.
 
+Each episode is played twice, with the most probable actions and with sampled ones.
+
   rlhost eval
-  rlhost eval cartpole/3 --checkpoint best --deterministic`
+  rlhost eval cartpole/3 --checkpoint best`
 }
 
 // Run evaluates a checkpoint in the environment that the run was trained on.
 func (c *evalCommand) Run(p *program) error {
 	if c.Episodes < 1 {
 		return fail(exitUsage, fmt.Errorf("--episodes %d: want 1 or more", c.Episodes))
+	}
+	if c.MaxSteps < 0 {
+		return fail(exitUsage, fmt.Errorf("--max-steps %d: want 0 (the default) or more", c.MaxSteps))
 	}
 	e := newEngines(p.logger())
 	return p.also(c.evaluate(p, newParts(e, runner.Output{})), e.Close())
@@ -63,11 +68,17 @@ func (c *evalCommand) evaluate(p *program, parts *pipeline.Parts) error {
 }
 
 func (c *evalCommand) play(p *program, run *runs.Run, g *pipeline.Graph, parts *pipeline.Parts,
-	checkpoint runs.Checkpoint) (*evaluation.Result, error) {
+	checkpoint runs.Checkpoint) (*evaluated, error) {
 	ctx := context.Background()
 	network, weights, err := learner.Weights(checkpoint.Components[learnerName(g)])
 	if err != nil {
 		return nil, err
+	}
+	longest := uint64(0)
+	if state, ok := checkpoint.Components[nameOfKind(g, "runner")]; ok {
+		if longest, err = runner.Longest(state); err != nil {
+			return nil, err
+		}
 	}
 	e := g.Env(g.Policies[0].Env)
 	plugin, err := parts.Load(ctx, e.Name, e.Table, g.Dir)
@@ -78,21 +89,34 @@ func (c *evalCommand) play(p *program, run *runs.Run, g *pipeline.Graph, parts *
 		p.tell(slog.LevelWarn, "warning: ", "changed since the run began: %s", name)
 	}
 	d := &policy.Definition{Network: network, Backend: backends()["cpu"]()}
-	result, err := evaluate(ctx, plugin, d, weights, evaluation.Options{
-		Episodes: c.Episodes, Seed: c.Seed, Greedy: c.Deterministic, EpisodeLimit: episodeLimit(g),
-	})
+	result, err := evaluate(ctx, plugin, d, weights, c.options(g, longest))
 	return result, errors.Join(err, plugin.Close())
 }
 
-func (c *evalCommand) report(p *program, id string, checkpoint *runs.Checkpoint, r *evaluation.Result) error {
+// options are the run's own, but for what the command line says.
+func (c *evalCommand) options(g *pipeline.Graph, longest uint64) evaluationOptions {
+	o := optionsOf(g, longest)
+	o.Episodes, o.Seed = c.Episodes, c.Seed
+	if c.MaxSteps > 0 {
+		o.MaxSteps = uint64(c.MaxSteps)
+	}
+	if c.Deterministic != nil {
+		o.deterministic = *c.Deterministic
+	}
+	return o
+}
+
+func (c *evalCommand) report(p *program, id string, checkpoint *runs.Checkpoint, e *evaluated) error {
+	judged := e.judged()
 	if c.JSON {
 		return json.NewEncoder(p.out).Encode(map[string]any{
 			"run": id, "policy_version": checkpoint.PolicyVersion, "env_steps": checkpoint.EnvSteps,
-			"episodes": len(r.Returns), "seed": c.Seed, "deterministic": r.Greedy,
-			"mean_return": r.Mean(), "std_return": r.Std(), "mean_length": r.MeanLength(), "returns": r.Returns,
+			"episodes": len(judged.Returns), "seed": c.Seed, "deterministic": e.deterministic, "max_steps": e.maxSteps,
+			"mean_return": judged.Return, "std_return": judged.Std, "mean_length": judged.Length,
+			"unfinished": judged.Unfinished, "returns": judged.Returns, "greedy": e.greedy, "sampled": e.sampled,
 		})
 	}
-	fmt.Fprintf(p.out, "%s at policy version %d (%d env steps): return %s, length %.1f, %d episodes, %s, seed %d\n",
-		id, checkpoint.PolicyVersion, checkpoint.EnvSteps, returnText(r.Mean(), r.Std()), r.MeanLength(), len(r.Returns), howActed(r.Greedy), c.Seed)
+	fmt.Fprintf(p.out, "%s at policy version %d (%d env steps): return %v; mean length %.1f, seed %d\n",
+		id, checkpoint.PolicyVersion, checkpoint.EnvSteps, e, judged.Length, c.Seed)
 	return nil
 }

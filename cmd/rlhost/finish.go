@@ -12,11 +12,8 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/gpu/policy"
-	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/runs"
-	"github.com/rlhost/rlhost/plugins/evaluation"
 	"github.com/rlhost/rlhost/plugins/learner"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
@@ -30,10 +27,12 @@ type endEvent struct {
 	WallSeconds   float64  `json:"wall_seconds"`
 	MeanReturn    *float64 `json:"mean_return"`              // over the window; null while that is not full
 	ReachedReturn *float64 `json:"reached_return,omitempty"` // over the window when it ended the run: some datasets before the last
-	EvalReturn    *float64 `json:"eval_return"`              // null if there was no evaluation
+	EvalReturn    *float64 `json:"eval_return"`              // that is judged; null if there was no evaluation
 	EvalStd       *float64 `json:"eval_std"`
 	EvalEpisodes  int      `json:"eval_episodes"`
-	EvalGreedy    bool     `json:"eval_deterministic"`
+	EvalGreedy    bool     `json:"eval_deterministic"` // which of the two that follow is judged
+	Greedy        *played  `json:"eval_greedy"`        // null if there was no evaluation
+	Sampled       *played  `json:"eval_sampled"`
 	Episodes      uint64   `json:"episodes"`
 	PolicyVersion uint64   `json:"policy_version"`
 	ParamsHash    string   `json:"params_hash"` // empty if no dataset was learned from
@@ -55,7 +54,7 @@ func (t *training) finish(ctx context.Context, reason component.StopReason) erro
 	if reason == component.StopReturn {
 		end.ReachedReturn = number(t.gauge(runner.ReachedReturn))
 	}
-	var result *evaluation.Result
+	var result *evaluated
 	if t.last != nil {
 		_, weights, err := learner.Weights(t.last[learnerName(t.running())])
 		if err != nil {
@@ -69,15 +68,16 @@ func (t *training) finish(ctx context.Context, reason component.StopReason) erro
 		}
 	}
 	if result != nil {
-		mean, std := result.Mean(), result.Std()
-		end.EvalReturn, end.EvalStd, end.EvalEpisodes, end.EvalGreedy = &mean, &std, len(result.Returns), result.Greedy
+		judged := result.judged()
+		end.EvalReturn, end.EvalStd, end.EvalEpisodes, end.EvalGreedy = &judged.Return, &judged.Std, len(judged.Returns), result.deterministic
+		end.Greedy, end.Sampled = &result.greedy, &result.sampled
 	}
 	if t.saveErr != nil {
 		end.Error = message(t.saveErr)
 	}
 	endErr := t.run.End(string(reason))
 	end.WallSeconds = time.Since(t.started).Seconds()
-	if err := t.report(&end); err != nil {
+	if err := t.report(&end, result); err != nil {
 		return t.also(err, endErr)
 	}
 	return t.also(t.verdict(ctx, reason, &end), endErr)
@@ -136,45 +136,6 @@ func number(x float64) *float64 {
 	return &x
 }
 
-// evaluate plays the frozen evaluation that the file asks for.
-func (t *training) evaluate(ctx context.Context, w policy.Weights) (*evaluation.Result, error) {
-	e := t.running().Run.Evaluation
-	plugin, err := t.pipeline.Env(t.policyEnv())
-	if err != nil {
-		return nil, err
-	}
-	return evaluate(ctx, plugin, t.definition(), w, evaluation.Options{
-		Episodes: e.Episodes, Seed: e.Seed, Greedy: e.Deterministic, EpisodeLimit: episodeLimit(t.running()),
-	})
-}
-
-// episodeLimit is the time limit that the rollouts of a pipeline apply themselves, 0 if they apply none. Without it
-// the evaluation of an environment that has no limit of its own might never end.
-func episodeLimit(g *pipeline.Graph) int {
-	limit := 0
-	for i := range g.Components {
-		if n := g.Components[i].Flow.EpisodeLimit; n > 0 && (limit == 0 || n < limit) {
-			limit = n
-		}
-	}
-	return limit
-}
-
-// evaluate plays episodes with a policy of its own.
-func evaluate(ctx context.Context, plugin rollout.Plugin, d *policy.Definition, w policy.Weights, o evaluation.Options) (*evaluation.Result, error) {
-	const envs = 32
-	actor, err := d.Backend.NewActor(d.Network, envs)
-	if err != nil {
-		return nil, err
-	}
-	if err := actor.Load(w); err != nil {
-		return nil, errors.Join(err, actor.Close())
-	}
-	o.Plugin, o.Actor, o.Envs = plugin, actor, envs
-	result, err := evaluation.Run(ctx, o)
-	return result, errors.Join(err, actor.Close())
-}
-
 // policyEnv is the environment that the learner's policy is for.
 func (t *training) policyEnv() string { return t.graph.Policies[0].Env }
 
@@ -190,7 +151,7 @@ func (t *training) definition() *policy.Definition {
 func (t *training) count(name string) uint64 { return t.pipeline.Stats().Counter(name).Value() }
 
 // report prints how the run ended.
-func (t *training) report(end *endEvent) error {
+func (t *training) report(end *endEvent, result *evaluated) error {
 	if t.command.JSON {
 		t.ended.Store(true)
 		return json.NewEncoder(t.out).Encode(end)
@@ -202,9 +163,8 @@ func (t *training) report(end *endEvent) error {
 	} else {
 		fmt.Fprintf(t.out, "ended (%s) after %d env steps, %.2f s\n", end.Reason, end.EnvSteps, end.WallSeconds)
 	}
-	if end.EvalReturn != nil {
-		fmt.Fprintf(t.out, "evaluation: return %s over %d episodes, %s\n", returnText(*end.EvalReturn, *end.EvalStd),
-			end.EvalEpisodes, howActed(end.EvalGreedy))
+	if result != nil {
+		fmt.Fprintf(t.out, "evaluation: return %v\n", result)
 	}
 	switch {
 	case t.saveErr != nil:
@@ -216,14 +176,6 @@ func (t *training) report(end *endEvent) error {
 		fmt.Fprintf(t.out, "saved %s  try: rlhost eval %s\n", t.run.Dir, t.run.ID())
 	}
 	return nil
-}
-
-// howActed says how the actions of an evaluation were picked.
-func howActed(greedy bool) string {
-	if greedy {
-		return "deterministic actions"
-	}
-	return "sampled actions"
 }
 
 // requirement is a condition on the final evaluation.

@@ -127,6 +127,7 @@ func (t *training) open(ctx context.Context) (err error) {
 		return err
 	}
 	if err = t.build(ctx); err == nil {
+		t.problems(t.pipeline.Warnings())
 		return t.describe()
 	}
 	err = t.buildError(err)

@@ -26,10 +26,9 @@ type CanaryOptions struct {
 
 // Trial is how one version did.
 type Trial struct {
-	Result            // of the episodes that were begun
-	Unfinished int    // of them, those that the ceiling ended
-	Steps      uint64 // env steps made
-	PerSecond  float64
+	Result           // of the episodes that were begun; the ceiling leaves some unfinished
+	Steps     uint64 // env steps made
+	PerSecond float64
 	// Fault is what ended the trial before its time; nil if nothing did.
 	Fault error
 }
@@ -129,7 +128,7 @@ func (s *side) trial() Trial {
 	if s.play == nil {
 		return t
 	}
-	t.Unfinished = s.play.unfinished
+	t.Unfinished = s.play.result.Unfinished
 	for i, length := range s.play.result.Lengths {
 		if length > 0 {
 			t.Returns = append(t.Returns, s.play.result.Returns[i])

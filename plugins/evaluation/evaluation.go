@@ -19,6 +19,8 @@ type Options struct {
 	Seed         uint64 // of episodes and actions, which are others than those of a training with that seed
 	Greedy       bool   // the most probable action instead of a sample
 	EpisodeLimit int    // ends episodes after that many env steps; 0 = the environment's own limit alone
+	// MaxSteps gives an episode up after that many env steps; 0 = never. It counts as it is then, and as unfinished.
+	MaxSteps uint64
 }
 
 // Result holds what each episode came to, by its index.
@@ -26,6 +28,8 @@ type Result struct {
 	Returns []float64
 	Lengths []int
 	Greedy  bool
+	// Unfinished counts the episodes that were given up.
+	Unfinished int
 }
 
 // Mean returns the mean return of all episodes.
@@ -55,7 +59,7 @@ func (r *Result) MeanLength() float64 {
 	return float64(sum) / float64(len(r.Lengths))
 }
 
-// Run plays every episode to its end. It runs on the calling goroutine; ctx is looked at between steps.
+// Run plays every episode to its end, or as far as MaxSteps. It runs on the calling goroutine; ctx is looked at between steps.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Episodes < 1 {
 		return nil, fmt.Errorf("evaluation: %d episodes", o.Episodes)

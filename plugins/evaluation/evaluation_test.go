@@ -121,6 +121,28 @@ func TestRun_LimitsEpisodes(t *testing.T) {
 	}
 }
 
+// An episode that does not end is given up, and counts with its return so far.
+func TestS17EvaluationEndsWhateverEpisodesDo(t *testing.T) {
+	s := script()
+	s.Length = func(env, episode int) int {
+		if env == 1 {
+			return 1 << 40
+		}
+		return 9
+	}
+	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
+		s.Autoreset = mode
+		r, _ := played(t, s, Options{Episodes: 6, Envs: 2, MaxSteps: 20, Greedy: true})
+		slices.Sort(r.Lengths)
+		if r.Unfinished != 2 || !slices.Equal(r.Lengths, []int{9, 9, 9, 9, 20, 20}) {
+			t.Errorf("%v: %d unfinished, lengths %v; want 2 of 20 env steps", mode, r.Unfinished, r.Lengths)
+		}
+		if r, _ = played(t, s, Options{Episodes: 6, Envs: 2, MaxSteps: 20, EpisodeLimit: 20}); r.Unfinished != 0 {
+			t.Errorf("%v: %d unfinished, though the limit ends them all", mode, r.Unfinished)
+		}
+	}
+}
+
 func TestRun_TakesNoMoreEnvironmentsThanThereMayBe(t *testing.T) {
 	s := script()
 	s.MaxEnvs = 2

@@ -27,13 +27,12 @@ type play struct {
 	requests []policy.Request
 
 	// In a trial each environment plays quota episodes of its own and makes at most ceiling env steps.
-	quota      int // 0: who is free takes the next episode
-	ceiling    uint64
-	begun      []int
-	spent      []uint64
-	unfinished int
-	calls      int
-	took       []time.Duration // by calls of Step, the first ones
+	quota   int // 0: who is free takes the next episode
+	ceiling uint64
+	begun   []int
+	spent   []uint64
+	calls   int
+	took    []time.Duration // by calls of Step, the first ones
 }
 
 // maxTimed bounds how many calls are timed.
@@ -212,11 +211,11 @@ func (p *play) count() (reset bool) {
 			p.returns[env] += float64(reward[env])
 			p.steps[env]++
 			p.spent[env]++
-			if !ended && p.exhausted(env) {
-				p.unfinished++
+			ended = ended || p.o.EpisodeLimit > 0 && p.steps[env] >= uint64(p.o.EpisodeLimit)
+			if !ended && (p.exhausted(env) || p.o.MaxSteps > 0 && p.steps[env] >= p.o.MaxSteps) {
+				p.result.Unfinished++
 				ended = true
 			}
-			ended = ended || p.o.EpisodeLimit > 0 && p.steps[env] >= uint64(p.o.EpisodeLimit)
 		}
 		if !ended {
 			continue

@@ -27,6 +27,9 @@ const (
 // is none in a run that ended otherwise.
 const ReachedReturn = "charts/reached_return"
 
+// LongestEpisode is the gauge of the env steps of the longest episode that the run has ended.
+const LongestEpisode = "runner/longest_episode"
+
 // config is the component's table.
 type config struct {
 	Log   []string      `toml:"log"`   // of console and jsonl
@@ -49,6 +52,7 @@ type Runner struct {
 	meanReturn *stat.Gauge
 	meanLength *stat.Gauge
 	episodes   *stat.Counter
+	longest    *stat.Gauge
 
 	made    *stat.Counter // env steps made since the program was started
 	offset  int64         // of the run's env steps from that: what earlier programs made
@@ -118,6 +122,7 @@ func (c *Runner) Start(h *component.Host) error {
 	c.envs, c.made = h.Stats.Gauge("rollout/envs"), h.Stats.Counter("rollout/env_steps")
 	c.meanReturn, c.meanLength = h.Stats.Gauge("charts/episodic_return"), h.Stats.Gauge("charts/episodic_length")
 	c.episodes = h.Stats.Counter("runner/episodes")
+	c.longest = h.Stats.Gauge(LongestEpisode)
 	if !c.takesOver() {
 		c.offset = -int64(c.made.Value())
 	}
@@ -187,6 +192,7 @@ func (c *Runner) onEpisode(m *hostabi.Message) {
 	}
 	c.log.episode(c.envStepsMade(), e)
 	c.episodes.Inc()
+	c.longest.Set(max(c.longest.Value(), float64(e.Length)))
 	c.count(e)
 	c.publish()
 	c.checkReturn()

@@ -17,6 +17,7 @@ type saved struct {
 	MetricsBytes  int64         `json:"metrics_bytes"`
 	EpisodesBytes int64         `json:"episodes_bytes"`
 	Task          uint16        `json:"task,omitempty"`
+	Longest       uint64        `json:"longest_episode,omitempty"`
 	// Offset of the env steps from what this process has counted, for a runner that takes over in it.
 	Offset int64 `json:"env_steps_offset,omitempty"`
 }
@@ -30,10 +31,17 @@ func (c *Runner) Snapshot() (component.State, error) {
 		Meta: saved{
 			Window: c.window.State(), Wall: c.wall(), Made: c.envStepsMade(), Trained: c.trained,
 			Version: c.version, MetricsBytes: metrics, EpisodesBytes: episodes, Task: c.task,
-			Offset: c.offset,
+			Offset: c.offset, Longest: uint64(c.longest.Value()),
 		},
 		Blobs: map[string][]byte{windowBlob: c.window.Append(nil)},
 	}, nil
+}
+
+// Longest returns the env steps of the longest episode that a runner's saved state tells of, 0 if of none.
+func Longest(state component.State) (uint64, error) {
+	var s saved
+	err := state.Decode(&s)
+	return s.Longest, err
 }
 
 // Restore goes on from a snapshot: window, counters, wall time and files. In asynchronous mode the environments of a
@@ -49,6 +57,7 @@ func (c *Runner) Restore(state component.State) error {
 	if err := c.window.Restore(from.Window, state.Blobs[windowBlob]); err != nil {
 		return err
 	}
+	c.longest.Set(max(c.longest.Value(), float64(from.Longest)))
 	c.known = 0 // the window has the saved number of environments now
 	c.wallHad, c.trained, c.version, c.task = from.Wall, from.Trained, from.Version, from.Task
 	if c.takesOver() { // the environments go on, and what this process has counted stands in its counters
