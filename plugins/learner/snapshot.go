@@ -96,6 +96,9 @@ func (c *Learner) Restore(state component.State) error {
 	if err := state.Decode(&from); err != nil {
 		return err
 	}
+	if err := from.Network.Validate(); err != nil {
+		return err
+	}
 	n := &c.definition.Network
 	if err := sameNetwork(&from.Network, n); err != nil {
 		return err

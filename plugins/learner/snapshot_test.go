@@ -85,10 +85,14 @@ func TestRestore_RefusesAnotherNetwork(t *testing.T) {
 			s.Tensors["adam_v.critic.head.bias"] = component.Tensor{Shape: []int{0}}
 			return s
 		},
+		"an activation that steers a terminal": func(s component.State) component.State {
+			s.RawMeta = []byte(strings.Replace(string(s.RawMeta), `"tanh"`, `"\u001b[2Jtanh"`, 1))
+			return s
+		},
 		"no JSON": func(s component.State) component.State { s.RawMeta = []byte("{"); return s },
 	} {
-		if err := newRig(t, rigOptions{}).c.Restore(damage(s)); err == nil {
-			t.Errorf("%s: it is restored", name)
+		if err := newRig(t, rigOptions{}).c.Restore(damage(s)); err == nil || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("%s: %q, want an error whose strings are quoted", name, err)
 		}
 	}
 }
