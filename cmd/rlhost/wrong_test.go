@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -157,5 +158,32 @@ func TestLoad_TellsAuthorsWhatTheyDescribeWrongly(t *testing.T) {
 		if !errors.As(err, &got) || got.Code != wasm.CodeDescription || got.Reason != want.Reason || got.Remedy != want.Remedy {
 			t.Errorf("%s: %v, want %s; %s", wrong, err, want.Reason, want.Remedy)
 		}
+	}
+}
+
+// TestCheck_SaysWhereGoPanicked builds a guest in Go, as its author would.
+func TestCheck_SaysWhereGoPanicked(t *testing.T) {
+	t.Parallel()
+	out := filepath.Join(t.TempDir(), "panics.wasm")
+	build := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", out, ".")
+	build.Dir = "testdata/wrong/panics"
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
+	if text, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, text)
+	}
+	r, err := wasm.New(wasm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	want := "check env 0: status in rl_step at step 5: internal error: \"panic: runtime error: index out of range [5] with length 5 " +
+		"in main.(*walk).at (main.go:30), called by main.(*walk).Step (main.go:25)\" ("
+	results := envcheck.Run(t.Context(), loadGuest(t, r, out, nil), envcheck.Options{Steps: 10})
+	if got := results[len(results)-1]; got.ID != "A01" || !strings.HasPrefix(got.Detail, want) {
+		t.Errorf("%s says %q, want %q", got.ID, got.Detail, want)
 	}
 }

@@ -281,3 +281,33 @@ func TestRuntimeClose_EndsCallsThatRun(t *testing.T) {
 		t.Errorf("Load after Close = %v", err)
 	}
 }
+
+// TestFault_ShowsTheStackInTheAuthorsWords nests functions whose names are as compilers write them.
+func TestFault_ShowsTheStackInTheAuthorsWords(t *testing.T) {
+	names := []string{ // innermost first
+		"_ZNK4walk5BoardIfLi8EE2atEj",                            // C++
+		"_ZN4walk5board5Board4look17h1a2b3c4d5e6f7a8bE",          // Rust, as it was
+		"_RNvMNtCs1234_4walk5boardNtB2_5Board4look",              // Rust
+		"debug.FullPanic((function 'defaultPanic')).outOfBounds", // Zig
+		"~lib/array/Array<i32>#__get",                            // AssemblyScript
+		"main.(*Walk).Step",                                      // Go
+		"plain_c",
+	}
+	g := built{after: func(m *asm.Module) {
+		inner := m.Func("", nil, nil, 0, asm.Unreachable)
+		for range names[1:] {
+			inner = m.Func("", nil, nil, 0, asm.Call(inner), asm.Unreachable)
+		}
+		if inner != 9+uint32(len(names))-1 {
+			t.Fatalf("the last function is %d", inner)
+		}
+		own := []string{"rl_abi_v1", "describe", "alloc", "free", "create", "bind", "reset", "step", "last_error"}
+		m.Name(append(own, names...)...)
+	}, functions: map[string]asm.Code{hostabi.ExportStep: asm.Call(9+6) + asm.Const(0)}}
+	e, _ := bound(t, g, Config{})
+	want := "rollout[0]: trap in rl_step at step 1: unreachable in walk::Board<float, 8>::at, called by walk::board::Board::look, <walk::board::Board>::look, " +
+		"debug.FullPanic((function 'defaultPanic')).outOfBounds, ~lib/array/Array<i32>#__get, main.(*Walk).Step, plain_c, step (guest.wasm)"
+	if err := e.Step(0); err == nil || err.Error() != want {
+		t.Errorf("Step = %v\nwant %s", err, want)
+	}
+}

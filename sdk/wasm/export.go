@@ -4,6 +4,9 @@ package wasm
 
 import (
 	"errors"
+	"runtime"
+	"strconv"
+	"strings"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -27,9 +30,32 @@ func fail(status hostabi.Status, err error) int32 {
 // guard turns a panic of the environment into a status, so that its message reaches the host.
 func guard(result *int32) {
 	if p := recover(); p != nil {
-		*result = fail(hostabi.StatusInternal, errors.New("panic: "+text(p)))
+		*result = fail(hostabi.StatusInternal, errors.New("panic: "+text(p)+place()))
 	}
 }
+
+// place returns where a panic that is being recovered began, with the function that called it there: the innermost ones
+// that are not Go's own.
+func place() string {
+	const skipped = 3 // runtime.Callers, place and guard
+	var calls [16]uintptr
+	frames := runtime.CallersFrames(calls[:runtime.Callers(skipped, calls[:])])
+	said := ""
+	for n := 0; n < 2; {
+		f, more := frames.Next()
+		if f.Function != "" && !strings.HasPrefix(f.Function, "runtime.") {
+			said += [...]string{" in ", ", called by "}[n] + short(f.Function) + " (" + short(f.File) + ":" + strconv.Itoa(f.Line) + ")"
+			n++
+		}
+		if !more {
+			break
+		}
+	}
+	return said
+}
+
+// short cuts the folders off a path.
+func short(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }
 
 // text returns what a panic's value says. Package fmt would say more and make a guest half as large again.
 func text(value any) string {
