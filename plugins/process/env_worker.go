@@ -31,7 +31,7 @@ type envWorker struct {
 	scratch *shm.Segment
 	known   map[uint64]bool // numbers of files that it has been told of
 
-	nameless map[uint32]float64 // newest values of metrics that have no name yet
+	nameless map[uint32][]float64 // numbers of metrics that have no name yet
 
 	gone     atomic.Bool // its process has ended
 	selected bool        // takes part in the call
@@ -56,7 +56,7 @@ const maxScratch = 64 << 20
 
 // startWorker starts a process.
 func (p *envPlugin) startWorker(ctx context.Context, name string) (*envWorker, error) {
-	w := &envWorker{plugin: p, name: name, mail: newEnvMail(), known: map[uint64]bool{}, nameless: map[uint32]float64{}}
+	w := &envWorker{plugin: p, name: name, mail: newEnvMail(), known: map[uint64]bool{}, nameless: map[uint32][]float64{}}
 	program := p.program
 	if program.Name == "" {
 		program.Name = p.source.Name
@@ -217,24 +217,29 @@ func (w *envWorker) take(ms []hostabi.Message) bool {
 	return false
 }
 
-// measure passes a number on. Its name comes another way; until it is there the newest value waits.
+// maxNameless bounds how many numbers of a metric wait for its name.
+const maxNameless = 1024
+
+// measure passes a number on. Its name comes another way; until it is there the number waits.
 func (w *envWorker) measure(number uint32, value float64) {
 	if w.options.Metric == nil {
 		return
 	}
 	if name := w.mail.metric(number); name != "" {
 		w.options.Metric(name, value)
-	} else if len(w.nameless) < maxEnvMetrics {
-		w.nameless[number] = value
+	} else if early := w.nameless[number]; len(early) < maxNameless && (early != nil || len(w.nameless) < maxEnvMetrics) {
+		w.nameless[number] = append(early, value)
 	}
 }
 
 // named passes on what has got its name meanwhile.
 func (w *envWorker) named() {
-	for number, value := range w.nameless {
+	for number, values := range w.nameless {
 		if name := w.mail.metric(number); name != "" {
 			delete(w.nameless, number)
-			w.options.Metric(name, value)
+			for _, value := range values {
+				w.options.Metric(name, value)
+			}
 		}
 	}
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, SupportsFloat
 
 import gymnasium
@@ -58,8 +58,9 @@ class Bound:
 class Batch:
     """A fixed number of environments, stepped one after the other into the block that is bound."""
 
-    def __init__(self, source: Source, envs: int, autoreset: int):
-        self.source, self.autoreset = source, autoreset
+    def __init__(self, source: Source, envs: int, autoreset: int,
+                 report: Callable[[str, float], None] = lambda name, value: None):
+        self.source, self.autoreset, self._report = source, autoreset, report
         self.envs: list[gymnasium.Env[Any, Any]] = []
         self.bound: Bound | None = None
         self.ended = [False] * envs  # under next_step: the step to come begins an episode
@@ -120,9 +121,10 @@ class Batch:
                     obs, reward, terminated, truncated = self.envs[i].reset()[0], 0.0, False, False
                     self.ended[i] = False
                 else:
-                    obs, reward, terminated, truncated, _ = step(action)
+                    obs, reward, terminated, truncated, info = step(action)
                     if terminated or truncated:
                         obs = self._end(i, obs, block)
+                        self._tell(info)
                 rows[i] = obs if unit is None else unit[int(obs) - self._unit_first]
                 rewards.append(reward)
                 terminations.append(terminated)
@@ -133,6 +135,12 @@ class Batch:
             block.truncated[t] = truncations
         except (Exception, SystemExit) as e:
             raise EnvFault(min(i, self._count - 1), e) from e
+
+    def _tell(self, info: Mapping[Any, Any]) -> None:
+        """Reports the numbers of an episode's last info."""
+        for name, value in info.items():
+            if isinstance(name, str) and isinstance(value, (bool, int, float, numpy.bool_, numpy.integer, numpy.floating)):
+                self._report(name, float(value))
 
     def _end(self, i: int, obs: Any, block: Bound) -> Any:
         """Does what the mode of autoreset asks for at the end of an episode; returns the observation to write."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import json
 import mmap
 import os
+import struct
 import threading
 from typing import Any
 
@@ -19,6 +21,7 @@ from .source import Source, Unusable
 _BIND, _RESET, _STEP, _REPLY = (_native.LINK_ENV_BIND, _native.LINK_ENV_RESET, _native.LINK_ENV_STEP,
                                 _native.LINK_ENV_REPLY)
 _TEXT = 4096  # room for an error
+_METRICS, _METRIC_BYTES = 64, 64  # names that the host takes, and bytes of one
 _FILE_SECONDS = 10.0  # for a file that was announced to arrive
 
 # Minus the status codes of environments.
@@ -34,6 +37,7 @@ class Worker:
         self._source: Source | None = None
         self._batch: Batch | None = None
         self._made: dict[str, Any] = {}
+        self._metrics: dict[str, int] = {}
         self._files: dict[int, tuple[Any, dict[str, Column]]] = {}
         self._arrived = threading.Condition()
         self._blocks: dict[tuple[int, int], Bound] = {}
@@ -76,7 +80,7 @@ class Worker:
             raise Refusal("FAILED_PRECONDITION", "EnvMake comes after EnvLoad")
         self.close()
         envs = document["envs"]
-        self._batch = Batch(self._source, envs, document["autoreset"])
+        self._batch = Batch(self._source, envs, document["autoreset"], self._report)
         self._made = {"seeds_at": 0, "mask_at": 8 * envs, "text_at": 9 * envs + 7 & ~7, "text": _TEXT}
         self._link.bind(1, 0, [], 0)  # messages go to no slot, and no arena is involved
         self._made["bytes"] = self._made["text_at"] + _TEXT
@@ -117,6 +121,16 @@ class Worker:
             self._refuse(m.t, _STATE, str(e), _native.LINK_ENV_FAULT_REFUSED)
         else:
             self._send(_REPLY, 0, 0, 0, m.t)
+
+    def _report(self, name: str, value: float) -> None:
+        """Passes a number on to the metrics under env/."""
+        number = self._metrics.get(name)
+        if number is None:
+            if len(self._metrics) == _METRICS or not 0 < len(name.encode(errors="replace")) <= _METRIC_BYTES:
+                return
+            number = self._metrics[name] = len(self._metrics)
+            self._link.wire_send(json.dumps({"metric": {"number": number, "name": name}}).encode())
+        self._send(_native.LINK_ENV_METRIC, 0, struct.unpack("<Q", struct.pack("<d", value))[0], 0, number)
 
     def _refuse(self, t: int, status: int, text: str, fault: int, env: int = 0) -> None:
         data = text.encode()[:_TEXT]
