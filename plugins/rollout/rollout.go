@@ -26,9 +26,9 @@ type Rollout struct {
 	obsReady, trajectories, episodes *bus.Signal
 
 	envSteps, lostSteps, restarts, carriedBytes *stat.Counter
-	untold                                      *stat.Counter          // episodes that could not be announced
-	lostEpisodes                                *stat.Counter          // episodes that ended with the process they were in
-	envMetrics                                  map[string]*stat.Gauge // by the environment's own name
+	untold                                      *stat.Counter              // episodes that could not be announced
+	lostEpisodes                                *stat.Counter              // episodes that ended with the process they were in
+	envMetrics                                  map[string]*stat.Histogram // by the environment's own name
 	versions                                    map[uint64]*version
 	restarted                                   int
 	attempts                                    int // how often environments got new seeds, from lifeAttempts on for each resume
@@ -87,7 +87,7 @@ func (c *Rollout) Start(h *component.Host) error {
 	c.restarts, c.carriedBytes = h.Stats.Counter("rollout/restarts"), h.Stats.Counter("rollout/carried_bytes")
 	c.lostEpisodes = h.Stats.Counter("rollout/lost_episodes")
 	c.untold = h.Stats.Counter("rollout/episodes_untold")
-	c.envMetrics = map[string]*stat.Gauge{}
+	c.envMetrics = map[string]*stat.Histogram{}
 	c.changes.start(h.Stats)
 	plugin, err := h.Env(c.config.Env)
 	if err != nil {
@@ -146,14 +146,14 @@ func (c *Rollout) makeSplits() error {
 	return nil
 }
 
-// metric keeps the newest value of a number that an environment reports. Names are few: the runtime bounds them.
+// metric takes a number that an environment reports. Names are few: the runtime bounds them.
 func (c *Rollout) metric(name string, value float64) {
-	g := c.envMetrics[name]
-	if g == nil {
-		g = c.h.Stats.Gauge("env/" + name)
-		c.envMetrics[name] = g
+	d := c.envMetrics[name]
+	if d == nil {
+		d = c.h.Stats.Histogram("env/" + name)
+		c.envMetrics[name] = d
 	}
-	g.Set(value)
+	d.Observe(value)
 }
 
 // credit announces, from whatever goroutine freed it, that a block of the split is free.

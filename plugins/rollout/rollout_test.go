@@ -319,13 +319,16 @@ func TestRestore_RefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-func TestMetric_BecomesAGauge(t *testing.T) {
+// Of what environments report each number counts, whichever of them speaks last.
+func TestMetric_CountsEachNumber(t *testing.T) {
 	r := newRig(t, rigOptions{script: plugintest.Script{
 		Metric: func(at plugintest.At) (string, float64) { return "height", float64(at.Env) },
 	}})
 	r.until(t, 2)
-	if got := r.Host.Stats.Gauge("env/height").Value(); got != 5 && got != 2 {
-		t.Errorf("env/height is %v, want that of the last environment of a split", got)
+	steps := r.counter("rollout/env_steps")
+	if d := r.Host.Stats.Histogram("env/height").Snapshot(); d.Count < steps || d.Min != 0 || d.Max != 5 {
+		t.Errorf("env/height has %d numbers from %v to %v after %d env steps, want one of each step of environments 0 to 5",
+			d.Count, d.Min, d.Max, steps)
 	}
 }
 

@@ -5,10 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -60,10 +64,42 @@ func (c *Runner) writeMetrics(names []string, values []float64) {
 	for i, name := range names {
 		l.number(name, values[i])
 	}
+	c.environments(&l)
 	for _, s := range c.h.Stats.Snapshot() {
-		l.number(s.Name, s.Value)
+		if !strings.HasPrefix(s.Name, environment) {
+			l.number(s.Name, s.Value)
+		}
 	}
 	c.log.report(c.log.metrics.append(append(l.b, '}', '\n')))
+}
+
+// environment is what the names of numbers begin with that environments report.
+const environment = "env/"
+
+// told is what had been reported under a name before the last line.
+type told struct {
+	count uint64
+	sum   float64
+}
+
+// environments writes what environments have reported since the last line: the mean under its name, and how many numbers
+// that is. The newest number alone would be that of whichever environment spoke last.
+func (c *Runner) environments(l *line) {
+	now := map[string]told{}
+	c.h.Stats.Each(nil, nil, func(name string, h *stat.Histogram) {
+		if strings.HasPrefix(name, environment) {
+			d := h.Snapshot()
+			now[name] = told{d.Count, d.Sum}
+		}
+	})
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		before, n := c.told[name], now[name]
+		if n.count > before.count {
+			l.number(name, (n.sum-before.sum)/float64(n.count-before.count))
+			l.number(name+"/count", float64(n.count-before.count))
+		}
+	}
+	c.told = now
 }
 
 func flag(b bool) float64 {

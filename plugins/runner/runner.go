@@ -59,9 +59,10 @@ type Runner struct {
 	trained uint64        // env steps learned from
 	version uint64        // newest policy version
 	latest  map[string]float64
-	rate    *stat.Rate    // of env steps made
-	began   time.Time     // zero until the loop runs
-	wallHad time.Duration // that the run had taken before
+	told    map[string]told // of environments, by name
+	rate    *stat.Rate      // of env steps made
+	began   time.Time       // zero until the loop runs
+	wallHad time.Duration   // that the run had taken before
 
 	log      logs
 	timers   []*loop.Timer

@@ -94,24 +94,32 @@ func TestMetricsHaveOneLinePerLearnerRound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		g := start(t, setup{run: component.Run{Dir: dir}, envs: 2})
-		g.h.Stats.Gauge("env/height").Set(1.5)
+		for _, height := range []float64{1, 2, 1.5} {
+			g.h.Stats.Histogram("env/height").Observe(height)
+		}
 		g.h.Stats.Counter("lag/max").Add(99) // the learner's own number of that name counts
 		g.update(2048, 0.25, 1, 0.01, 0.125, math.Inf(1))
 		g.episode(0, 20, 20)
 		g.episode(1, 40.5, 40)
+		g.h.Stats.Histogram("env/height").Observe(4)
+		g.h.Stats.Histogram("env/height").Observe(5)
 		g.update(4096, math.NaN(), 2, 1e-9, 0.25, 0.5)
+		g.update(6144, 0, 0, 0, 0, 0)
 		got := lines(t, read(t, dir, MetricsFile))
 		g.end()
-		if len(got) != 2 {
-			t.Fatalf("%d lines, want 2", len(got))
+		if len(got) != 3 {
+			t.Fatalf("%d lines, want 3", len(got))
+		}
+		if _, ok := got[2]["env/height"]; ok {
+			t.Error("the third line has env/height, of which nothing was reported since the second")
 		}
 		want := []map[string]any{
 			{"global_step": 2048.0, "lag/mean": 0.25, "lag/max": 1.0, "losses/approx_kl": 0.01, "losses/clipfrac": 0.125,
-				"losses/entropy": nil, "charts/episodes": 0.0, "charts/window_full": 0.0, "env/height": 1.5,
+				"losses/entropy": nil, "charts/episodes": 0.0, "charts/window_full": 0.0, "env/height": 1.5, "env/height/count": 3.0,
 				"charts/episodic_return": nil},
 			{"global_step": 4096.0, "lag/mean": nil, "lag/max": 2.0, "losses/approx_kl": 1e-9, "losses/clipfrac": 0.25,
 				"losses/entropy": 0.5, "charts/episodes": 2.0, "charts/episodic_return": 30.25, "charts/episodic_length": 30.0,
-				"rollout/env_steps": 60.0, "rollout/envs": 2.0},
+				"rollout/env_steps": 60.0, "rollout/envs": 2.0, "env/height": 4.5, "env/height/count": 2.0},
 		}
 		for i := range want {
 			for name, value := range want[i] {
