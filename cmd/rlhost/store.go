@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -15,13 +16,15 @@ type storeCommand struct {
 	Socket  string `placeholder:"PATH" help:"Socket to serve at; default one in the user's own runtime folder."`
 	Memory  int    `placeholder:"MIB" help:"Most memory of all objects together, in MiB; default what the machine has."`
 	Clients int    `default:"1024" help:"Most clients at a time."`
+
+	Attached bool `help:"Ends when its standard input does: with the program that started it."`
 }
 
 // Help says what the store is for.
 func (c *storeCommand) Help() string {
 	return `Named objects of blocks in shared memory, for programs of the same user: put, get, push, pop, read the latest, without a copy
 where the reader wants none. Clients are sdk/objects in Go and rlhost.objects in Python. A client that is killed leaks nothing.
-A component of kind objects serves one while a run lasts.`
+A component of kind objects serves one while a run lasts; rlhost.objects.serve starts one from Python.`
 }
 
 // Run serves until it is interrupted.
@@ -35,9 +38,15 @@ func (c *storeCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(p.out, server.Path())
+	fmt.Fprintln(p.out, printable(server.Path()))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	if c.Attached {
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin) // whatever ends it; the process does not wait for it
+			stop()
+		}()
+	}
 	<-ctx.Done()
 	return server.Close()
 }

@@ -21,6 +21,8 @@ const (
 	Complex64  DType = 19
 	Complex128 DType = 20
 	Bytes      DType = 32 // bytes without a type
+	Plain      DType = 33 // a value of Python's, as bytes of rlhost.plain
+	Described  DType = 34 // bytes of an array of NumPy's, and behind them what says its dtype and shape
 )
 
 // Size returns the bytes of one element, or 0 for a type that does not exist.
@@ -34,7 +36,7 @@ func (d DType) Size() int {
 		return 8
 	case Complex128:
 		return 16
-	case Bytes:
+	case Bytes, Plain, Described:
 		return 1
 	}
 	return hostabi.DType(d).Bytes()
@@ -57,6 +59,10 @@ func (d DType) String() string {
 		return "c128"
 	case Bytes:
 		return "bytes"
+	case Plain:
+		return "plain"
+	case Described:
+		return "described"
 	}
 	return hostabi.DType(d).String()
 }

@@ -42,10 +42,15 @@ func interpreter(t *testing.T) string {
 
 // TestPython_OwnTests runs the tests in Python.
 func TestPython_OwnTests(t *testing.T) {
+	programs := t.TempDir()
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(programs, "rlhost"), "../../cmd/rlhost").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, interpreter(t), "-m", "unittest", "discover", "-p", "test_*.py")
-	c.Dir, c.Env = "tests", append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "GRPC_VERBOSITY=ERROR")
+	c.Dir, c.Env = "tests", append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "GRPC_VERBOSITY=ERROR",
+		"PATH="+programs+string(filepath.ListSeparator)+os.Getenv("PATH"))
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

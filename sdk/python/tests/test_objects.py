@@ -115,14 +115,94 @@ class Arrays(ObjectsTest):
 
     def test_what_cannot_be_shared_is_named(self):
         self.create(shape=4, dtype="f4")
-        for data in (np.array(["text"]), np.array([object()]), np.zeros(2, ">f4"), np.zeros(2, [("a", "f4")])):
+        for data in (np.array(["text"]), np.array([object()]), np.zeros(2, ">f4"), np.zeros(2, [("a", "f4")]), "text", {"a": 1}):
             with self.assertRaises(objects.WrongDType) as e:
                 self.store.push(self.name, data)
             self.assertIn(self.name, str(e.exception))
         with self.assertRaises(objects.WrongDType):
             self.store.push(self.name, np.zeros(2, np.float64))
+        with self.assertRaisesRegex(objects.WrongDType, "has pointers"):
+            self.store.put(self.name + "-any", np.array([object()]))
+        with self.assertRaisesRegex(TypeError, "rlhost.plain takes no object"):
+            self.store.push(self.name, {"a": object()})
         with self.assertRaises(objects.LimitExceeded):
             self.store.push(self.name, np.zeros((1,) * 9, np.float32))
+
+    def test_text_dates_and_records_are_views_too(self):
+        records = np.zeros(3, [("at", "M8[ns]"), ("pos", "f4", (2,)), ("name", "U5")])
+        records["at"], records["pos"], records["name"] = np.datetime64("2024-02-29T12:00"), [1, 2], ["ä", "bc", ""]
+        for want in (records, records[1:2], np.array(["text", "käse"]), np.array([b"ab", b"c"]), np.float16([1, 2]), np.zeros(2, ">f4"),
+                     np.arange("2020-01", "2021-01", dtype="M8[M]").reshape(3, 4), np.array(np.timedelta64(5, "s")),
+                     np.zeros((0, 2), "M8[D]"), np.longdouble([1, 2])):
+            name = "%s-%s" % (self.name, want.dtype.str)
+            self.store.put(name, want, capacity=2)
+            with self.store.new(name, want.shape, want.dtype) as a:
+                a[...] = want
+            for _ in range(2):
+                with self.store.pop(name) as got:
+                    self.assertEqual((got.dtype, got.shape), (want.dtype, want.shape))
+                    np.testing.assert_array_equal(got, want)
+                    self.assertFalse(got.flags.writeable or got.flags.owndata)
+            self.store.remove(name)
+        self.create(shape=(3,), dtype=records.dtype)
+        self.store.push(self.name, records)
+        np.testing.assert_array_equal(self.store.get(self.name), records)
+        with self.assertRaises(objects.TooLarge):
+            self.store.push(self.name, np.concatenate([records] * 2))
+        with self.assertRaises(objects.WrongDType):
+            self.store.push(self.name, np.zeros(3))
+
+    def test_text_and_dicts_are_values(self):
+        self.create(capacity=8)
+        values = ["text", "", {}, {"step": 7, "obs": np.arange(3.0), "who": ("a", None)}]
+        for value in values:
+            self.store.push(self.name, value)
+        got = self.store.get_all(self.name)
+        self.assertEqual(got[:3], values[:3])
+        np.testing.assert_array_equal(got[3].pop("obs"), np.arange(3.0))
+        self.assertEqual(got[3], {"step": 7, "who": ("a", None)})
+        with self.store.pop(self.name) as value:
+            self.assertEqual(value, "text")
+
+    def test_what_says_that_it_is_an_array_and_is_none_is_an_error(self):
+        from rlhost.objects import wire
+        self.create(capacity=8)
+        good = np.zeros(2, "M8[s]").tobytes() + wire.description(np.dtype("M8[s]"), (2,))
+        self.assertEqual(wire.described(memoryview(good)), (np.dtype("M8[s]"), (2,)))
+        cases = [good[:n] for n in range(len(good))] + [good[:-4] + b"\xff" * 4]
+        for text in (b"('<M8[s]', (3,))", b"('|O', (2,))", b"('<M8[s]', (-2,))", b"('<M8[s]', 2)", b"(" * 5000, b"__import__('os')"):
+            cases.append(bytes(16) + text + len(text).to_bytes(4, "little"))
+        for case in cases:
+            with self.assertRaises(ValueError):
+                wire.described(memoryview(case))
+        for number in (wire.PLAIN, wire.DESCRIBED):
+            w = self.store.new(self.name, 8)  # eight bytes of zeros that claim to be of that type
+            w.array[:] = bytes(8)
+            values = wire.VALUE.pack(number, 1) + wire.DIMS[1].pack(8)
+            w._object.connection.call(wire.COMMIT, values=1, claim=w._claim, payload=values)
+            w._claim = 0
+            with self.assertRaisesRegex(objects.BadRequest, self.name):
+                self.store.pop(self.name)
+        self.settled()
+
+    def test_an_entry_is_an_array_to_numpy(self):
+        self.create(capacity=8)
+        with self.store.new(self.name, (2,), "f4") as a:
+            a[:] = 1, 2
+        entry = self.store.read_latest(self.name)
+        array = np.asarray(entry)
+        self.assertTrue(np.shares_memory(array, entry.array))
+        self.assertEqual((array.tolist(), array.dtype, array.flags.writeable), ([1, 2], np.float32, False))
+        self.assertEqual(np.asarray(entry, "i8").tolist(), [1, 2])
+        self.assertTrue(np.array(entry).flags.owndata)
+        self.assertEqual(np.stack([entry, entry]).shape, (2, 2))
+        entry.release()
+        with self.assertRaises(objects.Spent):
+            np.asarray(entry)
+        writing = self.store.new(self.name, (2,), "f4")
+        np.asarray(writing)[:] = 3
+        writing.commit()
+        self.assertEqual(self.store.get(self.name).tolist(), [3, 3])
 
     def test_tracks_travel_together(self):
         tracks = [objects.Track((4,), "f4", name="obs"), objects.Track(bytes=64, name="rest")]

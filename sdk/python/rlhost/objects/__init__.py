@@ -18,10 +18,14 @@ collector for those that forgot; after that the array must not be looked at any 
 Operations that can wait take a timeout in seconds: None waits for as long as it takes, 0 not at all. Everything that
 a process holds is given back when it ends, however it ends.
 
+Arrays have any dtype without pointers: numbers are the same to programs in Go, text of a fixed length, dates and records
+are bytes to them. A str and a dict (of what rlhost.plain takes) can be pushed as they are, and come out as copies.
+
 A Store may be used from several threads; a thread that waits lets the others go on. A forked child connects anew when
-it first uses a Store, and holds nothing of what its parent held.
+it first uses a Store, and holds nothing of what its parent held; so does a process that a Store is sent to.
 """
 
+from .child import serve
 from .claims import Batch, Entry, Pushed, Writing
 from .errors import (
     BadRequest, Busy, Canceled, Closed, Empty, Exists, Foreign, Full, HostLost, LimitExceeded, NoEntry, NotFound,
@@ -32,7 +36,7 @@ from .session import default_path
 from .store import Store
 
 __all__ = [
-    "Store", "Entry", "Batch", "Writing", "Pushed", "Track", "default_path",
+    "Store", "serve", "Entry", "Batch", "Writing", "Pushed", "Track", "default_path",
     "ObjectError", "NotFound", "Exists", "Removed", "NoEntry", "Empty", "Full", "Busy", "Spent", "Foreign",
     "WrongKind", "TooLarge", "WrongTracks", "WrongDType", "LimitExceeded", "Closed", "HostLost", "BadRequest",
     "Canceled",

@@ -23,8 +23,8 @@ class Claim:
 
 class Entry(Claim):
     """One entry, held for reading. ``array`` is its array, ``arrays`` those of all tracks: read-only views of shared
-    memory (of bytes, a memoryview), not to be looked at after release. ``with`` gives the array, or the arrays if
-    there are several, and releases at its end."""
+    memory (of bytes, a memoryview; of a str or dict, itself), not to be looked at after release; numpy.asarray of the entry
+    is ``array``. ``with`` gives the array, or the arrays if there are several, and releases at its end."""
 
     __slots__ = ("index", "arrays", "_lent")
 
@@ -42,8 +42,12 @@ class Entry(Claim):
         """The arrays, copied to memory of their own: one array, or a tuple if there are several tracks."""
         if not self._claim:
             raise Spent("object %r: entry %d has been released" % (self._object.name, self.index))
-        copies = tuple(np.array(a) if isinstance(a, np.ndarray) else bytes(a) for a in self.arrays)
+        copies = tuple(np.array(a) if isinstance(a, np.ndarray) else bytes(a) if isinstance(a, memoryview) else a
+                       for a in self.arrays)
         return copies[0] if len(copies) == 1 else copies
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return _as_array(self.array, dtype, copy)
 
     def release(self) -> None:
         """Gives the entry back. A second release raises Spent. The host hears of it at once, or of an entry that was popped
@@ -135,6 +139,9 @@ class Writing(Claim):
             raise Spent("object %r: this entry has been committed or aborted" % self._object.name)
         return self.arrays[0]
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return _as_array(self.array, dtype, copy)
+
     def commit(self) -> int:
         """Makes the entry readable. A second commit raises Spent."""
         if not self._claim:
@@ -222,6 +229,11 @@ class Pushed:
 
     def __repr__(self) -> str:
         return "<Pushed to %r%s>" % (self._object.name, "" if self._seq else ": %d" % self._index)
+
+
+def _as_array(data: Any, dtype: Any, copy: bool | None) -> Any:
+    """What numpy.asarray of a claim is: the same memory, valid as long as the claim."""
+    return np.asarray(data, dtype) if copy is None else np.array(data, dtype, copy=copy)
 
 
 def views_of(o: Object, body: bytes, at: int, block: int, tracks: int) -> tuple[tuple[Any, ...], int]:

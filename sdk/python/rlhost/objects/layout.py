@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
 
+from .. import plain
 from ..leased import Leased
 from .connection import Connection
 from .errors import BadRequest, LimitExceeded, Removed, TooLarge, WrongDType, WrongTracks
 from .wire import (
-    ABORT, ANY, BYTES, COLUMN, DIMS, DTYPE_OF, LAYOUT, MAX_RANK, OPEN, R_OBJECT, TRACK, VALUE, WRITE, number_of,
+    ABORT, ANY, BYTES, COLUMN, DESCRIBED, DIMS, DTYPE_OF, LAYOUT, MAX_RANK, OPEN, PLAIN, R_OBJECT, TRACK, VALUE, WRITE, described,
+    description, number_of,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +34,10 @@ class Track:
         if bytes is None:
             if self.dtype is None:
                 raise TypeError("a track needs a dtype and a shape, or bytes")
+            shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
             bytes = int(np.prod(shape, dtype=np.int64)) * self.dtype.itemsize
+            if number_of(self.dtype, "track %r" % name) == DESCRIBED:
+                bytes += len(description(self.dtype, shape)) + 8 * MAX_RANK  # another shape's may be longer
         self.bytes = bytes
 
     def _packed(self) -> builtins_bytes:
@@ -44,6 +49,12 @@ class Track:
 
 
 builtins_bytes = bytes
+
+NAMES = {BYTES: "bytes", PLAIN: "plain", DESCRIBED: "described"}
+
+
+class Coded(bytes):
+    """The bytes of rlhost.plain that stand for a value."""
 
 
 class Column:
@@ -127,11 +138,20 @@ class Object:
         """A view of what lies in a block; it is read-only if the mapping is."""
         column = self.columns[track]
         at = column.at + block * column.stride
-        if dtype == BYTES:
-            view = memoryview(memory)[at:at + int(np.prod(shape, dtype=np.int64))]
-            return view
+        if dtype in (BYTES, PLAIN, DESCRIBED):
+            block = memoryview(memory)[at:at + int(np.prod(shape, dtype=np.int64))]
+            return block if dtype == BYTES else self._coded(block, memory, at, dtype)
         kind = Leased if memory is self.reading else np.ndarray
         return kind(shape, DTYPE_OF[dtype], memory, at)
+
+    def _coded(self, block: memoryview, memory: mmap.mmap, at: int, dtype: int) -> Any:
+        try:
+            if dtype == PLAIN:
+                return plain.loads(block)
+            kind, shape = described(block)
+            return Leased(shape, kind, memory, at)
+        except ValueError as e:
+            raise BadRequest("object %r: an entry has %s" % (self.name, e)) from None
 
     def pack(self, arrays: Sequence[Any]) -> bytes:
         """What a commit says of arrays, checked against the tracks."""
@@ -144,23 +164,27 @@ class Object:
             if isinstance(a, np.ndarray):
                 out += self._pack(track, a.dtype, a.shape)
             else:
-                out += self._pack(track, None, (len(a),))
+                out += self._pack(track, None, (len(a),), PLAIN if isinstance(a, Coded) else BYTES)
         return out
 
-    def _pack(self, track: int, dtype: np.dtype | None, shape: tuple[int, ...]) -> bytes:
-        key = (track, dtype, shape)
+    def _pack(self, track: int, dtype: np.dtype | None, shape: tuple[int, ...], number: int = BYTES) -> bytes:
+        key = (track, number if dtype is None else dtype, shape)
         packed = self.packed.get(key)
         if packed is not None:
             return packed
         column = self.columns[track]
         what = "object %r: track %d" % (self.name, track)
-        number = BYTES if dtype is None else number_of(dtype, what)
+        if dtype is not None:
+            number = number_of(dtype, what)
         if column.dtype not in (ANY, number):
-            want = "bytes" if column.dtype == BYTES else str(DTYPE_OF.get(column.dtype, column.dtype))
-            raise WrongDType("%s: dtype %s, it takes %s" % (what, "bytes" if dtype is None else dtype, want))
+            want = NAMES.get(column.dtype) or str(DTYPE_OF.get(column.dtype, column.dtype))
+            raise WrongDType("%s: dtype %s, it takes %s" % (what, NAMES[number] if dtype is None else dtype, want))
         if len(shape) > MAX_RANK:
             raise LimitExceeded("%s: %d dimensions, at most %d" % (what, len(shape), MAX_RANK))
         size = (1 if dtype is None else dtype.itemsize) * int(np.prod(shape, dtype=np.int64))
+        if number == DESCRIBED and dtype is not None:
+            size += len(description(dtype, shape))
+            shape = (size,)
         if size > column.bytes:
             raise TooLarge("%s: %d bytes for a block of %d" % (what, size, column.bytes))
         packed = VALUE.pack(number, len(shape)) + DIMS[len(shape)].pack(*shape)

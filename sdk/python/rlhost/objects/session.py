@@ -87,6 +87,10 @@ class Session:
         else:
             self._close()
 
+    def __reduce__(self: S) -> tuple[type[S], tuple[str]]:
+        """In another process it is a session of its own at the same host: it holds nothing of what this one holds."""
+        return type(self), (self.path,)
+
     @property
     def round_trips(self) -> int:
         """How many requests have been answered in this session."""
@@ -130,7 +134,10 @@ class Session:
         o = self._objects.get(name)
         if o is not None and o.writing is not None and o.connection.lost is None:
             return o
-        o = self._find(name)
+        try:
+            o = self._find(name)
+        except NotFound:
+            raise NotFound("object %r: nobody has made it: create does, and put does it where need be" % name) from None
         if o.writing is None:
             with self._lock:
                 o.map(True)

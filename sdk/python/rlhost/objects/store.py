@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
 from typing import Any, Sequence
 
 import numpy as np
 
+from .. import plain
 from .claims import Batch, Entry, Pushed, Writing, views_of
 from .errors import Full, NoEntry, Removed, WrongTracks
-from .layout import Object, Track
+from .layout import Coded, Object, Track
 from .session import Session
 from .wire import (
-    ABORT, BATCH, BYTES, COMMIT, CONFIG, CREATE, DELETE, LATEST, LIST, NEW, NEXT, NO_FILE, NUMBER_OF, OPEN, POP,
+    ABORT, BATCH, BYTES, COMMIT, CONFIG, CREATE, DELETE, DESCRIBED, LATEST, LIST, NEW, NEXT, NO_FILE, NUMBER_OF, OPEN, POP,
     RANGE, READ, REMOVE, REQUEST, REUSE, REVOKE, R_BLOCK, R_CLAIM, R_COUNT, R_INDEX, R_SPARE, R_SPARE_BLOCK, STAT,
-    VIEW,
+    VIEW, description,
 )
 
 
@@ -76,8 +78,8 @@ class Store(Session):
     # Writing.
 
     def push(self, name: str, data: Any, timeout: float | None = None) -> "Pushed":
-        """Copies an array (anything numpy takes, or bytes; a sequence of them for an object of several tracks) into a
-        new entry. Without a timeout it returns as soon as the entry is on its way, at most one for each object; the
+        """Copies an array (anything numpy takes), bytes, a str or a dict (or a sequence of them for an object of several
+        tracks) into a new entry. NotFound where nobody has made the object: create does, and put if need be. Without a timeout it returns as soon as the entry is on its way, at most one for each object; the
         next push waits if there was no room for this one, and raises what went wrong with it. With a timeout it waits for
         room itself, and raises Full at its end. What it returns is good for the entry's index."""
         if timeout is None:
@@ -108,6 +110,8 @@ class Store(Session):
                 at = column.at + block * column.stride
                 if isinstance(a, np.ndarray):
                     np.copyto(np.ndarray(a.shape, a.dtype, memory, at), a)
+                    if a.dtype not in NUMBER_OF:
+                        _describe(memory, at, a.dtype, a.shape)
                 else:
                     memory[at:at + len(a)] = a
             if timeout is not None:
@@ -145,7 +149,7 @@ class Store(Session):
         tuple has one array for each track."""
         if name not in self._objects:
             arrays = [_array(d) for d in (data if isinstance(data, (list, tuple)) else [data])]
-            sizes = [a.nbytes if isinstance(a, np.ndarray) else len(a) for a in arrays]
+            sizes = [Track(a.shape, a.dtype).bytes if isinstance(a, np.ndarray) else len(a) for a in arrays]
             self.create(name, capacity, tracks=[Track(bytes=max(1, n)) for n in sizes], exist_ok=True)
         return self.push(name, data, timeout)
 
@@ -176,8 +180,7 @@ class Store(Session):
         w = Writing()
         w._hold(o, reply[R_CLAIM])
         w.index = None
-        w.arrays = tuple(
-            o.array(o.writing, track, reply[R_BLOCK], BYTES if d is None else NUMBER_OF[d], s) for track, (s, d) in enumerate(plan))
+        w.arrays = tuple(_to_write(o, track, reply[R_BLOCK], s, d) for track, (s, d) in enumerate(plan))
         return w
 
     # Reading.
@@ -261,6 +264,8 @@ class Store(Session):
 def _array(data: Any) -> Any:
     if isinstance(data, np.ndarray):
         return data
+    if isinstance(data, (str, dict)):
+        return Coded(plain.dumps(data))
     if isinstance(data, (bytes, bytearray)):
         return data
     if isinstance(data, memoryview):
@@ -269,4 +274,20 @@ def _array(data: Any) -> Any:
 
 
 def _copy(a: Any) -> Any:
-    return np.array(a) if isinstance(a, np.ndarray) else bytes(a)
+    return np.array(a) if isinstance(a, np.ndarray) else bytes(a) if isinstance(a, memoryview) else a
+
+
+def _describe(memory: Any, at: int, dtype: np.dtype, shape: tuple[int, ...]) -> None:
+    text = description(dtype, shape)
+    at += dtype.itemsize * math.prod(shape)
+    memory[at:at + len(text)] = text
+
+
+def _to_write(o: Object, track: int, block: int, shape: tuple[int, ...], dtype: np.dtype | None) -> Any:
+    """The array of a block that is being written."""
+    number = BYTES if dtype is None else NUMBER_OF.get(dtype, DESCRIBED)
+    if dtype is None or number != DESCRIBED:
+        return o.array(o.writing, track, block, number, shape)
+    at = o.columns[track].at + block * o.columns[track].stride
+    _describe(o.writing, at, dtype, shape)
+    return np.ndarray(shape, dtype, o.writing, at)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import functools
+import math
 import struct
 
 import numpy as np
@@ -25,7 +28,7 @@ COLUMN = struct.Struct("<QQQBB")         # at stride bytes dtype name
 CONFIG = struct.Struct("<QqI")           # capacity spares tracks
 TRACK = struct.Struct("<QBB")            # bytes dtype name
 
-ANY, BYTES = 0, 32
+ANY, BYTES, PLAIN, DESCRIBED = 0, 32, 33, 34
 DTYPES = {
     1: "u1", 2: "i1", 3: "<i2", 4: "<i4", 5: "<i8", 6: "<f2", 8: "<f4", 9: "<f8", 10: "?",
     16: "<u2", 17: "<u4", 18: "<u8", 19: "<c8", 20: "<c16",
@@ -40,8 +43,37 @@ R_STATUS, R_OBJECT, R_BLOCK, R_CLAIM, R_INDEX, R_SPARE, R_SPARE_BLOCK, R_COUNT =
 
 def number_of(dtype: np.dtype, what: str) -> int:
     """The number of a dtype in frames; WrongDType says what it was for if there is none."""
-    number = NUMBER_OF.get(dtype.newbyteorder("<"))
-    if number is None or not dtype.isnative and dtype.itemsize > 1:
-        raise WrongDType("%s: dtype %s cannot be shared: make it %s, or push bytes" % (
-            what, dtype, ", ".join(sorted(str(d) for d in NUMBER_OF))))
-    return number
+    number = NUMBER_OF.get(dtype)
+    if number is not None:
+        return number
+    if dtype.hasobject or dtype.kind not in "biufcSUMmV":
+        raise WrongDType("%s: dtype %s cannot be shared, because it has pointers: make it one of numbers, text of a fixed "
+                         "length or records of them, or push bytes" % (what, dtype))
+    return DESCRIBED
+
+
+# An array of another dtype than those of DTYPES: its elements, then this text, then the text's length.
+_LENGTH = struct.Struct("<I")
+
+
+@functools.lru_cache(256)
+def description(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
+    """What stands behind the elements of an array whose dtype has no number."""
+    text = repr((np.lib.format.dtype_to_descr(dtype), shape)).encode()
+    return text + _LENGTH.pack(len(text))
+
+
+def described(block: memoryview) -> tuple[np.dtype, tuple[int, ...]]:
+    """The dtype and shape of the array in a block. ValueError where it is none."""
+    try:
+        length, = _LENGTH.unpack(block[-_LENGTH.size:])
+        text = bytes(block[-_LENGTH.size - length:-_LENGTH.size]) if length < 1 << 16 else b""
+        descr, shape = ast.literal_eval(text.decode())
+        dtype = np.lib.format.descr_to_dtype(descr)
+        if dtype.hasobject or any(type(n) is not int or n < 0 for n in shape):
+            raise ValueError("an array that cannot be shared")
+        if dtype.itemsize * math.prod(shape) + len(text) + _LENGTH.size != len(block):
+            raise ValueError("a description that does not fit its %d bytes" % len(block))
+        return dtype, tuple(shape)
+    except (struct.error, SyntaxError, TypeError, KeyError, MemoryError, RecursionError) as e:
+        raise ValueError("%d bytes that are no array: %s" % (len(block), e)) from None
