@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -96,6 +97,9 @@ func (p *program) ownPipeline(run *runs.Run, sets []string, parts *pipeline.Part
 	src, err := run.Pipeline()
 	if err != nil {
 		return nil, err
+	}
+	if python := run.Info().Python; python != "" && os.Getenv(pythonKey) == "" {
+		parts.EnvPlugins = envPluginsOf(python)
 	}
 	g, problems := pipeline.Parse(filepath.Join(run.Dir, runs.PipelineFile), src, pipeline.ParseOptions{Sets: sets, Parts: parts})
 	p.problems(problems)

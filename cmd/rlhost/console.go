@@ -84,6 +84,7 @@ func (t *training) describe() error {
 	err = t.run.Update(func(i *runs.Info) {
 		i.Rlhost, i.Seed, i.Mode, i.Kernel = hostabi.Release, t.graph.Run.Seed, mode, kernels
 		i.Plugins = hashes
+		i.Python = pythonOf(t.graph)
 		i.Policies = map[string]any{t.graph.Policies[0].Name: d.Network}
 	})
 	if err != nil {

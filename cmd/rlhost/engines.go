@@ -202,7 +202,7 @@ func nativeError(err error) error {
 // envPlugins are the native plugins for environments that need no [plugin] table: Gymnasium, by the Python package
 // rlhost in the Python that is found first of RLHOST_PYTHON, .venv/bin/python and python3.
 func envPlugins() map[string]pipeline.PluginTable {
-	python := os.Getenv("RLHOST_PYTHON")
+	python := os.Getenv(pythonKey)
 	if python == "" {
 		python = "python3"
 		if local, err := filepath.Abs(".venv/bin/python"); err == nil {
@@ -211,7 +211,25 @@ func envPlugins() map[string]pipeline.PluginTable {
 			}
 		}
 	}
+	return envPluginsOf(python)
+}
+
+// pythonKey is the environment variable that names the Python of Gymnasium's environments.
+const pythonKey = "RLHOST_PYTHON"
+
+// envPluginsOf is envPlugins with a Python that is known.
+func envPluginsOf(python string) map[string]pipeline.PluginTable {
 	gymnasium := pipeline.DefaultPlugin()
 	gymnasium.Path, gymnasium.Args, gymnasium.Env = python, []string{"-m", "rlhost.gymnasium"}, []string{"PYTHONPATH", "VIRTUAL_ENV"}
 	return map[string]pipeline.PluginTable{"gymnasium": gymnasium}
+}
+
+// pythonOf returns the Python that a pipeline's environments of Gymnasium are played with, or nothing.
+func pythonOf(g *pipeline.Graph) string {
+	for _, e := range g.Envs {
+		if t := e.Table.Plugin; t != nil && g.Plugin(t.Name) == nil {
+			return t.Path
+		}
+	}
+	return ""
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/plugins/envcheck"
+	"github.com/rlhost/rlhost/plugins/process"
 )
 
 // faultCode returns the code of what an environment did wrong while it ran, or nothing for other errors.
@@ -32,9 +33,13 @@ func faultCode(err error) string {
 	}
 }
 
-// explainFault returns the text of an error that an environment caused, without the names of those that handed it
+// explainFault returns the text of an error that an environment or a native plugin caused, without the names of those that handed it
 // on, with its code and what to do. ok is false for other errors.
 func explainFault(err error) (text string, ok bool) {
+	var raised *process.Error
+	if errors.As(err, &raised) {
+		return fmt.Sprintf("error[%s]: %s\n  see rlhost explain %s", raised.Code, err.Error(), raised.Code), true
+	}
 	var f *rollout.Fault
 	if !errors.As(err, &f) {
 		return "", false

@@ -195,9 +195,46 @@ func TestPlugins_GymnasiumTrains(t *testing.T) {
 	if one.EnvSteps != 4096 || one.ParamsHash != two.ParamsHash {
 		t.Errorf("one process %+v, two %+v", one, two)
 	}
+	eval := exec.Command(w.program, "eval", "--episodes", "2") // with the training's Python, though nobody names it
+	eval.Dir = w.dir
+	if out, err := eval.CombinedOutput(); err != nil {
+		t.Errorf("eval: %v\n%s", err, out)
+	}
 	acrobot := w.train("gym.toml", "--set", "env.cartpole.use=gymnasium:Acrobot-v1", "--set", "run.stop.env_steps=2048")
 	if acrobot.EnvSteps != 2048 || acrobot.Reason != "env_steps" {
 		t.Errorf("Acrobot: %+v", acrobot)
+	}
+}
+
+// What a component in Python raises ends the run with a code, the method and the line.
+func TestPlugins_ExceptionsOfComponentsHaveACode(t *testing.T) {
+	t.Parallel()
+	python, err := filepath.Abs("../../.venv/bin/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := exec.Command(python, "-c", "import rlhost").Run(); err != nil {
+		t.Skipf("%s has no package rlhost (%v): make tools", python, err)
+	}
+	w := newWorkshop(t)
+	w.write("between.toml", strings.Replace(between, `path = "./between"`, fmt.Sprintf("path = \"./between\"\ninterpreter = [%q]", python), 1))
+	w.write("between", `import rlhost
+
+class Between(rlhost.Component):
+    signals = [rlhost.Signal("trajectories", "trajectory")]
+    slots = [rlhost.Slot("on_trajectories", "trajectory")]
+
+    def on_trajectories(self, m):
+        raise ValueError("not today")
+
+rlhost.serve(Between)
+`)
+	c := exec.Command(w.program, "train", "between.toml")
+	c.Dir = w.dir
+	out, err := c.CombinedOutput()
+	if want := "error[E068]"; err == nil || !strings.Contains(string(out), want) ||
+		!strings.Contains(string(out), "on_trajectories: ValueError: not today (between:8)") {
+		t.Errorf("%v, want %s and the place:\n%s", err, want, out)
 	}
 }
 

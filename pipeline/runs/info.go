@@ -44,12 +44,14 @@ type Info struct {
 	Plugins map[string]string `json:"plugins,omitempty"`
 	// Policies describes each policy by its name in the file; any value that JSON can hold.
 	Policies map[string]any `json:"policies,omitempty"`
-	Started  time.Time      `json:"started"`
-	Host     Host           `json:"host"`
-	State    string         `json:"state"`
-	Reason   string         `json:"reason,omitempty"` // why it ended
-	Ended    *time.Time     `json:"ended,omitempty"`
-	Resumes  []Resume       `json:"resumes,omitempty"`
+	// Python is the interpreter that Gymnasium's environments were played with; empty where there are none.
+	Python  string     `json:"python,omitempty"`
+	Started time.Time  `json:"started"`
+	Host    Host       `json:"host"`
+	State   string     `json:"state"`
+	Reason  string     `json:"reason,omitempty"` // why it ended
+	Ended   *time.Time `json:"ended,omitempty"`
+	Resumes []Resume   `json:"resumes,omitempty"`
 	// Socket is where the process that writes to the run listens to commands such as rlhost status.
 	Socket string `json:"control_socket,omitempty"`
 	// SaveFailures counts checkpoints that could not be written.

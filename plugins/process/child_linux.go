@@ -174,7 +174,10 @@ func hasEnded(fd int) bool {
 }
 
 // kill ends the process, whoever has its number by now, or does nothing if it does not run. It waits for Start.
-func (c *child) kill() error {
+func (c *child) kill() error { return c.signal(unix.SIGKILL) }
+
+// signal sends a signal to the process, like kill.
+func (c *child) signal(number unix.Signal) error {
 	<-c.started
 	if c.pidfd == nil {
 		return nil
@@ -184,7 +187,7 @@ func (c *child) kill() error {
 		return err
 	}
 	var sent error
-	if err := conn.Control(func(fd uintptr) { sent = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) }); err != nil {
+	if err := conn.Control(func(fd uintptr) { sent = unix.PidfdSendSignal(int(fd), number, nil, 0) }); err != nil {
 		return err
 	}
 	if errors.Is(sent, unix.ESRCH) {

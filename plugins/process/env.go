@@ -66,12 +66,24 @@ func (r *Runtime) LoadEnv(ctx context.Context, program Program, o EnvLoadOptions
 		return nil, err
 	}
 	if p.spec, err = schema.DecodeSpec(&loaded.Spec); err != nil {
-		return nil, errors.Join(&Error{Code: CodeProtocol, Program: program.Name, Err: err,
-			Reason: fmt.Sprintf("environment %q: %v", o.Source.Use, err), Help: "correct what it says of itself"}, w.end())
+		return nil, errors.Join(p.specError(err), w.end())
 	}
 	p.hash, p.spare = loaded.Hash, w
 	return p, nil
 }
+
+// specError explains why a description is not accepted.
+func (p *envPlugin) specError(err error) *Error {
+	e := &Error{Code: codeDescription, Program: p.program.Name, Err: err,
+		Reason: fmt.Sprintf("environment %q: %v", p.source.Use, err), Help: "correct what it says of itself"}
+	if errors.Is(err, rollout.ErrNotYet) {
+		e.Help = "wrap it in one that this host runs: " + rollout.Runs
+	}
+	return e
+}
+
+// codeDescription is the code of a description that is not accepted, whatever runtime the environment has.
+const codeDescription = "E018"
 
 // load starts a process and has it load the source.
 func (p *envPlugin) load(ctx context.Context, name string) (*envWorker, *protocol.EnvLoaded, error) {

@@ -37,8 +37,8 @@ func (e *envBatch) judge(call string) error {
 			}
 		case w.verdict == late:
 			worst = graver(worst, e.newFault(rollout.FaultDeadline, call, -1, fmt.Errorf(
-				"process %d (environments %d to %d) did not answer within %v and was killed", w.p.pid(),
-				e.options.FirstEnv+w.span.First, e.options.FirstEnv+w.span.First+w.span.Count-1, e.plugin.step())))
+				"process %d (environments %d to %d) did not answer within %v and was killed%s", w.p.pid(),
+				e.options.FirstEnv+w.span.First, e.options.FirstEnv+w.span.First+w.span.Count-1, e.plugin.step(), w.p.lastWords())))
 		case w.reply.Kind != 0:
 			worst = graver(worst, e.blame(w, call))
 		}

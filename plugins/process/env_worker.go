@@ -189,8 +189,12 @@ func (w *envWorker) await(until time.Time) {
 			w.p.out.Wait(left)
 		}
 	}
-	if w.verdict != died {
+	if w.verdict == late {
+		w.p.abort() // it says where it is
+	} else if w.verdict != died {
 		w.p.kill()
+	}
+	if w.verdict != died {
 		<-w.p.died()
 		w.gone.Store(true)
 	}

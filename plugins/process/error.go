@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -17,6 +19,8 @@ const (
 	CodeKind     = "E065" // it does not have what it is asked for
 	CodeDied     = "E066" // its process ended or was killed, and may not be started again
 	CodeProtocol = "E067" // it answers nonsense, or refuses
+	CodeRaised   = "E068" // its component has ended itself, in its own words
+	CodeModule   = "E069" // the Python that runs it lacks a module
 )
 
 // Error says why a program cannot be used as a plugin.
@@ -79,12 +83,54 @@ func helloError(p *Program, c *child, said []string, slow bool, err error) *Erro
 	case slow:
 		e.Reason = fmt.Sprintf("it did not say hello within %v", p.Start)
 		e.Help = "raise `start` if it needs longer; if not, is it a plugin?"
+	case missingModule(said) != "":
+		return moduleError(p, c.cmd.Path, missingModule(said))
 	default:
 		e.Reason = fmt.Sprintf("it %s before it said hello", c.end())
 		e.Help = "is it a plugin of rlhost?"
 	}
-	if len(said) > 0 {
-		e.Reason += fmt.Sprintf(" (its last words: %s)", strings.Join(said, " / "))
+	e.Reason += quoteWords(said)
+	return e
+}
+
+// quoteWords returns what a program printed last, in one line: of a traceback how it ends, without its frames.
+func quoteWords(said []string) string {
+	said = slices.DeleteFunc(slices.Clone(said), func(line string) bool {
+		return line == "" || strings.HasPrefix(line, " ") || strings.HasPrefix(line, "Traceback ")
+	})
+	if len(said) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (its last words: %s)", strings.Join(said, " / "))
+}
+
+var noModule = regexp.MustCompile(`ModuleNotFoundError: No module named '([\w.]+)'`)
+
+// missingModule returns the package that Python looked for when it gave up.
+func missingModule(said []string) string {
+	if len(said) == 0 {
+		return ""
+	}
+	m := noModule.FindStringSubmatch(said[len(said)-1])
+	if m == nil {
+		return ""
+	}
+	name, _, _ := strings.Cut(m[1], ".")
+	return name
+}
+
+// moduleError explains that the Python at a path lacks a module, with the line that installs it.
+func moduleError(p *Program, python, module string) *Error {
+	source := module
+	if module == "rlhost" {
+		source = "./sdk/python"
+	}
+	e := &Error{Code: CodeModule, Program: p.Name, Reason: fmt.Sprintf("%s has no module %q", python, module),
+		Help: fmt.Sprintf("%s -m pip install %s", python, source)}
+	if len(p.Interpreter) == 0 {
+		e.Help += ", or name a Python that has it: RLHOST_PYTHON=/path/to/python"
+	} else {
+		e.Help += ", or name a Python that has it as `interpreter`"
 	}
 	return e
 }

@@ -299,6 +299,23 @@ func TestFault_StalledProcessIsNamedKilledAndReplaced(t *testing.T) {
 	}
 }
 
+// A program that is stuck in a slot is not only killed: it prints where it was, as Go does at SIGABRT, and Python by the
+// SDK's faulthandler.
+func TestFault_StalledProcessSaysWhereItIs(t *testing.T) {
+	r, log := newRuntime(t, Options{})
+	p := restless(r, self(t, "probe"))
+	p.Stall = 200 * time.Millisecond
+	m := newPress(t, harness(r, p).New(t))
+	if err := m.numbers.Emit(hostabi.Message{Kind: plugintest.OpSleep, Inline: [2]uint64{600_000, 0}}); err != nil {
+		t.Fatal(err)
+	}
+	m.Until("the log", func() bool {
+		text := m.Log() + log.String()
+		return strings.Contains(text, "SIGABRT") && strings.Contains(text, "plugintest.(*Probe).tellHost")
+	})
+	m.Close()
+}
+
 func TestFault_IdleProcessIsNotStalled(t *testing.T) {
 	r, _ := newRuntime(t, Options{})
 	p := self(t, "probe")

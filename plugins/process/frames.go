@@ -29,7 +29,7 @@ func (l *life) handle(f *protocol.Frame, files []*os.File) {
 			l.fault(err)
 		}
 	case f.Fail != nil:
-		l.x.fail(errors.New(cut(f.Fail.Reason)))
+		l.x.fail(&Error{Code: CodeRaised, Program: l.x.program.Name, Reason: cut(f.Fail.Reason)})
 	default:
 		l.fault(errors.New("a frame on its wire that a component does not send"))
 	}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -34,6 +35,7 @@ var protocolVersion = strconv.Itoa(protocol.Version)
 // process is a plugin that runs: the child, its control connection, its wire and its rings. It knows nothing of
 // components or environments. Use Runtime.start; close it once it has died.
 type process struct {
+	aborted   atomic.Bool // what it printed last is a dump of where it was
 	runtime   *Runtime
 	component string
 	program   Program
@@ -375,11 +377,10 @@ func (p *process) callError(ctx context.Context, method string, err error) error
 
 // lastWords returns what the program printed last to standard error, for an error message.
 func (p *process) lastWords() string {
-	words := p.output.words()
-	if len(words) == 0 {
-		return ""
+	if p.aborted.Load() {
+		return " (the log has where it was)"
 	}
-	return " (its last words: " + strings.Join(words, " / ") + ")"
+	return quoteWords(p.output.words())
 }
 
 // pid returns the number of the process.
@@ -390,6 +391,26 @@ func (p *process) died() <-chan struct{} { return p.child.dead }
 
 // kill ends the process at once. It does not wait; see died.
 func (p *process) kill() { _ = p.child.kill() } // an error means that there is nothing to kill
+
+// abort has the process print where it is and end, as Go and Python do at this signal, and kills it if it has not ended
+// soon. It does not wait; see died.
+func (p *process) abort() {
+	p.aborted.Store(true)
+	if p.child.signal(unix.SIGABRT) != nil {
+		p.kill()
+		return
+	}
+	go func() {
+		select {
+		case <-p.died():
+		case <-time.After(lastWordsTime):
+			p.kill()
+		}
+	}()
+}
+
+// lastWordsTime is how long a process that has stalled may take to say where.
+const lastWordsTime = time.Second
 
 // stop asks the plugin to stop what it does, then to end, and kills it if that takes longer than grace. It returns
 // when the process has ended, with what the plugin said to the first.

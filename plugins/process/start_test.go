@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -68,6 +69,33 @@ func TestDescribe_AsksAndKeepsTheAnswer(t *testing.T) {
 		}
 		if d.SDK != "raw" || len(d.Kinds) != 1 || d.Kinds[0].Name != "thing" {
 			t.Errorf("description %+v", d)
+		}
+	}
+}
+
+// A Python without what a plugin needs is named, with the line that installs it and how to name another one.
+func TestStart_NamesTheModuleThatPythonLacks(t *testing.T) {
+	p := gymnasium(t)
+	python := p.Path
+	inner := filepath.Join(t.TempDir(), "inner.py")
+	lines := "import json\ndef f():\n    import no_such_package.part\nf()\n"
+	if err := os.WriteFile(inner, []byte(lines), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p.Args = slices.Concat([]string{"-I", "-S"}, p.Args) // without what is installed
+	for _, c := range []struct {
+		program    Program
+		says, help string
+	}{
+		{p, `has no module "rlhost"`, python + " -m pip install ./sdk/python, or name a Python that has it: RLHOST_PYTHON="},
+		{Program{Name: "x", Path: inner, Interpreter: []string{python}}, `has no module "no_such_package"`,
+			python + " -m pip install no_such_package, or name a Python that has it as `interpreter`"},
+	} {
+		r, _ := newRuntime(t, Options{})
+		_, err := r.Describe(t.Context(), c.program)
+		var e *Error
+		if !errors.As(err, &e) || e.Code != CodeModule || !strings.Contains(e.Reason, c.says) || !strings.HasPrefix(e.Help, c.help) {
+			t.Errorf("error %v, want %s: %s", err, c.says, c.help)
 		}
 	}
 }

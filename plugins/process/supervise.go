@@ -95,7 +95,7 @@ func (s *supervisor) watch(l *life) (why string, alive bool) {
 		case <-ticker.C:
 			if waits := stall.check(); waits != "" && why == "" {
 				why = fmt.Sprintf("killed: no sign of life for %v while %s", p.program.Stall, waits)
-				p.kill()
+				p.abort()
 			}
 		}
 	}

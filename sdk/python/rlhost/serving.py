@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import os
 import queue
@@ -58,6 +59,7 @@ def serve(*kinds: type[Component], envs: EnvServer | None = None) -> None:
     os.dup2(2, 1)
     sys.stdout = sys.stderr
     log.begin()
+    faulthandler.enable()  # the host sends SIGABRT to a plugin that has stalled
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     plugin = Plugin(kinds, envs)
     signal.signal(signal.SIGTERM, plugin.terminated)
@@ -73,8 +75,9 @@ def serve(*kinds: type[Component], envs: EnvServer | None = None) -> None:
 def begun_by_host() -> None:
     """Ends the process with an explanation unless a host started it, with a protocol that this library speaks."""
     if os.environ.get(COOKIE_KEY) != COOKIE:
+        path = sys.argv[0] if "/" in sys.argv[0] else "./" + sys.argv[0]  # a bare name would be looked for in PATH
         refuse_to_run("This is a plugin of rlhost, not a program to run by hand. Name it in a pipeline's file:\n\n"
-                 f'    [plugin.mine]\n    path = "{sys.argv[0]}"\n')
+                 f'    [plugin.mine]\n    path = "{path}"\n    interpreter = ["{sys.executable}"]\n')
     versions = os.environ.get("PLUGIN_PROTOCOL_VERSIONS", str(PROTOCOL)).split(",")
     if str(PROTOCOL) not in versions:
         refuse_to_run(f"this plugin's library (rlhost for Python, {SDK}) speaks protocol {PROTOCOL}, the host {', '.join(versions)}")

@@ -42,7 +42,7 @@ class Odd(gymnasium.Env):
             raise RuntimeError("the third step")
         if self.fail == "exit" and self.count == 3:
             raise SystemExit("out")
-        total = float(numpy.sum(action))
+        total = "much" if self.fail == "reward" and self.count == 3 else float(numpy.sum(action))
         return self.observe(), total, self.count == 5, False, {}
 
 

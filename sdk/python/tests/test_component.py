@@ -2,6 +2,9 @@
 
 import os
 import pathlib
+import signal
+import subprocess
+import sys
 import time
 import unittest
 
@@ -168,7 +171,6 @@ class ComponentTest(unittest.TestCase):
                 self.assertTrue(host.dead(10.0))
 
     def test_sigterm_ends_it_in_order_and_ctrl_c_does_not(self):
-        import signal
         host = self.host()
         host.start("wrong")
         host.kill(signal.SIGINT)
@@ -185,6 +187,16 @@ class ComponentTest(unittest.TestCase):
                 self.assertTrue(host.dead(10.0))
                 self.assertEqual(host.status, 2)
                 self.assertIn(words, host.log())
+
+    def test_a_plugin_by_hand_names_a_path_that_is_found(self):
+        done = subprocess.run([sys.executable, os.path.basename(PLUGINS)], cwd=os.path.dirname(PLUGINS), capture_output=True, text=True)
+        self.assertIn('path = "./%s"' % os.path.basename(PLUGINS), done.stderr)
+
+    def test_says_where_it_is_when_it_is_aborted(self):
+        host = self.host()
+        host.kill(signal.SIGABRT)
+        self.assertTrue(host.dead(10.0))
+        self.assertRegex(host.log(), r'most recent call first(.|\n)*serving.py", line \d+ in ')
 
     def test_health(self):
         self.assertEqual(self.host().raw("/grpc.health.v1.Health/Check", b"\n\x06plugin"), b"\x08\x01")

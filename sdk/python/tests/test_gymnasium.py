@@ -1,8 +1,10 @@
 """Environments of Gymnasium worked for a host."""
 
+import gc
 import os
 import pathlib
 import unittest
+import weakref
 
 import grpc
 import gymnasium
@@ -10,7 +12,8 @@ import numpy
 
 from envhost import DISABLED, NEXT_STEP, SAME_STEP, Blocks, EnvHost, layout
 from rlhost.control import Refusal
-from rlhost.gymnasium.source import SEED_MASK
+from rlhost.gymnasium.batch import Batch
+from rlhost.gymnasium.source import SEED_MASK, Source
 
 STEPS = 64
 ODD = {"PYTHONPATH": str(pathlib.Path(__file__).parent)}
@@ -108,13 +111,16 @@ class DescriptionTest(unittest.TestCase):
 
     def test_what_it_cannot_run_is_named(self):
         cases = [
-            ({"observation": "dict"}, "observation space Dict"), ({"observation": "binary"}, "observation space MultiBinary"),
-            ({"action": "multi"}, "action space MultiDiscrete"), ({"nonsense": "1"}, "unexpected keyword argument 'nonsense'"),
+            ({"observation": "dict"}, "^E018 .*observation space Dict"), ({"observation": "binary"}, "observation space MultiBinary"),
+            ({"action": "multi"}, "action space MultiDiscrete"), ({"nonsense": "1"}, "^E019 .*unexpected keyword argument 'nonsense'"),
         ]
         for args, words in cases:
             with self.subTest(args), self.assertRaisesRegex(Refusal, words):
                 odd(args=args)
-        for use, words in (("CartPool-v1", "CartPool"), ("no.such.module:X-v0", "No module named 'no'")):
+        for use, words in (("CartPool-v1", "^E010 .*Did you mean: `CartPole`"), ("CartPole-v9", "^E010 .*doesn't exist"),
+                           ("LunarLander-v1", "^E010 .*deprecated"), ("no.such.module:X-v0", "^E019 .*No module named 'no'"),
+                           ("ALE/NoGame-v5", '^E010 .*(pip install ale-py.*"gymnasium:ale_py:ALE/NoGame-v5"|NoGame)'),
+                           ("MinAtar/Pong-v1", "^E010 .*(pip install MinAtar|Pong)")):
             with self.subTest(use), self.assertRaisesRegex(Refusal, words):
                 odd(use)
         with self.assertRaises(grpc.RpcError) as caught:
@@ -203,6 +209,21 @@ class StepTest(unittest.TestCase):
         answers = [worker.step(t) for t in range(4)]
         self.assertEqual(answers[:3], [None] * 3)
         self.assertRegex(answers[3][2], "OSError: no second episode")
+
+    def test_a_reward_that_is_no_number_is_blamed_on_who_gave_it(self):
+        worker, _ = self.begin(args={"fail": "reward"}, envs=3)
+        self.assertIsNone(worker.reset())
+        self.assertIsNone(worker.step(0))
+        self.assertIsNone(worker.reset(1, mask=[1, 0, 1]))
+        self.assertIsNone(worker.step(1))
+        self.assertEqual(worker.step(2), (-128, 1, "TypeError: reward is 'much', want one number"))
+
+    def test_closing_lets_go_of_the_environments(self):
+        batch = Batch(Source("CartPole-v1"), 2, SAME_STEP)
+        envs = [weakref.ref(env.unwrapped) for env in batch.envs]
+        batch.close()
+        gc.collect()
+        self.assertEqual([env() for env in envs], [None, None])
 
     def test_an_environment_that_exits_is_a_fault(self):
         worker, _ = self.begin(args={"fail": "exit"}, own_process=True)

@@ -34,6 +34,18 @@ def told(error: BaseException) -> str:
     return f"{text} ({os.path.basename(at[-1].filename)}:{at[-1].lineno})" if at else text
 
 
+def blame(rewards: Sequence[Any], terminations: Sequence[Any], truncations: Sequence[Any],
+          error: BaseException) -> tuple[int, BaseException]:
+    """The environment whose reward or flag is no number, for an error of writing them all at once."""
+    for i, row in enumerate(zip(rewards, terminations, truncations)):
+        for name, value in zip(("reward", "terminated", "truncated"), row):
+            try:
+                numpy.zeros(1)[0] = value
+            except (TypeError, ValueError):
+                return i, TypeError(f"{name} is {value!r:.80}, want one number")
+    return len(rewards) - 1, error
+
+
 @dataclasses.dataclass
 class Bound:
     """The columns of one block, this worker's environments of them: [rows, envs, ...]."""
@@ -90,7 +102,7 @@ class Batch:
                 env.close()
             except Exception:
                 pass
-        self.envs = []
+        self.envs, self._steps = [], []  # a bound step keeps its environment
 
     def reset(self, t: int, mask: Sequence[int] | None, seeds: Sequence[int] | None) -> None:
         """Begins episodes, in all environments or where mask is not 0, and writes obs[t]."""
@@ -134,7 +146,9 @@ class Batch:
             block.terminated[t] = terminations
             block.truncated[t] = truncations
         except (Exception, SystemExit) as e:
-            raise EnvFault(min(i, self._count - 1), e) from e
+            if i == self._count:
+                i, e = blame(rewards, terminations, truncations, e)
+            raise EnvFault(i, e) from e
 
     def _tell(self, info: Mapping[Any, Any]) -> None:
         """Reports the numbers of an episode's last info."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import inspect
 import json
 import math
 import pathlib
+import sys
 from typing import Any
 
 import gymnasium
@@ -22,8 +24,18 @@ _WRAP = ("wrap it in one that has a Box, such as gymnasium.wrappers.FlattenObser
          '"gymnasium:your.module:YourEnv-v0"')
 
 
+# Packages that register environments when they are imported, by what their ids begin with: module, name for pip.
+_PACKAGES = {"ALE/": ("ale_py", "ale-py"), "MinAtar/": ("minatar.gym", "MinAtar"), "MiniGrid-": ("minigrid", "minigrid"),
+             "BabyAI-": ("minigrid", "minigrid")}
+
+
 class Unusable(ValueError):
-    """The environment cannot be made, or has a space that the host does not run. The message names it."""
+    """The environment cannot be made, or has a space that the host does not run. The message names it; the code is the
+    host's for that: E010 no such id, E018 its spaces, E019 its constructor."""
+
+    def __init__(self, message: str, code: str = "E018"):
+        super().__init__(message)
+        self.code = code
 
 
 class Source:
@@ -43,10 +55,13 @@ class Source:
 
     def make(self, check: bool = False) -> gymnasium.Env[Any, Any]:
         """Makes one environment; check has Gymnasium look at what it returns, with warnings."""
+        if check:
+            self.use = registered(self.use)
         try:
             return gymnasium.make(self.use, disable_env_checker=not check, **self.kwargs)
         except Exception as e:  # whatever the environment's own constructor raises
-            raise Unusable(f"gymnasium.make({self.use!r}): {type(e).__name__}: {e}") from e
+            unknown = isinstance(e, (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv))
+            raise Unusable(f"gymnasium.make({self.use!r}): {type(e).__name__}: {e}", "E010" if unknown else "E019") from e
 
     @property
     def one_hot(self) -> bool:
@@ -79,6 +94,20 @@ class Source:
         except (OSError, TypeError):
             pass  # it is not from a file
         return told.hexdigest()
+
+
+def registered(use: str) -> str:
+    """The id with the module that registers it, where that is known and the id has none."""
+    module, pip = next((found for start, found in _PACKAGES.items() if use.startswith(start)), ("", ""))
+    if not module or use in gymnasium.registry:
+        return use
+    try:
+        getattr(importlib.import_module(module), "register_envs", lambda: None)()
+    except ImportError as e:
+        raise Unusable(f"{use} is registered by the module {module}, which cannot be imported ({e}): "
+                       f"{sys.executable} -m pip install {pip}; another module that registers it goes before the id: "
+                       f'"gymnasium:{module}:{use}"', "E010") from e
+    return use
 
 
 def keyword_arguments(args: dict[str, str]) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class Worker:
         try:
             return {"EnvLoad": self._load, "EnvMake": self._make, "EnvState": self._state}[method](document)
         except Unusable as e:
-            raise Refusal("UNKNOWN", str(e)) from None
+            raise Refusal("UNKNOWN", f"{e.code} {e}") from None
 
     def close(self) -> None:
         """Closes the environments."""
