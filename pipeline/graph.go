@@ -41,9 +41,12 @@ type Checkpoint struct {
 	Best  bool          `toml:"best"`  // keep the one with the best mean return as well
 }
 
+// MaxEpisodes bounds the episodes of an evaluation, which keeps the return of each.
+const MaxEpisodes = 1_000_000
+
 // Evaluation is the frozen evaluation at the end of a run.
 type Evaluation struct {
-	Episodes      int    `toml:"episodes"`
+	Episodes      int    `toml:"episodes"` // at most MaxEpisodes
 	Seed          uint64 `toml:"seed"`
 	Deterministic bool   `toml:"deterministic"` // what is judged: the most likely actions, or else sampled ones
 	MaxSteps      int    `toml:"max_steps"`     // of an episode; 0 = ten times the longest in training, at least 10,000

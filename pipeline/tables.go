@@ -99,6 +99,7 @@ func (c *checker) checkRun(n *node, run *runFile) {
 	c.atLeast(n, "stop.window", run.Stop.Window, 1)
 	c.atLeast(n, "checkpoint.keep", run.Checkpoint.Keep, 1)
 	c.atLeast(n, "evaluation.episodes", run.Evaluation.Episodes, 1)
+	c.atMost(n, "evaluation.episodes", run.Evaluation.Episodes, MaxEpisodes)
 	c.atLeast(n, "evaluation.max_steps", run.Evaluation.MaxSteps, 0)
 }
 
@@ -110,6 +111,17 @@ func (c *checker) atLeast(table *node, key string, value, least int) {
 	}
 	if _, ok := n.value.(int64); ok {
 		c.add("E005", n.val, "", "`%s` is %d, must be %d or more", key, value, least)
+	}
+}
+
+// atMost is the same for the other end.
+func (c *checker) atMost(table *node, key string, value, most int) {
+	n := lookup(table, key)
+	if n == nil || value <= most {
+		return
+	}
+	if _, ok := n.value.(int64); ok {
+		c.add("E005", n.val, "", "`%s` is %d, must be %d or less", key, value, most)
 	}
 }
 

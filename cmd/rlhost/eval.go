@@ -37,8 +37,8 @@ Each episode is played twice, with the most probable actions and with sampled on
 
 // Run evaluates a checkpoint in the environment that the run was trained on.
 func (c *evalCommand) Run(p *program) error {
-	if c.Episodes < 1 {
-		return fail(exitUsage, fmt.Errorf("--episodes %d: want 1 or more", c.Episodes))
+	if c.Episodes < 1 || c.Episodes > pipeline.MaxEpisodes {
+		return fail(exitUsage, fmt.Errorf("--episodes %d: want 1 to %d", c.Episodes, pipeline.MaxEpisodes))
 	}
 	if c.MaxSteps < 0 {
 		return fail(exitUsage, fmt.Errorf("--max-steps %d: want 0 (the default) or more", c.MaxSteps))
