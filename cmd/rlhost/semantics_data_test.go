@@ -1,13 +1,16 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/plugins/plugintest"
+	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 // Trajectories are functions of the run's seed and the environments: how they are spread over rollouts, splits and
@@ -34,6 +37,52 @@ func TestS1TrajectoriesDoNotDependOnHowEnvironmentsAreSpread(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Random bytes that a module asks the host for are its environment's, whoever is in the instance beside it.
+func TestS1EntropyDependsOnSeedAndEnvironmentAlone(t *testing.T) {
+	r, err := wasm.New(wasm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := os.ReadFile("testdata/guests/entropy.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := r.Load(t.Context(), "entropy.wasm", module, wasm.Config{Name: "lab", Grants: []string{wasm.GrantEntropy}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(p.Close(), r.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	run := func(sets ...string) map[int][]labRow {
+		return experiment{plugin: keepOpen{p}, sets: sets}.must(t).rows(t)
+	}
+	want := run()
+	for _, sets := range [][]string{
+		{"component.rollout.splits=1"}, {"component.rollout.splits=8"},
+		{"component.rollout.count=2", "component.rollout.envs=4", "component.rollout.splits=1"},
+	} {
+		sameRows(t, fmt.Sprint(sets), run(sets...), want)
+	}
+	seen := map[[plugintest.ObsElems]float32]bool{}
+	for _, rows := range want {
+		for _, r := range rows {
+			seen[r.obs] = true
+		}
+	}
+	if len(seen) < 500 {
+		t.Errorf("%d different draws in 512 rows", len(seen))
+	}
+	other := run("run.seed=8")
+	for env, rows := range other {
+		if rows[0].obs == want[env][0].obs {
+			t.Errorf("environment %d draws the same with another seed", env)
+		}
 	}
 }
 

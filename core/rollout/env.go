@@ -103,7 +103,7 @@ type EnvOptions struct {
 	Envs      int               // how many
 	FirstEnv  int               // global index of environment 0, for messages
 	Autoreset hostabi.Autoreset // the one mode to use, of those that the spec offers
-	Seed      uint64            // of streams other than the environments' own (the entropy import)
+	Seed      uint64            // of streams other than the environments' own (the entropy import), before the first Reset with seeds
 	// Metric receives numbers that the environment reports, or is nil. Called during Step.
 	Metric func(name string, value float64)
 }

@@ -86,7 +86,7 @@ func (w *envWorker) make(ctx context.Context, o rollout.EnvOptions, blockEnvs in
 	defer cancel()
 	w.span, w.options = span, o
 	err := w.p.call(ctx, protocol.MethodEnvMake, protocol.EnvBatch{
-		Name: o.Name, Envs: span.Count, FirstEnv: o.FirstEnv + span.First, Autoreset: uint32(o.Autoreset), Seed: seedOf(o.Seed, span.First),
+		Name: o.Name, Envs: span.Count, FirstEnv: o.FirstEnv + span.First, Autoreset: uint32(o.Autoreset), Seed: o.Seed,
 		FirstColumn: span.First, BlockEnvs: blockEnvs,
 	}, &w.layout)
 	if err != nil {
@@ -99,14 +99,6 @@ func (w *envWorker) make(ctx context.Context, o rollout.EnvOptions, blockEnvs in
 		return err
 	}
 	return w.p.wire.send(protocol.Frame{File: &protocol.File{Bytes: int64(w.scratch.Size())}}, w.scratch.FD())
-}
-
-// seedOf gives each process of a batch a stream of its own; the first has the batch's.
-func seedOf(batch uint64, first int) uint64 {
-	if first == 0 {
-		return batch
-	}
-	return rollout.EnvSeed(batch, first)
 }
 
 // checkScratch refuses areas that do not hold what is to lie in them.

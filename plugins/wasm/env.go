@@ -36,6 +36,9 @@ func (p *Plugin) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
 	if err := o.Check(&p.spec, 1); err != nil {
 		return nil, err
 	}
+	if err := p.checkEntropy(&o); err != nil {
+		return nil, err
+	}
 	if err := p.enter(); err != nil {
 		return nil, err
 	}
@@ -57,7 +60,7 @@ func (e *Env) start() error {
 	}
 	old := e.inst
 	e.adopt(i)
-	i.host.entropy = e.options.Seed
+	i.host.beginEntropy(&e.options)
 	if err := e.create(); err != nil {
 		err = e.fault(err)
 		i.close()
@@ -160,6 +163,7 @@ func (e *Env) Reset(t int, mask []uint8, seeds []uint64) error {
 		return err
 	}
 	i := e.inst
+	i.host.seedEntropy(mask, seeds)
 	memory := i.view(e.scratch, e.scratchBytes())
 	var seedsPtr, maskPtr uint32
 	if seeds != nil {

@@ -179,17 +179,26 @@ func TestClock_GoesByStepsAlone(t *testing.T) {
 	}
 }
 
+// entropyGuest asks for 21 bytes in each step, for the environment of that index, and of a place in memory.
+func entropyGuest(env, at int) built {
+	g := calling("rl", "entropy", asm.I32s(2), asm.I32s(1), asm.Const(int32(at))+asm.Const(21))
+	g.after = func(m *asm.Module) { m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(int32(env))) }
+	return g
+}
+
 func TestEntropy_ComesFromTheSeed(t *testing.T) {
-	g := calling("rl", "entropy", asm.I32s(2), asm.I32s(1), asm.Const(20000)+asm.Const(21))
-	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantEntropy}})
-	b := blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 1)[0]
-	draw := func(seed uint64) string {
+	draw := func(env int, seed uint64, seeds []uint64) string {
+		p := load(t, newRuntime(t), "guest.wasm", entropyGuest(env, 20000).bytes(), Config{Grants: []string{GrantEntropy}})
+		b := blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 1)[0]
 		e := newEnv(t, p, rollout.EnvOptions{Envs: 2, Seed: seed})
+		if err := e.Bind(b); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Reset(0, nil, seeds); err != nil {
+			t.Fatal(err)
+		}
 		var all string
 		for range 2 {
-			if err := e.Bind(b); err != nil {
-				t.Fatal(err)
-			}
 			if err := e.Step(0); err != nil {
 				t.Fatal(err)
 			}
@@ -197,20 +206,44 @@ func TestEntropy_ComesFromTheSeed(t *testing.T) {
 		}
 		return all
 	}
-	first, again := draw(1), draw(1)
-	if first != again {
+	first := draw(0, 1, nil)
+	if first != draw(0, 1, nil) {
 		t.Error("the same seed gives other bytes")
 	}
-	if first == draw(2) {
-		t.Error("other seeds give the same bytes")
+	if first == draw(0, 2, nil) || first == draw(1, 1, nil) {
+		t.Error("other seeds or environments have the same bytes")
 	}
-	if one := draw(1); one[:21] == one[21:] {
+	if first[:21] == first[21:] {
 		t.Error("the stream repeats itself")
+	}
+	if reset := draw(0, 1, []uint64{5, 6}); reset == first || reset != draw(1, 9, []uint64{6, 5}) {
+		t.Error("after a reset with seeds the bytes are not those of the environment's seed")
+	}
+}
+
+// A guest that does not say which of several environments it is at is refused; with one it need not.
+func TestEntropy_IsForOneEnvironment(t *testing.T) {
+	g := calling("rl", "entropy", asm.I32s(2), asm.I32s(1), asm.Const(20000)+asm.Const(21))
+	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantEntropy}})
+	spec := p.Spec()
+	_, err := p.NewEnv(rollout.EnvOptions{Name: "rollout[0]", Envs: 2, Autoreset: spec.PickAutoreset()})
+	if want := "rollout[0]: guest.wasm imports rl.entropy and does not export rl_current_env: an instance of it has one environment"; !errors.Is(err, rollout.ErrUnsupported) || !strings.Contains(err.Error(), want) {
+		t.Errorf("NewEnv of two = %v, want %s", err, want)
+	}
+	e := newEnv(t, p, rollout.EnvOptions{Envs: 1})
+	if err := e.Bind(blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Step(0); err != nil {
+		t.Fatal(err)
+	}
+	if got := string(e.inst.view(20000, 21)); got == strings.Repeat("\x00", 21) {
+		t.Error("one environment gets no bytes")
 	}
 }
 
 func TestEntropy_OutOfMemoryIsAnError(t *testing.T) {
-	e, _ := logged(t, calling("rl", "entropy", asm.I32s(2), asm.I32s(1), asm.Const(-4)+asm.Const(8)), GrantEntropy)
+	e, _ := logged(t, entropyGuest(0, -4), GrantEntropy)
 	if err := e.Step(0); err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +257,10 @@ func TestEntropy_CountsAgainstTheDeadline(t *testing.T) {
 	g := built{pages: 300, before: func(m *asm.Module) { m.Import("rl", "entropy", asm.I32s(2), asm.I32s(1)) },
 		functions: map[string]asm.Code{hostabi.ExportStep: asm.Code(strings.Repeat(string(
 			asm.Const(0x100000)+asm.Const(16<<20)+asm.Call(0)+asm.Drop+asm.Get(0)+asm.Call(10)), 2000)) + asm.Const(0)},
-		after: func(m *asm.Module) { m.Func("", asm.I32s(1), nil, 0, asm.Loop, asm.Void, asm.End) }}
+		after: func(m *asm.Module) {
+			m.Func("", asm.I32s(1), nil, 0, asm.Loop, asm.Void, asm.End)
+			m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(0))
+		}}
 	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantEntropy}, Step: 20 * time.Millisecond})
 	e := newEnv(t, p, rollout.EnvOptions{Envs: 2})
 	if err := e.Bind(blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 1)[0]); err != nil {

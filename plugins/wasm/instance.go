@@ -25,6 +25,7 @@ type instance struct {
 	ctx     *callContext
 	call    functions
 	others  map[string]api.Function // exports that have been called besides; see functions
+	current api.Function            // that is called in the middle of other calls; nil before the first time
 	calling string                  // export that is called, for messages
 	globals []api.MutableGlobal
 	fuel    fuelState
@@ -82,7 +83,7 @@ func (p *Plugin) newInstance() (*instance, error) {
 // bindFunctions looks the exports up. Each has a stack of its own, which may have grown.
 func (i *instance) bindFunctions() {
 	get := i.module.ExportedFunction
-	i.others = nil
+	i.others, i.current = nil, nil
 	i.call = functions{
 		bind: get(hostabi.ExportBind), reset: get(hostabi.ExportReset),
 		step: get(hostabi.ExportStep), stepRange: get(hostabi.ExportStepRange),

@@ -1,7 +1,6 @@
 package wasm
 
 import (
-	"encoding/binary"
 	"log/slog"
 	"math"
 	"strings"
@@ -39,8 +38,8 @@ type hostState struct {
 	partial []byte // stdout and stderr up to the next end of line
 
 	steps   uint64
-	skipped int64 // virtual time that passed within steps
-	entropy uint64
+	skipped int64    // virtual time that passed within steps
+	entropy []uint64 // random streams: of each environment, and at the end of what belongs to none
 
 	metric  func(name string, value float64)
 	metrics map[string]string
@@ -49,31 +48,11 @@ type hostState struct {
 func (h *hostState) init(p *Plugin) {
 	h.name, h.log = p.config.Name, p.runtime.log
 	h.said = make([]byte, 0, maxSaid)
+	h.entropy = make([]uint64, 1)
 }
 
 // now returns the time of the virtual clock.
 func (h *hostState) now() int64 { return int64(h.steps)*stepNanos + h.skipped }
-
-// fill writes the next bytes of the instance's random stream (splitmix64; Steele, Lea, Flood 2014).
-func (h *hostState) fill(b []byte) {
-	for len(b) >= 8 {
-		binary.LittleEndian.PutUint64(b, h.random())
-		b = b[8:]
-	}
-	if len(b) > 0 {
-		var last [8]byte
-		binary.LittleEndian.PutUint64(last[:], h.random())
-		copy(b, last[:])
-	}
-}
-
-func (h *hostState) random() uint64 {
-	h.entropy += 0x9E3779B97F4A7C15
-	z := h.entropy
-	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
-	z = (z ^ z>>27) * 0x94D049BB133111EB
-	return z ^ z>>31
-}
 
 func rlFunctions() []hostFunction {
 	calls := map[string]hostFunction{
@@ -133,7 +112,11 @@ func rlEntropy(i *instance, stack []uint64) {
 		stack[0] = status(hostabi.StatusArgument)
 		return
 	}
-	i.host.fill(buf)
+	if !perEnv(i.calling) {
+		stack[0] = status(hostabi.StatusState) // it would depend on what else is made in the instance
+		return
+	}
+	i.fill(buf)
 	i.fuel.charge(uint64(len(buf)))
 	stack[0] = status(hostabi.StatusOK)
 }

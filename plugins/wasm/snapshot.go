@@ -4,13 +4,14 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
 // snapshotMagic begins every snapshot; its digit is the version of the format.
-const snapshotMagic = "rlwasm1\n"
+const snapshotMagic = "rlwasm2\n"
 
 // Snapshot returns the guest's memory without its windows, its globals, and what the host keeps for it.
 // ErrUnsupported if the module can change more than that.
@@ -39,14 +40,14 @@ func (e *Env) encode(d *delta) []byte {
 	le := binary.LittleEndian
 	b := make([]byte, 0, 256+len(d.pages)*(hostPage+4))
 	b = append(b, e.identity()...)
-	for _, v := range []uint64{d.size, d.fuel, d.steps, uint64(d.skipped), d.entropy, e.batch} {
+	for _, v := range []uint64{d.size, d.fuel, d.steps, uint64(d.skipped), e.batch} {
 		b = le.AppendUint64(b, v)
 	}
 	counts := []uint32{d.argsPtr, d.errorPtr, e.scratch, uint32(len(d.globals)), uint32(len(e.windows)), uint32(len(d.pages))}
 	for _, v := range counts {
 		b = le.AppendUint32(b, v)
 	}
-	for _, v := range d.globals {
+	for _, v := range slices.Concat(d.entropy, d.globals) {
 		b = le.AppendUint64(b, v)
 	}
 	for _, w := range e.windows {
@@ -133,12 +134,15 @@ func (e *Env) decode(b []byte) (*snapshot, error) {
 			e.options.Envs, e.options.Autoreset)
 	}
 	s := &snapshot{}
-	s.size, s.fuel, s.steps, s.skipped, s.entropy, s.batch = c.u64(), c.u64(), c.u64(), int64(c.u64()), c.u64(), c.u64()
+	s.size, s.fuel, s.steps, s.skipped, s.batch = c.u64(), c.u64(), c.u64(), int64(c.u64()), c.u64()
 	s.argsPtr, s.errorPtr, s.scratch = c.u32(), c.u32(), c.u32()
 	globals, windows, pages := c.u32(), c.u32(), c.u32()
 	if !c.ok || int(globals) != e.plugin.metered.Globals || s.size%wasmPage != 0 ||
 		s.size < e.plugin.memoryMin || s.size > e.plugin.config.Memory {
 		return nil, fmt.Errorf("the snapshot is damaged, or the memory limit is less than its %d bytes", s.size)
+	}
+	for range e.options.Envs + 1 {
+		s.entropy = append(s.entropy, c.u64())
 	}
 	for range globals {
 		s.globals = append(s.globals, c.u64())

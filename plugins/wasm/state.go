@@ -3,6 +3,7 @@ package wasm
 import (
 	"bytes"
 	"fmt"
+	"slices"
 )
 
 // state is what an instance consists of besides its memory.
@@ -12,14 +13,14 @@ type state struct {
 	fuel    uint64
 	steps   uint64
 	skipped int64
-	entropy uint64
+	entropy []uint64
 
 	argsPtr, errorPtr uint32
 }
 
 func (i *instance) state() state {
 	s := state{size: i.mem.size, fuel: i.fuel.used(), steps: i.host.steps, skipped: i.host.skipped,
-		entropy: i.host.entropy, argsPtr: i.argsPtr, errorPtr: i.errorPtr}
+		entropy: slices.Clone(i.host.entropy), argsPtr: i.argsPtr, errorPtr: i.errorPtr}
 	for _, g := range i.globals {
 		s.globals = append(s.globals, g.Get())
 	}
@@ -32,7 +33,7 @@ func (i *instance) setState(s *state) {
 		g.Set(s.globals[k])
 	}
 	i.fuel.setUsed(s.fuel)
-	i.host.steps, i.host.skipped, i.host.entropy = s.steps, s.skipped, s.entropy
+	i.host.steps, i.host.skipped, i.host.entropy = s.steps, s.skipped, slices.Clone(s.entropy)
 	i.host.partial = i.host.partial[:0]
 	i.argsPtr, i.errorPtr = s.argsPtr, s.errorPtr
 }

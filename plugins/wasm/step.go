@@ -112,10 +112,14 @@ func (e *Env) statusFault(result int32) error {
 	return f
 }
 
+// perEnv reports whether an export does something for one environment after the other.
+func perEnv(export string) bool {
+	return export == hostabi.ExportStep || export == hostabi.ExportStepRange || export == hostabi.ExportReset
+}
+
 // currentEnv asks the guest which environment it was at in a call and returns its global index, or -1.
 func (e *Env) currentEnv(call string) int {
-	perEnv := call == hostabi.ExportStep || call == hostabi.ExportStepRange || call == hostabi.ExportReset
-	if !perEnv || !e.plugin.exports[hostabi.ExportCurrentEnv] {
+	if !perEnv(call) || !e.plugin.exports[hostabi.ExportCurrentEnv] {
 		return -1
 	}
 	n, err := e.inst.invokeExport(hostabi.ExportCurrentEnv, lastWords)

@@ -122,7 +122,7 @@ func wasiRandom(i *instance, stack []uint64) uint64 {
 	if buf == nil {
 		return wasiFault
 	}
-	i.host.fill(buf)
+	i.fill(buf)
 	i.fuel.charge(uint64(len(buf)))
 	return wasiOK
 }

@@ -1,0 +1,98 @@
+package wasm
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// entropyStream sets the random bytes of an environment apart from the numbers that it draws itself from its seed.
+const entropyStream rollout.Stream = 0x3C6EF372FE94F82B
+
+// checkEntropy refuses several environments in an instance that asks for random bytes and does not say for which of them:
+// what an environment gets would depend on who is in the instance beside it.
+func (p *Plugin) checkEntropy(o *rollout.EnvOptions) error {
+	if o.Envs == 1 || p.exports[hostabi.ExportCurrentEnv] {
+		return nil
+	}
+	for _, f := range p.compiled.ImportedFunctions() {
+		if module, name, _ := f.Import(); module == hostabi.ImportModule && name == hostabi.ImportEntropy {
+			return fmt.Errorf("%w: %s: %s imports %s.%s and does not export %s: an instance of it has one environment",
+				rollout.ErrUnsupported, o.Name, p.path, module, name, hostabi.ExportCurrentEnv)
+		}
+	}
+	return nil
+}
+
+// beginEntropy begins the random streams of a batch.
+func (h *hostState) beginEntropy(o *rollout.EnvOptions) {
+	h.entropy = make([]uint64, o.Envs+1)
+	for env := range o.Envs {
+		h.entropy[env] = entropyStream.Seed(rollout.EnvSeed(o.Seed, o.FirstEnv+env))
+	}
+	h.entropy[o.Envs] = entropyStream.Seed(o.Seed)
+}
+
+// seedEntropy begins the random streams of environments anew, with their own ones.
+func (h *hostState) seedEntropy(mask []uint8, seeds []uint64) {
+	for env, seed := range seeds {
+		if mask == nil || mask[env] != 0 {
+			h.entropy[env] = entropyStream.Seed(seed)
+		}
+	}
+}
+
+// fill writes the next bytes of the random stream of the environment that is being reset or stepped (splitmix64; Steele,
+// Lea, Flood 2014).
+func (i *instance) fill(b []byte) {
+	stream := &i.host.entropy[i.streamOf()]
+	for len(b) >= 8 {
+		binary.LittleEndian.PutUint64(b, draw(stream))
+		b = b[8:]
+	}
+	if len(b) > 0 {
+		var last [8]byte
+		binary.LittleEndian.PutUint64(last[:], draw(stream))
+		copy(b, last[:])
+	}
+}
+
+// streamOf returns the index of the random stream that a call draws from.
+func (i *instance) streamOf() int {
+	none := len(i.host.entropy) - 1
+	if !perEnv(i.calling) {
+		return none
+	}
+	if none == 1 {
+		return 0
+	}
+	if env := i.currentEnv(); env >= 0 && env < none {
+		return env
+	}
+	return none
+}
+
+// currentEnv asks the guest, in the middle of a call, which environment of its batch it is at; -1 if it does not say.
+func (i *instance) currentEnv() int {
+	if !i.plugin.exports[hostabi.ExportCurrentEnv] {
+		return -1
+	}
+	if i.current == nil {
+		i.current = i.module.ExportedFunction(hostabi.ExportCurrentEnv)
+	}
+	var stack [1]uint64 // the instance's own has the call that is in progress
+	if err := i.current.CallWithStack(i.ctx, stack[:]); err != nil {
+		return -1
+	}
+	return int(int32(uint32(stack[0])))
+}
+
+func draw(stream *uint64) uint64 {
+	*stream += 0x9E3779B97F4A7C15
+	z := *stream
+	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+	z = (z ^ z>>27) * 0x94D049BB133111EB
+	return z ^ z>>31
+}
