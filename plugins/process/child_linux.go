@@ -31,6 +31,8 @@ const coreFilter = "0x31"
 type child struct {
 	cmd     *exec.Cmd
 	forker  *forker
+	groups  *groups
+	group   *os.File // the process's control group, or nil
 	cores   bool
 	mark    string  // in the environment of the program and of all that it starts
 	sockets string  // folder that the plugin's socket must be in
@@ -52,11 +54,11 @@ type child struct {
 var _ runner.Runner = (*child)(nil)
 
 // newChild returns a child for a command that has not been started.
-func newChild(cmd *exec.Cmd, f *forker, cores bool, out *output) *child {
+func newChild(cmd *exec.Cmd, f *forker, g *groups, cores bool, out *output) *child {
 	mark := newMark()
 	cmd.Env = append(cmd.Env, mark)
 	return &child{
-		cmd: cmd, mark: mark, forker: f, cores: cores, output: out, hello: newHandshake(),
+		cmd: cmd, mark: mark, forker: f, groups: g, cores: cores, output: out, hello: newHandshake(),
 		started: make(chan struct{}), dead: make(chan struct{}),
 	}
 }
@@ -94,7 +96,7 @@ func (c *child) start() error {
 		Setpgid:   true, // Ctrl-C is the host's affair, and all it leaves behind can be killed together
 		PidFD:     &fd,
 	}
-	err := errors.Join(c.forker.start(c.cmd), closeFiles(ends[:]))
+	err := errors.Join(c.startInGroup(), closeFiles(ends[:]))
 	if err != nil {
 		if fd >= 0 {
 			_ = unix.Close(fd) // the error that matters is the first
@@ -107,6 +109,25 @@ func (c *child) start() error {
 	}
 	c.limit()
 	return nil
+}
+
+// startInGroup starts the program in a control group of its own, or without one where that cannot be.
+func (c *child) startInGroup() error {
+	group := c.groups.open()
+	if group == nil {
+		return c.forker.start(c.cmd)
+	}
+	plain, attr := *c.cmd, *c.cmd.SysProcAttr
+	attr.UseCgroupFD, attr.CgroupFD = true, int(group.Fd())
+	c.cmd.SysProcAttr = &attr
+	err := c.forker.start(c.cmd)
+	if err == nil {
+		c.group = group
+		return nil
+	}
+	c.groups.end(group)
+	*c.cmd = plain
+	return c.forker.start(c.cmd) // if the group was not the reason, the error is the same
 }
 
 // limit keeps shared memory out of core dumps. A process that has just died needs no limits, so errors say nothing.
@@ -147,6 +168,9 @@ func (c *child) await(conn syscall.RawConn) {
 		_ = c.kill()
 	}
 	_ = unix.Kill(-c.pid, unix.SIGKILL) // nobody may be left
+	if c.group != nil {
+		c.groups.end(c.group)
+	}
 	killMarked(c.mark)
 	_ = c.cmd.Wait() // the state says what happened
 	if s, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus); ok {

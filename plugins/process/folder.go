@@ -62,9 +62,16 @@ func folderParent(wanted string) (string, error) {
 
 // removeOrphans removes folders whose process is gone. Of those that cannot be removed somebody else is the owner.
 func removeOrphans(parent string) {
+	for _, name := range orphans(parent) {
+		_ = os.RemoveAll(filepath.Join(parent, name))
+	}
+}
+
+// orphans returns the names of the folders in parent that belong to processes that are gone.
+func orphans(parent string) (names []string) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
-		return
+		return nil
 	}
 	for _, e := range entries {
 		rest, ours := strings.CutPrefix(e.Name(), folderPrefix)
@@ -79,8 +86,9 @@ func removeOrphans(parent string) {
 		if now, err := startTime(pid); err == nil && now == parts[1] {
 			continue
 		}
-		_ = os.RemoveAll(filepath.Join(parent, e.Name()))
+		names = append(names, e.Name())
 	}
+	return names
 }
 
 // startTime returns field 22 of /proc/PID/stat. The name of the program, field 2, may contain anything.

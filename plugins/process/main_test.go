@@ -80,10 +80,13 @@ func playRole(role string) {
 		serveRaw(protocol.Version, answers{})
 	case "floods":
 		serveRaw(protocol.Version, answers{protocol.MethodDescribe: flood})
-	case "leaves-a-child", "leaves-a-session":
+	case "leaves-a-child", "leaves-a-session", "leaves-a-stranger":
 		child := exec.Command("sleep", "1000")
 		child.Stdout, child.Stderr = os.Stdout, os.Stderr
-		child.SysProcAttr = &syscall.SysProcAttr{Setsid: role == "leaves-a-session"}
+		child.SysProcAttr = &syscall.SysProcAttr{Setsid: role != "leaves-a-child"}
+		if role == "leaves-a-stranger" { // nothing in its environment tells where it comes from
+			child.Env = []string{}
+		}
 		if err := child.Start(); err != nil {
 			panic(err)
 		}

@@ -186,7 +186,7 @@ func (p *process) run(ctx context.Context, r *Runtime, inherited []*os.File) err
 	if err != nil {
 		return err
 	}
-	p.child = newChild(cmd, r.forker, r.options.Cores, p.output)
+	p.child = newChild(cmd, r.forker, r.groups, r.options.Cores, p.output)
 	p.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: plugin.HandshakeConfig{
 			ProtocolVersion: protocol.Version, MagicCookieKey: protocol.CookieKey, MagicCookieValue: protocol.CookieValue,

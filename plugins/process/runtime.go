@@ -33,6 +33,7 @@ type Runtime struct {
 	log     *slog.Logger
 	dir     string // for sockets
 	forker  *forker
+	groups  *groups
 	backoff backoff
 
 	open   context.Context // ends with Close
@@ -66,7 +67,7 @@ func New(o Options) (*Runtime, error) {
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil && !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) {
 		return nil, errors.Join(fmt.Errorf("close files on exec: %w", err), os.RemoveAll(r.dir))
 	}
-	r.forker = newForker()
+	r.forker, r.groups = newForker(), openGroups("/")
 	return r, nil
 }
 
@@ -92,6 +93,7 @@ func (r *Runtime) Close() error {
 		<-p.died()
 	}
 	r.forker.stop()
+	r.groups.close()
 	return os.RemoveAll(r.dir)
 }
 
