@@ -33,20 +33,21 @@ func (p *Param) ofActor() bool { return strings.HasPrefix(p.Name, "actor.") }
 // ClipGrad clips a gradient over params and returns its norms before. A gradient that is not finite has a norm that
 // is not.
 func ClipGrad(c *Config, params []Param, grad []float64) GradNorms {
-	apart := Apart(params)
 	var all, actor, critic float64
 	for _, p := range params {
+		part := &critic
+		if p.ofActor() {
+			part = &actor
+		}
+		sum := *part
 		for _, g := range grad[p.Offset : p.Offset+p.Rows*p.Cols] {
 			all += g * g
-			if p.ofActor() {
-				actor += g * g
-			} else {
-				critic += g * g
-			}
+			sum += g * g
 		}
+		*part = sum
 	}
 	n := GradNorms{All: math.Sqrt(all), Actor: math.Sqrt(actor), Critic: math.Sqrt(critic)}
-	if !apart {
+	if !Apart(params) {
 		n.Actor, n.Critic = n.All, n.All
 	}
 	ofActor, ofCritic := n.Scales(c)
