@@ -187,3 +187,35 @@ func TestCheck_SaysWhereGoPanicked(t *testing.T) {
 		t.Errorf("%s says %q, want %q", got.ID, got.Detail, want)
 	}
 }
+
+// TestCheck_ShowsSourceLines traps in a guest that was built with -g: metering has moved all its instructions.
+func TestCheck_ShowsSourceLines(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("testdata/wrong/wrong.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lineOf := func(code string) int {
+		before, _, ok := strings.Cut(string(source), code)
+		if !ok {
+			t.Fatalf("wrong.c has no %q", code)
+		}
+		return 1 + strings.Count(before, "\n")
+	}
+	r, err := wasm.New(wasm.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	p := loadGuest(t, r, buildC(t, "wrong.c", false, "-g", "-DWRONG=BIG_LOCAL"), nil)
+	want := fmt.Sprintf("out of bounds memory access in path_to (wrong.c:%d), called by rl_made_step (wrong.c:%d), rl_advance (rl_batch.h:",
+		lineOf("path[i] = i;"), lineOf("w->cell += path_to(w->cell);"))
+	results := envcheck.Run(t.Context(), p, envcheck.Options{Steps: 10})
+	if got := results[len(results)-1]; got.ID != "A01" || !strings.Contains(got.Detail, want) {
+		t.Errorf("%s says %q, want %q", got.ID, got.Detail, want)
+	}
+}

@@ -55,7 +55,7 @@ func newEngine(cache wazero.CompilationCache) (*engine, error) {
 
 func startEngine(config wazero.RuntimeConfig, cache wazero.CompilationCache) (*engine, error) {
 	ctx := context.Background()
-	e := &engine{wz: wazero.NewRuntimeWithConfig(ctx, config.WithDebugInfoEnabled(false)), cache: cache}
+	e := &engine{wz: wazero.NewRuntimeWithConfig(ctx, config.WithDebugInfoEnabled(true)), cache: cache}
 	for _, m := range hostModules() {
 		if err := m.instantiate(ctx, e.wz); err != nil {
 			return nil, errors.Join(fmt.Errorf("host module %s: %w", m.name, err), e.close())

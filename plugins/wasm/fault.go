@@ -16,14 +16,15 @@ import (
 type layout struct {
 	imports  int               // functions that it imports
 	names    map[uint32]string // of functions, as they stand in it
+	lines    *lines            // nil if it does not tell of source lines
 	stack    meter.Stack
 	dataLow  uint32 // lowest address of its data
 	dataHigh uint64 // where its data ends
 }
 
-func layoutOf(m *meter.Module) layout {
+func layoutOf(m *meter.Module, r *meter.Result) layout {
 	low, high := m.DataRange()
-	return layout{imports: m.ImportedFunctions(), names: m.Names, stack: m.Stack(), dataLow: low, dataHigh: uint64(high)}
+	return layout{imports: m.ImportedFunctions(), names: m.Names, lines: linesOf(m, r), stack: m.Stack(), dataLow: low, dataHigh: uint64(high)}
 }
 
 // functionName returns the name of a function as its author wrote it, by its index in the module.
@@ -59,11 +60,24 @@ func (l *layout) trapReason(err error) string {
 	return reason
 }
 
-// frames returns the names of the guest's functions in a trace. Recursion is shown once.
+// sourceLine is what wazero adds to a frame of a module with DWARF: the offset of the instruction.
+var sourceLine = regexp.MustCompile(`^0x([0-9a-f]+): `)
+
+// frames returns the names of the guest's functions in a trace, with their lines where the module has them. Recursion
+// is shown once.
 func (l *layout) frames(trace string) []string {
 	var frames []string
+	last, before := "", "" // function whose line may follow, function of the newest frame
 	for line := range strings.Lines(trace) {
-		found := stackLine.FindStringSubmatch(strings.TrimSpace(line))
+		line = strings.TrimSpace(line)
+		if at := sourceLine.FindStringSubmatch(line); at != nil && last != "" && l.lines != nil {
+			offset, _ := strconv.ParseUint(at[1], 16, 32)
+			if place := l.lines.at(uint32(offset)); place != "" {
+				frames[len(frames)-1] = fmt.Sprintf("%s (%s)", last, place)
+			}
+			last = ""
+		}
+		found := stackLine.FindStringSubmatch(line)
 		if found == nil {
 			continue // a heading, or a host function
 		}
@@ -72,13 +86,15 @@ func (l *layout) frames(trace string) []string {
 		if n, err := strconv.Atoi(strings.TrimPrefix(found[1], "$")); err == nil && n > l.imports {
 			name = l.functionName(uint32(n - 1))
 		}
-		if len(frames) > 0 && frames[len(frames)-1] == name {
+		if name == before {
+			last = ""
 			continue
 		}
 		if len(frames) == maxFrames {
 			return append(frames, "…")
 		}
 		frames = append(frames, name)
+		last, before = name, name
 	}
 	return frames
 }

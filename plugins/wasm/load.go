@@ -105,7 +105,7 @@ func (r *Runtime) start(ctx context.Context, path string, source []byte, module 
 	sum := sha256.Sum256(source)
 	p := &Plugin{runtime: r, path: path, config: c, hash: hex.EncodeToString(sum[:]), engine: engine,
 		compiled: compiled, metered: metered, memoryMin: uint64(module.Memories[0].Min) * wasmPage,
-		layout: layoutOf(module), exports: map[string]bool{}, args: renderArgs(c.Args)}
+		layout: layoutOf(module, metered), exports: map[string]bool{}, args: renderArgs(c.Args)}
 	for _, e := range module.Exports {
 		p.exports[e.Name] = e.Kind == meter.KindFunction
 	}

@@ -12,12 +12,13 @@ func (w *rewriter) code() error {
 		return nil
 	}
 	b := appendU32(make([]byte, 0, len(w.m.sections[sectionCode].b)*3/2), uint32(n))
-	var scratch metered
+	scratch := metered{follow: len(w.m.Lines) > 0}
 	for f := range w.m.bodies {
 		if err := scratch.rewrite(w, f); err != nil {
 			return err
 		}
 		b = appendU32(b, uint32(len(scratch.head)+len(scratch.out)))
+		w.moved(scratch.moved, len(b)+len(scratch.head), w.m.bodies[f].base-w.m.sections[sectionCode].base)
 		b = append(append(b, scratch.head...), scratch.out...)
 	}
 	if w.result.Data {
@@ -34,6 +35,8 @@ type metered struct {
 	head   []byte // declarations of locals
 	out    []byte
 	frames []frame
+	follow bool    // moved is wanted
+	moved  []Moved // offsets in out and in the body
 }
 
 // frame is an open block. Instructions weigh on the innermost one that has a charge.
@@ -46,7 +49,8 @@ type frame struct {
 }
 
 func (s *metered) rewrite(w *rewriter, f int) error {
-	*s = metered{plan: w.plans[f], w: w, head: s.head[:0], out: s.out[:0], frames: s.frames[:0]}
+	*s = metered{plan: w.plans[f], w: w, head: s.head[:0], out: s.out[:0], frames: s.frames[:0],
+		follow: s.follow, moved: s.moved[:0]}
 	r := w.m.bodies[f].reader()
 	w.locals(r, f)
 	s.declare(r.b[:r.p])
@@ -59,6 +63,9 @@ func (s *metered) rewrite(w *rewriter, f int) error {
 			break
 		}
 		s.weigh(in)
+		if s.follow {
+			s.moved = append(s.moved, Moved{uint32(len(s.out)), uint32(start)})
+		}
 		s.instruction(in, r.b[start:r.p])
 	}
 	return r.atEnd()

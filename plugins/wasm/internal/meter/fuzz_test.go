@@ -108,3 +108,23 @@ func FuzzRewrite(f *testing.F) {
 		}
 	})
 }
+
+// FuzzReadLines holds that no line table makes its reader panic or keep more than it may.
+func FuzzReadLines(f *testing.F) {
+	f.Add(debugLine(100))
+	f.Add(append(debugLine(5000), debugLine(70)...))
+	// Special opcodes, constant and fixed advances, another file and an operand of an opcode that is not known.
+	f.Add(withLength([]byte("\x02\x00\x13\x00\x00\x00\x01\x01\xfb\x0e\x0a\x00\x01\x01\x01\x01\x00\x00\x00\x01\x00a\x00\x00\x00\x00b\x00\x00\x00\x00\x00" +
+		"\x00\x05\x02\x10\x00\x00\x00\x04\x02\x20\x08\x09\x07\x00\x03\x7f\x01\x00\x01\x01")))
+	f.Fuzz(func(t *testing.T, table []byte) {
+		l := ReadLines(table)
+		if len(l.rows) > len(table) || len(l.files) > len(table) {
+			t.Errorf("%d rows, %d files of %d bytes", len(l.rows), len(l.files), len(table))
+		}
+		for _, at := range []uint32{0, 1, 16, 99, 1 << 31, 1<<32 - 1} {
+			if file, line, ok := l.At(at); ok && (line == 0 || len(file) > maxFileName) {
+				t.Errorf("At(%d) = %q, %d", at, file, line)
+			}
+		}
+	})
+}

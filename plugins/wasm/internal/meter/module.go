@@ -87,6 +87,7 @@ type Module struct {
 	Memories  []Memory
 	Exports   []Export
 	Names     map[uint32]string // of functions, from the name section; may be nil
+	Lines     []byte            // of DWARF: section .debug_line; may be nil
 	HasStart  bool
 
 	importedFunctions int

@@ -31,10 +31,16 @@ type Result struct {
 	Start, Data bool
 	// Features names the extensions of WebAssembly 1.0 that the code uses, sorted.
 	Features []string
+	// Moved tells of a module with DWARF lines where its instructions have gone, in ascending order. Traces of such a
+	// module then have the offset of each frame's instruction, from the start of the code section on.
+	Moved []Moved
 	// State is empty if memory and the exported globals are all the state that an instance can change, else it
 	// says what more there is.
 	State string
 }
+
+// Moved is an instruction: its offset in the rewritten code section and in the original one.
+type Moved struct{ New, Old uint32 }
 
 // ErrReserved is returned for a module that uses a name which Rewrite adds.
 type ErrReserved struct{ Name string }
@@ -72,7 +78,7 @@ func (m *Module) Rewrite() (*Result, error) {
 	}
 	w.out = append(make([]byte, 0, m.size()*3/2), magic...)
 	steps := []func() error{w.types, w.imports, w.functions, w.tables, w.memory, w.globals, w.exports, w.elements,
-		w.dataCount, w.code, w.data, w.names}
+		w.dataCount, w.code, w.data, w.names, w.debug}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, err

@@ -65,3 +65,12 @@ func benchmarkMetering(b *testing.B, code []byte, n uint32) {
 	b.ReportMetric(float64(best[1])/float64(best[0]), "metered/plain")
 	b.ReportMetric(float64(best[0].Nanoseconds())/float64(calls)/float64(n), "ns/env")
 }
+
+func TestReadLines_FindsTheLineOfAnAddress(t *testing.T) {
+	l := ReadLines(debugLine(100))
+	for at, want := range map[uint32]bool{0: false, 1: true, 99: true, 101: false} {
+		if file, line, ok := l.At(at); ok != want || ok && (file != "code" || line != 1) {
+			t.Errorf("At(%d) = %q, %d, %t; want one: %t", at, file, line, ok, want)
+		}
+	}
+}

@@ -186,9 +186,13 @@ func (m *Module) code(r *reader) {
 	}
 }
 
-// custom keeps function names. A damaged name section is as good as none.
+// custom keeps function names and source lines. A damaged name section is as good as none.
 func (m *Module) custom(r *reader) error {
-	if r.name() != "name" || r.err != nil || m.Names != nil {
+	section := r.name()
+	if section == ".debug_line" && r.err == nil && len(r.b)-r.p <= maxLines {
+		m.Lines = r.b[r.p:]
+	}
+	if section != "name" || r.err != nil || m.Names != nil {
 		return r.err
 	}
 	const functionNames = 1
