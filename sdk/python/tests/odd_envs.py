@@ -25,6 +25,10 @@ class Odd(gymnasium.Env):
     def observe(self):
         if isinstance(self.observation_space, spaces.Discrete):
             return self.count % 5 - 1
+        if self.fail == "scalar" and self.count == 2:
+            return 0.5
+        if self.fail == "outside":
+            return numpy.full(self.observation_space.shape, 2e6)
         shape = (3,) if self.fail == "shape" else self.observation_space.shape
         return numpy.full(shape, self.count, self.observation_space.dtype)
 
@@ -43,7 +47,7 @@ class Odd(gymnasium.Env):
         if self.fail == "exit" and self.count == 3:
             raise SystemExit("out")
         total = "much" if self.fail == "reward" and self.count == 3 else float(numpy.sum(action))
-        return self.observe(), total, self.count == 5, False, {}
+        return self.observe(), total, self.count == 5, False, {"action_mask": [1, 0, 1]} if self.fail == "mask" else {}
 
 
 gymnasium.register("Odd-v0", Odd, max_episode_steps=4)

@@ -1,8 +1,10 @@
 """Environments of Gymnasium worked for a host."""
 
 import gc
+import json
 import os
 import pathlib
+import re
 import unittest
 import weakref
 
@@ -224,6 +226,25 @@ class StepTest(unittest.TestCase):
         batch.close()
         gc.collect()
         self.assertEqual([env() for env in envs], [None, None])
+
+    def test_what_is_hardly_meant_is_said_once(self):
+        for fail, args, words in (("outside", {}, r"observes 2e\+06 at \[0, 0\] .*bounds -1e\+06 to 1e\+06"),
+                                  ("mask", {}, r"action_mask.*not used"),
+                                  ("", {"observation": "image"}, r"images \(4, 4, 3\) of numbers from 0 to 255")):
+            with self.subTest(fail or args):
+                shape = (4, 4, 3) if args else (2, 3)
+                worker, _ = self.begin(args={"fail": fail, **args}, envs=2, obs_shape=shape, own_process=True)
+                self.assertIsNone(worker.reset())
+                for t in range(6):
+                    self.assertIsNone(worker.step(t))
+                lines = [line for line in worker.host.log().splitlines() if re.search(words, json.loads(line)["@message"])]
+                self.assertEqual([json.loads(line)["@level"] for line in lines], ["warn"])
+
+    def test_a_scalar_in_the_place_of_a_vector_is_a_fault(self):
+        worker, _ = self.begin(args={"fail": "scalar"}, envs=2)
+        self.assertIsNone(worker.reset())
+        self.assertIsNone(worker.step(0))
+        self.assertRegex(worker.step(1)[2], r"the observation has shape \(\), its space \(2, 3\)")
 
     def test_an_environment_that_exits_is_a_fault(self):
         worker, _ = self.begin(args={"fail": "exit"}, own_process=True)

@@ -13,6 +13,7 @@ from gymnasium import spaces
 from .. import spec
 from ..arena import Column, view
 from .source import SEED_MASK, Source
+from .watch import STEPS, Watch
 
 Array = numpy.ndarray
 
@@ -77,6 +78,7 @@ class Batch:
         self.bound: Bound | None = None
         self.ended = [False] * envs  # under next_step: the step to come begins an episode
         self._count = envs
+        self._watch, self._watched = Watch(source), 0
         self._discrete = isinstance(source.action, spaces.Discrete)
         self._first = int(source.action.start) if isinstance(source.action, spaces.Discrete) else 0
         self._action_type = getattr(source.action, "dtype", None)
@@ -111,8 +113,9 @@ class Batch:
             if mask is not None and not mask[i]:
                 continue
             try:
-                obs, _ = env.reset(seed=None if seeds is None else seeds[i] & SEED_MASK)
-                rows[i] = self._checked(obs)
+                obs, info = env.reset(seed=None if seeds is None else seeds[i] & SEED_MASK)
+                self._watch.look(i, obs, info)
+                rows[i] = self._plain(obs)
             except (Exception, SystemExit) as e:
                 raise EnvFault(i, e) from e
             self.ended[i] = False
@@ -122,6 +125,8 @@ class Batch:
         block = self._block()
         rows = block.obs[t + 1]
         unit = self._unit
+        self._watched += 1
+        watch = self._watch.look if self._watched <= STEPS else None
         rewards: list[SupportsFloat] = []
         terminations: list[bool] = []
         truncations: list[bool] = []
@@ -134,6 +139,8 @@ class Batch:
                     self.ended[i] = False
                 else:
                     obs, reward, terminated, truncated, info = step(action)
+                    if watch:
+                        watch(i, obs, info)
                     if terminated or truncated:
                         obs = self._end(i, obs, block)
                         self._tell(info)
@@ -160,8 +167,11 @@ class Batch:
         """Does what the mode of autoreset asks for at the end of an episode; returns the observation to write."""
         if self.autoreset == spec.SAME_STEP:
             assert block.final_obs is not None
+            self._watch.look(i, obs, {})
             block.final_obs[i] = self._plain(obs)
-            return self.envs[i].reset()[0]
+            first, info = self.envs[i].reset()
+            self._watch.look(i, first, info)
+            return first
         self.ended[i] = self.autoreset == spec.NEXT_STEP
         return obs
 
@@ -174,13 +184,6 @@ class Batch:
 
     def _plain(self, obs: Any) -> Any:
         return obs if self._unit is None else self._unit[int(obs) - self._unit_first]
-
-    def _checked(self, obs: Any) -> Any:
-        """A first observation, if it has the shape that was described: assigning one of another would repeat it."""
-        plain = self._plain(obs)
-        if numpy.shape(plain) != self.source.obs_shape:
-            raise ValueError(f"the observation has shape {numpy.shape(plain)}, its space {self.source.obs_shape}")
-        return plain
 
     def _block(self) -> Bound:
         if self.bound is None:

@@ -1,0 +1,54 @@
+"""What environments do that can be run but is hardly meant. Each is said once by a process."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy
+from gymnasium import spaces
+
+if TYPE_CHECKING:
+    from .source import Source
+
+STEPS = 64  # of a batch that are looked at: more would cost what they are worth
+
+_said: set[tuple[str, str]] = set()
+
+
+class Watch:
+    """Looks at what one batch of a source observes."""
+
+    def __init__(self, source: Source):
+        self._source, self._space = source, source.observation
+        if isinstance(self._space, spaces.Box) and is_image(self._space):
+            self._say("image", f"observes images {self._space.shape} of numbers from 0 to {self._space.high.max():g}: the network gets "
+                      "them flat, as unscaled float32, which learns badly and is slow; gymnasium.wrappers can make them grey, small and "
+                      "from 0 to 1, and normalize_obs = true of the policy scales them")
+
+    def look(self, i: int, obs: Any, info: Mapping[str, Any]) -> None:
+        """Looks at what reset or step of environment i returned. ValueError where the observation has another shape
+        than its space: writing it would repeat or cut it."""
+        if isinstance(info, Mapping) and "action_mask" in info:
+            self._say("mask", "returns info[\"action_mask\"], which is not used: the policy takes forbidden actions too")
+        if not isinstance(self._space, spaces.Box):
+            return
+        shape = numpy.shape(obs)
+        if shape != self._space.shape:
+            raise ValueError(f"the observation has shape {shape}, its space {self._space.shape}")
+        outside = (numpy.asarray(obs) < self._space.low) | (numpy.asarray(obs) > self._space.high)
+        if outside.any():
+            at = tuple(int(k) for k in numpy.argwhere(outside)[0])
+            self._say("bounds", f"observes {numpy.asarray(obs)[at]:g} at {list(at)} (environment {i} of its batch), outside of its "
+                      f"space's bounds {self._space.low[at]:g} to {self._space.high[at]:g}: correct the space or the observation")
+
+    def _say(self, what: str, text: str) -> None:
+        if (self._source.use, what) not in _said:
+            _said.add((self._source.use, what))
+            logging.getLogger("rlhost.gymnasium").warning("%s %s", self._source.use, text)
+
+
+def is_image(space: spaces.Box) -> bool:
+    """Whether a space is that of pixels, not scaled: two dimensions or more, from 0 to 255."""
+    return len(space.shape) >= 2 and float(space.low.min()) >= 0 and float(space.high.max()) == 255
