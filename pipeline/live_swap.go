@@ -144,6 +144,7 @@ func (s *swapStep) commit(ctx context.Context, o *Outcome) error {
 		return err
 	}
 	err := s.learned(ctx)
+	s.t.p.stepsOfOthers() // while nobody learns: the successor may count
 	if err == nil {
 		err = s.handOver(o)
 	}

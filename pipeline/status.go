@@ -63,13 +63,14 @@ func (p *Pipeline) Wires() []control.WireStatus {
 
 // observed is what status, taps and group requests keep of a run.
 type observed struct {
-	watch   watch
-	taps    taps
-	pauses  pauses
-	steps   atomic.Pointer[control.StepCounts] // at the end of the run
-	untold  atomic.Uint64                      // env steps that processes which died had counted as trained or dropped, and not told
-	unmade  atomic.Uint64                      // the same of those made
-	settled atomic.Uint64                      // deaths of processes after which that was found out
+	watch     watch
+	taps      taps
+	pauses    pauses
+	steps     atomic.Pointer[control.StepCounts] // at the end of the run
+	untold    atomic.Uint64                      // env steps that processes which died had counted as trained or dropped, and not told
+	unmade    atomic.Uint64                      // the same of those made
+	uncounted uncounted
+	settled   atomic.Uint64 // deaths of processes after which that was found out
 }
 
 // observe begins to watch a run, until the function that it returns is called, when its loops have ended.
@@ -88,6 +89,7 @@ type sight struct {
 	at    time.Time
 	over  control.State // how the run ended; empty while it has not
 	seats []*seen
+	own   held // blocks that this process holds
 }
 
 // seen is an instance at that moment.
@@ -138,7 +140,9 @@ func (p *Pipeline) look(now time.Time) *sight {
 	for _, x := range s.seats {
 		x.state = s.stateOf(x, changing[x.instance])
 	}
+	s.own = p.watch.own
 	s.findLinks()
+	s.findHolder()
 	return s
 }
 
@@ -213,11 +217,15 @@ type process struct {
 	pid        int // 0 while there is none
 	state      string
 	unfinished int // messages that it has been given and is not finished with
+	holder     int // number of its claims on blocks
 }
 
 func (m *member) process() (p process) {
 	if c, ok := m.component.(interface{ Process() (int, string, int) }); ok {
 		p.pid, p.state, p.unfinished = c.Process()
+	}
+	if c, ok := m.component.(interface{ Holder() int }); ok {
+		p.holder = c.Holder()
 	}
 	return p
 }
@@ -257,6 +265,8 @@ func (s *sight) describe(x *seen) control.ComponentStatus {
 		d.Note = fmt.Sprintf("its process has not finished with a message for %s", seconds(x.stalled))
 	case x.stalled > 0:
 		d.Note = fmt.Sprintf("has taken nothing for %s", seconds(x.stalled))
+	default:
+		d.Note = s.heldNote(x)
 	}
 	return d
 }

@@ -79,6 +79,9 @@ func (s *sight) cause() string {
 			}
 		}
 	}
+	if x, text := s.holder(); x == nil && text != "" {
+		return "the components of this process hold " + text
+	}
 	for _, x := range s.seats {
 		if x.silent > stallTime {
 			return fmt.Sprintf("%s, or another component on the loop %q, has been at one message for %s", x.name, x.loop.Name(), seconds(x.silent))
@@ -132,6 +135,9 @@ func (s *sight) why(x *seen) string {
 		return "has no process: it is " + x.proc.state
 	case x.stalled > 0 && x.proc.unfinished > 0:
 		return fmt.Sprintf("has a process, pid %d, that has not finished with a message for %s", x.proc.pid, seconds(x.stalled))
+	case x.state == control.Stalled && x.stalled == 0:
+		_, text := s.holder()
+		return "holds " + text + ", and the rollouts wait for free blocks"
 	case x.loop.Ended():
 		return "has ended with its loop"
 	case x.silent > stallTime:

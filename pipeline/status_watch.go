@@ -24,6 +24,7 @@ const (
 type watch struct {
 	mu    sync.Mutex
 	seats map[seatName]*record
+	own   held // by this process
 	pings map[*runningLoop]*ping
 }
 
@@ -43,6 +44,7 @@ type record struct {
 	queued  int
 	depth   int
 	proc    process
+	held    held
 }
 
 // ping is a sign of life that a loop was asked for.
@@ -94,7 +96,13 @@ func (w *watch) look(p *Pipeline, now time.Time) {
 			w.seats[name] = r
 		}
 		r.look(m, now, p.pauses.has(m.instance))
+		if r.proc.holder > 0 {
+			r.held.look(now, p.heldBy(r.proc.holder))
+		} else {
+			r.held = held{}
+		}
 	}
+	w.own.look(now, p.heldBy(hostabi.ArenaHost))
 	for name := range w.seats {
 		if !present[name] {
 			delete(w.seats, name)

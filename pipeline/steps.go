@@ -40,6 +40,9 @@ func (p *Pipeline) Steps() control.StepCounts {
 	if last := p.steps.Load(); last != nil {
 		return *last
 	}
+	if s, yes := p.stepsOfOthers(); yes {
+		return s
+	}
 	settled, deaths := p.settled.Load(), p.deaths()
 	s := p.readSteps()
 	least, most := missing(&s), missing(&s)
@@ -80,7 +83,7 @@ func (p *Pipeline) deaths() (n uint64) {
 
 func (p *Pipeline) readSteps() control.StepCounts {
 	count := func(name string) uint64 { return p.stats.Counter(name).Value() }
-	s := control.StepCounts{Trained: count(stepsTrained), Reasons: map[string]uint64{}}
+	s := control.StepCounts{Trained: count(stepsTrained) + p.uncounted.steps(), Reasons: map[string]uint64{}}
 	drop := func(reason string, n uint64) {
 		if n > 0 {
 			s.Reasons[reason] = n

@@ -12,3 +12,13 @@ func (a *Arena) Committed(fn func(h hostabi.Handle)) {
 		}
 	}
 }
+
+// HeldBy calls fn with the handle of every committed block on which a process has a claim: that of the holder's number,
+// or this one's. Like Committed it claims none.
+func (a *Arena) HeldBy(holder int, fn func(h hostabi.Handle)) {
+	for block := range uint32(a.layout.blocks) {
+		if w := a.word(block); (w.state() == stateLive || w.state() == stateZombie) && w.holders()&(1<<holder) != 0 {
+			fn(hostabi.MakeHandle(a.config.ID, block, w.generation()))
+		}
+	}
+}

@@ -21,6 +21,7 @@ type life struct {
 	wire    *wire
 	link    *link.Link
 	holder  int
+	claims  int // holder, also after its blocks have been taken back
 	unwatch func()
 
 	broken     chan error    // one: why the process has to be killed
@@ -52,7 +53,7 @@ func (x *proxy) live() (*life, error) {
 		return nil, err
 	}
 	l := &life{
-		x: x, holder: holder, broken: make(chan error, 1), since: time.Now(), came: make(chan struct{}),
+		x: x, holder: holder, claims: holder, broken: make(chan error, 1), since: time.Now(), came: make(chan struct{}),
 		asks: map[question]struct{}{}, states: map[uint64]*os.File{}, own: map[uint8]bool{}, stats: newStatsSeen(),
 	}
 	if err := l.start(); err != nil {

@@ -11,3 +11,14 @@ func (x *proxy) Process() (pid int, state string, unfinished int) {
 	}
 	return pid, x.state, unfinished
 }
+
+// Holder returns under which number arenas keep the claims of the component's process, 0 while there is none. Any
+// goroutine.
+func (x *proxy) Holder() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.life == nil || x.state != stateRunning {
+		return 0
+	}
+	return x.life.claims
+}
