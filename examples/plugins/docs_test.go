@@ -1,6 +1,7 @@
 package plugins_test
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -171,6 +172,30 @@ func TestPage_BuildLinesMakeGuests(t *testing.T) {
 				t.Errorf("a stack that overflows does not trap: %v\n%s", err, out)
 			}
 		})
+	}
+}
+
+// TestPage_SaysWhatTheHostDoesNotRun holds the page to E018 for each space that it says is refused.
+func TestPage_SaysWhatTheHostDoesNotRun(t *testing.T) {
+	bin := tools(t)
+	env := append(os.Environ(), "RLHOST="+root(t), "PATH="+bin+":"+os.Getenv("PATH"))
+	corridor, err := os.ReadFile("corridor-c/corridor.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range [][2]string{
+		{".action = RL_DISCRETE(2)", ".action = RL_BOX(RL_F32, -1, 1, 1)"},
+		{".obs = RL_BOX(RL_F32, 0, 1, 1)", ".obs = RL_BOX(RL_U8, 0, 255, 1)"},
+	} {
+		source := filepath.Join(t.TempDir(), "other.c")
+		if err := os.WriteFile(source, bytes.Replace(corridor, []byte(c[0]), []byte(c[1]), 1), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(filepath.Join(bin, "rlhost"), "check", "corridor.wasm")
+		cmd.Dir = buildShown(t, "clang", source, env)
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "error[E018]") {
+			t.Errorf("%s: %v, want E018\n%s", c[1], err, out)
+		}
 	}
 }
 
