@@ -403,6 +403,7 @@ func (g *Graph) sourceOf(t *EnvTable, parts *Parts) component.EnvSource {
 	return component.EnvSource{
 		Use: use, Args: t.Args, Grants: t.Grants,
 		Memory: t.Limits.Memory, Step: t.Limits.Step, Init: t.Limits.Init,
+		Compile: t.Limits.Compile, CompileMemory: t.Limits.CompileMemory,
 	}
 }
 

@@ -75,6 +75,9 @@ type EnvLimits struct {
 	Memory int64         `toml:"memory,bytes"`
 	Step   time.Duration `toml:"step"` // of one call that steps all environments of an instance
 	Init   time.Duration `toml:"init"`
+
+	Compile       time.Duration `toml:"compile"` // of a module
+	CompileMemory int64         `toml:"compile_memory,bytes"`
 }
 
 // LoadError is what Parts.Load returns to have a problem shown with a code, a reason and a remedy.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,9 @@ import (
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
+// compilerCommand is the first argument by which this program calls itself to compile a module; see wasm.ServeCompiler.
+const compilerCommand = "compile-module"
+
 // engines run plugins: WebAssembly modules in this process, native programs in others. Each starts when it is needed.
 type engines struct {
 	log *slog.Logger
@@ -33,7 +37,9 @@ func newEngines(log *slog.Logger) *engines { return &engines{log: log} }
 
 // wasm returns the engine for WebAssembly modules.
 func (e *engines) wasm() (*wasm.Runtime, error) {
-	return started(e, &e.modules, func() (*wasm.Runtime, error) { return wasm.New(wasm.Options{Log: e.log}) })
+	return started(e, &e.modules, func() (*wasm.Runtime, error) {
+		return wasm.New(wasm.Options{Log: e.log, Compiler: compilerCommand})
+	})
 }
 
 // processes returns the engine for native programs.
@@ -147,6 +153,10 @@ func (e *engines) load(ctx context.Context, name string, t pipeline.EnvTable, di
 		Name: name, Use: use, Args: t.Args, Grants: t.Grants, Memory: uint64(t.Limits.Memory),
 		StepNS: int64(t.Limits.Step), InitNS: int64(t.Limits.Init),
 	}
+	if t.Plugin == nil {
+		source.CompileNS = int64(cmp.Or(t.Limits.Compile, wasm.DefaultCompile))
+		source.CompileMemory = uint64(t.Limits.CompileMemory)
+	}
 	if !t.Isolated {
 		p, err := e.loadModule(ctx, source)
 		return p, moduleError(err)
@@ -176,6 +186,7 @@ func (e *engines) loadModule(ctx context.Context, s protocol.EnvSource) (rollout
 	return r.Load(ctx, s.Use, plugins.Builtins()[s.Use], wasm.Config{
 		Name: s.Name, Args: s.Args, Grants: s.Grants,
 		Memory: s.Memory, Step: time.Duration(s.StepNS), Init: time.Duration(s.InitNS),
+		Compile: time.Duration(s.CompileNS), CompileMemory: s.CompileMemory,
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/rlhost/rlhost/plugins/runner"
+	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 // Exit codes. They are stable.
@@ -95,6 +96,9 @@ func run(args []string, out, errOut io.Writer) int {
 	if runtime.GOOS != "linux" {
 		fmt.Fprintf(errOut, "rlhost: this is %s; rlhost runs on Linux alone, because it shares sealed memory files between host and plugins\n", runtime.GOOS)
 		return exitFailed
+	}
+	if len(args) > 0 && args[0] == compilerCommand {
+		return wasm.ServeCompiler(args[1:])
 	}
 	keepFileSizeErrors()
 	cli := &commandLine{}

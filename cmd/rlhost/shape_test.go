@@ -99,7 +99,7 @@ cmd/rlhost/job:          plugins/evaluation plugins/envcheck plugins/learner
 // doors names the one place where each library from elsewhere may be imported.
 const doors = `
 golang.org/x/sys/unix:          core/shm plugins/wasm plugins/process sdk/process pipeline/runs bench/emulate
-golang.org/x/sys/cpu:           gpu/cpu gpu/cpu/internal/kern
+golang.org/x/sys/cpu:           gpu/cpu gpu/cpu/internal/kern plugins/wasm
 golang.org/x/term:              cmd/rlhost
 github.com/tetratelabs/wazero:  plugins/wasm
 github.com/ianlancetaylor/demangle: plugins/wasm

@@ -80,6 +80,9 @@ type EnvSource struct {
 	Grants     []string
 	Memory     int64         // limit in bytes; 0 = the runtime's own
 	Step, Init time.Duration // limits; 0 = the runtime's own
+
+	Compile       time.Duration // limits on compiling a module; 0 = the runtime's own
+	CompileMemory int64
 }
 
 // PolicyTable is a [policy.NAME] table.

@@ -267,6 +267,7 @@ func (x *proxy) configuration(holder int) protocol.Configuration {
 			c.Sources[name] = protocol.EnvSource{
 				Name: h.Name, Use: s.Use, Args: s.Args, Grants: s.Grants, Memory: uint64(s.Memory),
 				StepNS: int64(s.Step), InitNS: int64(s.Init), Seed: h.Run.Seed, LogLevel: c.LogLevel,
+				CompileNS: int64(s.Compile), CompileMemory: uint64(s.CompileMemory),
 			}
 		}
 	}

@@ -91,7 +91,7 @@ func (p *envPlugin) load(ctx context.Context, name string) (*envWorker, *protoco
 	if err != nil {
 		return nil, nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, w.p.program.Start+p.init(), errSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, w.p.program.Start+p.loading(), errSlow)
 	defer cancel()
 	var loaded protocol.EnvLoaded
 	if err := w.p.call(ctx, protocol.MethodEnvLoad, p.source, &loaded); err != nil {
@@ -191,6 +191,9 @@ func (p *envPlugin) step() time.Duration {
 	limit := time.Duration(p.source.StepNS)
 	return limit + max(limit/4, 250*time.Millisecond)
 }
+
+// loading is how long a process may take to load the environment: a module may have to be compiled.
+func (p *envPlugin) loading() time.Duration { return time.Duration(p.source.CompileNS) + p.init() }
 
 func (p *envPlugin) init() time.Duration {
 	if p.source.InitNS <= 0 {

@@ -82,7 +82,7 @@ func (p *envPlugin) startWorker(ctx context.Context, name string) (*envWorker, e
 
 // make has the process make its environments.
 func (w *envWorker) make(ctx context.Context, o rollout.EnvOptions, blockEnvs int, span rollout.Span) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, w.p.program.Start+w.plugin.init(), errSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, w.p.program.Start+w.plugin.loading(), errSlow)
 	defer cancel()
 	w.span, w.options = span, o
 	err := w.p.call(ctx, protocol.MethodEnvMake, protocol.EnvBatch{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -13,49 +14,93 @@ import (
 // engine is one wazero runtime with the host's functions in it.
 type engine struct {
 	wz    wazero.Runtime
-	cache wazero.CompilationCache // nil if compiled code is not kept
+	cache wazero.CompilationCache // nil if it compiles everything itself
+	hand  *handover               // of code that was compiled before; nil without cache
 }
 
-// openCache returns the cache of compiled code in dir, or why there is none.
-func openCache(dir string) (wazero.CompilationCache, error) {
-	if dir == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return nil, err
-		}
-		dir = filepath.Join(user, "rlhost")
+// compiledCode is what wazero's compiler made of a module, as wazero writes it to a file.
+type compiledCode struct {
+	name string // of the file, in hexadecimal
+	file *os.File
+}
+
+// debugInfo says whether code tells where its instructions were; it must be the same for all that share a cache.
+const debugInfo = true
+
+// nameBytes is the length of compiledCode.name.
+const nameBytes = 64
+
+// temporaryPrefix begins the names of files and folders that are about to be renamed or removed.
+const temporaryPrefix = "tmp-"
+
+func (c *compiledCode) close() error { return c.file.Close() }
+
+// onlyName returns the name of the only thing in a folder.
+func onlyName(dir string) (string, error) {
+	list, err := os.ReadDir(dir)
+	if err == nil && len(list) != 1 {
+		err = fmt.Errorf("%d files are in %s, not one", len(list), dir)
 	}
-	cache, err := wazero.NewCompilationCacheWithDir(dir)
+	if err != nil {
+		return "", err
+	}
+	return list[0].Name(), nil
+}
+
+// compileInto compiles a module with an engine that writes the code into a folder, which must be empty. It is errNotWritten
+// if the module can be compiled, but there was no room for its code.
+func compileInto(ctx context.Context, config wazero.RuntimeConfig, module []byte, folder string) error {
+	config = config.WithDebugInfoEnabled(debugInfo)
+	cache, lost := wazero.NewCompilationCacheWithDir(folder)
+	if lost == nil {
+		config = config.WithCompilationCache(cache)
+		defer cache.Close(ctx) // it gives memory back
+	}
+	wz := wazero.NewRuntimeWithConfig(ctx, config)
+	defer wz.Close(ctx)
+	_, err := wz.CompileModule(ctx, module)
+	var file *fs.PathError
+	if errors.As(err, &file) { // that is about the file, not the module
+		lost, err = err, nil
+	}
+	if err == nil && lost != nil {
+		err = errNotWritten{oneLine(lost.Error())}
+	}
+	return err
+}
+
+// writtenInto opens the code that compileInto wrote into a folder. The interpreter writes none.
+func writtenInto(folder string) (*compiledCode, error) {
+	inner, err := onlyName(folder)
 	if err != nil {
 		return nil, err
 	}
-	if err := tryWrite(dir); err != nil {
-		return nil, errors.Join(err, cache.Close(context.Background()))
+	name, err := onlyName(filepath.Join(folder, inner))
+	if err == nil && len(name) != nameBytes {
+		err = fmt.Errorf("compiled code has the name %q", name)
 	}
-	return cache, nil
-}
-
-// tryWrite finds out now what would otherwise fail every compilation.
-func tryWrite(dir string) error {
-	f, err := os.CreateTemp(dir, ".writable-*")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	f, err := os.Open(filepath.Join(folder, inner, name))
+	if err != nil {
+		return nil, err
+	}
+	return &compiledCode{name: name, file: f}, nil
 }
 
 // newEngine picks the compiler where the CPU allows it, else the interpreter.
-func newEngine(cache wazero.CompilationCache) (*engine, error) {
+func newEngine(cache wazero.CompilationCache, h *handover) (*engine, error) {
 	config := wazero.NewRuntimeConfig()
 	if cache != nil {
 		config = config.WithCompilationCache(cache)
 	}
-	return startEngine(config, cache)
+	return startEngine(config, cache, h)
 }
 
-func startEngine(config wazero.RuntimeConfig, cache wazero.CompilationCache) (*engine, error) {
+func startEngine(config wazero.RuntimeConfig, cache wazero.CompilationCache, h *handover) (*engine, error) {
 	ctx := context.Background()
-	e := &engine{wz: wazero.NewRuntimeWithConfig(ctx, config.WithDebugInfoEnabled(true)), cache: cache}
+	e := &engine{wz: wazero.NewRuntimeWithConfig(ctx, config.WithDebugInfoEnabled(debugInfo)), cache: cache, hand: h}
 	for _, m := range hostModules() {
 		if err := m.instantiate(ctx, e.wz); err != nil {
 			return nil, errors.Join(fmt.Errorf("host module %s: %w", m.name, err), e.close())
@@ -68,7 +113,7 @@ func (e *engine) close() error {
 	ctx := context.Background()
 	err := e.wz.Close(ctx)
 	if e.cache != nil {
-		err = errors.Join(err, e.cache.Close(ctx))
+		err = errors.Join(err, e.cache.Close(ctx), e.hand.close())
 	}
 	return err
 }

@@ -48,14 +48,20 @@ func (h *hostState) seedEntropy(mask []uint8, seeds []uint64) {
 // Lea, Flood 2014).
 func (i *instance) fill(b []byte) {
 	stream := &i.host.entropy[i.streamOf()]
-	for len(b) >= 8 {
-		binary.LittleEndian.PutUint64(b, draw(stream))
-		b = b[8:]
-	}
-	if len(b) > 0 {
-		var last [8]byte
-		binary.LittleEndian.PutUint64(last[:], draw(stream))
-		copy(b, last[:])
+	for len(b) > 0 {
+		piece := b[:min(len(b), hostPiece)]
+		b = b[len(piece):]
+		charged := len(piece)
+		for len(piece) >= 8 {
+			binary.LittleEndian.PutUint64(piece, draw(stream))
+			piece = piece[8:]
+		}
+		if len(piece) > 0 {
+			var last [8]byte
+			binary.LittleEndian.PutUint64(last[:], draw(stream))
+			copy(piece, last[:])
+		}
+		i.work(charged)
 	}
 }
 

@@ -29,12 +29,7 @@ func FuzzLoad(f *testing.F) {
 		f.Add(g.bytes())
 	}
 	r := newRuntime(f)
-	r.main.close()
-	var err error
-	// Compiled code of the fuzzer's finds would fill the disk.
-	if r.main, err = startEngine(wazero.NewRuntimeConfig(), nil); err != nil {
-		f.Fatal(err)
-	}
+	withoutFiles(f, r, wazero.NewRuntimeConfig()) // compiled code of the fuzzer's finds would fill the disk
 	config := Config{Memory: 4 << 20, Step: 5 * time.Millisecond, Init: 5 * time.Millisecond,
 		Grants: []string{GrantLog, GrantEntropy, GrantClock, GrantMetric}}
 	f.Fuzz(func(t *testing.T, module []byte) {

@@ -360,3 +360,66 @@ func TestPoll_WaitsOnTheVirtualClock(t *testing.T) {
 		t.Errorf("event %v", event)
 	}
 }
+
+// A single call of the host that is asked for more than there is time for ends in the middle.
+func TestHostCalls_EndWithTheDeadline(t *testing.T) {
+	const size = 60 << 20
+	all := asm.Const(1<<20) + asm.Const(size)
+	for _, g := range []built{
+		calling("rl", "entropy", asm.I32s(2), asm.I32s(1), all),
+		calling(wasiModule, "random_get", asm.I32s(2), asm.I32s(1), all),
+	} {
+		g.pages = size>>16 + 17
+		p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantEntropy}, Step: time.Nanosecond})
+		e := newEnv(t, p, rollout.EnvOptions{Envs: 1})
+		if err := e.Bind(blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
+			t.Fatal(err)
+		}
+		var f *rollout.Fault
+		if err := e.Step(0); !errors.As(err, &f) || f.Kind != rollout.FaultDeadline {
+			t.Errorf("Step = %v, want a deadline", err)
+		}
+		filled := bytes.Count(e.inst.view(1<<20, size), []byte{0}) < size/2
+		if filled {
+			t.Error("all of the memory was filled nevertheless")
+		}
+	}
+}
+
+// A thousand times all memory is not written by one call, whatever the guest asks for, and what is left out is counted.
+func TestWASI_WriteTakesAPiece(t *testing.T) {
+	const size = 1 << 20
+	g := calling(wasiModule, "fd_write", asm.I32s(4), asm.I32s(1), asm.Const(1)+asm.Const(30000)+asm.Const(maxVectors)+asm.Const(21100))
+	g.pages = size>>16 + 17
+	g.functions[hostabi.ExportStep] = asm.Const(1<<20) + asm.Const('\n') + asm.Const(size) + asm.MemoryFill +
+		asm.Const(1<<20) + asm.Const('x') + asm.Const(1000) + asm.MemoryFill + g.functions[hostabi.ExportStep]
+	vector := binary.LittleEndian.AppendUint32(nil, 1<<20+999)
+	vector = binary.LittleEndian.AppendUint32(vector, size-999)
+	g.after = func(m *asm.Module) { m.Data(30000, bytes.Repeat(vector, maxVectors)) }
+	e, buf := logged(t, g, GrantLog)
+	before := e.FuelUsed()
+	if err := e.Step(0); err != nil {
+		t.Fatal(err)
+	}
+	written := binary.LittleEndian.Uint32(e.inst.view(21100, 4))
+	if status := result(e); status != 0 || written != hostPiece {
+		t.Errorf("fd_write = %d, %d bytes written, want %d", status, written, hostPiece)
+	}
+	if burned, least := e.FuelUsed()-before, uint64(size/4+hostPiece+(hostPiece-1)*lineWeight); burned < least {
+		t.Errorf("it burned %d units of fuel, want %d or more", burned, least)
+	}
+	if got := strings.Count(buf.String(), "\n"); got != 1 {
+		t.Errorf("%d lines were logged, want the one that is not empty", got)
+	}
+	for range 4 * burst {
+		if err := e.Step(0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Count(buf.String(), "\n"); got > 3*burst || !strings.Contains(buf.String(), "lines of the guest were left out") {
+		t.Errorf("%d lines were logged:\n%.300s", got, buf.String())
+	}
+}

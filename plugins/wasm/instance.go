@@ -92,6 +92,7 @@ func (i *instance) bindFunctions() {
 
 // close ends the instance. No call may be running or follow.
 func (i *instance) close() {
+	i.host.sayDropped()
 	_ = i.module.Close(context.Background()) // only files could fail to close, and it has none
 	i.mem.release()
 }

@@ -20,10 +20,12 @@ import (
 
 // Defaults of Config.
 const (
-	DefaultMemory       = 64 << 20
-	DefaultStep         = time.Second
-	DefaultInit         = 10 * time.Second
-	DefaultMaxFileBytes = 32 << 20
+	DefaultMemory        = 64 << 20
+	DefaultStep          = time.Second
+	DefaultInit          = 10 * time.Second
+	DefaultCompile       = time.Minute
+	DefaultCompileMemory = 1 << 30
+	DefaultMaxFileBytes  = 32 << 20
 )
 
 // Config says how a module is to be run. Zero values mean the defaults.
@@ -34,6 +36,9 @@ type Config struct {
 	Memory uint64
 	// Step limits one call of Bind, Reset or Step; Init each call before: _initialize, rl_describe, rl_create.
 	Step, Init time.Duration
+	// Compile limits the time that compiling takes, CompileMemory its memory in bytes; see Options.Compiler.
+	Compile       time.Duration
+	CompileMemory uint64
 	// Grants names the capabilities that the guest may use: GrantLog and so on.
 	Grants       []string
 	MaxFileBytes int64 // size of the file
@@ -53,6 +58,12 @@ func (c *Config) setDefaults(path string) {
 	if c.Init <= 0 {
 		c.Init = DefaultInit
 	}
+	if c.Compile <= 0 {
+		c.Compile = DefaultCompile
+	}
+	if c.CompileMemory == 0 {
+		c.CompileMemory = DefaultCompileMemory
+	}
 	if c.MaxFileBytes <= 0 {
 		c.MaxFileBytes = DefaultMaxFileBytes
 	}
@@ -63,7 +74,7 @@ const wasmPage = 65536
 
 // Load reads, checks, meters and compiles a module, starts it once and asks it to describe itself. source is the
 // file's content; if it is nil, the file at path is read. The error is a *LoadError unless ctx has ended or the
-// Runtime is closed. Compiling takes milliseconds to a second and cannot be interrupted.
+// Runtime is closed. Compiling takes milliseconds to a minute; ctx interrupts it where another process does it.
 func (r *Runtime) Load(ctx context.Context, path string, source []byte, c Config) (rollout.Plugin, error) {
 	c.setDefaults(path)
 	if err := checkConfig(path, c); err != nil {
@@ -98,9 +109,9 @@ func (r *Runtime) start(ctx context.Context, path string, source []byte, module 
 	if err := r.enter(); err != nil {
 		return nil, err
 	}
-	engine, compiled, err := r.compile(ctx, metered.Code)
+	engine, compiled, err := r.compile(ctx, metered.Code, &c)
 	if err != nil {
-		return nil, errors.Join(refused(path, err), r.leave())
+		return nil, errors.Join(refused(ctx, path, err), r.leave())
 	}
 	sum := sha256.Sum256(source)
 	p := &Plugin{runtime: r, path: path, config: c, hash: hex.EncodeToString(sum[:]), engine: engine,
@@ -113,13 +124,6 @@ func (r *Runtime) start(ctx context.Context, path string, source []byte, module 
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
-}
-
-// refused says why the compiler did not take a module. It has seen the rewritten one, in which functions have a
-// number more; the module as it was written is not shown to it, because it reserves memory by any number it reads.
-func refused(path string, err error) *LoadError {
-	return &LoadError{Code: CodeFormat, Path: path, Reason: "is not valid: " + oneLine(err.Error()),
-		Remedy: "build or copy the file again", Err: err}
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

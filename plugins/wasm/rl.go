@@ -95,6 +95,7 @@ func rlLog(i *instance, stack []uint64) {
 	levels := [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
 	level := levels[min(uint32(stack[0]), uint32(len(levels)-1))]
 	i.host.say(i.ctx, level, text)
+	i.work(lineWeight + len(text))
 }
 
 func rlLogEnabled(i *instance, stack []uint64) {
@@ -117,7 +118,6 @@ func rlEntropy(i *instance, stack []uint64) {
 		return
 	}
 	i.fill(buf)
-	i.fuel.charge(uint64(len(buf)))
 	stack[0] = status(hostabi.StatusOK)
 }
 

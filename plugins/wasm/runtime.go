@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
-
-	"github.com/tetratelabs/wazero"
 )
 
 // ErrClosed is returned by calls on a Runtime, a Plugin or an Env after its Close.
@@ -17,9 +17,12 @@ var ErrClosed = errors.New("wasm runtime closed")
 
 // Options configure a Runtime. The zero value works.
 type Options struct {
-	// CacheDir holds compiled code; it must be writable by its owner alone, because what lies there is run.
-	// Empty means rlhost in the user's cache folder; the version of the compiler is part of the names within.
+	// CacheDir is the folder in whose folder "compiled" compiled code is kept, which is made for this user alone: what lies
+	// there is run. Empty means rlhost in the user's cache folder; the version of the compiler is part of the names within.
 	CacheDir string
+	// Compiler is the first argument by which this very program calls ServeCompiler. Modules are then compiled by
+	// processes of their own, within Config.Compile and Config.CompileMemory. Empty means within this process, without limits.
+	Compiler string
 	// Log receives what guests write and what the runtime has to say; nil discards it.
 	Log *slog.Logger
 }
@@ -31,11 +34,13 @@ type Runtime struct {
 	// ctx ends when Close is called; running guests notice at their next metering point.
 	ctx context.Context
 
-	epoch time.Time
-	main  *engine // keeps compiled code on disk if it can
+	epoch    time.Time
+	compiler string
+	cache    *codeCache // nil if there is none
+	coded    *engine    // takes code that was compiled before; nil if nothing can be handed to it, and cache is nil then too
 
 	mu      sync.Mutex
-	spare   *engine // never does; made when it is needed
+	plain   *engine // compiles by itself; made when it is needed
 	plugins int     // plugins that are not closed
 	closed  bool
 	shut    bool
@@ -44,21 +49,45 @@ type Runtime struct {
 // New makes a Runtime. A cache folder that cannot be used costs compile time at every start and is logged, it is
 // not an error.
 func New(o Options) (*Runtime, error) {
-	r := &Runtime{log: o.Log, epoch: time.Now()}
+	r := &Runtime{log: o.Log, epoch: time.Now(), compiler: o.Compiler}
 	if r.log == nil {
 		r.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	cache, err := openCache(o.CacheDir)
-	if err != nil {
+	if err := r.openCache(o.CacheDir); err != nil {
 		r.log.Warn("compiled modules are not kept: every start compiles them again", "reason", err,
-			"help", "make that folder writable, or set XDG_CACHE_HOME to one that is")
+			"help", "make that folder writable and yours alone, or set XDG_CACHE_HOME to one that is")
 	}
-	if r.main, err = newEngine(cache); err != nil {
+	if r.coded != nil {
+		return r, nil
+	}
+	if _, err := r.plainEngine(); err != nil {
 		r.cancel()
-		return nil, fmt.Errorf("start WebAssembly engine: %w", err)
+		return nil, err
 	}
 	return r, nil
+}
+
+// openCache opens the cache, and an engine that can take code from it or from another process.
+func (r *Runtime) openCache(dir string) error {
+	if dir == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return err
+		}
+		dir = filepath.Join(user, "rlhost")
+	}
+	cache, bad := openCodeCache(dir)
+	given, hand, err := openHandover(cache)
+	if err == nil {
+		r.coded, err = newEngine(given, hand)
+	}
+	if bad == nil && err == nil {
+		r.cache = cache
+	} else if bad == nil {
+		bad = errors.Join(err, cache.close())
+	}
+	return bad
 }
 
 // Close stops guest calls that are running and forbids new plugins. The memory of the runtime goes with the last
@@ -98,40 +127,28 @@ func (r *Runtime) shutIfIdle() error {
 		return nil
 	}
 	r.shut = true
-	err := r.main.close()
-	if r.spare != nil {
-		err = errors.Join(err, r.spare.close())
+	var errs []error
+	for _, e := range []*engine{r.coded, r.plain} {
+		if e != nil {
+			errs = append(errs, e.close())
+		}
 	}
-	return err
+	if r.cache != nil {
+		errs = append(errs, r.cache.close())
+	}
+	return errors.Join(errs...)
 }
 
-// compile compiles code, with the help of the cache where that works. An error is about the code.
-func (r *Runtime) compile(ctx context.Context, code []byte) (*engine, wazero.CompiledModule, error) {
-	compiled, err := r.main.wz.CompileModule(ctx, code)
-	if err == nil || r.main.cache == nil {
-		return r.main, compiled, err
-	}
-	// A damaged or full cache fails like a bad module does; only another attempt without it tells them apart.
-	spare, spareErr := r.withoutCache()
-	if spareErr != nil {
-		return nil, nil, err
-	}
-	compiled, spareErr = spare.wz.CompileModule(ctx, code)
-	if spareErr == nil {
-		r.log.Warn("compile cache not used", "reason", err)
-	}
-	return spare, compiled, spareErr
-}
-
-func (r *Runtime) withoutCache() (*engine, error) {
+// plainEngine returns the engine that compiles by itself.
+func (r *Runtime) plainEngine() (*engine, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.spare == nil {
-		e, err := newEngine(nil)
+	if r.plain == nil {
+		e, err := newEngine(nil, nil)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("start WebAssembly engine: %w", err)
 		}
-		r.spare = e
+		r.plain = e
 	}
-	return r.spare, nil
+	return r.plain, nil
 }

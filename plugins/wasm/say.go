@@ -8,6 +8,9 @@ import (
 	"time"
 )
 
+// lineWeight is what a line costs the guest besides its bytes, in units of fuel.
+const lineWeight = 100
+
 // maxSaid is how much of the guest's own words goes into a fault.
 const maxSaid = 200
 
@@ -41,6 +44,13 @@ func (l *lineLimit) allow(now time.Time) (ok bool, dropped int) {
 	return true, dropped
 }
 
+// sayDropped tells how many lines were left out since the last one that was not; there will be no more of them.
+func (h *hostState) sayDropped() {
+	if h.lines.dropped > 0 {
+		h.log.Info("lines of the guest were left out", "component", h.name, "lines_dropped", h.lines.dropped)
+	}
+}
+
 // say logs one line of the guest.
 func (h *hostState) say(ctx context.Context, level slog.Level, text []byte) {
 	if !h.log.Enabled(ctx, level) {
@@ -59,16 +69,17 @@ func (h *hostState) say(ctx context.Context, level slog.Level, text []byte) {
 }
 
 // write takes what the guest writes to a file descriptor, logs it by lines if it may, and keeps the first line
-// that it wrote to stderr in this call: languages say there why they are about to trap.
-func (i *instance) write(text []byte, stderr bool) {
+// that it wrote to stderr in this call: languages say there why they are about to trap. It returns the number of lines.
+func (i *instance) write(text []byte, stderr bool) (lines int) {
 	h := &i.host
 	for len(text) > 0 {
 		line, rest, ended := bytes.Cut(text, []byte{'\n'})
 		text = rest
 		h.partial = append(h.partial, line[:min(len(line), maxLogBytes-len(h.partial))]...)
 		if !ended {
-			return
+			return lines
 		}
+		lines++
 		if stderr && len(h.said) == 0 {
 			h.said = append(h.said, h.partial[:min(len(h.partial), maxSaid)]...)
 		}
@@ -77,4 +88,5 @@ func (i *instance) write(text []byte, stderr bool) {
 		}
 		h.partial = h.partial[:0]
 	}
+	return lines
 }

@@ -201,6 +201,9 @@ type EnvSource struct {
 	InitNS   int64             `json:"init_ns"`
 	Seed     uint64            `json:"seed"`
 	LogLevel string            `json:"log_level"`
+
+	CompileNS     int64  `json:"compile_ns,omitempty"` // limits on compiling a module, 0 = default
+	CompileMemory uint64 `json:"compile_memory,omitempty"`
 }
 
 // EnvLoaded is the answer to EnvLoad.

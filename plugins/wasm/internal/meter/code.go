@@ -18,6 +18,9 @@ func (w *rewriter) code() error {
 			return err
 		}
 		b = appendU32(b, uint32(len(scratch.head)+len(scratch.out)))
+		if len(w.result.Moved)+len(scratch.moved) > maxMoved {
+			scratch.follow, scratch.moved, w.result.Moved = false, nil, nil
+		}
 		w.moved(scratch.moved, len(b)+len(scratch.head), w.m.bodies[f].base-w.m.sections[sectionCode].base)
 		b = append(append(b, scratch.head...), scratch.out...)
 	}
@@ -63,7 +66,7 @@ func (s *metered) rewrite(w *rewriter, f int) error {
 			break
 		}
 		s.weigh(in)
-		if s.follow {
+		if s.follow && len(s.moved) <= maxMoved {
 			s.moved = append(s.moved, Moved{uint32(len(s.out)), uint32(start)})
 		}
 		s.instruction(in, r.b[start:r.p])

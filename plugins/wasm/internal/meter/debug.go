@@ -5,6 +5,9 @@ import "encoding/binary"
 // maxLines bounds the source lines that are looked at, in bytes.
 const maxLines = 16 << 20
 
+// maxMoved bounds the instructions that are followed. Those of a larger module are not.
+const maxMoved = 2 << 20
+
 // moved notes where the instructions of a function went: the body was at old, its instructions begin at new.
 func (w *rewriter) moved(moved []Moved, new, old int) {
 	for _, m := range moved {

@@ -1,0 +1,237 @@
+package wasm
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/cpu"
+	"golang.org/x/sys/unix"
+)
+
+// codeCache keeps compiled modules on disk. What it gives out is run, and wazero reads it without looking for damage, so
+// it gives out what it has written itself alone: its folder belongs to this user and is closed to others, and every entry
+// ends in a sum that nobody can make who does not know the key, which lies there too.
+type codeCache struct {
+	dir  *os.File // paths begin at it, so that nobody can put another folder in its place
+	key  []byte
+	salt string // what compiled code depends on besides compiler and module
+}
+
+const (
+	cacheFolder = "compiled"
+	keyFile     = "key"
+	keyBytes    = 32
+	// entryMagic begins every entry; the sum, the name by which wazero knows the code, and the code itself follow.
+	entryMagic = "rlhost-compiled-1\n"
+	entryHead  = len(entryMagic) + sha256.Size + nameBytes
+	maxEntry   = 512 << 20
+
+	temporaryAge = time.Hour // what is older was left by a process that was killed
+)
+
+// openCodeCache opens or makes the cache in a folder, or says why there is none.
+func openCodeCache(parent string) (*codeCache, error) {
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(parent, cacheFolder)
+	if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	c := &codeCache{dir: os.NewFile(uintptr(fd), path), salt: fmt.Sprintf("%s %+v %+v", entryMagic, cpu.X86, cpu.ARM64)}
+	err = private(c.dir, unix.S_IFDIR)
+	if err == nil {
+		c.sweep()
+		err = c.openKey()
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.dir.Close())
+	}
+	return c, nil
+}
+
+// private refuses what is of another kind, belongs to another user, or can be reached by others.
+func private(f *os.File, kind uint32) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+		return &os.PathError{Op: "stat", Path: f.Name(), Err: err}
+	}
+	switch {
+	case st.Mode&unix.S_IFMT != kind:
+		return fmt.Errorf("%s is of another kind than rlhost makes it", f.Name())
+	case int(st.Uid) != os.Geteuid():
+		return fmt.Errorf("%s belongs to user %d", f.Name(), st.Uid)
+	case st.Mode&0o077 != 0:
+		return fmt.Errorf("%s is open to other users (mode %#o)", f.Name(), st.Mode&0o777)
+	}
+	return nil
+}
+
+// path is where something in the folder is, whatever happens to the folders around it.
+func (c *codeCache) path(name string) string {
+	return fmt.Sprintf("/proc/self/fd/%d/%s", c.dir.Fd(), name)
+}
+
+// open opens a file of the folder for reading, if it is one that this user made.
+func (c *codeCache) open(name string) (*os.File, error) {
+	// O_NONBLOCK: a FIFO has nobody at its other end
+	fd, err := unix.Openat(int(c.dir.Fd()), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: filepath.Join(c.dir.Name(), name), Err: err}
+	}
+	f := os.NewFile(uintptr(fd), filepath.Join(c.dir.Name(), name))
+	if err := private(f, unix.S_IFREG); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// write makes a file of the folder. flags are those of renameat2: with unix.RENAME_NOREPLACE one that is there stays.
+func (c *codeCache) write(name string, flags uint, fill func(f *os.File) error) error {
+	temporary := temporaryPrefix + rand.Text()
+	fd, err := unix.Openat(int(c.dir.Fd()), temporary, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return &os.PathError{Op: "create", Path: filepath.Join(c.dir.Name(), temporary), Err: err}
+	}
+	f := os.NewFile(uintptr(fd), filepath.Join(c.dir.Name(), name))
+	err = errors.Join(fill(f), f.Close())
+	if err == nil {
+		err = unix.Renameat2(int(c.dir.Fd()), temporary, int(c.dir.Fd()), name, flags)
+	}
+	if err != nil {
+		return errors.Join(err, unix.Unlinkat(int(c.dir.Fd()), temporary, 0))
+	}
+	return nil
+}
+
+// openKey reads the key, or makes one. What was kept under another is worth nothing then.
+func (c *codeCache) openKey() error {
+	bad := c.readKey()
+	if bad == nil {
+		return nil
+	}
+	var flags uint
+	if missing(bad) {
+		flags = unix.RENAME_NOREPLACE // another process may make one at the same time
+	}
+	fresh := make([]byte, keyBytes)
+	_, _ = rand.Read(fresh) // it never fails
+	err := c.write(keyFile, flags, func(f *os.File) error {
+		_, err := f.Write(fresh)
+		return err
+	})
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return c.readKey()
+}
+
+func (c *codeCache) readKey() error {
+	f, err := c.open(keyFile)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	key, err := io.ReadAll(io.LimitReader(f, keyBytes+1))
+	if err == nil && len(key) != keyBytes {
+		err = fmt.Errorf("%s has another size than a key", f.Name())
+	}
+	if err == nil {
+		c.key = key
+	}
+	return err
+}
+
+// sweep removes what processes left that were killed at their work.
+func (c *codeCache) sweep() {
+	list, err := os.ReadDir(c.path(""))
+	if err != nil {
+		return // whoever wants to read or write here will say so
+	}
+	for _, e := range list {
+		info, err := e.Info()
+		if err == nil && strings.HasPrefix(e.Name(), temporaryPrefix) && time.Since(info.ModTime()) > temporaryAge {
+			_ = os.RemoveAll(c.path(e.Name()))
+		}
+	}
+}
+
+// entryName returns the name of the entry for what a compiler makes of a module.
+func (c *codeCache) entryName(compiler string, module []byte) string {
+	sum := sha256.New()
+	_, _ = io.WriteString(sum, c.salt+compiler) // sums never fail
+	_, _ = sum.Write(module)
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// find returns the compiled code of a module, in a file in memory that nobody else has. It is fs.ErrNotExist if there is
+// none; any other error says why what lies there is not used.
+func (c *codeCache) find(name string) (*compiledCode, error) {
+	f, err := c.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	head := make([]byte, entryHead)
+	if _, err := io.ReadFull(f, head); err != nil {
+		return nil, fmt.Errorf("%s is cut off", f.Name())
+	}
+	fd, err := unix.MemfdCreate("rlhost-compiled", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	code := &compiledCode{name: string(head[len(entryMagic)+sha256.Size:]), file: os.NewFile(uintptr(fd), "rlhost-compiled")}
+	sum := c.sum(name, code.name)
+	n, err := io.Copy(io.MultiWriter(sum, code.file), io.LimitReader(f, maxEntry+1))
+	if err == nil && (n > maxEntry || string(head[:len(entryMagic)]) != entryMagic ||
+		!hmac.Equal(sum.Sum(nil), head[len(entryMagic):][:sha256.Size])) {
+		err = fmt.Errorf("%s is damaged, or not this user's rlhost wrote it", f.Name())
+	}
+	if err != nil {
+		return nil, errors.Join(err, code.close())
+	}
+	return code, nil
+}
+
+// keep writes an entry.
+func (c *codeCache) keep(name string, code *compiledCode) error {
+	return c.write(name, 0, func(f *os.File) error {
+		sum := c.sum(name, code.name)
+		head := append([]byte(entryMagic), make([]byte, sha256.Size)...)
+		if _, err := f.Write(append(head, code.name...)); err != nil {
+			return err
+		}
+		if _, err := io.Copy(io.MultiWriter(sum, f), io.NewSectionReader(code.file, 0, maxEntry)); err != nil {
+			return err
+		}
+		_, err := f.WriteAt(sum.Sum(nil), int64(len(entryMagic)))
+		return err
+	})
+}
+
+// sum begins the sum of an entry.
+func (c *codeCache) sum(entry, code string) hash.Hash {
+	sum := hmac.New(sha256.New, c.key)
+	_, _ = io.WriteString(sum, entry+code) // sums never fail; both have a fixed length
+	return sum
+}
+
+func (c *codeCache) close() error { return c.dir.Close() }
+
+// missing reports whether find said that there is nothing.
+func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

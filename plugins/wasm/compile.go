@@ -1,0 +1,126 @@
+package wasm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/tetratelabs/wazero"
+)
+
+// errCompiler is why a module was not compiled although it may be valid: its compiler reached a limit, or died.
+type errCompiler struct{ reason, remedy string }
+
+func (e errCompiler) Error() string { return e.reason }
+
+// errNotWritten is why code that was compiled could not be handed over.
+type errNotWritten struct{ reason string }
+
+func (e errNotWritten) Error() string { return e.reason }
+
+// compile makes code that can run, with the help of the cache and of another process where there are these. An error is
+// about the module, unless ctx has ended.
+func (r *Runtime) compile(ctx context.Context, module []byte, c *Config) (*engine, wazero.CompiledModule, error) {
+	name := ""
+	if r.cache != nil {
+		name = r.cache.entryName(r.coded.hand.compilerName(), module)
+		code, err := r.cache.find(name)
+		if err == nil {
+			return r.use(ctx, module, code)
+		}
+		if !missing(err) {
+			r.log.Warn("compiled module not used, it is compiled again", "reason", err)
+		}
+	}
+	if r.compiler == "" && r.cache == nil {
+		return r.compileHere(ctx, module)
+	}
+	code, err := r.produce(ctx, module, c)
+	var lost errNotWritten
+	if errors.As(err, &lost) { // it got through, within its limits where it has any, so another attempt will
+		r.log.Warn("compile cache not used", "reason", lost)
+		return r.compileHere(ctx, module)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	r.keep(name, code)
+	return r.use(ctx, module, code)
+}
+
+// keep puts code into the cache if there is one.
+func (r *Runtime) keep(name string, code *compiledCode) {
+	if r.cache == nil {
+		return
+	}
+	if err := r.cache.keep(name, code); err != nil {
+		r.log.Warn("compile cache not used", "reason", err)
+	}
+}
+
+// use compiles a module by means of its code.
+func (r *Runtime) use(ctx context.Context, module []byte, code *compiledCode) (*engine, wazero.CompiledModule, error) {
+	if r.coded == nil {
+		return r.compileHere(ctx, module)
+	}
+	compiled, err := r.coded.give(ctx, module, code)
+	if err = errors.Join(err, code.close()); err != nil {
+		r.log.Warn("compile cache not used", "reason", err)
+		return r.compileHere(ctx, module)
+	}
+	return r.coded, compiled, nil
+}
+
+// produce compiles a module into a file, in another process if there is one. It is errNotWritten if that took no more than it
+// may, but the file is missing.
+func (r *Runtime) produce(ctx context.Context, module []byte, c *Config) (code *compiledCode, err error) {
+	parent := os.TempDir()
+	if r.cache != nil {
+		parent = r.cache.path("")
+	}
+	folder, err := os.MkdirTemp(parent, temporaryPrefix+"*")
+	lost := err
+	if err == nil {
+		defer func() { _ = os.RemoveAll(folder) }() // what stays is swept up later
+	}
+	if r.compiler != "" {
+		err = r.compileApart(ctx, module, c, folder)
+	} else if lost == nil {
+		err = compileInto(ctx, wazero.NewRuntimeConfig(), module, folder)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if lost == nil {
+		code, lost = writtenInto(folder)
+	}
+	if lost != nil {
+		return nil, errNotWritten{oneLine(lost.Error())}
+	}
+	return code, nil
+}
+
+// compileHere compiles in this process, without files.
+func (r *Runtime) compileHere(ctx context.Context, module []byte) (*engine, wazero.CompiledModule, error) {
+	e, err := r.plainEngine()
+	if err != nil {
+		return nil, nil, err
+	}
+	compiled, err := e.wz.CompileModule(ctx, module)
+	return e, compiled, err
+}
+
+// refused says why the compiler did not take a module. It has seen the rewritten one, in which functions have a
+// number more; the module as it was written is not shown to it, because it reserves memory by any number it reads.
+func refused(ctx context.Context, path string, err error) error {
+	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
+		return err
+	}
+	var limit errCompiler
+	if errors.As(err, &limit) {
+		return &LoadError{Code: CodeFeature, Path: path, Reason: limit.reason, Remedy: limit.remedy, Err: err}
+	}
+	return &LoadError{Code: CodeFormat, Path: path, Reason: fmt.Sprintf("is not valid: %s", oneLine(err.Error())),
+		Remedy: "build or copy the file again", Err: err}
+}
