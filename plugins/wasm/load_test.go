@@ -72,6 +72,9 @@ func wrongExports() []loadCase {
 	return []loadCase{
 		{"command module", adding(func(m *asm.Module) { m.Func("_start", nil, nil, 0) }), Config{}, CodeCommand,
 			`E013 guest.wasm: is a command module (it exports _start); build a reactor: clang --target=wasm32 -Wl,--no-entry without a function _start, or -mexec-model=reactor for wasm32-wasi`},
+		{"command module of WASI", built{before: func(m *asm.Module) { m.Import(wasiModule, "proc_exit", asm.I32s(1), nil) },
+			after: func(m *asm.Module) { m.Func("_start", nil, nil, 0) }}.bytes(), Config{}, CodeCommand,
+			`E013 guest.wasm: is a command module (it exports _start); build a reactor: clang or zig cc for wasm32-wasi with -mexec-model=reactor, go build -buildmode=c-shared, or Rust crate-type cdylib`},
 		{"no environment", library.Bytes(), Config{}, CodeExport,
 			`E015 guest.wasm: does not export rl_abi_v1(); export it from the guest's source, as the SDKs do`},
 		{"misspelt export", built{functions: map[string]asm.Code{hostabi.ExportStep: absent},
@@ -103,6 +106,8 @@ func wrongImports() []loadCase {
 			`E016 guest.wasm: imports rl.entropi, which this host does not have; did you mean rl.entropy?`},
 		{"import from elsewhere", importing("env", "emscripten_notify_memory_growth", asm.I32s(1), nil), Config{}, CodeImport,
 			`E016 guest.wasm: imports env.emscripten_notify_memory_growth, which this host does not have; no library that was linked defines emscripten_notify_memory_growth: define it in the guest, or link what has it`},
+		{"AssemblyScript's abort", importing("env", "abort", asm.I32s(4), nil), Config{}, CodeImport,
+			`E016 guest.wasm: imports env.abort, which this host does not have; with AssemblyScript, compile with --use abort=assembly/index/abort and define that function, or --use abort= for a plain trap`},
 		{"import with another type", importing("rl", "clock_ns", nil, asm.I32s(1)), Config{Grants: []string{GrantClock}}, CodeImport,
 			`E016 guest.wasm: imports rl.clock_ns() -> i32, it is rl.clock_ns() -> i64; correct the declaration in the guest's source`},
 		{"import of the host's own", importing("rl", "yield", nil, nil), Config{}, CodeImport,
