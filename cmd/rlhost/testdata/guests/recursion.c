@@ -1,4 +1,4 @@
-// An environment whose _initialize never returns: it calls itself for ever.
+// An environment whose _initialize, which runs its constructor, never returns: it calls itself for ever.
 #include "rl_env.h"
 
 static volatile int32_t depth;
@@ -9,7 +9,7 @@ static int32_t deeper(int32_t n)
     return deeper(n + 1) + depth;
 }
 
-__attribute__((export_name("_initialize"))) void initialize(void) { depth = deeper(0); }
+__attribute__((constructor)) static void initialize(void) { depth = deeper(0); }
 
 typedef struct {
     int32_t age;
