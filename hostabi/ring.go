@@ -15,6 +15,10 @@ const (
 	RingMessages = 1
 	// RingQueue: any number of producers and consumers that may die at any moment, cells are RingCells.
 	RingQueue = 2
+	// RingBytes: a RingQueue whose messages may have any size up to the ring's. One takes as many cells next to each
+	// other as its bytes need, in one claim; Len of the first is that of the message. All cells of a message are in
+	// the state of its first, or, once a consumer is done with them, free.
+	RingBytes = 3
 )
 
 // Sizes and places of a ring segment.
@@ -23,7 +27,8 @@ const (
 	RingCellHeadBytes = 16   // of a RingCell
 	MaxRingCells      = 1 << 20
 	MaxRingPayload    = 1 << 20 // of one RingCell
-	MaxRingBatch      = 255     // cells of a RingQueue that one claim can take
+	MaxRingBatch      = 255     // messages that one claim can take
+	MaxRingLimit      = 65535   // cells of a RingBytes that one claim can take
 )
 
 // RingHeader is the first page of a ring segment. Fields of different writers lie 128 bytes apart, because
@@ -41,7 +46,8 @@ type RingHeader struct {
 	_         uint32
 	CellsAt   uint64 // 32
 	Total     uint64 // 40: bytes of the segment
-	_         [80]byte
+	Limit     uint32 // 48: of a RingBytes: most cells in use at a time, up to MaxRingLimit; else 0
+	_         [76]byte
 	Tail      uint64 // 128: cells ever claimed by producers
 	_         [120]byte
 	Head      uint64 // 256: cells ever claimed by consumers
@@ -64,13 +70,13 @@ type RingHeader struct {
 	_          [3200]byte
 }
 
-// RingCell is the head of a cell of a RingQueue; Len bytes of payload follow it. A cell with room for 16 bytes
+// RingCell is the head of a cell of a RingQueue or RingBytes; Len bytes of payload follow it. A cell with room for 16 bytes
 // takes 32, any other a multiple of 64.
 type RingCell struct {
 	_ structs.HostLayout
 
 	// Ctl is position:40 | state:4 | count:8 | owner:12. position counts the cells ever used, modulo 2^40; count
-	// is how many cells the claim that begins here takes.
+	// is how many cells the claim that begins here takes. In a RingBytes position has 32 bits and count 16.
 	Ctl  uint64 // 0
 	Len  uint32 // 8: bytes of payload
 	Kind uint32 // 12: the user's
@@ -82,6 +88,9 @@ const (
 	RingCountBits    = 8
 	RingStateBits    = 4
 	RingPositionBits = 40
+
+	RingBytesCountBits    = 16
+	RingBytesPositionBits = 32
 )
 
 // States of a RingCell.

@@ -56,6 +56,8 @@ struct rlh_ring {
     size_t mapped;
     // Constant, checked when attaching; what the header says later is not read.
     uint32_t cells, cell_bytes, payload, kind, owner;
+    uint32_t limit;               // cells that may be in use
+    uint32_t longest;             // bytes of a message
     uint32_t cancelled; // calls of this process end
     // Of messages: this end's own index, and the other's as last seen. The producer uses tail and head_seen, the
     // consumer head and tail_seen.

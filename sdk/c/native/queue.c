@@ -5,53 +5,90 @@
 // batch becomes visible as a whole, with its first cell.
 #include "internal.h"
 
-#define POSITION_FROM (64 - RLH_RING_POSITION_BITS)
-#define POSITION_MASK ((UINT64_C(1) << RLH_RING_POSITION_BITS) - 1)
-
 // A look that finds nothing to hold on to is repeated, because another process has moved the index meanwhile. This
 // many in a row only happen when somebody writes nonsense.
 enum { ROUNDS_MAX = 1 << 12 };
 
-static uint64_t make_ctl(uint64_t position, uint64_t state, uint64_t count, uint64_t owner) {
-    return position << POSITION_FROM | state << (RLH_RING_OWNER_BITS + RLH_RING_COUNT_BITS) |
-           count << RLH_RING_OWNER_BITS | owner;
+// Functions with the argument any are compiled twice, for queues of messages of any size and for those whose messages have a
+// cell each: small messages are put and got within some tens of nanoseconds.
+#define TWICE static inline __attribute__((always_inline))
+
+static bool is_any(const rlh_ring *ring) { return ring->kind == RLH_RING_BYTES; }
+
+TWICE unsigned count_bits(bool any) { return any ? RLH_RING_BYTES_COUNT_BITS : RLH_RING_COUNT_BITS; }
+TWICE unsigned position_from(bool any) { return 64 - (any ? RLH_RING_BYTES_POSITION_BITS : RLH_RING_POSITION_BITS); }
+
+TWICE uint64_t make_ctl(bool any, uint64_t position, uint64_t state, uint64_t count, uint64_t owner) {
+    return position << position_from(any) | state << (RLH_RING_OWNER_BITS + count_bits(any)) | count << RLH_RING_OWNER_BITS | owner;
 }
-static uint64_t ctl_position(uint64_t v) { return v >> POSITION_FROM; }
-static unsigned ctl_state(uint64_t v) { return v >> (RLH_RING_OWNER_BITS + RLH_RING_COUNT_BITS) & 15; }
+TWICE uint64_t ctl_position(bool any, uint64_t v) { return v >> position_from(any); }
+TWICE unsigned ctl_state(bool any, uint64_t v) { return v >> (RLH_RING_OWNER_BITS + count_bits(any)) & 15; }
 static uint32_t ctl_owner(uint64_t v) { return (uint32_t)(v & ((1u << RLH_RING_OWNER_BITS) - 1)); }
 
 // ctl_count is how many cells a claim takes; of what another process wrote, at least one and no more than there are.
-static uint32_t ctl_count(const rlh_ring *ring, uint64_t v) {
-    uint32_t n = (uint32_t)(v >> RLH_RING_OWNER_BITS & RLH_MAX_RING_BATCH);
+TWICE uint32_t ctl_count(const rlh_ring *ring, bool any, uint64_t v) {
+    uint32_t n = (uint32_t)(v >> RLH_RING_OWNER_BITS & ((UINT64_C(1) << count_bits(any)) - 1));
     if (n == 0) return 1;
     return n > ring->cells ? ring->cells : n;
 }
 
 // distance is how far a cell's position lies ahead of another.
-static int64_t distance(uint64_t ctl, uint64_t position) {
-    return (int64_t)((ctl_position(ctl) - position) << POSITION_FROM);
+TWICE int64_t distance(bool any, uint64_t ctl, uint64_t position) {
+    return (int64_t)((ctl_position(any, ctl) - position) << position_from(any));
 }
 
-static rlh_ring_cell *cell(const rlh_ring *ring, uint64_t position) {
+TWICE rlh_ring_cell *cell(const rlh_ring *ring, uint64_t position) {
     return (rlh_ring_cell *)(void *)ring_cell_at(ring, position);
+}
+
+// span is how many cells a message takes.
+TWICE uint32_t span(const rlh_ring *ring, bool any, uint32_t len) {
+    return !any || len <= ring->payload ? 1 : (uint32_t)(((uint64_t)len + ring->payload - 1) / ring->payload);
+}
+
+// len_of is the length of the message that begins in a cell; of what another process wrote, no more than one can have.
+TWICE uint32_t len_of(const rlh_ring *ring, const rlh_ring_cell *c) {
+    uint32_t len = LOAD_RELAXED(&c->len);
+    return len > ring->longest ? ring->longest : len;
 }
 
 struct batch {
     const rlh_item *from;
     rlh_item *to;
     size_t count, room;
+    uint32_t cells; // of the messages to put
     char *memory;
 };
 
-static void fill(rlh_ring *ring, uint64_t tail, const struct batch *b, uint32_t n) {
-    for (uint32_t i = n; i-- > 0;) {
-        rlh_ring_cell *c = cell(ring, tail + i);
-        if (b->from[i].len > 0) memcpy(c + 1, b->from[i].bytes, b->from[i].len);
-        STORE_RELAXED(&c->len, b->from[i].len);
+// fill_more fills the cells of a message behind its first, last to first.
+static void fill_more(rlh_ring *ring, uint64_t position, const rlh_item *item) {
+    const bool any = true;
+    for (uint32_t k = span(ring, any, item->len); k-- > 1;) {
+        rlh_ring_cell *c = cell(ring, position + k);
+        uint32_t from = k * ring->payload, n = item->len - from;
+        memcpy(c + 1, (const char *)item->bytes + from, n < ring->payload ? n : ring->payload);
+        STORE_RELAXED(&c->ctl, make_ctl(any, position + k, RLH_RING_READY, 0, 0));
+    }
+}
+
+// fill fills the cells of a claim, last to first. Nobody looks at them before the first cell's store, which orders the others.
+TWICE void fill(rlh_ring *ring, bool any, uint64_t tail, const struct batch *b) {
+    uint64_t at = tail + b->cells;
+    for (size_t i = b->count; i-- > 0;) {
+        uint32_t len = b->from[i].len;
+        if (any && len > ring->payload) {
+            at -= span(ring, any, len);
+            fill_more(ring, at, &b->from[i]);
+        } else {
+            at--;
+        }
+        rlh_ring_cell *c = cell(ring, at);
+        if (len > 0) memcpy(c + 1, b->from[i].bytes, any && len > ring->payload ? ring->payload : len);
+        STORE_RELAXED(&c->len, len);
         STORE_RELAXED(&c->kind, b->from[i].kind);
-        uint64_t ready = make_ctl(tail + i, RLH_RING_READY, 0, 0);
+        uint64_t ready = make_ctl(any, at, RLH_RING_READY, 0, 0);
         if (i > 0) {
-            STORE_RELAXED(&c->ctl, ready); // nobody looks at it before the first cell's store, which orders it
+            STORE_RELAXED(&c->ctl, ready);
         } else {
             STORE(&c->ctl, ready);
         }
@@ -60,66 +97,112 @@ static void fill(rlh_ring *ring, uint64_t tail, const struct batch *b, uint32_t 
 
 // are_free tells whether n cells from a position on are free, looking at the last first: they become free in order,
 // but for what a dead consumer leaves behind.
-static bool are_free(const rlh_ring *ring, uint64_t position, uint32_t n) {
+TWICE bool are_free(const rlh_ring *ring, bool any, uint64_t position, uint32_t n) {
     for (uint32_t i = n; i-- > 0;) {
-        if (LOAD(&cell(ring, position + i)->ctl) != make_ctl(position + i, RLH_RING_FREE, 0, 0)) return false;
+        if (LOAD(&cell(ring, position + i)->ctl) != make_ctl(any, position + i, RLH_RING_FREE, 0, 0)) return false;
     }
     return true;
 }
 
-static int attempt_put(rlh_ring *ring, void *arguments) {
-    const struct batch *b = arguments;
+// skip_voids passes over the cells at the head whose producers died before they were ready. It returns whether there were any.
+static bool skip_voids(rlh_ring *ring) {
+    bool any = is_any(ring), found = false;
+    for (uint32_t i = 0; i < ring->cells; i++) {
+        uint64_t head = LOAD(&ring->header->head), v = make_ctl(any, head, RLH_RING_VOID, 0, 0);
+        rlh_ring_cell *c = cell(ring, head);
+        if (LOAD(&c->ctl) != v) break;
+        found = true;
+        if (!cas64(&c->ctl, v, make_ctl(any, head, RLH_RING_VOIDING, 1, ring->owner))) continue;
+        cas64(&ring->header->head, head, head + 1);
+        STORE(&c->ctl, make_ctl(any, head + ring->cells, RLH_RING_FREE, 0, 0));
+    }
+    return found;
+}
+
+TWICE int put_batch(rlh_ring *ring, bool any, const struct batch *b) {
     rlh_ring_header *h = ring->header;
     if (LOAD_RELAXED(&h->closed) != 0 || LOAD_RELAXED(&ring->cancelled) != 0) return RLH_ERR_CLOSED;
     for (int round = 0; round < ROUNDS_MAX; round++) {
         uint64_t tail = LOAD(&h->tail);
         rlh_ring_cell *first = cell(ring, tail);
         uint64_t v = LOAD(&first->ctl);
-        int64_t ahead = distance(v, tail);
-        if (ahead < 0 && LOAD(&h->tail) == tail) return 0; // full
+        int64_t ahead = distance(any, v, tail);
+        if (ahead < 0 && LOAD(&h->tail) == tail && !skip_voids(ring)) return 0;
         if (ahead != 0) continue;
-        if (ctl_state(v) != RLH_RING_FREE) { // somebody's claim, whose owner has not moved the tail yet
-            cas64(&h->tail, tail, tail + (ctl_state(v) == RLH_RING_WRITING ? ctl_count(ring, v) : 1));
+        if (ctl_state(any, v) != RLH_RING_FREE) { // somebody's claim, whose owner has not moved the tail yet
+            cas64(&h->tail, tail, tail + (ctl_state(any, v) == RLH_RING_WRITING ? ctl_count(ring, any, v) : 1));
             continue;
         }
-        uint32_t n = (uint32_t)b->count;
-        if (!are_free(ring, tail + 1, n - 1)) {
-            if (LOAD(&h->tail) == tail) return 0;
+        uint32_t n = b->cells;
+        if (any) {
+            uint64_t used = tail - LOAD(&h->head);
+            if ((int64_t)used < 0) continue;
+            if (used + n > ring->limit) {
+                if (!skip_voids(ring)) return 0;
+                continue;
+            }
+        }
+        if (!are_free(ring, any, tail + 1, n - 1)) {
+            if (LOAD(&h->tail) == tail && !skip_voids(ring)) return 0;
             continue;
         }
-        if (!cas64(&first->ctl, v, make_ctl(tail, RLH_RING_WRITING, n, ring->owner))) continue;
+        if (!cas64(&first->ctl, v, make_ctl(any, tail, RLH_RING_WRITING, n, ring->owner))) continue;
         cas64(&h->tail, tail, tail + n);
-        fill(ring, tail, b, n);
-        return (int)n;
+        fill(ring, any, tail, b);
+        return (int)b->count;
     }
     return RLH_ERR_INVALID;
 }
 
-// fits counts the cells from head on that are ready, up to the batch's count and room, and notes their lengths.
-static uint32_t fits(const rlh_ring *ring, uint64_t head, const struct batch *b, uint32_t *lens) {
+// fits counts the messages from head on that are ready, up to the batch's count and room, and notes their lengths and
+// how many cells they take. Where the first cell of a message is ready, its others are.
+TWICE uint32_t fits(const rlh_ring *ring, bool any, uint64_t head, const struct batch *b, uint32_t *lens, uint32_t *cells) {
     size_t used = 0;
-    uint32_t n = 0;
-    while (n < b->count && n < ring->cells) {
-        const rlh_ring_cell *c = cell(ring, head + n);
-        if (n > 0 && LOAD(&c->ctl) != make_ctl(head + n, RLH_RING_READY, 0, 0)) break;
-        uint32_t len = LOAD_RELAXED(&c->len);
-        if (len > ring->payload) len = ring->payload;
-        if (len > b->room - used) break;
+    uint32_t n = 0, at = 0;
+    while (n < b->count && at < ring->limit) {
+        const rlh_ring_cell *c = cell(ring, head + at);
+        if (n > 0 && LOAD(&c->ctl) != make_ctl(any, head + at, RLH_RING_READY, 0, 0)) break;
+        uint32_t len = len_of(ring, c), k = span(ring, any, len);
+        if (len > b->room - used || k > ring->limit - at) break;
         used += len;
+        at += k;
         lens[n++] = len;
     }
+    *cells = at;
     return n;
 }
 
-static void drain(rlh_ring *ring, uint64_t head, const struct batch *b, const uint32_t *lens, uint32_t n) {
+// drain_more copies what a message has behind its first cell, and frees those cells, last to first.
+static void drain_more(rlh_ring *ring, uint64_t position, uint32_t len, char *to) {
+    const bool any = true;
+    uint32_t cells = span(ring, any, len);
+    for (uint32_t k = 1; k < cells; k++) {
+        uint32_t from = k * ring->payload, n = len - from;
+        memcpy(to + from, cell(ring, position + k) + 1, n < ring->payload ? n : ring->payload);
+    }
+    for (uint32_t k = cells; k-- > 1;)
+        STORE_RELAXED(&cell(ring, position + k)->ctl, make_ctl(any, position + k + ring->cells, RLH_RING_FREE, 0, 0));
+}
+
+// drain copies the messages of a claim and frees its cells, last to first: a message whose first cell is free has been taken.
+// No producer gets past a cell that is not free, so that what lies behind it stays until then.
+TWICE void drain(rlh_ring *ring, bool any, uint64_t head, const struct batch *b, const uint32_t *lens, uint32_t n, uint32_t cells) {
     size_t at = 0;
+    uint64_t position = head + cells;
     for (uint32_t i = 0; i < n; i++) at += lens[i];
     for (uint32_t i = n; i-- > 0;) {
-        rlh_ring_cell *c = cell(ring, head + i);
-        at -= lens[i];
-        if (lens[i] > 0) memcpy(b->memory + at, c + 1, lens[i]);
-        b->to[i] = (rlh_item){b->memory + at, lens[i], LOAD_RELAXED(&c->kind)};
-        uint64_t freed = make_ctl(head + i + ring->cells, RLH_RING_FREE, 0, 0);
+        uint32_t len = lens[i];
+        at -= len;
+        if (any && len > ring->payload) {
+            position -= span(ring, any, len);
+            drain_more(ring, position, len, b->memory + at);
+        } else {
+            position--;
+        }
+        rlh_ring_cell *c = cell(ring, position);
+        if (len > 0) memcpy(b->memory + at, c + 1, any && len > ring->payload ? ring->payload : len);
+        b->to[i] = (rlh_item){b->memory + at, len, LOAD_RELAXED(&c->kind)};
+        uint64_t freed = make_ctl(any, position + ring->cells, RLH_RING_FREE, 0, 0);
         // The first cell names the owner of all, so it goes last; its store orders the others.
         if (i > 0) {
             STORE_RELAXED(&c->ctl, freed);
@@ -129,15 +212,7 @@ static void drain(rlh_ring *ring, uint64_t head, const struct batch *b, const ui
     }
 }
 
-// skip passes over a cell whose producer died before it was ready.
-static void skip(rlh_ring *ring, rlh_ring_cell *c, uint64_t v, uint64_t head) {
-    if (!cas64(&c->ctl, v, make_ctl(head, RLH_RING_VOIDING, 1, ring->owner))) return;
-    cas64(&ring->header->head, head, head + 1);
-    STORE(&c->ctl, make_ctl(head + ring->cells, RLH_RING_FREE, 0, 0));
-}
-
-static int attempt_get(rlh_ring *ring, void *arguments) {
-    const struct batch *b = arguments;
+TWICE int get_batch(rlh_ring *ring, bool any, const struct batch *b) {
     rlh_ring_header *h = ring->header;
     uint32_t lens[RLH_MAX_RING_BATCH];
     if (LOAD_RELAXED(&ring->cancelled) != 0) return RLH_ERR_CLOSED;
@@ -146,102 +221,167 @@ static int attempt_get(rlh_ring *ring, void *arguments) {
         uint64_t head = LOAD(&h->head);
         rlh_ring_cell *first = cell(ring, head);
         uint64_t v = LOAD(&first->ctl);
-        int64_t ahead = distance(v, head);
-        unsigned state = ctl_state(v);
+        int64_t ahead = distance(any, v, head);
+        unsigned state = ctl_state(any, v);
         bool waits = ahead < 0 || (ahead == 0 && (state == RLH_RING_FREE || state == RLH_RING_WRITING));
         if (waits && LOAD(&h->head) == head) {
             return closed != 0 && state != RLH_RING_WRITING ? RLH_ERR_CLOSED : 0;
         }
         if (waits || ahead != 0) continue;
         if (state == RLH_RING_VOID) {
-            skip(ring, first, v, head);
+            skip_voids(ring);
             continue;
         }
         if (state != RLH_RING_READY) {
-            cas64(&h->head, head, head + ctl_count(ring, v));
+            cas64(&h->head, head, head + ctl_count(ring, any, v));
             continue;
         }
-        uint32_t n = fits(ring, head, b, lens);
+        uint32_t cells, n = fits(ring, any, head, b, lens, &cells);
         if (n == 0) {
             if (LOAD(&first->ctl) == v) return RLH_ERR_TOO_LONG;
             continue;
         }
-        if (!cas64(&first->ctl, v, make_ctl(head, RLH_RING_READING, n, ring->owner))) continue;
-        cas64(&h->head, head, head + n);
-        drain(ring, head, b, lens, n);
+        if (!cas64(&first->ctl, v, make_ctl(any, head, RLH_RING_READING, cells, ring->owner))) continue;
+        cas64(&h->head, head, head + cells);
+        drain(ring, any, head, b, lens, n, cells);
         return (int)n;
     }
     return RLH_ERR_INVALID;
 }
 
-int rlh_queue_put(rlh_ring *ring, const rlh_item *items, size_t count, int64_t timeout) {
-    if (ring->kind != RLH_RING_QUEUE || ring->owner == 0 || count < 1) return RLH_ERR_INVALID;
-    if (count > RLH_MAX_RING_BATCH || count > ring->cells) return RLH_ERR_TOO_LONG;
-    struct batch b = {.from = items, .count = count};
-    for (size_t i = 0; i < b.count; i++) {
-        if (items[i].len > ring->payload) return RLH_ERR_TOO_LONG;
+static int put_any(rlh_ring *ring, void *b) { return put_batch(ring, true, b); }
+static int put_cells(rlh_ring *ring, void *b) { return put_batch(ring, false, b); }
+static int get_any(rlh_ring *ring, void *b) { return get_batch(ring, true, b); }
+static int get_cells(rlh_ring *ring, void *b) { return get_batch(ring, false, b); }
+
+size_t rlh_queue_batch(const rlh_ring *ring, const rlh_item *items, size_t count) {
+    uint32_t cells = 0;
+    size_t n = 0;
+    if (!is_any(ring)) {
+        n = count < RLH_MAX_RING_BATCH ? count : RLH_MAX_RING_BATCH;
+        return n < ring->limit ? n : ring->limit;
     }
-    return ring_wait_put(ring, attempt_put, &b, timeout);
+    while (n < count && n < RLH_MAX_RING_BATCH && items[n].len <= ring->longest) {
+        uint32_t k = span(ring, true, items[n].len);
+        if (k > ring->limit - cells) break;
+        cells += k;
+        n++;
+    }
+    return n;
+}
+
+int rlh_queue_put(rlh_ring *ring, const rlh_item *items, size_t count, int64_t timeout) {
+    if (ring->kind == RLH_RING_MESSAGES || ring->owner == 0 || count < 1) return RLH_ERR_INVALID;
+    if (count > RLH_MAX_RING_BATCH || count > ring->limit) return RLH_ERR_TOO_LONG;
+    struct batch b = {.from = items, .count = count, .cells = (uint32_t)count};
+    bool any = is_any(ring);
+    for (size_t i = 0; i < count; i++) {
+        if (items[i].len > ring->longest) return RLH_ERR_TOO_LONG;
+        if (any) b.cells += span(ring, any, items[i].len) - 1;
+        if (b.cells > ring->limit) return RLH_ERR_TOO_LONG; // each adds at most as many, so that the sum has room
+    }
+    return ring_wait_put(ring, any ? put_any : put_cells, &b, timeout);
 }
 
 int rlh_queue_get(rlh_ring *ring, rlh_item *items, size_t count, void *memory, size_t room, int64_t timeout) {
-    if (ring->kind != RLH_RING_QUEUE || ring->owner == 0 || count < 1) return RLH_ERR_INVALID;
+    if (ring->kind == RLH_RING_MESSAGES || ring->owner == 0 || count < 1) return RLH_ERR_INVALID;
     struct batch b = {.to = items, .count = count > RLH_MAX_RING_BATCH ? RLH_MAX_RING_BATCH : count,
                       .memory = memory, .room = room};
-    return ring_wait_get(ring, attempt_get, &b, timeout);
+    return ring_wait_get(ring, is_any(ring) ? get_any : get_cells, &b, timeout);
 }
 
-uint64_t rlh_queue_bytes(const rlh_ring *ring) {
-    uint64_t bytes = 0, head = LOAD(&ring->header->head);
-    for (uint32_t i = 0, used = rlh_ring_used(ring); i < used; i++) {
+uint32_t rlh_queue_longest(const rlh_ring *ring) { return ring->longest; }
+
+void rlh_queue_count(const rlh_ring *ring, rlh_queue_stats *out) {
+    bool any = is_any(ring);
+    uint64_t head = LOAD(&ring->header->head);
+    uint32_t used = rlh_ring_used(ring);
+    *out = (rlh_queue_stats){.full = used >= ring->limit};
+    for (uint32_t i = 0; i < used;) {
         const rlh_ring_cell *c = cell(ring, head + i);
-        uint32_t len = LOAD_RELAXED(&c->len);
-        if (LOAD(&c->ctl) == make_ctl(head + i, RLH_RING_READY, 0, 0)) bytes += len > ring->payload ? ring->payload : len;
+        uint64_t v = LOAD(&c->ctl);
+        if (v == make_ctl(any, head + i, RLH_RING_READY, 0, 0)) {
+            uint32_t len = len_of(ring, c);
+            out->items++;
+            out->bytes += len;
+            i += span(ring, any, len);
+        } else {
+            bool claimed = ctl_state(any, v) == RLH_RING_WRITING || ctl_state(any, v) == RLH_RING_READING;
+            i += claimed ? ctl_count(ring, any, v) : 1;
+        }
     }
-    return bytes;
 }
 
 // void_batch makes a dead producer's cells void, the first last: until then the claim tells a repetition all.
 static void void_batch(rlh_ring *ring, uint64_t position, uint32_t n) {
-    for (uint32_t i = n; i-- > 0;) STORE(&cell(ring, position + i)->ctl, make_ctl(position + i, RLH_RING_VOID, 0, 0));
+    bool any = is_any(ring);
+    for (uint32_t i = n; i-- > 0;)
+        STORE(&cell(ring, position + i)->ctl, make_ctl(any, position + i, RLH_RING_VOID, 0, 0));
 }
 
-// return_batch frees a dead consumer's cells and hands out what it had not finished with.
+// hand_out gives one message of a dead consumer to lost.
+static void hand_out(const rlh_ring *ring, uint64_t position, uint32_t len, rlh_lost_fn lost, void *user) {
+    bool any = is_any(ring);
+    const rlh_ring_cell *first = cell(ring, position);
+    rlh_item item = {first + 1, len, LOAD_RELAXED(&first->kind)};
+    char *whole = NULL;
+    if (len > ring->payload) {
+        whole = malloc(len);
+        if (whole == NULL) return; // then it is lost
+        for (uint32_t k = 0; k < span(ring, any, len); k++) {
+            uint32_t from = k * ring->payload, n = len - from;
+            memcpy(whole + from, cell(ring, position + k) + 1, n < ring->payload ? n : ring->payload);
+        }
+        item.bytes = whole;
+    }
+    lost(user, &item);
+    free(whole);
+}
+
+// return_batch hands out what a dead consumer had not finished with, and frees its cells, the first last. A message is
+// finished with when its first cell is free; the first of all is free when all is done.
 static void return_batch(rlh_ring *ring, uint64_t position, uint32_t n, rlh_lost_fn lost, void *user) {
+    bool any = is_any(ring);
+    for (uint32_t i = 0; i < n;) {
+        const rlh_ring_cell *c = cell(ring, position + i);
+        uint32_t len = len_of(ring, c), k = span(ring, any, len);
+        if (k > n - i) break; // somebody wrote nonsense
+        bool taken = i > 0 && LOAD(&c->ctl) != make_ctl(any, position + i, RLH_RING_READY, 0, 0);
+        if (!taken && lost != NULL) hand_out(ring, position + i, len, lost, user);
+        i += k;
+    }
     for (uint32_t i = n; i-- > 0;) {
         rlh_ring_cell *c = cell(ring, position + i);
-        if (i > 0 && LOAD(&c->ctl) != make_ctl(position + i, RLH_RING_READY, 0, 0)) continue;
-        uint32_t len = LOAD_RELAXED(&c->len);
-        if (len > ring->payload) len = ring->payload;
-        rlh_item item = {c + 1, len, LOAD_RELAXED(&c->kind)};
-        if (lost != NULL) lost(user, &item);
-        STORE(&c->ctl, make_ctl(position + i + ring->cells, RLH_RING_FREE, 0, 0));
+        if (i > 0 && LOAD(&c->ctl) != make_ctl(any, position + i, RLH_RING_READY, 0, 0)) continue;
+        STORE(&c->ctl, make_ctl(any, position + i + ring->cells, RLH_RING_FREE, 0, 0));
     }
 }
 
 // help moves an index over a claim that its dead owner may not have moved.
-static void help(uint64_t *index, uint64_t position, uint32_t n) {
+static void help(const rlh_ring *ring, uint64_t *index, uint64_t position, uint32_t n) {
     uint64_t at = LOAD(index);
-    if ((at & POSITION_MASK) == position) cas64(index, at, at + n);
+    unsigned from = position_from(is_any(ring));
+    if ((at << from) >> from == position) cas64(index, at, at + n);
 }
 
 void rlh_queue_recover(rlh_ring *ring, uint32_t owner, rlh_lost_fn lost, void *user) {
-    if (ring->kind != RLH_RING_QUEUE || owner == 0) return;
+    if (ring->kind == RLH_RING_MESSAGES || owner == 0) return;
+    bool any = is_any(ring);
     for (uint32_t i = 0; i < ring->cells; i++) {
-        uint64_t v = LOAD(&cell(ring, i)->ctl), position = ctl_position(v);
+        uint64_t v = LOAD(&cell(ring, i)->ctl), position = ctl_position(any, v);
         if (ctl_owner(v) != owner || (position & (ring->cells - 1)) != i) continue;
-        uint32_t n = ctl_count(ring, v);
-        switch (ctl_state(v)) {
+        uint32_t n = ctl_count(ring, any, v);
+        switch (ctl_state(any, v)) {
         case RLH_RING_WRITING:
-            help(&ring->header->tail, position, n);
+            help(ring, &ring->header->tail, position, n);
             void_batch(ring, position, n);
             break;
         case RLH_RING_READING:
-            help(&ring->header->head, position, n);
+            help(ring, &ring->header->head, position, n);
             return_batch(ring, position, n, lost, user);
             break;
         case RLH_RING_VOIDING:
-            help(&ring->header->head, position, n);
+            help(ring, &ring->header->head, position, n);
             return_batch(ring, position, n, NULL, NULL);
             break;
         default: break;

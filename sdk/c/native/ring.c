@@ -43,14 +43,20 @@ static uint32_t cell_bytes_for(uint32_t kind, uint32_t payload) {
     return (payload + RLH_RING_CELL_HEAD_BYTES + 63) & ~UINT32_C(63);
 }
 
-static bool sizes_valid(uint32_t kind, uint32_t cells, uint32_t payload) {
+static bool sizes_valid(uint32_t kind, uint32_t cells, uint32_t payload, uint32_t limit) {
     if (cells < 2 || cells > RLH_MAX_RING_CELLS || (cells & (cells - 1)) != 0) return false;
     if (kind == RLH_RING_MESSAGES) return payload == RLH_MESSAGE_BYTES;
-    return kind == RLH_RING_QUEUE && payload >= 1 && payload <= RLH_MAX_RING_PAYLOAD;
+    if (payload < 1 || payload > RLH_MAX_RING_PAYLOAD) return false;
+    if (kind == RLH_RING_BYTES) return limit >= 1 && limit <= cells && limit <= RLH_MAX_RING_LIMIT;
+    return kind == RLH_RING_QUEUE;
 }
 
-int rlh_ring_create(int *fd, uint32_t kind, uint32_t cells, uint32_t payload) {
-    if (!sizes_valid(kind, cells, payload)) return RLH_ERR_INVALID;
+static unsigned position_from(uint32_t kind) {
+    return 64 - (kind == RLH_RING_BYTES ? RLH_RING_BYTES_POSITION_BITS : RLH_RING_POSITION_BITS);
+}
+
+static int create(int *fd, uint32_t kind, uint32_t cells, uint32_t payload, uint32_t limit) {
+    if (!sizes_valid(kind, cells, payload, limit)) return RLH_ERR_INVALID;
     uint32_t cell_bytes = cell_bytes_for(kind, payload);
     size_t total = RLH_RING_HEADER_BYTES + (size_t)cells * cell_bytes;
     void *at;
@@ -64,15 +70,33 @@ int rlh_ring_create(int *fd, uint32_t kind, uint32_t cells, uint32_t payload) {
     h->payload = payload;
     h->cells_at = RLH_RING_HEADER_BYTES;
     h->total = total;
-    for (uint32_t i = 0; i < cells && kind == RLH_RING_QUEUE; i++) {
+    h->limit = limit;
+    for (uint32_t i = 0; i < cells && kind != RLH_RING_MESSAGES; i++) {
         rlh_ring_cell *c = (rlh_ring_cell *)(void *)((char *)at + RLH_RING_HEADER_BYTES + (size_t)i * cell_bytes);
-        c->ctl = (uint64_t)i << (64 - RLH_RING_POSITION_BITS);
+        c->ctl = (uint64_t)i << position_from(kind);
     }
     STORE(&h->magic, RLH_RING_MAGIC);
     memory_unmap(at, total);
     err = memory_seal(*fd);
     if (err != RLH_OK) close(*fd);
     return err;
+}
+
+int rlh_ring_create(int *fd, uint32_t kind, uint32_t cells, uint32_t payload) {
+    return kind == RLH_RING_BYTES ? RLH_ERR_INVALID : create(fd, kind, cells, payload, 0);
+}
+
+int rlh_queue_create(int *fd, uint64_t bytes) {
+    if (bytes < 1 || bytes > UINT32_MAX) return RLH_ERR_INVALID;
+    // Small cells waste little on small messages; there may not be more of them than one claim can take.
+    uint32_t cell_bytes = 64, payload = cell_bytes - RLH_RING_CELL_HEAD_BYTES, cells = 2;
+    while ((bytes + payload - 1) / payload > RLH_MAX_RING_LIMIT) {
+        cell_bytes *= 2;
+        payload = cell_bytes - RLH_RING_CELL_HEAD_BYTES;
+    }
+    uint32_t limit = (uint32_t)((bytes + payload - 1) / payload);
+    while (cells < limit) cells *= 2;
+    return create(fd, RLH_RING_BYTES, cells, payload, limit);
 }
 
 // ring_check copies what the header says and holds it against the size of the file.
@@ -84,9 +108,14 @@ static int ring_check(rlh_ring *ring, uint32_t kind) {
     ring->cells = LOAD_RELAXED(&h->cells);
     ring->cell_bytes = LOAD_RELAXED(&h->cell_bytes);
     ring->payload = LOAD_RELAXED(&h->payload);
-    if (version != RLH_RING_VERSION || ring->kind != kind || !sizes_valid(kind, ring->cells, ring->payload)) {
+    ring->limit = LOAD_RELAXED(&h->limit);
+    if (ring->kind == RLH_RING_BYTES && kind == RLH_RING_QUEUE) kind = RLH_RING_BYTES; // attached in the same way
+    if (version != RLH_RING_VERSION || ring->kind != kind || !sizes_valid(kind, ring->cells, ring->payload, ring->limit)) {
         return RLH_ERR_INVALID;
     }
+    if (kind != RLH_RING_BYTES) ring->limit = ring->cells;
+    uint64_t longest = (uint64_t)ring->payload * (kind == RLH_RING_BYTES ? ring->limit : 1);
+    ring->longest = longest > UINT32_MAX ? UINT32_MAX : (uint32_t)longest;
     size_t total = RLH_RING_HEADER_BYTES + (size_t)ring->cells * ring->cell_bytes;
     if (ring->cell_bytes != cell_bytes_for(kind, ring->payload) || total > ring->mapped ||
         LOAD_RELAXED(&h->total) != total || LOAD_RELAXED(&h->cells_at) != RLH_RING_HEADER_BYTES) {
@@ -166,7 +195,7 @@ void rlh_ring_cancel(rlh_ring *ring) {
 static void wake_sleepers(const rlh_ring *ring, uint32_t *word, uint64_t *wakes) {
     uint32_t v = LOAD_RELAXED(word);
     if ((v & 1) != 0 && cas32(word, v, (v + 2) & ~1u)) {
-        futex_wake(word, ring->kind == RLH_RING_QUEUE ? 1 : INT_MAX);
+        futex_wake(word, ring->kind == RLH_RING_MESSAGES ? INT_MAX : 1);
         __atomic_fetch_add(wakes, 1, __ATOMIC_RELAXED);
     }
 }
@@ -179,7 +208,7 @@ void ring_has_put(rlh_ring *ring) {
 // ring_has_got wakes producers only when the ring is half empty, so that they run in bursts.
 void ring_has_got(rlh_ring *ring) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if ((LOAD_RELAXED(&ring->header->not_full) & 1) != 0 && rlh_ring_used(ring) <= ring->cells / 2) {
+    if ((LOAD_RELAXED(&ring->header->not_full) & 1) != 0 && rlh_ring_used(ring) <= ring->limit / 2) {
         wake_sleepers(ring, &ring->header->not_full, &ring->header->full_wakes);
     }
 }
@@ -216,7 +245,7 @@ static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // sleep_for repeats an attempt, asleep in between.
 static int sleep_for(rlh_ring *ring, ring_attempt attempt, void *arguments, int64_t deadline, uint32_t *word, uint64_t *waits) {
-    bool many = ring->kind == RLH_RING_QUEUE, rung = false;
+    bool many = ring->kind != RLH_RING_MESSAGES, rung = false;
     int64_t quiet = 0, vain = VAIN_MIN;
     for (;;) {
         uint32_t seen = LOAD(word);

@@ -299,13 +299,17 @@ static inline uint8_t rlh_u8_at(const rlh_column_view *c, const void *block, siz
 
 // A ring is a bounded FIFO in a file of shared memory, of one of two kinds: RLH_RING_MESSAGES has one producer and
 // one consumer and carries rlh_messages; RLH_RING_QUEUE has any number of both, each of which may be killed at any
-// moment, and carries any bytes. Functions that wait spin for some microseconds, then sleep.
+// moment, and carries any bytes: up to the payload of a cell, or, where it is of the third kind, RLH_RING_BYTES, as many
+// as the whole queue takes. Functions that wait spin for some microseconds, then sleep.
 
 // rlh_ring_create makes a ring in a new sealed memory file. cells is a power of two from 2; payload the most bytes of
 // one item (of messages: 64). rlh_ring_attach maps one; the file stays the caller's, and what it says is checked.
 // owner, from 1 to 4095, names this process in a queue, as nobody else alive; 0 for messages.
 int rlh_ring_create(int *fd, uint32_t kind, uint32_t cells, uint32_t payload);
 int rlh_ring_attach(rlh_ring **ring, int fd, uint32_t kind, uint32_t owner);
+// rlh_queue_create makes a queue for messages of any size that have so many bytes together, from 1 to 4 GiB less 1.
+// They are counted in cells of 48 bytes, of 112 and more in a queue of more than 3 MB. Attach it as RLH_RING_QUEUE.
+int rlh_queue_create(int *fd, uint64_t bytes);
 void rlh_ring_detach(rlh_ring *ring);
 uint32_t rlh_ring_cells(const rlh_ring *ring);
 uint32_t rlh_ring_payload(const rlh_ring *ring);
@@ -331,14 +335,23 @@ typedef struct rlh_item {
 } rlh_item;
 
 // rlh_queue_put puts count items next to each other, all or none, and returns count; TOO_LONG if that is more than
-// RLH_MAX_RING_BATCH or than the ring has cells. rlh_queue_get takes as many as there are, at most count, and as
+// rlh_queue_batch says, which is how many of the first items one put can take: at most RLH_MAX_RING_BATCH, and as many as
+// the ring has cells for. rlh_queue_get takes as many as there are, at most count, and as
 // fit into room bytes of memory, to which the items then point; it returns how many, or TOO_LONG if the first does
 // not fit. Any thread.
 int rlh_queue_put(rlh_ring *ring, const rlh_item *items, size_t count, int64_t timeout);
 int rlh_queue_get(rlh_ring *ring, rlh_item *items, size_t count, void *memory, size_t room, int64_t timeout);
 
-// rlh_queue_bytes is how many bytes the items that wait have together, or had a moment ago.
-uint64_t rlh_queue_bytes(const rlh_ring *ring);
+size_t rlh_queue_batch(const rlh_ring *ring, const rlh_item *items, size_t count);
+
+// What a queue holds at the moment: how many items wait, how many bytes they have together, and whether there is no room
+// for one more. rlh_queue_longest is the most bytes of one.
+typedef struct rlh_queue_stats {
+    uint64_t items, bytes;
+    int full;
+} rlh_queue_stats;
+void rlh_queue_count(const rlh_ring *ring, rlh_queue_stats *out);
+uint32_t rlh_queue_longest(const rlh_ring *ring);
 
 // rlh_queue_recover repairs what a dead owner has left half done. lost, if not NULL, gets each item that it had taken
 // and not finished with. Call it only after the kernel has said that the process is dead; it may be repeated.

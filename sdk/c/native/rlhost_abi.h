@@ -44,6 +44,10 @@ enum {
     RLH_RING_MESSAGES = 1,
     // any number of producers and consumers that may die at any moment, cells are RingCells.
     RLH_RING_QUEUE = 2,
+    // a RLH_RING_QUEUE whose messages may have any size up to the ring's. One takes as many cells next to each
+    // other as its bytes need, in one claim; Len of the first is that of the message. All cells of a message are in
+    // the state of its first, or, once a consumer is done with them, free.
+    RLH_RING_BYTES = 3,
 };
 
 // Sizes and places of a ring segment.
@@ -55,8 +59,10 @@ enum {
     RLH_MAX_RING_CELLS = 1048576,
     // of one rlh_ring_cell
     RLH_MAX_RING_PAYLOAD = 1048576,
-    // cells of a RLH_RING_QUEUE that one claim can take
+    // messages that one claim can take
     RLH_MAX_RING_BATCH = 255,
+    // cells of a RLH_RING_BYTES that one claim can take
+    RLH_MAX_RING_LIMIT = 65535,
 };
 
 // Fields of rlh_ring_cell.ctl.
@@ -65,6 +71,8 @@ enum {
     RLH_RING_COUNT_BITS = 8,
     RLH_RING_STATE_BITS = 4,
     RLH_RING_POSITION_BITS = 40,
+    RLH_RING_BYTES_COUNT_BITS = 16,
+    RLH_RING_BYTES_POSITION_BITS = 32,
 };
 
 // States of a rlh_ring_cell.
@@ -325,7 +333,8 @@ typedef struct rlh_ring_header {
     uint32_t reserved; // reserved, 0
     uint64_t cells_at;
     uint64_t total; // bytes of the segment
-    char reserved2[80]; // reserved, 0
+    uint32_t limit; // of a RLH_RING_BYTES: most cells in use at a time, up to RLH_MAX_RING_LIMIT; else 0
+    char reserved2[76]; // reserved, 0
     uint64_t tail; // cells ever claimed by producers
     char reserved3[120]; // reserved, 0
     uint64_t head; // cells ever claimed by consumers
@@ -353,7 +362,8 @@ _Static_assert(offsetof(rlh_ring_header, payload) == 24, "rlh_ring_header.payloa
 _Static_assert(offsetof(rlh_ring_header, reserved) == 28, "rlh_ring_header.reserved");
 _Static_assert(offsetof(rlh_ring_header, cells_at) == 32, "rlh_ring_header.cells_at");
 _Static_assert(offsetof(rlh_ring_header, total) == 40, "rlh_ring_header.total");
-_Static_assert(offsetof(rlh_ring_header, reserved2) == 48, "rlh_ring_header.reserved2");
+_Static_assert(offsetof(rlh_ring_header, limit) == 48, "rlh_ring_header.limit");
+_Static_assert(offsetof(rlh_ring_header, reserved2) == 52, "rlh_ring_header.reserved2");
 _Static_assert(offsetof(rlh_ring_header, tail) == 128, "rlh_ring_header.tail");
 _Static_assert(offsetof(rlh_ring_header, reserved3) == 136, "rlh_ring_header.reserved3");
 _Static_assert(offsetof(rlh_ring_header, head) == 256, "rlh_ring_header.head");
@@ -371,7 +381,7 @@ _Static_assert(offsetof(rlh_ring_header, full_wakes) == 792, "rlh_ring_header.fu
 _Static_assert(offsetof(rlh_ring_header, reserved8) == 800, "rlh_ring_header.reserved8");
 _Static_assert(offsetof(rlh_ring_header, reserved9) == 896, "rlh_ring_header.reserved9");
 
-// rlh_ring_cell is the head of a cell of a RLH_RING_QUEUE; Len bytes of payload follow it. A cell with room for 16 bytes
+// rlh_ring_cell is the head of a cell of a RLH_RING_QUEUE or RLH_RING_BYTES; Len bytes of payload follow it. A cell with room for 16 bytes
 // takes 32, any other a multiple of 64.
 typedef struct rlh_ring_cell {
     uint64_t ctl;

@@ -43,17 +43,25 @@ class Queue(_native.Queue):
     long as some process has it open.
     """
 
-    def __init__(self, cells: int = 1024, message_bytes: int = 16, *, dumps: Callable[[Any], Any] | None = None,
+    def __init__(self, cells: int = 1024, message_bytes: int = 16, *, max_size_bytes: int | None = None, dumps: Callable[[Any], Any] | None = None,
                  loads: Callable[[bytes], Any] | None = None):
-        """cells is how many messages fit, rounded up to a power of two; message_bytes the most that one may have."""
+        """cells is how many messages fit, rounded up to a power of two; message_bytes the most that one may have. Instead of
+        both, max_size_bytes is how many bytes fit, in messages of any size up to that; each is counted as a multiple of
+        48 bytes, of 112 and more in a queue of more than 3 MB."""
         super().__init__()
-        for name, n, most in (("cells", cells, _native.MAX_RING_CELLS), ("message_bytes", message_bytes, _native.MAX_RING_PAYLOAD)):
+        sizes = [("cells", cells, _native.MAX_RING_CELLS), ("message_bytes", message_bytes, _native.MAX_RING_PAYLOAD)]
+        if max_size_bytes is not None:
+            sizes = [("max_size_bytes", max_size_bytes, (1 << 32) - 1)]
+        for name, n, most in sizes:
             if not 1 <= index(n) <= most:
                 raise ValueError(f"{name} is {n}, want 1 to {most}")
         if (dumps is None) != (loads is None):
             raise TypeError("dumps and loads belong together")
-        cells = 1 << max(1, (cells - 1).bit_length())
-        self._ring_fd = _native.ring_create(_native.RING_QUEUE, cells, message_bytes)
+        if max_size_bytes is None:
+            cells = 1 << max(1, (cells - 1).bit_length())
+            self._ring_fd = _native.ring_create(_native.RING_QUEUE, cells, message_bytes)
+        else:
+            self._ring_fd = _native.queue_create(max_size_bytes)
         self._peers_fd = os.memfd_create("rlhost-queue", os.MFD_CLOEXEC)
         os.ftruncate(self._peers_fd, _FILE_BYTES)
         self._join(dumps, loads)

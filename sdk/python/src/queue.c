@@ -10,6 +10,8 @@
 static unsigned forks;
 static void after_fork(void) { forks++; }
 
+#define ROOM_MAX ((size_t)1 << 20) // a get of longer messages takes memory of its own
+
 typedef struct {
     PyObject_HEAD
     rlh_ring *ring;
@@ -62,11 +64,10 @@ static PyObject *queue_open(PyObject *self, PyObject *args) {
     }
     if (o->memory)
         Py_RETURN_NONE; // a call that a signal handler's fork has interrupted may hold it
-    size_t payload = rlh_ring_payload(o->ring);
-    o->room = payload * RLH_MAX_RING_BATCH;
-    if (o->room > 1 << 20)
-        o->room = payload > 1 << 20 ? payload : 1 << 20;
-    o->memory = malloc(o->room ? o->room : 1);
+    o->room = (size_t)rlh_queue_longest(o->ring) * RLH_MAX_RING_BATCH;
+    if (o->room > ROOM_MAX)
+        o->room = ROOM_MAX;
+    o->memory = malloc(o->room);
     if (!o->memory)
         return PyErr_NoMemory();
     Py_RETURN_NONE;
@@ -211,8 +212,8 @@ static int as_item(Queue *o, PyObject *bytes, rlh_item *item) {
     Py_ssize_t len;
     if (PyBytes_AsStringAndSize(bytes, &at, &len))
         return -1;
-    if ((size_t)len > rlh_ring_payload(o->ring)) {
-        PyErr_Format(PyExc_ValueError, "message of %zd bytes, the queue takes up to %u", len, rlh_ring_payload(o->ring));
+    if ((size_t)len > rlh_queue_longest(o->ring)) {
+        PyErr_Format(PyExc_ValueError, "message of %zd bytes, the queue takes up to %u", len, rlh_queue_longest(o->ring));
         return -1;
     }
     *item = (rlh_item){.bytes = at, .len = (uint32_t)len};
@@ -292,11 +293,6 @@ static PyObject *queue_put_raw(PyObject *self, PyObject *bytes) {
 static int put_list(Queue *o, PyObject *list, int whole, int64_t timeout, Py_ssize_t *put) {
     rlh_item few[RLH_MAX_RING_BATCH];
     Py_ssize_t count = PyList_Size(list);
-    Py_ssize_t cells = rlh_ring_cells(o->ring), most = cells < RLH_MAX_RING_BATCH ? cells : RLH_MAX_RING_BATCH;
-    if (whole && count > most) {
-        PyErr_Format(PyExc_ValueError, "%zd messages, whole=True takes up to %zd", count, most);
-        return EXCEPTION;
-    }
     rlh_item *items = count <= RLH_MAX_RING_BATCH ? few : malloc((size_t)count * sizeof *items);
     int code = items ? 0 : RLH_ERR_MEMORY;
     for (Py_ssize_t i = 0; i < count && code == 0; i++) { // before the first is put
@@ -311,8 +307,13 @@ static int put_list(Queue *o, PyObject *list, int whole, int64_t timeout, Py_ssi
     }
     int64_t end = 0;
     while (code >= 0 && *put < count) {
-        Py_ssize_t batch = count - *put < most ? count - *put : most;
-        code = put_items(o, items + *put, (size_t)batch, whole, timeout, &end);
+        size_t batch = rlh_queue_batch(o->ring, items + *put, (size_t)(count - *put));
+        if (whole && batch < (size_t)count) {
+            PyErr_Format(PyExc_ValueError, "%zd messages, whole=True takes up to %zu of these", count, batch);
+            code = EXCEPTION;
+            break;
+        }
+        code = put_items(o, items + *put, batch, whole, timeout, &end);
         if (code > 0)
             *put += code;
     }
@@ -348,9 +349,38 @@ static PyObject *queue_put_many(PyObject *self, PyObject *const *args, Py_ssize_
 
 // ---- get
 
+// Memory is what a get copies messages to.
+typedef struct {
+    char *at;
+    size_t room;
+} Memory;
+
+// borrow returns the queue's own memory, or other memory while another thread has that or where room is larger.
+static Memory borrow(Queue *o, size_t room) {
+    if (o->busy || room > o->room)
+        return (Memory){malloc(room), room};
+    o->busy = 1;
+    return (Memory){o->memory, o->room};
+}
+
+static void give_back(Queue *o, Memory m) {
+    if (m.at == o->memory)
+        o->busy = 0;
+    else
+        free(m.at);
+}
+
+// enlarge takes more memory in place of what a message was too long for. The message may be another one meanwhile.
+static int enlarge(Queue *o, Memory *m) {
+    size_t longest = rlh_queue_longest(o->ring), room = m->room < longest / 8 ? 8 * m->room : longest;
+    give_back(o, *m);
+    *m = borrow(o, room > m->room ? room : m->room);
+    return m->at ? 0 : RLH_ERR_MEMORY;
+}
+
 // get_items takes from one up to count items into memory. Codes as for put_items.
-static int get_items(Queue *o, rlh_item *items, size_t count, char *memory, int64_t timeout) {
-    int code = rlh_queue_get(o->ring, items, count, memory, o->room, 0);
+static int get_items(Queue *o, rlh_item *items, size_t count, Memory *m, int64_t timeout) {
+    int code = rlh_queue_get(o->ring, items, count, m->at, m->room, 0);
     int64_t end = 0;
     while (code == RLH_ERR_TIMEOUT) {
         if (timeout >= 0 && !end)
@@ -359,37 +389,27 @@ static int get_items(Queue *o, rlh_item *items, size_t count, char *memory, int6
         if (left <= 0)
             return code;
         Py_BEGIN_ALLOW_THREADS
-        code = rlh_queue_get(o->ring, items, count, memory, o->room, left < WAIT_SLICE ? left : WAIT_SLICE);
+        code = rlh_queue_get(o->ring, items, count, m->at, m->room, left < WAIT_SLICE ? left : WAIT_SLICE);
         Py_END_ALLOW_THREADS
         if (code == RLH_ERR_TIMEOUT && waited(o))
             return EXCEPTION;
     }
+    while (code == RLH_ERR_TOO_LONG && m->room < rlh_queue_longest(o->ring)) {
+        code = enlarge(o, m);
+        if (code == 0)
+            code = rlh_queue_get(o->ring, items, count, m->at, m->room, 0);
+    }
     return code;
-}
-
-// borrow returns the queue's memory for one get, or other memory while another thread has that.
-static char *borrow(Queue *o) {
-    if (o->busy)
-        return malloc(o->room);
-    o->busy = 1;
-    return o->memory;
-}
-
-static void give_back(Queue *o, char *memory) {
-    if (memory == o->memory)
-        o->busy = 0;
-    else
-        free(memory);
 }
 
 static PyObject *get_one(Queue *o, int64_t timeout) {
     if (timeout == -2 || enter(o))
         return NULL;
-    char *memory = borrow(o);
-    if (!memory)
+    Memory memory = borrow(o, o->room);
+    if (!memory.at)
         return leave(o, PyErr_NoMemory());
     rlh_item item;
-    int code = get_items(o, &item, 1, memory, timeout);
+    int code = get_items(o, &item, 1, &memory, timeout);
     PyObject *data = code > 0 ? message_of(o, &item) : failed(code, "Empty");
     give_back(o, memory);
     return leave(o, data);
@@ -427,14 +447,14 @@ static PyObject *append_all(Queue *o, PyObject *list, const rlh_item *items, int
 
 // get_up_to waits for one message and takes with it what else is there.
 static PyObject *get_up_to(Queue *o, Py_ssize_t most, int64_t timeout) {
-    char *memory = borrow(o);
-    if (!memory)
+    Memory memory = borrow(o, o->room);
+    if (!memory.at)
         return PyErr_NoMemory();
     rlh_item items[RLH_MAX_RING_BATCH];
     PyObject *list = NULL;
     int code = 0;
     while (most > 0) {
-        code = get_items(o, items, (size_t)(most < RLH_MAX_RING_BATCH ? most : RLH_MAX_RING_BATCH), memory, timeout);
+        code = get_items(o, items, (size_t)(most < RLH_MAX_RING_BATCH ? most : RLH_MAX_RING_BATCH), &memory, timeout);
         if (code < 0)
             break;
         list = append_all(o, list, items, code);
@@ -504,36 +524,42 @@ static PyObject *queue_recover_all(PyObject *self, PyObject *unused) {
     return leave(o, count < 0 ? NULL : PyLong_FromSsize_t(count));
 }
 
-// asked returns what a function of the ring says, or -1 with an exception set.
-static long long asked(PyObject *self, long long (*ask)(const rlh_ring *)) {
+static int count(PyObject *self, rlh_queue_stats *stats) {
     Queue *o = (Queue *)self;
     if (enter(o))
         return -1;
-    long long answer = ask(o->ring);
+    rlh_queue_count(o->ring, stats);
     leave(o, NULL);
-    return answer;
+    return 0;
 }
 
-static PyObject *answer(long long n) { return n < 0 ? NULL : PyLong_FromLongLong(n); }
+static Py_ssize_t queue_length(PyObject *self) {
+    rlh_queue_stats stats;
+    return count(self, &stats) ? -1 : (Py_ssize_t)stats.items;
+}
 
-static long long ask_used(const rlh_ring *ring) { return rlh_ring_used(ring); }
-static long long ask_bytes(const rlh_ring *ring) { return (long long)rlh_queue_bytes(ring); }
-static long long ask_full(const rlh_ring *ring) { return rlh_ring_used(ring) >= rlh_ring_cells(ring); }
+static PyObject *queue_qsize(PyObject *self, PyObject *unused) {
+    (void)unused;
+    rlh_queue_stats stats;
+    return count(self, &stats) ? NULL : PyLong_FromUnsignedLongLong(stats.items);
+}
 
-static Py_ssize_t queue_length(PyObject *self) { return (Py_ssize_t)asked(self, ask_used); }
-static PyObject *queue_qsize(PyObject *self, PyObject *unused) { (void)unused; return answer(asked(self, ask_used)); }
-static PyObject *queue_data_size(PyObject *self, PyObject *unused) { (void)unused; return answer(asked(self, ask_bytes)); }
+static PyObject *queue_data_size(PyObject *self, PyObject *unused) {
+    (void)unused;
+    rlh_queue_stats stats;
+    return count(self, &stats) ? NULL : PyLong_FromUnsignedLongLong(stats.bytes);
+}
 
 static PyObject *queue_empty(PyObject *self, PyObject *unused) {
     (void)unused;
-    long long used = asked(self, ask_used);
-    return used < 0 ? NULL : PyBool_FromLong(used == 0);
+    rlh_queue_stats stats; // cells in use may be those of a dead producer
+    return count(self, &stats) ? NULL : PyBool_FromLong(stats.items == 0);
 }
 
 static PyObject *queue_full(PyObject *self, PyObject *unused) {
     (void)unused;
-    long long full = asked(self, ask_full);
-    return full < 0 ? NULL : PyBool_FromLong((long)full);
+    rlh_queue_stats stats;
+    return count(self, &stats) ? NULL : PyBool_FromLong(stats.full);
 }
 
 static PyObject *queue_is_closed(PyObject *self, PyObject *unused) {

@@ -103,8 +103,18 @@ static PyType_Slot ring_slots[] = {
 };
 static PyType_Spec ring_spec = {"rlhost._native.MessageRing", sizeof(Ring), 0, Py_TPFLAGS_DEFAULT, ring_slots};
 
+static PyObject *queue_create(PyObject *module, PyObject *size) {
+    (void)module;
+    unsigned long long bytes = PyLong_AsUnsignedLongLong(size);
+    if (bytes == (unsigned long long)-1 && PyErr_Occurred())
+        return NULL;
+    int fd = -1, code = rlh_queue_create(&fd, bytes);
+    return code < 0 ? raise_code(code, "queue") : PyLong_FromLong(fd);
+}
+
 static PyMethodDef functions[] = {
     {"ring_create", ring_create, METH_VARARGS, "ring_create(kind, cells, payload): the file of a new ring."},
+    {"queue_create", queue_create, METH_O, "queue_create(bytes): the file of a new queue of messages of any size."},
     {NULL},
 };
 

@@ -9,6 +9,7 @@ import struct
 import threading
 import time
 import unittest
+import zlib
 
 import rlhost
 
@@ -50,6 +51,29 @@ def churn(q, seed):
                 q.get_many_nowait(rng.randint(1, 8))
         except (queue.Empty, queue.Full):
             pass
+
+
+def churn_any(q, seed):
+    """As churn does, with messages of many sizes, each with a sum."""
+    rng = random.Random(seed)
+    while True:
+        try:
+            if rng.random() < 0.5:
+                q.put_many_nowait([summed(rng.randbytes(rng.choice((0, 20, 60, 500, 3000)))) for _ in range(rng.randint(1, 4))])
+            else:
+                for data in q.get_many_nowait(rng.randint(1, 8)):
+                    check(data)
+        except (queue.Empty, queue.Full):
+            pass
+
+
+def summed(data):
+    return struct.pack("<I", zlib.crc32(data)) + data
+
+
+def check(data):
+    if struct.unpack("<I", data[:4])[0] != zlib.crc32(data[4:]):
+        raise AssertionError(f"{len(data)} bytes are not what was put")
 
 
 def put_one(q, data):
@@ -257,6 +281,39 @@ class QueueTest(unittest.TestCase):
                 while len(got) < 16:
                     got += q.get_many(16, timeout=5)
                 self.assertEqual(got, mine)
+            self.assertEqual(q.lost, 0)
+
+    def test_killed_processes_spoil_no_message_of_any_size(self):
+        """Kills processes in the middle of what they do: each message that comes out is one that was put, and what lives gets
+        every message that it puts itself, once and in order."""
+        seed = random.randrange(1 << 32)
+        rng = random.Random(seed)
+        with self.subTest(seed=seed), rlhost.Queue(max_size_bytes=12000) as q:
+            for round in range(40):
+                victims = [FORK.Process(target=churn_any, args=(q, rng.random())) for _ in range(2)]
+                for p in victims:
+                    p.start()
+                while q.empty() and all(p.is_alive() for p in victims):
+                    time.sleep(0.0005)
+                time.sleep(rng.random() * 0.004)
+                for p in victims:
+                    os.kill(p.pid, signal.SIGKILL)
+                for p in victims:
+                    p.join()
+                    self.assertEqual(p.exitcode, -signal.SIGKILL)
+                q.recover()
+                while not q.empty():
+                    for data in q.get_many(64, timeout=5):
+                        check(data)
+                mine = [summed(b"%d" % round + rng.randbytes(rng.choice((0, 60, 2000)))) for _ in range(5)]
+                self.assertEqual(q.put_many(mine, timeout=5), 5, "the queue is stuck for who puts")
+                got = []
+                while len(got) < 5:
+                    got += q.get_many(16, timeout=5)
+                self.assertEqual(got, mine)
+                self.assertEqual((q.qsize(), q.data_size(), q.empty()), (0, 0, True))
+                q.put(bytes(12000), timeout=5)  # nothing of its room is lost
+                self.assertEqual(len(q.get()), 12000)
             self.assertEqual(q.lost, 0)
 
     def test_who_waits_repairs_what_a_dead_process_left(self):

@@ -1,8 +1,10 @@
 """What users of the standard library's queues and of faster-fifo expect of a queue between processes."""
 
+import collections
 import multiprocessing
 import os
 import queue
+import random
 import threading
 import time
 import unittest
@@ -210,6 +212,90 @@ class Messages(unittest.TestCase):
             self.assertTrue(q.empty())
             with self.assertRaises(TypeError):
                 q.put(None)
+
+
+class AnySize(unittest.TestCase):
+    """A queue with a budget of bytes."""
+
+    def test_messages_of_any_size_up_to_the_budget(self):
+        for budget in (1, 48, 49, 1000, 100_000, 8 << 20):
+            with self.subTest(budget=budget), rlhost.Queue(max_size_bytes=budget) as q:
+                for size in sorted({0, 1, 47, 48, 49, 95, 96, 97, 1000, budget // 2, budget - 1, budget}):
+                    if size > budget:
+                        continue
+                    data = os.urandom(size)
+                    q.put_nowait(data)
+                    self.assertEqual((q.qsize(), q.data_size(), q.empty()), (1, size, False))
+                    self.assertEqual(q.get_nowait(), data)
+                q.put(bytes(budget))
+                self.assertTrue(q.full())
+                with self.assertRaises(queue.Full):
+                    q.put_nowait(b"")
+                self.assertEqual(q.get(), bytes(budget))
+                with self.assertRaisesRegex(ValueError, f"message of {2 * budget + 200} bytes, the queue takes up to"):
+                    q.put(bytes(2 * budget + 200))
+                self.assertTrue(q.empty())
+
+    def test_the_budget_is_one_of_cells(self):
+        with rlhost.Queue(max_size_bytes=480) as q:
+            self.assertEqual(q.put_many([b"x"] * 20, block=False), 10)
+            self.assertTrue(q.full())
+            q.get_many(3)
+            with self.assertRaises(queue.Full):
+                q.put_nowait(bytes(145))
+            q.put_nowait(bytes(144))
+            self.assertEqual((q.qsize(), q.data_size(), q.full()), (8, 151, True))
+        for wrong in (0, -1, 1 << 32):
+            with self.assertRaisesRegex(ValueError, f"max_size_bytes is {wrong}, want 1 to"):
+                rlhost.Queue(max_size_bytes=wrong)
+
+    def test_messages_of_many_sizes_keep_their_order_round_and_round(self):
+        rng = random.Random(7)
+        with rlhost.Queue(max_size_bytes=5000) as q:
+            waiting, made, rounds = collections.deque(), 0, 0
+            while made < 3000:
+                batch = [os.urandom(rng.choice((0, 5, 48, 49, rng.randrange(1500)))) for _ in range(rng.randrange(1, 9))]
+                put = q.put_many_nowait(batch)
+                waiting.extend(batch[:put])
+                made += put
+                for _ in range(rng.randrange(3)):
+                    if waiting:
+                        for data in q.get_many(rng.randrange(1, 9)):
+                            self.assertEqual(data, waiting.popleft())
+                self.assertEqual((q.qsize(), q.data_size()), (len(waiting), sum(map(len, waiting))))
+
+    def test_all_or_nothing_of_messages_of_any_size(self):
+        with rlhost.Queue(max_size_bytes=4800) as q:
+            q.put(bytes(2400))
+            with self.assertRaises(queue.Full):
+                q.put_many_nowait([b"1", bytes(2400)], whole=True)
+            self.assertEqual(q.qsize(), 1)
+            self.assertEqual(q.put_many_nowait([b"1", bytes(2300)], whole=True), 2)
+            with self.assertRaisesRegex(ValueError, "3 messages, whole=True takes up to 2 of these"):
+                q.put_many([bytes(2000)] * 3, whole=True)
+            self.assertEqual([len(data) for data in q.get_many()], [2400, 1, 2300])
+
+    def test_a_long_message_waits_for_room(self):
+        with rlhost.Queue(max_size_bytes=9600) as q:
+            q.put_many([bytes(96)] * 100)
+            thread = threading.Thread(target=q.put, args=(bytes(9600),))
+            thread.start()
+            until_it_sleeps(thread)
+            got = [len(q.get()) for _ in range(101)]
+            thread.join()
+            self.assertEqual(got, [96] * 100 + [9600])
+
+    def test_processes_share_it(self):
+        for method in ("fork", "spawn", "forkserver"):
+            context = multiprocessing.get_context(method)
+            codec = {"dumps": rlhost.plain.dumps, "loads": rlhost.plain.loads}
+            with self.subTest(method), rlhost.Queue(max_size_bytes=1 << 16, **codec) as q, \
+                    rlhost.Queue(max_size_bytes=1 << 20, **codec) as out:
+                p = context.Process(target=double, args=(q, out))
+                p.start()
+                q.put((3, "x" * 50_000, {"a": 1}))
+                self.assertEqual(out.get(timeout=60), (6, "x" * 100_000, {"a": 2}))
+                p.join()
 
 
 class Plain(unittest.TestCase):

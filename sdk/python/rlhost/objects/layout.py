@@ -139,16 +139,16 @@ class Object:
         column = self.columns[track]
         at = column.at + block * column.stride
         if dtype in (BYTES, PLAIN, DESCRIBED):
-            block = memoryview(memory)[at:at + int(np.prod(shape, dtype=np.int64))]
-            return block if dtype == BYTES else self._coded(block, memory, at, dtype)
+            content = memoryview(memory)[at:at + int(np.prod(shape, dtype=np.int64))]
+            return content if dtype == BYTES else self._coded(content, memory, at, dtype)
         kind = Leased if memory is self.reading else np.ndarray
         return kind(shape, DTYPE_OF[dtype], memory, at)
 
-    def _coded(self, block: memoryview, memory: mmap.mmap, at: int, dtype: int) -> Any:
+    def _coded(self, content: memoryview, memory: mmap.mmap, at: int, dtype: int) -> Any:
         try:
             if dtype == PLAIN:
-                return plain.loads(block)
-            kind, shape = described(block)
+                return plain.loads(bytes(content))
+            kind, shape = described(content)
             return Leased(shape, kind, memory, at)
         except ValueError as e:
             raise BadRequest("object %r: an entry has %s" % (self.name, e)) from None
