@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // fault gives up the split's unfinished block after an error of its environments. The guest is renewed, its
@@ -30,6 +31,9 @@ func (s *split) fault(err error) {
 	case !crosses && c.h.Yield(err):
 		c.lostSteps.Add(uint64(s.lost()))
 		s.abort()
+		return
+	case s.sides == nil && !crosses && s.futile(err):
+		c.h.Fail(err)
 		return
 	case s.sides != nil || !c.spend():
 		c.h.Fail(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, c.restarted))
@@ -62,6 +66,14 @@ func (s *split) fault(err error) {
 func isFault(err error) bool {
 	var f *rollout.Fault
 	return errors.As(err, &f)
+}
+
+// futile reports whether environments that begin again would fail in the same way: their instance had no memory to give
+// for one of the split's blocks, each of which asks for its own once.
+func (s *split) futile(err error) bool {
+	var f *rollout.Fault
+	return errors.As(err, &f) && f.Kind == rollout.FaultMemory && f.Call == hostabi.ExportAlloc &&
+		s.calls <= uint64(s.c.config.Horizon*s.c.blocksPerSplit())
 }
 
 // lost is how many env steps the unfinished block holds that have not been counted as lost before.

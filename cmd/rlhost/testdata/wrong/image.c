@@ -1,9 +1,16 @@
-// Images of 84 × 84 × 4 float32 from one number.
+// Images of 84 × 84 × 4 float32 from one number. Each environment has HELD bytes of its own, which it does not use.
 #include "rl_env.h"
 
 enum { PIXELS = 84 * 84 * 4 };
 
-typedef struct { int32_t age; } Walk;
+#ifndef HELD
+#define HELD 4
+#endif
+
+typedef struct {
+    int32_t age;
+    uint8_t held[HELD];
+} Walk;
 
 static bool setup(Walk *w, rl_config *config)
 {
