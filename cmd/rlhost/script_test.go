@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -51,19 +50,18 @@ func scripts(t *testing.T, dir string) testscript.Params {
 		Condition:           condition,
 		UpdateScripts:       *update,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exitcode":      exitCodeIs,
-			"samehash":      sameHash,
-			"lastline":      lastLine,
-			"smalldisk":     smallDisk,
-			"start":         startJob,
-			"waitfor":       waitFor,
-			"signal":        signalJob,
-			"ends":          endsWith,
-			"asnobody":      asNobody,
-			"until":         untilOutput,
-			"dawdle":        dawdle,
-			"buildc":        buildInScript,
-			"samejudgement": sameJudgement,
+			"exitcode":  exitCodeIs,
+			"samehash":  sameHash,
+			"lastline":  lastLine,
+			"smalldisk": smallDisk,
+			"start":     startJob,
+			"waitfor":   waitFor,
+			"signal":    signalJob,
+			"ends":      endsWith,
+			"asnobody":  asNobody,
+			"until":     untilOutput,
+			"dawdle":    dawdle,
+			"buildc":    buildInScript,
 		},
 	}
 }
@@ -105,25 +103,6 @@ func sameHash(ts *testscript.TestScript, neg bool, args []string) {
 		if neg != (found[1] != first) {
 			ts.Fatalf("%s has params_hash %.12s, %s has %.12s", name, found[1], args[0], first)
 		}
-	}
-}
-
-var (
-	trained = regexp.MustCompile(`"eval_return":([^,]+),"eval_std":([^,]+),.*"eval_deterministic":([^,]+),"eval_greedy":([^}]+}),"eval_sampled":([^}]+})`)
-	judged  = regexp.MustCompile(`"deterministic":([^,]+),.*"greedy":([^}]+}).*"mean_return":([^,]+),.*"sampled":([^}]+}).*"std_return":([^,}]+)`)
-)
-
-// sameJudgement checks that a training's end event and a JSON line of eval have the same figures.
-func sameJudgement(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: samejudgement TRAINING EVAL")
-	}
-	t, e := trained.FindStringSubmatch(ts.ReadFile(args[0])), judged.FindStringSubmatch(ts.ReadFile(args[1]))
-	if t == nil || e == nil {
-		ts.Fatalf("%s or %s has no judgement", args[0], args[1])
-	}
-	if got, want := e[1:], []string{t[3], t[4], t[1], t[5], t[2]}; !slices.Equal(got, want) {
-		ts.Fatalf("eval says %v, training said %v", got, want)
 	}
 }
 

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"testing"
+)
+
+// A run is judged by one thing, whoever judges: its end event, eval, and --require. The result of the other way to act stands
+// beside it.
+func TestS8TrainAndEvalJudgeTheSame(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.write("pole.toml", plain)
+	for deterministic, judged := range map[bool]string{true: "greedy", false: "sampled"} {
+		name := fmt.Sprintf("judged-%v", deterministic)
+		args := []string{"train", "pole.toml", "--json", "--set", "run.stop.env_steps=8192", "--set", "run.name=" + name,
+			"--set", fmt.Sprintf("run.evaluation.deterministic=%v", deterministic)}
+		var end struct {
+			Return        float64            `json:"eval_return"`
+			Deterministic bool               `json:"eval_deterministic"`
+			Greedy        map[string]float64 `json:"eval_greedy"`
+			Sampled       map[string]float64 `json:"eval_sampled"`
+		}
+		if _, last := w.lastLine(args...); json.Unmarshal(last, &end) != nil {
+			t.Fatalf("%s", last)
+		}
+		var again map[string]any
+		if _, last := w.lastLine("eval", name, "--episodes", "4", "--json"); json.Unmarshal(last, &again) != nil {
+			t.Fatalf("%s", last)
+		}
+		both := map[string]map[string]float64{"greedy": end.Greedy, "sampled": end.Sampled}
+		if end.Return != both[judged]["mean_return"] || end.Deterministic != deterministic || again["deterministic"] != deterministic ||
+			again["mean_return"] != end.Return || fmt.Sprint(again["greedy"]) != fmt.Sprint(end.Greedy) ||
+			fmt.Sprint(again["sampled"]) != fmt.Sprint(end.Sampled) {
+			t.Errorf("%s: training ends with %+v, eval says %v", judged, end, again)
+		}
+		between := (end.Greedy["mean_return"] + end.Sampled["mean_return"]) / 2
+		want := exitRequire
+		if end.Return > between {
+			want = exitOK
+		}
+		if code, _ := w.lastLine(append(args, "--require", fmt.Sprintf("return>=%g", between))...); code != want {
+			t.Errorf("%s: greedy %v, sampled %v, --require of what is between them exits with %d, want %d", judged, end.Greedy,
+				end.Sampled, code, want)
+		}
+	}
+}
+
+// lastLine runs the program in the folder and returns its exit code and the last line that it printed.
+func (w *workshop) lastLine(args ...string) (code int, last []byte) {
+	w.t.Helper()
+	c := exec.Command(w.program, args...)
+	c.Dir, c.Env = w.dir, w.environ()
+	out, err := c.Output()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		w.t.Fatal(err)
+	}
+	if found := finalLine.FindSubmatch(out); found != nil {
+		last = found[1]
+	}
+	return c.ProcessState.ExitCode(), last
+}
