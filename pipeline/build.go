@@ -45,6 +45,7 @@ type Pipeline struct {
 	stats    *stat.Registry
 	library  library
 	warnings Problems // of Build
+	begun    atomic.Int64
 	life     *life
 	standing *standing
 	ending   ending
@@ -176,6 +177,7 @@ type place struct {
 	first     int                     // global index of its first environment
 	task      uint16                  // of its environments' episodes
 	inherited map[string]*arena.Arena // of its predecessor; nil if it has none
+	begun     int                     // see component.Host
 	held      bool                    // nothing is handled before Release
 	watch     *Transition             // that deals with its failures
 }
@@ -210,7 +212,7 @@ func (p *Pipeline) add(a *assembly, of *Component, index int, at place) (*instan
 func (p *Pipeline) hostOf(x *instance, of *Component, index int, at place) *component.Host {
 	own := of.Name
 	return &component.Host{
-		Name: at.name, ID: at.id, Index: index, Count: of.Count, FirstEnv: at.first, Task: at.task, Inherited: at.inherited,
+		Name: at.name, ID: at.id, Index: index, Count: of.Count, FirstEnv: at.first, Begun: at.begun, Again: p.again, Task: at.task, Inherited: at.inherited,
 		Run: x.view().run, Arenas: p.arenas, Stats: p.stats,
 		Log: p.log.With("component", at.name),
 		Env: x.env, Policy: func(name string) (any, error) { return x.view().policy(name) },
@@ -225,6 +227,9 @@ func (p *Pipeline) hostOf(x *instance, of *Component, index int, at place) *comp
 		Failed: func(err error) bool { return p.failed(x, err) },
 	}
 }
+
+// again is Host.Again.
+func (p *Pipeline) again() int { return int(p.begun.Add(1)) }
 
 // enroll gives an instance its loop, its receiver and its ID.
 func (p *Pipeline) enroll(x *instance, loopName string, held bool) {

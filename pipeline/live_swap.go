@@ -68,7 +68,7 @@ func (t *Transition) successor(a *assembly, old *member, of *Component) (*instan
 
 // make makes and starts an instance for an assembly. It is held: nothing that is for it is handled yet.
 func (t *Transition) make(a *assembly, of *Component, index int, at place) (*instance, error) {
-	at.held, at.watch = true, t
+	at.held, at.watch, at.begun = true, t, t.p.again()
 	x, err := t.p.add(a, of, index, at)
 	if err != nil {
 		return nil, t.blame(of, err)

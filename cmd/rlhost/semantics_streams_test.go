@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/evaluation"
 )
@@ -115,48 +117,88 @@ func TestS16AnExactResumeKeepsItsStreams(t *testing.T) {
 	if got, want := again.hashes[len(again.hashes)-1], whole.hashes[len(whole.hashes)-1]; got != want {
 		t.Errorf("parameters %.8s, unbroken %.8s", got, want)
 	}
-	if first := whole.blocks[0].meta.FirstStep; first != 3*rollout.LifeSteps {
-		t.Errorf("the third resume counts env steps from %d", first)
+	if first := whole.blocks[0].meta.FirstStep; first == 0 || first%rollout.LifeSteps != 0 {
+		t.Errorf("a resumed run counts env steps from %d", first)
 	}
 }
 
-const seedsEnv = `import gymnasium, numpy
-class Seeds(gymnasium.Env):
-    observation_space = gymnasium.spaces.Box(-1, 1, (1,), numpy.float32)
-    action_space = gymnasium.spaces.Discrete(2)
-    def __init__(self, file=None):
-        self.file = file
-    def reset(self, seed=None, options=None):
-        super().reset(seed=seed)
-        if seed is not None and self.file:
-            print(seed, file=open(self.file, "a"))
-        return numpy.zeros(1, numpy.float32), {}
-    def step(self, action):
-        return numpy.zeros(1, numpy.float32), 1.0, bool(self.np_random.random() < 0.1), False, {}
-gymnasium.register("Seeds-v0", Seeds, disable_env_checker=True)
-`
+// Nor is anything drawn again when the environments are replaced by as many in other splits, which begin new episodes.
+func TestS16EnvironmentsThatReplaceOthersDrawFromStreamsOfTheirOwn(t *testing.T) {
+	x := experiment{script: uneven(), changes: true, sets: []string{"run.stop.env_steps=1_000_000"}}
+	replaced := make(chan error, 1)
+	x.boundary = func(p *pipeline.Pipeline, n int, _ func() (map[string]component.State, error)) error {
+		if n == 4 {
+			go func() {
+				_, err := replaceOne(t, p, x.parts(&tap{}), "component.rollout.splits=4")
+				for range 8 {
+					err = errors.Join(err, p.AtNextBoundary(t.Context(), func(pipeline.Snapshot) error { return nil }))
+				}
+				p.Stop(component.StopInterrupted)
+				replaced <- err
+			}()
+		}
+		return nil
+	}
+	o := x.must(t)
+	if err := <-replaced; err != nil {
+		t.Fatal(err)
+	}
+	lives := map[uint64]drawn{}
+	for _, b := range o.blocks {
+		life := b.meta.FirstStep / rollout.LifeSteps
+		if lives[life] == nil {
+			lives[life] = drawn{}
+		}
+		for env := range b.Schema.Shape.Envs {
+			for step := range b.Schema.Shape.Steps {
+				lives[life][fmt.Sprint("obs ", b.observed(step, env))] = true
+				lives[life][fmt.Sprint("action ", int(b.meta.FirstEnv)+env, b.meta.FirstStep+uint64(step))] = true
+			}
+		}
+	}
+	if len(lives) != 2 || lives[1] == nil {
+		t.Fatalf("%d lives", len(lives))
+	}
+	lives[0].apart(t, "the environments before and after", lives[1])
+}
 
-// The program tells its environments which life of the run they are in, and evaluates with seeds of its own.
-func TestS16ResumedTrainingsSeedTheirEnvironmentsAnew(t *testing.T) {
+// The program tells its environments which life of the run they are in. Those of this module do the same again with the same
+// seeds, whatever the policy does.
+func TestS16ResumedTrainingsBeginOtherEpisodes(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
-	w.python()
-	w.write("seeds.py", seedsEnv)
-	w.write("gym.toml", strings.Replace(plain, `"cartpole@1"`,
-		fmt.Sprintf("\"gymnasium:seeds:Seeds-v0\"\nargs = { file = %q }", filepath.Join(w.dir, "seeds.txt")), 1))
-	w.train("gym.toml", "--set", "run.stop.env_steps=4096", "--set", "train.mode=async")
-	w.train("--resume", "cartpole", "--set", "run.stop.env_steps=8192")
-	w.train("--resume", "cartpole", "--set", "run.stop.env_steps=12288")
-	text, err := os.ReadFile(filepath.Join(w.dir, "seeds.txt"))
+	module, err := os.ReadFile("testdata/guests/entropy.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}
-	seeds := map[string]bool{}
-	for _, seed := range strings.Fields(string(text)) {
-		seeds[seed] = true
+	w.write("entropy.wasm", string(module))
+	w.write("noise.toml", strings.Replace(plain, `"cartpole@1"`, "\"./entropy.wasm\"\ngrants = [\"entropy\"]", 1))
+	begins, lines := map[string]int{}, 0 // the first three episodes of an environment
+	for life, args := range [][]string{
+		{"noise.toml", "--set", "train.mode=async", "--set", "run.stop.env_steps=4096"},
+		{"--resume", "cartpole", "--set", "run.stop.env_steps=8192"},
+		{"--resume", "cartpole", "--set", "run.stop.env_steps=12288"},
+	} {
+		w.train(args...)
+		text, err := os.ReadFile(filepath.Join(w.dir, "runs/cartpole/0001/episodes.csv"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, played := strings.Split(strings.TrimSpace(string(text)), "\n"), map[string][]string{}
+		for _, line := range all[max(lines, 1):] { // behind the header
+			fields := strings.SplitN(line, ",", 3) // env step, environment, and how it did
+			played[fields[1]] = append(played[fields[1]], fields[2])
+		}
+		for env, episodes := range played {
+			begin := fmt.Sprint(env, episodes[:min(len(episodes), 3)])
+			if before, again := begins[begin]; again {
+				t.Errorf("life %d begins as life %d, with environment and episodes %s", life, before, begin)
+			}
+			begins[begin] = life
+		}
+		lines = len(all)
 	}
-	// 32 environments in each life, and an evaluation of 4 episodes at its end, which is always the same one.
-	if len(seeds) != 3*32+4 {
-		t.Errorf("%d different seeds, want %d", len(seeds), 3*32+4)
+	if len(begins) < 3*16 {
+		t.Errorf("%d environments have begun: the test looks at too little", len(begins))
 	}
 }

@@ -24,6 +24,11 @@ type Host struct {
 	// Task is the rollout.Episode.Task of the component's episodes until a change of its environments says another one:
 	// that of the others, where it joins a run that has had such changes.
 	Task uint16
+	// Begun tells instances apart that begin while the run goes on: 0 for those that it began with. Environments that do
+	// not go on from a state draw from random streams that belong to it, and to Run.Resumes.
+	Begun int
+	// Again returns another Begun, for an instance whose process begins anew; nil where that does not happen.
+	Again func() int
 	// Published is the newest policy version that the component published before its process died and it was started
 	// again; 0 if it was not. Versions go on from there: those who compare them never see one twice.
 	Published uint64

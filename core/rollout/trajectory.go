@@ -18,9 +18,10 @@ type Trajectory struct {
 
 const metaBytes = 64
 
-// LifeSteps is how many env steps of an environment one life of a run has room for. Environments that begin anew when
-// the run is resumed count on from the next multiple, so that no step has a number twice: actions are drawn by it.
-const LifeSteps = 1 << 40
+// LifeSteps is how many env steps an environment has room for until it begins anew without a state. Each time, when the run
+// is resumed or what steps it is replaced, it counts on from another multiple, so that no step has a number twice: actions
+// are drawn by it.
+const LifeSteps = 1 << 36
 
 // Meta says where a trajectory comes from. It lies in the host's region.
 type Meta struct {

@@ -32,8 +32,10 @@ type proxy struct {
 	program  Program
 	kind     protocol.Kind
 	snapshot bool // its state can be saved
-	pauses   bool // it comes to rest when it is asked to
-	manifest component.Manifest
+
+	configured bool // a process has been told what it is
+	pauses     bool // it comes to rest when it is asked to
+	manifest   component.Manifest
 
 	config map[string]any
 	flow   component.Flow
@@ -243,11 +245,16 @@ func (x *proxy) Start(h *component.Host) error {
 // configuration is what an instance is told at its start.
 func (x *proxy) configuration(holder int) protocol.Configuration {
 	h := x.h
+	begun := h.Begun
+	if x.configured && h.Again != nil {
+		begun = h.Again()
+	}
+	x.configured = true
 	c := protocol.Configuration{
 		Kind: x.kind.Name, Name: h.Name, ID: h.ID, Index: h.Index, Count: h.Count, Holder: holder,
 		Config: x.config, Lines: linesOf(x.config), LogLevel: logLevel(h.Log), Run: runOf(h.Run),
 		Readers: map[string]int{}, Policies: map[string]protocol.Policy{}, Envs: map[string]protocol.EnvSpec{},
-		Sources: map[string]protocol.EnvSource{}, FirstEnv: h.FirstEnv, Published: x.published.Load(),
+		Sources: map[string]protocol.EnvSource{}, FirstEnv: h.FirstEnv, Published: x.published.Load(), Begun: begun,
 	}
 	if h.Readers != nil {
 		for _, p := range x.manifest.Signals {

@@ -38,7 +38,7 @@ func (c *Rollout) newBatch(p rollout.Plugin, schema *rollout.Schema, split int) 
 	b := &batch{plugin: p, schema: schema, wants: make([]uint8, n), mask: make([]uint8, n)}
 	env, err := p.NewEnv(rollout.EnvOptions{
 		Name: c.h.Name, Envs: n, FirstEnv: first, Autoreset: c.mode,
-		Seed: c.seedOf(c.h.Run.Resumes * lifeAttempts),
+		Seed: c.seedOf(c.life * lifeAttempts),
 		Metric: func(name string, value float64) {
 			if !b.quiet.Load() {
 				c.metric(name, value)

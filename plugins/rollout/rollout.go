@@ -31,7 +31,8 @@ type Rollout struct {
 	envMetrics                                  map[string]*stat.Histogram // by the environment's own name
 	versions                                    map[uint64]*version
 	restarted                                   int
-	attempts                                    int // how often environments got new seeds, from lifeAttempts on for each resume
+	life                                        int // tells apart the times when environments begin without a state
+	attempts                                    int // how often environments got new seeds, from lifeAttempts on for each life
 
 	changes changes
 	rest    rest
@@ -80,7 +81,8 @@ func (c *Rollout) Flow() component.Flow {
 
 // Start makes the arena and the environments and posts the first turn of every split.
 func (c *Rollout) Start(h *component.Host) error {
-	c.h, c.attempts = h, h.Run.Resumes*lifeAttempts
+	c.h, c.life = h, h.Run.Resumes*maxBegun+h.Begun
+	c.attempts = c.life * lifeAttempts
 	c.obsReady, c.trajectories, c.episodes = h.Signal("obs_ready"), h.Signal("trajectories"), h.Signal("episodes")
 	h.Slot("on_actions", c.onActions)
 	c.envSteps, c.lostSteps = h.Stats.Counter("rollout/env_steps"), h.Stats.Counter("rollout/lost_env_steps")

@@ -78,7 +78,7 @@ func newSplit(c *Rollout, index, first, n int, b *batch) *split {
 		s.stamps[block] = stampedBySeveral
 	}
 	s.seed(c.attempts)
-	s.steps = uint64(c.h.Run.Resumes) * rollout.LifeSteps
+	s.steps = uint64(c.life) * rollout.LifeSteps
 	onReady := s.onReady
 	s.ready = func() { c.h.Receiver.Post(onReady, hostabi.Message{}) }
 	return s
@@ -94,8 +94,11 @@ func (s *split) seed(attempt int) {
 	}
 }
 
-// lifeAttempts is how many attempts one life of a run has room for.
-const lifeAttempts = 1 << 20
+// What each life has room for: instances that begin while the run goes on, until it is resumed, and attempts.
+const (
+	maxBegun     = 1 << 14
+	lifeAttempts = 1 << 20
+)
 
 // seedOf returns what takes the place of the run's seed in an attempt.
 func (c *Rollout) seedOf(attempt int) uint64 {

@@ -100,6 +100,7 @@ type Configuration struct {
 	Run   Run    `json:"run"`
 	// Published is the newest policy version of the process that this one follows; see component.Host.
 	Published uint64             `json:"published"`
+	Begun     int                `json:"begun"`    // see component.Host
 	Peers     map[string]int     `json:"peers"`    // instances of each kind in the pipeline
 	Readers   map[string]int     `json:"readers"`  // by signal: blocks that its receivers may hold at once
 	Policies  map[string]Policy  `json:"policies"` // those of the pipeline
