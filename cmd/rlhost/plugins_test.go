@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -68,8 +67,8 @@ func (w *workshop) write(name, text string) {
 	}
 }
 
-// python lets the program use the Python environment of the tools, and modules in the folder.
-func (w *workshop) python() {
+// python lets the program use the Python environment of the tools, and modules in the folder. It returns the Python.
+func (w *workshop) python() string {
 	w.t.Helper()
 	python, err := filepath.Abs("../../.venv/bin/python")
 	if err != nil {
@@ -79,6 +78,7 @@ func (w *workshop) python() {
 		w.t.Skipf("%s has no package rlhost (%v): make tools", python, err)
 	}
 	w.env = []string{"RLHOST_PYTHON=" + python, "PYTHONPATH=" + w.dir}
+	return python
 }
 
 // build runs a compiler at the module's root; its output goes to name in the folder, given last.
@@ -207,38 +207,6 @@ func TestPlugins_GymnasiumTrains(t *testing.T) {
 	}
 }
 
-// What a component in Python raises ends the run with a code, the method and the line.
-func TestPlugins_ExceptionsOfComponentsHaveACode(t *testing.T) {
-	t.Parallel()
-	python, err := filepath.Abs("../../.venv/bin/python")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := exec.Command(python, "-c", "import rlhost").Run(); err != nil {
-		t.Skipf("%s has no package rlhost (%v): make tools", python, err)
-	}
-	w := newWorkshop(t)
-	w.write("between.toml", strings.Replace(between, `path = "./between"`, fmt.Sprintf("path = \"./between\"\ninterpreter = [%q]", python), 1))
-	w.write("between", `import rlhost
-
-class Between(rlhost.Component):
-    signals = [rlhost.Signal("trajectories", "trajectory")]
-    slots = [rlhost.Slot("on_trajectories", "trajectory")]
-
-    def on_trajectories(self, m):
-        raise ValueError("not today")
-
-rlhost.serve(Between)
-`)
-	c := exec.Command(w.program, "train", "between.toml")
-	c.Dir = w.dir
-	out, err := c.CombinedOutput()
-	if want := "error[E068]"; err == nil || !strings.Contains(string(out), want) ||
-		!strings.Contains(string(out), "on_trajectories: ValueError: not today (between:8)") {
-		t.Errorf("%v, want %s and the place:\n%s", err, want, out)
-	}
-}
-
 // The learner in PyTorch reaches 475 in both modes. It needs the Python that RLHOST_TORCH names: make test-peers.
 func TestPeers_PyTorchLearnerReaches475(t *testing.T) {
 	t.Parallel()
@@ -307,114 +275,5 @@ func TestPlugins_StoppedAtOnceLeaveNoFolder(t *testing.T) {
 	}
 	if folders() != 0 {
 		t.Errorf("%d folders are left", folders())
-	}
-}
-
-// countless is a learner in Python that publishes the same weights again and again, and tells of no env step. keep is how
-// many leases it keeps before it goes on without a message.
-const countless = `import struct
-import rlhost
-
-class Learner(rlhost.Component):
-    kind = "learner"
-    signals = [rlhost.Signal("weights", "weights"), rlhost.Signal("stats", "learner_stats")]
-    slots = [rlhost.Slot("on_dataset", "dataset")]
-
-    def configure(self, config):
-        self.keep = config.get("epochs") == 9
-
-    def start(self, host):
-        self.floats = 2 * (4 * 64 + 64 + 64 * 64 + 64) + 64 * 2 + 2 + 64 + 1
-        self.weights = host.add_arena("weights", 2 + host.readers.get("weights", 1), 64 + 4 * self.floats)
-        self.version, self.published = 0, 0
-
-    def begin(self):
-        with self.weights.loan() as loan:
-            struct.pack_into("<QII", loan.array, 0, self.version, self.floats, 0)
-            loan.array[64:] = 0
-            handle = loan.commit()
-        if self.published:
-            self.weights.release(self.published)
-        self.published = handle
-        self.host.emit("weights", handle, policy_version=self.version)
-
-    def on_dataset(self, m):
-        with self.host.lease(m.handle) as block:
-            _, count, _ = struct.unpack_from("<QII", block.array)
-            handles = struct.unpack_from(f"<{count}Q", block.array, 16)
-        leases = [self.host.lease(h) for h in handles]
-        if not self.keep:
-            for lease in leases:
-                lease.release()
-        self.version += 1
-        self.begin()
-        self.host.boundary()
-
-rlhost.serve(Learner)
-`
-
-// withLearner starts a job with a learner in Python, and returns what status says once that matches.
-func (w *workshop) withLearner(script string, status string, sets ...string) (said string) {
-	w.t.Helper()
-	python, err := filepath.Abs("../../.venv/bin/python")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := exec.Command(python, "-c", "import rlhost").Run(); err != nil {
-		w.t.Skipf("%s has no package rlhost (%v): make tools", python, err)
-	}
-	w.write("learner.py", script)
-	w.write("own.toml", fmt.Sprintf("%s[plugin.own]\npath = \"./learner.py\"\ninterpreter = [%q]\n[component.learner]\nplugin = \"own\"\n",
-		strings.Replace(plain, "20480", "500_000_000", 1), python))
-	job := exec.Command(w.program, append([]string{"train", "own.toml"}, sets...)...)
-	var out bytes.Buffer
-	job.Dir, job.Stdout, job.Stderr = w.dir, &out, &out
-	if err := job.Start(); err != nil {
-		w.t.Fatal(err)
-	}
-	defer func() {
-		_ = job.Process.Kill() // it has no end of its own
-		_ = job.Wait()
-	}()
-	want := regexp.MustCompile(status)
-	for end := time.Now().Add(longestWait); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		c := exec.Command(w.program, "status")
-		c.Dir = w.dir
-		if text, err := c.CombinedOutput(); err == nil && want.Match(text) {
-			return string(text)
-		} else {
-			said = string(text)
-		}
-	}
-	w.t.Fatalf("status does not say %s but\n%s\n%s", status, said, out.Bytes())
-	return ""
-}
-
-// Env steps add up, whoever learns.
-func TestPlugins_WhatALearnerOfOnesOwnTrainsIsCounted(t *testing.T) {
-	t.Parallel()
-	w := newWorkshop(t)
-	text := w.withLearner(countless, `policy version [0-9]{2,}`)
-	var made, trained, dropped, underway uint64
-	line := regexp.MustCompile(`env steps: .*`).FindString(text)
-	if _, err := fmt.Sscanf(strings.ReplaceAll(line, ",", ""), "env steps: %d made = %d trained + %d dropped + %d under way",
-		&made, &trained, &dropped, &underway); err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	if trained < made/2 || made != trained+dropped+underway {
-		t.Errorf("%s", line)
-	}
-}
-
-// A component that keeps what it was given stops the run: it is named, with what it holds and for how long.
-func TestPlugins_WhoKeepsItsLeasesIsNamed(t *testing.T) {
-	t.Parallel()
-	w := newWorkshop(t)
-	text := w.withLearner(countless, `(?m)^cause: learner holds [0-9]+ blocks? of rollout.trajectories, the oldest for [0-9]+ s, and`,
-		"--set", "component.learner.epochs=9")
-	for _, want := range []string{`(?m)^learner +pid [0-9]+ +STALLED .* holds [0-9]+ block`, `^cartpole/0001  stalled `} {
-		if !regexp.MustCompile(want).MatchString(text) {
-			t.Errorf("status does not say %s but\n%s", want, text)
-		}
 	}
 }

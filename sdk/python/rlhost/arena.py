@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import struct
+from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -121,17 +122,22 @@ class Arena:
         self.schema: dict[str, Any] = json.loads(native.schema) if native.schema else {}
         self.columns = read_columns(self.schema)
         self._memory: dict[bool, numpy.ndarray] = {}
-        self._trajectories: dict[tuple[int, bool], Trajectory] = {}
+        self._trajectories: dict[tuple[int, bool, frozenset[str]], Trajectory] = {}
 
     def loan(self, block: int | None = None) -> Loan:
         """Lends any free block, or that of an index, for writing. Raises Exhausted where none is free."""
         handle = self._native.loan() if block is None else self._native.loan(block)
         return Loan(self, handle)
 
-    def lease(self, handle: int) -> Lease:
-        """Claims a committed block and lets it be read. Raises Stale once the block has been reused."""
+    def lease(self, handle: int, write: Iterable[str] = ()) -> Lease:
+        """Claims a committed block and lets it be read, and the columns of a trajectory that write names be written.
+        Raises Stale once the block has been reused, and Refused where the arena can only be read or has no such column."""
+        columns = frozenset(write)
+        if columns and (self.read_only or not columns <= set(self.columns)):
+            why = "it can only be read" if self.read_only else f"it has the columns {', '.join(self.columns) or 'none'}"
+            raise _native.Refused(f"arena {self.name}: {', '.join(sorted(columns))} cannot be written: {why}")
         self._native.lease(handle)
-        return Lease(self, handle)
+        return Lease(self, handle, columns)
 
     def retain(self, handle: int) -> None:
         """Claims a committed block once more."""
@@ -158,9 +164,10 @@ class Arena:
         at = handle_block(handle) * self.stride
         return self._whole(writable)[at:at + self.block_bytes]
 
-    def trajectory_of(self, handle: int, writable: bool) -> Trajectory:
-        """The block's columns, made once for each block. Who calls it holds a loan or a lease."""
-        key = (handle_block(handle), writable)
+    def trajectory_of(self, handle: int, writable: bool, columns: frozenset[str] = frozenset()) -> Trajectory:
+        """The block's columns, made once for each block. Who calls it holds a loan, or a lease that lets columns be
+        written."""
+        key = (handle_block(handle), writable, columns)
         made = self._trajectories.get(key)
         if made is None:
             if not self.columns:
@@ -181,9 +188,9 @@ class Arena:
             self._memory[writable] = whole
         return whole
 
-    def _make_trajectory(self, block: int, writable: bool) -> Trajectory:
-        whole, start = self._whole(writable), block * self.stride
-        arrays = {c.name: view(whole, start, c) for c in self.columns.values()}
+    def _make_trajectory(self, block: int, writable: bool, columns: frozenset[str]) -> Trajectory:
+        start = block * self.stride
+        arrays = {c.name: view(self._whole(writable or c.name in columns), start, c) for c in self.columns.values()}
         return Trajectory(arrays, self.schema.get("steps", 0), self.schema.get("envs", 0))
 
 
@@ -199,8 +206,8 @@ def view(memory: numpy.ndarray, start: int, column: Column, envs: tuple[int, int
 class _Held:
     """What a loan and a lease have in common: a block and its arrays."""
 
-    def __init__(self, arena: Arena, handle: int, writable: bool):
-        self.arena, self.handle, self._writable, self._open = arena, handle, writable, True
+    def __init__(self, arena: Arena, handle: int, writable: bool, columns: frozenset[str] = frozenset()):
+        self.arena, self.handle, self._writable, self._columns, self._open = arena, handle, writable, columns, True
 
     @property
     def array(self) -> numpy.ndarray:
@@ -212,7 +219,7 @@ class _Held:
     def trajectory(self) -> Trajectory:
         """The block's columns."""
         self._check()
-        return self.arena.trajectory_of(self.handle, self._writable)
+        return self.arena.trajectory_of(self.handle, self._writable, self._columns)
 
     def values(self) -> dict[str, float]:
         """The block's numbers by name, copied, in an arena that has names."""
@@ -231,8 +238,8 @@ class _Held:
 class Lease(_Held):
     """A reader's claim on a committed block. It ends with release, or with the with block that it was opened in."""
 
-    def __init__(self, arena: Arena, handle: int):
-        super().__init__(arena, handle, False)
+    def __init__(self, arena: Arena, handle: int, columns: frozenset[str] = frozenset()):
+        super().__init__(arena, handle, False, columns)
 
     def release(self) -> None:
         """Gives the claim back. Arrays of the lease must not be used any more."""

@@ -9,7 +9,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from . import _native
@@ -171,9 +171,11 @@ class Host:
         document = None if schema is None else json.dumps(schema)
         return self._keep(self._link.add_arena(f"{self.name}.{name}", blocks, block_bytes, document))
 
-    def lease(self, handle: int) -> Lease:
-        """Claims a committed block and lets it be read; use it in a with block."""
-        return self.arena(handle).lease(handle)
+    def lease(self, handle: int, write: Iterable[str] = ()) -> Lease:
+        """Claims a committed block and lets it be read; use it in a with block. write names columns of a trajectory that
+        may be written, such as reward, for a component that stands alone in its way: a wire with replace = true puts it
+        there."""
+        return self.arena(handle).lease(handle, write)
 
     def loaned(self, handle: int) -> Loaned:
         """The block of a message to a slot that is on_loan, to be written in part before it is answered."""

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A shaper in Python rewrites rewards in place: one that shapes nothing changes nothing that is learned, to the last bit, and
+// half the reward is what it is for the shaper in Go.
+func TestPlugins_RewardsAreShapedInPython(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	python := w.python()
+	script, err := filepath.Abs("../../examples/plugins/process-python/shaper.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write("plain.toml", plain)
+	w.write("go.toml", between)
+	w.write("python.toml", strings.Replace(between, `path = "./between"`, fmt.Sprintf("path = %q\ninterpreter = [%q]", script, python), 1))
+	w.example("Go", "between")
+	half := "component.between.scale=0.5"
+	if got, want := w.train("python.toml").ParamsHash, w.train("plain.toml").ParamsHash; got != want {
+		t.Errorf("with a shaper that shapes nothing: parameters %.12s, want %.12s", got, want)
+	}
+	if got, want := w.train("python.toml", "--set", half).ParamsHash, w.train("go.toml", "--set", half).ParamsHash; got != want {
+		t.Errorf("half the reward: parameters %.12s, want those with the shaper in Go, %.12s", got, want)
+	}
+}
+
+// bandit is a whole learner in Python that learns nothing: what it is given by name, and what it tells by name.
+const bandit = `import numpy
+import rlhost
+
+class Bandit(rlhost.Learner):
+    def configure(self, config):
+        super().configure({"policy": config["policy"]})
+
+    def begin_learning(self, policy):
+        assert (policy.obs, policy.actions, policy.hidden, policy.activation) == (4, 2, (64, 64), "tanh"), policy
+        assert list(policy.tensors())[:3] == ["actor.0.weight", "actor.0.bias", "actor.1.weight"], policy.tensors()
+        self.net = {name: numpy.zeros(shape, "f4") for name, shape in policy.tensors().items()}
+
+    def parameters(self):
+        return self.net
+
+    def learn(self, dataset):
+        reward, obs = dataset["reward"], dataset["obs"]
+        for block in dataset:
+            assert block.obs.strides[0] > 0 and not block.reward.flags.writeable
+        assert obs.shape == (reward.shape[0] + 1, reward.shape[1], 4), (obs.shape, reward.shape)
+        self.optimizer_steps += 1
+        return {"losses/reward": reward.mean()}
+
+    def learner_state(self):
+        return rlhost.State({"own": self.optimizer_steps})
+
+    def set_learner_state(self, state):
+        assert state.meta["own"] == 10, state.meta
+
+rlhost.serve(Bandit)
+`
+
+func TestPlugins_ALearnerOfOnesOwnHasNamesForEverything(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.write("learner.py", bandit)
+	w.write("own.toml", fmt.Sprintf("%s[plugin.own]\npath = \"./learner.py\"\ninterpreter = [%q]\n[component.learner]\nplugin = \"own\"\n",
+		plain, w.python()))
+	if end := w.train("own.toml"); end.EnvSteps != 20480 || end.Reason != "env_steps" {
+		t.Errorf("ended by %s after %d env steps", end.Reason, end.EnvSteps)
+	}
+	data, err := os.ReadFile(filepath.Join(w.dir, "runs/cartpole/0001/metrics.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	var last map[string]float64
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
+		t.Fatal(err)
+	}
+	if last["losses/reward"] != 1 || last["global_step"] != 20480 || last["lag/max"] != 0 || last["learner/optimizer_steps"] != float64(len(lines)) {
+		t.Errorf("metrics %v", last)
+	}
+	if end := w.train("--resume", "latest", "--set", "run.stop.env_steps=40960"); end.EnvSteps != 40960 {
+		t.Errorf("resumed, ended after %d env steps", end.EnvSteps)
+	}
+}
+
+// What a component in Python raises ends the run with a code, the method and the line.
+func TestPlugins_ExceptionsOfComponentsHaveACode(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	python := w.python()
+	w.write("between.toml", strings.Replace(between, `path = "./between"`, fmt.Sprintf("path = \"./between\"\ninterpreter = [%q]", python), 1))
+	w.write("between", `import rlhost
+
+class Between(rlhost.Component):
+    signals = [rlhost.Signal("trajectories", "trajectory")]
+    slots = [rlhost.Slot("on_trajectories", "trajectory")]
+
+    def on_trajectories(self, m):
+        raise ValueError("not today")
+
+rlhost.serve(Between)
+`)
+	c := exec.Command(w.program, "train", "between.toml")
+	c.Dir = w.dir
+	out, err := c.CombinedOutput()
+	if want := "error[E068]"; err == nil || !strings.Contains(string(out), want) ||
+		!strings.Contains(string(out), "on_trajectories: ValueError: not today (between:8)") {
+		t.Errorf("%v, want %s and the place:\n%s", err, want, out)
+	}
+}
+
+// countless is a learner in Python that publishes the same weights again and again, and tells of no env step. keep is how
+// many leases it keeps before it goes on without a message.
+const countless = `import struct
+import rlhost
+
+class Learner(rlhost.Component):
+    kind = "learner"
+    signals = [rlhost.Signal("weights", "weights"), rlhost.Signal("stats", "learner_stats")]
+    slots = [rlhost.Slot("on_dataset", "dataset")]
+
+    def configure(self, config):
+        self.keep = config.get("epochs") == 9
+
+    def start(self, host):
+        self.floats = 2 * (4 * 64 + 64 + 64 * 64 + 64) + 64 * 2 + 2 + 64 + 1
+        self.weights = host.add_arena("weights", 2 + host.readers.get("weights", 1), 64 + 4 * self.floats)
+        self.version, self.published = 0, 0
+
+    def begin(self):
+        with self.weights.loan() as loan:
+            struct.pack_into("<QII", loan.array, 0, self.version, self.floats, 0)
+            loan.array[64:] = 0
+            handle = loan.commit()
+        if self.published:
+            self.weights.release(self.published)
+        self.published = handle
+        self.host.emit("weights", handle, policy_version=self.version)
+
+    def on_dataset(self, m):
+        with self.host.lease(m.handle) as block:
+            _, count, _ = struct.unpack_from("<QII", block.array)
+            handles = struct.unpack_from(f"<{count}Q", block.array, 16)
+        leases = [self.host.lease(h) for h in handles]
+        if not self.keep:
+            for lease in leases:
+                lease.release()
+        self.version += 1
+        self.begin()
+        self.host.boundary()
+
+rlhost.serve(Learner)
+`
+
+// withLearner starts a job with a learner in Python, and returns what status says once that matches.
+func (w *workshop) withLearner(script string, status string, sets ...string) (said string) {
+	w.t.Helper()
+	python := w.python()
+	w.write("learner.py", script)
+	w.write("own.toml", fmt.Sprintf("%s[plugin.own]\npath = \"./learner.py\"\ninterpreter = [%q]\n[component.learner]\nplugin = \"own\"\n",
+		strings.Replace(plain, "20480", "500_000_000", 1), python))
+	job := exec.Command(w.program, append([]string{"train", "own.toml"}, sets...)...)
+	var out bytes.Buffer
+	job.Dir, job.Stdout, job.Stderr = w.dir, &out, &out
+	if err := job.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() {
+		_ = job.Process.Kill() // it has no end of its own
+		_ = job.Wait()
+	}()
+	want := regexp.MustCompile(status)
+	for end := time.Now().Add(longestWait); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		c := exec.Command(w.program, "status")
+		c.Dir = w.dir
+		if text, err := c.CombinedOutput(); err == nil && want.Match(text) {
+			return string(text)
+		} else {
+			said = string(text)
+		}
+	}
+	w.t.Fatalf("status does not say %s but\n%s\n%s", status, said, out.Bytes())
+	return ""
+}
+
+// Env steps add up, whoever learns.
+func TestPlugins_WhatALearnerOfOnesOwnTrainsIsCounted(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	text := w.withLearner(countless, `policy version [0-9]{2,}`)
+	var made, trained, dropped, underway uint64
+	line := regexp.MustCompile(`env steps: .*`).FindString(text)
+	if _, err := fmt.Sscanf(strings.ReplaceAll(line, ",", ""), "env steps: %d made = %d trained + %d dropped + %d under way",
+		&made, &trained, &dropped, &underway); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	if trained < made/2 || made != trained+dropped+underway {
+		t.Errorf("%s", line)
+	}
+}
+
+// A component that keeps what it was given stops the run: it is named, with what it holds and for how long.
+func TestPlugins_WhoKeepsItsLeasesIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	text := w.withLearner(countless, `(?m)^cause: learner holds [0-9]+ blocks? of rollout.trajectories, the oldest for [0-9]+ s, and`,
+		"--set", "component.learner.epochs=9")
+	for _, want := range []string{`(?m)^learner +pid [0-9]+ +STALLED .* holds [0-9]+ block`, `^cartpole/0001  stalled `} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("status does not say %s but\n%s", want, text)
+		}
+	}
+}

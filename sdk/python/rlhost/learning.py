@@ -1,0 +1,306 @@
+"""A learner of one's own: what it gets as named tensors, what it publishes as named tensors, what it tells by name."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import struct
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ._native import Exhausted
+from .arena import Trajectory
+from .component import Component, Signal, Slot, State
+from .spec import EnvSpec
+
+if TYPE_CHECKING:
+    import numpy
+
+    from . import _native
+    from .host import Host
+
+_WEIGHTS = struct.Struct("<QII")  # version, parameters, elements that are normalised
+_WEIGHTS_HEAD = 64  # bytes before the parameters
+_DATASET = struct.Struct("<QII")  # index, count; then count handles
+_REPORTS = 128  # that may wait for the runner
+_VERSIONS = 256  # whose optimiser steps are remembered
+
+
+@dataclasses.dataclass(frozen=True)
+class PolicyLayout:
+    """What the network of a [policy.NAME] table is: those who act have the same one."""
+
+    env: EnvSpec
+    obs: int  # elements of an observation
+    actions: int  # values of the Discrete action
+    hidden: tuple[int, ...]
+    activation: str  # tanh, relu or elu
+    share_trunk: bool
+    normalize_obs: bool
+
+    @classmethod
+    def of(cls, host: Host, policy: str) -> PolicyLayout:
+        """Reads that of a policy by its name."""
+        known = host.policies[policy]
+        env, table = host.env(known.env), known.table
+        net = table.get("net") or {}
+        return cls(env, env.obs_elems, env.actions, tuple(net.get("hidden", (64, 64))), net.get("activation", "tanh"),
+                   bool(table.get("share_trunk")), bool(table.get("normalize_obs")))
+
+    def tensors(self) -> dict[str, tuple[int, ...]]:
+        """The parameters' shapes by name, in their order: NAME.weight is [inputs, outputs], NAME.bias [outputs]; an
+        encoder's layers are actor.0, actor.1 and so on (critic, or trunk for both), the heads actor.head and
+        critic.head."""
+        made: dict[str, tuple[int, ...]] = {}
+
+        def layer(name: str, inputs: int, outputs: int) -> None:
+            made[name + ".weight"], made[name + ".bias"] = (inputs, outputs), (outputs,)
+
+        def encoder(name: str) -> None:
+            for i, (inputs, outputs) in enumerate(zip((self.obs, *self.hidden), self.hidden)):
+                layer(f"{name}.{i}", inputs, outputs)
+
+        last = (self.obs, *self.hidden)[-1]
+        if self.share_trunk:
+            encoder("trunk")
+        for name, outputs in (("actor", self.actions), ("critic", 1)):
+            if not self.share_trunk:
+                encoder(name)
+            layer(name + ".head", last, outputs)
+        return made
+
+
+class Dataset:
+    """What one round learns from. Iterating gives each block's Trajectory: named arrays [rows, envs, ...] over the
+    memory that was written, with the strides they have there, to be read until learn returns."""
+
+    def __init__(self, blocks: Sequence[Trajectory], index: int):
+        self.blocks, self.index = list(blocks), index
+
+    def __iter__(self) -> Iterator[Trajectory]:
+        return iter(self.blocks)
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.blocks[0]
+
+    def __getitem__(self, name: str) -> numpy.ndarray:
+        """A column of all blocks side by side, copied: [rows, envs of all blocks, ...]."""
+        import numpy
+        return numpy.concatenate([numpy.asarray(b[name]) for b in self.blocks], 1)
+
+    def tensors(self, device: Any = "cpu") -> dict[str, Any]:
+        """All columns but meta as torch tensors on a device; terminated, truncated, valid and action_mask are bool."""
+        import torch
+        flags = {"terminated", "truncated", "valid", "action_mask"}
+        made = {name: torch.from_numpy(self[name]) for name in self.blocks[0].arrays
+                if name not in ("meta", "policy_version", "plugin_version")}
+        return {name: (t != 0 if name in flags else t).to(device) for name, t in made.items()}
+
+
+class Learner(Component):
+    """Improves one policy. A subclass says how: begin_learning, learn and parameters; observed where it normalises
+    observations; learner_state and set_learner_state for what a resumed run needs besides. It may be replaced, or take the place of another, while a run goes on.
+
+    Counted for it: env steps, policy versions and lag; published for it: the parameters, and what learn returns as the
+    run's metrics of that dataset."""
+
+    kind = "learner"
+    signals = [Signal("weights", "weights", "a new policy version"),
+               Signal("stats", "learner_stats", "what one dataset's update reports")]
+    slots = [Slot("on_dataset", "dataset", "enough rows for one learner round")]
+
+    policy: PolicyLayout  # from begin_learning on
+    env_steps = 0  # learned from so far
+    optimizer_steps = 0  # add to it in learn
+    version = 0  # of the newest published policy
+    datasets = 0  # learned from so far
+
+    # What a subclass says.
+
+    def begin_learning(self, policy: PolicyLayout) -> None:
+        """Makes the network."""
+        raise NotImplementedError
+
+    def learn(self, dataset: Dataset) -> Mapping[str, float]:
+        """Learns from a dataset and returns numbers by name, such as losses/policy_loss; the names stay the same."""
+        raise NotImplementedError
+
+    def parameters(self) -> Mapping[str, Any]:
+        """The parameters by the names of PolicyLayout.tensors: arrays or tensors, or views of such, on any device. A state
+        that is restored is written into them."""
+        raise NotImplementedError
+
+    def observed(self) -> tuple[float, Any, Any] | None:
+        """Where the policy normalises observations: how many there were, their mean, and the sum of squared distances
+        from it, for each element. The network gets (obs - mean) / sqrt(variance + 1e-8), within -10 to 10."""
+        return None
+
+    def learner_state(self) -> State:
+        """What set_learner_state needs beside parameters and counters, such as the optimiser's moments."""
+        return State()
+
+    def set_learner_state(self, state: State) -> None:
+        """Goes on from a state, whose parameters have been restored."""
+
+    # What is done for it.
+
+    policy_name = "main"  # configure may set it: the table's `policy`
+
+    def configure(self, config: dict[str, Any]) -> None:
+        """Takes the key policy; all others are errors unless a subclass takes them first."""
+        self.policy_name = config.pop("policy", self.policy_name)
+        super().configure(config)
+
+    def start(self, host: Host) -> None:
+        """Makes the arena of the weights, and the network."""
+        self.policy = PolicyLayout.of(host, self.policy_name)
+        self._shapes = self.policy.tensors()
+        self._floats = sum(_elems(shape) for shape in self._shapes.values())
+        self._normalised = self.policy.obs if self.policy.normalize_obs else 0
+        # The publisher keeps one version and writes another, besides what its readers hold.
+        self._weights = host.add_arena("weights", 2 + host.readers.get("weights", 1),
+                                       _WEIGHTS_HEAD + 4 * (self._floats + 2 * self._normalised))
+        self._stats: Any = None
+        self._published = 0
+        self._steps_at: dict[int, int] = {}
+        self.begin_learning(self.policy)
+
+    def begin(self) -> None:
+        """Publishes the policy that the run begins with."""
+        self._publish()
+
+    def on_dataset(self, m: _native.Message) -> None:
+        """Learns from a dataset, publishes, reports, and tells that a boundary is reached."""
+        import numpy
+        began = time.perf_counter()
+        with contextlib.ExitStack() as leases:
+            block = leases.enter_context(self.host.lease(m.handle)).array
+            blocks = [leases.enter_context(self.host.lease(h)).trajectory for h in _handles(block)]
+            acted = numpy.concatenate([numpy.asarray(b["policy_version"])[:-1].ravel().astype(numpy.int64) for b in blocks])
+            rows = sum(int(numpy.count_nonzero(b["valid"])) for b in blocks)
+            lag = self.version - numpy.minimum(acted, self.version)
+            steps = self.optimizer_steps - numpy.array([self._steps_at.get(v, 0) for v in acted.tolist()])
+            told = dict(self.learn(Dataset(blocks, self.datasets)))
+        self.env_steps += rows
+        self.host.stats.count("learner/env_steps", rows)
+        self.version += 1
+        self.datasets += 1
+        self._publish()
+        self._report({"global_step": self.env_steps, "policy_version": self.version, "lag/mean": lag.mean(), "lag/max": lag.max(),
+                      "lag/optimizer_steps_mean": steps.mean(), "learner/optimizer_steps": self.optimizer_steps,
+                      "losses/valid_rows": rows, "perf/update_seconds": time.perf_counter() - began, **told})
+        self.host.boundary()
+
+    def snapshot(self) -> State:
+        """The state of a learner, as the built-in one writes it too: evaluation reads the network out of it."""
+        own, p, observed = self.learner_state(), self.policy, self.observed()
+        meta = {"policy_version": self.version, "env_steps": self.env_steps, "optimizer_steps": self.optimizer_steps,
+                "datasets": self.datasets, "network": {
+                    "obs": p.obs, "actions": p.actions, "hidden": list(p.hidden), "activation": p.activation,
+                    "share_trunk": p.share_trunk, "normalize_obs": p.normalize_obs, "hidden_gain": 2**0.5, "policy_gain": 0.01,
+                    "value_gain": 1}}
+        if p.normalize_obs:
+            count, mean, m2 = observed or (0.0, [0.0] * p.obs, [0.0] * p.obs)
+            meta["normalizer"] = {"count": count, "mean": _array(mean).tolist(), "m2": _array(m2).tolist()}
+        given = self.parameters()
+        return State({**(own.meta or {}), **meta}, {**{name: _array(given[name]) for name in self._shapes}, **own.tensors}, own.blobs)
+
+    def restore(self, state: State) -> None:
+        """Goes on from a snapshot of a learner with the same network."""
+        given = self.parameters()
+        for name, shape in self._shapes.items():
+            saved = state.tensors.get(name)
+            if saved is None or saved.size != _elems(shape):
+                raise ValueError(f"the saved policy has no {name} of shape {list(shape)}")
+            _assign(given[name], saved.reshape(shape))
+        self.set_learner_state(state)
+        self.version, self.env_steps = state.meta["policy_version"], state.meta["env_steps"]
+        self.optimizer_steps, self.datasets = state.meta["optimizer_steps"], state.meta["datasets"]
+
+    def stop(self) -> None:
+        """Lets go of the newest weights."""
+        if getattr(self, "_published", 0):
+            self._weights.release(self._published)
+            self._published = 0
+
+    def _publish(self) -> None:
+        """Writes the parameters into a block and emits it as the newest version; the previous one is let go of."""
+        with self._weights.loan() as loan:
+            _WEIGHTS.pack_into(loan.array, 0, self.version, self._floats, self._normalised)
+            floats = self._floats + 2 * self._normalised
+            self._write(loan.array[_WEIGHTS_HEAD:_WEIGHTS_HEAD + 4 * floats].view("<f4"))
+            handle = loan.commit()
+        if self._published:
+            self._weights.release(self._published)
+        self._published = handle
+        self._steps_at[self.version] = self.optimizer_steps
+        self._steps_at.pop(self.version - _VERSIONS, None)
+        self.host.emit("weights", handle, policy_version=self.version)
+
+    def _write(self, into: numpy.ndarray) -> None:
+        given, at = self.parameters(), 0
+        for name, shape in self._shapes.items():
+            value = _array(given[name])
+            if value.shape != shape:
+                raise ValueError(f"parameter {name} has shape {list(value.shape)}, want {list(shape)}")
+            into[at:at + value.size] = value.ravel()
+            at += value.size
+        if self._normalised:
+            count, mean, m2 = self.observed() or (0.0, 0.0, 0.0)
+            into[at:at + self._normalised] = _array(mean)
+            into[at + self._normalised:] = 1 / (_array(m2) / count + 1e-8) ** 0.5 if count else 1.0
+
+    def _report(self, values: Mapping[str, float]) -> None:
+        """Emits what one update did. Learning does not wait for its log: a report for which no block is free is
+        skipped and counted."""
+        if self._stats is None:
+            self._names = list(values)
+            self._stats = self.host.add_arena("stats", _REPORTS, 8 * len(values), names=self._names)
+        try:
+            loan = self._stats.loan()
+        except Exhausted:
+            self.host.stats.count("learner/stats_skipped")
+            return
+        loan.array[:8 * len(self._names)].view("<f8")[:] = [float(values[name]) for name in self._names]
+        handle = loan.commit()
+        self.host.emit("stats", handle, policy_version=self.version)
+        self._stats.release(handle)
+
+
+def _handles(block: numpy.ndarray) -> list[int]:
+    """The handles of a dataset's trajectories."""
+    import numpy
+    _, count, _ = _DATASET.unpack_from(block)
+    if count > (len(block) - _DATASET.size) // 8:
+        raise ValueError(f"a dataset of {count} trajectories in {len(block)} bytes")
+    handles: list[int] = numpy.frombuffer(block, "<u8", count, _DATASET.size).tolist()
+    return handles
+
+
+def _elems(shape: tuple[int, ...]) -> int:
+    n = 1
+    for size in shape:
+        n *= size
+    return n
+
+
+def _assign(into: Any, value: numpy.ndarray) -> None:
+    """Writes an array into an array or a tensor."""
+    if hasattr(into, "detach"):
+        import torch
+        into.detach().copy_(torch.from_numpy(value))
+    else:
+        into[...] = value
+
+
+def _array(value: Any) -> numpy.ndarray:
+    """An array of what may be a tensor, on any device."""
+    import numpy
+    if hasattr(value, "detach"):
+        value = value.detach().cpu().numpy()
+    made: numpy.ndarray = numpy.asarray(value)
+    return made
