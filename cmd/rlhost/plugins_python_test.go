@@ -41,9 +41,6 @@ const bandit = `import numpy
 import rlhost
 
 class Bandit(rlhost.Learner):
-    def configure(self, config):
-        super().configure({"policy": config["policy"]})
-
     def begin_learning(self, policy):
         assert (policy.obs, policy.actions, policy.hidden, policy.activation) == (4, 2, (64, 64), "tanh"), policy
         assert list(policy.tensors())[:3] == ["actor.0.weight", "actor.0.bias", "actor.1.weight"], policy.tensors()

@@ -207,6 +207,30 @@ func TestPlugins_GymnasiumTrains(t *testing.T) {
 	}
 }
 
+// PPO in sixty lines learns, on the device that its table names.
+func TestPeers_ShortPPOLearns(t *testing.T) {
+	t.Parallel()
+	python := os.Getenv("RLHOST_TORCH")
+	if python == "" {
+		t.Skip("make test-peers runs it, with PyTorch")
+	}
+	script, err := filepath.Abs("../../examples/plugins/pytorch-learner/short_ppo.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(script)
+	if n := bytes.Count(text, []byte("\n")); err != nil || n > 60 {
+		t.Errorf("%d lines, want 60 at most: %v", n, err)
+	}
+	w := newWorkshop(t)
+	w.write("torch.toml", fmt.Sprintf("%s[plugin.torch]\npath = %q\ninterpreter = [%q]\nstart = \"2m\"\n[component.learner]\nplugin = \"torch\"\ndevice = \"cpu\"\n",
+		plain, script, python))
+	end := w.train("torch.toml", "--set", "run.stop={ return = 300, env_steps = 300_000 }")
+	if end.Reason != "return" || end.MeanReturn < 300 {
+		t.Errorf("ended by %s after %d env steps with a mean return of %g, want 300", end.Reason, end.EnvSteps, end.MeanReturn)
+	}
+}
+
 // The learner in PyTorch reaches 475 in both modes. It needs the Python that RLHOST_TORCH names: make test-peers.
 func TestPeers_PyTorchLearnerReaches475(t *testing.T) {
 	t.Parallel()

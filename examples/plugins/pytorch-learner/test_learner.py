@@ -16,7 +16,6 @@ import torch
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[2] / "sdk" / "python" / "tests")]
 
-import learner  # noqa: E402
 import ppo  # noqa: E402
 import rlhost  # noqa: E402
 from fakehost import BOUNDARY, BOUNDARY_OVER, FakeHost, HostArena, python  # noqa: E402
@@ -98,10 +97,6 @@ class UpdateTest(unittest.TestCase):
         trainer.set_state(meta, tensors)
         numpy.testing.assert_array_equal(trainer.state()[1]["actor.0.weight"][0], tensors["actor.0.weight"])
 
-    def test_reports_are_in_the_hosts_order(self):
-        names = [name.removeprefix("losses/") for name in learner.STAT_NAMES if name.startswith("losses/")]
-        self.assertEqual(names, [f.name for f in dataclasses.fields(ppo.Report)])
-
     def test_what_a_guest_has_spoilt_is_refused(self):
         for column, value in (("action", 3), ("action", -1), ("reward", numpy.nan), ("obs", numpy.inf)):
             with self.subTest(column, value=value), self.assertRaises(ValueError):
@@ -143,16 +138,15 @@ class PluginTest(unittest.TestCase):
                 "normalize_obs": n["normalize_obs"]}}})
         self.assertEqual(answer["errors"], [])
         start = host.channel.unary_unary("/rlhost.plugin.v1.Plugin/Start").future(b"", wait_for_ready=True)
-        weights, stats = host.grant_arena(90), host.grant_arena()
+        weights = host.grant_arena(90)
         start.result(60)
         self.assertEqual((weights.name, weights.blocks), ("learner.weights", 5))
-        self.assertEqual(stats.schema["names"], learner.STAT_NAMES)
         handles = []
         for _, blob in sorted(saved.blobs.items()):
             loan = arena.view.loan()
             loan.array[:] = numpy.frombuffer(blob, numpy.uint8)
             handles.append(loan.commit())
-        return host, arena, datasets, weights, stats, handles
+        return host, arena, datasets, weights, handles
 
     def restore(self, host, saved):
         """Restores a state of the built-in learner with the parameters of a case."""
@@ -171,7 +165,7 @@ class PluginTest(unittest.TestCase):
 
     def test_a_dataset_makes_new_weights_a_report_and_a_boundary(self):
         saved = case("separate")
-        host, arena, datasets, weights, stats, handles = self.begin(saved)
+        host, arena, datasets, weights, handles = self.begin(saved)
         self.restore(host, saved)
         host.send(rlhost.Message(slot=0xFF06))
         first = host.receive()
@@ -181,7 +175,11 @@ class PluginTest(unittest.TestCase):
         dataset = loan.commit()
         for version in (6, 7):
             host.send(rlhost.Message(handle=dataset))
-            published, reported, boundary = host.receive(60), host.receive(), host.receive()
+            published = host.receive(60)
+            if version == 6:
+                stats = host.grant_arena()  # with the names of what the first update reports
+                self.assertLessEqual({"losses/" + f.name for f in dataclasses.fields(ppo.Report)}, set(stats.schema["names"]))
+            reported, boundary = host.receive(), host.receive()
             self.assertEqual((published.signal, published.policy_version, boundary.slot), (0, version, BOUNDARY))
             with weights.view.lease(published.handle) as lease:
                 head = struct.unpack_from("<QII", lease.array)

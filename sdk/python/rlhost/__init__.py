@@ -37,14 +37,14 @@ if TYPE_CHECKING:
     from .component import Component, ConfigError, ConfigErrors, Flow, NoSnapshot, Signal, Slot, State, decode
     from .handle import handle_arena, handle_block, handle_generation
     from .host import Host, Run, Stats
-    from .learning import Dataset, Learner, PolicyLayout
+    from .learning import Dataset, Learner, LearnerConfig, PolicyLayout
     from .queue import Queue
     from .serving import serve
     from .spec import EnvSpec, Tensor
 
 __all__ = [
     "Arena", "Closed", "Column", "Component", "ConfigError", "ConfigErrors", "Dataset", "EnvSpec", "Error",
-    "Exhausted", "Flow", "Foreign", "Host", "Learner", "Lease", "Loan", "Message", "NoSnapshot", "NotCommitted",
+    "Exhausted", "Flow", "Foreign", "Host", "Learner", "LearnerConfig", "Lease", "Loan", "Message", "NoSnapshot", "NotCommitted",
     "OutOfRange", "PolicyLayout", "Queue", "Refused", "Run", "Signal", "Slot", "Stale", "State", "Stats", "Tensor",
     "TimedOut", "Trajectory", "decode", "handle_arena", "handle_block", "handle_generation", "serve",
 ]
@@ -57,7 +57,7 @@ _HOME = {name: module for module, names in {
     "component": "Component ConfigError ConfigErrors Flow NoSnapshot Signal Slot State decode",
     "handle": "handle_arena handle_block handle_generation",
     "host": "Host Run Stats",
-    "learning": "Dataset Learner PolicyLayout",
+    "learning": "Dataset Learner LearnerConfig PolicyLayout",
     "queue": "Queue",
     "serving": "serve",
     "spec": "EnvSpec Tensor",

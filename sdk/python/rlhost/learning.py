@@ -6,12 +6,12 @@ import contextlib
 import dataclasses
 import struct
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ._native import Exhausted
 from .arena import Trajectory
-from .component import Component, Signal, Slot, State
+from .component import Component, ConfigError, ConfigErrors, Signal, Slot, State, decode
 from .spec import EnvSpec
 
 if TYPE_CHECKING:
@@ -24,7 +24,54 @@ _WEIGHTS = struct.Struct("<QII")  # version, parameters, elements that are norma
 _WEIGHTS_HEAD = 64  # bytes before the parameters
 _DATASET = struct.Struct("<QII")  # index, count; then count handles
 _REPORTS = 128  # that may wait for the runner
-_VERSIONS = 256  # whose optimiser steps are remembered
+_VERSIONS = 65_536  # whose optimiser steps are remembered
+
+
+@dataclasses.dataclass
+class LearnerConfig:
+    """A learner's table: the keys of the built-in one, which presets set, and what it is computed with."""
+
+    policy: str = "main"
+    learning_rate: float = 2.5e-4
+    anneal_env_steps: int = 0  # learning rate falls to 0 over these; 0 = constant
+    anneal_clip: bool = False
+    gamma: float = 0.99
+    gae_lambda: float = 0.95
+    clip: float = 0.2
+    epochs: int = 4
+    minibatch: int = 128
+    entropy: float = 0.01
+    value_coef: float = 0.5  # of 1/2 MSE
+    value_clip: float = 0.0
+    max_grad_norm: float = 0.5
+    clip_grad_apart: bool = False  # actor and critic each by its own norm, unless they share parameters
+    normalize_advantage: bool = True
+    target_kl: float = 0.0
+    vtrace: bool = False
+    rho_bar: float = 1.0
+    c_bar: float = 1.0
+    recompute: str = "dataset"  # when V-trace's ratios are computed: dataset or epoch
+    adam_eps: float = 1e-5
+    threads: int = 1  # of the framework: small networks are fastest with one
+    device: str = "cpu"  # as the framework names it, such as cuda
+
+    def check(self) -> None:
+        """Raises ConfigErrors for values that nothing can be learned with."""
+        bounds = (("learning_rate", 0, 1), ("gamma", 0, 1), ("gae_lambda", 0, 1), ("clip", 1e-6, 10), ("epochs", 1, 1000),
+                  ("minibatch", 1, 1 << 24), ("entropy", 0, 10), ("value_coef", 0, 100), ("value_clip", 0, 1e6),
+                  ("max_grad_norm", 0, 1e6), ("target_kl", 0, 100), ("rho_bar", 1e-6, 1e6), ("c_bar", 1e-6, 1e6),
+                  ("adam_eps", 1e-12, 1), ("threads", 1, 256))
+        errors = [ConfigError(key, f"is {getattr(self, key)}, want {low} to {high}")
+                  for key, low, high in bounds if not low <= getattr(self, key) <= high]
+        if self.recompute not in ("dataset", "epoch"):
+            errors.append(ConfigError("recompute", f'is "{self.recompute}", want dataset or epoch'))
+        if errors:
+            raise ConfigErrors(errors)
+
+    def rates(self, env_steps: int) -> tuple[float, float]:
+        """Learning rate and clip at an env step."""
+        left = max(0.0, 1 - env_steps / self.anneal_env_steps) if self.anneal_env_steps else 1.0
+        return self.learning_rate * left, self.clip * (left if self.anneal_clip else 1.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,10 +120,11 @@ class PolicyLayout:
 
 class Dataset:
     """What one round learns from. Iterating gives each block's Trajectory: named arrays [rows, envs, ...] over the
-    memory that was written, with the strides they have there, to be read until learn returns."""
+    memory that was written, with the strides they have there, to be read until release, or until learn returns."""
 
-    def __init__(self, blocks: Sequence[Trajectory], index: int):
-        self.blocks, self.index = list(blocks), index
+    def __init__(self, blocks: Sequence[Trajectory], index: int, release: Callable[[], None] = lambda: None):
+        self.blocks, self.index, self.release = list(blocks), index, release
+        """release gives the blocks back once everything has been copied: the rollouts need not wait for the learning."""
 
     def __iter__(self) -> Iterator[Trajectory]:
         return iter(self.blocks)
@@ -148,16 +196,17 @@ class Learner(Component):
 
     # What is done for it.
 
-    policy_name = "main"  # configure may set it: the table's `policy`
+    Config = LearnerConfig  # a subclass may have one of its own, with more keys
+    config: LearnerConfig  # from configure on
 
     def configure(self, config: dict[str, Any]) -> None:
-        """Takes the key policy; all others are errors unless a subclass takes them first."""
-        self.policy_name = config.pop("policy", self.policy_name)
-        super().configure(config)
+        """Reads the table."""
+        self.config = decode(config, self.Config)
+        self.config.check()
 
     def start(self, host: Host) -> None:
         """Makes the arena of the weights, and the network."""
-        self.policy = PolicyLayout.of(host, self.policy_name)
+        self.policy = PolicyLayout.of(host, self.config.policy)
         self._shapes = self.policy.tensors()
         self._floats = sum(_elems(shape) for shape in self._shapes.values())
         self._normalised = self.policy.obs if self.policy.normalize_obs else 0
@@ -184,7 +233,7 @@ class Learner(Component):
             rows = sum(int(numpy.count_nonzero(b["valid"])) for b in blocks)
             lag = self.version - numpy.minimum(acted, self.version)
             steps = self.optimizer_steps - numpy.array([self._steps_at.get(v, 0) for v in acted.tolist()])
-            told = dict(self.learn(Dataset(blocks, self.datasets)))
+            told = dict(self.learn(Dataset(blocks, self.datasets, leases.close)))
         self.env_steps += rows
         self.host.stats.count("learner/env_steps", rows)
         self.version += 1
