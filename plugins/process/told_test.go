@@ -1,9 +1,12 @@
 package process
 
 import (
+	"log/slog"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/rlhost/rlhost/core/component"
 )
 
 func TestProcess_TellsWhatAProcessIsNotFinishedWith(t *testing.T) {
@@ -33,4 +36,16 @@ func TestProcess_TellsWhatAProcessIsNotFinishedWith(t *testing.T) {
 	}
 	m.quiet()
 	waitFor(t, func() bool { _, _, unfinished := told.Process(); return unfinished == 0 })
+}
+
+// A process that takes the place of one that died begins environments with random streams that nobody has had.
+func TestProcess_IsToldThatItBeginsAgain(t *testing.T) {
+	begun := 4
+	x := &proxy{h: &component.Host{Run: &component.Run{}, Log: slog.New(slog.DiscardHandler), Begun: 2,
+		Again: func() int { begun++; return begun }}}
+	for life, want := range []int{2, 5, 6} {
+		if got := x.configuration(1).Begun; got != want {
+			t.Errorf("process %d is told %d, want %d", life, got, want)
+		}
+	}
 }
