@@ -17,7 +17,8 @@
 //! rl_env!(Walk);
 //! ```
 //!
-//! A guest is a `cdylib` built with `cargo build --release --target wasm32-unknown-unknown`. The macro exports
+//! A guest is a `cdylib` built with `cargo build --release --target wasm32-unknown-unknown`, best with the flags
+//! `-C target-feature=+simd128,+bulk-memory`. The macro exports
 //! the functions of env ABI v1 and does what is not the environment's business: batches, strides, autoreset,
 //! random streams, final observations, save and load. The crate has no dependencies. It is not for several
 //! agents per environment, nor for more than one action and one observation tensor.
