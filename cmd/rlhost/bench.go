@@ -79,7 +79,11 @@ func (c *benchCommand) Run(p *program) error {
 	}
 	fmt.Fprintf(p.out, "%s  %d envs per call, layout %s\n", printable(result.Env), result.Envs, result.Layout)
 	for _, f := range result.Rates {
-		fmt.Fprintf(p.out, "  %-18s %8.2f M env steps/s (median %.2f), %.1f ns/step\n", f.Name, f.Best/1e6, f.Median/1e6, 1e9/f.Best)
+		unit, scale := "M", 1e6
+		if f.Best < 1e5 {
+			unit, scale = "k", 1e3
+		}
+		fmt.Fprintf(p.out, "  %-18s %8.2f %s env steps/s (median %.2f), %.1f ns/step\n", f.Name, f.Best/scale, unit, f.Median/scale, 1e9/f.Best)
 	}
 	return nil
 }
@@ -98,9 +102,13 @@ func (c *benchCommand) measure(p *program, plugin rollout.Plugin) (*benchResult,
 	if err != nil {
 		return nil, err
 	}
+	least := time.Duration(0) // that a run on the bus takes
 	ways := []way{
 		{"alone", func(d time.Duration) (float64, error) { return stepAlone(stage, c.Envs, d) }},
-		{"through the bus", func(d time.Duration) (float64, error) { return c.throughBus(p, d) }},
+		{"through the bus", func(d time.Duration) (rate float64, err error) {
+			rate, least, err = c.throughBus(p, max(d, least))
+			return rate, err
+		}},
 	}
 	if strings.HasPrefix(strings.ToLower(spec.Name), "cartpole") {
 		batch := newNative(c.Envs)
@@ -212,15 +220,15 @@ on_full = "block"
 const longestBusRun = time.Minute
 
 // throughBus runs a whole rollout component: splits, blocks, checks and messages, everything but a policy. Where not
-// even one step ends in that time, it takes longer.
-func (c *benchCommand) throughBus(p *program, d time.Duration) (float64, error) {
+// even one step ends in that time, it takes longer, and tells how long.
+func (c *benchCommand) throughBus(p *program, d time.Duration) (rate float64, took time.Duration, err error) {
 	for {
 		rate, err := c.busRate(p, d)
 		if rate > 0 || err != nil {
-			return rate, err
+			return rate, d, err
 		}
 		if d >= longestBusRun {
-			return 0, fmt.Errorf("no step of %d environments ended in %v\n  help: step fewer at once: --envs", c.Envs, d)
+			return 0, d, fmt.Errorf("no step of %d environments ended in %v\n  help: step fewer at once: --envs", c.Envs, d)
 		}
 		d = min(4*d, longestBusRun)
 	}

@@ -85,7 +85,7 @@ static void step(Walk *w, rl_rng *rng, const int32_t *action, float *obs, rl_res
     out->terminated = w->cell < 20 || w->cell > 43;
     out->truncated = ++w->age >= 40;
     static volatile uint32_t turns;
-    for (uint32_t i = 0; WRONG == SLOW && i < 50000; i++) turns = turns + 1;
+    for (uint32_t i = 0; WRONG == SLOW && i < 20000; i++) turns = turns + 1;
     if (WRONG == NULLED && w->age == 9) nowhere->age = 0;
     if (WRONG == TELLS && w->age == 3) rl_fail("no such square");
     look(w, obs);
