@@ -138,12 +138,99 @@ static void test_claims_of_the_dead_are_repaired(void) {
     close(fd);
 }
 
+static void test_cells_of_the_dead_take_no_room(void) {
+    int fd;
+    rlh_ring *q = make_ring(RLH_RING_QUEUE, 8, 16, 5, &fd);
+    rlh_item items[8];
+    for (uint32_t i = 0; i < 8; i++) items[i] = (rlh_item){"x", 1, i};
+    uint64_t *word = (uint64_t *)(void *)ring_cell_at(q, 0);
+    *word = (uint64_t)RLH_RING_WRITING << 20 | 8u << 12 | 7;
+    CHECK_EQUAL(rlh_queue_put(q, items, 1, 0), RLH_ERR_TIMEOUT);
+    rlh_queue_recover(q, 7, NULL, NULL);
+    rlh_queue_stats stats;
+    rlh_queue_count(q, &stats);
+    CHECK_EQUAL(stats.items, 0);
+    CHECK_EQUAL(rlh_queue_put(q, items, 8, 0), 8); // nobody has got anything
+    rlh_ring_detach(q);
+    close(fd);
+}
+
+static rlh_ring *make_any(uint64_t bytes, int *fd) {
+    rlh_ring *r;
+    CHECK_EQUAL(rlh_queue_create(fd, bytes), RLH_OK);
+    CHECK_EQUAL(rlh_ring_attach(&r, *fd, RLH_RING_QUEUE, 5), RLH_OK);
+    return r;
+}
+
+static void test_queue_takes_items_of_any_size(void) {
+    int fd;
+    CHECK_EQUAL(rlh_queue_create(&fd, 0), RLH_ERR_INVALID);
+    CHECK_EQUAL(rlh_queue_create(&fd, UINT64_C(1) << 32), RLH_ERR_INVALID);
+    rlh_ring *q = make_any(480, &fd);
+    char bytes[481], memory[960];
+    for (int i = 0; i < 481; i++) bytes[i] = (char)i;
+    rlh_item out[8];
+    for (uint32_t len = 0; len <= 480; len++) { // round and round
+        rlh_item in[3] = {{bytes, len, 1}, {bytes, 480 - len > 48 ? 480 - len - 48 : 0, 2}, {bytes, 481, 3}};
+        CHECK_EQUAL(rlh_queue_put(q, in + 2, 1, 0), RLH_ERR_TOO_LONG);
+        int n = (int)rlh_queue_batch(q, in, 3);
+        CHECK_EQUAL(n, len > 432 ? 1 : 2);
+        CHECK_EQUAL(rlh_queue_put(q, in, (size_t)n, 0), n);
+        rlh_queue_stats stats;
+        rlh_queue_count(q, &stats);
+        CHECK(stats.items == (uint64_t)n && stats.bytes == in[0].len + (n > 1 ? in[1].len : 0));
+        if (len > 0) CHECK_EQUAL(rlh_queue_get(q, out, 8, memory, len - 1, 0), RLH_ERR_TOO_LONG);
+        CHECK_EQUAL(rlh_queue_get(q, out, 8, memory, sizeof memory, 0), n);
+        for (int i = 0; i < n; i++) CHECK(out[i].len == in[i].len && out[i].kind == in[i].kind && memcmp(out[i].bytes, bytes, out[i].len) == 0);
+    }
+    CHECK_EQUAL(q->header->head, q->header->tail);
+    rlh_ring_detach(q);
+    close(fd);
+}
+
+struct whole {
+    int count;
+    uint32_t lens[4];
+    char bytes[4][200];
+};
+
+static void keep_whole(void *user, const rlh_item *item) {
+    struct whole *w = user;
+    CHECK(w->count < 4 && item->len <= 200);
+    w->lens[w->count] = item->len;
+    memcpy(w->bytes[w->count++], item->bytes, item->len);
+}
+
+// test_long_items_of_the_dead_come_back_whole leaves a claim behind as a consumer does that dies while it frees its cells.
+static void test_long_items_of_the_dead_come_back_whole(void) {
+    int fd;
+    rlh_ring *q = make_any(960, &fd); // 20 of 32 cells
+    char bytes[150], memory[1000];
+    for (int i = 0; i < 150; i++) bytes[i] = (char)i;
+    rlh_item items[4] = {{"a", 1, 0}, {bytes, 150, 1}, {"b", 1, 2}};
+    CHECK_EQUAL(rlh_queue_put(q, items, 3, 0), 3); // cells 0, 1 to 4, 5
+    uint64_t *first = (uint64_t *)(void *)ring_cell_at(q, 0);
+    *first = (uint64_t)RLH_RING_READING << 28 | 6u << 12 | 7;
+    for (uint64_t i = 3; i < 6; i++) *(uint64_t *)(void *)ring_cell_at(q, i) = (i + 32) << 32; // free again
+    rlh_item more = {bytes, 150, 9};
+    for (int i = 0; i < 5; i++) CHECK_EQUAL(rlh_queue_put(q, &more, 1, 0), i < 3 ? 1 : RLH_ERR_TIMEOUT);
+    struct whole lost = {0};
+    rlh_queue_recover(q, 7, keep_whole, &lost);
+    CHECK_EQUAL(lost.count, 2);
+    CHECK(lost.lens[0] == 1 && lost.lens[1] == 150 && memcmp(lost.bytes[1], bytes, 150) == 0);
+    CHECK_EQUAL(rlh_queue_get(q, items, 4, memory, sizeof memory, 0), 3);
+    for (int i = 0; i < 3; i++) CHECK(items[i].len == 150 && memcmp(items[i].bytes, bytes, 150) == 0);
+    for (int i = 0; i < 5; i++) CHECK_EQUAL(rlh_queue_put(q, &more, 1, 0), 1);
+    rlh_ring_detach(q);
+    close(fd);
+}
+
 // test_garbage_in_a_queue_ends: whatever a peer writes, calls come back and stay within the memory.
 static void test_garbage_in_a_queue_ends(void) {
     uint64_t seed = 42;
-    for (int round = 0; round < 200; round++) {
+    for (int round = 0; round < 400; round++) {
         int fd;
-        rlh_ring *q = make_ring(RLH_RING_QUEUE, 4, 16, 5, &fd);
+        rlh_ring *q = round < 200 ? make_ring(RLH_RING_QUEUE, 4, 16, 5, &fd) : make_any(100, &fd);
         uint64_t *words = (uint64_t *)(void *)q->cells_at;
         for (int i = 0; i < 16; i++) {
             seed = seed * 6364136223846793005u + 1442695040888963407u;
@@ -151,11 +238,13 @@ static void test_garbage_in_a_queue_ends(void) {
         }
         q->header->head = round % 4 == 0 ? seed >> 3 : 0;
         rlh_item items[4];
-        char memory[64];
+        char memory[64], long_one[100] = {0};
+        rlh_queue_stats stats;
         for (int i = 0; i < 4; i++) {
             rlh_queue_get(q, items, 4, memory, sizeof memory, 0);
-            rlh_item item = {"y", 1, 0};
+            rlh_item item = {long_one, round < 200 ? 1 : 99, 0};
             rlh_queue_put(q, &item, 1, 0);
+            rlh_queue_count(q, &stats);
             rlh_queue_recover(q, (uint32_t)(seed & 0xFFF), on_lost, &(struct losses){0});
         }
         rlh_ring_detach(q);
@@ -334,6 +423,9 @@ void unit_memory(void) {
     test_headers_are_checked();
     test_queue_keeps_items_whole();
     test_claims_of_the_dead_are_repaired();
+    test_cells_of_the_dead_take_no_room();
+    test_queue_takes_items_of_any_size();
+    test_long_items_of_the_dead_come_back_whole();
     test_garbage_in_a_queue_ends();
     test_life_of_a_block();
     test_credits_reach_their_creditor();
