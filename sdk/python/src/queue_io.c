@@ -1,0 +1,349 @@
+// queue_io.c: how messages go into the queue between Python processes, and out of it.
+#include "queue.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "arguments.h"
+
+static PyObject *raise_std(const char *name) {
+    PyObject *module = PyImport_ImportModule("queue");
+    PyObject *type = module ? PyObject_GetAttrString(module, name) : NULL;
+    if (type)
+        PyErr_SetString(type, strcmp(name, "Full") ? "no message in the time given" : "no room in the time given");
+    Py_XDECREF(type);
+    Py_XDECREF(module);
+    return NULL;
+}
+
+// ---- messages
+
+// copy_of returns the bytes of an object that is a buffer, as it lies there.
+static PyObject *copy_of(PyObject *data) {
+    PyObject *view = PyMemoryView_FromObject(data);
+    PyObject *format = view ? PyObject_GetAttrString(view, "format") : NULL;
+    PyObject *bytes = NULL;
+    int found = format ? PyUnicode_FindChar(format, 'O', 0, PyUnicode_GetLength(format), 1) : -1;
+    if (found == -1 && format) // no pointers in it
+        bytes = PyObject_CallMethod(view, "tobytes", NULL);
+    if (!view || found >= 0) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError, "a message is bytes or another buffer, not %R; dumps= and loads= of rlhost.Queue turn "
+                                      "other objects into bytes and back", Py_TYPE(data));
+    }
+    Py_XDECREF(format);
+    Py_XDECREF(view);
+    return bytes;
+}
+
+// encoded returns the bytes of a message.
+static PyObject *encoded(Queue *o, PyObject *data) {
+    PyObject *dumped = o->coded ? PyObject_CallMethod((PyObject *)o, "_dumps", "(O)", data) : NULL;
+    if (o->coded && !dumped)
+        return NULL;
+    if (dumped)
+        data = dumped;
+    PyObject *bytes = PyBytes_Check(data) ? Py_NewRef(data) : copy_of(data);
+    Py_XDECREF(dumped);
+    return bytes;
+}
+
+// loaded returns the message that bytes stand for, which are its to give back.
+static PyObject *loaded(Queue *o, PyObject *bytes) {
+    PyObject *message = bytes ? PyObject_CallMethod((PyObject *)o, "_loads", "(O)", bytes) : NULL;
+    Py_XDECREF(bytes);
+    return message;
+}
+
+static inline PyObject *message_of(Queue *o, const rlh_item *item) {
+    PyObject *bytes = PyBytes_FromStringAndSize(item->bytes, item->len);
+    return o->coded ? loaded(o, bytes) : bytes;
+}
+
+static inline int is_plain(const Queue *o, PyObject *data) { return Py_TYPE(data) == &PyBytes_Type && !o->coded; }
+
+// as_item points an item to bytes, which stay the caller's.
+static int as_item(Queue *o, PyObject *bytes, rlh_item *item) {
+    char *at;
+    Py_ssize_t len;
+    if (PyBytes_AsStringAndSize(bytes, &at, &len))
+        return -1;
+    if ((size_t)len > rlh_queue_longest(o->ring)) {
+        PyErr_Format(PyExc_ValueError, "message of %zd bytes, the queue takes up to %u", len, rlh_queue_longest(o->ring));
+        return -1;
+    }
+    *item = (rlh_item){.bytes = at, .len = (uint32_t)len};
+    return 0;
+}
+
+// ---- put
+
+// put_items puts from one up to count items, as many as there is room for, or whole: all or none. It waits for room as
+// long as it takes, at most until end, and returns how many were put, or a negative code, or EXCEPTION with an exception set.
+static int put_items(Queue *o, const rlh_item *items, size_t count, int whole, int64_t timeout, int64_t *end) {
+    if (!o->ring)
+        return RLH_ERR_CLOSED;
+    int code = rlh_queue_put(o->ring, items, count, 0); // all of them or none
+    while (code == RLH_ERR_TIMEOUT && count > 1 && !whole) {
+        count /= 2;
+        code = rlh_queue_put(o->ring, items, count, 0);
+    }
+    while (code == RLH_ERR_TIMEOUT) {
+        if (timeout >= 0 && !*end)
+            *end = monotonic_ns() + timeout;
+        int64_t left = timeout < 0 ? WAIT_SLICE : *end - monotonic_ns();
+        if (left <= 0)
+            return code;
+        Py_BEGIN_ALLOW_THREADS
+        code = rlh_queue_put(o->ring, items, count, left < WAIT_SLICE ? left : WAIT_SLICE);
+        Py_END_ALLOW_THREADS
+        if (code == RLH_ERR_TIMEOUT && queue_waited(o))
+            return EXCEPTION;
+    }
+    return code;
+}
+
+static PyObject *failed(int code, const char *name) {
+    if (code == EXCEPTION)
+        return NULL;
+    return code == RLH_ERR_TIMEOUT ? raise_std(name) : raise_code(code, "queue");
+}
+
+static PyObject *put_one(Queue *o, PyObject *data, int64_t timeout) {
+    if (timeout == -2 || enter(o))
+        return NULL;
+    int64_t end = 0;
+    rlh_item item;
+    PyObject *made = is_plain(o, data) ? NULL : encoded(o, data);
+    if (made)
+        data = made;
+    int code = (made || is_plain(o, data)) && !as_item(o, data, &item) ? put_items(o, &item, 1, 0, timeout, &end) : EXCEPTION;
+    Py_XDECREF(made);
+    return leave(o, code < 0 ? failed(code, "Full") : Py_NewRef(Py_None));
+}
+
+PyObject *queue_put(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    PyObject *a[4];
+    if (!names && n >= 1 && n <= 3)
+        return put_one((Queue *)self, args[0], read_wait(n > 1 ? args[1] : NULL, n > 2 ? args[2] : NULL));
+    if (read_arguments(&put_arguments, args, n, names, a))
+        return NULL;
+    return put_one((Queue *)self, a[0], read_wait(a[1], a[2]));
+}
+
+PyObject *queue_put_nowait(PyObject *self, PyObject *data) { return put_one((Queue *)self, data, 0); }
+
+// _put_raw(bytes) puts what was in the queue already, at once or not at all.
+PyObject *queue_put_raw(PyObject *self, PyObject *bytes) {
+    Queue *o = (Queue *)self;
+    rlh_item item;
+    if (enter(o))
+        return NULL;
+    int64_t end = 0;
+    int code = as_item(o, bytes, &item) ? EXCEPTION : put_items(o, &item, 1, 0, 0, &end);
+    return leave(o, code < 0 ? failed(code, "Full") : Py_NewRef(Py_None));
+}
+
+// put_list puts the messages of a list that is nobody else's, in batches, and sets how many of them were put.
+static int put_list(Queue *o, PyObject *list, int whole, int64_t timeout, Py_ssize_t *put) {
+    rlh_item few[RLH_MAX_RING_BATCH];
+    Py_ssize_t count = PyList_Size(list);
+    rlh_item *items = count <= RLH_MAX_RING_BATCH ? few : malloc((size_t)count * sizeof *items);
+    int code = items ? 0 : RLH_ERR_MEMORY;
+    for (Py_ssize_t i = 0; i < count && code == 0; i++) { // before the first is put
+        PyObject *bytes = PyList_GetItem(list, i);
+        if (!is_plain(o, bytes)) {
+            bytes = encoded(o, bytes);
+            if (!bytes || PyList_SetItem(list, i, bytes))
+                code = EXCEPTION;
+        }
+        if (code == 0 && as_item(o, bytes, &items[i]))
+            code = EXCEPTION;
+    }
+    int64_t end = 0;
+    while (code >= 0 && *put < count) {
+        size_t batch = rlh_queue_batch(o->ring, items + *put, (size_t)(count - *put));
+        if (whole && batch < (size_t)count) {
+            PyErr_Format(PyExc_ValueError, "%zd messages, whole=True takes up to %zu of these", count, batch);
+            code = EXCEPTION;
+            break;
+        }
+        code = put_items(o, items + *put, batch, whole, timeout, &end);
+        if (code > 0)
+            *put += code;
+    }
+    if (items != few)
+        free(items);
+    return code;
+}
+
+// put_many(messages, block, timeout, whole) returns how many were put: all, or fewer when the time was over.
+PyObject *queue_put_many(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    Queue *o = (Queue *)self;
+    PyObject *a[4];
+    if (read_arguments(&put_many_arguments, args, n, names, a))
+        return NULL;
+    if (!PyList_Check(a[0]) && !PyTuple_Check(a[0]))
+        return PyErr_Format(PyExc_TypeError, "messages is a list or a tuple, not %R", Py_TYPE(a[0]));
+    int64_t timeout = read_wait(a[1], a[2]);
+    int whole = a[3] ? PyObject_IsTrue(a[3]) : 0;
+    PyObject *list = timeout == -2 || whole < 0 ? NULL : PySequence_List(a[0]); // the other may change meanwhile
+    if (!list)
+        return NULL;
+    if (enter(o)) {
+        Py_DECREF(list);
+        return NULL;
+    }
+    Py_ssize_t put = 0;
+    int code = put_list(o, list, whole, timeout, &put);
+    Py_DECREF(list);
+    if (code < 0 && (code != RLH_ERR_TIMEOUT || whole))
+        return leave(o, failed(code, "Full"));
+    return leave(o, PyLong_FromSsize_t(put));
+}
+
+// ---- get
+
+// Memory is what a get copies messages to.
+typedef struct {
+    char *at;
+    size_t room;
+} Memory;
+
+// borrow returns the queue's own memory, or other memory while another thread has that or where room is larger.
+static Memory borrow(Queue *o, size_t room) {
+    if (o->busy || room > o->room)
+        return (Memory){malloc(room), room};
+    o->busy = 1;
+    return (Memory){o->memory, o->room};
+}
+
+static void give_back(Queue *o, Memory m) {
+    if (m.at == o->memory)
+        o->busy = 0;
+    else
+        free(m.at);
+}
+
+// enlarge takes more memory in place of what a message was too long for. The message may be another one meanwhile.
+static int enlarge(Queue *o, Memory *m) {
+    size_t longest = rlh_queue_longest(o->ring), room = m->room < longest / 8 ? 8 * m->room : longest;
+    give_back(o, *m);
+    *m = borrow(o, room > m->room ? room : m->room);
+    return m->at ? 0 : RLH_ERR_MEMORY;
+}
+
+// get_items takes from one up to count items into memory. Codes as for put_items.
+static int get_items(Queue *o, rlh_item *items, size_t count, Memory *m, int64_t timeout) {
+    int code = rlh_queue_get(o->ring, items, count, m->at, m->room, 0);
+    int64_t end = 0;
+    while (code == RLH_ERR_TIMEOUT) {
+        if (timeout >= 0 && !end)
+            end = monotonic_ns() + timeout;
+        int64_t left = timeout < 0 ? WAIT_SLICE : end - monotonic_ns();
+        if (left <= 0)
+            return code;
+        Py_BEGIN_ALLOW_THREADS
+        code = rlh_queue_get(o->ring, items, count, m->at, m->room, left < WAIT_SLICE ? left : WAIT_SLICE);
+        Py_END_ALLOW_THREADS
+        if (code == RLH_ERR_TIMEOUT && queue_waited(o))
+            return EXCEPTION;
+    }
+    while (code == RLH_ERR_TOO_LONG && m->room < rlh_queue_longest(o->ring)) {
+        code = enlarge(o, m);
+        if (code == 0)
+            code = rlh_queue_get(o->ring, items, count, m->at, m->room, 0);
+    }
+    return code;
+}
+
+static PyObject *get_one(Queue *o, int64_t timeout) {
+    if (timeout == -2 || enter(o))
+        return NULL;
+    Memory memory = borrow(o, o->room);
+    if (!memory.at)
+        return leave(o, PyErr_NoMemory());
+    rlh_item item;
+    int code = get_items(o, &item, 1, &memory, timeout);
+    PyObject *data = code > 0 ? message_of(o, &item) : failed(code, "Empty");
+    give_back(o, memory);
+    return leave(o, data);
+}
+
+PyObject *queue_get(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    PyObject *a[4];
+    if (!names && n <= 2)
+        return get_one((Queue *)self, read_wait(n > 0 ? args[0] : NULL, n > 1 ? args[1] : NULL));
+    return read_arguments(&get_arguments, args, n, names, a) ? NULL : get_one((Queue *)self, read_wait(a[0], a[1]));
+}
+
+PyObject *queue_get_nowait(PyObject *self, PyObject *unused) {
+    (void)unused;
+    return get_one((Queue *)self, 0);
+}
+
+// append_all returns the list with the messages of items behind those that it has; NULL at first.
+static PyObject *append_all(Queue *o, PyObject *list, const rlh_item *items, int count) {
+    int first = !list;
+    if (first && !(list = PyList_New(count)))
+        return NULL;
+    for (int i = 0; i < count; i++) {
+        PyObject *message = message_of(o, &items[i]);
+        int failed = !message || (first ? PyList_SetItem(list, i, message) : PyList_Append(list, message));
+        if (!first)
+            Py_XDECREF(message);
+        if (failed) {
+            Py_DECREF(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+// get_up_to waits for one message and takes with it what else is there.
+static PyObject *get_up_to(Queue *o, Py_ssize_t most, int64_t timeout) {
+    Memory memory = borrow(o, o->room);
+    if (!memory.at)
+        return PyErr_NoMemory();
+    rlh_item items[RLH_MAX_RING_BATCH];
+    PyObject *list = NULL;
+    int code = 0;
+    while (most > 0) {
+        code = get_items(o, items, (size_t)(most < RLH_MAX_RING_BATCH ? most : RLH_MAX_RING_BATCH), &memory, timeout);
+        if (code < 0)
+            break;
+        list = append_all(o, list, items, code);
+        if (!list)
+            break;
+        most -= code;
+        timeout = 0;
+    }
+    give_back(o, memory);
+    if (code >= 0)
+        return list;
+    // What was taken is handed out, whatever came after it; the next call meets it again.
+    if (list && code != EXCEPTION)
+        return list;
+    Py_XDECREF(list);
+    return failed(code, "Empty");
+}
+
+PyObject *queue_get_many(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    Queue *o = (Queue *)self;
+    PyObject *a[4];
+    if (read_arguments(&get_many_arguments, args, n, names, a))
+        return NULL;
+    if (a[0] && PyBool_Check(a[0]))
+        return PyErr_Format(PyExc_TypeError, "want %s: a number comes first", get_many_arguments.usage);
+    Py_ssize_t most = a[0] ? PyLong_AsSsize_t(a[0]) : RLH_MAX_RING_BATCH;
+    if (most == -1 && PyErr_Occurred())
+        return NULL;
+    if (most < 1)
+        return PyErr_Format(PyExc_ValueError, "max_messages_to_get is %zd, want 1 or more", most);
+    int64_t timeout = read_wait(a[1], a[2]);
+    if (timeout == -2 || enter(o))
+        return NULL;
+    return leave(o, get_up_to(o, most, timeout));
+}
+
+int queue_intern_names(void) { return intern_names(); }
