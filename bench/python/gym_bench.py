@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Env steps/s of Gymnasium's environments through rlhost's worker processes, beside gymnasium.vector.AsyncVectorEnv
-with the same environments, taking turns. Run it in .venv:
+"""Env steps/s of Gymnasium's environments through rlhost's worker processes, beside gymnasium.vector's AsyncVectorEnv
+(one process for each environment) and SyncVectorEnv (all in this process), and EnvPool where it is installed and has the
+environment, each with as many environments, taking turns. Run it in .venv:
 
     .venv/bin/python bench/python/gym_bench.py [--seconds 2] [--rounds 3] [--cases 1x1,2x64] [ENV...]
 
-AsyncVectorEnv has one process for each environment, so workers are also shown with many environments each, against as
-many environments there. Both get the same actions ready made; rlhost's side is driven from Python here too."""
+All get the same actions ready made; rlhost's side is driven from Python here too."""
 
 import argparse
 import pathlib
@@ -58,14 +58,35 @@ def play(hosts, blocks, index):
                 raise RuntimeError(complaint)
 
 
-def theirs(use, envs, seconds):
-    """Env steps/s of AsyncVectorEnv, in same-step autoreset as ours."""
-    vector = gymnasium.vector.AsyncVectorEnv([lambda: gymnasium.make(use)] * envs,
-                                             autoreset_mode=gymnasium.vector.AutoresetMode.SAME_STEP)
+SAME_STEP = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}  # as ours
+
+
+def asynchronous(use, envs):
+    return gymnasium.vector.AsyncVectorEnv([lambda: gymnasium.make(use)] * envs, **SAME_STEP)
+
+
+def synchronous(use, envs):
+    return gymnasium.vector.SyncVectorEnv([lambda: gymnasium.make(use)] * envs, **SAME_STEP)
+
+
+def pool(use, envs):
+    """None where EnvPool is not installed or does not have the environment."""
     try:
-        vector.reset(seed=0)
+        import envpool
+        return envpool.make_gymnasium(use, num_envs=envs)
+    except (ImportError, OSError, AssertionError):
+        return None
+
+
+def theirs(make, use, envs, seconds):
+    """Env steps/s of a vector environment; nan where there is none."""
+    vector = make(use, envs)
+    if vector is None:
+        return float("nan")
+    try:
+        vector.reset()
         rng = numpy.random.default_rng(1)
-        actions = rng.integers(0, vector.single_action_space.n, (STEPS, envs))
+        actions = rng.integers(0, gymnasium.make(use).action_space.n, (STEPS, envs))
         begun, played = None, 0
         while begun is None or time.perf_counter() - begun < seconds:
             for row in actions:
@@ -79,23 +100,30 @@ def theirs(use, envs, seconds):
         vector.close()
 
 
+PEERS = {"AsyncVectorEnv": asynchronous, "SyncVectorEnv": synchronous, "EnvPool": pool}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("env", nargs="*", default=["CartPole-v1", "Acrobot-v1"])
     parser.add_argument("--seconds", type=float, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--cases", default="1x1,2x1,1x64,2x64", help="workers x environments of each")
+    parser.add_argument("--cases", default="1x1,2x1,2x8,1x64,2x64", help="workers x environments of each")
     args = parser.parse_args()
-    print("env, workers x envs: rlhost env steps/s, AsyncVectorEnv, median ratio of rounds")
+    print("env, workers x envs: rlhost env steps/s; of each peer its own, and the median ratio of rounds (least-most)")
     for use in args.env:
         for workers, envs in (map(int, case.split("x")) for case in args.cases.split(",")):
-            a, b, ratios = [], [], []
+            rounds = []
             for _ in range(args.rounds):
-                a.append(ours(use, workers, envs, args.seconds))
-                b.append(theirs(use, workers * envs, args.seconds))
-                ratios.append(a[-1] / b[-1])
-            print(f"{use} {workers} x {envs}: {statistics.median(a):,.0f}  {statistics.median(b):,.0f}  "
-                  f"x {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})", flush=True)
+                rates = [theirs(make, use, workers * envs, args.seconds) for make in PEERS.values()]
+                rounds.append([ours(use, workers, envs, args.seconds), *rates])
+            mine, *peers = zip(*rounds)
+            print(f"{use} {workers} x {envs}: {statistics.median(mine):,.0f}", flush=True)
+            for name, rates in zip(PEERS, peers):
+                ratios = [a / b for a, b in zip(mine, rates)]
+                if not numpy.isnan(ratios).any():
+                    print(f"    {name} {statistics.median(rates):,.0f}  x {statistics.median(ratios):.2f} "
+                          f"({min(ratios):.2f}-{max(ratios):.2f})", flush=True)
 
 
 if __name__ == "__main__":

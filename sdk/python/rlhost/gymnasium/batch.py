@@ -167,10 +167,12 @@ class Batch:
         """Does what the mode of autoreset asks for at the end of an episode; returns the observation to write."""
         if self.autoreset == spec.SAME_STEP:
             assert block.final_obs is not None
-            self._watch.look(i, obs, {})
-            block.final_obs[i] = self._plain(obs)
+            self._watch.shape(obs)
+            block.final_obs[i] = self._plain(obs)  # before the reset, which may reuse the array
             first, info = self.envs[i].reset()
-            self._watch.look(i, first, info)
+            self._watch.shape(first)
+            if self._watched <= STEPS:
+                self._watch.look(i, first, info)
             return first
         self.ended[i] = self.autoreset == spec.NEXT_STEP
         return obs

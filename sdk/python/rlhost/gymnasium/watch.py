@@ -34,14 +34,17 @@ class Watch:
             self._say("mask", "returns info[\"action_mask\"], which is not used: the policy takes forbidden actions too")
         if not isinstance(self._space, spaces.Box):
             return
-        shape = numpy.shape(obs)
-        if shape != self._space.shape:
-            raise ValueError(f"the observation has shape {shape}, its space {self._space.shape}")
+        self.shape(obs)
         outside = (numpy.asarray(obs) < self._space.low) | (numpy.asarray(obs) > self._space.high)
         if outside.any():
             at = tuple(int(k) for k in numpy.argwhere(outside)[0])
             self._say("bounds", f"observes {numpy.asarray(obs)[at]:g} at {list(at)} (environment {i} of its batch), outside of its "
                       f"space's bounds {self._space.low[at]:g} to {self._space.high[at]:g}: correct the space or the observation")
+
+    def shape(self, obs: Any) -> None:
+        """The part of look that raises."""
+        if isinstance(self._space, spaces.Box) and numpy.shape(obs) != self._space.shape:
+            raise ValueError(f"the observation has shape {numpy.shape(obs)}, its space {self._space.shape}")
 
     def _say(self, what: str, text: str) -> None:
         if (self._source.use, what) not in _said:
