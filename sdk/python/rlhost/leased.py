@@ -19,7 +19,11 @@ class Leased(numpy.ndarray):
         if copy is False:
             raise BufferError("this array is a view of a block that can only be read, and a tensor over it could be written: "
                               "make one of a copy, numpy.array(view)")
-        return numpy.array(self).__dlpack__(**how)
+        owned = numpy.array(self)
+        try:
+            return owned.__dlpack__(**how)
+        except TypeError:  # NumPy before 2.1 knows the older protocol alone, which a consumer has to take as well
+            return owned.__dlpack__(stream=how.get("stream"))
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         """What is computed from a view is an array like any other."""
