@@ -136,6 +136,13 @@ class Learner(rlhost.Component):
         self.weights = host.add_arena("weights", 2 + host.readers.get("weights", 1), 64 + 4 * self.floats)
         self.version, self.published = 0, 0
 
+    def restore(self, state):
+        self.state, self.version = state, state.meta["policy_version"]
+
+    def snapshot(self):
+        self.state.meta["policy_version"] = self.version
+        return self.state
+
     def begin(self):
         with self.weights.loan() as loan:
             struct.pack_into("<QII", loan.array, 0, self.version, self.floats, 0)
@@ -161,50 +168,87 @@ class Learner(rlhost.Component):
 rlhost.serve(Learner)
 `
 
-// withLearner starts a job with a learner in Python, and returns what status says once that matches.
-func (w *workshop) withLearner(script string, status string, sets ...string) (said string) {
+// background starts a training that has no end of its own, and returns what asks commands of it.
+func (w *workshop) background(args ...string) (ask func(args ...string) (string, error)) {
 	w.t.Helper()
-	python := w.python()
-	w.write("learner.py", script)
-	w.write("own.toml", fmt.Sprintf("%s[plugin.own]\npath = \"./learner.py\"\ninterpreter = [%q]\n[component.learner]\nplugin = \"own\"\n",
-		strings.Replace(plain, "20480", "500_000_000", 1), python))
-	job := exec.Command(w.program, append([]string{"train", "own.toml"}, sets...)...)
+	job := exec.Command(w.program, append([]string{"train"}, args...)...)
 	var out bytes.Buffer
-	job.Dir, job.Stdout, job.Stderr = w.dir, &out, &out
+	job.Dir, job.Env, job.Stdout, job.Stderr = w.dir, w.environ(), &out, &out
 	if err := job.Start(); err != nil {
 		w.t.Fatal(err)
 	}
-	defer func() {
-		_ = job.Process.Kill() // it has no end of its own
+	w.t.Cleanup(func() {
+		_ = job.Process.Kill()
 		_ = job.Wait()
-	}()
-	want := regexp.MustCompile(status)
+		if w.t.Failed() {
+			w.t.Logf("the job says\n%s", out.Bytes())
+		}
+	})
+	return func(args ...string) (string, error) {
+		c := exec.Command(w.program, args...)
+		c.Dir, c.Env = w.dir, w.environ()
+		text, err := c.CombinedOutput()
+		return string(text), err
+	}
+}
+
+// statusThat asks for the status until it matches.
+func statusThat(t *testing.T, ask func(args ...string) (string, error), pattern string) (text string) {
+	t.Helper()
+	want := regexp.MustCompile(pattern)
 	for end := time.Now().Add(longestWait); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		c := exec.Command(w.program, "status")
-		c.Dir = w.dir
-		if text, err := c.CombinedOutput(); err == nil && want.Match(text) {
-			return string(text)
-		} else {
-			said = string(text)
+		var err error
+		if text, err = ask("status"); err == nil && want.MatchString(text) {
+			return text
 		}
 	}
-	w.t.Fatalf("status does not say %s but\n%s\n%s", status, said, out.Bytes())
+	t.Fatalf("status does not say %s but\n%s", pattern, text)
 	return ""
 }
 
-// Env steps add up, whoever learns.
+// addUp checks the env steps of a status, and returns those that were trained on.
+func addUp(t *testing.T, status string) (trained uint64) {
+	t.Helper()
+	var made, dropped, underway uint64
+	line := regexp.MustCompile(`env steps: .*`).FindString(status)
+	if _, err := fmt.Sscanf(strings.ReplaceAll(line, ",", ""), "env steps: %d made = %d trained + %d dropped + %d under way",
+		&made, &trained, &dropped, &underway); err != nil {
+		t.Fatalf("%v in %s", err, status)
+	}
+	if trained < made/2 || made != trained+dropped+underway {
+		t.Error(line)
+	}
+	return trained
+}
+
+// own writes a pipeline with a learner in Python, which is that of the beginning or only declared.
+func (w *workshop) own(script string, begins bool) {
+	w.t.Helper()
+	python := w.python()
+	w.write("learner.py", script)
+	text := fmt.Sprintf("%s[plugin.own]\npath = \"./learner.py\"\ninterpreter = [%q]\n", strings.Replace(plain, "20480", "500_000_000", 1), python)
+	if begins {
+		text += "[component.learner]\nplugin = \"own\"\n"
+	}
+	w.write("own.toml", text)
+}
+
+// Env steps add up, whoever learns, and go on to when another takes its place.
 func TestPlugins_WhatALearnerOfOnesOwnTrainsIsCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
-	text := w.withLearner(countless, `policy version [0-9]{2,}`)
-	var made, trained, dropped, underway uint64
-	line := regexp.MustCompile(`env steps: .*`).FindString(text)
-	if _, err := fmt.Sscanf(strings.ReplaceAll(line, ",", ""), "env steps: %d made = %d trained + %d dropped + %d under way",
-		&made, &trained, &dropped, &underway); err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	if trained < made/2 || made != trained+dropped+underway {
-		t.Errorf("%s", line)
+	w.own(countless, false)
+	ask := w.background("own.toml")
+	before := addUp(t, statusThat(t, ask, `policy version [0-9]{2,}`))
+	for _, next := range []string{"own", "builtin"} {
+		if out, err := ask("swap", "learner", next, "--probation", "0s"); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		text := statusThat(t, ask, `env steps`)
+		for addUp(t, text) <= before+10_000 && !t.Failed() {
+			text = statusThat(t, ask, `env steps`)
+		}
+		before = addUp(t, text)
 	}
 }
 
@@ -212,8 +256,9 @@ func TestPlugins_WhatALearnerOfOnesOwnTrainsIsCounted(t *testing.T) {
 func TestPlugins_WhoKeepsItsLeasesIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
-	text := w.withLearner(countless, `(?m)^cause: learner holds [0-9]+ blocks? of rollout.trajectories, the oldest for [0-9]+ s, and`,
-		"--set", "component.learner.epochs=9")
+	w.own(countless, true)
+	text := statusThat(t, w.background("own.toml", "--set", "component.learner.epochs=9"),
+		`(?m)^cause: learner holds [0-9]+ blocks? of rollout.trajectories, the oldest for [0-9]+ s, and`)
 	for _, want := range []string{`(?m)^learner +pid [0-9]+ +STALLED .* holds [0-9]+ block`, `^cartpole/0001  stalled `} {
 		if !regexp.MustCompile(want).MatchString(text) {
 			t.Errorf("status does not say %s but\n%s", want, text)
