@@ -8,7 +8,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 HOLDERS    = $(addprefix ./plugins/,batcher evaluation inference learner objects plugintest process rollout runner) ./sdk/process/...
 export CGO_ENABLED = 0
 
-.PHONY: run build test test-go test-kills test-peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
+.PHONY: run build test test-go test-kills test-hostile test-peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
 
 run: build
 	bin/rlhost train $(PIPELINE)
@@ -32,6 +32,10 @@ test-go:
 test-kills: tools
 	RLHOST_KILLS=$(KILLS) $(GO) test -count 1 -run 'Kill|Stopped' ./core/arena ./core/ring ./plugins/process ./cmd/rlhost
 	RLHOST_LONG=1 $(GO) test -count 1 -run 'KeepsThePromises' ./plugins/process
+
+# Modules that exhaust a compiler, given to a run of the real program; the cache of compiled modules, every byte of an entry flipped.
+test-hostile:
+	RLHOST_HOSTILE=1 $(GO) test -count 1 -v -run 'TestHostile|TestCache' ./plugins/wasm
 
 # Three seeds of each task that has a bar in docs/learning.md: under five minutes on two cores.
 test-learn: build

@@ -11,23 +11,30 @@ func (w *rewriter) code() error {
 	if n == 0 && !w.m.present[sectionCode] {
 		return nil
 	}
-	b := appendU32(make([]byte, 0, len(w.m.sections[sectionCode].b)*3/2), uint32(n))
+	// Straight into the module, with room for its length: this section is most of a module, and a copy would be another.
+	const sizeBytes = 5
+	begin := len(w.out) + 1 + sizeBytes
+	w.out = appendU32(append(w.out, sectionCode, 0, 0, 0, 0, 0), uint32(n))
 	scratch := metered{follow: len(w.m.Lines) > 0}
 	for f := range w.m.bodies {
 		if err := scratch.rewrite(w, f); err != nil {
 			return err
 		}
-		b = appendU32(b, uint32(len(scratch.head)+len(scratch.out)))
+		w.out = appendU32(w.out, uint32(len(scratch.head)+len(scratch.out)))
 		if len(w.result.Moved)+len(scratch.moved) > maxMoved {
 			scratch.follow, scratch.moved, w.result.Moved = false, nil, nil
 		}
-		w.moved(scratch.moved, len(b)+len(scratch.head), w.m.bodies[f].base-w.m.sections[sectionCode].base)
-		b = append(append(b, scratch.head...), scratch.out...)
+		w.moved(scratch.moved, len(w.out)-begin+len(scratch.head), w.m.bodies[f].base-w.m.sections[sectionCode].base)
+		w.out = append(append(w.out, scratch.head...), scratch.out...)
 	}
 	if w.result.Data {
-		b = w.dataBodies(b)
+		w.out = w.dataBodies(w.out)
 	}
-	w.emit(sectionCode, b)
+	size := w.out[begin-sizeBytes : begin]
+	for k, rest := 0, len(w.out)-begin; k < sizeBytes; k, rest = k+1, rest>>7 {
+		size[k] = byte(rest) | 0x80
+	}
+	size[sizeBytes-1] &^= 0x80
 	return nil
 }
 
