@@ -89,10 +89,16 @@ func isText(file []byte) bool {
 	return true
 }
 
+// maxFindings bounds what is told of one module.
+const maxFindings = 100
+
 // check compares a module's exports and imports with ABI v1. It returns every finding, the gravest first.
 func check(path string, m *meter.Module, grants []string) []*LoadError {
 	var found []*LoadError
 	add := func(code, reason, remedy string) {
+		if len(found) == maxFindings {
+			return
+		}
 		found = append(found, &LoadError{Code: code, Path: path, Reason: reason, Remedy: remedy})
 	}
 	if _, ok := export(m, hostabi.ExportStart); ok {
@@ -178,7 +184,7 @@ func missingRemedy(m *meter.Module, name string) string {
 		}
 	}
 	if best != "" {
-		return fmt.Sprintf("did you mean it by %s?", best)
+		return fmt.Sprintf("did you mean it by %s?", symbolName(best))
 	}
 	return "export it from the guest's source, as the SDKs do"
 }
@@ -189,7 +195,7 @@ func isABIExport(name string) bool {
 
 func checkImports(m *meter.Module, grants []string, add func(code, reason, remedy string)) {
 	for _, i := range m.Imports {
-		full := i.Module + "." + i.Name
+		full := symbolName(i.Module + "." + i.Name)
 		if i.Kind != meter.KindFunction {
 			add(CodeImport, fmt.Sprintf("imports %s, which is not a function", full), "let the guest define it itself")
 			continue
@@ -270,9 +276,14 @@ func toValueTypes(types []byte) []hostabi.ValueType {
 // signature writes a signature as (i32, i64) -> i32.
 func signature(params, results []hostabi.ValueType) string {
 	list := func(types []hostabi.ValueType) string {
-		names := make([]string, len(types))
+		const most = 20
+		var names []string
 		for i, t := range types {
-			names[i] = typeName(t)
+			if i == most {
+				names = append(names, fmt.Sprintf("%d more", len(types)-most))
+				break
+			}
+			names = append(names, typeName(t))
 		}
 		return strings.Join(names, ", ")
 	}
@@ -292,8 +303,28 @@ func typeName(t hostabi.ValueType) string {
 	return fmt.Sprintf("type %#x", byte(t))
 }
 
+// symbolName writes the name of an import or export, which comes from the file: in quotes and cut short if it is none that a
+// person would write.
+func symbolName(name string) string {
+	const most = 200
+	plain := func(r rune) bool { return r > ' ' && r < 0x7f }
+	if len(name) <= most && strings.IndexFunc(name, func(r rune) bool { return !plain(r) }) < 0 {
+		return name
+	}
+	if len(name) > most {
+		return fmt.Sprintf("%q… (%d bytes)", name[:most], len(name))
+	}
+	return fmt.Sprintf("%q", name)
+}
+
+// mostLetters is the length of the longest name that can be a slip of the pen.
+const mostLetters = 100
+
 // editDistance returns how many letters must be changed, added or left out to make a into b (Levenshtein 1966).
 func editDistance(a, b string) int {
+	if max(len(a), len(b)) > mostLetters {
+		return max(len(a), len(b))
+	}
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -24,12 +24,18 @@ type Report struct {
 	Exports   []Symbol `json:"exports"`
 	Imports   []Symbol `json:"imports"`
 	Grants    []string `json:"grants"` // capabilities that it needs
+	// MoreExports and MoreImports count those beyond maxSymbols, which are not listed.
+	MoreExports int `json:"more_exports,omitempty"`
+	MoreImports int `json:"more_imports,omitempty"`
 	// Snapshots is empty if its state can be saved and forked, else it says why not.
 	Snapshots string `json:"no_snapshots_because,omitempty"`
 	// Findings says what keeps it from being loaded; it is empty for a module that Load would take as far as can
 	// be told without running it.
 	Findings []Finding `json:"findings"`
 }
+
+// maxSymbols bounds the list of exports and that of imports.
+const maxSymbols = 200
 
 // Symbol is an import or an export.
 type Symbol struct {
@@ -86,14 +92,16 @@ func abiVersion(m *meter.Module) int {
 }
 
 func (r *Report) symbols(m *meter.Module) {
-	for _, e := range m.Exports {
+	listed := func(n int) int { return min(n, maxSymbols) }
+	r.MoreExports, r.MoreImports = len(m.Exports)-listed(len(m.Exports)), len(m.Imports)-listed(len(m.Imports))
+	for _, e := range m.Exports[:listed(len(m.Exports))] {
 		s := Symbol{Name: e.Name, Type: kindName(e.Kind), ABI: isABIExport(e.Name) || e.Name == hostabi.ExportMemory}
 		if t, ok := m.Signature(e.Index); ok && e.Kind == meter.KindFunction {
 			s.Type = signature(toValueTypes(t.Params), toValueTypes(t.Results))
 		}
 		r.Exports = append(r.Exports, s)
 	}
-	for _, i := range m.Imports {
+	for _, i := range m.Imports[:listed(len(m.Imports))] {
 		s := Symbol{Name: i.Module + "." + i.Name, Type: kindName(i.Kind)}
 		if i.Kind == meter.KindFunction {
 			t := m.Types[i.Type]
@@ -134,8 +142,8 @@ func (r *Report) String() string {
 	if r.Snapshots != "" {
 		fmt.Fprintf(&b, "  cannot be saved or forked: %s\n", r.Snapshots)
 	}
-	writeSymbols(&b, "exports", r.Exports)
-	writeSymbols(&b, "imports", r.Imports)
+	writeSymbols(&b, "exports", r.Exports, r.MoreExports)
+	writeSymbols(&b, "imports", r.Imports, r.MoreImports)
 	for _, f := range r.Findings {
 		fmt.Fprintf(&b, "  %s: %s; %s\n", f.Code, f.Reason, f.Remedy)
 	}
@@ -152,7 +160,7 @@ func listOr(list []string, none string) string {
 	return strings.Join(list, ", ")
 }
 
-func writeSymbols(b *strings.Builder, title string, symbols []Symbol) {
+func writeSymbols(b *strings.Builder, title string, symbols []Symbol, more int) {
 	if len(symbols) == 0 {
 		fmt.Fprintf(b, "  %s: none\n", title)
 		return
@@ -170,6 +178,9 @@ func writeSymbols(b *strings.Builder, title string, symbols []Symbol) {
 		if !strings.HasPrefix(s.Type, "(") {
 			sep = " "
 		}
-		fmt.Fprintf(b, "    %s%s%s%s\n", s.Name, sep, s.Type, note)
+		fmt.Fprintf(b, "    %s%s%s%s\n", symbolName(s.Name), sep, s.Type, note)
+	}
+	if more > 0 {
+		fmt.Fprintf(b, "    and %d more\n", more)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -77,5 +78,46 @@ func TestInspect_RefusesWhatIsNoModule(t *testing.T) {
 	}
 	if _, err := Inspect(filepath.Join(t.TempDir(), "none.wasm")); !errors.As(err, &load) || load.Code != CodeMissing {
 		t.Errorf("Inspect of nothing = %v", err)
+	}
+}
+
+// Names come from the file: no terminal takes them for its own, and ten thousand of them are not printed.
+func TestInspect_BoundsAndQuotesNames(t *testing.T) {
+	evil := "\x1b]0;owned\x07\n  nothing speaks against loading it"
+	r, err := inspectBytes(t, built{
+		before: func(m *asm.Module) {
+			m.Import("rl", evil, nil, nil)
+			for range 9_000 {
+				m.ImportMemory("rl", strings.Repeat("m", 1_000))
+			}
+		},
+		after: func(m *asm.Module) {
+			m.Export(evil, 2, 0)
+			m.Func("wide", asm.I32s(1_000), nil, 0)
+			for k := range 9_000 {
+				m.Export(strings.Repeat("e", 1_000)+strconv.Itoa(k), 2, 0)
+			}
+		},
+	}.bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := r.String()
+	if strings.ContainsAny(text, "\x1b\x07") || strings.Contains(text, "\n  nothing speaks") {
+		t.Errorf("names are not quoted:\n%.2000s", text)
+	}
+	if len(text) > 200<<10 || !strings.Contains(text, "and 8801 more") || !strings.Contains(text, "mmm\"… (1003 bytes)") {
+		t.Errorf("%d bytes are printed:\n%.2000s", len(text), text)
+	}
+	if !strings.Contains(text, "wide(i32, i32") || !strings.Contains(text, "980 more)") {
+		t.Errorf("the signature is not cut:\n%.2000s", text)
+	}
+	if len(r.Findings) != maxFindings {
+		t.Errorf("%d findings, want %d", len(r.Findings), maxFindings)
+	}
+	for _, f := range r.Findings {
+		if strings.ContainsAny(f.Reason, "\x1b\n") {
+			t.Errorf("finding %q", f.Reason)
+		}
 	}
 }
