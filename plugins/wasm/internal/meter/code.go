@@ -1,6 +1,9 @@
 package meter
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // importWeight is the weight of calling a host function.
 const importWeight = 150
@@ -14,6 +17,11 @@ func (w *rewriter) code() error {
 	// Straight into the module, with room for its length: this section is most of a module, and a copy would be another.
 	const sizeBytes = 5
 	begin := len(w.out) + 1 + sizeBytes
+	room := 0
+	for f, body := range w.m.bodies {
+		room += w.plans[f].room(body)
+	}
+	w.out = slices.Grow(w.out, room)
 	w.out = appendU32(append(w.out, sectionCode, 0, 0, 0, 0, 0), uint32(n))
 	scratch := metered{follow: len(w.m.Lines) > 0}
 	for f := range w.m.bodies {
@@ -37,6 +45,9 @@ func (w *rewriter) code() error {
 	size[sizeBytes-1] &^= 0x80
 	return nil
 }
+
+// room is about as much as the metered code of a function takes. To make room by and by would take several times as much.
+func (p *plan) room(body span) int { return len(body.b) + p.added + 64 }
 
 // metered writes one function. Its memory is used again for the next.
 type metered struct {
@@ -62,6 +73,7 @@ func (s *metered) rewrite(w *rewriter, f int) error {
 	*s = metered{plan: w.plans[f], w: w, head: s.head[:0], out: s.out[:0], frames: s.frames[:0],
 		follow: s.follow, moved: s.moved[:0]}
 	r := w.m.bodies[f].reader()
+	s.out = slices.Grow(s.out, s.room(w.m.bodies[f]))
 	w.locals(r, f)
 	s.declare(r.b[:r.p])
 	s.push(frame{})

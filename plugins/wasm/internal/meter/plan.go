@@ -14,6 +14,7 @@ type plan struct {
 	cached  bool   // it keeps the fuel in a local while it runs
 	lengths bool   // it has bulk operations
 	loops   bool
+	added   int // bytes that metering adds to its code, about
 }
 
 // survey reads every function once: it checks them and plans how to meter them.
@@ -81,10 +82,13 @@ func (w *rewriter) surveyInstruction(r *reader, in instruction, p *plan, depth i
 		r.fail("label %d of %d", in.index, depth+1)
 	case in.op == opLoop:
 		p.loops = true
+		p.added += 44
 	case in.op == opCall, in.op == opCallIndirect:
 		p.checks = true
+		p.added += 12
 	case in.takesLength():
 		p.checks, p.lengths = true, true
+		p.added += 36
 	}
 	w.sum.targets += uint64(in.targets)
 	w.sum.operands += uint64(in.operands)
