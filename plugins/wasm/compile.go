@@ -87,7 +87,9 @@ func (r *Runtime) produce(ctx context.Context, module []byte, c *Config) (code *
 	if r.compiler != "" {
 		err = r.compileApart(ctx, module, c, folder)
 	} else if lost == nil {
-		err = compileInto(ctx, wazero.NewRuntimeConfig(), module, folder)
+		into := openFolderCompiler(ctx, folder)
+		err = into.compile(ctx, module)
+		err = errors.Join(err, into.close(ctx))
 	}
 	if err != nil {
 		return nil, err

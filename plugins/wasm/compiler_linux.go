@@ -17,7 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tetratelabs/wazero"
 	"golang.org/x/sys/unix"
 )
 
@@ -47,8 +46,9 @@ func ServeCompiler(args []string) int {
 		return refuse(2, err)
 	}
 	ctx := context.Background()
-	config := wazero.NewRuntimeConfig() // without memory it would choose the interpreter
-	signal.Ignore(syscall.SIGXFSZ)      // writing fails instead
+	// Before there are limits: without memory wazero would choose the interpreter.
+	into := openFolderCompiler(ctx, fmt.Sprintf("/proc/self/fd/%d", compilerFolder))
+	signal.Ignore(syscall.SIGXFSZ) // writing fails instead
 	debug.SetMemoryLimit(int64(memory / 4 * 3))
 	limits := []struct {
 		resource int
@@ -63,7 +63,7 @@ func ServeCompiler(args []string) int {
 	if err != nil {
 		return refuse(2, err)
 	}
-	err = compileInto(ctx, config, module, fmt.Sprintf("/proc/self/fd/%d", compilerFolder))
+	err = into.compile(ctx, module)
 	var lost errNotWritten
 	switch {
 	case errors.As(err, &lost):

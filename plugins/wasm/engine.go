@@ -47,18 +47,28 @@ func onlyName(dir string) (string, error) {
 	return list[0].Name(), nil
 }
 
-// compileInto compiles a module with an engine that writes the code into a folder, which must be empty. It is errNotWritten
-// if the module can be compiled, but there was no room for its code.
-func compileInto(ctx context.Context, config wazero.RuntimeConfig, module []byte, folder string) error {
-	config = config.WithDebugInfoEnabled(debugInfo)
-	cache, lost := wazero.NewCompilationCacheWithDir(folder)
-	if lost == nil {
-		config = config.WithCompilationCache(cache)
-		defer cache.Close(ctx) // it gives memory back
+// folderCompiler writes compiled code into a folder.
+type folderCompiler struct {
+	wz    wazero.Runtime
+	cache wazero.CompilationCache
+	lost  error // why there will be no code
+}
+
+// openFolderCompiler chooses an engine and opens a folder, which must be empty.
+func openFolderCompiler(ctx context.Context, folder string) *folderCompiler {
+	c := &folderCompiler{}
+	config := wazero.NewRuntimeConfig().WithDebugInfoEnabled(debugInfo)
+	if c.cache, c.lost = wazero.NewCompilationCacheWithDir(folder); c.lost == nil {
+		config = config.WithCompilationCache(c.cache)
 	}
-	wz := wazero.NewRuntimeWithConfig(ctx, config)
-	defer wz.Close(ctx)
-	_, err := wz.CompileModule(ctx, module)
+	c.wz = wazero.NewRuntimeWithConfig(ctx, config)
+	return c
+}
+
+// compile compiles one module. It is errNotWritten if the module can be compiled, but there was no room for its code.
+func (c *folderCompiler) compile(ctx context.Context, module []byte) error {
+	_, err := c.wz.CompileModule(ctx, module)
+	lost := c.lost
 	var file *fs.PathError
 	if errors.As(err, &file) { // that is about the file, not the module
 		lost, err = err, nil
@@ -69,7 +79,15 @@ func compileInto(ctx context.Context, config wazero.RuntimeConfig, module []byte
 	return err
 }
 
-// writtenInto opens the code that compileInto wrote into a folder. The interpreter writes none.
+func (c *folderCompiler) close(ctx context.Context) error {
+	err := c.wz.Close(ctx)
+	if c.lost == nil {
+		err = errors.Join(err, c.cache.Close(ctx))
+	}
+	return err
+}
+
+// writtenInto opens the code that a folderCompiler wrote into a folder. The interpreter writes none.
 func writtenInto(folder string) (*compiledCode, error) {
 	inner, err := onlyName(folder)
 	if err != nil {
