@@ -72,15 +72,7 @@ func buildInScript(ts *testscript.TestScript, _ bool, args []string) {
 // TestCheck_FindsProgramsThatOnlyLookRight builds each of them, all of which run without a fault, and the right one.
 func TestCheck_FindsProgramsThatOnlyLookRight(t *testing.T) {
 	t.Parallel()
-	r, err := wasm.New(wasm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	r := newRuntime(t)
 	for _, c := range []struct {
 		source, wrong string
 		behind        bool // the stack lies behind the data
@@ -137,15 +129,7 @@ func TestCheck_FindsProgramsThatOnlyLookRight(t *testing.T) {
 // TestLoad_TellsAuthorsWhatTheyDescribeWrongly loads modules whose description is not accepted.
 func TestLoad_TellsAuthorsWhatTheyDescribeWrongly(t *testing.T) {
 	t.Parallel()
-	r, err := wasm.New(wasm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	r := newRuntime(t)
 	const correct = "correct what the guest's rl_describe writes, or its arguments"
 	for wrong, want := range map[string]wasm.LoadError{
 		"UNKNOWN_CAP": {Reason: "describes itself wrongly: caps has the bits 0x40, which mean nothing in ABI 1.0 and must be 0", Remedy: correct},
@@ -171,15 +155,7 @@ func TestCheck_SaysWhereGoPanicked(t *testing.T) {
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("go build: %v\n%s", err, text)
 	}
-	r, err := wasm.New(wasm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	r := newRuntime(t)
 	want := "check env 0: status in rl_step at step 5: internal error: \"panic: runtime error: index out of range [5] with length 5 " +
 		"in main.(*walk).at (main.go:30), called by main.(*walk).Step (main.go:25)\" ("
 	results := envcheck.Run(t.Context(), loadGuest(t, r, out, nil), envcheck.Options{Steps: 10})
@@ -202,15 +178,7 @@ func TestCheck_ShowsSourceLines(t *testing.T) {
 		}
 		return 1 + strings.Count(before, "\n")
 	}
-	r, err := wasm.New(wasm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	r := newRuntime(t)
 	p := loadGuest(t, r, buildC(t, "wrong.c", false, "-g", "-DWRONG=BIG_LOCAL"), nil)
 	want := fmt.Sprintf("out of bounds memory access in path_to (wrong.c:%d), called by rl_made_step (wrong.c:%d), rl_advance (rl_batch.h:",
 		lineOf("path[i] = i;"), lineOf("w->cell += path_to(w->cell);"))
