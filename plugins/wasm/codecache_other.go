@@ -22,7 +22,7 @@ func (*codeCache) find(string) (*compiledCode, error) { return nil, errors.ErrUn
 func (*codeCache) keep(string, *compiledCode) error   { return errors.ErrUnsupported }
 func (*codeCache) close() error                       { return nil }
 func missing(error) bool                              { return false }
-func (*Runtime) compileApart(context.Context, []byte, *Config, string) error {
+func (*Runtime) compileApart(context.Context, *Plugin, []byte, string) error {
 	return errNotWritten{errors.ErrUnsupported.Error()}
 }
 

@@ -21,8 +21,8 @@ func (e errNotWritten) Error() string { return e.reason }
 
 // compile makes code that can run, with the help of the cache and of another process where there are these. An error is
 // about the module, unless ctx has ended.
-func (r *Runtime) compile(ctx context.Context, module []byte, c *Config) (*engine, wazero.CompiledModule, error) {
-	name := ""
+func (r *Runtime) compile(ctx context.Context, p *Plugin, source []byte) (*engine, wazero.CompiledModule, error) {
+	name, module := "", p.metered.Code
 	if r.cache != nil {
 		name = r.cache.entryName(r.coded.hand.compilerName(), module)
 		code, err := r.cache.find(name)
@@ -36,7 +36,7 @@ func (r *Runtime) compile(ctx context.Context, module []byte, c *Config) (*engin
 	if r.compiler == "" && r.cache == nil {
 		return r.compileHere(ctx, module)
 	}
-	code, err := r.produce(ctx, module, c)
+	code, err := r.produce(ctx, p, source)
 	var lost errNotWritten
 	if errors.As(err, &lost) { // it got through, within its limits where it has any, so another attempt will
 		r.log.Warn("compile cache not used", "reason", lost)
@@ -74,7 +74,7 @@ func (r *Runtime) use(ctx context.Context, module []byte, code *compiledCode) (*
 
 // produce compiles a module into a file, in another process if there is one. It is errNotWritten if that took no more than it
 // may, but the file is missing.
-func (r *Runtime) produce(ctx context.Context, module []byte, c *Config) (code *compiledCode, err error) {
+func (r *Runtime) produce(ctx context.Context, p *Plugin, source []byte) (code *compiledCode, err error) {
 	parent := os.TempDir()
 	if r.cache != nil {
 		parent = r.cache.path("")
@@ -85,11 +85,13 @@ func (r *Runtime) produce(ctx context.Context, module []byte, c *Config) (code *
 		defer func() { _ = os.RemoveAll(folder) }() // what stays is swept up later
 	}
 	if r.compiler != "" {
-		err = r.compileApart(ctx, module, c, folder)
+		err = r.compileApart(ctx, p, source, folder)
 	} else if lost == nil {
-		into := openFolderCompiler(ctx, folder)
-		err = into.compile(ctx, module)
-		err = errors.Join(err, into.close(ctx))
+		var into *folderCompiler
+		if into, err = openFolderCompiler(folder); err == nil {
+			_, err = into.compile(ctx, p.metered.Code)
+			err = errors.Join(err, into.close())
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -1,28 +1,32 @@
 package wasm
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// The process that compiles is this program again. It reads the module from its standard input, is told how much memory it
-// may have by its second argument, writes the code into the folder that is its descriptor 3, and says by how it ends
-// what became of it; details are in its standard error.
+// The process that compiles is this program again. Its first argument behind the role is the module's path; on its standard
+// input are the Config as a line of JSON, and the module. It writes the code into the folder that is its descriptor 3, then
+// a byte to its standard output, and runs the module for the first time. It says by how it ends what became of it;
+// details are in its standard error.
 const (
 	compilerDone       = 0
 	compilerRefuses    = 3 // the module is not valid
@@ -31,9 +35,18 @@ const (
 	mostComplaint      = 16 << 10
 )
 
+// stackRoom is what the stack of a guest that calls itself without end takes of its process, which makes it in steps.
+const stackRoom = 1 << 30
+
+// firstCalls is how many calls a module's first run has at most; each may take Config.Init.
+const firstCalls = 10
+
 // ServeCompiler is what a program does whose first argument is Options.Compiler: it compiles one module for the process
-// that started it, and returns the status to exit with. args are the arguments behind the first.
-func ServeCompiler(args []string) int {
+// that started it, starts the module once, and returns the status to exit with. args are the arguments behind the first.
+func ServeCompiler(args []string) int { return serveCompiler(args, func(*Plugin, error) {}) }
+
+// serveCompiler calls ran when the module has had its first run, with the error of that.
+func serveCompiler(args []string, ran func(*Plugin, error)) int {
 	refuse := func(code int, err error) int {
 		fmt.Fprintln(os.Stderr, oneLine(err.Error()))
 		return code
@@ -41,55 +54,125 @@ func ServeCompiler(args []string) int {
 	if len(args) != 1 {
 		return refuse(2, errors.New("rlhost starts this command itself, to compile a module"))
 	}
-	memory, err := strconv.ParseUint(args[0], 10, 63)
-	if err != nil {
-		return refuse(2, err)
-	}
 	ctx := context.Background()
 	// Before there are limits: without memory wazero would choose the interpreter.
-	into := openFolderCompiler(ctx, fmt.Sprintf("/proc/self/fd/%d", compilerFolder))
-	signal.Ignore(syscall.SIGXFSZ) // writing fails instead
-	debug.SetMemoryLimit(int64(memory / 4 * 3))
-	limits := []struct {
-		resource int
-		most     uint64
-	}{{unix.RLIMIT_CORE, 0}, {unix.RLIMIT_DATA, memory}}
-	for _, l := range limits {
-		if err := unix.Setrlimit(l.resource, &unix.Rlimit{Cur: l.most, Max: l.most}); err != nil {
-			return refuse(2, err)
-		}
-	}
-	module, err := io.ReadAll(os.Stdin)
+	into, err := openFolderCompiler(fmt.Sprintf("/proc/self/fd/%d", compilerFolder))
 	if err != nil {
 		return refuse(2, err)
 	}
-	err = into.compile(ctx, module)
+	p, err := readPlugin(args[0], os.Stdin)
+	if err != nil {
+		return refuse(2, err)
+	}
+	p.engine = into.engine
+	p.compiled, err = into.compile(ctx, p.metered.Code)
 	var lost errNotWritten
-	switch {
-	case errors.As(err, &lost):
-		return refuse(compilerNotWritten, err)
-	case err != nil:
+	notWritten := errors.As(err, &lost)
+	if err != nil && !notWritten {
 		return refuse(compilerRefuses, err)
+	}
+	if _, err := os.Stdout.Write([]byte{'.'}); err != nil {
+		return refuse(2, err)
+	}
+	if err := firstRun(ctx, p, ran); err != nil {
+		return refuse(2, err)
+	}
+	if notWritten {
+		return refuse(compilerNotWritten, lost)
 	}
 	return compilerDone
 }
 
-// compileApart compiles a module into a folder in another process, within limits of time and memory. Without a folder it
-// finds out whether the module can be compiled within them.
-func (r *Runtime) compileApart(ctx context.Context, module []byte, c *Config, path string) error {
+// readPlugin sets this process its limits for compiling a module, and makes a plugin of what the host sends.
+func readPlugin(path string, from io.Reader) (*Plugin, error) {
+	in := bufio.NewReader(from)
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return nil, err
+	}
+	var c Config
+	if err := json.Unmarshal(line, &c); err != nil {
+		return nil, err
+	}
+	signal.Ignore(syscall.SIGXFSZ) // writing fails instead
+	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
+		return nil, err
+	}
+	most := c.CompileMemory + c.Memory + stackRoom
+	if err := limitData(c.CompileMemory, most); err != nil {
+		return nil, err
+	}
+	source, err := io.ReadAll(in)
+	if err != nil {
+		return nil, err
+	}
+	module, fail := decode(path, source)
+	if fail != nil {
+		return nil, fail
+	}
+	metered, err := module.Rewrite()
+	if err != nil {
+		return nil, err
+	}
+	r := &Runtime{log: slog.New(slog.DiscardHandler), epoch: time.Now()}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r.plugin(path, source, module, metered, c), nil
+}
+
+// limitData limits the private memory of this process to now; it can be raised to most, unless this user has less.
+func limitData(now, most uint64) error {
+	var has unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_DATA, &has); err != nil {
+		return err
+	}
+	now, most = min(now, has.Max), min(most, has.Max)
+	debug.SetMemoryLimit(int64(now / 4 * 3))
+	return unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: now, Max: most})
+}
+
+// firstRun runs a module that nobody has run yet. What the guest does wrong is no error: the host, which runs it next, says so.
+func firstRun(ctx context.Context, p *Plugin, ran func(*Plugin, error)) error {
+	most := p.config.CompileMemory + p.config.Memory + stackRoom
+	if err := limitData(most, most); err != nil {
+		return err
+	}
+	if p.compiled == nil { // compiled, but not written
+		var err error
+		if p.engine, err = newEngine(nil, nil); err != nil {
+			return err
+		}
+		if p.compiled, err = p.engine.wz.CompileModule(ctx, p.metered.Code); err != nil {
+			return err
+		}
+	}
+	ran(p, p.prepare(ctx))
+	return nil
+}
+
+// compileApart compiles a module into a folder in another process, within limits of time and memory, and has it run there for
+// the first time: what kills its process then kills that one alone. Without a folder it only finds out whether that can be done.
+func (r *Runtime) compileApart(ctx context.Context, p *Plugin, source []byte, path string) error {
+	c := &p.config
+	config, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
 	folder, err := os.Open(cmp.Or(path, os.DevNull))
 	if err != nil {
 		return err
 	}
 	defer folder.Close()
-	within, stop := context.WithTimeout(ctx, c.Compile)
+	within, stop := context.WithCancel(ctx)
 	defer stop()
 	defer context.AfterFunc(r.ctx, stop)()
+	limit := &phases{timer: time.AfterFunc(c.Compile, stop), next: c.Compile + firstCalls*c.Init}
+	defer limit.timer.Stop()
 	complaint := &head{most: mostComplaint}
-	cmd := exec.CommandContext(within, "/proc/self/exe", r.compiler, strconv.FormatUint(c.CompileMemory, 10))
+	cmd := exec.CommandContext(within, "/proc/self/exe", r.compiler, p.path)
 	cmd.Args[0] = os.Args[0]
 	cmd.Env = []string{} // it needs nothing of this process's
-	cmd.Stdin, cmd.Stderr = bytes.NewReader(module), complaint
+	cmd.Stdin = io.MultiReader(bytes.NewReader(append(config, '\n')), bytes.NewReader(source))
+	cmd.Stdout, cmd.Stderr = limit, complaint
 	cmd.ExtraFiles = []*os.File{folder}
 	cmd.WaitDelay = time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -107,15 +190,41 @@ func (r *Runtime) compileApart(ctx context.Context, module []byte, c *Config, pa
 	case r.ctx.Err() != nil:
 		return ErrClosed
 	}
-	said := complaint.String()
-	tooBig := strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory")
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == compilerNotWritten {
+		return errNotWritten{oneLine(complaint.String())}
+	}
+	if limit.compiled.Load() {
+		return diedRunning(err, complaint.String(), within.Err() != nil, limit.next)
+	}
+	return notCompiled(err, complaint.String(), within.Err() != nil, c)
+}
+
+// diedRunning says how a module's first run ended the process that it was in.
+func diedRunning(err error, said string, late bool, limit time.Duration) error {
+	remedy := "build it again, or with another version of its compiler; it ran in a process of its own, nothing else is the worse"
+	if late {
+		return errCompiler{fmt.Sprintf("does not end its first run within %v, although that has limits of its own", limit), remedy}
+	}
+	if outOfMemory(said) {
+		remedy = "raise limits.compile_memory of the environment if the module is yours, or let it need less to start"
+	}
+	first, _, _ := strings.Cut(said, "\n")
+	return errCompiler{fmt.Sprintf("dies at its first run: its process: %v: %.300q", err, first), remedy}
+}
+
+func outOfMemory(said string) bool {
+	return strings.Contains(said, "out of memory") || strings.Contains(said, "cannot allocate memory")
+}
+
+// notCompiled says how a compiler's process failed.
+func notCompiled(err error, said string, late bool, c *Config) error {
+	tooBig := outOfMemory(said)
 	var exit *exec.ExitError
 	switch {
-	case within.Err() != nil:
+	case late:
 		return errCompiler{fmt.Sprintf("takes longer to compile than its limit of %v", c.Compile),
 			"raise limits.compile of the environment if the module is yours, or make it smaller"}
-	case errors.As(err, &exit) && exit.ExitCode() == compilerNotWritten:
-		return errNotWritten{oneLine(said)}
 	case errors.As(err, &exit) && exit.ExitCode() == compilerRefuses && !tooBig:
 		return errors.New(oneLine(said))
 	case tooBig:
@@ -124,6 +233,23 @@ func (r *Runtime) compileApart(ctx context.Context, module []byte, c *Config, pa
 	}
 	first, _, _ := strings.Cut(said, "\n")
 	return errCompiler{fmt.Sprintf("cannot be compiled: the compiler's process: %v: %.300q", err, first), "build it again, or make it smaller"}
+}
+
+// phases is the standard output of the process: its first byte says that the module is compiled, and from then on another
+// limit holds.
+type phases struct {
+	timer    *time.Timer
+	next     time.Duration
+	compiled atomic.Bool
+}
+
+// Write takes everything.
+func (p *phases) Write(b []byte) (int, error) {
+	if !p.compiled.Load() && p.timer.Stop() {
+		p.compiled.Store(true)
+		p.timer.Reset(p.next)
+	}
+	return len(b), nil
 }
 
 // head keeps the beginning of what is written to it.

@@ -4,15 +4,39 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 )
+
+// First arguments that make the test binary compile a module for another, die of it, and compile it where there is no
+// room for code.
+const (
+	compilerRole = "compile-a-module"
+	dyingRole    = "die-of-a-module"
+	fullRole     = "compile-without-room"
+)
+
+// serve does not return if the test binary has a role.
+func serve(role string, args []string) {
+	switch role {
+	case compilerRole:
+		os.Exit(serveCompiler(args, ran))
+	case fullRole:
+		os.Exit(serveWithoutRoom(args))
+	case dyingRole:
+		panic("\x1b[31mred")
+	}
+}
 
 // apart returns a runtime that compiles in processes which begin with that argument, and what it logs.
 func apart(t *testing.T, dir, role string) (*Runtime, *bytes.Buffer) {
@@ -133,4 +157,99 @@ func TestCompiler_MayDie(t *testing.T) {
 	if !errors.As(err, &bad) || bad.Code != CodeFeature || bad.Reason != want {
 		t.Errorf("Load = %v, want %s", err, want)
 	}
+}
+
+// deadly is the path of a module whose first run ends the process that it is in.
+const deadly = "deadly.wasm"
+
+// stuck is the path of one that keeps its process for ever, past what the host counts.
+const stuck = "stuck.wasm"
+
+// ran is the end of a first run: it lets the module survive unless that is deadly or stuck.
+func ran(p *Plugin, err error) {
+	if p.path == deadly {
+		fmt.Fprintf(os.Stderr, "%s, %v", p.spec.Name, err)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
+	}
+	if p.path == stuck {
+		time.Sleep(time.Hour)
+	}
+}
+
+// serveWithoutRoom compiles a module whose code is larger than a file may be.
+func serveWithoutRoom(args []string) int {
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 1024, Max: 1024}); err != nil {
+		panic(err)
+	}
+	return serveCompiler(args, ran)
+}
+
+// died checks that a deadly module died in its compiler's process after it had described itself.
+func died(t *testing.T, err error) {
+	t.Helper()
+	var bad *LoadError
+	want := `dies at its first run: its process: signal: killed: "built@1, <nil>"`
+	if !errors.As(err, &bad) || bad.Code != CodeFeature || bad.Reason != want {
+		t.Errorf("Load = %v, want %s", err, want)
+	}
+}
+
+// A module that ends its process when it first runs costs itself alone, each time, whether or not its code can be kept.
+func TestCompiler_RunsAModuleFirst(t *testing.T) {
+	for _, role := range []string{compilerRole, fullRole} {
+		t.Run(role, func(t *testing.T) {
+			r, log := apart(t, t.TempDir(), role)
+			source := counting(5)
+			for range 2 {
+				_, err := r.Load(t.Context(), deadly, source, Config{})
+				died(t, err)
+			}
+			if log.Len() > 0 {
+				t.Error(log.String())
+			}
+			played(t, r, source)
+			if warned := strings.Contains(log.String(), "compile cache not used"); warned != (role == fullRole) {
+				t.Error(log.String())
+			}
+		})
+	}
+}
+
+// The time for a first run begins when the module is compiled, and ends even where the guest's own limits do not hold.
+func TestCompiler_EndsAFirstRun(t *testing.T) {
+	t.Parallel()
+	r, _ := apart(t, t.TempDir(), compilerRole)
+	_, err := r.Load(t.Context(), stuck, counting(6), Config{Compile: 2 * time.Second, Init: time.Millisecond})
+	var bad *LoadError
+	want := "does not end its first run within 2.01s, although that has limits of its own"
+	if !errors.As(err, &bad) || bad.Code != CodeFeature || bad.Reason != want {
+		t.Errorf("Load = %v, want %s", err, want)
+	}
+}
+
+// What a guest does wrong within its limits is told by the host, as if no other process had seen it.
+func TestCompiler_LeavesAGuestsMistakesToTheHost(t *testing.T) {
+	r, log := apart(t, t.TempDir(), compilerRole)
+	cases := wrongStarts()
+	for i := range cases {
+		cases[i].config.CompileMemory = 128 << 20 // a stack without end takes more
+	}
+	refuses(t, r, cases)
+	if log.Len() > 0 {
+		t.Error(log.String())
+	}
+}
+
+// The limit on the compiler's memory leaves a guest all of its own.
+func TestCompiler_GivesAGuestItsMemory(t *testing.T) {
+	const limit = 1600 << 20
+	eat := asm.Block + asm.Void + asm.Loop + asm.Void + asm.Const(16) + asm.MemoryGrow + asm.Const(-1) + asm.Eq + asm.BrIf(1) + asm.Br(0) + asm.End + asm.End +
+		asm.MemorySize + asm.Const(limit/wasmPage) + asm.Eq + asm.Eqz + asm.If + asm.Void + asm.Unreachable + asm.End
+	source := built{pages: 16, after: func(m *asm.Module) { m.Start(m.Func("", nil, nil, 0, eat)) }}.bytes()
+	c := Config{Memory: limit, CompileMemory: 256 << 20}
+	r, _ := apart(t, t.TempDir(), compilerRole)
+	_, err := r.Load(t.Context(), deadly, source, c)
+	died(t, err) // but its start function had returned
+	load(t, r, "eater.wasm", source, c)
 }

@@ -15,7 +15,7 @@ import (
 type engine struct {
 	wz    wazero.Runtime
 	cache wazero.CompilationCache // nil if it compiles everything itself
-	hand  *handover               // of code that was compiled before; nil without cache
+	hand  *handover               // of code that was compiled before; nil if there is none
 }
 
 // compiledCode is what wazero's compiler made of a module, as wazero writes it to a file.
@@ -47,27 +47,25 @@ func onlyName(dir string) (string, error) {
 	return list[0].Name(), nil
 }
 
-// folderCompiler writes compiled code into a folder.
+// folderCompiler is an engine that writes compiled code into a folder.
 type folderCompiler struct {
-	wz    wazero.Runtime
-	cache wazero.CompilationCache
-	lost  error // why there will be no code
+	*engine
+	lost error // why there will be no code
 }
 
 // openFolderCompiler chooses an engine and opens a folder, which must be empty.
-func openFolderCompiler(ctx context.Context, folder string) *folderCompiler {
-	c := &folderCompiler{}
-	config := wazero.NewRuntimeConfig().WithDebugInfoEnabled(debugInfo)
-	if c.cache, c.lost = wazero.NewCompilationCacheWithDir(folder); c.lost == nil {
-		config = config.WithCompilationCache(c.cache)
+func openFolderCompiler(folder string) (*folderCompiler, error) {
+	cache, lost := wazero.NewCompilationCacheWithDir(folder)
+	if lost != nil {
+		cache = nil
 	}
-	c.wz = wazero.NewRuntimeWithConfig(ctx, config)
-	return c
+	e, err := newEngine(cache, nil)
+	return &folderCompiler{e, lost}, err
 }
 
 // compile compiles one module. It is errNotWritten if the module can be compiled, but there was no room for its code.
-func (c *folderCompiler) compile(ctx context.Context, module []byte) error {
-	_, err := c.wz.CompileModule(ctx, module)
+func (c *folderCompiler) compile(ctx context.Context, module []byte) (wazero.CompiledModule, error) {
+	compiled, err := c.wz.CompileModule(ctx, module)
 	lost := c.lost
 	var file *fs.PathError
 	if errors.As(err, &file) { // that is about the file, not the module
@@ -76,15 +74,7 @@ func (c *folderCompiler) compile(ctx context.Context, module []byte) error {
 	if err == nil && lost != nil {
 		err = errNotWritten{oneLine(lost.Error())}
 	}
-	return err
-}
-
-func (c *folderCompiler) close(ctx context.Context) error {
-	err := c.wz.Close(ctx)
-	if c.lost == nil {
-		err = errors.Join(err, c.cache.Close(ctx))
-	}
-	return err
+	return compiled, err
 }
 
 // writtenInto opens the code that a folderCompiler wrote into a folder. The interpreter writes none.
@@ -131,7 +121,10 @@ func (e *engine) close() error {
 	ctx := context.Background()
 	err := e.wz.Close(ctx)
 	if e.cache != nil {
-		err = errors.Join(err, e.cache.Close(ctx), e.hand.close())
+		err = errors.Join(err, e.cache.Close(ctx))
+	}
+	if e.hand != nil {
+		err = errors.Join(err, e.hand.close())
 	}
 	return err
 }

@@ -16,18 +16,9 @@ import (
 // testCache is the compile cache of all tests but those about the cache.
 var testCache string
 
-// First arguments that make the test binary compile a module for another, and die of it.
-const (
-	compilerRole = "compile-a-module"
-	dyingRole    = "die-of-a-module"
-)
-
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == compilerRole {
-		os.Exit(ServeCompiler(os.Args[2:]))
-	}
-	if len(os.Args) > 1 && os.Args[1] == dyingRole {
-		panic("\x1b[31mred")
+	if len(os.Args) > 1 {
+		serve(os.Args[1], os.Args[2:])
 	}
 	dir, err := os.MkdirTemp("", "rlhost-wasm")
 	if err != nil {

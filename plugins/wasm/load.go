@@ -36,7 +36,8 @@ type Config struct {
 	Memory uint64
 	// Step limits one call of Bind, Reset or Step; Init each call before: _initialize, rl_describe, rl_create.
 	Step, Init time.Duration
-	// Compile limits the time that compiling takes, CompileMemory its memory in bytes; see Options.Compiler.
+	// Compile limits the time that compiling takes, CompileMemory its memory in bytes; see Options.Compiler, whose process
+	// has Memory besides for the module's first run.
 	Compile       time.Duration
 	CompileMemory uint64
 	// Grants names the capabilities that the guest may use: GrantLog and so on.
@@ -109,21 +110,27 @@ func (r *Runtime) start(ctx context.Context, path string, source []byte, module 
 	if err := r.enter(); err != nil {
 		return nil, err
 	}
-	engine, compiled, err := r.compile(ctx, metered.Code, &c)
-	if err != nil {
+	p := r.plugin(path, source, module, metered, c)
+	var err error
+	if p.engine, p.compiled, err = r.compile(ctx, p, source); err != nil {
 		return nil, errors.Join(refused(ctx, path, err), r.leave())
-	}
-	sum := sha256.Sum256(source)
-	p := &Plugin{runtime: r, path: path, config: c, hash: hex.EncodeToString(sum[:]), engine: engine,
-		compiled: compiled, metered: metered, memoryMin: uint64(module.Memories[0].Min) * wasmPage,
-		layout: layoutOf(module, metered), exports: map[string]bool{}, args: renderArgs(c.Args)}
-	for _, e := range module.Exports {
-		p.exports[e.Name] = e.Kind == meter.KindFunction
 	}
 	if err := p.prepare(ctx); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
+}
+
+// plugin makes a plugin that is not compiled yet.
+func (r *Runtime) plugin(path string, source []byte, module *meter.Module, metered *meter.Result, c Config) *Plugin {
+	sum := sha256.Sum256(source)
+	p := &Plugin{runtime: r, path: path, config: c, hash: hex.EncodeToString(sum[:]), metered: metered,
+		memoryMin: uint64(module.Memories[0].Min) * wasmPage, layout: layoutOf(module, metered), exports: map[string]bool{},
+		args: renderArgs(c.Args)}
+	for _, e := range module.Exports {
+		p.exports[e.Name] = e.Kind == meter.KindFunction
+	}
+	return p
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

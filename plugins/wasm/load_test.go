@@ -164,8 +164,12 @@ func wrongStarts() []loadCase {
 }
 
 func TestLoad_SaysWhatIsWrongAndWhatToDo(t *testing.T) {
-	cases := slices.Concat(notModules(), wrongExports(), wrongImports(), wrongStarts())
-	r := newRuntime(t)
+	refuses(t, newRuntime(t), slices.Concat(notModules(), wrongExports(), wrongImports(), wrongStarts()))
+}
+
+// refuses checks that a runtime says of modules what it should.
+func refuses(t *testing.T, r *Runtime, cases []loadCase) {
+	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			source := c.source

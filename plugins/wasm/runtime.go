@@ -20,8 +20,8 @@ type Options struct {
 	// CacheDir is the folder in whose folder "compiled" compiled code is kept, which is made for this user alone: what lies
 	// there is run. Empty means rlhost in the user's cache folder; the version of the compiler is part of the names within.
 	CacheDir string
-	// Compiler is the first argument by which this very program calls ServeCompiler. Modules are then compiled by
-	// processes of their own, within Config.Compile and Config.CompileMemory. Empty means within this process, without limits.
+	// Compiler is the first argument by which this very program calls ServeCompiler. Modules are then compiled, and
+	// started for the first time, by processes of their own, within Config.Compile and Config.CompileMemory. Empty means within this process, without limits.
 	Compiler string
 	// Log receives what guests write and what the runtime has to say; nil discards it.
 	Log *slog.Logger
