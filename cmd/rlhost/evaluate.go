@@ -100,25 +100,40 @@ func episodeLimit(g *pipeline.Graph) int {
 	return limit
 }
 
-// evaluate plays the episodes twice, with a policy of its own.
+// evaluate plays the episodes twice at the same time, greedily and with sampled actions.
 func evaluate(ctx context.Context, plugin rollout.Plugin, d *policy.Definition, w policy.Weights, o evaluationOptions) (*evaluated, error) {
+	o.Plugin = plugin
+	greedy, sampled := o.Options, o.Options
+	greedy.Greedy = true
+	e := &evaluated{deterministic: o.deterministic, maxSteps: o.MaxSteps}
+	other := make(chan error, 1)
+	go func() {
+		var err error
+		e.sampled, err = playOnce(ctx, d, w, sampled)
+		other <- err
+	}()
+	var err error
+	e.greedy, err = playOnce(ctx, d, w, greedy)
+	if err = errors.Join(err, <-other); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// playOnce plays all episodes in one way, with environments and a policy of its own.
+func playOnce(ctx context.Context, d *policy.Definition, w policy.Weights, o evaluation.Options) (played, error) {
 	const envs = 32
 	actor, err := d.Backend.NewActor(d.Network, envs)
 	if err != nil {
-		return nil, err
+		return played{}, err
 	}
-	if err := actor.Load(w); err != nil {
-		return nil, errors.Join(err, actor.Close())
+	o.Actor, o.Envs = actor, envs
+	var r *evaluation.Result
+	if err = actor.Load(w); err == nil {
+		r, err = evaluation.Run(ctx, o)
 	}
-	o.Plugin, o.Actor, o.Envs = plugin, actor, envs
-	e := &evaluated{deterministic: o.deterministic, maxSteps: o.MaxSteps}
-	for _, p := range []*played{&e.greedy, &e.sampled} {
-		o.Greedy = p == &e.greedy
-		r, err := evaluation.Run(ctx, o.Options)
-		if err != nil {
-			return nil, errors.Join(err, actor.Close())
-		}
-		*p = played{Return: r.Mean(), Std: r.Std(), Length: r.MeanLength(), Unfinished: r.Unfinished, Returns: r.Returns}
+	if err = errors.Join(err, actor.Close()); err != nil {
+		return played{}, err
 	}
-	return e, actor.Close()
+	return played{Return: r.Mean(), Std: r.Std(), Length: r.MeanLength(), Unfinished: r.Unfinished, Returns: r.Returns}, nil
 }

@@ -172,7 +172,7 @@ func (p *play) again(env int) {
 	p.mask[env], p.lost[env] = 1, false
 }
 
-// act asks the policy. Sampled actions are keyed by episode, so each row is a request of its own.
+// act asks the policy. Sampled actions are keyed by episode, so a request has rows that play successive episodes in step.
 func (p *play) act() error {
 	all := policy.Request{
 		Action: p.stage.Action(), LogProb: p.stage.LogProb(), Value: p.stage.Value(),
@@ -183,17 +183,31 @@ func (p *play) act() error {
 		p.requests = append(p.requests, all)
 		return p.o.Actor.Act(p.requests)
 	}
-	for env := range p.episode {
+	for env, next := 0, 0; env < len(p.episode); env = next {
+		next = p.inStep(env)
 		r := policy.Request{
-			Obs: all.Obs.Slice(env, env+1), Action: all.Action[env : env+1], LogProb: all.LogProb[env : env+1],
-			Value: all.Value[env : env+1], Seed: p.seed, FirstEnv: uint32(max(p.episode[env], 0)), Step: p.steps[env],
+			Obs: all.Obs.Slice(env, next), Action: all.Action[env:next], LogProb: all.LogProb[env:next],
+			Value: all.Value[env:next], Seed: p.seed, FirstEnv: uint32(max(p.episode[env], 0)), Step: p.steps[env],
 		}
 		if all.Mask.Rows > 0 {
-			r.Mask = all.Mask.Slice(env, env+1)
+			r.Mask = all.Mask.Slice(env, next)
 		}
 		p.requests = append(p.requests, r)
 	}
 	return p.o.Actor.Act(p.requests)
+}
+
+// inStep returns the end of the environments from first on whose episodes succeed each other and are at the same step, or
+// that idle: what those do does not matter.
+func (p *play) inStep(first int) (end int) {
+	idle := p.episode[first] < 0
+	for end = first + 1; end < len(p.episode); end++ {
+		follows := p.episode[end] == p.episode[end-1]+1 && p.steps[end] == p.steps[first]
+		if idle && p.episode[end] >= 0 || !idle && !follows {
+			break
+		}
+	}
+	return end
 }
 
 // count adds up the step and reports whether environments want a reset, as mask and seeds then say.

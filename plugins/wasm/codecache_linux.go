@@ -164,8 +164,10 @@ func (c *codeCache) sweep() {
 		return // whoever wants to read or write here will say so
 	}
 	for _, e := range list {
-		info, err := e.Info()
-		if err == nil && strings.HasPrefix(e.Name(), temporaryPrefix) && time.Since(info.ModTime()) > temporaryAge {
+		if !strings.HasPrefix(e.Name(), temporaryPrefix) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > temporaryAge {
 			_ = os.RemoveAll(c.path(e.Name()))
 		}
 	}

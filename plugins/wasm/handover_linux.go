@@ -42,7 +42,9 @@ func (h *handover) open(c *codeCache) (wazero.CompilationCache, error) {
 	if h.nothing, err = os.Open(os.DevNull); err != nil {
 		return nil, err
 	}
-	for _, least := range []int{1000, 100, 10} { // seldom another number than these, so that there are few folders
+	// Seldom another number than these, so that there are few folders. Beyond 63 the kernel makes the table of descriptors
+	// larger, which takes a program of several threads 10 ms.
+	for _, least := range []int{60, 40, 10} {
 		if h.fd, err = unix.FcntlInt(h.nothing.Fd(), unix.F_DUPFD_CLOEXEC, least); err == nil {
 			break
 		}
