@@ -106,7 +106,7 @@ func TestSwapFault_EnvironmentsThatGoWrong(t *testing.T) {
 		if c.fallback {
 			j.wrote("rolled_back", "fallback", c.reason)
 			j.says(`a new version has failed on probation; the previous one runs again.*` + c.reason)
-			if !strings.Contains(note, "rolled back: rollout env 15: ") || s.Swaps.RolledBack != before.Swaps.RolledBack+1 {
+			if !strings.HasPrefix(note, "rolled back: rollout") || !strings.Contains(note, "rollout env 15: ") || s.Swaps.RolledBack != before.Swaps.RolledBack+1 {
 				t.Errorf("%s: status says %q, %+v", c.what, note, s.Swaps)
 			}
 		}
