@@ -3,6 +3,8 @@
 GO        ?= go
 PIPELINE  ?= pipeline.toml
 FUZZTIME  ?= 10s
+# A package takes two minutes at most; ten times as much on a machine that has ten other things to do.
+TIMEOUT   ?= -timeout 20m
 KILLS     ?= 500
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 HOLDERS    = $(addprefix ./plugins/,batcher evaluation inference learner objects plugintest process rollout runner) ./sdk/process/...
@@ -24,8 +26,8 @@ test: tools test-go
 
 # The second line runs what holds blocks once more in the build that poisons free ones and remembers every claim.
 test-go:
-	$(GO) test ./...
-	$(GO) test -tags invariants ./core/... ./pipeline $(HOLDERS) ./cmd/...
+	$(GO) test $(TIMEOUT) ./...
+	$(GO) test $(TIMEOUT) -tags invariants ./core/... ./pipeline $(HOLDERS) ./cmd/...
 
 # Processes killed at random moments, KILLS of them a test; hosts killed before every operation of a swap on the disk;
 # every promise of environments through Python.
@@ -53,7 +55,7 @@ test-peers: tools
 
 # The detector needs cgo; what lies in mapped memory it cannot see, so arenas use the heap there.
 race:
-	CGO_ENABLED=1 $(GO) test -race -short ./core/... ./pipeline/... ./gpu/cpu $(HOLDERS)
+	CGO_ENABLED=1 $(GO) test $(TIMEOUT) -race -short ./core/... ./pipeline/... ./gpu/cpu $(HOLDERS)
 
 # Runs the AVX-512 kernels on an emulated processor, for machines without the instructions (Debian).
 test-avx512:
