@@ -50,6 +50,14 @@ int64_t left_until(int64_t deadline);
 
 // ---------------------------------------------------------------------------------------------- rings (ring.c)
 
+// patience is what one end has learned of how long it waits.
+struct patience {
+    uint32_t spin;   // pauses before anything else; 0: none
+    uint32_t misses; // in a row, of giving the processor away
+    uint32_t skip;   // waits to go without that
+    uint32_t row;    // waits to skip after the next row of misses
+};
+
 struct rlh_ring {
     rlh_ring_header *header;
     char *cells_at;
@@ -62,7 +70,7 @@ struct rlh_ring {
     // Of messages: this end's own index, and the other's as last seen. The producer uses tail and head_seen, the
     // consumer head and tail_seen.
     uint64_t tail, head_seen, head, tail_seen;
-    uint32_t put_spin, get_spin; // pauses before sleeping, by how well that went
+    struct patience putting, getting;
 };
 
 // An attempt returns how many it moved, 0 if there is nothing to do yet, or an error.

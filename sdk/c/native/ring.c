@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,10 +21,14 @@ enum {
     SPIN_MIN = 8,
     SPIN_MAX = 200,  // pauses; about 5 microseconds, longer costs a busy machine more than it gives
     SPIN_PROBE = 8,  // pauses between looks
+    MISSES_MAX = 4,
+    SKIP_MIN = 4,    // waits without giving the processor away
+    SKIP_MAX = 2048,
     TRIES_MAX = 16,  // at a compare-and-swap on a futex word: honest peers change it rarely
 };
 
 // Sleeps, in nanoseconds. The longest bounds what a wake lost to a killed process costs.
+#define YIELD_MAX INT64_C(100000)
 #define SLEEP_MAX INT64_C(100000000)
 #define SHARED_SLEEP_MAX INT64_C(8000000)
 #define VAIN_MIN INT64_C(1000000)
@@ -135,7 +140,8 @@ int rlh_ring_attach(rlh_ring **out, int fd, uint32_t kind, uint32_t owner) {
     int err = memory_map(fd, true, &ring->mapped, &at);
     ring->header = at;
     ring->owner = owner;
-    ring->put_spin = ring->get_spin = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_MAX : 0;
+    ring->putting = (struct patience){.spin = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? SPIN_MAX : 0, .row = SKIP_MIN};
+    ring->getting = ring->putting;
     if (err == RLH_OK) err = ring_check(ring, kind);
     if (err != RLH_OK) {
         rlh_ring_detach(ring);
@@ -231,6 +237,33 @@ static int spin(rlh_ring *ring, ring_attempt attempt, void *arguments, uint32_t 
     return 0;
 }
 
+// yield gives the processor away from look to look, so that a peer that shares it comes to run, and one that has
+// another finds this end awake: on virtual machines a processor that has gone idle takes tens of microseconds to come
+// back. After a row of misses it is left out for some waits, for twice as many after each further row. For rings with one
+// thread at each end, as in core/ring.
+static int yield(rlh_ring *ring, ring_attempt attempt, void *arguments, struct patience *p) {
+    if (p->spin == 0) return 0;
+    if (p->skip > 0) {
+        p->skip--;
+        return 0;
+    }
+    int64_t end = deadline_after(YIELD_MAX);
+    do {
+        sched_yield();
+        int n = attempt(ring, arguments);
+        if (n != 0) {
+            p->misses = 0;
+            p->row = SKIP_MIN;
+            return n;
+        }
+    } while (left_until(end) > 0);
+    if (++p->misses < MISSES_MAX) return 0;
+    p->misses = 0;
+    p->skip = p->row;
+    p->row = 2 * p->row < SKIP_MAX ? 2 * p->row : SKIP_MAX;
+    return 0;
+}
+
 // arm says that somebody is about to sleep, and gives the value to sleep on; false if the word would not hold still.
 static bool arm(uint32_t *word, uint32_t *seen) {
     for (int i = 0; i < TRIES_MAX; i++) {
@@ -271,23 +304,24 @@ static int sleep_for(rlh_ring *ring, ring_attempt attempt, void *arguments, int6
 }
 
 static int wait_for(rlh_ring *ring, ring_attempt attempt, void *arguments, int64_t timeout, uint32_t *word,
-                    uint64_t *waits, uint32_t *length) {
+                    uint64_t *waits, struct patience *p) {
     int n = attempt(ring, arguments);
     if (n == 0 && timeout == 0) return RLH_ERR_TIMEOUT;
-    if (n == 0) n = spin(ring, attempt, arguments, length);
+    if (n == 0) n = spin(ring, attempt, arguments, &p->spin);
+    if (n == 0 && ring->kind == RLH_RING_MESSAGES) n = yield(ring, attempt, arguments, p);
     return n != 0 ? n : sleep_for(ring, attempt, arguments, deadline_after(timeout), word, waits);
 }
 
 int ring_wait_get(rlh_ring *ring, ring_attempt attempt, void *arguments, int64_t timeout) {
     int n = wait_for(ring, attempt, arguments, timeout, &ring->header->not_empty, &ring->header->empty_waits,
-                     &ring->get_spin);
+                     &ring->getting);
     if (n > 0) ring_has_got(ring);
     return n;
 }
 
 int ring_wait_put(rlh_ring *ring, ring_attempt attempt, void *arguments, int64_t timeout) {
     int n = wait_for(ring, attempt, arguments, timeout, &ring->header->not_full, &ring->header->full_waits,
-                     &ring->put_spin);
+                     &ring->putting);
     if (n > 0) ring_has_put(ring);
     return n;
 }
