@@ -122,7 +122,9 @@ func evaluate(ctx context.Context, plugin rollout.Plugin, d *policy.Definition, 
 
 // playOnce plays all episodes in one way, with environments and a policy of its own.
 func playOnce(ctx context.Context, d *policy.Definition, w policy.Weights, o evaluation.Options) (played, error) {
-	const envs = 32
+	const most = 32
+	turns := (o.Episodes + most - 1) / most
+	envs := (o.Episodes + turns - 1) / turns // so that few are idle in the last turn
 	actor, err := d.Backend.NewActor(d.Network, envs)
 	if err != nil {
 		return played{}, err
