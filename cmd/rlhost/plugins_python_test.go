@@ -14,7 +14,7 @@ import (
 )
 
 // A shaper in Python rewrites rewards in place: one that shapes nothing changes nothing that is learned, to the last bit, and
-// half the reward is what it is for the shaper in Go.
+// half the reward gives the same parameters as the shaper in Go.
 func TestPlugins_RewardsAreShapedInPython(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)

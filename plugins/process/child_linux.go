@@ -56,7 +56,7 @@ var _ runner.Runner = (*child)(nil)
 // newChild returns a child for a command that has not been started.
 func newChild(cmd *exec.Cmd, f *forker, g *groups, cores bool, out *output) *child {
 	mark := newMark()
-	cmd.Env = append(cmd.Env, mark)
+	cmd.Env = append(cmd.Env, markKey+"="+mark)
 	return &child{
 		cmd: cmd, mark: mark, forker: f, groups: g, cores: cores, output: out, hello: newHandshake(),
 		started: make(chan struct{}), dead: make(chan struct{}),

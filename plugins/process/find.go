@@ -53,14 +53,18 @@ func parentOf(dir string) int {
 	return parent
 }
 
-func componentOf(dir string) (string, bool) {
+func componentOf(dir string) (string, bool) { return variableOf(dir, componentKey) }
+
+// variableOf returns a variable in the environment of the process of a folder in /proc, if it has it. One that has ended
+// has none any more.
+func variableOf(dir, key string) (string, bool) {
 	data, err := os.ReadFile(filepath.Join(dir, "environ"))
 	if err != nil {
 		return "", false
 	}
 	for variable := range bytes.SplitSeq(data, []byte{0}) {
-		if name, ok := bytes.CutPrefix(variable, []byte(componentKey+"=")); ok {
-			return string(name), true
+		if value, ok := bytes.CutPrefix(variable, []byte(key+"=")); ok {
+			return string(value), true
 		}
 	}
 	return "", false

@@ -69,3 +69,22 @@ func TestGroups_OfAKilledHostGoAtTheNextStart(t *testing.T) {
 		return os.IsNotExist(err)
 	})
 }
+
+// The mark is what there is where no group can be made, so it is tried by itself.
+func TestMark_FindsWhatHasLeftItsSession(t *testing.T) {
+	mark := newMark()
+	left := exec.Command("sleep", "1000")
+	left.Env = []string{markKey + "=" + mark}
+	left.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := left.Start(); err != nil {
+		t.Fatal(err)
+	}
+	killMarked(newMark()) // another's
+	if !runs(left.Process.Pid) {
+		t.Error("a process with another mark was killed")
+	}
+	killMarked(mark)
+	if err := left.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("it ended with: %v", err)
+	}
+}

@@ -1,9 +1,7 @@
 package process
 
 import (
-	"bytes"
 	"crypto/rand"
-	"os"
 	"path/filepath"
 	"strconv"
 
@@ -14,8 +12,8 @@ import (
 // found even if they have left its process group.
 const markKey = "RLHOST_PROCESS"
 
-// newMark returns a variable that no other process has.
-func newMark() string { return markKey + "=" + rand.Text() }
+// newMark returns a value of markKey that no other process has.
+func newMark() string { return rand.Text() }
 
 // killRounds bounds how often descendants are looked for: each look may miss those that are just being started.
 const killRounds = 16
@@ -23,13 +21,13 @@ const killRounds = 16
 // killMarked kills all processes with a mark. It sees those of this user that have not changed their environment.
 func killMarked(mark string) {
 	for range killRounds {
-		if killed := killMarkedOnce([]byte(mark)); killed == 0 {
+		if killed := killMarkedOnce(mark); killed == 0 {
 			return
 		}
 	}
 }
 
-func killMarkedOnce(mark []byte) (killed int) {
+func killMarkedOnce(mark string) (killed int) {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return 0
@@ -52,16 +50,8 @@ func killMarkedOnce(mark []byte) (killed int) {
 	return killed
 }
 
-// isMarked reports whether the process of a folder in /proc has the mark. One that has ended has none any more.
-func isMarked(dir string, mark []byte) bool {
-	data, err := os.ReadFile(filepath.Join(dir, "environ"))
-	if err != nil {
-		return false
-	}
-	for variable := range bytes.SplitSeq(data, []byte{0}) {
-		if bytes.Equal(variable, mark) {
-			return true
-		}
-	}
-	return false
+// isMarked reports whether the process of a folder in /proc has the mark.
+func isMarked(dir, mark string) bool {
+	found, ok := variableOf(dir, markKey)
+	return ok && found == mark
 }
