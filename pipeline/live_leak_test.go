@@ -206,9 +206,8 @@ func TestTransition_AChangedFileIsAChange(t *testing.T) {
 	if _, o := r.change(TransitionOptions{}); o.Envs != 4 {
 		t.Errorf("Outcome %+v", o)
 	}
-	r.await(4)
-	if s.sent("two") == 0 {
-		t.Error("nothing was played from the changed file")
+	for s.sent("two") == 0 { // blocks of the first file may still be on their way
+		r.await(1)
 	}
 	other := filepath.Join(dir, "copy.wasm")
 	if err := os.Link(file, other); err != nil {
