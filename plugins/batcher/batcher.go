@@ -26,8 +26,8 @@ func defaults() config { return config{DatasetRows: 2048, MaxPolicyLag: 8} }
 // datasetBlocks is how many datasets may be under way at once.
 const datasetBlocks = 8
 
-// trajectory is a claimed block that waits to become part of a dataset, or is part of one.
-type trajectory struct {
+// claimed is a leased block that waits to become part of a dataset, or is part of one.
+type claimed struct {
 	lease    arena.Lease
 	firstEnv uint32
 	sequence uint64
@@ -47,9 +47,9 @@ type Batcher struct {
 
 	newest  uint64 // policy version
 	index   uint64 // of the next dataset
-	waiting []trajectory
+	waiting []claimed
 	rows    map[rollout.Shape]int       // of waiting; a dataset has blocks of one shape
-	held    [datasetBlocks][]trajectory // by dataset block
+	held    [datasetBlocks][]claimed // by dataset block
 	makes   [datasetBlocks]uint64       // policy version that learning from it will make
 	free    []uint32                    // dataset blocks whose members have been released
 	handles []hostabi.Handle
@@ -141,26 +141,26 @@ func (c *Batcher) onTrajectory(m *hostabi.Message) {
 }
 
 // wait counts a trajectory that waits for its dataset.
-func (c *Batcher) wait(t *trajectory) {
+func (c *Batcher) wait(t *claimed) {
 	c.rows[t.shape] += t.rows
 	c.waitingRows.Add(float64(t.valid))
 }
 
 // unwait counts one that waits no longer.
-func (c *Batcher) unwait(t *trajectory) {
+func (c *Batcher) unwait(t *claimed) {
 	if c.rows[t.shape] -= t.rows; c.rows[t.shape] == 0 && len(c.rows) > 1 {
 		delete(c.rows, t.shape)
 	}
 	c.waitingRows.Add(-float64(t.valid))
 }
 
-func (c *Batcher) claim(h hostabi.Handle) (trajectory, error) {
+func (c *Batcher) claim(h hostabi.Handle) (claimed, error) {
 	tr, lease, err := rollout.Lease(c.h.Arenas, h)
 	if err != nil {
-		return trajectory{}, err
+		return claimed{}, err
 	}
 	meta, shape := tr.Meta(), tr.Schema.Shape
-	return trajectory{
+	return claimed{
 		lease: lease, firstEnv: meta.FirstEnv, sequence: meta.Sequence, version: meta.MinVersion,
 		shape: shape, rows: shape.Steps * shape.Envs, valid: min(int(meta.ValidRows), shape.Steps*shape.Envs),
 	}, nil
@@ -220,7 +220,7 @@ func (c *Batcher) dropOld() bool {
 	return dropped
 }
 
-func (c *Batcher) release(t trajectory) {
+func (c *Batcher) release(t claimed) {
 	if err := t.lease.Release(); err != nil {
 		c.h.Fail(err)
 	}
@@ -260,7 +260,7 @@ func (c *Batcher) emitOne(shape rollout.Shape) error {
 
 // take moves one dataset's blocks from waiting to dst, in order of their environments, then of their time, so
 // that a dataset does not depend on which split was faster.
-func (c *Batcher) take(dst []trajectory, shape rollout.Shape) []trajectory {
+func (c *Batcher) take(dst []claimed, shape rollout.Shape) []claimed {
 	rows, left := 0, c.waiting[:0]
 	for _, t := range c.waiting {
 		if t.shape != shape || rows >= c.config.DatasetRows {
@@ -273,7 +273,7 @@ func (c *Batcher) take(dst []trajectory, shape rollout.Shape) []trajectory {
 		c.underwayRows.Add(float64(t.valid))
 	}
 	c.waiting = left
-	slices.SortFunc(dst, func(a, b trajectory) int {
+	slices.SortFunc(dst, func(a, b claimed) int {
 		return cmp.Or(cmp.Compare(a.firstEnv, b.firstEnv), cmp.Compare(a.sequence, b.sequence))
 	})
 	return dst

@@ -8,8 +8,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// env is a batch of scripted environments. It implements rollout.Env.
-type env struct {
+// scripted is a batch of scripted environments. It implements rollout.Env.
+type scripted struct {
 	plugin   *Plugin
 	options  rollout.EnvOptions
 	states   []state
@@ -23,8 +23,8 @@ type env struct {
 }
 
 var (
-	_ rollout.Env       = (*env)(nil)
-	_ rollout.EnvStater = (*env)(nil)
+	_ rollout.Env       = (*scripted)(nil)
+	_ rollout.EnvStater = (*scripted)(nil)
 )
 
 // state is all there is to one environment.
@@ -37,7 +37,7 @@ type state struct {
 	Ended   bool // and no new episode has begun
 }
 
-func (e *env) create() {
+func (e *scripted) create() {
 	e.states = make([]state, e.options.Envs)
 	for i := range e.states {
 		e.states[i] = state{Episode: -1, Stream: uint64(i + 1), Ended: true}
@@ -46,10 +46,10 @@ func (e *env) create() {
 }
 
 // Spec returns the plugin's description.
-func (e *env) Spec() *rollout.EnvSpec { return &e.plugin.spec }
+func (e *scripted) Spec() *rollout.EnvSpec { return &e.plugin.spec }
 
 // usable returns why no call is possible now.
-func (e *env) usable() error {
+func (e *scripted) usable() error {
 	switch {
 	case e.closed:
 		return fmt.Errorf("%w: %s is closed", rollout.ErrUnsupported, e.options.Name)
@@ -60,7 +60,7 @@ func (e *env) usable() error {
 }
 
 // Bind takes the block to write to.
-func (e *env) Bind(b rollout.Block) error {
+func (e *scripted) Bind(b rollout.Block) error {
 	if err := e.usable(); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (e *env) Bind(b rollout.Block) error {
 }
 
 // Reset starts new episodes.
-func (e *env) Reset(t int, mask []uint8, seeds []uint64) error {
+func (e *scripted) Reset(t int, mask []uint8, seeds []uint64) error {
 	if err := e.usable(); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (e *env) Reset(t int, mask []uint8, seeds []uint64) error {
 }
 
 // Step makes a step of every environment.
-func (e *env) Step(t int) error {
+func (e *scripted) Step(t int) error {
 	if err := e.usable(); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (e *env) Step(t int) error {
 	return nil
 }
 
-func (e *env) step(i, t int) error {
+func (e *scripted) step(i, t int) error {
 	s := &e.states[i]
 	script := &e.plugin.script
 	if s.Ended {
@@ -158,7 +158,7 @@ func (e *env) step(i, t int) error {
 }
 
 // stepEnded is a step after the end of an episode.
-func (e *env) stepEnded(i, t int) error {
+func (e *scripted) stepEnded(i, t int) error {
 	if e.options.Autoreset != hostabi.NextStep || e.states[i].Episode < 0 {
 		return e.newFault(rollout.FaultStatus, hostabi.ExportStep, i, errors.New("no episode has begun: reset it first"))
 	}
@@ -170,7 +170,7 @@ func (e *env) stepEnded(i, t int) error {
 }
 
 // end does what the autoreset mode says of the end of an episode.
-func (e *env) end(i, t int) {
+func (e *scripted) end(i, t int) {
 	e.states[i].Ended = true
 	if e.options.Autoreset != hostabi.SameStep {
 		return
@@ -182,7 +182,7 @@ func (e *env) end(i, t int) {
 }
 
 // begin starts an episode.
-func (e *env) begin(i int) {
+func (e *scripted) begin(i int) {
 	s := &e.states[i]
 	s.Episode++
 	s.Step, s.Actions, s.Ended = 0, 0, false
@@ -190,7 +190,7 @@ func (e *env) begin(i int) {
 }
 
 // draw returns the next number of an environment's stream: splitmix64.
-func (e *env) draw(i int) float32 {
+func (e *scripted) draw(i int) float32 {
 	if e.plugin.script.Flaws.SharedChance {
 		i = 0
 	}
@@ -202,13 +202,13 @@ func (e *env) draw(i int) float32 {
 	return float32((z^z>>31)>>40) * 0x1p-24
 }
 
-func (e *env) at(i int, action int32) At {
+func (e *scripted) at(i int, action int32) At {
 	s := &e.states[i]
 	return At{Env: e.options.FirstEnv + i, Episode: int(s.Episode), Step: int(s.Step), Action: action,
 		Calls: e.calls, Renewals: e.renewals}
 }
 
-func (e *env) report(at At) {
+func (e *scripted) report(at At) {
 	if e.plugin.script.Metric == nil || e.options.Metric == nil {
 		return
 	}
@@ -218,7 +218,7 @@ func (e *env) report(at At) {
 }
 
 // fault returns the fault that a cue asks for.
-func (e *env) fault(c Cue, call string, i int) error {
+func (e *scripted) fault(c Cue, call string, i int) error {
 	switch c {
 	case Trap:
 		return e.newFault(rollout.FaultTrap, call, i, errors.New("trap on cue"))
@@ -230,7 +230,7 @@ func (e *env) fault(c Cue, call string, i int) error {
 	return nil
 }
 
-func (e *env) newFault(kind rollout.FaultKind, call string, i int, err error) error {
+func (e *scripted) newFault(kind rollout.FaultKind, call string, i int, err error) error {
 	f := &rollout.Fault{Kind: kind, Name: e.options.Name, Source: e.plugin.script.Name, Call: call,
 		Env: e.options.FirstEnv + i, Step: e.calls, Err: err}
 	e.poisoned = f.Poisons()
@@ -238,7 +238,7 @@ func (e *env) newFault(kind rollout.FaultKind, call string, i int, err error) er
 }
 
 // Renew makes the batch anew.
-func (e *env) Renew() error {
+func (e *scripted) Renew() error {
 	if e.closed {
 		return e.usable()
 	}
@@ -248,7 +248,7 @@ func (e *env) Renew() error {
 }
 
 // Close ends the batch.
-func (e *env) Close() error {
+func (e *scripted) Close() error {
 	if !e.closed {
 		e.closed = true
 		e.plugin.open.Add(-1)

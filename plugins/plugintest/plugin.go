@@ -74,7 +74,7 @@ func (p *Plugin) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
 		return nil, fmt.Errorf("%w: autoreset %v", rollout.ErrUnsupported, o.Autoreset)
 	}
 	p.open.Add(1)
-	e := &env{plugin: p, options: o}
+	e := &scripted{plugin: p, options: o}
 	e.create()
 	return e, nil
 }

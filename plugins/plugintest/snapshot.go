@@ -15,7 +15,7 @@ type head struct {
 }
 
 // Snapshot returns the states of all environments.
-func (e *env) Snapshot() ([]byte, error) {
+func (e *scripted) Snapshot() ([]byte, error) {
 	if err := e.usable(); err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (e *env) Snapshot() ([]byte, error) {
 }
 
 // Restore replaces the states of all environments.
-func (e *env) Restore(snapshot []byte) error {
+func (e *scripted) Restore(snapshot []byte) error {
 	if e.closed {
 		return e.usable()
 	}
@@ -57,7 +57,7 @@ func (e *env) Restore(snapshot []byte) error {
 }
 
 // SaveEnv appends the state of one environment.
-func (e *env) SaveEnv(i int, dst []byte) ([]byte, error) {
+func (e *scripted) SaveEnv(i int, dst []byte) ([]byte, error) {
 	if err := e.usable(); err != nil {
 		return dst, err
 	}
@@ -72,7 +72,7 @@ func (e *env) SaveEnv(i int, dst []byte) ([]byte, error) {
 }
 
 // LoadEnv replaces the state of one environment.
-func (e *env) LoadEnv(i int, saved []byte) error {
+func (e *scripted) LoadEnv(i int, saved []byte) error {
 	if err := e.usable(); err != nil {
 		return err
 	}

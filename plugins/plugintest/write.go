@@ -7,23 +7,23 @@ import (
 )
 
 // index is the place of one element in the slice of its column.
-func (e *env) index(c rollout.Column, i, t, elem int) int {
+func (e *scripted) index(c rollout.Column, i, t, elem int) int {
 	l, _ := e.block.Schema.Layout(c)
 	return (t*l.StrideT + i*l.StrideEnv + elem*l.StrideElem) / l.DType.Bytes()
 }
 
-func (e *env) int32(c rollout.Column, i, t int) int32 { return e.block.Int32(c)[e.index(c, i, t, 0)] }
+func (e *scripted) int32(c rollout.Column, i, t int) int32 { return e.block.Int32(c)[e.index(c, i, t, 0)] }
 
-func (e *env) setFloat32(c rollout.Column, i, t, elem int, v float32) {
+func (e *scripted) setFloat32(c rollout.Column, i, t, elem int, v float32) {
 	e.block.Float32(c)[e.index(c, i, t, elem)] = v
 }
 
-func (e *env) setByte(c rollout.Column, i, t, elem int, v byte) {
+func (e *scripted) setByte(c rollout.Column, i, t, elem int, v byte) {
 	e.block.Bytes(c)[e.index(c, i, t, elem)] = v
 }
 
 // write writes what a step leaves behind but observations.
-func (e *env) write(i, t int, reward float32, terminated, truncated bool) {
+func (e *scripted) write(i, t int, reward float32, terminated, truncated bool) {
 	e.setFloat32(rollout.ColReward, i, t, 0, reward)
 	e.setByte(rollout.ColTerminated, i, t, 0, flag(terminated))
 	e.setByte(rollout.ColTruncated, i, t, 0, flag(truncated))
@@ -37,7 +37,7 @@ func flag(b bool) byte {
 }
 
 // observe writes an observation to a row of obs or to final_obs.
-func (e *env) observe(i, t int, c rollout.Column) {
+func (e *scripted) observe(i, t int, c rollout.Column) {
 	s := &e.states[i]
 	e.setFloat32(c, i, t, ObsEnv, float32(e.options.FirstEnv+i))
 	e.setFloat32(c, i, t, ObsEpisode, float32(s.Episode))
@@ -47,7 +47,7 @@ func (e *env) observe(i, t int, c rollout.Column) {
 }
 
 // mask writes the legal actions of the coming step.
-func (e *env) mask(i, t int) {
+func (e *scripted) mask(i, t int) {
 	legal := e.plugin.script.Legal
 	if legal == nil {
 		return
@@ -60,7 +60,7 @@ func (e *env) mask(i, t int) {
 
 // spoil overwrites what step t has written with what the cue asks for. After a reset t is the row before the
 // one that was reset.
-func (e *env) spoil(c Cue, i, t int) {
+func (e *scripted) spoil(c Cue, i, t int) {
 	switch c {
 	case NaNObservation:
 		e.setFloat32(rollout.ColObs, i, t+1, ObsChance, float32(math.NaN()))
