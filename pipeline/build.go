@@ -12,7 +12,9 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
+
 	"github.com/rlhost/rlhost/core/stat"
 )
 
@@ -269,7 +271,7 @@ func (x *instance) view() *assembly {
 }
 
 // env is Host.Env.
-func (x *instance) env(name string) (rollout.Plugin, error) {
+func (x *instance) env(name string) (env.Plugin, error) {
 	v := x.view().plugins[name]
 	if v == nil {
 		return nil, fmt.Errorf("env %q is not declared", name)
@@ -343,7 +345,7 @@ func (p *Pipeline) resume(a *assembly) error {
 
 // Env returns the loaded environment that runs now. It is open until another version of it has been committed and
 // settled, or Close.
-func (p *Pipeline) Env(name string) (rollout.Plugin, error) {
+func (p *Pipeline) Env(name string) (env.Plugin, error) {
 	if v := p.now().plugins[name]; v != nil {
 		return v.plugin, nil
 	}
@@ -387,7 +389,7 @@ func (g *Graph) readers(from, signal string) int {
 // tables returns what components that run elsewhere are told of the file.
 func (a *assembly) tables(parts *Parts) component.Tables {
 	t := component.Tables{
-		Policies: map[string]component.PolicyTable{}, Envs: map[string]rollout.EnvSpec{}, Peers: a.graph.instancesByKind(),
+		Policies: map[string]component.PolicyTable{}, Envs: map[string]hostabi.EnvSpec{}, Peers: a.graph.instancesByKind(),
 		Sources: map[string]component.EnvSource{},
 	}
 	for i := range a.graph.Policies {

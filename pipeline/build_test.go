@@ -8,7 +8,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
 )
 
 func TestBuild_Resumes(t *testing.T) {
@@ -76,7 +76,7 @@ func TestBuild_EndsWithItsContext(t *testing.T) {
 	stop := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	parts := loadingParts()
-	parts.Load = func(ctx context.Context, _ string, _ EnvTable, _ string) (rollout.Plugin, error) {
+	parts.Load = func(ctx context.Context, _ string, _ EnvTable, _ string) (env.Plugin, error) {
 		cancel(stop)
 		return nil, ctx.Err()
 	}
@@ -97,7 +97,7 @@ func (c closing) Close() error { *c.closed++; return nil }
 func TestCheckPlugins_ClosesWhatItLoads(t *testing.T) {
 	closed := 0
 	parts := loadingParts()
-	parts.Load = func(ctx context.Context, name string, e EnvTable, dir string) (rollout.Plugin, error) {
+	parts.Load = func(ctx context.Context, name string, e EnvTable, dir string) (env.Plugin, error) {
 		p, err := loadDescribed(ctx, name, e, dir)
 		if err != nil {
 			return nil, err

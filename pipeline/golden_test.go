@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -18,16 +20,16 @@ var update = flag.Bool("update", false, "rewrite golden files")
 
 // described is an environment that can only tell its spaces.
 type described struct {
-	rollout.Plugin
+	env.Plugin
 	obs   uint32
 	limit int // of its episodes
 }
 
-func (d described) Spec() rollout.EnvSpec {
+func (d described) Spec() hostabi.EnvSpec {
 	obs := hostabi.TensorDesc{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1}
 	obs.Shape[0] = d.obs
 	act := hostabi.TensorDesc{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2}
-	return rollout.EnvSpec{EpisodeLimit: d.limit, Tensors: []hostabi.TensorDesc{act, obs}}
+	return hostabi.EnvSpec{EpisodeLimit: d.limit, Tensors: []hostabi.TensorDesc{act, obs}}
 }
 
 func (d described) Hash() string { return strings.Repeat("0123", 16) }
@@ -37,12 +39,12 @@ func (d described) Close() error { return nil }
 // narrow is one whose instances may have 64 MiB.
 type narrow struct{ described }
 
-func (n narrow) MemoryFor(blocks int, s *rollout.Schema) (least, enough, limit uint64) {
+func (n narrow) MemoryFor(blocks int, s *trajectory.Schema) (least, enough, limit uint64) {
 	bytes := uint64(blocks) * uint64(s.GuestBytes)
 	return bytes, bytes + 1<<20, 64 << 20
 }
 
-func loadDescribed(_ context.Context, _ string, e EnvTable, _ string) (rollout.Plugin, error) {
+func loadDescribed(_ context.Context, _ string, e EnvTable, _ string) (env.Plugin, error) {
 	switch e.Use {
 	case "cartpole@1":
 		return described{obs: 4, limit: 500}, nil
@@ -64,7 +66,7 @@ func loadDescribed(_ context.Context, _ string, e EnvTable, _ string) (rollout.P
 func loadingParts() *Parts {
 	parts := standardParts()
 	parts.Load = loadDescribed
-	parts.Policy = func(decode func(into any) error, _ *rollout.EnvSpec) (any, error) {
+	parts.Policy = func(decode func(into any) error, _ *hostabi.EnvSpec) (any, error) {
 		return "policy", checkStandardPolicy(decode)
 	}
 	return parts

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
 )
 
 // ErrBusy is wrapped by Prepare while another change is being prepared or committed; the message says which.
@@ -196,7 +196,7 @@ func (t *Transition) Graph() *Graph { return t.next.graph }
 
 // Plugin returns the newly loaded plugin of an environment, or nil if that does not change. It is valid until the
 // transition is closed, or another version of it has been committed and settled.
-func (t *Transition) Plugin(env string) rollout.Plugin {
+func (t *Transition) Plugin(env string) env.Plugin {
 	v := t.next.plugins[env]
 	if v == nil || t.before.plugins[env] == v {
 		return nil

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // envStep is the change of the environments of one instance.
@@ -72,14 +72,14 @@ func (t *Transition) prepareEnv(m member, runner component.EnvRunner, to *volume
 // all that run.
 func (t *Transition) tasks() (next, back uint16) {
 	now := t.before.task()
-	back = (now + 2) % rollout.TrialTask
+	back = (now + 2) % trajectory.TrialTask
 	switch {
 	case t.options.TrialEnvs > 0:
-		return rollout.TrialTask, back
+		return trajectory.TrialTask, back
 	case t.options.KeepState:
 		return now, back
 	}
-	return (now + 1) % rollout.TrialTask, back
+	return (now + 1) % trajectory.TrialTask, back
 }
 
 // commitEnvs makes all instances go over at their boundaries and waits for them. If one does not, all go back.
@@ -236,7 +236,7 @@ func (l *liveness) back(s *envStep) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.env, l.trial = s.from, s.fromTrial
-	if s.task != rollout.TrialTask {
+	if s.task != trajectory.TrialTask {
 		l.task = s.back
 	}
 }
@@ -262,7 +262,7 @@ func (l *liveness) let(gone *volume) {
 func (l *liveness) keepOnly(s *envStep) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s.task == rollout.TrialTask {
+	if s.task == trajectory.TrialTask {
 		return
 	}
 	found := false
@@ -277,7 +277,7 @@ func (l *liveness) keepOnly(s *envStep) {
 func (l *liveness) went(s *envStep) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.env, l.trial = s.to, s.task == rollout.TrialTask
+	l.env, l.trial = s.to, s.task == trajectory.TrialTask
 	if !l.trial {
 		l.task = s.task
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // learnedStep is how often it is looked whether trajectories have been learned from. Who lets go of a block tells only
@@ -41,7 +41,7 @@ func (s *swapStep) learned(ctx context.Context) error {
 func (s *swapStep) trajectories() (list []*arena.Arena) {
 	taken := s.new.host.OwnArenas()
 	for name, a := range s.old.host.OwnArenas() {
-		if _, ok := a.Schema().(*rollout.Schema); ok && taken[name] != a {
+		if _, ok := a.Schema().(*trajectory.Schema); ok && taken[name] != a {
 			list = append(list, a)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // learnedRig is the replacement of a rollout that has an arena with a trajectory.
@@ -19,7 +19,7 @@ type learnedRig struct {
 
 func newLearnedRig(t *testing.T) *learnedRig {
 	t.Helper()
-	schema, err := rollout.NewSchema(described{obs: 4}.Spec(), rollout.Shape{Steps: 4, Envs: 2})
+	schema, err := trajectory.NewSchema(described{obs: 4}.Spec(), trajectory.Shape{Steps: 4, Envs: 2})
 	if err != nil {
 		t.Fatal(err)
 	}

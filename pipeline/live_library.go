@@ -9,8 +9,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/files"
-	"github.com/rlhost/rlhost/core/rollout"
 )
 
 // volume is a loaded environment plugin.
@@ -18,7 +18,7 @@ type volume struct {
 	env    string   // table that it was loaded for
 	table  EnvTable // what that said
 	digest string   // of the source
-	plugin rollout.Plugin
+	plugin env.Plugin
 }
 
 // serves reports whether the volume is what a table asks for: the same source, however it is named.

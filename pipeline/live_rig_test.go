@@ -11,7 +11,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -88,12 +89,12 @@ type player struct {
 		Remote bool   `toml:"remote"` // it does not ask for its environments
 	}
 	blocks  *arena.Arena
-	plugin  rollout.Plugin
+	plugin  env.Plugin
 	n       uint64
 	free    bool // it waits for a block
 	pausing bool
 	change  *playerChange
-	old     rollout.Plugin // to go back to
+	old     env.Plugin // to go back to
 }
 
 func (p *player) Manifest() component.Manifest {

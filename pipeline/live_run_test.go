@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
 )
 
 // liveFile is a pipeline of players and counters.
@@ -43,7 +43,7 @@ func newStage() (*stageHooks, *Parts) {
 	}
 }
 
-func (s *stageHooks) loadSource(ctx context.Context, _ string, e EnvTable, _ string) (rollout.Plugin, error) {
+func (s *stageHooks) loadSource(ctx context.Context, _ string, e EnvTable, _ string) (env.Plugin, error) {
 	if s.load != nil {
 		if err := s.load(ctx, e.Use); err != nil {
 			return nil, err

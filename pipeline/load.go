@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -167,13 +169,13 @@ func (l *loaded) checkMemory(g *Graph, c *problems) {
 		if e := g.Env(x.env); e != nil {
 			at = e.use
 		}
-		schema, err := rollout.NewSchema(from.plugin.Spec(), rollout.Shape{Steps: f.BlockRows / envs, Envs: envs})
+		schema, err := trajectory.NewSchema(from.plugin.Spec(), trajectory.Shape{Steps: f.BlockRows / envs, Envs: envs})
 		if err != nil {
 			c.add("E042", at, fmt.Sprintf("lower envs or horizon of %q, or raise its splits", x.Name), "env %q: %v", x.env, err)
 			continue
 		}
-		var short *rollout.MemoryError
-		if errors.As(rollout.CheckMemory(from.plugin, blocks, schema), &short) {
+		var short *env.MemoryError
+		if errors.As(env.CheckMemory(from.plugin, blocks, schema), &short) {
 			c.add("E042", at, fmt.Sprintf("raise it in [env.%s]: limits = { memory = %q }; or lower envs, horizon or blocks of %q, or raise its splits",
 				x.env, short.Limit(), x.Name), "env %q: %v", x.env, short)
 		}
@@ -201,7 +203,7 @@ func (g *Graph) policiesBehind(from *Component) []string {
 }
 
 // spaces tells the spaces that a policy depends on.
-func spaces(s rollout.EnvSpec) string {
+func spaces(s hostabi.EnvSpec) string {
 	text := boxOf(s, hostabi.RoleObservation) + " observations and "
 	if n := s.Actions(); n > 0 {
 		text += fmt.Sprintf("Discrete(%d) actions", n)
@@ -214,7 +216,7 @@ func spaces(s rollout.EnvSpec) string {
 	return text
 }
 
-func boxOf(s rollout.EnvSpec, role hostabi.Role) string {
+func boxOf(s hostabi.EnvSpec, role hostabi.Role) string {
 	d, _ := s.Tensor(role)
 	return strings.ReplaceAll(fmt.Sprintf("Box%v", d.Shape[:min(int(d.Rank), len(d.Shape))]), " ", ",")
 }

@@ -7,7 +7,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -100,7 +101,7 @@ type cutter struct {
 	component.Component
 	h      *component.Host
 	a      *arena.Arena
-	schema *rollout.Schema
+	schema *trajectory.Schema
 	c      struct {
 		Limit int `toml:"limit"` // trajectories; 0 = no end
 	}
@@ -119,7 +120,7 @@ func (c *cutter) Flow() component.Flow {
 
 func (c *cutter) Start(h *component.Host) error {
 	c.h = h
-	schema, err := rollout.NewSchema(described{obs: 4}.Spec(), rollout.Shape{Steps: 4, Envs: 2})
+	schema, err := trajectory.NewSchema(described{obs: 4}.Spec(), trajectory.Shape{Steps: 4, Envs: 2})
 	if err != nil {
 		return err
 	}
@@ -148,7 +149,7 @@ func (c *cutter) cut(*hostabi.Message) {
 	}
 	c.n++
 	rows := 1 + c.n%8
-	rollout.Trajectory{Schema: c.schema, Mem: loan.Bytes()}.Meta().ValidRows = uint32(rows)
+	trajectory.Trajectory{Schema: c.schema, Mem: loan.Bytes()}.Meta().ValidRows = uint32(rows)
 	c.h.Stats.Counter(stepsMade).Add(uint64(rows))
 	handle, err := loan.Commit()
 	if err == nil {
@@ -214,7 +215,7 @@ func (b *bin) letGo() {
 		return
 	}
 	handle := b.kept.Handle()
-	tr, lease, err := rollout.Lease(b.h.Arenas, handle)
+	tr, lease, err := trajectory.Lease(b.h.Arenas, handle)
 	if err != nil {
 		b.h.Fail(err)
 		return

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // Parts is what a program can build pipelines from: a literal table that it hands over. Every field may be left
@@ -20,7 +21,7 @@ type Parts struct {
 	Kinds map[string]func() component.Component
 	// Load loads the plugin of the environment of that name. A path in e.Use is relative to dir. An error that
 	// wraps a *LoadError, or fs.ErrNotExist, is shown with its own code.
-	Load func(ctx context.Context, name string, e EnvTable, dir string) (rollout.Plugin, error)
+	Load func(ctx context.Context, name string, e EnvTable, dir string) (env.Plugin, error)
 	// Plugin returns what makes the components of a native plugin, by kind: each in a process of its own. It may
 	// start the program to ask. A relative path is relative to dir. Errors are shown as those of Load.
 	Plugin func(p PluginTable, dir string) (map[string]Maker, error)
@@ -30,7 +31,7 @@ type Parts struct {
 	Builtins []string
 	// Policy decodes a [policy.NAME] table for an environment. decode works as in Component.Configure. The
 	// result is what Host.Policy returns.
-	Policy func(decode func(into any) error, env *rollout.EnvSpec) (any, error)
+	Policy func(decode func(into any) error, env *hostabi.EnvSpec) (any, error)
 	// SameNetwork returns nil if parameters of one policy are parameters of the other, both made by Policy, and else an
 	// error that shows both specifications. Without it policies that differ in anything do not go together.
 	SameNetwork func(running, next any) error

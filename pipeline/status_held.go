@@ -6,7 +6,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/control"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -58,7 +59,7 @@ func (x *held) text(now time.Time) string {
 // trajectories calls fn with every arena of trajectories.
 func (p *Pipeline) trajectories(fn func(a *arena.Arena)) {
 	p.arenas.Each(func(a *arena.Arena) {
-		if _, ok := a.Schema().(*rollout.Schema); ok {
+		if _, ok := a.Schema().(*trajectory.Schema); ok {
 			fn(a)
 		}
 	})

@@ -7,7 +7,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/control"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -104,11 +105,11 @@ func (p *Pipeline) readSteps() control.StepCounts {
 // stepsUnderWay counts the valid rows of the trajectories that somebody has a claim on: a wire, a batcher, a dataset.
 func (p *Pipeline) stepsUnderWay() (n uint64) {
 	p.arenas.Each(func(a *arena.Arena) {
-		if _, ok := a.Schema().(*rollout.Schema); !ok {
+		if _, ok := a.Schema().(*trajectory.Schema); !ok {
 			return
 		}
 		a.Committed(func(h hostabi.Handle) {
-			tr, lease, err := rollout.Lease(p.arenas, h)
+			tr, lease, err := trajectory.Lease(p.arenas, h)
 			if err != nil {
 				return // it has become free meanwhile
 			}

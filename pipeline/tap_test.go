@@ -10,7 +10,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/control"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -118,7 +119,7 @@ func TestTap_WithColumnsHasTheBlock(t *testing.T) {
 	_, _, p := observe(t, bins, BuildOptions{})
 	var shown, wrong atomic.Int64
 	cancel, err := p.Tap("rollout.trajectories", true, func(_, _ string, m *hostabi.Message, a *arena.Set) {
-		tr, lease, err := rollout.Lease(a, m.Handle)
+		tr, lease, err := trajectory.Lease(a, m.Handle)
 		if err != nil || tr.Meta().ValidRows != m.T {
 			wrong.Add(1)
 		}

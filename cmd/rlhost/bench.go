@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/plugins/runner"
@@ -88,7 +90,7 @@ func (c *benchCommand) Run(p *program) error {
 	return nil
 }
 
-func (c *benchCommand) measure(p *program, plugin rollout.Plugin) (*benchResult, error) {
+func (c *benchCommand) measure(p *program, plugin env.Plugin) (*benchResult, error) {
 	spec := plugin.Spec()
 	soa := spec.Caps&hostabi.CapPreferSoA != 0
 	result := &benchResult{Env: spec.Name, Hash: plugin.Hash(), Envs: c.Envs, Layout: "aos"}
@@ -133,27 +135,27 @@ func (c *benchCommand) measure(p *program, plugin rollout.Plugin) (*benchResult,
 
 // checkMemory tells whether the environments have memory for what is mapped into one instance: two blocks of half of them.
 // That is more than what is stepped alone.
-func (c *benchCommand) checkMemory(plugin rollout.Plugin) error {
-	schema, err := rollout.NewSchema(plugin.Spec(), rollout.Shape{Steps: busHorizon, Envs: c.Envs / c.splits()})
+func (c *benchCommand) checkMemory(plugin env.Plugin) error {
+	schema, err := trajectory.NewSchema(plugin.Spec(), trajectory.Shape{Steps: busHorizon, Envs: c.Envs / c.splits()})
 	if err != nil {
 		return err
 	}
-	return rollout.CheckMemory(plugin, busBlocks, schema)
+	return env.CheckMemory(plugin, busBlocks, schema)
 }
 
 // splits is how many parts the environments are stepped in on the bus.
 func (c *benchCommand) splits() int { return 2 - c.Envs%2 }
 
-func (c *benchCommand) stage(plugin rollout.Plugin, soa bool) (*rollout.Stage, error) {
-	stage, err := rollout.NewStage(plugin, rollout.StageOptions{
-		EnvOptions: rollout.EnvOptions{Name: "bench", Envs: c.Envs, Seed: 1}, SoA: soa,
+func (c *benchCommand) stage(plugin env.Plugin, soa bool) (*env.Driver, error) {
+	stage, err := env.NewDriver(plugin, env.DriverOptions{
+		Options: env.Options{Name: "bench", Envs: c.Envs, Seed: 1}, SoA: soa,
 	})
 	if err != nil {
 		return nil, err
 	}
 	seeds := make([]uint64, c.Envs)
 	for i := range seeds {
-		seeds[i] = rollout.EnvSeed(1, i)
+		seeds[i] = env.Seed(1, i)
 	}
 	if err := stage.Reset(nil, seeds); err != nil {
 		return nil, errors.Join(err, stage.Close())
@@ -163,7 +165,7 @@ func (c *benchCommand) stage(plugin rollout.Plugin, soa bool) (*rollout.Stage, e
 
 // stepAlone calls the environment's Step and nothing else, over all rows of the block, with changing actions. It looks
 // at the clock after the first step, the third, the seventh and so on, later after every 256.
-func stepAlone(s *rollout.Stage, envs int, d time.Duration) (float64, error) {
+func stepAlone(s *env.Driver, envs int, d time.Duration) (float64, error) {
 	const most = 256
 	steps, started := 0, time.Now()
 	for burst := 1; time.Since(started) < d; burst = min(2*burst, most) {
@@ -240,7 +242,7 @@ func (c *benchCommand) busRate(p *program, d time.Duration) (float64, error) {
 	defer engines.Close()
 	parts := newParts(engines, runner.Output{})
 	parts.Builtins = append(parts.Builtins, "bench")
-	parts.Load = func(ctx context.Context, name string, e pipeline.EnvTable, dir string) (rollout.Plugin, error) {
+	parts.Load = func(ctx context.Context, name string, e pipeline.EnvTable, dir string) (env.Plugin, error) {
 		e.Args, e.Grants, e.Limits.Memory = c.Args, c.Grant, int64(c.Memory)
 		e.Plugin, e.Use, e.Isolated = c.table(c.Env)
 		return engines.load(ctx, name, e, ".")

@@ -3,7 +3,8 @@ package main
 import (
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/examples/plugins/cartpole-go/cartpole"
 )
 
@@ -23,7 +24,7 @@ func newNative(envs int) *native {
 	}
 	seeds := make([]uint64, envs)
 	for i := range seeds {
-		seeds[i] = rollout.EnvSeed(1, i)
+		seeds[i] = env.Seed(1, i)
 	}
 	n.batch.Reset(seeds, n.obs)
 	return n

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/plugins/process"
@@ -147,7 +148,7 @@ func orNever[T int | time.Duration](v T) T {
 }
 
 // load loads an environment: a built-in one, a module file, or one of a native plugin.
-func (e *engines) load(ctx context.Context, name string, t pipeline.EnvTable, dir string) (rollout.Plugin, error) {
+func (e *engines) load(ctx context.Context, name string, t pipeline.EnvTable, dir string) (env.Plugin, error) {
 	use, _ := t.Locate(dir, builtinEnvs())
 	source := protocol.EnvSource{
 		Name: name, Use: use, Args: t.Args, Grants: t.Grants, Memory: uint64(t.Limits.Memory),
@@ -178,7 +179,7 @@ func (e *engines) load(ctx context.Context, name string, t pipeline.EnvTable, di
 }
 
 // loadModule loads a built-in environment or a module file into this process.
-func (e *engines) loadModule(ctx context.Context, s protocol.EnvSource) (rollout.Plugin, error) {
+func (e *engines) loadModule(ctx context.Context, s protocol.EnvSource) (env.Plugin, error) {
 	r, err := e.wasm()
 	if err != nil {
 		return nil, err

@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline"
@@ -42,7 +43,7 @@ func (s *byteSize) UnmarshalText(text []byte) error {
 
 // memoryHelp adds the flag that an error of memory asks for.
 func memoryHelp(err error) error {
-	var short *rollout.MemoryError
+	var short *env.MemoryError
 	if !errors.As(err, &short) {
 		return err
 	}
@@ -50,7 +51,7 @@ func memoryHelp(err error) error {
 }
 
 // load loads the environment with engines of its own; close releases both.
-func (f *envFlags) load(p *program) (plugin rollout.Plugin, close func() error, err error) {
+func (f *envFlags) load(p *program) (plugin env.Plugin, close func() error, err error) {
 	e := newEngines(p.logger())
 	t := pipeline.EnvTable{Args: f.Args, Grants: f.Grant, Limits: pipeline.EnvLimits{Memory: int64(f.Memory)}}
 	t.Plugin, t.Use, t.Isolated = f.table(f.Env)
@@ -154,7 +155,7 @@ func (c *checkCommand) Run(p *program) error {
 }
 
 // describe tells the spaces of an environment in one line.
-func describe(s *rollout.EnvSpec) string {
+func describe(s *hostabi.EnvSpec) string {
 	obs, _ := s.Tensor(hostabi.RoleObservation)
 	modes := []string{}
 	for _, m := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {

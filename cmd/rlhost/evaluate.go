@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/plugins/evaluation"
@@ -101,7 +102,7 @@ func episodeLimit(g *pipeline.Graph) int {
 }
 
 // evaluate plays the episodes twice at the same time, greedily and with sampled actions.
-func evaluate(ctx context.Context, plugin rollout.Plugin, d *policy.Definition, w policy.Weights, o evaluationOptions) (*evaluated, error) {
+func evaluate(ctx context.Context, plugin env.Plugin, d *policy.Definition, w policy.Weights, o evaluationOptions) (*evaluated, error) {
 	o.Plugin = plugin
 	greedy, sampled := o.Options, o.Options
 	greedy.Greedy = true

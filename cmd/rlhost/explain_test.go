@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
@@ -17,8 +18,8 @@ func TestExplain_HasAPageForEveryCodeThatIsPrinted(t *testing.T) {
 		wasm.CodeMissing, wasm.CodeCommand, wasm.CodeFormat, wasm.CodeExport, wasm.CodeImport, wasm.CodeFeature,
 		wasm.CodeDescription, wasm.CodeStart, wasm.CodeFuture, "E051",
 	}
-	for kind := rollout.FaultTrap; kind <= rollout.FaultOutput; kind++ {
-		codes = append(codes, faultCode(&rollout.Fault{Kind: kind}))
+	for kind := env.FaultTrap; kind <= env.FaultOutput; kind++ {
+		codes = append(codes, faultCode(&env.Fault{Kind: kind}))
 	}
 	seen := map[string]bool{}
 	for _, code := range codes {
@@ -39,7 +40,7 @@ func TestExplain_HasAPageForEveryCodeThatIsPrinted(t *testing.T) {
 }
 
 func TestExplainFault_LeavesOutWhoHandedItOn(t *testing.T) {
-	f := &rollout.Fault{Kind: rollout.FaultDeadline, Name: "rollout[1]", Source: "a.wasm", Call: "rl_step", Env: 17,
+	f := &env.Fault{Kind: env.FaultDeadline, Name: "rollout[1]", Source: "a.wasm", Call: "rl_step", Env: 17,
 		Step: 3, Err: errors.New("stopped after its limit of 20ms")}
 	err := fmt.Errorf("loop \"main\": rollout[1]: %w; restarted 5 times already (max_restarts)", f)
 	want := "error[R011]: rollout[1] env 17: deadline in rl_step at step 3: stopped after its limit of 20ms (a.wasm); " +
@@ -54,7 +55,7 @@ func TestExplainFault_LeavesOutWhoHandedItOn(t *testing.T) {
 }
 
 func TestConsole_WritesOneLineForPeople(t *testing.T) {
-	fault := &rollout.Fault{Kind: rollout.FaultTrap, Name: "rollout", Source: "a.wasm", Call: "rl_step", Env: 2, Step: 7,
+	fault := &env.Fault{Kind: env.FaultTrap, Name: "rollout", Source: "a.wasm", Call: "rl_step", Env: 2, Step: 7,
 		Err: errors.New("unreachable")}
 	for want, log := range map[string]func(*slog.Logger){
 		"rollout: hello from the guest\n": func(l *slog.Logger) { l.With("component", "rollout").Info("hello from the guest") },

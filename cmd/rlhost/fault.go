@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/plugins/envcheck"
@@ -15,18 +16,18 @@ import (
 
 // faultCode returns the code of what an environment did wrong while it ran, or nothing for other errors.
 func faultCode(err error) string {
-	var f *rollout.Fault
+	var f *env.Fault
 	if !errors.As(err, &f) {
 		return ""
 	}
 	switch f.Kind {
-	case rollout.FaultTrap:
+	case env.FaultTrap:
 		return "R010"
-	case rollout.FaultDeadline:
+	case env.FaultDeadline:
 		return "R011"
-	case rollout.FaultMemory:
+	case env.FaultMemory:
 		return "R012"
-	case rollout.FaultStatus:
+	case env.FaultStatus:
 		return "R013"
 	default:
 		return "R014"
@@ -40,7 +41,7 @@ func explainFault(err error) (text string, ok bool) {
 	if errors.As(err, &raised) {
 		return fmt.Sprintf("error[%s]: %s\n  see rlhost explain %s", raised.Code, err.Error(), raised.Code), true
 	}
-	var f *rollout.Fault
+	var f *env.Fault
 	if !errors.As(err, &f) {
 		return "", false
 	}
@@ -50,11 +51,11 @@ func explainFault(err error) (text string, ok bool) {
 	}
 	help := "correct the environment"
 	switch {
-	case f.Kind == rollout.FaultStatus && f.Call == hostabi.ExportCreate:
+	case f.Kind == env.FaultStatus && f.Call == hostabi.ExportCreate:
 		help = "correct args of its [env] table, or what the environment accepts"
-	case f.Kind == rollout.FaultDeadline:
+	case f.Kind == env.FaultDeadline:
 		help += ", or raise limits.step of its [env] table if a step may take so long"
-	case f.Kind == rollout.FaultMemory:
+	case f.Kind == env.FaultMemory:
 		help += ", or raise limits.memory of its [env] table"
 	}
 	code := faultCode(err)

@@ -6,7 +6,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/examples/plugins/golden"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -89,7 +90,7 @@ func TestGuests_ComputeWhatGymnasiumComputes(t *testing.T) {
 }
 
 // startsBetween looks at the first states of many episodes: each within its bounds, together a uniform spread.
-func startsBetween(t *testing.T, p rollout.Plugin, bounds [][2]float64) {
+func startsBetween(t *testing.T, p env.Plugin, bounds [][2]float64) {
 	const envs = 1000
 	b := newGoldenBatch(t, p, envs)
 	seeds := make([]uint64, envs)

@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/examples/plugins/golden"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/wasm"
@@ -33,7 +34,7 @@ func guests(t *testing.T) map[string]string {
 	return files
 }
 
-// TestGuests holds every CartPole to the promises of rollout.Env, to Gymnasium's recorded episodes, and to the
+// TestGuests holds every CartPole to the promises of env.Env, to Gymnasium's recorded episodes, and to the
 // others, bit for bit.
 func TestGuests(t *testing.T) {
 	episodes, err := golden.CartPole()
@@ -69,7 +70,7 @@ func TestGuests(t *testing.T) {
 	}
 }
 
-func loadGuest(t *testing.T, r *wasm.Runtime, file string, args map[string]string) rollout.Plugin {
+func loadGuest(t *testing.T, r *wasm.Runtime, file string, args map[string]string) env.Plugin {
 	t.Helper()
 	p, err := r.Load(t.Context(), file, nil, wasm.Config{Name: "cartpole", Args: args})
 	if err != nil {
@@ -85,14 +86,14 @@ func loadGuest(t *testing.T, r *wasm.Runtime, file string, args map[string]strin
 
 // goldenBatch is a stage of CartPoles whose states can be set.
 type goldenBatch struct {
-	*rollout.Stage
-	rollout.EnvStater
+	*env.Driver
+	env.Stater
 	envs int
 }
 
-func newGoldenBatch(t *testing.T, p rollout.Plugin, envs int) *goldenBatch {
+func newGoldenBatch(t *testing.T, p env.Plugin, envs int) *goldenBatch {
 	t.Helper()
-	stage, err := rollout.NewStage(p, rollout.StageOptions{EnvOptions: rollout.EnvOptions{Name: "golden", Envs: envs}})
+	stage, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "golden", Envs: envs}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func newGoldenBatch(t *testing.T, p rollout.Plugin, envs int) *goldenBatch {
 			t.Error(err)
 		}
 	})
-	stater, ok := stage.Env.(rollout.EnvStater)
+	stater, ok := stage.Env.(env.Stater)
 	if !ok {
 		t.Fatalf("%T cannot set states", stage.Env)
 	}
@@ -153,7 +154,7 @@ func (b *goldenBatch) check(t *testing.T, what string, env int, want golden.Step
 }
 
 // eachRecordedState makes every recorded step from the recorded state before it.
-func eachRecordedState(t *testing.T, p rollout.Plugin, episodes []golden.Episode) {
+func eachRecordedState(t *testing.T, p env.Plugin, episodes []golden.Episode) {
 	const envs = 64
 	b := newGoldenBatch(t, p, envs)
 	for n, e := range episodes {
@@ -179,7 +180,7 @@ func eachRecordedState(t *testing.T, p rollout.Plugin, episodes []golden.Episode
 }
 
 // sixtySteps plays the first steps of every recorded episode without looking at the record.
-func sixtySteps(t *testing.T, p rollout.Plugin, episodes []golden.Episode) {
+func sixtySteps(t *testing.T, p env.Plugin, episodes []golden.Episode) {
 	b := newGoldenBatch(t, p, len(episodes))
 	for n, e := range episodes {
 		b.put(t, n, e.First, 0)
@@ -203,20 +204,20 @@ func sixtySteps(t *testing.T, p rollout.Plugin, episodes []golden.Episode) {
 }
 
 // traceHash returns a hash of all that 1000 steps with fixed actions write.
-func traceHash(t *testing.T, p rollout.Plugin) uint64 {
+func traceHash(t *testing.T, p env.Plugin) uint64 {
 	t.Helper()
 	b := newGoldenBatch(t, p, 13)
 	seeds := make([]uint64, b.envs)
-	for env := range seeds {
-		seeds[env] = rollout.EnvSeed(5, env)
+	for index := range seeds {
+		seeds[index] = env.Seed(5, index)
 	}
 	if err := b.Reset(nil, seeds); err != nil {
 		t.Fatal(err)
 	}
 	h := fnv.New64a()
 	for step := range 1000 {
-		for env := range b.envs {
-			b.Action()[env] = int32(rollout.EnvSeed(uint64(step), env) & 1)
+		for index := range b.envs {
+			b.Action()[index] = int32(env.Seed(uint64(step), index) & 1)
 		}
 		if _, err := b.Step(); err != nil {
 			t.Fatal(err)

@@ -6,7 +6,8 @@ import (
 	"math"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
 )
@@ -35,7 +36,7 @@ func backends() map[string]func() policy.Backend {
 }
 
 // decodePolicy makes the policy of a table for an environment.
-func decodePolicy(decode func(into any) error, env *rollout.EnvSpec) (any, error) {
+func decodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (any, error) {
 	t, err := readPolicy(decode)
 	if err != nil {
 		return nil, err

@@ -5,7 +5,8 @@ import (
 	"math"
 	"sync"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
@@ -78,7 +79,7 @@ func (v *valued) wrap(b policy.Backend) policy.Backend {
 }
 
 // elements returns one row of observations.
-func elements(m rollout.Matrix, row int) (obs [plugintest.ObsElems]float32) {
+func elements(m trajectory.Matrix, row int) (obs [plugintest.ObsElems]float32) {
 	for i := range obs {
 		at := row*m.StrideRow + i*m.StrideElem
 		obs[i] = math.Float32frombits(binary.LittleEndian.Uint32(m.Data[at:]))

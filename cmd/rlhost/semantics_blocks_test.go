@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -17,27 +19,27 @@ import (
 // meddler makes scripted environments that do something to their blocks besides.
 type meddler struct {
 	*plugintest.Plugin
-	bound   func(b rollout.Block)                               // before a block is bound
-	stepped func(b rollout.Block, firstEnv, t int, call uint64) // after a step
+	bound   func(b env.Block)                               // before a block is bound
+	stepped func(b env.Block, firstEnv, t int, call uint64) // after a step
 }
 
-func (p *meddler) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
+func (p *meddler) NewEnv(o env.Options) (env.Env, error) {
 	e, err := p.Plugin.NewEnv(o)
 	return &meddling{Env: e, meddler: p, first: o.FirstEnv}, err
 }
 
 type meddling struct {
-	rollout.Env
+	env.Env
 	*meddler
 	first int
-	block rollout.Block
+	block env.Block
 	calls uint64
 }
 
-func (e *meddling) Spec() *rollout.EnvSpec { return e.Env.Spec() }
+func (e *meddling) Spec() *hostabi.EnvSpec { return e.Env.Spec() }
 func (e *meddling) Close() error           { return e.Env.Close() }
 
-func (e *meddling) Bind(b rollout.Block) error {
+func (e *meddling) Bind(b env.Block) error {
 	e.block = b
 	if e.bound != nil {
 		e.bound(b)
@@ -55,7 +57,7 @@ func (e *meddling) Step(t int) error {
 }
 
 // poison fills a block with numbers that are none: NaN as float32, and huge as anything else.
-func poison(b rollout.Block) {
+func poison(b env.Block) {
 	for i := 0; i+4 <= len(b.Mem); i += 4 {
 		binary.LittleEndian.PutUint32(b.Mem[i:], 0x7ffda5a5)
 	}
@@ -128,12 +130,12 @@ func checkSeam(t *testing.T, before, after *block) {
 	if after.meta.Sequence != before.meta.Sequence+1 || after.meta.FirstStep != before.meta.FirstStep+uint64(steps) {
 		t.Errorf("%+v follows %+v", after.meta, before.meta)
 	}
-	for _, c := range []rollout.Column{rollout.ColObs, rollout.ColMask} {
+	for _, c := range []trajectory.Column{trajectory.ColObs, trajectory.ColMask} {
 		if !slices.Equal(before.Row(c, steps).Data, after.Row(c, 0).Data) {
 			t.Errorf("%v of the last row is not that of the next block's first", c)
 		}
 	}
-	last, first := before.Float32(rollout.ColValue)[steps*envs:], after.Float32(rollout.ColValue)[:envs]
+	last, first := before.Float32(trajectory.ColValue)[steps*envs:], after.Float32(trajectory.ColValue)[:envs]
 	if !slices.Equal(last, first) {
 		t.Errorf("values %v of the last row, %v of the next block's first, by the same policy", last, first)
 	}
@@ -149,11 +151,11 @@ func TestS5RewrittenActionsAreFoundWhereTheyIndex(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := &meddler{Plugin: plugintest.New(c.script)}
-			p.stepped = func(b rollout.Block, first, row int, call uint64) {
+			p.stepped = func(b env.Block, first, row int, call uint64) {
 				if first != 4 || call != 21 {
 					return
 				}
-				action := &b.Int32(rollout.ColAction)[row*b.Schema.Shape.Envs+2]
+				action := &b.Int32(trajectory.ColAction)[row*b.Schema.Shape.Envs+2]
 				if *action = c.value; c.value == -7 {
 					*action = legalElse(b, row, 2)
 				}
@@ -170,8 +172,8 @@ func TestS5RewrittenActionsAreFoundWhereTheyIndex(t *testing.T) {
 }
 
 // legalElse returns an action that is not legal.
-func legalElse(b rollout.Block, row, env int) int32 {
-	m := b.Row(rollout.ColMask, row)
+func legalElse(b env.Block, row, env int) int32 {
+	m := b.Row(trajectory.ColMask, row)
 	for a := range m.Elems {
 		if m.Data[env*m.StrideRow+a*m.StrideElem] == 0 {
 			return int32(a)
@@ -213,7 +215,7 @@ func TestS6NormalisersBelongToTheVersion(t *testing.T) {
 			}
 			for _, b := range d.Blocks {
 				for row := range b.Schema.Shape.Steps {
-					m := b.Row(rollout.ColObs, row)
+					m := b.Row(trajectory.ColObs, row)
 					for env := range m.Rows {
 						for i, v := range elements(m, env) {
 							sums[i] += float64(v)

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/wasm"
@@ -153,7 +155,7 @@ func TestS1ActionsAreKeyedByRunEnvironmentAndStep(t *testing.T) {
 				want := b.row(step, env)
 				action, logProb, value := []int32{-1}, []float32{0}, []float32{0}
 				err := actor.Act([]policy.Request{{
-					Obs: b.Row(rollout.ColObs, step).Slice(env, env+1), Mask: b.Row(rollout.ColMask, step).Slice(env, env+1),
+					Obs: b.Row(trajectory.ColObs, step).Slice(env, env+1), Mask: b.Row(trajectory.ColMask, step).Slice(env, env+1),
 					Action: action, LogProb: logProb, Value: value, Seed: 7, FirstEnv: uint32(want.env), Step: want.step,
 				}})
 				if err != nil {
@@ -194,16 +196,16 @@ func TestS1RunsShareNoStream(t *testing.T) {
 	seen := map[uint64]string{}
 	draws := map[[steps]float32]string{}
 	for run := range uint64(runs) {
-		for env := range envs {
-			name := fmt.Sprintf("run %d environment %d", run, env)
-			seed := rollout.EnvSeed(run, env)
+		for index := range envs {
+			name := fmt.Sprintf("run %d environment %d", run, index)
+			seed := env.Seed(run, index)
 			if before, taken := seen[seed]; taken {
 				t.Errorf("%s has the seed of %s", name, before)
 			}
 			seen[seed] = name
 			var draw [steps]float32
 			for step := range draw {
-				draw[step] = policy.Uniform(run, uint32(env), uint64(step), 0)
+				draw[step] = policy.Uniform(run, uint32(index), uint64(step), 0)
 			}
 			if before, taken := draws[draw]; taken {
 				t.Errorf("%s samples the actions of %s", name, before)

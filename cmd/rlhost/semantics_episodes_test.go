@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -127,7 +129,7 @@ func TestS2AnEndCutsTheAdvantage(t *testing.T) {
 		t.Fatal("environment 3 has no end in the middle of the block: choose another one")
 	}
 	for i := end + 1; i < 16; i++ {
-		d.Blocks[0].Float32(rollout.ColReward)[i*4+env] += 100
+		d.Blocks[0].Float32(trajectory.ColReward)[i*4+env] += 100
 	}
 	if err := after.GAE(d, &c); err != nil {
 		t.Fatal(err)
@@ -181,16 +183,16 @@ func TestS2RowsLostToATrapAreNowhere(t *testing.T) {
 // checkEpisodes compares the episodes that were announced with those in the rows: raw returns, lengths, ends, order.
 func checkEpisodes(t *testing.T, o *outcome, script plugintest.Script) {
 	t.Helper()
-	want := map[int][]rollout.Episode{}
+	want := map[int][]trajectory.Episode{}
 	for env, rows := range o.rows(t) {
-		var e rollout.Episode
+		var e trajectory.Episode
 		for i := range rows {
 			r := &rows[i]
 			if r.valid == 0 {
 				continue
 			}
 			if r.at() == 0 {
-				e = rollout.Episode{Env: uint32(env)}
+				e = trajectory.Episode{Env: uint32(env)}
 			}
 			e.Return += r.reward
 			e.Length++
@@ -203,7 +205,7 @@ func checkEpisodes(t *testing.T, o *outcome, script plugintest.Script) {
 			}
 		}
 	}
-	got := map[int][]rollout.Episode{}
+	got := map[int][]trajectory.Episode{}
 	for _, e := range o.tap.episodes {
 		got[int(e.Env)] = append(got[int(e.Env)], e)
 	}
@@ -228,8 +230,8 @@ func TestS2TheRunEndsWhenRestartsAreSpent(t *testing.T) {
 		return plugintest.Nothing
 	}
 	o := experiment{script: script, sets: []string{"component.rollout.max_restarts=3"}}.run(t)
-	var f *rollout.Fault
-	if !errors.As(o.err, &f) || f.Env != 5 || f.Step != 12 || f.Kind != rollout.FaultTrap {
+	var f *env.Fault
+	if !errors.As(o.err, &f) || f.Env != 5 || f.Step != 12 || f.Kind != env.FaultTrap {
 		t.Fatalf("Run: %v, want the trap of environment 5", o.err)
 	}
 	for _, part := range []string{"rollout env 5", "trap in rl_step at step 12", "trap on cue", "restarted 3 times already"} {
@@ -261,7 +263,7 @@ func advantages(t *testing.T, o *outcome) (all map[transition]float32, atLast in
 	for i := range o.blocks {
 		b := &o.blocks[i]
 		var targets policy.Targets
-		if err := targets.GAE(&policy.Dataset{Blocks: []rollout.Trajectory{b.Trajectory}}, &c); err != nil {
+		if err := targets.GAE(&policy.Dataset{Blocks: []trajectory.Trajectory{b.Trajectory}}, &c); err != nil {
 			t.Fatal(err)
 		}
 		envs := b.Schema.Shape.Envs

@@ -12,7 +12,9 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline"
@@ -77,12 +79,12 @@ on_full = "block"
 // experiment is one run.
 type experiment struct {
 	script  plugintest.Script
-	plugin  rollout.Plugin                                                                   // instead of the script
-	load    func(context.Context, string, pipeline.EnvTable, string) (rollout.Plugin, error) // likewise
-	changes bool                                                                             // made while it runs: at a boundary environments may be on their way, and have no state; nor have those that offer none
-	sets    []string                                                                         // as with --set
-	extra   string                                                                           // behind labFile
-	dir     string                                                                           // run folder
+	plugin  env.Plugin                                                                   // instead of the script
+	load    func(context.Context, string, pipeline.EnvTable, string) (env.Plugin, error) // likewise
+	changes bool                                                                         // made while it runs: at a boundary environments may be on their way, and have no state; nor have those that offer none
+	sets    []string                                                                     // as with --set
+	extra   string                                                                       // behind labFile
+	dir     string                                                                       // run folder
 	resume  map[string]component.State
 	resumes int                                 // how often the run has been resumed
 	backend func(policy.Backend) policy.Backend // wraps the policy's backend
@@ -163,7 +165,7 @@ func (x experiment) parts(tapped *tap) *pipeline.Parts {
 		parts.Kinds["rollout"] = x.runner
 	}
 	parts.Builtins = []string{"lab@1"}
-	parts.Load = func(ctx context.Context, name string, table pipeline.EnvTable, dir string) (rollout.Plugin, error) {
+	parts.Load = func(ctx context.Context, name string, table pipeline.EnvTable, dir string) (env.Plugin, error) {
 		if x.load != nil {
 			return x.load(ctx, name, table, dir)
 		}
@@ -173,7 +175,7 @@ func (x experiment) parts(tapped *tap) *pipeline.Parts {
 		return plugintest.New(x.script), nil
 	}
 	if wrap := x.backend; wrap != nil {
-		parts.Policy = func(decode func(into any) error, env *rollout.EnvSpec) (any, error) {
+		parts.Policy = func(decode func(into any) error, env *hostabi.EnvSpec) (any, error) {
 			made, err := decodePolicy(decode, env)
 			if d, ok := made.(*policy.Definition); ok && err == nil {
 				d.Backend = wrap(d.Backend)
@@ -193,14 +195,14 @@ type tap struct {
 
 	mu       sync.Mutex
 	blocks   []block
-	episodes []rollout.Episode
+	episodes []trajectory.Episode
 	reports  []map[string]float64 // of the learner
 }
 
 // block is a copy of a trajectory block.
 type block struct {
-	rollout.Trajectory
-	meta rollout.Meta
+	trajectory.Trajectory
+	meta trajectory.Meta
 }
 
 func (c *tap) Manifest() component.Manifest {
@@ -218,7 +220,7 @@ func (c *tap) Start(h *component.Host) error {
 	h.Slot("on_episodes", func(m *hostabi.Message) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.episodes = append(c.episodes, rollout.EpisodeOf(m))
+		c.episodes = append(c.episodes, trajectory.EpisodeOf(m))
 	})
 	h.Slot("on_stats", c.onStats)
 	return nil
@@ -246,7 +248,7 @@ func (c *tap) read(m *hostabi.Message, fn func(schema any, mem []byte)) {
 
 func (c *tap) onTrajectory(m *hostabi.Message) {
 	c.read(m, func(schema any, mem []byte) {
-		tr := rollout.Trajectory{Schema: schema.(*rollout.Schema), Mem: aligned(mem)}
+		tr := trajectory.Trajectory{Schema: schema.(*trajectory.Schema), Mem: aligned(mem)}
 		c.blocks = append(c.blocks, block{tr, *tr.Meta()})
 	})
 	if c.tapped != nil {
@@ -316,18 +318,18 @@ func (c *tap) rows(t *testing.T) map[int][]labRow {
 func (b *block) row(t, env int) labRow {
 	i := t*b.Schema.Shape.Envs + env
 	r := labRow{
-		env: int(b.meta.FirstEnv) + env, obs: b.observed(t, env), action: b.Int32(rollout.ColAction)[i],
-		reward: b.Float32(rollout.ColReward)[i], logProb: b.Float32(rollout.ColLogProb)[i],
-		value:      b.Float32(rollout.ColValue)[i],
-		terminated: b.Bytes(rollout.ColTerminated)[i], truncated: b.Bytes(rollout.ColTruncated)[i],
-		valid: b.Bytes(rollout.ColValid)[i], version: b.Uint64(rollout.ColPolicyVersion)[t],
+		env: int(b.meta.FirstEnv) + env, obs: b.observed(t, env), action: b.Int32(trajectory.ColAction)[i],
+		reward: b.Float32(trajectory.ColReward)[i], logProb: b.Float32(trajectory.ColLogProb)[i],
+		value:      b.Float32(trajectory.ColValue)[i],
+		terminated: b.Bytes(trajectory.ColTerminated)[i], truncated: b.Bytes(trajectory.ColTruncated)[i],
+		valid: b.Bytes(trajectory.ColValid)[i], version: b.Uint64(trajectory.ColPolicyVersion)[t],
 		step: b.meta.FirstStep + uint64(t),
 	}
 	if r.truncated != 0 {
-		r.bootstrap = b.Float32(rollout.ColBootstrap)[i]
+		r.bootstrap = b.Float32(trajectory.ColBootstrap)[i]
 	}
-	if _, masked := b.Schema.Layout(rollout.ColMask); masked {
-		m := b.Row(rollout.ColMask, t)
+	if _, masked := b.Schema.Layout(trajectory.ColMask); masked {
+		m := b.Row(trajectory.ColMask, t)
 		for a := range m.Elems {
 			r.mask += string('0' + rune(m.Data[env*m.StrideRow+a*m.StrideElem]))
 		}
@@ -337,7 +339,7 @@ func (b *block) row(t, env int) labRow {
 
 // observed returns obs[t] of an environment.
 func (b *block) observed(t, env int) (obs [plugintest.ObsElems]float32) {
-	m := b.Row(rollout.ColObs, t)
+	m := b.Row(trajectory.ColObs, t)
 	for i := range obs {
 		obs[i] = m.Float32()[(env*m.StrideRow+i*m.StrideElem)/4]
 	}

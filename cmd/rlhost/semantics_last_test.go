@@ -9,7 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -39,7 +40,7 @@ func TestS17LastObservationsAreCheckedLikeOthers(t *testing.T) {
 				t.Errorf("%v restarts, %d datasets", o.stats["rollout/restarts"], len(o.hashes))
 			}
 			o = experiment{script: script, sets: []string{"component.rollout.max_restarts=0"}}.run(t)
-			if !errors.Is(o.err, rollout.ErrOutput) || !strings.Contains(o.err.Error(), want) {
+			if !errors.Is(o.err, trajectory.ErrOutput) || !strings.Contains(o.err.Error(), want) {
 				t.Errorf("without restarts the run ends with %v, want\n%s", o.err, want)
 			}
 		})

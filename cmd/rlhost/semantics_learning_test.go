@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/learner"
@@ -25,7 +27,7 @@ func TestS7VTraceOnPolicyIsGAE(t *testing.T) {
 			logProb := make([]float32, d.Rows())
 			for i, b := range d.Blocks {
 				envs := b.Schema.Shape.Envs
-				for k, v := range b.Float32(rollout.ColLogProb) {
+				for k, v := range b.Float32(trajectory.ColLogProb) {
 					logProb[k/envs*d.Envs()+i*envs+k%envs] = v
 				}
 			}
@@ -85,7 +87,7 @@ func TestS7LossesAreWhatTheirNamesSay(t *testing.T) {
 		for i, b := range d.Blocks {
 			envs := b.Schema.Shape.Envs
 			for k := range b.Schema.Shape.Steps * envs {
-				err := float64(b.Float32(rollout.ColValue)[k]) - float64(targets.Return[k/envs*d.Envs()+i*envs+k%envs])
+				err := float64(b.Float32(trajectory.ColValue)[k]) - float64(targets.Return[k/envs*d.Envs()+i*envs+k%envs])
 				want += err * err / 2 / float64(d.Rows())
 			}
 		}
@@ -315,8 +317,8 @@ func TestS11APaddedBatchIsACompactOne(t *testing.T) {
 		}
 		compact, hash := learn(&policy.Dataset{Blocks: d.Blocks[:1], Seed: 3})
 		padding := d.Blocks[1]
-		poison(rollout.Block{Trajectory: rollout.Trajectory{Mem: padding.Mem[:padding.Schema.Bytes]}})
-		clear(padding.Bytes(rollout.ColValid))
+		poison(env.Block{Trajectory: trajectory.Trajectory{Mem: padding.Mem[:padding.Schema.Bytes]}})
+		clear(padding.Bytes(trajectory.ColValid))
 		padded, same := learn(&policy.Dataset{Blocks: d.Blocks, Seed: 3})
 		if compact != padded || hash != same {
 			t.Errorf("vtrace %v: padded, it learns %+v with %.8s; compact %+v with %.8s", vtrace, padded, same, compact, hash)
@@ -355,7 +357,7 @@ func TestS11NoLegalActionNamesTheEnvironment(t *testing.T) {
 	}
 }
 
-func takeMask(m rollout.Matrix, env int) {
+func takeMask(m trajectory.Matrix, env int) {
 	for a := range m.Elems {
 		m.Data[env*m.StrideRow+a*m.StrideElem] = 0
 	}

@@ -13,7 +13,8 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -79,18 +80,18 @@ func TestS8StopRulesSeeTheNewestDataset(t *testing.T) {
 
 // inMode is a plugin that offers one way of resetting.
 type inMode struct {
-	rollout.Plugin
+	env.Plugin
 	mode hostabi.Autoreset
 }
 
-func (p inMode) Spec() rollout.EnvSpec {
+func (p inMode) Spec() hostabi.EnvSpec {
 	s := p.Plugin.Spec()
 	s.Autoreset = p.mode
 	return s
 }
 
 // cartPole loads the built-in environment.
-func cartPole(t *testing.T) rollout.Plugin {
+func cartPole(t *testing.T) env.Plugin {
 	t.Helper()
 	r, err := wasm.New(wasm.Options{})
 	if err != nil {
@@ -261,7 +262,7 @@ func TestS13ResumeIsExact(t *testing.T) {
 }
 
 // keepOpen is a plugin that several runs use.
-type keepOpen struct{ rollout.Plugin }
+type keepOpen struct{ env.Plugin }
 
 func (keepOpen) Close() error { return nil }
 

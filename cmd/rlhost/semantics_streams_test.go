@@ -9,7 +9,8 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline"
@@ -117,7 +118,7 @@ func TestS16AnExactResumeKeepsItsStreams(t *testing.T) {
 	if got, want := again.hashes[len(again.hashes)-1], whole.hashes[len(whole.hashes)-1]; got != want {
 		t.Errorf("parameters %.8s, unbroken %.8s", got, want)
 	}
-	if first := whole.blocks[0].meta.FirstStep; first == 0 || first%rollout.LifeSteps != 0 {
+	if first := whole.blocks[0].meta.FirstStep; first == 0 || first%trajectory.LifeSteps != 0 {
 		t.Errorf("a resumed run counts env steps from %d", first)
 	}
 }
@@ -145,7 +146,7 @@ func TestS16EnvironmentsThatReplaceOthersDrawFromStreamsOfTheirOwn(t *testing.T)
 	}
 	lives := map[uint64]drawn{}
 	for _, b := range o.blocks {
-		life := b.meta.FirstStep / rollout.LifeSteps
+		life := b.meta.FirstStep / trajectory.LifeSteps
 		if lives[life] == nil {
 			lives[life] = drawn{}
 		}

@@ -32,44 +32,45 @@ core/bus:                hostabi core/loop core/stat
 core/object:             hostabi core/shm
 core/object/wire:        core/object
 core/link:               hostabi core/ring core/arena core/loop
-core/rollout:            hostabi core/arena
-core/component:          hostabi core/arena core/bus core/loop core/rollout core/stat
+core/trajectory:         hostabi core/arena
+core/env:                hostabi core/arena core/trajectory
+core/component:          hostabi core/arena core/bus core/loop core/trajectory core/env core/stat
 core/control:            hostabi core/loop core/shm
 
-gpu/policy:              hostabi core/rollout
-gpu/policy/policytest:   hostabi core/rollout gpu/policy
-gpu/cpu:                 hostabi core/rollout gpu/policy gpu/cpu/internal/kern
+gpu/policy:              hostabi core/trajectory
+gpu/policy/policytest:   hostabi core/trajectory core/env gpu/policy
+gpu/cpu:                 hostabi core/trajectory core/env gpu/policy gpu/cpu/internal/kern
 gpu/cpu/internal/kern:
-gpu/gorgonia:            hostabi core/rollout gpu/policy
+gpu/gorgonia:            hostabi core/trajectory core/env gpu/policy
 
-plugins/wasm:            hostabi core/files core/rollout plugins/wasm/internal/meter
+plugins/wasm:            hostabi core/files core/trajectory core/env plugins/wasm/internal/meter
 plugins/wasm/internal/meter: hostabi
 plugins/wasm/internal/asm:
-plugins/plugintest:      hostabi core/shm core/arena core/bus core/component core/loop core/rollout core/stat
-plugins/rollout:         hostabi core/shm core/arena core/bus core/component core/loop core/rollout core/stat
-plugins/batcher:         hostabi core/arena core/bus core/component core/loop core/rollout core/stat
-plugins/inference:       hostabi core/arena core/bus core/component core/loop core/rollout core/stat gpu/policy
-plugins/learner:         hostabi core/arena core/bus core/component core/loop core/rollout core/stat gpu/policy
-plugins/evaluation:      hostabi core/rollout gpu/policy
-plugins/envcheck:        hostabi core/rollout
-plugins/runner:          hostabi core/arena core/bus core/component core/loop core/rollout core/stat
+plugins/plugintest:      hostabi core/shm core/arena core/bus core/component core/loop core/trajectory core/env core/stat
+plugins/rollout:         hostabi core/shm core/arena core/bus core/component core/loop core/trajectory core/env core/stat
+plugins/batcher:         hostabi core/arena core/bus core/component core/loop core/trajectory core/env core/stat
+plugins/inference:       hostabi core/arena core/bus core/component core/loop core/trajectory core/env core/stat gpu/policy
+plugins/learner:         hostabi core/arena core/bus core/component core/loop core/trajectory core/env core/stat gpu/policy
+plugins/evaluation:      hostabi core/trajectory core/env gpu/policy
+plugins/envcheck:        hostabi core/trajectory core/env
+plugins/runner:          hostabi core/arena core/bus core/component core/loop core/trajectory core/env core/stat
 
 plugins/objects:         core/component core/object core/object/wire core/shm
 
-plugins/process:         hostabi core/shm core/ring core/arena core/loop core/bus core/link core/rollout core/component core/stat
+plugins/process:         hostabi core/shm core/ring core/arena core/loop core/bus core/link core/trajectory core/env core/component core/stat
 plugins/process:         sdk/process/protocol sdk/process/schema
 
-pipeline:                hostabi core/arena core/bus core/component core/control core/files core/loop core/rollout core/stat
+pipeline:                hostabi core/arena core/bus core/component core/control core/files core/loop core/trajectory core/env core/stat
 pipeline/runs:           hostabi core/component core/files
 
 sdk:                     hostabi
 sdk/wasm:                hostabi sdk
 sdk/sdktest:             hostabi sdk
-sdk/process:             hostabi core/shm core/ring core/arena core/loop core/bus core/link core/rollout core/component core/stat
+sdk/process:             hostabi core/shm core/ring core/arena core/loop core/bus core/link core/trajectory core/env core/component core/stat
 sdk/process:             sdk/process/protocol sdk/process/rpc sdk/process/schema
 sdk/process/rpc:
 sdk/process/protocol:
-sdk/process/schema:      hostabi core/rollout sdk/process/protocol
+sdk/process/schema:      hostabi core/trajectory core/env sdk/process/protocol
 sdk/c/native:
 sdk/c/native/ctest:
 sdk/python:
@@ -77,8 +78,8 @@ sdk/objects:             hostabi core/object core/object/wire core/shm
 examples/demos:
 examples/plugins:
 examples/plugins/*:      hostabi sdk sdk/wasm examples/plugins/*
-examples/plugins/process-go: hostabi core/bus core/component core/rollout core/stat sdk/process
-examples/plugins/gorgonia-learner: core/component core/rollout gpu/gorgonia gpu/policy plugins/inference plugins/learner sdk/process
+examples/plugins/process-go: hostabi core/bus core/component core/trajectory core/env core/stat sdk/process
+examples/plugins/gorgonia-learner: hostabi core/component core/trajectory core/env gpu/gorgonia gpu/policy plugins/inference plugins/learner sdk/process
 
 bench/emulate:
 bench/learn:
@@ -88,12 +89,14 @@ bench/objects/server:    plugins/objects
 bench/ring:              hostabi core/ring core/shm
 bench/swap:              core/control
 
-cmd/rlhost:              hostabi core/component core/files core/rollout pipeline pipeline/runs examples/plugins examples/plugins/* gpu/policy gpu/cpu
+cmd/rlhost:              hostabi core/component core/files core/trajectory core/env pipeline pipeline/runs examples/plugins examples/plugins/* gpu/policy gpu/cpu
 cmd/rlhost:              plugins/rollout plugins/batcher plugins/inference plugins/learner plugins/evaluation plugins/envcheck plugins/runner plugins/wasm
 cmd/rlhost:              plugins/process plugins/objects core/object sdk/process sdk/process/protocol
 cmd/rlhost:              core/control cmd/rlhost/job
-cmd/rlhost/job:          hostabi core/arena core/component core/control core/files core/rollout core/stat gpu/policy pipeline pipeline/runs
+cmd/rlhost/job:          hostabi core/arena core/component core/control core/files core/trajectory core/env core/stat gpu/policy pipeline pipeline/runs
 cmd/rlhost/job:          plugins/evaluation plugins/envcheck plugins/learner
+
+internal/testkit:        hostabi
 `
 
 // doors names the one place where each library from elsewhere may be imported.

@@ -9,7 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline"
@@ -115,16 +116,16 @@ func acting(b *testing.B, parts *pipeline.Parts, d time.Duration) float64 {
 
 // alone is an environment and a policy without anything around them.
 type alone struct {
-	stage    *rollout.Stage
+	stage    *env.Driver
 	actor    policy.Actor
 	requests []policy.Request
 }
 
-func newAlone(b *testing.B, plugin rollout.Plugin) *alone {
+func newAlone(b *testing.B, plugin env.Plugin) *alone {
 	b.Helper()
 	spec := plugin.Spec()
-	stage, err := rollout.NewStage(plugin, rollout.StageOptions{
-		EnvOptions: rollout.EnvOptions{Name: "alone", Envs: 64, Seed: 1}, Rows: 64,
+	stage, err := env.NewDriver(plugin, env.DriverOptions{
+		Options: env.Options{Name: "alone", Envs: 64, Seed: 1}, Rows: 64,
 		SoA: spec.Caps&hostabi.CapPreferSoA != 0,
 	})
 	if err != nil {
@@ -137,7 +138,7 @@ func newAlone(b *testing.B, plugin rollout.Plugin) *alone {
 	})
 	seeds := make([]uint64, 64)
 	for i := range seeds {
-		seeds[i] = rollout.EnvSeed(1, i)
+		seeds[i] = env.Seed(1, i)
 	}
 	if err := stage.Reset(nil, seeds); err != nil {
 		b.Fatal(err)

@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline"
 	rolloutplugin "github.com/rlhost/rlhost/plugins/rollout"
@@ -38,7 +39,7 @@ func (x *swapsAtEveryBoundary) run(t *testing.T, module string) string {
 	defer r.Close()
 	e := experiment{sets: []string{"env.lab.use=" + module, "run.stop.env_steps=65536", "component.rollout.splits=1",
 		fmt.Sprintf("component.rollout.horizon=%d", exactSteps), fmt.Sprintf("component.batcher.dataset_rows=%d", 8*exactSteps)}, changes: true}
-	e.load = func(ctx context.Context, name string, table pipeline.EnvTable, dir string) (rollout.Plugin, error) {
+	e.load = func(ctx context.Context, name string, table pipeline.EnvTable, dir string) (env.Plugin, error) {
 		path, _ := table.Locate(dir, nil)
 		return r.Load(ctx, path, nil, wasm.Config{Name: name})
 	}

@@ -13,7 +13,8 @@ import (
 
 	"github.com/rlhost/rlhost/cmd/rlhost/job"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
@@ -290,7 +291,7 @@ func (p *program) also(err, more error) error {
 
 // buildError prints what is wrong with a pipeline and picks the exit code: the file's fault, or a plugin's.
 func (p *program) buildError(err error) error {
-	var fault *rollout.Fault
+	var fault *env.Fault
 	if errors.As(err, &fault) {
 		return fail(exitPlugin, err)
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/rlhost/rlhost/core/arena"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+
 	"github.com/rlhost/rlhost/plugins/envcheck"
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
@@ -161,7 +162,7 @@ func TestLoad_TellsAuthorsWhatTheyDescribeWrongly(t *testing.T) {
 		"UNKNOWN_CAP": {Reason: "describes itself wrongly: caps has the bits 0x40, which mean nothing in ABI 1.0 and must be 0", Remedy: correct},
 		"FLAGS":       {Reason: "describes itself wrongly: tensor 2: reward: flags are 0x1; they are reserved and must be 0", Remedy: correct},
 		"BOX_ACTION": {Reason: "describes what this host cannot run: a Box action: this host does not run it yet",
-			Remedy: "describe the environment in what this host runs: " + rollout.Runs},
+			Remedy: "describe the environment in what this host runs: " + hostabi.Runs},
 	} {
 		_, err := r.Load(t.Context(), buildC(t, "bare.c", false, "-DWRONG="+wrong), nil, wasm.Config{})
 		var got *wasm.LoadError

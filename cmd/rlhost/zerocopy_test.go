@@ -9,24 +9,26 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
 // witness remembers where the memory lies that each part of a pipeline is given.
 type witness struct {
-	rollout.Plugin
+	env.Plugin
 
 	mu     sync.Mutex
-	blocks map[uintptr]rollout.Block // that environments were bound to, by address
-	mapped map[string][]uintptr      // addresses at which each block's guest region is mapped, by place in its file
+	blocks map[uintptr]env.Block // that environments were bound to, by address
+	mapped map[string][]uintptr  // addresses at which each block's guest region is mapped, by place in its file
 	// Addresses outside of these blocks.
 	actedElsewhere, learnedElsewhere int
 	acted, learned                   int // requests and blocks looked at
 }
 
-func (w *witness) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
+func (w *witness) NewEnv(o env.Options) (env.Env, error) {
 	e, err := w.Plugin.NewEnv(o)
 	return &witnessed{e, w}, err
 }
@@ -34,11 +36,11 @@ func (w *witness) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
 func (w *witness) Close() error { return nil }
 
 type witnessed struct {
-	rollout.Env
+	env.Env
 	w *witness
 }
 
-func (e *witnessed) Bind(b rollout.Block) error {
+func (e *witnessed) Bind(b env.Block) error {
 	err := e.Env.Bind(b)
 	e.w.mu.Lock()
 	defer e.w.mu.Unlock()
@@ -52,7 +54,7 @@ func (e *witnessed) Bind(b rollout.Block) error {
 var mapsLine = regexp.MustCompile(`^([0-9a-f]+)-([0-9a-f]+) (....) ([0-9a-f]+) [0-9a-f:]+ ([0-9]+)`)
 
 // lookAtMaps notes every place where this process has mapped the beginning of a block, shared and writable.
-func (w *witness) lookAtMaps(b rollout.Block) error {
+func (w *witness) lookAtMaps(b env.Block) error {
 	file, err := os.Stat(fmt.Sprintf("/proc/self/fd/%d", b.FD))
 	if err != nil {
 		return err
@@ -122,12 +124,12 @@ func (w *witness) wrap(b policy.Backend) policy.Backend {
 // guest in WebAssembly the same pages of the same file, mapped a second time into its memory.
 func TestZeroCopy_EverybodyWorksInTheSameBlocks(t *testing.T) {
 	for name, c := range map[string]struct {
-		plugin rollout.Plugin
+		plugin env.Plugin
 		wasm   bool
 	}{"native": {plugintest.New(uneven()), false}, "wasm": {cartPole(t), true}} {
 		for _, mode := range []string{"sync", "async"} {
 			t.Run(name+" "+mode, func(t *testing.T) {
-				w := &witness{Plugin: c.plugin, blocks: map[uintptr]rollout.Block{}}
+				w := &witness{Plugin: c.plugin, blocks: map[uintptr]env.Block{}}
 				if c.wasm {
 					w.mapped = map[string][]uintptr{}
 				}
@@ -158,7 +160,7 @@ func countCopies(t *testing.T, o *outcome, w *witness) {
 	t.Helper()
 	var row, obs int
 	for _, b := range w.blocks {
-		l, _ := b.Schema.Layout(rollout.ColObs)
+		l, _ := b.Schema.Layout(trajectory.ColObs)
 		row, obs = l.StrideT, 4*l.Elems
 	}
 	carried := o.stats["rollout/carried_bytes"]

@@ -38,6 +38,6 @@
 // no other callback runs under any lock. Built with the tag invariants, the package fills freed blocks with NaNs, remembers the stack of every loan and
 // lease, and finds each release of a claim that was released before.
 //
-// The package does not know what lies in a block (that is core/rollout), does not carry handles (core/bus) and
+// The package does not know what lies in a block (that is core/trajectory), does not carry handles (core/bus) and
 // has no opinion on how many blocks are enough.
 package arena

@@ -7,7 +7,8 @@ import (
 	"sync"
 
 	"github.com/rlhost/rlhost/core/arena"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -80,7 +81,7 @@ type EnvRunner interface {
 
 // EnvChange says to what environments a component is to go over, and how.
 type EnvChange struct {
-	Plugin rollout.Plugin // stays open until the component has gone over to another one, or stopped
+	Plugin env.Plugin // stays open until the component has gone over to another one, or stopped
 	At     Boundary
 	// KeepState carries the running episodes over: by the memory of whole instances where both plugins have the same
 	// hash, else environment by environment where both save and load. Otherwise they end as truncated and are counted.
@@ -88,8 +89,8 @@ type EnvChange struct {
 	// Envs is how many environments of the component go over, the first ones; 0 means all. Fewer is a trial whose
 	// trajectories the learner gets: both versions go on side by side until a change to all of the one or the other.
 	Envs int
-	// Task is the rollout.Episode.Task of the new environments' episodes: one more than before where episodes end for
-	// the change, the same where all of them go on, rollout.TrialTask in a trial.
+	// Task is the trajectory.Episode.Task of the new environments' episodes: one more than before where episodes end for
+	// the change, the same where all of them go on, trajectory.TrialTask in a trial.
 	Task uint16
 	// TaskBack is that of the environments that go back, by Cancel or a fault: newer than Task, so that they count again.
 	TaskBack uint16

@@ -7,8 +7,9 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/loop"
-	"github.com/rlhost/rlhost/core/rollout"
+
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -21,7 +22,7 @@ type Host struct {
 	Count int    // how many instances
 	// FirstEnv is the global index of the component's first environment, where its Flow tells how many it has.
 	FirstEnv int
-	// Task is the rollout.Episode.Task of the component's episodes until a change of its environments says another one:
+	// Task is the trajectory.Episode.Task of the component's episodes until a change of its environments says another one:
 	// that of the others, where it joins a run that has had such changes.
 	Task uint16
 	// Begun tells instances apart that begin while the run goes on: 0 for those that it began with. Environments that do
@@ -43,7 +44,7 @@ type Host struct {
 	Log      *slog.Logger
 
 	// Env returns a loaded environment plugin by its name in the file.
-	Env func(name string) (rollout.Plugin, error)
+	Env func(name string) (env.Plugin, error)
 	// Policy returns what the program made of a [policy.NAME] table. Components that use policies know its type.
 	Policy func(name string) (any, error)
 	// Peers returns how many instances of a kind of component the pipeline has.
@@ -73,7 +74,7 @@ type Host struct {
 // Tables are the parts of a pipeline that components refer to by name. Nobody changes them.
 type Tables struct {
 	Policies map[string]PolicyTable
-	Envs     map[string]rollout.EnvSpec // of the loaded environments
+	Envs     map[string]hostabi.EnvSpec // of the loaded environments
 	Sources  map[string]EnvSource       // of those that any process of this program can load
 	Peers    map[string]int             // instances of each kind
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -18,7 +17,7 @@ var ErrChanging = errors.New("another change of environments is under way")
 type SpacesError struct {
 	Component     string
 	Reason        string // the first thing that differs
-	Running, Next rollout.EnvSpec
+	Running, Next hostabi.EnvSpec
 }
 
 // Error tells the reason in one line; Table shows both specifications.
@@ -32,11 +31,11 @@ func (e *SpacesError) Table() string {
 	fmt.Fprintf(&b, "  %-12s %-32s %s\n", "", e.Running.Name+" (running)", e.Next.Name+" (new)")
 	for _, part := range []struct {
 		name string
-		of   func(*rollout.EnvSpec) string
+		of   func(*hostabi.EnvSpec) string
 	}{
-		{"observation", func(s *rollout.EnvSpec) string { return describe(s, hostabi.RoleObservation) }},
-		{"action", func(s *rollout.EnvSpec) string { return describe(s, hostabi.RoleAction) }},
-		{"action mask", func(s *rollout.EnvSpec) string { return describe(s, hostabi.RoleActionMask) }},
+		{"observation", func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleObservation) }},
+		{"action", func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleAction) }},
+		{"action mask", func(s *hostabi.EnvSpec) string { return describe(s, hostabi.RoleActionMask) }},
 		{"autoreset", autoresets},
 	} {
 		running, next, mark := part.of(&e.Running), part.of(&e.Next), " "
@@ -49,7 +48,7 @@ func (e *SpacesError) Table() string {
 }
 
 // describe returns a tensor as f32[4], or i32 of 2 values.
-func describe(s *rollout.EnvSpec, role hostabi.Role) string {
+func describe(s *hostabi.EnvSpec, role hostabi.Role) string {
 	d, ok := s.Tensor(role)
 	if !ok {
 		return "none"
@@ -65,7 +64,7 @@ func describe(s *rollout.EnvSpec, role hostabi.Role) string {
 }
 
 // autoresets returns the modes that an environment offers.
-func autoresets(s *rollout.EnvSpec) string {
+func autoresets(s *hostabi.EnvSpec) string {
 	var modes []string
 	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
 		if s.Autoreset&mode != 0 {

@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
 func TestSpacesError_ShowsBothSideBySide(t *testing.T) {
-	spec := func(name string, elems uint32, modes hostabi.Autoreset) rollout.EnvSpec {
-		return rollout.EnvSpec{Name: name, Autoreset: modes, Tensors: []hostabi.TensorDesc{
+	spec := func(name string, elems uint32, modes hostabi.Autoreset) hostabi.EnvSpec {
+		return hostabi.EnvSpec{Name: name, Autoreset: modes, Tensors: []hostabi.TensorDesc{
 			{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2},
 			{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{elems}},
 		}}

@@ -3,7 +3,8 @@ package cpu
 import (
 	"fmt"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 	"github.com/rlhost/rlhost/gpu/policy"
 )
@@ -76,7 +77,7 @@ func (a *actor) rows(i int, r *policy.Request, lo, hi int) error {
 }
 
 // forbid makes the logits of masked actions impossible. It returns the first row without a legal action, or -1.
-func (a *actor) forbid(mask *rollout.Matrix, lo, hi int) int {
+func (a *actor) forbid(mask *trajectory.Matrix, lo, hi int) int {
 	if mask.Rows == 0 {
 		return -1
 	}

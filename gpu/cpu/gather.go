@@ -1,7 +1,8 @@
 package cpu
 
 import (
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 	"github.com/rlhost/rlhost/gpu/policy"
 )
@@ -33,12 +34,12 @@ type source struct {
 
 // open notes where the rows of a dataset lie and what is stored with them.
 func (s *source) open(d *policy.Dataset, samples *policy.Samples) {
-	l, _ := d.Blocks[0].Schema.Layout(rollout.ColObs)
+	l, _ := d.Blocks[0].Schema.Layout(trajectory.ColObs)
 	s.stride, s.mask = l.StrideElem/4, samples.Mask
 	s.records = grown(s.records, d.Rows())
 	s.columns = s.columns[:0]
 	for _, b := range d.Blocks {
-		s.columns = append(s.columns, b.Float32(rollout.ColObs))
+		s.columns = append(s.columns, b.Float32(trajectory.ColObs))
 	}
 	row := 0
 	for t := range d.Steps() {

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/gorgonia"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
@@ -43,7 +45,7 @@ func TestLearner_LearnsCartPole(t *testing.T) {
 			t.Logf("mean return %.1f after %d env steps and %v", run.meanReturn(), run.envSteps, time.Since(started))
 			return
 		}
-		d := &policy.Dataset{Blocks: []rollout.Trajectory{run.block}, Seed: seed, Index: dataset}
+		d := &policy.Dataset{Blocks: []trajectory.Trajectory{run.block}, Seed: seed, Index: dataset}
 		rate := 1.5e-3 * (1 - float64(run.envSteps)/anneal)
 		stats, err := learner.Update(d, policy.Rates{LearningRate: float32(rate), Clip: 0.2})
 		if err != nil {
@@ -64,7 +66,7 @@ const returnWindow = 100
 
 // cartPoleRun fills one block after the other with an actor's steps.
 type cartPoleRun struct {
-	block    rollout.Trajectory
+	block    trajectory.Trajectory
 	actor    policy.Actor
 	poles    []cartPole
 	final    []float32 // values of final_obs
@@ -75,15 +77,15 @@ type cartPoleRun struct {
 
 func newCartPoleRun(t *testing.T, actor policy.Actor, envs, horizon int, seed uint64) *cartPoleRun {
 	t.Helper()
-	schema, err := rollout.NewSchema(policytest.Spec(4, 2, false), rollout.Shape{Steps: horizon, Envs: envs})
+	schema, err := trajectory.NewSchema(policytest.Spec(4, 2, false), trajectory.Shape{Steps: horizon, Envs: envs})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &cartPoleRun{block: rollout.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}, actor: actor,
+	r := &cartPoleRun{block: trajectory.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}, actor: actor,
 		poles: make([]cartPole, envs), final: make([]float32, envs), seed: seed}
-	last := r.block.Row(rollout.ColObs, horizon).Float32()
+	last := r.block.Row(trajectory.ColObs, horizon).Float32()
 	for e := range r.poles {
-		r.poles[e].random = rand.New(rand.NewPCG(rollout.EnvSeed(seed, e), 0))
+		r.poles[e].random = rand.New(rand.NewPCG(env.Seed(seed, e), 0))
 		r.poles[e].reset()
 		r.poles[e].observe(last[4*e:])
 	}
@@ -93,7 +95,7 @@ func newCartPoleRun(t *testing.T, actor policy.Actor, envs, horizon int, seed ui
 // rollout makes the steps of one block; obs[0] is the last observation of the block before.
 func (r *cartPoleRun) rollout() error {
 	horizon := r.block.Schema.Shape.Steps
-	copy(r.block.Row(rollout.ColObs, 0).Data, r.block.Row(rollout.ColObs, horizon).Data)
+	copy(r.block.Row(trajectory.ColObs, 0).Data, r.block.Row(trajectory.ColObs, horizon).Data)
 	for t := range horizon {
 		if err := r.act(t); err != nil {
 			return err
@@ -105,17 +107,17 @@ func (r *cartPoleRun) rollout() error {
 		}
 		r.envSteps += uint64(len(r.poles))
 	}
-	return r.actor.Act([]policy.Request{{Obs: r.block.Row(rollout.ColObs, horizon),
-		Value: r.block.Row(rollout.ColValue, horizon).Float32()}})
+	return r.actor.Act([]policy.Request{{Obs: r.block.Row(trajectory.ColObs, horizon),
+		Value: r.block.Row(trajectory.ColValue, horizon).Float32()}})
 }
 
 func (r *cartPoleRun) act(t int) error {
 	n := len(r.poles)
 	return r.actor.Act([]policy.Request{{
-		Obs:     r.block.Row(rollout.ColObs, t),
-		Action:  r.block.Int32(rollout.ColAction)[t*n : (t+1)*n],
-		LogProb: r.block.Row(rollout.ColLogProb, t).Float32(),
-		Value:   r.block.Row(rollout.ColValue, t).Float32(),
+		Obs:     r.block.Row(trajectory.ColObs, t),
+		Action:  r.block.Int32(trajectory.ColAction)[t*n : (t+1)*n],
+		LogProb: r.block.Row(trajectory.ColLogProb, t).Float32(),
+		Value:   r.block.Row(trajectory.ColValue, t).Float32(),
 		Seed:    r.seed, Step: r.envSteps / uint64(n),
 	}})
 }
@@ -123,16 +125,16 @@ func (r *cartPoleRun) act(t int) error {
 // step moves every pole and starts a new episode where one has ended.
 func (r *cartPoleRun) step(t int) (anyTruncated bool) {
 	n := len(r.poles)
-	obs := r.block.Row(rollout.ColObs, t+1).Float32()
-	final := r.block.Row(rollout.ColFinalObs, 0).Float32()
-	actions := r.block.Int32(rollout.ColAction)[t*n:]
+	obs := r.block.Row(trajectory.ColObs, t+1).Float32()
+	final := r.block.Row(trajectory.ColFinalObs, 0).Float32()
+	actions := r.block.Int32(trajectory.ColAction)[t*n:]
 	for e := range r.poles {
 		p := &r.poles[e]
 		terminated, truncated := p.step(actions[e])
-		r.block.Row(rollout.ColReward, t).Float32()[e] = 1
-		r.block.Bytes(rollout.ColValid)[t*n+e] = 1
-		r.block.Bytes(rollout.ColTerminated)[t*n+e] = flag(terminated)
-		r.block.Bytes(rollout.ColTruncated)[t*n+e] = flag(truncated)
+		r.block.Row(trajectory.ColReward, t).Float32()[e] = 1
+		r.block.Bytes(trajectory.ColValid)[t*n+e] = 1
+		r.block.Bytes(trajectory.ColTerminated)[t*n+e] = flag(terminated)
+		r.block.Bytes(trajectory.ColTruncated)[t*n+e] = flag(truncated)
 		if terminated || truncated {
 			anyTruncated = anyTruncated || truncated
 			r.returns = append(r.returns, float64(p.steps))
@@ -153,8 +155,8 @@ func flag(b bool) byte {
 
 // bootstrap writes the values of the last observations of truncated episodes.
 func (r *cartPoleRun) bootstrap(t int) error {
-	err := r.actor.Act([]policy.Request{{Obs: r.block.Row(rollout.ColFinalObs, 0), Value: r.final}})
-	copy(r.block.Row(rollout.ColBootstrap, t).Float32(), r.final)
+	err := r.actor.Act([]policy.Request{{Obs: r.block.Row(trajectory.ColFinalObs, 0), Value: r.final}})
+	copy(r.block.Row(trajectory.ColBootstrap, t).Float32(), r.final)
 	return err
 }
 

@@ -7,7 +7,8 @@ import (
 
 	G "gorgonia.org/gorgonia"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/gorgonia"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
@@ -88,7 +89,7 @@ func Example() {
 			fmt.Println(err)
 		}
 		block := guess(actor, dataset)
-		_, err := learner.Update(&policy.Dataset{Blocks: []rollout.Trajectory{block}, Index: dataset},
+		_, err := learner.Update(&policy.Dataset{Blocks: []trajectory.Trajectory{block}, Index: dataset},
 			policy.Rates{LearningRate: 0.01, Clip: 0.2})
 		if err != nil {
 			fmt.Println(err)
@@ -105,32 +106,32 @@ func Example() {
 
 // guess is one step of 64 environments that reward the action 1 where the first number seen is the larger one,
 // and the action 0 elsewhere.
-func guess(actor policy.Actor, seed uint64) rollout.Trajectory {
-	schema, err := rollout.NewSchema(policytest.Spec(2, 2, false), rollout.Shape{Steps: 1, Envs: 64})
+func guess(actor policy.Actor, seed uint64) trajectory.Trajectory {
+	schema, err := trajectory.NewSchema(policytest.Spec(2, 2, false), trajectory.Shape{Steps: 1, Envs: 64})
 	if err != nil {
 		panic(err)
 	}
-	b := rollout.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}
-	obs, r := b.Float32(rollout.ColObs), rand.New(rand.NewPCG(seed, 0))
+	b := trajectory.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}
+	obs, r := b.Float32(trajectory.ColObs), rand.New(rand.NewPCG(seed, 0))
 	for i := range obs {
 		obs[i] = float32(r.NormFloat64())
 	}
-	err = actor.Act([]policy.Request{{Obs: b.Row(rollout.ColObs, 0), Action: b.Int32(rollout.ColAction),
-		LogProb: b.Float32(rollout.ColLogProb), Value: b.Row(rollout.ColValue, 0).Float32(), Step: seed}})
+	err = actor.Act([]policy.Request{{Obs: b.Row(trajectory.ColObs, 0), Action: b.Int32(trajectory.ColAction),
+		LogProb: b.Float32(trajectory.ColLogProb), Value: b.Row(trajectory.ColValue, 0).Float32(), Step: seed}})
 	if err != nil {
 		panic(err)
 	}
-	for e, action := range b.Int32(rollout.ColAction) {
+	for e, action := range b.Int32(trajectory.ColAction) {
 		if (obs[2*e] > obs[2*e+1]) == (action == 1) {
-			b.Float32(rollout.ColReward)[e] = 1
+			b.Float32(trajectory.ColReward)[e] = 1
 		}
-		b.Bytes(rollout.ColTerminated)[e], b.Bytes(rollout.ColValid)[e] = 1, 1
+		b.Bytes(trajectory.ColTerminated)[e], b.Bytes(trajectory.ColValid)[e] = 1, 1
 	}
 	return b
 }
 
-func right(b rollout.Trajectory) (n int) {
-	for _, reward := range b.Float32(rollout.ColReward) {
+func right(b trajectory.Trajectory) (n int) {
+	for _, reward := range b.Float32(trajectory.ColReward) {
 		n += int(reward)
 	}
 	return n

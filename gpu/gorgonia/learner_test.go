@@ -7,7 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/gorgonia"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
@@ -117,8 +118,8 @@ func TestLearner_KeepsItsParametersWhenGradientsAreNotFinite(t *testing.T) {
 	for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
 		d := smallDataset(t, params)
 		l := smallLearner(t, params)
-		for i := range d.Blocks[0].Float32(rollout.ColObs) {
-			d.Blocks[0].Float32(rollout.ColObs)[i] = bad
+		for i := range d.Blocks[0].Float32(trajectory.ColObs) {
+			d.Blocks[0].Float32(trajectory.ColObs)[i] = bad
 		}
 		if _, err := l.Update(d, smallRates); !errors.Is(err, policy.ErrNotFinite) {
 			t.Errorf("Update with observations of %v = %v, want %v", bad, err, policy.ErrNotFinite)
@@ -157,7 +158,7 @@ func TestLearner_RefusesWhatDoesNotFit(t *testing.T) {
 func TestLearner_MakesNoStepWithoutValidRows(t *testing.T) {
 	params := policy.Init(&small, 1)
 	d := smallDataset(t, params)
-	clear(d.Blocks[0].Bytes(rollout.ColValid))
+	clear(d.Blocks[0].Bytes(trajectory.ColValid))
 	l := smallLearner(t, params)
 	stats, err := l.Update(d, smallRates)
 	if err != nil || stats.OptimizerSteps != 0 || stats.ValidRows != 0 {

@@ -5,7 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
 )
@@ -80,11 +81,11 @@ func TestS1ActorRowsDoNotDependOnTheirRequests(t *testing.T) {
 			}
 			policytest.Act(t, a, d, rows)
 			b := d.Blocks[0]
-			got := append(slices.Clone(b.Float32(rollout.ColLogProb)), b.Float32(rollout.ColValue)...)
+			got := append(slices.Clone(b.Float32(trajectory.ColLogProb)), b.Float32(trajectory.ColValue)...)
 			if want == nil {
-				want, actions = got, slices.Clone(b.Int32(rollout.ColAction))
+				want, actions = got, slices.Clone(b.Int32(trajectory.ColAction))
 			}
-			if !slices.Equal(got, want) || !slices.Equal(b.Int32(rollout.ColAction), actions) {
+			if !slices.Equal(got, want) || !slices.Equal(b.Int32(trajectory.ColAction), actions) {
 				t.Errorf("%v: outputs of requests of %d rows differ from those of 300", n, rows)
 			}
 			if err := a.Close(); err != nil {

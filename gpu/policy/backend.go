@@ -1,7 +1,7 @@
 package policy
 
 import (
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // Backend computes policies in one way. Its methods may be called concurrently; what they return belongs to one
@@ -30,8 +30,8 @@ type Actor interface {
 // Request asks for the rows of one block at one time. All slices lie in the block and have one element per row,
 // but for Obs and Mask.
 type Request struct {
-	Obs  rollout.Matrix // f32 [rows][obs], any strides
-	Mask rollout.Matrix // u8 [rows][actions]; Rows = 0 without a mask. A row without a legal action is ErrNoLegalAction.
+	Obs  trajectory.Matrix // f32 [rows][obs], any strides
+	Mask trajectory.Matrix // u8 [rows][actions]; Rows = 0 without a mask. A row without a legal action is ErrNoLegalAction.
 	// Outputs. Action and LogProb are nil when only the value is wanted.
 	Action  []int32
 	LogProb []float32
@@ -62,7 +62,7 @@ type Learner interface {
 // the number of environments of all blocks and e counts them in block order. So results do not depend on how
 // environments are split over blocks.
 type Dataset struct {
-	Blocks []rollout.Trajectory
+	Blocks []trajectory.Trajectory
 	// Normaliser that the rows enter the network with; nil without NormalizeObs.
 	ObsMean, ObsScale []float32
 	Seed              uint64 // run seed, key of the shuffle

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // Errors about the contents of rows. They come wrapped in a *RowError that names the row.
@@ -40,7 +40,7 @@ func (e *RowError) Error() string {
 func (e *RowError) Unwrap() error { return e.Err }
 
 // rowError names a row of a dataset by env step and environment.
-func (d *Dataset) rowError(row int, column rollout.Column, err error) error {
+func (d *Dataset) rowError(row int, column trajectory.Column, err error) error {
 	envs := d.Envs()
 	t, e := row/envs, row%envs
 	block := &d.Blocks[e/d.blockEnvs()]
@@ -62,7 +62,7 @@ func (d *Dataset) Rows() int { return d.Steps() * d.Envs() }
 
 // HasMask reports whether the blocks have an action mask.
 func (d *Dataset) HasMask() bool {
-	_, ok := d.Blocks[0].Schema.Layout(rollout.ColMask)
+	_, ok := d.Blocks[0].Schema.Layout(trajectory.ColMask)
 	return ok
 }
 
@@ -94,10 +94,10 @@ func (d *Dataset) Check(n *Network) error {
 	return nil
 }
 
-func checkSchema(n *Network, s *rollout.Schema) error {
-	obs, _ := s.Layout(rollout.ColObs)
-	action, _ := s.Layout(rollout.ColAction)
-	mask, masked := s.Layout(rollout.ColMask)
+func checkSchema(n *Network, s *trajectory.Schema) error {
+	obs, _ := s.Layout(trajectory.ColObs)
+	action, _ := s.Layout(trajectory.ColAction)
+	mask, masked := s.Layout(trajectory.ColMask)
 	switch {
 	case obs.Elems != n.Obs:
 		return fmt.Errorf("%w: %d observed elements, the network has %d", ErrDataset, obs.Elems, n.Obs)

@@ -3,7 +3,7 @@ package policy
 import (
 	"math"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // scaleEps is added to the variance, so that an element that never changes has a finite scale.
@@ -35,7 +35,7 @@ func (z *Normalizer) Update(d *Dataset) error {
 		for i := range z.sum {
 			x := obs[i*stride]
 			if !finite(x) {
-				return d.rowError(row, rollout.ColObs, ErrNotFinite)
+				return d.rowError(row, trajectory.ColObs, ErrNotFinite)
 			}
 			z.sum[i] += float64(x)
 		}
@@ -51,7 +51,7 @@ func (z *Normalizer) Update(d *Dataset) error {
 		for i, mean := range z.sum {
 			x := obs[i*stride]
 			if !finite(x) {
-				return d.rowError(row, rollout.ColObs, ErrNotFinite)
+				return d.rowError(row, trajectory.ColObs, ErrNotFinite)
 			}
 			z.dev[i] += (float64(x) - mean) * (float64(x) - mean)
 		}
@@ -87,12 +87,12 @@ func (z *Normalizer) Weights(mean, scale []float32) {
 
 // eachObs calls visit with the observation of every valid row in row order; element i is at obs[i*stride].
 func eachObs(d *Dataset, visit func(row int, obs []float32, stride int) error) error {
-	l, _ := d.Blocks[0].Schema.Layout(rollout.ColObs)
+	l, _ := d.Blocks[0].Schema.Layout(trajectory.ColObs)
 	n := d.blockEnvs()
 	row := 0
 	for t := range d.Steps() {
 		for _, b := range d.Blocks {
-			obs, valid := b.Float32(rollout.ColObs), b.Bytes(rollout.ColValid)[t*n:]
+			obs, valid := b.Float32(trajectory.ColObs), b.Bytes(trajectory.ColValid)[t*n:]
 			for e := range n {
 				if valid[e] != 0 {
 					if err := visit(row, obs[(t*l.StrideT+e*l.StrideEnv)/4:], l.StrideElem/4); err != nil {

@@ -3,7 +3,7 @@ package policy
 import (
 	"math"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // Samples holds the small columns of a dataset in row order (t*E + e), read once and checked, so that a guest
@@ -35,9 +35,9 @@ func (s *Samples) Read(d *Dataset, n *Network) error {
 }
 
 // readStep copies one time step of a block: its rows from at on are the dataset's from row on.
-func (s *Samples) readStep(d *Dataset, n *Network, b rollout.Trajectory, at, row int) error {
-	action, valid := b.Int32(rollout.ColAction), b.Bytes(rollout.ColValid)
-	logProb, value := b.Float32(rollout.ColLogProb), b.Float32(rollout.ColValue)
+func (s *Samples) readStep(d *Dataset, n *Network, b trajectory.Trajectory, at, row int) error {
+	action, valid := b.Int32(trajectory.ColAction), b.Bytes(trajectory.ColValid)
+	logProb, value := b.Float32(trajectory.ColLogProb), b.Float32(trajectory.ColValue)
 	for j := at; j < at+d.blockEnvs(); j, row = j+1, row+1 {
 		if valid[j] == 0 {
 			continue
@@ -45,11 +45,11 @@ func (s *Samples) readStep(d *Dataset, n *Network, b rollout.Trajectory, at, row
 		s.Action[row], s.LogProb[row], s.Value[row] = action[j], logProb[j], value[j]
 		switch {
 		case s.Action[row] < 0 || int(s.Action[row]) >= n.Actions:
-			return d.rowError(row, rollout.ColAction, ErrActionRange)
+			return d.rowError(row, trajectory.ColAction, ErrActionRange)
 		case !finite(s.LogProb[row]):
-			return d.rowError(row, rollout.ColLogProb, ErrNotFinite)
+			return d.rowError(row, trajectory.ColLogProb, ErrNotFinite)
 		case !finite(s.Value[row]):
-			return d.rowError(row, rollout.ColValue, ErrNotFinite)
+			return d.rowError(row, trajectory.ColValue, ErrNotFinite)
 		}
 		if len(s.Mask) == 0 {
 			continue
@@ -61,9 +61,9 @@ func (s *Samples) readStep(d *Dataset, n *Network, b rollout.Trajectory, at, row
 	return nil
 }
 
-func (s *Samples) readMask(d *Dataset, n *Network, b rollout.Trajectory, row, j int) error {
-	l, _ := b.Schema.Layout(rollout.ColMask)
-	from := b.Bytes(rollout.ColMask)[j/l.Envs*l.StrideT+j%l.Envs*l.StrideEnv:]
+func (s *Samples) readMask(d *Dataset, n *Network, b trajectory.Trajectory, row, j int) error {
+	l, _ := b.Schema.Layout(trajectory.ColMask)
+	from := b.Bytes(trajectory.ColMask)[j/l.Envs*l.StrideT+j%l.Envs*l.StrideEnv:]
 	to := s.Mask[row*n.Actions : (row+1)*n.Actions]
 	legal := byte(0)
 	for a := range to {
@@ -72,10 +72,10 @@ func (s *Samples) readMask(d *Dataset, n *Network, b rollout.Trajectory, row, j 
 		}
 	}
 	if legal == 0 {
-		return d.rowError(row, rollout.ColMask, ErrNoLegalAction)
+		return d.rowError(row, trajectory.ColMask, ErrNoLegalAction)
 	}
 	if to[s.Action[row]] == 0 {
-		return d.rowError(row, rollout.ColAction, ErrActionRange)
+		return d.rowError(row, trajectory.ColAction, ErrActionRange)
 	}
 	return nil
 }
@@ -139,7 +139,7 @@ func (d *Dataset) GatherObs(n *Network, rows []uint32, dst []float32) {
 	if !n.NormalizeObs {
 		mean, scale = nil, nil
 	}
-	l, _ := d.Blocks[0].Schema.Layout(rollout.ColObs)
+	l, _ := d.Blocks[0].Schema.Layout(trajectory.ColObs)
 	envs, width := uint32(d.Envs()), uint32(d.blockEnvs())
 	strideT, strideEnv, stride := l.StrideT/4, l.StrideEnv/4, l.StrideElem/4
 	last := ^uint32(0)
@@ -147,7 +147,7 @@ func (d *Dataset) GatherObs(n *Network, rows []uint32, dst []float32) {
 	for i, row := range rows {
 		t, e := row/envs, row%envs
 		if block := e / width; block != last {
-			obs, last = d.Blocks[block].Float32(rollout.ColObs), block
+			obs, last = d.Blocks[block].Float32(trajectory.ColObs), block
 		}
 		NormalizeRow(dst[i*n.Obs:(i+1)*n.Obs], obs[int(t)*strideT+int(e%width)*strideEnv:], stride, mean, scale)
 	}

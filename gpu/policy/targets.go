@@ -3,7 +3,7 @@ package policy
 import (
 	"math"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // Targets holds what a dataset teaches, one element per row (t*E + e). The zero value is ready; its slices are
@@ -43,14 +43,14 @@ type transition struct {
 }
 
 // notFinite names the column that the reward or else the value of what follows is read from, whichever is not finite.
-func (s transition) notFinite(truncated bool) rollout.Column {
+func (s transition) notFinite(truncated bool) trajectory.Column {
 	switch {
 	case s.reward-s.reward != 0:
-		return rollout.ColReward
+		return trajectory.ColReward
 	case truncated:
-		return rollout.ColBootstrap
+		return trajectory.ColBootstrap
 	}
-	return rollout.ColValue
+	return trajectory.ColValue
 }
 
 // gae returns advantage, return and what the row before adds: δ = r + γ V' - V;  A = δ + γλ A'.
@@ -85,10 +85,10 @@ func (t *Targets) compute(d *Dataset, c *Config, newLogProb []float32) error {
 func (t *Targets) block(d *Dataset, index int, c *Config, newLogProb []float32) error {
 	b := d.Blocks[index]
 	n, envs := d.blockEnvs(), d.Envs()
-	reward, value := b.Float32(rollout.ColReward), b.Float32(rollout.ColValue)
-	bootstrap, logProb := b.Float32(rollout.ColBootstrap), b.Float32(rollout.ColLogProb)
-	terminated, truncated := b.Bytes(rollout.ColTerminated), b.Bytes(rollout.ColTruncated)
-	valid := b.Bytes(rollout.ColValid)
+	reward, value := b.Float32(trajectory.ColReward), b.Float32(trajectory.ColValue)
+	bootstrap, logProb := b.Float32(trajectory.ColBootstrap), b.Float32(trajectory.ColLogProb)
+	terminated, truncated := b.Bytes(trajectory.ColTerminated), b.Bytes(trajectory.ColTruncated)
+	valid := b.Bytes(trajectory.ColValid)
 	t.carry = zeroed(t.carry, n)
 	for step := d.Steps() - 1; step >= 0; step-- {
 		for e := range n {
@@ -126,7 +126,7 @@ func (t *Targets) listValid(d *Dataset) {
 	row := uint32(0)
 	for step := range d.Steps() {
 		for i := range d.Blocks {
-			for _, valid := range d.Blocks[i].Bytes(rollout.ColValid)[step*n : step*n+n] {
+			for _, valid := range d.Blocks[i].Bytes(trajectory.ColValid)[step*n : step*n+n] {
 				if valid != 0 {
 					t.Valid = append(t.Valid, row)
 				}

@@ -7,7 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
 )
@@ -19,7 +20,7 @@ func random(t *testing.T, steps, envs, blocks int, seed uint64) *policy.Dataset 
 		InvalidEvery: 6, Seed: seed})
 	r := rand.New(rand.NewPCG(seed, 1))
 	for _, b := range d.Blocks {
-		for _, c := range []rollout.Column{rollout.ColValue, rollout.ColBootstrap, rollout.ColLogProb} {
+		for _, c := range []trajectory.Column{trajectory.ColValue, trajectory.ColBootstrap, trajectory.ColLogProb} {
 			for i := range b.Float32(c) {
 				b.Float32(c)[i] = float32(r.NormFloat64())
 			}
@@ -29,22 +30,22 @@ func random(t *testing.T, steps, envs, blocks int, seed uint64) *policy.Dataset 
 }
 
 // advantage restates GAE as a sum forward in time.
-func advantage(b rollout.Trajectory, c *policy.Config, t, e int) float64 {
+func advantage(b trajectory.Trajectory, c *policy.Config, t, e int) float64 {
 	n, steps := b.Schema.Shape.Envs, b.Schema.Shape.Steps
 	sum, weight := 0.0, 1.0
-	for ; t < steps && b.Bytes(rollout.ColValid)[t*n+e] != 0; t++ {
+	for ; t < steps && b.Bytes(trajectory.ColValid)[t*n+e] != 0; t++ {
 		i := t*n + e
-		next := float64(b.Float32(rollout.ColValue)[i+n])
+		next := float64(b.Float32(trajectory.ColValue)[i+n])
 		end := true
 		switch {
-		case b.Bytes(rollout.ColTerminated)[i] != 0:
+		case b.Bytes(trajectory.ColTerminated)[i] != 0:
 			next = 0
-		case b.Bytes(rollout.ColTruncated)[i] != 0:
-			next = float64(b.Float32(rollout.ColBootstrap)[i])
+		case b.Bytes(trajectory.ColTruncated)[i] != 0:
+			next = float64(b.Float32(trajectory.ColBootstrap)[i])
 		default:
 			end = false
 		}
-		sum += weight * (float64(b.Float32(rollout.ColReward)[i]) + c.Gamma*next - float64(b.Float32(rollout.ColValue)[i]))
+		sum += weight * (float64(b.Float32(trajectory.ColReward)[i]) + c.Gamma*next - float64(b.Float32(trajectory.ColValue)[i]))
 		weight *= c.Gamma * c.GAELambda
 		if end {
 			break
@@ -65,7 +66,7 @@ func TestS2GAEEqualsTheSumOverTheEpisode(t *testing.T) {
 	for row := range d.Rows() {
 		step, e := row/d.Envs(), row%d.Envs()
 		b := d.Blocks[e/envs]
-		if b.Bytes(rollout.ColValid)[step*envs+e%envs] == 0 {
+		if b.Bytes(trajectory.ColValid)[step*envs+e%envs] == 0 {
 			if targets.Advantage[row] != 0 || targets.Return[row] != 0 {
 				t.Errorf("invalid row %d has advantage %v", row, targets.Advantage[row])
 			}
@@ -76,7 +77,7 @@ func TestS2GAEEqualsTheSumOverTheEpisode(t *testing.T) {
 		if got := float64(targets.Advantage[row]); math.Abs(got-want) > 1e-5 {
 			t.Errorf("advantage of row %d = %v, want %v", row, got, want)
 		}
-		value := float64(b.Float32(rollout.ColValue)[step*envs+e%envs])
+		value := float64(b.Float32(trajectory.ColValue)[step*envs+e%envs])
 		if got := float64(targets.Return[row]); math.Abs(got-want-value) > 1e-5 {
 			t.Errorf("return of row %d = %v, want %v", row, got, want+value)
 		}
@@ -92,7 +93,7 @@ func TestS7VTraceOnPolicyHasTheReturnsOfGAEAndOneLambdaLessInItsAdvantages(t *te
 	newLogProb := make([]float32, d.Rows())
 	for row := range newLogProb {
 		step, e := row/d.Envs(), row%d.Envs()
-		newLogProb[row] = d.Blocks[e/4].Float32(rollout.ColLogProb)[step*4+e%4]
+		newLogProb[row] = d.Blocks[e/4].Float32(trajectory.ColLogProb)[step*4+e%4]
 	}
 	var gae, vtrace policy.Targets
 	if err := gae.GAE(d, &c); err != nil {
@@ -125,16 +126,16 @@ func TestVTraceEqualsItsDefinition(t *testing.T) {
 	const steps = 6
 	d := random(t, steps, 1, 1, 8)
 	b := d.Blocks[0]
-	clear(b.Bytes(rollout.ColTerminated))
-	clear(b.Bytes(rollout.ColTruncated))
-	for i := range b.Bytes(rollout.ColValid) {
-		b.Bytes(rollout.ColValid)[i] = 1
+	clear(b.Bytes(trajectory.ColTerminated))
+	clear(b.Bytes(trajectory.ColTruncated))
+	for i := range b.Bytes(trajectory.ColValid) {
+		b.Bytes(trajectory.ColValid)[i] = 1
 	}
 	c := policy.Defaults()
 	c.GAELambda, c.RhoBar, c.CBar = 0.9, 1.2, 0.8
 	newLogProb := []float32{0.1, -0.5, 0.9, 0.3, -1.2, 0.4}
-	value, reward := b.Float32(rollout.ColValue), b.Float32(rollout.ColReward)
-	ratio := func(t int) float64 { return math.Exp(float64(newLogProb[t] - b.Float32(rollout.ColLogProb)[t])) }
+	value, reward := b.Float32(trajectory.ColValue), b.Float32(trajectory.ColReward)
+	ratio := func(t int) float64 { return math.Exp(float64(newLogProb[t] - b.Float32(trajectory.ColLogProb)[t])) }
 	v := func(s int) float64 {
 		sum, trace := float64(value[s]), 1.0
 		for t := s; t < steps; t++ {
@@ -168,16 +169,16 @@ func TestS3BothAutoresetModesHaveEqualAdvantages(t *testing.T) {
 	next := policytest.NewDataset(t, policytest.Options{Network: policy.Network{Obs: 1, Actions: 2}, Steps: 5, Envs: 1, Blocks: 1})
 	// The episode is truncated in row 1 and another one terminated in the last row; V of the last observation is 7.
 	s, n := same.Blocks[0], next.Blocks[0]
-	copy(s.Float32(rollout.ColReward), []float32{1, 2, 3, 4})
-	copy(n.Float32(rollout.ColReward), []float32{1, 2, 99, 3, 4})
-	copy(s.Float32(rollout.ColValue), []float32{10, 20, 30, 40, 50})
-	copy(n.Float32(rollout.ColValue), []float32{10, 20, 7, 30, 40, 60})
-	copy(s.Bytes(rollout.ColTruncated), []byte{0, 1, 0, 0})
-	copy(n.Bytes(rollout.ColTruncated), []byte{0, 1, 0, 0, 0})
-	copy(s.Bytes(rollout.ColTerminated), []byte{0, 0, 0, 1})
-	copy(n.Bytes(rollout.ColTerminated), []byte{0, 0, 0, 0, 1})
-	copy(n.Bytes(rollout.ColValid), []byte{1, 1, 0, 1, 1})
-	s.Float32(rollout.ColBootstrap)[1], n.Float32(rollout.ColBootstrap)[1] = 7, 7
+	copy(s.Float32(trajectory.ColReward), []float32{1, 2, 3, 4})
+	copy(n.Float32(trajectory.ColReward), []float32{1, 2, 99, 3, 4})
+	copy(s.Float32(trajectory.ColValue), []float32{10, 20, 30, 40, 50})
+	copy(n.Float32(trajectory.ColValue), []float32{10, 20, 7, 30, 40, 60})
+	copy(s.Bytes(trajectory.ColTruncated), []byte{0, 1, 0, 0})
+	copy(n.Bytes(trajectory.ColTruncated), []byte{0, 1, 0, 0, 0})
+	copy(s.Bytes(trajectory.ColTerminated), []byte{0, 0, 0, 1})
+	copy(n.Bytes(trajectory.ColTerminated), []byte{0, 0, 0, 0, 1})
+	copy(n.Bytes(trajectory.ColValid), []byte{1, 1, 0, 1, 1})
+	s.Float32(trajectory.ColBootstrap)[1], n.Float32(trajectory.ColBootstrap)[1] = 7, 7
 	c := policy.Defaults()
 	var want, got policy.Targets
 	if err := errors.Join(want.GAE(same, &c), got.GAE(next, &c)); err != nil {
@@ -194,8 +195,8 @@ func TestS3BothAutoresetModesHaveEqualAdvantages(t *testing.T) {
 func TestTerminatedWinsOverTruncated(t *testing.T) {
 	d := policytest.NewDataset(t, policytest.Options{Network: policy.Network{Obs: 1, Actions: 2}, Steps: 1, Envs: 1, Blocks: 1})
 	b := d.Blocks[0]
-	b.Float32(rollout.ColReward)[0], b.Float32(rollout.ColBootstrap)[0] = 3, 100
-	b.Bytes(rollout.ColTerminated)[0], b.Bytes(rollout.ColTruncated)[0] = 200, 1
+	b.Float32(trajectory.ColReward)[0], b.Float32(trajectory.ColBootstrap)[0] = 3, 100
+	b.Bytes(trajectory.ColTerminated)[0], b.Bytes(trajectory.ColTruncated)[0] = 200, 1
 	c := policy.Defaults()
 	var targets policy.Targets
 	if err := targets.GAE(d, &c); err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/loop"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -32,7 +33,7 @@ type claimed struct {
 	firstEnv uint32
 	sequence uint64
 	version  uint64 // oldest policy version that acted in it
-	shape    rollout.Shape
+	shape    trajectory.Shape
 	rows     int
 	valid    int // of them, those that belong to an episode
 	split    uint32
@@ -48,10 +49,10 @@ type Batcher struct {
 	newest  uint64 // policy version
 	index   uint64 // of the next dataset
 	waiting []claimed
-	rows    map[rollout.Shape]int       // of waiting; a dataset has blocks of one shape
+	rows    map[trajectory.Shape]int // of waiting; a dataset has blocks of one shape
 	held    [datasetBlocks][]claimed // by dataset block
-	makes   [datasetBlocks]uint64       // policy version that learning from it will make
-	free    []uint32                    // dataset blocks whose members have been released
+	makes   [datasetBlocks]uint64    // policy version that learning from it will make
+	free    []uint32                 // dataset blocks whose members have been released
 	handles []hostabi.Handle
 	pausing bool
 	rested  func() // to be called when no dataset is under way; nil if nobody waits for that
@@ -105,11 +106,11 @@ func (c *Batcher) Start(h *component.Host) error {
 	c.datasets = h.Signal("datasets")
 	h.Slot("on_trajectories", c.onTrajectory)
 	h.Slot("on_weights", c.onWeights)
-	c.rows = map[rollout.Shape]int{}
+	c.rows = map[trajectory.Shape]int{}
 	c.droppedRows = h.Stats.Counter("lag/dropped_rows")
 	c.waitingRows, c.underwayRows = h.Stats.Gauge("batcher/waiting_rows"), h.Stats.Gauge("batcher/underway_rows")
 	a, err := h.Arena(arena.Config{
-		Name: h.Name + ".datasets", Blocks: datasetBlocks, BlockBytes: rollout.DatasetBytes(c.config.DatasetRows),
+		Name: h.Name + ".datasets", Blocks: datasetBlocks, BlockBytes: trajectory.DatasetBytes(c.config.DatasetRows),
 		ReadOnly: true,
 	})
 	if err != nil {
@@ -155,7 +156,7 @@ func (c *Batcher) unwait(t *claimed) {
 }
 
 func (c *Batcher) claim(h hostabi.Handle) (claimed, error) {
-	tr, lease, err := rollout.Lease(c.h.Arenas, h)
+	tr, lease, err := trajectory.Lease(c.h.Arenas, h)
 	if err != nil {
 		return claimed{}, err
 	}
@@ -185,7 +186,7 @@ func (c *Batcher) emit() {
 
 // full returns the shape of the blocks that a dataset can be made of, of the oldest where there are several. After a
 // change of the trajectories' shape those of before wait until they are too old.
-func (c *Batcher) full() (shape rollout.Shape, ok bool) {
+func (c *Batcher) full() (shape trajectory.Shape, ok bool) {
 	for i := range c.waiting {
 		shape = c.waiting[i].shape
 		if c.rows[shape] >= c.config.DatasetRows {
@@ -227,7 +228,7 @@ func (c *Batcher) release(t claimed) {
 }
 
 // emitOne makes a dataset of the blocks of one shape that have waited longest.
-func (c *Batcher) emitOne(shape rollout.Shape) error {
+func (c *Batcher) emitOne(shape trajectory.Shape) error {
 	block := c.free[0]
 	c.free = append(c.free[:0], c.free[1:]...)
 	loan, err := c.arena.LoanBlock(block)
@@ -244,7 +245,7 @@ func (c *Batcher) emitOne(shape rollout.Shape) error {
 	for i := range members {
 		c.handles = append(c.handles, members[i].lease.Handle())
 	}
-	if err := rollout.WriteDataset(loan.Bytes(), c.index, c.handles); err != nil {
+	if err := trajectory.WriteDataset(loan.Bytes(), c.index, c.handles); err != nil {
 		return err
 	}
 	c.index++
@@ -260,7 +261,7 @@ func (c *Batcher) emitOne(shape rollout.Shape) error {
 
 // take moves one dataset's blocks from waiting to dst, in order of their environments, then of their time, so
 // that a dataset does not depend on which split was faster.
-func (c *Batcher) take(dst []claimed, shape rollout.Shape) []claimed {
+func (c *Batcher) take(dst []claimed, shape trajectory.Shape) []claimed {
 	rows, left := 0, c.waiting[:0]
 	for _, t := range c.waiting {
 		if t.shape != shape || rows >= c.config.DatasetRows {

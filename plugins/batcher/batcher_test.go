@@ -9,7 +9,8 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
@@ -20,7 +21,7 @@ type rig struct {
 	*plugintest.Rig
 	c        *Batcher
 	arena    *arena.Arena
-	schema   *rollout.Schema
+	schema   *trajectory.Schema
 	blocks   *bus.Signal
 	weights  *bus.Signal
 	index    []uint64      // of the datasets
@@ -39,7 +40,7 @@ func newRig(t *testing.T, rows, lag int) *rig {
 	})
 	var err error
 	p := plugintest.New(plugintest.Script{})
-	if r.schema, err = rollout.NewSchema(p.Spec(), rollout.Shape{Steps: 4, Envs: 2}); err != nil {
+	if r.schema, err = trajectory.NewSchema(p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}); err != nil {
 		t.Fatal(err)
 	}
 	r.arena, err = r.Host.Arenas.Add(arena.Config{Name: "blocks", Blocks: 64, BlockBytes: r.schema.Bytes, Schema: r.schema})
@@ -63,7 +64,7 @@ func (r *rig) give(t *testing.T, firstEnv, sequence int, version uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	*rollout.Trajectory{Schema: r.schema, Mem: loan.Bytes()}.Meta() = rollout.Meta{
+	*trajectory.Trajectory{Schema: r.schema, Mem: loan.Bytes()}.Meta() = trajectory.Meta{
 		FirstEnv: uint32(firstEnv), Sequence: uint64(sequence), MinVersion: version, MaxVersion: version + 1, ValidRows: blockRows,
 	}
 	h, err := loan.Commit()
@@ -81,7 +82,7 @@ func (r *rig) onDataset(t *testing.T, m *hostabi.Message) {
 		t.Error(err)
 		return
 	}
-	index, handles, err := rollout.ReadDataset(lease.Bytes(), nil)
+	index, handles, err := trajectory.ReadDataset(lease.Bytes(), nil)
 	if err != nil {
 		t.Error(err)
 	}
@@ -92,7 +93,7 @@ func (r *rig) onDataset(t *testing.T, m *hostabi.Message) {
 			t.Error(err)
 			continue
 		}
-		members = append(members, int(rollout.Trajectory{Schema: r.schema, Mem: block.Bytes()}.Meta().Sequence))
+		members = append(members, int(trajectory.Trajectory{Schema: r.schema, Mem: block.Bytes()}.Meta().Sequence))
 		if err := block.Release(); err != nil {
 			t.Error(err)
 		}

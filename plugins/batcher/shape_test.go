@@ -4,13 +4,13 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/arena"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // reshape makes the blocks that follow be of another shape, as when a rollout is replaced.
-func (r *rig) reshape(t *testing.T, shape rollout.Shape) {
+func (r *rig) reshape(t *testing.T, shape trajectory.Shape) {
 	t.Helper()
-	schema, err := rollout.NewSchema(r.schema.Spec, shape)
+	schema, err := trajectory.NewSchema(r.schema.Spec, shape)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestBatcher_MixesNoShapes(t *testing.T) {
 	r := newRig(t, 3*blockRows, 4)
 	r.give(t, 0, 0, 0)
 	r.give(t, 0, 1, 0)
-	r.reshape(t, rollout.Shape{Steps: 2, Envs: 4})
+	r.reshape(t, trajectory.Shape{Steps: 2, Envs: 4})
 	for k := range 4 {
 		r.give(t, 0, 10+k, 0)
 	}

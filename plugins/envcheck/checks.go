@@ -3,7 +3,8 @@ package envcheck
 import (
 	"fmt"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -59,7 +60,7 @@ func (c *checker) writesNothingElse() (Verdict, string, error) {
 }
 
 func (c *checker) examined() (Verdict, string, error) {
-	x, ok := c.plugin.(rollout.Examiner)
+	x, ok := c.plugin.(env.Examiner)
 	if !ok {
 		return OK, "its runtime sees to it", nil
 	}

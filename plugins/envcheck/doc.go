@@ -6,5 +6,5 @@
 //		fmt.Println(r.ID, r.Verdict, r.Title, r.Detail)
 //	}
 //
-// It drives core/rollout's Env and knows no runtime. The identifiers of checks are stable.
+// It drives core/env's Env and knows no runtime. The identifiers of checks are stable.
 package envcheck

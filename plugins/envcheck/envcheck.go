@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // Verdict is the outcome of one check.
@@ -62,7 +64,7 @@ func checks() []check {
 	}
 }
 
-func (o *Options) setDefaults(spec *rollout.EnvSpec) {
+func (o *Options) setDefaults(spec *hostabi.EnvSpec) {
 	if o.Envs == 0 {
 		o.Envs = 4
 	}
@@ -75,19 +77,19 @@ func (o *Options) setDefaults(spec *rollout.EnvSpec) {
 }
 
 // CheckMemory tells before a Run whether the plugin's environments have the memory that the checks need; the error is a
-// *rollout.MemoryError.
-func CheckMemory(p rollout.Plugin, o Options) error {
+// *env.MemoryError.
+func CheckMemory(p env.Plugin, o Options) error {
 	spec := p.Spec()
 	o.setDefaults(&spec)
-	schema, err := rollout.NewSchema(spec, rollout.Shape{Steps: rollout.StageRows, Envs: o.Envs})
+	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: env.DriverRows, Envs: o.Envs})
 	if err != nil {
 		return err
 	}
-	return rollout.CheckMemory(p, 1, schema)
+	return env.CheckMemory(p, 1, schema)
 }
 
 // Run runs all checks. An error of the environment fails the check in which it came up.
-func Run(ctx context.Context, p rollout.Plugin, o Options) []Result {
+func Run(ctx context.Context, p env.Plugin, o Options) []Result {
 	c := &checker{ctx: ctx, plugin: p, spec: p.Spec(), o: o}
 	c.o.setDefaults(&c.spec)
 	var results []Result
@@ -113,8 +115,8 @@ func Run(ctx context.Context, p rollout.Plugin, o Options) []Result {
 // checker holds what the checks share.
 type checker struct {
 	ctx    context.Context
-	plugin rollout.Plugin
-	spec   rollout.EnvSpec
+	plugin env.Plugin
+	spec   hostabi.EnvSpec
 	o      Options
 	base   *trace // of the first run
 	help   string // of the check in progress, in place of its usual one

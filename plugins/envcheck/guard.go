@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -28,8 +30,8 @@ type watched struct {
 
 // guard watches what is written into a block.
 type guard struct {
-	stage  *rollout.Stage
-	prober rollout.EnvProber // nil if the environment cannot be probed
+	stage  *env.Driver
+	prober env.EnvProber // nil if the environment cannot be probed
 	mode   hostabi.Autoreset
 	margin int
 	found  *watched
@@ -41,22 +43,22 @@ type guard struct {
 
 // dueColumn is one row of a column that the call in progress is to write.
 type dueColumn struct {
-	column rollout.Column
+	column trajectory.Column
 	row    int
-	m      rollout.Matrix // of the environments on stage
-	bytes  int            // where m begins in the block
+	m      trajectory.Matrix // of the environments on stage
+	bytes  int               // where m begins in the block
 }
 
 // guardedStage makes a stage with room around its tensors that is watched. Where the runtime cannot step into such a
 // block, only what is written within the tensors is.
-func (c *checker) guardedStage(o rollout.StageOptions, found *watched) (*rollout.Stage, *guard, error) {
+func (c *checker) guardedStage(o env.DriverOptions, found *watched) (*env.Driver, *guard, error) {
 	o.Rows = 3
 	o.Margin = max(1, min(64, marginBytes/(4*c.spec.ObsElems())))
-	stage, err := rollout.NewStage(c.plugin, o)
-	if errors.Is(err, rollout.ErrUnsupported) {
+	stage, err := env.NewDriver(c.plugin, o)
+	if errors.Is(err, env.ErrUnsupported) {
 		found.unguarded = true
 		o.Margin = 0
-		stage, err = rollout.NewStage(c.plugin, o)
+		stage, err = env.NewDriver(c.plugin, o)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -67,7 +69,7 @@ func (c *checker) guardedStage(o rollout.StageOptions, found *watched) (*rollout
 		region[i] = filler
 	}
 	g.want = make([]byte, len(region))
-	g.prober, _ = stage.Env.(rollout.EnvProber)
+	g.prober, _ = stage.Env.(env.EnvProber)
 	if g.prober != nil {
 		if _, _, err := g.prober.Probe(); err != nil {
 			return nil, nil, errors.Join(err, stage.Close())
@@ -87,13 +89,13 @@ func (g *guard) plantStep() {
 	g.calls++
 	g.chosen, g.due = nil, g.due[:0]
 	_, t := g.stage.Whole()
-	g.add(rollout.ColReward, t)
-	g.add(rollout.ColTerminated, t)
-	g.add(rollout.ColTruncated, t)
-	g.add(rollout.ColObs, t+1)
-	g.add(rollout.ColMask, t+1)
+	g.add(trajectory.ColReward, t)
+	g.add(trajectory.ColTerminated, t)
+	g.add(trajectory.ColTruncated, t)
+	g.add(trajectory.ColObs, t+1)
+	g.add(trajectory.ColMask, t+1)
 	if g.mode == hostabi.SameStep {
-		g.add(rollout.ColFinalObs, 0)
+		g.add(trajectory.ColFinalObs, 0)
 	}
 	copy(g.want, g.region())
 }
@@ -102,13 +104,13 @@ func (g *guard) plantStep() {
 func (g *guard) plantReset(mask []byte) {
 	g.chosen, g.due = mask, g.due[:0]
 	_, t := g.stage.Whole()
-	g.add(rollout.ColObs, t)
-	g.add(rollout.ColMask, t)
+	g.add(trajectory.ColObs, t)
+	g.add(trajectory.ColMask, t)
 	copy(g.want, g.region())
 }
 
 // add makes a row of a column due and puts canaries into it.
-func (g *guard) add(c rollout.Column, row int) {
+func (g *guard) add(c trajectory.Column, row int) {
 	whole, _ := g.stage.Whole()
 	l, ok := whole.Schema.Layout(c)
 	if !ok {
@@ -139,7 +141,7 @@ func (d *dueColumn) element(data []byte, env, i int) []byte {
 // look finds what a call has written wrongly. err is what the call returned, or the check of its values, which does
 // not know why an element is NaN.
 func (g *guard) look(call string, err error) error {
-	var fault *rollout.Fault
+	var fault *env.Fault
 	if errors.As(err, &fault) {
 		return err
 	}
@@ -177,7 +179,7 @@ func (g *guard) lookAt(d *dueColumn, where string) {
 		if !g.isChosen(env) {
 			continue
 		}
-		wanted := d.column != rollout.ColFinalObs || g.ended(env)
+		wanted := d.column != trajectory.ColFinalObs || g.ended(env)
 		for i := range d.m.Elems {
 			now := d.element(d.m.Data, env, i)
 			if wanted && bytes.Equal(now, canary[:len(now)]) {
@@ -191,7 +193,7 @@ func (g *guard) lookAt(d *dueColumn, where string) {
 // ended reports whether an environment's episode ended in the step.
 func (g *guard) ended(env int) bool {
 	for k := range g.due {
-		if d := &g.due[k]; d.column == rollout.ColTerminated || d.column == rollout.ColTruncated {
+		if d := &g.due[k]; d.column == trajectory.ColTerminated || d.column == trajectory.ColTruncated {
 			if d.element(d.m.Data, env, 0)[0] == 1 {
 				return true
 			}
@@ -228,9 +230,9 @@ func plural(n int, what string) string {
 }
 
 // columnAt returns the column in which, or after which, a byte lies.
-func (g *guard) columnAt(at int) (column rollout.Column, l rollout.Layout) {
+func (g *guard) columnAt(at int) (column trajectory.Column, l trajectory.Layout) {
 	whole, _ := g.stage.Whole()
-	for c := rollout.ColAction; c <= rollout.ColFinalObs; c++ {
+	for c := trajectory.ColAction; c <= trajectory.ColFinalObs; c++ {
 		if next, ok := whole.Schema.Layout(c); ok && next.Offset <= at {
 			column, l = c, next
 		}
@@ -239,7 +241,7 @@ func (g *guard) columnAt(at int) (column rollout.Column, l rollout.Layout) {
 }
 
 // side tells where a byte lies from the view of a tensor's owner.
-func (g *guard) side(c rollout.Column, l rollout.Layout, at int) string {
+func (g *guard) side(c trajectory.Column, l trajectory.Layout, at int) string {
 	name := g.name(c)
 	if at >= l.Offset+l.Bytes {
 		return "behind " + name
@@ -255,7 +257,7 @@ func (g *guard) side(c rollout.Column, l rollout.Layout, at int) string {
 		return fmt.Sprintf("before the first environment's %s", name)
 	case env >= l.Envs-2*g.margin:
 		return fmt.Sprintf("behind the last environment's %s", name)
-	case c == rollout.ColAction:
+	case c == trajectory.ColAction:
 		return fmt.Sprintf("over the action of env %d", env)
 	default:
 		return fmt.Sprintf("element %d of env %d's %s at another time (row %d, now is %d)", element, env, name, row, t)
@@ -263,7 +265,7 @@ func (g *guard) side(c rollout.Column, l rollout.Layout, at int) string {
 }
 
 // name tells a tensor with its type, such as obs f32[4].
-func (g *guard) name(c rollout.Column) string {
+func (g *guard) name(c trajectory.Column) string {
 	whole, _ := g.stage.Whole()
 	l, _ := whole.Schema.Layout(c)
 	if l.Elems == 1 {

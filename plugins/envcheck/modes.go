@@ -5,7 +5,8 @@ import (
 	"math"
 	"strings"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -88,7 +89,7 @@ func (w *recorder) afterReal(env int, reward float32, flags uint64) {
 }
 
 // hashRow adds the observation of one environment to a hash.
-func hashRow(hash uint64, m rollout.Matrix, env int) uint64 {
+func hashRow(hash uint64, m trajectory.Matrix, env int) uint64 {
 	values := m.Float32()
 	for i := range m.Elems {
 		hash = mix(hash, uint64(math.Float32bits(values[(env*m.StrideRow+i*m.StrideElem)/4])))

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -76,7 +78,7 @@ func (t *trace) place(row int) string {
 type recorder struct {
 	c       *checker
 	run     run
-	stage   *rollout.Stage
+	stage   *env.Driver
 	guard   *guard
 	mode    hostabi.Autoreset
 	trace   trace
@@ -132,7 +134,7 @@ func (w *recorder) play() error {
 
 // named adds the step to an error that does not have it.
 func named(err error, step int) error {
-	var f *rollout.Fault
+	var f *env.Fault
 	if errors.As(err, &f) {
 		return err
 	}
@@ -141,8 +143,8 @@ func named(err error, step int) error {
 
 // open makes a batch of that size; those of the trace come first.
 func (w *recorder) open(envs int) (err error) {
-	o := rollout.StageOptions{
-		EnvOptions: rollout.EnvOptions{Name: "check", Envs: envs, Autoreset: w.mode, Seed: w.c.o.Seed}, SoA: w.run.soa,
+	o := env.DriverOptions{
+		Options: env.Options{Name: "check", Envs: envs, Autoreset: w.mode, Seed: w.c.o.Seed}, SoA: w.run.soa,
 	}
 	if w.run.moved && w.stage != nil {
 		o.Rows = 5 // blocks of another size: the heap lies differently
@@ -151,7 +153,7 @@ func (w *recorder) open(envs int) (err error) {
 	if w.run.guarded {
 		w.stage, w.guard, err = w.c.guardedStage(o, &w.trace.watched)
 	} else {
-		w.stage, err = rollout.NewStage(w.c.plugin, o)
+		w.stage, err = env.NewDriver(w.c.plugin, o)
 	}
 	w.mask, w.seeds = make([]byte, envs), make([]uint64, envs)
 	return err
@@ -178,7 +180,7 @@ func (w *recorder) warmUp() error {
 
 func (w *recorder) reset(seed uint64) error {
 	for k := range w.seeds {
-		w.seeds[k] = rollout.EnvSeed(seed, k)
+		w.seeds[k] = env.Seed(seed, k)
 	}
 	return w.begin(nil, w.seeds)
 }
@@ -197,7 +199,7 @@ func (w *recorder) begin(mask []byte, seeds []uint64) error {
 func (w *recorder) replace() error {
 	old := w.stage
 	move, err := w.leave()
-	if errors.Is(err, rollout.ErrUnsupported) {
+	if errors.Is(err, env.ErrUnsupported) {
 		w.trace.unsaved = err.Error()
 		return nil
 	}
@@ -235,9 +237,9 @@ func (w *recorder) leave() (move func() error, err error) {
 
 // leaveEach is leave with the environments saved one by one. They are loaded into a batch with episodes of its own.
 func (w *recorder) leaveEach() (move func() error, err error) {
-	from, ok := w.stage.Env.(rollout.EnvStater)
+	from, ok := w.stage.Env.(env.Stater)
 	if !ok {
-		return nil, rollout.ErrUnsupported
+		return nil, env.ErrUnsupported
 	}
 	saved := make([][]byte, w.run.envs)
 	for env := range saved {
@@ -246,7 +248,7 @@ func (w *recorder) leaveEach() (move func() error, err error) {
 		}
 	}
 	return func() error {
-		to := w.stage.Env.(rollout.EnvStater)
+		to := w.stage.Env.(env.Stater)
 		if err := w.reset(w.run.seed + 77); err != nil {
 			return err
 		}
@@ -260,7 +262,7 @@ func (w *recorder) leaveEach() (move func() error, err error) {
 }
 
 // carry copies the rows of one matrix to the front of another, which has the same strides.
-func carry(to, from rollout.Matrix) { copy(to.Data, from.Data) }
+func carry(to, from trajectory.Matrix) { copy(to.Data, from.Data) }
 
 // step makes one step with the scripted actions and notes what the environments wrote.
 func (w *recorder) step(step int) error {
@@ -313,12 +315,12 @@ func (w *recorder) advance() error {
 }
 
 // choose picks a legal action from the step and the environment alone.
-func (w *recorder) choose(mask rollout.Matrix, step, env int) int32 {
+func (w *recorder) choose(mask trajectory.Matrix, step, index int) int32 {
 	n := w.c.spec.Actions()
-	pick := int(rollout.EnvSeed(w.c.o.Seed+uint64(step)*7919, env) % uint64(n))
+	pick := int(env.Seed(w.c.o.Seed+uint64(step)*7919, index) % uint64(n))
 	for k := range n {
 		a := (pick + k) % n
-		if mask.Rows == 0 || mask.Data[env*mask.StrideRow+a*mask.StrideElem] != 0 {
+		if mask.Rows == 0 || mask.Data[index*mask.StrideRow+a*mask.StrideElem] != 0 {
 			return int32(a)
 		}
 	}
@@ -351,7 +353,7 @@ func (w *recorder) note(env, step int, reward float32, flags uint64) {
 }
 
 // mixObs adds an observation to the hash and looks whether it lies in the declared bounds.
-func (w *recorder) mixObs(env, step int, m rollout.Matrix) {
+func (w *recorder) mixObs(env, step int, m trajectory.Matrix) {
 	d, _ := w.c.spec.Tensor(hostabi.RoleObservation)
 	values := m.Float32()
 	for i := range m.Elems {

@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
 // CanaryOptions says how two versions of an environment are compared.
 type CanaryOptions struct {
-	Old, New rollout.Plugin
+	Old, New env.Plugin
 	Actor    policy.Actor // loaded with the weights, prepared for at least Envs rows
 	Envs     int          // of each version
 	Episodes int          // that each environment plays; a mean over those who are first to end would lie
@@ -43,7 +44,7 @@ func Canary(ctx context.Context, o CanaryOptions) (before, after Trial, err erro
 	if o.Envs < 1 || o.Episodes < 1 {
 		return before, after, fmt.Errorf("canary: %d environments with %d episodes each", o.Envs, o.Episodes)
 	}
-	for _, p := range []rollout.Plugin{o.Old, o.New} {
+	for _, p := range []env.Plugin{o.Old, o.New} {
 		if spec := p.Spec(); spec.MaxEnvs > 0 {
 			o.Envs = min(o.Envs, spec.MaxEnvs) // as many of both, else the episodes would be others
 		}
@@ -69,7 +70,7 @@ func Canary(ctx context.Context, o CanaryOptions) (before, after Trial, err erro
 // side is one version of the two.
 type side struct {
 	o      *CanaryOptions
-	plugin rollout.Plugin
+	plugin env.Plugin
 	play   *play
 	fault  error
 }
@@ -78,7 +79,7 @@ func (s *side) open() {
 	o := s.o
 	s.play, s.fault = newPlay(Options{
 		Plugin: s.plugin, Actor: o.Actor, Episodes: o.Envs * o.Episodes, Envs: o.Envs, Seed: o.Seed, EpisodeLimit: o.EpisodeLimit,
-	}, rollout.CanaryStream)
+	}, env.CanaryStream)
 	if s.fault != nil {
 		return
 	}

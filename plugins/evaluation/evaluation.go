@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
 // Options says what to evaluate.
 type Options struct {
-	Plugin       rollout.Plugin
+	Plugin       env.Plugin
 	Actor        policy.Actor // loaded with the weights, prepared for at least Envs rows
 	Episodes     int
 	Envs         int    // that play at the same time; does not change the result
@@ -64,7 +65,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Episodes < 1 {
 		return nil, fmt.Errorf("evaluation: %d episodes", o.Episodes)
 	}
-	p, err := newPlay(o, rollout.EvaluationStream)
+	p, err := newPlay(o, env.EvaluationStream)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -170,7 +171,7 @@ func TestRun_EndsWithItsContextAndWithFaults(t *testing.T) {
 	}
 	trapping := plugintest.New(s)
 	_, err := Run(t.Context(), Options{Plugin: trapping, Actor: &dice{}, Episodes: 1})
-	var f *rollout.Fault
+	var f *env.Fault
 	if !errors.As(err, &f) || !strings.Contains(err.Error(), "evaluation env 0: trap in rl_step at step 3") {
 		t.Errorf("got %v, want the trap", err)
 	}

@@ -6,7 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
@@ -17,18 +19,18 @@ type mortal struct {
 }
 
 type mortalEnv struct {
-	rollout.Env
+	env.Env
 	dies  func(call int) bool
 	calls int
-	block rollout.Block
+	block env.Block
 }
 
-func (p mortal) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
+func (p mortal) NewEnv(o env.Options) (env.Env, error) {
 	e, err := p.Plugin.NewEnv(o)
 	return &mortalEnv{Env: e, dies: p.dies}, err
 }
 
-func (e *mortalEnv) Bind(b rollout.Block) error {
+func (e *mortalEnv) Bind(b env.Block) error {
 	e.block = b
 	return e.Env.Bind(b)
 }
@@ -38,15 +40,15 @@ func (e *mortalEnv) lost(row int) error {
 	if e.calls++; !e.dies(e.calls) {
 		return nil
 	}
-	obs := e.block.Row(rollout.ColObs, row)
+	obs := e.block.Row(trajectory.ColObs, row)
 	for env := 1; env < 3; env++ {
 		obs.Float32()[env*obs.StrideRow/4] = float32(math.NaN())
 		if row > 0 {
-			e.block.Row(rollout.ColReward, row-1).Float32()[env] = float32(math.Inf(1))
-			e.block.Row(rollout.ColTerminated, row-1).Data[env] = 1
+			e.block.Row(trajectory.ColReward, row-1).Float32()[env] = float32(math.Inf(1))
+			e.block.Row(trajectory.ColTerminated, row-1).Data[env] = 1
 		}
 	}
-	return &rollout.Fault{Kind: rollout.FaultLost, Env: -1, Lost: []rollout.Span{{First: 1, Count: 2}}, Err: errors.New("killed")}
+	return &env.Fault{Kind: env.FaultLost, Env: -1, Lost: []env.Span{{First: 1, Count: 2}}, Err: errors.New("killed")}
 }
 
 func (e *mortalEnv) Step(t int) error {
@@ -85,7 +87,7 @@ func TestS12ALossChangesNoResult(t *testing.T) {
 		}
 	}
 	o.Plugin = mortal{plugintest.New(script()), func(int) bool { return true }}
-	if _, err := Run(t.Context(), o); rollout.Lost(err) == nil {
+	if _, err := Run(t.Context(), o); env.Lost(err) == nil {
 		t.Errorf("environments that are always lost: %v", err)
 	}
 }

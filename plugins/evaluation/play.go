@@ -4,7 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -13,7 +14,7 @@ import (
 type play struct {
 	o        Options
 	seed     uint64 // of episodes and actions: of the stream that the options' seed is for
-	stage    *rollout.Stage
+	stage    *env.Driver
 	result   Result
 	episode  []int // that each environment plays, -1 when it idles
 	steps    []uint64
@@ -39,16 +40,16 @@ type play struct {
 const maxTimed = 1 << 14
 
 // newPlay prepares to play; stream is whom the play is for.
-func newPlay(o Options, stream rollout.Stream) (*play, error) {
+func newPlay(o Options, stream env.Stream) (*play, error) {
 	spec := o.Plugin.Spec()
 	n := min(max(o.Envs, 1), o.Episodes)
 	if spec.MaxEnvs > 0 {
 		n = min(n, spec.MaxEnvs)
 	}
 	seed := stream.Seed(o.Seed)
-	stage, err := rollout.NewStage(o.Plugin, rollout.StageOptions{
-		EnvOptions: rollout.EnvOptions{Name: "evaluation", Envs: n, Seed: seed},
-		SoA:        spec.Caps&hostabi.CapPreferSoA != 0,
+	stage, err := env.NewDriver(o.Plugin, env.DriverOptions{
+		Options: env.Options{Name: "evaluation", Envs: n, Seed: seed},
+		SoA:     spec.Caps&hostabi.CapPreferSoA != 0,
 	})
 	if err != nil {
 		return nil, err
@@ -88,19 +89,19 @@ func (p *play) open() error {
 }
 
 // start gives an environment the next episode, or none when all are taken.
-func (p *play) start(env int) {
-	p.steps[env], p.returns[env] = 0, 0
+func (p *play) start(index int) {
+	p.steps[index], p.returns[index] = 0, 0
 	e := p.next
 	if p.quota > 0 {
-		e = env*p.quota + p.begun[env]
+		e = index*p.quota + p.begun[index]
 	}
-	if p.quota > 0 && p.begun[env] == p.quota || e == p.o.Episodes || p.exhausted(env) {
-		p.episode[env] = -1
+	if p.quota > 0 && p.begun[index] == p.quota || e == p.o.Episodes || p.exhausted(index) {
+		p.episode[index] = -1
 		return
 	}
-	p.episode[env] = e
-	p.seeds[env] = rollout.EnvSeed(p.seed, e)
-	p.begun[env]++
+	p.episode[index] = e
+	p.seeds[index] = env.Seed(p.seed, e)
+	p.begun[index]++
 	p.next++
 	p.playing++
 }
@@ -133,7 +134,7 @@ const maxLosses = 5
 // lose takes an error that says that environments are lost, as long as that happens rarely. Their episodes are played
 // again from the beginning, with the same seeds and therefore to the same ends. Any other error it returns.
 func (p *play) lose(err error) error {
-	spans := rollout.Lost(err)
+	spans := env.Lost(err)
 	if spans == nil {
 		return err
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
@@ -25,7 +26,7 @@ type rig struct {
 	act     *bus.Signal
 	weights *bus.Signal
 	arena   *arena.Arena
-	blocks  []rollout.Trajectory
+	blocks  []trajectory.Trajectory
 	handles []hostabi.Handle
 	replies []hostabi.Message
 }
@@ -63,7 +64,7 @@ func newRig(t *testing.T, c component.Component, blocks, maxRows int) *rig {
 func (r *rig) lend(t *testing.T, n int) {
 	t.Helper()
 	p := plugintest.New(plugintest.Script{Actions: actions, Legal: func(plugintest.At, int) bool { return true }})
-	schema, err := rollout.NewSchema(p.Spec(), rollout.Shape{Steps: steps, Envs: envs})
+	schema, err := trajectory.NewSchema(p.Spec(), trajectory.Shape{Steps: steps, Envs: envs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,17 +78,17 @@ func (r *rig) lend(t *testing.T, n int) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = loan.Abort() })
-		tr := rollout.Trajectory{Schema: schema, Mem: loan.Bytes()}
-		for i := range tr.Float32(rollout.ColObs) {
-			tr.Float32(rollout.ColObs)[i] = float32(math.Sin(float64(i + 100*k)))
+		tr := trajectory.Trajectory{Schema: schema, Mem: loan.Bytes()}
+		for i := range tr.Float32(trajectory.ColObs) {
+			tr.Float32(trajectory.ColObs)[i] = float32(math.Sin(float64(i + 100*k)))
 		}
-		for i := range tr.Bytes(rollout.ColMask) {
-			tr.Bytes(rollout.ColMask)[i] = byte(i*i) % 3 % 2
+		for i := range tr.Bytes(trajectory.ColMask) {
+			tr.Bytes(trajectory.ColMask)[i] = byte(i*i) % 3 % 2
 			if i%actions == 0 {
-				tr.Bytes(rollout.ColMask)[i] = 1
+				tr.Bytes(trajectory.ColMask)[i] = 1
 			}
 		}
-		clear(tr.Bytes(rollout.ColTruncated))
+		clear(tr.Bytes(trajectory.ColTruncated))
 		r.blocks, r.handles = append(r.blocks, tr), append(r.handles, loan.Handle())
 	}
 }
@@ -121,9 +122,9 @@ func (r *rig) publish(t *testing.T, n policy.Network, version uint64) {
 }
 
 // ask sends a request about a row of a block.
-func (r *rig) ask(t *testing.T, block, row int, more func(*rollout.ActRequest)) {
+func (r *rig) ask(t *testing.T, block, row int, more func(*trajectory.ActRequest)) {
 	t.Helper()
-	q := rollout.ActRequest{Block: r.handles[block], T: row, Step: uint64(100 + row), FirstEnv: uint32(envs * block)}
+	q := trajectory.ActRequest{Block: r.handles[block], T: row, Step: uint64(100 + row), FirstEnv: uint32(envs * block)}
 	if more != nil {
 		more(&q)
 	}
@@ -150,8 +151,8 @@ type written struct {
 func (r *rig) written(block, row int) written {
 	tr := r.blocks[block]
 	lo, hi := row*envs, (row+1)*envs
-	return written{slices.Clone(tr.Int32(rollout.ColAction)[lo:hi]), slices.Clone(tr.Float32(rollout.ColLogProb)[lo:hi]),
-		slices.Clone(tr.Float32(rollout.ColValue)[lo:hi]), tr.Uint64(rollout.ColPolicyVersion)[row]}
+	return written{slices.Clone(tr.Int32(trajectory.ColAction)[lo:hi]), slices.Clone(tr.Float32(trajectory.ColLogProb)[lo:hi]),
+		slices.Clone(tr.Float32(trajectory.ColValue)[lo:hi]), tr.Uint64(trajectory.ColPolicyVersion)[row]}
 }
 
 func (w written) equal(o written) bool {
@@ -195,8 +196,8 @@ func TestInference_BatchesDoNotMatter(t *testing.T) {
 		for block := range 3 {
 			r.ask(t, block, 0, nil)
 		}
-		r.ask(t, 0, 1, func(q *rollout.ActRequest) { q.Bootstrap = true })
-		r.ask(t, 1, steps, func(q *rollout.ActRequest) { q.ValueOnly = true })
+		r.ask(t, 0, 1, func(q *trajectory.ActRequest) { q.Bootstrap = true })
+		r.ask(t, 1, steps, func(q *trajectory.ActRequest) { q.ValueOnly = true })
 		r.settle(t)
 		got := []written{r.written(0, 0), r.written(1, 0), r.written(2, 0), r.written(0, 1)}
 		if want == nil {
@@ -216,21 +217,21 @@ func TestInference_BatchesDoNotMatter(t *testing.T) {
 func TestInference_BootstrapsTruncatedEnvironmentsAlone(t *testing.T) {
 	r := newRig(t, New(), 1, 1024)
 	tr := r.blocks[0]
-	tr.Bytes(rollout.ColTruncated)[1*envs+2], tr.Bytes(rollout.ColTruncated)[1*envs+4] = 1, 1
-	final := tr.Row(rollout.ColFinalObs, 0).Float32()
+	tr.Bytes(trajectory.ColTruncated)[1*envs+2], tr.Bytes(trajectory.ColTruncated)[1*envs+4] = 1, 1
+	final := tr.Row(trajectory.ColFinalObs, 0).Float32()
 	for i := range final {
 		final[i] = float32(i) / 10
 	}
-	copy(tr.Row(rollout.ColObs, 0).Float32()[:2*plugintest.ObsElems], final[2*plugintest.ObsElems:]) // to compare with
-	copy(tr.Row(rollout.ColObs, 0).Float32()[4*plugintest.ObsElems:], final[4*plugintest.ObsElems:])
-	for i := range tr.Float32(rollout.ColBootstrap) {
-		tr.Float32(rollout.ColBootstrap)[i] = -77
+	copy(tr.Row(trajectory.ColObs, 0).Float32()[:2*plugintest.ObsElems], final[2*plugintest.ObsElems:]) // to compare with
+	copy(tr.Row(trajectory.ColObs, 0).Float32()[4*plugintest.ObsElems:], final[4*plugintest.ObsElems:])
+	for i := range tr.Float32(trajectory.ColBootstrap) {
+		tr.Float32(trajectory.ColBootstrap)[i] = -77
 	}
 	r.publish(t, r.network, 1)
 	r.ask(t, 0, 0, nil)
-	r.ask(t, 0, 2, func(q *rollout.ActRequest) { q.Bootstrap = true })
+	r.ask(t, 0, 2, func(q *trajectory.ActRequest) { q.Bootstrap = true })
 	r.settle(t)
-	bootstrap, value := tr.Float32(rollout.ColBootstrap), tr.Float32(rollout.ColValue)
+	bootstrap, value := tr.Float32(trajectory.ColBootstrap), tr.Float32(trajectory.ColValue)
 	for i, v := range bootstrap {
 		switch {
 		case i == 1*envs+2 && v != value[0], i == 1*envs+4 && v != value[4]:
@@ -243,16 +244,16 @@ func TestInference_BootstrapsTruncatedEnvironmentsAlone(t *testing.T) {
 
 func TestInference_ValueOnlyWritesNoAction(t *testing.T) {
 	r := newRig(t, New(), 1, 1024)
-	for i := range r.blocks[0].Int32(rollout.ColAction) {
-		r.blocks[0].Int32(rollout.ColAction)[i] = -5
+	for i := range r.blocks[0].Int32(trajectory.ColAction) {
+		r.blocks[0].Int32(trajectory.ColAction)[i] = -5
 	}
 	r.publish(t, r.network, 1)
-	r.ask(t, 0, steps, func(q *rollout.ActRequest) { q.ValueOnly = true })
+	r.ask(t, 0, steps, func(q *trajectory.ActRequest) { q.ValueOnly = true })
 	r.settle(t)
-	if got := r.blocks[0].Int32(rollout.ColAction); slices.Max(got) != -5 {
+	if got := r.blocks[0].Int32(trajectory.ColAction); slices.Max(got) != -5 {
 		t.Errorf("actions %v are written", got)
 	}
-	if got := r.blocks[0].Uint64(rollout.ColPolicyVersion)[steps]; got != 1 {
+	if got := r.blocks[0].Uint64(trajectory.ColPolicyVersion)[steps]; got != 1 {
 		t.Errorf("version %d, want 1", got)
 	}
 }
@@ -275,17 +276,17 @@ func TestInference_TakesTheNewestWeightsBetweenBatches(t *testing.T) {
 }
 
 func TestInference_RefusesRequestsItCannotServe(t *testing.T) {
-	for want, more := range map[string]func(r *rig, q *rollout.ActRequest){
-		"no row 3 to act on in blocks of 3 steps": func(_ *rig, q *rollout.ActRequest) { q.T = 3 },
-		"no row 4 to act on":                      func(_ *rig, q *rollout.ActRequest) { q.T, q.ValueOnly = 4, true },
-		"no row 0 to act on":                      func(_ *rig, q *rollout.ActRequest) { q.T, q.Bootstrap = 0, true },
-		arena.ErrStale.Error():                    func(_ *rig, q *rollout.ActRequest) { q.Block++ },
-		arena.ErrForeign.Error():                  func(_ *rig, q *rollout.ActRequest) { q.Block = 77 },
-		"holds no trajectories":                   func(r *rig, q *rollout.ActRequest) { q.Block = r.weightsHandle() },
+	for want, more := range map[string]func(r *rig, q *trajectory.ActRequest){
+		"no row 3 to act on in blocks of 3 steps": func(_ *rig, q *trajectory.ActRequest) { q.T = 3 },
+		"no row 4 to act on":                      func(_ *rig, q *trajectory.ActRequest) { q.T, q.ValueOnly = 4, true },
+		"no row 0 to act on":                      func(_ *rig, q *trajectory.ActRequest) { q.T, q.Bootstrap = 0, true },
+		arena.ErrStale.Error():                    func(_ *rig, q *trajectory.ActRequest) { q.Block++ },
+		arena.ErrForeign.Error():                  func(_ *rig, q *trajectory.ActRequest) { q.Block = 77 },
+		"holds no trajectories":                   func(r *rig, q *trajectory.ActRequest) { q.Block = r.weightsHandle() },
 	} {
 		r := newRig(t, New(), 1, 1024)
 		r.publish(t, r.network, 1)
-		r.ask(t, 0, 1, func(q *rollout.ActRequest) { more(r, q) })
+		r.ask(t, 0, 1, func(q *trajectory.ActRequest) { more(r, q) })
 		if err := r.Settle(); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "inference: act on") {
 			t.Errorf("got %v, want %q", err, want)
 		}
@@ -305,7 +306,7 @@ func (r *rig) weightsHandle() hostabi.Handle {
 func TestInference_NamesTheEnvironmentWithoutALegalAction(t *testing.T) {
 	for _, maxRows := range []int{1024, 2} {
 		r := newRig(t, New(), 2, maxRows)
-		clear(r.blocks[1].Row(rollout.ColMask, 1).Data[3*actions : 4*actions])
+		clear(r.blocks[1].Row(trajectory.ColMask, 1).Data[3*actions : 4*actions])
 		r.publish(t, r.network, 1)
 		r.ask(t, 0, 1, nil)
 		r.ask(t, 1, 1, nil)
@@ -353,10 +354,10 @@ func TestFlush_AllocatesNothing(t *testing.T) {
 	r := newRig(t, c, 2, 7)
 	r.publish(t, r.network, 1)
 	r.settle(t)
-	clear(r.blocks[0].Bytes(rollout.ColTruncated))
+	clear(r.blocks[0].Bytes(trajectory.ColTruncated))
 	messages := []hostabi.Message{
-		rollout.ActRequest{Block: r.handles[0], T: 1, Bootstrap: true}.Message(),
-		rollout.ActRequest{Block: r.handles[1], T: steps, ValueOnly: true}.Message(),
+		trajectory.ActRequest{Block: r.handles[0], T: 1, Bootstrap: true}.Message(),
+		trajectory.ActRequest{Block: r.handles[1], T: steps, ValueOnly: true}.Message(),
 	}
 	serve := func() {
 		c.pending = append(c.pending, messages...)
@@ -381,17 +382,17 @@ func TestRandom_TakesLegalActions(t *testing.T) {
 		r.ask(t, 0, row, nil)
 		r.ask(t, 1, row, nil)
 	}
-	r.ask(t, 0, steps, func(q *rollout.ActRequest) { q.ValueOnly = true })
+	r.ask(t, 0, steps, func(q *trajectory.ActRequest) { q.ValueOnly = true })
 	r.settle(t)
 	if len(r.replies) != 2*steps+1 {
 		t.Fatalf("%d replies, want 7", len(r.replies))
 	}
 	seen := map[int32]int{}
 	for _, tr := range r.blocks {
-		for i, a := range tr.Int32(rollout.ColAction) {
+		for i, a := range tr.Int32(trajectory.ColAction) {
 			seen[a]++
-			if tr.Bytes(rollout.ColMask)[i*actions+int(a)] != 1 {
-				t.Errorf("row %d: action %d is not legal in %v", i, a, tr.Bytes(rollout.ColMask)[i*actions:(i+1)*actions])
+			if tr.Bytes(trajectory.ColMask)[i*actions+int(a)] != 1 {
+				t.Errorf("row %d: action %d is not legal in %v", i, a, tr.Bytes(trajectory.ColMask)[i*actions:(i+1)*actions])
 			}
 		}
 	}
@@ -404,17 +405,17 @@ func TestRandom_RunsShareNoActions(t *testing.T) {
 	actions := map[uint64][]int32{}
 	for _, seed := range []uint64{1, 2} {
 		p := plugintest.New(plugintest.Script{Actions: 1 << 16})
-		schema, err := rollout.NewSchema(p.Spec(), rollout.Shape{Steps: 64, Envs: 1})
+		schema, err := trajectory.NewSchema(p.Spec(), trajectory.Shape{Steps: 64, Envs: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		tr := rollout.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}
+		tr := trajectory.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}
 		c := NewRandom()
 		plugintest.NewRig(t, c, plugintest.RigOptions{Run: component.Run{Seed: seed}}, func(any) error { return nil })
 		for step := range 64 {
-			c.(*Random).fill(tr, rollout.ActRequest{T: step, Step: uint64(step)})
+			c.(*Random).fill(tr, trajectory.ActRequest{T: step, Step: uint64(step)})
 		}
-		actions[seed] = slices.Clone(tr.Int32(rollout.ColAction))
+		actions[seed] = slices.Clone(tr.Int32(trajectory.ColAction))
 		if n := len(slices.Compact(slices.Sorted(slices.Values(actions[seed])))); n < 60 {
 			t.Errorf("seed %d: %d different actions of 64 draws from 65536", seed, n)
 		}

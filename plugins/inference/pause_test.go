@@ -3,7 +3,8 @@ package inference
 import (
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -31,7 +32,7 @@ func TestPause_RestsBehindTheBatch(t *testing.T) {
 func TestWaiting_HandsOverRequestsThatCameBeforeAnyWeights(t *testing.T) {
 	r := newRig(t, New(), 1, 64)
 	c := r.Component.(*Inference)
-	m := rollout.ActRequest{Block: r.handles[0], T: 0}.Message()
+	m := trajectory.ActRequest{Block: r.handles[0], T: 0}.Message()
 	m.Sender = 3
 	if err := r.act.Emit(m); err != nil {
 		t.Fatal(err)

@@ -5,7 +5,9 @@ import (
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -37,14 +39,14 @@ func (c *Random) Configure(decode func(into any) error) error { return decode(&s
 func (c *Random) Start(h *component.Host) error {
 	c.h = h
 	c.actions = h.Signal("actions")
-	c.seed = rollout.EnvSeed(h.Run.Seed, -1)
+	c.seed = env.Seed(h.Run.Seed, -1)
 	h.Slot("act", c.act)
 	return nil
 }
 
 func (c *Random) act(m *hostabi.Message) {
-	r := rollout.ActRequestOf(m)
-	tr, err := rollout.OnLoan(c.h.Arenas, r.Block)
+	r := trajectory.ActRequestOf(m)
+	tr, err := trajectory.Borrowed(c.h.Arenas, r.Block)
 	if err != nil {
 		c.h.Fail(fmt.Errorf("act on %v row %d: %w", r.Block, r.T, err))
 		return
@@ -58,13 +60,13 @@ func (c *Random) act(m *hostabi.Message) {
 }
 
 // fill writes the actions of one row. Each depends on seed, environment and step alone.
-func (c *Random) fill(tr rollout.Trajectory, r rollout.ActRequest) {
+func (c *Random) fill(tr trajectory.Trajectory, r trajectory.ActRequest) {
 	n := tr.Schema.Shape.Envs
-	row := tr.Int32(rollout.ColAction)[r.T*n : (r.T+1)*n]
+	row := tr.Int32(trajectory.ColAction)[r.T*n : (r.T+1)*n]
 	actions := uint64(tr.Schema.Spec.Actions())
-	_, masked := tr.Schema.Layout(rollout.ColMask)
+	_, masked := tr.Schema.Layout(trajectory.ColMask)
 	for i := range row {
-		u := rollout.EnvSeed(c.seed+r.Step, int(r.FirstEnv)+i) >> 32
+		u := env.Seed(c.seed+r.Step, int(r.FirstEnv)+i) >> 32
 		if masked {
 			row[i] = pick(tr, r.T, i, u)
 		} else {
@@ -74,9 +76,9 @@ func (c *Random) fill(tr rollout.Trajectory, r rollout.ActRequest) {
 }
 
 // pick returns the legal action that a random number of 32 bits stands for.
-func pick(tr rollout.Trajectory, t, env int, u uint64) int32 {
+func pick(tr trajectory.Trajectory, t, env int, u uint64) int32 {
 	actions := tr.Schema.Spec.Actions()
-	mask := tr.Row(rollout.ColMask, t)
+	mask := tr.Row(trajectory.ColMask, t)
 	legal := func(a int) bool { return mask.Data[env*mask.StrideRow+a*mask.StrideElem] != 0 }
 	n := 0
 	for a := range actions {

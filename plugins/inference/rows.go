@@ -4,7 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -12,8 +13,8 @@ import (
 // gather turns one message into requests to the policy: the rows at t and, where asked, the last observations of
 // environments truncated at t-1.
 func (c *Inference) gather(m *hostabi.Message) error {
-	r := rollout.ActRequestOf(m)
-	tr, err := rollout.OnLoan(c.h.Arenas, r.Block)
+	r := trajectory.ActRequestOf(m)
+	tr, err := trajectory.Borrowed(c.h.Arenas, r.Block)
 	if err != nil {
 		return fmt.Errorf("act on %v row %d: %w", r.Block, r.T, err)
 	}
@@ -21,18 +22,18 @@ func (c *Inference) gather(m *hostabi.Message) error {
 	if r.T > shape.Steps || r.T == shape.Steps && !r.ValueOnly || r.T == 0 && r.Bootstrap {
 		return fmt.Errorf("act on %v: no row %d to act on in blocks of %d steps", r.Block, r.T, shape.Steps)
 	}
-	tr.Uint64(rollout.ColPolicyVersion)[r.T] = c.version
+	tr.Uint64(trajectory.ColPolicyVersion)[r.T] = c.version
 	lo, hi := r.T*shape.Envs, (r.T+1)*shape.Envs
 	request := policy.Request{
-		Obs: tr.Row(rollout.ColObs, r.T), Value: tr.Float32(rollout.ColValue)[lo:hi],
+		Obs: tr.Row(trajectory.ColObs, r.T), Value: tr.Float32(trajectory.ColValue)[lo:hi],
 		Seed: c.h.Run.Seed, FirstEnv: r.FirstEnv, Step: r.Step,
 	}
-	if _, ok := tr.Schema.Layout(rollout.ColMask); ok {
-		request.Mask = tr.Row(rollout.ColMask, r.T)
+	if _, ok := tr.Schema.Layout(trajectory.ColMask); ok {
+		request.Mask = tr.Row(trajectory.ColMask, r.T)
 	}
 	if !r.ValueOnly {
-		request.Action = tr.Int32(rollout.ColAction)[lo:hi]
-		request.LogProb = tr.Float32(rollout.ColLogProb)[lo:hi]
+		request.Action = tr.Int32(trajectory.ColAction)[lo:hi]
+		request.LogProb = tr.Float32(trajectory.ColLogProb)[lo:hi]
 	}
 	if err := c.add(request); err != nil || !r.Bootstrap {
 		return err
@@ -41,9 +42,9 @@ func (c *Inference) gather(m *hostabi.Message) error {
 }
 
 // addBootstrap asks for the value of final_obs of each environment truncated in row t.
-func (c *Inference) addBootstrap(tr rollout.Trajectory, t int) error {
-	truncated := tr.Row(rollout.ColTruncated, t).Data
-	final, value := tr.Row(rollout.ColFinalObs, 0), tr.Float32(rollout.ColBootstrap)
+func (c *Inference) addBootstrap(tr trajectory.Trajectory, t int) error {
+	truncated := tr.Row(trajectory.ColTruncated, t).Data
+	final, value := tr.Row(trajectory.ColFinalObs, 0), tr.Float32(trajectory.ColBootstrap)
 	for env, flag := range truncated {
 		if flag == 0 {
 			continue
@@ -111,5 +112,5 @@ func (c *Inference) blame(err error) error {
 		return err
 	}
 	r := &c.requests[row.Request]
-	return fmt.Errorf("environment %d at env step %d: %w", r.FirstEnv+uint32(row.Row), r.Step%rollout.LifeSteps, row.Err)
+	return fmt.Errorf("environment %d at env step %d: %w", r.FirstEnv+uint32(row.Row), r.Step%trajectory.LifeSteps, row.Err)
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/loop"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
@@ -193,7 +194,7 @@ func (c *Learner) open(h hostabi.Handle) error {
 		return err
 	}
 	c.leases = append(c.leases, list)
-	_, c.handles, err = rollout.ReadDataset(list.Bytes(), c.handles[:0])
+	_, c.handles, err = trajectory.ReadDataset(list.Bytes(), c.handles[:0])
 	if err != nil {
 		return err
 	}
@@ -213,10 +214,10 @@ func (c *Learner) open(h hostabi.Handle) error {
 	return nil
 }
 
-func (c *Learner) claim(h hostabi.Handle) (rollout.Trajectory, error) {
-	tr, lease, err := rollout.Lease(c.h.Arenas, h)
+func (c *Learner) claim(h hostabi.Handle) (trajectory.Trajectory, error) {
+	tr, lease, err := trajectory.Lease(c.h.Arenas, h)
 	if err != nil {
-		return rollout.Trajectory{}, err
+		return trajectory.Trajectory{}, err
 	}
 	c.leases = append(c.leases, lease)
 	return tr, nil

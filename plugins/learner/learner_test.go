@@ -9,7 +9,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -116,7 +117,7 @@ func TestLearner_MeasuresLag(t *testing.T) {
 	for n := range 5 {
 		r.teach(t, n, uint64(n), nil)
 	}
-	r.teach(t, 5, 2, func(tr rollout.Trajectory) { tr.Uint64(rollout.ColPolicyVersion)[0] = 1 })
+	r.teach(t, 5, 2, func(tr trajectory.Trajectory) { tr.Uint64(trajectory.ColPolicyVersion)[0] = 1 })
 	p := r.reports[5]
 	if p["lag/max"] != 4 || p["lag/mean"] != (7*3+4)/8. || p["lag/optimizer_steps_mean"] != 8*(7*3+4)/8. {
 		t.Errorf("lag %v mean, %v at most, %v optimiser steps; want 3.125, 4, 25", p["lag/mean"], p["lag/max"], p["lag/optimizer_steps_mean"])
@@ -150,13 +151,13 @@ func TestLearner_RefusesDatasetsItCannotRead(t *testing.T) {
 		return h
 	}
 	list := func(h hostabi.Handle) func([]byte) {
-		return func(b []byte) { _ = rollout.WriteDataset(b, 0, []hostabi.Handle{h}) }
+		return func(b []byte) { _ = trajectory.WriteDataset(b, 0, []hostabi.Handle{h}) }
 	}
 	for name, c := range map[string]struct {
 		write func(r *rig) func([]byte)
 		want  error
 	}{
-		"a count that is too large": {func(*rig) func([]byte) { return func(b []byte) { b[8] = 200 } }, rollout.ErrDataset},
+		"a count that is too large": {func(*rig) func([]byte) { return func(b []byte) { b[8] = 200 } }, trajectory.ErrDataset},
 		"no blocks":                 {func(*rig) func([]byte) { return func(b []byte) { clear(b) } }, policy.ErrDataset},
 		"a stale block":             {func(r *rig) func([]byte) { return list(hostabi.MakeHandle(r.blocks.ID(), 0, 1000)) }, nil}, // the batcher has died: the next one is learned from
 		"a block of nobody":         {func(*rig) func([]byte) { return list(hostabi.MakeHandle(200, 0, 1)) }, arena.ErrForeign},

@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // Ten datasets in a row with gradients of more than a hundred times max_grad_norm are told once, with what to change.
 func TestLearner_TellsThatTheClipLeavesNothing(t *testing.T) {
-	large := func(tr rollout.Trajectory) {
-		for i := range tr.Float32(rollout.ColReward) {
-			tr.Float32(rollout.ColReward)[i] *= 1e5
+	large := func(tr trajectory.Trajectory) {
+		for i := range tr.Float32(trajectory.ColReward) {
+			tr.Float32(trajectory.ColReward)[i] *= 1e5
 		}
 	}
 	const said = "more than 100 times max_grad_norm in 10 datasets in a row"

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -95,7 +96,7 @@ func (l *lag) measure(d *policy.Dataset, version uint64, at *stepsAtVersion, ste
 	*l = lag{}
 	rows := 0.0
 	for _, b := range d.Blocks {
-		acted := b.Uint64(rollout.ColPolicyVersion)
+		acted := b.Uint64(trajectory.ColPolicyVersion)
 		for _, v := range acted[:len(acted)-1] {
 			behind := version - min(v, version)
 			l.mean += float64(behind)

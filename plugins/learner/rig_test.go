@@ -11,7 +11,8 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
@@ -22,7 +23,7 @@ import (
 type rig struct {
 	*plugintest.Rig
 	c        *Learner
-	schema   *rollout.Schema
+	schema   *trajectory.Schema
 	blocks   *arena.Arena
 	lists    *arena.Arena
 	datasets *bus.Signal
@@ -91,14 +92,14 @@ func newRig(t *testing.T, o rigOptions) *rig {
 func (r *rig) makeBlocks(t *testing.T) {
 	t.Helper()
 	var err error
-	if r.schema, err = rollout.NewSchema(plugintest.New(plugintest.Script{}).Spec(), rollout.Shape{Steps: steps, Envs: envs}); err != nil {
+	if r.schema, err = trajectory.NewSchema(plugintest.New(plugintest.Script{}).Spec(), trajectory.Shape{Steps: steps, Envs: envs}); err != nil {
 		t.Fatal(err)
 	}
 	r.blocks, err = r.Host.Arenas.Add(arena.Config{Name: "blocks", Blocks: 2, BlockBytes: r.schema.Bytes, Schema: r.schema})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.lists, err = r.Host.Arenas.Add(arena.Config{Name: "lists", Blocks: 2, BlockBytes: rollout.DatasetBytes(1)}); err != nil {
+	if r.lists, err = r.Host.Arenas.Add(arena.Config{Name: "lists", Blocks: 2, BlockBytes: trajectory.DatasetBytes(1)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -142,13 +143,13 @@ func (r *rig) onStats(t *testing.T, m *hostabi.Message) {
 }
 
 // teach sends a dataset, number n of a fixed sequence, of a policy version.
-func (r *rig) teach(t *testing.T, n int, version uint64, change func(rollout.Trajectory)) {
+func (r *rig) teach(t *testing.T, n int, version uint64, change func(trajectory.Trajectory)) {
 	t.Helper()
 	loan, err := r.blocks.Loan()
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := rollout.Trajectory{Schema: r.schema, Mem: loan.Bytes()}
+	tr := trajectory.Trajectory{Schema: r.schema, Mem: loan.Bytes()}
 	fill(tr, n, version)
 	if change != nil {
 		change(tr)
@@ -161,7 +162,7 @@ func (r *rig) teach(t *testing.T, n int, version uint64, change func(rollout.Tra
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := rollout.WriteDataset(list.Bytes(), uint64(n), []hostabi.Handle{block}); err != nil {
+	if err := trajectory.WriteDataset(list.Bytes(), uint64(n), []hostabi.Handle{block}); err != nil {
 		t.Fatal(err)
 	}
 	h, err := list.Commit()
@@ -181,23 +182,23 @@ func (r *rig) teach(t *testing.T, n int, version uint64, change func(rollout.Tra
 }
 
 // fill makes up a block.
-func fill(tr rollout.Trajectory, n int, version uint64) {
+func fill(tr trajectory.Trajectory, n int, version uint64) {
 	draw := func(i int, salt uint64) float32 { return policy.Uniform(uint64(n)+1, uint32(i), salt, 0) }
 	clear(tr.Mem)
-	for i := range tr.Float32(rollout.ColObs) {
-		tr.Float32(rollout.ColObs)[i] = 4*draw(i, 1) - 2
+	for i := range tr.Float32(trajectory.ColObs) {
+		tr.Float32(trajectory.ColObs)[i] = 4*draw(i, 1) - 2
 	}
 	for i := range steps * envs {
-		tr.Int32(rollout.ColAction)[i] = int32(2 * draw(i, 2))
-		tr.Float32(rollout.ColReward)[i] = draw(i, 3)
-		tr.Float32(rollout.ColLogProb)[i] = -0.7
-		tr.Bytes(rollout.ColValid)[i] = 1
+		tr.Int32(trajectory.ColAction)[i] = int32(2 * draw(i, 2))
+		tr.Float32(trajectory.ColReward)[i] = draw(i, 3)
+		tr.Float32(trajectory.ColLogProb)[i] = -0.7
+		tr.Bytes(trajectory.ColValid)[i] = 1
 		if draw(i, 4) < 0.1 {
-			tr.Bytes(rollout.ColTerminated)[i] = 1
+			tr.Bytes(trajectory.ColTerminated)[i] = 1
 		}
 	}
-	for i := range tr.Uint64(rollout.ColPolicyVersion) {
-		tr.Uint64(rollout.ColPolicyVersion)[i] = version
+	for i := range tr.Uint64(trajectory.ColPolicyVersion) {
+		tr.Uint64(trajectory.ColPolicyVersion)[i] = version
 	}
 }
 

@@ -4,16 +4,18 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// scripted is a batch of scripted environments. It implements rollout.Env.
+// scripted is a batch of scripted environments. It implements env.Env.
 type scripted struct {
 	plugin   *Plugin
-	options  rollout.EnvOptions
+	options  env.Options
 	states   []state
-	block    rollout.Block
+	block    env.Block
 	bound    bool
 	calls    uint64
 	renewals int
@@ -23,8 +25,8 @@ type scripted struct {
 }
 
 var (
-	_ rollout.Env       = (*scripted)(nil)
-	_ rollout.EnvStater = (*scripted)(nil)
+	_ env.Env    = (*scripted)(nil)
+	_ env.Stater = (*scripted)(nil)
 )
 
 // state is all there is to one environment.
@@ -46,26 +48,26 @@ func (e *scripted) create() {
 }
 
 // Spec returns the plugin's description.
-func (e *scripted) Spec() *rollout.EnvSpec { return &e.plugin.spec }
+func (e *scripted) Spec() *hostabi.EnvSpec { return &e.plugin.spec }
 
 // usable returns why no call is possible now.
 func (e *scripted) usable() error {
 	switch {
 	case e.closed:
-		return fmt.Errorf("%w: %s is closed", rollout.ErrUnsupported, e.options.Name)
+		return fmt.Errorf("%w: %s is closed", env.ErrUnsupported, e.options.Name)
 	case e.poisoned:
-		return fmt.Errorf("%s: %w", e.options.Name, rollout.ErrPoisoned)
+		return fmt.Errorf("%s: %w", e.options.Name, env.ErrPoisoned)
 	}
 	return nil
 }
 
 // Bind takes the block to write to.
-func (e *scripted) Bind(b rollout.Block) error {
+func (e *scripted) Bind(b env.Block) error {
 	if err := e.usable(); err != nil {
 		return err
 	}
 	if b.Schema == nil || b.Schema.Shape.Envs != e.options.Envs || len(b.Mem) < b.Schema.Bytes {
-		return fmt.Errorf("%w: %s: block %d has another shape", rollout.ErrUnsupported, e.options.Name, b.Index)
+		return fmt.Errorf("%w: %s: block %d has another shape", env.ErrUnsupported, e.options.Name, b.Index)
 	}
 	e.block, e.bound = b, true
 	return nil
@@ -78,7 +80,7 @@ func (e *scripted) Reset(t int, mask []uint8, seeds []uint64) error {
 	}
 	n := e.options.Envs
 	if !e.bound || t < 0 || t > e.block.Schema.Shape.Steps || mask != nil && len(mask) != n || seeds != nil && len(seeds) != n {
-		return fmt.Errorf("%w: %s: reset at row %d", rollout.ErrUnsupported, e.options.Name, t)
+		return fmt.Errorf("%w: %s: reset at row %d", env.ErrUnsupported, e.options.Name, t)
 	}
 	for i := range e.states {
 		if mask != nil && mask[i] == 0 {
@@ -98,7 +100,7 @@ func (e *scripted) Reset(t int, mask []uint8, seeds []uint64) error {
 		if err := e.fault(cue, hostabi.ExportReset, i); err != nil {
 			return err
 		}
-		e.observe(i, t, rollout.ColObs)
+		e.observe(i, t, trajectory.ColObs)
 		e.mask(i, t)
 		e.spoil(cue, i, t-1)
 	}
@@ -111,7 +113,7 @@ func (e *scripted) Step(t int) error {
 		return err
 	}
 	if !e.bound || t < 0 || t >= e.block.Schema.Shape.Steps {
-		return fmt.Errorf("%w: %s: step at row %d", rollout.ErrUnsupported, e.options.Name, t)
+		return fmt.Errorf("%w: %s: step at row %d", env.ErrUnsupported, e.options.Name, t)
 	}
 	e.calls++
 	if e.plugin.script.Flaws.Allocates {
@@ -131,13 +133,13 @@ func (e *scripted) step(i, t int) error {
 	if s.Ended {
 		return e.stepEnded(i, t)
 	}
-	at := e.at(i, e.int32(rollout.ColAction, i, t))
+	at := e.at(i, e.int32(trajectory.ColAction, i, t))
 	cue := script.Cue(at)
 	if err := e.fault(cue, hostabi.ExportStep, i); err != nil {
 		return err
 	}
 	if at.Action < 0 || int(at.Action) >= script.Actions {
-		return e.newFault(rollout.FaultStatus, hostabi.ExportStep, i, fmt.Errorf("%v: %d", hostabi.StatusAction, at.Action))
+		return e.newFault(env.FaultStatus, hostabi.ExportStep, i, fmt.Errorf("%v: %d", hostabi.StatusAction, at.Action))
 	}
 	s.Step++
 	s.Actions += float32(at.Action)
@@ -150,7 +152,7 @@ func (e *scripted) step(i, t int) error {
 	if how != 0 {
 		e.end(i, t)
 	}
-	e.observe(i, t+1, rollout.ColObs)
+	e.observe(i, t+1, trajectory.ColObs)
 	e.mask(i, t+1)
 	e.spoil(cue, i, t)
 	e.report(at)
@@ -160,11 +162,11 @@ func (e *scripted) step(i, t int) error {
 // stepEnded is a step after the end of an episode.
 func (e *scripted) stepEnded(i, t int) error {
 	if e.options.Autoreset != hostabi.NextStep || e.states[i].Episode < 0 {
-		return e.newFault(rollout.FaultStatus, hostabi.ExportStep, i, errors.New("no episode has begun: reset it first"))
+		return e.newFault(env.FaultStatus, hostabi.ExportStep, i, errors.New("no episode has begun: reset it first"))
 	}
 	e.begin(i)
 	e.write(i, t, e.plugin.script.Flaws.PhantomReward, false, false)
-	e.observe(i, t+1, rollout.ColObs)
+	e.observe(i, t+1, trajectory.ColObs)
 	e.mask(i, t+1)
 	return nil
 }
@@ -176,7 +178,7 @@ func (e *scripted) end(i, t int) {
 		return
 	}
 	if !e.plugin.script.Flaws.NoFinalObs {
-		e.observe(i, 0, rollout.ColFinalObs)
+		e.observe(i, 0, trajectory.ColFinalObs)
 	}
 	e.begin(i)
 }
@@ -221,17 +223,17 @@ func (e *scripted) report(at At) {
 func (e *scripted) fault(c Cue, call string, i int) error {
 	switch c {
 	case Trap:
-		return e.newFault(rollout.FaultTrap, call, i, errors.New("trap on cue"))
+		return e.newFault(env.FaultTrap, call, i, errors.New("trap on cue"))
 	case Deadline:
-		return e.newFault(rollout.FaultDeadline, call, i, errors.New("late on cue"))
+		return e.newFault(env.FaultDeadline, call, i, errors.New("late on cue"))
 	case ErrorStatus:
-		return e.newFault(rollout.FaultStatus, call, i, errors.New("error on cue"))
+		return e.newFault(env.FaultStatus, call, i, errors.New("error on cue"))
 	}
 	return nil
 }
 
-func (e *scripted) newFault(kind rollout.FaultKind, call string, i int, err error) error {
-	f := &rollout.Fault{Kind: kind, Name: e.options.Name, Source: e.plugin.script.Name, Call: call,
+func (e *scripted) newFault(kind env.FaultKind, call string, i int, err error) error {
+	f := &env.Fault{Kind: kind, Name: e.options.Name, Source: e.plugin.script.Name, Call: call,
 		Env: e.options.FirstEnv + i, Step: e.calls, Err: err}
 	e.poisoned = f.Poisons()
 	return f

@@ -7,7 +7,9 @@ import (
 	"math"
 
 	"github.com/rlhost/rlhost/core/arena"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -46,13 +48,13 @@ func show(step string) string {
 
 // player steps a batch through the blocks of an arena, one after the other.
 type player struct {
-	env     rollout.Env
-	spec    rollout.EnvSpec
+	env     env.Env
+	spec    hostabi.EnvSpec
 	mode    hostabi.Autoreset
 	seed    uint64
 	arena   *arena.Arena
 	loans   []arena.Loan
-	blocks  []rollout.Block
+	blocks  []env.Block
 	block   int // that is bound
 	t       int // row that is observed and not acted on
 	phantom []bool
@@ -80,7 +82,7 @@ func (k *kit) player(o playing) (p *player, err error) {
 	if o.blocks == 0 {
 		o.blocks = 2
 	}
-	schema, err := rollout.NewSchema(k.spec, rollout.Shape{Steps: k.o.Rows, Envs: o.envs, SoA: o.soa})
+	schema, err := trajectory.NewSchema(k.spec, trajectory.Shape{Steps: k.o.Rows, Envs: o.envs, SoA: o.soa})
 	if err != nil {
 		return nil, err
 	}
@@ -96,12 +98,12 @@ func (k *kit) player(o playing) (p *player, err error) {
 			return nil, errors.Join(err, p.close())
 		}
 		p.loans = append(p.loans, loan)
-		p.blocks = append(p.blocks, rollout.Block{
-			Trajectory: rollout.Trajectory{Schema: schema, Mem: loan.Bytes()}, Index: loan.Block(),
+		p.blocks = append(p.blocks, env.Block{
+			Trajectory: trajectory.Trajectory{Schema: schema, Mem: loan.Bytes()}, Index: loan.Block(),
 			FD: p.arena.FD(), Offset: p.arena.BlockOffset(loan.Block()),
 		})
 	}
-	p.env, err = k.plugin.NewEnv(rollout.EnvOptions{Name: "plugintest", Envs: o.envs, FirstEnv: o.first, Autoreset: o.mode,
+	p.env, err = k.plugin.NewEnv(env.Options{Name: "plugintest", Envs: o.envs, FirstEnv: o.first, Autoreset: o.mode,
 		Seed: k.o.Seed})
 	if err != nil {
 		return nil, errors.Join(err, p.close())
@@ -124,8 +126,8 @@ func (p *player) close() error {
 // seeds returns the seeds of a run.
 func (p *player) seeds(run uint64, first int) []uint64 {
 	seeds := make([]uint64, len(p.made))
-	for env := range seeds {
-		seeds[env] = rollout.EnvSeed(run, first+env)
+	for index := range seeds {
+		seeds[index] = env.Seed(run, first+index)
 	}
 	return seeds
 }
@@ -152,7 +154,7 @@ func (p *player) reset(mask []uint8, seeds []uint64) error {
 	return nil
 }
 
-func (p *player) bound() rollout.Trajectory { return p.blocks[p.block].Trajectory }
+func (p *player) bound() trajectory.Trajectory { return p.blocks[p.block].Trajectory }
 
 // play makes steps.
 func (p *player) play(steps int) error {
@@ -193,9 +195,9 @@ func (p *player) carry(block, t int) error {
 	if err := p.env.Bind(p.blocks[block]); err != nil {
 		return err
 	}
-	copy(p.bound().Row(rollout.ColObs, t).Data, from.Row(rollout.ColObs, p.t).Data)
-	if _, masked := from.Schema.Layout(rollout.ColMask); masked {
-		copy(p.bound().Row(rollout.ColMask, t).Data, from.Row(rollout.ColMask, p.t).Data)
+	copy(p.bound().Row(trajectory.ColObs, t).Data, from.Row(trajectory.ColObs, p.t).Data)
+	if _, masked := from.Schema.Layout(trajectory.ColMask); masked {
+		copy(p.bound().Row(trajectory.ColMask, t).Data, from.Row(trajectory.ColMask, p.t).Data)
 	}
 	p.t = t
 	return nil
@@ -206,27 +208,27 @@ func (p *player) act() {
 	tr := p.bound()
 	n := p.spec.Actions()
 	mask := p.rowOfMask()
-	for env := range p.made {
-		pick := int(rollout.EnvSeed(p.seed+uint64(p.made[env])*7919, env) % uint64(n))
-		for mask.Rows > 0 && mask.Data[env*mask.StrideRow+pick*mask.StrideElem] == 0 {
+	for index := range p.made {
+		pick := int(env.Seed(p.seed+uint64(p.made[index])*7919, index) % uint64(n))
+		for mask.Rows > 0 && mask.Data[index*mask.StrideRow+pick*mask.StrideElem] == 0 {
 			pick = (pick + 1) % n
 		}
-		tr.Int32(rollout.ColAction)[p.t*len(p.made)+env] = int32(pick)
+		tr.Int32(trajectory.ColAction)[p.t*len(p.made)+index] = int32(pick)
 	}
 }
 
-func (p *player) rowOfMask() rollout.Matrix {
-	if _, masked := p.bound().Schema.Layout(rollout.ColMask); !masked {
-		return rollout.Matrix{}
+func (p *player) rowOfMask() trajectory.Matrix {
+	if _, masked := p.bound().Schema.Layout(trajectory.ColMask); !masked {
+		return trajectory.Matrix{}
 	}
-	return p.bound().Row(rollout.ColMask, p.t)
+	return p.bound().Row(trajectory.ColMask, p.t)
 }
 
 // look notes what the step has written and reports which environments want a reset, in mask.
 func (p *player) look() (reset bool, err error) {
 	tr := p.bound()
-	reward := tr.Row(rollout.ColReward, p.t).Float32()
-	terminated, truncated := tr.Row(rollout.ColTerminated, p.t).Data, tr.Row(rollout.ColTruncated, p.t).Data
+	reward := tr.Row(trajectory.ColReward, p.t).Float32()
+	terminated, truncated := tr.Row(trajectory.ColTerminated, p.t).Data, tr.Row(trajectory.ColTruncated, p.t).Data
 	for env := range p.made {
 		flags := terminated[env] | truncated[env]<<1
 		p.mask[env] = 0
@@ -254,14 +256,14 @@ func (p *player) look() (reset bool, err error) {
 func (p *player) note(env int, reward float32, flags byte) {
 	tr := p.bound()
 	le := binary.LittleEndian
-	b := appendRow(nil, tr.Row(rollout.ColObs, p.t), env)
+	b := appendRow(nil, tr.Row(trajectory.ColObs, p.t), env)
 	b = le.AppendUint32(b, math.Float32bits(reward))
 	if flags != 0 && p.mode == hostabi.SameStep {
-		b = appendRow(b, tr.Row(rollout.ColFinalObs, 0), env)
+		b = appendRow(b, tr.Row(trajectory.ColFinalObs, 0), env)
 	} else {
-		b = appendRow(b, tr.Row(rollout.ColObs, p.t+1), env)
+		b = appendRow(b, tr.Row(trajectory.ColObs, p.t+1), env)
 	}
-	b = append(b, flags, byte(tr.Int32(rollout.ColAction)[p.t*len(p.made)+env]))
+	b = append(b, flags, byte(tr.Int32(trajectory.ColAction)[p.t*len(p.made)+env]))
 	if mask := p.rowOfMask(); mask.Rows > 0 {
 		for a := range mask.Elems {
 			b = append(b, mask.Data[env*mask.StrideRow+a*mask.StrideElem])
@@ -271,7 +273,7 @@ func (p *player) note(env int, reward float32, flags byte) {
 }
 
 // appendRow appends the elements of one environment.
-func appendRow(b []byte, m rollout.Matrix, env int) []byte {
+func appendRow(b []byte, m trajectory.Matrix, env int) []byte {
 	values := m.Float32()
 	for i := range m.Elems {
 		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(values[(env*m.StrideRow+i*m.StrideElem)/4]))

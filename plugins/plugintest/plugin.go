@@ -6,19 +6,20 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
 // Plugin makes scripted environments.
 type Plugin struct {
 	script Script
-	spec   rollout.EnvSpec
+	spec   hostabi.EnvSpec
 	open   atomic.Int32 // batches that are not closed
 	closed atomic.Bool
 }
 
-var _ rollout.Plugin = (*Plugin)(nil)
+var _ env.Plugin = (*Plugin)(nil)
 
 // New returns a plugin whose environments follow a script.
 func New(s Script) *Plugin {
@@ -27,7 +28,7 @@ func New(s Script) *Plugin {
 }
 
 // spec is what rl_describe would say.
-func (s *Script) spec() rollout.EnvSpec {
+func (s *Script) spec() hostabi.EnvSpec {
 	obs := hostabi.TensorDesc{DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{ObsElems}}
 	if s.Flaws.OutOfBounds {
 		obs.Low, obs.High = -1, 1
@@ -37,7 +38,7 @@ func (s *Script) spec() rollout.EnvSpec {
 	}
 	final := obs
 	obs.Role, final.Role = hostabi.RoleObservation, hostabi.RoleFinalObservation
-	spec := rollout.EnvSpec{
+	spec := hostabi.EnvSpec{
 		Name: s.Name, ABI: hostabi.EnvABI, Caps: s.Caps, Agents: 1, MaxEnvs: s.MaxEnvs, EpisodeLimit: s.EpisodeLimit,
 		Autoreset: s.Autoreset,
 		Tensors: []hostabi.TensorDesc{
@@ -54,7 +55,7 @@ func (s *Script) spec() rollout.EnvSpec {
 }
 
 // Spec returns what the script describes.
-func (p *Plugin) Spec() rollout.EnvSpec { return p.spec }
+func (p *Plugin) Spec() hostabi.EnvSpec { return p.spec }
 
 // Hash returns the SHA-256 of the name.
 func (p *Plugin) Hash() string {
@@ -63,15 +64,15 @@ func (p *Plugin) Hash() string {
 }
 
 // NewEnv makes a batch of environments.
-func (p *Plugin) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
+func (p *Plugin) NewEnv(o env.Options) (env.Env, error) {
 	if p.closed.Load() {
-		return nil, fmt.Errorf("%w: the plugin is closed", rollout.ErrUnsupported)
+		return nil, fmt.Errorf("%w: the plugin is closed", env.ErrUnsupported)
 	}
 	if o.Envs < 1 || p.spec.MaxEnvs > 0 && o.Envs > p.spec.MaxEnvs {
-		return nil, fmt.Errorf("%w: %d environments", rollout.ErrUnsupported, o.Envs)
+		return nil, fmt.Errorf("%w: %d environments", env.ErrUnsupported, o.Envs)
 	}
 	if o.Autoreset&p.spec.Autoreset == 0 || o.Autoreset&(o.Autoreset-1) != 0 {
-		return nil, fmt.Errorf("%w: autoreset %v", rollout.ErrUnsupported, o.Autoreset)
+		return nil, fmt.Errorf("%w: autoreset %v", env.ErrUnsupported, o.Autoreset)
 	}
 	p.open.Add(1)
 	e := &scripted{plugin: p, options: o}

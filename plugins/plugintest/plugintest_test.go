@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -38,7 +40,7 @@ func TestEnv_ScriptedEnvironmentsPass(t *testing.T) {
 
 // broken is a batch with a fault that no script can have.
 type broken struct {
-	rollout.Env
+	env.Env
 	how  string
 	next int // row of the next step
 }
@@ -48,7 +50,7 @@ type brokenPlugin struct {
 	how string
 }
 
-func (p brokenPlugin) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
+func (p brokenPlugin) NewEnv(o env.Options) (env.Env, error) {
 	if p.how == "options" && o.Envs < 1 {
 		o.Envs = 1
 	}
@@ -59,7 +61,7 @@ func (p brokenPlugin) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
 	return &broken{Env: e, how: p.how}, nil
 }
 
-func (b *broken) Spec() *rollout.EnvSpec {
+func (b *broken) Spec() *hostabi.EnvSpec {
 	s := *b.Env.Spec()
 	if b.how == "spec" {
 		s.Name = "other@1"
@@ -67,13 +69,13 @@ func (b *broken) Spec() *rollout.EnvSpec {
 	return &s
 }
 
-func (b *broken) Bind(block rollout.Block) error {
+func (b *broken) Bind(block env.Block) error {
 	if b.how == "bind" && b.next > 0 && b.next < block.Schema.Shape.Steps {
 		return nil // in the middle of a block it goes on in that one
 	}
 	b.next = 0
 	if b.how == "soa" && block.Schema.Shape.SoA {
-		other, _ := rollout.NewSchema(block.Schema.Spec, rollout.Shape{Steps: block.Schema.Shape.Steps, Envs: block.Schema.Shape.Envs})
+		other, _ := trajectory.NewSchema(block.Schema.Spec, trajectory.Shape{Steps: block.Schema.Shape.Steps, Envs: block.Schema.Shape.Envs})
 		block.Schema = other
 	}
 	return b.Env.Bind(block)
@@ -102,7 +104,7 @@ func (b *broken) Renew() error {
 }
 
 func TestEnv_EachCheckFindsItsFault(t *testing.T) {
-	flawed := func(f Flaws) rollout.Plugin {
+	flawed := func(f Flaws) env.Plugin {
 		s := uneven()
 		s.Flaws = f
 		return New(s)
@@ -114,7 +116,7 @@ func TestEnv_EachCheckFindsItsFault(t *testing.T) {
 	moody.Reward = func(At) float32 { calls++; return float32(calls) }
 	for _, c := range []struct {
 		check  string
-		plugin rollout.Plugin
+		plugin env.Plugin
 		want   string
 	}{
 		{"describes itself", brokenPlugin{New(uneven()), "spec"}, "describes itself as"},
@@ -170,12 +172,12 @@ func TestEnv_WhatIsNotOfferedIsSkipped(t *testing.T) {
 func TestScript_CuesComeWhenAsked(t *testing.T) {
 	for _, c := range []struct {
 		cue  Cue
-		kind rollout.FaultKind // 0 = what it writes is wrong
+		kind env.FaultKind // 0 = what it writes is wrong
 		want string
 	}{
-		{Trap, rollout.FaultTrap, "trap on cue"},
-		{Deadline, rollout.FaultDeadline, "late on cue"},
-		{ErrorStatus, rollout.FaultStatus, "error on cue"},
+		{Trap, env.FaultTrap, "trap on cue"},
+		{Deadline, env.FaultDeadline, "late on cue"},
+		{ErrorStatus, env.FaultStatus, "error on cue"},
 		{NaNObservation, 0, "observation element 3 is NaN"},
 		{NaNReward, 0, "reward is NaN"},
 		{InfiniteReward, 0, "reward is +Inf"},
@@ -206,7 +208,7 @@ func TestScript_CuesComeWhenAsked(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "step 3: ") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("cue %d: %v, want %q in step 3", c.cue, err, c.want)
 		}
-		var f *rollout.Fault
+		var f *env.Fault
 		if errors.As(err, &f) != (c.kind != 0) || f != nil && (f.Kind != c.kind || f.Env != 2 || f.Step != 4) {
 			t.Errorf("cue %d: fault %+v, want kind %v of environment 2 in step 4", c.cue, f, c.kind)
 		}
@@ -226,7 +228,7 @@ func TestScript_APoisonedBatchWantsRenew(t *testing.T) {
 		}
 		_ = p.env.Step(0)
 		for what, err := range map[string]error{"Step": p.env.Step(0), "Reset": p.env.Reset(0, nil, nil), "Bind": p.env.Bind(p.blocks[0])} {
-			if !errors.Is(err, rollout.ErrPoisoned) {
+			if !errors.Is(err, env.ErrPoisoned) {
 				t.Errorf("%s after a trap: %v, want ErrPoisoned", what, err)
 			}
 		}

@@ -8,7 +8,9 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -18,13 +20,13 @@ var errSkipped = errors.New("not offered")
 
 // kit is what the checks share.
 type kit struct {
-	plugin rollout.Plugin
-	spec   rollout.EnvSpec
+	plugin env.Plugin
+	spec   hostabi.EnvSpec
 	o      Options
 	base   trace // of the first batch, made when it is first asked for
 }
 
-func newKit(p rollout.Plugin, o Options) *kit {
+func newKit(p env.Plugin, o Options) *kit {
 	spec := p.Spec()
 	return &kit{plugin: p, spec: spec, o: o.withDefaults(spec)}
 }
@@ -209,12 +211,12 @@ func (k *kit) relocates() error {
 }
 
 // foreign returns a block of the index of another one, in a segment of its own.
-func foreign(like rollout.Block) (*shm.Segment, rollout.Block, error) {
+func foreign(like env.Block) (*shm.Segment, env.Block, error) {
 	segment, err := shm.Create("plugintest.foreign", like.Schema.Bytes)
 	if err != nil {
-		return nil, rollout.Block{}, err
+		return nil, env.Block{}, err
 	}
-	return segment, rollout.Block{Trajectory: rollout.Trajectory{Schema: like.Schema, Mem: segment.Bytes()[:like.Schema.Bytes]},
+	return segment, env.Block{Trajectory: trajectory.Trajectory{Schema: like.Schema, Mem: segment.Bytes()[:like.Schema.Bytes]},
 		Index: like.Index, FD: segment.FD()}, nil
 }
 
@@ -290,7 +292,7 @@ func (k *kit) modes() error {
 }
 
 func (k *kit) refuses() error {
-	for _, o := range []rollout.EnvOptions{
+	for _, o := range []env.Options{
 		{Envs: 0, Autoreset: k.spec.PickAutoreset()}, {Envs: -1, Autoreset: k.spec.PickAutoreset()},
 		{Envs: 1}, {Envs: 1, Autoreset: 1 << 20}, {Envs: 1, Autoreset: hostabi.SameStep | hostabi.NextStep | hostabi.Disabled},
 	} {

@@ -11,8 +11,9 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/loop"
-	"github.com/rlhost/rlhost/core/rollout"
+
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -38,8 +39,8 @@ type RigOptions struct {
 	Name     string // of the component
 	Run      component.Run
 	Index    int
-	Count    int                       // default 1
-	Envs     map[string]rollout.Plugin // by name
+	Count    int                   // default 1
+	Envs     map[string]env.Plugin // by name
 	Policies map[string]any
 	Peers    map[string]int
 }
@@ -73,7 +74,7 @@ func start(t testing.TB, c component.Component, o RigOptions, configure func(int
 	r.Host = &component.Host{
 		Name: o.Name, ID: rigID, Index: o.Index, Count: max(o.Count, 1), Run: &o.Run,
 		Receiver: r.loop.NewReceiver(o.Name), Arenas: arena.NewSet(), Stats: stat.NewRegistry(), Log: log,
-		Env:      func(name string) (rollout.Plugin, error) { return lookUp(o.Envs, name) },
+		Env:      func(name string) (env.Plugin, error) { return lookUp(o.Envs, name) },
 		Policy:   func(name string) (any, error) { return lookUp(o.Policies, name) },
 		Peers:    func(kind string) int { return o.Peers[kind] },
 		Readers:  func(string) int { return rigReaders },

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
 )
 
 // head begins a snapshot: what it fits, and the count of calls.
@@ -20,7 +20,7 @@ func (e *scripted) Snapshot() ([]byte, error) {
 		return nil, err
 	}
 	if e.plugin.script.Flaws.NoSnapshot {
-		return nil, fmt.Errorf("%w: snapshot", rollout.ErrUnsupported)
+		return nil, fmt.Errorf("%w: snapshot", env.ErrUnsupported)
 	}
 	b, err := binary.Append(nil, binary.LittleEndian,
 		head{uint32(e.options.Envs), uint32(e.options.Autoreset), e.calls})
@@ -44,13 +44,13 @@ func (e *scripted) Restore(snapshot []byte) error {
 	states := make([]state, e.options.Envs)
 	r := bytes.NewReader(snapshot)
 	if err := binary.Read(r, binary.LittleEndian, &h); err != nil {
-		return fmt.Errorf("%w: snapshot: %w", rollout.ErrUnsupported, err)
+		return fmt.Errorf("%w: snapshot: %w", env.ErrUnsupported, err)
 	}
 	if int(h.Envs) != e.options.Envs || h.Autoreset != uint32(e.options.Autoreset) {
-		return fmt.Errorf("%w: snapshot of %d environments", rollout.ErrUnsupported, h.Envs)
+		return fmt.Errorf("%w: snapshot of %d environments", env.ErrUnsupported, h.Envs)
 	}
 	if err := binary.Read(r, binary.LittleEndian, states); err != nil || r.Len() > 0 {
-		return fmt.Errorf("%w: damaged snapshot", rollout.ErrUnsupported)
+		return fmt.Errorf("%w: damaged snapshot", env.ErrUnsupported)
 	}
 	e.states, e.calls, e.bound, e.poisoned = states, h.Calls, false, false
 	return nil
@@ -62,7 +62,7 @@ func (e *scripted) SaveEnv(i int, dst []byte) ([]byte, error) {
 		return dst, err
 	}
 	if i < 0 || i >= len(e.states) {
-		return dst, fmt.Errorf("%w: environment %d of %d", rollout.ErrUnsupported, i, len(e.states))
+		return dst, fmt.Errorf("%w: environment %d of %d", env.ErrUnsupported, i, len(e.states))
 	}
 	s := e.states[i]
 	if e.plugin.script.Flaws.LossySnapshot {
@@ -78,7 +78,7 @@ func (e *scripted) LoadEnv(i int, saved []byte) error {
 	}
 	var s state
 	if i < 0 || i >= len(e.states) || len(saved) != binary.Size(s) {
-		return fmt.Errorf("%w: %d bytes for environment %d of %d", rollout.ErrUnsupported, len(saved), i, len(e.states))
+		return fmt.Errorf("%w: %d bytes for environment %d of %d", env.ErrUnsupported, len(saved), i, len(e.states))
 	}
 	if _, err := binary.Decode(saved, binary.LittleEndian, &s); err != nil {
 		return err

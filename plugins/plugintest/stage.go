@@ -16,8 +16,9 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/loop"
-	"github.com/rlhost/rlhost/core/rollout"
+
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -56,9 +57,9 @@ type Stage struct {
 
 // StageOptions say what the host offers.
 type StageOptions struct {
-	Name        string                    // of the component; default probe
-	Table       map[string]any            // its configuration
-	Envs        map[string]rollout.Plugin // by name
+	Name        string                // of the component; default probe
+	Table       map[string]any        // its configuration
+	Envs        map[string]env.Plugin // by name
 	Seed        uint64
 	Index       int
 	Synchronous bool
@@ -99,7 +100,7 @@ func stage(t testing.TB, c component.Component, o StageOptions) (*Stage, error) 
 		Run:      &component.Run{Name: t.Name(), Seed: o.Seed, Synchronous: o.Synchronous},
 		Receiver: s.own.NewReceiver(name), Arenas: s.Arenas, Stats: stat.NewRegistry(),
 		Log:     slog.New(slog.NewTextHandler(&s.log, nil)).With("component", name),
-		Env:     func(name string) (rollout.Plugin, error) { return lookUp(o.Envs, name) },
+		Env:     func(name string) (env.Plugin, error) { return lookUp(o.Envs, name) },
 		Policy:  func(name string) (any, error) { return nil, fmt.Errorf("%q is not declared", name) },
 		Peers:   func(string) int { return 1 },
 		Readers: func(string) int { return rigReaders },

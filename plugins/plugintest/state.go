@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 func (k *kit) renews() error {
@@ -50,7 +51,7 @@ func (k *kit) snapshots() error {
 			return err
 		}
 		snapshot, err := p.env.Snapshot()
-		if errors.Is(err, rollout.ErrUnsupported) {
+		if errors.Is(err, env.ErrUnsupported) {
 			return errSkipped
 		}
 		if err != nil {
@@ -77,7 +78,7 @@ type place struct {
 }
 
 func placeOf(p *player) place {
-	return place{p.t, slices.Clone(p.bound().Row(rollout.ColObs, p.t).Data), slices.Clone(p.rowOfMask().Data),
+	return place{p.t, slices.Clone(p.bound().Row(trajectory.ColObs, p.t).Data), slices.Clone(p.rowOfMask().Data),
 		slices.Clone(p.phantom), slices.Clone(p.made)}
 }
 
@@ -93,7 +94,7 @@ func (k *kit) goesOn(p *player, from place, snapshot []byte, want trace) error {
 	if err := p.env.Bind(p.blocks[0]); err != nil {
 		return err
 	}
-	copy(p.bound().Row(rollout.ColObs, p.t).Data, from.obs)
+	copy(p.bound().Row(trajectory.ColObs, p.t).Data, from.obs)
 	copy(p.rowOfMask().Data, from.mask)
 	copy(p.phantom, from.phantom)
 	copy(p.made, from.made)
@@ -110,7 +111,7 @@ func (k *kit) goesOn(p *player, from place, snapshot []byte, want trace) error {
 // moves gives the last environment of a batch the state of its first one: the two then do the same.
 func (k *kit) moves() error {
 	return k.with(playing{}, func(p *player) error {
-		stater, ok := p.env.(rollout.EnvStater)
+		stater, ok := p.env.(env.Stater)
 		if !ok || k.o.Envs == 1 {
 			return errSkipped
 		}
@@ -121,7 +122,7 @@ func (k *kit) moves() error {
 			return err
 		}
 		saved, err := stater.SaveEnv(0, []byte("before"))
-		if errors.Is(err, rollout.ErrUnsupported) {
+		if errors.Is(err, env.ErrUnsupported) {
 			return errSkipped
 		}
 		if err != nil {

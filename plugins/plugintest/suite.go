@@ -4,7 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // Options say how thoroughly environments are tested.
@@ -15,7 +16,7 @@ type Options struct {
 	Seed  uint64 // of environments and actions
 }
 
-func (o Options) withDefaults(spec rollout.EnvSpec) Options {
+func (o Options) withDefaults(spec hostabi.EnvSpec) Options {
 	if o.Envs == 0 {
 		o.Envs = 5
 	}
@@ -31,7 +32,7 @@ func (o Options) withDefaults(spec rollout.EnvSpec) Options {
 	return o
 }
 
-// check is one promise of rollout.Env. A check that has nothing to look at in this environment returns errSkipped.
+// check is one promise of env.Env. A check that has nothing to look at in this environment returns errSkipped.
 type check struct {
 	name string
 	run  func(*kit) error
@@ -57,9 +58,9 @@ func checks() []check {
 	}
 }
 
-// TestEnv tests that the environments of a plugin keep the promises of rollout.Env, each in a test of its own.
+// TestEnv tests that the environments of a plugin keep the promises of env.Env, each in a test of its own.
 // It does not close the plugin.
-func TestEnv(t *testing.T, p rollout.Plugin, o Options) {
+func TestEnv(t *testing.T, p env.Plugin, o Options) {
 	k := newKit(p, o)
 	for _, c := range checks() {
 		t.Run(c.name, func(t *testing.T) {

@@ -3,30 +3,32 @@ package plugintest
 import (
 	"math"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // index is the place of one element in the slice of its column.
-func (e *scripted) index(c rollout.Column, i, t, elem int) int {
+func (e *scripted) index(c trajectory.Column, i, t, elem int) int {
 	l, _ := e.block.Schema.Layout(c)
 	return (t*l.StrideT + i*l.StrideEnv + elem*l.StrideElem) / l.DType.Bytes()
 }
 
-func (e *scripted) int32(c rollout.Column, i, t int) int32 { return e.block.Int32(c)[e.index(c, i, t, 0)] }
+func (e *scripted) int32(c trajectory.Column, i, t int) int32 {
+	return e.block.Int32(c)[e.index(c, i, t, 0)]
+}
 
-func (e *scripted) setFloat32(c rollout.Column, i, t, elem int, v float32) {
+func (e *scripted) setFloat32(c trajectory.Column, i, t, elem int, v float32) {
 	e.block.Float32(c)[e.index(c, i, t, elem)] = v
 }
 
-func (e *scripted) setByte(c rollout.Column, i, t, elem int, v byte) {
+func (e *scripted) setByte(c trajectory.Column, i, t, elem int, v byte) {
 	e.block.Bytes(c)[e.index(c, i, t, elem)] = v
 }
 
 // write writes what a step leaves behind but observations.
 func (e *scripted) write(i, t int, reward float32, terminated, truncated bool) {
-	e.setFloat32(rollout.ColReward, i, t, 0, reward)
-	e.setByte(rollout.ColTerminated, i, t, 0, flag(terminated))
-	e.setByte(rollout.ColTruncated, i, t, 0, flag(truncated))
+	e.setFloat32(trajectory.ColReward, i, t, 0, reward)
+	e.setByte(trajectory.ColTerminated, i, t, 0, flag(terminated))
+	e.setByte(trajectory.ColTruncated, i, t, 0, flag(truncated))
 }
 
 func flag(b bool) byte {
@@ -37,7 +39,7 @@ func flag(b bool) byte {
 }
 
 // observe writes an observation to a row of obs or to final_obs.
-func (e *scripted) observe(i, t int, c rollout.Column) {
+func (e *scripted) observe(i, t int, c trajectory.Column) {
 	s := &e.states[i]
 	e.setFloat32(c, i, t, ObsEnv, float32(e.options.FirstEnv+i))
 	e.setFloat32(c, i, t, ObsEpisode, float32(s.Episode))
@@ -54,7 +56,7 @@ func (e *scripted) mask(i, t int) {
 	}
 	at := e.at(i, 0)
 	for action := range e.plugin.script.Actions {
-		e.setByte(rollout.ColMask, i, t, action, flag(legal(at, action)))
+		e.setByte(trajectory.ColMask, i, t, action, flag(legal(at, action)))
 	}
 }
 
@@ -63,22 +65,22 @@ func (e *scripted) mask(i, t int) {
 func (e *scripted) spoil(c Cue, i, t int) {
 	switch c {
 	case NaNObservation:
-		e.setFloat32(rollout.ColObs, i, t+1, ObsChance, float32(math.NaN()))
+		e.setFloat32(trajectory.ColObs, i, t+1, ObsChance, float32(math.NaN()))
 	case NaNFinalObs:
-		e.setFloat32(rollout.ColFinalObs, i, 0, ObsChance, float32(math.NaN()))
+		e.setFloat32(trajectory.ColFinalObs, i, 0, ObsChance, float32(math.NaN()))
 	case NaNReward:
-		e.setFloat32(rollout.ColReward, i, t, 0, float32(math.NaN()))
+		e.setFloat32(trajectory.ColReward, i, t, 0, float32(math.NaN()))
 	case InfiniteReward:
-		e.setFloat32(rollout.ColReward, i, t, 0, float32(math.Inf(1)))
+		e.setFloat32(trajectory.ColReward, i, t, 0, float32(math.Inf(1)))
 	case TerminatedOfTwo:
-		e.setByte(rollout.ColTerminated, i, t, 0, 2)
+		e.setByte(trajectory.ColTerminated, i, t, 0, 2)
 	case TruncatedOfTwo:
-		e.setByte(rollout.ColTruncated, i, t, 0, 2)
+		e.setByte(trajectory.ColTruncated, i, t, 0, 2)
 	case NoLegalAction:
 		for action := range e.plugin.script.Actions {
-			e.setByte(rollout.ColMask, i, t+1, action, 0)
+			e.setByte(trajectory.ColMask, i, t+1, action, 0)
 		}
 	case MaskOfThree:
-		e.setByte(rollout.ColMask, i, t+1, 0, 3)
+		e.setByte(trajectory.ColMask, i, t+1, 0, 3)
 	}
 }

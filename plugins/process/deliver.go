@@ -6,7 +6,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -68,7 +69,7 @@ func (l *life) admit(port int, m *hostabi.Message) bool {
 	}
 	payload := x.manifest.Signals[port].Payload
 	if payload == "trajectory" {
-		_, ok := a.Schema().(*rollout.Schema)
+		_, ok := a.Schema().(*trajectory.Schema)
 		return ok
 	}
 	if x.owns(a.ID()) {

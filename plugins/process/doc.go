@@ -22,11 +22,11 @@
 // Environments live in processes as well, modules of WebAssembly that are kept apart and those of native plugins alike:
 //
 //	p, err := r.LoadEnv(ctx, program, process.EnvLoadOptions{Source: protocol.EnvSource{Use: "CartPole-v1"}, Workers: 2})
-//	env, err := p.NewEnv(rollout.EnvOptions{Envs: 64})
+//	env, err := p.NewEnv(env.Options{Envs: 64})
 //
 // Each process of a batch owns some neighbouring environments of the blocks that are bound and writes there itself. The
 // goroutine that calls the batch waits for the processes itself. One that dies costs its environments the step they
-// were in; see rollout.Fault.
+// were in; see env.Fault.
 //
 // What a process may do to its host is what the host has checked: a handle that it sends is claimed before anybody
 // sees it, numbers that it writes into shared memory are clamped, files that it sends are read and never mapped.

@@ -11,7 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
+
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 	"github.com/rlhost/rlhost/sdk/process/schema"
 )
@@ -33,13 +35,13 @@ type EnvLoadOptions struct {
 	Workers int
 }
 
-// envPlugin makes environments that live in processes. It implements rollout.Plugin.
+// envPlugin makes environments that live in processes. It implements env.Plugin.
 type envPlugin struct {
 	runtime *Runtime
 	program Program
 	source  protocol.EnvSource
 	workers int
-	spec    rollout.EnvSpec
+	spec    hostabi.EnvSpec
 	hash    string
 
 	mu     sync.Mutex
@@ -48,8 +50,8 @@ type envPlugin struct {
 }
 
 var (
-	_ rollout.Plugin     = (*envPlugin)(nil)
-	_ rollout.Configured = (*envPlugin)(nil)
+	_ env.Plugin     = (*envPlugin)(nil)
+	_ env.Configured = (*envPlugin)(nil)
 )
 
 // LoadEnv starts a process of the program, has it load an environment, and returns a plugin that makes batches of
@@ -59,7 +61,7 @@ var (
 // A process that dies costs its environments the step that they are in: Bind, Reset or Step returns a Fault of kind
 // Lost, by when another process has taken its place. One that takes longer than the limit on a step is killed: a
 // Fault of kind Deadline.
-func (r *Runtime) LoadEnv(ctx context.Context, program Program, o EnvLoadOptions) (rollout.Plugin, error) {
+func (r *Runtime) LoadEnv(ctx context.Context, program Program, o EnvLoadOptions) (env.Plugin, error) {
 	p := &envPlugin{runtime: r, program: program, source: o.Source, workers: max(o.Workers, 1)}
 	w, loaded, err := p.load(ctx, o.Source.Name)
 	if err != nil {
@@ -76,8 +78,8 @@ func (r *Runtime) LoadEnv(ctx context.Context, program Program, o EnvLoadOptions
 func (p *envPlugin) specError(err error) *Error {
 	e := &Error{Code: codeDescription, Program: p.program.Name, Err: err,
 		Reason: fmt.Sprintf("environment %q: %v", p.source.Use, err), Help: "correct what it says of itself"}
-	if errors.Is(err, rollout.ErrNotYet) {
-		e.Help = "wrap it in one that this host runs: " + rollout.Runs
+	if errors.Is(err, hostabi.ErrNotYet) {
+		e.Help = "wrap it in one that this host runs: " + hostabi.Runs
 	}
 	return e
 }
@@ -139,7 +141,7 @@ func (p *envPlugin) worker(ctx context.Context, name string) (*envWorker, error)
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
-		return nil, fmt.Errorf("%w: %w", rollout.ErrUnsupported, ErrClosed)
+		return nil, fmt.Errorf("%w: %w", env.ErrUnsupported, ErrClosed)
 	}
 	w := p.spare
 	p.spare = nil
@@ -156,12 +158,12 @@ func (p *envPlugin) worker(ctx context.Context, name string) (*envWorker, error)
 }
 
 // Spec returns what the environment said of itself.
-func (p *envPlugin) Spec() rollout.EnvSpec { return p.spec }
+func (p *envPlugin) Spec() hostabi.EnvSpec { return p.spec }
 
 // Hash returns the SHA-256 of the source.
 func (p *envPlugin) Hash() string { return p.hash }
 
-// Configuration returns the arguments, as a module in this process has them; see rollout.Configured.
+// Configuration returns the arguments, as a module in this process has them; see env.Configured.
 func (p *envPlugin) Configuration() string {
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(p.source.Args)) {

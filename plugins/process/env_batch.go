@@ -11,7 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 	"github.com/rlhost/rlhost/sdk/process/schema"
@@ -20,15 +22,15 @@ import (
 // maxEnvFiles bounds how many segments one batch can have been bound to.
 const maxEnvFiles = 256
 
-// envBatch is a batch of environments in processes. It implements rollout.Env. The goroutine that calls it waits for
+// envBatch is a batch of environments in processes. It implements env.Env. The goroutine that calls it waits for
 // the processes itself.
 type envBatch struct {
 	plugin  *envPlugin
-	options rollout.EnvOptions
-	gate    rollout.Gate
+	options env.Options
+	gate    env.Gate
 	workers []*envWorker
 	files   []envFile
-	block   rollout.Block
+	block   env.Block
 	number  uint64 // of the block's file
 	rows    int    // steps of the bound block, 0 if none is bound
 	steps   uint64
@@ -45,31 +47,31 @@ type envBatch struct {
 type envFile struct {
 	device, inode uint64
 	size          int64
-	schema        *rollout.Schema
+	schema        *trajectory.Schema
 }
 
 var (
-	_ rollout.Env        = (*envBatch)(nil)
-	_ rollout.EnvStater  = (*envBatch)(nil)
-	_ rollout.EnvStarter = (*envBatch)(nil)
+	_ env.Env     = (*envBatch)(nil)
+	_ env.Stater  = (*envBatch)(nil)
+	_ env.Starter = (*envBatch)(nil)
 )
 
 // NewEnv makes a batch of environments and returns when all its processes are ready. An error wraps
-// rollout.ErrUnsupported, or is an *Error.
-func (p *envPlugin) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
+// env.ErrUnsupported, or is an *Error.
+func (p *envPlugin) NewEnv(o env.Options) (env.Env, error) {
 	n := min(p.workers, o.Envs)
 	if err := o.Check(&p.spec, n); err != nil {
 		return nil, err
 	}
 	e := &envBatch{
-		plugin: p, options: o, workers: make([]*envWorker, n), gate: rollout.Gate{Name: o.Name, Closed: ErrClosed},
+		plugin: p, options: o, workers: make([]*envWorker, n), gate: env.Gate{Name: o.Name, Closed: ErrClosed},
 	}
 	errs := make([]error, n)
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
 			first, next := i*o.Envs/n, (i+1)*o.Envs/n
-			e.workers[i], errs[i] = e.hire(rollout.Span{First: first, Count: next - first})
+			e.workers[i], errs[i] = e.hire(env.Span{First: first, Count: next - first})
 		})
 	}
 	all.Wait()
@@ -80,7 +82,7 @@ func (p *envPlugin) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
 }
 
 // hire returns a process that has made some of the batch's environments.
-func (e *envBatch) hire(span rollout.Span) (*envWorker, error) {
+func (e *envBatch) hire(span env.Span) (*envWorker, error) {
 	ctx := context.Background() // every wait in here has a limit of its own
 	w, err := e.plugin.worker(ctx, e.options.Name)
 	if err != nil {
@@ -106,10 +108,10 @@ func (e *envBatch) dismiss() error {
 }
 
 // Spec returns what the environment said of itself.
-func (e *envBatch) Spec() *rollout.EnvSpec { return &e.plugin.spec }
+func (e *envBatch) Spec() *hostabi.EnvSpec { return &e.plugin.spec }
 
-// Bind tells the processes of the block; see rollout.Env.
-func (e *envBatch) Bind(b rollout.Block) error {
+// Bind tells the processes of the block; see env.Env.
+func (e *envBatch) Bind(b env.Block) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
 	}
@@ -118,7 +120,7 @@ func (e *envBatch) Bind(b rollout.Block) error {
 		return err
 	}
 	if b.Schema.Part() {
-		return fmt.Errorf("%w: %s: block %d has gaps, which other processes are not told of", rollout.ErrUnsupported, e.options.Name, b.Index)
+		return fmt.Errorf("%w: %s: block %d has gaps, which other processes are not told of", env.ErrUnsupported, e.options.Name, b.Index)
 	}
 	number, err := e.announce(b)
 	if err != nil {
@@ -138,16 +140,16 @@ func (e *envBatch) bindMessage() hostabi.Message {
 }
 
 // announce returns the number of the block's file, and tells it to the processes that do not know it.
-func (e *envBatch) announce(b rollout.Block) (uint64, error) {
+func (e *envBatch) announce(b env.Block) (uint64, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(b.FD, &stat); err != nil {
-		return 0, fmt.Errorf("%w: %s: file of block %d: %w", rollout.ErrUnsupported, e.options.Name, b.Index, err)
+		return 0, fmt.Errorf("%w: %s: file of block %d: %w", env.ErrUnsupported, e.options.Name, b.Index, err)
 	}
 	file := envFile{stat.Dev, stat.Ino, stat.Size, b.Schema}
 	k := slices.Index(e.files, file)
 	if k < 0 {
 		if len(e.files) == maxEnvFiles {
-			return 0, fmt.Errorf("%w: %s: more than %d segments", rollout.ErrUnsupported, e.options.Name, maxEnvFiles)
+			return 0, fmt.Errorf("%w: %s: more than %d segments", env.ErrUnsupported, e.options.Name, maxEnvFiles)
 		}
 		k = len(e.files)
 		e.files = append(e.files, file)
@@ -165,7 +167,7 @@ func (e *envBatch) announce(b rollout.Block) (uint64, error) {
 }
 
 // announce sends a file.
-func (w *envWorker) announce(number uint64, b rollout.Block, size int64) error {
+func (w *envWorker) announce(number uint64, b env.Block, size int64) error {
 	err := w.p.wire.send(protocol.Frame{File: &protocol.File{
 		Number: number, Bytes: size, Schema: schema.Encode(b.Schema),
 	}}, b.FD)
@@ -176,7 +178,7 @@ func (w *envWorker) announce(number uint64, b rollout.Block, size int64) error {
 	return nil
 }
 
-// Reset starts new episodes; see rollout.Env.
+// Reset starts new episodes; see env.Env.
 func (e *envBatch) Reset(t int, mask []uint8, seeds []uint64) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
@@ -216,7 +218,7 @@ func (w *envWorker) prepare(mask []uint8, seeds []uint64) bool {
 	return true
 }
 
-// Step makes one step of every environment; see rollout.Env.
+// Step makes one step of every environment; see env.Env.
 func (e *envBatch) Step(t int) error {
 	if err := e.beginStep(t); err != nil {
 		return err

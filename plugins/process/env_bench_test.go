@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
@@ -19,7 +21,7 @@ func BenchmarkEnvRoundTrip(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			p := loadIn(b, 1, protocol.EnvSource{Use: "empty@1"})
 			const rows = 32
-			e := newBatch(b, p, 1, blocksOf(b, p.Spec(), rollout.Shape{Steps: rows, Envs: 1}, 1)[0])
+			e := newBatch(b, p, 1, blocksOf(b, p.Spec(), trajectory.Shape{Steps: rows, Envs: 1}, 1)[0])
 			took := make([]time.Duration, 0, 1<<20)
 			t := 0
 			for b.Loop() {
@@ -64,12 +66,12 @@ func BenchmarkIsolatedCartPole(b *testing.B) {
 }
 
 // stepBatch steps through one block over and over.
-func stepBatch(b *testing.B, p rollout.Plugin, envs int) {
+func stepBatch(b *testing.B, p env.Plugin, envs int) {
 	const rows = 32
 	spec := p.Spec()
-	block := blocksOf(b, spec, rollout.Shape{Steps: rows, Envs: envs, SoA: spec.Caps&hostabi.CapPreferSoA != 0}, 1)[0]
+	block := blocksOf(b, spec, trajectory.Shape{Steps: rows, Envs: envs, SoA: spec.Caps&hostabi.CapPreferSoA != 0}, 1)[0]
 	e := newBatch(b, p, envs, block)
-	action := block.Int32(rollout.ColAction)
+	action := block.Int32(trajectory.ColAction)
 	for i := range action {
 		action[i] = int32(i*7/3) & 1
 	}

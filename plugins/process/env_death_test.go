@@ -10,7 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -18,17 +20,17 @@ import (
 )
 
 // lost returns the environments that an error says are lost.
-func lost(t *testing.T, err error) []rollout.Span {
+func lost(t *testing.T, err error) []env.Span {
 	t.Helper()
-	var f *rollout.Fault
-	if !errors.As(err, &f) || f.Kind != rollout.FaultLost {
+	var f *env.Fault
+	if !errors.As(err, &f) || f.Kind != env.FaultLost {
 		t.Fatalf("got %v, want a loss", err)
 	}
 	return f.Lost
 }
 
 // killOf kills one process of a batch and waits until it is dead.
-func killOf(t testing.TB, e rollout.Env, worker int) {
+func killOf(t testing.TB, e env.Env, worker int) {
 	t.Helper()
 	w := e.(*envBatch).workers[worker]
 	if err := unix.Kill(w.p.pid(), unix.SIGKILL); err != nil {
@@ -38,9 +40,9 @@ func killOf(t testing.TB, e rollout.Env, worker int) {
 }
 
 // blocksOf returns n blocks in one segment.
-func blocksOf(t testing.TB, spec rollout.EnvSpec, shape rollout.Shape, n int) []rollout.Block {
+func blocksOf(t testing.TB, spec hostabi.EnvSpec, shape trajectory.Shape, n int) []env.Block {
 	t.Helper()
-	schema, err := rollout.NewSchema(spec, shape)
+	schema, err := trajectory.NewSchema(spec, shape)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,19 +51,19 @@ func blocksOf(t testing.TB, spec rollout.EnvSpec, shape rollout.Shape, n int) []
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { seg.Close() })
-	var all []rollout.Block
+	var all []env.Block
 	for k := range n {
 		at := k * schema.Bytes
-		all = append(all, rollout.Block{Trajectory: rollout.Trajectory{Schema: schema, Mem: seg.Bytes()[at:][:schema.Bytes]},
+		all = append(all, env.Block{Trajectory: trajectory.Trajectory{Schema: schema, Mem: seg.Bytes()[at:][:schema.Bytes]},
 			Index: uint32(k), FD: seg.FD(), Offset: int64(at)})
 	}
 	return all
 }
 
-func newBatch(t testing.TB, p rollout.Plugin, envs int, b rollout.Block) rollout.Env {
+func newBatch(t testing.TB, p env.Plugin, envs int, b env.Block) env.Env {
 	t.Helper()
 	spec := p.Spec()
-	e, err := p.NewEnv(rollout.EnvOptions{Name: "batch", Envs: envs, Autoreset: spec.PickAutoreset()})
+	e, err := p.NewEnv(env.Options{Name: "batch", Envs: envs, Autoreset: spec.PickAutoreset()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +81,7 @@ func newBatch(t testing.TB, p rollout.Plugin, envs int, b rollout.Block) rollout
 func TestDeath_LosesTheStepOfItsEnvironmentsOnly(t *testing.T) {
 	const envs, steps = 7, 60
 	p := loadIn(t, 3, protocol.EnvSource{Use: "scripted@1"})
-	blocks := blocksOf(t, p.Spec(), rollout.Shape{Steps: steps, Envs: envs}, 2)
+	blocks := blocksOf(t, p.Spec(), trajectory.Shape{Steps: steps, Envs: envs}, 2)
 	a, b := newBatch(t, p, envs, blocks[0]), newBatch(t, p, envs, blocks[1])
 	mask := []uint8{0, 0, 1, 1, 0, 0, 0}
 	for step := range steps {
@@ -99,7 +101,7 @@ func TestDeath_LosesTheStepOfItsEnvironmentsOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, y := blocks[0].Row(rollout.ColObs, step+1).Float32(), blocks[1].Row(rollout.ColObs, step+1).Float32()
+		x, y := blocks[0].Row(trajectory.ColObs, step+1).Float32(), blocks[1].Row(trajectory.ColObs, step+1).Float32()
 		for env := range envs {
 			at := env * plugintest.ObsElems
 			same := slices.Equal(x[at:][:plugintest.ObsElems], y[at:][:plugintest.ObsElems])
@@ -174,11 +176,11 @@ func TestDeadline_EndsAProcessThatHangs(t *testing.T) {
 		}
 	}
 	check := func(what string, s *stage, err error) {
-		var f *rollout.Fault
-		if !errors.As(err, &f) || f.Kind != rollout.FaultDeadline || !strings.Contains(err.Error(), "environments 2 to 3) did not answer within") {
+		var f *env.Fault
+		if !errors.As(err, &f) || f.Kind != env.FaultDeadline || !strings.Contains(err.Error(), "environments 2 to 3) did not answer within") {
 			t.Errorf("%s: %v", what, err)
 		}
-		if err := s.next(); !errors.Is(err, rollout.ErrPoisoned) {
+		if err := s.next(); !errors.Is(err, env.ErrPoisoned) {
 			t.Errorf("%s: a step afterwards: %v", what, err)
 		}
 		if err := errors.Join(s.Env.Renew(), s.Bind(), s.Reset(nil, s.seeds()), s.next()); err != nil {

@@ -7,21 +7,22 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
 // isLost reports whether an error is a fault of kind Lost.
 func isLost(err error) bool {
-	var f *rollout.Fault
-	return errors.As(err, &f) && f.Kind == rollout.FaultLost
+	var f *env.Fault
+	return errors.As(err, &f) && f.Kind == env.FaultLost
 }
 
 // judge makes one error of what went wrong in a call. What poisons goes before what does not: it costs the whole
 // batch, dead processes included.
 func (e *envBatch) judge(call string) error {
 	var worst error
-	var lost []rollout.Span
+	var lost []env.Span
 	var why error
 	for _, w := range e.workers {
 		if !w.selected {
@@ -36,7 +37,7 @@ func (e *envBatch) judge(call string) error {
 				why = fmt.Errorf("%w; %w", why, w.epitaph())
 			}
 		case w.verdict == late:
-			worst = graver(worst, e.newFault(rollout.FaultDeadline, call, -1, fmt.Errorf(
+			worst = graver(worst, e.newFault(env.FaultDeadline, call, -1, fmt.Errorf(
 				"process %d (environments %d to %d) did not answer within %v and was killed%s", w.p.pid(),
 				e.options.FirstEnv+w.span.First, e.options.FirstEnv+w.span.First+w.span.Count-1, e.plugin.step(), w.p.lastWords())))
 		case w.reply.Kind != 0:
@@ -49,12 +50,12 @@ func (e *envBatch) judge(call string) error {
 		}
 		return worst
 	}
-	f := e.newFault(rollout.FaultLost, call, -1, why)
+	f := e.newFault(env.FaultLost, call, -1, why)
 	f.Lost = lost
 	// Whoever has answered and died since is lost in the next call: nobody would be told of it now.
 	if err := e.replace(func(w *envWorker) bool { return w.selected && w.verdict != answered }); err != nil {
 		e.gate.Poison()
-		return e.newFault(rollout.FaultTrap, call, -1, fmt.Errorf("%w; and there is no other in its place: %w", f.Err, err))
+		return e.newFault(env.FaultTrap, call, -1, fmt.Errorf("%w; and there is no other in its place: %w", f.Err, err))
 	}
 	return f
 }
@@ -68,7 +69,7 @@ func graver(a, b error) error {
 }
 
 func poisons(err error) bool {
-	var f *rollout.Fault
+	var f *env.Fault
 	return errors.As(err, &f) && f.Poisons()
 }
 
@@ -83,16 +84,16 @@ func (w *envWorker) envOf(index uint64) int {
 // blame makes an error of a reply.
 func (e *envBatch) blame(w *envWorker, call string) error {
 	text := w.text()
-	kind := rollout.FaultStatus
+	kind := env.FaultStatus
 	switch w.reply.Split {
 	case hostabi.LinkEnvFaultRefused:
-		return fmt.Errorf("%w: %s", rollout.ErrUnsupported, text)
+		return fmt.Errorf("%w: %s", env.ErrUnsupported, text)
 	case hostabi.LinkEnvFaultTrap:
-		kind = rollout.FaultTrap
+		kind = env.FaultTrap
 	case hostabi.LinkEnvFaultDeadline:
-		kind = rollout.FaultDeadline
+		kind = env.FaultDeadline
 	case hostabi.LinkEnvFaultMemory:
-		kind = rollout.FaultMemory
+		kind = env.FaultMemory
 	}
 	if text == "" {
 		text = hostabi.Status(-int32(w.reply.Kind)).String()
@@ -100,8 +101,8 @@ func (e *envBatch) blame(w *envWorker, call string) error {
 	return e.newFault(kind, call, w.envOf(w.reply.Inline[1]), errors.New(text))
 }
 
-func (e *envBatch) newFault(kind rollout.FaultKind, call string, env int, err error) *rollout.Fault {
-	return &rollout.Fault{Kind: kind, Name: e.options.Name, Source: e.plugin.source.Use, Call: call, Env: env,
+func (e *envBatch) newFault(kind env.FaultKind, call string, index int, err error) *env.Fault {
+	return &env.Fault{Kind: kind, Name: e.options.Name, Source: e.plugin.source.Use, Call: call, Env: index,
 		Step: e.steps, Err: err}
 }
 

@@ -19,7 +19,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rlhost/rlhost/core/bus"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	rolloutplugin "github.com/rlhost/rlhost/plugins/rollout"
@@ -88,10 +90,10 @@ type mill struct {
 
 const millEnvs, millHorizon = 6, 8
 
-func newMill(t *testing.T, p rollout.Plugin) *mill {
+func newMill(t *testing.T, p env.Plugin) *mill {
 	t.Helper()
 	m := &mill{last: map[int][]float32{}}
-	m.Rig = plugintest.NewRig(t, rolloutplugin.New(), plugintest.RigOptions{Name: "rollout", Envs: map[string]rollout.Plugin{"e": p}},
+	m.Rig = plugintest.NewRig(t, rolloutplugin.New(), plugintest.RigOptions{Name: "rollout", Envs: map[string]env.Plugin{"e": p}},
 		func(into any) error {
 			c := reflect.ValueOf(into).Elem()
 			c.FieldByName("Env").SetString("e")
@@ -111,8 +113,8 @@ func (m *mill) onAsk(q *hostabi.Message) {
 	if m.silent {
 		return
 	}
-	r := rollout.ActRequestOf(q)
-	tr, err := rollout.OnLoan(m.Host.Arenas, r.Block)
+	r := trajectory.ActRequestOf(q)
+	tr, err := trajectory.Borrowed(m.Host.Arenas, r.Block)
 	if err != nil {
 		m.Host.Fail(err)
 		return
@@ -120,7 +122,7 @@ func (m *mill) onAsk(q *hostabi.Message) {
 	if !r.ValueOnly {
 		m.made += millEnvs
 		for env := range millEnvs {
-			tr.Int32(rollout.ColAction)[r.T*millEnvs+env] = int32((r.Step + uint64(env)) % 2)
+			tr.Int32(trajectory.ColAction)[r.T*millEnvs+env] = int32((r.Step + uint64(env)) % 2)
 		}
 	}
 	if err := m.answers.Emit(hostabi.Message{T: q.T, Split: q.Split, Inline: q.Inline, Handle: q.Handle, PolicyVersion: 1}); err != nil {
@@ -130,7 +132,7 @@ func (m *mill) onAsk(q *hostabi.Message) {
 
 // onBlock checks that the rows of each environment tell of steps that follow each other.
 func (m *mill) onBlock(b *hostabi.Message) {
-	tr, lease, err := rollout.Lease(m.Host.Arenas, b.Handle)
+	tr, lease, err := trajectory.Lease(m.Host.Arenas, b.Handle)
 	if err != nil {
 		m.Host.Fail(err)
 		return
@@ -146,16 +148,16 @@ func (m *mill) onBlock(b *hostabi.Message) {
 	}
 }
 
-func (m *mill) row(tr rollout.Trajectory, row, env int) error {
+func (m *mill) row(tr trajectory.Trajectory, row, env int) error {
 	i := row*millEnvs + env
 	global := int(tr.Meta().FirstEnv) + env
-	obs := tr.Row(rollout.ColObs, row).Float32()[env*plugintest.ObsElems:][:plugintest.ObsElems]
+	obs := tr.Row(trajectory.ColObs, row).Float32()[env*plugintest.ObsElems:][:plugintest.ObsElems]
 	last := m.last[global]
-	ended := tr.Bytes(rollout.ColTerminated)[i]|tr.Bytes(rollout.ColTruncated)[i] != 0
-	if tr.Bytes(rollout.ColValid)[i] == 0 {
+	ended := tr.Bytes(trajectory.ColTerminated)[i]|tr.Bytes(trajectory.ColTruncated)[i] != 0
+	if tr.Bytes(trajectory.ColValid)[i] == 0 {
 		m.invalid++
 		delete(m.last, global)
-		if ended || tr.Float32(rollout.ColReward)[i] != 0 {
+		if ended || tr.Float32(trajectory.ColReward)[i] != 0 {
 			return fmt.Errorf("the lost row of environment %d tells of something", global)
 		}
 		return nil
@@ -264,7 +266,7 @@ func playEnvHost(cache string) {
 	p, err := r.LoadEnv(context.Background(), Program{Name: "env", Path: path, Args: []string{"env", cache}}, EnvLoadOptions{Source: protocol.EnvSource{Use: "scripted@1"}, Workers: 2})
 	fail(err)
 	for range 2 {
-		_, err := p.NewEnv(rollout.EnvOptions{Name: "x", Envs: 4, Autoreset: hostabi.SameStep})
+		_, err := p.NewEnv(env.Options{Name: "x", Envs: 4, Autoreset: hostabi.SameStep})
 		fail(err)
 	}
 	fmt.Println("ready")

@@ -11,8 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/ring"
-	"github.com/rlhost/rlhost/core/rollout"
+
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -29,18 +30,18 @@ type nasty struct {
 }
 
 type nastyEnv struct {
-	rollout.Env
+	env.Env
 	how   string
-	block rollout.Block
+	block env.Block
 	steps int
 }
 
-func (p nasty) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
+func (p nasty) NewEnv(o env.Options) (env.Env, error) {
 	e, err := p.Plugin.NewEnv(o)
 	return &nastyEnv{Env: e, how: p.how}, err
 }
 
-func (e *nastyEnv) Bind(b rollout.Block) error {
+func (e *nastyEnv) Bind(b env.Block) error {
 	e.block = b
 	return e.Env.Bind(b)
 }
@@ -160,7 +161,7 @@ func TestNasty_NothingThatAWorkerWritesHurtsTheHost(t *testing.T) {
 					err = s.next()
 				}
 			}
-			var f *rollout.Fault
+			var f *env.Fault
 			if !errors.As(err, &f) || !strings.Contains(err.Error(), way.want) {
 				t.Errorf("%v, want a fault with %q", err, way.want)
 			}

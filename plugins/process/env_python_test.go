@@ -9,7 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
@@ -30,7 +31,7 @@ func gymnasium(t testing.TB) Program {
 	return Program{Name: "gymnasium", Path: python, Args: []string{"-m", "rlhost.gymnasium"}}
 }
 
-func loadGymnasium(t testing.TB, use string, workers int) rollout.Plugin {
+func loadGymnasium(t testing.TB, use string, workers int) env.Plugin {
 	t.Helper()
 	r, _ := newRuntime(t, Options{})
 	p, err := r.LoadEnv(t.Context(), gymnasium(t), EnvLoadOptions{Source: protocol.EnvSource{Name: "gym", Use: use}, Workers: workers})

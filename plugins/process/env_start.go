@@ -15,7 +15,7 @@ const (
 	tryAgain = 64
 )
 
-// StartStep begins a step; see rollout.EnvStarter.
+// StartStep begins a step; see env.Starter.
 func (e *envBatch) StartStep(t int, ready func()) (over bool, err error) {
 	if err := e.beginStep(t); err != nil {
 		return true, err
@@ -56,7 +56,7 @@ func (e *envBatch) wait() {
 	}
 }
 
-// FinishStep ends a step that was begun; see rollout.EnvStarter.
+// FinishStep ends a step that was begun; see env.Starter.
 func (e *envBatch) FinishStep() error {
 	<-e.waited
 	defer e.gate.Leave()

@@ -9,7 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
@@ -21,7 +23,7 @@ type halves struct {
 	waits int // steps that were not over at once
 }
 
-func newHalves(e rollout.Env) *halves {
+func newHalves(e env.Env) *halves {
 	h := &halves{e: e.(*envBatch), ready: make(chan struct{}, 1)}
 	h.tell = func() { h.ready <- struct{}{} }
 	return h
@@ -40,7 +42,7 @@ func (h *halves) step(t int) error {
 func TestStartStep_DoesWhatStepDoes(t *testing.T) {
 	const envs, steps = 5, 100
 	p := loadIn(t, 2, protocol.EnvSource{Use: "scripted@1"})
-	blocks := blocksOf(t, p.Spec(), rollout.Shape{Steps: steps, Envs: envs}, 2)
+	blocks := blocksOf(t, p.Spec(), trajectory.Shape{Steps: steps, Envs: envs}, 2)
 	a, b := newBatch(t, p, envs, blocks[0]), newBatch(t, p, envs, blocks[1])
 	h := newHalves(b)
 	for step := range steps {
@@ -72,7 +74,7 @@ func TestStartStep_DoesWhatStepDoes(t *testing.T) {
 
 func TestStartStep_FindsOutWhoIsSlow(t *testing.T) {
 	p := loadIn(t, 1, protocol.EnvSource{Use: "slow@1"})
-	block := blocksOf(t, p.Spec(), rollout.Shape{Steps: 4 * inARow, Envs: 2}, 1)[0]
+	block := blocksOf(t, p.Spec(), trajectory.Shape{Steps: 4 * inARow, Envs: 2}, 1)[0]
 	h := newHalves(newBatch(t, p, 2, block))
 	for step := range 4 * inARow {
 		if err := h.step(step); err != nil {
@@ -86,7 +88,7 @@ func TestStartStep_FindsOutWhoIsSlow(t *testing.T) {
 
 func TestStartStep_LosesWhatStepLoses(t *testing.T) {
 	p := loadIn(t, 2, protocol.EnvSource{Use: "hangs@1", StepNS: int64(200 * time.Millisecond)})
-	block := blocksOf(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 4}, 1)[0]
+	block := blocksOf(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 4}, 1)[0]
 	h := newHalves(newBatch(t, p, 4, block))
 	h.e.slow = inARow
 	if err := unix.Kill(h.e.workers[0].p.pid(), unix.SIGKILL); err != nil {
@@ -102,11 +104,11 @@ func TestStartStep_LosesWhatStepLoses(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := h.step(2) // in which an environment of the second process hangs
-	var f *rollout.Fault
-	if !errors.As(err, &f) || f.Kind != rollout.FaultDeadline {
+	var f *env.Fault
+	if !errors.As(err, &f) || f.Kind != env.FaultDeadline {
 		t.Errorf("got %v, want a deadline", err)
 	}
-	if over, err := h.e.StartStep(3, h.tell); !over || !errors.Is(err, rollout.ErrPoisoned) {
+	if over, err := h.e.StartStep(3, h.tell); !over || !errors.Is(err, env.ErrPoisoned) {
 		t.Errorf("afterwards: %v, %v, want ErrPoisoned", over, err)
 	}
 }

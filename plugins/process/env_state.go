@@ -10,7 +10,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
@@ -22,11 +23,11 @@ const stateMagic = "rlenvs1\n"
 
 // Renew returns the batch to the state just after its creation; processes that have ended are started again.
 func (e *envBatch) Renew() error {
-	if _, err := e.gate.Seize(); err != nil {
+	if _, err := e.gate.EnterPoisoned(); err != nil {
 		return err
 	}
 	defer e.gate.Leave()
-	e.block, e.rows, e.steps = rollout.Block{}, 0, 0
+	e.block, e.rows, e.steps = env.Block{}, 0, 0
 	for _, w := range e.workers {
 		if !w.gone.Load() {
 			if _, err := w.state(protocol.EnvStateCall{Do: "renew"}, nil); err != nil {
@@ -38,7 +39,7 @@ func (e *envBatch) Renew() error {
 	}
 	if err := e.replace(hasGone); err != nil {
 		e.gate.Poison()
-		return e.newFault(rollout.FaultTrap, "the host", -1, err)
+		return e.newFault(env.FaultTrap, "the host", -1, err)
 	}
 	return nil
 }
@@ -63,7 +64,7 @@ func (w *envWorker) state(c protocol.EnvStateCall, send []byte) ([]byte, error) 
 	return w.mail.state(size, w.gone.Load)
 }
 
-// refusal makes an error of what a worker answers to a call about states: rollout.ErrUnsupported, a Fault of kind
+// refusal makes an error of what a worker answers to a call about states: env.ErrUnsupported, a Fault of kind
 // Status, or any other, after which nobody knows what state the environments are in.
 func (w *envWorker) refusal(err error) error {
 	var e *Error
@@ -73,9 +74,9 @@ func (w *envWorker) refusal(err error) error {
 	said := status.Convert(e.Err)
 	switch said.Code() {
 	case codes.Code(protocol.CodeUnsupported):
-		return fmt.Errorf("%w: %s", rollout.ErrUnsupported, strings.TrimPrefix(said.Message(), rollout.ErrUnsupported.Error()+": "))
+		return fmt.Errorf("%w: %s", env.ErrUnsupported, strings.TrimPrefix(said.Message(), env.ErrUnsupported.Error()+": "))
 	case codes.Code(protocol.CodeOrder):
-		return &rollout.Fault{Kind: rollout.FaultStatus, Err: errors.New(said.Message())}
+		return &env.Fault{Kind: env.FaultStatus, Err: errors.New(said.Message())}
 	}
 	return err
 }
@@ -97,18 +98,18 @@ func (e *envBatch) sized(state []byte) *protocol.StateSize {
 
 // fault makes a fault of an error of a call that is not on the step path.
 func (e *envBatch) fault(call string, err error) error {
-	var f *rollout.Fault
+	var f *env.Fault
 	switch {
-	case errors.Is(err, rollout.ErrUnsupported):
+	case errors.Is(err, env.ErrUnsupported):
 		return err
 	case errors.As(err, &f):
 		return e.newFault(f.Kind, call, -1, f.Err)
 	}
 	e.gate.Poison()
-	return e.newFault(rollout.FaultTrap, call, -1, err)
+	return e.newFault(env.FaultTrap, call, -1, err)
 }
 
-// Snapshot returns the states of all environments; see rollout.Env.
+// Snapshot returns the states of all environments; see env.Env.
 func (e *envBatch) Snapshot() ([]byte, error) {
 	if err := e.gate.Enter(); err != nil {
 		return nil, err
@@ -142,10 +143,10 @@ func (e *envBatch) split(b []byte) ([][]byte, error) {
 	}
 	head := len(stateMagic) + 4
 	if len(b) < head || string(b[:len(stateMagic)]) != stateMagic {
-		return nil, fmt.Errorf("%w: %s: not a snapshot of environments in %d processes", rollout.ErrUnsupported, e.options.Name, n)
+		return nil, fmt.Errorf("%w: %s: not a snapshot of environments in %d processes", env.ErrUnsupported, e.options.Name, n)
 	}
 	if got := binary.LittleEndian.Uint32(b[len(stateMagic):]); got != uint32(n) {
-		return nil, fmt.Errorf("%w: %s: snapshot of environments in %d processes, here are %d", rollout.ErrUnsupported, e.options.Name, got, n)
+		return nil, fmt.Errorf("%w: %s: snapshot of environments in %d processes, here are %d", env.ErrUnsupported, e.options.Name, got, n)
 	}
 	lengths, rest := b[head:], []byte(nil)
 	if len(lengths) >= 8*n {
@@ -160,14 +161,14 @@ func (e *envBatch) split(b []byte) ([][]byte, error) {
 		parts, rest = append(parts, rest[:size]), rest[size:]
 	}
 	if len(parts) != n || len(rest) > 0 {
-		return nil, fmt.Errorf("%w: %s: damaged snapshot", rollout.ErrUnsupported, e.options.Name)
+		return nil, fmt.Errorf("%w: %s: damaged snapshot", env.ErrUnsupported, e.options.Name)
 	}
 	return parts, nil
 }
 
-// Restore replaces the states of all environments; see rollout.Env.
+// Restore replaces the states of all environments; see env.Env.
 func (e *envBatch) Restore(snapshot []byte) error {
-	poisoned, err := e.gate.Seize()
+	poisoned, err := e.gate.EnterPoisoned()
 	if err != nil {
 		return err
 	}
@@ -187,7 +188,7 @@ func (e *envBatch) Restore(snapshot []byte) error {
 	}
 	for i, w := range e.workers {
 		_, err := w.state(protocol.EnvStateCall{Do: "restore", State: e.sized(parts[i])}, parts[i])
-		if err != nil && i == 0 && errors.Is(err, rollout.ErrUnsupported) {
+		if err != nil && i == 0 && errors.Is(err, env.ErrUnsupported) {
 			return unchanged(err)
 		}
 		if err != nil {
@@ -195,11 +196,11 @@ func (e *envBatch) Restore(snapshot []byte) error {
 			return e.fault("restore", err)
 		}
 	}
-	e.block, e.rows = rollout.Block{}, 0
+	e.block, e.rows = env.Block{}, 0
 	return nil
 }
 
-// SaveEnv appends the state of one environment; see rollout.EnvStater.
+// SaveEnv appends the state of one environment; see env.Stater.
 func (e *envBatch) SaveEnv(env int, dst []byte) ([]byte, error) {
 	if err := e.gate.Enter(); err != nil {
 		return dst, err
@@ -216,7 +217,7 @@ func (e *envBatch) SaveEnv(env int, dst []byte) ([]byte, error) {
 	return append(dst, state...), nil
 }
 
-// LoadEnv replaces the state of one environment; see rollout.EnvStater.
+// LoadEnv replaces the state of one environment; see env.Stater.
 func (e *envBatch) LoadEnv(env int, state []byte) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
@@ -232,8 +233,8 @@ func (e *envBatch) LoadEnv(env int, state []byte) error {
 	return nil
 }
 
-func (e *envBatch) noSuchEnv(env int) error {
-	return fmt.Errorf("%w: %s: environment %d of %d", rollout.ErrUnsupported, e.options.Name, env, e.options.Envs)
+func (e *envBatch) noSuchEnv(index int) error {
+	return fmt.Errorf("%w: %s: environment %d of %d", env.ErrUnsupported, e.options.Name, index, e.options.Envs)
 }
 
 // find returns the process that an environment lives in and its index there.

@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/wasm"
@@ -23,7 +25,7 @@ import (
 
 // playEnv is the role of a worker of environments: modules by the path of their file, scripted ones by name.
 func playEnv(cache string) {
-	sdkprocess.Serve(sdkprocess.Plugin{Load: func(ctx context.Context, s protocol.EnvSource) (rollout.Plugin, error) {
+	sdkprocess.Serve(sdkprocess.Plugin{Load: func(ctx context.Context, s protocol.EnvSource) (env.Plugin, error) {
 		if script, ok := envScripts()[s.Use]; ok {
 			return plugintest.New(script), nil
 		}
@@ -148,18 +150,18 @@ func TestEnv_KeepsThePromisesInAProcess(t *testing.T) {
 
 // stage is a batch that is played with actions of its own.
 type stage struct {
-	*rollout.Stage
+	*env.Driver
 	envs  int
 	steps int
 }
 
-func newStage(t testing.TB, p rollout.Plugin, envs int) *stage {
+func newStage(t testing.TB, p env.Plugin, envs int) *stage {
 	t.Helper()
-	s, err := rollout.NewStage(p, rollout.StageOptions{EnvOptions: rollout.EnvOptions{Name: "stage", Envs: envs, Seed: 3}, Rows: 8})
+	s, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "stage", Envs: envs, Seed: 3}, Rows: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &stage{Stage: s, envs: envs}
+	x := &stage{Driver: s, envs: envs}
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -174,7 +176,7 @@ func newStage(t testing.TB, p rollout.Plugin, envs int) *stage {
 func (s *stage) seeds() []uint64 {
 	seeds := make([]uint64, s.envs)
 	for i := range seeds {
-		seeds[i] = rollout.EnvSeed(9, i)
+		seeds[i] = env.Seed(9, i)
 	}
 	return seeds
 }
@@ -190,7 +192,7 @@ func (s *stage) next() error {
 }
 
 // idle makes a step with action 0 everywhere.
-func idle(s *rollout.Stage) error {
+func idle(s *env.Driver) error {
 	clear(s.Action())
 	_, err := s.Step()
 	return err
@@ -242,7 +244,7 @@ func TestIsolation_SnapshotsGoBothWays(t *testing.T) {
 	}
 	defer inHost.Close()
 	isolated := loadIn(t, 1, protocol.EnvSource{Use: cartPole(t)})
-	for _, order := range [][2]rollout.Plugin{{inHost, isolated}, {isolated, inHost}} {
+	for _, order := range [][2]env.Plugin{{inHost, isolated}, {isolated, inHost}} {
 		from, to := newStage(t, order[0], 4), newStage(t, order[1], 4)
 		for range 20 {
 			if err := from.next(); err != nil {
@@ -276,7 +278,7 @@ func TestEnvFaults_TravelWithKindEnvironmentAndText(t *testing.T) {
 	} {
 		for _, workers := range []int{1, 2} {
 			p := loadIn(t, workers, protocol.EnvSource{Use: use})
-			s, err := rollout.NewStage(p, rollout.StageOptions{EnvOptions: rollout.EnvOptions{Name: "stage", Envs: 6}, Rows: 8})
+			s, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "stage", Envs: 6}, Rows: 8})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -286,12 +288,12 @@ func TestEnvFaults_TravelWithKindEnvironmentAndText(t *testing.T) {
 					err = idle(s)
 				}
 			}
-			var f *rollout.Fault
+			var f *env.Fault
 			if !errors.As(err, &f) || err.Error() != want {
 				t.Fatalf("%d processes: got %v, want %s", workers, err, want)
 			}
 			if f.Poisons() {
-				if err := idle(s); !errors.Is(err, rollout.ErrPoisoned) {
+				if err := idle(s); !errors.Is(err, env.ErrPoisoned) {
 					t.Errorf("a step after the fault: %v, want ErrPoisoned", err)
 				}
 			}
@@ -318,7 +320,7 @@ func TestEnvFaults_TravelWithKindEnvironmentAndText(t *testing.T) {
 func TestEnvMetrics_ReachTheHost(t *testing.T) {
 	p := loadIn(t, 2, protocol.EnvSource{Use: "tells@1"})
 	got := map[string]float64{}
-	s, err := rollout.NewStage(p, rollout.StageOptions{EnvOptions: rollout.EnvOptions{Name: "stage", Envs: 4,
+	s, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "stage", Envs: 4,
 		Metric: func(name string, value float64) { got[name] = value }}, Rows: 8})
 	if err != nil {
 		t.Fatal(err)
@@ -354,17 +356,17 @@ func TestLoadEnv_SaysWhatIsWrong(t *testing.T) {
 
 func TestBind_RefusesWhatNoOtherProcessCanSee(t *testing.T) {
 	p := loadIn(t, 1, protocol.EnvSource{Use: "scripted@1"})
-	e, err := p.NewEnv(rollout.EnvOptions{Name: "x", Envs: 2, Autoreset: hostabi.SameStep})
+	e, err := p.NewEnv(env.Options{Name: "x", Envs: 2, Autoreset: hostabi.SameStep})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	schema, err := rollout.NewSchema(p.Spec(), rollout.Shape{Steps: 2, Envs: 2})
+	schema, err := trajectory.NewSchema(p.Spec(), trajectory.Shape{Steps: 2, Envs: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := rollout.Block{Trajectory: rollout.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}, FD: -1}
-	if err := e.Bind(b); !errors.Is(err, rollout.ErrUnsupported) || !strings.Contains(err.Error(), "ordinary memory") {
+	b := env.Block{Trajectory: trajectory.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}, FD: -1}
+	if err := e.Bind(b); !errors.Is(err, env.ErrUnsupported) || !strings.Contains(err.Error(), "ordinary memory") {
 		t.Errorf("Bind of a heap block: %v", err)
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
@@ -25,8 +26,8 @@ type envWorker struct {
 	mail   *envMail
 	shot   atomic.Pointer[process] // p, for the wire's goroutine
 
-	span    rollout.Span // its environments within the batch
-	options rollout.EnvOptions
+	span    env.Span // its environments within the batch
+	options env.Options
 	layout  protocol.EnvScratch
 	scratch *shm.Segment
 	known   map[uint64]bool // numbers of files that it has been told of
@@ -81,7 +82,7 @@ func (p *envPlugin) startWorker(ctx context.Context, name string) (*envWorker, e
 }
 
 // make has the process make its environments.
-func (w *envWorker) make(ctx context.Context, o rollout.EnvOptions, blockEnvs int, span rollout.Span) error {
+func (w *envWorker) make(ctx context.Context, o env.Options, blockEnvs int, span env.Span) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, w.p.program.Start+w.plugin.loading(), errSlow)
 	defer cancel()
 	w.span, w.options = span, o

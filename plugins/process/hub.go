@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 	"github.com/rlhost/rlhost/sdk/process/schema"
@@ -62,7 +61,7 @@ func (h *hub) credit(holder int, block hostabi.Handle) {
 	}
 }
 
-func encodeSpec(s *rollout.EnvSpec) *protocol.EnvSpec { return schema.EncodeSpec(s) }
+func encodeSpec(s *hostabi.EnvSpec) *protocol.EnvSpec { return schema.EncodeSpec(s) }
 
 // Status is what is known of one process.
 type Status struct {

@@ -15,7 +15,8 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
@@ -49,7 +50,7 @@ func (c *timed) Start(h *component.Host) (err error) {
 
 // block returns one of an arena of its own.
 func block(arenas *arena.Set) (hostabi.Handle, error) {
-	schema, err := rollout.NewSchema(plugintest.New(plugintest.Script{}).Spec(), rollout.Shape{Steps: 2, Envs: 2})
+	schema, err := trajectory.NewSchema(plugintest.New(plugintest.Script{}).Spec(), trajectory.Shape{Steps: 2, Envs: 2})
 	if err != nil {
 		return 0, err
 	}

@@ -4,19 +4,21 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/core/shm"
 )
 
 // batch is the environments of one split in one version.
 type batch struct {
-	env     rollout.Env
-	starter rollout.EnvStarter // env, where another split can go on while it steps; else nil
-	plugin  rollout.Plugin
+	env     env.Env
+	starter env.Starter // env, where another split can go on while it steps; else nil
+	plugin  env.Plugin
 	maker
-	schema *rollout.Schema // in the version's own words; laid out like the component's
-	calls  uint64          // of Step since the environments were made or renewed
-	quiet  atomic.Bool     // what the environments report does not count
+	schema *trajectory.Schema // in the version's own words; laid out like the component's
+	calls  uint64             // of Step since the environments were made or renewed
+	quiet  atomic.Bool        // what the environments report does not count
 
 	saved []byte // room for the state of one environment
 
@@ -32,11 +34,11 @@ type batch struct {
 }
 
 // newBatch makes the environments of a split. Any goroutine.
-func (c *Rollout) newBatch(p rollout.Plugin, schema *rollout.Schema, split int) (*batch, error) {
+func (c *Rollout) newBatch(p env.Plugin, schema *trajectory.Schema, split int) (*batch, error) {
 	n := c.config.Envs / c.config.Splits
 	first := c.h.FirstEnv + split*n
 	b := &batch{plugin: p, schema: schema, wants: make([]uint8, n), mask: make([]uint8, n)}
-	env, err := p.NewEnv(rollout.EnvOptions{
+	e, err := p.NewEnv(env.Options{
 		Name: c.h.Name, Envs: n, FirstEnv: first, Autoreset: c.mode,
 		Seed: c.seedOf(c.life * lifeAttempts),
 		Metric: func(name string, value float64) {
@@ -48,9 +50,9 @@ func (c *Rollout) newBatch(p rollout.Plugin, schema *rollout.Schema, split int) 
 	if err != nil {
 		return nil, err
 	}
-	b.env = env
+	b.env = e
 	// In synchronous mode the order of what happens is the same each time, so nobody goes on meanwhile.
-	if starter, ok := env.(rollout.EnvStarter); ok && c.config.Splits > 1 && !c.h.Run.Synchronous {
+	if starter, ok := e.(env.Starter); ok && c.config.Splits > 1 && !c.h.Run.Synchronous {
 		b.starter = starter
 	}
 	return b, nil
@@ -89,21 +91,21 @@ func (b *batch) closePad() error {
 // time, and goes at once when it is closed.
 type pad struct {
 	segment *shm.Segment
-	tr      rollout.Trajectory
+	tr      trajectory.Trajectory
 }
 
-func newPad(name string, schema *rollout.Schema) (*pad, error) {
+func newPad(name string, schema *trajectory.Schema) (*pad, error) {
 	segment, err := shm.Create(name+".pad", schema.Bytes)
 	if err != nil {
 		return nil, err
 	}
-	return &pad{segment, rollout.Trajectory{Schema: schema, Mem: segment.Bytes()[:schema.Bytes:schema.Bytes]}}, nil
+	return &pad{segment, trajectory.Trajectory{Schema: schema, Mem: segment.Bytes()[:schema.Bytes:schema.Bytes]}}, nil
 }
 
 // block returns the block for a Bind. A runtime that keeps a window for each index puts the real block of that index
 // over it later, and lets go of the pad by that.
-func (p *pad) block(schema *rollout.Schema, index uint32) rollout.Block {
-	return rollout.Block{Trajectory: rollout.Trajectory{Schema: schema, Mem: p.tr.Mem}, Index: index, FD: p.segment.FD()}
+func (p *pad) block(schema *trajectory.Schema, index uint32) env.Block {
+	return env.Block{Trajectory: trajectory.Trajectory{Schema: schema, Mem: p.tr.Mem}, Index: index, FD: p.segment.FD()}
 }
 
 func (p *pad) close() error { return p.segment.Close() }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // move is where a split goes, or goes back to, at its next boundary.
@@ -164,12 +164,12 @@ func (s *split) endEpisode(t, env int, valued bool) bool {
 	if s.hasEnded(before) {
 		return false
 	}
-	s.tr.Bytes(rollout.ColTruncated)[before] = 1
-	s.tr.Row(rollout.ColFinalObs, 0).CopyRow(env, s.tr.Row(rollout.ColObs, t))
+	s.tr.Bytes(trajectory.ColTruncated)[before] = 1
+	s.tr.Row(trajectory.ColFinalObs, 0).CopyRow(env, s.tr.Row(trajectory.ColObs, t))
 	s.cuts[before] |= endRow
 	s.anyCuts = true
 	if valued {
-		s.tr.Float32(rollout.ColBootstrap)[before] = s.tr.Float32(rollout.ColValue)[at]
+		s.tr.Float32(trajectory.ColBootstrap)[before] = s.tr.Float32(trajectory.ColValue)[at]
 	} else {
 		s.bootstrap = true
 	}

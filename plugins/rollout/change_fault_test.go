@@ -8,7 +8,8 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
@@ -88,12 +89,12 @@ func TestProbation_LostEnvironmentsGoBackToo(t *testing.T) {
 			t.Run(fmt.Sprintf("%v/%s", boundary, call), func(t *testing.T) {
 				w := newWorld(t, worldOptions{splits: 2})
 				died := false
-				dies := func(c string, n, first int) []rollout.Span {
+				dies := func(c string, n, first int) []env.Span {
 					if c != call || n < number || first != 3 || died {
 						return nil
 					}
 					died = true
-					return []rollout.Span{{First: 1, Count: 1}}
+					return []env.Span{{First: 1, Count: 1}}
 				}
 				if boundary == component.AtEpisode && call == hostabi.ExportBind {
 					number = 2
@@ -134,11 +135,11 @@ func TestProbation_TheOwnerMayBearAFault(t *testing.T) {
 	for splits := 1; splits <= 2; splits++ {
 		for _, version := range []string{"guest", "lost"} {
 			w := newWorld(t, worldOptions{splits: splits, flaws: map[int]func(*plugintest.Script){2: at(4, 13, plugintest.Trap)}})
-			var plugin rollout.Plugin
+			var plugin env.Plugin
 			if version == "lost" {
-				plugin = mortal{w.plugins[3], func(call string, n, first int) []rollout.Span {
+				plugin = mortal{w.plugins[3], func(call string, n, first int) []env.Span {
 					if call == hostabi.ExportStep && n%9 == 8 {
-						return []rollout.Span{{First: 1, Count: 1}}
+						return []env.Span{{First: 1, Count: 1}}
 					}
 					return nil
 				}}
@@ -302,34 +303,34 @@ func TestCancel_TakesBackThoseThatHaveGoneOver(t *testing.T) {
 
 // refusing is a plugin whose environments do not all load what others saved.
 type refusing struct {
-	rollout.Plugin
+	env.Plugin
 	from int
 	err  error
 }
 
 type refusingEnv struct {
-	rollout.Env
+	env.Env
 	p *refusing
 }
 
-func (p refusing) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
+func (p refusing) NewEnv(o env.Options) (env.Env, error) {
 	e, err := p.Plugin.NewEnv(o)
 	return refusingEnv{e, &p}, err
 }
 
-func (e refusingEnv) SaveEnv(env int, dst []byte) ([]byte, error) {
-	return e.Env.(rollout.EnvStater).SaveEnv(env, dst)
+func (e refusingEnv) SaveEnv(index int, dst []byte) ([]byte, error) {
+	return e.Env.(env.Stater).SaveEnv(index, dst)
 }
 
-func (e refusingEnv) LoadEnv(env int, state []byte) error {
-	if env >= e.p.from {
+func (e refusingEnv) LoadEnv(index int, state []byte) error {
+	if index >= e.p.from {
 		return e.p.err
 	}
-	return e.Env.(rollout.EnvStater).LoadEnv(env, state)
+	return e.Env.(env.Stater).LoadEnv(index, state)
 }
 
 func TestKeepState_WhatIsRefusedInTheMiddleEndsAllEpisodes(t *testing.T) {
-	for _, err := range []error{rollout.ErrUnsupported, &rollout.Fault{Kind: rollout.FaultTrap, Err: errors.New("on load")}} {
+	for _, err := range []error{env.ErrUnsupported, &env.Fault{Kind: env.FaultTrap, Err: errors.New("on load")}} {
 		for _, boundary := range []component.Boundary{component.AtNow, component.AtStep, component.AtTrajectory} {
 			w := newWorld(t, worldOptions{})
 			w.inRow(0, 3)
@@ -350,22 +351,22 @@ func TestKeepState_WhatIsRefusedInTheMiddleEndsAllEpisodes(t *testing.T) {
 }
 
 // still is a plugin whose environments cannot be bound to another file.
-type still struct{ rollout.Plugin }
+type still struct{ env.Plugin }
 
 type stillEnv struct {
-	rollout.Env
+	env.Env
 	fd    int
 	bound bool
 }
 
-func (p still) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
+func (p still) NewEnv(o env.Options) (env.Env, error) {
 	e, err := p.Plugin.NewEnv(o)
 	return &stillEnv{Env: e}, err
 }
 
-func (e *stillEnv) Bind(b rollout.Block) error {
+func (e *stillEnv) Bind(b env.Block) error {
 	if e.bound && b.FD != e.fd {
-		return fmt.Errorf("%w: another file", rollout.ErrUnsupported)
+		return fmt.Errorf("%w: another file", env.ErrUnsupported)
 	}
 	e.fd, e.bound = b.FD, true
 	return e.Env.Bind(b)
@@ -374,12 +375,12 @@ func (e *stillEnv) Bind(b rollout.Block) error {
 // Environments that cannot step beside others run on, and the change is given up with their words.
 func TestChange_ThoseThatCannotStepBesideOthersStay(t *testing.T) {
 	for row := range 4 {
-		w := newWorld(t, worldOptions{splits: 2, async: row%2 == 0, wrap: func(p rollout.Plugin) rollout.Plugin { return still{p} }})
+		w := newWorld(t, worldOptions{splits: 2, async: row%2 == 0, wrap: func(p env.Plugin) env.Plugin { return still{p} }})
 		w.more(row)
 		w.inRow(0, row)
 		w.commit(w.prepare(2, component.EnvChange{At: component.AtEpisode}))
 		w.run(func() bool { return len(w.fell) > 0 })
-		if !errors.Is(w.fell[0], rollout.ErrUnsupported) || len(w.went) > 0 {
+		if !errors.Is(w.fell[0], env.ErrUnsupported) || len(w.went) > 0 {
 			t.Errorf("fell because of %v, went %v", w.fell, w.went)
 		}
 		w.more(4)
@@ -403,7 +404,7 @@ func TestTrial_AFaultBeforeItBegins(t *testing.T) {
 			}
 			return plugintest.Nothing
 		}
-	}}, wrap: func(p rollout.Plugin) rollout.Plugin { return elsewhere{p} }})
+	}}, wrap: func(p env.Plugin) env.Plugin { return elsewhere{p} }})
 	s := w.c.splits[0]
 	w.run(func() bool { return s.stepping && s.calls == 9 || failed })
 	w.loose = true

@@ -9,19 +9,21 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 // guests loads guests of the examples, by language.
-func guests(t testing.TB, languages ...string) map[string]rollout.Plugin {
+func guests(t testing.TB, languages ...string) map[string]env.Plugin {
 	t.Helper()
 	runtime, err := wasm.New(wasm.Options{CacheDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := map[string]rollout.Plugin{}
+	list := map[string]env.Plugin{}
 	for _, language := range languages {
 		path := "../../examples/plugins/cartpole-" + language + "/cartpole.wasm"
 		source, err := os.ReadFile(path)
@@ -48,7 +50,7 @@ func guests(t testing.TB, languages ...string) map[string]rollout.Plugin {
 }
 
 // cartRig is a rig with guests.
-func cartRig(t testing.TB, p rollout.Plugin, run component.Run, change func(*config)) *rig {
+func cartRig(t testing.TB, p env.Plugin, run component.Run, change func(*config)) *rig {
 	return newRig(t, rigOptions{plugin: p, run: run, config: func(c *config) {
 		c.Envs, c.Splits, c.Horizon = 12, 2, 16
 		if change != nil {
@@ -110,14 +112,14 @@ func TestS13TheSameModuleAtEveryBoundaryChangesNothing(t *testing.T) {
 
 // contents returns all of a block that a learner looks at.
 func contents(t testing.TB, r *rig, m *hostabi.Message) string {
-	tr, lease, err := rollout.Lease(r.Host.Arenas, m.Handle)
+	tr, lease, err := trajectory.Lease(r.Host.Arenas, m.Handle)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer lease.Release()
 	var b bytes.Buffer
-	for _, c := range []rollout.Column{rollout.ColAction, rollout.ColObs, rollout.ColReward, rollout.ColTerminated,
-		rollout.ColTruncated, rollout.ColValid, rollout.ColPluginVersion} {
+	for _, c := range []trajectory.Column{trajectory.ColAction, trajectory.ColObs, trajectory.ColReward, trajectory.ColTerminated,
+		trajectory.ColTruncated, trajectory.ColValid, trajectory.ColPluginVersion} {
 		b.Write(tr.Bytes(c))
 	}
 	fmt.Fprintf(&b, "%+v", *tr.Meta())
@@ -131,11 +133,11 @@ func TestChange_CarriesStateBetweenLanguages(t *testing.T) {
 		r := cartRig(t, p["c"], component.Run{Seed: 3, Synchronous: true}, nil)
 		var list []string
 		r.From("trajectories", func(m *hostabi.Message) {
-			tr, lease, err := rollout.Lease(r.Host.Arenas, m.Handle)
+			tr, lease, err := trajectory.Lease(r.Host.Arenas, m.Handle)
 			if err != nil {
 				t.Fatal(err)
 			}
-			list = append(list, string(slices.Concat(tr.Bytes(rollout.ColObs), tr.Bytes(rollout.ColTerminated))))
+			list = append(list, string(slices.Concat(tr.Bytes(trajectory.ColObs), tr.Bytes(trajectory.ColTerminated))))
 			lease.Release()
 		})
 		for k := 0; len(list) < 20; k++ {
@@ -215,7 +217,7 @@ func TestChange_OtherArgumentsAreAnotherInstance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []rollout.Plugin
+	var list []env.Plugin
 	for _, steps := range []string{"30", "40", "30"} {
 		p, err := runtime.Load(t.Context(), "cartpole.wasm", source, wasm.Config{Args: map[string]string{"max_steps": steps}})
 		if err != nil {

@@ -3,7 +3,7 @@ package rollout
 import (
 	"errors"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
 )
 
 // carryState gives environments the state of those that run. If it reports false they are as good as new, and what
@@ -23,8 +23,8 @@ func (s *split) carryState(to *batch) bool {
 
 // renewed makes environments as good as new that cannot go on because of an error.
 func (b *batch) renewed(err error) {
-	var f *rollout.Fault
-	if errors.As(err, &f) && f.Poisons() || errors.Is(err, rollout.ErrPoisoned) {
+	var f *env.Fault
+	if errors.As(err, &f) && f.Poisons() || errors.Is(err, env.ErrPoisoned) {
 		_ = b.env.Renew() // what that cannot do either is found when it is bound
 	}
 }
@@ -32,7 +32,7 @@ func (b *batch) renewed(err error) {
 // carryWhole carries whole instances, bit for bit, between plugins that are made of the same.
 func (s *split) carryWhole(to *batch) error {
 	if s.sides != nil || !sameInstances(s.plugin, to.plugin) {
-		return rollout.ErrUnsupported
+		return env.ErrUnsupported
 	}
 	if err := copyEnv(to.env, s.env); err != nil {
 		return err
@@ -42,9 +42,9 @@ func (s *split) carryWhole(to *batch) error {
 }
 
 // copyEnv makes one batch of environments what another is.
-func copyEnv(to, from rollout.Env) error {
-	if c, ok := to.(rollout.EnvCopier); ok {
-		if err := c.CopyFrom(from); !errors.Is(err, rollout.ErrUnsupported) {
+func copyEnv(to, from env.Env) error {
+	if c, ok := to.(env.Copier); ok {
+		if err := c.CopyFrom(from); !errors.Is(err, env.ErrUnsupported) {
 			return err
 		}
 	}
@@ -56,31 +56,31 @@ func copyEnv(to, from rollout.Env) error {
 }
 
 // sameInstances reports whether an instance of one plugin can go on with the memory of one of the other.
-func sameInstances(a, b rollout.Plugin) bool {
+func sameInstances(a, b env.Plugin) bool {
 	if a.Hash() != b.Hash() {
 		return false
 	}
-	x, ok := a.(rollout.Configured)
-	y, also := b.(rollout.Configured)
+	x, ok := a.(env.Configured)
+	y, also := b.(env.Configured)
 	return ok == also && (!ok || x.Configuration() == y.Configuration())
 }
 
 // carryEach carries one environment after the other. It allocates nothing where those neither do.
 func (s *split) carryEach(to *batch) error {
-	into, ok := to.env.(rollout.EnvStater)
+	into, ok := to.env.(env.Stater)
 	if !ok {
-		return rollout.ErrUnsupported
+		return env.ErrUnsupported
 	}
-	for env := range s.n {
-		from, ok := s.ownerOf(env).env.(rollout.EnvStater)
+	for index := range s.n {
+		from, ok := s.ownerOf(index).env.(env.Stater)
 		if !ok {
-			return rollout.ErrUnsupported
+			return env.ErrUnsupported
 		}
 		var err error
-		if to.saved, err = from.SaveEnv(env, to.saved[:0]); err != nil {
+		if to.saved, err = from.SaveEnv(index, to.saved[:0]); err != nil {
 			return err
 		}
-		if err := into.LoadEnv(env, to.saved); err != nil {
+		if err := into.LoadEnv(index, to.saved); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
@@ -199,7 +201,7 @@ func TestChange_AtEpisodesWaitsForAPausedComponent(t *testing.T) {
 func TestChange_StopsWhereverItIs(t *testing.T) {
 	for _, at := range []component.Boundary{component.AtNow, component.AtStep, component.AtTrajectory, component.AtEpisode} {
 		for rounds := range 16 {
-			w := newWorld(t, worldOptions{splits: 2, async: rounds%2 == 0, wrap: func(p rollout.Plugin) rollout.Plugin { return elsewhere{p} }})
+			w := newWorld(t, worldOptions{splits: 2, async: rounds%2 == 0, wrap: func(p env.Plugin) env.Plugin { return elsewhere{p} }})
 			w.more(rounds % 3)
 			p := w.prepare(2, component.EnvChange{Plugin: elsewhere{w.plugins[2]}, At: at, Probation: rounds%4 < 2, Envs: rounds / 8 * 2})
 			if rounds != 7 {
@@ -234,8 +236,8 @@ func TestStep_SideBySideAllocatesNothing(t *testing.T) {
 	if s.sides == nil {
 		t.Fatal("nothing is side by side")
 	}
-	clear(s.tr.Bytes(rollout.ColAction))
-	m := rollout.ActRequest{Block: s.loan.Handle()}.Message()
+	clear(s.tr.Bytes(trajectory.ColAction))
+	m := trajectory.ActRequest{Block: s.loan.Handle()}.Message()
 	n := testing.AllocsPerRun(500, func() {
 		m.T = uint32(s.t)
 		w.c.onActions(&m)
@@ -297,24 +299,24 @@ func randomOperations(t *testing.T, r *rand.Rand) {
 	}
 	o := worldOptions{mode: hostabi.Autoreset(1 << r.IntN(3)), splits: 1 + r.IntN(3), async: r.IntN(2) == 0, masked: r.IntN(2) == 0,
 		limit: 4 * r.IntN(2), flaws: flaws, config: func(c *config) { c.MaxRestarts = 1 << 20 }}
-	wrap := func(p *plugintest.Plugin) rollout.Plugin { return p }
+	wrap := func(p *plugintest.Plugin) env.Plugin { return p }
 	switch r.IntN(3) {
 	case 0:
-		wrap = func(p *plugintest.Plugin) rollout.Plugin { return elsewhere{p} }
+		wrap = func(p *plugintest.Plugin) env.Plugin { return elsewhere{p} }
 	case 1: // processes die now and then
 		var mu sync.Mutex
-		wrap = func(p *plugintest.Plugin) rollout.Plugin {
-			return mortal{p, func(string, int, int) []rollout.Span {
+		wrap = func(p *plugintest.Plugin) env.Plugin {
+			return mortal{p, func(string, int, int) []env.Span {
 				mu.Lock()
 				defer mu.Unlock()
 				if r.IntN(100) > 0 {
 					return nil
 				}
-				return []rollout.Span{{First: r.IntN(2), Count: 1}}
+				return []env.Span{{First: r.IntN(2), Count: 1}}
 			}}
 		}
 	}
-	o.wrap = func(p rollout.Plugin) rollout.Plugin { return wrap(p.(*plugintest.Plugin)) }
+	o.wrap = func(p env.Plugin) env.Plugin { return wrap(p.(*plugintest.Plugin)) }
 	t.Logf("%+v", o)
 	w := newWorld(t, o)
 	w.loose = true

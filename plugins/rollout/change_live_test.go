@@ -10,7 +10,9 @@ import (
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
@@ -25,22 +27,22 @@ type live struct {
 	c *Rollout
 }
 
-func newLive(t *testing.T, p rollout.Plugin) *live {
+func newLive(t *testing.T, p env.Plugin) *live {
 	l := &live{t: t, c: New().(*Rollout)}
-	l.Stage = plugintest.NewStage(t, l.c, plugintest.StageOptions{Name: "rollout", Seed: 3, Envs: map[string]rollout.Plugin{"cart": p},
+	l.Stage = plugintest.NewStage(t, l.c, plugintest.StageOptions{Name: "rollout", Seed: 3, Envs: map[string]env.Plugin{"cart": p},
 		Table:  map[string]any{"env": "cart", "envs": int64(12), "splits": int64(2), "horizon": int64(16)},
 		Before: func(component.Component) error { l.c.Pause(func() {}); return nil }}) // until there is who answers
 	block := bus.Options{Mode: bus.All, Depth: 64, Overflow: bus.Block}
 	answers := l.To("on_actions", true, block)
 	l.Handle("obs_ready", block, func(m *hostabi.Message) {
-		q := rollout.ActRequestOf(m)
-		tr, err := rollout.OnLoan(l.Arenas, q.Block)
+		q := trajectory.ActRequestOf(m)
+		tr, err := trajectory.Borrowed(l.Arenas, q.Block)
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		if !q.ValueOnly {
-			clear(tr.Row(rollout.ColAction, q.T).Data)
+			clear(tr.Row(trajectory.ColAction, q.T).Data)
 		}
 		if err := answers.Emit(*m); err != nil {
 			t.Error(err)
@@ -135,7 +137,7 @@ func TestChange_AThousandInARunLeaveNothing(t *testing.T) {
 
 // Preparing, closing and counting happen beside the loop.
 func TestChange_PreparedWhileTheLoopRuns(t *testing.T) {
-	var plugins [2]rollout.Plugin
+	var plugins [2]env.Plugin
 	for i := range plugins {
 		plugins[i] = plugintest.New(plugintest.Script{Name: fmt.Sprint("v", i, "@1"), Metric: func(at plugintest.At) (string, float64) {
 			return "height", float64(at.Env)

@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -16,7 +18,7 @@ func (x *change) prepare() error {
 	if reason := c.differs(&spec); reason != "" {
 		return &component.SpacesError{Component: c.h.Name, Reason: reason, Running: c.schema.Spec, Next: spec}
 	}
-	schema, err := rollout.NewSchema(spec, c.schema.Shape)
+	schema, err := trajectory.NewSchema(spec, c.schema.Shape)
 	if err != nil {
 		return err
 	}
@@ -66,17 +68,17 @@ func (c *Rollout) warmUp(b *batch, split int) error {
 	seeds := make([]uint64, b.schema.Shape.Envs)
 	first := c.h.FirstEnv + split*len(seeds)
 	for i := range seeds {
-		seeds[i] = rollout.EnvSeed(c.h.Run.Seed, first+i)
+		seeds[i] = env.Seed(c.h.Run.Seed, first+i)
 	}
 	if err := b.env.Reset(0, nil, seeds); err != nil {
 		return err
 	}
-	if env, err := b.pad.tr.CheckObs(0); err != nil {
-		if env >= 0 {
-			env += first
+	if index, err := b.pad.tr.CheckObs(0); err != nil {
+		if index >= 0 {
+			index += first
 		}
-		return &rollout.Fault{Kind: rollout.FaultOutput, Name: c.h.Name, Source: b.schema.Spec.Name,
-			Call: hostabi.ExportReset, Env: env, Err: err}
+		return &env.Fault{Kind: env.FaultOutput, Name: c.h.Name, Source: b.schema.Spec.Name,
+			Call: hostabi.ExportReset, Env: index, Err: err}
 	}
 	return nil
 }
@@ -84,7 +86,7 @@ func (c *Rollout) warmUp(b *batch, split int) error {
 // rehearse has the environments do what is asked of them when episodes are carried over, so that nothing of it happens
 // for the first time then. One that fails at it is as good as new, and fails again when it matters.
 func (b *batch) rehearse() {
-	stater, ok := b.env.(rollout.EnvStater)
+	stater, ok := b.env.(env.Stater)
 	if !ok {
 		return
 	}
@@ -103,7 +105,7 @@ func (b *batch) rehearse() {
 // blockMapper is an Env that maps blocks, and can do so before it is bound to them.
 type blockMapper interface {
 	// MapAhead puts blocks where Bind finds them. Nothing is bound afterwards.
-	MapAhead(blocks []rollout.Block) error
+	MapAhead(blocks []env.Block) error
 }
 
 // mapAhead shows the environments the blocks that they will step into, of which others are in use: nothing of theirs
@@ -114,11 +116,11 @@ func (c *Rollout) mapAhead(b *batch, split int) error {
 	if !ok {
 		return nil
 	}
-	blocks := make([]rollout.Block, c.blocksPerSplit())
+	blocks := make([]env.Block, c.blocksPerSplit())
 	for k := range blocks {
 		index := uint32(split*len(blocks) + k)
-		blocks[k] = rollout.Block{
-			Trajectory: rollout.Trajectory{Schema: b.schema, Mem: b.pad.tr.Mem}, Index: index, FD: c.arena.FD(),
+		blocks[k] = env.Block{
+			Trajectory: trajectory.Trajectory{Schema: b.schema, Mem: b.pad.tr.Mem}, Index: index, FD: c.arena.FD(),
 			Offset: c.arena.BlockOffset(index),
 		}
 	}
@@ -126,7 +128,7 @@ func (c *Rollout) mapAhead(b *batch, split int) error {
 }
 
 // differs returns the first thing that keeps environments from the place of those that run, or "".
-func (c *Rollout) differs(next *rollout.EnvSpec) string {
+func (c *Rollout) differs(next *hostabi.EnvSpec) string {
 	running := &c.schema.Spec
 	for _, role := range []hostabi.Role{hostabi.RoleObservation, hostabi.RoleAction, hostabi.RoleActionMask} {
 		was, had := running.Tensor(role)

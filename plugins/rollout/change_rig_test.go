@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
@@ -51,7 +53,7 @@ type worldOptions struct {
 	limit  int
 	steps  int // of a block, default 4
 	flaws  map[int]func(*plugintest.Script)
-	wrap   func(rollout.Plugin) rollout.Plugin
+	wrap   func(env.Plugin) env.Plugin
 	config func(*config)
 }
 
@@ -82,7 +84,7 @@ func newWorld(t *testing.T, o worldOptions) *world {
 	for v := 1; v <= 4; v++ {
 		w.plugins[v] = o.plugin(v)
 	}
-	var first rollout.Plugin = w.plugins[1]
+	var first env.Plugin = w.plugins[1]
 	if o.wrap != nil {
 		first = o.wrap(first)
 	}
@@ -98,7 +100,7 @@ func newWorld(t *testing.T, o worldOptions) *world {
 	w.silent = true
 	w.From("obs_ready", w.onAct)
 	w.From("trajectories", w.onTrajectory)
-	w.From("episodes", func(m *hostabi.Message) { w.onEpisode(rollout.EpisodeOf(m)) })
+	w.From("episodes", func(m *hostabi.Message) { w.onEpisode(trajectory.EpisodeOf(m)) })
 	return w
 }
 
@@ -114,30 +116,30 @@ func value(obs []float32) float32 { return 10*obs[plugintest.ObsStep] + obs[plug
 
 // onAct is what an inference does.
 func (w *world) onAct(m *hostabi.Message) {
-	q := rollout.ActRequestOf(m)
-	tr, err := rollout.OnLoan(w.Host.Arenas, q.Block)
+	q := trajectory.ActRequestOf(m)
+	tr, err := trajectory.Borrowed(w.Host.Arenas, q.Block)
 	if err != nil {
 		w.Host.Fail(err)
 		return
 	}
 	n := tr.Schema.Shape.Envs
 	for env := range n {
-		tr.Float32(rollout.ColValue)[q.T*n+env] = value(obsOf(tr, rollout.ColObs, q.T, env))
+		tr.Float32(trajectory.ColValue)[q.T*n+env] = value(obsOf(tr, trajectory.ColObs, q.T, env))
 		if q.ValueOnly {
 			continue
 		}
 		action := int32((uint64(env) + q.Step) % 3)
-		if _, masked := tr.Schema.Layout(rollout.ColMask); masked {
-			if mask := tr.Row(rollout.ColMask, q.T); mask.Data[env*mask.StrideRow+int(action)*mask.StrideElem] == 0 {
+		if _, masked := tr.Schema.Layout(trajectory.ColMask); masked {
+			if mask := tr.Row(trajectory.ColMask, q.T); mask.Data[env*mask.StrideRow+int(action)*mask.StrideElem] == 0 {
 				action = firstLegal(mask, env)
 			}
 		}
-		tr.Int32(rollout.ColAction)[q.T*n+env] = action
+		tr.Int32(trajectory.ColAction)[q.T*n+env] = action
 	}
 	if q.Bootstrap {
-		for env, flag := range tr.Row(rollout.ColTruncated, q.T-1).Data {
+		for env, flag := range tr.Row(trajectory.ColTruncated, q.T-1).Data {
 			if flag != 0 {
-				tr.Float32(rollout.ColBootstrap)[(q.T-1)*n+env] = value(obsOf(tr, rollout.ColFinalObs, 0, env))
+				tr.Float32(trajectory.ColBootstrap)[(q.T-1)*n+env] = value(obsOf(tr, trajectory.ColFinalObs, 0, env))
 			}
 		}
 	}
@@ -147,12 +149,12 @@ func (w *world) onAct(m *hostabi.Message) {
 	}
 }
 
-func obsOf(tr rollout.Trajectory, c rollout.Column, row, env int) []float32 {
+func obsOf(tr trajectory.Trajectory, c trajectory.Column, row, env int) []float32 {
 	m := tr.Row(c, row)
 	return m.Float32()[env*m.StrideRow/4:][:plugintest.ObsElems]
 }
 
-func (w *world) onEpisode(e rollout.Episode) {
+func (w *world) onEpisode(e trajectory.Episode) {
 	w.told++
 	if want := worldLength(int(e.Env)); int(e.Length) != want && (w.limit == 0 || int(e.Length) != w.limit) {
 		w.errorf("environment %d is told to have had an episode of %d steps, want %d", e.Env, e.Length, want)
@@ -172,15 +174,15 @@ func (w *world) versionOfID(id uint64) int {
 
 // onTrajectory holds a block against what must be true.
 func (w *world) onTrajectory(m *hostabi.Message) {
-	tr, lease, err := rollout.Lease(w.Host.Arenas, m.Handle)
+	tr, lease, err := trajectory.Lease(w.Host.Arenas, m.Handle)
 	if err != nil {
 		w.t.Error(err)
 		return
 	}
 	defer lease.Release()
 	bits := ""
-	for _, c := range []rollout.Column{rollout.ColAction, rollout.ColObs, rollout.ColReward, rollout.ColTerminated,
-		rollout.ColTruncated, rollout.ColValue, rollout.ColValid, rollout.ColPluginVersion} {
+	for _, c := range []trajectory.Column{trajectory.ColAction, trajectory.ColObs, trajectory.ColReward, trajectory.ColTerminated,
+		trajectory.ColTruncated, trajectory.ColValue, trajectory.ColValid, trajectory.ColPluginVersion} {
 		bits += string(tr.Bytes(c))
 	}
 	w.bits = append(w.bits, bits)
@@ -200,29 +202,29 @@ func (w *world) onTrajectory(m *hostabi.Message) {
 }
 
 // check follows one environment through a block and returns its valid rows.
-func (w *world) check(tr rollout.Trajectory, split, env int) (valid int) {
+func (w *world) check(tr trajectory.Trajectory, split, env int) (valid int) {
 	at, steps, n := w.seen[split][env], tr.Schema.Shape.Steps, tr.Schema.Shape.Envs
 	if at == nil {
 		at = &stream{ended: true}
 		w.seen[split][env] = at
 	}
-	first := obsOf(tr, rollout.ColObs, 0, env)
+	first := obsOf(tr, trajectory.ColObs, 0, env)
 	if at.obs != nil && !slices.Equal(at.obs, first) && (first[plugintest.ObsStep] != 0 || !at.ended) {
 		w.errorf("environment %d goes on with %v after %v, ended %v", env, first, at.obs, at.ended)
 	}
 	for t := range steps {
 		i := t*n + env
-		o, next := obsOf(tr, rollout.ColObs, t, env), obsOf(tr, rollout.ColObs, t+1, env)
-		terminated, truncated := tr.Bytes(rollout.ColTerminated)[i] != 0, tr.Bytes(rollout.ColTruncated)[i] != 0
+		o, next := obsOf(tr, trajectory.ColObs, t, env), obsOf(tr, trajectory.ColObs, t+1, env)
+		terminated, truncated := tr.Bytes(trajectory.ColTerminated)[i] != 0, tr.Bytes(trajectory.ColTruncated)[i] != 0
 		if int(o[plugintest.ObsEnv]) != int(tr.Meta().FirstEnv)+env {
 			w.errorf("environment %d observes %v", env, o)
 		}
-		if got := tr.Float32(rollout.ColValue)[i]; got != value(o) {
+		if got := tr.Float32(trajectory.ColValue)[i]; got != value(o) {
 			w.errorf("row %d of environment %d has value %v, want %v", t, env, got, value(o))
 		}
-		if tr.Bytes(rollout.ColValid)[i] == 0 {
+		if tr.Bytes(trajectory.ColValid)[i] == 0 {
 			at.ended = true
-			if terminated || truncated || tr.Float32(rollout.ColReward)[i] != 0 {
+			if terminated || truncated || tr.Float32(trajectory.ColReward)[i] != 0 {
 				w.errorf("row %d of environment %d belongs to no episode, and has an end or a reward", t, env)
 			}
 			continue
@@ -231,17 +233,17 @@ func (w *world) check(tr rollout.Trajectory, split, env int) (valid int) {
 		w.checkStep(tr, t, env, o, next, terminated, truncated)
 		at.ended = terminated || truncated
 	}
-	at.obs = slices.Clone(obsOf(tr, rollout.ColObs, steps, env))
+	at.obs = slices.Clone(obsOf(tr, trajectory.ColObs, steps, env))
 	return valid
 }
 
 // checkStep looks at a row that belongs to an episode.
-func (w *world) checkStep(tr rollout.Trajectory, t, env int, o, next []float32, terminated, truncated bool) {
+func (w *world) checkStep(tr trajectory.Trajectory, t, env int, o, next []float32, terminated, truncated bool) {
 	i := t*tr.Schema.Shape.Envs + env
-	v := w.versionOfID(tr.Uint64(rollout.ColPluginVersion)[i])
+	v := w.versionOfID(tr.Uint64(trajectory.ColPluginVersion)[i])
 	w.made[v]++
 	w.newest[int(o[plugintest.ObsEnv])] = v
-	if got := tr.Float32(rollout.ColReward)[i]; got != float32(v) {
+	if got := tr.Float32(trajectory.ColReward)[i]; got != float32(v) {
 		w.errorf("row %d of environment %d has reward %v of another version than %d", t, env, got, v)
 	}
 	made := int(o[plugintest.ObsStep]) + 1
@@ -261,7 +263,7 @@ func (w *world) checkStep(tr rollout.Trajectory, t, env int, o, next []float32, 
 			w.ended++
 		}
 		want := float32(10*made) + o[plugintest.ObsEnv]
-		if got := tr.Float32(rollout.ColBootstrap)[i]; got != want {
+		if got := tr.Float32(trajectory.ColBootstrap)[i]; got != want {
 			w.errorf("row %d of environment %d is truncated with bootstrap_value %v, want %v", t, env, got, want)
 		}
 	}

@@ -4,7 +4,8 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -13,7 +14,7 @@ func TestChange_EpisodesTellTheirTask(t *testing.T) {
 	w := newWorld(t, worldOptions{splits: 2})
 	tasks := map[uint16]int{}
 	w.From("episodes", func(m *hostabi.Message) {
-		e := rollout.EpisodeOf(m)
+		e := trajectory.EpisodeOf(m)
 		tasks[e.Task]++
 		w.onEpisode(e)
 	})

@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -33,7 +35,7 @@ func TestS2ChangesEndEpisodesAsTruncated(t *testing.T) {
 					t.Run(name, func(t *testing.T) {
 						o := worldOptions{mode: mode, splits: splits, async: async, limit: limit, masked: turn&2 != 0}
 						if halves {
-							o.wrap = func(p rollout.Plugin) rollout.Plugin { return elsewhere{p} }
+							o.wrap = func(p env.Plugin) env.Plugin { return elsewhere{p} }
 						}
 						testChanges(t, o, component.EnvChange{At: at, KeepState: keep})
 					})
@@ -95,7 +97,7 @@ func TestS2AdvantagesAroundAChangeAreThoseByHand(t *testing.T) {
 	var targets policy.Targets
 	var blocks int
 	w.From("trajectories", func(m *hostabi.Message) {
-		tr, lease, err := rollout.Lease(w.Host.Arenas, m.Handle)
+		tr, lease, err := trajectory.Lease(w.Host.Arenas, m.Handle)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +107,7 @@ func TestS2AdvantagesAroundAChangeAreThoseByHand(t *testing.T) {
 		if blocks++; blocks > 1 {
 			return
 		}
-		if err := targets.GAE(&policy.Dataset{Blocks: []rollout.Trajectory{tr}}, &c); err != nil {
+		if err := targets.GAE(&policy.Dataset{Blocks: []trajectory.Trajectory{tr}}, &c); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -123,16 +125,16 @@ func TestS2AdvantagesAroundAChangeAreThoseByHand(t *testing.T) {
 func TestS4AChangeBetweenTrajectoriesBootstrapsFromTheLastRow(t *testing.T) {
 	for _, paused := range []bool{false, true} {
 		w := newWorld(t, worldOptions{config: func(c *config) { c.Envs = 1 }})
-		var last rollout.Trajectory
+		var last trajectory.Trajectory
 		truncated, bootstrap, lastValue := []byte(nil), float32(0), float32(0)
 		w.From("trajectories", func(m *hostabi.Message) {
-			tr, lease, err := rollout.Lease(w.Host.Arenas, m.Handle)
+			tr, lease, err := trajectory.Lease(w.Host.Arenas, m.Handle)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer lease.Release()
-			last, truncated = tr, bytes.Clone(tr.Bytes(rollout.ColTruncated))
-			bootstrap, lastValue = tr.Float32(rollout.ColBootstrap)[3], tr.Float32(rollout.ColValue)[4]
+			last, truncated = tr, bytes.Clone(tr.Bytes(trajectory.ColTruncated))
+			bootstrap, lastValue = tr.Float32(trajectory.ColBootstrap)[3], tr.Float32(trajectory.ColValue)[4]
 		})
 		w.inRow(0, 2)
 		if paused {

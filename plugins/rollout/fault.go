@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -64,21 +66,21 @@ func (s *split) fault(err error) {
 
 // isFault reports whether an error is the environments' own.
 func isFault(err error) bool {
-	var f *rollout.Fault
+	var f *env.Fault
 	return errors.As(err, &f)
 }
 
 // futile reports whether environments that begin again would fail in the same way: their instance had no memory to give
 // for one of the split's blocks, each of which asks for its own once.
 func (s *split) futile(err error) bool {
-	var f *rollout.Fault
-	return errors.As(err, &f) && f.Kind == rollout.FaultMemory && f.Call == hostabi.ExportAlloc &&
+	var f *env.Fault
+	return errors.As(err, &f) && f.Kind == env.FaultMemory && f.Call == hostabi.ExportAlloc &&
 		s.calls <= uint64(s.c.config.Horizon*s.c.blocksPerSplit())
 }
 
 // lost is how many env steps the unfinished block holds that have not been counted as lost before.
 func (s *split) lost() (steps int) {
-	for _, valid := range s.tr.Bytes(rollout.ColValid)[:s.t*s.n] {
+	for _, valid := range s.tr.Bytes(trajectory.ColValid)[:s.t*s.n] {
 		steps += int(valid)
 	}
 	return steps
@@ -114,14 +116,14 @@ func (s *split) abort() {
 }
 
 // outputFault blames an environment for what it wrote.
-func (s *split) outputFault(call string, env int, err error) error {
+func (s *split) outputFault(call string, index int, err error) error {
 	b := s.batch
-	if env >= 0 {
-		b = s.ownerOf(env)
-		env += s.first
+	if index >= 0 {
+		b = s.ownerOf(index)
+		index += s.first
 	}
-	return &rollout.Fault{
-		Kind: rollout.FaultOutput, Name: s.c.h.Name, Source: b.schema.Spec.Name, Call: call, Env: env,
+	return &env.Fault{
+		Kind: env.FaultOutput, Name: s.c.h.Name, Source: b.schema.Spec.Name, Call: call, Env: index,
 		Step: b.calls, Err: err,
 	}
 }

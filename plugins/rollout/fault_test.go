@@ -5,7 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
@@ -159,7 +160,7 @@ func TestFault_TheBudgetEnds(t *testing.T) {
 	for budget := range 3 {
 		r := newRig(t, rigOptions{script: script, config: func(c *config) { c.MaxRestarts = budget }})
 		err := r.RunUntil(func() bool { return len(r.blocks) > 50 })
-		var f *rollout.Fault
+		var f *env.Fault
 		if !errors.As(err, &f) || f.Env != 5 {
 			t.Fatalf("max_restarts = %d: %v, want the fault of environment 5", budget, err)
 		}
@@ -175,11 +176,11 @@ func TestFault_TheBudgetEnds(t *testing.T) {
 // stubborn is a plugin whose environments cannot be renewed.
 type stubborn struct{ *plugintest.Plugin }
 
-type stubbornEnv struct{ rollout.Env }
+type stubbornEnv struct{ env.Env }
 
 var errStubborn = errors.New("no way back")
 
-func (p stubborn) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
+func (p stubborn) NewEnv(o env.Options) (env.Env, error) {
 	e, err := p.Plugin.NewEnv(o)
 	return stubbornEnv{e}, err
 }
@@ -196,7 +197,7 @@ func TestFault_AFailedRenewalEndsTheRun(t *testing.T) {
 func TestFault_OtherErrorsEndTheRun(t *testing.T) {
 	r := newRig(t, rigOptions{})
 	r.c.splits[0].env.Close() // its next call returns an error that is no fault of the environment's
-	if err := r.RunUntil(func() bool { return len(r.blocks) > 50 }); !errors.Is(err, rollout.ErrUnsupported) {
+	if err := r.RunUntil(func() bool { return len(r.blocks) > 50 }); !errors.Is(err, env.ErrUnsupported) {
 		t.Errorf("got %v, want ErrUnsupported", err)
 	}
 }

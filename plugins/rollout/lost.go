@@ -1,6 +1,9 @@
 package rollout
 
-import "github.com/rlhost/rlhost/core/rollout"
+import (
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+)
 
 // What a loss did to a row of one environment.
 const (
@@ -25,7 +28,7 @@ func (c *Rollout) spend() bool {
 // and nobody else anything. It reports false for every other error, and when the budget is spent. Lost environments
 // wait for revive.
 func (s *split) lose(err error) bool {
-	c, lost := s.c, rollout.Lost(err)
+	c, lost := s.c, env.Lost(err)
 	if lost == nil || c.falls(s.batch, err) || s.next == nil && c.h.Yield(err) || !c.spend() {
 		return false
 	}
@@ -76,19 +79,19 @@ func (s *split) strike(t int, stepped bool) {
 
 // hasEnded reports whether a row that has been written has no step of an episode that goes on.
 func (s *split) hasEnded(at int) bool {
-	return s.tr.Bytes(rollout.ColValid)[at] == 0 ||
-		s.tr.Bytes(rollout.ColTerminated)[at]|s.tr.Bytes(rollout.ColTruncated)[at] != 0
+	return s.tr.Bytes(trajectory.ColValid)[at] == 0 ||
+		s.tr.Bytes(trajectory.ColTerminated)[at]|s.tr.Bytes(trajectory.ColTruncated)[at] != 0
 }
 
 // blank makes a row of one environment one that belongs to no episode: nothing has happened in it.
 func (s *split) blank(t, env int) {
 	at := t*s.n + env
-	s.tr.Float32(rollout.ColReward)[at] = 0
-	s.tr.Bytes(rollout.ColTerminated)[at], s.tr.Bytes(rollout.ColTruncated)[at] = 0, 0
-	s.tr.Bytes(rollout.ColValid)[at] = 0
-	s.tr.Row(rollout.ColObs, t+1).CopyRow(env, s.tr.Row(rollout.ColObs, t))
+	s.tr.Float32(trajectory.ColReward)[at] = 0
+	s.tr.Bytes(trajectory.ColTerminated)[at], s.tr.Bytes(trajectory.ColTruncated)[at] = 0, 0
+	s.tr.Bytes(trajectory.ColValid)[at] = 0
+	s.tr.Row(trajectory.ColObs, t+1).CopyRow(env, s.tr.Row(trajectory.ColObs, t))
 	if s.carryMask != nil {
-		s.tr.Row(rollout.ColMask, t+1).CopyRow(env, s.tr.Row(rollout.ColMask, t))
+		s.tr.Row(trajectory.ColMask, t+1).CopyRow(env, s.tr.Row(trajectory.ColMask, t))
 	}
 }
 
@@ -99,9 +102,9 @@ func (s *split) cutBefore(t, env int) {
 	if t == 0 || s.hasEnded(before) {
 		return
 	}
-	s.tr.Bytes(rollout.ColTruncated)[before] = 1
-	s.tr.Float32(rollout.ColBootstrap)[before] = s.tr.Float32(rollout.ColValue)[at]
-	s.tr.Row(rollout.ColFinalObs, 0).CopyRow(env, s.tr.Row(rollout.ColObs, t))
+	s.tr.Bytes(trajectory.ColTruncated)[before] = 1
+	s.tr.Float32(trajectory.ColBootstrap)[before] = s.tr.Float32(trajectory.ColValue)[at]
+	s.tr.Row(trajectory.ColFinalObs, 0).CopyRow(env, s.tr.Row(trajectory.ColObs, t))
 	s.cuts[before] |= cutRow
 }
 

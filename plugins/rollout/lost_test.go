@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -18,21 +20,21 @@ type mortal struct {
 	*plugintest.Plugin
 	// dies says which environments of the batch, which begins at first, are lost in the call with that number. Calls
 	// of all batches are counted apart.
-	dies func(call string, number, first int) []rollout.Span
+	dies func(call string, number, first int) []env.Span
 }
 
 // mortalEnv forgets environments, and leaves what is not allowed in the rows that they should have written.
 type mortalEnv struct {
-	rollout.Env
-	dies  func(call string, number, first int) []rollout.Span
+	env.Env
+	dies  func(call string, number, first int) []env.Span
 	first int
-	block rollout.Block
+	block env.Block
 	calls map[string]int
 	gone  map[int]bool
 	seeds map[int][]uint64 // by environment, those of each reset
 }
 
-func (p mortal) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
+func (p mortal) NewEnv(o env.Options) (env.Env, error) {
 	e, err := p.Plugin.NewEnv(o)
 	return &mortalEnv{Env: e, dies: p.dies, first: o.FirstEnv, calls: map[string]int{}, gone: map[int]bool{},
 		seeds: map[int][]uint64{}}, err
@@ -48,22 +50,22 @@ func (e *mortalEnv) lost(call string, row int) error {
 			if call == hostabi.ExportBind {
 				continue
 			}
-			obs := e.block.Row(rollout.ColObs, row)
+			obs := e.block.Row(trajectory.ColObs, row)
 			obs.Float32()[env*obs.StrideRow/4] = float32(math.NaN())
 			if call == hostabi.ExportStep {
-				e.block.Row(rollout.ColReward, row-1).Float32()[env] = float32(math.Inf(-1))
-				e.block.Row(rollout.ColTerminated, row-1).Data[env] = 7
+				e.block.Row(trajectory.ColReward, row-1).Float32()[env] = float32(math.Inf(-1))
+				e.block.Row(trajectory.ColTerminated, row-1).Data[env] = 7
 			}
 		}
 	}
 	if spans == nil {
 		return nil
 	}
-	return &rollout.Fault{Kind: rollout.FaultLost, Name: "rollout", Source: "scripted", Call: call, Env: -1, Lost: spans,
+	return &env.Fault{Kind: env.FaultLost, Name: "rollout", Source: "scripted", Call: call, Env: -1, Lost: spans,
 		Err: errors.New("killed")}
 }
 
-func (e *mortalEnv) Bind(b rollout.Block) error {
+func (e *mortalEnv) Bind(b env.Block) error {
 	e.block = b
 	if err := e.Env.Bind(b); err != nil {
 		return err
@@ -101,8 +103,8 @@ func (e *mortalEnv) Step(t int) error {
 }
 
 // once says that the environments of a span of the batch that begins at environment 3 die in one call.
-func once(call string, number int, spans ...rollout.Span) func(string, int, int) []rollout.Span {
-	return func(c string, n, first int) []rollout.Span {
+func once(call string, number int, spans ...env.Span) func(string, int, int) []env.Span {
+	return func(c string, n, first int) []env.Span {
 		if c == call && n == number && first == 3 {
 			return spans
 		}
@@ -127,20 +129,20 @@ func play(t *testing.T, o rigOptions, blocks int) (*rig, *tables) {
 			return
 		}
 		n++
-		tr, lease, err := rollout.Lease(r.Host.Arenas, m.Handle)
+		tr, lease, err := trajectory.Lease(r.Host.Arenas, m.Handle)
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		defer lease.Release()
 		envs := 3
-		got.obs = append(got.obs, tr.Float32(rollout.ColObs)[:4*envs*plugintest.ObsElems]...)
-		got.reward = append(got.reward, tr.Float32(rollout.ColReward)...)
-		got.value = append(got.value, tr.Float32(rollout.ColValue)[:4*envs]...)
-		got.bootstrap = append(got.bootstrap, tr.Float32(rollout.ColBootstrap)...)
-		got.terminated = append(got.terminated, tr.Bytes(rollout.ColTerminated)...)
-		got.truncated = append(got.truncated, tr.Bytes(rollout.ColTruncated)...)
-		got.valid = append(got.valid, tr.Bytes(rollout.ColValid)...)
+		got.obs = append(got.obs, tr.Float32(trajectory.ColObs)[:4*envs*plugintest.ObsElems]...)
+		got.reward = append(got.reward, tr.Float32(trajectory.ColReward)...)
+		got.value = append(got.value, tr.Float32(trajectory.ColValue)[:4*envs]...)
+		got.bootstrap = append(got.bootstrap, tr.Float32(trajectory.ColBootstrap)...)
+		got.terminated = append(got.terminated, tr.Bytes(trajectory.ColTerminated)...)
+		got.truncated = append(got.truncated, tr.Bytes(trajectory.ColTruncated)...)
+		got.valid = append(got.valid, tr.Bytes(trajectory.ColValid)...)
 	})
 	if err := r.RunUntil(func() bool { return n == blocks }); err != nil {
 		t.Fatal(err)
@@ -157,7 +159,7 @@ func (x *tables) obsOf(row, env int) []float32 {
 var scriptOfSixSteps = plugintest.Script{Length: func(int, int) int { return 6 }, Legal: func(plugintest.At, int) bool { return true }}
 
 func TestS2LostEnvironmentsLoseTheStepThatTheyWereIn(t *testing.T) {
-	dies := once(hostabi.ExportStep, 7, rollout.Span{First: 1, Count: 2})
+	dies := once(hostabi.ExportStep, 7, env.Span{First: 1, Count: 2})
 	plugin := mortal{plugintest.New(scriptOfSixSteps), dies}
 	_, want := play(t, rigOptions{script: scriptOfSixSteps}, 4)
 	r, got := play(t, rigOptions{plugin: plugin}, 4)
@@ -217,7 +219,7 @@ func (r *rig) wantCounters(t *testing.T, restarts, steps, episodes uint64) {
 
 // An episode that a loss ends is cut where it was known last, and is no episode for those who count returns.
 func TestS2ALossCutsTheEpisodeBeforeIt(t *testing.T) {
-	dies := once(hostabi.ExportStep, 4, rollout.Span{First: 2, Count: 1})
+	dies := once(hostabi.ExportStep, 4, env.Span{First: 2, Count: 1})
 	r, got := play(t, rigOptions{plugin: mortal{plugintest.New(scriptOfSixSteps), dies}}, 3)
 	if got.truncated[2*3+2] != 1 || got.valid[3*3+2] != 0 {
 		t.Errorf("the row before the lost one has truncated %d, the lost one valid %d; want 1, 0", got.truncated[2*3+2], got.valid[3*3+2])
@@ -237,7 +239,7 @@ func TestS4ALossInTheFirstRowOfABlock(t *testing.T) {
 		if call == hostabi.ExportBind {
 			number, lost = 2, 0
 		}
-		r, got := play(t, rigOptions{plugin: mortal{plugintest.New(scriptOfSixSteps), once(call, number, rollout.Span{First: 2, Count: 1})}}, 3)
+		r, got := play(t, rigOptions{plugin: mortal{plugintest.New(scriptOfSixSteps), once(call, number, env.Span{First: 2, Count: 1})}}, 3)
 		if flags := got.truncated[3*3+2] | got.terminated[3*3+2]; flags != 0 {
 			t.Errorf("%s: the last row of the block before has flags %d", call, flags)
 		}
@@ -261,7 +263,7 @@ func TestS4ALossInTheFirstRowOfABlock(t *testing.T) {
 // ended in that step stays ended, with its last observation.
 func TestS2ALossInAReset(t *testing.T) {
 	script := plugintest.Script{Autoreset: hostabi.Disabled, Length: func(env, _ int) int { return env }} // 3, 4 and 5
-	dies := once(hostabi.ExportReset, 2, rollout.Span{First: 0, Count: 2})                                // that of environment 3, in row 3
+	dies := once(hostabi.ExportReset, 2, env.Span{First: 0, Count: 2})                                    // that of environment 3, in row 3
 	r, got := play(t, rigOptions{plugin: mortal{plugintest.New(script), dies}}, 3)
 	if got.terminated[2*3] != 1 || got.valid[2*3] != 1 {
 		t.Errorf("the end of the first environment: terminated %d, valid %d; want 1, 1", got.terminated[2*3], got.valid[2*3])
@@ -281,7 +283,7 @@ func TestS2ALossInAReset(t *testing.T) {
 func TestS3ALossInAPhantomStep(t *testing.T) {
 	script := scriptOfSixSteps
 	script.Autoreset = hostabi.NextStep
-	dies := once(hostabi.ExportStep, 7, rollout.Span{First: 0, Count: 1})
+	dies := once(hostabi.ExportStep, 7, env.Span{First: 0, Count: 1})
 	r, got := play(t, rigOptions{plugin: mortal{plugintest.New(script), dies}}, 4)
 	if got.terminated[5*3] != 1 || got.valid[6*3] != 0 || got.valid[7*3] != 1 {
 		t.Errorf("row 5 has terminated %d, rows 6 and 7 valid %d, %d; want 1, 0, 1", got.terminated[5*3], got.valid[6*3], got.valid[7*3])
@@ -296,17 +298,17 @@ func TestS3ALossInAPhantomStep(t *testing.T) {
 
 // Environments that die again while they are begun anew are begun anew again, until the budget is spent.
 func TestLoss_TheBudgetEnds(t *testing.T) {
-	dies := func(call string, number, first int) []rollout.Span {
+	dies := func(call string, number, first int) []env.Span {
 		if first == 3 && call == hostabi.ExportReset || call == hostabi.ExportStep && number == 3 {
-			return []rollout.Span{{First: 0, Count: 1}, {First: 2, Count: 1}}
+			return []env.Span{{First: 0, Count: 1}, {First: 2, Count: 1}}
 		}
 		return nil
 	}
 	for budget := range 3 {
 		r := newRig(t, rigOptions{plugin: mortal{plugintest.New(scriptOfSixSteps), dies}, config: func(c *config) { c.MaxRestarts = budget }})
 		err := r.RunUntil(func() bool { return len(r.blocks) > 50 })
-		var f *rollout.Fault
-		if !errors.As(err, &f) || f.Kind != rollout.FaultLost {
+		var f *env.Fault
+		if !errors.As(err, &f) || f.Kind != env.FaultLost {
 			t.Fatalf("max_restarts = %d: %v, want a loss", budget, err)
 		}
 		if want := fmt.Sprintf("restarted %d times already (max_restarts)", budget); !strings.Contains(err.Error(), want) {
@@ -326,9 +328,9 @@ func TestLoss_TheBudgetEnds(t *testing.T) {
 //	A(0) = 1 + 0.9·10 - 0 + 0.45·9   = 14.05
 func TestS11AdvantagesAroundALossAreThoseByHand(t *testing.T) {
 	script := plugintest.Script{Length: func(int, int) int { return 100 }}
-	dies := func(call string, number, _ int) []rollout.Span {
+	dies := func(call string, number, _ int) []env.Span {
 		if call == hostabi.ExportStep && number == 3 {
-			return []rollout.Span{{First: 0, Count: 1}}
+			return []env.Span{{First: 0, Count: 1}}
 		}
 		return nil
 	}
@@ -336,23 +338,23 @@ func TestS11AdvantagesAroundALossAreThoseByHand(t *testing.T) {
 	r.silent = true
 	var targets policy.Targets
 	r.From("obs_ready", func(m *hostabi.Message) {
-		q := rollout.ActRequestOf(m)
-		tr, err := rollout.OnLoan(r.Host.Arenas, q.Block)
+		q := trajectory.ActRequestOf(m)
+		tr, err := trajectory.Borrowed(r.Host.Arenas, q.Block)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.answer(*m)
-		tr.Float32(rollout.ColValue)[q.T] = 10 * tr.Float32(rollout.ColObs)[q.T*plugintest.ObsElems+plugintest.ObsStep]
+		tr.Float32(trajectory.ColValue)[q.T] = 10 * tr.Float32(trajectory.ColObs)[q.T*plugintest.ObsElems+plugintest.ObsStep]
 	})
 	r.From("trajectories", func(m *hostabi.Message) {
-		tr, lease, err := rollout.Lease(r.Host.Arenas, m.Handle)
+		tr, lease, err := trajectory.Lease(r.Host.Arenas, m.Handle)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer lease.Release()
 		c := policy.Defaults()
 		c.Gamma, c.GAELambda = 0.9, 0.5
-		if err := targets.GAE(&policy.Dataset{Blocks: []rollout.Trajectory{tr}}, &c); err != nil {
+		if err := targets.GAE(&policy.Dataset{Blocks: []trajectory.Trajectory{tr}}, &c); err != nil {
 			t.Fatal(err)
 		}
 	})

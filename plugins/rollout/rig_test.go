@@ -6,7 +6,9 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
@@ -22,19 +24,19 @@ type rig struct {
 	asked    []hostabi.Message
 	blocks   []kept
 	keep     bool // leases of blocks are kept
-	episodes []rollout.Episode
+	episodes []trajectory.Episode
 }
 
 // kept is a block that was handed over, and what stood in it then.
 type kept struct {
 	lease arena.Lease
-	meta  rollout.Meta
+	meta  trajectory.Meta
 	obs   []float32
 }
 
 type rigOptions struct {
 	script plugintest.Script
-	plugin rollout.Plugin // instead of the script
+	plugin env.Plugin // instead of the script
 	run    component.Run
 	config func(*config)
 }
@@ -47,12 +49,12 @@ func small(c *config) {
 func newRig(t testing.TB, o rigOptions) *rig {
 	t.Helper()
 	r := &rig{c: New().(*Rollout), plugin: plugintest.New(o.script)}
-	var p rollout.Plugin = r.plugin
+	var p env.Plugin = r.plugin
 	if o.plugin != nil {
 		p = o.plugin
 	}
 	r.Rig = plugintest.NewRig(t, r.c, plugintest.RigOptions{Name: "rollout", Run: o.run,
-		Envs: map[string]rollout.Plugin{"scripted": p}}, func(into any) error {
+		Envs: map[string]env.Plugin{"scripted": p}}, func(into any) error {
 		c := into.(*config)
 		small(c)
 		if o.config != nil {
@@ -63,7 +65,7 @@ func newRig(t testing.TB, o rigOptions) *rig {
 	r.answers = r.ToOnLoan("on_actions")
 	r.From("obs_ready", r.onAsk)
 	r.From("trajectories", func(m *hostabi.Message) { r.onBlock(t, m) })
-	r.From("episodes", func(m *hostabi.Message) { r.episodes = append(r.episodes, rollout.EpisodeOf(m)) })
+	r.From("episodes", func(m *hostabi.Message) { r.episodes = append(r.episodes, trajectory.EpisodeOf(m)) })
 	t.Cleanup(func() { // before the rig's own: what is kept is no leak of the component's
 		for len(r.blocks) > 0 {
 			r.letGo(t)
@@ -81,19 +83,19 @@ func (r *rig) onAsk(m *hostabi.Message) {
 
 // answer writes the actions of a request and replies.
 func (r *rig) answer(m hostabi.Message) {
-	q := rollout.ActRequestOf(&m)
+	q := trajectory.ActRequestOf(&m)
 	mem, err := r.c.arena.Loaned(q.Block)
 	if err != nil {
 		r.Host.Fail(err)
 		return
 	}
-	tr := rollout.Trajectory{Schema: r.c.schema, Mem: mem}
+	tr := trajectory.Trajectory{Schema: r.c.schema, Mem: mem}
 	n := tr.Schema.Shape.Envs
 	for env := range n {
 		if !q.ValueOnly {
-			tr.Int32(rollout.ColAction)[q.T*n+env] = int32((uint64(env) + q.Step) % uint64(tr.Schema.Spec.Actions()))
+			tr.Int32(trajectory.ColAction)[q.T*n+env] = int32((uint64(env) + q.Step) % uint64(tr.Schema.Spec.Actions()))
 		}
-		tr.Float32(rollout.ColValue)[q.T*n+env] = 0
+		tr.Float32(trajectory.ColValue)[q.T*n+env] = 0
 	}
 	m.PolicyVersion = 3
 	if err := r.answers.Emit(hostabi.Message{T: m.T, Split: m.Split, Inline: m.Inline, Handle: m.Handle, PolicyVersion: 3}); err != nil {
@@ -107,8 +109,8 @@ func (r *rig) onBlock(t testing.TB, m *hostabi.Message) {
 		t.Error(err)
 		return
 	}
-	tr := rollout.Trajectory{Schema: r.c.schema, Mem: lease.Bytes()}
-	r.blocks = append(r.blocks, kept{lease, *tr.Meta(), append([]float32(nil), tr.Float32(rollout.ColObs)...)})
+	tr := trajectory.Trajectory{Schema: r.c.schema, Mem: lease.Bytes()}
+	r.blocks = append(r.blocks, kept{lease, *tr.Meta(), append([]float32(nil), tr.Float32(trajectory.ColObs)...)})
 	if !r.keep {
 		if err := lease.Release(); err != nil {
 			t.Error(err)

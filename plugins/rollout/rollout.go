@@ -7,8 +7,10 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/loop"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -17,8 +19,8 @@ import (
 type Rollout struct {
 	config config
 	h      *component.Host
-	plugin rollout.Plugin // of the environments that it began with
-	schema *rollout.Schema
+	plugin env.Plugin // of the environments that it began with
+	schema *trajectory.Schema
 	arena  *arena.Arena
 	mode   hostabi.Autoreset
 	splits []*split
@@ -107,7 +109,7 @@ func (c *Rollout) layOut() error {
 	spec := c.plugin.Spec()
 	c.mode = spec.PickAutoreset()
 	soa := c.config.Layout == "soa" || c.config.Layout == "auto" && spec.Caps&hostabi.CapPreferSoA != 0
-	schema, err := rollout.NewSchema(spec, rollout.Shape{
+	schema, err := trajectory.NewSchema(spec, trajectory.Shape{
 		Steps: c.config.Horizon, Envs: c.config.Envs / c.config.Splits, SoA: soa,
 	})
 	if err != nil {
@@ -165,7 +167,7 @@ func (s *split) credit(block uint32) {
 
 // onActions goes on with the split whose row has been written.
 func (c *Rollout) onActions(m *hostabi.Message) {
-	r := rollout.ActRequestOf(m)
+	r := trajectory.ActRequestOf(m)
 	if int(r.Split) >= len(c.splits) || !c.splits[r.Split].expects(r) {
 		c.h.Fail(fmt.Errorf("actions for %v row %d of split %d, which nobody asked for", r.Block, r.T, r.Split))
 		return

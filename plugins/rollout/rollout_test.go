@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
@@ -61,7 +63,7 @@ func TestStart_SaysWhatIsMissing(t *testing.T) {
 	} {
 		p := plugintest.New(c.script)
 		x := New()
-		err := plugintest.StartError(t, x, plugintest.RigOptions{Envs: map[string]rollout.Plugin{"scripted": p}}, func(into any) error {
+		err := plugintest.StartError(t, x, plugintest.RigOptions{Envs: map[string]env.Plugin{"scripted": p}}, func(into any) error {
 			small(into.(*config))
 			into.(*config).Env, into.(*config).Layout = c.env, c.layout
 			return nil
@@ -90,7 +92,7 @@ func TestRollout_HandsOverBlocksAndEpisodes(t *testing.T) {
 		}
 	}
 	// In each block of split 0: (t, env) order.
-	want := []rollout.Episode{{Return: 0, Length: 2, Env: 0, Terminated: true}, {Return: 4, Length: 2, Env: 2, Terminated: true},
+	want := []trajectory.Episode{{Return: 0, Length: 2, Env: 0, Terminated: true}, {Return: 4, Length: 2, Env: 2, Terminated: true},
 		{Return: 3, Length: 3, Env: 1, Terminated: true}, {Return: 0, Length: 2, Env: 0, Terminated: true}}
 	for i, e := range want {
 		if r.episodes[i] != e {
@@ -234,7 +236,7 @@ func TestSnapshot_IsTakenBetweenBlocks(t *testing.T) {
 	r = newRig(t, rigOptions{script: plugintest.Script{Flaws: plugintest.Flaws{NoSnapshot: true}}})
 	r.keep = true
 	r.until(t, 4)
-	if _, err := r.c.Snapshot(); !errors.Is(err, component.ErrNoSnapshot) || !errors.Is(err, rollout.ErrUnsupported) {
+	if _, err := r.c.Snapshot(); !errors.Is(err, component.ErrNoSnapshot) || !errors.Is(err, env.ErrUnsupported) {
 		t.Errorf("of environments without snapshots: %v", err)
 	}
 }
@@ -311,7 +313,7 @@ func TestRestore_RefusesWhatDoesNotFit(t *testing.T) {
 		}
 	}
 	damaged := component.State{RawMeta: s.RawMeta, Blobs: map[string][]byte{"split0.instance": nil}}
-	if err := newRig(t, rigOptions{}).c.Restore(damaged); !errors.Is(err, rollout.ErrUnsupported) {
+	if err := newRig(t, rigOptions{}).c.Restore(damaged); !errors.Is(err, env.ErrUnsupported) {
 		t.Errorf("a state without instances: %v", err)
 	}
 	if err := newRig(t, rigOptions{}).c.Restore(component.State{RawMeta: []byte("{")}); err == nil {
@@ -338,7 +340,7 @@ func TestStep_AllocatesNothing(t *testing.T) {
 		"same_step": {Autoreset: hostabi.SameStep}, "next_step": {Autoreset: hostabi.NextStep}, "disabled": {Autoreset: hostabi.Disabled},
 	} {
 		c := New().(*Rollout)
-		r := plugintest.NewRig(t, c, plugintest.RigOptions{Name: "rollout", Envs: map[string]rollout.Plugin{"scripted": plugintest.New(script)}},
+		r := plugintest.NewRig(t, c, plugintest.RigOptions{Name: "rollout", Envs: map[string]env.Plugin{"scripted": plugintest.New(script)}},
 			func(into any) error {
 				small(into.(*config))
 				into.(*config).Horizon, into.(*config).EpisodeLimit = 1000, 7
@@ -348,8 +350,8 @@ func TestStep_AllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := c.splits[0]
-		clear(s.tr.Bytes(rollout.ColAction))
-		m := rollout.ActRequest{Block: s.loan.Handle()}.Message()
+		clear(s.tr.Bytes(trajectory.ColAction))
+		m := trajectory.ActRequest{Block: s.loan.Handle()}.Message()
 		n := testing.AllocsPerRun(500, func() {
 			m.T = uint32(s.t)
 			c.onActions(&m)

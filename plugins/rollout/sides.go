@@ -3,7 +3,7 @@ package rollout
 import (
 	"slices"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // sides is what a split needs to step environments of several versions side by side: each batch steps all of its
@@ -119,8 +119,8 @@ func (s *split) rowBefore() int {
 
 // copyMask copies a row of masks within the batch's own block.
 func (b *batch) copyMask(from, to int) {
-	if _, masked := b.schema.Layout(rollout.ColMask); masked && from != to {
-		copy(b.pad.tr.Row(rollout.ColMask, to).Data, b.pad.tr.Row(rollout.ColMask, from).Data)
+	if _, masked := b.schema.Layout(trajectory.ColMask); masked && from != to {
+		copy(b.pad.tr.Row(trajectory.ColMask, to).Data, b.pad.tr.Row(trajectory.ColMask, from).Data)
 	}
 }
 

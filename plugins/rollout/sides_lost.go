@@ -1,6 +1,8 @@
 package rollout
 
-import "github.com/rlhost/rlhost/core/rollout"
+import (
+	"github.com/rlhost/rlhost/core/env"
+)
 
 // loseSide takes an error of one batch: it costs its environments the step that they were in, and those of others
 // nothing. They wait for revive. What cannot be borne it returns.
@@ -25,7 +27,7 @@ func (s *split) loseSide(b *batch, err error) error {
 		return err
 	}
 	c.h.Log.Warn("environments lost beside others", "error", err, "restart", c.restarted, "max_restarts", c.config.MaxRestarts)
-	if lost := rollout.Lost(err); lost != nil {
+	if lost := env.Lost(err); lost != nil {
 		for _, span := range lost {
 			for env := max(span.First, 0); env < min(span.First+span.Count, s.n); env++ {
 				s.loseOne(b, env, leaving)
@@ -41,7 +43,7 @@ func (s *split) loseSide(b *batch, err error) error {
 	}
 	b.calls = 0
 	err = b.env.Bind(b.pad.block(b.schema, s.firstBlock()))
-	if rollout.Lost(err) != nil {
+	if env.Lost(err) != nil {
 		return nil // all are reset anyway
 	}
 	return err

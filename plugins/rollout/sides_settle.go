@@ -1,7 +1,9 @@
 package rollout
 
 import (
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -27,7 +29,7 @@ func (s *split) settleSides() error {
 	if s.c.config.EpisodeLimit > 0 {
 		ended = s.limit(ended)
 	}
-	s.bootstrap = ended&rollout.AnyTruncated != 0
+	s.bootstrap = ended&trajectory.AnyTruncated != 0
 	if err := s.endSides(); err != nil {
 		return err
 	}
@@ -35,7 +37,7 @@ func (s *split) settleSides() error {
 }
 
 // checkSides looks at what stands in row t. Who wrote what is not allowed has lost the step of all its environments.
-func (s *split) checkSides() (rollout.Ended, error) {
+func (s *split) checkSides() (trajectory.Ended, error) {
 	for {
 		ended, env, err := s.tr.CheckStep(s.t, s.c.mode)
 		if err == nil {
@@ -54,8 +56,8 @@ func (s *split) checkSides() (rollout.Ended, error) {
 // endSides is endEpisodes for batches side by side: environments whose episode has ended in row t go over.
 func (s *split) endSides() error {
 	d, t := s.sides, s.t
-	terminated, truncated := s.tr.Row(rollout.ColTerminated, t).Data, s.tr.Row(rollout.ColTruncated, t).Data
-	valid := s.tr.Row(rollout.ColValid, t).Data
+	terminated, truncated := s.tr.Row(trajectory.ColTerminated, t).Data, s.tr.Row(trajectory.ColTruncated, t).Data
+	valid := s.tr.Row(trajectory.ColValid, t).Data
 	reset, over := false, false
 	for env := range s.n {
 		ended, limited := terminated[env]|truncated[env] != 0, s.limited[env] != 0
@@ -100,7 +102,7 @@ func (s *split) wantEnded() {
 		return
 	}
 	for _, b := range s.sides.all {
-		terminated, truncated := b.pad.tr.Row(rollout.ColTerminated, s.t).Data, b.pad.tr.Row(rollout.ColTruncated, s.t).Data
+		terminated, truncated := b.pad.tr.Row(trajectory.ColTerminated, s.t).Data, b.pad.tr.Row(trajectory.ColTruncated, s.t).Data
 		for env, owner := range s.sides.owner {
 			if owner != b && terminated[env]|truncated[env] != 0 {
 				b.want(env)
@@ -140,7 +142,7 @@ func (s *split) resetSides(row int, mask []uint8, seeds []uint64) error {
 // resetOwn resets environments that count, and takes what they observe.
 func (s *split) resetOwn(b *batch, row int, mask []uint8, seeds []uint64) error {
 	err := b.env.Reset(row, mask, seeds)
-	if err == nil || rollout.Lost(err) != nil { // the others have been reset
+	if err == nil || env.Lost(err) != nil { // the others have been reset
 		for env, m := range mask {
 			if m != 0 && s.sides.owner[env] == b {
 				s.gatherObs(row, env)

@@ -5,7 +5,9 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -23,7 +25,7 @@ type split struct {
 
 	free    []uint32 // blocks, in the order of their credits
 	loan    arena.Loan
-	tr      rollout.Trajectory
+	tr      trajectory.Trajectory
 	writing bool // a block is bound
 	t       int  // row that inference is asked about
 	asked   bool
@@ -69,16 +71,16 @@ func newSplit(c *Rollout, index, first, n int, b *batch) *split {
 		ages: make([]uint32, n), limited: make([]byte, n), accounts: make([]account, n),
 		gone: make([]byte, n), cuts: make([]byte, n*c.config.Horizon),
 	}
-	obs, _ := c.schema.Layout(rollout.ColObs)
+	obs, _ := c.schema.Layout(trajectory.ColObs)
 	s.carryObs = make([]byte, obs.StrideT)
-	if mask, ok := c.schema.Layout(rollout.ColMask); ok {
+	if mask, ok := c.schema.Layout(trajectory.ColMask); ok {
 		s.carryMask = make([]byte, mask.StrideT)
 	}
 	for block := range s.stamps {
 		s.stamps[block] = stampedBySeveral
 	}
 	s.seed(c.attempts)
-	s.steps = uint64(c.life) * rollout.LifeSteps
+	s.steps = uint64(c.life) * trajectory.LifeSteps
 	onReady := s.onReady
 	s.ready = func() { c.h.Receiver.Post(onReady, hostabi.Message{}) }
 	return s
@@ -90,7 +92,7 @@ func (s *split) seed(attempt int) {
 	s.tries = attempt
 	run := s.c.seedOf(attempt)
 	for i := range s.seeds {
-		s.seeds[i] = rollout.EnvSeed(run, s.first+i)
+		s.seeds[i] = env.Seed(run, s.first+i)
 	}
 }
 
@@ -105,7 +107,7 @@ func (c *Rollout) seedOf(attempt int) uint64 {
 	if attempt == 0 {
 		return c.h.Run.Seed
 	}
-	return rollout.EnvSeed(c.h.Run.Seed, -attempt)
+	return env.Seed(c.h.Run.Seed, -attempt)
 }
 
 // onCredit takes a block that has become free and starts on it if the split has been waiting for one.
@@ -142,7 +144,7 @@ func (s *split) begin() {
 		return
 	}
 	s.loan, s.writing, s.t, s.bootstrap = loan, true, 0, false
-	s.tr = rollout.Trajectory{Schema: s.c.schema, Mem: loan.Bytes()}
+	s.tr = trajectory.Trajectory{Schema: s.c.schema, Mem: loan.Bytes()}
 	s.minVersion, s.maxVersion = ^uint64(0), 0
 	s.forgetCuts()
 	s.forgetStamps()
@@ -162,9 +164,9 @@ func (s *split) firstRow(block uint32) error {
 		s.strike(-1, false)
 	}
 	if s.carried {
-		copy(s.tr.Row(rollout.ColObs, 0).Data, s.carryObs)
+		copy(s.tr.Row(trajectory.ColObs, 0).Data, s.carryObs)
 		if s.carryMask != nil {
-			copy(s.tr.Row(rollout.ColMask, 0).Data, s.carryMask)
+			copy(s.tr.Row(trajectory.ColMask, 0).Data, s.carryMask)
 		}
 		s.c.carriedBytes.Add(uint64(len(s.carryObs) + len(s.carryMask)))
 		return s.revive(0)
@@ -191,16 +193,16 @@ func (s *split) bind(block uint32) error {
 }
 
 // blockFor returns the block in the words of one version.
-func (s *split) blockFor(b *batch, block uint32) rollout.Block {
-	return rollout.Block{
-		Trajectory: rollout.Trajectory{Schema: b.schema, Mem: s.tr.Mem}, Index: block, FD: s.c.arena.FD(),
+func (s *split) blockFor(b *batch, block uint32) env.Block {
+	return env.Block{
+		Trajectory: trajectory.Trajectory{Schema: b.schema, Mem: s.tr.Mem}, Index: block, FD: s.c.arena.FD(),
 		Offset: s.c.arena.BlockOffset(block),
 	}
 }
 
 // ask sends row t to inference.
 func (s *split) ask() {
-	r := rollout.ActRequest{
+	r := trajectory.ActRequest{
 		Block: s.loan.Handle(), T: s.t, Split: uint32(s.index),
 		Step: s.steps + uint64(s.t), FirstEnv: uint32(s.first),
 		ValueOnly: s.t == s.c.config.Horizon, Bootstrap: s.bootstrap,
@@ -213,7 +215,7 @@ func (s *split) ask() {
 	}
 }
 
-func (s *split) expects(r rollout.ActRequest) bool {
+func (s *split) expects(r trajectory.ActRequest) bool {
 	return s.asked && r.Block == s.loan.Handle() && r.T == s.t
 }
 
@@ -289,7 +291,7 @@ func (s *split) settle(err error) error {
 	if s.c.config.EpisodeLimit > 0 {
 		ended = s.limit(ended)
 	}
-	s.bootstrap = ended&rollout.AnyTruncated != 0
+	s.bootstrap = ended&trajectory.AnyTruncated != 0
 	if ended == 0 || s.c.mode == hostabi.SameStep && s.c.config.EpisodeLimit == 0 {
 		return s.revive(s.t + 1)
 	}
@@ -301,14 +303,14 @@ func (s *split) settle(err error) error {
 
 // markValid writes valid[t]: 0 for steps that belong to no episode, whose flags then mean nothing, and for lost ones.
 func (s *split) markValid() {
-	valid := s.tr.Row(rollout.ColValid, s.t).Data
+	valid := s.tr.Row(trajectory.ColValid, s.t).Data
 	if s.c.mode != hostabi.NextStep {
 		for i := range valid {
 			valid[i] = 1 - s.gone[i]
 		}
 		return
 	}
-	terminated, truncated := s.tr.Row(rollout.ColTerminated, s.t).Data, s.tr.Row(rollout.ColTruncated, s.t).Data
+	terminated, truncated := s.tr.Row(trajectory.ColTerminated, s.t).Data, s.tr.Row(trajectory.ColTruncated, s.t).Data
 	for i := range valid {
 		valid[i] = 1 - (s.phantom[i] | s.gone[i])
 		if s.phantom[i] != 0 {
@@ -321,7 +323,7 @@ func (s *split) markValid() {
 // endEpisodes does what a same-step guest does itself, where the guest does not or where the host's limit ended
 // the episode: keeps the last observation in final_obs, then resets, or lets the next step be the phantom one.
 func (s *split) endEpisodes() error {
-	terminated, truncated := s.tr.Row(rollout.ColTerminated, s.t).Data, s.tr.Row(rollout.ColTruncated, s.t).Data
+	terminated, truncated := s.tr.Row(trajectory.ColTerminated, s.t).Data, s.tr.Row(trajectory.ColTruncated, s.t).Data
 	reset := false
 	for i := range s.n {
 		limited := s.limited[i] != 0
@@ -344,7 +346,7 @@ func (s *split) endEpisodes() error {
 
 // keepFinal copies one environment's obs[t+1] to final_obs.
 func (s *split) keepFinal(env int) {
-	s.tr.Row(rollout.ColFinalObs, 0).CopyRow(env, s.tr.Row(rollout.ColObs, s.t+1))
+	s.tr.Row(trajectory.ColFinalObs, 0).CopyRow(env, s.tr.Row(trajectory.ColObs, s.t+1))
 }
 
 // reset starts new episodes where mask is not 0, or everywhere, in a row of the block. Environments that are lost
@@ -377,7 +379,7 @@ func (s *split) finish() {
 		s.leave(s.t, true)
 	}
 	rows := s.account()
-	*s.tr.Meta() = rollout.Meta{
+	*s.tr.Meta() = trajectory.Meta{
 		Sequence: s.sequence, FirstEnv: uint32(s.first), Rollout: uint16(s.c.h.Index), Split: uint16(s.index),
 		FirstStep: s.steps, ValidRows: uint32(rows), PluginVersion: s.newest().version.id,
 		MinVersion: s.minVersion, MaxVersion: s.maxVersion,
@@ -403,9 +405,9 @@ func (s *split) finish() {
 
 // carry keeps what is observed in a row for the block to come.
 func (s *split) carry(row int) {
-	copy(s.carryObs, s.tr.Row(rollout.ColObs, row).Data)
+	copy(s.carryObs, s.tr.Row(trajectory.ColObs, row).Data)
 	if s.carryMask != nil {
-		copy(s.carryMask, s.tr.Row(rollout.ColMask, row).Data)
+		copy(s.carryMask, s.tr.Row(trajectory.ColMask, row).Data)
 	}
 	s.carried = true
 }

@@ -7,15 +7,16 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
 // elsewhere is a plugin whose environments are stepped by other goroutines.
-type elsewhere struct{ rollout.Plugin }
+type elsewhere struct{ env.Plugin }
 
 type elsewhereEnv struct {
-	rollout.Env
+	env.Env
 	steps  sync.WaitGroup
 	err    error
 	begun  int
@@ -23,7 +24,7 @@ type elsewhereEnv struct {
 	halves int           // steps that wait for their second half
 }
 
-func (p elsewhere) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
+func (p elsewhere) NewEnv(o env.Options) (env.Env, error) {
 	e, err := p.Plugin.NewEnv(o)
 	return &elsewhereEnv{Env: e}, err
 }
@@ -60,7 +61,7 @@ func (e *elsewhereEnv) Close() error {
 // Whether the split waits for its environments or others do changes nothing in the blocks.
 func TestStarter_ChangesNoBlock(t *testing.T) {
 	script := scriptOfSixSteps
-	dies := once("rl_step", 9, rollout.Span{First: 1, Count: 2})
+	dies := once("rl_step", 9, env.Span{First: 1, Count: 2})
 	_, want := play(t, rigOptions{plugin: mortal{plugintest.New(script), dies}}, 6)
 	r, got := play(t, rigOptions{plugin: elsewhere{mortal{plugintest.New(script), dies}}}, 6)
 	if r.c.splits[0].starter == nil {

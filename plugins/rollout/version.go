@@ -4,7 +4,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/core/stat"
 )
 
@@ -58,7 +59,7 @@ func (c *Rollout) countVersion(name string) *version {
 // maker is who made a row, as far as it is counted.
 type maker struct {
 	version *version
-	task    uint16 // see rollout.Episode
+	task    uint16 // see trajectory.Episode
 }
 
 // maxCast bounds how many makers of one block are told apart.
@@ -86,7 +87,7 @@ func (s *split) stamp(env, t int) {
 	if int(s.stamped[env]) >= t {
 		return
 	}
-	made, m := s.tr.Uint64(rollout.ColPluginVersion), s.ownerOf(env).maker
+	made, m := s.tr.Uint64(trajectory.ColPluginVersion), s.ownerOf(env).maker
 	place := s.place(m)
 	for row := int(s.stamped[env]); row < t; row++ {
 		made[row*s.n+env], s.makers[row*s.n+env] = m.version.id, place
@@ -109,7 +110,7 @@ func (s *split) stampBlock() (one bool) {
 
 // stampAll is for a block of one version. A block keeps what is written in it, unless it is poisoned when it is freed.
 func (s *split) stampAll() {
-	made, id, stamp := s.tr.Uint64(rollout.ColPluginVersion), s.version.id, &s.stamps[s.loan.Block()]
+	made, id, stamp := s.tr.Uint64(trajectory.ColPluginVersion), s.version.id, &s.stamps[s.loan.Block()]
 	if *stamp == id && made[0] == id && made[len(made)-1] == id {
 		return
 	}

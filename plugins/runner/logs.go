@@ -5,7 +5,8 @@ import (
 	"log/slog"
 	"strconv"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/core/stat"
 )
 
@@ -36,7 +37,7 @@ func (l *logs) report(err error) {
 }
 
 // episode notes an episode; env steps are those made so far. It allocates nothing while the buffer lasts.
-func (l *logs) episode(envSteps uint64, e rollout.Episode) {
+func (l *logs) episode(envSteps uint64, e trajectory.Episode) {
 	if l.episodes == nil {
 		return
 	}

@@ -19,7 +19,8 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/loop"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -161,7 +162,7 @@ func (g *rig) end() {
 func (g *rig) episode(env int, ret float32, length int) {
 	g.t.Helper()
 	g.h.Stats.Counter("rollout/env_steps").Add(uint64(length))
-	e := rollout.Episode{Return: ret, Length: uint32(length), Env: uint32(env), Terminated: length < 500}
+	e := trajectory.Episode{Return: ret, Length: uint32(length), Env: uint32(env), Terminated: length < 500}
 	if err := g.episodes.Emit(e.Message()); err != nil {
 		g.t.Fatal(err)
 	}

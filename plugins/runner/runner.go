@@ -9,7 +9,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/loop"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -185,7 +186,7 @@ func (c *Runner) takesOver() bool { return c.h.Inherited != nil }
 
 // onEpisode takes an episode into the window and applies the rule on returns.
 func (c *Runner) onEpisode(m *hostabi.Message) {
-	e := rollout.EpisodeOf(m)
+	e := trajectory.EpisodeOf(m)
 	c.syncEnvs()
 	if e.Env >= maxWindowEnvs {
 		c.log.report(fmt.Errorf("episode of environment %d: no run has as many", e.Env))
@@ -201,9 +202,9 @@ func (c *Runner) onEpisode(m *hostabi.Message) {
 
 // count takes an episode into the window. The first of a new task restarts that: returns under another reward say
 // nothing of those before. Late ones of an old task and those of a trial are not in it.
-func (c *Runner) count(e rollout.Episode) {
+func (c *Runner) count(e trajectory.Episode) {
 	newer := int16(e.Task - c.task) // tasks begin anew after 65,535
-	if e.Task == rollout.TrialTask || newer < 0 {
+	if e.Task == trajectory.TrialTask || newer < 0 {
 		c.window.Pass()
 		return
 	}

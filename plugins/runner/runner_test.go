@@ -15,7 +15,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -218,7 +219,7 @@ func TestDamagedStatsAreCountedAndTrainingGoesOn(t *testing.T) {
 		for _, h := range []hostabi.Handle{0, alien, hostabi.MakeHandle(200, 1, 1), hostabi.MakeHandle(1, 3, 77)} {
 			slot.Post(hostabi.Message{Handle: h})
 		}
-		g.h.BoundSlot("on_episodes").Post(rollout.Episode{Env: math.MaxUint32}.Message())
+		g.h.BoundSlot("on_episodes").Post(trajectory.Episode{Env: math.MaxUint32}.Message())
 		synctest.Wait()
 		if n := g.h.Stats.Counter("runner/log_errors").Value(); n != 5 {
 			t.Errorf("%d errors counted, want 5", n)
@@ -391,7 +392,7 @@ func TestEpisodeSlotDoesNotAllocate(t *testing.T) {
 		rule := component.StopRule{HasReturn: true, Return: 1e9}
 		g := start(t, setup{run: component.Run{Dir: t.TempDir(), Stop: rule}, envs: 32})
 		g.end() // the slot is called from here now
-		m := rollout.Episode{Return: 123.456, Length: 123}.Message()
+		m := trajectory.Episode{Return: 123.456, Length: 123}.Message()
 		env := uint64(0)
 		slot := func() {
 			m.Inline[1] = env

@@ -7,14 +7,15 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
 // endOf lets an environment end an episode of a task.
 func (g *rig) endOf(task uint16, env int, ret float32) {
 	g.t.Helper()
-	e := rollout.Episode{Return: ret, Length: 1, Env: uint32(env), Task: task}
+	e := trajectory.Episode{Return: ret, Length: 1, Env: uint32(env), Task: task}
 	if err := g.episodes.Emit(e.Message()); err != nil {
 		g.t.Fatal(err)
 	}
@@ -29,7 +30,7 @@ func TestANewTaskRestartsTheWindow(t *testing.T) {
 		for i := range 4 {
 			g.endOf(0, i%2, 9)
 		}
-		g.endOf(rollout.TrialTask, 0, 1e6)
+		g.endOf(trajectory.TrialTask, 0, 1e6)
 		if len(g.stops()) != 0 || g.r.window.Len() != 4 {
 			t.Errorf("an episode on trial counts: stops %v, %d in the window", g.stops(), g.r.window.Len())
 		}

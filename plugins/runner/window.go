@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // Bounds of a window's memory.
@@ -123,7 +123,7 @@ func (w *Window) rebuild(each int) {
 
 // Push adds an episode that has ended. It reports false, and does nothing, for an environment with an index that
 // no run has.
-func (w *Window) Push(e rollout.Episode) bool {
+func (w *Window) Push(e trajectory.Episode) bool {
 	if e.Env >= maxWindowEnvs {
 		return false
 	}

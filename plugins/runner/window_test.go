@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // push adds an episode whose return is its length.
 func push(w *Window, env, length int) {
-	w.Push(rollout.Episode{Return: float32(length), Length: uint32(length), Env: uint32(env)})
+	w.Push(trajectory.Episode{Return: float32(length), Length: uint32(length), Env: uint32(env)})
 }
 
 func TestWindowIsFullWhenEveryEnvironmentHasAnEpisodeInIt(t *testing.T) {
@@ -84,7 +84,7 @@ func (c *clock) tick() {
 			continue
 		}
 		steps := c.step - c.began[env]
-		c.w.Push(rollout.Episode{Return: c.value(steps), Length: uint32(steps), Env: uint32(env)})
+		c.w.Push(trajectory.Episode{Return: c.value(steps), Length: uint32(steps), Env: uint32(env)})
 		c.began[env], c.left[env] = c.step, c.length(c.step)
 	}
 }
@@ -177,10 +177,10 @@ func TestWindowOfEvenEpisodesIsTheLastOnes(t *testing.T) {
 // naive is a window that keeps everything and looks at all of it each time.
 type naive struct {
 	size, envs int
-	all        []rollout.Episode
+	all        []trajectory.Episode
 }
 
-func (n *naive) window() (episodes []rollout.Episode, full bool) {
+func (n *naive) window() (episodes []trajectory.Episode, full bool) {
 	byEnv := make([][]int, n.envs)
 	for i, e := range n.all {
 		byEnv[e.Env] = append(byEnv[e.Env], i)
@@ -214,7 +214,7 @@ func TestWindowEqualsNaiveOne(t *testing.T) {
 		for range 2000 {
 			// The higher environments end rarely.
 			env := min(random.IntN(envs), random.IntN(envs))
-			e := rollout.Episode{Return: float32(random.IntN(1000)), Length: uint32(random.IntN(500)), Env: uint32(env)}
+			e := trajectory.Episode{Return: float32(random.IntN(1000)), Length: uint32(random.IntN(500)), Env: uint32(env)}
 			w.Push(e)
 			n.all = append(n.all, e)
 			if random.IntN(20) > 0 {
@@ -321,12 +321,12 @@ func TestUncoveredWindowWaitsForEveryEnvironmentAgain(t *testing.T) {
 func TestReturnsThatAreNotFiniteAreGoneWithTheirEpisode(t *testing.T) {
 	w := NewWindow(2)
 	for _, v := range []float64{1, math.NaN(), math.Inf(1), 3, 5} {
-		w.Push(rollout.Episode{Return: float32(v)})
+		w.Push(trajectory.Episode{Return: float32(v)})
 	}
 	if got := w.Mean(); got != 4 {
 		t.Errorf("mean = %v, want 4", got)
 	}
-	w.Push(rollout.Episode{Return: float32(math.NaN())})
+	w.Push(trajectory.Episode{Return: float32(math.NaN())})
 	if got := w.Mean(); !math.IsNaN(got) {
 		t.Errorf("mean with a NaN = %v, want NaN", got)
 	}
@@ -337,7 +337,7 @@ func TestReturnsThatAreNotFiniteAreGoneWithTheirEpisode(t *testing.T) {
 
 func TestEnormousReturnDoesNotSpoilTheMeanForEver(t *testing.T) {
 	w := NewWindow(2)
-	w.Push(rollout.Episode{Return: math.MaxFloat32})
+	w.Push(trajectory.Episode{Return: math.MaxFloat32})
 	for range resumEvery {
 		push(w, 0, 3)
 	}
@@ -349,7 +349,7 @@ func TestEnormousReturnDoesNotSpoilTheMeanForEver(t *testing.T) {
 func TestStandardDeviation(t *testing.T) {
 	w := NewWindow(4)
 	for _, v := range []float32{1e6 + 1, 1e6 - 1, 1e6 + 1, 1e6 - 1} {
-		w.Push(rollout.Episode{Return: v})
+		w.Push(trajectory.Episode{Return: v})
 	}
 	if got := w.Std(); got != 1 {
 		t.Errorf("standard deviation %v, want 1", got)
@@ -358,7 +358,7 @@ func TestStandardDeviation(t *testing.T) {
 
 func TestEnvironmentBeyondAllRunsIsRefused(t *testing.T) {
 	w := NewWindow(2)
-	if w.Push(rollout.Episode{Env: math.MaxUint32}) || w.Episodes() != 0 {
+	if w.Push(trajectory.Episode{Env: math.MaxUint32}) || w.Episodes() != 0 {
 		t.Error("an episode of environment 2^32-1 was taken")
 	}
 }
@@ -372,7 +372,7 @@ func TestRestoredWindowGoesOnBitForBit(t *testing.T) {
 		unbroken.SetEnvs(envs)
 		feed := func(n int, windows ...*Window) {
 			for range n {
-				e := rollout.Episode{Return: random.Float32() * 1e3, Length: uint32(random.IntN(9)),
+				e := trajectory.Episode{Return: random.Float32() * 1e3, Length: uint32(random.IntN(9)),
 					Env: uint32(min(random.IntN(envs), random.IntN(envs), random.IntN(envs)))}
 				for _, w := range windows {
 					w.Push(e)
@@ -459,7 +459,7 @@ func TestClearedWindowGoesOnCounting(t *testing.T) {
 	w := NewWindow(4)
 	w.SetEnvs(2)
 	for i := range 10 {
-		w.Push(rollout.Episode{Return: 5, Length: 3, Env: uint32(i % 2)})
+		w.Push(trajectory.Episode{Return: 5, Length: 3, Env: uint32(i % 2)})
 	}
 	w.Pass()
 	w.Clear()
@@ -467,7 +467,7 @@ func TestClearedWindowGoesOnCounting(t *testing.T) {
 		t.Errorf("cleared: %d episodes kept, full %v, %d in all, %d envs, mean %v", w.Len(), w.Full(), w.Episodes(), envs, w.Mean())
 	}
 	for i := range 4 {
-		w.Push(rollout.Episode{Return: 7, Length: 1, Env: uint32(i % 2)})
+		w.Push(trajectory.Episode{Return: 7, Length: 1, Env: uint32(i % 2)})
 	}
 	if !w.Full() || w.Mean() != 7 {
 		t.Errorf("full %v with a mean of %v, want true, 7", w.Full(), w.Mean())

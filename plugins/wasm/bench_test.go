@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 )
@@ -21,13 +23,13 @@ func BenchmarkStep(b *testing.B) {
 // stepper returns an Env with a bound block of 32 rows full of actions.
 func stepper(b *testing.B, source []byte, envs int) *Env {
 	p := load(b, newRuntime(b), "guest.wasm", source, Config{})
-	e := newEnv(b, p, rollout.EnvOptions{Envs: envs})
-	all := blocks(b, p.Spec(), rollout.Shape{Steps: 32, Envs: envs}, 1)
+	e := newEnv(b, p, env.Options{Envs: envs})
+	all := blocks(b, p.Spec(), trajectory.Shape{Steps: 32, Envs: envs}, 1)
 	begin(b, e, all)
 	x := uint64(1)
-	for k := range all[0].Int32(rollout.ColAction) {
+	for k := range all[0].Int32(trajectory.ColAction) {
 		x = x*6364136223846793005 + 1442695040888963407
-		all[0].Int32(rollout.ColAction)[k] = int32(x >> 63)
+		all[0].Int32(trajectory.ColAction)[k] = int32(x >> 63)
 	}
 	return e
 }
@@ -79,7 +81,7 @@ func BenchmarkNewEnv(b *testing.B) {
 			p := load(b, newRuntime(b), name, source, Config{})
 			spec := p.Spec()
 			for b.Loop() {
-				e, err := p.NewEnv(rollout.EnvOptions{Envs: 64, Autoreset: spec.PickAutoreset()})
+				e, err := p.NewEnv(env.Options{Envs: 64, Autoreset: spec.PickAutoreset()})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -96,8 +98,8 @@ func BenchmarkRenew(b *testing.B) {
 	for name, source := range exampleGuests(b) {
 		b.Run(name, func(b *testing.B) {
 			p := load(b, newRuntime(b), name, source, Config{})
-			e := newEnv(b, p, rollout.EnvOptions{Envs: 64})
-			all := blocks(b, p.Spec(), rollout.Shape{Steps: 32, Envs: 64}, 1)
+			e := newEnv(b, p, env.Options{Envs: 64})
+			all := blocks(b, p.Spec(), trajectory.Shape{Steps: 32, Envs: 64}, 1)
 			for b.Loop() {
 				if err := e.Bind(all[0]); err != nil {
 					b.Fatal(err)

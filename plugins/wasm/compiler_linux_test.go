@@ -14,7 +14,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 )
 
@@ -58,8 +60,8 @@ func apart(t *testing.T, dir, role string) (*Runtime, *bytes.Buffer) {
 func played(t *testing.T, r *Runtime, source []byte) []byte {
 	t.Helper()
 	p := load(t, r, "guest.wasm", source, Config{})
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 2})
-	all := blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 2)
+	e := newEnv(t, p, env.Options{Envs: 2})
+	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 2)
 	begin(t, e, all)
 	return play(t, e, all, 2)
 }

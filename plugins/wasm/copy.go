@@ -5,23 +5,23 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
 )
 
-var _ rollout.EnvCopier = (*Env)(nil)
+var _ env.Copier = (*Env)(nil)
 
-// CopyFrom makes this Env what another one is; see rollout.EnvCopier. It is Snapshot and Restore in one, and touches
+// CopyFrom makes this Env what another one is; see env.Copier. It is Snapshot and Restore in one, and touches
 // only the pages in which the two differ: between two that were made alike, those are few.
-func (e *Env) CopyFrom(from rollout.Env) error {
+func (e *Env) CopyFrom(from env.Env) error {
 	o, ok := from.(*Env)
 	if !ok || o == e || !bytes.Equal(e.identity(), o.identity()) || e.plugin.metered.State != "" {
-		return fmt.Errorf("%w: %s: copy of other environments", rollout.ErrUnsupported, e.options.Name)
+		return fmt.Errorf("%w: %s: copy of other environments", env.ErrUnsupported, e.options.Name)
 	}
 	if err := o.gate.Enter(); err != nil {
 		return err
 	}
 	defer o.gate.Leave()
-	if _, err := e.gate.Seize(); err != nil {
+	if _, err := e.gate.EnterPoisoned(); err != nil {
 		return err
 	}
 	defer e.gate.Leave()

@@ -6,7 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // A copy is what Snapshot and Restore make, between environments of one plugin and of two made of the same file,
@@ -16,8 +17,8 @@ func TestCopyFrom_IsSnapshotAndRestoreInOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRuntime(t)
 			p := load(t, r, name, source, Config{})
-			o := rollout.EnvOptions{Envs: 32, Seed: 5}
-			shape := rollout.Shape{Steps: 32, Envs: 32}
+			o := env.Options{Envs: 32, Seed: 5}
+			shape := trajectory.Shape{Steps: 32, Envs: 32}
 			e := newEnv(t, p, o)
 			all := blocks(t, p.Spec(), shape, 3)
 			begin(t, e, all)
@@ -62,9 +63,9 @@ func TestCopyFrom_IsSnapshotAndRestoreInOne(t *testing.T) {
 
 func TestCopyFrom_RefusesOthers(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, Config{})
-	e, wider := newEnv(t, p, rollout.EnvOptions{Envs: 8}), newEnv(t, p, rollout.EnvOptions{Envs: 9})
-	for what, from := range map[string]rollout.Env{"itself": e, "as many": wider, "another kind": nil} {
-		if err := e.CopyFrom(from); !errors.Is(err, rollout.ErrUnsupported) {
+	e, wider := newEnv(t, p, env.Options{Envs: 8}), newEnv(t, p, env.Options{Envs: 9})
+	for what, from := range map[string]env.Env{"itself": e, "as many": wider, "another kind": nil} {
+		if err := e.CopyFrom(from); !errors.Is(err, env.ErrUnsupported) {
 			t.Errorf("%s: %v, want ErrUnsupported", what, err)
 		}
 	}

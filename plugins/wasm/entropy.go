@@ -4,33 +4,34 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
 // entropyStream sets the random bytes of an environment apart from the numbers that it draws itself from its seed.
-const entropyStream rollout.Stream = 0x3C6EF372FE94F82B
+const entropyStream env.Stream = 0x3C6EF372FE94F82B
 
 // checkEntropy refuses several environments in an instance that asks for random bytes and does not say for which of them:
 // what an environment gets would depend on who is in the instance beside it.
-func (p *Plugin) checkEntropy(o *rollout.EnvOptions) error {
+func (p *Plugin) checkEntropy(o *env.Options) error {
 	if o.Envs == 1 || p.exports[hostabi.ExportCurrentEnv] {
 		return nil
 	}
 	for _, f := range p.compiled.ImportedFunctions() {
 		if module, name, _ := f.Import(); module == hostabi.ImportModule && name == hostabi.ImportEntropy {
 			return fmt.Errorf("%w: %s: %s imports %s.%s and does not export %s: an instance of it has one environment",
-				rollout.ErrUnsupported, o.Name, p.path, module, name, hostabi.ExportCurrentEnv)
+				env.ErrUnsupported, o.Name, p.path, module, name, hostabi.ExportCurrentEnv)
 		}
 	}
 	return nil
 }
 
 // beginEntropy begins the random streams of a batch.
-func (h *hostState) beginEntropy(o *rollout.EnvOptions) {
+func (h *hostState) beginEntropy(o *env.Options) {
 	h.entropy = make([]uint64, o.Envs+1)
-	for env := range o.Envs {
-		h.entropy[env] = entropyStream.Seed(rollout.EnvSeed(o.Seed, o.FirstEnv+env))
+	for index := range o.Envs {
+		h.entropy[index] = entropyStream.Seed(env.Seed(o.Seed, o.FirstEnv+index))
 	}
 	h.entropy[o.Envs] = entropyStream.Seed(o.Seed)
 }

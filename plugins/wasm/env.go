@@ -6,18 +6,19 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
 // lastWords is how long a guest may take to say what went wrong.
 const lastWords = 200 * time.Millisecond
 
-// Env is a batch of environments in one instance. It implements rollout.Env.
+// Env is a batch of environments in one instance. It implements env.Env.
 type Env struct {
 	plugin  *Plugin
-	options rollout.EnvOptions
-	gate    rollout.Gate
+	options env.Options
+	gate    env.Gate
 	inst    *instance
 	batch   uint64 // what rl_create returned
 	rows    int    // steps of the bound block, 0 if none is bound
@@ -28,11 +29,11 @@ type Env struct {
 	probe   probe
 }
 
-var _ rollout.Env = (*Env)(nil)
+var _ env.Env = (*Env)(nil)
 
-// NewEnv makes a batch of environments. An error is a *rollout.Fault, or wraps rollout.ErrUnsupported or ErrClosed.
+// NewEnv makes a batch of environments. An error is a *env.Fault, or wraps env.ErrUnsupported or ErrClosed.
 // The first batch of a plugin costs what every other does: all are forked from the image that Load took.
-func (p *Plugin) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
+func (p *Plugin) NewEnv(o env.Options) (env.Env, error) {
 	if err := o.Check(&p.spec, 1); err != nil {
 		return nil, err
 	}
@@ -42,7 +43,7 @@ func (p *Plugin) NewEnv(o rollout.EnvOptions) (rollout.Env, error) {
 	if err := p.enter(); err != nil {
 		return nil, err
 	}
-	e := &Env{plugin: p, options: o, gate: rollout.Gate{Name: o.Name, Closed: ErrClosed}}
+	e := &Env{plugin: p, options: o, gate: env.Gate{Name: o.Name, Closed: ErrClosed}}
 	if err := e.start(); err != nil {
 		if leaveErr := p.leave(); leaveErr != nil {
 			return nil, errors.Join(err, leaveErr)
@@ -91,7 +92,7 @@ func (e *Env) create() error {
 		return err
 	}
 	if n < 0 {
-		return &callError{rollout.FaultStatus, hostabi.ExportCreate, i.words(hostabi.Status(n))}
+		return &callError{env.FaultStatus, hostabi.ExportCreate, i.words(hostabi.Status(n))}
 	}
 	e.batch = uint64(n)
 	if e.scratch, err = i.allocate(e.scratchBytes(), 64); err != nil {
@@ -107,7 +108,7 @@ func (e *Env) create() error {
 func (e *Env) scratchBytes() uint32 { return uint32(e.options.Envs) * 9 }
 
 // Spec returns what the environment said of itself.
-func (e *Env) Spec() *rollout.EnvSpec { return &e.plugin.spec }
+func (e *Env) Spec() *hostabi.EnvSpec { return &e.plugin.spec }
 
 // FuelUsed returns how much the guest has burned since it was made or renewed, in about the time of a simple
 // instruction. It depends on what the guest did and on nothing else, so equal runs burn equal fuel. It must not
@@ -115,7 +116,7 @@ func (e *Env) Spec() *rollout.EnvSpec { return &e.plugin.spec }
 func (e *Env) FuelUsed() uint64 { return e.inst.fuel.used() }
 
 // Bind maps the block's guest region into the guest, the first time, and points the guest at it.
-func (e *Env) Bind(b rollout.Block) error {
+func (e *Env) Bind(b env.Block) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
 	}
@@ -142,18 +143,18 @@ func (e *Env) Bind(b rollout.Block) error {
 }
 
 // checkBlock refuses blocks that this Env cannot step into.
-func (e *Env) checkBlock(b rollout.Block) error {
+func (e *Env) checkBlock(b env.Block) error {
 	if err := e.options.CheckBlock(&e.plugin.spec, &b); err != nil {
 		return err
 	}
 	if n := b.Schema.GuestBytes; b.Offset%hostPage != 0 || n <= 0 || n%hostPage != 0 {
 		return fmt.Errorf("%w: %s: block %d is not made of whole pages: %d bytes at offset %d",
-			rollout.ErrUnsupported, e.options.Name, b.Index, n, b.Offset)
+			env.ErrUnsupported, e.options.Name, b.Index, n, b.Offset)
 	}
 	return nil
 }
 
-// Reset starts new episodes; see rollout.Env.
+// Reset starts new episodes; see env.Env.
 func (e *Env) Reset(t int, mask []uint8, seeds []uint64) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
@@ -188,7 +189,7 @@ func (e *Env) Reset(t int, mask []uint8, seeds []uint64) error {
 	return nil
 }
 
-// Step makes one step of every environment; see rollout.Env.
+// Step makes one step of every environment; see env.Env.
 func (e *Env) Step(t int) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
@@ -213,7 +214,7 @@ func (e *Env) Step(t int) error {
 
 // Renew returns the Env to the state just after its creation.
 func (e *Env) Renew() error {
-	if _, err := e.gate.Seize(); err != nil {
+	if _, err := e.gate.EnterPoisoned(); err != nil {
 		return err
 	}
 	defer e.gate.Leave()

@@ -8,7 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -73,7 +75,7 @@ func readGuest(t testing.TB, path string) []byte {
 	return b
 }
 
-func newEnv(t testing.TB, p *Plugin, o rollout.EnvOptions) *Env {
+func newEnv(t testing.TB, p *Plugin, o env.Options) *Env {
 	t.Helper()
 	if o.Name == "" {
 		o.Name = "rollout[0]"
@@ -95,9 +97,9 @@ func newEnv(t testing.TB, p *Plugin, o rollout.EnvOptions) *Env {
 }
 
 // blocks returns n blocks in one sealed segment.
-func blocks(t testing.TB, spec rollout.EnvSpec, shape rollout.Shape, n int) []rollout.Block {
+func blocks(t testing.TB, spec hostabi.EnvSpec, shape trajectory.Shape, n int) []env.Block {
 	t.Helper()
-	schema, err := rollout.NewSchema(spec, shape)
+	schema, err := trajectory.NewSchema(spec, shape)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,11 +108,11 @@ func blocks(t testing.TB, spec rollout.EnvSpec, shape rollout.Shape, n int) []ro
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { seg.Close() })
-	var all []rollout.Block
+	var all []env.Block
 	for k := range n {
 		at := k * schema.Bytes
-		all = append(all, rollout.Block{
-			Trajectory: rollout.Trajectory{Schema: schema, Mem: seg.Bytes()[at:][:schema.Bytes:schema.Bytes]},
+		all = append(all, env.Block{
+			Trajectory: trajectory.Trajectory{Schema: schema, Mem: seg.Bytes()[at:][:schema.Bytes:schema.Bytes]},
 			Index:      uint32(k), FD: seg.FD(), Offset: int64(at)})
 	}
 	return all
@@ -127,13 +129,13 @@ func words32(b []byte) (w [8]uint32) {
 func seeds(n int) []uint64 {
 	s := make([]uint64, n)
 	for k := range s {
-		s[k] = rollout.EnvSeed(1, k)
+		s[k] = env.Seed(1, k)
 	}
 	return s
 }
 
 // play steps through whole blocks with actions from a fixed stream and returns every byte that the guest wrote.
-func play(t testing.TB, e *Env, all []rollout.Block, rounds int) []byte {
+func play(t testing.TB, e *Env, all []env.Block, rounds int) []byte {
 	t.Helper()
 	var log []byte
 	x := uint64(7)
@@ -143,7 +145,7 @@ func play(t testing.TB, e *Env, all []rollout.Block, rounds int) []byte {
 				t.Fatal(err)
 			}
 			clear(b.Mem) // what nobody writes must not differ between runs
-			act := b.Int32(rollout.ColAction)
+			act := b.Int32(trajectory.ColAction)
 			for k := range act {
 				x = x*6364136223846793005 + 1442695040888963407
 				act[k] = int32(x >> 63)
@@ -163,8 +165,8 @@ func TestEnv_StepsIntoBlock(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, Config{})
 	spec := p.Spec()
 	t.Logf("%s %+v", spec.Name, spec)
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 64, Autoreset: hostabi.SameStep})
-	all := blocks(t, spec, rollout.Shape{Steps: 32, Envs: 64}, 3)
+	e := newEnv(t, p, env.Options{Envs: 64, Autoreset: hostabi.SameStep})
+	all := blocks(t, spec, trajectory.Shape{Steps: 32, Envs: 64}, 3)
 	if err := e.Bind(all[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +175,7 @@ func TestEnv_StepsIntoBlock(t *testing.T) {
 	}
 	play(t, e, all, 2)
 	for _, b := range all {
-		if got := b.Float32(rollout.ColReward)[100]; got != 1 {
+		if got := b.Float32(trajectory.ColReward)[100]; got != 1 {
 			t.Errorf("reward = %v, want 1", got)
 		}
 	}

@@ -8,7 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 )
@@ -31,11 +33,11 @@ func words(text string) asm.Code {
 }
 
 // bound returns an Env of a built guest with a block bound.
-func bound(t *testing.T, g built, c Config) (*Env, rollout.Block) {
+func bound(t *testing.T, g built, c Config) (*Env, env.Block) {
 	t.Helper()
 	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), c)
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 20, FirstEnv: 100})
-	b := blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 20}, 1)[0]
+	e := newEnv(t, p, env.Options{Envs: 20, FirstEnv: 100})
+	b := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 20}, 1)[0]
 	if err := e.Bind(b); err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,7 @@ type faultCase struct {
 	name   string
 	guest  built
 	config Config
-	kind   rollout.FaultKind
+	kind   env.FaultKind
 	want   string
 }
 
@@ -71,21 +73,21 @@ func trapping() []faultCase {
 			after: func(m *asm.Module) {
 				m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(17))
 				m.Name("rl_abi_v1", "describe", "alloc", "free", "create", "bind", "reset", "advance_pole")
-			}}, Config{}, rollout.FaultTrap,
+			}}, Config{}, env.FaultTrap,
 			`rollout[0] env 117: trap in rl_step at step 40112: unreachable in advance_pole: "pole fell off" (guest.wasm)`},
 		{"endless recursion", built{functions: atStep(2, asm.Get(0)+asm.Get(1)+asm.Call(7)+asm.Drop)},
-			Config{Step: time.Minute}, rollout.FaultTrap,
+			Config{Step: time.Minute}, env.FaultTrap,
 			`rollout[0]: trap in rl_step at step 2: stack overflow (guest.wasm)`},
-		{"store out of memory", built{functions: atStep(2, asm.Const(-8)+asm.Const(1)+asm.Store(0))}, Config{}, rollout.FaultTrap,
+		{"store out of memory", built{functions: atStep(2, asm.Const(-8)+asm.Const(1)+asm.Store(0))}, Config{}, env.FaultTrap,
 			`rollout[0]: trap in rl_step at step 2: out of bounds memory access in function 7 (guest.wasm)`},
-		{"proc_exit", built{before: rawExit, functions: atStep(2, asm.Const(3)+asm.Call(0))}, Config{}, rollout.FaultTrap,
+		{"proc_exit", built{before: rawExit, functions: atStep(2, asm.Const(3)+asm.Call(0))}, Config{}, env.FaultTrap,
 			`rollout[0]: trap in rl_step at step 2: the guest exited with code 3 in function 8 (guest.wasm)`},
 		{"index of an env that is not there", built{functions: atStep(1, asm.Unreachable), after: func(m *asm.Module) {
 			m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(20))
-		}}, Config{}, rollout.FaultTrap,
+		}}, Config{}, env.FaultTrap,
 			`rollout[0]: trap in rl_step at step 1: unreachable in function 7 (guest.wasm)`},
 		{"rl_last_error that never ends", built{functions: map[string]asm.Code{hostabi.ExportLastError: endless,
-			hostabi.ExportStep: asm.Unreachable}}, Config{}, rollout.FaultTrap,
+			hostabi.ExportStep: asm.Unreachable}}, Config{}, env.FaultTrap,
 			`rollout[0]: trap in rl_step at step 1: unreachable in function 7 (guest.wasm)`},
 	}
 }
@@ -94,13 +96,13 @@ func trapping() []faultCase {
 func neverEnding() []faultCase {
 	fill := asm.Const(0x100000) + asm.Const(0) + asm.Const(8<<20) + asm.MemoryFill
 	return []faultCase{
-		{"endless loop in step 3", built{functions: atStep(3, endless)}, Config{Step: 10 * time.Millisecond}, rollout.FaultDeadline,
+		{"endless loop in step 3", built{functions: atStep(3, endless)}, Config{Step: 10 * time.Millisecond}, env.FaultDeadline,
 			`rollout[0]: deadline in rl_step at step 3: stopped after its limit of 10ms in function 7 (guest.wasm)`},
 		{"endless recursion that takes too long", built{functions: atStep(2, asm.Get(0)+asm.Get(1)+asm.Call(7)+asm.Drop)},
-			Config{Step: 5 * time.Millisecond}, rollout.FaultDeadline,
+			Config{Step: 5 * time.Millisecond}, env.FaultDeadline,
 			`rollout[0]: deadline in rl_step at step 2: stopped after its limit of 5ms in function 7 (guest.wasm)`},
 		{"bulk operations one after the other", built{pages: 300, functions: atStep(1, asm.Code(strings.Repeat(string(fill), 1000)))},
-			Config{Step: 10 * time.Millisecond}, rollout.FaultDeadline,
+			Config{Step: 10 * time.Millisecond}, env.FaultDeadline,
 			`rollout[0]: deadline in rl_step at step 1: stopped after its limit of 10ms in function 7 (guest.wasm)`},
 	}
 }
@@ -112,13 +114,13 @@ func complaining() []faultCase {
 			hostabi.ExportStep: words("action 9 of 2") + asm.Const(int32(hostabi.StatusAction))},
 			after: func(m *asm.Module) {
 				m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(3))
-			}}, Config{}, rollout.FaultStatus,
+			}}, Config{}, env.FaultStatus,
 			`rollout[0] env 103: status in rl_step at step 1: action outside its space: "action 9 of 2" (guest.wasm)`},
 		{"error status without words", built{functions: map[string]asm.Code{hostabi.ExportLastError: absent,
-			hostabi.ExportStep: asm.Const(int32(hostabi.StatusState))}}, Config{}, rollout.FaultStatus,
+			hostabi.ExportStep: asm.Const(int32(hostabi.StatusState))}}, Config{}, env.FaultStatus,
 			`rollout[0]: status in rl_step at step 1: call not allowed in this state (guest.wasm)`},
 		{"memory.grow without end", built{functions: atStep(2, asm.Loop+asm.Void+asm.Const(16)+asm.MemoryGrow+asm.Const(-1)+asm.Eq+asm.Eqz+
-			"\x0d\x00"+asm.End+asm.Unreachable)}, Config{Memory: 8 << 20}, rollout.FaultMemory,
+			"\x0d\x00"+asm.End+asm.Unreachable)}, Config{Memory: 8 << 20}, env.FaultMemory,
 			`rollout[0]: memory in rl_step at step 2: unreachable in function 7, after the memory limit of 8 MiB was reached (guest.wasm)`},
 	}
 }
@@ -129,7 +131,7 @@ func TestStep_FaultsNameComponentEnvStepAndReason(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			e, b := bound(t, c.guest, c.config)
 			err := stepUntilFault(t, e, 50_000)
-			var f *rollout.Fault
+			var f *env.Fault
 			if !errors.As(err, &f) || f.Kind != c.kind {
 				t.Fatalf("Step = %v, want a fault of kind %v", err, c.kind)
 			}
@@ -142,7 +144,7 @@ func TestStep_FaultsNameComponentEnvStepAndReason(t *testing.T) {
 }
 
 // checkAfterFault expects that a poisoned Env refuses work until it is renewed, and works then.
-func checkAfterFault(t *testing.T, e *Env, b rollout.Block, f *rollout.Fault) {
+func checkAfterFault(t *testing.T, e *Env, b env.Block, f *env.Fault) {
 	t.Helper()
 	if !f.Poisons() {
 		if err := e.Bind(b); err != nil {
@@ -150,13 +152,13 @@ func checkAfterFault(t *testing.T, e *Env, b rollout.Block, f *rollout.Fault) {
 		}
 		return
 	}
-	if err := e.Step(0); !errors.Is(err, rollout.ErrPoisoned) {
+	if err := e.Step(0); !errors.Is(err, env.ErrPoisoned) {
 		t.Errorf("Step of a poisoned Env = %v", err)
 	}
 	if err := e.Renew(); err != nil {
 		t.Fatalf("Renew = %v", err)
 	}
-	if err := e.Step(0); !errors.Is(err, rollout.ErrUnsupported) {
+	if err := e.Step(0); !errors.Is(err, env.ErrUnsupported) {
 		t.Errorf("Step without a block = %v", err)
 	}
 	if err := e.Bind(b); err != nil {
@@ -199,10 +201,10 @@ func TestBind_RefusesBadDonations(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			p := load(t, newRuntime(t), "guest.wasm", built{functions: windowsOnly(c.answer)}.bytes(), Config{Init: 20 * time.Millisecond})
-			e := newEnv(t, p, rollout.EnvOptions{Envs: 2})
-			b := blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 1)[0]
+			e := newEnv(t, p, env.Options{Envs: 2})
+			b := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]
 			err := e.Bind(b)
-			var f *rollout.Fault
+			var f *env.Fault
 			if !errors.As(err, &f) || !f.Poisons() {
 				t.Fatalf("Bind = %v, want a fault that poisons", err)
 			}
@@ -218,8 +220,8 @@ func TestBind_RefusesTheSameMemoryTwice(t *testing.T) {
 	again := map[string]asm.Code{hostabi.ExportAlloc: asm.Get(1) + asm.Const(65536) + asm.Eq + asm.If + asm.Void +
 		asm.Const(2<<20) + asm.Return + asm.End + allocate()}
 	p := load(t, newRuntime(t), "guest.wasm", built{functions: again, pages: 64}.bytes(), Config{})
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 2})
-	all := blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 2)
+	e := newEnv(t, p, env.Options{Envs: 2})
+	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 2)
 	if err := e.Bind(all[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -255,8 +257,8 @@ func loopingForever(t *testing.T) (*Runtime, chan error) {
 	t.Helper()
 	r := newRuntime(t)
 	p := load(t, r, "guest.wasm", built{functions: atStep(1, endless)}.bytes(), Config{Step: time.Hour})
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 20})
-	if err := e.Bind(blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 20}, 1)[0]); err != nil {
+	e := newEnv(t, p, env.Options{Envs: 20})
+	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 20}, 1)[0]); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
@@ -273,8 +275,8 @@ func TestRuntimeClose_EndsCallsThatRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := <-done
-	var f *rollout.Fault
-	if !errors.As(err, &f) || f.Kind != rollout.FaultDeadline || !strings.Contains(err.Error(), "context canceled") {
+	var f *env.Fault
+	if !errors.As(err, &f) || f.Kind != env.FaultDeadline || !strings.Contains(err.Error(), "context canceled") {
 		t.Errorf("Step = %v, want a deadline fault that says why", err)
 	}
 	if _, err := r.Load(t.Context(), "guest.wasm", built{}.bytes(), Config{}); !errors.Is(err, ErrClosed) {

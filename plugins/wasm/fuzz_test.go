@@ -7,7 +7,9 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 )
@@ -43,15 +45,15 @@ func FuzzLoad(f *testing.F) {
 		}
 		defer p.Close()
 		spec := p.Spec()
-		e, err := p.NewEnv(rollout.EnvOptions{Name: "fuzz", Envs: 1, Autoreset: spec.PickAutoreset()})
+		e, err := p.NewEnv(env.Options{Name: "fuzz", Envs: 1, Autoreset: spec.PickAutoreset()})
 		if err != nil {
 			return
 		}
 		defer e.Close()
-		if schema, err := rollout.NewSchema(spec, rollout.Shape{Steps: 2, Envs: 1}); err != nil || schema.GuestBytes > 1<<20 {
+		if schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: 2, Envs: 1}); err != nil || schema.GuestBytes > 1<<20 {
 			return
 		}
-		b := blocks(t, spec, rollout.Shape{Steps: 2, Envs: 1}, 1)[0]
+		b := blocks(t, spec, trajectory.Shape{Steps: 2, Envs: 1}, 1)[0]
 		for range 2 {
 			useFuzzed(t, e.(*Env), b)
 			if err := e.Renew(); err != nil {
@@ -62,7 +64,7 @@ func FuzzLoad(f *testing.F) {
 }
 
 // useFuzzed does what a rollout does, and expects errors of the known kinds alone.
-func useFuzzed(t *testing.T, e *Env, b rollout.Block) {
+func useFuzzed(t *testing.T, e *Env, b env.Block) {
 	calls := []func() error{
 		func() error { return e.Bind(b) },
 		func() error { return e.Reset(0, nil, []uint64{1}) },
@@ -79,8 +81,8 @@ func useFuzzed(t *testing.T, e *Env, b rollout.Block) {
 	}
 	for k, call := range calls {
 		err := call()
-		var fault *rollout.Fault
-		if err != nil && !errors.As(err, &fault) && !errors.Is(err, rollout.ErrUnsupported) && !errors.Is(err, rollout.ErrPoisoned) {
+		var fault *env.Fault
+		if err != nil && !errors.As(err, &fault) && !errors.Is(err, env.ErrUnsupported) && !errors.Is(err, env.ErrPoisoned) {
 			t.Errorf("call %d = %v, an error of no known kind", k, err)
 		}
 	}

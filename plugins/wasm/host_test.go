@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 )
@@ -52,8 +54,8 @@ func logged(t *testing.T, g built, grants ...string) (*Env, *bytes.Buffer) {
 	}
 	t.Cleanup(func() { r.Close() })
 	p := load(t, r, "guest.wasm", g.bytes(), Config{Grants: grants})
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 2})
-	if err := e.Bind(blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 1)[0]); err != nil {
+	e := newEnv(t, p, env.Options{Envs: 2})
+	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]); err != nil {
 		t.Fatal(err)
 	}
 	return e, &buf
@@ -119,8 +121,8 @@ func TestMetric_ReachesTheHost(t *testing.T) {
 	g.after = text("height")
 	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantMetric}})
 	var got []string
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 2, Metric: func(name string, v float64) { got = append(got, fmt.Sprint(name, "=", v)) }})
-	if err := e.Bind(blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 1)[0]); err != nil {
+	e := newEnv(t, p, env.Options{Envs: 2, Metric: func(name string, v float64) { got = append(got, fmt.Sprint(name, "=", v)) }})
+	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -145,12 +147,12 @@ func TestEnv_RefusesCallsDuringACall(t *testing.T) {
 	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantMetric}})
 	var e *Env
 	var errs []error
-	e = newEnv(t, p, rollout.EnvOptions{Envs: 2, Metric: func(string, float64) {
+	e = newEnv(t, p, env.Options{Envs: 2, Metric: func(string, float64) {
 		errs = append(errs, e.Close(), e.Step(0), e.Renew(), e.Reset(0, nil, nil))
 		_, err := e.Snapshot()
 		errs = append(errs, err)
 	}})
-	b := blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 1)[0]
+	b := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]
 	if err := e.Bind(b); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +160,7 @@ func TestEnv_RefusesCallsDuringACall(t *testing.T) {
 		t.Fatal(err)
 	}
 	for k, err := range errs {
-		if !errors.Is(err, rollout.ErrUnsupported) {
+		if !errors.Is(err, env.ErrUnsupported) {
 			t.Errorf("call %d within a call = %v", k, err)
 		}
 	}
@@ -187,10 +189,10 @@ func entropyGuest(env, at int) built {
 }
 
 func TestEntropy_ComesFromTheSeed(t *testing.T) {
-	draw := func(env int, seed uint64, seeds []uint64) string {
-		p := load(t, newRuntime(t), "guest.wasm", entropyGuest(env, 20000).bytes(), Config{Grants: []string{GrantEntropy}})
-		b := blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 1)[0]
-		e := newEnv(t, p, rollout.EnvOptions{Envs: 2, Seed: seed})
+	draw := func(index int, seed uint64, seeds []uint64) string {
+		p := load(t, newRuntime(t), "guest.wasm", entropyGuest(index, 20000).bytes(), Config{Grants: []string{GrantEntropy}})
+		b := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]
+		e := newEnv(t, p, env.Options{Envs: 2, Seed: seed})
 		if err := e.Bind(b); err != nil {
 			t.Fatal(err)
 		}
@@ -226,12 +228,12 @@ func TestEntropy_IsForOneEnvironment(t *testing.T) {
 	g := calling("rl", "entropy", asm.I32s(2), asm.I32s(1), asm.Const(20000)+asm.Const(21))
 	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantEntropy}})
 	spec := p.Spec()
-	_, err := p.NewEnv(rollout.EnvOptions{Name: "rollout[0]", Envs: 2, Autoreset: spec.PickAutoreset()})
-	if want := "rollout[0]: guest.wasm imports rl.entropy and does not export rl_current_env: an instance of it has one environment"; !errors.Is(err, rollout.ErrUnsupported) || !strings.Contains(err.Error(), want) {
+	_, err := p.NewEnv(env.Options{Name: "rollout[0]", Envs: 2, Autoreset: spec.PickAutoreset()})
+	if want := "rollout[0]: guest.wasm imports rl.entropy and does not export rl_current_env: an instance of it has one environment"; !errors.Is(err, env.ErrUnsupported) || !strings.Contains(err.Error(), want) {
 		t.Errorf("NewEnv of two = %v, want %s", err, want)
 	}
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 1})
-	if err := e.Bind(blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
+	e := newEnv(t, p, env.Options{Envs: 1})
+	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.Step(0); err != nil {
@@ -262,12 +264,12 @@ func TestEntropy_CountsAgainstTheDeadline(t *testing.T) {
 			m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(0))
 		}}
 	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantEntropy}, Step: 20 * time.Millisecond})
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 2})
-	if err := e.Bind(blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 1)[0]); err != nil {
+	e := newEnv(t, p, env.Options{Envs: 2})
+	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]); err != nil {
 		t.Fatal(err)
 	}
-	var f *rollout.Fault
-	if err := e.Step(0); !errors.As(err, &f) || f.Kind != rollout.FaultDeadline {
+	var f *env.Fault
+	if err := e.Step(0); !errors.As(err, &f) || f.Kind != env.FaultDeadline {
 		t.Errorf("Step = %v, want a deadline", err)
 	}
 }
@@ -371,12 +373,12 @@ func TestHostCalls_EndWithTheDeadline(t *testing.T) {
 	} {
 		g.pages = size>>16 + 17
 		p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantEntropy}, Step: time.Nanosecond})
-		e := newEnv(t, p, rollout.EnvOptions{Envs: 1})
-		if err := e.Bind(blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
+		e := newEnv(t, p, env.Options{Envs: 1})
+		if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
 			t.Fatal(err)
 		}
-		var f *rollout.Fault
-		if err := e.Step(0); !errors.As(err, &f) || f.Kind != rollout.FaultDeadline {
+		var f *env.Fault
+		if err := e.Step(0); !errors.As(err, &f) || f.Kind != env.FaultDeadline {
 			t.Errorf("Step = %v, want a deadline", err)
 		}
 		filled := bytes.Count(e.inst.view(1<<20, size), []byte{0}) < size/2

@@ -11,7 +11,8 @@ import (
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
 )
@@ -131,7 +132,7 @@ func (i *instance) invokeExport(name string, limit time.Duration, args ...uint64
 
 // callError is a call that did not return, or one that returned memory which cannot be used.
 type callError struct {
-	kind   rollout.FaultKind
+	kind   env.FaultKind
 	call   string
 	reason string
 }
@@ -140,13 +141,13 @@ func (e *callError) Error() string { return e.reason }
 
 // failed turns what wazero says of a call into a callError.
 func (i *instance) failed(err error) *callError {
-	e := &callError{kind: rollout.FaultTrap, call: i.calling, reason: i.plugin.layout.trapReason(err)}
+	e := &callError{kind: env.FaultTrap, call: i.calling, reason: i.plugin.layout.trapReason(err)}
 	var stop errStop
 	switch {
 	case errors.As(err, &stop):
-		e.kind = rollout.FaultDeadline
+		e.kind = env.FaultDeadline
 	case i.mem.refused:
-		e.kind = rollout.FaultMemory
+		e.kind = env.FaultMemory
 		e.reason = fmt.Sprintf("%s, after the memory limit of %s was reached", e.reason, byteSize(i.mem.limit))
 	}
 	if strings.HasPrefix(e.reason, "stack overflow") {
@@ -166,7 +167,7 @@ func (i *instance) allocate(n, align uint32) (uint32, error) {
 	}
 	ptr := uint32(result)
 	bad := func(format string, args ...any) error {
-		return &callError{rollout.FaultMemory, hostabi.ExportAlloc, fmt.Sprintf(format, args...)}
+		return &callError{env.FaultMemory, hostabi.ExportAlloc, fmt.Sprintf(format, args...)}
 	}
 	if ptr == 0 {
 		return 0, bad("the guest has no %s to give, its memory limit is %s", byteSize(uint64(n)), byteSize(i.mem.limit))

@@ -13,7 +13,9 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 )
@@ -21,8 +23,8 @@ import (
 func TestStep_AllocatesNothing(t *testing.T) {
 	for _, name := range []string{cartPole, examples + "cartpole-rust/cartpole.wasm"} {
 		p := load(t, newRuntime(t), name, nil, Config{})
-		e := newEnv(t, p, rollout.EnvOptions{Envs: 16})
-		all := blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 16}, 2)
+		e := newEnv(t, p, env.Options{Envs: 16})
+		all := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 16}, 2)
 		begin(t, e, all)
 		n := testing.AllocsPerRun(500, func() {
 			if err := e.Step(3); err != nil {
@@ -51,10 +53,10 @@ func TestStep_AllocatesNothing(t *testing.T) {
 // Fuel depends on what the guest did, not on how long it took or how it was cut into slices.
 func TestFuelUsed_IsTheSameForTheSameWork(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, Config{})
-	all := blocks(t, p.Spec(), rollout.Shape{Steps: 32, Envs: 64}, 1)
+	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 32, Envs: 64}, 1)
 	var used []uint64
 	for _, slice := range []int32{1 << 8, 1 << 12, 1 << 25} {
-		e := newEnv(t, p, rollout.EnvOptions{Envs: 64})
+		e := newEnv(t, p, env.Options{Envs: 64})
 		e.inst.fuel.slice = slice
 		begin(t, e, all)
 		play(t, e, all, 5)
@@ -68,8 +70,8 @@ func TestFuelUsed_IsTheSameForTheSameWork(t *testing.T) {
 func TestEnv_UseAfterClose(t *testing.T) {
 	r := newRuntime(t)
 	p := load(t, r, "built.wasm", built{}.bytes(), Config{})
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 1})
-	b := blocks(t, p.Spec(), rollout.Shape{Steps: 1, Envs: 1}, 1)[0]
+	e := newEnv(t, p, env.Options{Envs: 1})
+	b := blocks(t, p.Spec(), trajectory.Shape{Steps: 1, Envs: 1}, 1)[0]
 	for range 2 {
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
@@ -94,16 +96,16 @@ func TestClose_InAnyOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := p.NewEnv(rollout.EnvOptions{Envs: 8, Autoreset: hostabi.SameStep})
+	e, err := p.NewEnv(env.Options{Envs: 8, Autoreset: hostabi.SameStep})
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 8}, 1)
+	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 8}, 1)
 	if err := errors.Join(p.Close(), p.Close()); err != nil {
 		t.Fatal(err)
 	}
 	begin(t, e.(*Env), all)
-	if _, err := p.NewEnv(rollout.EnvOptions{Envs: 8, Autoreset: hostabi.SameStep}); !errors.Is(err, ErrClosed) {
+	if _, err := p.NewEnv(env.Options{Envs: 8, Autoreset: hostabi.SameStep}); !errors.Is(err, ErrClosed) {
 		t.Errorf("NewEnv of a closed plugin = %v", err)
 	}
 	if err := r.Close(); err != nil {
@@ -122,9 +124,9 @@ func TestClose_InAnyOrder(t *testing.T) {
 
 func TestNewEnv_RefusesOptions(t *testing.T) {
 	p := load(t, newRuntime(t), "built.wasm", built{}.bytes(), Config{})
-	for _, o := range []rollout.EnvOptions{{Envs: 0, Autoreset: hostabi.NextStep}, {Envs: 1 << 21, Autoreset: hostabi.NextStep},
+	for _, o := range []env.Options{{Envs: 0, Autoreset: hostabi.NextStep}, {Envs: 1 << 21, Autoreset: hostabi.NextStep},
 		{Envs: 1, Autoreset: hostabi.SameStep}, {Envs: 1, Autoreset: hostabi.SameStep | hostabi.NextStep}, {Envs: 1}} {
-		if _, err := p.NewEnv(o); !errors.Is(err, rollout.ErrUnsupported) {
+		if _, err := p.NewEnv(o); !errors.Is(err, env.ErrUnsupported) {
 			t.Errorf("NewEnv(%+v) = %v", o, err)
 		}
 	}
@@ -141,7 +143,7 @@ func TestNewEnv_FaultsInCreate(t *testing.T) {
 	} {
 		g := built{functions: map[string]asm.Code{hostabi.ExportCreate: c.code}}
 		p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Init: 10 * time.Millisecond})
-		_, err := p.NewEnv(rollout.EnvOptions{Name: "lander", Envs: 1, Autoreset: hostabi.NextStep})
+		_, err := p.NewEnv(env.Options{Name: "lander", Envs: 1, Autoreset: hostabi.NextStep})
 		if err == nil || err.Error() != c.want {
 			t.Errorf("NewEnv = %v, want %s", err, c.want)
 		}
@@ -153,7 +155,7 @@ func TestConfig_ReachesTheGuestSorted(t *testing.T) {
 	g := built{functions: map[string]asm.Code{hostabi.ExportCreate: asm.Const(counterAt) + asm.Get(0) + asm.Store(0) +
 		asm.Const(counterAt) + asm.Get(1) + asm.Store(4) + asm.Const(0), hostabi.ExportLastError: absent}}
 	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Args: map[string]string{"wind.power": "3", "level": "ö x=1", "b": ""}})
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 1})
+	e := newEnv(t, p, env.Options{Envs: 1})
 	at := words32(e.inst.view(counterAt, 32))
 	if got, want := string(e.inst.view(at[0], at[1])), "b=\nlevel=ö x=1\nwind.power=3\n"; got != want {
 		t.Errorf("configuration %q, want %q", got, want)
@@ -162,9 +164,9 @@ func TestConfig_ReachesTheGuestSorted(t *testing.T) {
 
 func TestPlugin_ServesManyGoroutines(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, Config{})
-	all := blocks(t, p.Spec(), rollout.Shape{Steps: 16, Envs: 8}, 8)
+	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 16, Envs: 8}, 8)
 	want := func() []byte {
-		e := newEnv(t, p, rollout.EnvOptions{Envs: 8})
+		e := newEnv(t, p, env.Options{Envs: 8})
 		begin(t, e, all[:1])
 		return play(t, e, all[:1], 3)
 	}()
@@ -172,7 +174,7 @@ func TestPlugin_ServesManyGoroutines(t *testing.T) {
 	for k := range 8 {
 		wg.Go(func() {
 			for range 5 {
-				e, err := p.NewEnv(rollout.EnvOptions{Name: "e", Envs: 8, Autoreset: hostabi.SameStep})
+				e, err := p.NewEnv(env.Options{Name: "e", Envs: 8, Autoreset: hostabi.SameStep})
 				if err != nil {
 					t.Error(err)
 					return
@@ -258,8 +260,8 @@ func withoutFiles(t testing.TB, r *Runtime, config wazero.RuntimeConfig) {
 func TestInterpreter_DoesTheSame(t *testing.T) {
 	run := func(r *Runtime) ([]byte, uint64) {
 		p := load(t, r, cartPole, nil, Config{})
-		e := newEnv(t, p, rollout.EnvOptions{Envs: 8})
-		all := blocks(t, p.Spec(), rollout.Shape{Steps: 16, Envs: 8}, 2)
+		e := newEnv(t, p, env.Options{Envs: 8})
+		all := blocks(t, p.Spec(), trajectory.Shape{Steps: 16, Envs: 8}, 2)
 		begin(t, e, all)
 		return play(t, e, all, 3), e.FuelUsed()
 	}
@@ -271,12 +273,12 @@ func TestInterpreter_DoesTheSame(t *testing.T) {
 		t.Errorf("the interpreter differs; fuel %d against %d", gotFuel, fuel)
 	}
 	p := load(t, r, "guest.wasm", built{functions: atStep(2, endless)}.bytes(), Config{Step: 10 * time.Millisecond})
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 1})
-	if err := e.Bind(blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
+	e := newEnv(t, p, env.Options{Envs: 1})
+	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
 		t.Fatal(err)
 	}
-	var f *rollout.Fault
-	if err := stepUntilFault(t, e, 2); !errors.As(err, &f) || f.Kind != rollout.FaultDeadline {
+	var f *env.Fault
+	if err := stepUntilFault(t, e, 2); !errors.As(err, &f) || f.Kind != env.FaultDeadline {
 		t.Errorf("endless step = %v", err)
 	}
 }
@@ -293,7 +295,7 @@ func TestNewEnv_StartsNothingAgain(t *testing.T) {
 	}}
 	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{})
 	for range 3 {
-		e := newEnv(t, p, rollout.EnvOptions{Envs: 1})
+		e := newEnv(t, p, env.Options{Envs: 1})
 		if got := words32(e.inst.view(counterAt, 32))[0]; got != 2 {
 			t.Errorf("start and _initialize counted to %d, want 2", got)
 		}

@@ -12,8 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/files"
-	"github.com/rlhost/rlhost/core/rollout"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
 )
@@ -76,7 +77,7 @@ const wasmPage = 65536
 // Load reads, checks, meters and compiles a module, starts it once and asks it to describe itself. source is the
 // file's content; if it is nil, the file at path is read. The error is a *LoadError unless ctx has ended or the
 // Runtime is closed. Compiling takes milliseconds to a minute; ctx interrupts it where another process does it.
-func (r *Runtime) Load(ctx context.Context, path string, source []byte, c Config) (rollout.Plugin, error) {
+func (r *Runtime) Load(ctx context.Context, path string, source []byte, c Config) (env.Plugin, error) {
 	c.setDefaults(path)
 	if err := checkConfig(path, c); err != nil {
 		return nil, err
@@ -106,7 +107,7 @@ func (r *Runtime) Load(ctx context.Context, path string, source []byte, c Config
 
 // start compiles the rewritten module and makes a plugin of it.
 func (r *Runtime) start(ctx context.Context, path string, source []byte, module *meter.Module,
-	metered *meter.Result, c Config) (rollout.Plugin, error) {
+	metered *meter.Result, c Config) (env.Plugin, error) {
 	if err := r.enter(); err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ func checkConfig(path string, c Config) error {
 		if strings.ContainsAny(key, "=\n\x00") || strings.ContainsAny(value, "\n\x00") || key == "" {
 			return &LoadError{Code: CodeDescription, Path: path,
 				Reason: fmt.Sprintf("cannot be given the argument %q = %q", key, value),
-				Remedy: "use one line of text, and no = in the key", Err: rollout.ErrSpec}
+				Remedy: "use one line of text, and no = in the key", Err: hostabi.ErrSpec}
 		}
 	}
 	return nil
@@ -195,4 +196,4 @@ func renderArgs(args map[string]string) []byte {
 }
 
 // maxDescription is the size of the longest description that can be accepted, with room for later minor versions.
-const maxDescription = 4 * (hostabi.SpecBytes + rollout.MaxTensors*hostabi.TensorBytes)
+const maxDescription = 4 * (hostabi.SpecBytes + hostabi.MaxTensors*hostabi.TensorBytes)

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 )
@@ -194,7 +193,7 @@ func refuses(t *testing.T, r *Runtime, cases []loadCase) {
 			if got := load.Error(); got != c.want {
 				t.Errorf("it says\n%s\nwant\n%s", got, c.want)
 			}
-			if c.code == CodeDescription && !errors.Is(err, rollout.ErrSpec) {
+			if c.code == CodeDescription && !errors.Is(err, hostabi.ErrSpec) {
 				t.Error("it does not wrap ErrSpec")
 			}
 		})

@@ -10,12 +10,14 @@ import (
 
 	"github.com/tetratelabs/wazero"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
 )
 
-// Plugin is a module that was loaded and checked. It implements rollout.Plugin; its methods may be called
+// Plugin is a module that was loaded and checked. It implements env.Plugin; its methods may be called
 // concurrently. Its memory lives until it and every Env made from it are closed.
 type Plugin struct {
 	runtime   *Runtime
@@ -29,7 +31,7 @@ type Plugin struct {
 	memoryMin uint64
 	layout    layout
 	exports   map[string]bool // functions that it exports
-	spec      rollout.EnvSpec
+	spec      hostabi.EnvSpec
 
 	image *image // state after rl_describe, nil if it cannot be captured
 
@@ -42,24 +44,24 @@ type Plugin struct {
 const errorBytes = 256
 
 var (
-	_ rollout.Plugin     = (*Plugin)(nil)
-	_ rollout.Configured = (*Plugin)(nil)
-	_ rollout.Sized      = (*Plugin)(nil)
+	_ env.Plugin     = (*Plugin)(nil)
+	_ env.Configured = (*Plugin)(nil)
+	_ env.Sized      = (*Plugin)(nil)
 )
 
 // Spec returns what the guest said of itself.
-func (p *Plugin) Spec() rollout.EnvSpec { return p.spec }
+func (p *Plugin) Spec() hostabi.EnvSpec { return p.spec }
 
 // Hash returns the SHA-256 of the file, in hexadecimal.
 func (p *Plugin) Hash() string { return p.hash }
 
-// Configuration returns the arguments; see rollout.Configured. Limits and grants are not state of a guest.
+// Configuration returns the arguments; see env.Configured. Limits and grants are not state of a guest.
 func (p *Plugin) Configuration() string { return string(p.args) }
 
 func (p *Plugin) granted(capability string) bool { return slices.Contains(p.config.Grants, capability) }
 
-// MemoryFor tells what blocks take of an instance's memory; see rollout.Sized. Each is a window of whole pages.
-func (p *Plugin) MemoryFor(blocks int, s *rollout.Schema) (least, enough, limit uint64) {
+// MemoryFor tells what blocks take of an instance's memory; see env.Sized. Each is a window of whole pages.
+func (p *Plugin) MemoryFor(blocks int, s *trajectory.Schema) (least, enough, limit uint64) {
 	n := uint64(blocks)
 	used := max(uint64(p.layout.stack.Top), p.layout.dataHigh)
 	has := p.memoryMin
@@ -172,9 +174,9 @@ func (p *Plugin) startError(ctx context.Context, err error) error {
 	}
 	remedy := "correct the guest, it must start with nothing but its arguments"
 	switch call.kind {
-	case rollout.FaultDeadline:
+	case env.FaultDeadline:
 		remedy = "correct the guest, or raise the limit on its start if it has a reason to take so long"
-	case rollout.FaultMemory:
+	case env.FaultMemory:
 		remedy = "raise the environment's memory limit, or correct the guest's rl_alloc"
 	}
 	return p.fail(CodeStart, fmt.Sprintf("fails in %s: %s", call.call, call.reason), remedy, err)
@@ -200,9 +202,9 @@ func (i *instance) startUp() error {
 }
 
 // describe puts the arguments into the guest and reads its description.
-func (i *instance) describe() (rollout.EnvSpec, error) {
+func (i *instance) describe() (hostabi.EnvSpec, error) {
 	p := i.plugin
-	var none rollout.EnvSpec
+	var none hostabi.EnvSpec
 	var err error
 	if i.errorPtr, err = i.allocate(errorBytes, 16); err != nil {
 		return none, err
@@ -231,10 +233,10 @@ func (i *instance) describe() (rollout.EnvSpec, error) {
 	if wrote != needed {
 		return none, p.describeError(fmt.Sprintf("wants %d bytes for its description at first and %d then", needed, wrote), nil)
 	}
-	spec, err := rollout.ParseSpec(i.view(buf, needed))
+	spec, err := hostabi.ParseSpec(i.view(buf, needed))
 	if err != nil {
 		what := "describes itself wrongly: "
-		if errors.Is(err, rollout.ErrNotYet) {
+		if errors.Is(err, hostabi.ErrNotYet) {
 			what = "describes what this host cannot run: "
 		}
 		return none, p.describeError(what+describes(err), err)
@@ -260,16 +262,16 @@ func (i *instance) askDescription(buf, size uint32) (uint32, error) {
 
 func (p *Plugin) describeError(reason string, err error) *LoadError {
 	if err == nil {
-		err = rollout.ErrSpec
+		err = hostabi.ErrSpec
 	}
 	remedy := "correct what the guest's rl_describe writes, or its arguments"
-	if errors.Is(err, rollout.ErrNotYet) {
-		remedy = "describe the environment in what this host runs: " + rollout.Runs
+	if errors.Is(err, hostabi.ErrNotYet) {
+		remedy = "describe the environment in what this host runs: " + hostabi.Runs
 	}
 	return p.fail(CodeDescription, reason, remedy, err)
 }
 
 // describes returns a complaint about a description without the words that every such complaint begins with.
 func describes(err error) string {
-	return strings.TrimPrefix(err.Error(), rollout.ErrSpec.Error()+": ")
+	return strings.TrimPrefix(err.Error(), hostabi.ErrSpec.Error()+": ")
 }

@@ -3,12 +3,12 @@ package wasm
 import (
 	"fmt"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
 )
 
 var (
-	_ rollout.EnvProber = (*Env)(nil)
-	_ rollout.Examiner  = (*Plugin)(nil)
+	_ env.EnvProber = (*Env)(nil)
+	_ env.Examiner  = (*Plugin)(nil)
 )
 
 // What Probe looks at: nullBytes from address 0 on, which compilers leave free so that a null pointer with the offset
@@ -86,10 +86,10 @@ func nullWrite(low, stack []byte) string {
 }
 
 // Examine tells what the layout of the module means for a stack that overflows; see rollout.Examiner.
-func (p *Plugin) Examine() rollout.Examination {
+func (p *Plugin) Examine() env.Examination {
 	const linker = "link with -Wl,--stack-first, so that an overflow traps; -Wl,-z,stack-size=N makes the stack larger"
 	s := p.layout.stack
-	x := rollout.Examination{Fine: "no function keeps a frame in memory as LLVM's compilers do"}
+	x := env.Examination{Fine: "no function keeps a frame in memory as LLVM's compilers do"}
 	if s.Top == 0 {
 		return x
 	}

@@ -3,33 +3,34 @@ package wasm
 import (
 	"fmt"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-var _ rollout.EnvStater = (*Env)(nil)
+var _ env.Stater = (*Env)(nil)
 
 // maxEnvState bounds the state of one environment.
 const maxEnvState = 1 << 24
 
-// SaveEnv appends the state of one environment to dst; see rollout.EnvStater. Where the state fits into the memory
+// SaveEnv appends the state of one environment to dst; see env.Stater. Where the state fits into the memory
 // that the guest gave for seeds and masks it takes one call of the guest, and allocates nothing if dst has room.
-func (e *Env) SaveEnv(env int, dst []byte) ([]byte, error) {
+func (e *Env) SaveEnv(index int, dst []byte) ([]byte, error) {
 	if err := e.gate.Enter(); err != nil {
 		return dst, err
 	}
 	defer e.gate.Leave()
-	if !e.plugin.exports[hostabi.ExportSave] || env < 0 || env >= e.options.Envs {
-		return dst, fmt.Errorf("%w: %s: save environment %d of %d", rollout.ErrUnsupported, e.options.Name, env, e.options.Envs)
+	if !e.plugin.exports[hostabi.ExportSave] || index < 0 || index >= e.options.Envs {
+		return dst, fmt.Errorf("%w: %s: save environment %d of %d", env.ErrUnsupported, e.options.Name, index, e.options.Envs)
 	}
-	size, err := e.save(env, e.scratch, e.scratchBytes())
+	size, err := e.save(index, e.scratch, e.scratchBytes())
 	if err != nil {
 		return dst, err
 	}
 	if size <= e.scratchBytes() && size > 0 {
 		return append(dst, e.inst.view(e.scratch, size)...), nil
 	}
-	return e.saveLarge(env, size, dst)
+	return e.saveLarge(index, size, dst)
 }
 
 // save asks the guest to put the state of one environment into a place, and returns how long it is.
@@ -45,11 +46,11 @@ func (e *Env) save(env int, at, room uint32) (uint32, error) {
 }
 
 // saveLarge borrows memory for a state of that size.
-func (e *Env) saveLarge(env int, size uint32, dst []byte) ([]byte, error) {
+func (e *Env) saveLarge(index int, size uint32, dst []byte) ([]byte, error) {
 	err := e.borrow(size, func(buf uint32) error {
-		n, err := e.save(env, buf, size)
+		n, err := e.save(index, buf, size)
 		if err == nil && n != size {
-			err = fmt.Errorf("%w: %s: rl_save wants %d bytes at first and %d then", rollout.ErrUnsupported, e.options.Name, size, n)
+			err = fmt.Errorf("%w: %s: rl_save wants %d bytes at first and %d then", env.ErrUnsupported, e.options.Name, size, n)
 		}
 		if err == nil {
 			dst = append(dst, e.inst.view(buf, size)...)
@@ -59,20 +60,20 @@ func (e *Env) saveLarge(env int, size uint32, dst []byte) ([]byte, error) {
 	return dst, err
 }
 
-// LoadEnv replaces the state of one environment; see rollout.EnvStater. Like SaveEnv it takes one call for a small one.
-func (e *Env) LoadEnv(env int, state []byte) error {
+// LoadEnv replaces the state of one environment; see env.Stater. Like SaveEnv it takes one call for a small one.
+func (e *Env) LoadEnv(index int, state []byte) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
 	}
 	defer e.gate.Leave()
-	if !e.plugin.exports[hostabi.ExportLoad] || env < 0 || env >= e.options.Envs || len(state) == 0 || len(state) > maxEnvState {
-		return fmt.Errorf("%w: %s: load %d bytes into environment %d of %d", rollout.ErrUnsupported, e.options.Name,
-			len(state), env, e.options.Envs)
+	if !e.plugin.exports[hostabi.ExportLoad] || index < 0 || index >= e.options.Envs || len(state) == 0 || len(state) > maxEnvState {
+		return fmt.Errorf("%w: %s: load %d bytes into environment %d of %d", env.ErrUnsupported, e.options.Name,
+			len(state), index, e.options.Envs)
 	}
 	if size := uint32(len(state)); size > e.scratchBytes() {
-		return e.borrow(size, func(buf uint32) error { return e.load(env, state, buf) })
+		return e.borrow(size, func(buf uint32) error { return e.load(index, state, buf) })
 	}
-	return e.load(env, state, e.scratch)
+	return e.load(index, state, e.scratch)
 }
 
 // load puts a state into guest memory and has the guest read it.
@@ -92,7 +93,7 @@ func (e *Env) load(env int, state []byte, at uint32) error {
 func (e *Env) refusal(n int32) error {
 	err := e.statusFault(n)
 	if hostabi.Status(n) == hostabi.StatusUnsupported {
-		return fmt.Errorf("%w: %w", rollout.ErrUnsupported, err)
+		return fmt.Errorf("%w: %w", env.ErrUnsupported, err)
 	}
 	return err
 }
@@ -100,7 +101,7 @@ func (e *Env) refusal(n int32) error {
 // borrow gets guest memory for the time of use.
 func (e *Env) borrow(size uint32, use func(buf uint32) error) error {
 	if size == 0 || size > maxEnvState {
-		return fmt.Errorf("%w: %s: state of %d bytes", rollout.ErrUnsupported, e.options.Name, size)
+		return fmt.Errorf("%w: %s: state of %d bytes", env.ErrUnsupported, e.options.Name, size)
 	}
 	buf, err := e.inst.allocate(size, 64)
 	if err != nil {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -14,8 +16,8 @@ func TestSaveEnv_SmallAndLargeStatesAreTheSame(t *testing.T) {
 	for name, source := range exampleGuests(t) {
 		t.Run(name, func(t *testing.T) {
 			p := load(t, newRuntime(t), name, source, Config{})
-			many, one := newEnv(t, p, rollout.EnvOptions{Envs: 32}), newEnv(t, p, rollout.EnvOptions{Envs: 1})
-			all := blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 32}, 1)
+			many, one := newEnv(t, p, env.Options{Envs: 32}), newEnv(t, p, env.Options{Envs: 1})
+			all := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 32}, 1)
 			begin(t, many, all)
 			play(t, many, all, 1)
 			for _, env := range []int{0, 17, 31} {
@@ -43,7 +45,7 @@ func TestSaveEnv_SmallAndLargeStatesAreTheSame(t *testing.T) {
 					t.Errorf("%d zeros are taken for a state", len(bad))
 				}
 			}
-			if _, err := many.SaveEnv(32, nil); !errors.Is(err, rollout.ErrUnsupported) {
+			if _, err := many.SaveEnv(32, nil); !errors.Is(err, env.ErrUnsupported) {
 				t.Errorf("environment 32 of 32: %v", err)
 			}
 		})
@@ -53,8 +55,8 @@ func TestSaveEnv_SmallAndLargeStatesAreTheSame(t *testing.T) {
 func TestSaveEnv_AllocatesNothing(t *testing.T) {
 	for name, source := range exampleGuests(t) {
 		p := load(t, newRuntime(t), name, source, Config{})
-		from, to := newEnv(t, p, rollout.EnvOptions{Envs: 32}), newEnv(t, p, rollout.EnvOptions{Envs: 32})
-		all := blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 32}, 1)
+		from, to := newEnv(t, p, env.Options{Envs: 32}), newEnv(t, p, env.Options{Envs: 32})
+		all := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 32}, 1)
 		begin(t, from, all)
 		state := make([]byte, 0, 256)
 		n := testing.AllocsPerRun(100, func() {
@@ -78,8 +80,8 @@ func TestSaveEnv_AllocatesNothing(t *testing.T) {
 func TestSaveEnv_GrowsNoGuest(t *testing.T) {
 	for name, source := range exampleGuests(t) {
 		p := load(t, newRuntime(t), name, source, Config{})
-		e := newEnv(t, p, rollout.EnvOptions{Envs: 32})
-		begin(t, e, blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 32}, 1))
+		e := newEnv(t, p, env.Options{Envs: 32})
+		begin(t, e, blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 32}, 1))
 		size := e.inst.mem.size
 		var state []byte
 		for k := range 4000 {
@@ -100,7 +102,7 @@ func TestSaveEnv_GrowsNoGuest(t *testing.T) {
 // Blocks that are mapped ahead are those that Bind finds, and steps write into.
 func TestMapAhead_BindFindsTheBlocks(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, Config{})
-	o, shape := rollout.EnvOptions{Envs: 8, Seed: 3}, rollout.Shape{Steps: 16, Envs: 8}
+	o, shape := env.Options{Envs: 8, Seed: 3}, trajectory.Shape{Steps: 16, Envs: 8}
 	other, e := newEnv(t, p, o), newEnv(t, p, o)
 	all, own, pads := blocks(t, p.Spec(), shape, 3), blocks(t, p.Spec(), shape, 3), blocks(t, p.Spec(), shape, 3)
 	begin(t, other, all)
@@ -109,7 +111,7 @@ func TestMapAhead_BindFindsTheBlocks(t *testing.T) {
 		own[k].Schema, pads[k].Schema = all[k].Schema, all[k].Schema
 	}
 	for _, b := range pads[:2] { // the third is not known yet
-		begin(t, e, []rollout.Block{b})
+		begin(t, e, []env.Block{b})
 	}
 	if err := e.Renew(); err != nil {
 		t.Fatal(err)
@@ -137,7 +139,7 @@ func TestMapAhead_BindFindsTheBlocks(t *testing.T) {
 		t.Error("something was written to a block that is not bound")
 	}
 	own[0].Offset++
-	if err := e.MapAhead(own[:1]); !errors.Is(err, rollout.ErrUnsupported) {
+	if err := e.MapAhead(own[:1]); !errors.Is(err, env.ErrUnsupported) {
 		t.Errorf("a block that begins within a page: %v", err)
 	}
 }
@@ -145,9 +147,9 @@ func TestMapAhead_BindFindsTheBlocks(t *testing.T) {
 // Every binding of a block survives a copy: those of the other one's blocks lie elsewhere in their files.
 func TestCopyFrom_BindingsAreThoseOfTheBlock(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, Config{})
-	o := rollout.EnvOptions{Envs: 8, Seed: 3}
+	o := env.Options{Envs: 8, Seed: 3}
 	from, to := newEnv(t, p, o), newEnv(t, p, o)
-	rows, columns := blocks(t, p.Spec(), rollout.Shape{Steps: 16, Envs: 8}, 2), blocks(t, p.Spec(), rollout.Shape{Steps: 16, Envs: 8, SoA: true}, 2)
+	rows, columns := blocks(t, p.Spec(), trajectory.Shape{Steps: 16, Envs: 8}, 2), blocks(t, p.Spec(), trajectory.Shape{Steps: 16, Envs: 8, SoA: true}, 2)
 	begin(t, from, rows)
 	play(t, from, rows, 1)
 	begin(t, to, columns)
@@ -164,7 +166,7 @@ func TestCopyFrom_BindingsAreThoseOfTheBlock(t *testing.T) {
 	if !bytes.Equal(play(t, to, columns, 1), want) {
 		t.Error("the copy plays something else in blocks that it was bound to before")
 	}
-	if got, ok := columnOf(hostabi.RoleReward); !ok || got != rollout.ColReward {
+	if got, ok := columnOf(hostabi.RoleReward); !ok || got != trajectory.ColReward {
 		t.Errorf("the reward is column %v, %v", got, ok)
 	}
 }

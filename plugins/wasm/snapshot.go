@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -21,7 +22,7 @@ func (e *Env) Snapshot() ([]byte, error) {
 	}
 	defer e.gate.Leave()
 	if more := e.plugin.metered.State; more != "" {
-		return nil, fmt.Errorf("%w: %s: snapshot of a module with %s", rollout.ErrUnsupported, e.options.Name, more)
+		return nil, fmt.Errorf("%w: %s: snapshot of a module with %s", env.ErrUnsupported, e.options.Name, more)
 	}
 	d := &delta{state: e.inst.state(), pages: changedPages(e.inst.mem.bytes(), nil, e.inWindow)}
 	return e.encode(d), nil
@@ -72,7 +73,7 @@ type snapshot struct {
 // Restore replaces the state by a snapshot of an Env made from the same file with the same options. No block is
 // bound afterwards. An Env that refuses a snapshot is as it was.
 func (e *Env) Restore(b []byte) error {
-	poisoned, err := e.gate.Seize()
+	poisoned, err := e.gate.EnterPoisoned()
 	if err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (e *Env) Restore(b []byte) error {
 		if poisoned {
 			e.gate.Poison()
 		}
-		return fmt.Errorf("%w: %s: restore: %w", rollout.ErrUnsupported, e.options.Name, err)
+		return fmt.Errorf("%w: %s: restore: %w", env.ErrUnsupported, e.options.Name, err)
 	}
 	if err := e.replace(nil, &s.delta); err != nil {
 		e.gate.Poison()

@@ -6,13 +6,15 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 )
 
 // begin binds the first block and seeds all environments.
-func begin(t testing.TB, e *Env, all []rollout.Block) {
+func begin(t testing.TB, e *Env, all []env.Block) {
 	t.Helper()
 	if err := e.Bind(all[0]); err != nil {
 		t.Fatal(err)
@@ -28,9 +30,9 @@ func TestSnapshot_ReplaysBitForBit(t *testing.T) {
 	for name, source := range exampleGuests(t) {
 		t.Run(name, func(t *testing.T) {
 			p := load(t, newRuntime(t), name, source, Config{})
-			o := rollout.EnvOptions{Envs: 32, Seed: 5}
+			o := env.Options{Envs: 32, Seed: 5}
 			e, other := newEnv(t, p, o), newEnv(t, p, o)
-			all := blocks(t, p.Spec(), rollout.Shape{Steps: 32, Envs: 32}, 3)
+			all := blocks(t, p.Spec(), trajectory.Shape{Steps: 32, Envs: 32}, 3)
 			begin(t, e, all)
 			first, firstFuel := play(t, e, all, 3), e.FuelUsed()
 			snap, err := e.Snapshot()
@@ -63,8 +65,8 @@ func TestSnapshot_ReplaysBitForBit(t *testing.T) {
 
 func TestSnapshot_LeavesBlocksOut(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, Config{})
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 8})
-	all := blocks(t, p.Spec(), rollout.Shape{Steps: 1024, Envs: 8}, 2)
+	e := newEnv(t, p, env.Options{Envs: 8})
+	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 1024, Envs: 8}, 2)
 	begin(t, e, all)
 	before, err := e.Snapshot()
 	if err != nil {
@@ -92,20 +94,20 @@ func TestSnapshot_LeavesBlocksOut(t *testing.T) {
 func TestRestore_RefusesWhatDoesNotFit(t *testing.T) {
 	r := newRuntime(t)
 	p := load(t, r, cartPole, nil, Config{})
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 8})
-	all := blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 8}, 1)
+	e := newEnv(t, p, env.Options{Envs: 8})
+	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 8}, 1)
 	begin(t, e, all)
 	snap, err := e.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
 	others := map[string]*Env{
-		"another number of environments": newEnv(t, p, rollout.EnvOptions{Envs: 9}),
-		"another autoreset":              newEnv(t, p, rollout.EnvOptions{Envs: 8, Autoreset: hostabi.NextStep}),
-		"another plugin":                 newEnv(t, load(t, r, "built.wasm", built{}.bytes(), Config{}), rollout.EnvOptions{Envs: 8}),
+		"another number of environments": newEnv(t, p, env.Options{Envs: 9}),
+		"another autoreset":              newEnv(t, p, env.Options{Envs: 8, Autoreset: hostabi.NextStep}),
+		"another plugin":                 newEnv(t, load(t, r, "built.wasm", built{}.bytes(), Config{}), env.Options{Envs: 8}),
 	}
 	for name, other := range others {
-		if err := other.Restore(snap); !errors.Is(err, rollout.ErrUnsupported) {
+		if err := other.Restore(snap); !errors.Is(err, env.ErrUnsupported) {
 			t.Errorf("%s: Restore = %v", name, err)
 		}
 	}
@@ -117,15 +119,15 @@ func TestRestore_RefusesWhatDoesNotFit(t *testing.T) {
 // Damaged snapshots are refused or give some state; neither they nor that state hurt the host.
 func TestRestore_SurvivesDamage(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, Config{})
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 8})
-	all := blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 8}, 1)
+	e := newEnv(t, p, env.Options{Envs: 8})
+	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 8}, 1)
 	begin(t, e, all)
 	snap, err := e.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for n := 0; n < len(snap); n += 1 + n/7 {
-		if err := e.Restore(snap[:n]); !errors.Is(err, rollout.ErrUnsupported) {
+		if err := e.Restore(snap[:n]); !errors.Is(err, env.ErrUnsupported) {
 			t.Fatalf("Restore of %d of %d bytes = %v", n, len(snap), err)
 		}
 	}
@@ -161,12 +163,12 @@ func TestEnv_WithChangingTablesStartsAnew(t *testing.T) {
 		m.Func("change", nil, nil, 0, asm.Const(0), "\xd0\x70", "\x26\x00")
 	}}
 	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{})
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 2})
-	b := blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 2}, 1)[0]
-	if _, err := e.Snapshot(); !errors.Is(err, rollout.ErrUnsupported) {
+	e := newEnv(t, p, env.Options{Envs: 2})
+	b := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]
+	if _, err := e.Snapshot(); !errors.Is(err, env.ErrUnsupported) {
 		t.Errorf("Snapshot = %v", err)
 	}
-	if err := e.Restore(nil); !errors.Is(err, rollout.ErrUnsupported) {
+	if err := e.Restore(nil); !errors.Is(err, env.ErrUnsupported) {
 		t.Errorf("Restore = %v", err)
 	}
 	for range 2 {
@@ -177,7 +179,7 @@ func TestEnv_WithChangingTablesStartsAnew(t *testing.T) {
 			if err := e.Step(k); err != nil {
 				t.Fatal(err)
 			}
-			if got := b.Bytes(rollout.ColReward)[8*k]; int(got) != k+1 {
+			if got := b.Bytes(trajectory.ColReward)[8*k]; int(got) != k+1 {
 				t.Errorf("step %d counts %d", k, got)
 			}
 		}

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -75,21 +76,21 @@ func (p *pace) update(took time.Duration, envs int) {
 	p.last = took
 }
 
-// fault makes a *rollout.Fault of what went wrong in the guest, and poisons the Env where that is due. Errors that
+// fault makes a *env.Fault of what went wrong in the guest, and poisons the Env where that is due. Errors that
 // a caller knows how to treat pass unchanged.
 func (e *Env) fault(err error) error {
-	var known *rollout.Fault
-	if errors.As(err, &known) || errors.Is(err, rollout.ErrUnsupported) || errors.Is(err, ErrClosed) {
+	var known *env.Fault
+	if errors.As(err, &known) || errors.Is(err, env.ErrUnsupported) || errors.Is(err, ErrClosed) {
 		return err
 	}
-	f := &rollout.Fault{Kind: rollout.FaultMemory, Name: e.options.Name, Source: e.plugin.path, Call: "the host", Env: -1, Err: err}
+	f := &env.Fault{Kind: env.FaultMemory, Name: e.options.Name, Source: e.plugin.path, Call: "the host", Env: -1, Err: err}
 	if e.inst != nil {
 		f.Step = e.inst.host.steps
 	}
 	var call *callError
 	if errors.As(err, &call) {
 		f.Kind, f.Call, f.Err = call.kind, call.call, call
-		if e.inst != nil && call.kind != rollout.FaultStatus {
+		if e.inst != nil && call.kind != env.FaultStatus {
 			f.Env = e.currentEnv(call.call)
 			if words := e.inst.lastError(); words != "" {
 				f.Err = fmt.Errorf("%w: %s", call, words)
@@ -105,9 +106,9 @@ func (e *Env) fault(err error) error {
 // statusFault makes a fault of an error that the guest returned.
 func (e *Env) statusFault(result int32) error {
 	name := e.inst.calling
-	f := &rollout.Fault{Kind: rollout.FaultStatus, Name: e.options.Name, Source: e.plugin.path, Call: name,
+	f := &env.Fault{Kind: env.FaultStatus, Name: e.options.Name, Source: e.plugin.path, Call: name,
 		Step: e.inst.host.steps}
-	f.Err = &callError{rollout.FaultStatus, name, e.inst.words(hostabi.Status(result))}
+	f.Err = &callError{env.FaultStatus, name, e.inst.words(hostabi.Status(result))}
 	f.Env = e.currentEnv(name)
 	return f
 }

@@ -6,7 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 )
@@ -16,10 +18,10 @@ func TestStep_InPartsDoesTheSame(t *testing.T) {
 	for name, source := range exampleGuests(t) {
 		t.Run(name, func(t *testing.T) {
 			p := load(t, newRuntime(t), name, source, Config{})
-			all := blocks(t, p.Spec(), rollout.Shape{Steps: 16, Envs: 13}, 1)
+			all := blocks(t, p.Spec(), trajectory.Shape{Steps: 16, Envs: 13}, 1)
 			var want []byte
 			for _, parts := range []int{1, 2, 5, 13} {
-				e := newEnv(t, p, rollout.EnvOptions{Envs: 13})
+				e := newEnv(t, p, env.Options{Envs: 13})
 				clear(all[0].Mem) // what nobody writes must not differ between runs
 				begin(t, e, all)
 				e.pace.parts = parts
@@ -39,10 +41,10 @@ func TestStep_InPartsDoesTheSame(t *testing.T) {
 }
 
 // playParts plays one block; the pace stays as it is, whatever steps take.
-func playParts(t *testing.T, e *Env, b rollout.Block, parts int) []byte {
+func playParts(t *testing.T, e *Env, b env.Block, parts int) []byte {
 	t.Helper()
-	for k := range b.Int32(rollout.ColAction) {
-		b.Int32(rollout.ColAction)[k] = int32(k & 1)
+	for k := range b.Int32(trajectory.ColAction) {
+		b.Int32(trajectory.ColAction)[k] = int32(k & 1)
 	}
 	for k := range b.Schema.Shape.Steps {
 		e.pace = pace{parts: parts}
@@ -117,14 +119,14 @@ func TestStep_ThroughAReexportedImport(t *testing.T) {
 		m.Export(hostabi.ExportStep, 0, 0)
 	}}
 	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantEntropy}})
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 1})
-	if err := e.Bind(blocks(t, p.Spec(), rollout.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
+	e := newEnv(t, p, env.Options{Envs: 1})
+	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.Step(3); err != nil {
 		t.Errorf("Step = %v", err)
 	}
-	if err := e.Step(4); !errors.Is(err, rollout.ErrUnsupported) {
+	if err := e.Step(4); !errors.Is(err, env.ErrUnsupported) {
 		t.Errorf("Step behind the block = %v", err)
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -22,27 +24,27 @@ type window struct {
 	// What is mapped; schema is nil if nothing is.
 	file   segmentID
 	offset int64
-	schema *rollout.Schema
+	schema *trajectory.Schema
 	stale  bool // the bindings are to be written again
 }
 
 // columnOf says which column of a block a tensor lies in.
-func columnOf(role hostabi.Role) (c rollout.Column, ok bool) {
+func columnOf(role hostabi.Role) (c trajectory.Column, ok bool) {
 	switch role {
 	case hostabi.RoleAction:
-		c = rollout.ColAction
+		c = trajectory.ColAction
 	case hostabi.RoleObservation:
-		c = rollout.ColObs
+		c = trajectory.ColObs
 	case hostabi.RoleReward:
-		c = rollout.ColReward
+		c = trajectory.ColReward
 	case hostabi.RoleTerminated:
-		c = rollout.ColTerminated
+		c = trajectory.ColTerminated
 	case hostabi.RoleTruncated:
-		c = rollout.ColTruncated
+		c = trajectory.ColTruncated
 	case hostabi.RoleActionMask:
-		c = rollout.ColMask
+		c = trajectory.ColMask
 	case hostabi.RoleFinalObservation:
-		c = rollout.ColFinalObs
+		c = trajectory.ColFinalObs
 	default:
 		return 0, false
 	}
@@ -52,7 +54,7 @@ func columnOf(role hostabi.Role) (c rollout.Column, ok bool) {
 // MapAhead puts blocks that will be bound later where Bind finds them, and calls no guest: Bind of one then costs no more
 // than one that was bound before. Blocks whose index Bind has not seen, or saw with another size, are left out. It also
 // has all guest memory present, so that CopyFrom reads it at its full speed. Nothing is bound afterwards.
-func (e *Env) MapAhead(blocks []rollout.Block) error {
+func (e *Env) MapAhead(blocks []env.Block) error {
 	if err := e.gate.Enter(); err != nil {
 		return err
 	}
@@ -76,7 +78,7 @@ func (e *Env) MapAhead(blocks []rollout.Block) error {
 }
 
 // window returns the window of a block, mapped.
-func (e *Env) window(b rollout.Block) (*window, error) {
+func (e *Env) window(b env.Block) (*window, error) {
 	k := slices.IndexFunc(e.windows, func(w *window) bool { return w.block == b.Index })
 	if k >= 0 {
 		w := e.windows[k]
@@ -133,7 +135,7 @@ func (e *Env) checkOverlap(ptr, n uint32) error {
 }
 
 func badMemory(ptr, n uint32, what string) error {
-	return &callError{rollout.FaultMemory, hostabi.ExportAlloc,
+	return &callError{env.FaultMemory, hostabi.ExportAlloc,
 		fmt.Sprintf("the guest gave %d bytes at %#x, which overlap %s", n, ptr, what)}
 }
 
@@ -143,10 +145,10 @@ func overlap(p, n, q, m uint32) bool {
 }
 
 // mapWindow puts the block's pages over the window unless they are there, and writes the bindings.
-func (e *Env) mapWindow(w *window, b rollout.Block) error {
+func (e *Env) mapWindow(w *window, b env.Block) error {
 	file, err := segmentOf(b.FD)
 	if err != nil {
-		return fmt.Errorf("%w: map block %d: %w", rollout.ErrUnsupported, b.Index, err)
+		return fmt.Errorf("%w: map block %d: %w", env.ErrUnsupported, b.Index, err)
 	}
 	if w.schema == b.Schema && w.file == file && w.offset == b.Offset {
 		if w.stale {
@@ -158,7 +160,7 @@ func (e *Env) mapWindow(w *window, b rollout.Block) error {
 		return badMemory(w.ptr, w.bytes, "the end of its memory")
 	}
 	if err := sealed(b.FD, b.Offset+int64(w.bytes)); err != nil {
-		return fmt.Errorf("%w: map block %d: %w", rollout.ErrUnsupported, b.Index, err)
+		return fmt.Errorf("%w: map block %d: %w", env.ErrUnsupported, b.Index, err)
 	}
 	if err := e.inst.mem.mapShared(b.FD, b.Offset, uint64(w.ptr), uint64(w.bytes)); err != nil {
 		return fmt.Errorf("map block %d: %w", b.Index, err)
@@ -177,7 +179,7 @@ func (e *Env) writeBindings(w *window) {
 		column, _ := columnOf(d.Role)
 		l, _ := w.schema.Layout(column)
 		stride := l.StrideT
-		if l.Rows == 1 && column == rollout.ColFinalObs {
+		if l.Rows == 1 && column == trajectory.ColFinalObs {
 			stride = 0
 		}
 		le := binary.LittleEndian

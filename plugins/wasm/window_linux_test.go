@@ -10,7 +10,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 )
@@ -18,8 +20,8 @@ import (
 // The guest's stores are in the block itself: no copy is made anywhere.
 func TestBind_GuestWritesIntoTheBlock(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, Config{})
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 64})
-	all := blocks(t, p.Spec(), rollout.Shape{Steps: 32, Envs: 64}, 2)
+	e := newEnv(t, p, env.Options{Envs: 64})
+	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 32, Envs: 64}, 2)
 	begin(t, e, all)
 	w := e.windows[0]
 	b := all[0]
@@ -33,10 +35,10 @@ func TestBind_GuestWritesIntoTheBlock(t *testing.T) {
 	if err := e.Step(31); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.Float32(rollout.ColReward)[31*64+5]; got != 1 {
+	if got := b.Float32(trajectory.ColReward)[31*64+5]; got != 1 {
 		t.Errorf("reward in the block = %v", got)
 	}
-	if got := all[1].Float32(rollout.ColReward)[31*64+5]; got != 0 {
+	if got := all[1].Float32(trajectory.ColReward)[31*64+5]; got != 0 {
 		t.Errorf("reward in a block that is not bound = %v", got)
 	}
 }
@@ -44,8 +46,8 @@ func TestBind_GuestWritesIntoTheBlock(t *testing.T) {
 func TestBind_TellsTheGuestWhereTensorsLie(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, Config{})
 	for _, soa := range []bool{false, true} {
-		e := newEnv(t, p, rollout.EnvOptions{Envs: 64})
-		b := blocks(t, p.Spec(), rollout.Shape{Steps: 32, Envs: 64, SoA: soa}, 1)[0]
+		e := newEnv(t, p, env.Options{Envs: 64})
+		b := blocks(t, p.Spec(), trajectory.Shape{Steps: 32, Envs: 64, SoA: soa}, 1)[0]
 		if err := e.Bind(b); err != nil {
 			t.Fatal(err)
 		}
@@ -75,13 +77,13 @@ func TestWindow_GuestCannotReachTheHostsRegion(t *testing.T) {
 		asm.MemorySize + asm.Const(16) + asm.Shl + asm.Const(describedAt) + asm.Sub + asm.MemoryFill
 	r := newRuntime(t)
 	hostile := load(t, r, "hostile.wasm", built{functions: map[string]asm.Code{hostabi.ExportStep: scribble + asm.Const(0)}}.bytes(), Config{})
-	all := blocks(t, hostile.Spec(), rollout.Shape{Steps: 100, Envs: 20}, 3)
+	all := blocks(t, hostile.Spec(), trajectory.Shape{Steps: 100, Envs: 20}, 3)
 	for _, b := range all {
 		for k := range b.Mem {
 			b.Mem[k] = byte(k * 7)
 		}
 	}
-	e := newEnv(t, hostile, rollout.EnvOptions{Envs: 20})
+	e := newEnv(t, hostile, env.Options{Envs: 20})
 	for _, k := range []int{0, 2} {
 		if err := e.Bind(all[k]); err != nil {
 			t.Fatal(err)
@@ -105,10 +107,10 @@ func TestWindow_GuestCannotReachTheHostsRegion(t *testing.T) {
 
 func TestEnvs_OfOnePluginHaveTheirOwnBlocks(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, Config{})
-	all := blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 4}, 2)
+	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 4}, 2)
 	var envs []*Env
 	for k := range 2 {
-		e := newEnv(t, p, rollout.EnvOptions{Envs: 4})
+		e := newEnv(t, p, env.Options{Envs: 4})
 		if err := e.Bind(all[k]); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +126,7 @@ func TestEnvs_OfOnePluginHaveTheirOwnBlocks(t *testing.T) {
 	if !bytes.Equal(before, all[1].Mem) {
 		t.Error("a step of one Env is in the block of another")
 	}
-	a, b := all[0].Float32(rollout.ColObs), all[1].Float32(rollout.ColObs)
+	a, b := all[0].Float32(trajectory.ColObs), all[1].Float32(trajectory.ColObs)
 	if a[0] == b[0] || math.Float32bits(a[4]) != math.Float32bits(b[4]) {
 		t.Errorf("first observations %v and %v: only the seed of environment 0 differs", a[:8], b[:8])
 	}
@@ -132,8 +134,8 @@ func TestEnvs_OfOnePluginHaveTheirOwnBlocks(t *testing.T) {
 
 func TestBind_RefusesBlocksThatItCannotMap(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, Config{})
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 8})
-	good := blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 8}, 1)[0]
+	e := newEnv(t, p, env.Options{Envs: 8})
+	good := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 8}, 1)[0]
 	unsealed, err := unix.MemfdCreate("unsealed", unix.MFD_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)
@@ -142,35 +144,35 @@ func TestBind_RefusesBlocksThatItCannotMap(t *testing.T) {
 	if err := unix.Ftruncate(unsealed, 1<<20); err != nil {
 		t.Fatal(err)
 	}
-	other, err := rollout.NewSchema(p.Spec(), rollout.Shape{Steps: 8, Envs: 9})
+	other, err := trajectory.NewSchema(p.Spec(), trajectory.Shape{Steps: 8, Envs: 9})
 	if err != nil {
 		t.Fatal(err)
 	}
 	stranger := load(t, newRuntime(t), "built.wasm", built{}.bytes(), Config{})
-	foreign, err := rollout.NewSchema(stranger.Spec(), rollout.Shape{Steps: 8, Envs: 8})
+	foreign, err := trajectory.NewSchema(stranger.Spec(), trajectory.Shape{Steps: 8, Envs: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cases := []struct {
 		name   string
-		change func(b *rollout.Block)
+		change func(b *env.Block)
 		want   string
 	}{
-		{"ordinary memory", func(b *rollout.Block) { b.FD = -1 }, "ordinary memory, which cannot be mapped"},
-		{"no schema", func(b *rollout.Block) { b.Schema = nil }, "no schema"},
-		{"other envs", func(b *rollout.Block) { b.Schema = other }, "room for 9 environments, this batch has 8"},
-		{"other tensors", func(b *rollout.Block) { b.Schema = foreign }, "laid out for another environment (built@1)"},
-		{"odd offset", func(b *rollout.Block) { b.Offset = 64 }, "not made of whole pages"},
-		{"negative offset", func(b *rollout.Block) { b.Offset = -4096 }, "lies at offset -4096"},
-		{"file that can shrink", func(b *rollout.Block) { b.FD = unsealed }, "not sealed against shrinking"},
-		{"behind the end of the file", func(b *rollout.Block) { b.Offset = 1 << 30 }, "the block ends at"},
-		{"no file", func(b *rollout.Block) { b.FD = 99999 }, "bad file descriptor"},
+		{"ordinary memory", func(b *env.Block) { b.FD = -1 }, "ordinary memory, which cannot be mapped"},
+		{"no schema", func(b *env.Block) { b.Schema = nil }, "no schema"},
+		{"other envs", func(b *env.Block) { b.Schema = other }, "room for 9 environments, this batch has 8"},
+		{"other tensors", func(b *env.Block) { b.Schema = foreign }, "laid out for another environment (built@1)"},
+		{"odd offset", func(b *env.Block) { b.Offset = 64 }, "not made of whole pages"},
+		{"negative offset", func(b *env.Block) { b.Offset = -4096 }, "lies at offset -4096"},
+		{"file that can shrink", func(b *env.Block) { b.FD = unsealed }, "not sealed against shrinking"},
+		{"behind the end of the file", func(b *env.Block) { b.Offset = 1 << 30 }, "the block ends at"},
+		{"no file", func(b *env.Block) { b.FD = 99999 }, "bad file descriptor"},
 	}
 	for _, c := range cases {
 		b := good
 		c.change(&b)
 		err := e.Bind(b)
-		if !errors.Is(err, rollout.ErrUnsupported) || !strings.Contains(err.Error(), c.want) {
+		if !errors.Is(err, env.ErrUnsupported) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: Bind = %v, want %q in it", c.name, err, c.want)
 		}
 	}
@@ -182,14 +184,14 @@ func TestBind_RefusesBlocksThatItCannotMap(t *testing.T) {
 // A block index that comes back with other memory, as from another arena, is mapped again.
 func TestBind_FollowsABlockToAnotherArena(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, Config{})
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 8})
+	e := newEnv(t, p, env.Options{Envs: 8})
 	for _, steps := range []int{8, 8, 600, 8} {
-		b := blocks(t, p.Spec(), rollout.Shape{Steps: steps, Envs: 8}, 1)[0]
-		begin(t, e, []rollout.Block{b})
+		b := blocks(t, p.Spec(), trajectory.Shape{Steps: steps, Envs: 8}, 1)[0]
+		begin(t, e, []env.Block{b})
 		if err := e.Step(steps - 1); err != nil {
 			t.Fatal(err)
 		}
-		if got := b.Float32(rollout.ColReward)[8*steps-1]; got != 1 {
+		if got := b.Float32(trajectory.ColReward)[8*steps-1]; got != 1 {
 			t.Errorf("reward after a new arena of %d steps = %v", steps, got)
 		}
 	}
@@ -200,11 +202,11 @@ func TestBind_FollowsABlockToAnotherArena(t *testing.T) {
 
 func TestBind_BeyondTheMemoryLimitSaysSo(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, Config{Memory: 1 << 20})
-	e := newEnv(t, p, rollout.EnvOptions{Envs: 256})
-	b := blocks(t, p.Spec(), rollout.Shape{Steps: 1024, Envs: 256}, 1)[0]
+	e := newEnv(t, p, env.Options{Envs: 256})
+	b := blocks(t, p.Spec(), trajectory.Shape{Steps: 1024, Envs: 256}, 1)[0]
 	err := e.Bind(b)
-	var f *rollout.Fault
-	if !errors.As(err, &f) || f.Kind != rollout.FaultMemory || !strings.Contains(err.Error(), "its memory limit is 1 MiB") {
+	var f *env.Fault
+	if !errors.As(err, &f) || f.Kind != env.FaultMemory || !strings.Contains(err.Error(), "its memory limit is 1 MiB") {
 		t.Errorf("Bind = %v", err)
 	}
 }
@@ -230,10 +232,10 @@ func openFiles(t *testing.T) int {
 
 func TestClose_LeavesNoMappingsAndFiles(t *testing.T) {
 	p := load(t, newRuntime(t), "rust", readGuest(t, examples+"cartpole-rust/cartpole.wasm"), Config{})
-	b := blocks(t, p.Spec(), rollout.Shape{Steps: 8, Envs: 8}, 1)[0]
+	b := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 8}, 1)[0]
 	cycle := func(n int) {
 		for k := range n {
-			e, err := p.NewEnv(rollout.EnvOptions{Name: "e", Envs: 8, Autoreset: hostabi.SameStep})
+			e, err := p.NewEnv(env.Options{Name: "e", Envs: 8, Autoreset: hostabi.SameStep})
 			if err != nil {
 				t.Fatal(err)
 			}

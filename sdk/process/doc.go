@@ -19,13 +19,13 @@
 //		return nil
 //	}
 //	func (c *clipper) onTrajectory(m *hostabi.Message) {
-//		tr, lease, err := rollout.Lease(c.h.Arenas, m.Handle)
+//		tr, lease, err := trajectory.Lease(c.h.Arenas, m.Handle)
 //		if err != nil {
 //			c.h.Fail(err)
 //			return
 //		}
 //		defer lease.Release()
-//		clip(tr.Float32(rollout.ColReward), c.limit.Reward)
+//		clip(tr.Float32(trajectory.ColReward), c.limit.Reward)
 //		_ = c.out.Emit(*m)
 //	}
 //	...

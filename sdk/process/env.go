@@ -7,8 +7,10 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/ring"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
@@ -30,7 +32,7 @@ const textBytes = 1 << 10
 // envs works a batch of environments for the host: the control calls EnvLoad, EnvMake and EnvState, and the calls of
 // the step path that come over the ring. Its methods may be called from any goroutine.
 type envs struct {
-	load func(context.Context, protocol.EnvSource) (rollout.Plugin, error)
+	load func(context.Context, protocol.EnvSource) (env.Plugin, error)
 	in   *ring.Messages // from the host
 	out  *ring.Messages // to the host
 	send func(f protocol.Frame, files ...int) error
@@ -40,8 +42,8 @@ type envs struct {
 	running sync.WaitGroup
 
 	mu      sync.Mutex // everything below; held during every call of env
-	plugin  rollout.Plugin
-	env     rollout.Env
+	plugin  env.Plugin
+	env     env.Env
 	batch   protocol.EnvBatch
 	scratch protocol.EnvScratch
 	memory  []byte // the scratch area, once it is there
@@ -57,10 +59,10 @@ type envs struct {
 // space is a segment that blocks lie in.
 type space struct {
 	seg    *shm.Segment
-	schema *rollout.Schema // of this worker's part of each block
+	schema *trajectory.Schema // of this worker's part of each block
 }
 
-func newEnvs(load func(context.Context, protocol.EnvSource) (rollout.Plugin, error), in, out *ring.Messages,
+func newEnvs(load func(context.Context, protocol.EnvSource) (env.Plugin, error), in, out *ring.Messages,
 	send func(protocol.Frame, ...int) error, log *slog.Logger) *envs {
 	return &envs{load: load, in: in, out: out, send: send, log: log, box: newInbox(),
 		spaces: map[uint64]*space{}, metrics: map[string]uint32{}}
@@ -97,7 +99,7 @@ func (w *envs) makeEnvs(b protocol.EnvBatch) (protocol.EnvScratch, error) {
 	case b.FirstColumn < 0 || b.Envs < 1 || b.FirstColumn > b.BlockEnvs || b.Envs > b.BlockEnvs-b.FirstColumn:
 		return protocol.EnvScratch{}, fmt.Errorf("%d environments from column %d on, in rows of %d", b.Envs, b.FirstColumn, b.BlockEnvs)
 	}
-	env, err := w.plugin.NewEnv(rollout.EnvOptions{
+	env, err := w.plugin.NewEnv(env.Options{
 		Name: b.Name, Envs: b.Envs, FirstEnv: b.FirstEnv, Autoreset: hostabi.Autoreset(b.Autoreset), Seed: b.Seed,
 		Metric: w.metric,
 	})

@@ -13,7 +13,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
@@ -79,7 +81,7 @@ func (w *envs) do(m *hostabi.Message, call string) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			w.log.Error("panic in an environment", "call", call, "panic", v, "stack", string(debug.Stack()))
-			err = &rollout.Fault{Kind: rollout.FaultTrap, Call: call, Env: -1, Err: fmt.Errorf("panic: %v", v)}
+			err = &env.Fault{Kind: env.FaultTrap, Call: call, Env: -1, Err: fmt.Errorf("panic: %v", v)}
 		}
 	}()
 	switch m.Slot {
@@ -112,8 +114,8 @@ func (w *envs) bind(index uint32, number, offset uint64) error {
 	if bytes := uint64(s.schema.Bytes); offset > size || bytes > size-offset {
 		return fmt.Errorf("%w: block %d at %d of %d bytes", errLength, index, offset, size)
 	}
-	return w.env.Bind(rollout.Block{
-		Trajectory: rollout.Trajectory{Schema: s.schema, Mem: s.seg.Bytes()[offset:][:s.schema.Bytes]},
+	return w.env.Bind(env.Block{
+		Trajectory: trajectory.Trajectory{Schema: s.schema, Mem: s.seg.Bytes()[offset:][:s.schema.Bytes]},
 		Index:      index, FD: s.seg.FD(), Offset: int64(offset),
 	})
 }
@@ -135,7 +137,7 @@ func (w *envs) space(number uint64) (*space, error) {
 	if err != nil {
 		return nil, errors.Join(err, seg.Close())
 	}
-	trajectories, ok := whole.(*rollout.Schema)
+	trajectories, ok := whole.(*trajectory.Schema)
 	if !ok || trajectories.Shape.Envs != w.batch.BlockEnvs {
 		return nil, errors.Join(fmt.Errorf("%w: file %d has no blocks of %d environments", errLength, number, w.batch.BlockEnvs), seg.Close())
 	}
@@ -215,7 +217,7 @@ func (w *envs) seedsFrom(b []byte) []uint64 {
 // explain makes a reply that says what went wrong.
 func (w *envs) explain(m *hostabi.Message, call string, err error) {
 	status, kind, text := hostabi.StatusInternal, uint32(0), err.Error()
-	var f *rollout.Fault
+	var f *env.Fault
 	switch {
 	case errors.As(err, &f):
 		kind = faultKind(f.Kind)
@@ -226,11 +228,11 @@ func (w *envs) explain(m *hostabi.Message, call string, err error) {
 		if f.Call != call {
 			text = f.Call + ": " + text
 		}
-	case errors.Is(err, rollout.ErrPoisoned):
+	case errors.Is(err, env.ErrPoisoned):
 		status = hostabi.StatusState
-	case errors.Is(err, rollout.ErrUnsupported):
+	case errors.Is(err, env.ErrUnsupported):
 		status, kind = hostabi.StatusUnsupported, hostabi.LinkEnvFaultRefused
-		text = strings.TrimPrefix(text, rollout.ErrUnsupported.Error()+": ")
+		text = strings.TrimPrefix(text, env.ErrUnsupported.Error()+": ")
 	}
 	m.Kind, m.Split = uint16(-status), kind
 	area, err := w.area()
@@ -242,13 +244,13 @@ func (w *envs) explain(m *hostabi.Message, call string, err error) {
 }
 
 // faultKind translates to what the host is told.
-func faultKind(k rollout.FaultKind) uint32 {
+func faultKind(k env.FaultKind) uint32 {
 	switch k {
-	case rollout.FaultTrap:
+	case env.FaultTrap:
 		return hostabi.LinkEnvFaultTrap
-	case rollout.FaultDeadline:
+	case env.FaultDeadline:
 		return hostabi.LinkEnvFaultDeadline
-	case rollout.FaultMemory:
+	case env.FaultMemory:
 		return hostabi.LinkEnvFaultMemory
 	}
 	return hostabi.LinkEnvFaultStatus

@@ -7,7 +7,8 @@ import (
 	"io"
 	"os"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
@@ -17,8 +18,8 @@ func (w *envs) doState(_ context.Context, c protocol.EnvStateCall) (protocol.Sta
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	size, err := w.state(c)
-	var f *rollout.Fault
-	if !errors.As(err, &f) || errors.Is(err, rollout.ErrUnsupported) {
+	var f *env.Fault
+	if !errors.As(err, &f) || errors.Is(err, env.ErrUnsupported) {
 		return size, err
 	}
 	if f.Poisons() {
@@ -50,15 +51,15 @@ func (w *envs) state(c protocol.EnvStateCall) (protocol.StateSize, error) {
 	case "save", "load":
 		return w.moveEnv(c)
 	}
-	return none, fmt.Errorf("%w: %q", rollout.ErrUnsupported, c.Do)
+	return none, fmt.Errorf("%w: %q", env.ErrUnsupported, c.Do)
 }
 
 // moveEnv saves or loads one environment.
 func (w *envs) moveEnv(c protocol.EnvStateCall) (protocol.StateSize, error) {
 	none := protocol.StateSize{}
-	stater, ok := w.env.(rollout.EnvStater)
+	stater, ok := w.env.(env.Stater)
 	if !ok {
-		return none, fmt.Errorf("%w: the state of one environment", rollout.ErrUnsupported)
+		return none, fmt.Errorf("%w: the state of one environment", env.ErrUnsupported)
 	}
 	if c.Do == "save" {
 		state, err := stater.SaveEnv(c.Env, nil)

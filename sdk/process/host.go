@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
+
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 	"github.com/rlhost/rlhost/sdk/process/schema"
 )
@@ -65,17 +67,17 @@ func (x *instance) policy() func(name string) (any, error) {
 	}
 }
 
-func (x *instance) spec(env string) (rollout.EnvSpec, error) {
+func (x *instance) spec(env string) (hostabi.EnvSpec, error) {
 	doc, ok := x.told.Envs[env]
 	if !ok {
-		return rollout.EnvSpec{}, fmt.Errorf("env %q is not declared", env)
+		return hostabi.EnvSpec{}, fmt.Errorf("env %q is not declared", env)
 	}
 	return schema.DecodeSpec(&doc)
 }
 
 // env returns Host.Env. What the plugin cannot load lives elsewhere, so that it only says what it is. It runs on the
 // goroutine of Start.
-func (x *instance) env(name string) (rollout.Plugin, error) {
+func (x *instance) env(name string) (env.Plugin, error) {
 	if p := x.loaded[name]; p != nil {
 		return p, nil
 	}
@@ -105,19 +107,19 @@ func (x *instance) unload() error {
 }
 
 // described is an environment that cannot be made here.
-type described struct{ spec rollout.EnvSpec }
+type described struct{ spec hostabi.EnvSpec }
 
-var _ rollout.Plugin = described{}
+var _ env.Plugin = described{}
 
 // Spec returns what the environment says of itself.
-func (d described) Spec() rollout.EnvSpec { return d.spec }
+func (d described) Spec() hostabi.EnvSpec { return d.spec }
 
 // Hash returns nothing: the source is not here.
 func (d described) Hash() string { return "" }
 
 // NewEnv returns an error.
-func (d described) NewEnv(rollout.EnvOptions) (rollout.Env, error) {
-	return nil, fmt.Errorf("environment %s in the process of a component: %w", d.spec.Name, rollout.ErrUnsupported)
+func (d described) NewEnv(env.Options) (env.Env, error) {
+	return nil, fmt.Errorf("environment %s in the process of a component: %w", d.spec.Name, env.ErrUnsupported)
 }
 
 // Close does nothing.
@@ -126,7 +128,7 @@ func (d described) Close() error { return nil }
 // tables returns Host.Tables. Environments whose description cannot be read are missing.
 func (x *instance) tables() component.Tables {
 	t := component.Tables{
-		Policies: map[string]component.PolicyTable{}, Envs: map[string]rollout.EnvSpec{}, Peers: x.told.Peers,
+		Policies: map[string]component.PolicyTable{}, Envs: map[string]hostabi.EnvSpec{}, Peers: x.told.Peers,
 	}
 	for name, p := range x.told.Policies {
 		t.Policies[name] = component.PolicyTable{Env: p.Env, Table: plainTable(p.Table)}

@@ -11,9 +11,10 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/link"
 	"github.com/rlhost/rlhost/core/loop"
-	"github.com/rlhost/rlhost/core/rollout"
+
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
@@ -36,9 +37,9 @@ type instance struct {
 	link      *link.Link
 	slots     []*bus.Slot
 	stats     *mirror
-	loaded    map[string]rollout.Plugin // environments, by name
-	started   bool                      // guarded by server.mu: Start was called
-	running   bool                      // guarded by server.mu: the loop has a goroutine
+	loaded    map[string]env.Plugin // environments, by name
+	started   bool                  // guarded by server.mu: Start was called
+	running   bool                  // guarded by server.mu: the loop has a goroutine
 
 	begun    atomic.Bool // the run has begun: the loop may run
 	over     atomic.Bool // the boundary that the loop waits at is over
@@ -62,7 +63,7 @@ func newInstance(s *server, c component.Component, told protocol.Configuration) 
 	}
 	x := &instance{
 		server: s, component: c, told: told, arenas: set, loop: loop.New(loopName), ended: make(chan struct{}),
-		stats: newMirror(stat.NewRegistry(), s.send), loaded: map[string]rollout.Plugin{},
+		stats: newMirror(stat.NewRegistry(), s.send), loaded: map[string]env.Plugin{},
 	}
 	x.host = x.newHost(s)
 	m := c.Manifest()

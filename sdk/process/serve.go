@@ -8,7 +8,9 @@ import (
 	"os/signal"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
+
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 	"github.com/rlhost/rlhost/sdk/process/rpc"
 )
@@ -22,9 +24,9 @@ type Plugin struct {
 	Docs map[string]string
 	// Policy makes of a [policy.NAME] table what Host.Policy returns, for the environment that the policy is for. decode
 	// is as in Component.Configure. nil: the kinds use no policies.
-	Policy func(decode func(into any) error, env *rollout.EnvSpec) (any, error)
+	Policy func(decode func(into any) error, env *hostabi.EnvSpec) (any, error)
 	// Load loads the source that worker processes of the program make environments of. nil: it works none.
-	Load func(ctx context.Context, source protocol.EnvSource) (rollout.Plugin, error)
+	Load func(ctx context.Context, source protocol.EnvSource) (env.Plugin, error)
 }
 
 // Exit statuses of a plugin.

@@ -8,7 +8,8 @@ import (
 	"runtime/debug"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 	"github.com/rlhost/rlhost/sdk/process/rpc"
 )
@@ -37,7 +38,7 @@ func codeOf(err error) int {
 	switch {
 	case errors.As(err, &r):
 		return r.Code
-	case errors.Is(err, component.ErrNoSnapshot), errors.Is(err, rollout.ErrUnsupported), errors.Is(err, errNoEnvs):
+	case errors.Is(err, component.ErrNoSnapshot), errors.Is(err, env.ErrUnsupported), errors.Is(err, errNoEnvs):
 		return protocol.CodeUnsupported
 	case errors.Is(err, errNothing), errors.Is(err, errLoaded), errors.Is(err, errMade), errors.Is(err, errNotMade):
 		return protocol.CodeOrder

@@ -4,13 +4,14 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
 // element returns one element of a matrix as a number that JSON can hold: what is none becomes the largest of its sign,
 // NaN 0.
-func element(m rollout.Matrix, at int) float64 {
+func element(m trajectory.Matrix, at int) float64 {
 	if at < 0 || at > len(m.Data)-m.DType.Bytes() {
 		return 0
 	}

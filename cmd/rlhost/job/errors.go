@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/control"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/pipeline"
 )
 
@@ -28,7 +29,7 @@ func (j *Job) asError(ctx context.Context, err error) *control.Error {
 	var known *control.Error
 	var change *pipeline.ChangeError
 	var problems pipeline.Problems
-	var fault *rollout.Fault
+	var fault *env.Fault
 	switch {
 	case errors.As(err, &known), errors.As(context.Cause(ctx), &known):
 		return known

@@ -13,7 +13,9 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
+
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline"
@@ -82,11 +84,11 @@ func parts(t *testing.T) *pipeline.Parts {
 			"rollout": rolloutplugin.New, "inference": inference.New, "batcher": batcher.New, "learner": learner.New,
 			"runner": runner.New(runner.Output{}),
 		},
-		Load: func(ctx context.Context, name string, e pipeline.EnvTable, dir string) (rollout.Plugin, error) {
+		Load: func(ctx context.Context, name string, e pipeline.EnvTable, dir string) (env.Plugin, error) {
 			use, _ := e.Locate(dir, nil)
 			return engine.Load(ctx, use, nil, wasm.Config{Name: name, Args: e.Args, Grants: e.Grants})
 		},
-		Policy: func(_ func(any) error, env *rollout.EnvSpec) (any, error) {
+		Policy: func(_ func(any) error, env *hostabi.EnvSpec) (any, error) {
 			return &policy.Definition{Backend: cpu.New(), Network: policy.Network{
 				Obs: env.ObsElems(), Actions: env.Actions(), Hidden: []int{4}, Activation: policy.Tanh, HiddenGain: math.Sqrt2, PolicyGain: 0.01, ValueGain: 1,
 			}}, nil

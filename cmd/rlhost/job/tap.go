@@ -10,7 +10,8 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/learner"
 )
@@ -61,7 +62,7 @@ type tapping struct {
 	every    uint64
 	limit    uint64
 	shown    uint64 // of the goroutine that answers
-	columns  []rollout.Column
+	columns  []trajectory.Column
 	payloads map[string]string // by signal; of the tap's goroutine
 	records  chan control.TapRecord
 
@@ -142,7 +143,7 @@ func (t *tapping) payload(signal string) string {
 func inlineValues(payload string, m *hostabi.Message) map[string]any {
 	switch payload {
 	case payloadEpisode:
-		e := rollout.EpisodeOf(m)
+		e := trajectory.EpisodeOf(m)
 		return map[string]any{"env": e.Env, "return": number(float64(e.Return)), "length": e.Length, "terminated": e.Terminated}
 	case payloadRequest:
 		return map[string]any{"t": m.T, "split": m.Split}
@@ -171,7 +172,7 @@ func (t *tapping) block(r *control.TapRecord, payload string, m *hostabi.Message
 	}
 	switch payload {
 	case payloadTrajectory:
-		tr, lease, err := rollout.Lease(arenas, m.Handle)
+		tr, lease, err := trajectory.Lease(arenas, m.Handle)
 		if err != nil {
 			return // it has been reused: the tap was behind
 		}
@@ -188,15 +189,15 @@ func (t *tapping) block(r *control.TapRecord, payload string, m *hostabi.Message
 }
 
 // columnsNamed looks columns up by their names.
-func columnsNamed(names []string) ([]rollout.Column, error) {
-	var list []rollout.Column
+func columnsNamed(names []string) ([]trajectory.Column, error) {
+	var list []trajectory.Column
 	known := columnNames()
 	for _, name := range names {
 		i := slices.Index(known, name)
 		if i < 0 {
 			return nil, bad("there is no column %q: trajectories have %v", name, known)
 		}
-		list = append(list, rollout.Column(i))
+		list = append(list, trajectory.Column(i))
 	}
 	return list, nil
 }
@@ -204,7 +205,7 @@ func columnsNamed(names []string) ([]rollout.Column, error) {
 // columnNames are those of trajectories that can be shown, each at the index of its Column.
 func columnNames() []string {
 	var names []string
-	for c := rollout.Column(0); c < rollout.ColMeta; c++ {
+	for c := trajectory.Column(0); c < trajectory.ColMeta; c++ {
 		names = append(names, c.String())
 	}
 	return names
@@ -214,7 +215,7 @@ func columnNames() []string {
 const maxShown = 1 << 16
 
 // columnsOf copies columns of a trajectory: row after row, in each environment after environment, the first maxShown values.
-func columnsOf(tr rollout.Trajectory, wanted []rollout.Column) map[string][]float64 {
+func columnsOf(tr trajectory.Trajectory, wanted []trajectory.Column) map[string][]float64 {
 	columns := map[string][]float64{}
 	for _, c := range wanted {
 		l, ok := tr.Schema.Layout(c)
@@ -230,7 +231,7 @@ func columnsOf(tr rollout.Trajectory, wanted []rollout.Column) map[string][]floa
 	return columns
 }
 
-func appendRow(values []float64, m rollout.Matrix) []float64 {
+func appendRow(values []float64, m trajectory.Matrix) []float64 {
 	for env := range m.Rows {
 		for i := range m.Elems {
 			if len(values) == maxShown {

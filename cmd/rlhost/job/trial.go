@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/control"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/env"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline"
@@ -25,7 +26,7 @@ const checkSteps = 200
 const quota = 5
 
 // check runs the named checks on a new environment. One that fails refuses it, unless the running version fails it too.
-func (j *Job) check(ctx context.Context, p *part, plugin rollout.Plugin) error {
+func (j *Job) check(ctx context.Context, p *part, plugin env.Plugin) error {
 	counts, worst := map[envcheck.Verdict]int{}, []string{}
 	var failed []envcheck.Result
 	for _, r := range envcheck.Run(ctx, plugin, envcheck.Options{Steps: checkSteps, Seed: 1}) {
@@ -77,7 +78,7 @@ func (j *Job) forgive(ctx context.Context, p *part, failed []envcheck.Result) er
 }
 
 // canary holds the new environments against the running ones, on the same seeds with the newest weights.
-func (j *Job) canary(ctx context.Context, w *work, a *ask, p *part, plugin rollout.Plugin, seed uint64, say say) error {
+func (j *Job) canary(ctx context.Context, w *work, a *ask, p *part, plugin env.Plugin, seed uint64, say say) error {
 	old, err := j.o.Pipeline.Env(p.env)
 	if err != nil {
 		return err

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/gorgonia"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -46,17 +47,17 @@ func actOn(t *testing.T, b policy.Backend, n policy.Network, params []float32) [
 	if err := actor.Load(policy.Weights{Params: params}); err != nil {
 		t.Fatal(err)
 	}
-	schema, err := rollout.NewSchema(policytest.Spec(n.Obs, n.Actions, false), rollout.Shape{Steps: 1, Envs: 8})
+	schema, err := trajectory.NewSchema(policytest.Spec(n.Obs, n.Actions, false), trajectory.Shape{Steps: 1, Envs: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := rollout.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}
-	for i := range tr.Float32(rollout.ColObs) {
-		tr.Float32(rollout.ColObs)[i] = float32(i%7) / 7
+	tr := trajectory.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}
+	for i := range tr.Float32(trajectory.ColObs) {
+		tr.Float32(trajectory.ColObs)[i] = float32(i%7) / 7
 	}
-	value := tr.Row(rollout.ColValue, 0).Float32()
-	err = actor.Act([]policy.Request{{Obs: tr.Row(rollout.ColObs, 0), Action: tr.Int32(rollout.ColAction),
-		LogProb: tr.Float32(rollout.ColLogProb), Value: value}})
+	value := tr.Row(trajectory.ColValue, 0).Float32()
+	err = actor.Act([]policy.Request{{Obs: tr.Row(trajectory.ColObs, 0), Action: tr.Int32(trajectory.ColAction),
+		LogProb: tr.Float32(trajectory.ColLogProb), Value: value}})
 	if err != nil {
 		t.Fatal(err)
 	}

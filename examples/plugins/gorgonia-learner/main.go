@@ -6,7 +6,8 @@ import (
 	"math"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/hostabi"
+
 	"github.com/rlhost/rlhost/gpu/gorgonia"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/plugins/inference"
@@ -38,7 +39,7 @@ type table struct {
 }
 
 // decodePolicy makes the policy of a table for an environment: rlhost's network, computed by the graphs of graph.go.
-func decodePolicy(decode func(into any) error, env *rollout.EnvSpec) (any, error) {
+func decodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (any, error) {
 	var t table
 	t.Net.Hidden, t.Net.Activation = []int{64, 64}, string(policy.Tanh)
 	if err := decode(&t); err != nil {

@@ -8,7 +8,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk/process"
@@ -67,13 +68,13 @@ func (c *shaper) Start(h *component.Host) error {
 // onTrajectory rewrites the rewards of one block and passes it on. The block is claimed for this process while the
 // slot runs, and for whoever gets it once it is emitted.
 func (c *shaper) onTrajectory(m *hostabi.Message) {
-	tr, lease, err := rollout.Lease(c.h.Arenas, m.Handle)
+	tr, lease, err := trajectory.Lease(c.h.Arenas, m.Handle)
 	if err != nil {
 		c.h.Fail(err)
 		return
 	}
 	defer lease.Release() // after Emit, whose receivers have claims of their own by then
-	rewards := tr.Float32(rollout.ColReward)
+	rewards := tr.Float32(trajectory.ColReward)
 	for i, r := range rewards {
 		rewards[i] = c.shape(r)
 		c.rewards.Observe(float64(rewards[i]))

@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/arena"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
@@ -24,17 +25,17 @@ func TestShaper_RewritesRewardsInPlace(t *testing.T) {
 	in := r.To("on_trajectories")
 	var got []hostabi.Message
 	var rewards []float32
-	schema, err := rollout.NewSchema(plugintest.New(plugintest.Script{}).Spec(), rollout.Shape{Steps: 2, Envs: 2})
+	schema, err := trajectory.NewSchema(plugintest.New(plugintest.Script{}).Spec(), trajectory.Shape{Steps: 2, Envs: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.From("trajectories", func(m *hostabi.Message) {
 		got = append(got, *m)
-		tr, lease, err := rollout.Lease(r.Host.Arenas, m.Handle)
+		tr, lease, err := trajectory.Lease(r.Host.Arenas, m.Handle)
 		if err != nil {
 			t.Fatal(err)
 		}
-		rewards = slices.Clone(tr.Float32(rollout.ColReward))
+		rewards = slices.Clone(tr.Float32(trajectory.ColReward))
 		if err := lease.Release(); err != nil {
 			t.Error(err)
 		}
@@ -47,8 +48,8 @@ func TestShaper_RewritesRewardsInPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := rollout.Trajectory{Schema: schema, Mem: loan.Bytes()}
-	copy(tr.Float32(rollout.ColReward), []float32{1, -10, 0, 3})
+	tr := trajectory.Trajectory{Schema: schema, Mem: loan.Bytes()}
+	copy(tr.Float32(trajectory.ColReward), []float32{1, -10, 0, 3})
 	h, err := loan.Commit()
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,8 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
@@ -91,19 +92,19 @@ func learned(t *testing.T, c policy.Config, o policytest.Options) component.Stat
 func act(d *policy.Dataset, o *policytest.Options) {
 	r := rand.New(rand.NewPCG(o.Seed, 77))
 	for _, b := range d.Blocks {
-		mask, masked := b.Schema.Layout(rollout.ColMask)
-		action := b.Int32(rollout.ColAction)
+		mask, masked := b.Schema.Layout(trajectory.ColMask)
+		action := b.Int32(trajectory.ColAction)
 		for i := range action {
 			action[i] = int32(r.IntN(o.Network.Actions))
 			at := i/o.Envs*mask.StrideT + i%o.Envs*mask.StrideEnv
-			for masked && b.Bytes(rollout.ColMask)[at+int(action[i])*mask.StrideElem] == 0 {
+			for masked && b.Bytes(trajectory.ColMask)[at+int(action[i])*mask.StrideElem] == 0 {
 				action[i] = (action[i] + 1) % int32(o.Network.Actions)
 			}
-			b.Float32(rollout.ColLogProb)[i] = float32(-1.1 + 0.3*r.NormFloat64())
-			b.Float32(rollout.ColBootstrap)[i] = float32(r.NormFloat64())
+			b.Float32(trajectory.ColLogProb)[i] = float32(-1.1 + 0.3*r.NormFloat64())
+			b.Float32(trajectory.ColBootstrap)[i] = float32(r.NormFloat64())
 		}
-		for i := range b.Float32(rollout.ColValue) {
-			b.Float32(rollout.ColValue)[i] = float32(r.NormFloat64())
+		for i := range b.Float32(trajectory.ColValue) {
+			b.Float32(trajectory.ColValue)[i] = float32(r.NormFloat64())
 		}
 	}
 }

@@ -4,7 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -26,11 +27,11 @@ func NewDataset(t testing.TB, o Options) *policy.Dataset {
 	d := &policy.Dataset{Seed: o.Seed, Index: 3}
 	for i := range o.Blocks {
 		spec := Spec(o.Network.Obs, o.Network.Actions, o.Masked)
-		schema, err := rollout.NewSchema(spec, rollout.Shape{Steps: o.Steps, Envs: o.Envs, SoA: o.SoA})
+		schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: o.Steps, Envs: o.Envs, SoA: o.SoA})
 		if err != nil {
 			t.Fatal(err)
 		}
-		tr := rollout.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}
+		tr := trajectory.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}
 		tr.Meta().FirstEnv = uint32(i * o.Envs)
 		for e := range o.Envs {
 			fillEnv(tr, o, e, rand.New(rand.NewPCG(o.Seed, uint64(i*o.Envs+e))))
@@ -49,7 +50,7 @@ func NewDataset(t testing.TB, o Options) *policy.Dataset {
 }
 
 // Spec describes an environment with those sizes.
-func Spec(obs, actions int, masked bool) rollout.EnvSpec {
+func Spec(obs, actions int, masked bool) hostabi.EnvSpec {
 	tensor := func(role hostabi.Role, dtype hostabi.DType, elems, n int) hostabi.TensorDesc {
 		d := hostabi.TensorDesc{Role: role, DType: dtype, N: uint32(n)}
 		if elems > 1 {
@@ -57,7 +58,7 @@ func Spec(obs, actions int, masked bool) rollout.EnvSpec {
 		}
 		return d
 	}
-	s := rollout.EnvSpec{Name: "random@1", ABI: hostabi.EnvABI, Caps: hostabi.CapStrides, Agents: 1,
+	s := hostabi.EnvSpec{Name: "random@1", ABI: hostabi.EnvABI, Caps: hostabi.CapStrides, Agents: 1,
 		Autoreset: hostabi.SameStep, Tensors: []hostabi.TensorDesc{
 			tensor(hostabi.RoleAction, hostabi.I32, 1, actions),
 			tensor(hostabi.RoleObservation, hostabi.F32, obs, 0),
@@ -71,12 +72,12 @@ func Spec(obs, actions int, masked bool) rollout.EnvSpec {
 	return s
 }
 
-func fillEnv(tr rollout.Trajectory, o Options, e int, r *rand.Rand) {
-	obs, _ := tr.Schema.Layout(rollout.ColObs)
+func fillEnv(tr trajectory.Trajectory, o Options, e int, r *rand.Rand) {
+	obs, _ := tr.Schema.Layout(trajectory.ColObs)
 	for t := range o.Steps + 1 {
 		for i := range o.Network.Obs {
 			x := float32(r.NormFloat64()*(1+float64(i%3)) + float64(i%5))
-			tr.Float32(rollout.ColObs)[(t*obs.StrideT+e*obs.StrideEnv+i*obs.StrideElem)/4] = x
+			tr.Float32(trajectory.ColObs)[(t*obs.StrideT+e*obs.StrideEnv+i*obs.StrideElem)/4] = x
 		}
 		if o.Masked {
 			fillMask(tr, o.Network.Actions, t, e, r)
@@ -85,23 +86,23 @@ func fillEnv(tr rollout.Trajectory, o Options, e int, r *rand.Rand) {
 			break
 		}
 		at := t*o.Envs + e
-		tr.Float32(rollout.ColReward)[at] = float32(r.NormFloat64())
-		tr.Bytes(rollout.ColTerminated)[at] = byte(r.IntN(10) / 9)
-		tr.Bytes(rollout.ColTruncated)[at] = byte(r.IntN(8) / 7)
-		tr.Bytes(rollout.ColValid)[at] = 1
+		tr.Float32(trajectory.ColReward)[at] = float32(r.NormFloat64())
+		tr.Bytes(trajectory.ColTerminated)[at] = byte(r.IntN(10) / 9)
+		tr.Bytes(trajectory.ColTruncated)[at] = byte(r.IntN(8) / 7)
+		tr.Bytes(trajectory.ColValid)[at] = 1
 		if o.InvalidEvery > 0 && r.IntN(o.InvalidEvery) == 0 {
-			tr.Bytes(rollout.ColValid)[at] = 0
+			tr.Bytes(trajectory.ColValid)[at] = 0
 		}
 	}
 }
 
-func fillMask(tr rollout.Trajectory, actions, t, e int, r *rand.Rand) {
-	l, _ := tr.Schema.Layout(rollout.ColMask)
+func fillMask(tr trajectory.Trajectory, actions, t, e int, r *rand.Rand) {
+	l, _ := tr.Schema.Layout(trajectory.ColMask)
 	legal := r.IntN(actions)
 	for a := range actions {
 		at := t*l.StrideT + e*l.StrideEnv + a*l.StrideElem
 		if a == legal || r.IntN(3) > 0 {
-			tr.Bytes(rollout.ColMask)[at] = 1
+			tr.Bytes(trajectory.ColMask)[at] = 1
 		}
 	}
 }
@@ -115,27 +116,27 @@ func Act(t testing.TB, a policy.Actor, d *policy.Dataset, rows int) {
 				t.Fatal(err)
 			}
 		}
-		for i, v := range b.Float32(rollout.ColValue)[:len(b.Float32(rollout.ColBootstrap))] {
-			b.Float32(rollout.ColBootstrap)[i] = v/2 + 1
+		for i, v := range b.Float32(trajectory.ColValue)[:len(b.Float32(trajectory.ColBootstrap))] {
+			b.Float32(trajectory.ColBootstrap)[i] = v/2 + 1
 		}
 	}
 }
 
 // Requests splits the rows of a block at one step into requests. The row behind the last step asks for values only.
-func Requests(d *policy.Dataset, b rollout.Trajectory, step, rows int) []policy.Request {
+func Requests(d *policy.Dataset, b trajectory.Trajectory, step, rows int) []policy.Request {
 	envs := b.Schema.Shape.Envs
 	var requests []policy.Request
 	for lo := 0; lo < envs; lo += rows {
 		hi := min(lo+rows, envs)
 		at := step * envs
-		r := policy.Request{Obs: b.Row(rollout.ColObs, step).Slice(lo, hi),
-			Value: b.Float32(rollout.ColValue)[at+lo : at+hi],
+		r := policy.Request{Obs: b.Row(trajectory.ColObs, step).Slice(lo, hi),
+			Value: b.Float32(trajectory.ColValue)[at+lo : at+hi],
 			Seed:  d.Seed, FirstEnv: b.Meta().FirstEnv + uint32(lo), Step: uint64(1000 + step)}
 		if step < b.Schema.Shape.Steps {
-			r.Action = b.Int32(rollout.ColAction)[at+lo : at+hi]
-			r.LogProb = b.Float32(rollout.ColLogProb)[at+lo : at+hi]
+			r.Action = b.Int32(trajectory.ColAction)[at+lo : at+hi]
+			r.LogProb = b.Float32(trajectory.ColLogProb)[at+lo : at+hi]
 			if d.HasMask() {
-				r.Mask = b.Row(rollout.ColMask, step).Slice(lo, hi)
+				r.Mask = b.Row(trajectory.ColMask, step).Slice(lo, hi)
 			}
 		}
 		requests = append(requests, r)

@@ -6,7 +6,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
@@ -14,7 +15,7 @@ import (
 func acted(d *policy.Dataset) []byte {
 	var all []byte
 	for _, b := range d.Blocks {
-		for _, c := range []rollout.Column{rollout.ColAction, rollout.ColLogProb, rollout.ColValue} {
+		for _, c := range []trajectory.Column{trajectory.ColAction, trajectory.ColLogProb, trajectory.ColValue} {
 			all = append(all, b.Bytes(c)...)
 		}
 	}
@@ -89,7 +90,7 @@ func (s *suite) greedy(t *testing.T) {
 		}
 	}
 	clear(params) // every legal action is as probable
-	requests[0].Mask = rollout.Matrix{}
+	requests[0].Mask = trajectory.Matrix{}
 	if err := s.actor(t, params, d).Act(requests); err != nil {
 		t.Fatal(err)
 	}
@@ -106,10 +107,10 @@ func rowMask(d *policy.Dataset, row int) []byte {
 		return nil
 	}
 	b := d.Blocks[0]
-	l, _ := b.Schema.Layout(rollout.ColMask)
+	l, _ := b.Schema.Layout(trajectory.ColMask)
 	mask := make([]byte, l.Elems)
 	for a := range mask {
-		mask[a] = b.Bytes(rollout.ColMask)[row/l.Envs*l.StrideT+row%l.Envs*l.StrideEnv+a*l.StrideElem]
+		mask[a] = b.Bytes(trajectory.ColMask)[row/l.Envs*l.StrideT+row%l.Envs*l.StrideEnv+a*l.StrideElem]
 	}
 	return mask
 }
@@ -171,7 +172,7 @@ func (s *suite) noLegalAction(t *testing.T) {
 func (s *suite) strangeObservations(t *testing.T) {
 	d := s.dataset(t, 1)
 	a := s.actor(t, s.params(1), d)
-	obs := d.Blocks[0].Float32(rollout.ColObs)
+	obs := d.Blocks[0].Float32(trajectory.ColObs)
 	for i := range obs {
 		switch i % 5 {
 		case 0:

@@ -64,7 +64,7 @@ type Schema struct {
 	Names []string `json:"names,omitempty"`
 }
 
-// Column says where one column or tensor lies in a block; see rollout.Layout. Element (t, env, i) is at
+// Column says where one column or tensor lies in a block; see trajectory.Layout. Element (t, env, i) is at
 // offset + t*stride_t + env*stride_env + i*stride_elem bytes.
 type Column struct {
 	Name       string `json:"name"`

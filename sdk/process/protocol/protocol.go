@@ -213,7 +213,7 @@ type EnvLoaded struct {
 	Hash string  `json:"hash"` // SHA-256 of the source, hexadecimal
 }
 
-// EnvBatch says which environments to make; see rollout.EnvOptions.
+// EnvBatch says which environments to make; see env.Options.
 type EnvBatch struct {
 	Name      string `json:"name"`
 	Envs      int    `json:"envs"`

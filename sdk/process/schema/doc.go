@@ -2,7 +2,7 @@
 //
 //	doc := schema.Encode(a.Schema())       // to be sent with an arena
 //	s, err := schema.Decode(doc, a.BlockBytes())
-//	tr, ok := s.(*rollout.Schema)
+//	tr, ok := s.(*trajectory.Schema)
 //
 // What it cannot translate it leaves out: such blocks are bytes to the other process.
 package schema

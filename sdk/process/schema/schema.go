@@ -6,13 +6,15 @@ import (
 	"math"
 	"slices"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
 // Kinds of schemas.
 const (
-	Trajectory = "trajectory" // *rollout.Schema
+	Trajectory = "trajectory" // *trajectory.Schema
 	Names      = "names"      // []string: the names of float64 values
 	Tensors    = "tensors"    // *protocol.Schema: columns of the sender's own
 )
@@ -26,7 +28,7 @@ const maxColumns = 256
 // Encode returns the document for an arena's schema, or nil for one that only this process understands.
 func Encode(s any) *protocol.Schema {
 	switch s := s.(type) {
-	case *rollout.Schema:
+	case *trajectory.Schema:
 		return encodeTrajectory(s)
 	case []string:
 		return &protocol.Schema{Kind: Names, Names: s}
@@ -36,7 +38,7 @@ func Encode(s any) *protocol.Schema {
 	return nil
 }
 
-// Decode returns the schema that a document describes, for blocks of the given size: a *rollout.Schema, a []string,
+// Decode returns the schema that a document describes, for blocks of the given size: a *trajectory.Schema, a []string,
 // a *protocol.Schema whose columns lie within the block, or nil for none. Errors wrap ErrSchema.
 func Decode(doc *protocol.Schema, blockBytes int) (any, error) {
 	if doc == nil {
@@ -56,12 +58,12 @@ func Decode(doc *protocol.Schema, blockBytes int) (any, error) {
 	return nil, fmt.Errorf("%w: kind %q", ErrSchema, doc.Kind)
 }
 
-func encodeTrajectory(s *rollout.Schema) *protocol.Schema {
+func encodeTrajectory(s *trajectory.Schema) *protocol.Schema {
 	doc := &protocol.Schema{
 		Kind: Trajectory, Spec: EncodeSpec(&s.Spec),
 		Steps: s.Shape.Steps, Envs: s.Shape.Envs, SoA: s.Shape.SoA, GuestBytes: s.GuestBytes, Bytes: s.Bytes,
 	}
-	for c := rollout.Column(0); c <= rollout.ColMeta; c++ {
+	for c := trajectory.Column(0); c <= trajectory.ColMeta; c++ {
 		l, ok := s.Layout(c)
 		if !ok {
 			continue
@@ -76,9 +78,9 @@ func encodeTrajectory(s *rollout.Schema) *protocol.Schema {
 }
 
 // shapeOf returns the shape of one environment's element of a column.
-func shapeOf(spec *rollout.EnvSpec, c rollout.Column, elems int) []int {
+func shapeOf(spec *hostabi.EnvSpec, c trajectory.Column, elems int) []int {
 	shape := []int{}
-	if c == rollout.ColObs || c == rollout.ColFinalObs {
+	if c == trajectory.ColObs || c == trajectory.ColFinalObs {
 		if d, ok := observation(spec); ok {
 			for _, n := range d {
 				shape = append(shape, int(n))
@@ -92,7 +94,7 @@ func shapeOf(spec *rollout.EnvSpec, c rollout.Column, elems int) []int {
 	return shape
 }
 
-func decodeTrajectory(doc *protocol.Schema, blockBytes int) (*rollout.Schema, error) {
+func decodeTrajectory(doc *protocol.Schema, blockBytes int) (*trajectory.Schema, error) {
 	if doc.Spec == nil {
 		return nil, fmt.Errorf("%w: a trajectory without the environment's description", ErrSchema)
 	}
@@ -100,7 +102,7 @@ func decodeTrajectory(doc *protocol.Schema, blockBytes int) (*rollout.Schema, er
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
 	}
-	s, err := rollout.NewSchema(spec, rollout.Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA})
+	s, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSchema, err)
 	}

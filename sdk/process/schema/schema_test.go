@@ -7,14 +7,15 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
-func trajectory(t testing.TB) *rollout.Schema {
+func laidOut(t testing.TB) *trajectory.Schema {
 	t.Helper()
-	s, err := rollout.NewSchema(plugintest.New(plugintest.Script{}).Spec(), rollout.Shape{Steps: 3, Envs: 5})
+	s, err := trajectory.NewSchema(plugintest.New(plugintest.Script{}).Spec(), trajectory.Shape{Steps: 3, Envs: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func TestSchema_ComesBackAsItWas(t *testing.T) {
 	columns := &protocol.Schema{Kind: Tensors, Columns: []protocol.Column{
 		{Name: "w", DType: "f32", Rows: 1, Envs: 1, Elems: 6, Shape: []int{2, 3}, Offset: 40, StrideElem: 4},
 	}}
-	for _, want := range []any{trajectory(t), []string{"loss", "kl"}, columns, nil} {
+	for _, want := range []any{laidOut(t), []string{"loss", "kl"}, columns, nil} {
 		got, err := Decode(travel(t, Encode(want)), 1<<20)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%T: got %+v, %v", want, got, err)
@@ -52,17 +53,17 @@ func TestSchema_ComesBackAsItWas(t *testing.T) {
 
 // The columns of the document are for those who do not lay out blocks themselves.
 func TestEncode_SaysWhereColumnsLie(t *testing.T) {
-	s := trajectory(t)
+	s := laidOut(t)
 	doc := Encode(s)
 	for _, c := range doc.Columns {
 		if !fits(&c, s.Bytes) {
 			t.Errorf("column %q does not lie in the block: %+v", c.Name, c)
 		}
 	}
-	l, _ := s.Layout(rollout.ColReward)
+	l, _ := s.Layout(trajectory.ColReward)
 	want := protocol.Column{Name: "reward", DType: "f32", Rows: 3, Envs: 5, Elems: 1, Shape: []int{}, Offset: l.Offset,
 		StrideT: 20, StrideEnv: 4, StrideElem: 4}
-	if got := doc.Columns[rollout.ColReward]; !reflect.DeepEqual(got, want) {
+	if got := doc.Columns[trajectory.ColReward]; !reflect.DeepEqual(got, want) {
 		t.Errorf("reward is %+v, want %+v", got, want)
 	}
 }
@@ -75,7 +76,7 @@ func TestDecode_RefusesWhatDoesNotFit(t *testing.T) {
 		return &protocol.Schema{Kind: Tensors, Columns: []protocol.Column{c}}
 	}
 	tr := func(change func(*protocol.Schema)) *protocol.Schema {
-		doc := Encode(trajectory(t))
+		doc := Encode(laidOut(t))
 		change(doc)
 		return doc
 	}
@@ -106,7 +107,7 @@ func TestDecode_RefusesWhatDoesNotFit(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, s := range []any{trajectory(f), []string{"a"}, &protocol.Schema{Kind: Tensors, Columns: []protocol.Column{{DType: "u8", Rows: 1, Envs: 1, Elems: 1}}}} {
+	for _, s := range []any{laidOut(f), []string{"a"}, &protocol.Schema{Kind: Tensors, Columns: []protocol.Column{{DType: "u8", Rows: 1, Envs: 1, Elems: 1}}}} {
 		b, err := json.Marshal(Encode(s))
 		if err != nil {
 			f.Fatal(err)
@@ -119,7 +120,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		s, err := Decode(&doc, 1<<16)
-		if tr, ok := s.(*rollout.Schema); err == nil && ok && tr.Bytes > 1<<16 {
+		if tr, ok := s.(*trajectory.Schema); err == nil && ok && tr.Bytes > 1<<16 {
 			t.Errorf("a trajectory of %d bytes in a block of %d", tr.Bytes, 1<<16)
 		}
 	})

@@ -1,23 +1,22 @@
 package schema
 
 import (
-	"github.com/rlhost/rlhost/core/rollout"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
 // EncodeSpec returns the document for an environment's description.
-func EncodeSpec(s *rollout.EnvSpec) *protocol.EnvSpec {
+func EncodeSpec(s *hostabi.EnvSpec) *protocol.EnvSpec {
 	return &protocol.EnvSpec{Describe: s.Describe()}
 }
 
-// DecodeSpec checks an environment's description. Errors wrap rollout.ErrSpec.
-func DecodeSpec(doc *protocol.EnvSpec) (rollout.EnvSpec, error) {
-	return rollout.ParseSpec(doc.Describe)
+// DecodeSpec checks an environment's description. Errors wrap hostabi.ErrSpec.
+func DecodeSpec(doc *protocol.EnvSpec) (hostabi.EnvSpec, error) {
+	return hostabi.ParseSpec(doc.Describe)
 }
 
 // observation returns the shape of one environment's observation.
-func observation(s *rollout.EnvSpec) ([]uint32, bool) {
+func observation(s *hostabi.EnvSpec) ([]uint32, bool) {
 	d, ok := s.Tensor(hostabi.RoleObservation)
 	if !ok || int(d.Rank) > len(d.Shape) {
 		return nil, false

@@ -7,7 +7,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/rollout"
+	"github.com/rlhost/rlhost/core/trajectory"
+
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process"
@@ -29,7 +30,7 @@ func TestExample_ReadsRewardsAndPassesBlocksOn(t *testing.T) {
 	queue := bus.Options{Mode: bus.Queue, Depth: 16, Overflow: bus.Block}
 	in := s.To("on_trajectories", false, queue)
 	s.From("trajectories", true, queue)
-	schema, err := rollout.NewSchema(plugintest.New(plugintest.Script{}).Spec(), rollout.Shape{Steps: 3, Envs: 2})
+	schema, err := trajectory.NewSchema(plugintest.New(plugintest.Script{}).Spec(), trajectory.Shape{Steps: 3, Envs: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,9 +40,9 @@ func TestExample_ReadsRewardsAndPassesBlocksOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tr := rollout.Trajectory{Schema: schema, Mem: loan.Bytes()}
-		copy(tr.Float32(rollout.ColReward), []float32{1, -10, 0.5, 3, 1000, 0.5})
-		copy(tr.Bytes(rollout.ColValid), []byte{1, 1, 1, 1, 0, 1}) // 1000 belongs to a phantom step
+		tr := trajectory.Trajectory{Schema: schema, Mem: loan.Bytes()}
+		copy(tr.Float32(trajectory.ColReward), []float32{1, -10, 0.5, 3, 1000, 0.5})
+		copy(tr.Bytes(trajectory.ColValid), []byte{1, 1, 1, 1, 0, 1}) // 1000 belongs to a phantom step
 		h, err := loan.Commit()
 		if err != nil {
 			t.Fatal(err)

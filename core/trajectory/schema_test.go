@@ -1,8 +1,10 @@
-package rollout
+package trajectory
 
 import (
 	"errors"
 	"testing"
+
+	"github.com/rlhost/rlhost/internal/testkit"
 	"unsafe"
 
 	"github.com/rlhost/rlhost/hostabi"
@@ -10,7 +12,7 @@ import (
 
 func TestSchema_ColumnsAreAlignedDenseAndApart(t *testing.T) {
 	for _, soa := range []bool{false, true} {
-		s, err := NewSchema(testSpec(3, 5, true), Shape{Steps: 7, Envs: 5, SoA: soa})
+		s, err := NewSchema(testkit.Spec(3, 5, true), Shape{Steps: 7, Envs: 5, SoA: soa})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +42,7 @@ func TestSchema_ColumnsAreAlignedDenseAndApart(t *testing.T) {
 }
 
 func TestSchema_RefusesShapes(t *testing.T) {
-	spec := testSpec(3, 5, false)
+	spec := testkit.Spec(3, 5, false)
 	for _, shape := range []Shape{{0, 1, false}, {1, 0, false}, {-1, 4, false}, {1 << 20, 1 << 20, false}} {
 		if _, err := NewSchema(spec, shape); !errors.Is(err, ErrShape) {
 			t.Errorf("NewSchema(%v) = %v, want ErrShape", shape, err)
@@ -54,7 +56,7 @@ func TestSchema_RefusesShapes(t *testing.T) {
 
 func TestTrajectory_ViewsAliasTheBlock(t *testing.T) {
 	for _, soa := range []bool{false, true} {
-		tr := testTrajectory(t, testSpec(3, 5, false), Shape{Steps: 2, Envs: 4, SoA: soa})
+		tr := testTrajectory(t, testkit.Spec(3, 5, false), Shape{Steps: 2, Envs: 4, SoA: soa})
 		row := tr.Row(ColObs, 1)
 		row.Float32()[(2*row.StrideRow+1*row.StrideElem)/4] = 42 // env 2, element 1
 		at := 1*12 + 2*3 + 1
@@ -89,23 +91,10 @@ func TestActRequest_RoundTrip(t *testing.T) {
 	}
 }
 
-func TestEnvSeed_NeighbouringRunsShareNoStream(t *testing.T) {
-	seen := map[uint64][2]int{}
-	for run := range 10 {
-		for env := range 4096 {
-			seed := EnvSeed(uint64(run), env)
-			if other, ok := seen[seed]; ok {
-				t.Errorf("run %d env %d has the seed of run %d env %d", run, env, other[0], other[1])
-			}
-			seen[seed] = [2]int{run, env}
-		}
-	}
-}
-
 // Two slices see all elements of their environments where the whole block has them, and no others.
 func TestSlice_HasTheElementsOfItsEnvironments(t *testing.T) {
 	for _, soa := range []bool{false, true} {
-		whole := testTrajectory(t, testSpec(3, 5, true), Shape{Steps: 4, Envs: 5, SoA: soa})
+		whole := testTrajectory(t, testkit.Spec(3, 5, true), Shape{Steps: 4, Envs: 5, SoA: soa})
 		for _, part := range [][2]int{{0, 2}, {2, 3}, {0, 5}, {4, 1}} {
 			first, n := part[0], part[1]
 			schema, err := whole.Schema.Slice(first, n)
@@ -124,7 +113,7 @@ func TestSlice_HasTheElementsOfItsEnvironments(t *testing.T) {
 			}
 		}
 	}
-	s, err := NewSchema(testSpec(3, 5, true), Shape{Steps: 4, Envs: 5})
+	s, err := NewSchema(testkit.Spec(3, 5, true), Shape{Steps: 4, Envs: 5})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package rollout
+package env
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ const (
 	gateShut
 )
 
-// Gate lets one call at a time into an Env, nobody but Seize into one that is poisoned, and nobody into one that is
+// Gate lets one call at a time into an Env, nobody but EnterPoisoned into one that is poisoned, and nobody into one that is
 // closed. It is what an implementation keeps Env's promises about these with; a second goroutine that calls at the
 // same time is an error of its caller, which the Gate finds. It never waits and does not allocate unless it refuses.
 // The zero Gate is open; it must not be copied once it has been used.
@@ -32,9 +32,9 @@ func (g *Gate) Enter() error {
 	return g.refusal()
 }
 
-// Seize is Enter for Renew, Restore and Close, which an Env allows while it is poisoned. poisoned says that it was:
+// EnterPoisoned is Enter for Renew, Restore and Close, which an Env allows while it is poisoned. poisoned says that it was:
 // whoever changes nothing poisons it again.
-func (g *Gate) Seize() (poisoned bool, err error) {
+func (g *Gate) EnterPoisoned() (poisoned bool, err error) {
 	if g.state.CompareAndSwap(gatePoisoned, gateTaken) {
 		return true, nil
 	}
@@ -44,7 +44,7 @@ func (g *Gate) Seize() (poisoned bool, err error) {
 // Leave ends a call. It does nothing if the call has poisoned the Env or shut the gate.
 func (g *Gate) Leave() { g.state.CompareAndSwap(gateTaken, gateOpen) }
 
-// Poison keeps everybody out but Seize. Whoever has taken the gate calls it.
+// Poison keeps everybody out but EnterPoisoned. Whoever has taken the gate calls it.
 func (g *Gate) Poison() { g.state.Store(gatePoisoned) }
 
 // Shut takes the gate for ever, also of a poisoned Env. first is true for the one call that did, whose caller frees

@@ -1,4 +1,4 @@
-package rollout
+package trajectory
 
 import (
 	"errors"
@@ -81,7 +81,7 @@ type Layout struct {
 
 // Schema lays out the blocks of one trajectory arena. It is immutable and may be shared.
 type Schema struct {
-	Spec  EnvSpec
+	Spec  hostabi.EnvSpec
 	Shape Shape
 	// GuestBytes is the length of the region at the start of the block that is mapped into the guest: whole
 	// pages. Bytes is the length of the block.
@@ -92,7 +92,7 @@ type Schema struct {
 }
 
 // NewSchema lays out blocks of that shape for an environment.
-func NewSchema(spec EnvSpec, shape Shape) (*Schema, error) {
+func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 	if shape.Steps < 1 || shape.Envs < 1 || shape.Steps > 1<<20 || shape.Envs > 1<<20 {
 		return nil, fmt.Errorf("%w: %d steps of %d environments", ErrShape, shape.Steps, shape.Envs)
 	}

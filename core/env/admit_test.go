@@ -1,4 +1,4 @@
-package rollout
+package env
 
 import (
 	"errors"
@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/internal/testkit"
+
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -18,11 +21,11 @@ func refused(t *testing.T, what string, err error, want string) {
 }
 
 func TestCheckOptions(t *testing.T) {
-	bounded := &EnvSpec{Name: "e@1", MaxEnvs: 8, Autoreset: hostabi.SameStep | hostabi.NextStep}
-	free := &EnvSpec{Name: "e@1", Autoreset: hostabi.SameStep}
+	bounded := &hostabi.EnvSpec{Name: "e@1", MaxEnvs: 8, Autoreset: hostabi.SameStep | hostabi.NextStep}
+	free := &hostabi.EnvSpec{Name: "e@1", Autoreset: hostabi.SameStep}
 	for _, c := range []struct {
 		what      string
-		spec      *EnvSpec
+		spec      *hostabi.EnvSpec
 		envs      int
 		autoreset hostabi.Autoreset
 		instances int
@@ -40,27 +43,27 @@ func TestCheckOptions(t *testing.T) {
 		{"two modes", bounded, 1, hostabi.SameStep | hostabi.NextStep, 1, "offers modes"},
 		{"no mode", bounded, 1, 0, 1, "offers modes"},
 	} {
-		o := EnvOptions{Name: "x", Envs: c.envs, Autoreset: c.autoreset}
+		o := Options{Name: "x", Envs: c.envs, Autoreset: c.autoreset}
 		refused(t, c.what, o.Check(c.spec, c.instances), c.want)
 	}
 }
 
 func TestCheckBlock(t *testing.T) {
-	spec := testSpec(4, 2, false)
-	o := EnvOptions{Name: "x", Envs: 4}
-	schema, err := NewSchema(spec, Shape{Steps: 2, Envs: 4})
+	spec := testkit.Spec(4, 2, false)
+	o := Options{Name: "x", Envs: 4}
+	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: 2, Envs: 4})
 	if err != nil {
 		t.Fatal(err)
 	}
 	block := func(change func(*Block)) *Block {
-		b := Block{Trajectory: Trajectory{Schema: schema}, Index: 7}
+		b := Block{Trajectory: trajectory.Trajectory{Schema: schema}, Index: 7}
 		change(&b)
 		return &b
 	}
-	other, more := testSpec(5, 2, false), EnvOptions{Name: "x", Envs: 5}
+	other, more := testkit.Spec(5, 2, false), Options{Name: "x", Envs: 5}
 	for _, c := range []struct {
-		options *EnvOptions
-		spec    *EnvSpec
+		options *Options
+		spec    *hostabi.EnvSpec
 		block   *Block
 		want    string
 	}{
@@ -76,7 +79,7 @@ func TestCheckBlock(t *testing.T) {
 }
 
 func TestCheckResetAndStep(t *testing.T) {
-	o := EnvOptions{Name: "x", Envs: 2}
+	o := Options{Name: "x", Envs: 2}
 	for _, c := range []struct {
 		rows, t      int
 		masks, seeds int // -1: nil

@@ -1,4 +1,4 @@
-package rollout
+package hostabi
 
 import (
 	"encoding/binary"
@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-
-	"github.com/rlhost/rlhost/hostabi"
 )
 
 // Limits on what an environment may describe; beyond them ParseSpec returns ErrSpec.
@@ -30,52 +28,52 @@ const Runs = "one agent, one observation of f32, one Discrete action of i32, an 
 // but share Tensors, which nobody changes after ParseSpec.
 type EnvSpec struct {
 	Name         string // name@version
-	ABI          hostabi.Version
-	Caps         hostabi.Caps
+	ABI          Version
+	Caps         Caps
 	Agents       int
 	MaxEnvs      int // 0 = no limit
 	EpisodeLimit int // time limit that the environment applies itself, 0 = none
-	Autoreset    hostabi.Autoreset
-	Tensors      []hostabi.TensorDesc // in the order that Env.Bind promises
+	Autoreset    Autoreset
+	Tensors      []TensorDesc // in the order that Env.Bind promises
 }
 
-// ParseSpec decodes and checks what rl_describe wrote: a hostabi.Spec followed by its tensors. b is not kept.
+// ParseSpec decodes and checks what rl_describe wrote: a Spec followed by its tensors. b is not kept.
 func ParseSpec(b []byte) (EnvSpec, error) {
-	if len(b) < hostabi.SpecBytes {
-		return EnvSpec{}, fmt.Errorf("%w: %d bytes, the head alone has %d", ErrSpec, len(b), hostabi.SpecBytes)
+	if len(b) < SpecBytes {
+		return EnvSpec{}, fmt.Errorf("%w: %d bytes, the head alone has %d", ErrSpec, len(b), SpecBytes)
 	}
 	le := binary.LittleEndian
 	size, count := le.Uint32(b[0:]), le.Uint32(b[24:])
 	s := EnvSpec{
-		ABI:          hostabi.Version{Major: le.Uint16(b[4:]), Minor: le.Uint16(b[6:])},
-		Caps:         hostabi.Caps(le.Uint32(b[8:])),
+		ABI:          Version{Major: le.Uint16(b[4:]), Minor: le.Uint16(b[6:])},
+		Caps:         Caps(le.Uint32(b[8:])),
 		Agents:       int(le.Uint32(b[12:])),
 		MaxEnvs:      int(le.Uint32(b[16:])),
 		EpisodeLimit: int(le.Uint32(b[20:])),
-		Autoreset:    hostabi.Autoreset(le.Uint32(b[28:])),
+		Autoreset:    Autoreset(le.Uint32(b[28:])),
 		Name:         cString(b[32:64]),
 	}
-	if s.ABI.Major != hostabi.EnvABI.Major {
-		return EnvSpec{}, fmt.Errorf("%w: ABI %v, this host speaks %v", ErrSpec, s.ABI, hostabi.EnvABI)
+	if s.ABI.Major != EnvABI.Major {
+		return EnvSpec{}, fmt.Errorf("%w: ABI %v, this host speaks %v", ErrSpec, s.ABI, EnvABI)
 	}
 	if count > MaxTensors {
 		return EnvSpec{}, fmt.Errorf("%w: %d tensors, at most %d", ErrSpec, count, MaxTensors)
 	}
-	if size < hostabi.SpecBytes || uint64(size)+uint64(count)*hostabi.TensorBytes > uint64(len(b)) {
+	if size < SpecBytes || uint64(size)+uint64(count)*TensorBytes > uint64(len(b)) {
 		return EnvSpec{}, fmt.Errorf("%w: %d tensors after a head of %d bytes do not fit in %d bytes",
 			ErrSpec, count, size, len(b))
 	}
 	for i := range int(count) {
-		s.Tensors = append(s.Tensors, parseTensor(b[int(size)+i*hostabi.TensorBytes:]))
+		s.Tensors = append(s.Tensors, parseTensor(b[int(size)+i*TensorBytes:]))
 	}
 	return s, s.check()
 }
 
-func parseTensor(b []byte) hostabi.TensorDesc {
+func parseTensor(b []byte) TensorDesc {
 	le := binary.LittleEndian
-	d := hostabi.TensorDesc{
-		Role: hostabi.Role(le.Uint16(b[0:])), Index: le.Uint16(b[2:]),
-		DType: hostabi.DType(b[4]), Rank: b[5], Flags: le.Uint16(b[6:]),
+	d := TensorDesc{
+		Role: Role(le.Uint16(b[0:])), Index: le.Uint16(b[2:]),
+		DType: DType(b[4]), Rank: b[5], Flags: le.Uint16(b[6:]),
 		Low: math.Float32frombits(le.Uint32(b[32:])), High: math.Float32frombits(le.Uint32(b[36:])),
 		N: le.Uint32(b[40:]),
 	}
@@ -92,34 +90,34 @@ func cString(b []byte) string {
 }
 
 // Tensor returns the description of the first tensor with that role.
-func (s *EnvSpec) Tensor(role hostabi.Role) (hostabi.TensorDesc, bool) {
+func (s *EnvSpec) Tensor(role Role) (TensorDesc, bool) {
 	for _, d := range s.Tensors {
 		if d.Role == role {
 			return d, true
 		}
 	}
-	return hostabi.TensorDesc{}, false
+	return TensorDesc{}, false
 }
 
 // ObsElems returns the number of elements of one environment's observation.
-func (s *EnvSpec) ObsElems() int { return s.elems(hostabi.RoleObservation) }
+func (s *EnvSpec) ObsElems() int { return s.elems(RoleObservation) }
 
 // ActionElems returns the number of elements of one environment's action, 1 for a Discrete action.
-func (s *EnvSpec) ActionElems() int { return s.elems(hostabi.RoleAction) }
+func (s *EnvSpec) ActionElems() int { return s.elems(RoleAction) }
 
 // Actions returns the number of values of a Discrete action, or 0 if the action is a Box.
 func (s *EnvSpec) Actions() int {
-	d, _ := s.Tensor(hostabi.RoleAction)
+	d, _ := s.Tensor(RoleAction)
 	return int(d.N)
 }
 
 // HasMask reports whether the environment writes an action mask.
 func (s *EnvSpec) HasMask() bool {
-	_, ok := s.Tensor(hostabi.RoleActionMask)
+	_, ok := s.Tensor(RoleActionMask)
 	return ok
 }
 
-func (s *EnvSpec) elems(role hostabi.Role) int {
+func (s *EnvSpec) elems(role Role) int {
 	d, ok := s.Tensor(role)
 	if !ok {
 		return 0
@@ -129,8 +127,8 @@ func (s *EnvSpec) elems(role hostabi.Role) int {
 
 // PickAutoreset returns the mode that the host prefers of those offered: same-step (the learner then sees every
 // last observation), next-step, disabled.
-func (s *EnvSpec) PickAutoreset() hostabi.Autoreset {
-	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
+func (s *EnvSpec) PickAutoreset() Autoreset {
+	for _, mode := range []Autoreset{SameStep, NextStep, Disabled} {
 		if s.Autoreset&mode != 0 {
 			return mode
 		}

@@ -1,4 +1,4 @@
-package rollout
+package trajectory
 
 import (
 	"fmt"
@@ -22,7 +22,7 @@ func Lease(arenas *arena.Set, h hostabi.Handle) (Trajectory, arena.Lease, error)
 
 // OnLoan returns the view of a trajectory that somebody is still writing, for whoever was asked to write part of
 // it. It is valid until the asker is answered; see arena.Arena.Loaned.
-func OnLoan(arenas *arena.Set, h hostabi.Handle) (Trajectory, error) {
+func Borrowed(arenas *arena.Set, h hostabi.Handle) (Trajectory, error) {
 	a, schema, err := trajectoriesOf(arenas, h)
 	if err != nil {
 		return Trajectory{}, err

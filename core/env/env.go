@@ -1,16 +1,17 @@
-package rollout
+package env
 
 import (
 	"errors"
 	"fmt"
 
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
 // Block is a trajectory block to step into, with the place of its pages for runtimes that map them into a
 // guest.
 type Block struct {
-	Trajectory
+	trajectory.Trajectory
 	Index  uint32 // of the block within its arena; a runtime may keep one window per index
 	FD     int    // memfd of the arena, -1 if the memory cannot be mapped again
 	Offset int64  // of the block within the memfd, page aligned
@@ -27,7 +28,7 @@ type Block struct {
 // have done what the call says, and the block is bound.
 type Env interface {
 	// Spec returns what the environment said of itself. The pointee is constant.
-	Spec() *EnvSpec
+	Spec() *hostabi.EnvSpec
 	// Bind makes following calls read and write that block. It may be called between any two steps. The block
 	// must stay mapped until another one is bound or the Env is closed. A block of the same index may lie elsewhere the
 	// next time.
@@ -49,9 +50,9 @@ type Env interface {
 	Close() error
 }
 
-// EnvStater is what an Env may offer besides: the state of one environment alone, to compare it or to move it. It
+// Stater is what an Env may offer besides: the state of one environment alone, to compare it or to move it. It
 // is not on the step path. Both methods return ErrUnsupported where the environment does not say what its state is.
-type EnvStater interface {
+type Stater interface {
 	// SaveEnv appends the state of the environment with that index in the batch to dst.
 	SaveEnv(env int, dst []byte) ([]byte, error)
 	// LoadEnv replaces it by one that SaveEnv returned. It writes nothing to the block: the next step goes on from
@@ -59,16 +60,16 @@ type EnvStater interface {
 	LoadEnv(env int, state []byte) error
 }
 
-// EnvCopier is what an Env may offer besides: Restore of the other's Snapshot, without the bytes between.
-type EnvCopier interface {
+// Copier is what an Env may offer besides: Restore of the other's Snapshot, without the bytes between.
+type Copier interface {
 	// CopyFrom replaces the state by that of an Env of the same source with the same options, which goes on as it is.
 	// Nothing is bound afterwards. ErrUnsupported, and nothing has changed, if the other is not such an Env.
 	CopyFrom(from Env) error
 }
 
-// EnvStarter is what an Env may offer besides whose steps are made elsewhere: a step in two halves, so that the caller
+// Starter is what an Env may offer besides whose steps are made elsewhere: a step in two halves, so that the caller
 // can do something else meanwhile. Between the two no other method is called.
-type EnvStarter interface {
+type Starter interface {
 	// StartStep begins what Step does. over says that it has ended within the time that waiting for it costs anyway, or
 	// could not begin; err is then what Step would return. If it is not over, ready is called once, from any goroutine,
 	// and must not wait.
@@ -80,11 +81,11 @@ type EnvStarter interface {
 // Plugin makes environments from one loaded and checked source. Its methods may be called concurrently.
 type Plugin interface {
 	// Spec returns what the environment says of itself under the configuration that the plugin was loaded with.
-	Spec() EnvSpec
+	Spec() hostabi.EnvSpec
 	// Hash returns the SHA-256 of the source, in hexadecimal.
 	Hash() string
 	// NewEnv makes a batch of environments.
-	NewEnv(o EnvOptions) (Env, error)
+	NewEnv(o Options) (Env, error)
 	// Close releases the plugin once its environments are closed.
 	Close() error
 }
@@ -97,8 +98,8 @@ type Configured interface {
 	Configuration() string
 }
 
-// EnvOptions says which environments to make.
-type EnvOptions struct {
+// Options says which environments to make.
+type Options struct {
 	Name      string            // who asks, for messages: a component such as rollout[0]
 	Envs      int               // how many
 	FirstEnv  int               // global index of environment 0, for messages
@@ -180,34 +181,4 @@ func Lost(err error) []Span {
 		return f.Lost
 	}
 	return nil
-}
-
-// EnvSeed returns the seed of one environment's random stream from the run's seed and the environment's global
-// index alone, so that trajectories do not depend on how environments are spread over components and splits.
-// It is splitmix64 (Steele, Lea, Flood 2014) over both, so that neighbouring runs share no stream.
-func EnvSeed(run uint64, env int) uint64 {
-	return mix64(mix64(run+golden) ^ mix64(uint64(env)+1)*golden)
-}
-
-// Stream sets random numbers apart that are drawn for another purpose than training, so that they are others even
-// where the same seed is given for both.
-type Stream uint64
-
-// Streams besides that of training, which draws from the run's seed itself. The values are those of a hash function's
-// initial state: numbers that nobody takes for a seed.
-const (
-	EvaluationStream Stream = 0x6A09E667F3BCC908
-	CanaryStream     Stream = 0xBB67AE8584CAA73B
-)
-
-// Seed returns what takes the place of the run's seed in that stream, for EnvSeed and for actions.
-func (s Stream) Seed(seed uint64) uint64 { return mix64(seed ^ uint64(s)) }
-
-const golden = 0x9E3779B97F4A7C15
-
-func mix64(z uint64) uint64 {
-	z += golden
-	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
-	z = (z ^ z>>27) * 0x94D049BB133111EB
-	return z ^ z>>31
 }

@@ -1,4 +1,8 @@
-package rollout
+package env
+
+import (
+	"github.com/rlhost/rlhost/core/trajectory"
+)
 
 import "fmt"
 
@@ -28,7 +32,7 @@ type Examination struct {
 type Sized interface {
 	// MemoryFor returns what an instance takes that steps into so many blocks of a schema: at the very least, and
 	// enough for certain but for what its environments take themselves. limit is what it may have.
-	MemoryFor(blocks int, s *Schema) (least, enough, limit uint64)
+	MemoryFor(blocks int, s *trajectory.Schema) (least, enough, limit uint64)
 }
 
 // MemoryError says that the blocks which environments are to step into do not fit into their memory.
@@ -54,7 +58,7 @@ func (e *MemoryError) Limit() string { return fmt.Sprintf("%dMiB", (e.Enough+e.E
 
 // CheckMemory tells before the start whether an instance of a plugin has memory for so many blocks. The error is a
 // *MemoryError.
-func CheckMemory(p Plugin, blocks int, s *Schema) error {
+func CheckMemory(p Plugin, blocks int, s *trajectory.Schema) error {
 	sized, ok := p.(Sized)
 	if !ok {
 		return nil

@@ -1,4 +1,4 @@
-package rollout
+package trajectory
 
 import "github.com/rlhost/rlhost/hostabi"
 

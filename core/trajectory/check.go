@@ -1,4 +1,4 @@
-package rollout
+package trajectory
 
 import (
 	"encoding/binary"
@@ -139,7 +139,7 @@ func (t Trajectory) blameStep(row int) (env int, err error) {
 	terminated, truncated := t.Row(ColTerminated, row).Data, t.Row(ColTruncated, row).Data
 	for env := range reward {
 		switch {
-		case isNaN(reward[env]) || math.IsInf(float64(reward[env]), 0):
+		case math.IsNaN(float64(reward[env])) || math.IsInf(float64(reward[env]), 0):
 			return env, fmt.Errorf("%w: reward is %v", ErrOutput, reward[env])
 		case terminated[env] > 1:
 			return env, fmt.Errorf("%w: terminated is %d, want 0 or 1", ErrOutput, terminated[env])
@@ -164,7 +164,7 @@ func (m Matrix) notFinite(row int) (elem int, value float32) {
 	values := m.Float32()
 	for i := range m.Elems {
 		v := values[(row*m.StrideRow+i*m.StrideElem)/4]
-		if isNaN(v) || math.IsInf(float64(v), 0) {
+		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
 			return i, v
 		}
 	}

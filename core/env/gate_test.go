@@ -1,4 +1,4 @@
-package rollout
+package env
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ func TestGate_LetsOneCallInAtATime(t *testing.T) {
 	if err := g.Enter(); err != nil || !g.Busy() {
 		t.Fatalf("Enter of an open gate = %v, busy %v", err, g.Busy())
 	}
-	_, seizeErr := g.Seize()
+	_, seizeErr := g.EnterPoisoned()
 	_, shutErr := g.Shut()
 	for _, err := range []error{g.Enter(), seizeErr, shutErr} {
 		if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "rollout[1] is called during another call") {
@@ -41,18 +41,18 @@ func TestGate_PoisonedIsForSeizeAlone(t *testing.T) {
 		t.Errorf("Enter of a poisoned gate = %v", err)
 	}
 	for range 2 { // once nothing is changed, once it is mended
-		if poisoned, err := g.Seize(); !poisoned || err != nil {
-			t.Fatalf("Seize = %v, %v, want that it was poisoned", poisoned, err)
+		if poisoned, err := g.EnterPoisoned(); !poisoned || err != nil {
+			t.Fatalf("EnterPoisoned = %v, %v, want that it was poisoned", poisoned, err)
 		}
 		g.Poison()
 		g.Leave()
 	}
-	if _, err := g.Seize(); err != nil {
+	if _, err := g.EnterPoisoned(); err != nil {
 		t.Fatal(err)
 	}
 	g.Leave()
-	if poisoned, err := g.Seize(); poisoned || err != nil {
-		t.Errorf("Seize of a gate that was mended = %v, %v", poisoned, err)
+	if poisoned, err := g.EnterPoisoned(); poisoned || err != nil {
+		t.Errorf("EnterPoisoned of a gate that was mended = %v, %v", poisoned, err)
 	}
 }
 
@@ -67,7 +67,7 @@ func TestGate_ShutIsForEverAndFirstOnce(t *testing.T) {
 				t.Errorf("Shut = %v, %v, want %v", first, err, want)
 			}
 		}
-		_, seizeErr := g.Seize()
+		_, seizeErr := g.EnterPoisoned()
 		for _, err := range []error{g.Enter(), seizeErr} {
 			if !errors.Is(err, ErrUnsupported) || !errors.Is(err, errGone) || !strings.Contains(err.Error(), "rollout[1]") {
 				t.Errorf("after Shut: %v", err)
@@ -106,7 +106,7 @@ func TestGate_OfManyGoroutinesIsTakenByOne(t *testing.T) {
 }
 
 func TestGateAndChecks_DoNotAllocate(t *testing.T) {
-	g, o := newGate(), EnvOptions{Name: "x", Envs: 2}
+	g, o := newGate(), Options{Name: "x", Envs: 2}
 	mask, seeds := make([]uint8, 2), make([]uint64, 2)
 	if n := testing.AllocsPerRun(100, func() {
 		if g.Enter() != nil || o.CheckStep(4, 3) != nil || o.CheckReset(4, 4, mask, seeds) != nil {

@@ -1,18 +1,16 @@
-package rollout
+package hostabi
 
 import (
 	"encoding/binary"
 	"math"
-
-	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Describe returns the description as an environment writes it: a hostabi.Spec and its tensors. ParseSpec is its
+// Describe returns the description as an environment writes it: a Spec and its tensors. ParseSpec is its
 // inverse.
 func (s *EnvSpec) Describe() []byte {
 	le := binary.LittleEndian
-	b := make([]byte, hostabi.SpecBytes+len(s.Tensors)*hostabi.TensorBytes)
-	le.PutUint32(b[0:], hostabi.SpecBytes)
+	b := make([]byte, SpecBytes+len(s.Tensors)*TensorBytes)
+	le.PutUint32(b[0:], SpecBytes)
 	le.PutUint16(b[4:], s.ABI.Major)
 	le.PutUint16(b[6:], s.ABI.Minor)
 	le.PutUint32(b[8:], uint32(s.Caps))
@@ -23,13 +21,13 @@ func (s *EnvSpec) Describe() []byte {
 	le.PutUint32(b[28:], uint32(s.Autoreset))
 	copy(b[32:64], s.Name)
 	for i := range s.Tensors {
-		writeTensor(b[hostabi.SpecBytes+i*hostabi.TensorBytes:], &s.Tensors[i])
+		writeTensor(b[SpecBytes+i*TensorBytes:], &s.Tensors[i])
 	}
 	return b
 }
 
 // writeTensor is the inverse of parseTensor.
-func writeTensor(b []byte, d *hostabi.TensorDesc) {
+func writeTensor(b []byte, d *TensorDesc) {
 	le := binary.LittleEndian
 	le.PutUint16(b[0:], uint16(d.Role))
 	le.PutUint16(b[2:], d.Index)

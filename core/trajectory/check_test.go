@@ -1,4 +1,4 @@
-package rollout
+package trajectory
 
 import (
 	"errors"
@@ -6,28 +6,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/internal/testkit"
+
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-func testSpec(obs int, actions uint32, mask bool) EnvSpec {
-	s := EnvSpec{Name: "test@1", ABI: hostabi.EnvABI, Agents: 1, Autoreset: hostabi.SameStep | hostabi.NextStep,
-		Caps: hostabi.CapStrides,
-		Tensors: []hostabi.TensorDesc{
-			{Role: hostabi.RoleAction, DType: hostabi.I32, N: actions},
-			{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1, Shape: [6]uint32{uint32(obs)}},
-			{Role: hostabi.RoleReward, DType: hostabi.F32},
-			{Role: hostabi.RoleTerminated, DType: hostabi.U8},
-			{Role: hostabi.RoleTruncated, DType: hostabi.U8},
-			{Role: hostabi.RoleFinalObservation, DType: hostabi.F32, Rank: 1, Shape: [6]uint32{uint32(obs)}},
-		}}
-	if mask {
-		s.Tensors = append(s.Tensors, hostabi.TensorDesc{Role: hostabi.RoleActionMask, DType: hostabi.U8, Rank: 1,
-			Shape: [6]uint32{actions}})
-	}
-	return s
-}
-
-func testTrajectory(t testing.TB, spec EnvSpec, shape Shape) Trajectory {
+func testTrajectory(t testing.TB, spec hostabi.EnvSpec, shape Shape) Trajectory {
 	t.Helper()
 	s, err := NewSchema(spec, shape)
 	if err != nil {
@@ -64,7 +48,7 @@ func TestCheckStep_NamesWhatTheGuestWrote(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			tr := testTrajectory(t, testSpec(3, 2, true), Shape{Steps: 2, Envs: 5})
+			tr := testTrajectory(t, testkit.Spec(3, 2, true), Shape{Steps: 2, Envs: 5})
 			for i := range tr.Bytes(ColMask) {
 				tr.Bytes(ColMask)[i] = 1
 			}
@@ -82,7 +66,7 @@ func TestCheckStep_NamesWhatTheGuestWrote(t *testing.T) {
 
 func TestCheckStep_TerminatedWinsOverTruncated(t *testing.T) {
 	for _, envs := range []int{1, 5, 8, 19} {
-		tr := testTrajectory(t, testSpec(1, 2, false), Shape{Steps: 1, Envs: envs})
+		tr := testTrajectory(t, testkit.Spec(1, 2, false), Shape{Steps: 1, Envs: envs})
 		last := envs - 1
 		tr.Bytes(ColTerminated)[last], tr.Bytes(ColTruncated)[last] = 1, 1
 		ended, _, err := tr.CheckStep(0, hostabi.SameStep)
@@ -96,7 +80,7 @@ func TestCheckStep_TerminatedWinsOverTruncated(t *testing.T) {
 }
 
 func TestCheckStep_DoesNotAllocate(t *testing.T) {
-	tr := testTrajectory(t, testSpec(4, 2, false), Shape{Steps: 8, Envs: 64})
+	tr := testTrajectory(t, testkit.Spec(4, 2, false), Shape{Steps: 8, Envs: 64})
 	tr.Bytes(ColTerminated)[3*64+5] = 1
 	if n := testing.AllocsPerRun(100, func() { tr.CheckStep(3, hostabi.SameStep) }); n != 0 {
 		t.Errorf("CheckStep allocates %v times, want 0", n)
@@ -106,7 +90,7 @@ func TestCheckStep_DoesNotAllocate(t *testing.T) {
 // Last observations are of episodes that have ended in the row, and lie in final_obs under same-step autoreset alone.
 func TestS17CheckStepLooksAtLastObservations(t *testing.T) {
 	for _, soa := range []bool{false, true} {
-		tr := testTrajectory(t, testSpec(3, 2, false), Shape{Steps: 2, Envs: 11, SoA: soa})
+		tr := testTrajectory(t, testkit.Spec(3, 2, false), Shape{Steps: 2, Envs: 11, SoA: soa})
 		final := tr.Row(ColFinalObs, 0)
 		bad := (9*final.StrideRow + 2*final.StrideElem) / 4
 		final.Float32()[bad] = float32(math.NaN())
@@ -131,7 +115,7 @@ func TestS17CheckStepLooksAtLastObservations(t *testing.T) {
 func BenchmarkCheckStep(b *testing.B) {
 	for name, ends := range map[string]int{"no end": 0, "one end": 1, "all end": 64} {
 		b.Run(name, func(b *testing.B) {
-			tr := testTrajectory(b, testSpec(4, 2, false), Shape{Steps: 8, Envs: 64})
+			tr := testTrajectory(b, testkit.Spec(4, 2, false), Shape{Steps: 8, Envs: 64})
 			for env := range ends {
 				tr.Bytes(ColTerminated)[3*64+env] = 1
 			}

@@ -1,4 +1,8 @@
-package rollout
+package env
+
+import (
+	"github.com/rlhost/rlhost/hostabi"
+)
 
 import (
 	"fmt"
@@ -11,7 +15,7 @@ const maxBatch = 1 << 20
 // Check tells whether environments of that spec can be made as the options say, in so many instances that share them
 // evenly: 1, or the number of processes. The error wraps ErrUnsupported. It is what every Plugin checks in NewEnv; what
 // only some runtimes cannot do they check themselves.
-func (o *EnvOptions) Check(spec *EnvSpec, instances int) error {
+func (o *Options) Check(spec *hostabi.EnvSpec, instances int) error {
 	if o.Envs < 1 || o.Envs > maxBatch {
 		return unsupported("%d environments, want 1 to %d", o.Envs, maxBatch)
 	}
@@ -32,7 +36,7 @@ func (o *EnvOptions) Check(spec *EnvSpec, instances int) error {
 // CheckBlock tells whether environments of that spec that were made with these options can step into a block which
 // somebody else than this process's Go code writes: a guest, or another process. The error wraps ErrUnsupported. It is
 // what such an Env checks in Bind.
-func (o *EnvOptions) CheckBlock(spec *EnvSpec, b *Block) error {
+func (o *Options) CheckBlock(spec *hostabi.EnvSpec, b *Block) error {
 	switch s := b.Schema; {
 	case s == nil:
 		return o.refuseBlock(b, "has no schema")
@@ -48,13 +52,13 @@ func (o *EnvOptions) CheckBlock(spec *EnvSpec, b *Block) error {
 	return nil
 }
 
-func (o *EnvOptions) refuseBlock(b *Block, format string, args ...any) error {
+func (o *Options) refuseBlock(b *Block, format string, args ...any) error {
 	return unsupported("%s: block %d %s", o.Name, b.Index, fmt.Sprintf(format, args...))
 }
 
 // CheckReset tells whether Reset can be called with these arguments while a block of so many rows is bound; 0 means
 // that none is. The error wraps ErrUnsupported.
-func (o *EnvOptions) CheckReset(rows, t int, mask []uint8, seeds []uint64) error {
+func (o *Options) CheckReset(rows, t int, mask []uint8, seeds []uint64) error {
 	if rows > 0 && t >= 0 && t <= rows && (mask == nil || len(mask) == o.Envs) && (seeds == nil || len(seeds) == o.Envs) {
 		return nil
 	}
@@ -63,7 +67,7 @@ func (o *EnvOptions) CheckReset(rows, t int, mask []uint8, seeds []uint64) error
 }
 
 // CheckStep is the same for Step. It is small enough to be inlined.
-func (o *EnvOptions) CheckStep(rows, t int) error {
+func (o *Options) CheckStep(rows, t int) error {
 	if uint(t) < uint(rows) {
 		return nil
 	}
@@ -71,7 +75,7 @@ func (o *EnvOptions) CheckStep(rows, t int) error {
 }
 
 //go:noinline
-func (o *EnvOptions) badStep(rows, t int) error {
+func (o *Options) badStep(rows, t int) error {
 	return unsupported("%s: step at row %d of %d", o.Name, t, rows)
 }
 

@@ -1,10 +1,8 @@
-package rollout
+package hostabi
 
 import (
 	"fmt"
 	"math"
-
-	"github.com/rlhost/rlhost/hostabi"
 )
 
 // check reports the first thing in the description that this host cannot run.
@@ -15,10 +13,10 @@ func (s *EnvSpec) check() error {
 	if s.Agents != 1 {
 		return fmt.Errorf("%w: %d agents per environment: %w", ErrSpec, s.Agents, ErrNotYet)
 	}
-	if unknown := s.Caps &^ (hostabi.CapStrides | hostabi.CapPreferSoA); unknown != 0 {
-		return fmt.Errorf("%w: caps has the bits %#x, which mean nothing in ABI %v and must be 0", ErrSpec, uint32(unknown), hostabi.EnvABI)
+	if unknown := s.Caps &^ (CapStrides | CapPreferSoA); unknown != 0 {
+		return fmt.Errorf("%w: caps has the bits %#x, which mean nothing in ABI %v and must be 0", ErrSpec, uint32(unknown), EnvABI)
 	}
-	if s.Autoreset == 0 || s.Autoreset&^(hostabi.NextStep|hostabi.SameStep|hostabi.Disabled) != 0 {
+	if s.Autoreset == 0 || s.Autoreset&^(NextStep|SameStep|Disabled) != 0 {
 		return fmt.Errorf("%w: autoreset bits %#x: offer next_step (1), same_step (2), disabled (4) or several",
 			ErrSpec, uint32(s.Autoreset))
 	}
@@ -33,8 +31,8 @@ func (s *EnvSpec) check() error {
 	return nil
 }
 
-func checkTensor(d *hostabi.TensorDesc) error {
-	if d.Role < hostabi.RoleAction || d.Role > hostabi.RoleInfo {
+func checkTensor(d *TensorDesc) error {
+	if d.Role < RoleAction || d.Role > RoleInfo {
 		return fmt.Errorf("role %d does not exist", d.Role)
 	}
 	if d.DType.Bytes() == 0 {
@@ -42,7 +40,7 @@ func checkTensor(d *hostabi.TensorDesc) error {
 	}
 	if d.Elems(MaxTensorElems) == 0 {
 		return fmt.Errorf("%v: shape %v of rank %d: rank is at most %d, each dimension at least 1, the product at most %d",
-			d.Role, d.Shape, d.Rank, hostabi.MaxRank, MaxTensorElems)
+			d.Role, d.Shape, d.Rank, MaxRank, MaxTensorElems)
 	}
 	if d.Flags != 0 {
 		return fmt.Errorf("%v: flags are %#x; they are reserved and must be 0", d.Role, d.Flags)
@@ -61,22 +59,22 @@ func checkTensor(d *hostabi.TensorDesc) error {
 func isNaN(x float32) bool { return math.IsNaN(float64(x)) }
 
 // wanted is what each role must look like: its element type (0 = several) and whether it is one scalar.
-var wanted = map[hostabi.Role]struct {
-	dtype    hostabi.DType
+var wanted = map[Role]struct {
+	dtype    DType
 	scalar   bool
 	required bool
 }{
-	hostabi.RoleAction:           {0, false, true},
-	hostabi.RoleObservation:      {hostabi.F32, false, true},
-	hostabi.RoleReward:           {hostabi.F32, true, true},
-	hostabi.RoleTerminated:       {hostabi.U8, true, true},
-	hostabi.RoleTruncated:        {hostabi.U8, true, true},
-	hostabi.RoleActionMask:       {hostabi.U8, false, false},
-	hostabi.RoleFinalObservation: {hostabi.F32, false, false},
+	RoleAction:           {0, false, true},
+	RoleObservation:      {F32, false, true},
+	RoleReward:           {F32, true, true},
+	RoleTerminated:       {U8, true, true},
+	RoleTruncated:        {U8, true, true},
+	RoleActionMask:       {U8, false, false},
+	RoleFinalObservation: {F32, false, false},
 }
 
 func (s *EnvSpec) checkRoles() error {
-	seen := map[hostabi.Role]int{}
+	seen := map[Role]int{}
 	for i := range s.Tensors {
 		d := &s.Tensors[i]
 		seen[d.Role]++
@@ -87,7 +85,7 @@ func (s *EnvSpec) checkRoles() error {
 		if seen[d.Role] > 1 {
 			return fmt.Errorf("two tensors with role %v: %w", d.Role, ErrNotYet)
 		}
-		if d.DType != want.dtype && (d.Role == hostabi.RoleObservation || d.Role == hostabi.RoleFinalObservation) {
+		if d.DType != want.dtype && (d.Role == RoleObservation || d.Role == RoleFinalObservation) {
 			return fmt.Errorf("%v has dtype %v, want %v: %w", d.Role, d.DType, want.dtype, ErrNotYet)
 		}
 		if want.dtype != 0 && d.DType != want.dtype {
@@ -97,7 +95,7 @@ func (s *EnvSpec) checkRoles() error {
 			return fmt.Errorf("%v has shape %v, want a scalar", d.Role, d.Shape[:d.Rank])
 		}
 	}
-	for role := hostabi.RoleAction; role <= hostabi.RoleInfo; role++ {
+	for role := RoleAction; role <= RoleInfo; role++ {
 		if wanted[role].required && seen[role] == 0 {
 			return fmt.Errorf("no tensor with role %v", role)
 		}
@@ -107,16 +105,16 @@ func (s *EnvSpec) checkRoles() error {
 
 // checkPairs holds tensors that belong together against each other.
 func (s *EnvSpec) checkPairs() error {
-	action, _ := s.Tensor(hostabi.RoleAction)
+	action, _ := s.Tensor(RoleAction)
 	if err := checkAction(&action); err != nil {
 		return err
 	}
-	mask, ok := s.Tensor(hostabi.RoleActionMask)
+	mask, ok := s.Tensor(RoleActionMask)
 	if ok && mask.Elems(MaxTensorElems) != int(action.N) {
 		return fmt.Errorf("action_mask has %d elements, the action %d values", mask.Elems(MaxTensorElems), action.N)
 	}
-	final, ok := s.Tensor(hostabi.RoleFinalObservation)
-	if s.Autoreset&hostabi.SameStep != 0 && !ok {
+	final, ok := s.Tensor(RoleFinalObservation)
+	if s.Autoreset&SameStep != 0 && !ok {
 		return fmt.Errorf("autoreset same_step needs a final_observation tensor")
 	}
 	if ok && final.Elems(MaxTensorElems) != s.ObsElems() {
@@ -126,13 +124,13 @@ func (s *EnvSpec) checkPairs() error {
 	return nil
 }
 
-func checkAction(d *hostabi.TensorDesc) error {
+func checkAction(d *TensorDesc) error {
 	switch n := d.Elems(MaxTensorElems); {
 	case d.N == 0:
 		return fmt.Errorf("a Box action: %w", ErrNotYet)
 	case n != 1:
 		return fmt.Errorf("an action of %d elements, want one Discrete action: %w", n, ErrNotYet)
-	case d.DType != hostabi.I32:
+	case d.DType != I32:
 		return fmt.Errorf("an action of %v, want i32: %w", d.DType, ErrNotYet)
 	case d.N > MaxActions:
 		return fmt.Errorf("an action with %d values, at most %d: %w", d.N, MaxActions, ErrNotYet)

@@ -1,0 +1,31 @@
+package env
+
+// Seed returns the seed of one environment's random stream from the run's seed and the environment's global
+// index alone, so that trajectories do not depend on how environments are spread over components and splits.
+// It is splitmix64 (Steele, Lea, Flood 2014) over both, so that neighbouring runs share no stream.
+func Seed(run uint64, env int) uint64 {
+	return mix64(mix64(run+golden) ^ mix64(uint64(env)+1)*golden)
+}
+
+// Stream sets random numbers apart that are drawn for another purpose than training, so that they are others even
+// where the same seed is given for both.
+type Stream uint64
+
+// Streams besides that of training, which draws from the run's seed itself. The values are those of a hash function's
+// initial state: numbers that nobody takes for a seed.
+const (
+	EvaluationStream Stream = 0x6A09E667F3BCC908
+	CanaryStream     Stream = 0xBB67AE8584CAA73B
+)
+
+// Seed returns what takes the place of the run's seed in that stream, for the function Seed and for actions.
+func (s Stream) Seed(seed uint64) uint64 { return mix64(seed ^ uint64(s)) }
+
+const golden = 0x9E3779B97F4A7C15
+
+func mix64(z uint64) uint64 {
+	z += golden
+	z = (z ^ z>>30) * 0xBF58476D1CE4E5B9
+	z = (z ^ z>>27) * 0x94D049BB133111EB
+	return z ^ z>>31
+}
