@@ -29,8 +29,6 @@ core/ring:               hostabi core/shm
 core/arena:              hostabi core/shm
 core/loop:               hostabi
 core/bus:                hostabi core/loop core/stat
-core/object:             hostabi core/shm
-core/object/wire:        core/object
 core/link:               hostabi core/ring core/arena core/loop
 core/trajectory:         hostabi core/arena
 core/env:                hostabi core/arena core/trajectory
@@ -55,7 +53,9 @@ plugins/evaluation:      hostabi core/trajectory core/env gpu/policy
 plugins/envcheck:        hostabi core/trajectory core/env
 plugins/runner:          hostabi core/arena core/bus core/component core/loop core/trajectory core/env core/stat
 
-plugins/objects:         core/component core/object core/object/wire core/shm
+plugins/objects:         core/component core/shm plugins/objects/store plugins/objects/wire
+plugins/objects/store:   hostabi core/shm
+plugins/objects/wire:    plugins/objects/store
 
 plugins/process:         hostabi core/shm core/ring core/arena core/loop core/bus core/link core/trajectory core/env core/component core/stat
 plugins/process:         sdk/process/protocol sdk/process/schema
@@ -74,7 +74,7 @@ sdk/process/schema:      hostabi core/trajectory core/env sdk/process/protocol
 sdk/c/native:
 sdk/c/native/ctest:
 sdk/python:
-sdk/objects:             hostabi core/object core/object/wire core/shm
+sdk/objects:             hostabi core/shm plugins/objects/store plugins/objects/wire
 examples/demos:
 examples/plugins:
 examples/plugins/*:      hostabi sdk sdk/wasm examples/plugins/*
@@ -91,7 +91,7 @@ bench/swap:              core/control
 
 cmd/rlhost:              hostabi core/component core/files core/trajectory core/env pipeline pipeline/runs examples/plugins examples/plugins/* gpu/policy gpu/cpu
 cmd/rlhost:              plugins/rollout plugins/batcher plugins/inference plugins/learner plugins/evaluation plugins/envcheck plugins/runner plugins/wasm
-cmd/rlhost:              plugins/process plugins/objects core/object sdk/process sdk/process/protocol
+cmd/rlhost:              plugins/process plugins/objects plugins/objects/store sdk/process sdk/process/protocol
 cmd/rlhost:              core/control cmd/rlhost/job
 cmd/rlhost/job:          hostabi core/arena core/component core/control core/files core/trajectory core/env core/stat gpu/policy pipeline pipeline/runs
 cmd/rlhost/job:          plugins/evaluation plugins/envcheck plugins/learner

@@ -8,8 +8,8 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/rlhost/rlhost/core/object"
 	"github.com/rlhost/rlhost/plugins/objects"
+	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
 type storeCommand struct {
@@ -33,7 +33,7 @@ func (c *storeCommand) Run(p *program) error {
 		return fail(exitUsage, fmt.Errorf("--memory %d --clients %d: want 0 or more, and 1 or more", c.Memory, c.Clients))
 	}
 	server, err := objects.Start(objects.Options{
-		Path: c.Socket, Sessions: c.Clients, Log: p.logger(), Limits: object.Limits{Bytes: c.Memory << 20},
+		Path: c.Socket, Sessions: c.Clients, Log: p.logger(), Limits: store.Limits{Bytes: c.Memory << 20},
 	})
 	if err != nil {
 		return err

@@ -8,16 +8,16 @@ import (
 	"net"
 	"sync"
 
-	"github.com/rlhost/rlhost/core/object"
-	"github.com/rlhost/rlhost/core/object/wire"
 	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/plugins/objects/store"
+	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
 // client is one connection, and the session that goes with it.
 type client struct {
 	server  *Server
 	socket  *shm.Socket
-	session *object.Session
+	session *store.Session
 	greeted bool
 
 	mu      sync.Mutex
@@ -27,14 +27,14 @@ type client struct {
 
 // call is one request that is being worked on.
 type call struct {
-	op      object.Op
+	op      store.Op
 	request wire.Request
 	reply   wire.Reply
 	frame   []byte
 }
 
 // maxRange is how many entries of one track and the greatest rank fit into a reply; fewer do of several tracks.
-const maxRange = (wire.MaxFrame - wire.HeadBytes) / (16 + object.MaxTracks*(8+8*object.MaxRank))
+const maxRange = (wire.MaxFrame - wire.HeadBytes) / (16 + store.MaxTracks*(8+8*store.MaxRank))
 
 // serve answers requests until the client goes or breaks the rules.
 func (c *client) serve() {
@@ -98,9 +98,9 @@ func (c *client) greet(k *call) error {
 	var err error
 	switch {
 	case r.Op != wire.OpHello:
-		err = fmt.Errorf("operation %d before hello: %w", r.Op, object.ErrRequest)
+		err = fmt.Errorf("operation %d before hello: %w", r.Op, store.ErrRequest)
 	case r.Index != wire.Version:
-		err = fmt.Errorf("the client speaks version %d, this server version %d: %w", r.Index, wire.Version, object.ErrRequest)
+		err = fmt.Errorf("the client speaks version %d, this server version %d: %w", r.Index, wire.Version, store.ErrRequest)
 	}
 	k.reply.Index = wire.Version
 	c.greeted = true
@@ -109,11 +109,11 @@ func (c *client) greet(k *call) error {
 }
 
 // kindOf returns the store's operation behind a request, or 0.
-func kindOf(op wire.Op) object.OpKind {
-	kinds := [...]object.OpKind{
-		wire.OpOpen: object.OpOpen, wire.OpNew: object.OpNew, wire.OpSpare: object.OpSpare, wire.OpCommit: object.OpCommit,
-		wire.OpAbort: object.OpAbort, wire.OpRead: object.OpRead, wire.OpLatest: object.OpLatest, wire.OpPop: object.OpPop,
-		wire.OpBatch: object.OpBatch, wire.OpRelease: object.OpRelease, wire.OpDelete: object.OpDelete,
+func kindOf(op wire.Op) store.OpKind {
+	kinds := [...]store.OpKind{
+		wire.OpOpen: store.OpOpen, wire.OpNew: store.OpNew, wire.OpSpare: store.OpSpare, wire.OpCommit: store.OpCommit,
+		wire.OpAbort: store.OpAbort, wire.OpRead: store.OpRead, wire.OpLatest: store.OpLatest, wire.OpPop: store.OpPop,
+		wire.OpBatch: store.OpBatch, wire.OpRelease: store.OpRelease, wire.OpDelete: store.OpDelete,
 	}
 	if int(op) >= len(kinds) {
 		return 0
@@ -122,7 +122,7 @@ func kindOf(op wire.Op) object.OpKind {
 }
 
 // start begins an operation of the store, which may end much later.
-func (c *client) start(k *call, kind object.OpKind) {
+func (c *client) start(k *call, kind store.OpKind) {
 	r, op := &k.request, &k.op
 	op.Kind, op.Object, op.Claim, op.Index, op.Release, op.Wait = kind, r.Object, r.Claim, r.Index, r.Release, r.Wait
 	op.Name, op.Values, op.Indices = r.Name, r.Values, r.Indices
@@ -130,7 +130,7 @@ func (c *client) start(k *call, kind object.OpKind) {
 	op.Next, op.Revoke = r.Flags&wire.Next != 0, r.Flags&wire.Revoke != 0
 	op.Lend = op.Next
 	if op.Done == nil {
-		op.Done = func(*object.Op) { c.finish(k) }
+		op.Done = func(*store.Op) { c.finish(k) }
 	}
 	if r.Wait != 0 {
 		c.mu.Lock()
@@ -147,7 +147,7 @@ func (c *client) cancel(seq uint32) {
 	k := c.waiting[seq]
 	c.mu.Unlock()
 	if k != nil {
-		c.session.Cancel(&k.op, object.ErrCanceled)
+		c.session.Cancel(&k.op, store.ErrCanceled)
 	}
 }
 
@@ -163,7 +163,7 @@ func (c *client) finish(k *call) {
 		c.recycle(k)
 		return
 	}
-	if op.Kind == object.OpOpen && op.Err == nil {
+	if op.Kind == store.OpOpen && op.Err == nil {
 		c.answerOpen(k)
 		return
 	}
@@ -198,21 +198,21 @@ func (c *client) answerOpen(k *call) {
 
 // manage does what concerns whole objects.
 func (c *client) manage(k *call) error {
-	store, r := c.server.options.Store, &k.request
+	objects, r := c.server.options.Store, &k.request
 	switch r.Op {
 	case wire.OpCreate:
-		id, err := store.Create(r.Name, r.Config, r.Flags&wire.Reuse != 0)
+		id, err := objects.Create(r.Name, r.Config, r.Flags&wire.Reuse != 0)
 		k.reply.Object = id
 		return err
 	case wire.OpRemove:
-		return store.Remove(r.Object)
+		return objects.Remove(r.Object)
 	case wire.OpStat:
 		return c.stat(k)
 	case wire.OpList:
-		k.reply.Names = store.Names(r.Name, r.After, (wire.MaxFrame-wire.HeadBytes)/(object.MaxName+1))
+		k.reply.Names = objects.Names(r.Name, r.After, (wire.MaxFrame-wire.HeadBytes)/(store.MaxName+1))
 		return nil
 	}
-	return fmt.Errorf("operation %d: %w", r.Op, object.ErrRequest)
+	return fmt.Errorf("operation %d: %w", r.Op, store.ErrRequest)
 }
 
 func (c *client) stat(k *call) error {
@@ -244,9 +244,9 @@ func (c *client) answer(k *call, err error, files ...int) {
 // tooLong takes back what a reply would have told of, and says so.
 func (c *client) tooLong(k *call, err error) []byte {
 	if len(k.reply.Views) > 0 {
-		c.session.Do(&object.Op{Kind: object.OpRelease, Claim: k.reply.Claim, Done: func(*object.Op) {}})
+		c.session.Do(&store.Op{Kind: store.OpRelease, Claim: k.reply.Claim, Done: func(*store.Op) {}})
 	}
-	err = fmt.Errorf("%w: %w: ask for fewer entries at a time", object.ErrLimit, err)
+	err = fmt.Errorf("%w: %w: ask for fewer entries at a time", store.ErrLimit, err)
 	refusal := wire.Reply{Op: k.reply.Op, Seq: k.reply.Seq, Status: wire.StatusOf(err), Text: err.Error()}
 	frame, _ := wire.AppendReply(k.frame[:0], &refusal) // short
 	return frame

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/object"
+	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
 // Component is an object store as a node of a pipeline: it serves while the run lasts, and what it holds ends with
@@ -51,7 +51,7 @@ func (c *Component) Configure(decode func(into any) error) error {
 func (c *Component) Start(h *component.Host) error {
 	server, err := Start(Options{
 		Path: c.config.Socket, Sessions: c.config.Clients, Log: h.Log,
-		Limits: object.Limits{Bytes: int(c.config.Memory)},
+		Limits: store.Limits{Bytes: int(c.config.Memory)},
 	})
 	if errors.Is(err, ErrServed) {
 		return fmt.Errorf("%w: give this pipeline a `socket` of its own", err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/object/wire"
+	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
 func configured(t *testing.T, socket string) *Component {

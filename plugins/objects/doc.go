@@ -1,9 +1,9 @@
-// Package objects serves an object store (core/object) to the processes of one user on one machine.
+// Package objects serves an object store (plugins/objects/store) to the processes of one user on one machine.
 //
 //	err := objects.Serve(ctx, objects.Options{}) // until ctx ends
 //
 // A client connects to a unix socket in a folder that only the user may enter; the server checks who it is, and
-// serves no other user. Requests and replies are core/object/wire's; the memory of an object reaches a client once,
+// serves no other user. Requests and replies are plugins/objects/wire's; the memory of an object reaches a client once,
 // as a file beside the reply to its first request for it, and bytes never travel through the socket. All that a
 // client holds is its connection's: when that ends, however it ends, everything is given back.
 //

@@ -11,18 +11,18 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rlhost/rlhost/core/object"
-	"github.com/rlhost/rlhost/core/object/wire"
 	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/plugins/objects/store"
+	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
 // Options says what to serve, and where.
 type Options struct {
-	Path     string        // of the socket; default wire.DefaultPath
-	Store    *object.Store // what to serve; it stays the caller's. Default a store of the server's own
-	Limits   object.Limits // of the server's own store
-	Sessions int           // most clients at a time; default 1024
-	Log      *slog.Logger  // default slog.Default
+	Path     string       // of the socket; default wire.DefaultPath
+	Store    *store.Store // what to serve; it stays the caller's. Default a store of the server's own
+	Limits   store.Limits // of the server's own store
+	Sessions int          // most clients at a time; default 1024
+	Log      *slog.Logger // default slog.Default
 }
 
 // Server serves a store until Close.
@@ -54,7 +54,7 @@ func Start(o Options) (*Server, error) {
 	o.Sessions = cmp.Or(o.Sessions, 1024)
 	o.Log = cmp.Or(o.Log, slog.Default())
 	if s.own {
-		o.Store = object.NewStore(o.Limits)
+		o.Store = store.NewStore(o.Limits)
 	}
 	s.options = o
 	p, err := listen(o.Path)
@@ -70,7 +70,7 @@ func Start(o Options) (*Server, error) {
 func (s *Server) Path() string { return s.options.Path }
 
 // Store returns what is served.
-func (s *Server) Store() *object.Store { return s.options.Store }
+func (s *Server) Store() *store.Store { return s.options.Store }
 
 // Clients returns how many clients are connected.
 func (s *Server) Clients() int {
@@ -187,10 +187,10 @@ func (s *Server) add(c *client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return object.ErrClosed
+		return store.ErrClosed
 	}
 	if len(s.clients) >= s.options.Sessions {
-		return fmt.Errorf("%w: %d clients are connected", object.ErrLimit, len(s.clients))
+		return fmt.Errorf("%w: %d clients are connected", store.ErrLimit, len(s.clients))
 	}
 	c.socket.SetSendTimeout(0) // a client that asks without reading the answers must not hold up others
 	s.clients[c] = struct{}{}

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rlhost/rlhost/core/object"
-	"github.com/rlhost/rlhost/core/object/wire"
 	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/plugins/objects/store"
+	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
 // childVariable makes the test binary play a part: its value is the part, and the path of the socket.
@@ -156,7 +156,7 @@ func (r *raw) must(t testing.TB, q wire.Request) *wire.Reply {
 
 func (r *raw) create(t testing.TB, name string, capacity int) uint32 {
 	t.Helper()
-	c := object.Config{Capacity: capacity, Tracks: []object.Track{{Bytes: 64}}}
+	c := store.Config{Capacity: capacity, Tracks: []store.Track{{Bytes: 64}}}
 	return r.must(t, wire.Request{Op: wire.OpCreate, Name: name, Config: c}).Object
 }
 
@@ -311,7 +311,7 @@ func TestHello_ComesFirstAndNamesTheVersions(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := &raw{Socket: socket}
-		if _, err := r.ask(q); !errors.Is(err, object.ErrRequest) {
+		if _, err := r.ask(q); !errors.Is(err, store.ErrRequest) {
 			t.Errorf("operation %d first = %v, want ErrRequest", q.Op, err)
 		}
 		if _, err := r.next(); !errors.Is(err, io.EOF) {
@@ -325,7 +325,7 @@ func TestClients_AreBounded(t *testing.T) {
 	s := start(t, Options{Sessions: 2})
 	a := connect(t, s.Path())
 	connect(t, s.Path())
-	if _, err := greet(s.Path()); !errors.Is(err, object.ErrLimit) {
+	if _, err := greet(s.Path()); !errors.Is(err, store.ErrLimit) {
 		t.Errorf("a third client = %v, want ErrLimit", err)
 	}
 	_ = a.Close()
@@ -389,16 +389,16 @@ func openFiles(t *testing.T) int {
 func TestBatch_ThatDoesNotFitAReplyIsGivenBack(t *testing.T) {
 	s := start(t, Options{})
 	r := connect(t, s.Path())
-	c := object.Config{Capacity: 1, Tracks: make([]object.Track, object.MaxTracks)}
-	values := make([]object.Value, object.MaxTracks)
+	c := store.Config{Capacity: 1, Tracks: make([]store.Track, store.MaxTracks)}
+	values := make([]store.Value, store.MaxTracks)
 	for i := range c.Tracks {
 		c.Tracks[i].Bytes = 8
-		values[i] = object.ValueOf(object.Bytes, 1, 1, 1, 1, 1, 1, 1, 1)
+		values[i] = store.ValueOf(store.Bytes, 1, 1, 1, 1, 1, 1, 1, 1)
 	}
 	id := r.must(t, wire.Request{Op: wire.OpCreate, Name: "x", Config: c}).Object
 	w := r.must(t, wire.Request{Op: wire.OpNew, Object: id})
 	r.must(t, wire.Request{Op: wire.OpCommit, Claim: w.Claim, Values: values})
-	if _, err := r.ask(wire.Request{Op: wire.OpBatch, Object: id, Indices: make([]uint64, 1000)}); !errors.Is(err, object.ErrLimit) {
+	if _, err := r.ask(wire.Request{Op: wire.OpBatch, Object: id, Indices: make([]uint64, 1000)}); !errors.Is(err, store.ErrLimit) {
 		t.Errorf("a thousand entries at once = %v, want ErrLimit", err)
 	}
 	b := r.must(t, wire.Request{Op: wire.OpBatch, Flags: wire.Range, Object: id, Most: 1 << 30})
@@ -412,7 +412,7 @@ func TestCancel_EndsAWaitAndKeepsTheEntry(t *testing.T) {
 	s := start(t, Options{})
 	r := connect(t, s.Path())
 	id := r.create(t, "x", 1)
-	pop, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpPop, Seq: 77, Object: id, Wait: object.Forever})
+	pop, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpPop, Seq: 77, Object: id, Wait: store.Forever})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,22 +424,22 @@ func TestCancel_EndsAWaitAndKeepsTheEntry(t *testing.T) {
 		if err := errors.Join(r.Send(pop), r.Send(cancel), r.Send(cancel)); err != nil {
 			t.Fatal(err)
 		}
-		if reply, err := r.next(); !errors.Is(err, object.ErrCanceled) || reply.Seq != 77 {
+		if reply, err := r.next(); !errors.Is(err, store.ErrCanceled) || reply.Seq != 77 {
 			t.Errorf("the pop ended with %v, want ErrCanceled", err)
 		}
 	}
 	w := r.must(t, wire.Request{Op: wire.OpNew, Object: id})
-	r.must(t, wire.Request{Op: wire.OpCommit, Claim: w.Claim, Values: []object.Value{object.ValueOf(object.Bytes, 1)}})
+	r.must(t, wire.Request{Op: wire.OpCommit, Claim: w.Claim, Values: []store.Value{store.ValueOf(store.Bytes, 1)}})
 	r.must(t, wire.Request{Op: wire.OpPop, Object: id})
 }
 
 // Whatever a client sends, the server goes on, and everything is given back when the client goes.
 func FuzzClient(f *testing.F) {
 	for _, q := range []wire.Request{
-		{Op: wire.OpNew, Object: 1}, {Op: wire.OpSpare, Object: 1}, {Op: wire.OpPop, Object: 1, Wait: object.Forever},
-		{Op: wire.OpCommit, Claim: 1, Values: []object.Value{object.ValueOf(object.Bytes, 8)}},
+		{Op: wire.OpNew, Object: 1}, {Op: wire.OpSpare, Object: 1}, {Op: wire.OpPop, Object: 1, Wait: store.Forever},
+		{Op: wire.OpCommit, Claim: 1, Values: []store.Value{store.ValueOf(store.Bytes, 8)}},
 		{Op: wire.OpBatch, Object: 1, Indices: []uint64{0, 0}}, {Op: wire.OpDelete, Object: 1, Flags: wire.Revoke},
-		{Op: wire.OpCreate, Name: "y", Config: object.Config{Capacity: 1, Tracks: []object.Track{{Bytes: 1}}}},
+		{Op: wire.OpCreate, Name: "y", Config: store.Config{Capacity: 1, Tracks: []store.Track{{Bytes: 1}}}},
 		{Op: wire.OpOpen, Flags: wire.Write, Name: "x"}, {Op: wire.OpRelease, Claim: 2, Flags: wire.OneWay}, {Op: wire.OpCancel, Index: 1},
 	} {
 		frame, err := wire.AppendRequest(nil, &q)
@@ -448,7 +448,7 @@ func FuzzClient(f *testing.F) {
 		}
 		f.Add(frame, frame)
 	}
-	s := start(f, Options{Limits: object.Limits{Objects: 8, Bytes: 1 << 20}})
+	s := start(f, Options{Limits: store.Limits{Objects: 8, Bytes: 1 << 20}})
 	good := connect(f, s.Path())
 	id := good.create(f, "x", 4)
 	f.Fuzz(func(t *testing.T, a, b []byte) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/object"
+	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
 // indices are those of a batch's entries, each of which holds its own index.
@@ -66,7 +66,7 @@ func TestBatchRange_ClaimsTheOldestFromAnIndexOn(t *testing.T) {
 		t.Errorf("from the one that is still to come = %v, want ErrNoEntry", err)
 	}
 	for _, most := range []int{0, -1} {
-		if _, err := s.BatchRange(t.Context(), "x", 0, most); !errors.Is(err, object.ErrRequest) {
+		if _, err := s.BatchRange(t.Context(), "x", 0, most); !errors.Is(err, store.ErrRequest) {
 			t.Errorf("a batch of %d = %v, want ErrRequest", most, err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 
-	"github.com/rlhost/rlhost/core/object"
+	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
 // Parts that child processes play.
@@ -15,7 +15,7 @@ import (
 // hold claims what it can of "x" in every way, says so, and waits to be killed.
 func hold(ctx context.Context, s *Store) error {
 	now := NoWait(ctx)
-	_, err := s.New(now, "x", object.ValueOf(object.Bytes, 8))
+	_, err := s.New(now, "x", store.ValueOf(store.Bytes, 8))
 	_, pushErr := s.PushBytes(now, "x", []byte("spare"))
 	_, readErr := s.Read(now, "x", 0)
 	_, popErr := s.Pop(now, "x")
@@ -29,7 +29,7 @@ func hold(ctx context.Context, s *Store) error {
 // pushForEver pushes to "x" until it is killed.
 func pushForEver(ctx context.Context, s *Store) error {
 	for n := uint64(os.Getpid()) << 32; ; n++ {
-		w, err := s.New(ctx, "x", object.ValueOf(object.Bytes, 4096))
+		w, err := s.New(ctx, "x", store.ValueOf(store.Bytes, 4096))
 		if err != nil {
 			return err
 		}

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rlhost/rlhost/core/object"
-	"github.com/rlhost/rlhost/core/object/wire"
 	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/plugins/objects/store"
+	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
 // grace is how long an answer may take beyond the time it was given before the host counts as lost.
@@ -143,7 +143,7 @@ func (c *connection) exchange(ctx context.Context, r *wire.Request) (*pending, e
 
 // ended adds to the error of a request that had to end with ctx why it did.
 func ended(ctx context.Context, err error) error {
-	if errors.Is(err, object.ErrCanceled) {
+	if errors.Is(err, store.ErrCanceled) {
 		return fmt.Errorf("%w: %w", err, context.Cause(ctx))
 	}
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
@@ -159,7 +159,7 @@ func waitOf(ctx context.Context) time.Duration {
 	}
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return object.Forever
+		return store.Forever
 	}
 	return max(time.Until(deadline), 1)
 }

@@ -1,5 +1,5 @@
 // Package objects is the Go client of an object store: named, bounded, ordered sets of arrays that processes of one
-// user share through a running rlhost. plugins/objects serves one, core/object says what every operation means, and
+// user share through a running rlhost. plugins/objects serves one, plugins/objects/store says what every operation means, and
 // rlhost.objects in sdk/python is the same in Python.
 //
 //	store, err := objects.Dial(ctx, "")
@@ -9,7 +9,7 @@
 //	defer entry.Release()
 //	view, err := objects.View[float32](entry, 0)                     // the shared memory, read-only, until Release
 //
-// Operations wait until ctx ends; with NoWait they do not wait at all. Errors wrap the sentinels of core/object, such
+// Operations wait until ctx ends; with NoWait they do not wait at all. Errors wrap the sentinels of plugins/objects/store, such
 // as ErrFull and ErrEmpty, whose names this package repeats.
 //
 // A Store is one session: everything it holds is given back when it closes, or when the process ends, however it ends.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/rlhost/rlhost/core/object"
-	"github.com/rlhost/rlhost/core/object/wire"
 	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/plugins/objects/store"
+	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
 // mapping says which view of an object's memory an operation needs before it is asked for.
@@ -24,7 +24,7 @@ const (
 type remote struct {
 	name   string
 	id     uint32
-	layout object.Layout
+	layout store.Layout
 
 	mu      sync.Mutex
 	read    *shm.Segment // nil until something is read
@@ -214,7 +214,7 @@ func (s *Store) open(ctx context.Context, o *remote, access shm.Access, flags wi
 }
 
 // fits tells whether every block of a layout lies within size bytes.
-func fits(l *object.Layout, size int) bool {
+func fits(l *store.Layout, size int) bool {
 	if l.Blocks < 1 || len(l.Columns) < 1 {
 		return false
 	}

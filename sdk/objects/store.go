@@ -8,34 +8,34 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/rlhost/rlhost/core/object"
-	"github.com/rlhost/rlhost/core/object/wire"
 	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/plugins/objects/store"
+	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
-// What an object is, and how it is at the moment; see core/object.
+// What an object is, and how it is at the moment; see plugins/objects/store.
 type (
-	Config = object.Config
-	Track  = object.Track
-	Value  = object.Value
-	DType  = object.DType
-	Stat   = object.Stat
+	Config = store.Config
+	Track  = store.Track
+	Value  = store.Value
+	DType  = store.DType
+	Stat   = store.Stat
 )
 
-// Errors that callers decide on; see core/object.
+// Errors that callers decide on; see plugins/objects/store.
 var (
-	ErrNotFound = object.ErrNotFound
-	ErrExists   = object.ErrExists
-	ErrRemoved  = object.ErrRemoved
-	ErrNoEntry  = object.ErrNoEntry
-	ErrEmpty    = object.ErrEmpty
-	ErrFull     = object.ErrFull
-	ErrBusy     = object.ErrBusy
-	ErrSpent    = object.ErrSpent
-	ErrTooLarge = object.ErrTooLarge
-	ErrTracks   = object.ErrTracks
-	ErrDType    = object.ErrDType
-	ErrLimit    = object.ErrLimit
+	ErrNotFound = store.ErrNotFound
+	ErrExists   = store.ErrExists
+	ErrRemoved  = store.ErrRemoved
+	ErrNoEntry  = store.ErrNoEntry
+	ErrEmpty    = store.ErrEmpty
+	ErrFull     = store.ErrFull
+	ErrBusy     = store.ErrBusy
+	ErrSpent    = store.ErrSpent
+	ErrTooLarge = store.ErrTooLarge
+	ErrTracks   = store.ErrTracks
+	ErrDType    = store.ErrDType
+	ErrLimit    = store.ErrLimit
 
 	// ErrLost: the host is gone, or has closed the connection.
 	ErrLost = errors.New("the host is lost")

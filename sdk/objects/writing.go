@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rlhost/rlhost/core/object"
-	"github.com/rlhost/rlhost/core/object/wire"
+	"github.com/rlhost/rlhost/plugins/objects/store"
+	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
 // Writing is an entry that is being written in place. It ends in Commit or Abort.
@@ -38,7 +38,7 @@ func (o *remote) check(values []Value, block uint32) error {
 	for i := range values {
 		t := o.layout.Columns[i].Track
 		n, ok := values[i].Size()
-		if d := values[i].DType; d.Size() == 0 || t.DType != object.AnyDType && d != t.DType {
+		if d := values[i].DType; d.Size() == 0 || t.DType != store.AnyDType && d != t.DType {
 			return fmt.Errorf("object %q: track %d: %w: %s, want %s", o.name, i, ErrDType, d, t.DType)
 		}
 		if !ok || n > uint64(t.Bytes) {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/rlhost/rlhost/core/object"
+	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
 // Version is the version of the protocol. OpHello carries it, and a server refuses any other.
@@ -21,7 +21,7 @@ const (
 // Op says what a request asks for.
 type Op uint8
 
-// Operations. Those that object.OpKind has too take and give the same. OpHello comes first and once.
+// Operations. Those that store.OpKind has too take and give the same. OpHello comes first and once.
 const (
 	OpHello  Op = iota + 1 // Index: Version; Name: for people → Index: the server's Version, Claim: the session
 	OpCreate               // Name, Config; Reuse → Object
@@ -37,7 +37,7 @@ const (
 	OpBatch
 	OpRelease
 	OpDelete
-	OpStat   // Object → Text: JSON of object.Stat
+	OpStat   // Object → Text: JSON of store.Stat
 	OpList   // Name: prefix, Index: unused → Names; a full frame of them says nothing of the rest: ask again with After
 	OpCancel // Index: Seq of a request that waits, which is answered with ErrCanceled unless it is over. No reply
 	opEnd
@@ -71,12 +71,12 @@ type Request struct {
 	Index   uint64
 	Release uint64 // a claim to end before anything else, or 0
 	Wait    time.Duration
-	Name    string         // of OpHello, OpCreate, OpOpen, OpList
-	After   string         // of OpList: names that follow this one
-	Values  []object.Value // of OpCommit
-	Indices []uint64       // of OpBatch
-	Most    int            // of OpBatch with Range
-	Config  object.Config  // of OpCreate
+	Name    string        // of OpHello, OpCreate, OpOpen, OpList
+	After   string        // of OpList: names that follow this one
+	Values  []store.Value // of OpCommit
+	Indices []uint64      // of OpBatch
+	Most    int           // of OpBatch with Range
+	Config  store.Config  // of OpCreate
 }
 
 // Bytes of a request's head: op 0, flags 1, values 2, zero 3, seq 4, object 8, count 12, claim 16, index 24,
@@ -144,7 +144,7 @@ func ParseRequest(r *Request, frame []byte) error {
 		return fmt.Errorf("operation %d: %w", r.Op, ErrFrame)
 	case uint8(r.Flags) >= uint8(flagsEnd) || frame[3] != 0:
 		return fmt.Errorf("flags %#x: %w", frame[1], ErrFrame)
-	case r.Wait < object.Forever:
+	case r.Wait < store.Forever:
 		return fmt.Errorf("wait of %d: %w", r.Wait, ErrFrame)
 	}
 	return r.parseRest(reader{frame[HeadBytes:], nil}, int(frame[2]), int(le.Uint32(frame[12:])))

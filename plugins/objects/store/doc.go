@@ -1,13 +1,13 @@
-// Package object keeps named objects: each a bounded, ordered set of entries, each entry one block in every track of
+// Package store keeps named objects: each a bounded, ordered set of entries, each entry one block in every track of
 // its object. Writers fill a block in place and commit it, readers claim what is committed and read it in place.
 //
-//	store := object.NewStore(object.Limits{})
-//	session := store.Session("trainer")
-//	id, err := store.Create("obs", object.Config{Capacity: 64, Tracks: []object.Track{{Bytes: 1 << 20}}}, false)
-//	write := &object.Op{Kind: object.OpNew, Object: id, Wait: time.Second}
-//	err = session.Wait(ctx, write)                  // a block of the session's own: store.Block(id, 0, write.Block)
-//	err = session.Wait(ctx, &object.Op{Kind: object.OpCommit, Claim: write.Claim, Values: shapes})
-//	read := &object.Op{Kind: object.OpLatest, Object: id}
+//	s := store.NewStore(store.Limits{})
+//	session := s.Session("trainer")
+//	id, err := s.Create("obs", store.Config{Capacity: 64, Tracks: []store.Track{{Bytes: 1 << 20}}}, false)
+//	write := &store.Op{Kind: store.OpNew, Object: id, Wait: time.Second}
+//	err = session.Wait(ctx, write)                  // a block of the session's own: s.Block(id, 0, write.Block)
+//	err = session.Wait(ctx, &store.Op{Kind: store.OpCommit, Claim: write.Claim, Values: shapes})
+//	read := &store.Op{Kind: store.OpLatest, Object: id}
 //	err = session.Wait(ctx, read)                   // read.Views[0], until OpRelease of read.Claim
 //
 // The truth about every block is in the host's own memory, and only the host changes it: the users of an object are
@@ -22,4 +22,4 @@
 // Batches are linear in their length, Stat and Names in what they look at. All methods may be called from any goroutine.
 //
 // The package moves no bytes between processes (that is plugins/objects), and it does not look into blocks.
-package object
+package store

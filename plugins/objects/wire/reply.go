@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/rlhost/rlhost/core/object"
+	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
 // Reply answers one request. Slices of a parsed one are valid until the next parse into it.
@@ -19,12 +19,12 @@ type Reply struct {
 	Claim      uint64
 	Index      uint64
 	Spare      uint64
-	Views      []object.View // of OpRead, OpLatest, OpPop, OpBatch
-	Layout     object.Layout // of OpOpen
-	Names      []string      // of OpList
-	Text       string        // of OpStat, and of an error
+	Views      []store.View // of OpRead, OpLatest, OpPop, OpBatch
+	Layout     store.Layout // of OpOpen
+	Names      []string     // of OpList
+	Text       string       // of OpStat, and of an error
 
-	values []object.Value // of Views
+	values []store.Value // of Views
 }
 
 // Bytes of a reply's head: op 0, status 1, zero 2, seq 4, object 8, block 12, claim 16, index 24, spare 32, spare
@@ -96,7 +96,7 @@ func ParseReply(r *Reply, frame []byte) error {
 	return in.end()
 }
 
-func appendViews(b []byte, views []object.View) []byte {
+func appendViews(b []byte, views []store.View) []byte {
 	for i := range views {
 		v := &views[i]
 		b = binary.LittleEndian.AppendUint64(b, v.Index)
@@ -109,7 +109,7 @@ func appendViews(b []byte, views []object.View) []byte {
 
 func (in *reader) views(r *Reply, n int) {
 	for i := 0; i < n && in.err == nil; i++ {
-		v := object.View{Index: in.u64(), Block: in.u32()}
+		v := store.View{Index: in.u64(), Block: in.u32()}
 		tracks := in.u32()
 		from := len(r.values)
 		r.values = in.values(r.values, int(tracks))
@@ -118,7 +118,7 @@ func (in *reader) views(r *Reply, n int) {
 	}
 }
 
-func appendLayout(b []byte, l *object.Layout) []byte {
+func appendLayout(b []byte, l *store.Layout) []byte {
 	b = binary.LittleEndian.AppendUint32(b, uint32(l.Capacity))
 	b = binary.LittleEndian.AppendUint32(b, uint32(l.Blocks))
 	b = binary.LittleEndian.AppendUint64(b, uint64(l.Size))
@@ -131,11 +131,11 @@ func appendLayout(b []byte, l *object.Layout) []byte {
 	return b
 }
 
-func (in *reader) layout() object.Layout {
-	l := object.Layout{Capacity: int(in.u32()), Blocks: int(in.u32()), Size: int(in.u64())}
+func (in *reader) layout() store.Layout {
+	l := store.Layout{Capacity: int(in.u32()), Blocks: int(in.u32()), Size: int(in.u64())}
 	n := int(in.u32())
 	for i := 0; i < n && in.err == nil; i++ {
-		l.Columns = append(l.Columns, object.Column{At: int(in.u64()), Stride: int(in.u64()), Track: in.track()})
+		l.Columns = append(l.Columns, store.Column{At: int(in.u64()), Stride: int(in.u64()), Track: in.track()})
 	}
 	return l
 }
@@ -143,7 +143,7 @@ func (in *reader) layout() object.Layout {
 // Status says how an operation ended.
 type Status uint8
 
-// Statuses that stand for no error of package object.
+// Statuses that stand for no error of package store.
 const (
 	OK     Status = 0
 	Failed Status = 1 // an error without a number; the text says which
@@ -152,10 +152,10 @@ const (
 // sentinels are the errors that travel, by their number less firstSentinel. New ones go to the end.
 func sentinels() [18]error {
 	return [...]error{
-		object.ErrNotFound, object.ErrExists, object.ErrRemoved, object.ErrNoEntry, object.ErrEmpty, object.ErrFull,
-		object.ErrBusy, object.ErrSpent, object.ErrForeign, object.ErrKind, object.ErrTooLarge, object.ErrTracks,
-		object.ErrDType, object.ErrLimit, object.ErrClosed, object.ErrRequest, ErrFrame,
-		object.ErrCanceled,
+		store.ErrNotFound, store.ErrExists, store.ErrRemoved, store.ErrNoEntry, store.ErrEmpty, store.ErrFull,
+		store.ErrBusy, store.ErrSpent, store.ErrForeign, store.ErrKind, store.ErrTooLarge, store.ErrTracks,
+		store.ErrDType, store.ErrLimit, store.ErrClosed, store.ErrRequest, ErrFrame,
+		store.ErrCanceled,
 	}
 }
 
