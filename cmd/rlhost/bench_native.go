@@ -4,20 +4,19 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/env"
-
 	"github.com/rlhost/rlhost/examples/plugins/cartpole-go/cartpole"
 )
 
-// native is CartPole as Go code in this process: what a guest's speed is held against.
-type native struct {
+// nativeBatch is CartPole as Go code in this process: what a guest's speed is held against.
+type nativeBatch struct {
 	batch                 *cartpole.Batch
 	action                []int32
 	obs, final, reward    []float32
 	terminated, truncated []byte
 }
 
-func newNative(envs int) *native {
-	n := &native{
+func newNative(envs int) *nativeBatch {
+	n := &nativeBatch{
 		batch: cartpole.NewBatch(envs, cartpole.DefaultMaxSteps), action: make([]int32, envs),
 		obs: make([]float32, envs*cartpole.ObsDim), final: make([]float32, envs*cartpole.ObsDim),
 		reward: make([]float32, envs), terminated: make([]byte, envs), truncated: make([]byte, envs),
@@ -31,7 +30,7 @@ func newNative(envs int) *native {
 }
 
 // step steps for about d and returns env steps per second.
-func (n *native) step(d time.Duration) float64 {
+func (n *nativeBatch) step(d time.Duration) float64 {
 	steps, started := 0, time.Now()
 	for time.Since(started) < d {
 		for range 256 {

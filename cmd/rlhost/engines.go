@@ -14,12 +14,11 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
-
 	"github.com/rlhost/rlhost/examples/plugins"
+	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/plugins/process"
 	"github.com/rlhost/rlhost/plugins/wasm"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
 // compilerCommand is the first argument by which this program calls itself to compile a module; see wasm.ServeCompiler.
@@ -65,14 +64,14 @@ func started[T any](e *engines, engine **T, start func() (*T, error)) (*T, error
 // Close releases the engines; their plugins must have been closed.
 func (e *engines) Close() error {
 	e.mu.Lock()
-	modules, native := e.modules, e.native
+	modules, programs := e.modules, e.native
 	e.mu.Unlock() // closing may take its time, and abandon must not wait for it
 	var errs []error
 	if modules != nil {
 		errs = append(errs, modules.Close())
 	}
-	if native != nil {
-		errs = append(errs, native.Close())
+	if programs != nil {
+		errs = append(errs, programs.Close())
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -150,7 +149,7 @@ func orNever[T int | time.Duration](v T) T {
 // load loads an environment: a built-in one, a module file, or one of a native plugin.
 func (e *engines) load(ctx context.Context, name string, t pipeline.EnvTable, dir string) (env.Plugin, error) {
 	use, _ := t.Locate(dir, builtinEnvs())
-	source := protocol.EnvSource{
+	source := native.EnvSource{
 		Name: name, Use: use, Args: t.Args, Grants: t.Grants, Memory: uint64(t.Limits.Memory),
 		StepNS: int64(t.Limits.Step), InitNS: int64(t.Limits.Init),
 	}
@@ -179,7 +178,7 @@ func (e *engines) load(ctx context.Context, name string, t pipeline.EnvTable, di
 }
 
 // loadModule loads a built-in environment or a module file into this process.
-func (e *engines) loadModule(ctx context.Context, s protocol.EnvSource) (env.Plugin, error) {
+func (e *engines) loadModule(ctx context.Context, s native.EnvSource) (env.Plugin, error) {
 	r, err := e.wasm()
 	if err != nil {
 		return nil, err

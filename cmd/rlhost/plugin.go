@@ -14,11 +14,11 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/files"
+	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/plugins/process"
 	"github.com/rlhost/rlhost/plugins/runner"
 	sdk "github.com/rlhost/rlhost/sdk/process"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
 type pluginCommand struct {
@@ -150,7 +150,7 @@ func (c *pluginShowCommand) show(p *program, e *engines) error {
 	return nil
 }
 
-func showPorts(p *program, what string, ports []protocol.Port) {
+func showPorts(p *program, what string, ports []native.Port) {
 	for _, port := range ports {
 		fmt.Fprintf(p.out, "  %-6s %-20s %-14s %s\n", what, printable(port.Name), printable(port.Payload), printable(port.Doc))
 	}

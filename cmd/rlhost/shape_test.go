@@ -20,6 +20,7 @@ const module = "github.com/rlhost/rlhost/"
 // here is a question of structure, not of this list. Tests may import more.
 const importPolicy = `
 hostabi:
+hostabi/native:          hostabi
 hostabi/internal/abigen: hostabi
 
 core/shm:
@@ -30,7 +31,7 @@ core/arena:              hostabi core/shm
 core/loop:               hostabi
 core/bus:                hostabi core/loop core/stat
 core/link:               hostabi core/ring core/arena core/loop
-core/trajectory:         hostabi core/arena
+core/trajectory:         hostabi hostabi/native core/arena
 core/env:                hostabi core/arena core/trajectory
 core/component:          hostabi core/arena core/bus core/loop core/trajectory core/env core/stat
 core/control:            hostabi core/loop core/shm
@@ -58,7 +59,7 @@ plugins/objects/store:   hostabi core/shm
 plugins/objects/wire:    plugins/objects/store
 
 plugins/process:         hostabi core/shm core/ring core/arena core/loop core/bus core/link core/trajectory core/env core/component core/stat
-plugins/process:         sdk/process/protocol sdk/process/schema
+plugins/process:         hostabi/native
 
 pipeline:                hostabi core/arena core/bus core/component core/control core/files core/loop core/trajectory core/env core/stat
 pipeline/runs:           hostabi core/component core/files
@@ -67,10 +68,8 @@ sdk:                     hostabi
 sdk/wasm:                hostabi sdk
 sdk/sdktest:             hostabi sdk
 sdk/process:             hostabi core/shm core/ring core/arena core/loop core/bus core/link core/trajectory core/env core/component core/stat
-sdk/process:             sdk/process/protocol sdk/process/rpc sdk/process/schema
+sdk/process:             hostabi/native sdk/process/rpc
 sdk/process/rpc:
-sdk/process/protocol:
-sdk/process/schema:      hostabi core/trajectory core/env sdk/process/protocol
 sdk/c/native:
 sdk/c/native/ctest:
 sdk/python:
@@ -91,7 +90,7 @@ bench/swap:              core/control
 
 cmd/rlhost:              hostabi core/component core/files core/trajectory core/env pipeline pipeline/runs examples/plugins examples/plugins/* gpu/policy gpu/cpu
 cmd/rlhost:              plugins/rollout plugins/batcher plugins/inference plugins/learner plugins/evaluation plugins/envcheck plugins/runner plugins/wasm
-cmd/rlhost:              plugins/process plugins/objects plugins/objects/store sdk/process sdk/process/protocol
+cmd/rlhost:              plugins/process plugins/objects plugins/objects/store sdk/process hostabi/native
 cmd/rlhost:              core/control cmd/rlhost/job
 cmd/rlhost/job:          hostabi core/arena core/component core/control core/files core/trajectory core/env core/stat gpu/policy pipeline pipeline/runs
 cmd/rlhost/job:          plugins/evaluation plugins/envcheck plugins/learner

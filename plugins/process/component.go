@@ -18,7 +18,7 @@ import (
 	"github.com/rlhost/rlhost/core/link"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // proxy stands for a component that lives in a process. It runs on a loop of the host as any component does; its
@@ -30,7 +30,7 @@ import (
 type proxy struct {
 	runtime  *Runtime
 	program  Program
-	kind     protocol.Kind
+	kind     native.Kind
 	snapshot bool // its state can be saved
 
 	configured bool // a process has been told what it is
@@ -105,7 +105,7 @@ func (r *Runtime) Component(ctx context.Context, p Program, kind string) (compon
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(d.Kinds, func(k protocol.Kind) bool { return k.Name == kind })
+	i := slices.IndexFunc(d.Kinds, func(k native.Kind) bool { return k.Name == kind })
 	if i < 0 {
 		names := make([]string, len(d.Kinds))
 		for i := range d.Kinds {
@@ -115,8 +115,8 @@ func (r *Runtime) Component(ctx context.Context, p Program, kind string) (compon
 			Help: "kinds: " + strings.Join(names, ", ")}
 	}
 	x := &proxy{
-		runtime: r, program: p.withDefaults(), kind: d.Kinds[i], snapshot: slices.Contains(d.Capabilities, protocol.CapSnapshot),
-		pauses: slices.Contains(d.Capabilities, protocol.CapPause),
+		runtime: r, program: p.withDefaults(), kind: d.Kinds[i], snapshot: slices.Contains(d.Capabilities, native.CapSnapshot),
+		pauses: slices.Contains(d.Capabilities, native.CapPause),
 		quit:   make(chan struct{}), ended: make(chan struct{}), open: map[question]hostabi.Message{},
 	}
 	if x.manifest, err = manifestOf(&p, x.kind); err != nil {
@@ -128,10 +128,10 @@ func (r *Runtime) Component(ctx context.Context, p Program, kind string) (compon
 // maxPorts bounds a manifest from outside.
 const maxPorts = 256
 
-func manifestOf(p *Program, k protocol.Kind) (component.Manifest, error) {
+func manifestOf(p *Program, k native.Kind) (component.Manifest, error) {
 	var m component.Manifest
 	for _, list := range []struct {
-		from []protocol.Port
+		from []native.Port
 		to   *[]component.Port
 	}{{k.Signals, &m.Signals}, {k.Slots, &m.Slots}} {
 		if len(list.from) > maxPorts {
@@ -163,7 +163,7 @@ func (x *proxy) Configure(decode func(into any) error) error {
 		return err
 	}
 	x.config = config
-	answer, err := x.runtime.checkConfig(context.Background(), x.program, protocol.Configuration{
+	answer, err := x.runtime.checkConfig(context.Background(), x.program, native.Configuration{
 		Kind: x.kind.Name, Name: x.kind.Name, Count: 1, Config: config, Lines: linesOf(config), LogLevel: "info",
 	})
 	if err != nil {
@@ -173,13 +173,13 @@ func (x *proxy) Configure(decode func(into any) error) error {
 	return configErrors(answer.Errors)
 }
 
-func (x *proxy) setFlow(f *protocol.Flow) {
+func (x *proxy) setFlow(f *native.Flow) {
 	if f != nil {
 		x.flow = component.Flow(*f)
 	}
 }
 
-func configErrors(list []protocol.ConfigError) error {
+func configErrors(list []native.ConfigError) error {
 	errs := make([]error, len(list))
 	for i, e := range list {
 		errs[i] = &component.ConfigError{Key: e.Key, Reason: e.Reason, Help: e.Help, Code: e.Code}
@@ -187,7 +187,7 @@ func configErrors(list []protocol.ConfigError) error {
 	return errors.Join(errs...)
 }
 
-// linesOf writes a table as sorted lines; see protocol.Configuration.
+// linesOf writes a table as sorted lines; see native.Configuration.
 func linesOf(table map[string]any) string {
 	var lines []string
 	appendLines(&lines, "", table)
@@ -243,18 +243,18 @@ func (x *proxy) Start(h *component.Host) error {
 }
 
 // configuration is what an instance is told at its start.
-func (x *proxy) configuration(holder int) protocol.Configuration {
+func (x *proxy) configuration(holder int) native.Configuration {
 	h := x.h
 	begun := h.Begun
 	if x.configured && h.Again != nil {
 		begun = h.Again()
 	}
 	x.configured = true
-	c := protocol.Configuration{
+	c := native.Configuration{
 		Kind: x.kind.Name, Name: h.Name, ID: h.ID, Index: h.Index, Count: h.Count, Holder: holder,
 		Config: x.config, Lines: linesOf(x.config), LogLevel: logLevel(h.Log), Run: runOf(h.Run),
-		Readers: map[string]int{}, Policies: map[string]protocol.Policy{}, Envs: map[string]protocol.EnvSpec{},
-		Sources: map[string]protocol.EnvSource{}, FirstEnv: h.FirstEnv, Published: x.published.Load(), Begun: begun,
+		Readers: map[string]int{}, Policies: map[string]native.Policy{}, Envs: map[string]native.EnvSpec{},
+		Sources: map[string]native.EnvSource{}, FirstEnv: h.FirstEnv, Published: x.published.Load(), Begun: begun,
 	}
 	if h.Readers != nil {
 		for _, p := range x.manifest.Signals {
@@ -265,13 +265,13 @@ func (x *proxy) configuration(holder int) protocol.Configuration {
 		t := h.Tables()
 		c.Peers = maps.Clone(t.Peers)
 		for name, p := range t.Policies {
-			c.Policies[name] = protocol.Policy{Table: p.Table, Env: p.Env}
+			c.Policies[name] = native.Policy{Table: p.Table, Env: p.Env}
 		}
 		for name, spec := range t.Envs {
 			c.Envs[name] = *encodeSpec(&spec)
 		}
 		for name, s := range t.Sources {
-			c.Sources[name] = protocol.EnvSource{
+			c.Sources[name] = native.EnvSource{
 				Name: h.Name, Use: s.Use, Args: s.Args, Grants: s.Grants, Memory: uint64(s.Memory),
 				StepNS: int64(s.Step), InitNS: int64(s.Init), Seed: h.Run.Seed, LogLevel: c.LogLevel,
 				CompileNS: int64(s.Compile), CompileMemory: uint64(s.CompileMemory),
@@ -291,8 +291,8 @@ func logLevel(log *slog.Logger) string {
 	return "error"
 }
 
-func runOf(r *component.Run) protocol.Run {
-	doc := protocol.Run{
+func runOf(r *component.Run) native.Run {
+	doc := native.Run{
 		Name: r.Name, Seed: r.Seed, Dir: r.Dir, Synchronous: r.Synchronous, Resumes: r.Resumes,
 		StopWindow: r.Stop.Window, StopEnvSteps: r.Stop.EnvSteps, StopWallNS: int64(r.Stop.Wall / time.Nanosecond),
 	}

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // clerkIdle is how long a process that answers questions before the start is kept for the next question.
@@ -22,45 +22,45 @@ type clerk struct {
 	process     *process   // nil when there is none
 	idle        *time.Timer
 	known       bool
-	description protocol.Description
+	description native.Description
 }
 
 // Describe returns what a program says of itself: it is started, asked and stopped. The answer is kept for as long
 // as the file stays the same.
-func (r *Runtime) Describe(ctx context.Context, p Program) (protocol.Description, error) {
+func (r *Runtime) Describe(ctx context.Context, p Program) (native.Description, error) {
 	c, err := r.clerkOf(&p)
 	if err != nil {
-		return protocol.Description{}, err
+		return native.Description{}, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.known {
 		if _, err := r.employ(ctx, c, p); err != nil {
-			return protocol.Description{}, err
+			return native.Description{}, err
 		}
 	}
 	return c.description, nil
 }
 
 // checkConfig asks a program whether a configuration is right.
-func (r *Runtime) checkConfig(ctx context.Context, p Program, c protocol.Configuration) (protocol.Configured, error) {
+func (r *Runtime) checkConfig(ctx context.Context, p Program, c native.Configuration) (native.Configured, error) {
 	clerk, err := r.clerkOf(&p)
 	if err != nil {
-		return protocol.Configured{}, err
+		return native.Configured{}, err
 	}
 	clerk.mu.Lock()
 	defer clerk.mu.Unlock()
 	asked, err := r.employ(ctx, clerk, p)
 	if err != nil {
-		return protocol.Configured{}, err
+		return native.Configured{}, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, asked.program.Start, errSlow)
 	defer cancel()
 	c.CheckOnly = true
-	var answer protocol.Configured
-	if err := asked.call(ctx, protocol.MethodConfigure, c, &answer); err != nil {
+	var answer native.Configured
+	if err := asked.call(ctx, native.MethodConfigure, c, &answer); err != nil {
 		clerk.dismiss()
-		return protocol.Configured{}, err
+		return native.Configured{}, err
 	}
 	return answer, nil
 }
@@ -101,7 +101,7 @@ func (r *Runtime) employ(ctx context.Context, c *clerk, program Program) (*proce
 	}
 	p, err := r.start(ctx, program, startOptions{
 		log:    r.log.With("plugin", program.Name),
-		handle: func(_ *protocol.Frame, files []*os.File) { _ = closeFiles(files) },
+		handle: func(_ *native.Frame, files []*os.File) { _ = closeFiles(files) },
 		broken: func(error) {},
 	})
 	if err != nil {

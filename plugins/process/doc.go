@@ -21,7 +21,7 @@
 //
 // Environments live in processes as well, modules of WebAssembly that are kept apart and those of native plugins alike:
 //
-//	p, err := r.LoadEnv(ctx, program, process.EnvLoadOptions{Source: protocol.EnvSource{Use: "CartPole-v1"}, Workers: 2})
+//	p, err := r.LoadEnv(ctx, program, process.EnvLoadOptions{Source: native.EnvSource{Use: "CartPole-v1"}, Workers: 2})
 //	env, err := p.NewEnv(env.Options{Envs: 64})
 //
 // Each process of a batch owns some neighbouring environments of the blocks that are bound and writes there itself. The

@@ -13,9 +13,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/hostabi"
-
-	"github.com/rlhost/rlhost/sdk/process/protocol"
-	"github.com/rlhost/rlhost/sdk/process/schema"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // Limits of environments whose source does not set its own.
@@ -29,7 +27,7 @@ var ErrClosed = errors.New("environment plugin closed")
 
 // EnvLoadOptions say which environments a program is to work, and how.
 type EnvLoadOptions struct {
-	Source protocol.EnvSource
+	Source native.EnvSource
 	// Workers is how many processes share each batch of environments; 0 means one. A batch of fewer environments has
 	// as many processes as environments.
 	Workers int
@@ -39,7 +37,7 @@ type EnvLoadOptions struct {
 type envPlugin struct {
 	runtime *Runtime
 	program Program
-	source  protocol.EnvSource
+	source  native.EnvSource
 	workers int
 	spec    hostabi.EnvSpec
 	hash    string
@@ -67,7 +65,7 @@ func (r *Runtime) LoadEnv(ctx context.Context, program Program, o EnvLoadOptions
 	if err != nil {
 		return nil, err
 	}
-	if p.spec, err = schema.DecodeSpec(&loaded.Spec); err != nil {
+	if p.spec, err = loaded.Spec.Decode(); err != nil {
 		return nil, errors.Join(p.specError(err), w.end())
 	}
 	p.hash, p.spare = loaded.Hash, w
@@ -88,15 +86,15 @@ func (p *envPlugin) specError(err error) *Error {
 const codeDescription = "E018"
 
 // load starts a process and has it load the source.
-func (p *envPlugin) load(ctx context.Context, name string) (*envWorker, *protocol.EnvLoaded, error) {
+func (p *envPlugin) load(ctx context.Context, name string) (*envWorker, *native.EnvLoaded, error) {
 	w, err := p.startWorker(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, w.p.program.Start+p.loading(), errSlow)
 	defer cancel()
-	var loaded protocol.EnvLoaded
-	if err := w.p.call(ctx, protocol.MethodEnvLoad, p.source, &loaded); err != nil {
+	var loaded native.EnvLoaded
+	if err := w.p.call(ctx, native.MethodEnvLoad, p.source, &loaded); err != nil {
 		return nil, nil, errors.Join(withCode(err), w.end())
 	}
 	return w, &loaded, nil
@@ -124,7 +122,7 @@ func (p *envPlugin) again(ctx context.Context, name string) (*envWorker, error) 
 	if err != nil {
 		return nil, err
 	}
-	spec, err := schema.DecodeSpec(&loaded.Spec)
+	spec, err := loaded.Spec.Decode()
 	if err == nil && (loaded.Hash != p.hash || !reflect.DeepEqual(spec, p.spec)) {
 		err = &Error{Code: CodeProtocol, Program: p.program.Name,
 			Reason: fmt.Sprintf("environment %q is not what it was when it was loaded first", p.source.Use),

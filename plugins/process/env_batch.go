@@ -13,10 +13,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
-	"github.com/rlhost/rlhost/sdk/process/schema"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // maxEnvFiles bounds how many segments one batch can have been bound to.
@@ -168,8 +166,8 @@ func (e *envBatch) announce(b env.Block) (uint64, error) {
 
 // announce sends a file.
 func (w *envWorker) announce(number uint64, b env.Block, size int64) error {
-	err := w.p.wire.send(protocol.Frame{File: &protocol.File{
-		Number: number, Bytes: size, Schema: schema.Encode(b.Schema),
+	err := w.p.wire.send(native.Frame{File: &native.File{
+		Number: number, Bytes: size, Schema: trajectory.EncodeSchema(b.Schema),
 	}}, b.FD)
 	if err != nil {
 		return fmt.Errorf("%s: announce block %d: %w", w.name, b.Index, err)

@@ -8,10 +8,9 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/wasm"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
 // BenchmarkEnvRoundTrip steps one environment in a process that does next to nothing: what the way there and back
@@ -19,7 +18,7 @@ import (
 func BenchmarkEnvRoundTrip(b *testing.B) {
 	for name, rest := range map[string]time.Duration{"spinning": 0, "parked": 30 * time.Microsecond} {
 		b.Run(name, func(b *testing.B) {
-			p := loadIn(b, 1, protocol.EnvSource{Use: "empty@1"})
+			p := loadIn(b, 1, native.EnvSource{Use: "empty@1"})
 			const rows = 32
 			e := newBatch(b, p, 1, blocksOf(b, p.Spec(), trajectory.Shape{Steps: rows, Envs: 1}, 1)[0])
 			took := make([]time.Duration, 0, 1<<20)
@@ -59,7 +58,7 @@ func BenchmarkIsolatedCartPole(b *testing.B) {
 		b.Run(fmt.Sprintf("envs=%d/host", envs), func(b *testing.B) { stepBatch(b, inHost, envs) })
 		for _, workers := range []int{1, 2} {
 			b.Run(fmt.Sprintf("envs=%d/workers=%d", envs, workers), func(b *testing.B) {
-				stepBatch(b, loadIn(b, workers, protocol.EnvSource{Use: cartPole(b)}), envs)
+				stepBatch(b, loadIn(b, workers, native.EnvSource{Use: cartPole(b)}), envs)
 			})
 		}
 	}

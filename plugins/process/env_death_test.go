@@ -11,12 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rlhost/rlhost/core/env"
-	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
 // lost returns the environments that an error says are lost.
@@ -80,7 +79,7 @@ func newBatch(t testing.TB, p env.Plugin, envs int, b env.Block) env.Env {
 
 func TestDeath_LosesTheStepOfItsEnvironmentsOnly(t *testing.T) {
 	const envs, steps = 7, 60
-	p := loadIn(t, 3, protocol.EnvSource{Use: "scripted@1"})
+	p := loadIn(t, 3, native.EnvSource{Use: "scripted@1"})
 	blocks := blocksOf(t, p.Spec(), trajectory.Shape{Steps: steps, Envs: envs}, 2)
 	a, b := newBatch(t, p, envs, blocks[0]), newBatch(t, p, envs, blocks[1])
 	mask := []uint8{0, 0, 1, 1, 0, 0, 0}
@@ -116,7 +115,7 @@ func TestDeath_LosesTheStepOfItsEnvironmentsOnly(t *testing.T) {
 }
 
 func TestDeath_InEveryCall(t *testing.T) {
-	p := loadIn(t, 2, protocol.EnvSource{Use: "scripted@1"})
+	p := loadIn(t, 2, native.EnvSource{Use: "scripted@1"})
 	s := newStage(t, p, 4)
 	for range 3 {
 		killOf(t, s.Env, 1)
@@ -146,7 +145,7 @@ func TestDeath_InEveryCall(t *testing.T) {
 
 // Whoever answers and dies before the others have been replaced has made its step: it is lost in the next call.
 func TestDeath_AfterTheAnswerIsTheNextCallsLoss(t *testing.T) {
-	s := newStage(t, loadIn(t, 2, protocol.EnvSource{Use: "scripted@1"}), 4)
+	s := newStage(t, loadIn(t, 2, native.EnvSource{Use: "scripted@1"}), 4)
 	e := s.Env.(*envBatch)
 	killOf(t, e, 0)
 	killOf(t, e, 1)
@@ -167,8 +166,8 @@ func TestDeath_AfterTheAnswerIsTheNextCallsLoss(t *testing.T) {
 // A process that does not answer is killed at the limit; one that is stopped is no different.
 func TestDeadline_EndsAProcessThatHangs(t *testing.T) {
 	limit := int64(300 * time.Millisecond)
-	s := newStage(t, loadIn(t, 2, protocol.EnvSource{Use: "hangs@1", StepNS: limit}), 4)
-	stopped := newStage(t, loadIn(t, 2, protocol.EnvSource{Use: "scripted@1", StepNS: limit}), 4)
+	s := newStage(t, loadIn(t, 2, native.EnvSource{Use: "hangs@1", StepNS: limit}), 4)
+	stopped := newStage(t, loadIn(t, 2, native.EnvSource{Use: "scripted@1", StepNS: limit}), 4)
 	var err error
 	for range 3 {
 		if err == nil {

@@ -21,11 +21,10 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	rolloutplugin "github.com/rlhost/rlhost/plugins/rollout"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
 // kills is how many processes a test kills, RLHOST_KILLS if that is set.
@@ -183,7 +182,7 @@ func TestKills_LoseStepsAndNothingElse(t *testing.T) {
 	filesBefore, mapsBefore := 0, 0
 	wanted := kills(t)
 	t.Run("run", func(t *testing.T) {
-		p := loadIn(t, 3, protocol.EnvSource{Use: "scripted@1"})
+		p := loadIn(t, 3, native.EnvSource{Use: "scripted@1"})
 		filesBefore, mapsBefore = openFilesNow(t)
 		m := newMill(t, p)
 		seed := uint64(time.Now().UnixNano())
@@ -263,7 +262,7 @@ func playEnvHost(cache string) {
 	fail(err)
 	path, err := os.Executable()
 	fail(err)
-	p, err := r.LoadEnv(context.Background(), Program{Name: "env", Path: path, Args: []string{"env", cache}}, EnvLoadOptions{Source: protocol.EnvSource{Use: "scripted@1"}, Workers: 2})
+	p, err := r.LoadEnv(context.Background(), Program{Name: "env", Path: path, Args: []string{"env", cache}}, EnvLoadOptions{Source: native.EnvSource{Use: "scripted@1"}, Workers: 2})
 	fail(err)
 	for range 2 {
 		_, err := p.NewEnv(env.Options{Name: "x", Envs: 4, Autoreset: hostabi.SameStep})
@@ -275,7 +274,7 @@ func playEnvHost(cache string) {
 
 func TestHostDeath_LeavesNoProcess(t *testing.T) {
 	host := exec.Command(self(t, "env-host").Path, "env-host", cacheFolder(t))
-	host.Env = append(os.Environ(), protocol.CookieKey+"="+protocol.CookieValue)
+	host.Env = append(os.Environ(), native.CookieKey+"="+native.CookieValue)
 	out, err := host.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

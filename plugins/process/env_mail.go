@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // Limits on what a worker of environments may send.
@@ -32,7 +32,7 @@ type envMail struct {
 }
 
 type envState struct {
-	size protocol.StateSize
+	size native.StateSize
 	file *os.File
 }
 
@@ -64,7 +64,7 @@ func (b *envMail) wake() {
 	}
 }
 
-func (b *envMail) putMetric(m protocol.Metric) error {
+func (b *envMail) putMetric(m native.Metric) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(m.Name) == 0 || len(m.Name) > maxEnvMetricName || !utf8.ValidString(m.Name) {
@@ -85,7 +85,7 @@ func (b *envMail) metric(number uint32) string {
 }
 
 // putState takes a file over.
-func (b *envMail) putState(s protocol.StateSize, file *os.File) error {
+func (b *envMail) putState(s native.StateSize, file *os.File) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, twice := b.states[s.Call]; twice || len(b.states) == maxEnvStates || b.closed {
@@ -97,7 +97,7 @@ func (b *envMail) putState(s protocol.StateSize, file *os.File) error {
 }
 
 // state waits for the state that a call has announced, and reads it.
-func (b *envMail) state(size protocol.StateSize, gone func() bool) ([]byte, error) {
+func (b *envMail) state(size native.StateSize, gone func() bool) ([]byte, error) {
 	end := time.NewTimer(10 * time.Second)
 	defer end.Stop()
 	for {

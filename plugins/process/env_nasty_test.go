@@ -13,11 +13,10 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/ring"
-
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
 // nastyStep is the step of each nasty process in which it does what it should not.
@@ -56,7 +55,7 @@ func (e *nastyEnv) Step(t int) error {
 
 // secondEnd opens the ring to the host once more.
 func secondEnd() *ring.Messages {
-	fd, err := unix.Dup(protocol.FDOut)
+	fd, err := unix.Dup(native.FDOut)
 	if err != nil {
 		panic(err)
 	}
@@ -83,7 +82,7 @@ func scribble(b []byte) {
 
 // wireNow finds the wire, which the SDK has moved.
 func wireNow() int {
-	for fd := protocol.FDWire; fd < 100; fd++ {
+	for fd := native.FDWire; fd < 100; fd++ {
 		if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err == nil && kind == unix.SOCK_SEQPACKET {
 			return fd
 		}
@@ -119,7 +118,7 @@ func nastyWays() map[string]nastyWay {
 		"panics":      {func(*nastyEnv) { panic("an index out of range") }, "trap in rl_step at step 3: panic: an index out of range"},
 		"shuts":       {func(*nastyEnv) { secondEnd().Shut(); select {} }, "shut its ring"},
 		"ring": {func(*nastyEnv) {
-			mem, err := unix.Mmap(protocol.FDOut, 0, hostabi.RingHeaderBytes+1<<16, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+			mem, err := unix.Mmap(native.FDOut, 0, hostabi.RingHeaderBytes+1<<16, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 			if err != nil {
 				panic(err)
 			}
@@ -141,7 +140,7 @@ func nastyWays() map[string]nastyWay {
 		"metric-name": {func(*nastyEnv) { sendNasty(`{"metric":{"number":1,"name":"` + strings.Repeat("x", 1000) + `"}}`) }, "a name has 1 to"},
 		"states": {func(*nastyEnv) {
 			for range maxEnvStates + 1 {
-				sendNasty(`{"state":{"call":9,"bytes":1}}`, protocol.FDIn)
+				sendNasty(`{"state":{"call":9,"bytes":1}}`, native.FDIn)
 			}
 		}, "a state that nobody has asked for"},
 	}
@@ -153,7 +152,7 @@ func TestNasty_NothingThatAWorkerWritesHurtsTheHost(t *testing.T) {
 	for how, way := range nastyWays() {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			p := loadIn(t, 2, protocol.EnvSource{Use: "nasty:" + how, StepNS: int64(time.Second), InitNS: int64(2 * time.Second)})
+			p := loadIn(t, 2, native.EnvSource{Use: "nasty:" + how, StepNS: int64(time.Second), InitNS: int64(2 * time.Second)})
 			s := newStage(t, p, 4)
 			var err error
 			for range nastyStep {
@@ -173,16 +172,16 @@ func TestNasty_NothingThatAWorkerWritesHurtsTheHost(t *testing.T) {
 }
 
 func TestScratch_RefusesAreasThatDoNotFit(t *testing.T) {
-	good := protocol.EnvScratch{SeedsAt: 0, MaskAt: 32, TextAt: 64, Text: 100, Bytes: 164}
+	good := native.EnvScratch{SeedsAt: 0, MaskAt: 32, TextAt: 64, Text: 100, Bytes: 164}
 	if err := checkScratch(&good, 4); err != nil {
 		t.Error(err)
 	}
-	for _, change := range []func(*protocol.EnvScratch){
-		func(s *protocol.EnvScratch) { s.Bytes = 0 }, func(s *protocol.EnvScratch) { s.Bytes = math.MaxInt },
-		func(s *protocol.EnvScratch) { s.MaskAt = 161 }, func(s *protocol.EnvScratch) { s.MaskAt = -1 },
-		func(s *protocol.EnvScratch) { s.SeedsAt = 140 }, func(s *protocol.EnvScratch) { s.SeedsAt = math.MaxInt - 3 },
-		func(s *protocol.EnvScratch) { s.Text = 101 }, func(s *protocol.EnvScratch) { s.Text = math.MinInt },
-		func(s *protocol.EnvScratch) { s.TextAt = math.MaxInt }, func(s *protocol.EnvScratch) { s.Text = -1 },
+	for _, change := range []func(*native.EnvScratch){
+		func(s *native.EnvScratch) { s.Bytes = 0 }, func(s *native.EnvScratch) { s.Bytes = math.MaxInt },
+		func(s *native.EnvScratch) { s.MaskAt = 161 }, func(s *native.EnvScratch) { s.MaskAt = -1 },
+		func(s *native.EnvScratch) { s.SeedsAt = 140 }, func(s *native.EnvScratch) { s.SeedsAt = math.MaxInt - 3 },
+		func(s *native.EnvScratch) { s.Text = 101 }, func(s *native.EnvScratch) { s.Text = math.MinInt },
+		func(s *native.EnvScratch) { s.TextAt = math.MaxInt }, func(s *native.EnvScratch) { s.Text = -1 },
 	} {
 		bad := good
 		change(&bad)

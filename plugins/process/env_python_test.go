@@ -10,9 +10,8 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/env"
-
+	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
 // gymnasium returns the plugin for environments of Gymnasium.
@@ -34,7 +33,7 @@ func gymnasium(t testing.TB) Program {
 func loadGymnasium(t testing.TB, use string, workers int) env.Plugin {
 	t.Helper()
 	r, _ := newRuntime(t, Options{})
-	p, err := r.LoadEnv(t.Context(), gymnasium(t), EnvLoadOptions{Source: protocol.EnvSource{Name: "gym", Use: use}, Workers: workers})
+	p, err := r.LoadEnv(t.Context(), gymnasium(t), EnvLoadOptions{Source: native.EnvSource{Name: "gym", Use: use}, Workers: workers})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +94,7 @@ func TestGymnasium_KeepsThePromises(t *testing.T) {
 
 func TestGymnasium_SaysWhatIsWrong(t *testing.T) {
 	r, _ := newRuntime(t, Options{})
-	_, err := r.LoadEnv(t.Context(), gymnasium(t), EnvLoadOptions{Source: protocol.EnvSource{Name: "gym", Use: "NoSuchThing-v1"}})
+	_, err := r.LoadEnv(t.Context(), gymnasium(t), EnvLoadOptions{Source: native.EnvSource{Name: "gym", Use: "NoSuchThing-v1"}})
 	if err == nil || !strings.Contains(err.Error(), "NoSuchThing") {
 		t.Errorf("an environment that does not exist: %v", err)
 	}

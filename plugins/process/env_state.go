@@ -11,10 +11,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/rlhost/rlhost/core/env"
-
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // stateMagic begins the snapshot of a batch in several processes: their number and the length of each one's part
@@ -30,7 +29,7 @@ func (e *envBatch) Renew() error {
 	e.block, e.rows, e.steps = env.Block{}, 0, 0
 	for _, w := range e.workers {
 		if !w.gone.Load() {
-			if _, err := w.state(protocol.EnvStateCall{Do: "renew"}, nil); err != nil {
+			if _, err := w.state(native.EnvStateCall{Do: "renew"}, nil); err != nil {
 				w.p.kill() // another process is as new
 				<-w.p.died()
 				w.gone.Store(true)
@@ -45,7 +44,7 @@ func (e *envBatch) Renew() error {
 }
 
 // state makes one call that is not on the step path, with a state to send or one to get.
-func (w *envWorker) state(c protocol.EnvStateCall, send []byte) ([]byte, error) {
+func (w *envWorker) state(c native.EnvStateCall, send []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), w.plugin.init(), errSlow)
 	defer cancel()
 	if c.State != nil {
@@ -53,8 +52,8 @@ func (w *envWorker) state(c protocol.EnvStateCall, send []byte) ([]byte, error) 
 			return nil, err
 		}
 	}
-	var size protocol.StateSize
-	err := w.p.call(ctx, protocol.MethodEnvState, c, &size)
+	var size native.StateSize
+	err := w.p.call(ctx, native.MethodEnvState, c, &size)
 	if err != nil {
 		return nil, w.refusal(err)
 	}
@@ -73,27 +72,27 @@ func (w *envWorker) refusal(err error) error {
 	}
 	said := status.Convert(e.Err)
 	switch said.Code() {
-	case codes.Code(protocol.CodeUnsupported):
+	case codes.Code(native.CodeUnsupported):
 		return fmt.Errorf("%w: %s", env.ErrUnsupported, strings.TrimPrefix(said.Message(), env.ErrUnsupported.Error()+": "))
-	case codes.Code(protocol.CodeOrder):
+	case codes.Code(native.CodeOrder):
 		return &env.Fault{Kind: env.FaultStatus, Err: errors.New(said.Message())}
 	}
 	return err
 }
 
-func (w *envWorker) sendState(size protocol.StateSize, state []byte) error {
+func (w *envWorker) sendState(size native.StateSize, state []byte) error {
 	seg, err := shm.Create("rlhost: state", max(len(state), 1))
 	if err != nil {
 		return err
 	}
 	copy(seg.Bytes(), state)
-	return errors.Join(w.p.wire.send(protocol.Frame{State: &size}, seg.FD()), seg.Close())
+	return errors.Join(w.p.wire.send(native.Frame{State: &size}, seg.FD()), seg.Close())
 }
 
 // sized returns the announcement of a state.
-func (e *envBatch) sized(state []byte) *protocol.StateSize {
+func (e *envBatch) sized(state []byte) *native.StateSize {
 	e.calls++
-	return &protocol.StateSize{Call: e.calls, Bytes: int64(len(state))}
+	return &native.StateSize{Call: e.calls, Bytes: int64(len(state))}
 }
 
 // fault makes a fault of an error of a call that is not on the step path.
@@ -118,7 +117,7 @@ func (e *envBatch) Snapshot() ([]byte, error) {
 	parts := make([][]byte, len(e.workers))
 	for i, w := range e.workers {
 		var err error
-		if parts[i], err = w.state(protocol.EnvStateCall{Do: "snapshot"}, nil); err != nil {
+		if parts[i], err = w.state(native.EnvStateCall{Do: "snapshot"}, nil); err != nil {
 			return nil, e.fault("snapshot", err)
 		}
 	}
@@ -187,7 +186,7 @@ func (e *envBatch) Restore(snapshot []byte) error {
 		return e.fault("restore", err)
 	}
 	for i, w := range e.workers {
-		_, err := w.state(protocol.EnvStateCall{Do: "restore", State: e.sized(parts[i])}, parts[i])
+		_, err := w.state(native.EnvStateCall{Do: "restore", State: e.sized(parts[i])}, parts[i])
 		if err != nil && i == 0 && errors.Is(err, env.ErrUnsupported) {
 			return unchanged(err)
 		}
@@ -210,7 +209,7 @@ func (e *envBatch) SaveEnv(env int, dst []byte) ([]byte, error) {
 	if w == nil {
 		return dst, e.noSuchEnv(env)
 	}
-	state, err := w.state(protocol.EnvStateCall{Do: "save", Env: i}, nil)
+	state, err := w.state(native.EnvStateCall{Do: "save", Env: i}, nil)
 	if err != nil {
 		return dst, e.fault(hostabi.ExportSave, err)
 	}
@@ -227,7 +226,7 @@ func (e *envBatch) LoadEnv(env int, state []byte) error {
 	if w == nil {
 		return e.noSuchEnv(env)
 	}
-	if _, err := w.state(protocol.EnvStateCall{Do: "load", Env: i, State: e.sized(state)}, state); err != nil {
+	if _, err := w.state(native.EnvStateCall{Do: "load", Env: i, State: e.sized(state)}, state); err != nil {
 		return e.fault(hostabi.ExportLoad, err)
 	}
 	return nil

@@ -15,17 +15,16 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/wasm"
 	sdkprocess "github.com/rlhost/rlhost/sdk/process"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
 // playEnv is the role of a worker of environments: modules by the path of their file, scripted ones by name.
 func playEnv(cache string) {
-	sdkprocess.Serve(sdkprocess.Plugin{Load: func(ctx context.Context, s protocol.EnvSource) (env.Plugin, error) {
+	sdkprocess.Serve(sdkprocess.Plugin{Load: func(ctx context.Context, s native.EnvSource) (env.Plugin, error) {
 		if script, ok := envScripts()[s.Use]; ok {
 			return plugintest.New(script), nil
 		}
@@ -93,7 +92,7 @@ func cacheFolder(t testing.TB) string {
 }
 
 // loadIn loads an environment in worker processes.
-func loadIn(t testing.TB, workers int, source protocol.EnvSource) *envPlugin {
+func loadIn(t testing.TB, workers int, source native.EnvSource) *envPlugin {
 	t.Helper()
 	r, _ := newRuntime(t, Options{})
 	if source.Name == "" {
@@ -143,7 +142,7 @@ func TestEnv_KeepsThePromisesInAProcess(t *testing.T) {
 		workers int
 	}{"C": {cartPole(t), 2}, "Go": {goGuest(t), 1}, "scripted": {"scripted@1", 3}} {
 		t.Run(name, func(t *testing.T) {
-			plugintest.TestEnv(t, loadIn(t, c.workers, protocol.EnvSource{Use: c.use}), plugintest.Options{Steps: 120})
+			plugintest.TestEnv(t, loadIn(t, c.workers, native.EnvSource{Use: c.use}), plugintest.Options{Steps: 120})
 		})
 	}
 }
@@ -212,7 +211,7 @@ func TestIsolation_ChangesNoTrajectory(t *testing.T) {
 		}
 		t.Cleanup(func() { inHost.Close() })
 		for _, workers := range []int{1, 3} {
-			isolated := loadIn(t, workers, protocol.EnvSource{Use: use})
+			isolated := loadIn(t, workers, native.EnvSource{Use: use})
 			if isolated.Hash() != inHost.Hash() {
 				t.Errorf("%s: hash %s in a process, %s in the host", name, isolated.Hash(), inHost.Hash())
 			}
@@ -243,7 +242,7 @@ func TestIsolation_SnapshotsGoBothWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer inHost.Close()
-	isolated := loadIn(t, 1, protocol.EnvSource{Use: cartPole(t)})
+	isolated := loadIn(t, 1, native.EnvSource{Use: cartPole(t)})
 	for _, order := range [][2]env.Plugin{{inHost, isolated}, {isolated, inHost}} {
 		from, to := newStage(t, order[0], 4), newStage(t, order[1], 4)
 		for range 20 {
@@ -277,7 +276,7 @@ func TestEnvFaults_TravelWithKindEnvironmentAndText(t *testing.T) {
 		"resets@1": "stage env 5: status in rl_reset at step 0: error on cue (resets@1)",
 	} {
 		for _, workers := range []int{1, 2} {
-			p := loadIn(t, workers, protocol.EnvSource{Use: use})
+			p := loadIn(t, workers, native.EnvSource{Use: use})
 			s, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "stage", Envs: 6}, Rows: 8})
 			if err != nil {
 				t.Fatal(err)
@@ -318,7 +317,7 @@ func TestEnvFaults_TravelWithKindEnvironmentAndText(t *testing.T) {
 }
 
 func TestEnvMetrics_ReachTheHost(t *testing.T) {
-	p := loadIn(t, 2, protocol.EnvSource{Use: "tells@1"})
+	p := loadIn(t, 2, native.EnvSource{Use: "tells@1"})
 	got := map[string]float64{}
 	s, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "stage", Envs: 4,
 		Metric: func(name string, value float64) { got[name] = value }}, Rows: 8})
@@ -344,18 +343,18 @@ func TestEnvMetrics_ReachTheHost(t *testing.T) {
 
 func TestLoadEnv_SaysWhatIsWrong(t *testing.T) {
 	r, _ := newRuntime(t, Options{})
-	_, err := r.LoadEnv(t.Context(), self(t, "env", cacheFolder(t)), EnvLoadOptions{Source: protocol.EnvSource{Use: "/no/such.wasm"}})
+	_, err := r.LoadEnv(t.Context(), self(t, "env", cacheFolder(t)), EnvLoadOptions{Source: native.EnvSource{Use: "/no/such.wasm"}})
 	var e *Error
 	if !errors.As(err, &e) || e.Code != wasm.CodeMissing || !strings.Contains(err.Error(), "/no/such.wasm: does not exist") {
 		t.Errorf("a missing module: %v", err)
 	}
-	if _, err := r.LoadEnv(t.Context(), self(t, "plain"), EnvLoadOptions{Source: protocol.EnvSource{Use: "x"}}); err == nil {
+	if _, err := r.LoadEnv(t.Context(), self(t, "plain"), EnvLoadOptions{Source: native.EnvSource{Use: "x"}}); err == nil {
 		t.Error("a program that works no environments is taken")
 	}
 }
 
 func TestBind_RefusesWhatNoOtherProcessCanSee(t *testing.T) {
-	p := loadIn(t, 1, protocol.EnvSource{Use: "scripted@1"})
+	p := loadIn(t, 1, native.EnvSource{Use: "scripted@1"})
 	e, err := p.NewEnv(env.Options{Name: "x", Envs: 2, Autoreset: hostabi.SameStep})
 	if err != nil {
 		t.Fatal(err)

@@ -11,10 +11,9 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/env"
-
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // envWorker is one process that works environments. It belongs to the goroutine that calls the batch, but for what
@@ -28,7 +27,7 @@ type envWorker struct {
 
 	span    env.Span // its environments within the batch
 	options env.Options
-	layout  protocol.EnvScratch
+	layout  native.EnvScratch
 	scratch *shm.Segment
 	known   map[uint64]bool // numbers of files that it has been told of
 
@@ -86,7 +85,7 @@ func (w *envWorker) make(ctx context.Context, o env.Options, blockEnvs int, span
 	ctx, cancel := context.WithTimeoutCause(ctx, w.p.program.Start+w.plugin.loading(), errSlow)
 	defer cancel()
 	w.span, w.options = span, o
-	err := w.p.call(ctx, protocol.MethodEnvMake, protocol.EnvBatch{
+	err := w.p.call(ctx, native.MethodEnvMake, native.EnvBatch{
 		Name: o.Name, Envs: span.Count, FirstEnv: o.FirstEnv + span.First, Autoreset: uint32(o.Autoreset), Seed: o.Seed,
 		FirstColumn: span.First, BlockEnvs: blockEnvs,
 	}, &w.layout)
@@ -99,11 +98,11 @@ func (w *envWorker) make(ctx context.Context, o env.Options, blockEnvs int, span
 	if w.scratch, err = shm.Create("rlhost: environments", w.layout.Bytes); err != nil {
 		return err
 	}
-	return w.p.wire.send(protocol.Frame{File: &protocol.File{Bytes: int64(w.scratch.Size())}}, w.scratch.FD())
+	return w.p.wire.send(native.Frame{File: &native.File{Bytes: int64(w.scratch.Size())}}, w.scratch.FD())
 }
 
 // checkScratch refuses areas that do not hold what is to lie in them.
-func checkScratch(s *protocol.EnvScratch, envs int) error {
+func checkScratch(s *native.EnvScratch, envs int) error {
 	within := func(at, n int) bool { return at >= 0 && n >= 0 && at <= s.Bytes && n <= s.Bytes-at }
 	if s.Bytes < 1 || s.Bytes > maxScratch || !within(s.MaskAt, envs) || !within(s.SeedsAt, 8*envs) || !within(s.TextAt, s.Text) {
 		return fmt.Errorf("its scratch area %+v has no room for %d environments", *s, envs)
@@ -116,7 +115,7 @@ func (w *envWorker) nonsense(err error) error {
 }
 
 // handle takes a frame of the process. It runs on the wire's goroutine.
-func (w *envWorker) handle(f *protocol.Frame, files []*os.File) {
+func (w *envWorker) handle(f *native.Frame, files []*os.File) {
 	err := errors.New("a frame on its wire that workers of environments do not send")
 	switch {
 	case f.State != nil && len(files) == 1:

@@ -7,12 +7,12 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/stat"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
-	"github.com/rlhost/rlhost/sdk/process/schema"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // handle takes a frame of the plugin, on a goroutine of the wire.
-func (l *life) handle(f *protocol.Frame, files []*os.File) {
+func (l *life) handle(f *native.Frame, files []*os.File) {
 	l.heard.Add(1)
 	if f.State != nil && len(files) == 1 {
 		if err := l.putState(f.State, files[0]); err != nil {
@@ -44,7 +44,7 @@ func cut(text string) string { return text[:min(len(text), maxReason)] }
 func (l *life) announce(a *arena.Arena, added bool) {
 	if !added {
 		id := a.ID()
-		l.sendFrame(protocol.Frame{Removed: &id})
+		l.sendFrame(native.Frame{Removed: &id})
 		return
 	}
 	l.mu.Lock()
@@ -65,13 +65,13 @@ func (l *life) give(a *arena.Arena, call uint64) {
 	if s.WordsFD < 0 || s.DataFD < 0 {
 		return // memory that cannot be shared
 	}
-	l.sendFrame(protocol.Frame{Arena: &protocol.Arena{
+	l.sendFrame(native.Frame{Arena: &native.Arena{
 		Call: call, ID: s.ID, Name: s.Name, Blocks: s.Blocks, BlockBytes: s.BlockBytes, ReadOnly: s.ReadOnly,
-		Schema: schema.Encode(s.Schema),
+		Schema: trajectory.EncodeSchema(s.Schema),
 	}}, s.WordsFD, s.DataFD)
 }
 
-func (l *life) sendFrame(f protocol.Frame, files ...int) {
+func (l *life) sendFrame(f native.Frame, files ...int) {
 	if err := l.wire.send(f, files...); err != nil && !errors.Is(err, os.ErrClosed) {
 		l.fault(err)
 	}
@@ -82,10 +82,10 @@ const maxArenas = 32
 
 // addArena makes an arena for the plugin, or gives it the one that an earlier process of the same component asked
 // for in the same words.
-func (l *life) addArena(q *protocol.AddArena) {
+func (l *life) addArena(q *native.AddArena) {
 	a, again, err := l.makeArena(q)
 	if err != nil {
-		l.sendFrame(protocol.Frame{Failed: &protocol.Failed{Call: q.Call, Reason: err.Error()}})
+		l.sendFrame(native.Frame{Failed: &native.Failed{Call: q.Call, Reason: err.Error()}})
 		return
 	}
 	if again {
@@ -93,13 +93,13 @@ func (l *life) addArena(q *protocol.AddArena) {
 	}
 }
 
-func (l *life) makeArena(q *protocol.AddArena) (a *arena.Arena, again bool, err error) {
+func (l *life) makeArena(q *native.AddArena) (a *arena.Arena, again bool, err error) {
 	x := l.x
 	name := x.h.Name + "." + cut(q.Name)
 	if q.Call == 0 || q.Name == "" || len(q.Name) > 100 {
 		return nil, false, fmt.Errorf("request %d for arena %.100q: number or name is not accepted", q.Call, q.Name)
 	}
-	contents, err := schema.Decode(q.Schema, q.BlockBytes)
+	contents, err := trajectory.DecodeSchema(q.Schema, q.BlockBytes)
 	if err != nil {
 		return nil, false, err
 	}
@@ -131,7 +131,7 @@ func (l *life) makeArena(q *protocol.AddArena) (a *arena.Arena, again bool, err 
 }
 
 // ownArena returns an arena that an earlier process of the component had and that is what is asked for now.
-func (x *proxy) ownArena(name string, q *protocol.AddArena) (found *arena.Arena) {
+func (x *proxy) ownArena(name string, q *native.AddArena) (found *arena.Arena) {
 	x.h.Arenas.Each(func(a *arena.Arena) {
 		if a.Name() == name && a.Blocks() == q.Blocks && a.BlockBytes() == q.BlockBytes && x.owns(a.ID()) {
 			found = a
@@ -147,7 +147,7 @@ func (x *proxy) addOwn(id uint8) {
 }
 
 // allow tells whether the component may have another arena, before any memory is taken for it.
-func (x *proxy) allow(name string, q *protocol.AddArena) error {
+func (x *proxy) allow(name string, q *native.AddArena) error {
 	limit := x.program.Memory
 	wanted, err := arena.Footprint(q.Blocks, q.BlockBytes)
 	if err != nil {
@@ -185,7 +185,7 @@ func newStatsSeen() statsSeen {
 }
 
 // takeStats adds what the process says of its metrics to the host's.
-func (l *life) takeStats(s *protocol.Stats) error {
+func (l *life) takeStats(s *native.Stats) error {
 	for _, names := range [][]string{keys(s.Counters), keys(s.Gauges), keys(s.Histograms), keys(s.Distributions)} {
 		for _, name := range names {
 			if len(name) > 200 {

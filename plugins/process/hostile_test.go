@@ -16,8 +16,8 @@ import (
 	"github.com/rlhost/rlhost/core/ring"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
 // villain is a plugin without an SDK that has everything a plugin gets, and means ill.
@@ -62,23 +62,23 @@ func mischiefs() []mischief {
 		}},
 		{name: "a header of random bits", restarts: true, does: (*villain).randomHeaders},
 		{name: "garbage on the wire", restarts: true, does: func(v *villain) { _ = v.wire.Send([]byte("{garbage")) }},
-		{name: "a frame of the host", restarts: true, does: func(v *villain) { v.frame(protocol.Frame{Failed: &protocol.Failed{}}) }},
-		{name: "an empty frame", restarts: true, does: func(v *villain) { v.frame(protocol.Frame{}) }},
-		{name: "a frame that is too large", restarts: true, does: func(v *villain) { _ = v.wire.Send(make([]byte, protocol.MaxFrame+1)) }},
+		{name: "a frame of the host", restarts: true, does: func(v *villain) { v.frame(native.Frame{Failed: &native.Failed{}}) }},
+		{name: "an empty frame", restarts: true, does: func(v *villain) { v.frame(native.Frame{}) }},
+		{name: "a frame that is too large", restarts: true, does: func(v *villain) { _ = v.wire.Send(make([]byte, native.MaxFrame+1)) }},
 		{name: "metrics without end", restarts: true, does: (*villain).metrics},
 		{name: "states that nobody asked for", restarts: true, does: func(v *villain) {
 			for i := range uint64(20) {
-				v.frame(protocol.Frame{State: &protocol.StateSize{Call: i}}, 4)
+				v.frame(native.Frame{State: &native.StateSize{Call: i}}, 4)
 			}
 		}},
 		{name: "a state that is no memory file", restarts: false, does: (*villain).falseState, answers: answers{
-			protocol.MethodSnapshot: protocol.StateSize{Call: 7, Bytes: 1 << 40},
+			native.MethodSnapshot: native.StateSize{Call: 7, Bytes: 1 << 40},
 		}},
 		{name: "arenas of all sizes", does: (*villain).manyArenas},
 		{name: "words of random bits", restarts: true, does: (*villain).scribble},
 		{name: "does not read its wire and asks for ever", restarts: true, does: func(v *villain) {
 			for i := range uint64(1 << 20) {
-				v.frame(protocol.Frame{AddArena: &protocol.AddArena{Call: i + 1, Name: "x", Blocks: -1}})
+				v.frame(native.Frame{AddArena: &native.AddArena{Call: i + 1, Name: "x", Blocks: -1}})
 			}
 		}},
 	}
@@ -92,7 +92,7 @@ func playHostile(name, mark string) {
 	}
 	v := &villain{random: rand.New(rand.NewPCG(uint64(os.Getpid()), 0)), started: make(chan struct{})}
 	manifest := plugintest.NewProbe().Manifest()
-	kind := protocol.Kind{Name: "probe", Signals: portsOf(manifest.Signals), Slots: portsOf(manifest.Slots)}
+	kind := native.Kind{Name: "probe", Signals: portsOf(manifest.Signals), Slots: portsOf(manifest.Slots)}
 	for _, m := range mischiefs() {
 		if m.name != name {
 			continue
@@ -101,8 +101,8 @@ func playHostile(name, mark string) {
 		for method, answer := range m.answers {
 			a[method] = answer
 		}
-		a[protocol.MethodDescribe] = protocol.Description{ABI: protocol.ABI, Capabilities: []string{protocol.CapSnapshot}, Kinds: []protocol.Kind{kind}}
-		a[protocol.MethodStart] = func() any {
+		a[native.MethodDescribe] = native.Description{ABI: native.ABI, Capabilities: []string{native.CapSnapshot}, Kinds: []native.Kind{kind}}
+		a[native.MethodStart] = func() any {
 			if err := os.WriteFile(mark, nil, 0o600); err != nil {
 				panic(err)
 			}
@@ -115,16 +115,16 @@ func playHostile(name, mark string) {
 			m.does(v)
 			select {}
 		}()
-		serveRaw(protocol.Version, a)
+		serveRaw(native.Version, a)
 		return
 	}
 	panic("no mischief " + name)
 }
 
-func portsOf(list []component.Port) []protocol.Port {
-	var out []protocol.Port
+func portsOf(list []component.Port) []native.Port {
+	var out []native.Port
 	for _, p := range list {
-		out = append(out, protocol.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, OnLoan: p.OnLoan})
+		out = append(out, native.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, OnLoan: p.OnLoan})
 	}
 	return out
 }
@@ -137,24 +137,24 @@ func (v *villain) prepare() {
 		}
 	}
 	var err error
-	v.wire, err = shm.NewSocket(os.NewFile(protocol.FDWire, "wire"))
+	v.wire, err = shm.NewSocket(os.NewFile(native.FDWire, "wire"))
 	must(err)
-	fd, err := unix.Dup(protocol.FDIn)
+	fd, err := unix.Dup(native.FDIn)
 	must(err)
 	v.in, err = ring.OpenMessages(fd)
 	must(err)
-	fd, err = unix.Dup(protocol.FDOut)
+	fd, err = unix.Dup(native.FDOut)
 	must(err)
 	v.out, err = ring.OpenMessages(fd)
 	must(err)
-	buf := make([]byte, protocol.MaxFrame)
+	buf := make([]byte, native.MaxFrame)
 	for {
 		must(v.wire.SetReceiveDeadline(time.Now().Add(200 * time.Millisecond)))
 		n, files, err := v.wire.Receive(buf)
 		if err != nil {
 			return
 		}
-		var f protocol.Frame
+		var f native.Frame
 		must(json.Unmarshal(buf[:n], &f))
 		if f.Arena == nil {
 			continue
@@ -182,7 +182,7 @@ func (v *villain) put(m hostabi.Message) {
 	}
 }
 
-func (v *villain) frame(f protocol.Frame, files ...int) {
+func (v *villain) frame(f native.Frame, files ...int) {
 	doc, err := json.Marshal(f)
 	if err != nil {
 		panic(err)
@@ -219,7 +219,7 @@ func (v *villain) randomHandles() {
 
 // randomHeaders scribbles on the rings, and then says something that must be dealt with.
 func (v *villain) randomHeaders() {
-	for _, fd := range []int{protocol.FDIn, protocol.FDOut} {
+	for _, fd := range []int{native.FDIn, native.FDOut} {
 		mem, err := unix.Mmap(fd, 0, hostabi.RingHeaderBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 		if err != nil {
 			panic(err)
@@ -230,7 +230,7 @@ func (v *villain) randomHeaders() {
 			}
 		}
 	}
-	v.frame(protocol.Frame{})
+	v.frame(native.Frame{})
 }
 
 func (v *villain) metrics() {
@@ -239,7 +239,7 @@ func (v *villain) metrics() {
 		for k := range 20 {
 			counters[strings.Repeat("x", i%100)+string(rune('a'+k))+strings.Repeat("y", i/100)] = v.random.Uint64()
 		}
-		v.frame(protocol.Frame{Stats: &protocol.Stats{Counters: counters}})
+		v.frame(native.Frame{Stats: &native.Stats{Counters: counters}})
 	}
 }
 
@@ -248,18 +248,18 @@ func (v *villain) falseState() {
 	if err != nil {
 		panic(err)
 	}
-	v.frame(protocol.Frame{State: &protocol.StateSize{Call: 7, Bytes: 1 << 40}}, int(r.Fd()))
+	v.frame(native.Frame{State: &native.StateSize{Call: 7, Bytes: 1 << 40}}, int(r.Fd()))
 	v.put(hostabi.Message{Signal: 1, Handle: 1})
 }
 
 func (v *villain) manyArenas() {
 	for i, size := range []int{0, -1, 1 << 40, 1 << 62, 4096, -1 << 63} {
 		for k, blocks := range []int{0, -1, 1 << 40, 1 << 20, 1 << 62} {
-			v.frame(protocol.Frame{AddArena: &protocol.AddArena{Call: uint64(i*10 + k + 1), Name: "a", Blocks: blocks, BlockBytes: size,
-				Schema: &protocol.Schema{Kind: "trajectory", Steps: -1}}})
+			v.frame(native.Frame{AddArena: &native.AddArena{Call: uint64(i*10 + k + 1), Name: "a", Blocks: blocks, BlockBytes: size,
+				Schema: &native.Schema{Kind: "trajectory", Steps: -1}}})
 		}
 	}
-	v.frame(protocol.Frame{AddArena: &protocol.AddArena{Call: 99, Name: strings.Repeat("n", 5000), Blocks: 1, BlockBytes: 1}})
+	v.frame(native.Frame{AddArena: &native.AddArena{Call: 99, Name: strings.Repeat("n", 5000), Blocks: 1, BlockBytes: 1}})
 	v.put(hostabi.Message{Signal: 1, Handle: 1})
 }
 
@@ -273,7 +273,7 @@ func (v *villain) scribble() {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	v.frame(protocol.Frame{})
+	v.frame(native.Frame{})
 }
 
 func TestFault_HostilePlugin(t *testing.T) {

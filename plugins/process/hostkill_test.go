@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // hostTB lets a stage run outside of a test.
@@ -70,7 +70,7 @@ func TestFault_KilledHostLeavesNothing(t *testing.T) {
 func killHost(t *testing.T, dir string) {
 	t.Helper()
 	host := exec.Command(self(t, "host").Path, "host", dir)
-	host.Env = append(os.Environ(), protocol.CookieKey+"="+protocol.CookieValue)
+	host.Env = append(os.Environ(), native.CookieKey+"="+native.CookieValue)
 	host.Stderr = os.Stderr
 	out, err := host.StdoutPipe()
 	if err != nil {

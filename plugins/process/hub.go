@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
-	"github.com/rlhost/rlhost/sdk/process/schema"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // hub finds the process of a holder number, to tell it that a block has become free.
@@ -61,7 +60,7 @@ func (h *hub) credit(holder int, block hostabi.Handle) {
 	}
 }
 
-func encodeSpec(s *hostabi.EnvSpec) *protocol.EnvSpec { return schema.EncodeSpec(s) }
+func encodeSpec(s *hostabi.EnvSpec) *native.EnvSpec { return native.EncodeSpec(s) }
 
 // Status is what is known of one process.
 type Status struct {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/link"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // life is one process of a proxy, from its start to its death.
@@ -89,8 +89,8 @@ func (l *life) start() error {
 	l.process = p
 	limited, end := context.WithTimeoutCause(ctx, p.program.Start, errSlow)
 	defer end()
-	var configured protocol.Configured
-	if err := l.call(limited, protocol.MethodConfigure, x.configuration(l.holder), &configured); err != nil {
+	var configured native.Configured
+	if err := l.call(limited, native.MethodConfigure, x.configuration(l.holder), &configured); err != nil {
 		return err
 	}
 	x.setFlow(configured.Flow)
@@ -101,7 +101,7 @@ func (l *life) start() error {
 	if err := l.connect(); err != nil {
 		return err
 	}
-	if err := l.call(limited, protocol.MethodStart, protocol.Empty{}, nil); err != nil {
+	if err := l.call(limited, native.MethodStart, native.Empty{}, nil); err != nil {
 		return err
 	}
 	p.took.start = p.took.part()
@@ -127,7 +127,7 @@ func (l *life) connect() (err error) {
 	return err
 }
 
-func ports(list []protocol.Port) []link.Port {
+func ports(list []native.Port) []link.Port {
 	out := make([]link.Port, len(list))
 	for i, p := range list {
 		out[i] = link.Port{Name: p.Name, OnLoan: p.OnLoan}

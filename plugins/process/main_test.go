@@ -21,12 +21,12 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // TestMain makes the test binary a plugin as well: which one, says its first argument.
 func TestMain(m *testing.M) {
-	if os.Getenv(protocol.CookieKey) != "" && len(os.Args) > 1 {
+	if os.Getenv(native.CookieKey) != "" && len(os.Args) > 1 {
 		playRole(os.Args[1])
 		os.Exit(0)
 	}
@@ -50,14 +50,14 @@ func self(t testing.TB, role ...string) Program {
 func playRole(role string) {
 	switch role {
 	case "plain":
-		serveRaw(protocol.Version, answers{})
+		serveRaw(native.Version, answers{})
 	case "another-version":
-		serveRaw(protocol.Version+1, answers{})
+		serveRaw(native.Version+1, answers{})
 	case "another-abi":
-		serveRaw(protocol.Version, answers{protocol.MethodDescribe: protocol.Description{ABI: "99.0"}})
+		serveRaw(native.Version, answers{native.MethodDescribe: native.Description{ABI: "99.0"}})
 	case "prints":
 		fmt.Println("Loading the native library of something ...")
-		serveRaw(protocol.Version, answers{})
+		serveRaw(native.Version, answers{})
 	case "exits":
 		fmt.Fprintln(os.Stderr, "libcuda.so.1: cannot open shared object file")
 		os.Exit(3)
@@ -65,21 +65,21 @@ func playRole(role string) {
 		sleepForEver()
 	case "listens-elsewhere":
 		l, _ := net.Listen("tcp", "127.0.0.1:0")
-		fmt.Printf("1|%d|tcp|%s|grpc|\n", protocol.Version, l.Addr())
+		fmt.Printf("1|%d|tcp|%s|grpc|\n", native.Version, l.Addr())
 		sleepForEver()
 	case "no-answer":
-		serveRaw(protocol.Version, answers{protocol.MethodDescribe: func() any { select {} }})
+		serveRaw(native.Version, answers{native.MethodDescribe: func() any { select {} }})
 	case "nonsense":
-		serveRaw(protocol.Version, answers{protocol.MethodDescribe: json.RawMessage(`"nonsense"`)})
+		serveRaw(native.Version, answers{native.MethodDescribe: json.RawMessage(`"nonsense"`)})
 	case "refuses":
-		serveRaw(protocol.Version, answers{protocol.MethodDescribe: status.Error(codes.FailedPrecondition, "no license")})
+		serveRaw(native.Version, answers{native.MethodDescribe: status.Error(codes.FailedPrecondition, "no license")})
 	case "environment":
-		serveRaw(protocol.Version, answers{protocol.MethodDescribe: protocol.Description{ABI: protocol.ABI, SDK: strings.Join(os.Environ(), "\n")}})
+		serveRaw(native.Version, answers{native.MethodDescribe: native.Description{ABI: native.ABI, SDK: strings.Join(os.Environ(), "\n")}})
 	case "talks":
 		go talk()
-		serveRaw(protocol.Version, answers{})
+		serveRaw(native.Version, answers{})
 	case "floods":
-		serveRaw(protocol.Version, answers{protocol.MethodDescribe: flood})
+		serveRaw(native.Version, answers{native.MethodDescribe: flood})
 	case "leaves-a-child", "leaves-a-session", "leaves-a-stranger":
 		child := exec.Command("sleep", "1000")
 		child.Stdout, child.Stderr = os.Stdout, os.Stderr
@@ -90,11 +90,11 @@ func playRole(role string) {
 		if err := child.Start(); err != nil {
 			panic(err)
 		}
-		serveRaw(protocol.Version, answers{protocol.MethodDescribe: protocol.Description{ABI: protocol.ABI, SDK: fmt.Sprint(child.Process.Pid)}})
+		serveRaw(native.Version, answers{native.MethodDescribe: native.Description{ABI: native.ABI, SDK: fmt.Sprint(child.Process.Pid)}})
 	case "probe":
 		serveProbe()
 	case "files":
-		serveRaw(protocol.Version, answers{protocol.MethodDescribe: protocol.Description{ABI: protocol.ABI, SDK: openFiles()}})
+		serveRaw(native.Version, answers{native.MethodDescribe: native.Description{ABI: native.ABI, SDK: openFiles()}})
 	default:
 		playOther(role)
 	}
@@ -131,7 +131,7 @@ func flood() any {
 			}
 		}
 	}
-	return protocol.Description{ABI: protocol.ABI, SDK: "raw", Kinds: []protocol.Kind{{Name: "thing"}}}
+	return native.Description{ABI: native.ABI, SDK: "raw", Kinds: []native.Kind{{Name: "thing"}}}
 }
 
 func openFiles() string {
@@ -151,14 +151,14 @@ type answers map[string]any
 
 // serveRaw is a plugin without any SDK.
 func serveRaw(version int, a answers) {
-	if a[protocol.MethodDescribe] == nil {
-		a[protocol.MethodDescribe] = protocol.Description{ABI: protocol.ABI, SDK: "raw", Kinds: []protocol.Kind{{Name: "thing"}}}
+	if a[native.MethodDescribe] == nil {
+		a[native.MethodDescribe] = native.Description{ABI: native.ABI, SDK: "raw", Kinds: []native.Kind{{Name: "thing"}}}
 	}
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig: plugin.HandshakeConfig{
-			ProtocolVersion: uint(version), MagicCookieKey: protocol.CookieKey, MagicCookieValue: protocol.CookieValue,
+			ProtocolVersion: uint(version), MagicCookieKey: native.CookieKey, MagicCookieValue: native.CookieValue,
 		},
-		Plugins:    plugin.PluginSet{protocol.PluginName: rawPlugin{answers: a}},
+		Plugins:    plugin.PluginSet{native.PluginName: rawPlugin{answers: a}},
 		GRPCServer: plugin.DefaultGRPCServer,
 	})
 }
@@ -173,10 +173,10 @@ func (rawPlugin) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientCon
 }
 
 func (p rawPlugin) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
-	desc := &grpc.ServiceDesc{ServiceName: protocol.Service, HandlerType: (*any)(nil)}
+	desc := &grpc.ServiceDesc{ServiceName: native.Service, HandlerType: (*any)(nil)}
 	for _, method := range []string{
-		protocol.MethodDescribe, protocol.MethodConfigure, protocol.MethodStart, protocol.MethodSnapshot,
-		protocol.MethodRestore, protocol.MethodPause, protocol.MethodResume, protocol.MethodWaiting, protocol.MethodStop,
+		native.MethodDescribe, native.MethodConfigure, native.MethodStart, native.MethodSnapshot,
+		native.MethodRestore, native.MethodPause, native.MethodResume, native.MethodWaiting, native.MethodStop,
 	} {
 		desc.Methods = append(desc.Methods, grpc.MethodDesc{MethodName: method, Handler: p.handler(method)})
 	}
@@ -203,7 +203,7 @@ func (p rawPlugin) handler(method string) handler {
 			return nil, err
 		}
 		if answer == nil {
-			answer = protocol.Empty{}
+			answer = native.Empty{}
 		}
 		doc, err := json.Marshal(answer)
 		if err != nil {

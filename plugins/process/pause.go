@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 var _ component.Pauser = (*proxy)(nil)
@@ -107,7 +107,7 @@ func (l *life) catchUp() {
 func (x *proxy) ask(p *pause, l *life) {
 	l.pauses++
 	p.asked, p.number, p.done = l, l.pauses, false
-	request := protocol.Pausing{Number: p.number}
+	request := native.Pausing{Number: p.number}
 	x.asking.Go(func() {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		defer cancel(nil)
@@ -118,7 +118,7 @@ func (x *proxy) ask(p *pause, l *life) {
 			case <-ctx.Done():
 			}
 		}()
-		err := l.call(ctx, protocol.MethodPause, request, nil)
+		err := l.call(ctx, native.MethodPause, request, nil)
 		x.h.Receiver.Control(func(*hostabi.Message) {
 			if x.pause != p || p.asked != l {
 				return
@@ -147,7 +147,7 @@ func (x *proxy) Resume() {
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), p.asked.patience(), errGrace)
 	defer cancel()
-	if err := p.asked.call(ctx, protocol.MethodResume, protocol.Pausing{Number: p.number}, nil); err != nil {
+	if err := p.asked.call(ctx, native.MethodResume, native.Pausing{Number: p.number}, nil); err != nil {
 		p.asked.fault(err)
 	}
 }
@@ -171,8 +171,8 @@ func (x *proxy) Waiting() []component.Waiting {
 func (x *proxy) waitingIn(l *life) []component.Waiting {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), l.patience(), errGrace)
 	defer cancel()
-	var answer protocol.WaitingList
-	if err := l.call(ctx, protocol.MethodWaiting, protocol.Empty{}, &answer); err != nil {
+	var answer native.WaitingList
+	if err := l.call(ctx, native.MethodWaiting, native.Empty{}, &answer); err != nil {
 		x.meters.lost.Inc()
 		x.h.Log.Warn("what the plugin had not begun with is lost", "err", err)
 		return nil
@@ -196,7 +196,7 @@ func (x *proxy) waitingIn(l *life) []component.Waiting {
 
 // admitWaiting tells whether the process can have been given a message that it says it has not begun with, and claims
 // its block. A question about a block on loan is the host's own copy of it, once.
-func (x *proxy) admitWaiting(w *protocol.Waiting) (component.Waiting, bool) {
+func (x *proxy) admitWaiting(w *native.Waiting) (component.Waiting, bool) {
 	i := slices.IndexFunc(x.manifest.Slots, func(p component.Port) bool { return p.Name == w.Slot })
 	if i < 0 {
 		return component.Waiting{}, false

@@ -20,8 +20,8 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
 // lie is what a plugin answers in its first life when it is paused, resumed, or asked for what waits.
@@ -38,28 +38,28 @@ func lies() []lie {
 	nonsense := json.RawMessage(`["nonsense"]`)
 	refuse := errors.New("not now")
 	return []lie{
-		{name: "refuses to rest", answers: answers{protocol.MethodPause: refuse}},
-		{name: "nonsense instead of rest", answers: answers{protocol.MethodPause: nonsense}, rests: true},
-		{name: "dies when it is to rest", answers: answers{protocol.MethodPause: die}, dies: true},
-		{name: "hangs when it is to rest", answers: answers{protocol.MethodPause: hang}, dies: true},
-		{name: "refuses to go on", answers: answers{protocol.MethodResume: refuse}, rests: true, dies: true},
-		{name: "nonsense instead of going on", answers: answers{protocol.MethodResume: nonsense}, rests: true},
-		{name: "dies when it is to go on", answers: answers{protocol.MethodResume: die}, rests: true, dies: true},
-		{name: "hangs when it is to go on", answers: answers{protocol.MethodResume: hang}, rests: true, dies: true},
-		{name: "refuses to say what waits", answers: answers{protocol.MethodWaiting: refuse}, rests: true},
-		{name: "nonsense waits", answers: answers{protocol.MethodWaiting: nonsense}, rests: true},
-		{name: "everything waits", answers: answers{protocol.MethodWaiting: everything}, rests: true},
-		{name: "dies when it is to say what waits", answers: answers{protocol.MethodWaiting: die}, rests: true, dies: true},
-		{name: "hangs when it is to say what waits", answers: answers{protocol.MethodWaiting: hang}, rests: true, dies: true},
+		{name: "refuses to rest", answers: answers{native.MethodPause: refuse}},
+		{name: "nonsense instead of rest", answers: answers{native.MethodPause: nonsense}, rests: true},
+		{name: "dies when it is to rest", answers: answers{native.MethodPause: die}, dies: true},
+		{name: "hangs when it is to rest", answers: answers{native.MethodPause: hang}, dies: true},
+		{name: "refuses to go on", answers: answers{native.MethodResume: refuse}, rests: true, dies: true},
+		{name: "nonsense instead of going on", answers: answers{native.MethodResume: nonsense}, rests: true},
+		{name: "dies when it is to go on", answers: answers{native.MethodResume: die}, rests: true, dies: true},
+		{name: "hangs when it is to go on", answers: answers{native.MethodResume: hang}, rests: true, dies: true},
+		{name: "refuses to say what waits", answers: answers{native.MethodWaiting: refuse}, rests: true},
+		{name: "nonsense waits", answers: answers{native.MethodWaiting: nonsense}, rests: true},
+		{name: "everything waits", answers: answers{native.MethodWaiting: everything}, rests: true},
+		{name: "dies when it is to say what waits", answers: answers{native.MethodWaiting: die}, rests: true, dies: true},
+		{name: "hangs when it is to say what waits", answers: answers{native.MethodWaiting: hang}, rests: true, dies: true},
 	}
 }
 
 // everything names handles of all kinds.
 func everything() any {
 	random := rand.New(rand.NewPCG(1, 2))
-	var list protocol.WaitingList
+	var list native.WaitingList
 	for range 3000 {
-		list.Messages = append(list.Messages, protocol.Waiting{
+		list.Messages = append(list.Messages, native.Waiting{
 			Slot:    []string{"on_block", "on_number", "on_ask", "", "numbers"}[random.IntN(5)],
 			Handle:  uint64(hostabi.MakeHandle(uint8(random.IntN(4)), uint32(random.IntN(16)), uint64(random.IntN(8)))) >> (random.IntN(2) * random.IntN(64)),
 			Claimed: random.IntN(2) == 0, Sender: uint16(random.Uint32()), T: uint32(random.IntN(4)),
@@ -81,10 +81,10 @@ func playLiar(name, mark string) {
 			}
 		}
 		m := new(keeper).Manifest()
-		a[protocol.MethodDescribe] = protocol.Description{ABI: protocol.ABI, Capabilities: []string{protocol.CapPause},
-			Kinds: []protocol.Kind{{Name: "liar", Signals: portsOf(m.Signals), Slots: portsOf(m.Slots)}}}
+		a[native.MethodDescribe] = native.Description{ABI: native.ABI, Capabilities: []string{native.CapPause},
+			Kinds: []native.Kind{{Name: "liar", Signals: portsOf(m.Signals), Slots: portsOf(m.Slots)}}}
 		v := &villain{}
-		a[protocol.MethodStart] = func() any {
+		a[native.MethodStart] = func() any {
 			if err := os.WriteFile(mark, nil, 0o600); err != nil {
 				panic(err)
 			}
@@ -92,7 +92,7 @@ func playLiar(name, mark string) {
 			go v.acknowledge()
 			return nil
 		}
-		serveRaw(protocol.Version, a)
+		serveRaw(native.Version, a)
 		return
 	}
 	panic("no lie " + name)
@@ -242,7 +242,7 @@ func newTable(t testing.TB) *table {
 }
 
 // admitted is admitWaiting, without keeping the claim.
-func (y *table) admitted(t testing.TB, w protocol.Waiting) (component.Waiting, bool) {
+func (y *table) admitted(t testing.TB, w native.Waiting) (component.Waiting, bool) {
 	m, ok := y.x.admitWaiting(&w)
 	if m.Claimed {
 		if err := y.x.h.Arenas.Release(m.Message.Handle); err != nil {
@@ -257,25 +257,25 @@ func TestWaiting_IsWhatTheProcessWasGiven(t *testing.T) {
 	given, stranger, on, off := uint64(y.given), uint64(y.stranger), uint64(y.on), uint64(y.off)
 	for _, c := range []struct {
 		name string
-		w    protocol.Waiting
+		w    native.Waiting
 		want bool
 	}{
-		{"a block that came to the slot", protocol.Waiting{Slot: "on_block", Handle: given, Claimed: true}, true},
-		{"the same without a claim", protocol.Waiting{Slot: "on_block", Handle: given}, true},
-		{"a slot that there is not", protocol.Waiting{Slot: "on_blok", Handle: given, Claimed: true}, false},
-		{"a block of an arena that it never saw", protocol.Waiting{Slot: "on_block", Handle: stranger, Claimed: true}, false},
-		{"a block that came to another slot", protocol.Waiting{Slot: "on_number", Handle: given, Claimed: true}, false},
-		{"a stale block", protocol.Waiting{Slot: "on_block", Handle: given + 1<<10, Claimed: true}, false},
-		{"a block on loan as if it were given", protocol.Waiting{Slot: "on_block", Handle: on, Claimed: true}, false},
-		{"a trajectory without a block", protocol.Waiting{Slot: "on_block"}, false},
-		{"a claim on nothing", protocol.Waiting{Slot: "on_number", Claimed: true}, false},
-		{"a number", protocol.Waiting{Slot: "on_number"}, true},
-		{"a question as a trajectory", protocol.Waiting{Slot: "on_block", Handle: on, T: 3, Sender: 10}, false},
-		{"a question about another row", protocol.Waiting{Slot: "on_ask", Handle: on, T: 4, Sender: 9}, false},
-		{"a question about another loan", protocol.Waiting{Slot: "on_ask", Handle: off, T: 3, Sender: 9}, false},
-		{"a question as somebody else", protocol.Waiting{Slot: "on_ask", Handle: on, T: 3, Sender: 8}, false},
-		{"an open question", protocol.Waiting{Slot: "on_ask", Handle: on, T: 3, Sender: 9, Claimed: true, Split: 77}, true},
-		{"the same once more", protocol.Waiting{Slot: "on_ask", Handle: on, T: 3, Sender: 9}, false},
+		{"a block that came to the slot", native.Waiting{Slot: "on_block", Handle: given, Claimed: true}, true},
+		{"the same without a claim", native.Waiting{Slot: "on_block", Handle: given}, true},
+		{"a slot that there is not", native.Waiting{Slot: "on_blok", Handle: given, Claimed: true}, false},
+		{"a block of an arena that it never saw", native.Waiting{Slot: "on_block", Handle: stranger, Claimed: true}, false},
+		{"a block that came to another slot", native.Waiting{Slot: "on_number", Handle: given, Claimed: true}, false},
+		{"a stale block", native.Waiting{Slot: "on_block", Handle: given + 1<<10, Claimed: true}, false},
+		{"a block on loan as if it were given", native.Waiting{Slot: "on_block", Handle: on, Claimed: true}, false},
+		{"a trajectory without a block", native.Waiting{Slot: "on_block"}, false},
+		{"a claim on nothing", native.Waiting{Slot: "on_number", Claimed: true}, false},
+		{"a number", native.Waiting{Slot: "on_number"}, true},
+		{"a question as a trajectory", native.Waiting{Slot: "on_block", Handle: on, T: 3, Sender: 10}, false},
+		{"a question about another row", native.Waiting{Slot: "on_ask", Handle: on, T: 4, Sender: 9}, false},
+		{"a question about another loan", native.Waiting{Slot: "on_ask", Handle: off, T: 3, Sender: 9}, false},
+		{"a question as somebody else", native.Waiting{Slot: "on_ask", Handle: on, T: 3, Sender: 8}, false},
+		{"an open question", native.Waiting{Slot: "on_ask", Handle: on, T: 3, Sender: 9, Claimed: true, Split: 77}, true},
+		{"the same once more", native.Waiting{Slot: "on_ask", Handle: on, T: 3, Sender: 9}, false},
 	} {
 		m, ok := y.admitted(t, c.w)
 		if ok != c.want {
@@ -297,7 +297,7 @@ func FuzzWaiting(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		var list protocol.WaitingList
+		var list native.WaitingList
 		if json.Unmarshal(doc, &list) != nil {
 			return
 		}

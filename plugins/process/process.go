@@ -27,10 +27,10 @@ import (
 
 	"github.com/rlhost/rlhost/core/ring"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-var protocolVersion = strconv.Itoa(protocol.Version)
+var protocolVersion = strconv.Itoa(native.Version)
 
 // process is a plugin that runs: the child, its control connection, its wire and its rings. It knows nothing of
 // components or environments. Use Runtime.start; close it once it has died.
@@ -49,7 +49,7 @@ type process struct {
 	wire        *wire
 	in, out     *ring.Messages // to the plugin, from the plugin
 	alive       context.Context
-	description protocol.Description
+	description native.Description
 	took        stages
 }
 
@@ -61,7 +61,7 @@ type startOptions struct {
 	// be nil.
 	before func(*wire) error
 	// handle is called with each frame of the plugin, on a goroutine of the wire, and owns its files.
-	handle func(f *protocol.Frame, files []*os.File)
+	handle func(f *native.Frame, files []*os.File)
 	// broken is called, at most twice and on goroutines of the wire, when the plugin breaks the protocol there.
 	broken func(error)
 }
@@ -189,9 +189,9 @@ func (p *process) run(ctx context.Context, r *Runtime, inherited []*os.File) err
 	p.child = newChild(cmd, r.forker, r.groups, r.options.Cores, p.output)
 	p.client = plugin.NewClient(&plugin.ClientConfig{
 		HandshakeConfig: plugin.HandshakeConfig{
-			ProtocolVersion: protocol.Version, MagicCookieKey: protocol.CookieKey, MagicCookieValue: protocol.CookieValue,
+			ProtocolVersion: native.Version, MagicCookieKey: native.CookieKey, MagicCookieValue: native.CookieValue,
 		},
-		Plugins:          plugin.PluginSet{protocol.PluginName: dispenser{}},
+		Plugins:          plugin.PluginSet{native.PluginName: dispenser{}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		Logger:           newQuietLogger(p.log),
 		SkipHostEnv:      true,
@@ -214,7 +214,7 @@ func (p *process) run(ctx context.Context, r *Runtime, inherited []*os.File) err
 	if err == nil {
 		p.took.connected(p.child)
 		var made any
-		if made, err = client.Dispense(protocol.PluginName); err == nil {
+		if made, err = client.Dispense(native.PluginName); err == nil {
 			p.conn = made.(*grpc.ClientConn)
 			return nil
 		}
@@ -268,7 +268,7 @@ func (p *process) command(inherited []*os.File) (*exec.Cmd, error) {
 func environment(names []string) []string {
 	var env []string
 	for _, name := range append([]string{"PATH", "HOME", "LANG", "TMPDIR"}, names...) {
-		if value, ok := os.LookupEnv(name); ok && !strings.HasPrefix(name, "PLUGIN_") && name != protocol.CookieKey {
+		if value, ok := os.LookupEnv(name); ok && !strings.HasPrefix(name, "PLUGIN_") && name != native.CookieKey {
 			env = append(env, name+"="+value)
 		}
 	}
@@ -288,15 +288,15 @@ func (dispenser) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.Cli
 
 // describe asks the plugin what it is and whether it fits.
 func (p *process) describe(ctx context.Context) error {
-	if err := p.call(ctx, protocol.MethodDescribe, protocol.Empty{}, &p.description); err != nil {
+	if err := p.call(ctx, native.MethodDescribe, native.Empty{}, &p.description); err != nil {
 		return err
 	}
 	p.took.describe = p.took.part()
 	theirs, _, _ := strings.Cut(p.description.ABI, ".")
-	ours, _, _ := strings.Cut(protocol.ABI, ".")
+	ours, _, _ := strings.Cut(native.ABI, ".")
 	if theirs != ours {
 		return &Error{Code: CodeVersion, Program: p.program.Name,
-			Reason: fmt.Sprintf("it was built for ABI %q, this host has %s", p.description.ABI, protocol.ABI),
+			Reason: fmt.Sprintf("it was built for ABI %q, this host has %s", p.description.ABI, native.ABI),
 			Help:   "build it with the SDK that belongs to this rlhost"}
 	}
 	return nil
@@ -313,7 +313,7 @@ func (p *process) call(ctx context.Context, method string, request, reply any) e
 	defer cancel(nil)
 	defer context.AfterFunc(p.alive, func() { cancel(errDied) })()
 	answer := new(wrapperspb.BytesValue)
-	err = p.conn.Invoke(ctx, "/"+protocol.Service+"/"+method, wrapperspb.Bytes(doc), answer)
+	err = p.conn.Invoke(ctx, "/"+native.Service+"/"+method, wrapperspb.Bytes(doc), answer)
 	if err != nil {
 		return p.callError(ctx, method, err)
 	}
@@ -417,7 +417,7 @@ const lastWordsTime = time.Second
 func (p *process) stop(grace time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), grace, errGrace)
 	defer cancel()
-	err := p.call(ctx, protocol.MethodStop, protocol.Empty{}, nil)
+	err := p.call(ctx, native.MethodStop, native.Empty{}, nil)
 	defer context.AfterFunc(ctx, p.kill)()
 	p.client.Kill() // asks it to end, and waits for that
 	p.kill()

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // maxStateBytes bounds a state from outside.
@@ -103,8 +103,8 @@ func (l *life) fetchState() ([]byte, error) {
 	defer l.calls.Add(-1)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), l.patience(), errGrace)
 	defer cancel()
-	var size protocol.StateSize
-	if err := l.call(ctx, protocol.MethodSnapshot, protocol.Empty{}, &size); err != nil {
+	var size native.StateSize
+	if err := l.call(ctx, native.MethodSnapshot, native.Empty{}, &size); err != nil {
 		return nil, noSnapshot(err)
 	}
 	ctx, cancel = context.WithTimeoutCause(ctx, stateLimit, errGrace)
@@ -131,7 +131,7 @@ func noSnapshot(err error) error {
 func (l *life) patience() time.Duration { return max(l.process.program.Start, time.Minute) }
 
 // putState keeps a state that came on the wire until it is asked for.
-func (l *life) putState(s *protocol.StateSize, f *os.File) error {
+func (l *life) putState(s *native.StateSize, f *os.File) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if old := l.states[s.Call]; old != nil || len(l.states) == maxStates {
@@ -197,14 +197,14 @@ func (l *life) giveState(raw []byte) error {
 	defer f.Close()
 	l.mu.Lock()
 	l.calling++
-	size := protocol.StateSize{Call: l.calling, Bytes: int64(len(raw))}
+	size := native.StateSize{Call: l.calling, Bytes: int64(len(raw))}
 	l.mu.Unlock()
-	if err := l.wire.send(protocol.Frame{State: &size}, int(f.Fd())); err != nil {
-		return l.process.sendError(protocol.MethodRestore, err)
+	if err := l.wire.send(native.Frame{State: &size}, int(f.Fd())); err != nil {
+		return l.process.sendError(native.MethodRestore, err)
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), l.patience(), errGrace)
 	defer cancel()
-	return l.call(ctx, protocol.MethodRestore, size, nil)
+	return l.call(ctx, native.MethodRestore, size, nil)
 }
 
 // writeMemoryFile returns a memory file that cannot be cut or changed.

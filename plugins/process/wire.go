@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rlhost/rlhost/core/shm"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // maxQueuedFrames is how many frames may wait for a plugin that does not read.
@@ -50,7 +50,7 @@ func newWire() (*wire, *os.File, error) {
 
 // run starts sending, and receiving: handle is called with each frame and owns its files; broken once, when the
 // plugin has broken the protocol or does not read. Neither is called after close.
-func (w *wire) run(handle func(f *protocol.Frame, files []*os.File), broken func(error)) {
+func (w *wire) run(handle func(f *native.Frame, files []*os.File), broken func(error)) {
 	w.running.Go(func() {
 		if err := w.sendAll(); err != nil {
 			broken(err)
@@ -63,13 +63,13 @@ func (w *wire) run(handle func(f *protocol.Frame, files []*os.File), broken func
 }
 
 // send queues a frame with copies of files. Any goroutine; it does not wait.
-func (w *wire) send(f protocol.Frame, files ...int) error {
+func (w *wire) send(f native.Frame, files ...int) error {
 	doc, err := json.Marshal(f)
 	if err != nil {
 		return fmt.Errorf("frame: %w", err)
 	}
-	if len(doc) > protocol.MaxFrame {
-		return fmt.Errorf("frame of %d bytes, at most %d", len(doc), protocol.MaxFrame)
+	if len(doc) > native.MaxFrame {
+		return fmt.Errorf("frame of %d bytes, at most %d", len(doc), native.MaxFrame)
 	}
 	d := datagram{doc: doc}
 	for _, fd := range files {
@@ -137,8 +137,8 @@ func (w *wire) next() (datagram, bool) {
 	return d, true
 }
 
-func (w *wire) receiveAll(handle func(f *protocol.Frame, files []*os.File), broken func(error)) {
-	buf := make([]byte, protocol.MaxFrame)
+func (w *wire) receiveAll(handle func(f *native.Frame, files []*os.File), broken func(error)) {
+	buf := make([]byte, native.MaxFrame)
 	for {
 		n, files, err := w.socket.Receive(buf)
 		switch {
@@ -159,8 +159,8 @@ func (w *wire) receiveAll(handle func(f *protocol.Frame, files []*os.File), brok
 }
 
 // readFrame decodes a frame of the plugin.
-func readFrame(doc []byte) (*protocol.Frame, error) {
-	f := new(protocol.Frame)
+func readFrame(doc []byte) (*native.Frame, error) {
+	f := new(native.Frame)
 	if err := json.Unmarshal(doc, f); err != nil {
 		return nil, fmt.Errorf("a frame on its wire: %w", err)
 	}

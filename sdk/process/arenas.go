@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rlhost/rlhost/core/arena"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
-	"github.com/rlhost/rlhost/sdk/process/schema"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // arenas attaches what the host announces, and asks for more.
 type arenas struct {
-	send func(f protocol.Frame, files ...int) error
+	send func(f native.Frame, files ...int) error
 
 	mu      sync.Mutex
 	set     *arena.Set              // nil until the process knows its holder
@@ -30,7 +30,7 @@ type granted struct {
 	err   error
 }
 
-func newArenas(send func(protocol.Frame, ...int) error) *arenas {
+func newArenas(send func(native.Frame, ...int) error) *arenas {
 	return &arenas{send: send, waiting: map[uint64]chan granted{}}
 }
 
@@ -50,7 +50,7 @@ func (a *arenas) open(holder int) (*arena.Set, error) {
 }
 
 // arrived attaches an arena, or keeps it until the process knows its holder.
-func (a *arenas) arrived(doc *protocol.Arena, words, data *os.File) error {
+func (a *arenas) arrived(doc *native.Arena, words, data *os.File) error {
 	attach := func() error { return a.attach(doc, words, data) }
 	a.mu.Lock()
 	if a.set == nil {
@@ -62,7 +62,7 @@ func (a *arenas) arrived(doc *protocol.Arena, words, data *os.File) error {
 	return attach()
 }
 
-func (a *arenas) attach(doc *protocol.Arena, words, data *os.File) error {
+func (a *arenas) attach(doc *native.Arena, words, data *os.File) error {
 	got, err := a.attached(doc, words, data)
 	a.mu.Lock()
 	answer := a.waiting[doc.Call]
@@ -75,8 +75,8 @@ func (a *arenas) attach(doc *protocol.Arena, words, data *os.File) error {
 	return nil
 }
 
-func (a *arenas) attached(doc *protocol.Arena, words, data *os.File) (*arena.Arena, error) {
-	sch, err := schema.Decode(doc.Schema, doc.BlockBytes)
+func (a *arenas) attached(doc *native.Arena, words, data *os.File) (*arena.Arena, error) {
+	sch, err := trajectory.DecodeSchema(doc.Schema, doc.BlockBytes)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("arena %q: %w", doc.Name, err), words.Close(), data.Close())
 	}
@@ -107,8 +107,8 @@ func (a *arenas) add(c arena.Config) (*arena.Arena, error) {
 	call := a.calls
 	a.waiting[call] = answer
 	a.mu.Unlock()
-	err := a.send(protocol.Frame{AddArena: &protocol.AddArena{
-		Call: call, Name: c.Name, Blocks: c.Blocks, BlockBytes: c.BlockBytes, Schema: schema.Encode(c.Schema),
+	err := a.send(native.Frame{AddArena: &native.AddArena{
+		Call: call, Name: c.Name, Blocks: c.Blocks, BlockBytes: c.BlockBytes, Schema: trajectory.EncodeSchema(c.Schema),
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("arena %q: %w", c.Name, err)
@@ -118,7 +118,7 @@ func (a *arenas) add(c arena.Config) (*arena.Arena, error) {
 }
 
 // failed ends a call that the host did not grant.
-func (a *arenas) failed(f *protocol.Failed) {
+func (a *arenas) failed(f *native.Failed) {
 	a.mu.Lock()
 	answer := a.waiting[f.Call]
 	delete(a.waiting, f.Call)

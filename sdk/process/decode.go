@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // decodeJSON decodes a document; numbers whose type is open stay as they are written.
@@ -33,9 +33,9 @@ func decodeJSON(doc []byte, into any) error {
 }
 
 // configErrors returns what is wrong with a table, one entry for each key.
-func configErrors(err error) []protocol.ConfigError {
+func configErrors(err error) []native.ConfigError {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var list []protocol.ConfigError
+		var list []native.ConfigError
 		for _, e := range joined.Unwrap() {
 			list = append(list, configErrors(e)...)
 		}
@@ -43,9 +43,9 @@ func configErrors(err error) []protocol.ConfigError {
 	}
 	var c *component.ConfigError
 	if errors.As(err, &c) {
-		return []protocol.ConfigError{protocol.ConfigError(*c)}
+		return []native.ConfigError{native.ConfigError(*c)}
 	}
-	return []protocol.ConfigError{{Reason: err.Error()}}
+	return []native.ConfigError{{Reason: err.Error()}}
 }
 
 // Codes of the problems that decoding finds, as in the pipeline's own checks.

@@ -70,5 +70,5 @@
 // few processors, a component that computes on one goroutine needs no more than 2 (runtime.GOMAXPROCS in main).
 //
 // Plugin.Load makes the program a worker of environments instead. The names of calls and documents are in
-// sdk/process/protocol.
+// hostabi/native.
 package process

@@ -9,12 +9,10 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/ring"
-	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
-	"github.com/rlhost/rlhost/sdk/process/schema"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // Errors of the calls about environments.
@@ -32,10 +30,10 @@ const textBytes = 1 << 10
 // envs works a batch of environments for the host: the control calls EnvLoad, EnvMake and EnvState, and the calls of
 // the step path that come over the ring. Its methods may be called from any goroutine.
 type envs struct {
-	load func(context.Context, protocol.EnvSource) (env.Plugin, error)
+	load func(context.Context, native.EnvSource) (env.Plugin, error)
 	in   *ring.Messages // from the host
 	out  *ring.Messages // to the host
-	send func(f protocol.Frame, files ...int) error
+	send func(f native.Frame, files ...int) error
 	log  *slog.Logger
 	box  *inbox // what came over the wire
 
@@ -44,8 +42,8 @@ type envs struct {
 	mu      sync.Mutex // everything below; held during every call of env
 	plugin  env.Plugin
 	env     env.Env
-	batch   protocol.EnvBatch
-	scratch protocol.EnvScratch
+	batch   native.EnvBatch
+	scratch native.EnvScratch
 	memory  []byte // the scratch area, once it is there
 	spaces  map[uint64]*space
 	metrics map[string]uint32
@@ -62,55 +60,55 @@ type space struct {
 	schema *trajectory.Schema // of this worker's part of each block
 }
 
-func newEnvs(load func(context.Context, protocol.EnvSource) (env.Plugin, error), in, out *ring.Messages,
-	send func(protocol.Frame, ...int) error, log *slog.Logger) *envs {
+func newEnvs(load func(context.Context, native.EnvSource) (env.Plugin, error), in, out *ring.Messages,
+	send func(native.Frame, ...int) error, log *slog.Logger) *envs {
 	return &envs{load: load, in: in, out: out, send: send, log: log, box: newInbox(),
 		spaces: map[uint64]*space{}, metrics: map[string]uint32{}}
 }
 
 // loadEnv loads the source and says what it is.
-func (w *envs) loadEnv(ctx context.Context, source protocol.EnvSource) (protocol.EnvLoaded, error) {
+func (w *envs) loadEnv(ctx context.Context, source native.EnvSource) (native.EnvLoaded, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case w.load == nil:
-		return protocol.EnvLoaded{}, errNoEnvs
+		return native.EnvLoaded{}, errNoEnvs
 	case w.plugin != nil || w.stopped:
-		return protocol.EnvLoaded{}, errLoaded
+		return native.EnvLoaded{}, errLoaded
 	}
 	plugin, err := w.load(ctx, source)
 	if err != nil {
-		return protocol.EnvLoaded{}, err
+		return native.EnvLoaded{}, err
 	}
 	w.plugin = plugin
 	spec := plugin.Spec()
-	return protocol.EnvLoaded{Spec: *schema.EncodeSpec(&spec), Hash: plugin.Hash()}, nil
+	return native.EnvLoaded{Spec: *native.EncodeSpec(&spec), Hash: plugin.Hash()}, nil
 }
 
 // makeEnvs makes the batch and begins to listen to the ring.
-func (w *envs) makeEnvs(b protocol.EnvBatch) (protocol.EnvScratch, error) {
+func (w *envs) makeEnvs(b native.EnvBatch) (native.EnvScratch, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
 	case w.plugin == nil || w.stopped:
-		return protocol.EnvScratch{}, errNothing
+		return native.EnvScratch{}, errNothing
 	case w.env != nil:
-		return protocol.EnvScratch{}, errMade
+		return native.EnvScratch{}, errMade
 	case b.FirstColumn < 0 || b.Envs < 1 || b.FirstColumn > b.BlockEnvs || b.Envs > b.BlockEnvs-b.FirstColumn:
-		return protocol.EnvScratch{}, fmt.Errorf("%d environments from column %d on, in rows of %d", b.Envs, b.FirstColumn, b.BlockEnvs)
+		return native.EnvScratch{}, fmt.Errorf("%d environments from column %d on, in rows of %d", b.Envs, b.FirstColumn, b.BlockEnvs)
 	}
 	env, err := w.plugin.NewEnv(env.Options{
 		Name: b.Name, Envs: b.Envs, FirstEnv: b.FirstEnv, Autoreset: hostabi.Autoreset(b.Autoreset), Seed: b.Seed,
 		Metric: w.metric,
 	})
 	if err != nil {
-		return protocol.EnvScratch{}, err
+		return native.EnvScratch{}, err
 	}
 	w.env, w.batch = env, b
 	const seedBytes, line = 8, 64
 	mask := seedBytes * b.Envs
 	text := (mask + b.Envs + line - 1) / line * line
-	w.scratch = protocol.EnvScratch{SeedsAt: 0, MaskAt: mask, TextAt: text, Text: textBytes, Bytes: text + textBytes}
+	w.scratch = native.EnvScratch{SeedsAt: 0, MaskAt: mask, TextAt: text, Text: textBytes, Bytes: text + textBytes}
 	w.running.Go(w.serve)
 	return w.scratch, nil
 }

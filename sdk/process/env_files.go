@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // patience is how long a message or a call waits for the file that belongs to it and came another way.
@@ -17,7 +17,7 @@ var errNoFile = errors.New("the host has not sent it")
 
 // announced is a file of the wire and what was said of it.
 type announced struct {
-	frame protocol.File
+	frame native.File
 	file  *os.File
 }
 
@@ -35,7 +35,7 @@ func newInbox() *inbox {
 }
 
 // putFile and putState take a file over.
-func (b *inbox) putFile(f protocol.File, file *os.File) {
+func (b *inbox) putFile(f native.File, file *os.File) {
 	b.put(func() *os.File {
 		old := b.files[f.Number].file
 		b.files[f.Number] = announced{f, file}
@@ -43,7 +43,7 @@ func (b *inbox) putFile(f protocol.File, file *os.File) {
 	}, file)
 }
 
-func (b *inbox) putState(s protocol.StateSize, file *os.File) {
+func (b *inbox) putState(s native.StateSize, file *os.File) {
 	b.put(func() *os.File {
 		old := b.states[s.Call]
 		b.states[s.Call] = file

@@ -14,12 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rlhost/rlhost/core/env"
-	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
-	"github.com/rlhost/rlhost/sdk/process/schema"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // idle is how long the loop sleeps at most before it looks whether it is to end.
@@ -133,7 +131,7 @@ func (w *envs) space(number uint64) (*space, error) {
 	if err != nil {
 		return nil, err
 	}
-	whole, err := schema.Decode(got.frame.Schema, seg.Size())
+	whole, err := trajectory.DecodeSchema(got.frame.Schema, seg.Size())
 	if err != nil {
 		return nil, errors.Join(err, seg.Close())
 	}
@@ -273,7 +271,7 @@ func (w *envs) metric(name string, value float64) {
 	if !ok {
 		number = uint32(len(w.metrics))
 		w.metrics[name] = number
-		if err := w.send(protocol.Frame{Metric: &protocol.Metric{Number: number, Name: name}}); err != nil {
+		if err := w.send(native.Frame{Metric: &native.Metric{Number: number, Name: name}}); err != nil {
 			w.log.Warn("metric not announced", "name", name, "error", err)
 		}
 	}

@@ -8,13 +8,12 @@ import (
 	"os"
 
 	"github.com/rlhost/rlhost/core/env"
-
 	"github.com/rlhost/rlhost/core/shm"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // doState does what is not on the step path. An error has the gRPC code that tells the host what it costs.
-func (w *envs) doState(_ context.Context, c protocol.EnvStateCall) (protocol.StateSize, error) {
+func (w *envs) doState(_ context.Context, c native.EnvStateCall) (native.StateSize, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	size, err := w.state(c)
@@ -25,11 +24,11 @@ func (w *envs) doState(_ context.Context, c protocol.EnvStateCall) (protocol.Sta
 	if f.Poisons() {
 		return size, f.Err
 	}
-	return size, refuse(protocol.CodeOrder, "%v", f.Err)
+	return size, refuse(native.CodeOrder, "%v", f.Err)
 }
 
-func (w *envs) state(c protocol.EnvStateCall) (protocol.StateSize, error) {
-	none := protocol.StateSize{}
+func (w *envs) state(c native.EnvStateCall) (native.StateSize, error) {
+	none := native.StateSize{}
 	if w.env == nil || w.stopped {
 		return none, errNotMade
 	}
@@ -55,8 +54,8 @@ func (w *envs) state(c protocol.EnvStateCall) (protocol.StateSize, error) {
 }
 
 // moveEnv saves or loads one environment.
-func (w *envs) moveEnv(c protocol.EnvStateCall) (protocol.StateSize, error) {
-	none := protocol.StateSize{}
+func (w *envs) moveEnv(c native.EnvStateCall) (native.StateSize, error) {
+	none := native.StateSize{}
 	stater, ok := w.env.(env.Stater)
 	if !ok {
 		return none, fmt.Errorf("%w: the state of one environment", env.ErrUnsupported)
@@ -76,19 +75,19 @@ func (w *envs) moveEnv(c protocol.EnvStateCall) (protocol.StateSize, error) {
 }
 
 // sendState sends a state on the wire.
-func (w *envs) sendState(state []byte) (protocol.StateSize, error) {
+func (w *envs) sendState(state []byte) (native.StateSize, error) {
 	w.calls++
-	size := protocol.StateSize{Call: w.calls, Bytes: int64(len(state))}
+	size := native.StateSize{Call: w.calls, Bytes: int64(len(state))}
 	seg, err := shm.Create("rlhost: state", max(len(state), 1))
 	if err != nil {
 		return size, err
 	}
 	copy(seg.Bytes(), state)
-	return size, errors.Join(w.send(protocol.Frame{State: &size}, seg.FD()), seg.Close())
+	return size, errors.Join(w.send(native.Frame{State: &size}, seg.FD()), seg.Close())
 }
 
 // stateOf returns the state that the host has sent with a call.
-func (w *envs) stateOf(c protocol.EnvStateCall) ([]byte, error) {
+func (w *envs) stateOf(c native.EnvStateCall) ([]byte, error) {
 	if c.State == nil || c.State.Bytes < 0 {
 		return nil, fmt.Errorf("%w: a call without its state", errLength)
 	}

@@ -11,9 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/hostabi"
-
-	"github.com/rlhost/rlhost/sdk/process/protocol"
-	"github.com/rlhost/rlhost/sdk/process/schema"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // newHost makes the component's host of what the real one has said.
@@ -29,7 +27,7 @@ func (x *instance) newHost(s *server) *component.Host {
 	}
 }
 
-func runOf(r *protocol.Run) *component.Run {
+func runOf(r *native.Run) *component.Run {
 	run := &component.Run{
 		Name: r.Name, Seed: r.Seed, Dir: r.Dir, Synchronous: r.Synchronous, Resumes: r.Resumes,
 		Stop: component.StopRule{Window: r.StopWindow, EnvSteps: r.StopEnvSteps, Wall: time.Duration(r.StopWallNS)},
@@ -72,7 +70,7 @@ func (x *instance) spec(env string) (hostabi.EnvSpec, error) {
 	if !ok {
 		return hostabi.EnvSpec{}, fmt.Errorf("env %q is not declared", env)
 	}
-	return schema.DecodeSpec(&doc)
+	return doc.Decode()
 }
 
 // env returns Host.Env. What the plugin cannot load lives elsewhere, so that it only says what it is. It runs on the

@@ -14,10 +14,9 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/link"
 	"github.com/rlhost/rlhost/core/loop"
-
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // loopName stands in the errors of the loop, of which a process has one.
@@ -30,7 +29,7 @@ const maxReason = 64 << 10
 type instance struct {
 	server    *server
 	component component.Component
-	told      protocol.Configuration
+	told      native.Configuration
 	host      *component.Host
 	arenas    *arena.Set
 	loop      *loop.Loop
@@ -56,7 +55,7 @@ type instance struct {
 }
 
 // newInstance prepares a configured component. Nothing runs yet.
-func newInstance(s *server, c component.Component, told protocol.Configuration) (*instance, error) {
+func newInstance(s *server, c component.Component, told native.Configuration) (*instance, error) {
 	set, err := s.arenas.open(told.Holder)
 	if err != nil {
 		return nil, err
@@ -220,7 +219,7 @@ func (x *instance) fail(err error) {
 		reason = reason[:maxReason]
 	}
 	x.stats.send()
-	if err := x.server.send(protocol.Frame{Fail: &protocol.Fail{Reason: strings.ToValidUTF8(reason, "?")}}); err != nil {
+	if err := x.server.send(native.Frame{Fail: &native.Fail{Reason: strings.ToValidUTF8(reason, "?")}}); err != nil {
 		x.server.log.Error(reason)
 	}
 	x.server.exit(exitFailed)

@@ -12,8 +12,8 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
 )
 
 // Ports of a probe.
@@ -37,29 +37,29 @@ func number(kind uint16, inline ...uint64) hostabi.Message {
 
 func TestDescribe_SaysWhatKindsThereAre(t *testing.T) {
 	r := newRig(t, probes())
-	d, err := call[protocol.Description](r, protocol.MethodDescribe, protocol.Empty{})
-	if err != nil || d.ABI != protocol.ABI || !slices.Equal(d.Capabilities, []string{protocol.CapSnapshot, protocol.CapPause}) {
+	d, err := call[native.Description](r, native.MethodDescribe, native.Empty{})
+	if err != nil || d.ABI != native.ABI || !slices.Equal(d.Capabilities, []string{native.CapSnapshot, native.CapPause}) {
 		t.Fatalf("Describe = %+v, %v", d, err)
 	}
 	k := d.Kinds[0]
 	if k.Name != "probe" || k.Doc == "" || len(k.Signals) != 4 || len(k.Slots) != 4 ||
-		k.Signals[asks] != (protocol.Port{Name: "asks", Payload: "ask", Doc: "a row of a block on loan", OnLoan: true}) {
+		k.Signals[asks] != (native.Port{Name: "asks", Payload: "ask", Doc: "a row of a block on loan", OnLoan: true}) {
 		t.Errorf("kind %+v", k)
 	}
 }
 
 func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
 	r := newRig(t, probes())
-	check := func(table map[string]any) []protocol.ConfigError {
-		answer, err := call[protocol.Configured](r, protocol.MethodConfigure,
-			protocol.Configuration{Kind: "probe", Config: table, CheckOnly: true})
+	check := func(table map[string]any) []native.ConfigError {
+		answer, err := call[native.Configured](r, native.MethodConfigure,
+			native.Configuration{Kind: "probe", Config: table, CheckOnly: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return answer.Errors
 	}
 	got := check(map[string]any{"scale": 0, "label": "bad", "blocks": 65})
-	want := []protocol.ConfigError{
+	want := []native.ConfigError{
 		{Key: "scale", Reason: "is 0, want 1 to 1000"},
 		{Key: "label", Reason: `is "bad"`, Help: "use another word", Code: "E020"},
 		{Key: "blocks", Reason: "is 65, want 1 to 64"},
@@ -78,31 +78,31 @@ func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
 	if got = check(map[string]any{"scale": 2, "nested": map[string]any{"value": 3}}); len(got) != 0 {
 		t.Errorf("a right table: %+v", got)
 	}
-	_, err := call[protocol.Configured](r, protocol.MethodConfigure, protocol.Configuration{Kind: "other"})
-	if codeOf(err) != protocol.CodeInvalid {
+	_, err := call[native.Configured](r, native.MethodConfigure, native.Configuration{Kind: "other"})
+	if codeOf(err) != native.CodeInvalid {
 		t.Errorf("another kind: %v", err)
 	}
 }
 
 func TestCalls_InTheWrongOrderAreRefused(t *testing.T) {
 	r := newRig(t, probes())
-	for _, method := range []string{protocol.MethodStart, protocol.MethodSnapshot, protocol.MethodRestore} {
-		if _, err := call[protocol.Empty](r, method, protocol.Empty{}); codeOf(err) != protocol.CodeOrder {
+	for _, method := range []string{native.MethodStart, native.MethodSnapshot, native.MethodRestore} {
+		if _, err := call[native.Empty](r, method, native.Empty{}); codeOf(err) != native.CodeOrder {
 			t.Errorf("%s first: %v", method, err)
 		}
 	}
 	r.start("probe", nil)
-	if _, err := call[protocol.Empty](r, protocol.MethodStart, protocol.Empty{}); codeOf(err) != protocol.CodeOrder {
+	if _, err := call[native.Empty](r, native.MethodStart, native.Empty{}); codeOf(err) != native.CodeOrder {
 		t.Errorf("Start again: %v", err)
 	}
-	_, err := call[protocol.Configured](r, protocol.MethodConfigure, protocol.Configuration{Kind: "probe"})
-	if codeOf(err) != protocol.CodeOrder {
+	_, err := call[native.Configured](r, native.MethodConfigure, native.Configuration{Kind: "probe"})
+	if codeOf(err) != native.CodeOrder {
 		t.Errorf("Configure again: %v", err)
 	}
-	if _, err := call[protocol.EnvLoaded](r, protocol.MethodEnvLoad, protocol.EnvSource{}); codeOf(err) != protocol.CodeUnsupported {
+	if _, err := call[native.EnvLoaded](r, native.MethodEnvLoad, native.EnvSource{}); codeOf(err) != native.CodeUnsupported {
 		t.Errorf("EnvLoad: %v", err)
 	}
-	if _, err := r.server.call(t.Context(), protocol.MethodConfigure, []byte("{")); codeOf(err) != protocol.CodeInvalid {
+	if _, err := r.server.call(t.Context(), native.MethodConfigure, []byte("{")); codeOf(err) != native.CodeInvalid {
 		t.Errorf("half a document: %v", err)
 	}
 }
@@ -110,7 +110,7 @@ func TestCalls_InTheWrongOrderAreRefused(t *testing.T) {
 func TestStart_ThatFailsSaysWhy(t *testing.T) {
 	r := newRig(t, probes())
 	r.configure("probe", map[string]any{"fail_start": true})
-	_, err := call[protocol.Empty](r, protocol.MethodStart, protocol.Empty{})
+	_, err := call[native.Empty](r, native.MethodStart, native.Empty{})
 	if err == nil || !strings.Contains(err.Error(), "told to fail") {
 		t.Errorf("Start = %v", err)
 	}
@@ -118,7 +118,7 @@ func TestStart_ThatFailsSaysWhy(t *testing.T) {
 	const refusal = "no memory for it"
 	r.locked(func() { r.refuse = refusal })
 	r.configure("probe", nil)
-	_, err = call[protocol.Empty](r, protocol.MethodStart, protocol.Empty{})
+	_, err = call[native.Empty](r, native.MethodStart, native.Empty{})
 	if err == nil || !strings.Contains(err.Error(), refusal) {
 		t.Errorf("Start without its arena = %v", err)
 	}
@@ -281,7 +281,7 @@ func TestState_GoesOutAndComesBack(t *testing.T) {
 	}
 	first.tell(onNumber, number(plugintest.OpEcho, 100))
 	first.hear(numbers)
-	size, err := call[protocol.StateSize](first, protocol.MethodSnapshot, protocol.Empty{})
+	size, err := call[native.StateSize](first, native.MethodSnapshot, native.Empty{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,12 +291,12 @@ func TestState_GoesOutAndComesBack(t *testing.T) {
 
 	second := newRig(t, probes())
 	second.configure("probe", map[string]any{"label": "word"})
-	if _, err := call[protocol.Empty](second, protocol.MethodStart, protocol.Empty{}); err != nil {
+	if _, err := call[native.Empty](second, native.MethodStart, native.Empty{}); err != nil {
 		t.Fatal(err)
 	}
 	size.Call = 3
-	second.send(protocol.Frame{State: &size}, int(file.Fd()))
-	if _, err := call[protocol.Empty](second, protocol.MethodRestore, size); err != nil {
+	second.send(native.Frame{State: &size}, int(file.Fd()))
+	if _, err := call[native.Empty](second, native.MethodRestore, size); err != nil {
 		t.Fatal(err)
 	}
 	second.run()
@@ -311,8 +311,8 @@ func TestState_GoesOutAndComesBack(t *testing.T) {
 
 	third := newRig(t, probes())
 	third.start("probe", map[string]any{"label": "another"})
-	third.send(protocol.Frame{State: &size}, int(file.Fd()))
-	if _, err := call[protocol.Empty](third, protocol.MethodRestore, size); err == nil || !strings.Contains(err.Error(), "label") {
+	third.send(native.Frame{State: &size}, int(file.Fd()))
+	if _, err := call[native.Empty](third, native.MethodRestore, size); err == nil || !strings.Contains(err.Error(), "label") {
 		t.Errorf("Restore of another label: %v", err)
 	}
 	if err := file.Close(); err != nil {
@@ -323,12 +323,12 @@ func TestState_GoesOutAndComesBack(t *testing.T) {
 func TestRun_BeginsWithTheFirstMessageAtTheLatest(t *testing.T) {
 	r := newRig(t, probes())
 	r.configure("probe", nil)
-	if _, err := call[protocol.Empty](r, protocol.MethodStart, protocol.Empty{}); err != nil {
+	if _, err := call[native.Empty](r, native.MethodStart, native.Empty{}); err != nil {
 		t.Fatal(err)
 	}
 	ran := make(chan struct{})
 	r.server.instance.host.Receiver.Post(func(*hostabi.Message) { close(ran) }, hostabi.Message{})
-	if _, err := call[protocol.StateSize](r, protocol.MethodSnapshot, protocol.Empty{}); err != nil {
+	if _, err := call[native.StateSize](r, native.MethodSnapshot, native.Empty{}); err != nil {
 		t.Error(err)
 	}
 	select {
@@ -353,7 +353,7 @@ func TestBoundary_WaitsAndAnswersMeanwhile(t *testing.T) {
 			t.Errorf("control %v after %v", r.control, r.got)
 		}
 	})
-	if _, err := call[protocol.StateSize](r, protocol.MethodSnapshot, protocol.Empty{}); err != nil {
+	if _, err := call[native.StateSize](r, native.MethodSnapshot, native.Empty{}); err != nil {
 		t.Errorf("Snapshot at the boundary: %v", err)
 	}
 	r.tell(onNumber, number(plugintest.OpEcho, 3))
@@ -371,10 +371,10 @@ func TestStop_EndsABoundaryToo(t *testing.T) {
 	r.start("probe", nil)
 	r.tell(onNumber, number(plugintest.OpBoundary))
 	r.until("boundary", func() bool { return len(r.control) == 1 })
-	if _, err := call[protocol.Empty](r, protocol.MethodStop, protocol.Empty{}); err != nil {
+	if _, err := call[native.Empty](r, native.MethodStop, native.Empty{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := call[protocol.StateSize](r, protocol.MethodSnapshot, protocol.Empty{}); codeOf(err) != protocol.CodeOrder {
+	if _, err := call[native.StateSize](r, native.MethodSnapshot, native.Empty{}); codeOf(err) != native.CodeOrder {
 		t.Errorf("Snapshot after Stop: %v", err)
 	}
 }
@@ -395,7 +395,7 @@ func TestStop_GivesBackWhatTheComponentHolds(t *testing.T) {
 	}
 	r.tell(onNumber, number(plugintest.OpKeep))
 	r.hear(numbers)
-	if _, err := call[protocol.Empty](r, protocol.MethodStop, protocol.Empty{}); err != nil {
+	if _, err := call[native.Empty](r, native.MethodStop, native.Empty{}); err != nil {
 		t.Error(err)
 	} // the rig closes the arena, which fails if anything is held
 }

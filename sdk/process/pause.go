@@ -4,15 +4,15 @@ import (
 	"errors"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // errResumed ends a Pause that the host has thought better of.
 var errResumed = errors.New("resumed before it came to rest")
 
 // pause answers when the component is at rest.
-func (s *server) pause(q protocol.Pausing) (protocol.Empty, error) {
-	return protocol.Empty{}, s.rest(q.Number)
+func (s *server) pause(q native.Pausing) (native.Empty, error) {
+	return native.Empty{}, s.rest(q.Number)
 }
 
 func (s *server) rest(number uint64) error {
@@ -24,9 +24,9 @@ func (s *server) rest(number uint64) error {
 	err = x.do(func() error {
 		switch {
 		case number != 0 && number <= x.resumedTo:
-			return refuse(protocol.CodeOrder, "%v", errResumed)
+			return refuse(native.CodeOrder, "%v", errResumed)
 		case x.resumed != nil:
-			return refuse(protocol.CodeOrder, "it is paused already")
+			return refuse(native.CodeOrder, "it is paused already")
 		}
 		x.resumed = resumed
 		if p, ok := x.component.(component.Pauser); ok {
@@ -44,19 +44,19 @@ func (s *server) rest(number uint64) error {
 		x.stats.send()
 		return nil
 	case <-resumed:
-		return refuse(protocol.CodeOrder, "%v", errResumed)
+		return refuse(native.CodeOrder, "%v", errResumed)
 	case <-x.ended:
 		return errors.New("the component has ended")
 	}
 }
 
 // resume lets the component go on.
-func (s *server) resume(q protocol.Pausing) (protocol.Empty, error) {
+func (s *server) resume(q native.Pausing) (native.Empty, error) {
 	x, err := s.running()
 	if err != nil {
-		return protocol.Empty{}, err
+		return native.Empty{}, err
 	}
-	return protocol.Empty{}, x.do(func() error {
+	return native.Empty{}, x.do(func() error {
 		x.resumedTo = max(x.resumedTo, q.Number)
 		if x.resumed == nil {
 			return nil
@@ -71,8 +71,8 @@ func (s *server) resume(q protocol.Pausing) (protocol.Empty, error) {
 }
 
 // waiting tells what the component has not begun with. The claims stay with the process until it stops.
-func (s *server) waiting() (protocol.WaitingList, error) {
-	list := protocol.WaitingList{Messages: []protocol.Waiting{}}
+func (s *server) waiting() (native.WaitingList, error) {
+	list := native.WaitingList{Messages: []native.Waiting{}}
 	x, err := s.running()
 	if err != nil {
 		return list, err
@@ -84,7 +84,7 @@ func (s *server) waiting() (protocol.WaitingList, error) {
 		}
 		for _, w := range p.Waiting() {
 			m := &w.Message
-			list.Messages = append(list.Messages, protocol.Waiting{
+			list.Messages = append(list.Messages, native.Waiting{
 				Slot: w.Slot, Sender: m.Sender, Kind: m.Kind, Handle: uint64(m.Handle), T: m.T, Split: m.Split,
 				PolicyVersion: m.PolicyVersion, Sequence: m.Sequence, Inline: m.Inline, Claimed: w.Claimed,
 			})

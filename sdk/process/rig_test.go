@@ -17,9 +17,9 @@ import (
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/ring"
 	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
-	"github.com/rlhost/rlhost/sdk/process/schema"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // patient is how long a test waits for what must happen.
@@ -43,7 +43,7 @@ type rig struct {
 	changed *sync.Cond
 	got     map[int][]hostabi.Message // by signal
 	control []hostabi.Message
-	stats   []*protocol.Stats
+	stats   []*native.Stats
 	failed  []string
 	exits   []int
 	states  map[uint64]*os.File
@@ -103,13 +103,13 @@ func (r *rig) exit(status int) {
 
 // readWire is the host's end of the wire.
 func (r *rig) readWire() {
-	buf := make([]byte, protocol.MaxFrame)
+	buf := make([]byte, native.MaxFrame)
 	for {
 		n, files, err := r.wire.Receive(buf)
 		if err != nil {
 			return
 		}
-		var f protocol.Frame
+		var f native.Frame
 		if err := json.Unmarshal(buf[:n], &f); err != nil {
 			r.t.Errorf("frame of the plugin: %v", err)
 			return
@@ -131,15 +131,15 @@ func (r *rig) readWire() {
 	}
 }
 
-func (r *rig) addArena(f *protocol.AddArena) {
+func (r *rig) addArena(f *native.AddArena) {
 	r.mu.Lock()
 	refuse := r.refuse
 	r.mu.Unlock()
 	if refuse != "" {
-		r.send(protocol.Frame{Failed: &protocol.Failed{Call: f.Call, Reason: refuse}})
+		r.send(native.Frame{Failed: &native.Failed{Call: f.Call, Reason: refuse}})
 		return
 	}
-	sch, err := schema.Decode(f.Schema, f.BlockBytes)
+	sch, err := trajectory.DecodeSchema(f.Schema, f.BlockBytes)
 	if err != nil {
 		r.t.Error(err)
 	}
@@ -153,11 +153,11 @@ func (r *rig) addArena(f *protocol.AddArena) {
 
 func (r *rig) announce(a *arena.Arena, call uint64) {
 	sh := a.Share()
-	r.send(protocol.Frame{Arena: &protocol.Arena{Call: call, ID: sh.ID, Name: sh.Name, Blocks: sh.Blocks,
-		BlockBytes: sh.BlockBytes, ReadOnly: sh.ReadOnly, Schema: schema.Encode(sh.Schema)}}, sh.WordsFD, sh.DataFD)
+	r.send(native.Frame{Arena: &native.Arena{Call: call, ID: sh.ID, Name: sh.Name, Blocks: sh.Blocks,
+		BlockBytes: sh.BlockBytes, ReadOnly: sh.ReadOnly, Schema: trajectory.EncodeSchema(sh.Schema)}}, sh.WordsFD, sh.DataFD)
 }
 
-func (r *rig) send(f protocol.Frame, files ...int) {
+func (r *rig) send(f native.Frame, files ...int) {
 	doc, err := json.Marshal(f)
 	if err == nil {
 		err = r.wire.Send(doc, files...)
@@ -188,11 +188,11 @@ func call[Out any](r *rig, method string, in any) (Out, error) {
 // configure makes the component and the host's end of the link.
 func (r *rig) configure(kind string, table map[string]any) {
 	r.t.Helper()
-	c := protocol.Configuration{
+	c := native.Configuration{
 		Kind: kind, Name: kind, ID: 7, Index: 2, Count: 3, Holder: r.holder, Config: table,
-		Run: protocol.Run{Name: "run", Seed: 42}, Peers: map[string]int{"rollout": 5}, Readers: map[string]int{"numbers": 9},
+		Run: native.Run{Name: "run", Seed: 42}, Peers: map[string]int{"rollout": 5}, Readers: map[string]int{"numbers": 9},
 	}
-	answer, err := call[protocol.Configured](r, protocol.MethodConfigure, c)
+	answer, err := call[native.Configured](r, native.MethodConfigure, c)
 	if err != nil || len(answer.Errors) > 0 {
 		r.t.Fatalf("Configure = %v, %v", answer.Errors, err)
 	}
@@ -243,7 +243,7 @@ func (r *rig) controlled(m *hostabi.Message) error {
 func (r *rig) start(kind string, table map[string]any) {
 	r.t.Helper()
 	r.configure(kind, table)
-	if _, err := call[protocol.Empty](r, protocol.MethodStart, protocol.Empty{}); err != nil {
+	if _, err := call[native.Empty](r, native.MethodStart, native.Empty{}); err != nil {
 		r.t.Fatal(err)
 	}
 	r.run()

@@ -10,8 +10,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/hostabi"
-
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/sdk/process/rpc"
 )
 
@@ -26,7 +25,7 @@ type Plugin struct {
 	// is as in Component.Configure. nil: the kinds use no policies.
 	Policy func(decode func(into any) error, env *hostabi.EnvSpec) (any, error)
 	// Load loads the source that worker processes of the program make environments of. nil: it works none.
-	Load func(ctx context.Context, source protocol.EnvSource) (env.Plugin, error)
+	Load func(ctx context.Context, source native.EnvSource) (env.Plugin, error)
 }
 
 // Exit statuses of a plugin.
@@ -42,7 +41,7 @@ const maxCall = 16 << 20
 // Nothing may be printed to standard output before; what is printed there later goes to standard error, and both end
 // up in the host's log.
 func Serve(p Plugin) {
-	if os.Getenv(protocol.CookieKey) != protocol.CookieValue {
+	if os.Getenv(native.CookieKey) != native.CookieValue {
 		fmt.Fprintf(os.Stderr, "%s is a plugin of rlhost, which starts it: name it in [plugin.NAME] of a pipeline file\n", os.Args[0])
 		os.Exit(exitUsage)
 	}
@@ -67,7 +66,7 @@ func serve(p Plugin, dir string) error {
 	opened := make(chan struct{})
 	var s *server
 	calls, err := rpc.Listen(rpc.Config{
-		Dir: dir, Service: protocol.Service, MaxCall: maxCall,
+		Dir: dir, Service: native.Service, MaxCall: maxCall,
 		Call: func(ctx context.Context, method string, doc []byte) ([]byte, error) {
 			<-opened
 			return s.answer(ctx, method, doc)
@@ -76,7 +75,7 @@ func serve(p Plugin, dir string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Println(calls.Line(protocol.Version)); err != nil {
+	if _, err := fmt.Println(calls.Line(native.Version)); err != nil {
 		return errors.Join(err, calls.Close())
 	}
 	redirectOutput()

@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/ring"
 	"github.com/rlhost/rlhost/core/shm"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // sdkName is what the plugin says it was made with.
@@ -36,15 +36,15 @@ type server struct {
 
 // newServer opens what the process has inherited.
 func newServer(p Plugin) (*server, error) {
-	wire, err := shm.NewSocket(os.NewFile(protocol.FDWire, "wire"))
+	wire, err := shm.NewSocket(os.NewFile(native.FDWire, "wire"))
 	if err != nil {
 		return nil, err
 	}
-	in, err := ring.OpenMessages(protocol.FDIn)
+	in, err := ring.OpenMessages(native.FDIn)
 	if err != nil {
 		return nil, errors.Join(err, wire.Close())
 	}
-	out, err := ring.OpenMessages(protocol.FDOut)
+	out, err := ring.OpenMessages(native.FDOut)
 	if err != nil {
 		return nil, errors.Join(err, in.Close(), wire.Close())
 	}
@@ -67,42 +67,42 @@ func (s *server) close() {
 }
 
 // describe says what the plugin is.
-func (s *server) describe() protocol.Description {
-	d := protocol.Description{ABI: protocol.ABI, SDK: sdkName, Capabilities: []string{}, Kinds: []protocol.Kind{}}
+func (s *server) describe() native.Description {
+	d := native.Description{ABI: native.ABI, SDK: sdkName, Capabilities: []string{}, Kinds: []native.Kind{}}
 	if len(s.plugin.Kinds) > 0 {
-		d.Capabilities = append(d.Capabilities, protocol.CapSnapshot, protocol.CapPause)
+		d.Capabilities = append(d.Capabilities, native.CapSnapshot, native.CapPause)
 	}
 	if s.plugin.Load != nil {
-		d.Capabilities = append(d.Capabilities, protocol.CapEnv, protocol.CapEnvState)
+		d.Capabilities = append(d.Capabilities, native.CapEnv, native.CapEnvState)
 	}
 	for name, make := range s.plugin.Kinds {
 		m := make().Manifest()
-		d.Kinds = append(d.Kinds, protocol.Kind{
+		d.Kinds = append(d.Kinds, native.Kind{
 			Name: name, Doc: s.plugin.Docs[name], Signals: ports(m.Signals), Slots: ports(m.Slots),
 		})
 	}
-	slices.SortFunc(d.Kinds, func(a, b protocol.Kind) int { return compare(a.Name, b.Name) })
+	slices.SortFunc(d.Kinds, func(a, b native.Kind) int { return compare(a.Name, b.Name) })
 	return d
 }
 
-func ports(list []component.Port) []protocol.Port {
-	docs := make([]protocol.Port, len(list))
+func ports(list []component.Port) []native.Port {
+	docs := make([]native.Port, len(list))
 	for i, p := range list {
-		docs[i] = protocol.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, OnLoan: p.OnLoan}
+		docs[i] = native.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc, OnLoan: p.OnLoan}
 	}
 	return docs
 }
 
 // configure makes a component and reads its table.
-func (s *server) configure(c protocol.Configuration) (protocol.Configured, error) {
+func (s *server) configure(c native.Configuration) (native.Configured, error) {
 	make := s.plugin.Kinds[c.Kind]
 	if make == nil {
-		return protocol.Configured{}, refuse(protocol.CodeInvalid, "this plugin has no kind %q", c.Kind)
+		return native.Configured{}, refuse(native.CodeInvalid, "this plugin has no kind %q", c.Kind)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.instance != nil && !c.CheckOnly {
-		return protocol.Configured{}, refuse(protocol.CodeOrder, "a component is configured already")
+		return native.Configured{}, refuse(native.CodeOrder, "a component is configured already")
 	}
 	if level, ok := parseLevel(c.LogLevel); ok {
 		s.level.Set(level)
@@ -110,9 +110,9 @@ func (s *server) configure(c protocol.Configuration) (protocol.Configured, error
 	comp := make()
 	err := comp.Configure(func(into any) error { return decodeTable(c.Config, into) })
 	if err != nil {
-		return protocol.Configured{Errors: configErrors(err)}, nil
+		return native.Configured{Errors: configErrors(err)}, nil
 	}
-	answer := protocol.Configured{Errors: []protocol.ConfigError{}, Flow: flowOf(comp)}
+	answer := native.Configured{Errors: []native.ConfigError{}, Flow: flowOf(comp)}
 	if c.CheckOnly {
 		return answer, nil
 	}
@@ -120,12 +120,12 @@ func (s *server) configure(c protocol.Configuration) (protocol.Configured, error
 	return answer, err
 }
 
-func flowOf(c component.Component) *protocol.Flow {
+func flowOf(c component.Component) *native.Flow {
 	x, ok := c.(interface{ Flow() component.Flow })
 	if !ok {
 		return nil
 	}
-	f := protocol.Flow(x.Flow())
+	f := native.Flow(x.Flow())
 	return &f
 }
 
@@ -134,16 +134,16 @@ func (s *server) start() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.instance == nil || s.instance.started {
-		return refuse(protocol.CodeOrder, "Start comes once, after Configure")
+		return refuse(native.CodeOrder, "Start comes once, after Configure")
 	}
 	return s.instance.start()
 }
 
 // snapshot sends the component's state on the wire.
-func (s *server) snapshot() (protocol.StateSize, error) {
+func (s *server) snapshot() (native.StateSize, error) {
 	x, err := s.running()
 	if err != nil {
-		return protocol.StateSize{}, err
+		return native.StateSize{}, err
 	}
 	var state component.State
 	if err := x.do(func() (err error) {
@@ -151,24 +151,24 @@ func (s *server) snapshot() (protocol.StateSize, error) {
 		state, err = x.component.Snapshot()
 		return err
 	}); err != nil {
-		return protocol.StateSize{}, err
+		return native.StateSize{}, err
 	}
 	x.stats.send()
 	b, err := component.EncodeState(state)
 	if err != nil {
-		return protocol.StateSize{}, err
+		return native.StateSize{}, err
 	}
 	return s.envs.sendState(b)
 }
 
 // restore takes the state that came on the wire.
-func (s *server) restore(size protocol.StateSize) (protocol.Empty, error) {
-	none := protocol.Empty{}
+func (s *server) restore(size native.StateSize) (native.Empty, error) {
+	none := native.Empty{}
 	x, err := s.running()
 	if err != nil {
 		return none, err
 	}
-	b, err := s.envs.stateOf(protocol.EnvStateCall{State: &size})
+	b, err := s.envs.stateOf(native.EnvStateCall{State: &size})
 	if err != nil {
 		return none, err
 	}
@@ -184,7 +184,7 @@ func (s *server) running() (*instance, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.instance == nil || !s.instance.started {
-		return nil, refuse(protocol.CodeOrder, "no component is started")
+		return nil, refuse(native.CodeOrder, "no component is started")
 	}
 	return s.instance, nil
 }
@@ -202,7 +202,7 @@ func (s *server) stop() error {
 }
 
 // send sends a frame to the host.
-func (s *server) send(f protocol.Frame, files ...int) error {
+func (s *server) send(f native.Frame, files ...int) error {
 	doc, err := json.Marshal(f)
 	if err != nil {
 		return fmt.Errorf("frame: %w", err)

@@ -9,8 +9,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
-
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/sdk/process/rpc"
 )
 
@@ -23,7 +22,7 @@ func refuse(code int, format string, args ...any) error {
 func (s *server) answer(ctx context.Context, method string, doc []byte) (reply []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			reply, err = nil, refuse(protocol.CodeFailed, "panic in %s: %v\n%s", method, v, debug.Stack())
+			reply, err = nil, refuse(native.CodeFailed, "panic in %s: %v\n%s", method, v, debug.Stack())
 		}
 	}()
 	out, err := s.call(ctx, method, doc)
@@ -39,18 +38,18 @@ func codeOf(err error) int {
 	case errors.As(err, &r):
 		return r.Code
 	case errors.Is(err, component.ErrNoSnapshot), errors.Is(err, env.ErrUnsupported), errors.Is(err, errNoEnvs):
-		return protocol.CodeUnsupported
+		return native.CodeUnsupported
 	case errors.Is(err, errNothing), errors.Is(err, errLoaded), errors.Is(err, errMade), errors.Is(err, errNotMade):
-		return protocol.CodeOrder
+		return native.CodeOrder
 	}
-	return protocol.CodeFailed
+	return native.CodeFailed
 }
 
 // read decodes a document of the host's.
 func read[T any](doc []byte) (T, error) {
 	var into T
 	if err := decodeJSON(doc, &into); err != nil {
-		return into, refuse(protocol.CodeInvalid, "the call's document: %v", err)
+		return into, refuse(native.CodeInvalid, "the call's document: %v", err)
 	}
 	return into, nil
 }
@@ -58,32 +57,32 @@ func read[T any](doc []byte) (T, error) {
 // call serves one control call.
 func (s *server) call(ctx context.Context, method string, doc []byte) (any, error) {
 	switch method {
-	case protocol.MethodDescribe:
+	case native.MethodDescribe:
 		return s.describe(), nil
-	case protocol.MethodConfigure:
+	case native.MethodConfigure:
 		return handle(doc, s.configure)
-	case protocol.MethodStart:
-		return protocol.Empty{}, s.start()
-	case protocol.MethodSnapshot:
+	case native.MethodStart:
+		return native.Empty{}, s.start()
+	case native.MethodSnapshot:
 		return s.snapshot()
-	case protocol.MethodRestore:
+	case native.MethodRestore:
 		return handle(doc, s.restore)
-	case protocol.MethodPause:
+	case native.MethodPause:
 		return handle(doc, s.pause)
-	case protocol.MethodResume:
+	case native.MethodResume:
 		return handle(doc, s.resume)
-	case protocol.MethodWaiting:
+	case native.MethodWaiting:
 		return s.waiting()
-	case protocol.MethodStop:
-		return protocol.Empty{}, s.stop()
-	case protocol.MethodEnvLoad:
-		return handle(doc, func(d protocol.EnvSource) (protocol.EnvLoaded, error) { return s.envs.loadEnv(ctx, d) })
-	case protocol.MethodEnvMake:
+	case native.MethodStop:
+		return native.Empty{}, s.stop()
+	case native.MethodEnvLoad:
+		return handle(doc, func(d native.EnvSource) (native.EnvLoaded, error) { return s.envs.loadEnv(ctx, d) })
+	case native.MethodEnvMake:
 		return handle(doc, s.envs.makeEnvs)
-	case protocol.MethodEnvState:
-		return handle(doc, func(d protocol.EnvStateCall) (protocol.StateSize, error) { return s.envs.doState(ctx, d) })
+	case native.MethodEnvState:
+		return handle(doc, func(d native.EnvStateCall) (native.StateSize, error) { return s.envs.doState(ctx, d) })
 	}
-	return nil, refuse(protocol.CodeUnsupported, "unknown method %s", method)
+	return nil, refuse(native.CodeUnsupported, "unknown method %s", method)
 }
 
 func handle[In, Out any](doc []byte, fn func(In) (Out, error)) (any, error) {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/stat"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // Metrics go to the host this often, as far as they have changed, and so many in one frame.
@@ -17,7 +17,7 @@ const (
 // mirror tells the host what the component's metrics have become.
 type mirror struct {
 	registry *stat.Registry
-	wire     func(f protocol.Frame, files ...int) error
+	wire     func(f native.Frame, files ...int) error
 	end      chan struct{}
 	ended    sync.WaitGroup
 
@@ -26,7 +26,7 @@ type mirror struct {
 	gauges   map[string]float64
 }
 
-func newMirror(r *stat.Registry, wire func(protocol.Frame, ...int) error) *mirror {
+func newMirror(r *stat.Registry, wire func(native.Frame, ...int) error) *mirror {
 	return &mirror{registry: r, wire: wire, end: make(chan struct{}),
 		counters: map[string]uint64{}, gauges: map[string]float64{}}
 }
@@ -57,12 +57,12 @@ func (m *mirror) stop() {
 func (m *mirror) send() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var frames []*protocol.Stats
+	var frames []*native.Stats
 	n := statsPerFrame
-	frame := func() *protocol.Stats {
+	frame := func() *native.Stats {
 		if n == statsPerFrame {
-			frames = append(frames, &protocol.Stats{Counters: map[string]uint64{}, Gauges: map[string]float64{},
-				Distributions: map[string]protocol.Distribution{}})
+			frames = append(frames, &native.Stats{Counters: map[string]uint64{}, Gauges: map[string]float64{},
+				Distributions: map[string]native.Distribution{}})
 			n = 0
 		}
 		n++
@@ -81,10 +81,10 @@ func (m *mirror) send() {
 	}, func(name string, h *stat.Histogram) {
 		d := h.Drain()
 		if d.Count > 0 || d.Invalid > 0 {
-			frame().Distributions[name] = protocol.Distribution(d.Buckets())
+			frame().Distributions[name] = native.Distribution(d.Buckets())
 		}
 	})
 	for _, f := range frames {
-		_ = m.wire(protocol.Frame{Stats: f})
+		_ = m.wire(native.Frame{Stats: f})
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"os"
 
 	"github.com/rlhost/rlhost/core/shm"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // readWire handles the host's frames until the host is gone, which ends this process at once: there is nobody left to
 // write for.
 func (s *server) readWire() {
-	buf := make([]byte, protocol.MaxFrame)
+	buf := make([]byte, native.MaxFrame)
 	for {
 		n, files, err := s.wire.Receive(buf)
 		if errors.Is(err, shm.ErrTooLarge) || errors.Is(err, shm.ErrEmpty) {
@@ -31,7 +31,7 @@ func (s *server) readWire() {
 
 // frame handles one frame. Its files are handed on or closed.
 func (s *server) frame(doc []byte, files []*os.File) error {
-	var f protocol.Frame
+	var f native.Frame
 	if err := decodeJSON(doc, &f); err != nil {
 		return errors.Join(err, closeAll(files))
 	}

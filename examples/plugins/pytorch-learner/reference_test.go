@@ -10,26 +10,24 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
-	"github.com/rlhost/rlhost/sdk/process/protocol"
-	"github.com/rlhost/rlhost/sdk/process/schema"
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
 
 // reference is what one file tells besides its tensors before and after, the blobs block0, block1, ….
 type reference struct {
-	Network    policy.Network   `json:"network"`
-	Config     policy.Config    `json:"config"`
-	Rates      policy.Rates     `json:"rates"`
-	Seed       uint64           `json:"seed"`
-	Index      uint64           `json:"index"`
-	Normalizer []float32        `json:"normalizer"` // means, then scales
-	Schema     *protocol.Schema `json:"schema"`
-	Updates    int              `json:"updates"`
-	Stats      policy.Stats     `json:"stats"` // of the last one
+	Network    policy.Network `json:"network"`
+	Config     policy.Config  `json:"config"`
+	Rates      policy.Rates   `json:"rates"`
+	Seed       uint64         `json:"seed"`
+	Index      uint64         `json:"index"`
+	Normalizer []float32      `json:"normalizer"` // means, then scales
+	Schema     *native.Schema `json:"schema"`
+	Updates    int            `json:"updates"`
+	Stats      policy.Stats   `json:"stats"` // of the last one
 }
 
 func references() map[string]func(t *testing.T) component.State {
@@ -63,7 +61,7 @@ func learned(t *testing.T, c policy.Config, o policytest.Options) component.Stat
 	act(d, &o)
 	n := o.Network
 	r := reference{Network: n, Config: c, Rates: policy.Rates{LearningRate: 3e-3, Clip: 0.2, Entropy: 0.01}, Seed: d.Seed,
-		Index: d.Index, Schema: schema.Encode(d.Blocks[0].Schema), Updates: 2}
+		Index: d.Index, Schema: trajectory.EncodeSchema(d.Blocks[0].Schema), Updates: 2}
 	r.Normalizer = append(append(r.Normalizer, d.ObsMean...), d.ObsScale...)
 	params := policy.Init(&n, 3)
 	state := component.State{Tensors: map[string]component.Tensor{}, Blobs: map[string][]byte{}}

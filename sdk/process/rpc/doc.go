@@ -2,7 +2,7 @@
 // with what go-plugin's hosts ask for besides.
 //
 //	s, err := rpc.Listen(rpc.Config{Dir: dir, Service: "rlhost.plugin.v1.Plugin", MaxCall: 16 << 20, Call: call})
-//	fmt.Println(s.Line(protocol.Version))
+//	fmt.Println(s.Line(native.Version))
 //	err = s.Serve() // until the host shuts it down
 //
 // Requests and replies are google.protobuf.BytesValue. HTTP/2 is golang.org/x/net/http2's, the encoding is protowire's;

@@ -1,4 +1,4 @@
-// Package protocol is the control protocol of native plugins, version 1: how a plugin process is started, what it
+// Package native is the control protocol of native plugins, version 1: how a plugin process is started, what it
 // inherits, the calls of its control service, and the frames of the wire socket.
 //
 // A plugin is started by hashicorp/go-plugin with the environment variable Cookie, and answers with go-plugin's
@@ -28,4 +28,4 @@
 //
 // The package holds names and documents. Who sends them is plugins/process; who answers is sdk/process, and in
 // other languages sdk/c and sdk/python.
-package protocol
+package native

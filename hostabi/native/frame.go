@@ -1,4 +1,4 @@
-package protocol
+package native
 
 // Frame is one datagram of the wire socket: a JSON document with exactly one of its fields set. Files travel with
 // it in the order that the field states. Their receiver owns them.

@@ -1,4 +1,4 @@
-package protocol
+package native
 
 // Version is the protocol's version, negotiated by go-plugin: a host offers those that it speaks and the plugin
 // answers with one of them.

@@ -1,0 +1,106 @@
+package trajectory
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/hostabi/native"
+)
+
+// EncodeSchema returns the document for an arena's schema, or nil for one that only this process understands.
+func EncodeSchema(s any) *native.Schema {
+	switch s := s.(type) {
+	case *Schema:
+		return encodeTrajectory(s)
+	case []string:
+		return &native.Schema{Kind: native.KindNames, Names: s}
+	case *native.Schema:
+		return s
+	}
+	return nil
+}
+
+// DecodeSchema returns the schema that a document describes, for blocks of the given size: a *Schema, a []string,
+// a *native.Schema whose columns lie within the block, or nil for none. Errors wrap native.ErrSchema.
+func DecodeSchema(doc *native.Schema, blockBytes int) (any, error) {
+	if doc == nil {
+		return nil, nil
+	}
+	switch doc.Kind {
+	case native.KindTrajectory:
+		return decodeTrajectory(doc, blockBytes)
+	case native.KindNames:
+		if len(doc.Names) > blockBytes/8 {
+			return nil, fmt.Errorf("%w: %d names for blocks of %d bytes", native.ErrSchema, len(doc.Names), blockBytes)
+		}
+		return slices.Clone(doc.Names), nil
+	case native.KindTensors:
+		return doc, native.CheckColumns(doc.Columns, blockBytes)
+	}
+	return nil, fmt.Errorf("%w: kind %q", native.ErrSchema, doc.Kind)
+}
+
+func encodeTrajectory(s *Schema) *native.Schema {
+	doc := &native.Schema{
+		Kind: native.KindTrajectory, Spec: native.EncodeSpec(&s.Spec),
+		Steps: s.Shape.Steps, Envs: s.Shape.Envs, SoA: s.Shape.SoA, GuestBytes: s.GuestBytes, Bytes: s.Bytes,
+	}
+	for c := Column(0); c <= ColMeta; c++ {
+		l, ok := s.Layout(c)
+		if !ok {
+			continue
+		}
+		doc.Columns = append(doc.Columns, native.Column{
+			Name: c.String(), DType: l.DType.String(), Rows: l.Rows, Envs: l.Envs, Elems: l.Elems,
+			Shape: shapeOf(&s.Spec, c, l.Elems), Offset: l.Offset,
+			StrideT: l.StrideT, StrideEnv: l.StrideEnv, StrideElem: l.StrideElem,
+		})
+	}
+	return doc
+}
+
+// shapeOf returns the shape of one environment's element of a column.
+func shapeOf(spec *hostabi.EnvSpec, c Column, elems int) []int {
+	shape := []int{}
+	if c == ColObs || c == ColFinalObs {
+		if d, ok := observation(spec); ok {
+			for _, n := range d {
+				shape = append(shape, int(n))
+			}
+			return shape
+		}
+	}
+	if elems > 1 {
+		shape = append(shape, elems)
+	}
+	return shape
+}
+
+func decodeTrajectory(doc *native.Schema, blockBytes int) (*Schema, error) {
+	if doc.Spec == nil {
+		return nil, fmt.Errorf("%w: a trajectory without the environment's description", native.ErrSchema)
+	}
+	spec, err := doc.Spec.Decode()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", native.ErrSchema, err)
+	}
+	s, err := NewSchema(spec, Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", native.ErrSchema, err)
+	}
+	if s.Bytes != doc.Bytes || s.GuestBytes != doc.GuestBytes || s.Bytes > blockBytes {
+		return nil, fmt.Errorf("%w: a trajectory of %d bytes, laid out here it has %d, and blocks have %d",
+			native.ErrSchema, doc.Bytes, s.Bytes, blockBytes)
+	}
+	return s, nil
+}
+
+// observation returns the shape of one environment's observation.
+func observation(s *hostabi.EnvSpec) ([]uint32, bool) {
+	d, ok := s.Tensor(hostabi.RoleObservation)
+	if !ok || int(d.Rank) > len(d.Shape) {
+		return nil, false
+	}
+	return d.Shape[:d.Rank], true
+}

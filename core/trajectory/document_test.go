@@ -1,0 +1,123 @@
+package trajectory
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"reflect"
+	"testing"
+
+	"github.com/rlhost/rlhost/hostabi/native"
+	"github.com/rlhost/rlhost/internal/testkit"
+)
+
+func laidOut(t testing.TB) *Schema {
+	t.Helper()
+	s, err := NewSchema(testkit.Spec(4, 2, true), Shape{Steps: 3, Envs: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// travel sends a document through JSON.
+func travel(t testing.TB, doc *native.Schema) *native.Schema {
+	t.Helper()
+	b, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got *native.Schema
+	if err := json.Unmarshal(b, &got); err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestDecodeSchema_ComesBackAsItWas(t *testing.T) {
+	columns := &native.Schema{Kind: native.KindTensors, Columns: []native.Column{
+		{Name: "w", DType: "f32", Rows: 1, Envs: 1, Elems: 6, Shape: []int{2, 3}, Offset: 40, StrideElem: 4},
+	}}
+	for _, want := range []any{laidOut(t), []string{"loss", "kl"}, columns, nil} {
+		got, err := DecodeSchema(travel(t, EncodeSchema(want)), 1<<20)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%T: got %+v, %v", want, got, err)
+		}
+	}
+	if doc := EncodeSchema(7); doc != nil {
+		t.Errorf("a schema of nobody's is %+v", doc)
+	}
+}
+
+// The columns of the document are for those who do not lay out blocks themselves.
+func TestEncodeSchema_SaysWhereColumnsLie(t *testing.T) {
+	s := laidOut(t)
+	doc := EncodeSchema(s)
+	if err := native.CheckColumns(doc.Columns, s.Bytes); err != nil {
+		t.Error(err)
+	}
+	l, _ := s.Layout(ColReward)
+	want := native.Column{Name: "reward", DType: "f32", Rows: 3, Envs: 5, Elems: 1, Shape: []int{}, Offset: l.Offset,
+		StrideT: 20, StrideEnv: 4, StrideElem: 4}
+	if got := doc.Columns[ColReward]; !reflect.DeepEqual(got, want) {
+		t.Errorf("reward is %+v, want %+v", got, want)
+	}
+}
+
+func TestDecodeSchema_RefusesWhatDoesNotFit(t *testing.T) {
+	column := native.Column{Name: "w", DType: "f32", Rows: 2, Envs: 2, Elems: 2, Shape: []int{2}, Offset: 0, StrideT: 16, StrideEnv: 8, StrideElem: 4}
+	tensor := func(change func(*native.Column)) *native.Schema {
+		c := column
+		change(&c)
+		return &native.Schema{Kind: native.KindTensors, Columns: []native.Column{c}}
+	}
+	tr := func(change func(*native.Schema)) *native.Schema {
+		doc := EncodeSchema(laidOut(t))
+		change(doc)
+		return doc
+	}
+	for name, doc := range map[string]*native.Schema{
+		"an unknown kind":         {Kind: "picture"},
+		"too many names":          {Kind: native.KindNames, Names: make([]string, 1<<17+1)},
+		"too many columns":        {Kind: native.KindTensors, Columns: make([]native.Column, 257)},
+		"no such type":            tensor(func(c *native.Column) { c.DType = "f31" }),
+		"a negative offset":       tensor(func(c *native.Column) { c.Offset = -1 }),
+		"an offset beyond":        tensor(func(c *native.Column) { c.Offset = 1<<20 - 3 }),
+		"a negative stride":       tensor(func(c *native.Column) { c.StrideT = -1 }),
+		"rows beyond the block":   tensor(func(c *native.Column) { c.Rows = 1 << 17 }),
+		"rows that overflow":      tensor(func(c *native.Column) { c.Rows, c.StrideT = math.MaxInt64, math.MaxInt64 }),
+		"no rows":                 tensor(func(c *native.Column) { c.Rows = 0 }),
+		"another shape":           tensor(func(c *native.Column) { c.Shape = []int{3} }),
+		"a shape that overflows":  tensor(func(c *native.Column) { c.Shape = []int{1 << 40, 1 << 40} }),
+		"no description":          tr(func(d *native.Schema) { d.Spec = nil }),
+		"half a description":      tr(func(d *native.Schema) { d.Spec.Describe = d.Spec.Describe[:9] }),
+		"another size":            tr(func(d *native.Schema) { d.Bytes++ }),
+		"another region of guest": tr(func(d *native.Schema) { d.GuestBytes-- }),
+		"no steps":                tr(func(d *native.Schema) { d.Steps = 0 }),
+		"too large for blocks":    tr(func(d *native.Schema) { d.Steps = 1 << 19 }),
+	} {
+		if got, err := DecodeSchema(doc, 1<<20); !errors.Is(err, native.ErrSchema) {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+	}
+}
+
+func FuzzDecodeSchema(f *testing.F) {
+	for _, s := range []any{laidOut(f), []string{"a"}, &native.Schema{Kind: native.KindTensors, Columns: []native.Column{{DType: "u8", Rows: 1, Envs: 1, Elems: 1}}}} {
+		b, err := json.Marshal(EncodeSchema(s))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var doc native.Schema
+		if json.Unmarshal(b, &doc) != nil {
+			return
+		}
+		s, err := DecodeSchema(&doc, 1<<16)
+		if tr, ok := s.(*Schema); err == nil && ok && tr.Bytes > 1<<16 {
+			t.Errorf("a trajectory of %d bytes in a block of %d", tr.Bytes, 1<<16)
+		}
+	})
+}
