@@ -26,6 +26,7 @@ hostabi/internal/abigen: hostabi
 core/shm:
 core/stat:
 core/files:
+core/ipc:
 core/ring:               hostabi core/shm
 core/arena:              hostabi core/shm
 core/loop:               hostabi
@@ -34,7 +35,7 @@ core/link:               hostabi core/ring core/arena core/loop
 core/trajectory:         hostabi hostabi/native core/arena
 core/env:                hostabi core/arena core/trajectory
 core/component:          hostabi core/arena core/bus core/loop core/trajectory core/env core/stat
-core/control:            hostabi core/loop core/shm
+core/control:            hostabi core/ipc core/loop
 
 gpu/policy:              hostabi core/trajectory
 gpu/policy/policytest:   hostabi core/trajectory core/env gpu/policy
@@ -54,7 +55,7 @@ plugins/evaluation:      hostabi core/trajectory core/env gpu/policy
 plugins/envcheck:        hostabi core/trajectory core/env
 plugins/runner:          hostabi core/arena core/bus core/component core/loop core/trajectory core/env core/stat
 
-plugins/objects:         core/component core/shm plugins/objects/store plugins/objects/wire
+plugins/objects:         core/component core/ipc core/shm plugins/objects/store plugins/objects/wire
 plugins/objects/store:   hostabi core/shm
 plugins/objects/wire:    plugins/objects/store
 

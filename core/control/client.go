@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/rlhost/rlhost/core/ipc"
 )
 
 // Client asks one job. Use Dial. All methods may be called from any goroutine; a request waits for the one before.
@@ -53,7 +55,7 @@ func dialError(path string, err error) error {
 
 // greet exchanges hellos. A job of another version, or that refuses this client, says so.
 func (c *Client) greet(ctx context.Context) error {
-	if err := mine(c.conn); err != nil {
+	if _, err := ipc.CheckPeer(c.conn); err != nil {
 		return Errorf(CodeForbidden, "the job is another user's: %v", err)
 	}
 	defer c.closeWith(ctx)()

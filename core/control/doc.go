@@ -10,9 +10,9 @@
 //	var reply control.SwapReply
 //	err = client.Do(ctx, control.VerbSwap, control.SwapRequest{Component: "rollout", File: "lander2.wasm"}, &reply, notice)
 //
-// The socket lies in a folder that only the user may enter and has mode 0600; both ends check the other's user. A
-// connection carries one request at a time, as JSON behind its length; the answer is any number of notices, then a
-// result or an error. A client that goes away cancels its request.
+// The socket is one of core/ipc; both ends check the other's user. A connection carries one request at a time, as JSON
+// behind its length; the answer is any number of notices, then a result or an error. A client that goes away cancels its
+// request.
 //
 // What a verb does is the handler's business.
 package control

@@ -184,13 +184,8 @@ func TestHostile_RequestsUnderWayAreNotEndedForNewcomers(t *testing.T) {
 
 // pair returns a session over a pipe and its client's end, in a bubble: its time limits pass at once.
 func pair(verbs Verbs) (client net.Conn, ended chan struct{}) {
-	s := &Server{verbs: verbs, log: slog.New(slog.DiscardHandler), clients: map[*session]struct{}{}}
-	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	client, server := net.Pipe()
-	c := newSession(s, server)
-	if err := s.add(c); err != nil {
-		panic(err)
-	}
+	c := newSession(context.Background(), verbs, slog.New(slog.DiscardHandler), server, func(bool) bool { return true })
 	ended = make(chan struct{})
 	go func() {
 		c.serve()

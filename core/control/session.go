@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"sync"
 	"time"
+
+	"github.com/rlhost/rlhost/core/ipc"
 )
 
 // errGone ends a request whose client has gone.
@@ -18,32 +21,37 @@ var errGone = errors.New("the client has gone")
 
 // session serves one client: hello, then one request after the other.
 type session struct {
-	server *Server
+	ctx    context.Context // of all requests
+	verbs  Verbs
+	log    *slog.Logger
 	conn   net.Conn
 	in     *bufio.Reader
-
-	// under the server's mutex
-	busy  bool      // a request is under way
-	since time.Time // that this is so
+	occupy func(busy bool) bool // see ipc.Conn.Occupy
 
 	writing sync.Mutex
 	broken  bool // under writing: the client does not take what it is sent
 }
 
-func newSession(s *Server, conn net.Conn) *session {
-	return &session{server: s, conn: conn, in: bufio.NewReader(conn), since: time.Now()}
+func newSession(ctx context.Context, verbs Verbs, log *slog.Logger, conn net.Conn, occupy func(bool) bool) *session {
+	return &session{ctx: ctx, verbs: verbs, log: log, conn: conn, in: bufio.NewReader(conn), occupy: occupy}
 }
 
-// refuse tells the client why it is not served, if that needs no waiting.
-func (c *session) refuse(why *Error) {
-	defer c.conn.Close() // nothing was promised
-	_ = c.conn.SetWriteDeadline(time.Now().Add(time.Millisecond))
+// refuse tells a client why it is not served, if that needs no waiting.
+func refuse(c *ipc.Conn, err error) {
+	why := Errorf(CodeForbidden, "this job is another user's: %v", err)
+	switch {
+	case errors.Is(err, ipc.ErrFull):
+		why = Errorf(CodeBusy, "%d requests are under way in this job", maxClients)
+	case errors.Is(err, errClosing):
+		why = Errorf(CodeEnded, "%v", errClosing)
+	}
+	_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
 	for _, v := range []any{hello{Protocol}, answer{Error: why}} {
 		frame, err := encodeFrame(v)
 		if err != nil {
 			return
 		}
-		if _, err := c.conn.Write(frame); err != nil {
+		if _, err := c.Write(frame); err != nil {
 			return // a fresh socket has room for both: this one is broken
 		}
 	}
@@ -51,7 +59,6 @@ func (c *session) refuse(why *Error) {
 
 // serve returns when the client has gone, says nothing for too long or what makes no sense, or the server is closed.
 func (c *session) serve() {
-	defer c.server.remove(c)
 	defer c.conn.Close() // the client may have closed it first
 	if err := c.greet(); err != nil {
 		c.complain(err)
@@ -63,12 +70,12 @@ func (c *session) serve() {
 			c.complain(err)
 			return
 		}
-		if !c.server.occupy(c, true) {
+		if !c.occupy(true) {
 			c.complain(Errorf(CodeEnded, "%v", errClosing))
 			return
 		}
 		err = c.handle(q)
-		if !c.server.occupy(c, false) || err != nil {
+		if !c.occupy(false) || err != nil {
 			c.complain(err)
 			return
 		}
@@ -112,10 +119,10 @@ func (c *session) next(wait time.Duration) (q ask, err error) {
 
 // handle answers one request. It returns an error when the connection is of no use any more.
 func (c *session) handle(q ask) error {
-	ctx, cancel := context.WithCancelCause(withPeer(c.server.ctx, c.conn))
+	ctx, cancel := context.WithCancelCause(c.ctx)
 	defer cancel(nil)
 	unwatch := c.watch(cancel)
-	reply, err := c.server.call(ctx, q, c.notice(ctx, cancel))
+	reply, err := c.call(ctx, q, c.notice(ctx, cancel))
 	cancel(nil) // a notice that comes after the answer is refused
 	if gone := unwatch(); gone != nil {
 		return gone
@@ -209,7 +216,7 @@ func (c *session) complain(err error) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		e = Errorf(CodeLate, "the client has been silent for too long")
 	default:
-		c.server.log.Debug("control: client lost", "err", err)
+		c.log.Debug("control: client lost", "err", err)
 		return
 	}
 	_ = c.send(answer{Error: e}) // it may have gone

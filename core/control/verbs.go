@@ -34,14 +34,14 @@ func On[Q, R any](v Verbs, verb Verb, fn func(ctx context.Context, request Q, no
 }
 
 // call answers one request and turns a panic into an error.
-func (s *Server) call(ctx context.Context, q ask, notice Notice) (reply any, err error) {
-	fn := s.verbs[q.Verb]
+func (c *session) call(ctx context.Context, q ask, notice Notice) (reply any, err error) {
+	fn := c.verbs[q.Verb]
 	if fn == nil {
 		return nil, Errorf(CodeUnknown, "this job knows no request %q", q.Verb)
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			s.log.Error("control: a request panicked", "verb", string(q.Verb), "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			c.log.Error("control: a request panicked", "verb", string(q.Verb), "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 			reply, err = nil, Errorf(CodeFailed, "the request %q ran into a defect of rlhost: %v (the job's log has more)", q.Verb, v)
 		}
 	}()

@@ -14,8 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const network = "unixpacket" // SOCK_SEQPACKET: keeps the bounds of what is sent, and tells when the other end closes
-
 // Socket is one end of a connection within this machine that carries documents with files attached. Send, Receive
 // and Close may be called from different goroutines at the same time; two Receives take turns.
 type Socket struct {
@@ -52,24 +50,25 @@ func NewSocket(f *os.File) (*Socket, error) {
 		return nil, fmt.Errorf("socket of %s: %w", f.Name(), err)
 	}
 	c, ok := conn.(*net.UnixConn)
-	if !ok || conn.LocalAddr().Network() != network {
+	if !ok || conn.LocalAddr().Network() != Network {
 		_ = conn.Close() // the error that matters is this one
-		return nil, fmt.Errorf("socket of %s: a %s socket, want %s", f.Name(), conn.LocalAddr().Network(), network)
+		return nil, fmt.Errorf("socket of %s: a %s socket, want %s", f.Name(), conn.LocalAddr().Network(), Network)
 	}
-	return newSocket(c)
+	return SocketOf(c)
 }
 
-// Dial connects to the socket that a Listener of this machine has at a path.
+// Dial connects to the socket that a process of this machine listens at, with the network Network.
 func Dial(path string) (*Socket, error) {
-	conn, err := net.DialUnix(network, nil, &net.UnixAddr{Name: path, Net: network})
+	conn, err := net.DialUnix(Network, nil, &net.UnixAddr{Name: path, Net: Network})
 	if err != nil {
 		return nil, err
 	}
-	return newSocket(conn)
+	return SocketOf(conn)
 }
 
-// newSocket takes the connection over.
-func newSocket(conn *net.UnixConn) (*Socket, error) {
+// SocketOf makes a Socket of a connection of the network Network. It takes the connection over, also if it returns an
+// error.
+func SocketOf(conn *net.UnixConn) (*Socket, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
@@ -201,45 +200,6 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// PeerUID returns the user that the process at the other end ran as when it connected, or when it made the pair.
-func (s *Socket) PeerUID() (uint32, error) {
-	var cred *unix.Ucred
-	var optErr error
-	err := s.raw.Control(func(fd uintptr) {
-		cred, optErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	})
-	if err := cmp.Or(err, optErr); err != nil {
-		return 0, fmt.Errorf("user of the peer: %w", err)
-	}
-	return cred.Uid, nil
-}
-
 // Close ends the connection here: the peer reads io.EOF once it has read what was sent. A Send or Receive that
 // waits returns net.ErrClosed.
 func (s *Socket) Close() error { return s.conn.Close() }
-
-// Listener waits at a path for processes of this machine.
-type Listener struct{ listener *net.UnixListener }
-
-// Listen makes a socket at a path that does not exist yet. Who may connect is who may enter its folder: make that
-// 0700. Close removes the path.
-func Listen(path string) (*Listener, error) {
-	l, err := net.ListenUnix(network, &net.UnixAddr{Name: path, Net: network})
-	if err != nil {
-		return nil, err
-	}
-	return &Listener{l}, nil
-}
-
-// Accept waits for the next process and returns the connection with it. After Close, also a concurrent one, the
-// error is net.ErrClosed.
-func (l *Listener) Accept() (*Socket, error) {
-	conn, err := l.listener.AcceptUnix()
-	if err != nil {
-		return nil, err
-	}
-	return newSocket(conn)
-}
-
-// Close removes the path and ends an Accept that waits. Connections that were accepted stay.
-func (l *Listener) Close() error { return l.listener.Close() }

@@ -2,10 +2,7 @@ package objects
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"sync"
 
 	"github.com/rlhost/rlhost/core/shm"
@@ -15,7 +12,7 @@ import (
 
 // client is one connection, and the session that goes with it.
 type client struct {
-	server  *Server
+	store   *store.Store
 	socket  *shm.Socket
 	session *store.Session
 	greeted bool
@@ -36,9 +33,8 @@ type call struct {
 // maxRange is how many entries of one track and the greatest rank fit into a reply; fewer do of several tracks.
 const maxRange = (wire.MaxFrame - wire.HeadBytes) / (16 + store.MaxTracks*(8+8*store.MaxRank))
 
-// serve answers requests until the client goes or breaks the rules.
-func (c *client) serve() {
-	defer c.leave()
+// serve answers requests until the client goes, which is io.EOF, or breaks the rules.
+func (c *client) serve() error {
 	buf := make([]byte, wire.MaxFrame)
 	for {
 		n, files, err := c.socket.Receive(buf)
@@ -49,20 +45,9 @@ func (c *client) serve() {
 			err = c.handle(buf[:n])
 		}
 		if err != nil {
-			if !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
-				c.server.options.Log.Warn("objects: client disconnected", "err", err)
-			}
-			return
+			return err
 		}
 	}
-}
-
-func (c *client) leave() {
-	_ = c.socket.Close()  // it may be closed
-	_ = c.session.Close() // so may the store, with all its sessions
-	c.server.mu.Lock()
-	defer c.server.mu.Unlock()
-	delete(c.server.clients, c)
 }
 
 // handle starts what a frame asks for. It returns an error if the client cannot be served any longer: one whose
@@ -178,16 +163,15 @@ func (c *client) finish(k *call) {
 
 // answerOpen sends an object's layout and, the first time, its memory.
 func (c *client) answerOpen(k *call) {
-	store := c.server.options.Store
 	k.reply.Object = k.op.Object
-	layout, err := store.Layout(k.op.Object)
+	layout, err := c.store.Layout(k.op.Object)
 	if err != nil || k.request.Flags&wire.NoFile != 0 {
 		k.reply.Layout = layout
 		c.answer(k, err)
 		return
 	}
 	k.reply.Layout = layout
-	file, err := store.File(k.op.Object, k.request.Flags&wire.Write != 0)
+	file, err := c.store.File(k.op.Object, k.request.Flags&wire.Write != 0)
 	if err != nil {
 		c.answer(k, err)
 		return
@@ -198,25 +182,25 @@ func (c *client) answerOpen(k *call) {
 
 // manage does what concerns whole objects.
 func (c *client) manage(k *call) error {
-	objects, r := c.server.options.Store, &k.request
+	r := &k.request
 	switch r.Op {
 	case wire.OpCreate:
-		id, err := objects.Create(r.Name, r.Config, r.Flags&wire.Reuse != 0)
+		id, err := c.store.Create(r.Name, r.Config, r.Flags&wire.Reuse != 0)
 		k.reply.Object = id
 		return err
 	case wire.OpRemove:
-		return objects.Remove(r.Object)
+		return c.store.Remove(r.Object)
 	case wire.OpStat:
 		return c.stat(k)
 	case wire.OpList:
-		k.reply.Names = objects.Names(r.Name, r.After, (wire.MaxFrame-wire.HeadBytes)/(store.MaxName+1))
+		k.reply.Names = c.store.Names(r.Name, r.After, (wire.MaxFrame-wire.HeadBytes)/(store.MaxName+1))
 		return nil
 	}
 	return fmt.Errorf("operation %d: %w", r.Op, store.ErrRequest)
 }
 
 func (c *client) stat(k *call) error {
-	stat, err := c.server.options.Store.Stat(k.request.Object)
+	stat, err := c.store.Stat(k.request.Object)
 	if err != nil {
 		return err
 	}

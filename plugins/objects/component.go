@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/ipc"
 	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
@@ -53,7 +54,7 @@ func (c *Component) Start(h *component.Host) error {
 		Path: c.config.Socket, Sessions: c.config.Clients, Log: h.Log,
 		Limits: store.Limits{Bytes: int(c.config.Memory)},
 	})
-	if errors.Is(err, ErrServed) {
+	if errors.Is(err, ipc.ErrInUse) {
 		return fmt.Errorf("%w: give this pipeline a `socket` of its own", err)
 	}
 	if err != nil {

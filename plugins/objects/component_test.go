@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/ipc"
 	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
@@ -29,8 +30,8 @@ func TestComponent_ServesFromStartToStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	connect(t, path).must(t, wire.Request{Op: wire.OpList})
-	if err := configured(t, path).Start(host); !errors.Is(err, ErrServed) {
-		t.Errorf("a second component at that path = %v, want ErrServed", err)
+	if err := configured(t, path).Start(host); !errors.Is(err, ipc.ErrInUse) {
+		t.Errorf("a second component at that path = %v, want ipc.ErrInUse", err)
 	}
 	if _, err := c.Snapshot(); err != nil {
 		t.Errorf("Snapshot = %v", err)

@@ -2,10 +2,10 @@
 //
 //	err := objects.Serve(ctx, objects.Options{}) // until ctx ends
 //
-// A client connects to a unix socket in a folder that only the user may enter; the server checks who it is, and
-// serves no other user. Requests and replies are plugins/objects/wire's; the memory of an object reaches a client once,
-// as a file beside the reply to its first request for it, and bytes never travel through the socket. All that a
-// client holds is its connection's: when that ends, however it ends, everything is given back.
+// A client connects to a socket of core/ipc, which serves this user alone. Requests and replies are
+// plugins/objects/wire's; the memory of an object reaches a client once, as a file beside the reply to its first request
+// for it, and bytes never travel through the socket. All that a client holds is its connection's: when that ends, however
+// it ends, everything is given back.
 //
 // Component is the same as a node of a pipeline. The clients are sdk/objects and rlhost.objects in sdk/python.
 //

@@ -5,12 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
-	"sync"
 	"time"
 
+	"github.com/rlhost/rlhost/core/ipc"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/plugins/objects/store"
 	"github.com/rlhost/rlhost/plugins/objects/wire"
@@ -27,17 +28,12 @@ type Options struct {
 
 // Server serves a store until Close.
 type Server struct {
+	*ipc.Server
 	options Options
 	own     bool // the store is the server's
-	place   *place
-	running sync.WaitGroup
-
-	mu      sync.Mutex
-	closed  bool
-	clients map[*client]struct{}
 }
 
-// Serve serves objects until ctx ends. It returns ErrServed if another process does so at that path.
+// Serve serves objects until ctx ends. It returns ipc.ErrInUse if another process does so at that path.
 func Serve(ctx context.Context, o Options) error {
 	s, err := Start(o)
 	if err != nil {
@@ -49,7 +45,7 @@ func Serve(ctx context.Context, o Options) error {
 
 // Start begins to serve, on goroutines of its own. The server must be closed.
 func Start(o Options) (*Server, error) {
-	s := &Server{own: o.Store == nil, clients: map[*client]struct{}{}}
+	s := &Server{own: o.Store == nil}
 	o.Path = cmp.Or(o.Path, wire.DefaultPath())
 	o.Sessions = cmp.Or(o.Sessions, 1024)
 	o.Log = cmp.Or(o.Log, slog.Default())
@@ -57,93 +53,66 @@ func Start(o Options) (*Server, error) {
 		o.Store = store.NewStore(o.Limits)
 	}
 	s.options = o
-	p, err := listen(o.Path)
+	var err error
+	s.Server, err = ipc.Listen(ipc.Config{
+		Name: "objects", Path: o.Path, Network: shm.Network, Clients: o.Sessions, Ended: store.ErrClosed, Log: o.Log,
+		Serve: s.serve, Refuse: s.refuse,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("serve objects: %w", err)
 	}
-	s.place = p
-	s.running.Go(s.accept)
 	return s, nil
 }
-
-// Path returns where the server listens.
-func (s *Server) Path() string { return s.options.Path }
 
 // Store returns what is served.
 func (s *Server) Store() *store.Store { return s.options.Store }
 
-// Clients returns how many clients are connected.
-func (s *Server) Clients() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.clients)
-}
-
 // Close disconnects all clients, gives back what they held, and withdraws the store if it is the server's own. The
 // socket's path is gone when it returns. A second Close returns net.ErrClosed.
 func (s *Server) Close() error {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return net.ErrClosed
-	}
-	s.closed = true
-	for c := range s.clients {
-		_ = c.socket.Close() // its goroutine ends the session
-	}
-	s.mu.Unlock()
-	err := s.place.close()
-	s.running.Wait()
-	if s.own {
+	err := s.Server.Close()
+	if s.own && !errors.Is(err, net.ErrClosed) {
 		err = errors.Join(err, s.options.Store.Close())
 	}
 	return err
 }
 
-// accept takes clients in until the listener is closed.
-func (s *Server) accept() {
-	for {
-		socket, err := s.place.listener.Accept()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case err != nil:
-			// Too many open files, most likely: clients that are here go on, and one that leaves makes room.
-			s.options.Log.Warn("objects: a client could not connect", "err", err)
-			if !s.pause(100 * time.Millisecond) {
-				return
-			}
-		default:
-			s.admit(socket)
-		}
-	}
-}
-
-// pause waits, and tells whether the server still runs.
-func (s *Server) pause(d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	<-timer.C
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.closed
-}
-
-// admit starts serving a client that is who it should be.
-func (s *Server) admit(socket *shm.Socket) {
-	c, err := s.newClient(socket)
+// serve answers one client until it goes.
+func (s *Server) serve(_ context.Context, conn *ipc.Conn) {
+	session, err := s.options.Store.Session("client")
 	if err != nil {
-		s.options.Log.Warn("objects: client refused", "err", err)
-		s.running.Go(func() { refuse(socket, err) })
+		s.refuse(conn, err)
 		return
 	}
-	s.running.Go(c.serve)
+	defer func() {
+		_ = conn.Close()    // it may be closed
+		_ = session.Close() // so may the store, with all its sessions
+	}()
+	socket, err := shm.SocketOf(conn.UnixConn)
+	if err != nil {
+		s.options.Log.Warn("objects: client lost", "err", err)
+		return
+	}
+	socket.SetSendTimeout(0) // a client that asks without reading the answers must not hold up others
+	c := &client{store: s.options.Store, socket: socket, session: session, waiting: map[uint32]*call{}}
+	if err := c.serve(); !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
+		s.options.Log.Warn("objects: client disconnected", "err", err)
+	}
 }
 
 // refuse says why a client is not served. It lets the client say hello first: one that finds the connection closed
 // when it speaks does not look for an answer.
-func refuse(socket *shm.Socket, why error) {
-	defer socket.Close() // nothing was promised
+func (s *Server) refuse(conn *ipc.Conn, why error) {
+	socket, err := shm.SocketOf(conn.UnixConn)
+	if err != nil {
+		return // there is nobody to tell
+	}
+	switch {
+	case errors.Is(why, ipc.ErrFull):
+		why = fmt.Errorf("%w: %d clients are connected", store.ErrLimit, s.options.Sessions)
+	case conn.Peer.UID != os.Geteuid():
+		why = fmt.Errorf("these objects are another user's: %w", why)
+	}
 	socket.SetSendTimeout(0)
 	var seq uint32
 	if err := socket.SetReceiveDeadline(time.Now().Add(time.Second)); err == nil {
@@ -161,38 +130,4 @@ func refuse(socket *shm.Socket, why error) {
 	if frame, err := wire.AppendReply(nil, &refusal); err == nil {
 		_ = socket.Send(frame) // it may have gone
 	}
-}
-
-func (s *Server) newClient(socket *shm.Socket) (*client, error) {
-	uid, err := socket.PeerUID()
-	if err != nil {
-		return nil, err
-	}
-	if int64(uid) != int64(os.Geteuid()) {
-		return nil, fmt.Errorf("objects of user %d are not served to user %d", os.Geteuid(), uid)
-	}
-	session, err := s.options.Store.Session("client")
-	if err != nil {
-		return nil, err
-	}
-	c := &client{server: s, socket: socket, session: session, waiting: map[uint32]*call{}}
-	if err := s.add(c); err != nil {
-		return nil, errors.Join(err, session.Close())
-	}
-	return c, nil
-}
-
-// add counts a client among those that are served.
-func (s *Server) add(c *client) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return store.ErrClosed
-	}
-	if len(s.clients) >= s.options.Sessions {
-		return fmt.Errorf("%w: %d clients are connected", store.ErrLimit, len(s.clients))
-	}
-	c.socket.SetSendTimeout(0) // a client that asks without reading the answers must not hold up others
-	s.clients[c] = struct{}{}
-	return nil
 }

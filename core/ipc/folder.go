@@ -1,4 +1,4 @@
-package shm
+package ipc
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// PrivateFolder makes a folder for sockets, or checks that the one there is this user's and nobody else may enter it.
-func PrivateFolder(dir string) error {
+// privateFolder makes a folder for sockets, or checks that the one there is this user's and nobody else may enter it.
+func privateFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}

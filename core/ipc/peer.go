@@ -1,0 +1,22 @@
+package ipc
+
+import (
+	"fmt"
+	"net"
+	"os"
+)
+
+// Peer is the process at the other end of a connection, as the system saw it when it connected or listened.
+type Peer struct {
+	UID, PID int
+}
+
+// CheckPeer returns who is at the other end of a connection, and an error if that is not this user. Being root makes
+// no difference: a process is asked by the user that it belongs to.
+func CheckPeer(conn *net.UnixConn) (Peer, error) {
+	peer, err := peerOf(conn)
+	if err == nil && peer.UID != os.Geteuid() {
+		err = fmt.Errorf("user %d is at this end, user %d at the other", os.Geteuid(), peer.UID)
+	}
+	return peer, err
+}
