@@ -14,6 +14,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/core/stat"
 )
@@ -23,7 +24,7 @@ const defaultGrace = 5 * time.Second
 
 // BuildOptions say how a graph is run.
 type BuildOptions struct {
-	Parts  *Parts       // as given to Parse
+	Parts  *graph.Parts // as given to Parse
 	RunDir string       // run folder, or empty
 	Log    *slog.Logger // nil is silence
 	// Resume is the state of instances by name, as a snapshot returned it. Instances without one start anew.
@@ -46,7 +47,7 @@ type Pipeline struct {
 	arenas   *arena.Set
 	stats    *stat.Registry
 	library  library
-	warnings Problems // of Build
+	warnings graph.Problems // of Build
 	begun    atomic.Int64
 	life     *life
 	standing *standing
@@ -70,7 +71,7 @@ type Pipeline struct {
 // assembly is a graph and what was made of it. Once it runs it is not changed.
 type assembly struct {
 	*loaded
-	graph   *Graph
+	graph   *graph.Graph
 	run     *component.Run
 	members []member // in the order of the graph
 	wires   []*runningWire
@@ -79,7 +80,7 @@ type assembly struct {
 // member is the place of an instance in a graph. The instance may have been made when the graph was another one.
 type member struct {
 	*instance
-	of    *Component
+	of    *graph.Component
 	index int
 	name  string
 }
@@ -101,7 +102,7 @@ type instance struct {
 // Build loads plugins, makes policies and components and connects them. Nothing runs yet. It blocks on files and
 // on the compilation of plugins; ctx ends that. Errors that the file is to blame for are Problems. After an error
 // everything has been released.
-func Build(ctx context.Context, g *Graph, o BuildOptions) (*Pipeline, error) {
+func Build(ctx context.Context, g *graph.Graph, o BuildOptions) (*Pipeline, error) {
 	p := &Pipeline{options: o, log: o.Log, arenas: arena.NewSet(), stats: stat.NewRegistry(), life: newLife(), standing: newStanding(),
 		previous: map[string]*volume{}}
 	if p.log == nil {
@@ -111,7 +112,7 @@ func Build(ctx context.Context, g *Graph, o BuildOptions) (*Pipeline, error) {
 		p.options.Grace = defaultGrace
 	}
 	if p.options.Parts == nil {
-		p.options.Parts = &Parts{}
+		p.options.Parts = &graph.Parts{}
 	}
 	if err := p.build(ctx, g); err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -119,7 +120,7 @@ func Build(ctx context.Context, g *Graph, o BuildOptions) (*Pipeline, error) {
 	return p, nil
 }
 
-func (p *Pipeline) build(ctx context.Context, g *Graph) error {
+func (p *Pipeline) build(ctx context.Context, g *graph.Graph) error {
 	a := &assembly{graph: g, run: p.runOf(g)}
 	p.state.Store(a) // so that what is released after an error is known
 	var err error
@@ -134,7 +135,7 @@ func (p *Pipeline) build(ctx context.Context, g *Graph) error {
 			if err != nil {
 				return err
 			}
-			a.members = append(a.members, member{x, of, index, of.nameOf(index)})
+			a.members = append(a.members, member{x, of, index, of.InstanceName(index)})
 		}
 	}
 	p.stats.Gauge("rollout/envs").Set(float64(a.envs()))
@@ -156,21 +157,13 @@ func (p *Pipeline) build(ctx context.Context, g *Graph) error {
 }
 
 // runOf is what all components share.
-func (p *Pipeline) runOf(g *Graph) *component.Run {
+func (p *Pipeline) runOf(g *graph.Graph) *component.Run {
 	return &component.Run{Name: g.Run.Name, Seed: g.Run.Seed, Dir: p.options.RunDir, Synchronous: g.Synchronous,
 		Resumes: p.options.Resumes, Stop: g.Run.Stop}
 }
 
 // now returns what runs.
 func (p *Pipeline) now() *assembly { return p.state.Load() }
-
-// nameOf returns the name of an instance.
-func (x *Component) nameOf(index int) string {
-	if x.Count > 1 {
-		return fmt.Sprintf("%s[%d]", x.Name, index)
-	}
-	return x.Name
-}
 
 // place is what an instance has of its own in the run, besides its name.
 type place struct {
@@ -185,12 +178,12 @@ type place struct {
 }
 
 // add makes one instance for an assembly, on its loop.
-func (p *Pipeline) add(a *assembly, of *Component, index int, at place) (*instance, error) {
+func (p *Pipeline) add(a *assembly, of *graph.Component, index int, at place) (*instance, error) {
 	name := at.name
 	if name == "" {
-		name = of.nameOf(index)
+		name = of.InstanceName(index)
 	}
-	maker, err := p.makerOf(a.graph, of)
+	maker, err := a.graph.Maker(of, p.options.Parts)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -200,28 +193,28 @@ func (p *Pipeline) add(a *assembly, of *Component, index int, at place) (*instan
 	}
 	x := &instance{p: p, component: made, envs: of.Flow.Envs}
 	x.joining.Store(a)
-	x.live.watch, x.live.task, x.live.env = at.watch, at.task, a.plugins[of.env]
+	x.live.watch, x.live.task, x.live.env = at.watch, at.task, a.plugins[of.Env]
 	at.name = name
 	x.host = p.hostOf(x, of, index, at)
-	if err := x.component.Configure(decoder(of.table, "component."+of.Name, ownKeys...)); err != nil {
+	if err := x.component.Configure(of.Decode); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	p.enroll(x, of.loopOf(index), at.held)
+	p.enroll(x, of.LoopOf(index), at.held)
 	return x, nil
 }
 
 // hostOf makes the host of an instance, but for the Receiver and an ID that is to be the next.
-func (p *Pipeline) hostOf(x *instance, of *Component, index int, at place) *component.Host {
+func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at place) *component.Host {
 	own := of.Name
 	return &component.Host{
 		Name: at.name, ID: at.id, Index: index, Count: of.Count, FirstEnv: at.first, Begun: at.begun, Again: p.again, Task: at.task, Inherited: at.inherited,
 		Run: x.view().run, Arenas: p.arenas, Stats: p.stats,
 		Log: p.log.With("component", at.name),
 		Env: x.env, Policy: func(name string) (any, error) { return x.view().policy(name) },
-		Peers:  func(kind string) int { return x.view().graph.instancesByKind()[kind] },
+		Peers:  func(kind string) int { return x.view().graph.InstancesByKind()[kind] },
 		Tables: func() component.Tables { return x.view().tables(p.options.Parts) },
 		Readers: func(signal string) int {
-			n := x.view().graph.readers(own, signal)
+			n := x.view().graph.Readers(own, signal)
 			x.live.asked(signal, n)
 			return n
 		},
@@ -289,27 +282,8 @@ func (a *assembly) envs() int {
 	return n
 }
 
-// makerOf returns what makes a component where its runtime runs it.
-func (p *Pipeline) makerOf(g *Graph, of *Component) (Maker, error) {
-	parts := p.options.Parts
-	switch {
-	case of.maker != nil:
-		return of.maker, nil
-	case of.Runtime != runtimeProcess && parts.Kinds[of.Kind] != nil:
-		return builtinMaker(parts.Kinds[of.Kind]), nil
-	case of.Runtime == runtimeProcess && parts.Plugin == nil:
-		return nil, errors.New("this program runs no native plugins")
-	case of.Runtime == runtimeProcess:
-		kinds, err := parts.Plugin(DefaultPlugin(), g.Dir)
-		if err != nil || kinds[of.Kind] != nil {
-			return kinds[of.Kind], err
-		}
-	}
-	return nil, fmt.Errorf("this program has no kind %q", of.Kind)
-}
-
 // start gives an instance its ports and starts it.
-func (p *Pipeline) start(x *instance, of *Component) error {
+func (p *Pipeline) start(x *instance, of *graph.Component) error {
 	m := x.component.Manifest()
 	x.host.Bind(m)
 	x.bound.Store(true)
@@ -362,60 +336,27 @@ func (a *assembly) policy(name string) (any, error) {
 	return nil, fmt.Errorf("policy %q is not declared", name)
 }
 
-func (g *Graph) instancesByKind() map[string]int {
-	n := map[string]int{}
-	for i := range g.Components {
-		n[g.Components[i].Kind] += g.Components[i].Count
-	}
-	return n
-}
-
-// readers returns how many blocks of a signal its receivers may have claims on at once: each works on one while
-// others wait for it.
-func (g *Graph) readers(from, signal string) int {
-	n := 0
-	for i := range g.Wires {
-		if w := &g.Wires[i]; w.From == from && w.Signal == signal {
-			to := g.Component(w.To)
-			n += to.Count * (1 + w.Depth)
-			if to.Runtime == runtimeProcess {
-				n += 2 * to.Count // one is under way to the process, one is kept for its successor
-			}
-		}
-	}
-	return n
-}
-
 // tables returns what components that run elsewhere are told of the file.
-func (a *assembly) tables(parts *Parts) component.Tables {
+func (a *assembly) tables(parts *graph.Parts) component.Tables {
 	t := component.Tables{
-		Policies: map[string]component.PolicyTable{}, Envs: map[string]hostabi.EnvSpec{}, Peers: a.graph.instancesByKind(),
+		Policies: map[string]component.PolicyTable{}, Envs: map[string]hostabi.EnvSpec{}, Peers: a.graph.InstancesByKind(),
 		Sources: map[string]component.EnvSource{},
 	}
 	for i := range a.graph.Policies {
 		x := &a.graph.Policies[i]
-		t.Policies[x.Name] = component.PolicyTable{Env: x.Env, Table: plainTable(x.table, "env")}
+		t.Policies[x.Name] = component.PolicyTable{Env: x.Env, Table: x.Plain()}
 	}
 	for name, v := range a.plugins {
 		t.Envs[name] = v.plugin.Spec()
 		if e := a.graph.Env(name); !e.Table.Isolated {
-			t.Sources[name] = a.graph.sourceOf(&e.Table, parts)
+			t.Sources[name] = a.graph.SourceOf(&e.Table, parts)
 		}
 	}
 	return t
 }
 
-func (g *Graph) sourceOf(t *EnvTable, parts *Parts) component.EnvSource {
-	use, _ := t.Locate(g.Dir, parts.Builtins)
-	return component.EnvSource{
-		Use: use, Args: t.Args, Grants: t.Grants,
-		Memory: t.Limits.Memory, Step: t.Limits.Step, Init: t.Limits.Init,
-		Compile: t.Limits.Compile, CompileMemory: t.Limits.CompileMemory,
-	}
-}
-
 // Graph returns the graph that runs. It is another one after a change.
-func (p *Pipeline) Graph() *Graph { return p.now().graph }
+func (p *Pipeline) Graph() *graph.Graph { return p.now().graph }
 
 // Stats returns the metrics of all components.
 func (p *Pipeline) Stats() *stat.Registry { return p.stats }

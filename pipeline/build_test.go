@@ -6,9 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 )
 
 func TestBuild_Resumes(t *testing.T) {
@@ -60,10 +61,10 @@ func TestClose_WithoutRunReleasesEverything(t *testing.T) {
 }
 
 func TestBuild_ProblemsOfPluginsHavePlaces(t *testing.T) {
-	parts := loadingParts()
+	parts := graphtest.Loading()
 	g := mustParse(t, "rlhost = 1\n[run]\nname = \"x\"\n[env.cartpole]\nuse = \"./gone.wasm\"\n[train]\npreset = \"ppo\"\n", parts)
 	p, err := Build(t.Context(), g, BuildOptions{Parts: parts})
-	var problems Problems
+	var problems graph.Problems
 	if p != nil || !errors.As(err, &problems) {
 		t.Fatalf("Build = %v, %v, want Problems", p, err)
 	}
@@ -75,8 +76,8 @@ func TestBuild_ProblemsOfPluginsHavePlaces(t *testing.T) {
 func TestBuild_EndsWithItsContext(t *testing.T) {
 	stop := errors.New("enough")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	parts := loadingParts()
-	parts.Load = func(ctx context.Context, _ string, _ EnvTable, _ string) (env.Plugin, error) {
+	parts := graphtest.Loading()
+	parts.Load = func(ctx context.Context, _ string, _ graph.EnvTable, _ string) (env.Plugin, error) {
 		cancel(stop)
 		return nil, ctx.Err()
 	}
@@ -88,7 +89,7 @@ func TestBuild_EndsWithItsContext(t *testing.T) {
 
 // closing counts how often it was closed.
 type closing struct {
-	described
+	graphtest.Described
 	closed *int
 }
 
@@ -96,36 +97,17 @@ func (c closing) Close() error { *c.closed++; return nil }
 
 func TestCheckPlugins_ClosesWhatItLoads(t *testing.T) {
 	closed := 0
-	parts := loadingParts()
-	parts.Load = func(ctx context.Context, name string, e EnvTable, dir string) (env.Plugin, error) {
-		p, err := loadDescribed(ctx, name, e, dir)
+	parts := graphtest.Loading()
+	parts.Load = func(ctx context.Context, name string, e graph.EnvTable, dir string) (env.Plugin, error) {
+		p, err := graphtest.Load(ctx, name, e, dir)
 		if err != nil {
 			return nil, err
 		}
-		return closing{p.(described), &closed}, nil
+		return closing{p.(graphtest.Described), &closed}, nil
 	}
 	g := mustParse(t, "rlhost = 1\n[run]\nname = \"x\"\n[env.cartpole]\nuse = \"cartpole@1\"\n[env.gone]\nuse = \"./gone\"\n"+
 		"[train]\npreset = \"ppo\"\nenv = \"cartpole\"\n", parts)
 	if _, err := CheckPlugins(t.Context(), g, parts); err == nil || closed != 1 {
 		t.Errorf("CheckPlugins: %v, %d plugins closed, want an error and 1", err, closed)
-	}
-}
-
-func TestWords_AreThoseOfTheBus(t *testing.T) {
-	for i, word := range []string{"all", "queue", "latest", "reply"} {
-		if m, err := bus.ParseMode(word); err != nil || int(m) != i || modeNames[i] != word {
-			t.Errorf("mode %q is %v, %v", word, m, err)
-		}
-	}
-	if next := bus.Mode(len(modeNames)).String(); !strings.HasPrefix(next, "mode(") {
-		t.Errorf("the bus has a mode %q more", next)
-	}
-	for i, word := range fullNames {
-		if o, err := bus.ParseOverflow(word); err != nil || int(o) != i {
-			t.Errorf("on_full %q is %v, %v", word, o, err)
-		}
-	}
-	if next := bus.Overflow(len(fullNames)).String(); !strings.Contains(next, "(") {
-		t.Errorf("the bus has an overflow policy %q more", next)
 	}
 }

@@ -6,13 +6,13 @@ import (
 	"sync"
 
 	"github.com/rlhost/rlhost/core/bus"
-	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // runningWire is a wire with a connection for each pair of instances. It is not changed once it runs, but for what
 // the ledger keeps.
 type runningWire struct {
-	wire  *Wire
+	wire  *graph.Wire
 	links []pairing
 	*ledger
 }
@@ -49,8 +49,8 @@ func (p *Pipeline) connect(a *assembly) error {
 	for i := range a.graph.Wires {
 		w := &runningWire{wire: &a.graph.Wires[i], ledger: &ledger{}}
 		a.wires = append(a.wires, w)
-		for _, pair := range w.wire.pairs(a.members) {
-			l, err := w.wire.connect(pair.from, pair.to)
+		for _, pair := range pairsOf(w.wire, a.members) {
+			l, err := connect(w.wire, pair.from, pair.to)
 			if err != nil {
 				return err
 			}
@@ -60,9 +60,9 @@ func (p *Pipeline) connect(a *assembly) error {
 	return nil
 }
 
-// pairs returns the instances that a wire connects. In mode queue those at the receiving end share the messages, in
+// pairsOf returns the instances that a wire connects. In mode queue those at the receiving end share the messages, in
 // all others each gets its own.
-func (w *Wire) pairs(members []member) []pairing {
+func pairsOf(w *graph.Wire, members []member) []pairing {
 	var list []pairing
 	for _, from := range members {
 		if from.of.Name != w.From {
@@ -77,7 +77,7 @@ func (w *Wire) pairs(members []member) []pairing {
 	return list
 }
 
-func (w *Wire) connect(from, to *instance) (pairing, error) {
+func connect(w *graph.Wire, from, to *instance) (pairing, error) {
 	o := bus.Options{Mode: w.Mode, Depth: w.Depth, Overflow: w.OnFull}
 	if o.Mode == bus.Reply {
 		o.Peer = to.host.ID // who asked is who is answered
@@ -87,11 +87,6 @@ func (w *Wire) connect(from, to *instance) (pairing, error) {
 		return pairing{}, fmt.Errorf("wire %s: %w", w, err)
 	}
 	return pairing{c, from, to}, nil
-}
-
-// String names the wire by its ends.
-func (w *Wire) String() string {
-	return component.Qualified(w.From, w.Signal) + " → " + component.Qualified(w.To, w.Slot)
 }
 
 // Counters returns the counters of all wires, in the order of the graph. It may be called at any time; after Run

@@ -1,16 +1,11 @@
-// Package pipeline turns a TOML file into a checked graph of components and the graph into a running pipeline.
+// Package pipeline makes a running pipeline of a checked graph, and changes it while it runs.
 //
-//	g, problems := pipeline.Parse("pipeline.toml", src, pipeline.ParseOptions{Parts: parts, Sets: sets})
-//	fmt.Print(problems) // all of them, with file, line and column
 //	p, err := pipeline.Build(ctx, g, pipeline.BuildOptions{Parts: parts})
 //	reason, err := p.Run(ctx)
 //	err = p.Close()
 //
-// Parse does everything that needs no plugin: it expands the preset that [train] names, merges the tables of the
-// file over it key by key, applies --set arguments, lets each component decode and check its own table, resolves
-// the wires, and refuses graphs that would stop moving. Build loads the environments and makes policies, components
-// and connections; Run runs one goroutine for each event loop, in synchronous mode a single one, until a dataset
-// boundary at which the run is to end.
+// Build loads the environments and makes policies, components and connections; Run runs one goroutine for each event loop,
+// in synchronous mode a single one, until a dataset boundary at which the run is to end.
 //
 // A running pipeline can be changed into that of another graph:
 //
@@ -28,9 +23,6 @@
 // Transition.mu, life.mu; Pipeline.mu, ledger.mu; library.mu, liveness.mu. No loop waits for any of them but for
 // moments, and none but the token is held while a component's methods run.
 //
-// BurntSushi/toml decodes the files. It tells no places, so a scanner of our own finds every key and value a second
-// time (scan.go) and the two are paired, node by node (node.go); fuzzing holds them equal.
-//
-// It knows wiring, not work: which kinds of components, environments and policies exist is in the Parts that
-// the program hands over. No plugin is imported here.
+// It knows components by their manifests, not by their work, and imports no plugin: the graph.Parts that the program hands
+// over make them.
 package pipeline

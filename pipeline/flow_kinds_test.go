@@ -7,9 +7,12 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
+
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // Small components that really run: a source that ticks, a sink that counts and calls boundaries, an asker and an
@@ -49,7 +52,7 @@ type ticker struct {
 }
 
 func (t *ticker) Manifest() component.Manifest {
-	return component.Manifest{Signals: ports("ticks", "tick")}
+	return component.Manifest{Signals: graphtest.Ports("ticks", "tick")}
 }
 
 func (t *ticker) Configure(decode func(any) error) error { return decode(&t.c) }
@@ -118,7 +121,7 @@ type sink struct {
 }
 
 func (s *sink) Manifest() component.Manifest {
-	return component.Manifest{Slots: ports("on_ticks", "tick")}
+	return component.Manifest{Slots: graphtest.Ports("on_ticks", "tick")}
 }
 
 func (s *sink) Configure(decode func(any) error) error {
@@ -185,7 +188,7 @@ type asker struct {
 }
 
 func (a *asker) Manifest() component.Manifest {
-	return component.Manifest{Signals: ports("asks", "ask"), Slots: ports("on_answers", "answer")}
+	return component.Manifest{Signals: graphtest.Ports("asks", "ask"), Slots: graphtest.Ports("on_answers", "answer")}
 }
 
 func (a *asker) Configure(decode func(any) error) error { return decode(&struct{}{}) }
@@ -228,7 +231,7 @@ type answerer struct {
 }
 
 func (a *answerer) Manifest() component.Manifest {
-	return component.Manifest{Signals: ports("answers", "answer"), Slots: ports("on_asks", "ask")}
+	return component.Manifest{Signals: graphtest.Ports("answers", "answer"), Slots: graphtest.Ports("on_asks", "ask")}
 }
 
 func (a *answerer) Configure(decode func(any) error) error { return decode(&struct{}{}) }
@@ -246,9 +249,9 @@ func (a *answerer) Start(h *component.Host) error {
 
 func (a *answerer) Stop() error { return nil }
 
-func newWorld() (*world, *Parts) {
+func newWorld() (*world, *graph.Parts) {
 	w := &world{loops: map[string]string{}, replies: map[string]int{}}
-	return w, &Parts{Kinds: map[string]func() component.Component{
+	return w, &graph.Parts{Kinds: map[string]func() component.Component{
 		"ticker":   func() component.Component { return &ticker{w: w} },
 		"sink":     func() component.Component { return &sink{w: w} },
 		"asker":    func() component.Component { return &asker{w: w} },
@@ -270,9 +273,9 @@ on_full = "block"
 
 const plain = "[component.source]\nkind = \"ticker\"\n[component.sink]\nkind = \"sink\"\nevery = 10\n"
 
-func mustParse(t testing.TB, text string, parts *Parts, sets ...string) *Graph {
+func mustParse(t testing.TB, text string, parts *graph.Parts, sets ...string) *graph.Graph {
 	t.Helper()
-	g, problems := Parse("ticks.toml", []byte(text), ParseOptions{Parts: parts, Sets: sets})
+	g, problems := graph.Parse("ticks.toml", []byte(text), graph.ParseOptions{Parts: parts, Sets: sets})
 	if g == nil {
 		t.Fatalf("Parse:\n%s", problems)
 	}

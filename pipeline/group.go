@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/hostabi"
@@ -314,7 +313,7 @@ func (p *Pipeline) wishedMembers() (list []member) {
 // sends to it.
 func (p *Pipeline) stages(list []member) (stages [][]member) {
 	g := p.now().graph
-	depth := g.depths()
+	depth := g.Depths()
 	for d := range len(g.Components) + 1 {
 		var stage []member
 		for _, m := range list {
@@ -327,21 +326,4 @@ func (p *Pipeline) stages(list []member) (stages [][]member) {
 		}
 	}
 	return stages
-}
-
-// depths returns how many wires lead to each component one after the other at most. Answers do not count, nor do the
-// newest of something: nobody waits for those to be taken. Where wires lead in a circle all the same, they count until
-// they come back.
-func (g *Graph) depths() map[string]int {
-	depth := map[string]int{}
-	for range g.Components {
-		for i := range g.Wires {
-			w := &g.Wires[i]
-			if w.Mode == bus.Reply || w.Mode == bus.Latest || w.From == w.To {
-				continue
-			}
-			depth[w.To] = min(max(depth[w.To], depth[w.From]+1), len(g.Components))
-		}
-	}
-	return depth
 }

@@ -241,19 +241,4 @@ func TestPause_OfAPipelineThatDoesNotRunYetIsLate(t *testing.T) {
 	}
 }
 
-func TestDepths_WhoAsksComesBeforeWhoAnswers(t *testing.T) {
-	g := parseFile(t, "../pipeline.toml")
-	depth := g.depths()
-	for name, want := range map[string]int{"rollout": 0, "inference": 1, "batcher": 1, "learner": 2, "runner": 3} {
-		if depth[name] != want {
-			t.Errorf("%s has depth %d, want %d", name, depth[name], want)
-		}
-	}
-	circle := &Graph{Components: []Component{{Name: "a"}, {Name: "b"}},
-		Wires: []Wire{{From: "a", To: "b"}, {From: "b", To: "a"}, {From: "a", To: "a"}}}
-	if depth := circle.depths(); depth["a"] > 2 || depth["b"] > 2 {
-		t.Errorf("a circle has depths %v", depth)
-	}
-}
-
 var _ component.Pauser = (*valve)(nil)

@@ -12,6 +12,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // ErrBusy is wrapped by Prepare while another change is being prepared or committed; the message says which.
@@ -129,7 +130,7 @@ const (
 //
 // Errors: Problems where a file is to blame, a *ChangeError for what cannot be changed, ErrNothing, ErrBusy, ErrEnded.
 // After an error everything has been released.
-func (p *Pipeline) Prepare(ctx context.Context, next *Graph, o TransitionOptions) (*Transition, error) {
+func (p *Pipeline) Prepare(ctx context.Context, next *graph.Graph, o TransitionOptions) (*Transition, error) {
 	if o.Deadline <= 0 {
 		o.Deadline = defaultDeadline
 	}
@@ -157,7 +158,7 @@ func (t *Transition) know(change func()) {
 	change()
 }
 
-func (t *Transition) prepare(ctx context.Context, next *Graph) error {
+func (t *Transition) prepare(ctx context.Context, next *graph.Graph) error {
 	plan, err := planOf(t.before, next)
 	if err != nil {
 		return err
@@ -192,7 +193,7 @@ func (t *Transition) nothing() bool {
 func (t *Transition) Changes() []control.Change { return t.plan.changes() }
 
 // Graph returns the graph that runs once the transition is committed.
-func (t *Transition) Graph() *Graph { return t.next.graph }
+func (t *Transition) Graph() *graph.Graph { return t.next.graph }
 
 // Plugin returns the newly loaded plugin of an environment, or nil if that does not change. It is valid until the
 // transition is closed, or another version of it has been committed and settled.

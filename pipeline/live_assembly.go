@@ -4,15 +4,15 @@ import (
 	"context"
 	"errors"
 	"reflect"
-	"slices"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // nextAssembly loads what a graph needs beyond what runs and holds it against that. Its members and wires are still
 // missing.
-func (p *Pipeline) nextAssembly(ctx context.Context, before *assembly, next *Graph) (*assembly, error) {
+func (p *Pipeline) nextAssembly(ctx context.Context, before *assembly, next *graph.Graph) (*assembly, error) {
 	a := &assembly{graph: next, run: before.run}
 	if before.run.Stop != next.Run.Stop {
 		a.run = p.runOf(next)
@@ -43,13 +43,13 @@ func (a *assembly) sameSpaces(before *assembly) error {
 }
 
 // sameNetworks takes over the policies that are what they were, and refuses those of another network.
-func (a *assembly) sameNetworks(before *assembly, parts *Parts) error {
+func (a *assembly) sameNetworks(before *assembly, parts *graph.Parts) error {
 	for name, made := range a.policies {
 		old, ok := before.policies[name]
 		if !ok {
 			continue
 		}
-		if slices.Equal(a.graph.Policy(name).lines(), before.graph.Policy(name).lines()) {
+		if a.graph.Policy(name).Equal(before.graph.Policy(name)) {
 			a.policies[name] = old
 			continue
 		}
@@ -61,7 +61,7 @@ func (a *assembly) sameNetworks(before *assembly, parts *Parts) error {
 	return nil
 }
 
-func sameNetwork(parts *Parts, old, made any) error {
+func sameNetwork(parts *graph.Parts, old, made any) error {
 	switch {
 	case parts.SameNetwork != nil:
 		return parts.SameNetwork(old, made)

@@ -36,12 +36,12 @@ func (t *Transition) prepareEnvs(ctx context.Context) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		to := t.next.plugins[m.of.env]
+		to := t.next.plugins[m.of.Env]
 		if to == nil || m.live.runsAll(to) || m.joining.Load() != nil {
 			continue
 		}
 		runner, ok := m.component.(component.EnvRunner)
-		if !ok || runner.EnvName() != m.of.env {
+		if !ok || runner.EnvName() != m.of.Env {
 			continue
 		}
 		if err := t.prepareEnv(m, runner, to); err != nil {

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // liveness is what changes of an instance while it lives.
@@ -60,11 +61,11 @@ func (l *liveness) asked(signal string, n int) {
 }
 
 // suffices reports whether the instance has blocks for as many readers as a graph has.
-func (l *liveness) suffices(g *Graph, name string) bool {
+func (l *liveness) suffices(g *graph.Graph, name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for signal, n := range l.readers {
-		if g.readers(name, signal) > n {
+		if g.Readers(name, signal) > n {
 			return false
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // holdings are what a running pipeline takes.
@@ -70,7 +71,7 @@ func TestTransition_NothingLeaks(t *testing.T) {
 			r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
 			home := r.graph()
 			there := r.graph(sets...)
-			change := func(g *Graph) {
+			change := func(g *graph.Graph) {
 				x, err := r.Prepare(t.Context(), g, TransitionOptions{Probation: true})
 				if err != nil {
 					t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 )
 
 // learnedRig is the replacement of a rollout that has an arena with a trajectory.
@@ -19,7 +21,7 @@ type learnedRig struct {
 
 func newLearnedRig(t *testing.T) *learnedRig {
 	t.Helper()
-	schema, err := trajectory.NewSchema(described{obs: 4}.Spec(), trajectory.Shape{Steps: 4, Envs: 2})
+	schema, err := trajectory.NewSchema(graphtest.Described{Obs: 4}.Spec(), trajectory.Shape{Steps: 4, Envs: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +40,7 @@ func newLearnedRig(t *testing.T) *learnedRig {
 		host.Bind(component.Manifest{})
 		return &instance{host: host, loop: &runningLoop{ended: make(chan struct{})}}
 	}
-	of := &Component{Flow: component.Flow{Envs: 2}}
+	of := &graph.Component{Flow: component.Flow{Envs: 2}}
 	r.step = &swapStep{t: &Transition{p: &Pipeline{}}, of: of, old: member{instance: x(), of: of}, new: x()}
 	r.step.old.host.Own(r.arena)
 	return r

@@ -3,26 +3,24 @@ package pipeline
 import (
 	"errors"
 	"fmt"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"sync"
 
 	"github.com/rlhost/rlhost/core/env"
-	"github.com/rlhost/rlhost/core/files"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // volume is a loaded environment plugin.
 type volume struct {
-	env    string   // table that it was loaded for
-	table  EnvTable // what that said
-	digest string   // of the source
+	env    string         // table that it was loaded for
+	table  graph.EnvTable // what that said
+	digest string         // of the source
 	plugin env.Plugin
 }
 
 // serves reports whether the volume is what a table asks for: the same source, however it is named.
-func (v *volume) serves(env string, t *EnvTable, digest string) bool {
+func (v *volume) serves(env string, t *graph.EnvTable, digest string) bool {
 	a, b := v.table, *t
 	a.Use, b.Use, a.SHA256, b.SHA256 = "", "", "", ""
 	if t.Plugin != nil { // of a native plugin Use says which of its environments
@@ -38,7 +36,7 @@ type library struct {
 }
 
 // find returns a volume that serves, or nil.
-func (l *library) find(env string, t *EnvTable, digest string) *volume {
+func (l *library) find(env string, t *graph.EnvTable, digest string) *volume {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	i := slices.IndexFunc(l.volumes, func(v *volume) bool { return v.serves(env, t, digest) })
@@ -77,42 +75,3 @@ func (l *library) keep(wanted func(*volume) bool) error {
 
 // close closes everything.
 func (l *library) close() error { return l.keep(func(*volume) bool { return false }) }
-
-// digest tells the source of an environment: the SHA-256 of its file, or its name if it is built in. It is empty if
-// there is no such file; loading then says so.
-func (t *EnvTable) digest(dir string, builtins []string) string {
-	if t.Plugin != nil {
-		return t.Plugin.digest(dir)
-	}
-	use, relative := t.Locate(dir, builtins)
-	if !relative && !filepath.IsAbs(use) {
-		return use
-	}
-	return fileDigest(use)
-}
-
-// digest is the SHA-256 of the program or script; of this program itself it is a word.
-func (p *PluginTable) digest(dir string) string {
-	switch {
-	case p.Path == "":
-		return "self"
-	case filepath.IsAbs(p.Path):
-		return fileDigest(p.Path)
-	case filepath.Base(p.Path) != p.Path:
-		return fileDigest(filepath.Join(dir, p.Path))
-	}
-	found, err := exec.LookPath(p.Path)
-	if err != nil {
-		return ""
-	}
-	return fileDigest(found)
-}
-
-// fileDigest is the SHA-256 of a file, or empty if it cannot be read.
-func fileDigest(path string) string {
-	sum, err := files.SHA256(path)
-	if err != nil {
-		return ""
-	}
-	return sum
-}

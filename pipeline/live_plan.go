@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // plan is what the way from the running assembly to a graph takes, apart from the environments.
@@ -14,14 +15,14 @@ type plan struct {
 	seats   []seat
 	ended   []member
 	wires   []wirePlan
-	graphs  [2]*Graph // that runs, and the next
+	graphs  [2]*graph.Graph // that runs, and the next
 	// wiresGone: there are wires that the next graph does not have.
 	wiresGone bool
 }
 
 // seat is a member of the next assembly.
 type seat struct {
-	of    *Component
+	of    *graph.Component
 	index int
 	old   *member  // who has it now; nil for one that is added
 	why   []string // reasons to replace that one
@@ -29,20 +30,17 @@ type seat struct {
 
 // wirePlan is a wire of the next assembly.
 type wirePlan struct {
-	wire *Wire
+	wire *graph.Wire
 	old  *runningWire // the same ends; nil if it is added
 	same bool         // and the same mode, depth and policy
 }
 
-// runnerKind is the kind of component that applies the rules by which a run ends.
-const runnerKind = "runner"
-
 // planOf compares what runs with a graph and refuses what cannot be done while a run goes on.
-func planOf(before *assembly, next *Graph) (*plan, error) {
+func planOf(before *assembly, next *graph.Graph) (*plan, error) {
 	if err := sameRun(before.graph, next); err != nil {
 		return nil, err
 	}
-	p := &plan{differs: before.graph.Expanded() != next.Expanded(), graphs: [2]*Graph{before.graph, next}}
+	p := &plan{differs: before.graph.Expanded() != next.Expanded(), graphs: [2]*graph.Graph{before.graph, next}}
 	for i := range next.Components {
 		if err := p.seat(before, next, &next.Components[i]); err != nil {
 			return nil, err
@@ -59,17 +57,16 @@ func planOf(before *assembly, next *Graph) (*plan, error) {
 }
 
 // sameRun refuses what a run keeps from its beginning to its end.
-func sameRun(a, b *Graph) error {
+func sameRun(a, b *graph.Graph) error {
 	fixed := func(key string, a, b any) error {
 		if a == b {
 			return nil
 		}
 		return refuse(control.CodeRefused, "start a new run for it", "%s cannot change while the run goes on: it is %v, the new file says %v", key, a, b)
 	}
-	mode := map[bool]string{true: modeSync, false: modeAsync}
 	for _, err := range []error{
 		fixed("run.name", a.Run.Name, b.Run.Name), fixed("run.seed", a.Run.Seed, b.Run.Seed),
-		fixed("run.dir", a.Run.Dir, b.Run.Dir), fixed("train.mode", mode[a.Synchronous], mode[b.Synchronous]),
+		fixed("run.dir", a.Run.Dir, b.Run.Dir), fixed("train.mode", a.Mode(), b.Mode()),
 	} {
 		if err != nil {
 			return err
@@ -79,7 +76,7 @@ func sameRun(a, b *Graph) error {
 }
 
 // seat plans the instances of one component.
-func (p *plan) seat(before *assembly, next *Graph, of *Component) error {
+func (p *plan) seat(before *assembly, next *graph.Graph, of *graph.Component) error {
 	was := before.graph.Component(of.Name)
 	if was != nil && was.Kind != of.Kind {
 		return refuse(control.CodeRefused, "give the new one a name of its own, and remove this one",
@@ -87,12 +84,12 @@ func (p *plan) seat(before *assembly, next *Graph, of *Component) error {
 	}
 	var why []string
 	if was != nil {
-		why = reasons(before.graph, next, was, of)
+		why = before.graph.Reasons(next, of.Name)
 	}
 	for index := range of.Count {
 		s := seat{of: of, index: index, old: before.member(of.Name, index), why: why}
-		if s.old != nil && s.old.loop.Name() != of.loopOf(index) {
-			s.because("loop %s → %s", s.old.loop.Name(), of.loopOf(index))
+		if s.old != nil && s.old.loop.Name() != of.LoopOf(index) {
+			s.because("loop %s → %s", s.old.loop.Name(), of.LoopOf(index))
 		}
 		if s.old != nil && !s.old.live.suffices(next, of.Name) {
 			s.because("more readers of its blocks")
@@ -118,72 +115,7 @@ func (a *assembly) member(name string, index int) *member {
 	return &a.members[i]
 }
 
-// reasons tells why the instances of a component have to be made anew.
-func reasons(before, next *Graph, was, of *Component) []string {
-	var why []string
-	if was.Runtime != of.Runtime || was.Plugin != of.Plugin {
-		why = append(why, "runtime "+was.where()+" → "+of.where())
-	}
-	why = append(why, lineChanges(was.configured(), of.configured())...)
-	if of.Plugin != "" && was.Plugin == of.Plugin {
-		a, b := before.Plugin(was.Plugin), next.Plugin(of.Plugin)
-		why = append(why, lineChanges(a.Table.lines(), b.Table.lines())...)
-		if a.digest != b.digest {
-			why = append(why, "its program has changed")
-		}
-	}
-	if was.policy == of.policy && of.policy != "" {
-		why = append(why, lineChanges(before.Policy(was.policy).lines(), next.Policy(of.policy).lines())...)
-	}
-	if of.Kind == runnerKind && before.Run.Stop != next.Run.Stop {
-		why = append(why, "rules of run.stop")
-	}
-	return why
-}
-
-// where tells what runs a component.
-func (x *Component) where() string {
-	if x.Plugin != "" {
-		return "plugin " + x.Plugin
-	}
-	return x.Runtime
-}
-
-// configured returns the component's own keys with all defaults.
-func (x *Component) configured() []keyValue { return configLines(x.config, x.table, ownKeys...) }
-
-// lines returns the keys of a policy with all defaults.
-func (p *Policy) lines() []keyValue {
-	lines := []keyValue{{"env", quote(p.Env)}}
-	return append(lines, configLines(p.config, p.table, "env")...)
-}
-
-// lineChanges tells which keys differ: "learning_rate 0.0015 → 0.0003".
-func lineChanges(a, b []keyValue) []string {
-	was := map[string]string{}
-	for _, kv := range a {
-		was[kv.key] = kv.value
-	}
-	var list []string
-	for _, kv := range b {
-		old, ok := was[kv.key]
-		delete(was, kv.key)
-		switch {
-		case !ok:
-			list = append(list, kv.key+" = "+kv.value)
-		case old != kv.value:
-			list = append(list, kv.key+" "+old+" → "+kv.value)
-		}
-	}
-	for _, kv := range a {
-		if _, gone := was[kv.key]; gone {
-			list = append(list, kv.key+" "+kv.value+" removed")
-		}
-	}
-	return list
-}
-
-func (p *plan) planWires(before *assembly, next *Graph) {
+func (p *plan) planWires(before *assembly, next *graph.Graph) {
 	for i := range next.Wires {
 		w := wirePlan{wire: &next.Wires[i]}
 		if w.old = before.wire(w.wire); w.old != nil {
@@ -197,7 +129,7 @@ func (p *plan) planWires(before *assembly, next *Graph) {
 }
 
 // wire returns the running wire with the same ends, or nil.
-func (a *assembly) wire(w *Wire) *runningWire {
+func (a *assembly) wire(w *graph.Wire) *runningWire {
 	i := slices.IndexFunc(a.wires, func(o *runningWire) bool {
 		return o.wire.From == w.From && o.wire.Signal == w.Signal && o.wire.To == w.To && o.wire.Slot == w.Slot
 	})

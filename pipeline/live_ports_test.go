@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
+
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -13,8 +15,8 @@ type counterOfTheFuture struct{ *counter }
 
 func (c counterOfTheFuture) Manifest() component.Manifest {
 	return component.Manifest{
-		Signals: ports("counts", "sum", "more", "count"),
-		Slots:   append(ports("on_more", "count"), c.counter.Manifest().Slots...),
+		Signals: graphtest.Ports("counts", "sum", "more", "count"),
+		Slots:   append(graphtest.Ports("on_more", "count"), c.counter.Manifest().Slots...),
 	}
 }
 
@@ -66,7 +68,7 @@ kind = "listener"
 type answerless struct{ component.Component }
 
 func (*answerless) Manifest() component.Manifest {
-	return component.Manifest{Slots: ports("on_counts", "count", "on_sums", "sum")}
+	return component.Manifest{Slots: graphtest.Ports("on_counts", "count", "on_sums", "sum")}
 }
 
 func (*answerless) Configure(decode func(any) error) error { return decode(&struct{}{}) }

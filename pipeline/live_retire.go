@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // retire takes an instance off its loop and stops it. heir is who took its place, if somebody did. The arenas that the
@@ -126,7 +127,7 @@ func (t *Transition) restored() *assembly {
 }
 
 // restoredGraph is the graph of before, with the components of the next one that could not be taken back.
-func (t *Transition) restoredGraph() *Graph {
+func (t *Transition) restoredGraph() *graph.Graph {
 	if len(t.kept) == 0 {
 		return t.before.graph
 	}
@@ -137,8 +138,8 @@ func (t *Transition) restoredGraph() *Graph {
 		count := x.Count
 		*x = *s.of
 		x.Count = count
-		if p := g.Policy(s.of.policy); p != nil {
-			*p = *t.next.graph.Policy(s.of.policy)
+		if p := g.Policy(s.of.Policy); p != nil {
+			*p = *t.next.graph.Policy(s.of.Policy)
 		}
 	}
 	return &g

@@ -12,6 +12,7 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -61,7 +62,7 @@ func (s *stageHooks) sent(source string) int {
 
 // game is an environment plugin that is a name.
 type game struct {
-	described
+	graphtest.Described
 	s    *stageHooks
 	text string
 }
@@ -98,7 +99,7 @@ type player struct {
 }
 
 func (p *player) Manifest() component.Manifest {
-	return component.Manifest{Signals: ports("blocks", "block")}
+	return component.Manifest{Signals: graphtest.Ports("blocks", "block")}
 }
 
 func (p *player) Configure(decode func(any) error) error { p.c.Envs = 4; return decode(&p.c) }
@@ -282,7 +283,7 @@ type counter struct {
 }
 
 func (c *counter) Manifest() component.Manifest {
-	return component.Manifest{Signals: ports("counts", "count"), Slots: ports("on_blocks", "block")}
+	return component.Manifest{Signals: graphtest.Ports("counts", "count"), Slots: graphtest.Ports("on_blocks", "block")}
 }
 
 func (c *counter) Configure(decode func(any) error) error { return decode(&c.c) }

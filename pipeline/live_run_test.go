@@ -10,6 +10,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 )
 
 // liveFile is a pipeline of players and counters.
@@ -31,9 +33,9 @@ depth = 4
 on_full = "block"
 `
 
-func newStage() (*stageHooks, *Parts) {
+func newStage() (*stageHooks, *graph.Parts) {
 	s := &stageHooks{plays: map[string]int{}}
-	return s, &Parts{
+	return s, &graph.Parts{
 		Kinds: map[string]func() component.Component{
 			"player":  func() component.Component { return &player{s: s} },
 			"counter": func() component.Component { return &counter{s: s} },
@@ -43,7 +45,7 @@ func newStage() (*stageHooks, *Parts) {
 	}
 }
 
-func (s *stageHooks) loadSource(ctx context.Context, _ string, e EnvTable, _ string) (env.Plugin, error) {
+func (s *stageHooks) loadSource(ctx context.Context, _ string, e graph.EnvTable, _ string) (env.Plugin, error) {
 	if s.load != nil {
 		if err := s.load(ctx, e.Use); err != nil {
 			return nil, err
@@ -61,7 +63,7 @@ func (s *stageHooks) loadSource(ctx context.Context, _ string, e EnvTable, _ str
 		text = string(content)
 	}
 	s.note(&s.loads, text)
-	return &game{described{obs: obs}, s, text}, nil
+	return &game{graphtest.Described{Obs: obs}, s, text}, nil
 }
 
 // liveRun is a pipeline that runs.
@@ -69,12 +71,12 @@ type liveRun struct {
 	*Pipeline
 	t     *testing.T
 	s     *stageHooks
-	parts *Parts
+	parts *graph.Parts
 	over  chan error
 }
 
 // runLive builds a pipeline and runs it until the test's end or end.
-func runLive(t *testing.T, s *stageHooks, parts *Parts, text string, o BuildOptions, sets ...string) *liveRun {
+func runLive(t *testing.T, s *stageHooks, parts *graph.Parts, text string, o BuildOptions, sets ...string) *liveRun {
 	t.Helper()
 	o.Parts = parts
 	p, err := Build(t.Context(), mustParse(t, text, parts, sets...), o)
@@ -119,7 +121,7 @@ func (r *liveRun) because(err error) error {
 	return fmt.Errorf("%w: run: %v", err, <-r.over)
 }
 
-func (r *liveRun) graph(sets ...string) *Graph {
+func (r *liveRun) graph(sets ...string) *graph.Graph {
 	r.t.Helper()
 	g, problems := r.Graph().With(sets, r.parts)
 	if g == nil {

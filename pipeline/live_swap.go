@@ -9,12 +9,13 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // swapStep is the replacement of one instance by another with the same name, ID and index.
 type swapStep struct {
 	t    *Transition
-	of   *Component
+	of   *graph.Component
 	old  member
 	new  *instance
 	done bool // the new one runs
@@ -33,7 +34,7 @@ func (t *Transition) prepareInstances(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		t.next.members = append(t.next.members, member{x, s.of, s.index, s.of.nameOf(s.index)})
+		t.next.members = append(t.next.members, member{x, s.of, s.index, s.of.InstanceName(s.index)})
 	}
 	return nil
 }
@@ -55,7 +56,7 @@ func (t *Transition) fill(s *seat) (*instance, error) {
 }
 
 // successor makes an instance to replace another. Its place in the run is the same.
-func (t *Transition) successor(a *assembly, old *member, of *Component) (*instance, error) {
+func (t *Transition) successor(a *assembly, old *member, of *graph.Component) (*instance, error) {
 	at := place{id: old.host.ID, name: old.host.Name, first: old.host.FirstEnv, task: t.before.task(), inherited: map[string]*arena.Arena{}}
 	if of.Flow.Envs > old.instance.envs {
 		at.first = t.room(of.Flow.Envs, old.instance)
@@ -67,7 +68,7 @@ func (t *Transition) successor(a *assembly, old *member, of *Component) (*instan
 }
 
 // make makes and starts an instance for an assembly. It is held: nothing that is for it is handled yet.
-func (t *Transition) make(a *assembly, of *Component, index int, at place) (*instance, error) {
+func (t *Transition) make(a *assembly, of *graph.Component, index int, at place) (*instance, error) {
 	at.held, at.watch, at.begun = true, t, t.p.again()
 	x, err := t.p.add(a, of, index, at)
 	if err != nil {
@@ -75,14 +76,14 @@ func (t *Transition) make(a *assembly, of *Component, index int, at place) (*ins
 	}
 	t.made = append(t.made, x)
 	if err := t.p.start(x, of); err != nil {
-		return nil, t.blame(of, fmt.Errorf("%s: %w", of.nameOf(index), err))
+		return nil, t.blame(of, fmt.Errorf("%s: %w", of.InstanceName(index), err))
 	}
 	return x, nil
 }
 
 // blame makes an error of one that came up while an instance was made.
-func (t *Transition) blame(of *Component, err error) error {
-	var problems Problems
+func (t *Transition) blame(of *graph.Component, err error) error {
+	var problems graph.Problems
 	var refused *ChangeError
 	if errors.As(err, &problems) || errors.As(err, &refused) {
 		return err
@@ -125,7 +126,7 @@ func (p *plan) needEnvs(next *assembly) {
 		if s.old == nil || len(s.why) > 0 {
 			continue
 		}
-		to := next.plugins[s.of.env]
+		to := next.plugins[s.of.Env]
 		if to == nil || s.old.live.runs() == to {
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 func TestTransition_EnvironmentsGoOver(t *testing.T) {
@@ -80,7 +81,7 @@ func TestPrepare_RefusesAndNothingHasChanged(t *testing.T) {
 	if _, err := r.Prepare(t.Context(), r.graph(), TransitionOptions{}); !errors.Is(err, ErrNothing) {
 		t.Errorf("Prepare of the same: %v, want ErrNothing", err)
 	}
-	var problems Problems
+	var problems graph.Problems
 	if _, err := r.Prepare(t.Context(), r.graph("env.game.use=./gone.wasm"), TransitionOptions{}); !errors.As(err, &problems) {
 		t.Errorf("Prepare of a missing file: %v, want Problems", err)
 	}

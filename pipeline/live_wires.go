@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // exchange is what becomes of the connections that one instance sends on.
@@ -33,7 +34,7 @@ func (t *Transition) rewire(ctx context.Context) error {
 		if w.old != nil {
 			next.ledger = w.old.ledger
 		}
-		for _, pair := range next.wire.pairs(t.next.members) {
+		for _, pair := range pairsOf(next.wire, t.next.members) {
 			if old := t.linkOf(w.old, pair); old != nil && w.same && old.leads(w.wire) {
 				next.links = append(next.links, *old)
 				kept[old.Connection] = true
@@ -91,13 +92,13 @@ func (t *Transition) exchangeOne(x *exchange) error {
 	for _, l := range x.cut {
 		l.wire.retire(l.Connection)
 		t.undo = append(t.undo, func() error {
-			again, err := l.wire.wire.connect(l.from, l.to)
+			again, err := connect(l.wire.wire, l.from, l.to)
 			t.relinked[l.Connection] = again.Connection
 			return err
 		})
 	}
 	for _, l := range x.make {
-		made, err := l.wire.wire.connect(l.from, l.to)
+		made, err := connect(l.wire.wire, l.from, l.to)
 		if err != nil {
 			return err
 		}
@@ -131,7 +132,7 @@ func (t *Transition) linkOf(w *runningWire, pair pairing) *pairing {
 
 // leads reports whether the connection is from and to the ports of a wire. It is not where an instance was replaced by
 // one with other ports of those names.
-func (l *pairing) leads(w *Wire) bool {
+func (l *pairing) leads(w *graph.Wire) bool {
 	return l.Signal() == l.from.host.Signal(w.Signal) && l.Slot() == l.to.host.BoundSlot(w.Slot)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -18,36 +19,36 @@ type loaded struct {
 	library  *library // what the plugins are from
 	plugins  map[string]*volume
 	policies map[string]any
-	warnings Problems
+	warnings graph.Problems
 }
 
 // CheckPlugins loads every environment, makes every policy, holds them against each other and lets go of them
 // again. It reports what Build would: Problems where the file is to blame, and as warnings what Pipeline.Warnings would.
-func CheckPlugins(ctx context.Context, g *Graph, parts *Parts) (warnings Problems, err error) {
+func CheckPlugins(ctx context.Context, g *graph.Graph, parts *graph.Parts) (warnings graph.Problems, err error) {
 	var lib library
 	l, err := load(ctx, g, parts, &lib)
 	return l.warnings, errors.Join(err, lib.close())
 }
 
 // Warnings returns what is not wrong with the environments that were loaded first, but perhaps not what was meant.
-func (p *Pipeline) Warnings() Problems { return p.warnings }
+func (p *Pipeline) Warnings() graph.Problems { return p.warnings }
 
 // load loads the environments that the library does not have and makes the policies. What it has loaded is in the
 // library also after an error.
-func load(ctx context.Context, g *Graph, parts *Parts, lib *library) (*loaded, error) {
+func load(ctx context.Context, g *graph.Graph, parts *graph.Parts, lib *library) (*loaded, error) {
 	l := &loaded{library: lib, plugins: map[string]*volume{}, policies: map[string]any{}}
-	c := &problems{file: g.File}
+	c := &graph.Report{File: g.File}
 	for i := range g.Envs {
 		e := &g.Envs[i]
 		if err := l.loadEnv(ctx, g, e, parts); err != nil {
 			if ctx.Err() != nil {
 				return l, context.Cause(ctx)
 			}
-			c.loadProblem(e, err)
+			addLoadProblem(c, e, err)
 			continue
 		}
 		if hash := l.plugins[e.Name].plugin.Hash(); e.Table.SHA256 != "" && !strings.EqualFold(hash, e.Table.SHA256) {
-			c.add("E051", e.sha, "take the new hash if the change is wanted", "%s has changed: its SHA-256 is %s", e.Table.Use, hash)
+			c.Add("E051", e.SHAAt, "take the new hash if the change is wanted", "%s has changed: its SHA-256 is %s", e.Table.Use, hash)
 		}
 	}
 	for i := range g.Policies {
@@ -56,9 +57,9 @@ func load(ctx context.Context, g *Graph, parts *Parts, lib *library) (*loaded, e
 	l.checkSpaces(g, c)
 	l.checkMemory(g, c)
 	l.checkEnds(g, c)
-	found := c.sorted()
+	found := c.Sorted()
 	for _, problem := range found {
-		if problem.Severity == Warning {
+		if problem.Severity == graph.Warning {
 			l.warnings = append(l.warnings, problem)
 		}
 	}
@@ -66,23 +67,23 @@ func load(ctx context.Context, g *Graph, parts *Parts, lib *library) (*loaded, e
 }
 
 // checkEnds warns of environments whose episodes nothing ends but themselves.
-func (l *loaded) checkEnds(g *Graph, c *problems) {
+func (l *loaded) checkEnds(g *graph.Graph, c *graph.Report) {
 	for i := range g.Components {
 		x := &g.Components[i]
-		runs := l.plugins[x.env]
+		runs := l.plugins[x.Env]
 		if runs == nil || x.Flow.Envs == 0 || x.Flow.EpisodeLimit > 0 || runs.plugin.Spec().EpisodeLimit > 0 {
 			continue
 		}
-		c.add("W104", g.Env(x.env).use, fmt.Sprintf("set episode_limit in [component.%s], unless every episode ends by itself", x.Name),
-			"env %q has no limit to its episodes, and component %q sets none", x.env, x.Name)
+		c.Add("W104", g.Env(x.Env).UseAt, fmt.Sprintf("set episode_limit in [component.%s], unless every episode ends by itself", x.Name),
+			"env %q has no limit to its episodes, and component %q sets none", x.Env, x.Name)
 	}
 }
 
-func (l *loaded) loadEnv(ctx context.Context, g *Graph, e *Env, parts *Parts) error {
+func (l *loaded) loadEnv(ctx context.Context, g *graph.Graph, e *graph.Env, parts *graph.Parts) error {
 	if parts.Load == nil {
 		return errors.New("this program loads no environments")
 	}
-	digest := e.Table.digest(g.Dir, parts.Builtins)
+	digest := e.Table.Digest(g.Dir, parts.Builtins)
 	if v := l.library.find(e.Name, &e.Table, digest); v != nil {
 		l.plugins[e.Name] = v
 		return nil
@@ -97,33 +98,33 @@ func (l *loaded) loadEnv(ctx context.Context, g *Graph, e *Env, parts *Parts) er
 	return nil
 }
 
-// loadProblem says why an environment could not be loaded.
-func (c *problems) loadProblem(e *Env, err error) {
-	var known *LoadError
+// addLoadProblem says why an environment could not be loaded.
+func addLoadProblem(c *graph.Report, e *graph.Env, err error) {
+	var known *graph.LoadError
 	switch {
 	case errors.As(err, &known):
-		c.add(known.Code, e.use, known.Help, "env %q: %s", e.Name, known.Reason)
+		c.Add(known.Code, e.UseAt, known.Help, "env %q: %s", e.Name, known.Reason)
 	case errors.Is(err, fs.ErrNotExist):
-		c.add("E012", e.use, "build it first, or correct the path", "env %q: %s: no such file", e.Name, e.Table.Use)
+		c.Add("E012", e.UseAt, "build it first, or correct the path", "env %q: %s: no such file", e.Name, e.Table.Use)
 	default:
-		c.add("E012", e.use, "", "env %q: %v", e.Name, err)
+		c.Add("E012", e.UseAt, "", "env %q: %v", e.Name, err)
 	}
 }
 
 // makePolicy makes one policy for its environment, if that has been loaded.
-func (l *loaded) makePolicy(g *Graph, p *Policy, parts *Parts, c *problems) {
+func (l *loaded) makePolicy(g *graph.Graph, p *graph.Policy, parts *graph.Parts, c *graph.Report) {
 	loaded := l.plugins[p.Env]
 	if loaded == nil {
 		return
 	}
 	if parts.Policy == nil {
-		c.add("E041", p.at, "", "policy %q: this program makes no policies", p.Name)
+		c.Add("E041", p.At, "", "policy %q: this program makes no policies", p.Name)
 		return
 	}
 	spec := loaded.plugin.Spec()
-	made, err := parts.Policy(decoder(p.table, "policy."+p.Name, "env"), &spec)
+	made, err := parts.Policy(p.Decode, &spec)
 	if err != nil {
-		c.add("E041", p.at, "", "policy %q cannot serve env %q: %v", p.Name, p.Env, err)
+		c.Add("E041", p.At, "", "policy %q cannot serve env %q: %v", p.Name, p.Env, err)
 		return
 	}
 	l.policies[p.Name] = made
@@ -131,22 +132,22 @@ func (l *loaded) makePolicy(g *Graph, p *Policy, parts *Parts, c *problems) {
 
 // checkSpaces checks that each policy was made for spaces like those of the environments whose data reaches the
 // components that use it.
-func (l *loaded) checkSpaces(g *Graph, c *problems) {
+func (l *loaded) checkSpaces(g *graph.Graph, c *graph.Report) {
 	for i := range g.Components {
 		from := &g.Components[i]
-		gives := l.plugins[from.env]
+		gives := l.plugins[from.Env]
 		if gives == nil {
 			continue
 		}
-		for _, name := range g.policiesBehind(from) {
+		for _, name := range g.PoliciesBehind(from) {
 			p := g.Policy(name)
 			made := l.plugins[p.Env]
 			if made == nil {
 				continue
 			}
 			if want, got := spaces(made.plugin.Spec()), spaces(gives.plugin.Spec()); want != got {
-				c.add("E041", p.at, "declare a policy for it: [policy.NAME] with env = \""+from.env+"\"",
-					"policy %q was made for %s but env %q gives %s", name, want, from.env, got)
+				c.Add("E041", p.At, "declare a policy for it: [policy.NAME] with env = \""+from.Env+"\"",
+					"policy %q was made for %s but env %q gives %s", name, want, from.Env, got)
 			}
 		}
 	}
@@ -154,10 +155,10 @@ func (l *loaded) checkSpaces(g *Graph, c *problems) {
 
 // checkMemory checks that the environments of each component have memory for the blocks that it steps into. Those of a
 // split are mapped into one instance.
-func (l *loaded) checkMemory(g *Graph, c *problems) {
+func (l *loaded) checkMemory(g *graph.Graph, c *graph.Report) {
 	for i := range g.Components {
 		x := &g.Components[i]
-		from, f := l.plugins[x.env], x.Flow
+		from, f := l.plugins[x.Env], x.Flow
 		if from == nil || f.BlockRows == 0 || f.Splits == 0 || f.Envs < f.Splits {
 			continue
 		}
@@ -165,41 +166,21 @@ func (l *loaded) checkMemory(g *Graph, c *problems) {
 		if !g.Synchronous {
 			blocks = f.Blocks / f.Splits
 		}
-		at := span{}
-		if e := g.Env(x.env); e != nil {
-			at = e.use
+		at := graph.Span{}
+		if e := g.Env(x.Env); e != nil {
+			at = e.UseAt
 		}
 		schema, err := trajectory.NewSchema(from.plugin.Spec(), trajectory.Shape{Steps: f.BlockRows / envs, Envs: envs})
 		if err != nil {
-			c.add("E042", at, fmt.Sprintf("lower envs or horizon of %q, or raise its splits", x.Name), "env %q: %v", x.env, err)
+			c.Add("E042", at, fmt.Sprintf("lower envs or horizon of %q, or raise its splits", x.Name), "env %q: %v", x.Env, err)
 			continue
 		}
 		var short *env.MemoryError
 		if errors.As(env.CheckMemory(from.plugin, blocks, schema), &short) {
-			c.add("E042", at, fmt.Sprintf("raise it in [env.%s]: limits = { memory = %q }; or lower envs, horizon or blocks of %q, or raise its splits",
-				x.env, short.Limit(), x.Name), "env %q: %v", x.env, short)
+			c.Add("E042", at, fmt.Sprintf("raise it in [env.%s]: limits = { memory = %q }; or lower envs, horizon or blocks of %q, or raise its splits",
+				x.Env, short.Limit(), x.Name), "env %q: %v", x.Env, short)
 		}
 	}
-}
-
-// policiesBehind names the policies of the components that a component's messages reach first.
-func (g *Graph) policiesBehind(from *Component) []string {
-	var found []string
-	seen := map[string]bool{from.Name: true}
-	for queue := []string{from.Name}; len(queue) > 0; queue = queue[1:] {
-		for _, w := range g.Wires {
-			if w.From != queue[0] || seen[w.To] {
-				continue
-			}
-			seen[w.To] = true
-			if to := g.Component(w.To); to.policy != "" {
-				found = append(found, to.policy)
-			} else {
-				queue = append(queue, w.To)
-			}
-		}
-	}
-	return unique(found)
 }
 
 // spaces tells the spaces that a policy depends on.

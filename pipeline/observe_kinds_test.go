@@ -8,6 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -40,7 +41,7 @@ type valves struct {
 }
 
 func (v *valve) Manifest() component.Manifest {
-	return component.Manifest{Signals: ports("out", "tick"), Slots: ports("on_ticks", "tick")}
+	return component.Manifest{Signals: graphtest.Ports("out", "tick"), Slots: graphtest.Ports("on_ticks", "tick")}
 }
 
 func (v *valve) Configure(decode func(any) error) error { return decode(&v.c) }
@@ -120,7 +121,7 @@ func (c *cutter) Flow() component.Flow {
 
 func (c *cutter) Start(h *component.Host) error {
 	c.h = h
-	schema, err := trajectory.NewSchema(described{obs: 4}.Spec(), trajectory.Shape{Steps: 4, Envs: 2})
+	schema, err := trajectory.NewSchema(graphtest.Described{Obs: 4}.Spec(), trajectory.Shape{Steps: 4, Envs: 2})
 	if err != nil {
 		return err
 	}
@@ -178,7 +179,7 @@ type bin struct {
 }
 
 func (b *bin) Manifest() component.Manifest {
-	return component.Manifest{Slots: ports("on_trajectories", payloadTrajectory)}
+	return component.Manifest{Slots: graphtest.Ports("on_trajectories", payloadTrajectory)}
 }
 
 func (b *bin) Configure(decode func(any) error) error { return decode(&b.c) }

@@ -3,6 +3,8 @@ package pipeline
 import (
 	"strings"
 	"testing"
+
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 func TestRunDir_ReadsTheTableRunAlone(t *testing.T) {
@@ -12,7 +14,7 @@ func TestRunDir_ReadsTheTableRunAlone(t *testing.T) {
 		{"default", head, "runs"},
 		{"nothing else needs to be right", head + "dir = \"elsewhere\"\n[plugin.p]\n[component.c]\nkind = 7\nplugin = \"q\"\n[nonsense]", "elsewhere"},
 	} {
-		if got, problems := RunDir("f.toml", []byte(c.text)); got != c.want || len(problems) != 0 {
+		if got, problems := graph.RunDir("f.toml", []byte(c.text)); got != c.want || len(problems) != 0 {
 			t.Errorf("%s: %q, %v, want %q", c.name, got, problems, c.want)
 		}
 	}
@@ -26,7 +28,7 @@ func TestRunDir_ReadsTheTableRunAlone(t *testing.T) {
 		{"twice", head + "dir = \"a\"\ndir = \"b\"", "E006"},
 		{"of the future", strings.Replace(head, "1", "2", 1), "E007"},
 	} {
-		dir, problems := RunDir("f.toml", []byte(c.text))
+		dir, problems := graph.RunDir("f.toml", []byte(c.text))
 		if dir != "" || problems.Err() == nil || problems[0].Code != c.want {
 			t.Errorf("%s: %q, %v, want %s", c.name, dir, problems, c.want)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // What runs a component, as status tells it, besides those that the file names.
@@ -241,10 +242,10 @@ func (s *sight) describe(x *seen) control.ComponentStatus {
 		Version: x.version(s.p.now().graph), Rate: x.perSecond,
 	}
 	_, d.Unit = x.done(0)
-	if v := x.live.runs(); v != nil && x.of.Runtime == runtimeBuiltin {
+	if v := x.live.runs(); v != nil && x.of.Runtime == graph.RuntimeBuiltin {
 		d.Runtime = runtimeWasm
 		if v.table.Isolated {
-			d.Runtime = runtimeProcess
+			d.Runtime = graph.RuntimeProcess
 		}
 	}
 	switch {
@@ -272,7 +273,7 @@ func (s *sight) describe(x *seen) control.ComponentStatus {
 }
 
 // version names the file that an instance or its environments are made from.
-func (m *member) version(g *Graph) *control.Version {
+func (m *member) version(g *graph.Graph) *control.Version {
 	if v := m.live.runs(); v != nil {
 		use, _ := v.table.Locate(g.Dir, nil)
 		if v.table.Plugin != nil {
@@ -283,7 +284,7 @@ func (m *member) version(g *Graph) *control.Version {
 		return &control.Version{File: use, Hash: v.plugin.Hash()}
 	}
 	if x := g.Plugin(m.of.Plugin); x != nil {
-		return &control.Version{File: x.Table.Path, Hash: x.digest}
+		return &control.Version{File: x.Table.Path, Hash: x.Digest}
 	}
 	return nil
 }

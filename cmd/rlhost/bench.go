@@ -11,6 +11,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline"
@@ -242,12 +243,12 @@ func (c *benchCommand) busRate(p *program, d time.Duration) (float64, error) {
 	defer engines.Close()
 	parts := newParts(engines, runner.Output{})
 	parts.Builtins = append(parts.Builtins, "bench")
-	parts.Load = func(ctx context.Context, name string, e pipeline.EnvTable, dir string) (env.Plugin, error) {
+	parts.Load = func(ctx context.Context, name string, e graph.EnvTable, dir string) (env.Plugin, error) {
 		e.Args, e.Grants, e.Limits.Memory = c.Args, c.Grant, int64(c.Memory)
 		e.Plugin, e.Use, e.Isolated = c.table(c.Env)
 		return engines.load(ctx, name, e, ".")
 	}
-	g, problems := pipeline.Parse("bench.toml", fmt.Appendf(nil, busPipeline, c.Envs, c.splits(), busHorizon, busBlocks), pipeline.ParseOptions{Parts: parts})
+	g, problems := graph.Parse("bench.toml", fmt.Appendf(nil, busPipeline, c.Envs, c.splits(), busHorizon, busBlocks), graph.ParseOptions{Parts: parts})
 	if g == nil {
 		return 0, problems.Err()
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/learner"
 )
@@ -35,8 +36,8 @@ func (f *runsFlag) dir() string {
 	if f.Runs != "" {
 		return f.Runs
 	}
-	if src, err := files.Read(defaultPipeline, pipeline.MaxBytes); err == nil {
-		if dir, problems := pipeline.RunDir(defaultPipeline, src); problems.Err() == nil {
+	if src, err := files.Read(defaultPipeline, graph.MaxBytes); err == nil {
+		if dir, problems := graph.RunDir(defaultPipeline, src); problems.Err() == nil {
 			return dir
 		}
 	}
@@ -53,7 +54,7 @@ func load(run *runs.Run, which string) (runs.Checkpoint, error) {
 }
 
 // movedTo returns the graph as a file in another folder would give it: with the paths of plugins relative to that.
-func movedTo(dir string, g *pipeline.Graph) (*pipeline.Graph, error) {
+func movedTo(dir string, g *graph.Graph) (*graph.Graph, error) {
 	moved := *g
 	moved.Envs, moved.Dir = slices.Clone(g.Envs), dir
 	var errs []error
@@ -68,7 +69,7 @@ func movedTo(dir string, g *pipeline.Graph) (*pipeline.Graph, error) {
 			move(&t.Use, use)
 		}
 	}
-	moved.Plugins = make([]*pipeline.Plugin, len(g.Plugins))
+	moved.Plugins = make([]*graph.Plugin, len(g.Plugins))
 	for i, p := range g.Plugins {
 		there := *p
 		moved.Plugins[i] = &there
@@ -93,7 +94,7 @@ func relativePath(dir, path string) (string, error) {
 }
 
 // ownPipeline reads the pipeline that a run was started with.
-func (p *program) ownPipeline(run *runs.Run, sets []string, parts *pipeline.Parts) (*pipeline.Graph, error) {
+func (p *program) ownPipeline(run *runs.Run, sets []string, parts *graph.Parts) (*graph.Graph, error) {
 	src, err := run.Pipeline()
 	if err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func (p *program) ownPipeline(run *runs.Run, sets []string, parts *pipeline.Part
 	if python := run.Info().Python; python != "" && os.Getenv(pythonKey) == "" {
 		parts.EnvPlugins = envPluginsOf(python)
 	}
-	g, problems := pipeline.Parse(filepath.Join(run.Dir, runs.PipelineFile), src, pipeline.ParseOptions{Sets: sets, Parts: parts})
+	g, problems := graph.Parse(filepath.Join(run.Dir, runs.PipelineFile), src, graph.ParseOptions{Sets: sets, Parts: parts})
 	p.problems(problems)
 	if g == nil {
 		return nil, said(problemsCode(problems), problems)
@@ -161,7 +162,7 @@ func (t *training) exactness(plugins map[string]string, kernels string) (exact b
 }
 
 // withoutEpisodes keeps what a run has learned and counted, and leaves out the episodes that were under way.
-func withoutEpisodes(g *pipeline.Graph, states map[string]component.State) map[string]component.State {
+func withoutEpisodes(g *graph.Graph, states map[string]component.State) map[string]component.State {
 	kept := map[string]component.State{}
 	for _, c := range g.Components {
 		if state, ok := states[c.Name]; ok && (c.Kind == "learner" || c.Kind == "runner") {
@@ -237,10 +238,10 @@ func (t *training) initFrom() error {
 }
 
 // learnerName is the component whose state holds the policy.
-func learnerName(g *pipeline.Graph) string { return nameOfKind(g, "learner") }
+func learnerName(g *graph.Graph) string { return nameOfKind(g, "learner") }
 
 // nameOfKind is the first component of a kind, empty if there is none.
-func nameOfKind(g *pipeline.Graph, kind string) string {
+func nameOfKind(g *graph.Graph, kind string) string {
 	for _, c := range g.Components {
 		if c.Kind == kind {
 			return c.Name

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
 
@@ -19,18 +20,18 @@ import (
 const defaultPipeline = "pipeline.toml"
 
 // readGraph reads and checks a pipeline file and prints everything that is wrong with it.
-func (p *program) readGraph(file string, sets []string, parts *pipeline.Parts) (*pipeline.Graph, error) {
+func (p *program) readGraph(file string, sets []string, parts *graph.Parts) (*graph.Graph, error) {
 	g, _, err := p.parse(file, sets, parts)
 	return g, err
 }
 
 // parse is readGraph that returns the problems too, of which those of a good file are warnings.
-func (p *program) parse(file string, sets []string, parts *pipeline.Parts) (*pipeline.Graph, pipeline.Problems, error) {
+func (p *program) parse(file string, sets []string, parts *graph.Parts) (*graph.Graph, graph.Problems, error) {
 	src, err := readPipeline(file)
 	if err != nil {
 		return nil, nil, err
 	}
-	g, problems := pipeline.Parse(file, src, pipeline.ParseOptions{Sets: sets, Parts: parts})
+	g, problems := graph.Parse(file, src, graph.ParseOptions{Sets: sets, Parts: parts})
 	p.problems(problems)
 	if g == nil {
 		return nil, nil, said(problemsCode(problems), problems)
@@ -40,12 +41,12 @@ func (p *program) parse(file string, sets []string, parts *pipeline.Parts) (*pip
 
 // readPipeline returns the text of a pipeline file.
 func readPipeline(file string) ([]byte, error) {
-	src, err := files.Read(file, pipeline.MaxBytes)
+	src, err := files.Read(file, graph.MaxBytes)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = fmt.Errorf("%s: error[E012]: no such file\n  help: %s", file, nearby(file))
 	case errors.Is(err, files.ErrTooLarge):
-		err = fmt.Errorf("%s: error[E001]: it has more than %d bytes\n  help: a pipeline has a few kilobytes; is it the right file?", file, pipeline.MaxBytes)
+		err = fmt.Errorf("%s: error[E001]: it has more than %d bytes\n  help: a pipeline has a few kilobytes; is it the right file?", file, graph.MaxBytes)
 	case err != nil:
 		err = fmt.Errorf("%s: error[E012]: cannot be read: %w", file, err)
 	default:
@@ -103,7 +104,7 @@ func (c *validateCommand) validate(p *program, file string) error {
 	return p.also(c.look(p, file, newParts(e, runner.Output{})), e.Close())
 }
 
-func (c *validateCommand) look(p *program, file string, parts *pipeline.Parts) error {
+func (c *validateCommand) look(p *program, file string, parts *graph.Parts) error {
 	g, warnings, err := p.parse(file, c.Set, parts)
 	if err != nil {
 		return err

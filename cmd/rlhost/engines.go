@@ -16,7 +16,7 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/hostabi/native"
-	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/plugins/process"
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
@@ -88,8 +88,8 @@ func (e *engines) abandon() {
 	}
 }
 
-// plugin asks a native plugin for its kinds of components; see pipeline.Parts.
-func (e *engines) plugin(t pipeline.PluginTable, dir string) (map[string]pipeline.Maker, error) {
+// plugin asks a native plugin for its kinds of components; see graph.Parts.
+func (e *engines) plugin(t graph.PluginTable, dir string) (map[string]graph.Maker, error) {
 	r, err := e.processes()
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (e *engines) plugin(t pipeline.PluginTable, dir string) (map[string]pipelin
 	if err != nil {
 		return nil, nativeError(err)
 	}
-	kinds := map[string]pipeline.Maker{}
+	kinds := map[string]graph.Maker{}
 	for _, k := range description.Kinds {
 		kinds[k.Name] = func() (component.Component, error) {
 			c, err := r.Component(ctx, program, k.Name)
@@ -114,7 +114,7 @@ func (e *engines) plugin(t pipeline.PluginTable, dir string) (map[string]pipelin
 }
 
 // programOf returns the program of a plugin's table; a table without a path is this program.
-func programOf(t pipeline.PluginTable, dir string) (process.Program, error) {
+func programOf(t graph.PluginTable, dir string) (process.Program, error) {
 	p := process.Program{
 		Name: t.Name, Path: t.Path, Interpreter: t.Interpreter, Args: t.Args, SHA256: t.SHA256, Env: t.Env, Start: t.Start,
 		Restarts: orNever(t.Restarts), Stall: orNever(t.Stall), Snapshot: orNever(t.Snapshot), Memory: t.Memory,
@@ -147,7 +147,7 @@ func orNever[T int | time.Duration](v T) T {
 }
 
 // load loads an environment: a built-in one, a module file, or one of a native plugin.
-func (e *engines) load(ctx context.Context, name string, t pipeline.EnvTable, dir string) (env.Plugin, error) {
+func (e *engines) load(ctx context.Context, name string, t graph.EnvTable, dir string) (env.Plugin, error) {
 	use, _ := t.Locate(dir, builtinEnvs())
 	source := native.EnvSource{
 		Name: name, Use: use, Args: t.Args, Grants: t.Grants, Memory: uint64(t.Limits.Memory),
@@ -165,7 +165,7 @@ func (e *engines) load(ctx context.Context, name string, t pipeline.EnvTable, di
 	if err != nil {
 		return nil, err
 	}
-	var table pipeline.PluginTable
+	var table graph.PluginTable
 	if t.Plugin != nil {
 		table = *t.Plugin
 	}
@@ -196,7 +196,7 @@ func moduleError(err error) error {
 	if !errors.As(err, &bad) {
 		return err
 	}
-	return &pipeline.LoadError{
+	return &graph.LoadError{
 		Code: bad.Code, Reason: fmt.Sprintf("%s %s", bad.Path, bad.Reason), Help: bad.Remedy, Err: bad,
 	}
 }
@@ -207,12 +207,12 @@ func nativeError(err error) error {
 	if !errors.As(err, &bad) {
 		return err
 	}
-	return &pipeline.LoadError{Code: bad.Code, Reason: bad.Reason, Help: bad.Help, Err: bad}
+	return &graph.LoadError{Code: bad.Code, Reason: bad.Reason, Help: bad.Help, Err: bad}
 }
 
 // envPlugins are the native plugins for environments that need no [plugin] table: Gymnasium, by the Python package
 // rlhost in the Python that is found first of RLHOST_PYTHON, .venv/bin/python and python3.
-func envPlugins() map[string]pipeline.PluginTable {
+func envPlugins() map[string]graph.PluginTable {
 	python := os.Getenv(pythonKey)
 	if python == "" {
 		python = "python3"
@@ -229,14 +229,14 @@ func envPlugins() map[string]pipeline.PluginTable {
 const pythonKey = "RLHOST_PYTHON"
 
 // envPluginsOf is envPlugins with a Python that is known.
-func envPluginsOf(python string) map[string]pipeline.PluginTable {
-	gymnasium := pipeline.DefaultPlugin()
+func envPluginsOf(python string) map[string]graph.PluginTable {
+	gymnasium := graph.DefaultPlugin()
 	gymnasium.Path, gymnasium.Args, gymnasium.Env = python, []string{"-m", "rlhost.gymnasium"}, []string{"PYTHONPATH", "VIRTUAL_ENV"}
-	return map[string]pipeline.PluginTable{"gymnasium": gymnasium}
+	return map[string]graph.PluginTable{"gymnasium": gymnasium}
 }
 
 // pythonOf returns the Python that a pipeline's environments of Gymnasium are played with, or nothing.
-func pythonOf(g *pipeline.Graph) string {
+func pythonOf(g *graph.Graph) string {
 	for _, e := range g.Envs {
 		if t := e.Table.Plugin; t != nil && g.Plugin(t.Name) == nil {
 			return t.Path

@@ -8,10 +8,11 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/pipeline"
+
 	"github.com/rlhost/rlhost/plugins/envcheck"
 	"github.com/rlhost/rlhost/plugins/process"
 	"github.com/rlhost/rlhost/plugins/wasm"
@@ -33,7 +34,7 @@ type byteSize int64
 
 // UnmarshalText reads a size such as 256MiB.
 func (s *byteSize) UnmarshalText(text []byte) error {
-	n, err := pipeline.ParseBytes(string(text))
+	n, err := graph.ParseBytes(string(text))
 	if err != nil || n == 0 {
 		return fmt.Errorf("%q is not a size; write 64MiB or 1GiB", text)
 	}
@@ -53,7 +54,7 @@ func memoryHelp(err error) error {
 // load loads the environment with engines of its own; close releases both.
 func (f *envFlags) load(p *program) (plugin env.Plugin, close func() error, err error) {
 	e := newEngines(p.logger())
-	t := pipeline.EnvTable{Args: f.Args, Grants: f.Grant, Limits: pipeline.EnvLimits{Memory: int64(f.Memory)}}
+	t := graph.EnvTable{Args: f.Args, Grants: f.Grant, Limits: graph.EnvLimits{Memory: int64(f.Memory)}}
 	t.Plugin, t.Use, t.Isolated = f.table(f.Env)
 	plugin, err = e.load(context.Background(), "", t, ".")
 	if err != nil {
@@ -64,8 +65,8 @@ func (f *envFlags) load(p *program) (plugin env.Plugin, close func() error, err 
 
 // table tells who runs an environment, and what that one takes: gymnasium:CartPole-v1 is a native plugin's, anything
 // else a module.
-func (f *envFlags) table(name string) (plugin *pipeline.PluginTable, use string, isolated bool) {
-	if before, rest, ok := pipeline.SplitUse(name); ok {
+func (f *envFlags) table(name string) (plugin *graph.PluginTable, use string, isolated bool) {
+	if before, rest, ok := graph.SplitUse(name); ok {
 		if t, known := envPlugins()[before]; known {
 			t.Name = before
 			return &t, rest, true

@@ -8,7 +8,8 @@ import (
 	"log/slog"
 
 	"github.com/rlhost/rlhost/gpu/policy"
-	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
+
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/learner"
 	"github.com/rlhost/rlhost/plugins/runner"
@@ -37,8 +38,8 @@ Each episode is played twice, with the most probable actions and with sampled on
 
 // Run evaluates a checkpoint in the environment that the run was trained on.
 func (c *evalCommand) Run(p *program) error {
-	if c.Episodes < 1 || c.Episodes > pipeline.MaxEpisodes {
-		return fail(exitUsage, fmt.Errorf("--episodes %d: want 1 to %d", c.Episodes, pipeline.MaxEpisodes))
+	if c.Episodes < 1 || c.Episodes > graph.MaxEpisodes {
+		return fail(exitUsage, fmt.Errorf("--episodes %d: want 1 to %d", c.Episodes, graph.MaxEpisodes))
 	}
 	if c.MaxSteps < 0 {
 		return fail(exitUsage, fmt.Errorf("--max-steps %d: want 0 (the default) or more", c.MaxSteps))
@@ -47,7 +48,7 @@ func (c *evalCommand) Run(p *program) error {
 	return p.also(c.evaluate(p, newParts(e, runner.Output{})), e.Close())
 }
 
-func (c *evalCommand) evaluate(p *program, parts *pipeline.Parts) error {
+func (c *evalCommand) evaluate(p *program, parts *graph.Parts) error {
 	run, err := c.find(c.RunID)
 	if err != nil {
 		return err
@@ -67,7 +68,7 @@ func (c *evalCommand) evaluate(p *program, parts *pipeline.Parts) error {
 	return c.report(p, run.ID(), &checkpoint, result)
 }
 
-func (c *evalCommand) play(p *program, run *runs.Run, g *pipeline.Graph, parts *pipeline.Parts,
+func (c *evalCommand) play(p *program, run *runs.Run, g *graph.Graph, parts *graph.Parts,
 	checkpoint runs.Checkpoint) (*evaluated, error) {
 	ctx := context.Background()
 	network, weights, err := learner.Weights(checkpoint.Components[learnerName(g)])
@@ -94,7 +95,7 @@ func (c *evalCommand) play(p *program, run *runs.Run, g *pipeline.Graph, parts *
 }
 
 // options are the run's own, but for what the command line says.
-func (c *evalCommand) options(g *pipeline.Graph, longest uint64) evaluationOptions {
+func (c *evalCommand) options(g *graph.Graph, longest uint64) evaluationOptions {
 	o := optionsOf(g, longest)
 	o.Episodes, o.Seed = c.Episodes, c.Seed
 	if c.MaxSteps > 0 {

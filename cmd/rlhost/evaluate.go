@@ -6,9 +6,10 @@ import (
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/gpu/policy"
-	"github.com/rlhost/rlhost/pipeline"
+
 	"github.com/rlhost/rlhost/plugins/evaluation"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
@@ -79,7 +80,7 @@ type evaluationOptions struct {
 }
 
 // optionsOf is the evaluation that a pipeline asks for, after a training whose longest episode had so many env steps.
-func optionsOf(g *pipeline.Graph, longest uint64) evaluationOptions {
+func optionsOf(g *graph.Graph, longest uint64) evaluationOptions {
 	e := g.Run.Evaluation
 	most := max(10*longest, 10_000)
 	if e.MaxSteps > 0 {
@@ -91,7 +92,7 @@ func optionsOf(g *pipeline.Graph, longest uint64) evaluationOptions {
 }
 
 // episodeLimit is the time limit that the rollouts of a pipeline apply themselves, 0 if they apply none.
-func episodeLimit(g *pipeline.Graph) int {
+func episodeLimit(g *graph.Graph) int {
 	limit := 0
 	for i := range g.Components {
 		if n := g.Components[i].Flow.EpisodeLimit; n > 0 && (limit == 0 || n < limit) {

@@ -7,9 +7,10 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/pipeline"
+
 	"github.com/rlhost/rlhost/plugins/envcheck"
 	"github.com/rlhost/rlhost/plugins/process"
 )
@@ -68,7 +69,7 @@ var runtimePages string
 // explain returns the page of a code: of pipelines and plugins (E, W), of checks of environments (A, D, S and so
 // on), or of a run (R).
 func explain(code string) (page string, ok bool) {
-	if page, ok := pipeline.Explain(code); ok {
+	if page, ok := graph.Explain(code); ok {
 		return page, true
 	}
 	if page, ok := envcheck.Explain(code); ok {

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // logger returns the log for standard error.
@@ -45,14 +45,14 @@ func (p *program) tell(level slog.Level, prefix, format string, args ...any) {
 }
 
 // problems tells what is wrong with a pipeline.
-func (p *program) problems(list pipeline.Problems) {
+func (p *program) problems(list graph.Problems) {
 	for _, x := range list {
 		if p.cli.Log != "json" {
 			fmt.Fprint(p.err, printable(x.String()))
 			continue
 		}
 		level := slog.LevelError
-		if x.Severity == pipeline.Warning {
+		if x.Severity == graph.Warning {
 			level = slog.LevelWarn
 		}
 		p.logger().Log(context.Background(), level, x.Message, "code", x.Code, "file", x.File, "line", x.Line,

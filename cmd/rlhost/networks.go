@@ -10,7 +10,7 @@ import (
 )
 
 // sameNetwork returns nil if two policies have parameters that mean the same, and else both networks side by side; see
-// pipeline.Parts.
+// graph.Parts.
 func sameNetwork(running, next any) error {
 	a, ok := running.(*policy.Definition)
 	b, too := next.(*policy.Definition)

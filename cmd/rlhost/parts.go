@@ -6,7 +6,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/examples/plugins"
-	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
+
 	"github.com/rlhost/rlhost/plugins/batcher"
 	"github.com/rlhost/rlhost/plugins/inference"
 	"github.com/rlhost/rlhost/plugins/learner"
@@ -16,8 +17,8 @@ import (
 )
 
 // newParts returns the table of everything that a pipeline may name. Nothing can be loaded without engines.
-func newParts(e *engines, o runner.Output) *pipeline.Parts {
-	return &pipeline.Parts{
+func newParts(e *engines, o runner.Output) *graph.Parts {
+	return &graph.Parts{
 		Kinds:       builtinKinds(o),
 		Load:        e.load,
 		Plugin:      e.plugin,
@@ -26,7 +27,7 @@ func newParts(e *engines, o runner.Output) *pipeline.Parts {
 		Policy:      decodePolicy,
 		CheckPolicy: checkPolicy,
 		SameNetwork: sameNetwork,
-		Presets:     pipeline.DefaultPresets(),
+		Presets:     graph.DefaultPresets(),
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/hostabi/native"
-	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/plugins/process"
 	"github.com/rlhost/rlhost/plugins/runner"
 	sdk "github.com/rlhost/rlhost/sdk/process"
@@ -62,8 +62,8 @@ func (c *pluginAddCommand) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	edited, err := pipeline.AddPlugin(c.Pipeline, src, name, path, sum)
-	var problems pipeline.Problems
+	edited, err := graph.AddPlugin(c.Pipeline, src, name, path, sum)
+	var problems graph.Problems
 	if errors.As(err, &problems) {
 		p.problems(problems)
 		return said(exitConfig, err)
@@ -128,7 +128,7 @@ func (c *pluginShowCommand) show(p *program, e *engines) error {
 	if err != nil {
 		return err
 	}
-	table := pipeline.DefaultPlugin()
+	table := graph.DefaultPlugin()
 	table.Name, table.Path, table.Interpreter = filepath.Base(c.Program), c.Program, c.Interpreter
 	program, err := programOf(table, ".")
 	if err != nil {

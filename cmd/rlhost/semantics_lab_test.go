@@ -14,6 +14,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
@@ -79,12 +80,12 @@ on_full = "block"
 // experiment is one run.
 type experiment struct {
 	script  plugintest.Script
-	plugin  env.Plugin                                                                   // instead of the script
-	load    func(context.Context, string, pipeline.EnvTable, string) (env.Plugin, error) // likewise
-	changes bool                                                                         // made while it runs: at a boundary environments may be on their way, and have no state; nor have those that offer none
-	sets    []string                                                                     // as with --set
-	extra   string                                                                       // behind labFile
-	dir     string                                                                       // run folder
+	plugin  env.Plugin                                                                // instead of the script
+	load    func(context.Context, string, graph.EnvTable, string) (env.Plugin, error) // likewise
+	changes bool                                                                      // made while it runs: at a boundary environments may be on their way, and have no state; nor have those that offer none
+	sets    []string                                                                  // as with --set
+	extra   string                                                                    // behind labFile
+	dir     string                                                                    // run folder
 	resume  map[string]component.State
 	resumes int                                 // how often the run has been resumed
 	backend func(policy.Backend) policy.Backend // wraps the policy's backend
@@ -110,7 +111,7 @@ func (x experiment) run(t *testing.T) *outcome {
 	t.Helper()
 	o := &outcome{tap: &tap{tapped: x.tapped}, stats: map[string]float64{}}
 	parts := x.parts(o.tap)
-	g, problems := pipeline.Parse("lab.toml", []byte(labFile+x.extra), pipeline.ParseOptions{Parts: parts, Sets: x.sets})
+	g, problems := graph.Parse("lab.toml", []byte(labFile+x.extra), graph.ParseOptions{Parts: parts, Sets: x.sets})
 	if g == nil {
 		t.Fatalf("Parse:\n%s", problems)
 	}
@@ -158,14 +159,14 @@ func (x experiment) must(t *testing.T) *outcome {
 }
 
 // parts is the program's table with the lab's environment and the tap in it.
-func (x experiment) parts(tapped *tap) *pipeline.Parts {
+func (x experiment) parts(tapped *tap) *graph.Parts {
 	parts := newParts(newEngines(slog.New(slog.DiscardHandler)), runner.Output{})
 	parts.Kinds["tap"] = func() component.Component { return tapped }
 	if x.runner != nil {
 		parts.Kinds["rollout"] = x.runner
 	}
 	parts.Builtins = []string{"lab@1"}
-	parts.Load = func(ctx context.Context, name string, table pipeline.EnvTable, dir string) (env.Plugin, error) {
+	parts.Load = func(ctx context.Context, name string, table graph.EnvTable, dir string) (env.Plugin, error) {
 		if x.load != nil {
 			return x.load(ctx, name, table, dir)
 		}

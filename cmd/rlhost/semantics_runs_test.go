@@ -14,6 +14,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/gpu/cpu"
@@ -152,7 +153,7 @@ func TestS12EvaluationDoesNotDependOnParallelEnvironments(t *testing.T) {
 // What the rollouts limit, the evaluation limits too: an environment without a limit of its own would play for ever.
 func TestS12EvaluationLimitsEpisodesAsTheRolloutsDo(t *testing.T) {
 	for limit, sets := range map[int][]string{0: nil, 5: {"component.rollout.episode_limit=5"}} {
-		g, problems := pipeline.Parse("lab.toml", []byte(labFile), pipeline.ParseOptions{
+		g, problems := graph.Parse("lab.toml", []byte(labFile), graph.ParseOptions{
 			Parts: experiment{}.parts(&tap{}), Sets: sets})
 		if g == nil {
 			t.Fatal(problems)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/learner"
 	"github.com/rlhost/rlhost/plugins/runner"
@@ -27,11 +28,11 @@ anneal_env_steps = 500_000
 `
 
 // hashesOf trains and returns the hash of the parameters after each dataset. change is called beside the run.
-func hashesOf(t *testing.T, steps int, change func(p *pipeline.Pipeline, parts *pipeline.Parts)) (hashes []string) {
+func hashesOf(t *testing.T, steps int, change func(p *pipeline.Pipeline, parts *graph.Parts)) (hashes []string) {
 	t.Helper()
 	engines := newEngines(slog.New(slog.DiscardHandler))
 	parts := newParts(engines, runner.Output{})
-	g, problems := pipeline.Parse("swapped.toml", []byte(swappedFile), pipeline.ParseOptions{
+	g, problems := graph.Parse("swapped.toml", []byte(swappedFile), graph.ParseOptions{
 		Parts: parts, Sets: []string{fmt.Sprintf("run.stop.env_steps=%d", steps)},
 	})
 	if g == nil {
@@ -65,7 +66,7 @@ func hashesOf(t *testing.T, steps int, change func(p *pipeline.Pipeline, parts *
 // and with what that had not begun with. So not a bit of what is learned differs.
 func TestS2ComponentsThatTakeOverGoOnWhereTheOthersWere(t *testing.T) {
 	// A change that is under way when the rule is fulfilled lets the run go on for a dataset.
-	want := hashesOf(t, 60_000, func(*pipeline.Pipeline, *pipeline.Parts) {})
+	want := hashesOf(t, 60_000, func(*pipeline.Pipeline, *graph.Parts) {})
 	for _, key := range []string{
 		"component.inference.max_rows=100%d", "component.batcher.max_policy_lag=%d",
 		"component.learner.rho_bar=%d", // no matter without V-trace
@@ -73,7 +74,7 @@ func TestS2ComponentsThatTakeOverGoOnWhereTheOthersWere(t *testing.T) {
 	} {
 		t.Run(key, func(t *testing.T) {
 			replaced := 0
-			got := hashesOf(t, 40_000, func(p *pipeline.Pipeline, parts *pipeline.Parts) {
+			got := hashesOf(t, 40_000, func(p *pipeline.Pipeline, parts *graph.Parts) {
 				for i := 1; t.Context().Err() == nil; i++ {
 					n, err := replaceOne(t, p, parts, fmt.Sprintf(key, 3+i%2))
 					if replaced += n; errors.Is(err, pipeline.ErrEnded) {
@@ -103,7 +104,7 @@ func TestS2ComponentsThatTakeOverGoOnWhereTheOthersWere(t *testing.T) {
 }
 
 // replaceOne replaces what an override says, between two boundaries.
-func replaceOne(t *testing.T, p *pipeline.Pipeline, parts *pipeline.Parts, set string) (replaced int, err error) {
+func replaceOne(t *testing.T, p *pipeline.Pipeline, parts *graph.Parts, set string) (replaced int, err error) {
 	if err := p.AtNextBoundary(t.Context(), func(pipeline.Snapshot) error { return nil }); err != nil {
 		return 0, err
 	}

@@ -62,7 +62,9 @@ plugins/objects/wire:    plugins/objects/store
 plugins/process:         hostabi core/shm core/ring core/arena core/loop core/bus core/link core/trajectory core/env core/component core/stat
 plugins/process:         hostabi/native
 
-pipeline:                hostabi core/arena core/bus core/component core/control core/files core/loop core/trajectory core/env core/stat
+pipeline/graph:          hostabi core/bus core/component core/env core/files core/stat
+pipeline/graph/graphtest: hostabi core/component core/env core/trajectory pipeline/graph
+pipeline:                hostabi core/arena core/bus core/component core/control core/env core/loop core/stat core/trajectory pipeline/graph
 pipeline/runs:           hostabi core/component core/files
 
 sdk:                     hostabi
@@ -89,11 +91,11 @@ bench/objects/server:    plugins/objects
 bench/ring:              hostabi core/ring core/shm
 bench/swap:              core/control
 
-cmd/rlhost:              hostabi core/component core/files core/trajectory core/env pipeline pipeline/runs examples/plugins examples/plugins/* gpu/policy gpu/cpu
+cmd/rlhost:              hostabi core/component core/files core/trajectory core/env pipeline pipeline/graph pipeline/runs examples/plugins examples/plugins/* gpu/policy gpu/cpu
 cmd/rlhost:              plugins/rollout plugins/batcher plugins/inference plugins/learner plugins/evaluation plugins/envcheck plugins/runner plugins/wasm
 cmd/rlhost:              plugins/process plugins/objects plugins/objects/store sdk/process hostabi/native
 cmd/rlhost:              core/control cmd/rlhost/job
-cmd/rlhost/job:          hostabi core/arena core/component core/control core/files core/trajectory core/env core/stat gpu/policy pipeline pipeline/runs
+cmd/rlhost/job:          hostabi core/arena core/component core/control core/files core/trajectory core/env core/stat gpu/policy pipeline pipeline/graph pipeline/runs
 cmd/rlhost/job:          plugins/evaluation plugins/envcheck plugins/learner
 
 internal/testkit:        hostabi
@@ -106,7 +108,7 @@ golang.org/x/sys/cpu:           gpu/cpu gpu/cpu/internal/kern plugins/wasm
 golang.org/x/term:              cmd/rlhost
 github.com/tetratelabs/wazero:  plugins/wasm
 github.com/ianlancetaylor/demangle: plugins/wasm
-github.com/BurntSushi/toml:     pipeline
+github.com/BurntSushi/toml:     pipeline/graph
 github.com/alecthomas/kong:     cmd/rlhost
 github.com/hashicorp:           plugins/process
 google.golang.org:              plugins/process sdk/process/rpc

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
@@ -69,7 +70,7 @@ func BenchmarkRolloutShare(b *testing.B) {
 	engines := newEngines(slog.New(slog.DiscardHandler))
 	defer engines.Close()
 	parts := newParts(engines, runner.Output{})
-	env, err := engines.load(context.Background(), "cartpole", pipeline.EnvTable{Use: "cartpole@1"}, ".")
+	env, err := engines.load(context.Background(), "cartpole", graph.EnvTable{Use: "cartpole@1"}, ".")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -90,9 +91,9 @@ func BenchmarkRolloutShare(b *testing.B) {
 }
 
 // acting runs the pipeline and returns CPU nanoseconds per env step.
-func acting(b *testing.B, parts *pipeline.Parts, d time.Duration) float64 {
+func acting(b *testing.B, parts *graph.Parts, d time.Duration) float64 {
 	b.Helper()
-	g, problems := pipeline.Parse("acting.toml", []byte(actingPipeline), pipeline.ParseOptions{Parts: parts})
+	g, problems := graph.Parse("acting.toml", []byte(actingPipeline), graph.ParseOptions{Parts: parts})
 	if g == nil {
 		b.Fatal(problems)
 	}

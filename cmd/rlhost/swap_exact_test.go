@@ -14,6 +14,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline"
@@ -39,7 +40,7 @@ func (x *swapsAtEveryBoundary) run(t *testing.T, module string) string {
 	defer r.Close()
 	e := experiment{sets: []string{"env.lab.use=" + module, "run.stop.env_steps=65536", "component.rollout.splits=1",
 		fmt.Sprintf("component.rollout.horizon=%d", exactSteps), fmt.Sprintf("component.batcher.dataset_rows=%d", 8*exactSteps)}, changes: true}
-	e.load = func(ctx context.Context, name string, table pipeline.EnvTable, dir string) (env.Plugin, error) {
+	e.load = func(ctx context.Context, name string, table graph.EnvTable, dir string) (env.Plugin, error) {
 		path, _ := table.Locate(dir, nil)
 		return r.Load(ctx, path, nil, wasm.Config{Name: name})
 	}
@@ -71,7 +72,7 @@ const exactSteps = 128
 
 // change makes one change after the other until the run ends. The run makes the steps of a trajectory only once the
 // change at its end has been prepared, so that each boundary has one, however fast it comes.
-func (x *swapsAtEveryBoundary) change(p *pipeline.Pipeline, parts *pipeline.Parts, g *turnstile) error {
+func (x *swapsAtEveryBoundary) change(p *pipeline.Pipeline, parts *graph.Parts, g *turnstile) error {
 	defer g.open(math.MaxUint64)
 	for n := 1; ; n++ {
 		next, problems := p.Graph().With(x.next(n), parts)

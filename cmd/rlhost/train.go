@@ -14,6 +14,7 @@ import (
 	"github.com/rlhost/rlhost/cmd/rlhost/job"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/runs"
@@ -49,8 +50,8 @@ type training struct {
 	require  *requirement
 	started  time.Time
 	engines  *engines
-	parts    *pipeline.Parts
-	graph    *pipeline.Graph
+	parts    *graph.Parts
+	graph    *graph.Graph
 	run      *runs.Run
 	pipeline *pipeline.Pipeline
 	records  *recorder       // the run's log
@@ -145,7 +146,7 @@ func (t *training) build(ctx context.Context) (err error) {
 	o := pipeline.BuildOptions{
 		Parts: t.parts, RunDir: t.run.Dir, Log: t.logger(), Resume: t.before.Components, AtBoundary: t.atBoundary,
 	}
-	var problems pipeline.Problems
+	var problems graph.Problems
 	if t.resumed {
 		o.Resumes = len(t.run.Info().Resumes) + 1
 	}
@@ -195,7 +196,7 @@ func (t *training) begin() (err error) {
 }
 
 // text is what pipeline.toml of the run's folder says of a graph.
-func (t *training) text(g *pipeline.Graph) ([]byte, error) {
+func (t *training) text(g *graph.Graph) ([]byte, error) {
 	kept, err := movedTo(t.run.Dir, g)
 	if err != nil {
 		return nil, err
@@ -235,7 +236,7 @@ func (t *training) keep() {
 }
 
 // running is the graph that runs, all changes included; before there is a pipeline it is what that will be made from.
-func (t *training) running() *pipeline.Graph {
+func (t *training) running() *graph.Graph {
 	if t.pipeline != nil {
 		return t.pipeline.Graph()
 	}
@@ -295,7 +296,7 @@ func (p *program) buildError(err error) error {
 	if errors.As(err, &fault) {
 		return fail(exitPlugin, err)
 	}
-	var problems pipeline.Problems
+	var problems graph.Problems
 	if !errors.As(err, &problems) {
 		return err
 	}
@@ -304,7 +305,7 @@ func (p *program) buildError(err error) error {
 }
 
 // problemsCode picks the exit code: a plugin's if no error is the file's.
-func problemsCode(problems pipeline.Problems) int {
+func problemsCode(problems graph.Problems) int {
 	code := exitConfig
 	for _, problem := range problems {
 		switch {

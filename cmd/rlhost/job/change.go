@@ -15,6 +15,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
@@ -35,7 +36,7 @@ type ask struct {
 	what      string // swap, rollback, reload, scale, fallback
 	title     string
 	component string // that was named, or ""
-	next      *pipeline.Graph
+	next      *graph.Graph
 	rules     rules
 	modules   []runs.Module // stored for it
 	who       asker
@@ -89,7 +90,7 @@ func (j *Job) make(ctx context.Context, w *work, a *ask, say say) (*made, error)
 		return m, err
 	}
 	refused := *j.asError(ctx, err)
-	var problems pipeline.Problems
+	var problems graph.Problems
 	if a.file != "" && errors.As(err, &problems) {
 		refused = *j.fileError(a.file, problems)
 	}
@@ -149,7 +150,7 @@ func (j *Job) change(ctx context.Context, w *work, a *ask, say say) (*made, erro
 var pathLine = regexp.MustCompile(`(?m)^(use|sha256) = .*$`)
 
 // meaning is the text of a graph without where its modules lie.
-func meaning(g *pipeline.Graph) string { return pathLine.ReplaceAllString(g.Expanded(), "") }
+func meaning(g *graph.Graph) string { return pathLine.ReplaceAllString(g.Expanded(), "") }
 
 // prepare makes the transition ready. trial is how many environments of each component go over, 0 = all.
 func (j *Job) prepare(ctx context.Context, a *ask, m *made, trial int) (*pipeline.Transition, error) {
@@ -213,7 +214,7 @@ func (j *Job) prove(ctx context.Context, w *work, a *ask, t *pipeline.Transition
 
 // commit makes the change that was prepared, and what the run's folder says of it. before is the graph that it begins
 // from, where a trial has not changed that already.
-func (j *Job) commit(ctx context.Context, w *work, a *ask, t *pipeline.Transition, m *made, before *pipeline.Graph, say say) error {
+func (j *Job) commit(ctx context.Context, w *work, a *ask, t *pipeline.Transition, m *made, before *graph.Graph, say say) error {
 	text, err := j.o.Text(t.Graph())
 	if err != nil {
 		return errors.Join(err, t.Close())
@@ -372,7 +373,7 @@ func (j *Job) nextNumber() uint64 {
 }
 
 // committed remembers what ran before, and begins to watch what runs now.
-func (j *Job) committed(a *ask, t *pipeline.Transition, m *made, before *pipeline.Graph) {
+func (j *Job) committed(a *ask, t *pipeline.Transition, m *made, before *graph.Graph) {
 	var p *probation
 	if a.rules.probation > 0 {
 		p = &probation{

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/pipeline"
 )
@@ -28,7 +29,7 @@ var errFell = errors.New("the version that runs has failed meanwhile, and the pr
 func (j *Job) asError(ctx context.Context, err error) *control.Error {
 	var known *control.Error
 	var change *pipeline.ChangeError
-	var problems pipeline.Problems
+	var problems graph.Problems
 	var fault *env.Fault
 	switch {
 	case errors.As(err, &known), errors.As(context.Cause(ctx), &known):
@@ -77,8 +78,8 @@ func once(reason string) string {
 }
 
 // problemError tells a single problem of a plugin as it is: the text that it was found in is nobody's file.
-func (j *Job) problemError(list pipeline.Problems) *control.Error {
-	i := slices.IndexFunc(list, func(p pipeline.Problem) bool { return p.Severity == pipeline.Error })
+func (j *Job) problemError(list graph.Problems) *control.Error {
+	i := slices.IndexFunc(list, func(p graph.Problem) bool { return p.Severity == graph.Error })
 	if i < 0 {
 		return control.Errorf(control.CodeFailed, "%v", list)
 	}

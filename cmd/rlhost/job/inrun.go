@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // mayTryInRun refuses a trial in the run of what is no environment, or that would leave none of the old ones.
@@ -31,7 +32,7 @@ func (j *Job) mayTryInRun(a *ask, parts []part) error {
 
 // commitTried makes a change once a few of the new environments have taken part in the run, beside the old ones and with
 // trajectories that the learner gets. On an error the old ones run everywhere again.
-func (j *Job) commitTried(ctx context.Context, w *work, a *ask, all *pipeline.Transition, m *made, before *pipeline.Graph, say say) error {
+func (j *Job) commitTried(ctx context.Context, w *work, a *ask, all *pipeline.Transition, m *made, before *graph.Graph, say say) error {
 	if err := all.Close(); err != nil { // one transition at a time
 		return err
 	}
@@ -138,7 +139,7 @@ func (j *Job) trialCount(hash string) trialCount {
 }
 
 // backTo makes all environments go back to a graph. The client may have gone.
-func (j *Job) backTo(ctx context.Context, before *pipeline.Graph) error {
+func (j *Job) backTo(ctx context.Context, before *graph.Graph) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestFallback)
 	defer cancel()
 	t, err := j.o.Pipeline.Prepare(ctx, before, pipeline.TransitionOptions{At: component.AtStep})

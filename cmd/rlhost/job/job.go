@@ -12,6 +12,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
@@ -19,10 +20,10 @@ import (
 type Options struct {
 	Pipeline *pipeline.Pipeline
 	Run      *runs.Run // locked
-	Parts    *pipeline.Parts
+	Parts    *graph.Parts
 	Log      *slog.Logger
 	// Text returns what pipeline.toml of the run's folder says of a graph: with paths relative to that folder.
-	Text func(*pipeline.Graph) ([]byte, error)
+	Text func(*graph.Graph) ([]byte, error)
 	// Checkpoint saves one at the next dataset boundary and returns once it is saved.
 	Checkpoint func(context.Context) (control.CheckpointReply, error)
 	// Stop asks the run to end, at its next dataset boundary or at once. Ended is closed when it has, and LastCheckpoint
@@ -30,7 +31,7 @@ type Options struct {
 	Stop           func(now bool)
 	LastCheckpoint func() *control.CheckpointReply
 	// ExitOf is what a command exits with for problems of a file.
-	ExitOf func(pipeline.Problems) int
+	ExitOf func(graph.Problems) int
 
 	StepsBefore uint64        // env steps that the run had made before this process
 	Records     *runs.LogFile // the run's log, or nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // What a control.Change is about.
@@ -73,7 +74,7 @@ func withVersions(list []control.Change, parts []part) []control.Change {
 	return list
 }
 
-func (j *Job) envPart(t *pipeline.Transition, before *pipeline.Graph, component, env string) part {
+func (j *Job) envPart(t *pipeline.Transition, before *graph.Graph, component, env string) part {
 	p := part{component: component, env: env, old: j.runningEnv(env), back: backTo(before, "env", env)}
 	if e := before.Env(env); e != nil {
 		if _, isModule := j.moduleOf(before, e); isModule {
@@ -89,7 +90,7 @@ func (j *Job) envPart(t *pipeline.Transition, before *pipeline.Graph, component,
 }
 
 // madeAnew is the part of a component that is replaced, with what brings it back too.
-func (p part) madeAnew(before *pipeline.Graph, back []string) part {
+func (p part) madeAnew(before *graph.Graph, back []string) part {
 	if before.Env(p.env) == nil { // what there was not needs no way back
 		p.back = nil
 	}
@@ -109,10 +110,10 @@ func (j *Job) backToStored(back []string, env, hash string) []string {
 }
 
 // runnersOf names the components of a graph that run an environment.
-func runnersOf(g *pipeline.Graph, env string) []string {
+func runnersOf(g *graph.Graph, env string) []string {
 	var names []string
 	for i := range g.Components {
-		if g.Components[i].EnvName() == env {
+		if g.Components[i].Env == env {
 			names = append(names, g.Components[i].Name)
 		}
 	}
@@ -127,7 +128,7 @@ func componentOf(instance string) string {
 
 // backToComponent returns overrides that make a component of another graph what it is in this one, with its plugin and
 // its policy.
-func backToComponent(g *pipeline.Graph, name string) []string {
+func backToComponent(g *graph.Graph, name string) []string {
 	sets := backTo(g, "component", name)
 	if c := g.Component(name); c != nil && c.Plugin != "" {
 		sets = append(sets, backTo(g, "plugin", c.Plugin)...)
@@ -147,7 +148,7 @@ func (j *Job) mayChange(changes []control.Change) error {
 		var names []string
 		switch c.What {
 		case changeEnv:
-			if e := g.Env(c.Name); e != nil && e.Swap == pipeline.SwapNever {
+			if e := g.Env(c.Name); e != nil && e.Swap == graph.SwapNever {
 				return forbidden("env", c.Name)
 			}
 			names = runnersOf(g, c.Name)
@@ -156,7 +157,7 @@ func (j *Job) mayChange(changes []control.Change) error {
 		}
 		i := slices.IndexFunc(names, func(name string) bool {
 			x := g.Component(name)
-			return x != nil && x.Swap == pipeline.SwapNever
+			return x != nil && x.Swap == graph.SwapNever
 		})
 		if i >= 0 {
 			return forbidden("component", names[i])

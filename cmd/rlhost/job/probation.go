@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
@@ -20,7 +21,7 @@ type probation struct {
 	parts      []part
 	until      time.Time
 	transition *pipeline.Transition
-	before     *pipeline.Graph
+	before     *graph.Graph
 	restarts   map[string]uint64 // of processes, when it began
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // reload answers VerbReload.
@@ -43,9 +44,9 @@ func (j *Job) reload(ctx context.Context, q control.ReloadRequest, notice contro
 
 // aimText finds the graph that a file says, with modules that are not the running ones in the run's folder.
 func (j *Job) aimText(a *ask, q *control.ReloadRequest, say say) error {
-	parse := func(sets []string) (*pipeline.Graph, pipeline.Problems, error) {
-		o := pipeline.ParseOptions{Sets: sets, Parts: j.o.Parts, Running: j.o.Pipeline.Graph()}
-		g, problems := pipeline.Parse(q.File, []byte(q.Source), o)
+	parse := func(sets []string) (*graph.Graph, graph.Problems, error) {
+		o := graph.ParseOptions{Sets: sets, Parts: j.o.Parts, Running: j.o.Pipeline.Graph()}
+		g, problems := graph.Parse(q.File, []byte(q.Source), o)
 		if g == nil {
 			return nil, nil, j.fileError(q.File, problems)
 		}
@@ -74,7 +75,7 @@ func (j *Job) aimText(a *ask, q *control.ReloadRequest, say say) error {
 
 // keep returns what an environment's use is to be in the next graph: what it is now if that is the same module, else the
 // path of the copy in the run's folder. It is empty where the file's own word is right.
-func (j *Job) keep(a *ask, g *pipeline.Graph, e *pipeline.Env) (use string, err error) {
+func (j *Job) keep(a *ask, g *graph.Graph, e *graph.Env) (use string, err error) {
 	path, ok := j.moduleOf(g, e)
 	if !ok {
 		return "", nil
@@ -96,10 +97,10 @@ func (j *Job) keep(a *ask, g *pipeline.Graph, e *pipeline.Env) (use string, err 
 }
 
 // fileError is what the client is told of a file with mistakes: all of them.
-func (j *Job) fileError(file string, list pipeline.Problems) *control.Error {
+func (j *Job) fileError(file string, list graph.Problems) *control.Error {
 	n := 0
 	for _, p := range list {
-		if p.Severity == pipeline.Error {
+		if p.Severity == graph.Error {
 			n++
 		}
 	}
@@ -131,7 +132,7 @@ func (j *Job) scale(ctx context.Context, q control.ScaleRequest, notice control.
 		if err != nil {
 			return nil, err
 		}
-		if c.Swap == pipeline.SwapNever {
+		if c.Swap == graph.SwapNever {
 			return nil, forbidden("component", name)
 		}
 		sets = append(sets, fmt.Sprintf("component.%s.count=%d", name, q.Components[name]))

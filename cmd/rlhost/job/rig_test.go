@@ -15,6 +15,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -69,7 +70,7 @@ type rig struct {
 	once     sync.Once
 }
 
-func parts(t *testing.T) *pipeline.Parts {
+func parts(t *testing.T) *graph.Parts {
 	engine, err := wasm.New(wasm.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -79,12 +80,12 @@ func parts(t *testing.T) *pipeline.Parts {
 			t.Error(err)
 		}
 	})
-	return &pipeline.Parts{
+	return &graph.Parts{
 		Kinds: map[string]func() component.Component{
 			"rollout": rolloutplugin.New, "inference": inference.New, "batcher": batcher.New, "learner": learner.New,
 			"runner": runner.New(runner.Output{}),
 		},
-		Load: func(ctx context.Context, name string, e pipeline.EnvTable, dir string) (env.Plugin, error) {
+		Load: func(ctx context.Context, name string, e graph.EnvTable, dir string) (env.Plugin, error) {
 			use, _ := e.Locate(dir, nil)
 			return engine.Load(ctx, use, nil, wasm.Config{Name: name, Args: e.Args, Grants: e.Grants})
 		},
@@ -106,7 +107,7 @@ func parts(t *testing.T) *pipeline.Parts {
 			}
 			return decode(&table)
 		},
-		Presets: pipeline.DefaultPresets(),
+		Presets: graph.DefaultPresets(),
 	}
 }
 
@@ -119,7 +120,7 @@ func begin(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	p := parts(t)
-	g, problems := pipeline.Parse("pipeline.toml", []byte(file), pipeline.ParseOptions{Parts: p})
+	g, problems := graph.Parse("pipeline.toml", []byte(file), graph.ParseOptions{Parts: p})
 	if g == nil {
 		t.Fatal(problems)
 	}
@@ -127,7 +128,7 @@ func begin(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := func(g *pipeline.Graph) ([]byte, error) { return []byte(g.Expanded()), nil }
+	text := func(g *graph.Graph) ([]byte, error) { return []byte(g.Expanded()), nil }
 	if r.job, err = Start(r.options(p, text)); err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +142,7 @@ func begin(t *testing.T) *rig {
 	return r
 }
 
-func (r *rig) options(p *pipeline.Parts, text func(*pipeline.Graph) ([]byte, error)) Options {
+func (r *rig) options(p *graph.Parts, text func(*graph.Graph) ([]byte, error)) Options {
 	log, err := r.run.OpenLog()
 	if err != nil {
 		r.Fatal(err)
@@ -164,7 +165,7 @@ func (r *rig) options(p *pipeline.Parts, text func(*pipeline.Graph) ([]byte, err
 			r.pipeline.Stop(component.StopInterrupted)
 		},
 		LastCheckpoint: func() *control.CheckpointReply { return nil },
-		ExitOf:         func(pipeline.Problems) int { return exitConfig },
+		ExitOf:         func(graph.Problems) int { return exitConfig },
 		Records:        log,
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // What a change is, as the run's events tell it.
@@ -81,7 +82,7 @@ func (j *Job) swapRules(q *control.SwapRequest) (rules, error) {
 // defaults are the rules of the running pipeline's [swap].
 func (j *Job) defaults() rules { return rulesOf(j.o.Pipeline.Graph()) }
 
-func rulesOf(g *pipeline.Graph) rules {
+func rulesOf(g *graph.Graph) rules {
 	s := g.Swap
 	return rules{at: s.At, keepState: s.KeepState, canary: s.Canary, verify: s.Verify, probation: s.Probation}
 }
@@ -176,7 +177,7 @@ func (j *Job) rollback(ctx context.Context, q control.RollbackRequest, notice co
 }
 
 // named returns a component of the running graph.
-func (j *Job) named(name string) (*pipeline.Component, error) {
+func (j *Job) named(name string) (*graph.Component, error) {
 	g := j.o.Pipeline.Graph()
 	if c := g.Component(name); c != nil {
 		return c, nil

@@ -14,7 +14,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/files"
-	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // Runtimes of components, as the file has them.
@@ -29,19 +29,19 @@ func (j *Job) aim(a *ask, file string) error {
 	if err != nil {
 		return err
 	}
-	if c.Swap == pipeline.SwapNever {
+	if c.Swap == graph.SwapNever {
 		return forbidden("component", c.Name)
 	}
 	g := j.o.Pipeline.Graph()
-	env := g.Env(c.EnvName())
-	switch _, _, native := pipeline.SplitUse(file); {
+	env := g.Env(c.Env)
+	switch _, _, native := graph.SplitUse(file); {
 	case file == "":
 		return bad("a swap needs a file")
 	case file == runtimeBuiltin, file == runtimeProcess:
 		return j.aimAt(a, "component."+c.Name+".plugin = \"\"", "component."+c.Name+".runtime = "+strconv.Quote(file))
 	case env == nil:
 		return j.aimProgram(a, g, c, file)
-	case env.Swap == pipeline.SwapNever:
+	case env.Swap == graph.SwapNever:
 		return forbidden("env", env.Name)
 	case native, slices.Contains(j.o.Parts.Builtins, file):
 		return j.aimEnv(a, env.Name, file)
@@ -50,7 +50,7 @@ func (j *Job) aim(a *ask, file string) error {
 }
 
 // aimFile is aim for the environments in a file: a module, or a new version of the program that they come from now.
-func (j *Job) aimFile(a *ask, g *pipeline.Graph, env *pipeline.Env, file string) error {
+func (j *Job) aimFile(a *ask, g *graph.Graph, env *graph.Env, file string) error {
 	module, err := isModule(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -70,7 +70,7 @@ func (j *Job) aimFile(a *ask, g *pipeline.Graph, env *pipeline.Env, file string)
 }
 
 // aimModule stores a module and aims at the copy, which nobody changes.
-func (j *Job) aimModule(a *ask, env *pipeline.Env, file string) error {
+func (j *Job) aimModule(a *ask, env *graph.Env, file string) error {
 	m, err := j.o.Run.Store(file)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (j *Job) aimModule(a *ask, env *pipeline.Env, file string) error {
 }
 
 // runsModule reports whether an environment is that module already.
-func (j *Job) runsModule(env *pipeline.Env, hash string) bool {
+func (j *Job) runsModule(env *graph.Env, hash string) bool {
 	if env.Table.Plugin != nil {
 		return false
 	}
@@ -100,7 +100,7 @@ func (j *Job) aimEnv(a *ask, env, use string) error {
 }
 
 // aimProgram is aim for a component made by a native program: one that is declared, or the path of one.
-func (j *Job) aimProgram(a *ask, g *pipeline.Graph, c *pipeline.Component, file string) error {
+func (j *Job) aimProgram(a *ask, g *graph.Graph, c *graph.Component, file string) error {
 	if g.Plugin(file) != nil {
 		return j.aimAt(a, "component."+c.Name+".runtime=process", "component."+c.Name+".plugin="+strconv.Quote(file))
 	}
@@ -122,13 +122,13 @@ func (j *Job) aimProgram(a *ask, g *pipeline.Graph, c *pipeline.Component, file 
 }
 
 // plainlyUsed reports whether a component is the only thing that its plugin is used for.
-func plainlyUsed(g *pipeline.Graph, c *pipeline.Component) bool {
+func plainlyUsed(g *graph.Graph, c *graph.Component) bool {
 	for i := range g.Components {
 		if g.Components[i].Plugin == c.Plugin && g.Components[i].Name != c.Name {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(g.Envs, func(e pipeline.Env) bool { return e.Table.Plugin != nil && e.Table.Plugin.Name == c.Plugin })
+	return !slices.ContainsFunc(g.Envs, func(e graph.Env) bool { return e.Table.Plugin != nil && e.Table.Plugin.Name == c.Plugin })
 }
 
 // programSets make a plugin's program another one.
@@ -141,7 +141,7 @@ func programSets(plugin, file string) []string {
 }
 
 // freePlugin makes a name for the plugin of a program.
-func freePlugin(g *pipeline.Graph, file string) string {
+func freePlugin(g *graph.Graph, file string) string {
 	base := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
 			return r
@@ -170,7 +170,7 @@ func (j *Job) aimAt(a *ask, sets ...string) error {
 		}
 		rest = append(rest, set)
 	}
-	next, problems := pipeline.Parse(g.File, []byte(text), pipeline.ParseOptions{Sets: rest, Parts: j.o.Parts, Dir: g.Dir})
+	next, problems := graph.Parse(g.File, []byte(text), graph.ParseOptions{Sets: rest, Parts: j.o.Parts, Dir: g.Dir})
 	if next == nil {
 		return j.problemError(problems)
 	}

@@ -10,10 +10,11 @@ import (
 
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/pipeline"
+
 	"github.com/rlhost/rlhost/plugins/envcheck"
 	"github.com/rlhost/rlhost/plugins/evaluation"
 )
@@ -210,7 +211,7 @@ func (j *Job) policyVersion() uint64 {
 }
 
 // episodeLimit is the time limit that the rollouts of a graph apply themselves, 0 if they apply none.
-func episodeLimit(g *pipeline.Graph) int {
+func episodeLimit(g *graph.Graph) int {
 	limit := 0
 	for i := range g.Components {
 		if n := g.Components[i].Flow.EpisodeLimit; n > 0 && (limit == 0 || n < limit) {

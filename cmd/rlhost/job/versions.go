@@ -11,7 +11,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/files"
-	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
+
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
@@ -115,7 +116,7 @@ func (j *Job) storeAll() {
 }
 
 // moduleOf returns the module file of an environment; ok is false for what has none.
-func (j *Job) moduleOf(g *pipeline.Graph, e *pipeline.Env) (path string, ok bool) {
+func (j *Job) moduleOf(g *graph.Graph, e *graph.Env) (path string, ok bool) {
 	if e.Table.Plugin != nil || slices.Contains(j.o.Parts.Builtins, e.Table.Use) {
 		return "", false
 	}
@@ -135,7 +136,7 @@ func (j *Job) name(hash, otherwise string) string {
 }
 
 // envVersion is the version of an environment in a graph. hash is that of its loaded plugin, if it is known.
-func (j *Job) envVersion(g *pipeline.Graph, env, hash string) control.Version {
+func (j *Job) envVersion(g *graph.Graph, env, hash string) control.Version {
 	e := g.Env(env)
 	if e == nil {
 		return control.Version{}
@@ -160,7 +161,7 @@ func (j *Job) runningEnv(env string) control.Version {
 }
 
 // componentVersion is what a component of a graph is made from, apart from its environments.
-func componentVersion(g *pipeline.Graph, name string) control.Version {
+func componentVersion(g *graph.Graph, name string) control.Version {
 	c := g.Component(name)
 	switch {
 	case c == nil:
@@ -181,7 +182,7 @@ func componentVersion(g *pipeline.Graph, name string) control.Version {
 }
 
 // programPath is where the program of a plugin lies; empty if that is looked up elsewhere.
-func programPath(g *pipeline.Graph, p *pipeline.Plugin) string {
+func programPath(g *graph.Graph, p *graph.Plugin) string {
 	path := p.Table.Path
 	switch {
 	case filepath.IsAbs(path):
@@ -193,15 +194,15 @@ func programPath(g *pipeline.Graph, p *pipeline.Plugin) string {
 }
 
 // envOf returns the environment that a component of a graph runs, or "".
-func envOf(g *pipeline.Graph, c *pipeline.Component) string {
+func envOf(g *graph.Graph, c *graph.Component) string {
 	if c == nil {
 		return ""
 	}
-	return c.EnvName()
+	return c.Env
 }
 
 // version is that of a component: of the environments that it runs, else of itself.
-func (j *Job) version(g *pipeline.Graph, name string) control.Version {
+func (j *Job) version(g *graph.Graph, name string) control.Version {
 	if env := envOf(g, g.Component(name)); env != "" && g == j.o.Pipeline.Graph() {
 		return j.runningEnv(env)
 	}
@@ -216,7 +217,7 @@ var absent = map[string][]string{
 }
 
 // backTo returns overrides that give a table of another graph what it has in this one: section is env or component.
-func backTo(g *pipeline.Graph, section, name string) []string {
+func backTo(g *graph.Graph, section, name string) []string {
 	var sets []string
 	prefix := section + "." + name + "."
 	seen := map[string]bool{}
@@ -237,7 +238,7 @@ func backTo(g *pipeline.Graph, section, name string) []string {
 }
 
 // needed leaves out of such overrides those that stand for the absence of a key which a graph does not have either.
-func needed(g *pipeline.Graph, back []string) []string {
+func needed(g *graph.Graph, back []string) []string {
 	text := g.Expanded()
 	return slices.DeleteFunc(slices.Clone(back), func(set string) bool {
 		for section, lines := range absent {

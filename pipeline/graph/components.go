@@ -1,0 +1,169 @@
+package graph
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// Bounds on instances: ids have 16 bits, and no machine runs more.
+const (
+	maxCount     = 1024
+	maxInstances = 16384
+)
+
+// componentFile are the keys of a component's table that are the pipeline's own.
+type componentFile struct {
+	Kind    string `toml:"kind"`
+	Count   int    `toml:"count"`
+	Loop    string `toml:"loop"`
+	Runtime string `toml:"runtime"`
+	Plugin  string `toml:"plugin"`
+	Swap    string `toml:"swap"`
+}
+
+var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin", "swap"}
+
+// policyTables reads [policy.NAME].
+func (c *checker) policyTables() {
+	for _, table := range c.named("policy") {
+		name, n := table.name, table.node
+		path := "policy." + name
+		p := Policy{Name: name, Env: c.reference(n, "env"), table: n, At: n.key}
+		switch e := n.at("env"); {
+		case e == nil:
+			c.Add("E004", n.key, didYouMean("", "%q", "declared", c.declared("env")), "`env` is missing in [%s]", path)
+		case e.kind != scalarNode || p.Env == "":
+			c.wrong(e, path+".env", "the name of an environment", "")
+		default:
+			p.At = e.val
+		}
+		if c.parts.CheckPolicy != nil {
+			d := (&tableDecoder{c: &c.Report, n: n, path: path}).skipping("env")
+			c.configErrors(n, path, c.parts.CheckPolicy(d.decode))
+			p.config = d.into
+		}
+		c.graph.Policies = append(c.graph.Policies, p)
+	}
+}
+
+// componentTables reads [component.NAME].
+func (c *checker) componentTables() {
+	list := c.named("component")
+	if len(list) == 0 && c.root.at("component") == nil && !c.bad["component"] {
+		c.Add("E004", c.top(), `add [train] with a preset, such as preset = "general"`, "there are no components")
+	}
+	instances := 0
+	for _, n := range list {
+		x, ok := c.componentTable(n.node, n.name)
+		if !ok {
+			c.broken["component."+x.Name] = true
+			continue
+		}
+		if instances += x.Count; instances > maxInstances {
+			c.Add("E005", n.key, "", "there are %d instances of components up to this one, at most %d", instances, maxInstances)
+			instances = 0
+		}
+		c.graph.Components = append(c.graph.Components, x)
+	}
+}
+
+// componentTable reads one component; ok is false if its ports are not known.
+func (c *checker) componentTable(n *node, name string) (x Component, ok bool) {
+	x = Component{Name: name, table: n}
+	path := "component." + x.Name
+	f := componentFile{Count: 1, Runtime: RuntimeBuiltin, Swap: string(SwapAlways)}
+	own := newTable(n.key, n.val)
+	for _, key := range ownKeys {
+		if child := n.at(key); child != nil {
+			own.put(key, child)
+		}
+	}
+	d := &tableDecoder{c: &c.Report, n: own, path: path}
+	d.decode(&f) // what is wrong has been noted
+	x.Kind, x.Count, x.Loop, x.Runtime = f.Kind, f.Count, f.Loop, f.Runtime
+	x.Swap = c.swapRule(n, f.Swap)
+	c.checkOwn(n, path, &f)
+	maker := c.makerOf(n, &x, &f)
+	if maker == nil {
+		return x, false
+	}
+	if x.Plugin != "" {
+		x.maker = maker
+	}
+	x.Env, x.Policy = c.reference(n, "env"), c.reference(n, "policy")
+	made, err := maker()
+	if err != nil {
+		c.pluginProblem(c.graph.Plugin(x.Plugin), err)
+		return x, false
+	}
+	c.configure(&x, made, path)
+	return x, true
+}
+
+func (c *checker) checkOwn(n *node, path string, f *componentFile) {
+	if f.Count < 1 || f.Count > maxCount {
+		if child := n.at("count"); child != nil {
+			c.Add("E005", child.val, "", "`count` is %d, must be 1 to %d", f.Count, maxCount)
+		}
+	}
+	c.checkRuntime(n, f)
+	if child := n.at("loop"); child != nil && f.Loop != "" && !validName(trimIndex(f.Loop)) {
+		c.Add("E005", child.val, "use letters, digits, _ and -, with a letter first", "`loop` is %q", f.Loop)
+	}
+}
+
+func (c *checker) unknownKind(n *node, path, kind string, kinds []string) {
+	child := n.at("kind")
+	if child == nil {
+		c.Add("E004", n.key, didYouMean("", "%q", "kinds", kinds), "`kind` is missing in [%s]", path)
+		return
+	}
+	if s, ok := child.text(); ok {
+		c.Add("E010", child.val, didYouMean(s, "%q", "kinds", kinds), "unknown kind %q", s)
+	}
+}
+
+// configure lets a component check its table.
+func (c *checker) configure(x *Component, made component.Component, path string) {
+	x.Manifest = made.Manifest()
+	d := (&tableDecoder{c: &c.Report, n: x.table, path: path}).skipping(ownKeys...)
+	since := len(c.list)
+	c.configErrors(x.table, path, made.Configure(d.decode))
+	x.config = d.into
+	if flowing, ok := made.(interface{ Flow() component.Flow }); ok && !c.failed(since) {
+		x.Flow = flowing.Flow()
+	}
+}
+
+// configErrors notes each of the errors that err joins.
+func (c *checker) configErrors(table *node, path string, err error) {
+	if err == nil || err == errDecode {
+		return
+	}
+	var e *component.ConfigError
+	joined, many := err.(interface{ Unwrap() []error })
+	switch {
+	case many:
+		for _, one := range joined.Unwrap() {
+			c.configErrors(table, path, one)
+		}
+	case errors.As(err, &e):
+		c.configError(table, path, e)
+	case !errors.Is(err, errDecode):
+		c.Add("E005", table.key, "", "[%s]: %v", path, err)
+	}
+}
+
+// decoder returns the function that Configure gets when the pipeline is built: the table has been checked.
+func decoder(table *node, path string, skip ...string) func(into any) error {
+	return func(into any) error {
+		var c Report
+		d := (&tableDecoder{c: &c, n: table, path: path}).skipping(skip...)
+		if err := d.decode(into); err != nil {
+			return fmt.Errorf("%w: %w", err, c.Sorted())
+		}
+		return nil
+	}
+}

@@ -1,0 +1,116 @@
+package graph
+
+import (
+	"slices"
+	"strings"
+)
+
+// Runner is the kind of component that applies the rules by which a run ends.
+const Runner = "runner"
+
+// TableChange tells how a table of the file differs in the next graph.
+type TableChange struct {
+	What string // run or limit
+	Name string
+	Text string // the keys: "learning_rate 0.0015 → 0.0003"
+}
+
+// TableChanges lists what differs in [run] and in the [env] tables of both graphs. What environments are loaded from is not
+// among it, because the text of a graph tells only where that lies.
+func (g *Graph) TableChanges(next *Graph) []TableChange {
+	var list []TableChange
+	note := func(what, name string, a, b []keyValue) {
+		if lines := lineChanges(a, b); len(lines) > 0 {
+			list = append(list, TableChange{what, name, strings.Join(lines, ", ")})
+		}
+	}
+	note("run", "run", g.runLines(), next.runLines())
+	for i := range next.Envs {
+		e := &next.Envs[i]
+		if was := g.Env(e.Name); was != nil {
+			note("limit", e.Name, withoutSource(was.lines()), withoutSource(e.lines()))
+		}
+	}
+	return list
+}
+
+// Reasons tells why the instances of a component have to be made anew in the next graph; empty if they need not.
+func (g *Graph) Reasons(next *Graph, name string) []string {
+	was, of := g.Component(name), next.Component(name)
+	var why []string
+	if was.Runtime != of.Runtime || was.Plugin != of.Plugin {
+		why = append(why, "runtime "+was.where()+" → "+of.where())
+	}
+	why = append(why, lineChanges(was.configured(), of.configured())...)
+	if of.Plugin != "" && was.Plugin == of.Plugin {
+		a, b := g.Plugin(was.Plugin), next.Plugin(of.Plugin)
+		why = append(why, lineChanges(a.Table.lines(), b.Table.lines())...)
+		if a.Digest != b.Digest {
+			why = append(why, "its program has changed")
+		}
+	}
+	if was.Policy == of.Policy && of.Policy != "" {
+		why = append(why, lineChanges(g.Policy(was.Policy).lines(), next.Policy(of.Policy).lines())...)
+	}
+	if of.Kind == Runner && g.Run.Stop != next.Run.Stop {
+		why = append(why, "rules of run.stop")
+	}
+	return why
+}
+
+// where tells what runs a component.
+func (x *Component) where() string {
+	if x.Plugin != "" {
+		return "plugin " + x.Plugin
+	}
+	return x.Runtime
+}
+
+// configured returns the component's own keys with all defaults.
+func (x *Component) configured() []keyValue {
+	return configLines(x.config, x.table, ownKeys...)
+}
+
+// Equal reports whether the tables of two policies mean the same.
+func (p *Policy) Equal(other *Policy) bool { return slices.Equal(p.lines(), other.lines()) }
+
+// lines returns the keys of a policy with all defaults.
+func (p *Policy) lines() []keyValue {
+	lines := []keyValue{{"env", quote(p.Env)}}
+	return append(lines, configLines(p.config, p.table, "env")...)
+}
+
+// lineChanges tells which keys differ: "learning_rate 0.0015 → 0.0003".
+func lineChanges(a, b []keyValue) []string {
+	was := map[string]string{}
+	for _, kv := range a {
+		was[kv.key] = kv.value
+	}
+	var list []string
+	for _, kv := range b {
+		old, ok := was[kv.key]
+		delete(was, kv.key)
+		switch {
+		case !ok:
+			list = append(list, kv.key+" = "+kv.value)
+		case old != kv.value:
+			list = append(list, kv.key+" "+old+" → "+kv.value)
+		}
+	}
+	for _, kv := range a {
+		if _, gone := was[kv.key]; gone {
+			list = append(list, kv.key+" "+kv.value+" removed")
+		}
+	}
+	return list
+}
+
+// withoutSource leaves out where an environment's source lies.
+func withoutSource(lines []keyValue) (rest []keyValue) {
+	for _, kv := range lines {
+		if kv.key != "use" && kv.key != "sha256" && kv.key != "swap" {
+			rest = append(rest, kv)
+		}
+	}
+	return rest
+}

@@ -1,0 +1,116 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/bus"
+)
+
+// Draw returns a picture of the graph: ascii for a terminal (with box-drawing characters), dot for Graphviz,
+// mermaid for Markdown.
+func (g *Graph) Draw(format string) (string, error) {
+	switch format {
+	case "ascii":
+		return g.ascii(), nil
+	case "dot":
+		return g.dot(), nil
+	case "mermaid":
+		return g.mermaid(), nil
+	}
+	return "", fmt.Errorf("unknown format %q: want ascii, dot or mermaid", format)
+}
+
+// title is a component's name with the number of its instances.
+func (x *Component) title() string {
+	if x.Count == 1 {
+		return x.Name
+	}
+	return fmt.Sprintf("%s×%d", x.Name, x.Count)
+}
+
+// label is what a picture says of a wire. Mode all goes without saying.
+func (w *Wire) label() string {
+	switch w.Mode {
+	case bus.All:
+		return w.Signal
+	case bus.Queue:
+		return fmt.Sprintf("%s [queue %d]", w.Signal, w.Depth)
+	}
+	return fmt.Sprintf("%s [%v]", w.Signal, w.Mode)
+}
+
+// byLoop calls fn with the components of each loop, in the order of the graph.
+func (g *Graph) byLoop(fn func(loop string, members []*Component)) {
+	var loops []string
+	for _, x := range g.Components {
+		if !slices.Contains(loops, x.Loop) {
+			loops = append(loops, x.Loop)
+		}
+	}
+	for _, loop := range loops {
+		var members []*Component
+		for i := range g.Components {
+			if g.Components[i].Loop == loop {
+				members = append(members, &g.Components[i])
+			}
+		}
+		fn(loop, members)
+	}
+}
+
+func (g *Graph) dot() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "digraph %q {\n  rankdir=LR;\n  node [shape=box, fontname=\"sans-serif\"];\n  edge [fontname=\"sans-serif\", fontsize=10];\n",
+		g.Run.Name)
+	clusters := 0
+	g.byLoop(func(loop string, members []*Component) {
+		fmt.Fprintf(&b, "  subgraph cluster_%d {\n    label=%q; style=dashed;\n", clusters, "loop "+loop)
+		clusters++
+		for _, x := range members {
+			fmt.Fprintf(&b, "    %q [label=%q];\n", x.Name, x.title())
+		}
+		b.WriteString("  }\n")
+	})
+	for _, w := range g.Wires {
+		fmt.Fprintf(&b, "  %q -> %q [label=%q%s];\n", w.From, w.To, w.label(), dotStyle(w.Mode))
+	}
+	return b.String() + "}\n"
+}
+
+func dotStyle(m bus.Mode) string {
+	switch m {
+	case bus.Latest:
+		return ", style=dashed"
+	case bus.Reply:
+		return ", style=dotted"
+	}
+	return ""
+}
+
+func (g *Graph) mermaid() string {
+	var b strings.Builder
+	b.WriteString("flowchart LR\n")
+	id := map[string]string{}
+	for i, x := range g.Components {
+		id[x.Name] = fmt.Sprintf("c%d", i) // names may be words of mermaid's
+	}
+	loops := 0
+	g.byLoop(func(loop string, members []*Component) {
+		fmt.Fprintf(&b, "  subgraph l%d [\"loop %s\"]\n", loops, loop)
+		loops++
+		for _, x := range members {
+			fmt.Fprintf(&b, "    %s[\"%s\"]\n", id[x.Name], x.title())
+		}
+		b.WriteString("  end\n")
+	})
+	for _, w := range g.Wires {
+		arrow := "-->"
+		if w.Mode == bus.Latest || w.Mode == bus.Reply {
+			arrow = "-.->"
+		}
+		fmt.Fprintf(&b, "  %s %s|\"%s\"| %s\n", id[w.From], arrow, w.label(), id[w.To])
+	}
+	return b.String()
+}

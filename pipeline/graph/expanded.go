@@ -1,0 +1,127 @@
+package graph
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// Expanded returns the pipeline as a TOML file with everything written out: presets, defaults, and one [[wire]]
+// for each signal and way of delivery. It parses to the same graph.
+func (g *Graph) Expanded() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "rlhost = %d\n", formatVersion)
+	writeTable(&b, "run", g.runLines())
+	mode := ModeAsync
+	if g.Synchronous {
+		mode = ModeSync
+	}
+	writeTable(&b, "train", []keyValue{{"mode", quote(mode)}})
+	writeTable(&b, "swap", encodeStruct(reflect.ValueOf(g.Swap.file())))
+	for _, p := range g.Plugins {
+		writeTable(&b, "plugin."+p.Table.Name, p.Table.lines())
+	}
+	for _, e := range g.Envs {
+		writeTable(&b, "env."+e.Name, e.lines())
+	}
+	for _, p := range g.Policies {
+		writeTable(&b, "policy."+p.Name, p.lines())
+	}
+	for _, x := range g.Components {
+		lines := []keyValue{{"kind", quote(x.Kind)}, {"count", strconv.Itoa(x.Count)}, {"loop", quote(x.Loop)}}
+		if x.Plugin != "" {
+			lines = append(lines, keyValue{"plugin", quote(x.Plugin)})
+		} else if x.Runtime != RuntimeBuiltin {
+			lines = append(lines, keyValue{"runtime", quote(x.Runtime)})
+		}
+		lines = append(lines, keyValue{"swap", quote(string(x.Swap))})
+		writeTable(&b, "component."+x.Name, append(lines, configLines(x.config, x.table, ownKeys...)...))
+	}
+	g.writeWires(&b)
+	return b.String()
+}
+
+func writeTable(b *strings.Builder, header string, lines []keyValue) {
+	fmt.Fprintf(b, "\n[%s]\n", header)
+	writeLines(b, lines)
+}
+
+func writeLines(b *strings.Builder, lines []keyValue) {
+	for _, kv := range lines {
+		fmt.Fprintf(b, "%s = %s\n", quoteKey(kv.key), kv.value)
+	}
+}
+
+// configLines returns the keys of a component or policy with the defaults that it filled in.
+func configLines(config any, table *node, skip ...string) []keyValue {
+	if config == nil {
+		return encodeTable(table, skip...)
+	}
+	return encodeStruct(reflect.ValueOf(config).Elem())
+}
+
+func (g *Graph) runLines() []keyValue {
+	r := g.Run
+	f := runFile{Name: r.Name, Seed: r.Seed, Dir: r.Dir, Checkpoint: r.Checkpoint, Evaluation: r.Evaluation}
+	f.Stop = stopFile{Window: r.Stop.Window, EnvSteps: r.Stop.EnvSteps, Wall: r.Stop.Wall}
+	if r.Stop.HasReturn {
+		f.Stop.Return = &r.Stop.Return
+	}
+	return encodeStruct(reflect.ValueOf(f))
+}
+
+// lines leaves out what has its zero value: that stands for the runtime's own limits.
+func (e *Env) lines() []keyValue {
+	t := e.Table
+	use := t.Use
+	if t.Plugin != nil {
+		use = t.Plugin.Name + ":" + use
+	}
+	lines := []keyValue{{"use", quote(use)}, {"swap", quote(string(e.Swap))}}
+	if t.Plugin == nil && t.Isolated {
+		lines = append(lines, keyValue{"isolation", quote(isolationProcess)})
+	}
+	if t.Workers > 1 {
+		lines = append(lines, keyValue{"workers", strconv.Itoa(t.Workers)})
+	}
+	if len(t.Args) > 0 {
+		lines = append(lines, keyValue{"args", encodeMap(reflect.ValueOf(t.Args))})
+	}
+	if t.Limits != (EnvLimits{}) {
+		lines = append(lines, keyValue{"limits", encodeValue(reflect.ValueOf(t.Limits), false)})
+	}
+	if len(t.Grants) > 0 {
+		lines = append(lines, keyValue{"grants", encodeValue(reflect.ValueOf(t.Grants), false)})
+	}
+	if t.SHA256 != "" {
+		lines = append(lines, keyValue{"sha256", quote(t.SHA256)})
+	}
+	return lines
+}
+
+// writeWires writes neighbouring wires of one signal with the same options as one.
+func (g *Graph) writeWires(b *strings.Builder) {
+	for i := 0; i < len(g.Wires); {
+		w := g.Wires[i]
+		var slots []string
+		for ; i < len(g.Wires) && g.Wires[i].sameButSlot(&w); i++ {
+			slots = append(slots, quote(component.Qualified(g.Wires[i].To, g.Wires[i].Slot)))
+		}
+		slot := slots[0]
+		if len(slots) > 1 {
+			slot = "[" + strings.Join(slots, ", ") + "]"
+		}
+		b.WriteString("\n[[wire]]\n")
+		writeLines(b, []keyValue{
+			{"signal", quote(component.Qualified(w.From, w.Signal))}, {"slot", slot}, {"mode", quote(w.Mode.String())},
+			{"depth", strconv.Itoa(w.Depth)}, {"on_full", quote(w.OnFull.String())},
+		})
+	}
+}
+
+func (w *Wire) sameButSlot(o *Wire) bool {
+	return w.From == o.From && w.Signal == o.Signal && w.Mode == o.Mode && w.Depth == o.Depth && w.OnFull == o.OnFull
+}

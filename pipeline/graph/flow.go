@@ -1,0 +1,169 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// flow refuses graphs that would stop moving.
+func (c *checker) flow() {
+	c.blockingCycles()
+	for i := range c.graph.Components {
+		if x := &c.graph.Components[i]; x.Flow.DatasetRows > 0 {
+			c.starving(x)
+		}
+	}
+	for i := range c.graph.Wires {
+		c.shallow(&c.graph.Wires[i])
+	}
+}
+
+// blocks is how many blocks of one instance are in circulation.
+func (c *checker) blocks(x *Component) int {
+	if c.graph.Synchronous {
+		return x.Flow.Splits
+	}
+	return x.Flow.Blocks
+}
+
+// starving checks that the blocks in circulation can make the datasets that a component gathers.
+func (c *checker) starving(x *Component) {
+	producers := c.producers(x)
+	at := c.culprit("dataset_rows", append([]*Component{x}, producers...)...)
+	use := func(rows int) string { return fmt.Sprintf("use dataset_rows = %d in [component.%s]", rows, x.Name) }
+	want, rows, largest := x.Flow.DatasetRows, 0, 0
+	for _, from := range producers {
+		block := from.Flow.BlockRows
+		rows += from.Count * c.blocks(from) * block
+		largest = max(largest, block)
+		if want%block != 0 {
+			c.Add("E060", at, use((want+block-1)/block*block),
+				"a dataset of %d rows is not a whole number of %s's blocks of %d rows", want, from.Name, block)
+			return
+		}
+	}
+	if rows == 0 {
+		return
+	}
+	// Each of several gatherers may hold nearly a dataset while none of them has a whole one.
+	least := want + (x.Count-1)*(want-largest)
+	switch {
+	case c.graph.Synchronous && rows != want:
+		c.Add("E060", at, use(rows), "in sync mode a dataset is one block of every split, %d rows together, not %d", rows, want)
+	case least > rows:
+		c.Add("E060", at, use(max(rows/x.Count/largest, 1)*largest),
+			"datasets of %d rows can never be full: %d rows are in circulation", want, rows)
+	}
+}
+
+// culprit returns the place to show for numbers of several components that do not fit together: a key of the
+// first one, unless it comes from a preset and the user wrote other keys of theirs.
+func (c *checker) culprit(key string, list ...*Component) Span {
+	at := list[0].table.key
+	if n := list[0].table.at(key); n != nil {
+		at = n.val
+	}
+	if at.order() < firstPreset {
+		return at
+	}
+	for _, x := range list {
+		for _, name := range x.table.names {
+			n := x.table.table[name]
+			if n.key.order() < firstPreset && n.kind == scalarNode && !slices.Contains([]string{"kind", "loop"}, name) {
+				return n.val
+			}
+		}
+	}
+	return at
+}
+
+// producers are the components that make blocks and are wired to x, each once.
+func (c *checker) producers(x *Component) []*Component {
+	var list []*Component
+	for _, w := range c.graph.Wires {
+		from := c.graph.Component(w.From)
+		if w.To == x.Name && from.Flow.BlockRows > 0 && !slices.Contains(list, from) {
+			list = append(list, from)
+		}
+	}
+	return list
+}
+
+// shallow checks that a wire has room for all blocks that can be on it, so that lack of blocks is the only reason
+// to wait.
+func (c *checker) shallow(w *Wire) {
+	from, to := c.graph.Component(w.From), c.graph.Component(w.To)
+	if from.Flow.BlockRows == 0 || to.Flow.DatasetRows == 0 || w.OnFull != bus.Block && w.OnFull != bus.Fail {
+		return
+	}
+	blocks := c.blocks(from)
+	if w.Depth >= blocks {
+		return
+	}
+	at := w.depthAt
+	if at.order() >= firstPreset {
+		at = c.culprit("blocks", from)
+	}
+	c.Add("E060", at, fmt.Sprintf("use depth = %d or more", blocks),
+		"depth = %d on the wire of %s.%s, but there are %d blocks in circulation", w.Depth, w.From, w.Signal, blocks)
+}
+
+// blockingCycles finds cycles of wires that all block: once each has filled up, nobody goes on. Replies are left
+// out, because who asks is also who limits how many answers there are.
+func (c *checker) blockingCycles() {
+	edges := map[string][]*Wire{}
+	for i := range c.graph.Wires {
+		if w := &c.graph.Wires[i]; w.OnFull == bus.Block && w.Mode != bus.Reply {
+			edges[w.From] = append(edges[w.From], w)
+		}
+	}
+	state := map[string]int{} // 1 on the path, 2 left for good
+	var path []string
+	var visit func(x string)
+	visit = func(x string) {
+		state[x] = 1
+		path = append(path, x)
+		for _, w := range edges[x] {
+			switch state[w.To] {
+			case 0:
+				visit(w.To)
+			case 1:
+				cycle := append(slices.Clone(path[slices.Index(path, w.To):]), w.To)
+				c.Add("E060", w.slotAt, `let one of them give way: on_full = "drop_oldest" or "coalesce"`,
+					"every wire of the cycle %s blocks when it is full", strings.Join(cycle, " → "))
+			}
+		}
+		state[x] = 2
+		path = path[:len(path)-1]
+	}
+	for _, x := range c.graph.Components {
+		if state[x.Name] == 0 {
+			visit(x.Name)
+		}
+	}
+}
+
+// unwired warns about ports without a wire.
+func (c *checker) unwired() {
+	wired := map[string]bool{}
+	for _, w := range c.graph.Wires {
+		wired[component.Qualified(w.From, w.Signal)] = true
+		wired[component.Qualified(w.To, w.Slot)] = true
+	}
+	for _, x := range c.graph.Components {
+		for _, p := range x.Manifest.Signals {
+			if name := component.Qualified(x.Name, p.Name); !wired[name] {
+				c.Add("W101", x.table.key, "", "signal %q is not wired: its messages go nowhere", name)
+			}
+		}
+		for _, p := range x.Manifest.Slots {
+			if name := component.Qualified(x.Name, p.Name); !wired[name] {
+				c.Add("W102", x.table.key, "", "slot %q is not wired: it is never called", name)
+			}
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package graph_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
+)
+
+// FuzzParse checks that no file and no argument makes graph.Parse panic, that every problem prints with its place, and
+// that what Expanded writes means the same.
+func FuzzParse(f *testing.F) {
+	graph.AddCorpus(f)
+	f.Add("rlhost = 1\x00component.rollout.envs=16")
+	f.Fuzz(func(t *testing.T, text string) {
+		src, arg, _ := strings.Cut(text, "\x00")
+		o := graph.ParseOptions{Parts: graphtest.Standard()}
+		if arg != "" {
+			o.Sets = []string{arg}
+		}
+		g, problems := graph.Parse("fuzz.toml", []byte(src), o)
+		if (g == nil) != (problems.Err() != nil) {
+			t.Fatalf("graph %v with problems:\n%s", g, problems)
+		}
+		for _, p := range problems {
+			if p.Line < 1 || p.Column < 1 || p.Width < 1 || p.Message == "" {
+				t.Errorf("problem without a place: %+v", p)
+			}
+			if _, ok := graph.Explain(p.Code); !ok {
+				t.Errorf("no page for %s", p.Code)
+			}
+		}
+		if g == nil {
+			return
+		}
+		for _, format := range []string{"ascii", "dot", "mermaid"} {
+			if _, err := g.Draw(format); err != nil {
+				t.Errorf("Draw(%s): %v", format, err)
+			}
+		}
+		again, problems := graph.Parse("expanded.toml", []byte(g.Expanded()), graph.ParseOptions{Parts: graphtest.Standard()})
+		if again == nil {
+			t.Fatalf("expanded form does not parse:\n%s\n%s", problems, g.Expanded())
+		}
+		if again.Hash() != g.Hash() {
+			t.Errorf("expanded form means something else:\n%s\n%s", g.Expanded(), again.Expanded())
+		}
+	})
+}

@@ -1,0 +1,66 @@
+package graphtest
+
+import (
+	"context"
+	"io/fs"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/graph"
+)
+
+// Described is an environment that can only tell its spaces.
+type Described struct {
+	env.Plugin
+	Obs   uint32
+	Limit int // of its episodes
+}
+
+func (d Described) Spec() hostabi.EnvSpec {
+	obs := hostabi.TensorDesc{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1}
+	obs.Shape[0] = d.Obs
+	act := hostabi.TensorDesc{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2}
+	return hostabi.EnvSpec{EpisodeLimit: d.Limit, Tensors: []hostabi.TensorDesc{act, obs}}
+}
+
+func (d Described) Hash() string { return strings.Repeat("0123", 16) }
+
+func (d Described) Close() error { return nil }
+
+// narrow is one whose instances may have 64 MiB.
+type narrow struct{ Described }
+
+func (n narrow) MemoryFor(blocks int, s *trajectory.Schema) (least, enough, limit uint64) {
+	bytes := uint64(blocks) * uint64(s.GuestBytes)
+	return bytes, bytes + 1<<20, 64 << 20
+}
+
+func Load(_ context.Context, _ string, e graph.EnvTable, _ string) (env.Plugin, error) {
+	switch e.Use {
+	case "cartpole@1":
+		return Described{Obs: 4, Limit: 500}, nil
+	case "pendulum@1":
+		return Described{Obs: 3, Limit: 200}, nil
+	case "./endless.wasm":
+		return Described{Obs: 4}, nil
+	case "./image.wasm":
+		return narrow{Described{Obs: 84 * 84 * 4, Limit: 1000}}, nil
+	case "./future.wasm":
+		return nil, &graph.LoadError{Code: "E050", Reason: "future.wasm speaks ABI 2, this rlhost 1", Help: "update rlhost"}
+	case "./text.wasm":
+		return nil, &graph.LoadError{Code: "E014", Reason: "text.wasm is not a WebAssembly module", Help: "name the built file"}
+	}
+	return nil, &fs.PathError{Op: "open", Path: e.Use, Err: fs.ErrNotExist}
+}
+
+// Loading are the standard kinds with environments that can be loaded.
+func Loading() *graph.Parts {
+	parts := Standard()
+	parts.Load = Load
+	parts.Policy = func(decode func(into any) error, _ *hostabi.EnvSpec) (any, error) {
+		return "policy", CheckPolicy(decode)
+	}
+	return parts
+}

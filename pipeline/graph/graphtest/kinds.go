@@ -1,0 +1,219 @@
+// Package graphtest has the kinds of the standard presets with nothing behind them, and environments that can only tell
+// what they are, for tests of graphs and of what is built from them.
+package graphtest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/pipeline/graph"
+)
+
+// The kinds of the standard presets, with their ports and keys and nothing behind them.
+
+type standard struct {
+	component.Component
+	manifest component.Manifest
+	config   any
+	check    func() error
+	flow     func() component.Flow
+}
+
+func (s *standard) Manifest() component.Manifest { return s.manifest }
+
+func (s *standard) Configure(decode func(into any) error) error {
+	if err := decode(s.config); err != nil || s.check == nil {
+		return err
+	}
+	return s.check()
+}
+
+func (s *standard) Flow() component.Flow {
+	if s.flow == nil {
+		return component.Flow{}
+	}
+	return s.flow()
+}
+
+// Ports are ports of names and payloads in turn.
+func Ports(list ...string) []component.Port {
+	var all []component.Port
+	for i := 0; i < len(list); i += 2 {
+		all = append(all, component.Port{Name: list[i], Payload: list[i+1]})
+	}
+	return all
+}
+
+func newRollout() component.Component {
+	cfg := &struct {
+		Env          string `toml:"env"`
+		Envs         int    `toml:"envs"`
+		Splits       int    `toml:"splits"`
+		Horizon      int    `toml:"horizon"`
+		Blocks       int    `toml:"blocks"`
+		MaxRestarts  int    `toml:"max_restarts"`
+		EpisodeLimit int    `toml:"episode_limit"`
+		Layout       string `toml:"layout"`
+	}{Envs: 32, Splits: 2, Horizon: 64, Blocks: 2, MaxRestarts: 5, Layout: "auto"}
+	s := &standard{config: cfg, manifest: component.Manifest{
+		Signals: Ports("obs_ready", "act_request", "trajectories", "trajectory", "episodes", "episode"),
+		Slots:   Ports("on_actions", "actions"),
+	}}
+	s.check = func() error {
+		var errs []error
+		bad := func(e component.ConfigError) { errs = append(errs, &e) }
+		if cfg.Env == "" {
+			bad(component.ConfigError{Key: "env", Reason: "is missing"})
+		}
+		switch {
+		case cfg.Envs < 1 || cfg.Envs > 65536:
+			bad(component.ConfigError{Key: "envs", Reason: fmt.Sprintf("is %d, want 1 to 65536", cfg.Envs)})
+		case cfg.Splits < 1:
+			bad(component.ConfigError{Key: "splits", Reason: fmt.Sprintf("is %d, want 1 or more", cfg.Splits)})
+		case cfg.Envs%cfg.Splits != 0:
+			lower := cfg.Envs / cfg.Splits * cfg.Splits
+			bad(component.ConfigError{Key: "envs", Code: "E020",
+				Reason: fmt.Sprintf("= %d is not divisible by splits = %d", cfg.Envs, cfg.Splits),
+				Help:   fmt.Sprintf("use %d or %d, or set splits = 1 to turn double-buffering off", lower, lower+cfg.Splits)})
+		}
+		if cfg.Horizon < 1 {
+			bad(component.ConfigError{Key: "horizon", Reason: fmt.Sprintf("is %d, want 1 or more", cfg.Horizon)})
+		}
+		return errors.Join(errs...)
+	}
+	s.flow = func() component.Flow {
+		return component.Flow{Splits: cfg.Splits, Blocks: cfg.Splits * cfg.Blocks,
+			BlockRows: cfg.Horizon * cfg.Envs / cfg.Splits, Envs: cfg.Envs}
+	}
+	return s
+}
+
+func newInference() component.Component {
+	return &standard{
+		config: &struct {
+			Policy  string `toml:"policy"`
+			MaxRows int    `toml:"max_rows"`
+		}{MaxRows: 1024},
+		manifest: component.Manifest{
+			Signals: Ports("actions", "actions"), Slots: Ports("act", "act_request", "on_weights", "weights"),
+		},
+	}
+}
+
+func newBatcher() component.Component {
+	cfg := &struct {
+		DatasetRows  int `toml:"dataset_rows"`
+		MaxPolicyLag int `toml:"max_policy_lag"`
+	}{DatasetRows: 2048, MaxPolicyLag: 8}
+	return &standard{
+		config: cfg,
+		manifest: component.Manifest{
+			Signals: Ports("datasets", "dataset"),
+			Slots:   Ports("on_trajectories", "trajectory", "on_weights", "weights"),
+		},
+		flow: func() component.Flow { return component.Flow{DatasetRows: cfg.DatasetRows} },
+	}
+}
+
+func newLearner() component.Component {
+	return &standard{
+		config: &struct {
+			Policy             string  `toml:"policy"`
+			LearningRate       float64 `toml:"learning_rate"`
+			AnnealEnvSteps     uint64  `toml:"anneal_env_steps"`
+			AnnealClip         bool    `toml:"anneal_clip"`
+			Gamma              float64 `toml:"gamma"`
+			GAELambda          float64 `toml:"gae_lambda"`
+			Clip               float64 `toml:"clip"`
+			Epochs             int     `toml:"epochs"`
+			Minibatch          int     `toml:"minibatch"`
+			Entropy            float64 `toml:"entropy"`
+			ValueCoef          float64 `toml:"value_coef"`
+			ValueClip          float64 `toml:"value_clip"`
+			MaxGradNorm        float64 `toml:"max_grad_norm"`
+			ClipGradApart      bool    `toml:"clip_grad_apart"`
+			NormalizeAdvantage bool    `toml:"normalize_advantage"`
+			TargetKL           float64 `toml:"target_kl"`
+			VTrace             bool    `toml:"vtrace"`
+			RhoBar             float64 `toml:"rho_bar"`
+			CBar               float64 `toml:"c_bar"`
+			Recompute          string  `toml:"recompute"`
+			AdamEps            float64 `toml:"adam_eps"`
+		}{LearningRate: 2.5e-4, RhoBar: 1, CBar: 1, Recompute: "dataset", AdamEps: 1e-5},
+		manifest: component.Manifest{
+			Signals: Ports("weights", "weights", "stats", "learner_stats"), Slots: Ports("on_dataset", "dataset"),
+		},
+	}
+}
+
+func newRunner() component.Component {
+	return &standard{
+		config: &struct {
+			Log   []string      `toml:"log"`
+			Every time.Duration `toml:"every"`
+		}{Log: []string{"console"}, Every: time.Second},
+		manifest: component.Manifest{Slots: Ports("on_episodes", "episode", "on_stats", "learner_stats")},
+	}
+}
+
+func CheckPolicy(decode func(into any) error) error {
+	cfg := struct {
+		Backend string `toml:"backend"`
+		Net     struct {
+			Kind       string `toml:"kind"`
+			Hidden     []int  `toml:"hidden"`
+			Activation string `toml:"activation"`
+		} `toml:"net"`
+		ShareTrunk   bool `toml:"share_trunk"`
+		NormalizeObs bool `toml:"normalize_obs"`
+	}{Backend: "cpu"}
+	if err := decode(&cfg); err != nil {
+		return err
+	}
+	if cfg.Backend != "cpu" {
+		return &component.ConfigError{Key: "backend", Reason: fmt.Sprintf("is %q", cfg.Backend), Help: "this program has: cpu"}
+	}
+	return nil
+}
+
+// Standard are the kinds of the presets, and two native plugins.
+func Standard() *graph.Parts {
+	return &graph.Parts{
+		Kinds: map[string]func() component.Component{
+			"rollout": newRollout, "inference": newInference, "batcher": newBatcher,
+			"learner": newLearner, "runner": newRunner,
+		},
+		Plugin:      askStandard,
+		EnvPlugins:  map[string]graph.PluginTable{"gymnasium": graph.DefaultPlugin()},
+		Builtins:    []string{"acrobot@1", "cartpole@1", "mountaincar@1", "pendulum@1"},
+		CheckPolicy: CheckPolicy,
+	}
+}
+
+// newShaper is a kind that only a native plugin makes.
+func newShaper() component.Component {
+	cfg := &struct {
+		Scale float64 `toml:"scale"`
+	}{1}
+	return &standard{config: cfg, manifest: component.Manifest{
+		Signals: Ports("trajectories", "trajectory"), Slots: Ports("on_trajectories", "trajectory"),
+	}}
+}
+
+// askStandard is Parts.Plugin of programs that need not exist.
+func askStandard(p graph.PluginTable, _ string) (map[string]graph.Maker, error) {
+	switch p.Path {
+	case "":
+		return map[string]graph.Maker{"inference": graph.BuiltinMaker(newInference), "learner": graph.BuiltinMaker(newLearner)}, nil
+	case "./shaper":
+		return map[string]graph.Maker{"shaper": graph.BuiltinMaker(newShaper)}, nil
+	case "./zoo":
+		return map[string]graph.Maker{"lion": graph.BuiltinMaker(newShaper), "tiger": graph.BuiltinMaker(newShaper)}, nil
+	case "./old":
+		return nil, &graph.LoadError{Code: "E063", Reason: "old speaks protocol 9, this rlhost 1", Help: "build it with this rlhost's SDK"}
+	}
+	return nil, &fs.PathError{Op: "open", Path: p.Path, Err: fs.ErrNotExist}
+}

@@ -1,0 +1,112 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+)
+
+// nodeKind is the shape of a node.
+type nodeKind uint8
+
+const (
+	scalarNode nodeKind = iota
+	tableNode
+	arrayNode
+)
+
+// node is one value of a decoded file with the places of its key and itself.
+type node struct {
+	kind  nodeKind
+	key   Span // last part of the key or of the table's header; nowhere for elements of arrays
+	val   Span // the value; of a table with a header, the same as key
+	value any  // of a scalar: string, int64, float64, bool, time.Time
+
+	names []string         // keys of a table, in the order of their first appearance
+	table map[string]*node // by name
+	items []*node          // of an array
+
+	// implied is true for a table that only appears as a part of longer keys and headers so far.
+	implied bool
+	// inline is true for a table or array that is complete: nothing can be added later.
+	inline bool
+}
+
+func newTable(key, val Span) *node {
+	return &node{kind: tableNode, key: key, val: val, table: map[string]*node{}}
+}
+
+// at returns the child of a table, or nil.
+func (n *node) at(name string) *node {
+	if n == nil || n.kind != tableNode {
+		return nil
+	}
+	return n.table[name]
+}
+
+// put adds or replaces a child of a table.
+func (n *node) put(name string, child *node) {
+	if _, ok := n.table[name]; !ok {
+		n.names = append(n.names, name)
+	}
+	n.table[name] = child
+}
+
+// remove takes a child out of a table.
+func (n *node) remove(name string) {
+	if _, ok := n.table[name]; !ok {
+		return
+	}
+	delete(n.table, name)
+	n.names = slices.DeleteFunc(slices.Clone(n.names), func(s string) bool { return s == name })
+}
+
+// text returns the value of a string node.
+func (n *node) text() (string, bool) {
+	if n == nil || n.kind != scalarNode {
+		return "", false
+	}
+	s, ok := n.value.(string)
+	return s, ok
+}
+
+// attach gives the nodes that the scanner made the values that the decoder found. The two read the same text, so
+// any difference is a fault of this package.
+func (n *node) attach(v any) error {
+	switch v := v.(type) {
+	case map[string]any:
+		if n.kind != tableNode || len(v) != len(n.table) {
+			return fmt.Errorf("decoder found a table of %d keys, scanner %d", len(v), len(n.table))
+		}
+		for name, child := range v {
+			c := n.table[name]
+			if c == nil {
+				return fmt.Errorf("scanner missed key %q", name)
+			}
+			if err := c.attach(child); err != nil {
+				return err
+			}
+		}
+		return nil
+	case []map[string]any:
+		return attachItems(n, v)
+	case []any:
+		return attachItems(n, v)
+	}
+	if n.kind != scalarNode {
+		return fmt.Errorf("decoder found a %T, scanner a table or an array", v)
+	}
+	n.value = v
+	return nil
+}
+
+func attachItems[T any](n *node, items []T) error {
+	if n.kind != arrayNode || len(items) != len(n.items) {
+		return fmt.Errorf("decoder found an array of %d, scanner %d", len(items), len(n.items))
+	}
+	for i := range items {
+		if err := n.items[i].attach(items[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}

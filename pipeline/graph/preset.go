@@ -1,0 +1,205 @@
+package graph
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Orders of sources, for sorting problems: the file first.
+const (
+	setOrder    = 1
+	firstPreset = 2
+)
+
+// What stands in presets for something of the file.
+const (
+	unresolved  = "$env"       // the environment that [train] names
+	runEnvSteps = "$env_steps" // stop.env_steps of [run], 0 without it
+)
+
+// Modes of a run.
+const (
+	ModeAsync = "async"
+	ModeSync  = "sync"
+)
+
+// trainTable is the [train] table.
+type trainTable struct {
+	Preset string `toml:"preset"`
+	Env    string `toml:"env"`
+	Mode   string `toml:"mode"`
+}
+
+// presetTable is the [preset] table of a preset.
+type presetTable struct {
+	About string `toml:"about"` // what it is for, in one sentence
+	From  string `toml:"from"`  // the preset that it differs from; empty: it is whole
+	Mode  string `toml:"mode"`  // of a run whose file gives none
+}
+
+// expand applies [train] and the --set arguments: the preset's tables come first, the file's are merged over
+// them key by key, then the arguments are set. Those of [train] and [run] come before, because presets read them.
+func (c *checker) expand(root *node, sets []assignment) *node {
+	sets = c.assign(root, sets, func(a assignment) bool { return a.path[0] == "train" || a.path[0] == "run" })
+	root = c.applyPreset(root)
+	sets = c.assign(root, sets, func(a assignment) bool { return a.path[0] != "wire" })
+	c.wireSets = sets
+	return root
+}
+
+// applyPreset reads [train] and returns the file with its preset expanded.
+func (c *checker) applyPreset(root *node) *node {
+	train := root.at("train")
+	if train == nil {
+		return root
+	}
+	if train.kind != tableNode {
+		c.wrong(train, "train", "a table", "")
+		return root
+	}
+	var t trainTable
+	d := &tableDecoder{c: &c.Report, n: train, path: "train"}
+	if d.decode(&t) != nil {
+		c.noPreset()
+	}
+	if n := train.at("mode"); n != nil && n.kind == scalarNode && t.Mode != ModeSync && t.Mode != ModeAsync {
+		c.Add("E005", n.val, "modes: async, sync", "`mode` is %q", t.Mode)
+	}
+	if n := train.at("preset"); n != nil {
+		root = c.mergePreset(root, train, n, &t)
+	} else if n := train.at("env"); n != nil && t.Env != "" {
+		c.Add("E004", n.key, "", "`env` in [train] is for a preset, and `preset` is missing")
+	}
+	c.graph.Synchronous = t.Mode == ModeSync
+	return root
+}
+
+// mergePreset lays the file over its preset, and takes over the preset's mode where the file gives none.
+func (c *checker) mergePreset(root, train, n *node, t *trainTable) *node {
+	presets := c.parts.presets()
+	if _, ok := presets[t.Preset]; !ok {
+		if t.Preset != "" {
+			c.Add("E010", n.val, unknownPreset(t.Preset, presets), "unknown preset %q", t.Preset)
+		}
+		c.noPreset()
+		return root
+	}
+	base, about := c.readPreset(presets, t.Preset)
+	if base == nil {
+		return root
+	}
+	if t.Mode == "" {
+		t.Mode = about.Mode
+	}
+	if env := c.presetEnv(root, train, n); env != nil {
+		resolve(base, unresolved, env)
+	}
+	c.schedule(root, base)
+	return overlay(base, root)
+}
+
+// unknownPreset is the help for a name that no preset has: the nearest one, and all of them.
+func unknownPreset(name string, presets map[string]string) string {
+	names := slices.Sorted(maps.Keys(presets))
+	help := "presets: " + strings.Join(names, ", ")
+	if found, ok := nearest(name, names); ok {
+		help = suggest(found) + " " + help
+	}
+	return help
+}
+
+// readPreset reads a preset over those that it derives from, and returns its [preset] table apart. It is nil if one of
+// them cannot be read.
+func (c *Report) readPreset(presets map[string]string, name string) (*node, presetTable) {
+	var about presetTable
+	n := c.read(newSource("preset:"+name, presets[name], firstPreset))
+	if n == nil {
+		return nil, about
+	}
+	if table := n.at("preset"); table != nil {
+		d := &tableDecoder{c: c, n: table, path: "preset"}
+		if d.decode(&about) != nil {
+			return nil, about
+		}
+		n.remove("preset")
+	}
+	if about.From == "" {
+		return n, about
+	}
+	rest := maps.Clone(presets)
+	delete(rest, name) // none derives from itself
+	if _, ok := rest[about.From]; !ok {
+		c.Add("E010", n.key, unknownPreset(about.From, rest), "preset %q derives from %q, which is none of the others", name, about.From)
+		return nil, about
+	}
+	base, from := c.readPreset(rest, about.From)
+	if base == nil {
+		return nil, about
+	}
+	about.Mode = cmp.Or(about.Mode, from.Mode)
+	return overlay(base, n), about
+}
+
+// presetEnv returns the node that names the preset's environment: train.env, or the only declared one.
+func (c *checker) presetEnv(root, train, preset *node) *node {
+	if n := train.at("env"); n != nil {
+		return n
+	}
+	envs := root.at("env")
+	if envs != nil && len(envs.names) == 1 {
+		name := envs.names[0]
+		return &node{val: envs.table[name].key, value: name}
+	}
+	if !c.bad["env"] {
+		help := "declare one: [env.NAME]"
+		if envs != nil && len(envs.names) > 0 {
+			help = didYouMean("", "%q", "declared", envs.names)
+		}
+		c.Add("E004", preset.key, help, "`env` is missing in [train]")
+	}
+	return nil
+}
+
+// resolve replaces what stands in a preset for something of the file by the value that by holds.
+func resolve(n *node, what string, by *node) {
+	if s, _ := n.text(); s == what {
+		n.value, n.val = by.value, by.val
+	}
+	for _, child := range n.table {
+		resolve(child, what, by)
+	}
+	for _, item := range n.items {
+		resolve(item, what, by)
+	}
+}
+
+// overlay returns base with the keys of top merged over it. Wires of both are kept, the base's first; a component
+// of another kind replaces the base's as a whole.
+func overlay(base, top *node) *node {
+	merged := *top
+	merged.names, merged.table = slices.Clone(base.names), maps.Clone(base.table)
+	for _, name := range top.names {
+		over, under := top.table[name], base.table[name]
+		switch {
+		case under == nil || under.kind != over.kind || otherKind(under, over):
+			merged.put(name, over)
+		case over.kind == tableNode:
+			merged.put(name, overlay(under, over))
+		case name == "wire" && over.kind == arrayNode:
+			both := *over
+			both.items = slices.Concat(under.items, over.items)
+			merged.put(name, &both)
+		default:
+			merged.put(name, over)
+		}
+	}
+	return &merged
+}
+
+func otherKind(under, over *node) bool {
+	a, ok := under.at("kind").text()
+	b, given := over.at("kind").text()
+	return ok && given && a != b
+}

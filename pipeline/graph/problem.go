@@ -1,0 +1,175 @@
+package graph
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Severity says whether a problem stops a pipeline.
+type Severity uint8
+
+// Severities.
+const (
+	Error   Severity = iota // the pipeline cannot run
+	Warning                 // it can, but perhaps does not do what was meant
+)
+
+// String returns error or warning.
+func (s Severity) String() string {
+	if s == Warning {
+		return "warning"
+	}
+	return "error"
+}
+
+// Problem is one thing that is wrong with a pipeline, and where. File is the name given to Parse, or
+// "preset:NAME", or "--set", where Line counts the arguments. Line and Column count from 1, columns in
+// characters; a Line of 0 means that the problem is with the file as a whole.
+type Problem struct {
+	Code         string // such as E002; Explain tells more
+	File         string
+	Line, Column int
+	Width        int // characters to underline, at least 1
+	Message      string
+	Help         string // what to do; may be empty
+	Severity     Severity
+
+	text string // the source line
+	at   Span
+}
+
+// String returns the problem as an editor and a reader want it: the place first, then the line with what is
+// meant underlined.
+func (p Problem) String() string {
+	var b strings.Builder
+	if p.Line == 0 {
+		fmt.Fprintf(&b, "%s: %v[%s]: %s\n", p.File, p.Severity, p.Code, p.Message)
+		if p.Help != "" {
+			fmt.Fprintf(&b, "  help: %s\n", p.Help)
+		}
+		return b.String()
+	}
+	fmt.Fprintf(&b, "%s:%d:%d: %v[%s]: %s\n", p.File, p.Line, p.Column, p.Severity, p.Code, p.Message)
+	number := strconv.Itoa(p.Line)
+	text, column := window(p.text, p.Column)
+	width := min(max(1, p.Width), max(1, utf8.RuneCountInString(text)-column+1))
+	fmt.Fprintf(&b, "%s | %s\n", number, printable(text))
+	fmt.Fprintf(&b, "%*s | %s%s", len(number), "", blanks(text, column-1), strings.Repeat("^", width))
+	if p.Help != "" {
+		fmt.Fprintf(&b, " help: %s", p.Help)
+	}
+	return b.String() + "\n"
+}
+
+// maxLine is how much of a source line is shown.
+const maxLine = 120
+
+// window returns the part of a long line around a column, and the column in it.
+func window(text string, column int) (string, int) {
+	runes := []rune(text)
+	if len(runes) <= maxLine {
+		return text, column
+	}
+	from := min(max(0, column-maxLine/2), len(runes)-maxLine)
+	part := string(runes[from : from+maxLine])
+	if from+maxLine < len(runes) {
+		part += "…"
+	}
+	if from > 0 {
+		return "…" + part, column - from + 1
+	}
+	return part, column
+}
+
+// printable keeps control characters of a file from reaching the terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\t' && (r < ' ' || r >= 0x7f && r < 0xa0) {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// blanks is as wide as the first n characters of s, tabs included.
+func blanks(s string, n int) string {
+	var b strings.Builder
+	for _, r := range s {
+		if b.Len() >= n {
+			break
+		}
+		if r != '\t' {
+			r = ' '
+		}
+		b.WriteRune(r)
+	}
+	return b.String() + strings.Repeat(" ", max(0, n-b.Len()))
+}
+
+// Problems are all problems of a pipeline, in the order of their places.
+type Problems []Problem
+
+// Error returns all problems as text, warnings too.
+func (ps Problems) Error() string { return strings.TrimSuffix(ps.String(), "\n") }
+
+// String returns all problems as text.
+func (ps Problems) String() string {
+	var b strings.Builder
+	for _, p := range ps {
+		b.WriteString(p.String())
+	}
+	return b.String()
+}
+
+// Err returns the problems as an error if there is one among them that stops the pipeline, else nil.
+func (ps Problems) Err() error {
+	if slices.ContainsFunc(ps, func(p Problem) bool { return p.Severity == Error }) {
+		return ps
+	}
+	return nil
+}
+
+// maxProblems bounds how many problems of one file are kept.
+const maxProblems = 1000
+
+// Report collects what a check of a pipeline finds. File is what problems without a place are said of.
+type Report struct {
+	File string
+
+	list []Problem
+}
+
+// Add notes a problem at a place; the zero Span means the file as a whole.
+func (c *Report) Add(code string, at Span, help, format string, args ...any) {
+	if len(c.list) == maxProblems {
+		return
+	}
+	p := Problem{Code: code, File: c.File, Width: 1, Message: fmt.Sprintf(format, args...), Help: help, at: at}
+	if code[0] == 'W' {
+		p.Severity = Warning
+	}
+	if at.src != nil {
+		p.File, p.Width = at.src.name, at.width()
+		p.Line, p.Column = at.src.place(at.off)
+		p.text = at.src.line(p.Line)
+	}
+	c.list = append(c.list, p)
+}
+
+// Sorted returns the problems in the order of their places, each once.
+func (c *Report) Sorted() Problems {
+	slices.SortStableFunc(c.list, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.at.order(), b.at.order()), cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Column, b.Column), cmp.Compare(a.Code, b.Code))
+	})
+	return slices.CompactFunc(c.list, func(a, b Problem) bool { return a == b })
+}
+
+// failed reports whether an error was found since a number of problems.
+func (c *Report) failed(since int) bool {
+	return Problems(c.list[since:]).Err() != nil
+}

@@ -1,0 +1,76 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxName bounds the names that are compared.
+const maxName = 100
+
+// nearest returns the candidate that somebody who wrote name probably meant. Candidates within a third of the
+// name's length (at least two edits) count, and those that begin with it.
+func nearest(name string, candidates []string) (string, bool) {
+	if len(name) > maxName {
+		return "", false
+	}
+	limit := max(2, len(name)/3)
+	best, found := limit+1, ""
+	for _, c := range slices.Sorted(slices.Values(candidates)) {
+		d := distance(strings.ToLower(name), strings.ToLower(c), limit)
+		if d >= min(len(name), len(c)) {
+			d = limit + 1 // as many edits as letters: no likeness at all
+		}
+		if len(name) >= 2 && (strings.HasPrefix(c, name) || len(c) >= 2 && strings.HasPrefix(name, c)) {
+			d = min(d, 1)
+		}
+		if d < best {
+			best, found = d, c
+		}
+	}
+	return found, found != ""
+}
+
+// distance is the number of insertions, deletions and substitutions between a and b (Levenshtein 1966), with a
+// swap of neighbours counted as one; more than limit may be returned as any number above it.
+func distance(a, b string, limit int) int {
+	if len(a)-len(b) > limit || len(b)-len(a) > limit {
+		return limit + 1
+	}
+	s, t := []rune(a), []rune(b)
+	older, old, row := make([]int, len(t)+1), make([]int, len(t)+1), make([]int, len(t)+1)
+	for j := range old {
+		old[j] = j
+	}
+	for i := range s {
+		row[0] = i + 1
+		for j := range t {
+			cost := 1
+			if s[i] == t[j] {
+				cost = 0
+			}
+			row[j+1] = min(old[j+1]+1, row[j]+1, old[j]+cost)
+			if i > 0 && j > 0 && s[i] == t[j-1] && s[i-1] == t[j] {
+				row[j+1] = min(row[j+1], older[j-1]+1)
+			}
+		}
+		older, old, row = old, row, older
+	}
+	return old[len(t)]
+}
+
+// suggest is the help where the candidate is known.
+func suggest(candidate string) string { return fmt.Sprintf("did you mean %q?", candidate) }
+
+// didYouMean is the help for an unknown name: the nearest candidate, else the list if it is short. format puts
+// the name in quotes as it stands in the file.
+func didYouMean(name, format, what string, candidates []string) string {
+	if c, ok := nearest(name, candidates); ok {
+		return fmt.Sprintf("did you mean "+format+"?", c)
+	}
+	if len(candidates) == 0 || len(candidates) > 12 {
+		return ""
+	}
+	return what + ": " + strings.Join(slices.Sorted(slices.Values(candidates)), ", ")
+}

@@ -1,0 +1,18 @@
+package graph
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNearest(t *testing.T) {
+	keys := []string{"seed", "stop", "name", "dir", "drop_oldest", "checkpoint", "on_dataset"}
+	for name, want := range map[string]string{
+		"sed": "seed", "stpo": "stop", "nmae": "name", "check": "checkpoint", "drop": "drop_oldest", "ondataset": "on_dataset",
+		"xyz": "", "x": "", "": "", "reward": "", "SEED": "seed", strings.Repeat("seed", 40): "",
+	} {
+		if got, _ := nearest(name, keys); got != want {
+			t.Errorf("nearest(%q) = %q, want %q", name, got, want)
+		}
+	}
+}

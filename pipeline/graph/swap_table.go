@@ -1,0 +1,77 @@
+package graph
+
+import (
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// Swap is the [swap] table: how components and environments are replaced while the run goes on, where the request
+// does not say otherwise.
+type Swap struct {
+	At        component.Boundary
+	Canary    int           // environments of the trial before; 0 = no trial
+	Verify    int           // env steps of each of them at most
+	Probation time.Duration // how long the previous version is ready to take over again
+	KeepState bool          // running episodes go on where both versions can
+}
+
+// SwapRule says whether something may be replaced while the run goes on.
+type SwapRule string
+
+// Rules, as in the file.
+const (
+	SwapAlways SwapRule = "always"
+	SwapNever  SwapRule = "never"
+)
+
+// swapFile is the [swap] table as it stands in the file.
+type swapFile struct {
+	At        string        `toml:"at"`
+	Canary    int           `toml:"canary"`
+	Verify    int           `toml:"verify"`
+	Probation time.Duration `toml:"probation"`
+	KeepState bool          `toml:"keep_state"`
+}
+
+func defaultSwap() swapFile {
+	return swapFile{At: component.AtTrajectory.String(), Canary: 4, Verify: 2000, Probation: time.Minute}
+}
+
+// maxCanary bounds the environments of a trial: they are made beside those that run.
+const maxCanary = 4096
+
+// boundaryNames are the values of at.
+var boundaryNames = []string{"step", "trajectory", "episode", "now"}
+
+// swapTable reads [swap].
+func (c *checker) swapTable() {
+	f := defaultSwap()
+	n := c.root.at("swap")
+	d := &tableDecoder{c: &c.Report, n: n, path: "swap"}
+	d.decode(&f) // what is wrong has been noted
+	at, err := component.ParseBoundary(f.At)
+	if child := n.at("at"); err != nil {
+		c.Add("E010", child.val, didYouMean(f.At, "%q", "boundaries", boundaryNames), "unknown boundary %q", f.At)
+	}
+	c.atLeast(n, "canary", f.Canary, 0)
+	if f.Canary > maxCanary {
+		c.Add("E005", n.at("canary").val, "", "`canary` is %d, must be %d or less", f.Canary, maxCanary)
+	}
+	c.atLeast(n, "verify", f.Verify, 1)
+	c.graph.Swap = Swap{At: at, Canary: f.Canary, Verify: f.Verify, Probation: f.Probation, KeepState: f.KeepState}
+}
+
+// swapRule reads the key swap of a table.
+func (c *checker) swapRule(table *node, value string) SwapRule {
+	rule := SwapRule(value)
+	n := table.at("swap")
+	if _, ok := n.text(); ok && rule != SwapAlways && rule != SwapNever {
+		c.Add("E010", n.val, didYouMean(value, "%q", "rules", []string{string(SwapAlways), string(SwapNever)}), "unknown rule %q", value)
+	}
+	return rule
+}
+
+func (s *Swap) file() swapFile {
+	return swapFile{At: s.At.String(), Canary: s.Canary, Verify: s.Verify, Probation: s.Probation, KeepState: s.KeepState}
+}

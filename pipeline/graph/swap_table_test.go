@@ -1,0 +1,48 @@
+package graph_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
+)
+
+func TestSwap_HasDefaultsAndRules(t *testing.T) {
+	g := parseFile(t, "../../pipeline.toml")
+	if want := (graph.Swap{At: component.AtTrajectory, Canary: 4, Verify: 2000, Probation: time.Minute}); g.Swap != want {
+		t.Errorf("defaults %+v, want %+v", g.Swap, want)
+	}
+	for _, c := range g.Components {
+		if c.Swap != graph.SwapAlways {
+			t.Errorf("%s: swap = %q", c.Name, c.Swap)
+		}
+	}
+	g = parseFile(t, "../../pipeline.toml", "swap.at=now", "swap.canary=0", "swap.verify=10", "swap.probation=0s", "swap.keep_state=true",
+		"component.learner.swap=never", "env.cartpole.swap=never")
+	if want := (graph.Swap{At: component.AtNow, Verify: 10, KeepState: true}); g.Swap != want {
+		t.Errorf("all given: %+v, want %+v", g.Swap, want)
+	}
+	if g.Component("learner").Swap != graph.SwapNever || g.Component("rollout").Swap != graph.SwapAlways || g.Env("cartpole").Swap != graph.SwapNever {
+		t.Errorf("rules: learner %q, rollout %q, env %q", g.Component("learner").Swap, g.Component("rollout").Swap, g.Env("cartpole").Swap)
+	}
+}
+
+func TestSwap_StandsInTheExpandedForm(t *testing.T) {
+	sets := []string{"swap.at=step", "swap.probation=90s", "component.learner.swap=never", "env.cartpole.swap=never"}
+	g := parseFile(t, "../../pipeline.toml", sets...)
+	text := g.Expanded()
+	want := "\n[swap]\nat = \"step\"\ncanary = 4\nverify = 2000\nprobation = \"1m30s\"\nkeep_state = false\n"
+	if !strings.Contains(text, want) || strings.Count(text, `swap = "never"`) != 2 {
+		t.Errorf("expanded form:\n%s\nwant in it:\n%s", text, want)
+	}
+	again, problems := graph.Parse("expanded.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
+	if problems.Err() != nil || again.Hash() != g.Hash() || again.Swap != g.Swap {
+		t.Errorf("read again: %v, %+v", problems, again)
+	}
+	if g.Hash() == parseFile(t, "../../pipeline.toml").Hash() {
+		t.Error("other rules, same hash")
+	}
+}

@@ -1,0 +1,289 @@
+package graph
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// runFile is the [run] table as it stands in the file.
+type runFile struct {
+	Name       string     `toml:"name"`
+	Seed       uint64     `toml:"seed"`
+	Dir        string     `toml:"dir"`
+	Stop       stopFile   `toml:"stop"`
+	Checkpoint Checkpoint `toml:"checkpoint"`
+	Evaluation Evaluation `toml:"evaluation"`
+}
+
+type stopFile struct {
+	Return   *float64      `toml:"return"`
+	Window   int           `toml:"window"`
+	EnvSteps uint64        `toml:"env_steps"`
+	Wall     time.Duration `toml:"wall"`
+}
+
+func defaultRun() runFile {
+	return runFile{
+		Seed: 1, Dir: "runs", Stop: stopFile{Window: 100},
+		Checkpoint: Checkpoint{Every: 30 * time.Second, Keep: 3, Best: true},
+		Evaluation: Evaluation{Episodes: 100, Seed: 1, Deterministic: true},
+	}
+}
+
+// runTable reads [run].
+func (c *checker) runTable() {
+	run := defaultRun()
+	n := c.root.at("run")
+	if n == nil {
+		if !c.bad["run"] {
+			c.Add("E004", c.top(), "add [run] with a name", "the table [run] is missing")
+		}
+		return
+	}
+	d := &tableDecoder{c: &c.Report, n: n, path: "run"}
+	d.decode(&run) // what is wrong has been noted
+	c.checkRun(n, &run)
+	stop := component.StopRule{Window: run.Stop.Window, EnvSteps: run.Stop.EnvSteps, Wall: run.Stop.Wall}
+	if run.Stop.Return != nil {
+		stop.Return, stop.HasReturn = *run.Stop.Return, true
+	}
+	c.graph.Run = RunTable{Name: run.Name, Seed: run.Seed, Dir: run.Dir, Stop: stop,
+		Checkpoint: run.Checkpoint, Evaluation: run.Evaluation}
+}
+
+// RunDir returns run.dir of a file. It reads the table [run] and nothing else, so it needs no Parts and starts nothing;
+// what is wrong there is among the problems, and the folder is then empty. file is only used for messages. A file
+// without that key has the default.
+func RunDir(file string, src []byte) (string, Problems) {
+	c := newChecker(file, ParseOptions{})
+	c.root = c.read(newSource(file, bom(string(src)), 0))
+	if c.root == nil {
+		return "", c.Sorted()
+	}
+	c.format(c.root)
+	if n := c.root.at("run"); n != nil && n.kind != tableNode {
+		c.wrong(n, "run", "a table: [run]", "")
+	} else {
+		c.runTable()
+	}
+	if c.failed(0) {
+		return "", c.Sorted()
+	}
+	return c.graph.Run.Dir, c.Sorted()
+}
+
+// top is the place of what the whole file lacks.
+func (c *checker) top() Span { return Span{c.root.key.src, 0, 0} }
+
+func (c *checker) checkRun(n *node, run *runFile) {
+	name := n.at("name")
+	switch text, ok := name.text(); {
+	case name == nil:
+		c.Add("E004", n.key, "", "`name` is missing in [run]")
+	case ok && !validName(text):
+		c.Add("E005", name.val, "use letters, digits, _ and -, with a letter first", "`name` is %q", text)
+	}
+	if dir := n.at("dir"); dir != nil && run.Dir == "" {
+		if _, ok := dir.text(); ok {
+			c.Add("E005", dir.val, `the default is "runs"`, "`dir` is empty")
+		}
+	}
+	c.atLeast(n, "stop.window", run.Stop.Window, 1)
+	c.atLeast(n, "checkpoint.keep", run.Checkpoint.Keep, 1)
+	c.atLeast(n, "evaluation.episodes", run.Evaluation.Episodes, 1)
+	c.atMost(n, "evaluation.episodes", run.Evaluation.Episodes, MaxEpisodes)
+	c.atLeast(n, "evaluation.max_steps", run.Evaluation.MaxSteps, 0)
+}
+
+// atLeast checks an integer of a table, if it was given as one.
+func (c *checker) atLeast(table *node, key string, value, least int) {
+	n := lookup(table, key)
+	if n == nil || value >= least {
+		return
+	}
+	if _, ok := n.value.(int64); ok {
+		c.Add("E005", n.val, "", "`%s` is %d, must be %d or more", key, value, least)
+	}
+}
+
+// atMost is the same for the other end.
+func (c *checker) atMost(table *node, key string, value, most int) {
+	n := lookup(table, key)
+	if n == nil || value <= most {
+		return
+	}
+	if _, ok := n.value.(int64); ok {
+		c.Add("E005", n.val, "", "`%s` is %d, must be %d or less", key, value, most)
+	}
+}
+
+// envFile is the part of an [env.NAME] table that has fixed keys.
+type envFile struct {
+	Use    string    `toml:"use"`
+	Limits EnvLimits `toml:"limits"`
+	Grants []string  `toml:"grants"`
+	SHA256 string    `toml:"sha256"`
+	Swap   string    `toml:"swap"`
+
+	Isolation string `toml:"isolation"` // host or process
+	Workers   int    `toml:"workers"`   // processes for each batch of environments, where they are processes
+}
+
+// Where the environments of a module run.
+const (
+	isolationHost    = "host"
+	isolationProcess = "process"
+)
+
+// envTables reads [env.NAME].
+func (c *checker) envTables() {
+	for _, table := range c.named("env") {
+		name, n := table.name, table.node
+		f := envFile{Isolation: isolationHost, Workers: 1, Swap: string(SwapAlways)}
+		d := (&tableDecoder{c: &c.Report, n: n, path: "env." + name}).skipping("args")
+		d.decode(&f) // what is wrong has been noted
+		args := map[string]string{}
+		if a := n.at("args"); a != nil {
+			c.flatten(a, "env."+name+".args", "", args)
+		}
+		c.checkUse(n, name, f.Use)
+		c.checkSHA(n, f.SHA256)
+		c.checkIsolation(n, &f)
+		e := Env{Name: name, Swap: c.swapRule(n, f.Swap), at: n.key, UseAt: n.key, SHAAt: n.key}
+		e.Table = EnvTable{Use: f.Use, Args: args, Limits: f.Limits, Grants: f.Grants, SHA256: strings.ToLower(f.SHA256),
+			Isolated: f.Isolation == isolationProcess, Workers: f.Workers}
+		if plugin, rest, ok := c.envPlugin(f.Use); ok {
+			e.Table.Plugin, e.Table.Use, e.Table.Isolated = plugin, rest, true
+		}
+		if u := n.at("use"); u != nil {
+			e.UseAt = u.val
+		}
+		if s := n.at("sha256"); s != nil {
+			e.SHAAt = s.val
+		}
+		c.graph.Envs = append(c.graph.Envs, e)
+	}
+}
+
+var hexSHA = regexp.MustCompile("^[0-9a-fA-F]{64}$")
+
+func (c *checker) checkSHA(table *node, sha string) {
+	if sha != "" && !hexSHA.MatchString(sha) {
+		c.Add("E005", table.at("sha256").val, "rlhost inspect FILE prints it", "`sha256` is not 64 hexadecimal digits")
+	}
+}
+
+// checkUse checks what can be said of an environment's source without opening it.
+func (c *checker) checkUse(table *node, name, use string) {
+	n := table.at("use")
+	if n == nil {
+		c.Add("E004", table.key, fmt.Sprintf("name a built-in environment or a file: use = %q", "./"+name+".wasm"),
+			"`use` is missing in [env.%s]", name)
+		return
+	}
+	if _, ok := n.text(); !ok {
+		return
+	}
+	if plugin, _, ok := SplitUse(use); ok {
+		c.checkEnvPlugin(n, plugin)
+		return
+	}
+	if isPath(use) || slices.Contains(c.parts.Builtins, use) {
+		return
+	}
+	help := didYouMean(use, "%q", "built in", c.parts.Builtins)
+	if help == "" {
+		help = "a path has a slash in it: ./" + use
+	}
+	c.Add("E010", n.val, help, "%q is not a built-in environment", use)
+}
+
+// checkEnvPlugin checks the first part of use = "PLUGIN:ENVIRONMENT".
+func (c *checker) checkEnvPlugin(n *node, name string) {
+	known := slices.Concat(c.declared("plugin"), slices.Sorted(maps.Keys(c.parts.EnvPlugins)))
+	if slices.Contains(known, name) {
+		return
+	}
+	help := didYouMean(name, "%q", "plugins", known)
+	if help == "" {
+		help = "declare it: [plugin." + name + "]"
+	}
+	c.Add("E011", n.val, help, "plugin %q is not declared", name)
+}
+
+// SplitUse divides use = "PLUGIN:ENVIRONMENT"; ok is false for what names no native plugin, such as a path.
+func SplitUse(use string) (plugin, env string, ok bool) {
+	plugin, env, ok = strings.Cut(use, ":")
+	return plugin, env, ok && validName(plugin)
+}
+
+// envPlugin returns the native plugin that use = "PLUGIN:ENVIRONMENT" names, and the environment. A declared
+// plugin goes before one that needs no declaration.
+func (c *checker) envPlugin(use string) (*PluginTable, string, bool) {
+	name, rest, ok := SplitUse(use)
+	if !ok {
+		return nil, "", false
+	}
+	if p := c.graph.Plugin(name); p != nil {
+		return &p.Table, rest, true
+	}
+	if p, ok := c.parts.EnvPlugins[name]; ok {
+		p.Name = name
+		return &p, rest, true
+	}
+	return nil, "", false
+}
+
+func (c *checker) checkIsolation(n *node, f *envFile) {
+	if child := n.at("isolation"); child != nil && f.Isolation != isolationHost && f.Isolation != isolationProcess {
+		if _, ok := child.text(); ok {
+			c.Add("E010", child.val, "environments run isolated in: host, process", "unknown isolation %q", f.Isolation)
+		}
+	}
+	c.atLeast(n, "workers", f.Workers, 1)
+	_, _, native := SplitUse(f.Use)
+	if child := n.at("workers"); child != nil && f.Workers > 1 && f.Isolation == isolationHost && !native {
+		c.Add("E005", child.val, `add isolation = "process"`, "`workers` is %d, but the environments run in the host", f.Workers)
+	}
+}
+
+// isPath tells paths from names of built-in environments.
+func isPath(use string) bool {
+	return strings.ContainsRune(use, filepath.Separator) || strings.HasSuffix(use, ".wasm")
+}
+
+// flatten turns nested tables of scalars into strings by dotted key.
+func (c *checker) flatten(n *node, path, prefix string, into map[string]string) {
+	if n.kind != tableNode {
+		c.wrong(n, path, "a table", "")
+		return
+	}
+	for _, name := range n.names {
+		child := n.table[name]
+		key := prefix + name
+		switch v := child.value.(type) {
+		case string:
+			into[key] = v
+		case int64:
+			into[key] = strconv.FormatInt(v, 10)
+		case float64:
+			into[key] = strconv.FormatFloat(v, 'g', -1, 64)
+		case bool:
+			into[key] = strconv.FormatBool(v)
+		default:
+			if child.kind == tableNode {
+				c.flatten(child, path+"."+name, key+".", into)
+				continue
+			}
+			c.wrong(child, path+"."+name, "a string, a number, true, false or a table of these", "")
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package graph
+
+import (
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// InstanceName returns the name of an instance: the component's, with the index where there are several.
+func (x *Component) InstanceName(index int) string {
+	if x.Count > 1 {
+		return fmt.Sprintf("%s[%d]", x.Name, index)
+	}
+	return x.Name
+}
+
+// InstancesByKind counts the instances of each kind of component.
+func (g *Graph) InstancesByKind() map[string]int {
+	n := map[string]int{}
+	for i := range g.Components {
+		n[g.Components[i].Kind] += g.Components[i].Count
+	}
+	return n
+}
+
+// Readers returns how many blocks of a signal its receivers may have claims on at once: each works on one while
+// others wait for it.
+func (g *Graph) Readers(from, signal string) int {
+	n := 0
+	for i := range g.Wires {
+		if w := &g.Wires[i]; w.From == from && w.Signal == signal {
+			to := g.Component(w.To)
+			n += to.Count * (1 + w.Depth)
+			if to.Runtime == RuntimeProcess {
+				n += 2 * to.Count // one is under way to the process, one is kept for its successor
+			}
+		}
+	}
+	return n
+}
+
+// String names the wire by its ends.
+func (w *Wire) String() string {
+	return component.Qualified(w.From, w.Signal) + " → " + component.Qualified(w.To, w.Slot)
+}
+
+// Way tells how a wire carries messages.
+func (w *Wire) Way() string { return fmt.Sprintf("%v, depth %d, %v", w.Mode, w.Depth, w.OnFull) }
+
+// Depths returns how many wires lead to each component one after the other at most. Answers do not count, nor do the
+// newest of something: nobody waits for those to be taken. Where wires lead in a circle all the same, they count until
+// they come back.
+func (g *Graph) Depths() map[string]int {
+	depth := map[string]int{}
+	for range g.Components {
+		for i := range g.Wires {
+			w := &g.Wires[i]
+			if w.Mode == bus.Reply || w.Mode == bus.Latest || w.From == w.To {
+				continue
+			}
+			depth[w.To] = min(max(depth[w.To], depth[w.From]+1), len(g.Components))
+		}
+	}
+	return depth
+}
+
+// PoliciesBehind names the policies of the components that a component's messages reach first.
+func (g *Graph) PoliciesBehind(from *Component) []string {
+	var found []string
+	seen := map[string]bool{from.Name: true}
+	for queue := []string{from.Name}; len(queue) > 0; queue = queue[1:] {
+		for _, w := range g.Wires {
+			if w.From != queue[0] || seen[w.To] {
+				continue
+			}
+			seen[w.To] = true
+			if to := g.Component(w.To); to.Policy != "" {
+				found = append(found, to.Policy)
+			} else {
+				queue = append(queue, w.To)
+			}
+		}
+	}
+	return unique(found)
+}

@@ -1,0 +1,40 @@
+package graph
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// byteUnits are the units of sizes, largest first.
+var byteUnits = [...]struct {
+	name  string
+	bytes int64
+}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
+
+// ParseBytes reads a size such as 16MiB. Only powers of 1024 have names here, so that nobody has to guess.
+func ParseBytes(s string) (int64, error) {
+	for _, u := range byteUnits {
+		digits, ok := strings.CutSuffix(s, u.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+		if err != nil || n < 0 || n > math.MaxInt64/u.bytes {
+			break
+		}
+		return n * u.bytes, nil
+	}
+	return 0, fmt.Errorf("%q is not a size", s)
+}
+
+// formatBytes is the inverse of ParseBytes.
+func formatBytes(n int64) string {
+	for _, u := range byteUnits {
+		if n%u.bytes == 0 && n >= u.bytes {
+			return strconv.FormatInt(n/u.bytes, 10) + u.name
+		}
+	}
+	return "0B"
+}

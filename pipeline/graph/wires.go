@@ -1,0 +1,279 @@
+package graph
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+)
+
+var (
+	wireKeys  = []string{"signal", "slot", "mode", "depth", "on_full", "replace"}
+	modeNames = []string{"all", "queue", "latest", "reply"}
+	fullNames = []string{"block", "drop_newest", "drop_oldest", "coalesce", "fail"}
+)
+
+// name is one string of a key that takes a string or a list of strings.
+type name struct {
+	text string
+	at   Span
+}
+
+// pair is one signal and one slot of a [[wire]].
+type pair struct {
+	table        *node
+	signal, slot name
+	preset       bool // the preset's
+	replaces     bool // took the place of the preset's
+}
+
+// maxWires bounds the pairs of signals and slots.
+const maxWires = 4096
+
+// wireTables reads [[wire]].
+func (c *checker) wireTables() {
+	var pairs []pair
+	index := map[[2]string]int{}
+	if n := c.root.at("wire"); n != nil {
+		for _, w := range n.items {
+			for _, p := range c.pairs(w, maxWires-len(pairs)) {
+				pairs = c.addPair(pairs, index, p)
+			}
+		}
+	}
+	pairs = c.replaceWires(pairs)
+	c.setWires(pairs)
+	for _, p := range pairs {
+		c.wire(p)
+	}
+}
+
+// pairs checks the keys of one [[wire]] and returns each signal with each slot, if there is room for so many.
+func (c *checker) pairs(w *node, room int) []pair {
+	for _, key := range w.names {
+		if !slices.Contains(wireKeys, key) {
+			c.unknownKey(w.table[key], key, "[wire]", wireKeys)
+		}
+	}
+	signals, slots := c.nameList(w, "signal"), c.nameList(w, "slot")
+	if len(signals)*len(slots) > room {
+		c.Add("E005", w.key, "", "there are more than %d wires up to this one", maxWires)
+		return nil
+	}
+	var list []pair
+	for _, signal := range signals {
+		for _, slot := range slots {
+			list = append(list, pair{table: w, signal: signal, slot: slot, preset: w.key.order() >= firstPreset})
+		}
+	}
+	return list
+}
+
+// nameList reads a string or a list of strings.
+func (c *checker) nameList(w *node, key string) []name {
+	n := w.at(key)
+	if n == nil {
+		c.Add("E004", w.key, "", "`%s` is missing in [[wire]]", key)
+		return nil
+	}
+	items := []*node{n}
+	if n.kind == arrayNode {
+		items = n.items
+	}
+	if len(items) == 0 {
+		c.Add("E004", n.val, "", "`%s` is an empty list", key)
+	}
+	var list []name
+	for _, item := range items {
+		s, ok := item.text()
+		if !ok {
+			c.wrong(item, key, "a string or a list of strings", `write "component.`+key+`"`)
+			continue
+		}
+		list = append(list, name{s, item.val})
+	}
+	return list
+}
+
+// addPair adds a pair. One of the file replaces the same one of the preset; twice in the file is an error.
+func (c *checker) addPair(pairs []pair, index map[[2]string]int, p pair) []pair {
+	key := [2]string{p.signal.text, p.slot.text}
+	i, known := index[key]
+	switch {
+	case !known:
+		index[key] = len(pairs)
+		return append(pairs, p)
+	case pairs[i].preset && !p.preset:
+		p.replaces = true
+		pairs[i] = p
+	default:
+		c.Add("E006", p.slot.at, "", "%q is wired to %q twice", p.signal.text, p.slot.text)
+	}
+	return pairs
+}
+
+// replaceWires takes out the preset's wires of each signal that a wire of the file has with replace = true: so a
+// component can be put between two of the preset's.
+func (c *checker) replaceWires(pairs []pair) []pair {
+	replaced := map[string]bool{}
+	for _, p := range pairs {
+		n := p.table.at("replace")
+		if n == nil {
+			continue
+		}
+		replace, ok := n.value.(bool)
+		if !ok {
+			c.wrong(n, "replace", "true or false", "")
+		}
+		if !replace {
+			continue
+		}
+		replaced[p.signal.text] = true
+		ofPreset := func(o pair) bool { return o.preset && o.signal.text == p.signal.text }
+		if !p.replaces && !slices.ContainsFunc(pairs, ofPreset) {
+			c.Add("E005", n.val, "leave it out", "`replace` is true, but no preset wires %q", p.signal.text)
+		}
+	}
+	return slices.DeleteFunc(pairs, func(p pair) bool { return p.preset && replaced[p.signal.text] })
+}
+
+// setWires applies --set wire.COMPONENT.SIGNAL.KEY=VALUE to all wires of that signal.
+func (c *checker) setWires(pairs []pair) {
+	var signals []string
+	for _, p := range pairs {
+		signals = append(signals, p.signal.text)
+	}
+	for _, a := range c.wireSets {
+		whole := Span{a.spans[0].src, a.spans[0].off, a.spans[len(a.spans)-1].end}
+		if len(a.path) != 4 {
+			c.Add("E008", whole, "write wire.COMPONENT.SIGNAL.KEY, such as wire.rollout.trajectories.depth", "this is no key of a wire")
+			continue
+		}
+		signal := component.Qualified(a.path[1], a.path[2])
+		if c.bad["wire"] {
+			continue
+		}
+		if !slices.Contains(signals, signal) {
+			c.Add("E008", whole, didYouMean(signal, "`%s`", "wired", unique(signals)), "no wire has the signal %q", signal)
+			continue
+		}
+		if key := a.path[3]; !slices.Contains(wireKeys[2:5], key) {
+			c.Add("E008", a.spans[3], didYouMean(key, "`%s`", "keys", wireKeys[2:5]), "`%s` of a wire cannot be set", key)
+			continue
+		}
+		for i := range pairs {
+			if pairs[i].signal.text == signal {
+				pairs[i].table = with(pairs[i].table, a.path[3], a.value)
+			}
+		}
+	}
+}
+
+func unique(list []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(list)))
+}
+
+// with returns a table with one key changed, and leaves the table as it is.
+func with(table *node, key string, value *node) *node {
+	t := *table
+	t.names, t.table = slices.Clone(t.names), maps.Clone(t.table)
+	t.put(key, value)
+	return &t
+}
+
+// wire checks one pair and adds it to the graph.
+func (c *checker) wire(p pair) {
+	w := Wire{signalAt: p.signal.at, slotAt: p.slot.at, depthAt: p.table.key}
+	since := len(c.list)
+	c.wireOptions(p.table, &w)
+	from, out, fromOK := c.port(p.signal, false)
+	to, in, toOK := c.port(p.slot, true)
+	if !fromOK || !toOK {
+		return
+	}
+	if out.Payload != in.Payload {
+		c.Add("E040", p.slot.at, c.otherSlots(out.Payload), "payloads differ: %s sends %s, %s takes %s",
+			p.signal.text, out.Payload, p.slot.text, in.Payload)
+	}
+	if c.failed(since) {
+		return
+	}
+	w.From, w.Signal, w.To, w.Slot, w.Payload = from, out.Name, to, in.Name, out.Payload
+	c.graph.Wires = append(c.graph.Wires, w)
+}
+
+// otherSlots names the slots that take a payload.
+func (c *checker) otherSlots(payload string) string {
+	var list []string
+	for _, x := range c.graph.Components {
+		for _, p := range x.Manifest.Slots {
+			if p.Payload == payload {
+				list = append(list, component.Qualified(x.Name, p.Name))
+			}
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return payload + " is taken by " + strings.Join(list, ", ")
+}
+
+// wireOptions reads mode, depth and on_full. Each is required: what happens under load is never left to a default.
+func (c *checker) wireOptions(t *node, w *Wire) {
+	mode, hasMode := c.word(t, "mode", "E034", modeNames)
+	full, hasFull := c.word(t, "on_full", "E035", fullNames)
+	w.Mode, _ = bus.ParseMode(mode)
+	w.OnFull, _ = bus.ParseOverflow(full)
+	c.depth(t, w)
+	if !hasMode || mode != bus.Latest.String() {
+		return
+	}
+	if hasFull && w.OnFull != bus.Coalesce {
+		c.Add("E035", t.at("on_full").val, `write on_full = "coalesce"`,
+			"mode \"latest\" keeps the newest message, on_full = %q contradicts it", full)
+	}
+	if w.Depth > 1 {
+		c.Add("E036", t.at("depth").val, "write depth = 1", "mode \"latest\" keeps one message, depth = %d contradicts it", w.Depth)
+	}
+}
+
+// word reads a key that takes one of a few words.
+func (c *checker) word(t *node, key, code string, words []string) (word string, ok bool) {
+	n := t.at(key)
+	if n == nil {
+		c.Add("E037", t.key, key+": "+strings.Join(words, ", "), "`%s` is missing in [[wire]]", key)
+		return "", false
+	}
+	word, ok = n.text()
+	if !ok {
+		c.wrong(n, key, "a string", "")
+		return "", false
+	}
+	if !slices.Contains(words, word) {
+		c.Add(code, n.val, didYouMean(word, "%q", key+" can be", words), "unknown %s %q", key, word)
+		return "", false
+	}
+	return word, true
+}
+
+func (c *checker) depth(t *node, w *Wire) {
+	n := t.at("depth")
+	if n == nil {
+		c.Add("E036", t.key, "write how many messages may wait, such as depth = 64", "`depth` is missing in [[wire]]")
+		return
+	}
+	w.depthAt = n.val
+	d, ok := n.value.(int64)
+	switch {
+	case !ok || n.kind != scalarNode:
+		c.wrong(n, "depth", "an integer", "")
+	case d < 1:
+		c.Add("E036", n.val, "", "`depth` is %d, must be 1 or more", d)
+	case d > 1<<20:
+		c.Add("E036", n.val, "", "`depth` is %d, must be %d or less", d, 1<<20)
+	default:
+		w.Depth = int(d)
+	}
+}
