@@ -127,7 +127,7 @@ func playOnce(ctx context.Context, d *policy.Definition, w policy.Weights, o eva
 	const most = 32
 	turns := (o.Episodes + most - 1) / most
 	envs := (o.Episodes + turns - 1) / turns // so that few are idle in the last turn
-	actor, err := d.Backend.NewActor(d.Network, envs)
+	actor, err := policy.NewActor(d.Backend, &d.Network, envs)
 	if err != nil {
 		return played{}, err
 	}

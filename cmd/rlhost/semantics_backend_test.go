@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/ppo"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -18,14 +19,24 @@ type spy struct {
 	updates func(d *policy.Dataset)         // before learning
 }
 
-func (s *spy) NewActor(n policy.Network, maxRows int) (policy.Actor, error) {
-	a, err := s.Backend.NewActor(n, maxRows)
-	return &spyActor{a, s}, err
+func (s *spy) Compile(n *policy.Network) (policy.Program, error) {
+	p, err := s.Backend.Compile(n)
+	return &spyProgram{p, s}, err
 }
 
-func (s *spy) NewLearner(n policy.Network, params []float32, c policy.Config) (policy.Learner, error) {
-	l, err := s.Backend.NewLearner(n, params, c)
-	return &spyLearner{l, s}, err
+type spyProgram struct {
+	policy.Program
+	spy *spy
+}
+
+func (p *spyProgram) NewActor(maxRows int) (policy.Actor, error) {
+	a, err := p.Program.NewActor(maxRows)
+	return &spyActor{a, p.spy}, err
+}
+
+func (p *spyProgram) NewLearner(params []float32, c ppo.Config) (ppo.Learner, error) {
+	l, err := p.Program.(ppo.Program).NewLearner(params, c)
+	return &spyLearner{l, p.spy}, err
 }
 
 type spyActor struct {
@@ -42,19 +53,15 @@ func (a *spyActor) Act(requests []policy.Request) error {
 }
 
 type spyLearner struct {
-	policy.Learner
+	ppo.Learner
 	spy *spy
 }
 
-func (l *spyLearner) Update(d *policy.Dataset, r policy.Rates) (policy.Stats, error) {
+func (l *spyLearner) Update(d *policy.Dataset, r ppo.Rates) (ppo.Stats, error) {
 	if l.spy.updates != nil {
 		l.spy.updates(d)
 	}
 	return l.Learner.Update(d, r)
-}
-
-func (l *spyLearner) GatheredBytes() uint64 {
-	return l.Learner.(interface{ GatheredBytes() uint64 }).GatheredBytes()
 }
 
 // valued is what the policy thought of every observation that it was shown.

@@ -140,7 +140,7 @@ func TestS1ActionsAreKeyedByRunEnvironmentAndStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := made.(*policy.Definition)
-	actor, err := p.Backend.NewActor(p.Network, 1)
+	actor, err := policy.NewActor(p.Backend, &p.Network, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

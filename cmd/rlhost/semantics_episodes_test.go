@@ -8,6 +8,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/ppo"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
@@ -111,9 +112,9 @@ func TestS2TerminatedWinsOverTruncated(t *testing.T) {
 // An end cuts the recursion: what is after it changes no target before it.
 func TestS2AnEndCutsTheAdvantage(t *testing.T) {
 	o := experiment{script: uneven()}.must(t)
-	c := policy.Defaults()
+	c := ppo.Defaults()
 	d := o.dataset(2, 1)
-	var before, after policy.Targets
+	var before, after ppo.Targets
 	if err := before.GAE(d, &c); err != nil {
 		t.Fatal(err)
 	}
@@ -258,11 +259,11 @@ type transition struct{ env, episode, step int }
 // many of the ends were in its last row. Those of other rows depend on where the block ends.
 func advantages(t *testing.T, o *outcome) (all map[transition]float32, atLast int) {
 	t.Helper()
-	c := policy.Defaults()
+	c := ppo.Defaults()
 	all = map[transition]float32{}
 	for i := range o.blocks {
 		b := &o.blocks[i]
-		var targets policy.Targets
+		var targets ppo.Targets
 		if err := targets.GAE(&policy.Dataset{Blocks: []trajectory.Trajectory{b.Trajectory}}, &c); err != nil {
 			t.Fatal(err)
 		}

@@ -116,7 +116,7 @@ func TestS12EvaluationDoesNotDependOnParallelEnvironments(t *testing.T) {
 	n := policy.Network{Obs: spec.ObsElems(), Actions: spec.Actions(), Hidden: []int{16}, Activation: policy.Tanh,
 		NormalizeObs: true, HiddenGain: math.Sqrt2, PolicyGain: 1, ValueGain: 1}
 	w := policy.Weights{Params: policy.Init(&n, 5), ObsMean: []float32{0.1, 0, -0.01, 0.2}, ObsScale: []float32{2, 1, 8, 1.5}}
-	actor, err := cpu.New().NewActor(n, 32)
+	actor, err := policy.NewActor(cpu.New(), &n, 32)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func TestS16EvaluationAndCanaryDrawFromStreamsOfTheirOwn(t *testing.T) {
 		evaluated, tried := drawn{}, drawn{}
 		actor := func(d drawn) policy.Actor {
 			n := policy.Network{Obs: 4, Actions: 2, Hidden: []int{4}, Activation: policy.Tanh, HiddenGain: 1, PolicyGain: 0.01, ValueGain: 1}
-			a, err := d.spied(cpu.New()).NewActor(n, 32)
+			a, err := policy.NewActor(d.spied(cpu.New()), &n, 32)
 			if err == nil {
 				err = a.Load(policy.Weights{Params: policy.Init(&n, 1)})
 			}

@@ -38,10 +38,11 @@ core/component:          hostabi core/arena core/bus core/loop core/trajectory c
 core/control:            hostabi core/ipc core/loop
 
 gpu/policy:              hostabi core/trajectory
-gpu/policy/policytest:   hostabi core/trajectory core/env gpu/policy
-gpu/cpu:                 hostabi core/trajectory core/env gpu/policy gpu/cpu/internal/kern
+gpu/policy/policytest:   hostabi core/trajectory gpu/policy gpu/ppo
+gpu/ppo:                 core/trajectory gpu/policy
+gpu/cpu:                 core/trajectory gpu/policy gpu/ppo gpu/cpu/internal/kern
 gpu/cpu/internal/kern:
-gpu/gorgonia:            hostabi core/trajectory core/env gpu/policy
+gpu/gorgonia:            gpu/policy gpu/ppo
 
 plugins/wasm:            hostabi core/files core/trajectory core/env plugins/wasm/internal/meter
 plugins/wasm/internal/meter: hostabi
@@ -50,7 +51,7 @@ plugins/plugintest:      hostabi core/shm core/arena core/bus core/component cor
 plugins/rollout:         hostabi core/shm core/arena core/bus core/component core/loop core/trajectory core/env core/stat
 plugins/batcher:         hostabi core/arena core/bus core/component core/loop core/trajectory core/env core/stat
 plugins/inference:       hostabi core/arena core/bus core/component core/loop core/trajectory core/env core/stat gpu/policy
-plugins/learner:         hostabi core/arena core/bus core/component core/loop core/trajectory core/env core/stat gpu/policy
+plugins/learner:         hostabi core/arena core/bus core/component core/loop core/trajectory core/stat gpu/policy gpu/ppo
 plugins/evaluation:      hostabi core/trajectory core/env gpu/policy
 plugins/envcheck:        hostabi core/trajectory core/env
 plugins/runner:          hostabi core/arena core/bus core/component core/loop core/trajectory core/env core/stat

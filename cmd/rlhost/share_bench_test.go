@@ -145,7 +145,7 @@ func newAlone(b *testing.B, plugin env.Plugin) *alone {
 		b.Fatal(err)
 	}
 	n := policy.Network{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh, HiddenGain: 1.414, PolicyGain: 0.01, ValueGain: 1}
-	actor, err := backends()["cpu"]().NewActor(n, 1024)
+	actor, err := policy.NewActor(backends()["cpu"](), &n, 1024)
 	if err != nil {
 		b.Fatal(err)
 	}

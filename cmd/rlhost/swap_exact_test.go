@@ -17,6 +17,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 	"github.com/rlhost/rlhost/pipeline"
 	rolloutplugin "github.com/rlhost/rlhost/plugins/rollout"
 	"github.com/rlhost/rlhost/plugins/wasm"
@@ -183,10 +184,23 @@ type guarded struct {
 	turnstile *turnstile
 }
 
-// NewActor returns one that waits at the turnstile before it acts.
-func (b guarded) NewActor(n policy.Network, rows int) (policy.Actor, error) {
-	actor, err := b.Backend.NewActor(n, rows)
-	return guardedActor{actor, b.turnstile}, err
+// Compile returns a program whose actors wait at the turnstile before they act.
+func (b guarded) Compile(n *policy.Network) (policy.Program, error) {
+	p, err := b.Backend.Compile(n)
+	if err != nil {
+		return nil, err
+	}
+	return guardedProgram{p.(ppo.Program), b.turnstile}, nil
+}
+
+type guardedProgram struct {
+	ppo.Program
+	turnstile *turnstile
+}
+
+func (p guardedProgram) NewActor(rows int) (policy.Actor, error) {
+	actor, err := p.Program.NewActor(rows)
+	return guardedActor{actor, p.turnstile}, err
 }
 
 type guardedActor struct {

@@ -2,9 +2,11 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // Backend makes actors and learners that compute with one set of kernels. It is immutable.
@@ -42,31 +44,35 @@ func (b *Backend) Kernels() string { return b.set.String() }
 // maxActions bounds the logits of a block of rows, which are kept together.
 const maxActions = 1 << 16
 
-func check(n *policy.Network) error {
+// program is a network with one set of kernels.
+type program struct {
+	*Backend
+	net policy.Network
+}
+
+var _ ppo.Program = (*program)(nil)
+
+// Compile checks the network.
+func (b *Backend) Compile(n *policy.Network) (policy.Program, error) {
 	if err := n.Validate(); err != nil {
-		return err
+		return nil, err
 	}
 	if n.Actions > maxActions {
-		return fmt.Errorf("network: %d actions: %w", n.Actions, policy.ErrUnsupported)
+		return nil, fmt.Errorf("network: %d actions: %w", n.Actions, policy.ErrUnsupported)
 	}
-	return nil
+	p := &program{Backend: b, net: *n}
+	p.net.Hidden = slices.Clone(n.Hidden)
+	return p, nil
 }
 
 // NewActor prepares acting. A call of Act may have any number of rows; maxRows is not needed.
-func (b *Backend) NewActor(n policy.Network, maxRows int) (policy.Actor, error) {
-	if err := check(&n); err != nil {
-		return nil, err
-	}
-	return newActor(b.set, n), nil
-}
+func (p *program) NewActor(maxRows int) (policy.Actor, error) { return newActor(p.set, p.net), nil }
 
-// NewLearner prepares learning from params. The learner returned is a *Learner.
-func (b *Backend) NewLearner(n policy.Network, params []float32, c policy.Config) (policy.Learner, error) {
-	if err := check(&n); err != nil {
+// NewLearner prepares learning from params.
+func (p *program) NewLearner(params []float32, c ppo.Config) (ppo.Learner, error) {
+	e, err := newEngine(p.Backend, p.net, params, c)
+	if err != nil {
 		return nil, err
 	}
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	return newLearner(b, n, params, c)
+	return ppo.Over(e, &p.net, c), nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 var (
@@ -48,7 +49,7 @@ func update(b *testing.B, backend *cpu.Backend, n policy.Network, rows int) {
 	const envs = 32
 	d := policytest.NewDataset(b, policytest.Options{Network: n, Steps: 1024 / envs, Envs: envs, Blocks: 1, Seed: 1})
 	params := policy.Init(&n, 1)
-	actor, err := backend.NewActor(n, envs)
+	actor, err := policy.NewActor(backend, &n, envs)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -56,16 +57,16 @@ func update(b *testing.B, backend *cpu.Backend, n policy.Network, rows int) {
 		b.Fatal(err)
 	}
 	policytest.Act(b, actor, d, envs)
-	c := policy.Defaults()
+	c := ppo.Defaults()
 	c.Epochs, c.Minibatch = 1, rows
-	learner, err := backend.NewLearner(n, params, c)
+	learner, err := ppo.NewLearner(backend, &n, params, c)
 	if err != nil {
 		b.Fatal(err)
 	}
 	best := time.Duration(math.MaxInt64)
 	for b.Loop() {
 		start := time.Now()
-		if _, err := learner.Update(d, policy.Rates{LearningRate: 1e-5, Clip: 0.2, Entropy: 0.01}); err != nil {
+		if _, err := learner.Update(d, ppo.Rates{LearningRate: 1e-5, Clip: 0.2, Entropy: 0.01}); err != nil {
 			b.Fatal(err)
 		}
 		best = min(best, time.Since(start))
@@ -88,7 +89,7 @@ func BenchmarkAct(b *testing.B) {
 
 func act(b *testing.B, backend *cpu.Backend, n policy.Network, rows int) {
 	d := policytest.NewDataset(b, policytest.Options{Network: n, Steps: 1, Envs: rows, Blocks: 1, Seed: 1})
-	actor, err := backend.NewActor(n, rows)
+	actor, err := policy.NewActor(backend, &n, rows)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 func TestBackendWithEveryKernelSet(t *testing.T) {
@@ -50,15 +51,15 @@ func TestThreadsLearnWhatOneLearns(t *testing.T) {
 // learnLarge learns from one dataset in minibatches of 512 rows and returns the parameters.
 func learnLarge(t *testing.T, b *cpu.Backend, n policy.Network, d *policy.Dataset) []float32 {
 	t.Helper()
-	c := policy.Defaults()
+	c := ppo.Defaults()
 	c.Minibatch = 512
 	params := policy.Init(&n, 1)
-	l, err := b.NewLearner(n, params, c)
+	l, err := ppo.NewLearner(b, &n, params, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if _, err := l.Update(d, policy.Rates{LearningRate: 1e-3, Clip: 0.2, Entropy: 0.01}); err != nil {
+	if _, err := l.Update(d, ppo.Rates{LearningRate: 1e-3, Clip: 0.2, Entropy: 0.01}); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.Params(params); err != nil {
@@ -91,7 +92,7 @@ func learn(t *testing.T, b *cpu.Backend, n policy.Network) []float32 {
 	t.Helper()
 	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 12, Envs: 20, Blocks: 2, Masked: true, Seed: 5})
 	params := policy.Init(&n, 1)
-	actor, err := b.NewActor(n, 20)
+	actor, err := policy.NewActor(b, &n, 20)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,11 +100,11 @@ func learn(t *testing.T, b *cpu.Backend, n policy.Network) []float32 {
 		t.Fatal(err)
 	}
 	policytest.Act(t, actor, d, 20)
-	learner, err := b.NewLearner(n, params, policy.Defaults())
+	learner, err := ppo.NewLearner(b, &n, params, ppo.Defaults())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := learner.Update(d, policy.Rates{LearningRate: 1e-3, Clip: 0.2, Entropy: 0.01}); err != nil {
+	if _, err := learner.Update(d, ppo.Rates{LearningRate: 1e-3, Clip: 0.2, Entropy: 0.01}); err != nil {
 		t.Fatal(err)
 	}
 	if err := learner.Params(params); err != nil {

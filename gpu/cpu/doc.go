@@ -3,14 +3,14 @@
 // FMA, plain Go); no C, no files besides the binary.
 //
 //	b := cpu.New()
-//	actor, err := b.NewActor(network, 64)
+//	actor, err := policy.NewActor(b, &network, 64)
 //	err = actor.Load(weights)
 //	err = actor.Act(requests)   // reads observations where they lie, writes actions where they belong
-//	learner, err := b.NewLearner(network, policy.Init(&network, seed), policy.Defaults())
+//	learner, err := ppo.NewLearner(b, &network, policy.Init(&network, seed), ppo.Defaults())
 //	stats, err := learner.Update(dataset, rates)
 //
 // Acting reads observations in place by their strides; only with NormalizeObs it keeps a normalised copy of a
-// block of rows. Learning makes one copy, the gather of a shuffled minibatch, counted by Learner.GatheredBytes.
+// block of rows. Learning makes one copy, the gather of a shuffled minibatch, counted in ppo.Stats.
 //
 // Results are bit-equal from run to run within one kernel set and number of threads; the two vector sets agree in
 // every bit. A row's outputs depend on nothing but the row and the weights. One actor or learner uses one goroutine,

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/ppo"
 
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -33,7 +34,7 @@ type source struct {
 }
 
 // open notes where the rows of a dataset lie and what is stored with them.
-func (s *source) open(d *policy.Dataset, samples *policy.Samples) {
+func (s *source) open(d *policy.Dataset, samples *ppo.Samples) {
 	l, _ := d.Blocks[0].Schema.Layout(trajectory.ColObs)
 	s.stride, s.mask = l.StrideElem/4, samples.Mask
 	s.records = grown(s.records, d.Rows())
@@ -57,18 +58,18 @@ func (s *source) open(d *policy.Dataset, samples *policy.Samples) {
 func (s *source) close() { clear(s.columns) }
 
 // aim notes the targets of the rows.
-func (s *source) aim(t *policy.Targets) {
+func (s *source) aim(t *ppo.Targets) {
 	for i := range s.records {
 		s.records[i].advantage, s.records[i].ret = t.Advantage[i], t.Return[i]
 	}
 }
 
-// gather copies the named rows into the minibatch: the one copy that a learner makes.
-func (k *Learner) gather(d *policy.Dataset, rows []uint32) {
+// gather copies rows of the dataset into the minibatch: the one copy that a learner makes.
+func (k *engine) gather(rows []uint32) {
 	n := k.net.Obs
 	b := &k.batch
 	b.reserve(len(rows)+kern.Lanes, n)
-	mean, scale := d.ObsMean, d.ObsScale
+	mean, scale := k.Dataset.ObsMean, k.Dataset.ObsScale
 	if !k.net.NormalizeObs {
 		mean, scale = nil, nil
 	}
@@ -84,7 +85,7 @@ func (k *Learner) gather(d *policy.Dataset, rows []uint32) {
 			b.mask = append(b.mask, k.source.mask[int(row)*k.net.Actions:(int(row)+1)*k.net.Actions]...)
 		}
 	}
-	k.gathered += uint64(4 * len(rows) * n)
+	k.Gathered(4 * len(rows) * n)
 }
 
 // reserve makes room for rows rows of obs elements. Long rows are kept apart like those of layers.

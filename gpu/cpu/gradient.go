@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
-	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // shard computes the gradient of some rows of a minibatch. Everything it writes is its own; parameters, their
@@ -31,7 +31,7 @@ func newShard(p *pass, back [][]float32, batch *minibatch) *shard {
 }
 
 // prepare begins a minibatch of rows rows.
-func (s *shard) prepare(c *policy.Config, r policy.Rates, rows int) {
+func (s *shard) prepare(c *ppo.Config, r ppo.Rates, rows int) {
 	mean := 1 / float64(rows)
 	bound := float32(math.Inf(1))
 	if c.ValueClip > 0 {

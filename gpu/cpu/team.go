@@ -2,7 +2,7 @@ package cpu
 
 import (
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
-	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // shardWork is the least number of parameters times rows that is worth waking another goroutine for: some 60 µs.
@@ -52,7 +52,7 @@ func (t *team) stop() {
 
 // gradient computes the gradient of the minibatch's rows and the sums of its loss. The gradient is valid until the
 // next call.
-func (t *team) gradient(c *policy.Config, r policy.Rates, rows int) ([]float32, policy.LossSums) {
+func (t *team) gradient(c *ppo.Config, r ppo.Rates, rows int) ([]float32, ppo.LossSums) {
 	first := t.shards[0]
 	count := min(len(t.shards), max(1, rows*first.size/shardWork))
 	for _, s := range t.shards[:count] {
@@ -75,7 +75,7 @@ func (t *team) gradient(c *policy.Config, r policy.Rates, rows int) ([]float32, 
 	return first.grad, sums
 }
 
-func lossSums(s *kern.LossSums) policy.LossSums {
+func lossSums(s *kern.LossSums) ppo.LossSums {
 	total := func(lanes *[kern.Lanes]float32) (sum float64) {
 		for _, x := range lanes {
 			sum += float64(x)
@@ -86,7 +86,7 @@ func lossSums(s *kern.LossSums) policy.LossSums {
 	for _, x := range s.Ratio {
 		largest = max(largest, float64(x))
 	}
-	return policy.LossSums{PolicyLoss: -total(&s.Surrogate), ValueLoss: total(&s.Value) / 2,
+	return ppo.LossSums{PolicyLoss: -total(&s.Surrogate), ValueLoss: total(&s.Value) / 2,
 		Entropy: total(&s.Entropy), ApproxKL: total(&s.KL), OldApproxKL: -total(&s.LogRatio),
 		Clipped: total(&s.Clipped), RatioError: largest}
 }

@@ -1,5 +1,9 @@
 package gorgonia
 
+import (
+	"github.com/rlhost/rlhost/gpu/ppo"
+)
+
 import "github.com/rlhost/rlhost/gpu/policy"
 
 // adam is the optimiser's state in the element type of policy.Adam. Between steps every number in it is a float32,
@@ -9,28 +13,28 @@ type adam struct {
 	steps              uint64
 }
 
-func (a *adam) set(s policy.State) {
+func (a *adam) set(s ppo.State) {
 	a.params, a.m, a.v = widen(s.Params), widen(s.AdamM), widen(s.AdamV)
 	a.grad = make([]float64, len(s.Params))
 	a.steps = s.AdamSteps
 }
 
-func (a *adam) get() policy.State {
-	return policy.State{Params: narrow(a.params), AdamM: narrow(a.m), AdamV: narrow(a.v), AdamSteps: a.steps}
+func (a *adam) get() ppo.State {
+	return ppo.State{Params: narrow(a.params), AdamM: narrow(a.m), AdamV: narrow(a.v), AdamSteps: a.steps}
 }
 
 // gradient takes the gradient of the next step over the parameters of a layout, clips it and returns its norms before.
-func (a *adam) gradient(c *policy.Config, layout []policy.Param, grad []float32) policy.GradNorms {
+func (a *adam) gradient(c *ppo.Config, layout []policy.Param, grad []float32) ppo.GradNorms {
 	for i, g := range grad {
 		a.grad[i] = float64(g)
 	}
-	return policy.ClipGrad(c, layout, a.grad)
+	return ppo.ClipGrad(c, layout, a.grad)
 }
 
 // step descends the gradient and writes the parameters to dst as well.
-func (a *adam) step(c *policy.Config, r policy.Rates, dst []float32) {
+func (a *adam) step(c *ppo.Config, r ppo.Rates, dst []float32) {
 	a.steps++
-	policy.Adam(c, float64(r.LearningRate), a.steps, a.params, a.m, a.v, a.grad)
+	ppo.Adam(c, float64(r.LearningRate), a.steps, a.params, a.m, a.v, a.grad)
 	for i := range dst {
 		dst[i] = float32(a.params[i])
 		a.params[i], a.m[i], a.v[i] = float64(dst[i]), float64(float32(a.m[i])), float64(float32(a.v[i]))

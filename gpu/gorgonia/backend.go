@@ -4,6 +4,7 @@ import (
 	"runtime/debug"
 
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // Backend makes actors and learners that compute with gorgonia graphs. The zero value is ready. It must not be
@@ -42,14 +43,27 @@ func (b *Backend) Kernels() string {
 // Params returns the layout of the canonical vector under the backend's builder, n.Params() for the default one.
 func (b *Backend) Params(n policy.Network) []policy.Param { return b.builder().Params(&n) }
 
-// NewActor prepares acting: graphs for up to maxRows rows are compiled as they are first needed. A call of Act
-// may have more rows.
-func (b *Backend) NewActor(n policy.Network, maxRows int) (policy.Actor, error) {
+// compiled is a network as a backend computes it.
+type compiled struct {
+	*Backend
+	model *model
+}
+
+var _ ppo.Program = (*compiled)(nil)
+
+// Compile lays out the network's parameters.
+func (b *Backend) Compile(n *policy.Network) (policy.Program, error) {
 	m, err := newModel(n, b.builder())
 	if err != nil {
 		return nil, err
 	}
-	a, err := newActor(m, maxRows)
+	return &compiled{b, m}, nil
+}
+
+// NewActor prepares acting: graphs for up to maxRows rows are compiled as they are first needed. A call of Act
+// may have more rows.
+func (c *compiled) NewActor(maxRows int) (policy.Actor, error) {
+	a, err := newActor(c.model, maxRows)
 	if err != nil {
 		return nil, err
 	}
@@ -57,23 +71,16 @@ func (b *Backend) NewActor(n policy.Network, maxRows int) (policy.Actor, error) 
 }
 
 // NewLearner prepares learning from params.
-func (b *Backend) NewLearner(n policy.Network, params []float32, c policy.Config) (policy.Learner, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	m, err := newModel(n, b.builder())
-	if err != nil {
-		return nil, err
-	}
-	loss := b.Loss
+func (c *compiled) NewLearner(params []float32, config ppo.Config) (ppo.Learner, error) {
+	loss := c.Loss
 	if loss == nil {
 		loss = PPOLoss
 	}
-	l, err := newLearner(m, m.learning(loss, c), params)
+	e, err := newDescent(c.model, c.model.learning(loss, config), params)
 	if err != nil {
 		return nil, err
 	}
-	return l, nil
+	return ppo.Over(e, &c.model.network, config), nil
 }
 
 func (b *Backend) builder() Builder {

@@ -8,6 +8,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/gorgonia"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // Each benchmark has the cpu backend beside it, because only the ratio of one run says something.
@@ -30,16 +31,16 @@ func BenchmarkUpdate(b *testing.B) {
 			for _, backend := range backends() {
 				b.Run(benchName(n, rows, backend), func(b *testing.B) {
 					d := policytest.NewDataset(b, policytest.Options{Network: n, Steps: 16, Envs: rows / 16, Blocks: 1, Seed: 1})
-					c := policy.Defaults()
+					c := ppo.Defaults()
 					c.Epochs, c.Minibatch = 1, rows
-					l, err := backend.NewLearner(n, params, c)
+					l, err := ppo.NewLearner(backend, &n, params, c)
 					if err != nil {
 						b.Fatal(err)
 					}
 					defer l.Close()
 					b.ReportAllocs()
 					for b.Loop() {
-						if _, err := l.Update(d, policy.Rates{LearningRate: 1e-4, Clip: 0.2}); err != nil {
+						if _, err := l.Update(d, ppo.Rates{LearningRate: 1e-4, Clip: 0.2}); err != nil {
 							b.Fatal(err)
 						}
 					}
@@ -57,7 +58,7 @@ func BenchmarkAct(b *testing.B) {
 			for _, backend := range backends() {
 				b.Run(benchName(n, rows, backend), func(b *testing.B) {
 					d := policytest.NewDataset(b, policytest.Options{Network: n, Steps: 1, Envs: rows, Blocks: 1, Seed: 1})
-					a, err := backend.NewActor(n, rows)
+					a, err := policy.NewActor(backend, &n, rows)
 					if err != nil {
 						b.Fatal(err)
 					}
@@ -84,14 +85,14 @@ func BenchmarkCompile(b *testing.B) {
 	params := policy.Init(&n, 1)
 	b.Run("actor", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := gorgonia.New().NewActor(n, 8); err != nil {
+			if _, err := policy.NewActor(gorgonia.New(), &n, 8); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.Run("learner", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := gorgonia.New().NewLearner(n, params, policy.Defaults()); err != nil {
+			if _, err := ppo.NewLearner(gorgonia.New(), &n, params, ppo.Defaults()); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // gated is a builder with operations that the default does not use: a sigmoid, a quotient, a root, a product of
@@ -48,11 +49,11 @@ func smooth(in *LossInputs) (*Node, error) {
 }
 
 func TestGradient_OfOtherLayersAndLossesAgreesWithFiniteDifferences(t *testing.T) {
-	m, err := newModel(policy.Network{Obs: 5, Actions: 3, Activation: policy.Tanh}, gated{})
+	m, err := newModel(&policy.Network{Obs: 5, Actions: 3, Activation: policy.Tanh}, gated{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkGradient(t, m.learning(smooth, policy.Defaults()), 1)
+	checkGradient(t, m.learning(smooth, ppo.Defaults()), 1)
 }
 
 // builderFunc is a builder with one parameter more than the default.
@@ -93,12 +94,12 @@ func TestBuilder_MistakesAreNamed(t *testing.T) {
 	}
 	n := policy.Network{Obs: 4, Actions: 2, Hidden: []int{8}, Activation: policy.Tanh}
 	for _, c := range cases {
-		_, err := (&Backend{Builder: c.f}).NewLearner(n, make([]float32, n.ParamCount()+1), policy.Defaults())
+		_, err := ppo.NewLearner(&Backend{Builder: c.f}, &n, make([]float32, n.ParamCount()+1), ppo.Defaults())
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
 		}
 	}
-	_, err := (&Backend{Builder: cases[4].f}).NewActor(n, 8)
+	_, err := policy.NewActor(&Backend{Builder: cases[4].f}, &n, 8)
 	if !errors.Is(err, policy.ErrUnsupported) {
 		t.Errorf("NewActor with an unknown part = %v, want %v", err, policy.ErrUnsupported)
 	}
@@ -124,7 +125,7 @@ func TestBuilder_LayoutsThatAreNoneAreRefused(t *testing.T) {
 		"nothing":      func(p []policy.Param) []policy.Param { return nil },
 		"a panic":      func(p []policy.Param) []policy.Param { panic(p) },
 	} {
-		if _, err := (&Backend{Builder: wrongLayout{edit: edit}}).NewActor(n, 8); err == nil {
+		if _, err := policy.NewActor(&Backend{Builder: wrongLayout{edit: edit}}, &n, 8); err == nil {
 			t.Errorf("layout with %s: no error", name)
 		}
 	}
@@ -144,7 +145,7 @@ func TestLoss_MistakesAreNamed(t *testing.T) {
 			"does not depend on param actor.0.bias, param actor.0.weight, param actor.head.bias"},
 		{"wrong shapes", func(in *LossInputs) (*Node, error) { return SumAll(in.Weight, in.Logits) }, "(8, 1) and (8, 2)"},
 	} {
-		_, err := (&Backend{Loss: c.loss}).NewLearner(n, policy.Init(&n, 1), policy.Defaults())
+		_, err := ppo.NewLearner(&Backend{Loss: c.loss}, &n, policy.Init(&n, 1), ppo.Defaults())
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("loss that returns %s: error %v, want one with %q", c.name, err, c.want)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/ppo"
 
 	"github.com/rlhost/rlhost/gpu/gorgonia"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -17,16 +18,16 @@ import (
 func TestLearner_LearnsCartPole(t *testing.T) {
 	const envs, horizon, limit, anneal, seed = 32, 64, 150_000, 500_000, 1
 	net := policy.Network{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh}
-	c := policy.Defaults()
+	c := ppo.Defaults()
 	c.Epochs, c.Minibatch = 2, 64
 	params := policy.Init(&net, seed)
 	backend := gorgonia.New()
-	learner, err := backend.NewLearner(net, params, c)
+	learner, err := ppo.NewLearner(backend, &net, params, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer learner.Close()
-	actor, err := backend.NewActor(net, envs)
+	actor, err := policy.NewActor(backend, &net, envs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func TestLearner_LearnsCartPole(t *testing.T) {
 		}
 		d := &policy.Dataset{Blocks: []trajectory.Trajectory{run.block}, Seed: seed, Index: dataset}
 		rate := 1.5e-3 * (1 - float64(run.envSteps)/anneal)
-		stats, err := learner.Update(d, policy.Rates{LearningRate: float32(rate), Clip: 0.2})
+		stats, err := learner.Update(d, ppo.Rates{LearningRate: float32(rate), Clip: 0.2})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,13 +2,13 @@
 // own works first, and the oracle that the gradients of the fast backends are held against.
 //
 //	backend := &gorgonia.Backend{Builder: residual{}, Loss: calmLogits} // New() for policy.Network as it is
-//	learner, err := backend.NewLearner(net, params, cfg)
+//	learner, err := ppo.NewLearner(backend, &net, params, cfg)
 //	stats, err := learner.Update(dataset, rates)
-//	actor, err := backend.NewActor(net, 64)
+//	actor, err := policy.NewActor(backend, &net, 64)
 //	err = actor.Act(requests)
 //
 // A Builder adds layers, a Loss adds terms, and gorgonia differentiates both; the example has one of each.
-// Everything else is as in the other backends and comes from package policy: targets, shuffle, advantage
+// Everything else is as in the other backends and comes from package ppo: targets, shuffle, advantage
 // normalisation, the global-norm clip and Adam. gorgonia's own solvers are not used, because their state can be
 // neither stored nor exchanged.
 //

@@ -8,6 +8,7 @@ import (
 	G "gorgonia.org/gorgonia"
 
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/ppo"
 
 	"github.com/rlhost/rlhost/gpu/gorgonia"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -72,14 +73,14 @@ func Example() {
 	backend := &gorgonia.Backend{Builder: residual{}, Loss: calmLogits}
 	net := policy.Network{Obs: 2, Actions: 2, Hidden: []int{16}, Activation: policy.ELU}
 	params := initial(backend.Params(net))
-	cfg := policy.Defaults()
+	cfg := ppo.Defaults()
 	cfg.Minibatch = 64
-	learner, err := backend.NewLearner(net, params, cfg)
+	learner, err := ppo.NewLearner(backend, &net, params, cfg)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	actor, err := backend.NewActor(net, 64)
+	actor, err := policy.NewActor(backend, &net, 64)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -90,7 +91,7 @@ func Example() {
 		}
 		block := guess(actor, dataset)
 		_, err := learner.Update(&policy.Dataset{Blocks: []trajectory.Trajectory{block}, Index: dataset},
-			policy.Rates{LearningRate: 0.01, Clip: 0.2})
+			ppo.Rates{LearningRate: 0.01, Clip: 0.2})
 		if err != nil {
 			fmt.Println(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/ppo"
 
 	"github.com/rlhost/rlhost/gpu/gorgonia"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -16,14 +17,14 @@ import (
 
 var (
 	small      = policy.Network{Obs: 4, Actions: 3, Hidden: []int{16, 16}, Activation: policy.Tanh}
-	smallRates = policy.Rates{LearningRate: 1e-2, Clip: 0.2, Entropy: 0.01}
+	smallRates = ppo.Rates{LearningRate: 1e-2, Clip: 0.2, Entropy: 0.01}
 )
 
 func smallDataset(t *testing.T, params []float32) *policy.Dataset {
 	t.Helper()
 	d := policytest.NewDataset(t, policytest.Options{Network: small, Steps: 6, Envs: 25, Blocks: 1, Masked: true,
 		InvalidEvery: 7, Seed: 3})
-	a, err := gorgonia.New().NewActor(small, 25)
+	a, err := policy.NewActor(gorgonia.New(), &small, 25)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,11 +36,11 @@ func smallDataset(t *testing.T, params []float32) *policy.Dataset {
 	return d
 }
 
-func smallLearner(t *testing.T, params []float32) policy.Learner {
+func smallLearner(t *testing.T, params []float32) ppo.Learner {
 	t.Helper()
-	c := policy.Defaults()
+	c := ppo.Defaults()
 	c.Minibatch = 40 // more than there are in a part of the rows: the graph is padded
-	l, err := gorgonia.New().NewLearner(small, params, c)
+	l, err := ppo.NewLearner(gorgonia.New(), &small, params, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func smallLearner(t *testing.T, params []float32) policy.Learner {
 	return l
 }
 
-func mustState(t *testing.T, l policy.Learner) policy.State {
+func mustState(t *testing.T, l ppo.Learner) ppo.State {
 	t.Helper()
 	s, err := l.State()
 	if err != nil {
@@ -56,7 +57,7 @@ func mustState(t *testing.T, l policy.Learner) policy.State {
 	return s
 }
 
-func sameState(a, b policy.State) bool {
+func sameState(a, b ppo.State) bool {
 	return slices.Equal(a.Params, b.Params) && slices.Equal(a.AdamM, b.AdamM) && slices.Equal(a.AdamV, b.AdamV) &&
 		a.AdamSteps == b.AdamSteps
 }
@@ -65,7 +66,7 @@ func TestLearner_GoesOnFromItsStateExactly(t *testing.T) {
 	params := policy.Init(&small, 1)
 	d := smallDataset(t, params)
 	unbroken, first, resumed := smallLearner(t, params), smallLearner(t, params), smallLearner(t, make([]float32, len(params)))
-	update := func(l policy.Learner) {
+	update := func(l ppo.Learner) {
 		t.Helper()
 		if _, err := l.Update(d, smallRates); err != nil {
 			t.Fatal(err)
@@ -94,7 +95,7 @@ func TestLearner_GoesOnFromItsStateExactly(t *testing.T) {
 func TestLearner_LearnersDoNotDisturbEachOther(t *testing.T) {
 	params := policy.Init(&small, 1)
 	d := smallDataset(t, params)
-	learners := []policy.Learner{smallLearner(t, params), smallLearner(t, params), smallLearner(t, params)}
+	learners := []ppo.Learner{smallLearner(t, params), smallLearner(t, params), smallLearner(t, params)}
 	var group sync.WaitGroup
 	for _, l := range learners {
 		group.Go(func() {
@@ -132,13 +133,13 @@ func TestLearner_KeepsItsParametersWhenGradientsAreNotFinite(t *testing.T) {
 
 func TestLearner_RefusesWhatDoesNotFit(t *testing.T) {
 	params := policy.Init(&small, 1)
-	if _, err := gorgonia.New().NewLearner(small, params[1:], policy.Defaults()); err == nil {
+	if _, err := ppo.NewLearner(gorgonia.New(), &small, params[1:], ppo.Defaults()); err == nil {
 		t.Errorf("NewLearner with a parameter missing: no error")
 	}
-	if _, err := gorgonia.New().NewLearner(small, params, policy.Config{}); err == nil {
+	if _, err := ppo.NewLearner(gorgonia.New(), &small, params, ppo.Config{}); err == nil {
 		t.Errorf("NewLearner with a zero configuration: no error")
 	}
-	if _, err := gorgonia.New().NewLearner(policy.Network{Obs: 1, Actions: 1, Activation: "gelu"}, nil, policy.Defaults()); err == nil {
+	if _, err := ppo.NewLearner(gorgonia.New(), &policy.Network{Obs: 1, Actions: 1, Activation: "gelu"}, nil, ppo.Defaults()); err == nil {
 		t.Errorf("NewLearner with an unknown activation: no error")
 	}
 	l := smallLearner(t, params)
@@ -170,7 +171,7 @@ func TestLearner_MakesNoStepWithoutValidRows(t *testing.T) {
 }
 
 func TestActor_RefusesWhatItCannotActOn(t *testing.T) {
-	a, err := gorgonia.New().NewActor(small, 4)
+	a, err := policy.NewActor(gorgonia.New(), &small, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +210,7 @@ func TestActor_TakesLegalActionsOfLogitsThatAreNotNumbers(t *testing.T) {
 		for i := range params {
 			params[i] *= bad
 		}
-		a, err := gorgonia.New().NewActor(small, 25)
+		a, err := policy.NewActor(gorgonia.New(), &small, 25)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,7 +239,7 @@ func TestActor_TakesLegalActionsOfLogitsThatAreNotNumbers(t *testing.T) {
 func TestActor_GreedyTakesTheMostProbableLegalAction(t *testing.T) {
 	params := policy.Init(&small, 1)
 	d := smallDataset(t, params)
-	a, err := gorgonia.New().NewActor(small, 25)
+	a, err := policy.NewActor(gorgonia.New(), &small, 25)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package gorgonia
 
-import "github.com/rlhost/rlhost/gpu/policy"
+import (
+	"github.com/rlhost/rlhost/gpu/ppo"
+)
 
 // Loss is where a loss of one's own goes: it returns the scalar that a minibatch's optimiser step descends. It may
 // be called concurrently. Parts of it that are not PPOLoss's appear in no Stats.
@@ -25,7 +27,7 @@ type LossInputs struct {
 	ClipLow, ClipHigh *Node // 1-Clip and 1+Clip
 	Entropy           *Node // coefficient
 
-	Config policy.Config
+	Config ppo.Config
 }
 
 // PPOLoss is the default: the clipped surrogate (Schulman et al. 2017) minus the entropy bonus plus ValueCoef

@@ -3,12 +3,12 @@ package gorgonia
 import (
 	"math"
 
-	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // load enters a minibatch of at most p.rows rows. The rows behind it get the weight 0 and contents that give finite
 // numbers, because 0 times infinity would not be 0.
-func (p *program[F]) load(b *policy.Minibatch, r policy.Rates) {
+func (p *program[F]) load(b *ppo.Minibatch, r ppo.Rates) {
 	t := &p.train
 	p.loadObs(b.Obs, b.Mask)
 	clear(t.action)
@@ -49,8 +49,8 @@ func convert[F float](dst []F, src []float32) {
 }
 
 // sums returns the terms of the loss and its companions for the minibatch that was loaded and run.
-func (p *program[F]) sums(b *policy.Minibatch, c *policy.Config, r policy.Rates) policy.LossSums {
-	var s policy.LossSums
+func (p *program[F]) sums(b *ppo.Minibatch, c *ppo.Config, r ppo.Rates) ppo.LossSums {
+	var s ppo.LossSums
 	clip := float64(r.Clip)
 	actions := len(p.logProbs) / p.rows
 	for i := range b.Rows {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // maxParams bounds the canonical vector.
@@ -18,11 +19,11 @@ type model struct {
 	size    int            // its elements
 
 	loss   Loss // nil for acting
-	config policy.Config
+	config ppo.Config
 }
 
 // newModel returns the acting model of a network.
-func newModel(n policy.Network, builder Builder) (m *model, err error) {
+func newModel(n *policy.Network, builder Builder) (m *model, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			m, err = nil, panicError(r)
@@ -31,8 +32,9 @@ func newModel(n policy.Network, builder Builder) (m *model, err error) {
 	if err := n.Validate(); err != nil {
 		return nil, err
 	}
-	n.Hidden = slices.Clone(n.Hidden) // graphs are compiled later, too
-	m = &model{network: n, builder: builder, layout: builder.Params(&n)}
+	m = &model{network: *n, builder: builder}
+	m.network.Hidden = slices.Clone(n.Hidden) // graphs are compiled later, too
+	m.layout = builder.Params(&m.network)
 	names := map[string]bool{}
 	for _, p := range m.layout {
 		if p.Offset != m.size || p.Rows < 1 || p.Cols < 1 || p.Rows > (maxParams-m.size)/p.Cols {
@@ -52,7 +54,7 @@ func newModel(n policy.Network, builder Builder) (m *model, err error) {
 }
 
 // learning returns the model with a loss.
-func (m *model) learning(loss Loss, c policy.Config) *model {
+func (m *model) learning(loss Loss, c ppo.Config) *model {
 	learning := *m
 	learning.loss, learning.config = loss, c
 	return &learning

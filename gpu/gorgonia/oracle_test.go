@@ -10,13 +10,14 @@ import (
 	"github.com/rlhost/rlhost/gpu/gorgonia"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // question is a random network with a random dataset that an older policy acted on.
 type question struct {
 	network policy.Network
-	config  policy.Config
-	rates   policy.Rates
+	config  ppo.Config
+	rates   ppo.Rates
 	params  []float32
 	dataset *policy.Dataset
 }
@@ -30,16 +31,16 @@ func newQuestion(t *testing.T, seed uint64) question {
 	for range r.IntN(4) {
 		n.Hidden = append(n.Hidden, 1+r.IntN(70))
 	}
-	c := policy.Defaults()
+	c := ppo.Defaults()
 	c.ValueClip = float64(r.IntN(2)) * 0.2
 	c.NormalizeAdvantage = r.IntN(3) > 0
 	c.VTrace = r.IntN(3) == 0
 	c.ValueCoef = r.Float64()
 	q := question{network: n, config: c, params: policy.Init(&n, seed),
-		rates: policy.Rates{LearningRate: 1e-3, Clip: 0.05 + 0.3*r.Float32(), Entropy: 0.1 * r.Float32()}}
+		rates: ppo.Rates{LearningRate: 1e-3, Clip: 0.05 + 0.3*r.Float32(), Entropy: 0.1 * r.Float32()}}
 	q.dataset = policytest.NewDataset(t, policytest.Options{Network: n, Steps: 1 + r.IntN(9), Envs: 1 + r.IntN(30),
 		Blocks: 1 + r.IntN(2), Masked: r.IntN(2) == 0, InvalidEvery: 10, Seed: seed})
-	actor, err := gorgonia.New().NewActor(n, 32)
+	actor, err := policy.NewActor(gorgonia.New(), &n, 32)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func (q *question) gradient(t *testing.T, b policy.Backend) []float32 {
 	t.Helper()
 	c := q.config
 	c.Epochs, c.Minibatch, c.MaxGradNorm, c.AdamBeta1 = 1, q.dataset.Rows(), 0, 0
-	l, err := b.NewLearner(q.network, q.params, c)
+	l, err := ppo.NewLearner(b, &q.network, q.params, c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // networks are small ones of every kind, down to tensors of one element.
@@ -69,9 +70,9 @@ func TestGradient_AgreesWithFiniteDifferences(t *testing.T) {
 		for _, valueClip := range []float64{0, 0.3} {
 			name := fmt.Sprintf("%d %v shared=%v value_clip=%v", i, n.Activation, n.ShareTrunk, valueClip)
 			t.Run(name, func(t *testing.T) {
-				c := policy.Defaults()
+				c := ppo.Defaults()
 				c.ValueClip = valueClip
-				m, err := newModel(n, MLP{})
+				m, err := newModel(&n, MLP{})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -8,12 +8,13 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // randomBatch is a minibatch with a legal action in every row and ratios on both sides of the clip.
-func randomBatch(n *policy.Network, rows int, masked bool, seed uint64) *policy.Minibatch {
+func randomBatch(n *policy.Network, rows int, masked bool, seed uint64) *ppo.Minibatch {
 	r := rand.New(rand.NewPCG(seed, 30))
-	b := &policy.Minibatch{Rows: rows}
+	b := &ppo.Minibatch{Rows: rows}
 	for range rows {
 		for range n.Obs {
 			b.Obs = append(b.Obs, float32(r.NormFloat64()))
@@ -37,13 +38,13 @@ func randomBatch(n *policy.Network, rows int, masked bool, seed uint64) *policy.
 }
 
 func TestGradient_AgreesWithTheReference(t *testing.T) {
-	r := policy.Rates{Clip: 0.2, Entropy: 0.03}
+	r := ppo.Rates{Clip: 0.2, Entropy: 0.03}
 	for i, n := range append(networks(), wide()...) {
 		for _, masked := range []bool{false, true} {
-			c := policy.Defaults()
+			c := ppo.Defaults()
 			c.ValueClip = 0.3 * float64(i%2)
 			b := randomBatch(&n, 37, masked, uint64(i))
-			m, err := newModel(n, MLP{})
+			m, err := newModel(&n, MLP{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +57,7 @@ func TestGradient_AgreesWithTheReference(t *testing.T) {
 	}
 }
 
-func compareReference(t *testing.T, m *model, params []float32, b *policy.Minibatch, r policy.Rates) {
+func compareReference(t *testing.T, m *model, params []float32, b *ppo.Minibatch, r ppo.Rates) {
 	t.Helper()
 	p, err := compile(m, widen(params), b.Rows+5)
 	if err != nil {
@@ -69,7 +70,7 @@ func compareReference(t *testing.T, m *model, params []float32, b *policy.Miniba
 	mlp := policy.NewMLP(m.network, params)
 	logits, value := mlp.Forward(b.Obs, b.Rows)
 	dLogits, dValue := make([]float64, len(logits)), make([]float64, len(value))
-	want := policy.PPOLoss(b, &m.config, r, logits, value, dLogits, dValue)
+	want := ppo.Loss(b, &m.config, r, logits, value, dLogits, dValue)
 	mlp.Backward(dLogits, dValue)
 	const tolerance = 1e-6 // rates and columns are float32 in one and float64 in the other
 	for i, got := range p.grad {

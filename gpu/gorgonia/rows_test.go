@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/ppo"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
@@ -22,7 +23,7 @@ func wide() []policy.Network {
 
 func TestRows_DoNotDependOnTheirGraph(t *testing.T) {
 	for _, n := range append(wide(), networks()...) {
-		m, err := newModel(n, MLP{})
+		m, err := newModel(&n, MLP{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,7 +45,7 @@ func TestRows_DoNotDependOnTheirGraph(t *testing.T) {
 // compareRows computes rows of whole again: in a graph of another size, with a loss, and at other places in it.
 func compareRows(t *testing.T, m *model, params []float32, whole *program[float32], rows int) {
 	t.Helper()
-	part, err := compile(m.learning(PPOLoss, policy.Defaults()), params, rows)
+	part, err := compile(m.learning(PPOLoss, ppo.Defaults()), params, rows)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func TestS1ActorRowsDoNotDependOnTheirRequests(t *testing.T) {
 		var actions []int32
 		for _, rows := range []int{300, 1, 7, 64, 150} {
 			d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 2, Envs: 300, Blocks: 1, Masked: true, Seed: 6})
-			a, err := New().NewActor(n, rows)
+			a, err := policy.NewActor(New(), &n, rows)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +111,7 @@ func firstRatio(t *testing.T, n policy.Network, masked bool) {
 	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 3, Envs: 50, Blocks: 2, Masked: masked,
 		InvalidEvery: 9, Seed: 8})
 	params := randomParams[float32](n.ParamCount(), 9)
-	a, err := New().NewActor(n, 13)
+	a, err := policy.NewActor(New(), &n, 13)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,14 +120,14 @@ func firstRatio(t *testing.T, n policy.Network, masked bool) {
 		t.Fatal(err)
 	}
 	policytest.Act(t, a, d, 13)
-	c := policy.Defaults()
+	c := ppo.Defaults()
 	c.Epochs, c.Minibatch = 1, 71
-	l, err := New().NewLearner(n, params, c)
+	l, err := ppo.NewLearner(New(), &n, params, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	stats, err := l.Update(d, policy.Rates{LearningRate: 1e-3, Clip: 0.2})
+	stats, err := l.Update(d, ppo.Rates{LearningRate: 1e-3, Clip: 0.2})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,20 +1,32 @@
 package policy
 
-import (
-	"github.com/rlhost/rlhost/core/trajectory"
-)
+import "github.com/rlhost/rlhost/core/trajectory"
 
-// Backend computes policies in one way. Its methods may be called concurrently; what they return belongs to one
-// goroutine at a time.
+// Backend computes policies in one way. Its methods may be called concurrently.
 type Backend interface {
 	// Name is the backend's name in TOML: cpu, gorgonia, cuda.
 	Name() string
 	// Kernels names the set of kernels in use, such as avx512. Results are bit-equal within one set.
 	Kernels() string
-	// NewActor prepares acting with a network on up to maxRows rows a call.
-	NewActor(n Network, maxRows int) (Actor, error)
-	// NewLearner prepares learning from params (canonical vector, copied) with fresh optimiser state.
-	NewLearner(n Network, params []float32, c Config) (Learner, error)
+	// Compile prepares a network, which it copies. A part that the backend cannot compute is ErrUnsupported, with the
+	// part's name.
+	Compile(n *Network) (Program, error)
+}
+
+// Program is a network as a backend computes it. Its methods may be called concurrently; what they return belongs to one
+// goroutine at a time. A program whose parameters can be improved is a ppo.Program too.
+type Program interface {
+	// NewActor prepares acting on up to maxRows rows a call.
+	NewActor(maxRows int) (Actor, error)
+}
+
+// NewActor compiles a network and prepares acting on up to maxRows rows a call.
+func NewActor(b Backend, n *Network, maxRows int) (Actor, error) {
+	p, err := b.Compile(n)
+	if err != nil {
+		return nil, err
+	}
+	return p.NewActor(maxRows)
 }
 
 // Actor acts with one policy version at a time.
@@ -41,50 +53,4 @@ type Request struct {
 	FirstEnv uint32
 	Step     uint64
 	Greedy   bool // take the most probable action (the first of equals) instead of a sample
-}
-
-// Learner improves one policy. It holds parameters and optimiser state.
-type Learner interface {
-	// Update makes the optimiser steps of one dataset: targets, then Epochs passes over its valid rows in
-	// shuffled minibatches (Shuffle), each a clipped-surrogate step (PPOLoss) with Adam.
-	Update(d *Dataset, r Rates) (Stats, error)
-	// Params copies the canonical vector to dst, which has Network.ParamCount elements.
-	Params(dst []float32) error
-	// State returns a copy of parameters and optimiser state, for checkpoints.
-	State() (State, error)
-	// SetState replaces parameters and optimiser state.
-	SetState(s State) error
-	Close() error
-}
-
-// Dataset is one learner round: whole blocks of one shape, in order of their first environment, leased by the
-// caller for the duration of Update. Its rows are numbered t-major over all blocks: row = t*E + e, where E is
-// the number of environments of all blocks and e counts them in block order. So results do not depend on how
-// environments are split over blocks.
-type Dataset struct {
-	Blocks []trajectory.Trajectory
-	// Normaliser that the rows enter the network with; nil without NormalizeObs.
-	ObsMean, ObsScale []float32
-	Seed              uint64 // run seed, key of the shuffle
-	Index             uint64 // counts datasets, from 0; second key of the shuffle
-}
-
-// Rates are the hyper-parameters that schedules change from dataset to dataset.
-type Rates struct {
-	LearningRate float32
-	Clip         float32
-	Entropy      float32
-}
-
-// State is what a learner needs to go on: canonical vectors of equal length.
-type State struct {
-	Params, AdamM, AdamV []float32
-	AdamSteps            uint64
-}
-
-// Weights is what a learner publishes and actors load: a view, valid as long as the memory it was made from.
-type Weights struct {
-	Version           uint64
-	Params            []float32 // canonical vector
-	ObsMean, ObsScale []float32 // length Obs with NormalizeObs, else empty
 }

@@ -17,6 +17,18 @@ var (
 	ErrNotFinite = errors.New("not a finite number")
 )
 
+// Dataset is one learner round: whole blocks of one shape, in order of their first environment, leased by the
+// caller for the duration of Update. Its rows are numbered t-major over all blocks: row = t*E + e, where E is
+// the number of environments of all blocks and e counts them in block order. So results do not depend on how
+// environments are split over blocks.
+type Dataset struct {
+	Blocks []trajectory.Trajectory
+	// Normaliser that the rows enter the network with; nil without NormalizeObs.
+	ObsMean, ObsScale []float32
+	Seed              uint64 // run seed, key of the shuffle
+	Index             uint64 // counts datasets, from 0; second key of the shuffle
+}
+
 // ErrDataset is wrapped by complaints about a dataset that does not belong to the network.
 var ErrDataset = errors.New("dataset does not fit the network")
 
@@ -39,23 +51,24 @@ func (e *RowError) Error() string {
 // Unwrap returns the sentinel.
 func (e *RowError) Unwrap() error { return e.Err }
 
-// rowError names a row of a dataset by env step and environment.
-func (d *Dataset) rowError(row int, column trajectory.Column, err error) error {
+// RowError returns err about a column of a row, which it names by env step and environment.
+func (d *Dataset) RowError(row int, column trajectory.Column, err error) error {
 	envs := d.Envs()
 	t, e := row/envs, row%envs
-	block := &d.Blocks[e/d.blockEnvs()]
-	env := int(block.Meta().FirstEnv) + e%d.blockEnvs()
+	block := &d.Blocks[e/d.BlockEnvs()]
+	env := int(block.Meta().FirstEnv) + e%d.BlockEnvs()
 	return &RowError{Row: row, Err: err,
 		What: fmt.Sprintf("dataset row %d: %v of environment %d at t = %d", row, column, env, t)}
 }
 
-func (d *Dataset) blockEnvs() int { return d.Blocks[0].Schema.Shape.Envs }
+// BlockEnvs returns the number of environments of one block.
+func (d *Dataset) BlockEnvs() int { return d.Blocks[0].Schema.Shape.Envs }
 
 // Steps returns T, the number of rows of each environment.
 func (d *Dataset) Steps() int { return d.Blocks[0].Schema.Shape.Steps }
 
 // Envs returns E, the number of environments of all blocks.
-func (d *Dataset) Envs() int { return len(d.Blocks) * d.blockEnvs() }
+func (d *Dataset) Envs() int { return len(d.Blocks) * d.BlockEnvs() }
 
 // Rows returns T*E, valid and invalid rows together.
 func (d *Dataset) Rows() int { return d.Steps() * d.Envs() }
@@ -107,6 +120,26 @@ func checkSchema(n *Network, s *trajectory.Schema) error {
 		return fmt.Errorf("%w: mask of %d actions, the network has %d", ErrDataset, mask.Elems, n.Actions)
 	}
 	return nil
+}
+
+// GatherObs copies the observations of rows to dst [rows][Obs] and normalises them.
+func (d *Dataset) GatherObs(n *Network, rows []uint32, dst []float32) {
+	mean, scale := d.ObsMean, d.ObsScale
+	if !n.NormalizeObs {
+		mean, scale = nil, nil
+	}
+	l, _ := d.Blocks[0].Schema.Layout(trajectory.ColObs)
+	envs, width := uint32(d.Envs()), uint32(d.BlockEnvs())
+	strideT, strideEnv, stride := l.StrideT/4, l.StrideEnv/4, l.StrideElem/4
+	last := ^uint32(0)
+	var obs []float32
+	for i, row := range rows {
+		t, e := row/envs, row%envs
+		if block := e / width; block != last {
+			obs, last = d.Blocks[block].Float32(trajectory.ColObs), block
+		}
+		NormalizeRow(dst[i*n.Obs:(i+1)*n.Obs], obs[int(t)*strideT+int(e%width)*strideEnv:], stride, mean, scale)
+	}
 }
 
 // NormalizeRow writes clamp((x-mean)*scale, -ObsClip, ObsClip) to dst, or x itself where mean is empty. Element i

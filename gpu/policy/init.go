@@ -105,7 +105,7 @@ func (g *gaussians) next() float64 {
 		g.ready = false
 		return g.spare
 	}
-	w := philox([4]uint32{uint32(g.draw), uint32(g.draw >> 32), g.tensor, 0}, g.key)
+	w := Philox([4]uint32{uint32(g.draw), uint32(g.draw >> 32), g.tensor, 0}, g.key)
 	g.draw++
 	u := (float64(uint64(w[0])<<20|uint64(w[1])>>12) + 0.5) * 0x1p-52
 	v := (float64(uint64(w[2])<<20|uint64(w[3])>>12) + 0.5) * 0x1p-52

@@ -28,14 +28,18 @@ func NewNormalizer(obs int) *Normalizer {
 // Update merges the observations that the valid rows of a checked dataset acted on. An element that is not finite
 // is a *RowError, and nothing is merged.
 func (z *Normalizer) Update(d *Dataset) error {
-	z.sum, z.dev = zeroed(z.sum, len(z.Mean)), zeroed(z.dev, len(z.Mean))
+	if len(z.sum) != len(z.Mean) {
+		z.sum, z.dev = make([]float64, len(z.Mean)), make([]float64, len(z.Mean))
+	}
+	clear(z.sum)
+	clear(z.dev)
 	count := 0.0
 	err := eachObs(d, func(row int, obs []float32, stride int) error {
 		count++
 		for i := range z.sum {
 			x := obs[i*stride]
-			if !finite(x) {
-				return d.rowError(row, trajectory.ColObs, ErrNotFinite)
+			if x-x != 0 {
+				return d.RowError(row, trajectory.ColObs, ErrNotFinite)
 			}
 			z.sum[i] += float64(x)
 		}
@@ -50,8 +54,8 @@ func (z *Normalizer) Update(d *Dataset) error {
 	err = eachObs(d, func(row int, obs []float32, stride int) error {
 		for i, mean := range z.sum {
 			x := obs[i*stride]
-			if !finite(x) {
-				return d.rowError(row, trajectory.ColObs, ErrNotFinite)
+			if x-x != 0 {
+				return d.RowError(row, trajectory.ColObs, ErrNotFinite)
 			}
 			z.dev[i] += (float64(x) - mean) * (float64(x) - mean)
 		}
@@ -88,7 +92,7 @@ func (z *Normalizer) Weights(mean, scale []float32) {
 // eachObs calls visit with the observation of every valid row in row order; element i is at obs[i*stride].
 func eachObs(d *Dataset, visit func(row int, obs []float32, stride int) error) error {
 	l, _ := d.Blocks[0].Schema.Layout(trajectory.ColObs)
-	n := d.blockEnvs()
+	n := d.BlockEnvs()
 	row := 0
 	for t := range d.Steps() {
 		for _, b := range d.Blocks {

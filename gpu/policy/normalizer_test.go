@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/ppo"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
@@ -22,13 +23,12 @@ func TestS6NormalizerHasTheMomentsOfAllValidRows(t *testing.T) {
 		if err := z.Update(d); err != nil {
 			t.Fatal(err)
 		}
-		var targets policy.Targets
-		c := policy.Defaults()
-		if err := targets.GAE(d, &c); err != nil {
+		var samples ppo.Samples
+		if err := samples.Read(d, &n); err != nil {
 			t.Fatal(err)
 		}
-		obs := make([]float32, len(targets.Valid)*n.Obs)
-		d.GatherObs(&n, targets.Valid, obs)
+		obs := make([]float32, len(samples.Valid)*n.Obs)
+		d.GatherObs(&n, samples.Valid, obs)
 		for i, x := range obs {
 			seen[i%3] = append(seen[i%3], float64(x))
 		}

@@ -5,6 +5,13 @@ import (
 	"fmt"
 )
 
+// Weights is what a learner publishes and actors load: a view, valid as long as the memory it was made from.
+type Weights struct {
+	Version           uint64
+	Params            []float32 // canonical vector
+	ObsMean, ObsScale []float32 // length Obs with NormalizeObs, else empty
+}
+
 // weightsHead is the length of the head of a weights block: version u64, parameters u32, observed elements u32.
 const weightsHead = 64
 

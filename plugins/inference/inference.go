@@ -92,7 +92,7 @@ func (c *Inference) Start(h *component.Host) error {
 		return fmt.Errorf("policy %q is a %T, want *policy.Definition", c.config.Policy, p)
 	}
 	c.definition = definition
-	c.actor, err = definition.Backend.NewActor(definition.Network, c.config.MaxRows)
+	c.actor, err = policy.NewActor(definition.Backend, &definition.Network, c.config.MaxRows)
 	return err
 }
 

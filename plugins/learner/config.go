@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// config is the component's table. What the keys mean is policy.Config's to say.
+// config is the component's table. What the keys mean is ppo.Config's to say.
 type config struct {
 	Policy             string  `toml:"policy"` // name of a [policy] table
 	LearningRate       float64 `toml:"learning_rate"`
@@ -34,7 +34,7 @@ type config struct {
 }
 
 func defaults() config {
-	d := policy.Defaults()
+	d := ppo.Defaults()
 	return config{
 		LearningRate: 2.5e-4, Clip: 0.2, Entropy: 0.01,
 		Gamma: d.Gamma, GAELambda: d.GAELambda, Epochs: d.Epochs, Minibatch: d.Minibatch,
@@ -44,8 +44,8 @@ func defaults() config {
 }
 
 // algorithm returns what the backend needs to know.
-func (c *config) algorithm() policy.Config {
-	a := policy.Defaults()
+func (c *config) algorithm() ppo.Config {
+	a := ppo.Defaults()
 	a.Epochs, a.Minibatch = c.Epochs, c.Minibatch
 	a.Gamma, a.GAELambda = c.Gamma, c.GAELambda
 	a.ValueCoef, a.ValueClip = c.ValueCoef, c.ValueClip
@@ -57,12 +57,12 @@ func (c *config) algorithm() policy.Config {
 }
 
 // rates returns the hyper-parameters at an env step.
-func (c *config) rates(envSteps uint64) policy.Rates {
+func (c *config) rates(envSteps uint64) ppo.Rates {
 	left := 1.0
 	if c.AnnealEnvSteps > 0 {
 		left = max(0, 1-float64(envSteps)/float64(c.AnnealEnvSteps))
 	}
-	r := policy.Rates{LearningRate: float32(c.LearningRate * left), Clip: float32(c.Clip), Entropy: float32(c.Entropy)}
+	r := ppo.Rates{LearningRate: float32(c.LearningRate * left), Clip: float32(c.Clip), Entropy: float32(c.Entropy)}
 	if c.AnnealClip {
 		r.Clip = float32(c.Clip * left)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/ppo"
 
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -21,7 +22,7 @@ type Learner struct {
 	config     config
 	h          *component.Host
 	definition *policy.Definition
-	backend    policy.Learner
+	backend    ppo.Learner
 	normalizer *policy.Normalizer // nil without normalised observations
 
 	weights, stats       *bus.Signal
@@ -40,7 +41,6 @@ type Learner struct {
 	trained              *stat.Counter // env steps learned from, by the learners of this process
 	droppedRows, skipped *stat.Counter
 	gathered             *stat.Counter // bytes of observations that backends have copied
-	gatheredSoFar        uint64        // by this one
 	lag                  lag
 	loud                 loud
 }
@@ -93,7 +93,7 @@ func (c *Learner) Start(h *component.Host) error {
 		c.obsMean, c.obsScale = make([]float32, n.Obs), make([]float32, n.Obs)
 		c.normalizer.Weights(c.obsMean, c.obsScale)
 	}
-	c.backend, err = definition.Backend.NewLearner(*n, policy.Init(n, h.Run.Seed), c.config.algorithm())
+	c.backend, err = ppo.NewLearner(definition.Backend, n, policy.Init(n, h.Run.Seed), c.config.algorithm())
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (c *Learner) learn(h hostabi.Handle) error {
 	c.lag.measure(&c.dataset, c.version, &c.stepsAt, c.optimizerSteps)
 	rates := c.config.rates(c.envSteps)
 	stats, err := c.backend.Update(&c.dataset, rates)
-	c.countGathered()
+	c.gathered.Add(stats.Gathered)
 	if err != nil {
 		return err
 	}
@@ -172,15 +172,6 @@ func (c *Learner) learn(h hostabi.Handle) error {
 		return err
 	}
 	return c.report(&stats, rates, time.Since(started))
-}
-
-// countGathered takes over the backend's count of the one copy that learning makes, where it has one.
-func (c *Learner) countGathered() {
-	if b, ok := c.backend.(interface{ GatheredBytes() uint64 }); ok {
-		total := b.GatheredBytes()
-		c.gathered.Add(total - c.gatheredSoFar)
-		c.gatheredSoFar = total
-	}
 }
 
 // errGone: a trajectory of a dataset is no longer there. Whoever made the dataset claims them until it is learned from, so

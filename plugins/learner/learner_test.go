@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/ppo"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
@@ -180,7 +181,7 @@ func TestLearner_RefusesDatasetsItCannotRead(t *testing.T) {
 }
 
 // rates returns what the backend is given for each of n datasets.
-func rates(t *testing.T, n int, o rigOptions) (all []policy.Rates) {
+func rates(t *testing.T, n int, o rigOptions) (all []ppo.Rates) {
 	t.Helper()
 	r := newRig(t, o)
 	for k := range n {
@@ -192,7 +193,7 @@ func rates(t *testing.T, n int, o rigOptions) (all []policy.Rates) {
 
 func TestRates_FollowEnvSteps(t *testing.T) {
 	got := rates(t, 4, rigOptions{config: func(c *config) { c.LearningRate, c.AnnealEnvSteps, c.Clip = 1, 64, 0.5 }})
-	want := []policy.Rates{{LearningRate: 1, Clip: 0.5, Entropy: 0.01}, {LearningRate: 0.5, Clip: 0.5, Entropy: 0.01},
+	want := []ppo.Rates{{LearningRate: 1, Clip: 0.5, Entropy: 0.01}, {LearningRate: 0.5, Clip: 0.5, Entropy: 0.01},
 		{Clip: 0.5, Entropy: 0.01}, {Clip: 0.5, Entropy: 0.01}}
 	if !slices.Equal(got, want) {
 		t.Errorf("rates %v, want %v", got, want)

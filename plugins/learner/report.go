@@ -11,6 +11,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/ppo"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
@@ -20,12 +21,12 @@ import (
 func StatNames() []string {
 	return append([]string{"global_step", "policy_version", "charts/learning_rate", "charts/clip",
 		"lag/mean", "lag/max", "lag/optimizer_steps_mean", "lag/dropped_rows", "learner/optimizer_steps",
-		"perf/update_seconds"}, policy.StatNames()...)
+		"perf/update_seconds"}, ppo.StatNames()...)
 }
 
 // report emits what one update did. When the runner is so far behind that no block is free, the report is
 // skipped and counted: learning does not wait for its log.
-func (c *Learner) report(s *policy.Stats, r policy.Rates, took time.Duration) error {
+func (c *Learner) report(s *ppo.Stats, r ppo.Rates, took time.Duration) error {
 	loan, err := c.statsAt.Loan()
 	if errors.Is(err, arena.ErrExhausted) {
 		c.skipped.Inc()
@@ -65,7 +66,7 @@ const (
 
 // warnOfClip tells once that the clip leaves next to nothing of the gradients. Adam makes up for a constant factor, but
 // not for one that the value's errors set anew for each minibatch, nor for one that brings gradients below adam_eps.
-func (c *Learner) warnOfClip(s *policy.Stats) {
+func (c *Learner) warnOfClip(s *ppo.Stats) {
 	limit := c.config.MaxGradNorm
 	if limit == 0 || s.GradNorm <= loudNorms*limit {
 		c.loud.datasets = 0

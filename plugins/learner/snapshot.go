@@ -8,6 +8,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // saved is the small part of a learner's state.
@@ -106,7 +107,7 @@ func (c *Learner) Restore(state component.State) error {
 	if n.NormalizeObs && from.Normalizer == nil {
 		return fmt.Errorf("saved state has no normaliser for its network")
 	}
-	s := policy.State{AdamSteps: from.AdamSteps}
+	s := ppo.State{AdamSteps: from.AdamSteps}
 	var err error
 	if s.Params, err = vector(n, "", state.Tensors); err != nil {
 		return err

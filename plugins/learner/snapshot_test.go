@@ -8,6 +8,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 func normalised() policy.Network {
@@ -144,7 +145,7 @@ func TestStartFrom_KeepsThePolicyAndBeginsTheRestAnew(t *testing.T) {
 	r.teach(t, 1, 1, nil)
 	old := r.saved(t)
 	n := normalised()
-	begin := func(t *testing.T, reset ...string) (*rig, policy.State) {
+	begin := func(t *testing.T, reset ...string) (*rig, ppo.State) {
 		s, err := StartFrom(old, 77, reset)
 		if err != nil {
 			t.Fatal(err)

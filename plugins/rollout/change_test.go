@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/ppo"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
@@ -94,7 +95,7 @@ func testChanges(t *testing.T, o worldOptions, c component.EnvChange) {
 //	A(0) = 1 + 0.9·10 - 0 + 0.45·9  = 14.05
 func TestS2AdvantagesAroundAChangeAreThoseByHand(t *testing.T) {
 	w := newWorld(t, worldOptions{config: func(c *config) { c.Envs = 1 }})
-	var targets policy.Targets
+	var targets ppo.Targets
 	var blocks int
 	w.From("trajectories", func(m *hostabi.Message) {
 		tr, lease, err := trajectory.Lease(w.Host.Arenas, m.Handle)
@@ -102,7 +103,7 @@ func TestS2AdvantagesAroundAChangeAreThoseByHand(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer lease.Release()
-		c := policy.Defaults()
+		c := ppo.Defaults()
 		c.Gamma, c.GAELambda = 0.9, 0.5
 		if blocks++; blocks > 1 {
 			return

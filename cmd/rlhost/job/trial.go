@@ -150,7 +150,7 @@ func (j *Job) actor(ctx context.Context, env string, rows int) (policy.Actor, er
 	if err != nil {
 		return nil, err
 	}
-	actor, err := d.Backend.NewActor(d.Network, rows)
+	actor, err := policy.NewActor(d.Backend, &d.Network, rows)
 	if err != nil {
 		return nil, err
 	}

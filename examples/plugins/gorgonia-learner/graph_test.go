@@ -39,7 +39,7 @@ func TestNetwork_ActsAsTheHostDoes(t *testing.T) {
 // actOn returns the values of eight observations.
 func actOn(t *testing.T, b policy.Backend, n policy.Network, params []float32) []float32 {
 	t.Helper()
-	actor, err := b.NewActor(n, 8)
+	actor, err := policy.NewActor(b, &n, 8)
 	if err != nil {
 		t.Fatal(err)
 	}

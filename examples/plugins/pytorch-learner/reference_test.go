@@ -12,6 +12,7 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
+	"github.com/rlhost/rlhost/gpu/ppo"
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
@@ -20,34 +21,34 @@ var update = flag.Bool("update", false, "write testdata anew")
 // reference is what one file tells besides its tensors before and after, the blobs block0, block1, ….
 type reference struct {
 	Network    policy.Network `json:"network"`
-	Config     policy.Config  `json:"config"`
-	Rates      policy.Rates   `json:"rates"`
+	Config     ppo.Config     `json:"config"`
+	Rates      ppo.Rates      `json:"rates"`
 	Seed       uint64         `json:"seed"`
 	Index      uint64         `json:"index"`
 	Normalizer []float32      `json:"normalizer"` // means, then scales
 	Schema     *native.Schema `json:"schema"`
 	Updates    int            `json:"updates"`
-	Stats      policy.Stats   `json:"stats"` // of the last one
+	Stats      ppo.Stats      `json:"stats"` // of the last one
 }
 
 func references() map[string]func(t *testing.T) component.State {
 	net := policy.Network{Obs: 5, Actions: 3, Hidden: []int{12, 7}, Activation: policy.Tanh}
 	return map[string]func(t *testing.T) component.State{
 		"separate": func(t *testing.T) component.State {
-			c := policy.Defaults()
+			c := ppo.Defaults()
 			c.Minibatch, c.Epochs = 16, 3
 			return learned(t, c, policytest.Options{Network: net, Steps: 8, Envs: 3, Blocks: 2, InvalidEvery: 7, Seed: 4})
 		},
 		"shared": func(t *testing.T) component.State {
 			n := net
 			n.ShareTrunk, n.NormalizeObs, n.Activation, n.Hidden = true, true, policy.ELU, []int{9}
-			c := policy.Defaults()
+			c := ppo.Defaults()
 			c.Minibatch, c.Epochs, c.ValueClip, c.TargetKL, c.NormalizeAdvantage = 13, 4, 0.1, 0.4, false
 			return learned(t, c, policytest.Options{Network: n, Steps: 6, Envs: 4, Blocks: 1, Masked: true, SoA: true, Seed: 9})
 		},
 		"vtrace": func(t *testing.T) component.State {
-			c := policy.Defaults()
-			c.Minibatch, c.Epochs, c.VTrace, c.RhoBar, c.CBar, c.Recompute = 13, 3, true, 1.2, 0.9, policy.RecomputeEpoch
+			c := ppo.Defaults()
+			c.Minibatch, c.Epochs, c.VTrace, c.RhoBar, c.CBar, c.Recompute = 13, 3, true, 1.2, 0.9, ppo.RecomputeEpoch
 			c.ClipGradApart = true
 			return learned(t, c, policytest.Options{Network: net, Steps: 10, Envs: 2, Blocks: 2, Seed: 5})
 		},
@@ -55,12 +56,12 @@ func references() map[string]func(t *testing.T) component.State {
 }
 
 // learned makes a dataset and learns from it twice with the reference arithmetic.
-func learned(t *testing.T, c policy.Config, o policytest.Options) component.State {
+func learned(t *testing.T, c ppo.Config, o policytest.Options) component.State {
 	t.Helper()
 	d := policytest.NewDataset(t, o)
 	act(d, &o)
 	n := o.Network
-	r := reference{Network: n, Config: c, Rates: policy.Rates{LearningRate: 3e-3, Clip: 0.2, Entropy: 0.01}, Seed: d.Seed,
+	r := reference{Network: n, Config: c, Rates: ppo.Rates{LearningRate: 3e-3, Clip: 0.2, Entropy: 0.01}, Seed: d.Seed,
 		Index: d.Index, Schema: trajectory.EncodeSchema(d.Blocks[0].Schema), Updates: 2}
 	r.Normalizer = append(append(r.Normalizer, d.ObsMean...), d.ObsScale...)
 	params := policy.Init(&n, 3)

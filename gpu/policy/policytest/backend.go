@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // Tolerance says how far a backend may be from the reference in float64.
@@ -124,7 +125,7 @@ func (s *suite) dataset(t testing.TB, blocks int) *policy.Dataset {
 
 func (s *suite) actor(t testing.TB, params []float32, d *policy.Dataset) policy.Actor {
 	t.Helper()
-	a, err := s.NewActor(s.shape.net, s.shape.envs)
+	a, err := policy.NewActor(s, &s.shape.net, s.shape.envs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,9 +136,9 @@ func (s *suite) actor(t testing.TB, params []float32, d *policy.Dataset) policy.
 	return a
 }
 
-func (s *suite) learner(t testing.TB, params []float32, c policy.Config) policy.Learner {
+func (s *suite) learner(t testing.TB, params []float32, c ppo.Config) ppo.Learner {
 	t.Helper()
-	l, err := s.NewLearner(s.shape.net, params, c)
+	l, err := ppo.NewLearner(s, &s.shape.net, params, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,8 +146,8 @@ func (s *suite) learner(t testing.TB, params []float32, c policy.Config) policy.
 	return l
 }
 
-func (s *suite) config() policy.Config {
-	c := policy.Defaults()
+func (s *suite) config() ppo.Config {
+	c := ppo.Defaults()
 	c.Epochs, c.Minibatch, c.ValueClip = 2, s.shape.minibatch, s.shape.valueClip
 	return c
 }

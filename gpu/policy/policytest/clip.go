@@ -7,8 +7,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
-
-	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // parts returns the norms of the actor's and of the critic's elements of a canonical vector.
@@ -64,9 +63,9 @@ func (s *suite) clippedApart(t *testing.T) {
 			t.Errorf("max_grad_norm %v: apart and together clip the same", c.MaxGradNorm)
 		}
 		for _, p := range s.shape.net.Params() {
-			scale := policy.GradScale(critic, c.MaxGradNorm)
+			scale := ppo.GradScale(critic, c.MaxGradNorm)
 			if strings.HasPrefix(p.Name, "actor.") {
-				scale = policy.GradScale(actor, c.MaxGradNorm)
+				scale = ppo.GradScale(actor, c.MaxGradNorm)
 			}
 			for i := p.Offset; i < p.Offset+p.Rows*p.Cols; i++ {
 				if want := scale * float64(free.AdamM[i]); !near(float64(apart.AdamM[i]), want) {

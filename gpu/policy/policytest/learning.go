@@ -7,15 +7,16 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/ppo"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
 // update makes a learner, learns count times from d and returns its state.
-func (s *suite) update(t *testing.T, params []float32, c policy.Config, d *policy.Dataset, count int) (policy.State, policy.Stats) {
+func (s *suite) update(t *testing.T, params []float32, c ppo.Config, d *policy.Dataset, count int) (ppo.State, ppo.Stats) {
 	t.Helper()
 	l := s.learner(t, params, c)
-	var stats policy.Stats
+	var stats ppo.Stats
 	for range count {
 		var err error
 		if stats, err = l.Update(d, rates); err != nil {
@@ -25,7 +26,7 @@ func (s *suite) update(t *testing.T, params []float32, c policy.Config, d *polic
 	return stateOf(t, l), stats
 }
 
-func stateOf(t *testing.T, l policy.Learner) policy.State {
+func stateOf(t *testing.T, l ppo.Learner) ppo.State {
 	t.Helper()
 	state, err := l.State()
 	if err != nil {
@@ -34,7 +35,7 @@ func stateOf(t *testing.T, l policy.Learner) policy.State {
 	return state
 }
 
-func sameBits(a, b policy.State) bool {
+func sameBits(a, b ppo.State) bool {
 	equal := func(x, y []float32) bool {
 		return slices.EqualFunc(x, y, func(p, q float32) bool { return math.Float32bits(p) == math.Float32bits(q) })
 	}
@@ -52,7 +53,7 @@ func (s *suite) repeats(t *testing.T) {
 	half.shape.envs = 6
 	whole := *s
 	whole.shape.envs = 12
-	var states []policy.State
+	var states []ppo.State
 	for _, d := range []*policy.Dataset{half.dataset(t, 2), whole.dataset(t, 1)} {
 		Act(t, s.actor(t, params, d), d, 6)
 		state, _ := s.update(t, params, s.config(), d, 1)
@@ -79,7 +80,7 @@ func (s *suite) continues(t *testing.T) {
 	if !sameBits(stateOf(t, other), saved) {
 		t.Fatal("State does not return what SetState took")
 	}
-	for _, l := range []policy.Learner{l, other} {
+	for _, l := range []ppo.Learner{l, other} {
 		if _, err := l.Update(d, rates); err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +88,7 @@ func (s *suite) continues(t *testing.T) {
 	if !sameBits(stateOf(t, other), stateOf(t, l)) {
 		t.Error("the learner that went on has other bits")
 	}
-	if err := other.SetState(policy.State{Params: saved.Params}); err == nil {
+	if err := other.SetState(ppo.State{Params: saved.Params}); err == nil {
 		t.Error("SetState took a state without moments")
 	}
 }
@@ -188,7 +189,7 @@ func (s *suite) vtrace(t *testing.T) {
 	c := s.config()
 	c.VTrace, c.RhoBar, c.CBar, c.Epochs = true, 1.05, 0.98, 3
 	var results [][]float32
-	for _, c.Recompute = range []string{policy.RecomputeDataset, policy.RecomputeEpoch} {
+	for _, c.Recompute = range []string{ppo.RecomputeDataset, ppo.RecomputeEpoch} {
 		state, stats := s.update(t, params, c, d, 1)
 		r := NewReference(s.shape.net, params, c)
 		want, err := r.Update(d, rates)

@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/ppo"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
-var rates = policy.Rates{LearningRate: 1e-3, Clip: 0.1, Entropy: 0.02}
+var rates = ppo.Rates{LearningRate: 1e-3, Clip: 0.1, Entropy: 0.02}
 
 func (s *suite) forward(t *testing.T) {
 	d := s.dataset(t, 1)
@@ -107,18 +108,18 @@ func (s *suite) gradient(t *testing.T) {
 }
 
 // batch gathers all valid rows.
-func (r *Reference) batch(t testing.TB, d *policy.Dataset) *policy.Minibatch {
+func (r *Reference) batch(t testing.TB, d *policy.Dataset) *ppo.Minibatch {
 	t.Helper()
-	var samples policy.Samples
-	var targets policy.Targets
+	var samples ppo.Samples
+	var targets ppo.Targets
 	if err := samples.Read(d, &r.Network); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.target(d, &samples, &targets, 0); err != nil {
 		t.Fatal(err)
 	}
-	batch := new(policy.Minibatch)
-	batch.Gather(d, &r.Network, &r.config, &samples, &targets, targets.Valid)
+	batch := new(ppo.Minibatch)
+	batch.Gather(d, &r.Network, &r.config, &samples, &targets, samples.Valid)
 	return batch
 }
 
@@ -157,10 +158,10 @@ func (s *suite) compareParams(t *testing.T, got []float32, want []float64) {
 	}
 }
 
-func (s *suite) compareStats(t *testing.T, got, want *policy.Stats) {
+func (s *suite) compareStats(t *testing.T, got, want *ppo.Stats) {
 	t.Helper()
 	g, w := got.Values(nil), want.Values(nil)
-	for i, name := range policy.StatNames() {
+	for i, name := range ppo.StatNames() {
 		if !(math.Abs(g[i]-w[i]) <= 1e-4*(1+math.Abs(w[i]))) {
 			t.Errorf("%s = %v, reference %v", name, g[i], w[i])
 		}

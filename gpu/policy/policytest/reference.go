@@ -4,28 +4,29 @@ import (
 	"math"
 
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // Reference is a learner in float64, of the policy package's reference functions and nothing else.
 type Reference struct {
 	*policy.MLP
-	config policy.Config
+	config ppo.Config
 	m, v   []float64
 	steps  uint64
 }
 
 // NewReference returns the reference learner.
-func NewReference(n policy.Network, params []float32, c policy.Config) *Reference {
+func NewReference(n policy.Network, params []float32, c ppo.Config) *Reference {
 	return &Reference{MLP: policy.NewMLP(n, params), config: c,
 		m: make([]float64, len(params)), v: make([]float64, len(params))}
 }
 
-// Update is policy.Learner's.
-func (r *Reference) Update(d *policy.Dataset, rates policy.Rates) (policy.Stats, error) {
-	var stats policy.Stats
-	var samples policy.Samples
-	var targets policy.Targets
-	var batch policy.Minibatch
+// Update is ppo.Learner's.
+func (r *Reference) Update(d *policy.Dataset, rates ppo.Rates) (ppo.Stats, error) {
+	var stats ppo.Stats
+	var samples ppo.Samples
+	var targets ppo.Targets
+	var batch ppo.Minibatch
 	if err := samples.Read(d, &r.Network); err != nil {
 		return stats, err
 	}
@@ -33,15 +34,15 @@ func (r *Reference) Update(d *policy.Dataset, rates policy.Rates) (policy.Stats,
 		if err := r.target(d, &samples, &targets, epoch); err != nil {
 			return stats, err
 		}
-		stats.ValidRows = float64(len(targets.Valid))
+		stats.ValidRows = float64(len(samples.Valid))
 		stats.Epochs++
 		if epoch == 0 {
-			stats.ExplainedVariance = targets.ExplainedVariance(samples.Value)
+			stats.ExplainedVariance = targets.ExplainedVariance(&samples)
 		}
-		order := append([]uint32(nil), targets.Valid...)
-		policy.Shuffle(d.Seed, d.Index, uint32(epoch), order)
+		order := append([]uint32(nil), samples.Valid...)
+		ppo.Shuffle(d.Seed, d.Index, uint32(epoch), order)
 		for rows, rest := []uint32(nil), order; len(rest) > 0; {
-			rows, rest = policy.NextMinibatch(rest, r.config.Minibatch)
+			rows, rest = ppo.NextMinibatch(rest, r.config.Minibatch)
 			batch.Gather(d, &r.Network, &r.config, &samples, &targets, rows)
 			sums, norms := r.step(&batch, rates)
 			stats.Add(sums, batch.Rows, norms)
@@ -55,11 +56,11 @@ func (r *Reference) Update(d *policy.Dataset, rates policy.Rates) (policy.Stats,
 	return stats, nil
 }
 
-func (r *Reference) target(d *policy.Dataset, s *policy.Samples, t *policy.Targets, epoch int) error {
+func (r *Reference) target(d *policy.Dataset, s *ppo.Samples, t *ppo.Targets, epoch int) error {
 	switch {
 	case !r.config.VTrace:
 		return t.GAE(d, &r.config)
-	case epoch > 0 && r.config.Recompute == policy.RecomputeDataset:
+	case epoch > 0 && r.config.Recompute == ppo.RecomputeDataset:
 		return nil
 	}
 	rows := make([]uint32, d.Rows())
@@ -77,27 +78,27 @@ func (r *Reference) target(d *policy.Dataset, s *policy.Samples, t *policy.Targe
 }
 
 // Gradient leaves the gradient of the loss of a minibatch in Grad and returns the loss's sums.
-func (r *Reference) Gradient(b *policy.Minibatch, rates policy.Rates) policy.LossSums {
+func (r *Reference) Gradient(b *ppo.Minibatch, rates ppo.Rates) ppo.LossSums {
 	clear(r.Grad)
 	logits, value := r.Forward(b.Obs, b.Rows)
 	dLogits, dValue := make([]float64, len(logits)), make([]float64, len(value))
-	sums := policy.PPOLoss(b, &r.config, rates, logits, value, dLogits, dValue)
+	sums := ppo.Loss(b, &r.config, rates, logits, value, dLogits, dValue)
 	r.Backward(dLogits, dValue)
 	return sums
 }
 
-func (r *Reference) step(b *policy.Minibatch, rates policy.Rates) (policy.LossSums, policy.GradNorms) {
+func (r *Reference) step(b *ppo.Minibatch, rates ppo.Rates) (ppo.LossSums, ppo.GradNorms) {
 	sums := r.Gradient(b, rates)
-	norms := policy.ClipGrad(&r.config, r.Network.Params(), r.Grad)
+	norms := ppo.ClipGrad(&r.config, r.Network.Params(), r.Grad)
 	r.steps++
-	policy.Adam(&r.config, float64(rates.LearningRate), r.steps, r.Params, r.m, r.v, r.Grad)
+	ppo.Adam(&r.config, float64(rates.LearningRate), r.steps, r.Params, r.m, r.v, r.Grad)
 	return sums, norms
 }
 
 // Loss returns the loss of a minibatch under the current parameters, for finite differences.
-func (r *Reference) Loss(b *policy.Minibatch, rates policy.Rates) float64 {
+func (r *Reference) Loss(b *ppo.Minibatch, rates ppo.Rates) float64 {
 	logits, value := r.Forward(b.Obs, b.Rows)
-	s := policy.PPOLoss(b, &r.config, rates, logits, value, make([]float64, len(logits)), make([]float64, len(value)))
+	s := ppo.Loss(b, &r.config, rates, logits, value, make([]float64, len(logits)), make([]float64, len(value)))
 	return (s.PolicyLoss + r.config.ValueCoef*s.ValueLoss - float64(rates.Entropy)*s.Entropy) / float64(b.Rows)
 }
 

@@ -155,7 +155,7 @@ func (s *suite) noLegalAction(t *testing.T) {
 	if row.Request != 1 || row.Row != 3 {
 		t.Errorf("Act with an empty mask names request %d, row %d; want 1, 3", row.Request, row.Row)
 	}
-	fresh, err := s.NewActor(s.shape.net, 8)
+	fresh, err := policy.NewActor(s, &s.shape.net, 8)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // logits makes random logits, some of them of actions that a mask forbids.
@@ -109,7 +110,7 @@ func TestSampleStaysInRangeForLogitsThatAreNotNumbers(t *testing.T) {
 	})
 }
 
-// The reference of the loss is policy.PPOLoss, in float64.
+// The reference of the loss is ppo.Loss, in float64.
 func TestLossEqualsTheReference(t *testing.T) {
 	eachSet(t, func(t *testing.T, s Set) {
 		r := rng(t)
@@ -136,9 +137,9 @@ func nearAClip(l *Loss, row int, logProb float64) bool {
 func checkLoss(t *testing.T, s Set, r *rand.Rand, rows, actions int) {
 	t.Helper()
 	ld := (rows + 7) / 8 * 8
-	c := policy.Config{ValueCoef: 0.7, ValueClip: 0.3}
-	rates := policy.Rates{Clip: 0.25, Entropy: 0.05}
-	m := policy.Minibatch{Rows: rows, Action: make([]int32, ld), LogProb: random(r, ld), Value: random(r, ld),
+	c := ppo.Config{ValueCoef: 0.7, ValueClip: 0.3}
+	rates := ppo.Rates{Clip: 0.25, Entropy: 0.05}
+	m := ppo.Minibatch{Rows: rows, Action: make([]int32, ld), LogProb: random(r, ld), Value: random(r, ld),
 		Advantage: random(r, ld), Return: random(r, ld)}
 	l := Loss{Rows: rows, Actions: actions, Logits: logits(r, rows, actions, ld), LD: ld, Value: random(r, ld),
 		Action: m.Action, OldLogProb: m.LogProb, OldValue: m.Value, Advantage: m.Advantage, Return: m.Return,
@@ -166,7 +167,7 @@ func checkLoss(t *testing.T, s Set, r *rand.Rand, rows, actions int) {
 		l.Logits[i], l.Value[i], m.Advantage[i] = float32(math.NaN()), float32(math.NaN()), float32(math.Inf(1))
 	}
 	dLogits, dValue := make([]float64, len(wide)), make([]float64, rows)
-	want := policy.PPOLoss(&m, &c, rates, wide, value, dLogits, dValue)
+	want := ppo.Loss(&m, &c, rates, wide, value, dLogits, dValue)
 	s.Loss(&l)
 	for row := range rows {
 		for a := range actions {

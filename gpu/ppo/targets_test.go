@@ -1,4 +1,4 @@
-package policy_test
+package ppo_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/ppo"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
@@ -30,7 +31,7 @@ func random(t *testing.T, steps, envs, blocks int, seed uint64) *policy.Dataset 
 }
 
 // advantage restates GAE as a sum forward in time.
-func advantage(b trajectory.Trajectory, c *policy.Config, t, e int) float64 {
+func advantage(b trajectory.Trajectory, c *ppo.Config, t, e int) float64 {
 	n, steps := b.Schema.Shape.Envs, b.Schema.Shape.Steps
 	sum, weight := 0.0, 1.0
 	for ; t < steps && b.Bytes(trajectory.ColValid)[t*n+e] != 0; t++ {
@@ -57,8 +58,8 @@ func advantage(b trajectory.Trajectory, c *policy.Config, t, e int) float64 {
 func TestS2GAEEqualsTheSumOverTheEpisode(t *testing.T) {
 	const steps, envs, blocks = 12, 5, 3
 	d := random(t, steps, envs, blocks, 5)
-	c := policy.Defaults()
-	var targets policy.Targets
+	c := ppo.Defaults()
+	var targets ppo.Targets
 	if err := targets.GAE(d, &c); err != nil {
 		t.Fatal(err)
 	}
@@ -82,20 +83,21 @@ func TestS2GAEEqualsTheSumOverTheEpisode(t *testing.T) {
 			t.Errorf("return of row %d = %v, want %v", row, got, want+value)
 		}
 	}
-	if !slices.Equal(targets.Valid, valid) {
-		t.Errorf("valid rows = %v, want %v", targets.Valid, valid)
+	var samples ppo.Samples
+	if err := samples.Read(d, &policy.Network{Obs: 2, Actions: 2}); err != nil || !slices.Equal(samples.Valid, valid) {
+		t.Errorf("valid rows = %v, %v, want %v", samples.Valid, err, valid)
 	}
 }
 
 func TestS7VTraceOnPolicyHasTheReturnsOfGAEAndOneLambdaLessInItsAdvantages(t *testing.T) {
 	d := random(t, 16, 4, 2, 6)
-	c := policy.Defaults()
+	c := ppo.Defaults()
 	newLogProb := make([]float32, d.Rows())
 	for row := range newLogProb {
 		step, e := row/d.Envs(), row%d.Envs()
 		newLogProb[row] = d.Blocks[e/4].Float32(trajectory.ColLogProb)[step*4+e%4]
 	}
-	var gae, vtrace policy.Targets
+	var gae, vtrace ppo.Targets
 	if err := gae.GAE(d, &c); err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +110,7 @@ func TestS7VTraceOnPolicyHasTheReturnsOfGAEAndOneLambdaLessInItsAdvantages(t *te
 	for _, c.GAELambda = range []float64{0.3, 0.95, 1} {
 		alone := c
 		alone.GAELambda = 0
-		var own policy.Targets // the error of each step alone
+		var own ppo.Targets // the error of each step alone
 		if err := errors.Join(gae.GAE(d, &c), vtrace.VTrace(d, &c, newLogProb), own.GAE(d, &alone)); err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +133,7 @@ func TestVTraceEqualsItsDefinition(t *testing.T) {
 	for i := range b.Bytes(trajectory.ColValid) {
 		b.Bytes(trajectory.ColValid)[i] = 1
 	}
-	c := policy.Defaults()
+	c := ppo.Defaults()
 	c.GAELambda, c.RhoBar, c.CBar = 0.9, 1.2, 0.8
 	newLogProb := []float32{0.1, -0.5, 0.9, 0.3, -1.2, 0.4}
 	value, reward := b.Float32(trajectory.ColValue), b.Float32(trajectory.ColReward)
@@ -145,7 +147,7 @@ func TestVTraceEqualsItsDefinition(t *testing.T) {
 		}
 		return sum
 	}
-	var targets policy.Targets
+	var targets ppo.Targets
 	if err := targets.VTrace(d, &c, newLogProb); err != nil {
 		t.Fatal(err)
 	}
@@ -179,12 +181,12 @@ func TestS3BothAutoresetModesHaveEqualAdvantages(t *testing.T) {
 	copy(n.Bytes(trajectory.ColTerminated), []byte{0, 0, 0, 0, 1})
 	copy(n.Bytes(trajectory.ColValid), []byte{1, 1, 0, 1, 1})
 	s.Float32(trajectory.ColBootstrap)[1], n.Float32(trajectory.ColBootstrap)[1] = 7, 7
-	c := policy.Defaults()
-	var want, got policy.Targets
+	c := ppo.Defaults()
+	var want, got ppo.Targets
 	if err := errors.Join(want.GAE(same, &c), got.GAE(next, &c)); err != nil {
 		t.Fatal(err)
 	}
-	for i, row := range got.Valid {
+	for i, row := range []int{0, 1, 3, 4} {
 		if got.Advantage[row] != want.Advantage[i] || got.Return[row] != want.Return[i] {
 			t.Errorf("row %d: advantage %v, return %v; want %v, %v", row,
 				got.Advantage[row], got.Return[row], want.Advantage[i], want.Return[i])
@@ -197,8 +199,8 @@ func TestTerminatedWinsOverTruncated(t *testing.T) {
 	b := d.Blocks[0]
 	b.Float32(trajectory.ColReward)[0], b.Float32(trajectory.ColBootstrap)[0] = 3, 100
 	b.Bytes(trajectory.ColTerminated)[0], b.Bytes(trajectory.ColTruncated)[0] = 200, 1
-	c := policy.Defaults()
-	var targets policy.Targets
+	c := ppo.Defaults()
+	var targets ppo.Targets
 	if err := targets.GAE(d, &c); err != nil {
 		t.Fatal(err)
 	}
@@ -208,11 +210,14 @@ func TestTerminatedWinsOverTruncated(t *testing.T) {
 }
 
 func TestExplainedVarianceIsOneForExactValuesAndZeroForConstantOnes(t *testing.T) {
-	targets := policy.Targets{Return: []float32{1, 2, 99, 4}, Valid: []uint32{0, 1, 3}}
-	if got := targets.ExplainedVariance([]float32{1, 2, 0, 4}); got != 1 {
+	targets := ppo.Targets{Return: []float32{1, 2, 99, 4}}
+	explained := func(value []float32) float64 {
+		return targets.ExplainedVariance(&ppo.Samples{Value: value, Valid: []uint32{0, 1, 3}})
+	}
+	if got := explained([]float32{1, 2, 0, 4}); got != 1 {
 		t.Errorf("exact values explain %v, want 1", got)
 	}
-	if got := targets.ExplainedVariance([]float32{5, 5, 0, 5}); math.Abs(got) > 1e-12 {
+	if got := explained([]float32{5, 5, 0, 5}); math.Abs(got) > 1e-12 {
 		t.Errorf("constant values explain %v, want 0", got)
 	}
 }

@@ -1,4 +1,8 @@
-package policy
+package ppo
+
+import (
+	"github.com/rlhost/rlhost/gpu/policy"
+)
 
 import (
 	"math"
@@ -19,24 +23,24 @@ func (n GradNorms) Scales(c *Config) (actor, critic float64) {
 }
 
 // Apart reports whether actor and critic share nothing: every parameter's name begins with actor. or with critic.
-func Apart(params []Param) bool {
+func Apart(params []policy.Param) bool {
 	for _, p := range params {
-		if !p.ofActor() && !strings.HasPrefix(p.Name, "critic.") {
+		if !ofActor(&p) && !strings.HasPrefix(p.Name, "critic.") {
 			return false
 		}
 	}
 	return true
 }
 
-func (p *Param) ofActor() bool { return strings.HasPrefix(p.Name, "actor.") }
+func ofActor(p *policy.Param) bool { return strings.HasPrefix(p.Name, "actor.") }
 
 // ClipGrad clips a gradient over params and returns its norms before. A gradient that is not finite has a norm that
 // is not.
-func ClipGrad(c *Config, params []Param, grad []float64) GradNorms {
+func ClipGrad(c *Config, params []policy.Param, grad []float64) GradNorms {
 	var all, actor, critic float64
 	for _, p := range params {
 		part := &critic
-		if p.ofActor() {
+		if ofActor(&p) {
 			part = &actor
 		}
 		sum := *part
@@ -50,11 +54,11 @@ func ClipGrad(c *Config, params []Param, grad []float64) GradNorms {
 	if !Apart(params) {
 		n.Actor, n.Critic = n.All, n.All
 	}
-	ofActor, ofCritic := n.Scales(c)
+	actorScale, criticScale := n.Scales(c)
 	for _, p := range params {
-		scale := ofCritic
-		if p.ofActor() {
-			scale = ofActor
+		scale := criticScale
+		if ofActor(&p) {
+			scale = actorScale
 		}
 		for i := range p.Rows * p.Cols {
 			grad[p.Offset+i] *= scale

@@ -1,4 +1,4 @@
-package policy
+package ppo
 
 import "fmt"
 
@@ -86,6 +86,8 @@ type Stats struct {
 	OptimizerSteps    float64
 	Epochs            float64 // begun, fewer than configured after TargetKL
 	ValidRows         float64
+	// Gathered counts the bytes of observations that were copied into minibatches. It is not among Values.
+	Gathered uint64 `json:"-"`
 }
 
 // StatNames returns the metric names of the fields of Stats, in the order of Values.

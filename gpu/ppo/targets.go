@@ -1,17 +1,17 @@
-package policy
+package ppo
 
 import (
 	"math"
 
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/policy"
 )
 
 // Targets holds what a dataset teaches, one element per row (t*E + e). The zero value is ready; its slices are
 // reused by the next computation.
 type Targets struct {
 	Advantage []float32
-	Return    []float32 // target of the value function
-	Valid     []uint32  // rows that belong to an episode, ascending; the others have advantage and return 0
+	Return    []float32 // target of the value function; both are 0 in rows that belong to no episode
 
 	carry []float64 // [N] what the row after adds, per environment of one block
 }
@@ -23,7 +23,7 @@ type Targets struct {
 // bootstrap_value, and terminated wins. A row before an invalid row that did not end its episode is cut as well
 // and takes the value stored for its next observation. A reward or a value of what follows that is not finite is a
 // *RowError.
-func (t *Targets) GAE(d *Dataset, c *Config) error { return t.compute(d, c, nil) }
+func (t *Targets) GAE(d *policy.Dataset, c *Config) error { return t.compute(d, c, nil) }
 
 // VTrace computes V-trace targets (Espeholt et al. 2018) with the values that the acting policy stored, traces
 // c = λ min(c̄, ratio) and ρ = min(ρ̄, ratio), where ratio = exp(newLogProb - log_prob) and newLogProb has one
@@ -32,7 +32,7 @@ func (t *Targets) GAE(d *Dataset, c *Config) error { return t.compute(d, c, nil)
 //
 // The advantage is r + γ v' - V without the paper's factor ρ: the surrogate's own ratio to the acting policy is
 // that importance weight, and it would count twice.
-func (t *Targets) VTrace(d *Dataset, c *Config, newLogProb []float32) error {
+func (t *Targets) VTrace(d *policy.Dataset, c *Config, newLogProb []float32) error {
 	return t.compute(d, c, newLogProb)
 }
 
@@ -68,7 +68,7 @@ func (s transition) vtrace(c *Config, newLogProb float32) (advantage, ret, carry
 }
 
 // compute fills in the targets, by V-trace if there are new log-probabilities.
-func (t *Targets) compute(d *Dataset, c *Config, newLogProb []float32) error {
+func (t *Targets) compute(d *policy.Dataset, c *Config, newLogProb []float32) error {
 	rows := d.Rows()
 	t.Advantage, t.Return = zeroed(t.Advantage, rows), zeroed(t.Return, rows)
 	for i := range d.Blocks {
@@ -76,15 +76,14 @@ func (t *Targets) compute(d *Dataset, c *Config, newLogProb []float32) error {
 			return err
 		}
 	}
-	t.listValid(d)
 	return nil
 }
 
 // block runs the recursion over one block from its last row to its first. The guest can rewrite reward and
 // flags while it runs, so each is read once.
-func (t *Targets) block(d *Dataset, index int, c *Config, newLogProb []float32) error {
+func (t *Targets) block(d *policy.Dataset, index int, c *Config, newLogProb []float32) error {
 	b := d.Blocks[index]
-	n, envs := d.blockEnvs(), d.Envs()
+	n, envs := d.BlockEnvs(), d.Envs()
 	reward, value := b.Float32(trajectory.ColReward), b.Float32(trajectory.ColValue)
 	bootstrap, logProb := b.Float32(trajectory.ColBootstrap), b.Float32(trajectory.ColLogProb)
 	terminated, truncated := b.Bytes(trajectory.ColTerminated), b.Bytes(trajectory.ColTruncated)
@@ -106,7 +105,7 @@ func (t *Targets) block(d *Dataset, index int, c *Config, newLogProb []float32) 
 				s.next, s.carry = float64(bootstrap[i]), 0
 			}
 			if sum := s.reward + s.next; sum-sum != 0 { // infinite or not a number
-				return d.rowError(row, s.notFinite(truncated[i] != 0), ErrNotFinite)
+				return d.RowError(row, s.notFinite(truncated[i] != 0), policy.ErrNotFinite)
 			}
 			var advantage, ret float64
 			if newLogProb == nil {
@@ -120,37 +119,20 @@ func (t *Targets) block(d *Dataset, index int, c *Config, newLogProb []float32) 
 	return nil
 }
 
-func (t *Targets) listValid(d *Dataset) {
-	n := d.blockEnvs()
-	t.Valid = t.Valid[:0]
-	row := uint32(0)
-	for step := range d.Steps() {
-		for i := range d.Blocks {
-			for _, valid := range d.Blocks[i].Bytes(trajectory.ColValid)[step*n : step*n+n] {
-				if valid != 0 {
-					t.Valid = append(t.Valid, row)
-				}
-				row++
-			}
-		}
-	}
-}
-
-// ExplainedVariance returns 1 - Var(return - value)/Var(return) over the valid rows, where value has one element
-// per row; 0 when the returns are all equal.
-func (t *Targets) ExplainedVariance(value []float32) float64 {
-	n := float64(len(t.Valid))
+// ExplainedVariance returns 1 - Var(return - value)/Var(return) over the valid rows; 0 when the returns are all equal.
+func (t *Targets) ExplainedVariance(s *Samples) float64 {
+	n := float64(len(s.Valid))
 	var meanRet, meanErr float64
-	for _, r := range t.Valid {
+	for _, r := range s.Valid {
 		meanRet += float64(t.Return[r])
-		meanErr += float64(t.Return[r]) - float64(value[r])
+		meanErr += float64(t.Return[r]) - float64(s.Value[r])
 	}
 	meanRet, meanErr = meanRet/n, meanErr/n
 	var varRet, varErr float64
-	for _, r := range t.Valid {
+	for _, r := range s.Valid {
 		ret := float64(t.Return[r])
 		varRet += (ret - meanRet) * (ret - meanRet)
-		varErr += (ret - float64(value[r]) - meanErr) * (ret - float64(value[r]) - meanErr)
+		varErr += (ret - float64(s.Value[r]) - meanErr) * (ret - float64(s.Value[r]) - meanErr)
 	}
 	if varRet == 0 {
 		return 0

@@ -1,9 +1,10 @@
-package policy
+package ppo
 
 import (
 	"math"
 
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/policy"
 )
 
 // Samples holds the small columns of a dataset in row order (t*E + e), read once and checked, so that a guest
@@ -12,13 +13,14 @@ import (
 type Samples struct {
 	Action         []int32
 	LogProb, Value []float32
-	Mask           []byte // [T*E][Actions], 0 or 1; nil without a mask
+	Mask           []byte   // [T*E][Actions], 0 or 1; nil without a mask
+	Valid          []uint32 // rows that belong to an episode, ascending
 }
 
 // Read copies the columns of a checked dataset. A stored action that does not exist or that its mask forbids, a
 // mask without a legal action and a value or log-probability that is not finite are each a *RowError.
-func (s *Samples) Read(d *Dataset, n *Network) error {
-	rows, envs, width := d.Rows(), d.Envs(), d.blockEnvs()
+func (s *Samples) Read(d *policy.Dataset, n *policy.Network) error {
+	rows, envs, width := d.Rows(), d.Envs(), d.BlockEnvs()
 	s.Action, s.LogProb, s.Value = zeroed(s.Action, rows), zeroed(s.LogProb, rows), zeroed(s.Value, rows)
 	s.Mask = s.Mask[:0]
 	if d.HasMask() {
@@ -31,25 +33,43 @@ func (s *Samples) Read(d *Dataset, n *Network) error {
 			}
 		}
 	}
+	s.listValid(d)
 	return nil
 }
 
+// listValid notes the rows that belong to an episode.
+func (s *Samples) listValid(d *policy.Dataset) {
+	n := d.BlockEnvs()
+	s.Valid = s.Valid[:0]
+	row := uint32(0)
+	for step := range d.Steps() {
+		for i := range d.Blocks {
+			for _, valid := range d.Blocks[i].Bytes(trajectory.ColValid)[step*n : step*n+n] {
+				if valid != 0 {
+					s.Valid = append(s.Valid, row)
+				}
+				row++
+			}
+		}
+	}
+}
+
 // readStep copies one time step of a block: its rows from at on are the dataset's from row on.
-func (s *Samples) readStep(d *Dataset, n *Network, b trajectory.Trajectory, at, row int) error {
+func (s *Samples) readStep(d *policy.Dataset, n *policy.Network, b trajectory.Trajectory, at, row int) error {
 	action, valid := b.Int32(trajectory.ColAction), b.Bytes(trajectory.ColValid)
 	logProb, value := b.Float32(trajectory.ColLogProb), b.Float32(trajectory.ColValue)
-	for j := at; j < at+d.blockEnvs(); j, row = j+1, row+1 {
+	for j := at; j < at+d.BlockEnvs(); j, row = j+1, row+1 {
 		if valid[j] == 0 {
 			continue
 		}
 		s.Action[row], s.LogProb[row], s.Value[row] = action[j], logProb[j], value[j]
 		switch {
 		case s.Action[row] < 0 || int(s.Action[row]) >= n.Actions:
-			return d.rowError(row, trajectory.ColAction, ErrActionRange)
+			return d.RowError(row, trajectory.ColAction, policy.ErrActionRange)
 		case !finite(s.LogProb[row]):
-			return d.rowError(row, trajectory.ColLogProb, ErrNotFinite)
+			return d.RowError(row, trajectory.ColLogProb, policy.ErrNotFinite)
 		case !finite(s.Value[row]):
-			return d.rowError(row, trajectory.ColValue, ErrNotFinite)
+			return d.RowError(row, trajectory.ColValue, policy.ErrNotFinite)
 		}
 		if len(s.Mask) == 0 {
 			continue
@@ -61,7 +81,7 @@ func (s *Samples) readStep(d *Dataset, n *Network, b trajectory.Trajectory, at, 
 	return nil
 }
 
-func (s *Samples) readMask(d *Dataset, n *Network, b trajectory.Trajectory, row, j int) error {
+func (s *Samples) readMask(d *policy.Dataset, n *policy.Network, b trajectory.Trajectory, row, j int) error {
 	l, _ := b.Schema.Layout(trajectory.ColMask)
 	from := b.Bytes(trajectory.ColMask)[j/l.Envs*l.StrideT+j%l.Envs*l.StrideEnv:]
 	to := s.Mask[row*n.Actions : (row+1)*n.Actions]
@@ -72,10 +92,10 @@ func (s *Samples) readMask(d *Dataset, n *Network, b trajectory.Trajectory, row,
 		}
 	}
 	if legal == 0 {
-		return d.rowError(row, trajectory.ColMask, ErrNoLegalAction)
+		return d.RowError(row, trajectory.ColMask, policy.ErrNoLegalAction)
 	}
 	if to[s.Action[row]] == 0 {
-		return d.rowError(row, trajectory.ColAction, ErrActionRange)
+		return d.RowError(row, trajectory.ColAction, policy.ErrActionRange)
 	}
 	return nil
 }
@@ -88,8 +108,6 @@ func (s *Samples) Masks(lo, hi int) []byte {
 	actions := len(s.Mask) / len(s.Action)
 	return s.Mask[lo*actions : hi*actions]
 }
-
-func finite(x float32) bool { return math.Float32bits(x)&0x7f800000 != 0x7f800000 }
 
 // NextMinibatch cuts the next minibatch off the rows of an epoch that are still to be learned from. The n rows of an
 // epoch come in ceil(n/size) parts whose sizes differ by one at most: a remainder of a few rows would be a full step
@@ -114,7 +132,7 @@ type Minibatch struct {
 
 // Gather copies the named rows: the one copy that a learner makes of observations. It returns the number of
 // bytes of observations that it copied.
-func (m *Minibatch) Gather(d *Dataset, n *Network, c *Config, s *Samples, t *Targets, rows []uint32) int {
+func (m *Minibatch) Gather(d *policy.Dataset, n *policy.Network, c *Config, s *Samples, t *Targets, rows []uint32) int {
 	m.Rows = len(rows)
 	m.Obs, m.Mask = sized(m.Obs, m.Rows*n.Obs), m.Mask[:0]
 	m.Action, m.LogProb, m.Value = sized(m.Action, m.Rows), sized(m.LogProb, m.Rows), sized(m.Value, m.Rows)
@@ -131,26 +149,6 @@ func (m *Minibatch) Gather(d *Dataset, n *Network, c *Config, s *Samples, t *Tar
 		NormalizeAdvantage(m.Advantage)
 	}
 	return 4 * m.Rows * n.Obs
-}
-
-// GatherObs copies the observations of rows to dst [rows][Obs] and normalises them.
-func (d *Dataset) GatherObs(n *Network, rows []uint32, dst []float32) {
-	mean, scale := d.ObsMean, d.ObsScale
-	if !n.NormalizeObs {
-		mean, scale = nil, nil
-	}
-	l, _ := d.Blocks[0].Schema.Layout(trajectory.ColObs)
-	envs, width := uint32(d.Envs()), uint32(d.blockEnvs())
-	strideT, strideEnv, stride := l.StrideT/4, l.StrideEnv/4, l.StrideElem/4
-	last := ^uint32(0)
-	var obs []float32
-	for i, row := range rows {
-		t, e := row/envs, row%envs
-		if block := e / width; block != last {
-			obs, last = d.Blocks[block].Float32(trajectory.ColObs), block
-		}
-		NormalizeRow(dst[i*n.Obs:(i+1)*n.Obs], obs[int(t)*strideT+int(e%width)*strideEnv:], stride, mean, scale)
-	}
 }
 
 // NormalizeAdvantage subtracts the mean and divides by the sample standard deviation plus 1e-8. A single element
@@ -181,3 +179,5 @@ func sized[E any](s []E, n int) []E {
 	}
 	return s[:n]
 }
+
+func finite(x float32) bool { return math.Float32bits(x)&0x7f800000 != 0x7f800000 }

@@ -1,4 +1,4 @@
-package policy
+package ppo
 
 import "math"
 
@@ -30,7 +30,7 @@ func (s *LossSums) Add(other LossSums) {
 //
 // logits is [Rows][Actions], value [Rows]. The gradients of the loss with respect to both are written to dLogits
 // and dValue.
-func PPOLoss(m *Minibatch, c *Config, r Rates, logits, value, dLogits, dValue []float64) LossSums {
+func Loss(m *Minibatch, c *Config, r Rates, logits, value, dLogits, dValue []float64) LossSums {
 	var sums LossSums
 	actions := len(logits) / m.Rows
 	mean := 1 / float64(m.Rows)
@@ -113,35 +113,4 @@ func valueLoss(c *Config, v, old, ret float64) (loss, slope float64) {
 		return free * free / 2, free
 	}
 	return clipped * clipped / 2, 0
-}
-
-// Add accumulates the sums of a minibatch of rows rows into the means of an update; divide by OptimizerSteps when
-// it ends.
-func (s *Stats) Add(sums LossSums, rows int, norms GradNorms) {
-	n := float64(rows)
-	if s.OptimizerSteps == 0 {
-		s.FirstClipFraction = sums.Clipped / n
-		s.FirstRatioError = sums.RatioError
-	}
-	s.PolicyLoss += sums.PolicyLoss / n
-	s.ValueLoss += sums.ValueLoss / n
-	s.Entropy += sums.Entropy / n
-	s.ApproxKL += sums.ApproxKL / n
-	s.OldApproxKL += sums.OldApproxKL / n
-	s.ClipFraction += sums.Clipped / n
-	s.GradNorm += norms.All
-	s.ActorGradNorm += norms.Actor
-	s.CriticGradNorm += norms.Critic
-	s.OptimizerSteps++
-}
-
-// Finish turns the sums of Add into means.
-func (s *Stats) Finish() {
-	if s.OptimizerSteps == 0 {
-		return
-	}
-	for _, mean := range []*float64{&s.PolicyLoss, &s.ValueLoss, &s.Entropy, &s.ApproxKL, &s.OldApproxKL,
-		&s.ClipFraction, &s.GradNorm, &s.ActorGradNorm, &s.CriticGradNorm} {
-		*mean /= s.OptimizerSteps
-	}
 }

@@ -1,4 +1,8 @@
-package policy
+package ppo
+
+import (
+	"github.com/rlhost/rlhost/gpu/policy"
+)
 
 import (
 	"math"
@@ -13,7 +17,7 @@ func TestClipGradTakesTheNormsOfWhatIsNotShared(t *testing.T) {
 		"critic.gate.weight": {13, 3, math.Hypot(4, 12)},
 		"gate.weight":        {13, 13, 13},
 	} {
-		params := []Param{{Name: "actor.head.bias", Rows: 1, Cols: 1}, {Name: name, Rows: 1, Cols: 1, Offset: 1},
+		params := []policy.Param{{Name: "actor.head.bias", Rows: 1, Cols: 1}, {Name: name, Rows: 1, Cols: 1, Offset: 1},
 			{Name: "critic.head.bias", Rows: 1, Cols: 1, Offset: 2}}
 		grad := []float64{3, 4, 12}
 		if got := ClipGrad(&c, params, grad); got != want {

@@ -1,0 +1,214 @@
+package cpu
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
+)
+
+// engine is ppo.Engine on the processor. A step is done when it is submitted.
+type engine struct {
+	ppo.Host
+	*layout
+	set    kern.Set
+	params []float32 // laid out by layout, as all vectors of their length
+	m, v   []float32 // Adam's moments
+	back   [][]float32
+	steps  uint64 // optimiser steps made
+
+	team    team
+	adam    kern.Adam
+	source  source
+	batch   minibatch
+	block   []uint32  // rows that logProbs takes at a time
+	logProb []float32 // per dataset row, under the current policy; only for V-trace
+}
+
+var _ ppo.Engine = (*engine)(nil)
+
+func newEngine(b *Backend, n policy.Network, params []float32, c ppo.Config) (*engine, error) {
+	l := newLayout(n)
+	k := &engine{Host: ppo.Host{Config: c}, layout: l, set: b.set, params: aligned(l.size), m: aligned(l.size), v: aligned(l.size)}
+	for i, y := range l.layers {
+		packed := 0
+		if i > 0 { // the gradient of observations is not needed
+			packed = l.encoders * pad(y.in) * y.real
+		}
+		k.back = append(k.back, aligned(packed))
+	}
+	zero := make([]float32, len(params))
+	if err := k.SetState(ppo.State{Params: params, AdamM: zero, AdamV: zero}); err != nil {
+		return nil, err
+	}
+	k.team.start(b.threads, func() *shard { return newShard(newPass(k.set, l, k.params), k.back, &k.batch) })
+	return k, nil
+}
+
+// Begin opens the round's dataset.
+func (k *engine) Begin(r *ppo.Round) {
+	k.Host.Begin(r)
+	k.source.open(r.Dataset, &r.Samples)
+}
+
+// Finish returns what was done and lets go of the dataset.
+func (k *engine) Finish() (ppo.Stats, error) {
+	k.source.close()
+	return k.Host.Finish()
+}
+
+// Target computes advantages and returns.
+func (k *engine) Target() {
+	if k.Over() {
+		return
+	}
+	if k.Config.VTrace {
+		k.logProbs()
+		k.Aim(k.logProb)
+	} else {
+		k.Aim(nil)
+	}
+	if !k.Over() {
+		k.source.aim(&k.Targets)
+	}
+}
+
+// logProbs computes the log-probability of every stored action under the current policy, for V-trace's ratios. Rows
+// that are not valid get a number without a meaning.
+func (k *engine) logProbs() {
+	rows := k.Dataset.Rows()
+	k.logProb = grown(k.logProb, rows)
+	s := k.team.shards[0]
+	s.prepare(&k.Config, ppo.Rates{}, rows)
+	for lo := 0; lo < rows; lo += s.block {
+		n := min(s.block, rows-lo)
+		k.block = k.block[:0]
+		for i := range n {
+			k.block = append(k.block, uint32(lo+i))
+		}
+		k.gather(k.block)
+		s.evaluate(0, n)
+		copy(k.logProb[lo:], s.loss.NewLogProb[:n])
+	}
+}
+
+// Step makes one optimiser step.
+func (k *engine) Step(lo, hi int) {
+	if k.Over() {
+		return
+	}
+	rows := k.Rows[lo:hi]
+	k.gather(rows)
+	if k.Config.NormalizeAdvantage {
+		ppo.NormalizeAdvantage(k.batch.advantage[:len(rows)])
+	}
+	grad, sums := k.team.gradient(&k.Config, k.Rates, len(rows))
+	norms := k.norms(grad)
+	if k.Finite(norms, k.steps+1) {
+		k.improve(k.Rates, grad, norms)
+		k.Stepped(sums, len(rows), norms)
+	}
+}
+
+// norms measures a gradient.
+func (k *engine) norms(grad []float32) ppo.GradNorms {
+	all := math.Sqrt(k.set.SumSquares(grad))
+	n := ppo.GradNorms{All: all, Actor: all, Critic: all}
+	if len(k.actor) > 0 {
+		n.Actor, n.Critic = k.norm(grad, k.actor), k.norm(grad, k.critic)
+	}
+	return n
+}
+
+func (k *engine) norm(grad []float32, spans []span) float64 {
+	squares := 0.0
+	for _, s := range spans {
+		squares += k.set.SumSquares(grad[s.lo:s.hi])
+	}
+	return math.Sqrt(squares)
+}
+
+// improve applies Adam to the gradient, clipped to its norm or to those of its parts.
+func (k *engine) improve(r ppo.Rates, grad []float32, norms ppo.GradNorms) {
+	k.steps++
+	actor, critic := norms.Scales(&k.Config)
+	if actor == critic {
+		k.descend(r, grad, span{0, k.size}, actor)
+	} else {
+		for _, s := range k.actor {
+			k.descend(r, grad, s, actor)
+		}
+		for _, s := range k.critic {
+			k.descend(r, grad, s, critic)
+		}
+	}
+	k.packBack()
+}
+
+// descend makes a step of Adam with a part of the gradient times scale.
+func (k *engine) descend(r ppo.Rates, grad []float32, s span, scale float64) {
+	c, t := &k.Config, float64(k.steps)
+	k.adam = kern.Adam{Params: k.params[s.lo:s.hi], M: k.m[s.lo:s.hi], V: k.v[s.lo:s.hi], Grad: grad[s.lo:s.hi],
+		Rate:  float32(float64(r.LearningRate) / (1 - math.Pow(c.AdamBeta1, t))),
+		Beta1: float32(c.AdamBeta1), Keep1: float32(1 - c.AdamBeta1),
+		Beta2: float32(c.AdamBeta2), Keep2: float32(1 - c.AdamBeta2),
+		Eps: float32(c.AdamEps), Correct2: float32(1 / math.Sqrt(1-math.Pow(c.AdamBeta2, t))),
+		Scale: float32(scale)}
+	k.set.Adam(&k.adam)
+}
+
+// packBack transposes the weights for the backward pass.
+func (k *engine) packBack() {
+	for i, y := range k.layers[min(1, len(k.layers)):] {
+		size := pad(y.in) * y.real
+		for e := range k.encoders {
+			t := kern.Transpose{In: y.in, Out: y.real, From: k.params[y.weight+e*y.in*y.out:], To: k.back[i+1][e*size:]}
+			k.set.Transpose(&t)
+		}
+	}
+}
+
+// Params copies the canonical vector.
+func (k *engine) Params(dst []float32) error {
+	if len(dst) != len(k.place) {
+		return fmt.Errorf("parameters: room for %d, the network has %d", len(dst), len(k.place))
+	}
+	k.exportParams(dst, k.params)
+	return nil
+}
+
+// State copies parameters and moments.
+func (k *engine) State() (ppo.State, error) {
+	s := ppo.State{AdamSteps: k.steps}
+	for _, v := range []struct {
+		to   *[]float32
+		from []float32
+	}{{&s.Params, k.params}, {&s.AdamM, k.m}, {&s.AdamV, k.v}} {
+		*v.to = make([]float32, len(k.place))
+		k.exportParams(*v.to, v.from)
+	}
+	return s, nil
+}
+
+// SetState replaces parameters and moments.
+func (k *engine) SetState(s ppo.State) error {
+	n := len(k.place)
+	if len(s.Params) != n || len(s.AdamM) != n || len(s.AdamV) != n {
+		return fmt.Errorf("state of %d parameters and %d and %d moments, the network has %d",
+			len(s.Params), len(s.AdamM), len(s.AdamV), n)
+	}
+	k.importParams(k.params, s.Params)
+	k.importParams(k.m, s.AdamM)
+	k.importParams(k.v, s.AdamV)
+	k.steps = s.AdamSteps
+	k.packBack()
+	return nil
+}
+
+// Close ends the goroutines of an engine with several threads; with one it does nothing.
+func (k *engine) Close() error {
+	k.team.stop()
+	return nil
+}

@@ -1,0 +1,147 @@
+package gorgonia
+
+import (
+	"fmt"
+
+	"github.com/rlhost/rlhost/gpu/ppo"
+)
+
+// descent is ppo.Engine by graphs, which compute losses and gradients; targets, clip and Adam are package ppo's own. A
+// step is done when it is submitted.
+type descent struct {
+	ppo.Host
+	*model
+	params  []float32        // canonical vector, read in place by every graph
+	learn   *shapes[float32] // with loss and gradient
+	forward *shapes[float32] // without
+	state   adam
+
+	batch   ppo.Minibatch
+	block   []uint32 // rows that logProbs takes at a time
+	obs     []float32
+	logProb []float32 // per dataset row, under the current policy; only for V-trace
+}
+
+var _ ppo.Engine = (*descent)(nil)
+
+func newDescent(acting, learning *model, params []float32) (*descent, error) {
+	if len(params) != learning.size {
+		return nil, fmt.Errorf("parameters: %d, the network has %d", len(params), learning.size)
+	}
+	l := &descent{Host: ppo.Host{Config: learning.config}, model: learning, params: append([]float32(nil), params...)}
+	l.learn = newShapes(learning, l.params, learning.config.Minibatch)
+	l.forward = newShapes(acting, l.params, maxActorRows)
+	l.state.set(ppo.State{Params: params, AdamM: make([]float32, len(params)), AdamV: make([]float32, len(params))})
+	return l, l.learn.try()
+}
+
+// Target computes advantages and returns.
+func (l *descent) Target() {
+	switch {
+	case l.Over():
+	case l.Config.VTrace:
+		l.Fail(l.logProbs())
+		if !l.Over() {
+			l.Aim(l.logProb)
+		}
+	default:
+		l.Aim(nil)
+	}
+}
+
+// Step makes one optimiser step.
+func (l *descent) Step(lo, hi int) {
+	if !l.Over() {
+		l.Fail(l.step(l.Rows[lo:hi]))
+	}
+}
+
+func (l *descent) step(rows []uint32) error {
+	l.Gathered(l.batch.Gather(l.Dataset, &l.network, &l.Config, &l.Samples, &l.Targets, rows))
+	p, err := l.learn.fit(len(rows))
+	if err != nil {
+		return err
+	}
+	p.load(&l.batch, l.Rates)
+	if err := p.run(); err != nil {
+		return err
+	}
+	norms := l.state.gradient(&l.Config, l.layout, p.grad)
+	if l.Finite(norms, l.state.steps+1) {
+		l.state.step(&l.Config, l.Rates, l.params)
+		l.Stepped(p.sums(&l.batch, &l.Config, l.Rates), len(rows), norms)
+	}
+	return nil
+}
+
+// logProbs computes the log-probability of every row's stored action under the current policy. Rows that are not
+// valid get some number.
+func (l *descent) logProbs() error {
+	l.logProb = l.logProb[:0]
+	for total := l.Dataset.Rows(); len(l.logProb) < total; {
+		first := len(l.logProb)
+		p, err := l.forward.fit(total - first)
+		if err != nil {
+			return err
+		}
+		if err := l.forwardRows(p, first, min(first+p.rows, total)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *descent) forwardRows(p *program[float32], first, end int) error {
+	n, actions := l.network.Obs, l.network.Actions
+	l.block = l.block[:0]
+	for row := first; row < end; row++ {
+		l.block = append(l.block, uint32(row))
+	}
+	l.obs = append(l.obs[:0], make([]float32, len(l.block)*n)...)
+	l.Dataset.GatherObs(&l.network, l.block, l.obs)
+	var mask []byte
+	if len(l.Samples.Mask) > 0 {
+		mask = l.Samples.Mask[first*actions : end*actions]
+	}
+	p.loadObs(l.obs, mask)
+	if err := p.run(); err != nil {
+		return err
+	}
+	for i := range l.block {
+		l.logProb = append(l.logProb, p.logProbs[i*actions+int(l.Samples.Action[first+i])])
+	}
+	return nil
+}
+
+// Params copies the canonical vector.
+func (l *descent) Params(dst []float32) error {
+	if len(dst) != len(l.params) {
+		return fmt.Errorf("parameters: room for %d, the network has %d", len(dst), len(l.params))
+	}
+	copy(dst, l.params)
+	return nil
+}
+
+// State copies parameters and moments.
+func (l *descent) State() (ppo.State, error) { return l.state.get(), nil }
+
+// SetState replaces parameters and moments.
+func (l *descent) SetState(s ppo.State) error {
+	n := len(l.params)
+	if len(s.Params) != n || len(s.AdamM) != n || len(s.AdamV) != n {
+		return fmt.Errorf("state of %d parameters and %d and %d moments, the network has %d",
+			len(s.Params), len(s.AdamM), len(s.AdamV), n)
+	}
+	copy(l.params, s.Params)
+	l.state.set(s)
+	return nil
+}
+
+// Close frees the graphs.
+func (l *descent) Close() error {
+	err := l.learn.close()
+	if other := l.forward.close(); err == nil {
+		err = other
+	}
+	return err
+}

@@ -1,0 +1,64 @@
+package ppo_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/gpu/cpu"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/policytest"
+	"github.com/rlhost/rlhost/gpu/ppo"
+)
+
+// deferred is an engine that does nothing before Finish, like a device with a long queue.
+type deferred struct {
+	ppo.Engine
+	calls []string
+}
+
+func (e *deferred) Begin(*ppo.Round) { e.calls = append(e.calls, "begin") }
+func (e *deferred) Target()          { e.calls = append(e.calls, "target") }
+func (e *deferred) Epoch(rows []uint32) {
+	e.calls = append(e.calls, fmt.Sprintf("epoch of %d", len(rows)))
+}
+func (e *deferred) Step(lo, hi int) { e.calls = append(e.calls, fmt.Sprintf("%d-%d", lo, hi)) }
+func (e *deferred) Finish() (ppo.Stats, error) {
+	e.calls = append(e.calls, "finish")
+	return ppo.Stats{OptimizerSteps: 4}, nil
+}
+
+// All of an update is submitted before anything is known of its outcome.
+func TestUpdateSubmitsWithoutWaiting(t *testing.T) {
+	n := &policy.Network{Obs: 2, Actions: 2}
+	d := policytest.NewDataset(t, policytest.Options{Network: *n, Steps: 5, Envs: 2, Blocks: 1, Seed: 1})
+	for recompute, want := range map[string]string{
+		ppo.RecomputeDataset: "begin target epoch of 10 0-5 5-10 epoch of 10 0-5 5-10 finish",
+		ppo.RecomputeEpoch:   "begin target epoch of 10 0-5 5-10 target epoch of 10 0-5 5-10 finish",
+	} {
+		c := ppo.Defaults()
+		c.Epochs, c.Minibatch, c.TargetKL, c.VTrace, c.Recompute = 2, 8, 0.01, true, recompute
+		e := &deferred{}
+		stats, err := ppo.Over(e, n, c).Update(d, ppo.Rates{})
+		if got := strings.Join(e.calls, " "); err != nil || got != want || stats.OptimizerSteps != 4 {
+			t.Errorf("recompute = %s: %s, %v, %v; want %s", recompute, got, stats.OptimizerSteps, err, want)
+		}
+	}
+}
+
+// actsOnly is a backend whose programs cannot learn.
+type actsOnly struct{ policy.Backend }
+
+func (b actsOnly) Compile(n *policy.Network) (policy.Program, error) {
+	p, err := b.Backend.Compile(n)
+	return struct{ policy.Program }{p}, err
+}
+
+func TestNewLearnerRefusesABackendThatOnlyActs(t *testing.T) {
+	n := policy.Network{Obs: 2, Actions: 2, Activation: policy.Tanh}
+	_, err := ppo.NewLearner(actsOnly{cpu.New()}, &n, policy.Init(&n, 1), ppo.Defaults())
+	if !errors.Is(err, policy.ErrUnsupported) || !strings.Contains(err.Error(), "backend cpu: learning") {
+		t.Errorf("NewLearner = %v, want one that names the backend", err)
+	}
+}

@@ -1,0 +1,114 @@
+package ppo
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// Host is what engines that compute on the host, and so know how a step ended before the next, have in common: the
+// targets, the statistics and whether the update still goes on.
+type Host struct {
+	Config  Config
+	Targets Targets
+	*Round
+	Rows []uint32 // of the epoch
+
+	stats Stats
+	err   error
+	over  bool
+}
+
+// Begin is Engine's.
+func (h *Host) Begin(r *Round) {
+	h.Round, h.stats, h.err, h.over = r, Stats{ValidRows: float64(len(r.Samples.Valid))}, nil, false
+}
+
+// Over reports whether all further work of the update is to be skipped.
+func (h *Host) Over() bool { return h.over }
+
+// Fail ends the update with an error, if there is one.
+func (h *Host) Fail(err error) {
+	if err != nil {
+		h.err, h.over = err, true
+	}
+}
+
+// Aim computes the targets, by V-trace if there are new log-probabilities, one for each row of the dataset.
+func (h *Host) Aim(newLogProb []float32) {
+	first := h.stats.Epochs == 0
+	if newLogProb == nil {
+		h.Fail(h.Targets.GAE(h.Dataset, &h.Config))
+	} else {
+		h.Fail(h.Targets.VTrace(h.Dataset, &h.Config, newLogProb))
+	}
+	if first && !h.over {
+		h.stats.ExplainedVariance = h.Targets.ExplainedVariance(&h.Samples)
+	}
+}
+
+// Epoch is Engine's.
+func (h *Host) Epoch(rows []uint32) {
+	h.Rows = rows
+	if !h.over {
+		h.stats.Epochs++
+	}
+}
+
+// Finite ends the update if the gradient of an optimiser step, counted from 1, is not finite.
+func (h *Host) Finite(norms GradNorms, step uint64) bool {
+	if math.IsNaN(norms.All) || math.IsInf(norms.All, 0) {
+		h.Fail(fmt.Errorf("gradient of optimiser step %d: %w", step, policy.ErrNotFinite))
+	}
+	return !h.over
+}
+
+// Stepped counts an optimiser step on n rows that was made. It ends the update where TargetKL is exceeded.
+func (h *Host) Stepped(sums LossSums, n int, norms GradNorms) {
+	h.stats.Add(sums, n, norms)
+	h.over = h.Config.TargetKL > 0 && sums.ApproxKL/float64(n) > h.Config.TargetKL
+}
+
+// Gathered counts bytes of observations that were copied.
+func (h *Host) Gathered(bytes int) { h.stats.Gathered += uint64(bytes) }
+
+// Finish is Engine's. It forgets the round.
+func (h *Host) Finish() (Stats, error) {
+	h.Round = nil
+	if h.err == nil {
+		h.stats.Finish()
+	}
+	return h.stats, h.err
+}
+
+// Add accumulates the sums of a minibatch of rows rows into the means of an update; divide by OptimizerSteps when
+// it ends.
+func (s *Stats) Add(sums LossSums, rows int, norms GradNorms) {
+	n := float64(rows)
+	if s.OptimizerSteps == 0 {
+		s.FirstClipFraction = sums.Clipped / n
+		s.FirstRatioError = sums.RatioError
+	}
+	s.PolicyLoss += sums.PolicyLoss / n
+	s.ValueLoss += sums.ValueLoss / n
+	s.Entropy += sums.Entropy / n
+	s.ApproxKL += sums.ApproxKL / n
+	s.OldApproxKL += sums.OldApproxKL / n
+	s.ClipFraction += sums.Clipped / n
+	s.GradNorm += norms.All
+	s.ActorGradNorm += norms.Actor
+	s.CriticGradNorm += norms.Critic
+	s.OptimizerSteps++
+}
+
+// Finish turns the sums of Add into means.
+func (s *Stats) Finish() {
+	if s.OptimizerSteps == 0 {
+		return
+	}
+	for _, mean := range []*float64{&s.PolicyLoss, &s.ValueLoss, &s.Entropy, &s.ApproxKL, &s.OldApproxKL,
+		&s.ClipFraction, &s.GradNorm, &s.ActorGradNorm, &s.CriticGradNorm} {
+		*mean /= s.OptimizerSteps
+	}
+}

@@ -1,0 +1,33 @@
+package ppo
+
+import (
+	"github.com/rlhost/rlhost/gpu/policy"
+)
+
+// Learner improves one policy. It holds parameters and optimiser state.
+type Learner interface {
+	// Update makes the optimiser steps of one dataset: targets, then Epochs passes over its valid rows in
+	// shuffled minibatches (Shuffle), each a clipped-surrogate step (Loss) with Adam. After an error the optimiser
+	// steps made before it stay made; ErrNotFinite leaves parameters finite.
+	Update(d *policy.Dataset, r Rates) (Stats, error)
+	// Params copies the canonical vector to dst, which has Network.ParamCount elements.
+	Params(dst []float32) error
+	// State returns a copy of parameters and optimiser state, for checkpoints.
+	State() (State, error)
+	// SetState replaces parameters and optimiser state.
+	SetState(s State) error
+	Close() error
+}
+
+// Rates are the hyper-parameters that schedules change from dataset to dataset.
+type Rates struct {
+	LearningRate float32
+	Clip         float32
+	Entropy      float32
+}
+
+// State is what a learner needs to go on: canonical vectors of equal length.
+type State struct {
+	Params, AdamM, AdamV []float32
+	AdamSteps            uint64
+}
