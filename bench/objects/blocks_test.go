@@ -59,11 +59,11 @@ func consume(text string) error {
 	if err != nil {
 		return err
 	}
-	in, err := ring.OpenMessages(5)
+	in, err := ring.Open(5)
 	if err != nil {
 		return err
 	}
-	out, err := ring.OpenMessages(6)
+	out, err := ring.Open(6)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ type way struct {
 	b       *testing.B
 	arenas  *arena.Set
 	arena   *arena.Arena
-	out, in *ring.Messages
+	out, in *ring.SPSC
 	cmd     *exec.Cmd
 	floor   *floor
 	window  int
@@ -123,9 +123,9 @@ func newWay(b *testing.B, window, blockBytes int) *way {
 	var err error
 	w.arena, err = w.arenas.Add(arena.Config{Name: "bench", Blocks: window, BlockBytes: blockBytes})
 	check(b, err)
-	w.out, err = ring.NewMessages("bench out", hostabi.LinkCells)
+	w.out, err = ring.New("bench out", hostabi.LinkCells)
 	check(b, err)
-	w.in, err = ring.NewMessages("bench in", hostabi.LinkCells)
+	w.in, err = ring.New("bench in", hostabi.LinkCells)
 	check(b, err)
 	holder, err := w.arenas.Grant()
 	check(b, err)

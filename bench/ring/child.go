@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rlhost/rlhost/core/queue"
 	"github.com/rlhost/rlhost/core/ring"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
@@ -61,7 +62,7 @@ func child(args []string) error {
 	case "messages echo":
 		return echo(t.batch > 0)
 	case "queue put", "queue get":
-		q, err := ring.OpenQueue(fdRing)
+		q, err := queue.Open(fdRing)
 		if err != nil {
 			return err
 		}
@@ -70,7 +71,7 @@ func child(args []string) error {
 		}
 		return consume(b, q.As(uint16(maxChildren+t.me)), t)
 	}
-	r, err := ring.OpenMessages(fdRing)
+	r, err := ring.Open(fdRing)
 	if err != nil {
 		return err
 	}
@@ -90,8 +91,8 @@ func waitForGate(b *board) {
 	}
 }
 
-func produce(b *board, end *ring.End, t task) error {
-	items := ring.Items(t.batch, payload)
+func produce(b *board, end *queue.End, t task) error {
+	items := queue.Items(t.batch, payload)
 	for i := range items {
 		items[i].Payload = items[i].Payload[:payload]
 	}
@@ -119,18 +120,18 @@ func produce(b *board, end *ring.End, t task) error {
 	return putPills(end, t.consumers)
 }
 
-func putPills(end *ring.End, n int) error {
+func putPills(end *queue.End, n int) error {
 	for range n {
 		data := binary.LittleEndian.AppendUint64(make([]byte, 0, payload), pill)
-		if err := end.Put(ring.Item{Payload: data[:payload]}, -1); err != nil {
+		if err := end.Put(queue.Item{Payload: data[:payload]}, -1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func consume(b *board, end *ring.End, t task) error {
-	items := ring.Items(t.batch, payload)
+func consume(b *board, end *queue.End, t task) error {
+	items := queue.Items(t.batch, payload)
 	buf := make([]byte, payload)
 	out := &b.child[t.me]
 	waitForGate(b)
@@ -160,7 +161,7 @@ func consume(b *board, end *ring.End, t task) error {
 	return putPills(end, pills-1)
 }
 
-func produceMessages(b *board, r *ring.Messages, t task) {
+func produceMessages(b *board, r *ring.SPSC, t task) {
 	ms := make([]hostabi.Message, t.batch)
 	waitForGate(b)
 	for sent := uint64(0); sent < t.each; {
@@ -175,7 +176,7 @@ func produceMessages(b *board, r *ring.Messages, t task) {
 	putAll(r, ms[:1])
 }
 
-func putAll(r *ring.Messages, ms []hostabi.Message) {
+func putAll(r *ring.SPSC, ms []hostabi.Message) {
 	for {
 		ms = ms[r.Put(ms):]
 		if len(ms) == 0 {
@@ -185,7 +186,7 @@ func putAll(r *ring.Messages, ms []hostabi.Message) {
 	}
 }
 
-func consumeMessages(b *board, r *ring.Messages, t task) {
+func consumeMessages(b *board, r *ring.SPSC, t task) {
 	ms := make([]hostabi.Message, t.batch)
 	waitForGate(b)
 	sum, count := uint64(0), uint64(0)
@@ -208,11 +209,11 @@ func consumeMessages(b *board, r *ring.Messages, t task) {
 
 // echo sends back what it gets until the ring is shut.
 func echo(spin bool) error {
-	in, err := ring.OpenMessages(fdRing)
+	in, err := ring.Open(fdRing)
 	if err != nil {
 		return err
 	}
-	out, err := ring.OpenMessages(fdBack)
+	out, err := ring.Open(fdBack)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-// Command ring measures core/ring between processes beside faster-fifo, its C++ core and its Python package, in
+// Command ring measures core/ring and core/queue between processes beside faster-fifo, its C++ core and its Python package, in
 // the six mixes of producers and consumers of faster-fifo's own table.
 //
 //	bench/ring/driver/prepare.sh    fetches and compiles faster-fifo into .cache/peers

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rlhost/rlhost/core/queue"
 	"github.com/rlhost/rlhost/core/ring"
 	"github.com/rlhost/rlhost/core/shm"
 )
@@ -34,7 +35,7 @@ func (m mix) rate(ns uint64) float64 { return float64(m.total()) * 1e9 / float64
 
 // runQueue runs the mix over our queue.
 func runQueue(m mix) (float64, error) {
-	q, err := ring.NewQueue("bench", cells, payload)
+	q, err := queue.New("bench", cells, payload)
 	if err != nil {
 		return 0, err
 	}
@@ -44,7 +45,7 @@ func runQueue(m mix) (float64, error) {
 
 // runMessages runs a mix of one producer and one consumer over our ring of messages.
 func runMessages(m mix) (float64, error) {
-	r, err := ring.NewMessages("bench", cells)
+	r, err := ring.New("bench", cells)
 	if err != nil {
 		return 0, err
 	}

@@ -51,9 +51,9 @@ func column(rows [][2]float64, i int) []float64 {
 
 // trips returns p50 and p99 in microseconds of round trips through two rings of messages.
 func trips(rounds int, gap time.Duration, spin bool) ([2]float64, error) {
-	var rings [2]*ring.Messages
+	var rings [2]*ring.SPSC
 	for i := range rings {
-		r, err := ring.NewMessages("bench", 64)
+		r, err := ring.New("bench", 64)
 		if err != nil {
 			return [2]float64{}, err
 		}

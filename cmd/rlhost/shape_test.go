@@ -27,7 +27,10 @@ core/shm:
 core/stat:
 core/files:
 core/ipc:
-core/ring:               hostabi core/shm
+core/internal/fifo:      hostabi core/shm
+core/internal/fifo/fifotest: core/internal/fifo core/shm hostabi
+core/ring:               hostabi core/internal/fifo core/shm
+core/queue:              hostabi core/internal/fifo core/shm
 core/arena:              hostabi core/shm
 core/loop:               hostabi
 core/bus:                hostabi core/loop core/stat
@@ -89,7 +92,7 @@ bench/learn:
 bench/learn/scaled:      sdk sdk/wasm examples/plugins/*
 bench/objects:
 bench/objects/server:    plugins/objects
-bench/ring:              hostabi core/ring core/shm
+bench/ring:              hostabi core/queue core/ring core/shm
 bench/swap:              core/control
 
 cmd/rlhost:              hostabi core/component core/files core/trajectory core/env pipeline pipeline/graph pipeline/runs examples/plugins examples/plugins/* gpu/policy gpu/cpu

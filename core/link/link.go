@@ -31,9 +31,9 @@ type Port struct {
 
 // Config says what a link is made of. The rings stay the caller's: close them after Stop.
 type Config struct {
-	Name string         // of the component, for errors
-	Out  *ring.Messages // this end puts
-	In   *ring.Messages // this end takes
+	Name string     // of the component, for errors
+	Out  *ring.SPSC // this end puts
+	In   *ring.SPSC // this end takes
 
 	// Host is true at the end that owns the arenas. Data goes to a plugin by Slot, and comes from it by Signal.
 	Host     bool

@@ -29,8 +29,8 @@ type pair struct {
 	arenas       *arena.Set
 	blocks       *arena.Arena
 	host, plugin *end
-	toPlugin     *ring.Messages
-	toHost       *ring.Messages
+	toPlugin     *ring.SPSC
+	toHost       *ring.SPSC
 }
 
 // options of a pair.
@@ -68,10 +68,10 @@ func (p *pair) connect(o options) {
 		o.cells = 64
 	}
 	var err error
-	if p.toPlugin, err = ring.NewMessages("to plugin", o.cells); err != nil {
+	if p.toPlugin, err = ring.New("to plugin", o.cells); err != nil {
 		p.t.Fatal(err)
 	}
-	if p.toHost, err = ring.NewMessages("to host", o.cells); err != nil {
+	if p.toHost, err = ring.New("to host", o.cells); err != nil {
 		p.t.Fatal(err)
 	}
 	p.host = p.newEnd(Config{Name: "host", Host: true, Out: p.toPlugin, In: p.toHost, Sends: o.sends, Receives: o.receives,

@@ -1,8 +1,7 @@
-// Package ring provides bounded FIFOs in shared memory between processes that may die, stop or lie.
+// Package ring provides a bounded FIFO of messages in shared memory between two ends, of which the other may die, stop or
+// lie: one producer, one consumer, cells of 64 bytes. What several share is core/queue's.
 //
-// Messages is the fastest: one producer, one consumer, cells of 64 bytes.
-//
-//	out, err := ring.NewMessages("to the plugin", hostabi.LinkCells)
+//	out, err := ring.New("to the plugin", hostabi.LinkCells)
 //	...
 //	for len(ms) > 0 {
 //		ms = ms[out.Put(ms):]
@@ -10,13 +9,6 @@
 //			return errStalled
 //		}
 //	}
-//
-// Queue has any number of producers and consumers, each of which may be killed at any moment; Recover then repairs
-// what it had claimed.
-//
-//	q, err := ring.NewQueue("work", 1024, 48)
-//	end := q.As(owner)
-//	err = end.Put(ring.Item{Payload: data}, time.Second)
 //
 // Nothing in the shared memory is trusted: the sizes are checked once and kept in private memory, and what a peer
 // writes later can make messages appear, change or vanish, but never make this process read or write elsewhere,

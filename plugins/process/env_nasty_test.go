@@ -54,12 +54,12 @@ func (e *nastyEnv) Step(t int) error {
 }
 
 // secondEnd opens the ring to the host once more.
-func secondEnd() *ring.Messages {
+func secondEnd() *ring.SPSC {
 	fd, err := unix.Dup(native.FDOut)
 	if err != nil {
 		panic(err)
 	}
-	r, err := ring.OpenMessages(fd)
+	r, err := ring.Open(fd)
 	if err != nil {
 		panic(err)
 	}

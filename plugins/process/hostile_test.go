@@ -23,7 +23,7 @@ import (
 // villain is a plugin without an SDK that has everything a plugin gets, and means ill.
 type villain struct {
 	wire    *shm.Socket
-	in, out *ring.Messages
+	in, out *ring.SPSC
 	arenas  []*arena.Arena
 	raw     [][]byte // words of the arenas, data of the arenas, as mapped
 	random  *rand.Rand
@@ -141,11 +141,11 @@ func (v *villain) prepare() {
 	must(err)
 	fd, err := unix.Dup(native.FDIn)
 	must(err)
-	v.in, err = ring.OpenMessages(fd)
+	v.in, err = ring.Open(fd)
 	must(err)
 	fd, err = unix.Dup(native.FDOut)
 	must(err)
-	v.out, err = ring.OpenMessages(fd)
+	v.out, err = ring.Open(fd)
 	must(err)
 	buf := make([]byte, native.MaxFrame)
 	for {

@@ -47,7 +47,7 @@ type process struct {
 	sockets   string // its folder
 
 	wire        *wire
-	in, out     *ring.Messages // to the plugin, from the plugin
+	in, out     *ring.SPSC // to the plugin, from the plugin
 	alive       context.Context
 	description native.Description
 	took        stages
@@ -146,7 +146,7 @@ func (p *process) open(ctx context.Context, r *Runtime, o startOptions) error {
 		}
 	}
 	inherited := []*os.File{theirs}
-	for _, ring := range []*ring.Messages{p.in, p.out} {
+	for _, ring := range []*ring.SPSC{p.in, p.out} {
 		fd, err := unix.FcntlInt(uintptr(ring.FD()), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
 			return fmt.Errorf("ring: %w", err)
@@ -169,10 +169,10 @@ func (p *process) makeRings() error {
 	made := make(chan struct{})
 	go func() {
 		defer close(made)
-		p.out, outErr = ring.NewMessages("rlhost: from "+shorten(p.program.Name), hostabi.LinkCells)
+		p.out, outErr = ring.New("rlhost: from "+shorten(p.program.Name), hostabi.LinkCells)
 	}()
 	var err error
-	p.in, err = ring.NewMessages("rlhost: to "+shorten(p.program.Name), hostabi.LinkCells)
+	p.in, err = ring.New("rlhost: to "+shorten(p.program.Name), hostabi.LinkCells)
 	<-made
 	return errors.Join(err, outErr)
 }
@@ -438,7 +438,7 @@ func (p *process) close() error {
 		p.client.Kill() // nothing is left to kill: this releases the connection
 	}
 	var errs []error
-	for _, r := range []*ring.Messages{p.in, p.out} {
+	for _, r := range []*ring.SPSC{p.in, p.out} {
 		if r != nil {
 			errs = append(errs, r.Close())
 		}

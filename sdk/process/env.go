@@ -31,8 +31,8 @@ const textBytes = 1 << 10
 // the step path that come over the ring. Its methods may be called from any goroutine.
 type envs struct {
 	load func(context.Context, native.EnvSource) (env.Plugin, error)
-	in   *ring.Messages // from the host
-	out  *ring.Messages // to the host
+	in   *ring.SPSC // from the host
+	out  *ring.SPSC // to the host
 	send func(f native.Frame, files ...int) error
 	log  *slog.Logger
 	box  *inbox // what came over the wire
@@ -60,7 +60,7 @@ type space struct {
 	schema *trajectory.Schema // of this worker's part of each block
 }
 
-func newEnvs(load func(context.Context, native.EnvSource) (env.Plugin, error), in, out *ring.Messages,
+func newEnvs(load func(context.Context, native.EnvSource) (env.Plugin, error), in, out *ring.SPSC,
 	send func(native.Frame, ...int) error, log *slog.Logger) *envs {
 	return &envs{load: load, in: in, out: out, send: send, log: log, box: newInbox(),
 		spaces: map[uint64]*space{}, metrics: map[string]uint32{}}

@@ -37,7 +37,7 @@ type rig struct {
 	loop   *loop.Loop
 	ended  sync.WaitGroup
 
-	in, out *ring.Messages // the host's ends
+	in, out *ring.SPSC // the host's ends
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -64,17 +64,17 @@ func newRig(t *testing.T, p Plugin) *rig {
 	var err error
 	r.holder, err = r.arenas.Grant()
 	must(err)
-	r.out, err = ring.NewMessages("to plugin", hostabi.LinkCells)
+	r.out, err = ring.New("to plugin", hostabi.LinkCells)
 	must(err)
-	r.in, err = ring.NewMessages("from plugin", hostabi.LinkCells)
+	r.in, err = ring.New("from plugin", hostabi.LinkCells)
 	must(err)
 	hostEnd, file, err := shm.Socketpair()
 	must(err)
 	pluginEnd, err := shm.NewSocket(file)
 	must(err)
-	pluginIn, err := ring.OpenMessages(dup(t, r.out.FD()))
+	pluginIn, err := ring.Open(dup(t, r.out.FD()))
 	must(err)
-	pluginOut, err := ring.OpenMessages(dup(t, r.in.FD()))
+	pluginOut, err := ring.Open(dup(t, r.in.FD()))
 	must(err)
 	r.wire = hostEnd
 	r.server = makeServer(p, pluginIn, pluginOut, pluginEnd)

@@ -22,7 +22,7 @@ const sdkName = "go 1.0"
 // hangs; frames on the goroutine of readWire; messages on the loop of the instance.
 type server struct {
 	plugin  Plugin
-	in, out *ring.Messages
+	in, out *ring.SPSC
 	wire    *shm.Socket
 	envs    *envs
 	arenas  *arenas
@@ -40,18 +40,18 @@ func newServer(p Plugin) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := ring.OpenMessages(native.FDIn)
+	in, err := ring.Open(native.FDIn)
 	if err != nil {
 		return nil, errors.Join(err, wire.Close())
 	}
-	out, err := ring.OpenMessages(native.FDOut)
+	out, err := ring.Open(native.FDOut)
 	if err != nil {
 		return nil, errors.Join(err, in.Close(), wire.Close())
 	}
 	return makeServer(p, in, out, wire), nil
 }
 
-func makeServer(p Plugin, in, out *ring.Messages, wire *shm.Socket) *server {
+func makeServer(p Plugin, in, out *ring.SPSC, wire *shm.Socket) *server {
 	s := &server{plugin: p, in: in, out: out, wire: wire, exit: os.Exit}
 	s.log = newLogger(os.Stderr, &s.level)
 	s.envs = newEnvs(p.Load, in, out, s.send, s.log)

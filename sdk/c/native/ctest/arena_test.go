@@ -27,8 +27,8 @@ const (
 type remote struct {
 	t       testing.TB
 	peer    *peer
-	to      *ring.Messages
-	from    *ring.Messages
+	to      *ring.SPSC
+	from    *ring.SPSC
 	answers [1]hostabi.Message
 }
 

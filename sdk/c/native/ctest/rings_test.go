@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/rlhost/rlhost/core/queue"
 	"github.com/rlhost/rlhost/core/ring"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -102,9 +103,9 @@ func TestMessages_TravelBetweenGoAndC(t *testing.T) {
 	}
 }
 
-func newMessages(t testing.TB) *ring.Messages {
+func newMessages(t testing.TB) *ring.SPSC {
 	t.Helper()
-	r, err := ring.NewMessages("test", 256)
+	r, err := ring.New("test", 256)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func TestMessages_EndWhenTheRingIsShut(t *testing.T) {
 // once, those of one producer in order.
 func TestQueue_IsSharedByGoAndC(t *testing.T) {
 	program := Build(t, Sanitized, "../testdata/interop.c")
-	q, err := ring.NewQueue("test", 64, 64)
+	q, err := queue.New("test", 64, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,9 +167,9 @@ func TestQueue_IsSharedByGoAndC(t *testing.T) {
 }
 
 // putAll puts items as the program in C does.
-func putAll(e *ring.End, owner uint64, n int) error {
+func putAll(e *queue.End, owner uint64, n int) error {
 	for i := range uint64(n) {
-		item := ring.Item{Kind: uint32(i), Payload: make([]byte, 16+i%40)}
+		item := queue.Item{Kind: uint32(i), Payload: make([]byte, 16+i%40)}
 		putWords(item.Payload, owner, i)
 		if err := e.Put(item, patience); err != nil {
 			return err
@@ -187,8 +188,8 @@ func putWords(b []byte, owner, i uint64) {
 }
 
 // getAll counts items, and the sum of their numbers, until the queue is shut.
-func getAll(e *ring.End) (total [2]uint64) {
-	items := ring.Items(16, 64)
+func getAll(e *queue.End) (total [2]uint64) {
+	items := queue.Items(16, 64)
 	for {
 		k, err := e.GetMany(items, patience)
 		if err != nil {
@@ -207,7 +208,7 @@ func getAll(e *ring.End) (total [2]uint64) {
 // is repaired by Go and by C, in turn; then the queue is empty after as many gets as it has items.
 func TestQueue_SurvivesAKilledProgram(t *testing.T) {
 	program := Build(t, Sanitized, "../testdata/interop.c")
-	q, err := ring.NewQueue("test", 16, 16)
+	q, err := queue.New("test", 16, 16)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +218,7 @@ func TestQueue_SurvivesAKilledProgram(t *testing.T) {
 		e := q.As(1)
 		buf := make([]byte, 16)
 		for theirs := 0; theirs < 1+9*round; { // until so many of the victim's items have been seen
-			_ = e.Put(ring.Item{Payload: []byte("dddddddddddddddd")}, 0) // it may be full
+			_ = e.Put(queue.Item{Payload: []byte("dddddddddddddddd")}, 0) // it may be full
 			if item, err := e.Get(buf, 0); err == nil && item.Payload[0] != 'd' {
 				theirs++
 			}
@@ -234,7 +235,7 @@ func TestQueue_SurvivesAKilledProgram(t *testing.T) {
 }
 
 // drainWhole empties a queue and fills and empties it once more: nothing may be stuck.
-func drainWhole(t *testing.T, q *ring.Queue, e *ring.End) {
+func drainWhole(t *testing.T, q *queue.MPMC, e *queue.End) {
 	t.Helper()
 	buf := make([]byte, 16)
 	for {
@@ -247,7 +248,7 @@ func drainWhole(t *testing.T, q *ring.Queue, e *ring.End) {
 		}
 	}
 	for i := range q.Cells() {
-		if err := e.Put(ring.Item{Kind: uint32(i)}, 0); err != nil {
+		if err := e.Put(queue.Item{Kind: uint32(i)}, 0); err != nil {
 			t.Fatalf("put %d of %d into an empty queue: %v", i, q.Cells(), err)
 		}
 	}

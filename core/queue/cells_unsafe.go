@@ -1,4 +1,4 @@
-package ring
+package queue
 
 import (
 	"structs"
@@ -8,38 +8,6 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// header is hostabi.RingHeader with the words that several processes write as atomics.
-type header struct {
-	_ structs.HostLayout
-
-	magic     atomic.Uint64
-	version   uint32
-	kind      uint32
-	cells     uint32
-	cellBytes uint32
-	payload   uint32
-	_         uint32
-	cellsAt   uint64
-	total     uint64
-	_         [80]byte
-	tail      atomic.Uint64 // written by producers; publishes the cells before it
-	_         [120]byte
-	head      atomic.Uint64 // written by consumers; gives back the cells before it
-	_         [120]byte
-	notEmpty  atomic.Uint32
-	_         [124]byte
-	notFull   atomic.Uint32
-	_         [124]byte
-	closed    atomic.Uint32
-	_         [124]byte
-	// Counters of system calls.
-	emptyWaits atomic.Uint64
-	fullWaits  atomic.Uint64
-	emptyWakes atomic.Uint64
-	fullWakes  atomic.Uint64
-	_          [3296]byte
-}
-
 // cell is hostabi.RingCell. Its payload follows it.
 type cell struct {
 	_ structs.HostLayout
@@ -47,18 +15,6 @@ type cell struct {
 	ctl  atomic.Uint64 // hands the rest of the cell to and fro between producers and consumers
 	len  uint32
 	kind uint32
-}
-
-// headerAt returns the header that a segment begins with. The segment is at least as long, which its makers check,
-// and aligned to pages.
-func headerAt(mem []byte) *header {
-	return (*header)(unsafe.Pointer(&mem[:hostabi.RingHeaderBytes][0]))
-}
-
-// messagesAt returns the n cells of a ring of messages. The slice expression is what keeps them inside of mem.
-func messagesAt(mem []byte, n int) []hostabi.Message {
-	body := mem[hostabi.RingHeaderBytes : hostabi.RingHeaderBytes+n*hostabi.MessageBytes]
-	return unsafe.Slice((*hostabi.Message)(unsafe.Pointer(&body[0])), n)
 }
 
 // cells are the cells of a queue: count of them, a power of two, each of the given size.

@@ -1,4 +1,4 @@
-package ring
+package queue
 
 import (
 	"encoding/binary"
@@ -8,27 +8,29 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rlhost/rlhost/core/internal/fifo"
+	"github.com/rlhost/rlhost/core/internal/fifo/fifotest"
 	"github.com/rlhost/rlhost/core/shm"
 )
 
-func heapQueue(t testing.TB, cells, payload int) *Queue {
+func heapQueue(t testing.TB, cells, payload int) *MPMC {
 	t.Helper()
-	g := queueGeometry(cells, payload)
-	seg, err := shm.Heap(g.total())
+	g := fifo.QueueGeometry(cells, payload)
+	seg, err := shm.Heap(g.Total())
 	if err != nil {
 		t.Fatal(err)
 	}
-	format(seg, g, func(seg *shm.Segment) { clearCells(seg, g) })
-	return newQueue(seg, g)
+	fifo.Format(seg, g, func(seg *shm.Segment) { clearCells(seg, g) })
+	return newMPMC(seg, g)
 }
 
-func TestQueue_PassesMessagesOfAnySize(t *testing.T) {
-	q, err := NewQueue("test", 4, 100)
+func TestMPMC_PassesMessagesOfAnySize(t *testing.T) {
+	q, err := New("test", 4, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	other, err := OpenQueue(openAgain(t, q.FD()))
+	other, err := Open(fifotest.OpenAgain(t, q.FD()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +58,7 @@ func TestQueue_PassesMessagesOfAnySize(t *testing.T) {
 	}
 }
 
-func TestQueue_ManyGoroutinesLoseAndRepeatNothing(t *testing.T) {
+func TestMPMC_ManyGoroutinesLoseAndRepeatNothing(t *testing.T) {
 	const producers, consumers, each = 3, 3, 9_000
 	q := heapQueue(t, 16, 16)
 	var wg, puts sync.WaitGroup
@@ -118,7 +120,7 @@ func TestQueue_ManyGoroutinesLoseAndRepeatNothing(t *testing.T) {
 	}
 }
 
-func TestQueue_ShutDeliversWhatWasPutBefore(t *testing.T) {
+func TestMPMC_ShutDeliversWhatWasPutBefore(t *testing.T) {
 	q := heapQueue(t, 4, 16)
 	put, get, slow := q.As(1), q.As(2), q.As(3)
 	items, buf := Items(1, 16), make([]byte, 16)
@@ -146,7 +148,7 @@ func TestQueue_ShutDeliversWhatWasPutBefore(t *testing.T) {
 	}
 }
 
-func TestQueue_ShutWakesEverybody(t *testing.T) {
+func TestMPMC_ShutWakesEverybody(t *testing.T) {
 	full, empty := heapQueue(t, 2, 16), heapQueue(t, 2, 16)
 	items := Items(2, 16)
 	if err := full.As(1).PutMany(items, 0); err != nil {
@@ -173,7 +175,7 @@ func TestQueue_ShutWakesEverybody(t *testing.T) {
 	}
 }
 
-func TestQueue_BatchesAreAllOrNothing(t *testing.T) {
+func TestMPMC_BatchesAreAllOrNothing(t *testing.T) {
 	q := heapQueue(t, 4, 16)
 	put, get := q.As(1), q.As(2)
 	if err := put.PutMany(Items(3, 16), 0); err != nil {

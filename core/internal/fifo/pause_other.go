@@ -1,6 +1,6 @@
 //go:build !amd64
 
-package ring
+package fifo
 
 // pause waits for n turns; an empty loop would do, were it not optimised away.
 func pause(n uint32) {

@@ -1,4 +1,4 @@
-package ring
+package queue
 
 import (
 	"sync/atomic"
@@ -18,7 +18,7 @@ type Recovered struct {
 // time; everybody else may go on meanwhile. lost, which may be nil, gets the messages that the owner had taken and
 // perhaps not finished with, oldest first, once their cells are free again: so it may put them back. Their memory is
 // lost's to keep. A Recover that was itself killed can be repeated.
-func (q *Queue) Recover(owner uint16, lost func(Item)) Recovered {
+func (q *MPMC) Recover(owner uint16, lost func(Item)) Recovered {
 	var done Recovered
 	for i := range q.size {
 		w := word(q.cells.at(i).ctl.Load())
@@ -37,16 +37,16 @@ func (q *Queue) Recover(owner uint16, lost func(Item)) Recovered {
 			}
 		}
 	}
-	q.notEmpty.kick()
-	q.notFull.kick()
+	q.notEmpty.Kick()
+	q.notFull.Kick()
 	return done
 }
 
 // voidClaim marks the cells of a claim to write as void, the first last: while it stands, the claim can be found.
 // tail moves past the claim before anything of it changes, or nobody would know how far to move it.
-func (q *Queue) voidClaim(w word) int {
+func (q *MPMC) voidClaim(w word) int {
 	n := q.extent(w)
-	q.pass(&q.h.tail, w.pos(), n)
+	q.pass(&q.h.Tail, w.pos(), n)
 	for i := n; i > 0; i-- {
 		pos := (w.pos() + i - 1) & positionMask
 		q.cells.at(pos).ctl.Store(uint64(void(pos)))
@@ -56,9 +56,9 @@ func (q *Queue) voidClaim(w word) int {
 
 // freeClaim gives the cells of a claim to read back, the first last, and returns copies of the messages that the
 // owner had not given back itself.
-func (q *Queue) freeClaim(w word, done *Recovered) []Item {
+func (q *MPMC) freeClaim(w word, done *Recovered) []Item {
 	n := q.extent(w)
-	q.pass(&q.h.head, w.pos(), n)
+	q.pass(&q.h.Head, w.pos(), n)
 	var items []Item
 	for i := range n {
 		pos := (w.pos() + i) & positionMask
@@ -84,7 +84,7 @@ func (q *Queue) freeClaim(w word, done *Recovered) []Item {
 }
 
 // pass moves tail or head past a claim of n cells at a position modulo 2^40, if nobody has done so yet.
-func (q *Queue) pass(index *atomic.Uint64, pos, n uint64) {
+func (q *MPMC) pass(index *atomic.Uint64, pos, n uint64) {
 	if at := index.Load(); at&positionMask == pos {
 		index.CompareAndSwap(at, at+n)
 	}

@@ -1,4 +1,4 @@
-package ring
+package queue
 
 import (
 	"fmt"
@@ -113,7 +113,7 @@ func (m *model) procs() int { return len(m.producers) + len(m.consumers) }
 func (m *model) at(s *modelState, pos uint8) *word { return &s.cells[pos&(m.size-1)] }
 
 func (m *model) extent(w word) uint8 {
-	q := Queue{size: uint64(m.size)}
+	q := MPMC{size: uint64(m.size)}
 	return uint8(q.extent(w))
 }
 

@@ -1,4 +1,4 @@
-package ring
+package fifo
 
 import (
 	"math"
@@ -24,13 +24,13 @@ const shortNap = time.Millisecond
 // rarely; one that does nothing else must not hold us up.
 const contention = 16
 
-// bell is a futex word that wakes those who sleep on it. Bit 0 says that somebody does; the rest counts, so that a
+// Bell is a futex word that wakes those who sleep on it. Bit 0 says that somebody does; the rest counts, so that a
 // sleeper who has seen an older value does not fall asleep. It is a flag and not a number of sleepers, because of
 // one who dies in its sleep nothing remains but the flag, which costs the next ring one call.
 //
 // A ring clears the flag and wakes all, or the one who has slept longest where there are many. In the second case the
 // flag is gone although others may sleep; so whoever was woken sees to it that it is set again (see waiter).
-type bell struct {
+type Bell struct {
 	word  *atomic.Uint32
 	waits *atomic.Uint64
 	wakes *atomic.Uint64
@@ -42,7 +42,7 @@ const asleep = 1
 
 // arm announces that the caller is about to sleep and returns the value to sleep on. Look once more at what you
 // wait for in between: a ring before arm wakes nobody. ok is false if the word would not hold still.
-func (b *bell) arm() (seen uint32, ok bool) {
+func (b *Bell) arm() (seen uint32, ok bool) {
 	for range contention {
 		v := b.word.Load()
 		if v&asleep != 0 || b.word.CompareAndSwap(v, v|asleep) {
@@ -54,7 +54,7 @@ func (b *bell) arm() (seen uint32, ok bool) {
 
 // sleep waits for a ring, for at most the time left, which is at most a nap, and reports whether it came. doze says
 // that it is likely to come soon.
-func (b *bell) sleep(seen uint32, left time.Duration, doze bool) bool {
+func (b *Bell) sleep(seen uint32, left time.Duration, doze bool) bool {
 	if b.many {
 		left = min(left, sharedNap)
 	}
@@ -73,7 +73,7 @@ func (b *bell) sleep(seen uint32, left time.Duration, doze bool) bool {
 }
 
 // rung reports whether the bell was rung since its word had the value.
-func (b *bell) rung(seen uint32) bool { return b.word.Load()>>1 != seen>>1 }
+func (b *Bell) rung(seen uint32) bool { return b.word.Load()>>1 != seen>>1 }
 
 // dozers counts the ends of one queue in this process that doze, so that at least one share of GOMAXPROCS is left to
 // others.
@@ -92,13 +92,13 @@ func (d *dozers) enter() bool {
 
 func (d *dozers) leave() { d.n.Add(-1) }
 
-// armed reports whether somebody sleeps and has not been rung for. The store that the sleepers wait for comes before
+// Armed reports whether somebody sleeps and has not been rung for. The store that the sleepers wait for comes before
 // it, and is followed by a full barrier, as every atomic store in Go is.
-func (b *bell) armed() bool { return b.word.Load()&asleep != 0 }
+func (b *Bell) Armed() bool { return b.word.Load()&asleep != 0 }
 
-// ring wakes one sleeper, or all if there cannot be many. If the word changes meanwhile, somebody else rings, or a
+// Ring wakes one sleeper, or all if there cannot be many. If the word changes meanwhile, somebody else rings, or a
 // new sleeper announces itself who has yet to look.
-func (b *bell) ring() {
+func (b *Bell) Ring() {
 	v := b.word.Load()
 	if v&asleep == 0 || !b.word.CompareAndSwap(v, (v+2)&^asleep) {
 		return
@@ -111,8 +111,8 @@ func (b *bell) ring() {
 	shm.WakeSome(b.word, n)
 }
 
-// kick wakes everybody, whether the flag is set or not.
-func (b *bell) kick() {
+// Kick wakes everybody, whether the flag is set or not.
+func (b *Bell) Kick() {
 	for range contention {
 		v := b.word.Load()
 		if b.word.CompareAndSwap(v, (v+2)&^asleep) {

@@ -5,43 +5,34 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/rlhost/rlhost/core/internal/fifo"
+	"github.com/rlhost/rlhost/core/internal/fifo/fifotest"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// heapMessages returns both ends of a ring in memory that the race detector sees.
-func heapMessages(t testing.TB, cells int) (producer, consumer *Messages) {
+// heapSPSC returns both ends of a ring in memory that the race detector sees.
+func heapSPSC(t testing.TB, cells int) (producer, consumer *SPSC) {
 	t.Helper()
-	g := messagesGeometry(cells)
-	seg, err := shm.Heap(g.total())
+	g := fifo.RingGeometry(cells)
+	seg, err := shm.Heap(g.Total())
 	if err != nil {
 		t.Fatal(err)
 	}
-	format(seg, g, nil)
-	return newMessages(seg, g), newMessages(seg, g)
+	fifo.Format(seg, g, nil)
+	return newSPSC(seg, g), newSPSC(seg, g)
 }
 
-// openAgain opens the file of a ring as another process would.
-func openAgain(t testing.TB, fd int) int {
-	t.Helper()
-	other, err := syscall.Dup(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return other
-}
-
-func TestMessages_ArriveInOrderThroughAnotherMapping(t *testing.T) {
-	out, err := NewMessages("test", 8)
+func TestSPSC_ArriveInOrderThroughAnotherMapping(t *testing.T) {
+	out, err := New("test", 8)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer out.Close()
-	in, err := OpenMessages(openAgain(t, out.FD()))
+	in, err := Open(fifotest.OpenAgain(t, out.FD()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,9 +61,9 @@ func TestMessages_ArriveInOrderThroughAnotherMapping(t *testing.T) {
 	}
 }
 
-func TestMessages_TwoGoroutinesPassEverything(t *testing.T) {
+func TestSPSC_TwoGoroutinesPassEverything(t *testing.T) {
 	const total = 100_000
-	out, in := heapMessages(t, 64)
+	out, in := heapSPSC(t, 64)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		batch := make([]hostabi.Message, 7)
@@ -108,8 +99,8 @@ func TestMessages_TwoGoroutinesPassEverything(t *testing.T) {
 	}
 }
 
-func TestMessages_NudgeEndsWait(t *testing.T) {
-	_, in := heapMessages(t, 4)
+func TestSPSC_NudgeEndsWait(t *testing.T) {
+	_, in := heapSPSC(t, 4)
 	in.Nudge()
 	if in.Wait(-1) {
 		t.Error("Wait after Nudge reports messages in an empty ring")
@@ -118,7 +109,7 @@ func TestMessages_NudgeEndsWait(t *testing.T) {
 	go func() {
 		waiting <- in.Wait(-1)
 	}()
-	for in.h.emptyWaits.Load() == 0 { // until it sleeps
+	for in.Counters().EmptyWaits == 0 { // until it sleeps
 		runtime.Gosched()
 	}
 	in.Nudge()
@@ -127,14 +118,14 @@ func TestMessages_NudgeEndsWait(t *testing.T) {
 	}
 }
 
-func TestMessages_ShutWakesBothEndsAndKeepsWhatIsThere(t *testing.T) {
-	out, in := heapMessages(t, 2)
+func TestSPSC_ShutWakesBothEndsAndKeepsWhatIsThere(t *testing.T) {
+	out, in := heapSPSC(t, 2)
 	if n := out.Put(make([]hostabi.Message, 3)); n != 2 {
 		t.Fatalf("Put of 3 into 2 cells = %d", n)
 	}
 	waiting := make(chan bool)
 	go func() { waiting <- out.WaitRoom(-1) }()
-	for out.h.fullWaits.Load() == 0 {
+	for out.Counters().FullWaits == 0 {
 		runtime.Gosched()
 	}
 	in.Shut()
@@ -153,26 +144,26 @@ func TestMessages_ShutWakesBothEndsAndKeepsWhatIsThere(t *testing.T) {
 	}
 }
 
-func TestOpenMessages_RefusesOtherFiles(t *testing.T) {
-	q, err := NewQueue("queue", 2, 8)
+func TestOpen_RefusesOtherFiles(t *testing.T) {
+	q, err := fifo.Create("queue", fifo.QueueGeometry(2, 8), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	if _, err := OpenMessages(openAgain(t, q.FD())); !errors.Is(err, ErrLayout) {
-		t.Errorf("OpenMessages of a queue = %v, want ErrLayout", err)
+	if _, err := Open(fifotest.OpenAgain(t, q.FD())); !errors.Is(err, ErrLayout) {
+		t.Errorf("Open of a queue = %v, want ErrLayout", err)
 	}
 	seg, err := shm.Create("zero", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer seg.Close()
-	if _, err := OpenMessages(openAgain(t, seg.FD())); !errors.Is(err, ErrLayout) {
-		t.Errorf("OpenMessages of zeros = %v, want ErrLayout", err)
+	if _, err := Open(fifotest.OpenAgain(t, seg.FD())); !errors.Is(err, ErrLayout) {
+		t.Errorf("Open of zeros = %v, want ErrLayout", err)
 	}
 	for _, cells := range []int{-2, 0, 1, 3, hostabi.MaxRingCells * 2} {
-		if _, err := NewMessages("bad", cells); err == nil {
-			t.Errorf("NewMessages with %d cells succeeded", cells)
+		if _, err := New("bad", cells); err == nil {
+			t.Errorf("New with %d cells succeeded", cells)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package ring
+package queue
 
 import "github.com/rlhost/rlhost/hostabi"
 
@@ -31,7 +31,7 @@ func (e *End) tryPut(items []Item) bool {
 	if !ok {
 		return false
 	}
-	q.h.tail.CompareAndSwap(t, t+n) // a failure means that somebody helped
+	q.h.Tail.CompareAndSwap(t, t+n) // a failure means that somebody helped
 	for i := n - 1; i > 0; i-- {
 		c := q.cells.at(t + i)
 		c.fill(&items[i])
@@ -44,9 +44,9 @@ func (e *End) tryPut(items []Item) bool {
 }
 
 // claimRoom claims n free cells and returns the position of the first; false if there are not as many.
-func (q *Queue) claimRoom(n uint64, owner uint16) (uint64, bool) {
+func (q *MPMC) claimRoom(n uint64, owner uint16) (uint64, bool) {
 	for range attempts {
-		t := q.h.tail.Load()
+		t := q.h.Tail.Load()
 		c := q.cells.at(t)
 		w := word(c.ctl.Load())
 		ahead := w.ahead(t)
@@ -57,11 +57,11 @@ func (q *Queue) claimRoom(n uint64, owner uint16) (uint64, bool) {
 			continue
 		}
 		if ahead == 0 && w.state() != hostabi.RingFree {
-			q.h.tail.CompareAndSwap(t, t+q.extent(w)) // help whoever claimed it
+			q.h.Tail.CompareAndSwap(t, t+q.extent(w)) // help whoever claimed it
 			continue
 		}
 		// Occupied since the last lap, if tail is still what the cell was compared with.
-		if ahead <= 0 && q.h.tail.Load() == t {
+		if ahead <= 0 && q.h.Tail.Load() == t {
 			return 0, false
 		}
 	}
@@ -70,7 +70,7 @@ func (q *Queue) claimRoom(n uint64, owner uint16) (uint64, bool) {
 
 // isFree reports whether n cells from pos on are free. It looks at the last first: they become free in order, but
 // for what a dead consumer leaves behind.
-func (q *Queue) isFree(pos, n uint64) bool {
+func (q *MPMC) isFree(pos, n uint64) bool {
 	for i := n; i > 0; i-- {
 		if word(q.cells.at(pos+i-1).ctl.Load()) != free(pos+i-1) {
 			return false
@@ -80,7 +80,7 @@ func (q *Queue) isFree(pos, n uint64) bool {
 }
 
 // extent returns how many cells a claim takes. Whatever the word says, it is at least one and at most all.
-func (q *Queue) extent(w word) uint64 {
+func (q *MPMC) extent(w word) uint64 {
 	if w.state() == hostabi.RingVoid || w.state() == hostabi.RingReady || w.state() == hostabi.RingFree {
 		return 1
 	}
@@ -100,7 +100,7 @@ func (e *End) tryGet(items []Item) int {
 	if n == 0 {
 		return 0
 	}
-	q.h.head.CompareAndSwap(h, h+n)
+	q.h.Head.CompareAndSwap(h, h+n)
 	for i := n - 1; i > 0; i-- {
 		c := q.cells.at(h + i)
 		c.drain(&items[i], q.payload)
@@ -113,13 +113,13 @@ func (e *End) tryGet(items []Item) int {
 }
 
 // claimReady claims up to limit messages and returns the position of the first and how many; 0 if there are none.
-func (q *Queue) claimReady(limit uint64, owner uint16) (uint64, uint64) {
+func (q *MPMC) claimReady(limit uint64, owner uint16) (uint64, uint64) {
 	for range attempts {
-		h := q.h.head.Load()
+		h := q.h.Head.Load()
 		c := q.cells.at(h)
 		w := word(c.ctl.Load())
 		if ahead := w.ahead(h); ahead != 0 {
-			if ahead < 0 && q.h.head.Load() == h {
+			if ahead < 0 && q.h.Head.Load() == h {
 				return 0, 0
 			}
 			continue
@@ -131,11 +131,11 @@ func (q *Queue) claimReady(limit uint64, owner uint16) (uint64, uint64) {
 				return h, n
 			}
 		case hostabi.RingReading, hostabi.RingVoiding:
-			q.h.head.CompareAndSwap(h, h+q.extent(w)) // help whoever claimed it
+			q.h.Head.CompareAndSwap(h, h+q.extent(w)) // help whoever claimed it
 		case hostabi.RingVoid:
 			q.skip(h, owner)
 		default:
-			if q.h.head.Load() == h {
+			if q.h.Head.Load() == h {
 				return 0, 0
 			}
 		}
@@ -144,7 +144,7 @@ func (q *Queue) claimReady(limit uint64, owner uint16) (uint64, uint64) {
 }
 
 // countReady returns how many of the n cells from pos on are ready without a gap.
-func (q *Queue) countReady(pos, n uint64) uint64 {
+func (q *MPMC) countReady(pos, n uint64) uint64 {
 	for i := range n {
 		if word(q.cells.at(pos+i).ctl.Load()) != ready(pos+i) {
 			return i
@@ -154,12 +154,12 @@ func (q *Queue) countReady(pos, n uint64) uint64 {
 }
 
 // skip takes a cell that a dead producer left behind out of the way.
-func (q *Queue) skip(h uint64, owner uint16) {
+func (q *MPMC) skip(h uint64, owner uint16) {
 	c := q.cells.at(h)
 	if !c.ctl.CompareAndSwap(uint64(void(h)), uint64(claim(h, hostabi.RingVoiding, 1, owner))) {
 		return
 	}
-	q.h.head.CompareAndSwap(h, h+1)
+	q.h.Head.CompareAndSwap(h, h+1)
 	c.ctl.Store(uint64(free(h + q.size)))
 }
 

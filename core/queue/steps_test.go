@@ -1,4 +1,4 @@
-package ring
+package queue
 
 import "github.com/rlhost/rlhost/hostabi"
 
@@ -13,7 +13,7 @@ func (e *End) putSteps(items []Item, step func()) bool {
 		return false
 	}
 	step()
-	q.h.tail.CompareAndSwap(t, t+n)
+	q.h.Tail.CompareAndSwap(t, t+n)
 	for i := n; i > 0; i-- {
 		c := q.cells.at(t + i - 1)
 		step()
@@ -27,9 +27,9 @@ func (e *End) putSteps(items []Item, step func()) bool {
 // getSteps is tryGet in the same way.
 func (e *End) getSteps(items []Item, step func()) int {
 	q := e.q
-	for w := word(q.cells.at(q.h.head.Load()).ctl.Load()); w.state() == hostabi.RingVoid; {
+	for w := word(q.cells.at(q.h.Head.Load()).ctl.Load()); w.state() == hostabi.RingVoid; {
 		e.skipSteps(step)
-		w = word(q.cells.at(q.h.head.Load()).ctl.Load())
+		w = word(q.cells.at(q.h.Head.Load()).ctl.Load())
 	}
 	step()
 	h, n := q.claimReady(uint64(len(items)), e.owner)
@@ -37,7 +37,7 @@ func (e *End) getSteps(items []Item, step func()) int {
 		return 0
 	}
 	step()
-	q.h.head.CompareAndSwap(h, h+n)
+	q.h.Head.CompareAndSwap(h, h+n)
 	for i := n; i > 0; i-- {
 		c := q.cells.at(h + i - 1)
 		step()
@@ -51,12 +51,12 @@ func (e *End) getSteps(items []Item, step func()) int {
 // skipSteps is skip in the same way.
 func (e *End) skipSteps(step func()) {
 	q := e.q
-	h := q.h.head.Load()
+	h := q.h.Head.Load()
 	c := q.cells.at(h)
 	step()
 	c.ctl.CompareAndSwap(uint64(void(h)), uint64(claim(h, hostabi.RingVoiding, 1, e.owner)))
 	step()
-	q.h.head.CompareAndSwap(h, h+1)
+	q.h.Head.CompareAndSwap(h, h+1)
 	step()
 	c.ctl.Store(uint64(free(h + q.size)))
 }

@@ -1,17 +1,19 @@
-package ring
+package queue
 
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"time"
 
+	"github.com/rlhost/rlhost/core/internal/fifo"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
 // Errors of queues.
 var (
+	// ErrLayout: the file is not a queue, or not of this version, or its header and its size disagree.
+	ErrLayout = fifo.ErrLayout
 	// ErrFull: there was no room within the time allowed.
 	ErrFull = errors.New("queue is full")
 	// ErrEmpty: there was no message within the time allowed.
@@ -21,6 +23,9 @@ var (
 	// ErrTooLarge: a message or batch that can never fit, or a buffer too small for what may come.
 	ErrTooLarge = errors.New("too large")
 )
+
+// Counters says how often the users of a queue, in all processes, have made system calls for it.
+type Counters = fifo.Counters
 
 // MaxOwner is the largest id of an owner.
 const MaxOwner = ownerMask
@@ -41,111 +46,110 @@ func Items(n, payload int) []Item {
 	return items
 }
 
-// Queue is a ring with any number of producers and consumers, in any number of processes, of which any may die at
+// MPMC is a queue with any number of producers and consumers, in any number of processes, of which any may die at
 // any moment. Each message is delivered to one consumer, in the order of the puts. Threads use it through Ends.
 //
 // A message counts as put when its producer has finished it: what a dead producer had not finished disappears, and
 // a batch is never half there. What a dead consumer had claimed and not finished reading is handed back by Recover.
 // Claims follow Vyukov's bounded queue in their use of positions; that a claim names its owner and extent in the
 // word that it changes is what makes it repairable.
-type Queue struct {
+type MPMC struct {
 	seg      *shm.Segment
-	h        *header
+	h        *fifo.Header
 	cells    cells
 	size     uint64
 	payload  int
-	notEmpty bell
-	notFull  bell
+	notEmpty fifo.Bell
+	notFull  fifo.Bell
 }
 
-// NewQueue makes an empty queue with the given number of cells, a power of two, for messages of up to payload
+// New makes an empty queue with the given number of cells, a power of two, for messages of up to payload
 // bytes. The name shows up in /proc/*/maps.
-func NewQueue(name string, cells, payload int) (*Queue, error) {
+func New(name string, cells, payload int) (*MPMC, error) {
 	if payload < 1 || payload > hostabi.MaxRingPayload {
-		return nil, fmt.Errorf("ring %q: payload of %d bytes: must be from 1 to %d", name, payload, hostabi.MaxRingPayload)
+		return nil, fmt.Errorf("queue %q: payload of %d bytes: must be from 1 to %d", name, payload, hostabi.MaxRingPayload)
 	}
-	g := queueGeometry(cells, payload)
-	seg, err := create(name, g, func(seg *shm.Segment) { clearCells(seg, g) })
+	g := fifo.QueueGeometry(cells, payload)
+	seg, err := fifo.Create(name, g, func(seg *shm.Segment) { clearCells(seg, g) })
 	if err != nil {
 		return nil, err
 	}
-	return newQueue(seg, g), nil
+	return newMPMC(seg, g), nil
 }
 
 // clearCells marks every cell of a zero segment as free for its first position.
-func clearCells(seg *shm.Segment, g geometry) {
-	c := cellsAt(seg.Bytes(), g.cells, g.cellBytes)
-	for i := range uint64(g.cells) {
+func clearCells(seg *shm.Segment, g fifo.Geometry) {
+	c := cellsAt(seg.Bytes(), g.Cells, g.CellBytes)
+	for i := range uint64(g.Cells) {
 		c.at(i).ctl.Store(uint64(free(i)))
 	}
 }
 
-// OpenQueue opens a queue that another process made. It takes the file over, also if it returns an error:
+// Open opens a queue that another process made. It takes the file over, also if it returns an error:
 // ErrLayout, or one of shm.Open's.
-func OpenQueue(fd int) (*Queue, error) {
-	seg, g, err := open(fd, hostabi.RingQueue)
+func Open(fd int) (*MPMC, error) {
+	seg, g, err := fifo.Open(fd, hostabi.RingQueue)
 	if err != nil {
 		return nil, err
 	}
-	return newQueue(seg, g), nil
+	return newMPMC(seg, g), nil
 }
 
-func newQueue(seg *shm.Segment, g geometry) *Queue {
-	h := headerAt(seg.Bytes())
-	doze := &dozers{limit: int32(runtime.GOMAXPROCS(0) - 1)}
-	return &Queue{
-		seg: seg, h: h, cells: cellsAt(seg.Bytes(), g.cells, g.cellBytes), size: uint64(g.cells), payload: g.payload,
-		notEmpty: bell{&h.notEmpty, &h.emptyWaits, &h.emptyWakes, true, doze},
-		notFull:  bell{&h.notFull, &h.fullWaits, &h.fullWakes, true, doze},
+func newMPMC(seg *shm.Segment, g fifo.Geometry) *MPMC {
+	h := fifo.HeaderAt(seg.Bytes())
+	q := &MPMC{
+		seg: seg, h: h, cells: cellsAt(seg.Bytes(), g.Cells, g.CellBytes), size: uint64(g.Cells), payload: g.Payload,
 	}
+	q.notEmpty, q.notFull = h.Bells(true)
+	return q
 }
 
 // FD returns the queue's file, to be handed to other processes. It belongs to the queue.
-func (q *Queue) FD() int { return q.seg.FD() }
+func (q *MPMC) FD() int { return q.seg.FD() }
 
 // Cells returns how many messages the queue has room for.
-func (q *Queue) Cells() int { return int(q.size) }
+func (q *MPMC) Cells() int { return int(q.size) }
 
 // Payload returns the most bytes of one message.
-func (q *Queue) Payload() int { return q.payload }
+func (q *MPMC) Payload() int { return q.payload }
 
 // Len returns how many messages are in the queue, those being written or read included, or were a moment ago.
-func (q *Queue) Len() int { return int(min(q.h.tail.Load()-q.h.head.Load(), q.size)) }
+func (q *MPMC) Len() int { return int(min(q.h.Tail.Load()-q.h.Head.Load(), q.size)) }
 
 // Shut says that nothing more will be put, and wakes everybody who waits. What is in the queue can still be taken.
 // A Put that began before may still succeed.
-func (q *Queue) Shut() {
-	q.h.closed.Store(1)
-	q.notEmpty.kick()
-	q.notFull.kick()
+func (q *MPMC) Shut() {
+	q.h.Closed.Store(1)
+	q.notEmpty.Kick()
+	q.notFull.Kick()
 }
 
 // IsShut reports whether somebody has shut the queue.
-func (q *Queue) IsShut() bool { return q.h.closed.Load() != 0 }
+func (q *MPMC) IsShut() bool { return q.h.Closed.Load() != 0 }
 
 // over reports whether the queue is shut and nobody is about to finish a message at its head.
-func (q *Queue) over() bool {
-	return q.IsShut() && word(q.cells.at(q.h.head.Load()).ctl.Load()).state() != hostabi.RingWriting
+func (q *MPMC) over() bool {
+	return q.IsShut() && word(q.cells.at(q.h.Head.Load()).ctl.Load()).state() != hostabi.RingWriting
 }
 
 // Close unmaps the queue and closes its file; other processes may go on. No other call may be under way or follow.
-func (q *Queue) Close() error { return q.seg.Close() }
+func (q *MPMC) Close() error { return q.seg.Close() }
 
 // End is a queue as one thread uses it: one goroutine at a time.
 type End struct {
-	q       *Queue
+	q       *MPMC
 	owner   uint16
-	putting waiter
-	getting waiter
+	putting fifo.Waiter
+	getting fifo.Waiter
 	one     [1]Item
 }
 
 // As returns an end for an owner, from 1 to MaxOwner. Everybody who uses the queue at the same time must be another
 // owner, in all processes; whoever gives out the ids gives one again only after Recover. By convention an id is a
 // peer's index (6 bits) and its epoch (6 bits), so that it differs from its predecessor's.
-func (q *Queue) As(owner uint16) *End {
-	e := &End{q: q, owner: owner & ownerMask, putting: newWaiter(&q.notFull), getting: newWaiter(&q.notEmpty)}
-	e.getting.worth = int(q.size / 2)
+func (q *MPMC) As(owner uint16) *End {
+	e := &End{q: q, owner: owner & ownerMask, putting: fifo.NewWaiter(&q.notFull), getting: fifo.NewWaiter(&q.notEmpty)}
+	e.getting.Worth = int(q.size / 2)
 	return e
 }
 
@@ -173,14 +177,14 @@ func (e *End) PutMany(items []Item, timeout time.Duration) error {
 		}
 		return ErrFull
 	}
-	e.putting.moved += len(items)
-	if e.q.notEmpty.armed() {
-		e.q.notEmpty.ring()
+	e.putting.Moved += len(items)
+	if e.q.notEmpty.Armed() {
+		e.q.notEmpty.Ring()
 	}
 	return nil
 }
 
-func (q *Queue) checkBatch(items []Item) error {
+func (q *MPMC) checkBatch(items []Item) error {
 	if len(items) > hostabi.MaxRingBatch || uint64(len(items)) > q.size {
 		return fmt.Errorf("batch of %d messages, at most %d: %w", len(items), min(hostabi.MaxRingBatch, q.size), ErrTooLarge)
 	}
@@ -194,7 +198,7 @@ func (q *Queue) checkBatch(items []Item) error {
 
 // waitPut tries until it succeeds, the time is up or the queue is shut.
 func (e *End) waitPut(items []Item, timeout time.Duration) bool {
-	return e.putting.wait(timeout, func() bool { return e.tryPut(items) }, e.q.IsShut)
+	return e.putting.Wait(timeout, func() bool { return e.tryPut(items) }, e.q.IsShut)
 }
 
 // Get takes the oldest message, waiting for one for at most the timeout as Put does. buf must have room for
@@ -237,25 +241,28 @@ func (e *End) GetMany(items []Item, timeout time.Duration) (int, error) {
 			return 0, ErrShut
 		}
 	}
-	e.getting.moved += n
+	e.getting.Moved += n
 	e.q.ringAfterGet()
 	return n, nil
 }
 
 // ringAfterGet wakes producers that wait when half of the queue is empty, so that they have something to do, and
 // another consumer if there is more to do than one should leave to itself.
-func (q *Queue) ringAfterGet() {
-	if q.notFull.armed() && q.h.tail.Load()-q.h.head.Load() <= q.size/2 {
-		q.notFull.ring()
+func (q *MPMC) ringAfterGet() {
+	if q.notFull.Armed() && q.h.Tail.Load()-q.h.Head.Load() <= q.size/2 {
+		q.notFull.Ring()
 	}
-	if q.notEmpty.armed() && q.h.tail.Load() != q.h.head.Load() {
-		q.notEmpty.ring()
+	if q.notEmpty.Armed() && q.h.Tail.Load() != q.h.Head.Load() {
+		q.notEmpty.Ring()
 	}
 }
 
 // waitGet tries until it succeeds, the time is up or the queue is shut.
 func (e *End) waitGet(items []Item, timeout time.Duration) int {
 	n := 0
-	e.getting.wait(timeout, func() bool { n = e.tryGet(items); return n > 0 }, e.q.over)
+	e.getting.Wait(timeout, func() bool { n = e.tryGet(items); return n > 0 }, e.q.over)
 	return n
 }
+
+// Counters returns the system calls made for the queue so far, if every process told the truth.
+func (q *MPMC) Counters() Counters { return q.h.Counters() }

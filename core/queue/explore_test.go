@@ -1,4 +1,4 @@
-package ring
+package queue
 
 import (
 	"bytes"
@@ -202,9 +202,9 @@ func (m *model) die(s *modelState, p int) error {
 	return nil
 }
 
-func (m *model) compare(s *modelState, q *Queue) error {
-	if uint64(s.tail) != q.h.tail.Load() || uint64(s.head) != q.h.head.Load() {
-		return fmt.Errorf("model has tail %d, head %d, code %d, %d", s.tail, s.head, q.h.tail.Load(), q.h.head.Load())
+func (m *model) compare(s *modelState, q *MPMC) error {
+	if uint64(s.tail) != q.h.Tail.Load() || uint64(s.head) != q.h.Head.Load() {
+		return fmt.Errorf("model has tail %d, head %d, code %d, %d", s.tail, s.head, q.h.Tail.Load(), q.h.Head.Load())
 	}
 	for i := range m.size {
 		c := q.cells.at(uint64(i))

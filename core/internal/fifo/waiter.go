@@ -1,4 +1,4 @@
-package ring
+package fifo
 
 import (
 	"runtime"
@@ -37,7 +37,7 @@ const (
 	streamPace   = 2 * time.Microsecond
 )
 
-// waiter is how one end waits on a bell. It belongs to one goroutine.
+// Waiter is how one end waits on a bell. It belongs to one goroutine.
 //
 // Where several may wait, waking one is enough as long as that one does the work. So whoever is woken owes the others
 // the flag which the ring took:
@@ -49,34 +49,35 @@ const (
 //   - One who consumes a stream and has emptied the queue lets it fill for a moment, without raising the flag.
 //
 // If a debtor dies, or is not back soon after all, the others look for themselves when their nap is over.
-type waiter struct {
-	bell  *bell
+type Waiter struct {
+	bell  *Bell
 	spins bool      // spinning is allowed
 	hits  int       // spins in a row that helped
 	miss  int       // spins in a row that were for nothing
 	skip  int       // waits to go without a spin
 	row   int       // waits to skip after the next row of misses
-	moved int       // messages since the last sleep began
+	Moved int       // messages since the last sleep began
 	since time.Time // when that was
-	worth int       // messages for which the queue is worth a nap that lets it fill; 0: the waiter produces
+	Worth int       // messages for which the queue is worth a nap that lets it fill; 0: the waiter produces
 	dozes bool      // the last sleep was ended by a ring
 }
 
-func newWaiter(b *bell) waiter {
-	w := waiter{bell: b}
-	w.setSpin(true)
+// NewWaiter returns a waiter of one end, that spins.
+func NewWaiter(b *Bell) Waiter {
+	w := Waiter{bell: b}
+	w.SetSpin(true)
 	return w
 }
 
-// setSpin says whether to spin at all.
-func (w *waiter) setSpin(on bool) {
+// SetSpin says whether to spin at all.
+func (w *Waiter) SetSpin(on bool) {
 	w.spins = on && runtime.NumCPU() > 1
 	w.miss, w.skip, w.row = 0, 0, minSkip
 }
 
-// wait repeats an attempt until it succeeds, which it reports, or gives up, or the timeout is over; a negative one
+// Wait repeats an attempt until it succeeds, which it reports, or gives up, or the timeout is over; a negative one
 // never is.
-func (w *waiter) wait(timeout time.Duration, attempt, giveUp func() bool) bool {
+func (w *Waiter) Wait(timeout time.Duration, attempt, giveUp func() bool) bool {
 	if timeout == 0 {
 		return false
 	}
@@ -85,21 +86,21 @@ func (w *waiter) wait(timeout time.Duration, attempt, giveUp func() bool) bool {
 		return true
 	}
 	fills := w.fills(now.Sub(w.since))
-	w.moved, w.since = 0, now
+	w.Moved, w.since = 0, now
 	return w.sleepUntil(after(now, timeout), fills, attempt, giveUp)
 }
 
 // fills reports whether a nap is worth taking after the time since the last sleep began: messages come in a stream,
 // and no faster than that as many as are worth it will come within two naps, which is what one takes if the processor
 // falls asleep meanwhile. Otherwise the producers would find the queue full.
-func (w *waiter) fills(elapsed time.Duration) bool {
-	if w.moved < streamLength || elapsed >= time.Duration(w.moved)*streamPace {
+func (w *Waiter) fills(elapsed time.Duration) bool {
+	if w.Moved < streamLength || elapsed >= time.Duration(w.Moved)*streamPace {
 		return false
 	}
-	return 2*streamNap*time.Duration(w.moved) < time.Duration(w.worth)*elapsed
+	return 2*streamNap*time.Duration(w.Moved) < time.Duration(w.Worth)*elapsed
 }
 
-func (w *waiter) spinFrom(start time.Time, attempt func() bool) bool {
+func (w *Waiter) spinFrom(start time.Time, attempt func() bool) bool {
 	if !w.spins {
 		return false
 	}
@@ -136,7 +137,7 @@ func (w *waiter) spinFrom(start time.Time, attempt func() bool) bool {
 	return false
 }
 
-func (w *waiter) sleepUntil(end deadline, fills bool, attempt, giveUp func() bool) bool {
+func (w *Waiter) sleepUntil(end deadline, fills bool, attempt, giveUp func() bool) bool {
 	quiet, vain, rung := time.Duration(0), minVain, false
 	if fills {
 		quiet, w.dozes = streamNap, true

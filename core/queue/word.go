@@ -1,4 +1,4 @@
-package ring
+package queue
 
 import "github.com/rlhost/rlhost/hostabi"
 
