@@ -19,7 +19,7 @@ const (
 	Bool
 )
 
-var dtypes = map[DType]struct {
+var dtypes = [...]struct {
 	name  string
 	bytes int
 }{
@@ -28,12 +28,17 @@ var dtypes = map[DType]struct {
 }
 
 // Bytes returns the size of one element, or 0 for a type that does not exist.
-func (d DType) Bytes() int { return dtypes[d].bytes }
+func (d DType) Bytes() int {
+	if int(d) < len(dtypes) {
+		return dtypes[d].bytes
+	}
+	return 0
+}
 
 // String returns the short name, such as f32, or "dtype?" for a type that does not exist.
 func (d DType) String() string {
-	if t, ok := dtypes[d]; ok {
-		return t.name
+	if d.Bytes() > 0 {
+		return dtypes[d].name
 	}
 	return "dtype?"
 }

@@ -130,12 +130,12 @@ func checkSeam(t *testing.T, before, after *block) {
 	if after.meta.Sequence != before.meta.Sequence+1 || after.meta.FirstStep != before.meta.FirstStep+uint64(steps) {
 		t.Errorf("%+v follows %+v", after.meta, before.meta)
 	}
-	for _, c := range []trajectory.Column{trajectory.ColObs, trajectory.ColMask} {
+	for _, c := range []trajectory.Column{trajectory.Obs, trajectory.Mask} {
 		if !slices.Equal(before.Row(c, steps).Data, after.Row(c, 0).Data) {
 			t.Errorf("%v of the last row is not that of the next block's first", c)
 		}
 	}
-	last, first := before.Float32(trajectory.ColValue)[steps*envs:], after.Float32(trajectory.ColValue)[:envs]
+	last, first := before.Float32(trajectory.Value)[steps*envs:], after.Float32(trajectory.Value)[:envs]
 	if !slices.Equal(last, first) {
 		t.Errorf("values %v of the last row, %v of the next block's first, by the same policy", last, first)
 	}
@@ -155,7 +155,7 @@ func TestS5RewrittenActionsAreFoundWhereTheyIndex(t *testing.T) {
 				if first != 4 || call != 21 {
 					return
 				}
-				action := &b.Int32(trajectory.ColAction)[row*b.Schema.Shape.Envs+2]
+				action := &b.Int32(trajectory.Action)[row*b.Schema.Shape.Envs+2]
 				if *action = c.value; c.value == -7 {
 					*action = legalElse(b, row, 2)
 				}
@@ -173,7 +173,7 @@ func TestS5RewrittenActionsAreFoundWhereTheyIndex(t *testing.T) {
 
 // legalElse returns an action that is not legal.
 func legalElse(b env.Block, row, env int) int32 {
-	m := b.Row(trajectory.ColMask, row)
+	m := b.Row(trajectory.Mask, row)
 	for a := range m.Elems {
 		if m.Data[env*m.StrideRow+a*m.StrideElem] == 0 {
 			return int32(a)
@@ -215,7 +215,7 @@ func TestS6NormalisersBelongToTheVersion(t *testing.T) {
 			}
 			for _, b := range d.Blocks {
 				for row := range b.Schema.Shape.Steps {
-					m := b.Row(trajectory.ColObs, row)
+					m := b.Row(trajectory.Obs, row)
 					for env := range m.Rows {
 						for i, v := range elements(m, env) {
 							sums[i] += float64(v)

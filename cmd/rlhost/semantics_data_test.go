@@ -155,7 +155,7 @@ func TestS1ActionsAreKeyedByRunEnvironmentAndStep(t *testing.T) {
 				want := b.row(step, env)
 				action, logProb, value := []int32{-1}, []float32{0}, []float32{0}
 				err := actor.Act([]policy.Request{{
-					Obs: b.Row(trajectory.ColObs, step).Slice(env, env+1), Mask: b.Row(trajectory.ColMask, step).Slice(env, env+1),
+					Obs: b.Row(trajectory.Obs, step).Slice(env, env+1), Mask: b.Row(trajectory.Mask, step).Slice(env, env+1),
 					Action: action, LogProb: logProb, Value: value, Seed: 7, FirstEnv: uint32(want.env), Step: want.step,
 				}})
 				if err != nil {

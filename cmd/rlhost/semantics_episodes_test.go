@@ -130,7 +130,7 @@ func TestS2AnEndCutsTheAdvantage(t *testing.T) {
 		t.Fatal("environment 3 has no end in the middle of the block: choose another one")
 	}
 	for i := end + 1; i < 16; i++ {
-		d.Blocks[0].Float32(trajectory.ColReward)[i*4+env] += 100
+		d.Blocks[0].Float32(trajectory.Reward)[i*4+env] += 100
 	}
 	if err := after.GAE(d, &c); err != nil {
 		t.Fatal(err)

@@ -319,18 +319,18 @@ func (c *tap) rows(t *testing.T) map[int][]labRow {
 func (b *block) row(t, env int) labRow {
 	i := t*b.Schema.Shape.Envs + env
 	r := labRow{
-		env: int(b.meta.FirstEnv) + env, obs: b.observed(t, env), action: b.Int32(trajectory.ColAction)[i],
-		reward: b.Float32(trajectory.ColReward)[i], logProb: b.Float32(trajectory.ColLogProb)[i],
-		value:      b.Float32(trajectory.ColValue)[i],
-		terminated: b.Bytes(trajectory.ColTerminated)[i], truncated: b.Bytes(trajectory.ColTruncated)[i],
-		valid: b.Bytes(trajectory.ColValid)[i], version: b.Uint64(trajectory.ColPolicyVersion)[t],
+		env: int(b.meta.FirstEnv) + env, obs: b.observed(t, env), action: b.Int32(trajectory.Action)[i],
+		reward: b.Float32(trajectory.Reward)[i], logProb: b.Float32(trajectory.LogProb)[i],
+		value:      b.Float32(trajectory.Value)[i],
+		terminated: b.Bytes(trajectory.Terminated)[i], truncated: b.Bytes(trajectory.Truncated)[i],
+		valid: b.Bytes(trajectory.Valid)[i], version: b.Uint64(trajectory.PolicyVersion)[t],
 		step: b.meta.FirstStep + uint64(t),
 	}
 	if r.truncated != 0 {
-		r.bootstrap = b.Float32(trajectory.ColBootstrap)[i]
+		r.bootstrap = b.Float32(trajectory.Bootstrap)[i]
 	}
-	if _, masked := b.Schema.Layout(trajectory.ColMask); masked {
-		m := b.Row(trajectory.ColMask, t)
+	if b.Schema.Has(trajectory.Mask) {
+		m := b.Row(trajectory.Mask, t)
 		for a := range m.Elems {
 			r.mask += string('0' + rune(m.Data[env*m.StrideRow+a*m.StrideElem]))
 		}
@@ -340,7 +340,7 @@ func (b *block) row(t, env int) labRow {
 
 // observed returns obs[t] of an environment.
 func (b *block) observed(t, env int) (obs [plugintest.ObsElems]float32) {
-	m := b.Row(trajectory.ColObs, t)
+	m := b.Row(trajectory.Obs, t)
 	for i := range obs {
 		obs[i] = m.Float32()[(env*m.StrideRow+i*m.StrideElem)/4]
 	}

@@ -28,7 +28,7 @@ func TestS7VTraceOnPolicyIsGAE(t *testing.T) {
 			logProb := make([]float32, d.Rows())
 			for i, b := range d.Blocks {
 				envs := b.Schema.Shape.Envs
-				for k, v := range b.Float32(trajectory.ColLogProb) {
+				for k, v := range b.Float32(trajectory.LogProb) {
 					logProb[k/envs*d.Envs()+i*envs+k%envs] = v
 				}
 			}
@@ -88,7 +88,7 @@ func TestS7LossesAreWhatTheirNamesSay(t *testing.T) {
 		for i, b := range d.Blocks {
 			envs := b.Schema.Shape.Envs
 			for k := range b.Schema.Shape.Steps * envs {
-				err := float64(b.Float32(trajectory.ColValue)[k]) - float64(targets.Return[k/envs*d.Envs()+i*envs+k%envs])
+				err := float64(b.Float32(trajectory.Value)[k]) - float64(targets.Return[k/envs*d.Envs()+i*envs+k%envs])
 				want += err * err / 2 / float64(d.Rows())
 			}
 		}
@@ -320,7 +320,7 @@ func TestS11APaddedBatchIsACompactOne(t *testing.T) {
 		compact, hash := learn(&policy.Dataset{Blocks: d.Blocks[:1], Seed: 3})
 		padding := d.Blocks[1]
 		poison(env.Block{Trajectory: trajectory.Trajectory{Mem: padding.Mem[:padding.Schema.Bytes]}})
-		clear(padding.Bytes(trajectory.ColValid))
+		clear(padding.Bytes(trajectory.Valid))
 		padded, same := learn(&policy.Dataset{Blocks: d.Blocks, Seed: 3})
 		if compact != padded || hash != same {
 			t.Errorf("vtrace %v: padded, it learns %+v with %.8s; compact %+v with %.8s", vtrace, padded, same, compact, hash)

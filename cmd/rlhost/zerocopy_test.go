@@ -160,7 +160,7 @@ func countCopies(t *testing.T, o *outcome, w *witness) {
 	t.Helper()
 	var row, obs int
 	for _, b := range w.blocks {
-		l, _ := b.Schema.Layout(trajectory.ColObs)
+		l, _ := b.Schema.Layout(trajectory.Obs)
 		row, obs = l.StrideT, 4*l.Elems
 	}
 	carried := o.stats["rollout/carried_bytes"]

@@ -8,7 +8,7 @@
 //	e, err := plugin.NewEnv(env.Options{Name: "rollout[0]", Envs: 32})
 //	err = e.Bind(env.Block{Trajectory: tr})
 //	err = e.Reset(0, nil, seeds)
-//	tr.Int32(trajectory.ColAction)[0] = 1
+//	tr.Int32(trajectory.Action)[0] = 1
 //	err = e.Step(0) // writes reward[0], terminated[0], truncated[0], obs[1]
 //
 // How blocks are laid out belongs to core/trajectory, what an environment says of itself to hostabi.

@@ -23,17 +23,17 @@ type Driver struct {
 	t     int // row that is observed and not acted on yet
 }
 
-// StageRows is the default of StageOptions.Rows.
+// DriverRows is the default of DriverOptions.Rows.
 const DriverRows = 32
 
-// StageOptions says which environments to put on stage.
+// DriverOptions says which environments to drive.
 type DriverOptions struct {
 	Options
-	// Rows is how many steps are made before the last row is carried to the front; 0 means StageRows.
+	// Rows is how many steps are made before the last row is carried to the front; 0 means DriverRows.
 	Rows int
 	// Layout of the observations.
 	SoA bool
-	// Margin is how many environments more each row has room for on both sides of those on stage. Nobody may write
+	// Margin is how many environments more each row has room for on both sides of the driver's own. Nobody may write
 	// there; see Whole. Not every runtime can step into such a block: Bind then returns ErrUnsupported.
 	Margin int
 }
@@ -131,26 +131,16 @@ func (s *Driver) Advance() error {
 
 // blank makes nothing happen in the step of environments that are lost.
 func (s *Driver) blank(lost []Span) {
-	reward := s.float32Row(trajectory.ColReward, s.t)
-	terminated, truncated := s.tr.Row(trajectory.ColTerminated, s.t).Data, s.tr.Row(trajectory.ColTruncated, s.t).Data
-	_, masked := s.tr.Schema.Layout(trajectory.ColMask)
 	for _, span := range lost {
-		for env := max(span.First, 0); env < min(span.First+span.Count, len(reward)); env++ {
-			reward[env], terminated[env], truncated[env] = 0, 0, 0
-			s.tr.Row(trajectory.ColObs, s.t+1).CopyRow(env, s.tr.Row(trajectory.ColObs, s.t))
-			if masked {
-				s.tr.Row(trajectory.ColMask, s.t+1).CopyRow(env, s.tr.Row(trajectory.ColMask, s.t))
-			}
+		for env := max(span.First, 0); env < min(span.First+span.Count, s.tr.Schema.Shape.Envs); env++ {
+			s.tr.ClearOutcomeOf(env, s.t)
 		}
 	}
 }
 
 // carry moves what is observed to row 0.
 func (s *Driver) carry() {
-	copy(s.tr.Row(trajectory.ColObs, 0).Data, s.tr.Row(trajectory.ColObs, s.t).Data)
-	if _, ok := s.tr.Schema.Layout(trajectory.ColMask); ok {
-		copy(s.tr.Row(trajectory.ColMask, 0).Data, s.tr.Row(trajectory.ColMask, s.t).Data)
-	}
+	s.tr.CopyObserved(0, s.tr, s.t)
 	s.t = 0
 }
 
@@ -159,39 +149,39 @@ func (s *Driver) Action() []int32 {
 	if s.t == s.tr.Schema.Shape.Steps {
 		s.carry()
 	}
-	return s.tr.Row(trajectory.ColAction, s.t).Int32()
+	return s.tr.Row(trajectory.Action, s.t).Int32()
 }
 
 // LogProb returns room for the log-probability of each action.
 func (s *Driver) LogProb() []float32 {
-	return s.float32Row(trajectory.ColLogProb, s.t%s.tr.Schema.Shape.Steps)
+	return s.float32Row(trajectory.LogProb, s.t%s.tr.Schema.Shape.Steps)
 }
 
 // Value returns room for the value of each observation.
-func (s *Driver) Value() []float32 { return s.float32Row(trajectory.ColValue, s.t) }
+func (s *Driver) Value() []float32 { return s.float32Row(trajectory.Value, s.t) }
 
 // Obs returns what the environments observe now.
-func (s *Driver) Obs() trajectory.Matrix { return s.tr.Row(trajectory.ColObs, s.t) }
+func (s *Driver) Obs() trajectory.Matrix { return s.tr.Row(trajectory.Obs, s.t) }
 
 // Mask returns which actions are legal now; Rows is 0 if the environment has no mask.
 func (s *Driver) Mask() trajectory.Matrix {
-	if _, ok := s.tr.Schema.Layout(trajectory.ColMask); !ok {
+	if !s.tr.Schema.Has(trajectory.Mask) {
 		return trajectory.Matrix{}
 	}
-	return s.tr.Row(trajectory.ColMask, s.t)
+	return s.tr.Row(trajectory.Mask, s.t)
 }
 
 // FinalObs returns the last observations of episodes that ended in the last step, under same-step autoreset.
-func (s *Driver) FinalObs() trajectory.Matrix { return s.tr.Row(trajectory.ColFinalObs, 0) }
+func (s *Driver) FinalObs() trajectory.Matrix { return s.tr.Row(trajectory.FinalObs, 0) }
 
 // Reward returns the rewards of the last step.
-func (s *Driver) Reward() []float32 { return s.float32Row(trajectory.ColReward, s.t-1) }
+func (s *Driver) Reward() []float32 { return s.float32Row(trajectory.Reward, s.t-1) }
 
 // Terminated returns the flags of the last step.
-func (s *Driver) Terminated() []byte { return s.tr.Row(trajectory.ColTerminated, s.t-1).Data }
+func (s *Driver) Terminated() []byte { return s.tr.Row(trajectory.Terminated, s.t-1).Data }
 
 // Truncated returns the flags of the last step.
-func (s *Driver) Truncated() []byte { return s.tr.Row(trajectory.ColTruncated, s.t-1).Data }
+func (s *Driver) Truncated() []byte { return s.tr.Row(trajectory.Truncated, s.t-1).Data }
 
 // float32Row returns one row of a column with one f32 per environment.
 func (s *Driver) float32Row(c trajectory.Column, row int) []float32 {

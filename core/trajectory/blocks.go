@@ -20,7 +20,7 @@ func Lease(arenas *arena.Set, h hostabi.Handle) (Trajectory, arena.Lease, error)
 	return Trajectory{Schema: schema, Mem: lease.Bytes()}, lease, nil
 }
 
-// OnLoan returns the view of a trajectory that somebody is still writing, for whoever was asked to write part of
+// Borrowed returns the view of a trajectory that somebody is still writing, for whoever was asked to write part of
 // it. It is valid until the asker is answered; see arena.Arena.Loaned.
 func Borrowed(arenas *arena.Set, h hostabi.Handle) (Trajectory, error) {
 	a, schema, err := trajectoriesOf(arenas, h)

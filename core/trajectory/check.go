@@ -26,46 +26,57 @@ const (
 // where terminated is set and reports which ends there were. The error wraps ErrOutput; env is the index within the
 // block of the environment at fault, or -1. It does not allocate unless it fails.
 func (t Trajectory) CheckStep(row int, mode hostabi.Autoreset) (ended Ended, env int, err error) {
-	reward, terminated, truncated := t.Row(ColReward, row), t.Row(ColTerminated, row), t.Row(ColTruncated, row)
-	ended, ok := settleFlags(terminated.Data, truncated.Data)
-	if !ok || !finite(reward.Data) {
+	terminated, truncated := t.Row(Terminated, row).Data, t.Row(Truncated, row).Data
+	ended, ok := settleFlags(terminated, truncated)
+	for _, c := range t.Schema.outcome {
+		ok = ok && t.finite(&t.Schema.columns[c], row)
+	}
+	if !ok {
 		env, err = t.blameStep(row)
 		return 0, env, err
 	}
 	if env, err = t.CheckObs(row + 1); err == nil && ended != 0 && mode == hostabi.SameStep {
-		env, err = t.checkFinal(terminated.Data, truncated.Data)
+		env, err = t.checkFinal(terminated, truncated)
 	}
 	return ended, env, err
 }
 
-// checkFinal looks at final_obs of the environments whose episode has ended. Other modes leave the last observation in
-// obs.
+// checkFinal looks at the last observations of the environments whose episode has ended. Other modes leave them in obs.
 func (t Trajectory) checkFinal(terminated, truncated []byte) (env int, err error) {
-	final := t.Row(ColFinalObs, 0)
-	size, dense := final.Elems*final.DType.Bytes(), final.StrideElem == final.DType.Bytes()
-	for env := 0; env < len(terminated); env++ {
-		if env+8 <= len(terminated) && binary.LittleEndian.Uint64(terminated[env:])|binary.LittleEndian.Uint64(truncated[env:]) == 0 {
-			env += 7 // most flags are 0
+	for _, c := range t.Schema.final {
+		final := t.at(c, 0)
+		if final.DType != hostabi.F32 {
 			continue
 		}
-		if terminated[env]|truncated[env] == 0 || dense && finite(final.Data[env*final.StrideRow:][:size]) {
-			continue
-		}
-		if i, v := final.notFinite(env); i >= 0 {
-			return env, fmt.Errorf("%w: final_obs element %d, of the last observation of an episode, is %v", ErrOutput, i, v)
+		size, dense := final.Elems*final.DType.Bytes(), final.StrideElem == final.DType.Bytes()
+		for env := 0; env < len(terminated); env++ {
+			if env+8 <= len(terminated) && binary.LittleEndian.Uint64(terminated[env:])|binary.LittleEndian.Uint64(truncated[env:]) == 0 {
+				env += 7 // most flags are 0
+				continue
+			}
+			if terminated[env]|truncated[env] == 0 || dense && finite(final.Data[env*final.StrideRow:][:size]) {
+				continue
+			}
+			if i, v := final.notFinite(env); i >= 0 {
+				return env, fmt.Errorf("%w: %v element %d, of the last observation of an episode, is %v",
+					ErrOutput, t.Schema.columns[c].Column, i, v)
+			}
 		}
 	}
 	return -1, nil
 }
 
-// CheckObs looks at obs[row] and mask[row].
+// CheckObs looks at what environments observe in a row.
 func (t Trajectory) CheckObs(row int) (env int, err error) {
-	obs := t.Row(ColObs, row)
-	if !finite(obs.Data) {
-		return blameObs(obs, row)
-	}
-	if _, masked := t.Schema.Layout(ColMask); masked {
-		return t.checkMask(row)
+	for _, c := range t.Schema.observed {
+		l := &t.Schema.columns[c]
+		if l.Column.Kind() == Mask {
+			if env, err := checkMask(l.Column, t.row(l, row)); err != nil {
+				return env, err
+			}
+		} else if !t.finite(l, row) {
+			return blameObs(l.Column, t.row(l, row), row)
+		}
 	}
 	return -1, nil
 }
@@ -116,18 +127,22 @@ func finite(b []byte) bool {
 	return bad&sign == 0
 }
 
-func (t Trajectory) checkMask(row int) (env int, err error) {
-	mask := t.Row(ColMask, row)
+// finite reports whether no element of a row is NaN or infinite.
+func (t *Trajectory) finite(l *Layout, row int) bool {
+	return l.DType != hostabi.F32 || finite(t.Mem[l.Offset+row*l.StrideT:][:l.RowBytes])
+}
+
+func checkMask(c Column, mask Matrix) (env int, err error) {
 	for env := range mask.Rows {
 		var any byte
 		for a := range mask.Elems {
 			any |= mask.Data[env*mask.StrideRow+a*mask.StrideElem]
 		}
 		if any == 0 {
-			return env, fmt.Errorf("%w: action_mask has no legal action", ErrOutput)
+			return env, fmt.Errorf("%w: %v has no legal action", ErrOutput, c)
 		}
 		if any != 1 {
-			return env, fmt.Errorf("%w: action_mask holds a value other than 0 and 1", ErrOutput)
+			return env, fmt.Errorf("%w: %v holds a value other than 0 and 1", ErrOutput, c)
 		}
 	}
 	return -1, nil
@@ -135,28 +150,28 @@ func (t Trajectory) checkMask(row int) (env int, err error) {
 
 // blameStep finds what CheckStep has seen to be wrong in a row of rewards and flags.
 func (t Trajectory) blameStep(row int) (env int, err error) {
-	reward := t.Row(ColReward, row).Float32()
-	terminated, truncated := t.Row(ColTerminated, row).Data, t.Row(ColTruncated, row).Data
-	for env := range reward {
-		switch {
-		case math.IsNaN(float64(reward[env])) || math.IsInf(float64(reward[env]), 0):
-			return env, fmt.Errorf("%w: reward is %v", ErrOutput, reward[env])
-		case terminated[env] > 1:
-			return env, fmt.Errorf("%w: terminated is %d, want 0 or 1", ErrOutput, terminated[env])
-		case truncated[env] > 1:
-			return env, fmt.Errorf("%w: truncated is %d, want 0 or 1", ErrOutput, truncated[env])
+	for env := range t.Schema.Shape.Envs {
+		for _, c := range t.Schema.outcome {
+			column, m := t.Schema.columns[c].Column, t.at(c, row)
+			if m.DType == hostabi.F32 {
+				if i, v := m.notFinite(env); i >= 0 {
+					return env, fmt.Errorf("%w: %v is %v", ErrOutput, column, v)
+				}
+			} else if v := m.Data[env*m.StrideRow]; v > 1 {
+				return env, fmt.Errorf("%w: %v is %d, want 0 or 1", ErrOutput, column, v)
+			}
 		}
 	}
 	return -1, fmt.Errorf("%w: reward or flags changed while they were read", ErrOutput)
 }
 
-func blameObs(obs Matrix, row int) (env int, err error) {
+func blameObs(c Column, obs Matrix, row int) (env int, err error) {
 	for env := range obs.Rows {
 		if i, v := obs.notFinite(env); i >= 0 {
-			return env, fmt.Errorf("%w: observation element %d is %v", ErrOutput, i, v)
+			return env, fmt.Errorf("%w: observation%s element %d is %v", ErrOutput, c.suffix(), i, v)
 		}
 	}
-	return -1, fmt.Errorf("%w: observation %d changed while it was read", ErrOutput, row)
+	return -1, fmt.Errorf("%w: observation%s %d changed while it was read", ErrOutput, c.suffix(), row)
 }
 
 // notFinite returns the first element of a row that is NaN or infinite; -1 if there is none.

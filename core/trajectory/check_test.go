@@ -39,18 +39,18 @@ func TestCheckStep_NamesWhatTheGuestWrote(t *testing.T) {
 		env   int
 		want  string
 	}{
-		{"NaN observation", func(tr Trajectory) { tr.Float32(ColObs)[1*5*3+2*3+1] = float32(math.NaN()) }, 2, "element 1 is NaN"},
-		{"infinite observation", func(tr Trajectory) { tr.Float32(ColObs)[1*5*3+4*3+2] = float32(math.Inf(-1)) }, 4, "element 2 is -Inf"},
-		{"infinite reward", func(tr Trajectory) { tr.Float32(ColReward)[3] = float32(math.Inf(1)) }, 3, "reward is +Inf"},
-		{"terminated of 2", func(tr Trajectory) { tr.Bytes(ColTerminated)[4] = 2 }, 4, "terminated is 2"},
-		{"truncated of 255", func(tr Trajectory) { tr.Bytes(ColTruncated)[0] = 255 }, 0, "truncated is 255"},
-		{"no legal action", func(tr Trajectory) { clear(tr.Bytes(ColMask)[1*5*2+3*2 : 1*5*2+4*2]) }, 3, "no legal action"},
+		{"NaN observation", func(tr Trajectory) { tr.Float32(Obs)[1*5*3+2*3+1] = float32(math.NaN()) }, 2, "element 1 is NaN"},
+		{"infinite observation", func(tr Trajectory) { tr.Float32(Obs)[1*5*3+4*3+2] = float32(math.Inf(-1)) }, 4, "element 2 is -Inf"},
+		{"infinite reward", func(tr Trajectory) { tr.Float32(Reward)[3] = float32(math.Inf(1)) }, 3, "reward is +Inf"},
+		{"terminated of 2", func(tr Trajectory) { tr.Bytes(Terminated)[4] = 2 }, 4, "terminated is 2"},
+		{"truncated of 255", func(tr Trajectory) { tr.Bytes(Truncated)[0] = 255 }, 0, "truncated is 255"},
+		{"no legal action", func(tr Trajectory) { clear(tr.Bytes(Mask)[1*5*2+3*2 : 1*5*2+4*2]) }, 3, "no legal action"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			tr := testTrajectory(t, testkit.Spec(3, 2, true), Shape{Steps: 2, Envs: 5})
-			for i := range tr.Bytes(ColMask) {
-				tr.Bytes(ColMask)[i] = 1
+			for i := range tr.Bytes(Mask) {
+				tr.Bytes(Mask)[i] = 1
 			}
 			if _, env, err := tr.CheckStep(0, hostabi.SameStep); err != nil || env != -1 {
 				t.Fatalf("CheckStep of good rows = env %d, %v", env, err)
@@ -68,12 +68,12 @@ func TestCheckStep_TerminatedWinsOverTruncated(t *testing.T) {
 	for _, envs := range []int{1, 5, 8, 19} {
 		tr := testTrajectory(t, testkit.Spec(1, 2, false), Shape{Steps: 1, Envs: envs})
 		last := envs - 1
-		tr.Bytes(ColTerminated)[last], tr.Bytes(ColTruncated)[last] = 1, 1
+		tr.Bytes(Terminated)[last], tr.Bytes(Truncated)[last] = 1, 1
 		ended, _, err := tr.CheckStep(0, hostabi.SameStep)
 		if err != nil || ended != AnyTerminated|AnyTruncated {
 			t.Errorf("%d envs: ended %v, %v", envs, ended, err)
 		}
-		if got := tr.Bytes(ColTruncated)[last]; got != 0 {
+		if got := tr.Bytes(Truncated)[last]; got != 0 {
 			t.Errorf("%d envs: truncated = %d beside terminated, want 0", envs, got)
 		}
 	}
@@ -81,7 +81,7 @@ func TestCheckStep_TerminatedWinsOverTruncated(t *testing.T) {
 
 func TestCheckStep_DoesNotAllocate(t *testing.T) {
 	tr := testTrajectory(t, testkit.Spec(4, 2, false), Shape{Steps: 8, Envs: 64})
-	tr.Bytes(ColTerminated)[3*64+5] = 1
+	tr.Bytes(Terminated)[3*64+5] = 1
 	if n := testing.AllocsPerRun(100, func() { tr.CheckStep(3, hostabi.SameStep) }); n != 0 {
 		t.Errorf("CheckStep allocates %v times, want 0", n)
 	}
@@ -91,14 +91,14 @@ func TestCheckStep_DoesNotAllocate(t *testing.T) {
 func TestS17CheckStepLooksAtLastObservations(t *testing.T) {
 	for _, soa := range []bool{false, true} {
 		tr := testTrajectory(t, testkit.Spec(3, 2, false), Shape{Steps: 2, Envs: 11, SoA: soa})
-		final := tr.Row(ColFinalObs, 0)
+		final := tr.Row(FinalObs, 0)
 		bad := (9*final.StrideRow + 2*final.StrideElem) / 4
 		final.Float32()[bad] = float32(math.NaN())
-		tr.Bytes(ColTerminated)[8] = 1
+		tr.Bytes(Terminated)[8] = 1
 		if _, env, err := tr.CheckStep(0, hostabi.SameStep); err != nil {
 			t.Errorf("SoA %v: env %d, %v: its episode goes on", soa, env, err)
 		}
-		for _, flag := range []Column{ColTerminated, ColTruncated} {
+		for _, flag := range []Column{Terminated, Truncated} {
 			tr.Bytes(flag)[9] = 1
 			_, env, err := tr.CheckStep(0, hostabi.SameStep)
 			if env != 9 || !errors.Is(err, ErrOutput) || !strings.Contains(err.Error(), "final_obs element 2, of the last observation of an episode, is NaN") {
@@ -117,7 +117,7 @@ func BenchmarkCheckStep(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			tr := testTrajectory(b, testkit.Spec(4, 2, false), Shape{Steps: 8, Envs: 64})
 			for env := range ends {
-				tr.Bytes(ColTerminated)[3*64+env] = 1
+				tr.Bytes(Terminated)[3*64+env] = 1
 			}
 			for b.Loop() {
 				tr.CheckStep(3, hostabi.SameStep)

@@ -6,7 +6,7 @@
 //
 //	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: 64, Envs: 32})
 //	tr := trajectory.Trajectory{Schema: schema, Mem: loan.Bytes()}
-//	tr.Int32(trajectory.ColAction)[0] = 1
+//	tr.Int32(trajectory.Action)[0] = 1
 //
 // How a block is loaned and handed on belongs to core/arena, what writes its rows to core/env, and who acts on
 // observations to plugins/inference.

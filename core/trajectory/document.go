@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
@@ -46,35 +45,13 @@ func encodeTrajectory(s *Schema) *native.Schema {
 		Kind: native.KindTrajectory, Spec: native.EncodeSpec(&s.Spec),
 		Steps: s.Shape.Steps, Envs: s.Shape.Envs, SoA: s.Shape.SoA, GuestBytes: s.GuestBytes, Bytes: s.Bytes,
 	}
-	for c := Column(0); c <= ColMeta; c++ {
-		l, ok := s.Layout(c)
-		if !ok {
-			continue
-		}
+	for _, l := range s.columns {
 		doc.Columns = append(doc.Columns, native.Column{
-			Name: c.String(), DType: l.DType.String(), Rows: l.Rows, Envs: l.Envs, Elems: l.Elems,
-			Shape: shapeOf(&s.Spec, c, l.Elems), Offset: l.Offset,
-			StrideT: l.StrideT, StrideEnv: l.StrideEnv, StrideElem: l.StrideElem,
+			Name: l.Column.String(), DType: l.DType.String(), Rows: l.Rows, Envs: l.Envs, Elems: l.Elems,
+			Shape: l.Shape, Offset: l.Offset, StrideT: l.StrideT, StrideEnv: l.StrideEnv, StrideElem: l.StrideElem,
 		})
 	}
 	return doc
-}
-
-// shapeOf returns the shape of one environment's element of a column.
-func shapeOf(spec *hostabi.EnvSpec, c Column, elems int) []int {
-	shape := []int{}
-	if c == ColObs || c == ColFinalObs {
-		if d, ok := observation(spec); ok {
-			for _, n := range d {
-				shape = append(shape, int(n))
-			}
-			return shape
-		}
-	}
-	if elems > 1 {
-		shape = append(shape, elems)
-	}
-	return shape
 }
 
 func decodeTrajectory(doc *native.Schema, blockBytes int) (*Schema, error) {
@@ -94,13 +71,4 @@ func decodeTrajectory(doc *native.Schema, blockBytes int) (*Schema, error) {
 			native.ErrSchema, doc.Bytes, s.Bytes, blockBytes)
 	}
 	return s, nil
-}
-
-// observation returns the shape of one environment's observation.
-func observation(s *hostabi.EnvSpec) ([]uint32, bool) {
-	d, ok := s.Tensor(hostabi.RoleObservation)
-	if !ok || int(d.Rank) > len(d.Shape) {
-		return nil, false
-	}
-	return d.Shape[:d.Rank], true
 }

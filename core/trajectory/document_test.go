@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/rlhost/rlhost/hostabi/native"
@@ -56,10 +57,10 @@ func TestEncodeSchema_SaysWhereColumnsLie(t *testing.T) {
 	if err := native.CheckColumns(doc.Columns, s.Bytes); err != nil {
 		t.Error(err)
 	}
-	l, _ := s.Layout(ColReward)
+	l, _ := s.Layout(Reward)
 	want := native.Column{Name: "reward", DType: "f32", Rows: 3, Envs: 5, Elems: 1, Shape: []int{}, Offset: l.Offset,
 		StrideT: 20, StrideEnv: 4, StrideElem: 4}
-	if got := doc.Columns[ColReward]; !reflect.DeepEqual(got, want) {
+	if got := doc.Columns[slices.IndexFunc(doc.Columns, func(c native.Column) bool { return c.Name == "reward" })]; !reflect.DeepEqual(got, want) {
 		t.Errorf("reward is %+v, want %+v", got, want)
 	}
 }

@@ -3,43 +3,10 @@ package trajectory
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
-
-// Column names one quantity of a trajectory. T is the number of steps of the block, N its environments.
-type Column uint8
-
-// Columns. Those before ColLogProb lie in the region that the guest can write; the rest only the host touches.
-const (
-	ColAction     Column = iota // [T][N] i32, written by inference, read by the guest and, checked, by the learner
-	ColObs                      // [T+1][N][obs] as described by the environment
-	ColReward                   // [T][N] f32, raw
-	ColTerminated               // [T][N] u8, 0 or 1
-	ColTruncated                // [T][N] u8, 0 or 1; 0 where terminated is 1 once the block is committed
-	ColMask                     // [T+1][N][actions] u8, only with an action mask
-	ColFinalObs                 // [N][obs], newest last observation of each environment
-
-	ColLogProb       // [T][N] f32, of the action under the policy that acted
-	ColValue         // [T+1][N] f32, V(obs[t]) under the policy that acted
-	ColBootstrap     // [T][N] f32, V(last observation) where truncated[t], else undefined
-	ColValid         // [T][N] u8, 0 for rows that belong to no episode (phantom steps)
-	ColPolicyVersion // [T+1] u64, policy version that wrote value[t] and action[t]
-	ColPluginVersion // [T][N] u64, version of the environment that made the row: as Meta.PluginVersion
-	ColMeta          // one Meta
-	columns
-)
-
-var columnNames = [columns]string{"action", "obs", "reward", "terminated", "truncated", "action_mask", "final_obs",
-	"log_prob", "value", "bootstrap_value", "valid", "policy_version", "plugin_version", "meta"}
-
-// String returns the column's name.
-func (c Column) String() string {
-	if c < columns {
-		return columnNames[c]
-	}
-	return "column?"
-}
 
 // Alignment of columns and of the guest's region, in bytes.
 const (
@@ -67,10 +34,13 @@ type Shape struct {
 // (see Schema.Slice) has the other environments' elements between its own, and RowBytes of a row reach from its
 // first element to its last.
 type Layout struct {
+	Column     Column
+	Flags      Flags
 	DType      hostabi.DType
-	Rows       int // T, T+1 or 1
-	Envs       int // N, or 1 for a column with one element per row
-	Elems      int // elements per environment
+	Rows       int   // T, T+1 or 1
+	Envs       int   // N, or 1 for a column with one element per row
+	Elems      int   // elements per environment
+	Shape      []int // of the elements of one environment: that of an observation, else flat; empty for a scalar
 	Offset     int
 	StrideT    int
 	StrideEnv  int
@@ -87,8 +57,11 @@ type Schema struct {
 	// pages. Bytes is the length of the block.
 	GuestBytes, Bytes int
 
-	layouts [columns]Layout
+	columns []Layout
+	first   [2 * hostKinds]uint8 // by kind, where its columns begin
 	part    bool
+
+	observed, outcome, final []uint8 // columns with that flag
 }
 
 // NewSchema lays out blocks of that shape for an environment.
@@ -99,39 +72,63 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 	if shape.SoA && spec.Caps&(hostabi.CapStrides|hostabi.CapPreferSoA) == 0 {
 		return nil, fmt.Errorf("%w: %s does not take [elem][env] tensors", ErrShape, spec.Name)
 	}
+	if len(spec.Tensors) > hostabi.MaxTensors {
+		return nil, fmt.Errorf("%w: %d tensors, at most %d", ErrShape, len(spec.Tensors), hostabi.MaxTensors)
+	}
 	s := &Schema{Spec: spec, Shape: shape}
-	t, n := shape.Steps, shape.Envs
-	end := 0
-	add := func(c Column, dtype hostabi.DType, rows, envs, elems int) {
-		l := Layout{DType: dtype, Rows: rows, Envs: envs, Elems: elems, Offset: align(end, columnAlign)}
-		l.strides(shape.SoA)
-		s.layouts[c] = l
-		end = min(l.Offset+l.Bytes, MaxBlockBytes+1)
+	for i := range kinds {
+		k := &kinds[i]
+		if i > 0 && kinds[i-1].flags&Guest != k.flags&Guest {
+			s.GuestBytes = align(s.Bytes, pageBytes)
+			s.Bytes = s.GuestBytes
+		}
+		s.first[k.first>>kindAt] = uint8(len(s.columns))
+		for index, d := range k.tensors(&spec) {
+			if !s.add(k, index, &d) {
+				return nil, fmt.Errorf("%w: %d steps of %d environments with %d observed elements exceed %d bytes",
+					ErrShape, shape.Steps, shape.Envs, spec.ObsElems(), MaxBlockBytes)
+			}
+		}
 	}
-	add(ColAction, hostabi.I32, t, n, spec.ActionElems())
-	add(ColObs, hostabi.F32, t+1, n, spec.ObsElems())
-	add(ColReward, hostabi.F32, t, n, 1)
-	add(ColTerminated, hostabi.U8, t, n, 1)
-	add(ColTruncated, hostabi.U8, t, n, 1)
-	if spec.HasMask() {
-		add(ColMask, hostabi.U8, t+1, n, spec.Actions())
-	}
-	add(ColFinalObs, hostabi.F32, 1, n, spec.ObsElems())
-	s.GuestBytes = align(end, pageBytes)
-	end = s.GuestBytes
-	add(ColLogProb, hostabi.F32, t, n, 1)
-	add(ColValue, hostabi.F32, t+1, n, 1)
-	add(ColBootstrap, hostabi.F32, t, n, 1)
-	add(ColValid, hostabi.U8, t, n, 1)
-	add(ColPolicyVersion, hostabi.I64, t+1, 1, 1)
-	add(ColPluginVersion, hostabi.I64, t, n, 1)
-	add(ColMeta, hostabi.U8, 1, 1, metaBytes)
-	if end > MaxBlockBytes {
-		return nil, fmt.Errorf("%w: %d steps of %d environments with %d observed elements exceed %d bytes",
-			ErrShape, t, n, spec.ObsElems(), MaxBlockBytes)
-	}
-	s.Bytes = align(end, pageBytes)
+	s.Bytes = align(s.Bytes, pageBytes)
+	s.observed, s.outcome, s.final = s.with(Observed), s.with(Outcome), s.with(Final)
 	return s, nil
+}
+
+// with returns which columns have a flag.
+func (s *Schema) with(flag Flags) (list []uint8) {
+	for i := range s.columns {
+		if s.columns[i].Flags&flag != 0 {
+			list = append(list, uint8(i))
+		}
+	}
+	return list
+}
+
+// add lays out one more column. It reports whether the block has room for it.
+func (s *Schema) add(k *kind, index int, d *hostabi.TensorDesc) bool {
+	l := Layout{Column: k.first.At(index), Flags: k.flags, DType: d.DType, Rows: 1, Envs: 1, Shape: []int{},
+		Elems: d.Elems(hostabi.MaxTensorElems), Offset: align(s.Bytes, columnAlign)}
+	switch {
+	case k.flags&AtT != 0:
+		l.Rows = s.Shape.Steps
+	case k.flags&AtT1 != 0:
+		l.Rows = s.Shape.Steps + 1
+	}
+	if k.flags&PerEnv != 0 {
+		l.Envs = s.Shape.Envs
+	}
+	if kind := l.Column.Kind(); kind == Obs || kind == FinalObs {
+		for _, n := range d.Shape[:d.Rank] {
+			l.Shape = append(l.Shape, int(n))
+		}
+	} else if l.Elems > 1 {
+		l.Shape = append(l.Shape, l.Elems)
+	}
+	l.strides(s.Shape.SoA)
+	s.columns = append(s.columns, l)
+	s.Bytes = l.Offset + l.Bytes
+	return l.StrideT <= MaxBlockBytes/l.Rows && s.Bytes <= MaxBlockBytes
 }
 
 // strides fills in the dense strides of one layout. One-element columns are the same in both.
@@ -146,16 +143,17 @@ func (l *Layout) strides(soa bool) {
 }
 
 // Slice returns the schema of the same blocks for whoever works only n of their environments, from environment first
-// on: a column with one element or more per environment has just theirs, where they lie; all others are as they are.
+// on: a column with elements for each environment has just theirs, where they lie; all others are as they are.
 func (s *Schema) Slice(first, n int) (*Schema, error) {
 	if first < 0 || n < 1 || first > s.Shape.Envs || n > s.Shape.Envs-first {
 		return nil, fmt.Errorf("%w: environments %d to %d of %d", ErrShape, first, first+n-1, s.Shape.Envs)
 	}
 	part := *s
 	part.Shape.Envs, part.part = n, true
-	for c := range part.layouts {
-		l := &part.layouts[c]
-		if l.Bytes == 0 || Column(c) == ColPolicyVersion || Column(c) == ColMeta {
+	part.columns = slices.Clone(s.columns)
+	for i := range part.columns {
+		l := &part.columns[i]
+		if l.Flags&PerEnv == 0 {
 			continue
 		}
 		l.Offset += first * l.StrideEnv
@@ -171,11 +169,35 @@ func (s *Schema) Part() bool { return s.part }
 
 func align(n, to int) int { return (n + to - 1) / to * to }
 
+// Columns returns where the columns of this environment lie, in the order of their places. It is for reading.
+func (s *Schema) Columns() []Layout { return s.columns }
+
 // Layout returns where a column lies; ok is false for a column that this environment does not have.
 func (s *Schema) Layout(c Column) (l Layout, ok bool) {
-	if c >= columns {
-		return Layout{}, false
+	if at := s.find(c); at != nil {
+		return *at, true
 	}
-	l = s.layouts[c]
-	return l, l.Bytes > 0
+	return Layout{}, false
+}
+
+// Tensor returns where the tensor at a place of the environment's description lies.
+func (s *Schema) Tensor(i int) Layout {
+	c := Column(s.Spec.Tensors[i].Role) << kindAt
+	for _, d := range s.Spec.Tensors[:i] {
+		if d.Role == s.Spec.Tensors[i].Role {
+			c++
+		}
+	}
+	return *s.find(c)
+}
+
+// Has reports whether this environment has a column.
+func (s *Schema) Has(c Column) bool { return s.find(c) != nil }
+
+func (s *Schema) find(c Column) *Layout {
+	i := int(s.first[c>>kindAt%(2*hostKinds)]) + c.Index()
+	if i < len(s.columns) && s.columns[i].Column == c {
+		return &s.columns[i]
+	}
+	return nil
 }

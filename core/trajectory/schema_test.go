@@ -2,12 +2,14 @@ package trajectory
 
 import (
 	"errors"
+	"math"
+	"reflect"
+	"strings"
 	"testing"
-
-	"github.com/rlhost/rlhost/internal/testkit"
 	"unsafe"
 
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 func TestSchema_ColumnsAreAlignedDenseAndApart(t *testing.T) {
@@ -17,10 +19,10 @@ func TestSchema_ColumnsAreAlignedDenseAndApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		end := 0
-		for c := range columns {
-			l, ok := s.Layout(c)
-			if !ok {
-				t.Errorf("column %v is missing", c)
+		for _, l := range s.Columns() {
+			c := l.Column
+			if again, ok := s.Layout(c); !ok || !reflect.DeepEqual(again, l) {
+				t.Errorf("column %v lies at %+v, in the list at %+v", c, again, l)
 			}
 			if l.Offset%columnAlign != 0 || l.Offset < end {
 				t.Errorf("column %v at %d, want aligned to %d and behind %d", c, l.Offset, columnAlign, end)
@@ -31,11 +33,11 @@ func TestSchema_ColumnsAreAlignedDenseAndApart(t *testing.T) {
 				t.Errorf("column %v: last element ends at %d of %d bytes", c, last, l.Bytes)
 			}
 		}
-		final, _ := s.Layout(ColFinalObs)
+		final, _ := s.Layout(FinalObs)
 		if s.GuestBytes%pageBytes != 0 || final.Offset+final.Bytes > s.GuestBytes {
 			t.Errorf("the guest's region ends at %d, its last column at %d", s.GuestBytes, final.Offset+final.Bytes)
 		}
-		if host, _ := s.Layout(ColLogProb); host.Offset < s.GuestBytes {
+		if host, _ := s.Layout(LogProb); host.Offset < s.GuestBytes {
 			t.Errorf("log_prob at %d lies in the guest's region of %d bytes", host.Offset, s.GuestBytes)
 		}
 	}
@@ -57,13 +59,13 @@ func TestSchema_RefusesShapes(t *testing.T) {
 func TestTrajectory_ViewsAliasTheBlock(t *testing.T) {
 	for _, soa := range []bool{false, true} {
 		tr := testTrajectory(t, testkit.Spec(3, 5, false), Shape{Steps: 2, Envs: 4, SoA: soa})
-		row := tr.Row(ColObs, 1)
+		row := tr.Row(Obs, 1)
 		row.Float32()[(2*row.StrideRow+1*row.StrideElem)/4] = 42 // env 2, element 1
 		at := 1*12 + 2*3 + 1
 		if soa {
 			at = 1*12 + 1*4 + 2
 		}
-		if got := tr.Float32(ColObs)[at]; got != 42 {
+		if got := tr.Float32(Obs)[at]; got != 42 {
 			t.Errorf("soa %v: obs[1][2][1] = %v, want 42", soa, got)
 		}
 		if got := row.Slice(2, 3); got.Float32()[row.StrideElem/4] != 42 || got.Rows != 1 {
@@ -105,8 +107,8 @@ func TestSlice_HasTheElementsOfItsEnvironments(t *testing.T) {
 				t.Errorf("slice %v has shape %+v in %d bytes", part, schema.Shape, schema.Bytes)
 			}
 			tr := Trajectory{Schema: schema, Mem: whole.Mem}
-			for c := range columns {
-				l, _ := schema.Layout(c)
+			for _, l := range schema.Columns() {
+				c := l.Column
 				for row := range l.Rows {
 					same(t, c, whole.Row(c, row), tr.Row(c, row), first)
 				}
@@ -137,6 +139,59 @@ func same(t *testing.T, c Column, whole, part Matrix, first int) {
 			if got != want {
 				t.Fatalf("%v: element %d of environment %d of the slice lies elsewhere", c, i, env)
 			}
+		}
+	}
+}
+
+// A second observation is another column of the same kind, wherever what is observed is carried, kept, checked or copied.
+func TestColumn_SecondObservationNeedsNoNameOfItsOwn(t *testing.T) {
+	spec := testkit.Spec(3, 2, true)
+	image := hostabi.TensorDesc{Role: hostabi.RoleObservation, DType: hostabi.U8, Rank: 2, Shape: [hostabi.MaxRank]uint32{2, 4}}
+	speed := hostabi.TensorDesc{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{2}}
+	spec.Tensors = append([]hostabi.TensorDesc{image}, append(spec.Tensors, speed)...)
+	tr := testTrajectory(t, spec, Shape{Steps: 4, Envs: 5})
+	last := Obs.At(2)
+	if c, ok := ParseColumn("obs/2"); !ok || c != last || tr.Schema.Tensor(len(spec.Tensors)-1).Column != last {
+		t.Errorf("the third observation is %v, %v, and as a tensor %v", c, ok, tr.Schema.Tensor(len(spec.Tensors)-1).Column)
+	}
+	if l, ok := tr.Schema.Layout(FinalObs); !ok || l.DType != hostabi.U8 || !reflect.DeepEqual(l.Shape, []int{2, 4}) || l.Elems != 8 {
+		t.Errorf("the last observations of the image lie at %+v, %v", l, ok)
+	}
+	if tr.Schema.Has(Obs.At(3)) || tr.Schema.Has(Reward.At(1)) || tr.Schema.Has(Column(1<<32-1)) {
+		t.Error("there are columns that the environment has no tensors for")
+	}
+	for i := range tr.Bytes(Mask) {
+		tr.Bytes(Mask)[i] = 1
+	}
+	speeds := func(row int) []float32 { return tr.Row(last, row).Float32() }
+	copy(speeds(4), []float32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
+	tr.Row(Obs, 4).Data[0] = 99
+	carry := make([]byte, tr.Schema.ObservedBytes())
+	tr.SaveObserved(carry, 4)
+	tr.LoadObserved(0, carry)
+	tr.KeepFinal(1, 0)
+	if got := speeds(0)[3]; got != 4 || tr.Row(Obs, 0).Data[0] != 99 || tr.Row(FinalObs.At(2), 0).Float32()[3] != 4 {
+		t.Errorf("carried over are %v and %d", got, tr.Row(Obs, 0).Data[0])
+	}
+	speeds(2)[7] = float32(math.NaN())
+	if _, env, err := tr.CheckStep(1, hostabi.SameStep); env != 3 || err == nil || !strings.Contains(err.Error(), "observation/2 element 1 is NaN") {
+		t.Errorf("CheckStep = env %d, %v", env, err)
+	}
+	tr.ClearOutcomeOf(3, 1)
+	if _, env, err := tr.CheckStep(1, hostabi.SameStep); err != nil {
+		t.Errorf("CheckStep of a row in which nothing happened = env %d, %v", env, err)
+	}
+}
+
+func TestParseColumn_TakesWhatStringWrites(t *testing.T) {
+	for _, name := range ColumnNames() {
+		if c, ok := ParseColumn(name); !ok || c.String() != name || c.Index() != 0 {
+			t.Errorf("ParseColumn(%q) = %v, %v", name, c, ok)
+		}
+	}
+	for _, name := range []string{"", "/", "obs/", "obs/0", "obs/01", "obs/+1", "obs/65536", "obs/-1", "column?", "Obs"} {
+		if c, ok := ParseColumn(name); ok {
+			t.Errorf("ParseColumn(%q) = %v", name, c)
 		}
 	}
 }

@@ -42,8 +42,8 @@ type Meta struct {
 
 // Float32 returns a whole column of dtype f32, or nil if the block has no such column.
 func (t Trajectory) Float32(c Column) []float32 {
-	l, ok := t.Schema.Layout(c)
-	if !ok || l.DType != hostabi.F32 {
+	l := t.Schema.find(c)
+	if l == nil || l.DType != hostabi.F32 {
 		return nil
 	}
 	return view[float32](t.Mem, l.Offset, l.Bytes/4)
@@ -51,8 +51,8 @@ func (t Trajectory) Float32(c Column) []float32 {
 
 // Int32 returns a whole column of dtype i32, or nil if the block has no such column.
 func (t Trajectory) Int32(c Column) []int32 {
-	l, ok := t.Schema.Layout(c)
-	if !ok || l.DType != hostabi.I32 {
+	l := t.Schema.find(c)
+	if l == nil || l.DType != hostabi.I32 {
 		return nil
 	}
 	return view[int32](t.Mem, l.Offset, l.Bytes/4)
@@ -60,8 +60,8 @@ func (t Trajectory) Int32(c Column) []int32 {
 
 // Uint64 returns a whole column of 8-byte elements, or nil if the block has no such column.
 func (t Trajectory) Uint64(c Column) []uint64 {
-	l, ok := t.Schema.Layout(c)
-	if !ok || l.DType.Bytes() != 8 {
+	l := t.Schema.find(c)
+	if l == nil || l.DType.Bytes() != 8 {
 		return nil
 	}
 	return view[uint64](t.Mem, l.Offset, l.Bytes/8)
@@ -69,8 +69,8 @@ func (t Trajectory) Uint64(c Column) []uint64 {
 
 // Bytes returns a whole column as bytes, whatever its dtype, or nil if the block has no such column.
 func (t Trajectory) Bytes(c Column) []byte {
-	l, ok := t.Schema.Layout(c)
-	if !ok {
+	l := t.Schema.find(c)
+	if l == nil {
 		return nil
 	}
 	return t.Mem[l.Offset : l.Offset+l.Bytes : l.Offset+l.Bytes]
@@ -78,13 +78,17 @@ func (t Trajectory) Bytes(c Column) []byte {
 
 // Meta returns the block's record of origin, in place.
 func (t Trajectory) Meta() *Meta {
-	l := t.Schema.layouts[ColMeta]
+	l := t.Schema.find(MetaColumn)
 	return &view[Meta](t.Mem, l.Offset, 1)[0]
 }
 
 // Row returns row r of a column as a strided matrix, one matrix row per environment. The column must exist.
-func (t Trajectory) Row(c Column, r int) Matrix {
-	l := t.Schema.layouts[c]
+func (t Trajectory) Row(c Column, r int) Matrix { return t.row(t.Schema.find(c), r) }
+
+// at returns row r of a column by its place in the list of columns.
+func (t Trajectory) at(c uint8, r int) Matrix { return t.row(&t.Schema.columns[c], r) }
+
+func (t Trajectory) row(l *Layout, r int) Matrix {
 	start := l.Offset + r*l.StrideT
 	return Matrix{DType: l.DType, Data: t.Mem[start : start+l.RowBytes : start+l.RowBytes],
 		Rows: l.Envs, Elems: l.Elems, StrideRow: l.StrideEnv, StrideElem: l.StrideElem}
@@ -122,5 +126,13 @@ func (m Matrix) CopyRow(r int, from Matrix) {
 	}
 	for i := range m.Elems {
 		copy(m.Data[r*m.StrideRow+i*m.StrideElem:][:size], from.Data[r*from.StrideRow+i*from.StrideElem:])
+	}
+}
+
+// clearRow makes all elements of a row 0.
+func (m Matrix) clearRow(r int) {
+	size := m.DType.Bytes()
+	for i := range m.Elems {
+		clear(m.Data[r*m.StrideRow+i*m.StrideElem:][:size])
 	}
 }

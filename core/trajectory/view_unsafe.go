@@ -15,7 +15,7 @@ func view[T float32 | int32 | uint64 | Meta](mem []byte, offset, n int) []T {
 	bytes := mem[offset : offset+n*int(unsafe.Sizeof(zero))]
 	p := unsafe.Pointer(unsafe.SliceData(bytes))
 	if uintptr(p)%unsafe.Alignof(zero) != 0 {
-		panic(fmt.Sprintf("rollout: column at %p is not aligned to %d bytes", p, unsafe.Alignof(zero)))
+		panic(fmt.Sprintf("trajectory: column at %p is not aligned to %d bytes", p, unsafe.Alignof(zero)))
 	}
 	return unsafe.Slice((*T)(p), n)
 }

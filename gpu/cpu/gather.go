@@ -35,12 +35,12 @@ type source struct {
 
 // open notes where the rows of a dataset lie and what is stored with them.
 func (s *source) open(d *policy.Dataset, samples *ppo.Samples) {
-	l, _ := d.Blocks[0].Schema.Layout(trajectory.ColObs)
+	l, _ := d.Blocks[0].Schema.Layout(trajectory.Obs)
 	s.stride, s.mask = l.StrideElem/4, samples.Mask
 	s.records = grown(s.records, d.Rows())
 	s.columns = s.columns[:0]
 	for _, b := range d.Blocks {
-		s.columns = append(s.columns, b.Float32(trajectory.ColObs))
+		s.columns = append(s.columns, b.Float32(trajectory.Obs))
 	}
 	row := 0
 	for t := range d.Steps() {

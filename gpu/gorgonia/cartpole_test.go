@@ -84,7 +84,7 @@ func newCartPoleRun(t *testing.T, actor policy.Actor, envs, horizon int, seed ui
 	}
 	r := &cartPoleRun{block: trajectory.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}, actor: actor,
 		poles: make([]cartPole, envs), final: make([]float32, envs), seed: seed}
-	last := r.block.Row(trajectory.ColObs, horizon).Float32()
+	last := r.block.Row(trajectory.Obs, horizon).Float32()
 	for e := range r.poles {
 		r.poles[e].random = rand.New(rand.NewPCG(env.Seed(seed, e), 0))
 		r.poles[e].reset()
@@ -96,7 +96,7 @@ func newCartPoleRun(t *testing.T, actor policy.Actor, envs, horizon int, seed ui
 // rollout makes the steps of one block; obs[0] is the last observation of the block before.
 func (r *cartPoleRun) rollout() error {
 	horizon := r.block.Schema.Shape.Steps
-	copy(r.block.Row(trajectory.ColObs, 0).Data, r.block.Row(trajectory.ColObs, horizon).Data)
+	copy(r.block.Row(trajectory.Obs, 0).Data, r.block.Row(trajectory.Obs, horizon).Data)
 	for t := range horizon {
 		if err := r.act(t); err != nil {
 			return err
@@ -108,17 +108,17 @@ func (r *cartPoleRun) rollout() error {
 		}
 		r.envSteps += uint64(len(r.poles))
 	}
-	return r.actor.Act([]policy.Request{{Obs: r.block.Row(trajectory.ColObs, horizon),
-		Value: r.block.Row(trajectory.ColValue, horizon).Float32()}})
+	return r.actor.Act([]policy.Request{{Obs: r.block.Row(trajectory.Obs, horizon),
+		Value: r.block.Row(trajectory.Value, horizon).Float32()}})
 }
 
 func (r *cartPoleRun) act(t int) error {
 	n := len(r.poles)
 	return r.actor.Act([]policy.Request{{
-		Obs:     r.block.Row(trajectory.ColObs, t),
-		Action:  r.block.Int32(trajectory.ColAction)[t*n : (t+1)*n],
-		LogProb: r.block.Row(trajectory.ColLogProb, t).Float32(),
-		Value:   r.block.Row(trajectory.ColValue, t).Float32(),
+		Obs:     r.block.Row(trajectory.Obs, t),
+		Action:  r.block.Int32(trajectory.Action)[t*n : (t+1)*n],
+		LogProb: r.block.Row(trajectory.LogProb, t).Float32(),
+		Value:   r.block.Row(trajectory.Value, t).Float32(),
 		Seed:    r.seed, Step: r.envSteps / uint64(n),
 	}})
 }
@@ -126,16 +126,16 @@ func (r *cartPoleRun) act(t int) error {
 // step moves every pole and starts a new episode where one has ended.
 func (r *cartPoleRun) step(t int) (anyTruncated bool) {
 	n := len(r.poles)
-	obs := r.block.Row(trajectory.ColObs, t+1).Float32()
-	final := r.block.Row(trajectory.ColFinalObs, 0).Float32()
-	actions := r.block.Int32(trajectory.ColAction)[t*n:]
+	obs := r.block.Row(trajectory.Obs, t+1).Float32()
+	final := r.block.Row(trajectory.FinalObs, 0).Float32()
+	actions := r.block.Int32(trajectory.Action)[t*n:]
 	for e := range r.poles {
 		p := &r.poles[e]
 		terminated, truncated := p.step(actions[e])
-		r.block.Row(trajectory.ColReward, t).Float32()[e] = 1
-		r.block.Bytes(trajectory.ColValid)[t*n+e] = 1
-		r.block.Bytes(trajectory.ColTerminated)[t*n+e] = flag(terminated)
-		r.block.Bytes(trajectory.ColTruncated)[t*n+e] = flag(truncated)
+		r.block.Row(trajectory.Reward, t).Float32()[e] = 1
+		r.block.Bytes(trajectory.Valid)[t*n+e] = 1
+		r.block.Bytes(trajectory.Terminated)[t*n+e] = flag(terminated)
+		r.block.Bytes(trajectory.Truncated)[t*n+e] = flag(truncated)
 		if terminated || truncated {
 			anyTruncated = anyTruncated || truncated
 			r.returns = append(r.returns, float64(p.steps))
@@ -156,8 +156,8 @@ func flag(b bool) byte {
 
 // bootstrap writes the values of the last observations of truncated episodes.
 func (r *cartPoleRun) bootstrap(t int) error {
-	err := r.actor.Act([]policy.Request{{Obs: r.block.Row(trajectory.ColFinalObs, 0), Value: r.final}})
-	copy(r.block.Row(trajectory.ColBootstrap, t).Float32(), r.final)
+	err := r.actor.Act([]policy.Request{{Obs: r.block.Row(trajectory.FinalObs, 0), Value: r.final}})
+	copy(r.block.Row(trajectory.Bootstrap, t).Float32(), r.final)
 	return err
 }
 

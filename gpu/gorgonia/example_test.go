@@ -113,26 +113,26 @@ func guess(actor policy.Actor, seed uint64) trajectory.Trajectory {
 		panic(err)
 	}
 	b := trajectory.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}
-	obs, r := b.Float32(trajectory.ColObs), rand.New(rand.NewPCG(seed, 0))
+	obs, r := b.Float32(trajectory.Obs), rand.New(rand.NewPCG(seed, 0))
 	for i := range obs {
 		obs[i] = float32(r.NormFloat64())
 	}
-	err = actor.Act([]policy.Request{{Obs: b.Row(trajectory.ColObs, 0), Action: b.Int32(trajectory.ColAction),
-		LogProb: b.Float32(trajectory.ColLogProb), Value: b.Row(trajectory.ColValue, 0).Float32(), Step: seed}})
+	err = actor.Act([]policy.Request{{Obs: b.Row(trajectory.Obs, 0), Action: b.Int32(trajectory.Action),
+		LogProb: b.Float32(trajectory.LogProb), Value: b.Row(trajectory.Value, 0).Float32(), Step: seed}})
 	if err != nil {
 		panic(err)
 	}
-	for e, action := range b.Int32(trajectory.ColAction) {
+	for e, action := range b.Int32(trajectory.Action) {
 		if (obs[2*e] > obs[2*e+1]) == (action == 1) {
-			b.Float32(trajectory.ColReward)[e] = 1
+			b.Float32(trajectory.Reward)[e] = 1
 		}
-		b.Bytes(trajectory.ColTerminated)[e], b.Bytes(trajectory.ColValid)[e] = 1, 1
+		b.Bytes(trajectory.Terminated)[e], b.Bytes(trajectory.Valid)[e] = 1, 1
 	}
 	return b
 }
 
 func right(b trajectory.Trajectory) (n int) {
-	for _, reward := range b.Float32(trajectory.ColReward) {
+	for _, reward := range b.Float32(trajectory.Reward) {
 		n += int(reward)
 	}
 	return n

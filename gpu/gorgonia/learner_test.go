@@ -119,8 +119,8 @@ func TestLearner_KeepsItsParametersWhenGradientsAreNotFinite(t *testing.T) {
 	for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
 		d := smallDataset(t, params)
 		l := smallLearner(t, params)
-		for i := range d.Blocks[0].Float32(trajectory.ColObs) {
-			d.Blocks[0].Float32(trajectory.ColObs)[i] = bad
+		for i := range d.Blocks[0].Float32(trajectory.Obs) {
+			d.Blocks[0].Float32(trajectory.Obs)[i] = bad
 		}
 		if _, err := l.Update(d, smallRates); !errors.Is(err, policy.ErrNotFinite) {
 			t.Errorf("Update with observations of %v = %v, want %v", bad, err, policy.ErrNotFinite)
@@ -159,7 +159,7 @@ func TestLearner_RefusesWhatDoesNotFit(t *testing.T) {
 func TestLearner_MakesNoStepWithoutValidRows(t *testing.T) {
 	params := policy.Init(&small, 1)
 	d := smallDataset(t, params)
-	clear(d.Blocks[0].Bytes(trajectory.ColValid))
+	clear(d.Blocks[0].Bytes(trajectory.Valid))
 	l := smallLearner(t, params)
 	stats, err := l.Update(d, smallRates)
 	if err != nil || stats.OptimizerSteps != 0 || stats.ValidRows != 0 {

@@ -82,11 +82,11 @@ func TestS1ActorRowsDoNotDependOnTheirRequests(t *testing.T) {
 			}
 			policytest.Act(t, a, d, rows)
 			b := d.Blocks[0]
-			got := append(slices.Clone(b.Float32(trajectory.ColLogProb)), b.Float32(trajectory.ColValue)...)
+			got := append(slices.Clone(b.Float32(trajectory.LogProb)), b.Float32(trajectory.Value)...)
 			if want == nil {
-				want, actions = got, slices.Clone(b.Int32(trajectory.ColAction))
+				want, actions = got, slices.Clone(b.Int32(trajectory.Action))
 			}
-			if !slices.Equal(got, want) || !slices.Equal(b.Int32(trajectory.ColAction), actions) {
+			if !slices.Equal(got, want) || !slices.Equal(b.Int32(trajectory.Action), actions) {
 				t.Errorf("%v: outputs of requests of %d rows differ from those of 300", n, rows)
 			}
 			if err := a.Close(); err != nil {

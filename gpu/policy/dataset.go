@@ -75,8 +75,7 @@ func (d *Dataset) Rows() int { return d.Steps() * d.Envs() }
 
 // HasMask reports whether the blocks have an action mask.
 func (d *Dataset) HasMask() bool {
-	_, ok := d.Blocks[0].Schema.Layout(trajectory.ColMask)
-	return ok
+	return d.Blocks[0].Schema.Has(trajectory.Mask)
 }
 
 // Check reports what keeps a network from learning from the dataset: no blocks, blocks of different shapes, or
@@ -108,9 +107,9 @@ func (d *Dataset) Check(n *Network) error {
 }
 
 func checkSchema(n *Network, s *trajectory.Schema) error {
-	obs, _ := s.Layout(trajectory.ColObs)
-	action, _ := s.Layout(trajectory.ColAction)
-	mask, masked := s.Layout(trajectory.ColMask)
+	obs, _ := s.Layout(trajectory.Obs)
+	action, _ := s.Layout(trajectory.Action)
+	mask, masked := s.Layout(trajectory.Mask)
 	switch {
 	case obs.Elems != n.Obs:
 		return fmt.Errorf("%w: %d observed elements, the network has %d", ErrDataset, obs.Elems, n.Obs)
@@ -128,7 +127,7 @@ func (d *Dataset) GatherObs(n *Network, rows []uint32, dst []float32) {
 	if !n.NormalizeObs {
 		mean, scale = nil, nil
 	}
-	l, _ := d.Blocks[0].Schema.Layout(trajectory.ColObs)
+	l, _ := d.Blocks[0].Schema.Layout(trajectory.Obs)
 	envs, width := uint32(d.Envs()), uint32(d.BlockEnvs())
 	strideT, strideEnv, stride := l.StrideT/4, l.StrideEnv/4, l.StrideElem/4
 	last := ^uint32(0)
@@ -136,7 +135,7 @@ func (d *Dataset) GatherObs(n *Network, rows []uint32, dst []float32) {
 	for i, row := range rows {
 		t, e := row/envs, row%envs
 		if block := e / width; block != last {
-			obs, last = d.Blocks[block].Float32(trajectory.ColObs), block
+			obs, last = d.Blocks[block].Float32(trajectory.Obs), block
 		}
 		NormalizeRow(dst[i*n.Obs:(i+1)*n.Obs], obs[int(t)*strideT+int(e%width)*strideEnv:], stride, mean, scale)
 	}

@@ -39,7 +39,7 @@ func (z *Normalizer) Update(d *Dataset) error {
 		for i := range z.sum {
 			x := obs[i*stride]
 			if x-x != 0 {
-				return d.RowError(row, trajectory.ColObs, ErrNotFinite)
+				return d.RowError(row, trajectory.Obs, ErrNotFinite)
 			}
 			z.sum[i] += float64(x)
 		}
@@ -55,7 +55,7 @@ func (z *Normalizer) Update(d *Dataset) error {
 		for i, mean := range z.sum {
 			x := obs[i*stride]
 			if x-x != 0 {
-				return d.RowError(row, trajectory.ColObs, ErrNotFinite)
+				return d.RowError(row, trajectory.Obs, ErrNotFinite)
 			}
 			z.dev[i] += (float64(x) - mean) * (float64(x) - mean)
 		}
@@ -91,12 +91,12 @@ func (z *Normalizer) Weights(mean, scale []float32) {
 
 // eachObs calls visit with the observation of every valid row in row order; element i is at obs[i*stride].
 func eachObs(d *Dataset, visit func(row int, obs []float32, stride int) error) error {
-	l, _ := d.Blocks[0].Schema.Layout(trajectory.ColObs)
+	l, _ := d.Blocks[0].Schema.Layout(trajectory.Obs)
 	n := d.BlockEnvs()
 	row := 0
 	for t := range d.Steps() {
 		for _, b := range d.Blocks {
-			obs, valid := b.Float32(trajectory.ColObs), b.Bytes(trajectory.ColValid)[t*n:]
+			obs, valid := b.Float32(trajectory.Obs), b.Bytes(trajectory.Valid)[t*n:]
 			for e := range n {
 				if valid[e] != 0 {
 					if err := visit(row, obs[(t*l.StrideT+e*l.StrideEnv)/4:], l.StrideElem/4); err != nil {

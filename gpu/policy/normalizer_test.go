@@ -75,7 +75,7 @@ func TestNormalizerStateSurvivesJSON(t *testing.T) {
 func TestNormalizerRefusesWhatIsNotFinite(t *testing.T) {
 	n := policy.Network{Obs: 2, Actions: 2}
 	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 5, Envs: 3, Blocks: 1, Seed: 1})
-	d.Blocks[0].Float32(trajectory.ColObs)[2*4+1] = float32(math.Inf(-1))
+	d.Blocks[0].Float32(trajectory.Obs)[2*4+1] = float32(math.Inf(-1))
 	z := policy.NewNormalizer(2)
 	var row *policy.RowError
 	if err := z.Update(d); !errors.Is(err, policy.ErrNotFinite) || !errors.As(err, &row) || row.Row != 4 {

@@ -44,7 +44,7 @@ func (s *Samples) listValid(d *policy.Dataset) {
 	row := uint32(0)
 	for step := range d.Steps() {
 		for i := range d.Blocks {
-			for _, valid := range d.Blocks[i].Bytes(trajectory.ColValid)[step*n : step*n+n] {
+			for _, valid := range d.Blocks[i].Bytes(trajectory.Valid)[step*n : step*n+n] {
 				if valid != 0 {
 					s.Valid = append(s.Valid, row)
 				}
@@ -56,8 +56,8 @@ func (s *Samples) listValid(d *policy.Dataset) {
 
 // readStep copies one time step of a block: its rows from at on are the dataset's from row on.
 func (s *Samples) readStep(d *policy.Dataset, n *policy.Network, b trajectory.Trajectory, at, row int) error {
-	action, valid := b.Int32(trajectory.ColAction), b.Bytes(trajectory.ColValid)
-	logProb, value := b.Float32(trajectory.ColLogProb), b.Float32(trajectory.ColValue)
+	action, valid := b.Int32(trajectory.Action), b.Bytes(trajectory.Valid)
+	logProb, value := b.Float32(trajectory.LogProb), b.Float32(trajectory.Value)
 	for j := at; j < at+d.BlockEnvs(); j, row = j+1, row+1 {
 		if valid[j] == 0 {
 			continue
@@ -65,11 +65,11 @@ func (s *Samples) readStep(d *policy.Dataset, n *policy.Network, b trajectory.Tr
 		s.Action[row], s.LogProb[row], s.Value[row] = action[j], logProb[j], value[j]
 		switch {
 		case s.Action[row] < 0 || int(s.Action[row]) >= n.Actions:
-			return d.RowError(row, trajectory.ColAction, policy.ErrActionRange)
+			return d.RowError(row, trajectory.Action, policy.ErrActionRange)
 		case !finite(s.LogProb[row]):
-			return d.RowError(row, trajectory.ColLogProb, policy.ErrNotFinite)
+			return d.RowError(row, trajectory.LogProb, policy.ErrNotFinite)
 		case !finite(s.Value[row]):
-			return d.RowError(row, trajectory.ColValue, policy.ErrNotFinite)
+			return d.RowError(row, trajectory.Value, policy.ErrNotFinite)
 		}
 		if len(s.Mask) == 0 {
 			continue
@@ -82,8 +82,8 @@ func (s *Samples) readStep(d *policy.Dataset, n *policy.Network, b trajectory.Tr
 }
 
 func (s *Samples) readMask(d *policy.Dataset, n *policy.Network, b trajectory.Trajectory, row, j int) error {
-	l, _ := b.Schema.Layout(trajectory.ColMask)
-	from := b.Bytes(trajectory.ColMask)[j/l.Envs*l.StrideT+j%l.Envs*l.StrideEnv:]
+	l, _ := b.Schema.Layout(trajectory.Mask)
+	from := b.Bytes(trajectory.Mask)[j/l.Envs*l.StrideT+j%l.Envs*l.StrideEnv:]
 	to := s.Mask[row*n.Actions : (row+1)*n.Actions]
 	legal := byte(0)
 	for a := range to {
@@ -92,10 +92,10 @@ func (s *Samples) readMask(d *policy.Dataset, n *policy.Network, b trajectory.Tr
 		}
 	}
 	if legal == 0 {
-		return d.RowError(row, trajectory.ColMask, policy.ErrNoLegalAction)
+		return d.RowError(row, trajectory.Mask, policy.ErrNoLegalAction)
 	}
 	if to[s.Action[row]] == 0 {
-		return d.RowError(row, trajectory.ColAction, policy.ErrActionRange)
+		return d.RowError(row, trajectory.Action, policy.ErrActionRange)
 	}
 	return nil
 }

@@ -46,11 +46,11 @@ type transition struct {
 func (s transition) notFinite(truncated bool) trajectory.Column {
 	switch {
 	case s.reward-s.reward != 0:
-		return trajectory.ColReward
+		return trajectory.Reward
 	case truncated:
-		return trajectory.ColBootstrap
+		return trajectory.Bootstrap
 	}
-	return trajectory.ColValue
+	return trajectory.Value
 }
 
 // gae returns advantage, return and what the row before adds: δ = r + γ V' - V;  A = δ + γλ A'.
@@ -84,10 +84,10 @@ func (t *Targets) compute(d *policy.Dataset, c *Config, newLogProb []float32) er
 func (t *Targets) block(d *policy.Dataset, index int, c *Config, newLogProb []float32) error {
 	b := d.Blocks[index]
 	n, envs := d.BlockEnvs(), d.Envs()
-	reward, value := b.Float32(trajectory.ColReward), b.Float32(trajectory.ColValue)
-	bootstrap, logProb := b.Float32(trajectory.ColBootstrap), b.Float32(trajectory.ColLogProb)
-	terminated, truncated := b.Bytes(trajectory.ColTerminated), b.Bytes(trajectory.ColTruncated)
-	valid := b.Bytes(trajectory.ColValid)
+	reward, value := b.Float32(trajectory.Reward), b.Float32(trajectory.Value)
+	bootstrap, logProb := b.Float32(trajectory.Bootstrap), b.Float32(trajectory.LogProb)
+	terminated, truncated := b.Bytes(trajectory.Terminated), b.Bytes(trajectory.Truncated)
+	valid := b.Bytes(trajectory.Valid)
 	t.carry = zeroed(t.carry, n)
 	for step := d.Steps() - 1; step >= 0; step-- {
 		for e := range n {

@@ -21,7 +21,7 @@ func random(t *testing.T, steps, envs, blocks int, seed uint64) *policy.Dataset 
 		InvalidEvery: 6, Seed: seed})
 	r := rand.New(rand.NewPCG(seed, 1))
 	for _, b := range d.Blocks {
-		for _, c := range []trajectory.Column{trajectory.ColValue, trajectory.ColBootstrap, trajectory.ColLogProb} {
+		for _, c := range []trajectory.Column{trajectory.Value, trajectory.Bootstrap, trajectory.LogProb} {
 			for i := range b.Float32(c) {
 				b.Float32(c)[i] = float32(r.NormFloat64())
 			}
@@ -34,19 +34,19 @@ func random(t *testing.T, steps, envs, blocks int, seed uint64) *policy.Dataset 
 func advantage(b trajectory.Trajectory, c *ppo.Config, t, e int) float64 {
 	n, steps := b.Schema.Shape.Envs, b.Schema.Shape.Steps
 	sum, weight := 0.0, 1.0
-	for ; t < steps && b.Bytes(trajectory.ColValid)[t*n+e] != 0; t++ {
+	for ; t < steps && b.Bytes(trajectory.Valid)[t*n+e] != 0; t++ {
 		i := t*n + e
-		next := float64(b.Float32(trajectory.ColValue)[i+n])
+		next := float64(b.Float32(trajectory.Value)[i+n])
 		end := true
 		switch {
-		case b.Bytes(trajectory.ColTerminated)[i] != 0:
+		case b.Bytes(trajectory.Terminated)[i] != 0:
 			next = 0
-		case b.Bytes(trajectory.ColTruncated)[i] != 0:
-			next = float64(b.Float32(trajectory.ColBootstrap)[i])
+		case b.Bytes(trajectory.Truncated)[i] != 0:
+			next = float64(b.Float32(trajectory.Bootstrap)[i])
 		default:
 			end = false
 		}
-		sum += weight * (float64(b.Float32(trajectory.ColReward)[i]) + c.Gamma*next - float64(b.Float32(trajectory.ColValue)[i]))
+		sum += weight * (float64(b.Float32(trajectory.Reward)[i]) + c.Gamma*next - float64(b.Float32(trajectory.Value)[i]))
 		weight *= c.Gamma * c.GAELambda
 		if end {
 			break
@@ -67,7 +67,7 @@ func TestS2GAEEqualsTheSumOverTheEpisode(t *testing.T) {
 	for row := range d.Rows() {
 		step, e := row/d.Envs(), row%d.Envs()
 		b := d.Blocks[e/envs]
-		if b.Bytes(trajectory.ColValid)[step*envs+e%envs] == 0 {
+		if b.Bytes(trajectory.Valid)[step*envs+e%envs] == 0 {
 			if targets.Advantage[row] != 0 || targets.Return[row] != 0 {
 				t.Errorf("invalid row %d has advantage %v", row, targets.Advantage[row])
 			}
@@ -78,7 +78,7 @@ func TestS2GAEEqualsTheSumOverTheEpisode(t *testing.T) {
 		if got := float64(targets.Advantage[row]); math.Abs(got-want) > 1e-5 {
 			t.Errorf("advantage of row %d = %v, want %v", row, got, want)
 		}
-		value := float64(b.Float32(trajectory.ColValue)[step*envs+e%envs])
+		value := float64(b.Float32(trajectory.Value)[step*envs+e%envs])
 		if got := float64(targets.Return[row]); math.Abs(got-want-value) > 1e-5 {
 			t.Errorf("return of row %d = %v, want %v", row, got, want+value)
 		}
@@ -95,7 +95,7 @@ func TestS7VTraceOnPolicyHasTheReturnsOfGAEAndOneLambdaLessInItsAdvantages(t *te
 	newLogProb := make([]float32, d.Rows())
 	for row := range newLogProb {
 		step, e := row/d.Envs(), row%d.Envs()
-		newLogProb[row] = d.Blocks[e/4].Float32(trajectory.ColLogProb)[step*4+e%4]
+		newLogProb[row] = d.Blocks[e/4].Float32(trajectory.LogProb)[step*4+e%4]
 	}
 	var gae, vtrace ppo.Targets
 	if err := gae.GAE(d, &c); err != nil {
@@ -128,16 +128,16 @@ func TestVTraceEqualsItsDefinition(t *testing.T) {
 	const steps = 6
 	d := random(t, steps, 1, 1, 8)
 	b := d.Blocks[0]
-	clear(b.Bytes(trajectory.ColTerminated))
-	clear(b.Bytes(trajectory.ColTruncated))
-	for i := range b.Bytes(trajectory.ColValid) {
-		b.Bytes(trajectory.ColValid)[i] = 1
+	clear(b.Bytes(trajectory.Terminated))
+	clear(b.Bytes(trajectory.Truncated))
+	for i := range b.Bytes(trajectory.Valid) {
+		b.Bytes(trajectory.Valid)[i] = 1
 	}
 	c := ppo.Defaults()
 	c.GAELambda, c.RhoBar, c.CBar = 0.9, 1.2, 0.8
 	newLogProb := []float32{0.1, -0.5, 0.9, 0.3, -1.2, 0.4}
-	value, reward := b.Float32(trajectory.ColValue), b.Float32(trajectory.ColReward)
-	ratio := func(t int) float64 { return math.Exp(float64(newLogProb[t] - b.Float32(trajectory.ColLogProb)[t])) }
+	value, reward := b.Float32(trajectory.Value), b.Float32(trajectory.Reward)
+	ratio := func(t int) float64 { return math.Exp(float64(newLogProb[t] - b.Float32(trajectory.LogProb)[t])) }
 	v := func(s int) float64 {
 		sum, trace := float64(value[s]), 1.0
 		for t := s; t < steps; t++ {
@@ -171,16 +171,16 @@ func TestS3BothAutoresetModesHaveEqualAdvantages(t *testing.T) {
 	next := policytest.NewDataset(t, policytest.Options{Network: policy.Network{Obs: 1, Actions: 2}, Steps: 5, Envs: 1, Blocks: 1})
 	// The episode is truncated in row 1 and another one terminated in the last row; V of the last observation is 7.
 	s, n := same.Blocks[0], next.Blocks[0]
-	copy(s.Float32(trajectory.ColReward), []float32{1, 2, 3, 4})
-	copy(n.Float32(trajectory.ColReward), []float32{1, 2, 99, 3, 4})
-	copy(s.Float32(trajectory.ColValue), []float32{10, 20, 30, 40, 50})
-	copy(n.Float32(trajectory.ColValue), []float32{10, 20, 7, 30, 40, 60})
-	copy(s.Bytes(trajectory.ColTruncated), []byte{0, 1, 0, 0})
-	copy(n.Bytes(trajectory.ColTruncated), []byte{0, 1, 0, 0, 0})
-	copy(s.Bytes(trajectory.ColTerminated), []byte{0, 0, 0, 1})
-	copy(n.Bytes(trajectory.ColTerminated), []byte{0, 0, 0, 0, 1})
-	copy(n.Bytes(trajectory.ColValid), []byte{1, 1, 0, 1, 1})
-	s.Float32(trajectory.ColBootstrap)[1], n.Float32(trajectory.ColBootstrap)[1] = 7, 7
+	copy(s.Float32(trajectory.Reward), []float32{1, 2, 3, 4})
+	copy(n.Float32(trajectory.Reward), []float32{1, 2, 99, 3, 4})
+	copy(s.Float32(trajectory.Value), []float32{10, 20, 30, 40, 50})
+	copy(n.Float32(trajectory.Value), []float32{10, 20, 7, 30, 40, 60})
+	copy(s.Bytes(trajectory.Truncated), []byte{0, 1, 0, 0})
+	copy(n.Bytes(trajectory.Truncated), []byte{0, 1, 0, 0, 0})
+	copy(s.Bytes(trajectory.Terminated), []byte{0, 0, 0, 1})
+	copy(n.Bytes(trajectory.Terminated), []byte{0, 0, 0, 0, 1})
+	copy(n.Bytes(trajectory.Valid), []byte{1, 1, 0, 1, 1})
+	s.Float32(trajectory.Bootstrap)[1], n.Float32(trajectory.Bootstrap)[1] = 7, 7
 	c := ppo.Defaults()
 	var want, got ppo.Targets
 	if err := errors.Join(want.GAE(same, &c), got.GAE(next, &c)); err != nil {
@@ -197,8 +197,8 @@ func TestS3BothAutoresetModesHaveEqualAdvantages(t *testing.T) {
 func TestTerminatedWinsOverTruncated(t *testing.T) {
 	d := policytest.NewDataset(t, policytest.Options{Network: policy.Network{Obs: 1, Actions: 2}, Steps: 1, Envs: 1, Blocks: 1})
 	b := d.Blocks[0]
-	b.Float32(trajectory.ColReward)[0], b.Float32(trajectory.ColBootstrap)[0] = 3, 100
-	b.Bytes(trajectory.ColTerminated)[0], b.Bytes(trajectory.ColTruncated)[0] = 200, 1
+	b.Float32(trajectory.Reward)[0], b.Float32(trajectory.Bootstrap)[0] = 3, 100
+	b.Bytes(trajectory.Terminated)[0], b.Bytes(trajectory.Truncated)[0] = 200, 1
 	c := ppo.Defaults()
 	var targets ppo.Targets
 	if err := targets.GAE(d, &c); err != nil {

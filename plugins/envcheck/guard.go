@@ -43,10 +43,9 @@ type guard struct {
 
 // dueColumn is one row of a column that the call in progress is to write.
 type dueColumn struct {
-	column trajectory.Column
-	row    int
-	m      trajectory.Matrix // of the environments on stage
-	bytes  int               // where m begins in the block
+	trajectory.Layout
+	m     trajectory.Matrix // of the environments on stage
+	bytes int               // where m begins in the block
 }
 
 // guardedStage makes a stage with room around its tensors that is watched. Where the runtime cannot step into such a
@@ -89,13 +88,10 @@ func (g *guard) plantStep() {
 	g.calls++
 	g.chosen, g.due = nil, g.due[:0]
 	_, t := g.stage.Whole()
-	g.add(trajectory.ColReward, t)
-	g.add(trajectory.ColTerminated, t)
-	g.add(trajectory.ColTruncated, t)
-	g.add(trajectory.ColObs, t+1)
-	g.add(trajectory.ColMask, t+1)
+	g.add(trajectory.Outcome, t)
+	g.add(trajectory.Observed, t+1)
 	if g.mode == hostabi.SameStep {
-		g.add(trajectory.ColFinalObs, 0)
+		g.add(trajectory.Final, 0)
 	}
 	copy(g.want, g.region())
 }
@@ -104,20 +100,24 @@ func (g *guard) plantStep() {
 func (g *guard) plantReset(mask []byte) {
 	g.chosen, g.due = mask, g.due[:0]
 	_, t := g.stage.Whole()
-	g.add(trajectory.ColObs, t)
-	g.add(trajectory.ColMask, t)
+	g.add(trajectory.Observed, t)
 	copy(g.want, g.region())
 }
 
-// add makes a row of a column due and puts canaries into it.
-func (g *guard) add(c trajectory.Column, row int) {
+// add makes a row of the columns with a flag due.
+func (g *guard) add(flag trajectory.Flags, row int) {
 	whole, _ := g.stage.Whole()
-	l, ok := whole.Schema.Layout(c)
-	if !ok {
-		return
+	for _, l := range whole.Schema.Columns() {
+		if l.Flags&flag != 0 {
+			g.addColumn(whole, l, row)
+		}
 	}
-	d := dueColumn{column: c, row: row, bytes: l.Offset + row*l.StrideT + g.margin*l.StrideEnv}
-	d.m = whole.Row(c, row)
+}
+
+// addColumn makes a row of a column due and puts canaries into it.
+func (g *guard) addColumn(whole trajectory.Trajectory, l trajectory.Layout, row int) {
+	d := dueColumn{Layout: l, bytes: l.Offset + row*l.StrideT + g.margin*l.StrideEnv}
+	d.m = whole.Row(l.Column, row)
 	d.m.Data = whole.Mem[d.bytes : l.Offset+row*l.StrideT+l.RowBytes]
 	d.m.Rows -= 2 * g.margin
 	g.due = append(g.due, d)
@@ -179,11 +179,11 @@ func (g *guard) lookAt(d *dueColumn, where string) {
 		if !g.isChosen(env) {
 			continue
 		}
-		wanted := d.column != trajectory.ColFinalObs || g.ended(env)
+		wanted := d.Flags&trajectory.Final == 0 || g.ended(env)
 		for i := range d.m.Elems {
 			now := d.element(d.m.Data, env, i)
 			if wanted && bytes.Equal(now, canary[:len(now)]) {
-				first(&g.found.unwritten, "env %d: %s does not write element %d of %s", env, where, i, g.name(d.column))
+				first(&g.found.unwritten, "env %d: %s does not write element %d of %s", env, where, i, name(d.Layout))
 			}
 			copy(d.element(g.want[d.bytes:], env, i), now)
 		}
@@ -193,7 +193,7 @@ func (g *guard) lookAt(d *dueColumn, where string) {
 // ended reports whether an environment's episode ended in the step.
 func (g *guard) ended(env int) bool {
 	for k := range g.due {
-		if d := &g.due[k]; d.column == trajectory.ColTerminated || d.column == trajectory.ColTruncated {
+		if d := &g.due[k]; d.Column == trajectory.Terminated || d.Column == trajectory.Truncated {
 			if d.element(d.m.Data, env, 0)[0] == 1 {
 				return true
 			}
@@ -212,14 +212,14 @@ func (g *guard) lookBeyond(where string) {
 	for region[at] == g.want[at] {
 		at++
 	}
-	column, l := g.columnAt(at)
+	l := g.columnAt(at)
 	n := 0
 	for k := at; k < len(region) && k < l.Offset+l.Bytes+marginBytes; k++ {
 		if region[k] != g.want[k] {
 			n++
 		}
 	}
-	g.found.beyond = fmt.Sprintf("%s writes %s: %s", where, g.side(column, l, at), plural(n, "byte")+" that are not to be written")
+	g.found.beyond = fmt.Sprintf("%s writes %s: %s", where, g.side(l, at), plural(n, "byte")+" that are not to be written")
 }
 
 func plural(n int, what string) string {
@@ -230,19 +230,19 @@ func plural(n int, what string) string {
 }
 
 // columnAt returns the column in which, or after which, a byte lies.
-func (g *guard) columnAt(at int) (column trajectory.Column, l trajectory.Layout) {
+func (g *guard) columnAt(at int) (l trajectory.Layout) {
 	whole, _ := g.stage.Whole()
-	for c := trajectory.ColAction; c <= trajectory.ColFinalObs; c++ {
-		if next, ok := whole.Schema.Layout(c); ok && next.Offset <= at {
-			column, l = c, next
+	for _, next := range whole.Schema.Columns() {
+		if next.Flags&trajectory.Guest != 0 && next.Offset <= at {
+			l = next
 		}
 	}
-	return column, l
+	return l
 }
 
 // side tells where a byte lies from the view of a tensor's owner.
-func (g *guard) side(c trajectory.Column, l trajectory.Layout, at int) string {
-	name := g.name(c)
+func (g *guard) side(l trajectory.Layout, at int) string {
+	name := name(l)
 	if at >= l.Offset+l.Bytes {
 		return "behind " + name
 	}
@@ -257,7 +257,7 @@ func (g *guard) side(c trajectory.Column, l trajectory.Layout, at int) string {
 		return fmt.Sprintf("before the first environment's %s", name)
 	case env >= l.Envs-2*g.margin:
 		return fmt.Sprintf("behind the last environment's %s", name)
-	case c == trajectory.ColAction:
+	case l.Column == trajectory.Action:
 		return fmt.Sprintf("over the action of env %d", env)
 	default:
 		return fmt.Sprintf("element %d of env %d's %s at another time (row %d, now is %d)", element, env, name, row, t)
@@ -265,11 +265,9 @@ func (g *guard) side(c trajectory.Column, l trajectory.Layout, at int) string {
 }
 
 // name tells a tensor with its type, such as obs f32[4].
-func (g *guard) name(c trajectory.Column) string {
-	whole, _ := g.stage.Whole()
-	l, _ := whole.Schema.Layout(c)
+func name(l trajectory.Layout) string {
 	if l.Elems == 1 {
-		return fmt.Sprintf("%v %v", c, l.DType)
+		return fmt.Sprintf("%v %v", l.Column, l.DType)
 	}
-	return fmt.Sprintf("%v %v[%d]", c, l.DType, l.Elems)
+	return fmt.Sprintf("%v %v[%d]", l.Column, l.DType, l.Elems)
 }

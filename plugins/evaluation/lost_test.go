@@ -40,12 +40,12 @@ func (e *mortalEnv) lost(row int) error {
 	if e.calls++; !e.dies(e.calls) {
 		return nil
 	}
-	obs := e.block.Row(trajectory.ColObs, row)
+	obs := e.block.Row(trajectory.Obs, row)
 	for env := 1; env < 3; env++ {
 		obs.Float32()[env*obs.StrideRow/4] = float32(math.NaN())
 		if row > 0 {
-			e.block.Row(trajectory.ColReward, row-1).Float32()[env] = float32(math.Inf(1))
-			e.block.Row(trajectory.ColTerminated, row-1).Data[env] = 1
+			e.block.Row(trajectory.Reward, row-1).Float32()[env] = float32(math.Inf(1))
+			e.block.Row(trajectory.Terminated, row-1).Data[env] = 1
 		}
 	}
 	return &env.Fault{Kind: env.FaultLost, Env: -1, Lost: []env.Span{{First: 1, Count: 2}}, Err: errors.New("killed")}

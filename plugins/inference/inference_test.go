@@ -79,16 +79,16 @@ func (r *rig) lend(t *testing.T, n int) {
 		}
 		t.Cleanup(func() { _ = loan.Abort() })
 		tr := trajectory.Trajectory{Schema: schema, Mem: loan.Bytes()}
-		for i := range tr.Float32(trajectory.ColObs) {
-			tr.Float32(trajectory.ColObs)[i] = float32(math.Sin(float64(i + 100*k)))
+		for i := range tr.Float32(trajectory.Obs) {
+			tr.Float32(trajectory.Obs)[i] = float32(math.Sin(float64(i + 100*k)))
 		}
-		for i := range tr.Bytes(trajectory.ColMask) {
-			tr.Bytes(trajectory.ColMask)[i] = byte(i*i) % 3 % 2
+		for i := range tr.Bytes(trajectory.Mask) {
+			tr.Bytes(trajectory.Mask)[i] = byte(i*i) % 3 % 2
 			if i%actions == 0 {
-				tr.Bytes(trajectory.ColMask)[i] = 1
+				tr.Bytes(trajectory.Mask)[i] = 1
 			}
 		}
-		clear(tr.Bytes(trajectory.ColTruncated))
+		clear(tr.Bytes(trajectory.Truncated))
 		r.blocks, r.handles = append(r.blocks, tr), append(r.handles, loan.Handle())
 	}
 }
@@ -151,8 +151,8 @@ type written struct {
 func (r *rig) written(block, row int) written {
 	tr := r.blocks[block]
 	lo, hi := row*envs, (row+1)*envs
-	return written{slices.Clone(tr.Int32(trajectory.ColAction)[lo:hi]), slices.Clone(tr.Float32(trajectory.ColLogProb)[lo:hi]),
-		slices.Clone(tr.Float32(trajectory.ColValue)[lo:hi]), tr.Uint64(trajectory.ColPolicyVersion)[row]}
+	return written{slices.Clone(tr.Int32(trajectory.Action)[lo:hi]), slices.Clone(tr.Float32(trajectory.LogProb)[lo:hi]),
+		slices.Clone(tr.Float32(trajectory.Value)[lo:hi]), tr.Uint64(trajectory.PolicyVersion)[row]}
 }
 
 func (w written) equal(o written) bool {
@@ -217,21 +217,21 @@ func TestInference_BatchesDoNotMatter(t *testing.T) {
 func TestInference_BootstrapsTruncatedEnvironmentsAlone(t *testing.T) {
 	r := newRig(t, New(), 1, 1024)
 	tr := r.blocks[0]
-	tr.Bytes(trajectory.ColTruncated)[1*envs+2], tr.Bytes(trajectory.ColTruncated)[1*envs+4] = 1, 1
-	final := tr.Row(trajectory.ColFinalObs, 0).Float32()
+	tr.Bytes(trajectory.Truncated)[1*envs+2], tr.Bytes(trajectory.Truncated)[1*envs+4] = 1, 1
+	final := tr.Row(trajectory.FinalObs, 0).Float32()
 	for i := range final {
 		final[i] = float32(i) / 10
 	}
-	copy(tr.Row(trajectory.ColObs, 0).Float32()[:2*plugintest.ObsElems], final[2*plugintest.ObsElems:]) // to compare with
-	copy(tr.Row(trajectory.ColObs, 0).Float32()[4*plugintest.ObsElems:], final[4*plugintest.ObsElems:])
-	for i := range tr.Float32(trajectory.ColBootstrap) {
-		tr.Float32(trajectory.ColBootstrap)[i] = -77
+	copy(tr.Row(trajectory.Obs, 0).Float32()[:2*plugintest.ObsElems], final[2*plugintest.ObsElems:]) // to compare with
+	copy(tr.Row(trajectory.Obs, 0).Float32()[4*plugintest.ObsElems:], final[4*plugintest.ObsElems:])
+	for i := range tr.Float32(trajectory.Bootstrap) {
+		tr.Float32(trajectory.Bootstrap)[i] = -77
 	}
 	r.publish(t, r.network, 1)
 	r.ask(t, 0, 0, nil)
 	r.ask(t, 0, 2, func(q *trajectory.ActRequest) { q.Bootstrap = true })
 	r.settle(t)
-	bootstrap, value := tr.Float32(trajectory.ColBootstrap), tr.Float32(trajectory.ColValue)
+	bootstrap, value := tr.Float32(trajectory.Bootstrap), tr.Float32(trajectory.Value)
 	for i, v := range bootstrap {
 		switch {
 		case i == 1*envs+2 && v != value[0], i == 1*envs+4 && v != value[4]:
@@ -244,16 +244,16 @@ func TestInference_BootstrapsTruncatedEnvironmentsAlone(t *testing.T) {
 
 func TestInference_ValueOnlyWritesNoAction(t *testing.T) {
 	r := newRig(t, New(), 1, 1024)
-	for i := range r.blocks[0].Int32(trajectory.ColAction) {
-		r.blocks[0].Int32(trajectory.ColAction)[i] = -5
+	for i := range r.blocks[0].Int32(trajectory.Action) {
+		r.blocks[0].Int32(trajectory.Action)[i] = -5
 	}
 	r.publish(t, r.network, 1)
 	r.ask(t, 0, steps, func(q *trajectory.ActRequest) { q.ValueOnly = true })
 	r.settle(t)
-	if got := r.blocks[0].Int32(trajectory.ColAction); slices.Max(got) != -5 {
+	if got := r.blocks[0].Int32(trajectory.Action); slices.Max(got) != -5 {
 		t.Errorf("actions %v are written", got)
 	}
-	if got := r.blocks[0].Uint64(trajectory.ColPolicyVersion)[steps]; got != 1 {
+	if got := r.blocks[0].Uint64(trajectory.PolicyVersion)[steps]; got != 1 {
 		t.Errorf("version %d, want 1", got)
 	}
 }
@@ -306,7 +306,7 @@ func (r *rig) weightsHandle() hostabi.Handle {
 func TestInference_NamesTheEnvironmentWithoutALegalAction(t *testing.T) {
 	for _, maxRows := range []int{1024, 2} {
 		r := newRig(t, New(), 2, maxRows)
-		clear(r.blocks[1].Row(trajectory.ColMask, 1).Data[3*actions : 4*actions])
+		clear(r.blocks[1].Row(trajectory.Mask, 1).Data[3*actions : 4*actions])
 		r.publish(t, r.network, 1)
 		r.ask(t, 0, 1, nil)
 		r.ask(t, 1, 1, nil)
@@ -354,7 +354,7 @@ func TestFlush_AllocatesNothing(t *testing.T) {
 	r := newRig(t, c, 2, 7)
 	r.publish(t, r.network, 1)
 	r.settle(t)
-	clear(r.blocks[0].Bytes(trajectory.ColTruncated))
+	clear(r.blocks[0].Bytes(trajectory.Truncated))
 	messages := []hostabi.Message{
 		trajectory.ActRequest{Block: r.handles[0], T: 1, Bootstrap: true}.Message(),
 		trajectory.ActRequest{Block: r.handles[1], T: steps, ValueOnly: true}.Message(),
@@ -389,10 +389,10 @@ func TestRandom_TakesLegalActions(t *testing.T) {
 	}
 	seen := map[int32]int{}
 	for _, tr := range r.blocks {
-		for i, a := range tr.Int32(trajectory.ColAction) {
+		for i, a := range tr.Int32(trajectory.Action) {
 			seen[a]++
-			if tr.Bytes(trajectory.ColMask)[i*actions+int(a)] != 1 {
-				t.Errorf("row %d: action %d is not legal in %v", i, a, tr.Bytes(trajectory.ColMask)[i*actions:(i+1)*actions])
+			if tr.Bytes(trajectory.Mask)[i*actions+int(a)] != 1 {
+				t.Errorf("row %d: action %d is not legal in %v", i, a, tr.Bytes(trajectory.Mask)[i*actions:(i+1)*actions])
 			}
 		}
 	}
@@ -415,7 +415,7 @@ func TestRandom_RunsShareNoActions(t *testing.T) {
 		for step := range 64 {
 			c.(*Random).fill(tr, trajectory.ActRequest{T: step, Step: uint64(step)})
 		}
-		actions[seed] = slices.Clone(tr.Int32(trajectory.ColAction))
+		actions[seed] = slices.Clone(tr.Int32(trajectory.Action))
 		if n := len(slices.Compact(slices.Sorted(slices.Values(actions[seed])))); n < 60 {
 			t.Errorf("seed %d: %d different actions of 64 draws from 65536", seed, n)
 		}

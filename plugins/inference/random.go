@@ -62,9 +62,9 @@ func (c *Random) act(m *hostabi.Message) {
 // fill writes the actions of one row. Each depends on seed, environment and step alone.
 func (c *Random) fill(tr trajectory.Trajectory, r trajectory.ActRequest) {
 	n := tr.Schema.Shape.Envs
-	row := tr.Int32(trajectory.ColAction)[r.T*n : (r.T+1)*n]
+	row := tr.Int32(trajectory.Action)[r.T*n : (r.T+1)*n]
 	actions := uint64(tr.Schema.Spec.Actions())
-	_, masked := tr.Schema.Layout(trajectory.ColMask)
+	masked := tr.Schema.Has(trajectory.Mask)
 	for i := range row {
 		u := env.Seed(c.seed+r.Step, int(r.FirstEnv)+i) >> 32
 		if masked {
@@ -78,7 +78,7 @@ func (c *Random) fill(tr trajectory.Trajectory, r trajectory.ActRequest) {
 // pick returns the legal action that a random number of 32 bits stands for.
 func pick(tr trajectory.Trajectory, t, env int, u uint64) int32 {
 	actions := tr.Schema.Spec.Actions()
-	mask := tr.Row(trajectory.ColMask, t)
+	mask := tr.Row(trajectory.Mask, t)
 	legal := func(a int) bool { return mask.Data[env*mask.StrideRow+a*mask.StrideElem] != 0 }
 	n := 0
 	for a := range actions {

@@ -22,18 +22,18 @@ func (c *Inference) gather(m *hostabi.Message) error {
 	if r.T > shape.Steps || r.T == shape.Steps && !r.ValueOnly || r.T == 0 && r.Bootstrap {
 		return fmt.Errorf("act on %v: no row %d to act on in blocks of %d steps", r.Block, r.T, shape.Steps)
 	}
-	tr.Uint64(trajectory.ColPolicyVersion)[r.T] = c.version
+	tr.Uint64(trajectory.PolicyVersion)[r.T] = c.version
 	lo, hi := r.T*shape.Envs, (r.T+1)*shape.Envs
 	request := policy.Request{
-		Obs: tr.Row(trajectory.ColObs, r.T), Value: tr.Float32(trajectory.ColValue)[lo:hi],
+		Obs: tr.Row(trajectory.Obs, r.T), Value: tr.Float32(trajectory.Value)[lo:hi],
 		Seed: c.h.Run.Seed, FirstEnv: r.FirstEnv, Step: r.Step,
 	}
-	if _, ok := tr.Schema.Layout(trajectory.ColMask); ok {
-		request.Mask = tr.Row(trajectory.ColMask, r.T)
+	if tr.Schema.Has(trajectory.Mask) {
+		request.Mask = tr.Row(trajectory.Mask, r.T)
 	}
 	if !r.ValueOnly {
-		request.Action = tr.Int32(trajectory.ColAction)[lo:hi]
-		request.LogProb = tr.Float32(trajectory.ColLogProb)[lo:hi]
+		request.Action = tr.Int32(trajectory.Action)[lo:hi]
+		request.LogProb = tr.Float32(trajectory.LogProb)[lo:hi]
 	}
 	if err := c.add(request); err != nil || !r.Bootstrap {
 		return err
@@ -43,8 +43,8 @@ func (c *Inference) gather(m *hostabi.Message) error {
 
 // addBootstrap asks for the value of final_obs of each environment truncated in row t.
 func (c *Inference) addBootstrap(tr trajectory.Trajectory, t int) error {
-	truncated := tr.Row(trajectory.ColTruncated, t).Data
-	final, value := tr.Row(trajectory.ColFinalObs, 0), tr.Float32(trajectory.ColBootstrap)
+	truncated := tr.Row(trajectory.Truncated, t).Data
+	final, value := tr.Row(trajectory.FinalObs, 0), tr.Float32(trajectory.Bootstrap)
 	for env, flag := range truncated {
 		if flag == 0 {
 			continue

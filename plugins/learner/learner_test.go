@@ -118,7 +118,7 @@ func TestLearner_MeasuresLag(t *testing.T) {
 	for n := range 5 {
 		r.teach(t, n, uint64(n), nil)
 	}
-	r.teach(t, 5, 2, func(tr trajectory.Trajectory) { tr.Uint64(trajectory.ColPolicyVersion)[0] = 1 })
+	r.teach(t, 5, 2, func(tr trajectory.Trajectory) { tr.Uint64(trajectory.PolicyVersion)[0] = 1 })
 	p := r.reports[5]
 	if p["lag/max"] != 4 || p["lag/mean"] != (7*3+4)/8. || p["lag/optimizer_steps_mean"] != 8*(7*3+4)/8. {
 		t.Errorf("lag %v mean, %v at most, %v optimiser steps; want 3.125, 4, 25", p["lag/mean"], p["lag/max"], p["lag/optimizer_steps_mean"])

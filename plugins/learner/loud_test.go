@@ -10,8 +10,8 @@ import (
 // Ten datasets in a row with gradients of more than a hundred times max_grad_norm are told once, with what to change.
 func TestLearner_TellsThatTheClipLeavesNothing(t *testing.T) {
 	large := func(tr trajectory.Trajectory) {
-		for i := range tr.Float32(trajectory.ColReward) {
-			tr.Float32(trajectory.ColReward)[i] *= 1e5
+		for i := range tr.Float32(trajectory.Reward) {
+			tr.Float32(trajectory.Reward)[i] *= 1e5
 		}
 	}
 	const said = "more than 100 times max_grad_norm in 10 datasets in a row"

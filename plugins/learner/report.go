@@ -97,7 +97,7 @@ func (l *lag) measure(d *policy.Dataset, version uint64, at *stepsAtVersion, ste
 	*l = lag{}
 	rows := 0.0
 	for _, b := range d.Blocks {
-		acted := b.Uint64(trajectory.ColPolicyVersion)
+		acted := b.Uint64(trajectory.PolicyVersion)
 		for _, v := range acted[:len(acted)-1] {
 			behind := version - min(v, version)
 			l.mean += float64(behind)

@@ -185,20 +185,20 @@ func (r *rig) teach(t *testing.T, n int, version uint64, change func(trajectory.
 func fill(tr trajectory.Trajectory, n int, version uint64) {
 	draw := func(i int, salt uint64) float32 { return policy.Uniform(uint64(n)+1, uint32(i), salt, 0) }
 	clear(tr.Mem)
-	for i := range tr.Float32(trajectory.ColObs) {
-		tr.Float32(trajectory.ColObs)[i] = 4*draw(i, 1) - 2
+	for i := range tr.Float32(trajectory.Obs) {
+		tr.Float32(trajectory.Obs)[i] = 4*draw(i, 1) - 2
 	}
 	for i := range steps * envs {
-		tr.Int32(trajectory.ColAction)[i] = int32(2 * draw(i, 2))
-		tr.Float32(trajectory.ColReward)[i] = draw(i, 3)
-		tr.Float32(trajectory.ColLogProb)[i] = -0.7
-		tr.Bytes(trajectory.ColValid)[i] = 1
+		tr.Int32(trajectory.Action)[i] = int32(2 * draw(i, 2))
+		tr.Float32(trajectory.Reward)[i] = draw(i, 3)
+		tr.Float32(trajectory.LogProb)[i] = -0.7
+		tr.Bytes(trajectory.Valid)[i] = 1
 		if draw(i, 4) < 0.1 {
-			tr.Bytes(trajectory.ColTerminated)[i] = 1
+			tr.Bytes(trajectory.Terminated)[i] = 1
 		}
 	}
-	for i := range tr.Uint64(trajectory.ColPolicyVersion) {
-		tr.Uint64(trajectory.ColPolicyVersion)[i] = version
+	for i := range tr.Uint64(trajectory.PolicyVersion) {
+		tr.Uint64(trajectory.PolicyVersion)[i] = version
 	}
 }
 

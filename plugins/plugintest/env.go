@@ -100,7 +100,7 @@ func (e *scripted) Reset(t int, mask []uint8, seeds []uint64) error {
 		if err := e.fault(cue, hostabi.ExportReset, i); err != nil {
 			return err
 		}
-		e.observe(i, t, trajectory.ColObs)
+		e.observe(i, t, trajectory.Obs)
 		e.mask(i, t)
 		e.spoil(cue, i, t-1)
 	}
@@ -133,7 +133,7 @@ func (e *scripted) step(i, t int) error {
 	if s.Ended {
 		return e.stepEnded(i, t)
 	}
-	at := e.at(i, e.int32(trajectory.ColAction, i, t))
+	at := e.at(i, e.int32(trajectory.Action, i, t))
 	cue := script.Cue(at)
 	if err := e.fault(cue, hostabi.ExportStep, i); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (e *scripted) step(i, t int) error {
 	if how != 0 {
 		e.end(i, t)
 	}
-	e.observe(i, t+1, trajectory.ColObs)
+	e.observe(i, t+1, trajectory.Obs)
 	e.mask(i, t+1)
 	e.spoil(cue, i, t)
 	e.report(at)
@@ -166,7 +166,7 @@ func (e *scripted) stepEnded(i, t int) error {
 	}
 	e.begin(i)
 	e.write(i, t, e.plugin.script.Flaws.PhantomReward, false, false)
-	e.observe(i, t+1, trajectory.ColObs)
+	e.observe(i, t+1, trajectory.Obs)
 	e.mask(i, t+1)
 	return nil
 }
@@ -178,7 +178,7 @@ func (e *scripted) end(i, t int) {
 		return
 	}
 	if !e.plugin.script.Flaws.NoFinalObs {
-		e.observe(i, 0, trajectory.ColFinalObs)
+		e.observe(i, 0, trajectory.FinalObs)
 	}
 	e.begin(i)
 }

@@ -195,10 +195,7 @@ func (p *player) carry(block, t int) error {
 	if err := p.env.Bind(p.blocks[block]); err != nil {
 		return err
 	}
-	copy(p.bound().Row(trajectory.ColObs, t).Data, from.Row(trajectory.ColObs, p.t).Data)
-	if _, masked := from.Schema.Layout(trajectory.ColMask); masked {
-		copy(p.bound().Row(trajectory.ColMask, t).Data, from.Row(trajectory.ColMask, p.t).Data)
-	}
+	p.bound().CopyObserved(t, from, p.t)
 	p.t = t
 	return nil
 }
@@ -213,22 +210,22 @@ func (p *player) act() {
 		for mask.Rows > 0 && mask.Data[index*mask.StrideRow+pick*mask.StrideElem] == 0 {
 			pick = (pick + 1) % n
 		}
-		tr.Int32(trajectory.ColAction)[p.t*len(p.made)+index] = int32(pick)
+		tr.Int32(trajectory.Action)[p.t*len(p.made)+index] = int32(pick)
 	}
 }
 
 func (p *player) rowOfMask() trajectory.Matrix {
-	if _, masked := p.bound().Schema.Layout(trajectory.ColMask); !masked {
+	if !p.bound().Schema.Has(trajectory.Mask) {
 		return trajectory.Matrix{}
 	}
-	return p.bound().Row(trajectory.ColMask, p.t)
+	return p.bound().Row(trajectory.Mask, p.t)
 }
 
 // look notes what the step has written and reports which environments want a reset, in mask.
 func (p *player) look() (reset bool, err error) {
 	tr := p.bound()
-	reward := tr.Row(trajectory.ColReward, p.t).Float32()
-	terminated, truncated := tr.Row(trajectory.ColTerminated, p.t).Data, tr.Row(trajectory.ColTruncated, p.t).Data
+	reward := tr.Row(trajectory.Reward, p.t).Float32()
+	terminated, truncated := tr.Row(trajectory.Terminated, p.t).Data, tr.Row(trajectory.Truncated, p.t).Data
 	for env := range p.made {
 		flags := terminated[env] | truncated[env]<<1
 		p.mask[env] = 0
@@ -256,14 +253,14 @@ func (p *player) look() (reset bool, err error) {
 func (p *player) note(env int, reward float32, flags byte) {
 	tr := p.bound()
 	le := binary.LittleEndian
-	b := appendRow(nil, tr.Row(trajectory.ColObs, p.t), env)
+	b := appendRow(nil, tr.Row(trajectory.Obs, p.t), env)
 	b = le.AppendUint32(b, math.Float32bits(reward))
 	if flags != 0 && p.mode == hostabi.SameStep {
-		b = appendRow(b, tr.Row(trajectory.ColFinalObs, 0), env)
+		b = appendRow(b, tr.Row(trajectory.FinalObs, 0), env)
 	} else {
-		b = appendRow(b, tr.Row(trajectory.ColObs, p.t+1), env)
+		b = appendRow(b, tr.Row(trajectory.Obs, p.t+1), env)
 	}
-	b = append(b, flags, byte(tr.Int32(trajectory.ColAction)[p.t*len(p.made)+env]))
+	b = append(b, flags, byte(tr.Int32(trajectory.Action)[p.t*len(p.made)+env]))
 	if mask := p.rowOfMask(); mask.Rows > 0 {
 		for a := range mask.Elems {
 			b = append(b, mask.Data[env*mask.StrideRow+a*mask.StrideElem])

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/rlhost/rlhost/core/env"
-	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 func (k *kit) renews() error {
@@ -71,15 +70,16 @@ func (k *kit) snapshots() error {
 
 // place is where a player is: what it observes, and what it has counted.
 type place struct {
-	t         int
-	obs, mask []byte
-	phantom   []bool
-	made      []int
+	t        int
+	observed []byte
+	phantom  []bool
+	made     []int
 }
 
 func placeOf(p *player) place {
-	return place{p.t, slices.Clone(p.bound().Row(trajectory.ColObs, p.t).Data), slices.Clone(p.rowOfMask().Data),
-		slices.Clone(p.phantom), slices.Clone(p.made)}
+	at := place{p.t, make([]byte, p.bound().Schema.ObservedBytes()), slices.Clone(p.phantom), slices.Clone(p.made)}
+	p.bound().SaveObserved(at.observed, p.t)
+	return at
 }
 
 // goesOn restores a snapshot that was taken at a place, and compares what a batch does from there with a trace.
@@ -94,8 +94,7 @@ func (k *kit) goesOn(p *player, from place, snapshot []byte, want trace) error {
 	if err := p.env.Bind(p.blocks[0]); err != nil {
 		return err
 	}
-	copy(p.bound().Row(trajectory.ColObs, p.t).Data, from.obs)
-	copy(p.rowOfMask().Data, from.mask)
+	p.bound().LoadObserved(p.t, from.observed)
 	copy(p.phantom, from.phantom)
 	copy(p.made, from.made)
 	p.trace = make(trace, len(want))

@@ -26,9 +26,9 @@ func (e *scripted) setByte(c trajectory.Column, i, t, elem int, v byte) {
 
 // write writes what a step leaves behind but observations.
 func (e *scripted) write(i, t int, reward float32, terminated, truncated bool) {
-	e.setFloat32(trajectory.ColReward, i, t, 0, reward)
-	e.setByte(trajectory.ColTerminated, i, t, 0, flag(terminated))
-	e.setByte(trajectory.ColTruncated, i, t, 0, flag(truncated))
+	e.setFloat32(trajectory.Reward, i, t, 0, reward)
+	e.setByte(trajectory.Terminated, i, t, 0, flag(terminated))
+	e.setByte(trajectory.Truncated, i, t, 0, flag(truncated))
 }
 
 func flag(b bool) byte {
@@ -56,7 +56,7 @@ func (e *scripted) mask(i, t int) {
 	}
 	at := e.at(i, 0)
 	for action := range e.plugin.script.Actions {
-		e.setByte(trajectory.ColMask, i, t, action, flag(legal(at, action)))
+		e.setByte(trajectory.Mask, i, t, action, flag(legal(at, action)))
 	}
 }
 
@@ -65,22 +65,22 @@ func (e *scripted) mask(i, t int) {
 func (e *scripted) spoil(c Cue, i, t int) {
 	switch c {
 	case NaNObservation:
-		e.setFloat32(trajectory.ColObs, i, t+1, ObsChance, float32(math.NaN()))
+		e.setFloat32(trajectory.Obs, i, t+1, ObsChance, float32(math.NaN()))
 	case NaNFinalObs:
-		e.setFloat32(trajectory.ColFinalObs, i, 0, ObsChance, float32(math.NaN()))
+		e.setFloat32(trajectory.FinalObs, i, 0, ObsChance, float32(math.NaN()))
 	case NaNReward:
-		e.setFloat32(trajectory.ColReward, i, t, 0, float32(math.NaN()))
+		e.setFloat32(trajectory.Reward, i, t, 0, float32(math.NaN()))
 	case InfiniteReward:
-		e.setFloat32(trajectory.ColReward, i, t, 0, float32(math.Inf(1)))
+		e.setFloat32(trajectory.Reward, i, t, 0, float32(math.Inf(1)))
 	case TerminatedOfTwo:
-		e.setByte(trajectory.ColTerminated, i, t, 0, 2)
+		e.setByte(trajectory.Terminated, i, t, 0, 2)
 	case TruncatedOfTwo:
-		e.setByte(trajectory.ColTruncated, i, t, 0, 2)
+		e.setByte(trajectory.Truncated, i, t, 0, 2)
 	case NoLegalAction:
 		for action := range e.plugin.script.Actions {
-			e.setByte(trajectory.ColMask, i, t+1, action, 0)
+			e.setByte(trajectory.Mask, i, t+1, action, 0)
 		}
 	case MaskOfThree:
-		e.setByte(trajectory.ColMask, i, t+1, 0, 3)
+		e.setByte(trajectory.Mask, i, t+1, 0, 3)
 	}
 }

@@ -70,7 +70,7 @@ func stepBatch(b *testing.B, p env.Plugin, envs int) {
 	spec := p.Spec()
 	block := blocksOf(b, spec, trajectory.Shape{Steps: rows, Envs: envs, SoA: spec.Caps&hostabi.CapPreferSoA != 0}, 1)[0]
 	e := newBatch(b, p, envs, block)
-	action := block.Int32(trajectory.ColAction)
+	action := block.Int32(trajectory.Action)
 	for i := range action {
 		action[i] = int32(i*7/3) & 1
 	}

@@ -100,7 +100,7 @@ func TestDeath_LosesTheStepOfItsEnvironmentsOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x, y := blocks[0].Row(trajectory.ColObs, step+1).Float32(), blocks[1].Row(trajectory.ColObs, step+1).Float32()
+		x, y := blocks[0].Row(trajectory.Obs, step+1).Float32(), blocks[1].Row(trajectory.Obs, step+1).Float32()
 		for env := range envs {
 			at := env * plugintest.ObsElems
 			same := slices.Equal(x[at:][:plugintest.ObsElems], y[at:][:plugintest.ObsElems])

@@ -121,7 +121,7 @@ func (m *mill) onAsk(q *hostabi.Message) {
 	if !r.ValueOnly {
 		m.made += millEnvs
 		for env := range millEnvs {
-			tr.Int32(trajectory.ColAction)[r.T*millEnvs+env] = int32((r.Step + uint64(env)) % 2)
+			tr.Int32(trajectory.Action)[r.T*millEnvs+env] = int32((r.Step + uint64(env)) % 2)
 		}
 	}
 	if err := m.answers.Emit(hostabi.Message{T: q.T, Split: q.Split, Inline: q.Inline, Handle: q.Handle, PolicyVersion: 1}); err != nil {
@@ -150,13 +150,13 @@ func (m *mill) onBlock(b *hostabi.Message) {
 func (m *mill) row(tr trajectory.Trajectory, row, env int) error {
 	i := row*millEnvs + env
 	global := int(tr.Meta().FirstEnv) + env
-	obs := tr.Row(trajectory.ColObs, row).Float32()[env*plugintest.ObsElems:][:plugintest.ObsElems]
+	obs := tr.Row(trajectory.Obs, row).Float32()[env*plugintest.ObsElems:][:plugintest.ObsElems]
 	last := m.last[global]
-	ended := tr.Bytes(trajectory.ColTerminated)[i]|tr.Bytes(trajectory.ColTruncated)[i] != 0
-	if tr.Bytes(trajectory.ColValid)[i] == 0 {
+	ended := tr.Bytes(trajectory.Terminated)[i]|tr.Bytes(trajectory.Truncated)[i] != 0
+	if tr.Bytes(trajectory.Valid)[i] == 0 {
 		m.invalid++
 		delete(m.last, global)
-		if ended || tr.Float32(trajectory.ColReward)[i] != 0 {
+		if ended || tr.Float32(trajectory.Reward)[i] != 0 {
 			return fmt.Errorf("the lost row of environment %d tells of something", global)
 		}
 		return nil

@@ -18,10 +18,10 @@ type account struct {
 // returns that counts it would be lower the more processes die. The same goes for one that a change has ended.
 func (s *split) account() (rows int) {
 	one, n, accounts := s.stampBlock(), s.n, s.accounts
-	terminated, truncated := s.tr.Bytes(trajectory.ColTerminated), s.tr.Bytes(trajectory.ColTruncated)
+	terminated, truncated := s.tr.Bytes(trajectory.Terminated), s.tr.Bytes(trajectory.Truncated)
 	for row := range s.c.config.Horizon {
 		at := row * n
-		reward, valid := s.tr.Row(trajectory.ColReward, row).Float32()[:len(accounts)], s.tr.Row(trajectory.ColValid, row).Data[:len(accounts)]
+		reward, valid := s.tr.Row(trajectory.Reward, row).Float32()[:len(accounts)], s.tr.Row(trajectory.Valid, row).Data[:len(accounts)]
 		for env := range accounts {
 			a, i := &accounts[env], at+env
 			if valid[env] == 0 {
@@ -64,7 +64,7 @@ func (s *split) countRows(rows int, one bool) {
 		s.version.envSteps.Add(uint64(rows))
 		return
 	}
-	for i, valid := range s.tr.Bytes(trajectory.ColValid) {
+	for i, valid := range s.tr.Bytes(trajectory.Valid) {
 		s.cast[s.makers[i]].version.envSteps.Add(uint64(valid))
 	}
 }
@@ -72,8 +72,8 @@ func (s *split) countRows(rows int, one bool) {
 // accountDropped counts the rows before row t of a block that nobody will get, for episodes that go on without them.
 // Those that ended in them are told to nobody.
 func (s *split) accountDropped(t int) {
-	reward, valid := s.tr.Float32(trajectory.ColReward), s.tr.Bytes(trajectory.ColValid)
-	terminated, truncated := s.tr.Bytes(trajectory.ColTerminated), s.tr.Bytes(trajectory.ColTruncated)
+	reward, valid := s.tr.Float32(trajectory.Reward), s.tr.Bytes(trajectory.Valid)
+	terminated, truncated := s.tr.Bytes(trajectory.Terminated), s.tr.Bytes(trajectory.Truncated)
 	for i := range t * s.n {
 		a := &s.accounts[i%s.n]
 		switch {
@@ -110,8 +110,8 @@ func (s *split) emitEpisode(env int, terminated bool, by maker) {
 // limit truncates the episodes that have reached the limit in row t. Environments that ended by themselves start
 // to count anew; those that the host ends are reset here, with their last observation kept.
 func (s *split) limit(ended trajectory.Ended) trajectory.Ended {
-	terminated, truncated := s.tr.Row(trajectory.ColTerminated, s.t).Data, s.tr.Row(trajectory.ColTruncated, s.t).Data
-	valid := s.tr.Row(trajectory.ColValid, s.t).Data
+	terminated, truncated := s.tr.Row(trajectory.Terminated, s.t).Data, s.tr.Row(trajectory.Truncated, s.t).Data
+	valid := s.tr.Row(trajectory.Valid, s.t).Data
 	for i := range s.ages {
 		s.ages[i] += uint32(valid[i])
 		if terminated[i]|truncated[i] != 0 {

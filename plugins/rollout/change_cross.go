@@ -108,7 +108,7 @@ func (s *split) drop() {
 	s.leave(s.t, false)
 	if m.kept {
 		s.accountDropped(s.t)
-		s.carry(s.t)
+		s.keepRow(s.t)
 	} else {
 		clear(s.accounts)
 	}
@@ -164,12 +164,12 @@ func (s *split) endEpisode(t, env int, valued bool) bool {
 	if s.hasEnded(before) {
 		return false
 	}
-	s.tr.Bytes(trajectory.ColTruncated)[before] = 1
-	s.tr.Row(trajectory.ColFinalObs, 0).CopyRow(env, s.tr.Row(trajectory.ColObs, t))
+	s.tr.Bytes(trajectory.Truncated)[before] = 1
+	s.tr.KeepFinal(env, t)
 	s.cuts[before] |= endRow
 	s.anyCuts = true
 	if valued {
-		s.tr.Float32(trajectory.ColBootstrap)[before] = s.tr.Float32(trajectory.ColValue)[at]
+		s.tr.Float32(trajectory.Bootstrap)[before] = s.tr.Float32(trajectory.Value)[at]
 	} else {
 		s.bootstrap = true
 	}

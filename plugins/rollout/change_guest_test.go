@@ -118,8 +118,8 @@ func contents(t testing.TB, r *rig, m *hostabi.Message) string {
 	}
 	defer lease.Release()
 	var b bytes.Buffer
-	for _, c := range []trajectory.Column{trajectory.ColAction, trajectory.ColObs, trajectory.ColReward, trajectory.ColTerminated,
-		trajectory.ColTruncated, trajectory.ColValid, trajectory.ColPluginVersion} {
+	for _, c := range []trajectory.Column{trajectory.Action, trajectory.Obs, trajectory.Reward, trajectory.Terminated,
+		trajectory.Truncated, trajectory.Valid, trajectory.PluginVersion} {
 		b.Write(tr.Bytes(c))
 	}
 	fmt.Fprintf(&b, "%+v", *tr.Meta())
@@ -137,7 +137,7 @@ func TestChange_CarriesStateBetweenLanguages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			list = append(list, string(slices.Concat(tr.Bytes(trajectory.ColObs), tr.Bytes(trajectory.ColTerminated))))
+			list = append(list, string(slices.Concat(tr.Bytes(trajectory.Obs), tr.Bytes(trajectory.Terminated))))
 			lease.Release()
 		})
 		for k := 0; len(list) < 20; k++ {

@@ -236,7 +236,7 @@ func TestStep_SideBySideAllocatesNothing(t *testing.T) {
 	if s.sides == nil {
 		t.Fatal("nothing is side by side")
 	}
-	clear(s.tr.Bytes(trajectory.ColAction))
+	clear(s.tr.Bytes(trajectory.Action))
 	m := trajectory.ActRequest{Block: s.loan.Handle()}.Message()
 	n := testing.AllocsPerRun(500, func() {
 		m.T = uint32(s.t)

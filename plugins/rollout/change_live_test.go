@@ -42,7 +42,7 @@ func newLive(t *testing.T, p env.Plugin) *live {
 			return
 		}
 		if !q.ValueOnly {
-			clear(tr.Row(trajectory.ColAction, q.T).Data)
+			clear(tr.Row(trajectory.Action, q.T).Data)
 		}
 		if err := answers.Emit(*m); err != nil {
 			t.Error(err)

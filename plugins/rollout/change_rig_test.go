@@ -124,22 +124,22 @@ func (w *world) onAct(m *hostabi.Message) {
 	}
 	n := tr.Schema.Shape.Envs
 	for env := range n {
-		tr.Float32(trajectory.ColValue)[q.T*n+env] = value(obsOf(tr, trajectory.ColObs, q.T, env))
+		tr.Float32(trajectory.Value)[q.T*n+env] = value(obsOf(tr, trajectory.Obs, q.T, env))
 		if q.ValueOnly {
 			continue
 		}
 		action := int32((uint64(env) + q.Step) % 3)
-		if _, masked := tr.Schema.Layout(trajectory.ColMask); masked {
-			if mask := tr.Row(trajectory.ColMask, q.T); mask.Data[env*mask.StrideRow+int(action)*mask.StrideElem] == 0 {
+		if tr.Schema.Has(trajectory.Mask) {
+			if mask := tr.Row(trajectory.Mask, q.T); mask.Data[env*mask.StrideRow+int(action)*mask.StrideElem] == 0 {
 				action = firstLegal(mask, env)
 			}
 		}
-		tr.Int32(trajectory.ColAction)[q.T*n+env] = action
+		tr.Int32(trajectory.Action)[q.T*n+env] = action
 	}
 	if q.Bootstrap {
-		for env, flag := range tr.Row(trajectory.ColTruncated, q.T-1).Data {
+		for env, flag := range tr.Row(trajectory.Truncated, q.T-1).Data {
 			if flag != 0 {
-				tr.Float32(trajectory.ColBootstrap)[(q.T-1)*n+env] = value(obsOf(tr, trajectory.ColFinalObs, 0, env))
+				tr.Float32(trajectory.Bootstrap)[(q.T-1)*n+env] = value(obsOf(tr, trajectory.FinalObs, 0, env))
 			}
 		}
 	}
@@ -181,8 +181,8 @@ func (w *world) onTrajectory(m *hostabi.Message) {
 	}
 	defer lease.Release()
 	bits := ""
-	for _, c := range []trajectory.Column{trajectory.ColAction, trajectory.ColObs, trajectory.ColReward, trajectory.ColTerminated,
-		trajectory.ColTruncated, trajectory.ColValue, trajectory.ColValid, trajectory.ColPluginVersion} {
+	for _, c := range []trajectory.Column{trajectory.Action, trajectory.Obs, trajectory.Reward, trajectory.Terminated,
+		trajectory.Truncated, trajectory.Value, trajectory.Valid, trajectory.PluginVersion} {
 		bits += string(tr.Bytes(c))
 	}
 	w.bits = append(w.bits, bits)
@@ -208,23 +208,23 @@ func (w *world) check(tr trajectory.Trajectory, split, env int) (valid int) {
 		at = &stream{ended: true}
 		w.seen[split][env] = at
 	}
-	first := obsOf(tr, trajectory.ColObs, 0, env)
+	first := obsOf(tr, trajectory.Obs, 0, env)
 	if at.obs != nil && !slices.Equal(at.obs, first) && (first[plugintest.ObsStep] != 0 || !at.ended) {
 		w.errorf("environment %d goes on with %v after %v, ended %v", env, first, at.obs, at.ended)
 	}
 	for t := range steps {
 		i := t*n + env
-		o, next := obsOf(tr, trajectory.ColObs, t, env), obsOf(tr, trajectory.ColObs, t+1, env)
-		terminated, truncated := tr.Bytes(trajectory.ColTerminated)[i] != 0, tr.Bytes(trajectory.ColTruncated)[i] != 0
+		o, next := obsOf(tr, trajectory.Obs, t, env), obsOf(tr, trajectory.Obs, t+1, env)
+		terminated, truncated := tr.Bytes(trajectory.Terminated)[i] != 0, tr.Bytes(trajectory.Truncated)[i] != 0
 		if int(o[plugintest.ObsEnv]) != int(tr.Meta().FirstEnv)+env {
 			w.errorf("environment %d observes %v", env, o)
 		}
-		if got := tr.Float32(trajectory.ColValue)[i]; got != value(o) {
+		if got := tr.Float32(trajectory.Value)[i]; got != value(o) {
 			w.errorf("row %d of environment %d has value %v, want %v", t, env, got, value(o))
 		}
-		if tr.Bytes(trajectory.ColValid)[i] == 0 {
+		if tr.Bytes(trajectory.Valid)[i] == 0 {
 			at.ended = true
-			if terminated || truncated || tr.Float32(trajectory.ColReward)[i] != 0 {
+			if terminated || truncated || tr.Float32(trajectory.Reward)[i] != 0 {
 				w.errorf("row %d of environment %d belongs to no episode, and has an end or a reward", t, env)
 			}
 			continue
@@ -233,17 +233,17 @@ func (w *world) check(tr trajectory.Trajectory, split, env int) (valid int) {
 		w.checkStep(tr, t, env, o, next, terminated, truncated)
 		at.ended = terminated || truncated
 	}
-	at.obs = slices.Clone(obsOf(tr, trajectory.ColObs, steps, env))
+	at.obs = slices.Clone(obsOf(tr, trajectory.Obs, steps, env))
 	return valid
 }
 
 // checkStep looks at a row that belongs to an episode.
 func (w *world) checkStep(tr trajectory.Trajectory, t, env int, o, next []float32, terminated, truncated bool) {
 	i := t*tr.Schema.Shape.Envs + env
-	v := w.versionOfID(tr.Uint64(trajectory.ColPluginVersion)[i])
+	v := w.versionOfID(tr.Uint64(trajectory.PluginVersion)[i])
 	w.made[v]++
 	w.newest[int(o[plugintest.ObsEnv])] = v
-	if got := tr.Float32(trajectory.ColReward)[i]; got != float32(v) {
+	if got := tr.Float32(trajectory.Reward)[i]; got != float32(v) {
 		w.errorf("row %d of environment %d has reward %v of another version than %d", t, env, got, v)
 	}
 	made := int(o[plugintest.ObsStep]) + 1
@@ -263,7 +263,7 @@ func (w *world) checkStep(tr trajectory.Trajectory, t, env int, o, next []float3
 			w.ended++
 		}
 		want := float32(10*made) + o[plugintest.ObsEnv]
-		if got := tr.Float32(trajectory.ColBootstrap)[i]; got != want {
+		if got := tr.Float32(trajectory.Bootstrap)[i]; got != want {
 			w.errorf("row %d of environment %d is truncated with bootstrap_value %v, want %v", t, env, got, want)
 		}
 	}

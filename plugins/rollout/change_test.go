@@ -134,8 +134,8 @@ func TestS4AChangeBetweenTrajectoriesBootstrapsFromTheLastRow(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer lease.Release()
-			last, truncated = tr, bytes.Clone(tr.Bytes(trajectory.ColTruncated))
-			bootstrap, lastValue = tr.Float32(trajectory.ColBootstrap)[3], tr.Float32(trajectory.ColValue)[4]
+			last, truncated = tr, bytes.Clone(tr.Bytes(trajectory.Truncated))
+			bootstrap, lastValue = tr.Float32(trajectory.Bootstrap)[3], tr.Float32(trajectory.Value)[4]
 		})
 		w.inRow(0, 2)
 		if paused {

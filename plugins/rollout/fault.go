@@ -80,7 +80,7 @@ func (s *split) futile(err error) bool {
 
 // lost is how many env steps the unfinished block holds that have not been counted as lost before.
 func (s *split) lost() (steps int) {
-	for _, valid := range s.tr.Bytes(trajectory.ColValid)[:s.t*s.n] {
+	for _, valid := range s.tr.Bytes(trajectory.Valid)[:s.t*s.n] {
 		steps += int(valid)
 	}
 	return steps

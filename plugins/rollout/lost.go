@@ -79,20 +79,14 @@ func (s *split) strike(t int, stepped bool) {
 
 // hasEnded reports whether a row that has been written has no step of an episode that goes on.
 func (s *split) hasEnded(at int) bool {
-	return s.tr.Bytes(trajectory.ColValid)[at] == 0 ||
-		s.tr.Bytes(trajectory.ColTerminated)[at]|s.tr.Bytes(trajectory.ColTruncated)[at] != 0
+	return s.tr.Bytes(trajectory.Valid)[at] == 0 ||
+		s.tr.Bytes(trajectory.Terminated)[at]|s.tr.Bytes(trajectory.Truncated)[at] != 0
 }
 
 // blank makes a row of one environment one that belongs to no episode: nothing has happened in it.
 func (s *split) blank(t, env int) {
-	at := t*s.n + env
-	s.tr.Float32(trajectory.ColReward)[at] = 0
-	s.tr.Bytes(trajectory.ColTerminated)[at], s.tr.Bytes(trajectory.ColTruncated)[at] = 0, 0
-	s.tr.Bytes(trajectory.ColValid)[at] = 0
-	s.tr.Row(trajectory.ColObs, t+1).CopyRow(env, s.tr.Row(trajectory.ColObs, t))
-	if s.carryMask != nil {
-		s.tr.Row(trajectory.ColMask, t+1).CopyRow(env, s.tr.Row(trajectory.ColMask, t))
-	}
+	s.tr.Bytes(trajectory.Valid)[t*s.n+env] = 0
+	s.tr.ClearOutcomeOf(env, t)
 }
 
 // cutBefore truncates an episode that was running before row t: obs[t] is its last observation, and value[t] has
@@ -102,9 +96,9 @@ func (s *split) cutBefore(t, env int) {
 	if t == 0 || s.hasEnded(before) {
 		return
 	}
-	s.tr.Bytes(trajectory.ColTruncated)[before] = 1
-	s.tr.Float32(trajectory.ColBootstrap)[before] = s.tr.Float32(trajectory.ColValue)[at]
-	s.tr.Row(trajectory.ColFinalObs, 0).CopyRow(env, s.tr.Row(trajectory.ColObs, t))
+	s.tr.Bytes(trajectory.Truncated)[before] = 1
+	s.tr.Float32(trajectory.Bootstrap)[before] = s.tr.Float32(trajectory.Value)[at]
+	s.tr.KeepFinal(env, t)
 	s.cuts[before] |= cutRow
 }
 

@@ -52,11 +52,11 @@ func (e *mortalEnv) lost(call string, row int) error {
 			if call == hostabi.ExportBind {
 				continue
 			}
-			obs := e.block.Row(trajectory.ColObs, row)
+			obs := e.block.Row(trajectory.Obs, row)
 			obs.Float32()[env*obs.StrideRow/4] = float32(math.NaN())
 			if call == hostabi.ExportStep {
-				e.block.Row(trajectory.ColReward, row-1).Float32()[env] = float32(math.Inf(-1))
-				e.block.Row(trajectory.ColTerminated, row-1).Data[env] = 7
+				e.block.Row(trajectory.Reward, row-1).Float32()[env] = float32(math.Inf(-1))
+				e.block.Row(trajectory.Terminated, row-1).Data[env] = 7
 			}
 		}
 	}
@@ -138,13 +138,13 @@ func play(t *testing.T, o rigOptions, blocks int) (*rig, *tables) {
 		}
 		defer lease.Release()
 		envs := 3
-		got.obs = append(got.obs, tr.Float32(trajectory.ColObs)[:4*envs*plugintest.ObsElems]...)
-		got.reward = append(got.reward, tr.Float32(trajectory.ColReward)...)
-		got.value = append(got.value, tr.Float32(trajectory.ColValue)[:4*envs]...)
-		got.bootstrap = append(got.bootstrap, tr.Float32(trajectory.ColBootstrap)...)
-		got.terminated = append(got.terminated, tr.Bytes(trajectory.ColTerminated)...)
-		got.truncated = append(got.truncated, tr.Bytes(trajectory.ColTruncated)...)
-		got.valid = append(got.valid, tr.Bytes(trajectory.ColValid)...)
+		got.obs = append(got.obs, tr.Float32(trajectory.Obs)[:4*envs*plugintest.ObsElems]...)
+		got.reward = append(got.reward, tr.Float32(trajectory.Reward)...)
+		got.value = append(got.value, tr.Float32(trajectory.Value)[:4*envs]...)
+		got.bootstrap = append(got.bootstrap, tr.Float32(trajectory.Bootstrap)...)
+		got.terminated = append(got.terminated, tr.Bytes(trajectory.Terminated)...)
+		got.truncated = append(got.truncated, tr.Bytes(trajectory.Truncated)...)
+		got.valid = append(got.valid, tr.Bytes(trajectory.Valid)...)
 	})
 	if err := r.RunUntil(func() bool { return n == blocks }); err != nil {
 		t.Fatal(err)
@@ -347,7 +347,7 @@ func TestS11AdvantagesAroundALossAreThoseByHand(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.answer(*m)
-		tr.Float32(trajectory.ColValue)[q.T] = 10 * tr.Float32(trajectory.ColObs)[q.T*plugintest.ObsElems+plugintest.ObsStep]
+		tr.Float32(trajectory.Value)[q.T] = 10 * tr.Float32(trajectory.Obs)[q.T*plugintest.ObsElems+plugintest.ObsStep]
 	})
 	r.From("trajectories", func(m *hostabi.Message) {
 		tr, lease, err := trajectory.Lease(r.Host.Arenas, m.Handle)
@@ -357,7 +357,7 @@ func TestS11AdvantagesAroundALossAreThoseByHand(t *testing.T) {
 		defer lease.Release()
 		c := ppo.Defaults()
 		c.Gamma, c.GAELambda = 0.9, 0.5
-		valid = bytes.Clone(tr.Bytes(trajectory.ColValid))
+		valid = bytes.Clone(tr.Bytes(trajectory.Valid))
 		if err := targets.GAE(&policy.Dataset{Blocks: []trajectory.Trajectory{tr}}, &c); err != nil {
 			t.Fatal(err)
 		}

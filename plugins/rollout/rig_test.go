@@ -93,9 +93,9 @@ func (r *rig) answer(m hostabi.Message) {
 	n := tr.Schema.Shape.Envs
 	for env := range n {
 		if !q.ValueOnly {
-			tr.Int32(trajectory.ColAction)[q.T*n+env] = int32((uint64(env) + q.Step) % uint64(tr.Schema.Spec.Actions()))
+			tr.Int32(trajectory.Action)[q.T*n+env] = int32((uint64(env) + q.Step) % uint64(tr.Schema.Spec.Actions()))
 		}
-		tr.Float32(trajectory.ColValue)[q.T*n+env] = 0
+		tr.Float32(trajectory.Value)[q.T*n+env] = 0
 	}
 	m.PolicyVersion = 3
 	if err := r.answers.Emit(hostabi.Message{T: m.T, Split: m.Split, Inline: m.Inline, Handle: m.Handle, PolicyVersion: 3}); err != nil {
@@ -110,7 +110,7 @@ func (r *rig) onBlock(t testing.TB, m *hostabi.Message) {
 		return
 	}
 	tr := trajectory.Trajectory{Schema: r.c.schema, Mem: lease.Bytes()}
-	r.blocks = append(r.blocks, kept{lease, *tr.Meta(), append([]float32(nil), tr.Float32(trajectory.ColObs)...)})
+	r.blocks = append(r.blocks, kept{lease, *tr.Meta(), append([]float32(nil), tr.Float32(trajectory.Obs)...)})
 	if !r.keep {
 		if err := lease.Release(); err != nil {
 			t.Error(err)

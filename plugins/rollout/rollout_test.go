@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -273,30 +274,57 @@ func TestRestore_GoesOnWhereItWas(t *testing.T) {
 		r.letGo(t)
 	}
 	r.until(t, 4)
-	next := newRig(t, rigOptions{script: script, config: limit})
-	if err := next.c.Restore(s); err != nil {
+	for name, state := range map[string]component.State{"as it is taken": s, "with its columns apart": columnsApart(t, r, s)} {
+		t.Run(name, func(t *testing.T) {
+			next := newRig(t, rigOptions{script: script, config: limit})
+			if err := next.c.Restore(state); err != nil {
+				t.Fatal(err)
+			}
+			next.keep = true
+			next.until(t, 4)
+			for i, b := range next.blocks {
+				if b.meta != r.blocks[i].meta {
+					t.Errorf("block %d of the restored rollout is %+v, want %+v", i, b.meta, r.blocks[i].meta)
+				}
+				for k, v := range b.obs {
+					if v != r.blocks[i].obs[k] {
+						t.Fatalf("block %d of the restored rollout observes %v at %d, want %v", i, v, k, r.blocks[i].obs[k])
+					}
+				}
+			}
+			for i, e := range next.episodes {
+				if e != r.episodes[episodes+i] {
+					t.Errorf("episode %d after the restore is %+v, want %+v", i, e, r.episodes[episodes+i])
+				}
+			}
+			if len(next.episodes) == 0 {
+				t.Error("no episode ended: the test looks at too little")
+			}
+		})
+	}
+}
+
+// columnsApart writes a snapshot in the form that has what is carried of obs and mask by themselves.
+func columnsApart(t *testing.T, r *rig, s component.State) component.State {
+	t.Helper()
+	var splits []map[string]any
+	if err := s.Decode(&splits); err != nil {
 		t.Fatal(err)
 	}
-	next.keep = true
-	next.until(t, 4)
-	for i, b := range next.blocks {
-		if b.meta != r.blocks[i].meta {
-			t.Errorf("block %d of the restored rollout is %+v, want %+v", i, b.meta, r.blocks[i].meta)
+	obs, _ := r.c.schema.Layout(trajectory.Obs)
+	for _, split := range splits {
+		carry, err := base64.StdEncoding.DecodeString(split["Carry"].(string))
+		if err != nil || len(carry) <= obs.StrideT {
+			t.Fatalf("%d bytes are carried, %v", len(carry), err)
 		}
-		for k, v := range b.obs {
-			if v != r.blocks[i].obs[k] {
-				t.Fatalf("block %d of the restored rollout observes %v at %d, want %v", i, v, k, r.blocks[i].obs[k])
-			}
-		}
+		split["CarryObs"], split["CarryMask"] = carry[:obs.StrideT], carry[obs.StrideT:]
+		delete(split, "Carry")
 	}
-	for i, e := range next.episodes {
-		if e != r.episodes[episodes+i] {
-			t.Errorf("episode %d after the restore is %+v, want %+v", i, e, r.episodes[episodes+i])
-		}
+	raw, err := json.Marshal(splits)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(next.episodes) == 0 {
-		t.Error("no episode ended: the test looks at too little")
-	}
+	return component.State{RawMeta: raw, Blobs: s.Blobs}
 }
 
 func TestRestore_RefusesWhatDoesNotFit(t *testing.T) {
@@ -350,7 +378,7 @@ func TestStep_AllocatesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := c.splits[0]
-		clear(s.tr.Bytes(trajectory.ColAction))
+		clear(s.tr.Bytes(trajectory.Action))
 		m := trajectory.ActRequest{Block: s.loan.Handle()}.Message()
 		n := testing.AllocsPerRun(500, func() {
 			m.T = uint32(s.t)

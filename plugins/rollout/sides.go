@@ -1,10 +1,6 @@
 package rollout
 
-import (
-	"slices"
-
-	"github.com/rlhost/rlhost/core/trajectory"
-)
+import "slices"
 
 // sides is what a split needs to step environments of several versions side by side: each batch steps all of its
 // environments, in a block of its own, and the split's block gets the rows of those that count.
@@ -59,7 +55,7 @@ func (s *split) standBeside(t int) bool {
 	d.all = append(d.all, m.to)
 	d.target, d.share, d.row = m.to, m.share, t
 	m.to.quiet.Store(false)
-	m.to.copyMask(0, t)
+	m.to.copyRow(0, t)
 	if !s.carried && !s.writing {
 		d.beginAll()
 	}
@@ -117,18 +113,14 @@ func (s *split) rowBefore() int {
 	return s.t - 1
 }
 
-// copyMask copies a row of masks within the batch's own block.
-func (b *batch) copyMask(from, to int) {
-	if _, masked := b.schema.Layout(trajectory.ColMask); masked && from != to {
-		copy(b.pad.tr.Row(trajectory.ColMask, to).Data, b.pad.tr.Row(trajectory.ColMask, from).Data)
-	}
-}
+// copyRow copies what is observed in a row within the batch's own block.
+func (b *batch) copyRow(from, to int) { b.pad.tr.CopyObserved(to, b.pad.tr, from) }
 
 // turn makes the last row the first one.
 func (d *sides) turn() {
 	d.row = 0
 	for _, b := range d.all {
-		b.copyMask(b.schema.Shape.Steps, 0)
+		b.copyRow(b.schema.Shape.Steps, 0)
 	}
 }
 

@@ -56,14 +56,14 @@ func (s *split) checkSides() (trajectory.Ended, error) {
 // endSides is endEpisodes for batches side by side: environments whose episode has ended in row t go over.
 func (s *split) endSides() error {
 	d, t := s.sides, s.t
-	terminated, truncated := s.tr.Row(trajectory.ColTerminated, t).Data, s.tr.Row(trajectory.ColTruncated, t).Data
-	valid := s.tr.Row(trajectory.ColValid, t).Data
+	terminated, truncated := s.tr.Row(trajectory.Terminated, t).Data, s.tr.Row(trajectory.Truncated, t).Data
+	valid := s.tr.Row(trajectory.Valid, t).Data
 	reset, over := false, false
 	for env := range s.n {
 		ended, limited := terminated[env]|truncated[env] != 0, s.limited[env] != 0
 		s.limited[env], s.resetMask[env], d.over[env] = 0, 0, 0
 		if ended && (limited || s.c.mode != hostabi.SameStep) {
-			s.keepFinal(env)
+			s.tr.KeepFinal(env, t+1)
 		}
 		goes := d.target != nil && env < d.share && d.owner[env] != d.target
 		switch {
@@ -102,7 +102,7 @@ func (s *split) wantEnded() {
 		return
 	}
 	for _, b := range s.sides.all {
-		terminated, truncated := b.pad.tr.Row(trajectory.ColTerminated, s.t).Data, b.pad.tr.Row(trajectory.ColTruncated, s.t).Data
+		terminated, truncated := b.pad.tr.Row(trajectory.Terminated, s.t).Data, b.pad.tr.Row(trajectory.Truncated, s.t).Data
 		for env, owner := range s.sides.owner {
 			if owner != b && terminated[env]|truncated[env] != 0 {
 				b.want(env)

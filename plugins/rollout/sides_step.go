@@ -48,12 +48,12 @@ func (s *split) arrivedSide() {
 // giveActions copies the actions of row t. An environment that another one stands for gets the same one, or a legal
 // one where masks say which those are: it may be at another place.
 func (s *split) giveActions(b *batch) {
-	to := b.pad.tr.Row(trajectory.ColAction, s.t)
-	copy(to.Data, s.tr.Row(trajectory.ColAction, s.t).Data)
-	if s.carryMask == nil {
+	to := b.pad.tr.Row(trajectory.Action, s.t)
+	copy(to.Data, s.tr.Row(trajectory.Action, s.t).Data)
+	if !s.tr.Schema.Has(trajectory.Mask) {
 		return
 	}
-	mask, action := b.pad.tr.Row(trajectory.ColMask, s.t), b.pad.tr.Int32(trajectory.ColAction)[s.t*s.n:]
+	mask, action := b.pad.tr.Row(trajectory.Mask, s.t), b.pad.tr.Int32(trajectory.Action)[s.t*s.n:]
 	for env := range s.n {
 		if s.sides.owner[env] != b {
 			action[env] = firstLegal(mask, env)
@@ -73,29 +73,13 @@ func firstLegal(mask trajectory.Matrix, env int) int32 {
 // gather copies what the step of row t has written for the environments that count into the split's block.
 func (s *split) gather() {
 	t := s.t
-	for _, c := range []trajectory.Column{trajectory.ColReward, trajectory.ColTerminated, trajectory.ColTruncated} {
-		to := s.tr.Row(c, t)
-		for env, b := range s.sides.owner {
-			to.CopyRow(env, b.pad.tr.Row(c, t))
-		}
-	}
-	ended := func(env int) bool {
-		return s.tr.Bytes(trajectory.ColTerminated)[t*s.n+env]|s.tr.Bytes(trajectory.ColTruncated)[t*s.n+env] != 0
-	}
-	final := s.tr.Row(trajectory.ColFinalObs, 0)
 	for env, b := range s.sides.owner {
+		s.tr.CopyOutcomeOf(env, t, b.pad.tr)
 		s.gatherObs(t+1, env)
-		if ended(env) {
-			final.CopyRow(env, b.pad.tr.Row(trajectory.ColFinalObs, 0))
-		}
 	}
 }
 
 // gatherObs copies what one environment observes in a row.
 func (s *split) gatherObs(row, env int) {
-	from := s.sides.owner[env].pad
-	s.tr.Row(trajectory.ColObs, row).CopyRow(env, from.tr.Row(trajectory.ColObs, row))
-	if s.carryMask != nil {
-		s.tr.Row(trajectory.ColMask, row).CopyRow(env, from.tr.Row(trajectory.ColMask, row))
-	}
+	s.tr.CopyObservedOf(env, row, s.sides.owner[env].pad.tr, row)
 }

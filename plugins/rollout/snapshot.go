@@ -19,8 +19,9 @@ type saved struct {
 	Phantom   []byte
 	Ages      []uint32
 	Accounts  []account
-	CarryObs  []byte
-	CarryMask []byte
+	Carry     []byte
+	// Of snapshots that were taken before Carry was: it is both.
+	CarryObs, CarryMask []byte `json:",omitempty"`
 }
 
 // Snapshot saves instance memory, carried rows and running episodes of every split. All splits must be between
@@ -48,7 +49,7 @@ func (c *Rollout) Snapshot() (component.State, error) {
 		splits = append(splits, saved{
 			Steps: s.steps, Sequence: s.sequence, Calls: s.calls, Restarted: c.restarted, Attempts: c.attempts, Tries: s.tries,
 			Fresh: !s.carried, Phantom: slices.Clone(s.phantom), Ages: slices.Clone(s.ages), Accounts: slices.Clone(s.accounts),
-			CarryObs: slices.Clone(s.carryObs), CarryMask: slices.Clone(s.carryMask),
+			Carry: slices.Clone(s.carry),
 		})
 	}
 	state.Meta = splits
@@ -77,8 +78,11 @@ func (c *Rollout) Restore(state component.State) error {
 }
 
 func (s *split) restore(from *saved, instance []byte) error {
+	if from.Carry == nil {
+		from.Carry = append(from.CarryObs, from.CarryMask...)
+	}
 	if len(from.Accounts) != s.n || len(from.Ages) != s.n || len(from.Phantom) != s.n ||
-		len(from.CarryObs) != len(s.carryObs) || len(from.CarryMask) != len(s.carryMask) {
+		len(from.Carry) != len(s.carry) {
 		return fmt.Errorf("state is of other environments")
 	}
 	if !from.Fresh {
@@ -90,8 +94,7 @@ func (s *split) restore(from *saved, instance []byte) error {
 	copy(s.phantom, from.Phantom)
 	copy(s.ages, from.Ages)
 	copy(s.accounts, from.Accounts)
-	copy(s.carryObs, from.CarryObs)
-	copy(s.carryMask, from.CarryMask)
+	copy(s.carry, from.Carry)
 	if s.seed(from.Tries); from.Attempts == 0 {
 		s.seed(from.Restarted)
 	}

@@ -34,8 +34,8 @@ type split struct {
 	sequence  uint64 // of the block
 	bootstrap bool   // row t-1 has truncated environments whose last observation wants a value
 
-	carried                bool // obs[T] and mask[T] of the block before wait in the carry
-	carryObs, carryMask    []byte
+	carried                bool   // what was observed in row T of the previous block waits in carry
+	carry                  []byte // see trajectory.SaveObserved
 	phantom                []byte // 1 where the next step belongs to no episode (next-step autoreset)
 	resetMask              []byte
 	minVersion, maxVersion uint64
@@ -69,12 +69,7 @@ func newSplit(c *Rollout, index, first, n int, b *batch) *split {
 		makers: make([]uint16, n*c.config.Horizon), stamps: make([]uint64, c.arena.Blocks()),
 		seeds: make([]uint64, n), phantom: make([]byte, n), resetMask: make([]byte, n),
 		ages: make([]uint32, n), limited: make([]byte, n), accounts: make([]account, n),
-		gone: make([]byte, n), cuts: make([]byte, n*c.config.Horizon),
-	}
-	obs, _ := c.schema.Layout(trajectory.ColObs)
-	s.carryObs = make([]byte, obs.StrideT)
-	if mask, ok := c.schema.Layout(trajectory.ColMask); ok {
-		s.carryMask = make([]byte, mask.StrideT)
+		gone: make([]byte, n), cuts: make([]byte, n*c.config.Horizon), carry: make([]byte, c.schema.ObservedBytes()),
 	}
 	for block := range s.stamps {
 		s.stamps[block] = stampedBySeveral
@@ -155,7 +150,7 @@ func (s *split) begin() {
 	s.ask()
 }
 
-// firstRow binds the block and writes obs[0] and mask[0].
+// firstRow binds the block and writes what is observed in row 0.
 func (s *split) firstRow(block uint32) error {
 	if err := s.bind(block); err != nil {
 		if !s.lose(err) {
@@ -164,11 +159,8 @@ func (s *split) firstRow(block uint32) error {
 		s.strike(-1, false)
 	}
 	if s.carried {
-		copy(s.tr.Row(trajectory.ColObs, 0).Data, s.carryObs)
-		if s.carryMask != nil {
-			copy(s.tr.Row(trajectory.ColMask, 0).Data, s.carryMask)
-		}
-		s.c.carriedBytes.Add(uint64(len(s.carryObs) + len(s.carryMask)))
+		s.tr.LoadObserved(0, s.carry)
+		s.c.carriedBytes.Add(uint64(len(s.carry)))
 		return s.revive(0)
 	}
 	s.foundAll() // the reset is for all
@@ -303,14 +295,14 @@ func (s *split) settle(err error) error {
 
 // markValid writes valid[t]: 0 for steps that belong to no episode, whose flags then mean nothing, and for lost ones.
 func (s *split) markValid() {
-	valid := s.tr.Row(trajectory.ColValid, s.t).Data
+	valid := s.tr.Row(trajectory.Valid, s.t).Data
 	if s.c.mode != hostabi.NextStep {
 		for i := range valid {
 			valid[i] = 1 - s.gone[i]
 		}
 		return
 	}
-	terminated, truncated := s.tr.Row(trajectory.ColTerminated, s.t).Data, s.tr.Row(trajectory.ColTruncated, s.t).Data
+	terminated, truncated := s.tr.Row(trajectory.Terminated, s.t).Data, s.tr.Row(trajectory.Truncated, s.t).Data
 	for i := range valid {
 		valid[i] = 1 - (s.phantom[i] | s.gone[i])
 		if s.phantom[i] != 0 {
@@ -323,7 +315,7 @@ func (s *split) markValid() {
 // endEpisodes does what a same-step guest does itself, where the guest does not or where the host's limit ended
 // the episode: keeps the last observation in final_obs, then resets, or lets the next step be the phantom one.
 func (s *split) endEpisodes() error {
-	terminated, truncated := s.tr.Row(trajectory.ColTerminated, s.t).Data, s.tr.Row(trajectory.ColTruncated, s.t).Data
+	terminated, truncated := s.tr.Row(trajectory.Terminated, s.t).Data, s.tr.Row(trajectory.Truncated, s.t).Data
 	reset := false
 	for i := range s.n {
 		limited := s.limited[i] != 0
@@ -331,7 +323,7 @@ func (s *split) endEpisodes() error {
 		if terminated[i]|truncated[i] == 0 || !limited && s.c.mode == hostabi.SameStep {
 			continue
 		}
-		s.keepFinal(i)
+		s.tr.KeepFinal(i, s.t+1)
 		if !limited && s.c.mode == hostabi.NextStep {
 			s.phantom[i] = 1
 			continue
@@ -342,11 +334,6 @@ func (s *split) endEpisodes() error {
 		return nil
 	}
 	return s.reset(s.t+1, s.resetMask, nil)
-}
-
-// keepFinal copies one environment's obs[t+1] to final_obs.
-func (s *split) keepFinal(env int) {
-	s.tr.Row(trajectory.ColFinalObs, 0).CopyRow(env, s.tr.Row(trajectory.ColObs, s.t+1))
 }
 
 // reset starts new episodes where mask is not 0, or everywhere, in a row of the block. Environments that are lost
@@ -384,7 +371,7 @@ func (s *split) finish() {
 		FirstStep: s.steps, ValidRows: uint32(rows), PluginVersion: s.newest().version.id,
 		MinVersion: s.minVersion, MaxVersion: s.maxVersion,
 	}
-	s.carry(s.t)
+	s.keepRow(s.t)
 	s.steps += uint64(s.t)
 	s.sequence++
 	s.writing = false
@@ -403,12 +390,9 @@ func (s *split) finish() {
 	s.c.rests()
 }
 
-// carry keeps what is observed in a row for the block to come.
-func (s *split) carry(row int) {
-	copy(s.carryObs, s.tr.Row(trajectory.ColObs, row).Data)
-	if s.carryMask != nil {
-		copy(s.carryMask, s.tr.Row(trajectory.ColMask, row).Data)
-	}
+// keepRow keeps what is observed in a row for the next block.
+func (s *split) keepRow(row int) {
+	s.tr.SaveObserved(s.carry, row)
 	s.carried = true
 }
 

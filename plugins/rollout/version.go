@@ -87,7 +87,7 @@ func (s *split) stamp(env, t int) {
 	if int(s.stamped[env]) >= t {
 		return
 	}
-	made, m := s.tr.Uint64(trajectory.ColPluginVersion), s.ownerOf(env).maker
+	made, m := s.tr.Uint64(trajectory.PluginVersion), s.ownerOf(env).maker
 	place := s.place(m)
 	for row := int(s.stamped[env]); row < t; row++ {
 		made[row*s.n+env], s.makers[row*s.n+env] = m.version.id, place
@@ -110,7 +110,7 @@ func (s *split) stampBlock() (one bool) {
 
 // stampAll is for a block of one version. A block keeps what is written in it, unless it is poisoned when it is freed.
 func (s *split) stampAll() {
-	made, id, stamp := s.tr.Uint64(trajectory.ColPluginVersion), s.version.id, &s.stamps[s.loan.Block()]
+	made, id, stamp := s.tr.Uint64(trajectory.PluginVersion), s.version.id, &s.stamps[s.loan.Block()]
 	if *stamp == id && made[0] == id && made[len(made)-1] == id {
 		return
 	}

@@ -27,9 +27,9 @@ func stepper(b *testing.B, source []byte, envs int) *Env {
 	all := blocks(b, p.Spec(), trajectory.Shape{Steps: 32, Envs: envs}, 1)
 	begin(b, e, all)
 	x := uint64(1)
-	for k := range all[0].Int32(trajectory.ColAction) {
+	for k := range all[0].Int32(trajectory.Action) {
 		x = x*6364136223846793005 + 1442695040888963407
-		all[0].Int32(trajectory.ColAction)[k] = int32(x >> 63)
+		all[0].Int32(trajectory.Action)[k] = int32(x >> 63)
 	}
 	return e
 }

@@ -145,7 +145,7 @@ func play(t testing.TB, e *Env, all []env.Block, rounds int) []byte {
 				t.Fatal(err)
 			}
 			clear(b.Mem) // what nobody writes must not differ between runs
-			act := b.Int32(trajectory.ColAction)
+			act := b.Int32(trajectory.Action)
 			for k := range act {
 				x = x*6364136223846793005 + 1442695040888963407
 				act[k] = int32(x >> 63)
@@ -175,7 +175,7 @@ func TestEnv_StepsIntoBlock(t *testing.T) {
 	}
 	play(t, e, all, 2)
 	for _, b := range all {
-		if got := b.Float32(trajectory.ColReward)[100]; got != 1 {
+		if got := b.Float32(trajectory.Reward)[100]; got != 1 {
 			t.Errorf("reward = %v, want 1", got)
 		}
 	}

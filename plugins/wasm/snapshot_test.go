@@ -179,7 +179,7 @@ func TestEnv_WithChangingTablesStartsAnew(t *testing.T) {
 			if err := e.Step(k); err != nil {
 				t.Fatal(err)
 			}
-			if got := b.Bytes(trajectory.ColReward)[8*k]; int(got) != k+1 {
+			if got := b.Bytes(trajectory.Reward)[8*k]; int(got) != k+1 {
 				t.Errorf("step %d counts %d", k, got)
 			}
 		}

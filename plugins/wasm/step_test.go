@@ -43,8 +43,8 @@ func TestStep_InPartsDoesTheSame(t *testing.T) {
 // playParts plays one block; the pace stays as it is, whatever steps take.
 func playParts(t *testing.T, e *Env, b env.Block, parts int) []byte {
 	t.Helper()
-	for k := range b.Int32(trajectory.ColAction) {
-		b.Int32(trajectory.ColAction)[k] = int32(k & 1)
+	for k := range b.Int32(trajectory.Action) {
+		b.Int32(trajectory.Action)[k] = int32(k & 1)
 	}
 	for k := range b.Schema.Shape.Steps {
 		e.pace = pace{parts: parts}

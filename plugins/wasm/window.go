@@ -28,29 +28,6 @@ type window struct {
 	stale  bool // the bindings are to be written again
 }
 
-// columnOf says which column of a block a tensor lies in.
-func columnOf(role hostabi.Role) (c trajectory.Column, ok bool) {
-	switch role {
-	case hostabi.RoleAction:
-		c = trajectory.ColAction
-	case hostabi.RoleObservation:
-		c = trajectory.ColObs
-	case hostabi.RoleReward:
-		c = trajectory.ColReward
-	case hostabi.RoleTerminated:
-		c = trajectory.ColTerminated
-	case hostabi.RoleTruncated:
-		c = trajectory.ColTruncated
-	case hostabi.RoleActionMask:
-		c = trajectory.ColMask
-	case hostabi.RoleFinalObservation:
-		c = trajectory.ColFinalObs
-	default:
-		return 0, false
-	}
-	return c, true
-}
-
 // MapAhead puts blocks that will be bound later where Bind finds them, and calls no guest: Bind of one then costs no more
 // than one that was bound before. Blocks whose index Bind has not seen, or saw with another size, are left out. It also
 // has all guest memory present, so that CopyFrom reads it at its full speed. Nothing is bound afterwards.
@@ -175,11 +152,10 @@ func (e *Env) writeBindings(w *window) {
 	w.stale = false
 	records := e.inst.view(w.bindings, uint32(len(e.plugin.spec.Tensors)*hostabi.BindingBytes))
 	clear(records)
-	for _, d := range e.plugin.spec.Tensors {
-		column, _ := columnOf(d.Role)
-		l, _ := w.schema.Layout(column)
+	for i := range e.plugin.spec.Tensors {
+		l := w.schema.Tensor(i)
 		stride := l.StrideT
-		if l.Rows == 1 && column == trajectory.ColFinalObs {
+		if l.Flags&(trajectory.AtT|trajectory.AtT1) == 0 {
 			stride = 0
 		}
 		le := binary.LittleEndian

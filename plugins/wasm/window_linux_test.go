@@ -35,16 +35,21 @@ func TestBind_GuestWritesIntoTheBlock(t *testing.T) {
 	if err := e.Step(31); err != nil {
 		t.Fatal(err)
 	}
-	if got := b.Float32(trajectory.ColReward)[31*64+5]; got != 1 {
+	if got := b.Float32(trajectory.Reward)[31*64+5]; got != 1 {
 		t.Errorf("reward in the block = %v", got)
 	}
-	if got := all[1].Float32(trajectory.ColReward)[31*64+5]; got != 0 {
+	if got := all[1].Float32(trajectory.Reward)[31*64+5]; got != 0 {
 		t.Errorf("reward in a block that is not bound = %v", got)
 	}
 }
 
 func TestBind_TellsTheGuestWhereTensorsLie(t *testing.T) {
 	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	columns := map[hostabi.Role]trajectory.Column{
+		hostabi.RoleAction: trajectory.Action, hostabi.RoleObservation: trajectory.Obs, hostabi.RoleReward: trajectory.Reward,
+		hostabi.RoleTerminated: trajectory.Terminated, hostabi.RoleTruncated: trajectory.Truncated,
+		hostabi.RoleFinalObservation: trajectory.FinalObs,
+	}
 	for _, soa := range []bool{false, true} {
 		e := newEnv(t, p, env.Options{Envs: 64})
 		b := blocks(t, p.Spec(), trajectory.Shape{Steps: 32, Envs: 64, SoA: soa}, 1)[0]
@@ -53,11 +58,10 @@ func TestBind_TellsTheGuestWhereTensorsLie(t *testing.T) {
 		}
 		w := e.windows[0]
 		for k, d := range p.spec.Tensors {
-			column, ok := columnOf(d.Role)
+			l, ok := b.Schema.Layout(columns[d.Role])
 			if !ok {
 				t.Fatalf("no column for %v", d.Role)
 			}
-			l, _ := b.Schema.Layout(column)
 			got := words32(e.inst.view(w.bindings+uint32(k*hostabi.BindingBytes), hostabi.BindingBytes))
 			want := [8]uint32{w.ptr + uint32(l.Offset), uint32(l.StrideT), uint32(l.StrideEnv), 0, uint32(l.StrideElem)}
 			if d.Role == hostabi.RoleFinalObservation {
@@ -126,7 +130,7 @@ func TestEnvs_OfOnePluginHaveTheirOwnBlocks(t *testing.T) {
 	if !bytes.Equal(before, all[1].Mem) {
 		t.Error("a step of one Env is in the block of another")
 	}
-	a, b := all[0].Float32(trajectory.ColObs), all[1].Float32(trajectory.ColObs)
+	a, b := all[0].Float32(trajectory.Obs), all[1].Float32(trajectory.Obs)
 	if a[0] == b[0] || math.Float32bits(a[4]) != math.Float32bits(b[4]) {
 		t.Errorf("first observations %v and %v: only the seed of environment 0 differs", a[:8], b[:8])
 	}
@@ -191,7 +195,7 @@ func TestBind_FollowsABlockToAnotherArena(t *testing.T) {
 		if err := e.Step(steps - 1); err != nil {
 			t.Fatal(err)
 		}
-		if got := b.Float32(trajectory.ColReward)[8*steps-1]; got != 1 {
+		if got := b.Float32(trajectory.Reward)[8*steps-1]; got != 1 {
 			t.Errorf("reward after a new arena of %d steps = %v", steps, got)
 		}
 	}

@@ -25,7 +25,7 @@
 //			return
 //		}
 //		defer lease.Release()
-//		clip(tr.Float32(trajectory.ColReward), c.limit.Reward)
+//		clip(tr.Float32(trajectory.Reward), c.limit.Reward)
 //		_ = c.out.Emit(*m)
 //	}
 //	...

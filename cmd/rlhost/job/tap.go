@@ -188,27 +188,18 @@ func (t *tapping) block(r *control.TapRecord, payload string, m *hostabi.Message
 	}
 }
 
-// columnsNamed looks columns up by their names.
+// columnsNamed looks columns up by their names: those with numbers to show.
 func columnsNamed(names []string) ([]trajectory.Column, error) {
 	var list []trajectory.Column
-	known := columnNames()
 	for _, name := range names {
-		i := slices.Index(known, name)
-		if i < 0 {
+		c, ok := trajectory.ParseColumn(name)
+		if !ok || c == trajectory.MetaColumn {
+			known := slices.DeleteFunc(trajectory.ColumnNames(), func(n string) bool { return n == trajectory.MetaColumn.String() })
 			return nil, bad("there is no column %q: trajectories have %v", name, known)
 		}
-		list = append(list, trajectory.Column(i))
+		list = append(list, c)
 	}
 	return list, nil
-}
-
-// columnNames are those of trajectories that can be shown, each at the index of its Column.
-func columnNames() []string {
-	var names []string
-	for c := trajectory.Column(0); c < trajectory.ColMeta; c++ {
-		names = append(names, c.String())
-	}
-	return names
 }
 
 // maxShown bounds the values of one column in a record: a client takes only so much at once.

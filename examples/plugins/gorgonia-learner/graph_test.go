@@ -52,12 +52,12 @@ func actOn(t *testing.T, b policy.Backend, n policy.Network, params []float32) [
 		t.Fatal(err)
 	}
 	tr := trajectory.Trajectory{Schema: schema, Mem: make([]byte, schema.Bytes)}
-	for i := range tr.Float32(trajectory.ColObs) {
-		tr.Float32(trajectory.ColObs)[i] = float32(i%7) / 7
+	for i := range tr.Float32(trajectory.Obs) {
+		tr.Float32(trajectory.Obs)[i] = float32(i%7) / 7
 	}
-	value := tr.Row(trajectory.ColValue, 0).Float32()
-	err = actor.Act([]policy.Request{{Obs: tr.Row(trajectory.ColObs, 0), Action: tr.Int32(trajectory.ColAction),
-		LogProb: tr.Float32(trajectory.ColLogProb), Value: value}})
+	value := tr.Row(trajectory.Value, 0).Float32()
+	err = actor.Act([]policy.Request{{Obs: tr.Row(trajectory.Obs, 0), Action: tr.Int32(trajectory.Action),
+		LogProb: tr.Float32(trajectory.LogProb), Value: value}})
 	if err != nil {
 		t.Fatal(err)
 	}

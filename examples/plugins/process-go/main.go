@@ -74,7 +74,7 @@ func (c *shaper) onTrajectory(m *hostabi.Message) {
 		return
 	}
 	defer lease.Release() // after Emit, whose receivers have claims of their own by then
-	rewards := tr.Float32(trajectory.ColReward)
+	rewards := tr.Float32(trajectory.Reward)
 	for i, r := range rewards {
 		rewards[i] = c.shape(r)
 		c.rewards.Observe(float64(rewards[i]))

@@ -35,7 +35,7 @@ func TestShaper_RewritesRewardsInPlace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rewards = slices.Clone(tr.Float32(trajectory.ColReward))
+		rewards = slices.Clone(tr.Float32(trajectory.Reward))
 		if err := lease.Release(); err != nil {
 			t.Error(err)
 		}
@@ -49,7 +49,7 @@ func TestShaper_RewritesRewardsInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	tr := trajectory.Trajectory{Schema: schema, Mem: loan.Bytes()}
-	copy(tr.Float32(trajectory.ColReward), []float32{1, -10, 0, 3})
+	copy(tr.Float32(trajectory.Reward), []float32{1, -10, 0, 3})
 	h, err := loan.Commit()
 	if err != nil {
 		t.Fatal(err)

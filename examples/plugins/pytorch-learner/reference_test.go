@@ -91,19 +91,19 @@ func learned(t *testing.T, c ppo.Config, o policytest.Options) component.State {
 func act(d *policy.Dataset, o *policytest.Options) {
 	r := rand.New(rand.NewPCG(o.Seed, 77))
 	for _, b := range d.Blocks {
-		mask, masked := b.Schema.Layout(trajectory.ColMask)
-		action := b.Int32(trajectory.ColAction)
+		mask, masked := b.Schema.Layout(trajectory.Mask)
+		action := b.Int32(trajectory.Action)
 		for i := range action {
 			action[i] = int32(r.IntN(o.Network.Actions))
 			at := i/o.Envs*mask.StrideT + i%o.Envs*mask.StrideEnv
-			for masked && b.Bytes(trajectory.ColMask)[at+int(action[i])*mask.StrideElem] == 0 {
+			for masked && b.Bytes(trajectory.Mask)[at+int(action[i])*mask.StrideElem] == 0 {
 				action[i] = (action[i] + 1) % int32(o.Network.Actions)
 			}
-			b.Float32(trajectory.ColLogProb)[i] = float32(-1.1 + 0.3*r.NormFloat64())
-			b.Float32(trajectory.ColBootstrap)[i] = float32(r.NormFloat64())
+			b.Float32(trajectory.LogProb)[i] = float32(-1.1 + 0.3*r.NormFloat64())
+			b.Float32(trajectory.Bootstrap)[i] = float32(r.NormFloat64())
 		}
-		for i := range b.Float32(trajectory.ColValue) {
-			b.Float32(trajectory.ColValue)[i] = float32(r.NormFloat64())
+		for i := range b.Float32(trajectory.Value) {
+			b.Float32(trajectory.Value)[i] = float32(r.NormFloat64())
 		}
 	}
 }

@@ -28,8 +28,8 @@ func (s *suite) parts(vector []float32) (actor, critic float64) {
 // The clipped gradient is the first moment after one step with β₁ = 0.
 func (s *suite) clippedApart(t *testing.T) {
 	d, params := s.stale(t)
-	for i := range d.Blocks[0].Float32(trajectory.ColReward) {
-		d.Blocks[0].Float32(trajectory.ColReward)[i] *= 1e4
+	for i := range d.Blocks[0].Float32(trajectory.Reward) {
+		d.Blocks[0].Float32(trajectory.Reward)[i] *= 1e4
 	}
 	c := s.config()
 	c.Epochs, c.Minibatch, c.MaxGradNorm, c.AdamBeta1 = 1, d.Rows(), 0, 0

@@ -73,11 +73,11 @@ func Spec(obs, actions int, masked bool) hostabi.EnvSpec {
 }
 
 func fillEnv(tr trajectory.Trajectory, o Options, e int, r *rand.Rand) {
-	obs, _ := tr.Schema.Layout(trajectory.ColObs)
+	obs, _ := tr.Schema.Layout(trajectory.Obs)
 	for t := range o.Steps + 1 {
 		for i := range o.Network.Obs {
 			x := float32(r.NormFloat64()*(1+float64(i%3)) + float64(i%5))
-			tr.Float32(trajectory.ColObs)[(t*obs.StrideT+e*obs.StrideEnv+i*obs.StrideElem)/4] = x
+			tr.Float32(trajectory.Obs)[(t*obs.StrideT+e*obs.StrideEnv+i*obs.StrideElem)/4] = x
 		}
 		if o.Masked {
 			fillMask(tr, o.Network.Actions, t, e, r)
@@ -86,23 +86,23 @@ func fillEnv(tr trajectory.Trajectory, o Options, e int, r *rand.Rand) {
 			break
 		}
 		at := t*o.Envs + e
-		tr.Float32(trajectory.ColReward)[at] = float32(r.NormFloat64())
-		tr.Bytes(trajectory.ColTerminated)[at] = byte(r.IntN(10) / 9)
-		tr.Bytes(trajectory.ColTruncated)[at] = byte(r.IntN(8) / 7)
-		tr.Bytes(trajectory.ColValid)[at] = 1
+		tr.Float32(trajectory.Reward)[at] = float32(r.NormFloat64())
+		tr.Bytes(trajectory.Terminated)[at] = byte(r.IntN(10) / 9)
+		tr.Bytes(trajectory.Truncated)[at] = byte(r.IntN(8) / 7)
+		tr.Bytes(trajectory.Valid)[at] = 1
 		if o.InvalidEvery > 0 && r.IntN(o.InvalidEvery) == 0 {
-			tr.Bytes(trajectory.ColValid)[at] = 0
+			tr.Bytes(trajectory.Valid)[at] = 0
 		}
 	}
 }
 
 func fillMask(tr trajectory.Trajectory, actions, t, e int, r *rand.Rand) {
-	l, _ := tr.Schema.Layout(trajectory.ColMask)
+	l, _ := tr.Schema.Layout(trajectory.Mask)
 	legal := r.IntN(actions)
 	for a := range actions {
 		at := t*l.StrideT + e*l.StrideEnv + a*l.StrideElem
 		if a == legal || r.IntN(3) > 0 {
-			tr.Bytes(trajectory.ColMask)[at] = 1
+			tr.Bytes(trajectory.Mask)[at] = 1
 		}
 	}
 }
@@ -116,8 +116,8 @@ func Act(t testing.TB, a policy.Actor, d *policy.Dataset, rows int) {
 				t.Fatal(err)
 			}
 		}
-		for i, v := range b.Float32(trajectory.ColValue)[:len(b.Float32(trajectory.ColBootstrap))] {
-			b.Float32(trajectory.ColBootstrap)[i] = v/2 + 1
+		for i, v := range b.Float32(trajectory.Value)[:len(b.Float32(trajectory.Bootstrap))] {
+			b.Float32(trajectory.Bootstrap)[i] = v/2 + 1
 		}
 	}
 }
@@ -129,14 +129,14 @@ func Requests(d *policy.Dataset, b trajectory.Trajectory, step, rows int) []poli
 	for lo := 0; lo < envs; lo += rows {
 		hi := min(lo+rows, envs)
 		at := step * envs
-		r := policy.Request{Obs: b.Row(trajectory.ColObs, step).Slice(lo, hi),
-			Value: b.Float32(trajectory.ColValue)[at+lo : at+hi],
+		r := policy.Request{Obs: b.Row(trajectory.Obs, step).Slice(lo, hi),
+			Value: b.Float32(trajectory.Value)[at+lo : at+hi],
 			Seed:  d.Seed, FirstEnv: b.Meta().FirstEnv + uint32(lo), Step: uint64(1000 + step)}
 		if step < b.Schema.Shape.Steps {
-			r.Action = b.Int32(trajectory.ColAction)[at+lo : at+hi]
-			r.LogProb = b.Float32(trajectory.ColLogProb)[at+lo : at+hi]
+			r.Action = b.Int32(trajectory.Action)[at+lo : at+hi]
+			r.LogProb = b.Float32(trajectory.LogProb)[at+lo : at+hi]
 			if d.HasMask() {
-				r.Mask = b.Row(trajectory.ColMask, step).Slice(lo, hi)
+				r.Mask = b.Row(trajectory.Mask, step).Slice(lo, hi)
 			}
 		}
 		requests = append(requests, r)

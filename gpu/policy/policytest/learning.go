@@ -113,23 +113,23 @@ func (s *suite) invalidRows(t *testing.T) {
 	want, wantStats := s.update(t, params, s.config(), d, 1)
 	invalid := 0
 	b := d.Blocks[0]
-	obs, _ := b.Schema.Layout(trajectory.ColObs)
-	for i, valid := range b.Bytes(trajectory.ColValid) {
+	obs, _ := b.Schema.Layout(trajectory.Obs)
+	for i, valid := range b.Bytes(trajectory.Valid) {
 		if valid != 0 {
 			continue
 		}
 		invalid++
 		nan := float32(math.NaN())
-		b.Int32(trajectory.ColAction)[i] = -7
-		b.Float32(trajectory.ColReward)[i], b.Float32(trajectory.ColLogProb)[i] = nan, nan
-		b.Float32(trajectory.ColBootstrap)[i] = nan
-		b.Bytes(trajectory.ColTerminated)[i], b.Bytes(trajectory.ColTruncated)[i] = 255, 255
+		b.Int32(trajectory.Action)[i] = -7
+		b.Float32(trajectory.Reward)[i], b.Float32(trajectory.LogProb)[i] = nan, nan
+		b.Float32(trajectory.Bootstrap)[i] = nan
+		b.Bytes(trajectory.Terminated)[i], b.Bytes(trajectory.Truncated)[i] = 255, 255
 		for j := range s.shape.net.Obs {
-			b.Float32(trajectory.ColObs)[(i/obs.Envs*obs.StrideT+i%obs.Envs*obs.StrideEnv+j*obs.StrideElem)/4] = nan
+			b.Float32(trajectory.Obs)[(i/obs.Envs*obs.StrideT+i%obs.Envs*obs.StrideEnv+j*obs.StrideElem)/4] = nan
 		}
-		if l, ok := b.Schema.Layout(trajectory.ColMask); ok {
+		if l, ok := b.Schema.Layout(trajectory.Mask); ok {
 			for a := range l.Elems {
-				b.Bytes(trajectory.ColMask)[i/l.Envs*l.StrideT+i%l.Envs*l.StrideEnv+a*l.StrideElem] = 0
+				b.Bytes(trajectory.Mask)[i/l.Envs*l.StrideT+i%l.Envs*l.StrideEnv+a*l.StrideElem] = 0
 			}
 		}
 	}
@@ -140,7 +140,7 @@ func (s *suite) invalidRows(t *testing.T) {
 	if !sameBits(got, want) || stats != wantStats {
 		t.Errorf("poison in %d invalid rows changes the result", invalid)
 	}
-	clear(b.Bytes(trajectory.ColValid))
+	clear(b.Bytes(trajectory.Valid))
 	none, stats := s.update(t, params, s.config(), d, 1)
 	if stats.OptimizerSteps != 0 || none.AdamSteps != 0 || stats.ValidRows != 0 {
 		t.Errorf("a dataset without valid rows made %v optimiser steps", stats.OptimizerSteps)
@@ -208,21 +208,21 @@ func (s *suite) vtrace(t *testing.T) {
 // badRows of a guest are errors that name the row, and nothing panics.
 func (s *suite) badRows(t *testing.T) {
 	_, params := s.stale(t)
-	first := func(d *policy.Dataset) int { return slices.Index(d.Blocks[0].Bytes(trajectory.ColValid), 1) }
+	first := func(d *policy.Dataset) int { return slices.Index(d.Blocks[0].Bytes(trajectory.Valid), 1) }
 	for name, c := range map[string]struct {
 		spoil func(b trajectory.Trajectory, row int)
 		want  error
 	}{
-		"negative action": {func(b trajectory.Trajectory, row int) { b.Int32(trajectory.ColAction)[row] = -1 }, policy.ErrActionRange},
+		"negative action": {func(b trajectory.Trajectory, row int) { b.Int32(trajectory.Action)[row] = -1 }, policy.ErrActionRange},
 		"large action": {func(b trajectory.Trajectory, row int) {
-			b.Int32(trajectory.ColAction)[row] = int32(s.shape.net.Actions)
+			b.Int32(trajectory.Action)[row] = int32(s.shape.net.Actions)
 		}, policy.ErrActionRange},
 		"reward": {func(b trajectory.Trajectory, row int) {
-			b.Float32(trajectory.ColReward)[row] = float32(math.Inf(1))
+			b.Float32(trajectory.Reward)[row] = float32(math.Inf(1))
 		}, policy.ErrNotFinite},
 		"bootstrap": {func(b trajectory.Trajectory, row int) {
-			b.Bytes(trajectory.ColTerminated)[row], b.Bytes(trajectory.ColTruncated)[row] = 0, 1
-			b.Float32(trajectory.ColBootstrap)[row] = float32(math.NaN())
+			b.Bytes(trajectory.Terminated)[row], b.Bytes(trajectory.Truncated)[row] = 0, 1
+			b.Float32(trajectory.Bootstrap)[row] = float32(math.NaN())
 		}, policy.ErrNotFinite},
 	} {
 		d, _ := s.stale(t)
@@ -238,7 +238,7 @@ func (s *suite) badRows(t *testing.T) {
 // notFinite: an observation that is not a number is an error, and parameters stay what they were.
 func (s *suite) notFinite(t *testing.T) {
 	d, params := s.stale(t)
-	obs := d.Blocks[0].Float32(trajectory.ColObs)
+	obs := d.Blocks[0].Float32(trajectory.Obs)
 	for i := range obs {
 		obs[i] = float32(math.NaN())
 	}

@@ -26,12 +26,12 @@ func (s *suite) forward(t *testing.T) {
 	d.GatherObs(n, all, obs)
 	logits, value := policy.NewMLP(*n, params).Forward(obs, len(all))
 	for i := range all {
-		if got := float64(b.Float32(trajectory.ColValue)[i]); math.Abs(got-value[i]) > s.tol.Output {
+		if got := float64(b.Float32(trajectory.Value)[i]); math.Abs(got-value[i]) > s.tol.Output {
 			t.Errorf("value of row %d = %v, want %v", i, got, value[i])
 		}
 		logProbs := LogProbs(logits, rowMask(d, i), i, n.Actions)
-		action := b.Int32(trajectory.ColAction)[i]
-		if got := float64(b.Float32(trajectory.ColLogProb)[i]); !(math.Abs(got-logProbs[action]) <= s.tol.Output) {
+		action := b.Int32(trajectory.Action)[i]
+		if got := float64(b.Float32(trajectory.LogProb)[i]); !(math.Abs(got-logProbs[action]) <= s.tol.Output) {
 			t.Errorf("log_prob of action %d in row %d = %v, want %v", action, i, got, logProbs[action])
 		}
 		if !s.sampled(logProbs, int(action), policy.Uniform(d.Seed, uint32(i%s.shape.envs), uint64(1000+i/s.shape.envs), 0)) {
@@ -177,8 +177,8 @@ func (s *suite) padded(t *testing.T) {
 	b := d.Blocks[0]
 	padded := s.padding(t, d)
 	Act(t, s.actor(t, s.params(1), padded), padded, s.shape.envs)
-	for i := range b.Bytes(trajectory.ColValid) {
-		padded.Blocks[0].Float32(trajectory.ColBootstrap)[i] = b.Float32(trajectory.ColBootstrap)[i]
+	for i := range b.Bytes(trajectory.Valid) {
+		padded.Blocks[0].Float32(trajectory.Bootstrap)[i] = b.Float32(trajectory.Bootstrap)[i]
 	}
 	want, wantStats := s.update(t, params, c, d, 1)
 	got, stats := s.update(t, params, c, padded, 1)
@@ -200,9 +200,9 @@ func (s *suite) padding(t *testing.T, d *policy.Dataset) *policy.Dataset {
 		Masked: s.shape.masked, SoA: s.shape.soa, Seed: 42}
 	padded := NewDataset(t, o)
 	padded.ObsMean, padded.ObsScale = d.ObsMean, d.ObsScale
-	clear(padded.Blocks[0].Bytes(trajectory.ColValid))
-	for _, c := range []trajectory.Column{trajectory.ColObs, trajectory.ColReward, trajectory.ColTerminated,
-		trajectory.ColTruncated, trajectory.ColMask, trajectory.ColValid} {
+	clear(padded.Blocks[0].Bytes(trajectory.Valid))
+	for _, c := range []trajectory.Column{trajectory.Obs, trajectory.Reward, trajectory.Terminated,
+		trajectory.Truncated, trajectory.Mask, trajectory.Valid} {
 		copy(padded.Blocks[0].Bytes(c), d.Blocks[0].Bytes(c))
 	}
 	return padded

@@ -15,7 +15,7 @@ import (
 func acted(d *policy.Dataset) []byte {
 	var all []byte
 	for _, b := range d.Blocks {
-		for _, c := range []trajectory.Column{trajectory.ColAction, trajectory.ColLogProb, trajectory.ColValue} {
+		for _, c := range []trajectory.Column{trajectory.Action, trajectory.LogProb, trajectory.Value} {
 			all = append(all, b.Bytes(c)...)
 		}
 	}
@@ -107,10 +107,10 @@ func rowMask(d *policy.Dataset, row int) []byte {
 		return nil
 	}
 	b := d.Blocks[0]
-	l, _ := b.Schema.Layout(trajectory.ColMask)
+	l, _ := b.Schema.Layout(trajectory.Mask)
 	mask := make([]byte, l.Elems)
 	for a := range mask {
-		mask[a] = b.Bytes(trajectory.ColMask)[row/l.Envs*l.StrideT+row%l.Envs*l.StrideEnv+a*l.StrideElem]
+		mask[a] = b.Bytes(trajectory.Mask)[row/l.Envs*l.StrideT+row%l.Envs*l.StrideEnv+a*l.StrideElem]
 	}
 	return mask
 }
@@ -172,7 +172,7 @@ func (s *suite) noLegalAction(t *testing.T) {
 func (s *suite) strangeObservations(t *testing.T) {
 	d := s.dataset(t, 1)
 	a := s.actor(t, s.params(1), d)
-	obs := d.Blocks[0].Float32(trajectory.ColObs)
+	obs := d.Blocks[0].Float32(trajectory.Obs)
 	for i := range obs {
 		switch i % 5 {
 		case 0:

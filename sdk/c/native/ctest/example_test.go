@@ -41,8 +41,8 @@ func TestExample_ReadsRewardsAndPassesBlocksOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		tr := trajectory.Trajectory{Schema: schema, Mem: loan.Bytes()}
-		copy(tr.Float32(trajectory.ColReward), []float32{1, -10, 0.5, 3, 1000, 0.5})
-		copy(tr.Bytes(trajectory.ColValid), []byte{1, 1, 1, 1, 0, 1}) // 1000 belongs to a phantom step
+		copy(tr.Float32(trajectory.Reward), []float32{1, -10, 0.5, 3, 1000, 0.5})
+		copy(tr.Bytes(trajectory.Valid), []byte{1, 1, 1, 1, 0, 1}) // 1000 belongs to a phantom step
 		h, err := loan.Commit()
 		if err != nil {
 			t.Fatal(err)

@@ -1,0 +1,153 @@
+package trajectory
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Column names one quantity of a trajectory: its kind and, where there are several of that kind, which of them. The constants
+// are the first of each kind, At names the others. T is the number of steps of the block, N its environments.
+type Column uint32
+
+const (
+	kindAt    = 16 // the index lies below
+	hostKinds = 32 // kinds below it are roles of tensors
+)
+
+// Columns with a tensor of the environment, which lie in the region that the guest can write: one for each tensor of the
+// role, in the order of the description, and a FinalObs for each Obs.
+const (
+	Action     = Column(hostabi.RoleAction) << kindAt           // [T][N] i32, written by inference, read by the guest and, checked, by the learner
+	Obs        = Column(hostabi.RoleObservation) << kindAt      // [T+1][N][obs] as described by the environment
+	Reward     = Column(hostabi.RoleReward) << kindAt           // [T][N] f32, raw
+	Terminated = Column(hostabi.RoleTerminated) << kindAt       // [T][N] u8, 0 or 1
+	Truncated  = Column(hostabi.RoleTruncated) << kindAt        // [T][N] u8, 0 or 1; 0 where terminated is 1 once the block is committed
+	Mask       = Column(hostabi.RoleActionMask) << kindAt       // [T+1][N][actions] u8, only with an action mask
+	FinalObs   = Column(hostabi.RoleFinalObservation) << kindAt // [N][obs], newest last observation of each environment
+)
+
+// Columns that only the host touches.
+const (
+	LogProb       Column = (hostKinds + iota) << kindAt // [T][N] f32, of the action under the policy that acted
+	Value                                               // [T+1][N] f32, V(obs[t]) under the policy that acted
+	Bootstrap                                           // [T][N] f32, V(last observation) where truncated[t], else undefined
+	Valid                                               // [T][N] u8, 0 for rows that belong to no episode (phantom steps)
+	PolicyVersion                                       // [T+1] u64, policy version that wrote value[t] and action[t]
+	PluginVersion                                       // [T][N] u64, version of the environment that made the row: as Meta.PluginVersion
+	MetaColumn                                          // one Meta
+)
+
+// Flags say along which axes a column extends, and what becomes of its rows.
+type Flags uint8
+
+// Flags of columns. Without AtT and AtT1 there is one row.
+const (
+	AtT      Flags = 1 << iota // a row for each step
+	AtT1                       // a row for each step, and one for what follows the last of them
+	PerEnv                     // elements for each environment
+	Guest                      // in the region that the guest can write
+	Observed                   // what environments observe: a reset writes its row, step t writes row t+1; row T is row 0 of the next block
+	Outcome                    // what step t says of itself in row t
+	Final                      // the last of what is Observed in the column of the same index
+)
+
+// kind is what the columns of one kind have in common.
+type kind struct {
+	first Column
+	name  string
+	flags Flags
+	dtype hostabi.DType // of the host's; the guest's have those of their tensors
+	elems int
+}
+
+// tensors returns what there is a column for each of.
+func (k *kind) tensors(spec *hostabi.EnvSpec) []hostabi.TensorDesc {
+	role := hostabi.Role(k.first >> kindAt)
+	switch {
+	case k.flags&Guest == 0:
+		return []hostabi.TensorDesc{{DType: k.dtype, Rank: 1, Shape: [hostabi.MaxRank]uint32{uint32(k.elems)}}}
+	case k.flags&Final != 0:
+		role = hostabi.RoleObservation
+	}
+	var list []hostabi.TensorDesc
+	for _, d := range spec.Tensors {
+		if d.Role == role {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// kinds are in the order in which columns lie in a block, the guest's first.
+var kinds = []kind{
+	{Action, "action", AtT | PerEnv | Guest, 0, 0},
+	{Obs, "obs", AtT1 | PerEnv | Guest | Observed, 0, 0},
+	{Reward, "reward", AtT | PerEnv | Guest | Outcome, 0, 0},
+	{Terminated, "terminated", AtT | PerEnv | Guest | Outcome, 0, 0},
+	{Truncated, "truncated", AtT | PerEnv | Guest | Outcome, 0, 0},
+	{Mask, "action_mask", AtT1 | PerEnv | Guest | Observed, 0, 0},
+	{FinalObs, "final_obs", PerEnv | Guest | Final, 0, 0},
+	{LogProb, "log_prob", AtT | PerEnv, hostabi.F32, 1},
+	{Value, "value", AtT1 | PerEnv, hostabi.F32, 1},
+	{Bootstrap, "bootstrap_value", AtT | PerEnv, hostabi.F32, 1},
+	{Valid, "valid", AtT | PerEnv, hostabi.U8, 1},
+	{PolicyVersion, "policy_version", AtT1, hostabi.I64, 1},
+	{PluginVersion, "plugin_version", AtT | PerEnv, hostabi.I64, 1},
+	{MetaColumn, "meta", 0, hostabi.U8, metaBytes},
+}
+
+// At returns the column of the same kind with that index.
+func (c Column) At(index int) Column { return c.Kind() + Column(index) }
+
+// Kind returns the first column of the same kind, Index which of them c is.
+func (c Column) Kind() Column { return c &^ (1<<kindAt - 1) }
+
+// Index returns how many columns of the same kind come before it.
+func (c Column) Index() int { return int(c - c.Kind()) }
+
+// String returns the column's name: that of its kind, with the index behind a slash unless it is 0.
+func (c Column) String() string {
+	for _, k := range kinds {
+		if k.first == c.Kind() {
+			return k.name + c.suffix()
+		}
+	}
+	return "column?"
+}
+
+func (c Column) suffix() string {
+	if c.Index() == 0 {
+		return ""
+	}
+	return "/" + strconv.Itoa(c.Index())
+}
+
+// ParseColumn returns the column of a name as String writes it.
+func ParseColumn(name string) (c Column, ok bool) {
+	base, digits, several := strings.Cut(name, "/")
+	i := slices.IndexFunc(kinds, func(k kind) bool { return k.name == base })
+	if i < 0 {
+		return 0, false
+	}
+	c = kinds[i].first
+	if several {
+		index, err := strconv.ParseUint(digits, 10, kindAt)
+		if err != nil {
+			return 0, false
+		}
+		c = c.At(int(index))
+	}
+	return c, c.String() == name
+}
+
+// ColumnNames returns the names of the first columns of all kinds.
+func ColumnNames() []string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.name
+	}
+	return names
+}
