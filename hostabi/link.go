@@ -38,7 +38,8 @@ const (
 	// the scratch area holds a text of Inline[0] bytes, Inline[1] is the index of the environment at fault plus 1,
 	// and Split a LinkEnvFault.
 	LinkEnvReply uint16 = 0xFF23
-	// LinkEnvMetric, from the worker: T is the number of a name it has announced, Inline[0] the bits of an f64.
+	// LinkEnvMetric, from the worker: T is the number of a name it has announced before, Inline[0] the bits of an f64,
+	// Inline[1] the index of the environment that reports it plus 1, 0 if that is not known.
 	LinkEnvMetric uint16 = 0xFF24
 )
 

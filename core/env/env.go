@@ -105,8 +105,9 @@ type Options struct {
 	FirstEnv  int               // global index of environment 0, for messages
 	Autoreset hostabi.Autoreset // the one mode to use, of those that the spec offers
 	Seed      uint64            // of streams other than the environments' own (the entropy import), before the first Reset with seeds
-	// Metric receives numbers that the environment reports, or is nil. Called during Step.
-	Metric func(name string, value float64)
+	// Metric receives numbers that the environments report, or is nil. env is the index within the batch of the one that
+	// reports, -1 if the runtime does not know. Called during the Env's own calls, and with the same name for the same metric.
+	Metric func(env int, name string, value float64)
 }
 
 // Errors of an Env that are not a Fault.

@@ -215,7 +215,7 @@ func (e *scripted) report(at At) {
 		return
 	}
 	if name, value := e.plugin.script.Metric(at); name != "" {
-		e.options.Metric(name, value)
+		e.options.Metric(at.Env-e.options.FirstEnv, name, value)
 	}
 }
 

@@ -74,14 +74,51 @@ func (b *envMail) putMetric(m native.Metric) error {
 		return fmt.Errorf("metric %q: at most %d are accepted", m.Name, maxEnvMetrics)
 	}
 	b.metrics[m.Number] = m.Name
+	b.wake()
 	return nil
 }
 
-// metric returns the name of a metric, or "".
-func (b *envMail) metric(number uint32) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.metrics[number]
+// metric waits for the name of a metric that has been announced.
+func (b *envMail) metric(number uint32, gone func() bool) (name string, err error) {
+	err = b.await(gone, func() bool {
+		name = b.metrics[number]
+		return name != ""
+	})
+	if errors.Is(err, errSlow) {
+		err = fmt.Errorf("it reports a metric of number %d, which it has not announced", number)
+	}
+	return name, err
+}
+
+// await waits until the worker's wire has brought what there asks for, called with mu held: at most as long as something that
+// was sent before takes at worst.
+func (b *envMail) await(gone, there func() bool) error {
+	look := func() (bool, error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return there(), b.err
+	}
+	if ok, _ := look(); ok { // a timer is not for the step path
+		return nil
+	}
+	end := time.NewTimer(10 * time.Second)
+	defer end.Stop()
+	for {
+		last := gone() // before looking: what came before the end counts
+		switch ok, err := look(); {
+		case ok:
+			return nil
+		case err != nil:
+			return err
+		case last:
+			return errDied
+		}
+		select {
+		case <-b.news:
+		case <-end.C:
+			return errSlow
+		}
+	}
 }
 
 // putState takes a file over.
@@ -98,29 +135,20 @@ func (b *envMail) putState(s native.StateSize, file *os.File) error {
 
 // state waits for the state that a call has announced, and reads it.
 func (b *envMail) state(size native.StateSize, gone func() bool) ([]byte, error) {
-	end := time.NewTimer(10 * time.Second)
-	defer end.Stop()
-	for {
-		b.mu.Lock()
-		s, ok := b.states[size.Call]
+	var s envState
+	err := b.await(gone, func() (ok bool) {
+		s, ok = b.states[size.Call]
 		delete(b.states, size.Call)
-		err := b.err
-		b.mu.Unlock()
-		switch {
-		case ok:
-			state, err := readEnvState(s.file, size.Bytes)
-			return state, errors.Join(err, s.file.Close())
-		case err != nil:
-			return nil, err
-		case gone():
-			return nil, errDied
-		}
-		select {
-		case <-b.news:
-		case <-end.C:
-			return nil, errors.New("it announced a state and did not send it")
-		}
+		return ok
+	})
+	if errors.Is(err, errSlow) {
+		err = errors.New("it announced a state and did not send it")
 	}
+	if err != nil {
+		return nil, err
+	}
+	state, err := readEnvState(s.file, size.Bytes)
+	return state, errors.Join(err, s.file.Close())
 }
 
 // readEnvState reads a file of another process, which may change it meanwhile: it is never mapped.

@@ -318,9 +318,9 @@ func TestEnvFaults_TravelWithKindEnvironmentAndText(t *testing.T) {
 
 func TestEnvMetrics_ReachTheHost(t *testing.T) {
 	p := loadIn(t, 2, native.EnvSource{Use: "tells@1"})
-	got := map[string]float64{}
+	got, envs := map[string]float64{}, map[string]int{}
 	s, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "stage", Envs: 4,
-		Metric: func(name string, value float64) { got[name] = value }}, Rows: 8})
+		Metric: func(env int, name string, value float64) { got[name], envs[name] = value, env }}, Rows: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -328,16 +328,11 @@ func TestEnvMetrics_ReachTheHost(t *testing.T) {
 	if err := s.Reset(nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	for range 5000 { // names come another way than values
-		if err := idle(s); err != nil {
-			t.Fatal(err)
-		}
-		if len(got) == 4 {
-			break
-		}
+	if err := idle(s); err != nil { // names come another way than values, which wait for them
+		t.Fatal(err)
 	}
-	if v, ok := got["of_env_3"]; len(got) != 4 || !ok || v < 0 || v > 10 {
-		t.Errorf("metrics %v, want of_env_0 to of_env_3 with steps of their episodes", got)
+	if v, ok := got["of_env_3"]; len(got) != 4 || !ok || v < 0 || v > 10 || envs["of_env_0"] != 0 || envs["of_env_3"] != 3 {
+		t.Errorf("metrics %v of %v, want of_env_0 to of_env_3 of these, with steps of their episodes", got, envs)
 	}
 }
 

@@ -31,8 +31,6 @@ type envWorker struct {
 	scratch *shm.Segment
 	known   map[uint64]bool // numbers of files that it has been told of
 
-	nameless map[uint32][]float64 // numbers of metrics that have no name yet
-
 	gone     atomic.Bool // its process has ended
 	selected bool        // takes part in the call
 	verdict  verdict     // on its answer
@@ -56,7 +54,7 @@ const maxScratch = 64 << 20
 
 // startWorker starts a process.
 func (p *envPlugin) startWorker(ctx context.Context, name string) (*envWorker, error) {
-	w := &envWorker{plugin: p, name: name, mail: newEnvMail(), known: map[uint64]bool{}, nameless: map[uint32][]float64{}}
+	w := &envWorker{plugin: p, name: name, mail: newEnvMail(), known: map[uint64]bool{}}
 	program := p.program
 	if program.Name == "" {
 		program.Name = p.source.Name
@@ -146,9 +144,6 @@ func (w *envWorker) fail(err error) {
 func (w *envWorker) post(m *hostabi.Message) {
 	w.one[0] = *m
 	w.verdict = answered
-	if len(w.nameless) > 0 {
-		w.named()
-	}
 	if n := w.p.out.Get(w.buffer[:]); n > 0 && w.take(w.buffer[:n]) {
 		w.verdict = broke // an answer to nothing
 	}
@@ -203,7 +198,7 @@ func (w *envWorker) take(ms []hostabi.Message) bool {
 			}
 			return i == len(ms)-1
 		case hostabi.LinkEnvMetric:
-			w.measure(m.T, math.Float64frombits(m.Inline[0]))
+			w.measure(m)
 		case hostabi.LinkAck:
 		default:
 			w.verdict = broke
@@ -213,31 +208,23 @@ func (w *envWorker) take(ms []hostabi.Message) bool {
 	return false
 }
 
-// maxNameless bounds how many numbers of a metric wait for its name.
-const maxNameless = 1024
-
-// measure passes a number on. Its name comes another way; until it is there the number waits.
-func (w *envWorker) measure(number uint32, value float64) {
-	if w.options.Metric == nil {
+// measure passes a number on. Its name comes another way, and was sent before.
+func (w *envWorker) measure(m *hostabi.Message) {
+	if w.options.Metric == nil || m.Inline[1] > uint64(w.span.Count) {
 		return
 	}
-	if name := w.mail.metric(number); name != "" {
-		w.options.Metric(name, value)
-	} else if early := w.nameless[number]; len(early) < maxNameless && (early != nil || len(w.nameless) < maxEnvMetrics) {
-		w.nameless[number] = append(early, value)
-	}
-}
-
-// named passes on what has got its name meanwhile.
-func (w *envWorker) named() {
-	for number, values := range w.nameless {
-		if name := w.mail.metric(number); name != "" {
-			delete(w.nameless, number)
-			for _, value := range values {
-				w.options.Metric(name, value)
-			}
+	name, err := w.mail.metric(m.T, w.gone.Load)
+	if err != nil {
+		if !errors.Is(err, errDied) { // await sees that itself
+			w.fail(err)
 		}
+		return
 	}
+	env := -1
+	if m.Inline[1] > 0 {
+		env = w.span.First + int(m.Inline[1]) - 1
+	}
+	w.options.Metric(env, name, math.Float64frombits(m.Inline[0]))
 }
 
 // text returns what a reply says in words.

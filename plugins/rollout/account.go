@@ -54,6 +54,9 @@ func (s *split) ended(i, env int, terminated, one bool) {
 			by = s.cast[s.makers[i]]
 		}
 		s.emitEpisode(env, terminated, by)
+		if !by.onTrial {
+			s.reports.count(i)
+		}
 	}
 	s.accounts[env] = account{}
 }

@@ -16,9 +16,9 @@ type batch struct {
 	starter env.Starter // env, where another split can go on while it steps; else nil
 	plugin  env.Plugin
 	maker
-	schema *trajectory.Schema // in the version's own words; laid out like the component's
-	calls  uint64             // of Step since the environments were made or renewed
-	quiet  atomic.Bool        // what the environments report does not count
+	schema    *trajectory.Schema    // in the version's own words; laid out like the component's
+	calls     uint64                // of Step since the environments were made or renewed
+	reportsTo atomic.Pointer[split] // where what the environments report counts; nil: nowhere
 
 	saved []byte // room for the state of one environment
 
@@ -40,12 +40,8 @@ func (c *Rollout) newBatch(p env.Plugin, schema *trajectory.Schema, split int) (
 	b := &batch{plugin: p, schema: schema, wants: make([]uint8, n), mask: make([]uint8, n)}
 	e, err := p.NewEnv(env.Options{
 		Name: c.h.Name, Envs: n, FirstEnv: first, Autoreset: c.mode,
-		Seed: c.seedOf(c.life * lifeAttempts),
-		Metric: func(name string, value float64) {
-			if !b.quiet.Load() {
-				c.metric(name, value)
-			}
-		},
+		Seed:   c.seedOf(c.life * lifeAttempts),
+		Metric: b.report,
 	})
 	if err != nil {
 		return nil, err
@@ -70,6 +66,7 @@ func (b *batch) forgetWants() {
 
 // close frees the environments and their own block. A step that was begun is waited for.
 func (b *batch) close() error {
+	b.reportsTo.Store(nil)
 	if b.stepping {
 		b.stepping = false
 		_ = b.starter.FinishStep() // of a block that is given up anyway

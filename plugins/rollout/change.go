@@ -193,7 +193,7 @@ func (x *change) send() {
 		if b == nil {
 			continue
 		}
-		b.maker, b.tried = maker{v, x.o.Task}, x.o.Probation
+		b.maker, b.tried = maker{v, x.o.Task, x.isTrial()}, x.o.Probation
 		m := &move{x: x, to: b, at: x.at(), keep: x.o.KeepState && x.at() != component.AtEpisode, share: x.share(i)}
 		m.pad, x.pads[i] = x.pads[i], nil
 		c.splits[i].next = m

@@ -66,6 +66,7 @@ func (x *change) goBack() {
 		}
 		if !x.isTrial() {
 			home.task = x.o.TaskBack // what ends on trial counts nowhere, so that nothing has to count again
+			home.onTrial = false
 		}
 		if !come {
 			c.changes.release(b)

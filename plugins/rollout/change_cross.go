@@ -144,6 +144,7 @@ func (s *split) leave(t int, valued bool) {
 			ended++
 		}
 		s.phantom[env], s.ages[env], s.limited[env] = 0, 0, 0
+		s.reports.forget(env)
 		s.gone[env], s.anyGone = 1, true // until it is reset
 	}
 	s.c.changes.ended.Add(uint64(ended))
@@ -196,7 +197,7 @@ func (s *split) goOver() {
 	}
 	s.batch, s.sides = m.to, nil
 	s.forgetWants()
-	s.quiet.Store(false)
+	s.reportsTo.Store(s)
 	if m.fresh {
 		s.carried = false
 		if m.begun { // else the seeds have not been used

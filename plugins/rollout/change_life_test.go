@@ -332,6 +332,9 @@ func randomOperations(t *testing.T, r *rand.Rand) {
 			version := 1 + r.IntN(4)
 			c := component.EnvChange{Plugin: wrap(w.plugins[version]), At: component.Boundary(r.IntN(4)), KeepState: r.IntN(2) == 0,
 				Probation: r.IntN(2) == 0, Envs: max(r.IntN(12)-6, 0)}
+			if c.Envs > 0 {
+				c.Task = onTrial
+			}
 			c.Went = func(e component.EnvsWent) { w.went = append(w.went, e) }
 			c.Fell = func(err error) { w.fell = append(w.fell, err) }
 			p, err := w.c.PrepareEnvs(c)

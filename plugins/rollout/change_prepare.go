@@ -32,7 +32,6 @@ func (x *change) prepare() error {
 			return err
 		}
 		x.batches[i] = b
-		b.quiet.Store(true)
 		if b.pad, err = newPad(c.h.Name, schema); err != nil {
 			return err
 		}

@@ -27,6 +27,8 @@ type world struct {
 	rows    int               // valid ones
 	ended   int               // episodes that were cut for a change
 	told    int
+	counted int                // episodes that were told and were not played on trial
+	heights float64            // sum of what their environments have reported
 	made    map[int]int        // valid rows of each version
 	newest  map[int]int        // by environment, the version of its newest row
 	bits    []string           // what stood in the blocks, in order of arrival
@@ -64,6 +66,7 @@ func (o *worldOptions) plugin(version int) *plugintest.Plugin {
 	script := plugintest.Script{Name: fmt.Sprintf("v%d@1", version), Autoreset: o.mode, Actions: 3,
 		Length: func(env, _ int) int { return worldLength(env) },
 		Reward: func(plugintest.At) float32 { return float32(version) },
+		Metric: func(at plugintest.At) (string, float64) { return "height", float64(at.Env) },
 	}
 	if o.masked {
 		script.Legal = func(at plugintest.At, action int) bool { return (at.Step+at.Env+version+action)%3 != 0 }
@@ -111,6 +114,9 @@ func (w *world) errorf(format string, args ...any) {
 	}
 }
 
+// onTrial is the task of environments on trial.
+const onTrial = 99
+
 // value is V of one observation.
 func value(obs []float32) float32 { return 10*obs[plugintest.ObsStep] + obs[plugintest.ObsEnv] }
 
@@ -155,7 +161,10 @@ func obsOf(tr trajectory.Trajectory, c trajectory.Column, row, env int) []float3
 }
 
 func (w *world) onEpisode(e trajectory.Episode) {
-	w.told++
+	if w.told++; e.Task != onTrial {
+		w.counted++
+		w.heights += float64(e.Env)
+	}
 	if want := worldLength(int(e.Env)); int(e.Length) != want && (w.limit == 0 || int(e.Length) != w.limit) {
 		w.errorf("environment %d is told to have had an episode of %d steps, want %d", e.Env, e.Length, want)
 	}
@@ -275,6 +284,9 @@ func (w *world) prepare(version int, o component.EnvChange) component.PreparedEn
 	if o.Plugin == nil {
 		o.Plugin = w.plugins[version]
 	}
+	if o.Envs > 0 {
+		o.Task = onTrial
+	}
 	o.Went = func(e component.EnvsWent) { w.went = append(w.went, e) }
 	o.Fell = func(err error) {
 		w.fell = append(w.fell, err)
@@ -371,6 +383,9 @@ func (w *world) balance() {
 		if got := w.counter(name + "env_steps"); int(got) != w.made[v] {
 			w.errorf("%d env steps counted of version %d, %d seen", got, v, w.made[v])
 		}
+	}
+	if d := w.Host.Stats.Histogram("env/height").Snapshot(); int(d.Count) != w.counted || d.Sum != w.heights {
+		w.errorf("env/height has %d numbers that sum up to %v, after %d episodes with %v", d.Count, d.Sum, w.counted, w.heights)
 	}
 	if ended, lost := w.counter("swap/ended_episodes"), w.counter("rollout/lost_episodes"); int(ended+lost) < w.ended {
 		w.errorf("%d episodes counted as ended for changes and %d as lost, %d seen", ended, lost, w.ended)

@@ -105,10 +105,14 @@ func (s *split) forget() {
 	clear(s.limited)
 	clear(s.ages)
 	clear(s.accounts)
+	for env := range s.n {
+		s.reports.forget(env)
+	}
 }
 
 // abort gives the block up. Its credit comes back.
 func (s *split) abort() {
+	s.reports.drop()
 	s.writing = false
 	if err := s.loan.Abort(); err != nil {
 		s.c.h.Fail(err)

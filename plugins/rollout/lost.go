@@ -54,6 +54,7 @@ func (s *split) strike(t int, stepped bool) {
 			continue
 		}
 		s.ages[env], s.limited[env] = 0, 0
+		s.reports.forget(env)
 		phantom := s.phantom[env] != 0
 		s.phantom[env] = 0
 		if t < 0 {
@@ -75,6 +76,12 @@ func (s *split) strike(t int, stepped bool) {
 			s.cutBefore(t, env)
 		}
 	}
+}
+
+// ends reports whether a row that has been written is the last one of an episode.
+func (s *split) ends(at int) bool {
+	return s.tr.Bytes(trajectory.Valid)[at] != 0 &&
+		s.tr.Bytes(trajectory.Terminated)[at]|s.tr.Bytes(trajectory.Truncated)[at] != 0
 }
 
 // hasEnded reports whether a row that has been written has no step of an episode that goes on.

@@ -28,9 +28,8 @@ type Rollout struct {
 	obsReady, trajectories, episodes *bus.Signal
 
 	envSteps, lostSteps, restarts, carriedBytes *stat.Counter
-	untold                                      *stat.Counter              // episodes that could not be announced
-	lostEpisodes                                *stat.Counter              // episodes that ended with the process they were in
-	envMetrics                                  map[string]*stat.Histogram // by the environment's own name
+	untold                                      *stat.Counter // episodes that could not be announced
+	lostEpisodes                                *stat.Counter // episodes that ended with the process they were in
 	versions                                    map[uint64]*version
 	restarted                                   int
 	life                                        int // tells apart the times when environments begin without a state
@@ -91,7 +90,6 @@ func (c *Rollout) Start(h *component.Host) error {
 	c.restarts, c.carriedBytes = h.Stats.Counter("rollout/restarts"), h.Stats.Counter("rollout/carried_bytes")
 	c.lostEpisodes = h.Stats.Counter("rollout/lost_episodes")
 	c.untold = h.Stats.Counter("rollout/episodes_untold")
-	c.envMetrics = map[string]*stat.Histogram{}
 	c.changes.start(h.Stats)
 	plugin, err := h.Env(c.config.Env)
 	if err != nil {
@@ -138,8 +136,9 @@ func (c *Rollout) makeSplits() error {
 		if err != nil {
 			return err
 		}
-		b.maker = maker{c.versionOf(c.plugin.Hash()), c.h.Task}
+		b.maker = maker{version: c.versionOf(c.plugin.Hash()), task: c.h.Task}
 		s := newSplit(c, i, c.h.FirstEnv+i*n, n, b)
+		b.reportsTo.Store(s)
 		c.splits = append(c.splits, s)
 		for k := range c.blocksPerSplit() {
 			block := uint32(i*c.blocksPerSplit() + k)
@@ -148,16 +147,6 @@ func (c *Rollout) makeSplits() error {
 		}
 	}
 	return nil
-}
-
-// metric takes a number that an environment reports. Names are few: the runtime bounds them.
-func (c *Rollout) metric(name string, value float64) {
-	d := c.envMetrics[name]
-	if d == nil {
-		d = c.h.Stats.Histogram("env/" + name)
-		c.envMetrics[name] = d
-	}
-	d.Observe(value)
 }
 
 // credit announces, from whatever goroutine freed it, that a block of the split is free.

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 
@@ -349,16 +350,67 @@ func TestRestore_RefusesWhatDoesNotFit(t *testing.T) {
 	}
 }
 
-// Of what environments report each number counts, whichever of them speaks last.
-func TestMetric_CountsEachNumber(t *testing.T) {
-	r := newRig(t, rigOptions{script: plugintest.Script{
-		Metric: func(at plugintest.At) (string, float64) { return "height", float64(at.Env) },
-	}})
+// What an environment reports during an episode is one number, however long the episode is.
+func TestMetric_IsAMeanOverEpisodes(t *testing.T) {
+	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
+		for _, limit := range []int{0, 3} {
+			r := newRig(t, rigOptions{script: heights(mode), config: func(c *config) { c.EpisodeLimit = limit }})
+			r.until(t, 12)
+			sum := 0.
+			for _, e := range r.episodes {
+				sum += heightOf(e)
+			}
+			d := r.Host.Stats.Histogram("env/height").Snapshot()
+			if int(d.Count) != len(r.episodes) || d.Count == 0 || math.Abs(d.Sum-sum) > 1e-9 {
+				t.Errorf("%v, limit %d: env/height has %d numbers that sum up to %v, want %v of %d episodes", mode, limit, d.Count, d.Sum,
+					sum, len(r.episodes))
+			}
+		}
+	}
+}
+
+// heights is a script whose environments report a number in each step.
+func heights(mode hostabi.Autoreset) plugintest.Script {
+	return plugintest.Script{Autoreset: mode, Length: func(env, episode int) int { return 2 + (env+episode)%5 },
+		Metric: func(at plugintest.At) (string, float64) { return "height", float64(10*at.Env + at.Step) }}
+}
+
+// heightOf is the mean over the steps of an episode.
+func heightOf(e trajectory.Episode) float64 { return float64(10*e.Env) + float64(e.Length-1)/2 }
+
+// anonymous is a plugin whose runtime does not know which environment reports.
+type anonymous struct{ env.Plugin }
+
+func (p anonymous) NewEnv(o env.Options) (env.Env, error) {
+	to := o.Metric
+	o.Metric = func(_ int, name string, value float64) { to(-1, name, value) }
+	return p.Plugin.NewEnv(o)
+}
+
+func TestMetric_OfAnUnknownEnvironmentCountsByItself(t *testing.T) {
+	r := newRig(t, rigOptions{plugin: anonymous{plugintest.New(heights(hostabi.SameStep))}})
 	r.until(t, 2)
 	steps := r.counter("rollout/env_steps")
-	if d := r.Host.Stats.Histogram("env/height").Snapshot(); d.Count < steps || d.Min != 0 || d.Max != 5 {
-		t.Errorf("env/height has %d numbers from %v to %v after %d env steps, want one of each step of environments 0 to 5",
-			d.Count, d.Min, d.Max, steps)
+	if d := r.Host.Stats.Histogram("env/height").Snapshot(); d.Count < steps || d.Min != 0 || d.Max < 50 {
+		t.Errorf("env/height has %d numbers from %v to %v after %d env steps, want one of each step", d.Count, d.Min, d.Max, steps)
+	}
+}
+
+// What a running episode has reported is saved with it.
+func TestMetric_GoesOnBehindARestore(t *testing.T) {
+	r := newRig(t, rigOptions{script: heights(hostabi.SameStep)})
+	s := stall(t, r)
+	next := newRig(t, rigOptions{script: heights(hostabi.SameStep)})
+	if err := next.c.Restore(s); err != nil {
+		t.Fatal(err)
+	}
+	next.until(t, 4)
+	sum := 0.
+	for _, e := range next.episodes {
+		sum += heightOf(e)
+	}
+	if d := next.Host.Stats.Histogram("env/height").Snapshot(); int(d.Count) != len(next.episodes) || math.Abs(d.Sum-sum) > 1e-9 {
+		t.Errorf("env/height has %d numbers that sum up to %v, want %v of %d episodes", d.Count, d.Sum, sum, len(next.episodes))
 	}
 }
 
@@ -367,6 +419,7 @@ func TestStep_AllocatesNothing(t *testing.T) {
 	for name, script := range map[string]plugintest.Script{
 		"same_step": {Autoreset: hostabi.SameStep}, "next_step": {Autoreset: hostabi.NextStep}, "disabled": {Autoreset: hostabi.Disabled},
 	} {
+		script.Metric = func(plugintest.At) (string, float64) { return "height", 1 }
 		c := New().(*Rollout)
 		r := plugintest.NewRig(t, c, plugintest.RigOptions{Name: "rollout", Envs: map[string]env.Plugin{"scripted": plugintest.New(script)}},
 			func(into any) error {

@@ -54,7 +54,7 @@ func (s *split) standBeside(t int) bool {
 	}
 	d.all = append(d.all, m.to)
 	d.target, d.share, d.row = m.to, m.share, t
-	m.to.quiet.Store(false)
+	m.to.reportsTo.Store(s)
 	m.to.copyRow(0, t)
 	if !s.carried && !s.writing {
 		d.beginAll()

@@ -29,6 +29,7 @@ func (s *split) settleSides() error {
 	if s.c.config.EpisodeLimit > 0 {
 		ended = s.limit(ended)
 	}
+	s.endReports()
 	s.bootstrap = ended&trajectory.AnyTruncated != 0
 	if err := s.endSides(); err != nil {
 		return err

@@ -20,6 +20,7 @@ type saved struct {
 	Ages      []uint32
 	Accounts  []account
 	Carry     []byte
+	Reports   map[string][]tally `json:",omitempty"`
 	// Of snapshots that were taken before Carry was: it is both.
 	CarryObs, CarryMask []byte `json:",omitempty"`
 }
@@ -49,7 +50,7 @@ func (c *Rollout) Snapshot() (component.State, error) {
 		splits = append(splits, saved{
 			Steps: s.steps, Sequence: s.sequence, Calls: s.calls, Restarted: c.restarted, Attempts: c.attempts, Tries: s.tries,
 			Fresh: !s.carried, Phantom: slices.Clone(s.phantom), Ages: slices.Clone(s.ages), Accounts: slices.Clone(s.accounts),
-			Carry: slices.Clone(s.carry),
+			Carry: slices.Clone(s.carry), Reports: s.reports.save(),
 		})
 	}
 	state.Meta = splits
@@ -95,6 +96,9 @@ func (s *split) restore(from *saved, instance []byte) error {
 	copy(s.ages, from.Ages)
 	copy(s.accounts, from.Accounts)
 	copy(s.carry, from.Carry)
+	for name, running := range from.Reports {
+		copy(s.metric(name).running, running)
+	}
 	if s.seed(from.Tries); from.Attempts == 0 {
 		s.seed(from.Restarted)
 	}

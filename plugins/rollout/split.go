@@ -43,6 +43,7 @@ type split struct {
 	ages     []uint32 // env steps of the running episodes, for the episode limit
 	limited  []byte   // 1 where the limit ended the episode in row t
 	accounts []account
+	reports  reports
 
 	ready    func() // posts onReady
 	stepping bool   // row t is being stepped
@@ -283,6 +284,7 @@ func (s *split) settle(err error) error {
 	if s.c.config.EpisodeLimit > 0 {
 		ended = s.limit(ended)
 	}
+	s.endReports()
 	s.bootstrap = ended&trajectory.AnyTruncated != 0
 	if ended == 0 || s.c.mode == hostabi.SameStep && s.c.config.EpisodeLimit == 0 {
 		return s.revive(s.t + 1)
@@ -366,6 +368,7 @@ func (s *split) finish() {
 		s.leave(s.t, true)
 	}
 	rows := s.account()
+	s.reports.drop()
 	*s.tr.Meta() = trajectory.Meta{
 		Sequence: s.sequence, FirstEnv: uint32(s.first), Rollout: uint16(s.c.h.Index), Split: uint16(s.index),
 		FirstStep: s.steps, ValidRows: uint32(rows), PluginVersion: s.newest().version.id,

@@ -60,6 +60,7 @@ func (c *Rollout) countVersion(name string) *version {
 type maker struct {
 	version *version
 	task    uint16 // see trajectory.Episode
+	onTrial bool   // beside environments that are trained for; its reports count nowhere
 }
 
 // maxCast bounds how many makers of one block are told apart.

@@ -68,17 +68,26 @@ func (i *instance) fill(b []byte) {
 
 // streamOf returns the index of the random stream that a call draws from.
 func (i *instance) streamOf() int {
-	none := len(i.host.entropy) - 1
-	if !perEnv(i.calling) {
-		return none
-	}
-	if none == 1 {
-		return 0
-	}
-	if env := i.currentEnv(); env >= 0 && env < none {
+	if env := i.envOf(); env >= 0 {
 		return env
 	}
-	return none
+	return len(i.host.entropy) - 1
+}
+
+// envOf returns the index in its batch of the environment that a call is about at this moment, -1 if it is none or not
+// known.
+func (i *instance) envOf() int {
+	envs := len(i.host.entropy) - 1
+	if !perEnv(i.calling) {
+		return -1
+	}
+	if envs == 1 {
+		return 0
+	}
+	if env := i.currentEnv(); env < envs {
+		return max(env, -1)
+	}
+	return -1
 }
 
 // currentEnv asks the guest, in the middle of a call, which environment of its batch it is at; -1 if it does not say.
@@ -89,11 +98,14 @@ func (i *instance) currentEnv() int {
 	if i.current == nil {
 		i.current = i.module.ExportedFunction(hostabi.ExportCurrentEnv)
 	}
-	var stack [1]uint64 // the instance's own has the call that is in progress
-	if err := i.current.CallWithStack(i.ctx, stack[:]); err != nil {
+	call := i.calling
+	i.calling = hostabi.ExportCurrentEnv // which is about none: one that asks the host in turn is not asked again
+	err := i.current.CallWithStack(i.ctx, i.answer[:])
+	i.calling = call
+	if err != nil {
 		return -1
 	}
-	return int(int32(uint32(stack[0])))
+	return int(int32(uint32(i.answer[0])))
 }
 
 func draw(stream *uint64) uint64 {

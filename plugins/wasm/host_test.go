@@ -116,12 +116,38 @@ func TestLogEnabled_FollowsTheLog(t *testing.T) {
 	}
 }
 
-func TestMetric_ReachesTheHost(t *testing.T) {
-	g := calling("rl", "metric", []byte{asm.I32, asm.I32, asm.F64}, nil, asm.Const(20000)+asm.Const(6)+"\x44\x00\x00\x00\x00\x00\x00\xf8\x3f")
-	g.after = text("height")
-	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantMetric}})
+// metricGuest reports 1.5 in each step, for the environment that current says.
+func metricGuest(name string, current asm.Code) built {
+	report := asm.Const(20000) + asm.Const(int32(len(name))) + "\x44\x00\x00\x00\x00\x00\x00\xf8\x3f"
+	g := calling("rl", "metric", []byte{asm.I32, asm.I32, asm.F64}, nil, report)
+	g.after = func(m *asm.Module) {
+		text(name)(m)
+		if current != "" {
+			m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, current)
+		}
+	}
+	return g
+}
+
+func TestMetric_ReachesTheHostWithItsEnvironment(t *testing.T) {
+	report := asm.Const(20000) + asm.Const(6) + "\x44\x00\x00\x00\x00\x00\x00\xf8\x3f" + asm.Call(0)
+	for name, c := range map[string]struct {
+		current asm.Code
+		want    string
+	}{
+		"known":        {asm.Const(1), "[1 height=1.5 1 height=1.5]"},
+		"out of range": {asm.Const(2), "[-1 height=1.5 -1 height=1.5]"},
+		"not said":     {"", "[-1 height=1.5 -1 height=1.5]"},
+		"asks back":    {report + asm.Const(1), "[-1 height=1.5 1 height=1.5 -1 height=1.5 1 height=1.5]"},
+	} {
+		t.Run(name, func(t *testing.T) { testMetric(t, c.current, c.want) })
+	}
+}
+
+func testMetric(t *testing.T, current asm.Code, want string) {
+	p := load(t, newRuntime(t), "guest.wasm", metricGuest("height", current).bytes(), Config{Grants: []string{GrantMetric}})
 	var got []string
-	e := newEnv(t, p, env.Options{Envs: 2, Metric: func(name string, v float64) { got = append(got, fmt.Sprint(name, "=", v)) }})
+	e := newEnv(t, p, env.Options{Envs: 2, Metric: func(env int, name string, v float64) { got = append(got, fmt.Sprint(env, " ", name, "=", v)) }})
 	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]); err != nil {
 		t.Fatal(err)
 	}
@@ -130,11 +156,10 @@ func TestMetric_ReachesTheHost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := "[height=1.5 height=1.5]"; fmt.Sprint(got) != want {
+	if fmt.Sprint(got) != want {
 		t.Errorf("metrics %v, want %s", got, want)
 	}
-	got = make([]string, 0, 1000)
-	e.inst.host.metric = func(string, float64) {}
+	e.inst.host.metric = func(int, string, float64) {}
 	if n := testing.AllocsPerRun(100, func() { _ = e.Step(0) }); n != 0 {
 		t.Errorf("%v allocations a step with a metric", n)
 	}
@@ -142,12 +167,11 @@ func TestMetric_ReachesTheHost(t *testing.T) {
 
 // A host that is called back may not call the same Env: the guest is in the middle of something.
 func TestEnv_RefusesCallsDuringACall(t *testing.T) {
-	g := calling("rl", "metric", []byte{asm.I32, asm.I32, asm.F64}, nil, asm.Const(20000)+asm.Const(1)+"\x44\x00\x00\x00\x00\x00\x00\xf8\x3f")
-	g.after = text("m")
+	g := metricGuest("m", "")
 	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantMetric}})
 	var e *Env
 	var errs []error
-	e = newEnv(t, p, env.Options{Envs: 2, Metric: func(string, float64) {
+	e = newEnv(t, p, env.Options{Envs: 2, Metric: func(int, string, float64) {
 		errs = append(errs, e.Close(), e.Step(0), e.Renew(), e.Reset(0, nil, nil))
 		_, err := e.Snapshot()
 		errs = append(errs, err)

@@ -27,6 +27,7 @@ type instance struct {
 	call    functions
 	others  map[string]api.Function // exports that have been called besides; see functions
 	current api.Function            // that is called in the middle of other calls; nil before the first time
+	answer  [1]uint64               // by it: the stack is the call's that is in progress
 	calling string                  // export that is called, for messages
 	globals []api.MutableGlobal
 	fuel    fuelState

@@ -41,7 +41,7 @@ type hostState struct {
 	skipped int64    // virtual time that passed within steps
 	entropy []uint64 // random streams: of each environment, and at the end of what belongs to none
 
-	metric  func(name string, value float64)
+	metric  func(env int, name string, value float64)
 	metrics map[string]string
 }
 
@@ -139,7 +139,7 @@ func rlMetric(i *instance, stack []uint64) {
 		}
 		i.host.metrics[string(name)] = known
 	}
-	i.host.metric(known, math.Float64frombits(stack[2]))
+	i.host.metric(i.envOf(), known, math.Float64frombits(stack[2]))
 }
 
 // status encodes a status as a guest's i32.

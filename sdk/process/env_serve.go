@@ -266,7 +266,7 @@ func shorten(text string, n int) string {
 }
 
 // metric passes on a number that an environment reports. mu is held.
-func (w *envs) metric(name string, value float64) {
+func (w *envs) metric(env int, name string, value float64) {
 	number, ok := w.metrics[name]
 	if !ok {
 		number = uint32(len(w.metrics))
@@ -275,5 +275,5 @@ func (w *envs) metric(name string, value float64) {
 			w.log.Warn("metric not announced", "name", name, "error", err)
 		}
 	}
-	w.put(&hostabi.Message{Slot: hostabi.LinkEnvMetric, T: number, Inline: [2]uint64{math.Float64bits(value)}})
+	w.put(&hostabi.Message{Slot: hostabi.LinkEnvMetric, T: number, Inline: [2]uint64{math.Float64bits(value), uint64(env + 1)}})
 }

@@ -72,7 +72,7 @@ class Batch:
     """A fixed number of environments, stepped one after the other into the block that is bound."""
 
     def __init__(self, source: Source, envs: int, autoreset: int,
-                 report: Callable[[str, float], None] = lambda name, value: None):
+                 report: Callable[[int, str, float], None] = lambda env, name, value: None):
         self.source, self.autoreset, self._report = source, autoreset, report
         self.envs: list[gymnasium.Env[Any, Any]] = []
         self.bound: Bound | None = None
@@ -143,7 +143,7 @@ class Batch:
                         watch(i, obs, info)
                     if terminated or truncated:
                         obs = self._end(i, obs, block)
-                        self._tell(info)
+                        self._tell(i, info)
                 rows[i] = obs if unit is None else unit[int(obs) - self._unit_first]
                 rewards.append(reward)
                 terminations.append(terminated)
@@ -157,11 +157,11 @@ class Batch:
                 i, e = blame(rewards, terminations, truncations, e)
             raise EnvFault(i, e) from e
 
-    def _tell(self, info: Mapping[Any, Any]) -> None:
-        """Reports the numbers of an episode's last info."""
+    def _tell(self, env: int, info: Mapping[Any, Any]) -> None:
+        """Reports the numbers of the last info of an environment's episode."""
         for name, value in info.items():
             if isinstance(name, str) and isinstance(value, (bool, int, float, numpy.bool_, numpy.integer, numpy.floating)):
-                self._report(name, float(value))
+                self._report(env, name, float(value))
 
     def _end(self, i: int, obs: Any, block: Bound) -> Any:
         """Does what the mode of autoreset asks for at the end of an episode; returns the observation to write."""

@@ -122,15 +122,15 @@ class Worker:
         else:
             self._send(_REPLY, 0, 0, 0, m.t)
 
-    def _report(self, name: str, value: float) -> None:
-        """Passes a number on to the metrics under env/."""
+    def _report(self, env: int, name: str, value: float) -> None:
+        """Passes a number of an environment on to the metrics under env/."""
         number = self._metrics.get(name)
         if number is None:
             if len(self._metrics) == _METRICS or not 0 < len(name.encode(errors="replace")) <= _METRIC_BYTES:
                 return
             number = self._metrics[name] = len(self._metrics)
             self._link.wire_send(json.dumps({"metric": {"number": number, "name": name}}).encode())
-        self._send(_native.LINK_ENV_METRIC, 0, struct.unpack("<Q", struct.pack("<d", value))[0], 0, number)
+        self._send(_native.LINK_ENV_METRIC, 0, struct.unpack("<Q", struct.pack("<d", value))[0], env + 1, number)
 
     def _refuse(self, t: int, status: int, text: str, fault: int, env: int = 0) -> None:
         data = text.encode()[:_TEXT]
