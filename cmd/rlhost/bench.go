@@ -12,6 +12,7 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/plugins/builtin"
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline"
@@ -239,14 +240,14 @@ func (c *benchCommand) throughBus(p *program, d time.Duration) (rate float64, to
 
 // busRate runs it once and returns env steps per second, 0 if no step has ended.
 func (c *benchCommand) busRate(p *program, d time.Duration) (float64, error) {
-	engines := newEngines(p.logger())
+	parts, engines := builtin.New(p.logger(), runner.Output{})
 	defer engines.Close()
-	parts := newParts(engines, runner.Output{})
 	parts.Builtins = append(parts.Builtins, "bench")
+	load := parts.Load
 	parts.Load = func(ctx context.Context, name string, e graph.EnvTable, dir string) (env.Plugin, error) {
 		e.Args, e.Grants, e.Limits.Memory = c.Args, c.Grant, int64(c.Memory)
-		e.Plugin, e.Use, e.Isolated = c.table(c.Env)
-		return engines.load(ctx, name, e, ".")
+		e.Plugin, e.Use, e.Isolated = c.table(parts, c.Env)
+		return load(ctx, name, e, ".")
 	}
 	g, problems := graph.Parse("bench.toml", fmt.Appendf(nil, busPipeline, c.Envs, c.splits(), busHorizon, busBlocks), graph.ParseOptions{Parts: parts})
 	if g == nil {

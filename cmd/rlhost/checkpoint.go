@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -54,7 +53,7 @@ func load(run *runs.Run, which string) (runs.Checkpoint, error) {
 }
 
 // movedTo returns the graph as a file in another folder would give it: with the paths of plugins relative to that.
-func movedTo(dir string, g *graph.Graph) (*graph.Graph, error) {
+func movedTo(dir string, g *graph.Graph, builtins []string) (*graph.Graph, error) {
 	moved := *g
 	moved.Envs, moved.Dir = slices.Clone(g.Envs), dir
 	var errs []error
@@ -62,7 +61,6 @@ func movedTo(dir string, g *graph.Graph) (*graph.Graph, error) {
 		relative, err := relativePath(dir, from)
 		*path, errs = relative, append(errs, err)
 	}
-	builtins := builtinEnvs()
 	for i := range moved.Envs {
 		t := &moved.Envs[i].Table
 		if use, relative := t.Locate(g.Dir, builtins); relative {
@@ -99,8 +97,8 @@ func (p *program) ownPipeline(run *runs.Run, sets []string, parts *graph.Parts) 
 	if err != nil {
 		return nil, err
 	}
-	if python := run.Info().Python; python != "" && os.Getenv(pythonKey) == "" {
-		parts.EnvPlugins = envPluginsOf(python)
+	if python := run.Info().Python; python != "" {
+		parts.EnvPlugins = parts.EnvPluginsOf(python)
 	}
 	g, problems := graph.Parse(filepath.Join(run.Dir, runs.PipelineFile), src, graph.ParseOptions{Sets: sets, Parts: parts})
 	p.problems(problems)

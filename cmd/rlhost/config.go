@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
 
@@ -100,8 +101,8 @@ func (c *validateCommand) Run(p *program) error {
 }
 
 func (c *validateCommand) validate(p *program, file string) error {
-	e := newEngines(p.logger())
-	return p.also(c.look(p, file, newParts(e, runner.Output{})), e.Close())
+	parts, e := builtin.New(p.logger(), runner.Output{})
+	return p.also(c.look(p, file, parts), e.Close())
 }
 
 func (c *validateCommand) look(p *program, file string, parts *graph.Parts) error {
@@ -140,8 +141,7 @@ func (c *showCommand) Help() string {
 
 // Run prints the file, or what it means in full.
 func (c *showCommand) Run(p *program) error {
-	e := newEngines(p.logger())
-	parts := newParts(e, runner.Output{})
+	parts, e := builtin.New(p.logger(), runner.Output{})
 	g, err := p.readGraph(c.Pipeline, c.Set, parts)
 	err = p.also(err, e.Close())
 	if err != nil {
@@ -185,8 +185,8 @@ func (c *graphCommand) Help() string {
 
 // Run draws the pipeline.
 func (c *graphCommand) Run(p *program) error {
-	e := newEngines(p.logger())
-	g, err := p.readGraph(c.Pipeline, c.Set, newParts(e, runner.Output{}))
+	parts, e := builtin.New(p.logger(), runner.Output{})
+	g, err := p.readGraph(c.Pipeline, c.Set, parts)
 	err = p.also(err, e.Close())
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
@@ -108,7 +109,7 @@ func (t *training) describe() error {
 
 // pluginHashes are the hashes of all environments, by the name that the run's own pipeline has for them.
 func (t *training) pluginHashes() (map[string]string, error) {
-	kept, err := movedTo(t.run.Dir, t.graph)
+	kept, err := movedTo(t.run.Dir, t.graph, t.parts.Builtins)
 	if err != nil {
 		return nil, err
 	}
@@ -121,4 +122,14 @@ func (t *training) pluginHashes() (map[string]string, error) {
 		hashes[e.Table.Use] = plugin.Hash()
 	}
 	return hashes, nil
+}
+
+// pythonOf returns the Python that a pipeline's environments of Gymnasium are played with, or nothing.
+func pythonOf(g *graph.Graph) string {
+	for _, e := range g.Envs {
+		if t := e.Table.Plugin; t != nil && g.Plugin(t.Name) == nil {
+			return t.Path
+		}
+	}
+	return ""
 }

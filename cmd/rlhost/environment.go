@@ -9,6 +9,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/plugins/builtin"
+	"github.com/rlhost/rlhost/plugins/runner"
 
 	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/hostabi"
@@ -53,10 +55,10 @@ func memoryHelp(err error) error {
 
 // load loads the environment with engines of its own; close releases both.
 func (f *envFlags) load(p *program) (plugin env.Plugin, close func() error, err error) {
-	e := newEngines(p.logger())
+	parts, e := builtin.New(p.logger(), runner.Output{})
 	t := graph.EnvTable{Args: f.Args, Grants: f.Grant, Limits: graph.EnvLimits{Memory: int64(f.Memory)}}
-	t.Plugin, t.Use, t.Isolated = f.table(f.Env)
-	plugin, err = e.load(context.Background(), "", t, ".")
+	t.Plugin, t.Use, t.Isolated = f.table(parts, f.Env)
+	plugin, err = parts.Load(context.Background(), "", t, ".")
 	if err != nil {
 		return nil, nil, p.also(f.loadError(err), e.Close())
 	}
@@ -65,9 +67,9 @@ func (f *envFlags) load(p *program) (plugin env.Plugin, close func() error, err 
 
 // table tells who runs an environment, and what that one takes: gymnasium:CartPole-v1 is a native plugin's, anything
 // else a module.
-func (f *envFlags) table(name string) (plugin *graph.PluginTable, use string, isolated bool) {
+func (f *envFlags) table(parts *graph.Parts, name string) (plugin *graph.PluginTable, use string, isolated bool) {
 	if before, rest, ok := graph.SplitUse(name); ok {
-		if t, known := envPlugins()[before]; known {
+		if t, known := parts.EnvPlugins[before]; known {
 			t.Name = before
 			return &t, rest, true
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/plugins/builtin"
 
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/learner"
@@ -44,8 +45,8 @@ func (c *evalCommand) Run(p *program) error {
 	if c.MaxSteps < 0 {
 		return fail(exitUsage, fmt.Errorf("--max-steps %d: want 0 (the default) or more", c.MaxSteps))
 	}
-	e := newEngines(p.logger())
-	return p.also(c.evaluate(p, newParts(e, runner.Output{})), e.Close())
+	parts, e := builtin.New(p.logger(), runner.Output{})
+	return p.also(c.evaluate(p, parts), e.Close())
 }
 
 func (c *evalCommand) evaluate(p *program, parts *graph.Parts) error {
@@ -89,7 +90,12 @@ func (c *evalCommand) play(p *program, run *runs.Run, g *graph.Graph, parts *gra
 	for _, name := range changed(run.Info(), map[string]string{e.Table.Use: plugin.Hash()}) {
 		p.tell(slog.LevelWarn, "warning: ", "changed since the run began: %s", name)
 	}
-	d := &policy.Definition{Network: network, Backend: backends()["cpu"]()}
+	spec := plugin.Spec()
+	made, err := parts.Policy(g.Policies[0].Decode, &spec)
+	if err != nil {
+		return nil, errors.Join(err, plugin.Close())
+	}
+	d := &policy.Definition{Network: network, Backend: made.(*policy.Definition).Backend}
 	result, err := evaluate(ctx, plugin, d, weights, c.options(g, longest))
 	return result, errors.Join(err, plugin.Close())
 }

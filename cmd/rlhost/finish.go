@@ -122,7 +122,7 @@ func (t *training) parting() {
 	if t.screen != nil {
 		t.screen.Leave()
 	}
-	t.engines.abandon()
+	t.engines.Abandon()
 	t.tell(slog.LevelWarn, "rlhost: ", "stopped at once; what was saved before is still there")
 	if t.command.JSON && !t.ended.Swap(true) {
 		_ = json.NewEncoder(t.out).Encode(t.endOf(reasonAborted))

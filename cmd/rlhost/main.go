@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/runner"
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
@@ -97,7 +98,7 @@ func run(args []string, out, errOut io.Writer) int {
 		fmt.Fprintf(errOut, "rlhost: this is %s; rlhost runs on Linux alone, because it shares sealed memory files between host and plugins\n", runtime.GOOS)
 		return exitFailed
 	}
-	if len(args) > 0 && args[0] == compilerCommand {
+	if len(args) > 0 && args[0] == builtin.CompilerCommand {
 		return wasm.ServeCompiler(args[1:])
 	}
 	keepFileSizeErrors()

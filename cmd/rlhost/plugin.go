@@ -16,6 +16,7 @@ import (
 	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/process"
 	"github.com/rlhost/rlhost/plugins/runner"
 	sdk "github.com/rlhost/rlhost/sdk/process"
@@ -119,22 +120,14 @@ type pluginShowCommand struct {
 
 // Run starts the plugin, asks it and stops it.
 func (c *pluginShowCommand) Run(p *program) error {
-	e := newEngines(p.logger())
+	_, e := builtin.New(p.logger(), runner.Output{})
 	return p.also(c.show(p, e), e.Close())
 }
 
-func (c *pluginShowCommand) show(p *program, e *engines) error {
-	r, err := e.processes()
-	if err != nil {
-		return err
-	}
+func (c *pluginShowCommand) show(p *program, e *builtin.Engines) error {
 	table := graph.DefaultPlugin()
 	table.Name, table.Path, table.Interpreter = filepath.Base(c.Program), c.Program, c.Interpreter
-	program, err := programOf(table, ".")
-	if err != nil {
-		return err
-	}
-	d, err := r.Describe(context.Background(), program)
+	d, err := e.Describe(context.Background(), table, ".")
 	if err != nil {
 		return pluginError(err)
 	}
@@ -227,10 +220,11 @@ type pluginServeCommand struct{}
 // Run makes this program a plugin with the built-in components, and a worker of environments that are modules. It does
 // not return.
 func (c *pluginServeCommand) Run(p *program) error {
+	_, e := builtin.New(p.logger(), runner.Output{})
 	sdk.Serve(sdk.Plugin{
-		Kinds:  builtinKinds(runner.Output{}),
-		Policy: decodePolicy,
-		Load:   newEngines(p.logger()).loadModule,
+		Kinds:  builtin.Kinds(runner.Output{}),
+		Policy: builtin.DecodePolicy,
+		Load:   e.LoadModule,
 	})
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/plugins/builtin"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -135,7 +136,7 @@ on_full = "block"
 // step): another actor that is given each row alone with that key comes to the same bits.
 func TestS1ActionsAreKeyedByRunEnvironmentAndStep(t *testing.T) {
 	o := experiment{script: masked(), sets: []string{"component.learner.learning_rate=0"}}.must(t)
-	made, err := decodePolicy(netOfTheLab, &o.blocks[0].Schema.Spec)
+	made, err := builtin.DecodePolicy(netOfTheLab, &o.blocks[0].Schema.Spec)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +176,7 @@ func TestS1ActionsAreKeyedByRunEnvironmentAndStep(t *testing.T) {
 
 // netOfTheLab decodes the lab's policy.
 func netOfTheLab(into any) error {
-	into.(*policyTable).Net.Hidden = []int{16}
+	into.(*builtin.PolicyTable).Net.Hidden = []int{16}
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/plugins/builtin"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
@@ -160,7 +161,7 @@ func (x experiment) must(t *testing.T) *outcome {
 
 // parts is the program's table with the lab's environment and the tap in it.
 func (x experiment) parts(tapped *tap) *graph.Parts {
-	parts := newParts(newEngines(slog.New(slog.DiscardHandler)), runner.Output{})
+	parts, _ := builtin.New(slog.New(slog.DiscardHandler), runner.Output{})
 	parts.Kinds["tap"] = func() component.Component { return tapped }
 	if x.runner != nil {
 		parts.Kinds["rollout"] = x.runner
@@ -177,7 +178,7 @@ func (x experiment) parts(tapped *tap) *graph.Parts {
 	}
 	if wrap := x.backend; wrap != nil {
 		parts.Policy = func(decode func(into any) error, env *hostabi.EnvSpec) (any, error) {
-			made, err := decodePolicy(decode, env)
+			made, err := builtin.DecodePolicy(decode, env)
 			if d, ok := made.(*policy.Definition); ok && err == nil {
 				d.Backend = wrap(d.Backend)
 			}

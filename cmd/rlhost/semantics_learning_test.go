@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/ppo"
+	"github.com/rlhost/rlhost/plugins/builtin"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline/runs"
@@ -293,7 +294,7 @@ func learnerWeights(t *testing.T, x experiment) (policy.Network, []float32, erro
 func TestS11APaddedBatchIsACompactOne(t *testing.T) {
 	o := experiment{script: masked()}.must(t)
 	d := o.dataset(2, 1)
-	made, err := decodePolicy(func(any) error { return nil }, &d.Blocks[0].Schema.Spec)
+	made, err := builtin.DecodePolicy(func(any) error { return nil }, &d.Blocks[0].Schema.Spec)
 	if err != nil {
 		t.Fatal(err)
 	}

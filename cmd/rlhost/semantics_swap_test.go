@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/learner"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
@@ -30,8 +31,7 @@ anneal_env_steps = 500_000
 // hashesOf trains and returns the hash of the parameters after each dataset. change is called beside the run.
 func hashesOf(t *testing.T, steps int, change func(p *pipeline.Pipeline, parts *graph.Parts)) (hashes []string) {
 	t.Helper()
-	engines := newEngines(slog.New(slog.DiscardHandler))
-	parts := newParts(engines, runner.Output{})
+	parts, engines := builtin.New(slog.New(slog.DiscardHandler), runner.Output{})
 	g, problems := graph.Parse("swapped.toml", []byte(swappedFile), graph.ParseOptions{
 		Parts: parts, Sets: []string{fmt.Sprintf("run.stop.env_steps=%d", steps)},
 	})

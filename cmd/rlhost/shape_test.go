@@ -95,8 +95,11 @@ bench/objects/server:    plugins/objects
 bench/ring:              hostabi core/queue core/ring core/shm
 bench/swap:              core/control
 
-cmd/rlhost:              hostabi core/component core/files core/trajectory core/env pipeline pipeline/graph pipeline/runs examples/plugins examples/plugins/* gpu/policy gpu/cpu
-cmd/rlhost:              plugins/rollout plugins/batcher plugins/inference plugins/learner plugins/evaluation plugins/envcheck plugins/runner plugins/wasm
+plugins/builtin:         hostabi hostabi/native core/component core/env pipeline/graph examples/plugins gpu/policy gpu/cpu
+plugins/builtin:         plugins/rollout plugins/batcher plugins/inference plugins/learner plugins/runner plugins/objects plugins/wasm plugins/process
+
+cmd/rlhost:              hostabi core/component core/files core/trajectory core/env pipeline pipeline/graph pipeline/runs examples/plugins examples/plugins/* gpu/policy
+cmd/rlhost:              plugins/builtin plugins/learner plugins/evaluation plugins/envcheck plugins/runner plugins/wasm
 cmd/rlhost:              plugins/process plugins/objects plugins/objects/store sdk/process hostabi/native
 cmd/rlhost:              core/control cmd/rlhost/job
 cmd/rlhost/job:          hostabi core/arena core/component core/control core/files core/trajectory core/env core/stat gpu/policy pipeline pipeline/graph pipeline/runs

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"github.com/rlhost/rlhost/gpu/cpu"
 	"log/slog"
 	"slices"
 	"syscall"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/plugins/builtin"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
@@ -67,10 +69,9 @@ on_full = "coalesce"
 // a share of the whole: (whole - env - act) / whole.
 func BenchmarkRolloutShare(b *testing.B) {
 	const slice = 400 * time.Millisecond // long beside the block that each split leaves unfinished
-	engines := newEngines(slog.New(slog.DiscardHandler))
+	parts, engines := builtin.New(slog.New(slog.DiscardHandler), runner.Output{})
 	defer engines.Close()
-	parts := newParts(engines, runner.Output{})
-	env, err := engines.load(context.Background(), "cartpole", graph.EnvTable{Use: "cartpole@1"}, ".")
+	env, err := parts.Load(context.Background(), "cartpole", graph.EnvTable{Use: "cartpole@1"}, ".")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -145,7 +146,7 @@ func newAlone(b *testing.B, plugin env.Plugin) *alone {
 		b.Fatal(err)
 	}
 	n := policy.Network{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh, HiddenGain: 1.414, PolicyGain: 0.01, ValueGain: 1}
-	actor, err := policy.NewActor(backends()["cpu"](), &n, 1024)
+	actor, err := policy.NewActor(cpu.New(), &n, 1024)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/plugins/builtin"
 
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/runs"
@@ -49,7 +50,7 @@ type training struct {
 	command  *trainCommand
 	require  *requirement
 	started  time.Time
-	engines  *engines
+	engines  *builtin.Engines
 	parts    *graph.Parts
 	graph    *graph.Graph
 	run      *runs.Run
@@ -90,7 +91,7 @@ func (c *trainCommand) Run(p *program) error {
 	t.program = p.onScreen(c.JSON)
 	t.records = &recorder{}
 	t.program = t.program.recording(t.records)
-	t.engines = newEngines(t.logger())
+	t.parts, t.engines = builtin.New(t.logger(), t.output())
 	ctx, stop := t.interruptible(t.parting)
 	defer stop()
 	err = t.train(ctx)
@@ -119,7 +120,6 @@ func (t *training) train(ctx context.Context) error {
 
 // open reads the pipeline, makes or opens the run, and builds. A new run that cannot be built leaves no folder.
 func (t *training) open(ctx context.Context) (err error) {
-	t.parts = newParts(t.engines, t.output())
 	if t.command.Resume != "" {
 		err = t.resume()
 	} else {
@@ -197,7 +197,7 @@ func (t *training) begin() (err error) {
 
 // text is what pipeline.toml of the run's folder says of a graph.
 func (t *training) text(g *graph.Graph) ([]byte, error) {
-	kept, err := movedTo(t.run.Dir, g)
+	kept, err := movedTo(t.run.Dir, g, t.parts.Builtins)
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,8 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
 type versionCommand struct{}
@@ -19,7 +19,7 @@ func (c *versionCommand) Run(p *program) error {
 
 func versionLine() string {
 	return fmt.Sprintf("rlhost %s (%s) env ABI %v, %s, %s/%s, kernels %s", hostabi.Release, revision(), hostabi.EnvABI,
-		runtime.Version(), runtime.GOOS, runtime.GOARCH, cpu.New().Kernels())
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, builtin.Kernels())
 }
 
 // revision is the commit that the program was built from, if the build knows it.

@@ -27,6 +27,8 @@ type Parts struct {
 	Plugin func(p PluginTable, dir string) (map[string]Maker, error)
 	// EnvPlugins are native plugins for environments that need no [plugin] table, by name.
 	EnvPlugins map[string]PluginTable
+	// EnvPluginsOf returns them for a run that began with that interpreter: the same one, unless the user says otherwise.
+	EnvPluginsOf func(interpreter string) map[string]PluginTable
 	// Builtins are the names that use = "name@version" may have.
 	Builtins []string
 	// Policy decodes a [policy.NAME] table for an environment. decode works as in Component.Configure. The

@@ -1,42 +1,40 @@
-package main
+package builtin
 
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/hostabi"
 
-	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
-// policyTable is a [policy.NAME] table.
-type policyTable struct {
+// PolicyTable is a [policy.NAME] table.
+type PolicyTable struct {
 	Backend      string `toml:"backend"`
-	Net          net    `toml:"net"`
+	Net          Net    `toml:"net"`
 	ShareTrunk   bool   `toml:"share_trunk"`
 	NormalizeObs bool   `toml:"normalize_obs"`
 }
 
-type net struct {
+// Net is its key net: the layers between the observation and the heads.
+type Net struct {
 	Kind       string `toml:"kind"`
 	Hidden     []int  `toml:"hidden"`
 	Activation string `toml:"activation"`
 }
 
-func policyDefaults() policyTable {
-	return policyTable{Backend: "cpu", Net: net{Kind: "mlp", Hidden: []int{64, 64}, Activation: "tanh"}}
+func policyDefaults() PolicyTable {
+	return PolicyTable{Backend: defaultBackend, Net: Net{Kind: "mlp", Hidden: []int{64, 64}, Activation: "tanh"}}
 }
 
-// backends are what policies may be computed by.
-func backends() map[string]func() policy.Backend {
-	return map[string]func() policy.Backend{"cpu": func() policy.Backend { return cpu.New() }}
-}
-
-// decodePolicy makes the policy of a table for an environment.
-func decodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (any, error) {
+// DecodePolicy makes the policy of a table for an environment.
+func DecodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (any, error) {
 	t, err := readPolicy(decode)
 	if err != nil {
 		return nil, err
@@ -58,7 +56,7 @@ func checkPolicy(decode func(into any) error) error {
 	return err
 }
 
-func readPolicy(decode func(into any) error) (policyTable, error) {
+func readPolicy(decode func(into any) error) (PolicyTable, error) {
 	t := policyDefaults()
 	if err := decode(&t); err != nil {
 		return t, err
@@ -68,7 +66,7 @@ func readPolicy(decode func(into any) error) (policyTable, error) {
 		errs = append(errs, &component.ConfigError{Key: key, Reason: reason, Help: help})
 	}
 	if backends()[t.Backend] == nil {
-		bad("backend", fmt.Sprintf("is %q", t.Backend), "this program has: cpu")
+		bad("backend", fmt.Sprintf("is %q", t.Backend), "this program has: "+strings.Join(slices.Sorted(maps.Keys(backends())), ", "))
 	}
 	if t.Net.Kind != "mlp" {
 		bad("net.kind", fmt.Sprintf("is %q", t.Net.Kind), "this version has: mlp")

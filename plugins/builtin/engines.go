@@ -1,4 +1,4 @@
-package main
+package builtin
 
 import (
 	"cmp"
@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,11 +23,11 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
-// compilerCommand is the first argument by which this program calls itself to compile a module; see wasm.ServeCompiler.
-const compilerCommand = "compile-module"
+// CompilerCommand is the first argument by which this program calls itself to compile a module; see wasm.ServeCompiler.
+const CompilerCommand = "compile-module"
 
-// engines run plugins: WebAssembly modules in this process, native programs in others. Each starts when it is needed.
-type engines struct {
+// Engines run plugins: WebAssembly modules in this process, native programs in others. Each starts when it is needed.
+type Engines struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
@@ -33,22 +35,20 @@ type engines struct {
 	native  *process.Runtime // guarded by mu; nil until one is asked
 }
 
-func newEngines(log *slog.Logger) *engines { return &engines{log: log} }
-
 // wasm returns the engine for WebAssembly modules.
-func (e *engines) wasm() (*wasm.Runtime, error) {
+func (e *Engines) wasm() (*wasm.Runtime, error) {
 	return started(e, &e.modules, func() (*wasm.Runtime, error) {
-		return wasm.New(wasm.Options{Log: e.log, Compiler: compilerCommand})
+		return wasm.New(wasm.Options{Log: e.log, Compiler: CompilerCommand})
 	})
 }
 
 // processes returns the engine for native programs.
-func (e *engines) processes() (*process.Runtime, error) {
+func (e *Engines) processes() (*process.Runtime, error) {
 	return started(e, &e.native, func() (*process.Runtime, error) { return process.New(process.Options{Log: e.log}) })
 }
 
 // started returns an engine, which it starts the first time that works.
-func started[T any](e *engines, engine **T, start func() (*T, error)) (*T, error) {
+func started[T any](e *Engines, engine **T, start func() (*T, error)) (*T, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if *engine != nil {
@@ -62,10 +62,10 @@ func started[T any](e *engines, engine **T, start func() (*T, error)) (*T, error
 }
 
 // Close releases the engines; their plugins must have been closed.
-func (e *engines) Close() error {
+func (e *Engines) Close() error {
 	e.mu.Lock()
 	modules, programs := e.modules, e.native
-	e.mu.Unlock() // closing may take its time, and abandon must not wait for it
+	e.mu.Unlock() // closing may take its time, and Abandon must not wait for it
 	var errs []error
 	if modules != nil {
 		errs = append(errs, modules.Close())
@@ -79,8 +79,8 @@ func (e *engines) Close() error {
 	return errors.Join(errs...)
 }
 
-// abandon removes what would outlive the program, which ends at once instead of calling Close.
-func (e *engines) abandon() {
+// Abandon removes what would outlive the program, which ends at once instead of calling Close.
+func (e *Engines) Abandon() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.native != nil {
@@ -89,12 +89,8 @@ func (e *engines) abandon() {
 }
 
 // plugin asks a native plugin for its kinds of components; see graph.Parts.
-func (e *engines) plugin(t graph.PluginTable, dir string) (map[string]graph.Maker, error) {
-	r, err := e.processes()
-	if err != nil {
-		return nil, err
-	}
-	program, err := programOf(t, dir)
+func (e *Engines) plugin(t graph.PluginTable, dir string) (map[string]graph.Maker, error) {
+	r, program, err := e.program(t, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +107,25 @@ func (e *engines) plugin(t graph.PluginTable, dir string) (map[string]graph.Make
 		}
 	}
 	return kinds, nil
+}
+
+// Describe starts the program of a plugin and returns what it says of itself.
+func (e *Engines) Describe(ctx context.Context, t graph.PluginTable, dir string) (native.Description, error) {
+	r, program, err := e.program(t, dir)
+	if err != nil {
+		return native.Description{}, err
+	}
+	return r.Describe(ctx, program)
+}
+
+// program returns the program of a plugin's table and the engine that runs it.
+func (e *Engines) program(t graph.PluginTable, dir string) (*process.Runtime, process.Program, error) {
+	r, err := e.processes()
+	if err != nil {
+		return nil, process.Program{}, err
+	}
+	program, err := programOf(t, dir)
+	return r, program, err
 }
 
 // programOf returns the program of a plugin's table; a table without a path is this program.
@@ -147,8 +162,8 @@ func orNever[T int | time.Duration](v T) T {
 }
 
 // load loads an environment: a built-in one, a module file, or one of a native plugin.
-func (e *engines) load(ctx context.Context, name string, t graph.EnvTable, dir string) (env.Plugin, error) {
-	use, _ := t.Locate(dir, builtinEnvs())
+func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir string) (env.Plugin, error) {
+	use, _ := t.Locate(dir, slices.Sorted(maps.Keys(plugins.Builtins())))
 	source := native.EnvSource{
 		Name: name, Use: use, Args: t.Args, Grants: t.Grants, Memory: uint64(t.Limits.Memory),
 		StepNS: int64(t.Limits.Step), InitNS: int64(t.Limits.Init),
@@ -158,18 +173,14 @@ func (e *engines) load(ctx context.Context, name string, t graph.EnvTable, dir s
 		source.CompileMemory = uint64(t.Limits.CompileMemory)
 	}
 	if !t.Isolated {
-		p, err := e.loadModule(ctx, source)
+		p, err := e.LoadModule(ctx, source)
 		return p, moduleError(err)
-	}
-	r, err := e.processes()
-	if err != nil {
-		return nil, err
 	}
 	var table graph.PluginTable
 	if t.Plugin != nil {
 		table = *t.Plugin
 	}
-	program, err := programOf(table, dir)
+	r, program, err := e.program(table, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -177,8 +188,8 @@ func (e *engines) load(ctx context.Context, name string, t graph.EnvTable, dir s
 	return p, nativeError(err)
 }
 
-// loadModule loads a built-in environment or a module file into this process.
-func (e *engines) loadModule(ctx context.Context, s native.EnvSource) (env.Plugin, error) {
+// LoadModule loads a built-in environment or a module file into this process.
+func (e *Engines) LoadModule(ctx context.Context, s native.EnvSource) (env.Plugin, error) {
 	r, err := e.wasm()
 	if err != nil {
 		return nil, err
@@ -210,10 +221,10 @@ func nativeError(err error) error {
 	return &graph.LoadError{Code: bad.Code, Reason: bad.Reason, Help: bad.Help, Err: bad}
 }
 
-// envPlugins are the native plugins for environments that need no [plugin] table: Gymnasium, by the Python package
-// rlhost in the Python that is found first of RLHOST_PYTHON, .venv/bin/python and python3.
-func envPlugins() map[string]graph.PluginTable {
-	python := os.Getenv(pythonKey)
+// envPlugins returns the native plugins for environments that need no [plugin] table: Gymnasium, by the Python package
+// rlhost. Its Python is RLHOST_PYTHON where that is set, else the given one, else the first of .venv/bin/python and python3.
+func envPlugins(python string) map[string]graph.PluginTable {
+	python = cmp.Or(os.Getenv("RLHOST_PYTHON"), python)
 	if python == "" {
 		python = "python3"
 		if local, err := filepath.Abs(".venv/bin/python"); err == nil {
@@ -222,25 +233,7 @@ func envPlugins() map[string]graph.PluginTable {
 			}
 		}
 	}
-	return envPluginsOf(python)
-}
-
-// pythonKey is the environment variable that names the Python of Gymnasium's environments.
-const pythonKey = "RLHOST_PYTHON"
-
-// envPluginsOf is envPlugins with a Python that is known.
-func envPluginsOf(python string) map[string]graph.PluginTable {
 	gymnasium := graph.DefaultPlugin()
 	gymnasium.Path, gymnasium.Args, gymnasium.Env = python, []string{"-m", "rlhost.gymnasium"}, []string{"PYTHONPATH", "VIRTUAL_ENV"}
 	return map[string]graph.PluginTable{"gymnasium": gymnasium}
-}
-
-// pythonOf returns the Python that a pipeline's environments of Gymnasium are played with, or nothing.
-func pythonOf(g *graph.Graph) string {
-	for _, e := range g.Envs {
-		if t := e.Table.Plugin; t != nil && g.Plugin(t.Name) == nil {
-			return t.Path
-		}
-	}
-	return ""
 }

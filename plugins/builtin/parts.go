@@ -1,0 +1,62 @@
+package builtin
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/examples/plugins"
+	"github.com/rlhost/rlhost/gpu/cpu"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/pipeline/graph"
+
+	"github.com/rlhost/rlhost/plugins/batcher"
+	"github.com/rlhost/rlhost/plugins/inference"
+	"github.com/rlhost/rlhost/plugins/learner"
+	"github.com/rlhost/rlhost/plugins/objects"
+	rolloutplugin "github.com/rlhost/rlhost/plugins/rollout"
+	"github.com/rlhost/rlhost/plugins/runner"
+)
+
+// New returns the table of everything that a pipeline may name, and the engines that run what it loads. The caller closes
+// the engines once nothing that came out of the table is used any more. Progress is reported as o says.
+func New(log *slog.Logger, o runner.Output) (*graph.Parts, *Engines) {
+	e := &Engines{log: log}
+	return &graph.Parts{
+		Kinds:        Kinds(o),
+		Load:         e.load,
+		Plugin:       e.plugin,
+		EnvPlugins:   envPlugins(""),
+		EnvPluginsOf: envPlugins,
+		Builtins:     slices.Sorted(maps.Keys(plugins.Builtins())),
+		Policy:       DecodePolicy,
+		CheckPolicy:  checkPolicy,
+		SameNetwork:  sameNetwork,
+		Presets:      graph.DefaultPresets(),
+	}, e
+}
+
+// Kinds returns the components, by kind.
+func Kinds(o runner.Output) map[string]func() component.Component {
+	return map[string]func() component.Component{
+		"rollout":   rolloutplugin.New,
+		"inference": inference.New,
+		"random":    inference.NewRandom,
+		"batcher":   batcher.New,
+		"learner":   learner.New,
+		"runner":    runner.New(o),
+		"objects":   func() component.Component { return objects.New() },
+	}
+}
+
+// backends returns what policies may be computed by.
+func backends() map[string]func() policy.Backend {
+	return map[string]func() policy.Backend{"cpu": func() policy.Backend { return cpu.New() }}
+}
+
+// defaultBackend is the one of a policy that names none.
+const defaultBackend = "cpu"
+
+// Kernels names the kernels of the default backend on this machine.
+func Kernels() string { return backends()[defaultBackend]().Kernels() }
