@@ -32,8 +32,8 @@ test-go:
 # Processes killed at random moments, KILLS of them a test; hosts killed before every operation of a swap on the disk;
 # every promise of environments through Python.
 test-kills: tools
-	RLHOST_KILLS=$(KILLS) $(GO) test -count 1 -run 'Kill|Stopped' ./core/arena ./core/queue ./core/ring ./plugins/process ./cmd/rlhost
-	RLHOST_LONG=1 $(GO) test -count 1 -run 'KeepsThePromises' ./plugins/process
+	RLHOST_KILLS=$(KILLS) $(GO) test -count 1 -run 'Kill|Stopped' ./core/arena ./core/queue ./core/ring ./plugins/process/... ./cmd/rlhost
+	RLHOST_LONG=1 $(GO) test -count 1 -run 'KeepsThePromises' ./plugins/process/worker
 
 # Modules that exhaust a compiler, given to a run of the real program; the cache of compiled modules, every byte of an entry flipped.
 test-hostile:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/trajectory"
 )
 
@@ -62,7 +63,7 @@ func outstanding(list []*arena.Arena) bool {
 // in shared memory, which is faster.
 func (p *Pipeline) catchUp() {
 	for _, x := range p.instancesAlive() {
-		if c, ok := x.component.(interface{ CatchUp() }); ok {
+		if c, ok := x.component.(component.Remote); ok {
 			c.CatchUp()
 		}
 	}

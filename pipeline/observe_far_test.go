@@ -25,9 +25,11 @@ type far struct {
 	took       atomic.Int64
 }
 
-func (b *farBin) Process() (pid int, state string, unfinished int) {
-	return 42, b.far.state.Load().(string), int(b.far.unfinished.Load())
+func (b *farBin) Process() component.Process {
+	return component.Process{PID: 42, State: b.far.state.Load().(string), Unfinished: int(b.far.unfinished.Load())}
 }
+
+func (b *farBin) CatchUp() {}
 
 func (b *farBin) Start(h *component.Host) error {
 	if err := b.bin.Start(h); err != nil {
@@ -49,7 +51,7 @@ func (b *farBin) Start(h *component.Host) error {
 func farAway(t *testing.T) (*far, *Pipeline) {
 	t.Helper()
 	f := &far{}
-	f.state.Store(processRunning)
+	f.state.Store(component.ProcessRunning)
 	_, parts := newWorld()
 	parts.Kinds["cutter"] = func() component.Component { return &cutter{} }
 	parts.Kinds["bin"] = func() component.Component { return &farBin{far: f} }
@@ -104,7 +106,7 @@ func TestStatus_LooksIntoProcesses(t *testing.T) {
 	if got := s.cause(); !strings.HasPrefix(got, "learner has a process, pid 42, that has not finished with a message for ") {
 		t.Errorf("cause %q", got)
 	}
-	for state, want := range map[string]control.State{"restarting": control.Lost, processFailed: control.Failed, processStarting: control.Ready} {
+	for state, want := range map[string]control.State{"restarting": control.Lost, component.ProcessFailed: control.Failed, component.ProcessStarting: control.Ready} {
 		f.state.Store(state)
 		if d := statusOf(t, p, "learner"); d.State != want || d.Note != "its process is "+state {
 			t.Errorf("%s: %+v", state, d)

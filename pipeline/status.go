@@ -190,11 +190,11 @@ func (s *sight) stateOf(x *seen, changing bool) control.State {
 	switch {
 	case s.over != "":
 		return s.over
-	case !s.p.ending.started.Load() || x.proc.state == processStarting:
+	case !s.p.ending.started.Load() || x.proc.State == component.ProcessStarting:
 		return control.Ready
-	case x.live.failed() != nil || x.proc.state == processFailed:
+	case x.live.failed() != nil || x.proc.State == component.ProcessFailed:
 		return control.Failed
-	case x.proc.gone():
+	case gone(&x.proc):
 		return control.Lost
 	case changing:
 		return control.Replacing
@@ -206,33 +206,16 @@ func (s *sight) stateOf(x *seen, changing bool) control.State {
 	return control.Running
 }
 
-// States of a process, as its runtime names them.
-const (
-	processStarting = "starting"
-	processRunning  = "running"
-	processFailed   = "failed"
-)
-
-// process is the process that an instance runs in; zero for one that runs in this one.
-type process struct {
-	pid        int // 0 while there is none
-	state      string
-	unfinished int // messages that it has been given and is not finished with
-	holder     int // number of its claims on blocks
-}
-
-func (m *member) process() (p process) {
-	if c, ok := m.component.(interface{ Process() (int, string, int) }); ok {
-		p.pid, p.state, p.unfinished = c.Process()
-	}
-	if c, ok := m.component.(interface{ Holder() int }); ok {
-		p.holder = c.Holder()
+// process returns the process that an instance runs in; zero for one that runs in this one.
+func (m *member) process() (p component.Process) {
+	if c, ok := m.component.(component.Remote); ok {
+		p = c.Process()
 	}
 	return p
 }
 
 // gone reports whether there should be a process and is none.
-func (p *process) gone() bool { return p.state != "" && p.state != processRunning }
+func gone(p *component.Process) bool { return p.State != "" && p.State != component.ProcessRunning }
 
 // describe makes the document of one instance.
 func (s *sight) describe(x *seen) control.ComponentStatus {
@@ -249,9 +232,9 @@ func (s *sight) describe(x *seen) control.ComponentStatus {
 		}
 	}
 	switch {
-	case x.proc.pid != 0:
-		d.Host = fmt.Sprintf("pid %d", x.proc.pid)
-	case x.proc.state != "":
+	case x.proc.PID != 0:
+		d.Host = fmt.Sprintf("pid %d", x.proc.PID)
+	case x.proc.State != "":
 		d.Host = "process"
 	}
 	if x.state == control.Paused {
@@ -260,9 +243,9 @@ func (s *sight) describe(x *seen) control.ComponentStatus {
 	switch {
 	case x.live.failed() != nil:
 		d.Note = x.live.failed().Error()
-	case x.proc.gone():
-		d.Note = "its process is " + x.proc.state
-	case x.stalled > 0 && x.proc.unfinished > 0:
+	case gone(&x.proc):
+		d.Note = "its process is " + x.proc.State
+	case x.stalled > 0 && x.proc.Unfinished > 0:
 		d.Note = fmt.Sprintf("its process has not finished with a message for %s", seconds(x.stalled))
 	case x.stalled > 0:
 		d.Note = fmt.Sprintf("has taken nothing for %s", seconds(x.stalled))
@@ -296,7 +279,7 @@ func (s *sight) waitsFor(x *seen) string {
 		return ""
 	case len(x.out) > 0:
 		return "room at " + x.out[0].slot
-	case x.queued+x.proc.unfinished > 0 || s.at.Sub(x.tookAt) < idleTime:
+	case x.queued+x.proc.Unfinished > 0 || s.at.Sub(x.tookAt) < idleTime:
 		return ""
 	}
 	text := ""

@@ -131,10 +131,10 @@ func (s *sight) why(x *seen) string {
 		return "is paused (rlhost resume " + x.name + ")"
 	case x.live.failed() != nil:
 		return "has failed: " + x.live.failed().Error()
-	case x.proc.gone():
-		return "has no process: it is " + x.proc.state
-	case x.stalled > 0 && x.proc.unfinished > 0:
-		return fmt.Sprintf("has a process, pid %d, that has not finished with a message for %s", x.proc.pid, seconds(x.stalled))
+	case gone(&x.proc):
+		return "has no process: it is " + x.proc.State
+	case x.stalled > 0 && x.proc.Unfinished > 0:
+		return fmt.Sprintf("has a process, pid %d, that has not finished with a message for %s", x.proc.PID, seconds(x.stalled))
 	case x.state == control.Stalled && x.stalled == 0:
 		_, text := s.holder()
 		return "holds " + text + ", and the rollouts wait for free blocks"

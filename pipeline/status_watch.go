@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -43,7 +44,7 @@ type record struct {
 	rate    *stat.Rate
 	queued  int
 	depth   int
-	proc    process
+	proc    component.Process
 	held    held
 }
 
@@ -96,8 +97,8 @@ func (w *watch) look(p *Pipeline, now time.Time) {
 			w.seats[name] = r
 		}
 		r.look(m, now, p.pauses.has(m.instance))
-		if r.proc.holder > 0 {
-			r.held.look(now, p.heldBy(r.proc.holder))
+		if r.proc.Holder > 0 {
+			r.held.look(now, p.heldBy(r.proc.Holder))
 		} else {
 			r.held = held{}
 		}
@@ -140,7 +141,7 @@ func (w *watch) silent(l *runningLoop, now time.Time) time.Duration {
 func (r *record) look(m *member, now time.Time, paused bool) {
 	taken, queued, depth := m.intake()
 	r.queued, r.depth, r.proc = queued, depth, m.process()
-	r.note(now, taken, queued+r.proc.unfinished, paused)
+	r.note(now, taken, queued+r.proc.Unfinished, paused)
 	value, _ := m.done(taken)
 	r.rate.Observe(now, float64(value))
 }

@@ -7,9 +7,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/control"
-	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -69,7 +68,7 @@ func missing(s *control.StepCounts) int64 { return int64(s.Made - s.Trained - s.
 
 // remote reports whether processes count steps.
 func (p *Pipeline) remote() bool {
-	return slices.ContainsFunc(p.now().members, func(m member) bool { return m.process().state != "" })
+	return slices.ContainsFunc(p.now().members, func(m member) bool { return m.process().State != "" })
 }
 
 // deaths returns how many processes of components have died.

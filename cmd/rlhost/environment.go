@@ -8,15 +8,13 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/env"
-	"github.com/rlhost/rlhost/pipeline/graph"
-	"github.com/rlhost/rlhost/plugins/builtin"
-	"github.com/rlhost/rlhost/plugins/runner"
-
 	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/hostabi"
-
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/envcheck"
-	"github.com/rlhost/rlhost/plugins/process"
+	"github.com/rlhost/rlhost/plugins/process/spawn"
+	"github.com/rlhost/rlhost/plugins/runner"
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
@@ -89,7 +87,7 @@ func (f *envFlags) loadError(err error) error {
 // pluginError shows a plugin that cannot be used with code, reason and remedy.
 func pluginError(err error) error {
 	var module *wasm.LoadError
-	var native *process.Error
+	var native *spawn.Error
 	switch {
 	case errors.As(err, &module):
 		return fail(exitPlugin, fmt.Errorf("%s: error[%s]: %s\n  help: %s", module.Path, module.Code, module.Reason, module.Remedy))

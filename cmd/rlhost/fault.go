@@ -7,12 +7,10 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/env"
-	"github.com/rlhost/rlhost/pipeline/graph"
-
 	"github.com/rlhost/rlhost/hostabi"
-
+	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/plugins/envcheck"
-	"github.com/rlhost/rlhost/plugins/process"
+	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
 // faultCode returns the code of what an environment did wrong while it ran, or nothing for other errors.
@@ -38,7 +36,7 @@ func faultCode(err error) string {
 // explainFault returns the text of an error that an environment or a native plugin caused, without the names of those that handed it
 // on, with its code and what to do. ok is false for other errors.
 func explainFault(err error) (text string, ok bool) {
-	var raised *process.Error
+	var raised *spawn.Error
 	if errors.As(err, &raised) {
 		return fmt.Sprintf("error[%s]: %s\n  see rlhost explain %s", raised.Code, err.Error(), raised.Code), true
 	}

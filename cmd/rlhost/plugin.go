@@ -17,7 +17,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/plugins/builtin"
-	"github.com/rlhost/rlhost/plugins/process"
+	"github.com/rlhost/rlhost/plugins/process/spawn"
 	"github.com/rlhost/rlhost/plugins/runner"
 	sdk "github.com/rlhost/rlhost/sdk/process"
 )
@@ -178,7 +178,7 @@ func (c *pluginAttachCommand) Run(p *program) error {
 	if host == 0 {
 		return fail(exitUsage, fmt.Errorf("run %s does not run now\n  help: name one that does: --in RUN", run.ID()))
 	}
-	list, err := process.Find(host)
+	list, err := spawn.Find(host)
 	if err != nil {
 		return err
 	}

@@ -63,8 +63,10 @@ plugins/objects:         core/component core/ipc core/shm plugins/objects/store 
 plugins/objects/store:   hostabi core/shm
 plugins/objects/wire:    plugins/objects/store
 
-plugins/process:         hostabi core/shm core/ring core/arena core/loop core/bus core/link core/trajectory core/env core/component core/stat
-plugins/process:         hostabi/native
+plugins/process/spawn:   hostabi hostabi/native core/shm core/ring
+plugins/process/proxy:   hostabi hostabi/native core/arena core/loop core/bus core/link core/trajectory core/component core/stat plugins/process/spawn
+plugins/process/worker:  hostabi hostabi/native core/shm core/trajectory core/env plugins/process/spawn
+plugins/process/internal/rig: hostabi/native
 
 pipeline/graph:          hostabi core/bus core/component core/env core/files core/stat
 pipeline/graph/graphtest: hostabi core/component core/env core/trajectory pipeline/graph
@@ -96,11 +98,11 @@ bench/ring:              hostabi core/queue core/ring core/shm
 bench/swap:              core/control
 
 plugins/builtin:         hostabi hostabi/native core/component core/env pipeline/graph examples/plugins gpu/policy gpu/cpu
-plugins/builtin:         plugins/rollout plugins/batcher plugins/inference plugins/learner plugins/runner plugins/objects plugins/wasm plugins/process
+plugins/builtin:         plugins/rollout plugins/batcher plugins/inference plugins/learner plugins/runner plugins/objects plugins/wasm plugins/process/*
 
 cmd/rlhost:              hostabi core/component core/files core/trajectory core/env pipeline pipeline/graph pipeline/runs examples/plugins examples/plugins/* gpu/policy
 cmd/rlhost:              plugins/builtin plugins/learner plugins/evaluation plugins/envcheck plugins/runner plugins/wasm
-cmd/rlhost:              plugins/process plugins/objects plugins/objects/store sdk/process hostabi/native
+cmd/rlhost:              plugins/process/* plugins/objects plugins/objects/store sdk/process hostabi/native
 cmd/rlhost:              core/control cmd/rlhost/job
 cmd/rlhost/job:          hostabi core/arena core/component core/control core/files core/trajectory core/env core/stat gpu/policy pipeline pipeline/graph pipeline/runs
 cmd/rlhost/job:          plugins/evaluation plugins/envcheck plugins/learner
@@ -110,15 +112,15 @@ internal/testkit:        hostabi
 
 // doors names the one place where each library from elsewhere may be imported.
 const doors = `
-golang.org/x/sys/unix:          core/shm plugins/wasm plugins/process sdk/process pipeline/runs bench/emulate
+golang.org/x/sys/unix:          core/shm plugins/wasm plugins/process/spawn plugins/process/proxy plugins/process/worker sdk/process pipeline/runs bench/emulate
 golang.org/x/sys/cpu:           gpu/cpu gpu/cpu/internal/kern plugins/wasm
 golang.org/x/term:              cmd/rlhost
 github.com/tetratelabs/wazero:  plugins/wasm
 github.com/ianlancetaylor/demangle: plugins/wasm
 github.com/BurntSushi/toml:     pipeline/graph
 github.com/alecthomas/kong:     cmd/rlhost
-github.com/hashicorp:           plugins/process
-google.golang.org:              plugins/process sdk/process/rpc
+github.com/hashicorp:           plugins/process/spawn plugins/process/internal/rig
+google.golang.org:              plugins/process/spawn plugins/process/internal/rig sdk/process/rpc
 golang.org/x/net/http2:         sdk/process/rpc
 gorgonia.org:                   gpu/gorgonia examples/plugins/gorgonia-learner
 gonum.org:                      gpu/gorgonia

@@ -62,8 +62,8 @@ func (a *Arena) announce(block uint32, generation uint64) {
 // credit passes the free of a block on to whoever asked for it, once for each generation.
 func (a *Arena) credit(block uint32, generation uint64) bool {
 	l := &a.local[block]
-	fn, tell, creditor := l.onFree.Load(), a.set.tell(), a.creditor(block)
-	if fn == nil && (tell == nil || creditor < 0) {
+	fn, tell := l.onFree.Load(), a.set.tell(a.creditor(block))
+	if fn == nil && tell == nil {
 		return false
 	}
 	for {
@@ -78,7 +78,7 @@ func (a *Arena) credit(block uint32, generation uint64) bool {
 	if fn != nil {
 		(*fn)(block)
 	} else {
-		tell(creditor, hostabi.MakeHandle(a.config.ID, block, previousGeneration(generation)))
+		(*tell)(hostabi.MakeHandle(a.config.ID, block, previousGeneration(generation)))
 	}
 	return true
 }

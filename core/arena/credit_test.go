@@ -35,7 +35,9 @@ func newNetwork(t testing.TB, blocks int) *network {
 		ok(t, n.set[p].arrive(n.arena[p]))
 	}
 	for p := range n.set {
-		n.set[p].Credits(func(holder int, h hostabi.Handle) { n.post(p, holder, h) })
+		for holder := range n.set {
+			n.set[p].Credits(holder, func(h hostabi.Handle) { n.post(p, holder, h) })
+		}
 	}
 	return n
 }
@@ -202,12 +204,9 @@ func TestOnFree_CreditsAllocateNothing(t *testing.T) {
 	n := newNetwork(t, 2)
 	count := 0
 	for p := range n.set {
-		n.set[p].Credits(func(holder int, h hostabi.Handle) {
-			if p != 0 {
-				holder = 0
-			}
-			_ = n.set[holder].Credit(h)
-		})
+		for holder := range n.set {
+			n.set[p].Credits(holder, func(h hostabi.Handle) { _ = n.set[holder].Credit(h) })
+		}
 	}
 	n.arena[0].OnFree(0, func(uint32) { count++ })
 	n.arena[1].OnFree(1, func(uint32) { count++ })

@@ -17,8 +17,8 @@ const firstID = 1
 // the zero value, makes the arenas; that of another process, from NewPeerSet, has those that the host shares.
 type Set struct {
 	arenas  [hostabi.MaxArena + 1]atomic.Pointer[Arena]
-	credits atomic.Pointer[func(holder int, h hostabi.Handle)]
-	peer    *peer // nil: the host
+	credits [hostabi.MaxHolder + 1]atomic.Pointer[func(h hostabi.Handle)] // by holder
+	peer    *peer                                                         // nil: the host
 
 	mu       sync.Mutex                   // adding and removing
 	last     int                          // guarded by mu: ID given last
@@ -131,27 +131,27 @@ func (s *Set) Credit(h hostabi.Handle) error {
 	return ErrForeign
 }
 
-// Credits makes fn the way to tell other processes that a block they asked for has become free: it is called once
+// Credits makes fn the way to tell the process holder that a block it asked for has become free: it is called once
 // for each free that this process brings about or hears of, on the goroutine that did, with no lock held, and must
-// not block. holder is the process that asked, h the handle whose use of the block is over. In another process
-// than the host the way leads through the host, whoever asked. nil means there is none.
-func (s *Set) Credits(fn func(holder int, h hostabi.Handle)) {
+// not block. h is the handle whose use of the block is over. In another process than the host the only way leads
+// through the host, hostabi.ArenaHost, no matter which process asked. nil means there is none.
+func (s *Set) Credits(holder int, fn func(h hostabi.Handle)) {
 	if fn == nil {
-		s.credits.Store(nil)
+		s.credits[holder].Store(nil)
 		return
 	}
-	s.credits.Store(&fn)
+	s.credits[holder].Store(&fn)
 }
 
-// tell returns the function of Credits, or nil.
-func (s *Set) tell() func(holder int, h hostabi.Handle) {
-	if s == nil {
+// tell returns the way to the process that asked, or nil.
+func (s *Set) tell(creditor int) *func(h hostabi.Handle) {
+	if s == nil || creditor < 0 {
 		return nil
 	}
-	if fn := s.credits.Load(); fn != nil {
-		return *fn
+	if s.peer != nil {
+		creditor = hostabi.ArenaHost
 	}
-	return nil
+	return s.credits[creditor].Load()
 }
 
 // Each calls fn with every arena there is, in the order of their IDs.

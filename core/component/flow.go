@@ -1,7 +1,7 @@
 package component
 
 // Flow is what the pipeline needs to know of a configured component to refuse a graph that would starve, and an
-// evaluation to play as it does. Components that make or gather blocks return it from a method Flow.
+// evaluation to play as it does.
 type Flow struct {
 	Splits    int // trajectory blocks of one instance that are written at the same time
 	Blocks    int // trajectory blocks of one instance in circulation, asynchronously; in synchronous mode Splits
@@ -11,4 +11,10 @@ type Flow struct {
 	EpisodeLimit int
 	// DatasetRows is how many env steps a batcher gathers before it lets go of any block.
 	DatasetRows int
+}
+
+// Flowing is what a component offers besides that makes or gathers blocks.
+type Flowing interface {
+	// Flow is asked for after a Configure without errors.
+	Flow() Flow
 }

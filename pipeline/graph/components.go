@@ -132,7 +132,7 @@ func (c *checker) configure(x *Component, made component.Component, path string)
 	since := len(c.list)
 	c.configErrors(x.table, path, made.Configure(d.decode))
 	x.config = d.into
-	if flowing, ok := made.(interface{ Flow() component.Flow }); ok && !c.failed(since) {
+	if flowing, ok := made.(component.Flowing); ok && !c.failed(since) {
 		x.Flow = flowing.Flow()
 	}
 }

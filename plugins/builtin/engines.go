@@ -19,7 +19,9 @@ import (
 	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/pipeline/graph"
-	"github.com/rlhost/rlhost/plugins/process"
+	"github.com/rlhost/rlhost/plugins/process/proxy"
+	"github.com/rlhost/rlhost/plugins/process/spawn"
+	"github.com/rlhost/rlhost/plugins/process/worker"
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
@@ -31,8 +33,8 @@ type Engines struct {
 	log *slog.Logger
 
 	mu      sync.Mutex
-	modules *wasm.Runtime    // guarded by mu; nil until one is loaded
-	native  *process.Runtime // guarded by mu; nil until one is asked
+	modules *wasm.Runtime  // guarded by mu; nil until one is loaded
+	native  *spawn.Runtime // guarded by mu; nil until one is asked
 }
 
 // wasm returns the engine for WebAssembly modules.
@@ -43,8 +45,8 @@ func (e *Engines) wasm() (*wasm.Runtime, error) {
 }
 
 // processes returns the engine for native programs.
-func (e *Engines) processes() (*process.Runtime, error) {
-	return started(e, &e.native, func() (*process.Runtime, error) { return process.New(process.Options{Log: e.log}) })
+func (e *Engines) processes() (*spawn.Runtime, error) {
+	return started(e, &e.native, func() (*spawn.Runtime, error) { return spawn.New(spawn.Options{Log: e.log}) })
 }
 
 // started returns an engine, which it starts the first time that works.
@@ -102,7 +104,7 @@ func (e *Engines) plugin(t graph.PluginTable, dir string) (map[string]graph.Make
 	kinds := map[string]graph.Maker{}
 	for _, k := range description.Kinds {
 		kinds[k.Name] = func() (component.Component, error) {
-			c, err := r.Component(ctx, program, k.Name)
+			c, err := proxy.New(ctx, r, program, k.Name)
 			return c, nativeError(err)
 		}
 	}
@@ -119,18 +121,18 @@ func (e *Engines) Describe(ctx context.Context, t graph.PluginTable, dir string)
 }
 
 // program returns the program of a plugin's table and the engine that runs it.
-func (e *Engines) program(t graph.PluginTable, dir string) (*process.Runtime, process.Program, error) {
+func (e *Engines) program(t graph.PluginTable, dir string) (*spawn.Runtime, spawn.Program, error) {
 	r, err := e.processes()
 	if err != nil {
-		return nil, process.Program{}, err
+		return nil, spawn.Program{}, err
 	}
 	program, err := programOf(t, dir)
 	return r, program, err
 }
 
 // programOf returns the program of a plugin's table; a table without a path is this program.
-func programOf(t graph.PluginTable, dir string) (process.Program, error) {
-	p := process.Program{
+func programOf(t graph.PluginTable, dir string) (spawn.Program, error) {
+	p := spawn.Program{
 		Name: t.Name, Path: t.Path, Interpreter: t.Interpreter, Args: t.Args, SHA256: t.SHA256, Env: t.Env, Start: t.Start,
 		Restarts: orNever(t.Restarts), Stall: orNever(t.Stall), Snapshot: orNever(t.Snapshot), Memory: t.Memory,
 	}
@@ -184,7 +186,7 @@ func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir s
 	if err != nil {
 		return nil, err
 	}
-	p, err := r.LoadEnv(ctx, program, process.EnvLoadOptions{Source: source, Workers: t.Workers})
+	p, err := worker.Load(ctx, r, program, worker.Options{Source: source, Workers: t.Workers})
 	return p, nativeError(err)
 }
 
@@ -214,7 +216,7 @@ func moduleError(err error) error {
 
 // nativeError is the same for a native plugin.
 func nativeError(err error) error {
-	var bad *process.Error
+	var bad *spawn.Error
 	if !errors.As(err, &bad) {
 		return err
 	}

@@ -89,7 +89,7 @@ func (x *instance) start() error {
 	for i, p := range x.component.Manifest().Signals {
 		x.host.Signal(p.Name).Tap(func(m hostabi.Message) error { return x.link.Send(i, &m) })
 	}
-	x.arenas.Credits(func(_ int, h hostabi.Handle) {
+	x.arenas.Credits(hostabi.ArenaHost, func(h hostabi.Handle) {
 		x.link.Post(hostabi.Message{Slot: hostabi.LinkCredit, Handle: h})
 	})
 	if err := x.component.Start(x.host); err != nil {
@@ -237,6 +237,6 @@ func (x *instance) stop() error {
 	x.link.Stop()
 	errs := []error{x.releaseUnsent(), x.releaseHanded(), x.loop.Close(), guarded(x.component.Stop), x.unload()}
 	x.stats.send()
-	x.arenas.Credits(nil)
+	x.arenas.Credits(hostabi.ArenaHost, nil)
 	return errors.Join(append(errs, x.arenas.Close())...)
 }

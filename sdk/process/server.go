@@ -121,7 +121,7 @@ func (s *server) configure(c native.Configuration) (native.Configured, error) {
 }
 
 func flowOf(c component.Component) *native.Flow {
-	x, ok := c.(interface{ Flow() component.Flow })
+	x, ok := c.(component.Flowing)
 	if !ok {
 		return nil
 	}

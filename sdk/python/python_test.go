@@ -16,7 +16,8 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/plugins/process"
+	"github.com/rlhost/rlhost/plugins/process/proxy"
+	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
 // interpreter returns the Python that has the package, as it is now.
@@ -58,8 +59,8 @@ func TestPython_OwnTests(t *testing.T) {
 
 // TestRuntime_PluginsInPython runs what all runtimes promise with the probe in Python.
 func TestRuntime_PluginsInPython(t *testing.T) {
-	program := process.Program{Name: "probe", Interpreter: []string{interpreter(t)}, Path: "tests/probe.py"}
-	r, err := process.New(process.Options{Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	program := spawn.Program{Name: "probe", Interpreter: []string{interpreter(t)}, Path: "tests/probe.py"}
+	r, err := spawn.New(spawn.Options{Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,55 +71,64 @@ func TestRuntime_PluginsInPython(t *testing.T) {
 	})
 	plugintest.TestRuntime(t, plugintest.RuntimeHarness{
 		New: func(t testing.TB) component.Component {
-			c, err := r.Component(context.Background(), program, "probe")
+			c, err := proxy.New(context.Background(), r, program, "probe")
 			if err != nil {
 				t.Fatal(err)
 			}
 			return c
 		},
-		Kill:   func(t testing.TB, name string) { kill(t, r, name) },
-		Settle: func(t testing.TB, name string) { settle(t, r, name) },
+		Kill:   kill,
+		Settle: settle,
 		Slow:   true,
 	})
 }
 
 // settle waits until a process has slept for some milliseconds, which it does when it has told all that it has to
 // tell, or a second if it does not. It sleeps for shorter times while its threads wait for each other.
-func settle(t testing.TB, r *process.Runtime, name string) {
+func settle(t testing.TB, name string) {
 	t.Helper()
 	asleep := 0
 	for end := time.Now().Add(time.Second); asleep < 5 && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		asleep++
-		for _, s := range r.Running() {
-			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.PID))
-			if _, state, ok := bytes.Cut(stat, []byte(") ")); s.Component == name && (err != nil || !ok || state[0] != 'S') {
-				asleep = 0
-			}
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pidOf(t, name)))
+		if _, state, ok := bytes.Cut(stat, []byte(") ")); err != nil || !ok || state[0] != 'S' {
+			asleep = 0
 		}
 	}
 }
 
 // kill kills the process of a component and returns when it is dead.
-func kill(t testing.TB, r *process.Runtime, name string) {
+func kill(t testing.TB, name string) {
 	t.Helper()
-	for _, s := range r.Running() {
-		if s.Component != name || s.PID == 0 {
-			continue
-		}
-		fd, err := unix.PidfdOpen(s.PID, 0)
+	fd, err := unix.PidfdOpen(pidOf(t, name), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 10000); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Close(fd); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pidOf returns the process of a component, which may just be starting again.
+func pidOf(t testing.TB, name string) int {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		list, err := spawn.Find(os.Getpid())
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
-			t.Fatal(err)
+		for _, found := range list {
+			if found.Component == name {
+				return found.PID
+			}
 		}
-		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 10000); err != nil {
-			t.Fatal(err)
-		}
-		if err := unix.Close(fd); err != nil {
-			t.Fatal(err)
-		}
-		return
 	}
-	t.Fatalf("no process of %s", name)
+	t.Fatalf("%s has no process", name)
+	return 0
 }

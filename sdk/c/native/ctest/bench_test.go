@@ -8,7 +8,8 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/plugins/process"
+	"github.com/rlhost/rlhost/plugins/process/proxy"
+	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
 // BenchmarkEcho sends one message to a program in C and waits for it to come back.
@@ -47,8 +48,8 @@ func BenchmarkMessages(b *testing.B) {
 
 // BenchmarkComponent sends a number through the host's bus and link to a component in C and waits for its answer.
 func BenchmarkComponent(b *testing.B) {
-	program := process.Program{Name: "probe", Path: Build(b, Plugin, "../testdata/probe.c")}
-	c, err := newRuntime(b).Component(context.Background(), program, "probe")
+	program := spawn.Program{Name: "probe", Path: Build(b, Plugin, "../testdata/probe.c")}
+	c, err := proxy.New(context.Background(), newRuntime(b), program, "probe")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -66,9 +67,9 @@ func BenchmarkComponent(b *testing.B) {
 
 // BenchmarkStart starts a plugin in C, asks it what it is, and stops it.
 func BenchmarkStart(b *testing.B) {
-	program := process.Program{Name: "probe", Path: Build(b, Plugin, "../testdata/probe.c")}
+	program := spawn.Program{Name: "probe", Path: Build(b, Plugin, "../testdata/probe.c")}
 	for b.Loop() {
-		r, err := process.New(process.Options{})
+		r, err := spawn.New(spawn.Options{})
 		if err != nil {
 			b.Fatal(err)
 		}

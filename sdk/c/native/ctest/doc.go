@@ -2,7 +2,7 @@
 //
 //	func TestPlugin(t *testing.T) {
 //		program := ctest.Build(t, ctest.Plugin, "plugin.c")
-//		r.Component(ctx, process.Program{Name: "plugin", Path: program}, "kind")
+//		proxy.New(ctx, r, spawn.Program{Name: "plugin", Path: program}, "kind")
 //	}
 //
 // Its own tests are those of the library: under sanitizers, against the rings, arenas and links of the host, and as

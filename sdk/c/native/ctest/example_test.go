@@ -8,17 +8,17 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/plugins/process"
+	"github.com/rlhost/rlhost/plugins/process/proxy"
+	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
 // newTap returns the component of examples/plugins/process-c.
 func newTap(t testing.TB) component.Component {
 	t.Helper()
-	program := process.Program{Name: "return_tap", Path: Build(t, Plugin, "../../../../examples/plugins/process-c/return_tap.c")}
-	c, err := newRuntime(t).Component(context.Background(), program, "return_tap")
+	program := spawn.Program{Name: "return_tap", Path: Build(t, Plugin, "../../../../examples/plugins/process-c/return_tap.c")}
+	c, err := proxy.New(context.Background(), newRuntime(t), program, "return_tap")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,13 +13,14 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/plugins/process"
+	"github.com/rlhost/rlhost/plugins/process/proxy"
+	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
 // newRuntime returns a runtime of native plugins that is closed at the end of the test.
-func newRuntime(t testing.TB) *process.Runtime {
+func newRuntime(t testing.TB) *spawn.Runtime {
 	t.Helper()
-	r, err := process.New(process.Options{Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	r, err := spawn.New(spawn.Options{Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,26 +34,26 @@ func newRuntime(t testing.TB) *process.Runtime {
 
 // TestRuntime_PluginsInC runs what all runtimes promise with the probe in C.
 func TestRuntime_PluginsInC(t *testing.T) {
-	program := process.Program{Name: "probe", Path: Build(t, Plugin, "../testdata/probe.c")}
+	program := spawn.Program{Name: "probe", Path: Build(t, Plugin, "../testdata/probe.c")}
 	r := newRuntime(t)
 	plugintest.TestRuntime(t, plugintest.RuntimeHarness{
 		New: func(t testing.TB) component.Component {
-			c, err := r.Component(context.Background(), program, "probe")
+			c, err := proxy.New(context.Background(), r, program, "probe")
 			if err != nil {
 				t.Fatal(err)
 			}
 			return c
 		},
-		Kill:   func(t testing.TB, name string) { killPlugin(t, r, name) },
-		Settle: func(t testing.TB, name string) { settle(t, r, name) },
+		Kill:   killPlugin,
+		Settle: settle,
 		Slow:   true,
 	})
 }
 
 // killPlugin waits until a component has a process, kills it, and returns when it is dead.
-func killPlugin(t testing.TB, r *process.Runtime, name string) {
+func killPlugin(t testing.TB, name string) {
 	t.Helper()
-	fd, err := unix.PidfdOpen(pidOf(t, r, name), 0)
+	fd, err := unix.PidfdOpen(pidOf(t, name), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,9 +68,9 @@ func killPlugin(t testing.TB, r *process.Runtime, name string) {
 
 // settle waits until the process of a component sleeps: what it had to say of what it has finished with is said by
 // then. A process that never sleeps is not waited for.
-func settle(t testing.TB, r *process.Runtime, name string) {
+func settle(t testing.TB, name string) {
 	t.Helper()
-	file := fmt.Sprintf("/proc/%d/stat", pidOf(t, r, name))
+	file := fmt.Sprintf("/proc/%d/stat", pidOf(t, name))
 	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		stat, err := os.ReadFile(file)
 		if _, state, ok := bytes.Cut(stat, []byte(") ")); err == nil && ok && state[0] == 'S' {
@@ -79,12 +80,16 @@ func settle(t testing.TB, r *process.Runtime, name string) {
 }
 
 // pidOf returns the process of a component, which may just be starting again.
-func pidOf(t testing.TB, r *process.Runtime, name string) int {
+func pidOf(t testing.TB, name string) int {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		for _, s := range r.Running() {
-			if s.Component == name && s.PID != 0 {
-				return s.PID
+		list, err := spawn.Find(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range list {
+			if found.Component == name {
+				return found.PID
 			}
 		}
 	}

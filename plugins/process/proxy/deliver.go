@@ -1,0 +1,173 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// deliver emits a message of the process, once it is clear that whoever gets it can do something with it. It runs
+// wherever messages are taken out of the ring.
+func (l *session) deliver(port int, m *hostabi.Message) error {
+	x := l.x
+	p := &x.manifest.Signals[port]
+	admitted := true
+	switch {
+	case p.OnLoan:
+		admitted = l.admitOnLoan(port, m)
+	case m.Handle != 0 || carriesBlock(p.Payload):
+		admitted = l.admit(port, m)
+	}
+	if !admitted {
+		l.reject(p, m, errors.New("not a block that it may speak of"))
+		return nil
+	}
+	m.Signal, m.Slot = uint16(port), 0
+	if p.Payload == "weights" && m.PolicyVersion > x.published.Load() {
+		x.published.Store(m.PolicyVersion) // one goroutine at a time delivers
+	}
+	switch err := x.signals[port].Emit(*m); {
+	case errors.Is(err, bus.ErrFull), errors.Is(err, bus.ErrOverrun):
+		x.h.Fail(err)
+	case err != nil:
+		l.reject(p, m, err)
+	}
+	return nil
+}
+
+// reject drops a message. The first of each life is logged: a plugin that does nothing else must not fill the log.
+func (l *session) reject(p *component.Port, m *hostabi.Message, err error) {
+	l.x.meters.rejected.Inc()
+	if !l.rejected.Swap(true) {
+		l.x.h.Log.Warn("a message of the plugin was dropped, and others like it will be without a word",
+			"signal", p.Name, "block", m.Handle, "err", err)
+	}
+}
+
+// carriesBlock reports whether messages of a payload are nothing without a block. Of other payloads only the
+// component that takes them knows.
+func carriesBlock(payload string) bool {
+	switch payload {
+	case "trajectory", "dataset", "weights", "learner_stats":
+		return true
+	}
+	return false
+}
+
+// admit tells whether the process may send a block as this signal's payload. That the block is live is checked by
+// whoever claims it.
+func (l *session) admit(port int, m *hostabi.Message) bool {
+	x := l.x
+	a, err := x.h.Arenas.Of(m.Handle)
+	if err != nil {
+		return false
+	}
+	payload := x.manifest.Signals[port].Payload
+	if payload == "trajectory" {
+		_, ok := a.Schema().(*trajectory.Schema)
+		return ok
+	}
+	if x.owns(a.ID()) {
+		return true
+	}
+	for i := range x.slots {
+		if x.manifest.Slots[i].Payload == payload && x.slots[i].arenas[a.ID()].Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// admitOnLoan tells whether a message speaks of a block that the process was asked about, or that it has on loan
+// itself and asks about.
+func (l *session) admitOnLoan(port int, m *hostabi.Message) bool {
+	x := l.x
+	if m.Handle == 0 {
+		return false
+	}
+	q := questionOf(m)
+	x.mu.Lock()
+	asked, isAnswer := x.open[q]
+	delete(x.open, q)
+	x.mu.Unlock()
+	if isAnswer {
+		m.Split = asked.Split
+		if x.manifest.Signals[port].Payload == "actions" { // the reply is the request
+			m.Kind, m.Inline = asked.Kind, asked.Inline
+		}
+		return true
+	}
+	if !x.owns(m.Handle.Arena()) || !x.onLoan(m.Handle) {
+		return false
+	}
+	if len(x.signals[port].Connections()) > 0 {
+		l.ask(m) // else nobody will answer
+	}
+	return true
+}
+
+// owns reports whether the process has asked for the arena.
+func (x *proxy) owns(id uint8) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, own := range x.own {
+		if own == id {
+			return true
+		}
+	}
+	return false
+}
+
+// control handles a message about the link. It must not wait.
+func (l *session) control(m *hostabi.Message) error {
+	switch m.Slot {
+	case hostabi.LinkCredit:
+		_ = l.x.h.Arenas.Credit(m.Handle) // whoever has the block by now is not its business
+		return nil
+	case hostabi.LinkBoundary:
+		if l.atBoundary.Swap(true) {
+			return errors.New("a dataset boundary within another")
+		}
+		l.x.h.Receiver.Control(l.boundary, hostabi.Message{})
+		return nil
+	case hostabi.LinkStop:
+		reasons := map[uint16]component.StopReason{
+			hostabi.LinkStopReturn: component.StopReturn, hostabi.LinkStopEnvSteps: component.StopEnvSteps,
+			hostabi.LinkStopWall: component.StopWall,
+		}
+		reason, ok := reasons[m.Kind]
+		if !ok {
+			return fmt.Errorf("stop for reason %d", m.Kind)
+		}
+		l.x.h.Stop(reason)
+		return nil
+	}
+	return fmt.Errorf("control message %#x", m.Slot)
+}
+
+// boundary passes a dataset boundary on. The process waits until it is told that it is over; in synchronous mode
+// the host acts on it behind the messages that are queued now, and so does what follows here.
+func (l *session) boundary(*hostabi.Message) {
+	if !l.isCurrent() {
+		return
+	}
+	l.x.h.Boundary()
+	if !l.x.h.Run.Synchronous {
+		l.boundaryOver(nil)
+		return
+	}
+	l.x.h.Receiver.Post(l.boundaryOver, hostabi.Message{})
+}
+
+func (l *session) boundaryOver(*hostabi.Message) {
+	if !l.isCurrent() {
+		return
+	}
+	l.x.saveNow(l)
+	l.atBoundary.Store(false)
+	l.link.Post(hostabi.Message{Slot: hostabi.LinkBoundaryOver})
+}

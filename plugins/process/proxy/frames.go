@@ -1,0 +1,224 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"os"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi/native"
+	"github.com/rlhost/rlhost/plugins/process/spawn"
+)
+
+// handle takes a frame of the plugin, on a goroutine of the wire.
+func (l *session) handle(f *native.Frame, files []*os.File) {
+	l.heard.Add(1)
+	if f.State != nil && len(files) == 1 {
+		if err := l.putState(f.State, files[0]); err != nil {
+			l.fault(err)
+		}
+		return
+	}
+	_ = spawn.CloseFiles(files) // nothing else comes with files
+	switch {
+	case f.AddArena != nil:
+		l.addArena(f.AddArena)
+	case f.Stats != nil:
+		if err := l.takeStats(f.Stats); err != nil {
+			l.fault(err)
+		}
+	case f.Fail != nil:
+		l.x.fail(&spawn.Error{Code: spawn.CodeRaised, Program: l.x.program.Name, Reason: cut(f.Fail.Reason)})
+	default:
+		l.fault(errors.New("a frame on its wire that a component does not send"))
+	}
+}
+
+// maxReason bounds a text for people that comes from outside.
+const maxReason = 4096
+
+func cut(text string) string { return text[:min(len(text), maxReason)] }
+
+// announce tells the plugin of an arena that there is, or that is gone. It runs under the lock of the set.
+func (l *session) announce(a *arena.Arena, added bool) {
+	if !added {
+		id := a.ID()
+		l.sendFrame(native.Frame{Removed: &id})
+		return
+	}
+	l.mu.Lock()
+	call := uint64(0)
+	if l.adding != "" && l.adding == a.Name() {
+		call = l.addCall
+	}
+	l.mu.Unlock()
+	if call == 0 && l.x.owns(a.ID()) {
+		return // of an earlier life: the plugin gets it when it asks for it
+	}
+	l.give(a, call)
+}
+
+// give sends an arena to the plugin.
+func (l *session) give(a *arena.Arena, call uint64) {
+	s := a.Share()
+	if s.WordsFD < 0 || s.DataFD < 0 {
+		return // memory that cannot be shared
+	}
+	l.sendFrame(native.Frame{Arena: &native.Arena{
+		Call: call, ID: s.ID, Name: s.Name, Blocks: s.Blocks, BlockBytes: s.BlockBytes, ReadOnly: s.ReadOnly,
+		Schema: trajectory.EncodeSchema(s.Schema),
+	}}, s.WordsFD, s.DataFD)
+}
+
+func (l *session) sendFrame(f native.Frame, files ...int) {
+	if err := l.wire.Send(f, files...); err != nil && !errors.Is(err, os.ErrClosed) {
+		l.fault(err)
+	}
+}
+
+// maxArenas is how many arenas a component may ask for.
+const maxArenas = 32
+
+// addArena makes an arena for the plugin, or gives it the one that an earlier process of the same component asked
+// for in the same words.
+func (l *session) addArena(q *native.AddArena) {
+	a, again, err := l.makeArena(q)
+	if err != nil {
+		l.sendFrame(native.Frame{Failed: &native.Failed{Call: q.Call, Reason: err.Error()}})
+		return
+	}
+	if again {
+		l.give(a, q.Call)
+	}
+}
+
+func (l *session) makeArena(q *native.AddArena) (a *arena.Arena, again bool, err error) {
+	x := l.x
+	name := x.h.Name + "." + cut(q.Name)
+	if q.Call == 0 || q.Name == "" || len(q.Name) > 100 {
+		return nil, false, fmt.Errorf("request %d for arena %.100q: number or name is not accepted", q.Call, q.Name)
+	}
+	contents, err := trajectory.DecodeSchema(q.Schema, q.BlockBytes)
+	if err != nil {
+		return nil, false, err
+	}
+	if a := x.ownArena(name, q); a != nil {
+		l.mu.Lock()
+		taken := l.own[a.ID()]
+		l.own[a.ID()] = true
+		l.mu.Unlock()
+		if !taken {
+			return a, true, nil
+		}
+	}
+	if err := x.allow(name, q); err != nil {
+		return nil, false, err
+	}
+	l.mu.Lock()
+	l.adding, l.addCall = name, q.Call
+	l.mu.Unlock()
+	a, err = x.h.Arenas.Add(arena.Config{Name: name, Blocks: q.Blocks, BlockBytes: q.BlockBytes, Schema: contents})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.adding = ""
+	if err == nil {
+		l.own[a.ID()] = true
+		x.addOwn(a.ID())
+		x.h.Own(a)
+	}
+	return a, false, err
+}
+
+// ownArena returns an arena that an earlier process of the component had and that is what is asked for now.
+func (x *proxy) ownArena(name string, q *native.AddArena) (found *arena.Arena) {
+	x.h.Arenas.Each(func(a *arena.Arena) {
+		if a.Name() == name && a.Blocks() == q.Blocks && a.BlockBytes() == q.BlockBytes && x.owns(a.ID()) {
+			found = a
+		}
+	})
+	return found
+}
+
+func (x *proxy) addOwn(id uint8) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.own = append(x.own, id)
+}
+
+// allow tells whether the component may have another arena, before any memory is taken for it.
+func (x *proxy) allow(name string, q *native.AddArena) error {
+	limit := x.program.Memory
+	wanted, err := arena.Footprint(q.Blocks, q.BlockBytes)
+	if err != nil {
+		return fmt.Errorf("arena %q: %w", name, err)
+	}
+	used, n := int64(0), 0
+	x.h.Arenas.Each(func(a *arena.Arena) {
+		if x.owns(a.ID()) {
+			takes, _ := arena.Footprint(a.Blocks(), a.BlockBytes()) // it is there, so it has one
+			used += takes
+			n++
+		}
+	})
+	if n >= maxArenas {
+		return fmt.Errorf("arena %q: the component has %d arenas already", name, n)
+	}
+	if left := max(limit-used, 0); wanted > left {
+		return fmt.Errorf("arena %q: %d blocks of %d bytes take %d, more than the %d bytes that the component may still have of %d: "+
+			"raise `memory` of its plugin", name, q.Blocks, q.BlockBytes, wanted, left, limit)
+	}
+	return nil
+}
+
+// maxMetrics is how many metrics a component may have.
+const maxMetrics = 4096
+
+// statsSeen is what a process has said of its metrics.
+type statsSeen struct {
+	counters map[string]uint64
+	names    map[string]bool
+}
+
+func newStatsSeen() statsSeen {
+	return statsSeen{counters: map[string]uint64{}, names: map[string]bool{}}
+}
+
+// takeStats adds what the process says of its metrics to the host's.
+func (l *session) takeStats(s *native.Stats) error {
+	for _, names := range []iter.Seq[string]{maps.Keys(s.Counters), maps.Keys(s.Gauges), maps.Keys(s.Histograms), maps.Keys(s.Distributions)} {
+		for name := range names {
+			if len(name) > 200 {
+				return fmt.Errorf("a metric with a name of %d bytes", len(name))
+			}
+			l.stats.names[name] = true
+		}
+	}
+	if len(l.stats.names) > maxMetrics {
+		return fmt.Errorf("more than %d metrics", maxMetrics)
+	}
+	to := l.x.h.Stats
+	for name, total := range s.Counters {
+		if before := l.stats.counters[name]; total > before {
+			to.Counter(name).Add(total - before)
+			l.stats.counters[name] = total
+		}
+	}
+	for name, v := range s.Gauges {
+		to.Gauge(name).Set(v)
+	}
+	for name, list := range s.Histograms {
+		for _, v := range list {
+			to.Histogram(name).Observe(v)
+		}
+	}
+	for name, d := range s.Distributions {
+		if err := to.Histogram(name).Merge(stat.Buckets(d)); err != nil {
+			return fmt.Errorf("metric %q: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,226 @@
+package proxy
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/loop"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/hostabi/native"
+	"github.com/rlhost/rlhost/plugins/process/spawn"
+)
+
+var _ component.Pauser = (*proxy)(nil)
+
+// pauseStep is how often it is looked whether the process has finished with what it was given. What it has finished
+// with arrives in acknowledgements, which call nobody.
+const pauseStep = 500 * time.Microsecond
+
+// pause is a Pause of a proxy. It belongs to the loop.
+type pause struct {
+	rested func() // nil once it was called
+	timer  *loop.Timer
+	asked  *session // that was told to come to rest
+	number uint64   // of that request
+	done   bool     // the component in it has said that it is at rest
+	held   *session // that is given nothing more
+}
+
+// Pause tells the process to come to rest, where it offers that, and then waits until it has finished with everything that
+// it was given. A process that dies meanwhile is replaced by its successor first.
+func (x *proxy) Pause(rested func()) {
+	x.pause = &pause{rested: rested}
+	x.pause.timer = x.h.Receiver.Every(pauseStep, x.settle)
+	x.settle()
+}
+
+// settle looks how far the pause is, on the loop.
+func (x *proxy) settle() {
+	p := x.pause
+	if p == nil || p.rested == nil {
+		return
+	}
+	x.mu.Lock()
+	l, running := x.session, x.state == component.ProcessRunning
+	x.mu.Unlock()
+	if l == nil || !running {
+		return
+	}
+	if x.pauses && p.asked != l {
+		x.ask(p, l)
+		return
+	}
+	if x.pauses && !p.done {
+		return
+	}
+	// Answers and the end of a boundary come behind what waits, and it may need them to come to rest.
+	if held := l.asking() == 0 && !l.atBoundary.Load(); held || p.held == l {
+		p.held = l
+		l.link.HoldBack(held)
+	}
+	if !l.idle(x.pauses) {
+		return
+	}
+	rested := p.rested
+	p.rested = nil
+	p.timer.Stop()
+	rested()
+}
+
+// idle takes over what the process has emitted, and reports whether it has finished with what it was given. One that
+// cannot be told to rest must have no questions open either.
+func (l *session) idle(pauses bool) bool {
+	for range hostabi.LinkCells {
+		s := l.link.Stats()
+		if s.Available == 0 && !s.Delivering {
+			return s.Unacked == 0 && s.Queued == 0 && (pauses || s.Open == 0 && l.asking() == 0)
+		}
+		l.link.Nudge() // a goroutine that waits for messages may have it
+		l.link.Poll()
+	}
+	return false
+}
+
+// CatchUp delivers what the process has emitted so far. Any goroutine.
+func (x *proxy) CatchUp() {
+	x.mu.Lock()
+	l := x.session
+	x.mu.Unlock()
+	if l != nil {
+		l.catchUp()
+	}
+}
+
+// catchUp takes over what the process has emitted so far: it may still be in the ring, or in the hands of the goroutine
+// that took it out.
+func (l *session) catchUp() {
+	s := l.link.Stats()
+	for n := 0; n < hostabi.LinkCells && (s.Available > 0 || s.Delivering); n++ {
+		l.link.Nudge() // that goroutine may go to sleep before it is this one's turn
+		l.link.Poll()
+		s = l.link.Stats()
+	}
+}
+
+// ask tells the process to come to rest. Its answer, or that there is none, is looked at on the loop.
+func (x *proxy) ask(p *pause, l *session) {
+	l.pauses++
+	p.asked, p.number, p.done = l, l.pauses, false
+	request := native.Pausing{Number: p.number}
+	x.asking.Go(func() {
+		ctx, cancel := context.WithCancelCause(context.Background())
+		defer cancel(nil)
+		go func() {
+			select {
+			case <-x.quit:
+				cancel(errStopping)
+			case <-ctx.Done():
+			}
+		}()
+		err := l.call(ctx, native.MethodPause, request, nil)
+		x.h.Receiver.Control(func(*hostabi.Message) {
+			if x.pause != p || p.asked != l {
+				return
+			}
+			if p.done = err == nil; !p.done { // a successor will be asked anew
+				x.h.Log.Warn("the plugin does not come to rest", "err", err)
+			}
+			x.settle()
+		}, hostabi.Message{})
+	})
+}
+
+// Resume ends a Pause. It waits for the process to have heard of it: what follows must not overtake that.
+func (x *proxy) Resume() {
+	p := x.pause
+	x.pause = nil
+	if p == nil {
+		return
+	}
+	p.timer.Stop()
+	if p.held != nil {
+		defer p.held.link.HoldBack(false)
+	}
+	if p.asked == nil || !p.asked.isCurrent() {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), p.asked.patience(), spawn.ErrGrace)
+	defer cancel()
+	if err := p.asked.call(ctx, native.MethodResume, native.Pausing{Number: p.number}, nil); err != nil {
+		p.asked.fault(err)
+	}
+}
+
+// Waiting asks the process for what it has not begun with, and claims the blocks: its own claims end with it.
+func (x *proxy) Waiting() []component.Waiting {
+	var list []component.Waiting
+	if p := x.pause; p != nil && p.asked != nil {
+		list = x.waitingIn(p.asked)
+	}
+	x.mu.Lock()
+	kept := x.waiting
+	x.waiting = nil
+	x.mu.Unlock()
+	for _, m := range kept {
+		list = append(list, component.Waiting{Slot: x.manifest.Slots[m.Port].Name, Message: m.Message, Claimed: m.Claimed})
+	}
+	return list
+}
+
+func (x *proxy) waitingIn(l *session) []component.Waiting {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), l.patience(), spawn.ErrGrace)
+	defer cancel()
+	var answer native.WaitingList
+	if err := l.call(ctx, native.MethodWaiting, native.Empty{}, &answer); err != nil {
+		x.meters.lost.Inc()
+		x.h.Log.Warn("what the plugin had not begun with is lost", "err", err)
+		return nil
+	}
+	var list []component.Waiting
+	given := l.link.Stats().Sent
+	for i := range answer.Messages {
+		if uint64(i) >= given {
+			x.meters.rejected.Add(uint64(len(answer.Messages) - i))
+			break
+		}
+		w, ok := x.admitWaiting(&answer.Messages[i])
+		if !ok {
+			x.meters.rejected.Inc()
+			continue
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// admitWaiting tells whether the process can have been given a message that it says it has not begun with, and claims
+// its block. A question about a block on loan is the host's own copy of it, once.
+func (x *proxy) admitWaiting(w *native.Waiting) (component.Waiting, bool) {
+	i := slices.IndexFunc(x.manifest.Slots, func(p component.Port) bool { return p.Name == w.Slot })
+	if i < 0 {
+		return component.Waiting{}, false
+	}
+	m := component.Waiting{Slot: w.Slot, Message: hostabi.Message{
+		Sender: w.Sender, Kind: w.Kind, Handle: hostabi.Handle(w.Handle), T: w.T, Split: w.Split,
+		PolicyVersion: w.PolicyVersion, Sequence: w.Sequence, Inline: w.Inline,
+	}}
+	h, payload := m.Message.Handle, x.manifest.Slots[i].Payload
+	switch {
+	case h == 0:
+		return m, !w.Claimed && !carriesBlock(payload)
+	case !x.slots[i].arenas[h.Arena()].Load():
+		return m, false
+	case x.onLoan(h):
+		q := questionOf(&m.Message)
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		var asked bool
+		m.Message, asked = x.open[q]
+		delete(x.open, q)
+		return m, asked && !carriesBlock(payload)
+	}
+	m.Claimed = x.h.Arenas.Retain(h) == nil
+	return m, m.Claimed
+}

@@ -1,0 +1,50 @@
+package proxy
+
+import (
+	"log/slog"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/plugins/process/internal/rig"
+	"github.com/rlhost/rlhost/plugins/process/spawn"
+)
+
+func TestProcess_TellsWhatAProcessIsNotFinishedWith(t *testing.T) {
+	r, _ := newRuntime(t, spawn.Options{})
+	c := harness(r, self(t, "probe")).New(t)
+	told := c.(component.Remote)
+	if p := told.Process(); p != (component.Process{}) {
+		t.Errorf("before its start: %+v", p)
+	}
+	m := newPress(t, c)
+	m.turn(0)
+	m.quiet()
+	p := told.Process()
+	if p.PID == 0 || p.Holder == 0 || p.State != component.ProcessRunning {
+		t.Errorf("it runs, and tells %+v", p)
+	}
+	freeze(t, p.PID)
+	for i := range 5 {
+		m.turn(i)
+	}
+	rig.Until(t, func() bool { return told.Process().Unfinished > 0 })
+	if err := unix.Kill(p.PID, unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	m.quiet()
+	rig.Until(t, func() bool { return told.Process().Unfinished == 0 })
+}
+
+// A process that takes the place of one that died begins environments with random streams that nobody has had.
+func TestProcess_IsToldThatItBeginsAgain(t *testing.T) {
+	begun := 4
+	x := &proxy{h: &component.Host{Run: &component.Run{}, Log: slog.New(slog.DiscardHandler), Begun: 2,
+		Again: func() int { begun++; return begun }}}
+	for life, want := range []int{2, 5, 6} {
+		if got := x.configuration(1).Begun; got != want {
+			t.Errorf("process %d is told %d, want %d", life, got, want)
+		}
+	}
+}

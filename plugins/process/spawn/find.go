@@ -1,0 +1,74 @@
+package spawn
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// componentKey is the environment variable that tells a process, and whoever looks at it, which component it is.
+const componentKey = "RLHOST_COMPONENT"
+
+// Found is a process of a component, as anybody on the machine can find it.
+type Found struct {
+	Component string
+	PID       int
+}
+
+// Find returns the processes that a running host has started, in the order of their numbers. Only the user that
+// they run as can see them.
+func Find(host int) ([]Found, error) {
+	dirs, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return nil, err
+	}
+	var list []Found
+	for _, dir := range dirs {
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil || parentOf(dir) != host {
+			continue
+		}
+		if name, ok := componentOf(dir); ok {
+			list = append(list, Found{name, pid})
+		}
+	}
+	return list, nil
+}
+
+// parentOf returns the number of a process's parent, or 0 if the process is gone.
+func parentOf(dir string) int {
+	data, err := os.ReadFile(filepath.Join(dir, "status"))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(data), "\nPPid:")
+	line, _, _ := strings.Cut(rest, "\n")
+	parent, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		return 0
+	}
+	return parent
+}
+
+func componentOf(dir string) (string, bool) { return variableOf(dir, componentKey) }
+
+// variableOf returns a variable in the environment of the process of a folder in /proc, if it has it. One that has ended
+// has none any more.
+func variableOf(dir, key string) (string, bool) {
+	data, err := os.ReadFile(filepath.Join(dir, "environ"))
+	if err != nil {
+		return "", false
+	}
+	for variable := range bytes.SplitSeq(data, []byte{0}) {
+		if value, ok := bytes.CutPrefix(variable, []byte(key+"=")); ok {
+			return string(value), true
+		}
+	}
+	return "", false
+}
+
+// componentVariable is componentKey as it stands in a process's environment.
+func componentVariable(name string) string { return fmt.Sprintf("%s=%s", componentKey, name) }

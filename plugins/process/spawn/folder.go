@@ -1,0 +1,106 @@
+package spawn
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// folderPrefix begins the names of runtimes' folders: rlhost-plugins-PID-START, where START is when the process of
+// that number began, in clock ticks, so that a later process of the same number is told from it.
+const folderPrefix = "rlhost-plugins-"
+
+// maxFolder is how long the path of the folder may be: a socket's path has at most 107 bytes, of which go-plugin
+// takes up to 50 below it.
+const maxFolder = 56
+
+// makeFolder makes the folder for this process's sockets, which nobody else can enter, and removes those that
+// processes that have been killed left behind.
+func makeFolder(parent string) (string, error) {
+	parent, err := folderParent(parent)
+	if err != nil {
+		return "", err
+	}
+	removeOrphans(parent)
+	started, err := startTime(os.Getpid())
+	if err != nil {
+		return "", fmt.Errorf("folder for sockets: %w", err)
+	}
+	dir, err := os.MkdirTemp(parent, folderPrefix+strconv.Itoa(os.Getpid())+"-"+started+"-")
+	if err != nil {
+		return "", fmt.Errorf("folder for sockets: %w", err)
+	}
+	return dir, nil
+}
+
+// folderParent returns the first folder that is not too deep and can be written to.
+func folderParent(wanted string) (string, error) {
+	for _, dir := range []string{wanted, os.Getenv("XDG_RUNTIME_DIR"), os.TempDir(), "/tmp"} {
+		if dir == "" {
+			continue
+		}
+		dir, err := filepath.Abs(dir)
+		if err != nil {
+			return "", fmt.Errorf("folder for sockets: %w", err)
+		}
+		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+			if wanted != "" {
+				return "", fmt.Errorf("folder for sockets: %s is not a folder", dir)
+			}
+			continue
+		}
+		if len(dir) <= maxFolder-len(folderPrefix) {
+			return dir, nil
+		}
+	}
+	return "", fmt.Errorf("folder for sockets: no folder for temporary files with a path of at most %d bytes: set TMPDIR",
+		maxFolder-len(folderPrefix))
+}
+
+// removeOrphans removes folders whose process is gone. Of those that cannot be removed somebody else is the owner.
+func removeOrphans(parent string) {
+	for _, name := range orphans(parent) {
+		_ = os.RemoveAll(filepath.Join(parent, name))
+	}
+}
+
+// orphans returns the names of the folders in parent that belong to processes that are gone.
+func orphans(parent string) (names []string) {
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		rest, ours := strings.CutPrefix(e.Name(), folderPrefix)
+		parts := strings.Split(rest, "-")
+		if !ours || !e.IsDir() || len(parts) != 3 {
+			continue
+		}
+		pid, err := strconv.Atoi(parts[0])
+		if err != nil {
+			continue
+		}
+		if now, err := startTime(pid); err == nil && now == parts[1] {
+			continue
+		}
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// startTime returns field 22 of /proc/PID/stat. The name of the program, field 2, may contain anything.
+func startTime(pid int) (string, error) {
+	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return "", err
+	}
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	const afterName = 3 // number of the first field behind the name
+	if len(fields) <= 22-afterName {
+		return "", fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))
+	}
+	return string(fields[22-afterName]), nil
+}

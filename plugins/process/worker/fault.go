@@ -1,0 +1,173 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// isLost reports whether an error is a fault of kind Lost.
+func isLost(err error) bool {
+	var f *env.Fault
+	return errors.As(err, &f) && f.Kind == env.FaultLost
+}
+
+// judge makes one error of what went wrong in a call. What poisons goes before what does not: it costs the whole
+// batch, dead processes included.
+func (e *batch) judge(call string) error {
+	var worst error
+	var lost []env.Span
+	var why error
+	for _, w := range e.workers {
+		if !w.selected {
+			continue
+		}
+		switch {
+		case w.verdict == died || w.verdict == broke:
+			lost = append(lost, w.span)
+			if why == nil {
+				why = w.ending()
+			} else {
+				why = fmt.Errorf("%w; %w", why, w.ending())
+			}
+		case w.verdict == late:
+			worst = worse(worst, e.newFault(env.FaultDeadline, call, -1, fmt.Errorf(
+				"process %d (environments %d to %d) did not answer within %v and was killed%s", w.p.PID(),
+				e.options.FirstEnv+w.span.First, e.options.FirstEnv+w.span.First+w.span.Count-1, e.plugin.step(), w.p.LastWords())))
+		case w.reply.Kind != 0:
+			worst = worse(worst, e.blame(w, call))
+		}
+	}
+	if worst != nil {
+		if len(lost) > 0 || poisons(worst) {
+			e.gate.Poison()
+		}
+		return worst
+	}
+	f := e.newFault(env.FaultLost, call, -1, why)
+	f.Lost = lost
+	// Whoever has answered and died since is lost in the next call: nobody would be told of it now.
+	if err := e.replace(func(w *worker) bool { return w.selected && w.verdict != answered }); err != nil {
+		e.gate.Poison()
+		return e.newFault(env.FaultTrap, call, -1, fmt.Errorf("%w; and there is no other in its place: %w", f.Err, err))
+	}
+	return f
+}
+
+// graver returns the error that costs more.
+func worse(a, b error) error {
+	if a == nil || poisons(b) && !poisons(a) {
+		return b
+	}
+	return a
+}
+
+func poisons(err error) bool {
+	var f *env.Fault
+	return errors.As(err, &f) && f.Poisons()
+}
+
+// envOf returns the global index of an environment that a reply names: 0 is none, 1 the first.
+func (w *worker) envOf(index uint64) int {
+	if index == 0 || index > uint64(w.span.Count) {
+		return -1
+	}
+	return w.options.FirstEnv + w.span.First + int(index) - 1
+}
+
+// blame makes an error of a reply.
+func (e *batch) blame(w *worker, call string) error {
+	text := w.text()
+	kind := env.FaultStatus
+	switch w.reply.Split {
+	case hostabi.LinkEnvFaultRefused:
+		return fmt.Errorf("%w: %s", env.ErrUnsupported, text)
+	case hostabi.LinkEnvFaultTrap:
+		kind = env.FaultTrap
+	case hostabi.LinkEnvFaultDeadline:
+		kind = env.FaultDeadline
+	case hostabi.LinkEnvFaultMemory:
+		kind = env.FaultMemory
+	}
+	if text == "" {
+		text = hostabi.Status(-int32(w.reply.Kind)).String()
+	}
+	return e.newFault(kind, call, w.envOf(w.reply.Inline[1]), errors.New(text))
+}
+
+func (e *batch) newFault(kind env.FaultKind, call string, index int, err error) *env.Fault {
+	return &env.Fault{Kind: kind, Name: e.options.Name, Source: e.plugin.source.Use, Call: call, Env: index,
+		Step: e.steps, Err: err}
+}
+
+// replace starts a process in the place of each one that is to be replaced, and binds the block there. Those have
+// ended.
+func (e *batch) replace(which func(*worker) bool) error {
+	errs := make([]error, len(e.workers))
+	var all sync.WaitGroup
+	for i, w := range e.workers {
+		if which(w) {
+			all.Go(func() { e.workers[i], errs[i] = e.succeed(w) })
+		}
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// hasGone reports whether a process has ended.
+func hasGone(w *worker) bool { return w.gone.Load() }
+
+// attempts is how often a process is started in the place of another before that is given up: it can be killed like
+// the other.
+const attempts = 4
+
+// succeed returns a process that has made the environments of one that has ended. If that fails it is the old one.
+func (e *batch) succeed(old *worker) (w *worker, err error) {
+	for range attempts {
+		if w, err = e.successor(old); err == nil {
+			return w, old.end()
+		}
+	}
+	return old, err
+}
+
+func (e *batch) successor(old *worker) (*worker, error) {
+	w, err := e.plugin.again(context.Background(), e.options.Name)
+	if err != nil {
+		return nil, err
+	}
+	err = w.make(context.Background(), e.options, e.options.Envs, old.span)
+	if err == nil {
+		err = e.rebind(w)
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.end())
+	}
+	return w, nil
+}
+
+// rebind binds the block that the others are bound to.
+func (e *batch) rebind(w *worker) error {
+	if e.block.Schema == nil {
+		return nil
+	}
+	file := e.files[e.number-1]
+	if err := w.announce(e.number, e.block, file.size); err != nil {
+		return err
+	}
+	m := e.bindMessage()
+	w.post(&m)
+	w.await(time.Now().Add(e.plugin.init()))
+	if w.verdict != answered {
+		return w.ending()
+	}
+	if w.reply.Kind != 0 {
+		return e.blame(w, hostabi.ExportBind)
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/rlhost/rlhost/hostabi/native"
+	"github.com/rlhost/rlhost/plugins/process/spawn"
+)
+
+// Limits on what a worker of environments may send.
+const (
+	maxEnvMetrics    = 64
+	maxEnvMetricName = 64
+	maxEnvStates     = 4 // that nobody has asked for
+	maxEnvState      = 1 << 30
+)
+
+// envMail is what came over the wire of a worker of environments. Its methods may be called from any goroutine.
+type mailbox struct {
+	mu      sync.Mutex
+	news    chan struct{} // has a token when something has changed
+	metrics map[uint32]string
+	states  map[uint64]letter
+	err     error
+	closed  bool
+}
+
+type letter struct {
+	size native.StateSize
+	file *os.File
+}
+
+func newMailbox() *mailbox {
+	return &mailbox{news: make(chan struct{}, 1), metrics: map[uint32]string{}, states: map[uint64]letter{}}
+}
+
+// fail notes that the worker has broken the protocol.
+func (b *mailbox) fail(err error) {
+	b.mu.Lock()
+	if b.err == nil {
+		b.err = err
+	}
+	b.mu.Unlock()
+	b.wake()
+}
+
+// broken returns what the worker has done wrong on its wire, or nil.
+func (b *mailbox) broken() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.err
+}
+
+func (b *mailbox) wake() {
+	select {
+	case b.news <- struct{}{}:
+	default:
+	}
+}
+
+func (b *mailbox) putMetric(m native.Metric) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(m.Name) == 0 || len(m.Name) > maxEnvMetricName || !utf8.ValidString(m.Name) {
+		return fmt.Errorf("metric %.80q: a name has 1 to %d bytes", m.Name, maxEnvMetricName)
+	}
+	if len(b.metrics) == maxEnvMetrics {
+		return fmt.Errorf("metric %q: at most %d are accepted", m.Name, maxEnvMetrics)
+	}
+	b.metrics[m.Number] = m.Name
+	b.wake()
+	return nil
+}
+
+// metric waits for the name of a metric that has been announced.
+func (b *mailbox) metric(number uint32, gone func() bool) (name string, err error) {
+	err = b.await(gone, func() bool {
+		name = b.metrics[number]
+		return name != ""
+	})
+	if errors.Is(err, spawn.ErrSlow) {
+		err = fmt.Errorf("it reports a metric of number %d, which it has not announced", number)
+	}
+	return name, err
+}
+
+// await waits until the worker's wire has brought what there asks for, called with mu held: at most as long as something that
+// was sent before takes at worst.
+func (b *mailbox) await(gone, there func() bool) error {
+	look := func() (bool, error) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return there(), b.err
+	}
+	if ok, _ := look(); ok { // a timer is not for the step path
+		return nil
+	}
+	end := time.NewTimer(10 * time.Second)
+	defer end.Stop()
+	for {
+		last := gone() // before looking: what came before the end counts
+		switch ok, err := look(); {
+		case ok:
+			return nil
+		case err != nil:
+			return err
+		case last:
+			return spawn.ErrDied
+		}
+		select {
+		case <-b.news:
+		case <-end.C:
+			return spawn.ErrSlow
+		}
+	}
+}
+
+// putState takes a file over.
+func (b *mailbox) putState(s native.StateSize, file *os.File) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, twice := b.states[s.Call]; twice || len(b.states) == maxEnvStates || b.closed {
+		return errors.Join(errors.New("a state that nobody has asked for"), file.Close())
+	}
+	b.states[s.Call] = letter{s, file}
+	b.wake()
+	return nil
+}
+
+// state waits for the state that a call has announced, and reads it.
+func (b *mailbox) state(size native.StateSize, gone func() bool) ([]byte, error) {
+	var s letter
+	err := b.await(gone, func() (ok bool) {
+		s, ok = b.states[size.Call]
+		delete(b.states, size.Call)
+		return ok
+	})
+	if errors.Is(err, spawn.ErrSlow) {
+		err = errors.New("it announced a state and did not send it")
+	}
+	if err != nil {
+		return nil, err
+	}
+	state, err := readState(s.file, size.Bytes)
+	return state, errors.Join(err, s.file.Close())
+}
+
+// readState reads a file of another process, which may change it meanwhile: it is never mapped.
+func readState(file *os.File, size int64) ([]byte, error) {
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(file.Fd()), &stat); err != nil {
+		return nil, err
+	}
+	if size < 0 || size > maxEnvState || stat.Mode&unix.S_IFMT != unix.S_IFREG || size > stat.Size {
+		return nil, fmt.Errorf("a state of %d bytes in a file of %d", size, stat.Size)
+	}
+	state := make([]byte, size)
+	n, err := file.ReadAt(state, 0)
+	if int64(n) < size {
+		return nil, fmt.Errorf("state ends after %d of %d bytes: %w", n, size, err)
+	}
+	return state, nil
+}
+
+func (b *mailbox) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	for _, s := range b.states {
+		_ = s.file.Close() // nobody will ask for it
+	}
+	clear(b.states)
+}

@@ -1,0 +1,204 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/hostabi/native"
+	"github.com/rlhost/rlhost/plugins/process/spawn"
+)
+
+// Limits of environments whose source does not set its own.
+const (
+	DefaultEnvStep = 5 * time.Second
+	DefaultEnvInit = 30 * time.Second
+)
+
+// ErrClosed is returned by an environment plugin that has been closed.
+var ErrClosed = errors.New("environment plugin closed")
+
+// EnvLoadOptions say which environments a program is to work, and how.
+type Options struct {
+	Source native.EnvSource
+	// Workers is how many processes share each batch of environments; 0 means one. A batch of fewer environments has
+	// as many processes as environments.
+	Workers int
+}
+
+// envPlugin makes environments that live in processes. It implements env.Plugin.
+type plugin struct {
+	runtime *spawn.Runtime
+	program spawn.Program
+	source  native.EnvSource
+	workers int
+	spec    hostabi.EnvSpec
+	hash    string
+
+	mu     sync.Mutex
+	spare  *worker // has loaded the source, for the next batch; nil if there is none
+	closed bool
+}
+
+var (
+	_ env.Plugin     = (*plugin)(nil)
+	_ env.Configured = (*plugin)(nil)
+)
+
+// Load starts a process of the program, has it load an environment, and returns a plugin that makes batches of
+// it: each in processes of its own, which write into the blocks that are bound. It blocks until the process has
+// described the environment. The error is an *Error, or ctx's.
+//
+// A process that dies costs its environments the step that they are in: Bind, Reset or Step returns a Fault of kind
+// Lost, by when another process has taken its place. One that takes longer than the limit on a step is killed: a
+// Fault of kind Deadline.
+func Load(ctx context.Context, r *spawn.Runtime, program spawn.Program, o Options) (env.Plugin, error) {
+	p := &plugin{runtime: r, program: program, source: o.Source, workers: max(o.Workers, 1)}
+	w, loaded, err := p.load(ctx, o.Source.Name)
+	if err != nil {
+		return nil, err
+	}
+	if p.spec, err = loaded.Spec.Decode(); err != nil {
+		return nil, errors.Join(p.specError(err), w.end())
+	}
+	p.hash, p.spare = loaded.Hash, w
+	return p, nil
+}
+
+// specError explains why a description is not accepted.
+func (p *plugin) specError(err error) *spawn.Error {
+	e := &spawn.Error{Code: codeDescription, Program: p.program.Name, Err: err,
+		Reason: fmt.Sprintf("environment %q: %v", p.source.Use, err), Help: "correct what it says of itself"}
+	if errors.Is(err, hostabi.ErrNotYet) {
+		e.Help = "wrap it in one that this host runs: " + hostabi.Runs
+	}
+	return e
+}
+
+// codeDescription is the code of a description that is not accepted, whatever runtime the environment has.
+const codeDescription = "E018"
+
+// load starts a process and has it load the source.
+func (p *plugin) load(ctx context.Context, name string) (*worker, *native.EnvLoaded, error) {
+	w, err := p.startWorker(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, w.p.Program.Start+p.loading(), spawn.ErrSlow)
+	defer cancel()
+	var loaded native.EnvLoaded
+	if err := w.p.Call(ctx, native.MethodEnvLoad, p.source, &loaded); err != nil {
+		return nil, nil, errors.Join(withCode(err), w.end())
+	}
+	return w, &loaded, nil
+}
+
+// withCode gives an error the code that the plugin's own words begin with, if they do.
+func withCode(err error) error {
+	var e *spawn.Error
+	if !errors.As(err, &e) || len(e.Reason) < 6 || e.Reason[0] != 'E' || e.Reason[4] != ' ' {
+		return err
+	}
+	for _, digit := range e.Reason[1:4] {
+		if digit < '0' || digit > '9' {
+			return err
+		}
+	}
+	coded := *e
+	coded.Code, coded.Reason = e.Reason[:4], e.Reason[5:]
+	return &coded
+}
+
+// again is load for a process that is to be like the first one.
+func (p *plugin) again(ctx context.Context, name string) (*worker, error) {
+	w, loaded, err := p.load(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := loaded.Spec.Decode()
+	if err == nil && (loaded.Hash != p.hash || !reflect.DeepEqual(spec, p.spec)) {
+		err = &spawn.Error{Code: spawn.CodeProtocol, Program: p.program.Name,
+			Reason: fmt.Sprintf("environment %q is not what it was when it was loaded first", p.source.Use),
+			Help:   "do not change its files while it runs"}
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.end())
+	}
+	return w, nil
+}
+
+// worker returns a process that has loaded the source: the spare one, or a new one.
+func (p *plugin) worker(ctx context.Context, name string) (*worker, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, fmt.Errorf("%w: %w", env.ErrUnsupported, ErrClosed)
+	}
+	w := p.spare
+	p.spare = nil
+	p.mu.Unlock()
+	if w != nil && w.gone.Load() {
+		_ = w.end() // it died while it had nothing to do
+		w = nil
+	}
+	if w != nil {
+		w.name = name
+		return w, nil
+	}
+	return p.again(ctx, name)
+}
+
+// Spec returns what the environment said of itself.
+func (p *plugin) Spec() hostabi.EnvSpec { return p.spec }
+
+// Hash returns the SHA-256 of the source.
+func (p *plugin) Hash() string { return p.hash }
+
+// Configuration returns the arguments, as a module in this process has them; see env.Configured.
+func (p *plugin) Configuration() string {
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(p.source.Args)) {
+		fmt.Fprintf(&b, "%s=%s\n", key, p.source.Args[key])
+	}
+	return b.String()
+}
+
+// Close ends the process that waits for a batch. Those of batches end with them.
+func (p *plugin) Close() error {
+	p.mu.Lock()
+	w := p.spare
+	p.spare, p.closed = nil, true
+	p.mu.Unlock()
+	if w == nil {
+		return nil
+	}
+	return w.end()
+}
+
+// step is how long a process may take to answer a call of the step path: a guest that is stopped at its own limit
+// comes first, and can say which environment it was.
+func (p *plugin) step() time.Duration {
+	if p.source.StepNS <= 0 {
+		return DefaultEnvStep
+	}
+	limit := time.Duration(p.source.StepNS)
+	return limit + max(limit/4, 250*time.Millisecond)
+}
+
+// loading is how long a process may take to load the environment: a module may have to be compiled.
+func (p *plugin) loading() time.Duration { return time.Duration(p.source.CompileNS) + p.init() }
+
+func (p *plugin) init() time.Duration {
+	if p.source.InitNS <= 0 {
+		return DefaultEnvInit
+	}
+	return time.Duration(p.source.InitNS)
+}

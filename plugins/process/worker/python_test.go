@@ -1,0 +1,91 @@
+package worker
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/hostabi/native"
+	"github.com/rlhost/rlhost/plugins/plugintest"
+	"github.com/rlhost/rlhost/plugins/process/internal/rig"
+	"github.com/rlhost/rlhost/plugins/process/spawn"
+)
+
+// gymnasium returns the plugin for environments of Gymnasium.
+func gymnasium(t testing.TB) spawn.Program {
+	python, args := rig.Gymnasium(t)
+	return spawn.Program{Name: "gymnasium", Path: python, Args: args}
+}
+
+func loadGymnasium(t testing.TB, use string, workers int) env.Plugin {
+	t.Helper()
+	r, _ := newRuntime(t, spawn.Options{})
+	p, err := Load(t.Context(), r, gymnasium(t), Options{Source: native.EnvSource{Name: "gym", Use: use}, Workers: workers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// Environments in Python do the same in any number of processes, and one that dies is replaced like any other.
+func TestGymnasium_IsWorkedInProcesses(t *testing.T) {
+	two, one := newStage(t, loadGymnasium(t, "CartPole-v1", 2), 3), newStage(t, loadGymnasium(t, "CartPole-v1", 1), 3)
+	ended := 0
+	for step := range 60 {
+		for _, s := range []*stage{two, one} {
+			if err := s.next(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !slices.Equal(two.Obs().Data, one.Obs().Data) || !slices.Equal(two.Reward(), one.Reward()) ||
+			!slices.Equal(two.Terminated(), one.Terminated()) || !slices.Equal(two.FinalObs().Data, one.FinalObs().Data) {
+			t.Fatalf("step %d differs", step)
+		}
+		for _, flag := range two.Terminated() {
+			ended += int(flag)
+		}
+	}
+	if ended == 0 {
+		t.Error("no episode has ended: the test looks at too little")
+	}
+	killOf(t, two.Env, 1)
+	if spans := lost(t, two.next()); fmt.Sprint(spans) != "[{1 2}]" {
+		t.Errorf("lost %v, want those of the second process", spans)
+	}
+	if err := two.Reset([]uint8{0, 1, 1}, two.seeds()); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if err := two.next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestGymnasium_KeepsThePromises starts some forty processes, so it is for when there is time: RLHOST_LONG=1.
+func TestGymnasium_KeepsThePromises(t *testing.T) {
+	if os.Getenv("RLHOST_LONG") == "" {
+		t.Skip("set RLHOST_LONG=1 to run it")
+	}
+	for _, use := range []string{"CartPole-v1", "Acrobot-v1"} {
+		t.Run(use, func(t *testing.T) {
+			plugintest.TestEnv(t, loadGymnasium(t, use, 2), plugintest.Options{Steps: 100})
+		})
+	}
+}
+
+func TestGymnasium_SaysWhatIsWrong(t *testing.T) {
+	r, _ := newRuntime(t, spawn.Options{})
+	_, err := Load(t.Context(), r, gymnasium(t), Options{Source: native.EnvSource{Name: "gym", Use: "NoSuchThing-v1"}})
+	if err == nil || !strings.Contains(err.Error(), "NoSuchThing") {
+		t.Errorf("an environment that does not exist: %v", err)
+	}
+}

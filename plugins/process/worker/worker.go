@@ -1,0 +1,261 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/hostabi/native"
+	"github.com/rlhost/rlhost/plugins/process/spawn"
+)
+
+// worker is one process that works environments. It belongs to the goroutine that calls the batch, but for what
+// the wire's goroutine tells it.
+type worker struct {
+	plugin *plugin
+	name   string // of the component
+	p      *spawn.Process
+	mail   *mailbox
+	shot   atomic.Pointer[spawn.Process] // p, for the wire's goroutine
+
+	span    env.Span // its environments within the batch
+	options env.Options
+	layout  native.EnvScratch
+	scratch *shm.Segment
+	known   map[uint64]bool // numbers of files that it has been told of
+
+	gone     atomic.Bool // its process has ended
+	selected bool        // takes part in the call
+	verdict  verdict     // on its answer
+	reply    hostabi.Message
+	one      [1]hostabi.Message
+	buffer   [32]hostabi.Message
+}
+
+// verdict says what came of a message.
+type verdict uint8
+
+const (
+	answered verdict = iota
+	died             // the process has ended
+	late             // it has not answered in time
+	broke            // it has answered with nonsense
+)
+
+// maxScratch bounds what a worker may ask for.
+const maxScratch = 64 << 20
+
+// startWorker starts a process.
+func (p *plugin) startWorker(ctx context.Context, name string) (*worker, error) {
+	w := &worker{plugin: p, name: name, mail: newMailbox(), known: map[uint64]bool{}}
+	program := p.program
+	if program.Name == "" {
+		program.Name = p.source.Name
+	}
+	var err error
+	w.p, err = p.runtime.Start(ctx, program, spawn.StartOptions{
+		Name: name, Log: p.runtime.Log().With("component", name, "env", p.source.Name), Handle: w.handle, Broken: w.fail,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if w.shot.Store(w.p); w.mail.broken() != nil {
+		w.p.Kill()
+	}
+	go func(process *spawn.Process) {
+		<-process.Died()
+		w.gone.Store(true)
+		process.Out.Nudge()
+		w.mail.wake()
+	}(w.p)
+	return w, nil
+}
+
+// make has the process make its environments.
+func (w *worker) make(ctx context.Context, o env.Options, blockEnvs int, span env.Span) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, w.p.Program.Start+w.plugin.loading(), spawn.ErrSlow)
+	defer cancel()
+	w.span, w.options = span, o
+	err := w.p.Call(ctx, native.MethodEnvMake, native.EnvBatch{
+		Name: o.Name, Envs: span.Count, FirstEnv: o.FirstEnv + span.First, Autoreset: uint32(o.Autoreset), Seed: o.Seed,
+		FirstColumn: span.First, BlockEnvs: blockEnvs,
+	}, &w.layout)
+	if err != nil {
+		return err
+	}
+	if err := checkScratch(&w.layout, span.Count); err != nil {
+		return w.nonsense(err)
+	}
+	if w.scratch, err = shm.Create("rlhost: environments", w.layout.Bytes); err != nil {
+		return err
+	}
+	return w.p.Wire.Send(native.Frame{File: &native.File{Bytes: int64(w.scratch.Size())}}, w.scratch.FD())
+}
+
+// checkScratch refuses areas that do not hold what is to lie in them.
+func checkScratch(s *native.EnvScratch, envs int) error {
+	within := func(at, n int) bool { return at >= 0 && n >= 0 && at <= s.Bytes && n <= s.Bytes-at }
+	if s.Bytes < 1 || s.Bytes > maxScratch || !within(s.MaskAt, envs) || !within(s.SeedsAt, 8*envs) || !within(s.TextAt, s.Text) {
+		return fmt.Errorf("its scratch area %+v has no room for %d environments", *s, envs)
+	}
+	return nil
+}
+
+func (w *worker) nonsense(err error) error {
+	return &spawn.Error{Code: spawn.CodeProtocol, Program: w.p.Program.Name, Reason: err.Error(), Err: err}
+}
+
+// handle takes a frame of the process. It runs on the wire's goroutine.
+func (w *worker) handle(f *native.Frame, files []*os.File) {
+	err := errors.New("a frame on its wire that workers of environments do not send")
+	switch {
+	case f.State != nil && len(files) == 1:
+		err = w.mail.putState(*f.State, files[0])
+		files = nil
+	case f.Metric != nil:
+		err = w.mail.putMetric(*f.Metric)
+	case f.Stats != nil:
+		err = nil // a worker's own numbers are nobody's
+	case f.Fail != nil:
+		err = errors.New(f.Fail.Reason)
+	}
+	_ = spawn.CloseFiles(files) // whoever sent them has others
+	if err != nil {
+		w.fail(err)
+	}
+}
+
+// fail ends a process that breaks the protocol. It may be called while the process is being started.
+func (w *worker) fail(err error) {
+	w.mail.fail(err)
+	if p := w.shot.Load(); p != nil {
+		p.Kill()
+	}
+}
+
+// post sends a message. There is room, because there is one message at a time.
+func (w *worker) post(m *hostabi.Message) {
+	w.one[0] = *m
+	w.verdict = answered
+	if n := w.p.Out.Get(w.buffer[:]); n > 0 && w.take(w.buffer[:n]) {
+		w.verdict = broke // an answer to nothing
+	}
+	if w.p.In.Put(w.one[:]) == 0 {
+		w.verdict = broke
+	}
+}
+
+// await waits for the answer to what was posted, or until the process has died or the time is up.
+func (w *worker) await(until time.Time) {
+	for w.verdict == answered {
+		ended := w.gone.Load() // before looking: what was put before the end counts
+		n := w.p.Out.Get(w.buffer[:])
+		if n > 0 && w.take(w.buffer[:n]) {
+			return
+		}
+		switch {
+		case n > 0:
+		case ended:
+			w.verdict = died
+		case w.p.Out.IsShut():
+			w.fail(errors.New("it has shut its ring"))
+			w.verdict = broke
+		default:
+			left := time.Until(until)
+			if left <= 0 {
+				w.verdict = late
+				break
+			}
+			w.p.Out.Wait(left)
+		}
+	}
+	if w.verdict == late {
+		w.p.Abort() // it says where it is
+	} else if w.verdict != died {
+		w.p.Kill()
+	}
+	if w.verdict != died {
+		<-w.p.Died()
+		w.gone.Store(true)
+	}
+}
+
+// take looks at messages of the process and reports whether the last is the answer.
+func (w *worker) take(ms []hostabi.Message) bool {
+	for i := range ms {
+		switch m := &ms[i]; m.Slot {
+		case hostabi.LinkEnvReply:
+			w.reply = *m
+			if i < len(ms)-1 {
+				w.verdict = broke
+			}
+			return i == len(ms)-1
+		case hostabi.LinkEnvMetric:
+			w.measure(m)
+		case hostabi.LinkAck:
+		default:
+			w.verdict = broke
+			return false
+		}
+	}
+	return false
+}
+
+// measure passes a number on. Its name comes another way, and was sent before.
+func (w *worker) measure(m *hostabi.Message) {
+	if w.options.Metric == nil || m.Inline[1] > uint64(w.span.Count) {
+		return
+	}
+	name, err := w.mail.metric(m.T, w.gone.Load)
+	if err != nil {
+		if !errors.Is(err, spawn.ErrDied) { // await sees that itself
+			w.fail(err)
+		}
+		return
+	}
+	env := -1
+	if m.Inline[1] > 0 {
+		env = w.span.First + int(m.Inline[1]) - 1
+	}
+	w.options.Metric(env, name, math.Float64frombits(m.Inline[0]))
+}
+
+// text returns what a reply says in words.
+func (w *worker) text() string {
+	n := min(w.reply.Inline[0], uint64(w.layout.Text))
+	text := string(w.scratch.Bytes()[w.layout.TextAt:][:n])
+	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
+}
+
+// epitaph says how the process ended.
+func (w *worker) ending() error {
+	err := w.mail.broken()
+	if err == nil && w.verdict == broke {
+		err = errors.New("it wrote nonsense into its ring")
+	}
+	if err != nil {
+		return fmt.Errorf("process %d was killed: %w", w.p.PID(), err)
+	}
+	return fmt.Errorf("process %d %s", w.p.PID(), w.p.End())
+}
+
+// end ends the process and releases what it had.
+func (w *worker) end() error {
+	if !w.gone.Load() {
+		_ = w.p.Stop(w.plugin.runtime.Grace()) // what it says of its end changes nothing
+	}
+	w.mail.close()
+	err := w.p.Close()
+	if w.scratch != nil {
+		err = errors.Join(err, w.scratch.Close())
+	}
+	return err
+}
