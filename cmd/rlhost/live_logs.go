@@ -10,7 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rlhost/rlhost/cmd/rlhost/job"
+	"github.com/rlhost/rlhost/pipeline/session"
+
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
@@ -43,7 +44,7 @@ func (c *logsCommand) Run(p *program) error {
 		return c.asksRun(p, run, control.VerbLogs, q, &reply, func(notice json.RawMessage) { c.show(p, notice) })
 	}
 	return run.ReadLog(func(record []byte) bool {
-		if job.OfComponent(c.Component, record) {
+		if session.OfComponent(c.Component, record) {
 			c.show(p, record)
 		}
 		return true

@@ -72,6 +72,8 @@ pipeline/graph:          hostabi core/bus core/component core/env core/files cor
 pipeline/graph/graphtest: hostabi core/component core/env core/trajectory pipeline/graph
 pipeline:                hostabi core/arena core/bus core/component core/control core/env core/loop core/stat core/trajectory pipeline/graph
 pipeline/runs:           hostabi core/component core/files
+pipeline/session:        hostabi core/arena core/component core/control core/files core/trajectory core/env core/stat gpu/policy pipeline pipeline/graph pipeline/runs
+pipeline/session:        plugins/evaluation plugins/envcheck plugins/learner
 
 sdk:                     hostabi
 sdk/wasm:                hostabi sdk
@@ -103,9 +105,7 @@ plugins/builtin:         plugins/rollout plugins/batcher plugins/inference plugi
 cmd/rlhost:              hostabi core/component core/files core/trajectory core/env pipeline pipeline/graph pipeline/runs examples/plugins examples/plugins/* gpu/policy
 cmd/rlhost:              plugins/builtin plugins/learner plugins/evaluation plugins/envcheck plugins/runner plugins/wasm
 cmd/rlhost:              plugins/process/* plugins/objects plugins/objects/store sdk/process hostabi/native
-cmd/rlhost:              core/control cmd/rlhost/job
-cmd/rlhost/job:          hostabi core/arena core/component core/control core/files core/trajectory core/env core/stat gpu/policy pipeline pipeline/graph pipeline/runs
-cmd/rlhost/job:          plugins/evaluation plugins/envcheck plugins/learner
+cmd/rlhost:              core/control pipeline/session
 
 internal/testkit:        hostabi
 `

@@ -11,7 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rlhost/rlhost/cmd/rlhost/job"
+	"github.com/rlhost/rlhost/pipeline/session"
+
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -55,9 +56,9 @@ type training struct {
 	graph    *graph.Graph
 	run      *runs.Run
 	pipeline *pipeline.Pipeline
-	records  *recorder       // the run's log
-	job      *job.Job        // that answers commands, or nil
-	before   runs.Checkpoint // that the run goes on from
+	records  *recorder         // the run's log
+	job      *session.Commands // that answers commands, or nil
+	before   runs.Checkpoint   // that the run goes on from
 	resumed  bool
 
 	known   atomic.Pointer[known]      // what the end event can say at any time

@@ -6,7 +6,8 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/rlhost/rlhost/cmd/rlhost/job"
+	"github.com/rlhost/rlhost/pipeline/session"
+
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline"
@@ -16,7 +17,7 @@ import (
 // serve starts to answer commands. A run that cannot goes on without.
 func (t *training) serve() {
 	var err error
-	t.job, err = job.Start(job.Options{
+	t.job, err = session.Serve(session.CommandOptions{
 		Pipeline: t.pipeline, Run: t.run, Parts: t.parts, Log: t.logger(), Text: t.text, Checkpoint: t.checkpointNow,
 		Stop: t.stopOnRequest, LastCheckpoint: t.lastCheckpoint, ExitOf: problemsCode, Records: t.records.log(),
 		StepsBefore: t.before.EnvSteps,

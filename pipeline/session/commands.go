@@ -1,4 +1,4 @@
-package job
+package session
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// Options say what a job is of. All but the last three are needed.
-type Options struct {
+// CommandOptions say what is commanded. All but the last three are needed.
+type CommandOptions struct {
 	Pipeline *pipeline.Pipeline
 	Run      *runs.Run // locked
 	Parts    *graph.Parts
@@ -39,8 +39,8 @@ type Options struct {
 }
 
 // Job answers commands until Close.
-type Job struct {
-	o       Options
+type Commands struct {
+	o       CommandOptions
 	log     *slog.Logger
 	started time.Time
 	server  *control.Server
@@ -75,8 +75,8 @@ type work struct {
 }
 
 // Start notes what runs, stores the modules of it in the run's folder, and listens. The run need not go on yet.
-func Start(o Options) (*Job, error) {
-	j := &Job{
+func Serve(o CommandOptions) (*Commands, error) {
+	j := &Commands{
 		o: o, log: cmp.Or(o.Log, slog.Default()), started: time.Now(), ended: make(chan struct{}),
 		changed: make(chan struct{}), names: map[string]string{}, previous: map[string]*previous{},
 		fallen: map[string]string{}, falls: make(chan fall, 64),
@@ -103,7 +103,7 @@ func Start(o Options) (*Job, error) {
 	return j, nil
 }
 
-func (j *Job) verbs() control.Verbs {
+func (j *Commands) verbs() control.Verbs {
 	v := control.Verbs{}
 	control.On(v, control.VerbStatus, j.status)
 	control.On(v, control.VerbSwap, j.swap)
@@ -119,9 +119,9 @@ func (j *Job) verbs() control.Verbs {
 	return v
 }
 
-// End tells the job that the run has ended: those who wait for that are answered, and nothing is changed any more. It
+// End tells the server of commands that the run has ended: those who wait for that are answered, and nothing is changed any more. It
 // returns once the run's folder says what the last change has come to.
-func (j *Job) End() {
+func (j *Commands) End() {
 	j.committing.Lock()
 	defer j.committing.Unlock()
 	j.mu.Lock()
@@ -134,7 +134,7 @@ func (j *Job) End() {
 }
 
 // Close answers those who still ask, and gives the socket back. Call it after the pipeline's Run and before its Close.
-func (j *Job) Close() error {
+func (j *Commands) Close() error {
 	j.End()
 	j.close()
 	err := j.server.Close()
@@ -144,14 +144,14 @@ func (j *Job) Close() error {
 }
 
 // tell wakes those who wait for something to change. j.mu is held.
-func (j *Job) tell() {
+func (j *Commands) tell() {
 	close(j.changed)
 	j.changed = make(chan struct{})
 }
 
-// begin makes a change the one that is under way; the second of two is told which one is. ctx ends also when the job
+// begin makes a change the one that is under way; the second of two is told which one is. ctx ends also when the server
 // gives the change up.
-func (j *Job) begin(ctx context.Context, title string) (context.Context, *work, error) {
+func (j *Commands) begin(ctx context.Context, title string) (context.Context, *work, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.over() {
@@ -170,7 +170,7 @@ func (j *Job) begin(ctx context.Context, title string) (context.Context, *work, 
 }
 
 // finish ends a change.
-func (j *Job) finish(w *work) {
+func (j *Commands) finish(w *work) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	w.cancel(nil)
@@ -181,7 +181,7 @@ func (j *Job) finish(w *work) {
 }
 
 // beginBehind is begin that waits for the change under way to end.
-func (j *Job) beginBehind(ctx context.Context, title string) (context.Context, *work, error) {
+func (j *Commands) beginBehind(ctx context.Context, title string) (context.Context, *work, error) {
 	for {
 		j.mu.Lock()
 		changed := j.changed
@@ -200,7 +200,7 @@ func (j *Job) beginBehind(ctx context.Context, title string) (context.Context, *
 }
 
 // over reports whether the run has ended.
-func (j *Job) over() bool {
+func (j *Commands) over() bool {
 	select {
 	case <-j.ended:
 		return true
@@ -210,7 +210,7 @@ func (j *Job) over() bool {
 }
 
 // at notes how far a change is, for status and for the second of two.
-func (j *Job) at(w *work, format string, args ...any) {
+func (j *Commands) at(w *work, format string, args ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	w.stage = fmt.Sprintf(format, args...)
@@ -223,5 +223,5 @@ func (w *work) text() string {
 	return w.title + " (" + w.stage + ")"
 }
 
-// pid is that of the job.
+// pid is that of the process that trains.
 func pid() int { return os.Getpid() }

@@ -1,4 +1,4 @@
-package job
+package session
 
 import (
 	"slices"
@@ -15,7 +15,7 @@ func allStarted(list []control.ComponentStatus) bool {
 }
 
 // cause tells why the run stands still, if it does.
-func (j *Job) cause(list []control.ComponentStatus) string {
+func (j *Commands) cause(list []control.ComponentStatus) string {
 	var paused []string
 	for _, c := range list {
 		if c.State == control.Paused {

@@ -1,4 +1,4 @@
-package job
+package session
 
 import (
 	"context"
@@ -33,5 +33,5 @@ func askerOf(ctx context.Context) asker {
 	return a
 }
 
-// itself is the job that asks itself.
+// itself is who asks where a version on probation has failed.
 func itself() asker { return asker{uid: os.Getuid(), command: []string{"rlhost"}} }

@@ -1,4 +1,4 @@
-package job
+package session
 
 import (
 	"context"
@@ -29,7 +29,7 @@ const (
 const maxTrial = 4096
 
 // swap answers VerbSwap.
-func (j *Job) swap(ctx context.Context, q control.SwapRequest, notice control.Notice) (*control.SwapReply, error) {
+func (j *Commands) swap(ctx context.Context, q control.SwapRequest, notice control.Notice) (*control.SwapReply, error) {
 	a := &ask{what: whatSwap, component: q.Component, who: askerOf(ctx)}
 	a.title = fmt.Sprintf("swap of %s to %s", q.Component, filepath.Base(q.File))
 	var err error
@@ -50,7 +50,7 @@ func (j *Job) swap(ctx context.Context, q control.SwapRequest, notice control.No
 }
 
 // swapRules are those of a request, with the pipeline's where it says nothing.
-func (j *Job) swapRules(q *control.SwapRequest) (rules, error) {
+func (j *Commands) swapRules(q *control.SwapRequest) (rules, error) {
 	r := j.defaults()
 	r.dryRun, r.train, r.check = q.DryRun, q.CanaryTrain, true
 	if err := r.set(q.At, q.KeepState); err != nil {
@@ -80,7 +80,7 @@ func (j *Job) swapRules(q *control.SwapRequest) (rules, error) {
 }
 
 // defaults are the rules of the running pipeline's [swap].
-func (j *Job) defaults() rules { return rulesOf(j.o.Pipeline.Graph()) }
+func (j *Commands) defaults() rules { return rulesOf(j.o.Pipeline.Graph()) }
 
 func rulesOf(g *graph.Graph) rules {
 	s := g.Swap
@@ -102,7 +102,7 @@ func (r *rules) set(at string, keepState *bool) error {
 }
 
 // swapReply tells the client what a change did to the component that it named.
-func (j *Job) swapReply(a *ask, m *made, err error, began time.Time) (*control.SwapReply, error) {
+func (j *Commands) swapReply(a *ask, m *made, err error, began time.Time) (*control.SwapReply, error) {
 	if errors.Is(err, pipeline.ErrNothing) {
 		v := j.version(j.o.Pipeline.Graph(), a.component)
 		return &control.SwapReply{Component: a.component, Outcome: control.Unchanged, Old: v, New: v}, nil
@@ -146,7 +146,7 @@ func (p *part) reply(a *ask, m *made) *control.SwapReply {
 }
 
 // rollback answers VerbRollback: what ran before is known to work, so it is neither checked nor tried nor watched.
-func (j *Job) rollback(ctx context.Context, q control.RollbackRequest, notice control.Notice) (*control.SwapReply, error) {
+func (j *Commands) rollback(ctx context.Context, q control.RollbackRequest, notice control.Notice) (*control.SwapReply, error) {
 	a := &ask{what: whatRollback, component: q.Component, who: askerOf(ctx), title: "rollback of " + q.Component, rules: j.defaults()}
 	a.rules.canary, a.rules.probation = 0, 0
 	if err := a.rules.set(q.At, q.KeepState); err != nil {
@@ -177,7 +177,7 @@ func (j *Job) rollback(ctx context.Context, q control.RollbackRequest, notice co
 }
 
 // named returns a component of the running graph.
-func (j *Job) named(name string) (*graph.Component, error) {
+func (j *Commands) named(name string) (*graph.Component, error) {
 	g := j.o.Pipeline.Graph()
 	if c := g.Component(name); c != nil {
 		return c, nil

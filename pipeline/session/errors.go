@@ -1,4 +1,4 @@
-package job
+package session
 
 import (
 	"context"
@@ -26,7 +26,7 @@ const (
 var errFell = errors.New("the version that runs has failed meanwhile, and the previous one takes over again")
 
 // asError turns what ended a change into what the client is told.
-func (j *Job) asError(ctx context.Context, err error) *control.Error {
+func (j *Commands) asError(ctx context.Context, err error) *control.Error {
 	var known *control.Error
 	var change *pipeline.ChangeError
 	var problems graph.Problems
@@ -78,7 +78,7 @@ func once(reason string) string {
 }
 
 // problemError tells a single problem of a plugin as it is: the text that it was found in is nobody's file.
-func (j *Job) problemError(list graph.Problems) *control.Error {
+func (j *Commands) problemError(list graph.Problems) *control.Error {
 	i := slices.IndexFunc(list, func(p graph.Problem) bool { return p.Severity == graph.Error })
 	if i < 0 {
 		return control.Errorf(control.CodeFailed, "%v", list)

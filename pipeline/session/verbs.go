@@ -1,4 +1,4 @@
-package job
+package session
 
 import (
 	"context"
@@ -14,12 +14,12 @@ import (
 const groupTime = 30 * time.Second
 
 // pause answers VerbPause.
-func (j *Job) pause(ctx context.Context, q control.GroupRequest, _ control.Notice) (*control.GroupReply, error) {
+func (j *Commands) pause(ctx context.Context, q control.GroupRequest, _ control.Notice) (*control.GroupReply, error) {
 	return j.group(ctx, q, "pause", j.o.Pipeline.Pause)
 }
 
 // resume answers VerbResume.
-func (j *Job) resume(ctx context.Context, q control.GroupRequest, _ control.Notice) (*control.GroupReply, error) {
+func (j *Commands) resume(ctx context.Context, q control.GroupRequest, _ control.Notice) (*control.GroupReply, error) {
 	return j.group(ctx, q, "resume", j.o.Pipeline.Resume)
 }
 
@@ -27,7 +27,7 @@ func (j *Job) resume(ctx context.Context, q control.GroupRequest, _ control.Noti
 type groupAsk func(ctx context.Context, patterns []string) ([]control.Answer, error)
 
 // group asks the components that the patterns name.
-func (j *Job) group(ctx context.Context, q control.GroupRequest, what string, ask groupAsk) (*control.GroupReply, error) {
+func (j *Commands) group(ctx context.Context, q control.GroupRequest, what string, ask groupAsk) (*control.GroupReply, error) {
 	if !(q.Deadline >= 0 && q.Deadline < math.MaxInt32) {
 		return nil, bad("a deadline of %g s: want 0 or more", q.Deadline)
 	}
@@ -49,7 +49,7 @@ func (j *Job) group(ctx context.Context, q control.GroupRequest, what string, as
 }
 
 // checkpoint answers VerbCheckpoint.
-func (j *Job) checkpoint(ctx context.Context, _ control.CheckpointRequest, notice control.Notice) (*control.CheckpointReply, error) {
+func (j *Commands) checkpoint(ctx context.Context, _ control.CheckpointRequest, notice control.Notice) (*control.CheckpointReply, error) {
 	if j.over() {
 		return nil, control.Errorf(control.CodeEnded, "the run has ended")
 	}
@@ -57,7 +57,7 @@ func (j *Job) checkpoint(ctx context.Context, _ control.CheckpointRequest, notic
 	say("waiting for the next dataset boundary")
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go j.nag(ctx, say)
+	go j.remind(ctx, say)
 	reply, err := j.o.Checkpoint(ctx)
 	if err != nil {
 		return nil, j.asError(ctx, err)
@@ -65,8 +65,8 @@ func (j *Job) checkpoint(ctx context.Context, _ control.CheckpointRequest, notic
 	return &reply, nil
 }
 
-// nag tells a client that waits for a boundary why none comes.
-func (j *Job) nag(ctx context.Context, say say) {
+// remind tells a client that waits for a boundary why none comes.
+func (j *Commands) remind(ctx context.Context, say say) {
 	const patience = 5 * time.Second
 	select {
 	case <-time.After(patience):
@@ -81,7 +81,7 @@ func (j *Job) nag(ctx context.Context, say say) {
 }
 
 // stop answers VerbStop when the run has ended.
-func (j *Job) stop(ctx context.Context, q control.StopRequest, notice control.Notice) (*control.StopReply, error) {
+func (j *Commands) stop(ctx context.Context, q control.StopRequest, notice control.Notice) (*control.StopReply, error) {
 	if j.over() {
 		return nil, control.Errorf(control.CodeEnded, "the run has ended already")
 	}
@@ -106,7 +106,7 @@ func (j *Job) stop(ctx context.Context, q control.StopRequest, notice control.No
 }
 
 // logs answers VerbLogs.
-func (j *Job) logs(ctx context.Context, q control.LogsRequest, notice control.Notice) (*control.LogsReply, error) {
+func (j *Commands) logs(ctx context.Context, q control.LogsRequest, notice control.Notice) (*control.LogsReply, error) {
 	if j.o.Records == nil {
 		return nil, control.Errorf(control.CodeFailed, "this run keeps no log")
 	}
@@ -138,6 +138,6 @@ func (j *Job) logs(ctx context.Context, q control.LogsRequest, notice control.No
 	}
 }
 
-func (j *Job) envSteps() uint64 {
+func (j *Commands) envSteps() uint64 {
 	return j.o.StepsBefore + j.o.Pipeline.Stats().Counter("rollout/env_steps").Value()
 }

@@ -1,8 +1,8 @@
-// Package job answers the commands to a running pipeline: it serves the control socket of a run while that goes on.
+// Package session answers the commands to a running pipeline: it serves the control socket of a run while that goes on.
 //
-//	j, err := job.Start(job.Options{Pipeline: p, Run: run, Parts: parts, Log: log, Stop: stop, Checkpoint: checkpoint})
+//	c, err := session.Serve(session.CommandOptions{Pipeline: p, Run: run, Parts: parts, Log: log, Stop: stop, Checkpoint: checkpoint})
 //	reason, err := p.Run(ctx)
-//	err = j.Close()
+//	err = c.Close()
 //
 // A change is one flow, whoever asks for it: the next graph is checked, its plugins are loaded and compiled beside what
 // runs (Pipeline.Prepare), the new version is checked and tried against the old one on the same seeds, then it takes
@@ -15,6 +15,6 @@
 // How a pipeline is changed is package pipeline's business, how a socket is spoken to core/control's, what a file of
 // the run's folder looks like pipeline/runs'.
 //
-// Locks: Job.committing is held while a change is made, so that End finds it written down. Job.mu comes after it, is held
+// Locks: Commands.committing is held while a change is made, so that End finds it written down. Commands.mu comes after it, is held
 // for moments only, and never while another lock is taken or anything is called that blocks.
-package job
+package session

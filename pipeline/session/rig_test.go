@@ -1,4 +1,4 @@
-package job
+package session
 
 import (
 	"context"
@@ -29,7 +29,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
-const examples = "../../../examples/plugins/"
+const examples = "../../examples/plugins/"
 
 // file is a small pipeline: CartPole in C, without a trial and a probation unless a test asks for one.
 const file = `
@@ -62,7 +62,7 @@ log = []
 // rig is a job that goes on until the test ends it.
 type rig struct {
 	*testing.T
-	job      *Job
+	job      *Commands
 	run      *runs.Run
 	pipeline *pipeline.Pipeline
 	path     string
@@ -129,7 +129,7 @@ func begin(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	text := func(g *graph.Graph) ([]byte, error) { return []byte(g.Expanded()), nil }
-	if r.job, err = Start(r.options(p, text)); err != nil {
+	if r.job, err = Serve(r.options(p, text)); err != nil {
 		t.Fatal(err)
 	}
 	r.path = r.job.server.Path()
@@ -142,7 +142,7 @@ func begin(t *testing.T) *rig {
 	return r
 }
 
-func (r *rig) options(p *graph.Parts, text func(*graph.Graph) ([]byte, error)) Options {
+func (r *rig) options(p *graph.Parts, text func(*graph.Graph) ([]byte, error)) CommandOptions {
 	log, err := r.run.OpenLog()
 	if err != nil {
 		r.Fatal(err)
@@ -152,7 +152,7 @@ func (r *rig) options(p *graph.Parts, text func(*graph.Graph) ([]byte, error)) O
 			r.Error(err)
 		}
 	})
-	return Options{
+	return CommandOptions{
 		Pipeline: r.pipeline, Run: r.run, Parts: p, Log: slog.New(slog.NewJSONHandler(log, nil)), Text: text,
 		Checkpoint: func(ctx context.Context) (control.CheckpointReply, error) {
 			return control.CheckpointReply{}, r.pipeline.AtNextBoundary(ctx, func(pipeline.Snapshot) error { return nil })

@@ -1,4 +1,4 @@
-package job
+package session
 
 import (
 	"context"
@@ -28,7 +28,7 @@ const (
 const tapRoom = 256
 
 // tap answers VerbTap: each message is a notice.
-func (j *Job) tap(ctx context.Context, q control.TapRequest, notice control.Notice) (*control.TapReply, error) {
+func (j *Commands) tap(ctx context.Context, q control.TapRequest, notice control.Notice) (*control.TapReply, error) {
 	columns, err := columnsNamed(q.Columns)
 	if err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (j *Job) tap(ctx context.Context, q control.TapRequest, notice control.Noti
 
 // tapping is one tap.
 type tapping struct {
-	job      *Job
+	job      *Commands
 	every    uint64
 	limit    uint64
 	shown    uint64 // of the goroutine that answers

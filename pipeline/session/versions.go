@@ -1,4 +1,4 @@
-package job
+package session
 
 import (
 	"errors"
@@ -23,7 +23,7 @@ type previous struct {
 }
 
 // recall reads what was changed before this process took the run over.
-func (j *Job) recall() error {
+func (j *Commands) recall() error {
 	list, err := j.o.Run.Changes()
 	if err != nil && !errors.Is(err, runs.ErrCorrupt) {
 		return err
@@ -55,7 +55,7 @@ func (j *Job) recall() error {
 var storedUse = regexp.MustCompile(`^env\.[^.]+\.use = ".*/([0-9a-f]{64})\.wasm"$`)
 
 // here makes overrides name the modules where they lie now: the run's folder may have been moved.
-func (j *Job) here(back []string) []string {
+func (j *Commands) here(back []string) []string {
 	back = slices.Clone(back)
 	for i, set := range back {
 		found := storedUse.FindStringSubmatch(set)
@@ -71,7 +71,7 @@ func (j *Job) here(back []string) []string {
 }
 
 // count counts the steps of changes that SwapCounts tells.
-func (j *Job) count(step string) {
+func (j *Commands) count(step string) {
 	switch step {
 	case runs.StepCommitted:
 		j.counts.Committed++
@@ -83,14 +83,14 @@ func (j *Job) count(step string) {
 }
 
 // mark makes metrics of the changes of what runs: a plot has its marks where they rise.
-func (j *Job) mark() {
+func (j *Commands) mark() {
 	stats := j.o.Pipeline.Stats()
 	stats.Gauge("swap/committed").Set(float64(j.counts.Committed))
 	stats.Gauge("swap/rolled_back").Set(float64(j.counts.RolledBack))
 }
 
 // storeAll stores the modules that the pipeline was built from: whatever happens to their files, a rollback finds them.
-func (j *Job) storeAll() {
+func (j *Commands) storeAll() {
 	g := j.o.Pipeline.Graph()
 	for i := range g.Envs {
 		path, ok := j.moduleOf(g, &g.Envs[i])
@@ -116,7 +116,7 @@ func (j *Job) storeAll() {
 }
 
 // moduleOf returns the module file of an environment; ok is false for what has none.
-func (j *Job) moduleOf(g *graph.Graph, e *graph.Env) (path string, ok bool) {
+func (j *Commands) moduleOf(g *graph.Graph, e *graph.Env) (path string, ok bool) {
 	if e.Table.Plugin != nil || slices.Contains(j.o.Parts.Builtins, e.Table.Use) {
 		return "", false
 	}
@@ -126,7 +126,7 @@ func (j *Job) moduleOf(g *graph.Graph, e *graph.Env) (path string, ok bool) {
 }
 
 // name returns what the file of a hash was called when it came in.
-func (j *Job) name(hash, otherwise string) string {
+func (j *Commands) name(hash, otherwise string) string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if file, ok := j.names[hash]; ok {
@@ -136,7 +136,7 @@ func (j *Job) name(hash, otherwise string) string {
 }
 
 // envVersion is the version of an environment in a graph. hash is that of its loaded plugin, if it is known.
-func (j *Job) envVersion(g *graph.Graph, env, hash string) control.Version {
+func (j *Commands) envVersion(g *graph.Graph, env, hash string) control.Version {
 	e := g.Env(env)
 	if e == nil {
 		return control.Version{}
@@ -152,7 +152,7 @@ func (j *Job) envVersion(g *graph.Graph, env, hash string) control.Version {
 }
 
 // runningEnv is the version of an environment that runs.
-func (j *Job) runningEnv(env string) control.Version {
+func (j *Commands) runningEnv(env string) control.Version {
 	hash := ""
 	if plugin, err := j.o.Pipeline.Env(env); err == nil {
 		hash = plugin.Hash()
@@ -202,7 +202,7 @@ func envOf(g *graph.Graph, c *graph.Component) string {
 }
 
 // version is that of a component: of the environments that it runs, else of itself.
-func (j *Job) version(g *graph.Graph, name string) control.Version {
+func (j *Commands) version(g *graph.Graph, name string) control.Version {
 	if env := envOf(g, g.Component(name)); env != "" && g == j.o.Pipeline.Graph() {
 		return j.runningEnv(env)
 	}

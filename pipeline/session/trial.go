@@ -1,4 +1,4 @@
-package job
+package session
 
 import (
 	"context"
@@ -27,7 +27,7 @@ const checkSteps = 200
 const quota = 5
 
 // check runs the named checks on a new environment. One that fails refuses it, unless the running version fails it too.
-func (j *Job) check(ctx context.Context, p *part, plugin env.Plugin) error {
+func (j *Commands) check(ctx context.Context, p *part, plugin env.Plugin) error {
 	counts, worst := map[envcheck.Verdict]int{}, []string{}
 	var failed []envcheck.Result
 	for _, r := range envcheck.Run(ctx, plugin, envcheck.Options{Steps: checkSteps, Seed: 1}) {
@@ -59,7 +59,7 @@ func (j *Job) check(ctx context.Context, p *part, plugin env.Plugin) error {
 }
 
 // forgive refuses what failed unless the version that runs fails the same.
-func (j *Job) forgive(ctx context.Context, p *part, failed []envcheck.Result) error {
+func (j *Commands) forgive(ctx context.Context, p *part, failed []envcheck.Result) error {
 	running := map[string]bool{}
 	if old, err := j.o.Pipeline.Env(p.env); err == nil {
 		for _, r := range envcheck.Run(ctx, old, envcheck.Options{Steps: checkSteps, Seed: 1}) {
@@ -79,7 +79,7 @@ func (j *Job) forgive(ctx context.Context, p *part, failed []envcheck.Result) er
 }
 
 // canary holds the new environments against the running ones, on the same seeds with the newest weights.
-func (j *Job) canary(ctx context.Context, w *work, a *ask, p *part, plugin env.Plugin, seed uint64, say say) error {
+func (j *Commands) canary(ctx context.Context, w *work, a *ask, p *part, plugin env.Plugin, seed uint64, say say) error {
 	old, err := j.o.Pipeline.Env(p.env)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func trial(t *evaluation.Trial) control.Trial {
 const weightsWait = 10 * time.Second
 
 // actor returns one with the newest weights of the policy for an environment.
-func (j *Job) actor(ctx context.Context, env string, rows int) (policy.Actor, error) {
+func (j *Commands) actor(ctx context.Context, env string, rows int) (policy.Actor, error) {
 	d, err := j.definition(env)
 	if err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func (j *Job) actor(ctx context.Context, env string, rows int) (policy.Actor, er
 const payloadWeights = "weights"
 
 // definition returns the policy that acts in an environment.
-func (j *Job) definition(env string) (*policy.Definition, error) {
+func (j *Commands) definition(env string) (*policy.Definition, error) {
 	g := j.o.Pipeline.Graph()
 	name := g.Policies[0].Name
 	for i := range g.Policies {
@@ -201,7 +201,7 @@ func (j *Job) definition(env string) (*policy.Definition, error) {
 }
 
 // policyVersion is that of the newest weights, or 0.
-func (j *Job) policyVersion() uint64 {
+func (j *Commands) policyVersion() uint64 {
 	version := uint64(0)
 	_ = j.o.Pipeline.Newest(payloadWeights, func(m *hostabi.Message, _ []byte) error {
 		version = m.PolicyVersion

@@ -1,4 +1,4 @@
-package job
+package session
 
 import (
 	"context"
@@ -33,7 +33,7 @@ type fall struct {
 }
 
 // fell is called by the pipeline. What is to be done takes its time and is done elsewhere.
-func (j *Job) fell(f fall) {
+func (j *Commands) fell(f fall) {
 	select {
 	case j.falls <- f:
 	default: // many instances fell at once: the first says enough
@@ -49,7 +49,7 @@ func (j *Job) fell(f fall) {
 const watchEvery = 100 * time.Millisecond
 
 // watch ends probations, and makes the previous version run again where a new one has failed.
-func (j *Job) watch() {
+func (j *Commands) watch() {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	looks := 0
@@ -72,7 +72,7 @@ func (j *Job) watch() {
 
 // look ends a probation whose time is over, and finds what the pipeline does not tell by itself: a component that does
 // nothing any more, or whose process was started again.
-func (j *Job) look() (f fall, fell bool) {
+func (j *Commands) look() (f fall, fell bool) {
 	j.mu.Lock()
 	p := j.watched
 	j.mu.Unlock()
@@ -103,7 +103,7 @@ func (j *Job) look() (f fall, fell bool) {
 }
 
 // restarts counts how often the processes of components were started again.
-func (j *Job) restarts(parts []part) map[string]uint64 {
+func (j *Commands) restarts(parts []part) map[string]uint64 {
 	counts := map[string]uint64{}
 	for _, p := range parts {
 		counts[p.component] = 0
@@ -135,7 +135,7 @@ func (p *probation) version() control.Version {
 }
 
 // settle ends the probation under way, if there is one, and makes next the one that is.
-func (j *Job) settle(next *probation) {
+func (j *Commands) settle(next *probation) {
 	j.mu.Lock()
 	old := j.watched
 	j.watched = next
@@ -150,7 +150,7 @@ func (j *Job) settle(next *probation) {
 const longestFallback = 2 * time.Minute
 
 // fallBack makes the previous version of everything that a change has changed run again.
-func (j *Job) fallBack(f fall) {
+func (j *Commands) fallBack(f fall) {
 	ctx, cancel := context.WithTimeout(context.Background(), longestFallback)
 	defer cancel()
 	defer context.AfterFunc(j.life, cancel)()
@@ -186,7 +186,7 @@ func (j *Job) fallBack(f fall) {
 
 // watchedNow reports whether a change is on probation, or will be once what is under way has ended: a version may fail
 // before the run's folder has been told that it runs.
-func (j *Job) watchedNow(number uint64) (title string, yes bool) {
+func (j *Commands) watchedNow(number uint64) (title string, yes bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch p := j.watched; {
@@ -199,7 +199,7 @@ func (j *Job) watchedNow(number uint64) (title string, yes bool) {
 }
 
 // backAgain tells that the previous version runs again.
-func (j *Job) backAgain(p *probation, m *made, reason string) {
+func (j *Commands) backAgain(p *probation, m *made, reason string) {
 	j.mu.Lock()
 	for _, x := range p.parts {
 		j.fallen[x.component] = reason

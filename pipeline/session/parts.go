@@ -1,4 +1,4 @@
-package job
+package session
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ const (
 )
 
 // partsOf tells what the changes mean to each component.
-func (j *Job) partsOf(t *pipeline.Transition, changes []control.Change) []part {
+func (j *Commands) partsOf(t *pipeline.Transition, changes []control.Change) []part {
 	before, next := j.o.Pipeline.Graph(), t.Graph()
 	var parts []part
 	seen := map[string]bool{}
@@ -74,7 +74,7 @@ func withVersions(list []control.Change, parts []part) []control.Change {
 	return list
 }
 
-func (j *Job) envPart(t *pipeline.Transition, before *graph.Graph, component, env string) part {
+func (j *Commands) envPart(t *pipeline.Transition, before *graph.Graph, component, env string) part {
 	p := part{component: component, env: env, old: j.runningEnv(env), back: backTo(before, "env", env)}
 	if e := before.Env(env); e != nil {
 		if _, isModule := j.moduleOf(before, e); isModule {
@@ -99,7 +99,7 @@ func (p part) madeAnew(before *graph.Graph, back []string) part {
 }
 
 // backToStored makes overrides name the copy of a module, if there is one: its file may not be what it was.
-func (j *Job) backToStored(back []string, env, hash string) []string {
+func (j *Commands) backToStored(back []string, env, hash string) []string {
 	m, err := j.o.Run.Stored(hash)
 	if err != nil {
 		return back
@@ -142,7 +142,7 @@ func backToComponent(g *graph.Graph, name string) []string {
 }
 
 // mayChange refuses changes of what the pipeline says may never be swapped.
-func (j *Job) mayChange(changes []control.Change) error {
+func (j *Commands) mayChange(changes []control.Change) error {
 	g := j.o.Pipeline.Graph()
 	for _, c := range changes {
 		var names []string

@@ -1,4 +1,4 @@
-package job
+package session
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 )
 
 // mayTryInRun refuses a trial in the run of what is no environment, or that would leave none of the old ones.
-func (j *Job) mayTryInRun(a *ask, parts []part) error {
+func (j *Commands) mayTryInRun(a *ask, parts []part) error {
 	if !slices.ContainsFunc(parts, func(p part) bool { return p.env != "" }) {
 		return bad("%s has the environments that it had: only others can be tried in the run", a.component)
 	}
@@ -32,7 +32,7 @@ func (j *Job) mayTryInRun(a *ask, parts []part) error {
 
 // commitTried makes a change once a few of the new environments have taken part in the run, beside the old ones and with
 // trajectories that the learner gets. On an error the old ones run everywhere again.
-func (j *Job) commitTried(ctx context.Context, w *work, a *ask, all *pipeline.Transition, m *made, before *graph.Graph, say say) error {
+func (j *Commands) commitTried(ctx context.Context, w *work, a *ask, all *pipeline.Transition, m *made, before *graph.Graph, say say) error {
 	if err := all.Close(); err != nil { // one transition at a time
 		return err
 	}
@@ -58,7 +58,7 @@ func (j *Job) commitTried(ctx context.Context, w *work, a *ask, all *pipeline.Tr
 
 // tryInRun lets new environments play in the run until they have played what a trial plays. They stay; a fault of theirs
 // ends the change from then on.
-func (j *Job) tryInRun(ctx context.Context, w *work, a *ask, m *made, say say) error {
+func (j *Commands) tryInRun(ctx context.Context, w *work, a *ask, m *made, say say) error {
 	t, err := j.o.Pipeline.Prepare(ctx, a.next, pipeline.TransitionOptions{
 		At: a.rules.at, KeepState: a.rules.keepState, TrialEnvs: a.rules.canary, Probation: true,
 		Fell: func(_ string, fault error) { w.cancel(speaksAgainst(fault)) },
@@ -92,7 +92,7 @@ func speaksAgainst(fault error) *control.Error {
 }
 
 // awaitTrial waits until the environments on trial have played their quota, or as many env steps as they may.
-func (j *Job) awaitTrial(ctx context.Context, w *work, a *ask, m *made, say say) error {
+func (j *Commands) awaitTrial(ctx context.Context, w *work, a *ask, m *made, say say) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	counts := map[string]trialCount{}
@@ -132,14 +132,14 @@ func (j *Job) awaitTrial(ctx context.Context, w *work, a *ask, m *made, say say)
 // trialCount is what one version has played so far.
 type trialCount struct{ episodes, steps uint64 }
 
-func (j *Job) trialCount(hash string) trialCount {
+func (j *Commands) trialCount(hash string) trialCount {
 	prefix := "version/" + hash[:min(len(hash), 8)] + "/"
 	stats := j.o.Pipeline.Stats()
 	return trialCount{stats.Counter(prefix + "episodes").Value(), stats.Counter(prefix + "env_steps").Value()}
 }
 
 // backTo makes all environments go back to a graph. The client may have gone.
-func (j *Job) backTo(ctx context.Context, before *graph.Graph) error {
+func (j *Commands) backTo(ctx context.Context, before *graph.Graph) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestFallback)
 	defer cancel()
 	t, err := j.o.Pipeline.Prepare(ctx, before, pipeline.TransitionOptions{At: component.AtStep})

@@ -1,4 +1,4 @@
-package job
+package session
 
 import (
 	"context"
@@ -205,7 +205,7 @@ func TestJob_RemembersTheWayBackAcrossProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &Job{o: Options{Run: run}, names: map[string]string{}, previous: map[string]*previous{}}
+	j := &Commands{o: CommandOptions{Run: run}, names: map[string]string{}, previous: map[string]*previous{}}
 	if err := j.recall(); err != nil {
 		t.Fatal(err)
 	}

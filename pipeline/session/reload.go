@@ -1,4 +1,4 @@
-package job
+package session
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 )
 
 // reload answers VerbReload.
-func (j *Job) reload(ctx context.Context, q control.ReloadRequest, notice control.Notice) (*control.ReloadReply, error) {
+func (j *Commands) reload(ctx context.Context, q control.ReloadRequest, notice control.Notice) (*control.ReloadReply, error) {
 	a := &ask{what: whatReload, file: q.File, who: askerOf(ctx), title: "reload of " + filepath.Base(q.File)}
 	if !filepath.IsAbs(q.File) {
 		return nil, bad("%q is no absolute path", q.File)
@@ -43,7 +43,7 @@ func (j *Job) reload(ctx context.Context, q control.ReloadRequest, notice contro
 }
 
 // aimText finds the graph that a file says, with modules that are not the running ones in the run's folder.
-func (j *Job) aimText(a *ask, q *control.ReloadRequest, say say) error {
+func (j *Commands) aimText(a *ask, q *control.ReloadRequest, say say) error {
 	parse := func(sets []string) (*graph.Graph, graph.Problems, error) {
 		o := graph.ParseOptions{Sets: sets, Parts: j.o.Parts, Running: j.o.Pipeline.Graph()}
 		g, problems := graph.Parse(q.File, []byte(q.Source), o)
@@ -75,7 +75,7 @@ func (j *Job) aimText(a *ask, q *control.ReloadRequest, say say) error {
 
 // keep returns what an environment's use is to be in the next graph: what it is now if that is the same module, else the
 // path of the copy in the run's folder. It is empty where the file's own word is right.
-func (j *Job) keep(a *ask, g *graph.Graph, e *graph.Env) (use string, err error) {
+func (j *Commands) keep(a *ask, g *graph.Graph, e *graph.Env) (use string, err error) {
 	path, ok := j.moduleOf(g, e)
 	if !ok {
 		return "", nil
@@ -97,7 +97,7 @@ func (j *Job) keep(a *ask, g *graph.Graph, e *graph.Env) (use string, err error)
 }
 
 // fileError is what the client is told of a file with mistakes: all of them.
-func (j *Job) fileError(file string, list graph.Problems) *control.Error {
+func (j *Commands) fileError(file string, list graph.Problems) *control.Error {
 	n := 0
 	for _, p := range list {
 		if p.Severity == graph.Error {
@@ -114,7 +114,7 @@ func (j *Job) fileError(file string, list graph.Problems) *control.Error {
 }
 
 // scale answers VerbScale.
-func (j *Job) scale(ctx context.Context, q control.ScaleRequest, notice control.Notice) (*control.ReloadReply, error) {
+func (j *Commands) scale(ctx context.Context, q control.ScaleRequest, notice control.Notice) (*control.ReloadReply, error) {
 	a := &ask{what: whatScale, who: askerOf(ctx), title: "scaling", rules: j.defaults()}
 	a.rules.dryRun, a.rules.probation = q.DryRun, 0
 	if len(q.Components) == 0 {

@@ -1,4 +1,4 @@
-package job
+package session
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ const (
 )
 
 // aim finds the graph that a swap of a component to a file leads to.
-func (j *Job) aim(a *ask, file string) error {
+func (j *Commands) aim(a *ask, file string) error {
 	c, err := j.named(a.component)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (j *Job) aim(a *ask, file string) error {
 }
 
 // aimFile is aim for the environments in a file: a module, or a new version of the program that they come from now.
-func (j *Job) aimFile(a *ask, g *graph.Graph, env *graph.Env, file string) error {
+func (j *Commands) aimFile(a *ask, g *graph.Graph, env *graph.Env, file string) error {
 	module, err := isModule(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -70,7 +70,7 @@ func (j *Job) aimFile(a *ask, g *graph.Graph, env *graph.Env, file string) error
 }
 
 // aimModule stores a module and aims at the copy, which nobody changes.
-func (j *Job) aimModule(a *ask, env *graph.Env, file string) error {
+func (j *Commands) aimModule(a *ask, env *graph.Env, file string) error {
 	m, err := j.o.Run.Store(file)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (j *Job) aimModule(a *ask, env *graph.Env, file string) error {
 }
 
 // runsModule reports whether an environment is that module already.
-func (j *Job) runsModule(env *graph.Env, hash string) bool {
+func (j *Commands) runsModule(env *graph.Env, hash string) bool {
 	if env.Table.Plugin != nil {
 		return false
 	}
@@ -95,12 +95,12 @@ func (j *Job) runsModule(env *graph.Env, hash string) bool {
 	return err == nil && plugin.Hash() == hash
 }
 
-func (j *Job) aimEnv(a *ask, env, use string) error {
+func (j *Commands) aimEnv(a *ask, env, use string) error {
 	return j.aimAt(a, "env."+env+".use="+strconv.Quote(use), "env."+env+".sha256=\"\"")
 }
 
 // aimProgram is aim for a component made by a native program: one that is declared, or the path of one.
-func (j *Job) aimProgram(a *ask, g *graph.Graph, c *graph.Component, file string) error {
+func (j *Commands) aimProgram(a *ask, g *graph.Graph, c *graph.Component, file string) error {
 	if g.Plugin(file) != nil {
 		return j.aimAt(a, "component."+c.Name+".runtime=process", "component."+c.Name+".plugin="+strconv.Quote(file))
 	}
@@ -159,7 +159,7 @@ func freePlugin(g *graph.Graph, file string) string {
 }
 
 // aimAt makes the next graph from overrides of the running one. An empty plugin of a component is none.
-func (j *Job) aimAt(a *ask, sets ...string) error {
+func (j *Commands) aimAt(a *ask, sets ...string) error {
 	g := j.o.Pipeline.Graph()
 	text := g.Expanded()
 	var rest []string
@@ -194,7 +194,7 @@ func withoutKey(text, table, key string) string {
 	return text
 }
 
-func (j *Job) noSuchFile(file string) error {
+func (j *Commands) noSuchFile(file string) error {
 	e := &control.Error{Code: "E012", Reason: file + ": no such file", Help: "build it first, or correct the path", Exit: exitPlugin}
 	if !strings.ContainsRune(file, filepath.Separator) {
 		e.Reason = fmt.Sprintf("%q is neither a file nor a built-in environment", file)

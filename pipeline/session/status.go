@@ -1,4 +1,4 @@
-package job
+package session
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // status answers VerbStatus.
-func (j *Job) status(ctx context.Context, q control.StatusRequest, _ control.Notice) (*control.StatusReply, error) {
+func (j *Commands) status(ctx context.Context, q control.StatusRequest, _ control.Notice) (*control.StatusReply, error) {
 	if q.Wait {
 		if err := j.quiet(ctx); err != nil {
 			return nil, err
@@ -21,7 +21,7 @@ func (j *Job) status(ctx context.Context, q control.StatusRequest, _ control.Not
 }
 
 // quiet waits until nothing is being changed, watched or started.
-func (j *Job) quiet(ctx context.Context) error {
+func (j *Commands) quiet(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond) // components do not tell when they have started
 	defer tick.Stop()
 	for {
@@ -41,8 +41,8 @@ func (j *Job) quiet(ctx context.Context) error {
 	}
 }
 
-// report describes the job now.
-func (j *Job) report() *control.StatusReply {
+// report describes the training now.
+func (j *Commands) report() *control.StatusReply {
 	p, run := j.o.Pipeline, j.o.Run
 	r := &control.StatusReply{
 		Run: run.ID(), Dir: run.Dir, PID: pid(), Wall: time.Since(j.started).Seconds(),
@@ -68,7 +68,7 @@ func (j *Job) report() *control.StatusReply {
 }
 
 // versions puts the names in that files had when they came in, and what rollback goes back to.
-func (j *Job) versions(list []control.ComponentStatus) {
+func (j *Commands) versions(list []control.ComponentStatus) {
 	for i := range list {
 		c := &list[i]
 		name := componentOf(c.Name)
@@ -88,7 +88,7 @@ func (j *Job) versions(list []control.ComponentStatus) {
 }
 
 // meanReturn is the mean of the runner's window, or nil while that is not full.
-func (j *Job) meanReturn() *float64 {
+func (j *Commands) meanReturn() *float64 {
 	for _, s := range j.o.Pipeline.Stats().Snapshot() {
 		if s.Name == "charts/episodic_return" && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
 			return &s.Value

@@ -1,4 +1,4 @@
-package job
+package session
 
 import (
 	"context"
@@ -76,7 +76,7 @@ func saysNothing(string, ...any) {}
 
 // make makes a change: prepare, check, try, commit, watch. On an error nothing has changed, and the run's events say
 // that it was refused.
-func (j *Job) make(ctx context.Context, w *work, a *ask, say say) (*made, error) {
+func (j *Commands) make(ctx context.Context, w *work, a *ask, say say) (*made, error) {
 	m, err := j.change(ctx, w, a, say)
 	if err == nil && !a.rules.dryRun {
 		return m, nil
@@ -110,7 +110,7 @@ func (j *Job) make(ctx context.Context, w *work, a *ask, say say) (*made, error)
 	return m, &refused
 }
 
-func (j *Job) change(ctx context.Context, w *work, a *ask, say say) (*made, error) {
+func (j *Commands) change(ctx context.Context, w *work, a *ask, say say) (*made, error) {
 	m := &made{at: a.rules.at.String()}
 	began := time.Now()
 	j.at(w, "checking")
@@ -153,7 +153,7 @@ var pathLine = regexp.MustCompile(`(?m)^(use|sha256) = .*$`)
 func meaning(g *graph.Graph) string { return pathLine.ReplaceAllString(g.Expanded(), "") }
 
 // prepare makes the transition ready. trial is how many environments of each component go over, 0 = all.
-func (j *Job) prepare(ctx context.Context, a *ask, m *made, trial int) (*pipeline.Transition, error) {
+func (j *Commands) prepare(ctx context.Context, a *ask, m *made, trial int) (*pipeline.Transition, error) {
 	number := j.nextNumber()
 	m.number = number
 	t, err := j.o.Pipeline.Prepare(ctx, a.next, pipeline.TransitionOptions{
@@ -180,7 +180,7 @@ func (j *Job) prepare(ctx context.Context, a *ask, m *made, trial int) (*pipelin
 }
 
 // prove checks the new environments and tries them.
-func (j *Job) prove(ctx context.Context, w *work, a *ask, t *pipeline.Transition, m *made, say say) error {
+func (j *Commands) prove(ctx context.Context, w *work, a *ask, t *pipeline.Transition, m *made, say say) error {
 	if !a.rules.check {
 		return nil
 	}
@@ -214,7 +214,7 @@ func (j *Job) prove(ctx context.Context, w *work, a *ask, t *pipeline.Transition
 
 // commit makes the change that was prepared, and what the run's folder says of it. before is the graph that it begins
 // from, where a trial has not changed that already.
-func (j *Job) commit(ctx context.Context, w *work, a *ask, t *pipeline.Transition, m *made, before *graph.Graph, say say) error {
+func (j *Commands) commit(ctx context.Context, w *work, a *ask, t *pipeline.Transition, m *made, before *graph.Graph, say say) error {
 	text, err := j.o.Text(t.Graph())
 	if err != nil {
 		return errors.Join(err, t.Close())
@@ -251,7 +251,7 @@ func (j *Job) commit(ctx context.Context, w *work, a *ask, t *pipeline.Transitio
 }
 
 // noteMade adds to the run's events that a change was made: a line for each component. line is the one before.
-func (j *Job) noteMade(a *ask, m *made, line runs.Change) {
+func (j *Commands) noteMade(a *ask, m *made, line runs.Change) {
 	line.Step, line.EnvStep, line.PolicyVersion = runs.StepCommitted, m.outcome.EnvStep, j.policyVersion()
 	if a.what == whatRollback || a.what == whatFallback {
 		line.Step = runs.StepBack
@@ -268,7 +268,7 @@ func (j *Job) noteMade(a *ask, m *made, line runs.Change) {
 }
 
 // describe adds the versions that have come in to the run's description.
-func (j *Job) describe(m *made) {
+func (j *Commands) describe(m *made) {
 	err := j.o.Run.Update(func(i *runs.Info) {
 		for _, p := range m.parts {
 			if p.env == "" || p.new.Hash == "" {
@@ -312,7 +312,7 @@ func (m *made) written(err error) {
 }
 
 // write replaces pipeline.toml of the run's folder. What cannot be written is tried again later.
-func (j *Job) write(text []byte) error {
+func (j *Commands) write(text []byte) error {
 	err := j.o.Run.WritePipeline(text)
 	j.mu.Lock()
 	j.unwritten = err != nil
@@ -324,7 +324,7 @@ func (j *Job) write(text []byte) error {
 }
 
 // rewrite tries again what write could not do.
-func (j *Job) rewrite() {
+func (j *Commands) rewrite() {
 	j.mu.Lock()
 	behind := j.unwritten && j.current == nil
 	j.mu.Unlock()
@@ -346,7 +346,7 @@ func (j *Job) rewrite() {
 
 // note adds a line to the run's events: a line that does not say at which env step it stands tells where the run is
 // now. An error is told in the log too: the run goes on without the line.
-func (j *Job) note(c runs.Change, who asker) error {
+func (j *Commands) note(c runs.Change, who asker) error {
 	c.UID, c.Command = who.uid, who.command
 	if c.EnvStep == 0 {
 		c.EnvStep, c.PolicyVersion = j.envSteps(), j.policyVersion()
@@ -365,7 +365,7 @@ func (j *Job) note(c runs.Change, who asker) error {
 	return err
 }
 
-func (j *Job) nextNumber() uint64 {
+func (j *Commands) nextNumber() uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.number++
@@ -373,7 +373,7 @@ func (j *Job) nextNumber() uint64 {
 }
 
 // committed remembers what ran before, and begins to watch what runs now.
-func (j *Job) committed(a *ask, t *pipeline.Transition, m *made, before *graph.Graph) {
+func (j *Commands) committed(a *ask, t *pipeline.Transition, m *made, before *graph.Graph) {
 	var p *probation
 	if a.rules.probation > 0 {
 		p = &probation{
@@ -402,7 +402,7 @@ func textHash(text []byte) string {
 }
 
 // writtenHash is that of the one in the run's folder.
-func (j *Job) writtenHash() string {
+func (j *Commands) writtenHash() string {
 	text, err := j.o.Run.Pipeline()
 	if err != nil {
 		return ""
