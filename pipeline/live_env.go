@@ -190,13 +190,13 @@ func spacesError(e *component.SpacesError) error {
 func (t *Transition) cancelEnvs() error {
 	var errs []error
 	for _, s := range t.envs {
+		s.x.live.between(false)
 		if !s.committed.Load() {
 			errs = append(errs, s.prepared.Close())
 			s.x.live.let(s.to)
 			continue
 		}
 		s.x.loop.Do(s.cancel)
-		s.x.live.between(false)
 	}
 	return errors.Join(errs...)
 }

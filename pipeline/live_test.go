@@ -106,6 +106,25 @@ func TestPrepare_OneAtATime(t *testing.T) {
 	r.end()
 }
 
+// Environments that were not told to go over in the end are on their way nowhere: there is a state to save again.
+func TestCommit_WhoseContextHasEndedLeavesAStateToSave(t *testing.T) {
+	s, parts := newStage()
+	r := runLive(t, s, parts, liveFile, BuildOptions{})
+	x := r.prepare(TransitionOptions{}, "env.game.use=game@2")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := x.Commit(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Commit: %v, want %v", err, context.Canceled)
+	}
+	for _, m := range r.now().members {
+		if err := m.live.unsavable(); err != nil {
+			t.Errorf("%s: %v", m.host.Name, err)
+		}
+	}
+	r.await(4)
+	r.end()
+}
+
 func TestCommit_ALateBoundaryChangesNothing(t *testing.T) {
 	s, parts := newStage()
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.player.count=2")

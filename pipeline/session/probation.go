@@ -146,23 +146,22 @@ func (j *Commands) settle(next *probation) {
 	}
 }
 
-// longestFallback bounds how long the way back may take.
+// longestFallback bounds how long the way back may take, once what was under way before it has ended.
 const longestFallback = 2 * time.Minute
 
 // fallBack makes the previous version of everything that a change has changed run again.
 func (j *Commands) fallBack(f fall) {
-	ctx, cancel := context.WithTimeout(context.Background(), longestFallback)
-	defer cancel()
-	defer context.AfterFunc(j.life, cancel)()
 	title, watched := j.watchedNow(f.number)
 	if !watched {
 		return // it has been dealt with
 	}
-	ctx, w, err := j.beginBehind(ctx, "rollback of "+title)
+	ctx, w, err := j.beginBehind(j.life, "rollback of "+title)
 	if err != nil {
 		return // the run ends
 	}
 	defer j.finish(w)
+	ctx, cancel := context.WithTimeout(ctx, longestFallback)
+	defer cancel()
 	j.mu.Lock()
 	p := j.watched
 	j.mu.Unlock()
