@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/pipeline/graph"
 
@@ -100,9 +101,9 @@ func (l *loaded) loadEnv(ctx context.Context, g *graph.Graph, e *graph.Env, part
 
 // addLoadProblem says why an environment could not be loaded.
 func addLoadProblem(c *graph.Report, e *graph.Env, err error) {
-	var known *graph.LoadError
+	var known *table.Error
 	switch {
-	case errors.As(err, &known):
+	case errors.As(err, &known) && known.Key == "":
 		c.Add(known.Code, e.UseAt, known.Help, "env %q: %s", e.Name, known.Reason)
 	case errors.Is(err, fs.ErrNotExist):
 		c.Add("E012", e.UseAt, "build it first, or correct the path", "env %q: %s: no such file", e.Name, e.Table.Use)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -34,7 +35,7 @@ type byteSize int64
 
 // UnmarshalText reads a size such as 256MiB.
 func (s *byteSize) UnmarshalText(text []byte) error {
-	n, err := graph.ParseBytes(string(text))
+	n, err := table.ParseBytes(string(text))
 	if err != nil || n == 0 {
 		return fmt.Errorf("%q is not a size; write 64MiB or 1GiB", text)
 	}

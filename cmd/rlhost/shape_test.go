@@ -26,6 +26,7 @@ hostabi/internal/abigen: hostabi
 core/shm:
 core/stat:
 core/files:
+core/table:
 core/ipc:
 core/internal/fifo:      hostabi core/shm
 core/internal/fifo/fifotest: core/internal/fifo core/shm hostabi
@@ -37,7 +38,7 @@ core/bus:                hostabi core/loop core/stat
 core/link:               hostabi core/ring core/arena core/loop
 core/trajectory:         hostabi hostabi/native core/arena
 core/env:                hostabi core/arena core/trajectory
-core/component:          hostabi core/arena core/bus core/loop core/trajectory core/env core/stat
+core/component:          core/table hostabi core/arena core/bus core/loop core/trajectory core/env core/stat
 core/control:            hostabi core/ipc core/loop
 
 gpu/policy:              hostabi core/trajectory
@@ -68,9 +69,9 @@ plugins/process/proxy:   hostabi hostabi/native core/arena core/loop core/bus co
 plugins/process/worker:  hostabi hostabi/native core/shm core/trajectory core/env plugins/process/spawn
 plugins/process/internal/rig: hostabi/native
 
-pipeline/graph:          hostabi core/bus core/component core/env core/files core/stat
-pipeline/graph/graphtest: hostabi core/component core/env core/trajectory pipeline/graph
-pipeline:                hostabi core/arena core/bus core/component core/control core/env core/loop core/stat core/trajectory pipeline/graph
+pipeline/graph:          core/table hostabi core/bus core/component core/env core/files core/stat
+pipeline/graph/graphtest: core/table hostabi core/component core/env core/trajectory pipeline/graph
+pipeline:                core/table hostabi core/arena core/bus core/component core/control core/env core/loop core/stat core/trajectory pipeline/graph
 pipeline/runs:           hostabi core/component core/files
 pipeline/session:        hostabi core/arena core/component core/control core/files core/trajectory core/env core/stat gpu/policy pipeline pipeline/graph pipeline/runs
 pipeline/session:        plugins/evaluation plugins/envcheck plugins/learner
@@ -78,7 +79,7 @@ pipeline/session:        plugins/evaluation plugins/envcheck plugins/learner
 sdk:                     hostabi
 sdk/wasm:                hostabi sdk
 sdk/sdktest:             hostabi sdk
-sdk/process:             hostabi core/shm core/ring core/arena core/loop core/bus core/link core/trajectory core/env core/component core/stat
+sdk/process:             core/table hostabi core/shm core/ring core/arena core/loop core/bus core/link core/trajectory core/env core/component core/stat
 sdk/process:             hostabi/native sdk/process/rpc
 sdk/process/rpc:
 sdk/c/native:
@@ -99,10 +100,10 @@ bench/objects/server:    plugins/objects
 bench/ring:              hostabi core/queue core/ring core/shm
 bench/swap:              core/control
 
-plugins/builtin:         hostabi hostabi/native core/component core/env pipeline/graph examples/plugins gpu/policy gpu/cpu
+plugins/builtin:         core/table hostabi hostabi/native core/component core/env pipeline/graph examples/plugins gpu/policy gpu/cpu
 plugins/builtin:         plugins/rollout plugins/batcher plugins/inference plugins/learner plugins/runner plugins/objects plugins/wasm plugins/process/*
 
-cmd/rlhost:              hostabi core/component core/files core/trajectory core/env pipeline pipeline/graph pipeline/runs examples/plugins examples/plugins/* gpu/policy
+cmd/rlhost:              hostabi core/component core/table core/files core/trajectory core/env pipeline pipeline/graph pipeline/runs examples/plugins examples/plugins/* gpu/policy
 cmd/rlhost:              plugins/builtin plugins/learner plugins/evaluation plugins/envcheck plugins/runner plugins/wasm
 cmd/rlhost:              plugins/process/* plugins/objects plugins/objects/store sdk/process hostabi/native
 cmd/rlhost:              core/control pipeline/session
@@ -145,7 +146,7 @@ type source struct {
 
 func TestShape_ImportsFollowThePolicy(t *testing.T) {
 	t.Parallel()
-	allowed, doorways := table(importPolicy), table(doors)
+	allowed, doorways := policyRows(importPolicy), policyRows(doors)
 	for _, s := range sources(t) {
 		if s.test {
 			continue
@@ -300,8 +301,8 @@ func parse(root, name string) (source, error) {
 	}, err
 }
 
-// table reads "name: word word" lines; lines of one name add up.
-func table(text string) map[string][]string {
+// policyRows reads "name: word word" lines; lines of one name add up.
+func policyRows(text string) map[string][]string {
 	rows := map[string][]string{}
 	for line := range strings.Lines(text) {
 		name, words, ok := strings.Cut(line, ":")

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // Component is one node of a running pipeline. The host calls Configure, Start, then perhaps Restore, then runs
@@ -61,20 +63,7 @@ func (m *Manifest) Signal(name string) (int, bool) { return find(m.Signals, name
 func (m *Manifest) Slot(name string) (int, bool) { return find(m.Slots, name) }
 
 // ConfigError says what is wrong with one key of a component's table. The pipeline adds file, line and column.
-type ConfigError struct {
-	Key    string // as in the file, such as horizon
-	Reason string // such as "is 0, want 1 or more"
-	Help   string // what to write instead; may be empty
-	Code   string // of the problem, such as E020; empty for the general ones (E004 missing, E005 out of range)
-}
-
-// Error returns key, reason and help in one line.
-func (e *ConfigError) Error() string {
-	if e.Help == "" {
-		return fmt.Sprintf("`%s` %s", e.Key, e.Reason)
-	}
-	return fmt.Sprintf("`%s` %s: %s", e.Key, e.Reason, e.Help)
-}
+type ConfigError = table.Error
 
 // ErrNoSnapshot is wrapped by Snapshot where the state cannot be saved; the message says why.
 var ErrNoSnapshot = errors.New("state cannot be saved")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // Bounds on instances: ids have 16 bits, and no machine runs more.
@@ -27,13 +28,13 @@ var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin", "swap"}
 
 // policyTables reads [policy.NAME].
 func (c *checker) policyTables() {
-	for _, table := range c.named("policy") {
-		name, n := table.name, table.node
+	for _, named := range c.named("policy") {
+		name, n := named.name, named.node
 		path := "policy." + name
 		p := Policy{Name: name, Env: c.reference(n, "env"), table: n, At: n.key}
 		switch e := n.at("env"); {
 		case e == nil:
-			c.Add("E004", n.key, didYouMean("", "%q", "declared", c.declared("env")), "`env` is missing in [%s]", path)
+			c.Add("E004", n.key, table.DidYouMean("", "%q", "declared", c.declared("env")), "`env` is missing in [%s]", path)
 		case e.kind != scalarNode || p.Env == "":
 			c.wrong(e, path+".env", "the name of an environment", "")
 		default:
@@ -117,11 +118,11 @@ func (c *checker) checkOwn(n *node, path string, f *componentFile) {
 func (c *checker) unknownKind(n *node, path, kind string, kinds []string) {
 	child := n.at("kind")
 	if child == nil {
-		c.Add("E004", n.key, didYouMean("", "%q", "kinds", kinds), "`kind` is missing in [%s]", path)
+		c.Add("E004", n.key, table.DidYouMean("", "%q", "kinds", kinds), "`kind` is missing in [%s]", path)
 		return
 	}
 	if s, ok := child.text(); ok {
-		c.Add("E010", child.val, didYouMean(s, "%q", "kinds", kinds), "unknown kind %q", s)
+		c.Add("E010", child.val, table.DidYouMean(s, "%q", "kinds", kinds), "unknown kind %q", s)
 	}
 }
 
@@ -149,7 +150,7 @@ func (c *checker) configErrors(table *node, path string, err error) {
 		for _, one := range joined.Unwrap() {
 			c.configErrors(table, path, one)
 		}
-	case errors.As(err, &e):
+	case errors.As(err, &e) && e.Key != "":
 		c.configError(table, path, e)
 	case !errors.Is(err, errDecode):
 		c.Add("E005", table.key, "", "[%s]: %v", path, err)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // keyValue is one line of an expanded table.
@@ -16,15 +18,15 @@ type keyValue struct{ key, value string }
 // encodeStruct returns the tagged fields of a struct as TOML, in their order. Nil pointers are left out.
 func encodeStruct(v reflect.Value) []keyValue {
 	var list []keyValue
-	for _, f := range fields(v.Type()) {
-		value := v.FieldByIndex(f.index)
+	for _, f := range table.Fields(v.Type()) {
+		value := v.FieldByIndex(f.Index)
 		if value.Kind() == reflect.Pointer {
 			if value.IsNil() {
 				continue
 			}
 			value = value.Elem()
 		}
-		list = append(list, keyValue{f.key, encodeValue(value, f.bytes)})
+		list = append(list, keyValue{f.Key, encodeValue(value, f.Bytes)})
 	}
 	return list
 }
@@ -58,7 +60,7 @@ func encodeValue(v reflect.Value, bytes bool) string {
 		return encodeMap(v)
 	}
 	if bytes && v.CanInt() {
-		return strconv.Quote(formatBytes(v.Int()))
+		return strconv.Quote(table.FormatBytes(v.Int()))
 	}
 	return fmt.Sprint(v.Interface())
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // Maker returns what makes a component where its runtime runs it.
@@ -44,4 +45,4 @@ func (x *Component) Decode(into any) error {
 func (p *Policy) Decode(into any) error { return decoder(p.table, "policy."+p.Name, "env")(into) }
 
 // Plain returns the policy's keys but env as plain values, to be decoded elsewhere.
-func (p *Policy) Plain() map[string]any { return plainTable(p.table, "env") }
+func (p *Policy) Plain() map[string]any { return table.Map(p.table, "env") }

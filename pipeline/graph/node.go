@@ -3,6 +3,8 @@ package graph
 import (
 	"fmt"
 	"slices"
+
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // nodeKind is the shape of a node.
@@ -109,4 +111,43 @@ func attachItems[T any](n *node, items []T) error {
 		}
 	}
 	return nil
+}
+
+// Keys implements table.Value, as do the methods after it.
+func (n *node) Keys() ([]string, bool) {
+	if n == nil || n.kind != tableNode {
+		return nil, false
+	}
+	return n.names, true
+}
+
+// Key returns a child of a table.
+func (n *node) Key(name string) table.Value { return n.table[name] }
+
+// Items returns the items of an array.
+func (n *node) Items() ([]table.Value, bool) {
+	if n.kind != arrayNode {
+		return nil, false
+	}
+	items := make([]table.Value, len(n.items))
+	for i, item := range n.items {
+		items[i] = item
+	}
+	return items, true
+}
+
+// Scalar returns the value of a scalar.
+func (n *node) Scalar() any {
+	if n.kind != scalarNode {
+		return nil
+	}
+	return n.value
+}
+
+// Text returns a scalar as it stands in the file.
+func (n *node) Text() string {
+	if n.kind != scalarNode || n.val.src == nil {
+		return ""
+	}
+	return n.val.src.text[n.val.off:n.val.end]
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // formatVersion is the version of the file format, the value of the key rlhost.
@@ -116,7 +117,7 @@ func (c *checker) topLevel(root *node) {
 			continue
 		}
 		n := root.table[name]
-		c.Add("E002", n.key, didYouMean(name, "`%s`", "keys", known), "unknown key `%s`", name)
+		c.Add("E002", n.key, table.DidYouMean(name, "`%s`", "keys", known), "unknown key `%s`", name)
 		root.remove(name)
 	}
 }
@@ -201,8 +202,8 @@ func (c *checker) declared(section string) []string {
 }
 
 // reference checks that a table names something declared in a section: its key is the section's name.
-func (c *checker) reference(table *node, section string) string {
-	n := table.at(section)
+func (c *checker) reference(from *node, section string) string {
+	n := from.at(section)
 	name, ok := n.text()
 	if !ok || c.bad[section] || name == unresolved {
 		return name
@@ -211,7 +212,7 @@ func (c *checker) reference(table *node, section string) string {
 	if slices.Contains(names, name) {
 		return name
 	}
-	help := didYouMean(name, "%q", "declared", names)
+	help := table.DidYouMean(name, "%q", "declared", names)
 	if len(names) == 0 {
 		help = "declare it: [" + section + "." + name + "]"
 	}

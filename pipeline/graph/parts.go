@@ -20,7 +20,7 @@ type Parts struct {
 	// Kinds makes an unconfigured component by kind, such as rollout.
 	Kinds map[string]func() component.Component
 	// Load loads the plugin of the environment of that name. A path in e.Use is relative to dir. An error that
-	// wraps a *LoadError, or fs.ErrNotExist, is shown with its own code.
+	// wraps a *table.Error, or fs.ErrNotExist, is shown with its own code.
 	Load func(ctx context.Context, name string, e EnvTable, dir string) (env.Plugin, error)
 	// Plugin returns what makes the components of a native plugin, by kind: each in a process of its own. It may
 	// start the program to ask. A relative path is relative to dir. Errors are shown as those of Load.
@@ -82,20 +82,6 @@ type EnvLimits struct {
 	Compile       time.Duration `toml:"compile"` // of a module
 	CompileMemory int64         `toml:"compile_memory,bytes"`
 }
-
-// LoadError is what Parts.Load returns to have a problem shown with a code, a reason and a remedy.
-type LoadError struct {
-	Code   string // such as E014
-	Reason string
-	Help   string
-	Err    error // what it wraps, or nil
-}
-
-// Error tells the reason in one line.
-func (e *LoadError) Error() string { return e.Reason }
-
-// Unwrap returns the error below, or nil.
-func (e *LoadError) Unwrap() error { return e.Err }
 
 //go:embed presets/*.toml
 var presetFiles embed.FS

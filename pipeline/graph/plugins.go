@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // Runtimes of components.
@@ -109,9 +110,9 @@ func (c *checker) ask(p *Plugin) map[string]Maker {
 
 // pluginProblem says why a plugin cannot be used.
 func (c *checker) pluginProblem(p *Plugin, err error) {
-	var known *LoadError
+	var known *table.Error
 	switch {
-	case errors.As(err, &known):
+	case errors.As(err, &known) && known.Key == "":
 		c.Add(known.Code, p.at, known.Help, "plugin %q: %s", p.Table.Name, known.Reason)
 	case errors.Is(err, fs.ErrNotExist):
 		c.Add("E012", p.at, "build it first, or correct the path", "plugin %q: %s: no such file", p.Table.Name, p.Table.Path)

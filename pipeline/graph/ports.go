@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // port finds the component and the port that a wire's end names.
@@ -46,7 +47,7 @@ func suggestPort(owner, port, what string, ports []component.Port) string {
 	for _, p := range ports {
 		list = append(list, p.Name)
 	}
-	if best, ok := nearest(port, list); ok {
+	if best, ok := table.Nearest(port, list); ok {
 		return suggest(component.Qualified(owner, best))
 	}
 	if len(list) == 0 {
@@ -64,14 +65,14 @@ func (c *checker) unknownComponent(end name, owner, port string, slot, qualified
 		return
 	}
 	names := c.declared("component")
-	help := didYouMean("", "%q", "declared", names)
+	help := table.DidYouMean("", "%q", "declared", names)
 	owners := c.owners(port, slot)
-	best, ok := nearest(owner, owners)
+	best, ok := table.Nearest(owner, owners)
 	if !ok && len(owners) == 1 {
 		best, ok = owners[0], true
 	}
 	if !ok && len(owners) == 0 {
-		best, ok = nearest(owner, names)
+		best, ok = table.Nearest(owner, names)
 	}
 	if ok {
 		help = suggest(component.Qualified(best, port))

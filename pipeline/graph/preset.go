@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // Orders of sources, for sorting problems: the file first.
@@ -104,7 +106,7 @@ func (c *checker) mergePreset(root, train, n *node, t *trainTable) *node {
 func unknownPreset(name string, presets map[string]string) string {
 	names := slices.Sorted(maps.Keys(presets))
 	help := "presets: " + strings.Join(names, ", ")
-	if found, ok := nearest(name, names); ok {
+	if found, ok := table.Nearest(name, names); ok {
 		help = suggest(found) + " " + help
 	}
 	return help
@@ -155,7 +157,7 @@ func (c *checker) presetEnv(root, train, preset *node) *node {
 	if !c.bad["env"] {
 		help := "declare one: [env.NAME]"
 		if envs != nil && len(envs.names) > 0 {
-			help = didYouMean("", "%q", "declared", envs.names)
+			help = table.DidYouMean("", "%q", "declared", envs.names)
 		}
 		c.Add("E004", preset.key, help, "`env` is missing in [train]")
 	}

@@ -3,6 +3,8 @@ package graph
 import (
 	"slices"
 	"strings"
+
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // assignment is one --set argument.
@@ -118,7 +120,7 @@ func (c *checker) set(root *node, a assignment) {
 			if c.bad[a.path[0]] {
 				return
 			}
-			c.Add("E008", a.spans[i], didYouMean(name, "`%s`", "declared", n.names), "there is no %s %q", a.path[0], name)
+			c.Add("E008", a.spans[i], table.DidYouMean(name, "`%s`", "declared", n.names), "there is no %s %q", a.path[0], name)
 			return
 		}
 		if child == nil {

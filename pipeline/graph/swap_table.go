@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // Swap is the [swap] table: how components and environments are replaced while the run goes on, where the request
@@ -52,7 +53,7 @@ func (c *checker) swapTable() {
 	d.decode(&f) // what is wrong has been noted
 	at, err := component.ParseBoundary(f.At)
 	if child := n.at("at"); err != nil {
-		c.Add("E010", child.val, didYouMean(f.At, "%q", "boundaries", boundaryNames), "unknown boundary %q", f.At)
+		c.Add("E010", child.val, table.DidYouMean(f.At, "%q", "boundaries", boundaryNames), "unknown boundary %q", f.At)
 	}
 	c.atLeast(n, "canary", f.Canary, 0)
 	if f.Canary > maxCanary {
@@ -63,11 +64,11 @@ func (c *checker) swapTable() {
 }
 
 // swapRule reads the key swap of a table.
-func (c *checker) swapRule(table *node, value string) SwapRule {
+func (c *checker) swapRule(of *node, value string) SwapRule {
 	rule := SwapRule(value)
-	n := table.at("swap")
+	n := of.at("swap")
 	if _, ok := n.text(); ok && rule != SwapAlways && rule != SwapNever {
-		c.Add("E010", n.val, didYouMean(value, "%q", "rules", []string{string(SwapAlways), string(SwapNever)}), "unknown rule %q", value)
+		c.Add("E010", n.val, table.DidYouMean(value, "%q", "rules", []string{string(SwapAlways), string(SwapNever)}), "unknown rule %q", value)
 	}
 	return rule
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // runFile is the [run] table as it stands in the file.
@@ -182,10 +183,10 @@ func (c *checker) checkSHA(table *node, sha string) {
 }
 
 // checkUse checks what can be said of an environment's source without opening it.
-func (c *checker) checkUse(table *node, name, use string) {
-	n := table.at("use")
+func (c *checker) checkUse(env *node, name, use string) {
+	n := env.at("use")
 	if n == nil {
-		c.Add("E004", table.key, fmt.Sprintf("name a built-in environment or a file: use = %q", "./"+name+".wasm"),
+		c.Add("E004", env.key, fmt.Sprintf("name a built-in environment or a file: use = %q", "./"+name+".wasm"),
 			"`use` is missing in [env.%s]", name)
 		return
 	}
@@ -199,7 +200,7 @@ func (c *checker) checkUse(table *node, name, use string) {
 	if isPath(use) || slices.Contains(c.parts.Builtins, use) {
 		return
 	}
-	help := didYouMean(use, "%q", "built in", c.parts.Builtins)
+	help := table.DidYouMean(use, "%q", "built in", c.parts.Builtins)
 	if help == "" {
 		help = "a path has a slash in it: ./" + use
 	}
@@ -212,7 +213,7 @@ func (c *checker) checkEnvPlugin(n *node, name string) {
 	if slices.Contains(known, name) {
 		return
 	}
-	help := didYouMean(name, "%q", "plugins", known)
+	help := table.DidYouMean(name, "%q", "plugins", known)
 	if help == "" {
 		help = "declare it: [plugin." + name + "]"
 	}

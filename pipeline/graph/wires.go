@@ -7,6 +7,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
 )
 
 var (
@@ -156,11 +157,11 @@ func (c *checker) setWires(pairs []pair) {
 			continue
 		}
 		if !slices.Contains(signals, signal) {
-			c.Add("E008", whole, didYouMean(signal, "`%s`", "wired", unique(signals)), "no wire has the signal %q", signal)
+			c.Add("E008", whole, table.DidYouMean(signal, "`%s`", "wired", unique(signals)), "no wire has the signal %q", signal)
 			continue
 		}
 		if key := a.path[3]; !slices.Contains(wireKeys[2:5], key) {
-			c.Add("E008", a.spans[3], didYouMean(key, "`%s`", "keys", wireKeys[2:5]), "`%s` of a wire cannot be set", key)
+			c.Add("E008", a.spans[3], table.DidYouMean(key, "`%s`", "keys", wireKeys[2:5]), "`%s` of a wire cannot be set", key)
 			continue
 		}
 		for i := range pairs {
@@ -252,7 +253,7 @@ func (c *checker) word(t *node, key, code string, words []string) (word string, 
 		return "", false
 	}
 	if !slices.Contains(words, word) {
-		c.Add(code, n.val, didYouMean(word, "%q", key+" can be", words), "unknown %s %q", key, word)
+		c.Add(code, n.val, table.DidYouMean(word, "%q", key+" can be", words), "unknown %s %q", key, word)
 		return "", false
 	}
 	return word, true

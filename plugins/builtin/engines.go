@@ -16,6 +16,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -209,7 +210,7 @@ func moduleError(err error) error {
 	if !errors.As(err, &bad) {
 		return err
 	}
-	return &graph.LoadError{
+	return &table.Error{
 		Code: bad.Code, Reason: fmt.Sprintf("%s %s", bad.Path, bad.Reason), Help: bad.Remedy, Err: bad,
 	}
 }
@@ -220,7 +221,7 @@ func nativeError(err error) error {
 	if !errors.As(err, &bad) {
 		return err
 	}
-	return &graph.LoadError{Code: bad.Code, Reason: bad.Reason, Help: bad.Help, Err: bad}
+	return &table.Error{Code: bad.Code, Reason: bad.Reason, Help: bad.Help, Err: bad}
 }
 
 // envPlugins returns the native plugins for environments that need no [plugin] table: Gymnasium, by the Python package

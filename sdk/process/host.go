@@ -10,6 +10,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 )
@@ -56,7 +57,7 @@ func (x *instance) policy() func(name string) (any, error) {
 		if err != nil {
 			return nil, fmt.Errorf("policy %q: %w", name, err)
 		}
-		p, err := x.server.plugin.Policy(func(into any) error { return decodeTable(doc.Table, into) }, &spec)
+		p, err := x.server.plugin.Policy(tableOf(doc.Table), &spec)
 		if err != nil {
 			return nil, fmt.Errorf("policy %q: %w", name, err)
 		}
@@ -129,7 +130,7 @@ func (x *instance) tables() component.Tables {
 		Policies: map[string]component.PolicyTable{}, Envs: map[string]hostabi.EnvSpec{}, Peers: x.told.Peers,
 	}
 	for name, p := range x.told.Policies {
-		t.Policies[name] = component.PolicyTable{Env: p.Env, Table: plainTable(p.Table)}
+		t.Policies[name] = component.PolicyTable{Env: p.Env, Table: table.Map(table.Plain(p.Table))}
 	}
 	for name := range x.told.Envs {
 		if spec, err := x.spec(name); err == nil {

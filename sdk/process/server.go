@@ -108,7 +108,7 @@ func (s *server) configure(c native.Configuration) (native.Configured, error) {
 		s.level.Set(level)
 	}
 	comp := make()
-	err := comp.Configure(func(into any) error { return decodeTable(c.Config, into) })
+	err := comp.Configure(tableOf(c.Config))
 	if err != nil {
 		return native.Configured{Errors: configErrors(err)}, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -48,9 +49,9 @@ func Load(_ context.Context, _ string, e graph.EnvTable, _ string) (env.Plugin, 
 	case "./image.wasm":
 		return narrow{Described{Obs: 84 * 84 * 4, Limit: 1000}}, nil
 	case "./future.wasm":
-		return nil, &graph.LoadError{Code: "E050", Reason: "future.wasm speaks ABI 2, this rlhost 1", Help: "update rlhost"}
+		return nil, &table.Error{Code: "E050", Reason: "future.wasm speaks ABI 2, this rlhost 1", Help: "update rlhost"}
 	case "./text.wasm":
-		return nil, &graph.LoadError{Code: "E014", Reason: "text.wasm is not a WebAssembly module", Help: "name the built file"}
+		return nil, &table.Error{Code: "E014", Reason: "text.wasm is not a WebAssembly module", Help: "name the built file"}
 	}
 	return nil, &fs.PathError{Op: "open", Path: e.Use, Err: fs.ErrNotExist}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
@@ -213,7 +214,7 @@ func askStandard(p graph.PluginTable, _ string) (map[string]graph.Maker, error) 
 	case "./zoo":
 		return map[string]graph.Maker{"lion": graph.BuiltinMaker(newShaper), "tiger": graph.BuiltinMaker(newShaper)}, nil
 	case "./old":
-		return nil, &graph.LoadError{Code: "E063", Reason: "old speaks protocol 9, this rlhost 1", Help: "build it with this rlhost's SDK"}
+		return nil, &table.Error{Code: "E063", Reason: "old speaks protocol 9, this rlhost 1", Help: "build it with this rlhost's SDK"}
 	}
 	return nil, &fs.PathError{Op: "open", Path: p.Path, Err: fs.ErrNotExist}
 }

@@ -1,4 +1,4 @@
-package graph
+package table
 
 import (
 	"fmt"
@@ -29,8 +29,8 @@ func ParseBytes(s string) (int64, error) {
 	return 0, fmt.Errorf("%q is not a size", s)
 }
 
-// formatBytes is the inverse of ParseBytes.
-func formatBytes(n int64) string {
+// FormatBytes is the inverse of ParseBytes.
+func FormatBytes(n int64) string {
 	for _, u := range byteUnits {
 		if n%u.bytes == 0 && n >= u.bytes {
 			return strconv.FormatInt(n/u.bytes, 10) + u.name

@@ -1,14 +1,13 @@
-package process
+package table
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/rlhost/rlhost/core/component"
 )
 
 // level is a type with a text form of its own.
@@ -30,7 +29,7 @@ type shared struct {
 	Common string `toml:"common"`
 }
 
-type table struct {
+type settings struct {
 	shared
 	Int      int               `toml:"int"`
 	Small    uint8             `toml:"small"`
@@ -48,21 +47,28 @@ type table struct {
 	Hidden   int
 }
 
+// fromJSON keeps numbers as they are written.
+func fromJSON(doc []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(doc))
+	d.UseNumber()
+	return d.Decode(into)
+}
+
 func decodeDoc(t *testing.T, doc string, into any) error {
 	t.Helper()
 	var m map[string]any
-	if err := decodeJSON([]byte(doc), &m); err != nil {
+	if err := fromJSON([]byte(doc), &m); err != nil {
 		t.Fatal(err)
 	}
-	return decodeTable(m, into)
+	return Decode(Plain(m), into)
 }
 
-func TestDecodeTable_FillsWhatTheTableHas(t *testing.T) {
-	got := table{Default: 5}
+func TestDecode_FillsWhatTheTableHas(t *testing.T) {
+	got := settings{Default: 5}
 	err := decodeDoc(t, `{"int": -3, "small": 255, "float": 2, "word": "w", "flag": true, "wait": "200us", "memory": "16MiB",
 		"list": [1, 2], "inner": {"value": 9}, "optional": 0.5, "args": {"a": "b"}, "level": "high", "common": "c"}`, &got)
 	half := 0.5
-	want := table{shared: shared{"c"}, Int: -3, Small: 255, Float: 2, Word: "w", Flag: true, Wait: 200 * time.Microsecond,
+	want := settings{shared: shared{"c"}, Int: -3, Small: 255, Float: 2, Word: "w", Flag: true, Wait: 200 * time.Microsecond,
 		Memory: 16 << 20, List: []int{1, 2}, Inner: inner{9}, Optional: &half, Args: map[string]string{"a": "b"}, Level: 7, Default: 5}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
@@ -74,38 +80,43 @@ func TestDecodeTable_FillsWhatTheTableHas(t *testing.T) {
 	}
 }
 
-func TestDecodeTable_SaysWhatIsWrong(t *testing.T) {
-	for doc, want := range map[string]component.ConfigError{
+func TestDecode_SaysWhatIsWrong(t *testing.T) {
+	for doc, want := range map[string]Error{
 		`{"int": 1.5}`:                 {Key: "int", Reason: "must be an integer", Code: "E003"},
 		`{"int": "1"}`:                 {Key: "int", Reason: "must be an integer", Code: "E003"},
 		`{"int": 9223372036854775808}`: {Key: "int", Reason: "must be an integer", Code: "E003"},
 		`{"small": 256}`:               {Key: "small", Reason: "is 256, which does not fit in 8 bits", Code: "E005"},
 		`{"small": -1}`:                {Key: "small", Reason: "is -1, must be 0 or more", Code: "E005"},
-		`{"float": 1e60}`:              {Key: "float", Reason: "is 1e60, must be a finite number", Code: "E005"},
+		`{"float": 1e60}`:              {Key: "float", Reason: "is 1e+60, must be a finite number", Code: "E005"},
 		`{"float": "1"}`:               {Key: "float", Reason: "must be a number", Code: "E003"},
-		`{"word": 1}`:                  {Key: "word", Reason: "must be a string", Code: "E003"},
+		`{"word": 1}`:                  {Key: "word", Reason: "must be a string", Help: `write "1"`, Code: "E003"},
 		`{"flag": "true"}`:             {Key: "flag", Reason: "must be true or false", Code: "E003"},
 		`{"wait": 5}`:                  {Key: "wait", Reason: `must be a duration such as "200us", "30s" or "10m"`, Help: "put number and unit in quotes", Code: "E003"},
 		`{"wait": "5"}`:                {Key: "wait", Reason: `must be a duration, "5" is none`, Help: `write "200us", "30s", "10m" or "1h30m"`, Code: "E003"},
 		`{"wait": "-5s"}`:              {Key: "wait", Reason: "is -5s, must be 0 or more", Code: "E005"},
-		`{"memory": "16MB"}`:           {Key: "memory", Reason: `must be a size such as "64KiB" or "16MiB"`, Code: "E003"},
-		`{"memory": "99999999999GiB"}`: {Key: "memory", Reason: `must be a size such as "64KiB" or "16MiB"`, Code: "E003"},
+		`{"memory": "16MB"}`:           {Key: "memory", Reason: `must be a size, "16MB" is none`, Help: `write "64KiB", "16MiB" or "1GiB"`, Code: "E003"},
+		`{"memory": "99999999999GiB"}`: {Key: "memory", Reason: `must be a size, "99999999999GiB" is none`, Help: `write "64KiB", "16MiB" or "1GiB"`, Code: "E003"},
 		`{"list": 1}`:                  {Key: "list", Reason: "must be a list", Code: "E003"},
 		`{"list": [1, "x"]}`:           {Key: "list[1]", Reason: "must be an integer", Code: "E003"},
 		`{"inner": 1}`:                 {Key: "inner", Reason: "must be a table", Code: "E003"},
 		`{"inner": {"value": "x"}}`:    {Key: "inner.value", Reason: "must be an integer", Code: "E003"},
-		`{"inner": {"valve": 1}}`:      {Key: "inner.valve", Reason: "is not a key of this table", Help: "the keys are value", Code: "E002"},
-		`{"args": {"a": 1}}`:           {Key: "args.a", Reason: "must be a string", Code: "E003"},
+		`{"inner": {"valve": 1}}`:      {Key: "inner.valve", Reason: "is not a key of this table", Help: "did you mean `value`?", Code: "E002"},
+		`{"args": {"a": 1}}`:           {Key: "args.a", Reason: "must be a string", Help: `write "1"`, Code: "E003"},
 		`{"level": "low"}`:             {Key: "level", Reason: "want high", Code: "E005"},
-		`{"Hidden": 1}`:                {Key: "Hidden", Code: "E002", Reason: "is not a key of this table", Help: "the keys are args, common, default, flag, float, inner, int, level, list, memory, optional, small, wait, word"},
+		`{"Hidden": 1}`:                {Key: "Hidden", Code: "E002", Reason: "is not a key of this table"},
 	} {
-		err := decodeDoc(t, doc, new(table))
-		list := configErrors(err)
-		if err == nil || len(list) != 1 || component.ConfigError(list[0]) != want {
-			t.Errorf("%s: %+v, want %+v", doc, list, want)
+		err := decodeDoc(t, doc, new(settings))
+		list := All(err)
+		if len(list) != 1 || list[0].At == nil {
+			t.Errorf("%s: %v, want one error", doc, err)
+			continue
+		}
+		got := Error{Key: list[0].Key, Reason: list[0].Reason, Help: list[0].Help, Code: list[0].Code}
+		if got != want {
+			t.Errorf("%s: %+v, want %+v", doc, got, want)
 		}
 	}
-	list := configErrors(decodeDoc(t, `{"word": 1, "int": "x", "none": 0}`, new(table)))
+	list := All(decodeDoc(t, `{"word": 1, "int": "x", "none": 0}`, new(settings)))
 	var keys []string
 	for _, e := range list {
 		keys = append(keys, e.Key)
@@ -113,21 +124,21 @@ func TestDecodeTable_SaysWhatIsWrong(t *testing.T) {
 	if !slices.Equal(keys, []string{"int", "none", "word"}) {
 		t.Errorf("keys %v", keys)
 	}
-	if err := decodeTable(nil, table{}); err == nil {
+	if err := Decode(Plain(nil), settings{}); err == nil {
 		t.Error("a struct by value was taken")
 	}
 }
 
-func FuzzDecodeTable(f *testing.F) {
+func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"int": -3, "small": 255, "float": 2, "wait": "200us", "memory": "16MiB", "list": [1, 2]}`))
 	f.Add([]byte(`{"inner": {"value": 9}, "args": {"a": "b"}, "optional": null, "level": []}`))
 	f.Fuzz(func(t *testing.T, doc []byte) {
 		var m map[string]any
-		if json.Unmarshal(doc, &m) != nil || decodeJSON(doc, &m) != nil {
+		if json.Unmarshal(doc, &m) != nil || fromJSON(doc, &m) != nil {
 			return
 		}
-		var into table
-		_ = decodeTable(m, &into)
-		_ = decodeTable(m, &m)
+		var into settings
+		_ = Decode(Plain(m), &into)
+		_ = Decode(Plain(m), &m)
 	})
 }

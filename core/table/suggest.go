@@ -1,4 +1,4 @@
-package graph
+package table
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 // maxName bounds the names that are compared.
 const maxName = 100
 
-// nearest returns the candidate that somebody who wrote name probably meant. Candidates within a third of the
+// Nearest returns the candidate that somebody who wrote name probably meant. Candidates within a third of the
 // name's length (at least two edits) count, and those that begin with it.
-func nearest(name string, candidates []string) (string, bool) {
+func Nearest(name string, candidates []string) (string, bool) {
 	if len(name) > maxName {
 		return "", false
 	}
@@ -60,13 +60,10 @@ func distance(a, b string, limit int) int {
 	return old[len(t)]
 }
 
-// suggest is the help where the candidate is known.
-func suggest(candidate string) string { return fmt.Sprintf("did you mean %q?", candidate) }
-
-// didYouMean is the help for an unknown name: the nearest candidate, else the list if it is short. format puts
+// DidYouMean is the help for an unknown name: the nearest candidate, else the list if it is short. format puts
 // the name in quotes as it stands in the file.
-func didYouMean(name, format, what string, candidates []string) string {
-	if c, ok := nearest(name, candidates); ok {
+func DidYouMean(name, format, what string, candidates []string) string {
+	if c, ok := Nearest(name, candidates); ok {
 		return fmt.Sprintf("did you mean "+format+"?", c)
 	}
 	if len(candidates) == 0 || len(candidates) > 12 {

@@ -1,4 +1,4 @@
-package graph
+package table
 
 import (
 	"strings"
@@ -11,8 +11,8 @@ func TestNearest(t *testing.T) {
 		"sed": "seed", "stpo": "stop", "nmae": "name", "check": "checkpoint", "drop": "drop_oldest", "ondataset": "on_dataset",
 		"xyz": "", "x": "", "": "", "reward": "", "SEED": "seed", strings.Repeat("seed", 40): "",
 	} {
-		if got, _ := nearest(name, keys); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", name, got, want)
+		if got, _ := Nearest(name, keys); got != want {
+			t.Errorf("Nearest(%q) = %q, want %q", name, got, want)
 		}
 	}
 }

@@ -1,0 +1,249 @@
+package table
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Field is one field of a struct with its key.
+type Field struct {
+	Key   string
+	Bytes bool // an integer that is written as a size, such as "16MiB"
+	Index []int
+}
+
+// Fields returns the tagged fields of a struct in their order, those of embedded structs included.
+func Fields(t reflect.Type) []Field {
+	var list []Field
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, tagged := f.Tag.Lookup("toml")
+		if f.Anonymous && !tagged && f.Type.Kind() == reflect.Struct {
+			for _, sub := range Fields(f.Type) {
+				sub.Index = append([]int{i}, sub.Index...)
+				list = append(list, sub)
+			}
+			continue
+		}
+		key, option, _ := strings.Cut(tag, ",")
+		if key == "" || key == "-" || !f.IsExported() {
+			continue
+		}
+		list = append(list, Field{Key: key, Bytes: option == "bytes", Index: []int{i}})
+	}
+	return list
+}
+
+// Decode fills the struct that into points to from a table. What the table does not have keeps its value; keys that
+// others read are passed over. A *map[string]any gets the table as it stands, without those. The error joins an *Error
+// for each key that is wrong. A field that no table can fill is a mistake of the caller: Decode panics.
+func Decode(v Value, into any, others ...string) error {
+	if m, ok := into.(*map[string]any); ok {
+		*m = Map(v, others...)
+		return nil
+	}
+	p := reflect.ValueOf(into)
+	if p.Kind() != reflect.Pointer || p.IsNil() || p.Elem().Kind() != reflect.Struct {
+		return fmt.Errorf("decode into %T: want a pointer to a struct", into)
+	}
+	var d decoder
+	d.fillStruct(v, "", p.Elem(), others)
+	return errors.Join(d.errs...)
+}
+
+// decoder collects what is wrong.
+type decoder struct{ errs []error }
+
+func (d *decoder) add(code string, v Value, key, help, format string, args ...any) {
+	d.errs = append(d.errs, &Error{Code: code, At: v, Key: key, Reason: fmt.Sprintf(format, args...), Help: help})
+}
+
+// wrong notes that a value has the wrong type.
+func (d *decoder) wrong(v Value, key, want, help string) {
+	d.add(CodeType, v, key, help, "must be %s", want)
+}
+
+func (d *decoder) fillStruct(v Value, path string, into reflect.Value, others []string) {
+	known := slices.Clone(others)
+	byKey := map[string]Field{}
+	for _, f := range Fields(into.Type()) {
+		byKey[f.Key] = f
+		known = append(known, f.Key)
+	}
+	names, _ := v.Keys()
+	for _, name := range names {
+		f, ok := byKey[name]
+		switch {
+		case slices.Contains(others, name):
+		case !ok:
+			d.errs = append(d.errs, &Error{Code: CodeUnknown, At: v.Key(name), Key: path + name, Table: path,
+				Reason: "is not a key of this table", Help: DidYouMean(name, "`%s`", "keys", known)})
+		default:
+			d.fill(v.Key(name), path+name, into.FieldByIndex(f.Index), f.Bytes)
+		}
+	}
+}
+
+func (d *decoder) fill(v Value, key string, into reflect.Value, bytes bool) {
+	if into.Kind() == reflect.Pointer {
+		into.Set(reflect.New(into.Type().Elem()))
+		into = into.Elem()
+	}
+	if into.Type() == reflect.TypeFor[time.Duration]() {
+		d.fillDuration(v, key, into)
+		return
+	}
+	if u, ok := into.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		d.fillText(v, key, u)
+		return
+	}
+	switch into.Kind() {
+	case reflect.Struct, reflect.Map:
+		names, ok := v.Keys()
+		switch {
+		case !ok:
+			d.wrong(v, key, "a table", "")
+		case into.Kind() == reflect.Struct:
+			d.fillStruct(v, key+".", into, nil)
+		default:
+			d.fillMap(v, names, key, into)
+		}
+	case reflect.Slice:
+		d.fillSlice(v, key, into)
+	default:
+		d.fillScalar(v, key, into, bytes)
+	}
+}
+
+func (d *decoder) fillMap(v Value, names []string, key string, into reflect.Value) {
+	into.Set(reflect.MakeMap(into.Type()))
+	for _, name := range names {
+		item := reflect.New(into.Type().Elem()).Elem()
+		d.fill(v.Key(name), key+"."+name, item, false)
+		into.SetMapIndex(reflect.ValueOf(name).Convert(into.Type().Key()), item)
+	}
+}
+
+func (d *decoder) fillSlice(v Value, key string, into reflect.Value) {
+	items, ok := v.Items()
+	if !ok {
+		d.wrong(v, key, "a list", "")
+		return
+	}
+	list := reflect.MakeSlice(into.Type(), len(items), len(items))
+	for i, item := range items {
+		d.fill(item, fmt.Sprintf("%s[%d]", key, i), list.Index(i), false)
+	}
+	into.Set(list)
+}
+
+func (d *decoder) fillDuration(v Value, key string, into reflect.Value) {
+	s, ok := v.Scalar().(string)
+	if !ok {
+		d.wrong(v, key, `a duration such as "200us", "30s" or "10m"`, "put number and unit in quotes")
+		return
+	}
+	t, err := time.ParseDuration(s)
+	switch {
+	case err != nil:
+		d.wrong(v, key, fmt.Sprintf("a duration, %q is none", s), `write "200us", "30s", "10m" or "1h30m"`)
+	case t < 0:
+		d.add(CodeRange, v, key, "", "is %s, must be 0 or more", s)
+	default:
+		into.SetInt(int64(t))
+	}
+}
+
+func (d *decoder) fillText(v Value, key string, into encoding.TextUnmarshaler) {
+	s, ok := v.Scalar().(string)
+	if !ok {
+		d.wrong(v, key, "a string", "")
+		return
+	}
+	if err := into.UnmarshalText([]byte(s)); err != nil {
+		d.errs = append(d.errs, &Error{Code: CodeRange, At: v, Key: key, Reason: err.Error(), Err: err})
+	}
+}
+
+func (d *decoder) fillScalar(v Value, key string, into reflect.Value, bytes bool) {
+	switch into.Kind() {
+	case reflect.String:
+		if s, ok := v.Scalar().(string); ok {
+			into.SetString(s)
+			return
+		}
+		d.wrong(v, key, "a string", quoteHelp(v))
+	case reflect.Bool:
+		if b, ok := v.Scalar().(bool); ok {
+			into.SetBool(b)
+			return
+		}
+		d.wrong(v, key, "true or false", "")
+	case reflect.Float32, reflect.Float64:
+		d.fillFloat(v, key, into)
+	default:
+		if !into.CanInt() && !into.CanUint() {
+			panic(fmt.Sprintf("table: `%s` is decoded into a %v", key, into.Type()))
+		}
+		d.fillInteger(v, key, into, bytes)
+	}
+}
+
+// quoteHelp says how to make a string of a bare scalar.
+func quoteHelp(v Value) string {
+	if text := v.Text(); text != "" {
+		return fmt.Sprintf("write \"%s\"", text)
+	}
+	return ""
+}
+
+func (d *decoder) fillFloat(v Value, key string, into reflect.Value) {
+	f, ok := v.Scalar().(float64)
+	if i, isInt := v.Scalar().(int64); isInt {
+		f, ok = float64(i), true
+	}
+	switch {
+	case !ok:
+		d.wrong(v, key, "a number", "")
+	case math.IsNaN(f) || math.IsInf(f, 0) || into.OverflowFloat(f):
+		d.add(CodeRange, v, key, "", "is %g, must be a finite number", f)
+	default:
+		into.SetFloat(f)
+	}
+}
+
+func (d *decoder) fillInteger(v Value, key string, into reflect.Value, bytes bool) {
+	i, ok := v.Scalar().(int64)
+	if s, isText := v.Scalar().(string); isText && bytes {
+		var err error
+		if i, err = ParseBytes(s); err != nil {
+			d.wrong(v, key, fmt.Sprintf("a size, %q is none", s), `write "64KiB", "16MiB" or "1GiB"`)
+			return
+		}
+		ok = true
+	}
+	want, help := "an integer", ""
+	if bytes {
+		want = `a size such as "64KiB" or "16MiB"`
+	} else if f, isFloat := v.Scalar().(float64); isFloat && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		help = fmt.Sprintf("write %d", int64(f))
+	}
+	switch {
+	case !ok:
+		d.wrong(v, key, want, help)
+	case into.CanUint() && i < 0:
+		d.add(CodeRange, v, key, "", "is %d, must be 0 or more", i)
+	case into.CanUint() && into.OverflowUint(uint64(i)) || into.CanInt() && into.OverflowInt(i):
+		d.add(CodeRange, v, key, "", "is %d, which does not fit in %d bits", i, into.Type().Bits())
+	case into.CanUint():
+		into.SetUint(uint64(i))
+	default:
+		into.SetInt(i)
+	}
+}

@@ -1,0 +1,61 @@
+package table
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Codes of what Decode finds; rlhost explain has a page for each.
+const (
+	CodeUnknown = "E002" // no such key
+	CodeType    = "E003" // a value of another type
+	CodeRange   = "E005" // a value that cannot be
+)
+
+// Error says what is wrong, where, why, and what to do instead.
+type Error struct {
+	Key    string // the place: a key as in the file, such as stop.window; empty if none is to blame
+	Reason string // such as "is 0, want 1 or more"
+	Help   string // what to write or do instead; may be empty
+	Code   string // such as E020; of a key empty for the general ones (E004 missing, E005 out of range)
+	Err    error  // what it wraps, or nil
+
+	// At is the value with the key, where Decode found the error, and Table what Key has before the last part: of keys that
+	// may have dots in them.
+	At    Value
+	Table string
+}
+
+// Error returns key, reason and help in one line; without a key the reason alone, which then is a sentence.
+func (e *Error) Error() string {
+	switch {
+	case e.Key == "":
+		return e.Reason
+	case e.Help == "":
+		return fmt.Sprintf("`%s` %s", e.Key, e.Reason)
+	}
+	return fmt.Sprintf("`%s` %s: %s", e.Key, e.Reason, e.Help)
+}
+
+// Unwrap returns the error below, or nil.
+func (e *Error) Unwrap() error { return e.Err }
+
+// All returns the errors that err joins, in their order; one that is no *Error, and has none in it, becomes one without
+// a key.
+func All(err error) []*Error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var list []*Error
+		for _, one := range joined.Unwrap() {
+			list = append(list, All(one)...)
+		}
+		return list
+	}
+	var e *Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &e):
+		return []*Error{e}
+	}
+	return []*Error{{Reason: err.Error(), Err: err}}
+}
