@@ -19,8 +19,8 @@
 // changes wires; what cannot be completed is taken back. An assembly is a graph with what was made of it, and is
 // replaced as a whole, so that whoever looks at the run sees it before a change or after it.
 //
-// Locks, in the order in which they are taken: the token of standing (held by boundaries and by changes of instances),
-// Transition.mu, life.mu; Pipeline.mu, ledger.mu; library.mu, liveness.mu. No loop waits for any of them but for
+// Locks, in the order in which they are taken: the token of boundaryLock (held by boundaries and by changes of instances),
+// Transition.mu, changeLock.mu; running.mu, loopSet.mu, totals.mu; envCache.mu, liveness.mu. No loop waits for any of them but for
 // moments, and none but the token is held while a component's methods run.
 //
 // It knows components by their manifests, not by their work, and imports no plugin: the graph.Parts that the program hands

@@ -55,7 +55,7 @@ func moving(w *world) func() bool {
 
 func TestPause_BringsAllToRestUpstreamFirst(t *testing.T) {
 	v, w, p := observe(t, chain(""), BuildOptions{}, "component.first.count=2")
-	end := running(t, p)
+	end := startRun(t, p)
 	until(t, "ticks", moving(w))
 	const all = "source paused, first[0] paused, first[1] paused, second paused, sink paused"
 	if got := states(pause(t, p)); got != all {
@@ -68,7 +68,7 @@ func TestPause_BringsAllToRestUpstreamFirst(t *testing.T) {
 	}
 	still := w.total.Load()
 	for range 3 { // whatever is under way on the loops comes to its end
-		for _, l := range p.allLoops() {
+		for _, l := range p.loops.all() {
 			l.Do(func() {})
 		}
 	}
@@ -110,7 +110,7 @@ func TestPause_RefusesWhatNamesNobody(t *testing.T) {
 
 func TestPause_WhoIsLateRunsOn(t *testing.T) {
 	v, w, p := observe(t, chain(""), BuildOptions{}, "component.second.sticky=true")
-	end := running(t, p)
+	end := startRun(t, p)
 	until(t, "ticks", moving(w))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -135,7 +135,7 @@ func TestPause_WhoIsLateRunsOn(t *testing.T) {
 
 func TestPause_ComesToRestLater(t *testing.T) {
 	v, _, p := observe(t, chain(""), BuildOptions{}, "component.second.sticky=true")
-	end := running(t, p)
+	end := startRun(t, p)
 	answers := make(chan []control.Answer, 1)
 	go func() { answers <- pause(t, p, "second") }()
 	until(t, "asked", func() bool { return v.called() == "pause second" })
@@ -164,7 +164,7 @@ func TestStop_EndsAPausedRunAtABoundary(t *testing.T) {
 			last = p.Stopping() != ""
 			return nil
 		}}, "train.mode="+mode)
-		end := running(t, p)
+		end := startRun(t, p)
 		until(t, "ticks", moving(w))
 		pause(t, p)
 		if reason, err := end(); err != nil || reason != "enough" || !last {
@@ -178,7 +178,7 @@ func TestStop_EndsAPausedRunAtABoundary(t *testing.T) {
 
 func TestAtNextBoundary_LiftsAPauseForAsLongAsItTakes(t *testing.T) {
 	_, w, p := observe(t, chain(""), BuildOptions{})
-	end := running(t, p)
+	end := startRun(t, p)
 	until(t, "ticks", moving(w))
 	pause(t, p, "source", "sink")
 	called := 0
@@ -206,10 +206,10 @@ func TestAtNextBoundary_LiftsAPauseForAsLongAsItTakes(t *testing.T) {
 
 func TestPause_IsRefusedWhileAChangeIsMade(t *testing.T) {
 	_, w, p := observe(t, chain(""), BuildOptions{})
-	end := running(t, p)
+	end := startRun(t, p)
 	until(t, "ticks", moving(w))
 	pause(t, p, "first")
-	restore := p.lift()
+	restore := p.pauses.lift()
 	until(t, "ticks although it is paused", moving(w))
 	if got := states(pause(t, p, "sink")); got != "sink  E072" {
 		t.Errorf("Pause: %s", got)
@@ -218,7 +218,7 @@ func TestPause_IsRefusedWhileAChangeIsMade(t *testing.T) {
 	if s := statusOf(t, p, "first"); s.State != control.Paused {
 		t.Errorf("first is %s", s.State)
 	}
-	restore = p.lift()
+	restore = p.pauses.lift()
 	if got := states(resume(t, p, "first")); got != "first running" {
 		t.Errorf("Resume: %s", got)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // holdings are what a running pipeline takes.
-type holdings struct{ goroutines, descriptors, arenas, loops, instances, volumes, retired, leftover int }
+type holdings struct{ goroutines, descriptors, arenas, loops, instances, envs, retired, leftover int }
 
 func (r *liveRun) holdings() holdings {
 	h := holdings{goroutines: runtime.NumGoroutine()}
@@ -29,18 +29,18 @@ func (r *liveRun) holdings() holdings {
 	r.arenas.Each(func(*arena.Arena) { h.arenas++ })
 	r.tidy()
 	r.mu.Lock()
-	h.loops, h.instances, h.retired, h.leftover = len(r.loops), len(r.alive), len(r.retired), len(r.leftover)
+	h.loops, h.instances, h.retired, h.leftover = len(r.loops.list), len(r.alive), len(r.retired), len(r.leftover)
 	r.mu.Unlock()
-	r.library.mu.Lock()
-	h.volumes = len(r.library.volumes)
-	r.library.mu.Unlock()
+	r.envCache.mu.Lock()
+	h.envs = len(r.envCache.list)
+	r.envCache.mu.Unlock()
 	return h
 }
 
 // within reports whether h is nowhere more than o.
 func (h holdings) within(o holdings) bool {
 	return h.goroutines <= o.goroutines && h.descriptors <= o.descriptors && h.arenas <= o.arenas && h.loops == o.loops &&
-		h.instances == o.instances && h.volumes <= o.volumes && h.retired <= o.retired && h.leftover <= o.leftover
+		h.instances == o.instances && h.envs <= o.envs && h.retired <= o.retired && h.leftover <= o.leftover
 }
 
 // settled waits until the pipeline takes no more than it did, or for a while.

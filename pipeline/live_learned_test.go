@@ -14,7 +14,7 @@ import (
 
 // learnedRig is the replacement of a rollout that has an arena with a trajectory.
 type learnedRig struct {
-	step  *swapStep
+	step  *replacement
 	arena *arena.Arena
 	loan  arena.Loan
 }
@@ -41,7 +41,7 @@ func newLearnedRig(t *testing.T) *learnedRig {
 		return &instance{host: host, loop: &runningLoop{ended: make(chan struct{})}}
 	}
 	of := &graph.Component{Flow: component.Flow{Envs: 2}}
-	r.step = &swapStep{t: &Transition{p: &Pipeline{}}, of: of, old: member{instance: x(), of: of}, new: x()}
+	r.step = &replacement{t: &Transition{p: &Pipeline{}}, of: of, old: member{instance: x(), of: of}, new: x()}
 	r.step.old.host.Own(r.arena)
 	return r
 }

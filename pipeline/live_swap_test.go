@@ -161,11 +161,11 @@ func TestTransition_AFailureOnProbationDoesNotEndTheRun(t *testing.T) {
 	s, parts := newStage()
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.strict=true")
 	r.await(10)
-	fell := make(chan string, 1)
-	r.change(TransitionOptions{Probation: true, Fell: func(name string, fault error) { fell <- fmt.Sprint(name, ": ", fault) }},
+	rolledBack := make(chan string, 1)
+	r.change(TransitionOptions{Probation: true, Fell: func(name string, fault error) { rolledBack <- fmt.Sprint(name, ": ", fault) }},
 		"component.counter.fails=true")
 	s.fail.Store(true)
-	if got := <-fell; got != "counter: lost count" {
+	if got := <-rolledBack; got != "counter: lost count" {
 		t.Errorf("Fell %q", got)
 	}
 	_, o := r.change(TransitionOptions{}, "component.counter.fails=false")

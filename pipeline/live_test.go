@@ -150,15 +150,15 @@ func TestTransition_AFaultOnProbationFallsBackEverywhere(t *testing.T) {
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.player.count=2")
 	changes := map[*player]*playerChange{}
 	s.commit = func(p *player, c *playerChange) bool { changes[p] = c; return false }
-	fell := make(chan string, 2)
-	x, _ := r.change(TransitionOptions{Probation: true, Fell: func(name string, fault error) { fell <- name + ": " + fault.Error() }},
+	rolledBack := make(chan string, 2)
+	x, _ := r.change(TransitionOptions{Probation: true, Fell: func(name string, fault error) { rolledBack <- name + ": " + fault.Error() }},
 		"env.game.use=game@2")
 	for p, c := range changes {
 		if p.h.Index == 1 {
 			p.h.Receiver.Loop().Do(func() { c.fall(errors.New("trap")) })
 		}
 	}
-	if got := <-fell; got != "player[1]: trap" {
+	if got := <-rolledBack; got != "player[1]: trap" {
 		t.Errorf("Fell %q", got)
 	}
 	s.commit = nil
@@ -171,8 +171,8 @@ func TestTransition_AFaultOnProbationFallsBackEverywhere(t *testing.T) {
 	}
 	x.Settle()
 	r.await(4)
-	if len(fell) > 0 {
-		t.Errorf("Fell was called again: %s", <-fell)
+	if len(rolledBack) > 0 {
+		t.Errorf("Fell was called again: %s", <-rolledBack)
 	}
 	r.end()
 }
@@ -183,7 +183,7 @@ func TestTransition_TheEndOfTheRunEndsIt(t *testing.T) {
 			s, parts := newStage()
 			r := runLive(t, s, parts, liveFile, BuildOptions{})
 			g := r.graph("env.game.use=game@2")
-			ended := func() { r.Stop("enough"); <-r.life.ctx.Done() }
+			ended := func() { r.Stop("enough"); <-r.changes.ctx.Done() }
 			switch at {
 			case "load":
 				s.load = func(ctx context.Context, _ string) error { ended(); <-ctx.Done(); return context.Cause(ctx) }
@@ -244,8 +244,8 @@ func TestTransition_AFaultAtTheEndGoesBackEverywhereOrNowhere(t *testing.T) {
 	ends := map[string]int{}
 	for round := range 150 {
 		before, next := r.Graph(), map[string]string{"game@1": "game@2", "game@2": "game@1"}[runs]
-		fell, probation := make(chan string, 1), round%2 == 0
-		x := r.prepare(TransitionOptions{Probation: probation, Fell: func(name string, _ error) { fell <- name }}, "env.game.use="+next)
+		rolledBack, probation := make(chan string, 1), round%2 == 0
+		x := r.prepare(TransitionOptions{Probation: probation, Fell: func(name string, _ error) { rolledBack <- name }}, "env.game.use="+next)
 		back, spins := make(chan bool), random.IntN(40)
 		go func() { back <- fallAfter(<-changes, <-changes, spins) }()
 		_, err := x.Commit(t.Context())
@@ -257,9 +257,9 @@ func TestTransition_AFaultAtTheEndGoesBackEverywhereOrNowhere(t *testing.T) {
 		case err != nil:
 			end = "refused"
 		case !x.Settle():
-			end = "fell"
-			if name := <-fell; name == "" || !probation {
-				t.Fatalf("%s fell, probation %v", name, probation)
+			end = "rolledBack"
+			if name := <-rolledBack; name == "" || !probation {
+				t.Fatalf("%s rolledBack, probation %v", name, probation)
 			}
 		default:
 			runs = next
@@ -268,7 +268,7 @@ func TestTransition_AFaultAtTheEndGoesBackEverywhereOrNowhere(t *testing.T) {
 			t.Fatalf("the change was %s (%v), the component that failed went back: %v", end, err, went)
 		}
 		ends[end]++
-		if end == "fell" {
+		if end == "rolledBack" {
 			s.commit = nil
 			if way, err := r.Prepare(t.Context(), before, TransitionOptions{}); err != nil {
 				t.Fatal(err)

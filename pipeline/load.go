@@ -10,15 +10,14 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
-	"github.com/rlhost/rlhost/pipeline/graph"
-
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
 // loaded are the plugins and policies of a graph. They are not changed once load has returned.
 type loaded struct {
-	library  *library // what the plugins are from
-	plugins  map[string]*volume
+	envCache *envCache // what the plugins are from
+	plugins  map[string]*loadedEnv
 	policies map[string]any
 	warnings graph.Problems
 }
@@ -26,18 +25,15 @@ type loaded struct {
 // CheckPlugins loads every environment, makes every policy, holds them against each other and lets go of them
 // again. It reports what Build would: Problems where the file is to blame, and as warnings what Pipeline.Warnings would.
 func CheckPlugins(ctx context.Context, g *graph.Graph, parts *graph.Parts) (warnings graph.Problems, err error) {
-	var lib library
+	var lib envCache
 	l, err := load(ctx, g, parts, &lib)
 	return l.warnings, errors.Join(err, lib.close())
 }
 
-// Warnings returns what is not wrong with the environments that were loaded first, but perhaps not what was meant.
-func (p *Pipeline) Warnings() graph.Problems { return p.warnings }
-
 // load loads the environments that the library does not have and makes the policies. What it has loaded is in the
 // library also after an error.
-func load(ctx context.Context, g *graph.Graph, parts *graph.Parts, lib *library) (*loaded, error) {
-	l := &loaded{library: lib, plugins: map[string]*volume{}, policies: map[string]any{}}
+func load(ctx context.Context, g *graph.Graph, parts *graph.Parts, lib *envCache) (*loaded, error) {
+	l := &loaded{envCache: lib, plugins: map[string]*loadedEnv{}, policies: map[string]any{}}
 	c := &graph.Report{File: g.File}
 	for i := range g.Envs {
 		e := &g.Envs[i]
@@ -67,25 +63,12 @@ func load(ctx context.Context, g *graph.Graph, parts *graph.Parts, lib *library)
 	return l, found.Err()
 }
 
-// checkEnds warns of environments whose episodes nothing ends but themselves.
-func (l *loaded) checkEnds(g *graph.Graph, c *graph.Report) {
-	for i := range g.Components {
-		x := &g.Components[i]
-		runs := l.plugins[x.Env]
-		if runs == nil || x.Flow.Envs == 0 || x.Flow.EpisodeLimit > 0 || runs.plugin.Spec().EpisodeLimit > 0 {
-			continue
-		}
-		c.Add("W104", g.Env(x.Env).UseAt, fmt.Sprintf("set episode_limit in [component.%s], unless every episode ends by itself", x.Name),
-			"env %q has no limit to its episodes, and component %q sets none", x.Env, x.Name)
-	}
-}
-
 func (l *loaded) loadEnv(ctx context.Context, g *graph.Graph, e *graph.Env, parts *graph.Parts) error {
 	if parts.Load == nil {
 		return errors.New("this program loads no environments")
 	}
 	digest := e.Table.Digest(g.Dir, parts.Builtins)
-	if v := l.library.find(e.Name, &e.Table, digest); v != nil {
+	if v := l.envCache.find(e.Name, &e.Table, digest); v != nil {
 		l.plugins[e.Name] = v
 		return nil
 	}
@@ -93,8 +76,8 @@ func (l *loaded) loadEnv(ctx context.Context, g *graph.Graph, e *graph.Env, part
 	if err != nil {
 		return err
 	}
-	v := &volume{env: e.Name, table: e.Table, digest: digest, plugin: p}
-	l.library.add(v)
+	v := &loadedEnv{env: e.Name, table: e.Table, digest: digest, plugin: p}
+	l.envCache.add(v)
 	l.plugins[e.Name] = v
 	return nil
 }
@@ -181,6 +164,19 @@ func (l *loaded) checkMemory(g *graph.Graph, c *graph.Report) {
 			c.Add("E042", at, fmt.Sprintf("raise it in [env.%s]: limits = { memory = %q }; or lower envs, horizon or blocks of %q, or raise its splits",
 				x.Env, short.Limit(), x.Name), "env %q: %v", x.Env, short)
 		}
+	}
+}
+
+// checkEnds warns of environments whose episodes nothing ends but themselves.
+func (l *loaded) checkEnds(g *graph.Graph, c *graph.Report) {
+	for i := range g.Components {
+		x := &g.Components[i]
+		runs := l.plugins[x.Env]
+		if runs == nil || x.Flow.Envs == 0 || x.Flow.EpisodeLimit > 0 || runs.plugin.Spec().EpisodeLimit > 0 {
+			continue
+		}
+		c.Add("W104", g.Env(x.Env).UseAt, fmt.Sprintf("set episode_limit in [component.%s], unless every episode ends by itself", x.Name),
+			"env %q has no limit to its episodes, and component %q sets none", x.Env, x.Name)
 	}
 }
 

@@ -64,7 +64,7 @@ func farAway(t *testing.T) (*far, *Pipeline) {
 			t.Error(err)
 		}
 	})
-	running(t, p)
+	startRun(t, p)
 	return f, p
 }
 
@@ -97,9 +97,9 @@ func TestStatus_LooksIntoProcesses(t *testing.T) {
 	pause(t, p, "rollout")
 	until(t, "an empty wire", func() bool { return p.Wires()[0].Queued == 0 })
 	f.unfinished.Store(3)
-	p.look(time.Now())
-	s := p.look(later())
-	d := s.describe(s.seats[1])
+	p.watch.snapshot(time.Now())
+	s := p.watch.snapshot(later())
+	d := s.describe(s.instances[1])
 	if d.State != control.Stalled || !strings.HasPrefix(d.Note, "its process has not finished with a message for ") || d.WaitsFor != "" {
 		t.Errorf("%+v", d)
 	}
@@ -113,7 +113,7 @@ func TestStatus_LooksIntoProcesses(t *testing.T) {
 		}
 	}
 	f.state.Store("restarting")
-	if got := p.look(later()).cause(); got != "learner has no process: it is restarting" {
+	if got := p.watch.snapshot(later()).cause(); got != "learner has no process: it is restarting" {
 		t.Errorf("cause %q", got)
 	}
 }

@@ -283,8 +283,8 @@ depth = 8
 on_full = "block"
 `
 
-// running runs a pipeline until the function that it returns is called, which returns what Run did.
-func running(t *testing.T, p *Pipeline) (end func() (component.StopReason, error)) {
+// startRun runs a pipeline until the function that it returns is called, which returns what Run did.
+func startRun(t *testing.T, p *Pipeline) (end func() (component.StopReason, error)) {
 	t.Helper()
 	type result struct {
 		reason component.StopReason

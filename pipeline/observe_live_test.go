@@ -154,7 +154,7 @@ func TestPause_StaysThroughChanges(t *testing.T) {
 	}
 	x.Settle()
 	counted := s.counted.Load()
-	for _, l := range r.allLoops() {
+	for _, l := range r.loops.all() {
 		l.Do(func() {})
 	}
 	if got := s.counted.Load(); got != counted {
@@ -215,16 +215,16 @@ func TestStatus_AFailureThatSomebodyDealsWithIsTold(t *testing.T) {
 	s, parts := newStage()
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
 	r.await(2)
-	fell := make(chan string, 1)
-	x, _ := r.change(TransitionOptions{Probation: true, Fell: func(name string, _ error) { fell <- name }}, "component.counter.fails=true")
+	rolledBack := make(chan string, 1)
+	x, _ := r.change(TransitionOptions{Probation: true, Fell: func(name string, _ error) { rolledBack <- name }}, "component.counter.fails=true")
 	s.fail.Store(true)
-	<-fell
+	<-rolledBack
 	got := statusOf(t, r.Pipeline, "counter")
 	if got.State != control.Failed || !strings.Contains(got.Note, "lost count") || r.State() != control.Stalled {
 		t.Errorf("%+v, run %s", got, r.State())
 	}
 	until(t, "a full wire", func() bool { return full(r.Pipeline, 0) })
-	if c := r.look(later()).cause(); !strings.HasPrefix(c, "counter has failed: lost count: player.blocks → counter.on_blocks is full (") {
+	if c := r.watch.snapshot(later()).cause(); !strings.HasPrefix(c, "counter has failed: lost count: player.blocks → counter.on_blocks is full (") {
 		t.Errorf("cause %q", c)
 	}
 	s.fail.Store(false)
@@ -248,7 +248,7 @@ func TestObserve_FromAllSidesWhileARunIsChanged(t *testing.T) {
 			}
 		})
 	}
-	often(func() { _, _, _, _, _ = r.Status(), r.Wires(), r.Cause(), r.State(), r.readSteps() })
+	often(func() { _, _, _, _, _ = r.Status(), r.Wires(), r.Cause(), r.State(), r.steps.readOnce() })
 	often(func() {
 		tr := &trail{last: map[string]uint64{}}
 		end, err := r.Tap("player.*", true, tr.hear)

@@ -3,28 +3,19 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
 )
 
-// ErrEnded is returned by Run if the pipeline has run before, and by a snapshot that came too late.
-var ErrEnded = errors.New("the run has ended")
-
-// ending is how a run ends.
-type ending struct {
-	started    atomic.Bool
-	boundaries atomic.Uint64                  // so far
-	counters   atomic.Pointer[[]WireCounters] // as they were when the loops had ended
-
-	mu     sync.Mutex
-	reason component.StopReason
-	err    error
-	graces []*time.Timer // end the run without a boundary
-	began  time.Time
-	wall   *time.Timer // ends the run when its time is over
+// observe begins to watch a run, until the function that it returns is called, when its loops have ended.
+func (p *Pipeline) observe() (conclude func()) {
+	end := p.watch.begin()
+	return func() {
+		end()
+		p.taps.end()
+		p.steps.last.Store(new(p.steps.readOnce()))
+	}
 }
 
 // Run runs the pipeline until a stop rule, an error, or the end of ctx, and stops it: components, connections and
@@ -38,46 +29,14 @@ func (p *Pipeline) Run(ctx context.Context) (component.StopReason, error) {
 		return "", ErrEnded
 	}
 	defer context.AfterFunc(ctx, func() { p.Stop(component.StopInterrupted) })()
-	p.ending.begin(p)
+	p.ending.begin(p.now().run.Stop.Wall)
 	conclude := p.observe()
-	err := p.runLoops(context.WithoutCancel(ctx))
-	p.life.end(ErrEnded)
+	err := p.loops.run(context.WithoutCancel(ctx))
+	p.changes.end(ErrEnded)
 	conclude()
 	p.ending.counters.Store(new(p.readCounters()))
 	reason, failure := p.ending.settle()
 	return reason, errors.Join(failure, err, p.release())
-}
-
-// begin starts the clock of the run.
-func (e *ending) begin(p *Pipeline) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.began = time.Now()
-	e.limit(p, p.now().run.Stop.Wall)
-}
-
-// limit sets the wall time after which the run ends. The caller holds mu.
-func (e *ending) limit(p *Pipeline, wall time.Duration) {
-	if e.wall != nil {
-		e.wall.Stop()
-		e.wall = nil
-	}
-	if wall > 0 && !e.began.IsZero() {
-		e.wall = time.AfterFunc(wall-time.Since(e.began), func() { p.Stop(component.StopWall) })
-	}
-}
-
-// settle stops the timers and returns how the run ended.
-func (e *ending) settle() (component.StopReason, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, t := range e.graces {
-		t.Stop()
-	}
-	if e.wall != nil {
-		e.wall.Stop()
-	}
-	return e.reason, e.err
 }
 
 // Stop asks the run to end at its next dataset boundary; only the first reason counts. Where no boundary comes
@@ -93,8 +52,8 @@ func (p *Pipeline) Stop(reason component.StopReason) {
 	}
 	if e.reason == "" {
 		e.reason = reason
-		p.life.end(ErrEnded)
-		p.letGo()
+		p.changes.end(ErrEnded)
+		p.pauses.letGo()
 	}
 	e.graces = append(e.graces, time.AfterFunc(p.options.Grace, func() {
 		if interrupted || e.boundaries.Load() == 0 {
@@ -115,6 +74,23 @@ func (p *Pipeline) fail(err error) {
 	p.ending.mu.Lock()
 	if p.ending.err == nil {
 		p.ending.err = err
+	}
+	p.ending.mu.Unlock()
+	p.endLoops()
+}
+
+// endLoops ends all loops and the run.
+func (p *Pipeline) endLoops() {
+	p.changes.end(ErrEnded)
+	p.loops.end()
+}
+
+// StopNow ends the run at once, without another dataset boundary: what is under way is lost. The reason counts if there
+// is none yet. It may be called from any goroutine.
+func (p *Pipeline) StopNow(reason component.StopReason) {
+	p.ending.mu.Lock()
+	if p.ending.reason == "" {
+		p.ending.reason = reason
 	}
 	p.ending.mu.Unlock()
 	p.endLoops()

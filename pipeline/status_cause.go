@@ -9,17 +9,78 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 )
 
+// snapshot tells how the run is now.
+func (w *watch) snapshot(now time.Time) *statusSnapshot {
+	w.look(now)
+	s := &statusSnapshot{watch: w, at: now, over: w.ending.state()}
+	changing := w.changes.replacing()
+	a := w.now()
+	w.guard.Lock()
+	defer w.guard.Unlock()
+	for i := range a.members {
+		m := &a.members[i]
+		x := &seen{member: m}
+		if r := w.records[instanceKey{m.of.Name, m.index}]; r != nil {
+			x.record, x.perSecond = *r, r.rate.PerSecond(rateWindow)
+		}
+		if d, yes := x.record.stalled(now); yes {
+			x.stalled = d
+		}
+		x.silent = w.silent(m.loop, now)
+		x.blocked = m.host.Receiver.Paused() && !w.pauses.has(m.instance)
+		s.instances = append(s.instances, x)
+	}
+	for _, x := range s.instances {
+		x.state = s.stateOf(x, changing[x.instance])
+	}
+	s.heldHere = w.own
+	s.findLinks()
+	s.findHolder()
+	return s
+}
+
+// holder names what has held trajectories for longest: an instance in a process, or this process, whose components
+// cannot be told apart.
+func (s *statusSnapshot) holder() (x *seen, text string) {
+	var longest time.Duration
+	for _, y := range s.instances {
+		if age := y.held.age(s.at); age > max(longest, stallTime) {
+			x, longest, text = y, age, y.held.text(s.at)
+		}
+	}
+	if x == nil && s.heldHere.age(s.at) > stallTime {
+		text = s.heldHere.text(s.at)
+	}
+	return x, text
+}
+
+// findHolder finds, where nothing goes on and no message waits for anybody, the instance that keeps what it was given: it
+// is stalled.
+func (s *statusSnapshot) findHolder() {
+	if s.over != "" || !s.ending.started.Load() || !s.stands() {
+		return
+	}
+	for _, x := range s.instances {
+		if x.stalled > 0 || x.state != control.Running || len(x.out) > 0 {
+			return // that is the cause
+		}
+	}
+	if x, _ := s.holder(); x != nil {
+		x.state = control.Stalled
+	}
+}
+
 // findLinks finds the connections between the instances.
-func (s *sight) findLinks() {
+func (s *statusSnapshot) findLinks() {
 	owners := map[*bus.Signal]*seen{}
 	names := map[*bus.Signal]string{}
-	for _, x := range s.seats {
+	for _, x := range s.instances {
 		for _, port := range x.of.Manifest.Signals {
 			sig := x.host.Signal(port.Name)
 			owners[sig], names[sig] = x, component.Qualified(x.name, port.Name)
 		}
 	}
-	for _, to := range s.seats {
+	for _, to := range s.instances {
 		for _, port := range to.of.Manifest.Slots {
 			slot := to.host.BoundSlot(port.Name)
 			if slot == nil {
@@ -53,27 +114,23 @@ func (l *link) String() string {
 	return text + ")"
 }
 
-// Cause says why the run stands still: the first cause, and the wire that is blocked. It is empty while the run goes on,
-// and before and after it. Any goroutine.
-func (p *Pipeline) Cause() string { return p.look(time.Now()).cause() }
-
-func (s *sight) cause() string {
-	if s.over != "" || !s.p.ending.started.Load() || !s.stands() {
+func (s *statusSnapshot) cause() string {
+	if s.over != "" || !s.ending.started.Load() || !s.stands() {
 		return ""
 	}
-	for _, x := range s.seats {
+	for _, x := range s.instances {
 		if len(x.out) > 0 {
 			l := s.last(x.out[0])
 			return fmt.Sprintf("%s %s: %v", l.to.name, s.why(l.to), l)
 		}
 	}
-	for _, x := range s.seats {
+	for _, x := range s.instances {
 		if l := s.waitingAt(x); l != nil && x.stalled > 0 {
 			return fmt.Sprintf("%s %s: %d of %d wait at %s", x.name, s.why(x), l.queued, l.depth, l.name)
 		}
 	}
 	for _, state := range []control.State{control.Failed, control.Lost, control.Stalled, control.Paused} {
-		for _, x := range s.seats {
+		for _, x := range s.instances {
 			if x.state == state {
 				return x.name + " " + s.why(x)
 			}
@@ -82,7 +139,7 @@ func (s *sight) cause() string {
 	if x, text := s.holder(); x == nil && text != "" {
 		return "the components of this process hold " + text
 	}
-	for _, x := range s.seats {
+	for _, x := range s.instances {
 		if x.silent > stallTime {
 			return fmt.Sprintf("%s, or another component on the loop %q, has been at one message for %s", x.name, x.loop.Name(), seconds(x.silent))
 		}
@@ -91,9 +148,9 @@ func (s *sight) cause() string {
 }
 
 // stands reports whether nothing goes on: messages wait too long, or no instance takes any.
-func (s *sight) stands() bool {
+func (s *statusSnapshot) stands() bool {
 	idle := true
-	for _, x := range s.seats {
+	for _, x := range s.instances {
 		if x.stalled > 0 {
 			return true
 		}
@@ -103,7 +160,7 @@ func (s *sight) stands() bool {
 }
 
 // last follows full wires downstream, to the instance that does not take although it has room behind it.
-func (s *sight) last(l *link) *link {
+func (s *statusSnapshot) last(l *link) *link {
 	been := map[*seen]bool{}
 	for len(l.to.out) > 0 && !been[l.to] {
 		been[l.to] = true
@@ -113,8 +170,8 @@ func (s *sight) last(l *link) *link {
 }
 
 // waitingAt returns the fullest connection that leads to an instance, nil if no message waits for it.
-func (s *sight) waitingAt(x *seen) (found *link) {
-	for _, from := range s.seats {
+func (s *statusSnapshot) waitingAt(x *seen) (found *link) {
+	for _, from := range s.instances {
 		for _, l := range from.links {
 			if l.to == x && l.queued > 0 && (found == nil || l.queued > found.queued) {
 				found = l
@@ -125,7 +182,7 @@ func (s *sight) waitingAt(x *seen) (found *link) {
 }
 
 // why says why an instance does not take.
-func (s *sight) why(x *seen) string {
+func (s *statusSnapshot) why(x *seen) string {
 	switch {
 	case x.state == control.Paused:
 		return "is paused (rlhost resume " + x.name + ")"

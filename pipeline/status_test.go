@@ -41,7 +41,7 @@ func TestStatus_TellsStateFromBeforeTheRunToItsEnd(t *testing.T) {
 	if p.State() != control.Running && p.State() != control.Ready {
 		t.Errorf("state %s", p.State())
 	}
-	end := running(t, p)
+	end := startRun(t, p)
 	until(t, "ticks", func() bool { return w.total.Load() > 1000 })
 	until(t, "a rate", func() bool { return statusOf(t, p, "sink").Rate > 0 })
 	for _, name := range []string{"source", "first[0]", "first[1]", "second", "sink"} {
@@ -76,8 +76,8 @@ func TestStatus_AFailedRunSaysSo(t *testing.T) {
 
 // full reports whether members of a pipeline wait for room, each for the next one.
 func full(p *Pipeline, members ...int) bool {
-	s := p.look(time.Now())
-	return !slices.ContainsFunc(members, func(i int) bool { return len(s.seats[i].out) == 0 })
+	s := p.watch.snapshot(time.Now())
+	return !slices.ContainsFunc(members, func(i int) bool { return len(s.instances[i].out) == 0 })
 }
 
 // later is a moment at which a run that stands still now has stood still for a while.
@@ -85,16 +85,16 @@ func later() time.Time { return time.Now().Add(30 * time.Second) }
 
 func TestCause_FollowsFullWiresToTheOneThatHangs(t *testing.T) {
 	v, _, p := observe(t, chain(""), BuildOptions{}, "component.second.hang_at=50")
-	end := running(t, p)
+	end := startRun(t, p)
 	<-v.hung
 	until(t, "full wires", func() bool { return full(p, 0, 1) })
-	p.look(time.Now())
-	s := p.look(later())
+	p.watch.snapshot(time.Now())
+	s := p.watch.snapshot(later())
 	if got, want := s.cause(), "second has been at one message for "; !strings.HasPrefix(got, want) ||
 		!strings.Contains(got, ": first.out → second.on_ticks is full (") {
 		t.Errorf("cause %q, want it to begin with %q", got, want)
 	}
-	for _, x := range s.seats {
+	for _, x := range s.instances {
 		d := s.describe(x)
 		switch x.name {
 		case "first", "second":
@@ -111,7 +111,7 @@ func TestCause_FollowsFullWiresToTheOneThatHangs(t *testing.T) {
 		}
 	}
 	close(v.hang)
-	until(t, "ticks again", func() bool { return p.look(time.Now()).seats[1].stalled == 0 && p.Cause() == "" })
+	until(t, "ticks again", func() bool { return p.watch.snapshot(time.Now()).instances[1].stalled == 0 && p.Cause() == "" })
 	if _, err := end(); err != nil {
 		t.Error(err)
 	}
@@ -119,17 +119,17 @@ func TestCause_FollowsFullWiresToTheOneThatHangs(t *testing.T) {
 
 func TestCause_NamesThePausedOne(t *testing.T) {
 	_, _, p := observe(t, chain(""), BuildOptions{})
-	running(t, p)
+	startRun(t, p)
 	answers, err := p.Pause(t.Context(), []string{"sink"})
 	if err != nil || len(answers) != 1 || answers[0] != (control.Answer{Name: "sink", State: control.Paused}) {
 		t.Fatalf("Pause = %+v, %v", answers, err)
 	}
 	until(t, "full wires", func() bool { return full(p, 0, 1, 2) })
-	p.look(time.Now())
-	for _, l := range p.allLoops() { // they answer for themselves
+	p.watch.snapshot(time.Now())
+	for _, l := range p.loops.all() { // they answer for themselves
 		l.Do(func() {})
 	}
-	if got, want := p.look(later()).cause(), "sink is paused (rlhost resume sink): second.out → sink.on_ticks is full ("; !strings.HasPrefix(got, want) {
+	if got, want := p.watch.snapshot(later()).cause(), "sink is paused (rlhost resume sink): second.out → sink.on_ticks is full ("; !strings.HasPrefix(got, want) {
 		t.Errorf("cause %q, want %q", got, want)
 	}
 	if s := statusOf(t, p, "sink"); s.State != control.Paused || s.Note != "" || p.State() != control.Paused {
@@ -177,7 +177,7 @@ func TestSteps_AddUpAtEveryBoundaryOfASynchronousRun(t *testing.T) {
 	boundaries := 0
 	_, _, p = observe(t, bins, BuildOptions{AtBoundary: func(Snapshot) error {
 		boundaries++
-		s := p.readSteps()
+		s := p.steps.readOnce()
 		if s.Made != s.Trained+s.Dropped+s.UnderWay || s.Dropped != s.Reasons["policy_lag"] {
 			t.Errorf("boundary %d: %+v", boundaries, s)
 		}
@@ -194,7 +194,7 @@ func TestSteps_AddUpAtEveryBoundaryOfASynchronousRun(t *testing.T) {
 
 func TestSteps_AddUpWhileTheRunGoesOn(t *testing.T) {
 	_, _, p := observe(t, bins, BuildOptions{})
-	end := running(t, p)
+	end := startRun(t, p)
 	same := 0
 	for range 100 {
 		if s := p.Steps(); s.Made == s.Trained+s.Dropped+s.UnderWay {
@@ -213,7 +213,7 @@ func TestSteps_CountWhatWiresDropAndNobodyTakes(t *testing.T) {
 	text := strings.ReplaceAll(bins, `"block"`, `"drop_newest"`)
 	text = strings.ReplaceAll(text, "depth = 8", "depth = 1")
 	_, _, p := observe(t, text+"[component.other]\nkind = \"cutter\"\nlimit = 10\n", BuildOptions{})
-	end := running(t, p)
+	end := startRun(t, p)
 	until(t, "drops", func() bool { return p.Steps().Reasons["wire"] > 80 })
 	if _, err := end(); err != nil {
 		t.Error(err)

@@ -3,14 +3,54 @@ package pipeline
 import (
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 )
+
+// stepCounter counts the env steps of a run; see Pipeline.Steps.
+type stepCounter struct {
+	*running
+	last    atomic.Pointer[control.StepCounts] // at the end of the run
+	untold  atomic.Uint64                      // env steps that processes which died had counted as trained or dropped, and not told
+	unmade  atomic.Uint64                      // the same of those made
+	settled atomic.Uint64                      // deaths of processes after which that was found out
+	uncounted
+}
+
+func (c *stepCounter) read() control.StepCounts {
+	if last := c.last.Load(); last != nil {
+		return *last
+	}
+	if s, yes := c.readOthers(); yes {
+		return s
+	}
+	settled, deaths := c.settled.Load(), c.deaths()
+	s := c.readOnce()
+	least, most := missing(&s), missing(&s)
+	limit := stepTime
+	if c.remote() || deaths > settled {
+		limit = stepTimeRemote
+	}
+	for end := time.Now().Add(limit); missing(&s) != 0 && time.Now().Before(end); {
+		<-time.After(stepPause)
+		s = c.readOnce()
+		least, most = min(least, missing(&s)), max(most, missing(&s))
+	}
+	if deaths == settled || missing(&s) != 0 && least <= 0 && most >= 0 || !c.settled.CompareAndSwap(settled, deaths) || missing(&s) == 0 {
+		return s
+	}
+	c.untold.Add(uint64(max(least, 0)))
+	c.unmade.Add(uint64(max(-most, 0)))
+	return c.readOnce()
+}
 
 // Counters of env steps, each kept where it happens.
 const (
@@ -30,60 +70,27 @@ const (
 	stepTimeRemote = 300 * time.Millisecond
 )
 
-// Steps counts the env steps of this process's run. Each number is counted where it happens, and those under way in the
-// blocks that hold them. At a dataset boundary of a synchronous run they add up; else Steps reads again, for 20 ms at
-// most, until they do. What components in other processes have counted comes up to 100 ms later: with such it goes on
-// for 300 ms. What a process had counted and not yet told when it died is known by its being missing ever since, once:
-// trained or dropped, it is dropped for the reason "process"; made, it is made all the same. Any goroutine; after Run it
-// returns what they were at its end.
-func (p *Pipeline) Steps() control.StepCounts {
-	if last := p.steps.Load(); last != nil {
-		return *last
-	}
-	if s, yes := p.stepsOfOthers(); yes {
-		return s
-	}
-	settled, deaths := p.settled.Load(), p.deaths()
-	s := p.readSteps()
-	least, most := missing(&s), missing(&s)
-	limit := stepTime
-	if p.remote() || deaths > settled {
-		limit = stepTimeRemote
-	}
-	for end := time.Now().Add(limit); missing(&s) != 0 && time.Now().Before(end); {
-		<-time.After(stepPause)
-		s = p.readSteps()
-		least, most = min(least, missing(&s)), max(most, missing(&s))
-	}
-	if deaths == settled || missing(&s) != 0 && least <= 0 && most >= 0 || !p.settled.CompareAndSwap(settled, deaths) || missing(&s) == 0 {
-		return s
-	}
-	p.untold.Add(uint64(max(least, 0)))
-	p.unmade.Add(uint64(max(-most, 0)))
-	return p.readSteps()
-}
-
 // missing returns how many steps are not accounted for; below 0, how many are twice.
 func missing(s *control.StepCounts) int64 { return int64(s.Made - s.Trained - s.Dropped - s.UnderWay) }
 
 // remote reports whether processes count steps.
-func (p *Pipeline) remote() bool {
-	return slices.ContainsFunc(p.now().members, func(m member) bool { return m.process().State != "" })
+func (c *stepCounter) remote() bool {
+	return slices.ContainsFunc(c.now().members, func(m member) bool { return m.process().State != "" })
 }
 
 // deaths returns how many processes of components have died.
-func (p *Pipeline) deaths() (n uint64) {
-	p.stats.Each(func(name string, c *stat.Counter) {
+func (c *stepCounter) deaths() (n uint64) {
+	c.stats.Each(func(name string, deaths *stat.Counter) {
 		if strings.HasPrefix(name, "process/deaths/") {
-			n += c.Value()
+			n += deaths.Value()
 		}
 	}, nil, nil)
 	return n
 }
 
-func (p *Pipeline) readSteps() control.StepCounts {
-	count := func(name string) uint64 { return p.stats.Counter(name).Value() }
-	s := control.StepCounts{Trained: count(stepsTrained) + p.uncounted.steps(), Reasons: map[string]uint64{}}
+func (c *stepCounter) readOnce() control.StepCounts {
+	count := func(name string) uint64 { return c.stats.Counter(name).Value() }
+	s := control.StepCounts{Trained: count(stepsTrained) + c.uncounted.steps(), Reasons: map[string]uint64{}}
 	drop := func(reason string, n uint64) {
 		if n > 0 {
 			s.Reasons[reason] = n
@@ -94,21 +101,21 @@ func (p *Pipeline) readSteps() control.StepCounts {
 	drop("fault", faulty)
 	drop("swap", swapped)
 	drop("policy_lag", count(stepsTooOld))
-	drop("wire", p.stepsLostOnWires())
-	drop("process", p.untold.Load())
-	s.UnderWay = p.stepsUnderWay()
-	s.Made = count(stepsMade) + faulty + swapped + p.unmade.Load()
+	drop("wire", c.lostOnWires())
+	drop("process", c.untold.Load())
+	s.UnderWay = c.underWay()
+	s.Made = count(stepsMade) + faulty + swapped + c.unmade.Load()
 	return s
 }
 
-// stepsUnderWay counts the valid rows of the trajectories that somebody has a claim on: a wire, a batcher, a dataset.
-func (p *Pipeline) stepsUnderWay() (n uint64) {
-	p.arenas.Each(func(a *arena.Arena) {
+// underWay counts the valid rows of the trajectories that somebody has a claim on: a wire, a batcher, a dataset.
+func (c *stepCounter) underWay() (n uint64) {
+	c.arenas.Each(func(a *arena.Arena) {
 		if _, ok := a.Schema().(*trajectory.Schema); !ok {
 			return
 		}
 		a.Committed(func(h hostabi.Handle) {
-			tr, lease, err := trajectory.Lease(p.arenas, h)
+			tr, lease, err := trajectory.Lease(c.arenas, h)
 			if err != nil {
 				return // it has become free meanwhile
 			}
@@ -120,14 +127,14 @@ func (p *Pipeline) stepsUnderWay() (n uint64) {
 	return n
 }
 
-// stepsLostOnWires counts those of trajectories that wires have dropped by their overflow policy, and of those that are
+// lostOnWires counts those of trajectories that wires have dropped by their overflow policy, and of those that are
 // wired nowhere.
-func (p *Pipeline) stepsLostOnWires() (n uint64) {
-	a := p.now()
+func (c *stepCounter) lostOnWires() (n uint64) {
+	a := c.now()
 	for _, w := range a.wires {
 		if w.wire.Payload == payloadTrajectory {
-			c := w.counters()
-			n += (c.Dropped + c.Coalesced) * uint64(a.graph.Component(w.wire.From).Flow.BlockRows)
+			lost := w.counters()
+			n += (lost.Dropped + lost.Coalesced) * uint64(a.graph.Component(w.wire.From).Flow.BlockRows)
 		}
 	}
 	for i := range a.members {
@@ -139,4 +146,73 @@ func (p *Pipeline) stepsLostOnWires() (n uint64) {
 		}
 	}
 	return n
+}
+
+// payloadDataset is the payload of what a learner learns from.
+const payloadDataset = "dataset"
+
+// readings is how often steps are read until nothing has been made meanwhile.
+const readings = 16
+
+// uncounted are the env steps of learners that do not count what they learn, such as a component of a plugin that is not
+// made with this program's learner: blocks that nobody holds any more, and nobody has dropped, were trained on.
+type uncounted struct {
+	mu     sync.Mutex
+	of     *instance // the learner
+	from   uint64    // what the counter said when it was first seen
+	own    int64     // its steps
+	before int64     // those of learners before it
+}
+
+func (u *uncounted) steps() uint64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return uint64(max(u.before+u.own, 0))
+}
+
+// note takes what is missing from a reading. It reports whether the learner is one that has counted nothing so far.
+func (u *uncounted) note(of *instance, counter uint64, missing int64) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if of != u.of {
+		u.before += u.own
+		u.of, u.from, u.own = of, counter, 0
+	}
+	if counter != u.from {
+		u.own = 0
+		return false
+	}
+	u.own += missing
+	return true
+}
+
+// readOthers is Steps while the learner does not count.
+func (c *stepCounter) readOthers() (control.StepCounts, bool) {
+	of := c.learner()
+	if of == nil {
+		return control.StepCounts{}, false
+	}
+	var s control.StepCounts
+	for range readings {
+		made := c.stats.Counter(stepsMade).Value()
+		if s = c.readOnce(); c.stats.Counter(stepsMade).Value() == made {
+			break
+		}
+	}
+	m := missing(&s)
+	if !c.uncounted.note(of, c.stats.Counter(stepsTrained).Value(), m) {
+		return s, false
+	}
+	s.Trained += uint64(m)
+	return s, true
+}
+
+// learner returns the instance of a plugin that datasets go to, nil where this program's own learner runs.
+func (c *stepCounter) learner() *instance {
+	for _, m := range c.now().members {
+		if m.of.Plugin != "" && slices.ContainsFunc(m.of.Manifest.Slots, func(port component.Port) bool { return port.Payload == payloadDataset }) {
+			return m.instance
+		}
+	}
+	return nil
 }

@@ -17,43 +17,24 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// tapDepth is how many messages of one signal may wait for a tap. What comes while so many wait passes by.
-const tapDepth = 512
-
 // TapFunc gets one message of a tap: signal is "rollout.trajectories", from the instance. m is valid during the call.
 type TapFunc func(signal, from string, m *hostabi.Message, a *arena.Set)
 
-// Tap calls fn with the messages of all signals that a pattern names, as they pass, on a goroutine of the tap's own,
-// until cancel is called or the run ends. The run never waits for it: messages that come while fn is behind pass by
-// (their Sequence tells). Taps go on when instances are replaced, added or ended.
-//
-// A pattern is one for components, as control.ParsePattern reads it, a dot, and one for signals: rollout.trajectories,
-// rollout[1].*, *.episodes; without a dot it is for all signals of the components. With columns fn gets only messages
-// whose block is still there, and that stays during the call: a.Lease works. Else blocks may be gone.
-//
-// cancel waits for a call of fn that is under way, so it must not be called by fn. fn must return soon, for the end of
-// the run waits for it, too. Errors: *control.Error.
-func (p *Pipeline) Tap(pattern string, columns bool, fn TapFunc) (cancel func(), err error) {
-	t := &tap{p: p, columns: columns, fn: fn, ended: make(chan struct{})}
-	if err := t.parse(pattern); err != nil {
-		return nil, err
-	}
-	if err := p.taps.add(p, t); err != nil {
-		return nil, err
-	}
-	return func() { p.taps.cancel(t) }, nil
-}
+// tapDepth is how many messages of one signal may wait for a tap. What comes while so many wait passes by.
+const tapDepth = 512
 
 // taps are those of a pipeline.
 type taps struct {
-	mu   sync.Mutex // held while taps are connected, so that they agree with the assembly
-	list []*tap
-	over bool
+	*running
+
+	guard sync.Mutex // held while taps are connected, so that they agree with the assembly
+	list  []*tap
+	over  bool
 }
 
 // tap is one call of Tap.
 type tap struct {
-	p       *Pipeline
+	run     *running
 	parts   control.Pattern // of components
 	ports   control.Pattern // of signals
 	columns bool
@@ -62,7 +43,7 @@ type tap struct {
 	loop     *loop.Loop
 	receiver *loop.Receiver
 	ended    chan struct{} // closed when the loop has
-	signals  []*tapped     // guarded by taps.mu
+	signals  []*tapped     // guarded by taps.guard
 }
 
 // tapped is one signal of a tap. Where an instance is replaced its signals' connections are led to those of the new one,
@@ -91,14 +72,14 @@ func (t *tap) parse(pattern string) (err error) {
 	}
 	if !t.matchesAny() {
 		e := control.Errorf(control.CodeUnknown, "no signal is called %q", pattern)
-		e.Help = "there are " + strings.Join(t.p.now().signals(), ", ")
+		e.Help = "there are " + strings.Join(t.run.now().signals(), ", ")
 		return e
 	}
 	return nil
 }
 
 func (t *tap) matchesAny() bool {
-	return slices.ContainsFunc(t.p.now().members, func(m member) bool { return len(t.matching(&m)) > 0 })
+	return slices.ContainsFunc(t.run.now().members, func(m member) bool { return len(t.matching(&m)) > 0 })
 }
 
 // matching returns the signals of an instance that the pattern names.
@@ -114,27 +95,16 @@ func (t *tap) matching(m *member) (list []component.Port) {
 	return list
 }
 
-// signals names all signals, once for each component.
-func (a *assembly) signals() (list []string) {
-	for i := range a.graph.Components {
-		c := &a.graph.Components[i]
-		for _, port := range c.Manifest.Signals {
-			list = append(list, component.Qualified(c.Name, port.Name))
-		}
-	}
-	return list
-}
-
 // add connects a tap and starts its loop.
-func (s *taps) add(p *Pipeline, t *tap) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *taps) add(t *tap) error {
+	s.guard.Lock()
+	defer s.guard.Unlock()
 	if s.over {
 		return control.Errorf(control.CodeEnded, "the run has ended")
 	}
 	t.loop = loop.New("tap")
 	t.receiver = t.loop.NewReceiver("tap")
-	if err := t.connect(p.now()); err != nil {
+	if err := t.connect(s.now()); err != nil {
 		t.disconnect()
 		return errors.Join(control.Errorf(control.CodeFailed, "%v", err), t.loop.Close())
 	}
@@ -142,7 +112,7 @@ func (s *taps) add(p *Pipeline, t *tap) error {
 	go func() {
 		defer close(t.ended)
 		if err := t.loop.Run(context.Background()); err != nil {
-			p.log.Error("a tap failed", "err", err) // the run is none of its business
+			s.log.Error("a tap failed", "err", err) // the run is none of its business
 		}
 	}()
 	return nil
@@ -150,11 +120,11 @@ func (s *taps) add(p *Pipeline, t *tap) error {
 
 // cancel ends a tap.
 func (s *taps) cancel(t *tap) {
-	s.mu.Lock()
+	s.guard.Lock()
 	mine := slices.Contains(s.list, t)
 	s.list = slices.DeleteFunc(s.list, func(o *tap) bool { return o == t })
 	t.disconnect()
-	s.mu.Unlock()
+	s.guard.Unlock()
 	t.loop.Stop()
 	<-t.ended
 	if mine {
@@ -164,32 +134,32 @@ func (s *taps) cancel(t *tap) {
 
 // end cancels all, before the arenas go.
 func (s *taps) end() {
-	s.mu.Lock()
+	s.guard.Lock()
 	s.over = true
 	list := slices.Clone(s.list)
-	s.mu.Unlock()
+	s.guard.Unlock()
 	for _, t := range list {
 		s.cancel(t)
 	}
 }
 
-// retap connects all taps to the signals of an assembly that is to run, or runs now; with those of the one that runs
+// follow connects all taps to the signals of an assembly that is to run, or runs now; with those of the one that runs
 // they stay. A change calls it when its instances are in their places, and notes their new names by that.
-func (p *Pipeline) retap(a *assembly) {
-	p.taps.mu.Lock()
-	defer p.taps.mu.Unlock()
-	for _, t := range p.taps.list {
+func (s *taps) follow(a *assembly) {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	for _, t := range s.list {
 		if err := t.connect(a); err != nil {
-			p.log.Warn("a tap could not follow a change", "err", err)
+			s.log.Warn("a tap could not follow a change", "err", err)
 		}
 	}
 }
 
 // connect connects the tap to all signals of an assembly that match, and leaves those that neither it nor the running
-// one has. The caller holds taps.mu.
+// one has. The caller holds taps.guard.
 func (t *tap) connect(a *assembly) error {
 	present := map[*bus.Signal]bool{}
-	for _, of := range []*assembly{t.p.now(), a} {
+	for _, of := range []*assembly{t.run.now(), a} {
 		for i := range of.members {
 			m := &of.members[i]
 			for _, port := range t.matching(m) {
@@ -233,13 +203,13 @@ func (t *tap) follow(sig *bus.Signal, m *member, port component.Port) error {
 // show hands a message on, on the tap's loop.
 func (t *tap) show(x *tapped, m *hostabi.Message) {
 	if t.columns && m.Handle != 0 && !x.onLoan {
-		lease, err := t.p.arenas.Lease(m.Handle)
+		lease, err := t.run.arenas.Lease(m.Handle)
 		if err != nil {
 			return // its block is gone: the run did not wait
 		}
 		defer lease.Release() // nobody else has this lease
 	}
-	t.fn(x.name, *x.from.Load(), m, t.p.arenas)
+	t.fn(x.name, *x.from.Load(), m, t.run.arenas)
 }
 
 func (t *tap) disconnect() {

@@ -63,7 +63,7 @@ func TestTap_ShowsTheMessagesOfTheSignalsThatAPatternNames(t *testing.T) {
 		}
 		cancels = append(cancels, cancel)
 	}
-	end := running(t, p)
+	end := startRun(t, p)
 	for i, c := range cases {
 		for _, key := range c.want {
 			until(t, c.pattern+" shows "+key, func() bool { return ears[i].count(key) > 50 })
@@ -131,7 +131,7 @@ func TestTap_WithColumnsHasTheBlock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := running(t, p)
+	end := startRun(t, p)
 	until(t, "trajectories", func() bool { return shown.Load() > 200 })
 	cancel()
 	if _, err := end(); err != nil { // also if the tap had kept a block
@@ -156,7 +156,7 @@ func TestTap_ThatIsBehindHoldsNothingUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		end := running(t, p)
+		end := startRun(t, p)
 		<-first
 		made := p.Stats().Counter(stepsMade)
 		from := made.Value()
@@ -191,7 +191,7 @@ func TestTap_EndsWithTheRun(t *testing.T) {
 
 func TestTap_ThatPanicsEndsAlone(t *testing.T) {
 	_, w, p := observe(t, chain(""), BuildOptions{})
-	end := running(t, p)
+	end := startRun(t, p)
 	cancel, err := p.Tap("source", false, func(string, string, *hostabi.Message, *arena.Set) { panic("a defect") })
 	if err != nil {
 		t.Fatal(err)
@@ -220,12 +220,12 @@ func TestTap_FollowsInstancesThatAreReplacedOrRenamed(t *testing.T) {
 	}
 	before, after := p.now(), other.now()
 	emit(p, 1)
-	p.retap(after) // prepared
+	p.taps.follow(after) // prepared
 	emit(p, 1)
 	emit(other, 1)
 	p.state.Store(after)
 	defer p.state.Store(before) // each is closed with its own
-	p.retap(after)              // committed
+	p.taps.follow(after)        // committed
 	emit(p, 2)
 	emit(other, 1)
 	old := before.members[1].host.Signal("out")
@@ -239,7 +239,7 @@ func TestTap_FollowsInstancesThatAreReplacedOrRenamed(t *testing.T) {
 
 func TestTap_ManyComeAndGoWhileTheRunGoesOn(t *testing.T) {
 	_, _, p := observe(t, bins, BuildOptions{})
-	end := running(t, p)
+	end := startRun(t, p)
 	var all sync.WaitGroup
 	for i := range 4 {
 		all.Go(func() {

@@ -3,32 +3,13 @@ package pipeline
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/trajectory"
 )
-
-// envStep is the change of the environments of one instance.
-type envStep struct {
-	t        *Transition
-	x        member
-	from, to *volume
-	// fromTrial: of what ran before some environments were on trial.
-	fromTrial bool
-	task      uint16 // of the new environments' episodes
-	back      uint16 // of the old ones', if they come back
-	prepared  component.PreparedEnvs
-	went      chan component.EnvsWent // takes one
-
-	committed atomic.Bool // Commit has been called
-	over      atomic.Bool // cancelled, settled, or the component has gone back by itself: nothing more is to be done
-}
 
 // prepareEnvs makes everything that instances need to go over to other environments.
 func (t *Transition) prepareEnvs(ctx context.Context) error {
@@ -51,13 +32,13 @@ func (t *Transition) prepareEnvs(ctx context.Context) error {
 	return nil
 }
 
-func (t *Transition) prepareEnv(m member, runner component.EnvRunner, to *volume) error {
-	s := &envStep{t: t, x: m, from: m.live.runs(), to: to, fromTrial: !m.live.runsAll(m.live.runs()), went: make(chan component.EnvsWent, 1)}
+func (t *Transition) prepareEnv(m member, runner component.EnvRunner, to *loadedEnv) error {
+	s := &envChange{t: t, x: m, from: m.live.runs(), to: to, fromTrial: !m.live.runsAll(m.live.runs()), went: make(chan component.EnvsWent, 1)}
 	s.task, s.back = t.tasks()
 	c := component.EnvChange{
 		Plugin: to.plugin, At: t.options.At, KeepState: t.options.KeepState, Envs: t.options.TrialEnvs, Task: s.task, TaskBack: s.back,
-		Probation: true, Falls: func(fault error) bool { return t.falls(m.name, fault) },
-		Went: func(w component.EnvsWent) { s.went <- w }, Fell: s.fell,
+		Probation: true, Falls: func(fault error) bool { return t.onFault(m.name, fault) },
+		Went: func(w component.EnvsWent) { s.went <- w }, Fell: s.rolledBack,
 	}
 	var err error
 	if s.prepared, err = runner.PrepareEnvs(c); err != nil {
@@ -87,7 +68,7 @@ func (t *Transition) commitEnvs(ctx context.Context, o *Outcome) error {
 	if len(t.envs) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, t.options.Deadline, t.late())
+	ctx, cancel := context.WithTimeoutCause(ctx, t.options.Deadline, lateAt(t.options))
 	defer cancel()
 	for _, s := range t.envs {
 		s.x.live.between(true)
@@ -108,9 +89,9 @@ func (t *Transition) commitEnvs(ctx context.Context, o *Outcome) error {
 	return nil
 }
 
-func (t *Transition) late() error {
+func lateAt(o TransitionOptions) error {
 	return refuse(control.CodeLate, "choose a boundary that comes sooner, such as --at trajectory or step",
-		"not all environments came to the boundary %q within %v: the previous version runs everywhere", t.options.At, t.options.Deadline)
+		"not all environments came to the boundary %q within %v: the previous version runs everywhere", o.At, o.Deadline)
 }
 
 // sendOver tells all instances to go over; those on one loop with nothing between them.
@@ -135,10 +116,10 @@ func (t *Transition) sendOver(ctx context.Context) error {
 
 type placedStep struct {
 	i int
-	s *envStep
+	s *envChange
 }
 
-func byLoop(steps []*envStep) map[*runningLoop][]placedStep {
+func byLoop(steps []*envChange) map[*runningLoop][]placedStep {
 	m := map[*runningLoop][]placedStep{}
 	for i, s := range steps {
 		m[s.x.loop] = append(m[s.x.loop], placedStep{i, s})
@@ -147,7 +128,7 @@ func byLoop(steps []*envStep) map[*runningLoop][]placedStep {
 }
 
 // commit runs on the component's loop. A change before this one that is still on probation is settled by it.
-func (s *envStep) commit() error {
+func (s *envChange) commit() error {
 	if before := s.x.live.replaceChange(s); before != nil {
 		before.settle()
 	}
@@ -158,7 +139,7 @@ func (s *envStep) commit() error {
 	return nil
 }
 
-func (s *envStep) wait(ctx context.Context) (component.EnvsWent, error) {
+func (s *envChange) wait(ctx context.Context) (component.EnvsWent, error) {
 	select {
 	case w := <-s.went:
 		return w, nil
@@ -169,21 +150,6 @@ func (s *envStep) wait(ctx context.Context) (component.EnvsWent, error) {
 	case <-s.x.loop.ended:
 		return component.EnvsWent{}, ErrEnded
 	}
-}
-
-// envError says why environments cannot take the place of others.
-func envError(name string, err error) error {
-	var spaces *component.SpacesError
-	if errors.As(err, &spaces) {
-		return spacesError(spaces)
-	}
-	return &ChangeError{Code: control.CodeFailed, Reason: fmt.Sprintf("%s: %v", name, err), Err: err}
-}
-
-// spacesError shows both specifications side by side.
-func spacesError(e *component.SpacesError) error {
-	return &ChangeError{Code: control.CodeSpaces, Err: e, Reason: e.Error() + "\n" + strings.TrimSuffix(e.Table(), "\n"),
-		Help: "a policy is made for its spaces: start a new run"}
 }
 
 // cancelEnvs makes every instance go back that has been told to go over, and releases the others' preparations.
@@ -202,7 +168,7 @@ func (t *Transition) cancelEnvs() error {
 }
 
 // cancel runs on the component's loop.
-func (s *envStep) cancel() {
+func (s *envChange) cancel() {
 	if s.over.Swap(true) {
 		return
 	}
@@ -211,7 +177,7 @@ func (s *envStep) cancel() {
 }
 
 // settle runs on the component's loop.
-func (s *envStep) settle() {
+func (s *envChange) settle() {
 	if s.over.Swap(true) {
 		return
 	}
@@ -220,8 +186,8 @@ func (s *envStep) settle() {
 	s.x.live.dropChange(s)
 }
 
-// fell is EnvChange.Fell: the component has gone back by itself.
-func (s *envStep) fell(error) {
+// rolledBack is EnvChange.Fell: the component has gone back by itself.
+func (s *envChange) rolledBack(error) {
 	if s.over.Swap(true) {
 		return
 	}
@@ -230,7 +196,7 @@ func (s *envStep) fell(error) {
 }
 
 // back notes that the instance runs the environments of before a change.
-func (l *liveness) back(s *envStep) {
+func (l *liveness) back(s *envChange) {
 	l.let(s.to)
 	l.dropChange(s)
 	l.mu.Lock()
@@ -241,32 +207,16 @@ func (l *liveness) back(s *envStep) {
 	}
 }
 
-// open notes a plugin that the instance is about to use.
-func (l *liveness) open(v *volume) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.volumes = append(l.volumes, v)
-}
-
-// let notes that the instance has let go of what it was to use.
-func (l *liveness) let(gone *volume) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if i := slices.Index(l.volumes, gone); i >= 0 {
-		l.volumes = slices.Delete(l.volumes, i, i+1)
-	}
-}
-
 // keepOnly notes that the instance has let go of all environments but those of a change; next to a trial the others
 // stay.
-func (l *liveness) keepOnly(s *envStep) {
+func (l *liveness) keepOnly(s *envChange) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s.task == trajectory.TrialTask {
 		return
 	}
 	found := false
-	l.volumes = slices.DeleteFunc(l.volumes, func(v *volume) bool {
+	l.envsInUse = slices.DeleteFunc(l.envsInUse, func(v *loadedEnv) bool {
 		gone := v.env == s.to.env && (v != s.to || found)
 		found = found || v == s.to
 		return gone
@@ -274,55 +224,11 @@ func (l *liveness) keepOnly(s *envStep) {
 }
 
 // went notes that all environments have gone over.
-func (l *liveness) went(s *envStep) {
+func (l *liveness) went(s *envChange) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.env, l.trial = s.to, s.task == trajectory.TrialTask
 	if !l.trial {
 		l.task = s.task
-	}
-}
-
-// between notes whether environments are on their way from one version to the other, so that there is no state to save.
-func (l *liveness) between(yes bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.going = yes
-}
-
-// unsavable returns why no snapshot of the instance is to be taken now, or nil.
-func (l *liveness) unsavable() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.fault != nil:
-		return fmt.Errorf("%w: it has failed: %w", component.ErrNoSnapshot, l.fault)
-	case l.going:
-		return fmt.Errorf("%w: its environments are being replaced", component.ErrNoSnapshot)
-	}
-	return nil
-}
-
-// runsAll reports whether all environments of the instance are of a plugin.
-func (l *liveness) runsAll(v *volume) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.env == v && !l.trial
-}
-
-// replaceChange makes s the change that can be taken back, and returns the one before.
-func (l *liveness) replaceChange(s *envStep) *envStep {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	before := l.change
-	l.change = s
-	return before
-}
-
-func (l *liveness) dropChange(s *envStep) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.change == s {
-		l.change = nil
 	}
 }

@@ -1,15 +1,63 @@
 package pipeline
 
 import (
+	"fmt"
+	"github.com/rlhost/rlhost/core/component"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/rlhost/rlhost/core/bus"
-	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 )
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%d s", int(d.Seconds())) }
+
+// holdTime is how long a process may hold a trajectory before status tells of it.
+const holdTime = 30 * time.Second
+
+// held is which trajectories somebody holds, and since when: it has been seen to for so long.
+type held struct {
+	arena string // of the oldest
+	since map[hostabi.Handle]time.Time
+}
+
+// look notes what is held now. each calls its argument with every block that is.
+func (x *held) look(now time.Time, each func(fn func(a *arena.Arena, h hostabi.Handle))) {
+	before := x.since
+	*x = held{}
+	var oldest time.Time
+	each(func(a *arena.Arena, h hostabi.Handle) {
+		since, known := before[h]
+		if !known {
+			since = now
+		}
+		if x.since == nil {
+			x.since = map[hostabi.Handle]time.Time{}
+		}
+		if x.since[h] = since; oldest.IsZero() || since.Before(oldest) {
+			oldest, x.arena = since, a.Name()
+		}
+	})
+}
+
+// age returns for how long the oldest has been held.
+func (x *held) age(now time.Time) (oldest time.Duration) {
+	for _, since := range x.since {
+		oldest = max(oldest, now.Sub(since))
+	}
+	return oldest
+}
+
+// text tells it for people.
+func (x *held) text(now time.Time) string {
+	s := ""
+	if len(x.since) > 1 {
+		s = "s"
+	}
+	return fmt.Sprintf("%d block%s of %s, the oldest for %s", len(x.since), s, x.arena, seconds(x.age(now)))
+}
 
 const (
 	lookEvery  = 500 * time.Millisecond // how often the watch reads the counters
@@ -23,16 +71,15 @@ const (
 // watch reads the counters of a run now and then, so that status can tell rates and who stands still. It asks nothing
 // of the loops but a sign of life.
 type watch struct {
-	mu    sync.Mutex
-	seats map[seatName]*record
-	own   held // by this process
-	pings map[*runningLoop]*ping
-}
+	*running
+	ending  *ending
+	pauses  *pauses
+	changes *changeLock
 
-// seatName tells a place in the graph, whoever has it.
-type seatName struct {
-	component string
-	index     int
+	guard   sync.Mutex
+	records map[instanceKey]*record
+	own     held // by this process
+	pings   map[*runningLoop]*ping
 }
 
 // record is what has been seen of one place.
@@ -55,17 +102,17 @@ type ping struct {
 }
 
 // begin watches until the function that it returns is called.
-func (w *watch) begin(p *Pipeline) (end func()) {
+func (w *watch) begin() (end func()) {
 	stop := make(chan struct{})
 	var running sync.WaitGroup
-	w.look(p, time.Now())
+	w.look(time.Now())
 	running.Go(func() {
 		tick := time.NewTicker(lookEvery)
 		defer tick.Stop()
 		for {
 			select {
 			case now := <-tick.C:
-				w.look(p, now)
+				w.look(now)
 			case <-stop:
 				return
 			}
@@ -78,35 +125,35 @@ func (w *watch) begin(p *Pipeline) (end func()) {
 }
 
 // look reads the counters once.
-func (w *watch) look(p *Pipeline, now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.seats == nil {
-		w.seats, w.pings = map[seatName]*record{}, map[*runningLoop]*ping{}
+func (w *watch) look(now time.Time) {
+	w.guard.Lock()
+	defer w.guard.Unlock()
+	if w.records == nil {
+		w.records, w.pings = map[instanceKey]*record{}, map[*runningLoop]*ping{}
 	}
-	a := p.now()
-	present := map[seatName]bool{}
+	a := w.now()
+	present := map[instanceKey]bool{}
 	loops := map[*runningLoop]bool{}
 	for i := range a.members {
 		m := &a.members[i]
-		name := seatName{m.of.Name, m.index}
+		name := instanceKey{m.of.Name, m.index}
 		present[name], loops[m.loop] = true, true
-		r := w.seats[name]
+		r := w.records[name]
 		if r == nil {
 			r = &record{tookAt: now, rate: stat.NewRate(rateWindow)}
-			w.seats[name] = r
+			w.records[name] = r
 		}
-		r.look(m, now, p.pauses.has(m.instance))
+		r.look(m, now, w.pauses.has(m.instance))
 		if r.proc.Holder > 0 {
-			r.held.look(now, p.heldBy(r.proc.Holder))
+			r.held.look(now, w.heldBy(r.proc.Holder))
 		} else {
 			r.held = held{}
 		}
 	}
-	w.own.look(now, p.heldBy(hostabi.ArenaHost))
-	for name := range w.seats {
+	w.own.look(now, w.heldBy(hostabi.ArenaHost))
+	for name := range w.records {
 		if !present[name] {
-			delete(w.seats, name)
+			delete(w.records, name)
 		}
 	}
 	w.ping(loops, now)
@@ -170,46 +217,3 @@ func (r *record) stalled(now time.Time) (d time.Duration, yes bool) {
 	d = now.Sub(r.waiting)
 	return d, d > max(stallTime, stallTimes*r.slowest)
 }
-
-// intake returns how many messages an instance has taken, how many wait for it, and how much room there is for such.
-func (m *member) intake() (taken uint64, queued, depth int) {
-	for _, c := range m.incoming() {
-		s := c.Stats()
-		taken += s.Delivered
-		queued += s.Queued
-		depth += c.Options().Depth
-	}
-	if len(m.of.Manifest.Slots) == 0 { // it takes nothing: what it gives tells that it goes on
-		for _, port := range m.of.Manifest.Signals {
-			taken += m.host.Signal(port.Name).Stats().Emitted
-		}
-	}
-	return taken, queued, depth
-}
-
-// incoming returns the connections to the slots of an instance.
-func (m *member) incoming() (list []*bus.Connection) {
-	for _, port := range m.of.Manifest.Slots {
-		if slot := m.host.BoundSlot(port.Name); slot != nil {
-			list = append(list, slot.Connections()...)
-		}
-	}
-	return list
-}
-
-// done returns how much an instance has done, and in what unit: env steps where it runs environments, which it hands
-// over in trajectories, else messages.
-func (m *member) done(taken uint64) (n uint64, unit string) {
-	if m.of.Flow.BlockRows == 0 {
-		return taken, "messages"
-	}
-	for _, port := range m.of.Manifest.Signals {
-		if port.Payload == payloadTrajectory {
-			n += m.host.Signal(port.Name).Stats().Emitted * uint64(m.of.Flow.BlockRows)
-		}
-	}
-	return n, "env steps"
-}
-
-// payloadTrajectory is the payload of full blocks of env steps.
-const payloadTrajectory = "trajectory"

@@ -7,29 +7,41 @@ import (
 )
 
 // life says whether the run can be changed, and who is at it. Use newLife.
-type life struct {
+type changeLock struct {
 	ctx  context.Context // ends with ErrEnded as soon as the run is to end
 	end  context.CancelCauseFunc
 	gone chan struct{} // closed when the loops have ended
 
 	mu     sync.Mutex
-	quiet  sync.Cond   // working has become 0
-	change *Transition // prepared or under way; one at a time
-	work   int         // calls under way that change something
+	quiet  sync.Cond     // working has become 0
+	change pendingChange // prepared or under way; one at a time
+	work   int           // calls under way that change something
 }
 
-func newLife() *life {
-	l := &life{gone: make(chan struct{})}
+// pendingChange is a change that is prepared or under way.
+type pendingChange interface {
+	// title says what is being changed, in one line.
+	title() string
+	// giveUp closes it, if it has not been committed.
+	giveUp() error
+	// replacing returns the instances that it replaces, or whose environments it does, while it is being committed.
+	replacing() map[*instance]bool
+	// uses calls fn with the environments of the graphs before and after it; known is false while it is still loading some.
+	uses(fn func(*loadedEnv)) (known bool)
+}
+
+func newChangeLock() *changeLock {
+	l := &changeLock{gone: make(chan struct{})}
 	l.ctx, l.end = context.WithCancelCause(context.Background())
 	l.quiet.L = &l.mu
 	return l
 }
 
 // over returns ErrEnded if nothing can be changed any more.
-func (l *life) over() error { return context.Cause(l.ctx) }
+func (l *changeLock) over() error { return context.Cause(l.ctx) }
 
 // enter makes t the one change that is under way. The context ends also with the run; leave must be called.
-func (l *life) enter(ctx context.Context, t *Transition) (_ context.Context, leave func(), err error) {
+func (l *changeLock) enter(ctx context.Context, t pendingChange) (_ context.Context, leave func(), err error) {
 	l.mu.Lock()
 	busy := l.change
 	if busy == nil && l.over() == nil {
@@ -43,7 +55,7 @@ func (l *life) enter(ctx context.Context, t *Transition) (_ context.Context, lea
 }
 
 // join counts a call that changes something.
-func (l *life) join(ctx context.Context) (_ context.Context, leave func(), err error) {
+func (l *changeLock) join(ctx context.Context) (_ context.Context, leave func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err := l.over(); err != nil {
@@ -60,7 +72,7 @@ func (l *life) join(ctx context.Context) (_ context.Context, leave func(), err e
 }
 
 // visit keeps the run from letting go of its arenas until leave is called; ok is false once it has begun to.
-func (l *life) visit() (leave func(), ok bool) {
+func (l *changeLock) visit() (leave func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
@@ -72,7 +84,7 @@ func (l *life) visit() (leave func(), ok bool) {
 	return l.leave, true
 }
 
-func (l *life) leave() {
+func (l *changeLock) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.work--; l.work == 0 {
@@ -81,7 +93,7 @@ func (l *life) leave() {
 }
 
 // finish ends a change.
-func (l *life) finish(t *Transition) {
+func (l *changeLock) finish(t pendingChange) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.change == t {
@@ -90,7 +102,7 @@ func (l *life) finish(t *Transition) {
 }
 
 // await waits until nobody is at it any more, and returns the change that was left prepared, if there is one.
-func (l *life) await() *Transition {
+func (l *changeLock) await() pendingChange {
 	l.end(ErrEnded)
 	close(l.gone)
 	l.mu.Lock()
@@ -99,4 +111,19 @@ func (l *life) await() *Transition {
 		l.quiet.Wait()
 	}
 	return l.change
+}
+
+// pending returns the change that is prepared or under way, or nil.
+func (l *changeLock) pending() pendingChange {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.change
+}
+
+// replacing returns the instances that a change which is being committed replaces, or whose environments it does.
+func (l *changeLock) replacing() map[*instance]bool {
+	if t := l.pending(); t != nil {
+		return t.replacing()
+	}
+	return nil
 }

@@ -9,19 +9,68 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
+// changes lists what is to be changed: tables first, then instances, then wires. What environments are loaded from is
+// not among them, because the text of a graph tells only where that lies.
+func (p *plan) changes() []control.Change {
+	before, next := p.graphs[0], p.graphs[1]
+	var list []control.Change
+	for _, c := range before.TableChanges(next) {
+		list = append(list, control.Change{What: c.What, Name: c.Name, Text: c.Text})
+	}
+	return append(append(list, p.assignmentChanges()...), p.wireChanges()...)
+}
+
+func (p *plan) assignmentChanges() (list []control.Change) {
+	for _, s := range p.assignments {
+		name := s.of.InstanceName(s.index)
+		switch {
+		case s.old == nil:
+			list = append(list, control.Change{What: "scale", Name: name, Text: "added"})
+		case len(s.why) > 0:
+			list = append(list, control.Change{What: "component", Name: name, Text: strings.Join(s.why, ", ")})
+		}
+	}
+	for _, m := range p.ended {
+		list = append(list, control.Change{What: "scale", Name: m.name, Text: "ended"})
+	}
+	return list
+}
+
+func (p *plan) wireChanges() (list []control.Change) {
+	note := func(w *graph.Wire, text string) {
+		list = append(list, control.Change{What: "wire", Name: w.String(), Text: text})
+	}
+	kept := map[string]bool{}
+	for _, w := range p.wires {
+		kept[w.wire.String()] = true
+		switch {
+		case w.old == nil:
+			note(w.wire, "added: "+w.wire.Way())
+		case !w.same:
+			note(w.wire, w.old.wire.Way()+" → "+w.wire.Way())
+		}
+	}
+	for i := range p.graphs[0].Wires {
+		if w := &p.graphs[0].Wires[i]; !kept[w.String()] {
+			note(w, "removed")
+		}
+	}
+	return list
+}
+
 // plan is what the way from the running assembly to a graph takes, apart from the environments.
 type plan struct {
-	differs bool // the graphs do, in whatever
-	seats   []seat
-	ended   []member
-	wires   []wirePlan
-	graphs  [2]*graph.Graph // that runs, and the next
+	differs     bool // the graphs do, in whatever
+	assignments []assignment
+	ended       []member
+	wires       []wirePlan
+	graphs      [2]*graph.Graph // that runs, and the next
 	// wiresGone: there are wires that the next graph does not have.
 	wiresGone bool
 }
 
-// seat is a member of the next assembly.
-type seat struct {
+// assignment is a member of the next assembly.
+type assignment struct {
 	of    *graph.Component
 	index int
 	old   *member  // who has it now; nil for one that is added
@@ -42,7 +91,7 @@ func planOf(before *assembly, next *graph.Graph) (*plan, error) {
 	}
 	p := &plan{differs: before.graph.Expanded() != next.Expanded(), graphs: [2]*graph.Graph{before.graph, next}}
 	for i := range next.Components {
-		if err := p.seat(before, next, &next.Components[i]); err != nil {
+		if err := p.assign(before, next, &next.Components[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -75,8 +124,8 @@ func sameRun(a, b *graph.Graph) error {
 	return nil
 }
 
-// seat plans the instances of one component.
-func (p *plan) seat(before *assembly, next *graph.Graph, of *graph.Component) error {
+// assign plans the instances of one component.
+func (p *plan) assign(before *assembly, next *graph.Graph, of *graph.Component) error {
 	was := before.graph.Component(of.Name)
 	if was != nil && was.Kind != of.Kind {
 		return refuse(control.CodeRefused, "give the new one a name of its own, and remove this one",
@@ -87,7 +136,7 @@ func (p *plan) seat(before *assembly, next *graph.Graph, of *graph.Component) er
 		why = before.graph.Reasons(next, of.Name)
 	}
 	for index := range of.Count {
-		s := seat{of: of, index: index, old: before.member(of.Name, index), why: why}
+		s := assignment{of: of, index: index, old: before.member(of.Name, index), why: why}
 		if s.old != nil && s.old.loop.Name() != of.LoopOf(index) {
 			s.because("loop %s → %s", s.old.loop.Name(), of.LoopOf(index))
 		}
@@ -97,22 +146,13 @@ func (p *plan) seat(before *assembly, next *graph.Graph, of *graph.Component) er
 		if s.old != nil && s.old.live.failed() != nil {
 			s.because("it has failed")
 		}
-		p.seats = append(p.seats, s)
+		p.assignments = append(p.assignments, s)
 	}
 	return nil
 }
 
-func (s *seat) because(format string, args ...any) {
+func (s *assignment) because(format string, args ...any) {
 	s.why = append(slices.Clip(s.why), fmt.Sprintf(format, args...))
-}
-
-// member returns the member of that name and index, or nil.
-func (a *assembly) member(name string, index int) *member {
-	i := slices.IndexFunc(a.members, func(m member) bool { return m.of.Name == name && m.index == index })
-	if i < 0 {
-		return nil
-	}
-	return &a.members[i]
 }
 
 func (p *plan) planWires(before *assembly, next *graph.Graph) {
@@ -128,23 +168,12 @@ func (p *plan) planWires(before *assembly, next *graph.Graph) {
 	p.wiresGone = len(before.wires) > len(slices.DeleteFunc(slices.Clone(p.wires), func(w wirePlan) bool { return !same(w) }))
 }
 
-// wire returns the running wire with the same ends, or nil.
-func (a *assembly) wire(w *graph.Wire) *runningWire {
-	i := slices.IndexFunc(a.wires, func(o *runningWire) bool {
-		return o.wire.From == w.From && o.wire.Signal == w.Signal && o.wire.To == w.To && o.wire.Slot == w.Slot
-	})
-	if i < 0 {
-		return nil
-	}
-	return a.wires[i]
-}
-
 // empty reports whether the graph runs already.
 func (p *plan) empty() bool {
 	if p.differs || len(p.ended) > 0 {
 		return false
 	}
-	return !slices.ContainsFunc(p.seats, func(s seat) bool { return s.old == nil || len(s.why) > 0 })
+	return !slices.ContainsFunc(p.assignments, func(s assignment) bool { return s.old == nil || len(s.why) > 0 })
 }
 
 // structural reports whether instances or wires change.
@@ -152,12 +181,12 @@ func (p *plan) structural() bool {
 	if len(p.ended) > 0 || slices.ContainsFunc(p.wires, func(w wirePlan) bool { return !w.same }) || p.wiresGone {
 		return true
 	}
-	return slices.ContainsFunc(p.seats, func(s seat) bool { return s.old == nil || len(s.why) > 0 })
+	return slices.ContainsFunc(p.assignments, func(s assignment) bool { return s.old == nil || len(s.why) > 0 })
 }
 
 // fixed refuses to replace or end instances that cannot be.
 func (p *plan) fixed() error {
-	for _, s := range p.seats {
+	for _, s := range p.assignments {
 		if s.old != nil && len(s.why) > 0 {
 			if err := unfixed(s.old, s.why); err != nil {
 				return err

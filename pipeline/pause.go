@@ -12,48 +12,17 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Pause makes the instances that patterns name come to rest, all for none, and returns what each of them says, in the
-// order of the graph. A rollout ends the trajectories that it has begun. Those that others need for that come to rest
-// after them: first who asks, then who is asked, and so on downstream. ctx is the one deadline of all; who has not come
-// to rest by then runs on, and its answer is TimedOut.
-//
-// A change, a checkpoint or the end of the run lifts the pause for as long as that takes: see lift. What is paused, and
-// whether it is, is a matter of the place in the graph: an instance that replaces a paused one is paused.
-//
-// The error is a *control.Error for patterns that are malformed or name nothing. Any goroutine but those of the loops.
-func (p *Pipeline) Pause(ctx context.Context, patterns []string) ([]control.Answer, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(p.life.ctx, cancel)() // nobody comes to rest any more
-	p.pauses.serial.Lock()                        // from here on no change begins, so that those chosen stay
-	defer p.pauses.serial.Unlock()
-	chosen, err := p.choose(patterns)
-	if err != nil {
-		return nil, err
-	}
-	return p.pause(ctx, chosen), nil
-}
-
-// Resume makes instances that are paused run on. Errors and answers are as of Pause.
-func (p *Pipeline) Resume(ctx context.Context, patterns []string) ([]control.Answer, error) {
-	p.pauses.serial.Lock()
-	defer p.pauses.serial.Unlock()
-	chosen, err := p.choose(patterns)
-	if err != nil {
-		return nil, err
-	}
-	p.pauses.wish(chosen, false)
-	return p.resumeAll(ctx, chosen), nil
-}
-
 // pauses is what is paused in a run. Pauser's methods are called on the loops of the instances.
 type pauses struct {
+	*running
+	changes *changeLock
+
 	serial sync.Mutex // one request at a time; no loop takes it
 
-	mu      sync.Mutex
+	guard   sync.Mutex
 	resting map[*instance]*rest
-	wished  map[seatName]bool // places that are to be paused
-	lifted  int               // how many lift the pause at the moment
+	wished  map[instanceKey]bool // places that are to be paused
+	lifted  int                  // how many lift the pause at the moment
 }
 
 // rest is an instance that comes to rest, or is at it.
@@ -63,30 +32,30 @@ type rest struct {
 
 // has reports whether an instance is at rest.
 func (s *pauses) has(x *instance) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.guard.Lock()
+	defer s.guard.Unlock()
 	r := s.resting[x]
 	return r != nil && r.reached
 }
 
 func (s *pauses) wish(list []member, paused bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.guard.Lock()
+	defer s.guard.Unlock()
 	if s.wished == nil {
-		s.wished, s.resting = map[seatName]bool{}, map[*instance]*rest{}
+		s.wished, s.resting = map[instanceKey]bool{}, map[*instance]*rest{}
 	}
 	for _, m := range list {
 		if paused {
-			s.wished[seatName{m.of.Name, m.index}] = true
+			s.wished[instanceKey{m.of.Name, m.index}] = true
 		} else {
-			delete(s.wished, seatName{m.of.Name, m.index})
+			delete(s.wished, instanceKey{m.of.Name, m.index})
 		}
 	}
 }
 
 // choose returns the members that patterns name.
-func (p *Pipeline) choose(patterns []string) ([]member, error) {
-	a := p.now()
+func (s *pauses) choose(patterns []string) ([]member, error) {
+	a := s.now()
 	all := make([]control.Member, len(a.members))
 	for i := range a.members {
 		all[i] = a.members[i].asked()
@@ -104,23 +73,18 @@ func (p *Pipeline) choose(patterns []string) ([]member, error) {
 	return list, nil
 }
 
-// asked is the member as group requests take it: on its loop, also while its receiver is held.
-func (m *member) asked() control.Member {
-	return control.Member{Name: m.name, Kind: m.of.Kind, Receiver: m.loop.own}
-}
-
 // pause pauses instances, stage by stage, and notes those that are to stay so.
-func (p *Pipeline) pause(ctx context.Context, list []member) []control.Answer {
-	if p.life.over() != nil {
+func (s *pauses) pause(ctx context.Context, list []member) []control.Answer {
+	if s.changes.over() != nil {
 		return answerAll(list, control.Errorf(control.CodeEnded, "the run is about to end, or has ended"))
 	}
-	if p.pauses.isLifted() {
+	if s.isLifted() {
 		return answerAll(list, control.Errorf(control.CodeBusy, "a change is being made, or a checkpoint"))
 	}
-	p.pauses.wish(list, true)
+	s.wish(list, true)
 	answers := map[string]control.Answer{}
-	for _, stage := range p.stages(list) {
-		for _, r := range askLater(ctx, stage, p.pauseOne) {
+	for _, stage := range s.stages(list) {
+		for _, r := range askLater(ctx, stage, s.pauseOne) {
 			answers[r.Name] = answerOf(r)
 		}
 	}
@@ -132,19 +96,19 @@ func (p *Pipeline) pause(ctx context.Context, list []member) []control.Answer {
 			late = append(late, m)
 		}
 	}
-	p.pauses.wish(late, false)
+	s.wish(late, false)
 	for _, m := range late {
-		p.postResume(m.instance)
+		s.postResume(m.instance)
 	}
 	return ordered
 }
 
 // resumeAll makes instances run on, all at once: who is asked has to run for who asks.
-func (p *Pipeline) resumeAll(ctx context.Context, list []member) []control.Answer {
+func (s *pauses) resumeAll(ctx context.Context, list []member) []control.Answer {
 	ctx, cancel := context.WithTimeout(ctx, resumeTime)
 	defer cancel()
 	answers := make([]control.Answer, len(list))
-	for i, r := range askLater(ctx, list, p.resumeOne) {
+	for i, r := range askLater(ctx, list, s.resumeOne) {
 		answers[i] = answerOf(r)
 	}
 	return answers
@@ -188,22 +152,21 @@ func answerAll(list []member, e *control.Error) []control.Answer {
 }
 
 // pauseOne makes an instance come to rest. It runs on its loop.
-func (p *Pipeline) pauseOne(x *instance, answer func(control.State, error)) {
-	s := &p.pauses
-	s.mu.Lock()
+func (s *pauses) pauseOne(x *instance, answer func(control.State, error)) {
+	s.guard.Lock()
 	if r := s.resting[x]; r != nil {
-		s.mu.Unlock()
+		s.guard.Unlock()
 		answer(control.Paused, nil) // requests come one after the other: it has come to rest
 		return
 	}
 	r := &rest{}
 	s.resting[x] = r
-	s.mu.Unlock()
+	s.guard.Unlock()
 	rested := func() {
-		s.mu.Lock()
+		s.guard.Lock()
 		mine := s.resting[x] == r
 		r.reached = mine
-		s.mu.Unlock()
+		s.guard.Unlock()
 		if !mine {
 			return
 		}
@@ -218,12 +181,11 @@ func (p *Pipeline) pauseOne(x *instance, answer func(control.State, error)) {
 }
 
 // resumeOne makes an instance run on. It runs on its loop.
-func (p *Pipeline) resumeOne(x *instance, answer func(control.State, error)) {
-	s := &p.pauses
-	s.mu.Lock()
+func (s *pauses) resumeOne(x *instance, answer func(control.State, error)) {
+	s.guard.Lock()
 	r := s.resting[x]
 	delete(s.resting, x)
-	s.mu.Unlock()
+	s.guard.Unlock()
 	if r == nil {
 		answer(control.Running, nil)
 		return
@@ -238,71 +200,69 @@ func (p *Pipeline) resumeOne(x *instance, answer func(control.State, error)) {
 }
 
 func (s *pauses) isLifted() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.guard.Lock()
+	defer s.guard.Unlock()
 	return s.lifted > 0
 }
 
 // lift makes all run on that is paused, and returns what pauses it again: for changes, which have to come to their
 // boundaries, and for checkpoints. Pauses that are asked for meanwhile are refused. Not on a loop.
-func (p *Pipeline) lift() (restore func()) {
-	s := &p.pauses
+func (s *pauses) lift() (restore func()) {
 	s.serial.Lock()
 	defer s.serial.Unlock()
-	s.mu.Lock()
+	s.guard.Lock()
 	s.lifted++
-	s.mu.Unlock()
-	p.resumeAll(p.life.ctx, p.wishedMembers())
+	s.guard.Unlock()
+	s.resumeAll(s.changes.ctx, s.wishedMembers())
 	return func() {
 		s.serial.Lock()
 		defer s.serial.Unlock()
-		s.mu.Lock()
+		s.guard.Lock()
 		s.lifted--
 		again := s.lifted == 0
-		s.mu.Unlock()
-		if again && p.life.over() == nil {
-			ctx, cancel := context.WithTimeout(p.life.ctx, resumeTime)
+		s.guard.Unlock()
+		if again && s.changes.over() == nil {
+			ctx, cancel := context.WithTimeout(s.changes.ctx, resumeTime)
 			defer cancel()
-			p.pauseAgain(ctx)
+			s.pauseAgain(ctx)
 		}
 	}
 }
 
 // pauseAgain pauses what was paused before the pause was lifted.
-func (p *Pipeline) pauseAgain(ctx context.Context) {
-	for _, a := range p.pause(ctx, p.wishedMembers()) {
+func (s *pauses) pauseAgain(ctx context.Context) {
+	for _, a := range s.pause(ctx, s.wishedMembers()) {
 		if a.Error != nil {
-			p.log.Warn("was paused, and runs on", "component", a.Name, "err", a.Error)
+			s.log.Warn("was paused, and runs on", "component", a.Name, "err", a.Error)
 		}
 	}
 }
 
 // letGo makes all run on that is paused, for good, without waiting for it: the run is to end.
-func (p *Pipeline) letGo() {
-	s := &p.pauses
-	s.mu.Lock()
+func (s *pauses) letGo() {
+	s.guard.Lock()
 	s.lifted++ // nothing is paused any more
 	var list []*instance
 	for x := range s.resting {
 		list = append(list, x)
 	}
-	s.mu.Unlock()
+	s.guard.Unlock()
 	for _, x := range list {
-		p.postResume(x)
+		s.postResume(x)
 	}
 }
 
 // postResume makes an instance run on as soon as its loop comes to it.
-func (p *Pipeline) postResume(x *instance) {
-	x.loop.own.Control(func(*hostabi.Message) { p.resumeOne(x, func(control.State, error) {}) }, hostabi.Message{})
+func (s *pauses) postResume(x *instance) {
+	x.loop.own.Control(func(*hostabi.Message) { s.resumeOne(x, func(control.State, error) {}) }, hostabi.Message{})
 }
 
 // wishedMembers returns the members that are to be paused.
-func (p *Pipeline) wishedMembers() (list []member) {
-	p.pauses.mu.Lock()
-	defer p.pauses.mu.Unlock()
-	for _, m := range p.now().members {
-		if p.pauses.wished[seatName{m.of.Name, m.index}] {
+func (s *pauses) wishedMembers() (list []member) {
+	s.guard.Lock()
+	defer s.guard.Unlock()
+	for _, m := range s.now().members {
+		if s.wished[instanceKey{m.of.Name, m.index}] {
 			list = append(list, m)
 		}
 	}
@@ -311,8 +271,8 @@ func (p *Pipeline) wishedMembers() (list []member) {
 
 // stages orders instances by who needs whom to come to rest: who is answered by another goes before it, and so does who
 // sends to it.
-func (p *Pipeline) stages(list []member) (stages [][]member) {
-	g := p.now().graph
+func (s *pauses) stages(list []member) (stages [][]member) {
+	g := s.now().graph
 	depth := g.Depths()
 	for d := range len(g.Components) + 1 {
 		var stage []member

@@ -11,16 +11,16 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// volume is a loaded environment plugin.
-type volume struct {
+// loadedEnv is a loaded environment plugin.
+type loadedEnv struct {
 	env    string         // table that it was loaded for
 	table  graph.EnvTable // what that said
 	digest string         // of the source
 	plugin env.Plugin
 }
 
-// serves reports whether the volume is what a table asks for: the same source, however it is named.
-func (v *volume) serves(env string, t *graph.EnvTable, digest string) bool {
+// serves reports whether the environment is what a table asks for: the same source, however it is named.
+func (v *loadedEnv) serves(env string, t *graph.EnvTable, digest string) bool {
 	a, b := v.table, *t
 	a.Use, b.Use, a.SHA256, b.SHA256 = "", "", "", ""
 	if t.Plugin != nil { // of a native plugin Use says which of its environments
@@ -30,33 +30,33 @@ func (v *volume) serves(env string, t *graph.EnvTable, digest string) bool {
 }
 
 // library keeps the loaded plugins, those of a graph that ran before included.
-type library struct {
-	mu      sync.Mutex
-	volumes []*volume // in the order of loading
+type envCache struct {
+	mu   sync.Mutex
+	list []*loadedEnv // in the order of loading
 }
 
-// find returns a volume that serves, or nil.
-func (l *library) find(env string, t *graph.EnvTable, digest string) *volume {
+// find returns an environment that serves, or nil.
+func (l *envCache) find(env string, t *graph.EnvTable, digest string) *loadedEnv {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.IndexFunc(l.volumes, func(v *volume) bool { return v.serves(env, t, digest) })
+	i := slices.IndexFunc(l.list, func(v *loadedEnv) bool { return v.serves(env, t, digest) })
 	if i < 0 {
 		return nil
 	}
-	return l.volumes[i]
+	return l.list[i]
 }
 
-func (l *library) add(v *volume) {
+func (l *envCache) add(v *loadedEnv) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.volumes = append(l.volumes, v)
+	l.list = append(l.list, v)
 }
 
-// keep closes all volumes but those that are wanted, the last one loaded first.
-func (l *library) keep(wanted func(*volume) bool) error {
+// keep closes all list but those that are wanted, the last one loaded first.
+func (l *envCache) keep(wanted func(*loadedEnv) bool) error {
 	l.mu.Lock()
-	var gone []*volume
-	l.volumes = slices.DeleteFunc(l.volumes, func(v *volume) bool {
+	var gone []*loadedEnv
+	l.list = slices.DeleteFunc(l.list, func(v *loadedEnv) bool {
 		if wanted(v) {
 			return false
 		}
@@ -74,4 +74,4 @@ func (l *library) keep(wanted func(*volume) bool) error {
 }
 
 // close closes everything.
-func (l *library) close() error { return l.keep(func(*volume) bool { return false }) }
+func (l *envCache) close() error { return l.keep(func(*loadedEnv) bool { return false }) }

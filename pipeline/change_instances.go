@@ -4,21 +4,64 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// swapStep is the replacement of one instance by another with the same name, ID and index.
-type swapStep struct {
-	t    *Transition
-	of   *graph.Component
-	old  member
-	new  *instance
-	done bool // the new one runs
+// learnedStep is how often it is looked whether trajectories have been learned from. Who lets go of a block tells only
+// who writes it.
+const learnedStep = 200 * time.Microsecond
+
+// learned waits, in synchronous mode, until what a rollout has made has been learned from and the weights that came of
+// it are on their way. A rollout begins its next trajectories when its blocks come back, so with the newest weights; a
+// successor with blocks of its own, as in another process, would not wait for that.
+func (s *replacement) learned(ctx context.Context) error {
+	if !s.old.host.Run.Synchronous || s.old.of.Flow.Envs == 0 || s.old.live.failed() != nil {
+		return nil
+	}
+	left := s.trajectories()
+	look := time.NewTicker(learnedStep)
+	defer look.Stop()
+	for outstanding(left) {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-s.old.loop.ended:
+			return ErrEnded
+		}
+	}
+	if len(left) > 0 {
+		s.t.p.catchUp()
+	}
+	return nil
+}
+
+// trajectories returns the arenas of the old instance's trajectories that the new one has not taken.
+func (s *replacement) trajectories() (list []*arena.Arena) {
+	taken := s.new.host.OwnArenas()
+	for name, a := range s.old.host.OwnArenas() {
+		if _, ok := a.Schema().(*trajectory.Schema); ok && taken[name] != a {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// outstanding reports whether somebody has a claim on a block.
+func outstanding(list []*arena.Arena) bool {
+	for _, a := range list {
+		if s := a.Stats(); s.Live+s.Zombie > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // prepareInstances gives the next assembly its members: those that stay, and new ones, started and held.
@@ -26,7 +69,7 @@ func (t *Transition) prepareInstances(ctx context.Context) error {
 	if err := t.plan.fixed(); err != nil {
 		return err
 	}
-	for _, s := range t.plan.seats {
+	for _, s := range t.plan.assignments {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
@@ -39,11 +82,11 @@ func (t *Transition) prepareInstances(ctx context.Context) error {
 	return nil
 }
 
-// fill returns the instance of a seat.
-func (t *Transition) fill(s *seat) (*instance, error) {
+// fill returns the instance of an assignment.
+func (t *Transition) fill(s *assignment) (*instance, error) {
 	switch {
 	case s.old == nil:
-		return t.make(t.next, s.of, s.index, place{first: t.room(s.of.Flow.Envs, nil), task: t.before.task()})
+		return t.make(t.next, s.of, s.index, placement{first: t.p.room(s.of.Flow.Envs, nil), task: t.before.task()})
 	case len(s.why) == 0:
 		return s.old.instance, nil
 	}
@@ -51,15 +94,15 @@ func (t *Transition) fill(s *seat) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.swaps = append(t.swaps, &swapStep{t: t, of: s.of, old: *s.old, new: x})
+	t.swaps = append(t.swaps, &replacement{t: t, of: s.of, old: *s.old, new: x})
 	return x, nil
 }
 
 // successor makes an instance to replace another. Its place in the run is the same.
 func (t *Transition) successor(a *assembly, old *member, of *graph.Component) (*instance, error) {
-	at := place{id: old.host.ID, name: old.host.Name, first: old.host.FirstEnv, task: t.before.task(), inherited: map[string]*arena.Arena{}}
+	at := placement{id: old.host.ID, name: old.host.Name, first: old.host.FirstEnv, task: t.before.task(), inherited: map[string]*arena.Arena{}}
 	if of.Flow.Envs > old.instance.envs {
-		at.first = t.room(of.Flow.Envs, old.instance)
+		at.first = t.p.room(of.Flow.Envs, old.instance)
 	}
 	for name, a := range old.host.OwnArenas() {
 		at.inherited[name] = a
@@ -68,21 +111,21 @@ func (t *Transition) successor(a *assembly, old *member, of *graph.Component) (*
 }
 
 // make makes and starts an instance for an assembly. It is held: nothing that is for it is handled yet.
-func (t *Transition) make(a *assembly, of *graph.Component, index int, at place) (*instance, error) {
+func (t *Transition) make(a *assembly, of *graph.Component, index int, at placement) (*instance, error) {
 	at.held, at.watch, at.begun = true, t, t.p.again()
 	x, err := t.p.add(a, of, index, at)
 	if err != nil {
-		return nil, t.blame(of, err)
+		return nil, startError(err)
 	}
 	t.made = append(t.made, x)
 	if err := t.p.start(x, of); err != nil {
-		return nil, t.blame(of, fmt.Errorf("%s: %w", of.InstanceName(index), err))
+		return nil, startError(fmt.Errorf("%s: %w", of.InstanceName(index), err))
 	}
 	return x, nil
 }
 
-// blame makes an error of one that came up while an instance was made.
-func (t *Transition) blame(of *graph.Component, err error) error {
+// startError makes a ChangeError of what came up while an instance was made, unless it is one or is the file's.
+func startError(err error) error {
 	var problems graph.Problems
 	var refused *ChangeError
 	if errors.As(err, &problems) || errors.As(err, &refused) {
@@ -91,38 +134,10 @@ func (t *Transition) blame(of *graph.Component, err error) error {
 	return &ChangeError{Code: control.CodeFailed, Reason: err.Error(), Err: err}
 }
 
-// room returns the lowest index with n free environments behind it, beside all that run and all that are to.
-func (t *Transition) room(n int, except *instance) int {
-	first := 0
-	for moved := true; moved; {
-		moved = false
-		for _, x := range t.p.instancesAlive() {
-			from, to := x.host.FirstEnv, x.host.FirstEnv+x.envs
-			if x != except && x.envs > 0 && first < to && from < first+n {
-				first, moved = to, true
-			}
-		}
-	}
-	return first
-}
-
-// task returns the newest task of the environments that run.
-func (a *assembly) task() uint16 {
-	task, first := uint16(0), true
-	for _, m := range a.members {
-		m.live.mu.Lock()
-		if own := m.live.task; m.live.env != nil && (first || int16(own-task) > 0) { // they begin anew after 65,535
-			task, first = own, false
-		}
-		m.live.mu.Unlock()
-	}
-	return task
-}
-
 // needEnvs adds the instances that use an environment which changes and cannot go over by themselves.
 func (p *plan) needEnvs(next *assembly) {
-	for i := range p.seats {
-		s := &p.seats[i]
+	for i := range p.assignments {
+		s := &p.assignments[i]
 		if s.old == nil || len(s.why) > 0 {
 			continue
 		}
@@ -137,7 +152,7 @@ func (p *plan) needEnvs(next *assembly) {
 }
 
 // commit brings the old instance to rest and hands its place over to the new one. On an error the old one goes on.
-func (s *swapStep) commit(ctx context.Context, o *Outcome) error {
+func (s *replacement) commit(ctx context.Context, o *Outcome) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.t.options.Deadline, refuse(control.CodeLate, "",
 		"%s did not come to rest within %v; it goes on as before", s.old.name, s.t.options.Deadline))
 	defer cancel()
@@ -145,7 +160,7 @@ func (s *swapStep) commit(ctx context.Context, o *Outcome) error {
 		return err
 	}
 	err := s.learned(ctx)
-	s.t.p.stepsOfOthers() // while nobody learns: the successor may count
+	s.t.p.steps.readOthers() // while nobody learns: the successor may count
 	if err == nil {
 		err = s.handOver(o)
 	}
@@ -158,66 +173,9 @@ func (s *swapStep) commit(ctx context.Context, o *Outcome) error {
 	return nil
 }
 
-// rest brings an instance to rest and holds it: nothing of it runs any more, and what is for it waits. On an error it
-// goes on as if nothing had been asked. One that has failed is held already.
-func (x *instance) rest(ctx context.Context) error {
-	if x.live.failed() != nil {
-		return nil
-	}
-	r := x.host.Receiver
-	rested := make(chan struct{})
-	pauser, ok := x.component.(component.Pauser)
-	err := x.loop.do(ctx, func() {
-		if !ok {
-			r.Hold()
-			close(rested)
-			return
-		}
-		pauser.Pause(func() {
-			r.Hold()
-			close(rested)
-		})
-	})
-	if err != nil {
-		return err
-	}
-	select {
-	case <-rested:
-		return nil
-	case <-ctx.Done():
-		err = context.Cause(ctx)
-	case <-x.loop.ended:
-		err = ErrEnded
-	}
-	x.loop.Do(func() {
-		select {
-		case <-rested:
-			r.Release()
-		default:
-		}
-		if ok {
-			pauser.Resume()
-		}
-	})
-	return err
-}
-
-// goOn ends the rest of an instance.
-func (x *instance) goOn() {
-	if x.live.failed() != nil {
-		return
-	}
-	x.loop.Do(func() {
-		if pauser, ok := x.component.(component.Pauser); ok {
-			pauser.Resume()
-		}
-	})
-	x.host.Receiver.Release()
-}
-
 // handOver gives the new instance what the old one has. Both are held, so that the pieces may run on two loops one
 // after the other; where both are on one loop they run together, and its other components see none of them.
-func (s *swapStep) handOver(o *Outcome) (err error) {
+func (s *replacement) handOver(o *Outcome) (err error) {
 	all := func() { err = s.handPieces(o) }
 	if s.old.loop == s.new.loop {
 		s.old.loop.Do(all)
@@ -227,7 +185,7 @@ func (s *swapStep) handOver(o *Outcome) (err error) {
 	return err
 }
 
-func (s *swapStep) handPieces(o *Outcome) error {
+func (s *replacement) handPieces(o *Outcome) error {
 	state, err := s.save(o)
 	if err != nil {
 		return err
@@ -245,13 +203,15 @@ func (s *swapStep) handPieces(o *Outcome) error {
 		s.t.p.feed(s.new, waiting)
 	})
 	s.old.live.leave()
-	s.new.live.remember(s.t, state)
+	if s.t.options.Probation {
+		s.new.live.remember(state)
+	}
 	s.new.host.Receiver.Release()
 	return nil
 }
 
 // save returns the state of the old instance, of a failed one that which it was made with. nil is none.
-func (s *swapStep) save(o *Outcome) (state *component.State, err error) {
+func (s *replacement) save(o *Outcome) (state *component.State, err error) {
 	if why := s.unfit(); why != "" {
 		o.note("%s begins new episodes: %s", s.old.name, why)
 		return nil, nil
@@ -277,7 +237,7 @@ func (s *swapStep) save(o *Outcome) (state *component.State, err error) {
 }
 
 // unfit tells why the new instance cannot go on with the episodes of the old one; empty if it can.
-func (s *swapStep) unfit() string {
+func (s *replacement) unfit() string {
 	was, is := s.old.of.Flow, s.of.Flow
 	switch {
 	case is.Envs == 0:
@@ -292,7 +252,7 @@ func (s *swapStep) unfit() string {
 	return ""
 }
 
-func (s *swapStep) restore(state *component.State) (err error) {
+func (s *replacement) restore(state *component.State) (err error) {
 	if state == nil {
 		return nil
 	}
@@ -304,23 +264,9 @@ func (s *swapStep) restore(state *component.State) (err error) {
 	return nil
 }
 
-// published returns the newest policy version that an instance has published.
-func (x *instance) published() uint64 {
-	newest := x.host.Published
-	for _, port := range x.component.Manifest().Signals {
-		if m, ok := x.host.Signal(port.Name).Newest(); ok && port.Payload == weightsPayload {
-			newest = max(newest, m.PolicyVersion)
-		}
-	}
-	return newest
-}
-
-// weightsPayload is what signals carry whose messages publish a policy version.
-const weightsPayload = "weights"
-
 // reconnect leads all connections of the old instance to and from the new one, and returns what the old one has not
 // begun with. Signals and slots of both are of one kind, so what could fail has been checked.
-func (s *swapStep) reconnect() (waiting []component.Waiting) {
+func (s *replacement) reconnect() (waiting []component.Waiting) {
 	s.old.loop.Do(func() {
 		err := errors.Join(bus.Redirect(s.ways()...), s.moveSignals())
 		if err != nil {
@@ -335,7 +281,7 @@ func (s *swapStep) reconnect() (waiting []component.Waiting) {
 
 // ways leads everything that comes for the old instance to the new one, also what still waits on connections that are
 // no more. Slots that the new one does not have, or for something else, are left out: no wire leads there.
-func (s *swapStep) ways() (ways []bus.Way) {
+func (s *replacement) ways() (ways []bus.Way) {
 	draining := s.t.p.draining()
 	for _, port := range s.old.component.Manifest().Slots {
 		slot, to := s.old.host.BoundSlot(port.Name), s.new.host.BoundSlot(port.Name)
@@ -356,7 +302,7 @@ func (s *swapStep) ways() (ways []bus.Way) {
 
 // moveSignals makes the new instance send where the old one did, on signals that both have. A connection that is no more
 // by then was of a tap: those end at any time, and nothing is left to move.
-func (s *swapStep) moveSignals() error {
+func (s *replacement) moveSignals() error {
 	manifest := s.new.component.Manifest()
 	var errs []error
 	for _, port := range s.old.component.Manifest().Signals {
@@ -374,34 +320,13 @@ func (s *swapStep) moveSignals() error {
 	return errors.Join(errs...)
 }
 
-// feed runs the slots of an instance for messages that another one had taken. It runs on the instance's loop.
-func (p *Pipeline) feed(x *instance, waiting []component.Waiting) {
-	for i := range waiting {
-		w := &waiting[i]
-		if slot := x.host.BoundSlot(w.Slot); slot != nil {
-			slot.Run(&w.Message)
-		}
-		p.unclaim(w)
-	}
-}
-
-// unclaim releases what goes with a message.
-func (p *Pipeline) unclaim(w *component.Waiting) {
-	if !w.Claimed {
-		return
-	}
-	if err := p.arenas.Release(w.Message.Handle); err != nil {
-		p.log.Warn("release of a block that was handed over", "block", w.Message.Handle, "err", err)
-	}
-}
-
 // undo makes the version of before again, from the state that this one has, and gives it the place. If that cannot be
 // done, this one keeps it, so that the run goes on; the error says so. One that has failed cannot.
-func (s *swapStep) undo() error {
+func (s *replacement) undo() error {
 	now := member{s.new, s.of, s.old.index, s.old.name}
 	x, err := s.t.successor(s.t.before, &now, s.old.of)
 	if err == nil {
-		back := &swapStep{t: s.t, of: s.old.of, old: now, new: x}
+		back := &replacement{t: s.t, of: s.old.of, old: now, new: x}
 		err = back.commit(context.Background(), &Outcome{})
 	}
 	if err == nil {

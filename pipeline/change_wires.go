@@ -3,21 +3,20 @@ package pipeline
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/rlhost/rlhost/core/bus"
-	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// exchange is what becomes of the connections that one instance sends on.
-type exchange struct {
+// rewiring is what becomes of the connections that one instance sends on.
+type rewiring struct {
+	t    *Transition
 	from *instance
-	cut  []wireLink
-	make []wireLink
+	cut  []rewiredLink
+	make []rewiredLink
 }
 
-// wireLink is a pairing with its wire.
-type wireLink struct {
+// rewiredLink is a pairing with its wire.
+type rewiredLink struct {
 	pairing
 	wire *runningWire
 }
@@ -26,13 +25,13 @@ type wireLink struct {
 // mode, depth or policy changes. Each instance sends nothing between the end of one connection and the beginning of
 // the other. What is on its way to instances that end waits there, see leave.
 func (t *Transition) rewire(ctx context.Context) error {
-	work := map[*instance]*exchange{}
+	work := map[*instance]*rewiring{}
 	kept := map[*bus.Connection]bool{}
 	for i := range t.plan.wires {
 		w := &t.plan.wires[i]
-		next := &runningWire{wire: w.wire, ledger: &ledger{}}
+		next := &runningWire{wire: w.wire, totals: &totals{}}
 		if w.old != nil {
-			next.ledger = w.old.ledger
+			next.totals = w.old.totals
 		}
 		for _, pair := range pairsOf(next.wire, t.next.members) {
 			if old := t.linkOf(w.old, pair); old != nil && w.same && old.leads(w.wire) {
@@ -40,8 +39,8 @@ func (t *Transition) rewire(ctx context.Context) error {
 				kept[old.Connection] = true
 				continue
 			}
-			x := workOf(work, pair.from)
-			x.make = append(x.make, wireLink{pair, next})
+			x := workOf(t, work, pair.from)
+			x.make = append(x.make, rewiredLink{pair, next})
 		}
 		t.next.wires = append(t.next.wires, next)
 	}
@@ -49,23 +48,23 @@ func (t *Transition) rewire(ctx context.Context) error {
 		for _, l := range w.links {
 			if !kept[l.Connection] {
 				l.from, l.to = t.heirOf(l.from), t.heirOf(l.to)
-				x := workOf(work, l.from)
-				x.cut = append(x.cut, wireLink{l, w})
+				x := workOf(t, work, l.from)
+				x.cut = append(x.cut, rewiredLink{l, w})
 			}
 		}
 	}
 	return t.exchange(ctx, work)
 }
 
-func workOf(work map[*instance]*exchange, from *instance) *exchange {
+func workOf(t *Transition, work map[*instance]*rewiring, from *instance) *rewiring {
 	if work[from] == nil {
-		work[from] = &exchange{from: from}
+		work[from] = &rewiring{t: t, from: from}
 	}
 	return work[from]
 }
 
 // exchange makes all exchanges, those that may have to wait for messages that are parked first.
-func (t *Transition) exchange(ctx context.Context, work map[*instance]*exchange) error {
+func (t *Transition) exchange(ctx context.Context, work map[*instance]*rewiring) error {
 	for _, x := range work {
 		for _, l := range x.cut {
 			if err := drained(ctx, l.pairing); err != nil {
@@ -79,7 +78,7 @@ func (t *Transition) exchange(ctx context.Context, work map[*instance]*exchange)
 			continue
 		}
 		var err error
-		x.from.loop.Do(func() { err = t.exchangeOne(x) })
+		x.from.loop.Do(func() { err = x.exchange() })
 		if err != nil {
 			return err
 		}
@@ -87,13 +86,13 @@ func (t *Transition) exchange(ctx context.Context, work map[*instance]*exchange)
 	return nil
 }
 
-// exchangeOne runs while no slot of the sending instance does.
-func (t *Transition) exchangeOne(x *exchange) error {
+// exchange runs while no slot of the sending instance does.
+func (x *rewiring) exchange() error {
 	for _, l := range x.cut {
 		l.wire.retire(l.Connection)
-		t.undo = append(t.undo, func() error {
+		x.t.undo = append(x.t.undo, func() error {
 			again, err := connect(l.wire.wire, l.from, l.to)
-			t.relinked[l.Connection] = again.Connection
+			x.t.relinked[l.Connection] = again.Connection
 			return err
 		})
 	}
@@ -103,7 +102,7 @@ func (t *Transition) exchangeOne(x *exchange) error {
 			return err
 		}
 		l.wire.links = append(l.wire.links, made)
-		t.undo = append(t.undo, func() error { l.wire.retire(made.Connection); return nil })
+		x.t.undo = append(x.t.undo, func() error { l.wire.retire(made.Connection); return nil })
 	}
 	return nil
 }
@@ -128,33 +127,4 @@ func (t *Transition) linkOf(w *runningWire, pair pairing) *pairing {
 		return nil
 	}
 	return &pairing{w.links[i].Connection, pair.from, pair.to}
-}
-
-// leads reports whether the connection is from and to the ports of a wire. It is not where an instance was replaced by
-// one with other ports of those names.
-func (l *pairing) leads(w *graph.Wire) bool {
-	return l.Signal() == l.from.host.Signal(w.Signal) && l.Slot() == l.to.host.BoundSlot(w.Slot)
-}
-
-// parkedEvery is how often drained looks. Nothing tells that the last parked message has been let in, and a wire that
-// is changed while its receiver is behind is rare.
-const parkedEvery = 2 * time.Millisecond
-
-// drained waits until no message is parked at a connection: it would be overtaken on one that takes its place.
-func drained(ctx context.Context, l pairing) error {
-	if l.Stats().Parked == 0 || l.to.host.Receiver.Held() {
-		return nil
-	}
-	tick := time.NewTicker(parkedEvery)
-	defer tick.Stop()
-	for l.Stats().Parked > 0 {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-l.to.loop.ended:
-			return ErrEnded
-		}
-	}
-	return nil
 }

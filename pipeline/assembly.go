@@ -1,0 +1,235 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/graph"
+)
+
+// assembly is a graph and what was made of it. Once it runs it is not changed.
+type assembly struct {
+	*loaded
+	graph   *graph.Graph
+	run     *component.Run
+	members []member // in the order of the graph
+	wires   []*runningWire
+}
+
+// member is the place of an instance in a graph. The instance may have been made when the graph was another one.
+type member struct {
+	*instance
+	of    *graph.Component
+	index int
+	name  string
+}
+
+// instance is one instance of a component.
+type instance struct {
+	run       *running
+	component component.Component
+	host      *component.Host
+	loop      *runningLoop
+	envs      int                      // environments that it has
+	joining   atomic.Pointer[assembly] // what it was made for; nil since that runs
+
+	bound atomic.Bool // it has its ports
+
+	live liveness
+}
+
+// instanceKey tells a place in the graph, whoever has it.
+type instanceKey struct {
+	component string
+	index     int
+}
+
+// pairing is a connection between two instances.
+type pairing struct {
+	*bus.Connection
+	from, to *instance
+}
+
+// runningWire is a wire with a connection for each pair of instances. It is not changed once it runs, but for what
+// totals keeps.
+type runningWire struct {
+	wire  *graph.Wire
+	links []pairing
+	*totals
+}
+
+// totals keeps the counters of connections that a wire had before: all that it ever did stays counted.
+type totals struct {
+	mu       sync.Mutex
+	past     WireCounters
+	draining []*bus.Connection // disconnected, and still delivering
+}
+
+// WireCounters are the counters of one wire, over all instances at its ends, also those that have been replaced. A
+// message is counted in exactly one of Delivered, Dropped, Coalesced, Queued and Parked.
+type WireCounters struct {
+	Wire      string // "rollout.trajectories → batcher.on_trajectories"
+	Delivered uint64 // given to a slot
+	Dropped   uint64 // lost to the overflow policy
+	Coalesced uint64 // replaced by a newer message
+	Blocked   uint64 // had to wait for room
+	Queued    int    // wait for their slot now
+	MaxQueued int    // most that ever waited on one connection
+	Parked    int    // wait for room now
+	Depth     int    // room in total
+}
+
+// envs returns how many environments the members have, and the index behind the last one.
+func (a *assembly) envs() int {
+	n := 0
+	for _, x := range a.members {
+		n = max(n, x.host.FirstEnv+x.instance.envs)
+	}
+	return n
+}
+
+// task returns the newest task of the environments that run.
+func (a *assembly) task() uint16 {
+	task, first := uint16(0), true
+	for _, m := range a.members {
+		m.live.mu.Lock()
+		if own := m.live.task; m.live.env != nil && (first || int16(own-task) > 0) { // they begin anew after 65,535
+			task, first = own, false
+		}
+		m.live.mu.Unlock()
+	}
+	return task
+}
+
+// member returns the member of that name and index, or nil.
+func (a *assembly) member(name string, index int) *member {
+	i := slices.IndexFunc(a.members, func(m member) bool { return m.of.Name == name && m.index == index })
+	if i < 0 {
+		return nil
+	}
+	return &a.members[i]
+}
+
+// wire returns the running wire with the same ends, or nil.
+func (a *assembly) wire(w *graph.Wire) *runningWire {
+	i := slices.IndexFunc(a.wires, func(o *runningWire) bool {
+		return o.wire.From == w.From && o.wire.Signal == w.Signal && o.wire.To == w.To && o.wire.Slot == w.Slot
+	})
+	if i < 0 {
+		return nil
+	}
+	return a.wires[i]
+}
+
+func (a *assembly) policy(name string) (any, error) {
+	if made, ok := a.policies[name]; ok {
+		return made, nil
+	}
+	return nil, fmt.Errorf("policy %q is not declared", name)
+}
+
+// tables returns what components that run elsewhere are told of the file.
+func (a *assembly) tables(parts *graph.Parts) component.Tables {
+	t := component.Tables{
+		Policies: map[string]component.PolicyTable{}, Envs: map[string]hostabi.EnvSpec{}, Peers: a.graph.InstancesByKind(),
+		Sources: map[string]component.EnvSource{},
+	}
+	for i := range a.graph.Policies {
+		x := &a.graph.Policies[i]
+		t.Policies[x.Name] = component.PolicyTable{Env: x.Env, Table: x.Plain()}
+	}
+	for name, v := range a.plugins {
+		t.Envs[name] = v.plugin.Spec()
+		if e := a.graph.Env(name); !e.Table.Isolated {
+			t.Sources[name] = a.graph.SourceOf(&e.Table, parts)
+		}
+	}
+	return t
+}
+
+// signals names all signals, once for each component.
+func (a *assembly) signals() (list []string) {
+	for i := range a.graph.Components {
+		c := &a.graph.Components[i]
+		for _, port := range c.Manifest.Signals {
+			list = append(list, component.Qualified(c.Name, port.Name))
+		}
+	}
+	return list
+}
+
+func (a *assembly) newest(payload string) (found hostabi.Message, ok bool) {
+	for i := range a.members {
+		x := &a.members[i]
+		for _, port := range x.of.Manifest.Signals {
+			if port.Payload != payload {
+				continue
+			}
+			if m, sent := x.host.Signal(port.Name).Newest(); sent && (!ok || m.PolicyVersion > found.PolicyVersion) {
+				found, ok = m, true
+			}
+		}
+	}
+	return found, ok
+}
+
+// eachEnv calls fn with the environments of an assembly, nil being one that has none.
+func (a *assembly) eachEnv(fn func(*loadedEnv)) {
+	if a != nil && a.loaded != nil {
+		for _, v := range a.plugins {
+			fn(v)
+		}
+	}
+}
+
+// sameSpaces refuses environments of other spaces than those whose place they take.
+func (a *assembly) sameSpaces(before *assembly) error {
+	for name, v := range a.plugins {
+		old := before.plugins[name]
+		if old == nil || old == v {
+			continue
+		}
+		if was, is := spaces(old.plugin.Spec()), spaces(v.plugin.Spec()); was != is {
+			return spacesError(&component.SpacesError{Component: "env " + name, Reason: was + " differ from " + is,
+				Running: old.plugin.Spec(), Next: v.plugin.Spec()})
+		}
+	}
+	return nil
+}
+
+// sameNetworks takes over the policies that are what they were, and refuses those of another network.
+func (a *assembly) sameNetworks(before *assembly, parts *graph.Parts) error {
+	for name, made := range a.policies {
+		old, ok := before.policies[name]
+		if !ok {
+			continue
+		}
+		if a.graph.Policy(name).Equal(before.graph.Policy(name)) {
+			a.policies[name] = old
+			continue
+		}
+		if err := sameNetwork(parts, old, made); err != nil {
+			return &ChangeError{Code: control.CodeSpaces, Err: err,
+				Reason: "policy \"" + name + "\" has another network than the running one: " + err.Error(), Help: "start a new run for it"}
+		}
+	}
+	return nil
+}
+
+func sameNetwork(parts *graph.Parts, old, made any) error {
+	switch {
+	case parts.SameNetwork != nil:
+		return parts.SameNetwork(old, made)
+	case reflect.DeepEqual(old, made):
+		return nil
+	}
+	return errors.New("this program cannot compare policies")
+}

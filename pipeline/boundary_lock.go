@@ -1,0 +1,77 @@
+package pipeline
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// Snapshot returns the state of instances by name. In synchronous mode that is all of them. In asynchronous mode
+// only the learner stands still at its boundary, so it is the learner and those that nobody depends on, which
+// have no signals. What cannot be saved is missing, and the reasons are joined in the error. It may be called
+// during the call that it was given to only: later it returns ErrEnded.
+type Snapshot = func() (map[string]component.State, error)
+
+// standing is what boundaries and changes have to exclude each other by: whoever has the token sees all instances
+// in their places.
+type boundaryLock struct {
+	token    chan struct{}
+	changing atomic.Bool // set by who has the token and replaces instances
+
+	mu    sync.Mutex
+	asked []*request // of AtNextBoundary
+}
+
+// take waits for the token.
+func (s *boundaryLock) take(ctx context.Context) error {
+	select {
+	case <-s.token:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// try takes the token if nobody has it.
+func (s *boundaryLock) try() bool {
+	select {
+	case <-s.token:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *boundaryLock) put() { s.token <- struct{}{} }
+
+// answer calls those who have asked.
+func (s *boundaryLock) answer(snapshot Snapshot) {
+	s.mu.Lock()
+	asked := s.asked
+	s.asked = nil
+	s.mu.Unlock()
+	for _, r := range asked {
+		r.answer(snapshot)
+	}
+}
+
+// request is a call of AtNextBoundary.
+type request struct {
+	fn   func(Snapshot) error
+	done chan error // takes one
+}
+
+// answer calls the function; who waits learns of it also if it panics.
+func (r *request) answer(snapshot Snapshot) {
+	err := ErrEnded
+	defer func() { r.done <- err }()
+	err = r.fn(snapshot)
+}
+
+func newBoundaryLock() *boundaryLock {
+	s := &boundaryLock{token: make(chan struct{}, 1)}
+	s.token <- struct{}{}
+	return s
+}

@@ -1,0 +1,322 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/pipeline/graph"
+)
+
+// Prepare makes a change of the running pipeline ready: to what next says, which With or Parse made. It loads and
+// compiles plugins, checks them against those that run, makes and starts new instances; it blocks on all that, and ctx
+// or the end of the run ends it. What runs is not touched.
+//
+// Errors: Problems where a file is to blame, a *ChangeError for what cannot be changed, ErrNothing, ErrBusy, ErrEnded.
+// After an error everything has been released.
+func (p *Pipeline) Prepare(ctx context.Context, next *graph.Graph, o TransitionOptions) (*Transition, error) {
+	if o.Deadline <= 0 {
+		o.Deadline = defaultDeadline
+	}
+	t := &Transition{p: p, options: o, changeState: changeState{broken: make(chan struct{})},
+		undone: map[*instance]*instance{}, relinked: map[*bus.Connection]*bus.Connection{}}
+	ctx, leave, err := p.changes.enter(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	t.know(func() { t.before = p.now() })
+	if err := t.prepare(ctx, next); err != nil {
+		if ended := p.changes.over(); ended != nil {
+			err = ended
+		}
+		return nil, errors.Join(err, t.release())
+	}
+	return t, nil
+}
+
+func (t *Transition) prepare(ctx context.Context, next *graph.Graph) error {
+	plan, err := planOf(t.before, next)
+	if err != nil {
+		return err
+	}
+	t.know(func() { t.plan = plan })
+	loaded, err := t.p.nextAssembly(ctx, t.before, next)
+	if err != nil {
+		return err
+	}
+	t.know(func() {
+		t.next = loaded
+		t.plan.needEnvs(t.next)
+	})
+	if err := t.prepareInstances(ctx); err != nil {
+		return err
+	}
+	if err := t.prepareEnvs(ctx); err != nil {
+		return err
+	}
+	if len(t.envs) == 0 && t.plan.empty() {
+		return ErrNothing
+	}
+	return context.Cause(ctx)
+}
+
+// nextAssembly loads what a graph needs beyond what runs and holds it against that. Its members and wires are still
+// missing.
+func (p *Pipeline) nextAssembly(ctx context.Context, before *assembly, next *graph.Graph) (*assembly, error) {
+	a := &assembly{graph: next, run: before.run}
+	if before.run.Stop != next.Run.Stop {
+		a.run = p.runOf(next)
+	}
+	var err error
+	if a.loaded, err = load(ctx, next, p.options.Parts, &p.envCache); err != nil {
+		return nil, err
+	}
+	if err := a.sameSpaces(before); err != nil {
+		return nil, err
+	}
+	return a, a.sameNetworks(before, p.options.Parts)
+}
+
+// Changes returns what the transition changes.
+func (t *Transition) Changes() []control.Change { return t.plan.changes() }
+
+// Graph returns the graph that runs once the transition is committed.
+func (t *Transition) Graph() *graph.Graph { return t.next.graph }
+
+// Plugin returns the newly loaded plugin of an environment, or nil if that does not change. It is valid until the
+// transition is closed, or another version of it has been committed and settled.
+func (t *Transition) Plugin(env string) env.Plugin {
+	v := t.next.plugins[env]
+	if v == nil || t.before.plugins[env] == v {
+		return nil
+	}
+	return v.plugin
+}
+
+// Commit makes the change and returns when all of it has been made. On an error everything is as before, and the
+// transition is closed: a *ChangeError, ErrEnded, or the cause of ctx's end.
+func (t *Transition) Commit(ctx context.Context) (Outcome, error) {
+	ctx, leave, err := t.p.changes.join(ctx)
+	if err != nil {
+		return Outcome{}, err // the end of the run has closed it, or will
+	}
+	defer leave()
+	if err := t.advance(prepared, committing); err != nil {
+		return Outcome{}, err
+	}
+	defer t.p.pauses.lift()()
+	var o Outcome
+	if err := t.commit(ctx, &o); err != nil {
+		if ended := t.p.changes.over(); ended != nil {
+			err = ended
+		}
+		return Outcome{}, errors.Join(err, t.release())
+	}
+	return o, nil
+}
+
+// commit makes the changes one after the other, and takes back those made if one cannot be made.
+func (t *Transition) commit(ctx context.Context, o *Outcome) error {
+	if err := t.fault(); err != nil {
+		return err
+	}
+	if t.plan.structural() {
+		s := t.p.boundaries
+		if err := s.take(ctx); err != nil {
+			return err
+		}
+		s.changing.Store(true)
+		defer func() {
+			s.changing.Store(false)
+			s.put()
+		}()
+	}
+	for _, step := range []func(context.Context, *Outcome) error{t.commitEnvs, t.commitSwaps, t.commitGraph} {
+		if err := step(ctx, o); err != nil {
+			return errors.Join(err, t.takeBack())
+		}
+	}
+	if err := t.p.changes.over(); err != nil {
+		return errors.Join(err, t.takeBack())
+	}
+	if !t.options.Probation {
+		if err := t.confirm(); err != nil {
+			return errors.Join(err, t.takeBack())
+		}
+	}
+	o.EnvStep = t.p.stats.Counter("rollout/env_steps").Value()
+	t.install(o)
+	return nil
+}
+
+func (t *Transition) commitSwaps(ctx context.Context, o *Outcome) error {
+	for _, s := range t.swaps {
+		if err := s.commit(ctx, o); err != nil {
+			return err
+		}
+		t.undo = append(t.undo, s.undo)
+	}
+	return nil
+}
+
+// commitGraph changes who is wired to whom.
+func (t *Transition) commitGraph(ctx context.Context, _ *Outcome) error {
+	if err := t.restEnded(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, t.options.Deadline, refuse(control.CodeLate, "",
+		"messages still wait for room on wires that are to change after %v", t.options.Deadline))
+	defer cancel()
+	if err := t.rewire(ctx); err != nil {
+		return err
+	}
+	return t.fault()
+}
+
+// install makes the next assembly the one that runs.
+func (t *Transition) install(o *Outcome) {
+	p := t.p
+	p.mu.Lock()
+	for name, v := range t.before.plugins {
+		if t.next.plugins[name] != v {
+			p.previous[name] = v
+		}
+	}
+	p.mu.Unlock()
+	for _, s := range t.envs {
+		s.x.live.went(s)
+	}
+	p.state.Store(t.next)
+	p.taps.follow(t.next)
+	p.stats.Gauge("rollout/envs").Set(float64(t.next.envs()))
+	swapped := map[*instance]bool{}
+	for _, s := range t.swaps {
+		swapped[s.new] = true
+	}
+	for _, x := range t.made {
+		x.joining.Store(nil)
+		if !swapped[x] {
+			x.host.Receiver.Release()
+		}
+	}
+	if t.next.run != t.before.run {
+		p.ending.mu.Lock()
+		p.ending.limit(t.next.run.Stop.Wall)
+		p.ending.mu.Unlock()
+	}
+	t.finish(o)
+	t.undo = nil
+	ends := t.complete()
+	p.changes.finish(t)
+	if t.options.Probation {
+		t.tell()
+	} else {
+		t.settle()
+	}
+	if ends != "" {
+		p.Stop(ends)
+	}
+}
+
+// finish lets go of what runs no more, once everything has been changed.
+func (t *Transition) finish(o *Outcome) {
+	t.p.mu.Lock()
+	for _, w := range t.before.wires {
+		if t.next.wire(w.wire) == nil {
+			t.p.retired = append(t.p.retired, w.totals)
+		}
+	}
+	t.p.mu.Unlock()
+	for _, m := range t.plan.ended {
+		t.leave(m, o)
+	}
+	for _, s := range t.swaps {
+		if err := t.p.retire(s.old.instance, s.new); err != nil {
+			o.note("%v", err)
+		}
+	}
+	t.p.tidy()
+}
+
+// Settle ends the probation: the previous version lets go of what it holds. Its plugin stays loaded, for a way back.
+// It is to be called once for each Commit that succeeded; a later one that changes the same things settles as well.
+// false means that a new version has failed before: then nothing has been settled, and Fell is called, or was.
+func (t *Transition) Settle() bool {
+	_, leave, err := t.p.changes.join(t.p.changes.ctx)
+	if err != nil {
+		return true // the end of the run lets go of everything
+	}
+	defer leave()
+	return t.settle()
+}
+
+func (t *Transition) settle() bool {
+	if t.confirm() != nil {
+		return false
+	}
+	if t.advance(committed, settled) != nil {
+		return true // it was before
+	}
+	for _, s := range t.envs {
+		s.x.loop.Do(s.settle)
+	}
+	for _, x := range t.made {
+		x.live.settle(t)
+	}
+	if err := t.p.collect(); err != nil {
+		t.p.log.Warn("closing what ran before", "err", err)
+	}
+	return true
+}
+
+// Close gives up a change that was not committed, and releases what was made for it.
+func (t *Transition) Close() error {
+	_, leave, err := t.p.changes.join(t.p.changes.ctx)
+	if err != nil {
+		return nil // the end of the run closes it
+	}
+	defer leave()
+	return t.giveUp()
+}
+
+func (t *Transition) giveUp() error {
+	if t.advance(prepared, closed) != nil {
+		return nil
+	}
+	return t.release()
+}
+
+// release takes back what was made for a change that will not be.
+func (t *Transition) release() error {
+	t.close()
+	errs := []error{t.cancelEnvs()}
+	members := map[*instance]bool{}
+	for _, m := range t.p.now().members {
+		members[m.instance] = true
+	}
+	heirs := map[*instance]*instance{} // of those that ran meanwhile
+	for _, s := range t.swaps {
+		if s.done {
+			heirs[s.old.instance], heirs[s.new] = s.new, t.undone[s.old.instance]
+		}
+	}
+	for _, x := range t.made {
+		if members[x] {
+			x.live.settle(t)
+		} else if heir := heirs[x]; heir != nil {
+			errs = append(errs, t.p.retire(x, heir))
+		} else {
+			errs = append(errs, t.p.discard(x))
+		}
+	}
+	for _, s := range t.swaps {
+		if s.done && !members[s.old.instance] {
+			errs = append(errs, t.p.retire(s.old.instance, s.new))
+		}
+	}
+	t.p.changes.finish(t)
+	return errors.Join(append(errs, t.p.collect())...)
+}

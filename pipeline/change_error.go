@@ -1,0 +1,49 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+)
+
+// ErrBusy is wrapped by Prepare while another change is being prepared or committed; the message says which.
+var ErrBusy = errors.New("another change is under way")
+
+// ErrNothing is returned by Prepare when the next graph asks for nothing that the running one does not have.
+var ErrNothing = errors.New("nothing is to be changed")
+
+// ChangeError says why a change cannot be made while the run goes on. Nothing has changed.
+type ChangeError struct {
+	Code   control.Code
+	Reason string
+	Help   string
+	Err    error // what it wraps, or nil
+}
+
+// Error tells the reason.
+func (e *ChangeError) Error() string { return e.Reason }
+
+// Unwrap returns the error below, or nil.
+func (e *ChangeError) Unwrap() error { return e.Err }
+
+func refuse(code control.Code, help, format string, args ...any) *ChangeError {
+	return &ChangeError{Code: code, Reason: fmt.Sprintf(format, args...), Help: help}
+}
+
+// envError says why environments cannot take the place of others.
+func envError(name string, err error) error {
+	var spaces *component.SpacesError
+	if errors.As(err, &spaces) {
+		return spacesError(spaces)
+	}
+	return &ChangeError{Code: control.CodeFailed, Reason: fmt.Sprintf("%s: %v", name, err), Err: err}
+}
+
+// spacesError shows both specifications side by side.
+func spacesError(e *component.SpacesError) error {
+	return &ChangeError{Code: control.CodeSpaces, Err: e, Reason: e.Error() + "\n" + strings.TrimSuffix(e.Table(), "\n"),
+		Help: "a policy is made for its spaces: start a new run"}
+}

@@ -1,0 +1,138 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"sync"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+)
+
+// stage is how far a change is:
+//
+//	prepared ──Commit──▶ committing ──▶ committed ──Settle──▶ settled
+//	   │                     │              │
+//	 Close            fault, lateness    fault of a new version: the owner is told, which goes back by another change
+//	   ▼                     ▼
+//	 closed ◀── all is taken back
+//
+// A new version is on probation from its first step on until the change is confirmed: at the end of Commit without
+// TransitionOptions.Probation, else by Settle. Until then the first fault of one counts against the change; from there on
+// it is that of any component, and ends the run.
+type stage uint8
+
+const (
+	prepared stage = iota
+	committing
+	committed
+	settled
+	closed
+)
+
+// String names the stage.
+func (s stage) String() string {
+	return [...]string{"prepared", "being committed", "committed", "settled", "closed"}[s]
+}
+
+// changeState is where a change stands, and what has come between. mu guards also what the change is about while it is
+// being prepared, since others look at that.
+type changeState struct {
+	mu        sync.Mutex
+	stage     stage
+	confirmed bool                 // faults of new versions are those of any component
+	broken    chan struct{}        // closed at the first fault of a new version before that
+	faulty    string               // component of that
+	err       error                // the fault
+	told      bool                 // the owner knows of it, or will
+	ends      component.StopReason // why a new version wants the run to end
+}
+
+// advance moves from one stage to another.
+func (c *changeState) advance(from, to stage) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stage != from {
+		return fmt.Errorf("the change is %s", c.stage)
+	}
+	c.stage = to
+	return nil
+}
+
+// close moves to closed, from whatever stage.
+func (c *changeState) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stage = closed
+}
+
+// complete moves on to committed, and returns why a new version wants the run to end, or nothing.
+func (c *changeState) complete() component.StopReason {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stage = committed
+	return c.ends
+}
+
+// onFault notes a fault of a new version, and reports whether the previous one takes its place for it: everywhere, or,
+// once new versions are confirmed, nowhere. Commit gives up at such a fault.
+func (c *changeState) onFault(name string, fault error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil && !c.confirmed {
+		c.faulty, c.err = name, fault
+		close(c.broken)
+	}
+	return c.err != nil
+}
+
+// confirm makes faults from here on those of any component. The error is that of a fault before.
+func (c *changeState) confirm() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.confirmed = c.err == nil
+	return c.failure()
+}
+
+// fault returns why the change cannot be completed, or nil.
+func (c *changeState) fault() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failure()
+}
+
+// failure is fault for callers that hold mu.
+func (c *changeState) failure() error {
+	if c.err == nil {
+		return nil
+	}
+	return &ChangeError{Code: control.CodeFell, Err: c.err,
+		Reason: fmt.Sprintf("%s failed while it took over: %v; the previous version runs", c.faulty, c.err)}
+}
+
+// untold returns the fault that the owner of a complete change is to be told, if there is one. The caller holds mu, and
+// sets told.
+func (c *changeState) untold() (name string, fault error) {
+	if c.told || c.stage != committed {
+		return "", nil
+	}
+	return c.faulty, c.err
+}
+
+// waits reports whether the run is to end once the change has been made, if it is.
+func (c *changeState) waits(reason component.StopReason) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stage > committing {
+		return false
+	}
+	c.ends = cmp.Or(c.ends, reason)
+	return true
+}
+
+// know changes what others look at while the change is being prepared.
+func (c *changeState) know(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}

@@ -1,0 +1,73 @@
+package pipeline
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/rlhost/rlhost/pipeline/graph"
+)
+
+// takeBack undoes what a commit has changed, in reverse order. The error tells what could not be undone.
+func (t *Transition) takeBack() error {
+	var errs []error
+	for _, undo := range slices.Backward(t.undo) {
+		errs = append(errs, undo())
+	}
+	t.undo = nil
+	if len(t.undone) > 0 || len(t.relinked) > 0 {
+		again := t.restored()
+		t.p.state.Store(again)
+		t.p.taps.follow(again) // those that came meanwhile hear instances that are no more
+	}
+	return errors.Join(errs...)
+}
+
+// restored is the assembly of before, with the instances and connections that are in their places now.
+func (t *Transition) restored() *assembly {
+	a := *t.before
+	now := func(x *instance) *instance {
+		if heir := t.undone[x]; heir != nil {
+			return heir
+		}
+		return x
+	}
+	a.members = slices.Clone(a.members)
+	a.graph = t.restoredGraph()
+	for i := range a.members {
+		a.members[i].of = a.graph.Component(a.members[i].of.Name)
+		a.members[i].instance = now(a.members[i].instance)
+		a.members[i].joining.Store(nil)
+	}
+	a.wires = slices.Clone(a.wires)
+	for i, w := range a.wires {
+		again := &runningWire{wire: w.wire, totals: w.totals}
+		for _, l := range w.links {
+			c := l.Connection
+			if t.relinked[c] != nil {
+				c = t.relinked[c]
+			}
+			again.links = append(again.links, pairing{c, now(l.from), now(l.to)})
+		}
+		a.wires[i] = again
+	}
+	return &a
+}
+
+// restoredGraph is the graph of before, with the components of the next one that could not be taken back.
+func (t *Transition) restoredGraph() *graph.Graph {
+	if len(t.kept) == 0 {
+		return t.before.graph
+	}
+	g := *t.before.graph
+	g.Components, g.Policies = slices.Clone(g.Components), slices.Clone(g.Policies)
+	for _, s := range t.kept {
+		x := g.Component(s.of.Name)
+		count := x.Count
+		*x = *s.of
+		x.Count = count
+		if p := g.Policy(s.of.Policy); p != nil {
+			*p = *t.next.graph.Policy(s.of.Policy)
+		}
+	}
+	return &g
+}

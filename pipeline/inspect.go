@@ -1,0 +1,188 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/graph"
+)
+
+// Graph returns the graph that runs. It is another one after a change.
+func (p *Pipeline) Graph() *graph.Graph { return p.now().graph }
+
+// Env returns the loaded environment that runs now. It is open until another version of it has been committed and
+// settled, or Close.
+func (p *Pipeline) Env(name string) (env.Plugin, error) {
+	if v := p.now().plugins[name]; v != nil {
+		return v.plugin, nil
+	}
+	return nil, fmt.Errorf("env %q is not declared", name)
+}
+
+// Policy returns what Parts.Policy made of a [policy.NAME] table.
+func (p *Pipeline) Policy(name string) (any, error) { return p.now().policy(name) }
+
+// Stats returns the metrics of all components.
+func (p *Pipeline) Stats() *stat.Registry { return p.stats }
+
+// Warnings returns what is not wrong with the environments that were loaded first, but perhaps not what was meant.
+func (p *Pipeline) Warnings() graph.Problems { return p.warnings }
+
+// Status describes every instance, in the order of the graph. It reads counters, and may be called at any time.
+func (p *Pipeline) Status() []control.ComponentStatus {
+	s := p.watch.snapshot(time.Now())
+	list := make([]control.ComponentStatus, len(s.instances))
+	for i, x := range s.instances {
+		list[i] = s.describe(x)
+	}
+	return list
+}
+
+// State returns that of the whole run: paused if an instance is, stalled if one is. Any goroutine.
+func (p *Pipeline) State() control.State {
+	s := p.watch.snapshot(time.Now())
+	if s.over != "" {
+		return s.over
+	}
+	state := control.Running
+	for _, x := range s.instances {
+		switch x.state {
+		case control.Failed, control.Lost, control.Stalled:
+			return control.Stalled
+		case control.Paused, control.Replacing, control.Ready:
+			state = x.state
+		}
+	}
+	return state
+}
+
+// Wires returns the counters of all wires, in the order of the graph.
+func (p *Pipeline) Wires() []control.WireStatus {
+	wires := p.now().wires
+	list := make([]control.WireStatus, len(wires))
+	for i, w := range wires {
+		n := w.counters()
+		list[i] = control.WireStatus{
+			Wire: n.Wire, Mode: w.wire.Mode.String(), Delivered: n.Delivered, Dropped: n.Dropped, Coalesced: n.Coalesced,
+			Blocked: n.Blocked, Queued: n.Queued, Parked: n.Parked, Depth: n.Depth,
+		}
+	}
+	return list
+}
+
+// Cause says why the run stands still: the first cause, and the wire that is blocked. It is empty while the run goes on,
+// and before and after it. Any goroutine.
+func (p *Pipeline) Cause() string { return p.watch.snapshot(time.Now()).cause() }
+
+// Counters returns the counters of all wires, in the order of the graph. It may be called at any time; after Run
+// they are those of its end.
+func (p *Pipeline) Counters() []WireCounters {
+	if last := p.ending.counters.Load(); last != nil {
+		return slices.Clone(*last)
+	}
+	return p.readCounters()
+}
+
+// Pause makes the instances that patterns name come to rest, all for none, and returns what each of them says, in the
+// order of the graph. A rollout ends the trajectories that it has begun. Those that others need for that come to rest
+// after them: first who asks, then who is asked, and so on downstream. ctx is the one deadline of all; who has not come
+// to rest by then runs on, and its answer is TimedOut.
+//
+// A change, a checkpoint or the end of the run lifts the pause for as long as that takes: see lift. What is paused, and
+// whether it is, is a matter of the place in the graph: an instance that replaces a paused one is paused.
+//
+// The error is a *control.Error for patterns that are malformed or name nothing. Any goroutine but those of the loops.
+func (p *Pipeline) Pause(ctx context.Context, patterns []string) ([]control.Answer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.changes.ctx, cancel)() // nobody comes to rest any more
+	p.pauses.serial.Lock()                           // from here on no change begins, so that those chosen stay
+	defer p.pauses.serial.Unlock()
+	chosen, err := p.pauses.choose(patterns)
+	if err != nil {
+		return nil, err
+	}
+	return p.pauses.pause(ctx, chosen), nil
+}
+
+// Resume makes instances that are paused run on. Errors and answers are as of Pause.
+func (p *Pipeline) Resume(ctx context.Context, patterns []string) ([]control.Answer, error) {
+	p.pauses.serial.Lock()
+	defer p.pauses.serial.Unlock()
+	chosen, err := p.pauses.choose(patterns)
+	if err != nil {
+		return nil, err
+	}
+	p.pauses.wish(chosen, false)
+	return p.pauses.resumeAll(ctx, chosen), nil
+}
+
+// Tap calls fn with the messages of all signals that a pattern names, as they pass, on a goroutine of the tap's own,
+// until cancel is called or the run ends. The run never waits for it: messages that come while fn is behind pass by
+// (their Sequence tells). Taps go on when instances are replaced, added or ended.
+//
+// A pattern is one for components, as control.ParsePattern reads it, a dot, and one for signals: rollout.trajectories,
+// rollout[1].*, *.episodes; without a dot it is for all signals of the components. With columns fn gets only messages
+// whose block is still there, and that stays during the call: a.Lease works. Else blocks may be gone.
+//
+// cancel waits for a call of fn that is under way, so it must not be called by fn. fn must return soon, for the end of
+// the run waits for it, too. Errors: *control.Error.
+func (p *Pipeline) Tap(pattern string, columns bool, fn TapFunc) (cancel func(), err error) {
+	t := &tap{run: &p.running, columns: columns, fn: fn, ended: make(chan struct{})}
+	if err := t.parse(pattern); err != nil {
+		return nil, err
+	}
+	if err := p.taps.add(t); err != nil {
+		return nil, err
+	}
+	return func() { p.taps.cancel(t) }, nil
+}
+
+// Steps counts the env steps of this process's run. Each number is counted where it happens, and those under way in the
+// blocks that hold them. At a dataset boundary of a synchronous run they add up; else Steps reads again, for 20 ms at
+// most, until they do. What components in other processes have counted comes up to 100 ms later: with such it goes on
+// for 300 ms. What a process had counted and not yet told when it died is known by its being missing ever since, once:
+// trained or dropped, it is dropped for the reason "process"; made, it is made all the same. Any goroutine; after Run it
+// returns what they were at its end.
+func (p *Pipeline) Steps() control.StepCounts { return p.steps.read() }
+
+// ErrNoneSent is wrapped by Newest where no component has sent such a message yet.
+var ErrNoneSent = errors.New("none has been sent")
+
+// newestTries is how often Newest looks for a newer message when the block of the one that it found has been reused.
+const newestTries = 8
+
+// Newest calls read with the newest message of a payload, such as weights, and its block, which is claimed during the
+// call; of several components that send such, with that of the newest policy version. It returns the error of read,
+// ErrNoneSent, or ErrEnded after the run, whose end waits for read. Any goroutine.
+func (p *Pipeline) Newest(payload string, read func(m *hostabi.Message, block []byte) error) error {
+	leave, ok := p.changes.visit()
+	if !ok {
+		return ErrEnded
+	}
+	defer leave()
+	var err error
+	for range newestTries {
+		m, ok := p.now().newest(payload)
+		if !ok {
+			return fmt.Errorf("%s: %w", payload, ErrNoneSent)
+		}
+		if m.Handle == 0 {
+			return read(&m, nil)
+		}
+		var lease arena.Lease
+		if lease, err = p.arenas.Lease(m.Handle); err != nil {
+			continue // there is a newer one by now
+		}
+		return errors.Join(read(&m, lease.Bytes()), lease.Release())
+	}
+	return fmt.Errorf("%s: %w", payload, err)
+}

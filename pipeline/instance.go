@@ -1,0 +1,215 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/pipeline/graph"
+)
+
+// place is what an instance has of its own in the run, besides its name.
+type placement struct {
+	id        uint16                  // 0: the next that is free
+	name      string                  // empty: as the graph has it
+	first     int                     // global index of its first environment
+	task      uint16                  // of its environments' episodes
+	inherited map[string]*arena.Arena // of its predecessor; nil if it has none
+	begun     int                     // see component.Host
+	held      bool                    // nothing is handled before Release
+	watch     probation               // that deals with its failures
+}
+
+// view is the assembly that an instance belongs to.
+func (x *instance) view() *assembly {
+	if a := x.joining.Load(); a != nil {
+		return a
+	}
+	return x.run.now()
+}
+
+// env is Host.Env.
+func (x *instance) env(name string) (env.Plugin, error) {
+	v := x.view().plugins[name]
+	if v == nil {
+		return nil, fmt.Errorf("env %q is not declared", name)
+	}
+	x.live.uses(v)
+	return v.plugin, nil
+}
+
+// rest brings an instance to rest and holds it: nothing of it runs any more, and what is for it waits. On an error it
+// goes on as if nothing had been asked. One that has failed is held already.
+func (x *instance) rest(ctx context.Context) error {
+	if x.live.failed() != nil {
+		return nil
+	}
+	r := x.host.Receiver
+	rested := make(chan struct{})
+	pauser, ok := x.component.(component.Pauser)
+	err := x.loop.do(ctx, func() {
+		if !ok {
+			r.Hold()
+			close(rested)
+			return
+		}
+		pauser.Pause(func() {
+			r.Hold()
+			close(rested)
+		})
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-rested:
+		return nil
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-x.loop.ended:
+		err = ErrEnded
+	}
+	x.loop.Do(func() {
+		select {
+		case <-rested:
+			r.Release()
+		default:
+		}
+		if ok {
+			pauser.Resume()
+		}
+	})
+	return err
+}
+
+// goOn ends the rest of an instance.
+func (x *instance) goOn() {
+	if x.live.failed() != nil {
+		return
+	}
+	x.loop.Do(func() {
+		if pauser, ok := x.component.(component.Pauser); ok {
+			pauser.Resume()
+		}
+	})
+	x.host.Receiver.Release()
+}
+
+// stand makes an instance that has failed stand still.
+func (x *instance) stand(fault error) {
+	x.live.mu.Lock()
+	defer x.live.mu.Unlock()
+	if x.live.fault == nil {
+		x.live.fault = fault
+		x.host.Receiver.Hold()
+	}
+}
+
+// published returns the newest policy version that an instance has published.
+func (x *instance) published() uint64 {
+	newest := x.host.Published
+	for _, port := range x.component.Manifest().Signals {
+		if m, ok := x.host.Signal(port.Name).Newest(); ok && port.Payload == weightsPayload {
+			newest = max(newest, m.PolicyVersion)
+		}
+	}
+	return newest
+}
+
+// weightsPayload is what signals carry whose messages publish a policy version.
+const weightsPayload = "weights"
+
+// snapshot takes the snapshot of an instance on its own loop; here is the one that this runs on.
+func (x *instance) snapshot(here *runningLoop) (state component.State, err error) {
+	if err := x.live.unsavable(); err != nil {
+		return state, err
+	}
+	if x.loop == here {
+		return x.component.Snapshot()
+	}
+	if ended := x.loop.do(context.Background(), func() { state, err = x.component.Snapshot() }); ended != nil {
+		return component.State{}, ended
+	}
+	return state, err
+}
+
+// asked is the member as group requests take it: on its loop, also while its receiver is held.
+func (m *member) asked() control.Member {
+	return control.Member{Name: m.name, Kind: m.of.Kind, Receiver: m.loop.own}
+}
+
+// intake returns how many messages an instance has taken, how many wait for it, and how much room there is for such.
+func (m *member) intake() (taken uint64, queued, depth int) {
+	for _, c := range m.incoming() {
+		s := c.Stats()
+		taken += s.Delivered
+		queued += s.Queued
+		depth += c.Options().Depth
+	}
+	if len(m.of.Manifest.Slots) == 0 { // it takes nothing: what it gives tells that it goes on
+		for _, port := range m.of.Manifest.Signals {
+			taken += m.host.Signal(port.Name).Stats().Emitted
+		}
+	}
+	return taken, queued, depth
+}
+
+// incoming returns the connections to the slots of an instance.
+func (m *member) incoming() (list []*bus.Connection) {
+	for _, port := range m.of.Manifest.Slots {
+		if slot := m.host.BoundSlot(port.Name); slot != nil {
+			list = append(list, slot.Connections()...)
+		}
+	}
+	return list
+}
+
+// done returns how much an instance has done, and in what unit: env steps where it runs environments, which it hands
+// over in trajectories, else messages.
+func (m *member) done(taken uint64) (n uint64, unit string) {
+	if m.of.Flow.BlockRows == 0 {
+		return taken, "messages"
+	}
+	for _, port := range m.of.Manifest.Signals {
+		if port.Payload == payloadTrajectory {
+			n += m.host.Signal(port.Name).Stats().Emitted * uint64(m.of.Flow.BlockRows)
+		}
+	}
+	return n, "env steps"
+}
+
+// process returns the process that an instance runs in; zero for one that runs in this one.
+func (m *member) process() (p component.Process) {
+	if c, ok := m.component.(component.Remote); ok {
+		p = c.Process()
+	}
+	return p
+}
+
+// version names the file that an instance or its environments are made from.
+func (m *member) version(g *graph.Graph) *control.Version {
+	if v := m.live.runs(); v != nil {
+		use, _ := v.table.Locate(g.Dir, nil)
+		if v.table.Plugin != nil {
+			use = v.table.Plugin.Name + ":" + v.table.Use
+		} else if filepath.Base(v.table.Use) == v.table.Use {
+			use = v.table.Use
+		}
+		return &control.Version{File: use, Hash: v.plugin.Hash()}
+	}
+	if x := g.Plugin(m.of.Plugin); x != nil {
+		return &control.Version{File: x.Table.Path, Hash: x.Digest}
+	}
+	return nil
+}
+
+// gone reports whether there should be a process and is none.
+func gone(p *component.Process) bool { return p.State != "" && p.State != component.ProcessRunning }
+
+// payloadTrajectory is the payload of full blocks of env steps.
+const payloadTrajectory = "trajectory"

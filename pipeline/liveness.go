@@ -1,0 +1,185 @@
+package pipeline
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/pipeline/graph"
+)
+
+// liveness is what changes of an instance while it lives.
+type liveness struct {
+	mu        sync.Mutex
+	envsInUse []*loadedEnv     // it uses: open until it has gone over to others, or stopped
+	env       *loadedEnv       // its environments are from, if it runs some
+	trial     bool             // only some of them, beside those of the one before
+	task      uint16           // of their episodes
+	readers   map[string]int   // most that it was told of, by signal
+	going     bool             // environments are on their way
+	change    settler          // of its environments, committed and not settled
+	watch     probation        // on whose probation it is, or being made
+	fault     error            // why it failed, while somebody dealt with it
+	gone      bool             // it was replaced, or has ended
+	state     *component.State // that it was made with, for one who takes its place after a failure
+}
+
+// probation deals with failures of an instance that a change has made, and whether the run is to end for it, until the
+// change is settled.
+type probation interface {
+	// onFault notes a fault of a new version, and reports whether the previous one takes its place for it.
+	onFault(name string, fault error) bool
+	// tell tells the owner of the change, once it is complete.
+	tell()
+	// waits reports whether the run is to end only once the change has been made.
+	waits(reason component.StopReason) bool
+}
+
+// settler is a committed change that can still be taken back.
+type settler interface{ settle() }
+
+// uses notes an environment that the instance was given.
+func (l *liveness) uses(v *loadedEnv) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.Contains(l.envsInUse, v) {
+		l.envsInUse = append(l.envsInUse, v)
+	}
+	if l.env == nil || l.env.env == v.env {
+		l.env = v
+	}
+}
+
+// holds reports whether the instance uses a plugin.
+func (l *liveness) holds(v *loadedEnv) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Contains(l.envsInUse, v)
+}
+
+// runs returns what the environments are from.
+func (l *liveness) runs() *loadedEnv {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.env
+}
+
+// runsAll reports whether all environments of the instance are of a plugin.
+func (l *liveness) runsAll(v *loadedEnv) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.env == v && !l.trial
+}
+
+// open notes a plugin that the instance is about to use.
+func (l *liveness) open(v *loadedEnv) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.envsInUse = append(l.envsInUse, v)
+}
+
+// let notes that the instance has let go of what it was to use.
+func (l *liveness) let(gone *loadedEnv) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if i := slices.Index(l.envsInUse, gone); i >= 0 {
+		l.envsInUse = slices.Delete(l.envsInUse, i, i+1)
+	}
+}
+
+// asked notes how many readers the instance was told a signal has.
+func (l *liveness) asked(signal string, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.readers == nil {
+		l.readers = map[string]int{}
+	}
+	l.readers[signal] = max(l.readers[signal], n)
+}
+
+// suffices reports whether the instance has blocks for as many readers as a graph has.
+func (l *liveness) suffices(g *graph.Graph, name string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for signal, n := range l.readers {
+		if g.Readers(name, signal) > n {
+			return false
+		}
+	}
+	return true
+}
+
+// replaceChange makes s the change that can be taken back, and returns the one before.
+func (l *liveness) replaceChange(s settler) settler {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.change
+	l.change = s
+	return before
+}
+
+func (l *liveness) dropChange(s settler) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.change == s {
+		l.change = nil
+	}
+}
+
+// between notes whether environments are on their way from one version to the other, so that there is no state to save.
+func (l *liveness) between(yes bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.going = yes
+}
+
+// unsavable returns why no snapshot of the instance is to be taken now, or nil.
+func (l *liveness) unsavable() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.fault != nil:
+		return fmt.Errorf("%w: it has failed: %w", component.ErrNoSnapshot, l.fault)
+	case l.going:
+		return fmt.Errorf("%w: its environments are being replaced", component.ErrNoSnapshot)
+	}
+	return nil
+}
+
+// settle ends the probation of an instance.
+func (l *liveness) settle(t probation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.watch == t {
+		l.watch, l.state = nil, nil
+	}
+}
+
+// watched returns on whose probation the instance is, and whether it has nothing to do with the run any more.
+func (l *liveness) watched() (by probation, gone bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.watch, l.gone
+}
+
+// leave notes that the instance has nothing to do with the run any more.
+func (l *liveness) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.gone = true
+}
+
+// failed returns why the instance failed, if that was dealt with.
+func (l *liveness) failed() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fault
+}
+
+// remember keeps the state that an instance began with during its probation.
+func (l *liveness) remember(state *component.State) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.state = state
+}

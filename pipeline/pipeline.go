@@ -1,0 +1,88 @@
+package pipeline
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/pipeline/graph"
+)
+
+// BuildOptions say how a graph is run.
+type BuildOptions struct {
+	Parts  *graph.Parts // as given to Parse
+	RunDir string       // run folder, or empty
+	Log    *slog.Logger // nil is silence
+	// Resume is the state of instances by name, as a snapshot returned it. Instances without one start anew.
+	Resume map[string]component.State
+	// Resumes is how often the run has been resumed, this time included.
+	Resumes int
+	// AtBoundary is called at dataset boundaries, on the learner's loop, which waits for it; of several learners
+	// one at a time, and never while instances are being replaced. snapshot may be called during the call only; see
+	// Snapshot. An error ends the run. Pipeline.Stopping tells whether this boundary is the last.
+	AtBoundary func(snapshot func() (map[string]component.State, error)) error
+	// Grace is how long an interrupted run goes on at most to reach a boundary; 0 means 5 s.
+	Grace time.Duration
+}
+
+// defaultGrace is how long an interrupted run goes on at most to reach a dataset boundary.
+const defaultGrace = 5 * time.Second
+
+// Pipeline is a graph with everything that it takes to run. Use Build, Run once, Close. While it runs, Prepare
+// changes it.
+type Pipeline struct {
+	running
+	options    BuildOptions
+	warnings   graph.Problems // of Build
+	envCache   envCache
+	previous   map[string]*loadedEnv // environments that ran before those of now, by name; guarded by mu
+	changes    *changeLock
+	boundaries *boundaryLock
+	ending     ending
+	pauses     pauses
+	taps       taps
+	watch      watch
+	steps      stepCounter
+	released   sync.Once
+}
+
+// runOf is what all components share.
+func (p *Pipeline) runOf(g *graph.Graph) *component.Run {
+	return &component.Run{Name: g.Run.Name, Seed: g.Run.Seed, Dir: p.options.RunDir, Synchronous: g.Synchronous,
+		Resumes: p.options.Resumes, Stop: g.Run.Stop}
+}
+
+// Close releases what Run has left: the plugins. Without a Run it releases everything. A change that is prepared is
+// given up.
+func (p *Pipeline) Close() error {
+	return errors.Join(p.release(), p.envCache.close())
+}
+
+// release stops the components and closes the arenas, once; the loops must have ended. What leaked is in the
+// error. Order matters: messages that nobody will get are dropped first, so that their blocks are no leaks.
+func (p *Pipeline) release() error {
+	var errs []error
+	p.released.Do(func() {
+		p.taps.end()
+		for _, l := range p.loops.all() {
+			l.over() // those that never ran
+		}
+		if t := p.changes.await(); t != nil {
+			errs = append(errs, t.giveUp())
+		}
+		for _, c := range p.connections() {
+			c.DisconnectNow()
+		}
+		for _, l := range p.loops.all() {
+			errs = append(errs, l.Close())
+		}
+		for _, x := range slices.Backward(p.instancesAlive()) {
+			errs = append(errs, p.stop(x))
+		}
+		errs = append(errs, p.arenas.Close())
+	})
+	return errors.Join(errs...)
+}

@@ -1,0 +1,241 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// started reports whether the instance has ports.
+func (x *instance) started() bool { return x.bound.Load() }
+
+// running is what a run consists of at a moment: what status, taps, pauses and counts look at, and changes replace.
+type running struct {
+	log    *slog.Logger
+	arenas *arena.Set
+	stats  *stat.Registry
+	loops  loopSet
+	begun  atomic.Int64 // instances that were made while the run went on
+
+	// state is what runs; it is replaced when a change has been made.
+	state atomic.Pointer[assembly]
+
+	mu       sync.Mutex // guards what follows
+	alive    []*instance
+	retired  []*totals      // of wires that are no more
+	leftover []*arena.Arena // of nobody any more, and still claimed
+}
+
+// now returns what runs.
+func (r *running) now() *assembly { return r.state.Load() }
+
+// again is Host.Again.
+func (r *running) again() int { return int(r.begun.Add(1)) }
+
+// enroll gives an instance its loop, its receiver and its ID.
+func (r *running) enroll(x *instance, loopName string, held bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	x.loop = r.loops.join(loopName)
+	x.host.Receiver = x.loop.NewReceiver(x.host.Name)
+	if held {
+		x.host.Receiver.Hold()
+	}
+	if x.host.ID == 0 {
+		x.host.ID = r.freeID()
+	}
+	r.alive = append(r.alive, x)
+}
+
+// freeID returns the lowest ID that no instance has. The caller holds mu.
+func (r *running) freeID() uint16 {
+	taken := map[uint16]bool{}
+	for _, x := range r.alive {
+		taken[x.host.ID] = true
+	}
+	id := uint16(1)
+	for taken[id] {
+		id++
+	}
+	return id
+}
+
+func (r *running) instancesAlive() []*instance {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.alive)
+}
+
+// connections returns all that may still deliver something.
+func (r *running) connections() []*bus.Connection {
+	list := r.draining()
+	for _, x := range r.instancesAlive() {
+		if x.started() {
+			for _, port := range x.component.Manifest().Signals {
+				list = append(list, x.host.Signal(port.Name).Connections()...)
+			}
+		}
+	}
+	return list
+}
+
+// draining returns the connections that are disconnected and may still deliver something.
+func (r *running) draining() (list []*bus.Connection) {
+	r.mu.Lock()
+	retired := slices.Clone(r.retired)
+	r.mu.Unlock()
+	for _, l := range retired {
+		list = append(list, l.waiting()...)
+	}
+	for _, w := range r.now().wires {
+		list = append(list, w.waiting()...)
+	}
+	return list
+}
+
+func (r *running) readCounters() []WireCounters {
+	wires := r.now().wires
+	list := make([]WireCounters, len(wires))
+	for i, w := range wires {
+		list[i] = w.counters()
+	}
+	return list
+}
+
+// stop stops an instance, whose slots run no more.
+func (r *running) stop(x *instance) error {
+	err := x.component.Stop()
+	r.forget(x)
+	if err != nil {
+		return fmt.Errorf("%s: stop: %w", x.host.Name, err)
+	}
+	return nil
+}
+
+// forget takes an instance that has been stopped from the list.
+func (r *running) forget(x *instance) {
+	r.mu.Lock()
+	r.alive = slices.DeleteFunc(r.alive, func(o *instance) bool { return o == x })
+	r.mu.Unlock()
+}
+
+// retire takes an instance off its loop and stops it. heir is who took its place, if somebody did. The arenas that the
+// heir has not taken are removed when their last claim is gone.
+func (r *running) retire(x, heir *instance) error {
+	x.live.leave()
+	x.host.Receiver.Close()
+	err := r.stop(x)
+	r.loops.leave(x.loop)
+	var kept map[string]*arena.Arena
+	if heir != nil {
+		kept = heir.host.OwnArenas()
+	}
+	r.abandon(x, kept)
+	return err
+}
+
+// discard takes back an instance that never ran.
+func (r *running) discard(x *instance) error {
+	x.host.Receiver.Close()
+	err := r.stop(x)
+	r.loops.leave(x.loop)
+	r.abandon(x, x.host.Inherited)
+	return err
+}
+
+// abandon removes the arenas of an instance but those that somebody has taken, at once or when that can be.
+func (r *running) abandon(x *instance, kept map[string]*arena.Arena) {
+	if !x.started() {
+		return
+	}
+	r.mu.Lock()
+	for name, a := range x.host.OwnArenas() {
+		if kept[name] != a {
+			r.leftover = append(r.leftover, a)
+		}
+	}
+	r.mu.Unlock()
+	r.tidy()
+}
+
+// tidy removes arenas that nobody owns and nobody holds any more, and forgets wires that have delivered everything.
+func (r *running) tidy() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.leftover = slices.DeleteFunc(r.leftover, func(a *arena.Arena) bool {
+		return !errors.Is(r.arenas.Remove(a.ID()), arena.ErrOpen)
+	})
+	r.retired = slices.DeleteFunc(r.retired, func(l *totals) bool { return len(l.waiting()) == 0 })
+}
+
+// feed runs the slots of an instance for messages that another one had taken. It runs on the instance's loop.
+func (r *running) feed(x *instance, waiting []component.Waiting) {
+	for i := range waiting {
+		w := &waiting[i]
+		if slot := x.host.BoundSlot(w.Slot); slot != nil {
+			slot.Run(&w.Message)
+		}
+		r.unclaim(w)
+	}
+}
+
+// unclaim releases what goes with a message.
+func (r *running) unclaim(w *component.Waiting) {
+	if !w.Claimed {
+		return
+	}
+	if err := r.arenas.Release(w.Message.Handle); err != nil {
+		r.log.Warn("release of a block that was handed over", "block", w.Message.Handle, "err", err)
+	}
+}
+
+// catchUp delivers what instances in processes have emitted: a learner there lets go of blocks behind the weights, but
+// in shared memory, which is faster.
+func (r *running) catchUp() {
+	for _, x := range r.instancesAlive() {
+		if c, ok := x.component.(component.Remote); ok {
+			c.CatchUp()
+		}
+	}
+}
+
+// trajectories calls fn with every arena of trajectories.
+func (r *running) trajectories(fn func(a *arena.Arena)) {
+	r.arenas.Each(func(a *arena.Arena) {
+		if _, ok := a.Schema().(*trajectory.Schema); ok {
+			fn(a)
+		}
+	})
+}
+
+// heldBy returns the blocks of trajectories that a process has claims on; see arena.HeldBy.
+func (r *running) heldBy(holder int) func(fn func(a *arena.Arena, h hostabi.Handle)) {
+	return func(fn func(a *arena.Arena, h hostabi.Handle)) {
+		r.trajectories(func(a *arena.Arena) { a.HeldBy(holder, func(h hostabi.Handle) { fn(a, h) }) })
+	}
+}
+
+// room returns the lowest index with n free environments behind it, beside all that run and all that are to.
+func (r *running) room(n int, except *instance) int {
+	first := 0
+	for moved := true; moved; {
+		moved = false
+		for _, x := range r.instancesAlive() {
+			from, to := x.host.FirstEnv, x.host.FirstEnv+x.envs
+			if x != except && x.envs > 0 && first < to && from < first+n {
+				first, moved = to, true
+			}
+		}
+	}
+	return first
+}

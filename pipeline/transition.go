@@ -1,0 +1,168 @@
+package pipeline
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/pipeline/graph"
+)
+
+// TransitionOptions say how a change is made.
+type TransitionOptions struct {
+	At component.Boundary // of environments
+	// KeepState carries the running episodes of environments over where both versions can.
+	KeepState bool
+	// TrialEnvs is how many environments of each component go over; 0 means all. See component.EnvChange.
+	TrialEnvs int
+	// Probation keeps the previous version ready until Settle, and deals with failures of the new one.
+	Probation bool
+	// Fell is called once, on a goroutine of its own, when a new version has failed during its probation: environments
+	// are back at the previous version then, a component stands still until the pipeline goes back to the graph before,
+	// by another Prepare and Commit. The rest of the run goes on.
+	Fell func(component string, fault error)
+	// Deadline is how long Commit waits for each boundary; 0 means a minute.
+	Deadline time.Duration
+}
+
+// defaultDeadline is how long a commit waits for a boundary.
+const defaultDeadline = time.Minute
+
+// Outcome tells what a commit did.
+type Outcome struct {
+	Envs      int     // environments that went over
+	Kept      int     // of them, with their episode
+	Truncated int     // of them, whose episode was ended for it
+	Dropped   uint64  // env steps that were dropped
+	PauseNS   []int64 // how long stepping stood still, for each split
+	EnvStep   uint64  // env steps made when it was complete
+	Replaced  []string
+	Notes     []string
+}
+
+func (o *Outcome) add(w component.EnvsWent) {
+	o.Envs += w.Envs
+	o.Kept += w.Kept
+	o.Truncated += w.Truncated
+	o.Dropped += w.Dropped
+	o.PauseNS = append(o.PauseNS, w.PauseNS...)
+}
+
+func (o *Outcome) note(format string, args ...any) {
+	o.Notes = append(o.Notes, fmt.Sprintf(format, args...))
+}
+
+// Transition is a change of a running pipeline that has been prepared: everything that it needs is loaded, made and
+// started, and nothing that runs has changed. Its owner calls Commit or Close, and after a Commit Settle. Methods may
+// be called from any goroutine but those of the pipeline's loops.
+type Transition struct {
+	p       *Pipeline
+	options TransitionOptions
+	before  *assembly
+	next    *assembly
+	plan    *plan
+
+	envs  []*envChange   // environments that go over, one for each instance
+	swaps []*replacement // instances that are replaced
+	made  []*instance    // for this change
+
+	// Of Commit: how to take back what has been changed, and by what the way back replaced instances and connections.
+	undo     []func() error
+	undone   map[*instance]*instance
+	relinked map[*bus.Connection]*bus.Connection
+	kept     []*replacement // that could not be taken back
+
+	changeState
+}
+
+// envChange is the change of the environments of one instance.
+type envChange struct {
+	t        *Transition
+	x        member
+	from, to *loadedEnv
+	// fromTrial: of what ran before some environments were on trial.
+	fromTrial bool
+	task      uint16 // of the new environments' episodes
+	back      uint16 // of the old ones', if they come back
+	prepared  component.PreparedEnvs
+	went      chan component.EnvsWent // takes one
+
+	committed atomic.Bool // Commit has been called
+	over      atomic.Bool // cancelled, settled, or the component has gone back by itself: nothing more is to be done
+}
+
+// replacement is the replacement of one instance by another with the same name, ID and index.
+type replacement struct {
+	t    *Transition
+	of   *graph.Component
+	old  member
+	new  *instance
+	done bool // the new one runs
+}
+
+// tell calls Fell once, if the change is complete and a new version has failed.
+func (t *Transition) tell() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	name, fault := t.untold()
+	if fault == nil {
+		return
+	}
+	_, leave, err := t.p.changes.join(t.p.changes.ctx)
+	if err != nil {
+		return
+	}
+	t.told = true
+	go func() {
+		defer leave()
+		for _, s := range t.envs {
+			s.x.loop.Do(s.cancel)
+		}
+		if t.options.Fell != nil {
+			t.options.Fell(name, fault)
+		}
+	}()
+}
+
+// uses is pendingChange's.
+func (t *Transition) uses(fn func(*loadedEnv)) (known bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.before.eachEnv(fn)
+	t.next.eachEnv(fn)
+	return t.next != nil
+}
+
+// replacing is pendingChange's.
+func (t *Transition) replacing() map[*instance]bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stage != committing {
+		return nil
+	}
+	list := map[*instance]bool{}
+	for _, e := range t.envs {
+		list[e.x.instance] = true
+	}
+	for _, r := range t.swaps {
+		list[r.old.instance] = true
+	}
+	return list
+}
+
+// title says what is being changed, in one line.
+func (t *Transition) title() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.plan == nil {
+		return "a change is being prepared"
+	}
+	var parts []string
+	for _, c := range t.plan.changes() {
+		parts = append(parts, c.What+" "+c.Name)
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,130 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/pipeline/graph"
+)
+
+func (w *runningWire) counters() WireCounters {
+	sum := w.before()
+	sum.Wire = w.wire.String()
+	var last *bus.Signal
+	for _, l := range w.links {
+		sum.add(l.Stats(), w.wire.Mode != bus.Queue || l.Signal() != last)
+		sum.Depth += l.Options().Depth
+		last = l.Signal()
+	}
+	return sum
+}
+
+// add adds the counters of one connection. In mode queue the parked messages are one number for all of a signal's
+// connections.
+func (c *WireCounters) add(s bus.ConnectionStats, parked bool) {
+	c.Delivered += s.Delivered
+	c.Dropped += s.Dropped
+	c.Coalesced += s.Coalesced
+	c.Blocked += s.Blocked
+	c.Queued += s.Queued
+	c.MaxQueued = max(c.MaxQueued, s.MaxQueued)
+	if parked {
+		c.Parked += s.Parked
+	}
+}
+
+// before returns what connections of before have done, and settles the accounts of those that have nothing left.
+func (l *totals) before() WireCounters {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.draining = slices.DeleteFunc(l.draining, func(c *bus.Connection) bool {
+		s := c.Stats()
+		over := s.Queued == 0 && (s.Parked == 0 || c.Options().Mode == bus.Queue)
+		if over {
+			l.past.add(s, false)
+		}
+		return over
+	})
+	sum := l.past
+	for _, c := range l.draining {
+		sum.add(c.Stats(), c.Options().Mode != bus.Queue)
+	}
+	return sum
+}
+
+// retire disconnects a connection: what waits is still delivered.
+func (l *totals) retire(c *bus.Connection) {
+	c.Disconnect()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.draining = append(l.draining, c)
+}
+
+// waiting returns the disconnected connections that may still deliver something.
+func (l *totals) waiting() []*bus.Connection {
+	l.before()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.draining)
+}
+
+// leads reports whether the connection is from and to the ports of a wire. It is not where an instance was replaced by
+// one with other ports of those names.
+func (l *pairing) leads(w *graph.Wire) bool {
+	return l.Signal() == l.from.host.Signal(w.Signal) && l.Slot() == l.to.host.BoundSlot(w.Slot)
+}
+
+// pairsOf returns the instances that a wire connects. In mode queue those at the receiving end share the messages, in
+// all others each gets its own.
+func pairsOf(w *graph.Wire, members []member) []pairing {
+	var list []pairing
+	for _, from := range members {
+		if from.of.Name != w.From {
+			continue
+		}
+		for _, to := range members {
+			if to.of.Name == w.To {
+				list = append(list, pairing{from: from.instance, to: to.instance})
+			}
+		}
+	}
+	return list
+}
+
+func connect(w *graph.Wire, from, to *instance) (pairing, error) {
+	o := bus.Options{Mode: w.Mode, Depth: w.Depth, Overflow: w.OnFull}
+	if o.Mode == bus.Reply {
+		o.Peer = to.host.ID // who asked is who is answered
+	}
+	c, err := bus.Connect(from.host.Signal(w.Signal), to.host.BoundSlot(w.Slot), o)
+	if err != nil {
+		return pairing{}, fmt.Errorf("wire %s: %w", w, err)
+	}
+	return pairing{c, from, to}, nil
+}
+
+// drained waits until no message is parked at a connection: it would be overtaken on one that takes its place.
+func drained(ctx context.Context, l pairing) error {
+	if l.Stats().Parked == 0 || l.to.host.Receiver.Held() {
+		return nil
+	}
+	tick := time.NewTicker(parkedEvery)
+	defer tick.Stop()
+	for l.Stats().Parked > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-l.to.loop.ended:
+			return ErrEnded
+		}
+	}
+	return nil
+}
+
+// parkedEvery is how often drained looks. Nothing tells that the last parked message has been let in, and a wire that
+// is changed while its receiver is behind is rare.
+const parkedEvery = 2 * time.Millisecond
