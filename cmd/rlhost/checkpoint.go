@@ -91,21 +91,21 @@ func relativePath(dir, path string) (string, error) {
 	return filepath.Rel(from, to)
 }
 
-// ownPipeline reads the pipeline that a run was started with.
-func (p *program) ownPipeline(run *runs.Run, sets []string, parts *graph.Parts) (*graph.Graph, error) {
+// ownPipeline reads the pipeline that a run was started with. It returns the warnings, which are about training.
+func (p *program) ownPipeline(run *runs.Run, sets []string, parts *graph.Parts) (*graph.Graph, graph.Problems, error) {
 	src, err := run.Pipeline()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if python := run.Info().Python; python != "" {
 		parts.EnvPlugins = parts.EnvPluginsOf(python)
 	}
 	g, problems := graph.Parse(filepath.Join(run.Dir, runs.PipelineFile), src, graph.ParseOptions{Sets: sets, Parts: parts})
-	p.problems(problems)
 	if g == nil {
-		return nil, said(problemsCode(problems), problems)
+		p.problems(problems)
+		return nil, nil, said(problemsCode(problems), problems)
 	}
-	return g, nil
+	return g, problems, nil
 }
 
 // changed lists the plugins that are no longer the files that the run was started with.
@@ -137,9 +137,12 @@ func (t *training) resume() (err error) {
 	if err := t.wholeModules(); err != nil {
 		return err
 	}
-	if t.graph, err = t.ownPipeline(t.run, t.command.Set, t.parts); err != nil {
+	graph, warnings, err := t.ownPipeline(t.run, t.command.Set, t.parts)
+	if err != nil {
 		return err
 	}
+	t.graph = graph
+	t.problems(warnings)
 	t.keep()
 	return nil
 }

@@ -58,7 +58,7 @@ func (c *evalCommand) evaluate(p *program, parts *graph.Parts) error {
 	if err != nil {
 		return err
 	}
-	g, err := p.ownPipeline(run, nil, parts)
+	g, _, err := p.ownPipeline(run, nil, parts)
 	if err != nil {
 		return err
 	}
