@@ -19,6 +19,7 @@ type lastEvent struct {
 	EnvSteps   uint64  `json:"env_steps"`
 	MeanReturn float64 `json:"mean_return"`
 	ParamsHash string  `json:"params_hash"`
+	Kernels    string  `json:"kernels"`
 	Error      string  `json:"error"`
 }
 

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const frozen = "../../pipeline/runs/testdata/frozen"
+
+// What an older version saved is evaluated with the returns of then, and training goes on from it: in the same run,
+// bit for bit where that was promised, and in a new one.
+func TestFrozen_RunsOfOlderVersionsGoOn(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	if err := os.CopyFS(w.dir, os.DirFS(frozen)); err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(frozen + "/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d checkpoints, %v", len(files), err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".json")
+		t.Run(name, func(t *testing.T) { goOnFrom(w.of(t), name) })
+	}
+}
+
+func goOnFrom(w *workshop, name string) {
+	var want struct {
+		Params   string    `json:"params"`
+		EnvSteps uint64    `json:"env_steps"`
+		Returns  []float64 `json:"returns"`
+		GoesOn   struct {
+			EnvSteps uint64            `json:"env_steps"`
+			Params   map[string]string `json:"params"` // by kernels; none if the run goes on inexactly
+		} `json:"goes_on"`
+	}
+	text, err := os.ReadFile(filepath.Join(w.dir, name+".json"))
+	if err == nil {
+		err = json.Unmarshal(text, &want)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	run := "runs/" + name + "/0001"
+	var played struct {
+		Returns []float64 `json:"returns"`
+	}
+	code, out := w.lastLine("eval", run, "--json", "--deterministic", "--seed=1", "--episodes", fmt.Sprint(len(want.Returns)))
+	if err := json.Unmarshal(out, &played); code != exitOK || err != nil || !slices.Equal(played.Returns, want.Returns) {
+		w.t.Errorf("eval exits with %d and %s (%v), want returns %v", code, out, err, want.Returns)
+	}
+	end := w.train(run+"/pipeline.toml", "--init-from", run, "--set", "run.stop.env_steps=4096", "--set", "run.evaluation.episodes=1",
+		"--set", "component.learner.learning_rate=1e-30")
+	if end.EnvSteps < 4096 || end.EnvSteps >= want.EnvSteps+4096 || end.ParamsHash != want.Params {
+		w.t.Errorf("a new run from it ends with %+v, want parameters %s", end, want.Params)
+	}
+	end = w.train("--resume", run, "--set", fmt.Sprintf("run.stop.env_steps=%d", want.GoesOn.EnvSteps), "--set", "run.evaluation.episodes=1")
+	if end.EnvSteps < want.GoesOn.EnvSteps || want.GoesOn.Params != nil && end.ParamsHash != want.GoesOn.Params[end.Kernels] {
+		w.t.Errorf("goes on to %+v, want %+v", end, want.GoesOn)
+	}
+}
