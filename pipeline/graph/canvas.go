@@ -1,6 +1,81 @@
 package graph
 
-import "strings"
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// anchor is the end at the box that does not stand in the arc's row.
+func (a *arc) anchor() *end {
+	if a.beside == a.from {
+		return a.in
+	}
+	return a.out
+}
+
+// The picture of a connected part of the graph: its longest path stands in the first row, with the wires between
+// neighbours in line. Every other component has a row of its own below, between two of its neighbours, and every
+// other wire is an arc below the components at its ends. Short arcs come first, so that few lines cross.
+
+// box is a component in the picture.
+type box struct {
+	title    string
+	row, col int // of the first character
+	width    int // room for its title and its ports
+	step     int // columns from port to port
+	ports    []*end
+	placed   bool
+}
+
+// arrow is all wires from one component to another.
+type arrow struct {
+	from, to *box
+	label    string
+	straight bool // may be a part of the first row
+}
+
+// end is where a vertical line leaves a box downwards.
+type end struct {
+	row    int // where the line turns
+	toward int // column that it turns to
+	head   bool
+	col    int
+}
+
+// arc is an arrow below its boxes.
+type arc struct {
+	*arrow
+	row      int
+	out, in  *end
+	beside   *box // if set, a box that stands in the row, at one end of the line
+	leftward bool // the line is on the left of beside
+}
+
+// picture lays out one connected part.
+type picture struct {
+	boxes  []*box
+	arrows []*arrow
+	spine  []*box
+	arcs   []*arc
+	rows   int
+	// below holds arrows that turned out not to fit in the row of a box.
+	below map[*arrow]bool
+}
+
+func length(s string) int { return utf8.RuneCountInString(s) }
+
+// between returns the arrow from one box to another, or nil.
+func (p *picture) between(from, to *box) *arrow {
+	i := slices.IndexFunc(p.arrows, func(a *arrow) bool { return a.from == from && a.to == to })
+	if i < 0 {
+		return nil
+	}
+	return p.arrows[i]
+}
+
+// maxArrows is how many arrows a picture can have and still be understood.
+const maxArrows = 100
 
 // canvas is a grid of characters that grows.
 type canvas [][]rune

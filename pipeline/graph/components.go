@@ -3,15 +3,13 @@ package graph
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/table"
-)
-
-// Bounds on instances: ids have 16 bits, and no machine runs more.
-const (
-	maxCount     = 1024
-	maxInstances = 16384
 )
 
 // componentFile are the keys of a component's table that are the pipeline's own.
@@ -23,6 +21,12 @@ type componentFile struct {
 	Plugin  string `toml:"plugin"`
 	Swap    string `toml:"swap"`
 }
+
+// Bounds on instances: ids have 16 bits, and no machine runs more.
+const (
+	maxCount     = 1024
+	maxInstances = 16384
+)
 
 var ownKeys = []string{"kind", "count", "loop", "runtime", "plugin", "swap"}
 
@@ -166,5 +170,116 @@ func decoder(table *node, path string, skip ...string) func(into any) error {
 			return fmt.Errorf("%w: %w", err, c.Sorted())
 		}
 		return nil
+	}
+}
+
+// pluginTables reads [plugin.NAME].
+func (c *checker) pluginTables() {
+	for _, table := range c.named("plugin") {
+		name, n := table.name, table.node
+		p := &Plugin{Table: DefaultPlugin(), table: n, at: n.key}
+		since := len(c.list)
+		d := &tableDecoder{c: &c.Report, n: n, path: "plugin." + name}
+		d.decode(&p.Table) // what is wrong has been noted
+		p.Table.Name = name
+		p.Table.SHA256 = strings.ToLower(p.Table.SHA256)
+		c.checkSHA(n, p.Table.SHA256)
+		c.atLeast(n, "restarts", p.Table.Restarts, 0)
+		switch path := n.at("path"); {
+		case path == nil:
+			c.Add("E004", n.key, `name the program: path = "./`+name+`"`, "`path` is missing in [plugin.%s]", name)
+		case p.Table.Path == "" && !c.failed(since):
+			c.Add("E005", path.val, "", "`path` is empty")
+		default:
+			p.at = path.val
+		}
+		if c.failed(since) {
+			c.broken["plugin."+name] = true
+		}
+		c.graph.Plugins = append(c.graph.Plugins, p)
+	}
+}
+
+// ask starts a plugin to learn what kinds of components it makes, once.
+func (c *checker) ask(p *Plugin) map[string]Maker {
+	if p.asked || c.broken["plugin."+p.Table.Name] {
+		return p.kinds
+	}
+	p.asked = true
+	p.Digest = p.Table.Digest(c.graph.Dir)
+	if c.parts.Plugin == nil {
+		p.err = errors.New("this program runs no native plugins")
+	} else {
+		p.kinds, p.err = c.parts.Plugin(p.Table, c.graph.Dir)
+	}
+	if p.err != nil {
+		c.pluginProblem(p, p.err)
+	}
+	return p.kinds
+}
+
+// pluginProblem says why a plugin cannot be used.
+func (c *checker) pluginProblem(p *Plugin, err error) {
+	var known *table.Error
+	switch {
+	case errors.As(err, &known) && known.Key == "":
+		c.Add(known.Code, p.at, known.Help, "plugin %q: %s", p.Table.Name, known.Reason)
+	case errors.Is(err, fs.ErrNotExist):
+		c.Add("E012", p.at, "build it first, or correct the path", "plugin %q: %s: no such file", p.Table.Name, p.Table.Path)
+	default:
+		c.Add("E012", p.at, "", "plugin %q: %v", p.Table.Name, err)
+	}
+}
+
+// makerOf returns what makes the component of a table, as its keys kind, runtime and plugin say; nil with a problem
+// noted.
+func (c *checker) makerOf(n *node, x *Component, f *componentFile) Maker {
+	path := "component." + x.Name
+	if n.at("plugin") != nil {
+		return c.makerInPlugin(n, x, f)
+	}
+	maker := c.parts.Kinds[f.Kind]
+	if maker == nil {
+		c.unknownKind(n, path, f.Kind, slices.Collect(maps.Keys(c.parts.Kinds)))
+		return nil
+	}
+	return BuiltinMaker(maker)
+}
+
+// makerInPlugin is makerOf for a component of a native plugin. The kind may be left out where there is only one.
+func (c *checker) makerInPlugin(n *node, x *Component, f *componentFile) Maker {
+	x.Plugin = c.reference(n, "plugin")
+	x.Runtime = RuntimeProcess
+	p := c.graph.Plugin(x.Plugin)
+	if p == nil {
+		return nil
+	}
+	kinds := c.ask(p)
+	if p.err != nil || c.broken["plugin."+x.Plugin] {
+		return nil
+	}
+	if len(kinds) == 1 && n.at("kind") == nil {
+		for only := range kinds {
+			f.Kind, x.Kind = only, only
+		}
+	}
+	maker := kinds[f.Kind]
+	if maker == nil {
+		c.unknownKind(n, "component."+x.Name, f.Kind, slices.Collect(maps.Keys(kinds)))
+	}
+	return maker
+}
+
+// checkRuntime checks the key runtime against the key plugin.
+func (c *checker) checkRuntime(n *node, f *componentFile) {
+	child := n.at("runtime")
+	if child == nil || f.Runtime == "" {
+		return
+	}
+	switch {
+	case f.Runtime != RuntimeBuiltin && f.Runtime != RuntimeProcess:
+		c.Add("E010", child.val, "runtimes of components: builtin, process", "unknown runtime %q", f.Runtime)
+	case f.Runtime == RuntimeBuiltin && n.at("plugin") != nil:
+		c.Add("E005", child.val, `leave it out, or write "process"`, "`runtime` is %q, but the component is a plugin's", f.Runtime)
 	}
 }

@@ -74,12 +74,6 @@ func (x *Component) configured() []keyValue {
 // Equal reports whether the tables of two policies mean the same.
 func (p *Policy) Equal(other *Policy) bool { return slices.Equal(p.lines(), other.lines()) }
 
-// lines returns the keys of a policy with all defaults.
-func (p *Policy) lines() []keyValue {
-	lines := []keyValue{{"env", quote(p.Env)}}
-	return append(lines, configLines(p.config, p.table, "env")...)
-}
-
 // lineChanges tells which keys differ: "learning_rate 0.0015 → 0.0003".
 func lineChanges(a, b []keyValue) []string {
 	was := map[string]string{}

@@ -22,23 +22,39 @@ func (g *Graph) Draw(format string) (string, error) {
 	return "", fmt.Errorf("unknown format %q: want ascii, dot or mermaid", format)
 }
 
-// title is a component's name with the number of its instances.
-func (x *Component) title() string {
-	if x.Count == 1 {
-		return x.Name
+func (g *Graph) ascii() string {
+	var parts []string
+	for _, p := range g.pictures() {
+		parts = append(parts, p.draw())
 	}
-	return fmt.Sprintf("%s×%d", x.Name, x.Count)
+	return strings.Join(parts, "\n")
 }
 
-// label is what a picture says of a wire. Mode all goes without saying.
-func (w *Wire) label() string {
-	switch w.Mode {
-	case bus.All:
-		return w.Signal
-	case bus.Queue:
-		return fmt.Sprintf("%s [queue %d]", w.Signal, w.Depth)
+// pictures splits the graph into its connected parts.
+func (g *Graph) pictures() []*picture {
+	boxes := map[string]*box{}
+	of := map[*box]*picture{}
+	var all []*picture
+	for i := range g.Components {
+		x := &g.Components[i]
+		b := &box{title: x.title()}
+		p := &picture{boxes: []*box{b}, below: map[*arrow]bool{}}
+		boxes[x.Name], of[b] = b, p
+		all = append(all, p)
 	}
-	return fmt.Sprintf("%s [%v]", w.Signal, w.Mode)
+	for i := range g.Wires {
+		w := &g.Wires[i]
+		p, q := of[boxes[w.From]], of[boxes[w.To]]
+		if p != q {
+			for _, b := range q.boxes {
+				of[b] = p
+			}
+			p.boxes, p.arrows = append(p.boxes, q.boxes...), append(p.arrows, q.arrows...)
+			q.boxes = nil
+		}
+		p.addWire(w, boxes[w.From], boxes[w.To])
+	}
+	return slices.DeleteFunc(all, func(p *picture) bool { return len(p.boxes) == 0 })
 }
 
 // byLoop calls fn with the components of each loop, in the order of the graph.

@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"reflect"
 	"strconv"
@@ -8,6 +10,30 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 )
+
+// lines returns the keys of a policy with all defaults.
+func (p *Policy) lines() []keyValue {
+	lines := []keyValue{{"env", quote(p.Env)}}
+	return append(lines, configLines(p.config, p.table, "env")...)
+}
+
+// lines writes out what differs from the defaults.
+func (p *PluginTable) lines() []keyValue {
+	all, defaults := encodeStruct(reflect.ValueOf(*p)), encodeStruct(reflect.ValueOf(DefaultPlugin()))
+	var list []keyValue
+	for i, kv := range all {
+		if kv != defaults[i] {
+			list = append(list, kv)
+		}
+	}
+	return list
+}
+
+// Hash returns the SHA-256 of Expanded, in hexadecimal: two files with the same hash mean the same run.
+func (g *Graph) Hash() string {
+	sum := sha256.Sum256([]byte(g.Expanded()))
+	return hex.EncodeToString(sum[:])
+}
 
 // Expanded returns the pipeline as a TOML file with everything written out: presets, defaults, and one [[wire]]
 // for each signal and way of delivery. It parses to the same graph.

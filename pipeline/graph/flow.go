@@ -3,14 +3,18 @@ package graph
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 )
 
+// flowChecker looks at a graph as a whole: do messages keep flowing?
+type flowChecker struct{ *checker }
+
 // flow refuses graphs that would stop moving.
-func (c *checker) flow() {
+func (c *flowChecker) flow() {
 	c.blockingCycles()
 	for i := range c.graph.Components {
 		if x := &c.graph.Components[i]; x.Flow.DatasetRows > 0 {
@@ -23,7 +27,7 @@ func (c *checker) flow() {
 }
 
 // blocks is how many blocks of one instance are in circulation.
-func (c *checker) blocks(x *Component) int {
+func (c *flowChecker) blocks(x *Component) int {
 	if c.graph.Synchronous {
 		return x.Flow.Splits
 	}
@@ -31,7 +35,7 @@ func (c *checker) blocks(x *Component) int {
 }
 
 // starving checks that the blocks in circulation can make the datasets that a component gathers.
-func (c *checker) starving(x *Component) {
+func (c *flowChecker) starving(x *Component) {
 	producers := c.producers(x)
 	at := c.culprit("dataset_rows", append([]*Component{x}, producers...)...)
 	use := func(rows int) string { return fmt.Sprintf("use dataset_rows = %d in [component.%s]", rows, x.Name) }
@@ -62,7 +66,7 @@ func (c *checker) starving(x *Component) {
 
 // culprit returns the place to show for numbers of several components that do not fit together: a key of the
 // first one, unless it comes from a preset and the user wrote other keys of theirs.
-func (c *checker) culprit(key string, list ...*Component) Span {
+func (c *flowChecker) culprit(key string, list ...*Component) Span {
 	at := list[0].table.key
 	if n := list[0].table.at(key); n != nil {
 		at = n.val
@@ -82,7 +86,7 @@ func (c *checker) culprit(key string, list ...*Component) Span {
 }
 
 // producers are the components that make blocks and are wired to x, each once.
-func (c *checker) producers(x *Component) []*Component {
+func (c *flowChecker) producers(x *Component) []*Component {
 	var list []*Component
 	for _, w := range c.graph.Wires {
 		from := c.graph.Component(w.From)
@@ -95,7 +99,7 @@ func (c *checker) producers(x *Component) []*Component {
 
 // shallow checks that a wire has room for all blocks that can be on it, so that lack of blocks is the only reason
 // to wait.
-func (c *checker) shallow(w *Wire) {
+func (c *flowChecker) shallow(w *Wire) {
 	from, to := c.graph.Component(w.From), c.graph.Component(w.To)
 	if from.Flow.BlockRows == 0 || to.Flow.DatasetRows == 0 || w.OnFull != bus.Block && w.OnFull != bus.Fail {
 		return
@@ -114,7 +118,7 @@ func (c *checker) shallow(w *Wire) {
 
 // blockingCycles finds cycles of wires that all block: once each has filled up, nobody goes on. Replies are left
 // out, because who asks is also who limits how many answers there are.
-func (c *checker) blockingCycles() {
+func (c *flowChecker) blockingCycles() {
 	edges := map[string][]*Wire{}
 	for i := range c.graph.Wires {
 		if w := &c.graph.Wires[i]; w.OnFull == bus.Block && w.Mode != bus.Reply {
@@ -166,4 +170,47 @@ func (c *checker) unwired() {
 			}
 		}
 	}
+}
+
+// indexSuffix at the end of a loop's name stands for the index of the instance, so that each has a loop.
+const indexSuffix = "[i]"
+
+func trimIndex(loop string) string { return strings.TrimSuffix(loop, indexSuffix) }
+
+// LoopOf returns the name of the loop of one instance.
+func (x *Component) LoopOf(index int) string {
+	if base, ok := strings.CutSuffix(x.Loop, indexSuffix); ok {
+		return base + "[" + strconv.Itoa(index) + "]"
+	}
+	return x.Loop
+}
+
+// placeOnLoops gives every component a loop that has none, and in synchronous mode the one loop. A component
+// that replies to another shares its loop; the others have one each.
+func (c *checker) placeOnLoops() {
+	for i := range c.graph.Components {
+		x := &c.graph.Components[i]
+		if c.graph.Synchronous {
+			x.Loop = "main"
+		}
+	}
+	for i := range c.graph.Components {
+		x := &c.graph.Components[i]
+		if x.Loop == "" {
+			x.Loop = c.graph.defaultLoop(x)
+		}
+	}
+}
+
+func (g *Graph) defaultLoop(x *Component) string {
+	for _, w := range g.Wires {
+		if w.Mode != bus.Reply || w.From != x.Name || w.To == x.Name {
+			continue
+		}
+		if asker := g.Component(w.To); asker.Loop != "" {
+			return asker.Loop
+		}
+		return w.To
+	}
+	return x.Name
 }

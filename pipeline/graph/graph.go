@@ -1,9 +1,9 @@
 package graph
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
+	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/rlhost/rlhost/core/bus"
@@ -41,9 +41,6 @@ type Checkpoint struct {
 	Best  bool          `toml:"best"`  // keep the one with the best mean return as well
 }
 
-// MaxEpisodes bounds the episodes of an evaluation, which keeps the return of each.
-const MaxEpisodes = 1_000_000
-
 // Evaluation is the frozen evaluation at the end of a run.
 type Evaluation struct {
 	Episodes      int    `toml:"episodes"` // at most MaxEpisodes
@@ -51,6 +48,28 @@ type Evaluation struct {
 	Deterministic bool   `toml:"deterministic"` // what is judged: the most likely actions, or else sampled ones
 	MaxSteps      int    `toml:"max_steps"`     // of an episode; 0 = ten times the longest in training, at least 10,000
 }
+
+// MaxEpisodes bounds the episodes of an evaluation, which keeps the return of each.
+const MaxEpisodes = 1_000_000
+
+// Swap is the [swap] table: how components and environments are replaced while the run goes on, where the request
+// does not say otherwise.
+type Swap struct {
+	At        component.Boundary
+	Canary    int           // environments of the trial before; 0 = no trial
+	Verify    int           // env steps of each of them at most
+	Probation time.Duration // how long the previous version is ready to take over again
+	KeepState bool          // running episodes go on where both versions can
+}
+
+// SwapRule says whether something may be replaced while the run goes on.
+type SwapRule string
+
+// Rules, as in the file.
+const (
+	SwapAlways SwapRule = "always"
+	SwapNever  SwapRule = "never"
+)
 
 // Env is a declared environment.
 type Env struct {
@@ -63,6 +82,92 @@ type Env struct {
 
 	at Span // of its header
 }
+
+// EnvTable is an [env.NAME] table.
+type EnvTable struct {
+	Use    string            // name@version of a built-in environment, the path of a plugin, or what a native plugin takes
+	Args   map[string]string // by dotted key
+	Limits EnvLimits
+	Grants []string // imports and capabilities that the environment may use
+	SHA256 string   // of the plugin file, hexadecimal; empty if any will do
+	// Isolated: environments run in processes of their own, Workers of them for each batch.
+	Isolated bool
+	Workers  int
+	// Plugin is the native plugin that runs the environments, and Use then what follows its name and a colon; nil
+	// for WebAssembly modules.
+	Plugin *PluginTable
+}
+
+// Locate returns Use for somebody who is not in dir, the folder that paths are relative to: a relative path is joined
+// with it, everything else stays as it is. builtins are the names that are no paths.
+func (t *EnvTable) Locate(dir string, builtins []string) (use string, relative bool) {
+	if t.Plugin != nil || slices.Contains(builtins, t.Use) || filepath.IsAbs(t.Use) {
+		return t.Use, false
+	}
+	return filepath.Join(dir, t.Use), true
+}
+
+// EnvLimits bound an environment; zero means the runtime's default.
+type EnvLimits struct {
+	Memory int64         `toml:"memory,bytes"`
+	Step   time.Duration `toml:"step"` // of one call that steps all environments of an instance
+	Init   time.Duration `toml:"init"`
+
+	Compile       time.Duration `toml:"compile"` // of a module
+	CompileMemory int64         `toml:"compile_memory,bytes"`
+}
+
+// isPath tells paths from names of built-in environments.
+func isPath(use string) bool {
+	return strings.ContainsRune(use, filepath.Separator) || strings.HasSuffix(use, ".wasm")
+}
+
+// PluginTable is a [plugin.NAME] table: a native program, and how it is run.
+type PluginTable struct {
+	Name string
+	// Path is the program or script, relative to the file unless it is absolute; empty stands for the program that
+	// reads the file, which can run its own kinds in a process each.
+	Path        string        `toml:"path"`
+	Interpreter []string      `toml:"interpreter"`  // command that runs Path, such as ["python3", "-u"]; empty: Path is a program
+	Args        []string      `toml:"args"`         // further arguments
+	SHA256      string        `toml:"sha256"`       // of Path, hexadecimal; empty if any will do
+	Env         []string      `toml:"env"`          // names of environment variables that are passed on
+	Restarts    int           `toml:"restarts"`     // of each instance within ten minutes before the run fails
+	Start       time.Duration `toml:"start"`        // longest time until it has answered and started
+	Stall       time.Duration `toml:"stall"`        // longest time without progress while work waits; 0 = any
+	Snapshot    time.Duration `toml:"snapshot"`     // how old a state a restarted plugin goes on from at most; 0 = none
+	Memory      int64         `toml:"memory,bytes"` // most bytes of arenas that an instance may ask for
+}
+
+// DefaultPlugin returns a table with the defaults of [plugin.NAME].
+func DefaultPlugin() PluginTable {
+	return PluginTable{Restarts: 10, Start: time.Minute, Stall: 30 * time.Second, Snapshot: 5 * time.Second, Memory: 1 << 30}
+}
+
+// Plugin is a declared plugin.
+type Plugin struct {
+	Table PluginTable
+	// Digest is that of the program when it was asked for its kinds.
+	Digest string
+
+	table *node
+	at    Span // of the value of path
+	kinds map[string]Maker
+	asked bool
+	err   error // why there are no kinds
+}
+
+// Runtimes of components.
+const (
+	RuntimeBuiltin = "builtin" // in the host
+	RuntimeProcess = "process" // in a process of its own
+)
+
+// Modes of a run.
+const (
+	ModeAsync = "async"
+	ModeSync  = "sync"
+)
 
 // Policy is a declared policy.
 type Policy struct {
@@ -106,6 +211,14 @@ type Wire struct {
 	signalAt, slotAt, depthAt Span
 }
 
+// Maker makes an unconfigured component of one kind.
+type Maker func() (component.Component, error)
+
+// BuiltinMaker is the Maker of a kind that is always there.
+func BuiltinMaker(make func() component.Component) Maker {
+	return func() (component.Component, error) { return make(), nil }
+}
+
 // Component returns the component of that name, or nil. A nil graph has none.
 func (g *Graph) Component(name string) *Component {
 	if g == nil {
@@ -144,10 +257,13 @@ func (g *Graph) Policy(name string) *Policy {
 	return &g.Policies[i]
 }
 
-// Hash returns the SHA-256 of Expanded, in hexadecimal: two files with the same hash mean the same run.
-func (g *Graph) Hash() string {
-	sum := sha256.Sum256([]byte(g.Expanded()))
-	return hex.EncodeToString(sum[:])
+// Plugin returns the plugin of that name, or nil.
+func (g *Graph) Plugin(name string) *Plugin {
+	i := slices.IndexFunc(g.Plugins, func(p *Plugin) bool { return p.Table.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return g.Plugins[i]
 }
 
 // Mode returns ModeSync or ModeAsync.

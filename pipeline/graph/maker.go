@@ -1,30 +1,9 @@
 package graph
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/table"
 )
-
-// Maker returns what makes a component where its runtime runs it.
-func (g *Graph) Maker(of *Component, parts *Parts) (Maker, error) {
-	switch {
-	case of.maker != nil:
-		return of.maker, nil
-	case of.Runtime != RuntimeProcess && parts.Kinds[of.Kind] != nil:
-		return BuiltinMaker(parts.Kinds[of.Kind]), nil
-	case of.Runtime == RuntimeProcess && parts.Plugin == nil:
-		return nil, errors.New("this program runs no native plugins")
-	case of.Runtime == RuntimeProcess:
-		kinds, err := parts.Plugin(DefaultPlugin(), g.Dir)
-		if err != nil || kinds[of.Kind] != nil {
-			return kinds[of.Kind], err
-		}
-	}
-	return nil, fmt.Errorf("this program has no kind %q", of.Kind)
-}
 
 // SourceOf returns where an environment comes from, for components that run in another process.
 func (g *Graph) SourceOf(t *EnvTable, parts *Parts) component.EnvSource {

@@ -1,30 +1,10 @@
 package graph
 
 import (
-	"path/filepath"
 	"slices"
-	"strings"
 
-	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/table"
 )
-
-// formatVersion is the version of the file format, the value of the key rlhost.
-const formatVersion = 1
-
-// ParseOptions say how a file is read.
-type ParseOptions struct {
-	// Sets are key=value arguments, applied after presets are expanded (those of [train] before). Values are
-	// TOML; bare words are strings.
-	Sets []string
-	// Parts is what the pipeline may be made of; nil is none.
-	Parts *Parts
-	// Dir is the folder that paths of plugins are relative to. Empty means the folder of the file.
-	Dir string
-	// Running is the graph of a run that the file is to change, nil for a new one. Schedules that the preset takes from
-	// the stop rule stay as they are there.
-	Running *Graph
-}
 
 // Parse reads and checks a pipeline without loading anything. It reports everything that is wrong in one pass,
 // in the order of the places; file is only used for messages and as the base of relative paths. The graph is nil
@@ -32,7 +12,7 @@ type ParseOptions struct {
 func Parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 	c := newChecker(file, o)
 	root := c.read(newSource(file, bom(string(src)), 0))
-	sets := c.readSets(o.Sets)
+	sets := (&setReader{c}).readSets(o.Sets)
 	if root == nil {
 		return nil, c.Sorted()
 	}
@@ -45,10 +25,10 @@ func Parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 	c.envTables()
 	c.policyTables()
 	c.componentTables()
-	c.outlasted()
-	c.wireTables()
+	(&scheduler{c}).outlasted()
+	(&wireReader{c}).wireTables()
 	if !c.failed(0) {
-		c.flow()
+		(&flowChecker{c}).flow()
 		c.unwired()
 	}
 	if c.failed(0) {
@@ -56,43 +36,6 @@ func Parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 	}
 	c.placeOnLoops()
 	return c.graph, c.Sorted()
-}
-
-// checker holds what one Parse knows.
-type checker struct {
-	Report
-	parts    *Parts
-	graph    *Graph
-	running  *Graph // that the file is to change, or nil
-	root     *node
-	bad      map[string]bool // sections that could not be read, so that nothing is said of what lacks in them
-	broken   map[string]bool // components that could not be read
-	wireSets []assignment
-}
-
-func newChecker(file string, o ParseOptions) *checker {
-	c := &checker{parts: o.Parts, running: o.Running, bad: map[string]bool{}, broken: map[string]bool{}}
-	c.File = file
-	c.graph = &Graph{File: file, Dir: o.Dir}
-	if o.Parts == nil {
-		c.parts = &Parts{}
-	}
-	if o.Dir == "" {
-		c.graph.Dir = filepath.Dir(file)
-	}
-	return c
-}
-
-// sections are the keys of a file, with the shape of each.
-var sections = [...]struct {
-	name string
-	kind nodeKind
-	want string
-}{
-	{"rlhost", scalarNode, "an integer"}, {"run", tableNode, "a table: [run]"},
-	{"plugin", tableNode, "tables: [plugin.NAME]"}, {"env", tableNode, "tables: [env.NAME]"}, {"policy", tableNode, "tables: [policy.NAME]"},
-	{"train", tableNode, "a table: [train]"}, {"swap", tableNode, "a table: [swap]"}, {"component", tableNode, "tables: [component.NAME]"},
-	{"wire", arrayNode, "a list of tables: [[wire]]"},
 }
 
 // topLevel checks the keys of the file itself. Sections of a wrong type are taken out.
@@ -122,14 +65,6 @@ func (c *checker) topLevel(root *node) {
 	}
 }
 
-// noPreset keeps what a preset would have brought from being missed.
-func (c *checker) noPreset() { c.bad["component"], c.bad["policy"], c.bad["wire"] = true, true, true }
-
-// allTables reports whether an array holds only tables.
-func allTables(n *node) bool {
-	return !slices.ContainsFunc(n.items, func(item *node) bool { return item.kind != tableNode })
-}
-
 func (c *checker) format(root *node) {
 	n := root.at("rlhost")
 	if n == nil {
@@ -148,132 +83,23 @@ func (c *checker) format(root *node) {
 	}
 }
 
-// validName reports whether a name can be a part of component.port and of file names.
-func validName(s string) bool {
-	for i := range len(s) {
-		if !isBare(s[i]) || i == 0 && (s[0] == '-' || s[0] >= '0' && s[0] <= '9') {
-			return false
-		}
+// RunDir returns run.dir of a file. It reads the table [run] and nothing else, so it needs no Parts and starts nothing;
+// what is wrong there is among the problems, and the folder is then empty. file is only used for messages. A file
+// without that key has the default.
+func RunDir(file string, src []byte) (string, Problems) {
+	c := newChecker(file, ParseOptions{})
+	c.root = c.read(newSource(file, bom(string(src)), 0))
+	if c.root == nil {
+		return "", c.Sorted()
 	}
-	return s != ""
-}
-
-// maxTables bounds the tables of one section.
-const maxTables = 1024
-
-// namedTable is one table of a section such as [env.NAME].
-type namedTable struct {
-	*node
-	name string
-}
-
-// named returns the tables of a section in their order; it notes bad names and what is no table.
-func (c *checker) named(section string) []namedTable {
-	var list []namedTable
-	n := c.root.at(section)
-	if n == nil {
-		return nil
+	c.format(c.root)
+	if n := c.root.at("run"); n != nil && n.kind != tableNode {
+		c.wrong(n, "run", "a table: [run]", "")
+	} else {
+		c.runTable()
 	}
-	for _, name := range n.names {
-		child := n.table[name]
-		switch {
-		case child.kind != tableNode:
-			c.wrong(child, section+"."+name, "a table", "write ["+section+".NAME]")
-		case !validName(name):
-			c.Add("E005", child.key, "use letters, digits, _ and -, with a letter first", "%q cannot be a name", name)
-		case len(list) == maxTables:
-			c.Add("E005", child.key, "", "there are more than %d tables [%s.NAME]", maxTables, section)
-			return list
-		default:
-			list = append(list, namedTable{child, name})
-			continue
-		}
-		c.broken[section+"."+name] = true
+	if c.failed(0) {
+		return "", c.Sorted()
 	}
-	return list
-}
-
-// declared lists the names in a section, also of tables that have errors.
-func (c *checker) declared(section string) []string {
-	if n := c.root.at(section); n != nil {
-		return n.names
-	}
-	return nil
-}
-
-// reference checks that a table names something declared in a section: its key is the section's name.
-func (c *checker) reference(from *node, section string) string {
-	n := from.at(section)
-	name, ok := n.text()
-	if !ok || c.bad[section] || name == unresolved {
-		return name
-	}
-	names := c.declared(section)
-	if slices.Contains(names, name) {
-		return name
-	}
-	help := table.DidYouMean(name, "%q", "declared", names)
-	if len(names) == 0 {
-		help = "declare it: [" + section + "." + name + "]"
-	}
-	c.Add("E011", n.val, help, "%s %q is not declared", section, name)
-	return name
-}
-
-// configError notes what a component or a policy found wrong with its table.
-func (c *checker) configError(table *node, path string, e *component.ConfigError) {
-	at, code := table.key, codeOf(e)
-	if n := lookup(table, e.Key); n != nil {
-		at = c.blame(table, n, e)
-	}
-	key := e.Key
-	if !strings.HasPrefix(e.Reason, "=") {
-		key = "`" + e.Key + "`"
-	}
-	where := ""
-	if at == table.key {
-		where = " in [" + path + "]"
-	}
-	c.Add(code, at, e.Help, "%s %s%s", key, e.Reason, where)
-}
-
-// codeOf returns the code of what a component found wrong. The number of environments has codes of its own.
-func codeOf(e *component.ConfigError) string {
-	switch {
-	case e.Code != "":
-		return e.Code
-	case strings.Contains(e.Reason, "missing"):
-		return "E004"
-	case e.Key == "envs" && strings.Contains(e.Reason, "divisible"):
-		return "E020"
-	case e.Key == "envs":
-		return "E021"
-	}
-	return "E005"
-}
-
-// lookup follows a dotted key from a table.
-func lookup(table *node, key string) *node {
-	n := table
-	for _, part := range strings.Split(key, ".") {
-		if n = n.at(part); n == nil {
-			return nil
-		}
-	}
-	return n
-}
-
-// blame returns the place to show for a key. Where the key comes from a preset and the reason names another key
-// that the user wrote, that one is it.
-func (c *checker) blame(table, n *node, e *component.ConfigError) Span {
-	if n.val.order() < firstPreset {
-		return n.val
-	}
-	words := strings.FieldsFunc(e.Reason, func(r rune) bool { return r >= 0x80 || !isBare(byte(r)) })
-	for _, word := range words {
-		if other := table.at(word); other != nil && other.val.order() < firstPreset {
-			return other.val
-		}
-	}
-	return n.val
+	return c.graph.Run.Dir, c.Sorted()
 }

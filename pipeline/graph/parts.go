@@ -2,12 +2,8 @@ package graph
 
 import (
 	"context"
-	"embed"
+	"errors"
 	"fmt"
-	"path/filepath"
-	"slices"
-	"strings"
-	"time"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
@@ -46,78 +42,20 @@ type Parts struct {
 	Presets map[string]string
 }
 
-// Maker makes an unconfigured component of one kind.
-type Maker func() (component.Component, error)
-
-// EnvTable is an [env.NAME] table.
-type EnvTable struct {
-	Use    string            // name@version of a built-in environment, the path of a plugin, or what a native plugin takes
-	Args   map[string]string // by dotted key
-	Limits EnvLimits
-	Grants []string // imports and capabilities that the environment may use
-	SHA256 string   // of the plugin file, hexadecimal; empty if any will do
-	// Isolated: environments run in processes of their own, Workers of them for each batch.
-	Isolated bool
-	Workers  int
-	// Plugin is the native plugin that runs the environments, and Use then what follows its name and a colon; nil
-	// for WebAssembly modules.
-	Plugin *PluginTable
-}
-
-// Locate returns Use for somebody who is not in dir, the folder that paths are relative to: a relative path is joined
-// with it, everything else stays as it is. builtins are the names that are no paths.
-func (t *EnvTable) Locate(dir string, builtins []string) (use string, relative bool) {
-	if t.Plugin != nil || slices.Contains(builtins, t.Use) || filepath.IsAbs(t.Use) {
-		return t.Use, false
-	}
-	return filepath.Join(dir, t.Use), true
-}
-
-// EnvLimits bound an environment; zero means the runtime's default.
-type EnvLimits struct {
-	Memory int64         `toml:"memory,bytes"`
-	Step   time.Duration `toml:"step"` // of one call that steps all environments of an instance
-	Init   time.Duration `toml:"init"`
-
-	Compile       time.Duration `toml:"compile"` // of a module
-	CompileMemory int64         `toml:"compile_memory,bytes"`
-}
-
-//go:embed presets/*.toml
-var presetFiles embed.FS
-
-// DefaultPresets returns the presets for the standard kinds, by name.
-func DefaultPresets() map[string]string {
-	presets := map[string]string{}
-	files, err := presetFiles.ReadDir("presets")
-	for _, file := range files {
-		var text []byte
-		if text, err = presetFiles.ReadFile("presets/" + file.Name()); err != nil {
-			break
-		}
-		presets[strings.TrimSuffix(file.Name(), ".toml")] = string(text)
-	}
-	if err != nil {
-		panic(fmt.Sprintf("pipeline: embedded preset: %v", err))
-	}
-	return presets
-}
-
-func (p *Parts) presets() map[string]string {
-	if p.Presets != nil {
-		return p.Presets
-	}
-	return DefaultPresets()
-}
-
-// AboutPresets says of each preset, by name, what it is for.
-func (p *Parts) AboutPresets() map[string]string {
-	presets, about := p.presets(), map[string]string{}
-	for name := range presets {
-		var c Report
-		if n, table := c.readPreset(presets, name); n != nil {
-			about[name] = table.About
+// Maker returns what makes a component where its runtime runs it.
+func (g *Graph) Maker(of *Component, parts *Parts) (Maker, error) {
+	switch {
+	case of.maker != nil:
+		return of.maker, nil
+	case of.Runtime != RuntimeProcess && parts.Kinds[of.Kind] != nil:
+		return BuiltinMaker(parts.Kinds[of.Kind]), nil
+	case of.Runtime == RuntimeProcess && parts.Plugin == nil:
+		return nil, errors.New("this program runs no native plugins")
+	case of.Runtime == RuntimeProcess:
+		kinds, err := parts.Plugin(DefaultPlugin(), g.Dir)
+		if err != nil || kinds[of.Kind] != nil {
+			return kinds[of.Kind], err
 		}
 	}
-	return about
+	return nil, fmt.Errorf("this program has no kind %q", of.Kind)
 }

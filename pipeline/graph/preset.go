@@ -2,29 +2,14 @@ package graph
 
 import (
 	"cmp"
+	"embed"
+	_ "embed"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/table"
-)
-
-// Orders of sources, for sorting problems: the file first.
-const (
-	setOrder    = 1
-	firstPreset = 2
-)
-
-// What stands in presets for something of the file.
-const (
-	unresolved  = "$env"       // the environment that [train] names
-	runEnvSteps = "$env_steps" // stop.env_steps of [run], 0 without it
-)
-
-// Modes of a run.
-const (
-	ModeAsync = "async"
-	ModeSync  = "sync"
 )
 
 // trainTable is the [train] table.
@@ -44,9 +29,9 @@ type presetTable struct {
 // expand applies [train] and the --set arguments: the preset's tables come first, the file's are merged over
 // them key by key, then the arguments are set. Those of [train] and [run] come before, because presets read them.
 func (c *checker) expand(root *node, sets []assignment) *node {
-	sets = c.assign(root, sets, func(a assignment) bool { return a.path[0] == "train" || a.path[0] == "run" })
+	sets = (&setReader{c}).assign(root, sets, func(a assignment) bool { return a.path[0] == "train" || a.path[0] == "run" })
 	root = c.applyPreset(root)
-	sets = c.assign(root, sets, func(a assignment) bool { return a.path[0] != "wire" })
+	sets = (&setReader{c}).assign(root, sets, func(a assignment) bool { return a.path[0] != "wire" })
 	c.wireSets = sets
 	return root
 }
@@ -98,7 +83,7 @@ func (c *checker) mergePreset(root, train, n *node, t *trainTable) *node {
 	if env := c.presetEnv(root, train, n); env != nil {
 		resolve(base, unresolved, env)
 	}
-	c.schedule(root, base)
+	(&scheduler{c}).schedule(root, base)
 	return overlay(base, root)
 }
 
@@ -110,38 +95,6 @@ func unknownPreset(name string, presets map[string]string) string {
 		help = suggest(found) + " " + help
 	}
 	return help
-}
-
-// readPreset reads a preset over those that it derives from, and returns its [preset] table apart. It is nil if one of
-// them cannot be read.
-func (c *Report) readPreset(presets map[string]string, name string) (*node, presetTable) {
-	var about presetTable
-	n := c.read(newSource("preset:"+name, presets[name], firstPreset))
-	if n == nil {
-		return nil, about
-	}
-	if table := n.at("preset"); table != nil {
-		d := &tableDecoder{c: c, n: table, path: "preset"}
-		if d.decode(&about) != nil {
-			return nil, about
-		}
-		n.remove("preset")
-	}
-	if about.From == "" {
-		return n, about
-	}
-	rest := maps.Clone(presets)
-	delete(rest, name) // none derives from itself
-	if _, ok := rest[about.From]; !ok {
-		c.Add("E010", n.key, unknownPreset(about.From, rest), "preset %q derives from %q, which is none of the others", name, about.From)
-		return nil, about
-	}
-	base, from := c.readPreset(rest, about.From)
-	if base == nil {
-		return nil, about
-	}
-	about.Mode = cmp.Or(about.Mode, from.Mode)
-	return overlay(base, n), about
 }
 
 // presetEnv returns the node that names the preset's environment: train.env, or the only declared one.
@@ -204,4 +157,133 @@ func otherKind(under, over *node) bool {
 	a, ok := under.at("kind").text()
 	b, given := over.at("kind").text()
 	return ok && given && a != b
+}
+
+// readPreset reads a preset over those that it derives from, and returns its [preset] table apart. It is nil if one of
+// them cannot be read.
+func (c *Report) readPreset(presets map[string]string, name string) (*node, presetTable) {
+	var about presetTable
+	n := c.read(newSource("preset:"+name, presets[name], firstPreset))
+	if n == nil {
+		return nil, about
+	}
+	if table := n.at("preset"); table != nil {
+		d := &tableDecoder{c: c, n: table, path: "preset"}
+		if d.decode(&about) != nil {
+			return nil, about
+		}
+		n.remove("preset")
+	}
+	if about.From == "" {
+		return n, about
+	}
+	rest := maps.Clone(presets)
+	delete(rest, name) // none derives from itself
+	if _, ok := rest[about.From]; !ok {
+		c.Add("E010", n.key, unknownPreset(about.From, rest), "preset %q derives from %q, which is none of the others", name, about.From)
+		return nil, about
+	}
+	base, from := c.readPreset(rest, about.From)
+	if base == nil {
+		return nil, about
+	}
+	about.Mode = cmp.Or(about.Mode, from.Mode)
+	return overlay(base, n), about
+}
+
+// scheduler works out over how many env steps the learning rate falls.
+type scheduler struct{ *checker }
+
+// schedule writes the env steps of the run into the schedules of a preset's components. Where the file is to change a run
+// that goes on, they stay what they are there: no rate at an env step changes with the stop rule.
+func (c *scheduler) schedule(root, base *node) {
+	components := base.at("component")
+	if components == nil {
+		return
+	}
+	for name, table := range components.table {
+		for key, n := range table.table {
+			if s, _ := n.text(); s == runEnvSteps {
+				resolve(n, runEnvSteps, c.envSteps(root, n, c.running.Component(name).key(key)))
+			}
+		}
+	}
+}
+
+// envSteps returns what n of a preset stands for: the running value, else the stop rule's, else 0.
+func (c *scheduler) envSteps(root, n, running *node) *node {
+	if running != nil {
+		return &node{val: n.val, value: running.value}
+	}
+	if stop := lookup(root, "run.stop.env_steps"); stop != nil {
+		if v, ok := stop.value.(int64); ok && v > 0 {
+			return stop
+		}
+	}
+	return &node{val: n.val, value: int64(0)}
+}
+
+// outlasted warns of schedules that end before the run does.
+func (c *scheduler) outlasted() {
+	stop := c.graph.Run.Stop.EnvSteps
+	for i := range c.graph.Components {
+		x := &c.graph.Components[i]
+		n := x.key(annealKey)
+		if n == nil {
+			continue
+		}
+		steps, ok := n.value.(int64)
+		if !ok || steps <= 0 || stop <= uint64(steps) {
+			continue
+		}
+		at := n.val
+		if given := lookup(c.root, "run.stop.env_steps"); at.order() >= firstPreset && given != nil {
+			at = given.val
+		}
+		key := "component." + x.Name + "." + annealKey
+		c.Add("W103", at, fmt.Sprintf("set %s = %d, or 0 for a rate that stays", key, stop),
+			"the learning rate is 0 from %s = %d on, and the run goes on to run.stop.env_steps = %d", key, steps, stop)
+	}
+}
+
+// annealKey is the key of a component whose rate falls to 0 over that many env steps.
+const annealKey = "anneal_env_steps"
+
+//go:embed presets/*.toml
+var presetFiles embed.FS
+
+// DefaultPresets returns the presets for the standard kinds, by name.
+func DefaultPresets() map[string]string {
+	presets := map[string]string{}
+	files, err := presetFiles.ReadDir("presets")
+	for _, file := range files {
+		var text []byte
+		if text, err = presetFiles.ReadFile("presets/" + file.Name()); err != nil {
+			break
+		}
+		presets[strings.TrimSuffix(file.Name(), ".toml")] = string(text)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("pipeline: embedded preset: %v", err))
+	}
+	return presets
+}
+
+func (p *Parts) presets() map[string]string {
+	if p.Presets != nil {
+		return p.Presets
+	}
+	return DefaultPresets()
+}
+
+// AboutPresets says of each preset, by name, what it is for.
+func (p *Parts) AboutPresets() map[string]string {
+	presets, about := p.presets(), map[string]string{}
+	for name := range presets {
+		var c Report
+		if n, table := c.readPreset(presets, name); n != nil {
+			about[name] = table.About
+		}
+	}
+	return about
 }

@@ -3,6 +3,9 @@ package graph
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
 )
 
 // errScan says that a text is not the TOML that the decoder took it for.
@@ -264,4 +267,149 @@ func (c *scanner) keyPart() (string, error) {
 
 func isBare(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '-'
+}
+
+// quoted passes a string in one kind of quotes, in threes when many.
+func (c *scanner) quoted(quote byte, many bool) error {
+	if !many {
+		for c.i++; c.i < len(c.s) && c.s[c.i] != '\n'; c.i++ {
+			switch {
+			case c.s[c.i] == '\\' && quote == '"':
+				c.i++
+			case c.s[c.i] == quote:
+				c.i++
+				return nil
+			}
+		}
+		return errScan
+	}
+	three := strings.Repeat(string(quote), 3)
+	for c.i += 3; c.i < len(c.s); c.i++ {
+		switch {
+		case c.s[c.i] == '\\' && quote == '"':
+			c.i++
+		case strings.HasPrefix(c.s[c.i:], three):
+			// Up to two quotes belong to the text when five stand together.
+			for n := 0; n < 2 && strings.HasPrefix(c.s[c.i+1:], three); n++ {
+				c.i++
+			}
+			c.i += 3
+			return nil
+		}
+	}
+	return errScan
+}
+
+// unescape resolves the escapes of a basic string.
+func unescape(s string) (string, error) {
+	if !strings.Contains(s, `\`) {
+		return s, nil
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' {
+			b.WriteByte(s[i])
+			continue
+		}
+		if i++; i >= len(s) {
+			return "", errScan
+		}
+		if at := strings.IndexByte(`btnfre"\`, s[i]); at >= 0 {
+			b.WriteByte("\b\t\n\f\r\x1b\"\\"[at])
+			continue
+		}
+		digits := map[byte]int{'x': 2, 'u': 4, 'U': 8}[s[i]]
+		if digits == 0 || i+digits >= len(s) {
+			return "", errScan
+		}
+		r, err := strconv.ParseUint(s[i+1:i+1+digits], 16, 32)
+		if err != nil || !utf8.ValidRune(rune(r)) {
+			return "", errScan
+		}
+		b.WriteRune(rune(r))
+		i += digits
+	}
+	return b.String(), nil
+}
+
+// value reads what stands behind a key, or one element of an array. Scalars get no value yet.
+func (c *scanner) value(path []string) (*node, error) {
+	c.skip(false)
+	if c.depth++; c.depth > maxDepth || len(path) > maxDepth {
+		return nil, errDeep
+	}
+	defer func() { c.depth-- }()
+	start := c.i
+	switch b := c.peek(); b {
+	case '[':
+		return c.array(path)
+	case '{':
+		return c.inlineTable(path)
+	case '"', '\'':
+		many := strings.HasPrefix(c.s[c.i:], strings.Repeat(string(b), 3))
+		if err := c.quoted(b, many); err != nil {
+			return nil, err
+		}
+		return &node{val: c.Span(start)}, nil
+	}
+	for c.i < len(c.s) && !strings.ContainsRune(",]}#\r\n", rune(c.s[c.i])) {
+		c.i++
+	}
+	// A date and its time of day have a blank between them, so only blanks at the end are none of the value.
+	for c.i > start && (c.s[c.i-1] == ' ' || c.s[c.i-1] == '\t') {
+		c.i--
+	}
+	if c.i == start {
+		return nil, errScan
+	}
+	return &node{val: c.Span(start)}, nil
+}
+
+func (c *scanner) array(path []string) (*node, error) {
+	start := c.i
+	n := &node{kind: arrayNode, inline: true}
+	c.i++
+	for {
+		c.skip(true)
+		if c.take(']') {
+			n.val = c.Span(start)
+			return n, nil
+		}
+		if c.i >= len(c.s) {
+			return nil, errScan
+		}
+		item, err := c.value(path)
+		if err != nil {
+			return nil, err
+		}
+		n.items = append(n.items, item)
+		c.skip(true)
+		if !c.take(',') && c.peek() != ']' {
+			return nil, errScan
+		}
+	}
+}
+
+func (c *scanner) inlineTable(path []string) (*node, error) {
+	start := c.i
+	n := newTable(Span{}, Span{})
+	n.inline = true
+	c.i++
+	for {
+		c.skip(true)
+		if c.take('}') {
+			n.val = c.Span(start)
+			return n, nil
+		}
+		if c.i >= len(c.s) {
+			return nil, errScan
+		}
+		if err := c.pair(n, path, c.i, false); err != nil {
+			return nil, err
+		}
+		c.skip(true)
+		if !c.take(',') && c.peek() != '}' {
+			return nil, errScan
+		}
+	}
 }

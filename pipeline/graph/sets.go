@@ -7,15 +7,11 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 )
 
-// assignment is one --set argument.
-type assignment struct {
-	path  []string
-	spans []Span // of the parts of path
-	value *node
-}
+// setReader reads and applies --set arguments.
+type setReader struct{ *checker }
 
 // readSets reads the --set arguments. All of them are lines of one source, so that a problem can point at them.
-func (c *checker) readSets(args []string) []assignment {
+func (c *setReader) readSets(args []string) []assignment {
 	lines := make([]string, len(args))
 	for i, arg := range args {
 		lines[i] = strings.Map(oneLine, arg)
@@ -39,7 +35,7 @@ func oneLine(r rune) rune {
 	return r
 }
 
-func (c *checker) readSet(src *source, whole Span) (assignment, bool) {
+func (c *setReader) readSet(src *source, whole Span) (assignment, bool) {
 	s := &scanner{src: src, s: src.text[:whole.end], i: whole.off}
 	parts, err := s.keyParts()
 	if err != nil || !s.take('=') {
@@ -101,7 +97,7 @@ func (n *node) move(to Span) {
 }
 
 // assign sets those of the arguments in root that are wanted, and returns the others.
-func (c *checker) assign(root *node, sets []assignment, wanted func(assignment) bool) (rest []assignment) {
+func (c *setReader) assign(root *node, sets []assignment, wanted func(assignment) bool) (rest []assignment) {
 	for _, a := range sets {
 		if !wanted(a) {
 			rest = append(rest, a)
@@ -112,7 +108,7 @@ func (c *checker) assign(root *node, sets []assignment, wanted func(assignment) 
 	return rest
 }
 
-func (c *checker) set(root *node, a assignment) {
+func (c *setReader) set(root *node, a assignment) {
 	n := root
 	for i, name := range a.path[:len(a.path)-1] {
 		child := n.at(name)

@@ -7,25 +7,6 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 )
 
-// Swap is the [swap] table: how components and environments are replaced while the run goes on, where the request
-// does not say otherwise.
-type Swap struct {
-	At        component.Boundary
-	Canary    int           // environments of the trial before; 0 = no trial
-	Verify    int           // env steps of each of them at most
-	Probation time.Duration // how long the previous version is ready to take over again
-	KeepState bool          // running episodes go on where both versions can
-}
-
-// SwapRule says whether something may be replaced while the run goes on.
-type SwapRule string
-
-// Rules, as in the file.
-const (
-	SwapAlways SwapRule = "always"
-	SwapNever  SwapRule = "never"
-)
-
 // swapFile is the [swap] table as it stands in the file.
 type swapFile struct {
 	At        string        `toml:"at"`

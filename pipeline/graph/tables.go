@@ -3,7 +3,6 @@ package graph
 import (
 	"fmt"
 	"maps"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -60,30 +59,6 @@ func (c *checker) runTable() {
 		Checkpoint: run.Checkpoint, Evaluation: run.Evaluation}
 }
 
-// RunDir returns run.dir of a file. It reads the table [run] and nothing else, so it needs no Parts and starts nothing;
-// what is wrong there is among the problems, and the folder is then empty. file is only used for messages. A file
-// without that key has the default.
-func RunDir(file string, src []byte) (string, Problems) {
-	c := newChecker(file, ParseOptions{})
-	c.root = c.read(newSource(file, bom(string(src)), 0))
-	if c.root == nil {
-		return "", c.Sorted()
-	}
-	c.format(c.root)
-	if n := c.root.at("run"); n != nil && n.kind != tableNode {
-		c.wrong(n, "run", "a table: [run]", "")
-	} else {
-		c.runTable()
-	}
-	if c.failed(0) {
-		return "", c.Sorted()
-	}
-	return c.graph.Run.Dir, c.Sorted()
-}
-
-// top is the place of what the whole file lacks.
-func (c *checker) top() Span { return Span{c.root.key.src, 0, 0} }
-
 func (c *checker) checkRun(n *node, run *runFile) {
 	name := n.at("name")
 	switch text, ok := name.text(); {
@@ -102,28 +77,6 @@ func (c *checker) checkRun(n *node, run *runFile) {
 	c.atLeast(n, "evaluation.episodes", run.Evaluation.Episodes, 1)
 	c.atMost(n, "evaluation.episodes", run.Evaluation.Episodes, MaxEpisodes)
 	c.atLeast(n, "evaluation.max_steps", run.Evaluation.MaxSteps, 0)
-}
-
-// atLeast checks an integer of a table, if it was given as one.
-func (c *checker) atLeast(table *node, key string, value, least int) {
-	n := lookup(table, key)
-	if n == nil || value >= least {
-		return
-	}
-	if _, ok := n.value.(int64); ok {
-		c.Add("E005", n.val, "", "`%s` is %d, must be %d or more", key, value, least)
-	}
-}
-
-// atMost is the same for the other end.
-func (c *checker) atMost(table *node, key string, value, most int) {
-	n := lookup(table, key)
-	if n == nil || value <= most {
-		return
-	}
-	if _, ok := n.value.(int64); ok {
-		c.Add("E005", n.val, "", "`%s` is %d, must be %d or less", key, value, most)
-	}
 }
 
 // envFile is the part of an [env.NAME] table that has fixed keys.
@@ -254,11 +207,6 @@ func (c *checker) checkIsolation(n *node, f *envFile) {
 	if child := n.at("workers"); child != nil && f.Workers > 1 && f.Isolation == isolationHost && !native {
 		c.Add("E005", child.val, `add isolation = "process"`, "`workers` is %d, but the environments run in the host", f.Workers)
 	}
-}
-
-// isPath tells paths from names of built-in environments.
-func isPath(use string) bool {
-	return strings.ContainsRune(use, filepath.Separator) || strings.HasSuffix(use, ".wasm")
 }
 
 // flatten turns nested tables of scalars into strings by dotted key.

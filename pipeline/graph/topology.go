@@ -7,6 +7,25 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 )
 
+// title is a component's name with the number of its instances.
+func (x *Component) title() string {
+	if x.Count == 1 {
+		return x.Name
+	}
+	return fmt.Sprintf("%s×%d", x.Name, x.Count)
+}
+
+// label is what a picture says of a wire. Mode all goes without saying.
+func (w *Wire) label() string {
+	switch w.Mode {
+	case bus.All:
+		return w.Signal
+	case bus.Queue:
+		return fmt.Sprintf("%s [queue %d]", w.Signal, w.Depth)
+	}
+	return fmt.Sprintf("%s [%v]", w.Signal, w.Mode)
+}
+
 // InstanceName returns the name of an instance: the component's, with the index where there are several.
 func (x *Component) InstanceName(index int) string {
 	if x.Count > 1 {

@@ -10,17 +10,104 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 )
 
-var (
-	wireKeys  = []string{"signal", "slot", "mode", "depth", "on_full", "replace"}
-	modeNames = []string{"all", "queue", "latest", "reply"}
-	fullNames = []string{"block", "drop_newest", "drop_oldest", "coalesce", "fail"}
-)
-
 // name is one string of a key that takes a string or a list of strings.
 type name struct {
 	text string
 	at   Span
 }
+
+// port finds the component and the port that a wire's end names.
+func (c *wireReader) port(end name, slot bool) (owner string, port component.Port, ok bool) {
+	owner, portName, qualified := component.SplitQualified(end.text)
+	x := c.graph.Component(owner)
+	switch {
+	case c.broken["component."+owner] || c.bad["component"]:
+		return "", port, false
+	case x == nil:
+		c.unknownComponent(end, owner, portName, slot, qualified)
+		return "", port, false
+	}
+	mine, others := x.Manifest.Signals, x.Manifest.Slots
+	if slot {
+		mine, others = others, mine
+	}
+	if i := findPort(mine, portName); i >= 0 {
+		return owner, mine[i], true
+	}
+	what, other, code := "signal", "slot", "E031"
+	if slot {
+		what, other, code = "slot", "signal", "E032"
+	}
+	if findPort(others, portName) >= 0 {
+		c.Add("E033", end.at, "swap `signal` and `slot`", "%q is a %s of %s, not a %s", end.text, other, x.Kind, what)
+		return "", port, false
+	}
+	c.Add(code, end.at, suggestPort(owner, portName, what, mine), "%s %q has no %s %q", x.Kind, owner, what, portName)
+	return "", port, false
+}
+
+func findPort(ports []component.Port, name string) int {
+	return slices.IndexFunc(ports, func(p component.Port) bool { return p.Name == name })
+}
+
+func suggestPort(owner, port, what string, ports []component.Port) string {
+	var list []string
+	for _, p := range ports {
+		list = append(list, p.Name)
+	}
+	if best, ok := table.Nearest(port, list); ok {
+		return suggest(component.Qualified(owner, best))
+	}
+	if len(list) == 0 {
+		return "it has no " + what + "s"
+	}
+	for i := range list {
+		list[i] = component.Qualified(owner, list[i])
+	}
+	return what + "s: " + strings.Join(list, ", ")
+}
+
+func (c *wireReader) unknownComponent(end name, owner, port string, slot, qualified bool) {
+	if !qualified {
+		c.Add("E030", end.at, `write "component.port"`, "%q does not name a port of a component", end.text)
+		return
+	}
+	names := c.declared("component")
+	help := table.DidYouMean("", "%q", "declared", names)
+	owners := c.owners(port, slot)
+	best, ok := table.Nearest(owner, owners)
+	if !ok && len(owners) == 1 {
+		best, ok = owners[0], true
+	}
+	if !ok && len(owners) == 0 {
+		best, ok = table.Nearest(owner, names)
+	}
+	if ok {
+		help = suggest(component.Qualified(best, port))
+	}
+	c.Add("E030", end.at, help, "component %q is not declared", owner)
+}
+
+// owners names the components that have a port.
+func (c *wireReader) owners(port string, slot bool) []string {
+	var list []string
+	for _, x := range c.graph.Components {
+		ports := x.Manifest.Signals
+		if slot {
+			ports = x.Manifest.Slots
+		}
+		if findPort(ports, port) >= 0 {
+			list = append(list, x.Name)
+		}
+	}
+	return list
+}
+
+var (
+	wireKeys  = []string{"signal", "slot", "mode", "depth", "on_full", "replace"}
+	modeNames = []string{"all", "queue", "latest", "reply"}
+	fullNames = []string{"block", "drop_newest", "drop_oldest", "coalesce", "fail"}
+)
 
 // pair is one signal and one slot of a [[wire]].
 type pair struct {
@@ -33,8 +120,11 @@ type pair struct {
 // maxWires bounds the pairs of signals and slots.
 const maxWires = 4096
 
+// wireReader reads the [[wire]] tables.
+type wireReader struct{ *checker }
+
 // wireTables reads [[wire]].
-func (c *checker) wireTables() {
+func (c *wireReader) wireTables() {
 	var pairs []pair
 	index := map[[2]string]int{}
 	if n := c.root.at("wire"); n != nil {
@@ -52,7 +142,7 @@ func (c *checker) wireTables() {
 }
 
 // pairs checks the keys of one [[wire]] and returns each signal with each slot, if there is room for so many.
-func (c *checker) pairs(w *node, room int) []pair {
+func (c *wireReader) pairs(w *node, room int) []pair {
 	for _, key := range w.names {
 		if !slices.Contains(wireKeys, key) {
 			c.unknownKey(w.table[key], key, "[wire]", wireKeys)
@@ -73,7 +163,7 @@ func (c *checker) pairs(w *node, room int) []pair {
 }
 
 // nameList reads a string or a list of strings.
-func (c *checker) nameList(w *node, key string) []name {
+func (c *wireReader) nameList(w *node, key string) []name {
 	n := w.at(key)
 	if n == nil {
 		c.Add("E004", w.key, "", "`%s` is missing in [[wire]]", key)
@@ -99,7 +189,7 @@ func (c *checker) nameList(w *node, key string) []name {
 }
 
 // addPair adds a pair. One of the file replaces the same one of the preset; twice in the file is an error.
-func (c *checker) addPair(pairs []pair, index map[[2]string]int, p pair) []pair {
+func (c *wireReader) addPair(pairs []pair, index map[[2]string]int, p pair) []pair {
 	key := [2]string{p.signal.text, p.slot.text}
 	i, known := index[key]
 	switch {
@@ -117,7 +207,7 @@ func (c *checker) addPair(pairs []pair, index map[[2]string]int, p pair) []pair 
 
 // replaceWires takes out the preset's wires of each signal that a wire of the file has with replace = true: so a
 // component can be put between two of the preset's.
-func (c *checker) replaceWires(pairs []pair) []pair {
+func (c *wireReader) replaceWires(pairs []pair) []pair {
 	replaced := map[string]bool{}
 	for _, p := range pairs {
 		n := p.table.at("replace")
@@ -141,7 +231,7 @@ func (c *checker) replaceWires(pairs []pair) []pair {
 }
 
 // setWires applies --set wire.COMPONENT.SIGNAL.KEY=VALUE to all wires of that signal.
-func (c *checker) setWires(pairs []pair) {
+func (c *wireReader) setWires(pairs []pair) {
 	var signals []string
 	for _, p := range pairs {
 		signals = append(signals, p.signal.text)
@@ -172,10 +262,6 @@ func (c *checker) setWires(pairs []pair) {
 	}
 }
 
-func unique(list []string) []string {
-	return slices.Compact(slices.Sorted(slices.Values(list)))
-}
-
 // with returns a table with one key changed, and leaves the table as it is.
 func with(table *node, key string, value *node) *node {
 	t := *table
@@ -185,7 +271,7 @@ func with(table *node, key string, value *node) *node {
 }
 
 // wire checks one pair and adds it to the graph.
-func (c *checker) wire(p pair) {
+func (c *wireReader) wire(p pair) {
 	w := Wire{signalAt: p.signal.at, slotAt: p.slot.at, depthAt: p.table.key}
 	since := len(c.list)
 	c.wireOptions(p.table, &w)
@@ -206,7 +292,7 @@ func (c *checker) wire(p pair) {
 }
 
 // otherSlots names the slots that take a payload.
-func (c *checker) otherSlots(payload string) string {
+func (c *wireReader) otherSlots(payload string) string {
 	var list []string
 	for _, x := range c.graph.Components {
 		for _, p := range x.Manifest.Slots {
@@ -222,7 +308,7 @@ func (c *checker) otherSlots(payload string) string {
 }
 
 // wireOptions reads mode, depth and on_full. Each is required: what happens under load is never left to a default.
-func (c *checker) wireOptions(t *node, w *Wire) {
+func (c *wireReader) wireOptions(t *node, w *Wire) {
 	mode, hasMode := c.word(t, "mode", "E034", modeNames)
 	full, hasFull := c.word(t, "on_full", "E035", fullNames)
 	w.Mode, _ = bus.ParseMode(mode)
@@ -241,7 +327,7 @@ func (c *checker) wireOptions(t *node, w *Wire) {
 }
 
 // word reads a key that takes one of a few words.
-func (c *checker) word(t *node, key, code string, words []string) (word string, ok bool) {
+func (c *wireReader) word(t *node, key, code string, words []string) (word string, ok bool) {
 	n := t.at(key)
 	if n == nil {
 		c.Add("E037", t.key, key+": "+strings.Join(words, ", "), "`%s` is missing in [[wire]]", key)
@@ -259,7 +345,7 @@ func (c *checker) word(t *node, key, code string, words []string) (word string, 
 	return word, true
 }
 
-func (c *checker) depth(t *node, w *Wire) {
+func (c *wireReader) depth(t *node, w *Wire) {
 	n := t.at("depth")
 	if n == nil {
 		c.Add("E036", t.key, "write how many messages may wait, such as depth = 64", "`depth` is missing in [[wire]]")

@@ -3,7 +3,113 @@ package graph
 import (
 	"cmp"
 	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/bus"
 )
+
+// addWire adds a wire, to the arrow between the same boxes if there is one.
+func (p *picture) addWire(w *Wire, from, to *box) {
+	straight := w.Mode == bus.All || w.Mode == bus.Queue
+	for _, a := range p.arrows {
+		if a.from == from && a.to == to {
+			a.label += ", " + w.label()
+			a.straight = a.straight || straight
+			return
+		}
+	}
+	p.arrows = append(p.arrows, &arrow{from: from, to: to, label: w.label(), straight: straight && from != to})
+}
+
+// longest returns the longest path of straight arrows; of several the first in the order of the file.
+func (p *picture) longest() []*box {
+	var best, path []*box
+	steps := 0
+	var walk func(b *box)
+	walk = func(b *box) {
+		path = append(path, b)
+		if len(path) > len(best) {
+			best = slices.Clone(path)
+		}
+		for _, a := range p.arrows {
+			// The number of paths can be enormous; a good one is found early.
+			if steps++; a.straight && a.from == b && !slices.Contains(path, a.to) && steps < 100_000 {
+				walk(a.to)
+			}
+		}
+		path = path[:len(path)-1]
+	}
+	for _, b := range p.boxes {
+		walk(b)
+	}
+	return best
+}
+
+// draw lays out and draws. Arrows that do not fit beside a box are put below it in another try. What has too many
+// arrows becomes a list.
+func (p *picture) draw() string {
+	if len(p.arrows) > maxArrows {
+		var b strings.Builder
+		for _, a := range p.arrows {
+			b.WriteString(a.from.title + " ──" + a.label + "──▶ " + a.to.title + "\n")
+		}
+		return b.String()
+	}
+	for {
+		misfit := p.layOut()
+		if misfit == nil {
+			return p.render()
+		}
+		p.below[misfit] = true
+	}
+}
+
+// layOut gives everything its place; it returns an arrow that does not fit in its row.
+func (p *picture) layOut() (misfit *arrow) {
+	p.spine, p.arcs, p.rows = p.longest(), nil, 1
+	for _, b := range p.boxes {
+		b.row, b.col, b.ports, b.placed = 0, 0, nil, false
+	}
+	left := slices.Clone(p.arrows)
+	for i, b := range p.spine {
+		b.placed = true
+		if i > 0 {
+			left = slices.DeleteFunc(left, func(a *arrow) bool { return a.from == p.spine[i-1] && a.to == b })
+		}
+	}
+	p.spread(left)
+	for len(left) > 0 {
+		left = p.next(left)
+	}
+	for _, b := range p.boxes {
+		b.orderPorts()
+	}
+	return p.settle()
+}
+
+// spread sets the columns of the first row.
+func (p *picture) spread(arcs []*arrow) {
+	for _, b := range p.boxes {
+		ends := 0
+		for _, a := range arcs {
+			if a.from == b {
+				ends++
+			}
+			if a.to == b {
+				ends++
+			}
+		}
+		b.step = 2
+		if 2*ends-1 > length(b.title) {
+			b.step = 1
+		}
+		b.width = max(length(b.title), ends)
+	}
+	for i, b := range p.spine[1:] {
+		before := p.spine[i]
+		b.col = before.col + before.width + length(" ──"+p.between(before, b).label+"──▶ ")
+	}
+}
 
 // next puts the shortest arrow between placed boxes, or the box with the shortest ways, in the next row.
 func (p *picture) next(left []*arrow) []*arrow {
@@ -151,12 +257,4 @@ func (p *picture) settle() (misfit *arrow) {
 		}
 	}
 	return nil
-}
-
-// anchor is the end at the box that does not stand in the arc's row.
-func (a *arc) anchor() *end {
-	if a.beside == a.from {
-		return a.in
-	}
-	return a.out
 }

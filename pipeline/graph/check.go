@@ -1,0 +1,250 @@
+package graph
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
+)
+
+// assignment is one --set argument.
+type assignment struct {
+	path  []string
+	spans []Span // of the parts of path
+	value *node
+}
+
+// top is the place of what the whole file lacks.
+func (c *checker) top() Span { return Span{c.root.key.src, 0, 0} }
+
+// ParseOptions say how a file is read.
+type ParseOptions struct {
+	// Sets are key=value arguments, applied after presets are expanded (those of [train] before). Values are
+	// TOML; bare words are strings.
+	Sets []string
+	// Parts is what the pipeline may be made of; nil is none.
+	Parts *Parts
+	// Dir is the folder that paths of plugins are relative to. Empty means the folder of the file.
+	Dir string
+	// Running is the graph of a run that the file is to change, nil for a new one. Schedules that the preset takes from
+	// the stop rule stay as they are there.
+	Running *Graph
+}
+
+// checker holds what one Parse knows.
+type checker struct {
+	Report
+	parts    *Parts
+	graph    *Graph
+	running  *Graph // that the file is to change, or nil
+	root     *node
+	bad      map[string]bool // sections that could not be read, so that nothing is said of what lacks in them
+	broken   map[string]bool // components that could not be read
+	wireSets []assignment
+}
+
+func newChecker(file string, o ParseOptions) *checker {
+	c := &checker{parts: o.Parts, running: o.Running, bad: map[string]bool{}, broken: map[string]bool{}}
+	c.File = file
+	c.graph = &Graph{File: file, Dir: o.Dir}
+	if o.Parts == nil {
+		c.parts = &Parts{}
+	}
+	if o.Dir == "" {
+		c.graph.Dir = filepath.Dir(file)
+	}
+	return c
+}
+
+// validName reports whether a name can be a part of component.port and of file names.
+func validName(s string) bool {
+	for i := range len(s) {
+		if !isBare(s[i]) || i == 0 && (s[0] == '-' || s[0] >= '0' && s[0] <= '9') {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// maxTables bounds the tables of one section.
+const maxTables = 1024
+
+// namedTable is one table of a section such as [env.NAME].
+type namedTable struct {
+	*node
+	name string
+}
+
+// named returns the tables of a section in their order; it notes bad names and what is no table.
+func (c *checker) named(section string) []namedTable {
+	var list []namedTable
+	n := c.root.at(section)
+	if n == nil {
+		return nil
+	}
+	for _, name := range n.names {
+		child := n.table[name]
+		switch {
+		case child.kind != tableNode:
+			c.wrong(child, section+"."+name, "a table", "write ["+section+".NAME]")
+		case !validName(name):
+			c.Add("E005", child.key, "use letters, digits, _ and -, with a letter first", "%q cannot be a name", name)
+		case len(list) == maxTables:
+			c.Add("E005", child.key, "", "there are more than %d tables [%s.NAME]", maxTables, section)
+			return list
+		default:
+			list = append(list, namedTable{child, name})
+			continue
+		}
+		c.broken[section+"."+name] = true
+	}
+	return list
+}
+
+// declared lists the names in a section, also of tables that have errors.
+func (c *checker) declared(section string) []string {
+	if n := c.root.at(section); n != nil {
+		return n.names
+	}
+	return nil
+}
+
+// reference checks that a table names something declared in a section: its key is the section's name.
+func (c *checker) reference(from *node, section string) string {
+	n := from.at(section)
+	name, ok := n.text()
+	if !ok || c.bad[section] || name == unresolved {
+		return name
+	}
+	names := c.declared(section)
+	if slices.Contains(names, name) {
+		return name
+	}
+	help := table.DidYouMean(name, "%q", "declared", names)
+	if len(names) == 0 {
+		help = "declare it: [" + section + "." + name + "]"
+	}
+	c.Add("E011", n.val, help, "%s %q is not declared", section, name)
+	return name
+}
+
+// noPreset keeps what a preset would have brought from being missed.
+func (c *checker) noPreset() { c.bad["component"], c.bad["policy"], c.bad["wire"] = true, true, true }
+
+// sections are the keys of a file, with the shape of each.
+var sections = [...]struct {
+	name string
+	kind nodeKind
+	want string
+}{
+	{"rlhost", scalarNode, "an integer"}, {"run", tableNode, "a table: [run]"},
+	{"plugin", tableNode, "tables: [plugin.NAME]"}, {"env", tableNode, "tables: [env.NAME]"}, {"policy", tableNode, "tables: [policy.NAME]"},
+	{"train", tableNode, "a table: [train]"}, {"swap", tableNode, "a table: [swap]"}, {"component", tableNode, "tables: [component.NAME]"},
+	{"wire", arrayNode, "a list of tables: [[wire]]"},
+}
+
+// allTables reports whether an array holds only tables.
+func allTables(n *node) bool {
+	return !slices.ContainsFunc(n.items, func(item *node) bool { return item.kind != tableNode })
+}
+
+// configError notes what a component or a policy found wrong with its table.
+func (c *checker) configError(table *node, path string, e *component.ConfigError) {
+	at, code := table.key, codeOf(e)
+	if n := lookup(table, e.Key); n != nil {
+		at = c.blame(table, n, e)
+	}
+	key := e.Key
+	if !strings.HasPrefix(e.Reason, "=") {
+		key = "`" + e.Key + "`"
+	}
+	where := ""
+	if at == table.key {
+		where = " in [" + path + "]"
+	}
+	c.Add(code, at, e.Help, "%s %s%s", key, e.Reason, where)
+}
+
+// codeOf returns the code of what a component found wrong. The number of environments has codes of its own.
+func codeOf(e *component.ConfigError) string {
+	switch {
+	case e.Code != "":
+		return e.Code
+	case strings.Contains(e.Reason, "missing"):
+		return "E004"
+	case e.Key == "envs" && strings.Contains(e.Reason, "divisible"):
+		return "E020"
+	case e.Key == "envs":
+		return "E021"
+	}
+	return "E005"
+}
+
+// lookup follows a dotted key from a table.
+func lookup(table *node, key string) *node {
+	n := table
+	for _, part := range strings.Split(key, ".") {
+		if n = n.at(part); n == nil {
+			return nil
+		}
+	}
+	return n
+}
+
+// blame returns the place to show for a key. Where the key comes from a preset and the reason names another key
+// that the user wrote, that one is it.
+func (c *checker) blame(table, n *node, e *component.ConfigError) Span {
+	if n.val.order() < firstPreset {
+		return n.val
+	}
+	words := strings.FieldsFunc(e.Reason, func(r rune) bool { return r >= 0x80 || !isBare(byte(r)) })
+	for _, word := range words {
+		if other := table.at(word); other != nil && other.val.order() < firstPreset {
+			return other.val
+		}
+	}
+	return n.val
+}
+
+// atLeast checks an integer of a table, if it was given as one.
+func (c *checker) atLeast(table *node, key string, value, least int) {
+	n := lookup(table, key)
+	if n == nil || value >= least {
+		return
+	}
+	if _, ok := n.value.(int64); ok {
+		c.Add("E005", n.val, "", "`%s` is %d, must be %d or more", key, value, least)
+	}
+}
+
+// atMost is the same for the other end.
+func (c *checker) atMost(table *node, key string, value, most int) {
+	n := lookup(table, key)
+	if n == nil || value <= most {
+		return
+	}
+	if _, ok := n.value.(int64); ok {
+		c.Add("E005", n.val, "", "`%s` is %d, must be %d or less", key, value, most)
+	}
+}
+
+// Orders of sources, for sorting problems: the file first.
+const (
+	setOrder    = 1
+	firstPreset = 2
+)
+
+// What stands in presets for something of the file.
+const (
+	unresolved  = "$env"       // the environment that [train] names
+	runEnvSteps = "$env_steps" // stop.env_steps of [run], 0 without it
+)
+
+// formatVersion is the version of the file format, the value of the key rlhost.
+const formatVersion = 1
+
+func unique(list []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(list)))
+}
