@@ -39,7 +39,7 @@ func (l *session) deliver(port int, m *hostabi.Message) error {
 	return nil
 }
 
-// reject drops a message. The first of each life is logged: a plugin that does nothing else must not fill the log.
+// reject drops a message. the first of each session is logged: a plugin that does nothing else must not fill the log.
 func (l *session) reject(p *component.Port, m *hostabi.Message, err error) {
 	l.x.meters.rejected.Inc()
 	if !l.rejected.Swap(true) {
@@ -110,18 +110,6 @@ func (l *session) admitOnLoan(port int, m *hostabi.Message) bool {
 	return true
 }
 
-// owns reports whether the process has asked for the arena.
-func (x *proxy) owns(id uint8) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, own := range x.own {
-		if own == id {
-			return true
-		}
-	}
-	return false
-}
-
 // control handles a message about the link. It must not wait.
 func (l *session) control(m *hostabi.Message) error {
 	switch m.Slot {
@@ -152,7 +140,7 @@ func (l *session) control(m *hostabi.Message) error {
 // boundary passes a dataset boundary on. The process waits until it is told that it is over; in synchronous mode
 // the host acts on it behind the messages that are queued now, and so does what follows here.
 func (l *session) boundary(*hostabi.Message) {
-	if !l.isCurrent() {
+	if !l.current.Load() {
 		return
 	}
 	l.x.h.Boundary()
@@ -164,10 +152,10 @@ func (l *session) boundary(*hostabi.Message) {
 }
 
 func (l *session) boundaryOver(*hostabi.Message) {
-	if !l.isCurrent() {
+	if !l.current.Load() {
 		return
 	}
-	l.x.saveNow(l)
+	l.save()
 	l.atBoundary.Store(false)
 	l.link.Post(hostabi.Message{Slot: hostabi.LinkBoundaryOver})
 }

@@ -86,7 +86,7 @@ func mischiefs() []mischief {
 	}
 }
 
-// playHostile does mischief in its first life and is the probe in every other.
+// playHostile does mischief in its first session and is the probe in every other.
 func playHostile(name, mark string) {
 	if _, err := os.Stat(mark); err == nil {
 		serveProbe()
@@ -316,7 +316,7 @@ func meetVillain(t *testing.T, m mischief) {
 	if m.restarts != (strings.Contains(press.Log(), "broke the protocol") || strings.Contains(press.Log(), "no sign of life")) {
 		t.Errorf("log:\n%s", press.Log())
 	}
-	for i := range 50 { // the next life is a good one
+	for i := range 50 { // the next session is a good one
 		press.turn(i)
 	}
 	press.quiet()

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
@@ -17,16 +16,6 @@ var _ component.Pauser = (*proxy)(nil)
 // pauseStep is how often it is looked whether the process has finished with what it was given. What it has finished
 // with arrives in acknowledgements, which call nobody.
 const pauseStep = 500 * time.Microsecond
-
-// pause is a Pause of a proxy. It belongs to the loop.
-type pause struct {
-	rested func() // nil once it was called
-	timer  *loop.Timer
-	asked  *session // that was told to come to rest
-	number uint64   // of that request
-	done   bool     // the component in it has said that it is at rest
-	held   *session // that is given nothing more
-}
 
 // Pause tells the process to come to rest, where it offers that, and then waits until it has finished with everything that
 // it was given. A process that dies meanwhile is replaced by its successor first.
@@ -69,41 +58,6 @@ func (x *proxy) settle() {
 	rested()
 }
 
-// idle takes over what the process has emitted, and reports whether it has finished with what it was given. One that
-// cannot be told to rest must have no questions open either.
-func (l *session) idle(pauses bool) bool {
-	for range hostabi.LinkCells {
-		s := l.link.Stats()
-		if s.Available == 0 && !s.Delivering {
-			return s.Unacked == 0 && s.Queued == 0 && (pauses || s.Open == 0 && l.asking() == 0)
-		}
-		l.link.Nudge() // a goroutine that waits for messages may have it
-		l.link.Poll()
-	}
-	return false
-}
-
-// CatchUp delivers what the process has emitted so far. Any goroutine.
-func (x *proxy) CatchUp() {
-	x.mu.Lock()
-	l := x.session
-	x.mu.Unlock()
-	if l != nil {
-		l.catchUp()
-	}
-}
-
-// catchUp takes over what the process has emitted so far: it may still be in the ring, or in the hands of the goroutine
-// that took it out.
-func (l *session) catchUp() {
-	s := l.link.Stats()
-	for n := 0; n < hostabi.LinkCells && (s.Available > 0 || s.Delivering); n++ {
-		l.link.Nudge() // that goroutine may go to sleep before it is this one's turn
-		l.link.Poll()
-		s = l.link.Stats()
-	}
-}
-
 // ask tells the process to come to rest. Its answer, or that there is none, is looked at on the loop.
 func (x *proxy) ask(p *pause, l *session) {
 	l.pauses++
@@ -143,7 +97,7 @@ func (x *proxy) Resume() {
 	if p.held != nil {
 		defer p.held.link.HoldBack(false)
 	}
-	if p.asked == nil || !p.asked.isCurrent() {
+	if p.asked == nil || !p.asked.current.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), p.asked.patience(), spawn.ErrGrace)

@@ -25,11 +25,11 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
-// lie is what a plugin answers in its first life when it is paused, resumed, or asked for what waits.
+// lie is what a plugin answers in its first session when it is paused, resumed, or asked for what waits.
 type lie struct {
 	name    string
 	answers rig.Answers
-	rests   bool // in its first life
+	rests   bool // in its first session
 	dies    bool // and is replaced
 }
 
@@ -69,7 +69,7 @@ func everything() any {
 	return list
 }
 
-// playLiar lies in its first life. It acknowledges all that it gets.
+// playLiar lies in its first session. It acknowledges all that it gets.
 func playLiar(name, mark string) {
 	for _, l := range lies() {
 		if l.name != name {
@@ -123,7 +123,7 @@ func TestPause_OfAPluginThatLies(t *testing.T) {
 	}
 }
 
-// pauseLiar pauses a liar, and looks whether the next life can be paused, and nothing is left of the lies.
+// pauseLiar pauses a liar, and looks whether the next session can be paused, and nothing is left of the lies.
 func pauseLiar(t *testing.T, l lie) {
 	r, _ := newRuntime(t, spawn.Options{})
 	p := restless(self(t, "liar", l.name, filepath.Join(t.TempDir(), "mark")))
@@ -221,7 +221,7 @@ func newTable(t testing.TB) *table {
 	mine, other := add("given"), add("stranger")
 	on, off := loan(mine), loan(other)
 	y := &table{given: commit(mine), stranger: commit(other), on: on.Handle(), off: off.Handle(), own: mine.ID()}
-	y.x = &proxy{h: &component.Host{Arenas: set}, open: map[question]hostabi.Message{}, slots: make([]slot, 3)}
+	y.x = &proxy{shared: shared{h: &component.Host{Arenas: set}, open: map[question]hostabi.Message{}, slots: make([]slot, 3)}}
 	y.x.manifest.Slots = []component.Port{
 		{Name: "on_block", Payload: "trajectory"}, {Name: "on_number", Payload: "number"}, {Name: "on_ask", Payload: "ask"},
 	}
@@ -345,7 +345,7 @@ func TestPause_UnderConstantTraffic(t *testing.T) {
 	}
 }
 
-// Pause, Resume, Snapshot, Waiting and Stop may come while one life of the process gives way to the next.
+// Pause, Resume, Snapshot, Waiting and Stop may come while one process gives way to the next.
 func TestPause_WhileProcessesComeAndGo(t *testing.T) {
 	r, _ := newRuntime(t, spawn.Options{})
 	c := newProxy(t, r, restless(self(t, "probe")), "probe")

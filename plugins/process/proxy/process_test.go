@@ -40,11 +40,11 @@ func TestProcess_TellsWhatAProcessIsNotFinishedWith(t *testing.T) {
 // A process that takes the place of one that died begins environments with random streams that nobody has had.
 func TestProcess_IsToldThatItBeginsAgain(t *testing.T) {
 	begun := 4
-	x := &proxy{h: &component.Host{Run: &component.Run{}, Log: slog.New(slog.DiscardHandler), Begun: 2,
+	x := &shared{h: &component.Host{Run: &component.Run{}, Log: slog.New(slog.DiscardHandler), Begun: 2,
 		Again: func() int { begun++; return begun }}}
-	for life, want := range []int{2, 5, 6} {
+	for session, want := range []int{2, 5, 6} {
 		if got := x.configuration(1).Begun; got != want {
-			t.Errorf("process %d is told %d, want %d", life, got, want)
+			t.Errorf("process %d is told %d, want %d", session, got, want)
 		}
 	}
 }

@@ -164,7 +164,7 @@ func firstMessages(b *testing.B, c component.Component, parts map[string][]float
 	note(parts, "restart-verify-ms", l.process.Took.Verify)
 }
 
-// newest returns the newest process of a component.
+// newestOf returns the newest process of a component.
 func newestOf(x *proxy) *session {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
+	"github.com/rlhost/rlhost/hostabi/native"
 	"google.golang.org/grpc/status"
 )
 
@@ -53,8 +55,14 @@ func (e *Error) Refusal() (code int, words string) {
 	return int(said.Code()), said.Message()
 }
 
-// ErrSlow is why a program is killed that does not answer in time.
-var ErrSlow = errors.New("no answer in time")
+// Why a process was ended, or a call to it.
+var (
+	ErrSlow  = errors.New("no answer in time")
+	ErrDied  = errors.New("its process has ended")
+	ErrGrace = errors.New("it does not stop")
+)
+
+var protocolVersion = strconv.Itoa(native.Version)
 
 // runError explains why a program could not be executed.
 func runError(p *Program, path string, err error) *Error {

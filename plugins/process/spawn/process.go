@@ -31,9 +31,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-var protocolVersion = strconv.Itoa(native.Version)
-
-// process is a plugin that runs: the child, its control connection, its wire and its rings. It knows nothing of
+// Process is a plugin that runs: the child, its control connection, its wire and its rings. It knows nothing of
 // components or environments. Close it once it has died.
 type Process struct {
 	aborted   atomic.Bool // what it printed last is a dump of where it was
@@ -54,7 +52,7 @@ type Process struct {
 	Took        Stages
 }
 
-// startOptions say what a process is started for.
+// StartOptions say what a process is started for.
 type StartOptions struct {
 	Name string       // of the component that it is started for
 	Log  *slog.Logger // carries the name of the component
@@ -196,9 +194,6 @@ func (p *Process) run(ctx context.Context, g ground, inherited []*os.File) error
 	return p.explain(ctx, err)
 }
 
-// errDied ends the calls to a process that has ended.
-var ErrDied = errors.New("its process has ended")
-
 // explain turns go-plugin's error into one for people.
 func (p *Process) explain(ctx context.Context, err error) error {
 	if p.client.ID() == "0" { // it was never executed
@@ -272,7 +267,7 @@ func (p *Process) describe(ctx context.Context) error {
 	return nil
 }
 
-// call makes a control call. It blocks until the answer, the end of ctx, or the death of the process. What the
+// Call makes a control call. It blocks until the answer, the end of ctx, or the death of the process. What the
 // plugin refuses is an *Error with the plugin's own words as Reason.
 func (p *Process) Call(ctx context.Context, method string, request, reply any) error {
 	doc, err := json.Marshal(request)
@@ -308,7 +303,7 @@ func (p *Process) gone() bool {
 	}
 }
 
-// sendError tells why what goes with a call could not be sent.
+// SendError tells why what goes with a call could not be sent.
 func (p *Process) SendError(method string, err error) error {
 	if p.gone() {
 		return p.deathError(method)
@@ -345,10 +340,10 @@ func (p *Process) callError(ctx context.Context, method string, err error) error
 	return &Error{Code: CodeProtocol, Program: p.Program.Name, Reason: said.Message(), Err: err}
 }
 
-// end says how the process ended, and what the program printed last. It must have ended.
+// End says how the process ended, and what the program printed last. It must have ended.
 func (p *Process) End() string { return p.child.end() + p.LastWords() }
 
-// lastWords returns what the program printed last to standard error, for an error message.
+// LastWords returns what the program printed last to standard error, for an error message.
 func (p *Process) LastWords() string {
 	if p.aborted.Load() {
 		return " (the log has where it was)"
@@ -356,10 +351,10 @@ func (p *Process) LastWords() string {
 	return quoteWords(p.output.words())
 }
 
-// pid returns the number of the process.
+// PID returns the number of the process.
 func (p *Process) PID() int { return p.child.pid }
 
-// traced reports whether a debugger is attached to the process.
+// Traced reports whether a debugger is attached to the process.
 func (p *Process) Traced() bool {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID()) + "/status")
 	if err != nil {
@@ -370,13 +365,13 @@ func (p *Process) Traced() bool {
 	return found && string(bytes.TrimSpace(line)) != "0"
 }
 
-// died returns a channel that is closed when the process has ended.
+// Died returns a channel that is closed when the process has ended.
 func (p *Process) Died() <-chan struct{} { return p.child.dead }
 
-// kill ends the process at once. It does not wait; see died.
+// Kill ends the process at once. It does not wait; see died.
 func (p *Process) Kill() { _ = p.child.kill() } // an error means that there is nothing to kill
 
-// abort has the process print where it is and end, as Go and Python do at this signal, and kills it if it has not ended
+// Abort has the process print where it is and end, as Go and Python do at this signal, and kills it if it has not ended
 // soon. It does not wait; see died.
 func (p *Process) Abort() {
 	p.aborted.Store(true)
@@ -396,7 +391,7 @@ func (p *Process) Abort() {
 // lastWordsTime is how long a process that has stalled may take to say where.
 const lastWordsTime = time.Second
 
-// stop asks the plugin to stop what it does, then to end, and kills it if that takes longer than grace. It returns
+// Stop asks the plugin to stop what it does, then to end, and kills it if that takes longer than grace. It returns
 // when the process has ended, with what the plugin said to the first.
 func (p *Process) Stop(grace time.Duration) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), grace, ErrGrace)
@@ -409,10 +404,7 @@ func (p *Process) Stop(grace time.Duration) error {
 	return err
 }
 
-// errGrace: the plugin was asked to stop and did not.
-var ErrGrace = errors.New("it does not stop")
-
-// close releases what the process had. It must have ended, and nobody may use its rings any more.
+// Close releases what the process had. It must have ended, and nobody may use its rings any more.
 func (p *Process) Close() error {
 	defer p.leave()
 	if p.Wire != nil {

@@ -17,6 +17,18 @@ const (
 	DefaultMemory   = 1 << 30
 )
 
+// Backoff says how long a process that has died is not started again.
+type Backoff struct {
+	First   time.Duration // before the first restart in a row; then twice as long each time
+	Longest time.Duration
+	Healthy time.Duration // a process that lived so long ends the row
+}
+
+// DefaultBackoff holds where a Program does not set its own.
+func DefaultBackoff() Backoff {
+	return Backoff{First: 100 * time.Millisecond, Longest: 5 * time.Second, Healthy: time.Minute}
+}
+
 // Program says which program a plugin is and how it is run.
 type Program struct {
 	Name string // in the pipeline file, for messages

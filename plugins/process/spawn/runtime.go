@@ -132,7 +132,7 @@ func (r *Runtime) Log() *slog.Logger { return r.log }
 // Grace is how long a component may take to stop before it is killed.
 func (r *Runtime) Grace() time.Duration { return r.grace }
 
-// start runs a program until it answers and has described itself. It blocks for as long as Program.Start. The
+// Start runs a program until it answers and has described itself. It blocks for as long as Program.Start. The
 // errors are *Error, or ctx's.
 func (r *Runtime) Start(ctx context.Context, program Program, o StartOptions) (_ *Process, err error) {
 	p := &Process{component: o.Name, Program: program.WithDefaults(), log: o.Log, output: &output{log: o.Log}}

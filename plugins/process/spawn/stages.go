@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// stages is how long the parts of a start took, one after the other. It belongs to the goroutine that starts.
+// Stages is how long the parts of a start took, one after the other. It belongs to the goroutine that starts.
 type Stages struct {
 	Open      time.Duration // rings and wire made, arenas announced
 	Verify    time.Duration // until the program's sum is known to be right
@@ -19,7 +19,7 @@ type Stages struct {
 	Since time.Time // end of the last part
 }
 
-// part returns how long the part took that ends now.
+// Part returns how long the part took that ends now.
 func (s *Stages) Part() time.Duration { return s.partUntil(time.Now()) }
 
 func (s *Stages) partUntil(now time.Time) time.Duration {

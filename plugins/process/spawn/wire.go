@@ -20,7 +20,7 @@ const maxQueuedFrames = 1024
 // errWireFull: the plugin has not read its wire for a long time.
 var errWireFull = errors.New("it does not read its wire")
 
-// wire is the host's end of the socket that carries files. Frames are sent in order by a goroutine of its own, so
+// Wire is the host's end of the socket that carries files. Frames are sent in order by a goroutine of its own, so
 // that nobody waits for a plugin that does not read.
 type Wire struct {
 	socket *shm.Socket
@@ -62,7 +62,7 @@ func (w *Wire) run(handle func(f *native.Frame, files []*os.File), broken func(e
 	})
 }
 
-// send queues a frame with copies of files. Any goroutine; it does not wait.
+// Send queues a frame with copies of files. Any goroutine; it does not wait.
 func (w *Wire) Send(f native.Frame, files ...int) error {
 	doc, err := json.Marshal(f)
 	if err != nil {
@@ -99,7 +99,7 @@ func (w *Wire) ring() {
 	}
 }
 
-// lastFrames waits, for a bounded time, until everything that a dead process had sent has been handled.
+// LastFrames waits, for a bounded time, until everything that a dead process had sent has been handled.
 func (w *Wire) LastFrames() {
 	select {
 	case <-w.eof:
@@ -195,7 +195,7 @@ func (d *datagram) close() error {
 	return errors.Join(errs...)
 }
 
-// closeFiles closes those that are not nil.
+// CloseFiles closes those that are not nil.
 func CloseFiles(files []*os.File) error {
 	var errs []error
 	for _, f := range files {

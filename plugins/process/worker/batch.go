@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,13 +13,12 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // maxEnvFiles bounds how many segments one batch can have been bound to.
 const maxEnvFiles = 256
 
-// envBatch is a batch of environments in processes. It implements env.Env. The goroutine that calls it waits for
+// batch is a batch of environments in processes. It implements env.Env. The goroutine that calls it waits for
 // the processes itself.
 type batch struct {
 	plugin  *plugin
@@ -41,45 +39,14 @@ type batch struct {
 	waiter sync.WaitGroup
 }
 
-// envFile tells segments apart, however often they are opened.
+// segment tells segments apart, however often they are opened.
 type segment struct {
 	device, inode uint64
 	size          int64
 	schema        *trajectory.Schema
 }
 
-var (
-	_ env.Env     = (*batch)(nil)
-	_ env.Stater  = (*batch)(nil)
-	_ env.Starter = (*batch)(nil)
-)
-
-// NewEnv makes a batch of environments and returns when all its processes are ready. An error wraps
-// env.ErrUnsupported, or is an *Error.
-func (p *plugin) NewEnv(o env.Options) (env.Env, error) {
-	n := min(p.workers, o.Envs)
-	if err := o.Check(&p.spec, n); err != nil {
-		return nil, err
-	}
-	e := &batch{
-		plugin: p, options: o, workers: make([]*worker, n), gate: env.Gate{Name: o.Name, Closed: ErrClosed},
-	}
-	errs := make([]error, n)
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() {
-			first, next := i*o.Envs/n, (i+1)*o.Envs/n
-			e.workers[i], errs[i] = e.startWorker(env.Span{First: first, Count: next - first})
-		})
-	}
-	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return nil, errors.Join(err, e.stopWorkers())
-	}
-	return e, nil
-}
-
-// hire returns a process that has made some of the batch's environments.
+// startWorker returns a process that has made some of the batch's environments.
 func (e *batch) startWorker(span env.Span) (*worker, error) {
 	ctx := context.Background() // every wait in here has a limit of its own
 	w, err := e.plugin.worker(ctx, e.options.Name)
@@ -92,7 +59,7 @@ func (e *batch) startWorker(span env.Span) (*worker, error) {
 	return w, nil
 }
 
-// dismiss ends all processes.
+// stopWorkers ends all processes.
 func (e *batch) stopWorkers() error {
 	errs := make([]error, len(e.workers))
 	var all sync.WaitGroup
@@ -103,34 +70,6 @@ func (e *batch) stopWorkers() error {
 	}
 	all.Wait()
 	return errors.Join(errs...)
-}
-
-// Spec returns what the environment said of itself.
-func (e *batch) Spec() *hostabi.EnvSpec { return &e.plugin.spec }
-
-// Bind tells the processes of the block; see env.Env.
-func (e *batch) Bind(b env.Block) error {
-	if err := e.gate.Enter(); err != nil {
-		return err
-	}
-	defer e.gate.Leave()
-	if err := e.options.CheckBlock(&e.plugin.spec, &b); err != nil {
-		return err
-	}
-	if b.Schema.Part() {
-		return fmt.Errorf("%w: %s: block %d has gaps, which other processes are not told of", env.ErrUnsupported, e.options.Name, b.Index)
-	}
-	number, err := e.announce(b)
-	if err != nil {
-		return err
-	}
-	e.block, e.number, e.rows = b, number, 0
-	e.selectAll()
-	err = e.exchange(hostabi.ExportBind, e.bindMessage())
-	if err == nil || isLost(err) {
-		e.rows = b.Schema.Shape.Steps
-	}
-	return err
 }
 
 func (e *batch) bindMessage() hostabi.Message {
@@ -164,92 +103,10 @@ func (e *batch) announce(b env.Block) (uint64, error) {
 	return number, nil
 }
 
-// announce sends a file.
-func (w *worker) announce(number uint64, b env.Block, size int64) error {
-	err := w.p.Wire.Send(native.Frame{File: &native.File{
-		Number: number, Bytes: size, Schema: trajectory.EncodeSchema(b.Schema),
-	}}, b.FD)
-	if err != nil {
-		return fmt.Errorf("%s: announce block %d: %w", w.name, b.Index, err)
-	}
-	w.known[number] = true
-	return nil
-}
-
-// Reset starts new episodes; see env.Env.
-func (e *batch) Reset(t int, mask []uint8, seeds []uint64) error {
-	if err := e.gate.Enter(); err != nil {
-		return err
-	}
-	defer e.gate.Leave()
-	if err := e.options.CheckReset(e.rows, t, mask, seeds); err != nil {
-		return err
-	}
-	m := hostabi.Message{Slot: hostabi.LinkEnvReset, T: uint32(t)}
-	if mask != nil {
-		m.Kind |= hostabi.LinkEnvMask
-	}
-	if seeds != nil {
-		m.Kind |= hostabi.LinkEnvSeeds
-	}
-	for _, w := range e.workers {
-		w.selected = w.prepare(mask, seeds)
-	}
-	return e.exchange(hostabi.ExportReset, m)
-}
-
-// prepare writes masks and seeds to the scratch area and reports whether the reset concerns this process.
-func (w *worker) prepare(mask []uint8, seeds []uint64) bool {
-	first, next := w.span.First, w.span.First+w.span.Count
-	area := w.scratch.Bytes()
-	if mask != nil {
-		if !slices.ContainsFunc(mask[first:next], func(m uint8) bool { return m != 0 }) {
-			return false
-		}
-		copy(area[w.layout.MaskAt:], mask[first:next])
-	}
-	if seeds != nil {
-		for i, seed := range seeds[first:next] {
-			binary.LittleEndian.PutUint64(area[w.layout.SeedsAt+8*i:], seed)
-		}
-	}
-	return true
-}
-
-// Step makes one step of every environment; see env.Env.
-func (e *batch) Step(t int) error {
-	if err := e.beginStep(t); err != nil {
-		return err
-	}
-	defer e.gate.Leave()
-	return e.collect(hostabi.ExportStep)
-}
-
-// beginStep takes the batch for a step and sends it to the processes.
-func (e *batch) beginStep(t int) error {
-	if err := e.gate.Enter(); err != nil {
-		return err
-	}
-	if err := e.options.CheckStep(e.rows, t); err != nil {
-		e.gate.Leave()
-		return err
-	}
-	e.steps++
-	e.selectAll()
-	e.post(hostabi.Message{Slot: hostabi.LinkEnvStep, T: uint32(t)})
-	return nil
-}
-
 func (e *batch) selectAll() {
 	for _, w := range e.workers {
 		w.selected = true
 	}
-}
-
-// exchange sends a message to the processes that are selected and waits for all their answers.
-func (e *batch) exchange(call string, m hostabi.Message) error {
-	e.post(m)
-	return e.collect(call)
 }
 
 // post sends a message to the processes that are selected.
@@ -262,30 +119,21 @@ func (e *batch) post(m hostabi.Message) {
 	}
 }
 
-// collect waits for the answers to what was posted.
-func (e *batch) collect(call string) error {
-	ok := true
-	for _, w := range e.workers {
-		if w.selected {
-			w.await(e.until)
-			ok = ok && w.verdict == answered && w.reply.Kind == 0
-		}
-	}
-	if ok {
-		return nil
-	}
-	return e.judge(call)
+func (e *batch) newFault(kind env.FaultKind, call string, index int, err error) *env.Fault {
+	return &env.Fault{Kind: kind, Name: e.options.Name, Source: e.plugin.source.Use, Call: call, Env: index,
+		Step: e.steps, Err: err}
 }
 
-// Close ends the processes.
-func (e *batch) Close() error {
-	first, err := e.gate.Shut()
-	if !first {
-		return err
+// find returns the process that an environment lives in and its index there.
+func (e *batch) find(env int) (*worker, int) {
+	for _, w := range e.workers {
+		if env >= w.span.First && env-w.span.First < w.span.Count {
+			return w, env - w.span.First
+		}
 	}
-	if e.waits != nil {
-		close(e.waits)
-		e.waiter.Wait()
-	}
-	return e.stopWorkers()
+	return nil, 0
+}
+
+func (e *batch) noSuchEnv(index int) error {
+	return fmt.Errorf("%w: %s: environment %d of %d", env.ErrUnsupported, e.options.Name, index, e.options.Envs)
 }

@@ -59,7 +59,7 @@ func (e *batch) judge(call string) error {
 	return f
 }
 
-// graver returns the error that costs more.
+// worse returns the error that costs more.
 func worse(a, b error) error {
 	if a == nil || poisons(b) && !poisons(a) {
 		return b
@@ -70,14 +70,6 @@ func worse(a, b error) error {
 func poisons(err error) bool {
 	var f *env.Fault
 	return errors.As(err, &f) && f.Poisons()
-}
-
-// envOf returns the global index of an environment that a reply names: 0 is none, 1 the first.
-func (w *worker) envOf(index uint64) int {
-	if index == 0 || index > uint64(w.span.Count) {
-		return -1
-	}
-	return w.options.FirstEnv + w.span.First + int(index) - 1
 }
 
 // blame makes an error of a reply.
@@ -98,11 +90,6 @@ func (e *batch) blame(w *worker, call string) error {
 		text = hostabi.Status(-int32(w.reply.Kind)).String()
 	}
 	return e.newFault(kind, call, w.envOf(w.reply.Inline[1]), errors.New(text))
-}
-
-func (e *batch) newFault(kind env.FaultKind, call string, index int, err error) *env.Fault {
-	return &env.Fault{Kind: kind, Name: e.options.Name, Source: e.plugin.source.Use, Call: call, Env: index,
-		Step: e.steps, Err: err}
 }
 
 // replace starts a process in the place of each one that is to be replaced, and binds the block there. Those have

@@ -22,7 +22,7 @@ const (
 	maxEnvState      = 1 << 30
 )
 
-// envMail is what came over the wire of a worker of environments. Its methods may be called from any goroutine.
+// mailbox is what came over the wire of a worker of environments. Its methods may be called from any goroutine.
 type mailbox struct {
 	mu      sync.Mutex
 	news    chan struct{} // has a token when something has changed

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/hostabi"
@@ -17,16 +16,10 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
-// Limits of environments whose source does not set its own.
-const (
-	DefaultEnvStep = 5 * time.Second
-	DefaultEnvInit = 30 * time.Second
-)
-
 // ErrClosed is returned by an environment plugin that has been closed.
 var ErrClosed = errors.New("environment plugin closed")
 
-// EnvLoadOptions say which environments a program is to work, and how.
+// Options say which environments a program is to work, and how.
 type Options struct {
 	Source native.EnvSource
 	// Workers is how many processes share each batch of environments; 0 means one. A batch of fewer environments has
@@ -34,11 +27,9 @@ type Options struct {
 	Workers int
 }
 
-// envPlugin makes environments that live in processes. It implements env.Plugin.
+// plugin makes environments that live in processes. It implements env.Plugin.
 type plugin struct {
-	runtime *spawn.Runtime
-	program spawn.Program
-	source  native.EnvSource
+	source
 	workers int
 	spec    hostabi.EnvSpec
 	hash    string
@@ -48,11 +39,6 @@ type plugin struct {
 	closed bool
 }
 
-var (
-	_ env.Plugin     = (*plugin)(nil)
-	_ env.Configured = (*plugin)(nil)
-)
-
 // Load starts a process of the program, has it load an environment, and returns a plugin that makes batches of
 // it: each in processes of its own, which write into the blocks that are bound. It blocks until the process has
 // described the environment. The error is an *Error, or ctx's.
@@ -61,7 +47,7 @@ var (
 // Lost, by when another process has taken its place. One that takes longer than the limit on a step is killed: a
 // Fault of kind Deadline.
 func Load(ctx context.Context, r *spawn.Runtime, program spawn.Program, o Options) (env.Plugin, error) {
-	p := &plugin{runtime: r, program: program, source: o.Source, workers: max(o.Workers, 1)}
+	p := &plugin{source: source{o.Source, r, program}, workers: max(o.Workers, 1)}
 	w, loaded, err := p.load(ctx, o.Source.Name)
 	if err != nil {
 		return nil, err
@@ -76,7 +62,7 @@ func Load(ctx context.Context, r *spawn.Runtime, program spawn.Program, o Option
 // specError explains why a description is not accepted.
 func (p *plugin) specError(err error) *spawn.Error {
 	e := &spawn.Error{Code: codeDescription, Program: p.program.Name, Err: err,
-		Reason: fmt.Sprintf("environment %q: %v", p.source.Use, err), Help: "correct what it says of itself"}
+		Reason: fmt.Sprintf("environment %q: %v", p.Use, err), Help: "correct what it says of itself"}
 	if errors.Is(err, hostabi.ErrNotYet) {
 		e.Help = "wrap it in one that this host runs: " + hostabi.Runs
 	}
@@ -95,7 +81,7 @@ func (p *plugin) load(ctx context.Context, name string) (*worker, *native.EnvLoa
 	ctx, cancel := context.WithTimeoutCause(ctx, w.p.Program.Start+p.loading(), spawn.ErrSlow)
 	defer cancel()
 	var loaded native.EnvLoaded
-	if err := w.p.Call(ctx, native.MethodEnvLoad, p.source, &loaded); err != nil {
+	if err := w.p.Call(ctx, native.MethodEnvLoad, p.EnvSource, &loaded); err != nil {
 		return nil, nil, errors.Join(withCode(err), w.end())
 	}
 	return w, &loaded, nil
@@ -126,7 +112,7 @@ func (p *plugin) again(ctx context.Context, name string) (*worker, error) {
 	spec, err := loaded.Spec.Decode()
 	if err == nil && (loaded.Hash != p.hash || !reflect.DeepEqual(spec, p.spec)) {
 		err = &spawn.Error{Code: spawn.CodeProtocol, Program: p.program.Name,
-			Reason: fmt.Sprintf("environment %q is not what it was when it was loaded first", p.source.Use),
+			Reason: fmt.Sprintf("environment %q is not what it was when it was loaded first", p.Use),
 			Help:   "do not change its files while it runs"}
 	}
 	if err != nil {
@@ -165,8 +151,8 @@ func (p *plugin) Hash() string { return p.hash }
 // Configuration returns the arguments, as a module in this process has them; see env.Configured.
 func (p *plugin) Configuration() string {
 	var b strings.Builder
-	for _, key := range slices.Sorted(maps.Keys(p.source.Args)) {
-		fmt.Fprintf(&b, "%s=%s\n", key, p.source.Args[key])
+	for _, key := range slices.Sorted(maps.Keys(p.Args)) {
+		fmt.Fprintf(&b, "%s=%s\n", key, p.Args[key])
 	}
 	return b.String()
 }
@@ -181,24 +167,4 @@ func (p *plugin) Close() error {
 		return nil
 	}
 	return w.end()
-}
-
-// step is how long a process may take to answer a call of the step path: a guest that is stopped at its own limit
-// comes first, and can say which environment it was.
-func (p *plugin) step() time.Duration {
-	if p.source.StepNS <= 0 {
-		return DefaultEnvStep
-	}
-	limit := time.Duration(p.source.StepNS)
-	return limit + max(limit/4, 250*time.Millisecond)
-}
-
-// loading is how long a process may take to load the environment: a module may have to be compiled.
-func (p *plugin) loading() time.Duration { return time.Duration(p.source.CompileNS) + p.init() }
-
-func (p *plugin) init() time.Duration {
-	if p.source.InitNS <= 0 {
-		return DefaultEnvInit
-	}
-	return time.Duration(p.source.InitNS)
 }

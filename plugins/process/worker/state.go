@@ -1,17 +1,13 @@
 package worker
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/rlhost/rlhost/core/env"
-	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
-	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
 // stateMagic begins the snapshot of a batch in several processes: their number and the length of each one's part
@@ -39,51 +35,6 @@ func (e *batch) Renew() error {
 		return e.newFault(env.FaultTrap, "the host", -1, err)
 	}
 	return nil
-}
-
-// state makes one call that is not on the step path, with a state to send or one to get.
-func (w *worker) state(c native.EnvStateCall, send []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), w.plugin.init(), spawn.ErrSlow)
-	defer cancel()
-	if c.State != nil {
-		if err := w.sendState(*c.State, send); err != nil {
-			return nil, err
-		}
-	}
-	var size native.StateSize
-	err := w.p.Call(ctx, native.MethodEnvState, c, &size)
-	if err != nil {
-		return nil, w.refusal(err)
-	}
-	if c.Do != "snapshot" && c.Do != "save" {
-		return nil, nil
-	}
-	return w.mail.state(size, w.gone.Load)
-}
-
-// refusal makes an error of what a worker answers to a call about states: env.ErrUnsupported, a Fault of kind
-// Status, or any other, after which nobody knows what state the environments are in.
-func (w *worker) refusal(err error) error {
-	var e *spawn.Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	switch code, words := e.Refusal(); code {
-	case native.CodeUnsupported:
-		return fmt.Errorf("%w: %s", env.ErrUnsupported, strings.TrimPrefix(words, env.ErrUnsupported.Error()+": "))
-	case native.CodeOrder:
-		return &env.Fault{Kind: env.FaultStatus, Err: errors.New(words)}
-	}
-	return err
-}
-
-func (w *worker) sendState(size native.StateSize, state []byte) error {
-	seg, err := shm.Create("rlhost: state", max(len(state), 1))
-	if err != nil {
-		return err
-	}
-	copy(seg.Bytes(), state)
-	return errors.Join(w.p.Wire.Send(native.Frame{State: &size}, seg.FD()), seg.Close())
 }
 
 // sized returns the announcement of a state.
@@ -227,18 +178,4 @@ func (e *batch) LoadEnv(env int, state []byte) error {
 		return e.fault(hostabi.ExportLoad, err)
 	}
 	return nil
-}
-
-func (e *batch) noSuchEnv(index int) error {
-	return fmt.Errorf("%w: %s: environment %d of %d", env.ErrUnsupported, e.options.Name, index, e.options.Envs)
-}
-
-// find returns the process that an environment lives in and its index there.
-func (e *batch) find(env int) (*worker, int) {
-	for _, w := range e.workers {
-		if env >= w.span.First && env-w.span.First < w.span.Count {
-			return w, env - w.span.First
-		}
-	}
-	return nil, 0
 }

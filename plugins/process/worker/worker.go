@@ -2,16 +2,19 @@ package worker
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
@@ -20,7 +23,7 @@ import (
 // worker is one process that works environments. It belongs to the goroutine that calls the batch, but for what
 // the wire's goroutine tells it.
 type worker struct {
-	plugin *plugin
+	source *source
 	name   string // of the component
 	p      *spawn.Process
 	mail   *mailbox
@@ -54,15 +57,15 @@ const (
 const maxScratch = 64 << 20
 
 // startWorker starts a process.
-func (p *plugin) startWorker(ctx context.Context, name string) (*worker, error) {
-	w := &worker{plugin: p, name: name, mail: newMailbox(), known: map[uint64]bool{}}
-	program := p.program
+func (s *source) startWorker(ctx context.Context, name string) (*worker, error) {
+	w := &worker{source: s, name: name, mail: newMailbox(), known: map[uint64]bool{}}
+	program := s.program
 	if program.Name == "" {
-		program.Name = p.source.Name
+		program.Name = s.Name
 	}
 	var err error
-	w.p, err = p.runtime.Start(ctx, program, spawn.StartOptions{
-		Name: name, Log: p.runtime.Log().With("component", name, "env", p.source.Name), Handle: w.handle, Broken: w.fail,
+	w.p, err = s.runtime.Start(ctx, program, spawn.StartOptions{
+		Name: name, Log: s.runtime.Log().With("component", name, "env", s.Name), Handle: w.handle, Broken: w.fail,
 	})
 	if err != nil {
 		return nil, err
@@ -81,7 +84,7 @@ func (p *plugin) startWorker(ctx context.Context, name string) (*worker, error) 
 
 // make has the process make its environments.
 func (w *worker) make(ctx context.Context, o env.Options, blockEnvs int, span env.Span) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, w.p.Program.Start+w.plugin.loading(), spawn.ErrSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, w.p.Program.Start+w.source.loading(), spawn.ErrSlow)
 	defer cancel()
 	w.span, w.options = span, o
 	err := w.p.Call(ctx, native.MethodEnvMake, native.EnvBatch{
@@ -139,6 +142,36 @@ func (w *worker) fail(err error) {
 	if p := w.shot.Load(); p != nil {
 		p.Kill()
 	}
+}
+
+// announce sends a file.
+func (w *worker) announce(number uint64, b env.Block, size int64) error {
+	err := w.p.Wire.Send(native.Frame{File: &native.File{
+		Number: number, Bytes: size, Schema: trajectory.EncodeSchema(b.Schema),
+	}}, b.FD)
+	if err != nil {
+		return fmt.Errorf("%s: announce block %d: %w", w.name, b.Index, err)
+	}
+	w.known[number] = true
+	return nil
+}
+
+// prepare writes masks and seeds to the scratch area and reports whether the reset concerns this process.
+func (w *worker) prepare(mask []uint8, seeds []uint64) bool {
+	first, next := w.span.First, w.span.First+w.span.Count
+	area := w.scratch.Bytes()
+	if mask != nil {
+		if !slices.ContainsFunc(mask[first:next], func(m uint8) bool { return m != 0 }) {
+			return false
+		}
+		copy(area[w.layout.MaskAt:], mask[first:next])
+	}
+	if seeds != nil {
+		for i, seed := range seeds[first:next] {
+			binary.LittleEndian.PutUint64(area[w.layout.SeedsAt+8*i:], seed)
+		}
+	}
+	return true
 }
 
 // post sends a message. There is room, because there is one message at a time.
@@ -235,7 +268,15 @@ func (w *worker) text() string {
 	return strings.Join(strings.Fields(strings.ToValidUTF8(text, "?")), " ")
 }
 
-// epitaph says how the process ended.
+// envOf returns the global index of an environment that a reply names: 0 is none, 1 the first.
+func (w *worker) envOf(index uint64) int {
+	if index == 0 || index > uint64(w.span.Count) {
+		return -1
+	}
+	return w.options.FirstEnv + w.span.First + int(index) - 1
+}
+
+// ending says how the process ended.
 func (w *worker) ending() error {
 	err := w.mail.broken()
 	if err == nil && w.verdict == broke {
@@ -250,7 +291,7 @@ func (w *worker) ending() error {
 // end ends the process and releases what it had.
 func (w *worker) end() error {
 	if !w.gone.Load() {
-		_ = w.p.Stop(w.plugin.runtime.Grace()) // what it says of its end changes nothing
+		_ = w.p.Stop(w.source.runtime.Grace()) // what it says of its end changes nothing
 	}
 	w.mail.close()
 	err := w.p.Close()
@@ -258,4 +299,49 @@ func (w *worker) end() error {
 		err = errors.Join(err, w.scratch.Close())
 	}
 	return err
+}
+
+// state makes one call that is not on the step path, with a state to send or one to get.
+func (w *worker) state(c native.EnvStateCall, send []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), w.source.init(), spawn.ErrSlow)
+	defer cancel()
+	if c.State != nil {
+		if err := w.sendState(*c.State, send); err != nil {
+			return nil, err
+		}
+	}
+	var size native.StateSize
+	err := w.p.Call(ctx, native.MethodEnvState, c, &size)
+	if err != nil {
+		return nil, w.refusal(err)
+	}
+	if c.Do != "snapshot" && c.Do != "save" {
+		return nil, nil
+	}
+	return w.mail.state(size, w.gone.Load)
+}
+
+// refusal makes an error of what a worker answers to a call about states: env.ErrUnsupported, a Fault of kind
+// Status, or any other, after which nobody knows what state the environments are in.
+func (w *worker) refusal(err error) error {
+	var e *spawn.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch code, words := e.Refusal(); code {
+	case native.CodeUnsupported:
+		return fmt.Errorf("%w: %s", env.ErrUnsupported, strings.TrimPrefix(words, env.ErrUnsupported.Error()+": "))
+	case native.CodeOrder:
+		return &env.Fault{Kind: env.FaultStatus, Err: errors.New(words)}
+	}
+	return err
+}
+
+func (w *worker) sendState(size native.StateSize, state []byte) error {
+	seg, err := shm.Create("rlhost: state", max(len(state), 1))
+	if err != nil {
+		return err
+	}
+	copy(seg.Bytes(), state)
+	return errors.Join(w.p.Wire.Send(native.Frame{State: &size}, seg.FD()), seg.Close())
 }

@@ -1,47 +1,12 @@
 package proxy
 
 import (
-	"errors"
 	"fmt"
-	"iter"
-	"maps"
-	"os"
 
 	"github.com/rlhost/rlhost/core/arena"
-	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi/native"
-	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
-
-// handle takes a frame of the plugin, on a goroutine of the wire.
-func (l *session) handle(f *native.Frame, files []*os.File) {
-	l.heard.Add(1)
-	if f.State != nil && len(files) == 1 {
-		if err := l.putState(f.State, files[0]); err != nil {
-			l.fault(err)
-		}
-		return
-	}
-	_ = spawn.CloseFiles(files) // nothing else comes with files
-	switch {
-	case f.AddArena != nil:
-		l.addArena(f.AddArena)
-	case f.Stats != nil:
-		if err := l.takeStats(f.Stats); err != nil {
-			l.fault(err)
-		}
-	case f.Fail != nil:
-		l.x.fail(&spawn.Error{Code: spawn.CodeRaised, Program: l.x.program.Name, Reason: cut(f.Fail.Reason)})
-	default:
-		l.fault(errors.New("a frame on its wire that a component does not send"))
-	}
-}
-
-// maxReason bounds a text for people that comes from outside.
-const maxReason = 4096
-
-func cut(text string) string { return text[:min(len(text), maxReason)] }
 
 // announce tells the plugin of an arena that there is, or that is gone. It runs under the lock of the set.
 func (l *session) announce(a *arena.Arena, added bool) {
@@ -57,7 +22,7 @@ func (l *session) announce(a *arena.Arena, added bool) {
 	}
 	l.mu.Unlock()
 	if call == 0 && l.x.owns(a.ID()) {
-		return // of an earlier life: the plugin gets it when it asks for it
+		return // of an earlier session: the plugin gets it when it asks for it
 	}
 	l.give(a, call)
 }
@@ -72,12 +37,6 @@ func (l *session) give(a *arena.Arena, call uint64) {
 		Call: call, ID: s.ID, Name: s.Name, Blocks: s.Blocks, BlockBytes: s.BlockBytes, ReadOnly: s.ReadOnly,
 		Schema: trajectory.EncodeSchema(s.Schema),
 	}}, s.WordsFD, s.DataFD)
-}
-
-func (l *session) sendFrame(f native.Frame, files ...int) {
-	if err := l.wire.Send(f, files...); err != nil && !errors.Is(err, os.ErrClosed) {
-		l.fault(err)
-	}
 }
 
 // maxArenas is how many arenas a component may ask for.
@@ -133,8 +92,13 @@ func (l *session) makeArena(q *native.AddArena) (a *arena.Arena, again bool, err
 	return a, false, err
 }
 
+// maxReason bounds a text for people that comes from outside.
+const maxReason = 4096
+
+func cut(text string) string { return text[:min(len(text), maxReason)] }
+
 // ownArena returns an arena that an earlier process of the component had and that is what is asked for now.
-func (x *proxy) ownArena(name string, q *native.AddArena) (found *arena.Arena) {
+func (x *shared) ownArena(name string, q *native.AddArena) (found *arena.Arena) {
 	x.h.Arenas.Each(func(a *arena.Arena) {
 		if a.Name() == name && a.Blocks() == q.Blocks && a.BlockBytes() == q.BlockBytes && x.owns(a.ID()) {
 			found = a
@@ -143,14 +107,8 @@ func (x *proxy) ownArena(name string, q *native.AddArena) (found *arena.Arena) {
 	return found
 }
 
-func (x *proxy) addOwn(id uint8) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.own = append(x.own, id)
-}
-
 // allow tells whether the component may have another arena, before any memory is taken for it.
-func (x *proxy) allow(name string, q *native.AddArena) error {
+func (x *shared) allow(name string, q *native.AddArena) error {
 	limit := x.program.Memory
 	wanted, err := arena.Footprint(q.Blocks, q.BlockBytes)
 	if err != nil {
@@ -170,55 +128,6 @@ func (x *proxy) allow(name string, q *native.AddArena) error {
 	if left := max(limit-used, 0); wanted > left {
 		return fmt.Errorf("arena %q: %d blocks of %d bytes take %d, more than the %d bytes that the component may still have of %d: "+
 			"raise `memory` of its plugin", name, q.Blocks, q.BlockBytes, wanted, left, limit)
-	}
-	return nil
-}
-
-// maxMetrics is how many metrics a component may have.
-const maxMetrics = 4096
-
-// statsSeen is what a process has said of its metrics.
-type statsSeen struct {
-	counters map[string]uint64
-	names    map[string]bool
-}
-
-func newStatsSeen() statsSeen {
-	return statsSeen{counters: map[string]uint64{}, names: map[string]bool{}}
-}
-
-// takeStats adds what the process says of its metrics to the host's.
-func (l *session) takeStats(s *native.Stats) error {
-	for _, names := range []iter.Seq[string]{maps.Keys(s.Counters), maps.Keys(s.Gauges), maps.Keys(s.Histograms), maps.Keys(s.Distributions)} {
-		for name := range names {
-			if len(name) > 200 {
-				return fmt.Errorf("a metric with a name of %d bytes", len(name))
-			}
-			l.stats.names[name] = true
-		}
-	}
-	if len(l.stats.names) > maxMetrics {
-		return fmt.Errorf("more than %d metrics", maxMetrics)
-	}
-	to := l.x.h.Stats
-	for name, total := range s.Counters {
-		if before := l.stats.counters[name]; total > before {
-			to.Counter(name).Add(total - before)
-			l.stats.counters[name] = total
-		}
-	}
-	for name, v := range s.Gauges {
-		to.Gauge(name).Set(v)
-	}
-	for name, list := range s.Histograms {
-		for _, v := range list {
-			to.Histogram(name).Observe(v)
-		}
-	}
-	for name, d := range s.Distributions {
-		if err := to.Histogram(name).Merge(stat.Buckets(d)); err != nil {
-			return fmt.Errorf("metric %q: %w", name, err)
-		}
 	}
 	return nil
 }

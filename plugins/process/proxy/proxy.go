@@ -1,0 +1,150 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/link"
+	"github.com/rlhost/rlhost/core/loop"
+)
+
+// proxy stands for a component that lives in a process. It runs on a loop of the host as any component does; its
+// slots send to the process, and what the process emits it emits for it.
+//
+// Three parties work on it: the loop (slots, Snapshot), whoever takes messages out of the ring (deliver, control;
+// usually the loop too), and its supervisor, which replaces one session, which is one process, by the next. Lock order:
+// proxy.mu, session.mu, then those of link and arena.
+type proxy struct {
+	shared
+	snapshot bool // its state can be saved
+	pauses   bool // it comes to rest when it is asked to
+
+	pause  *pause         // of the loop: what is under way to rest, or at rest; nil without one
+	asking sync.WaitGroup // goroutines that wait for the process to come to rest
+
+	link   atomic.Pointer[link.Link] // of the newest session; messages wait in it
+	ended  chan struct{}             // closed when the supervisor has ended
+	stop   sync.Once
+	stopFn error
+
+	session  *session       // the newest; nil before Start
+	state    string         // one of component.ProcessRunning and its like
+	restarts int            // so far
+	waiting  []link.Pending // what came while there was no link
+	saved    *saved         // newest state
+	rested   bool           // the Receiver is paused because there is no process
+}
+
+// saved is a state that a process can go on from.
+type saved struct {
+	bytes    []byte
+	at       time.Time
+	finished uint64 // messages that the session it is from had finished with; 0 for an older one's
+	from     *session
+}
+
+func (x *proxy) setState(state string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.state = state
+}
+
+func (x *proxy) countRestart() {
+	x.meters.restarts.Inc()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.restarts++
+}
+
+// Process returns the process that the component runs in. Any goroutine.
+func (x *proxy) Process() component.Process {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	p := component.Process{State: x.state, Restarts: x.restarts}
+	if x.session != nil && x.state == component.ProcessRunning {
+		p.PID, p.Unfinished, p.Holder = x.session.process.PID(), x.session.link.Stats().Unacked, x.session.claims
+	}
+	return p
+}
+
+// CatchUp delivers what the process has emitted so far. Any goroutine.
+func (x *proxy) CatchUp() {
+	x.mu.Lock()
+	l := x.session
+	x.mu.Unlock()
+	if l != nil {
+		l.catchUp()
+	}
+}
+
+func (x *proxy) keepState(s *saved) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.saved = s
+}
+
+// Snapshot asks the process for the component's state.
+func (x *proxy) Snapshot() (component.State, error) {
+	if !x.snapshot {
+		return component.State{}, fmt.Errorf("%w: plugin %q does not offer it", component.ErrNoSnapshot, x.program.Name)
+	}
+	x.mu.Lock()
+	l := x.session
+	x.mu.Unlock()
+	if l == nil {
+		return component.State{}, fmt.Errorf("%w: there is no process", component.ErrNoSnapshot)
+	}
+	raw, err := l.fetchState()
+	if err != nil {
+		return component.State{}, err
+	}
+	x.keepState(&saved{bytes: raw, at: time.Now(), finished: l.finishedNow(), from: l})
+	return component.DecodeState(raw)
+}
+
+// Restore gives the process a state.
+func (x *proxy) Restore(s component.State) error {
+	raw, err := component.EncodeState(s)
+	if err != nil {
+		return err
+	}
+	x.mu.Lock()
+	l := x.session
+	x.mu.Unlock()
+	if l == nil {
+		return errors.New("there is no process")
+	}
+	if err := l.giveState(raw); err != nil {
+		return err
+	}
+	x.keepState(&saved{bytes: raw, at: time.Now(), from: l})
+	return nil
+}
+
+// saveNow takes the state at a dataset boundary if the last one is old enough. What goes wrong is no reason to end
+// the run: the state is only for a process that dies.
+func (x *proxy) saveNow(l *session) {
+	x.mu.Lock()
+	recent := x.saved != nil && x.saved.from == l && time.Since(x.saved.at) < x.program.Snapshot
+	x.mu.Unlock()
+	if !x.snapshot || x.program.Snapshot < 0 || recent {
+		return
+	}
+	if _, err := x.Snapshot(); err != nil && !errors.Is(err, component.ErrNoSnapshot) {
+		x.h.Log.Warn("the state for a restart was not saved", "err", err)
+	}
+}
+
+// pause is a Pause of a proxy. It belongs to the loop.
+type pause struct {
+	rested func() // nil once it was called
+	timer  *loop.Timer
+	asked  *session // that was told to come to rest
+	number uint64   // of that request
+	done   bool     // the component in it has said that it is at rest
+	held   *session // that is given nothing more
+}

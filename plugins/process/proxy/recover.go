@@ -1,0 +1,127 @@
+package proxy
+
+import (
+	"errors"
+	"time"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/link"
+)
+
+const (
+	quiesceLimit = 10 * time.Second // for components that work on blocks that a dead process had on loan
+	quiesceStep  = time.Millisecond
+)
+
+// recover puts a dead process to rest: what it had sent counts, what it held is taken back. It returns the messages
+// that it had not finished with.
+func (x *proxy) recover(l *session, why string) []link.Pending {
+	x.setState(component.ProcessRestarting)
+	l.wire.LastFrames()
+	l.link.Stop()
+	fault := l.link.Drain()
+	x.quiesce(l)
+	x.rest()
+	stats := l.link.Stats()
+	again := l.link.Unfinished()
+	l.unregister()
+	swept, held, err := x.sweep(l)
+	again = x.stillMeant(again)
+	x.purge()
+	lost := x.loss(l, stats.Acked, held)
+	x.meters.lost.Add(lost)
+	attrs := []any{"process", l.describeEnd(), "held_blocks", swept.Write + swept.Live + swept.Zombie,
+		"again_messages", len(again), "lost_messages", lost}
+	if swept.Mended > 0 {
+		attrs = append(attrs, "mended_blocks", swept.Mended)
+	}
+	if why != "" {
+		attrs = append(attrs, "why", why)
+	}
+	if err := errors.Join(fault, err); err != nil {
+		attrs = append(attrs, "err", err)
+	}
+	x.h.Log.Error("plugin process ended", attrs...)
+	l.release()
+	x.meters.deaths.Inc()
+	return again
+}
+
+// sweep takes back what a dead process held. held counts the blocks of others among them that it read; those of its
+// own arenas may be on messages that have arrived.
+func (x *proxy) sweep(l *session) (swept arena.Swept, held int, err error) {
+	x.h.Arenas.Each(func(a *arena.Arena) {
+		if !x.owns(a.ID()) {
+			s, _ := a.Sweep(l.holder) // what is wrong will be wrong below
+			held += s.Live + s.Zombie
+		}
+	})
+	if swept, err = x.h.Arenas.Sweep(l.holder); err == nil {
+		l.holder = 0
+	}
+	swept.Live += held
+	return swept, held, err
+}
+
+// quiesce waits for components of the host that work on blocks that the process had on loan: the blocks must not be
+// anybody else's before.
+func (x *proxy) quiesce(l *session) {
+	for end := time.Now().Add(quiesceLimit); l.asking() > 0 && time.Now().Before(end); {
+		select {
+		case <-x.quit:
+			return
+		case <-time.After(quiesceStep):
+		}
+	}
+}
+
+// rest keeps messages in the connections while there is no process.
+func (x *proxy) rest() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.rested {
+		x.rested = true
+		x.h.Receiver.Pause()
+	}
+}
+
+// stillMeant drops messages about blocks on loan whose loan has ended: answers to the dead process.
+func (x *proxy) stillMeant(list []link.Pending) []link.Pending {
+	kept := list[:0]
+	for _, p := range list {
+		if p.Message.Handle != 0 && !p.Claimed && !x.onLoan(p.Message.Handle) {
+			continue
+		}
+		kept = append(kept, p)
+	}
+	return kept
+}
+
+// loss is how many messages are lost with a process: of one that goes on from a saved state, those that it has
+// finished with since; of any other, those whose blocks it still held.
+func (x *proxy) loss(l *session, finished uint64, held int) uint64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if s := x.saved; s != nil {
+		if s.from == l {
+			return finished - min(s.finished, finished)
+		}
+		return finished
+	}
+	return uint64(held)
+}
+
+// give releases the claims of messages that nobody will get, and returns how many those are.
+func (x *proxy) give(list []link.Pending) uint64 {
+	x.mu.Lock()
+	list = append(list, x.waiting...)
+	x.waiting = nil
+	x.mu.Unlock()
+	for i := range list {
+		if list[i].Claimed {
+			x.release(list[i].Message.Handle)
+		}
+	}
+	return uint64(len(list))
+}

@@ -1,0 +1,238 @@
+package proxy
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/link"
+	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/hostabi/native"
+	"github.com/rlhost/rlhost/plugins/process/spawn"
+)
+
+// shared is what all processes of a component have in common, one after the other. Its mutex is the proxy's.
+type shared struct {
+	runtime  *spawn.Runtime
+	program  spawn.Program
+	kind     native.Kind
+	manifest component.Manifest
+	config   map[string]any
+	flow     component.Flow
+	h        *component.Host
+	signals  []*bus.Signal
+	slots    []slot
+	meters   meters
+
+	configured bool          // a process has been told what it is
+	published  atomic.Uint64 // newest policy version whose weights have been emitted
+	quit       chan struct{} // closed by Stop
+
+	mu     sync.Mutex
+	open   map[question]hostabi.Message // requests about blocks on loan that the process has not answered
+	own    []uint8                      // arenas that the process asked for
+	failed bool                         // the component has said that it cannot go on
+}
+
+// slot is what the proxy knows of one of its slots.
+type slot struct {
+	bound  *bus.Slot
+	latest atomic.Bool      // it has a connection of mode latest, as far as known
+	arenas [256]atomic.Bool // arenas that messages for it came from
+
+	mu     sync.Mutex
+	newest hostabi.Message // of a latest slot, with a claim on its block; Sequence 0: none
+}
+
+// question names the row of a block on loan that somebody asks about.
+type question struct {
+	block  hostabi.Handle
+	row    uint32
+	sender uint16
+}
+
+func questionOf(m *hostabi.Message) question { return question{m.Handle, m.T, m.Sender} }
+
+// meters are the counters of one component.
+type meters struct{ deaths, restarts, lost, rejected *stat.Counter }
+
+func newMeters(s *stat.Registry, name string) meters {
+	return meters{
+		deaths:   s.Counter("process/deaths/" + name),
+		restarts: s.Counter("process/restarts/" + name),
+		lost:     s.Counter("process/lost_messages/" + name),
+		rejected: s.Counter("process/rejected_messages/" + name),
+	}
+}
+
+func (x *shared) setFlow(f *native.Flow) {
+	if f != nil {
+		x.flow = component.Flow(*f)
+	}
+}
+
+// configuration is what an instance is told at its start.
+func (x *shared) configuration(holder int) native.Configuration {
+	h := x.h
+	begun := h.Begun
+	if x.configured && h.Again != nil {
+		begun = h.Again()
+	}
+	x.configured = true
+	c := native.Configuration{
+		Kind: x.kind.Name, Name: h.Name, ID: h.ID, Index: h.Index, Count: h.Count, Holder: holder,
+		Config: x.config, Lines: linesOf(x.config), LogLevel: logLevel(h.Log), Run: runOf(h.Run),
+		Readers: map[string]int{}, Policies: map[string]native.Policy{}, Envs: map[string]native.EnvSpec{},
+		Sources: map[string]native.EnvSource{}, FirstEnv: h.FirstEnv, Published: x.published.Load(), Begun: begun,
+	}
+	if h.Readers != nil {
+		for _, p := range x.manifest.Signals {
+			c.Readers[p.Name] = h.Readers(p.Name)
+		}
+	}
+	if h.Tables != nil {
+		t := h.Tables()
+		c.Peers = maps.Clone(t.Peers)
+		for name, p := range t.Policies {
+			c.Policies[name] = native.Policy{Table: p.Table, Env: p.Env}
+		}
+		for name, spec := range t.Envs {
+			c.Envs[name] = *native.EncodeSpec(&spec)
+		}
+		for name, s := range t.Sources {
+			c.Sources[name] = native.EnvSource{
+				Name: h.Name, Use: s.Use, Args: s.Args, Grants: s.Grants, Memory: uint64(s.Memory),
+				StepNS: int64(s.Step), InitNS: int64(s.Init), Seed: h.Run.Seed, LogLevel: c.LogLevel,
+				CompileNS: int64(s.Compile), CompileMemory: uint64(s.CompileMemory),
+			}
+		}
+	}
+	return c
+}
+
+// onLoan reports whether somebody has the block on loan.
+func (x *shared) onLoan(h hostabi.Handle) bool {
+	a, err := x.h.Arenas.Of(h)
+	if err != nil {
+		return false
+	}
+	_, err = a.Loaned(h)
+	return err == nil
+}
+
+// owns reports whether the process has asked for the arena.
+func (x *shared) owns(id uint8) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, own := range x.own {
+		if own == id {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *shared) addOwn(id uint8) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.own = append(x.own, id)
+}
+
+// purge forgets requests about blocks that are no longer on loan: whoever asked does not wait any more.
+func (x *shared) purge() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.purgeLocked()
+}
+
+func (x *shared) purgeLocked() {
+	for q := range x.open {
+		if !x.onLoan(q.block) {
+			delete(x.open, q)
+		}
+	}
+}
+
+// remember keeps the newest message of a slot and a claim on its block, for the next process.
+func (x *shared) remember(s *slot, m *hostabi.Message) {
+	if m.Handle != 0 && x.h.Arenas.Retain(m.Handle) != nil {
+		return
+	}
+	s.mu.Lock()
+	old := s.newest
+	s.newest = *m
+	s.newest.Sequence = max(m.Sequence, 1)
+	s.mu.Unlock()
+	x.release(old.Handle)
+}
+
+// forget gives up what remember keeps.
+func (x *shared) forget() {
+	for i := range x.slots {
+		s := &x.slots[i]
+		s.mu.Lock()
+		old := s.newest.Handle
+		s.newest = hostabi.Message{}
+		s.mu.Unlock()
+		x.release(old)
+	}
+}
+
+// newest returns the newest message of a latest slot, with a claim for the link.
+func (x *shared) newest(i int) (link.Pending, bool) {
+	s := &x.slots[i]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.newest.Sequence == 0 {
+		return link.Pending{}, false
+	}
+	p := link.Pending{Port: i, Message: s.newest}
+	if s.newest.Handle != 0 {
+		if x.h.Arenas.Retain(s.newest.Handle) != nil {
+			return link.Pending{}, false
+		}
+		p.Claimed = true
+	}
+	return p, true
+}
+
+// release gives a claim of the proxy back.
+func (x *shared) release(h hostabi.Handle) {
+	if h == 0 {
+		return
+	}
+	if err := x.h.Arenas.Release(h); err != nil {
+		x.h.Log.Error("claim of the proxy", "block", h, "err", err)
+	}
+}
+
+// limit is how many messages of a slot the process may have in hand: as many as wait in connections, and the one
+// that it works on.
+func (x *shared) limit(i int) int {
+	s := &x.slots[i]
+	n, latest := 1, false
+	for _, c := range s.bound.Connections() {
+		o := c.Options()
+		n += o.Depth
+		latest = latest || o.Mode == bus.Latest
+	}
+	s.latest.Store(latest)
+	return min(n, hostabi.LinkWindow)
+}
+
+// fail ends the run with an error of the component in the process, which is not started again then.
+func (x *shared) fail(err error) {
+	x.mu.Lock()
+	x.failed = true
+	x.mu.Unlock()
+	x.h.Fail(err)
+}
+
+func (x *shared) hasFailed() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.failed
+}

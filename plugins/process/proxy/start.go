@@ -1,0 +1,119 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/rlhost/rlhost/core/link"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/hostabi/native"
+	"github.com/rlhost/rlhost/plugins/process/spawn"
+)
+
+// startSession starts a process and the component in it. After an error nothing is left of it.
+func (x *shared) startSession(save func(*session)) (*session, error) {
+	holder, err := x.h.Arenas.Grant()
+	if err != nil {
+		return nil, err
+	}
+	l := &session{
+		x: x, holder: holder, claims: holder, broken: make(chan error, 1), since: time.Now(),
+		asks: map[question]struct{}{}, states: newStates(), own: map[uint8]bool{}, metrics: newMetrics(),
+	}
+	l.save = func() { save(l) }
+	if err := l.start(); err != nil {
+		l.release()
+		return nil, err
+	}
+	return l, nil
+}
+
+// start starts the process, configures the component and starts it.
+func (l *session) start() error {
+	x := l.x
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	go func() { // Stop ends a start that takes long
+		select {
+		case <-x.quit:
+			cancel(errStopping)
+		case <-ctx.Done():
+		}
+	}()
+	p, err := x.runtime.Start(ctx, x.program, spawn.StartOptions{
+		Name: x.h.Name, Log: x.h.Log, Handle: l.handle, Broken: l.fault,
+		Before: func(w *spawn.Wire) error {
+			l.wire = w
+			l.unwatch = x.h.Arenas.Watch(l.announce)
+			return nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	l.process = p
+	limited, end := context.WithTimeoutCause(ctx, p.Program.Start, spawn.ErrSlow)
+	defer end()
+	var configured native.Configured
+	if err := l.call(limited, native.MethodConfigure, x.configuration(l.holder), &configured); err != nil {
+		return err
+	}
+	x.setFlow(configured.Flow)
+	if err := configErrors(configured.Errors); err != nil {
+		return err
+	}
+	p.Took.Configure = p.Took.Part()
+	if err := l.connect(); err != nil {
+		return err
+	}
+	if err := l.call(limited, native.MethodStart, native.Empty{}, nil); err != nil {
+		return err
+	}
+	p.Took.Start = p.Took.Part()
+	x.h.Log.Debug("plugin process has started", "pid", p.PID(), "took", p.Took)
+	return nil
+}
+
+// connect makes the link. Nothing moves on it before proxy.begin.
+func (l *session) connect() (err error) {
+	x := l.x
+	l.link, err = link.New(link.Config{
+		Name: x.h.Name, Out: l.process.In, In: l.process.Out, Host: true,
+		Sends: ports(x.kind.Slots), Receives: ports(x.kind.Signals),
+		Arenas: x.h.Arenas, Receiver: x.h.Receiver, Limit: x.limit, Window: hostabi.LinkWindow,
+		Deliver: l.deliver, Control: l.control, Fault: l.fault,
+	})
+	if err == nil {
+		x.h.Arenas.Credits(l.holder, l.credit)
+	}
+	return err
+}
+
+// handle takes a frame of the plugin, on a goroutine of the wire.
+func (l *session) handle(f *native.Frame, files []*os.File) {
+	l.heard.Add(1)
+	if f.State != nil && len(files) == 1 {
+		if err := l.states.put(f.State, files[0]); err != nil {
+			l.fault(err)
+		}
+		return
+	}
+	_ = spawn.CloseFiles(files) // nothing else comes with files
+	switch {
+	case f.AddArena != nil:
+		l.addArena(f.AddArena)
+	case f.Stats != nil:
+		if err := l.metrics.take(f.Stats, l.x.h.Stats); err != nil {
+			l.fault(err)
+		}
+	case f.Fail != nil:
+		l.x.fail(&spawn.Error{Code: spawn.CodeRaised, Program: l.x.program.Name, Reason: cut(f.Fail.Reason)})
+	default:
+		l.fault(errors.New("a frame on its wire that a component does not send"))
+	}
+}
+
+// run tells the process that the run has begun: by then a saved state has been restored.
+func (l *session) run(*hostabi.Message) { l.link.Post(hostabi.Message{Slot: hostabi.LinkRun}) }

@@ -1,0 +1,46 @@
+package spawn
+
+import (
+	"fmt"
+	"time"
+)
+
+// restartWindow is the time that Program.Restarts are counted in.
+const restartWindow = 10 * time.Minute
+
+// Budget counts one component's restarts. The zero value has not been used.
+type Budget struct {
+	pause time.Duration
+	dead  []time.Time // restarts within the window
+}
+
+// Lived tells how long the process lived that has just ended: after one that was healthy pauses are short again.
+func (b *Budget) Lived(p *Program, age time.Duration) {
+	if age > p.Backoff.Healthy {
+		b.pause = 0
+	}
+}
+
+// Spend takes one restart out of the program's budget and returns how long to wait before it, or false if none is left.
+func (b *Budget) Spend(p *Program) (pause time.Duration, ok bool) {
+	now := time.Now()
+	for len(b.dead) > 0 && now.Sub(b.dead[0]) > restartWindow {
+		b.dead = b.dead[1:]
+	}
+	if len(b.dead) >= p.Restarts {
+		return 0, false
+	}
+	b.dead = append(b.dead, now)
+	b.pause = min(max(2*b.pause, p.Backoff.First), p.Backoff.Longest)
+	return b.pause, true
+}
+
+// Spent tells of a program whose budget is used up, after an end in words. newest is why the newest attempt to start it
+// failed, if it did.
+func (b *Budget) Spent(p *Program, end string, newest error) error {
+	reason := fmt.Sprintf("%s, and `restarts` allows %d within %v", end, max(p.Restarts, 0), restartWindow)
+	if newest != nil {
+		reason += fmt.Sprintf("; the newest attempt: %v", newest)
+	}
+	return &Error{Code: CodeDied, Program: p.Name, Err: ErrDied, Reason: reason}
+}
