@@ -114,15 +114,12 @@ func (x *instance) stand(fault error) {
 func (x *instance) published() uint64 {
 	newest := x.host.Published
 	for _, port := range x.component.Manifest().Signals {
-		if m, ok := x.host.Signal(port.Name).Newest(); ok && port.Payload == weightsPayload {
+		if m, ok := x.host.Signal(port.Name).Newest(); ok && component.PayloadOf(port.Payload).Publishes {
 			newest = max(newest, m.PolicyVersion)
 		}
 	}
 	return newest
 }
-
-// weightsPayload is what signals carry whose messages publish a policy version.
-const weightsPayload = "weights"
 
 // snapshot takes the snapshot of an instance on its own loop; here is the one that this runs on.
 func (x *instance) snapshot(here *runningLoop) (state component.State, err error) {
@@ -176,7 +173,7 @@ func (m *member) done(taken uint64) (n uint64, unit string) {
 		return taken, "messages"
 	}
 	for _, port := range m.of.Manifest.Signals {
-		if port.Payload == payloadTrajectory {
+		if component.PayloadOf(port.Payload).Steps {
 			n += m.host.Signal(port.Name).Stats().Emitted * uint64(m.of.Flow.BlockRows)
 		}
 	}
@@ -210,6 +207,3 @@ func (m *member) version(g *graph.Graph) *control.Version {
 
 // gone reports whether there should be a process and is none.
 func gone(p *component.Process) bool { return p.State != "" && p.State != component.ProcessRunning }
-
-// payloadTrajectory is the payload of full blocks of env steps.
-const payloadTrajectory = "trajectory"

@@ -110,7 +110,7 @@ type cutter struct {
 }
 
 func (c *cutter) Manifest() component.Manifest {
-	return component.Manifest{Signals: []component.Port{{Name: "trajectories", Payload: payloadTrajectory}}}
+	return component.Manifest{Signals: []component.Port{{Name: "trajectories", Payload: component.PayloadTrajectory}}}
 }
 
 func (c *cutter) Configure(decode func(any) error) error { return decode(&c.c) }
@@ -179,7 +179,7 @@ type bin struct {
 }
 
 func (b *bin) Manifest() component.Manifest {
-	return component.Manifest{Slots: graphtest.Ports("on_trajectories", payloadTrajectory)}
+	return component.Manifest{Slots: graphtest.Ports("on_trajectories", component.PayloadTrajectory)}
 }
 
 func (b *bin) Configure(decode func(any) error) error { return decode(&b.c) }

@@ -132,7 +132,7 @@ func (c *stepCounter) underWay() (n uint64) {
 func (c *stepCounter) lostOnWires() (n uint64) {
 	a := c.now()
 	for _, w := range a.wires {
-		if w.wire.Payload == payloadTrajectory {
+		if component.PayloadOf(w.wire.Payload).Steps {
 			lost := w.counters()
 			n += (lost.Dropped + lost.Coalesced) * uint64(a.graph.Component(w.wire.From).Flow.BlockRows)
 		}
@@ -140,16 +140,13 @@ func (c *stepCounter) lostOnWires() (n uint64) {
 	for i := range a.members {
 		m := &a.members[i]
 		for _, port := range m.of.Manifest.Signals {
-			if port.Payload == payloadTrajectory {
+			if component.PayloadOf(port.Payload).Steps {
 				n += m.host.Signal(port.Name).Stats().Unconnected * uint64(m.of.Flow.BlockRows)
 			}
 		}
 	}
 	return n
 }
-
-// payloadDataset is the payload of what a learner learns from.
-const payloadDataset = "dataset"
 
 // readings is how often steps are read until nothing has been made meanwhile.
 const readings = 16
@@ -210,7 +207,7 @@ func (c *stepCounter) readOthers() (control.StepCounts, bool) {
 // learner returns the instance of a plugin that datasets go to, nil where this program's own learner runs.
 func (c *stepCounter) learner() *instance {
 	for _, m := range c.now().members {
-		if m.of.Plugin != "" && slices.ContainsFunc(m.of.Manifest.Slots, func(port component.Port) bool { return port.Payload == payloadDataset }) {
+		if m.of.Plugin != "" && slices.ContainsFunc(m.of.Manifest.Slots, func(port component.Port) bool { return component.PayloadOf(port.Payload).Learned }) {
 			return m.instance
 		}
 	}

@@ -6,8 +6,8 @@
 //
 //	func (c *Batcher) Manifest() component.Manifest {
 //		return component.Manifest{
-//			Signals: []component.Port{{Name: "datasets", Payload: "dataset"}},
-//			Slots:   []component.Port{{Name: "on_trajectories", Payload: "trajectory"}},
+//			Signals: []component.Port{{Name: "datasets", Payload: component.PayloadDataset}},
+//			Slots:   []component.Port{{Name: "on_trajectories", Payload: component.PayloadTrajectory}},
 //		}
 //	}
 //
@@ -16,6 +16,23 @@
 //		h.Slot("on_trajectories", c.onTrajectories)
 //		return nil
 //	}
+//
+// The calls of a component come in this order, those in parentheses where it offers the interface:
+//
+//	Manifest          once or more
+//	Configure         once; (Flowing) Flow after it
+//	Start             once, before the loop runs; (Remote) from here to Stop, on any goroutine
+//	Restore           at most once, before the first slot
+//	slots, timers     on the loop, one at a time
+//	Snapshot          on the loop, between two slots; (Pauser) at rest
+//	(Pauser)          Pause, its rested, then Resume, or Waiting and no slot any more
+//	(EnvRunner)       PrepareEnvs on any goroutine; Commit, Cancel and Settle of what it returns on the loop; Close
+//	Stop              once, after the loop has ended, also after a failed Start
+//
+// A replacement is another instance that gets Configure, Start and its predecessor's Snapshot in Restore while that one is
+// at rest, takes its credits over (Host.TakeOver), and gets what was Waiting in its slots.
+//
+// What the host must know of a payload is its row in payload.go; a payload of somebody's own needs none.
 //
 // Reading files and building graphs is package pipeline's; running guests is plugins/wasm's.
 package component

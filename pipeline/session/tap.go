@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -16,14 +15,6 @@ import (
 	"github.com/rlhost/rlhost/plugins/learner"
 )
 
-// Payloads whose inline values a tap can tell.
-const (
-	payloadEpisode    = "episode"
-	payloadRequest    = "act_request"
-	payloadTrajectory = "trajectory"
-	payloadStats      = "learner_stats"
-)
-
 // tapRoom is how many messages may wait for the client; those that come while there is no room are left out.
 const tapRoom = 256
 
@@ -33,7 +24,7 @@ func (j *Commands) tap(ctx context.Context, q control.TapRequest, notice control
 	if err != nil {
 		return nil, err
 	}
-	t := &tapping{job: j, every: max(q.Every, 1), limit: q.Limit, columns: columns, payloads: map[string]string{},
+	t := &tapping{job: j, every: max(q.Every, 1), limit: q.Limit, columns: columns, payloads: map[string]component.Payload{},
 		last: map[string]uint64{}, records: make(chan control.TapRecord, tapRoom)}
 	cancel, err := j.o.Pipeline.Tap(q.Pattern, len(columns) > 0, t.message)
 	if err != nil {
@@ -63,7 +54,7 @@ type tapping struct {
 	limit    uint64
 	shown    uint64 // of the goroutine that answers
 	columns  []trajectory.Column
-	payloads map[string]string // by signal; of the tap's goroutine
+	payloads map[string]component.Payload // by signal; of the tap's goroutine
 	records  chan control.TapRecord
 
 	last map[string]uint64 // sequence by instance and signal; of the tap's goroutine
@@ -100,7 +91,9 @@ func (t *tapping) message(signal, from string, m *hostabi.Message, arenas *arena
 		T: m.T, Split: m.Split, PolicyVersion: m.PolicyVersion,
 	}
 	payload := t.payload(signal)
-	r.Values = inlineValues(payload, m)
+	if payload.Inline != nil {
+		r.Values = payload.Inline(m)
+	}
 	if m.Handle != 0 {
 		t.block(&r, payload, m, arenas)
 	}
@@ -124,7 +117,7 @@ func (t *tapping) passed(signal, from string, sequence uint64) (missed uint64) {
 }
 
 // payload is what the messages of a signal carry.
-func (t *tapping) payload(signal string) string {
+func (t *tapping) payload(signal string) component.Payload {
 	payload, known := t.payloads[signal]
 	if known {
 		return payload
@@ -132,35 +125,15 @@ func (t *tapping) payload(signal string) string {
 	name, port, _ := component.SplitQualified(signal)
 	if c := t.job.o.Pipeline.Graph().Component(componentOf(name)); c != nil {
 		if i, ok := c.Manifest.Signal(port); ok {
-			payload = c.Manifest.Signals[i].Payload
+			payload = component.PayloadOf(c.Manifest.Signals[i].Payload)
 		}
 	}
 	t.payloads[signal] = payload
 	return payload
 }
 
-// inlineValues tells what a message says without a block.
-func inlineValues(payload string, m *hostabi.Message) map[string]any {
-	switch payload {
-	case payloadEpisode:
-		e := trajectory.EpisodeOf(m)
-		return map[string]any{"env": e.Env, "return": number(float64(e.Return)), "length": e.Length, "terminated": e.Terminated}
-	case payloadRequest:
-		return map[string]any{"t": m.T, "split": m.Split}
-	}
-	return nil
-}
-
-// number is a value that JSON can hold.
-func number(x float64) any {
-	if x != x || x > 1e300 || x < -1e300 {
-		return fmt.Sprint(x)
-	}
-	return x
-}
-
 // block tells of the message's block: its name and size, and the columns that were asked for.
-func (t *tapping) block(r *control.TapRecord, payload string, m *hostabi.Message, arenas *arena.Set) {
+func (t *tapping) block(r *control.TapRecord, payload component.Payload, m *hostabi.Message, arenas *arena.Set) {
 	r.Handle = m.Handle.String()
 	a, err := arenas.Of(m.Handle)
 	if err != nil {
@@ -170,15 +143,15 @@ func (t *tapping) block(r *control.TapRecord, payload string, m *hostabi.Message
 	if len(t.columns) == 0 {
 		return
 	}
-	switch payload {
-	case payloadTrajectory:
+	switch {
+	case payload.Steps:
 		tr, lease, err := trajectory.Lease(arenas, m.Handle)
 		if err != nil {
 			return // it has been reused: the tap was behind
 		}
 		r.Columns = columnsOf(tr, t.columns)
 		_ = lease.Release() // of this function alone
-	case payloadStats:
+	case payload.Name == component.PayloadStats:
 		lease, err := a.Lease(m.Handle)
 		if err != nil {
 			return
@@ -241,7 +214,7 @@ func statsOf(block []byte) map[string]any {
 		if 8*i+8 > len(block) {
 			break
 		}
-		values[name] = number(float64At(block, 8*i))
+		values[name] = component.Number(float64At(block, 8*i))
 	}
 	return values
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -164,7 +165,7 @@ func (j *Commands) actor(ctx context.Context, env string, rows int) (policy.Acto
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(weightsWait); ; {
-		if err = j.o.Pipeline.Newest(payloadWeights, load); err == nil {
+		if err = j.o.Pipeline.Newest(component.PayloadWeights, load); err == nil {
 			return actor, nil
 		}
 		if time.Now().After(deadline) {
@@ -177,8 +178,6 @@ func (j *Commands) actor(ctx context.Context, env string, rows int) (policy.Acto
 		}
 	}
 }
-
-const payloadWeights = "weights"
 
 // definition returns the policy that acts in an environment.
 func (j *Commands) definition(env string) (*policy.Definition, error) {
@@ -203,7 +202,7 @@ func (j *Commands) definition(env string) (*policy.Definition, error) {
 // policyVersion is that of the newest weights, or 0.
 func (j *Commands) policyVersion() uint64 {
 	version := uint64(0)
-	_ = j.o.Pipeline.Newest(payloadWeights, func(m *hostabi.Message, _ []byte) error {
+	_ = j.o.Pipeline.Newest(component.PayloadWeights, func(m *hostabi.Message, _ []byte) error {
 		version = m.PolicyVersion
 		return nil
 	}) // without weights it is 0

@@ -72,10 +72,10 @@ func New() component.Component { return &Batcher{} }
 // Manifest lists the ports.
 func (c *Batcher) Manifest() component.Manifest {
 	return component.Manifest{
-		Signals: []component.Port{{Name: "datasets", Payload: "dataset", Doc: "enough rows for one learner round"}},
+		Signals: []component.Port{{Name: "datasets", Payload: component.PayloadDataset, Doc: "enough rows for one learner round"}},
 		Slots: []component.Port{
-			{Name: "on_trajectories", Payload: "trajectory", Doc: "a full block"},
-			{Name: "on_weights", Payload: "weights", Doc: "a new policy version, to tell how old blocks are"},
+			{Name: "on_trajectories", Payload: component.PayloadTrajectory, Doc: "a full block"},
+			{Name: "on_weights", Payload: component.PayloadWeights, Doc: "a new policy version, to tell how old blocks are"},
 		},
 	}
 }

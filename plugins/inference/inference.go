@@ -50,11 +50,11 @@ func New() component.Component { return &Inference{} }
 func (c *Inference) Manifest() component.Manifest {
 	return component.Manifest{
 		Signals: []component.Port{
-			{Name: "actions", Payload: "actions", OnLoan: true, Doc: "the row asked about has been written"},
+			{Name: "actions", Payload: component.PayloadActions, OnLoan: true, Doc: "the row asked about has been written"},
 		},
 		Slots: []component.Port{
-			{Name: "act", Payload: "act_request", Doc: "a row of observations waits for actions"},
-			{Name: "on_weights", Payload: "weights", Doc: "a new policy version"},
+			{Name: "act", Payload: component.PayloadRequest, Doc: "a row of observations waits for actions"},
+			{Name: "on_weights", Payload: component.PayloadWeights, Doc: "a new policy version"},
 		},
 	}
 }

@@ -27,8 +27,8 @@ func NewRandom() component.Component { return &Random{} }
 // Manifest lists the ports; they are those of Inference without weights.
 func (c *Random) Manifest() component.Manifest {
 	return component.Manifest{
-		Signals: []component.Port{{Name: "actions", Payload: "actions", OnLoan: true, Doc: "the row asked about has been written"}},
-		Slots:   []component.Port{{Name: "act", Payload: "act_request", Doc: "a row of observations waits for actions"}},
+		Signals: []component.Port{{Name: "actions", Payload: component.PayloadActions, OnLoan: true, Doc: "the row asked about has been written"}},
+		Slots:   []component.Port{{Name: "act", Payload: component.PayloadRequest, Doc: "a row of observations waits for actions"}},
 	}
 }
 

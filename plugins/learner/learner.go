@@ -54,10 +54,10 @@ func New() component.Component { return &Learner{} }
 func (c *Learner) Manifest() component.Manifest {
 	return component.Manifest{
 		Signals: []component.Port{
-			{Name: "weights", Payload: "weights", Doc: "a new policy version"},
-			{Name: "stats", Payload: "learner_stats", Doc: "what one dataset's update reports"},
+			{Name: "weights", Payload: component.PayloadWeights, Doc: "a new policy version"},
+			{Name: "stats", Payload: component.PayloadStats, Doc: "what one dataset's update reports"},
 		},
-		Slots: []component.Port{{Name: "on_dataset", Payload: "dataset", Doc: "enough rows for one learner round"}},
+		Slots: []component.Port{{Name: "on_dataset", Payload: component.PayloadDataset, Doc: "enough rows for one learner round"}},
 	}
 }
 

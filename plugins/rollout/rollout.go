@@ -52,12 +52,12 @@ func New() component.Component { return &Rollout{} }
 func (c *Rollout) Manifest() component.Manifest {
 	return component.Manifest{
 		Signals: []component.Port{
-			{Name: "obs_ready", Payload: "act_request", OnLoan: true, Doc: "a row of observations waits for actions"},
-			{Name: "trajectories", Payload: "trajectory", Doc: "a full block"},
-			{Name: "episodes", Payload: "episode", Doc: "an episode has ended"},
+			{Name: "obs_ready", Payload: component.PayloadRequest, OnLoan: true, Doc: "a row of observations waits for actions"},
+			{Name: "trajectories", Payload: component.PayloadTrajectory, Doc: "a full block"},
+			{Name: "episodes", Payload: component.PayloadEpisode, Doc: "an episode has ended"},
 		},
 		Slots: []component.Port{
-			{Name: "on_actions", Payload: "actions", Doc: "the row asked about has been written"},
+			{Name: "on_actions", Payload: component.PayloadActions, Doc: "the row asked about has been written"},
 		},
 	}
 }

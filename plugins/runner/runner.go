@@ -88,8 +88,8 @@ func New(out Output) func() component.Component {
 // Manifest lists the ports.
 func (c *Runner) Manifest() component.Manifest {
 	return component.Manifest{Slots: []component.Port{
-		{Name: "on_episodes", Payload: "episode", Doc: "an episode that has ended"},
-		{Name: "on_stats", Payload: "learner_stats", Doc: "what one learner round reports"},
+		{Name: "on_episodes", Payload: component.PayloadEpisode, Doc: "an episode that has ended"},
+		{Name: "on_stats", Payload: component.PayloadStats, Doc: "what one learner round reports"},
 	}}
 }
 

@@ -39,8 +39,8 @@ func newShaper() component.Component { return &shaper{} }
 // Manifest lists the ports.
 func (c *shaper) Manifest() component.Manifest {
 	return component.Manifest{
-		Signals: []component.Port{{Name: "trajectories", Payload: "trajectory", Doc: "a block with shaped rewards"}},
-		Slots:   []component.Port{{Name: "on_trajectories", Payload: "trajectory", Doc: "a full block"}},
+		Signals: []component.Port{{Name: "trajectories", Payload: component.PayloadTrajectory, Doc: "a block with shaped rewards"}},
+		Slots:   []component.Port{{Name: "on_trajectories", Payload: component.PayloadTrajectory, Doc: "a full block"}},
 	}
 }
 

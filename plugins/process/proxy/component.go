@@ -75,6 +75,7 @@ func (x *proxy) Start(h *component.Host) error {
 	x.h, x.meters = h, newMeters(h.Stats, h.Name)
 	for i := range x.manifest.Signals {
 		x.signals = append(x.signals, h.Signal(x.manifest.Signals[i].Name))
+		x.carry = append(x.carry, component.PayloadOf(x.manifest.Signals[i].Payload))
 	}
 	x.slots = make([]slot, len(x.manifest.Slots))
 	for i, p := range x.manifest.Slots {

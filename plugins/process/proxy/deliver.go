@@ -19,7 +19,7 @@ func (l *session) deliver(port int, m *hostabi.Message) error {
 	switch {
 	case p.OnLoan:
 		admitted = l.admitOnLoan(port, m)
-	case m.Handle != 0 || carriesBlock(p.Payload):
+	case m.Handle != 0 || x.carry[port].Block:
 		admitted = l.admit(port, m)
 	}
 	if !admitted {
@@ -27,7 +27,7 @@ func (l *session) deliver(port int, m *hostabi.Message) error {
 		return nil
 	}
 	m.Signal, m.Slot = uint16(port), 0
-	if p.Payload == "weights" && m.PolicyVersion > x.published.Load() {
+	if x.carry[port].Publishes && m.PolicyVersion > x.published.Load() {
 		x.published.Store(m.PolicyVersion) // one goroutine at a time delivers
 	}
 	switch err := x.signals[port].Emit(*m); {
@@ -48,16 +48,6 @@ func (l *session) reject(p *component.Port, m *hostabi.Message, err error) {
 	}
 }
 
-// carriesBlock reports whether messages of a payload are nothing without a block. Of other payloads only the
-// component that takes them knows.
-func carriesBlock(payload string) bool {
-	switch payload {
-	case "trajectory", "dataset", "weights", "learner_stats":
-		return true
-	}
-	return false
-}
-
 // admit tells whether the process may send a block as this signal's payload. That the block is live is checked by
 // whoever claims it.
 func (l *session) admit(port int, m *hostabi.Message) bool {
@@ -66,8 +56,7 @@ func (l *session) admit(port int, m *hostabi.Message) bool {
 	if err != nil {
 		return false
 	}
-	payload := x.manifest.Signals[port].Payload
-	if payload == "trajectory" {
+	if x.carry[port].Steps {
 		_, ok := a.Schema().(*trajectory.Schema)
 		return ok
 	}
@@ -75,7 +64,7 @@ func (l *session) admit(port int, m *hostabi.Message) bool {
 		return true
 	}
 	for i := range x.slots {
-		if x.manifest.Slots[i].Payload == payload && x.slots[i].arenas[a.ID()].Load() {
+		if x.manifest.Slots[i].Payload == x.carry[port].Name && x.slots[i].arenas[a.ID()].Load() {
 			return true
 		}
 	}
@@ -96,7 +85,7 @@ func (l *session) admitOnLoan(port int, m *hostabi.Message) bool {
 	x.mu.Unlock()
 	if isAnswer {
 		m.Split = asked.Split
-		if x.manifest.Signals[port].Payload == "actions" { // the reply is the request
+		if x.carry[port].Answers { // the reply is the request
 			m.Kind, m.Inline = asked.Kind, asked.Inline
 		}
 		return true

@@ -160,10 +160,10 @@ func (x *proxy) admitWaiting(w *native.Waiting) (component.Waiting, bool) {
 		Sender: w.Sender, Kind: w.Kind, Handle: hostabi.Handle(w.Handle), T: w.T, Split: w.Split,
 		PolicyVersion: w.PolicyVersion, Sequence: w.Sequence, Inline: w.Inline,
 	}}
-	h, payload := m.Message.Handle, x.manifest.Slots[i].Payload
+	h, block := m.Message.Handle, component.PayloadOf(x.manifest.Slots[i].Payload).Block
 	switch {
 	case h == 0:
-		return m, !w.Claimed && !carriesBlock(payload)
+		return m, !w.Claimed && !block
 	case !x.slots[i].arenas[h.Arena()].Load():
 		return m, false
 	case x.onLoan(h):
@@ -173,7 +173,7 @@ func (x *proxy) admitWaiting(w *native.Waiting) (component.Waiting, bool) {
 		var asked bool
 		m.Message, asked = x.open[q]
 		delete(x.open, q)
-		return m, asked && !carriesBlock(payload)
+		return m, asked && !block
 	}
 	m.Claimed = x.h.Arenas.Retain(h) == nil
 	return m, m.Claimed

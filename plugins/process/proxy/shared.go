@@ -24,6 +24,7 @@ type shared struct {
 	flow     component.Flow
 	h        *component.Host
 	signals  []*bus.Signal
+	carry    []component.Payload // by signal
 	slots    []slot
 	meters   meters
 

@@ -1,0 +1,71 @@
+package component
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Names of the payloads that the host knows something of, as in manifests. Any other name is a payload too, of which the
+// host knows nothing: only that a signal connects to slots of the same.
+const (
+	PayloadRequest    = "act_request"   // a row of observations that waits for actions
+	PayloadActions    = "actions"       // the same request, answered
+	PayloadTrajectory = "trajectory"    // a full block of env steps
+	PayloadDataset    = "dataset"       // blocks that are learned from together
+	PayloadWeights    = "weights"       // a new policy version
+	PayloadStats      = "learner_stats" // of one learner round
+	PayloadEpisode    = "episode"       // that has ended
+)
+
+// Payload is what the host knows of the messages with one payload.
+type Payload struct {
+	Name string
+	// Block: without a block a message is nothing.
+	Block bool
+	// Steps: the block holds a trajectory. The env steps of who emits it are counted by these messages.
+	Steps bool
+	// Learned: whoever takes it is a learner, or stands before one: its env steps count as trained on.
+	Learned bool
+	// Publishes: PolicyVersion is one that the sender publishes.
+	Publishes bool
+	// Answers: the message is the request that it answers, and says what that said.
+	Answers bool
+	// Inline returns what a message says without its block, for people; nil if that is nothing.
+	Inline func(m *hostabi.Message) map[string]any
+}
+
+// payloads has a row for each payload.
+var payloads = [...]Payload{
+	{Name: PayloadRequest, Inline: func(m *hostabi.Message) map[string]any {
+		return map[string]any{"t": m.T, "split": m.Split}
+	}},
+	{Name: PayloadActions, Answers: true},
+	{Name: PayloadTrajectory, Block: true, Steps: true},
+	{Name: PayloadDataset, Block: true, Learned: true},
+	{Name: PayloadWeights, Block: true, Publishes: true},
+	{Name: PayloadStats, Block: true},
+	{Name: PayloadEpisode, Inline: func(m *hostabi.Message) map[string]any {
+		e := trajectory.EpisodeOf(m)
+		return map[string]any{"env": e.Env, "return": Number(float64(e.Return)), "length": e.Length, "terminated": e.Terminated}
+	}},
+}
+
+// PayloadOf returns what the host knows of a payload: nothing but its name, if it is not in the table.
+func PayloadOf(name string) Payload {
+	if i := slices.IndexFunc(payloads[:], func(p Payload) bool { return p.Name == name }); i >= 0 {
+		return payloads[i]
+	}
+	return Payload{Name: name}
+}
+
+// Number returns x as a value that JSON can hold.
+func Number(x float64) any {
+	if math.IsNaN(x) || math.Abs(x) > 1e300 {
+		return fmt.Sprint(x)
+	}
+	return x
+}
