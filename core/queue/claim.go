@@ -23,6 +23,11 @@ import "github.com/rlhost/rlhost/hostabi"
 // nonsense can pretend that for ever, and is then taken for a full or empty queue.
 const attempts = 1 << 12
 
+// put is tryPut that finds the room which dead producers have left behind.
+func (e *End) put(items []Item) bool {
+	return e.tryPut(items) || e.q.skipVoids(e.owner) && e.tryPut(items)
+}
+
 // tryPut puts all items or none.
 func (e *End) tryPut(items []Item) bool {
 	q := e.q
@@ -151,6 +156,20 @@ func (q *MPMC) countReady(pos, n uint64) uint64 {
 		}
 	}
 	return n
+}
+
+// skipVoids takes what dead producers left behind at the head out of the way, and reports whether there was any: a queue
+// that is full of it has room, whether anybody gets or not.
+func (q *MPMC) skipVoids(owner uint16) (found bool) {
+	for range q.size {
+		h := q.h.Head.Load()
+		if word(q.cells.at(h).ctl.Load()) != void(h) {
+			break
+		}
+		found = true
+		q.skip(h, owner)
+	}
+	return found
 }
 
 // skip takes a cell that a dead producer left behind out of the way.

@@ -171,7 +171,7 @@ func (e *End) PutMany(items []Item, timeout time.Duration) error {
 	if e.q.IsShut() {
 		return ErrShut
 	}
-	if !e.tryPut(items) && !e.waitPut(items, timeout) {
+	if !e.put(items) && !e.waitPut(items, timeout) {
 		if e.q.IsShut() {
 			return ErrShut
 		}
@@ -198,7 +198,7 @@ func (q *MPMC) checkBatch(items []Item) error {
 
 // waitPut tries until it succeeds, the time is up or the queue is shut.
 func (e *End) waitPut(items []Item, timeout time.Duration) bool {
-	return e.putting.Wait(timeout, func() bool { return e.tryPut(items) }, e.q.IsShut)
+	return e.putting.Wait(timeout, func() bool { return e.put(items) }, e.q.IsShut)
 }
 
 // Get takes the oldest message, waiting for one for at most the timeout as Put does. buf must have room for

@@ -24,6 +24,30 @@ func heapQueue(t testing.TB, cells, payload int) *MPMC {
 	return newMPMC(seg, g)
 }
 
+// What a dead producer had claimed is no room lost: the next one finds it, though nobody gets.
+func TestPut_FindsTheRoomOfADeadProducer(t *testing.T) {
+	for dead := uint64(1); dead <= 4; dead++ {
+		q := heapQueue(t, 4, 8)
+		if _, ok := q.claimRoom(dead, 7); !ok {
+			t.Fatalf("no room for %d cells", dead)
+		}
+		e := q.As(1)
+		if err := e.PutMany(make([]Item, 4), 0); !errors.Is(err, ErrFull) {
+			t.Errorf("%d of 4 cells are claimed: %v, want %v", dead, err, ErrFull)
+		}
+		if done := q.Recover(7, nil); done.Voided != int(dead) {
+			t.Errorf("recovered %+v, want %d voided", done, dead)
+		}
+		if err := e.PutMany(make([]Item, 4), 0); err != nil {
+			t.Errorf("%d cells of a dead producer: %v", dead, err)
+		}
+		items := []Item{{Payload: make([]byte, 0, 8)}, {Payload: make([]byte, 0, 8)}, {Payload: make([]byte, 0, 8)}, {Payload: make([]byte, 0, 8)}}
+		if n, err := e.GetMany(items, 0); n != 4 || err != nil {
+			t.Errorf("%d messages come out (%v), want 4", n, err)
+		}
+	}
+}
+
 func TestMPMC_PassesMessagesOfAnySize(t *testing.T) {
 	q, err := New("test", 4, 100)
 	if err != nil {
