@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """Env steps/s of Gymnasium's environments through rlhost's worker processes, beside gymnasium.vector's AsyncVectorEnv
-(one process for each environment) and SyncVectorEnv (all in this process), and EnvPool where it is installed and has the
-environment, each with as many environments, taking turns. Run it in .venv:
+(one process for each environment) and SyncVectorEnv (all in this process), and EnvPool (threads and C++, as many as it picks)
+where it is installed and has the environment, each with as many environments, taking turns. Run it in .venv:
 
     .venv/bin/python bench/python/gym_bench.py [--seconds 2] [--rounds 3] [--cases 1x1,2x64] [ENV...]
+
+EnvPool needs its packages of assets, which pip installs with it; a virtual environment of its own keeps .venv as it is:
+
+    python3 -m venv pool && pool/bin/pip install envpool ./sdk/python && pool/bin/python bench/python/gym_bench.py
 
 All get the same actions ready made; rlhost's side is driven from Python here too."""
 
@@ -73,9 +77,9 @@ def pool(use, envs):
     """None where EnvPool is not installed or does not have the environment."""
     try:
         import envpool
-        return envpool.make_gymnasium(use, num_envs=envs)
-    except (ImportError, OSError, AssertionError):
+    except ImportError:
         return None
+    return envpool.make_gymnasium(use, num_envs=envs) if use in envpool.list_all_envs() else None
 
 
 def theirs(make, use, envs, seconds):
