@@ -110,35 +110,29 @@ func TestCompiler_WorksWithoutACache(t *testing.T) {
 
 func TestCompiler_KeepsItsLimits(t *testing.T) {
 	invalid := built{after: func(m *asm.Module) { m.Func("", nil, nil, 0, asm.Add) }}.bytes()
-	for _, c := range []struct {
-		what   string
-		source []byte
-		config Config
-		want   string
-	}{
-		{"time", slow(), Config{Compile: 100 * time.Millisecond},
-			"E017 bomb.wasm: takes longer to compile than its limit of 100ms; raise limits.compile of the environment if the module is yours, or make it smaller"},
-		{"memory", big(), Config{CompileMemory: 96 << 20},
-			"E017 bomb.wasm: takes more memory to compile than its limit of 96 MiB; raise limits.compile_memory of the environment if the module is yours, or make it smaller"},
-		{"validity", invalid, Config{}, "E014 bomb.wasm: is not valid: invalid function["},
-	} {
-		t.Run(c.what, func(t *testing.T) {
-			t.Parallel()
-			r, log := apart(t, t.TempDir(), compilerRole)
-			_, err := r.Load(t.Context(), "bomb.wasm", c.source, c.config)
-			var bad *LoadError
-			if !errors.As(err, &bad) || !strings.HasPrefix(bad.Error(), c.want) {
-				t.Errorf("Load = %v, want %s", err, c.want)
-			}
-			if log.Len() > 0 {
-				t.Error(log.String())
-			}
-			played(t, r, counting(3)) // the next one is none the worse
-			if left, err := os.ReadDir(r.cache.path("")); err != nil || len(left) != 3 {
-				t.Errorf("%v, %v lie in the cache; want a key, an entry and a folder to hand it over in", left, err)
-			}
-		})
-	}
+	keepsLimit(t, "time", slow(), Config{Compile: 100 * time.Millisecond},
+		"E017 bomb.wasm: takes longer to compile than its limit of 100ms; raise limits.compile of the environment if the module is yours, or make it smaller")
+	keepsLimit(t, "validity", invalid, Config{}, "E014 bomb.wasm: is not valid: invalid function[")
+}
+
+// keepsLimit checks that a source is refused in these words, and that the next one is none the worse.
+func keepsLimit(t *testing.T, what string, source []byte, config Config, want string) {
+	t.Run(what, func(t *testing.T) {
+		t.Parallel()
+		r, log := apart(t, t.TempDir(), compilerRole)
+		_, err := r.Load(t.Context(), "bomb.wasm", source, config)
+		var bad *LoadError
+		if !errors.As(err, &bad) || !strings.HasPrefix(bad.Error(), want) {
+			t.Errorf("Load = %v, want %s", err, want)
+		}
+		if log.Len() > 0 {
+			t.Error(log.String())
+		}
+		played(t, r, counting(3))
+		if left, err := os.ReadDir(r.cache.path("")); err != nil || len(left) != 3 {
+			t.Errorf("%v, %v lie in the cache; want a key, an entry and a folder to hand it over in", left, err)
+		}
+	})
 }
 
 func TestCompiler_EndsWithItsContext(t *testing.T) {
@@ -228,30 +222,4 @@ func TestCompiler_EndsAFirstRun(t *testing.T) {
 	if !errors.As(err, &bad) || bad.Code != CodeFeature || bad.Reason != want {
 		t.Errorf("Load = %v, want %s", err, want)
 	}
-}
-
-// What a guest does wrong within its limits is told by the host, as if no other process had seen it.
-func TestCompiler_LeavesAGuestsMistakesToTheHost(t *testing.T) {
-	r, log := apart(t, t.TempDir(), compilerRole)
-	cases := wrongStarts()
-	for i := range cases {
-		cases[i].config.CompileMemory = 128 << 20 // a stack without end takes more
-	}
-	refuses(t, r, cases)
-	if log.Len() > 0 {
-		t.Error(log.String())
-	}
-}
-
-// The limit on the compiler's memory leaves a guest all of its own.
-func TestCompiler_GivesAGuestItsMemory(t *testing.T) {
-	const limit = 1600 << 20
-	eat := asm.Block + asm.Void + asm.Loop + asm.Void + asm.Const(16) + asm.MemoryGrow + asm.Const(-1) + asm.Eq + asm.BrIf(1) + asm.Br(0) + asm.End + asm.End +
-		asm.MemorySize + asm.Const(limit/wasmPage) + asm.Eq + asm.Eqz + asm.If + asm.Void + asm.Unreachable + asm.End
-	source := built{pages: 16, after: func(m *asm.Module) { m.Start(m.Func("", nil, nil, 0, eat)) }}.bytes()
-	c := Config{Memory: limit, CompileMemory: 256 << 20}
-	r, _ := apart(t, t.TempDir(), compilerRole)
-	_, err := r.Load(t.Context(), deadly, source, c)
-	died(t, err) // but its start function had returned
-	load(t, r, "eater.wasm", source, c)
 }
