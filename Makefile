@@ -7,7 +7,7 @@ FUZZTIME  ?= 10s
 TIMEOUT   ?= -timeout 20m
 KILLS     ?= 500
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
-HOLDERS    = $(addprefix ./plugins/,batcher evaluation inference learner objects plugintest process rollout runner) ./sdk/process/...
+HOLDERS    = $(addprefix ./plugins/,batcher evaluation inference learner objects/... plugintest process/... rollout runner) ./sdk/process/...
 export CGO_ENABLED = 0
 
 .PHONY: run build test test-go test-kills test-hostile test-peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean
@@ -55,7 +55,7 @@ test-peers: tools
 
 # The detector needs cgo; what lies in mapped memory it cannot see, so arenas use the heap there.
 race:
-	CGO_ENABLED=1 $(GO) test $(TIMEOUT) -race -short ./core/... ./pipeline/... ./gpu/cpu $(HOLDERS)
+	CGO_ENABLED=1 $(GO) test $(TIMEOUT) -race -short ./core/... ./pipeline/... ./gpu/cpu ./plugins/wasm $(HOLDERS)
 
 # Runs the AVX-512 kernels on an emulated processor, for machines without the instructions (Debian).
 test-avx512:
