@@ -64,11 +64,14 @@ const (
 	ImportLog = "log"
 	// ImportLogEnabled: (level) -> 0 or 1.
 	ImportLogEnabled = "log_enabled"
-	// ImportEntropy: (buf, len) -> status. Bytes of a stream that the run's seed determines.
+	// ImportEntropy: (buf, len) -> status. Bytes of the stream of the environment that is being reset or stepped, which the
+	// seed of its last reset determines; StatusState outside of those calls. An instance of several environments needs
+	// rl_current_env for it.
 	ImportEntropy = "entropy"
 	// ImportClock: () -> i64 nanoseconds of a virtual clock that advances by steps.
 	ImportClock = "clock_ns"
-	// ImportMetric: (name, len, value f64). A number for the metrics under env/.
+	// ImportMetric: (name, len, value f64). A number for the metrics under env/: it counts with the episode of the environment
+	// that rl_current_env names, by itself where that is not exported.
 	ImportMetric = "metric"
 )
 

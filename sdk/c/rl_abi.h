@@ -250,13 +250,16 @@ RL_IMPORT(log) void rl_host_log(uint32_t level, uint32_t text, uint32_t len);
 // log_enabled: (level) -> 0 or 1.
 RL_IMPORT(log_enabled) int32_t rl_host_log_enabled(uint32_t level);
 
-// entropy: (buf, len) -> status. Bytes of a stream that the run's seed determines.
+// entropy: (buf, len) -> status. Bytes of the stream of the environment that is being reset or stepped, which the
+// seed of its last reset determines; StatusState outside of those calls. An instance of several environments needs
+// rl_current_env for it.
 RL_IMPORT(entropy) int32_t rl_host_entropy(uint32_t buf, uint32_t len);
 
 // clock_ns: () -> i64 nanoseconds of a virtual clock that advances by steps.
 RL_IMPORT(clock_ns) int64_t rl_host_clock_ns(void);
 
-// metric: (name, len, value f64). A number for the metrics under env/.
+// metric: (name, len, value f64). A number for the metrics under env/: it counts with the episode of the environment
+// that rl_current_env names, by itself where that is not exported.
 RL_IMPORT(metric) void rl_host_metric(uint32_t name, uint32_t len, double value);
 
 #ifdef __cplusplus

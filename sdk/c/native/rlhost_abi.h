@@ -171,7 +171,8 @@ enum {
     // the scratch area holds a text of inline_[0] bytes, inline_[1] is the index of the environment at fault plus 1,
     // and Split a LinkEnvFault.
     RLH_LINK_ENV_REPLY = 65315,
-    // RLH_LINK_ENV_METRIC, from the worker: T is the number of a name it has announced, inline_[0] the bits of an f64.
+    // RLH_LINK_ENV_METRIC, from the worker: T is the number of a name it has announced before, inline_[0] the bits of an f64,
+    // inline_[1] the index of the environment that reports it plus 1, 0 if that is not known.
     RLH_LINK_ENV_METRIC = 65316,
 };
 

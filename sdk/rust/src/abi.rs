@@ -185,10 +185,13 @@ extern "C" {
     pub fn log(level: u32, text: u32, len: u32);
     /// log_enabled: (level) -> 0 or 1.
     pub fn log_enabled(level: u32) -> i32;
-    /// entropy: (buf, len) -> status. Bytes of a stream that the run's seed determines.
+    /// entropy: (buf, len) -> status. Bytes of the stream of the environment that is being reset or stepped, which the
+    /// seed of its last reset determines; StatusState outside of those calls. An instance of several environments needs
+    /// rl_current_env for it.
     pub fn entropy(buf: u32, len: u32) -> i32;
     /// clock_ns: () -> i64 nanoseconds of a virtual clock that advances by steps.
     pub fn clock_ns() -> i64;
-    /// metric: (name, len, value f64). A number for the metrics under env/.
+    /// metric: (name, len, value f64). A number for the metrics under env/: it counts with the episode of the environment
+    /// that rl_current_env names, by itself where that is not exported.
     pub fn metric(name: u32, len: u32, value: f64);
 }
