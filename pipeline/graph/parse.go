@@ -22,7 +22,7 @@ func Parse(file string, src []byte, o ParseOptions) (*Graph, Problems) {
 	c.runTable()
 	c.swapTable()
 	c.pluginTables()
-	c.envTables()
+	(&envReader{c}).envTables()
 	c.policyTables()
 	c.componentTables()
 	(&scheduler{c}).outlasted()

@@ -97,8 +97,11 @@ const (
 	isolationProcess = "process"
 )
 
+// envReader reads the [env.NAME] tables.
+type envReader struct{ *checker }
+
 // envTables reads [env.NAME].
-func (c *checker) envTables() {
+func (c *envReader) envTables() {
 	for _, table := range c.named("env") {
 		name, n := table.name, table.node
 		f := envFile{Isolation: isolationHost, Workers: 1, Swap: string(SwapAlways)}
@@ -136,7 +139,7 @@ func (c *checker) checkSHA(table *node, sha string) {
 }
 
 // checkUse checks what can be said of an environment's source without opening it.
-func (c *checker) checkUse(env *node, name, use string) {
+func (c *envReader) checkUse(env *node, name, use string) {
 	n := env.at("use")
 	if n == nil {
 		c.Add("E004", env.key, fmt.Sprintf("name a built-in environment or a file: use = %q", "./"+name+".wasm"),
@@ -161,7 +164,7 @@ func (c *checker) checkUse(env *node, name, use string) {
 }
 
 // checkEnvPlugin checks the first part of use = "PLUGIN:ENVIRONMENT".
-func (c *checker) checkEnvPlugin(n *node, name string) {
+func (c *envReader) checkEnvPlugin(n *node, name string) {
 	known := slices.Concat(c.declared("plugin"), slices.Sorted(maps.Keys(c.parts.EnvPlugins)))
 	if slices.Contains(known, name) {
 		return
@@ -181,7 +184,7 @@ func SplitUse(use string) (plugin, env string, ok bool) {
 
 // envPlugin returns the native plugin that use = "PLUGIN:ENVIRONMENT" names, and the environment. A declared
 // plugin goes before one that needs no declaration.
-func (c *checker) envPlugin(use string) (*PluginTable, string, bool) {
+func (c *envReader) envPlugin(use string) (*PluginTable, string, bool) {
 	name, rest, ok := SplitUse(use)
 	if !ok {
 		return nil, "", false
@@ -196,7 +199,7 @@ func (c *checker) envPlugin(use string) (*PluginTable, string, bool) {
 	return nil, "", false
 }
 
-func (c *checker) checkIsolation(n *node, f *envFile) {
+func (c *envReader) checkIsolation(n *node, f *envFile) {
 	if child := n.at("isolation"); child != nil && f.Isolation != isolationHost && f.Isolation != isolationProcess {
 		if _, ok := child.text(); ok {
 			c.Add("E010", child.val, "environments run isolated in: host, process", "unknown isolation %q", f.Isolation)
