@@ -1,9 +1,7 @@
 package pipeline
 
 import (
-	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -129,7 +127,7 @@ func (a *assembly) wire(w *graph.Wire) *runningWire {
 	return a.wires[i]
 }
 
-func (a *assembly) policy(name string) (any, error) {
+func (a *assembly) policy(name string) (component.Policy, error) {
 	if made, ok := a.policies[name]; ok {
 		return made, nil
 	}
@@ -206,7 +204,7 @@ func (a *assembly) sameSpaces(before *assembly) error {
 }
 
 // sameNetworks takes over the policies that are what they were, and refuses those of another network.
-func (a *assembly) sameNetworks(before *assembly, parts *graph.Parts) error {
+func (a *assembly) sameNetworks(before *assembly) error {
 	for name, made := range a.policies {
 		old, ok := before.policies[name]
 		if !ok {
@@ -216,20 +214,10 @@ func (a *assembly) sameNetworks(before *assembly, parts *graph.Parts) error {
 			a.policies[name] = old
 			continue
 		}
-		if err := sameNetwork(parts, old, made); err != nil {
+		if err := old.SameNetwork(made); err != nil {
 			return &ChangeError{Code: control.CodeSpaces, Err: err,
 				Reason: "policy \"" + name + "\" has another network than the running one: " + err.Error(), Help: "start a new run for it"}
 		}
 	}
 	return nil
-}
-
-func sameNetwork(parts *graph.Parts, old, made any) error {
-	switch {
-	case parts.SameNetwork != nil:
-		return parts.SameNetwork(old, made)
-	case reflect.DeepEqual(old, made):
-		return nil
-	}
-	return errors.New("this program cannot compare policies")
 }

@@ -108,7 +108,7 @@ func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placem
 		Name: at.name, ID: at.id, Index: index, Count: of.Count, FirstEnv: at.first, Begun: at.begun, Again: p.again, Task: at.task, Inherited: at.inherited,
 		Run: x.view().run, Arenas: p.arenas, Stats: p.stats,
 		Log: p.log.With("component", at.name),
-		Env: x.env, Policy: func(name string) (any, error) { return x.view().policy(name) },
+		Env: x.env, Policy: func(name string) (component.Policy, error) { return x.view().policy(name) },
 		Peers:  func(kind string) int { return x.view().graph.InstancesByKind()[kind] },
 		Tables: func() component.Tables { return x.view().tables(p.options.Parts) },
 		Readers: func(signal string) int {

@@ -77,7 +77,7 @@ func (p *Pipeline) nextAssembly(ctx context.Context, before *assembly, next *gra
 	if err := a.sameSpaces(before); err != nil {
 		return nil, err
 	}
-	return a, a.sameNetworks(before, p.options.Parts)
+	return a, a.sameNetworks(before)
 }
 
 // Changes returns what the transition changes.

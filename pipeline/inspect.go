@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/rlhost/rlhost/core/component"
 	"slices"
 	"time"
 
@@ -28,7 +29,7 @@ func (p *Pipeline) Env(name string) (env.Plugin, error) {
 }
 
 // Policy returns what Parts.Policy made of a [policy.NAME] table.
-func (p *Pipeline) Policy(name string) (any, error) { return p.now().policy(name) }
+func (p *Pipeline) Policy(name string) (component.Policy, error) { return p.now().policy(name) }
 
 // Stats returns the metrics of all components.
 func (p *Pipeline) Stats() *stat.Registry { return p.stats }

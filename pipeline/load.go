@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/rlhost/rlhost/core/component"
 	"io/fs"
 	"strings"
 
@@ -18,7 +19,7 @@ import (
 type loaded struct {
 	envCache *envCache // what the plugins are from
 	plugins  map[string]*loadedEnv
-	policies map[string]any
+	policies map[string]component.Policy
 	warnings graph.Problems
 }
 
@@ -33,7 +34,7 @@ func CheckPlugins(ctx context.Context, g *graph.Graph, parts *graph.Parts) (warn
 // load loads the environments that the library does not have and makes the policies. What it has loaded is in the
 // library also after an error.
 func load(ctx context.Context, g *graph.Graph, parts *graph.Parts, lib *envCache) (*loaded, error) {
-	l := &loaded{envCache: lib, plugins: map[string]*loadedEnv{}, policies: map[string]any{}}
+	l := &loaded{envCache: lib, plugins: map[string]*loadedEnv{}, policies: map[string]component.Policy{}}
 	c := &graph.Report{File: g.File}
 	for i := range g.Envs {
 		e := &g.Envs[i]

@@ -177,7 +177,7 @@ func (x experiment) parts(tapped *tap) *graph.Parts {
 		return plugintest.New(x.script), nil
 	}
 	if wrap := x.backend; wrap != nil {
-		parts.Policy = func(decode func(into any) error, env *hostabi.EnvSpec) (any, error) {
+		parts.Policy = func(decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error) {
 			made, err := builtin.DecodePolicy(decode, env)
 			if d, ok := made.(*policy.Definition); ok && err == nil {
 				d.Backend = wrap(d.Backend)

@@ -41,7 +41,7 @@ core/env:                hostabi core/arena core/trajectory
 core/component:          core/table hostabi core/arena core/bus core/loop core/trajectory core/env core/stat
 core/control:            hostabi core/ipc core/loop
 
-gpu/policy:              hostabi core/trajectory
+gpu/policy:              hostabi core/component core/trajectory
 gpu/policy/policytest:   hostabi core/trajectory gpu/policy gpu/ppo
 gpu/ppo:                 core/trajectory gpu/policy
 gpu/cpu:                 core/trajectory gpu/policy gpu/ppo gpu/cpu/internal/kern

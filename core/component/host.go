@@ -46,7 +46,7 @@ type Host struct {
 	// Env returns a loaded environment plugin by its name in the file.
 	Env func(name string) (env.Plugin, error)
 	// Policy returns what the program made of a [policy.NAME] table. Components that use policies know its type.
-	Policy func(name string) (any, error)
+	Policy func(name string) (Policy, error)
 	// Peers returns how many instances of a kind of component the pipeline has.
 	Peers func(kind string) int
 	// Readers returns how many blocks of one of the component's signals its receivers may have claims on at once,

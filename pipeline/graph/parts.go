@@ -29,10 +29,7 @@ type Parts struct {
 	Builtins []string
 	// Policy decodes a [policy.NAME] table for an environment. decode works as in Component.Configure. The
 	// result is what Host.Policy returns.
-	Policy func(decode func(into any) error, env *hostabi.EnvSpec) (any, error)
-	// SameNetwork returns nil if parameters of one policy are parameters of the other, both made by Policy, and else an
-	// error that shows both specifications. Without it policies that differ in anything do not go together.
-	SameNetwork func(running, next any) error
+	Policy func(decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error)
 	// CheckPolicy is Policy without an environment, for checks before anything is loaded.
 	CheckPolicy func(decode func(into any) error) error
 	// Presets are pipelines by name, as TOML text without [run] and [env]; nil is DefaultPresets. The table [preset] says

@@ -89,7 +89,7 @@ func parts(t *testing.T) *graph.Parts {
 			use, _ := e.Locate(dir, nil)
 			return engine.Load(ctx, use, nil, wasm.Config{Name: name, Args: e.Args, Grants: e.Grants})
 		},
-		Policy: func(_ func(any) error, env *hostabi.EnvSpec) (any, error) {
+		Policy: func(_ func(any) error, env *hostabi.EnvSpec) (component.Policy, error) {
 			return &policy.Definition{Backend: cpu.New(), Network: policy.Network{
 				Obs: env.ObsElems(), Actions: env.Actions(), Hidden: []int{4}, Activation: policy.Tanh, HiddenGain: math.Sqrt2, PolicyGain: 0.01, ValueGain: 1,
 			}}, nil

@@ -192,11 +192,7 @@ func (j *Commands) definition(env string) (*policy.Definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, ok := made.(*policy.Definition)
-	if !ok {
-		return nil, fmt.Errorf("policy %q is a %T, which no trial can act with", name, made)
-	}
-	return d, nil
+	return policy.DefinitionOf(name, made)
 }
 
 // policyVersion is that of the newest weights, or 0.

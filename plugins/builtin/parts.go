@@ -32,7 +32,6 @@ func New(log *slog.Logger, o runner.Output) (*graph.Parts, *Engines) {
 		Builtins:     slices.Sorted(maps.Keys(plugins.Builtins())),
 		Policy:       DecodePolicy,
 		CheckPolicy:  checkPolicy,
-		SameNetwork:  sameNetwork,
 		Presets:      graph.DefaultPresets(),
 	}, e
 }

@@ -34,7 +34,7 @@ func policyDefaults() PolicyTable {
 }
 
 // DecodePolicy makes the policy of a table for an environment.
-func DecodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (any, error) {
+func DecodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error) {
 	t, err := readPolicy(decode)
 	if err != nil {
 		return nil, err

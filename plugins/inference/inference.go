@@ -83,13 +83,9 @@ func (c *Inference) Start(h *component.Host) error {
 	h.Slot("on_weights", c.onWeights)
 	c.flushSlot = c.flush
 	c.batchRows = h.Stats.Histogram("inference/batch_rows")
-	p, err := h.Policy(c.config.Policy)
+	definition, err := policy.Of(h, c.config.Policy)
 	if err != nil {
 		return err
-	}
-	definition, ok := p.(*policy.Definition)
-	if !ok {
-		return fmt.Errorf("policy %q is a %T, want *policy.Definition", c.config.Policy, p)
 	}
 	c.definition = definition
 	c.actor, err = policy.NewActor(definition.Backend, &definition.Network, c.config.MaxRows)

@@ -47,7 +47,7 @@ func newRig(t *testing.T, c component.Component, blocks, maxRows int) *rig {
 	t.Helper()
 	r := &rig{network: network()}
 	o := plugintest.RigOptions{Name: "inference", Run: component.Run{Seed: 9},
-		Policies: map[string]any{"main": &policy.Definition{Network: r.network, Backend: cpu.New()}}}
+		Policies: map[string]component.Policy{"main": &policy.Definition{Network: r.network, Backend: cpu.New()}}}
 	r.Rig = plugintest.NewRig(t, c, o, func(into any) error {
 		if c, ok := into.(*config); ok {
 			c.Policy, c.MaxRows = "main", maxRows
@@ -339,8 +339,8 @@ func TestConfigure_NamesWhatIsWrong(t *testing.T) {
 	}
 	for want, o := range map[string]plugintest.RigOptions{
 		"not declared":               {},
-		"want *policy.Definition":    {Policies: map[string]any{"main": 7}},
-		"network: 0 observed elemen": {Policies: map[string]any{"main": &policy.Definition{Backend: cpu.New()}}},
+		"want *policy.Definition":    {Policies: map[string]component.Policy{"main": nil}},
+		"network: 0 observed elemen": {Policies: map[string]component.Policy{"main": &policy.Definition{Backend: cpu.New()}}},
 	} {
 		err := plugintest.StartError(t, New(), o, func(into any) error { into.(*config).Policy = "main"; return nil })
 		if err == nil || !strings.Contains(err.Error(), want) {

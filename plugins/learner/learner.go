@@ -78,13 +78,9 @@ func (c *Learner) Start(h *component.Host) error {
 	c.droppedRows, c.skipped = h.Stats.Counter("lag/dropped_rows"), h.Stats.Counter("learner/stats_skipped")
 	c.gathered = h.Stats.Counter("learner/gathered_bytes")
 	c.trained = h.Stats.Counter("learner/env_steps")
-	p, err := h.Policy(c.config.Policy)
+	definition, err := policy.Of(h, c.config.Policy)
 	if err != nil {
 		return err
-	}
-	definition, ok := p.(*policy.Definition)
-	if !ok {
-		return fmt.Errorf("policy %q is a %T, want *policy.Definition", c.config.Policy, p)
 	}
 	c.definition = definition
 	n := &definition.Network

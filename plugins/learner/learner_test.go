@@ -53,9 +53,9 @@ func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
 }
 
 func TestStart_SaysWhatIsMissing(t *testing.T) {
-	for want, policies := range map[string]map[string]any{
+	for want, policies := range map[string]map[string]component.Policy{
 		"not declared":            nil,
-		"want *policy.Definition": {"main": "cpu"},
+		"want *policy.Definition": {"main": nil},
 	} {
 		err := plugintest.StartError(t, New(), plugintest.RigOptions{Policies: policies}, func(into any) error {
 			into.(*config).Policy = "main"

@@ -61,7 +61,7 @@ func newRig(t *testing.T, o rigOptions) *rig {
 	}
 	r := &rig{c: New().(*Learner)}
 	r.Rig = plugintest.NewRig(t, r.c, plugintest.RigOptions{Name: "learner", Run: component.Run{Seed: o.seed},
-		Policies: map[string]any{"main": &policy.Definition{Network: o.network, Backend: o.backend}}},
+		Policies: map[string]component.Policy{"main": &policy.Definition{Network: o.network, Backend: o.backend}}},
 		func(into any) error {
 			c := into.(*config)
 			c.Policy, c.Minibatch, c.Epochs, c.LearningRate = "main", 8, 2, 1e-2

@@ -41,7 +41,7 @@ type RigOptions struct {
 	Index    int
 	Count    int                   // default 1
 	Envs     map[string]env.Plugin // by name
-	Policies map[string]any
+	Policies map[string]component.Policy
 	Peers    map[string]int
 }
 
@@ -75,7 +75,7 @@ func start(t testing.TB, c component.Component, o RigOptions, configure func(int
 		Name: o.Name, ID: rigID, Index: o.Index, Count: max(o.Count, 1), Run: &o.Run,
 		Receiver: r.loop.NewReceiver(o.Name), Arenas: arena.NewSet(), Stats: stat.NewRegistry(), Log: log,
 		Env:      func(name string) (env.Plugin, error) { return lookUp(o.Envs, name) },
-		Policy:   func(name string) (any, error) { return lookUp(o.Policies, name) },
+		Policy:   func(name string) (component.Policy, error) { return lookUp(o.Policies, name) },
 		Peers:    func(kind string) int { return o.Peers[kind] },
 		Readers:  func(string) int { return rigReaders },
 		Tables:   func() component.Tables { return component.Tables{Peers: o.Peers} },

@@ -101,7 +101,7 @@ func stage(t testing.TB, c component.Component, o StageOptions) (*Stage, error) 
 		Receiver: s.own.NewReceiver(name), Arenas: s.Arenas, Stats: stat.NewRegistry(),
 		Log:     slog.New(slog.NewTextHandler(&s.log, nil)).With("component", name),
 		Env:     func(name string) (env.Plugin, error) { return lookUp(o.Envs, name) },
-		Policy:  func(name string) (any, error) { return nil, fmt.Errorf("%q is not declared", name) },
+		Policy:  func(name string) (component.Policy, error) { return nil, fmt.Errorf("%q is not declared", name) },
 		Peers:   func(string) int { return 1 },
 		Readers: func(string) int { return rigReaders },
 		Tables:  func() component.Tables { return component.Tables{} },

@@ -40,9 +40,9 @@ func runOf(r *native.Run) *component.Run {
 }
 
 // policy returns Host.Policy: it makes each policy once.
-func (x *instance) policy() func(name string) (any, error) {
-	made := map[string]any{}
-	return func(name string) (any, error) {
+func (x *instance) policy() func(name string) (component.Policy, error) {
+	made := map[string]component.Policy{}
+	return func(name string) (component.Policy, error) {
 		if p, ok := made[name]; ok {
 			return p, nil
 		}

@@ -23,7 +23,7 @@ type Plugin struct {
 	Docs map[string]string
 	// Policy makes of a [policy.NAME] table what Host.Policy returns, for the environment that the policy is for. decode
 	// is as in Component.Configure. nil: the kinds use no policies.
-	Policy func(decode func(into any) error, env *hostabi.EnvSpec) (any, error)
+	Policy func(decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error)
 	// Load loads the source that worker processes of the program make environments of. nil: it works none.
 	Load func(ctx context.Context, source native.EnvSource) (env.Plugin, error)
 }

@@ -39,7 +39,7 @@ type table struct {
 }
 
 // decodePolicy makes the policy of a table for an environment: rlhost's network, computed by the graphs of graph.go.
-func decodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (any, error) {
+func decodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error) {
 	var t table
 	t.Net.Hidden, t.Net.Activation = []int{64, 64}, string(policy.Tanh)
 	if err := decode(&t); err != nil {

@@ -2,6 +2,8 @@ package graphtest
 
 import (
 	"context"
+	"fmt"
+	"github.com/rlhost/rlhost/core/component"
 	"io/fs"
 	"strings"
 
@@ -60,8 +62,19 @@ func Load(_ context.Context, _ string, e graph.EnvTable, _ string) (env.Plugin, 
 func Loading() *graph.Parts {
 	parts := Standard()
 	parts.Load = Load
-	parts.Policy = func(decode func(into any) error, _ *hostabi.EnvSpec) (any, error) {
-		return "policy", CheckPolicy(decode)
+	parts.Policy = func(decode func(into any) error, _ *hostabi.EnvSpec) (component.Policy, error) {
+		return Policy("policy"), CheckPolicy(decode)
 	}
 	return parts
+}
+
+// Policy is a policy by a text that stands for its network.
+type Policy string
+
+// SameNetwork returns nil if both have the same text.
+func (p Policy) SameNetwork(next component.Policy) error {
+	if p != next {
+		return fmt.Errorf("%v and %v", p, next)
+	}
+	return nil
 }
