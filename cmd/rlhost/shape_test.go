@@ -35,7 +35,7 @@ core/queue:              hostabi core/internal/fifo core/shm
 core/arena:              hostabi core/shm
 core/loop:               hostabi
 core/bus:                hostabi core/loop core/stat
-core/link:               hostabi core/ring core/arena core/loop
+core/link:               hostabi core/arena core/loop
 core/trajectory:         hostabi hostabi/native core/arena
 core/env:                hostabi core/arena core/trajectory
 core/component:          core/table hostabi core/arena core/bus core/loop core/trajectory core/env core/stat
@@ -64,7 +64,7 @@ plugins/objects:         core/component core/ipc core/shm plugins/objects/store 
 plugins/objects/store:   hostabi core/shm
 plugins/objects/wire:    plugins/objects/store
 
-plugins/process/spawn:   hostabi hostabi/native core/shm core/ring
+plugins/process/spawn:   hostabi hostabi/native core/shm core/ring core/link
 plugins/process/proxy:   hostabi hostabi/native core/arena core/loop core/bus core/link core/trajectory core/component core/stat plugins/process/spawn
 plugins/process/worker:  hostabi hostabi/native core/shm core/trajectory core/env plugins/process/spawn
 plugins/process/internal/rig: hostabi/native

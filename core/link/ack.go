@@ -81,7 +81,7 @@ func (l *Link) wait() {
 	case l.putOff() || l.tell():
 		limit = shortWait
 	}
-	l.config.In.Wait(limit)
+	l.config.Transport.Wait(limit)
 }
 
 // putOff reports whether an acknowledgement may wait a little longer for a message that carries it. An idle loop at

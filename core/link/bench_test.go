@@ -20,7 +20,12 @@ type running struct {
 
 // run starts everything. pump makes both ends run on goroutines of their own, because their loops sleep elsewhere.
 func run(t testing.TB, pump bool, answers bool) *running {
-	r := &running{pair: newPair(t, options{cells: hostabi.LinkCells, limits: map[int]int{0: 256}}), done: make(chan struct{})}
+	return runOver(t, false, pump, answers)
+}
+
+// runOver is run, over sockets instead of rings if so wished.
+func runOver(t testing.TB, sockets, pump, answers bool) *running {
+	r := &running{pair: newPair(t, options{sockets: sockets, cells: hostabi.LinkCells, limits: map[int]int{0: 256}}), done: make(chan struct{})}
 	asker := r.host.loop.NewReceiver("asker")
 	r.request = bus.NewSignal(asker, "request", "x", nil)
 	answer := bus.NewSignal(r.host.receiver, "answer", "x", nil)

@@ -1,15 +1,15 @@
-// Package link carries the messages of a component between two processes: one end of a pair of rings, with
+// Package link carries the messages of a component between two processes over a Transport, with
 // acknowledgements, windows, and the claims on the blocks that are under way. The host and the native plugin each
 // have one.
 //
 //	l, err := link.New(link.Config{
-//		Out: out, In: in, Host: true, Sends: slots, Receives: signals, Arenas: arenas, Receiver: r,
+//		Transport: rings, Host: true, Sends: slots, Receives: signals, Arenas: arenas, Receiver: r,
 //		Limit: depthOf, Deliver: emit, Control: control, Fault: kill,
 //	})
 //	l.Start()
 //	err = l.Send(slot, m)       // on the component's loop; never waits
 //	l.Post(hostabi.Message{Slot: hostabi.LinkCredit, Handle: h})
-//	l.Stop()                    // now nobody touches the rings
+//	l.Stop()                    // now nobody touches the transport
 //	again := l.Unfinished()     // what a dead peer has not finished with
 //
 // A message of data that carries a block keeps a claim on it until the peer has finished with the message, by which

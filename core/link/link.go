@@ -10,7 +10,6 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/loop"
-	"github.com/rlhost/rlhost/core/ring"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -29,11 +28,10 @@ type Port struct {
 	OnLoan bool
 }
 
-// Config says what a link is made of. The rings stay the caller's: close them after Stop.
+// Config says what a link is made of. The transport stays the caller's: close it after Stop.
 type Config struct {
-	Name string     // of the component, for errors
-	Out  *ring.SPSC // this end puts
-	In   *ring.SPSC // this end takes
+	Name      string // of the component, for errors
+	Transport Transport
 
 	// Host is true at the end that owns the arenas. Data goes to a plugin by Slot, and comes from it by Signal.
 	Host     bool
@@ -70,7 +68,7 @@ const batch = 64
 type Link struct {
 	config Config
 
-	stopped atomic.Bool           // by Stop: nobody touches the rings
+	stopped atomic.Bool           // by Stop: nobody touches the transport
 	fault   atomic.Pointer[error] // why the peer is no longer listened to
 	pump    sync.WaitGroup        // of the goroutine that takes messages while the loop has another source
 
@@ -135,8 +133,8 @@ type question struct {
 // New returns a link that does nothing yet. Messages sent before Start wait in the ring.
 func New(c Config) (*Link, error) {
 	switch {
-	case c.Out == nil || c.In == nil || c.Arenas == nil || c.Receiver == nil || c.Deliver == nil || c.Control == nil:
-		return nil, fmt.Errorf("link of %s: rings, arenas, receiver or functions are missing", c.Name)
+	case c.Transport == nil || c.Arenas == nil || c.Receiver == nil || c.Deliver == nil || c.Control == nil:
+		return nil, fmt.Errorf("link of %s: transport, arenas, receiver or functions are missing", c.Name)
 	case len(c.Sends) > int(hostabi.LinkControl) || len(c.Receives) > int(hostabi.LinkControl):
 		return nil, fmt.Errorf("link of %s: more ports than messages can name", c.Name)
 	}
@@ -185,7 +183,7 @@ func (l *Link) attach() bool {
 	return true
 }
 
-// Stop ends the link. When it returns, nobody touches the rings, nothing is delivered any more, and the Receiver is
+// Stop ends the link. When it returns, nobody touches the transport, nothing is delivered any more, and the Receiver is
 // no longer paused by the link. It must not be called from Config.Deliver at the host, Config.Control or
 // Config.Fault. A second call does nothing.
 func (l *Link) Stop() {
@@ -193,7 +191,7 @@ func (l *Link) Stop() {
 		return
 	}
 	l.config.Receiver.Loop().DropSource(l)
-	l.config.In.Nudge()
+	l.config.Transport.Nudge()
 	l.pump.Wait()
 	l.rx.Lock() // whoever was taking messages has ended
 	defer l.rx.Unlock()

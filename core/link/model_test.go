@@ -24,12 +24,22 @@ type model struct {
 	blocked bool                  // somebody else has paused the host's component
 }
 
-func TestLink_LosesNothingWhateverHappens(t *testing.T) {
+func TestLink_LosesNothingWhateverHappens(t *testing.T) { losesNothing(t, false) }
+
+// A link needs no more of a transport than its methods.
+func TestLink_LosesNothingOverSockets(t *testing.T) {
+	losesNothing(t, true)
+	for _, pump := range []bool{false, true} {
+		runOver(t, true, pump, true).trips(200) // with loops that sleep
+	}
+}
+
+func losesNothing(t *testing.T, sockets bool) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	for run := range uint64(30) {
 		m := &model{r: rand.New(rand.NewPCG(seed, run)), handled: map[uint32]int{}, loans: map[uint32]arena.Loan{}}
-		m.o = options{cells: 4 << m.r.IntN(4), window: []int{0, 1, 6}[m.r.IntN(3)],
+		m.o = options{sockets: sockets, cells: 4 << m.r.IntN(4), window: []int{0, 1, 6}[m.r.IntN(3)],
 			limits: map[int]int{0: m.r.IntN(4), 1: m.r.IntN(9)}}
 		m.pair = newPair(t, m.o)
 		m.wire()

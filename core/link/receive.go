@@ -35,7 +35,7 @@ func (l *Link) Wait() {
 }
 
 // Nudge makes Wait return.
-func (l *Link) Nudge() { l.config.In.Nudge() }
+func (l *Link) Nudge() { l.config.Transport.Nudge() }
 
 // Pump runs the link on the calling goroutine until Stop, until the peer shuts its ring, or until it is at fault,
 // which is the error. Everything that was put before is delivered first.
@@ -62,7 +62,7 @@ func (l *Link) Drain() error {
 
 // ended reports that nothing more will come.
 func (l *Link) ended() bool {
-	return l.stopped.Load() || l.fault.Load() != nil || l.config.In.IsShut() && l.config.In.Len() == 0
+	return l.stopped.Load() || l.fault.Load() != nil || l.config.Transport.IsShut() && l.config.Transport.Len() == 0
 }
 
 // take delivers one batch and returns how many messages it had.
@@ -75,7 +75,7 @@ func (l *Link) take(draining bool) int {
 	if l.pumping {
 		l.delivering.Store(true)
 	}
-	n := l.config.In.Get(l.buffer[:])
+	n := l.config.Transport.Get(l.buffer[:])
 	var err error
 	for i := 0; i < n && err == nil; i++ {
 		err = l.receive(&l.buffer[i])

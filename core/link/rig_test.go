@@ -35,7 +35,8 @@ type pair struct {
 
 // options of a pair.
 type options struct {
-	cells    int // of each ring; default 64
+	cells    int  // of each ring; default 64
+	sockets  bool // instead of rings
 	limits   map[int]int
 	window   int
 	sends    []Port // of the host
@@ -67,16 +68,22 @@ func (p *pair) connect(o options) {
 	if o.cells == 0 {
 		o.cells = 64
 	}
-	var err error
-	if p.toPlugin, err = ring.New("to plugin", o.cells); err != nil {
-		p.t.Fatal(err)
+	var host, plugin Transport
+	if o.sockets {
+		host, plugin = newSockets(p.t)
+	} else {
+		var err error
+		if p.toPlugin, err = ring.New("to plugin", o.cells); err != nil {
+			p.t.Fatal(err)
+		}
+		if p.toHost, err = ring.New("to host", o.cells); err != nil {
+			p.t.Fatal(err)
+		}
+		host, plugin = &ring.Pair{Out: p.toPlugin, In: p.toHost}, &ring.Pair{Out: p.toHost, In: p.toPlugin}
 	}
-	if p.toHost, err = ring.New("to host", o.cells); err != nil {
-		p.t.Fatal(err)
-	}
-	p.host = p.newEnd(Config{Name: "host", Host: true, Out: p.toPlugin, In: p.toHost, Sends: o.sends, Receives: o.receives,
+	p.host = p.newEnd(Config{Name: "host", Host: true, Transport: host, Sends: o.sends, Receives: o.receives,
 		Limit: func(port int) int { return o.limits[port] }})
-	p.plugin = p.newEnd(Config{Name: "plugin", Out: p.toHost, In: p.toPlugin, Sends: o.receives, Receives: o.sends,
+	p.plugin = p.newEnd(Config{Name: "plugin", Transport: plugin, Sends: o.receives, Receives: o.sends,
 		Window: o.window})
 }
 
@@ -137,7 +144,7 @@ func (p *pair) settle() {
 		before := [2]Stats{p.host.Stats(), p.plugin.Stats()}
 		p.plugin.idle()
 		p.host.idle()
-		if before == [2]Stats{p.host.Stats(), p.plugin.Stats()} && p.toHost.Len()+p.toPlugin.Len() == 0 {
+		if before == [2]Stats{p.host.Stats(), p.plugin.Stats()} && p.host.config.Transport.Len()+p.plugin.config.Transport.Len() == 0 {
 			return
 		}
 	}

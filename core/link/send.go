@@ -157,7 +157,7 @@ func (l *Link) putOne(m *hostabi.Message) bool {
 	l.one[0] = *m
 	finished := l.finished.Load()
 	l.one[0].Ctl = finished
-	if l.config.Out.Put(l.one[:]) == 0 {
+	if l.config.Transport.Put(l.one[:]) == 0 {
 		return false
 	}
 	l.told = finished

@@ -25,7 +25,7 @@ func (l *Link) Stats() Stats {
 		Received: l.received.Load(), Finished: l.finished.Load(), Pauses: l.pauses, Paused: l.paused,
 	}
 	if !l.stopped.Load() {
-		s.Available = l.config.In.Len()
+		s.Available = l.config.Transport.Len()
 		s.Delivering = l.delivering.Load() // read last: it was set before the ring became empty
 	}
 	return s

@@ -205,7 +205,7 @@ func (r *rig) join(m component.Manifest) {
 	r.loop = loop.New("host")
 	var err error
 	r.link, err = link.New(link.Config{
-		Name: "rig", Out: r.out, In: r.in, Host: true, Sends: make([]link.Port, len(m.Slots)), Receives: linkPorts(m.Signals),
+		Name: "rig", Transport: &ring.Pair{Out: r.out, In: r.in}, Host: true, Sends: make([]link.Port, len(m.Slots)), Receives: linkPorts(m.Signals),
 		Arenas: r.arenas, Receiver: r.loop.NewReceiver("proxy"),
 		Deliver: r.deliver, Control: r.controlled,
 		Fault: func(err error) { r.t.Errorf("the plugin is at fault: %v", err) },

@@ -80,7 +80,7 @@ func (l *session) start() error {
 func (l *session) connect() (err error) {
 	x := l.x
 	l.link, err = link.New(link.Config{
-		Name: x.h.Name, Out: l.process.In, In: l.process.Out, Host: true,
+		Name: x.h.Name, Transport: l.process.Transport, Host: true,
 		Sends: ports(x.kind.Slots), Receives: ports(x.kind.Signals),
 		Arenas: x.h.Arenas, Receiver: x.h.Receiver, Limit: x.limit, Window: hostabi.LinkWindow,
 		Deliver: l.deliver, Control: l.control, Fault: l.fault,

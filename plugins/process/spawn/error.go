@@ -10,8 +10,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/rlhost/rlhost/hostabi/native"
 	"google.golang.org/grpc/status"
+
+	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // Codes of Error.

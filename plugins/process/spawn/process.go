@@ -26,12 +26,11 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/rlhost/rlhost/core/ring"
-	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/core/link"
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// Process is a plugin that runs: the child, its control connection, its wire and its rings. It knows nothing of
+// Process is a plugin that runs: the child, its control connection, its wire and its transport. It knows nothing of
 // components or environments. Close it once it has died.
 type Process struct {
 	aborted   atomic.Bool // what it printed last is a dump of where it was
@@ -46,7 +45,7 @@ type Process struct {
 	sockets   string // its folder
 
 	Wire        *Wire
-	In, Out     *ring.SPSC // to the plugin, from the plugin
+	Transport   link.Transport // of messages, to the plugin and from it
 	alive       context.Context
 	Description native.Description
 	Took        Stages
@@ -96,7 +95,7 @@ func (p *Process) verify() error {
 	return nil
 }
 
-// open makes the wire and the rings, runs the program if it is the right one, and connects to it.
+// open makes the wire and the transport, runs the program if it is the right one, and connects to it.
 func (p *Process) open(ctx context.Context, g ground, o StartOptions) error {
 	verified := p.verifying()
 	wire, theirs, err := newWire()
@@ -105,48 +104,24 @@ func (p *Process) open(ctx context.Context, g ground, o StartOptions) error {
 	}
 	defer theirs.Close()
 	p.Wire = wire
-	if err := p.makeRings(); err != nil {
+	transport, ends, err := openRings(p.Program.Name)
+	if err != nil {
 		return err
 	}
+	defer CloseFiles(ends)
+	p.Transport = transport
 	if o.Before != nil {
 		if err := o.Before(wire); err != nil {
 			return err
 		}
-	}
-	inherited := []*os.File{theirs}
-	for _, ring := range []*ring.SPSC{p.In, p.Out} {
-		fd, err := unix.FcntlInt(uintptr(ring.FD()), unix.F_DUPFD_CLOEXEC, 0)
-		if err != nil {
-			return fmt.Errorf("ring: %w", err)
-		}
-		f := os.NewFile(uintptr(fd), "ring")
-		defer f.Close()
-		inherited = append(inherited, f)
 	}
 	p.Took.Open = p.Took.Part()
 	if err := <-verified; err != nil {
 		return err
 	}
 	p.Took.Verify = p.Took.Part()
-	return p.run(ctx, g, inherited)
+	return p.run(ctx, g, append([]*os.File{theirs}, ends...))
 }
-
-// makeRings makes both at the same time: it takes long enough to tell how much memory there is, and to clear some.
-func (p *Process) makeRings() error {
-	var outErr error
-	made := make(chan struct{})
-	go func() {
-		defer close(made)
-		p.Out, outErr = ring.New("rlhost: from "+shorten(p.Program.Name), hostabi.LinkCells)
-	}()
-	var err error
-	p.In, err = ring.New("rlhost: to "+shorten(p.Program.Name), hostabi.LinkCells)
-	<-made
-	return errors.Join(err, outErr)
-}
-
-// shorten keeps the names of segments within what the system takes.
-func shorten(name string) string { return name[:min(len(name), 100)] }
 
 // run executes the program and waits for its handshake.
 func (p *Process) run(ctx context.Context, g ground, inherited []*os.File) error {
@@ -404,7 +379,7 @@ func (p *Process) Stop(grace time.Duration) error {
 	return err
 }
 
-// Close releases what the process had. It must have ended, and nobody may use its rings any more.
+// Close releases what the process had. It must have ended, and nobody may use its transport any more.
 func (p *Process) Close() error {
 	defer p.leave()
 	if p.Wire != nil {
@@ -414,10 +389,8 @@ func (p *Process) Close() error {
 		p.client.Kill() // nothing is left to kill: this releases the connection
 	}
 	var errs []error
-	for _, r := range []*ring.SPSC{p.In, p.Out} {
-		if r != nil {
-			errs = append(errs, r.Close())
-		}
+	if p.Transport != nil {
+		errs = append(errs, p.Transport.Close())
 	}
 	if p.child != nil {
 		errs = append(errs, p.child.close())

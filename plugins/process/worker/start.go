@@ -48,7 +48,7 @@ func (e *batch) wait() {
 	for ready := range e.waits {
 		for _, w := range e.workers {
 			if !w.gone.Load() {
-				w.p.Out.Wait(max(time.Until(e.until), 0)) // a process that dies ends it
+				w.p.Transport.Wait(max(time.Until(e.until), 0)) // a process that dies ends it
 			}
 		}
 		e.waited <- struct{}{}

@@ -76,7 +76,7 @@ func (s *source) startWorker(ctx context.Context, name string) (*worker, error) 
 	go func(process *spawn.Process) {
 		<-process.Died()
 		w.gone.Store(true)
-		process.Out.Nudge()
+		process.Transport.Nudge()
 		w.mail.wake()
 	}(w.p)
 	return w, nil
@@ -178,10 +178,10 @@ func (w *worker) prepare(mask []uint8, seeds []uint64) bool {
 func (w *worker) post(m *hostabi.Message) {
 	w.one[0] = *m
 	w.verdict = answered
-	if n := w.p.Out.Get(w.buffer[:]); n > 0 && w.take(w.buffer[:n]) {
+	if n := w.p.Transport.Get(w.buffer[:]); n > 0 && w.take(w.buffer[:n]) {
 		w.verdict = broke // an answer to nothing
 	}
-	if w.p.In.Put(w.one[:]) == 0 {
+	if w.p.Transport.Put(w.one[:]) == 0 {
 		w.verdict = broke
 	}
 }
@@ -190,7 +190,7 @@ func (w *worker) post(m *hostabi.Message) {
 func (w *worker) await(until time.Time) {
 	for w.verdict == answered {
 		ended := w.gone.Load() // before looking: what was put before the end counts
-		n := w.p.Out.Get(w.buffer[:])
+		n := w.p.Transport.Get(w.buffer[:])
 		if n > 0 && w.take(w.buffer[:n]) {
 			return
 		}
@@ -198,7 +198,7 @@ func (w *worker) await(until time.Time) {
 		case n > 0:
 		case ended:
 			w.verdict = died
-		case w.p.Out.IsShut():
+		case w.p.Transport.IsShut():
 			w.fail(errors.New("it has shut its ring"))
 			w.verdict = broke
 		default:
@@ -207,7 +207,7 @@ func (w *worker) await(until time.Time) {
 				w.verdict = late
 				break
 			}
-			w.p.Out.Wait(left)
+			w.p.Transport.Wait(left)
 		}
 	}
 	if w.verdict == late {

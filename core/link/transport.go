@@ -1,0 +1,29 @@
+package link
+
+import (
+	"time"
+
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Transport carries messages between the two ends of a link, in order, each once and whole; each end has one. It knows
+// nothing of what they mean, and of blocks only the handles in them: both ends must see the same arenas. One goroutine at
+// a time puts and one gets; all other methods but Close may be called from any goroutine meanwhile. ring.Pair is the one
+// between processes of one machine.
+type Transport interface {
+	// Put sends as many of the messages as there is room for, and returns how many. It does not wait.
+	Put(ms []hostabi.Message) int
+	// Get receives as many messages as have come and dst has room for, and returns how many. It does not wait.
+	Get(dst []hostabi.Message) int
+	// Len returns how many messages have come.
+	Len() int
+	// Wait returns true when a message has come, or after Nudge, when the other end has shut, or when the time is up. It
+	// is for the goroutine that gets.
+	Wait(d time.Duration) bool
+	// Nudge makes a Wait that goes on, or the next one, return.
+	Nudge()
+	// IsShut reports that the other end will put nothing more, or that nothing can come any more.
+	IsShut() bool
+	// Close releases what the end has. Nobody may use it any more.
+	Close() error
+}
