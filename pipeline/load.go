@@ -88,7 +88,7 @@ func addLoadProblem(c *graph.Report, e *graph.Env, err error) {
 	var known *table.Error
 	switch {
 	case errors.As(err, &known) && known.Key == "":
-		c.Add(known.Code, e.UseAt, known.Help, "env %q: %s", e.Name, known.Reason)
+		c.Add(known.Code, e.UseAt, known.Help, "env %q: %s", e.Name, known.Sentence())
 	case errors.Is(err, fs.ErrNotExist):
 		c.Add("E012", e.UseAt, "build it first, or correct the path", "env %q: %s: no such file", e.Name, e.Table.Use)
 	default:

@@ -78,20 +78,20 @@ func (f *envFlags) table(parts *graph.Parts, name string) (plugin *graph.PluginT
 
 // loadError is pluginError that proposes a built-in environment where a file is missing.
 func (f *envFlags) loadError(err error) error {
-	var bad *wasm.LoadError
+	var bad *table.Error
 	if errors.As(err, &bad) && bad.Code == wasm.CodeMissing {
-		bad.Remedy = builtinLike(f.Env, bad.Remedy)
+		bad.Help = builtinLike(f.Env, bad.Help)
 	}
 	return pluginError(err)
 }
 
 // pluginError shows a plugin that cannot be used with code, reason and remedy.
 func pluginError(err error) error {
-	var module *wasm.LoadError
+	var module *table.Error
 	var native *spawn.Error
 	switch {
 	case errors.As(err, &module):
-		return fail(exitPlugin, fmt.Errorf("%s: error[%s]: %s\n  help: %s", module.Path, module.Code, module.Reason, module.Remedy))
+		return fail(exitPlugin, fmt.Errorf("%s: error[%s]: %s\n  help: %s", module.Place, module.Code, module.Reason, module.Help))
 	case errors.As(err, &native):
 		return fail(exitPlugin, fmt.Errorf("plugin %q: error[%s]: %s\n  help: %s", native.Program, native.Code, native.Reason, native.Help))
 	}

@@ -48,7 +48,7 @@ gpu/cpu:                 core/trajectory gpu/policy gpu/ppo gpu/cpu/internal/ker
 gpu/cpu/internal/kern:
 gpu/gorgonia:            gpu/policy gpu/ppo
 
-plugins/wasm:            hostabi core/files core/trajectory core/env plugins/wasm/internal/meter
+plugins/wasm:            core/table hostabi core/files core/trajectory core/env plugins/wasm/internal/meter
 plugins/wasm/internal/meter: hostabi
 plugins/wasm/internal/asm:
 plugins/plugintest:      hostabi core/shm core/arena core/bus core/component core/loop core/trajectory core/env core/stat

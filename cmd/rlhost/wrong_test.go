@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
 
 	"github.com/rlhost/rlhost/plugins/envcheck"
@@ -158,16 +159,16 @@ func TestLoad_TellsAuthorsWhatTheyDescribeWrongly(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	const correct = "correct what the guest's rl_describe writes, or its arguments"
-	for wrong, want := range map[string]wasm.LoadError{
-		"UNKNOWN_CAP": {Reason: "describes itself wrongly: caps has the bits 0x40, which mean nothing in ABI 1.0 and must be 0", Remedy: correct},
-		"FLAGS":       {Reason: "describes itself wrongly: tensor 2: reward: flags are 0x1; they are reserved and must be 0", Remedy: correct},
+	for wrong, want := range map[string]table.Error{
+		"UNKNOWN_CAP": {Reason: "describes itself wrongly: caps has the bits 0x40, which mean nothing in ABI 1.0 and must be 0", Help: correct},
+		"FLAGS":       {Reason: "describes itself wrongly: tensor 2: reward: flags are 0x1; they are reserved and must be 0", Help: correct},
 		"BOX_ACTION": {Reason: "describes what this host cannot run: a Box action: this host does not run it yet",
-			Remedy: "describe the environment in what this host runs: " + hostabi.Runs},
+			Help: "describe the environment in what this host runs: " + hostabi.Runs},
 	} {
 		_, err := r.Load(t.Context(), buildC(t, "bare.c", false, "-DWRONG="+wrong), nil, wasm.Config{})
-		var got *wasm.LoadError
-		if !errors.As(err, &got) || got.Code != wasm.CodeDescription || got.Reason != want.Reason || got.Remedy != want.Remedy {
-			t.Errorf("%s: %v, want %s; %s", wrong, err, want.Reason, want.Remedy)
+		var got *table.Error
+		if !errors.As(err, &got) || got.Code != wasm.CodeDescription || got.Reason != want.Reason || got.Help != want.Help {
+			t.Errorf("%s: %v, want %s; %s", wrong, err, want.Reason, want.Help)
 		}
 	}
 }

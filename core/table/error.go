@@ -14,8 +14,9 @@ const (
 
 // Error says what is wrong, where, why, and what to do instead.
 type Error struct {
-	Key    string // the place: a key as in the file, such as stop.window; empty if none is to blame
-	Reason string // such as "is 0, want 1 or more"
+	Key    string // a key as in the file, such as stop.window; empty if none is to blame
+	Place  string // else a file, such as lander.wasm; empty if Reason says it all
+	Reason string // what is true of the place, such as "is 0, want 1 or more"; a sentence where there is none
 	Help   string // what to write or do instead; may be empty
 	Code   string // such as E020; of a key empty for the general ones (E004 missing, E005 out of range)
 	Err    error  // what it wraps, or nil
@@ -26,15 +27,26 @@ type Error struct {
 	Table string
 }
 
-// Error returns key, reason and help in one line; without a key the reason alone, which then is a sentence.
+// Error returns all of it in one line; without key and place the reason alone.
 func (e *Error) Error() string {
 	switch {
-	case e.Key == "":
-		return e.Reason
-	case e.Help == "":
-		return fmt.Sprintf("`%s` %s", e.Key, e.Reason)
+	case e.Place != "":
+		return fmt.Sprintf("%s %s: %s; %s", e.Code, e.Place, e.Reason, e.Help)
+	case e.Key != "" && e.Help != "":
+		return e.Sentence() + ": " + e.Help
 	}
-	return fmt.Sprintf("`%s` %s: %s", e.Key, e.Reason, e.Help)
+	return e.Sentence()
+}
+
+// Sentence returns what is true of which place, without code and help.
+func (e *Error) Sentence() string {
+	switch {
+	case e.Key != "":
+		return fmt.Sprintf("`%s` %s", e.Key, e.Reason)
+	case e.Place != "":
+		return e.Place + " " + e.Reason
+	}
+	return e.Reason
 }
 
 // Unwrap returns the error below, or nil.

@@ -223,7 +223,7 @@ func (c *checker) pluginProblem(p *Plugin, err error) {
 	var known *table.Error
 	switch {
 	case errors.As(err, &known) && known.Key == "":
-		c.Add(known.Code, p.at, known.Help, "plugin %q: %s", p.Table.Name, known.Reason)
+		c.Add(known.Code, p.at, known.Help, "plugin %q: %s", p.Table.Name, known.Sentence())
 	case errors.Is(err, fs.ErrNotExist):
 		c.Add("E012", p.at, "build it first, or correct the path", "plugin %q: %s: no such file", p.Table.Name, p.Table.Path)
 	default:

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -176,8 +175,7 @@ func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir s
 		source.CompileMemory = uint64(t.Limits.CompileMemory)
 	}
 	if !t.Isolated {
-		p, err := e.LoadModule(ctx, source)
-		return p, moduleError(err)
+		return e.LoadModule(ctx, source)
 	}
 	var table graph.PluginTable
 	if t.Plugin != nil {
@@ -204,18 +202,7 @@ func (e *Engines) LoadModule(ctx context.Context, s native.EnvSource) (env.Plugi
 	})
 }
 
-// moduleError is what Parts.Load returns for a module that cannot be used.
-func moduleError(err error) error {
-	var bad *wasm.LoadError
-	if !errors.As(err, &bad) {
-		return err
-	}
-	return &table.Error{
-		Code: bad.Code, Reason: fmt.Sprintf("%s %s", bad.Path, bad.Reason), Help: bad.Remedy, Err: bad,
-	}
-}
-
-// nativeError is the same for a native plugin.
+// nativeError is what Parts.Load and Parts.Plugin return for a native plugin that cannot be used.
 func nativeError(err error) error {
 	var bad *spawn.Error
 	if !errors.As(err, &bad) {

@@ -9,14 +9,15 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
 )
 
 // decode reads the structure of a module.
-func decode(path string, file []byte) (*meter.Module, *LoadError) {
-	if what, remedy := notModule(file); what != "" {
-		return nil, &LoadError{Code: CodeFormat, Path: path, Reason: what, Remedy: remedy}
+func decode(path string, file []byte) (*meter.Module, *table.Error) {
+	if what, help := notModule(file); what != "" {
+		return nil, &table.Error{Code: CodeFormat, Place: path, Reason: what, Help: help}
 	}
 	m, err := meter.Decode(file)
 	if err != nil {
@@ -26,11 +27,11 @@ func decode(path string, file []byte) (*meter.Module, *LoadError) {
 }
 
 // moduleError says what is wrong with a module that meter refused.
-func moduleError(path string, err error) *LoadError {
-	e := &LoadError{Code: CodeFormat, Path: path, Reason: err.Error(), Remedy: "build or copy the file again", Err: err}
+func moduleError(path string, err error) *table.Error {
+	e := &table.Error{Code: CodeFormat, Place: path, Reason: err.Error(), Help: "build or copy the file again", Err: err}
 	var reserved meter.ErrReserved
 	if errors.As(err, &reserved) {
-		e.Code, e.Remedy = CodeExport, "give it another name in the guest's source"
+		e.Code, e.Help = CodeExport, "give it another name in the guest's source"
 	}
 	var found *meter.Error
 	if !errors.As(err, &found) {
@@ -41,17 +42,17 @@ func moduleError(path string, err error) *LoadError {
 	case meter.ErrBound:
 		e.Code = CodeFeature
 		e.Reason = fmt.Sprintf("has %d %s, at most %d are accepted (at offset %#x)", found.Number, found.What, found.Bound, found.Offset)
-		e.Remedy = "no compiler writes such a module by itself: make it smaller"
+		e.Help = "no compiler writes such a module by itself: make it smaller"
 	case meter.ErrFeature:
 		e.Code = CodeFeature
 		e.Reason = fmt.Sprintf("needs %s (at offset %#x)", found.What, found.Offset)
-		e.Remedy = "build it without; WebAssembly 2.0 with SIMD and bulk memory is there"
+		e.Help = "build it without; WebAssembly 2.0 with SIMD and bulk memory is there"
 	}
 	return e
 }
 
 // notModule says what a file is that does not begin like a core module, and what to do then.
-func notModule(file []byte) (what, remedy string) {
+func notModule(file []byte) (what, help string) {
 	const wasmMagic, core, component = "\x00asm", "\x01\x00\x00\x00", "\x0d\x00\x01\x00"
 	build := "give the .wasm file that the compiler wrote"
 	switch {
@@ -93,16 +94,16 @@ func isText(file []byte) bool {
 const maxFindings = 100
 
 // check compares a module's exports and imports with ABI v1. It returns every finding, the gravest first.
-func check(path string, m *meter.Module, grants []string) []*LoadError {
-	var found []*LoadError
-	add := func(code, reason, remedy string) {
+func check(path string, m *meter.Module, grants []string) []*table.Error {
+	var found []*table.Error
+	add := func(code, reason, help string) {
 		if len(found) == maxFindings {
 			return
 		}
-		found = append(found, &LoadError{Code: code, Path: path, Reason: reason, Remedy: remedy})
+		found = append(found, &table.Error{Code: code, Place: path, Reason: reason, Help: help})
 	}
 	if _, ok := export(m, hostabi.ExportStart); ok {
-		add(CodeCommand, "is a command module (it exports _start)", reactorRemedy(m))
+		add(CodeCommand, "is a command module (it exports _start)", reactorHelp(m))
 		return found
 	}
 	if version := futureABI(m); version != 0 {
@@ -115,8 +116,8 @@ func check(path string, m *meter.Module, grants []string) []*LoadError {
 	return found
 }
 
-// reactorRemedy says how to build a reactor, by whether the module was built for WASI.
-func reactorRemedy(m *meter.Module) string {
+// reactorHelp says how to build a reactor, by whether the module was built for WASI.
+func reactorHelp(m *meter.Module) string {
 	for _, i := range m.Imports {
 		if i.Module == wasiModule {
 			return "build a reactor: clang or zig cc for wasm32-wasi with -mexec-model=reactor, go build -buildmode=c-shared, or Rust crate-type cdylib"
@@ -147,7 +148,7 @@ func futureABI(m *meter.Module) int {
 	return 0
 }
 
-func checkExports(m *meter.Module, add func(code, reason, remedy string)) {
+func checkExports(m *meter.Module, add func(code, reason, help string)) {
 	if e, ok := export(m, hostabi.ExportMemory); !ok || e.Kind != meter.KindMemory || len(m.Memories) == 0 {
 		add(CodeExport, "does not export its memory as \"memory\"", "let the linker export it (the default of lld, Go and Rust)")
 	}
@@ -155,7 +156,7 @@ func checkExports(m *meter.Module, add func(code, reason, remedy string)) {
 		e, ok := export(m, f.Name)
 		if !ok {
 			if f.Required {
-				add(CodeExport, fmt.Sprintf("does not export %s%s", f.Name, signature(f.Params, f.Results)), missingRemedy(m, f.Name))
+				add(CodeExport, fmt.Sprintf("does not export %s%s", f.Name, signature(f.Params, f.Results)), missingHelp(m, f.Name))
 			}
 			continue
 		}
@@ -172,8 +173,8 @@ func checkExports(m *meter.Module, add func(code, reason, remedy string)) {
 	}
 }
 
-// missingRemedy proposes the export that was probably meant.
-func missingRemedy(m *meter.Module, name string) string {
+// missingHelp proposes the export that was probably meant.
+func missingHelp(m *meter.Module, name string) string {
 	best, distance := "", max(2, len(name)/3)+1
 	for _, e := range m.Exports {
 		if isABIExport(e.Name) {
@@ -193,7 +194,7 @@ func isABIExport(name string) bool {
 	return slices.ContainsFunc(hostabi.EnvExports(), func(f hostabi.Function) bool { return f.Name == name })
 }
 
-func checkImports(m *meter.Module, grants []string, add func(code, reason, remedy string)) {
+func checkImports(m *meter.Module, grants []string, add func(code, reason, help string)) {
 	for _, i := range m.Imports {
 		full := symbolName(i.Module + "." + i.Name)
 		if i.Kind != meter.KindFunction {
@@ -206,7 +207,7 @@ func checkImports(m *meter.Module, grants []string, add func(code, reason, remed
 		}
 		f, ok := findHostFunction(i.Module, i.Name)
 		if !ok {
-			add(CodeImport, fmt.Sprintf("imports %s, which this host does not have", full), unknownRemedy(i))
+			add(CodeImport, fmt.Sprintf("imports %s, which this host does not have", full), unknownHelp(i))
 			continue
 		}
 		t := m.Types[i.Type]
@@ -222,7 +223,7 @@ func checkImports(m *meter.Module, grants []string, add func(code, reason, remed
 	}
 }
 
-func unknownRemedy(i meter.Import) string {
+func unknownHelp(i meter.Import) string {
 	const undefined = "env" // where linkers and AssemblyScript look for what nobody has defined
 	if i.Module == undefined {
 		switch i.Name {

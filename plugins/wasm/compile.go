@@ -7,10 +7,12 @@ import (
 	"os"
 
 	"github.com/tetratelabs/wazero"
+
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // errCompiler is why a module was not compiled although it may be valid: its compiler reached a limit, or died.
-type errCompiler struct{ reason, remedy string }
+type errCompiler struct{ reason, help string }
 
 func (e errCompiler) Error() string { return e.reason }
 
@@ -123,8 +125,8 @@ func refused(ctx context.Context, path string, err error) error {
 	}
 	var limit errCompiler
 	if errors.As(err, &limit) {
-		return &LoadError{Code: CodeFeature, Path: path, Reason: limit.reason, Remedy: limit.remedy, Err: err}
+		return &table.Error{Code: CodeFeature, Place: path, Reason: limit.reason, Help: limit.help, Err: err}
 	}
-	return &LoadError{Code: CodeFormat, Path: path, Reason: fmt.Sprintf("is not valid: %s", oneLine(err.Error())),
-		Remedy: "build or copy the file again", Err: err}
+	return &table.Error{Code: CodeFormat, Place: path, Reason: fmt.Sprintf("is not valid: %s", oneLine(err.Error())),
+		Help: "build or copy the file again", Err: err}
 }

@@ -202,15 +202,15 @@ func (r *Runtime) compileApart(ctx context.Context, p *Plugin, source []byte, pa
 
 // diedRunning says how a module's first run ended the process that it was in.
 func diedRunning(err error, said string, late bool, limit time.Duration) error {
-	remedy := "build it again, or with another version of its compiler; it ran in a process of its own, nothing else is the worse"
+	help := "build it again, or with another version of its compiler; it ran in a process of its own, nothing else is the worse"
 	if late {
-		return errCompiler{fmt.Sprintf("does not end its first run within %v, although that has limits of its own", limit), remedy}
+		return errCompiler{fmt.Sprintf("does not end its first run within %v, although that has limits of its own", limit), help}
 	}
 	if outOfMemory(said) {
-		remedy = "raise limits.compile_memory of the environment if the module is yours, or let it need less to start"
+		help = "raise limits.compile_memory of the environment if the module is yours, or let it need less to start"
 	}
 	first, _, _ := strings.Cut(said, "\n")
-	return errCompiler{fmt.Sprintf("dies at its first run: its process: %v: %.300q", err, first), remedy}
+	return errCompiler{fmt.Sprintf("dies at its first run: its process: %v: %.300q", err, first), help}
 }
 
 func outOfMemory(said string) bool {

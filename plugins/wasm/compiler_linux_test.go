@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
@@ -121,7 +122,7 @@ func keepsLimit(t *testing.T, what string, source []byte, config Config, want st
 		t.Parallel()
 		r, log := apart(t, t.TempDir(), compilerRole)
 		_, err := r.Load(t.Context(), "bomb.wasm", source, config)
-		var bad *LoadError
+		var bad *table.Error
 		if !errors.As(err, &bad) || !strings.HasPrefix(bad.Error(), want) {
 			t.Errorf("Load = %v, want %s", err, want)
 		}
@@ -148,7 +149,7 @@ func TestCompiler_EndsWithItsContext(t *testing.T) {
 func TestCompiler_MayDie(t *testing.T) {
 	r, _ := apart(t, t.TempDir(), dyingRole)
 	_, err := r.Load(t.Context(), "bomb.wasm", counting(4), Config{})
-	var bad *LoadError
+	var bad *table.Error
 	want := `cannot be compiled: the compiler's process: exit status 2: "panic: \x1b[31mred"`
 	if !errors.As(err, &bad) || bad.Code != CodeFeature || bad.Reason != want {
 		t.Errorf("Load = %v, want %s", err, want)
@@ -184,7 +185,7 @@ func serveWithoutRoom(args []string) int {
 // died checks that a deadly module died in its compiler's process after it had described itself.
 func died(t *testing.T, err error) {
 	t.Helper()
-	var bad *LoadError
+	var bad *table.Error
 	want := `dies at its first run: its process: signal: killed: "built@1, <nil>"`
 	if !errors.As(err, &bad) || bad.Code != CodeFeature || bad.Reason != want {
 		t.Errorf("Load = %v, want %s", err, want)
@@ -217,7 +218,7 @@ func TestCompiler_EndsAFirstRun(t *testing.T) {
 	t.Parallel()
 	r, _ := apart(t, t.TempDir(), compilerRole)
 	_, err := r.Load(t.Context(), stuck, counting(6), Config{Compile: 2 * time.Second, Init: time.Millisecond})
-	var bad *LoadError
+	var bad *table.Error
 	want := "does not end its first run within 2.01s, although that has limits of its own"
 	if !errors.As(err, &bad) || bad.Code != CodeFeature || bad.Reason != want {
 		t.Errorf("Load = %v, want %s", err, want)

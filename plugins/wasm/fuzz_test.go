@@ -8,6 +8,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 
 	"github.com/rlhost/rlhost/hostabi"
@@ -37,8 +38,8 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, module []byte) {
 		p, err := r.Load(t.Context(), "fuzz.wasm", module, config)
 		if err != nil {
-			var load *LoadError
-			if !errors.As(err, &load) || load.Code == "" || load.Reason == "" || load.Remedy == "" {
+			var load *table.Error
+			if !errors.As(err, &load) || load.Code == "" || load.Reason == "" || load.Help == "" {
 				t.Errorf("Load = %v, want a whole LoadError", err)
 			}
 			return

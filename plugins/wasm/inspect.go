@@ -49,10 +49,10 @@ type Symbol struct {
 type Finding struct {
 	Code   string `json:"code"`
 	Reason string `json:"reason"`
-	Remedy string `json:"remedy"`
+	Help   string `json:"remedy"`
 }
 
-// Inspect reads a module and says what it is. It runs and compiles nothing. The error is a *LoadError: the file
+// Inspect reads a module and says what it is. It runs and compiles nothing. The error is a *table.Error: the file
 // is not there or is no module.
 func Inspect(path string) (*Report, error) {
 	file, fail := readFile(path, DefaultMaxFileBytes)
@@ -78,7 +78,7 @@ func Inspect(path string) (*Report, error) {
 		r.Features, r.Snapshots = metered.Features, metered.State
 	}
 	for _, e := range found {
-		r.Findings = append(r.Findings, Finding{e.Code, e.Reason, e.Remedy})
+		r.Findings = append(r.Findings, Finding{e.Code, e.Reason, e.Help})
 	}
 	return r, nil
 }
@@ -145,7 +145,7 @@ func (r *Report) String() string {
 	writeSymbols(&b, "exports", r.Exports, r.MoreExports)
 	writeSymbols(&b, "imports", r.Imports, r.MoreImports)
 	for _, f := range r.Findings {
-		fmt.Fprintf(&b, "  %s: %s; %s\n", f.Code, f.Reason, f.Remedy)
+		fmt.Fprintf(&b, "  %s: %s; %s\n", f.Code, f.Reason, f.Help)
 	}
 	if len(r.Findings) == 0 {
 		b.WriteString("  nothing speaks against loading it\n")

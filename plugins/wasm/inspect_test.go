@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 )
@@ -72,7 +73,7 @@ func TestInspect_FindsWhatKeepsAModuleFromLoading(t *testing.T) {
 }
 
 func TestInspect_RefusesWhatIsNoModule(t *testing.T) {
-	var load *LoadError
+	var load *table.Error
 	if _, err := inspectBytes(t, []byte("text")); !errors.As(err, &load) || load.Code != CodeFormat {
 		t.Errorf("Inspect of a text file = %v", err)
 	}

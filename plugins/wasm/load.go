@@ -14,6 +14,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/files"
+	"github.com/rlhost/rlhost/core/table"
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
@@ -75,7 +76,7 @@ func (c *Config) setDefaults(path string) {
 const wasmPage = 65536
 
 // Load reads, checks, meters and compiles a module, starts it once and asks it to describe itself. source is the
-// file's content; if it is nil, the file at path is read. The error is a *LoadError unless ctx has ended or the
+// file's content; if it is nil, the file at path is read. The error is a *table.Error unless ctx has ended or the
 // Runtime is closed. Compiling takes milliseconds to a minute; ctx interrupts it where another process does it.
 func (r *Runtime) Load(ctx context.Context, path string, source []byte, c Config) (env.Plugin, error) {
 	c.setDefaults(path)
@@ -83,7 +84,7 @@ func (r *Runtime) Load(ctx context.Context, path string, source []byte, c Config
 		return nil, err
 	}
 	if source == nil {
-		var fail *LoadError
+		var fail *table.Error
 		if source, fail = readFile(path, c.MaxFileBytes); fail != nil {
 			return nil, fail
 		}
@@ -136,9 +137,9 @@ func (r *Runtime) plugin(path string, source []byte, module *meter.Module, meter
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-func readFile(path string, limit int64) ([]byte, *LoadError) {
-	fail := func(code, reason, remedy string, err error) *LoadError {
-		return &LoadError{Code: code, Path: path, Reason: reason, Remedy: remedy, Err: err}
+func readFile(path string, limit int64) ([]byte, *table.Error) {
+	fail := func(code, reason, help string, err error) *table.Error {
+		return &table.Error{Code: code, Place: path, Reason: reason, Help: help, Err: err}
 	}
 	f, err := files.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -167,15 +168,15 @@ func checkConfig(path string, c Config) error {
 	all := []string{GrantClock, GrantEntropy, GrantLog, GrantMetric}
 	for _, g := range c.Grants {
 		if !slices.Contains(all, g) {
-			return &LoadError{Code: CodeImport, Path: path, Reason: fmt.Sprintf("is granted %q, which does not exist", g),
-				Remedy: "there are " + strings.Join(all, ", ")}
+			return &table.Error{Code: CodeImport, Place: path, Reason: fmt.Sprintf("is granted %q, which does not exist", g),
+				Help: "there are " + strings.Join(all, ", ")}
 		}
 	}
 	for key, value := range c.Args {
 		if strings.ContainsAny(key, "=\n\x00") || strings.ContainsAny(value, "\n\x00") || key == "" {
-			return &LoadError{Code: CodeDescription, Path: path,
+			return &table.Error{Code: CodeDescription, Place: path,
 				Reason: fmt.Sprintf("cannot be given the argument %q = %q", key, value),
-				Remedy: "use one line of text, and no = in the key", Err: hostabi.ErrSpec}
+				Help:   "use one line of text, and no = in the key", Err: hostabi.ErrSpec}
 		}
 	}
 	return nil

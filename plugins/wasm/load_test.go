@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 )
@@ -185,11 +186,11 @@ func refuses(t *testing.T, r *Runtime, cases []loadCase) {
 				p.Close()
 				t.Fatal("it was loaded")
 			}
-			var load *LoadError
+			var load *table.Error
 			if !errors.As(err, &load) || load.Code != c.code {
 				t.Fatalf("Load = %v, want code %s", err, c.code)
 			}
-			load.Path = filepath.Base(load.Path)
+			load.Place = filepath.Base(load.Place)
 			if got := load.Error(); got != c.want {
 				t.Errorf("it says\n%s\nwant\n%s", got, c.want)
 			}

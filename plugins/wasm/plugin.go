@@ -11,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
 
 	"github.com/rlhost/rlhost/hostabi"
@@ -155,8 +156,8 @@ func (p *Plugin) begin() (*instance, error) {
 	return i, nil
 }
 
-func (p *Plugin) fail(code, reason, remedy string, err error) *LoadError {
-	return &LoadError{Code: code, Path: p.path, Reason: reason, Remedy: remedy, Err: err}
+func (p *Plugin) fail(code, reason, help string, err error) *table.Error {
+	return &table.Error{Code: code, Place: p.path, Reason: reason, Help: help, Err: err}
 }
 
 // startError gives a failure before the first environment its code and its advice.
@@ -164,7 +165,7 @@ func (p *Plugin) startError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	var load *LoadError
+	var load *table.Error
 	if errors.As(err, &load) {
 		return load
 	}
@@ -172,14 +173,14 @@ func (p *Plugin) startError(ctx context.Context, err error) error {
 	if !errors.As(err, &call) {
 		return err
 	}
-	remedy := "correct the guest, it must start with nothing but its arguments"
+	help := "correct the guest, it must start with nothing but its arguments"
 	switch call.kind {
 	case env.FaultDeadline:
-		remedy = "correct the guest, or raise the limit on its start if it has a reason to take so long"
+		help = "correct the guest, or raise the limit on its start if it has a reason to take so long"
 	case env.FaultMemory:
-		remedy = "raise the environment's memory limit, or correct the guest's rl_alloc"
+		help = "raise the environment's memory limit, or correct the guest's rl_alloc"
 	}
-	return p.fail(CodeStart, fmt.Sprintf("fails in %s: %s", call.call, call.reason), remedy, err)
+	return p.fail(CodeStart, fmt.Sprintf("fails in %s: %s", call.call, call.reason), help, err)
 }
 
 // startUp runs what a module wants run before anything else.
@@ -260,15 +261,15 @@ func (i *instance) askDescription(buf, size uint32) (uint32, error) {
 	return uint32(n), nil
 }
 
-func (p *Plugin) describeError(reason string, err error) *LoadError {
+func (p *Plugin) describeError(reason string, err error) *table.Error {
 	if err == nil {
 		err = hostabi.ErrSpec
 	}
-	remedy := "correct what the guest's rl_describe writes, or its arguments"
+	help := "correct what the guest's rl_describe writes, or its arguments"
 	if errors.Is(err, hostabi.ErrNotYet) {
-		remedy = "describe the environment in what this host runs: " + hostabi.Runs
+		help = "describe the environment in what this host runs: " + hostabi.Runs
 	}
-	return p.fail(CodeDescription, reason, remedy, err)
+	return p.fail(CodeDescription, reason, help, err)
 }
 
 // describes returns a complaint about a description without the words that every such complaint begins with.

@@ -1,8 +1,6 @@
 package wasm
 
-import "fmt"
-
-// Codes of LoadError. They are stable: rlhost explain tells more about each.
+// Codes of the errors of modules that cannot be used. They are stable: rlhost explain tells more about each.
 const (
 	CodeMissing     = "E012" // no such file, or it cannot be read
 	CodeCommand     = "E013" // a command module: something to run once, not to step
@@ -14,20 +12,3 @@ const (
 	CodeStart       = "E019" // the guest failed before its first environment
 	CodeFuture      = "E050" // the module speaks a later version of the ABI
 )
-
-// LoadError says why a module cannot be used: what is wrong, why, and what to do. Each of the texts is one line.
-type LoadError struct {
-	Code   string
-	Path   string
-	Reason string
-	Remedy string
-	Err    error // what it wraps, or nil
-}
-
-// Error tells everything in one line.
-func (e *LoadError) Error() string {
-	return fmt.Sprintf("%s %s: %s; %s", e.Code, e.Path, e.Reason, e.Remedy)
-}
-
-// Unwrap returns the error below, or nil.
-func (e *LoadError) Unwrap() error { return e.Err }
