@@ -41,17 +41,10 @@ func Footprint(blocks, blockBytes int) (int64, error) {
 
 // Arena is one segment cut into equal blocks, and one that says who holds each of them.
 type Arena struct {
-	config Config
-	layout layout
-	words  *shm.Segment
-	data   *shm.Segment
-	mem    []byte // of data
-	view   view   // of words
-	set    *Set   // nil: in none
-	first  uint64 // generation that all blocks began with
-	holder int
-	me     word    // this process's bit in the holder bitmap
-	local  []local // what only this process knows about each block
+	blocks
+	words *shm.Segment
+	data  *shm.Segment
+	set   *Set // nil: in none
 
 	patience time.Duration // of Sweep
 	closing  atomic.Bool   // set by Close for ever: no more loans
@@ -59,6 +52,18 @@ type Arena struct {
 
 	mu     sync.Mutex // sweeping and closing, one at a time
 	closed bool       // guarded by mu: Close has succeeded
+}
+
+// blocks is what one process sees of an arena's blocks: their memory, their words, and what it knows of each by itself.
+type blocks struct {
+	config Config
+	layout layout
+	mem    []byte // of Arena.data
+	view   view   // of Arena.words
+	first  uint64 // generation that all blocks began with
+	holder int
+	me     word    // this process's bit in the holder bitmap
+	local  []local // what only this process knows about each block
 }
 
 // local is a cache line of this process's own memory per block. It dies with the process, and no other process
@@ -128,8 +133,11 @@ func segment(create func(string, int) (*shm.Segment, error), name string, bytes 
 func over(words, data *shm.Segment, c Config, l layout, holder int) *Arena {
 	v := viewOf(words.Bytes(), l)
 	a := &Arena{
-		config: c, layout: l, words: words, data: data, mem: data.Bytes()[:l.data], view: v, first: v.header.first,
-		holder: holder, me: 1 << holder, local: make([]local, l.blocks), patience: mendPatience,
+		blocks: blocks{
+			config: c, layout: l, mem: data.Bytes()[:l.data], view: v, first: v.header.first,
+			holder: holder, me: 1 << holder, local: make([]local, l.blocks),
+		},
+		words: words, data: data, patience: mendPatience,
 	}
 	for b := range a.local { // the use before the first one is over
 		a.local[b].claims.Store(uint64(makeClaims(previousGeneration(a.first), 0)))
@@ -139,10 +147,10 @@ func over(words, data *shm.Segment, c Config, l layout, holder int) *Arena {
 
 // host tells whether this is the process that made the arena. It is the authority where words contradict each
 // other.
-func (a *Arena) host() bool { return a.holder == hostabi.ArenaHost }
+func (b *blocks) host() bool { return b.holder == hostabi.ArenaHost }
 
 // writable tells whether this process can write blocks.
-func (a *Arena) writable() bool { return !a.config.ReadOnly || a.host() }
+func (b *blocks) writable() bool { return !b.config.ReadOnly || b.host() }
 
 // ID returns the number that stands in the arena's handles.
 func (a *Arena) ID() uint8 { return a.config.ID }
@@ -171,42 +179,42 @@ func (a *Arena) BlockOffset(block uint32) int64 {
 	return int64(block) * int64(a.layout.stride)
 }
 
-func (a *Arena) word(block uint32) word { return word(a.view.blocks[block].word.Load()) }
+func (b *blocks) word(block uint32) word { return word(b.view.blocks[block].word.Load()) }
 
-func (a *Arena) swap(block uint32, from, to word) bool {
-	return a.view.blocks[block].word.CompareAndSwap(uint64(from), uint64(to))
+func (b *blocks) swap(block uint32, from, to word) bool {
+	return b.view.blocks[block].word.CompareAndSwap(uint64(from), uint64(to))
 }
 
-func (a *Arena) claims(block uint32) claims { return claims(a.local[block].claims.Load()) }
+func (b *blocks) claims(block uint32) claims { return claims(b.local[block].claims.Load()) }
 
 // unusedGeneration returns a generation that follows those of all blocks. A word that somebody has damaged counts
 // as what this process knows of the block.
-func (a *Arena) unusedGeneration() uint64 {
+func (b *blocks) unusedGeneration() uint64 {
 	used := uint64(0)
-	for block := range uint32(a.layout.blocks) {
-		g, floor := a.word(block).generation(), a.claims(block).generation()
+	for block := range uint32(b.layout.blocks) {
+		g, floor := b.word(block).generation(), b.claims(block).generation()
 		if !follows(g, floor) {
 			g = generationAfter(floor, generationSkip)
 		}
-		if previous := previousGeneration(a.first); g != previous {
-			used = max(used, generationsBetween(a.first, g))
+		if previous := previousGeneration(b.first); g != previous {
+			used = max(used, generationsBetween(b.first, g))
 		}
 	}
-	return generationAfter(a.first, used+1)
+	return generationAfter(b.first, used+1)
 }
 
 // bytes returns a block's memory, without room for append to reach the next one.
-func (a *Arena) bytes(block uint32) []byte {
-	at := int(block) * a.layout.stride
-	return a.mem[at : at+a.layout.blockBytes : at+a.layout.blockBytes]
+func (b *blocks) bytes(block uint32) []byte {
+	at := int(block) * b.layout.stride
+	return b.mem[at : at+b.layout.blockBytes : at+b.layout.blockBytes]
 }
 
 // check tells whether h may name a block of this arena, whatever its generation.
-func (a *Arena) check(h hostabi.Handle) error {
-	if h.Arena() != a.config.ID {
+func (b *blocks) check(h hostabi.Handle) error {
+	if h.Arena() != b.config.ID {
 		return ErrForeign
 	}
-	if int(h.Block()) >= a.layout.blocks {
+	if int(h.Block()) >= b.layout.blocks {
 		return ErrRange
 	}
 	return nil

@@ -64,8 +64,8 @@ func readable(w word, h hostabi.Handle) error {
 }
 
 // refusal says why a claim on h that is not there cannot be released.
-func (a *Arena) refusal(h hostabi.Handle) error {
-	w := a.word(h.Block())
+func (b *blocks) refusal(h hostabi.Handle) error {
+	w := b.word(h.Block())
 	if w.is(h.Generation(), stateLive) || w.is(h.Generation(), stateZombie) {
 		return ErrSpent
 	}
@@ -110,12 +110,12 @@ func (a *Arena) enter(h hostabi.Handle) error {
 
 // pinned tells whether this process has claims on h although the block's word, read after c, says that there can
 // be no new ones: then the word lies, unless the block was revoked or its commit is not through.
-func (a *Arena) pinned(h hostabi.Handle, c claims) bool {
+func (b *blocks) pinned(h hostabi.Handle, c claims) bool {
 	if c.generation() != h.Generation() || c.count() == 0 || c.closing() {
 		return false
 	}
-	w := a.word(h.Block())
-	return !w.is(h.Generation(), stateZombie) && !w.is(h.Generation(), stateWrite) && a.claims(h.Block()) == c
+	w := b.word(h.Block())
+	return !w.is(h.Generation(), stateZombie) && !w.is(h.Generation(), stateWrite) && b.claims(h.Block()) == c
 }
 
 // enterFirst sets this process's bit on a block that others hold. The caller has set closing.

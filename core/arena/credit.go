@@ -44,7 +44,7 @@ func (a *Arena) Credit(h hostabi.Handle) error {
 }
 
 // fits tells whether a free block's word agrees with what this process knows.
-func (a *Arena) fits(c claims, w word) bool {
+func (b *blocks) fits(c claims, w word) bool {
 	return !c.holds() && c.generation() != w.generation() && follows(w.generation(), c.generation())
 }
 
@@ -84,9 +84,9 @@ func (a *Arena) credit(block uint32, generation uint64) bool {
 }
 
 // creditor returns the other process that wants to know of the block, or -1. The number comes from shared memory.
-func (a *Arena) creditor(block uint32) int {
-	n := a.view.blocks[block].creditor.Load()
-	if n == 0 || n > hostabi.MaxHolder+1 || int(n-1) == a.holder {
+func (b *blocks) creditor(block uint32) int {
+	n := b.view.blocks[block].creditor.Load()
+	if n == 0 || n > hostabi.MaxHolder+1 || int(n-1) == b.holder {
 		return -1
 	}
 	return int(n - 1)

@@ -18,7 +18,7 @@ func (r *Receiver) Close() {
 // shut, by the loop's owner, ends a receiver to which nothing is posted any more.
 func (r *Receiver) shut() {
 	l := r.loop
-	for _, t := range l.timersOf(r) {
+	for _, t := range r.timers(l) {
 		t.Stop()
 	}
 	every := func(Target) bool { return true }
@@ -30,7 +30,7 @@ func (r *Receiver) shut() {
 	}
 }
 
-func (l *Loop) timersOf(r *Receiver) []*Timer {
+func (r *Receiver) timers(l *Loop) []*Timer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var timers []*Timer

@@ -49,13 +49,13 @@ func (t *Timer) Stop() bool {
 	}
 	t.mu.Unlock()
 	if pending {
-		t.r.loop.forget(t)
+		t.forget(t.r.loop)
 	}
 	return pending
 }
 
 func (t *Timer) start(d time.Duration) *Timer {
-	open := t.r.loop.register(t)
+	open := t.register(t.r.loop)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stopped = t.stopped || !open
@@ -93,7 +93,7 @@ func (t *Timer) fired() bool {
 	}
 	t.mu.Unlock()
 	if last {
-		t.r.loop.forget(t)
+		t.forget(t.r.loop)
 	}
 	return call
 }
@@ -113,7 +113,7 @@ func (t *Timer) rearm() {
 }
 
 // register notes a timer so that Close can stop it, and reports whether loop and receiver are open.
-func (l *Loop) register(t *Timer) bool {
+func (t *Timer) register(l *Loop) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed || t.r.closed {
@@ -123,7 +123,7 @@ func (l *Loop) register(t *Timer) bool {
 	return true
 }
 
-func (l *Loop) forget(t *Timer) {
+func (t *Timer) forget(l *Loop) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.timers, t)

@@ -154,14 +154,14 @@ func (e *Env) decode(b []byte) (*snapshot, error) {
 	for ; pages > 0 && c.ok; pages-- {
 		s.pages = append(s.pages, page{number: c.u32(), data: c.take(hostPage)})
 	}
-	if !c.ok || len(c.b) > 0 || !e.plausible(s) {
+	if !c.ok || len(c.b) > 0 || !s.plausible(e) {
 		return nil, fmt.Errorf("the snapshot is damaged")
 	}
 	return s, nil
 }
 
 // plausible reports whether every place that a snapshot names lies in its memory.
-func (e *Env) plausible(s *snapshot) bool {
+func (s *snapshot) plausible(e *Env) bool {
 	within := func(ptr, n uint32) bool { return uint64(ptr) <= s.size && uint64(n) <= s.size-uint64(ptr) }
 	ok := within(s.scratch, e.scratchBytes()) && within(s.errorPtr, errorBytes) &&
 		within(s.argsPtr, uint32(len(e.plugin.args)))

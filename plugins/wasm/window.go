@@ -45,7 +45,7 @@ func (e *Env) MapAhead(blocks []env.Block) error {
 			if w.block != b.Index || int(w.bytes) != b.Schema.GuestBytes {
 				continue
 			}
-			if err := e.mapWindow(w, b); err != nil {
+			if err := w.mapTo(e, b); err != nil {
 				return e.fault(err)
 			}
 		}
@@ -60,9 +60,9 @@ func (e *Env) window(b env.Block) (*window, error) {
 	if k >= 0 {
 		w := e.windows[k]
 		if int(w.bytes) == b.Schema.GuestBytes {
-			return w, e.mapWindow(w, b)
+			return w, w.mapTo(e, b)
 		}
-		if err := e.revoke(w); err != nil {
+		if err := w.revoke(e); err != nil {
 			return nil, err
 		}
 		e.windows = slices.Delete(e.windows, k, k+1)
@@ -72,7 +72,7 @@ func (e *Env) window(b env.Block) (*window, error) {
 		return nil, err
 	}
 	e.windows = append(e.windows, w)
-	return w, e.mapWindow(w, b)
+	return w, w.mapTo(e, b)
 }
 
 // donate gets memory for a block from the guest.
@@ -121,15 +121,15 @@ func overlap(p, n, q, m uint32) bool {
 	return uint64(p) < uint64(q)+uint64(m) && uint64(q) < uint64(p)+uint64(n)
 }
 
-// mapWindow puts the block's pages over the window unless they are there, and writes the bindings.
-func (e *Env) mapWindow(w *window, b env.Block) error {
+// mapTo puts the block's pages over the window unless they are there, and writes the bindings.
+func (w *window) mapTo(e *Env, b env.Block) error {
 	file, err := segmentOf(b.FD)
 	if err != nil {
 		return fmt.Errorf("%w: map block %d: %w", env.ErrUnsupported, b.Index, err)
 	}
 	if w.schema == b.Schema && w.file == file && w.offset == b.Offset {
 		if w.stale {
-			e.writeBindings(w)
+			w.writeBindings(e)
 		}
 		return nil
 	}
@@ -143,12 +143,12 @@ func (e *Env) mapWindow(w *window, b env.Block) error {
 		return fmt.Errorf("map block %d: %w", b.Index, err)
 	}
 	w.file, w.offset, w.schema = file, b.Offset, b.Schema
-	e.writeBindings(w)
+	w.writeBindings(e)
 	return nil
 }
 
 // writeBindings tells the guest where each tensor that it described lies.
-func (e *Env) writeBindings(w *window) {
+func (w *window) writeBindings(e *Env) {
 	w.stale = false
 	records := e.inst.view(w.bindings, uint32(len(e.plugin.spec.Tensors)*hostabi.BindingBytes))
 	clear(records)
@@ -168,7 +168,7 @@ func (e *Env) writeBindings(w *window) {
 }
 
 // revoke takes a window back and returns its memory to the guest.
-func (e *Env) revoke(w *window) error {
+func (w *window) revoke(e *Env) error {
 	if err := e.inst.mem.mapZero(uint64(w.ptr), uint64(w.bytes)); err != nil {
 		return fmt.Errorf("revoke window of block %d: %w", w.block, err)
 	}

@@ -64,7 +64,7 @@ func text(value any) string {
 		return v.Error()
 	case string:
 		return v
-	case interface{ String() string }:
+	case stringer:
 		return v.String()
 	default:
 		return "a value without a text"

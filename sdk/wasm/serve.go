@@ -232,8 +232,11 @@ func (s *singles[A, O, E]) current() int { return s.now }
 
 func (s *singles[A, O, E]) mask(i int, legal []uint8) { any(s.envs[i]).(sdk.Masker).ActionMask(legal) }
 
+// stringer is fmt.Stringer, without package fmt: it would make a guest half as large again.
+type stringer interface{ String() string }
+
 func (s *singles[A, O, E]) text(i int) (string, bool) {
-	env, ok := any(s.envs[i]).(interface{ String() string })
+	env, ok := any(s.envs[i]).(stringer)
 	if !ok {
 		return "", false
 	}

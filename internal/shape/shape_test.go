@@ -1,4 +1,4 @@
-package main
+package shape
 
 import (
 	"fmt"
@@ -16,99 +16,48 @@ import (
 
 const module = "github.com/rlhost/rlhost/"
 
-// importPolicy says which of our packages each package may import. It is a statement of policy: an edge that is not
-// here is a question of structure, not of this list. Tests may import more.
-const importPolicy = `
-hostabi:
-hostabi/native:          hostabi
-hostabi/internal/abigen: hostabi
+// imports says which of our packages each package may import. "/..." stands for a package and all below it, "*" for one
+// part of a path, "." for the package's own folder (the first two parts of its path) and all in it. The row with the
+// longest text that fits counts. An edge that is not here is a question of structure, not of this list. Tests may import
+// more. "any" is for programs, which nothing imports.
+const imports = `
+hostabi/...:            hostabi/...
+core/...:               hostabi/... core/...
+gpu/policy/...:         hostabi core/... gpu/policy/...
+gpu/policy/policytest:  hostabi core/... gpu/policy/... gpu/ppo
+gpu/ppo/...:            hostabi core/... gpu/policy/... gpu/ppo/...
+gpu/*/...:              hostabi core/... gpu/policy/... gpu/ppo/... .
+plugins/*/...:          hostabi/... core/... gpu/policy/... gpu/ppo/... .
+plugins/builtin:        any
+pipeline/graph/...:     hostabi core/... gpu/policy/... pipeline/graph/...
+pipeline:               hostabi core/... gpu/policy/... pipeline/graph
+pipeline/runs:          hostabi core/...
+pipeline/session:       hostabi core/... gpu/policy/... gpu/ppo pipeline/... plugins/evaluation plugins/envcheck plugins/learner
+sdk/...:                hostabi sdk/...
+sdk/component:          hostabi core/...
+sdk/process/...:        hostabi/... core/... sdk/component sdk/process/...
+sdk/objects:            hostabi core/shm plugins/objects/...
+examples/plugins/...:   hostabi sdk/... core/... examples/plugins/...
+examples/plugins/gorgonia-learner: hostabi core/... gpu/gorgonia gpu/policy plugins/inference plugins/learner sdk/process
+examples/...:
+bench/...:              any
+internal/...:           any
+cmd/...:                any
+`
 
-core/shm:
-core/stat:
-core/files:
-core/table:
-core/ipc:
-core/internal/fifo:      hostabi core/shm
-core/internal/fifo/fifotest: core/internal/fifo core/shm hostabi
-core/ring:               hostabi core/internal/fifo core/shm
-core/queue:              hostabi core/internal/fifo core/shm
-core/arena:              hostabi core/shm
-core/loop:               hostabi
-core/bus:                hostabi core/loop core/stat
-core/link:               hostabi core/arena core/loop
-core/trajectory:         hostabi hostabi/native core/arena
-core/env:                hostabi core/arena core/trajectory
-core/component:          core/table hostabi core/arena core/bus core/loop core/trajectory core/env core/stat
-core/control:            hostabi core/ipc core/loop
-
-gpu/policy:              hostabi core/component core/trajectory
-gpu/policy/policytest:   hostabi core/trajectory gpu/policy gpu/ppo
-gpu/ppo:                 core/trajectory gpu/policy
-gpu/cpu:                 core/trajectory gpu/policy gpu/ppo gpu/cpu/internal/kern
-gpu/cpu/internal/kern:
-gpu/gorgonia:            gpu/policy gpu/ppo
-
-plugins/wasm:            core/table hostabi core/files core/trajectory core/env plugins/wasm/internal/meter
-plugins/wasm/internal/meter: hostabi
-plugins/wasm/internal/asm:
-plugins/plugintest:      hostabi core/shm core/arena core/bus core/component core/loop core/trajectory core/env core/stat
-plugins/rollout:         hostabi core/shm core/arena core/bus core/component core/loop core/trajectory core/env core/stat
-plugins/batcher:         hostabi core/arena core/bus core/component core/loop core/trajectory core/env core/stat
-plugins/inference:       hostabi core/arena core/bus core/component core/loop core/trajectory core/env core/stat gpu/policy
-plugins/learner:         hostabi core/arena core/bus core/component core/loop core/trajectory core/stat gpu/policy gpu/ppo
-plugins/evaluation:      hostabi core/trajectory core/env gpu/policy
-plugins/envcheck:        hostabi core/trajectory core/env
-plugins/runner:          hostabi core/arena core/bus core/component core/loop core/trajectory core/env core/stat
-
-plugins/objects:         core/component core/ipc core/shm plugins/objects/store plugins/objects/wire
-plugins/objects/store:   hostabi core/shm
-plugins/objects/wire:    plugins/objects/store
-
-plugins/process/spawn:   hostabi hostabi/native core/shm core/ring core/link
-plugins/process/proxy:   hostabi hostabi/native core/arena core/loop core/bus core/link core/trajectory core/component core/stat plugins/process/spawn
-plugins/process/worker:  hostabi hostabi/native core/shm core/trajectory core/env plugins/process/spawn
-plugins/process/internal/rig: hostabi/native
-
-pipeline/graph:          core/table hostabi core/bus core/component core/env core/files core/stat
-pipeline/graph/graphtest: core/table hostabi core/component core/env core/trajectory pipeline/graph
-pipeline:                core/table hostabi core/arena core/bus core/component core/control core/env core/loop core/stat core/trajectory pipeline/graph
-pipeline/runs:           hostabi core/component core/files
-pipeline/session:        hostabi core/arena core/component core/control core/files core/trajectory core/env core/stat gpu/policy pipeline pipeline/graph pipeline/runs
-pipeline/session:        plugins/evaluation plugins/envcheck plugins/learner
-
-sdk:                     hostabi
-sdk/wasm:                hostabi sdk
-sdk/sdktest:             hostabi sdk
-sdk/process:             core/table hostabi core/shm core/ring core/arena core/loop core/bus core/link core/trajectory core/env core/component core/stat
-sdk/process:             hostabi/native sdk/process/rpc
-sdk/process/rpc:
-sdk/c/native:
-sdk/c/native/ctest:
-sdk/python:
-sdk/objects:             hostabi core/shm plugins/objects/store plugins/objects/wire
-examples/demos:
-examples/plugins:
-examples/plugins/*:      hostabi sdk sdk/wasm examples/plugins/*
-examples/plugins/process-go: hostabi core/bus core/component core/trajectory core/env core/stat sdk/process
-examples/plugins/gorgonia-learner: hostabi core/component core/trajectory core/env gpu/gorgonia gpu/policy plugins/inference plugins/learner sdk/process
-
-bench/emulate:
-bench/learn:
-bench/learn/scaled:      sdk sdk/wasm examples/plugins/*
-bench/objects:
-bench/objects/server:    plugins/objects
-bench/ring:              hostabi core/queue core/ring core/shm
-bench/swap:              core/control
-
-plugins/builtin:         core/table hostabi hostabi/native core/component core/env pipeline/graph examples/plugins gpu/policy gpu/cpu
-plugins/builtin:         plugins/rollout plugins/batcher plugins/inference plugins/learner plugins/runner plugins/objects plugins/wasm plugins/process/*
-
-cmd/rlhost:              hostabi core/component core/table core/files core/trajectory core/env pipeline pipeline/graph pipeline/runs examples/plugins examples/plugins/* gpu/policy
-cmd/rlhost:              plugins/builtin plugins/learner plugins/evaluation plugins/envcheck plugins/runner plugins/wasm
-cmd/rlhost:              plugins/process/* plugins/objects plugins/objects/store sdk/process hostabi/native
-cmd/rlhost:              core/control pipeline/session
-
-internal/testkit:        hostabi
+// order says which way imports go within core and pipeline, lowest first: a package imports what stands in lines before
+// its own.
+const order = `
+core/shm core/stat core/files core/table core/ipc
+core/internal/...
+core/ring core/queue core/arena core/loop
+core/bus core/link/...
+core/trajectory
+core/env
+core/component core/control
+pipeline/graph/...
+pipeline pipeline/runs
+pipeline/session
 `
 
 // doors names the one place where each library from elsewhere may be imported.
@@ -128,10 +77,13 @@ gonum.org:                      gpu/gorgonia
 github.com/chewxy:              gpu/gorgonia
 `
 
-// Limits on size.
+// Limits on size: they serve the reader, who has to hold it in mind. There is no lower one but sense.
 const (
 	maxFileLines     = 500
 	maxFunctionLines = 60
+	maxPackageFiles  = 35
+	maxPackageLines  = 5500
+	maxMethods       = 92
 )
 
 // source is one parsed file.
@@ -146,12 +98,12 @@ type source struct {
 
 func TestShape_ImportsFollowThePolicy(t *testing.T) {
 	t.Parallel()
-	allowed, doorways := policyRows(importPolicy), policyRows(doors)
+	rows, doorways := policyRows(imports), policyRows(doors)
 	for _, s := range sources(t) {
 		if s.test {
 			continue
 		}
-		may, listed := lookUp(allowed, s.dir)
+		may, listed := lookUp(rows, s.dir)
 		if !listed {
 			t.Errorf("%s: package %s is not in the import policy", s.path, s.dir)
 			continue
@@ -159,8 +111,11 @@ func TestShape_ImportsFollowThePolicy(t *testing.T) {
 		for _, spec := range s.file.Imports {
 			name := strings.Trim(spec.Path.Value, `"`)
 			if ours, ok := strings.CutPrefix(name, module); ok {
-				if !matches(may, ours) {
+				if !slices.ContainsFunc(may, func(pattern string) bool { return fits(pattern, ours, s.dir) }) {
 					t.Errorf("%s imports %s, which the policy does not allow", s.path, ours)
+				}
+				if runsBack(s.dir, ours) {
+					t.Errorf("%s imports %s, which stands above it", s.path, ours)
 				}
 				continue
 			}
@@ -168,6 +123,92 @@ func TestShape_ImportsFollowThePolicy(t *testing.T) {
 				t.Errorf("%s imports %s: this is not its door", s.path, name)
 			}
 		}
+	}
+}
+
+// runsBack reports whether both packages stand in order, and the imported one not in a line before.
+func runsBack(from, to string) bool {
+	line := func(name string) int {
+		number := 0
+		for text := range strings.Lines(order) {
+			number++
+			if slices.ContainsFunc(strings.Fields(text), func(pattern string) bool { return fits(pattern, name, "") }) {
+				return number
+			}
+		}
+		return 0
+	}
+	a, b := line(from), line(to)
+	return a != 0 && b != 0 && a <= b && !strings.HasPrefix(to, from+"/") && !strings.HasPrefix(from, to+"/")
+}
+
+func TestShape_PackagesAndTypesCanBeHeldInMind(t *testing.T) {
+	t.Parallel()
+	type size struct{ files, lines int }
+	packages, methods := map[string]size{}, map[string]int{}
+	for _, s := range sources(t) {
+		if s.test || s.generated {
+			continue
+		}
+		n := packages[s.dir]
+		packages[s.dir] = size{n.files + 1, n.lines + s.lines}
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv != nil {
+				methods[s.dir+"."+receiver(f)]++
+			}
+		}
+	}
+	for dir, n := range packages {
+		if n.files > maxPackageFiles || n.lines > maxPackageLines {
+			t.Errorf("%s has %d files and %d lines, at most %d and %d", dir, n.files, n.lines, maxPackageFiles, maxPackageLines)
+		}
+	}
+	for name, n := range methods {
+		if n > maxMethods {
+			t.Errorf("%s has %d methods, at most %d", name, n, maxMethods)
+		}
+	}
+}
+
+// receiver returns the name of a method's type.
+func receiver(f *ast.FuncDecl) string {
+	t := f.Recv.List[0].Type
+	if pointer, ok := t.(*ast.StarExpr); ok {
+		t = pointer.X
+	}
+	switch generic := t.(type) {
+	case *ast.IndexExpr:
+		t = generic.X
+	case *ast.IndexListExpr:
+		t = generic.X
+	}
+	return t.(*ast.Ident).Name
+}
+
+// What a component or an environment may offer besides has a name and a contract where it is declared. errors.Join's is
+// the one interface of the standard library that has none.
+func TestShape_InterfacesHaveNames(t *testing.T) {
+	t.Parallel()
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		named := map[*ast.InterfaceType]bool{}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.TypeSpec:
+				if i, ok := n.Type.(*ast.InterfaceType); ok {
+					named[i] = true
+				}
+			case *ast.InterfaceType:
+				for _, m := range n.Methods.List {
+					if _, method := m.Type.(*ast.FuncType); method && !named[n] && m.Names[0].IsExported() && m.Names[0].Name != "Unwrap" {
+						t.Errorf("%v: an interface without a name", s.set.Position(n.Pos()))
+					}
+				}
+			}
+			return true
+		})
 	}
 }
 
@@ -313,23 +354,37 @@ func policyRows(text string) map[string][]string {
 	return rows
 }
 
-func lookUp(rows map[string][]string, dir string) ([]string, bool) {
-	if row, ok := rows[dir]; ok {
-		return row, true
-	}
-	for name, row := range rows {
-		if prefix, ok := strings.CutSuffix(name, "*"); ok && strings.HasPrefix(dir, prefix) {
-			return row, true
+// lookUp returns the row of the longest pattern that a package fits.
+func lookUp(rows map[string][]string, dir string) (row []string, ok bool) {
+	longest := ""
+	for pattern := range rows {
+		if len(pattern) > len(longest) && fits(pattern, dir, "") {
+			longest = pattern
 		}
 	}
-	return nil, false
+	row, ok = rows[longest]
+	return row, ok
 }
 
-func matches(allowed []string, name string) bool {
-	return slices.ContainsFunc(allowed, func(a string) bool {
-		prefix, wild := strings.CutSuffix(a, "*")
-		return a == name || wild && strings.HasPrefix(name, prefix)
-	})
+// fits reports whether a package's path is one that a pattern stands for; see imports.
+func fits(pattern, name, importer string) bool {
+	switch {
+	case pattern == "any":
+		return true
+	case pattern == ".":
+		parts := strings.SplitN(importer, "/", 3)
+		return len(parts) > 1 && fits(parts[0]+"/"+parts[1]+"/...", name, "")
+	}
+	want, got := strings.Split(pattern, "/"), strings.Split(name, "/")
+	for i, part := range want {
+		if part == "..." {
+			return true
+		}
+		if i >= len(got) || part != "*" && part != got[i] {
+			return false
+		}
+	}
+	return len(want) == len(got)
 }
 
 func throughDoor(doors map[string][]string, name, dir string) bool {
