@@ -15,6 +15,9 @@ import (
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
+// maxStateBytes bounds a state from outside.
+const maxStateBytes = 8 << 30
+
 // session is one process of a proxy, from its start to its death.
 type session struct {
 	x       *shared
@@ -22,8 +25,8 @@ type session struct {
 	wire    *spawn.Wire
 	link    *link.Link
 	holder  int
-	claims  int     // holder, also after its blocks have been taken back
-	states  *states // that came on the wire
+	claims  int           // holder, also after its blocks have been taken back
+	states  *spawn.States // that came on the wire
 	unwatch func()
 
 	broken     chan error    // one: why the process has to be killed
@@ -162,7 +165,7 @@ func (l *session) release() {
 			l.x.h.Log.Warn("cleaning up behind a process", "err", err)
 		}
 	}
-	l.states.close()
+	l.states.Close()
 	if l.holder > 0 {
 		if _, err := l.x.h.Arenas.Sweep(l.holder); err != nil {
 			l.x.h.Log.Warn("blocks of a dead process", "err", err)

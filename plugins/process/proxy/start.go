@@ -20,7 +20,7 @@ func (x *shared) startSession(save func(*session)) (*session, error) {
 	}
 	l := &session{
 		x: x, holder: holder, claims: holder, broken: make(chan error, 1), since: time.Now(),
-		asks: map[question]struct{}{}, states: newStates(), own: map[uint8]bool{}, metrics: newMetrics(),
+		asks: map[question]struct{}{}, states: spawn.NewStates(maxStateBytes), own: map[uint8]bool{}, metrics: newMetrics(),
 	}
 	l.save = func() { save(l) }
 	if err := l.start(); err != nil {
@@ -95,7 +95,7 @@ func (l *session) connect() (err error) {
 func (l *session) handle(f *native.Frame, files []*os.File) {
 	l.heard.Add(1)
 	if f.State != nil && len(files) == 1 {
-		if err := l.states.put(f.State, files[0]); err != nil {
+		if err := l.states.Put(*f.State, files[0]); err != nil {
 			l.fault(err)
 		}
 		return

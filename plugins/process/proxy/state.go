@@ -4,17 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
-// stateLimit is how long a state may be on its way after the plugin has spoken of it.
-const stateLimit = 10 * time.Second
-
-// fetchState asks for the state, and reads the memory file that it comes in.
+// fetchState asks for the state, and waits for the file that it comes in.
 func (l *session) fetchState() ([]byte, error) {
 	l.calls.Add(1) // until the state is here, not only the answer
 	defer l.calls.Add(-1)
@@ -24,14 +20,7 @@ func (l *session) fetchState() ([]byte, error) {
 	if err := l.call(ctx, native.MethodSnapshot, native.Empty{}, &size); err != nil {
 		return nil, noSnapshot(err)
 	}
-	ctx, cancel = context.WithTimeoutCause(ctx, stateLimit, spawn.ErrGrace)
-	defer cancel()
-	f, err := l.states.await(ctx, size.Call, l.process.Died())
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return readMemoryFile(f, size.Bytes)
+	return l.states.Take(size, l.process.Died())
 }
 
 // noSnapshot marks a refusal as one that concerns the state and not the run.
@@ -45,7 +34,7 @@ func noSnapshot(err error) error {
 
 // giveState sends a state and tells the component to go on from it.
 func (l *session) giveState(raw []byte) error {
-	f, err := writeMemoryFile(raw)
+	f, err := spawn.WriteState(raw)
 	if err != nil {
 		return err
 	}

@@ -3,12 +3,9 @@ package worker
 import (
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 	"unicode/utf8"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
@@ -18,7 +15,6 @@ import (
 const (
 	maxEnvMetrics    = 64
 	maxEnvMetricName = 64
-	maxEnvStates     = 4 // that nobody has asked for
 	maxEnvState      = 1 << 30
 )
 
@@ -27,18 +23,11 @@ type mailbox struct {
 	mu      sync.Mutex
 	news    chan struct{} // has a token when something has changed
 	metrics map[uint32]string
-	states  map[uint64]letter
 	err     error
-	closed  bool
-}
-
-type letter struct {
-	size native.StateSize
-	file *os.File
 }
 
 func newMailbox() *mailbox {
-	return &mailbox{news: make(chan struct{}, 1), metrics: map[uint32]string{}, states: map[uint64]letter{}}
+	return &mailbox{news: make(chan struct{}, 1), metrics: map[uint32]string{}}
 }
 
 // fail notes that the worker has broken the protocol.
@@ -120,61 +109,4 @@ func (b *mailbox) await(gone, there func() bool) error {
 			return spawn.ErrSlow
 		}
 	}
-}
-
-// putState takes a file over.
-func (b *mailbox) putState(s native.StateSize, file *os.File) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if _, twice := b.states[s.Call]; twice || len(b.states) == maxEnvStates || b.closed {
-		return errors.Join(errors.New("a state that nobody has asked for"), file.Close())
-	}
-	b.states[s.Call] = letter{s, file}
-	b.wake()
-	return nil
-}
-
-// state waits for the state that a call has announced, and reads it.
-func (b *mailbox) state(size native.StateSize, gone func() bool) ([]byte, error) {
-	var s letter
-	err := b.await(gone, func() (ok bool) {
-		s, ok = b.states[size.Call]
-		delete(b.states, size.Call)
-		return ok
-	})
-	if errors.Is(err, spawn.ErrSlow) {
-		err = errors.New("it announced a state and did not send it")
-	}
-	if err != nil {
-		return nil, err
-	}
-	state, err := readState(s.file, size.Bytes)
-	return state, errors.Join(err, s.file.Close())
-}
-
-// readState reads a file of another process, which may change it meanwhile: it is never mapped.
-func readState(file *os.File, size int64) ([]byte, error) {
-	var stat unix.Stat_t
-	if err := unix.Fstat(int(file.Fd()), &stat); err != nil {
-		return nil, err
-	}
-	if size < 0 || size > maxEnvState || stat.Mode&unix.S_IFMT != unix.S_IFREG || size > stat.Size {
-		return nil, fmt.Errorf("a state of %d bytes in a file of %d", size, stat.Size)
-	}
-	state := make([]byte, size)
-	n, err := file.ReadAt(state, 0)
-	if int64(n) < size {
-		return nil, fmt.Errorf("state ends after %d of %d bytes: %w", n, size, err)
-	}
-	return state, nil
-}
-
-func (b *mailbox) close() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closed = true
-	for _, s := range b.states {
-		_ = s.file.Close() // nobody will ask for it
-	}
-	clear(b.states)
 }

@@ -27,6 +27,7 @@ type worker struct {
 	name   string // of the component
 	p      *spawn.Process
 	mail   *mailbox
+	states *spawn.States                 // that came over the wire
 	shot   atomic.Pointer[spawn.Process] // p, for the wire's goroutine
 
 	span    env.Span // its environments within the batch
@@ -58,7 +59,7 @@ const maxScratch = 64 << 20
 
 // startWorker starts a process.
 func (s *source) startWorker(ctx context.Context, name string) (*worker, error) {
-	w := &worker{source: s, name: name, mail: newMailbox(), known: map[uint64]bool{}}
+	w := &worker{source: s, name: name, mail: newMailbox(), states: spawn.NewStates(maxEnvState), known: map[uint64]bool{}}
 	program := s.program
 	if program.Name == "" {
 		program.Name = s.Name
@@ -121,7 +122,7 @@ func (w *worker) handle(f *native.Frame, files []*os.File) {
 	err := errors.New("a frame on its wire that workers of environments do not send")
 	switch {
 	case f.State != nil && len(files) == 1:
-		err = w.mail.putState(*f.State, files[0])
+		err = w.states.Put(*f.State, files[0])
 		files = nil
 	case f.Metric != nil:
 		err = w.mail.putMetric(*f.Metric)
@@ -293,7 +294,7 @@ func (w *worker) end() error {
 	if !w.gone.Load() {
 		_ = w.p.Stop(w.source.runtime.Grace()) // what it says of its end changes nothing
 	}
-	w.mail.close()
+	w.states.Close()
 	err := w.p.Close()
 	if w.scratch != nil {
 		err = errors.Join(err, w.scratch.Close())
@@ -318,7 +319,11 @@ func (w *worker) state(c native.EnvStateCall, send []byte) ([]byte, error) {
 	if c.Do != "snapshot" && c.Do != "save" {
 		return nil, nil
 	}
-	return w.mail.state(size, w.gone.Load)
+	state, err := w.states.Take(size, w.p.Died())
+	if broken := w.mail.broken(); err != nil && broken != nil {
+		err = broken // it has died of that
+	}
+	return state, err
 }
 
 // refusal makes an error of what a worker answers to a call about states: env.ErrUnsupported, a Fault of kind
