@@ -37,8 +37,8 @@ func (t *Transition) prepareEnv(m member, runner component.EnvRunner, to *loaded
 	s.task, s.back = t.tasks()
 	c := component.EnvChange{
 		Plugin: to.plugin, At: t.options.At, KeepState: t.options.KeepState, Envs: t.options.TrialEnvs, Task: s.task, TaskBack: s.back,
-		Probation: true, Falls: func(fault error) bool { return t.onFault(m.name, fault) },
-		Went: func(w component.EnvsWent) { s.went <- w }, Fell: s.rolledBack,
+		Probation: true, OnFault: func(fault error) bool { return t.onFault(m.name, fault) },
+		Went: func(w component.EnvsWent) { s.went <- w }, RolledBack: s.rolledBack,
 	}
 	var err error
 	if s.prepared, err = runner.PrepareEnvs(c); err != nil {
@@ -186,7 +186,7 @@ func (s *envChange) settle() {
 	s.x.live.dropChange(s)
 }
 
-// rolledBack is EnvChange.Fell: the component has gone back by itself.
+// rolledBack is EnvChange.RolledBack: the component has gone back by itself.
 func (s *envChange) rolledBack(error) {
 	if s.over.Swap(true) {
 		return

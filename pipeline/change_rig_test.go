@@ -221,11 +221,11 @@ func (x *playerChange) Close() error { return nil }
 
 // fall is a fault of the new environments. It reports whether the old ones are back.
 func (x *playerChange) fall(fault error) (back bool) {
-	if !x.c.Falls(fault) {
+	if !x.c.OnFault(fault) {
 		return false
 	}
 	x.Cancel()
-	x.c.Fell(fault)
+	x.c.RolledBack(fault)
 	return true
 }
 

@@ -97,14 +97,14 @@ type EnvChange struct {
 	// Probation keeps the old environments ready: at the first fault of a new one the component goes back to them by
 	// itself, and the fault is not held against its budget of restarts. It lasts until Settle.
 	Probation bool
-	// Falls is asked on the component's loop at that fault, maybe more than once: false means that the probation has just
+	// OnFault is asked on the component's loop at that fault, maybe more than once: false means that the probation has just
 	// ended for all that take part in the change, and the fault is one of any environment. nil is true.
-	Falls func(fault error) bool
+	OnFault func(fault error) bool
 	// Went is called on the component's loop when all of the environments concerned have gone over.
 	Went func(EnvsWent)
-	// Fell is called on the component's loop when the component has gone back because of that fault; nil without
+	// RolledBack is called on the component's loop when the component has gone back because of that fault; nil without
 	// Probation.
-	Fell func(fault error)
+	RolledBack func(fault error)
 }
 
 // PreparedEnvs is a change that has been prepared. All methods but Close are called on the component's loop.

@@ -5,24 +5,26 @@ import (
 	"sync/atomic"
 
 	"github.com/rlhost/rlhost/core/env"
-	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/core/trajectory"
 )
 
 // batch is the environments of one split in one version.
 type batch struct {
+	c       *shared
+	index   int // of the split
 	env     env.Env
 	starter env.Starter // env, where another split can go on while it steps; else nil
 	plugin  env.Plugin
 	maker
-	schema    *trajectory.Schema    // in the version's own words; laid out like the component's
-	calls     uint64                // of Step since the environments were made or renewed
-	reportsTo atomic.Pointer[split] // where what the environments report counts; nil: nowhere
+	schema *trajectory.Schema // in the version's own words; laid out like the component's
+	calls  uint64             // of Step since the environments were made or renewed
+	// reportsTo is where what the environments report counts; nil: nowhere.
+	reportsTo atomic.Pointer[reporter]
 
 	saved []byte // room for the state of one environment
 
-	tried bool // on probation: its first fault takes the component back to what ran before
+	probation *probation // until the change to them is settled; else nil
 
 	// Beside other batches:
 	pad      *pad    // it steps into this block of its own
@@ -33,14 +35,18 @@ type batch struct {
 	err      error // of the step
 }
 
+// probation is what makes the first fault of environments take the component back to what ran before.
+type probation struct {
+	onFault  func(fault error) bool // false: the probation has just ended
+	rollBack func(fault error)
+}
+
 // newBatch makes the environments of a split. Any goroutine.
-func (c *Rollout) newBatch(p env.Plugin, schema *trajectory.Schema, split int) (*batch, error) {
-	n := c.config.Envs / c.config.Splits
-	first := c.h.FirstEnv + split*n
-	b := &batch{plugin: p, schema: schema, wants: make([]uint8, n), mask: make([]uint8, n)}
+func newBatch(c *shared, p env.Plugin, schema *trajectory.Schema, index int) (*batch, error) {
+	n := c.envs()
+	b := &batch{c: c, index: index, plugin: p, schema: schema, wants: make([]uint8, n), mask: make([]uint8, n)}
 	e, err := p.NewEnv(env.Options{
-		Name: c.h.Name, Envs: n, FirstEnv: first, Autoreset: c.mode,
-		Seed:   c.seedOf(c.life * lifeAttempts),
+		Name: c.h.Name, Envs: n, FirstEnv: b.first(), Autoreset: c.mode, Seed: c.seedOf(c.life * lifeAttempts),
 		Metric: b.report,
 	})
 	if err != nil {
@@ -54,6 +60,19 @@ func (c *Rollout) newBatch(p env.Plugin, schema *trajectory.Schema, split int) (
 	return b, nil
 }
 
+// reporter takes a number of an environment of a batch, -1 where the runtime does not know it. Any goroutine that the batch is
+// called on.
+type reporter func(b *batch, env int, name string, value float64)
+
+func (b *batch) report(env int, name string, value float64) {
+	if to := b.reportsTo.Load(); to != nil {
+		(*to)(b, env, name, value)
+	}
+}
+
+// first is the global index of environment 0.
+func (b *batch) first() int { return b.c.h.FirstEnv + b.index*b.c.envs() }
+
 // want asks for a reset of an environment of the batch that another batch stands for.
 func (b *batch) want(env int) { b.wants[env], b.wanting = 1, true }
 
@@ -64,6 +83,35 @@ func (b *batch) forgetWants() {
 	}
 }
 
+// onFault reports whether a fault takes the component back to what ran before.
+func (b *batch) onFault(fault error) bool { return b.probation != nil && b.probation.onFault(fault) }
+
+// isFault reports whether an error is the environments' own.
+func isFault(err error) bool {
+	var f *env.Fault
+	return errors.As(err, &f)
+}
+
+// outputFault blames an environment of the batch, or none where index is -1, for what it wrote.
+func (b *batch) outputFault(call string, index int, err error) error {
+	if index >= 0 {
+		index += b.first()
+	}
+	return &env.Fault{Kind: env.FaultOutput, Name: b.c.h.Name, Source: b.schema.Spec.Name, Call: call, Env: index,
+		Step: b.calls, Err: err}
+}
+
+// block returns one of the arena's blocks for a Bind.
+func (b *batch) block(mem []byte, index uint32) env.Block {
+	return env.Block{Trajectory: trajectory.Trajectory{Schema: b.schema, Mem: mem}, Index: index, FD: b.c.arena.FD(),
+		Offset: b.c.arena.BlockOffset(index)}
+}
+
+// bindPad makes the environments step into their own block, in the place of the split's first one.
+func (b *batch) bindPad() error {
+	return b.env.Bind(b.pad.block(b.schema, uint32(b.index*b.c.blocksPerSplit())))
+}
+
 // close frees the environments and their own block. A step that was begun is waited for.
 func (b *batch) close() error {
 	b.reportsTo.Store(nil)
@@ -72,19 +120,14 @@ func (b *batch) close() error {
 		_ = b.starter.FinishStep() // of a block that is given up anyway
 	}
 	err := b.env.Close()
-	return errors.Join(err, b.closePad())
-}
-
-func (b *batch) closePad() error {
-	if b.pad == nil {
-		return nil
+	if b.pad != nil {
+		err = errors.Join(err, b.pad.close())
+		b.pad = nil
 	}
-	p := b.pad
-	b.pad = nil
-	return p.close()
+	return err
 }
 
-// pad is a block that nobody but one batch writes and nobody but its split reads. It is no arena's: it has one user at a
+// pad is a block that one batch alone writes and its split alone reads. It is no arena's: it has one user at a
 // time, and goes at once when it is closed.
 type pad struct {
 	segment *shm.Segment
@@ -106,3 +149,85 @@ func (p *pad) block(schema *trajectory.Schema, index uint32) env.Block {
 }
 
 func (p *pad) close() error { return p.segment.Close() }
+
+// takeStates gives environments the state of those that run: owner says by which batch each is run, whole is the batch that
+// runs all of them, if one does. After an error they are as good as new, and what runs is as it was.
+func (b *batch) takeStates(whole *batch, owner func(env int) *batch) error {
+	err := env.ErrUnsupported
+	if whole != nil {
+		err = b.takeWhole(whole)
+	}
+	if err != nil {
+		err = b.takeEach(owner)
+	}
+	if err != nil {
+		b.renewed(err)
+	}
+	return err
+}
+
+// renewed makes environments as good as new that cannot go on because of an error.
+func (b *batch) renewed(err error) {
+	var f *env.Fault
+	if errors.As(err, &f) && f.Poisons() || errors.Is(err, env.ErrPoisoned) {
+		_ = b.env.Renew() // what that cannot do either is found when it is bound
+	}
+}
+
+// takeWhole takes whole instances, bit for bit, between plugins that are made of the same.
+func (b *batch) takeWhole(from *batch) error {
+	if !sameInstances(from.plugin, b.plugin) {
+		return env.ErrUnsupported
+	}
+	if err := copyEnv(b.env, from.env); err != nil {
+		return err
+	}
+	b.calls = from.calls
+	return nil
+}
+
+// copyEnv makes one batch of environments what another is.
+func copyEnv(to, from env.Env) error {
+	if c, ok := to.(env.Copier); ok {
+		if err := c.CopyFrom(from); !errors.Is(err, env.ErrUnsupported) {
+			return err
+		}
+	}
+	state, err := from.Snapshot()
+	if err != nil {
+		return err
+	}
+	return to.Restore(state)
+}
+
+// sameInstances reports whether an instance of one plugin can go on with the memory of one of the other.
+func sameInstances(a, b env.Plugin) bool {
+	if a.Hash() != b.Hash() {
+		return false
+	}
+	x, ok := a.(env.Configured)
+	y, also := b.(env.Configured)
+	return ok == also && (!ok || x.Configuration() == y.Configuration())
+}
+
+// takeEach takes the state of one environment after the other. It allocates nothing where those neither do.
+func (b *batch) takeEach(owner func(env int) *batch) error {
+	into, ok := b.env.(env.Stater)
+	if !ok {
+		return env.ErrUnsupported
+	}
+	for index := range b.c.envs() {
+		from, ok := owner(index).env.(env.Stater)
+		if !ok {
+			return env.ErrUnsupported
+		}
+		var err error
+		if b.saved, err = from.SaveEnv(index, b.saved[:0]); err != nil {
+			return err
+		}
+		if err := into.LoadEnv(index, b.saved); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -6,102 +6,74 @@ import (
 	"sync"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/stat"
+)
+
+// stage says how far a change has got. It is the whole life of a change:
+//
+//	prepared ──Commit──▶ crossing ───────all splits over──────▶ onProbation ──Settle──▶ confirmed
+//	   │                    ├─Settle─▶ confirming ─all splits over──────────────────────────▲
+//	 Close,                 │                                        │
+//	 Cancel              Cancel, a fault of the new environments ◀───┘
+//	   ▼                    ▼
+//	 closed             returning ──all splits back──▶ rolledBack
+//
+// Between Commit and "all splits over" each split has a move, which waits for the split's boundary: there the new
+// environments take the place of the others, or, at AtEpisode, both step side by side until each environment's episode has
+// ended. A change that is confirmed without Settle is one that another change takes the place of. A trial can be taken back
+// when it is confirmed, too.
+type stage uint8
+
+const (
+	prepared stage = iota // everything is made, nothing that runs has changed
+	closed
+	crossing
+	confirming
+	onProbation // where the change asks for it; else it just waits for Settle
+	confirmed
+	returning
+	rolledBack
 )
 
 // changes is what the component knows of changes of its environments. A change is prepared on any goroutine; from
 // Commit on the loop works on it alone.
 type changes struct {
+	c      *shared
+	splits []*split
+
 	mu       sync.Mutex
 	reserved *change // the one that is prepared or under way; guarded by mu
 	trial    *change // the one whose environments run beside others; guarded by mu
 	stopped  bool    // guarded by mu
-	errs     []error // of what was closed behind the loop's back; guarded by mu
-	closing  sync.WaitGroup
 
-	current *change // the newest that was committed and is not settled
-	ended   *stat.Counter
-	kept    *stat.Counter
-	dropped *stat.Counter
-	pause   *stat.Histogram
+	current *change // the newest that was committed and can be taken back
 }
-
-func (k *changes) start(stats *stat.Registry) {
-	k.ended, k.kept = stats.Counter("swap/ended_episodes"), stats.Counter("swap/kept_episodes")
-	k.dropped, k.pause = stats.Counter("swap/dropped_env_steps"), stats.Histogram("swap/pause_ns")
-}
-
-// release closes what nobody needs any more. Giving memory back takes long, so the loop does not wait for it.
-func (k *changes) release(c interface{ close() error }) {
-	k.closing.Go(func() {
-		if err := c.close(); err != nil {
-			k.mu.Lock()
-			defer k.mu.Unlock()
-			k.errs = append(k.errs, err)
-		}
-	})
-}
-
-// stop waits for what is being closed and reports what went wrong with it.
-func (k *changes) stop() error {
-	k.closing.Wait()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.stopped, k.reserved, k.trial = true, nil, nil
-	err := errors.Join(k.errs...)
-	k.errs = nil
-	return err
-}
-
-// stage says how far a change has got, as far as it matters to other goroutines.
-type stage uint8
-
-const (
-	preparing stage = iota
-	committed
-	closed
-)
 
 // change is a change of the component's environments. It implements component.PreparedEnvs.
 type change struct {
-	c       *Rollout
+	k       *changes
+	c       *shared
 	o       component.EnvChange
-	stage   stage    // guarded by changes.mu
 	batches []*batch // one for each split, nil where none of its environments goes over
 	pads    []*pad   // for those that run there now, if they go on beside the new ones
+	stage   stage    // written by the loop from Commit on; guarded by changes.mu
 
 	// Of the loop, from Commit on:
-	left    int // splits that have not gone over, or gone back
-	went    component.EnvsWent
-	seeded  bool  // new seeds were made
-	over    bool  // Went was called
-	settled bool  // Settle was
-	back    bool  // the component goes back
-	fault   error // for this
+	moves  []*move // one for each split that goes over, or back
+	left   int     // of them, that are not done
+	went   component.EnvsWent
+	seeded bool  // new seeds were made
+	fault  error // that takes the component back
 }
 
 var _ component.PreparedEnvs = (*change)(nil)
 
-// EnvName returns the name of the [env] table.
-func (c *Rollout) EnvName() string { return c.config.Env }
-
-// PrepareEnvs makes the environments of a change, one batch for each split, and has each of them observe something in
-// a block of its own, so that what comes first is behind them when they go over. See component.EnvRunner.
-//
-// A trial goes over when episodes end, whatever boundary the change names. Errors: a *component.SpacesError,
-// component.ErrChanging, or what the plugin says.
-func (c *Rollout) PrepareEnvs(o component.EnvChange) (component.PreparedEnvs, error) {
-	if o.Plugin == nil || o.Envs < 0 || o.Envs > c.config.Envs {
-		return nil, fmt.Errorf("%s: change of %d of %d environments to plugin %v", c.h.Name, o.Envs, c.config.Envs, o.Plugin)
-	}
-	if o.Envs == c.config.Envs {
-		o.Envs = 0
-	}
-	x := &change{c: c, o: o}
+// prepare makes a change ready to be committed. Any goroutine.
+func (k *changes) prepare(o component.EnvChange) (component.PreparedEnvs, error) {
+	x := &change{k: k, c: k.c, o: o}
 	if err := x.reserve(); err != nil {
 		return nil, err
 	}
-	if err := x.prepare(); err != nil {
+	if err := x.make(); err != nil {
 		return nil, errors.Join(err, x.Close())
 	}
 	return x, nil
@@ -109,7 +81,7 @@ func (c *Rollout) PrepareEnvs(o component.EnvChange) (component.PreparedEnvs, er
 
 // reserve makes this the component's one change.
 func (x *change) reserve() error {
-	k := &x.c.changes
+	k := x.k
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
@@ -126,22 +98,37 @@ func (x *change) reserve() error {
 
 // free lets another change come.
 func (x *change) free() {
-	k := &x.c.changes
+	k := x.k
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.reserved == x {
 		k.reserved = nil
 	}
-	if k.trial == x && x.back {
+	if k.trial == x && x.goesBack() {
 		k.trial = nil
 	}
 }
 
+// enter begins a stage, if the change is in the one before, and reports whether it was.
+func (x *change) enter(from, to stage) bool {
+	k := x.k
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if x.stage != from {
+		return false
+	}
+	x.stage = to
+	return true
+}
+
 func (x *change) isTrial() bool { return x.o.Envs > 0 }
+
+// goesBack reports whether the component goes back, or has gone. It is for the loop, and for a change that is not committed.
+func (x *change) goesBack() bool { return x.stage == returning || x.stage == rolledBack }
 
 // share returns how many environments of a split the change concerns.
 func (x *change) share(split int) int {
-	n := x.c.config.Envs / x.c.config.Splits
+	n := x.c.envs()
 	if !x.isTrial() {
 		return n
 	}
@@ -156,147 +143,39 @@ func (x *change) at() component.Boundary {
 	return x.o.At
 }
 
-// Commit makes the change; see component.PreparedEnvs.
-func (x *change) Commit() error {
-	c, k := x.c, &x.c.changes
-	k.mu.Lock()
-	if x.stage != preparing || k.stopped {
-		k.mu.Unlock()
-		return fmt.Errorf("%s: this change was committed or closed before", c.h.Name)
+// make makes all that the change takes.
+func (x *change) make() error {
+	c := x.c
+	schema, err := c.schemaFor(x.o.Plugin.Spec())
+	if err != nil {
+		return err
 	}
-	x.stage = committed
-	if k.trial = nil; x.isTrial() {
-		k.trial = x
+	besides := x.at() == component.AtEpisode
+	x.batches, x.pads = make([]*batch, c.config.Splits), make([]*pad, c.config.Splits)
+	for i := range c.config.Splits {
+		if x.share(i) == 0 {
+			continue
+		}
+		if x.batches[i], err = newBatch(c, x.o.Plugin, schema, i); err != nil {
+			return err
+		}
+		if besides { // they go on with the block that they have
+			if x.pads[i], err = newPad(c.h.Name, c.schema); err != nil {
+				return err
+			}
+		}
+		if err := x.batches[i].prepare(x.o.KeepState, !besides); err != nil {
+			return err
+		}
 	}
-	k.mu.Unlock()
-	if k.current != nil {
-		k.current.giveWay()
-	}
-	k.current = x
-	x.send()
 	return nil
-}
-
-// newSeeds makes seeds for the environments that begin anew for the change: the same ones in whichever split they are.
-func (x *change) newSeeds() {
-	if !x.seeded {
-		x.seeded = true
-		x.c.attempts++
-	}
-}
-
-// send tells every split that it concerns where it is to go.
-func (x *change) send() {
-	c := x.c
-	v := c.versionOf(x.o.Plugin.Hash())
-	for i, b := range x.batches {
-		if b == nil {
-			continue
-		}
-		b.maker, b.tried = maker{v, x.o.Task, x.isTrial()}, x.o.Probation
-		m := &move{x: x, to: b, at: x.at(), keep: x.o.KeepState && x.at() != component.AtEpisode, share: x.share(i)}
-		m.pad, x.pads[i] = x.pads[i], nil
-		c.splits[i].next = m
-		x.left++
-	}
-	for _, s := range c.splits {
-		if s.next != nil && s.next.x == x {
-			s.look()
-		}
-	}
-}
-
-// splitOver is for a split that has gone over, or back.
-func (x *change) splitOver(m *move) {
-	x.left--
-	if !m.back {
-		x.went.Envs += m.share
-		x.went.PauseNS = append(x.went.PauseNS, m.took.Nanoseconds())
-		x.c.changes.pause.Observe(float64(m.took.Nanoseconds()))
-	}
-	if x.left > 0 {
-		return
-	}
-	if x.back {
-		x.isBack()
-		return
-	}
-	x.over = true
-	x.free()
-	if x.settled {
-		x.settle()
-	}
-	if x.o.Went != nil {
-		x.o.Went(x.went)
-	}
-}
-
-// Settle ends the probation; see component.PreparedEnvs.
-func (x *change) Settle() {
-	if x.c.changes.current != x || x.back {
-		return
-	}
-	x.settled = true
-	x.trust()
-	if x.over {
-		x.settle()
-	}
-}
-
-// trust makes faults of the new environments those of any.
-func (x *change) trust() {
-	for _, b := range x.batches {
-		if b != nil {
-			b.tried = false
-		}
-	}
-}
-
-// settle releases what the component could have gone back to. What runs beside environments on trial stays.
-func (x *change) settle() {
-	c := x.c
-	x.trust()
-	for i, b := range x.batches {
-		if b == nil {
-			continue
-		}
-		if s := c.splits[i]; s.spare != nil && !x.isTrial() { // one can always go back from a trial
-			c.changes.release(s.spare)
-			s.spare = nil
-		}
-	}
-	if c.changes.current == x && !x.isTrial() {
-		c.changes.current = nil
-	}
-}
-
-// giveWay ends what is left of a change when another one is committed.
-func (x *change) giveWay() {
-	x.settle()
-	if x.c.changes.current == x {
-		x.c.changes.current = nil
-	}
-	if !x.back || x.left == 0 {
-		return
-	}
-	for _, s := range x.c.splits { // the new one takes it from where it is
-		if s.next != nil && s.next.x == x {
-			s.next = nil
-		}
-	}
-	x.isBack()
 }
 
 // Close releases a change that was not committed; see component.PreparedEnvs.
 func (x *change) Close() error {
-	k := &x.c.changes
-	k.mu.Lock()
-	if x.stage != preparing {
-		k.mu.Unlock()
+	if !x.enter(prepared, closed) {
 		return nil
 	}
-	x.stage = closed
-	k.mu.Unlock()
 	err := x.close()
 	x.free()
 	return err
@@ -315,4 +194,237 @@ func (x *change) close() error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// Commit makes the change; see component.PreparedEnvs.
+func (x *change) Commit() error {
+	c, k := x.c, x.k
+	k.mu.Lock()
+	if x.stage != prepared || k.stopped {
+		k.mu.Unlock()
+		return fmt.Errorf("%s: this change was committed or closed before", c.h.Name)
+	}
+	x.stage = crossing
+	if k.trial = nil; x.isTrial() {
+		k.trial = x
+	}
+	k.mu.Unlock()
+	if k.current != nil {
+		k.current.giveWay()
+	}
+	k.current = x
+	version := c.known.of(x.o.Plugin.Hash())
+	x.moves = make([]*move, len(k.splits))
+	for i, b := range x.batches {
+		if b == nil {
+			continue
+		}
+		b.maker = maker{version, x.o.Task, x.isTrial()}
+		if x.o.Probation {
+			b.probation = &probation{x.onFault, x.rollBack}
+		}
+		x.send(i, &move{to: b, at: x.at(), keepState: x.o.KeepState && x.at() != component.AtEpisode, share: x.share(i), pad: x.pads[i]})
+		x.pads[i] = nil
+	}
+	x.start()
+	return nil
+}
+
+// send tells a split where it is to go.
+func (x *change) send(split int, m *move) {
+	m.s, m.newSeeds, m.rollBack, m.over = x.k.splits[split], x.newSeeds, x.rollBack, x.splitOver
+	m.s.next, x.moves[split] = m, m
+	x.left++
+}
+
+// start lets the splits go over that are at their boundary already.
+func (x *change) start() {
+	for i, s := range x.k.splits {
+		if m := x.moves[i]; m != nil && s.next == m {
+			m.start()
+		}
+	}
+}
+
+// newSeeds makes seeds for the environments that begin anew for the change: the same ones in whichever split they are.
+func (x *change) newSeeds() {
+	if !x.seeded {
+		x.seeded = true
+		x.c.attempts++
+	}
+}
+
+// splitOver is for a split that has gone over, or back.
+func (x *change) splitOver(m *move) {
+	x.left--
+	if !m.back {
+		x.went.Envs += m.share
+		x.went.Kept += m.went.Kept
+		x.went.Truncated += m.went.Truncated
+		x.went.Dropped += m.went.Dropped
+		x.went.PauseNS = append(x.went.PauseNS, m.took.Nanoseconds())
+		x.c.pause.Observe(float64(m.took.Nanoseconds()))
+	}
+	switch {
+	case x.left > 0:
+		return
+	case x.goesBack():
+		x.isBack()
+		return
+	case x.enter(confirming, confirmed):
+		x.free()
+		x.confirm()
+	default:
+		x.enter(crossing, onProbation)
+		x.free()
+	}
+	if x.o.Went != nil {
+		x.o.Went(x.went)
+	}
+}
+
+// onFault reports whether a fault of the new environments takes the component back.
+func (x *change) onFault(fault error) bool {
+	if x.k.current == x && !x.goesBack() && x.o.OnFault != nil && !x.o.OnFault(fault) {
+		x.endProbation()
+		return false
+	}
+	return true
+}
+
+// Settle ends the probation; see component.PreparedEnvs.
+func (x *change) Settle() {
+	if x.k.current != x || x.goesBack() {
+		return
+	}
+	x.endProbation()
+	if !x.enter(crossing, confirming) && x.enter(onProbation, confirmed) {
+		x.confirm()
+	}
+}
+
+// endProbation makes faults of the new environments those of any.
+func (x *change) endProbation() {
+	for _, b := range x.batches {
+		if b != nil {
+			b.probation = nil
+		}
+	}
+}
+
+// confirm releases what the component could have gone back to. What runs beside environments on trial stays.
+func (x *change) confirm() {
+	if x.isTrial() { // one can always go back from a trial
+		return
+	}
+	for i, b := range x.batches {
+		if s := x.k.splits[i]; b != nil && s.spare != nil {
+			x.c.closing.release(s.spare)
+			s.spare = nil
+		}
+	}
+	if x.k.current == x {
+		x.k.current = nil
+	}
+}
+
+// giveWay ends what is left of a change when another one is committed.
+func (x *change) giveWay() {
+	x.endProbation()
+	x.confirm()
+	x.k.current = nil
+	if !x.goesBack() {
+		x.enter(x.stage, confirmed)
+		return
+	}
+	if x.left == 0 {
+		return
+	}
+	for i, s := range x.k.splits { // the new one takes it from where it is
+		if s.next != nil && s.next == x.moves[i] {
+			s.next = nil
+		}
+	}
+	x.isBack()
+}
+
+// Cancel gives the change up; see component.PreparedEnvs.
+func (x *change) Cancel() {
+	switch {
+	case x.enter(prepared, closed):
+		x.free()
+		x.c.closing.release(x)
+	case x.stage != closed && !x.goesBack() && x.k.current == x:
+		x.goBack()
+	}
+}
+
+// rollBack takes the component back to what ran before, because of a fault of the new environments.
+func (x *change) rollBack(fault error) {
+	if x.k.current != x || x.goesBack() {
+		return
+	}
+	x.c.h.Log.Warn("environments go back to the version before", "error", fault)
+	x.fault = fault
+	x.goBack()
+}
+
+// goBack sends every split that has gone over, or has begun to, back to where it came from. The others stay; what ends
+// there from now on counts like what ends in those.
+func (x *change) goBack() {
+	x.enter(x.stage, returning)
+	x.left, x.seeded = 0, false
+	for i, b := range x.batches {
+		if b == nil {
+			continue
+		}
+		s := x.k.splits[i]
+		if m := x.moves[i]; s.next != nil && s.next == m {
+			m.giveUp()
+			s.next = nil
+		}
+		home := s.spare
+		if s.versions != nil {
+			home = s.batch
+		}
+		come := s.batch == b || s.versions != nil && s.versions.has(b)
+		if !come || home == nil {
+			home = s.batch
+		}
+		if !x.isTrial() {
+			home.task = x.o.TaskBack // what ends on trial counts nowhere, so that nothing has to count again
+			home.onTrial = false
+		}
+		x.moves[i] = nil
+		if !come {
+			x.c.closing.release(b)
+			continue
+		}
+		x.send(i, &move{to: home, at: component.AtStep, back: true})
+	}
+	if x.left == 0 {
+		x.isBack()
+		return
+	}
+	x.start()
+}
+
+// isBack is for a change of which nothing is left.
+func (x *change) isBack() {
+	x.enter(returning, rolledBack)
+	x.free()
+	if x.k.current == x {
+		x.k.current = nil
+	}
+	if x.fault != nil && x.o.RolledBack != nil {
+		x.o.RolledBack(x.fault)
+	}
+}
+
+// stop ends all changes: nothing is left to settle or to take back.
+func (k *changes) stop() {
+	k.current = nil
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.stopped, k.reserved, k.trial = true, nil, nil
 }

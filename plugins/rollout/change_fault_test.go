@@ -145,7 +145,7 @@ func TestProbation_TheOwnerMayBearAFault(t *testing.T) {
 				}}
 			}
 			asked := 0
-			o := component.EnvChange{Plugin: plugin, At: component.AtStep, Probation: true, Falls: func(error) bool { asked++; return false }}
+			o := component.EnvChange{Plugin: plugin, At: component.AtStep, Probation: true, OnFault: func(error) bool { asked++; return false }}
 			w.loose = true
 			p := w.change(2, o)
 			w.run(func() bool { return w.c.restarted > 1 })
@@ -274,7 +274,7 @@ func TestCancel_TakesBackThoseThatHaveGoneOver(t *testing.T) {
 			p := w.prepare(2, component.EnvChange{At: boundary, Task: 1, TaskBack: 2})
 			w.inRow(0, row)
 			w.commit(p)
-			w.run(func() bool { return w.made[2] > 0 || w.c.splits[0].batch.version == w.c.versionOf(w.plugins[2].Hash()) })
+			w.run(func() bool { return w.made[2] > 0 || w.c.splits[0].batch.version == w.c.known.of(w.plugins[2].Hash()) })
 			if row == 3 {
 				w.run(func() bool { return len(w.went) > 0 }) // also then it can be taken back, until
 			}
@@ -406,7 +406,7 @@ func TestTrial_AFaultBeforeItBegins(t *testing.T) {
 		}
 	}}, wrap: func(p env.Plugin) env.Plugin { return elsewhere{p} }})
 	s := w.c.splits[0]
-	w.run(func() bool { return s.stepping && s.calls == 9 || failed })
+	w.run(func() bool { return s.stepping && s.batch.calls == 9 || failed })
 	w.loose = true
 	w.change(2, component.EnvChange{Plugin: elsewhere{w.plugins[2]}, Envs: 1})
 	w.run(func() bool { return w.newest[0] == 2 }) // the other split may be much faster

@@ -171,7 +171,7 @@ func TestKeepState_CarryingAllocatesNothing(t *testing.T) {
 	}
 	s := r.c.splits[0]
 	n := testing.AllocsPerRun(100, func() {
-		if err := s.carryEach(prepared.(*change).batches[0]); err != nil {
+		if err := prepared.(*change).batches[0].takeEach(s.ownerOf); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -183,27 +183,28 @@ func TestKeepState_CarryingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// closer tells when it is closed.
-type closer struct{ closed bool }
+// memory tells when it is closed.
+type memory struct{ closed bool }
 
-func (c *closer) close() error { c.closed = true; return nil }
+func (c *memory) close() error { c.closed = true; return nil }
 
 func TestLetGo_WaitsUntilSteppingGoesOn(t *testing.T) {
 	w := newWorld(t, worldOptions{})
-	s, k := w.c.splits[0], &w.c.changes
-	m := &move{gone: true, void: true}
+	s, k := w.c.splits[0], &w.c.closing
+	over := 0
+	m := &move{s: s, progress: inPlace, over: func(*move) { over++ }}
 	s.next = m
-	first, second := &closer{}, &closer{}
+	first, second := &memory{}, &memory{}
 	s.letGo(first)
-	k.closing.Wait()
+	k.group.Wait()
 	if first.closed {
 		t.Error("it is closed while stepping stands still")
 	}
-	s.crossed(m)
+	m.finish()
 	s.letGo(second)
-	k.closing.Wait()
-	if !first.closed || !second.closed || len(m.rest) != 0 {
-		t.Errorf("closed: %v, %v; %d left", first.closed, second.closed, len(m.rest))
+	k.group.Wait()
+	if !first.closed || !second.closed || len(m.rest) != 0 || over != 1 {
+		t.Errorf("closed: %v, %v; %d left, over %d times", first.closed, second.closed, len(m.rest), over)
 	}
 }
 

@@ -233,7 +233,7 @@ func TestStep_SideBySideAllocatesNothing(t *testing.T) {
 	w.change(2, component.EnvChange{Envs: 3})
 	w.inRow(0, 100)
 	s := w.c.splits[0]
-	if s.sides == nil {
+	if s.versions == nil {
 		t.Fatal("nothing is side by side")
 	}
 	clear(s.tr.Bytes(trajectory.Action))
@@ -271,8 +271,8 @@ func TestVersions_AreBounded(t *testing.T) {
 		w.run(func() bool { return done })
 	}
 	w.inRow(0, 2)
-	if len(w.c.versions) != maxVersions {
-		t.Errorf("%d versions are counted apart, want %d", len(w.c.versions), maxVersions)
+	if len(w.c.known.byID) != maxVersions {
+		t.Errorf("%d versions are counted apart, want %d", len(w.c.known.byID), maxVersions)
 	}
 	if got := w.counter("version/others/env_steps"); got == 0 {
 		t.Error("the others are not counted")
@@ -336,7 +336,7 @@ func randomOperations(t *testing.T, r *rand.Rand) {
 				c.Task = onTrial
 			}
 			c.Went = func(e component.EnvsWent) { w.went = append(w.went, e) }
-			c.Fell = func(err error) { w.fell = append(w.fell, err) }
+			c.RolledBack = func(err error) { w.fell = append(w.fell, err) }
 			p, err := w.c.PrepareEnvs(c)
 			if err != nil {
 				open++

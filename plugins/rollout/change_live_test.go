@@ -59,7 +59,7 @@ func (l *live) swap(c component.EnvChange) component.EnvsWent {
 	l.t.Helper()
 	went := make(chan component.EnvsWent, 1)
 	c.Went = func(e component.EnvsWent) { went <- e }
-	c.Fell = func(err error) { l.t.Error(err) }
+	c.RolledBack = func(err error) { l.t.Error(err) }
 	p, err := l.c.PrepareEnvs(c)
 	if err != nil {
 		l.t.Fatal(err)
@@ -77,8 +77,8 @@ func (l *live) swap(c component.EnvChange) component.EnvsWent {
 	}
 	l.OnLoop(func() {
 		for i, s := range l.c.splits {
-			l.t.Logf("split %d: writing %v, asked %v, row %d, next %+v, sides %+v, free %v, arena %+v", i, s.writing, s.asked, s.t,
-				s.next, s.sides, s.free, l.c.arena.Stats())
+			l.t.Logf("split %d: writing %v, asked %v, row %d, next %+v, versions %+v, free %v, arena %+v", i, s.writing, s.asked, s.t,
+				s.next, s.versions, s.free, l.c.arena.Stats())
 		}
 	})
 	l.t.Fatalf("%+v does not come", c)
@@ -88,7 +88,7 @@ func (l *live) swap(c component.EnvChange) component.EnvsWent {
 // held is what a process has: mappings, descriptors, goroutines.
 func held(t *testing.T, c *Rollout) [3]int {
 	t.Helper()
-	c.changes.closing.Wait()
+	c.closing.group.Wait()
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
 		t.Skip(err)

@@ -288,7 +288,7 @@ func (w *world) prepare(version int, o component.EnvChange) component.PreparedEn
 		o.Task = onTrial
 	}
 	o.Went = func(e component.EnvsWent) { w.went = append(w.went, e) }
-	o.Fell = func(err error) {
+	o.RolledBack = func(err error) {
 		w.fell = append(w.fell, err)
 		for i, s := range w.c.splits {
 			w.gaps[[2]uint64{uint64(i), s.sequence}] = true
@@ -344,7 +344,7 @@ func (w *world) run(cond func() bool) {
 	}
 	if rounds > maxRounds && late() {
 		for i, s := range w.c.splits {
-			w.t.Logf("split %d: writing %v, asked %v, row %d, next %+v, sides %+v", i, s.writing, s.asked, s.t, s.next, s.sides)
+			w.t.Logf("split %d: writing %v, asked %v, row %d, next %+v, versions %+v", i, s.writing, s.asked, s.t, s.next, s.versions)
 		}
 		w.t.Fatal("what the test waits for does not happen")
 	}
@@ -373,7 +373,7 @@ func (w *world) balance() {
 	if err := w.Settle(); err != nil {
 		w.t.Fatal(err)
 	}
-	w.c.changes.closing.Wait()
+	w.c.closing.group.Wait()
 	counted := w.counter("rollout/env_steps")
 	if int(counted) != w.rows {
 		w.errorf("%d env steps counted, %d valid rows seen", counted, w.rows)
@@ -394,7 +394,7 @@ func (w *world) balance() {
 
 // open returns the batches of each version that are not closed.
 func (w *world) open() map[int]int {
-	w.c.changes.closing.Wait()
+	w.c.closing.group.Wait()
 	list := map[int]int{}
 	for v, p := range w.plugins {
 		if n := p.Open(); n != 0 {

@@ -36,7 +36,7 @@ func TestChange_EpisodesTellTheirTask(t *testing.T) {
 	}
 	p.Cancel()
 	expect("back", 2)
-	if v := w.c.splits[1].version; v != w.c.versionOf(w.plugins[1].Hash()) {
+	if v := w.c.splits[1].batch.version; v != w.c.known.of(w.plugins[1].Hash()) {
 		t.Error("after Cancel the environments are not those of before")
 	}
 	w.change(3, component.EnvChange{At: component.AtTrajectory, Task: 3})

@@ -5,8 +5,6 @@ import (
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/env"
-	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -17,36 +15,37 @@ import (
 func (s *split) fault(err error) {
 	c := s.c
 	if isFault(err) {
-		s.version.faults.Inc()
+		s.batch.version.faults.Inc()
 	}
-	if s.sides == nil && c.falls(s.batch, err) {
-		c.fall(err)
+	if s.versions == nil && s.batch.onFault(err) {
+		s.batch.probation.rollBack(err)
 	}
 	m := s.next
-	crosses := m != nil && !m.gone && s.sides == nil && (m.back || m.share == s.n)
+	crosses := m != nil && m.progress == waiting && s.versions == nil && (m.back || m.share == s.n)
 	switch {
 	case crosses && (isFault(err) || m.back):
-		m.arrive()
+		m.startClock()
 	case !isFault(err):
 		c.h.Fail(err)
 		return
 	case !crosses && c.h.Yield(err):
-		c.lostSteps.Add(uint64(s.lost()))
+		c.lostSteps.Add(uint64(s.validBefore(s.t)))
 		s.abort()
 		return
-	case s.sides == nil && !crosses && s.futile(err):
+	case s.versions == nil && !crosses && s.futile(err):
 		c.h.Fail(err)
 		return
-	case s.sides != nil || !c.spend():
+	case s.versions != nil || !c.spend():
 		c.h.Fail(fmt.Errorf("%w; restarted %d times already (max_restarts)", err, c.restarted))
 		return
 	}
-	c.lostSteps.Add(uint64(s.lost()))
+	lost := s.validBefore(s.t)
+	c.lostSteps.Add(uint64(lost))
 	c.h.Log.Warn("environments restarted", "error", err, "restart", c.restarted, "max_restarts", c.config.MaxRestarts,
-		"lost_env_steps", s.lost())
+		"lost_env_steps", lost)
 	if crosses {
-		m.begun, m.fresh = true, true
-		m.x.newSeeds()
+		m.episodes = allEnded
+		m.newSeeds()
 	}
 	if !crosses || !m.back { // those that are left may have to come back, though nobody needs them now
 		if err := s.renew(); err != nil && !crosses {
@@ -54,20 +53,36 @@ func (s *split) fault(err error) {
 			return
 		}
 	}
+	s.carried = false
 	s.forget()
+	s.steps += uint64(s.t)
 	s.abort()
 	if crosses {
-		s.goOver()
+		m.goOver()
 		s.begin()
-		s.crossed(m)
+		m.finish()
 	}
-	c.rests()
+	endPause(s.c, s.all)
 }
 
-// isFault reports whether an error is the environments' own.
-func isFault(err error) bool {
-	var f *env.Fault
-	return errors.As(err, &f)
+// loseSome takes an error that says that some of the environments are lost: it costs them the step that they were in,
+// and the others nothing. It reports false for every other error, and when the budget is spent. Lost environments
+// wait for resetLost.
+func (s *split) loseSome(err error) bool {
+	c, lost := s.c, env.Lost(err)
+	if lost == nil || s.batch.onFault(err) || s.next == nil && c.h.Yield(err) || !c.spend() {
+		return false
+	}
+	s.batch.version.faults.Inc()
+	n := 0
+	for _, span := range lost {
+		for env := max(span.First, 0); env < min(span.First+span.Count, s.n); env++ {
+			s.lose(env)
+			n++
+		}
+	}
+	c.h.Log.Warn("environments lost", "error", err, "envs", n, "restart", c.restarted, "max_restarts", c.config.MaxRestarts)
+	return true
 }
 
 // futile reports whether environments that begin again would fail in the same way: their instance had no memory to give
@@ -75,59 +90,15 @@ func isFault(err error) bool {
 func (s *split) futile(err error) bool {
 	var f *env.Fault
 	return errors.As(err, &f) && f.Kind == env.FaultMemory && f.Call == hostabi.ExportAlloc &&
-		s.calls <= uint64(s.c.config.Horizon*s.c.blocksPerSplit())
-}
-
-// lost is how many env steps the unfinished block holds that have not been counted as lost before.
-func (s *split) lost() (steps int) {
-	for _, valid := range s.tr.Bytes(trajectory.Valid)[:s.t*s.n] {
-		steps += int(valid)
-	}
-	return steps
+		s.batch.calls <= uint64(s.c.config.Horizon*s.c.blocksPerSplit())
 }
 
 // renew takes the guest back to its creation. The aborted block's credit begins the next one, with a reset.
 func (s *split) renew() error {
-	if err := s.env.Renew(); err != nil {
+	if err := s.batch.env.Renew(); err != nil {
 		return err
 	}
-	s.seed(s.c.attempts)
-	s.calls = 0
+	s.seeds.draw(s.c.attempts)
+	s.batch.calls = 0
 	return nil
-}
-
-// forget forgets the running episodes.
-func (s *split) forget() {
-	s.carried = false
-	s.foundAll()
-	s.steps += uint64(s.t)
-	clear(s.phantom)
-	clear(s.limited)
-	clear(s.ages)
-	clear(s.accounts)
-	for env := range s.n {
-		s.reports.forget(env)
-	}
-}
-
-// abort gives the block up. Its credit comes back.
-func (s *split) abort() {
-	s.reports.drop()
-	s.writing = false
-	if err := s.loan.Abort(); err != nil {
-		s.c.h.Fail(err)
-	}
-}
-
-// outputFault blames an environment for what it wrote.
-func (s *split) outputFault(call string, index int, err error) error {
-	b := s.batch
-	if index >= 0 {
-		b = s.ownerOf(index)
-		index += s.first
-	}
-	return &env.Fault{
-		Kind: env.FaultOutput, Name: s.c.h.Name, Source: b.schema.Spec.Name, Call: call, Env: index,
-		Step: b.calls, Err: err,
-	}
 }

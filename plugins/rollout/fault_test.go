@@ -196,7 +196,7 @@ func TestFault_AFailedRenewalEndsTheRun(t *testing.T) {
 
 func TestFault_OtherErrorsEndTheRun(t *testing.T) {
 	r := newRig(t, rigOptions{})
-	r.c.splits[0].env.Close() // its next call returns an error that is no fault of the environment's
+	r.c.splits[0].batch.env.Close() // its next call returns an error that is no fault of the environment's
 	if err := r.RunUntil(func() bool { return len(r.blocks) > 50 }); !errors.Is(err, env.ErrUnsupported) {
 		t.Errorf("got %v, want ErrUnsupported", err)
 	}

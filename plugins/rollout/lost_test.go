@@ -193,7 +193,7 @@ func TestS2LostEnvironmentsLoseTheStepThatTheyWereIn(t *testing.T) {
 		if got.terminated[5*3+env] != 1 || got.truncated[5*3+env] != 0 {
 			t.Errorf("the end in row 5 of environment %d has become %d %d", env, got.terminated[5*3+env], got.truncated[5*3+env])
 		}
-		if seeds := r.c.splits[1].env.(*mortalEnv).seeds[env]; len(seeds) != 2 || seeds[0] == seeds[1] {
+		if seeds := r.c.splits[1].batch.env.(*mortalEnv).seeds[env]; len(seeds) != 2 || seeds[0] == seeds[1] {
 			t.Errorf("environment %d was given the seeds %v, want two that differ", env, seeds)
 		}
 	}

@@ -5,6 +5,8 @@ import "github.com/rlhost/rlhost/core/stat"
 // reports is what the environments of a split report of themselves. Each gives one number an episode to a metric: the mean
 // of what it has reported in it.
 type reports struct {
+	stats   *stat.Registry
+	n       int       // environments
 	metrics []*metric // in the order of their first report
 	byName  map[string]*metric
 	ended   []mean // of episodes that have ended in the block under way, in the order of their rows
@@ -31,36 +33,11 @@ type mean struct {
 	at    int // row and environment of its last step
 }
 
-// report takes a number of an environment that the batch steps. Any goroutine that the batch is called on.
-func (b *batch) report(env int, name string, value float64) {
-	if s := b.reportsTo.Load(); s != nil {
-		s.report(b, env, name, value)
-	}
-}
-
-// report counts a number with the episode that it belongs to. Where the runtime does not know the environment (-1) it counts
-// by itself, unless another batch makes some of the rows: then nobody can tell whether it is about one that counts.
-func (s *split) report(b *batch, env int, name string, value float64) {
-	if s.sides != nil && (env < 0 || s.sides.owner[env] != b) {
-		return
-	}
-	m := s.metric(name)
-	if env < 0 {
-		if !b.onTrial {
-			m.to.Observe(value)
-		}
-		return
-	}
-	m.running[env].Sum += value
-	m.running[env].Count++
-}
-
 // metric returns the metric of that name, made on first use. Names are few: the runtime bounds them.
-func (s *split) metric(name string) *metric {
-	r := &s.reports
+func (r *reports) metric(name string) *metric {
 	m := r.byName[name]
 	if m == nil {
-		m = &metric{name: name, to: s.c.h.Stats.Histogram("env/" + name), running: make([]tally, s.n)}
+		m = &metric{name: name, to: r.stats.Histogram("env/" + name), running: make([]tally, r.n)}
 		if r.byName == nil {
 			r.byName = map[string]*metric{}
 		}
@@ -70,15 +47,14 @@ func (s *split) metric(name string) *metric {
 	return m
 }
 
-// endReports ends the episodes that end in row t. Their means count when the episodes are told.
-func (s *split) endReports() {
-	r := &s.reports
+// end ends the episodes that end in row t. Their means count when the episodes are told.
+func (r *reports) end(t int, ends func(at int) bool) {
 	if len(r.metrics) == 0 {
 		return
 	}
-	for env := range s.n {
-		at := s.t*s.n + env
-		if !s.ends(at) {
+	for env := range r.n {
+		at := t*r.n + env
+		if !ends(at) {
 			continue
 		}
 		for _, m := range r.metrics {

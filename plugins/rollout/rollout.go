@@ -5,38 +5,19 @@ import (
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/arena"
-	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
-	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/trajectory"
 
-	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
 // Rollout runs the environments of one instance of the component.
 type Rollout struct {
-	config config
-	h      *component.Host
-	plugin env.Plugin // of the environments that it began with
-	schema *trajectory.Schema
-	arena  *arena.Arena
-	mode   hostabi.Autoreset
-	splits []*split
-
-	obsReady, trajectories, episodes *bus.Signal
-
-	envSteps, lostSteps, restarts, carriedBytes *stat.Counter
-	untold                                      *stat.Counter // episodes that could not be announced
-	lostEpisodes                                *stat.Counter // episodes that ended with the process they were in
-	versions                                    map[uint64]*version
-	restarted                                   int
-	life                                        int // tells apart the times when environments begin without a state
-	attempts                                    int // how often environments got new seeds, from lifeAttempts on for each life
-
+	shared
+	plugin  env.Plugin // of the environments that it began with
+	splits  []*split
 	changes changes
-	rest    rest
 }
 
 var (
@@ -82,15 +63,9 @@ func (c *Rollout) Flow() component.Flow {
 
 // Start makes the arena and the environments and posts the first turn of every split.
 func (c *Rollout) Start(h *component.Host) error {
-	c.h, c.life = h, h.Run.Resumes*maxBegun+h.Begun
-	c.attempts = c.life * lifeAttempts
-	c.obsReady, c.trajectories, c.episodes = h.Signal("obs_ready"), h.Signal("trajectories"), h.Signal("episodes")
+	c.shared.start(h)
+	c.changes.c = &c.shared
 	h.Slot("on_actions", c.onActions)
-	c.envSteps, c.lostSteps = h.Stats.Counter("rollout/env_steps"), h.Stats.Counter("rollout/lost_env_steps")
-	c.restarts, c.carriedBytes = h.Stats.Counter("rollout/restarts"), h.Stats.Counter("rollout/carried_bytes")
-	c.lostEpisodes = h.Stats.Counter("rollout/lost_episodes")
-	c.untold = h.Stats.Counter("rollout/episodes_untold")
-	c.changes.start(h.Stats)
 	plugin, err := h.Env(c.config.Env)
 	if err != nil {
 		return err
@@ -107,9 +82,7 @@ func (c *Rollout) layOut() error {
 	spec := c.plugin.Spec()
 	c.mode = spec.PickAutoreset()
 	soa := c.config.Layout == "soa" || c.config.Layout == "auto" && spec.Caps&hostabi.CapPreferSoA != 0
-	schema, err := trajectory.NewSchema(spec, trajectory.Shape{
-		Steps: c.config.Horizon, Envs: c.config.Envs / c.config.Splits, SoA: soa,
-	})
+	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: c.config.Horizon, Envs: c.envs(), SoA: soa})
 	if err != nil {
 		return err
 	}
@@ -121,24 +94,16 @@ func (c *Rollout) layOut() error {
 	return err
 }
 
-func (c *Rollout) blocksPerSplit() int {
-	if c.h.Run.Synchronous {
-		return 1
-	}
-	return c.config.Blocks
-}
-
 // makeSplits makes one guest instance for each split and gives it its blocks.
 func (c *Rollout) makeSplits() error {
-	n := c.config.Envs / c.config.Splits
 	for i := range c.config.Splits {
-		b, err := c.newBatch(c.plugin, c.schema, i)
+		b, err := newBatch(&c.shared, c.plugin, c.schema, i)
 		if err != nil {
 			return err
 		}
-		b.maker = maker{version: c.versionOf(c.plugin.Hash()), task: c.h.Task}
-		s := newSplit(c, i, c.h.FirstEnv+i*n, n, b)
-		b.reportsTo.Store(s)
+		b.maker = maker{version: c.known.of(c.plugin.Hash()), task: c.h.Task}
+		s := newSplit(&c.shared, i, b)
+		b.reportsTo.Store(&s.reporter)
 		c.splits = append(c.splits, s)
 		for k := range c.blocksPerSplit() {
 			block := uint32(i*c.blocksPerSplit() + k)
@@ -146,13 +111,49 @@ func (c *Rollout) makeSplits() error {
 			s.credit(block)
 		}
 	}
+	for _, s := range c.splits {
+		s.all = c.splits
+	}
+	c.changes.splits = c.splits
 	return nil
 }
 
-// credit announces, from whatever goroutine freed it, that a block of the split is free.
-func (s *split) credit(block uint32) {
-	s.c.h.Receiver.Control(loop.Func(s.onCredit), hostabi.Message{T: block})
+// EnvName returns the name of the [env] table.
+func (c *Rollout) EnvName() string { return c.config.Env }
+
+// PrepareEnvs makes the environments of a change, one batch for each split, and has each of them observe something in
+// a block of its own, so that what comes first is behind them when they go over. See component.EnvRunner.
+//
+// A trial goes over when episodes end, whatever boundary the change names. Errors: a *component.SpacesError,
+// component.ErrChanging, or what the plugin says.
+func (c *Rollout) PrepareEnvs(o component.EnvChange) (component.PreparedEnvs, error) {
+	if o.Plugin == nil || o.Envs < 0 || o.Envs > c.config.Envs {
+		return nil, fmt.Errorf("%s: change of %d of %d environments to plugin %v", c.h.Name, o.Envs, c.config.Envs, o.Plugin)
+	}
+	if o.Envs == c.config.Envs {
+		o.Envs = 0
+	}
+	return c.changes.prepare(o)
 }
+
+// Pause makes every split stop at the end of its block; one that waits for a block is at rest, unless it is behind.
+func (c *Rollout) Pause(rested func()) {
+	c.rest.wanted, c.rest.rested = true, rested
+	endPause(&c.shared, c.splits)
+}
+
+// Resume lets the splits begin blocks again.
+func (c *Rollout) Resume() {
+	c.rest.wanted, c.rest.rested = false, nil
+	for _, s := range c.splits {
+		if !s.writing {
+			s.begin()
+		}
+	}
+}
+
+// Waiting returns nothing: what the component asks for is answered before it comes to rest.
+func (c *Rollout) Waiting() []component.Waiting { return nil }
 
 // onActions goes on with the split whose row has been written.
 func (c *Rollout) onActions(m *hostabi.Message) {
@@ -170,6 +171,7 @@ func (c *Rollout) Stop() error {
 	for _, s := range c.splits {
 		errs = append(errs, s.stop())
 	}
-	c.splits, c.changes.current = nil, nil // nothing is left to settle or to take back
-	return errors.Join(append(errs, c.changes.stop())...)
+	c.splits = nil
+	c.changes.stop()
+	return errors.Join(append(errs, c.closing.wait())...)
 }

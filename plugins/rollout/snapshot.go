@@ -7,8 +7,8 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 )
 
-// saved is the part of a split's state that goes into the snapshot as JSON.
-type saved struct {
+// splitState is the part of a split's state that goes into the snapshot as JSON.
+type splitState struct {
 	Steps     uint64
 	Sequence  uint64
 	Calls     uint64
@@ -29,26 +29,26 @@ type saved struct {
 // two blocks: bound at most, not stepped. Of a split whose episodes have just begun their seeds are enough.
 func (c *Rollout) Snapshot() (component.State, error) {
 	state := component.State{Blobs: map[string][]byte{}}
-	var splits []saved
+	var splits []splitState
 	for i, s := range c.splits {
 		switch {
 		case s.writing && s.t > 0 || s.stepping:
 			return component.State{}, fmt.Errorf("%w: split %d is in the middle of a block", component.ErrNoSnapshot, i)
-		case s.sides != nil:
+		case s.versions != nil:
 			return component.State{}, fmt.Errorf("%w: two versions of the environments run side by side in split %d",
 				component.ErrNoSnapshot, i)
 		case s.anyGone:
 			return component.State{}, fmt.Errorf("%w: environments of split %d wait to be begun anew", component.ErrNoSnapshot, i)
 		}
 		if s.carried {
-			instance, err := s.env.Snapshot()
+			instance, err := s.batch.env.Snapshot()
 			if err != nil {
 				return component.State{}, fmt.Errorf("%w: %w", component.ErrNoSnapshot, err)
 			}
 			state.Blobs[blobName(i)] = instance
 		}
-		splits = append(splits, saved{
-			Steps: s.steps, Sequence: s.sequence, Calls: s.calls, Restarted: c.restarted, Attempts: c.attempts, Tries: s.tries,
+		splits = append(splits, splitState{
+			Steps: s.steps, Sequence: s.sequence, Calls: s.batch.calls, Restarted: c.restarted, Attempts: c.attempts, Tries: s.seeds.attempt,
 			Fresh: !s.carried, Phantom: slices.Clone(s.phantom), Ages: slices.Clone(s.ages), Accounts: slices.Clone(s.accounts),
 			Carry: slices.Clone(s.carry), Reports: s.reports.save(),
 		})
@@ -61,7 +61,7 @@ func blobName(split int) string { return fmt.Sprintf("split%d.instance", split) 
 
 // Restore continues from a snapshot of a component with as many splits of as many environments.
 func (c *Rollout) Restore(state component.State) error {
-	var splits []saved
+	var splits []splitState
 	if err := state.Decode(&splits); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (c *Rollout) Restore(state component.State) error {
 	return nil
 }
 
-func (s *split) restore(from *saved, instance []byte) error {
+func (s *split) restore(from *splitState, instance []byte) error {
 	if from.Carry == nil {
 		from.Carry = append(from.CarryObs, from.CarryMask...)
 	}
@@ -87,20 +87,20 @@ func (s *split) restore(from *saved, instance []byte) error {
 		return fmt.Errorf("state is of other environments")
 	}
 	if !from.Fresh {
-		if err := s.env.Restore(instance); err != nil {
+		if err := s.batch.env.Restore(instance); err != nil {
 			return err
 		}
 	}
-	s.steps, s.sequence, s.calls, s.carried = from.Steps, from.Sequence, from.Calls, !from.Fresh
+	s.steps, s.sequence, s.batch.calls, s.carried = from.Steps, from.Sequence, from.Calls, !from.Fresh
 	copy(s.phantom, from.Phantom)
 	copy(s.ages, from.Ages)
 	copy(s.accounts, from.Accounts)
 	copy(s.carry, from.Carry)
 	for name, running := range from.Reports {
-		copy(s.metric(name).running, running)
+		copy(s.reports.metric(name).running, running)
 	}
-	if s.seed(from.Tries); from.Attempts == 0 {
-		s.seed(from.Restarted)
+	if s.seeds.draw(from.Tries); from.Attempts == 0 {
+		s.seeds.draw(from.Restarted)
 	}
 	return nil
 }

@@ -2,108 +2,77 @@ package rollout
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/hostabi"
 )
 
 // split is one part of the environments: a guest instance, its blocks and where it is in its turn.
 type split struct {
-	*batch // that steps into the block, or did before others began to step beside it
-	sides  *sides
-
-	c     *Rollout
+	rows
+	all   []*split // of the component, this one too
 	index int
 	first int // global index of environment 0
-	n     int // environments
-	seeds []uint64
-	tries int // attempt that the seeds are for
+	seeds seeds
 
-	free    []uint32 // blocks, in the order of their credits
-	loan    arena.Loan
-	tr      trajectory.Trajectory
-	writing bool // a block is bound
-	t       int  // row that inference is asked about
-	asked   bool
+	batch    *batch    // that steps into the block, or did before others began to step beside it
+	versions *versions // while several step side by side; else nil
+	spare    *batch    // that the split may have to go back to
+	next     *move     // waits for its boundary
 
-	steps     uint64 // env steps that each environment made before row 0 of the block
-	sequence  uint64 // of the block
-	bootstrap bool   // row t-1 has truncated environments whose last observation wants a value
+	free  []uint32 // blocks, in the order of their credits
+	loan  arena.Loan
+	t     int // row that inference is asked about
+	asked bool
 
-	carried                bool   // what was observed in row T of the previous block waits in carry
-	carry                  []byte // see trajectory.SaveObserved
-	phantom                []byte // 1 where the next step belongs to no episode (next-step autoreset)
-	resetMask              []byte
+	steps    uint64 // env steps that each environment made before row 0 of the block
+	sequence uint64 // of the block
+	carried  bool   // what was observed in row T of the previous block waits in carry
+	carry    []byte // see trajectory.SaveObserved
+
 	minVersion, maxVersion uint64
 
-	ages     []uint32 // env steps of the running episodes, for the episode limit
-	limited  []byte   // 1 where the limit ended the episode in row t
-	accounts []account
-	reports  reports
-
 	ready    func() // posts onReady
-	stepping bool   // row t is being stepped
-	arrived  int    // calls of onReady for it
-
-	next  *move  // waits for its boundary
-	spare *batch // that the split may have to go back to
-
-	stamped []int32  // rows of the block whose maker is written down, by environment
-	mixed   bool     // some are
-	makers  []uint16 // [T][N], of those: places in the cast
-	stamps  []uint64 // by block, the version of all its rows where one has made them
-	cast    []maker
-
-	gone    []byte // 1 where the environment was lost and has not been reset since
-	anyGone bool
-	cuts    []byte // [T][N]: what losses did to the block's rows, see lost.go
-	anyCuts bool
+	reporter reporter
+	stepping bool // row t is being stepped
 }
 
-func newSplit(c *Rollout, index, first, n int, b *batch) *split {
+func newSplit(c *shared, index int, b *batch) *split {
 	s := &split{
-		batch: b, c: c, index: index, first: first, n: n, stamped: make([]int32, n),
-		makers: make([]uint16, n*c.config.Horizon), stamps: make([]uint64, c.arena.Blocks()),
-		seeds: make([]uint64, n), phantom: make([]byte, n), resetMask: make([]byte, n),
-		ages: make([]uint32, n), limited: make([]byte, n), accounts: make([]account, n),
-		gone: make([]byte, n), cuts: make([]byte, n*c.config.Horizon), carry: make([]byte, c.schema.ObservedBytes()),
+		rows: newRows(c), index: index, first: b.first(), batch: b, carry: make([]byte, c.schema.ObservedBytes()),
+		steps: uint64(c.life) * trajectory.LifeSteps,
 	}
-	for block := range s.stamps {
-		s.stamps[block] = stampedBySeveral
-	}
-	s.seed(c.attempts)
-	s.steps = uint64(c.life) * trajectory.LifeSteps
+	s.reporter = s.report
+	s.seeds = seeds{c: c, first: s.first, values: make([]uint64, s.n)}
+	s.seeds.draw(c.attempts)
 	onReady := s.onReady
 	s.ready = func() { c.h.Receiver.Post(onReady, hostabi.Message{}) }
 	return s
 }
 
-// seed derives the environments' seeds; attempt counts restarts and changes, so that an environment which is begun
-// anew does not replay what it did before, or what led to a fault.
-func (s *split) seed(attempt int) {
-	s.tries = attempt
-	run := s.c.seedOf(attempt)
-	for i := range s.seeds {
-		s.seeds[i] = env.Seed(run, s.first+i)
+// report counts a number with the episode that it belongs to. Where the runtime does not know the environment (-1) it counts
+// by itself, unless another batch makes some of the rows: then nobody can tell whether it is about one that counts.
+func (s *split) report(b *batch, env int, name string, value float64) {
+	if s.versions != nil && (env < 0 || s.versions.owner[env] != b) {
+		return
+	}
+	m := s.reports.metric(name)
+	switch {
+	case env >= 0:
+		m.running[env].Sum += value
+		m.running[env].Count++
+	case !b.onTrial:
+		m.to.Observe(value)
 	}
 }
 
-// What each life has room for: instances that begin while the run goes on, until it is resumed, and attempts.
-const (
-	maxBegun     = 1 << 14
-	lifeAttempts = 1 << 20
-)
-
-// seedOf returns what takes the place of the run's seed in an attempt.
-func (c *Rollout) seedOf(attempt int) uint64 {
-	if attempt == 0 {
-		return c.h.Run.Seed
-	}
-	return env.Seed(c.h.Run.Seed, -attempt)
+// credit announces, from the goroutine that freed it, that a block of the split is free.
+func (s *split) credit(block uint32) {
+	s.c.h.Receiver.Control(loop.Func(s.onCredit), hostabi.Message{T: block})
 }
 
 // onCredit takes a block that has become free and starts on it if the split has been waiting for one.
@@ -139,12 +108,10 @@ func (s *split) begin() {
 		s.c.h.Fail(err)
 		return
 	}
-	s.loan, s.writing, s.t, s.bootstrap = loan, true, 0, false
-	s.tr = trajectory.Trajectory{Schema: s.c.schema, Mem: loan.Bytes()}
+	s.loan, s.t = loan, 0
+	s.open(loan.Bytes(), loan.Block())
 	s.minVersion, s.maxVersion = ^uint64(0), 0
-	s.forgetCuts()
-	s.forgetStamps()
-	if err := s.firstRow(loan.Block()); err != nil {
+	if err := s.firstRow(); err != nil {
 		s.fault(err)
 		return
 	}
@@ -152,44 +119,44 @@ func (s *split) begin() {
 }
 
 // firstRow binds the block and writes what is observed in row 0.
-func (s *split) firstRow(block uint32) error {
-	if err := s.bind(block); err != nil {
-		if !s.lose(err) {
+func (s *split) firstRow() error {
+	if err := s.bind(); err != nil {
+		if !s.loseSome(err) {
 			return err
 		}
-		s.strike(-1, false)
+		s.invalidateRow(-1, false)
 	}
 	if s.carried {
 		s.tr.LoadObserved(0, s.carry)
 		s.c.carriedBytes.Add(uint64(len(s.carry)))
-		return s.revive(0)
+		return s.resetLost(0)
 	}
 	s.foundAll() // the reset is for all
-	if err := s.reset(0, nil, s.seeds); err != nil {
+	if err := s.reset(0, nil, s.seeds.values); err != nil {
 		return err
 	}
-	return s.revive(0)
+	return s.resetLost(0)
 }
 
-// bind makes the environments step into a block. Those that step beside others have a block of their own.
-func (s *split) bind(block uint32) error {
-	if s.sides != nil {
-		s.sides.turn()
+// bind makes the environments step into the block. Those that step beside others have a block of their own.
+func (s *split) bind() error {
+	if s.versions != nil {
+		s.versions.turn()
 		return nil
 	}
-	err := s.env.Bind(s.blockFor(s.batch, block))
-	if s.pad != nil && err == nil {
-		s.letGo(s.pad) // that it was bound to before
-		s.pad = nil
+	err := s.batch.env.Bind(s.batch.block(s.tr.Mem, s.block))
+	if s.batch.pad != nil && err == nil {
+		s.letGo(s.batch.pad) // that it was bound to before
+		s.batch.pad = nil
 	}
 	return err
 }
 
-// blockFor returns the block in the words of one version.
-func (s *split) blockFor(b *batch, block uint32) env.Block {
-	return env.Block{
-		Trajectory: trajectory.Trajectory{Schema: b.schema, Mem: s.tr.Mem}, Index: block, FD: s.c.arena.FD(),
-		Offset: s.c.arena.BlockOffset(block),
+// letGo releases what the split needs no more, but not before stepping goes on: while memory is given back nobody can
+// map any, or touch some for the first time.
+func (s *split) letGo(c closer) {
+	if s.next == nil || !s.next.later(c) {
+		s.c.closing.release(c)
 	}
 }
 
@@ -220,20 +187,22 @@ func (s *split) onActions(version uint64) {
 		return
 	}
 	if s.next != nil && s.next.at == component.AtNow {
-		s.drop()
+		s.next.drop()
 		return
 	}
 	s.minVersion, s.maxVersion = min(s.minVersion, version), max(s.maxVersion, version)
-	if s.sides != nil {
-		s.stepSides()
+	if s.versions != nil {
+		if s.stepping = s.versions.step(s.t, s.ready); !s.stepping {
+			s.stepped(nil)
+		}
 		return
 	}
-	s.calls++
-	if s.starter == nil {
-		s.stepped(s.env.Step(s.t))
+	s.batch.calls++
+	if s.batch.starter == nil {
+		s.stepped(s.batch.env.Step(s.t))
 		return
 	}
-	over, err := s.starter.StartStep(s.t, s.ready)
+	over, err := s.batch.starter.StartStep(s.t, s.ready)
 	s.batch.stepping, s.stepping = !over, !over
 	if over {
 		s.stepped(err)
@@ -242,15 +211,15 @@ func (s *split) onActions(version uint64) {
 
 // onReady goes on with a step that was begun.
 func (s *split) onReady(*hostabi.Message) {
-	if !s.stepping {
-		return
+	switch {
+	case !s.stepping:
+	case s.versions == nil:
+		s.batch.stepping, s.stepping = false, false
+		s.stepped(s.batch.starter.FinishStep())
+	case s.versions.arrive():
+		s.stepping = false
+		s.stepped(nil)
 	}
-	if s.sides != nil {
-		s.arrivedSide()
-		return
-	}
-	s.batch.stepping, s.stepping = false, false
-	s.stepped(s.starter.FinishStep())
 }
 
 // stepped goes on when Step has returned.
@@ -260,77 +229,43 @@ func (s *split) stepped(err error) {
 		return
 	}
 	s.t++
-	if s.next == nil || s.crossRow() {
+	if s.next == nil || s.next.crossRow() {
 		s.ask()
 	}
 }
 
 // settle completes row t, in which the environments have written the rest and obs[t+1].
 func (s *split) settle(err error) error {
-	if s.sides != nil {
-		return s.settleSides()
+	if s.versions != nil {
+		return s.versions.settle(s.t)
 	}
 	if err != nil {
-		if !s.lose(err) {
+		if !s.loseSome(err) {
 			return err
 		}
-		s.strike(s.t, false)
+		s.invalidateRow(s.t, false)
 	}
 	ended, env, err := s.tr.CheckStep(s.t, s.c.mode)
 	if err != nil {
-		return s.outputFault(hostabi.ExportStep, env, err)
+		return s.batch.outputFault(hostabi.ExportStep, env, err)
 	}
-	s.markValid()
-	if s.c.config.EpisodeLimit > 0 {
-		ended = s.limit(ended)
+	ended = s.complete(s.t, ended)
+	if ended != 0 && (s.c.mode != hostabi.SameStep || s.c.config.EpisodeLimit > 0) {
+		if err := s.endEpisodes(); err != nil {
+			return err
+		}
 	}
-	s.endReports()
-	s.bootstrap = ended&trajectory.AnyTruncated != 0
-	if ended == 0 || s.c.mode == hostabi.SameStep && s.c.config.EpisodeLimit == 0 {
-		return s.revive(s.t + 1)
-	}
-	if err := s.endEpisodes(); err != nil {
-		return err
-	}
-	return s.revive(s.t + 1)
+	return s.resetLost(s.t + 1)
 }
 
-// markValid writes valid[t]: 0 for steps that belong to no episode, whose flags then mean nothing, and for lost ones.
-func (s *split) markValid() {
-	valid := s.tr.Row(trajectory.Valid, s.t).Data
-	if s.c.mode != hostabi.NextStep {
-		for i := range valid {
-			valid[i] = 1 - s.gone[i]
-		}
-		return
-	}
-	terminated, truncated := s.tr.Row(trajectory.Terminated, s.t).Data, s.tr.Row(trajectory.Truncated, s.t).Data
-	for i := range valid {
-		valid[i] = 1 - (s.phantom[i] | s.gone[i])
-		if s.phantom[i] != 0 {
-			terminated[i], truncated[i] = 0, 0
-		}
-		s.phantom[i] = 0
-	}
-}
-
-// endEpisodes does what a same-step guest does itself, where the guest does not or where the host's limit ended
-// the episode: keeps the last observation in final_obs, then resets, or lets the next step be the phantom one.
+// endEpisodes does what the ends of episodes in row t ask for.
 func (s *split) endEpisodes() error {
 	terminated, truncated := s.tr.Row(trajectory.Terminated, s.t).Data, s.tr.Row(trajectory.Truncated, s.t).Data
 	reset := false
-	for i := range s.n {
-		limited := s.limited[i] != 0
-		s.limited[i], s.resetMask[i] = 0, 0
-		if terminated[i]|truncated[i] == 0 || !limited && s.c.mode == hostabi.SameStep {
-			continue
+	for env := range s.n {
+		if s.endOne(s.t, env, terminated[env]|truncated[env] != 0) {
+			reset = true
 		}
-		s.tr.KeepFinal(i, s.t+1)
-		if !limited && s.c.mode == hostabi.NextStep {
-			s.phantom[i] = 1
-			continue
-		}
-		s.resetMask[i], reset = 1, true
 	}
 	if !reset {
 		return nil
@@ -339,22 +274,39 @@ func (s *split) endEpisodes() error {
 }
 
 // reset starts new episodes where mask is not 0, or everywhere, in a row of the block. Environments that are lost
-// meanwhile wait for revive.
-func (s *split) reset(row int, mask []byte, seeds []uint64) error {
-	if s.sides != nil {
-		return s.resetSides(row, mask, seeds)
+// meanwhile wait for resetLost.
+func (s *split) reset(row int, mask []uint8, seeds []uint64) error {
+	if s.versions != nil {
+		return s.versions.reset(row, mask, seeds)
 	}
-	if err := s.env.Reset(row, mask, seeds); err != nil {
-		if !s.lose(err) {
+	if err := s.batch.env.Reset(row, mask, seeds); err != nil {
+		if !s.loseSome(err) {
 			return err
 		}
-		s.strike(row-1, true)
+		s.invalidateRow(row-1, true)
 	}
 	if s.anyGone {
-		return nil // revive looks at the row when it is complete
+		return nil // resetLost looks at the row when it is complete
 	}
 	if env, err := s.tr.CheckObs(row); err != nil {
-		return s.outputFault(hostabi.ExportReset, env, err)
+		return s.batch.outputFault(hostabi.ExportReset, env, err)
+	}
+	return nil
+}
+
+// resetLost starts new episodes in the environments that are gone, with seeds that they have not had, until all of
+// them observe something in that row.
+func (s *split) resetLost(row int) error {
+	if s.versions != nil {
+		return s.versions.resetLost(row)
+	}
+	for s.anyGone {
+		copy(s.resetMask, s.gone)
+		s.foundAll()
+		s.seeds.draw(s.c.attempts)
+		if err := s.reset(row, s.resetMask, s.seeds.values); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -364,14 +316,18 @@ func (s *split) finish() {
 	m := s.next
 	crosses := m != nil && m.at != component.AtEpisode
 	if crosses {
-		m.arrive()
-		s.leave(s.t, true)
+		m.startClock()
+		m.leave(s.t, true)
 	}
-	rows := s.account()
-	s.reports.drop()
+	by := s.stampBlock()
+	rows := s.count(by, s.first, s.maxVersion)
+	newest := s.batch
+	if s.versions != nil {
+		newest = s.versions.all[len(s.versions.all)-1]
+	}
 	*s.tr.Meta() = trajectory.Meta{
 		Sequence: s.sequence, FirstEnv: uint32(s.first), Rollout: uint16(s.c.h.Index), Split: uint16(s.index),
-		FirstStep: s.steps, ValidRows: uint32(rows), PluginVersion: s.newest().version.id,
+		FirstStep: s.steps, ValidRows: uint32(rows), PluginVersion: newest.version.id,
 		MinVersion: s.minVersion, MaxVersion: s.maxVersion,
 	}
 	s.keepRow(s.t)
@@ -384,13 +340,25 @@ func (s *split) finish() {
 		return
 	}
 	if crosses {
-		s.goOver()
+		m.goOver()
 	}
 	s.begin()
 	if crosses {
-		s.crossed(m)
+		m.finish()
 	}
-	s.c.rests()
+	endPause(s.c, s.all)
+}
+
+// stampBlock completes the column of versions of the block. It returns what made all of it, nil if it is several.
+func (s *split) stampBlock() *maker {
+	if !s.mixed && s.versions == nil {
+		s.stampAll(s.batch.maker)
+		return &s.batch.maker
+	}
+	for env := range s.n {
+		s.stamp(env, s.c.config.Horizon, s.ownerOf(env).maker)
+	}
+	return nil
 }
 
 // keepRow keeps what is observed in a row for the next block.
@@ -399,7 +367,7 @@ func (s *split) keepRow(row int) {
 	s.carried = true
 }
 
-// handOver commits the block and lets go of it; whoever received it holds claims of their own.
+// handOver commits the block and lets go of it; what received it holds claims of its own.
 func (s *split) handOver() error {
 	handle, err := s.loan.Commit()
 	if err != nil {
@@ -414,6 +382,43 @@ func (s *split) handOver() error {
 	return s.c.arena.Release(handle)
 }
 
+// abort gives the block up. Its credit comes back.
+func (s *split) abort() {
+	s.writing = false
+	if err := s.loan.Abort(); err != nil {
+		s.c.h.Fail(err)
+	}
+}
+
+// ownerOf returns the batch whose rows of an environment count.
+func (s *split) ownerOf(env int) *batch {
+	if s.versions == nil {
+		return s.batch
+	}
+	return s.versions.owner[env]
+}
+
+// batches returns all that the split has.
+func (s *split) batches() []*batch {
+	list := []*batch{s.batch}
+	add := func(b *batch) {
+		if b != nil && !slices.Contains(list, b) {
+			list = append(list, b)
+		}
+	}
+	if s.versions != nil {
+		for _, b := range s.versions.all {
+			add(b)
+		}
+	}
+	add(s.spare)
+	if s.next != nil {
+		add(s.next.to)
+	}
+	return list
+}
+
+// stop closes all that the split has.
 func (s *split) stop() error {
 	var errs []error
 	for _, b := range s.batches() {
@@ -427,4 +432,42 @@ func (s *split) stop() error {
 		errs = append(errs, s.loan.Abort())
 	}
 	return errors.Join(errs...)
+}
+
+// behind reports whether another split has begun a block of a dataset that this one has no block in yet. In synchronous
+// mode what is learned from that dataset waits for this split, whose credit has come with that of the other: resting
+// in between would keep the blocks of the others for good.
+func (s *split) behind() bool {
+	if !s.c.h.Run.Synchronous {
+		return false
+	}
+	for _, other := range s.all {
+		if other.begun() > s.begun() {
+			return true
+		}
+	}
+	return false
+}
+
+// begun returns how many blocks the split has begun.
+func (s *split) begun() uint64 {
+	if s.writing {
+		return s.sequence + 1
+	}
+	return s.sequence
+}
+
+// endPause ends the wait for a Pause if no split of the component has anything left to do.
+func endPause(c *shared, all []*split) {
+	if c.rest.rested == nil {
+		return
+	}
+	for _, s := range all {
+		if s.writing || s.behind() {
+			return
+		}
+	}
+	rested := c.rest.rested
+	c.rest.rested = nil
+	rested()
 }

@@ -64,7 +64,7 @@ func TestStarter_ChangesNoBlock(t *testing.T) {
 	dies := once("rl_step", 9, env.Span{First: 1, Count: 2})
 	_, want := play(t, rigOptions{plugin: mortal{plugintest.New(script), dies}}, 6)
 	r, got := play(t, rigOptions{plugin: elsewhere{mortal{plugintest.New(script), dies}}}, 6)
-	if r.c.splits[0].starter == nil {
+	if r.c.splits[0].batch.starter == nil {
 		t.Fatal("steps are not made in halves")
 	}
 	for i := range want.valid {
@@ -85,7 +85,7 @@ func TestStarter_IsNotUsedWhereNobodyGoesOnMeanwhile(t *testing.T) {
 		"one split":        {plugin: p, config: func(c *config) { c.Splits = 1 }},
 		"synchronous mode": {plugin: p, run: component.Run{Synchronous: true}},
 	} {
-		if r := newRig(t, o); r.c.splits[0].starter != nil {
+		if r := newRig(t, o); r.c.splits[0].batch.starter != nil {
 			t.Errorf("%s: steps are made in halves", name)
 		}
 	}
@@ -100,7 +100,7 @@ func TestStarter_BetweenTheHalves(t *testing.T) {
 	}
 	gate := make(chan struct{})
 	for _, s := range r.c.splits {
-		s.env.(*elsewhereEnv).gate = gate
+		s.batch.env.(*elsewhereEnv).gate = gate
 	}
 	r.silent = false
 	r.answer(r.asked[0])

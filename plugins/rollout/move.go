@@ -1,0 +1,319 @@
+package rollout
+
+import (
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+)
+
+// move is one split's part of a change: where it goes, or goes back to, at its next boundary. See stage for the whole.
+type move struct {
+	s         *split
+	to        *batch
+	at        component.Boundary
+	keepState bool // the running episodes go on, if that can be done
+	share     int  // environments that go over
+	back      bool
+	pad       *pad // for those that are there now, if they go on beside the new ones
+
+	newSeeds func()      // for environments that begin anew
+	rollBack func(error) // the change cannot be made here
+	over     func(*move) // the split has gone over, or back
+
+	progress progress
+	episodes passage
+	went     component.EnvsWent
+	since    time.Time
+	took     time.Duration
+	rest     []closer // is to be closed when stepping goes on
+}
+
+// progress says how far a move has got.
+type progress uint8
+
+const (
+	waiting progress = iota // for the boundary; at AtEpisode versions step side by side until all episodes have ended
+	inPlace                 // the new environments are in their place: what is left is to begin
+	done                    // over, or given up
+)
+
+// passage says what becomes of the running episodes at the boundary.
+type passage uint8
+
+const (
+	someGoOn passage = iota // those of environments that are where they go already
+	allKept
+	noneBegan // and the seeds have not been used
+	allEnded
+)
+
+// startClock starts the clock of the pause at a boundary, stopClock stops it.
+func (m *move) startClock() { m.since = time.Now() }
+
+func (m *move) stopClock() { m.took += time.Since(m.since) }
+
+// later keeps what is to be closed until stepping goes on; it reports false if nothing stands still.
+func (m *move) later(c closer) bool {
+	if m.progress == inPlace {
+		m.rest = append(m.rest, c)
+	}
+	return m.progress == inPlace
+}
+
+// start lets a split go over that is at its boundary already, since nothing of it is under way. A row that has been asked
+// about stays as it is.
+func (m *move) start() {
+	switch s := m.s; {
+	case !s.writing && m.at == component.AtEpisode && (s.carried || m.share < s.n):
+		m.stepBoth(s.c.config.Horizon)
+	case !s.writing:
+		m.startClock()
+		m.leave(0, false)
+		m.goOver()
+		m.finish()
+	}
+}
+
+// crossRow goes over between two steps if this is the boundary. It reports whether row t is still to be asked about.
+func (m *move) crossRow() bool {
+	switch m.at {
+	case component.AtNow:
+		m.drop()
+		return false
+	case component.AtStep:
+		m.crossStep()
+		return false
+	case component.AtEpisode:
+		if d := m.s.versions; d == nil || d.target != m.to {
+			return m.stepBoth(m.s.t)
+		}
+		return m.allOver()
+	}
+	return true
+}
+
+// crossStep goes over before row t, and asks about that row.
+func (m *move) crossStep() {
+	s := m.s
+	m.startClock()
+	for env := range s.n {
+		if b := s.ownerOf(env); b != m.to {
+			s.stamp(env, s.t, b.maker)
+		}
+	}
+	m.leave(s.t, false)
+	m.goOver()
+	if err := m.enter(); err != nil {
+		s.fault(err)
+	} else {
+		s.ask()
+	}
+	m.finish()
+}
+
+// enter binds the block of which rows have been written to environments that have just come.
+func (m *move) enter() error {
+	s := m.s
+	if err := s.bind(); err != nil {
+		if !s.loseSome(err) {
+			return err
+		}
+		s.invalidateRow(s.t-1, true)
+	}
+	return s.resetLost(s.t)
+}
+
+// drop gives the unfinished block up and goes over.
+func (m *move) drop() {
+	s := m.s
+	m.startClock()
+	m.went.Dropped = uint64(s.validBefore(s.t))
+	s.c.swap.dropped.Add(m.went.Dropped)
+	m.leave(s.t, false)
+	if m.episodes == allKept {
+		s.countDropped(s.t)
+		s.keepRow(s.t)
+	} else {
+		clear(s.accounts)
+	}
+	s.steps += uint64(s.t)
+	s.abort()
+	m.goOver()
+	s.begin()
+	m.finish()
+	endPause(s.c, s.all)
+}
+
+// stepBoth lets the environments of the move step beside those that run, from row t on. Each goes over when
+// its episode ends, at once where none is running. The last row stands for the first one of the next block. It reports
+// whether the split goes on.
+func (m *move) stepBoth(t int) bool {
+	s := m.s
+	m.startClock()
+	var err error
+	if s.versions == nil {
+		s.batch.pad, m.pad = m.pad, nil
+		if err = s.batch.bindPad(); err != nil && !isFault(err) {
+			return m.stayAlone(err)
+		}
+		s.versions = newVersions(&s.rows, &s.seeds, s.batch)
+	}
+	d := s.versions
+	d.add(m.to, m.share, t, m.newSeeds)
+	m.to.reportsTo.Store(&s.reporter)
+	if !s.carried && !s.writing {
+		d.beginAll()
+	}
+	if err != nil {
+		err = d.loseBatch(s.batch, err)
+		before := -1 // no row has been stepped
+		if s.writing {
+			before = s.t - 1
+		}
+		s.invalidateRow(before, true)
+	}
+	if err == nil && s.writing && s.anyGone {
+		err = s.resetLost(t)
+	}
+	m.stopClock()
+	if err != nil {
+		s.fault(err)
+	}
+	return err == nil
+}
+
+// stayAlone is for environments that cannot step beside others: they go on as before.
+func (m *move) stayAlone(err error) bool {
+	s := m.s
+	m.rollBack(err)
+	if !s.writing {
+		s.c.closing.release(s.batch.pad)
+		s.batch.pad = nil
+		return true
+	}
+	if err := s.bind(); err != nil {
+		s.fault(err)
+		return false
+	}
+	return true
+}
+
+// allOver is for the split whose environments may all have gone over: then the new ones step into its block. It
+// reports whether the split goes on.
+func (m *move) allOver() bool {
+	s := m.s
+	if !s.versions.allOver() {
+		return true
+	}
+	m.startClock()
+	s.versions.target = nil
+	var err error
+	if m.share == s.n {
+		m.goOver()
+		if err = m.enter(); err != nil {
+			s.fault(err)
+		}
+	}
+	m.finish()
+	return err == nil
+}
+
+// leave carries the running episodes over to the new environments, or ends them before row t as
+// truncated; those of environments that stay are not touched. Row 0 is for a split whose last block is gone: the value
+// of what follows stands in it already. valued says that value[t] is there.
+func (m *move) leave(t int, valued bool) {
+	s := m.s
+	m.episodes = noneBegan
+	if s.carried || s.writing {
+		m.episodes = allEnded
+	}
+	if m.keepState && (t > 0 || s.carried) && m.takeStates() {
+		m.episodes = allKept
+		s.c.swap.kept.Add(uint64(s.n))
+		m.went.Kept = s.n
+		return
+	}
+	m.newSeeds()
+	for env := range s.n {
+		if s.ownerOf(env) == m.to {
+			m.episodes = someGoOn
+			continue
+		}
+		if s.endEpisode(t, env, valued) {
+			m.went.Truncated++
+		}
+		s.lose(env) // until it is reset
+	}
+	s.c.swap.ended.Add(uint64(m.went.Truncated))
+}
+
+// takeStates reports whether the running episodes go on in the new environments.
+func (m *move) takeStates() bool {
+	whole := m.s.batch
+	if m.s.versions != nil {
+		whole = nil
+	}
+	err := m.to.takeStates(whole, m.s.ownerOf)
+	if err != nil {
+		m.s.c.h.Log.Warn("episodes are not carried over", "split", m.s.index, "reason", err)
+	}
+	return err == nil
+}
+
+// goOver puts the new environments into the place of those that have stepped so far, which wait until
+// the change is settled.
+func (m *move) goOver() {
+	s := m.s
+	m.progress = inPlace
+	was := s.batch
+	for _, b := range s.batches() {
+		switch {
+		case b == m.to:
+		case !m.back && (b == s.spare || b == was && s.spare == nil):
+			s.spare = b
+		default:
+			s.letGo(b)
+		}
+	}
+	if m.back {
+		s.spare = nil
+	}
+	s.batch, s.versions = m.to, nil
+	s.batch.forgetWants()
+	s.batch.reportsTo.Store(&s.reporter)
+	if m.episodes == noneBegan || m.episodes == allEnded {
+		s.carried = false
+		if m.episodes == allEnded {
+			s.seeds.draw(s.c.attempts)
+		}
+		if !s.writing {
+			s.foundAll() // the reset is for all
+		}
+	}
+}
+
+// finish is for the split that has gone over, when what comes next is under way.
+func (m *move) finish() {
+	s := m.s
+	if s.next == m {
+		s.next = nil
+	}
+	m.stopClock()
+	for _, c := range m.rest {
+		s.c.closing.release(c)
+	}
+	m.rest = nil
+	if m.progress != done {
+		m.giveUp()
+		m.over(m)
+	}
+}
+
+// giveUp ends a move that is made, or is not to be made.
+func (m *move) giveUp() {
+	m.progress = done
+	if m.pad != nil {
+		m.s.c.closing.release(m.pad)
+		m.pad = nil
+	}
+}

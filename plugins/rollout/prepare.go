@@ -1,0 +1,129 @@
+package rollout
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// schemaFor lays blocks out for environments that are to come, or says what keeps them from the place of those that run.
+func (c *shared) schemaFor(spec hostabi.EnvSpec) (*trajectory.Schema, error) {
+	if reason := c.differs(&spec); reason != "" {
+		return nil, &component.SpacesError{Component: c.h.Name, Reason: reason, Running: c.schema.Spec, Next: spec}
+	}
+	return trajectory.NewSchema(spec, c.schema.Shape)
+}
+
+// differs returns the first thing that keeps environments from the place of those that run, or "".
+func (c *shared) differs(next *hostabi.EnvSpec) string {
+	running := &c.schema.Spec
+	for _, role := range []hostabi.Role{hostabi.RoleObservation, hostabi.RoleAction, hostabi.RoleActionMask} {
+		was, had := running.Tensor(role)
+		is, has := next.Tensor(role)
+		switch {
+		case had != has && has:
+			return fmt.Sprintf("it has a tensor of role %v, those that run have none", role)
+		case had != has:
+			return fmt.Sprintf("it has no tensor of role %v", role)
+		case has && !sameSpace(&was, &is):
+			return fmt.Sprintf("its %v is another one", role)
+		}
+	}
+	if next.Autoreset&c.mode == 0 {
+		return fmt.Sprintf("it does not offer autoreset %v, which this run uses", c.mode)
+	}
+	if c.schema.Shape.SoA && next.Caps&(hostabi.CapStrides|hostabi.CapPreferSoA) == 0 {
+		return "it does not take observations as [elem][env], the layout of this run"
+	}
+	return ""
+}
+
+// sameSpace tells whether two tensors take the same values; names and bounds do not matter.
+func sameSpace(a, b *hostabi.TensorDesc) bool {
+	return a.DType == b.DType && a.N == b.N && a.Rank == b.Rank && slices.Equal(a.Shape[:a.Rank], b.Shape[:b.Rank])
+}
+
+// prepare has environments that were just made do what they will do for the first time when they go over, in a block of
+// their own. mapped: they will step into the blocks of the split, which are mapped here.
+func (b *batch) prepare(keepState, mapped bool) (err error) {
+	if b.pad, err = newPad(b.c.h.Name, b.schema); err != nil {
+		return err
+	}
+	if err := b.warmUp(); err != nil {
+		return err
+	}
+	if keepState {
+		b.rehearse()
+	}
+	if mapped {
+		return b.mapAhead()
+	}
+	return nil
+}
+
+// warmUp has the environments observe something where nothing else looks: the guest donates a window for
+// each of the split's blocks, and what it cannot do at all it cannot do here.
+func (b *batch) warmUp() error {
+	blocks := b.c.blocksPerSplit()
+	for k := range blocks {
+		index := uint32((b.index+1)*blocks - 1 - k) // the first one last: it is that of blocks side by side
+		if err := b.env.Bind(b.pad.block(b.schema, index)); err != nil {
+			return err
+		}
+	}
+	seeds := make([]uint64, b.schema.Shape.Envs)
+	for i := range seeds {
+		seeds[i] = env.Seed(b.c.h.Run.Seed, b.first()+i)
+	}
+	if err := b.env.Reset(0, nil, seeds); err != nil {
+		return err
+	}
+	if index, err := b.pad.tr.CheckObs(0); err != nil {
+		return b.outputFault(hostabi.ExportReset, index, err)
+	}
+	return nil
+}
+
+// rehearse has the environments do what is asked of them when episodes are carried over, so that nothing of it happens
+// for the first time then. One that fails at it is as good as new, and fails again when it matters.
+func (b *batch) rehearse() {
+	stater, ok := b.env.(env.Stater)
+	if !ok {
+		return
+	}
+	for _, env := range []int{0, b.schema.Shape.Envs - 1} {
+		var err error
+		if b.saved, err = stater.SaveEnv(env, b.saved[:0]); err == nil {
+			err = stater.LoadEnv(env, b.saved)
+		}
+		if err != nil {
+			b.renewed(err)
+			return
+		}
+	}
+}
+
+// blockMapper is an Env that maps blocks, and can do so before it is bound to them.
+type blockMapper interface {
+	// MapAhead puts blocks where Bind finds them. Nothing is bound afterwards.
+	MapAhead(blocks []env.Block) error
+}
+
+// mapAhead shows the environments the blocks that they will step into, of which others are in use: nothing of theirs
+// runs from here on until they have gone over. Mapping a block takes as long as all else that happens while stepping
+// stands still.
+func (b *batch) mapAhead() error {
+	m, ok := b.env.(blockMapper)
+	if !ok {
+		return nil
+	}
+	blocks := make([]env.Block, b.c.blocksPerSplit())
+	for k := range blocks {
+		blocks[k] = b.block(b.pad.tr.Mem, uint32(b.index*len(blocks)+k))
+	}
+	return m.MapAhead(blocks)
+}

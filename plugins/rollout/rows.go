@@ -1,0 +1,416 @@
+package rollout
+
+import (
+	"errors"
+
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// rows is the account of a split's rows and of the episodes that run through them: which are valid, which were lost, what
+// ended in them and what made them.
+type rows struct {
+	c *shared
+	n int // environments
+
+	tr        trajectory.Trajectory
+	block     uint32
+	writing   bool // a block is bound
+	bootstrap bool // the newest row has truncated environments whose last observation wants a value
+
+	reports   reports
+	accounts  []account
+	ages      []uint32 // env steps of the running episodes, for the episode limit
+	limited   []byte   // 1 where the limit ended the episode in the newest row
+	phantom   []byte   // 1 where the next step belongs to no episode (next-step autoreset)
+	resetMask []byte
+
+	gone    []byte // 1 where the environment was lost and has not been reset since
+	anyGone bool
+	cuts    []byte // [T][N]: what losses and changes did to the block's rows
+	anyCuts bool
+
+	stamped []int32  // rows of the block whose maker is written down, by environment
+	mixed   bool     // some are
+	makers  []uint16 // [T][N], of those: places in the cast
+	stamps  []uint64 // by block, the version of all its rows where one has made them
+	cast    []maker
+}
+
+// account is what has been counted of one environment's running episode.
+type account struct {
+	Return float64
+	Length uint32
+}
+
+// What a loss or a change did to a row of one environment.
+const (
+	invalid = 1 << iota // the row has been dealt with
+	lostRow             // its env step is lost: the running episode ends here, untold
+	cutRow              // truncated by the host because the row behind it is lost
+	endRow              // truncated by the host because other environments make the row behind it
+)
+
+// maxCast bounds how many makers of one block are told apart.
+const maxCast = 1 << 15
+
+// stampedBySeveral stands for the version of a block that no one version has made.
+const stampedBySeveral = ^uint64(0)
+
+func newRows(c *shared) rows {
+	n := c.envs()
+	r := rows{
+		c: c, n: n, reports: reports{stats: c.h.Stats, n: n}, accounts: make([]account, n), ages: make([]uint32, n), limited: make([]byte, n), phantom: make([]byte, n),
+		resetMask: make([]byte, n), gone: make([]byte, n), cuts: make([]byte, n*c.config.Horizon),
+		stamped: make([]int32, n), makers: make([]uint16, n*c.config.Horizon), stamps: make([]uint64, c.arena.Blocks()),
+	}
+	for block := range r.stamps {
+		r.stamps[block] = stampedBySeveral
+	}
+	return r
+}
+
+// open begins the rows of a block.
+func (r *rows) open(mem []byte, block uint32) {
+	r.tr, r.block, r.writing, r.bootstrap = trajectory.Trajectory{Schema: r.c.schema, Mem: mem}, block, true, false
+	r.reports.drop()
+	if r.anyCuts {
+		clear(r.cuts)
+		r.anyCuts = false
+	}
+	if r.mixed {
+		clear(r.stamped)
+		r.cast, r.mixed = r.cast[:0], false
+	}
+}
+
+// complete writes what the host adds to row t, in which these kinds of ends are.
+func (r *rows) complete(t int, ended trajectory.Ended) trajectory.Ended {
+	r.markValid(t)
+	if r.c.config.EpisodeLimit > 0 {
+		ended = r.limit(t, ended)
+	}
+	r.bootstrap = ended&trajectory.AnyTruncated != 0
+	r.reports.end(t, r.ends)
+	return ended
+}
+
+// markValid writes valid[t]: 0 for steps that belong to no episode, whose flags then mean nothing, and for lost ones.
+func (r *rows) markValid(t int) {
+	valid := r.tr.Row(trajectory.Valid, t).Data
+	if r.c.mode != hostabi.NextStep {
+		for i := range valid {
+			valid[i] = 1 - r.gone[i]
+		}
+		return
+	}
+	terminated, truncated := r.tr.Row(trajectory.Terminated, t).Data, r.tr.Row(trajectory.Truncated, t).Data
+	for i := range valid {
+		valid[i] = 1 - (r.phantom[i] | r.gone[i])
+		if r.phantom[i] != 0 {
+			terminated[i], truncated[i] = 0, 0
+		}
+		r.phantom[i] = 0
+	}
+}
+
+// limit truncates the episodes that have reached the limit in row t. Environments that ended by themselves start
+// to count anew.
+func (r *rows) limit(t int, ended trajectory.Ended) trajectory.Ended {
+	terminated, truncated := r.tr.Row(trajectory.Terminated, t).Data, r.tr.Row(trajectory.Truncated, t).Data
+	valid := r.tr.Row(trajectory.Valid, t).Data
+	for i := range r.ages {
+		r.ages[i] += uint32(valid[i])
+		if terminated[i]|truncated[i] != 0 {
+			r.ages[i] = 0
+		}
+		if r.ages[i] >= uint32(r.c.config.EpisodeLimit) {
+			truncated[i] = 1
+			r.limited[i] = 1
+			r.ages[i] = 0
+			ended |= trajectory.AnyTruncated
+		}
+	}
+	return ended
+}
+
+// endOne does for one environment in row t what a same-step guest does itself, where the guest does not or where the
+// host's limit ended the episode: keeps the last observation, then asks for a reset in resetMask, or lets the next step be
+// the phantom one.
+func (r *rows) endOne(t, env int, ended bool) (reset bool) {
+	limited := r.limited[env] != 0
+	r.limited[env], r.resetMask[env] = 0, 0
+	if !ended || !limited && r.c.mode == hostabi.SameStep {
+		return false
+	}
+	r.tr.KeepFinal(env, t+1)
+	if !limited && r.c.mode == hostabi.NextStep {
+		r.phantom[env] = 1
+		return false
+	}
+	r.resetMask[env] = 1
+	return true
+}
+
+// lose is for an environment that is lost: it waits for a reset.
+func (r *rows) lose(env int) { r.gone[env], r.anyGone = 1, true }
+
+// foundAll is for when no environment is lost any more.
+func (r *rows) foundAll() {
+	clear(r.gone)
+	r.anyGone = false
+}
+
+// invalidateRow takes row t of the environments that are gone out of the block, unless their episode ended in it: it is
+// then in no loss, no statistic, and no episode, and what comes before it is cut off with the value of the last
+// observation that there is. stepped says whether the row had been written when they were lost. Row -1 is what
+// happens before a block's first step.
+func (r *rows) invalidateRow(t int, stepped bool) {
+	for env, gone := range r.gone {
+		if gone == 0 {
+			continue
+		}
+		r.ages[env], r.limited[env] = 0, 0
+		r.reports.forget(env)
+		phantom := r.phantom[env] != 0
+		r.phantom[env] = 0
+		if t < 0 {
+			if r.accounts[env].Length > 0 {
+				r.endUntold(&r.accounts[env])
+			}
+			continue
+		}
+		at := t*r.n + env
+		if r.cuts[at] != 0 || stepped && r.hasEnded(at) {
+			continue
+		}
+		r.anyCuts = true
+		r.cuts[at] = invalid
+		r.tr.Bytes(trajectory.Valid)[at] = 0
+		r.tr.ClearOutcomeOf(env, t)
+		if !phantom {
+			r.cuts[at] |= lostRow
+			r.c.lostSteps.Inc()
+			if r.cut(t, env, cutRow) { // value[t] has been asked for already
+				r.keepValue(t, env)
+			}
+		}
+	}
+}
+
+// hasEnded reports whether a row that has been written has no step of an episode that goes on.
+func (r *rows) hasEnded(at int) bool {
+	return r.tr.Bytes(trajectory.Valid)[at] == 0 ||
+		r.tr.Bytes(trajectory.Terminated)[at]|r.tr.Bytes(trajectory.Truncated)[at] != 0
+}
+
+// ends reports whether a row that has been written is the last one of an episode.
+func (r *rows) ends(at int) bool { return r.tr.Bytes(trajectory.Valid)[at] != 0 && r.hasEnded(at) }
+
+// cut truncates an episode that was running before row t, and reports whether one was: obs[t] is its last observation. A
+// previous block takes its last value from its own last row.
+func (r *rows) cut(t, env int, why byte) bool {
+	before := (t-1)*r.n + env
+	if t == 0 || r.hasEnded(before) {
+		return false
+	}
+	r.tr.Bytes(trajectory.Truncated)[before] = 1
+	r.tr.KeepFinal(env, t)
+	r.cuts[before] |= why
+	r.anyCuts = true
+	return true
+}
+
+// keepValue makes value[t] that of the last observation of an episode that was cut before row t.
+func (r *rows) keepValue(t, env int) {
+	r.tr.Float32(trajectory.Bootstrap)[(t-1)*r.n+env] = r.tr.Float32(trajectory.Value)[t*r.n+env]
+}
+
+// endEpisode truncates the episode of one environment before row t because other environments make what follows, and
+// reports whether one was running. valued says that value[t] is there.
+func (r *rows) endEpisode(t, env int, valued bool) bool {
+	r.phantom[env], r.ages[env], r.limited[env] = 0, 0, 0
+	r.reports.forget(env)
+	if t == 0 {
+		running := r.accounts[env].Length > 0
+		r.accounts[env] = account{}
+		return running
+	}
+	if !r.cut(t, env, endRow) {
+		return false
+	}
+	if valued {
+		r.keepValue(t, env)
+	} else {
+		r.bootstrap = true
+	}
+	return true
+}
+
+// endUntold forgets a running episode. It has not ended by itself, so its return says nothing of the policy.
+func (r *rows) endUntold(a *account) {
+	r.c.lostEpisodes.Inc()
+	*a = account{}
+}
+
+// forget forgets the running episodes.
+func (r *rows) forget() {
+	r.foundAll()
+	clear(r.phantom)
+	clear(r.limited)
+	clear(r.ages)
+	clear(r.accounts)
+	for env := range r.n {
+		r.reports.forget(env)
+	}
+}
+
+// validBefore is how many env steps the rows before row t hold that have not been counted as lost.
+func (r *rows) validBefore(t int) (steps int) {
+	for _, valid := range r.tr.Bytes(trajectory.Valid)[:t*r.n] {
+		steps += int(valid)
+	}
+	return steps
+}
+
+// count goes through the block in (t, env) order, emits the episodes that end in it and returns the number of
+// valid rows. Rewards are raw. An episode that a loss has cut is not emitted: the host ended it, and a window of
+// returns that counts it would be lower the more processes die. The same goes for one that a change has ended. by has
+// made all of the block, or nil if several have; newest is the newest policy version that acted in it.
+func (r *rows) count(by *maker, first int, newest uint64) (valid int) {
+	accounts := r.accounts
+	terminated, truncated := r.tr.Bytes(trajectory.Terminated), r.tr.Bytes(trajectory.Truncated)
+	for row := range r.c.config.Horizon {
+		at := row * r.n
+		reward, isValid := r.tr.Row(trajectory.Reward, row).Float32()[:len(accounts)], r.tr.Row(trajectory.Valid, row).Data[:len(accounts)]
+		for env := range accounts {
+			a, i := &accounts[env], at+env
+			if isValid[env] == 0 {
+				if r.cuts[i]&lostRow != 0 {
+					r.endUntold(a)
+				}
+				continue
+			}
+			valid++
+			a.Return += float64(reward[env])
+			a.Length++
+			if terminated[i]|truncated[i] != 0 {
+				m := trajectory.Episode{Return: float32(a.Return), Length: a.Length, Env: uint32(first + env), Terminated: terminated[i] != 0}
+				r.ended(i, m, newest, by, a)
+			}
+		}
+	}
+	r.countRows(valid, by)
+	return valid
+}
+
+// ended is for an episode that has ended in a row of the block.
+func (r *rows) ended(at int, e trajectory.Episode, newest uint64, by *maker, a *account) {
+	cut := r.cuts[at]
+	if cut&cutRow != 0 && cut&endRow == 0 {
+		return // the lost row behind it ends the episode
+	}
+	if cut&endRow == 0 {
+		by := r.makerOf(at, by)
+		r.emitEpisode(e, newest, by, a.Return)
+		if !by.onTrial {
+			r.reports.count(at)
+		}
+	}
+	*a = account{}
+}
+
+// makerOf returns what made a row: by, where that made all of them.
+func (r *rows) makerOf(at int, by *maker) *maker {
+	if by != nil {
+		return by
+	}
+	return &r.cast[r.makers[at]]
+}
+
+func (r *rows) emitEpisode(e trajectory.Episode, newest uint64, by *maker, sum float64) {
+	by.version.episodes.Inc()
+	by.version.returns.Add(sum)
+	e.Task = by.task
+	m := e.Message()
+	m.PolicyVersion = newest
+	err := r.c.episodes.Emit(m)
+	if errors.Is(err, bus.ErrOverrun) { // more episodes in one block than can wait: who counts them gets the others
+		r.c.untold.Inc()
+		return
+	}
+	if err != nil {
+		r.c.h.Fail(err)
+	}
+}
+
+// countRows counts the valid rows of the block for the versions that have made them.
+func (r *rows) countRows(valid int, by *maker) {
+	if by != nil {
+		by.version.envSteps.Add(uint64(valid))
+		return
+	}
+	for i, valid := range r.tr.Bytes(trajectory.Valid) {
+		r.makerOf(i, nil).version.envSteps.Add(uint64(valid))
+	}
+}
+
+// countDropped counts the rows before row t of a block that nobody will get, for episodes that go on without them.
+// Those that ended in them are told to nobody.
+func (r *rows) countDropped(t int) {
+	reward, valid := r.tr.Float32(trajectory.Reward), r.tr.Bytes(trajectory.Valid)
+	terminated, truncated := r.tr.Bytes(trajectory.Terminated), r.tr.Bytes(trajectory.Truncated)
+	for i := range t * r.n {
+		a := &r.accounts[i%r.n]
+		switch {
+		case valid[i] == 0 && r.cuts[i]&lostRow != 0:
+			r.endUntold(a)
+		case valid[i] == 0:
+		case terminated[i]|truncated[i] != 0:
+			*a = account{}
+		default:
+			a.Return += float64(reward[i])
+			a.Length++
+		}
+	}
+}
+
+// stamp writes down what made the rows of one environment before row t, so that something else can make those from there
+// on.
+func (r *rows) stamp(env, t int, by maker) {
+	if int(r.stamped[env]) >= t {
+		return
+	}
+	made, place := r.tr.Uint64(trajectory.PluginVersion), r.place(by)
+	for row := int(r.stamped[env]); row < t; row++ {
+		made[row*r.n+env], r.makers[row*r.n+env] = by.version.id, place
+	}
+	r.stamped[env] = int32(t)
+	r.mixed, r.stamps[r.block] = true, stampedBySeveral
+}
+
+// place returns where a maker stands in the block's cast.
+func (r *rows) place(m maker) uint16 {
+	for i, have := range r.cast {
+		if have == m {
+			return uint16(i)
+		}
+	}
+	if len(r.cast) < maxCast {
+		r.cast = append(r.cast, m)
+	}
+	return uint16(len(r.cast) - 1)
+}
+
+// stampAll is for a block of one version. A block keeps what is written in it, unless it is poisoned when it is freed.
+func (r *rows) stampAll(by maker) {
+	made, id, stamp := r.tr.Uint64(trajectory.PluginVersion), by.version.id, &r.stamps[r.block]
+	if *stamp == id && made[0] == id && made[len(made)-1] == id {
+		return
+	}
+	for i := range made {
+		made[i] = id
+	}
+	*stamp = id
+}

@@ -1,0 +1,138 @@
+package rollout
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// shared is what the splits of a component have in common. But for what is being closed it belongs to the loop.
+type shared struct {
+	config config
+	h      *component.Host
+	schema *trajectory.Schema
+	arena  *arena.Arena
+	mode   hostabi.Autoreset
+
+	obsReady, trajectories, episodes *bus.Signal
+
+	envSteps, lostSteps, restarts, carriedBytes *stat.Counter
+	untold                                      *stat.Counter // episodes that could not be announced
+	lostEpisodes                                *stat.Counter // episodes that ended with the process they were in
+	swap                                        struct{ ended, kept, dropped *stat.Counter }
+	pause                                       *stat.Histogram
+	known                                       knownVersions
+	restarted                                   int
+	life                                        int // tells apart the times when environments begin without a state
+	attempts                                    int // how often environments got new seeds, from lifeAttempts on for each life
+
+	closing closing
+	rest    struct { // of a Pause
+		wanted bool
+		rested func() // nil once it was called
+	}
+}
+
+// start makes the counters and begins a life.
+func (c *shared) start(h *component.Host) {
+	c.h, c.life = h, h.Run.Resumes*maxBegun+h.Begun
+	c.attempts = c.life * lifeAttempts
+	c.obsReady, c.trajectories, c.episodes = h.Signal("obs_ready"), h.Signal("trajectories"), h.Signal("episodes")
+	c.envSteps, c.lostSteps = h.Stats.Counter("rollout/env_steps"), h.Stats.Counter("rollout/lost_env_steps")
+	c.restarts, c.carriedBytes = h.Stats.Counter("rollout/restarts"), h.Stats.Counter("rollout/carried_bytes")
+	c.lostEpisodes = h.Stats.Counter("rollout/lost_episodes")
+	c.untold = h.Stats.Counter("rollout/episodes_untold")
+	c.swap.ended, c.swap.kept = h.Stats.Counter("swap/ended_episodes"), h.Stats.Counter("swap/kept_episodes")
+	c.swap.dropped, c.pause = h.Stats.Counter("swap/dropped_env_steps"), h.Stats.Histogram("swap/pause_ns")
+	c.known = knownVersions{h.Stats, map[uint64]*version{}}
+}
+
+// envs is how many environments a split has.
+func (c *shared) envs() int { return c.config.Envs / c.config.Splits }
+
+func (c *shared) blocksPerSplit() int {
+	if c.h.Run.Synchronous {
+		return 1
+	}
+	return c.config.Blocks
+}
+
+// spend takes one restart from the budget; it reports false if there is none left.
+func (c *shared) spend() bool {
+	if c.restarted >= c.config.MaxRestarts {
+		return false
+	}
+	c.restarted++
+	c.attempts++
+	c.restarts.Add(1)
+	return true
+}
+
+// What each life has room for: instances that begin while the run goes on, until it is resumed, and attempts.
+const (
+	maxBegun     = 1 << 14
+	lifeAttempts = 1 << 20
+)
+
+// seedOf returns what takes the place of the run's seed in an attempt.
+func (c *shared) seedOf(attempt int) uint64 {
+	if attempt == 0 {
+		return c.h.Run.Seed
+	}
+	return env.Seed(c.h.Run.Seed, -attempt)
+}
+
+// seeds are those of a split's environments.
+type seeds struct {
+	c       *shared
+	first   int // global index of environment 0
+	attempt int // that they are for
+	values  []uint64
+}
+
+// draw derives the seeds of an attempt, which counts restarts and changes, so that an environment that begins again does
+// not replay what it did before, or what led to a fault.
+func (s *seeds) draw(attempt int) {
+	s.attempt = attempt
+	run := s.c.seedOf(attempt)
+	for i := range s.values {
+		s.values[i] = env.Seed(run, s.first+i)
+	}
+}
+
+// closer is something that takes long to close.
+type closer interface{ close() error }
+
+// closing closes what nobody needs any more. Giving memory back takes long, so the loop does not wait for it.
+type closing struct {
+	group sync.WaitGroup
+	mu    sync.Mutex
+	errs  []error // guarded by mu
+}
+
+func (k *closing) release(c closer) {
+	k.group.Go(func() {
+		if err := c.close(); err != nil {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			k.errs = append(k.errs, err)
+		}
+	})
+}
+
+// wait waits for what is being closed and reports what went wrong with it.
+func (k *closing) wait() error {
+	k.group.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	err := errors.Join(k.errs...)
+	k.errs = nil
+	return err
+}

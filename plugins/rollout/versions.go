@@ -1,0 +1,371 @@
+package rollout
+
+import (
+	"slices"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// versions steps environments of several versions side by side: each batch steps all of its environments, in a block of its
+// own, and the split's block gets the rows of those that count.
+type versions struct {
+	*rows
+	seeds *seeds
+	all   []*batch // the newest last, the split's own first
+	owner []*batch // by environment, the one that counts
+
+	target   *batch // where environments go over to when their episodes end; nil: nowhere
+	share    int    // how many of them go, the first ones
+	newSeeds func() // for those that go over
+	over     []byte // 1 where the environment has gone over in this row
+
+	row            int // the first one that a new owner makes
+	waits, arrived int // batches that step elsewhere, and those of them that are ready
+}
+
+// newVersions begins with the batch that has stepped alone so far.
+func newVersions(r *rows, seeds *seeds, alone *batch) *versions {
+	return &versions{rows: r, seeds: seeds, all: []*batch{alone}, owner: slices.Repeat([]*batch{alone}, r.n), over: make([]byte, r.n)}
+}
+
+func (d *versions) has(b *batch) bool { return slices.Contains(d.all, b) }
+
+// add lets one more batch step beside the others from row t on, to which the first environments go over.
+func (d *versions) add(b *batch, share, t int, newSeeds func()) {
+	d.all = append(d.all, b)
+	d.target, d.share, d.row, d.newSeeds = b, share, t, newSeeds
+	b.pad.tr.CopyObserved(t, b.pad.tr, 0)
+}
+
+// beginAll lets environments go over that have no episode yet.
+func (d *versions) beginAll() {
+	for env := range d.share {
+		d.owner[env] = d.target
+	}
+	for _, b := range d.all {
+		for env, owner := range d.owner {
+			if owner != b {
+				b.want(env)
+			}
+		}
+	}
+}
+
+// allOver reports whether every environment that is to go over has gone.
+func (d *versions) allOver() bool {
+	return !slices.ContainsFunc(d.owner[:d.share], func(b *batch) bool { return b != d.target })
+}
+
+// turn makes the last row of each batch's own block the first one.
+func (d *versions) turn() {
+	d.row = 0
+	for _, b := range d.all {
+		b.pad.tr.CopyObserved(0, b.pad.tr, b.schema.Shape.Steps)
+	}
+}
+
+// step steps every batch with the actions of row t. If it reports true, batches step elsewhere, each of which calls ready.
+func (d *versions) step(t int, ready func()) (pending bool) {
+	d.waits, d.arrived = 0, 0
+	for _, b := range d.all {
+		b.calls++
+		d.giveActions(b, t)
+		if b.starter == nil {
+			continue
+		}
+		over, err := b.starter.StartStep(t, ready)
+		if b.err, b.stepping = err, !over; !over {
+			d.waits++
+		}
+	}
+	for _, b := range d.all {
+		if b.starter == nil {
+			b.err = b.env.Step(t)
+		}
+	}
+	return d.waits > 0
+}
+
+// arrive is for a batch that has called ready. It reports whether all have.
+func (d *versions) arrive() bool {
+	if d.arrived++; d.arrived < d.waits {
+		return false
+	}
+	for _, b := range d.all {
+		if b.stepping {
+			b.stepping = false
+			b.err = b.starter.FinishStep()
+		}
+	}
+	return true
+}
+
+// giveActions copies the actions of row t. An environment that another one stands for gets the same one, or a legal
+// one where masks say which those are: it may be at another place.
+func (d *versions) giveActions(b *batch, t int) {
+	to := b.pad.tr.Row(trajectory.Action, t)
+	copy(to.Data, d.tr.Row(trajectory.Action, t).Data)
+	if !d.tr.Schema.Has(trajectory.Mask) {
+		return
+	}
+	mask, action := b.pad.tr.Row(trajectory.Mask, t), to.Int32()
+	for env := range d.n {
+		if d.owner[env] != b {
+			action[env] = firstLegal(mask, env)
+		}
+	}
+}
+
+func firstLegal(mask trajectory.Matrix, env int) int32 {
+	for a := range mask.Elems {
+		if mask.Data[env*mask.StrideRow+a*mask.StrideElem] != 0 {
+			return int32(a)
+		}
+	}
+	return 0
+}
+
+// settle completes row t, which every batch has stepped.
+func (d *versions) settle(t int) error {
+	d.row = t + 1
+	for env, b := range d.owner {
+		d.tr.CopyOutcomeOf(env, t, b.pad.tr)
+		d.gather(t+1, env)
+	}
+	for _, b := range d.all {
+		if b.err == nil {
+			continue
+		}
+		if err := d.loseBatch(b, b.err); err != nil {
+			return err
+		}
+		b.err = nil
+	}
+	d.invalidateRow(t, false)
+	ended, err := d.check(t)
+	if err != nil {
+		return err
+	}
+	d.complete(t, ended)
+	if err := d.endEpisodes(t); err != nil {
+		return err
+	}
+	return d.resetLost(t + 1)
+}
+
+// gather copies what one environment observes in a row.
+func (d *versions) gather(row, env int) { d.tr.CopyObservedOf(env, row, d.owner[env].pad.tr, row) }
+
+// check looks at what stands in row t. A batch that has written what is not allowed has lost the step of all its environments.
+func (d *versions) check(t int) (trajectory.Ended, error) {
+	for {
+		ended, env, err := d.tr.CheckStep(t, d.c.mode)
+		if err == nil {
+			return ended, nil
+		}
+		if env < 0 {
+			return 0, d.all[0].outputFault(hostabi.ExportStep, env, err)
+		}
+		b := d.owner[env]
+		if err := d.loseBatch(b, b.outputFault(hostabi.ExportStep, env, err)); err != nil {
+			return 0, err
+		}
+		d.invalidateRow(t, false)
+	}
+}
+
+// endEpisodes does what the end of an episode in row t asks for: environments go over, or are reset where they count.
+func (d *versions) endEpisodes(t int) error {
+	terminated, truncated := d.tr.Row(trajectory.Terminated, t).Data, d.tr.Row(trajectory.Truncated, t).Data
+	valid := d.tr.Row(trajectory.Valid, t).Data
+	reset, over := false, false
+	for env := range d.n {
+		ended := terminated[env]|truncated[env] != 0
+		resets := d.endOne(t, env, ended)
+		d.over[env] = 0
+		if d.target == nil || env >= d.share || d.owner[env] == d.target || !ended && valid[env] != 0 {
+			reset = reset || resets
+			continue
+		}
+		if d.gone[env] == 0 {
+			d.over[env], over = 1, true
+		} else {
+			d.owner[env].want(env) // it is lost there, too
+		}
+		d.assign(env, d.target)
+		d.phantom[env], d.resetMask[env] = 0, 0
+	}
+	d.wantEnded(t)
+	if over {
+		d.newSeeds()
+		d.seeds.draw(d.c.attempts)
+		if err := d.resetBatch(d.target, t+1, d.over, d.seeds.values); err != nil {
+			return err
+		}
+	}
+	if !reset {
+		return nil
+	}
+	return d.reset(t+1, d.resetMask, nil)
+}
+
+// wantEnded asks for resets where the guest does none itself and nobody looks.
+func (d *versions) wantEnded(t int) {
+	if d.c.mode != hostabi.Disabled {
+		return
+	}
+	for _, b := range d.all {
+		terminated, truncated := b.pad.tr.Row(trajectory.Terminated, t).Data, b.pad.tr.Row(trajectory.Truncated, t).Data
+		for env, owner := range d.owner {
+			if owner != b && terminated[env]|truncated[env] != 0 {
+				b.want(env)
+			}
+		}
+	}
+}
+
+// assign makes another batch's rows of an environment count.
+func (d *versions) assign(env int, to *batch) {
+	if d.writing {
+		d.stamp(env, d.row, d.owner[env].maker)
+	}
+	d.owner[env] = to
+}
+
+// reset starts new episodes in a row, everywhere or where mask is not 0: each environment is reset where it counts.
+func (d *versions) reset(row int, mask []uint8, seeds []uint64) error {
+	for _, b := range d.all {
+		any := false
+		for env, owner := range d.owner {
+			b.mask[env] = 0
+			if owner == b && (mask == nil || mask[env] != 0) {
+				b.mask[env], any = 1, true
+			}
+		}
+		if !any {
+			continue
+		}
+		if err := d.resetBatch(b, row, b.mask, seeds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resetBatch resets environments that count, and takes what they observe.
+func (d *versions) resetBatch(b *batch, row int, mask []uint8, seeds []uint64) error {
+	err := b.env.Reset(row, mask, seeds)
+	if err == nil || env.Lost(err) != nil { // the others have been reset
+		for env, m := range mask {
+			if m != 0 && d.owner[env] == b {
+				d.gather(row, env)
+			}
+		}
+	}
+	if err == nil {
+		env, bad := d.tr.CheckObs(row)
+		if bad == nil || d.anyGone { // resetLost looks at the row when it is complete
+			return nil
+		}
+		if env < 0 {
+			return d.all[0].outputFault(hostabi.ExportReset, env, bad)
+		}
+		b = d.owner[env]
+		err = b.outputFault(hostabi.ExportReset, env, bad)
+	}
+	if err := d.loseBatch(b, err); err != nil {
+		return err
+	}
+	d.invalidateRow(row-1, true)
+	return nil
+}
+
+// resetLost starts new episodes in the environments that are gone, with seeds that they have not had, until all of
+// them observe something in that row. Then it makes the resets that batches want for environments that nobody looks at.
+func (d *versions) resetLost(row int) error {
+	for d.anyGone {
+		copy(d.resetMask, d.gone)
+		d.foundAll()
+		d.seeds.draw(d.c.attempts)
+		if err := d.reset(row, d.resetMask, d.seeds.values); err != nil {
+			return err
+		}
+	}
+	for _, b := range d.all {
+		for b.wanting {
+			copy(b.mask, b.wants)
+			b.forgetWants()
+			err := b.env.Reset(row, b.mask, d.seeds.values)
+			if err == nil {
+				break
+			}
+			if err := d.loseBatch(b, err); err != nil {
+				return err
+			}
+			d.invalidateRow(row-1, true)
+		}
+	}
+	if d.anyGone {
+		return d.resetLost(row)
+	}
+	return nil
+}
+
+// loseBatch takes an error of one batch: it costs its environments the step that they were in, and those of others
+// nothing. They wait for resetLost. What cannot be borne it returns.
+func (d *versions) loseBatch(b *batch, err error) error {
+	if isFault(err) {
+		b.version.faults.Inc()
+	}
+	if b.onFault(err) {
+		b.probation.rollBack(err)
+		for env, owner := range d.owner {
+			if owner == b {
+				d.lose(env)
+				d.assign(env, d.all[0])
+			}
+		}
+		b.forgetWants()
+		return nil
+	}
+	leaving := d.target != nil && d.target != b && d.share == d.n
+	if !isFault(err) || !leaving && !d.c.spend() {
+		return err
+	}
+	d.c.h.Log.Warn("environments lost beside others", "error", err, "restart", d.c.restarted, "max_restarts", d.c.config.MaxRestarts)
+	if lost := env.Lost(err); lost != nil {
+		for _, span := range lost {
+			for env := max(span.First, 0); env < min(span.First+span.Count, d.n); env++ {
+				d.loseOne(b, env, leaving)
+			}
+		}
+		return nil
+	}
+	for env := range d.n {
+		d.loseOne(b, env, leaving)
+	}
+	if err := b.env.Renew(); err != nil {
+		return err
+	}
+	b.calls = 0
+	err = b.bindPad()
+	if env.Lost(err) != nil {
+		return nil // all are reset anyway
+	}
+	return err
+}
+
+// loseOne is loseBatch for one environment.
+func (d *versions) loseOne(b *batch, env int, leaving bool) {
+	if d.owner[env] == b {
+		d.lose(env)
+		if leaving {
+			d.assign(env, d.target)
+		}
+	}
+	if d.owner[env] != b {
+		b.want(env)
+	}
+}
