@@ -9,6 +9,7 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
@@ -138,7 +139,7 @@ func (a *assembly) policy(name string) (component.Policy, error) {
 func (a *assembly) tables(parts *graph.Parts) component.Tables {
 	t := component.Tables{
 		Policies: map[string]component.PolicyTable{}, Envs: map[string]hostabi.EnvSpec{}, Peers: a.graph.InstancesByKind(),
-		Sources: map[string]component.EnvSource{},
+		Sources: map[string]env.Source{},
 	}
 	for i := range a.graph.Policies {
 		x := &a.graph.Policies[i]
@@ -146,7 +147,7 @@ func (a *assembly) tables(parts *graph.Parts) component.Tables {
 	}
 	for name, v := range a.plugins {
 		t.Envs[name] = v.plugin.Spec()
-		if e := a.graph.Env(name); !e.Table.Isolated {
+		if e := a.graph.Env(name); !e.Table.Isolated() {
 			t.Sources[name] = a.graph.SourceOf(&e.Table, parts)
 		}
 	}

@@ -2,8 +2,9 @@ package pipeline
 
 import (
 	"fmt"
-	"github.com/rlhost/rlhost/core/component"
 	"time"
+
+	"github.com/rlhost/rlhost/core/component"
 
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -89,7 +90,7 @@ func (s *statusSnapshot) describe(x *seen) control.ComponentStatus {
 	_, d.Unit = x.done(0)
 	if v := x.live.runs(); v != nil && x.of.Runtime == graph.RuntimeBuiltin {
 		d.Runtime = runtimeWasm
-		if v.table.Isolated {
+		if v.table.Isolated() {
 			d.Runtime = graph.RuntimeProcess
 		}
 	}

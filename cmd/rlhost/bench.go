@@ -244,10 +244,8 @@ func (c *benchCommand) busRate(p *program, d time.Duration) (float64, error) {
 	defer engines.Close()
 	parts.Builtins = append(parts.Builtins, "bench")
 	load := parts.Load
-	parts.Load = func(ctx context.Context, name string, e graph.EnvTable, dir string) (env.Plugin, error) {
-		e.Args, e.Grants, e.Limits.Memory = c.Args, c.Grant, int64(c.Memory)
-		e.Plugin, e.Use, e.Isolated = c.table(parts, c.Env)
-		return load(ctx, name, e, ".")
+	parts.Load = func(ctx context.Context, name string, _ graph.EnvTable, _ string) (env.Plugin, error) {
+		return load(ctx, name, c.table(parts), ".")
 	}
 	g, problems := graph.Parse("bench.toml", fmt.Appendf(nil, busPipeline, c.Envs, c.splits(), busHorizon, busBlocks), graph.ParseOptions{Parts: parts})
 	if g == nil {

@@ -55,25 +55,27 @@ func memoryHelp(err error) error {
 // load loads the environment with engines of its own; close releases both.
 func (f *envFlags) load(p *program) (plugin env.Plugin, close func() error, err error) {
 	parts, e := builtin.New(p.logger(), runner.Output{})
-	t := graph.EnvTable{Args: f.Args, Grants: f.Grant, Limits: graph.EnvLimits{Memory: int64(f.Memory)}}
-	t.Plugin, t.Use, t.Isolated = f.table(parts, f.Env)
-	plugin, err = parts.Load(context.Background(), "", t, ".")
+	plugin, err = parts.Load(context.Background(), "", f.table(parts), ".")
 	if err != nil {
 		return nil, nil, p.also(f.loadError(err), e.Close())
 	}
 	return plugin, func() error { return errors.Join(plugin.Close(), e.Close()) }, nil
 }
 
-// table tells who runs an environment, and what that one takes: gymnasium:CartPole-v1 is a native plugin's, anything
-// else a module.
-func (f *envFlags) table(parts *graph.Parts, name string) (plugin *graph.PluginTable, use string, isolated bool) {
-	if before, rest, ok := graph.SplitUse(name); ok {
-		if t, known := parts.EnvPlugins[before]; known {
-			t.Name = before
-			return &t, rest, true
+// table is what a pipeline file would say: gymnasium:CartPole-v1 is a native plugin's environment, anything else a module.
+func (f *envFlags) table(parts *graph.Parts) graph.EnvTable {
+	t := graph.EnvTable{Source: env.DefaultSource()}
+	t.Use, t.Args, t.Grants, t.Memory = f.Env, f.Args, f.Grant, uint64(f.Memory)
+	if f.Isolated {
+		t.Isolation = env.InProcess
+	}
+	if before, rest, ok := graph.SplitUse(f.Env); ok {
+		if plugin, known := parts.EnvPlugins[before]; known {
+			plugin.Name = before
+			t.Plugin, t.Use = &plugin, rest
 		}
 	}
-	return nil, name, f.Isolated
+	return t
 }
 
 // loadError is pluginError that proposes a built-in environment where a file is missing.

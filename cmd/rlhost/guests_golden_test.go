@@ -49,7 +49,7 @@ func TestGuests_ComputeWhatGymnasiumComputes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := r.Load(t.Context(), c.name, plugins.Builtins()[c.name], wasm.Config{Name: "golden"})
+			p, err := r.Load(t.Context(), c.name, plugins.Builtins()[c.name], env.Source{Name: "golden"})
 			if err != nil {
 				t.Fatal(err)
 			}

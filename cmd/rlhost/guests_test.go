@@ -72,7 +72,7 @@ func TestGuests(t *testing.T) {
 
 func loadGuest(t *testing.T, r *wasm.Runtime, file string, args map[string]string) env.Plugin {
 	t.Helper()
-	p, err := r.Load(t.Context(), file, nil, wasm.Config{Name: "cartpole", Args: args})
+	p, err := r.Load(t.Context(), file, nil, env.Source{Name: "cartpole", Args: args})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -53,7 +53,7 @@ func TestS1EntropyDependsOnSeedAndEnvironmentAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := r.Load(t.Context(), "entropy.wasm", module, wasm.Config{Name: "lab", Grants: []string{wasm.GrantEntropy}})
+	p, err := r.Load(t.Context(), "entropy.wasm", module, env.Source{Name: "lab", Grants: []string{wasm.GrantEntropy}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,7 +98,7 @@ func cartPole(t *testing.T) env.Plugin {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := r.Load(t.Context(), "cartpole@1", plugins.Builtins()["cartpole@1"], wasm.Config{Name: "lab"})
+	p, err := r.Load(t.Context(), "cartpole@1", plugins.Builtins()["cartpole@1"], env.Source{Name: "lab"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,12 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"github.com/rlhost/rlhost/gpu/cpu"
 	"log/slog"
 	"slices"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/rlhost/rlhost/gpu/cpu"
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -71,7 +72,7 @@ func BenchmarkRolloutShare(b *testing.B) {
 	const slice = 400 * time.Millisecond // long beside the block that each split leaves unfinished
 	parts, engines := builtin.New(slog.New(slog.DiscardHandler), runner.Output{})
 	defer engines.Close()
-	env, err := parts.Load(context.Background(), "cartpole", graph.EnvTable{Use: "cartpole@1"}, ".")
+	env, err := parts.Load(context.Background(), "cartpole", graph.EnvTable{Source: env.Source{Use: "cartpole@1"}}, ".")
 	if err != nil {
 		b.Fatal(err)
 	}

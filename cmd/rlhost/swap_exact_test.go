@@ -43,7 +43,7 @@ func (x *swapsAtEveryBoundary) run(t *testing.T, module string) string {
 		fmt.Sprintf("component.rollout.horizon=%d", exactSteps), fmt.Sprintf("component.batcher.dataset_rows=%d", 8*exactSteps)}, changes: true}
 	e.load = func(ctx context.Context, name string, table graph.EnvTable, dir string) (env.Plugin, error) {
 		path, _ := table.Locate(dir, nil)
-		return r.Load(ctx, path, nil, wasm.Config{Name: name})
+		return r.Load(ctx, path, nil, env.Source{Name: name})
 	}
 	parts := e.parts(&tap{})
 	g := &turnstile{more: make(chan struct{})}

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
 
@@ -165,7 +166,7 @@ func TestLoad_TellsAuthorsWhatTheyDescribeWrongly(t *testing.T) {
 		"BOX_ACTION": {Reason: "describes what this host cannot run: a Box action: this host does not run it yet",
 			Help: "describe the environment in what this host runs: " + hostabi.Runs},
 	} {
-		_, err := r.Load(t.Context(), buildC(t, "bare.c", false, "-DWRONG="+wrong), nil, wasm.Config{})
+		_, err := r.Load(t.Context(), buildC(t, "bare.c", false, "-DWRONG="+wrong), nil, env.Source{})
 		var got *table.Error
 		if !errors.As(err, &got) || got.Code != wasm.CodeDescription || got.Reason != want.Reason || got.Help != want.Help {
 			t.Errorf("%s: %v, want %s; %s", wrong, err, want.Reason, want.Help)

@@ -75,20 +75,8 @@ type Host struct {
 type Tables struct {
 	Policies map[string]PolicyTable
 	Envs     map[string]hostabi.EnvSpec // of the loaded environments
-	Sources  map[string]EnvSource       // of those that any process of this program can load
+	Sources  map[string]env.Source      // of those that any process of this program can load
 	Peers    map[string]int             // instances of each kind
-}
-
-// EnvSource says what an environment is loaded from, by a process that works in the host's folder.
-type EnvSource struct {
-	Use        string // name@version of a built-in environment, or a path
-	Args       map[string]string
-	Grants     []string
-	Memory     int64         // limit in bytes; 0 = the runtime's own
-	Step, Init time.Duration // limits; 0 = the runtime's own
-
-	Compile       time.Duration // limits on compiling a module; 0 = the runtime's own
-	CompileMemory int64
 }
 
 // PolicyTable is a [policy.NAME] table.

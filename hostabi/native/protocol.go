@@ -1,5 +1,7 @@
 package native
 
+import "encoding/json"
+
 // Version is the protocol's version, negotiated by go-plugin: a host offers those that it speaks and the plugin
 // answers with one of them.
 const Version = 1
@@ -34,7 +36,7 @@ const (
 	MethodResume    = "Resume"    // Pausing → Empty; it ends a Pause, which is refused then if it has not been answered
 	MethodWaiting   = "Waiting"   // Empty → WaitingList, of a component at rest that will be stopped
 	MethodStop      = "Stop"      // Empty → Empty
-	MethodEnvLoad   = "EnvLoad"   // EnvSource → EnvLoaded
+	MethodEnvLoad   = "EnvLoad"   // env.Source → EnvLoaded
 	MethodEnvMake   = "EnvMake"   // EnvBatch → EnvScratch; the host then announces the scratch area on the wire
 	MethodEnvState  = "EnvState"  // EnvStateCall → StateSize; states are files on the wire, either way
 )
@@ -106,10 +108,10 @@ type Configuration struct {
 	Policies  map[string]Policy  `json:"policies"` // those of the pipeline
 	Envs      map[string]EnvSpec `json:"envs"`     // what the pipeline's environments say of themselves
 	// Sources are those of the environments that the process may make itself: modules, and rlhost's own.
-	Sources   map[string]EnvSource `json:"sources"`
-	FirstEnv  int                  `json:"first_env"` // global index of the component's first environment
-	LogLevel  string               `json:"log_level"`
-	CheckOnly bool                 `json:"check_only"` // nothing will be started: only say whether the table is right
+	Sources   map[string]json.RawMessage `json:"sources"`   // each an env.Source
+	FirstEnv  int                        `json:"first_env"` // global index of the component's first environment
+	LogLevel  string                     `json:"log_level"`
+	CheckOnly bool                       `json:"check_only"` // nothing will be started: only say whether the table is right
 }
 
 // Run is what all components of a run share; see component.Run.
@@ -189,22 +191,6 @@ type Waiting struct {
 	Sequence      uint64    `json:"sequence"`
 	Inline        [2]uint64 `json:"inline"`
 	Claimed       bool      `json:"claimed"` // the process has a claim on the block
-}
-
-// EnvSource says which environment a worker loads.
-type EnvSource struct {
-	Name     string            `json:"name"`    // in the pipeline, for messages
-	Use      string            `json:"use"`     // what the plugin takes, such as "CartPole-v1"; the path for a module
-	Args     map[string]string `json:"args"`    // by dotted key
-	Grants   []string          `json:"grants"`  // imports and capabilities of a module
-	Memory   uint64            `json:"memory"`  // limit in bytes, 0 = default
-	StepNS   int64             `json:"step_ns"` // limit of one call, 0 = default
-	InitNS   int64             `json:"init_ns"`
-	Seed     uint64            `json:"seed"`
-	LogLevel string            `json:"log_level"`
-
-	CompileNS     int64  `json:"compile_ns,omitempty"` // limits on compiling a module, 0 = default
-	CompileMemory uint64 `json:"compile_memory,omitempty"`
 }
 
 // EnvLoaded is the answer to EnvLoad.

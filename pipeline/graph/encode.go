@@ -62,6 +62,9 @@ func encodeValue(v reflect.Value, bytes bool) string {
 	if bytes && v.CanInt() {
 		return strconv.Quote(table.FormatBytes(v.Int()))
 	}
+	if bytes && v.CanUint() {
+		return strconv.Quote(table.FormatBytes(int64(v.Uint())))
+	}
 	return fmt.Sprint(v.Interface())
 }
 

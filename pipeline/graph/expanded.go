@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
 )
 
 // lines returns the keys of a policy with all defaults.
@@ -99,31 +100,18 @@ func (g *Graph) runLines() []keyValue {
 	return encodeStruct(reflect.ValueOf(f))
 }
 
-// lines leaves out what has its zero value: that stands for the runtime's own limits.
+// lines leaves out what has its default, which for a limit is the runtime's own.
 func (e *Env) lines() []keyValue {
-	t := e.Table
-	use := t.Use
-	if t.Plugin != nil {
-		use = t.Plugin.Name + ":" + use
+	t := e.Table.Source
+	if e.Table.Plugin != nil {
+		t.Use = e.Table.Plugin.Name + ":" + t.Use
 	}
-	lines := []keyValue{{"use", quote(use)}, {"swap", quote(string(e.Swap))}}
-	if t.Plugin == nil && t.Isolated {
-		lines = append(lines, keyValue{"isolation", quote(isolationProcess)})
-	}
-	if t.Workers > 1 {
-		lines = append(lines, keyValue{"workers", strconv.Itoa(t.Workers)})
-	}
-	if len(t.Args) > 0 {
-		lines = append(lines, keyValue{"args", encodeMap(reflect.ValueOf(t.Args))})
-	}
-	if t.Limits != (EnvLimits{}) {
-		lines = append(lines, keyValue{"limits", encodeValue(reflect.ValueOf(t.Limits), false)})
-	}
-	if len(t.Grants) > 0 {
-		lines = append(lines, keyValue{"grants", encodeValue(reflect.ValueOf(t.Grants), false)})
-	}
-	if t.SHA256 != "" {
-		lines = append(lines, keyValue{"sha256", quote(t.SHA256)})
+	standard := encodeStruct(reflect.ValueOf(env.DefaultSource()))
+	lines := []keyValue{{"use", quote(t.Use)}, {"swap", quote(string(e.Swap))}}
+	for i, kv := range encodeStruct(reflect.ValueOf(t)) {
+		if kv.key != "use" && kv != standard[i] {
+			lines = append(lines, kv)
+		}
 	}
 	return lines
 }

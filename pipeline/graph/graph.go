@@ -8,6 +8,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
 )
 
 // Graph is a checked pipeline. It is not changed after Parse.
@@ -85,18 +86,14 @@ type Env struct {
 
 // EnvTable is an [env.NAME] table.
 type EnvTable struct {
-	Use    string            // name@version of a built-in environment, the path of a plugin, or what a native plugin takes
-	Args   map[string]string // by dotted key
-	Limits EnvLimits
-	Grants []string // imports and capabilities that the environment may use
-	SHA256 string   // of the plugin file, hexadecimal; empty if any will do
-	// Isolated: environments run in processes of their own, Workers of them for each batch.
-	Isolated bool
-	Workers  int
+	env.Source
 	// Plugin is the native plugin that runs the environments, and Use then what follows its name and a colon; nil
 	// for WebAssembly modules.
 	Plugin *PluginTable
 }
+
+// Isolated reports whether the environments run in processes of their own.
+func (t *EnvTable) Isolated() bool { return t.Plugin != nil || t.Isolation == env.InProcess }
 
 // Locate returns Use for somebody who is not in dir, the folder that paths are relative to: a relative path is joined
 // with it, everything else stays as it is. builtins are the names that are no paths.
@@ -105,16 +102,6 @@ func (t *EnvTable) Locate(dir string, builtins []string) (use string, relative b
 		return t.Use, false
 	}
 	return filepath.Join(dir, t.Use), true
-}
-
-// EnvLimits bound an environment; zero means the runtime's default.
-type EnvLimits struct {
-	Memory int64         `toml:"memory,bytes"`
-	Step   time.Duration `toml:"step"` // of one call that steps all environments of an instance
-	Init   time.Duration `toml:"init"`
-
-	Compile       time.Duration `toml:"compile"` // of a module
-	CompileMemory int64         `toml:"compile_memory,bytes"`
 }
 
 // isPath tells paths from names of built-in environments.

@@ -1,18 +1,15 @@
 package graph
 
 import (
-	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
 )
 
 // SourceOf returns where an environment comes from, for components that run in another process.
-func (g *Graph) SourceOf(t *EnvTable, parts *Parts) component.EnvSource {
-	use, _ := t.Locate(g.Dir, parts.Builtins)
-	return component.EnvSource{
-		Use: use, Args: t.Args, Grants: t.Grants,
-		Memory: t.Limits.Memory, Step: t.Limits.Step, Init: t.Limits.Init,
-		Compile: t.Limits.Compile, CompileMemory: t.Limits.CompileMemory,
-	}
+func (g *Graph) SourceOf(t *EnvTable, parts *Parts) env.Source {
+	source := t.Source
+	source.Use, _ = t.Locate(g.Dir, parts.Builtins)
+	return source
 }
 
 // Decode decodes the component's own keys: what component.Component.Configure is given.

@@ -1,6 +1,10 @@
 package graph
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/rlhost/rlhost/core/env"
+)
 
 func TestLocate_JoinsOnlyRelativePaths(t *testing.T) {
 	for _, c := range []struct {
@@ -8,12 +12,12 @@ func TestLocate_JoinsOnlyRelativePaths(t *testing.T) {
 		want     string
 		relative bool
 	}{
-		{EnvTable{Use: "cartpole@1"}, "cartpole@1", false},
-		{EnvTable{Use: "./env.wasm"}, "there/env.wasm", true},
-		{EnvTable{Use: "env.wasm"}, "there/env.wasm", true},
-		{EnvTable{Use: "../env.wasm"}, "env.wasm", true},
-		{EnvTable{Use: "/env.wasm"}, "/env.wasm", false},
-		{EnvTable{Use: "CartPole-v1", Plugin: &PluginTable{Name: "gymnasium"}}, "CartPole-v1", false},
+		{EnvTable{Source: env.Source{Use: "cartpole@1"}}, "cartpole@1", false},
+		{EnvTable{Source: env.Source{Use: "./env.wasm"}}, "there/env.wasm", true},
+		{EnvTable{Source: env.Source{Use: "env.wasm"}}, "there/env.wasm", true},
+		{EnvTable{Source: env.Source{Use: "../env.wasm"}}, "env.wasm", true},
+		{EnvTable{Source: env.Source{Use: "/env.wasm"}}, "/env.wasm", false},
+		{EnvTable{Source: env.Source{Use: "CartPole-v1"}, Plugin: &PluginTable{Name: "gymnasium"}}, "CartPole-v1", false},
 	} {
 		got, relative := c.table.Locate("there", []string{"cartpole@1"})
 		if got != c.want || relative != c.relative {

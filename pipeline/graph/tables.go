@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
 )
 
@@ -79,23 +80,11 @@ func (c *checker) checkRun(n *node, run *runFile) {
 	c.atLeast(n, "evaluation.max_steps", run.Evaluation.MaxSteps, 0)
 }
 
-// envFile is the part of an [env.NAME] table that has fixed keys.
+// envFile is an [env.NAME] table as it stands in the file.
 type envFile struct {
-	Use    string    `toml:"use"`
-	Limits EnvLimits `toml:"limits"`
-	Grants []string  `toml:"grants"`
-	SHA256 string    `toml:"sha256"`
-	Swap   string    `toml:"swap"`
-
-	Isolation string `toml:"isolation"` // host or process
-	Workers   int    `toml:"workers"`   // processes for each batch of environments, where they are processes
+	env.Source
+	Swap string `toml:"swap"`
 }
-
-// Where the environments of a module run.
-const (
-	isolationHost    = "host"
-	isolationProcess = "process"
-)
 
 // envReader reads the [env.NAME] tables.
 type envReader struct{ *checker }
@@ -104,21 +93,21 @@ type envReader struct{ *checker }
 func (c *envReader) envTables() {
 	for _, table := range c.named("env") {
 		name, n := table.name, table.node
-		f := envFile{Isolation: isolationHost, Workers: 1, Swap: string(SwapAlways)}
+		f := envFile{Source: env.DefaultSource(), Swap: string(SwapAlways)}
 		d := (&tableDecoder{c: &c.Report, n: n, path: "env." + name}).skipping("args")
 		d.decode(&f) // what is wrong has been noted
-		args := map[string]string{}
+		f.Name, f.Args = name, map[string]string{}
 		if a := n.at("args"); a != nil {
-			c.flatten(a, "env."+name+".args", "", args)
+			c.flatten(a, "env."+name+".args", "", f.Args)
 		}
 		c.checkUse(n, name, f.Use)
 		c.checkSHA(n, f.SHA256)
 		c.checkIsolation(n, &f)
 		e := Env{Name: name, Swap: c.swapRule(n, f.Swap), at: n.key, UseAt: n.key, SHAAt: n.key}
-		e.Table = EnvTable{Use: f.Use, Args: args, Limits: f.Limits, Grants: f.Grants, SHA256: strings.ToLower(f.SHA256),
-			Isolated: f.Isolation == isolationProcess, Workers: f.Workers}
+		f.SHA256 = strings.ToLower(f.SHA256)
+		e.Table.Source = f.Source
 		if plugin, rest, ok := c.envPlugin(f.Use); ok {
-			e.Table.Plugin, e.Table.Use, e.Table.Isolated = plugin, rest, true
+			e.Table.Plugin, e.Table.Use, e.Table.Isolation = plugin, rest, env.InHost
 		}
 		if u := n.at("use"); u != nil {
 			e.UseAt = u.val
@@ -200,14 +189,14 @@ func (c *envReader) envPlugin(use string) (*PluginTable, string, bool) {
 }
 
 func (c *envReader) checkIsolation(n *node, f *envFile) {
-	if child := n.at("isolation"); child != nil && f.Isolation != isolationHost && f.Isolation != isolationProcess {
+	if child := n.at("isolation"); child != nil && f.Isolation != env.InHost && f.Isolation != env.InProcess {
 		if _, ok := child.text(); ok {
 			c.Add("E010", child.val, "environments run isolated in: host, process", "unknown isolation %q", f.Isolation)
 		}
 	}
 	c.atLeast(n, "workers", f.Workers, 1)
 	_, _, native := SplitUse(f.Use)
-	if child := n.at("workers"); child != nil && f.Workers > 1 && f.Isolation == isolationHost && !native {
+	if child := n.at("workers"); child != nil && f.Workers > 1 && f.Isolation == env.InHost && !native {
 		c.Add("E005", child.val, `add isolation = "process"`, "`workers` is %d, but the environments run in the host", f.Workers)
 	}
 }

@@ -87,7 +87,7 @@ func parts(t *testing.T) *graph.Parts {
 		},
 		Load: func(ctx context.Context, name string, e graph.EnvTable, dir string) (env.Plugin, error) {
 			use, _ := e.Locate(dir, nil)
-			return engine.Load(ctx, use, nil, wasm.Config{Name: name, Args: e.Args, Grants: e.Grants})
+			return engine.Load(ctx, use, nil, env.Source{Name: name, Args: e.Args, Grants: e.Grants})
 		},
 		Policy: func(_ func(any) error, env *hostabi.EnvSpec) (component.Policy, error) {
 			return &policy.Definition{Backend: cpu.New(), Network: policy.Network{

@@ -165,16 +165,13 @@ func orNever[T int | time.Duration](v T) T {
 
 // load loads an environment: a built-in one, a module file, or one of a native plugin.
 func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir string) (env.Plugin, error) {
-	use, _ := t.Locate(dir, slices.Sorted(maps.Keys(plugins.Builtins())))
-	source := native.EnvSource{
-		Name: name, Use: use, Args: t.Args, Grants: t.Grants, Memory: uint64(t.Limits.Memory),
-		StepNS: int64(t.Limits.Step), InitNS: int64(t.Limits.Init),
-	}
+	source := t.Source
+	source.Name = name
+	source.Use, _ = t.Locate(dir, slices.Sorted(maps.Keys(plugins.Builtins())))
 	if t.Plugin == nil {
-		source.CompileNS = int64(cmp.Or(t.Limits.Compile, wasm.DefaultCompile))
-		source.CompileMemory = uint64(t.Limits.CompileMemory)
+		source.Compile = cmp.Or(source.Compile, wasm.DefaultCompile) // the process that loads it may take as long
 	}
-	if !t.Isolated {
+	if !t.Isolated() {
 		return e.LoadModule(ctx, source)
 	}
 	var table graph.PluginTable
@@ -190,16 +187,12 @@ func (e *Engines) load(ctx context.Context, name string, t graph.EnvTable, dir s
 }
 
 // LoadModule loads a built-in environment or a module file into this process.
-func (e *Engines) LoadModule(ctx context.Context, s native.EnvSource) (env.Plugin, error) {
+func (e *Engines) LoadModule(ctx context.Context, s env.Source) (env.Plugin, error) {
 	r, err := e.wasm()
 	if err != nil {
 		return nil, err
 	}
-	return r.Load(ctx, s.Use, plugins.Builtins()[s.Use], wasm.Config{
-		Name: s.Name, Args: s.Args, Grants: s.Grants,
-		Memory: s.Memory, Step: time.Duration(s.StepNS), Init: time.Duration(s.InitNS),
-		Compile: time.Duration(s.CompileNS), CompileMemory: s.CompileMemory,
-	})
+	return r.Load(ctx, s.Use, plugins.Builtins()[s.Use], s)
 }
 
 // nativeError is what Parts.Load and Parts.Plugin return for a native plugin that cannot be used.

@@ -30,7 +30,7 @@ func guests(t testing.TB, languages ...string) map[string]env.Plugin {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := runtime.Load(t.Context(), path, source, wasm.Config{})
+		p, err := runtime.Load(t.Context(), path, source, env.Source{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestChange_OtherArgumentsAreAnotherInstance(t *testing.T) {
 	}
 	var list []env.Plugin
 	for _, steps := range []string{"30", "40", "30"} {
-		p, err := runtime.Load(t.Context(), "cartpole.wasm", source, wasm.Config{Args: map[string]string{"max_steps": steps}})
+		p, err := runtime.Load(t.Context(), "cartpole.wasm", source, env.Source{Args: map[string]string{"max_steps": steps}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,7 @@ func BenchmarkStep(b *testing.B) {
 
 // stepper returns an Env with a bound block of 32 rows full of actions.
 func stepper(b *testing.B, source []byte, envs int) *Env {
-	p := load(b, newRuntime(b), "guest.wasm", source, Config{})
+	p := load(b, newRuntime(b), "guest.wasm", source, env.Source{})
 	e := newEnv(b, p, env.Options{Envs: envs})
 	all := blocks(b, p.Spec(), trajectory.Shape{Steps: 32, Envs: envs}, 1)
 	begin(b, e, all)
@@ -78,7 +78,7 @@ func BenchmarkStepOverhead(b *testing.B) {
 func BenchmarkNewEnv(b *testing.B) {
 	for name, source := range exampleGuests(b) {
 		b.Run(name, func(b *testing.B) {
-			p := load(b, newRuntime(b), name, source, Config{})
+			p := load(b, newRuntime(b), name, source, env.Source{})
 			spec := p.Spec()
 			for b.Loop() {
 				e, err := p.NewEnv(env.Options{Envs: 64, Autoreset: spec.PickAutoreset()})
@@ -97,7 +97,7 @@ func BenchmarkNewEnv(b *testing.B) {
 func BenchmarkRenew(b *testing.B) {
 	for name, source := range exampleGuests(b) {
 		b.Run(name, func(b *testing.B) {
-			p := load(b, newRuntime(b), name, source, Config{})
+			p := load(b, newRuntime(b), name, source, env.Source{})
 			e := newEnv(b, p, env.Options{Envs: 64})
 			all := blocks(b, p.Spec(), trajectory.Shape{Steps: 32, Envs: 64}, 1)
 			for b.Loop() {
@@ -121,7 +121,7 @@ func BenchmarkLoad(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				p, err := r.Load(b.Context(), name, source, Config{})
+				p, err := r.Load(b.Context(), name, source, env.Source{})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/env"
 	"golang.org/x/sys/unix"
 )
 
@@ -54,7 +55,7 @@ func (l *cacheLab) loads() string {
 		l.t.Fatal(err)
 	}
 	defer r.Close()
-	p, err := r.Load(l.t.Context(), "guest.wasm", l.source, Config{})
+	p, err := r.Load(l.t.Context(), "guest.wasm", l.source, env.Source{})
 	if err != nil {
 		l.t.Fatal(err)
 	}

@@ -20,11 +20,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/rlhost/rlhost/core/env"
 	"golang.org/x/sys/unix"
 )
 
 // The process that compiles is this program again. Its first argument behind the role is the module's path; on its standard
-// input are the Config as a line of JSON, and the module. It writes the code into the folder that is its descriptor 3, then
+// input are the env.Source as a line of JSON, and the module. It writes the code into the folder that is its descriptor 3, then
 // a byte to its standard output, and runs the module for the first time. It says by how it ends what became of it;
 // details are in its standard error.
 const (
@@ -38,7 +39,7 @@ const (
 // stackRoom is what the stack of a guest that calls itself without end takes of its process, which makes it in steps.
 const stackRoom = 1 << 30
 
-// firstCalls is how many calls a module's first run has at most; each may take Config.Init.
+// firstCalls is how many calls a module's first run has at most; each may take Init of its limits.
 const firstCalls = 10
 
 // ServeCompiler is what a program does whose first argument is Options.Compiler: it compiles one module for the process
@@ -90,7 +91,7 @@ func readPlugin(path string, from io.Reader) (*Plugin, error) {
 	if err != nil {
 		return nil, err
 	}
-	var c Config
+	var c env.Source
 	if err := json.Unmarshal(line, &c); err != nil {
 		return nil, err
 	}
@@ -218,7 +219,7 @@ func outOfMemory(said string) bool {
 }
 
 // notCompiled says how a compiler's process failed.
-func notCompiled(err error, said string, late bool, c *Config) error {
+func notCompiled(err error, said string, late bool, c *env.Source) error {
 	tooBig := outOfMemory(said)
 	var exit *exec.ExitError
 	switch {

@@ -60,7 +60,7 @@ func apart(t *testing.T, dir, role string) (*Runtime, *bytes.Buffer) {
 // played loads a guest and returns what it writes into its blocks.
 func played(t *testing.T, r *Runtime, source []byte) []byte {
 	t.Helper()
-	p := load(t, r, "guest.wasm", source, Config{})
+	p := load(t, r, "guest.wasm", source, env.Source{})
 	e := newEnv(t, p, env.Options{Envs: 2})
 	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 2)
 	begin(t, e, all)
@@ -111,13 +111,13 @@ func TestCompiler_WorksWithoutACache(t *testing.T) {
 
 func TestCompiler_KeepsItsLimits(t *testing.T) {
 	invalid := built{after: func(m *asm.Module) { m.Func("", nil, nil, 0, asm.Add) }}.bytes()
-	keepsLimit(t, "time", slow(), Config{Compile: 100 * time.Millisecond},
+	keepsLimit(t, "time", slow(), env.Source{Limits: env.Limits{Compile: 100 * time.Millisecond}},
 		"E017 bomb.wasm: takes longer to compile than its limit of 100ms; raise limits.compile of the environment if the module is yours, or make it smaller")
-	keepsLimit(t, "validity", invalid, Config{}, "E014 bomb.wasm: is not valid: invalid function[")
+	keepsLimit(t, "validity", invalid, env.Source{}, "E014 bomb.wasm: is not valid: invalid function[")
 }
 
 // keepsLimit checks that a source is refused in these words, and that the next one is none the worse.
-func keepsLimit(t *testing.T, what string, source []byte, config Config, want string) {
+func keepsLimit(t *testing.T, what string, source []byte, config env.Source, want string) {
 	t.Run(what, func(t *testing.T) {
 		t.Parallel()
 		r, log := apart(t, t.TempDir(), compilerRole)
@@ -140,7 +140,7 @@ func TestCompiler_EndsWithItsContext(t *testing.T) {
 	r, _ := apart(t, t.TempDir(), compilerRole)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := r.Load(ctx, "slow.wasm", slow(), Config{}); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := r.Load(ctx, "slow.wasm", slow(), env.Source{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Load = %v", err)
 	}
 }
@@ -148,7 +148,7 @@ func TestCompiler_EndsWithItsContext(t *testing.T) {
 // A compiler that dies costs the module, not the host.
 func TestCompiler_MayDie(t *testing.T) {
 	r, _ := apart(t, t.TempDir(), dyingRole)
-	_, err := r.Load(t.Context(), "bomb.wasm", counting(4), Config{})
+	_, err := r.Load(t.Context(), "bomb.wasm", counting(4), env.Source{})
 	var bad *table.Error
 	want := `cannot be compiled: the compiler's process: exit status 2: "panic: \x1b[31mred"`
 	if !errors.As(err, &bad) || bad.Code != CodeFeature || bad.Reason != want {
@@ -199,7 +199,7 @@ func TestCompiler_RunsAModuleFirst(t *testing.T) {
 			r, log := apart(t, t.TempDir(), role)
 			source := counting(5)
 			for range 2 {
-				_, err := r.Load(t.Context(), deadly, source, Config{})
+				_, err := r.Load(t.Context(), deadly, source, env.Source{})
 				died(t, err)
 			}
 			if log.Len() > 0 {
@@ -217,7 +217,7 @@ func TestCompiler_RunsAModuleFirst(t *testing.T) {
 func TestCompiler_EndsAFirstRun(t *testing.T) {
 	t.Parallel()
 	r, _ := apart(t, t.TempDir(), compilerRole)
-	_, err := r.Load(t.Context(), stuck, counting(6), Config{Compile: 2 * time.Second, Init: time.Millisecond})
+	_, err := r.Load(t.Context(), stuck, counting(6), env.Source{Limits: env.Limits{Compile: 2 * time.Second, Init: time.Millisecond}})
 	var bad *table.Error
 	want := "does not end its first run within 2.01s, although that has limits of its own"
 	if !errors.As(err, &bad) || bad.Code != CodeFeature || bad.Reason != want {

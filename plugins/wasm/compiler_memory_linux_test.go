@@ -7,11 +7,12 @@ package wasm
 import (
 	"testing"
 
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
 )
 
 func TestCompiler_KeepsItsLimitOfMemory(t *testing.T) {
-	keepsLimit(t, "memory", big(), Config{CompileMemory: 96 << 20},
+	keepsLimit(t, "memory", big(), env.Source{Limits: env.Limits{CompileMemory: 96 << 20}},
 		"E017 bomb.wasm: takes more memory to compile than its limit of 96 MiB; raise limits.compile_memory of the environment if the module is yours, or make it smaller")
 }
 
@@ -34,7 +35,7 @@ func TestCompiler_GivesAGuestItsMemory(t *testing.T) {
 	eat := asm.Block + asm.Void + asm.Loop + asm.Void + asm.Const(16) + asm.MemoryGrow + asm.Const(-1) + asm.Eq + asm.BrIf(1) + asm.Br(0) + asm.End + asm.End +
 		asm.MemorySize + asm.Const(limit/wasmPage) + asm.Eq + asm.Eqz + asm.If + asm.Void + asm.Unreachable + asm.End
 	source := built{pages: 16, after: func(m *asm.Module) { m.Start(m.Func("", nil, nil, 0, eat)) }}.bytes()
-	c := Config{Memory: limit, CompileMemory: 256 << 20}
+	c := env.Source{Limits: env.Limits{Memory: limit, CompileMemory: 256 << 20}}
 	r, _ := apart(t, t.TempDir(), compilerRole)
 	_, err := r.Load(t.Context(), deadly, source, c)
 	died(t, err) // but its start function had returned

@@ -16,7 +16,7 @@ func TestCopyFrom_IsSnapshotAndRestoreInOne(t *testing.T) {
 	for name, source := range exampleGuests(t) {
 		t.Run(name, func(t *testing.T) {
 			r := newRuntime(t)
-			p := load(t, r, name, source, Config{})
+			p := load(t, r, name, source, env.Source{})
 			o := env.Options{Envs: 32, Seed: 5}
 			shape := trajectory.Shape{Steps: 32, Envs: 32}
 			e := newEnv(t, p, o)
@@ -28,7 +28,7 @@ func TestCopyFrom_IsSnapshotAndRestoreInOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			fuel := e.FuelUsed()
-			fresh, played := newEnv(t, load(t, r, name, source, Config{}), o), newEnv(t, p, o)
+			fresh, played := newEnv(t, load(t, r, name, source, env.Source{}), o), newEnv(t, p, o)
 			own := blocks(t, p.Spec(), shape, 3)
 			begin(t, played, own)
 			play(t, played, own, 2)
@@ -62,7 +62,7 @@ func TestCopyFrom_IsSnapshotAndRestoreInOne(t *testing.T) {
 }
 
 func TestCopyFrom_RefusesOthers(t *testing.T) {
-	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
 	e, wider := newEnv(t, p, env.Options{Envs: 8}), newEnv(t, p, env.Options{Envs: 9})
 	for what, from := range map[string]env.Env{"itself": e, "as many": wider, "another kind": nil} {
 		if err := e.CopyFrom(from); !errors.Is(err, env.ErrUnsupported) {

@@ -6,7 +6,7 @@
 // module contains or does ends in an error that names it, never in a crash or a hang of the host.
 //
 //	rt, err := wasm.New(wasm.Options{})
-//	plugin, err := rt.Load(ctx, "cartpole.wasm", nil, wasm.Config{Name: "rollout"})
+//	plugin, err := rt.Load(ctx, "cartpole.wasm", nil, env.Source{Name: "rollout"})
 //	env, err := plugin.NewEnv(env.Options{Name: "rollout[0]", Envs: 64, Autoreset: hostabi.SameStep})
 //	err = env.Bind(block)
 //	err = env.Step(0)

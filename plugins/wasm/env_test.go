@@ -46,7 +46,7 @@ func newRuntime(t testing.TB) *Runtime {
 	return r
 }
 
-func load(t testing.TB, r *Runtime, path string, source []byte, c Config) *Plugin {
+func load(t testing.TB, r *Runtime, path string, source []byte, c env.Source) *Plugin {
 	t.Helper()
 	p, err := r.Load(t.Context(), path, source, c)
 	if err != nil {
@@ -162,7 +162,7 @@ func play(t testing.TB, e *Env, all []env.Block, rounds int) []byte {
 }
 
 func TestEnv_StepsIntoBlock(t *testing.T) {
-	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
 	spec := p.Spec()
 	t.Logf("%s %+v", spec.Name, spec)
 	e := newEnv(t, p, env.Options{Envs: 64, Autoreset: hostabi.SameStep})

@@ -33,7 +33,7 @@ func words(text string) asm.Code {
 }
 
 // bound returns an Env of a built guest with a block bound.
-func bound(t *testing.T, g built, c Config) (*Env, env.Block) {
+func bound(t *testing.T, g built, c env.Source) (*Env, env.Block) {
 	t.Helper()
 	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), c)
 	e := newEnv(t, p, env.Options{Envs: 20, FirstEnv: 100})
@@ -60,7 +60,7 @@ func stepUntilFault(t *testing.T, e *Env, most int) error {
 type faultCase struct {
 	name   string
 	guest  built
-	config Config
+	config env.Source
 	kind   env.FaultKind
 	want   string
 }
@@ -73,21 +73,21 @@ func trapping() []faultCase {
 			after: func(m *asm.Module) {
 				m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(17))
 				m.Name("rl_abi_v1", "describe", "alloc", "free", "create", "bind", "reset", "advance_pole")
-			}}, Config{}, env.FaultTrap,
+			}}, env.Source{}, env.FaultTrap,
 			`rollout[0] env 117: trap in rl_step at step 40112: unreachable in advance_pole: "pole fell off" (guest.wasm)`},
 		{"endless recursion", built{functions: atStep(2, asm.Get(0)+asm.Get(1)+asm.Call(7)+asm.Drop)},
-			Config{Step: time.Minute}, env.FaultTrap,
+			env.Source{Limits: env.Limits{Step: time.Minute}}, env.FaultTrap,
 			`rollout[0]: trap in rl_step at step 2: stack overflow (guest.wasm)`},
-		{"store out of memory", built{functions: atStep(2, asm.Const(-8)+asm.Const(1)+asm.Store(0))}, Config{}, env.FaultTrap,
+		{"store out of memory", built{functions: atStep(2, asm.Const(-8)+asm.Const(1)+asm.Store(0))}, env.Source{}, env.FaultTrap,
 			`rollout[0]: trap in rl_step at step 2: out of bounds memory access in function 7 (guest.wasm)`},
-		{"proc_exit", built{before: rawExit, functions: atStep(2, asm.Const(3)+asm.Call(0))}, Config{}, env.FaultTrap,
+		{"proc_exit", built{before: rawExit, functions: atStep(2, asm.Const(3)+asm.Call(0))}, env.Source{}, env.FaultTrap,
 			`rollout[0]: trap in rl_step at step 2: the guest exited with code 3 in function 8 (guest.wasm)`},
 		{"index of an env that is not there", built{functions: atStep(1, asm.Unreachable), after: func(m *asm.Module) {
 			m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(20))
-		}}, Config{}, env.FaultTrap,
+		}}, env.Source{}, env.FaultTrap,
 			`rollout[0]: trap in rl_step at step 1: unreachable in function 7 (guest.wasm)`},
 		{"rl_last_error that never ends", built{functions: map[string]asm.Code{hostabi.ExportLastError: endless,
-			hostabi.ExportStep: asm.Unreachable}}, Config{}, env.FaultTrap,
+			hostabi.ExportStep: asm.Unreachable}}, env.Source{}, env.FaultTrap,
 			`rollout[0]: trap in rl_step at step 1: unreachable in function 7 (guest.wasm)`},
 	}
 }
@@ -96,13 +96,13 @@ func trapping() []faultCase {
 func neverEnding() []faultCase {
 	fill := asm.Const(0x100000) + asm.Const(0) + asm.Const(8<<20) + asm.MemoryFill
 	return []faultCase{
-		{"endless loop in step 3", built{functions: atStep(3, endless)}, Config{Step: 10 * time.Millisecond}, env.FaultDeadline,
+		{"endless loop in step 3", built{functions: atStep(3, endless)}, env.Source{Limits: env.Limits{Step: 10 * time.Millisecond}}, env.FaultDeadline,
 			`rollout[0]: deadline in rl_step at step 3: stopped after its limit of 10ms in function 7 (guest.wasm)`},
 		{"endless recursion that takes too long", built{functions: atStep(2, asm.Get(0)+asm.Get(1)+asm.Call(7)+asm.Drop)},
-			Config{Step: 5 * time.Millisecond}, env.FaultDeadline,
+			env.Source{Limits: env.Limits{Step: 5 * time.Millisecond}}, env.FaultDeadline,
 			`rollout[0]: deadline in rl_step at step 2: stopped after its limit of 5ms in function 7 (guest.wasm)`},
 		{"bulk operations one after the other", built{pages: 300, functions: atStep(1, asm.Code(strings.Repeat(string(fill), 1000)))},
-			Config{Step: 10 * time.Millisecond}, env.FaultDeadline,
+			env.Source{Limits: env.Limits{Step: 10 * time.Millisecond}}, env.FaultDeadline,
 			`rollout[0]: deadline in rl_step at step 1: stopped after its limit of 10ms in function 7 (guest.wasm)`},
 	}
 }
@@ -114,13 +114,13 @@ func complaining() []faultCase {
 			hostabi.ExportStep: words("action 9 of 2") + asm.Const(int32(hostabi.StatusAction))},
 			after: func(m *asm.Module) {
 				m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(3))
-			}}, Config{}, env.FaultStatus,
+			}}, env.Source{}, env.FaultStatus,
 			`rollout[0] env 103: status in rl_step at step 1: action outside its space: "action 9 of 2" (guest.wasm)`},
 		{"error status without words", built{functions: map[string]asm.Code{hostabi.ExportLastError: absent,
-			hostabi.ExportStep: asm.Const(int32(hostabi.StatusState))}}, Config{}, env.FaultStatus,
+			hostabi.ExportStep: asm.Const(int32(hostabi.StatusState))}}, env.Source{}, env.FaultStatus,
 			`rollout[0]: status in rl_step at step 1: call not allowed in this state (guest.wasm)`},
 		{"memory.grow without end", built{functions: atStep(2, asm.Loop+asm.Void+asm.Const(16)+asm.MemoryGrow+asm.Const(-1)+asm.Eq+asm.Eqz+
-			"\x0d\x00"+asm.End+asm.Unreachable)}, Config{Memory: 8 << 20}, env.FaultMemory,
+			"\x0d\x00"+asm.End+asm.Unreachable)}, env.Source{Limits: env.Limits{Memory: 8 << 20}}, env.FaultMemory,
 			`rollout[0]: memory in rl_step at step 2: unreachable in function 7, after the memory limit of 8 MiB was reached (guest.wasm)`},
 	}
 }
@@ -200,7 +200,7 @@ func TestBind_RefusesBadDonations(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			p := load(t, newRuntime(t), "guest.wasm", built{functions: windowsOnly(c.answer)}.bytes(), Config{Init: 20 * time.Millisecond})
+			p := load(t, newRuntime(t), "guest.wasm", built{functions: windowsOnly(c.answer)}.bytes(), env.Source{Limits: env.Limits{Init: 20 * time.Millisecond}})
 			e := newEnv(t, p, env.Options{Envs: 2})
 			b := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]
 			err := e.Bind(b)
@@ -219,7 +219,7 @@ func TestBind_RefusesTheSameMemoryTwice(t *testing.T) {
 	// Windows at 2 MiB, all of them.
 	again := map[string]asm.Code{hostabi.ExportAlloc: asm.Get(1) + asm.Const(65536) + asm.Eq + asm.If + asm.Void +
 		asm.Const(2<<20) + asm.Return + asm.End + allocate()}
-	p := load(t, newRuntime(t), "guest.wasm", built{functions: again, pages: 64}.bytes(), Config{})
+	p := load(t, newRuntime(t), "guest.wasm", built{functions: again, pages: 64}.bytes(), env.Source{})
 	e := newEnv(t, p, env.Options{Envs: 2})
 	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 2)
 	if err := e.Bind(all[0]); err != nil {
@@ -256,7 +256,7 @@ func TestStep_LoopingGuestLetsTheCollectorRun(t *testing.T) {
 func loopingForever(t *testing.T) (*Runtime, chan error) {
 	t.Helper()
 	r := newRuntime(t)
-	p := load(t, r, "guest.wasm", built{functions: atStep(1, endless)}.bytes(), Config{Step: time.Hour})
+	p := load(t, r, "guest.wasm", built{functions: atStep(1, endless)}.bytes(), env.Source{Limits: env.Limits{Step: time.Hour}})
 	e := newEnv(t, p, env.Options{Envs: 20})
 	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 20}, 1)[0]); err != nil {
 		t.Fatal(err)
@@ -279,7 +279,7 @@ func TestRuntimeClose_EndsCallsThatRun(t *testing.T) {
 	if !errors.As(err, &f) || f.Kind != env.FaultDeadline || !strings.Contains(err.Error(), "context canceled") {
 		t.Errorf("Step = %v, want a deadline fault that says why", err)
 	}
-	if _, err := r.Load(t.Context(), "guest.wasm", built{}.bytes(), Config{}); !errors.Is(err, ErrClosed) {
+	if _, err := r.Load(t.Context(), "guest.wasm", built{}.bytes(), env.Source{}); !errors.Is(err, ErrClosed) {
 		t.Errorf("Load after Close = %v", err)
 	}
 }
@@ -306,7 +306,7 @@ func TestFault_ShowsTheStackInTheAuthorsWords(t *testing.T) {
 		own := []string{"rl_abi_v1", "describe", "alloc", "free", "create", "bind", "reset", "step", "last_error"}
 		m.Name(append(own, names...)...)
 	}, functions: map[string]asm.Code{hostabi.ExportStep: asm.Call(9+6) + asm.Const(0)}}
-	e, _ := bound(t, g, Config{})
+	e, _ := bound(t, g, env.Source{})
 	want := "rollout[0]: trap in rl_step at step 1: unreachable in walk::Board<float, 8>::at, called by walk::board::Board::look, <walk::board::Board>::look, " +
 		"debug.FullPanic((function 'defaultPanic')).outOfBounds, ~lib/array/Array<i32>#__get, main.(*Walk).Step, plain_c, step (guest.wasm)"
 	if err := e.Step(0); err == nil || err.Error() != want {

@@ -33,8 +33,7 @@ func FuzzLoad(f *testing.F) {
 	}
 	r := newRuntime(f)
 	withoutFiles(f, r, wazero.NewRuntimeConfig()) // compiled code of the fuzzer's finds would fill the disk
-	config := Config{Memory: 4 << 20, Step: 5 * time.Millisecond, Init: 5 * time.Millisecond,
-		Grants: []string{GrantLog, GrantEntropy, GrantClock, GrantMetric}}
+	config := env.Source{Grants: []string{GrantLog, GrantEntropy, GrantClock, GrantMetric}, Limits: env.Limits{Memory: 4 << 20, Step: 5 * time.Millisecond, Init: 5 * time.Millisecond}}
 	f.Fuzz(func(t *testing.T, module []byte) {
 		p, err := r.Load(t.Context(), "fuzz.wasm", module, config)
 		if err != nil {

@@ -53,7 +53,7 @@ func logged(t *testing.T, g built, grants ...string) (*Env, *bytes.Buffer) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.Close() })
-	p := load(t, r, "guest.wasm", g.bytes(), Config{Grants: grants})
+	p := load(t, r, "guest.wasm", g.bytes(), env.Source{Grants: grants})
 	e := newEnv(t, p, env.Options{Envs: 2})
 	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]); err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestMetric_ReachesTheHostWithItsEnvironment(t *testing.T) {
 }
 
 func testMetric(t *testing.T, current asm.Code, want string) {
-	p := load(t, newRuntime(t), "guest.wasm", metricGuest("height", current).bytes(), Config{Grants: []string{GrantMetric}})
+	p := load(t, newRuntime(t), "guest.wasm", metricGuest("height", current).bytes(), env.Source{Grants: []string{GrantMetric}})
 	var got []string
 	e := newEnv(t, p, env.Options{Envs: 2, Metric: func(env int, name string, v float64) { got = append(got, fmt.Sprint(env, " ", name, "=", v)) }})
 	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]); err != nil {
@@ -168,7 +168,7 @@ func testMetric(t *testing.T, current asm.Code, want string) {
 // A host that is called back may not call the same Env: the guest is in the middle of something.
 func TestEnv_RefusesCallsDuringACall(t *testing.T) {
 	g := metricGuest("m", "")
-	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantMetric}})
+	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{Grants: []string{GrantMetric}})
 	var e *Env
 	var errs []error
 	e = newEnv(t, p, env.Options{Envs: 2, Metric: func(int, string, float64) {
@@ -214,7 +214,7 @@ func entropyGuest(env, at int) built {
 
 func TestEntropy_ComesFromTheSeed(t *testing.T) {
 	draw := func(index int, seed uint64, seeds []uint64) string {
-		p := load(t, newRuntime(t), "guest.wasm", entropyGuest(index, 20000).bytes(), Config{Grants: []string{GrantEntropy}})
+		p := load(t, newRuntime(t), "guest.wasm", entropyGuest(index, 20000).bytes(), env.Source{Grants: []string{GrantEntropy}})
 		b := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]
 		e := newEnv(t, p, env.Options{Envs: 2, Seed: seed})
 		if err := e.Bind(b); err != nil {
@@ -250,7 +250,7 @@ func TestEntropy_ComesFromTheSeed(t *testing.T) {
 // A guest that does not say which of several environments it is at is refused; with one it need not.
 func TestEntropy_IsForOneEnvironment(t *testing.T) {
 	g := calling("rl", "entropy", asm.I32s(2), asm.I32s(1), asm.Const(20000)+asm.Const(21))
-	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantEntropy}})
+	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{Grants: []string{GrantEntropy}})
 	spec := p.Spec()
 	_, err := p.NewEnv(env.Options{Name: "rollout[0]", Envs: 2, Autoreset: spec.PickAutoreset()})
 	if want := "rollout[0]: guest.wasm imports rl.entropy and does not export rl_current_env: an instance of it has one environment"; !errors.Is(err, env.ErrUnsupported) || !strings.Contains(err.Error(), want) {
@@ -287,7 +287,7 @@ func TestEntropy_CountsAgainstTheDeadline(t *testing.T) {
 			m.Func("", asm.I32s(1), nil, 0, asm.Loop, asm.Void, asm.End)
 			m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(0))
 		}}
-	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantEntropy}, Step: 20 * time.Millisecond})
+	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{Grants: []string{GrantEntropy}, Limits: env.Limits{Step: 20 * time.Millisecond}})
 	e := newEnv(t, p, env.Options{Envs: 2})
 	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]); err != nil {
 		t.Fatal(err)
@@ -396,7 +396,7 @@ func TestHostCalls_EndWithTheDeadline(t *testing.T) {
 		calling(wasiModule, "random_get", asm.I32s(2), asm.I32s(1), all),
 	} {
 		g.pages = size>>16 + 17
-		p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantEntropy}, Step: time.Nanosecond})
+		p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{Grants: []string{GrantEntropy}, Limits: env.Limits{Step: time.Nanosecond}})
 		e := newEnv(t, p, env.Options{Envs: 1})
 		if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
 			t.Fatal(err)

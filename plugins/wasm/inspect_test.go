@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
@@ -32,7 +33,7 @@ func TestInspect_TellsWhatTheExampleIs(t *testing.T) {
 	if r.ABI != 1 || len(r.Findings) != 0 || r.Snapshots != "" || !slices.Equal(r.Features, []string{"SIMD", "bulk memory"}) {
 		t.Errorf("report is\n%v", r)
 	}
-	if p := load(t, newRuntime(t), cartPole, nil, Config{}); p.Hash() != r.SHA256 {
+	if p := load(t, newRuntime(t), cartPole, nil, env.Source{}); p.Hash() != r.SHA256 {
 		t.Errorf("hash %s, the plugin says %s", r.SHA256, p.Hash())
 	}
 	if _, err := json.Marshal(r); err != nil {

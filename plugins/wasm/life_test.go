@@ -22,7 +22,7 @@ import (
 
 func TestStep_AllocatesNothing(t *testing.T) {
 	for _, name := range []string{cartPole, examples + "cartpole-rust/cartpole.wasm"} {
-		p := load(t, newRuntime(t), name, nil, Config{})
+		p := load(t, newRuntime(t), name, nil, env.Source{})
 		e := newEnv(t, p, env.Options{Envs: 16})
 		all := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 16}, 2)
 		begin(t, e, all)
@@ -52,7 +52,7 @@ func TestStep_AllocatesNothing(t *testing.T) {
 
 // Fuel depends on what the guest did, not on how long it took or how it was cut into slices.
 func TestFuelUsed_IsTheSameForTheSameWork(t *testing.T) {
-	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
 	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 32, Envs: 64}, 1)
 	var used []uint64
 	for _, slice := range []int32{1 << 8, 1 << 12, 1 << 25} {
@@ -69,7 +69,7 @@ func TestFuelUsed_IsTheSameForTheSameWork(t *testing.T) {
 
 func TestEnv_UseAfterClose(t *testing.T) {
 	r := newRuntime(t)
-	p := load(t, r, "built.wasm", built{}.bytes(), Config{})
+	p := load(t, r, "built.wasm", built{}.bytes(), env.Source{})
 	e := newEnv(t, p, env.Options{Envs: 1})
 	b := blocks(t, p.Spec(), trajectory.Shape{Steps: 1, Envs: 1}, 1)[0]
 	for range 2 {
@@ -92,7 +92,7 @@ func TestClose_InAnyOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := r.Load(t.Context(), cartPole, nil, Config{})
+	p, err := r.Load(t.Context(), cartPole, nil, env.Source{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestClose_InAnyOrder(t *testing.T) {
 }
 
 func TestNewEnv_RefusesOptions(t *testing.T) {
-	p := load(t, newRuntime(t), "built.wasm", built{}.bytes(), Config{})
+	p := load(t, newRuntime(t), "built.wasm", built{}.bytes(), env.Source{})
 	for _, o := range []env.Options{{Envs: 0, Autoreset: hostabi.NextStep}, {Envs: 1 << 21, Autoreset: hostabi.NextStep},
 		{Envs: 1, Autoreset: hostabi.SameStep}, {Envs: 1, Autoreset: hostabi.SameStep | hostabi.NextStep}, {Envs: 1}} {
 		if _, err := p.NewEnv(o); !errors.Is(err, env.ErrUnsupported) {
@@ -142,7 +142,7 @@ func TestNewEnv_FaultsInCreate(t *testing.T) {
 		{endless, `lander: deadline in rl_create at step 0: stopped after its limit of 10ms in function 4 (guest.wasm)`},
 	} {
 		g := built{functions: map[string]asm.Code{hostabi.ExportCreate: c.code}}
-		p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Init: 10 * time.Millisecond})
+		p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{Limits: env.Limits{Init: 10 * time.Millisecond}})
 		_, err := p.NewEnv(env.Options{Name: "lander", Envs: 1, Autoreset: hostabi.NextStep})
 		if err == nil || err.Error() != c.want {
 			t.Errorf("NewEnv = %v, want %s", err, c.want)
@@ -154,7 +154,7 @@ func TestConfig_ReachesTheGuestSorted(t *testing.T) {
 	// rl_create keeps where its configuration is.
 	g := built{functions: map[string]asm.Code{hostabi.ExportCreate: asm.Const(counterAt) + asm.Get(0) + asm.Store(0) +
 		asm.Const(counterAt) + asm.Get(1) + asm.Store(4) + asm.Const(0), hostabi.ExportLastError: absent}}
-	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Args: map[string]string{"wind.power": "3", "level": "ö x=1", "b": ""}})
+	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{Args: map[string]string{"wind.power": "3", "level": "ö x=1", "b": ""}})
 	e := newEnv(t, p, env.Options{Envs: 1})
 	at := words32(e.inst.view(counterAt, 32))
 	if got, want := string(e.inst.view(at[0], at[1])), "b=\nlevel=ö x=1\nwind.power=3\n"; got != want {
@@ -163,7 +163,7 @@ func TestConfig_ReachesTheGuestSorted(t *testing.T) {
 }
 
 func TestPlugin_ServesManyGoroutines(t *testing.T) {
-	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
 	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 16, Envs: 8}, 8)
 	want := func() []byte {
 		e := newEnv(t, p, env.Options{Envs: 8})
@@ -204,7 +204,7 @@ func TestNew_CacheThatCannotBeWrittenIsSaidOnce(t *testing.T) {
 	}
 	defer r.Close()
 	for range 2 {
-		load(t, r, "built.wasm", built{}.bytes(), Config{})
+		load(t, r, "built.wasm", built{}.bytes(), env.Source{})
 	}
 	if got := strings.Count(log.String(), "compiled modules are not kept"); got != 1 {
 		t.Errorf("said %d times:\n%s", got, log.String())
@@ -219,7 +219,7 @@ func TestLoad_DamagedCacheCostsOnlyTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := r.Load(t.Context(), "built.wasm", built{}.bytes(), Config{})
+		p, err := r.Load(t.Context(), "built.wasm", built{}.bytes(), env.Source{})
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
@@ -259,7 +259,7 @@ func withoutFiles(t testing.TB, r *Runtime, config wazero.RuntimeConfig) {
 // Where the compiler does not know the CPU, the interpreter does the same work.
 func TestInterpreter_DoesTheSame(t *testing.T) {
 	run := func(r *Runtime) ([]byte, uint64) {
-		p := load(t, r, cartPole, nil, Config{})
+		p := load(t, r, cartPole, nil, env.Source{})
 		e := newEnv(t, p, env.Options{Envs: 8})
 		all := blocks(t, p.Spec(), trajectory.Shape{Steps: 16, Envs: 8}, 2)
 		begin(t, e, all)
@@ -272,7 +272,7 @@ func TestInterpreter_DoesTheSame(t *testing.T) {
 	if !bytes.Equal(got, want) || gotFuel != fuel {
 		t.Errorf("the interpreter differs; fuel %d against %d", gotFuel, fuel)
 	}
-	p := load(t, r, "guest.wasm", built{functions: atStep(2, endless)}.bytes(), Config{Step: 10 * time.Millisecond})
+	p := load(t, r, "guest.wasm", built{functions: atStep(2, endless)}.bytes(), env.Source{Limits: env.Limits{Step: 10 * time.Millisecond}})
 	e := newEnv(t, p, env.Options{Envs: 1})
 	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func TestNewEnv_StartsNothingAgain(t *testing.T) {
 		m.Func(hostabi.ExportInitialize, nil, nil, 0, asm.Const(counterAt), asm.Load(0), asm.Eqz, asm.If, asm.Void,
 			asm.Unreachable, asm.End, count(counterAt))
 	}}
-	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{})
+	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{})
 	for range 3 {
 		e := newEnv(t, p, env.Options{Envs: 1})
 		if got := words32(e.inst.view(counterAt, 32))[0]; got != 2 {

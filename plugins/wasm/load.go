@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -20,7 +21,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
 )
 
-// Defaults of Config.
+// Limits of modules whose source sets none.
 const (
 	DefaultMemory        = 64 << 20
 	DefaultStep          = time.Second
@@ -30,62 +31,32 @@ const (
 	DefaultMaxFileBytes  = 32 << 20
 )
 
-// Config says how a module is to be run. Zero values mean the defaults.
-type Config struct {
-	Name string            // component or environment, for messages; default the file's path
-	Args map[string]string // configuration that the guest reads, nested keys joined with dots
-	// Memory limits each instance's linear memory in bytes, windows included, rounded down to 64 KiB.
-	Memory uint64
-	// Step limits one call of Bind, Reset or Step; Init each call before: _initialize, rl_describe, rl_create.
-	Step, Init time.Duration
-	// Compile limits the time that compiling takes, CompileMemory its memory in bytes; see Options.Compiler, whose process
-	// has Memory besides for the module's first run.
-	Compile       time.Duration
-	CompileMemory uint64
-	// Grants names the capabilities that the guest may use: GrantLog and so on.
-	Grants       []string
-	MaxFileBytes int64 // size of the file
-}
-
-func (c *Config) setDefaults(path string) {
-	if c.Name == "" {
-		c.Name = path
-	}
-	if c.Memory == 0 {
-		c.Memory = DefaultMemory
-	}
-	c.Memory = min(c.Memory, 1<<32) / wasmPage * wasmPage
-	if c.Step <= 0 {
-		c.Step = DefaultStep
-	}
-	if c.Init <= 0 {
-		c.Init = DefaultInit
-	}
-	if c.Compile <= 0 {
-		c.Compile = DefaultCompile
-	}
-	if c.CompileMemory == 0 {
-		c.CompileMemory = DefaultCompileMemory
-	}
-	if c.MaxFileBytes <= 0 {
-		c.MaxFileBytes = DefaultMaxFileBytes
-	}
+// withDefaults fills in what a source leaves to the runtime.
+func withDefaults(s env.Source, path string) env.Source {
+	s.Name = cmp.Or(s.Name, path)
+	s.Memory = min(cmp.Or(s.Memory, DefaultMemory), 1<<32) / wasmPage * wasmPage
+	s.Step = cmp.Or(s.Step, DefaultStep)
+	s.Init = cmp.Or(s.Init, DefaultInit)
+	s.Compile = cmp.Or(s.Compile, DefaultCompile)
+	s.CompileMemory = cmp.Or(s.CompileMemory, DefaultCompileMemory)
+	return s
 }
 
 // wasmPage is the unit of linear memory.
 const wasmPage = 65536
 
 // Load reads, checks, meters and compiles a module, starts it once and asks it to describe itself. source is the
-// file's content; if it is nil, the file at path is read. The error is a *table.Error unless ctx has ended or the
-// Runtime is closed. Compiling takes milliseconds to a minute; ctx interrupts it where another process does it.
-func (r *Runtime) Load(ctx context.Context, path string, source []byte, c Config) (env.Plugin, error) {
-	c.setDefaults(path)
+// file's content; if it is nil, the file at path is read. path goes before c.Use; Memory is rounded down to 64 KiB. The
+// error is a *table.Error unless ctx has ended or the Runtime is closed. Compiling takes milliseconds to a minute; ctx
+// interrupts it where another process does it.
+func (r *Runtime) Load(ctx context.Context, path string, source []byte, c env.Source) (env.Plugin, error) {
+	c = withDefaults(c, path)
 	if err := checkConfig(path, c); err != nil {
 		return nil, err
 	}
 	if source == nil {
 		var fail *table.Error
-		if source, fail = readFile(path, c.MaxFileBytes); fail != nil {
+		if source, fail = readFile(path, r.maxFile); fail != nil {
 			return nil, fail
 		}
 	}
@@ -108,7 +79,7 @@ func (r *Runtime) Load(ctx context.Context, path string, source []byte, c Config
 
 // start compiles the rewritten module and makes a plugin of it.
 func (r *Runtime) start(ctx context.Context, path string, source []byte, module *meter.Module,
-	metered *meter.Result, c Config) (env.Plugin, error) {
+	metered *meter.Result, c env.Source) (env.Plugin, error) {
 	if err := r.enter(); err != nil {
 		return nil, err
 	}
@@ -124,7 +95,7 @@ func (r *Runtime) start(ctx context.Context, path string, source []byte, module 
 }
 
 // plugin makes a plugin that is not compiled yet.
-func (r *Runtime) plugin(path string, source []byte, module *meter.Module, metered *meter.Result, c Config) *Plugin {
+func (r *Runtime) plugin(path string, source []byte, module *meter.Module, metered *meter.Result, c env.Source) *Plugin {
 	sum := sha256.Sum256(source)
 	p := &Plugin{runtime: r, path: path, config: c, hash: hex.EncodeToString(sum[:]), metered: metered,
 		memoryMin: uint64(module.Memories[0].Min) * wasmPage, layout: layoutOf(module, metered), exports: map[string]bool{},
@@ -164,7 +135,7 @@ func readFile(path string, limit int64) ([]byte, *table.Error) {
 }
 
 // checkConfig refuses grants that do not exist and arguments that would not survive the way to the guest.
-func checkConfig(path string, c Config) error {
+func checkConfig(path string, c env.Source) error {
 	all := []string{GrantClock, GrantEntropy, GrantLog, GrantMetric}
 	for _, g := range c.Grants {
 		if !slices.Contains(all, g) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
@@ -21,7 +22,7 @@ const endless = asm.Loop + asm.Void + "\x0c\x00" + asm.End + asm.Unreachable
 type loadCase struct {
 	name   string
 	source []byte
-	config Config
+	config env.Source
 	code   string
 	want   string
 }
@@ -42,26 +43,24 @@ func adding(add func(m *asm.Module)) []byte { return built{after: add}.bytes() }
 func notModules() []loadCase {
 	good := built{}.bytes()
 	return []loadCase{
-		{"empty file", []byte{}, Config{}, CodeFormat,
+		{"empty file", []byte{}, env.Source{}, CodeFormat,
 			`E014 guest.wasm: is empty; build or copy the file again`},
-		{"text file", []byte("[env.lander]\nkind = \"wasm\"\n"), Config{}, CodeFormat,
+		{"text file", []byte("[env.lander]\nkind = \"wasm\"\n"), env.Source{}, CodeFormat,
 			`E014 guest.wasm: is a text file, not a WebAssembly module; give the .wasm file that the compiler wrote`},
-		{"text format", []byte("(module (memory 1))"), Config{}, CodeFormat,
+		{"text format", []byte("(module (memory 1))"), env.Source{}, CodeFormat,
 			`E014 guest.wasm: is WebAssembly text, not a binary module; translate it with wat2wasm`},
-		{"native program", []byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00"), Config{}, CodeFormat,
+		{"native program", []byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00"), env.Source{}, CodeFormat,
 			`E014 guest.wasm: is a native program (ELF), not a WebAssembly module; compile it for wasm32, such as with clang --target=wasm32 or GOOS=wasip1`},
-		{"component", []byte("\x00asm\x0d\x00\x01\x00\x00\x00"), Config{}, CodeFormat,
+		{"component", []byte("\x00asm\x0d\x00\x01\x00\x00\x00"), env.Source{}, CodeFormat,
 			`E014 guest.wasm: is a component (component model), not a core module; build for wasm32-unknown-unknown or wasm32-wasip1, not wasm32-wasip2`},
-		{"cut off in its magic", []byte("\x00asm\x01"), Config{}, CodeFormat,
+		{"cut off in its magic", []byte("\x00asm\x01"), env.Source{}, CodeFormat,
 			`E014 guest.wasm: is cut off after 5 bytes; build or copy the file again`},
-		{"cut off in a section", good[:len(good)/2], Config{}, CodeFormat,
+		{"cut off in a section", good[:len(good)/2], env.Source{}, CodeFormat,
 			`E014 guest.wasm: is damaged at offset 0xd8: it ends too early: 217 bytes wanted, 198 left; build or copy the file again`},
-		{"other bytes", []byte{0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0}, Config{}, CodeFormat,
+		{"other bytes", []byte{0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0}, env.Source{}, CodeFormat,
 			`E014 guest.wasm: is not a WebAssembly module; give the .wasm file that the compiler wrote`},
-		{"invalid code", with(hostabi.ExportStep, asm.Add), Config{}, CodeFormat,
+		{"invalid code", with(hostabi.ExportStep, asm.Add), env.Source{}, CodeFormat,
 			`E014 guest.wasm: is not valid: invalid function[7] export["rl_step"]: cannot pop the 1st operand for i32.add: i32 missing; build or copy the file again`},
-		{"file too large", good, Config{MaxFileBytes: 100}, CodeFormat,
-			`E014 guest.wasm: is larger than 100 bytes; strip debug information, or raise the limit on plugin files`},
 	}
 }
 
@@ -70,28 +69,28 @@ func wrongExports() []loadCase {
 	library := asm.New(1)
 	library.Func("rl_describe", nil, nil, 0)
 	return []loadCase{
-		{"command module", adding(func(m *asm.Module) { m.Func("_start", nil, nil, 0) }), Config{}, CodeCommand,
+		{"command module", adding(func(m *asm.Module) { m.Func("_start", nil, nil, 0) }), env.Source{}, CodeCommand,
 			`E013 guest.wasm: is a command module (it exports _start); build a reactor: clang --target=wasm32 -Wl,--no-entry without a function _start, or -mexec-model=reactor for wasm32-wasi`},
 		{"command module of WASI", built{before: func(m *asm.Module) { m.Import(wasiModule, "proc_exit", asm.I32s(1), nil) },
-			after: func(m *asm.Module) { m.Func("_start", nil, nil, 0) }}.bytes(), Config{}, CodeCommand,
+			after: func(m *asm.Module) { m.Func("_start", nil, nil, 0) }}.bytes(), env.Source{}, CodeCommand,
 			`E013 guest.wasm: is a command module (it exports _start); build a reactor: clang or zig cc for wasm32-wasi with -mexec-model=reactor, go build -buildmode=c-shared, or Rust crate-type cdylib`},
-		{"no environment", library.Bytes(), Config{}, CodeExport,
+		{"no environment", library.Bytes(), env.Source{}, CodeExport,
 			`E015 guest.wasm: does not export rl_abi_v1(); export it from the guest's source, as the SDKs do`},
 		{"misspelt export", built{functions: map[string]asm.Code{hostabi.ExportStep: absent},
-			after: func(m *asm.Module) { m.Func("rl_stepp", asm.I32s(2), asm.I32s(1), 0, asm.Const(0)) }}.bytes(), Config{}, CodeExport,
+			after: func(m *asm.Module) { m.Func("rl_stepp", asm.I32s(2), asm.I32s(1), 0, asm.Const(0)) }}.bytes(), env.Source{}, CodeExport,
 			`E015 guest.wasm: does not export rl_step(i32, i32) -> i32; did you mean it by rl_stepp?`},
 		{"export of another type", built{functions: map[string]asm.Code{hostabi.ExportStep: absent},
 			after: func(m *asm.Module) {
 				m.Func("rl_step", []byte{asm.I64}, asm.I32s(1), 0, asm.Const(0))
-			}}.bytes(), Config{}, CodeExport,
+			}}.bytes(), env.Source{}, CodeExport,
 			`E015 guest.wasm: exports rl_step(i64) -> i32, it must be rl_step(i32, i32) -> i32; correct the parameters in the guest's source`},
 		{"export that is no function", built{functions: map[string]asm.Code{hostabi.ExportStep: absent},
-			after: func(m *asm.Module) { m.Export("rl_step", 3, 0) }}.bytes(), Config{}, CodeExport,
+			after: func(m *asm.Module) { m.Export("rl_step", 3, 0) }}.bytes(), env.Source{}, CodeExport,
 			`E015 guest.wasm: exports rl_step, but not as a function; export the function of that name`},
-		{"reserved export", adding(func(m *asm.Module) { m.Export("__rl_fuel", 3, 0) }), Config{}, CodeExport,
+		{"reserved export", adding(func(m *asm.Module) { m.Export("__rl_fuel", 3, 0) }), env.Source{}, CodeExport,
 			`E015 guest.wasm: takes the name __rl_fuel, which is reserved for the host; give it another name in the guest's source`},
 		{"future ABI", built{functions: map[string]asm.Code{hostabi.ExportABI: absent},
-			after: func(m *asm.Module) { m.Func("rl_abi_v2", nil, nil, 0) }}.bytes(), Config{}, CodeFuture,
+			after: func(m *asm.Module) { m.Func("rl_abi_v2", nil, nil, 0) }}.bytes(), env.Source{}, CodeFuture,
 			`E050 guest.wasm: needs ABI 2, this rlhost speaks 1; upgrade rlhost or rebuild the guest with an older SDK`},
 	}
 }
@@ -100,27 +99,27 @@ func wrongExports() []loadCase {
 func wrongImports() []loadCase {
 	good := built{}.bytes()
 	return []loadCase{
-		{"import that is not granted", importing("rl", "entropy", asm.I32s(2), asm.I32s(1)), Config{}, CodeImport,
+		{"import that is not granted", importing("rl", "entropy", asm.I32s(2), asm.I32s(1)), env.Source{}, CodeImport,
 			`E016 guest.wasm: imports rl.entropy, which is not granted; add "entropy" to the environment's grants, or build the guest without it`},
-		{"import that does not exist", importing("rl", "entropi", asm.I32s(2), asm.I32s(1)), Config{}, CodeImport,
+		{"import that does not exist", importing("rl", "entropi", asm.I32s(2), asm.I32s(1)), env.Source{}, CodeImport,
 			`E016 guest.wasm: imports rl.entropi, which this host does not have; did you mean rl.entropy?`},
-		{"import from elsewhere", importing("env", "emscripten_notify_memory_growth", asm.I32s(1), nil), Config{}, CodeImport,
+		{"import from elsewhere", importing("env", "emscripten_notify_memory_growth", asm.I32s(1), nil), env.Source{}, CodeImport,
 			`E016 guest.wasm: imports env.emscripten_notify_memory_growth, which this host does not have; no library that was linked defines emscripten_notify_memory_growth: define it in the guest, or link what has it`},
-		{"AssemblyScript's abort", importing("env", "abort", asm.I32s(4), nil), Config{}, CodeImport,
+		{"AssemblyScript's abort", importing("env", "abort", asm.I32s(4), nil), env.Source{}, CodeImport,
 			`E016 guest.wasm: imports env.abort, which this host does not have; with AssemblyScript, compile with --use abort=assembly/index/abort and define that function, or --use abort= for a plain trap`},
-		{"import with another type", importing("rl", "clock_ns", nil, asm.I32s(1)), Config{Grants: []string{GrantClock}}, CodeImport,
+		{"import with another type", importing("rl", "clock_ns", nil, asm.I32s(1)), env.Source{Grants: []string{GrantClock}}, CodeImport,
 			`E016 guest.wasm: imports rl.clock_ns() -> i32, it is rl.clock_ns() -> i64; correct the declaration in the guest's source`},
-		{"import of the host's own", importing("rl", "yield", nil, nil), Config{}, CodeImport,
+		{"import of the host's own", importing("rl", "yield", nil, nil), env.Source{}, CodeImport,
 			`E016 guest.wasm: imports rl.yield, which is the host's own; leave it out; the host adds it`},
-		{"import of a memory", built{before: func(m *asm.Module) { m.ImportMemory("env", "memory") }}.bytes(), Config{}, CodeImport,
+		{"import of a memory", built{before: func(m *asm.Module) { m.ImportMemory("env", "memory") }}.bytes(), env.Source{}, CodeImport,
 			`E016 guest.wasm: imports env.memory, which is not a function; let the guest define it itself`},
-		{"unknown capability", good, Config{Grants: []string{"files"}}, CodeImport,
+		{"unknown capability", good, env.Source{Grants: []string{"files"}}, CodeImport,
 			`E016 guest.wasm: is granted "files", which does not exist; there are clock, entropy, log, metric`},
-		{"atomics", with(hostabi.ExportStep, "\xfe\x03\x00"+asm.Const(0)), Config{}, CodeFeature,
+		{"atomics", with(hostabi.ExportStep, "\xfe\x03\x00"+asm.Const(0)), env.Source{}, CodeFeature,
 			`E017 guest.wasm: needs atomic operations (threads) (at offset 0x163); build it without; WebAssembly 2.0 with SIMD and bulk memory is there`},
-		{"tail call", with(hostabi.ExportStep, asm.Get(0)+asm.Get(1)+"\x12\x08"), Config{}, CodeFeature,
+		{"tail call", with(hostabi.ExportStep, asm.Get(0)+asm.Get(1)+"\x12\x08"), env.Source{}, CodeFeature,
 			`E017 guest.wasm: needs tail calls (at offset 0x167); build it without; WebAssembly 2.0 with SIMD and bulk memory is there`},
-		{"exceptions", with(hostabi.ExportStep, "\x06\x40\x0b"+asm.Const(0)), Config{}, CodeFeature,
+		{"exceptions", with(hostabi.ExportStep, "\x06\x40\x0b"+asm.Const(0)), env.Source{}, CodeFeature,
 			`E017 guest.wasm: needs exception handling (at offset 0x163); build it without; WebAssembly 2.0 with SIMD and bulk memory is there`},
 	}
 }
@@ -129,36 +128,36 @@ func wrongImports() []loadCase {
 func wrongStarts() []loadCase {
 	good := built{}.bytes()
 	recursion := adding(func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, asm.Call(9)) })
-	quick := Config{Init: 20 * time.Millisecond}
+	quick := env.Source{Limits: env.Limits{Init: 20 * time.Millisecond}}
 	return []loadCase{
-		{"too much memory", built{pages: 2000}.bytes(), Config{}, CodeStart,
+		{"too much memory", built{pages: 2000}.bytes(), env.Source{}, CodeStart,
 			`E019 guest.wasm: begins with 125 MiB of memory, its limit is 64 MiB; raise the environment's memory limit, or give it a smaller stack`},
-		{"describe that returns garbage", with(hostabi.ExportDescribe, asm.Const(64)), Config{}, CodeDescription,
+		{"describe that returns garbage", with(hostabi.ExportDescribe, asm.Const(64)), env.Source{}, CodeDescription,
 			`E018 guest.wasm: describes itself wrongly: ABI 0.0, this host speaks 1.0; correct what the guest's rl_describe writes, or its arguments`},
-		{"describe of huge length", with(hostabi.ExportDescribe, asm.Const(1<<30)), Config{}, CodeDescription,
+		{"describe of huge length", with(hostabi.ExportDescribe, asm.Const(1<<30)), env.Source{}, CodeDescription,
 			`E018 guest.wasm: wants 1073741824 bytes for its description, at most 16640 are accepted; correct what the guest's rl_describe writes, or its arguments`},
-		{"describe that cannot decide", with(hostabi.ExportDescribe, asm.Get(3)+asm.Const(64)+asm.Add), Config{}, CodeDescription,
+		{"describe that cannot decide", with(hostabi.ExportDescribe, asm.Get(3)+asm.Const(64)+asm.Add), env.Source{}, CodeDescription,
 			`E018 guest.wasm: wants 64 bytes for its description at first and 128 then; correct what the guest's rl_describe writes, or its arguments`},
 		{"describe that fails", with(hostabi.ExportDescribe,
-			asm.Const(wordsAt)+asm.Const(0x6f6f6e)+asm.Store(0)+asm.Const(-5)), Config{}, CodeDescription,
+			asm.Const(wordsAt)+asm.Const(0x6f6f6e)+asm.Store(0)+asm.Const(-5)), env.Source{}, CodeDescription,
 			`E018 guest.wasm: cannot describe itself: configuration not accepted: "noo"; correct what the guest's rl_describe writes, or its arguments`},
-		{"argument with a line break", good, Config{Args: map[string]string{"level": "1\n2"}}, CodeDescription,
+		{"argument with a line break", good, env.Source{Args: map[string]string{"level": "1\n2"}}, CodeDescription,
 			`E018 guest.wasm: cannot be given the argument "level" = "1\n2"; use one line of text, and no = in the key`},
-		{"trap in _initialize", adding(func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, asm.Unreachable) }), Config{}, CodeStart,
+		{"trap in _initialize", adding(func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, asm.Unreachable) }), env.Source{}, CodeStart,
 			`E019 guest.wasm: fails in _initialize: unreachable in function 9; correct the guest, it must start with nothing but its arguments`},
 		{"endless _initialize", adding(func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, endless) }), quick, CodeStart,
 			`E019 guest.wasm: fails in _initialize: stopped after its limit of 20ms in function 9; correct the guest, or raise the limit on its start if it has a reason to take so long`},
-		{"endless recursion in _initialize", recursion, Config{}, CodeStart,
+		{"endless recursion in _initialize", recursion, env.Source{}, CodeStart,
 			`E019 guest.wasm: fails in _initialize: stack overflow; correct the guest, it must start with nothing but its arguments`},
 		{"endless start function", adding(func(m *asm.Module) { m.Start(m.Func("", nil, nil, 0, endless)) }), quick, CodeStart,
 			`E019 guest.wasm: fails in its start function: stopped after its limit of 20ms in function 9; correct the guest, or raise the limit on its start if it has a reason to take so long`},
-		{"data beyond memory", adding(func(m *asm.Module) { m.Data(65530, make([]byte, 100)) }), Config{}, CodeStart,
+		{"data beyond memory", adding(func(m *asm.Module) { m.Data(65530, make([]byte, 100)) }), env.Source{}, CodeStart,
 			`E019 guest.wasm: fails in its data segments: out of bounds memory access in function 9; correct the guest, it must start with nothing but its arguments`},
-		{"rl_alloc that gives nothing", with(hostabi.ExportAlloc, asm.Const(0)), Config{}, CodeStart,
+		{"rl_alloc that gives nothing", with(hostabi.ExportAlloc, asm.Const(0)), env.Source{}, CodeStart,
 			`E019 guest.wasm: fails in rl_alloc: the guest has no 256 bytes to give, its memory limit is 64 MiB; raise the environment's memory limit, or correct the guest's rl_alloc`},
-		{"rl_alloc beyond memory", with(hostabi.ExportAlloc, asm.Const(-65536)), Config{}, CodeStart,
+		{"rl_alloc beyond memory", with(hostabi.ExportAlloc, asm.Const(-65536)), env.Source{}, CodeStart,
 			`E019 guest.wasm: fails in rl_alloc: the guest gave 256 bytes at 0xffff0000, which is outside of its memory of 64 KiB; raise the environment's memory limit, or correct the guest's rl_alloc`},
-		{"rl_alloc that traps", with(hostabi.ExportAlloc, asm.Unreachable), Config{}, CodeStart,
+		{"rl_alloc that traps", with(hostabi.ExportAlloc, asm.Unreachable), env.Source{}, CodeStart,
 			`E019 guest.wasm: fails in rl_alloc: unreachable in function 2; correct the guest, it must start with nothing but its arguments`},
 	}
 }
@@ -172,16 +171,7 @@ func refuses(t *testing.T, r *Runtime, cases []loadCase) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			source := c.source
-			path := "guest.wasm"
-			if c.name == "file too large" {
-				path = filepath.Join(t.TempDir(), path)
-				if err := os.WriteFile(path, source, 0o600); err != nil {
-					t.Fatal(err)
-				}
-				source = nil
-			}
-			p, err := r.Load(t.Context(), path, source, c.config)
+			p, err := r.Load(t.Context(), "guest.wasm", c.source, c.config)
 			if err == nil {
 				p.Close()
 				t.Fatal("it was loaded")
@@ -190,7 +180,6 @@ func refuses(t *testing.T, r *Runtime, cases []loadCase) {
 			if !errors.As(err, &load) || load.Code != c.code {
 				t.Fatalf("Load = %v, want code %s", err, c.code)
 			}
-			load.Place = filepath.Base(load.Place)
 			if got := load.Error(); got != c.want {
 				t.Errorf("it says\n%s\nwant\n%s", got, c.want)
 			}
@@ -201,8 +190,24 @@ func refuses(t *testing.T, r *Runtime, cases []loadCase) {
 	}
 }
 
+func TestLoad_FileTooLarge(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "guest.wasm")
+	if err := os.WriteFile(path, built{}.bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(Options{CacheDir: t.TempDir(), MaxFileBytes: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Load(t.Context(), path, nil, env.Source{})
+	want := "E014 " + path + ": is larger than 100 bytes; strip debug information, or raise the limit on plugin files"
+	if closed := r.Close(); closed != nil || err == nil || err.Error() != want {
+		t.Errorf("Load = %v, want %s; closed with %v", err, want, closed)
+	}
+}
+
 func TestLoad_MissingFile(t *testing.T) {
-	_, err := newRuntime(t).Load(t.Context(), "envs/lander.wasm", nil, Config{})
+	_, err := newRuntime(t).Load(t.Context(), "envs/lander.wasm", nil, env.Source{})
 	want := "E012 envs/lander.wasm: does not exist; build it first, or correct the path"
 	if err == nil || err.Error() != want || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Load = %v, want %s", err, want)
@@ -213,7 +218,7 @@ func TestLoad_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	guest := built{after: func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, endless) }}
-	_, err := newRuntime(t).Load(ctx, "guest.wasm", guest.bytes(), Config{Init: time.Hour})
+	_, err := newRuntime(t).Load(ctx, "guest.wasm", guest.bytes(), env.Source{Limits: env.Limits{Init: time.Hour}})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Load = %v, want the context's error", err)
 	}

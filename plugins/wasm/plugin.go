@@ -23,7 +23,7 @@ import (
 type Plugin struct {
 	runtime   *Runtime
 	path      string
-	config    Config
+	config    env.Source
 	hash      string
 	args      []byte
 	engine    *engine

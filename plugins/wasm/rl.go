@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Capabilities that Config.Grants may name.
+// Capabilities that the source of a module may be granted.
 const (
 	GrantLog     = "log"     // rl.log, rl.log_enabled, and what the guest writes to stdout and stderr
 	GrantEntropy = "entropy" // rl.entropy

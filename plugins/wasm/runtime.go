@@ -1,6 +1,7 @@
 package wasm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,10 @@ type Options struct {
 	// there is run. Empty means rlhost in the user's cache folder; the version of the compiler is part of the names within.
 	CacheDir string
 	// Compiler is the first argument by which this very program calls ServeCompiler. Modules are then compiled, and
-	// started for the first time, by processes of their own, within Config.Compile and Config.CompileMemory. Empty means within this process, without limits.
+	// started for the first time, by processes of their own, within the limits on compiling of their source. Empty means within this process, without limits.
 	Compiler string
+	// MaxFileBytes limits the size of a module's file; 0 = DefaultMaxFileBytes.
+	MaxFileBytes int64
 	// Log receives what guests write and what the runtime has to say; nil discards it.
 	Log *slog.Logger
 }
@@ -36,6 +39,7 @@ type Runtime struct {
 
 	epoch    time.Time
 	compiler string
+	maxFile  int64
 	cache    *codeCache // nil if there is none
 	coded    *engine    // takes code that was compiled before; nil if nothing can be handed to it, and cache is nil then too
 
@@ -49,7 +53,7 @@ type Runtime struct {
 // New makes a Runtime. A cache folder that cannot be used costs compile time at every start and is logged, it is
 // not an error.
 func New(o Options) (*Runtime, error) {
-	r := &Runtime{log: o.Log, epoch: time.Now(), compiler: o.Compiler}
+	r := &Runtime{log: o.Log, epoch: time.Now(), compiler: o.Compiler, maxFile: cmp.Or(o.MaxFileBytes, DefaultMaxFileBytes)}
 	if r.log == nil {
 		r.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}

@@ -13,7 +13,7 @@ import (
 func TestSaveEnv_SmallAndLargeStatesAreTheSame(t *testing.T) {
 	for name, source := range exampleGuests(t) {
 		t.Run(name, func(t *testing.T) {
-			p := load(t, newRuntime(t), name, source, Config{})
+			p := load(t, newRuntime(t), name, source, env.Source{})
 			many, one := newEnv(t, p, env.Options{Envs: 32}), newEnv(t, p, env.Options{Envs: 1})
 			all := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 32}, 1)
 			begin(t, many, all)
@@ -52,7 +52,7 @@ func TestSaveEnv_SmallAndLargeStatesAreTheSame(t *testing.T) {
 
 func TestSaveEnv_AllocatesNothing(t *testing.T) {
 	for name, source := range exampleGuests(t) {
-		p := load(t, newRuntime(t), name, source, Config{})
+		p := load(t, newRuntime(t), name, source, env.Source{})
 		from, to := newEnv(t, p, env.Options{Envs: 32}), newEnv(t, p, env.Options{Envs: 32})
 		all := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 32}, 1)
 		begin(t, from, all)
@@ -77,7 +77,7 @@ func TestSaveEnv_AllocatesNothing(t *testing.T) {
 // Saving and loading takes nothing of the guest's memory.
 func TestSaveEnv_GrowsNoGuest(t *testing.T) {
 	for name, source := range exampleGuests(t) {
-		p := load(t, newRuntime(t), name, source, Config{})
+		p := load(t, newRuntime(t), name, source, env.Source{})
 		e := newEnv(t, p, env.Options{Envs: 32})
 		begin(t, e, blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 32}, 1))
 		size := e.inst.mem.size
@@ -99,7 +99,7 @@ func TestSaveEnv_GrowsNoGuest(t *testing.T) {
 
 // Blocks that are mapped ahead are those that Bind finds, and steps write into.
 func TestMapAhead_BindFindsTheBlocks(t *testing.T) {
-	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
 	o, shape := env.Options{Envs: 8, Seed: 3}, trajectory.Shape{Steps: 16, Envs: 8}
 	other, e := newEnv(t, p, o), newEnv(t, p, o)
 	all, own, pads := blocks(t, p.Spec(), shape, 3), blocks(t, p.Spec(), shape, 3), blocks(t, p.Spec(), shape, 3)
@@ -144,7 +144,7 @@ func TestMapAhead_BindFindsTheBlocks(t *testing.T) {
 
 // Every binding of a block survives a copy: those of the other one's blocks lie elsewhere in their files.
 func TestCopyFrom_BindingsAreThoseOfTheBlock(t *testing.T) {
-	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
 	o := env.Options{Envs: 8, Seed: 3}
 	from, to := newEnv(t, p, o), newEnv(t, p, o)
 	rows, columns := blocks(t, p.Spec(), trajectory.Shape{Steps: 16, Envs: 8}, 2), blocks(t, p.Spec(), trajectory.Shape{Steps: 16, Envs: 8, SoA: true}, 2)

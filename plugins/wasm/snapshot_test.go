@@ -29,7 +29,7 @@ func begin(t testing.TB, e *Env, all []env.Block) {
 func TestSnapshot_ReplaysBitForBit(t *testing.T) {
 	for name, source := range exampleGuests(t) {
 		t.Run(name, func(t *testing.T) {
-			p := load(t, newRuntime(t), name, source, Config{})
+			p := load(t, newRuntime(t), name, source, env.Source{})
 			o := env.Options{Envs: 32, Seed: 5}
 			e, other := newEnv(t, p, o), newEnv(t, p, o)
 			all := blocks(t, p.Spec(), trajectory.Shape{Steps: 32, Envs: 32}, 3)
@@ -64,7 +64,7 @@ func TestSnapshot_ReplaysBitForBit(t *testing.T) {
 }
 
 func TestSnapshot_LeavesBlocksOut(t *testing.T) {
-	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
 	e := newEnv(t, p, env.Options{Envs: 8})
 	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 1024, Envs: 8}, 2)
 	begin(t, e, all)
@@ -93,7 +93,7 @@ func TestSnapshot_LeavesBlocksOut(t *testing.T) {
 
 func TestRestore_RefusesWhatDoesNotFit(t *testing.T) {
 	r := newRuntime(t)
-	p := load(t, r, cartPole, nil, Config{})
+	p := load(t, r, cartPole, nil, env.Source{})
 	e := newEnv(t, p, env.Options{Envs: 8})
 	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 8}, 1)
 	begin(t, e, all)
@@ -104,7 +104,7 @@ func TestRestore_RefusesWhatDoesNotFit(t *testing.T) {
 	others := map[string]*Env{
 		"another number of environments": newEnv(t, p, env.Options{Envs: 9}),
 		"another autoreset":              newEnv(t, p, env.Options{Envs: 8, Autoreset: hostabi.NextStep}),
-		"another plugin":                 newEnv(t, load(t, r, "built.wasm", built{}.bytes(), Config{}), env.Options{Envs: 8}),
+		"another plugin":                 newEnv(t, load(t, r, "built.wasm", built{}.bytes(), env.Source{}), env.Options{Envs: 8}),
 	}
 	for name, other := range others {
 		if err := other.Restore(snap); !errors.Is(err, env.ErrUnsupported) {
@@ -118,7 +118,7 @@ func TestRestore_RefusesWhatDoesNotFit(t *testing.T) {
 
 // Damaged snapshots are refused or give some state; neither they nor that state hurt the host.
 func TestRestore_SurvivesDamage(t *testing.T) {
-	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
 	e := newEnv(t, p, env.Options{Envs: 8})
 	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 8}, 1)
 	begin(t, e, all)
@@ -162,7 +162,7 @@ func TestEnv_WithChangingTablesStartsAnew(t *testing.T) {
 		m.Table(2)
 		m.Func("change", nil, nil, 0, asm.Const(0), "\xd0\x70", "\x26\x00")
 	}}
-	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{})
+	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{})
 	e := newEnv(t, p, env.Options{Envs: 2})
 	b := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]
 	if _, err := e.Snapshot(); !errors.Is(err, env.ErrUnsupported) {

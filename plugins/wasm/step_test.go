@@ -17,7 +17,7 @@ import (
 func TestStep_InPartsDoesTheSame(t *testing.T) {
 	for name, source := range exampleGuests(t) {
 		t.Run(name, func(t *testing.T) {
-			p := load(t, newRuntime(t), name, source, Config{})
+			p := load(t, newRuntime(t), name, source, env.Source{})
 			all := blocks(t, p.Spec(), trajectory.Shape{Steps: 16, Envs: 13}, 1)
 			var want []byte
 			for _, parts := range []int{1, 2, 5, 13} {
@@ -103,7 +103,7 @@ func TestStep_FaultInAPart(t *testing.T) {
 		m.Func(hostabi.ExportStepRange, asm.I32s(4), asm.I32s(1), 0, part)
 		m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(12))
 	}}
-	e, _ := bound(t, g, Config{})
+	e, _ := bound(t, g, env.Source{})
 	e.pace.parts = 2
 	err := e.Step(0)
 	want := "rollout[0] env 112: trap in rl_step_range at step 1: unreachable in function 9 (guest.wasm)"
@@ -118,7 +118,7 @@ func TestStep_ThroughAReexportedImport(t *testing.T) {
 		m.Import("rl", "entropy", asm.I32s(2), asm.I32s(1))
 		m.Export(hostabi.ExportStep, 0, 0)
 	}}
-	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), Config{Grants: []string{GrantEntropy}})
+	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{Grants: []string{GrantEntropy}})
 	e := newEnv(t, p, env.Options{Envs: 1})
 	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 
 // The guest's stores are in the block itself: no copy is made anywhere.
 func TestBind_GuestWritesIntoTheBlock(t *testing.T) {
-	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
 	e := newEnv(t, p, env.Options{Envs: 64})
 	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 32, Envs: 64}, 2)
 	begin(t, e, all)
@@ -44,7 +44,7 @@ func TestBind_GuestWritesIntoTheBlock(t *testing.T) {
 }
 
 func TestBind_TellsTheGuestWhereTensorsLie(t *testing.T) {
-	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
 	columns := map[hostabi.Role]trajectory.Column{
 		hostabi.RoleAction: trajectory.Action, hostabi.RoleObservation: trajectory.Obs, hostabi.RoleReward: trajectory.Reward,
 		hostabi.RoleTerminated: trajectory.Terminated, hostabi.RoleTruncated: trajectory.Truncated,
@@ -80,7 +80,7 @@ func TestWindow_GuestCannotReachTheHostsRegion(t *testing.T) {
 	scribble := asm.Const(describedAt) + asm.Const(0xEE) +
 		asm.MemorySize + asm.Const(16) + asm.Shl + asm.Const(describedAt) + asm.Sub + asm.MemoryFill
 	r := newRuntime(t)
-	hostile := load(t, r, "hostile.wasm", built{functions: map[string]asm.Code{hostabi.ExportStep: scribble + asm.Const(0)}}.bytes(), Config{})
+	hostile := load(t, r, "hostile.wasm", built{functions: map[string]asm.Code{hostabi.ExportStep: scribble + asm.Const(0)}}.bytes(), env.Source{})
 	all := blocks(t, hostile.Spec(), trajectory.Shape{Steps: 100, Envs: 20}, 3)
 	for _, b := range all {
 		for k := range b.Mem {
@@ -110,7 +110,7 @@ func TestWindow_GuestCannotReachTheHostsRegion(t *testing.T) {
 }
 
 func TestEnvs_OfOnePluginHaveTheirOwnBlocks(t *testing.T) {
-	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
 	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 4}, 2)
 	var envs []*Env
 	for k := range 2 {
@@ -137,7 +137,7 @@ func TestEnvs_OfOnePluginHaveTheirOwnBlocks(t *testing.T) {
 }
 
 func TestBind_RefusesBlocksThatItCannotMap(t *testing.T) {
-	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
 	e := newEnv(t, p, env.Options{Envs: 8})
 	good := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 8}, 1)[0]
 	unsealed, err := unix.MemfdCreate("unsealed", unix.MFD_CLOEXEC)
@@ -152,7 +152,7 @@ func TestBind_RefusesBlocksThatItCannotMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stranger := load(t, newRuntime(t), "built.wasm", built{}.bytes(), Config{})
+	stranger := load(t, newRuntime(t), "built.wasm", built{}.bytes(), env.Source{})
 	foreign, err := trajectory.NewSchema(stranger.Spec(), trajectory.Shape{Steps: 8, Envs: 8})
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestBind_RefusesBlocksThatItCannotMap(t *testing.T) {
 
 // A block index that comes back with other memory, as from another arena, is mapped again.
 func TestBind_FollowsABlockToAnotherArena(t *testing.T) {
-	p := load(t, newRuntime(t), cartPole, nil, Config{})
+	p := load(t, newRuntime(t), cartPole, nil, env.Source{})
 	e := newEnv(t, p, env.Options{Envs: 8})
 	for _, steps := range []int{8, 8, 600, 8} {
 		b := blocks(t, p.Spec(), trajectory.Shape{Steps: steps, Envs: 8}, 1)[0]
@@ -205,7 +205,7 @@ func TestBind_FollowsABlockToAnotherArena(t *testing.T) {
 }
 
 func TestBind_BeyondTheMemoryLimitSaysSo(t *testing.T) {
-	p := load(t, newRuntime(t), cartPole, nil, Config{Memory: 1 << 20})
+	p := load(t, newRuntime(t), cartPole, nil, env.Source{Limits: env.Limits{Memory: 1 << 20}})
 	e := newEnv(t, p, env.Options{Envs: 256})
 	b := blocks(t, p.Spec(), trajectory.Shape{Steps: 1024, Envs: 256}, 1)[0]
 	err := e.Bind(b)
@@ -235,7 +235,7 @@ func openFiles(t *testing.T) int {
 }
 
 func TestClose_LeavesNoMappingsAndFiles(t *testing.T) {
-	p := load(t, newRuntime(t), "rust", readGuest(t, examples+"cartpole-rust/cartpole.wasm"), Config{})
+	p := load(t, newRuntime(t), "rust", readGuest(t, examples+"cartpole-rust/cartpole.wasm"), env.Source{})
 	b := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 8}, 1)[0]
 	cycle := func(n int) {
 		for k := range n {

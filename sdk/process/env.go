@@ -30,7 +30,7 @@ const textBytes = 1 << 10
 // envs works a batch of environments for the host: the control calls EnvLoad, EnvMake and EnvState, and the calls of
 // the step path that come over the ring. Its methods may be called from any goroutine.
 type envs struct {
-	load func(context.Context, native.EnvSource) (env.Plugin, error)
+	load func(context.Context, env.Source) (env.Plugin, error)
 	in   *ring.SPSC // from the host
 	out  *ring.SPSC // to the host
 	send func(f native.Frame, files ...int) error
@@ -60,14 +60,14 @@ type space struct {
 	schema *trajectory.Schema // of this worker's part of each block
 }
 
-func newEnvs(load func(context.Context, native.EnvSource) (env.Plugin, error), in, out *ring.SPSC,
+func newEnvs(load func(context.Context, env.Source) (env.Plugin, error), in, out *ring.SPSC,
 	send func(native.Frame, ...int) error, log *slog.Logger) *envs {
 	return &envs{load: load, in: in, out: out, send: send, log: log, box: newInbox(),
 		spaces: map[uint64]*space{}, metrics: map[string]uint32{}}
 }
 
 // loadEnv loads the source and says what it is.
-func (w *envs) loadEnv(ctx context.Context, source native.EnvSource) (native.EnvLoaded, error) {
+func (w *envs) loadEnv(ctx context.Context, source env.Source) (native.EnvLoaded, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {

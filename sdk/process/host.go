@@ -3,6 +3,7 @@ package process
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -80,13 +81,17 @@ func (x *instance) env(name string) (env.Plugin, error) {
 	if p := x.loaded[name]; p != nil {
 		return p, nil
 	}
-	source, ok := x.told.Sources[name]
+	doc, ok := x.told.Sources[name]
 	if !ok || x.server.plugin.Load == nil {
 		spec, err := x.spec(name)
 		if err != nil {
 			return nil, err
 		}
 		return described{spec}, nil
+	}
+	var source env.Source
+	if err := json.Unmarshal(doc, &source); err != nil {
+		return nil, fmt.Errorf("env %q: %w", name, err)
 	}
 	p, err := x.server.plugin.Load(context.Background(), source)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
@@ -99,7 +100,7 @@ func TestCalls_InTheWrongOrderAreRefused(t *testing.T) {
 	if codeOf(err) != native.CodeOrder {
 		t.Errorf("Configure again: %v", err)
 	}
-	if _, err := call[native.EnvLoaded](r, native.MethodEnvLoad, native.EnvSource{}); codeOf(err) != native.CodeUnsupported {
+	if _, err := call[native.EnvLoaded](r, native.MethodEnvLoad, env.Source{}); codeOf(err) != native.CodeUnsupported {
 		t.Errorf("EnvLoad: %v", err)
 	}
 	if _, err := r.server.call(t.Context(), native.MethodConfigure, []byte("{")); codeOf(err) != native.CodeInvalid {

@@ -25,7 +25,7 @@ type Plugin struct {
 	// is as in Component.Configure. nil: the kinds use no policies.
 	Policy func(decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error)
 	// Load loads the source that worker processes of the program make environments of. nil: it works none.
-	Load func(ctx context.Context, source native.EnvSource) (env.Plugin, error)
+	Load func(ctx context.Context, source env.Source) (env.Plugin, error)
 }
 
 // Exit statuses of a plugin.

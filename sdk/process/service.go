@@ -76,7 +76,7 @@ func (s *server) call(ctx context.Context, method string, doc []byte) (any, erro
 	case native.MethodStop:
 		return native.Empty{}, s.stop()
 	case native.MethodEnvLoad:
-		return handle(doc, func(d native.EnvSource) (native.EnvLoaded, error) { return s.envs.loadEnv(ctx, d) })
+		return handle(doc, func(d env.Source) (native.EnvLoaded, error) { return s.envs.loadEnv(ctx, d) })
 	case native.MethodEnvMake:
 		return handle(doc, s.envs.makeEnvs)
 	case native.MethodEnvState:

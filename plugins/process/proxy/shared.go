@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -87,7 +89,7 @@ func (x *shared) configuration(holder int) native.Configuration {
 		Kind: x.kind.Name, Name: h.Name, ID: h.ID, Index: h.Index, Count: h.Count, Holder: holder,
 		Config: x.config, Lines: linesOf(x.config), LogLevel: logLevel(h.Log), Run: runOf(h.Run),
 		Readers: map[string]int{}, Policies: map[string]native.Policy{}, Envs: map[string]native.EnvSpec{},
-		Sources: map[string]native.EnvSource{}, FirstEnv: h.FirstEnv, Published: x.published.Load(), Begun: begun,
+		Sources: map[string]json.RawMessage{}, FirstEnv: h.FirstEnv, Published: x.published.Load(), Begun: begun,
 	}
 	if h.Readers != nil {
 		for _, p := range x.manifest.Signals {
@@ -104,11 +106,12 @@ func (x *shared) configuration(holder int) native.Configuration {
 			c.Envs[name] = *native.EncodeSpec(&spec)
 		}
 		for name, s := range t.Sources {
-			c.Sources[name] = native.EnvSource{
-				Name: h.Name, Use: s.Use, Args: s.Args, Grants: s.Grants, Memory: uint64(s.Memory),
-				StepNS: int64(s.Step), InitNS: int64(s.Init), Seed: h.Run.Seed, LogLevel: c.LogLevel,
-				CompileNS: int64(s.Compile), CompileMemory: uint64(s.CompileMemory),
+			s.Name = h.Name
+			doc, err := json.Marshal(&s)
+			if err != nil {
+				panic(fmt.Sprintf("process: the source of an environment has no JSON: %v", err))
 			}
+			c.Sources[name] = doc
 		}
 	}
 	return c

@@ -9,7 +9,6 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
@@ -18,7 +17,7 @@ import (
 func BenchmarkEnvRoundTrip(b *testing.B) {
 	for name, rest := range map[string]time.Duration{"spinning": 0, "parked": 30 * time.Microsecond} {
 		b.Run(name, func(b *testing.B) {
-			p := loadIn(b, 1, native.EnvSource{Use: "empty@1"})
+			p := loadIn(b, 1, env.Source{Use: "empty@1"})
 			const rows = 32
 			e := newBatch(b, p, 1, blocksOf(b, p.Spec(), trajectory.Shape{Steps: rows, Envs: 1}, 1)[0])
 			took := make([]time.Duration, 0, 1<<20)
@@ -49,7 +48,7 @@ func BenchmarkIsolatedCartPole(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer r.Close()
-	inHost, err := r.Load(b.Context(), cartPole(b), nil, wasm.Config{})
+	inHost, err := r.Load(b.Context(), cartPole(b), nil, env.Source{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -58,7 +57,7 @@ func BenchmarkIsolatedCartPole(b *testing.B) {
 		b.Run(fmt.Sprintf("envs=%d/host", envs), func(b *testing.B) { stepBatch(b, inHost, envs) })
 		for _, workers := range []int{1, 2} {
 			b.Run(fmt.Sprintf("envs=%d/workers=%d", envs, workers), func(b *testing.B) {
-				stepBatch(b, loadIn(b, workers, native.EnvSource{Use: cartPole(b)}), envs)
+				stepBatch(b, loadIn(b, workers, env.Source{Use: cartPole(b)}), envs)
 			})
 		}
 	}

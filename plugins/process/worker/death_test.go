@@ -14,7 +14,6 @@ import (
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
@@ -79,7 +78,7 @@ func newBatch(t testing.TB, p env.Plugin, envs int, b env.Block) env.Env {
 
 func TestDeath_LosesTheStepOfItsEnvironmentsOnly(t *testing.T) {
 	const envs, steps = 7, 60
-	p := loadIn(t, 3, native.EnvSource{Use: "scripted@1"})
+	p := loadIn(t, 3, env.Source{Use: "scripted@1"})
 	blocks := blocksOf(t, p.Spec(), trajectory.Shape{Steps: steps, Envs: envs}, 2)
 	a, b := newBatch(t, p, envs, blocks[0]), newBatch(t, p, envs, blocks[1])
 	mask := []uint8{0, 0, 1, 1, 0, 0, 0}
@@ -115,7 +114,7 @@ func TestDeath_LosesTheStepOfItsEnvironmentsOnly(t *testing.T) {
 }
 
 func TestDeath_InEveryCall(t *testing.T) {
-	p := loadIn(t, 2, native.EnvSource{Use: "scripted@1"})
+	p := loadIn(t, 2, env.Source{Use: "scripted@1"})
 	s := newStage(t, p, 4)
 	for range 3 {
 		killOf(t, s.Env, 1)
@@ -145,7 +144,7 @@ func TestDeath_InEveryCall(t *testing.T) {
 
 // Whoever answers and dies before the others have been replaced has made its step: it is lost in the next call.
 func TestDeath_AfterTheAnswerIsTheNextCallsLoss(t *testing.T) {
-	s := newStage(t, loadIn(t, 2, native.EnvSource{Use: "scripted@1"}), 4)
+	s := newStage(t, loadIn(t, 2, env.Source{Use: "scripted@1"}), 4)
 	e := s.Env.(*batch)
 	killOf(t, e, 0)
 	killOf(t, e, 1)
@@ -165,9 +164,9 @@ func TestDeath_AfterTheAnswerIsTheNextCallsLoss(t *testing.T) {
 
 // A process that does not answer is killed at the limit; one that is stopped is no different.
 func TestDeadline_EndsAProcessThatHangs(t *testing.T) {
-	limit := int64(300 * time.Millisecond)
-	s := newStage(t, loadIn(t, 2, native.EnvSource{Use: "hangs@1", StepNS: limit}), 4)
-	stopped := newStage(t, loadIn(t, 2, native.EnvSource{Use: "scripted@1", StepNS: limit}), 4)
+	const limit = 300 * time.Millisecond
+	s := newStage(t, loadIn(t, 2, env.Source{Use: "hangs@1", Limits: env.Limits{Step: limit}}), 4)
+	stopped := newStage(t, loadIn(t, 2, env.Source{Use: "scripted@1", Limits: env.Limits{Step: limit}}), 4)
 	var err error
 	for range 3 {
 		if err == nil {

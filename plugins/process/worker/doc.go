@@ -1,7 +1,7 @@
 // Package worker lets environments live in processes of their own: modules of WebAssembly that are kept apart and
 // environments of native plugins alike.
 //
-//	p, err := worker.Load(ctx, runtime, program, worker.Options{Source: native.EnvSource{Use: "CartPole-v1"}, Workers: 2})
+//	p, err := worker.Load(ctx, runtime, program, worker.Options{Source: env.Source{Use: "CartPole-v1"}, Workers: 2})
 //	env, err := p.NewEnv(env.Options{Envs: 64})
 //
 // Each process of a batch owns some neighbouring environments of the blocks that are bound and writes there itself. The

@@ -170,7 +170,7 @@ func TestKills_LoseStepsAndNothingElse(t *testing.T) {
 	filesBefore, mapsBefore := 0, 0
 	wanted := rig.Kills(t, 30)
 	t.Run("run", func(t *testing.T) {
-		p := loadIn(t, 3, native.EnvSource{Use: "scripted@1"})
+		p := loadIn(t, 3, env.Source{Use: "scripted@1"})
 		filesBefore, mapsBefore = openFilesNow(t)
 		m := newMill(t, p)
 		seed := uint64(time.Now().UnixNano())
@@ -250,7 +250,7 @@ func playEnvHost(cache string) {
 	fail(err)
 	path, err := os.Executable()
 	fail(err)
-	p, err := Load(context.Background(), r, spawn.Program{Name: "env", Path: path, Args: []string{"env", cache}}, Options{Source: native.EnvSource{Use: "scripted@1"}, Workers: 2})
+	p, err := Load(context.Background(), r, spawn.Program{Name: "env", Path: path, Args: []string{"env", cache}}, Options{Source: env.Source{Use: "scripted@1"}, Workers: 2})
 	fail(err)
 	for range 2 {
 		_, err := p.NewEnv(env.Options{Name: "x", Envs: 4, Autoreset: hostabi.SameStep})

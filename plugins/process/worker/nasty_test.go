@@ -151,7 +151,7 @@ func TestNasty_NothingThatAWorkerWritesHurtsTheHost(t *testing.T) {
 	for how, way := range nastyWays() {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			p := loadIn(t, 2, native.EnvSource{Use: "nasty:" + how, StepNS: int64(time.Second), InitNS: int64(2 * time.Second)})
+			p := loadIn(t, 2, env.Source{Use: "nasty:" + how, Limits: env.Limits{Step: time.Second, Init: 2 * time.Second}})
 			s := newStage(t, p, 4)
 			var err error
 			for range nastyStep {

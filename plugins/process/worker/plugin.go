@@ -21,7 +21,7 @@ var ErrClosed = errors.New("environment plugin closed")
 
 // Options say which environments a program is to work, and how.
 type Options struct {
-	Source native.EnvSource
+	Source env.Source
 	// Workers is how many processes share each batch of environments; 0 means one. A batch of fewer environments has
 	// as many processes as environments.
 	Workers int
@@ -81,7 +81,7 @@ func (p *plugin) load(ctx context.Context, name string) (*worker, *native.EnvLoa
 	ctx, cancel := context.WithTimeoutCause(ctx, w.p.Program.Start+p.loading(), spawn.ErrSlow)
 	defer cancel()
 	var loaded native.EnvLoaded
-	if err := w.p.Call(ctx, native.MethodEnvLoad, p.EnvSource, &loaded); err != nil {
+	if err := w.p.Call(ctx, native.MethodEnvLoad, p.Source, &loaded); err != nil {
 		return nil, nil, errors.Join(withCode(err), w.end())
 	}
 	return w, &loaded, nil

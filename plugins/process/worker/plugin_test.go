@@ -16,7 +16,6 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 	"github.com/rlhost/rlhost/plugins/wasm"
@@ -25,7 +24,7 @@ import (
 
 // playEnv is the role of a worker of environments: modules by the path of their file, scripted ones by name.
 func playEnv(cache string) {
-	sdkprocess.Serve(sdkprocess.Plugin{Load: func(ctx context.Context, s native.EnvSource) (env.Plugin, error) {
+	sdkprocess.Serve(sdkprocess.Plugin{Load: func(ctx context.Context, s env.Source) (env.Plugin, error) {
 		if script, ok := envScripts()[s.Use]; ok {
 			return plugintest.New(script), nil
 		}
@@ -36,8 +35,7 @@ func playEnv(cache string) {
 		if err != nil {
 			return nil, err
 		}
-		return r.Load(ctx, s.Use, nil, wasm.Config{Name: s.Name, Args: s.Args, Grants: s.Grants, Memory: s.Memory,
-			Step: time.Duration(s.StepNS), Init: time.Duration(s.InitNS)})
+		return r.Load(ctx, s.Use, nil, s)
 	}})
 }
 
@@ -93,7 +91,7 @@ func cacheFolder(t testing.TB) string {
 }
 
 // loadIn loads an environment in worker processes.
-func loadIn(t testing.TB, workers int, source native.EnvSource) *plugin {
+func loadIn(t testing.TB, workers int, source env.Source) *plugin {
 	t.Helper()
 	r, _ := newRuntime(t, spawn.Options{})
 	if source.Name == "" {
@@ -143,7 +141,7 @@ func TestEnv_KeepsThePromisesInAProcess(t *testing.T) {
 		workers int
 	}{"C": {cartPole(t), 2}, "Go": {goGuest(t), 1}, "scripted": {"scripted@1", 3}} {
 		t.Run(name, func(t *testing.T) {
-			plugintest.TestEnv(t, loadIn(t, c.workers, native.EnvSource{Use: c.use}), plugintest.Options{Steps: 120})
+			plugintest.TestEnv(t, loadIn(t, c.workers, env.Source{Use: c.use}), plugintest.Options{Steps: 120})
 		})
 	}
 }
@@ -206,13 +204,13 @@ func TestIsolation_ChangesNoTrajectory(t *testing.T) {
 	}
 	defer r.Close()
 	for name, use := range map[string]string{"C": cartPole(t), "Go": goGuest(t)} {
-		inHost, err := r.Load(t.Context(), use, nil, wasm.Config{})
+		inHost, err := r.Load(t.Context(), use, nil, env.Source{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { inHost.Close() })
 		for _, workers := range []int{1, 3} {
-			isolated := loadIn(t, workers, native.EnvSource{Use: use})
+			isolated := loadIn(t, workers, env.Source{Use: use})
 			if isolated.Hash() != inHost.Hash() {
 				t.Errorf("%s: hash %s in a process, %s in the host", name, isolated.Hash(), inHost.Hash())
 			}
@@ -238,12 +236,12 @@ func TestIsolation_SnapshotsGoBothWays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	inHost, err := r.Load(t.Context(), cartPole(t), nil, wasm.Config{})
+	inHost, err := r.Load(t.Context(), cartPole(t), nil, env.Source{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer inHost.Close()
-	isolated := loadIn(t, 1, native.EnvSource{Use: cartPole(t)})
+	isolated := loadIn(t, 1, env.Source{Use: cartPole(t)})
 	for _, order := range [][2]env.Plugin{{inHost, isolated}, {isolated, inHost}} {
 		from, to := newStage(t, order[0], 4), newStage(t, order[1], 4)
 		for range 20 {
@@ -277,7 +275,7 @@ func TestEnvFaults_TravelWithKindEnvironmentAndText(t *testing.T) {
 		"resets@1": "stage env 5: status in rl_reset at step 0: error on cue (resets@1)",
 	} {
 		for _, workers := range []int{1, 2} {
-			p := loadIn(t, workers, native.EnvSource{Use: use})
+			p := loadIn(t, workers, env.Source{Use: use})
 			s, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "stage", Envs: 6}, Rows: 8})
 			if err != nil {
 				t.Fatal(err)
@@ -318,7 +316,7 @@ func TestEnvFaults_TravelWithKindEnvironmentAndText(t *testing.T) {
 }
 
 func TestEnvMetrics_ReachTheHost(t *testing.T) {
-	p := loadIn(t, 2, native.EnvSource{Use: "tells@1"})
+	p := loadIn(t, 2, env.Source{Use: "tells@1"})
 	got, envs := map[string]float64{}, map[string]int{}
 	s, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "stage", Envs: 4,
 		Metric: func(env int, name string, value float64) { got[name], envs[name] = value, env }}, Rows: 8})
@@ -339,18 +337,18 @@ func TestEnvMetrics_ReachTheHost(t *testing.T) {
 
 func TestLoadEnv_SaysWhatIsWrong(t *testing.T) {
 	r, _ := newRuntime(t, spawn.Options{})
-	_, err := Load(t.Context(), r, self(t, "env", cacheFolder(t)), Options{Source: native.EnvSource{Use: "/no/such.wasm"}})
+	_, err := Load(t.Context(), r, self(t, "env", cacheFolder(t)), Options{Source: env.Source{Use: "/no/such.wasm"}})
 	var e *spawn.Error
 	if !errors.As(err, &e) || e.Code != wasm.CodeMissing || !strings.Contains(err.Error(), "/no/such.wasm: does not exist") {
 		t.Errorf("a missing module: %v", err)
 	}
-	if _, err := Load(t.Context(), r, self(t, "plain"), Options{Source: native.EnvSource{Use: "x"}}); err == nil {
+	if _, err := Load(t.Context(), r, self(t, "plain"), Options{Source: env.Source{Use: "x"}}); err == nil {
 		t.Error("a program that works no environments is taken")
 	}
 }
 
 func TestBind_RefusesWhatNoOtherProcessCanSee(t *testing.T) {
-	p := loadIn(t, 1, native.EnvSource{Use: "scripted@1"})
+	p := loadIn(t, 1, env.Source{Use: "scripted@1"})
 	e, err := p.NewEnv(env.Options{Name: "x", Envs: 2, Autoreset: hostabi.SameStep})
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
-	"github.com/rlhost/rlhost/hostabi/native"
 )
 
 // halves makes steps in two halves, by the other goroutine if the batch has been found to be slow.
@@ -40,7 +39,7 @@ func (h *halves) step(t int) error {
 
 func TestStartStep_DoesWhatStepDoes(t *testing.T) {
 	const envs, steps = 5, 100
-	p := loadIn(t, 2, native.EnvSource{Use: "scripted@1"})
+	p := loadIn(t, 2, env.Source{Use: "scripted@1"})
 	blocks := blocksOf(t, p.Spec(), trajectory.Shape{Steps: steps, Envs: envs}, 2)
 	a, b := newBatch(t, p, envs, blocks[0]), newBatch(t, p, envs, blocks[1])
 	h := newHalves(b)
@@ -72,7 +71,7 @@ func TestStartStep_DoesWhatStepDoes(t *testing.T) {
 }
 
 func TestStartStep_FindsOutWhoIsSlow(t *testing.T) {
-	p := loadIn(t, 1, native.EnvSource{Use: "slow@1"})
+	p := loadIn(t, 1, env.Source{Use: "slow@1"})
 	block := blocksOf(t, p.Spec(), trajectory.Shape{Steps: 4 * inARow, Envs: 2}, 1)[0]
 	h := newHalves(newBatch(t, p, 2, block))
 	for step := range 4 * inARow {
@@ -86,7 +85,7 @@ func TestStartStep_FindsOutWhoIsSlow(t *testing.T) {
 }
 
 func TestStartStep_LosesWhatStepLoses(t *testing.T) {
-	p := loadIn(t, 2, native.EnvSource{Use: "hangs@1", StepNS: int64(200 * time.Millisecond)})
+	p := loadIn(t, 2, env.Source{Use: "hangs@1", Limits: env.Limits{Step: 200 * time.Millisecond}})
 	block := blocksOf(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 4}, 1)[0]
 	h := newHalves(newBatch(t, p, 4, block))
 	h.e.slow = inARow
