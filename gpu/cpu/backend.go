@@ -1,9 +1,6 @@
 package cpu
 
 import (
-	"fmt"
-	"slices"
-
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/ppo"
@@ -41,38 +38,34 @@ func (b *Backend) Name() string { return "cpu" }
 // Kernels returns avx512, avx2 or generic.
 func (b *Backend) Kernels() string { return b.set.String() }
 
-// maxActions bounds the logits of a block of rows, which are kept together.
-const maxActions = 1 << 16
-
 // program is a network with one set of kernels.
 type program struct {
 	*Backend
-	net policy.Network
+	layout *layout
 }
 
 var _ ppo.Program = (*program)(nil)
 
-// Compile checks the network.
+// Compile lays out the network.
 func (b *Backend) Compile(n *policy.Network) (policy.Program, error) {
 	if err := n.Validate(); err != nil {
 		return nil, err
 	}
-	if n.Actions > maxActions {
-		return nil, fmt.Errorf("network: %d actions: %w", n.Actions, policy.ErrUnsupported)
-	}
-	p := &program{Backend: b, net: *n}
-	p.net.Hidden = slices.Clone(n.Hidden)
-	return p, nil
-}
-
-// NewActor prepares acting. A call of Act may have any number of rows; maxRows is not needed.
-func (p *program) NewActor(maxRows int) (policy.Actor, error) { return newActor(p.set, p.net), nil }
-
-// NewLearner prepares learning from params.
-func (p *program) NewLearner(params []float32, c ppo.Config) (ppo.Learner, error) {
-	e, err := newEngine(p.Backend, p.net, params, c)
+	l, err := newLayout(n.Clone())
 	if err != nil {
 		return nil, err
 	}
-	return ppo.Over(e, &p.net, c), nil
+	return &program{b, l}, nil
+}
+
+// NewActor prepares acting. A call of Act may have any number of rows; maxRows is not needed.
+func (p *program) NewActor(maxRows int) (policy.Actor, error) { return newActor(p.set, p.layout), nil }
+
+// NewLearner prepares learning from params.
+func (p *program) NewLearner(params []float32, c ppo.Config) (ppo.Learner, error) {
+	e, err := newEngine(p.Backend, p.layout, params, c)
+	if err != nil {
+		return nil, err
+	}
+	return ppo.Over(e, &p.layout.net, c), nil
 }

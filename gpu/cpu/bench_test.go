@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	small = policy.Network{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh}
-	large = policy.Network{Obs: 64, Actions: 8, Hidden: []int{512, 512}, Activation: policy.Tanh}
+	small = policy.MLP{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh}.Network()
+	large = policy.MLP{Obs: 64, Actions: 8, Hidden: []int{512, 512}, Activation: policy.Tanh}.Network()
 )
 
 // eachSet runs a benchmark with every kernel set of the machine.
@@ -29,7 +29,7 @@ func eachSet(b *testing.B, run func(b *testing.B, backend *cpu.Backend)) {
 }
 
 func dims(n policy.Network) string {
-	return fmt.Sprintf("net=%d-%d-%d", n.Obs, n.Hidden[0], n.Hidden[1])
+	return fmt.Sprintf("net=%d-%d-%d", n.Obs(), n.Nodes[0].Dense.Out, n.Nodes[2].Dense.Out)
 }
 
 // BenchmarkUpdate reports the time of one optimiser step: gather, forward, loss, backward, clip, Adam. Best is the

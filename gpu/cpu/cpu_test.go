@@ -31,7 +31,7 @@ func TestBackendWithSeveralThreads(t *testing.T) {
 
 // Large minibatches are divided; the result is that of one thread but for the order of sums.
 func TestThreadsLearnWhatOneLearns(t *testing.T) {
-	n := policy.Network{Obs: 8, Actions: 4, Hidden: []int{128, 128}, Activation: policy.Tanh}
+	n := policy.MLP{Obs: 8, Actions: 4, Hidden: []int{128, 128}, Activation: policy.Tanh}.Network()
 	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 16, Envs: 64, Blocks: 1, Seed: 5})
 	one := learnLarge(t, cpu.New(), n, d)
 	three, again := learnLarge(t, cpu.New().WithThreads(3), n, d), learnLarge(t, cpu.New().WithThreads(3), n, d)
@@ -73,7 +73,7 @@ func TestVectorKernelsLearnTheSameParameters(t *testing.T) {
 	if _, err := cpu.NewWith("avx512"); err != nil {
 		t.Skip(err)
 	}
-	n := policy.Network{Obs: 5, Actions: 3, Hidden: []int{48, 33}, Activation: policy.ELU, NormalizeObs: true}
+	n := policy.MLP{Obs: 5, Actions: 3, Hidden: []int{48, 33}, Activation: policy.ELU, NormalizeObs: true}.Network()
 	var params [][]float32
 	for _, name := range []string{"avx2", "avx512"} {
 		b, err := cpu.NewWith(name)

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
-	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
@@ -29,15 +28,10 @@ type engine struct {
 
 var _ ppo.Engine = (*engine)(nil)
 
-func newEngine(b *Backend, n policy.Network, params []float32, c ppo.Config) (*engine, error) {
-	l := newLayout(n)
+func newEngine(b *Backend, l *layout, params []float32, c ppo.Config) (*engine, error) {
 	k := &engine{Host: ppo.Host{Config: c}, layout: l, set: b.set, params: aligned(l.size), m: aligned(l.size), v: aligned(l.size)}
-	for i, y := range l.layers {
-		packed := 0
-		if i > 0 { // the gradient of observations is not needed
-			packed = l.encoders * pad(y.in) * y.real
-		}
-		k.back = append(k.back, aligned(packed))
+	for _, o := range l.ops {
+		k.back = append(k.back, aligned(o.packed()))
 	}
 	zero := make([]float32, len(params))
 	if err := k.SetState(ppo.State{Params: params, AdamM: zero, AdamV: zero}); err != nil {
@@ -144,7 +138,7 @@ func (k *engine) improve(r ppo.Rates, grad []float32, norms ppo.GradNorms) {
 			k.descend(r, grad, s, critic)
 		}
 	}
-	k.packBack()
+	k.pack()
 }
 
 // descend makes a step of Adam with a part of the gradient times scale.
@@ -159,14 +153,10 @@ func (k *engine) descend(r ppo.Rates, grad []float32, s span, scale float64) {
 	k.set.Adam(&k.adam)
 }
 
-// packBack transposes the weights for the backward pass.
-func (k *engine) packBack() {
-	for i, y := range k.layers[min(1, len(k.layers)):] {
-		size := pad(y.in) * y.real
-		for e := range k.encoders {
-			t := kern.Transpose{In: y.in, Out: y.real, From: k.params[y.weight+e*y.in*y.out:], To: k.back[i+1][e*size:]}
-			k.set.Transpose(&t)
-		}
+// pack lays the parameters out for the backward pass.
+func (k *engine) pack() {
+	for i, o := range k.ops {
+		o.pack(k.set, k.params, k.back[i])
 	}
 }
 
@@ -203,7 +193,7 @@ func (k *engine) SetState(s ppo.State) error {
 	k.importParams(k.m, s.AdamM)
 	k.importParams(k.v, s.AdamV)
 	k.steps = s.AdamSteps
-	k.packBack()
+	k.pack()
 	return nil
 }
 

@@ -66,11 +66,11 @@ func (s *source) aim(t *ppo.Targets) {
 
 // gather copies rows of the dataset into the minibatch: the one copy that a learner makes.
 func (k *engine) gather(rows []uint32) {
-	n := k.net.Obs
+	n := k.obs
 	b := &k.batch
 	b.reserve(len(rows)+kern.Lanes, n)
 	mean, scale := k.Dataset.ObsMean, k.Dataset.ObsScale
-	if !k.net.NormalizeObs {
+	if !k.net.NormalizeObs() {
 		mean, scale = nil, nil
 	}
 	for i, row := range rows {
@@ -82,7 +82,7 @@ func (k *engine) gather(rows []uint32) {
 	b.mask = b.mask[:0]
 	if len(k.source.mask) > 0 {
 		for _, row := range rows {
-			b.mask = append(b.mask, k.source.mask[int(row)*k.net.Actions:(int(row)+1)*k.net.Actions]...)
+			b.mask = append(b.mask, k.source.mask[int(row)*k.actions:(int(row)+1)*k.actions]...)
 		}
 	}
 	k.Gathered(4 * len(rows) * n)

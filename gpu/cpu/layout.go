@@ -1,40 +1,67 @@
 package cpu
 
 import (
+	"fmt"
+
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
-// layout says where the parameters of a network lie in the backend's own vector. There, weights are in panels of
-// 16 columns, as the product's kernel reads and writes them, so that neither a forward pass nor a gradient ever
-// packs anything. Columns are padded to whole panels; the padding is 0, and a gradient of 0 keeps it there.
+// layout is a network as this backend computes it, and where its parameters lie in the backend's own vector: as the
+// kernels read and write them, so that neither a forward pass nor a gradient ever packs anything. What is padded is 0,
+// and a gradient of 0 keeps it there.
 type layout struct {
-	net        policy.Network
-	encoders   int // 2, or 1 with a shared trunk
-	layers     []layer
-	actorHead  head
-	criticHead head
-	size       int     // of the vector, a multiple of kern.Panel
-	width      int     // padded outputs of one encoder: what a head reads
-	place      []int32 // of every canonical parameter in the vector
-	actor      []span  // of the vector, where actor and critic share nothing; else empty
-	critic     []span
+	net          policy.Network
+	obs, actions int
+	ops          []op // in the network's order
+	policy       op   // what the heads read
+	value        op
+	backward     []op    // in the order of the backward pass: heads, then nodes from last to first
+	staged       bool    // an operation reads whole panels of observations
+	size         int     // of the vector, a multiple of kern.Panel
+	place        []int32 // of every canonical parameter in the vector
+	actor        []span  // of the vector, where actor and critic share nothing; else empty
+	critic       []span
+	names        map[string]op // by node; nil for the observations
 }
 
-// layer is one dense layer of every encoder.
-type layer struct {
-	in, out int // in is true, out padded
-	real    int // outputs before padding
-	row     int // elements between the rows of one encoder's activations
-	weight  int // encoder e, element (i, 16p+j): weight + e*in*out + p*in*16 + i*16 + j
-	bias    int // encoder e, output j: bias + e*out + j
+// op is an operation with the node or nodes that it computes. It has no state but its place: what it computes with lies
+// in a pass or a shard.
+type op interface {
+	common() *node
+	// lay takes room for the weights, layBias then for the biases; it is called in the order of depth.
+	lay(take func(n int) int)
+	layBias(take func(n int) int)
+	// tensors lists where the canonical tensors' elements lie, and spans of the vector that hold them.
+	tensors(add func(at int))
+	spans() []span
+	forward(p *pass, rows int)
+	backward(s *shard, rows int)
+	// packed is the size of what pack makes of the parameters for the backward pass.
+	packed() int
+	pack(set kern.Set, params, to []float32)
 }
 
-// head is a linear head, stored transposed: output a reads weight[a*width : (a+1)*width].
-type head struct {
-	outputs, encoder int
-	weight, bias     int
+// node is what all operations have.
+type node struct {
+	at         int // among the layout's operations
+	in         op  // nil reads observations
+	width      int // elements of a row that it reads
+	out        int // elements of a row of the output
+	padded     int // of a row of the output, or of what a head reads
+	row        int // between rows of the output; 0 for a head's, which are kept in columns
+	depth      int
+	readers    int
+	activation activation // of the output
+	first      bool       // on the way back: this operation is the first, the last of those that read the same to pass a gradient on
+	last       bool
+	acts       bool // the policy, the value depends on it
+	values     bool
 }
+
+func (n *node) common() *node { return n }
 
 func pad(n int) int { return (n + kern.Panel - 1) / kern.Panel * kern.Panel }
 
@@ -42,86 +69,131 @@ func pad(n int) int { return (n + kern.Panel - 1) / kern.Panel * kern.Panel }
 // column of rows does not compete for a few sets.
 func apart(n int) int { return pad(n) | kern.Panel }
 
-func newLayout(n policy.Network) *layout {
-	l := &layout{net: n, encoders: 2}
-	if n.ShareTrunk {
-		l.encoders = 1
+// maxActions bounds the logits of a block of rows, which are kept together.
+const maxActions = 1 << 16
+
+// newLayout makes the layout of a valid network, or says which node this backend cannot compute.
+func newLayout(n policy.Network) (*layout, error) {
+	l := &layout{net: n, obs: n.Obs(), actions: n.Actions(), names: map[string]op{n.Inputs[0].Path: nil}}
+	switch d, _ := n.Policy[0].Of(); d.(type) {
+	case *head.Categorical:
+	default:
+		return nil, unsupported("action", n.Policy[0].Action, d)
 	}
-	end := 0
+	if l.actions > maxActions {
+		return nil, fmt.Errorf("network: %d actions: %w", l.actions, policy.ErrUnsupported)
+	}
+	for i := range n.Nodes {
+		node := &n.Nodes[i]
+		var ok bool
+		o, _ := node.Op()
+		switch o := o.(type) {
+		case *layer.Dense:
+			ok = l.dense(node, o)
+		case *layer.Activation:
+			ok = l.activation(node, o)
+		}
+		if !ok {
+			return nil, unsupported("node", node.Name, o)
+		}
+	}
+	l.policy, l.value = l.names[n.Policy[0].From], l.names[n.Values[0].From]
+	for _, h := range []struct {
+		from string
+		op   op
+	}{{n.Policy[0].From, l.policy}, {n.Values[0].From, l.value}} {
+		if _, ok := h.op.(*projection); !ok || l.policy == l.value || h.op.common().readers > 0 {
+			return nil, fmt.Errorf("network: a head that reads %s, which is not a dense node of its own: %w", h.from, policy.ErrUnsupported)
+		}
+	}
+	l.link()
+	l.lay()
+	return l, nil
+}
+
+func unsupported(what, name string, o fmt.Stringer) error {
+	return fmt.Errorf("network: %s %s, %v here: %w", what, name, o, policy.ErrUnsupported)
+}
+
+// add appends an operation for a node.
+func (l *layout) add(name string, o op) {
+	n := o.common()
+	n.at = len(l.ops)
+	if n.in != nil {
+		n.in.common().readers++
+		n.depth = n.in.common().depth + 1
+	}
+	l.ops = append(l.ops, o)
+	l.names[name] = o
+}
+
+// isHead reports whether a head reads a node.
+func (l *layout) isHead(name string) bool {
+	return l.net.Policy[0].From == name || l.net.Values[0].From == name
+}
+
+// link notes who depends on what.
+func (l *layout) link() {
+	for o := l.policy; o != nil; o = o.common().in {
+		o.common().acts = true
+	}
+	for o := l.value; o != nil; o = o.common().in {
+		o.common().values = true
+	}
+	l.backward = []op{l.policy, l.value}
+	for i := len(l.ops) - 1; i >= 0; i-- {
+		if o := l.ops[i]; o != l.policy && o != l.value {
+			l.backward = append(l.backward, o)
+		}
+	}
+	seen := map[op]int{}
+	for _, o := range l.backward {
+		if n := o.common(); n.in != nil {
+			seen[n.in]++
+			n.first, n.last = seen[n.in] == 1, seen[n.in] == n.in.common().readers
+		}
+	}
+}
+
+// lay gives every parameter its place: nodes of one depth together, heads behind all others.
+func (l *layout) lay() {
 	take := func(n int) int {
-		at := end
-		end = pad(end + n)
+		at := l.size
+		l.size = pad(l.size + n)
 		return at
 	}
-	in := n.Obs
-	l.width = pad(in)
-	for _, width := range n.Hidden {
-		out := pad(width)
-		weight := take(l.encoders * in * out)
-		l.layers = append(l.layers, layer{in: in, out: out, real: width, row: apart(out), weight: weight,
-			bias: take(l.encoders * out)})
-		in, l.width = width, out
-	}
-	l.actorHead = head{outputs: n.Actions, weight: take(n.Actions * l.width), bias: take(n.Actions)}
-	l.criticHead = head{outputs: 1, encoder: l.encoders - 1, weight: take(l.width), bias: take(1)}
-	l.size = end
-	if l.encoders == 2 || len(l.layers) == 0 {
-		l.actor, l.critic = l.spans(&l.actorHead), l.spans(&l.criticHead)
-	}
-	l.place = l.places()
-	return l
-}
-
-// spans lists where the parameters of a head and its encoder lie.
-func (l *layout) spans(h *head) []span {
-	var spans []span
-	add := func(at, n int) { spans = append(spans, span{at, at + pad(n)}) }
-	for _, y := range l.layers {
-		add(y.weight+h.encoder*y.in*y.out, y.in*y.out)
-		add(y.bias+h.encoder*y.out, y.out)
-	}
-	add(h.weight, h.outputs*l.width)
-	add(h.bias, h.outputs)
-	return spans
-}
-
-// places lists where every canonical parameter lies.
-func (l *layout) places() []int32 {
-	place := make([]int32, 0, l.net.ParamCount())
-	add := func(at int) { place = append(place, int32(at)) }
-	encoder := func(e int) {
-		for _, y := range l.layers {
-			for i := range y.in {
-				for j := range y.real {
-					add(y.weight + e*y.in*y.out + j/kern.Panel*y.in*kern.Panel + i*kern.Panel + j%kern.Panel)
-				}
-			}
-			for j := range y.real {
-				add(y.bias + e*y.out + j)
+	for depth, left := 0, len(l.ops)-2; left > 0; depth++ {
+		var level []op
+		for _, o := range l.ops {
+			if o != l.policy && o != l.value && o.common().depth == depth {
+				level = append(level, o)
 			}
 		}
-	}
-	heads := func(h head) {
-		in := l.net.Obs
-		if len(l.layers) > 0 {
-			in = l.layers[len(l.layers)-1].real
+		for _, o := range level {
+			o.lay(take)
 		}
-		for i := range in {
-			for a := range h.outputs {
-				add(h.weight + a*l.width + i)
-			}
+		for _, o := range level {
+			o.layBias(take)
 		}
-		for a := range h.outputs {
-			add(h.bias + a)
+		left -= len(level)
+	}
+	for _, o := range []op{l.policy, l.value} {
+		o.lay(take)
+		o.layBias(take)
+	}
+	shared := false
+	for _, o := range l.ops {
+		o.tensors(func(at int) { l.place = append(l.place, int32(at)) })
+		if o.common().acts {
+			l.actor = append(l.actor, o.spans()...)
+		} else {
+			l.critic = append(l.critic, o.spans()...)
 		}
+		shared = shared || o.common().acts && o.common().values
 	}
-	encoder(0)
-	heads(l.actorHead)
-	if l.encoders == 2 {
-		encoder(1)
+	if shared {
+		l.actor, l.critic = nil, nil
 	}
-	heads(l.criticHead)
-	return place
 }
 
 // importParams copies a canonical vector to the backend's.

@@ -74,19 +74,3 @@ func (t *team) gradient(c *ppo.Config, r ppo.Rates, rows int) ([]float32, ppo.Lo
 	}
 	return first.grad, sums
 }
-
-func lossSums(s *kern.LossSums) ppo.LossSums {
-	total := func(lanes *[kern.Lanes]float32) (sum float64) {
-		for _, x := range lanes {
-			sum += float64(x)
-		}
-		return sum
-	}
-	largest := 0.0
-	for _, x := range s.Ratio {
-		largest = max(largest, float64(x))
-	}
-	return ppo.LossSums{PolicyLoss: -total(&s.Surrogate), ValueLoss: total(&s.Value) / 2,
-		Entropy: total(&s.Entropy), ApproxKL: total(&s.KL), OldApproxKL: -total(&s.LogRatio),
-		Clipped: total(&s.Clipped), RatioError: largest}
-}

@@ -2,7 +2,6 @@ package gorgonia
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 )
@@ -13,6 +12,9 @@ type actor struct {
 	*model
 	shapes      *shapes[float32]
 	mean, scale []float32
+	normal      bool // observations are normalised
+	obs         int
+	actions     int
 	loaded      bool
 	pending     []place // rows staged in the program that is to run next
 }
@@ -21,7 +23,8 @@ type actor struct {
 type place struct{ request, row int }
 
 func newActor(m *model, maxRows int) (*actor, error) {
-	a := &actor{model: m, shapes: newShapes(m, make([]float32, m.size), min(maxRows, maxActorRows))}
+	n := &m.network
+	a := &actor{model: m, normal: n.NormalizeObs(), obs: n.Obs(), actions: n.Actions(), shapes: newShapes(m, make([]float32, m.size), min(maxRows, maxActorRows))}
 	if err := a.shapes.try(); err != nil {
 		return nil, err
 	}
@@ -30,16 +33,15 @@ func newActor(m *model, maxRows int) (*actor, error) {
 
 // Load copies the weights.
 func (a *actor) Load(w policy.Weights) error {
-	n := &a.network
 	if len(w.Params) != a.size {
 		return fmt.Errorf("weights of %d parameters, the network has %d", len(w.Params), a.size)
 	}
-	if n.NormalizeObs && (len(w.ObsMean) != n.Obs || len(w.ObsScale) != n.Obs) {
+	if a.normal && (len(w.ObsMean) != a.obs || len(w.ObsScale) != a.obs) {
 		return fmt.Errorf("weights with %d means and %d scales, the network observes %d elements",
-			len(w.ObsMean), len(w.ObsScale), n.Obs)
+			len(w.ObsMean), len(w.ObsScale), a.obs)
 	}
 	copy(a.shapes.params, w.Params)
-	if n.NormalizeObs {
+	if a.normal {
 		a.mean, a.scale = append(a.mean[:0], w.ObsMean...), append(a.scale[:0], w.ObsScale...)
 	}
 	a.loaded = true
@@ -54,7 +56,7 @@ func (a *actor) Act(requests []policy.Request) error {
 	}
 	left := 0
 	for i := range requests {
-		if err := requests[i].Check(&a.network); err != nil {
+		if err := requests[i].Check(a.obs, a.actions); err != nil {
 			return fmt.Errorf("request %d: %w", i, err)
 		}
 		left += requests[i].Obs.Rows
@@ -87,7 +89,7 @@ func (a *actor) Act(requests []policy.Request) error {
 
 // stage enters a row into the next run. The guest can rewrite its mask at any time, so it is read once.
 func (a *actor) stage(p *program[float32], r *policy.Request, at place) error {
-	n, actions := a.network.Obs, a.network.Actions
+	n, actions := a.obs, a.actions
 	slot := len(a.pending)
 	x := r.Obs.Float32()[at.row*r.Obs.StrideRow/4:]
 	policy.NormalizeRow(p.obs[slot*n:(slot+1)*n], x, r.Obs.StrideElem/4, a.mean, a.scale)
@@ -117,7 +119,7 @@ func (a *actor) flush(p *program[float32], requests []policy.Request) error {
 	if err := p.run(); err != nil {
 		return err
 	}
-	actions := a.network.Actions
+	actions := a.actions
 	for slot, at := range a.pending {
 		r := &requests[at.request]
 		r.Value[at.row] = p.value[slot]
@@ -134,32 +136,6 @@ func (a *actor) flush(p *program[float32], requests []policy.Request) error {
 	}
 	a.pending = a.pending[:0]
 	return nil
-}
-
-// mostProbable returns the first of the most probable legal actions, which exists whatever the logits are.
-func mostProbable(logProbs, mask []float32) int {
-	best := -1
-	for i, x := range logProbs {
-		if mask[i] != 0 && (best < 0 || x > logProbs[best]) {
-			best = i
-		}
-	}
-	return best
-}
-
-// sample returns the first legal action whose cumulated probability exceeds u, or the last legal action.
-func sample(logProbs, mask []float32, u float32) int {
-	last, cumulated := 0, 0.0
-	for i, x := range logProbs {
-		if mask[i] == 0 {
-			continue
-		}
-		last = i
-		if cumulated += math.Exp(float64(x)); cumulated > float64(u) {
-			break
-		}
-	}
-	return last
 }
 
 // Close frees the graphs.

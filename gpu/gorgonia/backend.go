@@ -10,13 +10,13 @@ import (
 // Backend makes actors and learners that compute with gorgonia graphs. The zero value is ready. It must not be
 // changed once it is in use.
 type Backend struct {
-	Builder Builder // of the network; nil means MLP
+	Builder Builder // of the network; nil means Graph
 	Loss    Loss    // nil means PPOLoss
 }
 
 var _ policy.Backend = (*Backend)(nil)
 
-// New returns the backend with policy.Network's layers and PPO's loss.
+// New returns the backend with policy.Network's nodes and PPO's loss.
 func New() *Backend { return &Backend{} }
 
 // Name returns "gorgonia".
@@ -76,7 +76,7 @@ func (c *compiled) NewLearner(params []float32, config ppo.Config) (ppo.Learner,
 	if loss == nil {
 		loss = PPOLoss
 	}
-	e, err := newDescent(c.model, c.model.learning(loss, config), params)
+	e, err := newEngine(c.model, c.model.learning(loss, config), params)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (c *compiled) NewLearner(params []float32, config ppo.Config) (ppo.Learner,
 
 func (b *Backend) builder() Builder {
 	if b.Builder == nil {
-		return MLP{}
+		return Graph{}
 	}
 	return b.Builder
 }

@@ -15,12 +15,12 @@ import (
 func backends() []policy.Backend { return []policy.Backend{gorgonia.New(), cpu.New()} }
 
 var benchNetworks = []policy.Network{
-	{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh},
-	{Obs: 64, Actions: 8, Hidden: []int{512, 512}, Activation: policy.Tanh},
+	policy.MLP{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh}.Network(),
+	policy.MLP{Obs: 64, Actions: 8, Hidden: []int{512, 512}, Activation: policy.Tanh}.Network(),
 }
 
 func benchName(n policy.Network, rows int, b policy.Backend) string {
-	return fmt.Sprintf("net=%d-%d-%d/rows=%d/%s", n.Obs, n.Hidden[0], n.Hidden[1], rows, b.Name())
+	return fmt.Sprintf("net=%d-%d-%d/rows=%d/%s", n.Obs(), n.Nodes[0].Dense.Out, n.Nodes[2].Dense.Out, rows, b.Name())
 }
 
 // BenchmarkUpdate makes one optimiser step of rows rows per operation, forward pass to Adam.

@@ -6,6 +6,7 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
 // Builder is where a layer of one's own goes: it says which parameters a network has and how the heads are
@@ -17,7 +18,7 @@ type Builder interface {
 	// the blocks of policy.FormatWeights have n.Params(). Names that begin with actor. and critic. say whose a parameter
 	// is: where there are no others, the gradients of the two can be clipped apart.
 	Params(n *policy.Network) []policy.Param
-	// Heads returns logits [rows, Actions] and value [rows, 1] for obs [rows, Obs], which is normalised already.
+	// Heads returns logits [rows, Actions] and value [rows, 1] for obs [rows, elements], which is normalised already.
 	// Masks, sampling and the loss are applied to what it returns. Row r of both must depend on row r of obs
 	// alone, bit for bit and whatever the number of rows is: matrix products, the functions of this package and
 	// gorgonia's elementwise functions keep to that.
@@ -38,55 +39,39 @@ func (p Params) Node(name string) (*Node, error) {
 	return nil, fmt.Errorf("network has no parameter %q", name)
 }
 
-// Linear applies the dense layer with the parameters name.weight and name.bias.
-func (p Params) Linear(name string, x *Node) (*Node, error) {
-	weight, err := p.Node(name + ".weight")
-	if err != nil {
-		return nil, err
-	}
-	bias, err := p.Node(name + ".bias")
-	if err != nil {
-		return nil, err
-	}
-	return Linear(x, weight, bias)
-}
+// Graph builds policy.Network as it is specified there, node by node. It is the default.
+type Graph struct{}
 
-// MLP builds policy.Network as it is specified there. It is the default.
-type MLP struct{}
-
-var _ Builder = MLP{}
+var _ Builder = Graph{}
 
 // Params returns n.Params().
-func (MLP) Params(n *policy.Network) []policy.Param { return n.Params() }
+func (Graph) Params(n *policy.Network) []policy.Param { return n.Params() }
 
-// Heads returns the outputs of the two encoders' heads, or of the trunk's.
-func (MLP) Heads(n *policy.Network, obs *Node, p Params) (logits, value *Node, err error) {
-	actor, critic := obs, obs
-	for i := range n.Hidden {
-		layer := func(encoder string, x *Node) (*Node, error) {
-			y, err := p.Linear(fmt.Sprintf("%s.%d", encoder, i), x)
-			if err != nil {
-				return nil, err
-			}
-			return Activate(y, n.Activation)
-		}
-		if n.ShareTrunk {
-			if actor, err = layer("trunk", actor); err != nil {
-				return nil, nil, err
-			}
-			critic = actor
-			continue
-		}
-		if actor, err = layer("actor", actor); err != nil {
+// Heads returns the outputs of the nodes that the heads read.
+func (Graph) Heads(n *policy.Network, obs *Node, p Params) (logits, value *Node, err error) {
+	nodes := map[string]*Node{n.Inputs[0].Path: obs}
+	for i := range n.Nodes {
+		node := &n.Nodes[i]
+		y, err := p.Apply(node, nodes)
+		if err != nil {
 			return nil, nil, err
 		}
-		if critic, err = layer("critic", critic); err != nil {
-			return nil, nil, err
-		}
+		nodes[node.Name] = y
 	}
-	if logits, err = p.Linear("actor.head", actor); err != nil {
-		return nil, nil, err
+	return nodes[n.Policy[0].From], nodes[n.Values[0].From], nil
+}
+
+// Apply returns the output of a node, given those that it reads by name.
+func (p Params) Apply(n *policy.Node, nodes map[string]*Node) (*Node, error) {
+	op, err := n.Op()
+	if err != nil {
+		return nil, err
 	}
-	value, err = p.Linear("critic.head", critic)
-	return logits, value, err
+	switch op := op.(type) {
+	case *layer.Dense:
+		return p.Linear(n.Name, nodes[n.In[0]])
+	case *layer.Activation:
+		return Activate(nodes[n.In[0]], op.Func)
+	}
+	return nil, fmt.Errorf("network: node %s, %v here: %w", n.Name, op, policy.ErrUnsupported)
 }

@@ -18,9 +18,9 @@ type gated struct{}
 func (gated) Params(n *policy.Network) []policy.Param {
 	var params []policy.Param
 	end := 0
-	for _, p := range []policy.Param{{Name: "gate.weight", Rows: n.Obs, Cols: 6}, {Name: "gate.bias", Rows: 1, Cols: 6},
-		{Name: "in.weight", Rows: n.Obs, Cols: 6}, {Name: "in.bias", Rows: 1, Cols: 6}, {Name: "gain", Rows: 1, Cols: 6},
-		{Name: "logits.weight", Rows: 6, Cols: n.Actions}, {Name: "logits.bias", Rows: 1, Cols: n.Actions},
+	for _, p := range []policy.Param{{Name: "gate.weight", Rows: n.Obs(), Cols: 6}, {Name: "gate.bias", Rows: 1, Cols: 6},
+		{Name: "in.weight", Rows: n.Obs(), Cols: 6}, {Name: "in.bias", Rows: 1, Cols: 6}, {Name: "gain", Rows: 1, Cols: 6},
+		{Name: "logits.weight", Rows: 6, Cols: n.Actions()}, {Name: "logits.bias", Rows: 1, Cols: n.Actions()},
 		{Name: "value.weight", Rows: 6, Cols: 1}, {Name: "value.bias", Rows: 1, Cols: 1}} {
 		p.Offset = end
 		end += p.Rows * p.Cols
@@ -49,7 +49,8 @@ func smooth(in *LossInputs) (*Node, error) {
 }
 
 func TestGradient_OfOtherLayersAndLossesAgreesWithFiniteDifferences(t *testing.T) {
-	m, err := newModel(&policy.Network{Obs: 5, Actions: 3, Activation: policy.Tanh}, gated{})
+	n := policy.MLP{Obs: 5, Actions: 3, Activation: policy.Tanh}.Network()
+	m, err := newModel(&n, gated{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,20 +80,20 @@ func TestBuilder_MistakesAreNamed(t *testing.T) {
 			return gorgonia.Must(p.Node("nothing")), nil, nil
 		}, `no parameter "nothing"`},
 		{"heads exchanged", func(n *policy.Network, obs *Node, p Params) (l, v *Node, err error) {
-			l, v, err = MLP{}.Heads(n, obs, p)
+			l, v, err = Graph{}.Heads(n, obs, p)
 			return v, l, err
 		}, "logits of shape"},
 		{"logits as value", func(n *policy.Network, obs *Node, p Params) (l, v *Node, err error) {
-			l, _, err = MLP{}.Heads(n, obs, p)
+			l, _, err = Graph{}.Heads(n, obs, p)
 			return l, l, err
 		}, "value of shape"},
 		{"an activation that does not exist", func(n *policy.Network, obs *Node, p Params) (l, v *Node, err error) {
 			l, err = Activate(obs, "gelu")
 			return l, v, err
 		}, `activation "gelu"`},
-		{"a parameter without influence", MLP{}.Heads, "does not depend on param extra"},
+		{"a parameter without influence", Graph{}.Heads, "does not depend on param extra"},
 	}
-	n := policy.Network{Obs: 4, Actions: 2, Hidden: []int{8}, Activation: policy.Tanh}
+	n := policy.MLP{Obs: 4, Actions: 2, Hidden: []int{8}, Activation: policy.Tanh}.Network()
 	for _, c := range cases {
 		_, err := ppo.NewLearner(&Backend{Builder: c.f}, &n, make([]float32, n.ParamCount()+1), ppo.Defaults())
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -107,14 +108,14 @@ func TestBuilder_MistakesAreNamed(t *testing.T) {
 
 // wrongLayout is a builder whose parameters have one mistake.
 type wrongLayout struct {
-	MLP
+	Graph
 	edit func(params []policy.Param) []policy.Param
 }
 
 func (w wrongLayout) Params(n *policy.Network) []policy.Param { return w.edit(n.Params()) }
 
 func TestBuilder_LayoutsThatAreNoneAreRefused(t *testing.T) {
-	n := policy.Network{Obs: 4, Actions: 2, Hidden: []int{8}, Activation: policy.Tanh}
+	n := policy.MLP{Obs: 4, Actions: 2, Hidden: []int{8}, Activation: policy.Tanh}.Network()
 	for name, edit := range map[string]func([]policy.Param) []policy.Param{
 		"a gap":        func(p []policy.Param) []policy.Param { p[1].Offset++; return p },
 		"an overlap":   func(p []policy.Param) []policy.Param { p[1].Offset--; return p },
@@ -132,7 +133,7 @@ func TestBuilder_LayoutsThatAreNoneAreRefused(t *testing.T) {
 }
 
 func TestLoss_MistakesAreNamed(t *testing.T) {
-	n := policy.Network{Obs: 4, Actions: 2, Hidden: []int{8}, Activation: policy.Tanh}
+	n := policy.MLP{Obs: 4, Actions: 2, Hidden: []int{8}, Activation: policy.Tanh}.Network()
 	for _, c := range []struct {
 		name string
 		loss Loss

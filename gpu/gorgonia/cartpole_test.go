@@ -17,7 +17,7 @@ import (
 
 func TestLearner_LearnsCartPole(t *testing.T) {
 	const envs, horizon, limit, anneal, seed = 32, 64, 150_000, 500_000, 1
-	net := policy.Network{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh}
+	net := policy.MLP{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh}.Network()
 	c := ppo.Defaults()
 	c.Epochs, c.Minibatch = 2, 64
 	params := policy.Init(&net, seed)

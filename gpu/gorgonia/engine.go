@@ -1,91 +1,147 @@
 package gorgonia
 
 import (
-	"gonum.org/v1/gonum/blas"
-	"gonum.org/v1/gonum/blas/gonum"
-	"gorgonia.org/gorgonia"
-	"gorgonia.org/tensor"
+	"fmt"
+
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// engine computes what a machine's tensors are asked for. It is gorgonia's own but for the product of matrices,
-// whose every element it sums up in ascending order of the inner index. gonum does so too unless the right side is
-// transposed: then the order depends on where in memory the rows lie and on the sizes. It belongs to one machine.
+// engine is ppo.Engine by graphs, which compute losses and gradients; targets, clip and Adam are package ppo's own. A
+// step is done when it is submitted.
 type engine struct {
-	gorgonia.StandardEngine
-	packed32 []float32 // a right side that came transposed
-	packed64 []float64
+	ppo.Host
+	*model
+	params  []float32        // canonical vector, read in place by every graph
+	learn   *shapes[float32] // with loss and gradient
+	forward *shapes[float32] // without
+	state   adam
+
+	batch   ppo.Minibatch
+	block   []uint32 // rows that logProbs takes at a time
+	obs     []float32
+	logProb []float32 // per dataset row, under the current policy; only for V-trace
 }
 
-var _ tensor.MatMuler = (*engine)(nil)
+var _ ppo.Engine = (*engine)(nil)
 
-// MatMul writes a·b to c.
-func (e *engine) MatMul(a, b, c tensor.Tensor) error {
-	left, ok1 := layoutOf(a)
-	right, ok2 := layoutOf(b)
-	out, ok3 := layoutOf(c)
-	if !ok1 || !ok2 || !ok3 || out.transposed {
-		return e.StandardEngine.MatMul(a, b, c)
+func newEngine(acting, learning *model, params []float32) (*engine, error) {
+	if len(params) != learning.size {
+		return nil, fmt.Errorf("parameters: %d, the network has %d", len(params), learning.size)
 	}
-	trans, m, n, k := blas.NoTrans, left.rows, right.cols, left.cols
-	lda := k
-	if left.transposed {
-		trans, lda = blas.Trans, m
-	}
-	var impl gonum.Implementation
-	switch x := a.Data().(type) {
-	case []float32:
-		y := b.Data().([]float32)
-		if right.transposed {
-			y = pack(&e.packed32, y, k, n)
+	l := &engine{Host: ppo.Host{Config: learning.config}, model: learning, params: append([]float32(nil), params...)}
+	l.learn = newShapes(learning, l.params, learning.config.Minibatch)
+	l.forward = newShapes(acting, l.params, maxActorRows)
+	l.state.set(ppo.State{Params: params, AdamM: make([]float32, len(params)), AdamV: make([]float32, len(params))})
+	return l, l.learn.try()
+}
+
+// Target computes advantages and returns.
+func (l *engine) Target() {
+	switch {
+	case l.Over():
+	case l.Config.VTrace:
+		l.Fail(l.logProbs())
+		if !l.Over() {
+			l.Aim(l.logProb)
 		}
-		impl.Sgemm(trans, blas.NoTrans, m, n, k, 1, x, lda, y, n, 0, c.Data().([]float32), n)
-	case []float64:
-		y := b.Data().([]float64)
-		if right.transposed {
-			y = pack(&e.packed64, y, k, n)
-		}
-		impl.Dgemm(trans, blas.NoTrans, m, n, k, 1, x, lda, y, n, 0, c.Data().([]float64), n)
 	default:
-		return e.StandardEngine.MatMul(a, b, c)
+		l.Aim(nil)
+	}
+}
+
+// Step makes one optimiser step.
+func (l *engine) Step(lo, hi int) {
+	if !l.Over() {
+		l.Fail(l.step(l.Rows[lo:hi]))
+	}
+}
+
+func (l *engine) step(rows []uint32) error {
+	l.Gathered(l.batch.Gather(l.Dataset, &l.network, &l.Config, &l.Samples, &l.Targets, rows))
+	p, err := l.learn.fit(len(rows))
+	if err != nil {
+		return err
+	}
+	p.load(&l.batch, l.Rates)
+	if err := p.run(); err != nil {
+		return err
+	}
+	norms := l.state.gradient(&l.Config, l.layout, p.grad)
+	if l.Finite(norms, l.state.steps+1) {
+		l.state.step(&l.Config, l.Rates, l.params)
+		l.Stepped(p.sums(&l.batch, &l.Config, l.Rates), len(rows), norms)
 	}
 	return nil
 }
 
-// layout is the place of a matrix [rows, cols] in memory: row by row, or column by column.
-type layout struct {
-	rows, cols int
-	transposed bool
-}
-
-// layoutOf returns the layout of a dense matrix; ok is false for any other view.
-func layoutOf(t tensor.Tensor) (l layout, ok bool) {
-	shape, strides := t.Shape(), t.Strides()
-	if _, dense := t.(*tensor.Dense); !dense || len(shape) != 2 || t.DataOrder().IsColMajor() {
-		return l, false
-	}
-	l = layout{rows: shape[0], cols: shape[1]}
-	switch {
-	case l.rows == 1 || l.cols == 1: // the same either way, whatever the strides say
-		return l, t.DataSize() == l.rows*l.cols
-	case len(strides) != 2:
-		return l, false
-	case strides[0] == 1 && strides[1] == l.rows:
-		l.transposed = true
-		return l, true
-	}
-	return l, strides[0] == l.cols && strides[1] == 1
-}
-
-// pack copies x, a matrix [rows, cols] column by column, to scratch row by row.
-func pack[F float](scratch *[]F, x []F, rows, cols int) []F {
-	if cap(*scratch) < rows*cols {
-		*scratch = make([]F, rows*cols)
-	}
-	y := (*scratch)[:rows*cols]
-	for c := range cols {
-		for r, v := range x[c*rows : (c+1)*rows] {
-			y[r*cols+c] = v
+// logProbs computes the log-probability of every row's stored action under the current policy. Rows that are not
+// valid get some number.
+func (l *engine) logProbs() error {
+	l.logProb = l.logProb[:0]
+	for total := l.Dataset.Rows(); len(l.logProb) < total; {
+		first := len(l.logProb)
+		p, err := l.forward.fit(total - first)
+		if err != nil {
+			return err
+		}
+		if err := l.forwardRows(p, first, min(first+p.rows, total)); err != nil {
+			return err
 		}
 	}
-	return y
+	return nil
+}
+
+func (l *engine) forwardRows(p *program[float32], first, end int) error {
+	n, actions := l.network.Obs(), l.network.Actions()
+	l.block = l.block[:0]
+	for row := first; row < end; row++ {
+		l.block = append(l.block, uint32(row))
+	}
+	l.obs = append(l.obs[:0], make([]float32, len(l.block)*n)...)
+	l.Dataset.GatherObs(&l.network, l.block, l.obs)
+	var mask []byte
+	if len(l.Samples.Mask) > 0 {
+		mask = l.Samples.Mask[first*actions : end*actions]
+	}
+	p.loadObs(l.obs, mask)
+	if err := p.run(); err != nil {
+		return err
+	}
+	for i := range l.block {
+		l.logProb = append(l.logProb, p.logProbs[i*actions+int(l.Samples.Action[first+i])])
+	}
+	return nil
+}
+
+// Params copies the canonical vector.
+func (l *engine) Params(dst []float32) error {
+	if len(dst) != len(l.params) {
+		return fmt.Errorf("parameters: room for %d, the network has %d", len(dst), len(l.params))
+	}
+	copy(dst, l.params)
+	return nil
+}
+
+// State copies parameters and moments.
+func (l *engine) State() (ppo.State, error) { return l.state.get(), nil }
+
+// SetState replaces parameters and moments.
+func (l *engine) SetState(s ppo.State) error {
+	n := len(l.params)
+	if len(s.Params) != n || len(s.AdamM) != n || len(s.AdamV) != n {
+		return fmt.Errorf("state of %d parameters and %d and %d moments, the network has %d",
+			len(s.Params), len(s.AdamM), len(s.AdamV), n)
+	}
+	copy(l.params, s.Params)
+	l.state.set(s)
+	return nil
+}
+
+// Close frees the graphs.
+func (l *engine) Close() error {
+	err := l.learn.close()
+	if other := l.forward.close(); err == nil {
+		err = other
+	}
+	return err
 }

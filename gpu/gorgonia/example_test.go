@@ -19,6 +19,9 @@ import (
 // both heads. It shows what a layer of one's own takes: its parameters and its formula.
 type residual struct{}
 
+// width of the encoder.
+const width = 16
+
 func (residual) Params(n *policy.Network) []policy.Param {
 	var params []policy.Param
 	end := 0
@@ -26,14 +29,13 @@ func (residual) Params(n *policy.Network) []policy.Param {
 		params = append(params, policy.Param{Name: name, Rows: rows, Cols: cols, Offset: end})
 		end += rows * cols
 	}
-	width := n.Hidden[0]
-	add("in.weight", n.Obs, width)
+	add("in.weight", n.Obs(), width)
 	add("in.bias", 1, width)
 	add("norm.gain", 1, width)
 	add("block.weight", width, width)
 	add("block.bias", 1, width)
-	add("actor.head.weight", width, n.Actions)
-	add("actor.head.bias", 1, n.Actions)
+	add("actor.head.weight", width, n.Actions())
+	add("actor.head.bias", 1, n.Actions())
 	add("critic.head.weight", width, 1)
 	add("critic.head.bias", 1, 1)
 	return params
@@ -43,7 +45,7 @@ func (residual) Heads(n *policy.Network, obs *gorgonia.Node, p gorgonia.Params) 
 	x := G.Must(p.Linear("in", obs))
 	gain := G.Must(p.Node("norm.gain"))
 	inner := G.Must(p.Linear("block", layerNorm(x, gain)))
-	x = G.Must(G.Add(x, G.Must(gorgonia.Activate(inner, n.Activation))))
+	x = G.Must(G.Add(x, G.Must(gorgonia.Activate(inner, policy.ELU))))
 	return G.Must(p.Linear("actor.head", x)), G.Must(p.Linear("critic.head", x)), nil
 }
 
@@ -71,7 +73,7 @@ func calmLogits(in *gorgonia.LossInputs) (*gorgonia.Node, error) {
 // A layer and a loss of one's own learn which of two actions fits what is seen.
 func Example() {
 	backend := &gorgonia.Backend{Builder: residual{}, Loss: calmLogits}
-	net := policy.Network{Obs: 2, Actions: 2, Hidden: []int{16}, Activation: policy.ELU}
+	net := policy.MLP{Obs: 2, Actions: 2, Hidden: []int{width}, Activation: policy.ELU}.Network()
 	params := initial(backend.Params(net))
 	cfg := ppo.Defaults()
 	cfg.Minibatch = 64

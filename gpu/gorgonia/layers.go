@@ -1,41 +1,9 @@
 package gorgonia
 
-import (
-	"fmt"
-
-	"gorgonia.org/gorgonia"
-
-	"github.com/rlhost/rlhost/gpu/policy"
-)
+import "gorgonia.org/gorgonia"
 
 // Node is a value of a gorgonia graph.
 type Node = gorgonia.Node
-
-// Linear returns x·weight + bias, shape [rows, out], for x [rows, in], weight [in, out] and bias [1, out].
-func Linear(x, weight, bias *Node) (*Node, error) {
-	var c calc
-	y := c.add(c.matMul(x, weight), c.repeat(bias, x.Shape()[0]))
-	return y, c.err
-}
-
-// Activate applies an activation to each element. The derivative of ReLU at 0 is 0. An activation that it does
-// not know is policy.ErrUnsupported.
-func Activate(x *Node, a policy.Activation) (*Node, error) {
-	var c calc
-	var y *Node
-	switch a {
-	case policy.Tanh:
-		y = c.unary(gorgonia.Tanh, x)
-	case policy.ReLU:
-		y = c.positive(x)
-	case policy.ELU:
-		// Of the two halves exactly one must have the derivative 1 at 0, where ELU's is 1: min's.
-		y = c.add(c.positive(x), c.unary(gorgonia.Expm1, c.min(x, c.fill(x, 0))))
-	default:
-		return nil, fmt.Errorf("activation %q: %w", a, policy.ErrUnsupported)
-	}
-	return y, c.err
-}
 
 // SumRow returns the sum of each row, shape [rows, 1], for x [rows, n]. The elements are added in their order, so
 // that a row's sum does not depend on the other rows, which gorgonia's own Sum does not promise.

@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	small      = policy.Network{Obs: 4, Actions: 3, Hidden: []int{16, 16}, Activation: policy.Tanh}
+	small      = policy.MLP{Obs: 4, Actions: 3, Hidden: []int{16, 16}, Activation: policy.Tanh}.Network()
 	smallRates = ppo.Rates{LearningRate: 1e-2, Clip: 0.2, Entropy: 0.01}
 )
 
@@ -139,7 +139,8 @@ func TestLearner_RefusesWhatDoesNotFit(t *testing.T) {
 	if _, err := ppo.NewLearner(gorgonia.New(), &small, params, ppo.Config{}); err == nil {
 		t.Errorf("NewLearner with a zero configuration: no error")
 	}
-	if _, err := ppo.NewLearner(gorgonia.New(), &policy.Network{Obs: 1, Actions: 1, Activation: "gelu"}, nil, ppo.Defaults()); err == nil {
+	unknown := policy.MLP{Obs: 1, Actions: 1, Hidden: []int{1}, Activation: "gelu"}.Network()
+	if _, err := ppo.NewLearner(gorgonia.New(), &unknown, nil, ppo.Defaults()); err == nil {
 		t.Errorf("NewLearner with an unknown activation: no error")
 	}
 	l := smallLearner(t, params)
@@ -225,7 +226,7 @@ func TestActor_TakesLegalActionsOfLogitsThatAreNotNumbers(t *testing.T) {
 			}
 			for row, action := range requests[0].Action {
 				mask := requests[0].Mask
-				if action < 0 || int(action) >= small.Actions || mask.Data[row*mask.StrideRow+int(action)*mask.StrideElem] == 0 {
+				if action < 0 || int(action) >= small.Actions() || mask.Data[row*mask.StrideRow+int(action)*mask.StrideElem] == 0 {
 					t.Errorf("parameters of %v, greedy = %v: row %d takes action %d", bad, greedy, row, action)
 				}
 			}

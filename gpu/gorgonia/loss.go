@@ -41,19 +41,10 @@ func PPOLoss(in *LossInputs) (*Node, error) {
 	return loss, c.err
 }
 
-// chosen returns the log-probability of the action taken: the other terms of the sum are exactly 0.
-func (in *LossInputs) chosen(c *calc) *Node { return c.sumRow(c.mul(in.LogProbs, in.Action)) }
-
 func (in *LossInputs) surrogateRow(c *calc) *Node {
 	ratio := c.exp(c.sub(in.chosen(c), in.OldLogProb))
 	clipped := c.clamp(ratio, in.ClipLow, in.ClipHigh)
 	return c.min(c.mul(ratio, in.Advantage), c.mul(clipped, in.Advantage))
-}
-
-// entropyRow returns -Σ p log p. An illegal action has p = 0 and a finite log p.
-func (in *LossInputs) entropyRow(c *calc) *Node {
-	negative := c.scale(in.LogProbs, -1)
-	return c.sumRow(c.mul(c.exp(in.LogProbs), negative))
 }
 
 func (in *LossInputs) valueRow(c *calc) *Node {
@@ -64,20 +55,4 @@ func (in *LossInputs) valueRow(c *calc) *Node {
 		squared = c.max(squared, c.square(c.sub(near, in.Return)))
 	}
 	return c.scale(squared, 0.5*in.Config.ValueCoef)
-}
-
-// illegal is added to the logits of illegal actions: far below every logit, far from overflow.
-const illegal = -1e30
-
-// logProbs returns the log-softmax of the legal actions. Adding illegal to a logit gives illegal itself, so that an
-// illegal action's logit has no influence at all.
-func logProbs(c *calc, logits, mask *Node) *Node {
-	if c.err != nil {
-		return nil
-	}
-	actions := logits.Shape()[1]
-	forbid := c.scale(c.sub(c.fill(mask, 1), mask), illegal)
-	legal := c.add(c.mul(logits, mask), forbid)
-	shifted := c.sub(legal, c.spread(c.rowMax(legal), actions))
-	return c.sub(shifted, c.spread(c.log(c.sumRow(c.exp(shifted))), actions))
 }

@@ -2,9 +2,9 @@ package gorgonia
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
@@ -32,8 +32,12 @@ func newModel(n *policy.Network, builder Builder) (m *model, err error) {
 	if err := n.Validate(); err != nil {
 		return nil, err
 	}
-	m = &model{network: *n, builder: builder}
-	m.network.Hidden = slices.Clone(n.Hidden) // graphs are compiled later, too
+	m = &model{network: n.Clone(), builder: builder} // graphs are compiled later, too
+	switch d, _ := n.Policy[0].Of(); d.(type) {
+	case *head.Categorical:
+	default:
+		return nil, fmt.Errorf("network: action %s, %v here: %w", n.Policy[0].Action, d, policy.ErrUnsupported)
+	}
 	m.layout = builder.Params(&m.network)
 	names := map[string]bool{}
 	for _, p := range m.layout {

@@ -26,11 +26,12 @@ func newQuestion(t *testing.T, seed uint64) question {
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 20))
 	activations := []policy.Activation{policy.Tanh, policy.ReLU, policy.ELU}
-	n := policy.Network{Obs: 1 + r.IntN(24), Actions: 1 + r.IntN(9), Activation: activations[r.IntN(3)],
+	mlp := policy.MLP{Obs: 1 + r.IntN(24), Actions: 1 + r.IntN(9), Activation: activations[r.IntN(3)],
 		ShareTrunk: r.IntN(2) == 0, NormalizeObs: r.IntN(2) == 0, PolicyGain: 1.5}
 	for range r.IntN(4) {
-		n.Hidden = append(n.Hidden, 1+r.IntN(70))
+		mlp.Hidden = append(mlp.Hidden, 1+r.IntN(70))
 	}
+	n := mlp.Network()
 	c := ppo.Defaults()
 	c.ValueClip = float64(r.IntN(2)) * 0.2
 	c.NormalizeAdvantage = r.IntN(3) > 0

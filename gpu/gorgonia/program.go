@@ -81,8 +81,8 @@ type assembly[F float] struct {
 func (b *assembly[F]) assemble(params []F) error {
 	p, n := b.program, &b.network
 	weights := b.params(params)
-	obs := b.input("obs", n.Obs, &p.obs)
-	mask := b.input("mask", n.Actions, &p.mask)
+	obs := b.input("obs", n.Obs(), &p.obs)
+	mask := b.input("mask", n.Actions(), &p.mask)
 	for i := range p.mask {
 		p.mask[i] = 1
 	}
@@ -97,7 +97,7 @@ func (b *assembly[F]) assemble(params []F) error {
 	if b.calc.err != nil {
 		return b.calc.err
 	}
-	p.logProbs, p.value = make([]F, p.rows*n.Actions), make([]F, p.rows)
+	p.logProbs, p.value = make([]F, p.rows*n.Actions()), make([]F, p.rows)
 	b.read(logProbs, p.logProbs)
 	b.read(value, p.value)
 	if b.loss != nil {
@@ -128,7 +128,7 @@ func (b *assembly[F]) checkHeads(logits, value *Node) error {
 		return errors.New("builder returned no node and no error")
 	}
 	rows := b.program.rows
-	if want := (tensor.Shape{rows, b.network.Actions}); !logits.Shape().Eq(want) {
+	if want := (tensor.Shape{rows, b.network.Actions()}); !logits.Shape().Eq(want) {
 		return fmt.Errorf("builder returned logits of shape %v, want %v", logits.Shape(), want)
 	}
 	if want := (tensor.Shape{rows, 1}); !value.Shape().Eq(want) {
@@ -140,7 +140,7 @@ func (b *assembly[F]) checkHeads(logits, value *Node) error {
 // differentiate adds loss and gradients.
 func (b *assembly[F]) differentiate(in *LossInputs, weights Params, size int) error {
 	p, t := b.program, &b.program.train
-	in.Action = b.input("action", b.network.Actions, &t.action)
+	in.Action = b.input("action", b.network.Actions(), &t.action)
 	in.OldLogProb = b.input("old log prob", 1, &t.oldLogProb)
 	in.OldValue = b.input("old value", 1, &t.oldValue)
 	in.Advantage = b.input("advantage", 1, &t.advantage)
@@ -192,7 +192,7 @@ func (b *assembly[F]) link(input *Node) error {
 	if err != nil {
 		return err
 	}
-	b.program.machine = gorgonia.NewTapeMachine(b.graph, gorgonia.WithPrecompiled(code, registers), gorgonia.WithEngine(new(engine)))
+	b.program.machine = gorgonia.NewTapeMachine(b.graph, gorgonia.WithPrecompiled(code, registers), gorgonia.WithEngine(new(matMuler)))
 	return nil
 }
 

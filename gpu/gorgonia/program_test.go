@@ -16,13 +16,13 @@ import (
 // networks are small ones of every kind, down to tensors of one element.
 func networks() []policy.Network {
 	return []policy.Network{
-		{Obs: 4, Actions: 2, Hidden: []int{8, 8}, Activation: policy.Tanh},
-		{Obs: 3, Actions: 5, Hidden: []int{7}, Activation: policy.ELU, ShareTrunk: true},
-		{Obs: 6, Actions: 3, Hidden: []int{9, 5, 4}, Activation: policy.ReLU},
-		{Obs: 2, Actions: 4, Hidden: nil, Activation: policy.Tanh},
-		{Obs: 1, Actions: 1, Hidden: []int{1}, Activation: policy.Tanh},
-		{Obs: 1, Actions: 2, Hidden: []int{1, 1}, Activation: policy.ELU, ShareTrunk: true},
-		{Obs: 1, Actions: 2, Hidden: nil, Activation: policy.ReLU},
+		policy.MLP{Obs: 4, Actions: 2, Hidden: []int{8, 8}, Activation: policy.Tanh}.Network(),
+		policy.MLP{Obs: 3, Actions: 5, Hidden: []int{7}, Activation: policy.ELU, ShareTrunk: true}.Network(),
+		policy.MLP{Obs: 6, Actions: 3, Hidden: []int{9, 5, 4}, Activation: policy.ReLU}.Network(),
+		policy.MLP{Obs: 2, Actions: 4, Hidden: nil, Activation: policy.Tanh}.Network(),
+		policy.MLP{Obs: 1, Actions: 1, Hidden: []int{1}, Activation: policy.Tanh}.Network(),
+		policy.MLP{Obs: 1, Actions: 2, Hidden: []int{1, 1}, Activation: policy.ELU, ShareTrunk: true}.Network(),
+		policy.MLP{Obs: 1, Actions: 2, Hidden: nil, Activation: policy.ReLU}.Network(),
 	}
 }
 
@@ -30,7 +30,7 @@ func networks() []policy.Network {
 // ratios on both sides of the clip, and padding in the last quarter of the rows.
 func fill[F float](p *program[F], m *model, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
-	actions := m.network.Actions
+	actions := m.network.Actions()
 	for i := range p.obs {
 		p.obs[i] = F(r.NormFloat64())
 	}
@@ -68,11 +68,11 @@ func randomParams[F float](n int, seed uint64) []F {
 func TestGradient_AgreesWithFiniteDifferences(t *testing.T) {
 	for i, n := range networks() {
 		for _, valueClip := range []float64{0, 0.3} {
-			name := fmt.Sprintf("%d %v shared=%v value_clip=%v", i, n.Activation, n.ShareTrunk, valueClip)
+			name := fmt.Sprintf("%d value_clip=%v", i, valueClip)
 			t.Run(name, func(t *testing.T) {
 				c := ppo.Defaults()
 				c.ValueClip = valueClip
-				m, err := newModel(&n, MLP{})
+				m, err := newModel(&n, Graph{})
 				if err != nil {
 					t.Fatal(err)
 				}

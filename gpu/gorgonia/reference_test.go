@@ -16,11 +16,11 @@ func randomBatch(n *policy.Network, rows int, masked bool, seed uint64) *ppo.Min
 	r := rand.New(rand.NewPCG(seed, 30))
 	b := &ppo.Minibatch{Rows: rows}
 	for range rows {
-		for range n.Obs {
+		for range n.Obs() {
 			b.Obs = append(b.Obs, float32(r.NormFloat64()))
 		}
-		taken := r.IntN(n.Actions)
-		for a := range n.Actions {
+		taken := r.IntN(n.Actions())
+		for a := range n.Actions() {
 			if masked {
 				b.Mask = append(b.Mask, byte(r.IntN(2)))
 			}
@@ -29,7 +29,7 @@ func randomBatch(n *policy.Network, rows int, masked bool, seed uint64) *ppo.Min
 			}
 		}
 		b.Action = append(b.Action, int32(taken))
-		b.LogProb = append(b.LogProb, float32(-math.Log(float64(n.Actions))+0.4*r.NormFloat64()))
+		b.LogProb = append(b.LogProb, float32(-math.Log(float64(n.Actions()))+0.4*r.NormFloat64()))
 		b.Value = append(b.Value, float32(r.NormFloat64()))
 		b.Advantage = append(b.Advantage, float32(r.NormFloat64()))
 		b.Return = append(b.Return, float32(r.NormFloat64()))
@@ -44,7 +44,7 @@ func TestGradient_AgreesWithTheReference(t *testing.T) {
 			c := ppo.Defaults()
 			c.ValueClip = 0.3 * float64(i%2)
 			b := randomBatch(&n, 37, masked, uint64(i))
-			m, err := newModel(&n, MLP{})
+			m, err := newModel(&n, Graph{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,15 +67,16 @@ func compareReference(t *testing.T, m *model, params []float32, b *ppo.Minibatch
 	if err := p.run(); err != nil {
 		t.Fatal(err)
 	}
-	mlp := policy.NewMLP(m.network, params)
-	logits, value := mlp.Forward(b.Obs, b.Rows)
+	graph := policy.NewGraph(&m.network, params)
+	logits, value := graph.Forward(b.Obs, b.Rows)
 	dLogits, dValue := make([]float64, len(logits)), make([]float64, len(value))
-	want := ppo.Loss(b, &m.config, r, logits, value, dLogits, dValue)
-	mlp.Backward(dLogits, dValue)
+	dist, _ := m.network.Policy[0].Of()
+	want := ppo.Loss(dist, b, &m.config, r, logits, value, dLogits, dValue)
+	graph.Backward(dLogits, dValue)
 	const tolerance = 1e-6 // rates and columns are float32 in one and float64 in the other
 	for i, got := range p.grad {
-		if math.Abs(got-mlp.Grad[i]) > tolerance*(1+math.Abs(mlp.Grad[i])) {
-			t.Fatalf("%v: gradient %d = %v, reference %v", m.network, i, got, mlp.Grad[i])
+		if math.Abs(got-graph.Grad[i]) > tolerance*(1+math.Abs(graph.Grad[i])) {
+			t.Fatalf("%v: gradient %d = %v, reference %v", m.network, i, got, graph.Grad[i])
 		}
 	}
 	got := p.sums(b, &m.config, r)

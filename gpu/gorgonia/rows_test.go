@@ -15,15 +15,15 @@ import (
 // wide are networks whose products gonum splits into blocks and spreads over processors.
 func wide() []policy.Network {
 	return []policy.Network{
-		{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh},
-		{Obs: 131, Actions: 70, Hidden: []int{200, 65}, Activation: policy.ELU},
-		{Obs: 65, Actions: 3, Hidden: []int{129}, Activation: policy.ReLU, ShareTrunk: true},
+		policy.MLP{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh}.Network(),
+		policy.MLP{Obs: 131, Actions: 70, Hidden: []int{200, 65}, Activation: policy.ELU}.Network(),
+		policy.MLP{Obs: 65, Actions: 3, Hidden: []int{129}, Activation: policy.ReLU, ShareTrunk: true}.Network(),
 	}
 }
 
 func TestRows_DoNotDependOnTheirGraph(t *testing.T) {
 	for _, n := range append(wide(), networks()...) {
-		m, err := newModel(&n, MLP{})
+		m, err := newModel(&n, Graph{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func compareRows(t *testing.T, m *model, params []float32, whole *program[float3
 	}
 	fill(part, m, 5)
 	const first = 101
-	obs, actions := m.network.Obs, m.network.Actions
+	obs, actions := m.network.Obs(), m.network.Actions()
 	copy(part.obs, whole.obs[first*obs:(first+rows)*obs])
 	copy(part.mask, whole.mask[first*actions:(first+rows)*actions])
 	if err := part.run(); err != nil {
@@ -67,7 +67,7 @@ func compareRows(t *testing.T, m *model, params []float32, whole *program[float3
 
 func TestS1ActorRowsDoNotDependOnTheirRequests(t *testing.T) {
 	for _, n := range wide() {
-		n.NormalizeObs = true
+		n.Inputs[0].Norm = policy.Running
 		var want []float32
 		var actions []int32
 		for _, rows := range []int{300, 1, 7, 64, 150} {
@@ -99,8 +99,11 @@ func TestS1ActorRowsDoNotDependOnTheirRequests(t *testing.T) {
 func TestS6FirstRatioIsExactlyOne(t *testing.T) {
 	for i, n := range append(wide(), networks()...) {
 		for _, masked := range []bool{false, true} {
-			n.NormalizeObs = !n.NormalizeObs
-			t.Run(fmt.Sprintf("%d masked=%v normalised=%v", i, masked, n.NormalizeObs), func(t *testing.T) {
+			n := n.Clone()
+			if !masked {
+				n.Inputs[0].Norm = policy.Running
+			}
+			t.Run(fmt.Sprintf("%d masked=%v normalised=%v", i, masked, n.NormalizeObs()), func(t *testing.T) {
 				firstRatio(t, n, masked)
 			})
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestInitIsOrthogonalTimesTheGain(t *testing.T) {
-	n := Network{Obs: 12, Actions: 3, Hidden: []int{40, 16}, Activation: Tanh, PolicyGain: 0.5}
+	n := MLP{Obs: 12, Actions: 3, Hidden: []int{40, 16}, Activation: Tanh, PolicyGain: 0.5}.Network()
 	params := Init(&n, 9)
 	gains := map[string]float64{"actor.0.weight": math.Sqrt2, "actor.1.weight": math.Sqrt2, "actor.head.weight": 0.5,
 		"critic.0.weight": math.Sqrt2, "critic.1.weight": math.Sqrt2, "critic.head.weight": 1}
@@ -52,32 +52,44 @@ func checkOrthogonal(t *testing.T, p Param, w []float32, gain float64) {
 }
 
 func TestWeightsRoundTripThroughABlock(t *testing.T) {
-	n := Network{Obs: 3, Actions: 2, Hidden: []int{5}, Activation: ReLU, NormalizeObs: true}
-	block := make([]byte, WeightsBytes(&n))
-	w, err := FormatWeights(&n, block, 77)
+	mlp := MLP{Obs: 3, Actions: 2, Hidden: []int{5}, Activation: ReLU, NormalizeObs: true}
+	n := mlp.Network()
+	format := n.Weights()
+	block := make([]byte, format.Bytes())
+	w, err := format.Format(block, 77)
 	if err != nil {
 		t.Fatal(err)
 	}
 	copy(w.Params, Init(&n, 1))
 	copy(w.ObsMean, []float32{1, 2, 3})
-	got, err := ReadWeights(&n, block)
+	got, err := format.Read(block)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.Version != 77 || !slices.Equal(got.Params, Init(&n, 1)) || got.ObsMean[2] != 3 || got.Check(&n) != nil {
+	if got.Version != 77 || !slices.Equal(got.Params, Init(&n, 1)) || got.ObsMean[2] != 3 || format.Check(&got) != nil {
 		t.Errorf("weights came back as version %d, mean %v", got.Version, got.ObsMean)
 	}
-	n.Obs = 4
-	if _, err := ReadWeights(&n, make([]byte, WeightsBytes(&n))); err == nil {
-		t.Error("ReadWeights took weights of another network")
+	for _, edit := range []func(*MLP){func(m *MLP) { m.Obs = 4 }, func(m *MLP) { m.Activation = Tanh }} {
+		other := mlp
+		edit(&other)
+		n := other.Network()
+		format := n.Weights()
+		if _, err := format.Read(append(block, make([]byte, 64)...)); err == nil {
+			t.Errorf("%v read the weights of %v", n.Lines(), mlp)
+		}
+	}
+	clear(block[weightsHash:weightsHead])
+	if _, err := format.Read(block); err != nil {
+		t.Errorf("weights without a hash: %v", err)
 	}
 }
 
 // Another process writes weights; whatever it writes is read or refused.
 func FuzzReadWeights(f *testing.F) {
-	n := Network{Obs: 2, Actions: 2, Hidden: []int{3}, Activation: Tanh, NormalizeObs: true}
-	good := make([]byte, WeightsBytes(&n))
-	if _, err := FormatWeights(&n, good, 5); err != nil {
+	n := MLP{Obs: 2, Actions: 2, Hidden: []int{3}, Activation: Tanh, NormalizeObs: true}.Network()
+	format := n.Weights()
+	good := make([]byte, format.Bytes())
+	if _, err := format.Format(good, 5); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(good)
@@ -86,9 +98,9 @@ func FuzzReadWeights(f *testing.F) {
 	f.Fuzz(func(t *testing.T, block []byte) {
 		aligned := make([]float32, len(block)/4+1) // blocks are page aligned
 		copy(bytesOf(aligned), block)
-		w, err := ReadWeights(&n, bytesOf(aligned)[:len(block)])
-		if err == nil && w.Check(&n) != nil {
-			t.Errorf("ReadWeights took what Check refuses: %v", w.Check(&n))
+		w, err := format.Read(bytesOf(aligned)[:len(block)])
+		if err == nil && format.Check(&w) != nil {
+			t.Errorf("Read took what Check refuses: %v", format.Check(&w))
 		}
 	})
 }

@@ -41,9 +41,17 @@ type Actor interface {
 
 // Request asks for the rows of one block at one time. All slices lie in the block and have one element per row,
 // but for Obs and Mask.
+//
+// Rows, State, StateOut and Start are for networks with recurrent nodes and for parts of a block. This version has
+// neither: they are nil, or the request is ErrUnsupported.
 type Request struct {
+	Rows []uint32          // which rows, ascending; nil = all
 	Obs  trajectory.Matrix // f32 [rows][obs], any strides
 	Mask trajectory.Matrix // u8 [rows][actions]; Rows = 0 without a mask. A row without a legal action is ErrNoLegalAction.
+	// State is the recurrent state [rows][state] that rows begin with, StateOut where that behind them goes, which may be the
+	// same memory. Where Start is 1, a row begins with zero instead.
+	State, StateOut trajectory.Matrix
+	Start           []byte
 	// Outputs. Action and LogProb are nil when only the value is wanted.
 	Action  []int32
 	LogProb []float32

@@ -8,27 +8,18 @@ import (
 // ErrNoWeights is returned by an actor that is asked to act before its first Load.
 var ErrNoWeights = errors.New("no weights loaded")
 
-// Check reports whether the weights have the sizes of a network.
-func (w *Weights) Check(n *Network) error {
-	if len(w.Params) != n.ParamCount() {
-		return fmt.Errorf("weights of %d parameters, the network has %d", len(w.Params), n.ParamCount())
-	}
-	if n.NormalizeObs && (len(w.ObsMean) != n.Obs || len(w.ObsScale) != n.Obs) {
-		return fmt.Errorf("weights with %d means and %d scales, the network observes %d elements",
-			len(w.ObsMean), len(w.ObsScale), n.Obs)
-	}
-	return nil
-}
-
-// Check reports whether a request's views have the sizes of a network, so that a backend can index them freely.
-func (r *Request) Check(n *Network) error {
+// Check reports whether a request's views have the sizes of a network that observes obs elements and has so many
+// actions, so that a backend can index them freely.
+func (r *Request) Check(obs, actions int) error {
 	rows := r.Obs.Rows
 	switch {
-	case rows < 0 || r.Obs.Elems != n.Obs:
-		return fmt.Errorf("%d rows of %d observed elements, the network has %d", rows, r.Obs.Elems, n.Obs)
+	case r.Rows != nil || r.State.Data != nil || r.StateOut.Data != nil || r.Start != nil:
+		return fmt.Errorf("named rows and recurrent state: %w", ErrUnsupported)
+	case rows < 0 || r.Obs.Elems != obs:
+		return fmt.Errorf("%d rows of %d observed elements, the network has %d", rows, r.Obs.Elems, obs)
 	case r.Obs.StrideRow < 0 || r.Obs.StrideElem < 0 || r.Obs.StrideRow%4 != 0 || r.Obs.StrideElem%4 != 0:
 		return fmt.Errorf("observation strides %d and %d", r.Obs.StrideRow, r.Obs.StrideElem)
-	case rows > 0 && (rows-1)*r.Obs.StrideRow+(n.Obs-1)*r.Obs.StrideElem+4 > len(r.Obs.Data):
+	case rows > 0 && (rows-1)*r.Obs.StrideRow+(obs-1)*r.Obs.StrideElem+4 > len(r.Obs.Data):
 		return fmt.Errorf("observations of %d bytes are too few for %d rows", len(r.Obs.Data), rows)
 	case len(r.Value) < rows:
 		return fmt.Errorf("room for %d values of %d", len(r.Value), rows)
@@ -38,9 +29,9 @@ func (r *Request) Check(n *Network) error {
 		return fmt.Errorf("room for %d actions and %d log-probabilities of %d", len(r.Action), len(r.LogProb), rows)
 	case r.Mask.Rows == 0:
 		return nil
-	case r.Mask.Rows != rows || r.Mask.Elems != n.Actions || r.Mask.StrideRow < 0 || r.Mask.StrideElem < 0:
-		return fmt.Errorf("mask of %d rows of %d actions, the network has %d", r.Mask.Rows, r.Mask.Elems, n.Actions)
-	case rows > 0 && (rows-1)*r.Mask.StrideRow+(n.Actions-1)*r.Mask.StrideElem+1 > len(r.Mask.Data):
+	case r.Mask.Rows != rows || r.Mask.Elems != actions || r.Mask.StrideRow < 0 || r.Mask.StrideElem < 0:
+		return fmt.Errorf("mask of %d rows of %d actions, the network has %d", r.Mask.Rows, r.Mask.Elems, actions)
+	case rows > 0 && (rows-1)*r.Mask.StrideRow+(actions-1)*r.Mask.StrideElem+1 > len(r.Mask.Data):
 		return fmt.Errorf("mask of %d bytes is too small for %d rows", len(r.Mask.Data), rows)
 	}
 	return nil

@@ -99,9 +99,9 @@ func (d *Dataset) Check(n *Network) error {
 	if rows := uint64(d.Steps()) * uint64(d.Envs()); rows >= 1<<32 {
 		return fmt.Errorf("%w: %d rows", ErrDataset, rows)
 	}
-	if n.NormalizeObs && (len(d.ObsMean) != n.Obs || len(d.ObsScale) != n.Obs) {
+	if n.NormalizeObs() && (len(d.ObsMean) != n.Obs() || len(d.ObsScale) != n.Obs()) {
 		return fmt.Errorf("%w: %d means and %d scales for %d observed elements",
-			ErrDataset, len(d.ObsMean), len(d.ObsScale), n.Obs)
+			ErrDataset, len(d.ObsMean), len(d.ObsScale), n.Obs())
 	}
 	return nil
 }
@@ -111,12 +111,12 @@ func checkSchema(n *Network, s *trajectory.Schema) error {
 	action, _ := s.Layout(trajectory.Action)
 	mask, masked := s.Layout(trajectory.Mask)
 	switch {
-	case obs.Elems != n.Obs:
-		return fmt.Errorf("%w: %d observed elements, the network has %d", ErrDataset, obs.Elems, n.Obs)
+	case obs.Elems != n.Obs():
+		return fmt.Errorf("%w: %d observed elements, the network has %d", ErrDataset, obs.Elems, n.Obs())
 	case action.Elems != 1:
 		return fmt.Errorf("%w: actions of %d elements, the network has one Discrete action", ErrDataset, action.Elems)
-	case masked && mask.Elems != n.Actions:
-		return fmt.Errorf("%w: mask of %d actions, the network has %d", ErrDataset, mask.Elems, n.Actions)
+	case masked && mask.Elems != n.Actions():
+		return fmt.Errorf("%w: mask of %d actions, the network has %d", ErrDataset, mask.Elems, n.Actions())
 	}
 	return nil
 }
@@ -124,11 +124,11 @@ func checkSchema(n *Network, s *trajectory.Schema) error {
 // GatherObs copies the observations of rows to dst [rows][Obs] and normalises them.
 func (d *Dataset) GatherObs(n *Network, rows []uint32, dst []float32) {
 	mean, scale := d.ObsMean, d.ObsScale
-	if !n.NormalizeObs {
+	if !n.NormalizeObs() {
 		mean, scale = nil, nil
 	}
 	l, _ := d.Blocks[0].Schema.Layout(trajectory.Obs)
-	envs, width := uint32(d.Envs()), uint32(d.BlockEnvs())
+	envs, width, elems := uint32(d.Envs()), uint32(d.BlockEnvs()), n.Obs()
 	strideT, strideEnv, stride := l.StrideT/4, l.StrideEnv/4, l.StrideElem/4
 	last := ^uint32(0)
 	var obs []float32
@@ -137,7 +137,7 @@ func (d *Dataset) GatherObs(n *Network, rows []uint32, dst []float32) {
 		if block := e / width; block != last {
 			obs, last = d.Blocks[block].Float32(trajectory.Obs), block
 		}
-		NormalizeRow(dst[i*n.Obs:(i+1)*n.Obs], obs[int(t)*strideT+int(e%width)*strideEnv:], stride, mean, scale)
+		NormalizeRow(dst[i*elems:(i+1)*elems], obs[int(t)*strideT+int(e%width)*strideEnv:], stride, mean, scale)
 	}
 }
 

@@ -3,7 +3,6 @@ package policy
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -40,19 +39,26 @@ func (d *Definition) SameNetwork(next component.Policy) error {
 	if err != nil {
 		return err
 	}
-	if reflect.DeepEqual(d.Network, to.Network) {
+	if d.Network.Hash() == to.Network.Hash() {
 		return nil
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "\n  %-14s %-24s %s", "", "running", "new")
-	v, w := reflect.ValueOf(d.Network), reflect.ValueOf(to.Network)
-	for i := range v.NumField() {
-		key, was, is := v.Type().Field(i).Tag.Get("json"), fmt.Sprint(v.Field(i)), fmt.Sprint(w.Field(i))
+	fmt.Fprintf(&text, "\n  %-40s %s", "running", "new")
+	was, is := d.Network.Lines(), to.Network.Lines()
+	for i := range max(len(was), len(is)) {
+		a, b := lineOf(was, i), lineOf(is, i)
 		mark := " "
-		if was != is {
+		if a != b {
 			mark = "*"
 		}
-		fmt.Fprintf(&text, "\n%s %-14s %-24s %s", mark, key, was, is)
+		fmt.Fprintf(&text, "\n%s %-40s %s", mark, a, b)
 	}
 	return errors.New(text.String())
+}
+
+func lineOf(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return "-"
 }

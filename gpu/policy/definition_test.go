@@ -6,14 +6,15 @@ import (
 )
 
 func TestSameNetwork_ShowsBothSideBySide(t *testing.T) {
-	a := Definition{Network: Network{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: Tanh}}
+	a := Definition{Network: MLP{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: Tanh}.Network()}
 	b := a
 	if err := a.SameNetwork(&b); err != nil {
 		t.Errorf("of the same: %v", err)
 	}
-	b.Network.Hidden = []int{32}
+	b.Network = MLP{Obs: 4, Actions: 2, Hidden: []int{32, 64}, Activation: Tanh}.Network()
 	err := a.SameNetwork(&b)
-	for _, want := range []string{"running", "* hidden         [64 64]                  [32]", "  activation     tanh                     tanh"} {
+	for _, want := range []string{"running", "* actor.0 = dense(64) of obs               actor.0 = dense(32) of obs",
+		"  actor.0.activation = tanh of actor.0     actor.0.activation = tanh of actor.0"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("of others: %v, want %q", err, want)
 		}

@@ -2,7 +2,7 @@
 // weights that a learner publishes, the datasets that one learns from, and the Backend interface that gpu/cpu and
 // gpu/gorgonia implement. How policies are improved is gpu/ppo's.
 //
-//	net := policy.Network{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh}
+//	net := policy.MLP{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh}.Network()
 //	actor, err := policy.NewActor(backend, &net, 64)
 //	err = actor.Load(weights)
 //	err = actor.Act(requests)

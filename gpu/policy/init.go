@@ -2,13 +2,6 @@ package policy
 
 import "math"
 
-// Gains used where a network states none (Huang et al., "The 37 implementation details of PPO", 2022).
-const (
-	defaultHiddenGain = math.Sqrt2
-	defaultPolicyGain = 0.01
-	defaultValueGain  = 1
-)
-
 // initStream separates the numbers of Init from those of Uniform and Shuffle.
 const initStream = 0xd1b54a32d192ed03
 
@@ -18,27 +11,13 @@ const initStream = 0xd1b54a32d192ed03
 func Init(n *Network, seed uint64) []float32 {
 	params := make([]float32, n.ParamCount())
 	for i, p := range n.Params() {
-		if len(p.Shape()) == 1 {
+		if p.gain == 0 {
 			continue
 		}
 		g := gaussians{key: philoxKey(seed ^ initStream), tensor: uint32(i)}
-		orthogonal(params[p.Offset:p.Offset+p.Rows*p.Cols], p.Rows, p.Cols, n.gain(p.Name), &g)
+		orthogonal(params[p.Offset:p.Offset+p.Rows*p.Cols], p.Rows, p.Cols, p.gain, &g)
 	}
 	return params
-}
-
-func (n *Network) gain(name string) float64 {
-	gain, fallback := n.HiddenGain, float64(defaultHiddenGain)
-	switch name {
-	case "actor.head.weight":
-		gain, fallback = n.PolicyGain, defaultPolicyGain
-	case "critic.head.weight":
-		gain, fallback = n.ValueGain, defaultValueGain
-	}
-	if gain == 0 {
-		return fallback
-	}
-	return gain
 }
 
 // orthogonal fills w [in][out] with a random matrix whose shorter side is orthonormal, times gain.

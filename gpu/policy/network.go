@@ -1,120 +1,302 @@
 package policy
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
+
+	"github.com/rlhost/rlhost/gpu/policy/head"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
-// ErrUnsupported is wrapped by a backend that cannot compute a network; the message names the part.
+// ErrUnsupported is wrapped by a backend that cannot compute a network; the message names the node and its operation.
 var ErrUnsupported = errors.New("not supported by this backend")
 
-// Activation is the function between layers.
-type Activation string
-
-// Activations.
-const (
-	Tanh Activation = "tanh"
-	ReLU Activation = "relu"
-	ELU  Activation = "elu"
-)
-
-// Network specifies a policy and a value function for a flat observation and one Discrete action: an encoder of
-// dense layers for each (or one for both with ShareTrunk), then a linear head of Actions logits and one of a
-// single value. Rows of a batch are independent: what a backend computes for a row does not depend, in any bit,
-// on the other rows.
+// Network specifies a policy and a value function as a graph: inputs, nodes that compute a tensor of one or more others,
+// and heads that read nodes. Rows of a batch are independent: what a backend computes for a row does not depend, in any
+// bit, on the other rows. Names of nodes and inputs are unique. This version has one input, one action and one value.
 type Network struct {
-	Obs        int        `json:"obs"`     // elements of an observation
-	Actions    int        `json:"actions"` // values of the action
-	Hidden     []int      `json:"hidden"`  // widths of the encoder's layers
-	Activation Activation `json:"activation"`
-	ShareTrunk bool       `json:"share_trunk"`
-	// NormalizeObs: observations enter as clamp((obs-mean)*scale, -10, 10) with the statistics of the weights.
-	NormalizeObs bool `json:"normalize_obs"`
-	// Gains of the orthogonal initialisation: hidden layers, policy head, value head.
-	HiddenGain float64 `json:"hidden_gain"`
-	PolicyGain float64 `json:"policy_gain"`
-	ValueGain  float64 `json:"value_gain"`
+	Format int         `json:"format"` // of this description: Format
+	Inputs []Input     `json:"inputs"`
+	Nodes  []Node      `json:"nodes"`  // a node comes after those that it reads
+	Policy []Dist      `json:"policy"` // one for each action
+	Values []ValueHead `json:"values"`
 }
 
-// maxLayers bounds the depth of an encoder.
-const maxLayers = 64
+// Format is the format of networks that this version writes. In format 0, which it reads, a network is a MLP.
+const Format = 1
+
+// Input is a tensor of float32 that the environment observes.
+type Input struct {
+	Path  string `json:"path"`
+	Shape []int  `json:"shape"`
+	Norm  Norm   `json:"norm,omitempty"`
+}
+
+// Norm is how an input is normalised.
+type Norm string
+
+// Running: elements enter as clamp((x-mean)*scale, -ObsClip, ObsClip) with the statistics of the weights.
+const Running Norm = "running"
 
 // ObsClip bounds normalised observations.
 const ObsClip = 10
 
+// Node computes a tensor of those that it reads, by the one operation that is not nil.
+type Node struct {
+	Name string   `json:"name"`
+	In   []string `json:"in"` // names of inputs and earlier nodes
+
+	Dense      *layer.Dense      `json:"dense,omitempty"`
+	Activation *layer.Activation `json:"activation,omitempty"`
+}
+
+// Dist is the distribution of one action, by the one field that is not nil.
+type Dist struct {
+	Action string `json:"action"`
+	From   string `json:"from"` // node whose output are its parameters
+
+	Categorical *head.Categorical `json:"categorical,omitempty"`
+}
+
+// ValueHead is a value function: a node with one element.
+type ValueHead struct {
+	Name string `json:"name"`
+	From string `json:"from"`
+}
+
+// attribute returns the only field of a struct that is a T and not nil.
+func attribute[T any](of any) (found T, err error) {
+	count, v := 0, reflect.ValueOf(of).Elem()
+	for i := range v.NumField() {
+		if v.Field(i).Kind() != reflect.Pointer || v.Field(i).IsNil() {
+			continue
+		}
+		if a, ok := v.Field(i).Interface().(T); ok {
+			found = a
+			count++
+		}
+	}
+	if count != 1 {
+		return found, fmt.Errorf("has %d operations that this version knows, want one", count)
+	}
+	return found, nil
+}
+
+// Op returns what a node computes, or an error if it has no operation or several.
+func (n *Node) Op() (layer.Op, error) { return attribute[layer.Op](n) }
+
+// Of returns the distribution, or an error if there is none or several.
+func (d *Dist) Of() (head.Dist, error) { return attribute[head.Dist](d) }
+
+// Bounds of what a description may ask for.
+const (
+	maxNodes  = 1 << 10
+	maxParams = 1 << 40
+)
+
 // Validate reports the first thing about the network that no backend could compute.
 func (n *Network) Validate() error {
-	switch {
-	case n.Obs < 1:
-		return fmt.Errorf("network: %d observed elements", n.Obs)
-	case n.Actions < 1:
-		return fmt.Errorf("network: %d actions", n.Actions)
-	case n.Activation != Tanh && n.Activation != ReLU && n.Activation != ELU:
-		return fmt.Errorf("network: activation %q: want tanh, relu or elu", n.Activation)
-	}
-	if len(n.Hidden) > maxLayers {
-		return fmt.Errorf("network: %d hidden layers, at most %d", len(n.Hidden), maxLayers)
-	}
-	for i, width := range n.Hidden {
-		if width < 1 || width > 1<<16 {
-			return fmt.Errorf("network: hidden layer %d has width %d", i, width)
-		}
+	if err := n.validate(); err != nil {
+		return fmt.Errorf("network: %w", err)
 	}
 	return nil
 }
 
-// Param is one tensor of the canonical parameter vector: float32, row-major, weights as [in][out].
+func (n *Network) validate() error {
+	if n.Format != Format {
+		return fmt.Errorf("format %d, this version has %d", n.Format, Format)
+	}
+	if len(n.Inputs) != 1 || len(n.Policy) != 1 || len(n.Values) != 1 || len(n.Nodes) > maxNodes {
+		return fmt.Errorf("%d inputs, %d nodes, %d actions and %d values: this version has one input, action and value and %d nodes at most",
+			len(n.Inputs), len(n.Nodes), len(n.Policy), len(n.Values), maxNodes)
+	}
+	in := &n.Inputs[0]
+	if layer.Elems(in.Shape) < 1 || in.Norm != "" && in.Norm != Running {
+		return fmt.Errorf("input %q of shape %v with norm %q", in.Path, in.Shape, in.Norm)
+	}
+	shapes, err := n.shapes()
+	if err != nil {
+		return err
+	}
+	d, err := n.Policy[0].Of()
+	switch {
+	case err != nil:
+		return fmt.Errorf("action %q %w", n.Policy[0].Action, err)
+	case shapes[n.Policy[0].From] == nil || d.Elems() < 1 || d.Elems() != layer.Elems(shapes[n.Policy[0].From]):
+		return fmt.Errorf("action %q: %v of node %q, whose shape is %v", n.Policy[0].Action, d, n.Policy[0].From, shapes[n.Policy[0].From])
+	case layer.Elems(shapes[n.Values[0].From]) != 1 || shapes[n.Values[0].From] == nil:
+		return fmt.Errorf("value %q of node %q, whose shape is %v", n.Values[0].Name, n.Values[0].From, shapes[n.Values[0].From])
+	}
+	return nil
+}
+
+// shapes returns the shape of a row of every input and node by name.
+func (n *Network) shapes() (map[string][]int, error) {
+	shapes := map[string][]int{}
+	for _, in := range n.Inputs {
+		shapes[in.Path] = in.Shape
+	}
+	total := 0
+	for i := range n.Nodes {
+		node := &n.Nodes[i]
+		op, err := node.Op()
+		if err != nil {
+			return nil, fmt.Errorf("node %q %w", node.Name, err)
+		}
+		in := node.inputs(shapes)
+		if k := slices.IndexFunc(in, func(s []int) bool { return s == nil }); k >= 0 {
+			return nil, fmt.Errorf("node %q reads %q, which is none before it", node.Name, node.In[k])
+		}
+		shape, err := op.Shape(in)
+		if err != nil {
+			return nil, fmt.Errorf("node %q: %w", node.Name, err)
+		}
+		if shapes[node.Name] != nil {
+			return nil, fmt.Errorf("two nodes are called %q", node.Name)
+		}
+		shapes[node.Name] = shape
+		for _, t := range op.Params(in) {
+			if total += layer.Elems(t.Shape[:len(t.Shape)-1]) * t.Shape[len(t.Shape)-1]; total > maxParams {
+				return nil, fmt.Errorf("more than %d parameters", maxParams)
+			}
+		}
+	}
+	return shapes, nil
+}
+
+func (n *Node) inputs(shapes map[string][]int) [][]int {
+	in := make([][]int, len(n.In))
+	for i, name := range n.In {
+		in[i] = shapes[name]
+	}
+	return in
+}
+
+// Obs returns the number of observed elements.
+func (n *Network) Obs() int { return layer.Elems(n.Inputs[0].Shape) }
+
+// Actions returns the number of values of the action.
+func (n *Network) Actions() int {
+	d, err := n.Policy[0].Of()
+	if err != nil {
+		return 0
+	}
+	return d.Values()
+}
+
+// Clone returns a copy that shares nothing that its owner could change but the operations' attributes.
+func (n *Network) Clone() Network {
+	return Network{Format: n.Format, Inputs: slices.Clone(n.Inputs), Nodes: slices.Clone(n.Nodes),
+		Policy: slices.Clone(n.Policy), Values: slices.Clone(n.Values)}
+}
+
+// NormalizeObs reports whether observations are normalised by the statistics of the weights.
+func (n *Network) NormalizeObs() bool { return n.Inputs[0].Norm == Running }
+
+// Param is one tensor of the canonical parameter vector: float32, row-major.
 type Param struct {
 	Name   string // such as actor.0.weight, critic.head.bias
-	Rows   int    // inputs, 1 for a bias
-	Cols   int    // outputs
+	Rows   int    // product of all axes but the last: inputs of a weight, 1 for a bias
+	Cols   int    // last axis: outputs
 	Offset int    // of element 0 in the vector
+
+	shape []int
+	gain  float64
 }
 
 // Shape is that of the tensor as others read it: [in][out] of a weight, [out] of a bias.
-func (p *Param) Shape() []int {
-	if strings.HasSuffix(p.Name, ".bias") {
-		return []int{p.Cols}
-	}
-	return []int{p.Rows, p.Cols}
-}
+func (p *Param) Shape() []int { return p.shape }
 
-// Params returns the layout of the canonical vector, the same for every backend: for each of actor and critic
-// (only trunk with ShareTrunk) the hidden layers, then its head; weight before bias.
-func (n *Network) Params() []Param {
-	var params []Param
-	end := 0
-	add := func(name string, rows, cols int) {
-		params = append(params, Param{Name: name, Rows: rows, Cols: cols, Offset: end})
-		end += rows * cols
+// Params returns the layout of the canonical vector of a valid network, the same for every backend: the tensors of each
+// node in the order of nodes.
+func (n *Network) Params() []Param { return slices.Concat(n.paramsByNode()...) }
+
+func (n *Network) paramsByNode() [][]Param {
+	shapes, err := n.shapes()
+	if err != nil {
+		panic(err)
 	}
-	layer := func(name string, in, out int) {
-		add(name+".weight", in, out)
-		add(name+".bias", 1, out)
-	}
-	encoder := func(name string) int {
-		in := n.Obs
-		for i, width := range n.Hidden {
-			layer(fmt.Sprintf("%s.%d", name, i), in, width)
-			in = width
+	params, end := make([][]Param, len(n.Nodes)), 0
+	for i := range n.Nodes {
+		op, _ := n.Nodes[i].Op()
+		for _, t := range op.Params(n.Nodes[i].inputs(shapes)) {
+			last := len(t.Shape) - 1
+			p := Param{Name: n.Nodes[i].Name + "." + t.Name, Rows: layer.Elems(t.Shape[:last]), Cols: t.Shape[last], Offset: end,
+				shape: t.Shape, gain: t.Gain}
+			params[i] = append(params[i], p)
+			end += p.Rows * p.Cols
 		}
-		return in
 	}
-	if n.ShareTrunk {
-		last := encoder("trunk")
-		layer("actor.head", last, n.Actions)
-		layer("critic.head", last, 1)
-		return params
-	}
-	layer("actor.head", encoder("actor"), n.Actions)
-	layer("critic.head", encoder("critic"), 1)
 	return params
 }
 
 // ParamCount returns the length of the canonical vector.
 func (n *Network) ParamCount() int {
-	params := n.Params()
-	last := params[len(params)-1]
-	return last.Offset + last.Rows*last.Cols
+	count := 0
+	for _, p := range n.Params() {
+		count += p.Rows * p.Cols
+	}
+	return count
+}
+
+// Lines describes what the network computes, one input, node or head a line. How it is initialised is not in it.
+func (n *Network) Lines() []string {
+	var lines []string
+	for _, in := range n.Inputs {
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("input %s %v %s", in.Path, in.Shape, in.Norm)))
+	}
+	for i := range n.Nodes {
+		op, err := n.Nodes[i].Op()
+		if err != nil {
+			op = nil
+		}
+		lines = append(lines, fmt.Sprintf("%s = %v of %s", n.Nodes[i].Name, op, strings.Join(n.Nodes[i].In, ", ")))
+	}
+	for i := range n.Policy {
+		d, _ := n.Policy[i].Of()
+		lines = append(lines, fmt.Sprintf("action %s = %v of %s", n.Policy[i].Action, d, n.Policy[i].From))
+	}
+	for _, v := range n.Values {
+		lines = append(lines, fmt.Sprintf("value %s of %s", v.Name, v.From))
+	}
+	return lines
+}
+
+// Hash is the same for networks that compute the same function of the same parameters.
+func (n *Network) Hash() [sha256.Size]byte {
+	return sha256.Sum256([]byte(strings.Join(n.Lines(), "\n")))
+}
+
+// UnmarshalJSON reads a description of any format up to Format.
+func (n *Network) UnmarshalJSON(data []byte) error {
+	var format struct {
+		Format int `json:"format"`
+	}
+	if err := json.Unmarshal(data, &format); err != nil {
+		return err
+	}
+	switch format.Format {
+	case 0:
+		var m MLP
+		if err := json.Unmarshal(data, &m); err != nil {
+			return err
+		}
+		if err := m.Validate(); err != nil {
+			return err
+		}
+		*n = m.Network()
+		return nil
+	case Format:
+		type plain Network
+		var p plain
+		err := json.Unmarshal(data, &p)
+		*n = Network(p)
+		return err
+	}
+	return fmt.Errorf("network: format %d, this version has %d", format.Format, Format)
 }

@@ -14,8 +14,8 @@ import (
 )
 
 func TestS6NormalizerHasTheMomentsOfAllValidRows(t *testing.T) {
-	n := policy.Network{Obs: 3, Actions: 2}
-	z := policy.NewNormalizer(n.Obs)
+	n := policy.MLP{Obs: 3, Actions: 2}.Network()
+	z := policy.NewNormalizer(n.Obs())
 	var seen [3][]float64
 	for seed := range uint64(4) {
 		d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 5 + int(seed), Envs: 4, Blocks: 2,
@@ -27,7 +27,7 @@ func TestS6NormalizerHasTheMomentsOfAllValidRows(t *testing.T) {
 		if err := samples.Read(d, &n); err != nil {
 			t.Fatal(err)
 		}
-		obs := make([]float32, len(samples.Valid)*n.Obs)
+		obs := make([]float32, len(samples.Valid)*n.Obs())
 		d.GatherObs(&n, samples.Valid, obs)
 		for i, x := range obs {
 			seen[i%3] = append(seen[i%3], float64(x))
@@ -50,7 +50,7 @@ func TestS6NormalizerHasTheMomentsOfAllValidRows(t *testing.T) {
 }
 
 func TestNormalizerStateSurvivesJSON(t *testing.T) {
-	n := policy.Network{Obs: 2, Actions: 2}
+	n := policy.MLP{Obs: 2, Actions: 2}.Network()
 	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 5, Envs: 3, Blocks: 1, Seed: 1})
 	z := policy.NewNormalizer(2)
 	if err := z.Update(d); err != nil {
@@ -73,7 +73,7 @@ func TestNormalizerStateSurvivesJSON(t *testing.T) {
 }
 
 func TestNormalizerRefusesWhatIsNotFinite(t *testing.T) {
-	n := policy.Network{Obs: 2, Actions: 2}
+	n := policy.MLP{Obs: 2, Actions: 2}.Network()
 	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 5, Envs: 3, Blocks: 1, Seed: 1})
 	d.Blocks[0].Float32(trajectory.Obs)[2*4+1] = float32(math.Inf(-1))
 	z := policy.NewNormalizer(2)

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 )
@@ -12,51 +13,77 @@ type Weights struct {
 	ObsMean, ObsScale []float32 // length Obs with NormalizeObs, else empty
 }
 
-// weightsHead is the length of the head of a weights block: version u64, parameters u32, observed elements u32.
-const weightsHead = 64
-
-// WeightsBytes returns the size of a block that holds the weights of a network.
-func WeightsBytes(n *Network) int {
-	return weightsHead + 4*n.ParamCount() + 8*n.normalised()
+// WeightsFormat is how the weights of one network lie in a block: policy version u64, parameters u32, observed elements
+// with statistics u32, the network's hash, zero up to 64 bytes; then parameters, means and scales.
+type WeightsFormat struct {
+	params, obs int
+	hash        [sha256.Size]byte
 }
 
-// normalised returns the number of observed elements that have statistics in the weights.
-func (n *Network) normalised() int {
-	if n.NormalizeObs {
-		return n.Obs
+const (
+	weightsHead = 64
+	weightsHash = 16 // where the hash lies
+)
+
+// Weights returns the format of a valid network's weights.
+func (n *Network) Weights() WeightsFormat {
+	f := WeightsFormat{params: n.ParamCount(), hash: n.Hash()}
+	if n.NormalizeObs() {
+		f.obs = n.Obs()
 	}
-	return 0
+	return f
 }
 
-// FormatWeights lays out the weights of a network in a block and returns the view to fill in.
-func FormatWeights(n *Network, block []byte, version uint64) (Weights, error) {
-	if len(block) < WeightsBytes(n) {
-		return Weights{}, fmt.Errorf("weights of %d bytes do not fit a block of %d", WeightsBytes(n), len(block))
+// Bytes returns the size of a block.
+func (f *WeightsFormat) Bytes() int { return weightsHead + 4*f.params + 8*f.obs }
+
+// Format lays out weights in a block and returns the view to fill in.
+func (f *WeightsFormat) Format(block []byte, version uint64) (Weights, error) {
+	if len(block) < f.Bytes() {
+		return Weights{}, fmt.Errorf("weights of %d bytes do not fit a block of %d", f.Bytes(), len(block))
 	}
 	binary.LittleEndian.PutUint64(block[0:], version)
-	binary.LittleEndian.PutUint32(block[8:], uint32(n.ParamCount()))
-	binary.LittleEndian.PutUint32(block[12:], uint32(n.normalised()))
-	return weightsIn(n, block), nil
+	binary.LittleEndian.PutUint32(block[8:], uint32(f.params))
+	binary.LittleEndian.PutUint32(block[12:], uint32(f.obs))
+	clear(block[weightsHash:weightsHead])
+	copy(block[weightsHash:], f.hash[:])
+	return f.in(block), nil
 }
 
-// ReadWeights returns the view of weights that FormatWeights laid out, checking that they are of this network.
-func ReadWeights(n *Network, block []byte) (Weights, error) {
-	if len(block) < WeightsBytes(n) {
-		return Weights{}, fmt.Errorf("weights of %d bytes do not fit a block of %d", WeightsBytes(n), len(block))
+// Read returns the view of weights that Format laid out, checking that they are of this network. Publishers that know no
+// networks leave the hash zero.
+func (f *WeightsFormat) Read(block []byte) (Weights, error) {
+	if len(block) < f.Bytes() {
+		return Weights{}, fmt.Errorf("weights of %d bytes do not fit a block of %d", f.Bytes(), len(block))
 	}
 	params, obs := binary.LittleEndian.Uint32(block[8:]), binary.LittleEndian.Uint32(block[12:])
-	if params != uint32(n.ParamCount()) || obs != uint32(n.normalised()) {
+	if params != uint32(f.params) || obs != uint32(f.obs) {
 		return Weights{}, fmt.Errorf("weights have %d parameters and %d statistics, the network %d and %d",
-			params, obs, n.ParamCount(), n.normalised())
+			params, obs, f.params, f.obs)
 	}
-	return weightsIn(n, block), nil
+	if hash := [sha256.Size]byte(block[weightsHash:]); hash != f.hash && hash != [sha256.Size]byte{} {
+		return Weights{}, fmt.Errorf("weights are of the network %x, this one is %x", hash[:6], f.hash[:6])
+	}
+	return f.in(block), nil
 }
 
-func weightsIn(n *Network, block []byte) Weights {
-	p, o := n.ParamCount(), n.normalised()
-	f := float32s(block[weightsHead:WeightsBytes(n)])
+func (f *WeightsFormat) in(block []byte) Weights {
+	p, o := f.params, f.obs
+	x := float32s(block[weightsHead:f.Bytes()])
 	return Weights{
 		Version: binary.LittleEndian.Uint64(block),
-		Params:  f[:p:p], ObsMean: f[p : p+o : p+o], ObsScale: f[p+o : p+2*o : p+2*o],
+		Params:  x[:p:p], ObsMean: x[p : p+o : p+o], ObsScale: x[p+o : p+2*o : p+2*o],
 	}
+}
+
+// Check reports whether weights have the sizes of the format.
+func (f *WeightsFormat) Check(w *Weights) error {
+	if len(w.Params) != f.params {
+		return fmt.Errorf("weights of %d parameters, the network has %d", len(w.Params), f.params)
+	}
+	if f.obs > 0 && (len(w.ObsMean) != f.obs || len(w.ObsScale) != f.obs) {
+		return fmt.Errorf("weights with %d means and %d scales, the network observes %d elements",
+			len(w.ObsMean), len(w.ObsScale), f.obs)
+	}
+	return nil
 }

@@ -31,8 +31,8 @@ func (e *deferred) Finish() (ppo.Stats, error) {
 
 // All of an update is submitted before anything is known of its outcome.
 func TestUpdateSubmitsWithoutWaiting(t *testing.T) {
-	n := &policy.Network{Obs: 2, Actions: 2}
-	d := policytest.NewDataset(t, policytest.Options{Network: *n, Steps: 5, Envs: 2, Blocks: 1, Seed: 1})
+	n := policy.MLP{Obs: 2, Actions: 2, Activation: policy.Tanh}.Network()
+	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 5, Envs: 2, Blocks: 1, Seed: 1})
 	for recompute, want := range map[string]string{
 		ppo.RecomputeDataset: "begin target epoch of 10 0-5 5-10 epoch of 10 0-5 5-10 finish",
 		ppo.RecomputeEpoch:   "begin target epoch of 10 0-5 5-10 target epoch of 10 0-5 5-10 finish",
@@ -40,7 +40,7 @@ func TestUpdateSubmitsWithoutWaiting(t *testing.T) {
 		c := ppo.Defaults()
 		c.Epochs, c.Minibatch, c.TargetKL, c.VTrace, c.Recompute = 2, 8, 0.01, true, recompute
 		e := &deferred{}
-		stats, err := ppo.Over(e, n, c).Update(d, ppo.Rates{})
+		stats, err := ppo.Over(e, &n, c).Update(d, ppo.Rates{})
 		if got := strings.Join(e.calls, " "); err != nil || got != want || stats.OptimizerSteps != 4 {
 			t.Errorf("recompute = %s: %s, %v, %v; want %s", recompute, got, stats.OptimizerSteps, err, want)
 		}
@@ -56,7 +56,7 @@ func (b actsOnly) Compile(n *policy.Network) (policy.Program, error) {
 }
 
 func TestNewLearnerRefusesABackendThatOnlyActs(t *testing.T) {
-	n := policy.Network{Obs: 2, Actions: 2, Activation: policy.Tanh}
+	n := policy.MLP{Obs: 2, Actions: 2, Activation: policy.Tanh}.Network()
 	_, err := ppo.NewLearner(actsOnly{cpu.New()}, &n, policy.Init(&n, 1), ppo.Defaults())
 	if !errors.Is(err, policy.ErrUnsupported) || !strings.Contains(err.Error(), "backend cpu: learning") {
 		t.Errorf("NewLearner = %v, want one that names the backend", err)

@@ -1,6 +1,10 @@
 package ppo
 
-import "math"
+import (
+	"math"
+
+	"github.com/rlhost/rlhost/gpu/policy/head"
+)
 
 // LossSums are sums over the rows of a minibatch, to be divided by their number.
 type LossSums struct {
@@ -28,21 +32,20 @@ func (s *LossSums) Add(other LossSums) {
 // with ratio = exp(log π(a) - log_prob). Illegal actions have probability 0 and enter nothing. With ValueClip the
 // squared error is the larger one of v and of value + clamp(v - value, ±ValueClip).
 //
-// logits is [Rows][Actions], value [Rows]. The gradients of the loss with respect to both are written to dLogits
-// and dValue.
-func Loss(m *Minibatch, c *Config, r Rates, logits, value, dLogits, dValue []float64) LossSums {
+// params is [Rows][elements], what the action's distribution is made from, value [Rows]. The gradients of the loss with
+// respect to both are written to dParams and dValue.
+func Loss(d head.Dist, m *Minibatch, c *Config, r Rates, params, value, dParams, dValue []float64) LossSums {
 	var sums LossSums
-	actions := len(logits) / m.Rows
 	mean := 1 / float64(m.Rows)
-	logProbs := make([]float64, actions)
+	width, values := d.Elems(), d.Values()
 	for i := range m.Rows {
-		row := logits[i*actions : (i+1)*actions]
+		row := params[i*width : (i+1)*width]
 		var mask []byte
 		if len(m.Mask) > 0 {
-			mask = m.Mask[i*actions : (i+1)*actions]
+			mask = m.Mask[i*values : (i+1)*values]
 		}
-		entropy := logSoftmax(row, mask, logProbs)
-		logRatio := logProbs[m.Action[i]] - float64(m.LogProb[i])
+		logProb, entropy := d.LogProb(row, mask, m.Action[i])
+		logRatio := logProb - float64(m.LogProb[i])
 		ratio, advantage := math.Exp(logRatio), float64(m.Advantage[i])
 		free := ratio * advantage
 		clipped := min(max(ratio, 1-float64(r.Clip)), 1+float64(r.Clip)) * advantage
@@ -50,19 +53,7 @@ func Loss(m *Minibatch, c *Config, r Rates, logits, value, dLogits, dValue []flo
 		if free <= clipped {
 			slope = free
 		}
-		for j, logProb := range logProbs {
-			if mask != nil && mask[j] == 0 {
-				dLogits[i*actions+j] = 0
-				continue
-			}
-			p := math.Exp(logProb)
-			chosen := 0.0
-			if int(m.Action[i]) == j {
-				chosen = 1
-			}
-			// ∂log π(a)/∂logit_j = [a=j] - p_j;  ∂H/∂logit_j = -p_j (log p_j + H)
-			dLogits[i*actions+j] = mean * (slope*(p-chosen) + float64(r.Entropy)*p*(logProb+entropy))
-		}
+		d.Gradient(dParams[i*width:(i+1)*width], row, mask, m.Action[i], -mean*slope, -mean*float64(r.Entropy))
 		loss, dv := valueLoss(c, value[i], float64(m.Value[i]), float64(m.Return[i]))
 		dValue[i] = mean * c.ValueCoef * dv
 
@@ -77,29 +68,6 @@ func Loss(m *Minibatch, c *Config, r Rates, logits, value, dLogits, dValue []flo
 		}
 	}
 	return sums
-}
-
-// logSoftmax writes the log-probabilities of legal actions and returns their entropy.
-func logSoftmax(logits []float64, mask []byte, logProbs []float64) (entropy float64) {
-	largest, sum := math.Inf(-1), 0.0
-	for j, x := range logits {
-		if mask == nil || mask[j] != 0 {
-			largest = max(largest, x)
-		}
-	}
-	for j, x := range logits {
-		if mask == nil || mask[j] != 0 {
-			sum += math.Exp(x - largest)
-		}
-	}
-	for j, x := range logits {
-		logProbs[j] = math.Inf(-1)
-		if mask == nil || mask[j] != 0 {
-			logProbs[j] = x - largest - math.Log(sum)
-			entropy -= math.Exp(logProbs[j]) * logProbs[j]
-		}
-	}
-	return entropy
 }
 
 // valueLoss returns ½·error² and its derivative over v.

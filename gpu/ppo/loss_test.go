@@ -3,6 +3,8 @@ package ppo
 import (
 	"math"
 	"testing"
+
+	"github.com/rlhost/rlhost/gpu/policy/head"
 )
 
 // The expected numbers are PyTorch's for Adam(lr=0.1, betas=(0.9, 0.999), eps=1e-5) worked out by hand: with a
@@ -59,9 +61,9 @@ func TestPPOLossGradientEqualsFiniteDifferences(t *testing.T) {
 	logits := []float64{0.3, -0.2, 9, 0.1, 0.4, -0.3, 5, 0.2, 0.9}
 	value := []float64{0.4, -0.2, 1.9}
 	dLogits, dValue := make([]float64, 9), make([]float64, 3)
-	Loss(m, &c, r, logits, value, dLogits, dValue)
+	Loss(&head.Categorical{N: 3}, m, &c, r, logits, value, dLogits, dValue)
 	loss := func() float64 {
-		s := Loss(m, &c, r, logits, value, make([]float64, 9), make([]float64, 3))
+		s := Loss(&head.Categorical{N: 3}, m, &c, r, logits, value, make([]float64, 9), make([]float64, 3))
 		return (s.PolicyLoss + c.ValueCoef*s.ValueLoss - float64(r.Entropy)*s.Entropy) / 3
 	}
 	check := func(name string, x, gradient []float64) {

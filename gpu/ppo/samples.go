@@ -20,15 +20,15 @@ type Samples struct {
 // Read copies the columns of a checked dataset. A stored action that does not exist or that its mask forbids, a
 // mask without a legal action and a value or log-probability that is not finite are each a *RowError.
 func (s *Samples) Read(d *policy.Dataset, n *policy.Network) error {
-	rows, envs, width := d.Rows(), d.Envs(), d.BlockEnvs()
+	rows, envs, width, actions := d.Rows(), d.Envs(), d.BlockEnvs(), n.Actions()
 	s.Action, s.LogProb, s.Value = zeroed(s.Action, rows), zeroed(s.LogProb, rows), zeroed(s.Value, rows)
 	s.Mask = s.Mask[:0]
 	if d.HasMask() {
-		s.Mask = zeroed(s.Mask, rows*n.Actions)
+		s.Mask = zeroed(s.Mask, rows*actions)
 	}
 	for i, b := range d.Blocks {
 		for t := range d.Steps() {
-			if err := s.readStep(d, n, b, t*width, t*envs+i*width); err != nil {
+			if err := s.readStep(d, actions, b, t*width, t*envs+i*width); err != nil {
 				return err
 			}
 		}
@@ -55,7 +55,7 @@ func (s *Samples) listValid(d *policy.Dataset) {
 }
 
 // readStep copies one time step of a block: its rows from at on are the dataset's from row on.
-func (s *Samples) readStep(d *policy.Dataset, n *policy.Network, b trajectory.Trajectory, at, row int) error {
+func (s *Samples) readStep(d *policy.Dataset, actions int, b trajectory.Trajectory, at, row int) error {
 	action, valid := b.Int32(trajectory.Action), b.Bytes(trajectory.Valid)
 	logProb, value := b.Float32(trajectory.LogProb), b.Float32(trajectory.Value)
 	for j := at; j < at+d.BlockEnvs(); j, row = j+1, row+1 {
@@ -64,7 +64,7 @@ func (s *Samples) readStep(d *policy.Dataset, n *policy.Network, b trajectory.Tr
 		}
 		s.Action[row], s.LogProb[row], s.Value[row] = action[j], logProb[j], value[j]
 		switch {
-		case s.Action[row] < 0 || int(s.Action[row]) >= n.Actions:
+		case s.Action[row] < 0 || int(s.Action[row]) >= actions:
 			return d.RowError(row, trajectory.Action, policy.ErrActionRange)
 		case !finite(s.LogProb[row]):
 			return d.RowError(row, trajectory.LogProb, policy.ErrNotFinite)
@@ -74,17 +74,17 @@ func (s *Samples) readStep(d *policy.Dataset, n *policy.Network, b trajectory.Tr
 		if len(s.Mask) == 0 {
 			continue
 		}
-		if err := s.readMask(d, n, b, row, j); err != nil {
+		if err := s.readMask(d, actions, b, row, j); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Samples) readMask(d *policy.Dataset, n *policy.Network, b trajectory.Trajectory, row, j int) error {
+func (s *Samples) readMask(d *policy.Dataset, actions int, b trajectory.Trajectory, row, j int) error {
 	l, _ := b.Schema.Layout(trajectory.Mask)
 	from := b.Bytes(trajectory.Mask)[j/l.Envs*l.StrideT+j%l.Envs*l.StrideEnv:]
-	to := s.Mask[row*n.Actions : (row+1)*n.Actions]
+	to := s.Mask[row*actions : (row+1)*actions]
 	legal := byte(0)
 	for a := range to {
 		if from[a*l.StrideElem] != 0 {
@@ -134,21 +134,25 @@ type Minibatch struct {
 // bytes of observations that it copied.
 func (m *Minibatch) Gather(d *policy.Dataset, n *policy.Network, c *Config, s *Samples, t *Targets, rows []uint32) int {
 	m.Rows = len(rows)
-	m.Obs, m.Mask = sized(m.Obs, m.Rows*n.Obs), m.Mask[:0]
+	obs, actions := n.Obs(), 0
+	if len(s.Mask) > 0 {
+		actions = len(s.Mask) / len(s.Action)
+	}
+	m.Obs, m.Mask = sized(m.Obs, m.Rows*obs), m.Mask[:0]
 	m.Action, m.LogProb, m.Value = sized(m.Action, m.Rows), sized(m.LogProb, m.Rows), sized(m.Value, m.Rows)
 	m.Advantage, m.Return = sized(m.Advantage, m.Rows), sized(m.Return, m.Rows)
 	for i, row := range rows {
 		m.Action[i], m.LogProb[i], m.Value[i] = s.Action[row], s.LogProb[row], s.Value[row]
 		m.Advantage[i], m.Return[i] = t.Advantage[row], t.Return[row]
 		if len(s.Mask) > 0 {
-			m.Mask = append(m.Mask, s.Mask[int(row)*n.Actions:(int(row)+1)*n.Actions]...)
+			m.Mask = append(m.Mask, s.Mask[int(row)*actions:(int(row)+1)*actions]...)
 		}
 	}
 	d.GatherObs(n, rows, m.Obs)
 	if c.NormalizeAdvantage {
 		NormalizeAdvantage(m.Advantage)
 	}
-	return 4 * m.Rows * n.Obs
+	return 4 * m.Rows * obs
 }
 
 // NormalizeAdvantage subtracts the mean and divides by the sample standard deviation plus 1e-8. A single element

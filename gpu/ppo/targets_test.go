@@ -16,7 +16,7 @@ import (
 
 func random(t *testing.T, steps, envs, blocks int, seed uint64) *policy.Dataset {
 	t.Logf("seed %d", seed)
-	n := policy.Network{Obs: 2, Actions: 2}
+	n := policy.MLP{Obs: 2, Actions: 2}.Network()
 	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: steps, Envs: envs, Blocks: blocks,
 		InvalidEvery: 6, Seed: seed})
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -84,7 +84,8 @@ func TestS2GAEEqualsTheSumOverTheEpisode(t *testing.T) {
 		}
 	}
 	var samples ppo.Samples
-	if err := samples.Read(d, &policy.Network{Obs: 2, Actions: 2}); err != nil || !slices.Equal(samples.Valid, valid) {
+	n := policy.MLP{Obs: 2, Actions: 2}.Network()
+	if err := samples.Read(d, &n); err != nil || !slices.Equal(samples.Valid, valid) {
 		t.Errorf("valid rows = %v, %v, want %v", samples.Valid, err, valid)
 	}
 }
@@ -167,8 +168,8 @@ func TestVTraceEqualsItsDefinition(t *testing.T) {
 
 // An environment under NEXT_STEP has a phantom row behind every end; without it the rows are those of SAME_STEP.
 func TestS3BothAutoresetModesHaveEqualAdvantages(t *testing.T) {
-	same := policytest.NewDataset(t, policytest.Options{Network: policy.Network{Obs: 1, Actions: 2}, Steps: 4, Envs: 1, Blocks: 1})
-	next := policytest.NewDataset(t, policytest.Options{Network: policy.Network{Obs: 1, Actions: 2}, Steps: 5, Envs: 1, Blocks: 1})
+	same := policytest.NewDataset(t, policytest.Options{Network: policy.MLP{Obs: 1, Actions: 2}.Network(), Steps: 4, Envs: 1, Blocks: 1})
+	next := policytest.NewDataset(t, policytest.Options{Network: policy.MLP{Obs: 1, Actions: 2}.Network(), Steps: 5, Envs: 1, Blocks: 1})
 	// The episode is truncated in row 1 and another one terminated in the last row; V of the last observation is 7.
 	s, n := same.Blocks[0], next.Blocks[0]
 	copy(s.Float32(trajectory.Reward), []float32{1, 2, 3, 4})
@@ -195,7 +196,7 @@ func TestS3BothAutoresetModesHaveEqualAdvantages(t *testing.T) {
 }
 
 func TestTerminatedWinsOverTruncated(t *testing.T) {
-	d := policytest.NewDataset(t, policytest.Options{Network: policy.Network{Obs: 1, Actions: 2}, Steps: 1, Envs: 1, Blocks: 1})
+	d := policytest.NewDataset(t, policytest.Options{Network: policy.MLP{Obs: 1, Actions: 2}.Network(), Steps: 1, Envs: 1, Blocks: 1})
 	b := d.Blocks[0]
 	b.Float32(trajectory.Reward)[0], b.Float32(trajectory.Bootstrap)[0] = 3, 100
 	b.Bytes(trajectory.Terminated)[0], b.Bytes(trajectory.Truncated)[0] = 200, 1

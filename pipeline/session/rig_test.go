@@ -90,9 +90,9 @@ func parts(t *testing.T) *graph.Parts {
 			return engine.Load(ctx, use, nil, env.Source{Name: name, Args: e.Args, Grants: e.Grants})
 		},
 		Policy: func(_ func(any) error, env *hostabi.EnvSpec) (component.Policy, error) {
-			return &policy.Definition{Backend: cpu.New(), Network: policy.Network{
+			return &policy.Definition{Backend: cpu.New(), Network: policy.MLP{
 				Obs: env.ObsElems(), Actions: env.Actions(), Hidden: []int{4}, Activation: policy.Tanh, HiddenGain: math.Sqrt2, PolicyGain: 0.01, ValueGain: 1,
-			}}, nil
+			}.Network()}, nil
 		},
 		CheckPolicy: func(decode func(any) error) error {
 			var table struct {

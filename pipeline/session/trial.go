@@ -155,8 +155,9 @@ func (j *Commands) actor(ctx context.Context, env string, rows int) (policy.Acto
 	if err != nil {
 		return nil, err
 	}
+	format := d.Network.Weights()
 	load := func(_ *hostabi.Message, block []byte) error {
-		weights, err := policy.ReadWeights(&d.Network, block)
+		weights, err := format.Read(block)
 		if err != nil {
 			return err
 		}

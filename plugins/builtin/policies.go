@@ -41,11 +41,11 @@ func DecodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (component.
 	}
 	d := &policy.Definition{
 		Backend: backends()[t.Backend](),
-		Network: policy.Network{
+		Network: policy.MLP{
 			Obs: env.ObsElems(), Actions: env.Actions(), Hidden: t.Net.Hidden,
 			Activation: policy.Activation(t.Net.Activation), ShareTrunk: t.ShareTrunk, NormalizeObs: t.NormalizeObs,
 			HiddenGain: math.Sqrt2, PolicyGain: 0.01, ValueGain: 1,
-		},
+		}.Network(),
 	}
 	return d, d.Network.Validate()
 }

@@ -21,12 +21,12 @@ func defaults() config { return config{MaxRows: 1024} }
 
 // Inference serves act requests with one policy.
 type Inference struct {
-	config     config
-	h          *component.Host
-	definition *policy.Definition
-	actor      policy.Actor
-	actions    *bus.Signal
-	flushSlot  loop.Func
+	config    config
+	h         *component.Host
+	format    policy.WeightsFormat
+	actor     policy.Actor
+	actions   *bus.Signal
+	flushSlot loop.Func
 
 	version   uint64
 	loaded    bool
@@ -87,9 +87,11 @@ func (c *Inference) Start(h *component.Host) error {
 	if err != nil {
 		return err
 	}
-	c.definition = definition
-	c.actor, err = policy.NewActor(definition.Backend, &definition.Network, c.config.MaxRows)
-	return err
+	if c.actor, err = policy.NewActor(definition.Backend, &definition.Network, c.config.MaxRows); err != nil {
+		return err
+	}
+	c.format = definition.Network.Weights()
+	return nil
 }
 
 // onWeights takes over a policy version. Its block is claimed while the slot runs.
@@ -108,7 +110,7 @@ func (c *Inference) load(h hostabi.Handle) error {
 		return err
 	}
 	defer lease.Release()
-	w, err := policy.ReadWeights(&c.definition.Network, lease.Bytes())
+	w, err := c.format.Read(lease.Bytes())
 	if err != nil {
 		return err
 	}

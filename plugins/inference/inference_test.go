@@ -39,8 +39,8 @@ const (
 )
 
 func network() policy.Network {
-	return policy.Network{Obs: plugintest.ObsElems, Actions: actions, Hidden: []int{8}, Activation: policy.Tanh,
-		HiddenGain: math.Sqrt2, PolicyGain: 1, ValueGain: 1}
+	return policy.MLP{Obs: plugintest.ObsElems, Actions: actions, Hidden: []int{8}, Activation: policy.Tanh,
+		HiddenGain: math.Sqrt2, PolicyGain: 1, ValueGain: 1}.Network()
 }
 
 func newRig(t *testing.T, c component.Component, blocks, maxRows int) *rig {
@@ -99,7 +99,8 @@ func (r *rig) publish(t *testing.T, n policy.Network, version uint64) {
 	if r.weights == nil {
 		r.weights = r.To("on_weights")
 	}
-	a, err := r.Host.Arenas.Add(arena.Config{Name: fmt.Sprint("weights ", version), Blocks: 1, BlockBytes: policy.WeightsBytes(&n)})
+	format := n.Weights()
+	a, err := r.Host.Arenas.Add(arena.Config{Name: fmt.Sprint("weights ", version), Blocks: 1, BlockBytes: format.Bytes()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +108,7 @@ func (r *rig) publish(t *testing.T, n policy.Network, version uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := policy.FormatWeights(&n, loan.Bytes(), version)
+	w, err := format.Format(loan.Bytes(), version)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,9 +320,8 @@ func TestInference_NamesTheEnvironmentWithoutALegalAction(t *testing.T) {
 
 func TestInference_RefusesWeightsOfAnotherNetwork(t *testing.T) {
 	r := newRig(t, New(), 1, 1024)
-	other := r.network
-	other.Hidden = []int{9}
-	r.publish(t, other, 1)
+	other := policy.MLP{Obs: plugintest.ObsElems, Actions: actions, Hidden: []int{9}, Activation: policy.Tanh}
+	r.publish(t, other.Network(), 1)
 	if err := r.Settle(); err == nil || !strings.Contains(err.Error(), "parameters") {
 		t.Errorf("got %v, want the number of parameters", err)
 	}
@@ -338,9 +338,9 @@ func TestConfigure_NamesWhatIsWrong(t *testing.T) {
 		}
 	}
 	for want, o := range map[string]plugintest.RigOptions{
-		"not declared":               {},
-		"want *policy.Definition":    {Policies: map[string]component.Policy{"main": nil}},
-		"network: 0 observed elemen": {Policies: map[string]component.Policy{"main": &policy.Definition{Backend: cpu.New()}}},
+		"not declared":                          {},
+		"want *policy.Definition":               {Policies: map[string]component.Policy{"main": nil}},
+		"network: format 0, this version has 1": {Policies: map[string]component.Policy{"main": &policy.Definition{Backend: cpu.New()}}},
 	} {
 		err := plugintest.StartError(t, New(), o, func(into any) error { into.(*config).Policy = "main"; return nil })
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -22,6 +22,7 @@ type Learner struct {
 	config     config
 	h          *component.Host
 	definition *policy.Definition
+	format     policy.WeightsFormat
 	backend    ppo.Learner
 	normalizer *policy.Normalizer // nil without normalised observations
 
@@ -84,9 +85,13 @@ func (c *Learner) Start(h *component.Host) error {
 	}
 	c.definition = definition
 	n := &definition.Network
-	if n.NormalizeObs {
-		c.normalizer = policy.NewNormalizer(n.Obs)
-		c.obsMean, c.obsScale = make([]float32, n.Obs), make([]float32, n.Obs)
+	if err := n.Validate(); err != nil {
+		return err
+	}
+	c.format = n.Weights()
+	if n.NormalizeObs() {
+		c.normalizer = policy.NewNormalizer(n.Obs())
+		c.obsMean, c.obsScale = make([]float32, n.Obs()), make([]float32, n.Obs())
 		c.normalizer.Weights(c.obsMean, c.obsScale)
 	}
 	c.backend, err = ppo.NewLearner(definition.Backend, n, policy.Init(n, h.Run.Seed), c.config.algorithm())
@@ -101,7 +106,7 @@ func (c *Learner) Start(h *component.Host) error {
 		return err
 	}
 	c.weightsAt, err = h.Arena(arena.Config{
-		Name: h.Name + ".weights", BlockBytes: policy.WeightsBytes(n),
+		Name: h.Name + ".weights", BlockBytes: c.format.Bytes(),
 		// The publisher keeps one version and writes another, and one that it replaces may not have let go of its own.
 		Blocks:   3 + h.Readers("weights"),
 		ReadOnly: true,
@@ -226,7 +231,7 @@ func (c *Learner) publish() error {
 	if err != nil {
 		return fmt.Errorf("weights: %w", err)
 	}
-	w, err := policy.FormatWeights(&c.definition.Network, loan.Bytes(), c.version)
+	w, err := c.format.Format(loan.Bytes(), c.version)
 	if err != nil {
 		return err
 	}

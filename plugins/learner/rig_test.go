@@ -46,14 +46,15 @@ const (
 	envs  = 4
 )
 
-func plain() policy.Network {
-	return policy.Network{Obs: plugintest.ObsElems, Actions: 2, Hidden: []int{8}, Activation: policy.Tanh,
-		HiddenGain: math.Sqrt2, PolicyGain: 0.01, ValueGain: 1}
+func plain() policy.Network { return plainMLP().Network() }
+
+func plainMLP() policy.MLP {
+	return policy.MLP{Obs: plugintest.ObsElems, Actions: 2, Hidden: []int{8}, Activation: policy.Tanh}
 }
 
 func newRig(t *testing.T, o rigOptions) *rig {
 	t.Helper()
-	if o.network.Obs == 0 {
+	if o.network.Nodes == nil {
 		o.network = plain()
 	}
 	if o.backend == nil {
@@ -110,7 +111,8 @@ func (r *rig) onWeights(t *testing.T, m *hostabi.Message, n *policy.Network) {
 		t.Error(err)
 		return
 	}
-	w, err := policy.ReadWeights(n, lease.Bytes())
+	format := n.Weights()
+	w, err := format.Read(lease.Bytes())
 	if err != nil || w.Version != m.PolicyVersion {
 		t.Errorf("weights of version %d in a message of version %d: %v", w.Version, m.PolicyVersion, err)
 	}

@@ -10,8 +10,9 @@ import (
 
 // A weight with one input is a matrix like the others; states that have it as a vector are read all the same.
 func TestSnapshot_WeightsHaveTwoDimensionsAndBiasesOne(t *testing.T) {
-	n := plain()
-	n.Hidden = []int{1, 3}
+	m := plainMLP()
+	m.Hidden = []int{1, 3}
+	n := m.Network()
 	r := newRig(t, rigOptions{network: n})
 	r.teach(t, 0, 0, nil)
 	s := r.saved(t)

@@ -104,7 +104,7 @@ func (c *Learner) Restore(state component.State) error {
 	if err := sameNetwork(&from.Network, n); err != nil {
 		return err
 	}
-	if n.NormalizeObs && from.Normalizer == nil {
+	if n.NormalizeObs() && from.Normalizer == nil {
 		return fmt.Errorf("saved state has no normaliser for its network")
 	}
 	s := ppo.State{AdamSteps: from.AdamSteps}
@@ -121,9 +121,9 @@ func (c *Learner) Restore(state component.State) error {
 	if err := c.backend.SetState(s); err != nil {
 		return err
 	}
-	if n.NormalizeObs {
-		if len(from.Normalizer.Mean) != n.Obs || len(from.Normalizer.M2) != n.Obs {
-			return fmt.Errorf("saved normaliser has %d elements, the network %d", len(from.Normalizer.Mean), n.Obs)
+	if n.NormalizeObs() {
+		if len(from.Normalizer.Mean) != n.Obs() || len(from.Normalizer.M2) != n.Obs() {
+			return fmt.Errorf("saved normaliser has %d elements, the network %d", len(from.Normalizer.Mean), n.Obs())
 		}
 		c.normalizer = from.Normalizer
 		c.normalizer.Weights(c.obsMean, c.obsScale)
@@ -140,16 +140,16 @@ func (c *Learner) Restore(state component.State) error {
 // sameNetwork reports what keeps saved parameters from meaning the same in another network. How it was initialised
 // does not matter.
 func sameNetwork(saved, now *policy.Network) error {
-	for _, part := range []struct {
-		name       string
-		saved, now any
-	}{
-		{"observed elements", saved.Obs, now.Obs}, {"actions", saved.Actions, now.Actions},
-		{"net.hidden", fmt.Sprint(saved.Hidden), fmt.Sprint(now.Hidden)}, {"net.activation", saved.Activation, now.Activation},
-		{"share_trunk", saved.ShareTrunk, now.ShareTrunk}, {"normalize_obs", saved.NormalizeObs, now.NormalizeObs},
-	} {
-		if part.saved != part.now {
-			return fmt.Errorf("the saved policy has %s %v, the pipeline %v", part.name, part.saved, part.now)
+	was, is := saved.Lines(), now.Lines()
+	for i := range max(len(was), len(is)) {
+		line := func(lines []string) string {
+			if i < len(lines) {
+				return lines[i]
+			}
+			return "nothing more"
+		}
+		if a, b := line(was), line(is); a != b {
+			return fmt.Errorf("the saved policy's network has %q, the pipeline's %q", a, b)
 		}
 	}
 	return nil
@@ -166,11 +166,11 @@ func Weights(state component.State) (policy.Network, policy.Weights, error) {
 	}
 	params, err := vector(&from.Network, "", state.Tensors)
 	w := policy.Weights{Version: from.Version, Params: params}
-	if err == nil && from.Network.NormalizeObs {
-		if from.Normalizer == nil || len(from.Normalizer.Mean) != from.Network.Obs || len(from.Normalizer.M2) != from.Network.Obs {
+	if err == nil && from.Network.NormalizeObs() {
+		if from.Normalizer == nil || len(from.Normalizer.Mean) != from.Network.Obs() || len(from.Normalizer.M2) != from.Network.Obs() {
 			return policy.Network{}, policy.Weights{}, fmt.Errorf("saved state has no normaliser for its network")
 		}
-		w.ObsMean, w.ObsScale = make([]float32, from.Network.Obs), make([]float32, from.Network.Obs)
+		w.ObsMean, w.ObsScale = make([]float32, from.Network.Obs()), make([]float32, from.Network.Obs())
 		from.Normalizer.Weights(w.ObsMean, w.ObsScale)
 	}
 	return from.Network, w, err
@@ -228,8 +228,8 @@ func StartFrom(state component.State, seed uint64, reset []string) (component.St
 				}
 			}
 		case ResetNormalizer:
-			if n.NormalizeObs {
-				from.Normalizer = policy.NewNormalizer(n.Obs)
+			if n.NormalizeObs() {
+				from.Normalizer = policy.NewNormalizer(n.Obs())
 			}
 		default:
 			return component.State{}, fmt.Errorf("reset %q: want %s, %s or %s", part, ResetOptimizer, ResetValue, ResetNormalizer)

@@ -1,6 +1,7 @@
 package learner
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -12,9 +13,9 @@ import (
 )
 
 func normalised() policy.Network {
-	n := plain()
-	n.NormalizeObs = true
-	return n
+	m := plainMLP()
+	m.NormalizeObs = true
+	return m.Network()
 }
 
 func TestRestore_GoesOnAsIfNothingHadHappened(t *testing.T) {
@@ -64,16 +65,17 @@ func TestRestore_RefusesAnotherNetwork(t *testing.T) {
 	r := newRig(t, rigOptions{})
 	r.teach(t, 0, 0, nil)
 	s := r.saved(t)
-	for want, change := range map[string]func(*policy.Network){
-		"the saved policy has observed elements 5, the pipeline 6": func(n *policy.Network) { n.Obs = 6 },
-		"the saved policy has actions 2, the pipeline 3":           func(n *policy.Network) { n.Actions = 3 },
-		"the saved policy has net.hidden [8], the pipeline [8 8]":  func(n *policy.Network) { n.Hidden = []int{8, 8} },
-		"net.activation tanh, the pipeline relu":                   func(n *policy.Network) { n.Activation = policy.ReLU },
-		"share_trunk false, the pipeline true":                     func(n *policy.Network) { n.ShareTrunk = true },
-		"normalize_obs false, the pipeline true":                   func(n *policy.Network) { n.NormalizeObs = true },
+	for want, change := range map[string]func(*policy.MLP){
+		`"input obs [5]", the pipeline's "input obs [6]"`:                                                             func(m *policy.MLP) { m.Obs = 6 },
+		`"actor.head = dense(2) of actor.0.activation", the pipeline's "actor.head = dense(3) of actor.0.activation"`: func(m *policy.MLP) { m.Actions = 3 },
+		`"actor.head = dense(2) of actor.0.activation", the pipeline's "actor.1 = dense(8) of actor.0.activation"`:    func(m *policy.MLP) { m.Hidden = []int{8, 8} },
+		`"actor.0.activation = tanh of actor.0", the pipeline's "actor.0.activation = relu of actor.0"`:               func(m *policy.MLP) { m.Activation = policy.ReLU },
+		`"actor.0 = dense(8) of obs", the pipeline's "trunk.0 = dense(8) of obs"`:                                     func(m *policy.MLP) { m.ShareTrunk = true },
+		`"input obs [5]", the pipeline's "input obs [5] running"`:                                                     func(m *policy.MLP) { m.NormalizeObs = true },
 	} {
-		n := plain()
-		change(&n)
+		m := plainMLP()
+		change(&m)
+		n := m.Network()
 		err := newRig(t, rigOptions{network: n}).c.Restore(s)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
@@ -202,24 +204,61 @@ func TestWeights_ADescriptionCannotAskForMemory(t *testing.T) {
 	r := newRig(t, rigOptions{})
 	r.teach(t, 0, 0, nil)
 	honest := r.saved(t)
-	for name, change := range map[string]func(*policy.Network){
-		"observations":         func(n *policy.Network) { n.Obs = 1 << 31 },
-		"actions":              func(n *policy.Network) { n.Actions = 1 << 31 },
-		"more actions":         func(n *policy.Network) { n.Actions = 1 << 62 },
-		"a product that wraps": func(n *policy.Network) { n.Obs, n.Hidden = 1<<62, []int{4} },
-		"layers":               func(n *policy.Network) { n.Hidden = slices.Repeat([]int{1}, 1<<20) },
+	for name, change := range map[string]func(*policy.MLP){
+		"observations":         func(m *policy.MLP) { m.Obs = 1 << 31 },
+		"actions":              func(m *policy.MLP) { m.Actions = 1 << 31 },
+		"more actions":         func(m *policy.MLP) { m.Actions = 1 << 62 },
+		"a product that wraps": func(m *policy.MLP) { m.Obs, m.Hidden = 1<<62, []int{4} },
+		"layers":               func(m *policy.MLP) { m.Hidden = slices.Repeat([]int{1}, 1<<12) },
 	} {
-		var meta saved
-		if err := honest.Decode(&meta); err != nil {
-			t.Fatal(err)
+		m := plainMLP()
+		change(&m)
+		for _, network := range []any{m, m.Network()} { // of format 0 and of format 1
+			meta, err := json.Marshal(map[string]any{"network": network})
+			if err != nil {
+				t.Fatal(err)
+			}
+			state := component.State{RawMeta: meta, Tensors: honest.Tensors}
+			if _, _, err := Weights(state); err == nil {
+				t.Errorf("%s: weights were made", name)
+			}
+			if _, err := StartFrom(state, 1, []string{ResetOptimizer, ResetValue}); err == nil {
+				t.Errorf("%s: a run could start from it", name)
+			}
 		}
-		change(&meta.Network)
-		state := component.State{Meta: meta, Tensors: honest.Tensors}
-		if _, _, err := Weights(state); err == nil {
-			t.Errorf("%s: weights were made", name)
-		}
-		if _, err := StartFrom(state, 1, []string{ResetOptimizer, ResetValue}); err == nil {
-			t.Errorf("%s: a run could start from it", name)
-		}
+	}
+}
+
+// A snapshot whose network is of format 0 goes on, and is written in the newest format.
+func TestS24SnapshotsOfOlderFormatsAreConverted(t *testing.T) {
+	r := newRig(t, rigOptions{network: normalised(), seed: 3})
+	r.teach(t, 0, 0, nil)
+	s := r.saved(t)
+	fields := map[string]any{}
+	if err := s.Decode(&fields); err != nil {
+		t.Fatal(err)
+	}
+	mlp := plainMLP()
+	mlp.NormalizeObs = true
+	fields["network"] = mlp
+	meta, err := json.Marshal(fields)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := newRig(t, rigOptions{network: normalised(), restore: component.State{RawMeta: meta, Tensors: s.Tensors}})
+	next.settle(t)
+	if !slices.Equal(next.weights[0].Params, r.weights[1].Params) {
+		t.Error("the restored parameters are others")
+	}
+	var again saved
+	if err := next.saved(t).Decode(&again); err != nil || again.Network.Format != policy.Format {
+		t.Errorf("the next snapshot is of format %d, %v", again.Network.Format, err)
+	}
+	fields["network"] = map[string]any{"format": policy.Format + 1}
+	if meta, err = json.Marshal(fields); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := Weights(component.State{RawMeta: meta, Tensors: s.Tensors}); err == nil || !strings.Contains(err.Error(), "format 2, this version has 1") {
+		t.Errorf("a network of a newer format: %v", err)
 	}
 }

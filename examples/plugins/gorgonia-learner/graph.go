@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	G "gorgonia.org/gorgonia"
 
 	"github.com/rlhost/rlhost/gpu/gorgonia"
@@ -22,19 +20,12 @@ func (network) Params(n *policy.Network) []policy.Param { return n.Params() }
 
 // Heads returns logits [rows, actions] and value [rows, 1] of obs [rows, obs].
 func (network) Heads(n *policy.Network, obs *gorgonia.Node, p gorgonia.Params) (logits, value *gorgonia.Node, err error) {
-	encoder := func(name string) *gorgonia.Node {
-		x := obs
-		for i := range n.Hidden {
-			y := G.Must(p.Linear(fmt.Sprintf("%s.%d", name, i), x))
-			x = G.Must(gorgonia.Activate(y, n.Activation))
-		}
-		return x
+	nodes := map[string]*gorgonia.Node{n.Inputs[0].Path: obs}
+	for i := range n.Nodes {
+		node := &n.Nodes[i]
+		nodes[node.Name] = G.Must(p.Apply(node, nodes))
 	}
-	if n.ShareTrunk {
-		x := encoder("trunk")
-		return G.Must(p.Linear("actor.head", x)), G.Must(p.Linear("critic.head", x)), nil
-	}
-	return G.Must(p.Linear("actor.head", encoder("actor"))), G.Must(p.Linear("critic.head", encoder("critic"))), nil
+	return nodes[n.Policy[0].From], nodes[n.Values[0].From], nil
 }
 
 // calm is how much large logits cost.

@@ -21,8 +21,8 @@ import (
 // As it stands in the repository the network is that of the policy table, so that the host may act with it.
 func TestNetwork_ActsAsTheHostDoes(t *testing.T) {
 	for _, share := range []bool{false, true} {
-		n := policy.Network{Obs: 4, Actions: 3, Hidden: []int{16, 8}, Activation: policy.Tanh, ShareTrunk: share,
-			HiddenGain: 1, PolicyGain: 1, ValueGain: 1}
+		n := policy.MLP{Obs: 4, Actions: 3, Hidden: []int{16, 8}, Activation: policy.Tanh, ShareTrunk: share,
+			HiddenGain: 1, PolicyGain: 1, ValueGain: 1}.Network()
 		params := policy.Init(&n, 5)
 		var values [2][]float32
 		for i, b := range []policy.Backend{&gorgonia.Backend{Builder: network{}, Loss: loss}, cpu.New()} {
@@ -47,7 +47,7 @@ func actOn(t *testing.T, b policy.Backend, n policy.Network, params []float32) [
 	if err := actor.Load(policy.Weights{Params: params}); err != nil {
 		t.Fatal(err)
 	}
-	schema, err := trajectory.NewSchema(policytest.Spec(n.Obs, n.Actions, false), trajectory.Shape{Steps: 1, Envs: 8})
+	schema, err := trajectory.NewSchema(policytest.Spec(n.Obs(), n.Actions(), false), trajectory.Shape{Steps: 1, Envs: 8})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,11 +47,11 @@ func decodePolicy(decode func(into any) error, env *hostabi.EnvSpec) (component.
 	}
 	d := &policy.Definition{
 		Backend: &gorgonia.Backend{Builder: network{}, Loss: loss},
-		Network: policy.Network{
+		Network: policy.MLP{
 			Obs: env.ObsElems(), Actions: env.Actions(), Hidden: t.Net.Hidden,
 			Activation: policy.Activation(t.Net.Activation), ShareTrunk: t.ShareTrunk, NormalizeObs: t.NormalizeObs,
 			HiddenGain: math.Sqrt2, PolicyGain: 0.01, ValueGain: 1,
-		},
+		}.Network(),
 	}
 	return d, d.Network.Validate()
 }

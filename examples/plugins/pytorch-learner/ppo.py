@@ -330,6 +330,18 @@ class Normalizer:
         return torch.from_numpy(self.mean).float(), torch.from_numpy(scale).float()
 
 
+def flat(network):
+    """A saved network as the keys of a [policy.NAME] table: those of format 0, or read from the nodes of format 1."""
+    if not network.get("format"):
+        return network
+    encoder = [n for n in network["nodes"] if n["name"].startswith(("actor.", "trunk.")) and n["name"] != "actor.head"]
+    return {"obs": network["inputs"][0]["shape"][0], "actions": network["policy"][0]["categorical"]["n"],
+            "hidden": [n["dense"]["out"] for n in encoder if "dense" in n],
+            "activation": next((n["activation"]["func"] for n in encoder if "activation" in n), "tanh"),
+            "share_trunk": any(n["name"].startswith("trunk.") for n in encoder),
+            "normalize_obs": network["inputs"][0].get("norm") == "running"}
+
+
 class Trainer:
     """Everything of the learner that is PyTorch: network, optimiser, normaliser."""
 
@@ -382,10 +394,10 @@ class Trainer:
 
     def set_state(self, meta, tensors):
         """Goes on from a state of a network of the same shape; ValueError for another."""
-        now, _ = self.state()
+        was, now = flat(meta["network"]), self.state()[0]["network"]
         for key in ("obs", "actions", "hidden", "activation", "share_trunk", "normalize_obs"):
-            if meta["network"][key] != now["network"][key]:
-                raise ValueError(f"the saved policy has {key} {meta['network'][key]}, the pipeline {now['network'][key]}")
+            if was[key] != now[key]:
+                raise ValueError(f"the saved policy has {key} {was[key]}, the pipeline {now[key]}")
 
         def saved(name, like, turned):
             data = torch.from_numpy(tensors[name])

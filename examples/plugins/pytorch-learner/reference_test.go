@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write testdata anew")
 
 // reference is what one file tells besides its tensors before and after, the blobs block0, block1, ….
 type reference struct {
-	Network    policy.Network `json:"network"`
+	Network    policy.MLP     `json:"network"`
 	Config     ppo.Config     `json:"config"`
 	Rates      ppo.Rates      `json:"rates"`
 	Seed       uint64         `json:"seed"`
@@ -32,36 +32,37 @@ type reference struct {
 }
 
 func references() map[string]func(t *testing.T) component.State {
-	net := policy.Network{Obs: 5, Actions: 3, Hidden: []int{12, 7}, Activation: policy.Tanh}
+	net := policy.MLP{Obs: 5, Actions: 3, Hidden: []int{12, 7}, Activation: policy.Tanh}
 	return map[string]func(t *testing.T) component.State{
 		"separate": func(t *testing.T) component.State {
 			c := ppo.Defaults()
 			c.Minibatch, c.Epochs = 16, 3
-			return learned(t, c, policytest.Options{Network: net, Steps: 8, Envs: 3, Blocks: 2, InvalidEvery: 7, Seed: 4})
+			return learned(t, net, c, policytest.Options{Steps: 8, Envs: 3, Blocks: 2, InvalidEvery: 7, Seed: 4})
 		},
 		"shared": func(t *testing.T) component.State {
 			n := net
 			n.ShareTrunk, n.NormalizeObs, n.Activation, n.Hidden = true, true, policy.ELU, []int{9}
 			c := ppo.Defaults()
 			c.Minibatch, c.Epochs, c.ValueClip, c.TargetKL, c.NormalizeAdvantage = 13, 4, 0.1, 0.4, false
-			return learned(t, c, policytest.Options{Network: n, Steps: 6, Envs: 4, Blocks: 1, Masked: true, SoA: true, Seed: 9})
+			return learned(t, n, c, policytest.Options{Steps: 6, Envs: 4, Blocks: 1, Masked: true, SoA: true, Seed: 9})
 		},
 		"vtrace": func(t *testing.T) component.State {
 			c := ppo.Defaults()
 			c.Minibatch, c.Epochs, c.VTrace, c.RhoBar, c.CBar, c.Recompute = 13, 3, true, 1.2, 0.9, ppo.RecomputeEpoch
 			c.ClipGradApart = true
-			return learned(t, c, policytest.Options{Network: net, Steps: 10, Envs: 2, Blocks: 2, Seed: 5})
+			return learned(t, net, c, policytest.Options{Steps: 10, Envs: 2, Blocks: 2, Seed: 5})
 		},
 	}
 }
 
 // learned makes a dataset and learns from it twice with the reference arithmetic.
-func learned(t *testing.T, c ppo.Config, o policytest.Options) component.State {
+func learned(t *testing.T, mlp policy.MLP, c ppo.Config, o policytest.Options) component.State {
 	t.Helper()
+	o.Network = mlp.Network()
 	d := policytest.NewDataset(t, o)
 	act(d, &o)
 	n := o.Network
-	r := reference{Network: n, Config: c, Rates: ppo.Rates{LearningRate: 3e-3, Clip: 0.2, Entropy: 0.01}, Seed: d.Seed,
+	r := reference{Network: mlp, Config: c, Rates: ppo.Rates{LearningRate: 3e-3, Clip: 0.2, Entropy: 0.01}, Seed: d.Seed,
 		Index: d.Index, Schema: trajectory.EncodeSchema(d.Blocks[0].Schema), Updates: 2}
 	r.Normalizer = append(append(r.Normalizer, d.ObsMean...), d.ObsScale...)
 	params := policy.Init(&n, 3)
@@ -94,10 +95,10 @@ func act(d *policy.Dataset, o *policytest.Options) {
 		mask, masked := b.Schema.Layout(trajectory.Mask)
 		action := b.Int32(trajectory.Action)
 		for i := range action {
-			action[i] = int32(r.IntN(o.Network.Actions))
+			action[i] = int32(r.IntN(o.Network.Actions()))
 			at := i/o.Envs*mask.StrideT + i%o.Envs*mask.StrideEnv
 			for masked && b.Bytes(trajectory.Mask)[at+int(action[i])*mask.StrideElem] == 0 {
-				action[i] = (action[i] + 1) % int32(o.Network.Actions)
+				action[i] = (action[i] + 1) % int32(o.Network.Actions())
 			}
 			b.Float32(trajectory.LogProb)[i] = float32(-1.1 + 0.3*r.NormFloat64())
 			b.Float32(trajectory.Bootstrap)[i] = float32(r.NormFloat64())

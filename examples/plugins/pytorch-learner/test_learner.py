@@ -58,6 +58,19 @@ def statistics(saved):
 
 
 class UpdateTest(unittest.TestCase):
+    def test_a_network_of_nodes_is_read_as_one_of_keys(self):
+        def node(name, of, **op):
+            return {"name": name, "in": [of], **op}
+
+        saved = {"format": 1, "inputs": [{"path": "obs", "shape": [4], "norm": "running"}], "nodes": [
+            node("trunk.0", "obs", dense={"out": 33, "gain": 1}), node("trunk.0.activation", "trunk.0", activation={"func": "elu"}),
+            node("actor.head", "trunk.0.activation", dense={"out": 2, "gain": 1}),
+            node("critic.head", "trunk.0.activation", dense={"out": 1, "gain": 1})],
+            "policy": [{"action": "action", "from": "actor.head", "categorical": {"n": 2}}], "values": [{"name": "value", "from": "critic.head"}]}
+        keys = {"obs": 4, "actions": 2, "hidden": [33], "activation": "elu", "share_trunk": True, "normalize_obs": True}
+        self.assertEqual(ppo.flat(saved), keys)
+        self.assertEqual(ppo.flat(keys), keys)
+
     def test_an_update_is_that_of_the_reference(self):
         for name in CASES:
             with self.subTest(name):

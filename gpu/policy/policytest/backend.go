@@ -1,10 +1,13 @@
 package policytest
 
 import (
+	"cmp"
 	"fmt"
 	"testing"
 
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
@@ -23,7 +26,7 @@ var Float32 = Tolerance{Output: 2e-5, Gradient: 2e-5, Params: 0.02}
 // TestBackend runs the whole suite; with -short it leaves out the largest network.
 func TestBackend(t *testing.T, b policy.Backend, tol Tolerance) {
 	for _, c := range cases() {
-		if testing.Short() && c.net.Obs > 32 {
+		if testing.Short() && c.net.Obs() > 32 {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
@@ -68,45 +71,68 @@ type suite struct {
 type shape struct {
 	name        string
 	net         policy.Network
+	kinks       bool // its gradient is not continuous
 	masked, soa bool
 	steps, envs int
 	valueClip   float64
 	minibatch   int
 }
 
+// cases lists what every backend computes, a row for each network.
 func cases() []shape {
-	var all []shape
-	add := func(n policy.Network, edit func(*shape)) {
-		s := shape{net: n, steps: 9, envs: 13, minibatch: 48}
-		if edit != nil {
-			edit(&s)
-		}
-		trunk := "separate"
-		if n.ShareTrunk {
-			trunk = "shared"
-		}
-		s.name = fmt.Sprintf("%d-%v-%d %s %s", n.Obs, n.Hidden, n.Actions, n.Activation, trunk)
-		all = append(all, s)
+	const tanh, relu, elu = policy.Tanh, policy.ReLU, policy.ELU
+	all := []shape{
+		mlp(policy.MLP{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: tanh}, shape{}),
+		mlp(policy.MLP{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: tanh, ShareTrunk: true}, shape{}),
+		mlp(policy.MLP{Obs: 7, Actions: 5, Hidden: []int{33, 17, 20}, Activation: relu, NormalizeObs: true}, shape{masked: true, soa: true, envs: 29}),
+		mlp(policy.MLP{Obs: 3, Actions: 18, Hidden: []int{40}, Activation: elu, ShareTrunk: true, NormalizeObs: true}, shape{masked: true, valueClip: 0.2}),
+		mlp(policy.MLP{Obs: 19, Actions: 1, Activation: tanh, NormalizeObs: true}, shape{soa: true}),
+		mlp(policy.MLP{Obs: 6, Actions: 3, Activation: tanh, ShareTrunk: true}, shape{masked: true}),
+		mlp(policy.MLP{Obs: 65, Actions: 9, Hidden: []int{130, 96}, Activation: tanh}, shape{steps: 2, envs: 51, minibatch: 80}),
+		{name: "dense nodes without activations, unequal encoders", net: unequal()},
 	}
-	add(policy.Network{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh}, nil)
-	add(policy.Network{Obs: 4, Actions: 2, Hidden: []int{64, 64}, Activation: policy.Tanh, ShareTrunk: true}, nil)
-	add(policy.Network{Obs: 7, Actions: 5, Hidden: []int{33, 17, 20}, Activation: policy.ReLU, NormalizeObs: true},
-		func(s *shape) { s.masked, s.soa, s.envs = true, true, 29 })
-	add(policy.Network{Obs: 3, Actions: 18, Hidden: []int{40}, Activation: policy.ELU, ShareTrunk: true, NormalizeObs: true},
-		func(s *shape) { s.masked, s.valueClip = true, 0.2 })
-	add(policy.Network{Obs: 19, Actions: 1, Hidden: nil, Activation: policy.Tanh, NormalizeObs: true},
-		func(s *shape) { s.soa = true })
-	add(policy.Network{Obs: 6, Actions: 3, Hidden: nil, Activation: policy.Tanh, ShareTrunk: true},
-		func(s *shape) { s.masked = true })
-	add(policy.Network{Obs: 65, Actions: 9, Hidden: []int{130, 96}, Activation: policy.Tanh},
-		func(s *shape) { s.steps, s.envs, s.minibatch = 2, 51, 80 })
+	for i := range all {
+		s := &all[i]
+		s.steps, s.envs, s.minibatch = cmp.Or(s.steps, 9), cmp.Or(s.envs, 13), cmp.Or(s.minibatch, 48)
+	}
 	return all
+}
+
+// mlp completes the row of a MLP.
+func mlp(m policy.MLP, s shape) shape {
+	trunk := "separate"
+	if m.ShareTrunk {
+		trunk = "shared"
+	}
+	s.net, s.kinks = m.Network(), m.Activation == policy.ReLU
+	s.name = fmt.Sprintf("%d-%v-%d %s %s", m.Obs, m.Hidden, m.Actions, m.Activation, trunk)
+	return s
+}
+
+// unequal is a network whose parts have as little in common as possible: a trunk, an actor with two nodes of its own and
+// a critic that reads the trunk at once.
+func unequal() policy.Network {
+	dense := func(name, in string, out int) policy.Node {
+		return policy.Node{Name: name, In: []string{in}, Dense: &layer.Dense{Out: out, Gain: 1}}
+	}
+	return policy.Network{Format: policy.Format,
+		Inputs: []policy.Input{{Path: "obs", Shape: []int{5}}},
+		Nodes: []policy.Node{dense("trunk.0", "obs", 21),
+			{Name: "trunk.1", In: []string{"trunk.0"}, Activation: &layer.Activation{Func: policy.ELU}},
+			dense("actor.0", "trunk.1", 12), dense("actor.1", "actor.0", 30), dense("actor.head", "actor.1", 4),
+			dense("critic.head", "trunk.1", 1)},
+		Policy: []policy.Dist{{Action: "action", From: "actor.head", Categorical: &head.Categorical{N: 4}}},
+		Values: []policy.ValueHead{{Name: "value", From: "critic.head"}}}
 }
 
 // params returns parameters with large heads, so that actions, ratios and gradients are not all alike.
 func (s *suite) params(seed uint64) []float32 {
-	n := s.shape.net
-	n.PolicyGain, n.ValueGain = 2, 2
+	n := s.shape.net.Clone()
+	for i := range n.Nodes {
+		if node := &n.Nodes[i]; node.Dense != nil && (node.Name == n.Policy[0].From || node.Name == n.Values[0].From) {
+			node.Dense = &layer.Dense{Out: node.Dense.Out, Gain: 2}
+		}
+	}
 	p := policy.Init(&n, seed)
 	for _, q := range n.Params() {
 		if q.Rows == 1 {

@@ -34,7 +34,7 @@ func (s *suite) clippedApart(t *testing.T) {
 	c := s.config()
 	c.Epochs, c.Minibatch, c.MaxGradNorm, c.AdamBeta1 = 1, d.Rows(), 0, 0
 	free, stats := s.update(t, params, c, d, 1)
-	shared := s.shape.net.ShareTrunk && len(s.shape.net.Hidden) > 0
+	shared := !ppo.Apart(s.shape.net.Params())
 	actor, critic := s.parts(free.AdamM)
 	whole := math.Hypot(actor, critic)
 	if shared {

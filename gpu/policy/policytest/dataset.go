@@ -26,7 +26,7 @@ func NewDataset(t testing.TB, o Options) *policy.Dataset {
 	t.Helper()
 	d := &policy.Dataset{Seed: o.Seed, Index: 3}
 	for i := range o.Blocks {
-		spec := Spec(o.Network.Obs, o.Network.Actions, o.Masked)
+		spec := Spec(o.Network.Obs(), o.Network.Actions(), o.Masked)
 		schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: o.Steps, Envs: o.Envs, SoA: o.SoA})
 		if err != nil {
 			t.Fatal(err)
@@ -38,12 +38,12 @@ func NewDataset(t testing.TB, o Options) *policy.Dataset {
 		}
 		d.Blocks = append(d.Blocks, tr)
 	}
-	if o.Network.NormalizeObs {
-		z := policy.NewNormalizer(o.Network.Obs)
+	if o.Network.NormalizeObs() {
+		z := policy.NewNormalizer(o.Network.Obs())
 		if err := z.Update(d); err != nil {
 			t.Fatal(err)
 		}
-		d.ObsMean, d.ObsScale = make([]float32, o.Network.Obs), make([]float32, o.Network.Obs)
+		d.ObsMean, d.ObsScale = make([]float32, o.Network.Obs()), make([]float32, o.Network.Obs())
 		z.Weights(d.ObsMean, d.ObsScale)
 	}
 	return d
@@ -75,12 +75,12 @@ func Spec(obs, actions int, masked bool) hostabi.EnvSpec {
 func fillEnv(tr trajectory.Trajectory, o Options, e int, r *rand.Rand) {
 	obs, _ := tr.Schema.Layout(trajectory.Obs)
 	for t := range o.Steps + 1 {
-		for i := range o.Network.Obs {
+		for i := range o.Network.Obs() {
 			x := float32(r.NormFloat64()*(1+float64(i%3)) + float64(i%5))
 			tr.Float32(trajectory.Obs)[(t*obs.StrideT+e*obs.StrideEnv+i*obs.StrideElem)/4] = x
 		}
 		if o.Masked {
-			fillMask(tr, o.Network.Actions, t, e, r)
+			fillMask(tr, o.Network.Actions(), t, e, r)
 		}
 		if t == o.Steps {
 			break

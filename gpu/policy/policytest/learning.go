@@ -124,7 +124,7 @@ func (s *suite) invalidRows(t *testing.T) {
 		b.Float32(trajectory.Reward)[i], b.Float32(trajectory.LogProb)[i] = nan, nan
 		b.Float32(trajectory.Bootstrap)[i] = nan
 		b.Bytes(trajectory.Terminated)[i], b.Bytes(trajectory.Truncated)[i] = 255, 255
-		for j := range s.shape.net.Obs {
+		for j := range s.shape.net.Obs() {
 			b.Float32(trajectory.Obs)[(i/obs.Envs*obs.StrideT+i%obs.Envs*obs.StrideEnv+j*obs.StrideElem)/4] = nan
 		}
 		if l, ok := b.Schema.Layout(trajectory.Mask); ok {
@@ -170,7 +170,7 @@ func (s *suite) targetKL(t *testing.T) {
 	d, params := s.stale(t)
 	c := s.config()
 	c.Epochs, c.TargetKL = 5, 1e-9
-	if s.shape.net.Actions == 1 {
+	if s.shape.net.Actions() == 1 {
 		return // a single action has no divergence
 	}
 	state, stats := s.update(t, params, c, d, 1)
@@ -200,7 +200,7 @@ func (s *suite) vtrace(t *testing.T) {
 		s.compareParams(t, state.Params, r.Params)
 		results = append(results, state.Params)
 	}
-	if s.shape.net.Actions > 1 && slices.Equal(results[0], results[1]) {
+	if s.shape.net.Actions() > 1 && slices.Equal(results[0], results[1]) {
 		t.Error("recompute per dataset and per epoch give the same parameters")
 	}
 }
@@ -215,7 +215,7 @@ func (s *suite) badRows(t *testing.T) {
 	}{
 		"negative action": {func(b trajectory.Trajectory, row int) { b.Int32(trajectory.Action)[row] = -1 }, policy.ErrActionRange},
 		"large action": {func(b trajectory.Trajectory, row int) {
-			b.Int32(trajectory.Action)[row] = int32(s.shape.net.Actions)
+			b.Int32(trajectory.Action)[row] = int32(s.shape.net.Actions())
 		}, policy.ErrActionRange},
 		"reward": {func(b trajectory.Trajectory, row int) {
 			b.Float32(trajectory.Reward)[row] = float32(math.Inf(1))
@@ -255,7 +255,8 @@ func (s *suite) notFinite(t *testing.T) {
 func (s *suite) wrongDataset(t *testing.T) {
 	l := s.learner(t, s.params(1), s.config())
 	other := *s
-	other.shape.net.Obs++
+	other.shape.net = s.shape.net.Clone()
+	other.shape.net.Inputs[0].Shape = []int{s.shape.net.Obs() + 1}
 	for name, d := range map[string]*policy.Dataset{"no blocks": {}, "another width": other.dataset(t, 1)} {
 		if _, err := l.Update(d, rates); !errors.Is(err, policy.ErrDataset) {
 			t.Errorf("Update of a dataset with %s = %v, want ErrDataset", name, err)

@@ -1,15 +1,15 @@
 package policytest
 
 import (
-	"math"
-
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // Reference is a learner in float64, of the policy package's reference functions and nothing else.
 type Reference struct {
-	*policy.MLP
+	*policy.Graph
+	dist   head.Dist
 	config ppo.Config
 	m, v   []float64
 	steps  uint64
@@ -17,7 +17,11 @@ type Reference struct {
 
 // NewReference returns the reference learner.
 func NewReference(n policy.Network, params []float32, c ppo.Config) *Reference {
-	return &Reference{MLP: policy.NewMLP(n, params), config: c,
+	d, err := n.Policy[0].Of()
+	if err != nil {
+		panic(err)
+	}
+	return &Reference{Graph: policy.NewGraph(&n, params), dist: d, config: c,
 		m: make([]float64, len(params)), v: make([]float64, len(params))}
 }
 
@@ -67,12 +71,12 @@ func (r *Reference) target(d *policy.Dataset, s *ppo.Samples, t *ppo.Targets, ep
 	for i := range rows {
 		rows[i] = uint32(i)
 	}
-	obs := make([]float32, len(rows)*r.Network.Obs)
+	obs := make([]float32, len(rows)*r.Network.Obs())
 	d.GatherObs(&r.Network, rows, obs)
 	logits, _ := r.Forward(obs, len(rows))
 	newLogProb := make([]float32, len(rows))
 	for i := range rows {
-		newLogProb[i] = float32(LogProbs(logits, s.Masks(i, i+1), i, r.Network.Actions)[s.Action[i]])
+		newLogProb[i] = float32(LogProbs(r.dist, logits, s.Masks(i, i+1), i)[s.Action[i]])
 	}
 	return t.VTrace(d, &r.config, newLogProb)
 }
@@ -82,7 +86,7 @@ func (r *Reference) Gradient(b *ppo.Minibatch, rates ppo.Rates) ppo.LossSums {
 	clear(r.Grad)
 	logits, value := r.Forward(b.Obs, b.Rows)
 	dLogits, dValue := make([]float64, len(logits)), make([]float64, len(value))
-	sums := ppo.Loss(b, &r.config, rates, logits, value, dLogits, dValue)
+	sums := ppo.Loss(r.dist, b, &r.config, rates, logits, value, dLogits, dValue)
 	r.Backward(dLogits, dValue)
 	return sums
 }
@@ -98,30 +102,15 @@ func (r *Reference) step(b *ppo.Minibatch, rates ppo.Rates) (ppo.LossSums, ppo.G
 // Loss returns the loss of a minibatch under the current parameters, for finite differences.
 func (r *Reference) Loss(b *ppo.Minibatch, rates ppo.Rates) float64 {
 	logits, value := r.Forward(b.Obs, b.Rows)
-	s := ppo.Loss(b, &r.config, rates, logits, value, make([]float64, len(logits)), make([]float64, len(value)))
+	s := ppo.Loss(r.dist, b, &r.config, rates, logits, value, make([]float64, len(logits)), make([]float64, len(value)))
 	return (s.PolicyLoss + r.config.ValueCoef*s.ValueLoss - float64(rates.Entropy)*s.Entropy) / float64(b.Rows)
 }
 
-// LogProbs returns the log-probabilities of row i of logits [rows][actions] under the row's mask.
-func LogProbs(logits []float64, mask []byte, i, actions int) []float64 {
-	row := logits[i*actions : (i+1)*actions]
-	out := make([]float64, actions)
-	largest, sum := math.Inf(-1), 0.0
-	for a, x := range row {
-		if len(mask) == 0 || mask[a] != 0 {
-			largest = max(largest, x)
-		}
-	}
-	for a, x := range row {
-		if len(mask) == 0 || mask[a] != 0 {
-			sum += math.Exp(x - largest)
-		}
-	}
-	for a, x := range row {
-		out[a] = math.Inf(-1)
-		if len(mask) == 0 || mask[a] != 0 {
-			out[a] = x - largest - math.Log(sum)
-		}
+// LogProbs returns the log-probabilities of every action in row i of what a distribution is made from, under the row's mask.
+func LogProbs(d head.Dist, params []float64, mask []byte, i int) []float64 {
+	out := make([]float64, d.Values())
+	for a := range out {
+		out[a], _ = d.LogProb(params[i*d.Elems():(i+1)*d.Elems()], mask, int32(a))
 	}
 	return out
 }

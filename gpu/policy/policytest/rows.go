@@ -73,11 +73,12 @@ func (s *suite) greedy(t *testing.T) {
 	for i := range rows {
 		rows[i] = uint32(i)
 	}
-	obs := make([]float32, len(rows)*n.Obs)
+	obs := make([]float32, len(rows)*n.Obs())
 	d.GatherObs(n, rows, obs)
-	logits, _ := policy.NewMLP(*n, params).Forward(obs, len(rows))
+	dist, _ := n.Policy[0].Of()
+	logits, _ := policy.NewGraph(n, params).Forward(obs, len(rows))
 	for i, action := range requests[0].Action {
-		logProbs := LogProbs(logits, rowMask(d, i), i, n.Actions)
+		logProbs := LogProbs(dist, logits, rowMask(d, i), i)
 		best := math.Inf(-1)
 		for _, x := range logProbs {
 			best = max(best, x)
@@ -143,7 +144,7 @@ func (s *suite) noLegalAction(t *testing.T) {
 	d := masked.dataset(t, 1)
 	a := masked.actor(t, s.params(1), d)
 	requests := Requests(d, d.Blocks[0], 0, 5)
-	for action := range s.shape.net.Actions {
+	for action := range s.shape.net.Actions() {
 		m := requests[1].Mask
 		m.Data[3*m.StrideRow+action*m.StrideElem] = 0
 	}
@@ -190,7 +191,7 @@ func (s *suite) strangeObservations(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, action := range requests[0].Action {
-			if action < 0 || int(action) >= s.shape.net.Actions {
+			if action < 0 || int(action) >= s.shape.net.Actions() {
 				t.Fatalf("row %d: action %d", i, action)
 			}
 			if mask := rowMask(d, i); mask != nil && mask[action] == 0 {

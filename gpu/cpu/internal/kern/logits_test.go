@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
@@ -167,7 +168,7 @@ func checkLoss(t *testing.T, s Set, r *rand.Rand, rows, actions int) {
 		l.Logits[i], l.Value[i], m.Advantage[i] = float32(math.NaN()), float32(math.NaN()), float32(math.Inf(1))
 	}
 	dLogits, dValue := make([]float64, len(wide)), make([]float64, rows)
-	want := ppo.Loss(&m, &c, rates, wide, value, dLogits, dValue)
+	want := ppo.Loss(&head.Categorical{N: actions}, &m, &c, rates, wide, value, dLogits, dValue)
 	s.Loss(&l)
 	for row := range rows {
 		for a := range actions {

@@ -10,7 +10,7 @@ import (
 )
 
 // product multiplies random matrices whose elements start at an offset in memory.
-func product[F float](t *testing.T, e *engine, m, k, n int, transA, transB bool, offset int) (a, b, c []F) {
+func product[F float](t *testing.T, e *matMuler, m, k, n int, transA, transB bool, offset int) (a, b, c []F) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(m), uint64(k*1000+n)))
 	random := func(rows, cols int, transposed bool) (*tensor.Dense, []F) {
@@ -46,7 +46,7 @@ func product[F float](t *testing.T, e *engine, m, k, n int, transA, transB bool,
 }
 
 func TestEngine_MultipliesWhateverTheLayout(t *testing.T) {
-	e := new(engine)
+	e := new(matMuler)
 	for _, s := range [][3]int{{1, 1, 1}, {1, 7, 1}, {7, 1, 3}, {3, 5, 1}, {1, 5, 9}, {13, 33, 5}, {70, 130, 67}, {200, 3, 200}} {
 		m, k, n := s[0], s[1], s[2]
 		for _, trans := range [][2]bool{{false, false}, {true, false}, {false, true}, {true, true}} {
@@ -73,7 +73,7 @@ func TestEngine_MultipliesWhateverTheLayout(t *testing.T) {
 
 // Rows of a product are those of the product of fewer rows, also where gonum splits the work.
 func TestEngine_RowsDoNotDependOnTheNumberOfRows(t *testing.T) {
-	e := new(engine)
+	e := new(matMuler)
 	const k, n = 150, 90
 	for _, transposed := range []bool{false, true} {
 		r := rand.New(rand.NewPCG(1, 1))

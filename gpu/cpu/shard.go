@@ -1,0 +1,71 @@
+package cpu
+
+import (
+	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
+	"github.com/rlhost/rlhost/gpu/ppo"
+)
+
+// shard computes the gradient of some rows of a minibatch. Everything it writes is its own; parameters, what is packed
+// of them and the minibatch it shares with other shards, which all only read them.
+type shard struct {
+	*pass
+	back  [][]float32 // per operation: what it has packed of the parameters
+	batch *minibatch
+
+	grad  []float32   // laid out as params
+	delta [][]float32 // per operation, as out: gradient of the loss before the activation
+	strip []float32   // for products to pack columns of B
+	loss  kern.Loss
+	sums  kern.ColumnSums
+}
+
+func newShard(p *pass, back [][]float32, batch *minibatch) *shard {
+	s := &shard{pass: p, back: back, batch: batch, grad: aligned(p.size), delta: p.rowsOfAll()}
+	s.loss.NewLogProb, s.strip = aligned(p.block), aligned(p.block*kern.StripPanels*kern.Panel)
+	return s
+}
+
+// prepare begins a minibatch of rows rows.
+func (s *shard) prepare(c *ppo.Config, r ppo.Rates, rows int) {
+	s.prepareLoss(c, r, rows)
+	clear(s.grad)
+}
+
+// rows adds the gradient of rows lo to hi of the minibatch, a block at a time.
+func (s *shard) rows(lo, hi int) {
+	for ; lo < hi; lo += s.block {
+		n := min(s.block, hi-lo)
+		s.evaluate(lo, lo+n)
+		for _, o := range s.backward {
+			o.backward(s, n)
+		}
+	}
+}
+
+// evaluate runs rows lo to hi of the minibatch forward and through the loss.
+func (s *shard) evaluate(lo, hi int) {
+	b := s.batch
+	s.x = matrix{b.obs.data[lo*b.obs.row:], b.obs.row, 1}
+	if s.staged {
+		s.stage(s.x, hi-lo, nil, nil)
+	}
+	s.forward(hi-lo, true)
+	s.runLoss(lo, hi)
+}
+
+// gradient returns the gradient over the rows of an operation before its activation.
+func (s *shard) gradient(o op) matrix {
+	n := o.common()
+	return matrix{s.delta[n.at], n.row, 1}
+}
+
+// descend runs the product that passes a gradient on to what an operation reads, where others have added before it or
+// will. The last of them multiplies with the derivative of the activation there.
+func (s *shard) descend(n *node) {
+	g, below, to := &s.product, n.in.common(), s.gradient(n.in)
+	g.N, g.C, g.CRow, g.CPanel, g.Add = below.padded, to.data, to.row, kern.Panel, !n.first
+	if n.last {
+		g.Epilogue, g.H = below.activation.backward, s.out[below.at]
+	}
+	s.set.Gemm(g)
+}

@@ -1,0 +1,21 @@
+package gorgonia
+
+// Linear returns x·weight + bias, shape [rows, out], for x [rows, in], weight [in, out] and bias [1, out].
+func Linear(x, weight, bias *Node) (*Node, error) {
+	var c calc
+	y := c.add(c.matMul(x, weight), c.repeat(bias, x.Shape()[0]))
+	return y, c.err
+}
+
+// Linear applies the dense layer with the parameters name.weight and name.bias.
+func (p Params) Linear(name string, x *Node) (*Node, error) {
+	weight, err := p.Node(name + ".weight")
+	if err != nil {
+		return nil, err
+	}
+	bias, err := p.Node(name + ".bias")
+	if err != nil {
+		return nil, err
+	}
+	return Linear(x, weight, bias)
+}

@@ -1,0 +1,99 @@
+package policy
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/rlhost/rlhost/gpu/policy/head"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
+)
+
+// Activation is the function between layers.
+type Activation = layer.Func
+
+// Activations.
+const (
+	Tanh = layer.Tanh
+	ReLU = layer.ReLU
+	ELU  = layer.ELU
+)
+
+// MLP is the network of kind "mlp", for a flat observation and one Discrete action: an encoder of dense layers for
+// policy and value each (or one for both with ShareTrunk), then a linear head of Actions logits and one of a single
+// value. As JSON it is a network of format 0.
+type MLP struct {
+	Obs          int        `json:"obs"`     // elements of an observation
+	Actions      int        `json:"actions"` // values of the action
+	Hidden       []int      `json:"hidden"`  // widths of the encoder's layers
+	Activation   Activation `json:"activation"`
+	ShareTrunk   bool       `json:"share_trunk"`
+	NormalizeObs bool       `json:"normalize_obs"`
+	// Gains of the orthogonal initialisation: hidden layers, policy head, value head. 0 means √2, 0.01 and 1 (Huang et al.,
+	// "The 37 implementation details of PPO", 2022).
+	HiddenGain float64 `json:"hidden_gain"`
+	PolicyGain float64 `json:"policy_gain"`
+	ValueGain  float64 `json:"value_gain"`
+}
+
+// maxLayers bounds the depth of an encoder.
+const maxLayers = 64
+
+// Validate reports the first thing about the network that no backend could compute.
+func (m *MLP) Validate() error {
+	switch {
+	case m.Obs < 1:
+		return fmt.Errorf("network: %d observed elements", m.Obs)
+	case m.Actions < 1:
+		return fmt.Errorf("network: %d actions", m.Actions)
+	case len(m.Hidden) > maxLayers:
+		return fmt.Errorf("network: %d hidden layers, at most %d", len(m.Hidden), maxLayers)
+	}
+	for i, width := range m.Hidden {
+		if width < 1 || width > 1<<16 {
+			return fmt.Errorf("network: hidden layer %d has width %d", i, width)
+		}
+	}
+	n := m.Network()
+	return n.Validate()
+}
+
+// Network expands the description: the nodes of the actor up to its head, then the critic's, or the trunk's and then
+// both heads.
+func (m MLP) Network() Network {
+	n := Network{Format: Format, Inputs: []Input{{Path: "obs", Shape: []int{m.Obs}}}}
+	if m.NormalizeObs {
+		n.Inputs[0].Norm = Running
+	}
+	dense := func(name, in string, out int, gain, fallback float64) string {
+		if gain == 0 {
+			gain = fallback
+		}
+		n.Nodes = append(n.Nodes, Node{Name: name, In: []string{in}, Dense: &layer.Dense{Out: out, Gain: gain}})
+		return name
+	}
+	encoder := func(name string) string {
+		last := "obs"
+		for i, width := range m.Hidden {
+			last = dense(fmt.Sprintf("%s.%d", name, i), last, width, m.HiddenGain, math.Sqrt2)
+			n.Nodes = append(n.Nodes, Node{Name: last + ".activation", In: []string{last}, Activation: &layer.Activation{Func: m.Activation}})
+			last += ".activation"
+		}
+		return last
+	}
+	actor, critic := "actor", "critic"
+	var trunk string
+	if m.ShareTrunk {
+		trunk = encoder("trunk")
+	}
+	of := func(name string) string {
+		if m.ShareTrunk {
+			return trunk
+		}
+		return encoder(name)
+	}
+	actor = dense("actor.head", of(actor), m.Actions, m.PolicyGain, 0.01)
+	critic = dense("critic.head", of(critic), 1, m.ValueGain, 1)
+	n.Policy = []Dist{{Action: "action", From: actor, Categorical: &head.Categorical{N: m.Actions}}}
+	n.Values = []ValueHead{{Name: "value", From: critic}}
+	return n
+}

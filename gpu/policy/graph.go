@@ -1,0 +1,84 @@
+package policy
+
+import "github.com/rlhost/rlhost/gpu/policy/layer"
+
+// Graph is the reference of a network: the operations' own in float64 over the canonical vector. Tests hold backends to
+// it.
+type Graph struct {
+	Network Network
+	Params  []float64 // canonical vector
+	Grad    []float64 // of the same length, added to by Backward
+
+	rows    int
+	shapes  map[string][]int
+	tensors [][]Param            // by node
+	values  map[string][]float64 // by input and node, of the last Forward
+	grads   map[string][]float64 // of the last Backward
+}
+
+// NewGraph returns the reference of a valid network with the given parameters.
+func NewGraph(n *Network, params []float32) *Graph {
+	g := &Graph{Network: *n, Params: widen(params), Grad: make([]float64, len(params)), tensors: n.paramsByNode()}
+	g.shapes, _ = n.shapes()
+	return g
+}
+
+func widen(x []float32) []float64 {
+	y := make([]float64, len(x))
+	for i := range x {
+		y[i] = float64(x[i])
+	}
+	return y
+}
+
+// zeros returns a tensor of rows for every input and node.
+func (g *Graph) zeros() map[string][]float64 {
+	all := map[string][]float64{}
+	for name, shape := range g.shapes {
+		all[name] = make([]float64, g.rows*layer.Elems(shape))
+	}
+	return all
+}
+
+// part returns node i's operation and its part in the pass.
+func (g *Graph) part(i int) (layer.Op, *layer.Pass) {
+	node := &g.Network.Nodes[i]
+	op, _ := node.Op()
+	p := &layer.Pass{Rows: g.rows, Out: g.values[node.Name], DOut: g.grads[node.Name]}
+	for _, name := range node.In {
+		p.In, p.DIn = append(p.In, g.values[name]), append(p.DIn, g.grads[name])
+	}
+	for _, t := range g.tensors[i] {
+		end := t.Offset + t.Rows*t.Cols
+		p.Params, p.Grads = append(p.Params, g.Params[t.Offset:end]), append(p.Grads, g.Grad[t.Offset:end])
+	}
+	return op, p
+}
+
+// Forward computes logits [rows][Actions] and values [rows] of observations x [rows][Obs], normalised already.
+func (g *Graph) Forward(x []float32, rows int) (logits, value []float64) {
+	n := &g.Network
+	g.rows = rows
+	g.values = g.zeros()
+	g.values[n.Inputs[0].Path] = widen(x)
+	for i := range n.Nodes {
+		op, p := g.part(i)
+		op.Forward(p)
+	}
+	return g.values[n.Policy[0].From], g.values[n.Values[0].From]
+}
+
+// Backward adds to Grad the gradient of a loss whose gradients over the outputs of the last Forward are dLogits
+// and dValue.
+func (g *Graph) Backward(dLogits, dValue []float64) {
+	n := &g.Network
+	g.grads = g.zeros()
+	copy(g.grads[n.Policy[0].From], dLogits)
+	for i, d := range dValue {
+		g.grads[n.Values[0].From][i] += d
+	}
+	for i := len(n.Nodes) - 1; i >= 0; i-- {
+		op, p := g.part(i)
+		op.Backward(p)
+	}
+}

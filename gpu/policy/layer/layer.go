@@ -1,0 +1,61 @@
+// Package layer has what a network's nodes compute: for each operation the rule of its shape, its parameters with their
+// initial values, and a reference in float64, forward and backward, that backends are held to.
+//
+// An operation is a struct in a file of its own, whose exported fields are its attributes. It becomes part of networks as
+// a field of policy.Node.
+package layer
+
+import "fmt"
+
+// Op is what a node computes of its inputs, row by row.
+type Op interface {
+	// Shape returns the shape of a row of the output for those of the inputs, or what is wrong with them.
+	Shape(in [][]int) ([]int, error)
+	// Params lists the tensors of parameters, for inputs that Shape accepts.
+	Params(in [][]int) []Tensor
+	// Forward computes p.Out.
+	Forward(p *Pass)
+	// Backward adds to p.DIn and p.Grads, given p.DOut and what Forward has left.
+	Backward(p *Pass)
+	// String names the operation with its attributes, but for those of initial values.
+	String() string
+}
+
+// Tensor is one tensor of parameters, row-major.
+type Tensor struct {
+	Name  string // within the node: weight, bias
+	Shape []int
+	// Gain of an orthogonal initialisation over the last axis against all others; 0 = all zero.
+	Gain float64
+}
+
+// Pass is one node's part in a pass of the reference. Tensors of rows are [Rows][elements].
+type Pass struct {
+	Rows          int
+	In, DIn       [][]float64 // by input
+	Out, DOut     []float64
+	Params, Grads [][]float64 // by tensor
+}
+
+// MaxElems bounds the elements of a row.
+const MaxElems = 1 << 31
+
+// Elems returns the number of elements of a shape, or 0 for one that is no shape or too large.
+func Elems(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		if d < 1 || d > MaxElems/n {
+			return 0
+		}
+		n *= d
+	}
+	return n
+}
+
+// one returns the elements of the only input.
+func one(in [][]int) (int, error) {
+	if len(in) != 1 {
+		return 0, fmt.Errorf("%d inputs, want one", len(in))
+	}
+	return Elems(in[0]), nil
+}
