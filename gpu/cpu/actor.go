@@ -65,7 +65,7 @@ func (a *actor) rows(i int, r *policy.Request, lo, hi int) error {
 	if r.Action == nil {
 		return nil
 	}
-	if row := a.act(r, lo, hi); row >= 0 {
+	if row := a.dist.act(a, r, lo, hi); row >= 0 {
 		return &policy.RowError{Request: i, Row: row, Err: policy.ErrNoLegalAction}
 	}
 	return nil

@@ -10,9 +10,11 @@ import (
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// act draws the actions of rows lo to hi of request i from the logits. It returns the first row without a legal
-// action, or -1.
-func (a *actor) act(r *policy.Request, lo, hi int) (illegal int) {
+// categorical is head.Categorical.
+type categorical struct{}
+
+// act draws from the logits.
+func (categorical) act(a *actor, r *policy.Request, lo, hi int) (illegal int) {
 	logits := a.columns(a.layout.policy)
 	if row := a.forbid(logits, &r.Mask, lo, hi); row >= 0 {
 		return row
@@ -65,8 +67,7 @@ func (a *actor) correct(r *policy.Request, lo, hi int) {
 	}
 }
 
-// prepareLoss begins the loss of a minibatch of rows rows.
-func (s *shard) prepareLoss(c *ppo.Config, r ppo.Rates, rows int) {
+func (categorical) begin(s *shard, c *ppo.Config, r ppo.Rates, rows int) {
 	mean := 1 / float64(rows)
 	bound := float32(math.Inf(1))
 	if c.ValueClip > 0 {
@@ -77,9 +78,7 @@ func (s *shard) prepareLoss(c *ppo.Config, r ppo.Rates, rows int) {
 		Entropy: float32(float64(r.Entropy) * mean), ValueCoef: float32(c.ValueCoef * mean), ValueClip: bound}
 }
 
-// runLoss runs rows lo to hi of the minibatch through the loss, which leaves the gradients of logits and values in
-// their place.
-func (s *shard) runLoss(lo, hi int) {
+func (categorical) loss(s *shard, lo, hi int) {
 	b, l, logits := s.batch, &s.loss, s.columns(s.layout.policy)
 	if len(b.mask) > 0 {
 		for row := lo; row < hi; row++ {

@@ -7,6 +7,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/policy/layer"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // layout is a network as this backend computes it, and where its parameters lie in the backend's own vector: as the
@@ -16,6 +17,7 @@ type layout struct {
 	net          policy.Network
 	obs, actions int
 	ops          []op // in the network's order
+	dist         dist // of the action
 	policy       op   // what the heads read
 	value        op
 	backward     []op    // in the order of the backward pass: heads, then nodes from last to first
@@ -42,6 +44,17 @@ type op interface {
 	// packed is the size of what pack makes of the parameters for the backward pass.
 	packed() int
 	pack(set kern.Set, params, to []float32)
+}
+
+// dist is a distribution of actions. Like an op it has no state but its place.
+type dist interface {
+	// act fills in actions and log-probabilities of rows lo to hi of a request, whose outputs the pass has just computed. It
+	// returns the first row without a legal action, or -1.
+	act(a *actor, r *policy.Request, lo, hi int) (illegal int)
+	// begin prepares the loss of a minibatch of rows rows; loss runs rows lo to hi of it through the loss, which leaves the
+	// gradients of the policy's parameters and of the values in their place.
+	begin(s *shard, c *ppo.Config, r ppo.Rates, rows int)
+	loss(s *shard, lo, hi int)
 }
 
 // node is what all operations have.
@@ -77,6 +90,7 @@ func newLayout(n policy.Network) (*layout, error) {
 	l := &layout{net: n, obs: n.Obs(), actions: n.Actions(), names: map[string]op{n.Inputs[0].Path: nil}}
 	switch d, _ := n.Policy[0].Of(); d.(type) {
 	case *head.Categorical:
+		l.dist = categorical{}
 	default:
 		return nil, unsupported("action", n.Policy[0].Action, d)
 	}

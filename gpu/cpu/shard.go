@@ -27,7 +27,7 @@ func newShard(p *pass, back [][]float32, batch *minibatch) *shard {
 
 // prepare begins a minibatch of rows rows.
 func (s *shard) prepare(c *ppo.Config, r ppo.Rates, rows int) {
-	s.prepareLoss(c, r, rows)
+	s.dist.begin(s, c, r, rows)
 	clear(s.grad)
 }
 
@@ -50,7 +50,7 @@ func (s *shard) evaluate(lo, hi int) {
 		s.stage(s.x, hi-lo, nil, nil)
 	}
 	s.forward(hi-lo, true)
-	s.runLoss(lo, hi)
+	s.dist.loss(s, lo, hi)
 }
 
 // gradient returns the gradient over the rows of an operation before its activation.
