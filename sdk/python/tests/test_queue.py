@@ -254,6 +254,21 @@ class QueueTest(unittest.TestCase):
             finally:
                 signal.signal(signal.SIGALRM, before)
 
+    def kill_two(self, work, q, rng):
+        """Kills two processes in the middle of what they do with a queue, and repairs it."""
+        victims = [FORK.Process(target=work, args=(q, rng.random())) for _ in range(2)]
+        for p in victims:
+            p.start()
+        while q.empty() and all(p.is_alive() for p in victims):
+            time.sleep(0.0005)
+        time.sleep(rng.random() * 0.004)
+        for p in victims:
+            os.kill(p.pid, signal.SIGKILL)
+        for p in victims:
+            p.join()
+            self.assertEqual(p.exitcode, -signal.SIGKILL)
+        q.recover()
+
     def test_killed_processes_block_nobody(self):
         """Kills processes in the middle of what they do: what lives gets every message that it puts itself, once."""
         seed = random.randrange(1 << 32)
@@ -261,17 +276,7 @@ class QueueTest(unittest.TestCase):
         with self.subTest(seed=seed), rlhost.Queue(16, 8) as q:
             own = 0
             for _ in range(40):
-                victims = [FORK.Process(target=churn, args=(q, rng.random())) for _ in range(2)]
-                for p in victims:
-                    p.start()
-                while q.empty() and all(p.is_alive() for p in victims):
-                    time.sleep(0.0005)
-                time.sleep(rng.random() * 0.004)
-                for p in victims:
-                    os.kill(p.pid, signal.SIGKILL)
-                for p in victims:
-                    p.join()
-                q.recover()
+                self.kill_two(churn, q, rng)
                 while not q.empty():
                     q.get_many(64, timeout=5)
                 mine = [struct.pack("<II", 1, own + i) for i in range(16)]
@@ -290,18 +295,7 @@ class QueueTest(unittest.TestCase):
         rng = random.Random(seed)
         with self.subTest(seed=seed), rlhost.Queue(max_size_bytes=12000) as q:
             for round in range(40):
-                victims = [FORK.Process(target=churn_any, args=(q, rng.random())) for _ in range(2)]
-                for p in victims:
-                    p.start()
-                while q.empty() and all(p.is_alive() for p in victims):
-                    time.sleep(0.0005)
-                time.sleep(rng.random() * 0.004)
-                for p in victims:
-                    os.kill(p.pid, signal.SIGKILL)
-                for p in victims:
-                    p.join()
-                    self.assertEqual(p.exitcode, -signal.SIGKILL)
-                q.recover()
+                self.kill_two(churn_any, q, rng)
                 while not q.empty():
                     for data in q.get_many(64, timeout=5):
                         check(data)
