@@ -37,6 +37,7 @@ run() {
 }
 median() { sort -n "$work/$1" | awk '{ x[NR] = $1 } END { print (x[int((NR + 1) / 2)] + x[int(NR / 2) + 1]) / 2 }'; }
 
+run base 1 >/dev/null # so that nobody finds an empty cache
 names=(control base head)
 echo "layout: env steps/s of base, head, control"
 for i in $(seq "$layouts"); do
