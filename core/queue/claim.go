@@ -16,8 +16,8 @@ import "github.com/rlhost/rlhost/hostabi"
 //	head        h → h+k
 //	cell[h+i]   → FREE(h+i+size), last to first
 //
-// Only the first cell of a claim changes hands by compare-and-swap. The others need no barrier: whoever looks at
-// them has come from the first, and found it free or ready.
+// Only the first cell of a claim changes hands by compare-and-swap. The others need no barrier: a process that looks at
+// them has come from the first, and found that one free or ready.
 
 // attempts bounds how often a claim is tried again. Every retry means that somebody else got on; a peer that writes
 // nonsense can pretend that for ever, and is then taken for a full or empty queue.
@@ -62,7 +62,7 @@ func (q *MPMC) claimRoom(n uint64, owner uint16) (uint64, bool) {
 			continue
 		}
 		if ahead == 0 && w.state() != hostabi.RingFree {
-			q.h.Tail.CompareAndSwap(t, t+q.extent(w)) // help whoever claimed it
+			q.h.Tail.CompareAndSwap(t, t+q.extent(w)) // help its owner
 			continue
 		}
 		// Occupied since the last lap, if tail is still what the cell was compared with.
@@ -136,7 +136,7 @@ func (q *MPMC) claimReady(limit uint64, owner uint16) (uint64, uint64) {
 				return h, n
 			}
 		case hostabi.RingReading, hostabi.RingVoiding:
-			q.h.Head.CompareAndSwap(h, h+q.extent(w)) // help whoever claimed it
+			q.h.Head.CompareAndSwap(h, h+q.extent(w)) // help its owner
 		case hostabi.RingVoid:
 			q.skip(h, owner)
 		default:

@@ -145,7 +145,7 @@ type End struct {
 }
 
 // As returns an end for an owner, from 1 to MaxOwner. Everybody who uses the queue at the same time must be another
-// owner, in all processes; whoever gives out the ids gives one again only after Recover. By convention an id is a
+// owner, in all processes; an id is given out again only after Recover. By convention an id is a
 // peer's index (6 bits) and its epoch (6 bits), so that it differs from its predecessor's.
 func (q *MPMC) As(owner uint16) *End {
 	e := &End{q: q, owner: owner & ownerMask, putting: fifo.NewWaiter(&q.notFull), getting: fifo.NewWaiter(&q.notEmpty)}

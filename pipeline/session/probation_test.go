@@ -8,7 +8,7 @@ import (
 )
 
 // A version that has failed is dealt with however long the change takes that is under way: until then it is watched, and
-// whoever asks for status --wait waits.
+// status --wait waits.
 func TestFallBack_WaitsForWhatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &Commands{ended: make(chan struct{}), changed: make(chan struct{}), watched: &probation{number: 1}}

@@ -58,7 +58,7 @@ func TestFault_IsNamedAndCostsOneBlock(t *testing.T) {
 	}
 }
 
-// A component that is on probation bears no fault: whoever watches it is told, and replaces it.
+// A component that is on probation bears no fault: its owner is told, and replaces it.
 func TestFault_OnProbationIsNotBorne(t *testing.T) {
 	for _, watched := range []bool{true, false} {
 		r := newRig(t, rigOptions{script: when(4, 7, plugintest.Trap)})

@@ -161,7 +161,7 @@ func (c *codeCache) readKey() error {
 func (c *codeCache) sweep() {
 	list, err := os.ReadDir(c.path(""))
 	if err != nil {
-		return // whoever wants to read or write here will say so
+		return // the next read or write here will say so
 	}
 	for _, e := range list {
 		if !strings.HasPrefix(e.Name(), temporaryPrefix) {

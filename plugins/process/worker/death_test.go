@@ -142,7 +142,7 @@ func TestDeath_InEveryCall(t *testing.T) {
 	}
 }
 
-// Whoever answers and dies before the others have been replaced has made its step: it is lost in the next call.
+// A worker that answers and dies before the others have been replaced has made its step: it is lost in the next call.
 func TestDeath_AfterTheAnswerIsTheNextCallsLoss(t *testing.T) {
 	s := newStage(t, loadIn(t, 2, env.Source{Use: "scripted@1"}), 4)
 	e := s.Env.(*batch)

@@ -51,7 +51,7 @@ func (e *batch) judge(call string) error {
 	}
 	f := e.newFault(env.FaultLost, call, -1, why)
 	f.Lost = lost
-	// Whoever has answered and died since is lost in the next call: nobody would be told of it now.
+	// A worker that has answered and died since is lost in the next call: nobody would be told of it now.
 	if err := e.replace(func(w *worker) bool { return w.selected && w.verdict != answered }); err != nil {
 		e.gate.Poison()
 		return e.newFault(env.FaultTrap, call, -1, fmt.Errorf("%w; and there is no other in its place: %w", f.Err, err))

@@ -155,7 +155,7 @@ func (m *mill) row(tr trajectory.Trajectory, row, env int) error {
 	}
 	step := obs[plugintest.ObsStep]
 	if row == 0 && step == 0 {
-		last = nil // whoever dies between two blocks begins the next one anew and loses no step
+		last = nil // a worker that dies between two blocks begins the next one anew and loses no step
 	}
 	if last != nil && step != last[plugintest.ObsStep]+1 || last == nil && step != 0 {
 		return fmt.Errorf("environment %d observes %v after %v", global, obs, last)

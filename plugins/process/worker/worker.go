@@ -131,7 +131,7 @@ func (w *worker) handle(f *native.Frame, files []*os.File) {
 	case f.Fail != nil:
 		err = errors.New(f.Fail.Reason)
 	}
-	_ = spawn.CloseFiles(files) // whoever sent them has others
+	_ = spawn.CloseFiles(files) // the sender has its own
 	if err != nil {
 		w.fail(err)
 	}
