@@ -105,8 +105,9 @@ func (p *Pipeline) add(a *assembly, of *graph.Component, index int, at placement
 func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placement) *component.Host {
 	own := of.Name
 	return &component.Host{
-		Name: at.name, ID: at.id, Index: index, Count: of.Count, FirstEnv: at.first, Begun: at.begun, Again: p.again, Task: at.task, Inherited: at.inherited,
-		Run: x.view().run, Arenas: p.arenas, Stats: p.stats,
+		Name: at.name, ID: at.id, Index: index, Count: of.Count,
+		Succession: component.Succession{FirstEnv: at.first, Begun: at.begun, Again: p.again, Task: at.task, Inherited: at.inherited},
+		Run:        x.view().run, Arenas: p.arenas, Stats: p.stats,
 		Log: p.log.With("component", at.name),
 		Env: x.env, Policy: func(name string) (component.Policy, error) { return x.view().policy(name) },
 		Peers:  func(kind string) int { return x.view().graph.InstancesByKind()[kind] },

@@ -57,7 +57,7 @@ func tapText(r *control.TapRecord) string {
 	var b strings.Builder
 	at := time.UnixMicro(int64(r.Time * 1e6)).Format("15:04:05.000")
 	fmt.Fprintf(&b, "%s %s  #%d", at, r.Signal, r.Sequence)
-	if component, _ := strings.CutSuffix(r.From, ""); !strings.HasPrefix(r.Signal, component+".") {
+	if !strings.HasPrefix(r.Signal, r.From+".") { // it has several instances
 		fmt.Fprintf(&b, "  from %s", r.From)
 	}
 	if r.Handle != "" {

@@ -49,19 +49,20 @@ const (
 	AtEpisode
 )
 
-var boundaryNames = [...]string{"now", "step", "trajectory", "episode"}
+// BoundaryNames are the names of all boundaries, by their values.
+var BoundaryNames = [...]string{"now", "step", "trajectory", "episode"}
 
 // String returns the boundary's name as ParseBoundary takes it.
 func (b Boundary) String() string {
-	if int(b) < len(boundaryNames) {
-		return boundaryNames[b]
+	if int(b) < len(BoundaryNames) {
+		return BoundaryNames[b]
 	}
 	return "boundary?"
 }
 
 // ParseBoundary returns the boundary of that name: now, step, trajectory or episode.
 func ParseBoundary(name string) (Boundary, error) {
-	for i, n := range boundaryNames {
+	for i, n := range BoundaryNames {
 		if n == name {
 			return Boundary(i), nil
 		}

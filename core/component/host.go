@@ -20,22 +20,7 @@ type Host struct {
 	ID    uint16 // Message.Sender of its messages
 	Index int    // which instance
 	Count int    // how many instances
-	// FirstEnv is the global index of the component's first environment, where its Flow tells how many it has.
-	FirstEnv int
-	// Task is the trajectory.Episode.Task of the component's episodes until a change of its environments says another one:
-	// that of the others, where it joins a run that has had such changes.
-	Task uint16
-	// Begun tells instances apart that begin while the run goes on: 0 for those that it began with. Environments that do
-	// not go on from a state draw from random streams that belong to it, and to Run.Resumes.
-	Begun int
-	// Again returns another Begun, for an instance whose process begins anew; nil where that does not happen.
-	Again func() int
-	// Published is the newest policy version that the component published before its process died and it was started
-	// again; 0 if it was not. Versions go on from there: those who compare them never see one twice.
-	Published uint64
-	// Inherited are the arenas of the instance that this one is to replace, by name; see Arena. It is not nil, if perhaps
-	// empty, where there is such an instance: counters in Stats then have its counts already.
-	Inherited map[string]*arena.Arena
+	Succession
 
 	Run      *Run
 	Receiver *loop.Receiver // the component's place on its loop
@@ -69,6 +54,26 @@ type Host struct {
 	slots    []*bus.Slot
 	arenas   *ownArenas
 	credits  []func() // that TakeOver registers
+}
+
+// Succession is what an instance takes over from those that ran before it, and what tells it apart from them.
+type Succession struct {
+	// FirstEnv is the global index of the component's first environment, where its Flow tells how many it has.
+	FirstEnv int
+	// Task is the trajectory.Episode.Task of the component's episodes until a change of its environments says another one:
+	// that of the others, where it joins a run that has had such changes.
+	Task uint16
+	// Begun tells instances apart that begin while the run goes on: 0 for those that it began with. Environments that do
+	// not go on from a state draw from random streams that belong to it, and to Run.Resumes.
+	Begun int
+	// Again returns another Begun, for an instance whose process begins anew; nil where that does not happen.
+	Again func() int
+	// Published is the newest policy version that the component published before its process died and it was started
+	// again; 0 if it was not. Versions go on from there: those who compare them never see one twice.
+	Published uint64
+	// Inherited are the arenas of the instance that this one is to replace, by name; see Arena. It is not nil, if perhaps
+	// empty, where there is such an instance: counters in Stats then have its counts already.
+	Inherited map[string]*arena.Arena
 }
 
 // Tables are the parts of a pipeline that components refer to by name. Nobody changes them.

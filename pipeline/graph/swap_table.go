@@ -23,9 +23,6 @@ func defaultSwap() swapFile {
 // maxCanary bounds the environments of a trial: they are made beside those that run.
 const maxCanary = 4096
 
-// boundaryNames are the values of at.
-var boundaryNames = []string{"step", "trajectory", "episode", "now"}
-
 // swapTable reads [swap].
 func (c *checker) swapTable() {
 	f := defaultSwap()
@@ -34,7 +31,7 @@ func (c *checker) swapTable() {
 	d.decode(&f) // what is wrong has been noted
 	at, err := component.ParseBoundary(f.At)
 	if child := n.at("at"); err != nil {
-		c.Add("E010", child.val, table.DidYouMean(f.At, "%q", "boundaries", boundaryNames), "unknown boundary %q", f.At)
+		c.Add("E010", child.val, table.DidYouMean(f.At, "%q", "boundaries", component.BoundaryNames[:]), "unknown boundary %q", f.At)
 	}
 	c.atLeast(n, "canary", f.Canary, 0)
 	if f.Canary > maxCanary {

@@ -40,8 +40,8 @@ func TestProcess_TellsWhatAProcessIsNotFinishedWith(t *testing.T) {
 // A process that takes the place of one that died begins environments with random streams that nobody has had.
 func TestProcess_IsToldThatItBeginsAgain(t *testing.T) {
 	begun := 4
-	x := &shared{h: &component.Host{Run: &component.Run{}, Log: slog.New(slog.DiscardHandler), Begun: 2,
-		Again: func() int { begun++; return begun }}}
+	x := &shared{h: &component.Host{Run: &component.Run{}, Log: slog.New(slog.DiscardHandler),
+		Succession: component.Succession{Begun: 2, Again: func() int { begun++; return begun }}}}
 	for session, want := range []int{2, 5, 6} {
 		if got := x.configuration(1).Begun; got != want {
 			t.Errorf("process %d is told %d, want %d", session, got, want)
