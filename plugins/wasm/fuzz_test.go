@@ -39,7 +39,7 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			var load *table.Error
 			if !errors.As(err, &load) || load.Code == "" || load.Reason == "" || load.Help == "" {
-				t.Errorf("Load = %v, want a whole LoadError", err)
+				t.Errorf("Load = %v, want all of a table.Error", err)
 			}
 			return
 		}
