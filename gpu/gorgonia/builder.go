@@ -15,7 +15,7 @@ import (
 type Builder interface {
 	// Params returns the layout of the canonical parameter vector: tensors one after the other, without gaps. A
 	// layout other than n.Params() is for programs that initialise and publish their own weights: policy.Init and
-	// the blocks of policy.FormatWeights have n.Params(). Names that begin with actor. and critic. say whose a parameter
+	// the blocks of policy.WeightsFormat have n.Params(). Names that begin with actor. and critic. say whose a parameter
 	// is: where there are no others, the gradients of the two can be clipped apart.
 	Params(n *policy.Network) []policy.Param
 	// Heads returns logits [rows, Actions] and value [rows, 1] for obs [rows, elements], which is normalised already.
