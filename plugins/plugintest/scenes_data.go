@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/hostabi"
@@ -121,11 +120,14 @@ func sceneHeld(t *testing.T, h *RuntimeHarness) {
 		}
 		a.note(func() { got = append(got, m.T) })
 	})
+	numbers := a.wires[len(a.wires)-1]
 	n := h.many()
 	a.tell(OpBurst, uint64(n), 0)
 	a.tell(OpEcho, 0, 0)
-	a.Until("the component is held up", func() bool { return a.Host.Receiver.Paused() })
-	time.Sleep(20 * time.Millisecond) // it may go on as far as it can
+	a.Until("the component is held up behind a full connection", func() bool {
+		st := numbers.Stats()
+		return a.Host.Receiver.Paused() && st.MaxQueued == 8 && st.Parked > 0
+	})
 	close(gate)
 	a.Until("all messages", func() bool {
 		a.mu.Lock()
