@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
@@ -35,7 +36,7 @@ func (p *program) parse(file string, sets []string, parts *graph.Parts) (*graph.
 	g, problems := graph.Parse(file, src, graph.ParseOptions{Sets: sets, Parts: parts})
 	p.problems(problems)
 	if g == nil {
-		return nil, nil, said(problemsCode(problems), problems)
+		return nil, nil, said(int(session.KindOf(problems)), problems)
 	}
 	return g, problems, nil
 }
@@ -114,7 +115,7 @@ func (c *validateCommand) look(p *program, file string, parts *graph.Parts) erro
 		more, err := pipeline.CheckPlugins(context.Background(), g, parts)
 		p.problems(more)
 		if err != nil {
-			return p.buildError(err)
+			return p.told(session.BuildError(err))
 		}
 		warnings = append(warnings, more...)
 	}

@@ -4,14 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
 	"golang.org/x/term"
 
-	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
 
@@ -60,7 +60,7 @@ func (p *program) colored() bool {
 // queues tells how many messages wait on each wire that has any.
 func (t *training) queues() []runner.Queue {
 	var queues []runner.Queue
-	for _, w := range t.pipeline.Counters() {
+	for _, w := range t.session.Load().Pipeline().Counters() {
 		if w.Queued+w.Parked > 0 {
 			_, to, _ := strings.Cut(w.Wire, " → ")
 			queues = append(queues, runner.Queue{Name: to, Queued: w.Queued + w.Parked, Depth: w.Depth})
@@ -69,67 +69,68 @@ func (t *training) queues() []runner.Queue {
 	return queues
 }
 
-// describe writes what the run is made of into its folder and tells its name.
-func (t *training) describe() error {
-	hashes, err := t.pluginHashes()
-	if err != nil {
-		return err
+// observe tells what happens in the training.
+func (t *training) observe(e session.Event) {
+	switch e := e.(type) {
+	case session.Warned:
+		t.problems(e.Problems)
+	case session.Unfinished:
+		t.notice("run %s did not come to its end and was saved at %d env steps; to go on with it: rlhost train --resume %s", e.Run, e.EnvSteps, e.Run)
+	case session.Resumed:
+		t.resumed(&e)
+	case session.Started:
+		t.startLine(&e)
+	case session.Failed:
+		run := t.session.Load().Folder()
+		t.notice("run %s failed; %s", run.ID(), whatIsSaved(run))
 	}
-	d, mode := t.definition(), "async"
-	if t.graph.Synchronous {
-		mode = "sync"
+}
+
+// resumed tells what a run goes on from.
+func (t *training) resumed(e *session.Resumed) {
+	how := "exactly: all state was saved"
+	if !e.Exact {
+		how = "not exactly: " + e.Why
 	}
-	kernels := d.Backend.Kernels()
-	t.know(t.before.EnvSteps, t.before.PolicyVersion)
-	exact, why := t.exactness(hashes, kernels)
-	err = t.run.Update(func(i *runs.Info) {
-		i.Rlhost, i.Seed, i.Mode, i.Kernel = hostabi.Release, t.graph.Run.Seed, mode, kernels
-		i.Plugins = hashes
-		i.Python = pythonOf(t.graph)
-		i.Policies = map[string]any{t.graph.Policies[0].Name: d.Network}
-	})
-	if err != nil {
-		return err
+	t.notice("resuming %s at %d env steps, policy version %d, %s", e.Run, e.EnvSteps, e.PolicyVersion, how)
+	for i := range e.Swapped {
+		x := &e.Swapped[i]
+		t.notice("%s runs %s, since the %s at %d env steps", x.Component, versionText(&x.Version), x.What, x.EnvStep)
 	}
-	if t.resumed {
-		if err := t.describeResume(exact, why); err != nil {
-			return err
-		}
+	c := e.Interrupted
+	if c == nil {
+		return
 	}
+	what, which, file := c.What, "the version before", ""
+	if c.Component != "" {
+		what += " of " + c.Component
+	}
+	if e.NewRuns {
+		which = "the new version"
+	}
+	if e.Now != nil {
+		file = ", " + filepath.Base(e.Now.File)
+	}
+	t.notice("the run was killed during a %s: it goes on with %s%s", what, which, file)
+}
+
+// startLine tells the run's name and what it is made of.
+func (t *training) startLine(e *session.Started) {
 	if t.command.JSON {
-		return json.NewEncoder(t.out).Encode(map[string]any{
-			"event": "start", "run": t.run.ID(), "seed": t.graph.Run.Seed, "mode": mode, "kernels": kernels,
-			"pipeline": t.graph.Hash(), "plugins": hashes,
-		})
+		_ = json.NewEncoder(t.out).Encode(map[string]any{
+			"event": "start", "run": e.Run, "seed": e.Seed, "mode": e.Mode, "kernels": e.Kernels,
+			"pipeline": e.Pipeline, "plugins": e.Plugins,
+		}) // where nobody reads, the end says so
+		return
 	}
-	fmt.Fprintf(t.out, "%s run %s  seed %d  %s  kernels %s  pipeline %.8s\n", time.Now().Format(time.TimeOnly), t.run.Dir,
-		t.graph.Run.Seed, mode, kernels, t.graph.Hash())
-	return nil
+	fmt.Fprintf(t.out, "%s run %s  seed %d  %s  kernels %s  pipeline %.8s\n", time.Now().Format(time.TimeOnly), e.Dir, e.Seed, e.Mode, e.Kernels, e.Pipeline)
 }
 
-// pluginHashes are the hashes of all environments, by the name that the run's own pipeline has for them.
-func (t *training) pluginHashes() (map[string]string, error) {
-	kept, err := movedTo(t.run.Dir, t.graph, t.parts.Builtins)
+// whatIsSaved tells the newest checkpoint of a run.
+func whatIsSaved(run *runs.Run) string {
+	latest, err := run.Load(runs.Latest)
 	if err != nil {
-		return nil, err
+		return "it has no checkpoint yet"
 	}
-	hashes := map[string]string{}
-	for _, e := range kept.Envs {
-		plugin, err := t.pipeline.Env(e.Name)
-		if err != nil {
-			return nil, err
-		}
-		hashes[e.Table.Use] = plugin.Hash()
-	}
-	return hashes, nil
-}
-
-// pythonOf returns the Python that a pipeline's environments of Gymnasium are played with, or nothing.
-func pythonOf(g *graph.Graph) string {
-	for _, e := range g.Envs {
-		if t := e.Table.Plugin; t != nil && g.Plugin(t.Name) == nil {
-			return t.Path
-		}
-	}
-	return ""
+	return fmt.Sprintf("it was saved at %d env steps: rlhost train --resume %s", latest.EnvSteps, run.ID())
 }

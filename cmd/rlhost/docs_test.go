@@ -126,6 +126,21 @@ func (s *pageScript) file(name, text string) {
 	s.archive.Files = append(s.archive.Files, txtar.File{Name: name, Data: []byte(text)})
 }
 
+// inExample holds a block of Go against the example of pipeline/session: its lines stand there, in that order.
+func (s *pageScript) inExample(b *codeBlock) {
+	rest, err := os.ReadFile("../../pipeline/session/example_test.go")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for line := range strings.Lines(b.text) {
+		_, after, ok := strings.Cut(string(rest), strings.TrimSpace(line))
+		if !ok {
+			s.t.Errorf("%s:%d: %q is not in ExampleTrain", s.page, b.line, line)
+		}
+		rest = []byte(after)
+	}
+}
+
 func (s *pageScript) add(b *codeBlock) {
 	s.say("# %s:%d", s.page, b.line)
 	name := b.name
@@ -153,6 +168,8 @@ func (s *pageScript) add(b *codeBlock) {
 				}
 			}
 		}
+	case "go": // part of the example that go test runs
+		s.inExample(b)
 	default:
 		s.t.Errorf("%s:%d: nobody runs blocks in %q; output is text", s.page, b.line, b.language)
 	}

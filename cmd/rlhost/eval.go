@@ -12,13 +12,14 @@ import (
 	"github.com/rlhost/rlhost/plugins/builtin"
 
 	"github.com/rlhost/rlhost/pipeline/runs"
-	"github.com/rlhost/rlhost/plugins/learner"
+	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
 
 type evalCommand struct {
 	RunID string `arg:"" optional:"" default:"latest" name:"run" help:"Run: a folder, a name such as cartpole (its newest run), cartpole/7, or latest."`
 	runsFlag
+	Policy        string `placeholder:"NAME" help:"Policy to evaluate; default the only one."`
 	Checkpoint    string `default:"latest" help:"best, latest or a policy version."`
 	Episodes      int    `default:"100" help:"Episodes to play."`
 	Seed          uint64 `default:"1" help:"Seed of the episodes."`
@@ -54,13 +55,16 @@ func (c *evalCommand) evaluate(p *program, parts *graph.Parts) error {
 	if err != nil {
 		return err
 	}
-	checkpoint, err := load(run, c.Checkpoint)
+	checkpoint, err := run.Load(c.Checkpoint)
+	if errors.Is(err, runs.ErrNotFound) {
+		return fail(exitUsage, err)
+	}
 	if err != nil {
 		return err
 	}
-	g, _, err := p.ownPipeline(run, nil, parts)
+	g, _, err := session.OwnPipeline(run, nil, parts) // its warnings are about training
 	if err != nil {
-		return err
+		return p.told(err)
 	}
 	result, err := c.play(p, run, g, parts, checkpoint)
 	if err != nil {
@@ -70,60 +74,62 @@ func (c *evalCommand) evaluate(p *program, parts *graph.Parts) error {
 }
 
 func (c *evalCommand) play(p *program, run *runs.Run, g *graph.Graph, parts *graph.Parts,
-	checkpoint runs.Checkpoint) (*evaluated, error) {
+	checkpoint runs.Checkpoint) (*session.Evaluation, error) {
 	ctx := context.Background()
-	network, weights, err := learner.Weights(checkpoint.Components[learnerName(g)])
+	learned, learner, err := session.Learned(g, c.Policy)
 	if err != nil {
 		return nil, err
 	}
-	longest := uint64(0)
-	if state, ok := checkpoint.Components[nameOfKind(g, "runner")]; ok {
-		if longest, err = runner.Longest(state); err != nil {
-			return nil, err
-		}
+	network, weights, err := session.Weights(parts, checkpoint.Components[learner])
+	if err != nil {
+		return nil, err
 	}
-	e := g.Env(g.Policies[0].Env)
+	longest, err := session.LongestEpisode(g, parts, checkpoint.Components)
+	if err != nil {
+		return nil, err
+	}
+	e := g.Env(learned.Env)
 	plugin, err := parts.Load(ctx, e.Name, e.Table, g.Dir)
 	if err != nil {
 		return nil, pluginError(err)
 	}
-	for _, name := range changed(run.Info(), map[string]string{e.Table.Use: plugin.Hash()}) {
+	for _, name := range session.Changed(run.Info(), map[string]string{e.Table.Use: plugin.Hash()}) {
 		p.tell(slog.LevelWarn, "warning: ", "changed since the run began: %s", name)
 	}
 	spec := plugin.Spec()
-	made, err := parts.Policy(g.Policies[0].Decode, &spec)
+	made, err := parts.Policy(learned.Decode, &spec)
 	if err != nil {
 		return nil, errors.Join(err, plugin.Close())
 	}
 	d := &policy.Definition{Network: network, Backend: made.(*policy.Definition).Backend}
-	result, err := evaluate(ctx, plugin, d, weights, c.options(g, longest))
+	result, err := session.Evaluate(ctx, plugin, d, weights, c.options(g, longest))
 	return result, errors.Join(err, plugin.Close())
 }
 
 // options are the run's own, but for what the command line says.
-func (c *evalCommand) options(g *graph.Graph, longest uint64) evaluationOptions {
-	o := optionsOf(g, longest)
+func (c *evalCommand) options(g *graph.Graph, longest uint64) session.EvaluationOptions {
+	o := session.EvaluationOf(g, longest)
 	o.Episodes, o.Seed = c.Episodes, c.Seed
 	if c.MaxSteps > 0 {
 		o.MaxSteps = uint64(c.MaxSteps)
 	}
 	if c.Deterministic != nil {
-		o.deterministic = *c.Deterministic
+		o.Deterministic = *c.Deterministic
 	}
 	return o
 }
 
-func (c *evalCommand) report(p *program, id string, checkpoint *runs.Checkpoint, e *evaluated) error {
-	judged := e.judged()
+func (c *evalCommand) report(p *program, id string, checkpoint *runs.Checkpoint, e *session.Evaluation) error {
+	judged := e.Judged()
 	if c.JSON {
 		return json.NewEncoder(p.out).Encode(map[string]any{
 			"run": id, "policy_version": checkpoint.PolicyVersion, "env_steps": checkpoint.EnvSteps,
-			"episodes": len(judged.Returns), "seed": c.Seed, "deterministic": e.deterministic, "max_steps": e.maxSteps,
+			"episodes": len(judged.Returns), "seed": c.Seed, "deterministic": e.Deterministic, "max_steps": e.MaxSteps,
 			"mean_return": judged.Return, "std_return": judged.Std, "mean_length": judged.Length,
-			"unfinished": judged.Unfinished, "returns": judged.Returns, "greedy": e.greedy, "sampled": e.sampled,
+			"unfinished": judged.Unfinished, "returns": judged.Returns, "greedy": e.Greedy, "sampled": e.Sampled,
 		})
 	}
-	fmt.Fprintf(p.out, "%s at policy version %d (%d env steps): return %v; mean length %.1f, seed %d\n",
-		id, checkpoint.PolicyVersion, checkpoint.EnvSteps, e, judged.Length, c.Seed)
+	fmt.Fprintf(p.out, "%s at policy version %d (%d env steps): return %s; mean length %.1f, seed %d\n",
+		id, checkpoint.PolicyVersion, checkpoint.EnvSteps, evaluationText(e), judged.Length, c.Seed)
 	return nil
 }

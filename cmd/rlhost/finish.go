@@ -12,94 +12,72 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/gpu/policy"
-	"github.com/rlhost/rlhost/pipeline/runs"
-	"github.com/rlhost/rlhost/plugins/learner"
+	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/runner"
 )
 
 // endEvent is the last line of --json, however the run ends.
 type endEvent struct {
-	Event         string   `json:"event"`
-	Reason        string   `json:"reason"` // return, env_steps, wall, interrupted, failed; aborted after a second Ctrl-C
-	Error         string   `json:"error,omitempty"`
-	EnvSteps      uint64   `json:"env_steps"`
-	WallSeconds   float64  `json:"wall_seconds"`
-	MeanReturn    *float64 `json:"mean_return"`              // over the window; null while that is not full
-	ReachedReturn *float64 `json:"reached_return,omitempty"` // over the window when it ended the run: some datasets before the last
-	EvalReturn    *float64 `json:"eval_return"`              // that is judged; null if there was no evaluation
-	EvalStd       *float64 `json:"eval_std"`
-	EvalEpisodes  int      `json:"eval_episodes"`
-	EvalGreedy    bool     `json:"eval_deterministic"` // which of the two that follow is judged
-	Greedy        *played  `json:"eval_greedy"`        // null if there was no evaluation
-	Sampled       *played  `json:"eval_sampled"`
-	Episodes      uint64   `json:"episodes"`
-	PolicyVersion uint64   `json:"policy_version"`
-	ParamsHash    string   `json:"params_hash"` // empty if no dataset was learned from
-	Kernels       string   `json:"kernels"`
-	Run           string   `json:"run"`
+	Event         string          `json:"event"`
+	Reason        string          `json:"reason"` // return, env_steps, wall, interrupted, failed; aborted after a second Ctrl-C
+	Error         string          `json:"error,omitempty"`
+	EnvSteps      uint64          `json:"env_steps"`
+	WallSeconds   float64         `json:"wall_seconds"`
+	MeanReturn    *float64        `json:"mean_return"`              // over the window; null while that is not full
+	ReachedReturn *float64        `json:"reached_return,omitempty"` // over the window when it ended the run: some datasets before the last
+	EvalReturn    *float64        `json:"eval_return"`              // that is judged; null if there was no evaluation
+	EvalStd       *float64        `json:"eval_std"`
+	EvalEpisodes  int             `json:"eval_episodes"`
+	EvalGreedy    bool            `json:"eval_deterministic"` // which of the two that follow is judged
+	Greedy        *session.Played `json:"eval_greedy"`        // null if there was no evaluation
+	Sampled       *session.Played `json:"eval_sampled"`
+	Episodes      uint64          `json:"episodes"`
+	PolicyVersion uint64          `json:"policy_version"`
+	ParamsHash    string          `json:"params_hash"` // empty if no dataset was learned from
+	Kernels       string          `json:"kernels"`
+	Run           string          `json:"run"`
 }
 
-// Reasons of an end that no component gives.
-const (
-	reasonFailed  = "failed"
-	reasonAborted = "aborted"
-)
-
-// finish evaluates what the run ended with, reports, and judges --require.
-func (t *training) finish(ctx context.Context, reason component.StopReason) error {
-	end := t.endOf(string(reason))
-	end.Episodes = t.count("runner/episodes")
-	end.MeanReturn = number(t.at.MeanReturn)
-	if reason == component.StopReturn {
-		end.ReachedReturn = number(t.gauge(runner.ReachedReturn))
-	}
-	var result *evaluated
-	if t.last != nil {
-		_, weights, err := learner.Weights(t.last[learnerName(t.running())])
-		if err != nil {
-			return t.failed(err)
-		}
-		end.ParamsHash = runs.ParamsHash(weights.Params)
-		if reason != component.StopInterrupted {
-			if result, err = t.evaluate(ctx, weights); err != nil && ctx.Err() == nil {
-				return t.failed(err)
-			}
-		}
-	}
-	if result != nil {
-		judged := result.judged()
-		end.EvalReturn, end.EvalStd, end.EvalEpisodes, end.EvalGreedy = &judged.Return, &judged.Std, len(judged.Returns), result.deterministic
-		end.Greedy, end.Sampled = &result.greedy, &result.sampled
-	}
-	if t.saveErr != nil {
-		end.Error = message(t.saveErr)
-	}
-	endErr := t.run.End(string(reason))
-	end.WallSeconds = time.Since(t.started).Seconds()
-	if err := t.report(&end, result); err != nil {
-		return t.also(err, endErr)
-	}
-	return t.also(t.verdict(ctx, reason, &end), endErr)
-}
+// reasonAborted is the reason of an end that no component gives.
+const reasonAborted = "aborted"
 
 // verdict is what the program exits with after a run that came to its end. What could not be saved is lost with
 // the process, so that counts first.
-func (t *training) verdict(ctx context.Context, reason component.StopReason, end *endEvent) error {
-	if t.saveErr != nil {
-		return fail(exitFailed, fmt.Errorf("the run's last state is lost: %w", t.saveErr))
+func (t *training) verdict(ctx context.Context, r *session.Result) error {
+	if r.SaveErr != nil {
+		return fail(exitFailed, fmt.Errorf("the run's last state is lost: %w", r.SaveErr))
 	}
-	if reason == component.StopInterrupted || ctx.Err() != nil {
+	if r.Reason == component.StopInterrupted || ctx.Err() != nil {
 		return said(exitInterrupted, errInterrupted)
 	}
-	return t.require.judge(end.EvalReturn)
+	if r.Evaluation == nil {
+		return t.require.judge(nil)
+	}
+	return t.require.judge(&r.Evaluation.Judged().Return)
 }
 
-// endOf returns the end event with what is known without the pipeline.
+// endOf returns the end event with what is known without a result.
 func (t *training) endOf(reason string) endEvent {
 	end := endEvent{Event: "end", Reason: reason, WallSeconds: time.Since(t.started).Seconds()}
-	if k := t.known.Load(); k != nil {
-		end.Run, end.Kernels, end.EnvSteps, end.PolicyVersion = k.run, k.kernels, k.envSteps, k.policyVersion
+	if s := t.session.Load(); s != nil {
+		p := s.Progress()
+		end.Run, end.Kernels, end.EnvSteps, end.PolicyVersion = p.Run, p.Kernels, p.EnvSteps, p.PolicyVersion
+	}
+	return end
+}
+
+// endWith returns the end event of a run that came to its end.
+func (t *training) endWith(r *session.Result) endEvent {
+	end := t.endOf(string(r.Reason))
+	end.Episodes, end.ParamsHash = r.Episodes, r.ParamsHash
+	end.MeanReturn, end.ReachedReturn = number(r.MeanReturn), number(r.ReachedReturn)
+	if e := r.Evaluation; e != nil {
+		judged := e.Judged()
+		end.EvalReturn, end.EvalStd, end.EvalEpisodes, end.EvalGreedy = &judged.Return, &judged.Std, len(judged.Returns), e.Deterministic
+		end.Greedy, end.Sampled = &e.Greedy, &e.Sampled
+	}
+	if r.SaveErr != nil {
+		end.Error = message(r.SaveErr)
 	}
 	return end
 }
@@ -109,7 +87,7 @@ func (t *training) endFailed(err error) {
 	if err == nil || !t.command.JSON || t.ended.Swap(true) {
 		return
 	}
-	end := t.endOf(reasonFailed)
+	end := t.endOf(string(session.Broken))
 	if errors.Is(err, errInterrupted) {
 		end.Reason = string(component.StopInterrupted)
 	}
@@ -136,44 +114,31 @@ func number(x float64) *float64 {
 	return &x
 }
 
-// policyEnv is the environment that the learner's policy is for.
-func (t *training) policyEnv() string { return t.graph.Policies[0].Env }
-
-func (t *training) definition() *policy.Definition {
-	made, err := t.pipeline.Policy(t.graph.Policies[0].Name)
-	if err != nil {
-		panic(fmt.Sprintf("rlhost: a built pipeline lost its policy: %v", err))
-	}
-	return made.(*policy.Definition)
-}
-
-// count returns a counter of the run.
-func (t *training) count(name string) uint64 { return t.pipeline.Stats().Counter(name).Value() }
-
 // report prints how the run ended.
-func (t *training) report(end *endEvent, result *evaluated) error {
+func (t *training) report(s *session.Session, r *session.Result) error {
+	end, run := t.endWith(r), s.Folder()
 	if t.command.JSON {
 		t.ended.Store(true)
 		return json.NewEncoder(t.out).Encode(end)
 	}
-	rule := t.running().Run.Stop
-	if component.StopReason(end.Reason) == component.StopReturn && end.ReachedReturn != nil {
+	rule := s.Graph().Run.Stop
+	if end.ReachedReturn != nil {
 		fmt.Fprintf(t.out, "target reached: mean return %s over %d episodes (wanted %g) after %d env steps, %.2f s\n",
 			returnText(*end.ReachedReturn), rule.Window, rule.Return, end.EnvSteps, end.WallSeconds)
 	} else {
 		fmt.Fprintf(t.out, "ended (%s) after %d env steps, %.2f s\n", end.Reason, end.EnvSteps, end.WallSeconds)
 	}
-	if result != nil {
-		fmt.Fprintf(t.out, "evaluation: return %v\n", result)
+	if r.Evaluation != nil {
+		fmt.Fprintf(t.out, "evaluation: return %s\n", evaluationText(r.Evaluation))
 	}
 	switch {
-	case t.saveErr != nil:
-	case t.last == nil:
-		fmt.Fprintf(t.out, "nothing was saved: no dataset came to its end meanwhile; %s\n", t.whatIsSaved())
-	case component.StopReason(end.Reason) == component.StopInterrupted:
-		fmt.Fprintf(t.out, "saved %s  to go on: rlhost train --resume %s\n", t.run.Dir, t.run.ID())
+	case r.SaveErr != nil:
+	case !r.Saved:
+		fmt.Fprintf(t.out, "nothing was saved: no dataset came to its end meanwhile; %s\n", whatIsSaved(run))
+	case r.Reason == component.StopInterrupted:
+		fmt.Fprintf(t.out, "saved %s  to go on: rlhost train --resume %s\n", run.Dir, run.ID())
 	default:
-		fmt.Fprintf(t.out, "saved %s  try: rlhost eval %s\n", t.run.Dir, t.run.ID())
+		fmt.Fprintf(t.out, "saved %s  try: rlhost eval %s\n", run.Dir, run.ID())
 	}
 	return nil
 }
@@ -218,4 +183,30 @@ func returnText(numbers ...float64) string {
 		texts[i] = strconv.FormatFloat(x, 'f', runner.Decimals(numbers...), 64)
 	}
 	return strings.Join(texts, " ± ")
+}
+
+// evaluationText tells both, what is judged first.
+func evaluationText(e *session.Evaluation) string {
+	first, second, words := e.Judged(), &e.Sampled, "sampled"
+	if !e.Deterministic {
+		second, words = &e.Greedy, "deterministic"
+	}
+	return fmt.Sprintf("%s over %d episodes%s, %s; %s %s%s", returnText(first.Return, first.Std), len(first.Returns),
+		unfinished(e, first), howActed(e.Deterministic), words, returnText(second.Return, second.Std), unfinished(e, second))
+}
+
+// unfinished tells how many episodes were given up, if any were.
+func unfinished(e *session.Evaluation, p *session.Played) string {
+	if p.Unfinished == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d unfinished after %d env steps)", p.Unfinished, e.MaxSteps)
+}
+
+// howActed says how the actions of an evaluation were picked.
+func howActed(greedy bool) string {
+	if greedy {
+		return "deterministic actions"
+	}
+	return "sampled actions"
 }

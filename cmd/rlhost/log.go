@@ -11,6 +11,7 @@ import (
 	"unicode"
 
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/session"
 )
 
 // logger returns the log for standard error.
@@ -20,9 +21,16 @@ func (p *program) logger() *slog.Logger {
 		shown = slog.NewJSONHandler(p.err, nil)
 	}
 	if p.record != nil {
-		return slog.New(both{shown, p.record})
+		return slog.New(slog.NewMultiHandler(shown, p.record))
 	}
 	return slog.New(shown)
+}
+
+// recording returns the program with what it logs also kept in the run's folder.
+func (p *program) recording(r *session.Records) *program {
+	next := *p
+	next.record = slog.NewJSONHandler(r, nil)
+	return &next
 }
 
 // notice tells what a user should know, on standard error.

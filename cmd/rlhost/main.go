@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/runner"
 	"github.com/rlhost/rlhost/plugins/wasm"
@@ -149,8 +150,12 @@ func (p *program) exitCode(err error) int {
 	}
 	code, told := exitFailed, false
 	var e *exitError
-	if errors.As(err, &e) {
+	var training *session.Error
+	switch {
+	case errors.As(err, &e):
 		code, told = e.code, e.said
+	case errors.As(err, &training):
+		code = int(training.Kind)
 	}
 	if !told {
 		p.complain(err)

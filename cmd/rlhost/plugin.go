@@ -84,7 +84,7 @@ func pathIn(dir, path string) (string, error) {
 	if filepath.IsAbs(path) {
 		return path, nil
 	}
-	relative, err := relativePath(dir, path)
+	relative, err := files.Relative(dir, path)
 	if err == nil && !strings.HasPrefix(relative, "..") {
 		relative = "./" + relative
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/evaluation"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/runner"
@@ -158,7 +159,7 @@ func TestS12EvaluationLimitsEpisodesAsTheRolloutsDo(t *testing.T) {
 		if g == nil {
 			t.Fatal(problems)
 		}
-		if got := episodeLimit(g); got != limit {
+		if got := session.EvaluationOf(g, 0).EpisodeLimit; got != limit {
 			t.Errorf("%v: evaluations have the limit %d, want %d", sets, got, limit)
 		}
 	}

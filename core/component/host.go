@@ -112,6 +112,13 @@ type StopRule struct {
 	HasReturn bool
 }
 
+// Gauges that whoever runs a pipeline reads, of a component that counts episodes.
+const (
+	GaugeMeanReturn     = "charts/episodic_return" // over the window; NaN while that is not full
+	GaugeReachedReturn  = "charts/reached_return"  // when it ended the run by its stop rule; none in a run that ended otherwise
+	GaugeLongestEpisode = "runner/longest_episode" // env steps of the longest episode that the run has ended
+)
+
 // StopReason says why a run ended.
 type StopReason string
 

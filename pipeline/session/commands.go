@@ -30,8 +30,6 @@ type CommandOptions struct {
 	// then tells what it ended with, or nil.
 	Stop           func(now bool)
 	LastCheckpoint func() *control.CheckpointReply
-	// ExitOf is what a command exits with for problems of a file.
-	ExitOf func(graph.Problems) int
 
 	StepsBefore uint64        // env steps that the run had made before this process
 	Records     *runs.LogFile // the run's log, or nil

@@ -1,8 +1,14 @@
-// Package session answers the commands to a running pipeline: it serves the control socket of a run while that goes on.
+// Package session is a training as a library: it begins or resumes one, saves checkpoints, answers commands, and evaluates
+// what came out.
 //
-//	c, err := session.Serve(session.CommandOptions{Pipeline: p, Run: run, Parts: parts, Log: log, Stop: stop, Checkpoint: checkpoint})
-//	reason, err := p.Run(ctx)
-//	err = c.Close()
+//	parts, engines := builtin.New(log, runner.Output{})
+//	g, problems := graph.Parse(file, text, graph.ParseOptions{Parts: parts})
+//	result, err := session.Train(ctx, session.Options{Parts: parts, Graph: g})
+//	err = engines.Close()
+//
+// It prints nothing: an observer is told what happens, a log what goes wrong. What runs a pipeline is package pipeline's
+// business, what may run in one comes with graph.Parts. Commands come over the control socket of the run's folder while
+// Run goes on.
 //
 // A change is one flow, whoever asks for it: the next graph is checked, its plugins are loaded and compiled beside what
 // runs (Pipeline.Prepare), the new version is checked and tried against the old one on the same seeds, then it takes

@@ -14,13 +14,60 @@ import (
 	"github.com/rlhost/rlhost/pipeline"
 )
 
-// What a command exits with where 1 does not say enough.
+// Kind says whose fault an error is; its number is what a program exits with.
+type Kind int
+
+// Kinds of errors.
 const (
-	exitUsage  = 2
-	exitConfig = 3
-	exitCheck  = 4
-	exitPlugin = 5
+	Failure Kind = 1 // of the run
+	Usage   Kind = 2 // what was asked for does not exist or makes no sense
+	Config  Kind = 3 // the pipeline
+	Check   Kind = 4 // a check of an environment
+	Plugin  Kind = 5 // a plugin that cannot be used
 )
+
+// Error is why a training cannot begin, go on or end as it should.
+type Error struct {
+	Kind Kind
+	Err  error
+}
+
+// Error returns the error below.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error below.
+func (e *Error) Unwrap() error { return e.Err }
+
+// BuildError tells a pipeline that cannot be built from a plugin that cannot be used.
+func BuildError(err error) error {
+	var fault *env.Fault
+	if errors.As(err, &fault) {
+		return &Error{Kind: Plugin, Err: err}
+	}
+	var problems graph.Problems
+	if !errors.As(err, &problems) {
+		return err
+	}
+	return &Error{Kind: KindOf(problems), Err: problems}
+}
+
+// KindOf tells whose fault problems are: a plugin's if no error is the file's.
+func KindOf(problems graph.Problems) Kind {
+	kind := Config
+	for _, problem := range problems {
+		switch {
+		case slices.Contains(pluginCodes, problem.Code):
+			kind = Plugin
+		case strings.HasPrefix(problem.Code, "E"):
+			return Config
+		}
+	}
+	return kind
+}
+
+// pluginCodes are the problems that a plugin is to blame for, not the file.
+var pluginCodes = []string{"E013", "E014", "E015", "E016", "E017", "E018", "E019", "E050", "E051",
+	"E061", "E062", "E063", "E064", "E065", "E066", "E067", "E068", "E069"}
 
 // errFell gives up a change because the version that it goes on from has failed.
 var errFell = errors.New("the version that runs has failed meanwhile, and the previous one takes over again")
@@ -39,7 +86,7 @@ func (j *Commands) asError(ctx context.Context, err error) *control.Error {
 	case errors.As(err, &change):
 		e := &control.Error{Code: change.Code, Reason: once(change.Reason), Help: change.Help}
 		if change.Code == control.CodeSpaces {
-			e.Exit = exitPlugin
+			e.Exit = int(Plugin)
 		}
 		return e
 	case errors.As(err, &problems):
@@ -52,7 +99,7 @@ func (j *Commands) asError(ctx context.Context, err error) *control.Error {
 		return control.Errorf(control.CodeFailed, "given up: the client has gone; nothing has changed")
 	case errors.As(err, &fault):
 		e := control.Errorf(control.CodeFailed, "%s; nothing has changed", once(err.Error()))
-		e.Exit = exitPlugin
+		e.Exit = int(Plugin)
 		return e
 	}
 	return control.Errorf(control.CodeFailed, "%s; nothing has changed", once(err.Error()))
@@ -83,7 +130,7 @@ func (j *Commands) problemError(list graph.Problems) *control.Error {
 	if i < 0 {
 		return control.Errorf(control.CodeFailed, "%v", list)
 	}
-	e := &control.Error{Code: control.Code(list[i].Code), Reason: list[i].Message, Help: list[i].Help, Exit: j.o.ExitOf(list)}
+	e := &control.Error{Code: control.Code(list[i].Code), Reason: list[i].Message, Help: list[i].Help, Exit: int(KindOf(list))}
 	if more := len(list) - i - 1; more > 0 {
 		e.Reason += fmt.Sprintf(" (and %d more)", more)
 	}
@@ -92,6 +139,6 @@ func (j *Commands) problemError(list graph.Problems) *control.Error {
 
 func bad(format string, args ...any) *control.Error {
 	e := control.Errorf(control.CodeBad, format, args...)
-	e.Exit = exitUsage
+	e.Exit = int(Usage)
 	return e
 }

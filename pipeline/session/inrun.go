@@ -87,7 +87,7 @@ func failedTrial(err error) error {
 func speaksAgainst(fault error) *control.Error {
 	e := control.Errorf(control.CodeCanary, "the trial in the run speaks against it: %v; the old version runs everywhere", fault)
 	e.Help = "correct it and try again; rlhost check finds most such faults"
-	e.Exit = exitCheck
+	e.Exit = int(Check)
 	return e
 }
 

@@ -3,8 +3,10 @@ package session
 import (
 	"bytes"
 	"encoding/json"
+	"sync"
 
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
 // OfComponent reports whether a record of a run's log is of a component that a pattern names; the empty pattern names
@@ -34,4 +36,52 @@ func rawRecord(record []byte) json.RawMessage {
 		return json.RawMessage(`""`)
 	}
 	return text
+}
+
+// earlyRecords bounds what is kept of a log before there is a run.
+const earlyRecords = 64 << 10
+
+// Records keeps what is logged before there is a run, and then writes it to the run's log: JSON, one record a call of Write.
+// Use the zero value.
+type Records struct {
+	mu    sync.Mutex
+	file  *runs.LogFile
+	early []byte
+}
+
+// Write keeps or writes one record.
+func (r *Records) Write(record []byte) (int, error) {
+	r.mu.Lock()
+	file := r.file
+	if file == nil && len(r.early)+len(record) <= earlyRecords {
+		r.early = append(r.early, record...)
+	}
+	r.mu.Unlock()
+	if file != nil {
+		return file.Write(record)
+	}
+	return len(record), nil
+}
+
+// open begins to write to a file, with what came before.
+func (r *Records) open(file *runs.LogFile) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.early) > 0 {
+		_, _ = file.Write(r.early) // what it cannot write it counts
+	}
+	r.file, r.early = file, nil
+}
+
+func (r *Records) log() *runs.LogFile {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.file
+}
+
+func (r *Records) close() error {
+	if file := r.log(); file != nil {
+		return file.Close()
+	}
+	return nil
 }

@@ -109,7 +109,7 @@ func (j *Commands) fileError(file string, list graph.Problems) *control.Error {
 		mistakes = fmt.Sprintf("%d mistakes", n)
 	}
 	e := control.Errorf(control.CodeBad, "%s has %s; nothing has changed", filepath.Base(file), mistakes)
-	e.Problems, e.Exit = list.String(), j.o.ExitOf(list)
+	e.Problems, e.Exit = list.String(), int(KindOf(list))
 	return e
 }
 

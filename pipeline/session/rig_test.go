@@ -165,7 +165,6 @@ func (r *rig) options(p *graph.Parts, text func(*graph.Graph) ([]byte, error)) C
 			r.pipeline.Stop(component.StopInterrupted)
 		},
 		LastCheckpoint: func() *control.CheckpointReply { return nil },
-		ExitOf:         func(graph.Problems) int { return exitConfig },
 		Records:        log,
 	}
 }

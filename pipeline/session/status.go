@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 )
 
@@ -90,7 +91,7 @@ func (j *Commands) versions(list []control.ComponentStatus) {
 // meanReturn is the mean of the runner's window, or nil while that is not full.
 func (j *Commands) meanReturn() *float64 {
 	for _, s := range j.o.Pipeline.Stats().Snapshot() {
-		if s.Name == "charts/episodic_return" && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
+		if s.Name == component.GaugeMeanReturn && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
 			return &s.Value
 		}
 	}

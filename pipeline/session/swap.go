@@ -166,7 +166,7 @@ func (j *Commands) rollback(ctx context.Context, q control.RollbackRequest, noti
 	j.mu.Unlock()
 	if before == nil {
 		e := control.Errorf(control.CodeRefused, "%s has no previous version: it has not been changed in this run", q.Component)
-		e.Exit = exitUsage
+		e.Exit = int(Usage)
 		return nil, e
 	}
 	if err := j.aimAt(a, needed(j.o.Pipeline.Graph(), before.back)...); err != nil {

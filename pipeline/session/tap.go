@@ -12,7 +12,6 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/plugins/learner"
 )
 
 // tapRoom is how many messages may wait for the client; those that come while there is no room are left out.
@@ -156,7 +155,9 @@ func (t *tapping) block(r *control.TapRecord, payload component.Payload, m *host
 		if err != nil {
 			return
 		}
-		r.Values = statsOf(lease.Bytes())
+		if names, ok := a.Schema().([]string); ok {
+			r.Values = numbersOf(names, lease.Bytes())
+		}
 		_ = lease.Release()
 	}
 }
@@ -207,10 +208,10 @@ func appendRow(values []float64, m trajectory.Matrix) []float64 {
 	return values
 }
 
-// statsOf are the numbers of a learner's report by their names.
-func statsOf(block []byte) map[string]any {
+// numbersOf are the numbers of a report by their names.
+func numbersOf(names []string, block []byte) map[string]any {
 	values := map[string]any{}
-	for i, name := range learner.StatNames() {
+	for i, name := range names {
 		if 8*i+8 > len(block) {
 			break
 		}

@@ -56,7 +56,7 @@ func (j *Commands) aimFile(a *ask, g *graph.Graph, env *graph.Env, file string) 
 	case errors.Is(err, fs.ErrNotExist):
 		return j.noSuchFile(file)
 	case err != nil:
-		return &control.Error{Code: "E012", Reason: fmt.Sprintf("%s cannot be read: %v", file, err), Exit: exitPlugin}
+		return &control.Error{Code: "E012", Reason: fmt.Sprintf("%s cannot be read: %v", file, err), Exit: int(Plugin)}
 	case module:
 		return j.aimModule(a, env, file)
 	}
@@ -65,7 +65,7 @@ func (j *Commands) aimFile(a *ask, g *graph.Graph, env *graph.Env, file string) 
 	}
 	e := bad("%s is no WebAssembly module", file)
 	e.Help = "environments of a native program: declare [plugin.NAME] and swap to NAME:ENVIRONMENT"
-	e.Exit = exitPlugin
+	e.Exit = int(Plugin)
 	return e
 }
 
@@ -109,7 +109,7 @@ func (j *Commands) aimProgram(a *ask, g *graph.Graph, c *graph.Component, file s
 	case errors.Is(err, fs.ErrNotExist):
 		return j.noSuchFile(file)
 	case err != nil:
-		return &control.Error{Code: "E012", Reason: fmt.Sprintf("%s cannot be read: %v", file, err), Exit: exitPlugin}
+		return &control.Error{Code: "E012", Reason: fmt.Sprintf("%s cannot be read: %v", file, err), Exit: int(Plugin)}
 	case info.IsDir():
 		return bad("%s is a folder", file)
 	}
@@ -195,7 +195,7 @@ func withoutKey(text, table, key string) string {
 }
 
 func (j *Commands) noSuchFile(file string) error {
-	e := &control.Error{Code: "E012", Reason: file + ": no such file", Help: "build it first, or correct the path", Exit: exitPlugin}
+	e := &control.Error{Code: "E012", Reason: file + ": no such file", Help: "build it first, or correct the path", Exit: int(Plugin)}
 	if !strings.ContainsRune(file, filepath.Separator) {
 		e.Reason = fmt.Sprintf("%q is neither a file nor a built-in environment", file)
 		e.Help = "built in: " + strings.Join(j.o.Parts.Builtins, ", ")

@@ -73,7 +73,7 @@ func (j *Commands) forgive(ctx context.Context, p *part, failed []envcheck.Resul
 		}
 		e := control.Errorf(control.CodeCanary, "%s fails check %s, %s: %s", p.new.File, r.ID, r.Title, r.Detail)
 		e.Help = r.Help + "; see rlhost explain " + r.ID
-		e.Exit = exitCheck
+		e.Exit = int(Check)
 		return e
 	}
 	return nil
@@ -116,7 +116,7 @@ func (j *Commands) canary(ctx context.Context, w *work, a *ask, p *part, plugin 
 	c.Verdict = after.Fault.Error()
 	e := control.Errorf(control.CodeCanary, "the trial speaks against %s: %v; %s runs on", p.new.File, after.Fault, p.old.File)
 	e.Help = "correct it and try again; rlhost check finds most such faults"
-	e.Exit = exitCheck
+	e.Exit = int(Check)
 	return e
 }
 
@@ -182,18 +182,29 @@ func (j *Commands) actor(ctx context.Context, env string, rows int) (policy.Acto
 
 // definition returns the policy that acts in an environment.
 func (j *Commands) definition(env string) (*policy.Definition, error) {
-	g := j.o.Pipeline.Graph()
-	name := g.Policies[0].Name
-	for i := range g.Policies {
-		if g.Policies[i].Env == env {
-			name = g.Policies[i].Name
-		}
+	name, err := actsIn(j.o.Pipeline.Graph(), env)
+	if err != nil {
+		return nil, err
 	}
 	made, err := j.o.Pipeline.Policy(name)
 	if err != nil {
 		return nil, err
 	}
 	return policy.DefinitionOf(name, made)
+}
+
+// actsIn names the policy that acts in an environment: that of its table, else the only one.
+func actsIn(g *graph.Graph, env string) (string, error) {
+	for i := range g.Policies {
+		if g.Policies[i].Env == env {
+			return g.Policies[i].Name, nil
+		}
+	}
+	p, _, err := Learned(g, "")
+	if err != nil {
+		return "", err
+	}
+	return p.Name, nil
 }
 
 // policyVersion is that of the newest weights, or 0.

@@ -176,17 +176,21 @@ func Weights(state component.State) (policy.Network, policy.Weights, error) {
 	return from.Network, w, err
 }
 
-// Progress is how far a learner had come at a snapshot.
-type Progress struct {
-	PolicyVersion uint64
-	EnvSteps      uint64
+// Weights is the function of that name; see session.Learner.
+func (c *Learner) Weights(state component.State) (policy.Network, policy.Weights, error) {
+	return Weights(state)
 }
 
-// ProgressOf returns how far a snapshot is.
-func ProgressOf(state component.State) (Progress, error) {
+// Progress returns how far the learner of a snapshot had come; see session.Learner.
+func (c *Learner) Progress(state component.State) (policyVersion, envSteps uint64, err error) {
 	var from saved
-	err := state.Decode(&from)
-	return Progress{PolicyVersion: from.Version, EnvSteps: from.EnvSteps}, err
+	err = state.Decode(&from)
+	return from.Version, from.EnvSteps, err
+}
+
+// StartFrom is the function of that name; see session.Learner.
+func (c *Learner) StartFrom(state component.State, seed uint64, reset []string) (component.State, error) {
+	return StartFrom(state, seed, reset)
 }
 
 // Parts of a snapshot that a new run may leave behind.

@@ -132,8 +132,8 @@ func TestWeights_AreThePublishedOnes(t *testing.T) {
 		if err := sameNetwork(&network, &n); err != nil {
 			t.Error(err)
 		}
-		if p, err := ProgressOf(s); err != nil || p != (Progress{PolicyVersion: 1, EnvSteps: 32}) {
-			t.Errorf("progress %+v, %v", p, err)
+		if version, steps, err := new(Learner).Progress(s); err != nil || version != 1 || steps != 32 {
+			t.Errorf("progress %d, %d, %v; want version 1 after 32 env steps", version, steps, err)
 		}
 	}
 	if _, _, err := Weights(component.State{RawMeta: []byte(`{"network":{"obs":1}}`)}); err == nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/rlhost/rlhost/core/component"
 	"maps"
 	"math"
 	"slices"
@@ -55,7 +56,7 @@ func (c *Runner) writeMetrics(names []string, values []float64) {
 	l.number("time", float64(now.UnixMilli())/1000)
 	l.number("charts/SPS", c.rate.PerSecond(shortWindow))
 	if c.window.Len() > 0 {
-		l.number("charts/episodic_return", c.window.Mean())
+		l.number(component.GaugeMeanReturn, c.window.Mean())
 		l.number("charts/episodic_length", c.window.MeanLength())
 	}
 	l.number("charts/episodes", float64(c.window.Episodes()))

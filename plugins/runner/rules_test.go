@@ -26,7 +26,7 @@ func TestReachedReturnIsTheOneThatEndedTheRun(t *testing.T) {
 		if mean := g.r.window.Mean(); mean != 1 {
 			t.Fatalf("the window has gone on to %v, want 1", mean)
 		}
-		if reached := g.h.Stats.Gauge(ReachedReturn).Value(); reached != 2 {
+		if reached := g.h.Stats.Gauge(component.GaugeReachedReturn).Value(); reached != 2 {
 			t.Errorf("reached %v, want 2", reached)
 		}
 	})

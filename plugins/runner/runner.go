@@ -24,13 +24,6 @@ const (
 	EpisodesFile = "episodes.csv"
 )
 
-// ReachedReturn is the gauge of the mean return that ended the run by its stop rule; the window goes on after that. There
-// is none in a run that ended otherwise.
-const ReachedReturn = "charts/reached_return"
-
-// LongestEpisode is the gauge of the env steps of the longest episode that the run has ended.
-const LongestEpisode = "runner/longest_episode"
-
 // config is the component's table.
 type config struct {
 	Log   []string      `toml:"log"`   // of console and jsonl
@@ -122,9 +115,9 @@ func (c *Runner) Start(h *component.Host) error {
 	}
 	c.window = NewWindow(size)
 	c.envs, c.made = h.Stats.Gauge("rollout/envs"), h.Stats.Counter("rollout/env_steps")
-	c.meanReturn, c.meanLength = h.Stats.Gauge("charts/episodic_return"), h.Stats.Gauge("charts/episodic_length")
+	c.meanReturn, c.meanLength = h.Stats.Gauge(component.GaugeMeanReturn), h.Stats.Gauge("charts/episodic_length")
 	c.episodes = h.Stats.Counter("runner/episodes")
-	c.longest = h.Stats.Gauge(LongestEpisode)
+	c.longest = h.Stats.Gauge(component.GaugeLongestEpisode)
 	if !c.takesOver() {
 		c.offset = -int64(c.made.Value())
 	}
@@ -229,7 +222,7 @@ func (c *Runner) publish() {
 func (c *Runner) checkReturn() {
 	rule := c.h.Run.Stop
 	if mean := c.window.Mean(); rule.HasReturn && !c.stopping && c.window.Full() && mean >= rule.Return {
-		c.h.Stats.Gauge(ReachedReturn).Set(mean)
+		c.h.Stats.Gauge(component.GaugeReachedReturn).Set(mean)
 		c.stop(component.StopReturn)
 	}
 }

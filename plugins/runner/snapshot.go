@@ -37,8 +37,8 @@ func (c *Runner) Snapshot() (component.State, error) {
 	}, nil
 }
 
-// Longest returns the env steps of the longest episode that a runner's saved state tells of, 0 if of none.
-func Longest(state component.State) (uint64, error) {
+// Longest returns the env steps of the longest episode that a runner's saved state tells of, 0 if of none; see session.Runner.
+func (c *Runner) Longest(state component.State) (uint64, error) {
 	var s saved
 	err := state.Decode(&s)
 	return s.Longest, err

@@ -1,0 +1,116 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/runs"
+)
+
+// serve starts to answer commands. A run that cannot goes on without.
+func (s *Session) serve() {
+	var err error
+	s.commands, err = Serve(CommandOptions{
+		Pipeline: s.pipeline, Run: s.run, Parts: s.o.Parts, Log: s.log, Text: s.text, Checkpoint: s.Checkpoint,
+		Stop: s.Stop, LastCheckpoint: s.lastCheckpoint, Records: s.records.log(), StepsBefore: s.before.EnvSteps,
+	})
+	if err != nil {
+		s.log.Warn("the run goes on, but takes no commands such as rlhost status", "error", err)
+	}
+}
+
+// atBoundary saves a checkpoint where one is due, and keeps the state that the run ends in.
+func (s *Session) atBoundary(snapshot func() (map[string]component.State, error)) error {
+	every := s.Graph().Run.Checkpoint.Every
+	ending := s.pipeline.Stopping() != ""
+	if s.aborted.Load() || !ending && (every <= 0 || time.Since(s.saved) < every) {
+		return nil
+	}
+	if err := s.save(snapshot, ending); err != nil {
+		return err
+	}
+	if s.saveErr != nil && !ending {
+		s.log.Error("training goes on without this checkpoint", "error", s.saveErr)
+	}
+	return nil
+}
+
+// save saves a checkpoint at a dataset boundary, on the learner's loop. What keeps it from being written is in saveErr.
+func (s *Session) save(snapshot pipeline.Snapshot, ending bool) error {
+	g := s.Graph()
+	s.keep()
+	states, missing := snapshot()
+	c := runs.Checkpoint{Components: states, MeanReturn: s.gauge(component.GaugeMeanReturn), Exact: g.Synchronous && missing == nil}
+	learner, err := learnerOf(s.o.Parts)
+	if err == nil {
+		c.PolicyVersion, c.EnvSteps, err = learner.Progress(states[s.learner])
+	}
+	if err != nil {
+		return errors.Join(err, missing)
+	}
+	switch {
+	case missing != nil:
+		c.WhyNotExact = missing.Error()
+	case !g.Synchronous:
+		c.WhyNotExact = fmt.Sprintf("asynchronous mode does not save what is under way: %d env steps that nothing was "+
+			"learned from, and the running episodes, which start anew", s.underWay(c.EnvSteps))
+	}
+	s.at = c
+	s.know(c.EnvSteps, c.PolicyVersion)
+	if ending {
+		s.last = states
+	}
+	s.saveErr = s.run.Save(c)
+	s.saved = time.Now()
+	s.tell(Saved{EnvSteps: c.EnvSteps, PolicyVersion: c.PolicyVersion, Err: s.saveErr})
+	return nil
+}
+
+// underWay is how many env steps lie in finished trajectories that nothing has been learned from yet.
+func (s *Session) underWay(learned uint64) uint64 {
+	made, gone := s.count("rollout/env_steps"), s.count("lag/dropped_rows")+learned-s.before.EnvSteps
+	return made - min(gone, made)
+}
+
+// Checkpoint saves a checkpoint at the next dataset boundary and returns what it holds. Any goroutine may call it while
+// Run goes on.
+func (s *Session) Checkpoint(ctx context.Context) (control.CheckpointReply, error) {
+	var reply control.CheckpointReply
+	err := s.pipeline.AtNextBoundary(ctx, func(snapshot pipeline.Snapshot) error {
+		if err := s.save(snapshot, false); err != nil {
+			return err
+		}
+		reply = replyOf(&s.at)
+		return s.saveErr
+	})
+	return reply, err
+}
+
+func replyOf(c *runs.Checkpoint) control.CheckpointReply {
+	return control.CheckpointReply{PolicyVersion: c.PolicyVersion, EnvSteps: c.EnvSteps, Exact: c.Exact, Why: c.WhyNotExact}
+}
+
+// Stop ends the run at the next dataset boundary with a checkpoint, or at once without. It does not wait for that, and any
+// goroutine may call it.
+func (s *Session) Stop(now bool) {
+	if now {
+		s.aborted.Store(true)
+		s.pipeline.StopNow(component.StopInterrupted)
+		return
+	}
+	s.pipeline.Stop(component.StopInterrupted)
+}
+
+// lastCheckpoint is what the run ended with, once it has ended; nil if nothing was saved at its end.
+func (s *Session) lastCheckpoint() *control.CheckpointReply {
+	if s.last == nil || s.saveErr != nil {
+		return nil
+	}
+	reply := replyOf(&s.at)
+	return &reply
+}

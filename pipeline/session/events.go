@@ -1,0 +1,72 @@
+package session
+
+import (
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/runs"
+)
+
+// Event is something that happens in a training: Warned, Unfinished, Resumed, Started, Saved or Failed. Observers run on
+// the goroutine that it happens on, and must not wait for the training.
+type Event interface{ event() }
+
+// Warned: the pipeline can be built, with these warnings.
+type Warned struct{ Problems graph.Problems }
+
+// Unfinished: before a training begins there is a run of the same name that did not come to its end.
+type Unfinished struct {
+	Run      string
+	EnvSteps uint64 // at its newest checkpoint
+}
+
+// Resumed: a run goes on, exactly or not.
+type Resumed struct {
+	Run                     string
+	EnvSteps, PolicyVersion uint64
+	Exact                   bool
+	Why                     string        // it is not exact
+	Swapped                 []Swap        // versions that were swapped in before
+	Interrupted             *runs.Change  // during which the run was killed, or nil
+	Now                     *runs.Version // that runs after that, or nil
+	NewRuns                 bool          // of the two versions of Interrupted the new one runs
+}
+
+// Swap is a version that was swapped in.
+type Swap struct {
+	Component string
+	Version   control.Version
+	What      string // swap, rollback, reload
+	EnvStep   uint64
+}
+
+// Started: a training is about to run.
+type Started struct {
+	Run, Dir string
+	Seed     uint64
+	Mode     string // sync or async
+	Kernels  string
+	Pipeline string            // hash of the graph
+	Plugins  map[string]string // hashes of the environments
+}
+
+// Saved: a checkpoint was taken at a dataset boundary, or could not be.
+type Saved struct {
+	EnvSteps, PolicyVersion uint64
+	Err                     error
+}
+
+// Failed: an error has ended the run, of which the newest checkpoint stays.
+type Failed struct{}
+
+func (Warned) event()     {}
+func (Unfinished) event() {}
+func (Resumed) event()    {}
+func (Started) event()    {}
+func (Saved) event()      {}
+func (Failed) event()     {}
+
+func (s *Session) tell(e Event) {
+	if s.o.Observe != nil {
+		s.o.Observe(e)
+	}
+}

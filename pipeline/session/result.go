@@ -1,0 +1,87 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/pipeline/runs"
+)
+
+// Result is what a training came to.
+type Result struct {
+	Reason                  component.StopReason
+	EnvSteps, PolicyVersion uint64 // at the last boundary that was looked at
+	Episodes                uint64
+	MeanReturn              float64 // over the window at the last boundary; NaN while that is not full
+	ReachedReturn           float64 // over the window when it ended the run; NaN if that did not
+	ParamsHash              string  // empty if no dataset was learned from
+	Evaluation              *Evaluation
+	Saved                   bool  // the state that the run ended in was taken
+	SaveErr                 error // and why it could not be written, or nil
+	Took                    time.Duration
+}
+
+// Broken is the reason of a run that an error ended.
+const Broken component.StopReason = "failed"
+
+// finish evaluates what the run ended with. Its result comes with an error of the run's folder.
+func (s *Session) finish(ctx context.Context, reason component.StopReason) (*Result, error) {
+	p := s.Progress()
+	r := &Result{
+		Reason: reason, EnvSteps: p.EnvSteps, PolicyVersion: p.PolicyVersion, Episodes: s.count("runner/episodes"),
+		MeanReturn: s.at.MeanReturn, ReachedReturn: math.NaN(), Saved: s.last != nil, SaveErr: s.saveErr,
+	}
+	if reason == component.StopReturn {
+		r.ReachedReturn = s.gauge(component.GaugeReachedReturn)
+	}
+	if s.last != nil {
+		_, weights, err := Weights(s.o.Parts, s.last[s.learner])
+		if err != nil {
+			return nil, s.failed(err)
+		}
+		r.ParamsHash = runs.ParamsHash(weights.Params)
+		if reason != component.StopInterrupted {
+			if r.Evaluation, err = s.evaluate(ctx, weights); err != nil && ctx.Err() == nil {
+				return nil, s.failed(err)
+			}
+		}
+	}
+	err := s.run.End(string(reason))
+	r.Took = time.Since(s.started)
+	return r, err
+}
+
+// evaluate plays the frozen evaluation that the file asks for.
+func (s *Session) evaluate(ctx context.Context, w policy.Weights) (*Evaluation, error) {
+	plugin, err := s.pipeline.Env(s.policy.Env)
+	if err != nil {
+		return nil, err
+	}
+	return Evaluate(ctx, plugin, s.definition(), w, EvaluationOf(s.Graph(), uint64(s.gauge(component.GaugeLongestEpisode))))
+}
+
+// definition returns the policy that is trained.
+func (s *Session) definition() *policy.Definition {
+	made, err := s.pipeline.Policy(s.policy.Name)
+	if err != nil {
+		panic(fmt.Sprintf("rlhost: a built pipeline lost its policy: %v", err))
+	}
+	return made.(*policy.Definition)
+}
+
+// count returns a counter of the run.
+func (s *Session) count(name string) uint64 { return s.pipeline.Stats().Counter(name).Value() }
+
+// gauge returns a gauge of the run, NaN if there is none of that name.
+func (s *Session) gauge(name string) float64 {
+	for _, x := range s.pipeline.Stats().Snapshot() {
+		if x.Name == name {
+			return x.Value
+		}
+	}
+	return math.NaN()
+}

@@ -1,0 +1,213 @@
+package session
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/runs"
+)
+
+// resume opens the run to go on with: its own pipeline, with overrides.
+func (s *Session) resume() (err error) {
+	if err := s.run.Lock(); err != nil {
+		return &Error{Kind: Usage, Err: err}
+	}
+	if s.before, err = newest(s.run); err != nil {
+		return err
+	}
+	s.at = s.before
+	s.openLog()
+	if err := s.wholeModules(); err != nil {
+		return err
+	}
+	g, problems, err := OwnPipeline(s.run, s.o.Sets, s.o.Parts)
+	if err != nil {
+		return err
+	}
+	if len(problems) > 0 {
+		s.tell(Warned{problems})
+	}
+	s.graph = g
+	if s.policy, s.learner, err = Learned(g, s.o.Policy); err != nil {
+		return err
+	}
+	s.keep()
+	return nil
+}
+
+// OwnPipeline reads the pipeline that a run was started with. The problems of a good one are warnings.
+func OwnPipeline(run *runs.Run, sets []string, parts *graph.Parts) (*graph.Graph, graph.Problems, error) {
+	src, err := run.Pipeline()
+	if err != nil {
+		return nil, nil, err
+	}
+	if interpreter := run.Info().Python; interpreter != "" && parts.EnvPluginsOf != nil {
+		parts.EnvPlugins = parts.EnvPluginsOf(interpreter)
+	}
+	g, problems := graph.Parse(filepath.Join(run.Dir, runs.PipelineFile), src, graph.ParseOptions{Sets: sets, Parts: parts})
+	if g == nil {
+		return nil, nil, &Error{Kind: KindOf(problems), Err: problems}
+	}
+	return g, problems, nil
+}
+
+// newest reads the newest checkpoint of a run.
+func newest(run *runs.Run) (runs.Checkpoint, error) {
+	c, err := run.Load(runs.Latest)
+	if errors.Is(err, runs.ErrNotFound) {
+		return c, &Error{Kind: Usage, Err: err}
+	}
+	return c, err
+}
+
+// Changed lists the plugins that are no longer the files that a run was started with. now has their hashes by name.
+func Changed(info runs.Info, now map[string]string) []string {
+	var names []string
+	for use, hash := range now {
+		if before, known := info.Plugins[use]; known && before != hash {
+			names = append(names, fmt.Sprintf("%s (%.8s, it was %.8s)", use, hash, before))
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// exactness says whether the run goes on as if it had not been interrupted, and if not, why not.
+func (s *Session) exactness(plugins map[string]string, kernels string) (exact bool, why string) {
+	info := s.run.Info()
+	if names := Changed(info, plugins); len(names) > 0 {
+		return false, "changed since the run began: " + strings.Join(names, ", ")
+	}
+	if info.Kernel != kernels {
+		return false, fmt.Sprintf("it began with kernels %s, this machine has %s", info.Kernel, kernels)
+	}
+	if since := s.swappedSince(); since != "" {
+		return false, since
+	}
+	return s.before.Exact, s.before.WhyNotExact
+}
+
+// withoutEpisodes keeps what a run has learned and counted, and leaves out the episodes that were under way.
+func (s *Session) withoutEpisodes(states map[string]component.State) map[string]component.State {
+	kept := map[string]component.State{}
+	for _, c := range s.graph.Components {
+		if state, ok := states[c.Name]; ok && (c.Kind == kindLearner || c.Kind == kindRunner) {
+			kept[c.Name] = state
+		}
+	}
+	return kept
+}
+
+// storedModule is the path of a stored module in a run's pipeline.toml.
+var storedModule = regexp.MustCompile(`(?m)^use = "(?:\./)?plugins/([0-9a-f]{64})\.wasm"$`)
+
+// wholeModules checks that the modules which the run's own folder keeps are what was stored there.
+func (s *Session) wholeModules() error {
+	src, err := s.run.Pipeline()
+	if err != nil {
+		return err
+	}
+	for _, found := range storedModule.FindAllStringSubmatch(string(src), -1) {
+		_, err := s.run.Stored(found[1])
+		if errors.Is(err, fs.ErrNotExist) {
+			return &Error{Kind: Plugin, Err: fmt.Errorf("%s: error[E012]: the module is gone\n  help: put the module with that SHA-256 in its place, or go on with another one: --set env.NAME.use=FILE",
+				s.run.ModulePath(found[1]))}
+		}
+		if err != nil {
+			return &Error{Kind: Plugin, Err: fmt.Errorf("error[E051]: %w", err)}
+		}
+	}
+	return nil
+}
+
+// swappedSince tells what was changed after the checkpoint that the run goes on from, if anything was: what runs from
+// there on is another version than it was then.
+func (s *Session) swappedSince() string {
+	list, err := s.run.Changes()
+	if err != nil {
+		return "what was changed while it ran is not known: " + err.Error()
+	}
+	for _, c := range list {
+		if madeBy(&c) && c.PolicyVersion >= s.before.PolicyVersion {
+			text := "after this checkpoint came a " + c.What
+			if c.Component != "" {
+				text += " of " + c.Component
+			}
+			return fmt.Sprintf("%s (change %d)", text, c.Number)
+		}
+	}
+	return ""
+}
+
+// madeBy reports whether a line of the events says that another version ran from there on.
+func madeBy(c *runs.Change) bool { return c.Step == runs.StepCommitted || c.Step == runs.StepBack }
+
+// describeResume tells what the run goes on from, and notes it in its description and its events.
+func (s *Session) describeResume(exact bool, why string) error {
+	e := Resumed{Run: s.run.ID(), EnvSteps: s.before.EnvSteps, PolicyVersion: s.before.PolicyVersion, Exact: exact, Why: why}
+	list, err := s.run.Changes() // what cannot be read is told where commands are served
+	if err == nil && len(list) > 0 {
+		e.Swapped = newestVersions(list)
+		s.interrupted(&e, list)
+	}
+	s.tell(e)
+	if err == nil && len(list) > 0 {
+		err := s.run.Note(runs.Change{Step: runs.StepResumed, Number: list[len(list)-1].Number, What: "resume", EnvStep: e.EnvSteps, PolicyVersion: e.PolicyVersion})
+		if err != nil { // no reason to stop
+			s.log.Warn("the run's events lack a line", "error", err)
+		}
+	}
+	return s.run.Update(func(i *runs.Info) {
+		i.State, i.Reason, i.Ended = runs.Running, "", nil
+		i.Resumes = append(i.Resumes, runs.Resume{
+			At: time.Now().UTC(), PolicyVersion: e.PolicyVersion, EnvSteps: e.EnvSteps, Exact: exact, Why: why,
+		})
+	})
+}
+
+// newestVersions returns what was swapped in last, for each component in the order of their first changes.
+func newestVersions(list []runs.Change) []Swap {
+	var swaps []Swap
+	for i := range list {
+		c := &list[i]
+		if c.Component == "" || c.New == nil || !madeBy(c) {
+			continue
+		}
+		swap := Swap{Component: c.Component, Version: control.Version(*c.New), What: c.What, EnvStep: c.EnvStep}
+		at := slices.IndexFunc(swaps, func(x Swap) bool { return x.Component == c.Component })
+		if at < 0 {
+			swaps = append(swaps, swap)
+		} else {
+			swaps[at] = swap
+		}
+	}
+	return swaps
+}
+
+// interrupted finds which of two versions the folder has, where the run was killed while it changed from one to the other.
+func (s *Session) interrupted(e *Resumed, list []runs.Change) {
+	last := &list[len(list)-1]
+	for i := len(list) - 1; i >= 0 && last.Step == runs.StepNoted; i-- {
+		last = &list[i]
+	}
+	if last.Step != runs.StepBegin {
+		return
+	}
+	src, err := s.run.Pipeline()
+	if err != nil {
+		return
+	}
+	e.Interrupted, e.Now = last, last.Old
+	if e.NewRuns = textHash(src) == last.After; e.NewRuns {
+		e.Now = last.New
+	}
+}
