@@ -1,10 +1,8 @@
-package main
+package session_test
 
 import (
 	"errors"
 	"math"
-	"os"
-	"os/exec"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -65,46 +63,5 @@ func TestS17ABootstrapThatIsNotFiniteIsNotLearnedFrom(t *testing.T) {
 	}}.run(t)
 	if !errors.Is(o.err, policy.ErrNotFinite) || !strings.Contains(o.err.Error(), "bootstrap_value of environment ") {
 		t.Errorf("the run ends with %v, want a bootstrap_value and its environment", o.err)
-	}
-}
-
-const spoiltEnv = `import gymnasium, numpy
-class Spoilt(gymnasium.Env):
-    observation_space = gymnasium.spaces.Box(-1, 1, (2,), numpy.float32)
-    action_space = gymnasium.spaces.Discrete(2)
-    made = 0  # the first one is made to be described
-    def __init__(self, how="truncated"):
-        self.how, self.number, self.steps = how, Spoilt.made, 0
-        Spoilt.made += 1
-    def reset(self, seed=None, options=None):
-        super().reset(seed=seed)
-        self.age = 0
-        return numpy.zeros(2, numpy.float32), {}
-    def step(self, action):
-        self.age += 1
-        self.steps += 1
-        end = self.age == 10
-        last = numpy.array([0, numpy.nan if self.steps == 20 and self.number == 8 else 1], numpy.float32)
-        return last, 1.0, end and self.how == "terminated", end and self.how == "truncated", {}
-gymnasium.register("Spoilt-v0", Spoilt, disable_env_checker=True)
-`
-
-// What Gymnasium's environments end with is looked at too.
-func TestS17LastObservationsOfGymnasiumAreChecked(t *testing.T) {
-	t.Parallel()
-	w := newWorkshop(t)
-	w.python()
-	w.write("spoilt.py", spoiltEnv)
-	w.write("gym.toml", strings.Replace(plain, "cartpole@1", "gymnasium:spoilt:Spoilt-v0", 1)+
-		"[component.rollout]\nmax_restarts = 0\n")
-	for _, how := range []string{"terminated", "truncated"} {
-		c := exec.Command(w.program, "train", "gym.toml", "--set", "env.cartpole.args={how=\""+how+"\"}")
-		c.Dir, c.Env = w.dir, append(os.Environ(), w.env...)
-		out, err := c.CombinedOutput()
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != exitFailed ||
-			!strings.Contains(string(out), "error[R014]: rollout env 7: output in rl_step at step 20: environment wrote a value that is not allowed: final_obs element 1") {
-			t.Errorf("%s: %v\n%s", how, err, out)
-		}
 	}
 }

@@ -1,11 +1,8 @@
-package main
+package session_test
 
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -161,45 +158,4 @@ func TestS16EnvironmentsThatReplaceOthersDrawFromStreamsOfTheirOwn(t *testing.T)
 		t.Fatalf("%d lives", len(lives))
 	}
 	lives[0].apart(t, "the environments before and after", lives[1])
-}
-
-// The program tells its environments which life of the run they are in. Those of this module do the same again with the same
-// seeds, whatever the policy does.
-func TestS16ResumedTrainingsBeginOtherEpisodes(t *testing.T) {
-	t.Parallel()
-	w := newWorkshop(t)
-	module, err := os.ReadFile("testdata/guests/entropy.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.write("entropy.wasm", string(module))
-	w.write("noise.toml", strings.Replace(plain, `"cartpole@1"`, "\"./entropy.wasm\"\ngrants = [\"entropy\"]", 1))
-	begins, lines := map[string]int{}, 0 // the first three episodes of an environment
-	for life, args := range [][]string{
-		{"noise.toml", "--set", "train.mode=async", "--set", "run.stop.env_steps=4096"},
-		{"--resume", "cartpole", "--set", "run.stop.env_steps=8192"},
-		{"--resume", "cartpole", "--set", "run.stop.env_steps=12288"},
-	} {
-		w.train(args...)
-		text, err := os.ReadFile(filepath.Join(w.dir, "runs/cartpole/0001/episodes.csv"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all, played := strings.Split(strings.TrimSpace(string(text)), "\n"), map[string][]string{}
-		for _, line := range all[max(lines, 1):] { // behind the header
-			fields := strings.SplitN(line, ",", 3) // env step, environment, and how it did
-			played[fields[1]] = append(played[fields[1]], fields[2])
-		}
-		for env, episodes := range played {
-			begin := fmt.Sprint(env, episodes[:min(len(episodes), 3)])
-			if before, again := begins[begin]; again {
-				t.Errorf("life %d begins as life %d, with environment and episodes %s", life, before, begin)
-			}
-			begins[begin] = life
-		}
-		lines = len(all)
-	}
-	if len(begins) < 3*16 {
-		t.Errorf("%d environments have begun: the test looks at too little", len(begins))
-	}
 }

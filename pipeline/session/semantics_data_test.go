@@ -1,4 +1,4 @@
-package main
+package session_test
 
 import (
 	"errors"
@@ -49,7 +49,7 @@ func TestS1EntropyDependsOnSeedAndEnvironmentAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	module, err := os.ReadFile("testdata/guests/entropy.wasm")
+	module, err := os.ReadFile("../../cmd/rlhost/testdata/guests/entropy.wasm")
 	if err != nil {
 		t.Fatal(err)
 	}

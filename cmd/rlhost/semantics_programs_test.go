@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const successEnv = `import gymnasium, numpy
+class Success(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (1,), numpy.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+    made = 0  # the first one is made to be described
+    def __init__(self):
+        self.number = Success.made
+        Success.made += 1
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.age = 0
+        return numpy.zeros(1, numpy.float32), {"begun": 1.0}
+    def step(self, action):
+        self.age += 1
+        end = self.age == 10
+        info = {"number": self.number, "won": numpy.bool_(self.number > 12), "text": "no number", "vector": numpy.ones(3), "x" * 65: 1}
+        return numpy.zeros(1, numpy.float32), 1.0, end, False, info
+gymnasium.register("Success-v0", Success, disable_env_checker=True)
+`
+
+// What environments say at the ends of their episodes becomes the mean over the episodes, whichever environment speaks
+// last; the numbers of a Gymnasium environment's last info are that.
+func TestS14MetricsOfEnvironmentsAreMeansOverEpisodes(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.python()
+	w.write("success.py", successEnv)
+	w.write("gym.toml", strings.Replace(plain, "cartpole@1", "gymnasium:success:Success-v0", 1))
+	w.train("gym.toml", "--set", "run.stop.env_steps=8192")
+	text, err := os.ReadFile(filepath.Join(w.dir, "runs/cartpole/0001/metrics.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, episodes := bufio.NewScanner(bytes.NewReader(text)), 0.0
+	for n := 1; lines.Scan(); n++ {
+		var line map[string]float64
+		if err := json.Unmarshal(bytes.ReplaceAll(lines.Bytes(), []byte(":null"), []byte(":-1")), &line); err != nil {
+			t.Fatal(err)
+		}
+		episodes += line["env/number/count"]
+		if line["env/number"] != 8.5 || line["env/won"] != 0.25 || line["env/won/count"] != line["env/number/count"] {
+			t.Errorf("line %d: number %v, won %v; want the means over environments 1 to 16 of both splits, 8.5 and 0.25", n, line["env/number"], line["env/won"])
+		}
+		for name := range line {
+			if strings.HasPrefix(name, "env/") && !strings.HasPrefix(name, "env/number") && !strings.HasPrefix(name, "env/won") {
+				t.Errorf("line %d has %s", n, name)
+			}
+		}
+	}
+	if want := 32. * (8192 / 32 / 10); episodes != want {
+		t.Errorf("%v episodes are counted, want %v", episodes, want)
+	}
+}
+
+const spoiltEnv = `import gymnasium, numpy
+class Spoilt(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), numpy.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+    made = 0  # the first one is made to be described
+    def __init__(self, how="truncated"):
+        self.how, self.number, self.steps = how, Spoilt.made, 0
+        Spoilt.made += 1
+    def reset(self, seed=None, options=None):
+        super().reset(seed=seed)
+        self.age = 0
+        return numpy.zeros(2, numpy.float32), {}
+    def step(self, action):
+        self.age += 1
+        self.steps += 1
+        end = self.age == 10
+        last = numpy.array([0, numpy.nan if self.steps == 20 and self.number == 8 else 1], numpy.float32)
+        return last, 1.0, end and self.how == "terminated", end and self.how == "truncated", {}
+gymnasium.register("Spoilt-v0", Spoilt, disable_env_checker=True)
+`
+
+// What Gymnasium's environments end with is looked at too.
+func TestS17LastObservationsOfGymnasiumAreChecked(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	w.python()
+	w.write("spoilt.py", spoiltEnv)
+	w.write("gym.toml", strings.Replace(plain, "cartpole@1", "gymnasium:spoilt:Spoilt-v0", 1)+
+		"[component.rollout]\nmax_restarts = 0\n")
+	for _, how := range []string{"terminated", "truncated"} {
+		c := exec.Command(w.program, "train", "gym.toml", "--set", "env.cartpole.args={how=\""+how+"\"}")
+		c.Dir, c.Env = w.dir, append(os.Environ(), w.env...)
+		out, err := c.CombinedOutput()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != exitFailed ||
+			!strings.Contains(string(out), "error[R014]: rollout env 7: output in rl_step at step 20: environment wrote a value that is not allowed: final_obs element 1") {
+			t.Errorf("%s: %v\n%s", how, err, out)
+		}
+	}
+}
+
+// The program tells its environments which life of the run they are in. Those of this module do the same again with the same
+// seeds, whatever the policy does.
+func TestS16ResumedTrainingsBeginOtherEpisodes(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	module, err := os.ReadFile("testdata/guests/entropy.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.write("entropy.wasm", string(module))
+	w.write("noise.toml", strings.Replace(plain, `"cartpole@1"`, "\"./entropy.wasm\"\ngrants = [\"entropy\"]", 1))
+	begins, lines := map[string]int{}, 0 // the first three episodes of an environment
+	for life, args := range [][]string{
+		{"noise.toml", "--set", "train.mode=async", "--set", "run.stop.env_steps=4096"},
+		{"--resume", "cartpole", "--set", "run.stop.env_steps=8192"},
+		{"--resume", "cartpole", "--set", "run.stop.env_steps=12288"},
+	} {
+		w.train(args...)
+		text, err := os.ReadFile(filepath.Join(w.dir, "runs/cartpole/0001/episodes.csv"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, played := strings.Split(strings.TrimSpace(string(text)), "\n"), map[string][]string{}
+		for _, line := range all[max(lines, 1):] { // behind the header
+			fields := strings.SplitN(line, ",", 3) // env step, environment, and how it did
+			played[fields[1]] = append(played[fields[1]], fields[2])
+		}
+		for env, episodes := range played {
+			begin := fmt.Sprint(env, episodes[:min(len(episodes), 3)])
+			if before, again := begins[begin]; again {
+				t.Errorf("life %d begins as life %d, with environment and episodes %s", life, before, begin)
+			}
+			begins[begin] = life
+		}
+		lines = len(all)
+	}
+	if len(begins) < 3*16 {
+		t.Errorf("%d environments have begun: the test looks at too little", len(begins))
+	}
+}
