@@ -18,19 +18,19 @@ type Config struct {
 	Name       string // for people, and for /proc/*/maps
 	Blocks     int    // 1 to 524288
 	BlockBytes int    // size of each; blocks start on page boundaries, so small ones waste memory
-	Schema     any    // what the blocks contain, for those who know; the arena does not look at it
+	Schema     any    // what the blocks contain, for callers; the arena does not look at it
 
-	// ReadOnly: other processes can map the blocks for reading alone, and the system sees to it. No window can be
-	// made of them, not even here.
+	// ReadOnly: other processes can map the blocks for reading only, which the system enforces. No window can be
+	// mapped on them, not even here.
 	ReadOnly bool
 
 	// Segment makes the memory, which then belongs to the arena: first the words, then the blocks. nil means
-	// shm.Create, and shm.CreateReadOnly for the blocks of a ReadOnly arena.
+	// shm.Create, or shm.CreateReadOnly for the blocks of a ReadOnly arena.
 	Segment func(name string, bytes int) (*shm.Segment, error)
 }
 
 // Footprint returns how many bytes of shared memory an arena of that many blocks of that size takes: each block has
-// whole pages, and all have words that say who holds them.
+// whole pages, and a word that says which processes hold it.
 func Footprint(blocks, blockBytes int) (int64, error) {
 	l, err := planLayout(blocks, blockBytes)
 	if err != nil {
@@ -39,7 +39,7 @@ func Footprint(blocks, blockBytes int) (int64, error) {
 	return int64(l.words) + int64(l.data), nil
 }
 
-// Arena is one segment cut into equal blocks, and one that says who holds each of them.
+// Arena is one segment of equal blocks and another with the words that say which processes hold each block.
 type Arena struct {
 	blocks
 	words *shm.Segment
@@ -47,14 +47,14 @@ type Arena struct {
 	set   *Set // nil: in none
 
 	patience time.Duration // of Sweep
-	closing  atomic.Bool   // set by Close for ever: no more loans
+	closing  atomic.Bool   // set by Close, never cleared: no more loans
 	track    tracker       // stacks of open claims, in invariants builds
 
 	mu     sync.Mutex // sweeping and closing, one at a time
 	closed bool       // guarded by mu: Close has succeeded
 }
 
-// blocks is what one process sees of an arena's blocks: their memory, their words, and what it knows of each by itself.
+// blocks is what one process sees of an arena's blocks: their memory, their words, and its private record of each.
 type blocks struct {
 	config Config
 	layout layout
@@ -66,11 +66,11 @@ type blocks struct {
 	local  []local // what only this process knows about each block
 }
 
-// local is a cache line of this process's own memory per block. It dies with the process, and no other process
+// local is a cache line of this process's own memory per block. It ends with the process, and no other process
 // can write it.
 type local struct {
 	claims   atomic.Uint64                      // claims of this process; see type claims
-	onFree   atomic.Pointer[func(block uint32)] // who gets the credit when the block becomes free
+	onFree   atomic.Pointer[func(block uint32)] // receives the credit when the block becomes free
 	credited atomic.Uint64                      // generation of the last free that was credited from here
 	skipped  atomic.Uint64                      // generations that Sweep passed over
 	_        [32]byte
@@ -80,8 +80,8 @@ type local struct {
 // written them. The arena must be closed.
 func New(c Config) (*Arena, error) { return newArena(c, 1) }
 
-// newArena starts all blocks at the given generation, so that an arena that takes over an ID rejects the handles
-// of the one before.
+// newArena starts all blocks at the given generation, so that an arena that reuses an ID rejects the handles of
+// the previous one.
 func newArena(c Config, generation uint64) (*Arena, error) {
 	l, err := planLayout(c.Blocks, c.BlockBytes)
 	if err != nil {
@@ -129,7 +129,7 @@ func segment(create func(string, int) (*shm.Segment, error), name string, bytes 
 	return s, nil
 }
 
-// over returns a process's view of an arena that lies in two segments. Each process has a holder bit of its own.
+// over returns a process's view of an arena in two segments. Each process has a holder bit of its own.
 func over(words, data *shm.Segment, c Config, l layout, holder int) *Arena {
 	v := viewOf(words.Bytes(), l)
 	a := &Arena{
@@ -139,17 +139,17 @@ func over(words, data *shm.Segment, c Config, l layout, holder int) *Arena {
 		},
 		words: words, data: data, patience: mendPatience,
 	}
-	for b := range a.local { // the use before the first one is over
+	for b := range a.local { // the use before the first one has ended
 		a.local[b].claims.Store(uint64(makeClaims(previousGeneration(a.first), 0)))
 	}
 	return a
 }
 
-// host tells whether this is the process that made the arena. It is the authority where words contradict each
-// other.
+// host reports whether this is the process that made the arena. It is the authority where words contradict
+// each other.
 func (b *blocks) host() bool { return b.holder == hostabi.ArenaHost }
 
-// writable tells whether this process can write blocks.
+// writable reports whether this process can write blocks.
 func (b *blocks) writable() bool { return !b.config.ReadOnly || b.host() }
 
 // ID returns the number that stands in the arena's handles.
@@ -187,8 +187,8 @@ func (b *blocks) swap(block uint32, from, to word) bool {
 
 func (b *blocks) claims(block uint32) claims { return claims(b.local[block].claims.Load()) }
 
-// unusedGeneration returns a generation that follows those of all blocks. A word that somebody has damaged counts
-// as what this process knows of the block.
+// unusedGeneration returns a generation that follows those of all blocks. A damaged word counts as what this
+// process knows of the block.
 func (b *blocks) unusedGeneration() uint64 {
 	used := uint64(0)
 	for block := range uint32(b.layout.blocks) {
@@ -209,7 +209,7 @@ func (b *blocks) bytes(block uint32) []byte {
 	return b.mem[at : at+b.layout.blockBytes : at+b.layout.blockBytes]
 }
 
-// check tells whether h may name a block of this arena, whatever its generation.
+// check reports whether h may name a block of this arena, whatever its generation.
 func (b *blocks) check(h hostabi.Handle) error {
 	if h.Arena() != b.config.ID {
 		return ErrForeign
@@ -225,7 +225,7 @@ func (b *blocks) check(h hostabi.Handle) error {
 func (a *Arena) keep() {
 	runtime.AddCleanup(a, func(s [2]*shm.Segment) {
 		for _, s := range s {
-			_ = s.Close() // nobody is left to hear of it
+			_ = s.Close() // nobody can receive the error
 		}
 	}, [2]*shm.Segment{a.words, a.data})
 }

@@ -53,7 +53,7 @@ func TestBlockOffset_MapsAWindowOntoTheBlock(t *testing.T) {
 	}
 }
 
-// inMaps tells whether a segment of that name is mapped.
+// inMaps reports whether a segment of that name is mapped.
 func inMaps(t *testing.T, name string) bool {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/maps")

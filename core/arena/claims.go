@@ -6,12 +6,12 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// maxTries bounds every loop over a word. A compare-and-swap fails only because another process has got its own
-// through, so no honest one comes near it; a process that scribbles without end must not hold up the others.
+// maxTries bounds every loop over a word. A compare-and-swap fails only because another process succeeded with
+// its own, so no well-behaved process comes near it; one that writes without end must not block the others.
 const maxTries = 1 << 16
 
-// Retain adds a claim on the block: it stays as it is until a Release of the same handle. Whoever passes a handle
-// on retains it first. Errors: ErrForeign, ErrRange, ErrState before its commit, ErrStale.
+// Retain adds a claim on the block: it stays as it is until a Release of the same handle. A sender that passes a
+// handle on must retain it first. Errors: ErrForeign, ErrRange, ErrState before its commit, ErrStale.
 func (a *Arena) Retain(h hostabi.Handle) error {
 	if err := a.enter(h); err != nil {
 		return err
@@ -20,10 +20,9 @@ func (a *Arena) Retain(h hostabi.Handle) error {
 	return nil
 }
 
-// Release gives one claim back, be it from Commit, Retain or Lease; the last claim frees the block. A handle
-// carries no name of its owner, so a Release too many takes somebody else's claim, unless there is none: then it
-// returns ErrStale, or ErrSpent if only other processes hold the block. Errors besides: ErrForeign, ErrRange,
-// ErrState.
+// Release ends one claim, from Commit, Retain or Lease; the last claim frees the block. A handle does not name
+// its owner, so a Release too many ends another owner's claim; if there is none, it returns ErrStale, or
+// ErrSpent if only other processes hold the block. Errors besides: ErrForeign, ErrRange, ErrState.
 func (a *Arena) Release(h hostabi.Handle) error {
 	if err := a.check(h); err != nil {
 		return err
@@ -34,8 +33,8 @@ func (a *Arena) Release(h hostabi.Handle) error {
 	return a.leave(h)
 }
 
-// Revoke makes the block unreachable for new leases, LIVE → ZOMBIE; those who hold it keep it, and the last of
-// them frees it. Errors: ErrForeign, ErrRange, ErrState, ErrStale, ErrDamaged.
+// Revoke makes the block unreachable for new leases, LIVE → ZOMBIE; its holders keep it, and the last of them
+// frees it. Errors: ErrForeign, ErrRange, ErrState, ErrStale, ErrDamaged.
 func (a *Arena) Revoke(h hostabi.Handle) error {
 	if err := a.check(h); err != nil {
 		return err
@@ -52,7 +51,7 @@ func (a *Arena) Revoke(h hostabi.Handle) error {
 	return ErrDamaged
 }
 
-// readable tells whether a new claim on h may begin while the block's word is w.
+// readable reports whether a new claim on h may begin while the block's word is w.
 func readable(w word, h hostabi.Handle) error {
 	if w.is(h.Generation(), stateLive) {
 		return nil
@@ -63,7 +62,7 @@ func readable(w word, h hostabi.Handle) error {
 	return ErrStale
 }
 
-// refusal says why a claim on h that is not there cannot be released.
+// refusal returns why a claim on h cannot be released.
 func (b *blocks) refusal(h hostabi.Handle) error {
 	w := b.word(h.Block())
 	if w.is(h.Generation(), stateLive) || w.is(h.Generation(), stateZombie) {
@@ -89,7 +88,7 @@ func (a *Arena) enter(h hostabi.Handle) error {
 		case c.generation() != h.Generation() || c.none():
 			if c.holds() || !c.precedes(h.Generation()) {
 				if claims(counter.Load()) == c {
-					return ErrStale // the word lies
+					return ErrStale // the word is wrong
 				}
 				continue
 			}
@@ -108,8 +107,8 @@ func (a *Arena) enter(h hostabi.Handle) error {
 	}
 }
 
-// pinned tells whether this process has claims on h although the block's word, read after c, says that there can
-// be no new ones: then the word lies, unless the block was revoked or its commit is not through.
+// pinned reports whether this process has claims on h although the block's word, read after c, says that there
+// can be no new ones: then the word is wrong, unless the block was revoked or its commit is not through.
 func (b *blocks) pinned(h hostabi.Handle, c claims) bool {
 	if c.generation() != h.Generation() || c.count() == 0 || c.closing() {
 		return false
@@ -131,7 +130,7 @@ func (a *Arena) enterFirst(h hostabi.Handle) error {
 			if counter.CompareAndSwap(closing, uint64(makeClaims(h.Generation(), 1))) {
 				return nil
 			}
-			return ErrStale // the block is on another use here: the word lied
+			return ErrStale // the block is on another use here: the word was wrong
 		}
 		err = ErrDamaged
 	}

@@ -2,9 +2,9 @@ package arena
 
 import "github.com/rlhost/rlhost/hostabi"
 
-// Committed calls fn with the handle of every block that is committed and that somebody still has a claim on, in any
-// process. It reads one word for each block and claims none: a block may be free, or another one, by the time that fn
-// is called, and Lease then says so.
+// Committed calls fn with the handle of every block that is committed and still claimed by some process. It reads one
+// word for each block and claims none: by the time fn is called a block may be free or reused, and Lease then returns
+// an error.
 func (a *Arena) Committed(fn func(h hostabi.Handle)) {
 	for block := range uint32(a.layout.blocks) {
 		if w := a.word(block); w.state() == stateLive {

@@ -3,11 +3,11 @@ package arena
 import "github.com/rlhost/rlhost/hostabi"
 
 // OnFree makes fn the receiver of the block's credits in this process, and this process the one that all others
-// tell when they free the block; nil means none. From then on fn runs each time the block becomes free, once: on
-// the goroutine that freed it if that was in this process, else on the one that calls Credit, with no lock held.
-// It may take the block with LoanBlock at once, and must bear that somebody else was faster. A block that is free
-// already gives no credit: try LoanBlock after OnFree. A block that is taken and freed again meanwhile may give one
-// credit for both. OnFree panics if there is no such block.
+// notify when they free the block; nil means none. From then on fn runs each time the block becomes free, once: on
+// the goroutine that freed it if that was in this process, else on the one that calls Credit, with no lock held. It
+// may take the block with LoanBlock at once, and must expect that another goroutine was faster. A block that is
+// free already gives no credit: try LoanBlock after OnFree. A block that is taken and freed again meanwhile may
+// give one credit for both. OnFree panics if there is no such block.
 func (a *Arena) OnFree(block uint32, fn func(block uint32)) {
 	l, creditor := &a.local[block], &a.view.blocks[block].creditor
 	if fn == nil {
@@ -24,11 +24,11 @@ func (a *Arena) OnFree(block uint32, fn func(block uint32)) {
 	creditor.Store(uint32(a.holder) + 1)
 }
 
-// Credit is for whoever carries messages between processes: another process says that it has freed the block that
-// h named. If that is so, and not known here yet, the block's receiver hears of it: the one of this process, or,
-// at the host, that of another process through Set.Credits. What the other process says is not trusted. Errors:
-// ErrForeign, ErrRange, ErrBusy if the block is not free, ErrSpent if this free was credited before or nobody
-// asked.
+// Credit is for code that carries messages between processes: another process says that it has freed the block
+// that h named. If that is so, and not known here yet, the block's receiver is called: the one of this process,
+// or, at the host, that of another process through Set.Credits. What the other process says is not trusted.
+// Errors: ErrForeign, ErrRange, ErrBusy if the block is not free, ErrSpent if this free was credited before or
+// has no receiver.
 func (a *Arena) Credit(h hostabi.Handle) error {
 	if err := a.check(h); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (a *Arena) Credit(h hostabi.Handle) error {
 	return nil
 }
 
-// fits tells whether a free block's word agrees with what this process knows.
+// fits reports whether a free block's word agrees with what this process knows.
 func (b *blocks) fits(c claims, w word) bool {
 	return !c.holds() && c.generation() != w.generation() && follows(w.generation(), c.generation())
 }
@@ -59,7 +59,7 @@ func (a *Arena) announce(block uint32, generation uint64) {
 	}
 }
 
-// credit passes the free of a block on to whoever asked for it, once for each generation.
+// credit passes the free of a block on to its receiver, once for each generation.
 func (a *Arena) credit(block uint32, generation uint64) bool {
 	l := &a.local[block]
 	fn, tell := l.onFree.Load(), a.set.tell(a.creditor(block))
@@ -83,7 +83,7 @@ func (a *Arena) credit(block uint32, generation uint64) bool {
 	return true
 }
 
-// creditor returns the other process that wants to know of the block, or -1. The number comes from shared memory.
+// creditor returns the other process that receives the block's credits, or -1. The number comes from shared memory.
 func (b *blocks) creditor(block uint32) int {
 	n := b.view.blocks[block].creditor.Load()
 	if n == 0 || n > hostabi.MaxHolder+1 || int(n-1) == b.holder {

@@ -1,11 +1,11 @@
-// Package arena owns shared memory in equal blocks, and says who may write or read which block, and until when.
+// Package arena owns shared memory in equal blocks, and defines who may write or read which block, and until when.
 //
 //	arenas := arena.NewSet()
 //	a, err := arenas.Add(arena.Config{Name: "trajectories", Blocks: 16, BlockBytes: 1 << 20})
 //	loan, err := a.Loan()              // the only writer
 //	fill(loan.Bytes())
 //	handle, err := loan.Commit()       // readable from now on; the committer holds one claim
-//	lease, err := arenas.Lease(handle) // somebody else, later: a claim of one's own
+//	lease, err := arenas.Lease(handle) // another reader, later: a claim of its own
 //	read(lease.Bytes())
 //	err = lease.Release()
 //	err = arenas.Release(handle)       // the last claim frees the block: the handle is stale from now on
@@ -17,27 +17,27 @@
 //	cancel := arenas.Watch(announce)             // sends a.Share() and duplicates of its two files
 //	peers := arena.NewPeerSet(holder, askHost)   // the other process
 //	a, err := peers.Attach(shared)
-//	swept, err := arenas.Sweep(holder)           // host, when the process is dead
+//	swept, err := arenas.Sweep(holder)           // host, once the process has ended
 //
 // A block is FREE, WRITE (on loan to one writer), LIVE (committed, leased by any number of readers) or ZOMBIE
-// (revoked, kept for those who still read it). Generation, state and the processes that hold the block are one
+// (revoked, kept for its remaining readers). Generation, state and the processes that hold the block are one
 // 64-bit word in shared memory, and every transition is one compare-and-swap of it, so nothing is ever half done
-// and what a dead process held is a mask. The claims within this process share its one bit in that word; a
+// and what an ended process held is a mask. The claims within this process share its one bit in that word; a
 // counter of the process's own, tagged with the generation, counts them.
 //
 // The words can be written by every process that attaches, so the host believes them only as far as its own counters
-// do not contradict. No operation panics, hangs or gives up what the host holds whatever stands there, and Sweep
-// mends what a dead process left. Until then such a process can spoil blocks that other processes hold, and keep free
-// ones from being lent.
+// do not contradict. No operation panics, hangs or releases what the host holds, whatever the words contain, and
+// Sweep repairs what an ended process left. Until then such a process can damage blocks that other processes hold,
+// and keep free ones from being loaned.
 //
-// A handle is a number that anybody may make up. Every use of one is checked against the word, and a handle that
+// A handle is a number that anyone can forge. Every use of one is checked against the word, and a handle that
 // does not name the block's present generation is an error, never a wrong read.
 //
-// All methods may be called from any goroutine unless they say otherwise. Nothing blocks but making, attaching,
-// closing and sweeping arenas, and Set.Of in another process than the host. A watcher runs under the lock of its Set;
-// no other callback runs under any lock. Built with the tag invariants, the package fills freed blocks with NaNs, remembers the stack of every loan and
-// lease, and finds each release of a claim that was released before.
+// All methods may be called from any goroutine unless they say otherwise. Only creating, attaching, closing and
+// sweeping arenas block, and Set.Of outside the host. A watcher runs under the lock of its Set; no other callback runs
+// under any lock. Built with the tag invariants, the package fills freed blocks with NaNs, remembers the stack of every
+// loan and lease, and finds each release of a claim that was released before.
 //
-// The package does not know what lies in a block (that is core/trajectory), does not carry handles (core/bus) and
-// has no opinion on how many blocks are enough.
+// The package does not know what a block contains (core/trajectory), does not carry handles (core/bus) and does
+// not decide how many blocks are enough.
 package arena

@@ -67,7 +67,7 @@ type endure struct {
 	unstamped bool // somebody writes into the blocks themselves
 }
 
-// intact tells whether a block has the bytes that the host wrote, and at least some.
+// intact reports whether a block has the bytes that the host wrote, and at least some.
 func (e *endure) intact(mem []byte, h hostabi.Handle) bool {
 	return len(mem) > 0 && (e.unstamped || stamped(mem, h))
 }

@@ -4,11 +4,11 @@ import "errors"
 
 // Errors that callers decide on. Operations on the hot path return them bare, without allocating.
 var (
-	// ErrExhausted: no block is free. Frees are announced through OnFree.
+	// ErrExhausted: no block is free. OnFree announces frees.
 	ErrExhausted = errors.New("arena: no free block")
-	// ErrBusy: the block asked for is not free.
+	// ErrBusy: the requested block is not free.
 	ErrBusy = errors.New("arena: block is not free")
-	// ErrStale: the handle's use of its block is over, was revoked, or never began.
+	// ErrStale: the handle's use of its block has ended, was revoked, or never began.
 	ErrStale = errors.New("arena: stale handle")
 	// ErrForeign: the handle belongs to another arena, or to none.
 	ErrForeign = errors.New("arena: handle of another arena")
@@ -22,10 +22,10 @@ var (
 	ErrClaims = errors.New("arena: too many claims on one block")
 	// ErrReadOnly: this process can only read the arena.
 	ErrReadOnly = errors.New("arena: only its maker writes it")
-	// ErrDamaged: somebody keeps writing into the block's word what no arena writes. Sweep of the process that
-	// does mends it.
+	// ErrDamaged: a process keeps writing invalid values into the block's word. Sweep of that process repairs
+	// it.
 	ErrDamaged = errors.New("arena: block word is damaged")
-	// ErrOpen: the arena cannot be closed because claims are out.
+	// ErrOpen: the arena cannot be closed because claims are open.
 	ErrOpen = errors.New("claims are out")
 	// ErrClosed: the arena has been closed and gives out no more blocks.
 	ErrClosed = errors.New("arena: closed")

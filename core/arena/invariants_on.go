@@ -52,7 +52,7 @@ func (t *tracker) loaned(h hostabi.Handle) {
 	t.loans[h] = c
 }
 
-// endLoan tells whether the loan was open; only one caller gets true.
+// endLoan reports whether the loan was open; only one caller gets true.
 func (t *tracker) endLoan(h hostabi.Handle) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,15 +85,15 @@ func (t *tracker) add(h hostabi.Handle, c claim) {
 	t.claims[h] = append(t.claims[h], c)
 }
 
-// endLease tells whether that lease was open.
+// endLease reports whether that lease was open.
 func (t *tracker) endLease(h hostabi.Handle, id ticket) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.remove(h, slices.IndexFunc(t.claims[h], func(c claim) bool { return c.ticket == id }))
 }
 
-// endClaim ends a claim without a Lease, or the oldest lease if there is no other: whoever released it by its
-// handle may not release it again.
+// endClaim ends a claim without a Lease, or the oldest lease if there is no other: it was released by its
+// handle and may not be released again.
 func (t *tracker) endClaim(h hostabi.Handle) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// header is hostabi.ArenaHeader with its one moving field atomic. It describes the arena to whoever attaches; its
-// maker never reads it back, for every process that has the words can write there.
+// header is hostabi.ArenaHeader with its one moving field atomic. It describes the arena to processes that
+// attach; the host never reads it back, because every process that maps the words can write it.
 type header struct {
 	_ structs.HostLayout
 
@@ -37,7 +37,7 @@ type blockHeader struct {
 
 	word     atomic.Uint64 // the truth about the block; written by compare-and-swap of any holder
 	aborts   atomic.Uint64 // generations that ended without a commit
-	creditor atomic.Uint32 // holder that wants to know when the block becomes free, plus 1; 0 = nobody
+	creditor atomic.Uint32 // holder to notify when the block becomes free, plus 1; 0 = none
 	_        [44]byte
 }
 
@@ -91,7 +91,7 @@ func (v view) describe(l layout, id uint8, first uint64) {
 	h.magic.Store(hostabi.ArenaMagic)
 }
 
-// checkDescribed tells whether the header is that of an arena with the layout that was announced.
+// checkDescribed reports whether the header is that of an arena with the layout that was announced.
 func (v view) checkDescribed(l layout, id uint8) error {
 	h := v.header
 	if magic := h.magic.Load(); magic != hostabi.ArenaMagic {

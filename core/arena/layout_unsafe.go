@@ -11,7 +11,7 @@ import (
 type view struct {
 	header *header
 	blocks []blockHeader
-	hints  []atomic.Uint64 // bit set: the block was free when somebody last looked
+	hints  []atomic.Uint64 // bit set: the block was free when last checked
 }
 
 // viewOf overlays a words segment, which the caller has checked to be page aligned and l.words long. The structs
@@ -25,7 +25,7 @@ func viewOf(words []byte, l layout) view {
 	}
 }
 
-// aligned tells whether mem starts on a multiple of align, a power of two.
+// aligned reports whether mem starts on a multiple of align, a power of two.
 func aligned(mem []byte, align int) bool {
 	return uintptr(unsafe.Pointer(unsafe.SliceData(mem)))&uintptr(align-1) == 0
 }

@@ -3,7 +3,7 @@ package arena
 import "github.com/rlhost/rlhost/hostabi"
 
 // Lease is a reader's claim on a committed block. It ends in Release. The zero Lease is spent. A Lease is a value
-// for one goroutine: hand it on, but do not release two copies, for only builds with the tag invariants tell
+// for one goroutine: hand it on, but do not release two copies, because only builds with the tag invariants tell
 // copies apart.
 type Lease struct {
 	a      *Arena // nil: spent
@@ -34,7 +34,7 @@ func (l *Lease) Bytes() []byte {
 	return l.a.bytes(l.h.Block())
 }
 
-// Release gives the claim back; the last claim frees the block. A second Release returns ErrSpent.
+// Release ends the claim; the last one frees the block. A second Release returns ErrSpent.
 func (l *Lease) Release() error {
 	a := l.a
 	if a == nil {

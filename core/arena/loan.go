@@ -13,7 +13,7 @@ type Loan struct {
 	h hostabi.Handle
 }
 
-// Loan lends any free block, or returns ErrExhausted if at one moment of the call none was free. Errors besides:
+// Loan loans any free block, or returns ErrExhausted if at one moment of the call none was free. Errors besides:
 // ErrClosed, ErrReadOnly.
 func (a *Arena) Loan() (Loan, error) {
 	if err := a.lends(); err != nil {
@@ -51,8 +51,8 @@ func (a *Arena) lends() error {
 
 func hintBit(block uint32) uint64 { return 1 << (block % hostabi.ArenaHintBlocks) }
 
-// loanHinted tries the blocks that one word of hints calls free. Hints stay when a block is taken and go when
-// somebody finds them wrong: a hint too many costs a look, and a block that is taken and freed in turn costs none.
+// loanHinted tries the blocks that one word of hints calls free. A hint stays when its block is taken and is
+// cleared when found wrong: a wrong hint costs one check, and a block that is taken and freed in turn costs none.
 func (a *Arena) loanHinted(at int) (Loan, error) {
 	for hint := a.view.hints[at].Load(); hint != 0; hint &= hint - 1 {
 		block := uint32(at*hostabi.ArenaHintBlocks + bits.TrailingZeros64(hint))
@@ -63,14 +63,14 @@ func (a *Arena) loanHinted(at int) (Loan, error) {
 			return loan, nil
 		}
 		a.view.hints[at].And(^hintBit(block))
-		if a.word(block).state() == stateFree { // freed since, by somebody who saw the hint and gave none
+		if a.word(block).state() == stateFree { // freed since, by a goroutine that saw the hint set
 			a.view.hints[at].Or(hintBit(block))
 		}
 	}
 	return Loan{}, ErrExhausted
 }
 
-// maxPasses bounds a search in an arena whose words somebody keeps changing.
+// maxPasses bounds a search in an arena whose words keep changing.
 const maxPasses = 1 << 10
 
 // loanSearched looks at the words themselves. Two passes that find no free block and the same generations prove
@@ -101,7 +101,7 @@ func (a *Arena) loanSearched() (Loan, error) {
 	return Loan{}, ErrExhausted
 }
 
-// LoanBlock lends one certain block, or returns ErrBusy if it is not free. Errors besides: ErrRange, ErrClosed,
+// LoanBlock loans the given block, or returns ErrBusy if it is not free. Errors besides: ErrRange, ErrClosed,
 // ErrReadOnly.
 func (a *Arena) LoanBlock(block uint32) (Loan, error) {
 	if int64(block) >= int64(a.layout.blocks) {
@@ -118,7 +118,7 @@ func (a *Arena) LoanBlock(block uint32) (Loan, error) {
 }
 
 // take is FREE → WRITE, or ErrBusy. A free block has a generation that this process has never claimed; one that
-// says otherwise was scribbled on, and must not be lent before Sweep has mended it: ErrDamaged.
+// says otherwise was damaged, and must not be loaned before Sweep has repaired it: ErrDamaged.
 func (a *Arena) take(block uint32) (Loan, error) {
 	counter := &a.local[block].claims
 	for range maxTries {
@@ -145,12 +145,12 @@ func (a *Arena) take(block uint32) (Loan, error) {
 	return Loan{}, ErrDamaged
 }
 
-// loaned notes the loan of a block whose word is WRITE. It fails if Sweep has lost patience and taken the block
+// loaned records the loan of a block whose word is WRITE. It fails if Sweep has timed out and taken the block
 // back.
 func (a *Arena) loaned(block uint32, generation uint64) bool {
 	counter := &a.local[block].claims
 	for {
-		c := claims(counter.Load()) // the last turn of the use before may not be over
+		c := claims(counter.Load()) // the last claim of the previous use may not have ended
 		if c.generation() == generation {
 			return false
 		}
@@ -183,10 +183,10 @@ func (l Loan) end(left claims) bool {
 // writing is the block's word while the loan is open.
 func (l Loan) writing() word { return makeWord(l.h.Generation(), stateWrite, l.a.me) }
 
-// Commit makes the block readable, WRITE → LIVE, and leaves the caller with one claim on it, to be given back
-// with Release of the returned handle. It returns ErrSpent if the loan has ended.
+// Commit makes the block readable, WRITE → LIVE, and leaves the caller one claim on it, which Release of the
+// returned handle ends. It returns ErrSpent if the loan has ended.
 func (l Loan) Commit() (hostabi.Handle, error) {
-	if !l.end(1) { // the claim is there before anybody can see the block
+	if !l.end(1) { // the claim exists before any process can see the block
 		return 0, ErrSpent
 	}
 	a, block := l.a, l.Block()
@@ -196,13 +196,13 @@ func (l Loan) Commit() (hostabi.Handle, error) {
 			a.local[block].claims.CompareAndSwap(uint64(makeClaims(l.h.Generation(), 1)), uint64(makeClaims(l.h.Generation(), 0)))
 			return 0, ErrSpent
 		}
-		a.view.blocks[block].word.Store(uint64(live)) // somebody scribbled on the word; the host's loan stands
+		a.view.blocks[block].word.Store(uint64(live)) // the word was damaged; the host's loan stands
 	}
 	a.track.retained(l.h)
 	return l.h, nil
 }
 
-// Abort gives the block back unwritten, WRITE → FREE; its handle will never be valid. It returns ErrSpent if the
+// Abort returns the block unwritten, WRITE → FREE; its handle will never be valid. It returns ErrSpent if the
 // loan has ended.
 func (l Loan) Abort() error {
 	if !l.end(claimOver) {
@@ -215,7 +215,7 @@ func (l Loan) Abort() error {
 	w := l.writing()
 	if !a.swap(block, w, w.freed()) {
 		if a.host() {
-			return nil // somebody scribbled on the word; Sweep frees the block
+			return nil // the word was damaged; Sweep frees the block
 		}
 		return ErrSpent
 	}
@@ -224,9 +224,9 @@ func (l Loan) Abort() error {
 	return nil
 }
 
-// Loaned returns the bytes of a block that is on loan, for a component that its writer has asked to write part
-// of it. The asker keeps the loan until it has been answered, so the bytes stay valid that long; it is the
-// asker's word that orders the writes. Errors: ErrForeign, ErrRange, ErrReadOnly, ErrStale if the loan has ended.
+// Loaned returns the bytes of a block that is on loan, for a component that the writer has asked to write part of
+// it. The writer keeps the loan until it gets the answer, so the bytes stay valid that long; its messages order
+// the writes. Errors: ErrForeign, ErrRange, ErrReadOnly, ErrStale if the loan has ended.
 func (a *Arena) Loaned(h hostabi.Handle) ([]byte, error) {
 	if err := a.check(h); err != nil {
 		return nil, err

@@ -7,29 +7,29 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// generationSkip is how far a mended block jumps ahead of all generations that this process knows of, so that no
-// handle of the past names it: those that only others have used since are far fewer.
+// generationSkip is how far a repaired block jumps ahead of all generations that this process knows of, so that
+// no earlier handle names it: those that only others have used since are far fewer.
 const generationSkip = 1 << 24
 
-// A sweep that finds one of our goroutines between its counter and a word waits for it that long: first it yields,
-// then it sleeps. Losing patience with an honest one costs that one a second try.
+// A sweep that finds one of our goroutines between its counter and a word waits that long for it: first it yields,
+// then it sleeps. A timeout costs that goroutine only a second try.
 const (
 	mendPatience = 60 * time.Millisecond
 	mendYields   = 100
 	mendSleep    = 100 * time.Microsecond
 )
 
-// sweep is one pass over the blocks of an arena for a process that is dead. Whatever that process has written into
-// the words, the host's own claims and loans are in memory that it could not reach; they say what a word must be.
-// Where the host has none, a word that cannot have come about by transitions of an arena is nobody's word.
+// sweep is one pass over the blocks of an arena for a process that has ended. Whatever that process has written
+// into the words, the host's own claims and loans are in memory that it could not reach; they determine what a
+// word must be. Where the host has none, a word that no transition of an arena produces belongs to no holder.
 type sweep struct {
 	a     *Arena
 	dead  word // its bit
-	alive word // bits of the other processes that there are, without the host's
+	alive word // bits of the other running processes, without the host's
 	swept Swept
 }
 
-// run makes all words what they must be. It fails if another process keeps writing into one.
+// run repairs all words. It fails if another process keeps writing into one.
 func (s *sweep) run() (whole bool) {
 	whole = true
 	var unsure []uint32
@@ -61,8 +61,8 @@ func (s *sweep) run() (whole bool) {
 	return whole
 }
 
-// block makes one block's word what it must be. Without force it leaves alone what one of our own goroutines may
-// be about to change, and is not sure. It does not end if another process keeps writing into the word.
+// block repairs one block's word. Without force it leaves alone what one of our own goroutines may be about to
+// change, and then sure is false. It does not end if another process keeps writing into the word.
 func (s *sweep) block(block uint32, force bool) (sure, ended bool) {
 	a := s.a
 	for range maxTries {
@@ -89,14 +89,14 @@ func (s *sweep) block(block uint32, force bool) (sure, ended bool) {
 	return true, false
 }
 
-// moving tells whether a goroutine of ours may be between the counter and the word of a block.
+// moving reports whether a goroutine of ours may be between the counter and the word of a block.
 func (s *sweep) moving(c claims, w word) bool {
 	taking := !c.holds() && w.state() == stateWrite && w&s.a.me != 0
 	committing := c.count() == 1 && w.is(c.generation(), stateWrite)
 	return c.closing() || taking || committing
 }
 
-// judge says what a word must become, and whether it was one that no arena writes.
+// judge returns what a word must become, and whether it was one that no arena writes.
 func (s *sweep) judge(c claims, w word) (want word, mended bool) {
 	others := w.holders() & s.alive
 	switch {
@@ -131,7 +131,7 @@ func (s *sweep) judgeUnclaimed(c claims, w, others word) (want word, mended bool
 		want, mended = w&^s.dead, false
 	case others != 0 && timely && (committed || w.state() == stateWrite && single(others)):
 		return makeWord(w.generation(), w.state(), others), true
-	case others != 0: // somebody alive may read it: kept for them alone
+	case others != 0: // running processes may read it: kept for them
 		return makeWord(s.unused(c, w), stateZombie, others), w != makeWord(w.generation(), stateZombie, others)
 	default:
 		return makeWord(s.unused(c, w), stateFree, 0), true
@@ -152,8 +152,8 @@ func (s *sweep) unused(c claims, w word) uint64 {
 
 func single(holders word) bool { return holders != 0 && holders&(holders-1) == 0 }
 
-// seal makes sure that no goroutine of ours takes a block for its own that the sweep is about to free, and poisons
-// it in invariants builds.
+// seal prevents our goroutines from claiming a block that the sweep is about to free, and poisons it in invariants
+// builds.
 func (s *sweep) seal(block uint32, c claims, w word) bool {
 	a := s.a
 	void := makeClaims(w.generation(), claimOver)
@@ -167,7 +167,7 @@ func (s *sweep) seal(block uint32, c claims, w word) bool {
 	return true
 }
 
-// count notes what became of a block.
+// count records what happened to a block.
 func (s *sweep) count(block uint32, c claims, w, want word, mended bool) {
 	if mended {
 		s.swept.Mended++
@@ -190,8 +190,8 @@ func (s *sweep) count(block uint32, c claims, w, want word, mended bool) {
 	}
 }
 
-// sweepCredit restores what goes with a free block: its hint, and the credit that nobody has given yet. A dead
-// process is told of nothing any more.
+// sweepCredit restores what goes with a free block: its hint, and a credit not given yet. An ended process
+// gets none.
 func (a *Arena) sweepCredit(block uint32, dead int) {
 	creditor := &a.view.blocks[block].creditor
 	if n := creditor.Load(); n == uint32(dead)+1 || n > hostabi.MaxHolder+1 {

@@ -155,7 +155,7 @@ func stamp(mem []byte, h hostabi.Handle) {
 	binary.LittleEndian.PutUint64(mem[len(mem)-8:], uint64(h))
 }
 
-// stamped tells whether a block bears the stamp of h.
+// stamped reports whether a block bears the stamp of h.
 func stamped(mem []byte, h hostabi.Handle) bool {
 	return len(mem) >= 8 && binary.LittleEndian.Uint64(mem) == uint64(h) &&
 		binary.LittleEndian.Uint64(mem[len(mem)-8:]) == uint64(h)

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// announceWait is how long Of waits for an arena that is on its way.
+// announceWait is how long Of waits for an arena that has not been announced yet.
 const announceWait = 2 * time.Second
 
-// peer is what the set of another process than the host has besides.
+// peer is the additional state of a set outside the host.
 type peer struct {
 	holder   int
 	add      func(Config) (*Arena, error)
@@ -24,7 +24,7 @@ func NewPeerSet(holder int, add func(Config) (*Arena, error)) *Set {
 	return &Set{peer: &peer{holder: holder, add: add, patience: announceWait, arrived: make(chan struct{})}}
 }
 
-// ask is Add in another process than the host.
+// ask is Add outside the host.
 func (s *Set) ask(c Config) (*Arena, error) {
 	if s.peer.add == nil {
 		return nil, fmt.Errorf("arena %q: %w", c.Name, ErrHost)
@@ -36,10 +36,10 @@ func (s *Set) ask(c Config) (*Arena, error) {
 	return a, s.arrive(a)
 }
 
-// Attach is Attach for this process, and makes the arena known to the set. The files are taken over, also if it
-// fails. It is an error if the set has an arena of that ID.
+// Attach is Attach for this process, and makes the arena known to the set. It takes ownership of the files,
+// also on an error. It is an error if the set has an arena of that ID.
 func (s *Set) Attach(sh Shared) (*Arena, error) {
-	holder := -1 // Attach refuses it, and closes the files
+	holder := -1 // Attach rejects it and closes the files
 	if s.peer != nil && s.arenas[sh.ID].Load() == nil {
 		holder = s.peer.holder
 	}
@@ -56,7 +56,7 @@ func (s *Set) Attach(sh Shared) (*Arena, error) {
 	return a, nil
 }
 
-// arrive makes an attached arena known and wakes those who wait for it.
+// arrive makes an attached arena known and wakes the goroutines that wait for it.
 func (s *Set) arrive(a *Arena) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,7 +73,7 @@ func (s *Set) arrive(a *Arena) error {
 	return nil
 }
 
-// await is Of for an arena that is not there yet.
+// await is Of for an arena that is not known yet.
 func (s *Set) await(id uint8) (*Arena, error) {
 	if id < firstID {
 		return nil, ErrForeign
@@ -97,9 +97,9 @@ func (s *Set) await(id uint8) (*Arena, error) {
 	}
 }
 
-// Detach gives up the view of an arena that the host has removed: it is unknown from now on. With claims of this
-// process out it returns ErrOpen and the memory stays mapped, for ever; else it is unmapped once nobody can reach
-// the Arena. Without such an arena it returns ErrForeign.
+// Detach releases the view of an arena that the host has removed: it is unknown from now on. With open claims of
+// this process it returns ErrOpen and the memory stays mapped for ever; else it is unmapped once the Arena is
+// unreachable. Without such an arena it returns ErrForeign.
 func (s *Set) Detach(id uint8) error {
 	if s.peer == nil {
 		return fmt.Errorf("detach arena %d: this is the host, which removes", id)

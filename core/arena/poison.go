@@ -3,7 +3,7 @@ package arena
 import "encoding/binary"
 
 // poisonPattern is a quiet NaN as float32 and, twice, as float64, so that one read of a freed block spreads
-// through a computation instead of passing for data.
+// through a computation instead of looking like data.
 const poisonPattern = 0x7ffda5a5
 
 // poison fills a block, which starts on a page boundary.

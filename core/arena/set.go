@@ -14,7 +14,7 @@ import (
 const firstID = 1
 
 // Set finds arenas by the ID in a handle. Looking up takes no lock. There are two kinds: the host's, from NewSet or
-// the zero value, makes the arenas; that of another process, from NewPeerSet, has those that the host shares.
+// the zero value, creates the arenas; that of another process, from NewPeerSet, holds those that the host shares.
 type Set struct {
 	arenas  [hostabi.MaxArena + 1]atomic.Pointer[Arena]
 	credits [hostabi.MaxHolder + 1]atomic.Pointer[func(h hostabi.Handle)] // by holder
@@ -25,7 +25,7 @@ type Set struct {
 	next     [hostabi.MaxArena + 1]uint64 // guarded by mu: first generation of the next arena of each ID
 	watchers []*watcher                   // guarded by mu
 	granted  word                         // guarded by mu: holders that were granted and not swept since
-	sweeping word                         // guarded by mu: those of them that a sweep is about
+	sweeping word                         // guarded by mu: holders being swept
 }
 
 type watcher struct{ fn func(a *Arena, added bool) }
@@ -33,8 +33,8 @@ type watcher struct{ fn func(a *Arena, added bool) }
 // NewSet returns a host's set without arenas.
 func NewSet() *Set { return &Set{} }
 
-// Add makes an arena under an ID of the set's own choice; there are 255. In another process than the host it asks
-// the host for it, and blocks until the answer is there.
+// Add makes an arena under an ID that the set chooses; there are 255. Outside the host it asks the host for it,
+// and blocks until the answer arrives.
 func (s *Set) Add(c Config) (*Arena, error) {
 	if s.peer != nil {
 		return s.ask(c)
@@ -55,7 +55,7 @@ func (s *Set) Add(c Config) (*Arena, error) {
 	return a, nil
 }
 
-// put makes an arena known. The caller holds mu.
+// put makes an arena known. The caller must hold mu.
 func (s *Set) put(a *Arena) {
 	a.set = s
 	s.arenas[a.config.ID].Store(a)
@@ -64,7 +64,7 @@ func (s *Set) put(a *Arena) {
 	}
 }
 
-// drop makes an arena unknown. The caller holds mu.
+// drop makes an arena unknown. The caller must hold mu.
 func (s *Set) drop(a *Arena) {
 	s.arenas[a.config.ID].Store(nil)
 	for _, w := range s.watchers {
@@ -83,9 +83,9 @@ func (s *Set) freeID() (int, bool) {
 	return 0, false
 }
 
-// Of returns the arena that h belongs to, or ErrForeign. In another process than the host it first waits, for a
-// bounded time, for an arena that is on its way: the host announces each before the first message about it, but
-// messages come another way and may be faster.
+// Of returns the arena that h belongs to, or ErrForeign. Outside the host it first waits, for a bounded time,
+// for an arena not announced yet: the host announces each before the first message about it, but messages take
+// another path and may be faster.
 func (s *Set) Of(h hostabi.Handle) (*Arena, error) {
 	if a := s.arenas[h.Arena()].Load(); a != nil {
 		return a, nil
@@ -131,10 +131,10 @@ func (s *Set) Credit(h hostabi.Handle) error {
 	return ErrForeign
 }
 
-// Credits makes fn the way to tell the process holder that a block it asked for has become free: it is called once
-// for each free that this process brings about or hears of, on the goroutine that did, with no lock held, and must
-// not block. h is the handle whose use of the block is over. In another process than the host the only way leads
-// through the host, hostabi.ArenaHost, no matter which process asked. nil means there is none.
+// Credits makes fn the function that tells the process holder that a block it receives credits for has become
+// free: it is called once for each free that this process causes or learns of, on the goroutine that did, with no
+// lock held, and must not block. h is the handle whose use of the block has ended. Outside the host the only path
+// is through the host, hostabi.ArenaHost, whichever process receives the credit. nil means there is none.
 func (s *Set) Credits(holder int, fn func(h hostabi.Handle)) {
 	if fn == nil {
 		s.credits[holder].Store(nil)
@@ -143,7 +143,7 @@ func (s *Set) Credits(holder int, fn func(h hostabi.Handle)) {
 	s.credits[holder].Store(&fn)
 }
 
-// tell returns the way to the process that asked, or nil.
+// tell returns the function that notifies the process that receives the credit, or nil.
 func (s *Set) tell(creditor int) *func(h hostabi.Handle) {
 	if s == nil || creditor < 0 {
 		return nil
@@ -154,7 +154,7 @@ func (s *Set) tell(creditor int) *func(h hostabi.Handle) {
 	return s.credits[creditor].Load()
 }
 
-// Each calls fn with every arena there is, in the order of their IDs.
+// Each calls fn with every arena, in the order of their IDs.
 func (s *Set) Each(fn func(*Arena)) {
 	for id := range s.arenas {
 		if a := s.arenas[id].Load(); a != nil {
@@ -163,9 +163,9 @@ func (s *Set) Each(fn func(*Arena)) {
 	}
 }
 
-// Watch calls fn with every arena there is, then with each that is added, before Add returns it to its maker, and
-// each that was removed, until cancel returns. Calls come one at a time, under the lock of Add and Remove: fn must
-// be quick, must not use the set but to look up, and must not call cancel.
+// Watch calls fn with every arena, then with each that is added, before Add returns it, and each that was removed,
+// until cancel returns. Calls come one at a time, under the lock of Add and Remove: fn must be quick, must only
+// look up in the set, and must not call cancel.
 func (s *Set) Watch(fn func(a *Arena, added bool)) (cancel func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +185,7 @@ func (s *Set) Watch(fn func(a *Arena, added bool)) (cancel func()) {
 	}
 }
 
-// Grant returns a holder number for a process that is to share the arenas of this host, or ErrHolders if all 23
+// Grant returns a holder number for a process that will share the arenas of this host, or ErrHolders if all 23
 // are taken. It is taken until Sweep.
 func (s *Set) Grant() (holder int, err error) {
 	if s.peer != nil {
@@ -204,12 +204,12 @@ func (s *Set) Grant() (holder int, err error) {
 }
 
 // Sweep takes back all that a process held in any arena, after which its holder number can be granted again. The
-// process must be dead, and every handle that it had sent claimed.
+// process must have ended, and every handle that it sent must have been claimed.
 //
-// Such a process may have written anything anywhere in the arenas it shared. Sweep mends the words: a block that
-// the host holds is what the host made of it, one that no living process can hold and whose word no arena writes
-// is free, under a generation that was never used. What living processes seem to hold stays theirs. It may be
-// called again after an error, which leaves the holder taken: ErrDamaged while another process scribbles.
+// Such a process may have written anything anywhere in the arenas it shared. Sweep repairs the words: a block
+// that the host holds gets the host's state, one that no running process can hold and whose word no arena writes
+// becomes free, under a generation that was never used. What running processes seem to hold stays theirs. It may
+// be called again after an error, which leaves the holder taken: ErrDamaged while another process damages words.
 func (s *Set) Sweep(holder int) (Swept, error) {
 	granted, err := s.beginSweep(holder)
 	if err != nil {
@@ -232,7 +232,7 @@ func (s *Set) Sweep(holder int) (Swept, error) {
 	return swept, err
 }
 
-// beginSweep returns the holders that there are.
+// beginSweep returns the granted holders.
 func (s *Set) beginSweep(holder int) (word, error) {
 	if s.peer != nil {
 		return 0, fmt.Errorf("sweep holder %d: %w", holder, ErrHost)
@@ -253,8 +253,8 @@ func (s *Set) Holders() int {
 	return bits.OnesCount64(uint64(s.granted))
 }
 
-// Remove closes an arena of the set and gives up its ID. A later arena of that ID rejects all handles of this
-// one. With claims out it returns ErrOpen, and the arena stays. Only the host removes arenas.
+// Remove closes an arena of the set and frees its ID. A later arena of that ID rejects all handles of this
+// one. With open claims it returns ErrOpen, and the arena stays. Only the host removes arenas.
 func (s *Set) Remove(id uint8) error {
 	if s.peer != nil {
 		return fmt.Errorf("remove arena %d: %w", id, ErrHost)
@@ -273,8 +273,8 @@ func (s *Set) Remove(id uint8) error {
 	return nil
 }
 
-// Close removes all arenas. Those with claims out stay, and their errors are returned together; call it again
-// later. In another process than the host it only gives up the views.
+// Close removes all arenas. Those with open claims stay, and their errors are returned together; call it
+// again later. Outside the host it only releases the views.
 func (s *Set) Close() error {
 	var errs []error
 	s.Each(func(a *Arena) {

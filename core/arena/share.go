@@ -20,9 +20,9 @@ type Shared struct {
 	Schema     any  // as configured, in this process
 }
 
-// Share returns what another process needs to attach. The files belong to the arena, and live as long as it: send
-// duplicates, or send them before Close. At the host it also writes the description in the words anew, for a process
-// that attached before may have scribbled on it.
+// Share returns what another process needs to attach. The files belong to the arena and are valid as long as it is:
+// send duplicates, or send them before Close. At the host it also rewrites the description in the words, because a
+// process that attached before may have damaged it.
 func (a *Arena) Share() Shared {
 	if a.host() {
 		a.view.describe(a.layout, a.config.ID, a.first)
@@ -34,9 +34,9 @@ func (a *Arena) Share() Shared {
 }
 
 // Attach maps an arena that the host has shared, in a process that the host knows by that holder number, 1 to 23.
-// It takes the two files over, also if it fails. Every size is checked against the files and against what was
-// announced; ErrLayout if they disagree, or an error of shm.Open. A process attaches to an arena once: two views
-// would end each other's claims. The arena must be closed, which ends the view and nothing else.
+// It takes ownership of the two files, also on an error. Every size is checked against the files and against what
+// was announced; ErrLayout if they disagree, or an error of shm.Open. A process attaches to an arena once: two
+// views would end each other's claims. The arena must be closed, which ends the view and nothing else.
 func Attach(s Shared, holder int) (*Arena, error) {
 	words, data, err := openShared(s)
 	if err != nil {

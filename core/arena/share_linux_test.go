@@ -28,7 +28,7 @@ func sent(t testing.TB, a *Arena) Shared {
 	return s
 }
 
-// open tells whether a file descriptor is in use.
+// open reports whether a file descriptor is in use.
 func open(fd int) bool {
 	var s syscall.Stat_t
 	return syscall.Fstat(fd, &s) == nil

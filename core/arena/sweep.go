@@ -7,11 +7,11 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Swept counts what a dead process held, and left behind.
+// Swept counts what an ended process held.
 type Swept struct {
 	Write, Live, Zombie int // blocks by their state at that time
-	Freed               int // blocks that are free since
-	Mended              int // blocks whose word was none that an arena writes
+	Freed               int // blocks that became free
+	Mended              int // blocks whose word no arena writes
 }
 
 func (s *Swept) add(o Swept) {
@@ -19,18 +19,18 @@ func (s *Swept) add(o Swept) {
 	s.Freed, s.Mended = s.Freed+o.Freed, s.Mended+o.Mended
 }
 
-// Sweep takes back all that holder held: a block on loan to it becomes free unwritten, a block that it alone
-// read becomes free, any other only loses this holder. It must not run before the process is known to be dead
-// and every handle that it had sent has been claimed. Only the host sweeps, holders 1 to 23. Credits are given as
-// by a release, and those that the process had no time to give.
+// Sweep takes back all that holder held: a block on loan to it becomes free unwritten, a block that it alone read
+// becomes free, any other only loses this holder. It must not run before the process is known to have ended and
+// every handle that it sent has been claimed. Only the host sweeps, holders 1 to 23. Credits are given as by a
+// release, including those that the process did not get to give.
 //
-// Sweep also mends what the process may have scribbled: see Set.Sweep, which knows all holders. Here every other
-// holder counts as alive.
+// Sweep also repairs what the process may have damaged: see Set.Sweep, which knows all holders. Here every other
+// holder counts as running.
 func (a *Arena) Sweep(holder int) (Swept, error) {
 	return a.sweepAmong(holder, holderMask&^1)
 }
 
-// sweepAmong sweeps a holder while those of granted, which may contain it, are the only ones there are.
+// sweepAmong sweeps a holder while the holders of granted, which may contain it, are the only ones.
 func (a *Arena) sweepAmong(holder int, granted word) (Swept, error) {
 	if holder < 1 || holder > hostabi.MaxHolder {
 		return Swept{}, fmt.Errorf("arena %q: sweep holder %d: must be between 1 and %d", a.config.Name, holder, hostabi.MaxHolder)
@@ -63,8 +63,8 @@ type Stats struct {
 	Leases                    int // claims of this process on committed blocks: leases, retains, and what commits left
 	Others                    int // blocks that other processes hold, counted once for each
 
-	// Since New, by all processes; a loan that Sweep ended counts as aborted. Nonsense once a process has
-	// scribbled on the words.
+	// Since New, by all processes; a loan that Sweep ended counts as aborted. Meaningless once a process has
+	// damaged the words.
 	Commits, Aborts, Frees uint64
 }
 

@@ -19,7 +19,7 @@ const (
 	holderMask     = 1<<hostabi.ArenaHolderBits - 1
 )
 
-// word is all there is to know about a block: generation:37 | state:3 | holders:24, a holder being a process.
+// word is the whole state of a block: generation:37 | state:3 | holders:24, a holder being a process.
 type word uint64
 
 func makeWord(generation uint64, s state, holders word) word {
@@ -30,10 +30,10 @@ func (w word) generation() uint64 { return uint64(w >> generationFrom) }
 func (w word) state() state       { return state(w >> stateShift & (1<<hostabi.ArenaStateBits - 1)) }
 func (w word) holders() word      { return w & holderMask }
 
-// is tells whether w is generation g in state s.
+// is reports whether w is generation g in state s.
 func (w word) is(g uint64, s state) bool { return w>>stateShift == makeWord(g, s, 0)>>stateShift }
 
-// held tells whether w is a committed block of generation g that bit holds.
+// held reports whether w is a committed block of generation g that bit holds.
 func (w word) held(g uint64, bit word) bool {
 	return (w.is(g, stateLive) || w.is(g, stateZombie)) && w&bit != 0
 }
@@ -73,11 +73,11 @@ func generationAfter(g, n uint64) uint64 { return (g-1+n)%hostabi.MaxGeneration 
 // way round.
 const generationJump = 1 << 35
 
-// follows tells whether g may be the generation of a word when floor was claimed before, or is claimed.
+// follows reports whether g may be the generation of a word when floor was claimed before, or is claimed.
 func follows(g, floor uint64) bool { return g != 0 && generationsBetween(floor, g) < generationJump }
 
 // claims counts what this process holds of one generation of a block: generation:37 | over:1 | closing:1 | loan:1 |
-// count:24. It is memory of this process alone, so it stays true whatever others write into the word. A value of
+// count:24. It is memory of this process alone, so it stays correct whatever others write into the word. A value of
 // an older generation than the word's means no claims. While closing is set, one goroutine is between the counter
 // and the word, and others wait for it. loan is the open loan; count is then 0. over is set once this process has
 // seen the end of the generation.
@@ -100,13 +100,13 @@ func (c claims) loan() bool         { return c&claimLoan != 0 }
 func (c claims) over() bool         { return c&claimOver != 0 }
 func (c claims) count() int         { return int(c & claimMax) }
 
-// precedes tells whether a committed block may have that generation if there are no claims but those of c.
+// precedes reports whether a committed block may have that generation if there are no claims but those of c.
 func (c claims) precedes(g uint64) bool {
 	return follows(g, c.generation()) && !(c.over() && g == c.generation())
 }
 
-// holds tells whether this process has the block on loan or a claim on it.
+// holds reports whether this process has the block on loan or a claim on it.
 func (c claims) holds() bool { return c&(claimLoan|claimMax) != 0 }
 
-// none tells whether c says nothing but that its generation was claimed before.
+// none reports whether c says nothing but that its generation was claimed before.
 func (c claims) none() bool { return c&(claimOver-1) == 0 }

@@ -8,14 +8,14 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Options are what a connection is made with.
+// Options configure a connection.
 type Options struct {
 	Mode     Mode
 	Depth    int // messages that may wait for delivery, 1 or more
 	Overflow Overflow
-	Peer     uint16 // with mode Reply: the component that asks and is answered here
-	// Unclaimed is for slots that look at messages alone: their blocks are not retained, and may be gone. Not with mode
-	// Queue, whose connections share what waits.
+	Peer     uint16 // with mode Reply: the component whose requests are answered here
+	// Unclaimed is for slots that need only the messages: their blocks are not retained and may be gone. Not with mode
+	// Queue, whose connections share pending messages.
 	Unclaimed bool
 }
 
@@ -26,12 +26,12 @@ type ConnectionStats struct {
 	Dropped   uint64 // dropped by the overflow policy, DisconnectNow, or a closed loop or receiver
 	Coalesced uint64 // replaced by a newer message
 	Blocked   uint64 // had to wait for room before they were queued
-	Queued    int    // wait for the slot now
-	MaxQueued int    // most that ever waited at once
+	Queued    int    // pending for the slot now
+	MaxQueued int    // most that were ever pending at once
 	Parked    int    // wait for room now, in mode Queue for room at any of the signal's queue connections
 }
 
-// outcome is what became of a message that was offered to a connection.
+// outcome is the result of offering a message to a connection.
 type outcome uint8
 
 const (
@@ -44,13 +44,13 @@ const (
 	dead                   // not taken: the receiving loop or receiver is closed
 )
 
-// line is as much memory as hardware fetches at once.
+// line is how many bytes the hardware fetches at once.
 const line = 128
 
 // Connection carries messages from one signal to one slot. Both may be changed: see Move, Redirect and MoveSignal.
 //
-// Messages lie in the receiving loop's data lane, and the connection only counts them. Where an undelivered
-// message may have to give way to a newer one (DropOldest, Coalesce, Latest), they lie in the connection's
+// Messages are queued in the receiving loop's data lane, and the connection only counts them. Where a newer
+// message may replace an undelivered one (DropOldest, Coalesce, Latest), they are queued in the connection's
 // mailbox instead, and the loop's lane holds an empty message for each.
 type Connection struct {
 	options Options
@@ -70,29 +70,29 @@ type Connection struct {
 	pushed    uint64     // messages put in the loop's lane, or in the mailbox
 	seen      uint64     // value of taken when pushed last ran into the depth
 	evicted   uint64     // messages that left the mailbox for a newer one
-	coalesced uint64     // those of them that were replaced
+	coalesced uint64     // evicted because they were replaced
 	rejected  uint64     // messages dropped before they were queued
 	max       int
 	closed    bool // no new message enters
 	box       fifo
 	last      hostabi.Message // the newest that was offered
 	since     uint64          // last.Sequence when a Redirect led to a slot for which nothing waited
-	heir      *Connection     // set by Move together with closed: what comes late goes there
+	movedTo   *Connection     // set by Move together with closed: late messages go there
 
 	_ [line]byte
 	// taken counts the messages that left the lane or the mailbox for the slot; written by the receiving loop.
 	taken atomic.Uint64
-	// lost counts those of them that were dropped instead of delivered; written by the receiving loop, or by
-	// who empties the mailbox.
+	// lost counts those taken that were dropped instead of delivered; written by the receiving loop, or by
+	// the goroutine that empties the mailbox.
 	lost atomic.Uint64
 	// discard is set by DisconnectNow: what the receiving loop takes is dropped.
 	discard atomic.Bool
 }
 
-// Connect makes every message of sig, as far as o.Mode selects it, reach slot. Payload types must be equal. It
-// may be called at any time, from any goroutine, also while the loops of both components run; messages emitted
-// before it returns may or may not reach the slot. In mode Latest the slot gets the newest of the messages emitted
-// before at once, if its block is still there.
+// Connect makes every message of sig that o.Mode selects reach slot. Payload types must be equal. It may be called
+// at any time, from any goroutine, also while the loops of both components run; messages emitted before it returns
+// may or may not reach the slot. In mode Latest the slot gets the newest message emitted so far at once, if its
+// block is still valid.
 func Connect(sig *Signal, slot *Slot, o Options) (*Connection, error) {
 	if err := check(sig, slot, o); err != nil {
 		return nil, err
@@ -152,24 +152,25 @@ func check(sig *Signal, slot *Slot, o Options) error {
 	return nil
 }
 
-// Signal returns the signal that the connection comes from, since MoveSignal the new one.
+// Signal returns the signal that the connection comes from; after MoveSignal, the new one.
 func (c *Connection) Signal() *Signal { return c.signal.Load() }
 
-// Slot returns the slot that the connection goes to; of one that was moved, the slot that still gets what it had taken.
+// Slot returns the slot that the connection goes to; for a moved connection, the slot that still gets what it had
+// queued.
 func (c *Connection) Slot() *Slot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.slot
 }
 
-// Options returns what the connection was made with, for mode Latest with the depth and policy that it implies.
+// Options returns the options given to Connect, for mode Latest with the depth and policy that it implies.
 func (c *Connection) Options() Options { return c.options }
 
-// Disconnect ends the connection: once it has returned, no new message enters. Messages that wait are still
-// delivered, also those parked. It may be called at any time, from any goroutine, and more than once.
+// Disconnect ends the connection: once it has returned, no new message enters. Pending messages are still
+// delivered, including parked ones. It may be called at any time, from any goroutine, and more than once.
 func (c *Connection) Disconnect() { c.disconnect(false) }
 
-// DisconnectNow is Disconnect, but messages that wait are dropped, counted and their blocks released: at once
+// DisconnectNow is Disconnect, but pending messages are dropped, counted and their blocks released: at once
 // if they are parked or in a mailbox, else when the receiving loop reaches them or is closed.
 func (c *Connection) DisconnectNow() { c.disconnect(true) }
 
@@ -217,8 +218,8 @@ func (c *Connection) Stats() ConnectionStats {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.heir != nil {
-		parked = 0 // they are the heir's
+	if c.movedTo != nil {
+		parked = 0 // they belong to the new connection
 	}
 	lost := c.lost.Load()
 	taken := c.taken.Load()
@@ -246,8 +247,8 @@ func (c *Connection) emit(m *hostabi.Message) (outcome, error) {
 	return o, c.signal.Load().failure(o)
 }
 
-// offer queues m or does what the overflow policy says, at the connection that c was moved to if it was. It returns
-// neither full nor dead.
+// offer queues m or applies the overflow policy, at the connection that c was moved to, if any. It returns neither
+// full nor dead.
 func (c *Connection) offer(m *hostabi.Message) outcome {
 	o := c.offerHere(m)
 	for o == away {
@@ -262,7 +263,7 @@ func (c *Connection) offer(m *hostabi.Message) outcome {
 func (c *Connection) successor() *Connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.heir
+	return c.movedTo
 }
 
 func (c *Connection) offerHere(m *hostabi.Message) outcome {
@@ -271,7 +272,7 @@ func (c *Connection) offerHere(m *hostabi.Message) outcome {
 	}
 	blocks := c.options.Overflow == Block
 	if blocks && c.parking.Load().active.Load() {
-		return c.park(m) // behind those that wait
+		return c.park(m) // behind the pending ones
 	}
 	o := c.push(m, false)
 	switch {
@@ -354,8 +355,8 @@ func (c *Connection) enqueue(m *hostabi.Message) outcome {
 	return queued
 }
 
-// replace queues m in the mailbox; when that is full, an undelivered message gives way. In mode Latest m itself does if a
-// newer one was emitted at the same time and came first.
+// replace queues m in the mailbox; when that is full, an undelivered message is evicted. In mode Latest m itself is if
+// a newer one was emitted at the same time and came first.
 func (c *Connection) replace(m *hostabi.Message) outcome {
 	c.mu.Lock()
 	if c.closed {
@@ -386,7 +387,8 @@ func (c *Connection) replace(m *hostabi.Message) outcome {
 	return c.overflow(o)
 }
 
-// coalesce, with mu held, puts m in the place of the newest message in the mailbox and returns that one's block.
+// coalesce puts m in place of the newest message in the mailbox and returns that message's block. The caller
+// must hold mu.
 func (c *Connection) coalesce(m *hostabi.Message) (old hostabi.Handle) {
 	newest := c.box.newest()
 	old = newest.Handle
@@ -396,7 +398,7 @@ func (c *Connection) coalesce(m *hostabi.Message) (old hostabi.Handle) {
 	return old
 }
 
-// evict, with mu held, counts a message that was queued at the cost of another.
+// evict counts a message that was queued at the cost of another. The caller must hold mu.
 func (c *Connection) evict() {
 	c.pushed++
 	c.evicted++

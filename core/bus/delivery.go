@@ -10,7 +10,8 @@ type delivery Connection
 
 var _ loop.Target = (*delivery)(nil)
 
-// Deliver gives one message to the slot. Room is free before the slot runs: what it works on no longer waits.
+// Deliver gives one message to the slot. Room is freed before the slot runs: the message it works on is no
+// longer pending.
 func (d *delivery) Deliver(m *hostabi.Message) {
 	c := (*Connection)(d)
 	if !c.take(m) {
@@ -36,7 +37,7 @@ func (d *delivery) Drop(m *hostabi.Message) {
 	}
 }
 
-// take counts the message as having left the queue and lets one in that waits. A mailbox's message is written
+// take counts the message as having left the queue and admits a pending one. A mailbox's message is written
 // to m; it returns false if the mailbox was emptied by DisconnectNow.
 func (c *Connection) take(m *hostabi.Message) bool {
 	if c.mailbox {

@@ -1,5 +1,5 @@
 // Package bus connects signals to slots: a signal is a named output of a component, a slot the function that a
-// signal calls, a connection the way between them with its mode, depth, overflow policy and counters.
+// signal calls, a connection links them with its mode, depth, overflow policy and counters.
 //
 //	requests := bus.NewSignal(rollout, "requests", "request", arenas)
 //	serve := bus.NewSlot(inference, "requests", "request", func(m *hostabi.Message) { act(m.Handle, m.T) })
@@ -9,23 +9,23 @@
 //
 // Connections are made, changed and ended at any time, from any goroutine, while messages flow:
 //
-//	next, err := bus.Move(c, slot)                         // what comes from now on goes to another slot
-//	err = bus.Redirect(bus.Way{Connection: c, To: slot})   // and so does what waits
-//	err = bus.MoveSignal(c, signal)                        // another signal goes on in the place of this one
+//	next, err := bus.Move(c, slot)                         // new messages go to another slot
+//	err = bus.Redirect(bus.Way{Connection: c, To: slot})   // and so do pending messages
+//	err = bus.MoveSignal(c, signal)                        // another signal takes the place of this one
 //
 // No message is lost, delivered twice or overtaken by a later one of its signal. Undo takes Moves back.
 //
-// Emit runs no slot: it queues the message on the loop of each receiving component, also on the emitter's own.
-// It never waits. When a connection with overflow policy Block is full, the message is parked there and the data
+// Emit runs no slot: it queues the message on the loop of each receiving component, also on the emitter's own. It
+// never waits. When a connection with overflow policy Block is full, the message is parked there and the data
 // lane of the sending component is paused until half of the connection's depth is free again; slots never block,
-// and control messages go on in both components. A receiving loop that has stopped takes nothing, so it keeps its
-// senders paused until it is closed or the connection ends.
+// and control messages go on in both components. A receiving loop that has stopped takes no messages, so it keeps
+// its senders paused until it is closed or the connection ends.
 //
 // For each delivery of a message that carries a block, the bus holds the block (see Retainer) from Emit until
 // the slot has returned or the message was dropped. A slot that wants the block for longer takes a lease.
 //
-// A signal remembers its newest message, without its block. Who connects to it in mode Latest gets that at once, if the
-// block is still there: so a component that comes late has the newest weights.
+// A signal remembers its newest message, without its block. A new connection in mode Latest gets that at once, if the
+// block is still valid: so a component that joins late has the newest weights.
 //
 // Observers connect with mode All, overflow DropNewest, a small depth and Unclaimed, to a slot on a loop of their own
 // that is lazy (loop.Lazy): such a connection never parks a message, claims no block, and adds about a tenth to the time
@@ -34,12 +34,12 @@
 // Order: of what one goroutine emits on one signal, a slot gets the messages in the order of emission, whatever
 // the mode. Between components on one loop the order is that of all emissions.
 //
-// Locks, in the order in which they are taken: Signal.mu, parking.mu, Connection.mu, then Slot.mu, memory.mu or the mutex
-// of a loop.Loop. None is held while a slot or a Retainer runs, or while waiting for a loop. Two of a kind are held in
-// two places: MoveSignal has both signals and both parkings, and gives the first up when it does not get the second at
-// once; Redirect has the connections that it leads elsewhere, all of which lead to the loop that it runs on, where no
-// other Redirect can run. Emit takes no lock on the list of connections.
+// Locks, in the order in which they are taken: Signal.mu, parking.mu, Connection.mu, then Slot.mu, memory.mu or the
+// mutex of a loop.Loop. None is held while a slot or a Retainer runs, or while waiting for a loop. Two of a kind are
+// held in two places: MoveSignal locks both signals and both parkings, and releases the first when it does not get the
+// second at once; Redirect locks the connections that it redirects, all of which lead to the loop that it runs on,
+// where no other Redirect can run. Emit takes no lock on the list of connections.
 //
-// The bus knows nothing of arenas, and of payload types only whether they are equal; messages to other processes
-// leave through slots of the component that owns the ring.
+// The bus does not know arenas, and only compares payload types; messages to other processes leave through slots
+// of the component that owns the ring.
 package bus

@@ -2,7 +2,7 @@ package bus
 
 import "github.com/rlhost/rlhost/hostabi"
 
-// fifo is a queue of messages that grows, in a ring whose size is a power of two. Its users bound it.
+// fifo is a growing queue of messages in a ring whose size is a power of two. Callers bound it.
 type fifo struct {
 	ring    []hostabi.Message
 	head, n int

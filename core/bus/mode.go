@@ -14,12 +14,12 @@ const (
 	// All: every message.
 	All Mode = iota
 	// Queue: each message goes to exactly one of the signal's queue connections, in turn, preferring one with
-	// room. When none has room, the overflow policy of the one whose turn it is decides.
+	// room. When none has room, the overflow policy of the connection whose turn it is decides.
 	Queue
 	// Latest: a mailbox of one. A newer message replaces an undelivered one, which counts as coalesced. Depth
 	// is taken as 1 and Overflow as Coalesce.
 	Latest
-	// Reply: the messages whose Sender is the connection's Peer, that is, who asked.
+	// Reply: the messages whose Sender is the connection's Peer, the component that asked.
 	Reply
 )
 

@@ -22,23 +22,23 @@ func (w *model) move(i, to int) {
 	if c.closed {
 		return
 	}
-	heir := &modelConn{slot: len(w.conns), sig: c.sig, to: w.components[to], o: c.o, parking: c.parking}
+	next := &modelConn{slot: len(w.conns), sig: c.sig, to: w.components[to], o: c.o, parking: c.parking}
 	w.moves = append(w.moves, i)
-	w.conns = append(w.conns, heir)
-	c.closed, c.heir = true, heir
-	c.sig.conns[slices.Index(c.sig.conns, c)] = heir
+	w.conns = append(w.conns, next)
+	c.closed, c.movedTo = true, next
+	c.sig.conns[slices.Index(c.sig.conns, c)] = next
 	if p := c.parking; p != nil {
-		p.open = append(without(p.open, func(o *modelConn) bool { return o == c }), heir)
+		p.open = append(without(p.open, func(o *modelConn) bool { return o == c }), next)
 		w.settle(p, c)
 	}
-	w.begin(heir)
+	w.begin(next)
 }
 
 func (w *model) undo(moves []int) {
 	var moved []*modelConn
 	for _, i := range w.chosen(moves) {
 		c := w.conns[i]
-		if c.heir.heir != nil || c.heir.slot == c.slot {
+		if c.movedTo.movedTo != nil || c.movedTo.slot == c.slot {
 			w.note("no undo")
 			return
 		}
@@ -47,11 +47,11 @@ func (w *model) undo(moves []int) {
 	var from []*modelComponent
 	back := map[*modelConn]*modelComponent{}
 	for _, c := range moved {
-		if !slices.Contains(from, c.heir.to) {
-			from = append(from, c.heir.to)
+		if !slices.Contains(from, c.movedTo.to) {
+			from = append(from, c.movedTo.to)
 		}
-		back[c.heir] = c.to
-		c.heir.slot = c.slot
+		back[c.movedTo] = c.to
+		c.movedTo.slot = c.slot
 	}
 	for _, r := range from {
 		var kept, out []*modelConn
@@ -75,7 +75,7 @@ func (w *model) undo(moves []int) {
 		}
 	}
 	for _, c := range moved {
-		if h := c.heir; h.o.Mode == bus.Latest && !h.closed && len(h.queue) == 0 && h.sig.newest.Sequence > 0 {
+		if h := c.movedTo; h.o.Mode == bus.Latest && !h.closed && len(h.queue) == 0 && h.sig.newest.Sequence > 0 {
 			w.push(h, h.sig.newest)
 		}
 	}

@@ -45,7 +45,7 @@ type modelParking struct {
 
 type modelConn struct {
 	slot            int // number of the connection that the slot was made for
-	heir            *modelConn
+	movedTo         *modelConn
 	sig             *modelSignal
 	to              *modelComponent
 	o               bus.Options
@@ -369,7 +369,7 @@ func (w *model) state() []string {
 	for i, c := range w.conns {
 		s := c.stats
 		s.Queued = len(c.queue)
-		if c.parking != nil && c.heir == nil {
+		if c.parking != nil && c.movedTo == nil {
 			s.Parked = len(c.parking.waiting)
 		}
 		lines = append(lines, fmt.Sprintf("connection %d: %+v", i, s))

@@ -11,67 +11,67 @@ import (
 // ErrDisconnected is returned for a connection that was disconnected or moved before.
 var ErrDisconnected = errors.New("connection is disconnected")
 
-// Move makes the messages of c's signal go to another slot of the same payload, from one moment on: what c has queued
-// until then still reaches the old slot, and nothing is queued there afterwards; what is parked and what is emitted from
-// then on, also by an Emit that is under way, goes to the new slot. No message is lost, delivered twice or overtaken by
-// a later one. The connection that is returned has c's options; c keeps its counters, and nothing enters it any more.
-// In mode Latest the new slot gets the newest message at once, as from Connect.
+// Move makes the messages of c's signal go to another slot of the same payload, atomically: messages that c has queued
+// still reach the old slot, and nothing is queued there afterwards; parked messages and those emitted from then on,
+// also by an Emit in progress, go to the new slot. No message is lost, delivered twice or overtaken by a later one. The
+// returned connection has c's options; c keeps its counters, and no new message enters it. In mode Latest the new slot
+// gets the newest message at once, as from Connect.
 //
 // It may be called at any time, from any goroutine.
 func Move(c *Connection, to *Slot) (*Connection, error) {
 	sig := c.lockSignal()
-	heir, orphans, err := c.moveTo(sig, to)
+	next, orphans, err := c.moveTo(sig, to)
 	if err != nil {
 		sig.mu.Unlock()
 		return nil, fmt.Errorf("move signal %q to slot %q: %w", sig.name, to.name, err)
 	}
-	sig.routes.Store(sig.routes.Load().replacing(c, heir))
+	sig.routes.Store(sig.routes.Load().replacing(c, next))
 	newest := c.newest()
 	sig.memory.note(&newest)
 	sig.mu.Unlock()
 	c.abandon(&orphans)
-	heir.beginWithNewest()
-	return heir, nil
+	next.beginWithNewest()
+	return next, nil
 }
 
-// moveTo, with sig.mu held, closes c in favour of a new connection. From then on emitters that have the old routes pass
-// on to that.
-func (c *Connection) moveTo(sig *Signal, to *Slot) (heir *Connection, orphans fifo, err error) {
+// moveTo closes c in favour of a new connection. From then on emitters that have the old routes forward to it. The
+// caller must hold sig.mu.
+func (c *Connection) moveTo(sig *Signal, to *Slot) (next *Connection, orphans fifo, err error) {
 	if c.isClosed() {
 		return nil, orphans, ErrDisconnected
 	}
 	if sig.payload != to.payload {
 		return nil, orphans, fmt.Errorf("payload types differ: %q and %q", sig.payload, to.payload)
 	}
-	heir = newConnection(sig, to, c.options)
-	to.add(heir)
+	next = newConnection(sig, to, c.options)
+	to.add(next)
 	p := c.parking.Load()
 	if p == nil {
-		c.giveWay(heir)
-		return heir, orphans, nil
+		c.giveWay(next)
+		return next, orphans, nil
 	}
-	heir.parking.Store(p)
+	next.parking.Store(p)
 	p.mu.Lock()
-	p.open = append(slices.DeleteFunc(p.open, func(o *Connection) bool { return o == c }), heir)
-	c.giveWay(heir)
+	p.open = append(slices.DeleteFunc(p.open, func(o *Connection) bool { return o == c }), next)
+	c.giveWay(next)
 	orphans = p.settle()
 	p.mu.Unlock()
-	return heir, orphans, nil
+	return next, orphans, nil
 }
 
-// giveWay closes c; what comes goes to heir.
-func (c *Connection) giveWay(heir *Connection) {
+// giveWay closes c; later messages go to next.
+func (c *Connection) giveWay(next *Connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.closed, c.heir = true, heir
+	c.closed, c.movedTo = true, next
 	c.slot.remove(c)
 }
 
-// Undo takes Moves back, given the connections that were moved: what waits at the new slots, in whatever order it came,
-// goes to the slots of before, behind what is queued there, and so does all that comes later. The connections that Move
-// returned stay in use, with the old slots; those that were moved still have what they had queued there. The new slots must be of components on one loop; Undo waits for the slot
-// that runs there, unless it is called on it. A connection that has been moved again is an error, and nothing happens.
-// It is a case of Redirect.
+// Undo reverts Moves, given the connections that were moved: messages pending at the new slots, in whatever order they
+// came, go to the previous slots, behind what is queued there, and so do all later ones. The connections that Move
+// returned stay in use, with the previous slots; those that were moved keep what they had queued there. The new slots
+// must belong to components on one loop; Undo waits for the slot that runs there, unless it is called on that loop. A
+// connection that has been moved again is an error, and nothing happens. It is a case of Redirect.
 func Undo(moved ...*Connection) error {
 	ways := make([]Way, len(moved))
 	for i, c := range moved {
@@ -84,12 +84,12 @@ func Undo(moved ...*Connection) error {
 	return Redirect(ways...)
 }
 
-// MoveSignal makes another signal of the same payload, that of a successor, send on c in the place of c's own. What
-// waits is delivered first, and the sequence goes on: it includes to.Continue. What is parked pauses the successor, and
-// no longer the predecessor. In mode Queue, move all connections of a signal before the successor emits.
+// MoveSignal makes another signal of the same payload, a successor's, send on c in place of c's own. Pending messages
+// are delivered first, and the sequence continues: it includes to.Continue. Parked messages pause the successor, and no
+// longer the predecessor. In mode Queue, move all connections of a signal before the successor emits.
 //
-// Both signals must count the same blocks. The component behind the old signal should be at rest; no message of it is
-// lost if it is not, but it may come after those of its successor.
+// Both signals must have the same Retainer. The component behind the old signal should be at rest; no message of it
+// is lost if it is not, but it may come after those of its successor.
 func MoveSignal(c *Connection, to *Signal) error {
 	from := c.lockSignals(to)
 	if from == to {
@@ -147,7 +147,7 @@ func sameRetainer(a, b Retainer) bool {
 	return t == reflect.TypeOf(b) && t.Comparable() && a == b
 }
 
-// changeParking makes what waits for room on c wait on behalf of another signal.
+// changeParking moves the messages that wait for room on c to another signal's parking.
 func (c *Connection) changeParking(from, to *Signal) (orphans fifo) {
 	p := c.parking.Load()
 	switch {
@@ -171,7 +171,8 @@ func (c *Connection) changeParking(from, to *Signal) (orphans fifo) {
 	return orphans
 }
 
-// passOn makes c a connection of another signal's queue. With the last one goes what waits, to the front.
+// passOn makes c a connection of another signal's queue. With the last connection, pending messages move too,
+// to the front.
 func (p *parking) passOn(c *Connection, to *parking) (orphans fifo) {
 	for p.mu.Lock(); !to.mu.TryLock(); p.mu.Lock() { // two locks of a kind, in no order
 		p.mu.Unlock()
@@ -190,6 +191,6 @@ func (p *parking) passOn(c *Connection, to *parking) (orphans fifo) {
 		to.activate()
 	}
 	c.parking.Store(to)
-	p.settle() // nothing waits, or somebody is left
+	p.settle() // nothing is pending, or a connection is left
 	return to.settle()
 }

@@ -167,16 +167,16 @@ func TestMoveSignal_DeliversFirstWhatWaitsAndCountsOn(t *testing.T) {
 		{Depth: 3}, {Mode: bus.Queue, Depth: 3}, {Mode: bus.Reply, Depth: 3}, {Depth: 9, Overflow: bus.DropOldest},
 	} {
 		with(t, func(t *testing.T, f *fixture) {
-			heir := f.from.NewReceiver("heir")
-			next := bus.NewSignal(heir, "next", "payload", f.claims)
+			successor := f.from.NewReceiver("successor")
+			next := bus.NewSignal(successor, "next", "payload", f.claims)
 			c := connect(t, f.sig, f.in.Slot, o)
 			f.emit(5)
 			waits := f.sender.Paused()
 			if err := bus.MoveSignal(c, next); err != nil {
 				t.Fatal(err)
 			}
-			if f.sender.Paused() || heir.Paused() != waits {
-				t.Errorf("paused: the predecessor %v, the successor %v; want false and %v", f.sender.Paused(), heir.Paused(), waits)
+			if f.sender.Paused() || successor.Paused() != waits {
+				t.Errorf("paused: the predecessor %v, the successor %v; want false and %v", f.sender.Paused(), successor.Paused(), waits)
 			}
 			for range 2 {
 				next.Emit(hostabi.Message{Handle: 6})
@@ -184,7 +184,7 @@ func TestMoveSignal_DeliversFirstWhatWaitsAndCountsOn(t *testing.T) {
 			f.emit(1) // reaches nobody
 			f.receive()
 			f.in.expect(t, 1, 2, 3, 4, 5, 6, 7)
-			if heir.Paused() || len(f.sig.Connections()) != 0 || len(next.Connections()) != 1 || c.Signal() != next {
+			if successor.Paused() || len(f.sig.Connections()) != 0 || len(next.Connections()) != 1 || c.Signal() != next {
 				t.Error("the connection has not gone over")
 			}
 			if err := bus.MoveSignal(c, next); err != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// memory is the newest message that it was told of, without a claim on its block.
+// memory holds the newest message noted, without a claim on its block.
 //
 // Each connection remembers the newest message that was offered to it, under the lock that an emitter holds anyway; a
 // lock of the signal's own would make an Emit a fifth slower (BenchmarkEmit_ToAnotherLoop). The signal remembers the
-// rest: what no connection was there for, and what connections knew that are gone.
+// rest: messages emitted without a connection, and the newest of connections that have ended.
 type memory struct {
 	mu     sync.Mutex
 	newest hostabi.Message // Sequence 0 if there is none
@@ -25,8 +25,8 @@ func (y *memory) note(m *hostabi.Message) {
 	}
 }
 
-// Newest returns the newest message that was emitted, if there was one. Nothing keeps its block: who looks at that takes
-// a lease, which fails when the block has been reused. A signal that has only a Tap remembers nothing.
+// Newest returns the newest message that was emitted, if there was one. Its block is not retained: to read it, take a
+// lease, which fails when the block has been reused. A signal that has only a Tap remembers nothing.
 func (s *Signal) Newest() (hostabi.Message, bool) {
 	s.memory.mu.Lock()
 	newest := s.memory.newest
@@ -63,8 +63,8 @@ func (c *Connection) note(m *hostabi.Message) {
 	}
 }
 
-// Continue makes s go on where from is: with its sequence and its newest message, unless s is further. Call it before
-// s emits, when the component behind from does no more.
+// Continue makes s continue from's sequence and newest message, unless s is further. Call it before s emits, when the
+// component behind from no longer emits.
 func (s *Signal) Continue(from *Signal) {
 	own, _ := s.Newest()
 	if newest, _ := from.Newest(); newest.Sequence > own.Sequence {
@@ -89,7 +89,7 @@ func (s *Signal) meanwhile(before *routes, m *hostabi.Message) {
 	}
 }
 
-// beginWithNewest gives a new connection of mode Latest the newest message of before.
+// beginWithNewest gives a new connection of mode Latest the newest previous message.
 func (c *Connection) beginWithNewest() {
 	if c.options.Mode != Latest {
 		return
@@ -99,7 +99,7 @@ func (c *Connection) beginWithNewest() {
 	}
 }
 
-// begin gives a connection of mode Latest a message that was emitted before it was there, unless it got a newer one.
+// begin gives a connection of mode Latest a message that was emitted before it existed, unless it got a newer one.
 func (c *Connection) begin(m *hostabi.Message) {
 	if c.retain(m.Handle) != nil {
 		return

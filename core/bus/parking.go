@@ -30,7 +30,7 @@ type parking struct {
 	open    []*Connection // may take messages; after Disconnect only the last one, while messages wait
 }
 
-// add queues m at a connection with room, or lets it wait. c is whose turn it was.
+// add queues m at a connection with room, or parks it. c is the connection whose turn it was.
 func (p *parking) add(c *Connection, m *hostabi.Message) outcome {
 	p.mu.Lock()
 	if !slices.ContainsFunc(p.open, (*Connection).isOpen) {
@@ -54,7 +54,7 @@ func (p *parking) add(c *Connection, m *hostabi.Message) outcome {
 	return queued
 }
 
-// activate, with mu held, pauses the owner.
+// activate pauses the owner. The caller must hold mu.
 func (p *parking) activate() {
 	if p.active.Load() {
 		return
@@ -65,7 +65,7 @@ func (p *parking) activate() {
 	}
 }
 
-// admit lets in what waits, after c got room.
+// admit queues pending messages after c got room.
 func (p *parking) admit(c *Connection) {
 	p.mu.Lock()
 	orphans := p.settle()
@@ -73,7 +73,7 @@ func (p *parking) admit(c *Connection) {
 	c.abandon(&orphans)
 }
 
-// attach adds a connection and lets in what waits. It returns what the caller has to abandon.
+// attach adds a connection and queues pending messages. It returns the messages that the caller must abandon.
 func (p *parking) attach(c *Connection) fifo {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,8 +99,8 @@ func (p *parking) len() int {
 	return p.waiting.n
 }
 
-// settle, with mu held, lets in what there is room for, and resumes the owner when it may go on. It returns the
-// messages that nobody is left to take.
+// settle queues what there is room for, and resumes the owner when it may continue. It returns the messages
+// that no connection is left to take. The caller must hold mu.
 func (p *parking) settle() (orphans fifo) {
 	for p.waiting.n > 0 && p.letIn() {
 	}
@@ -110,7 +110,7 @@ func (p *parking) settle() (orphans fifo) {
 	if p.waiting.n > 0 || !p.active.Load() {
 		return orphans
 	}
-	p.open = slices.DeleteFunc(p.open, (*Connection).isClosed) // it stayed for what waited
+	p.open = slices.DeleteFunc(p.open, (*Connection).isClosed) // it stayed for pending messages
 	if len(p.open) == 0 || slices.ContainsFunc(p.open, (*Connection).isHalfFree) {
 		p.active.Store(false)
 		if p.owner != nil {
@@ -120,7 +120,7 @@ func (p *parking) settle() (orphans fifo) {
 	return orphans
 }
 
-// letIn queues the oldest message that waits at the first connection with room.
+// letIn queues the oldest pending message at the first connection with room.
 func (p *parking) letIn() bool {
 	for i := 0; i < len(p.open); {
 		switch p.open[i].push(p.waiting.oldest(), true) {
@@ -136,7 +136,7 @@ func (p *parking) letIn() bool {
 	return false
 }
 
-// abandon drops messages that waited and that nobody is left to take.
+// abandon drops pending messages that no connection is left to take.
 func (c *Connection) abandon(orphans *fifo) {
 	if orphans.n == 0 {
 		return

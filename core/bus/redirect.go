@@ -7,19 +7,19 @@ import (
 	"github.com/rlhost/rlhost/core/loop"
 )
 
-// Way is a connection and the slot that it is to lead to.
+// Way is a connection and the slot to redirect it to.
 type Way struct {
 	Connection *Connection
 	To         *Slot
 }
 
-// Redirect makes connections lead to other slots of the same payload, and takes along what waits: the slots of before
+// Redirect makes connections lead to other slots of the same payload, pending messages included: the previous slots
 // get nothing more, not even what was queued for them, and nothing is lost, delivered twice or overtaken by a later
-// message. In mode Latest a slot for which nothing waits gets the newest message again, as from Connect: who was there
-// before took it. The connections stay in use with their counters.
+// message. In mode Latest a slot with nothing pending gets the newest message again, as from Connect: the previous
+// slot took it. The connections stay in use with their counters.
 //
-// The slots of before must be of components on one loop, which should be at rest; Redirect waits for the slot that runs
-// there, unless it is called on it. A connection that was moved is an error; on an error nothing has happened.
+// The previous slots must belong to components on one loop, which should be at rest; Redirect waits for the slot that
+// runs there, unless it is called on it. A connection that was moved is an error; on an error nothing has happened.
 func Redirect(ways ...Way) error {
 	for {
 		on, err := loopOf(ways)
@@ -38,7 +38,7 @@ func Redirect(ways ...Way) error {
 	return nil
 }
 
-// loopOf returns the loop of the slots of before; nil if there are no ways.
+// loopOf returns the loop of the previous slots; nil if there are no ways.
 func loopOf(ways []Way) (on *loop.Loop, err error) {
 	seen := map[*Connection]bool{}
 	for _, w := range ways {
@@ -62,9 +62,9 @@ func loopOf(ways []Way) (on *loop.Loop, err error) {
 	return on, nil
 }
 
-// redirect runs on the loop of the slots of before, or reports that they are no longer there. Where a
-// connection leads is changed only on the loop it leads to: so it is sure of what it sees, and of being the only one to
-// hold the locks of several connections that lead to this loop. It holds them so that nothing new gets in front of what waits.
+// redirect runs on the loop of the previous slots, or reports that they are no longer there. A connection's slot is
+// changed only on the loop it leads to: so what it reads is current, and nothing else holds the locks of several
+// connections that lead to this loop. It holds them so that no new message overtakes a pending one.
 func redirect(on *loop.Loop, ways []Way) bool {
 	for _, w := range ways {
 		if w.Connection.Slot().receiver.Loop() != on {
@@ -81,7 +81,7 @@ func redirect(on *loop.Loop, ways []Way) bool {
 		w.Connection.mu.Lock()
 		defer w.Connection.mu.Unlock()
 	}
-	if slices.ContainsFunc(ways, func(w Way) bool { return w.Connection.heir != nil }) {
+	if slices.ContainsFunc(ways, func(w Way) bool { return w.Connection.movedTo != nil }) {
 		return false
 	}
 	type ends struct{ from, to *loop.Receiver }
@@ -107,7 +107,7 @@ func redirect(on *loop.Loop, ways []Way) bool {
 	return true
 }
 
-// lead, with mu held, makes what is delivered from now on reach another slot.
+// lead makes what is delivered from now on reach another slot. The caller must hold mu.
 func (c *Connection) lead(to *Slot) {
 	c.slot.remove(c)
 	c.slot, c.since = to, c.last.Sequence
@@ -119,7 +119,7 @@ func (c *Connection) lead(to *Slot) {
 	}
 }
 
-// again gives a connection of mode Latest the newest message, unless one waits or the slot of now has got one.
+// again gives a connection of mode Latest the newest message, unless one is pending or the current slot has got one.
 func (c *Connection) again() {
 	if c.options.Mode != Latest {
 		return

@@ -16,7 +16,7 @@ type routes struct {
 	tap   func(m hostabi.Message) error
 }
 
-// with returns the routes and c besides.
+// with returns the routes plus c.
 func (r routes) with(c *Connection) *routes {
 	switch c.options.Mode {
 	case Queue:
@@ -50,12 +50,12 @@ func (r routes) without(c *Connection) *routes {
 	return &r
 }
 
-// replacing returns the routes with heir in c's place.
-func (r routes) replacing(c, heir *Connection) *routes {
+// replacing returns the routes with next in c's place.
+func (r routes) replacing(c, next *Connection) *routes {
 	replace := func(list []*Connection) []*Connection {
 		list = slices.Clone(list)
 		if i := slices.Index(list, c); i >= 0 {
-			list[i] = heir
+			list[i] = next
 		}
 		return list
 	}
@@ -64,14 +64,14 @@ func (r routes) replacing(c, heir *Connection) *routes {
 		r.queue = replace(r.queue)
 	case Reply:
 		r.reply = maps.Clone(r.reply)
-		r.reply[c.options.Peer] = heir
+		r.reply[c.options.Peer] = next
 	default:
 		r.each = replace(r.each)
 	}
 	return &r
 }
 
-// route, with mu held, makes the signal send to c, going on where from was, if that is not nil.
+// route makes the signal send to c, continuing from's sequence, if from is not nil. The caller must hold mu.
 func (s *Signal) route(c *Connection, from *Signal) error {
 	r := s.routes.Load()
 	if o := c.options; o.Mode == Reply && r.reply[o.Peer] != nil {
@@ -85,7 +85,7 @@ func (s *Signal) route(c *Connection, from *Signal) error {
 	return nil
 }
 
-// unroute, with mu held, keeps the signal from sending to c.
+// unroute keeps the signal from sending to c. The caller must hold mu.
 func (s *Signal) unroute(c *Connection) {
 	s.routes.Store(s.routes.Load().without(c))
 	newest := c.newest()

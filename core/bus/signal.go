@@ -19,7 +19,7 @@ var ErrFull = errors.New("connection is full")
 // lane is paused, until more messages than parkingLimit wait. The message is dropped.
 var ErrOverrun = errors.New("too many messages wait for a full connection")
 
-// Retainer counts who needs a block. The bus calls Retain once for each queued delivery of a message that
+// Retainer counts the claims on blocks. The bus calls Retain once for each queued delivery of a message that
 // carries a handle, and Release once when that delivery has ended, from any goroutine and with no lock held.
 type Retainer interface {
 	Retain(h hostabi.Handle) error
@@ -29,31 +29,31 @@ type Retainer interface {
 // Signal is a named output of one component. Its methods may be called from any goroutine; normally Emit is
 // called from slots of the owner.
 type Signal struct {
-	owner    *loop.Receiver // whose data lane is paused; nil if nobody's
+	owner    *loop.Receiver // whose data lane is paused; nil if none
 	name     string
 	payload  string
 	retainer Retainer // nil if handles are not counted
 
 	sequence    atomic.Uint64 // messages emitted
-	unconnected atomic.Uint64 // messages that no connection was there for
+	unconnected atomic.Uint64 // messages emitted without a connection
 	unreleased  atomic.Uint64 // calls of Release that returned an error
 	turn        atomic.Uint32 // round robin over the queue connections
 
 	mu     sync.Mutex             // serialises changes of routes
 	routes atomic.Pointer[routes] // never changed once stored
 	queue  parking                // of the queue connections together
-	memory memory                 // what no connection remembers
+	memory memory                 // newest message that no connection remembers
 }
 
 // SignalStats are the counters of a signal.
 type SignalStats struct {
-	Emitted     uint64 // calls of Emit, going on from the predecessor's after Continue
-	Unconnected uint64 // messages that no connection was there for
-	Unreleased  uint64 // blocks whose release failed: each is a fault of whoever counts them
+	Emitted     uint64 // calls of Emit, continuing the predecessor's after Continue
+	Unconnected uint64 // messages emitted without a connection
+	Unreleased  uint64 // blocks whose release failed: each is a fault of the code that counts claims
 }
 
 // NewSignal returns an unconnected signal of the component behind owner. payload names the type of its messages.
-// owner may be nil for an emitter that is no component: nobody is paused then. r may be nil: handles are not
+// owner may be nil for an emitter that is no component: nothing is paused then. r may be nil: handles are not
 // counted then.
 func NewSignal(owner *loop.Receiver, name, payload string, r Retainer) *Signal {
 	s := &Signal{owner: owner, name: name, payload: payload, retainer: r}
@@ -77,7 +77,7 @@ func (s *Signal) Stats() SignalStats {
 	}
 }
 
-// Connections returns the signal's connections of now.
+// Connections returns the signal's current connections.
 func (s *Signal) Connections() []*Connection {
 	r := s.routes.Load()
 	return slices.AppendSeq(slices.Concat(r.each, r.queue), maps.Values(r.reply))
@@ -88,7 +88,7 @@ func (s *Signal) Connections() []*Connection {
 // counted and dropped.
 //
 // m.Handle, if not 0, must stay valid during the call. Errors: ErrFull (a Fail connection had no room),
-// ErrOverrun, or what Retainer.Retain returned; the connections not concerned got the message.
+// ErrOverrun, or what Retainer.Retain returned; the other connections got the message.
 func (s *Signal) Emit(m hostabi.Message) error {
 	m.Sequence = s.sequence.Add(1)
 	r := s.routes.Load()
@@ -125,9 +125,9 @@ func (s *Signal) Emit(m hostabi.Message) error {
 	return failed
 }
 
-// Tap makes fn get every message, besides the connections: by value, on the goroutine that emits it and before Emit
-// returns, with its error. It is for the end of a link to another process, which claims the block itself and never
-// waits; nil means none.
+// Tap makes fn get every message, in addition to the connections: by value, on the goroutine that emits it and
+// before Emit returns, with its error. It is for the end of a link to another process, which claims the block
+// itself and never waits; nil means none.
 func (s *Signal) Tap(fn func(m hostabi.Message) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,8 +173,8 @@ func (s *Signal) emitQueue(r *routes, m *hostabi.Message) (outcome, error) {
 	return o, s.failure(o)
 }
 
-// offerInTurn queues m at the first connection with room, from the one whose turn it is; else the first that is
-// full decides what becomes of it.
+// offerInTurn queues m at the first connection with room, from the one whose turn it is; else the first full
+// one decides the outcome.
 func (s *Signal) offerInTurn(queue []*Connection, turn uint32, m *hostabi.Message) outcome {
 	n := uint32(len(queue))
 	var decides, gone *Connection

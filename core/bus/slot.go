@@ -16,7 +16,7 @@ type Slot struct {
 	fn       func(*hostabi.Message)
 
 	mu          sync.Mutex
-	connections []*Connection // guarded by mu: those that are not disconnected
+	connections []*Connection // guarded by mu: without the disconnected
 }
 
 // NewSlot returns a slot of the component behind r. fn's pointer is valid during the call only, and so is the
@@ -39,7 +39,7 @@ func (s *Slot) Post(m hostabi.Message) { s.receiver.Control(s.fn, m) }
 // another process. m is the function's during the call.
 func (s *Slot) Run(m *hostabi.Message) { s.fn(m) }
 
-// Connections returns the slot's connections of now.
+// Connections returns the slot's current connections.
 func (s *Slot) Connections() []*Connection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
