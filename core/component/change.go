@@ -12,18 +12,18 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Pauser is what a component offers besides whose work goes on between two slots: blocks that it writes, requests that
-// it has not answered. Without it a component is at rest whenever none of its slots runs. All methods are called on
-// the component's loop.
+// Pauser is optional, for a component whose work continues between two slots: blocks that it writes, requests that it
+// has not answered. Without it a component is at rest whenever none of its slots runs. All methods are called on the
+// component's loop.
 type Pauser interface {
-	// Pause makes the component come to rest: it ends what it has begun and begins nothing new. rested is called once
+	// Pause brings the component to rest: it finishes what it has begun and begins nothing new. rested is called once
 	// on the loop, perhaps before Pause returns. Until then slots are called as before; from then on none is, Snapshot
-	// returns all there is, and the component emits nothing until Resume.
+	// returns the whole state, and the component emits nothing until Resume.
 	Pause(rested func())
-	// Resume ends a Pause, also one that has not come to rest: its rested is not called then.
+	// Resume ends a Pause, also before the component is at rest: rested is not called then.
 	Resume()
-	// Waiting hands over, from a component at rest that will not be resumed, what it was given and has not begun with,
-	// in order: its successor gets it in its slots. The claims are the caller's from then on.
+	// Waiting returns, from a component at rest that will not be resumed, the messages that it took and has not begun
+	// with, in order, for its successor's slots. The claims are the caller's from then on.
 	Waiting() []Waiting
 }
 
@@ -70,41 +70,42 @@ func ParseBoundary(name string) (Boundary, error) {
 	return 0, fmt.Errorf("boundary %q: want step, trajectory, episode or now", name)
 }
 
-// EnvRunner is a component that runs environments of a plugin and can go over to those of another while it runs.
+// EnvRunner is a component that runs environments of a plugin and can change to those of another while it runs.
 type EnvRunner interface {
 	// EnvName returns the name of the [env] table that its environments come from.
 	EnvName() string
-	// PrepareEnvs makes all that the change takes: instances of the new environments, memory. It may be called from any
-	// goroutine but the component's loop, blocks, and changes nothing of what runs. The spaces must be those of the
+	// PrepareEnvs makes everything the change needs: instances of the new environments, memory. It may be called from
+	// any goroutine but the component's loop, blocks, and changes nothing of what runs. The spaces must be those of the
 	// environments that run, else the error says what differs.
 	PrepareEnvs(c EnvChange) (PreparedEnvs, error)
 }
 
-// EnvChange says to what environments a component is to go over, and how.
+// EnvChange says which environments a component changes to, and how.
 type EnvChange struct {
-	Plugin env.Plugin // stays open until the component has gone over to another one, or stopped
+	Plugin env.Plugin // stays open until the component has changed to another one, or stopped
 	At     Boundary
-	// KeepState carries the running episodes over: by the memory of whole instances where both plugins have the same
-	// hash, else environment by environment where both save and load. Otherwise they end as truncated and are counted.
+	// KeepState keeps the running episodes: by the memory of whole instances where both plugins have the same hash,
+	// else environment by environment where both save and load. Otherwise they end as truncated and are counted.
 	KeepState bool
-	// Envs is how many environments of the component go over, the first ones; 0 means all. Fewer is a trial whose
-	// trajectories the learner gets: both versions go on side by side until a change to all of the one or the other.
+	// Envs is how many environments of the component change, the first ones; 0 means all. Fewer is a trial whose
+	// trajectories the learner gets: both versions run side by side until a change to either for all.
 	Envs int
 	// Task is the trajectory.Episode.Task of the new environments' episodes: one more than before where episodes end for
 	// the change, the same where all of them go on, trajectory.TrialTask in a trial.
 	Task uint16
-	// TaskBack is that of the environments that go back, by Cancel or a fault: newer than Task, so that they count again.
+	// TaskBack is the Task of environments that change back, by Cancel or a fault: newer than Task, so that they count
+	// again.
 	TaskBack uint16
-	// Probation keeps the old environments ready: at the first fault of a new one the component goes back to them by
-	// itself, and the fault is not held against its budget of restarts. It lasts until Settle.
+	// Probation keeps the old environments ready: at the first fault of a new one the component changes back to them
+	// by itself, and the fault does not count against its budget of restarts. It lasts until Settle.
 	Probation bool
-	// OnFault is asked on the component's loop at that fault, maybe more than once: false means that the probation has just
-	// ended for all that take part in the change, and the fault is one of any environment. nil is true.
+	// OnFault is called on the component's loop at that fault, maybe more than once: false means that the probation has
+	// just ended for all that take part in the change, and the fault is one of any environment. nil is true.
 	OnFault func(fault error) bool
-	// Went is called on the component's loop when all of the environments concerned have gone over.
+	// Went is called on the component's loop when all of those environments have changed.
 	Went func(EnvsWent)
-	// RolledBack is called on the component's loop when the component has gone back because of that fault; nil without
-	// Probation.
+	// RolledBack is called on the component's loop when the component has changed back because of that fault; nil
+	// without Probation.
 	RolledBack func(fault error)
 }
 
@@ -112,27 +113,27 @@ type EnvChange struct {
 type PreparedEnvs interface {
 	// Commit makes the change at its boundary. It returns at once; Went is called later, or at once.
 	Commit() error
-	// Cancel gives a committed change up until Settle, also after Went, as where other components of the same run did
-	// not come to their boundaries: the environments that have gone over go back at once, their episodes ending as
-	// truncated.
+	// Cancel reverts a committed change until Settle, also after Went, for example because other components of the
+	// run did not reach their boundaries: the environments that have changed go back at once, their episodes ending
+	// as truncated.
 	Cancel()
 	// Settle ends the probation and releases the old environments. A further change can be prepared before, and is
 	// committed after.
 	Settle()
-	// Close releases a change that was not committed. Any goroutine.
+	// Close releases a change that was not committed. It may be called from any goroutine.
 	Close() error
 }
 
 // EnvsWent tells how a change of environments went.
 type EnvsWent struct {
-	Envs      int     // that have gone over
+	Envs      int     // that have changed
 	Kept      int     // of them, with their episode
 	Truncated int     // of them, whose episode was ended for it
 	Dropped   uint64  // env steps that were dropped
-	PauseNS   []int64 // for each split, how long stepping stood still for the change
+	PauseNS   []int64 // for each split, how long stepping paused for the change
 }
 
-// Arena returns the arena of that name for blocks that the component writes: its predecessor's, if that is of the same
+// Arena returns the arena of that name for blocks that the component writes: its predecessor's, if that has the same
 // shape, else a new one. Blocks of the predecessor may still be on loan or claimed; they come back with a credit. The
 // arena is the host's to close.
 func (h *Host) Arena(c arena.Config) (*arena.Arena, error) {
@@ -148,7 +149,7 @@ func (h *Host) Arena(c arena.Config) (*arena.Arena, error) {
 	return a, nil
 }
 
-// OnFree makes fn get the credits of a block of an arena from Arena, on whatever goroutine frees it; see
+// OnFree makes fn get the credits of a block of an arena from Arena, on the goroutine that frees it; see
 // arena.Arena.OnFree. Those of a predecessor's arena go to the predecessor until TakeOver.
 func (h *Host) OnFree(a *arena.Arena, block uint32, fn func(block uint32)) {
 	if h.Inherited[a.Name()] != a {
@@ -158,8 +159,8 @@ func (h *Host) OnFree(a *arena.Arena, block uint32, fn func(block uint32)) {
 	h.credits = append(h.credits, func() { a.OnFree(block, fn) })
 }
 
-// TakeOver makes the component the one that gets the credits of what it has inherited. It is for the host, when the
-// predecessor is at rest. A block that was freed before brings no credit: LoanBlock tells which those are.
+// TakeOver makes the component receive the credits of the arenas that it inherited. It is for the host, when the
+// predecessor is at rest. A block freed before gives no credit: LoanBlock tells which those are.
 func (h *Host) TakeOver() {
 	for _, register := range h.credits {
 		register()
@@ -167,7 +168,7 @@ func (h *Host) TakeOver() {
 	h.credits = nil
 }
 
-// Own says that the component has an arena that Arena did not make: one of a process. Any goroutine.
+// Own records that the component has an arena that Arena did not make: one of a process. Any goroutine.
 func (h *Host) Own(a *arena.Arena) {
 	h.arenas.mu.Lock()
 	defer h.arenas.mu.Unlock()

@@ -18,10 +18,10 @@ type Component interface {
 	// Configure decodes the component's table into a struct of its own, fills in defaults and checks it. The
 	// error is one or several joined *ConfigError, or what decode returned. It takes no resources.
 	Configure(decode func(into any) error) error
-	// Start takes resources, binds every slot of the manifest and posts what should happen first to the
-	// component's own loop, which does not run yet.
+	// Start takes resources, binds every slot of the manifest and posts its first work to the component's own
+	// loop, which does not run yet.
 	Start(h *Host) error
-	// Snapshot returns what Restore needs to go on as if nothing had happened. ErrNoSnapshot says why not.
+	// Snapshot returns what Restore needs to continue as if nothing had happened. ErrNoSnapshot says why not.
 	Snapshot() (State, error)
 	// Restore replaces the state by a snapshot of a component with the same configuration.
 	Restore(s State) error
@@ -78,7 +78,7 @@ type State struct {
 	RawMeta []byte
 }
 
-// Decode fills a struct from Meta, whether it has been read back or is still what Snapshot returned.
+// Decode fills a struct from Meta, read back or as Snapshot returned it.
 func (s State) Decode(into any) error {
 	raw := s.RawMeta
 	if raw == nil {

@@ -1,4 +1,4 @@
-// Package component says what every node of a pipeline does, what the host offers it, and nothing of how a
+// Package component says what every node of a pipeline does, and what the host offers it, not how a
 // particular one does it.
 //
 // A component is configured, started with a Host, wired by the pipeline, and then lives on an event loop: its
@@ -17,7 +17,7 @@
 //		return nil
 //	}
 //
-// The calls of a component come in this order, those in parentheses where it offers the interface:
+// The calls of a component come in this order, those in parentheses if it implements the interface:
 //
 //	Manifest          once or more
 //	Configure         once; (Flowing) Flow after it
@@ -29,10 +29,10 @@
 //	(EnvRunner)       PrepareEnvs on any goroutine; Commit, Cancel and Settle of what it returns on the loop; Close
 //	Stop              once, after the loop has ended, also after a failed Start
 //
-// A replacement is another instance that gets Configure, Start and its predecessor's Snapshot in Restore while that one is
-// at rest, takes its credits over (Host.TakeOver), and gets what was Waiting in its slots.
+// A replacement is another instance that gets Configure, Start and its predecessor's Snapshot in Restore while the
+// predecessor is at rest, takes over its credits (Host.TakeOver), and gets what was Waiting in its slots.
 //
-// What the host must know of a payload is its row in payload.go; a payload of somebody's own needs none.
+// What the host must know of a payload is its row in payload.go; other payloads need none.
 //
-// Reading files and building graphs is package pipeline's; running guests is plugins/wasm's.
+// Package pipeline reads files and builds graphs; plugins/wasm runs guests.
 package component

@@ -9,12 +9,12 @@ type Flow struct {
 	Envs      int // environments of one instance
 	// EpisodeLimit is after how many env steps the component ends an episode itself; 0 = never.
 	EpisodeLimit int
-	// DatasetRows is how many env steps a batcher gathers before it lets go of any block.
+	// DatasetRows is how many env steps a batcher gathers before it releases any block.
 	DatasetRows int
 }
 
-// Flowing is what a component offers besides that makes or gathers blocks.
+// Flowing is optional, for a component that makes or gathers blocks.
 type Flowing interface {
-	// Flow is asked for after a Configure without errors.
+	// Flow is called after a Configure without errors.
 	Flow() Flow
 }

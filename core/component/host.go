@@ -30,23 +30,23 @@ type Host struct {
 
 	// Env returns a loaded environment plugin by its name in the file.
 	Env func(name string) (env.Plugin, error)
-	// Policy returns what the program made of a [policy.NAME] table. Components that use policies know its type.
+	// Policy returns the policy of a [policy.NAME] table. Components that use policies know its type.
 	Policy func(name string) (Policy, error)
 	// Peers returns how many instances of a kind of component the pipeline has.
 	Peers func(kind string) int
 	// Readers returns how many blocks of one of the component's signals its receivers may have claims on at once,
-	// those that wait for them included. Who emits blocks of an arena of its own makes at least that many.
+	// those that wait for them included. A component that emits blocks of its own arena makes at least that many.
 	Readers func(signal string) int
 	// Tables returns what the file says beyond the component's own table, for a component that runs elsewhere.
 	Tables func() Tables
 	// Boundary tells the host, on the learner's loop, that a dataset has been learned from and its weights are
 	// published. Checkpoints are taken and stop rules applied inside this call; in synchronous mode on the same
-	// loop soon after it, behind the messages that are queued now.
+	// loop soon after it, behind the messages queued now.
 	Boundary func()
 	// Stop asks the run to end at the next dataset boundary. Any goroutine; only the first reason counts.
 	Stop func(reason StopReason)
-	// Failed is asked by Fail and Yield: true means that the host deals with it and the run goes on. nil is false. Any
-	// goroutine.
+	// Failed is called by Fail and Yield: true means that the host handles the error and the run goes on. nil is
+	// false. Any goroutine.
 	Failed func(error) bool
 
 	manifest Manifest
@@ -56,27 +56,27 @@ type Host struct {
 	credits  []func() // that TakeOver registers
 }
 
-// Succession is what an instance takes over from those that ran before it, and what tells it apart from them.
+// Succession is what an instance takes over from its predecessors, and what distinguishes it from them.
 type Succession struct {
 	// FirstEnv is the global index of the component's first environment, where its Flow tells how many it has.
 	FirstEnv int
-	// Task is the trajectory.Episode.Task of the component's episodes until a change of its environments says another one:
-	// that of the others, where it joins a run that has had such changes.
+	// Task is the trajectory.Episode.Task of the component's episodes until a change of its environments sets another:
+	// the other instances' Task, if it joins a run that has had such changes.
 	Task uint16
-	// Begun tells instances apart that begin while the run goes on: 0 for those that it began with. Environments that do
-	// not go on from a state draw from random streams that belong to it, and to Run.Resumes.
+	// Begun numbers the instances that begin during the run: 0 for those that it began with. Environments that do not
+	// continue from a state draw from random streams derived from it and from Run.Resumes.
 	Begun int
-	// Again returns another Begun, for an instance whose process begins anew; nil where that does not happen.
+	// Again returns another Begun, for an instance whose process restarts; nil where that does not happen.
 	Again func() int
 	// Published is the newest policy version that the component published before its process died and it was started
-	// again; 0 if it was not. Versions go on from there: those who compare them never see one twice.
+	// again; 0 if it was not. Versions continue from there, so that none occurs twice.
 	Published uint64
-	// Inherited are the arenas of the instance that this one is to replace, by name; see Arena. It is not nil, if perhaps
-	// empty, where there is such an instance: counters in Stats then have its counts already.
+	// Inherited are the arenas of the instance that this one replaces, by name; see Arena. It is not nil, though it may
+	// be empty, where there is such an instance: counters in Stats then include its counts.
 	Inherited map[string]*arena.Arena
 }
 
-// Tables are the parts of a pipeline that components refer to by name. Nobody changes them.
+// Tables are the parts of a pipeline that components refer to by name. They are read-only.
 type Tables struct {
 	Policies map[string]PolicyTable
 	Envs     map[string]hostabi.EnvSpec // of the loaded environments
@@ -176,15 +176,15 @@ func (h *Host) BoundSlot(name string) *bus.Slot {
 	return nil
 }
 
-// Fail ends the run with an error of this component, unless Failed deals with it. The rest of the slot still runs.
+// Fail ends the run with an error of this component, unless Failed handles it. The rest of the slot still runs.
 func (h *Host) Fail(err error) {
 	if !h.Yield(err) {
 		h.Receiver.Loop().Fail(fmt.Errorf("%s: %w", h.Name, err))
 	}
 }
 
-// Yield is for a fault that the component could bear. True means that it was on probation and is replaced by what ran
-// before: nothing of it runs once the slot has returned.
+// Yield is for a fault that the component could survive. True means that it was on probation and is replaced by the
+// previous version: nothing of it runs once the slot has returned.
 func (h *Host) Yield(fault error) bool {
 	return h.Failed != nil && h.Failed(fault)
 }

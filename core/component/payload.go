@@ -9,8 +9,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Names of the payloads that the host knows something of, as in manifests. Any other name is a payload too, of which the
-// host knows nothing: only that a signal connects to slots of the same.
+// Names of the payloads that the host knows, as in manifests. Any other name is a payload too, about which the host
+// knows only that a signal connects to slots of the same payload.
 const (
 	PayloadRequest    = "act_request"   // a row of observations that waits for actions
 	PayloadActions    = "actions"       // the same request, answered
@@ -24,17 +24,17 @@ const (
 // Payload is what the host knows of the messages with one payload.
 type Payload struct {
 	Name string
-	// Block: without a block a message is nothing.
+	// Block: each message carries a block.
 	Block bool
-	// Steps: the block holds a trajectory. The env steps of who emits it are counted by these messages.
+	// Steps: the block holds a trajectory. The sender's env steps are counted by these messages.
 	Steps bool
-	// Learned: whoever takes it is a learner, or stands before one: its env steps count as trained on.
+	// Learned: the receiver is a learner or feeds one: its env steps count as trained on.
 	Learned bool
 	// Publishes: PolicyVersion is one that the sender publishes.
 	Publishes bool
-	// Answers: the message is the request that it answers, and says what that said.
+	// Answers: the message is the request that it answers, with the same fields.
 	Answers bool
-	// Inline returns what a message says without its block, for people; nil if that is nothing.
+	// Inline returns the values in the message itself, for people; nil if there are none.
 	Inline func(m *hostabi.Message) map[string]any
 }
 
@@ -54,7 +54,7 @@ var payloads = [...]Payload{
 	}},
 }
 
-// PayloadOf returns what the host knows of a payload: nothing but its name, if it is not in the table.
+// PayloadOf returns what the host knows of a payload: only its name, if it is not in the table.
 func PayloadOf(name string) Payload {
 	if i := slices.IndexFunc(payloads[:], func(p Payload) bool { return p.Name == name }); i >= 0 {
 		return payloads[i]

@@ -9,17 +9,17 @@ const (
 	ProcessFailed     = "failed"
 )
 
-// Process is what is known of the process that a component runs in. The zero value is that of a component that has not
-// been started.
+// Process describes the process that a component runs in. The zero value is that of a component that has not been
+// started.
 type Process struct {
 	PID        int // 0 while there is none
 	State      string
 	Restarts   int // so far
-	Unfinished int // messages that it has been given and is not finished with
+	Unfinished int // messages given to it and not finished
 	Holder     int // the number under which arenas keep its claims, 0 while there is none
 }
 
-// Remote is what a component offers besides that runs in a process of its own. Its methods may be called from any
+// Remote is optional, for a component that runs in a process of its own. Its methods may be called from any
 // goroutine, between Start and Stop.
 type Remote interface {
 	// Process returns the process as it is now.

@@ -12,8 +12,8 @@ import (
 // under way.
 var ErrChanging = errors.New("another change of environments is under way")
 
-// SpacesError says that environments cannot take the place of those that run, because they observe, act or end
-// episodes in another way.
+// SpacesError says that environments cannot replace the running ones, because they observe, act or end
+// episodes differently.
 type SpacesError struct {
 	Component     string
 	Reason        string // the first thing that differs
@@ -25,7 +25,7 @@ func (e *SpacesError) Error() string {
 	return fmt.Sprintf("%s: %s cannot take the place of %s: %s", e.Component, e.Next.Name, e.Running.Name, e.Reason)
 }
 
-// Table returns both specifications side by side, one line for each part; those that differ begin with a star.
+// Table returns both specifications side by side, one line for each part; differing lines begin with a star.
 func (e *SpacesError) Table() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "  %-12s %-32s %s\n", "", e.Running.Name+" (running)", e.Next.Name+" (new)")
@@ -63,7 +63,7 @@ func describe(s *hostabi.EnvSpec, role hostabi.Role) string {
 	return text
 }
 
-// autoresets returns the modes that an environment offers.
+// autoresets returns the autoreset modes of an environment.
 func autoresets(s *hostabi.EnvSpec) string {
 	var modes []string
 	for _, mode := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {

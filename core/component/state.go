@@ -24,8 +24,8 @@ const (
 	MaxStateParts = 1 << 16 // tensors, and blobs
 )
 
-// OpaqueBlob is the name of the one blob of a State whose bytes were not in the format of EncodeState: what a
-// component saved that has a format of its own.
+// OpaqueBlob is the name of the one blob of a State whose bytes were not in the format of EncodeState: the
+// saved state of a component with its own format.
 const OpaqueBlob = "state"
 
 // ErrState is wrapped by DecodeState for bytes that are no state.
@@ -49,7 +49,7 @@ type stateBlob struct {
 }
 
 // EncodeState returns a state as bytes, the same bytes for the same state. A state that DecodeState found opaque
-// gives back what it was made of.
+// gives back its original bytes.
 func EncodeState(s State) ([]byte, error) {
 	if raw, ok := s.Blobs[OpaqueBlob]; ok && len(s.Blobs) == 1 && len(s.Tensors) == 0 && s.Meta == nil && s.RawMeta == nil && !isState(raw) {
 		return slices.Clone(raw), nil
@@ -122,7 +122,7 @@ func DecodeState(b []byte) (State, error) {
 	return head.read(b[n:])
 }
 
-// read takes the parts that the head announces out of b.
+// read decodes the parts that the head announces from b.
 func (h *stateHead) read(b []byte) (State, error) {
 	s := State{RawMeta: h.Meta, Tensors: map[string]Tensor{}, Blobs: map[string][]byte{}}
 	if s.RawMeta == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/rlhost/rlhost/core/ipc"
 )
 
-// Client asks one job. Use Dial. All methods may be called from any goroutine; a request waits for the one before.
+// Client asks one job. Use Dial. All methods may be called from any goroutine; a request waits for the previous one.
 type Client struct {
 	conn *net.UnixConn
 	in   *bufio.Reader
@@ -79,16 +79,16 @@ func (c *Client) greet(ctx context.Context) error {
 
 // closeWith closes the connection when ctx ends, until the function that it returns is called.
 func (c *Client) closeWith(ctx context.Context) (stop func() bool) {
-	return context.AfterFunc(ctx, func() { _ = c.conn.Close() }) // whoever reads finds out
+	return context.AfterFunc(ctx, func() { _ = c.conn.Close() }) // the reader gets the error
 }
 
 // Close ends the connection, and with it a request under way.
 func (c *Client) Close() error { return c.conn.Close() }
 
 // Do makes one request and waits for its answer, which it stores in reply; nil forgets it. Notices are given to notice
-// as they come, on the caller's goroutine; nil forgets them. What the job answers instead of a reply is an *Error, and
-// so is a job that ends meanwhile (CodeEnded). The end of ctx cancels the request and closes the connection; Do then
-// returns ctx's cause.
+// as they come, on the caller's goroutine; nil forgets them. Anything but a reply is an *Error, and so is a job that
+// ends meanwhile (CodeEnded). The end of ctx cancels the request and closes the connection; Do then returns ctx's
+// cause.
 func (c *Client) Do(ctx context.Context, verb Verb, request, reply any, notice func(json.RawMessage)) error {
 	data, err := json.Marshal(request)
 	if err != nil {

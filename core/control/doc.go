@@ -1,4 +1,4 @@
-// Package control is how a running job is asked and how it answers: the verbs and their documents, the states of
+// Package control defines how a running job is queried and how it answers: the verbs and their documents, the states of
 // components, errors with codes, the local socket between them, and requests to groups of components with one deadline.
 //
 //	verbs := control.Verbs{} // in the job
@@ -11,8 +11,8 @@
 //	err = client.Do(ctx, control.VerbSwap, control.SwapRequest{Component: "rollout", File: "lander2.wasm"}, &reply, notice)
 //
 // The socket is one of core/ipc; both ends check the other's user. A connection carries one request at a time, as JSON
-// behind its length; the answer is any number of notices, then a result or an error. A client that goes away cancels its
-// request.
+// behind its length; the answer is any number of notices, then a result or an error. A client that disconnects cancels
+// its request.
 //
-// What a verb does is the handler's business.
+// What a verb does is up to its handler.
 package control

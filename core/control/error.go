@@ -29,7 +29,7 @@ type Error struct {
 	Help   string `json:"help,omitempty"`
 	// Problems are those of a file, as rlhost validate shows them.
 	Problems string `json:"problems,omitempty"`
-	// Exit is what the command exits with; 0 means 1.
+	// Exit is the command's exit status; 0 means 1.
 	Exit int `json:"exit,omitempty"`
 }
 

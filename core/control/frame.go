@@ -23,11 +23,11 @@ const (
 	idleTime  = time.Minute      // for the next request
 )
 
-// ErrFrame is what a peer's frame is refused with: it is empty, too long, or not the JSON that it should be.
+// ErrFrame: a peer's frame is empty, too long, or not the expected JSON.
 var ErrFrame = errors.New("malformed frame")
 
-// hello is the first frame of both ends. Others must be able to read it in all versions to come, so fields that it
-// does not know are let pass, in this frame alone.
+// hello is the first frame of both ends. Every later version must be able to read it, so unknown fields are
+// ignored, in this frame only.
 type hello struct {
 	Protocol int `json:"rlhost_control"`
 }
@@ -38,7 +38,7 @@ type ask struct {
 	Request json.RawMessage `json:"request,omitempty"`
 }
 
-// answer is a frame from job to client. Exactly one of the fields is there: a notice is followed by more.
+// answer is a frame from job to client. Exactly one field is set; a notice is followed by more frames.
 type answer struct {
 	Notice json.RawMessage `json:"notice,omitempty"`
 	Reply  json.RawMessage `json:"reply,omitempty"`
@@ -77,8 +77,8 @@ func encodeFrame(v any) ([]byte, error) {
 	return append(binary.LittleEndian.AppendUint32(make([]byte, 0, frameHead+len(body)), uint32(len(body))), body...), nil
 }
 
-// writeFrame sends a frame, or returns an error once the peer has taken too long to take it: the connection is then of
-// no use any more.
+// writeFrame sends a frame, or returns an error if the peer takes too long to read it: the connection is then
+// unusable.
 func writeFrame(conn net.Conn, frame []byte) error {
 	if err := conn.SetWriteDeadline(time.Now().Add(frameTime)); err != nil {
 		return err
@@ -104,8 +104,7 @@ func decode(data []byte, v any) error {
 	return nil
 }
 
-// checkHello returns why a peer that says this cannot be talked to. who is what it is to this end, mine what this end
-// is to it.
+// checkHello returns why a peer with this hello is rejected. who is the peer's role, mine this end's.
 func checkHello(frame []byte, who, mine string) error {
 	var h hello
 	if err := json.Unmarshal(frame, &h); err != nil || h.Protocol == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// ErrLoopEnded is the answer of a component whose loop runs no more.
+// ErrLoopEnded is the answer of a component whose loop has ended.
 var ErrLoopEnded = errors.New("its loop has ended")
 
 // lookAgain is how often a group request looks for loops that ended without taking it.
@@ -31,11 +31,11 @@ type Response[T any] struct {
 	Name     string
 	Value    T
 	Err      error
-	TimedOut bool // it had not answered when the deadline came; what it was asked to do it may do yet, if it has begun
+	TimedOut bool // it had not answered by the deadline; if it has begun, it may still finish
 }
 
-// Select returns those members that one of the patterns names, in their order, each once; all of them for no patterns.
-// A pattern that is malformed is an *Error with CodeBad, one that names none of them is CodeUnknown.
+// Select returns the members that match any of the patterns, in their order, each once; all of them for no patterns. A
+// pattern that is malformed is an *Error with CodeBad, one that names none of them is CodeUnknown.
 func Select(members []Member, patterns []string) ([]Member, error) {
 	if len(patterns) == 0 {
 		return slices.Clone(members), nil
@@ -75,16 +75,16 @@ func unknown(pattern string, members []Member) *Error {
 	return e
 }
 
-// Group asks all members at the same time, each on its own loop by a control message, and waits until all have
-// answered or ctx ends: that is the one deadline of all. It returns an answer for each member, in their order. A member
-// whose loop has ended answers ErrLoopEnded at once. Who has not begun when ctx ends is not asked any more. A panic in
-// ask is its member's answer, and leaves its loop running. Group must not be called on a member's loop.
+// Group asks all members at the same time, each on its own loop by a control message, and waits until all have answered
+// or ctx ends: ctx is the common deadline. It returns an answer for each member, in their order. A member whose loop
+// has ended answers ErrLoopEnded at once. A member that has not begun when ctx ends is not asked. A panic in ask is its
+// member's answer, and leaves its loop running. Group must not be called on a member's loop.
 func Group[T any](ctx context.Context, members []Member, ask func(name string) (T, error)) []Response[T] {
 	return GroupLater(ctx, members, func(name string, answer func(T, error)) { answer(ask(name)) })
 }
 
-// GroupLater is Group for answers that come later: ask calls answer, or has it called from any goroutine. Only the
-// first call counts.
+// GroupLater is Group for later answers: ask calls answer, or passes it on to be called from any goroutine. Only
+// the first call counts.
 func GroupLater[T any](ctx context.Context, members []Member, ask func(name string, answer func(T, error))) []Response[T] {
 	g := &group[T]{ask: ask, came: make(chan struct{}, len(members)), questions: make([]question[T], len(members))}
 	for i, m := range members {
@@ -105,7 +105,7 @@ type group[T any] struct {
 	questions []question[T]
 
 	mu   sync.Mutex
-	over bool // nobody waits for answers any more
+	over bool // no caller waits for answers
 }
 
 // question is the control message to one member.
@@ -154,7 +154,7 @@ func (g *group[T]) isOver() bool {
 	return g.over
 }
 
-// end returns the answers. Those that come later are forgotten.
+// end returns the answers. Later ones are dropped.
 func (g *group[T]) end() []Response[T] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -185,8 +185,8 @@ func (g *group[T]) wait(ctx context.Context) {
 	}
 }
 
-// dropEnded answers for the members whose loops have ended: what was posted to those after they looked at their
-// control lane for the last time is neither delivered nor, until they are closed, dropped.
+// dropEnded answers for the members whose loops have ended: what is posted after a loop last checked its
+// control lane is neither delivered nor, until the loop is closed, dropped.
 func (g *group[T]) dropEnded() {
 	for i := range g.questions {
 		if q := &g.questions[i]; q.member.Receiver.Loop().Ended() {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// kindPrefix begins a pattern that is for the kind of a component.
+// kindPrefix begins a pattern that matches a component's kind.
 const kindPrefix = "kind:"
 
 // Pattern names components: "rollout" all instances of that component, "rollout[2]" one of them, "roll*" and "r?llout"
@@ -15,7 +15,7 @@ type Pattern struct {
 	kind        bool   // name is for the kind
 }
 
-// ParsePattern reads a pattern, or says what is wrong with it.
+// ParsePattern parses a pattern.
 func ParsePattern(text string) (p Pattern, err error) {
 	p.name, p.kind = strings.CutPrefix(text, kindPrefix)
 	if name, rest, indexed := strings.Cut(p.name, "["); indexed {
@@ -32,7 +32,7 @@ func ParsePattern(text string) (p Pattern, err error) {
 	return p, nil
 }
 
-// Match reports whether the pattern is for a component instance of that name and kind.
+// Match reports whether the pattern matches a component instance of that name and kind.
 func (p Pattern) Match(name, kind string) bool {
 	if p.kind {
 		return glob(p.name, kind)
@@ -45,13 +45,13 @@ func (p Pattern) Match(name, kind string) bool {
 	return p.index == "" || indexed && glob(p.index, index)
 }
 
-// Match reports whether a pattern is for a component instance; an error says what is wrong with the pattern.
+// Match reports whether a pattern matches a component instance; an error says what is wrong with the pattern.
 func Match(pattern, name, kind string) (bool, error) {
 	p, err := ParsePattern(pattern)
 	return err == nil && p.Match(name, kind), err
 }
 
-// all reports whether s has characters, and only such.
+// all reports whether s is not empty and ok holds for each character.
 func all(s string, ok func(c byte) bool) bool {
 	for i := range len(s) {
 		if !ok(s[i]) {

@@ -15,7 +15,7 @@ import (
 	"github.com/rlhost/rlhost/core/ipc"
 )
 
-// maxClients is how many may be connected. One more takes the place of the one that has been idle longest.
+// maxClients is how many may be connected. One more replaces the least recently used.
 const maxClients = 64
 
 // errClosing ends the requests that are under way when the server is closed.
@@ -74,7 +74,7 @@ func Listen(path string, verbs Verbs, log *slog.Logger) (*Server, error) {
 
 type peerKey struct{}
 
-// PeerOf returns who made the request that ctx is of. ok is false for another context.
+// PeerOf returns the peer that made ctx's request. ok is false for another context.
 func PeerOf(ctx context.Context) (p ipc.Peer, ok bool) {
 	p, ok = ctx.Value(peerKey{}).(ipc.Peer)
 	return p, ok

@@ -29,14 +29,14 @@ type session struct {
 	occupy func(busy bool) bool // see ipc.Conn.Occupy
 
 	writing sync.Mutex
-	broken  bool // under writing: the client does not take what it is sent
+	broken  bool // under writing: the client does not read
 }
 
 func newSession(ctx context.Context, verbs Verbs, log *slog.Logger, conn net.Conn, occupy func(bool) bool) *session {
 	return &session{ctx: ctx, verbs: verbs, log: log, conn: conn, in: bufio.NewReader(conn), occupy: occupy}
 }
 
-// refuse tells a client why it is not served, if that needs no waiting.
+// refuse tells a client why it is not served, without waiting.
 func refuse(c *ipc.Conn, err error) {
 	why := Errorf(CodeForbidden, "this job is another user's: %v", err)
 	switch {
@@ -57,7 +57,8 @@ func refuse(c *ipc.Conn, err error) {
 	}
 }
 
-// serve returns when the client has gone, says nothing for too long or what makes no sense, or the server is closed.
+// serve returns when the client has disconnected, is silent for too long or sends malformed frames, or the server is
+// closed.
 func (c *session) serve() {
 	defer c.conn.Close() // the client may have closed it first
 	if err := c.greet(); err != nil {
@@ -117,7 +118,7 @@ func (c *session) next(wait time.Duration) (q ask, err error) {
 	return q, decode(frame, &q)
 }
 
-// handle answers one request. It returns an error when the connection is of no use any more.
+// handle answers one request. It returns an error when the connection is unusable.
 func (c *session) handle(q ask) error {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	defer cancel(nil)
@@ -140,7 +141,7 @@ func (c *session) handle(q ask) error {
 	return err
 }
 
-// watch ends the request when the client goes, or speaks before it was answered. The function that it returns ends the
+// watch ends the request when the client disconnects or sends before it was answered. The returned function ends the
 // watch and returns an error if that has happened.
 func (c *session) watch(cancel context.CancelCauseFunc) (unwatch func() error) {
 	if err := c.conn.SetReadDeadline(time.Time{}); err != nil {
@@ -168,7 +169,7 @@ func (c *session) watch(cancel context.CancelCauseFunc) (unwatch func() error) {
 	}
 }
 
-// notice returns what sends the request's notices. One that cannot be sent ends the request.
+// notice returns the function that sends the request's notices. A failed send ends the request.
 func (c *session) notice(ctx context.Context, cancel context.CancelCauseFunc) Notice {
 	return func(v any) error {
 		if ctx.Err() != nil {
@@ -185,10 +186,10 @@ func (c *session) notice(ctx context.Context, cancel context.CancelCauseFunc) No
 	}
 }
 
-// errUnsent: what was to be sent makes no frame, so nothing was.
+// errUnsent: the value cannot be encoded as a frame, so nothing was sent.
 var errUnsent = errors.New("unsent")
 
-// send writes a frame. Once that went wrong, in the middle of a frame perhaps, it sends nothing any more.
+// send writes a frame. After an error, perhaps in the middle of a frame, it sends nothing more.
 func (c *session) send(v any) error {
 	frame, err := encodeFrame(v)
 	if err != nil {

@@ -1,6 +1,6 @@
 package control
 
-// State of a component instance. The first five are the states of a worker's life, the others what has become of it.
+// State of a component instance. The first five are the states of a live worker, the others how it ended.
 type State string
 
 // States.
@@ -13,5 +13,5 @@ const (
 	Completed   State = "completed" // the run came to its end
 	Interrupted State = "interrupted"
 	Failed      State = "error"
-	Lost        State = "lost" // its process has died, or nobody has heard from it
+	Lost        State = "lost" // its process has ended, or is not heard from
 )

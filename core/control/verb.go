@@ -21,7 +21,7 @@ const (
 	VerbLogs       Verb = "logs"       // LogsRequest, LogsReply; each record is a notice
 )
 
-// StatusRequest asks how the job is.
+// StatusRequest asks for the job's status.
 type StatusRequest struct {
 	// Wait answers only once nothing is in transition: no swap, no probation, no component starting.
 	Wait bool `json:"wait,omitempty"`
@@ -99,7 +99,7 @@ type SwapCounts struct {
 	Refused    uint64 `json:"refused"`
 }
 
-// Probation is a version that is being watched.
+// Probation is a version on probation.
 type Probation struct {
 	Component string  `json:"component"`
 	Version   Version `json:"version"`
@@ -121,7 +121,7 @@ type SwapRequest struct {
 	DryRun      bool     `json:"dry_run,omitempty"`
 }
 
-// Outcome says what became of a change.
+// Outcome is the result of a change.
 type Outcome string
 
 // Outcomes.
@@ -163,7 +163,7 @@ type Canary struct {
 	Verdict string  `json:"verdict"` // ok, or what speaks against the new one
 }
 
-// Trial is how one version did.
+// Trial is the result of one version.
 type Trial struct {
 	Episodes   int     `json:"episodes"`
 	Unfinished int     `json:"unfinished"` // episodes that the ceiling of env steps ended
@@ -184,7 +184,7 @@ type RollbackRequest struct {
 	KeepState *bool  `json:"keep_state,omitempty"`
 }
 
-// ReloadRequest asks for what a pipeline file says.
+// ReloadRequest asks to apply a pipeline file.
 type ReloadRequest struct {
 	File   string   `json:"file"`   // absolute
 	Source string   `json:"source"` // its content, as the client read it

@@ -8,18 +8,18 @@ import (
 )
 
 // Notice sends one notice to the client while its request is under way; any goroutine. It waits while the client does
-// not read, ten seconds at most; an error means that the client has gone, which the request's context says too.
+// not read, ten seconds at most; an error means that the client has disconnected, which also ends the request's
+// context.
 type Notice func(v any) error
 
-// Verbs says who answers which verb. On fills it; Listen takes it.
+// Verbs maps each verb to its handler. On fills it; Listen takes it.
 type Verbs map[Verb]answerer
 
 type answerer func(ctx context.Context, request json.RawMessage, notice Notice) (any, error)
 
 // On makes fn answer a verb. It is called on a goroutine of the request's own, several at the same time. ctx ends when
-// the client has gone or the server is closed. An *Error goes to the client as it is, any other error as CodeFailed;
-// a panic is logged and answered, and the job goes on. A verb that has an answer already is a mistake of the caller: On
-// panics.
+// the client disconnects or the server is closed. An *Error goes to the client as it is, any other error as CodeFailed;
+// a panic is logged and answered, and the job goes on. On panics if the verb has a handler already.
 func On[Q, R any](v Verbs, verb Verb, fn func(ctx context.Context, request Q, notice Notice) (R, error)) {
 	if _, twice := v[verb]; twice {
 		panic(fmt.Sprintf("control: verb %q has two answers", verb))

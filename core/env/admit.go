@@ -12,9 +12,9 @@ import (
 // maxBatch bounds the environments of one batch.
 const maxBatch = 1 << 20
 
-// Check tells whether environments of that spec can be made as the options say, in so many instances that share them
-// evenly: 1, or the number of processes. The error wraps ErrUnsupported. It is what every Plugin checks in NewEnv; what
-// only some runtimes cannot do they check themselves.
+// Check returns an error unless environments of that spec can be made as the options say, shared evenly by so many
+// instances: 1, or the number of processes. The error wraps ErrUnsupported. Every Plugin calls it in NewEnv; runtimes
+// check their own limits themselves.
 func (o *Options) Check(spec *hostabi.EnvSpec, instances int) error {
 	if o.Envs < 1 || o.Envs > maxBatch {
 		return unsupported("%d environments, want 1 to %d", o.Envs, maxBatch)
@@ -33,9 +33,9 @@ func (o *Options) Check(spec *hostabi.EnvSpec, instances int) error {
 	return nil
 }
 
-// CheckBlock tells whether environments of that spec that were made with these options can step into a block which
-// somebody else than this process's Go code writes: a guest, or another process. The error wraps ErrUnsupported. It is
-// what such an Env checks in Bind.
+// CheckBlock returns an error unless environments of that spec and these options can step into a block that code
+// outside this Go process writes: a guest, or another process. The error wraps ErrUnsupported. Such an Env calls it in
+// Bind.
 func (o *Options) CheckBlock(spec *hostabi.EnvSpec, b *Block) error {
 	switch s := b.Schema; {
 	case s == nil:
@@ -56,8 +56,8 @@ func (o *Options) refuseBlock(b *Block, format string, args ...any) error {
 	return unsupported("%s: block %d %s", o.Name, b.Index, fmt.Sprintf(format, args...))
 }
 
-// CheckReset tells whether Reset can be called with these arguments while a block of so many rows is bound; 0 means
-// that none is. The error wraps ErrUnsupported.
+// CheckReset returns an error unless Reset can be called with these arguments while a block of so many rows is
+// bound; 0 means none. The error wraps ErrUnsupported.
 func (o *Options) CheckReset(rows, t int, mask []uint8, seeds []uint64) error {
 	if rows > 0 && t >= 0 && t <= rows && (mask == nil || len(mask) == o.Envs) && (seeds == nil || len(seeds) == o.Envs) {
 		return nil

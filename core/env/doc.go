@@ -1,9 +1,9 @@
-// Package env says what environments are to the host.
+// Package env defines what an environment is to the host.
 //
-// An Env steps N environments at a time and writes what it observes straight into a block of a trajectory arena. A Plugin
-// makes them from one loaded source. Everything that runs environments (the rollout component, evaluation, benchmarks, the
-// checker) uses the same Env, whatever runtime it comes from; Driver is an Env with a block of its own, for those of them
-// that keep no trajectories.
+// An Env steps N environments at a time and writes what it observes straight into a block of a trajectory arena. A
+// Plugin makes them from one loaded source. Everything that runs environments (the rollout component, evaluation,
+// benchmarks, the checker) uses the same Env, whatever runtime it comes from; Driver is an Env with a block of its own,
+// for users that keep no trajectories.
 //
 //	e, err := plugin.NewEnv(env.Options{Name: "rollout[0]", Envs: 32})
 //	err = e.Bind(env.Block{Trajectory: tr})
@@ -11,5 +11,5 @@
 //	tr.Int32(trajectory.Action)[0] = 1
 //	err = e.Step(0) // writes reward[0], terminated[0], truncated[0], obs[1]
 //
-// How blocks are laid out belongs to core/trajectory, what an environment says of itself to hostabi.
+// How blocks are laid out belongs to core/trajectory, an environment's description to hostabi.
 package env

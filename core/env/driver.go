@@ -9,9 +9,9 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Driver is an environment with a block of its own, for whoever steps environments without keeping trajectories:
-// evaluation, checks, benchmarks. It belongs to one goroutine. The views that its methods return are valid until
-// the next call of Step.
+// Driver is an environment with a block of its own, for callers that step environments without keeping
+// trajectories: evaluation, checks, benchmarks. It belongs to one goroutine. The views that its methods return
+// are valid until the next call of Step.
 type Driver struct {
 	Env Env
 
@@ -20,7 +20,7 @@ type Driver struct {
 	tr    trajectory.Trajectory
 	whole *trajectory.Schema // of the block with its margins
 	mode  hostabi.Autoreset
-	t     int // row that is observed and not acted on yet
+	t     int // row observed and not acted on yet
 }
 
 // DriverRows is the default of DriverOptions.Rows.
@@ -29,16 +29,16 @@ const DriverRows = 32
 // DriverOptions says which environments to drive.
 type DriverOptions struct {
 	Options
-	// Rows is how many steps are made before the last row is carried to the front; 0 means DriverRows.
+	// Rows is how many steps are made before the last row is copied to the front; 0 means DriverRows.
 	Rows int
 	// Layout of the observations.
 	SoA bool
-	// Margin is how many environments more each row has room for on both sides of the driver's own. Nobody may write
-	// there; see Whole. Not every runtime can step into such a block: Bind then returns ErrUnsupported.
+	// Margin is how many more environments each row has room for on both sides of the driver's own. Nothing may
+	// write there; see Whole. Not every runtime can step into such a block: Bind then returns ErrUnsupported.
 	Margin int
 }
 
-// NewDriver makes environments of a plugin and binds a block to them. It must be closed, which closes them.
+// NewDriver makes environments of a plugin and binds a block to them. The caller must close it, which closes them.
 func NewDriver(p Plugin, o DriverOptions) (*Driver, error) {
 	if o.Rows == 0 {
 		o.Rows = DriverRows
@@ -96,7 +96,7 @@ func (s *Driver) Reset(mask []uint8, seeds []uint64) error {
 }
 
 // Step steps the environments with Action and checks what they wrote. After it, Obs is what they observe now and
-// Reward, Terminated, Truncated tell of the step. It does not allocate.
+// Reward, Terminated, Truncated describe the step. It does not allocate.
 //
 // If the error says that environments are lost, the others have made their step, which counts; the lost ones have a
 // reward of 0, have not ended, and wait for a Reset.
@@ -112,7 +112,7 @@ func (s *Driver) Step() (trajectory.Ended, error) {
 	return ended, lost
 }
 
-// Advance is Step without a look at what was written, for measuring the environment alone.
+// Advance is Step without checking what was written, for measuring the environment alone.
 func (s *Driver) Advance() error {
 	if s.t == s.tr.Schema.Shape.Steps {
 		s.carry()
@@ -129,7 +129,7 @@ func (s *Driver) Advance() error {
 	return err
 }
 
-// blank makes nothing happen in the step of environments that are lost.
+// blank clears the step of lost environments.
 func (s *Driver) blank(lost []Span) {
 	for _, span := range lost {
 		for env := max(span.First, 0); env < min(span.First+span.Count, s.tr.Schema.Shape.Envs); env++ {
@@ -138,7 +138,7 @@ func (s *Driver) blank(lost []Span) {
 	}
 }
 
-// carry moves what is observed to row 0.
+// carry moves the observed row to row 0.
 func (s *Driver) carry() {
 	s.tr.CopyObserved(0, s.tr, s.t)
 	s.t = 0

@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Block is a trajectory block to step into, with the place of its pages for runtimes that map them into a
+// Block is a trajectory block to step into, with the location of its pages for runtimes that map them into a
 // guest.
 type Block struct {
 	trajectory.Trajectory
@@ -24,10 +24,10 @@ type Block struct {
 // returns ErrPoisoned.
 //
 // After a Fault of kind Lost from Bind, Reset or Step, the environments that Fault.Lost names have forgotten their
-// episodes and wait for a Reset; what stands in the rows that they were to write is not to be believed. All others
-// have done what the call says, and the block is bound.
+// episodes and wait for a Reset; the rows that they should have written are undefined. All others have completed
+// the call, and the block is bound.
 type Env interface {
-	// Spec returns what the environment said of itself. The pointee is constant.
+	// Spec returns the environment's description. The pointee is constant.
 	Spec() *hostabi.EnvSpec
 	// Bind makes following calls read and write that block. It may be called between any two steps. The block
 	// must stay mapped until another one is bound or the Env is closed. A block of the same index may lie elsewhere the
@@ -42,7 +42,7 @@ type Env interface {
 	// Renew returns the Env to the state just after its creation, with no block bound and no episode begun.
 	Renew() error
 	// Snapshot returns all state of the Env but the blocks: opaque bytes for Restore of an Env made from the
-	// same plugin with the same options. ErrUnsupported where the runtime has no such thing.
+	// same plugin with the same options. ErrUnsupported where the runtime cannot.
 	Snapshot() ([]byte, error)
 	// Restore replaces the state by a snapshot. The caller binds a block afterwards.
 	Restore(snapshot []byte) error
@@ -50,8 +50,8 @@ type Env interface {
 	Close() error
 }
 
-// Stater is what an Env may offer besides: the state of one environment alone, to compare it or to move it. It
-// is not on the step path. Both methods return ErrUnsupported where the environment does not say what its state is.
+// Stater is optional for an Env: the state of a single environment, to compare or move it. It is not on the step
+// path. Both methods return ErrUnsupported where the environment does not say what its state is.
 type Stater interface {
 	// SaveEnv appends the state of the environment with that index in the batch to dst.
 	SaveEnv(env int, dst []byte) ([]byte, error)
@@ -60,19 +60,18 @@ type Stater interface {
 	LoadEnv(env int, state []byte) error
 }
 
-// Copier is what an Env may offer besides: Restore of the other's Snapshot, without the bytes between.
+// Copier is optional for an Env: Restore of the other's Snapshot, without the bytes between.
 type Copier interface {
 	// CopyFrom replaces the state by that of an Env of the same source with the same options, which goes on as it is.
 	// Nothing is bound afterwards. ErrUnsupported, and nothing has changed, if the other is not such an Env.
 	CopyFrom(from Env) error
 }
 
-// Starter is what an Env may offer besides whose steps are made elsewhere: a step in two halves, so that the caller
-// can do something else meanwhile. Between the two no other method is called.
+// Starter is optional for an Env whose steps are made elsewhere: a step in two halves, so that the caller can do
+// other work meanwhile. Between the two no other method is called.
 type Starter interface {
-	// StartStep begins what Step does. over says that it has ended within the time that waiting for it costs anyway, or
-	// could not begin; err is then what Step would return. If it is not over, ready is called once, from any goroutine,
-	// and must not wait.
+	// StartStep begins what Step does. over means that it ended within the time that a wait would cost, or could not
+	// begin; err is then Step's. If it is not over, ready is called once, from any goroutine, and must not wait.
 	StartStep(t int, ready func()) (over bool, err error)
 	// FinishStep returns what Step would. It waits, but after ready not for long.
 	FinishStep() error
@@ -80,7 +79,7 @@ type Starter interface {
 
 // Plugin makes environments from one loaded and checked source. Its methods may be called concurrently.
 type Plugin interface {
-	// Spec returns what the environment says of itself under the configuration that the plugin was loaded with.
+	// Spec returns the environment's description under the configuration that the plugin was loaded with.
 	Spec() hostabi.EnvSpec
 	// Hash returns the SHA-256 of the source, in hexadecimal.
 	Hash() string
@@ -90,8 +89,8 @@ type Plugin interface {
 	Close() error
 }
 
-// Configured is what a Plugin may offer besides. Environments of two plugins with the same Hash and an equal
-// Configuration can take each other's snapshots and go on; without it the Hash alone says so.
+// Configured is optional for a Plugin. Environments of two plugins with the same Hash and an equal
+// Configuration can restore each other's snapshots; without it the Hash alone decides.
 type Configured interface {
 	// Configuration returns all that an environment's state depends on besides the source: its arguments, one key=value
 	// a line, in the order of the keys.
@@ -100,13 +99,13 @@ type Configured interface {
 
 // Options says which environments to make.
 type Options struct {
-	Name      string            // who asks, for messages: a component such as rollout[0]
+	Name      string            // the user, for messages: a component such as rollout[0]
 	Envs      int               // how many
 	FirstEnv  int               // global index of environment 0, for messages
 	Autoreset hostabi.Autoreset // the one mode to use, of those that the spec offers
 	Seed      uint64            // of streams other than the environments' own (the entropy import), before the first Reset with seeds
-	// Metric receives numbers that the environments report, or is nil. env is the index within the batch of the one that
-	// reports, -1 if the runtime does not know. Called during the Env's own calls, and with the same name for the same metric.
+	// Metric receives numbers that the environments report, or is nil. env is the index within the batch, -1 if the
+	// runtime does not know. Called during the Env's own calls, and with the same name for the same metric.
 	Metric func(env int, name string, value float64)
 }
 
@@ -126,7 +125,7 @@ const (
 	FaultMemory                        // the guest exceeded its memory limit or donated bad memory
 	FaultStatus                        // the guest returned an error status
 	FaultOutput                        // the guest wrote something that is not allowed: NaN, a flag of 2, …
-	FaultLost                          // the process that some of the environments lived in has died
+	FaultLost                          // the process of some of the environments has ended
 )
 
 var faultNames = [...]string{"fault", "trap", "deadline", "memory", "status", "output", "lost"}
@@ -139,7 +138,7 @@ func (k FaultKind) String() string {
 	return faultNames[0]
 }
 
-// Fault is an error of one environment: who, which, when, why. It reads as one line.
+// Fault is an error of one environment. Its text is one line.
 type Fault struct {
 	Kind   FaultKind
 	Name   string // component
@@ -175,7 +174,7 @@ func (f *Fault) Poisons() bool {
 	return f.Kind == FaultTrap || f.Kind == FaultDeadline || f.Kind == FaultMemory
 }
 
-// Lost returns the environments that an error says are lost; nil if it says something else.
+// Lost returns the environments that an error reports lost; nil for any other error.
 func Lost(err error) []Span {
 	var f *Fault
 	if errors.As(err, &f) && f.Kind == FaultLost {

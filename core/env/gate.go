@@ -13,13 +13,13 @@ const (
 	gateShut
 )
 
-// Gate lets one call at a time into an Env, nobody but EnterPoisoned into one that is poisoned, and nobody into one that is
-// closed. It is what an implementation keeps Env's promises about these with; a second goroutine that calls at the
-// same time is an error of its caller, which the Gate finds. It never waits and does not allocate unless it refuses.
-// The zero Gate is open; it must not be copied once it has been used.
+// Gate admits one call at a time to an Env, only EnterPoisoned to a poisoned one, and none to a closed one.
+// Implementations use it to keep Env's contract; a second concurrent call is an error of its caller, which the Gate
+// detects. It never waits and does not allocate unless it refuses. The zero Gate is open; it must not be copied once it
+// has been used.
 type Gate struct {
 	Name   string // of the component, for errors
-	Closed error  // what calls after Shut wrap besides ErrUnsupported; not nil
+	Closed error  // wrapped by calls after Shut, with ErrUnsupported; not nil
 	state  atomic.Uint32
 }
 
@@ -32,8 +32,8 @@ func (g *Gate) Enter() error {
 	return g.refusal()
 }
 
-// EnterPoisoned is Enter for Renew, Restore and Close, which an Env allows while it is poisoned. poisoned says that it was:
-// whoever changes nothing poisons it again.
+// EnterPoisoned is Enter for Renew, Restore and Close, which an Env allows while it is poisoned. poisoned reports that
+// it was: a caller that changes nothing must poison it again.
 func (g *Gate) EnterPoisoned() (poisoned bool, err error) {
 	if g.state.CompareAndSwap(gatePoisoned, gateTaken) {
 		return true, nil
@@ -44,11 +44,11 @@ func (g *Gate) EnterPoisoned() (poisoned bool, err error) {
 // Leave ends a call. It does nothing if the call has poisoned the Env or shut the gate.
 func (g *Gate) Leave() { g.state.CompareAndSwap(gateTaken, gateOpen) }
 
-// Poison keeps everybody out but EnterPoisoned. Whoever has taken the gate calls it.
+// Poison rejects all calls but EnterPoisoned. The caller must hold the gate.
 func (g *Gate) Poison() { g.state.Store(gatePoisoned) }
 
-// Shut takes the gate for ever, also of a poisoned Env. first is true for the one call that did, whose caller frees
-// the Env; a later one returns false and nil. It is an error, and the gate is as it was, during another call.
+// Shut closes the gate for ever, also of a poisoned Env. first is true for the call that did, whose caller frees
+// the Env; later calls return false and nil. It is an error, and the gate is as it was, during another call.
 func (g *Gate) Shut() (first bool, err error) {
 	for _, from := range []uint32{gateOpen, gatePoisoned} {
 		if g.state.CompareAndSwap(from, gateShut) {

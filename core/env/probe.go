@@ -6,21 +6,21 @@ import (
 
 import "fmt"
 
-// EnvProber is what an Env may offer besides, for checks of environments: what a guest did that no block shows. It is
-// not on the step path.
+// EnvProber is optional for an Env, for checks of environments: what a guest did that no block shows. It is not on
+// the step path.
 type EnvProber interface {
-	// Probe returns what has happened since the call before it; the first one only gets things ready. trespass says
-	// what was written where nothing of the environment lies, words is the error that the environment spoke of although
-	// its calls returned none. Both are empty where nothing is known.
+	// Probe returns what has happened since the previous call; the first one only prepares. trespass says what was
+	// written outside the environment's memory, words is the error that the environment reported although its calls
+	// returned none. Both are empty where nothing is known.
 	Probe() (trespass, words string, err error)
 }
 
-// Examiner is what a Plugin may offer besides, for checks of environments: what can be told from its source alone.
+// Examiner is optional for a Plugin, for checks of environments: what its source alone shows.
 type Examiner interface {
 	Examine() Examination
 }
 
-// Examination is what a source looks like to somebody who does not run it.
+// Examination is the result of examining a source without running it.
 type Examination struct {
 	Wrong string // what cannot work, or ""
 	Risky string // what may go wrong unseen, or ""
@@ -28,14 +28,14 @@ type Examination struct {
 	Help  string // remedy of what is wrong or risky
 }
 
-// Sized is what a Plugin may offer besides whose instances have a limit of memory that blocks count against.
+// Sized is optional for a Plugin whose instances have a memory limit that blocks count against.
 type Sized interface {
-	// MemoryFor returns what an instance takes that steps into so many blocks of a schema: at the very least, and
-	// enough for certain but for what its environments take themselves. limit is what it may have.
+	// MemoryFor returns how many bytes an instance that steps into so many blocks of a schema takes: the least,
+	// and certainly enough, without its environments' own memory. limit is its limit.
 	MemoryFor(blocks int, s *trajectory.Schema) (least, enough, limit uint64)
 }
 
-// MemoryError says that the blocks which environments are to step into do not fit into their memory.
+// MemoryError says that the blocks that environments step into do not fit into their memory.
 type MemoryError struct {
 	Blocks             int
 	Bytes              uint64 // of each block, as far as the environments see it
@@ -56,7 +56,7 @@ func (e *MemoryError) Error() string {
 // Limit returns a limit in MiB that is enough, with a quarter more for the environments themselves.
 func (e *MemoryError) Limit() string { return fmt.Sprintf("%dMiB", (e.Enough+e.Enough/4)>>20+1) }
 
-// CheckMemory tells before the start whether an instance of a plugin has memory for so many blocks. The error is a
+// CheckMemory checks before the start that an instance of a plugin has memory for so many blocks. The error is a
 // *MemoryError.
 func CheckMemory(p Plugin, blocks int, s *trajectory.Schema) error {
 	sized, ok := p.(Sized)

@@ -7,18 +7,18 @@ func Seed(run uint64, env int) uint64 {
 	return mix64(mix64(run+golden) ^ mix64(uint64(env)+1)*golden)
 }
 
-// Stream sets random numbers apart that are drawn for another purpose than training, so that they are others even
-// where the same seed is given for both.
+// Stream separates random numbers drawn for other purposes than training, so that they differ even where both use
+// the same seed.
 type Stream uint64
 
 // Streams besides that of training, which draws from the run's seed itself. The values are those of a hash function's
-// initial state: numbers that nobody takes for a seed.
+// initial state: numbers unlikely as a seed.
 const (
 	EvaluationStream Stream = 0x6A09E667F3BCC908
 	CanaryStream     Stream = 0xBB67AE8584CAA73B
 )
 
-// Seed returns what takes the place of the run's seed in that stream, for the function Seed and for actions.
+// Seed returns the seed that replaces the run's in that stream, for the function Seed and for actions.
 func (s Stream) Seed(seed uint64) uint64 { return mix64(seed ^ uint64(s)) }
 
 const golden = 0x9E3779B97F4A7C15

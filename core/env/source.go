@@ -2,8 +2,8 @@ package env
 
 import "time"
 
-// Source is what an environment is loaded from and how it is run: an [env.NAME] table. The same struct is what a pipeline
-// file says, what the graph holds, and what processes that load environments are told, as JSON.
+// Source says what an environment is loaded from and how it is run: an [env.NAME] table. The same struct is what a
+// pipeline file says, what the graph holds, and what processes that load environments are told, as JSON.
 type Source struct {
 	Name string `json:"name"` // of the environment, or of who runs it; for messages
 

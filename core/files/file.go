@@ -21,8 +21,8 @@ var (
 	ErrTooLarge = errors.New("file is too large")
 )
 
-// Open opens a regular file for reading. It follows links and never waits, not even for a pipe that nobody writes
-// to: anything but a regular file is ErrNotRegular.
+// Open opens a regular file for reading. It follows links and never waits, not even for a pipe without a writer:
+// anything but a regular file is ErrNotRegular.
 func Open(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, syscall.ENXIO) { // a socket

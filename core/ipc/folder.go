@@ -6,7 +6,8 @@ import (
 	"syscall"
 )
 
-// privateFolder makes a folder for sockets, or checks that the one there is this user's and nobody else may enter it.
+// privateFolder makes a folder for sockets, or checks that the existing one is this user's and no other user may
+// enter it.
 func privateFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

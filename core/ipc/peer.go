@@ -11,8 +11,8 @@ type Peer struct {
 	UID, PID int
 }
 
-// CheckPeer returns who is at the other end of a connection, and an error if that is not this user. Being root makes
-// no difference: a process is asked by the user that it belongs to.
+// CheckPeer returns the peer of a connection, and an error if it is not this user's. Root is no exception: only a
+// process's own user may query it.
 func CheckPeer(conn *net.UnixConn) (Peer, error) {
 	peer, err := peerOf(conn)
 	if err == nil && peer.UID != os.Geteuid() {

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// peerOf returns who is at the other end of a connection, as the system saw it when that end connected or listened.
+// peerOf returns the peer of a connection, as the system saw it when that end connected or listened.
 func peerOf(conn *net.UnixConn) (Peer, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

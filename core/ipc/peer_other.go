@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// peerOf returns an error: without knowing who is at the other end nothing is said to it.
+// peerOf returns an error: an unknown peer is not served.
 func peerOf(*net.UnixConn) (Peer, error) {
 	return Peer{}, errors.New("this system does not tell who is at the other end of a socket")
 }

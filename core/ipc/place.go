@@ -15,17 +15,17 @@ import (
 // ErrInUse: another process serves at that path.
 var ErrInUse = errors.New("another process serves there")
 
-// lockSuffix is what the name of a socket's lock has more than the socket's.
+// lockSuffix is appended to a socket's name for its lock.
 const lockSuffix = ".lock"
 
-// lockTries is how often a lock is tried that somebody has who does not listen.
+// lockTries is how often a lock is tried whose owner does not listen.
 const lockTries = 50
 
-// lock says whose a path is. The system drops it when its owner dies, so a socket that a killed process left behind can
-// be told from one in use.
+// lock marks the owner of a path. The system drops it when its owner ends, which distinguishes a socket left by a
+// killed process from one in use.
 type lock struct{ *os.File }
 
-// take makes the socket, in a folder that nobody else may enter.
+// take makes the socket, in a folder that no other user may enter.
 func take(c Config) (*net.UnixListener, *lock, error) {
 	if err := privateFolder(filepath.Dir(c.Path)); err != nil {
 		return nil, nil, err
@@ -48,7 +48,7 @@ func take(c Config) (*net.UnixListener, *lock, error) {
 	return listener, l, nil
 }
 
-// answered reports whether somebody listens.
+// answered reports whether a process listens.
 func answered(c Config) bool {
 	conn, err := net.Dial(c.Network, c.Path)
 	if err == nil {
@@ -57,8 +57,8 @@ func answered(c Config) bool {
 	return err == nil
 }
 
-// sweep removes the sockets that killed processes have left: those whose lock nobody has. Its errors are nobody's
-// business, for a socket in use is never touched.
+// sweep removes the sockets that killed processes have left: those whose lock is free. Its errors are ignored,
+// because a socket in use is never touched.
 func sweep(pattern string) {
 	locks, _ := filepath.Glob(pattern + lockSuffix) // the pattern is well-formed
 	for _, path := range locks {
@@ -94,7 +94,7 @@ func listenLocked(c Config) (*net.UnixListener, error) {
 }
 
 // takeLock locks the file of that path, which it makes. A process that ends removes its file, perhaps between our open
-// and our lock: such a lock says nothing, so only one of the file that is there counts.
+// and our lock: such a lock means nothing, so only one on the current file counts.
 func takeLock(path string) (*lock, error) {
 	for {
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
@@ -118,5 +118,5 @@ func takeLock(path string) (*lock, error) {
 	}
 }
 
-// remove gives the lock up, and what shows that there was one.
+// remove releases the lock and removes its file.
 func (l *lock) remove() error { return errors.Join(os.Remove(l.Name()), l.Close()) }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ErrFull: as many clients are served as may be.
+// ErrFull: the most clients allowed are connected.
 var ErrFull = errors.New("no room for another client")
 
 // maxRefusals is how many clients may be told at a time why they are not served; more are disconnected without a word.
@@ -23,7 +23,7 @@ type Config struct {
 	Sweep   string // pattern of names: the sockets of killed processes that match it are removed from the folder; "" = none
 
 	Clients  int   // most at a time
-	MakeRoom bool  // one more takes the place of the one that has been idle longest
+	MakeRoom bool  // one more replaces the least recently used
 	Ended    error // the cause that the contexts of connections end with when the server is closed
 	Log      *slog.Logger
 
@@ -40,7 +40,7 @@ type Conn struct {
 
 	server *Server
 	busy   bool      // under the server's mutex: it does something that should not be interrupted
-	since  time.Time // under the server's mutex: that busy is as it is
+	since  time.Time // under the server's mutex: when busy last changed
 }
 
 // Server listens at a path until Close.
@@ -58,7 +58,7 @@ type Server struct {
 	refused map[*Conn]struct{}
 }
 
-// Listen makes the socket and takes clients in, on goroutines of its own, until Close. A socket that a killed process
+// Listen makes the socket and accepts clients, on goroutines of its own, until Close. A socket that a killed process
 // left behind is replaced; one in use is ErrInUse.
 func Listen(c Config) (*Server, error) {
 	listener, lock, err := take(c)
@@ -81,8 +81,8 @@ func (s *Server) Clients() int {
 	return len(s.served)
 }
 
-// Close takes no more clients in, disconnects those that are idle, ends the contexts of all, waits until Serve has
-// returned for each, and removes the socket. Serve must not call it. A second Close returns net.ErrClosed.
+// Close accepts no more clients, disconnects idle ones, ends the contexts of all, waits until Serve has returned
+// for each, and removes the socket. Serve must not call it. A second Close returns net.ErrClosed.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -105,7 +105,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// accept takes clients in until the listener is closed.
+// accept accepts clients until the listener is closed.
 func (s *Server) accept() {
 	for {
 		conn, err := s.listener.AcceptUnix()
@@ -113,7 +113,7 @@ func (s *Server) accept() {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			// Too many open files, most likely: clients that are here go on, and one that leaves makes room.
+			// Too many open files, most likely: connected clients continue, and one that leaves makes room.
 			s.config.Log.Warn(s.config.Name+": a client could not connect", "err", err)
 			select {
 			case <-time.After(100 * time.Millisecond):
@@ -182,7 +182,7 @@ func (s *Server) leastRecentlyUsed() (found *Conn) {
 }
 
 func (s *Server) remove(from map[*Conn]struct{}, c *Conn) {
-	_ = c.Close() // the client, or whoever made room, may have closed it first
+	_ = c.Close() // the client, or the server making room, may have closed it first
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(from, c)

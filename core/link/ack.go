@@ -18,7 +18,7 @@ func (l *Link) finish(urgent bool) {
 	}
 }
 
-// afterBatch acknowledges what should not wait, once a batch has been delivered. With rx held.
+// afterBatch acknowledges what should not wait, once a batch has been delivered. The caller must hold rx.
 func (l *Link) afterBatch() {
 	told, finished := l.tellings(), l.finished.Load()
 	if told == finished || told != l.agedSince {
@@ -44,9 +44,8 @@ func (l *Link) tellings() uint64 {
 	return l.told
 }
 
-// tell acknowledges what this end has finished with, unless that is known. While somebody else has paused the
-// component at the host, because what it emits has nowhere to go, nothing is acknowledged: so the plugin runs into
-// its window.
+// tell acknowledges what this end has finished with, unless the peer knows. While something else has paused the
+// component at the host, because its output is blocked, nothing is acknowledged: so the plugin's window fills.
 func (l *Link) tell() (withheld bool) {
 	l.tx.Lock()
 	defer l.tx.Unlock()
@@ -85,7 +84,7 @@ func (l *Link) wait() {
 }
 
 // putOff reports whether an acknowledgement may wait a little longer for a message that carries it. An idle loop at
-// a plugin has nothing more to say; at the host the component that will have may live on another loop.
+// a plugin sends nothing more; at the host the component that will send may be on another loop.
 func (l *Link) putOff() bool {
 	if !l.config.Host && !l.pumping {
 		return false
@@ -97,7 +96,7 @@ func (l *Link) putOff() bool {
 	return time.Since(l.since) < shortWait
 }
 
-// waiting tries to put what waits for room and reports whether something still does.
+// waiting tries to put pending messages and reports whether any are left.
 func (l *Link) waiting() bool {
 	l.tx.Lock()
 	defer l.tx.Unlock()

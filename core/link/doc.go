@@ -9,22 +9,21 @@
 //	l.Start()
 //	err = l.Send(slot, m)       // on the component's loop; never waits
 //	l.Post(hostabi.Message{Slot: hostabi.LinkCredit, Handle: h})
-//	l.Stop()                    // now nobody touches the transport
-//	again := l.Unfinished()     // what a dead peer has not finished with
+//	l.Stop()                    // now nothing touches the transport
+//	again := l.Unfinished()     // what an ended peer has not finished
 //
 // A message of data that carries a block keeps a claim on it until the peer has finished with the message, by which
 // time the peer has claims of its own on what it keeps. Every message tells how many of the other direction's its
 // sender has finished with (hostabi.Message.Ctl), so an answer acknowledges its question and costs no message more.
 //
 // How many messages of a port may be unacknowledged is its limit. At the limit the component's data lane is paused,
-// so that what it should have got next waits in the host's connections, under their overflow policies, and not in
-// the ring.
+// so that its next messages wait in the host's connections, under their overflow policies, and not in the ring.
 //
 // What the peer writes is checked: an acknowledgement of what was never sent, or a message for a port that does not
 // exist, ends the link with ErrPeer and does nothing else.
 //
-// Locks: Link.rx, held by whoever takes messages out of the ring while they are delivered, before Link.tx, held for
-// a few stores; then those of a loop. No claim is released under tx.
+// Locks: Link.rx, held while messages are taken out of the ring and delivered, before Link.tx, held for a few
+// stores; then those of a loop. No claim is released under tx.
 //
-// Starting processes, handing out rings and seeing that a peer is dead is not the link's business.
+// The link does not start processes, hand out rings or detect that a peer has ended.
 package link

@@ -15,7 +15,7 @@ import (
 
 // Errors of a link.
 var (
-	// ErrPeer: the other end broke the rules. The link takes nothing from it any more.
+	// ErrPeer: the other end broke the protocol. The link receives nothing more from it.
 	ErrPeer = errors.New("the other end broke the rules of the link")
 	// ErrStopped is returned by Send after Stop.
 	ErrStopped = errors.New("link is stopped")
@@ -24,7 +24,7 @@ var (
 // Port is one of the ports that messages of data go through, in the order of their indexes in the manifest.
 type Port struct {
 	Name string // for messages to people
-	// OnLoan: its messages name blocks that the asker has on loan, and carry no claim.
+	// OnLoan: its messages name blocks that the requester has on loan, and carry no claim.
 	OnLoan bool
 }
 
@@ -42,16 +42,16 @@ type Config struct {
 	// Receiver is the component's. Its data lane is paused while a window is full, and the link runs on its loop.
 	Receiver *loop.Receiver
 
-	// Limit returns how many messages of a port may be unacknowledged; below 1 means any number. It is asked now
-	// and then, on the goroutine of Send. nil means no limits.
+	// Limit returns how many messages of a port may be unacknowledged; below 1 means any number. It is called
+	// now and then, on the goroutine of Send. nil means no limits.
 	Limit func(port int) int
 	// Window is the same for all ports together; 0 means any number.
 	Window int
 
 	// Deliver gets the messages of data. At the host it runs wherever the link takes messages out of the ring, and
 	// must not wait; the message is finished with when it returns. At a plugin it runs on the Receiver's data lane.
-	// A block that the message carries stays valid during the call. The message is the callee's to change. An error
-	// is the peer's fault.
+	// A block that the message carries stays valid during the call. Deliver may change the message. An error is the
+	// peer's fault.
 	Deliver func(port int, m *hostabi.Message) error
 	// Control gets the messages that are about the link itself, but not acknowledgements. It runs wherever the link
 	// takes messages out of the ring and must neither wait nor call Stop. An error is the peer's fault.
@@ -64,16 +64,16 @@ type Config struct {
 // batch is how many messages are taken out of the ring at once.
 const batch = 64
 
-// Link is one end. New makes it, Start runs it, Stop ends it for ever.
+// Link is one end. New makes it, Start runs it, Stop ends it.
 type Link struct {
 	config Config
 
-	stopped atomic.Bool           // by Stop: nobody touches the transport
+	stopped atomic.Bool           // by Stop: nothing touches the transport
 	fault   atomic.Pointer[error] // why the peer is no longer listened to
 	pump    sync.WaitGroup        // of the goroutine that takes messages while the loop has another source
 
 	finished atomic.Uint64 // data messages of the peer that this end has finished with; they end in order
-	urgent   atomic.Uint64 // value of finished that the peer should hear of soon
+	urgent   atomic.Uint64 // value of finished that the peer should be told of soon
 	received atomic.Uint64 // data messages taken out of the ring
 
 	delivering atomic.Bool // a batch is being taken and delivered, while there is a goroutine for that
@@ -124,7 +124,7 @@ type entry struct {
 	asks    bool // about a block on loan
 }
 
-// question names the row of a block on loan that somebody asked about.
+// question names the row of a block on loan that a request is about.
 type question struct {
 	block hostabi.Handle
 	row   uint32
@@ -152,8 +152,8 @@ func (l *Link) Start() {
 	}
 }
 
-// stand is the goroutine that takes messages while the loop has another source. It looks whether that is still so
-// before it sleeps, so after each batch and at least every longWait.
+// stand is the goroutine that takes messages while the loop has another source. It checks that before it sleeps,
+// so after each batch and at least every longWait.
 func (l *Link) stand() {
 	for !l.ended() {
 		if l.take(false) > 0 {
@@ -183,8 +183,8 @@ func (l *Link) attach() bool {
 	return true
 }
 
-// Stop ends the link. When it returns, nobody touches the transport, nothing is delivered any more, and the Receiver is
-// no longer paused by the link. It must not be called from Config.Deliver at the host, Config.Control or
+// Stop ends the link. When it returns, nothing touches the transport, nothing is delivered any more, and the Receiver
+// is no longer paused by the link. It must not be called from Config.Deliver at the host, Config.Control or
 // Config.Fault. A second call does nothing.
 func (l *Link) Stop() {
 	if l.stopped.Swap(true) {
@@ -193,7 +193,7 @@ func (l *Link) Stop() {
 	l.config.Receiver.Loop().DropSource(l)
 	l.config.Transport.Nudge()
 	l.pump.Wait()
-	l.rx.Lock() // whoever was taking messages has ended
+	l.rx.Lock() // the goroutine taking messages has ended
 	defer l.rx.Unlock()
 	l.tx.Lock()
 	defer l.tx.Unlock()

@@ -16,8 +16,8 @@ const (
 	ackAge = 8
 	// maxAsked bounds what is remembered of a peer's requests.
 	maxAsked = 1 << 16
-	// How long a wait lasts at most. A short one is for what nobody announces: room in the ring, a component that is
-	// resumed, and, for a goroutine of the link's own, that the loop has nothing more to say.
+	// How long a wait lasts at most. A short one is for what is not announced: room in the ring, a component that is
+	// resumed, and, for a goroutine of the link's own, that the loop has nothing more to send.
 	longWait  = 100 * time.Millisecond
 	shortWait = time.Millisecond
 )
@@ -52,8 +52,8 @@ func (l *Link) Pump() error {
 	return l.Err()
 }
 
-// Drain delivers what the peer had put before it died. Call it after Stop, while the rings are still open. It
-// returns the peer's fault, if it finds one.
+// Drain delivers what the peer had put before it ended. Call it after Stop, while the rings are still open.
+// It returns the peer's fault, if it finds one.
 func (l *Link) Drain() error {
 	for l.take(true) > 0 {
 	}
@@ -94,7 +94,7 @@ func (l *Link) take(draining bool) int {
 	return n
 }
 
-// receive handles one message. With rx held.
+// receive handles one message. The caller must hold rx.
 func (l *Link) receive(m *hostabi.Message) error {
 	if m.Ctl != l.ackSeen {
 		if err := l.acknowledged(m.Ctl); err != nil {
@@ -138,8 +138,8 @@ func (l *Link) receiveAtHost(port int, m *hostabi.Message) error {
 	return nil
 }
 
-// answered takes an answer's request out of the open ones; what is no answer is a request. It reports whether
-// there was room to note that.
+// answered takes an answer's request out of the open ones; other messages are requests. It reports whether
+// there was room to record one.
 func (l *Link) answered(m *hostabi.Message) bool {
 	l.tx.Lock()
 	defer l.tx.Unlock()
@@ -156,7 +156,7 @@ func (l *Link) answered(m *hostabi.Message) bool {
 	return true
 }
 
-// acknowledged ends messages that the peer has finished with. With rx held.
+// acknowledged ends messages that the peer has finished with. The caller must hold rx.
 func (l *Link) acknowledged(upTo uint64) error {
 	l.releases = l.releases[:0]
 	l.tx.Lock()
@@ -185,7 +185,7 @@ func (l *Link) acknowledged(upTo uint64) error {
 	return nil
 }
 
-// uncount takes a message out of its port's window and out of that of all. With tx held.
+// uncount takes a message out of its port's window and out of that of all. The caller must hold tx.
 func (l *Link) uncount(port int) {
 	p := &l.ports[port]
 	p.unacked--
@@ -217,7 +217,7 @@ func (p *posted) Deliver(m *hostabi.Message) {
 // Drop is for a loop that has been closed: the component is gone.
 func (p *posted) Drop(*hostabi.Message) {}
 
-// onLoan reports whether somebody has the block on loan, who has then asked about it.
+// onLoan reports whether the block is on loan, to the sender of the request about it.
 func (l *Link) onLoan(h hostabi.Handle) bool {
 	a, err := l.config.Arenas.Of(h)
 	if err != nil {

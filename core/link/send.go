@@ -12,9 +12,9 @@ import (
 const limitAge = 64
 
 // Send gives a message of data to the peer: at the host for the slot of that index, at a plugin from the signal of
-// that index. It never waits: what the ring has no room for is kept and follows in order. A block that the message
-// carries is claimed until the peer has finished with the message; one that is still on loan is not, and its row
-// counts as asked about until a message about the same row comes back.
+// that index. It never waits: messages that the ring has no room for are kept and follow in order. A block that
+// the message carries is claimed until the peer has finished with the message; one that is still on loan is not,
+// and its row counts as asked about until a message about the same row comes back.
 //
 // It may be called from any goroutine; normally it is called on the component's loop. After Stop the message is kept
 // for Unfinished. Errors, after which the message was not taken: what the claim returned, or ErrStopped once
@@ -56,7 +56,7 @@ func (l *Link) unclaim(claimed bool, h hostabi.Handle) error {
 	return l.config.Arenas.Release(h)
 }
 
-// enter notes a message and puts it into the ring. With tx held.
+// enter notes a message and puts it into the ring. The caller must hold tx.
 func (l *Link) enter(port int, m *hostabi.Message, claimed, asks bool) {
 	l.accepted++
 	e := l.sent.push()
@@ -75,7 +75,7 @@ func (l *Link) enter(port int, m *hostabi.Message, claimed, asks bool) {
 	}
 }
 
-// count adds a message to its port's window and to that of all. With tx held.
+// count adds a message to its port's window and to that of all. The caller must hold tx.
 func (l *Link) count(port int) {
 	p := &l.ports[port]
 	p.unacked++
@@ -99,7 +99,7 @@ func (l *Link) limit(port int) int {
 	return l.config.Limit(port)
 }
 
-// settlePause pauses or resumes the component as its windows say. With tx held.
+// settlePause pauses or resumes the component as its windows say. The caller must hold tx.
 func (l *Link) settlePause() {
 	full := l.full > 0 || l.whole
 	want := (full || l.held) && !l.stopped.Load()
@@ -136,7 +136,7 @@ func (l *Link) Post(m hostabi.Message) {
 	}
 }
 
-// transmit puts a message into the ring, behind those that wait for room. With tx held.
+// transmit puts a message into the ring, behind those that wait for room. The caller must hold tx.
 func (l *Link) transmit(m *hostabi.Message) {
 	if l.queue.n == 0 && l.putOne(m) {
 		return
@@ -145,7 +145,7 @@ func (l *Link) transmit(m *hostabi.Message) {
 	l.flush()
 }
 
-// flush puts what waits for room into the ring, as far as there is room now. With tx held.
+// flush puts pending messages into the ring, as far as there is room now. The caller must hold tx.
 func (l *Link) flush() {
 	for l.queue.n > 0 && l.putOne(l.queue.at(0)) {
 		l.queue.pop()
@@ -167,7 +167,7 @@ func (l *Link) putOne(m *hostabi.Message) bool {
 	return true
 }
 
-// answers reports whether m answers a request of the peer, which is then no longer open. With tx held.
+// answers reports whether m answers a request of the peer, which is then no longer open. The caller must hold tx.
 func (l *Link) answers(m *hostabi.Message) bool {
 	q := question{m.Handle, m.T}
 	if i := slices.Index(l.asked, q); i >= 0 {

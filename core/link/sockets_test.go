@@ -53,7 +53,7 @@ func (s *sockets) Put(ms []hostabi.Message) int {
 	return len(ms)
 }
 
-// receive takes what has come off the socket. With mu held.
+// receive takes what has come off the socket. The caller must hold mu.
 func (s *sockets) receive() {
 	for !s.shut {
 		var m hostabi.Message

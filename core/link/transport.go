@@ -20,10 +20,10 @@ type Transport interface {
 	// Wait returns true when a message has come, or after Nudge, when the other end has shut, or when the time is up. It
 	// is for the goroutine that gets.
 	Wait(d time.Duration) bool
-	// Nudge makes a Wait that goes on, or the next one, return.
+	// Nudge makes the current Wait, or the next one, return.
 	Nudge()
 	// IsShut reports that the other end will put nothing more, or that nothing can come any more.
 	IsShut() bool
-	// Close releases what the end has. Nobody may use it any more.
+	// Close releases what the end has. It must not be used afterwards.
 	Close() error
 }

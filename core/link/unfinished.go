@@ -6,7 +6,7 @@ import "github.com/rlhost/rlhost/hostabi"
 type Pending struct {
 	Port    int
 	Message hostabi.Message
-	Claimed bool // the block that the message carries is claimed for it; the claim is the holder's now
+	Claimed bool // the block that the message carries is claimed for it; the claim passes to the caller
 }
 
 // Unfinished returns, after Stop, the messages that the peer has not finished with, in the order in which they were
@@ -56,7 +56,7 @@ func (l *Link) Resend(list []Pending) {
 }
 
 // Asked returns how many of the peer's requests about blocks on loan have not been answered: as long as there are
-// any, somebody at the host may be writing to blocks that the peer has on loan.
+// any, a component at the host may be writing to blocks that the peer has on loan.
 func (l *Link) Asked() int {
 	l.tx.Lock()
 	defer l.tx.Unlock()

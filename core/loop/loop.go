@@ -226,8 +226,8 @@ func (l *Loop) postControl(r *Receiver, t Target, m *hostabi.Message) bool {
 	return true
 }
 
-// callAttention, with mu held, makes the loop look at its control lane; true means that it sleeps and the
-// caller has to ring the bell.
+// callAttention makes the loop look at its control lane; true means that it sleeps and the caller has to ring
+// the bell. The caller must hold mu.
 func (l *Loop) callAttention() (wake bool) {
 	l.attention.Store(true)
 	wake = l.asleep

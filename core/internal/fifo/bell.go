@@ -8,28 +8,28 @@ import (
 	"github.com/rlhost/rlhost/core/shm"
 )
 
-// The longest sleeps. Whoever should have rung may have died before it could; and where several sleep, whoever was
-// rung for them may be busy (see waiter).
+// The longest sleeps. The process that should have rung may have ended first; and where several sleep, the woken
+// one may be busy (see waiter).
 const (
 	nap       = 100 * time.Millisecond
 	sharedNap = 8 * time.Millisecond
 )
 
-// shortNap is how long a sleep keeps Go's scheduler out of it. That scheduler answers a sleep of which it knows by
-// giving the processor's share away, which wakes and puts to sleep threads of its own, each time; among 20 processes
-// they take a third of all processors. Longer, goroutines that are ready would wait for nothing.
+// shortNap is how long a sleep keeps Go's scheduler out of it. The scheduler answers a sleep that it knows of by
+// handing off the processor, which wakes and parks threads each time; among 20 processes they take a third of all
+// processors. Longer, goroutines that are ready would wait for nothing.
 const shortNap = time.Millisecond
 
-// contention is how often a compare-and-swap on the word of a bell is tried again. Honest peers change the word
-// rarely; one that does nothing else must not hold us up.
+// contention is how often a compare-and-swap on the word of a bell is tried again. Well-behaved peers change
+// the word rarely; one that does nothing else must not block us.
 const contention = 16
 
-// Bell is a futex word that wakes those who sleep on it. Bit 0 says that somebody does; the rest counts, so that a
-// sleeper who has seen an older value does not fall asleep. It is a flag and not a number of sleepers, because of
-// one who dies in its sleep nothing remains but the flag, which costs the next ring one call.
+// Bell is a futex word that wakes its sleepers. Bit 0 is set while any sleep; the rest counts, so that a sleeper
+// that has seen an older value does not fall asleep. It is a flag and not a number of sleepers, because a sleeper
+// that is killed leaves only the flag, which costs the next ring one call.
 //
-// A ring clears the flag and wakes all, or the one who has slept longest where there are many. In the second case the
-// flag is gone although others may sleep; so whoever was woken sees to it that it is set again (see waiter).
+// A ring clears the flag and wakes all, or the longest sleeper where there are many. In the second case the flag is
+// cleared although others may sleep; so the woken one must set it again (see waiter).
 type Bell struct {
 	word  *atomic.Uint32
 	waits *atomic.Uint64
@@ -40,8 +40,8 @@ type Bell struct {
 
 const asleep = 1
 
-// arm announces that the caller is about to sleep and returns the value to sleep on. Look once more at what you
-// wait for in between: a ring before arm wakes nobody. ok is false if the word would not hold still.
+// arm announces that the caller is about to sleep and returns the value to sleep on. Check the awaited
+// condition again in between: a ring before arm wakes no sleeper. ok is false if the word keeps changing.
 func (b *Bell) arm() (seen uint32, ok bool) {
 	for range contention {
 		v := b.word.Load()
@@ -75,8 +75,8 @@ func (b *Bell) sleep(seen uint32, left time.Duration, doze bool) bool {
 // rung reports whether the bell was rung since its word had the value.
 func (b *Bell) rung(seen uint32) bool { return b.word.Load()>>1 != seen>>1 }
 
-// dozers counts the ends of one queue in this process that doze, so that at least one share of GOMAXPROCS is left to
-// others.
+// dozers counts the ends of one queue in this process that doze, so that at least one processor of GOMAXPROCS is
+// left to others.
 type dozers struct {
 	n     atomic.Int32
 	limit int32
@@ -92,12 +92,12 @@ func (d *dozers) enter() bool {
 
 func (d *dozers) leave() { d.n.Add(-1) }
 
-// Armed reports whether somebody sleeps and has not been rung for. The store that the sleepers wait for comes before
-// it, and is followed by a full barrier, as every atomic store in Go is.
+// Armed reports whether a sleeper has not been rung for. The store that the sleepers wait for comes before it, and
+// is followed by a full barrier, as every atomic store in Go is.
 func (b *Bell) Armed() bool { return b.word.Load()&asleep != 0 }
 
-// Ring wakes one sleeper, or all if there cannot be many. If the word changes meanwhile, somebody else rings, or a
-// new sleeper announces itself who has yet to look.
+// Ring wakes one sleeper, or all if there cannot be many. If the word changes meanwhile, another process rings, or
+// a new sleeper announces itself and has yet to check.
 func (b *Bell) Ring() {
 	v := b.word.Load()
 	if v&asleep == 0 || !b.word.CompareAndSwap(v, (v+2)&^asleep) {
@@ -111,7 +111,7 @@ func (b *Bell) Ring() {
 	shm.WakeSome(b.word, n)
 }
 
-// Kick wakes everybody, whether the flag is set or not.
+// Kick wakes all sleepers, whether the flag is set or not.
 func (b *Bell) Kick() {
 	for range contention {
 		v := b.word.Load()

@@ -8,13 +8,13 @@ type Counters struct {
 	EmptyWakes, FullWakes uint64 // calls that woke consumers, producers
 }
 
-// Counters returns the system calls made so far, if every process told the truth.
+// Counters returns the system calls made so far, if no process falsified them.
 func (h *Header) Counters() Counters {
 	return Counters{h.emptyWaits.Load(), h.fullWaits.Load(), h.emptyWakes.Load(), h.fullWakes.Load()}
 }
 
-// Bells returns those of a header: for who waits for messages and for who waits for room. many says that several may
-// wait for the same.
+// Bells returns a header's bells: for ends that wait for messages and for ends that wait for room. many says that
+// several may wait for the same.
 func (h *Header) Bells(many bool) (notEmpty, notFull Bell) {
 	var doze *dozers
 	if many {

@@ -76,7 +76,7 @@ func Format(seg *shm.Segment, g Geometry, fill func(*shm.Segment)) {
 	h.magic.Store(hostabi.RingMagic)
 }
 
-// Open maps a ring that somebody else made and returns what its header says, checked.
+// Open maps a ring made by another process and returns its checked header.
 func Open(fd int, kind uint32) (*shm.Segment, Geometry, error) {
 	seg, err := shm.Open(fd, shm.ReadWrite)
 	if err != nil {

@@ -2,7 +2,7 @@
 
 package fifo
 
-// pause waits for n turns; an empty loop would do, were it not optimised away.
+// pause waits for n turns; an empty loop would be optimised away.
 func pause(n uint32) {
 	for i := range n {
 		if spinSink(i) {

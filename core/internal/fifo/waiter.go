@@ -24,7 +24,7 @@ const (
 	maxSkip    = 2048
 )
 
-// Naps without raising the flag: whoever takes one relies on another who is awake, for no longer than that.
+// Naps without raising the flag: the napper relies on another end being awake, for no longer than that.
 const (
 	streamNap = 50 * time.Microsecond
 	minVain   = time.Millisecond
@@ -39,8 +39,8 @@ const (
 
 // Waiter is how one end waits on a bell. It belongs to one goroutine.
 //
-// Where several may wait, waking one is enough as long as that one does the work. So whoever is woken owes the others
-// the flag which the ring took:
+// Where several may wait, waking one is enough as long as that one does the work. So the woken one owes the others
+// the flag that the ring cleared:
 //
 //   - One who finds what it waited for raises the flag at once: it may now be busy for a while, or have put its last
 //     message and never come back, and then the others would sleep through a queue that has room.
@@ -48,7 +48,7 @@ const (
 //     the flag, and then as usual.
 //   - One who consumes a stream and has emptied the queue lets it fill for a moment, without raising the flag.
 //
-// If a debtor dies, or is not back soon after all, the others look for themselves when their nap is over.
+// If the woken one is killed or slow, the others check for themselves when their nap is over.
 type Waiter struct {
 	bell  *Bell
 	spins bool      // spinning is allowed

@@ -1,5 +1,5 @@
-// Package fifotest is what the tests of rings and queues share: memory that is spoilt under them, and processes that are
-// killed.
+// Package fifotest is what the tests of rings and queues share: memory that is corrupted during use, and processes that
+// are killed.
 package fifotest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// stepLimit is how long one call may take while somebody writes nonsense into the ring: longer means that it hangs.
+// stepLimit is how long one call may take while another writes garbage into the ring: longer means that it hangs.
 const stepLimit = 20 * time.Second
 
 // Guarded returns memory for a ring, and a function that fails the test if anything behind the ring was written.
