@@ -48,7 +48,7 @@ func (e *ending) begin(wall time.Duration) {
 	e.limit(wall)
 }
 
-// limit sets the wall time after which the run ends. The caller holds mu.
+// limit sets the wall time after which the run ends. The caller must hold mu.
 func (e *ending) limit(wall time.Duration) {
 	if e.wall != nil {
 		e.wall.Stop()

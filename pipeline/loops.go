@@ -89,7 +89,7 @@ func (s *loopSet) join(name string) *runningLoop {
 	return l
 }
 
-// start runs a loop on a goroutine of its own, if loops run. The caller holds mu.
+// start runs a loop on a goroutine of its own, if loops run. The caller must hold mu.
 func (s *loopSet) start(l *runningLoop) {
 	w := s.work
 	if w == nil {

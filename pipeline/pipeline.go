@@ -22,7 +22,7 @@ type BuildOptions struct {
 	Resumes int
 	// AtBoundary is called at dataset boundaries, on the learner's loop, which waits for it; of several learners
 	// one at a time, and never while instances are being replaced. snapshot may be called during the call only; see
-	// Snapshot. An error ends the run. Pipeline.Stopping tells whether this boundary is the last.
+	// Snapshot. An error ends the run. Pipeline.Stopping reports whether this boundary is the last.
 	AtBoundary func(snapshot func() (map[string]component.State, error)) error
 	// Grace is how long an interrupted run goes on at most to reach a boundary; 0 means 5 s.
 	Grace time.Duration

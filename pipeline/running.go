@@ -57,7 +57,7 @@ func (r *running) enroll(x *instance, loopName string, held bool) {
 	r.alive = append(r.alive, x)
 }
 
-// freeID returns the lowest ID that no instance has. The caller holds mu.
+// freeID returns the lowest ID that no instance has. The caller must hold mu.
 func (r *running) freeID() uint16 {
 	taken := map[uint16]bool{}
 	for _, x := range r.alive {
