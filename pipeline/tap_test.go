@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"errors"
 	"runtime"
 	"strings"
 	"sync"
@@ -105,8 +106,8 @@ func TestTap_RefusesWhatNamesNothing(t *testing.T) {
 	}
 	for pattern, want := range cases {
 		_, err := p.Tap(pattern, false, (&heard{}).hear)
-		e, ok := err.(*control.Error)
-		if !ok || e.Code != want {
+		var e *control.Error
+		if !errors.As(err, &e) || e.Code != want {
 			t.Errorf("Tap(%q) = %v, want code %s", pattern, err, want)
 		}
 		if want == control.CodeUnknown && e.Help != "there are source.ticks, first.out, second.out" {
@@ -182,7 +183,8 @@ func TestTap_EndsWithTheRun(t *testing.T) {
 	if _, err := p.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Tap("source.ticks", false, ear.hear); err == nil || err.(*control.Error).Code != control.CodeEnded {
+	var ended *control.Error
+	if _, err := p.Tap("source.ticks", false, ear.hear); !errors.As(err, &ended) || ended.Code != control.CodeEnded {
 		t.Errorf("a tap after the end: %v", err)
 	}
 	cancel()

@@ -1,6 +1,7 @@
 package arena
 
 import (
+	"errors"
 	"math/bits"
 
 	"github.com/rlhost/rlhost/hostabi"
@@ -86,7 +87,7 @@ func (a *Arena) loanSearched() (Loan, error) {
 				if err == nil {
 					return loan, nil
 				}
-				if err == ErrDamaged {
+				if errors.Is(err, ErrDamaged) {
 					break
 				}
 				w = a.word(block)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// ErrInUse: another process serves at that path.
+// ErrInUse says that another process serves at that path.
 var ErrInUse = errors.New("another process serves there")
 
 // lockSuffix is appended to a socket's name for its lock.

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// ErrFull: the most clients allowed are connected.
+// ErrFull says that the most clients allowed are connected.
 var ErrFull = errors.New("no room for another client")
 
 // maxRefusals is how many clients may be told at a time why they are not served; more are disconnected without a word.

@@ -2,6 +2,7 @@ package queue
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -108,7 +109,7 @@ func (c *childTask) get(e *End, n *fifotest.Notes) error {
 	var last [64]uint64
 	for visit := 0; ; visit++ {
 		got, err := c.take(e, items, visit)
-		if err == ErrShut {
+		if errors.Is(err, ErrShut) {
 			return nil
 		}
 		if err != nil {

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"errors"
 	"os/exec"
 	"runtime"
 	"sync"
@@ -269,7 +270,7 @@ func TestMPMC_StoppedConsumerHoldsUpNobodyForEver(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Process.Signal(syscall.SIGSTOP)
-	if err := fill(1<<20, 20*time.Millisecond); err != ErrFull {
+	if err := fill(1<<20, 20*time.Millisecond); !errors.Is(err, ErrFull) {
 		t.Fatalf("puts to a stopped consumer end in %v, want ErrFull", err)
 	}
 	_ = cmd.Process.Signal(syscall.SIGCONT)

@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// ErrLayout: the file is not a ring, or not of this kind or version, or its header and its size disagree.
+// ErrLayout says that the file is not a ring, or not of this kind or version, or its header and its size disagree.
 var ErrLayout = fifo.ErrLayout
 
 // Counters says how often the users of a ring, in all processes, have made system calls for it.

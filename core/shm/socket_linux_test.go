@@ -87,7 +87,7 @@ func TestSocket_TheOtherEndsCloseIsEOF(t *testing.T) {
 	if n, _, err := theirs.Receive(buf); n != 4 || err != nil {
 		t.Errorf("Receive of what was sent before = %d, %v", n, err)
 	}
-	if _, _, err := theirs.Receive(buf); err != io.EOF {
+	if _, _, err := theirs.Receive(buf); !errors.Is(err, io.EOF) {
 		t.Errorf("Receive = %v, want io.EOF", err)
 	}
 	if err := theirs.Send(buf); !errors.Is(err, unix.EPIPE) {

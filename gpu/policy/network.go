@@ -40,7 +40,7 @@ type Input struct {
 // Norm is how an input is normalised.
 type Norm string
 
-// Running: elements enter as clamp((x-mean)*scale, -ObsClip, ObsClip) with the statistics of the weights.
+// Running has elements enter as clamp((x-mean)*scale, -ObsClip, ObsClip) with the statistics of the weights.
 const Running Norm = "running"
 
 // ObsClip bounds normalised observations.

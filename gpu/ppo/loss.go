@@ -25,7 +25,7 @@ func (s *LossSums) Add(other LossSums) {
 	s.RatioError = max(s.RatioError, other.RatioError)
 }
 
-// PPOLoss is the reference of the loss that backends compute (Schulman et al. 2017), over the rows of m:
+// Loss is the reference of the loss that backends compute (Schulman et al. 2017), over the rows of m:
 //
 //	-mean(min(ratio·A, clip(ratio, 1-ε, 1+ε)·A)) + ValueCoef·½·mean((v - return)²) - Entropy·mean(entropy)
 //

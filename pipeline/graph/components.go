@@ -144,7 +144,7 @@ func (c *checker) configure(x *Component, made component.Component, path string)
 
 // configErrors notes each of the errors that err joins.
 func (c *checker) configErrors(table *node, path string, err error) {
-	if err == nil || err == errDecode {
+	if err == nil {
 		return
 	}
 	var e *component.ConfigError

@@ -36,7 +36,7 @@ type CommandOptions struct {
 	Socket      string        // where to listen; empty is control.SocketPath of the run's folder
 }
 
-// Job answers commands until Close.
+// Commands answers commands until Close.
 type Commands struct {
 	o       CommandOptions
 	log     *slog.Logger
@@ -72,7 +72,7 @@ type work struct {
 	cancel context.CancelCauseFunc
 }
 
-// Start notes what runs, stores the modules of it in the run's folder, and listens. The run need not go on yet.
+// Serve notes what runs, stores the modules of it in the run's folder, and listens. The run need not go on yet.
 func Serve(o CommandOptions) (*Commands, error) {
 	j := &Commands{
 		o: o, log: cmp.Or(o.Log, slog.Default()), started: time.Now(), ended: make(chan struct{}),

@@ -10,16 +10,16 @@ import (
 // the goroutine that it happens on, and must not wait for the training.
 type Event interface{ event() }
 
-// Warned: the pipeline can be built, with these warnings.
+// Warned says that the pipeline can be built, with these warnings.
 type Warned struct{ Problems graph.Problems }
 
-// Unfinished: before a training begins there is a run of the same name that did not come to its end.
+// Unfinished says that before a training begins there is a run of the same name that did not come to its end.
 type Unfinished struct {
 	Run      string
 	EnvSteps uint64 // at its newest checkpoint
 }
 
-// Resumed: a run goes on, exactly or not.
+// Resumed says that a run goes on, exactly or not.
 type Resumed struct {
 	Run                     string
 	EnvSteps, PolicyVersion uint64
@@ -39,7 +39,7 @@ type Swap struct {
 	EnvStep   uint64
 }
 
-// Started: a training is about to run.
+// Started says that a training is about to run.
 type Started struct {
 	Run, Dir string
 	Seed     uint64
@@ -49,13 +49,13 @@ type Started struct {
 	Plugins  map[string]string // hashes of the environments
 }
 
-// Saved: a checkpoint was taken at a dataset boundary, or could not be.
+// Saved says that a checkpoint was taken at a dataset boundary, or could not be.
 type Saved struct {
 	EnvSteps, PolicyVersion uint64
 	Err                     error
 }
 
-// Failed: an error has ended the run, of which the newest checkpoint stays.
+// Failed says that an error has ended the run, of which the newest checkpoint stays.
 type Failed struct{}
 
 func (Warned) event()     {}

@@ -38,12 +38,12 @@ func moduleError(path string, err error) *table.Error {
 		return e
 	}
 	e.Reason = fmt.Sprintf("is damaged at offset %#x: %s", found.Offset, found.What)
-	switch found.Kind {
-	case meter.ErrBound:
+	switch {
+	case errors.Is(found.Kind, meter.ErrBound):
 		e.Code = CodeFeature
 		e.Reason = fmt.Sprintf("has %d %s, at most %d are accepted (at offset %#x)", found.Number, found.What, found.Bound, found.Offset)
 		e.Help = "no compiler writes such a module by itself: make it smaller"
-	case meter.ErrFeature:
+	case errors.Is(found.Kind, meter.ErrFeature):
 		e.Code = CodeFeature
 		e.Reason = fmt.Sprintf("needs %s (at offset %#x)", found.What, found.Offset)
 		e.Help = "build it without; WebAssembly 2.0 with SIMD and bulk memory is there"

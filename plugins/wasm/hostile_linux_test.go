@@ -72,7 +72,11 @@ func (b *besieged) command(args ...string) *exec.Cmd {
 func (b *besieged) steps() int {
 	out, err := b.command("status", "--json").Output()
 	if err != nil {
-		b.said = fmt.Errorf("%w: %s", err, err.(*exec.ExitError).Stderr)
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			err = fmt.Errorf("%w: %s", err, exit.Stderr)
+		}
+		b.said = err
 		return 0
 	}
 	var status struct {

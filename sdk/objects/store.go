@@ -13,13 +13,17 @@ import (
 	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
-// What an object is, and how it is at the moment; see plugins/objects/store.
 type (
+	// Config says what an object is; see plugins/objects/store, as for the others.
 	Config = store.Config
-	Track  = store.Track
-	Value  = store.Value
-	DType  = store.DType
-	Stat   = store.Stat
+	// Track is one of its tracks.
+	Track = store.Track
+	// Value is one of its values.
+	Value = store.Value
+	// DType is the type of elements.
+	DType = store.DType
+	// Stat says how an object is at the moment.
+	Stat = store.Stat
 )
 
 // Errors that callers decide on; see plugins/objects/store.

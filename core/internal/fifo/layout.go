@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// ErrLayout: the file is not a ring, or not of this kind or version, or its header and its size disagree.
+// ErrLayout says that the file is not a ring, or not of this kind or version, or its header and its size disagree.
 var ErrLayout = errors.New("not a ring that this version can use")
 
 // Geometry is what a ring is made of. It is copied from the header once, when that has been checked.

@@ -21,6 +21,7 @@ type Described struct {
 	Limit int // of its episodes
 }
 
+// Spec returns one of those observations and two actions.
 func (d Described) Spec() hostabi.EnvSpec {
 	obs := hostabi.TensorDesc{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1}
 	obs.Shape[0] = d.Obs
@@ -28,8 +29,10 @@ func (d Described) Spec() hostabi.EnvSpec {
 	return hostabi.EnvSpec{EpisodeLimit: d.Limit, Tensors: []hostabi.TensorDesc{act, obs}}
 }
 
+// Hash returns the same for all.
 func (d Described) Hash() string { return strings.Repeat("0123", 16) }
 
+// Close has nothing to release.
 func (d Described) Close() error { return nil }
 
 // narrow is one whose instances may have 64 MiB.
@@ -40,6 +43,7 @@ func (n narrow) MemoryFor(blocks int, s *trajectory.Schema) (least, enough, limi
 	return bytes, bytes + 1<<20, 64 << 20
 }
 
+// Load loads cartpole@1 and what else the tests name; see graph.Parts.
 func Load(_ context.Context, _ string, e graph.EnvTable, _ string) (env.Plugin, error) {
 	switch e.Use {
 	case "cartpole@1":

@@ -160,6 +160,7 @@ func newRunner() component.Component {
 	}
 }
 
+// CheckPolicy checks a [policy.NAME] table; see graph.Parts.
 func CheckPolicy(decode func(into any) error) error {
 	cfg := struct {
 		Backend string `toml:"backend"`

@@ -176,7 +176,7 @@ func (p *Process) explain(ctx context.Context, err error) error {
 	}
 	_ = p.child.kill()
 	<-p.child.dead
-	slow := context.Cause(ctx) == ErrSlow
+	slow := errors.Is(context.Cause(ctx), ErrSlow)
 	if ctx.Err() != nil && !slow {
 		return context.Cause(ctx)
 	}

@@ -65,6 +65,7 @@ func (p *Program) String() string {
 	return fmt.Sprintf("plugin %q (%s)", p.Name, strings.Join(append(words, p.Args...), " "))
 }
 
+// WithDefaults returns the program with what it leaves out filled in.
 func (p Program) WithDefaults() Program {
 	if p.Start <= 0 {
 		p.Start = DefaultStart

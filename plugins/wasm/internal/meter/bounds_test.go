@@ -110,7 +110,7 @@ func TestRewrite_BoundsWhatAModuleHolds(t *testing.T) {
 					continue
 				}
 				var bad *Error
-				if !errors.As(err, &bad) || bad.Kind != ErrBound || bad.What != c.what ||
+				if !errors.As(err, &bad) || !errors.Is(bad.Kind, ErrBound) || bad.What != c.what ||
 					bad.Number != uint64(n) || bad.Bound != uint64(c.bound) {
 					t.Errorf("%d: %v, want it refused for %d %s", n, err, n, c.what)
 				}

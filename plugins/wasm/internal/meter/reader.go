@@ -25,7 +25,7 @@ type Error struct {
 // Error tells everything in one line.
 func (e *Error) Error() string {
 	what := e.What
-	if e.Kind == ErrBound {
+	if errors.Is(e.Kind, ErrBound) {
 		what = fmt.Sprintf("%d %s, at most %d are accepted", e.Number, e.What, e.Bound)
 	}
 	return fmt.Sprintf("%v at offset %#x: %s", e.Kind, e.Offset, what)
