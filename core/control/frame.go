@@ -23,7 +23,7 @@ const (
 	idleTime  = time.Minute      // for the next request
 )
 
-// ErrFrame: a peer's frame is empty, too long, or not the expected JSON.
+// ErrFrame says that a peer's frame is empty, too long, or not the expected JSON.
 var ErrFrame = errors.New("malformed frame")
 
 // hello is the first frame of both ends. Every later version must be able to read it, so unknown fields are
