@@ -3,8 +3,8 @@
 
 #include <unistd.h>
 
-// header_check holds what the words segment says against what was announced and how large the files are. Of what it
-// says only the copies made here count.
+// header_check compares the words segment with the announcement and the sizes of the files. Later only the copies made
+// here are read.
 static int header_check(rlh_arena *a, const rlh_arena_info *said) {
     const rlh_arena_header *h = a->header;
     if (a->words_mapped < RLH_ARENA_BLOCKS_AT || LOAD(&h->magic) != RLH_ARENA_MAGIC || h->version != RLH_ARENA_VERSION ||
@@ -99,8 +99,8 @@ static int may_loan(const rlh_arena *a) {
     return atomic_load(&a->removed) ? RLH_ERR_CLOSED : RLH_OK;
 }
 
-// take is FREE to WRITE. The hint goes after the word: a hint too many costs a look, one too few would hide the
-// block until somebody searches.
+// take moves a block from FREE to WRITE. The hint is cleared after the word changes: a hint too many costs a look, one
+// too few would hide the block until a search.
 static int take(rlh_arena *a, uint32_t block, rlh_handle *h, void **bytes) {
     for (;;) {
         uint64_t w = LOAD(&a->blocks[block].word), generation = word_generation(w);
@@ -210,7 +210,7 @@ void arena_announce(rlh_arena *a, uint32_t block, uint64_t generation) {
     }
 }
 
-// A free may be heard of twice: from this process, and from the host, which looks again after a death.
+// A free may be reported twice: by this process, and by the host, which looks again after a process has died.
 void rlh_arena_credited(rlh_arena *a, rlh_handle h) {
     if (arena_check(a, h) != RLH_OK) return;
     struct local *l = &a->locals[rlh_handle_block(h)];

@@ -1,6 +1,6 @@
-// Claims on committed blocks. A process has one bit in a block's word; its threads share it through a counter of
-// this process's own, which dies with it. The last claim of a process clears its bit, and the last bit frees the
-// block.
+// Claims on committed blocks. A process has one bit in a block's word; its threads share it through a counter in the
+// process's own memory, which is gone when it dies. The last claim of a process clears its bit, and the last bit frees
+// the block.
 //
 // The counter is generation:37 | closing:1 | count:26. A value of an older generation than the word's means no
 // claims. While closing is set, one thread is between the counter and the word, and others wait for it.
@@ -20,13 +20,13 @@ static uint64_t claims_count(uint64_t c) { return c & CLAIM_MAX; }
 
 static uint64_t *counter_of(const rlh_arena *a, rlh_handle h) { return &a->locals[rlh_handle_block(h)].claims; }
 
-// readable tells whether a new claim on h may begin while the block's word is w.
+// readable reports whether a new claim on h may begin while the block's word is w.
 static int readable(uint64_t w, rlh_handle h) {
     if (word_is(w, rlh_handle_generation(h), RLH_ARENA_LIVE)) return RLH_OK;
     return word_is(w, rlh_handle_generation(h), RLH_ARENA_WRITE) ? RLH_ERR_STATE : RLH_ERR_STALE;
 }
 
-// refusal says why a claim on h that is not there cannot be released.
+// refusal returns why a missing claim on h cannot be released.
 static int refusal(const rlh_arena *a, rlh_handle h) {
     uint64_t w = LOAD(block_word(a, h)), generation = rlh_handle_generation(h);
     if (word_is(w, generation, RLH_ARENA_LIVE) || word_is(w, generation, RLH_ARENA_ZOMBIE)) return RLH_ERR_SPENT;
@@ -63,7 +63,7 @@ static int enter(rlh_arena *a, rlh_handle h) {
         if (claims_generation(c) != generation || (!claims_closing(c) && claims_count(c) == 0)) {
             if (cas64(counter, c, make_claims(generation, CLAIM_CLOSING))) return enter_first(a, h);
         } else if (claims_closing(c)) {
-            sched_yield(); // another thread is a few instructions from the end of its turn
+            sched_yield(); // another thread clears closing within a few instructions
         } else if (claims_count(c) == CLAIM_MAX) {
             return RLH_ERR_CLAIMS;
         } else if (cas64(counter, c, c + 1)) {
@@ -97,7 +97,7 @@ static int leave(rlh_arena *a, rlh_handle h) {
         } else if (claims_count(c) > 1) {
             if (cas64(counter, c, c - 1)) return RLH_OK;
         } else if (cas64(counter, c, make_claims(generation, CLAIM_CLOSING))) {
-            // Of a block that becomes free the counter stays closing: its generation is over.
+            // The counter of a block that becomes free stays closing: its generation is over.
             if (!drop(a, h)) STORE(counter, make_claims(generation, 0));
             return RLH_OK;
         }
@@ -107,7 +107,7 @@ static int leave(rlh_arena *a, rlh_handle h) {
 bool claim_first(rlh_arena *a, rlh_handle h) {
     uint64_t generation = rlh_handle_generation(h), *counter = counter_of(a, h);
     for (;;) {
-        uint64_t c = LOAD(counter); // before the word, as in enter, so that it is never that of a later use
+        uint64_t c = LOAD(counter); // before the word, as in enter, so that it never belongs to a later use
         if (LOAD(block_word(a, h)) != make_word(generation, RLH_ARENA_WRITE, a->me)) return false;
         if (claims_generation(c) == generation) return false;
         if (cas64(counter, c, make_claims(generation, 1))) return true;

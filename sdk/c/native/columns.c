@@ -19,14 +19,15 @@ static size_t dtype_bytes(const char *name) {
     return 0;
 }
 
-// reaches tells whether count elements a stride apart, the first at *end, end within most, and moves *end to the last.
+// reaches reports whether count elements a stride apart, the first at *end, end within most, and moves *end to the
+// last.
 static bool reaches(size_t *end, size_t count, size_t stride, size_t most) {
     if (count > 1 && stride > (most - *end) / (count - 1)) return false;
     *end += (count - 1) * stride;
     return true;
 }
 
-// lies_within tells whether every element of a column lies in a block of that size.
+// lies_within reports whether every element of a column lies in a block of block_bytes.
 static bool lies_within(const rlh_column_view *c, size_t block_bytes) {
     if (c->rows == 0 || c->envs == 0 || c->elems == 0) return true;
     size_t last = c->offset;
@@ -35,7 +36,7 @@ static bool lies_within(const rlh_column_view *c, size_t block_bytes) {
            c->elem_bytes <= block_bytes - last;
 }
 
-// is_aligned tells whether elements can be read as values of their type.
+// is_aligned reports whether elements can be read as values of their type.
 static bool is_aligned(const rlh_column_view *c) {
     return ((c->offset | c->stride_t | c->stride_env | c->stride_elem) & (c->elem_bytes - 1)) == 0;
 }
@@ -86,7 +87,7 @@ void columns_read(rlh_arena *a) {
         if (read_column(&doc, at, a->info.block_bytes, &c)) {
             a->columns[a->column_count++] = c;
         } else {
-            free_column(&c); // nobody can read it, and everybody who looks for it will miss it
+            free_column(&c); // unreadable: rlh_column does not find it
         }
     }
     json_free(&doc);

@@ -15,7 +15,7 @@ bool service_takes_failure(struct service *s, const char *reason) {
     return true;
 }
 
-// judge turns what a callback returned, or said by rlh_fail, into the call's answer.
+// judge answers the call with the result of a callback, or with the text of rlh_fail.
 static bool judge(struct service *s, struct call *c, int err) {
     s->in_call = false;
     if (err == RLH_OK && s->failure[0] == 0) return true;
@@ -102,7 +102,7 @@ static void configure(struct service *s, struct call *c) {
     }
     enter(s);
     int err = s->kind->configure != NULL ? s->kind->configure(s->host, s->self) : RLH_OK;
-    if (config_wrong(s->host)) err = RLH_OK; // it has said what is wrong
+    if (config_wrong(s->host)) err = RLH_OK; // configure has reported the errors
     if (!judge(s, c, err)) return;
     config_finish(s->host, &c->reply);
     s->life = config_wrong(s->host) || config_check_only(s->host) ? DESCRIBED : CONFIGURED;
@@ -121,7 +121,7 @@ static void start(struct service *s, struct call *c) {
     }
     wire_drain(s->host);
     enter(s);
-    s->life = STARTED; // what it has taken is given back by stop, also if it fails
+    s->life = STARTED; // stop releases its resources, also if start fails
     if (s->kind->start != NULL) err = s->kind->start(s->host, s->self);
     if (judge(s, c, err)) text_put(&c->reply, "{}");
 }
@@ -164,7 +164,7 @@ static void snapshot(struct service *s, struct call *c) {
     enter(s);
     int err = s->kind->snapshot(s->host, s->self);
     if (!judge(s, c, err)) return;
-    rlh_acknowledge(s->host); // what is in the state is finished with
+    rlh_acknowledge(s->host); // the messages in the state are finished
     metrics_send(s->host);
     uint64_t call = __atomic_add_fetch(&s->host->calls, 1, __ATOMIC_SEQ_CST);
     err = s->state.failed ? RLH_ERR_MEMORY : rlh_state_send(s->host, call, s->state.at, s->state.len);

@@ -1,4 +1,4 @@
-// The configuration: what the host tells an instance of a component, and what is wrong with its table.
+// The configuration of an instance, and the errors in its table.
 #include "internal.h"
 #include "json.h"
 #include "service.h"
@@ -74,7 +74,7 @@ static char *joined(const struct json *doc, json_place array) {
     return NULL;
 }
 
-// read_table adds the values of a table, keys of tables within it behind theirs and a dot.
+// read_table adds the values of a table; keys of nested tables are joined with a dot.
 static bool read_table(struct config *c, const struct json *doc, json_place table, const char *prefix) {
     bool ok = true;
     for (json_place key = json_first(doc, table), value; ok && key != JSON_NONE; key = json_next(doc, table, value)) {

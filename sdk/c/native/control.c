@@ -30,7 +30,7 @@ struct control {
 
 static void ring(struct control *c) {
     uint64_t one = 1;
-    if (write(c->bell, &one, sizeof one) < 0) return; // full: it rings already
+    if (write(c->bell, &one, sizeof one) < 0) return; // full: the wake is pending already
 }
 
 static void on_call(void *user, struct call *call) {
@@ -55,10 +55,10 @@ static void take_connection(struct control *c) {
     if (g != NULL) c->connections[c->count++] = g;
 }
 
-// send_answers sends what the main thread has finished, and returns whether the thread is to end.
+// send_answers sends the answers of the main thread, and reports whether this thread must end.
 static bool send_answers(struct control *c) {
     uint64_t rings;
-    if (read(c->bell, &rings, sizeof rings) < 0) errno = 0; // nobody rang
+    if (read(c->bell, &rings, sizeof rings) < 0) errno = 0; // no wake
     pthread_mutex_lock(&c->mutex);
     struct call *list = c->answers;
     c->answers = NULL;
@@ -99,7 +99,7 @@ static void *serve(void *user) {
     return NULL;
 }
 
-// listen_at makes the socket, which nobody but this user can connect to.
+// listen_at makes the socket, to which only this user can connect.
 static int listen_at(struct control *c) {
     const char *dir = getenv("PLUGIN_UNIX_SOCKET_DIR");
     if (dir == NULL || dir[0] == 0) dir = "/tmp";

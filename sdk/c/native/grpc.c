@@ -23,7 +23,7 @@ struct stream {
     bool too_long, answered;
     uint8_t *out;
     size_t out_len, out_at;
-    struct call *call; // that somebody is working on
+    struct call *call; // pending
     struct stream *next;
 };
 
@@ -57,7 +57,7 @@ static struct stream *stream_of(nghttp2_session *session, int32_t id) {
 
 // ---- answers
 
-// read_out is libnghttp2's question for the next bytes of a reply; the status follows them.
+// read_out gives libnghttp2 the next bytes of a reply; the status follows them.
 static ssize_t read_out(nghttp2_session *session, int32_t id, uint8_t *to, size_t room, uint32_t *flags,
                         nghttp2_data_source *source, void *user) {
     (void)user;
@@ -146,7 +146,7 @@ void grpc_answer(struct call *c) {
 
 // ---- requests
 
-// unwrap finds the bytes of a BytesValue in a gRPC message. Unknown fields are skipped as protobuf wants it.
+// unwrap finds the bytes of a BytesValue in a gRPC message. Unknown fields are skipped, as protobuf requires.
 static bool unwrap(const uint8_t *in, size_t len, const uint8_t **bytes, size_t *n) {
     *bytes = (const uint8_t *)"";
     *n = 0;

@@ -1,4 +1,4 @@
-// What the library's files share with each other, and nobody else uses.
+// Declarations private to the library.
 #ifndef RLH_INTERNAL_H
 #define RLH_INTERNAL_H
 
@@ -16,7 +16,7 @@
 
 #include "rlhost.h"
 
-// Words in shared memory are plain integers in the shared structs; all access to them is by these.
+// Words in shared memory are plain integers in the shared structs; access them only with these.
 #define LOAD(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define LOAD_RELAXED(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 #define STORE(p, v) __atomic_store_n((p), (v), __ATOMIC_RELEASE)
@@ -32,29 +32,29 @@ static inline bool cas32(uint32_t *p, uint32_t from, uint32_t to) {
 
 // ---------------------------------------------------------------------------------------------- memory (memory.c)
 
-// memory_create makes a memory file of that many bytes and maps it; seal fixes its size.
+// memory_create makes a memory file of that many bytes and maps it; memory_seal fixes its size.
 int memory_create(const char *name, size_t bytes, int *fd, void **at);
 int memory_seal(int fd);
-// memory_map maps a file whose size is fixed and at least that; *bytes is what it has.
+// memory_map maps a file of fixed size and sets *bytes to its size.
 int memory_map(int fd, bool writable, size_t *bytes, void **at);
 void memory_unmap(void *at, size_t bytes);
-// memory_write makes a sealed memory file of those bytes; memory_read reads the first n of one, to be freed.
+// memory_write makes a sealed memory file of n bytes; memory_read reads the first n bytes of one: free() the result.
 int memory_write(const char *name, const void *bytes, size_t n, int *fd);
 int memory_read(int fd, size_t n, void **bytes);
 
 // now is the monotonic clock, in nanoseconds.
 int64_t now(void);
-// deadline_after and left_until turn a timeout into a point in time and back; both know RLH_FOREVER.
+// deadline_after and left_until convert a timeout into a point in time and back; both accept RLH_FOREVER.
 int64_t deadline_after(int64_t timeout);
 int64_t left_until(int64_t deadline);
 
 // ---------------------------------------------------------------------------------------------- rings (ring.c)
 
-// patience is what one end has learned of how long it waits.
+// patience is how one end waits, adapted to its earlier waits.
 struct patience {
     uint32_t spin;   // pauses before anything else; 0: none
-    uint32_t misses; // in a row, of giving the processor away
-    uint32_t skip;   // waits to go without that
+    uint32_t misses; // yields in a row that found nothing
+    uint32_t skip;   // waits that must not yield
     uint32_t row;    // waits to skip after the next row of misses
 };
 
@@ -62,23 +62,23 @@ struct rlh_ring {
     rlh_ring_header *header;
     char *cells_at;
     size_t mapped;
-    // Constant, checked when attaching; what the header says later is not read.
+    // Constant: checked when attaching, never read from the header again.
     uint32_t cells, cell_bytes, payload, kind, owner;
     uint32_t limit;               // cells that may be in use
     uint32_t longest;             // bytes of a message
-    uint32_t cancelled; // calls of this process end
-    // Of messages: this end's own index, and the other's as last seen. The producer uses tail and head_seen, the
-    // consumer head and tail_seen.
+    uint32_t cancelled; // calls of this process return
+    // For rings of messages: this end's own index, and the other's as last seen. The producer uses tail and head_seen,
+    // the consumer head and tail_seen.
     uint64_t tail, head_seen, head, tail_seen;
     struct patience putting, getting;
 };
 
-// An attempt returns how many it moved, 0 if there is nothing to do yet, or an error.
+// An attempt returns how many items it moved, 0 if it must wait, or an error.
 typedef int (*ring_attempt)(rlh_ring *ring, void *arguments);
-// ring_wait_get repeats an attempt until it does not return 0, spinning, then asleep until somebody puts.
+// ring_wait_get repeats an attempt until it does not return 0: first spinning, then asleep until a put.
 int ring_wait_get(rlh_ring *ring, ring_attempt attempt, void *arguments, int64_t timeout);
 int ring_wait_put(rlh_ring *ring, ring_attempt attempt, void *arguments, int64_t timeout);
-// ring_has_put and ring_has_got wake those who wait for that.
+// ring_has_put wakes waiting consumers, ring_has_got waiting producers.
 void ring_has_put(rlh_ring *ring);
 void ring_has_got(rlh_ring *ring);
 
@@ -91,14 +91,14 @@ static inline char *ring_cell_at(const rlh_ring *ring, uint64_t position) {
 
 // ---------------------------------------------------------------------------------------------- arenas
 
-// credit is who receives a block's credit in this process.
+// credit is the receiver of a block's credit in this process.
 struct credit {
     rlh_free_fn run;
     void *user;
     struct credit *older; // kept until the arena is detached, since another thread may be running it
 };
 
-// local is what only this process knows about a block, a cache line.
+// local is this process's own state of a block, a cache line.
 struct local {
     uint64_t claims; // see claims.c
     struct credit *credit;
@@ -126,20 +126,20 @@ struct rlh_arena {
 
     pthread_mutex_t mutex; // adding credits
     struct credit *credits;
-    rlh_arena *older; // arenas that have lost their ID
+    rlh_arena *older; // arenas whose ID has been reused
 };
 
 // columns_read parses the columns out of the arena's schema.
 void columns_read(rlh_arena *arena);
 void columns_free(rlh_arena *arena);
-// arena_identify sets the holder of an arena that nobody has used yet.
+// arena_identify sets the holder of an arena before its first use.
 void arena_identify(rlh_arena *arena, uint32_t holder);
-// arena_announce tells who wants to know that a block has become free; generation is the one that ended.
+// arena_announce tells the creditor of a block that it has become free; generation is the use that ended.
 void arena_announce(rlh_arena *arena, uint32_t block, uint64_t generation);
-// arena_check tells whether h may name a block of the arena.
+// arena_check returns 0 if h may name a block of the arena.
 int arena_check(const rlh_arena *arena, rlh_handle h);
 char *arena_bytes(const rlh_arena *arena, uint32_t block);
-// claim_first counts the claim that a commit leaves to its writer, claim_undo takes that back.
+// claim_first counts the claim that a commit leaves to its writer; claim_undo undoes that.
 bool claim_first(rlh_arena *arena, rlh_handle h);
 void claim_undo(rlh_arena *arena, rlh_handle h);
 
@@ -166,18 +166,18 @@ static inline uint64_t *block_word(const rlh_arena *a, rlh_handle h) { return &a
 
 // ---------------------------------------------------------------------------------------------- the host
 
-// answer is what the wire brought for somebody who waits for it: a state, an arena, or a refusal.
+// answer is the answer to a pending call: a state, an arena, or a refusal.
 struct answer {
     uint64_t call;
     int fd;      // of a state, else -1
-    bool state;  // this is one
+    bool state;  // this is a state
     size_t bytes;
     rlh_arena *arena;
     char *refusal;
     struct answer *next;
 };
 
-// metrics is what the component has counted; see metrics.c.
+// metrics holds the component's metrics; see metrics.c.
 struct metrics;
 
 struct rlh_host {
@@ -199,20 +199,20 @@ struct rlh_host {
     rlh_arena *retired;
     struct metrics *metrics;
 
-    // The link (link.c). All but out_mutex and what it guards belongs to the main thread.
+    // The link (link.c). All of it but out_mutex, and the fields that it guards, belongs to the main thread.
     uint32_t holder, sender;
     bool *on_loan; // by signal
     uint64_t *sequences;
     size_t signal_count, slot_count;
     bool bound, current, urgent, boundary_over, begun;
-    rlh_message *waiting; // what was received and not handed out, a ring
+    rlh_message *waiting; // received and not handed out, a ring
     size_t waiting_room, waiting_head, waiting_count;
     rlh_handle claimed[RLH_LINK_WINDOW]; // by messages sent and not acknowledged, 0 = none
     uint64_t sent, acked;
     uint64_t finished; // messages of the host, in total
     pthread_mutex_t out_mutex;
     uint64_t told;         // newest acknowledgement in the out ring
-    rlh_message *unsent;   // what had no room in the out ring
+    rlh_message *unsent;   // messages that had no room in the out ring
     size_t unsent_count, unsent_room;
     uint32_t awake, ended; // set by rlh_wake and rlh_end
 
@@ -224,7 +224,7 @@ struct rlh_host {
 
 int wire_open(rlh_host *host);
 void wire_close(rlh_host *host);
-// wire_drain reads what lies on the wire now. It may be called from any thread.
+// wire_drain reads the pending frames of the wire. Any thread.
 void wire_drain(rlh_host *host);
 // wire_send_text sends a frame, with a file unless fd is -1, and frees the text.
 struct text;
@@ -235,7 +235,7 @@ void link_close(rlh_host *host);
 
 struct metrics *metrics_new(void);
 void metrics_free(struct metrics *m);
-// metrics_send sends what has changed, if anything has.
+// metrics_send sends the metrics that have changed, if any.
 void metrics_send(rlh_host *host);
 
 void config_free(struct config *config);

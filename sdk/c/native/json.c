@@ -22,7 +22,7 @@ static bool accept(struct reader *r, int c) {
     return true;
 }
 
-// open_node adds a node that begins here, close_node ends it.
+// open_node adds a node that begins here; close_node sets its end.
 static bool open_node(struct reader *r, enum json_type type, size_t *node) {
     struct json *d = r->doc;
     if (d->count == d->room) {

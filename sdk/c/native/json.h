@@ -17,8 +17,8 @@ enum {
 
 enum json_type { JSON_NULL, JSON_FALSE, JSON_TRUE, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
 
-// json_node is one value, or a key, which is a string. Its text is [from, to), of strings without the quotes; next
-// is the node after all that belongs to it. Nodes of an object alternate: key, value.
+// json_node is one value, or a key, which is a string. Its text is [from, to), of strings without the quotes; next is
+// the node after its last descendant. Nodes of an object alternate: key, value.
 struct json_node {
     uint32_t from, to, next;
     enum json_type type;
@@ -35,13 +35,13 @@ struct json {
 bool json_parse(struct json *doc, const char *text, size_t len);
 void json_free(struct json *doc);
 
-// A place is the index of a node, or JSON_NONE, of which all questions have the answer no.
+// A place is the index of a node, or JSON_NONE, which no function finds anything in.
 typedef size_t json_place;
 #define JSON_NONE SIZE_MAX
 
 // json_get finds the value of a key in an object.
 json_place json_get(const struct json *doc, json_place object, const char *key);
-// json_first and json_next go through the nodes of an array or object.
+// json_first and json_next iterate over the nodes of an array or object.
 json_place json_first(const struct json *doc, json_place container);
 json_place json_next(const struct json *doc, json_place container, json_place at);
 bool json_is(const struct json *doc, json_place at, enum json_type type);
@@ -51,12 +51,12 @@ bool json_u64(const struct json *doc, json_place at, uint64_t *value);
 bool json_i64(const struct json *doc, json_place at, int64_t *value);
 bool json_size(const struct json *doc, json_place at, size_t *value, size_t most);
 bool json_true(const struct json *doc, json_place at);
-// json_text returns a string with its escapes decoded, to be freed, or NULL.
+// json_text returns a string with its escapes decoded, or NULL. The caller frees it.
 char *json_text(const struct json *doc, json_place at);
-// json_raw returns the text of any value as it stands, to be freed, or NULL.
+// json_raw returns the unparsed text of any value, or NULL. The caller frees it.
 char *json_raw(const struct json *doc, json_place at);
 
-// text is a growing string. After failed is set, which running out of memory does, additions do nothing.
+// text is a growing string. Running out of memory sets failed; after that additions do nothing.
 struct text {
     char *at;
     size_t len, room;
@@ -66,7 +66,7 @@ struct text {
 void text_add(struct text *t, const char *bytes, size_t n);
 void text_put(struct text *t, const char *string);
 void text_format(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-// text_quote adds a JSON string. Bytes that are no UTF-8 become question marks.
+// text_quote adds a JSON string. Bytes that are not UTF-8 become question marks.
 void text_quote(struct text *t, const char *string);
 void text_free(struct text *t);
 

@@ -1,8 +1,8 @@
 // The link: messages from and to the host.
 //
-// Each side counts the data messages of the other that it has finished with, and says so in Ctl of whatever it sends.
-// A message of its own says it where the host keeps a claim for it, where nothing else is to be done, and where the
-// host has not heard of half a window.
+// Each side counts the other's data messages that it has finished, and sends the count in the Ctl of every message. A
+// message of its own carries it when the host keeps a claim for it, when there is nothing else to do, and when half a
+// window is unacknowledged.
 #include "internal.h"
 
 enum {
@@ -12,7 +12,7 @@ enum {
     ROOM_WAIT = 10 * 1000 * 1000, // nanoseconds between looks at the ring in while the ring out is full
 };
 
-// FLUSH ends a wait because another thread has left something to be sent.
+// FLUSH ends a wait because another thread has left a message to send.
 #define FLUSH (-1000)
 
 int rlh_host_open(rlh_host **out, int wire_fd, int in_fd, int out_fd, const rlh_handlers *handlers) {
@@ -71,7 +71,7 @@ int rlh_host_bind(rlh_host *host, uint32_t holder, uint32_t sender, const rlh_po
     host->signal_count = signal_count;
     host->slot_count = slot_count;
     host->sender = sender;
-    pthread_mutex_lock(&host->reading); // no arena is attached meanwhile
+    pthread_mutex_lock(&host->reading); // so that no arena is attached meanwhile
     host->holder = holder;
     for (size_t id = 0; id <= RLH_MAX_ARENA; id++) {
         if (host->arenas[id] != NULL) arena_identify(host->arenas[id], holder);
@@ -95,7 +95,7 @@ void link_close(rlh_host *host) {
 
 // ---- out
 
-// transmit puts a message into the ring if there is room. With out_mutex held.
+// transmit puts a message into the ring if there is room. The caller holds out_mutex.
 static int transmit(rlh_host *host, const rlh_message *m) {
     rlh_message copy = *m;
     copy.ctl = LOAD(&host->finished);
@@ -107,7 +107,7 @@ static int transmit(rlh_host *host, const rlh_message *m) {
     return n;
 }
 
-// flush puts what had no room. It returns whether nothing is left. With out_mutex held.
+// flush puts the unsent messages and reports whether none is left. The caller holds out_mutex.
 static bool flush(rlh_host *host) {
     size_t n = 0;
     while (n < host->unsent_count && transmit(host, &host->unsent[n]) == 1) n++;
@@ -148,7 +148,7 @@ void link_credit(void *user, rlh_handle h) {
     send_soon(user, &m);
 }
 
-// tell acknowledges what is finished, unless the host has been told.
+// tell acknowledges the finished messages, unless the host knows already.
 static void tell(rlh_host *host) {
     if (LOAD(&host->told) == host->finished) return;
     rlh_message m = {.slot = RLH_LINK_ACK};
@@ -194,7 +194,7 @@ static int acknowledged(rlh_host *host, uint64_t ctl) {
     return RLH_OK;
 }
 
-// take_in does what a message says of the link, and keeps what is for a slot.
+// take_in handles the link's part of a message, and keeps messages to a slot.
 static int take_in(rlh_host *host, const rlh_message *m) {
     int err = acknowledged(host, m->ctl);
     if (err != RLH_OK) return err;
@@ -208,7 +208,7 @@ static int take_in(rlh_host *host, const rlh_message *m) {
     default: break;
     }
     if (m->slot < RLH_LINK_CONTROL && m->slot >= host->slot_count) return RLH_ERR_INVALID;
-    if (m->slot > RLH_LINK_RUN && m->slot < RLH_LINK_ENV_BIND) return RLH_OK; // of a later version
+    if (m->slot > RLH_LINK_RUN && m->slot < RLH_LINK_ENV_BIND) return RLH_OK; // from a later version
     host->begun = true;
     return push_waiting(host, m) ? RLH_OK : RLH_ERR_MEMORY;
 }
@@ -230,7 +230,7 @@ static int attempt_intake(rlh_ring *ring, void *arguments) {
 // intake waits for messages and takes them in. It returns how many, or an error.
 static int intake(rlh_host *host, int64_t timeout, bool wakeable) {
     struct intake x;
-    x.host = host; // and not the batch, which need not be cleared each time
+    x.host = host; // not the batch, which need not be cleared each time
     x.wakeable = wakeable;
     int n = ring_wait_get(host->in, attempt_intake, &x, timeout);
     if (n == FLUSH) {
@@ -258,7 +258,7 @@ void rlh_end(rlh_host *host) {
     rlh_ring_kick(host->in);
 }
 
-// is_asked_for tells whether somebody has the block of a message on loan: then no claim goes with it.
+// is_asked_for reports whether the block of a message is on loan: then no claim goes with it.
 static bool is_asked_for(rlh_host *host, rlh_handle h) {
     const rlh_arena *a = rlh_arena_of(host, h);
     return a != NULL && arena_check(a, h) == RLH_OK &&
@@ -277,7 +277,7 @@ void rlh_settle(rlh_host *host) {
     tell(host);
 }
 
-// hand_out gives the next message to the caller, if it is one for him.
+// hand_out takes the next message and reports whether it is for the caller.
 static bool hand_out(rlh_host *host, rlh_message *m) {
     *m = pop_waiting(host);
     if (m->slot == RLH_LINK_CREDIT) {
@@ -303,7 +303,7 @@ int rlh_receive(rlh_host *host, rlh_message *m, int64_t timeout) {
         }
         int n = intake(host, 0, true);
         if (n == RLH_ERR_TIMEOUT) {
-            tell(host); // nothing else is to be done
+            tell(host); // there is nothing else to do
             if (timeout == 0) return RLH_ERR_TIMEOUT;
             if (!waited) deadline = deadline_after(timeout);
             waited = true;
@@ -315,7 +315,7 @@ int rlh_receive(rlh_host *host, rlh_message *m, int64_t timeout) {
 
 // ---- for the component
 
-// put_message puts a message, taking in what comes while there is no room.
+// put_message puts a message, and takes in messages while there is no room.
 static int put_message(rlh_host *host, const rlh_message *m) {
     for (;;) {
         pthread_mutex_lock(&host->out_mutex);
@@ -334,7 +334,7 @@ static int emit_from(rlh_host *host, uint32_t signal, const rlh_message *m, uint
         rlh_arena *a = rlh_arena_of(host, m->handle);
         int err = a != NULL ? rlh_retain(a, m->handle) : RLH_ERR_FOREIGN;
         if (err != RLH_OK && err != RLH_ERR_STATE) return err;
-        if (err == RLH_OK) claimed = m->handle; // a block that is on loan stays its writer's
+        if (err == RLH_OK) claimed = m->handle; // a block on loan stays with its writer
     }
     int err = RLH_OK;
     while (err >= 0 && host->sent - host->acked >= RLH_LINK_WINDOW) {

@@ -56,12 +56,12 @@ int memory_seal(int fd) {
 int memory_map(int fd, bool writable, size_t *bytes, void **at) {
     struct stat st;
     if (fstat(fd, &st) != 0) return RLH_ERR_SYSTEM;
-    // A file that somebody can cut short would kill whoever touches what is gone.
+    // Touching the missing part of a truncated file would kill this process.
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || !(seals & F_SEAL_SHRINK) || st.st_size <= 0) return RLH_ERR_INVALID;
     void *p = mmap(NULL, (size_t)st.st_size, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
     if (p == MAP_FAILED) return RLH_ERR_SYSTEM;
-    madvise(p, (size_t)st.st_size, MADV_DONTDUMP); // a core dump is no place for what the host shares
+    madvise(p, (size_t)st.st_size, MADV_DONTDUMP); // shared memory stays out of core dumps
     *bytes = (size_t)st.st_size;
     *at = p;
     return RLH_OK;
@@ -109,7 +109,7 @@ int memory_read(int fd, size_t n, void **bytes) {
     if (st.st_size < 0 || n > (size_t)st.st_size) return RLH_ERR_INVALID;
     char *to = malloc(n + 1);
     if (to == NULL) return RLH_ERR_MEMORY;
-    for (size_t at = 0; at < n;) { // not mapped: whoever cuts the file short gets us an error, not a fault
+    for (size_t at = 0; at < n;) { // not mapped: a truncated file is an error, not a fault
         ssize_t got = pread(fd, to + at, n - at, (off_t)at);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) {

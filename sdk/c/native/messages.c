@@ -1,8 +1,9 @@
-// Rings of messages: one producer, one consumer. What is not published is invisible, so a death needs no repair.
+// Rings of messages: one producer, one consumer. Unpublished cells are invisible, so a dead process leaves nothing to
+// repair.
 #include "internal.h"
 
-// room is how many cells are free, as far as the producer knows; it looks anew if that is less than wanted. A head
-// that goes backwards or past the tail is none: what was known before stays.
+// room returns how many cells are free as far as the producer knows, and reads the head again if fewer than wanted. A
+// head that goes backwards or past the tail is ignored.
 static uint64_t room(rlh_ring *ring, size_t wanted) {
     if (ring->cells - (ring->tail - ring->head_seen) < wanted) {
         uint64_t head = LOAD(&ring->header->head);
@@ -11,8 +12,8 @@ static uint64_t room(rlh_ring *ring, size_t wanted) {
     return ring->cells - (ring->tail - ring->head_seen);
 }
 
-// ready is how many messages there are, as far as the consumer knows; it looks anew if that is none. A tail that
-// goes backwards or claims more than the ring holds is none.
+// ready returns how many messages there are as far as the consumer knows, and reads the tail again if there are none. A
+// tail that goes backwards or claims more than the ring holds is ignored.
 static uint64_t ready(rlh_ring *ring) {
     if (ring->tail_seen == ring->head) {
         uint64_t tail = LOAD(&ring->header->tail);
@@ -34,7 +35,7 @@ int messages_try_put(rlh_ring *ring, const rlh_message *m, size_t count) {
 }
 
 int messages_try_get(rlh_ring *ring, rlh_message *m, size_t count) {
-    uint32_t closed = LOAD(&ring->header->closed); // before the tail: what was put before it still counts
+    uint32_t closed = LOAD(&ring->header->closed); // before the tail, so that messages put before the close are seen
     uint64_t there = ready(ring);
     if (there == 0) return closed != 0 ? RLH_ERR_CLOSED : 0;
     size_t n = count < there ? count : (size_t)there;

@@ -45,7 +45,7 @@ void metrics_free(struct metrics *m) {
     free(m);
 }
 
-// is_name tells whether a name fits a frame however many there are.
+// is_name reports whether a name is short enough for a frame with the most metrics.
 static bool is_name(const char *name) {
     size_t n = 0;
     for (; name[n] != 0; n++) {
@@ -54,7 +54,7 @@ static bool is_name(const char *name) {
     return n > 0;
 }
 
-// find returns the metric of that name and kind, made if need be, or NULL. With the mutex held.
+// find returns the metric of a name and kind, creating it if needed, or NULL. The caller holds the mutex.
 static struct metric *find(struct metrics *m, const char *name, enum metric_kind kind) {
     for (size_t i = 0; i < m->count; i++) {
         if (m->all[i].kind == kind && strcmp(m->all[i].name, name) == 0) return &m->all[i];
@@ -88,7 +88,7 @@ void rlh_gauge(rlh_host *host, const char *name, double value) {
     pthread_mutex_unlock(&m->mutex);
 }
 
-// has_room makes room for one more observation of x.
+// has_room makes room for one more observation of x and reports whether it could.
 static bool has_room(const struct metrics *m, struct metric *x) {
     if (m->observed == OBSERVATIONS_MAX) return false;
     if (x->observed_count < x->observed_room) return true;
@@ -139,7 +139,7 @@ static void write_kind(struct text *t, struct metrics *m, enum metric_kind kind,
     if (n > 0) text_put(t, "}");
 }
 
-// write_frame writes what has become of all metrics, if anything has changed.
+// write_frame writes the metrics that have changed and reports whether there are any.
 static bool write_frame(struct text *t, struct metrics *m) {
     pthread_mutex_lock(&m->mutex);
     bool changed = m->changed;

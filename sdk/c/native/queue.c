@@ -1,12 +1,12 @@
 // Queues: any number of producers and consumers, each of which may be killed at any moment.
 //
 // A claim is one compare-and-swap on the first cell of a batch, which then names the owner and the number of cells.
-// Whoever comes across a claim helps the index over it. The cells of a batch are filled last to first, so that the
+// A process that finds a claim moves the index past it. The cells of a batch are filled last to first, so that the
 // batch becomes visible as a whole, with its first cell.
 #include "internal.h"
 
-// A look that finds nothing to hold on to is repeated, because another process has moved the index meanwhile. This
-// many in a row only happen when somebody writes nonsense.
+// A read that does not fit the index is repeated, because another process has moved the index meanwhile. So many in a
+// row happen only if a process writes nonsense.
 enum { ROUNDS_MAX = 1 << 12 };
 
 // Functions with the argument any are compiled twice, for queues of messages of any size and for those whose messages have a
@@ -25,14 +25,14 @@ TWICE uint64_t ctl_position(bool any, uint64_t v) { return v >> position_from(an
 TWICE unsigned ctl_state(bool any, uint64_t v) { return v >> (RLH_RING_OWNER_BITS + count_bits(any)) & 15; }
 static uint32_t ctl_owner(uint64_t v) { return (uint32_t)(v & ((1u << RLH_RING_OWNER_BITS) - 1)); }
 
-// ctl_count is how many cells a claim takes; of what another process wrote, at least one and no more than there are.
+// ctl_count returns how many cells a claim takes, limited to 1 to the ring's cells: another process wrote it.
 TWICE uint32_t ctl_count(const rlh_ring *ring, bool any, uint64_t v) {
     uint32_t n = (uint32_t)(v >> RLH_RING_OWNER_BITS & ((UINT64_C(1) << count_bits(any)) - 1));
     if (n == 0) return 1;
     return n > ring->cells ? ring->cells : n;
 }
 
-// distance is how far a cell's position lies ahead of another.
+// distance returns how far a cell's position lies ahead of another.
 TWICE int64_t distance(bool any, uint64_t ctl, uint64_t position) {
     return (int64_t)((ctl_position(any, ctl) - position) << position_from(any));
 }
@@ -41,12 +41,12 @@ TWICE rlh_ring_cell *cell(const rlh_ring *ring, uint64_t position) {
     return (rlh_ring_cell *)(void *)ring_cell_at(ring, position);
 }
 
-// span is how many cells a message takes.
+// span returns how many cells a message takes.
 TWICE uint32_t span(const rlh_ring *ring, bool any, uint32_t len) {
     return !any || len <= ring->payload ? 1 : (uint32_t)(((uint64_t)len + ring->payload - 1) / ring->payload);
 }
 
-// len_of is the length of the message that begins in a cell; of what another process wrote, no more than one can have.
+// len_of returns the length of the message that begins in a cell, limited to the longest: another process wrote it.
 TWICE uint32_t len_of(const rlh_ring *ring, const rlh_ring_cell *c) {
     uint32_t len = LOAD_RELAXED(&c->len);
     return len > ring->longest ? ring->longest : len;
@@ -71,7 +71,8 @@ static void fill_more(rlh_ring *ring, uint64_t position, const rlh_item *item) {
     }
 }
 
-// fill fills the cells of a claim, last to first. Nobody looks at them before the first cell's store, which orders the others.
+// fill fills the cells of a claim, last to first. They are invisible until the first cell's store, which orders the
+// others.
 TWICE void fill(rlh_ring *ring, bool any, uint64_t tail, const struct batch *b) {
     uint64_t at = tail + b->cells;
     for (size_t i = b->count; i-- > 0;) {
@@ -95,8 +96,8 @@ TWICE void fill(rlh_ring *ring, bool any, uint64_t tail, const struct batch *b) 
     }
 }
 
-// are_free tells whether n cells from a position on are free, looking at the last first: they become free in order,
-// but for what a dead consumer leaves behind.
+// are_free reports whether n cells from position on are free, reading the last first: they become free in order, except
+// for those of a dead consumer.
 TWICE bool are_free(const rlh_ring *ring, bool any, uint64_t position, uint32_t n) {
     for (uint32_t i = n; i-- > 0;) {
         if (LOAD(&cell(ring, position + i)->ctl) != make_ctl(any, position + i, RLH_RING_FREE, 0, 0)) return false;
@@ -104,7 +105,8 @@ TWICE bool are_free(const rlh_ring *ring, bool any, uint64_t position, uint32_t 
     return true;
 }
 
-// skip_voids passes over the cells at the head whose producers died before they were ready. It returns whether there were any.
+// skip_voids skips the cells at the head whose producers died before they were ready. It reports whether there were
+// any.
 static bool skip_voids(rlh_ring *ring) {
     bool any = is_any(ring), found = false;
     for (uint32_t i = 0; i < ring->cells; i++) {
@@ -129,7 +131,7 @@ TWICE int put_batch(rlh_ring *ring, bool any, const struct batch *b) {
         int64_t ahead = distance(any, v, tail);
         if (ahead < 0 && LOAD(&h->tail) == tail && !skip_voids(ring)) return 0;
         if (ahead != 0) continue;
-        if (ctl_state(any, v) != RLH_RING_FREE) { // somebody's claim, whose owner has not moved the tail yet
+        if (ctl_state(any, v) != RLH_RING_FREE) { // claimed; the owner has not moved the tail yet
             cas64(&h->tail, tail, tail + (ctl_state(any, v) == RLH_RING_WRITING ? ctl_count(ring, any, v) : 1));
             continue;
         }
@@ -172,7 +174,7 @@ TWICE uint32_t fits(const rlh_ring *ring, bool any, uint64_t head, const struct 
     return n;
 }
 
-// drain_more copies what a message has behind its first cell, and frees those cells, last to first.
+// drain_more copies a message's cells after the first and frees them, last to first.
 static void drain_more(rlh_ring *ring, uint64_t position, uint32_t len, char *to) {
     const bool any = true;
     uint32_t cells = span(ring, any, len);
@@ -184,8 +186,8 @@ static void drain_more(rlh_ring *ring, uint64_t position, uint32_t len, char *to
         STORE_RELAXED(&cell(ring, position + k)->ctl, make_ctl(any, position + k + ring->cells, RLH_RING_FREE, 0, 0));
 }
 
-// drain copies the messages of a claim and frees its cells, last to first: a message whose first cell is free has been taken.
-// No producer gets past a cell that is not free, so that what lies behind it stays until then.
+// drain copies the messages of a claim and frees its cells, last to first: a message whose first cell is free has been
+// taken. No producer passes a cell that is not free, so the cells behind it stay until then.
 TWICE void drain(rlh_ring *ring, bool any, uint64_t head, const struct batch *b, const uint32_t *lens, uint32_t n, uint32_t cells) {
     size_t at = 0;
     uint64_t position = head + cells;
@@ -203,7 +205,7 @@ TWICE void drain(rlh_ring *ring, bool any, uint64_t head, const struct batch *b,
         if (len > 0) memcpy(b->memory + at, c + 1, any && len > ring->payload ? ring->payload : len);
         b->to[i] = (rlh_item){b->memory + at, len, LOAD_RELAXED(&c->kind)};
         uint64_t freed = make_ctl(any, position + ring->cells, RLH_RING_FREE, 0, 0);
-        // The first cell names the owner of all, so it goes last; its store orders the others.
+        // The first cell names the owner of all, so it is freed last; its store orders the others.
         if (i > 0) {
             STORE_RELAXED(&c->ctl, freed);
         } else {
@@ -217,7 +219,7 @@ TWICE int get_batch(rlh_ring *ring, bool any, const struct batch *b) {
     uint32_t lens[RLH_MAX_RING_BATCH];
     if (LOAD_RELAXED(&ring->cancelled) != 0) return RLH_ERR_CLOSED;
     for (int round = 0; round < ROUNDS_MAX; round++) {
-        uint32_t closed = LOAD(&h->closed); // before the cell: what was put before it still counts
+        uint32_t closed = LOAD(&h->closed); // before the cell, so that messages put before the close are seen
         uint64_t head = LOAD(&h->head);
         rlh_ring_cell *first = cell(ring, head);
         uint64_t v = LOAD(&first->ctl);
@@ -278,7 +280,7 @@ int rlh_queue_put(rlh_ring *ring, const rlh_item *items, size_t count, int64_t t
     for (size_t i = 0; i < count; i++) {
         if (items[i].len > ring->longest) return RLH_ERR_TOO_LONG;
         if (any) b.cells += span(ring, any, items[i].len) - 1;
-        if (b.cells > ring->limit) return RLH_ERR_TOO_LONG; // each adds at most as many, so that the sum has room
+        if (b.cells > ring->limit) return RLH_ERR_TOO_LONG; // each adds at most as many, so the sum cannot overflow
     }
     return ring_wait_put(ring, any ? put_any : put_cells, &b, timeout);
 }
@@ -312,7 +314,7 @@ void rlh_queue_count(const rlh_ring *ring, rlh_queue_stats *out) {
     }
 }
 
-// void_batch makes a dead producer's cells void, the first last: until then the claim tells a repetition all.
+// void_batch makes a dead producer's cells void, the first last: until then the claim lets a repeated call start over.
 static void void_batch(rlh_ring *ring, uint64_t position, uint32_t n) {
     bool any = is_any(ring);
     for (uint32_t i = n; i-- > 0;)
@@ -327,7 +329,7 @@ static void hand_out(const rlh_ring *ring, uint64_t position, uint32_t len, rlh_
     char *whole = NULL;
     if (len > ring->payload) {
         whole = malloc(len);
-        if (whole == NULL) return; // then it is lost
+        if (whole == NULL) return; // the message is lost
         for (uint32_t k = 0; k < span(ring, any, len); k++) {
             uint32_t from = k * ring->payload, n = len - from;
             memcpy(whole + from, cell(ring, position + k) + 1, n < ring->payload ? n : ring->payload);
@@ -338,14 +340,14 @@ static void hand_out(const rlh_ring *ring, uint64_t position, uint32_t len, rlh_
     free(whole);
 }
 
-// return_batch hands out what a dead consumer had not finished with, and frees its cells, the first last. A message is
-// finished with when its first cell is free; the first of all is free when all is done.
+// return_batch hands out the messages that a dead consumer had not finished, and frees its cells, the first last. A
+// message is finished when its first cell is free; the batch is when its own first cell is.
 static void return_batch(rlh_ring *ring, uint64_t position, uint32_t n, rlh_lost_fn lost, void *user) {
     bool any = is_any(ring);
     for (uint32_t i = 0; i < n;) {
         const rlh_ring_cell *c = cell(ring, position + i);
         uint32_t len = len_of(ring, c), k = span(ring, any, len);
-        if (k > n - i) break; // somebody wrote nonsense
+        if (k > n - i) break; // a process wrote nonsense
         bool taken = i > 0 && LOAD(&c->ctl) != make_ctl(any, position + i, RLH_RING_READY, 0, 0);
         if (!taken && lost != NULL) hand_out(ring, position + i, len, lost, user);
         i += k;
@@ -357,7 +359,7 @@ static void return_batch(rlh_ring *ring, uint64_t position, uint32_t n, rlh_lost
     }
 }
 
-// help moves an index over a claim that its dead owner may not have moved.
+// help moves an index past a claim whose dead owner may not have done so.
 static void help(const rlh_ring *ring, uint64_t *index, uint64_t position, uint32_t n) {
     uint64_t at = LOAD(index);
     unsigned from = position_from(is_any(ring));

@@ -1,4 +1,4 @@
-// What the component tells people: lines of the log, and its own failure.
+// Reports of the component: lines of the log, and its failure.
 #include "service.h"
 
 #include <stdarg.h>
@@ -15,7 +15,7 @@ static int level_of(const char *name) {
     return RLH_INFO;
 }
 
-// rlh_log writes one line of JSON in one piece, so that threads do not tear each other's.
+// rlh_log writes one line of JSON with one write, so that lines of several threads do not mix.
 void rlh_log(rlh_host *host, int level, const char *format, ...) {
     if (level < RLH_DEBUG || level > RLH_ERROR || level < level_of(config_level(host))) return;
     char line[LINE_MAX_BYTES];
@@ -27,7 +27,7 @@ void rlh_log(rlh_host *host, int level, const char *format, ...) {
     text_format(&t, "{\"@level\":\"%s\",\"@message\":", level_names[level]);
     text_quote(&t, line);
     text_put(&t, "}\n");
-    if (!t.failed && write(STDERR_FILENO, t.at, t.len) < 0) t.failed = true; // nobody reads: nothing to be done
+    if (!t.failed && write(STDERR_FILENO, t.at, t.len) < 0) t.failed = true; // nobody reads it
     text_free(&t);
 }
 

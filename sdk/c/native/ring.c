@@ -1,12 +1,12 @@
 // Rings: the segment, sleeping and waking.
 //
-// A futex word has bit 0 set while somebody sleeps, and counts wakes in the others. A sleeper sets the bit, looks
-// again, then sleeps while the word is unchanged; a waker, after its publishing store, clears a set bit and wakes
-// all, or one where there may be many. A sleeper that dies leaves only the bit, which costs the next waker one call.
+// A futex word has bit 0 set while a process sleeps, and counts wakes in the other bits. A sleeper sets the bit, looks
+// again, then sleeps while the word is unchanged; a waker, after its publishing store, clears a set bit and wakes all,
+// or one where there may be many. A sleeper that dies leaves only the bit set, which costs the next waker one call.
 //
-// Where there may be many, whoever was woken owes the others the bit: it sets it when it has found something, since it
-// may now be busy; woken in vain, it sleeps for a while without setting it, because somebody who is awake was faster.
-// If a debtor dies, the others look for themselves when their nap is over.
+// Where there may be many, a woken process must set the bit again for the others: it does so when it has found
+// something, since it may now be busy; woken in vain, it sleeps for a while without setting it, because a process that
+// was awake took the item. If it dies first, the others look again when their sleep ends.
 #include "internal.h"
 
 #include <errno.h>
@@ -19,15 +19,15 @@
 
 enum {
     SPIN_MIN = 8,
-    SPIN_MAX = 200,  // pauses; about 5 microseconds, longer costs a busy machine more than it gives
+    SPIN_MAX = 200,  // pauses; about 5 microseconds, longer spins slow a busy machine down
     SPIN_PROBE = 8,  // pauses between looks
     MISSES_MAX = 4,
     SKIP_MIN = 4,    // waits without giving the processor away
     SKIP_MAX = 2048,
-    TRIES_MAX = 16,  // at a compare-and-swap on a futex word: honest peers change it rarely
+    TRIES_MAX = 16,  // compare-and-swaps on a futex word: correct peers change it rarely
 };
 
-// Sleeps, in nanoseconds. The longest bounds what a wake lost to a killed process costs.
+// Sleeps, in nanoseconds. The longest bounds the delay when a killed process has lost a wake.
 #define YIELD_MAX INT64_C(100000)
 #define SLEEP_MAX INT64_C(100000000)
 #define SHARED_SLEEP_MAX INT64_C(8000000)
@@ -93,7 +93,7 @@ int rlh_ring_create(int *fd, uint32_t kind, uint32_t cells, uint32_t payload) {
 
 int rlh_queue_create(int *fd, uint64_t bytes) {
     if (bytes < 1 || bytes > UINT32_MAX) return RLH_ERR_INVALID;
-    // Small cells waste little on small messages; there may not be more of them than one claim can take.
+    // Small cells waste little on small messages; one claim must be able to take all cells.
     uint32_t cell_bytes = 64, payload = cell_bytes - RLH_RING_CELL_HEAD_BYTES, cells = 2;
     while ((bytes + payload - 1) / payload > RLH_MAX_RING_LIMIT) {
         cell_bytes *= 2;
@@ -104,7 +104,7 @@ int rlh_queue_create(int *fd, uint64_t bytes) {
     return create(fd, RLH_RING_BYTES, cells, payload, limit);
 }
 
-// ring_check copies what the header says and holds it against the size of the file.
+// ring_check copies the header and compares it with the size of the file.
 static int ring_check(rlh_ring *ring, uint32_t kind) {
     const rlh_ring_header *h = ring->header;
     if (ring->mapped < RLH_RING_HEADER_BYTES || LOAD(&h->magic) != RLH_RING_MAGIC) return RLH_ERR_INVALID;
@@ -169,7 +169,7 @@ static void futex_wake(uint32_t *word, int most) { syscall(SYS_futex, word, FUTE
 
 static void futex_wait(uint32_t *word, uint32_t seen, int64_t ns) {
     struct timespec t = {.tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000};
-    syscall(SYS_futex, word, FUTEX_WAIT, seen, &t, NULL, 0); // whatever it returns, the caller looks again
+    syscall(SYS_futex, word, FUTEX_WAIT, seen, &t, NULL, 0); // the caller looks again, whatever it returns
 }
 
 static void kick(uint32_t *word) {
@@ -197,7 +197,7 @@ void rlh_ring_cancel(rlh_ring *ring) {
     rlh_ring_kick(ring);
 }
 
-// wake_sleepers follows a publishing store: the fence keeps the look at the word behind it.
+// wake_sleepers follows a publishing store: the fence keeps the load of the word after it.
 static void wake_sleepers(const rlh_ring *ring, uint32_t *word, uint64_t *wakes) {
     uint32_t v = LOAD_RELAXED(word);
     if ((v & 1) != 0 && cas32(word, v, (v + 2) & ~1u)) {
@@ -219,7 +219,7 @@ void ring_has_got(rlh_ring *ring) {
     }
 }
 
-// spin repeats an attempt for a while. What it learns moves the next spin's length.
+// spin repeats an attempt for a while. The outcome adapts the length of the next spin.
 static int spin(rlh_ring *ring, ring_attempt attempt, void *arguments, uint32_t *length) {
     uint32_t pauses = LOAD_RELAXED(length);
     if (pauses == 0) return 0;
@@ -237,10 +237,10 @@ static int spin(rlh_ring *ring, ring_attempt attempt, void *arguments, uint32_t 
     return 0;
 }
 
-// yield gives the processor away from look to look, so that a peer that shares it comes to run, and one that has
-// another finds this end awake: on virtual machines a processor that has gone idle takes tens of microseconds to come
-// back. After a row of misses it is left out for some waits, for twice as many after each further row. For rings with one
-// thread at each end, as in core/ring.
+// yield calls sched_yield between attempts, so that a peer on the same processor runs, and a peer on another finds this
+// end awake: on virtual machines an idle processor takes tens of microseconds to wake up. After a row of misses it is
+// skipped for some waits, twice as many after each further row. Only for rings with one thread at each end, as in
+// core/ring.
 static int yield(rlh_ring *ring, ring_attempt attempt, void *arguments, struct patience *p) {
     if (p->spin == 0) return 0;
     if (p->skip > 0) {
@@ -264,7 +264,8 @@ static int yield(rlh_ring *ring, ring_attempt attempt, void *arguments, struct p
     return 0;
 }
 
-// arm says that somebody is about to sleep, and gives the value to sleep on; false if the word would not hold still.
+// arm marks that this process is about to sleep and sets *seen to the value to sleep on; false if the word kept
+// changing.
 static bool arm(uint32_t *word, uint32_t *seen) {
     for (int i = 0; i < TRIES_MAX; i++) {
         uint32_t v = LOAD(word);
@@ -289,7 +290,7 @@ static int sleep_for(rlh_ring *ring, ring_attempt attempt, void *arguments, int6
             if (rung) arm(word, &seen);
             return n != 0 ? n : RLH_ERR_TIMEOUT;
         }
-        if (!armed) continue; // somebody has moved the word meanwhile: look again first
+        if (!armed) continue; // another process changed the word: look again first
         left = min64(left < 0 ? SLEEP_MAX : left, many ? SHARED_SLEEP_MAX : SLEEP_MAX);
         if (quiet > 0) left = min64(left, quiet);
         quiet = 0;

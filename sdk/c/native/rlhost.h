@@ -7,7 +7,7 @@
 //
 //     static void on_trajectories(rlh_host *host, void *self, const rlh_message *m) {
 //         rlh_count(host, "blocks", 1);
-//         rlh_emit(host, 0, m); // passed on to whoever is connected to "trajectories"
+//         rlh_emit(host, 0, m); // passed on to the slots connected to "trajectories"
 //     }
 //
 //     static const rlh_port signals[] = {{"trajectories", "trajectory", "every block, unchanged", 0}};
@@ -20,8 +20,8 @@
 //     cc -O2 -o plugin plugin.c sdk/c/native/*.c -lnghttp2 -lpthread
 //
 // The parts below stand alone: components (1), messages (2), arenas (3), columns (4), rings (5), and the link (6),
-// which is what a binding for another language wraps; compiled with -DRLH_NO_CONTROL the library has no part 1
-// and needs no libnghttp2.
+// which bindings for other languages wrap; compiled with -DRLH_NO_CONTROL the library has no part 1 and needs no
+// libnghttp2.
 //
 // Functions that can fail return 0 or a negative RLH_ERR_ code. All of part 1 and 2 belongs to the main thread,
 // the one that called rlh_serve, unless its comment says "any thread"; arenas and rings are for any thread.
@@ -38,35 +38,35 @@
 extern "C" {
 #endif
 
-// RLH_SDK is what the plugin tells the host of its library.
+// RLH_SDK names the library and its version to the host.
 #define RLH_SDK "c 1.0"
 
-// Errors. The first nine are those of the host's own arenas.
+// Errors. The host's own arenas have the first nine.
 enum {
     RLH_OK = 0,
-    RLH_ERR_EXHAUSTED = -1, // no block is free; rlh_on_free tells when one is
-    RLH_ERR_BUSY = -2,      // the block asked for is not free
+    RLH_ERR_EXHAUSTED = -1, // no block is free; rlh_on_free reports when one is
+    RLH_ERR_BUSY = -2,      // the requested block is not free
     RLH_ERR_STALE = -3,     // the handle's use of its block is over, was revoked, or never began
     RLH_ERR_FOREIGN = -4,   // the handle belongs to another arena, or to none
     RLH_ERR_RANGE = -5,     // the arena has no block of that index
     RLH_ERR_STATE = -6,     // the block is still being written
-    RLH_ERR_SPENT = -7,     // the loan or claim was given back before
-    RLH_ERR_CLAIMS = -8,    // the block has as many claims as can be counted
+    RLH_ERR_SPENT = -7,     // the loan or claim was released before
+    RLH_ERR_CLAIMS = -8,    // the block has the most claims that can be counted
     RLH_ERR_CLOSED = -9,    // the arena, ring or link has been closed
     RLH_ERR_READ_ONLY = -10,
-    RLH_ERR_TIMEOUT = -11,  // nothing happened in the time given
+    RLH_ERR_TIMEOUT = -11,  // nothing happened within the timeout
     RLH_ERR_WOKEN = -12,    // rlh_wake was called
     RLH_ERR_TOO_LONG = -13, // more bytes than fit
-    RLH_ERR_INVALID = -14,  // an argument, or what another process wrote, makes no sense
+    RLH_ERR_INVALID = -14,  // an argument, or data of another process, makes no sense
     RLH_ERR_MEMORY = -15,
-    RLH_ERR_SYSTEM = -16,  // errno says which
-    RLH_ERR_REFUSED = -17, // the host does not grant it; rlh_reason says why
+    RLH_ERR_SYSTEM = -16,  // see errno
+    RLH_ERR_REFUSED = -17, // the host refused; rlh_reason returns why
 };
 
-// rlh_strerror returns a few words for a code, for people. Any thread.
+// rlh_strerror returns a short description of a code. Any thread.
 const char *rlh_strerror(int code);
 
-// RLH_FOREVER is the timeout that never ends. Timeouts are in nanoseconds; 0 does not wait.
+// RLH_FOREVER is the timeout that never expires. Timeouts are in nanoseconds; 0 does not wait.
 #define RLH_FOREVER INT64_C(-1)
 
 // rlh_host is the plugin's view of its host: the link to it, its arenas, and the plugin's configuration.
@@ -81,7 +81,7 @@ typedef struct rlh_port {
     const char *name;    // snake_case
     const char *payload; // such as "trajectory", "weights"
     const char *doc;     // one sentence
-    // Not 0: messages name a block that their sender still has on loan and keeps until it is answered.
+    // Not 0: messages name a block that their sender has on loan until it is answered.
     int on_loan;
 } rlh_port;
 
@@ -104,42 +104,40 @@ typedef struct rlh_component {
     size_t signal_count;
     const rlh_slot *slots;
     size_t slot_count;
-    // self is that many bytes of zeros, made before configure and freed after stop.
+    // self_bytes is the size of self, which is zeroed, allocated before configure and freed after stop.
     size_t self_bytes;
 
     // configure reads the component's table with rlh_config and checks it; complaints go to rlh_config_error. It
     // takes no resources and may run again.
     int (*configure)(rlh_host *host, void *self);
-    // start takes resources; arenas work from here on. begin does what should happen first, such as emitting: a state
-    // has been restored by then.
+    // start takes resources; arenas work from here on. begin makes the first step, such as an emit: a state has been
+    // restored by then.
     int (*start)(rlh_host *host, void *self);
     void (*begin)(rlh_host *host, void *self);
-    // snapshot gives the state to rlh_state_put, in one or several pieces; restore gets it back in one. A kind
-    // without them cannot be saved.
+    // snapshot passes the state to rlh_state_put, in one or several pieces; restore receives it in one. A kind without
+    // them cannot be saved.
     int (*snapshot)(rlh_host *host, void *self);
     int (*restore)(rlh_host *host, void *self, const void *state, size_t bytes);
-    // idle runs when no message waits; it returns the nanoseconds after which it wants to run again, or
-    // RLH_FOREVER.
+    // idle runs when no message waits; it returns the nanoseconds after which it must run again, or RLH_FOREVER.
     int64_t (*idle)(rlh_host *host, void *self);
-    // stop gives everything back, also after a failed start.
+    // stop releases everything, also after a failed start.
     void (*stop)(rlh_host *host, void *self);
 } rlh_component;
 
 // rlh_serve runs the plugin until the host ends it, and returns the exit status for main. Call it first: it takes
-// standard output for the host, and what is printed from then on goes to the host's log.
+// standard output for the host; later prints go to the host's log.
 int rlh_serve(const rlh_component *kinds, size_t count);
 
 // rlh_config returns the value of a key of the component's table as text, or NULL. Keys of tables within the table
 // are joined by dots, elements of arrays by commas. It lives as long as the component.
 const char *rlh_config(rlh_host *host, const char *key);
-// The next three parse it. A key that is missing leaves *value as it is, which makes that the default; a value
-// that is no such number is reported as by rlh_config_error. They return 0, or RLH_ERR_INVALID.
+// The next three parse it. A key that is missing leaves *value as it is, which makes that the default; a value of
+// another type is reported as by rlh_config_error. They return 0, or RLH_ERR_INVALID.
 int rlh_config_int(rlh_host *host, const char *key, int64_t *value);
 int rlh_config_float(rlh_host *host, const char *key, double *value);
 int rlh_config_bool(rlh_host *host, const char *key, int *value);
-// rlh_config_error says what is wrong with one key, such as "is 0, want 1 or more", what to write instead, and which
-// of the host's codes the problem has, such as "E020" (NULL: nothing to say). Keys that nobody asked for are
-// reported by the library.
+// rlh_config_error reports an error in one key: the reason, such as "is 0, want 1 or more", the remedy, and the host's
+// code, such as "E020" (NULL: none). The library reports keys that were never read.
 void rlh_config_error(rlh_host *host, const char *key, const char *reason, const char *help, const char *code);
 
 // rlh_identity says which instance of the component this is.
@@ -150,39 +148,39 @@ typedef struct rlh_identity {
     int64_t index, count;
     const char *run_name, *run_dir;
     uint64_t seed;   // of the run
-    int synchronous; // not 0: the run is to be reproducible bit by bit
+    int synchronous; // not 0: the run must be reproducible bit by bit
 } rlh_identity;
 const rlh_identity *rlh_identify(rlh_host *host);
 
-// rlh_state_put adds bytes to the snapshot that is being taken.
+// rlh_state_put adds bytes to the current snapshot.
 int rlh_state_put(rlh_host *host, const void *bytes, size_t n);
 
 // rlh_log writes a line to the host's log. Any thread.
 enum { RLH_DEBUG, RLH_INFO, RLH_WARN, RLH_ERROR };
 void rlh_log(rlh_host *host, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-// Metrics of the component: a counter goes up, a gauge is what it is, observations make a histogram. The host sees
+// Metrics of the component: a counter goes up, a gauge is the last value, observations make a histogram. The host sees
 // them within half a second. Names are up to 95 bytes; there can be 256 of them. Any thread.
 void rlh_count(rlh_host *host, const char *name, uint64_t add);
 void rlh_gauge(rlh_host *host, const char *name, double value);
 void rlh_observe(rlh_host *host, const char *name, double value);
 
-// rlh_fail ends the component with an error, in words for the user. The callback still returns. Any thread.
+// rlh_fail ends the component with an error message for the user. The callback must still return. Any thread.
 void rlh_fail(rlh_host *host, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// rlh_stop_run asks for the end of the run at the next dataset boundary. reason: RLH_LINK_STOP_RETURN, ...
+// rlh_stop_run asks the host to end the run at the next dataset boundary. reason: RLH_LINK_STOP_RETURN, ...
 int rlh_stop_run(rlh_host *host, int reason);
-// rlh_boundary is for learners: a dataset has been learned from and its weights are published. It returns when
-// the host has taken what it wants; snapshot runs within it.
+// rlh_boundary is for learners: a dataset has been learned from and its weights are published. It returns when the host
+// is done; snapshot runs within it.
 int rlh_boundary(rlh_host *host);
 
 // ------------------------------------------------------------------------------------------ 2. messages
 
 // rlh_emit sends a message from a signal, given by its index. Of *m it uses handle, kind, t, split, policy_version,
-// inline_, and sender, to whom an answer goes: this component's id, or that of a request which is passed on. The rest it
-// fills in. A block in it is claimed until the receivers have it, so the caller may
-// release it at once; of a signal that is on_loan the caller keeps the loan until it is answered. With
-// RLH_LINK_WINDOW messages that the host has not taken rlh_emit waits. Errors: those of rlh_retain, CLOSED.
+// inline_, and sender, which receives an answer: this component's id, or that of a forwarded request. It fills in the
+// rest. A block in it is claimed until the receivers have it, so the caller may release it at once; if the signal is
+// on_loan the caller keeps the loan until it is answered. rlh_emit waits while RLH_LINK_WINDOW messages are not taken
+// by the host. Errors: those of rlh_retain, CLOSED.
 int rlh_emit(rlh_host *host, uint32_t signal, const rlh_message *m);
 // rlh_reply emits a new message in answer to a request: it goes to the request's sender.
 int rlh_reply(rlh_host *host, uint32_t signal, const rlh_message *m, const rlh_message *request);
@@ -195,53 +193,53 @@ static inline uint32_t rlh_handle_arena(rlh_handle h) { return (uint32_t)(h >> (
 static inline uint32_t rlh_handle_block(rlh_handle h) { return (uint32_t)(h >> RLH_GENERATION_BITS) & RLH_MAX_BLOCK; }
 static inline uint64_t rlh_handle_generation(rlh_handle h) { return h & RLH_MAX_GENERATION; }
 
-// rlh_arena_of finds the arena of a handle, rlh_arena_named that of a name; NULL if the host has none. Arenas stay
+// rlh_arena_of finds an arena by handle, rlh_arena_named by name; NULL if the host has none. Arenas stay
 // until the plugin ends. Any thread.
 rlh_arena *rlh_arena_of(rlh_host *host, rlh_handle h);
 rlh_arena *rlh_arena_named(rlh_host *host, const char *name);
 // rlh_add_arena asks the host for an arena of the plugin's own and waits for it. schema is a JSON document that
-// says what the blocks contain, or NULL.
+// describes the blocks, or NULL.
 int rlh_add_arena(rlh_host *host, rlh_arena **arena, const char *name, uint32_t blocks, size_t block_bytes,
                   const char *schema);
-// rlh_reason is why the host refused last. It lives until the next refusal.
+// rlh_reason returns why the host last refused. It lives until the next refusal.
 const char *rlh_reason(rlh_host *host);
 
 // rlh_arena_info is constant.
 typedef struct rlh_arena_info {
     uint32_t id, blocks;
     size_t block_bytes, stride;
-    int read_only;      // blocks can only be read, and none loaned
+    int read_only;      // blocks can be read, but not loaned
     const char *name;
-    const char *schema; // JSON, or "" if nobody said
+    const char *schema; // JSON, or "" if there is none
 } rlh_arena_info;
 const rlh_arena_info *rlh_arena_get_info(const rlh_arena *arena);
 
 // A loan is the single writer's claim. rlh_loan lends any free block: *bytes is where to write, contents undefined,
-// until rlh_commit makes it readable, leaving the caller one claim on it, or rlh_abort gives it back unwritten.
+// until rlh_commit makes it readable, leaving the caller one claim on it, or rlh_abort returns it unwritten.
 // Errors: EXHAUSTED or BUSY, RANGE, CLOSED, READ_ONLY; SPENT if the loan has ended.
 int rlh_loan(rlh_arena *arena, rlh_handle *h, void **bytes);
 int rlh_loan_block(rlh_arena *arena, uint32_t block, rlh_handle *h, void **bytes);
 int rlh_commit(rlh_arena *arena, rlh_handle h);
 int rlh_abort(rlh_arena *arena, rlh_handle h);
 
-// A claim keeps a committed block as it is. rlh_lease claims it and gives its bytes, rlh_retain only claims it; each
-// is given back by one rlh_release, and so is the claim that rlh_commit left. The last claim of the last process
-// frees the block. bytes may be NULL. Errors: FOREIGN, RANGE, STATE, STALE, CLAIMS, SPENT.
+// A claim keeps a committed block as it is. rlh_lease claims it and gives its bytes, rlh_retain only claims it; each is
+// released by one rlh_release, and so is the claim that rlh_commit left. The last claim of the last process frees the
+// block. bytes may be NULL. Errors: FOREIGN, RANGE, STATE, STALE, CLAIMS, SPENT.
 int rlh_lease(rlh_arena *arena, rlh_handle h, const void **bytes);
 int rlh_retain(rlh_arena *arena, rlh_handle h);
 int rlh_release(rlh_arena *arena, rlh_handle h);
-// rlh_revoke makes the block unreachable for new claims; those who hold it keep it.
+// rlh_revoke makes the block unreachable for new claims; its holders keep it.
 int rlh_revoke(rlh_arena *arena, rlh_handle h);
-// rlh_loaned gives the bytes of a block that another has on loan and asked to have written in part (on_loan).
+// rlh_loaned returns the bytes of a block on loan to another component, which asked this one to write a part (on_loan).
 int rlh_loaned(rlh_arena *arena, rlh_handle h, void **bytes);
 
-// rlh_on_free makes run the receiver of a block's credit: it is called each time the block becomes free, by whichever
-// process, and may take it with rlh_loan_block at once. One that is free already gives none. The call comes on the
+// rlh_on_free makes run the receiver of a block's credit: run is called each time the block becomes free, in any
+// process, and may take it with rlh_loan_block at once. A block that is free already gives none. The call comes on the
 // thread that frees the block, or on the main thread if another process did. NULL: no credits.
 typedef void (*rlh_free_fn)(void *user, rlh_arena *arena, uint32_t block);
 int rlh_on_free(rlh_arena *arena, uint32_t block, rlh_free_fn run, void *user);
 
-// rlh_arena_count is a picture of an arena; blocks that move meanwhile are counted before or after their move.
+// rlh_arena_count takes a snapshot of an arena; blocks that move meanwhile are counted before or after their move.
 typedef struct rlh_arena_stats {
     uint32_t free, write, live, zombie, closed; // blocks by state
     uint32_t loans;                             // open loans of this process
@@ -249,9 +247,9 @@ typedef struct rlh_arena_stats {
 } rlh_arena_stats;
 void rlh_arena_count(const rlh_arena *arena, rlh_arena_stats *stats);
 
-// rlh_arena_attach maps an arena that was announced otherwise than to a host's plugin. What is announced is checked
-// against the files, which stay the caller's. holder is this process's bit, 1 to RLH_MAX_HOLDER. freed is called
-// for each block that becomes free and whose credit is another process's; it may be NULL.
+// rlh_arena_attach maps an arena that no host announced to this plugin. *said is checked against the files, which stay
+// the caller's. holder is this process's bit, 1 to RLH_MAX_HOLDER. freed is called for each block that becomes free and
+// whose credit belongs to another process; it may be NULL.
 typedef void (*rlh_freed_fn)(void *user, rlh_handle h);
 int rlh_arena_attach(rlh_arena **arena, int words_fd, int data_fd, const rlh_arena_info *announced, uint32_t holder,
                      rlh_freed_fn freed, void *user);
@@ -275,13 +273,13 @@ typedef struct rlh_column_view {
     size_t offset, stride_t, stride_env, stride_elem;
 } rlh_column_view;
 
-// rlh_columns returns the columns that the arena's schema tells, and how many. They live as long as the arena.
+// rlh_columns returns the columns of the arena's schema, and how many. They live as long as the arena.
 const rlh_column_view *rlh_columns(const rlh_arena *arena, size_t *count);
 // rlh_column finds one by name, or returns NULL.
 const rlh_column_view *rlh_column(const rlh_arena *arena, const char *name);
 
-// rlh_at points to an element; indexes must be below rows, envs and elems. The typed ones are for a column whose
-// dtype the caller has compared.
+// rlh_at points to an element; indexes must be below rows, envs and elems. Use the typed ones only after a check of
+// dtype.
 static inline const void *rlh_at(const rlh_column_view *c, const void *block, size_t t, size_t env, size_t i) {
     return (const char *)block + c->offset + t * c->stride_t + env * c->stride_env + i * c->stride_elem;
 }
@@ -297,30 +295,30 @@ static inline uint8_t rlh_u8_at(const rlh_column_view *c, const void *block, siz
 
 // ------------------------------------------------------------------------------------------ 5. rings
 
-// A ring is a bounded FIFO in a file of shared memory, of one of two kinds: RLH_RING_MESSAGES has one producer and
-// one consumer and carries rlh_messages; RLH_RING_QUEUE has any number of both, each of which may be killed at any
-// moment, and carries any bytes: up to the payload of a cell, or, where it is of the third kind, RLH_RING_BYTES, as many
-// as the whole queue takes. Functions that wait spin for some microseconds, then sleep.
+// A ring is a bounded FIFO in a file of shared memory, of one of two kinds: RLH_RING_MESSAGES has one producer and one
+// consumer and carries rlh_messages; RLH_RING_QUEUE has any number of both, each of which may be killed at any moment,
+// and carries any bytes: up to the payload of a cell, or, where it is of the third kind, RLH_RING_BYTES, as many as fit
+// into the whole queue. Functions that wait spin for some microseconds, then sleep.
 
 // rlh_ring_create makes a ring in a new sealed memory file. cells is a power of two from 2; payload the most bytes of
-// one item (of messages: 64). rlh_ring_attach maps one; the file stays the caller's, and what it says is checked.
-// owner, from 1 to 4095, names this process in a queue, as nobody else alive; 0 for messages.
+// one item (of messages: 64). rlh_ring_attach maps one and checks it; the file stays the caller's. owner, from 1 to
+// 4095, names this process in a queue and must be unique among the living; 0 for messages.
 int rlh_ring_create(int *fd, uint32_t kind, uint32_t cells, uint32_t payload);
 int rlh_ring_attach(rlh_ring **ring, int fd, uint32_t kind, uint32_t owner);
-// rlh_queue_create makes a queue for messages of any size that have so many bytes together, from 1 to 4 GiB less 1.
+// rlh_queue_create makes a queue for messages of any size, of bytes in total, from 1 to 4 GiB less 1.
 // They are counted in cells of 48 bytes, of 112 and more in a queue of more than 3 MB. Attach it as RLH_RING_QUEUE.
 int rlh_queue_create(int *fd, uint64_t bytes);
 void rlh_ring_detach(rlh_ring *ring);
 uint32_t rlh_ring_cells(const rlh_ring *ring);
 uint32_t rlh_ring_payload(const rlh_ring *ring);
 uint32_t rlh_ring_used(const rlh_ring *ring); // how many cells are in use at the moment
-// rlh_ring_shut says that nothing more is put: puts fail with CLOSED, gets when the ring is empty.
+// rlh_ring_shut ends the puts: they fail with CLOSED, and gets do when the ring is empty.
 void rlh_ring_shut(rlh_ring *ring);
 int rlh_ring_is_shut(const rlh_ring *ring);
-// rlh_ring_cancel ends the calls on a queue of this process that wait, and those to come, with CLOSED; other processes
-// go on. Detach once all of them have returned.
+// rlh_ring_cancel makes this process's waiting and later calls on a queue return CLOSED; other processes continue.
+// Detach once all of them have returned.
 void rlh_ring_cancel(rlh_ring *ring);
-// rlh_ring_kick wakes all that sleep on the ring.
+// rlh_ring_kick wakes all sleepers of the ring.
 void rlh_ring_kick(rlh_ring *ring);
 
 // These put or get from one up to count messages, and return how many. One thread at a time may put, one get.
@@ -335,17 +333,16 @@ typedef struct rlh_item {
 } rlh_item;
 
 // rlh_queue_put puts count items next to each other, all or none, and returns count; TOO_LONG if that is more than
-// rlh_queue_batch says, which is how many of the first items one put can take: at most RLH_MAX_RING_BATCH, and as many as
-// the ring has cells for. rlh_queue_get takes as many as there are, at most count, and as
-// fit into room bytes of memory, to which the items then point; it returns how many, or TOO_LONG if the first does
-// not fit. Any thread.
+// rlh_queue_batch, the number of first items that one put can take: at most RLH_MAX_RING_BATCH, and as many as the ring
+// has cells for. rlh_queue_get takes as many as there are, at most count, and as fit into room bytes of memory, to
+// which the items then point; it returns how many, or TOO_LONG if the first does not fit. Any thread.
 int rlh_queue_put(rlh_ring *ring, const rlh_item *items, size_t count, int64_t timeout);
 int rlh_queue_get(rlh_ring *ring, rlh_item *items, size_t count, void *memory, size_t room, int64_t timeout);
 
 size_t rlh_queue_batch(const rlh_ring *ring, const rlh_item *items, size_t count);
 
-// What a queue holds at the moment: how many items wait, how many bytes they have together, and whether there is no room
-// for one more. rlh_queue_longest is the most bytes of one.
+// What a queue holds at the moment: items, their bytes in total, and whether it is full. rlh_queue_longest is the most
+// bytes of one.
 typedef struct rlh_queue_stats {
     uint64_t items, bytes;
     int full;
@@ -353,61 +350,61 @@ typedef struct rlh_queue_stats {
 void rlh_queue_count(const rlh_ring *ring, rlh_queue_stats *out);
 uint32_t rlh_queue_longest(const rlh_ring *ring);
 
-// rlh_queue_recover repairs what a dead owner has left half done. lost, if not NULL, gets each item that it had taken
-// and not finished with. Call it only after the kernel has said that the process is dead; it may be repeated.
+// rlh_queue_recover repairs what a dead owner left half done. lost, if not NULL, receives each item that the owner had
+// taken and not finished. Call it only after the kernel has said that the process is dead; it may be repeated.
 typedef void (*rlh_lost_fn)(void *user, const rlh_item *item);
 void rlh_queue_recover(rlh_ring *ring, uint32_t owner, rlh_lost_fn lost, void *user);
 
 // ------------------------------------------------------------------------------------------ 6. the link
 
-// What follows is below rlh_serve, for bindings to other languages, which do the control calls themselves.
+// The layer below rlh_serve, for bindings to other languages, which handle the control calls themselves.
 
-// rlh_handlers are called by the link. Each may be NULL.
+// rlh_handlers are called by the link; each may be NULL.
 typedef struct rlh_handlers {
     void *user;
-    // woken runs on the main thread inside rlh_boundary when rlh_wake was called: serve what was posted.
+    // woken runs on the main thread inside rlh_boundary after rlh_wake: serve the posted calls.
     void (*woken)(void *user);
-    // frame gets each frame of the wire that the library does not know what to do with, such as "file", on the
-    // wire's own thread. json ends with a zero byte; the files are the callee's.
+    // frame receives each frame of the wire that the library does not handle, such as "file", on the wire's thread.
+    // json ends with a zero byte; the files are the callee's.
     void (*frame)(void *user, const char *json, size_t len, const int *fds, size_t fd_count);
     // gone runs on the wire's thread when the host is gone. NULL: the process ends.
     void (*gone)(void *user);
 } rlh_handlers;
 
-// rlh_host_open begins with the three inherited files, RLH_FD_WIRE and the following: it starts a thread that reads
-// the wire, so that arenas are known.
+// rlh_host_open takes the three inherited files, RLH_FD_WIRE and the two after it, and starts a thread that reads the
+// wire, so that arenas are known.
 int rlh_host_open(rlh_host **host, int wire_fd, int in_fd, int out_fd, const rlh_handlers *handlers);
-// rlh_host_bind says who the plugin is, as its configuration tells: its holder bit, its number as a sender, and its
+// rlh_host_bind sets the plugin's identity from its configuration: its holder bit, its number as a sender, and its
 // signals and slots. Messages can be sent and received from then on.
 int rlh_host_bind(rlh_host *host, uint32_t holder, uint32_t sender, const rlh_port *signals, size_t signal_count,
                   size_t slot_count);
 // rlh_host_configure reads a Configuration document (JSON) for rlh_config and rlh_identify.
 int rlh_host_configure(rlh_host *host, const char *json, size_t len);
-// rlh_host_close releases what the plugin still claims for messages on their way, and unmaps everything.
+// rlh_host_close releases the claims of messages still in transit, and unmaps everything.
 void rlh_host_close(rlh_host *host);
 
-// rlh_receive waits for the next message to a slot, or for the link's messages from RLH_LINK_ENV_BIND on. The message
-// before it is finished with by this call: acknowledged to the host. Errors: TIMEOUT, WOKEN, CLOSED, INVALID.
+// rlh_receive waits for the next message to a slot, or for the link's messages from RLH_LINK_ENV_BIND on. The call
+// finishes the previous message: it is acknowledged to the host. Errors: TIMEOUT, WOKEN, CLOSED, INVALID.
 int rlh_receive(rlh_host *host, rlh_message *m, int64_t timeout);
-// rlh_finish finishes with the last message early; rlh_settle does, and tells the host at once, as before a state is
-// saved that the message has had its part in. rlh_wake ends a waiting rlh_receive; rlh_end makes everything that
-// waits for the host return CLOSED from now on. Any thread.
+// rlh_finish finishes the last message early; rlh_settle also tells the host at once, as required before saving a state
+// that includes the message. rlh_wake ends a waiting rlh_receive; rlh_end makes all waits for the host return CLOSED
+// from now on. Any thread.
 void rlh_finish(rlh_host *host);
 void rlh_settle(rlh_host *host);
 void rlh_wake(rlh_host *host);
 void rlh_end(rlh_host *host);
-// rlh_acknowledge tells the host now what is finished with. A binding calls it before it sends a state, so that the
-// state and what the host knows of it agree.
+// rlh_acknowledge acknowledges the finished messages now. A binding calls it before it sends a state, so that the state
+// agrees with the host's count.
 void rlh_acknowledge(rlh_host *host);
-// rlh_begun tells whether the run has begun: what a component does of its own accord waits for that, so that a state
-// can be restored before. rlh_receive returns WOKEN when it begins.
+// rlh_begun reports whether the run has begun: a component must not act unasked before, so that a state can be restored
+// first. rlh_receive returns WOKEN when it begins.
 int rlh_begun(const rlh_host *host);
-// rlh_send puts one of the link's own messages, from RLH_LINK_ENV_REPLY on, as it is.
+// rlh_send puts one of the link's own messages, from RLH_LINK_ENV_REPLY on, unchanged.
 int rlh_send(rlh_host *host, const rlh_message *m);
 
 // rlh_wire_send sends one frame, with up to RLH_MAX_FILES files. Any thread.
 int rlh_wire_send(rlh_host *host, const char *json, size_t len, const int *fds, size_t fd_count);
-// rlh_state_send sends a state, rlh_state_take waits for the one of that call; free() what it gives. Any thread.
+// rlh_state_send sends a state; rlh_state_take waits for the state of a call: free() its bytes. Any thread.
 int rlh_state_send(rlh_host *host, uint64_t call, const void *bytes, size_t n);
 int rlh_state_take(rlh_host *host, uint64_t call, void **bytes, size_t *n, int64_t timeout);
 

@@ -19,7 +19,7 @@ static void post(void *user, struct call *c) {
     }
     pthread_cond_signal(&s->posted);
     pthread_mutex_unlock(&s->mutex);
-    // A component that waits for the host in an emit shall not keep itself from being stopped.
+    // A component that waits for the host in an emit must not delay its own stop.
     if (c == NULL || strcmp(c->method, RLH_METHOD_STOP) == 0) rlh_end(s->host);
     rlh_wake(s->host);
 }
@@ -58,7 +58,7 @@ static void begin(struct service *s) {
     if (s->kind->begin != NULL) s->kind->begin(s->host, s->self);
 }
 
-// receive runs the slot of one message. It returns false when the link has come to its end.
+// receive runs the slot of one message. It returns false when the link has ended.
 static bool receive(struct service *s, int64_t *idle_at) {
     const rlh_component *k = s->kind;
     begin(s);
@@ -88,7 +88,7 @@ static void run(struct service *s) {
     service_stop(s);
 }
 
-// is_started_by_host tells, and if not says what this program is.
+// is_started_by_host reports whether the host started this program; if not, it prints what this program is.
 static bool is_started_by_host(const struct service *s) {
     const char *cookie = getenv(RLH_COOKIE_KEY);
     if (cookie != NULL && strcmp(cookie, RLH_COOKIE_VALUE) == 0) return true;
@@ -100,11 +100,11 @@ static bool is_started_by_host(const struct service *s) {
     return false;
 }
 
-// speaks_version tells whether the host offers the version that this library speaks. If not, the handshake names it
-// all the same, and the host says which is missing.
+// speaks_version reports whether the host offers this library's version. If not, the handshake names it all the same,
+// and the host reports the mismatch.
 static bool speaks_version(void) {
     const char *offered = getenv("PLUGIN_PROTOCOL_VERSIONS");
-    if (offered == NULL || offered[0] == 0) return true; // a host of before there was a choice
+    if (offered == NULL || offered[0] == 0) return true; // an early host with a single version
     for (const char *at = offered; at != NULL; at = strchr(at, ',')) {
         if (*at == ',') at++;
         if (strtol(at, NULL, 10) == RLH_PROTOCOL_VERSION) return true;
@@ -112,7 +112,7 @@ static bool speaks_version(void) {
     return false;
 }
 
-// take_stdout returns the host's standard output; what the program prints from now on goes to standard error.
+// take_stdout returns the host's standard output; later prints go to standard error.
 static int take_stdout(void) {
     fflush(stdout);
     int fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 10);

@@ -1,4 +1,4 @@
-// What the component, its configuration and the control connection share.
+// Declarations shared by the component, its configuration and the control connection.
 #ifndef RLH_SERVICE_H
 #define RLH_SERVICE_H
 
@@ -9,7 +9,7 @@ uint32_t config_holder(const rlh_host *host);
 bool config_check_only(const rlh_host *host);
 bool config_wrong(const rlh_host *host);
 const char *config_level(const rlh_host *host);
-// config_finish complains of keys that nobody asked for and writes a Configured document.
+// config_finish reports keys that were never read and writes a Configured document.
 void config_finish(rlh_host *host, struct text *reply);
 
 // ---- the control connection (control.c, grpc.c)
@@ -27,18 +27,18 @@ struct call {
     struct call *next;
 };
 
-// post_call gives a call to the main thread: it is called on the control thread.
+// post_call hands a call to the main thread. Runs on the control thread.
 typedef void (*post_call)(void *user, struct call *call);
 
 struct control;
-// control_open begins to listen on a socket in the folder that go-plugin names.
+// control_open listens on a socket in the folder that go-plugin names.
 int control_open(struct control **control, post_call post, void *user);
 const char *control_path(const struct control *control);
 // control_answer sends a call's reply and frees it. Any thread.
 void control_answer(struct control *control, struct call *call);
-// control_ended tells whether the host has asked the plugin to end, or has closed the connection.
+// control_ended reports whether the host has asked the plugin to end, or has closed the connection.
 bool control_ended(const struct control *control);
-// control_close ends the thread, sending what can be sent at once, and removes the socket.
+// control_close ends the thread after one last attempt to send, and removes the socket.
 void control_close(struct control *control);
 void call_free(struct call *call);
 
@@ -56,7 +56,7 @@ struct service {
     const rlh_component *kind;
     void *self;
     enum life life;
-    struct text state; // of the snapshot that is being taken
+    struct text state; // of the current snapshot
     pthread_t main;
     bool begun;
     bool in_call;      // a callback runs for a control call, whose answer takes a failure
@@ -73,7 +73,7 @@ struct service {
 void service_call(struct service *s, struct call *c);
 // service_stop stops the component if it runs, and frees it.
 void service_stop(struct service *s);
-// service_takes_failure keeps a failure for the answer of the control call that is under way, if one is.
+// service_takes_failure keeps a failure for the answer of the current control call and reports whether there is one.
 bool service_takes_failure(struct service *s, const char *reason);
 
 #endif

@@ -11,7 +11,7 @@ static unsigned hex4(const char *s) {
     return (unsigned)strtoul(digits, NULL, 16);
 }
 
-// put_utf8 writes a code point, which takes no more bytes than the escape that it came from.
+// put_utf8 writes a code point, which is never longer than its escape.
 static char *put_utf8(char *to, unsigned c) {
     if (c < 0x80) {
         *to++ = (char)c;
@@ -31,8 +31,8 @@ static char *put_utf8(char *to, unsigned c) {
     return to;
 }
 
-// unicode decodes what follows \u, which the reader has checked, and moves *s behind it. A half of a pair without
-// the other, or a zero, becomes the replacement character.
+// unicode decodes the digits after \u, which the reader has checked, and moves *s past them. An unpaired surrogate or a
+// zero becomes the replacement character.
 static unsigned unicode(const char **s, const char *end) {
     unsigned c = hex4(*s);
     *s += 4;
@@ -115,7 +115,7 @@ void text_format(struct text *t, const char *format, ...) {
     text_add(t, buf, (size_t)n);
 }
 
-// utf8_length is how many bytes a valid character takes that begins here, or 0.
+// utf8_length returns the bytes of the character that begins here, or 0 if it is invalid.
 static size_t utf8_length(const unsigned char *s) {
     if (s[0] < 0x80) return 1;
     size_t n = s[0] >= 0xF0 && s[0] < 0xF5 ? 4 : s[0] >= 0xE0 && s[0] < 0xF0 ? 3 : s[0] >= 0xC2 && s[0] < 0xE0 ? 2 : 0;

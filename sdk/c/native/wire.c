@@ -1,5 +1,5 @@
 // The wire: the socket between host and plugin that carries files. A thread of its own reads it, so that arenas are
-// known before the messages that need them; whoever meets an unknown arena reads what lies there himself.
+// known before the messages that need them; a thread that meets an unknown arena reads the pending frames itself.
 #include "internal.h"
 #include "json.h"
 
@@ -13,7 +13,7 @@ enum { METRICS_PERIOD = 250 }; // milliseconds
 
 #define ARENA_WAIT INT64_C(1000000000) // nanoseconds
 
-// frame is one datagram. Files that nobody has taken are closed.
+// frame is one datagram. Its untaken files are closed.
 struct frame {
     struct json doc;
     const char *text;
@@ -29,10 +29,10 @@ static void close_files(int *fds, size_t n) {
     }
 }
 
-// add_answer hands something to whoever waits for that call.
+// add_answer wakes the waiter of a call with its answer.
 static void add_answer(rlh_host *host, const struct answer *a) {
     struct answer *copy = malloc(sizeof *copy);
-    if (copy == NULL) abort(); // somebody would wait for ever
+    if (copy == NULL) abort(); // the caller would wait forever
     *copy = *a;
     pthread_mutex_lock(&host->mutex);
     copy->next = host->answers;
@@ -66,8 +66,7 @@ static int await_answer(rlh_host *host, uint64_t call, bool state, int64_t timeo
     return RLH_ERR_TIMEOUT;
 }
 
-// keep_arena puts an arena in the place of the one that had its ID before, which stays mapped: somebody may still
-// have its blocks.
+// keep_arena replaces the previous arena of the ID, which stays mapped: its blocks may still be in use.
 static void keep_arena(rlh_host *host, rlh_arena *a, uint32_t id) {
     pthread_mutex_lock(&host->mutex);
     rlh_arena *before = host->arenas[id];
@@ -136,7 +135,7 @@ static void on_removed(rlh_host *host, const struct frame *f, json_place at) {
     if (a != NULL) atomic_store(&a->removed, true);
 }
 
-// on_frame does what one frame says. A field that is null is not set.
+// on_frame handles one frame. A field that is null is not set.
 static void on_frame(rlh_host *host, struct frame *f) {
     json_place at;
     if (json_is(&f->doc, at = json_get(&f->doc, 0, "arena"), JSON_OBJECT)) {
@@ -170,7 +169,8 @@ static void take_files(struct msghdr *m, struct frame *f) {
     }
 }
 
-// receive_one reads one frame if there is one. It returns 1, 0 if there is none, or -1 at the end. With reading held.
+// receive_one reads one frame if there is one. It returns 1, 0 if there is none, or -1 at the end. The caller holds
+// reading.
 static int receive_one(rlh_host *host) {
     union {
         char bytes[CMSG_SPACE(sizeof(int) * RLH_MAX_FILES)];
@@ -194,7 +194,7 @@ static int receive_one(rlh_host *host) {
     return 1;
 }
 
-// inside keeps a handler that looks for an arena from reading the frame that it was given.
+// inside keeps a handler that looks for an arena from overwriting its own frame.
 static _Thread_local bool inside;
 
 static int drain(rlh_host *host) {
@@ -219,7 +219,7 @@ static void *read_wire(void *argument) {
         if (fds[1].revents != 0) return NULL;
         metrics_send(host);
         if (n <= 0 || fds[0].revents == 0 || drain(host) == 0) continue;
-        if (host->handlers.gone == NULL) _exit(0); // the host is gone, and with it all reason to be here
+        if (host->handlers.gone == NULL) _exit(0); // without the host there is nothing to do
         host->handlers.gone(host->handlers.user);
         return NULL;
     }
@@ -287,7 +287,7 @@ int wire_send_text(rlh_host *host, struct text *t, int fd) {
     return err;
 }
 
-// set_reason keeps why the host refused, and takes the text over.
+// set_reason keeps the reason of a refusal and owns the text.
 static void set_reason(rlh_host *host, char *reason) {
     pthread_mutex_lock(&host->mutex);
     free(host->reason);
@@ -344,8 +344,8 @@ int rlh_state_send(rlh_host *host, uint64_t call, const void *bytes, size_t n) {
 
 static bool is_there(const rlh_arena *a) { return a != NULL && !atomic_load(&a->removed); }
 
-// await_arena waits for an arena that the host has announced on its way here, by the wire, later than the message
-// that speaks of it, by the ring. For a handle that was never right the wait is in vain.
+// await_arena waits for an arena whose announcement on the wire arrives after a message on the ring that names it. For
+// a wrong handle the wait is in vain.
 static rlh_arena *await_arena(rlh_host *host, uint32_t id) {
     int64_t deadline = deadline_after(ARENA_WAIT);
     struct timespec until = {.tv_sec = deadline / 1000000000, .tv_nsec = deadline % 1000000000};

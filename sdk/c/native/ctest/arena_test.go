@@ -41,7 +41,7 @@ func startRemote(t testing.TB, program string, a *arena.Arena, holder int) *remo
 	return r
 }
 
-// do lets the program do something and returns the error as Go's arenas have it.
+// do runs an operation in the program and returns its error as Go's arenas would.
 func (r *remote) do(op uint16, h hostabi.Handle) (hostabi.Message, error) {
 	r.t.Helper()
 	r.to.Put([]hostabi.Message{{Kind: op, Handle: h}})
@@ -80,7 +80,7 @@ func (m *model) readable(h hostabi.Handle) error {
 	return nil
 }
 
-// want is the error that an operation of one side must have.
+// want returns the error that an operation of one side must have.
 func (m *model) want(s int, op uint16, h hostabi.Handle, blocks int) error {
 	me := &m.sides[s]
 	switch op {
@@ -112,7 +112,7 @@ func (m *model) want(s int, op uint16, h hostabi.Handle, blocks int) error {
 	return m.readable(h)
 }
 
-// apply does what an operation without an error does.
+// apply applies an operation that succeeds.
 func (m *model) apply(s int, op uint16, h hostabi.Handle) {
 	me := &m.sides[s]
 	switch op {
@@ -134,7 +134,7 @@ func (m *model) apply(s int, op uint16, h hostabi.Handle) {
 	}
 }
 
-// TestArena_GoAndCFollowTheSameRules lets Go and C do what they like to one arena, one after the other, and compares
+// TestArena_GoAndCFollowTheSameRules runs random operations of Go and C on one arena, one after the other, and compares
 // every result with a model.
 func TestArena_GoAndCFollowTheSameRules(t *testing.T) {
 	set := arena.NewSet()
@@ -183,7 +183,7 @@ func TestArena_GoAndCFollowTheSameRules(t *testing.T) {
 			if recent = append(recent, h); len(recent) > 8 {
 				recent = recent[1:]
 			}
-			for h := range m.sides[s].loans { // of each at most two, so that blocks get around
+			for h := range m.sides[s].loans { // at most two of each, so that all blocks are used
 				if len(m.sides[s].loans) > 1 {
 					m.finishLoan(s, h, own, r)
 				}
@@ -273,7 +273,7 @@ func (l *local) do(op uint16, h hostabi.Handle) (answer hostabi.Message, err err
 		if err != nil {
 			return answer, err
 		}
-		answer.Inline[0] = binary.LittleEndian.Uint64(lease.Bytes()) // the claim stays, to be released by its handle
+		answer.Inline[0] = binary.LittleEndian.Uint64(lease.Bytes()) // the claim stays: it is released by its handle
 	case opRelease:
 		err = l.a.Release(h)
 	case opRevoke:
@@ -323,8 +323,8 @@ func TestArena_SweepTakesBackWhatAKilledProgramHeld(t *testing.T) {
 	}
 }
 
-// TestArena_KillsAtRandomMomentsLoseNothing kills the program in the middle of whatever it does, again and again.
-// What it held is free after the sweep, and the arena works on.
+// TestArena_KillsAtRandomMomentsLoseNothing kills the program at random moments. All its blocks are free after the
+// sweep, and the arena still works.
 func TestArena_KillsAtRandomMomentsLoseNothing(t *testing.T) {
 	program := Build(t, Sanitized, "../testdata/interop.c")
 	set := arena.NewSet()

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// Mode says what a program is built with.
+// Mode is how a program is built.
 type Mode int
 
 // Modes.
 const (
 	Plugin    Mode = iota // the whole library: the program calls rlh_serve
 	Library               // without the control connection, and so without libnghttp2
-	Sanitized             // as Library, under the sanitizers of addresses and undefined behaviour
+	Sanitized             // as Library, with the address and undefined behaviour sanitizers
 )
 
 // Build compiles C files with the library, warnings being errors, and returns the program. Paths are relative to the
@@ -58,7 +58,7 @@ func Build(t testing.TB, mode Mode, sources ...string) string {
 	return program
 }
 
-// key names what a program is made of: the compiler, its arguments, and all C files and headers that may be read.
+// key hashes the inputs of a program: the compiler, its arguments, and all C files and headers.
 func key(t testing.TB, compiler string, args, sources []string) string {
 	t.Helper()
 	h := sha256.New()
@@ -82,7 +82,7 @@ func key(t testing.TB, compiler string, args, sources []string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// cache returns the folder of programs, without those that nobody has used for a week.
+// cache returns the folder of programs, after removing those unused for a week.
 func cache(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(libraryDir(), "..", "..", "..", ".cache", "ctest")
@@ -95,13 +95,13 @@ func cache(t testing.TB) string {
 	}
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > 7*24*time.Hour {
-			_ = os.RemoveAll(filepath.Join(dir, e.Name())) // somebody else may be doing the same
+			_ = os.RemoveAll(filepath.Join(dir, e.Name())) // another process may be doing the same
 		}
 	}
 	return dir
 }
 
-// install puts a program into the cache in one step, so that nobody runs half of one.
+// install puts a program into the cache in one step, so that no test runs half a program.
 func install(made, program string) error {
 	text, err := os.ReadFile(made)
 	if err != nil {

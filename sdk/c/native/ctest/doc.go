@@ -6,5 +6,5 @@
 //	}
 //
 // Its own tests are those of the library: under sanitizers, against the rings, arenas and links of the host, and as
-// a runtime of components. It is no build system: a plugin is built by one command, which rlhost.h names.
+// a runtime of components. It is not a build system: one command builds a plugin; see rlhost.h.
 package ctest

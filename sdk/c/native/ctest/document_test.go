@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// documents is a process that says which texts are JSON documents, under sanitizers.
+// documents is a process that reports which texts are JSON documents, under sanitizers.
 type documents struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -55,7 +55,7 @@ func (d *documents) accepts(t testing.TB, doc []byte) bool {
 	return answer != 0
 }
 
-// depth is how deep brackets nest, those in strings included: more than the library reads may be refused.
+// depth returns how deep brackets nest, including those in strings: the library may refuse deeper texts.
 func depth(doc []byte) int {
 	deepest, now := 0, 0
 	for _, c := range doc {

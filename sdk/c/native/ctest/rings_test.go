@@ -17,7 +17,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// patience bounds what a test waits for another process.
+// patience bounds a test's wait for another process.
 const patience = 30 * time.Second
 
 // peer is the program in C at the other end.
@@ -47,7 +47,7 @@ func start(t testing.TB, program string, fds []int, args ...string) *peer {
 	return p
 }
 
-// wait waits for the program's end and returns what it printed.
+// wait waits for the program to end and returns its output.
 func (p *peer) wait(t testing.TB) string {
 	t.Helper()
 	timer := time.AfterFunc(patience, func() { _ = p.cmd.Process.Kill() })
@@ -166,7 +166,7 @@ func TestQueue_IsSharedByGoAndC(t *testing.T) {
 	}
 }
 
-// putAll puts items as the program in C does.
+// putAll puts the same items as the program in C.
 func putAll(e *queue.End, owner uint64, n int) error {
 	for i := range uint64(n) {
 		item := queue.Item{Kind: uint32(i), Payload: make([]byte, 16+i%40)}
@@ -204,8 +204,8 @@ func getAll(e *queue.End) (total [2]uint64) {
 	}
 }
 
-// TestQueue_SurvivesAKilledProgram kills the program in C somewhere in the middle of its puts and gets. What it left
-// is repaired by Go and by C, in turn; then the queue is empty after as many gets as it has items.
+// TestQueue_SurvivesAKilledProgram kills the program in C between its puts and gets. Go and C repair the queue in turn;
+// then the queue is empty after as many gets as it has items.
 func TestQueue_SurvivesAKilledProgram(t *testing.T) {
 	program := Build(t, Sanitized, "../testdata/interop.c")
 	q, err := queue.New("test", 16, 16)
@@ -217,7 +217,7 @@ func TestQueue_SurvivesAKilledProgram(t *testing.T) {
 		victim := start(t, program, []int{q.FD()}, "queue-churn", "7")
 		e := q.As(1)
 		buf := make([]byte, 16)
-		for theirs := 0; theirs < 1+9*round; { // until so many of the victim's items have been seen
+		for theirs := 0; theirs < 1+9*round; { // until that many of the victim's items have been seen
 			_ = e.Put(queue.Item{Payload: []byte("dddddddddddddddd")}, 0) // it may be full
 			if item, err := e.Get(buf, 0); err == nil && item.Payload[0] != 'd' {
 				theirs++
@@ -234,7 +234,7 @@ func TestQueue_SurvivesAKilledProgram(t *testing.T) {
 	}
 }
 
-// drainWhole empties a queue and fills and empties it once more: nothing may be stuck.
+// drainWhole empties a queue, then fills and empties it again: no cell may be stuck.
 func drainWhole(t *testing.T, q *queue.MPMC, e *queue.End) {
 	t.Helper()
 	buf := make([]byte, 16)

@@ -32,7 +32,7 @@ func newRuntime(t testing.TB) *spawn.Runtime {
 	return r
 }
 
-// TestRuntime_PluginsInC runs what all runtimes promise with the probe in C.
+// TestRuntime_PluginsInC runs the runtimes' conformance suite with the probe in C.
 func TestRuntime_PluginsInC(t *testing.T) {
 	program := spawn.Program{Name: "probe", Path: Build(t, Plugin, "../testdata/probe.c")}
 	r := newRuntime(t)
@@ -66,8 +66,8 @@ func killPlugin(t testing.TB, name string) {
 	}
 }
 
-// settle waits until the process of a component sleeps: what it had to say of what it has finished with is said by
-// then. A process that never sleeps is not waited for.
+// settle waits until the process of a component sleeps: by then it has acknowledged its finished messages. It does not
+// wait for a process that never sleeps.
 func settle(t testing.TB, name string) {
 	t.Helper()
 	file := fmt.Sprintf("/proc/%d/stat", pidOf(t, name))

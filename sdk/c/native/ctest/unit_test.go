@@ -13,7 +13,7 @@ func TestLibrary_KeepsItsPromisesUnderSanitizers(t *testing.T) {
 	}
 }
 
-// TestLibrary_EveryCompilerLikesIt asks for more warnings than plugins are built with.
+// TestLibrary_EveryCompilerLikesIt enables more warnings than the build of plugins.
 func TestLibrary_EveryCompilerLikesIt(t *testing.T) {
 	sources := Sources(t)
 	for _, name := range []string{"gcc", "clang-19", "clang"} {

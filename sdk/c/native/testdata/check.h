@@ -1,4 +1,4 @@
-// What the test programs share: checks that say where, and arenas as a host would make them.
+// Shared by the test programs: checks that print their line, and arenas as a host would make them.
 #ifndef CHECK_H
 #define CHECK_H
 

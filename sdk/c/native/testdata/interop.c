@@ -1,4 +1,4 @@
-// The other end of the host's rings and arenas: does what its first argument says with the files from 3 on.
+// The other end of the host's rings and arenas: runs the command of its first argument on the files from 3 on.
 #include "check.h"
 
 #include <sched.h>
@@ -193,7 +193,7 @@ static void arena_churn(char **args) {
     }
 }
 
-// on_unknown answers a frame that only this test sends: what came before it has been dealt with.
+// on_unknown answers a frame that only this test sends: the earlier frames have been handled.
 static void on_unknown(void *user, const char *json, size_t len, const int *fds, size_t fd_count) {
     for (size_t i = 0; i < fd_count; i++) close(fds[i]);
     rlh_host *host; // frames may come before rlh_host_open has returned
@@ -209,7 +209,7 @@ static void wire(void) {
     for (;;) pause();
 }
 
-// read_all asks a document everything that can be asked.
+// read_all calls every accessor on a document.
 static void read_all(const struct json *doc) {
     for (json_place at = 0; at < doc->count; at++) {
         uint64_t u;
@@ -222,12 +222,12 @@ static void read_all(const struct json *doc) {
     }
 }
 
-// parse reads documents from standard input, each behind its length as four bytes, and says of each whether it is one.
+// parse reads documents from standard input, each after its length in four bytes, and prints whether each is valid.
 static void parse(void) {
     uint32_t len;
     static char text[1 << 20];
     while (fread(&len, sizeof len, 1, stdin) == 1 && len <= sizeof text && fread(text, 1, len, stdin) == len) {
-        char *exact = malloc(len + 1); // so that reading beyond it is seen
+        char *exact = malloc(len + 1); // so that reads beyond it are detected
         memcpy(exact, text, len);
         struct json doc;
         char answer = json_parse(&doc, exact, len);

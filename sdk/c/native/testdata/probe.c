@@ -1,5 +1,5 @@
-// The probe of the runtimes' conformance suite, in C: a component that does as it is told. The same one in Go, and
-// what each message means, is plugins/plugintest/probe.go.
+// The probe of the runtimes' conformance suite, in C: a component that follows its messages. The same one in Go, and
+// the meaning of each message, is plugins/plugintest/probe.go.
 #define _POSIX_C_SOURCE 200809L // nanosleep
 #include "../rlhost.h"
 
@@ -26,7 +26,7 @@ struct probe {
     uint64_t numbers, sum;
     float history[4];
     rlh_handle leases[LISTED_MAX], kept[LISTED_MAX], asked[LISTED_MAX];
-    rlh_message held[LISTED_MAX]; // requests to be answered
+    rlh_message held[LISTED_MAX]; // unanswered requests
     size_t lease_count, kept_count, asked_count, held_count;
 };
 
@@ -128,7 +128,7 @@ static int restore(rlh_host *host, void *self, const void *state, size_t n) {
 
 // ---- on_number
 
-// finish commits a block, emits it and gives the own claim up.
+// finish commits a block, emits it and releases its own claim.
 static void finish(rlh_host *host, struct probe *p, rlh_handle h, rlh_message m, uint64_t x) {
     int err = rlh_commit(p->arena, h);
     m.handle = h;

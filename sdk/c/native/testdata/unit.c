@@ -1,4 +1,4 @@
-// The library's own tests, to be run under sanitizers.
+// The library's own tests; run them under sanitizers.
 #include "check.h"
 
 int main(void) {

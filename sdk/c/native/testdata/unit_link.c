@@ -39,7 +39,7 @@ static void say(struct play *p, const char *json, const int *fds, size_t n) {
     CHECK_EQUAL(rlh_wire_send(&self, json, strlen(json), fds, n), RLH_OK);
 }
 
-// hear reads a frame of the plugin; a file that comes with it goes to *fd.
+// hear reads a frame of the plugin; its file goes to *fd.
 static size_t hear(struct play *p, char *text, size_t room, int *fd) {
     char control[CMSG_SPACE(sizeof(int))];
     struct iovec io = {text, room - 1};
@@ -57,7 +57,7 @@ static void announce(struct play *p) {
     say(p, "{\"arena\":{\"call\":0,\"id\":9,\"name\":\"nine\",\"blocks\":2048,\"block_bytes\":100,\"read_only\":false,\"schema\":null}}", fds, 2);
 }
 
-// tell_plugin puts a message of the host's, which has finished with that many of the plugin's.
+// tell_plugin puts a message of the host, which has finished that many of the plugin's messages.
 static void tell_plugin(struct play *p, uint16_t slot, rlh_handle h, uint64_t finished) {
     rlh_message m = {.slot = slot, .handle = h, .ctl = finished};
     CHECK_EQUAL(rlh_messages_put(p->to, &m, 1, 0), 1);
@@ -125,7 +125,7 @@ static void test_acknowledgements_go_out_when_due(void) {
     tell_plugin(&p, 0, 0, 0);
     CHECK(rlh_receive(p.host, &m, 0) == RLH_OK && m.slot == 1);
     CHECK(rlh_receive(p.host, &m, 0) == RLH_OK && m.handle == h);
-    CHECK_EQUAL(rlh_ring_used(p.from), 0); // the first carried nothing that somebody keeps a claim for
+    CHECK_EQUAL(rlh_ring_used(p.from), 0); // the first carried no claimed block
     CHECK(rlh_receive(p.host, &m, 0) == RLH_OK && m.handle == 0);
     CHECK(rlh_ring_used(p.from) == 1 && from_plugin(&p).ctl == 2);
     CHECK_EQUAL(rlh_receive(p.host, &m, 0), RLH_ERR_TIMEOUT);
@@ -159,11 +159,11 @@ static void test_emit_waits_at_the_window(void) {
     for (int i = 0; i < 3 * RLH_LINK_WINDOW; i++) CHECK_EQUAL(rlh_emit(p.host, 0, &m), RLH_OK);
     pthread_join(thread, NULL);
     int data = 0;
-    while (rlh_receive(p.host, &m, 0) == RLH_OK) data++; // what came meanwhile was kept
+    while (rlh_receive(p.host, &m, 0) == RLH_OK) data++; // messages that arrived meanwhile were kept
     CHECK_EQUAL(data, 29 + 100);
     for (int i = 0; i < RLH_LINK_WINDOW; i++) CHECK_EQUAL(rlh_emit(p.host, 0, &m), RLH_OK);
     rlh_end(p.host);
-    CHECK_EQUAL(rlh_emit(p.host, 0, &m), RLH_ERR_CLOSED); // and not for ever
+    CHECK_EQUAL(rlh_emit(p.host, 0, &m), RLH_ERR_CLOSED); // does not wait forever
     close_play(&p);
 }
 
@@ -172,7 +172,7 @@ static void test_nonsense_of_the_host_is_refused(void) {
     rlh_message m;
     tell_plugin(&p, 2, 0, 0); // there is no slot 2
     CHECK_EQUAL(rlh_receive(p.host, &m, 0), RLH_ERR_INVALID);
-    tell_plugin(&p, RLH_LINK_ACK, 0, 7); // of what was never sent
+    tell_plugin(&p, RLH_LINK_ACK, 0, 7); // of messages never sent
     CHECK_EQUAL(rlh_receive(p.host, &m, 0), RLH_ERR_INVALID);
     const char *frames[] = {"x", "[]", "{\"arena\":{}}", "{\"arena\":{\"id\":999}}", "{\"removed\":-1}", "{\"removed\":300}",
                             "{\"failed\":{}}", "{\"state\":{\"call\":1,\"bytes\":5}}", "{\"arena\":null}"};

@@ -108,7 +108,7 @@ static void on_lost(void *user, const rlh_item *item) {
     l->kinds[l->count++] = item->kind;
 }
 
-// test_claims_of_the_dead_are_repaired leaves claims behind as a process that dies in the middle does.
+// test_claims_of_the_dead_are_repaired leaves claims behind as a dying process does.
 static void test_claims_of_the_dead_are_repaired(void) {
     int fd;
     rlh_ring *q = make_ring(RLH_RING_QUEUE, 8, 16, 5, &fd);
@@ -201,7 +201,7 @@ static void keep_whole(void *user, const rlh_item *item) {
     memcpy(w->bytes[w->count++], item->bytes, item->len);
 }
 
-// test_long_items_of_the_dead_come_back_whole leaves a claim behind as a consumer does that dies while it frees its cells.
+// test_long_items_of_the_dead_come_back_whole leaves the claim of a consumer that died while it freed its cells.
 static void test_long_items_of_the_dead_come_back_whole(void) {
     int fd;
     rlh_ring *q = make_any(960, &fd); // 20 of 32 cells
@@ -225,7 +225,7 @@ static void test_long_items_of_the_dead_come_back_whole(void) {
     close(fd);
 }
 
-// test_garbage_in_a_queue_ends: whatever a peer writes, calls come back and stay within the memory.
+// test_garbage_in_a_queue_ends: whatever a peer writes, calls return and stay within the memory.
 static void test_garbage_in_a_queue_ends(void) {
     uint64_t seed = 42;
     for (int round = 0; round < 400; round++) {
@@ -318,7 +318,7 @@ static void test_credits_reach_their_creditor(void) {
     CHECK_EQUAL(rlh_abort(b, h), RLH_OK);
     CHECK(freed == 1 && told == h);
     rlh_arena_credited(a, told);
-    rlh_arena_credited(a, told); // the host may say it again
+    rlh_arena_credited(a, told); // the host may repeat it
     CHECK_EQUAL(freed, 2);
     CHECK_EQUAL(rlh_on_free(a, 0, NULL, NULL), RLH_OK);
     CHECK_EQUAL(rlh_loan_block(a, 0, &h, NULL), RLH_OK);
@@ -360,10 +360,10 @@ static void test_announcements_are_checked(void) {
     unmake_arena(&m);
 }
 
-// hammer loans, claims and releases from several threads; what it reads must be what it wrote.
+// hammer loans, claims and releases from several threads; it must read what it wrote.
 struct hammer {
     rlh_arena *a;
-    uint64_t newest; // handle of the last block that somebody committed
+    uint64_t newest; // handle of the last committed block
     atomic_int reads;
     atomic_bool over;
 };
