@@ -14,7 +14,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// assembly is a graph and what was made of it. Once it runs it is not changed.
+// assembly is a graph and the instances and connections built from it. It is immutable once it runs.
 type assembly struct {
 	*loaded
 	graph   *graph.Graph
@@ -23,7 +23,7 @@ type assembly struct {
 	wires   []*runningWire
 }
 
-// member is the place of an instance in a graph. The instance may have been made when the graph was another one.
+// member is the place of an instance in a graph. The instance may have been made for an earlier graph.
 type member struct {
 	*instance
 	of    *graph.Component
@@ -38,14 +38,14 @@ type instance struct {
 	host      *component.Host
 	loop      *runningLoop
 	envs      int                      // environments that it has
-	joining   atomic.Pointer[assembly] // what it was made for; nil since that runs
+	joining   atomic.Pointer[assembly] // what it was made for; nil once that runs
 
 	bound atomic.Bool // it has its ports
 
 	live liveness
 }
 
-// instanceKey tells a place in the graph, whoever has it.
+// instanceKey identifies a place in the graph, whichever instance has it.
 type instanceKey struct {
 	component string
 	index     int
@@ -57,15 +57,15 @@ type pairing struct {
 	from, to *instance
 }
 
-// runningWire is a wire with a connection for each pair of instances. It is not changed once it runs, but for what
-// totals keeps.
+// runningWire is a wire with a connection for each pair of instances. It is immutable once it runs, but for its
+// totals.
 type runningWire struct {
 	wire  *graph.Wire
 	links []pairing
 	*totals
 }
 
-// totals keeps the counters of connections that a wire had before: all that it ever did stays counted.
+// totals keeps the counters of a wire's previous connections, so that nothing goes uncounted.
 type totals struct {
 	mu       sync.Mutex
 	past     WireCounters
@@ -80,8 +80,8 @@ type WireCounters struct {
 	Dropped   uint64 // lost to the overflow policy
 	Coalesced uint64 // replaced by a newer message
 	Blocked   uint64 // had to wait for room
-	Queued    int    // wait for their slot now
-	MaxQueued int    // most that ever waited on one connection
+	Queued    int    // pending for their slot now
+	MaxQueued int    // most that were ever pending on one connection
 	Parked    int    // wait for room now
 	Depth     int    // room in total
 }
@@ -135,7 +135,7 @@ func (a *assembly) policy(name string) (component.Policy, error) {
 	return nil, fmt.Errorf("policy %q is not declared", name)
 }
 
-// tables returns what components that run elsewhere are told of the file.
+// tables returns the parts of the file for components that run elsewhere.
 func (a *assembly) tables(parts *graph.Parts) component.Tables {
 	t := component.Tables{
 		Policies: map[string]component.PolicyTable{}, Envs: map[string]hostabi.EnvSpec{}, Peers: a.graph.InstancesByKind(),
@@ -180,7 +180,7 @@ func (a *assembly) newest(payload string) (found hostabi.Message, ok bool) {
 	return found, ok
 }
 
-// eachEnv calls fn with the environments of an assembly, nil being one that has none.
+// eachEnv calls fn with the environments of an assembly; a nil assembly has none.
 func (a *assembly) eachEnv(fn func(*loadedEnv)) {
 	if a != nil && a.loaded != nil {
 		for _, v := range a.plugins {
@@ -189,7 +189,7 @@ func (a *assembly) eachEnv(fn func(*loadedEnv)) {
 	}
 }
 
-// sameSpaces refuses environments of other spaces than those whose place they take.
+// sameSpaces rejects environments whose spaces differ from those that they replace.
 func (a *assembly) sameSpaces(before *assembly) error {
 	for name, v := range a.plugins {
 		old := before.plugins[name]
@@ -204,7 +204,7 @@ func (a *assembly) sameSpaces(before *assembly) error {
 	return nil
 }
 
-// sameNetworks takes over the policies that are what they were, and refuses those of another network.
+// sameNetworks reuses the policies that have not changed, and rejects those with another network.
 func (a *assembly) sameNetworks(before *assembly) error {
 	for name, made := range a.policies {
 		old, ok := before.policies[name]

@@ -11,10 +11,10 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// reach is Host.Boundary of a learner. In synchronous mode the boundary waits behind the messages that are queued:
-// whoever counts datasets and episodes has then counted this one, so that the run ends at the very dataset that
-// fulfils a stop rule, and a resumed run counts on from there. Rollouts meanwhile come as far as asking about the
-// first row of their next blocks, which no snapshot depends on.
+// reach is Host.Boundary of a learner. In synchronous mode the boundary waits behind the queued messages:
+// components that count datasets and episodes have then counted this one, so that the run ends at the very dataset
+// that fulfils a stop rule, and a resumed run continues from there. Rollouts meanwhile get as far as the request
+// for the first row of their next blocks, which no snapshot depends on.
 func (p *Pipeline) reach(learner *instance) {
 	if !learner.host.Run.Synchronous {
 		p.boundary(learner)
@@ -23,8 +23,8 @@ func (p *Pipeline) reach(learner *instance) {
 	learner.loop.own.Post(func(*hostabi.Message) { p.boundary(learner) }, hostabi.Message{})
 }
 
-// boundary ends a dataset. A stop that is asked for meanwhile waits for the next boundary, so that
-// AtBoundary always knows when it is called for the last time.
+// boundary ends a dataset. A stop requested meanwhile waits for the next boundary, so that AtBoundary always
+// knows when it is called for the last time.
 func (p *Pipeline) boundary(learner *instance) {
 	p.ending.boundaries.Add(1)
 	last := p.Stopping() != ""
@@ -38,9 +38,9 @@ func (p *Pipeline) boundary(learner *instance) {
 	}
 }
 
-// atBoundary calls the owner, and those who have asked. Two learners never wait for each other here: the loop of one
+// atBoundary calls the owner and the pending requests. Two learners never wait for each other here: the loop of one
 // may be the one that the other's snapshot needs an answer from. Nor does a learner wait for instances that are being
-// replaced: this is no boundary to save anything at then, and not the last one.
+// replaced: such a boundary is not one to save at, and not the last one.
 func (p *Pipeline) atBoundary(learner *instance) (met bool, err error) {
 	if !p.boundaries.try() {
 		return !p.boundaries.changing.Load(), nil
@@ -62,7 +62,7 @@ func (p *Pipeline) atBoundary(learner *instance) (met bool, err error) {
 	return true, err
 }
 
-// AtNextBoundary calls fn at the next dataset boundary at which all instances are in their places, on the learner's
+// AtNextBoundary calls fn at the next dataset boundary at which no instance is being replaced, on the learner's
 // loop, which waits for it, and returns its error. It blocks until then; ctx and the end of the run, with ErrEnded,
 // end that, and fn has not been called then.
 func (p *Pipeline) AtNextBoundary(ctx context.Context, fn func(snapshot Snapshot) error) error {

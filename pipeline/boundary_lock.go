@@ -9,16 +9,16 @@ import (
 )
 
 // Snapshot returns the state of instances by name. In synchronous mode that is all of them. In asynchronous mode
-// only the learner stands still at its boundary, so it is the learner and those that nobody depends on, which
-// have no signals. What cannot be saved is missing, and the reasons are joined in the error. It may be called
-// during the call that it was given to only: later it returns ErrEnded.
+// only the learner stands still at its boundary, so it is the learner and the instances without signals, on
+// which no other depends. State that cannot be saved is missing, and the error joins the reasons. It may only be
+// called during the call that it was passed to: later it returns ErrEnded.
 type Snapshot = func() (map[string]component.State, error)
 
-// standing is what boundaries and changes have to exclude each other by: whoever has the token sees all instances
-// in their places.
+// boundaryLock excludes boundaries and changes from each other: the holder of its token sees no instance half
+// replaced.
 type boundaryLock struct {
 	token    chan struct{}
-	changing atomic.Bool // set by who has the token and replaces instances
+	changing atomic.Bool // set by the token's holder while it replaces instances
 
 	mu    sync.Mutex
 	asked []*request // of AtNextBoundary
@@ -34,7 +34,7 @@ func (s *boundaryLock) take(ctx context.Context) error {
 	}
 }
 
-// try takes the token if nobody has it.
+// try takes the token if it is free.
 func (s *boundaryLock) try() bool {
 	select {
 	case <-s.token:
@@ -46,7 +46,7 @@ func (s *boundaryLock) try() bool {
 
 func (s *boundaryLock) put() { s.token <- struct{}{} }
 
-// answer calls those who have asked.
+// answer calls the pending requests.
 func (s *boundaryLock) answer(snapshot Snapshot) {
 	s.mu.Lock()
 	asked := s.asked
@@ -63,7 +63,7 @@ type request struct {
 	done chan error // takes one
 }
 
-// answer calls the function; who waits learns of it also if it panics.
+// answer calls the function and wakes the waiting caller, also if it panics.
 func (r *request) answer(snapshot Snapshot) {
 	err := ErrEnded
 	defer func() { r.done <- err }()

@@ -15,8 +15,8 @@ import (
 )
 
 // Build loads plugins, makes policies and components and connects them. Nothing runs yet. It blocks on files and
-// on the compilation of plugins; ctx ends that. Errors that the file is to blame for are Problems. After an error
-// everything has been released.
+// on the compilation of plugins, until ctx ends. Errors in the file are Problems. After an error everything has
+// been released.
 func Build(ctx context.Context, g *graph.Graph, o BuildOptions) (*Pipeline, error) {
 	p := &Pipeline{options: o, changes: newChangeLock(), boundaries: newBoundaryLock(), previous: map[string]*loadedEnv{}}
 	p.log, p.arenas, p.stats, p.loops.onError = o.Log, arena.NewSet(), stat.NewRegistry(), p.endLoops
@@ -41,7 +41,7 @@ func Build(ctx context.Context, g *graph.Graph, o BuildOptions) (*Pipeline, erro
 
 func (p *Pipeline) build(ctx context.Context, g *graph.Graph) error {
 	a := &assembly{graph: g, run: p.runOf(g)}
-	p.state.Store(a) // so that what is released after an error is known
+	p.state.Store(a) // so that release after an error finds it
 	var err error
 	if a.loaded, err = load(ctx, g, p.options.Parts, &p.envCache); err != nil {
 		return err
@@ -101,7 +101,7 @@ func (p *Pipeline) add(a *assembly, of *graph.Component, index int, at placement
 	return x, nil
 }
 
-// hostOf makes the host of an instance, but for the Receiver and an ID that is to be the next.
+// hostOf makes the host of an instance, without the Receiver, and without an ID that will be the next free one.
 func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placement) *component.Host {
 	own := of.Name
 	return &component.Host{
@@ -138,7 +138,7 @@ func (p *Pipeline) start(x *instance, of *graph.Component) error {
 	return nil
 }
 
-// resume restores what the options have state of.
+// resume restores the instances that the options have state for.
 func (p *Pipeline) resume(a *assembly) error {
 	left := len(p.options.Resume)
 	for _, x := range a.members {
@@ -173,8 +173,8 @@ func (a *assembly) connect() error {
 	return nil
 }
 
-// stopFor is Host.Stop. One who is to take another's place may find that the run is to end, as by a rule that it brings:
-// then that change is made first.
+// stopFor is Host.Stop. A replacement may find that the run must end, for instance by its own stop rule: then the
+// change is completed first.
 func (p *Pipeline) stopFor(x *instance, reason component.StopReason) {
 	if t, _ := x.live.watched(); t == nil || !t.waits(reason) {
 		p.Stop(reason)
@@ -196,14 +196,14 @@ func (p *Pipeline) failed(x *instance, err error) bool {
 	return true
 }
 
-// collect closes plugins that nobody uses and nobody is to go back to.
+// collect closes plugins that are not in use and that no rollback needs.
 func (p *Pipeline) collect() error {
 	p.tidy()
 	wanted := map[*loadedEnv]bool{}
 	note := func(v *loadedEnv) { wanted[v] = true }
 	p.now().eachEnv(note)
 	if t := p.changes.pending(); t != nil && !t.uses(note) {
-		return nil // it may have found or loaded any; what is left over goes when it is over
+		return nil // it may have found or loaded any; the rest is closed when it ends
 	}
 	p.mu.Lock()
 	for _, v := range p.previous {

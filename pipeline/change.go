@@ -10,11 +10,11 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// Prepare makes a change of the running pipeline ready: to what next says, which With or Parse made. It loads and
-// compiles plugins, checks them against those that run, makes and starts new instances; it blocks on all that, and ctx
-// or the end of the run ends it. What runs is not touched.
+// Prepare prepares a change of the running pipeline to the graph next, from With or Parse. It loads and compiles
+// plugins, checks them against the running ones, makes and starts new instances; it blocks until that is done, or ctx
+// or the run ends. The running pipeline is not touched.
 //
-// Errors: Problems where a file is to blame, a *ChangeError for what cannot be changed, ErrNothing, ErrBusy, ErrEnded.
+// Errors: Problems for errors in a file, a *ChangeError for what cannot be changed, ErrNothing, ErrBusy, ErrEnded.
 // After an error everything has been released.
 func (p *Pipeline) Prepare(ctx context.Context, next *graph.Graph, o TransitionOptions) (*Transition, error) {
 	if o.Deadline <= 0 {
@@ -63,8 +63,8 @@ func (t *Transition) prepare(ctx context.Context, next *graph.Graph) error {
 	return context.Cause(ctx)
 }
 
-// nextAssembly loads what a graph needs beyond what runs and holds it against that. Its members and wires are still
-// missing.
+// nextAssembly loads what a graph needs beyond what runs, and checks it against that. Its members and wires are
+// still missing.
 func (p *Pipeline) nextAssembly(ctx context.Context, before *assembly, next *graph.Graph) (*assembly, error) {
 	a := &assembly{graph: next, run: before.run}
 	if before.run.Stop != next.Run.Stop {
@@ -96,8 +96,8 @@ func (t *Transition) Plugin(env string) env.Plugin {
 	return v.plugin
 }
 
-// Commit makes the change and returns when all of it has been made. On an error everything is as before, and the
-// transition is closed: a *ChangeError, ErrEnded, or the cause of ctx's end.
+// Commit makes the change and returns when it is complete. On an error nothing has changed, and the transition
+// is closed: a *ChangeError, ErrEnded, or the cause of ctx's end.
 func (t *Transition) Commit(ctx context.Context) (Outcome, error) {
 	ctx, leave, err := t.p.changes.join(ctx)
 	if err != nil {
@@ -118,7 +118,7 @@ func (t *Transition) Commit(ctx context.Context) (Outcome, error) {
 	return o, nil
 }
 
-// commit makes the changes one after the other, and takes back those made if one cannot be made.
+// commit makes the changes one after the other, and reverts those made if one fails.
 func (t *Transition) commit(ctx context.Context, o *Outcome) error {
 	if err := t.fault(); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (t *Transition) commitSwaps(ctx context.Context, o *Outcome) error {
 	return nil
 }
 
-// commitGraph changes who is wired to whom.
+// commitGraph changes instances and wires.
 func (t *Transition) commitGraph(ctx context.Context, _ *Outcome) error {
 	if err := t.restEnded(ctx); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (t *Transition) commitGraph(ctx context.Context, _ *Outcome) error {
 	return t.fault()
 }
 
-// install makes the next assembly the one that runs.
+// install makes the next assembly the running one.
 func (t *Transition) install(o *Outcome) {
 	p := t.p
 	p.mu.Lock()
@@ -221,7 +221,7 @@ func (t *Transition) install(o *Outcome) {
 	}
 }
 
-// finish lets go of what runs no more, once everything has been changed.
+// finish releases what no longer runs, once everything has been changed.
 func (t *Transition) finish(o *Outcome) {
 	t.p.mu.Lock()
 	for _, w := range t.before.wires {
@@ -241,13 +241,13 @@ func (t *Transition) finish(o *Outcome) {
 	t.p.tidy()
 }
 
-// Settle ends the probation: the previous version lets go of what it holds. Its plugin stays loaded, for a way back.
-// It is to be called once for each Commit that succeeded; a later one that changes the same things settles as well.
-// false means that a new version has failed before: then nothing has been settled, and Fell is called, or was.
+// Settle ends the probation: the previous version releases what it holds. Its plugin stays loaded, for a rollback.
+// It must be called once for each successful Commit; a later one that changes the same things settles as well. false
+// means that a new version has already failed: then nothing has been settled, and Fell is called, or was.
 func (t *Transition) Settle() bool {
 	_, leave, err := t.p.changes.join(t.p.changes.ctx)
 	if err != nil {
-		return true // the end of the run lets go of everything
+		return true // the end of the run releases everything
 	}
 	defer leave()
 	return t.settle()
@@ -272,7 +272,7 @@ func (t *Transition) settle() bool {
 	return true
 }
 
-// Close gives up a change that was not committed, and releases what was made for it.
+// Close abandons a change that was not committed, and releases what was made for it.
 func (t *Transition) Close() error {
 	_, leave, err := t.p.changes.join(t.p.changes.ctx)
 	if err != nil {
@@ -289,7 +289,7 @@ func (t *Transition) giveUp() error {
 	return t.release()
 }
 
-// release takes back what was made for a change that will not be.
+// release releases what was made for a change that will not happen.
 func (t *Transition) release() error {
 	t.close()
 	errs := []error{t.cancelEnvs()}
@@ -297,17 +297,17 @@ func (t *Transition) release() error {
 	for _, m := range t.p.now().members {
 		members[m.instance] = true
 	}
-	heirs := map[*instance]*instance{} // of those that ran meanwhile
+	successors := map[*instance]*instance{} // of instances that ran meanwhile
 	for _, s := range t.swaps {
 		if s.done {
-			heirs[s.old.instance], heirs[s.new] = s.new, t.undone[s.old.instance]
+			successors[s.old.instance], successors[s.new] = s.new, t.undone[s.old.instance]
 		}
 	}
 	for _, x := range t.made {
 		if members[x] {
 			x.live.settle(t)
-		} else if heir := heirs[x]; heir != nil {
-			errs = append(errs, t.p.retire(x, heir))
+		} else if successor := successors[x]; successor != nil {
+			errs = append(errs, t.p.retire(x, successor))
 		} else {
 			errs = append(errs, t.p.discard(x))
 		}

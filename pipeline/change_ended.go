@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 )
 
-// restEnded brings the instances to rest that are to end. What comes for them meanwhile waits.
+// restEnded brings the instances that will end to rest. Messages for them stay pending meanwhile.
 func (t *Transition) restEnded(ctx context.Context) error {
 	for _, m := range t.plan.ended {
 		late := refuse(control.CodeLate, "", "%s did not come to rest within %v; it goes on as before", m.name, t.options.Deadline)
@@ -23,15 +23,15 @@ func (t *Transition) restEnded(ctx context.Context) error {
 	return nil
 }
 
-// leave ends an instance that is at rest. What it was given and has not begun with, and what waits for it, goes to
-// another one of its component; if there is none, to one that is wired in its place, and else it is dropped.
+// leave ends an instance that is at rest. Messages that it has taken and not begun with, and those pending for it,
+// go to another instance of its component; if there is none, to one wired in its place, and else they are dropped.
 func (t *Transition) leave(m member, o *Outcome) {
 	var waiting []component.Waiting
 	if pauser, ok := m.component.(component.Pauser); ok && m.live.failed() == nil {
 		m.loop.Do(func() { waiting = pauser.Waiting() })
 	}
 	t.passOn(m, waiting, o)
-	for _, c := range t.p.draining() { // it has no other connections any more
+	for _, c := range t.p.draining() { // it has no other connections left
 		for _, port := range m.of.Manifest.Slots {
 			if c.Slot() != m.host.BoundSlot(port.Name) {
 				continue
@@ -46,7 +46,7 @@ func (t *Transition) leave(m member, o *Outcome) {
 	}
 }
 
-// instead returns the slot that gets what still waits on a connection to an instance that ends, or nil.
+// instead returns the slot that gets the messages pending on a connection to an ending instance, or nil.
 func (t *Transition) instead(component, slot string, c *bus.Connection) *bus.Slot {
 	for _, x := range t.next.members {
 		if x.of.Name == component {
@@ -61,7 +61,7 @@ func (t *Transition) instead(component, slot string, c *bus.Connection) *bus.Slo
 	return nil
 }
 
-// passOn gives what an instance has not begun with to another one of its component.
+// passOn gives the messages that an instance has not begun with to another instance of its component.
 func (t *Transition) passOn(m member, waiting []component.Waiting, o *Outcome) {
 	if len(waiting) == 0 {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 )
 
-// prepareEnvs makes everything that instances need to go over to other environments.
+// prepareEnvs makes everything that instances need to change environments.
 func (t *Transition) prepareEnvs(ctx context.Context) error {
 	for _, m := range t.next.members {
 		if err := context.Cause(ctx); err != nil {
@@ -49,8 +49,8 @@ func (t *Transition) prepareEnv(m member, runner component.EnvRunner, to *loaded
 	return nil
 }
 
-// tasks returns the tasks of the next environments' episodes, and of those before if they come back: both newer than
-// all that run.
+// tasks returns the tasks of the next environments' episodes, and of the previous ones if they come back: both newer
+// than all that run.
 func (t *Transition) tasks() (next, back uint16) {
 	now := t.before.task()
 	back = (now + 2) % trajectory.TrialTask
@@ -63,7 +63,7 @@ func (t *Transition) tasks() (next, back uint16) {
 	return (now + 1) % trajectory.TrialTask, back
 }
 
-// commitEnvs makes all instances go over at their boundaries and waits for them. If one does not, all go back.
+// commitEnvs makes all instances change at their boundaries and waits for them. If one does not, all change back.
 func (t *Transition) commitEnvs(ctx context.Context, o *Outcome) error {
 	if len(t.envs) == 0 {
 		return nil
@@ -94,7 +94,7 @@ func lateAt(o TransitionOptions) error {
 		"not all environments came to the boundary %q within %v: the previous version runs everywhere", o.At, o.Deadline)
 }
 
-// sendOver tells all instances to go over; those on one loop with nothing between them.
+// sendOver tells all instances to change; those on one loop without a slot running in between.
 func (t *Transition) sendOver(ctx context.Context) error {
 	errs := make([]error, len(t.envs))
 	var all sync.WaitGroup
@@ -127,7 +127,7 @@ func byLoop(steps []*envChange) map[*runningLoop][]placedStep {
 	return m
 }
 
-// commit runs on the component's loop. A change before this one that is still on probation is settled by it.
+// commit runs on the component's loop. It settles a previous change that is still on probation.
 func (s *envChange) commit() error {
 	if before := s.x.live.replaceChange(s); before != nil {
 		before.settle()
@@ -152,7 +152,7 @@ func (s *envChange) wait(ctx context.Context) (component.EnvsWent, error) {
 	}
 }
 
-// cancelEnvs makes every instance go back that has been told to go over, and releases the others' preparations.
+// cancelEnvs makes every instance that was told to change go back, and releases the others' preparations.
 func (t *Transition) cancelEnvs() error {
 	var errs []error
 	for _, s := range t.envs {
@@ -186,7 +186,7 @@ func (s *envChange) settle() {
 	s.x.live.dropChange(s)
 }
 
-// rolledBack is EnvChange.RolledBack: the component has gone back by itself.
+// rolledBack is EnvChange.RolledBack: the component has changed back by itself.
 func (s *envChange) rolledBack(error) {
 	if s.over.Swap(true) {
 		return
@@ -195,7 +195,7 @@ func (s *envChange) rolledBack(error) {
 	s.t.tell()
 }
 
-// back notes that the instance runs the environments of before a change.
+// back notes that the instance runs the environments that it had before a change.
 func (l *liveness) back(s *envChange) {
 	l.let(s.to)
 	l.dropChange(s)
@@ -207,7 +207,7 @@ func (l *liveness) back(s *envChange) {
 	}
 }
 
-// keepOnly notes that the instance has let go of all environments but those of a change; next to a trial the others
+// keepOnly notes that the instance has released all environments but those of a change; beside a trial the others
 // stay.
 func (l *liveness) keepOnly(s *envChange) {
 	l.mu.Lock()
@@ -223,7 +223,7 @@ func (l *liveness) keepOnly(s *envChange) {
 	})
 }
 
-// went notes that all environments have gone over.
+// went notes that all environments have changed.
 func (l *liveness) went(s *envChange) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // ErrBusy is wrapped by Prepare while another change is being prepared or committed; the message says which.
 var ErrBusy = errors.New("another change is under way")
 
-// ErrNothing is returned by Prepare when the next graph asks for nothing that the running one does not have.
+// ErrNothing is returned by Prepare when the next graph is the running one.
 var ErrNothing = errors.New("nothing is to be changed")
 
 // ChangeError says why a change cannot be made while the run goes on. Nothing has changed.
@@ -33,7 +33,7 @@ func refuse(code control.Code, help, format string, args ...any) *ChangeError {
 	return &ChangeError{Code: code, Reason: fmt.Sprintf(format, args...), Help: help}
 }
 
-// envError says why environments cannot take the place of others.
+// envError says why environments cannot replace others.
 func envError(name string, err error) error {
 	var spaces *component.SpacesError
 	if errors.As(err, &spaces) {

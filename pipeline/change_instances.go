@@ -14,12 +14,12 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// learnedStep is how often it is looked whether trajectories have been learned from. Who lets go of a block tells only
-// who writes it.
+// learnedStep is how often learned polls whether trajectories have been learned from. The release of a block is only
+// reported to its writer.
 const learnedStep = 200 * time.Microsecond
 
-// learned waits, in synchronous mode, until what a rollout has made has been learned from and the weights that came of
-// it are on their way. A rollout begins its next trajectories when its blocks come back, so with the newest weights; a
+// learned waits, in synchronous mode, until a rollout's trajectories have been learned from and the resulting weights
+// are emitted. A rollout begins its next trajectories when its blocks come back, so with the newest weights; a
 // successor with blocks of its own, as in another process, would not wait for that.
 func (s *replacement) learned(ctx context.Context) error {
 	if !s.old.host.Run.Synchronous || s.old.of.Flow.Envs == 0 || s.old.live.failed() != nil {
@@ -54,7 +54,7 @@ func (s *replacement) trajectories() (list []*arena.Arena) {
 	return list
 }
 
-// outstanding reports whether somebody has a claim on a block.
+// outstanding reports whether any block is claimed.
 func outstanding(list []*arena.Arena) bool {
 	for _, a := range list {
 		if s := a.Stats(); s.Live+s.Zombie > 0 {
@@ -110,7 +110,7 @@ func (t *Transition) successor(a *assembly, old *member, of *graph.Component) (*
 	return t.make(a, of, old.index, at)
 }
 
-// make makes and starts an instance for an assembly. It is held: nothing that is for it is handled yet.
+// make makes and starts an instance for an assembly. It is held: no message for it is handled yet.
 func (t *Transition) make(a *assembly, of *graph.Component, index int, at placement) (*instance, error) {
 	at.held, at.watch, at.begun = true, t, t.p.again()
 	x, err := t.p.add(a, of, index, at)
@@ -124,7 +124,7 @@ func (t *Transition) make(a *assembly, of *graph.Component, index int, at placem
 	return x, nil
 }
 
-// startError makes a ChangeError of what came up while an instance was made, unless it is one or is the file's.
+// startError turns an error from making an instance into a ChangeError, unless it is one or is the file's.
 func startError(err error) error {
 	var problems graph.Problems
 	var refused *ChangeError
@@ -134,7 +134,7 @@ func startError(err error) error {
 	return &ChangeError{Code: control.CodeFailed, Reason: err.Error(), Err: err}
 }
 
-// needEnvs adds the instances that use an environment which changes and cannot go over by themselves.
+// needEnvs adds the instances that use a changing environment and cannot change to another by themselves.
 func (p *plan) needEnvs(next *assembly) {
 	for i := range p.assignments {
 		s := &p.assignments[i]
@@ -151,7 +151,7 @@ func (p *plan) needEnvs(next *assembly) {
 	}
 }
 
-// commit brings the old instance to rest and hands its place over to the new one. On an error the old one goes on.
+// commit brings the old instance to rest and gives its place to the new one. On an error the old one continues.
 func (s *replacement) commit(ctx context.Context, o *Outcome) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.t.options.Deadline, refuse(control.CodeLate, "",
 		"%s did not come to rest within %v; it goes on as before", s.old.name, s.t.options.Deadline))
@@ -160,7 +160,7 @@ func (s *replacement) commit(ctx context.Context, o *Outcome) error {
 		return err
 	}
 	err := s.learned(ctx)
-	s.t.p.steps.readOthers() // while nobody learns: the successor may count
+	s.t.p.steps.readOthers() // while no learner runs: the successor may count
 	if err == nil {
 		err = s.handOver(o)
 	}
@@ -173,8 +173,8 @@ func (s *replacement) commit(ctx context.Context, o *Outcome) error {
 	return nil
 }
 
-// handOver gives the new instance what the old one has. Both are held, so that the pieces may run on two loops one
-// after the other; where both are on one loop they run together, and its other components see none of them.
+// handOver gives the new instance what the old one has. Both are held, so that the steps may run on two loops one
+// after the other; where both are on one loop they run together, unseen by its other components.
 func (s *replacement) handOver(o *Outcome) (err error) {
 	all := func() { err = s.handPieces(o) }
 	if s.old.loop == s.new.loop {
@@ -210,7 +210,7 @@ func (s *replacement) handPieces(o *Outcome) error {
 	return nil
 }
 
-// save returns the state of the old instance, of a failed one that which it was made with. nil is none.
+// save returns the state of the old instance, or the initial state of a failed one; nil if there is none.
 func (s *replacement) save(o *Outcome) (state *component.State, err error) {
 	if why := s.unfit(); why != "" {
 		o.note("%s begins new episodes: %s", s.old.name, why)
@@ -236,7 +236,7 @@ func (s *replacement) save(o *Outcome) (state *component.State, err error) {
 	return &saved, nil
 }
 
-// unfit tells why the new instance cannot go on with the episodes of the old one; empty if it can.
+// unfit returns why the new instance cannot continue the episodes of the old one; empty if it can.
 func (s *replacement) unfit() string {
 	was, is := s.old.of.Flow, s.of.Flow
 	switch {
@@ -264,8 +264,8 @@ func (s *replacement) restore(state *component.State) (err error) {
 	return nil
 }
 
-// reconnect leads all connections of the old instance to and from the new one, and returns what the old one has not
-// begun with. Signals and slots of both are of one kind, so what could fail has been checked.
+// reconnect leads all connections of the old instance to and from the new one, and returns the messages that the
+// old one has not begun with. Both have the same kind's signals and slots, so possible errors have been checked.
 func (s *replacement) reconnect() (waiting []component.Waiting) {
 	s.old.loop.Do(func() {
 		err := errors.Join(bus.Redirect(s.ways()...), s.moveSignals())
@@ -279,8 +279,8 @@ func (s *replacement) reconnect() (waiting []component.Waiting) {
 	return waiting
 }
 
-// ways leads everything that comes for the old instance to the new one, also what still waits on connections that are
-// no more. Slots that the new one does not have, or for something else, are left out: no wire leads there.
+// ways leads all messages for the old instance to the new one, also those pending on disconnected connections. Slots
+// that the new one lacks, or that have another payload, are left out: no wire leads there.
 func (s *replacement) ways() (ways []bus.Way) {
 	draining := s.t.p.draining()
 	for _, port := range s.old.component.Manifest().Slots {
@@ -300,8 +300,8 @@ func (s *replacement) ways() (ways []bus.Way) {
 	return ways
 }
 
-// moveSignals makes the new instance send where the old one did, on signals that both have. A connection that is no more
-// by then was of a tap: those end at any time, and nothing is left to move.
+// moveSignals makes the new instance send where the old one did, on signals that both have. A connection that has ended
+// by then was a tap's: those end at any time, and nothing is left to move.
 func (s *replacement) moveSignals() error {
 	manifest := s.new.component.Manifest()
 	var errs []error
@@ -320,8 +320,8 @@ func (s *replacement) moveSignals() error {
 	return errors.Join(errs...)
 }
 
-// undo makes the version of before again, from the state that this one has, and gives it the place. If that cannot be
-// done, this one keeps it, so that the run goes on; the error says so. One that has failed cannot.
+// undo makes the previous version again, from the current one's state, and puts it back. If that fails, the current
+// one stays, so that the run continues; the error says so. A version that has failed cannot stay.
 func (s *replacement) undo() error {
 	now := member{s.new, s.of, s.old.index, s.old.name}
 	x, err := s.t.successor(s.t.before, &now, s.old.of)

@@ -6,25 +6,25 @@ import (
 	"sync"
 )
 
-// life says whether the run can be changed, and who is at it. Use newLife.
+// changeLock says whether the run can be changed, and holds the current change.
 type changeLock struct {
-	ctx  context.Context // ends with ErrEnded as soon as the run is to end
+	ctx  context.Context // ends with ErrEnded as soon as the run is about to end
 	end  context.CancelCauseFunc
 	gone chan struct{} // closed when the loops have ended
 
 	mu     sync.Mutex
 	quiet  sync.Cond     // working has become 0
 	change pendingChange // prepared or under way; one at a time
-	work   int           // calls under way that change something
+	work   int           // calls in progress that change something
 }
 
 // pendingChange is a change that is prepared or under way.
 type pendingChange interface {
 	// title says what is being changed, in one line.
 	title() string
-	// giveUp closes it, if it has not been committed.
+	// giveUp closes it if it has not been committed.
 	giveUp() error
-	// replacing returns the instances that it replaces, or whose environments it does, while it is being committed.
+	// replacing returns the instances that it replaces, or whose environments it replaces, while it is being committed.
 	replacing() map[*instance]bool
 	// uses calls fn with the environments of the graphs before and after it; known is false while it is still loading some.
 	uses(fn func(*loadedEnv)) (known bool)
@@ -37,10 +37,10 @@ func newChangeLock() *changeLock {
 	return l
 }
 
-// over returns ErrEnded if nothing can be changed any more.
+// over returns ErrEnded once nothing can be changed.
 func (l *changeLock) over() error { return context.Cause(l.ctx) }
 
-// enter makes t the one change that is under way. The context ends also with the run; leave must be called.
+// enter makes t the current change. The context ends also with the run; leave must be called.
 func (l *changeLock) enter(ctx context.Context, t pendingChange) (_ context.Context, leave func(), err error) {
 	l.mu.Lock()
 	busy := l.change
@@ -71,7 +71,7 @@ func (l *changeLock) join(ctx context.Context) (_ context.Context, leave func(),
 	}, nil
 }
 
-// visit keeps the run from letting go of its arenas until leave is called; ok is false once it has begun to.
+// visit keeps the run from releasing its arenas until leave is called; ok is false once it has begun to.
 func (l *changeLock) visit() (leave func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *changeLock) finish(t pendingChange) {
 	}
 }
 
-// await waits until nobody is at it any more, and returns the change that was left prepared, if there is one.
+// await waits until no call is in progress, and returns the change left prepared, if any.
 func (l *changeLock) await() pendingChange {
 	l.end(ErrEnded)
 	close(l.gone)
@@ -120,7 +120,7 @@ func (l *changeLock) pending() pendingChange {
 	return l.change
 }
 
-// replacing returns the instances that a change which is being committed replaces, or whose environments it does.
+// replacing returns the instances that a change being committed replaces, or whose environments it replaces.
 func (l *changeLock) replacing() map[*instance]bool {
 	if t := l.pending(); t != nil {
 		return t.replacing()

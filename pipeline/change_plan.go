@@ -9,8 +9,8 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// changes lists what is to be changed: tables first, then instances, then wires. What environments are loaded from is
-// not among them, because the text of a graph tells only where that lies.
+// changes lists the changes: tables first, then instances, then wires. What environments are loaded from is not among
+// them, because the text of a graph tells only where that lies.
 func (p *plan) changes() []control.Change {
 	before, next := p.graphs[0], p.graphs[1]
 	var list []control.Change
@@ -58,9 +58,9 @@ func (p *plan) wireChanges() (list []control.Change) {
 	return list
 }
 
-// plan is what the way from the running assembly to a graph takes, apart from the environments.
+// plan is the difference from the running assembly to a graph, apart from the environments.
 type plan struct {
-	differs     bool // the graphs do, in whatever
+	differs     bool // the graphs differ, in anything
 	assignments []assignment
 	ended       []member
 	wires       []wirePlan
@@ -73,8 +73,8 @@ type plan struct {
 type assignment struct {
 	of    *graph.Component
 	index int
-	old   *member  // who has it now; nil for one that is added
-	why   []string // reasons to replace that one
+	old   *member  // the current one; nil if it is added
+	why   []string // reasons to replace old
 }
 
 // wirePlan is a wire of the next assembly.
@@ -84,7 +84,7 @@ type wirePlan struct {
 	same bool         // and the same mode, depth and policy
 }
 
-// planOf compares what runs with a graph and refuses what cannot be done while a run goes on.
+// planOf compares what runs with a graph and rejects changes that a run cannot make.
 func planOf(before *assembly, next *graph.Graph) (*plan, error) {
 	if err := sameRun(before.graph, next); err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func planOf(before *assembly, next *graph.Graph) (*plan, error) {
 	return p, nil
 }
 
-// sameRun refuses what a run keeps from its beginning to its end.
+// sameRun rejects changes of what a run keeps from beginning to end.
 func sameRun(a, b *graph.Graph) error {
 	fixed := func(key string, a, b any) error {
 		if a == b {
@@ -184,7 +184,7 @@ func (p *plan) structural() bool {
 	return slices.ContainsFunc(p.assignments, func(s assignment) bool { return s.old == nil || len(s.why) > 0 })
 }
 
-// fixed refuses to replace or end instances that cannot be.
+// fixed rejects replacing or ending instances that are Fixed.
 func (p *plan) fixed() error {
 	for _, s := range p.assignments {
 		if s.old != nil && len(s.why) > 0 {

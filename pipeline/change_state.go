@@ -18,8 +18,8 @@ import (
 //	 closed ◀── all is taken back
 //
 // A new version is on probation from its first step on until the change is confirmed: at the end of Commit without
-// TransitionOptions.Probation, else by Settle. Until then the first fault of one counts against the change; from there on
-// it is that of any component, and ends the run.
+// TransitionOptions.Probation, else by Settle. Until then its first fault counts against the change; afterwards it is
+// like that of any component, and ends the run.
 type stage uint8
 
 const (
@@ -35,17 +35,17 @@ func (s stage) String() string {
 	return [...]string{"prepared", "being committed", "committed", "settled", "closed"}[s]
 }
 
-// changeState is where a change stands, and what has come between. mu guards also what the change is about while it is
-// being prepared, since others look at that.
+// changeState is the state of a change and its first fault. mu also guards the change's contents while it is being
+// prepared, since others read them.
 type changeState struct {
 	mu        sync.Mutex
 	stage     stage
-	confirmed bool                 // faults of new versions are those of any component
+	confirmed bool                 // faults of new versions are like those of any component
 	broken    chan struct{}        // closed at the first fault of a new version before that
 	faulty    string               // component of that
 	err       error                // the fault
-	told      bool                 // the owner knows of it, or will
-	ends      component.StopReason // why a new version wants the run to end
+	told      bool                 // the owner has been told, or will be
+	ends      component.StopReason // why a new version asks for the run to end
 }
 
 // advance moves from one stage to another.
@@ -66,7 +66,7 @@ func (c *changeState) close() {
 	c.stage = closed
 }
 
-// complete moves on to committed, and returns why a new version wants the run to end, or nothing.
+// complete moves on to committed, and returns why a new version asks for the run to end, or nothing.
 func (c *changeState) complete() component.StopReason {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,8 +74,8 @@ func (c *changeState) complete() component.StopReason {
 	return c.ends
 }
 
-// onFault notes a fault of a new version, and reports whether the previous one takes its place for it: everywhere, or,
-// once new versions are confirmed, nowhere. Commit gives up at such a fault.
+// onFault notes a fault of a new version, and reports whether the previous one replaces it: everywhere, or, once new
+// versions are confirmed, nowhere. Commit fails at such a fault.
 func (c *changeState) onFault(name string, fault error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *changeState) onFault(name string, fault error) bool {
 	return c.err != nil
 }
 
-// confirm makes faults from here on those of any component. The error is that of a fault before.
+// confirm makes later faults like those of any component. The error is that of an earlier fault.
 func (c *changeState) confirm() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,8 +110,8 @@ func (c *changeState) failure() error {
 		Reason: fmt.Sprintf("%s failed while it took over: %v; the previous version runs", c.faulty, c.err)}
 }
 
-// untold returns the fault that the owner of a complete change is to be told, if there is one. The caller holds mu, and
-// sets told.
+// untold returns the fault that the owner of a complete change must be told, if any. The caller must hold mu, and sets
+// told.
 func (c *changeState) untold() (name string, fault error) {
 	if c.told || c.stage != committed {
 		return "", nil
@@ -119,7 +119,7 @@ func (c *changeState) untold() (name string, fault error) {
 	return c.faulty, c.err
 }
 
-// waits reports whether the run is to end once the change has been made, if it is.
+// waits reports whether the end of the run waits for the change to be made.
 func (c *changeState) waits(reason component.StopReason) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +130,7 @@ func (c *changeState) waits(reason component.StopReason) bool {
 	return true
 }
 
-// know changes what others look at while the change is being prepared.
+// know changes what others read while the change is being prepared.
 func (c *changeState) know(change func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

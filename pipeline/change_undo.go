@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// takeBack undoes what a commit has changed, in reverse order. The error tells what could not be undone.
+// takeBack reverts what a commit has changed, in reverse order. The error says what could not be reverted.
 func (t *Transition) takeBack() error {
 	var errs []error
 	for _, undo := range slices.Backward(t.undo) {
@@ -17,17 +17,17 @@ func (t *Transition) takeBack() error {
 	if len(t.undone) > 0 || len(t.relinked) > 0 {
 		again := t.restored()
 		t.p.state.Store(again)
-		t.p.taps.follow(again) // those that came meanwhile hear instances that are no more
+		t.p.taps.follow(again) // new taps listen to instances that have ended
 	}
 	return errors.Join(errs...)
 }
 
-// restored is the assembly of before, with the instances and connections that are in their places now.
+// restored is the previous assembly, with the current instances and connections.
 func (t *Transition) restored() *assembly {
 	a := *t.before
 	now := func(x *instance) *instance {
-		if heir := t.undone[x]; heir != nil {
-			return heir
+		if successor := t.undone[x]; successor != nil {
+			return successor
 		}
 		return x
 	}
@@ -53,7 +53,7 @@ func (t *Transition) restored() *assembly {
 	return &a
 }
 
-// restoredGraph is the graph of before, with the components of the next one that could not be taken back.
+// restoredGraph is the previous graph, with the components of the next one that could not be reverted.
 func (t *Transition) restoredGraph() *graph.Graph {
 	if len(t.kept) == 0 {
 		return t.before.graph

@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 )
 
-// rewiring is what becomes of the connections that one instance sends on.
+// rewiring is the change of the connections that one instance sends on.
 type rewiring struct {
 	t    *Transition
 	from *instance
@@ -21,9 +21,9 @@ type rewiredLink struct {
 	wire *runningWire
 }
 
-// rewire gives the next assembly its wires: connections that stay, new ones, and others in the place of those whose
-// mode, depth or policy changes. Each instance sends nothing between the end of one connection and the beginning of
-// the other. What is on its way to instances that end waits there, see leave.
+// rewire gives the next assembly its wires: connections that stay, new ones, and replacements for those whose mode,
+// depth or policy changes. Each instance sends nothing between the end of one connection and the beginning of its
+// replacement. Messages for ending instances stay pending there, see leave.
 func (t *Transition) rewire(ctx context.Context) error {
 	work := map[*instance]*rewiring{}
 	kept := map[*bus.Connection]bool{}
@@ -47,7 +47,7 @@ func (t *Transition) rewire(ctx context.Context) error {
 	for _, w := range t.before.wires {
 		for _, l := range w.links {
 			if !kept[l.Connection] {
-				l.from, l.to = t.heirOf(l.from), t.heirOf(l.to)
+				l.from, l.to = t.successorOf(l.from), t.successorOf(l.to)
 				x := workOf(t, work, l.from)
 				x.cut = append(x.cut, rewiredLink{l, w})
 			}
@@ -63,7 +63,7 @@ func workOf(t *Transition, work map[*instance]*rewiring, from *instance) *rewiri
 	return work[from]
 }
 
-// exchange makes all exchanges, those that may have to wait for messages that are parked first.
+// exchange makes all exchanges, first those that may have to wait for parked messages.
 func (t *Transition) exchange(ctx context.Context, work map[*instance]*rewiring) error {
 	for _, x := range work {
 		for _, l := range x.cut {
@@ -107,8 +107,8 @@ func (x *rewiring) exchange() error {
 	return nil
 }
 
-// heirOf returns who has the place of an instance now.
-func (t *Transition) heirOf(x *instance) *instance {
+// successorOf returns the instance that has x's place now.
+func (t *Transition) successorOf(x *instance) *instance {
 	for _, s := range t.swaps {
 		if s.old.instance == x && s.done {
 			return s.new
@@ -122,7 +122,7 @@ func (t *Transition) linkOf(w *runningWire, pair pairing) *pairing {
 	if w == nil {
 		return nil
 	}
-	i := slices.IndexFunc(w.links, func(l pairing) bool { return t.heirOf(l.from) == pair.from && t.heirOf(l.to) == pair.to })
+	i := slices.IndexFunc(w.links, func(l pairing) bool { return t.successorOf(l.from) == pair.from && t.successorOf(l.to) == pair.to })
 	if i < 0 {
 		return nil
 	}

@@ -24,7 +24,7 @@ type ending struct {
 	wall   *time.Timer // ends the run when its time is over
 }
 
-// state tells how the run ended, or nothing.
+// state returns how the run ended, or nothing.
 func (e *ending) state() control.State {
 	if e.counters.Load() == nil {
 		return ""

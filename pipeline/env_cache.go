@@ -19,7 +19,7 @@ type loadedEnv struct {
 	plugin env.Plugin
 }
 
-// serves reports whether the environment is what a table asks for: the same source, however it is named.
+// serves reports whether the environment matches a table: the same source, however it is named.
 func (v *loadedEnv) serves(env string, t *graph.EnvTable, digest string) bool {
 	a, b := v.table, *t
 	a.Use, b.Use, a.SHA256, b.SHA256 = "", "", "", ""
@@ -29,7 +29,7 @@ func (v *loadedEnv) serves(env string, t *graph.EnvTable, digest string) bool {
 	return v.env == env && digest != "" && v.digest == digest && reflect.DeepEqual(a, b)
 }
 
-// library keeps the loaded plugins, those of a graph that ran before included.
+// envCache keeps the loaded plugins, those of previous graphs included.
 type envCache struct {
 	mu   sync.Mutex
 	list []*loadedEnv // in the order of loading
@@ -52,7 +52,7 @@ func (l *envCache) add(v *loadedEnv) {
 	l.list = append(l.list, v)
 }
 
-// keep closes all list but those that are wanted, the last one loaded first.
+// keep closes all plugins but the wanted ones, the last loaded first.
 func (l *envCache) keep(wanted func(*loadedEnv) bool) error {
 	l.mu.Lock()
 	var gone []*loadedEnv

@@ -16,7 +16,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// Graph returns the graph that runs. It is another one after a change.
+// Graph returns the running graph. A change replaces it.
 func (p *Pipeline) Graph() *graph.Graph { return p.now().graph }
 
 // Env returns the loaded environment that runs now. It is open until another version of it has been committed and
@@ -34,7 +34,7 @@ func (p *Pipeline) Policy(name string) (component.Policy, error) { return p.now(
 // Stats returns the metrics of all components.
 func (p *Pipeline) Stats() *stat.Registry { return p.stats }
 
-// Warnings returns what is not wrong with the environments that were loaded first, but perhaps not what was meant.
+// Warnings returns the warnings about the environments that were loaded first.
 func (p *Pipeline) Warnings() graph.Problems { return p.warnings }
 
 // Status describes every instance, in the order of the graph. It reads counters, and may be called at any time.
@@ -79,8 +79,8 @@ func (p *Pipeline) Wires() []control.WireStatus {
 	return list
 }
 
-// Cause says why the run stands still: the first cause, and the wire that is blocked. It is empty while the run goes on,
-// and before and after it. Any goroutine.
+// Cause says why the run has stalled: the first cause, and the blocked wire. It is empty while the run progresses, and
+// before and after it. Any goroutine.
 func (p *Pipeline) Cause() string { return p.watch.snapshot(time.Now()).cause() }
 
 // Counters returns the counters of all wires, in the order of the graph. It may be called at any time; after Run
@@ -92,20 +92,20 @@ func (p *Pipeline) Counters() []WireCounters {
 	return p.readCounters()
 }
 
-// Pause makes the instances that patterns name come to rest, all for none, and returns what each of them says, in the
-// order of the graph. A rollout ends the trajectories that it has begun. Those that others need for that come to rest
-// after them: first who asks, then who is asked, and so on downstream. ctx is the one deadline of all; who has not come
-// to rest by then runs on, and its answer is TimedOut.
+// Pause brings the instances that match patterns to rest, all for none, and returns the answer of each, in the order of
+// the graph. A rollout ends the trajectories that it has begun. Instances that others need for that come to rest after
+// them: requesters first, then those that answer, and so on downstream. ctx is the common deadline; an instance that is
+// not at rest by then runs on, and its answer is TimedOut.
 //
-// A change, a checkpoint or the end of the run lifts the pause for as long as that takes: see lift. What is paused, and
-// whether it is, is a matter of the place in the graph: an instance that replaces a paused one is paused.
+// A change, a checkpoint or the end of the run lifts the pause for as long as that takes: see lift. The pause belongs
+// to the place in the graph: an instance that replaces a paused one is paused.
 //
 // The error is a *control.Error for patterns that are malformed or name nothing. Any goroutine but those of the loops.
 func (p *Pipeline) Pause(ctx context.Context, patterns []string) ([]control.Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(p.changes.ctx, cancel)() // nobody comes to rest any more
-	p.pauses.serial.Lock()                           // from here on no change begins, so that those chosen stay
+	defer context.AfterFunc(p.changes.ctx, cancel)() // no instance comes to rest any more
+	p.pauses.serial.Lock()                           // from here on no change begins, so that the chosen instances stay
 	defer p.pauses.serial.Unlock()
 	chosen, err := p.pauses.choose(patterns)
 	if err != nil {
@@ -114,7 +114,7 @@ func (p *Pipeline) Pause(ctx context.Context, patterns []string) ([]control.Answ
 	return p.pauses.pause(ctx, chosen), nil
 }
 
-// Resume makes instances that are paused run on. Errors and answers are as of Pause.
+// Resume makes paused instances run on. Errors and answers are those of Pause.
 func (p *Pipeline) Resume(ctx context.Context, patterns []string) ([]control.Answer, error) {
 	p.pauses.serial.Lock()
 	defer p.pauses.serial.Unlock()
@@ -127,12 +127,12 @@ func (p *Pipeline) Resume(ctx context.Context, patterns []string) ([]control.Ans
 }
 
 // Tap calls fn with the messages of all signals that a pattern names, as they pass, on a goroutine of the tap's own,
-// until cancel is called or the run ends. The run never waits for it: messages that come while fn is behind pass by
-// (their Sequence tells). Taps go on when instances are replaced, added or ended.
+// until cancel is called or the run ends. The run never waits for it: messages that come while fn is behind are
+// skipped (their Sequence shows it). Taps continue when instances are replaced, added or ended.
 //
 // A pattern is one for components, as control.ParsePattern reads it, a dot, and one for signals: rollout.trajectories,
 // rollout[1].*, *.episodes; without a dot it is for all signals of the components. With columns fn gets only messages
-// whose block is still there, and that stays during the call: a.Lease works. Else blocks may be gone.
+// whose block is still valid, and stays so during the call: a.Lease works. Else blocks may be gone.
 //
 // cancel waits for a call of fn that is under way, so it must not be called by fn. fn must return soon, for the end of
 // the run waits for it, too. Errors: *control.Error.
@@ -149,16 +149,16 @@ func (p *Pipeline) Tap(pattern string, columns bool, fn TapFunc) (cancel func(),
 
 // Steps counts the env steps of this process's run. Each number is counted where it happens, and those under way in the
 // blocks that hold them. At a dataset boundary of a synchronous run they add up; else Steps reads again, for 20 ms at
-// most, until they do. What components in other processes have counted comes up to 100 ms later: with such it goes on
-// for 300 ms. What a process had counted and not yet told when it died is known by its being missing ever since, once:
-// trained or dropped, it is dropped for the reason "process"; made, it is made all the same. Any goroutine; after Run it
-// returns what they were at its end.
+// most, until they do. Counts of components in other processes come up to 100 ms later: with such it goes on for 300
+// ms. Steps that a process had counted and not reported when it ended show as missing from then on, once: trained or
+// dropped, they are dropped for the reason "process"; made, they count as made. Any goroutine; after Run it returns
+// what they were at its end.
 func (p *Pipeline) Steps() control.StepCounts { return p.steps.read() }
 
 // ErrNoneSent is wrapped by Newest where no component has sent such a message yet.
 var ErrNoneSent = errors.New("none has been sent")
 
-// newestTries is how often Newest looks for a newer message when the block of the one that it found has been reused.
+// newestTries is how often Newest looks for a newer message when the found one's block has been reused.
 const newestTries = 8
 
 // Newest calls read with the newest message of a payload, such as weights, and its block, which is claimed during the

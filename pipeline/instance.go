@@ -13,7 +13,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// place is what an instance has of its own in the run, besides its name.
+// placement is what is an instance's own in the run, besides its name.
 type placement struct {
 	id        uint16                  // 0: the next that is free
 	name      string                  // empty: as the graph has it
@@ -22,7 +22,7 @@ type placement struct {
 	inherited map[string]*arena.Arena // of its predecessor; nil if it has none
 	begun     int                     // see component.Host
 	held      bool                    // nothing is handled before Release
-	watch     probation               // that deals with its failures
+	watch     probation               // that handles its failures
 }
 
 // view is the assembly that an instance belongs to.
@@ -43,8 +43,8 @@ func (x *instance) env(name string) (env.Plugin, error) {
 	return v.plugin, nil
 }
 
-// rest brings an instance to rest and holds it: nothing of it runs any more, and what is for it waits. On an error it
-// goes on as if nothing had been asked. One that has failed is held already.
+// rest brings an instance to rest and holds it: none of its slots runs, and messages for it stay pending. On an error
+// it continues as if it had not been asked. A failed instance is held already.
 func (x *instance) rest(ctx context.Context) error {
 	if x.live.failed() != nil {
 		return nil
@@ -100,7 +100,7 @@ func (x *instance) goOn() {
 	x.host.Receiver.Release()
 }
 
-// stand makes an instance that has failed stand still.
+// stand holds an instance that has failed.
 func (x *instance) stand(fault error) {
 	x.live.mu.Lock()
 	defer x.live.mu.Unlock()
@@ -121,7 +121,7 @@ func (x *instance) published() uint64 {
 	return newest
 }
 
-// snapshot takes the snapshot of an instance on its own loop; here is the one that this runs on.
+// snapshot takes the snapshot of an instance on its own loop; here is the caller's loop.
 func (x *instance) snapshot(here *runningLoop) (state component.State, err error) {
 	if err := x.live.unsavable(); err != nil {
 		return state, err
@@ -140,7 +140,8 @@ func (m *member) asked() control.Member {
 	return control.Member{Name: m.name, Kind: m.of.Kind, Receiver: m.loop.own}
 }
 
-// intake returns how many messages an instance has taken, how many wait for it, and how much room there is for such.
+// intake returns how many messages an instance has taken, how many are pending for it, and how much room there is
+// for them.
 func (m *member) intake() (taken uint64, queued, depth int) {
 	for _, c := range m.incoming() {
 		s := c.Stats()
@@ -148,7 +149,7 @@ func (m *member) intake() (taken uint64, queued, depth int) {
 		queued += s.Queued
 		depth += c.Options().Depth
 	}
-	if len(m.of.Manifest.Slots) == 0 { // it takes nothing: what it gives tells that it goes on
+	if len(m.of.Manifest.Slots) == 0 { // it takes no messages: those that it emits show progress
 		for _, port := range m.of.Manifest.Signals {
 			taken += m.host.Signal(port.Name).Stats().Emitted
 		}

@@ -9,34 +9,34 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// liveness is what changes of an instance while it lives.
+// liveness is the mutable state of an instance.
 type liveness struct {
 	mu        sync.Mutex
-	envsInUse []*loadedEnv     // it uses: open until it has gone over to others, or stopped
+	envsInUse []*loadedEnv     // it uses: open until it has changed to others, or stopped
 	env       *loadedEnv       // its environments are from, if it runs some
-	trial     bool             // only some of them, beside those of the one before
+	trial     bool             // only some of them, beside those of the previous version
 	task      uint16           // of their episodes
-	readers   map[string]int   // most that it was told of, by signal
+	readers   map[string]int   // most that it was told, by signal
 	going     bool             // environments are on their way
 	change    settler          // of its environments, committed and not settled
-	watch     probation        // on whose probation it is, or being made
-	fault     error            // why it failed, while somebody dealt with it
+	watch     probation        // the change whose probation it is on, or that makes it
+	fault     error            // why it failed, if that was handled
 	gone      bool             // it was replaced, or has ended
-	state     *component.State // that it was made with, for one who takes its place after a failure
+	state     *component.State // initial state, for its replacement after a failure
 }
 
-// probation deals with failures of an instance that a change has made, and whether the run is to end for it, until the
-// change is settled.
+// probation handles failures of an instance that a change has made, and its requests to end the run, until the change
+// is settled.
 type probation interface {
-	// onFault notes a fault of a new version, and reports whether the previous one takes its place for it.
+	// onFault notes a fault of a new version, and reports whether the previous one replaces it.
 	onFault(name string, fault error) bool
 	// tell tells the owner of the change, once it is complete.
 	tell()
-	// waits reports whether the run is to end only once the change has been made.
+	// waits reports whether the end of the run waits for the change to be made.
 	waits(reason component.StopReason) bool
 }
 
-// settler is a committed change that can still be taken back.
+// settler is a committed change that can still be reverted.
 type settler interface{ settle() }
 
 // uses notes an environment that the instance was given.
@@ -79,7 +79,7 @@ func (l *liveness) open(v *loadedEnv) {
 	l.envsInUse = append(l.envsInUse, v)
 }
 
-// let notes that the instance has let go of what it was to use.
+// let notes that the instance has released what it was about to use.
 func (l *liveness) let(gone *loadedEnv) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +110,7 @@ func (l *liveness) suffices(g *graph.Graph, name string) bool {
 	return true
 }
 
-// replaceChange makes s the change that can be taken back, and returns the one before.
+// replaceChange makes s the change that can be reverted, and returns the previous one.
 func (l *liveness) replaceChange(s settler) settler {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,14 +127,14 @@ func (l *liveness) dropChange(s settler) {
 	}
 }
 
-// between notes whether environments are on their way from one version to the other, so that there is no state to save.
+// between notes whether environments are changing from one version to the other, so that there is no state to save.
 func (l *liveness) between(yes bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.going = yes
 }
 
-// unsavable returns why no snapshot of the instance is to be taken now, or nil.
+// unsavable returns why no snapshot of the instance can be taken now, or nil.
 func (l *liveness) unsavable() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,21 +156,21 @@ func (l *liveness) settle(t probation) {
 	}
 }
 
-// watched returns on whose probation the instance is, and whether it has nothing to do with the run any more.
+// watched returns the change whose probation the instance is on, and whether it has left the run.
 func (l *liveness) watched() (by probation, gone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.watch, l.gone
 }
 
-// leave notes that the instance has nothing to do with the run any more.
+// leave notes that the instance has left the run.
 func (l *liveness) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.gone = true
 }
 
-// failed returns why the instance failed, if that was dealt with.
+// failed returns why the instance failed, if that was handled.
 func (l *liveness) failed() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -23,16 +23,16 @@ type loaded struct {
 	warnings graph.Problems
 }
 
-// CheckPlugins loads every environment, makes every policy, holds them against each other and lets go of them
-// again. It reports what Build would: Problems where the file is to blame, and as warnings what Pipeline.Warnings would.
+// CheckPlugins loads every environment, makes every policy, checks them against each other and releases them. It
+// reports what Build would: Problems for errors in the file, and as warnings those of Pipeline.Warnings.
 func CheckPlugins(ctx context.Context, g *graph.Graph, parts *graph.Parts) (warnings graph.Problems, err error) {
 	var lib envCache
 	l, err := load(ctx, g, parts, &lib)
 	return l.warnings, errors.Join(err, lib.close())
 }
 
-// load loads the environments that the library does not have and makes the policies. What it has loaded is in the
-// library also after an error.
+// load loads the environments that the cache does not have and makes the policies. What it has loaded is in the
+// cache also after an error.
 func load(ctx context.Context, g *graph.Graph, parts *graph.Parts, lib *envCache) (*loaded, error) {
 	l := &loaded{envCache: lib, plugins: map[string]*loadedEnv{}, policies: map[string]component.Policy{}}
 	c := &graph.Report{File: g.File}
@@ -168,7 +168,7 @@ func (l *loaded) checkMemory(g *graph.Graph, c *graph.Report) {
 	}
 }
 
-// checkEnds warns of environments whose episodes nothing ends but themselves.
+// checkEnds warns of environments whose episodes have no limit from outside.
 func (l *loaded) checkEnds(g *graph.Graph, c *graph.Report) {
 	for i := range g.Components {
 		x := &g.Components[i]

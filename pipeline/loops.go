@@ -73,7 +73,7 @@ type loopSet struct {
 	work *loopWork // how they are run; nil before that
 }
 
-// join returns the loop of that name for one instance more. It is made when it is first asked for.
+// join returns the loop of that name for one more instance, and makes it on first use.
 func (s *loopSet) join(name string) *runningLoop {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,7 +110,7 @@ func (s *loopSet) start(l *runningLoop) {
 	})
 }
 
-// run runs every loop until all have ended, also those that come later. The first that fails ends the others.
+// run runs every loop until all have ended, also those added later. The first that fails ends the others.
 func (s *loopSet) run(ctx context.Context) error {
 	w := &loopWork{ctx: ctx}
 	s.mu.Lock()
@@ -155,10 +155,10 @@ func (s *loopSet) leave(l *runningLoop) {
 	if running {
 		<-l.ended
 	}
-	_ = l.Close() // it runs no more
+	_ = l.Close() // it has ended
 }
 
-// all returns the loops that there are now.
+// all returns the current loops.
 func (s *loopSet) all() []*runningLoop {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -198,7 +198,7 @@ func (b *bin) take(m *hostabi.Message) {
 	case 1:
 		b.h.Stats.Counter(stepsTooOld).Add(rows)
 	case 2:
-		b.letGo() // learned from
+		b.learn() // learned from
 		var err error
 		if b.kept, err = b.h.Arenas.Lease(m.Handle); err != nil {
 			b.h.Fail(err)
@@ -210,8 +210,8 @@ func (b *bin) take(m *hostabi.Message) {
 	b.h.Boundary()
 }
 
-// letGo learns from what was kept.
-func (b *bin) letGo() {
+// learn learns from what was kept.
+func (b *bin) learn() {
 	if b.kept == (arena.Lease{}) {
 		return
 	}

@@ -21,11 +21,11 @@ type pauses struct {
 
 	guard   sync.Mutex
 	resting map[*instance]*rest
-	wished  map[instanceKey]bool // places that are to be paused
-	lifted  int                  // how many lift the pause at the moment
+	wished  map[instanceKey]bool // places to pause
+	lifted  int                  // how many callers lift the pause now
 }
 
-// rest is an instance that comes to rest, or is at it.
+// rest is an instance that is coming to rest or is at rest.
 type rest struct {
 	reached bool
 }
@@ -73,7 +73,7 @@ func (s *pauses) choose(patterns []string) ([]member, error) {
 	return list, nil
 }
 
-// pause pauses instances, stage by stage, and notes those that are to stay so.
+// pause pauses instances, stage by stage, and notes those that must stay paused.
 func (s *pauses) pause(ctx context.Context, list []member) []control.Answer {
 	if s.changes.over() != nil {
 		return answerAll(list, control.Errorf(control.CodeEnded, "the run is about to end, or has ended"))
@@ -103,7 +103,7 @@ func (s *pauses) pause(ctx context.Context, list []member) []control.Answer {
 	return ordered
 }
 
-// resumeAll makes instances run on, all at once: who is asked has to run for who asks.
+// resumeAll makes instances run on, all at once: one that answers must run for one that asks.
 func (s *pauses) resumeAll(ctx context.Context, list []member) []control.Answer {
 	ctx, cancel := context.WithTimeout(ctx, resumeTime)
 	defer cancel()
@@ -205,8 +205,9 @@ func (s *pauses) isLifted() bool {
 	return s.lifted > 0
 }
 
-// lift makes all run on that is paused, and returns what pauses it again: for changes, which have to come to their
-// boundaries, and for checkpoints. Pauses that are asked for meanwhile are refused. Not on a loop.
+// lift makes all paused instances run on, and returns the function that pauses them again: for changes, which must
+// reach their boundaries, and for checkpoints. Pauses requested meanwhile are refused. It must not be called on a
+// loop.
 func (s *pauses) lift() (restore func()) {
 	s.serial.Lock()
 	defer s.serial.Unlock()
@@ -238,8 +239,8 @@ func (s *pauses) pauseAgain(ctx context.Context) {
 	}
 }
 
-// letGo makes all run on that is paused, for good, without waiting for it: the run is to end.
-func (s *pauses) letGo() {
+// resumeForGood makes all paused instances run on, for good, without waiting for them: the run ends.
+func (s *pauses) resumeForGood() {
 	s.guard.Lock()
 	s.lifted++ // nothing is paused any more
 	var list []*instance
@@ -257,7 +258,7 @@ func (s *pauses) postResume(x *instance) {
 	x.loop.own.Control(func(*hostabi.Message) { s.resumeOne(x, func(control.State, error) {}) }, hostabi.Message{})
 }
 
-// wishedMembers returns the members that are to be paused.
+// wishedMembers returns the members to pause.
 func (s *pauses) wishedMembers() (list []member) {
 	s.guard.Lock()
 	defer s.guard.Unlock()
@@ -269,8 +270,8 @@ func (s *pauses) wishedMembers() (list []member) {
 	return list
 }
 
-// stages orders instances by who needs whom to come to rest: who is answered by another goes before it, and so does who
-// sends to it.
+// stages orders instances by their needs to come to rest: an instance comes before the one that answers it, and before
+// those that it sends to.
 func (s *pauses) stages(list []member) (stages [][]member) {
 	g := s.now().graph
 	depth := g.Depths()

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// BuildOptions say how a graph is run.
+// BuildOptions configure how a graph is run.
 type BuildOptions struct {
 	Parts  *graph.Parts // as given to Parse
 	RunDir string       // run folder, or empty
@@ -31,14 +31,14 @@ type BuildOptions struct {
 // defaultGrace is how long an interrupted run goes on at most to reach a dataset boundary.
 const defaultGrace = 5 * time.Second
 
-// Pipeline is a graph with everything that it takes to run. Use Build, Run once, Close. While it runs, Prepare
+// Pipeline is a graph with everything needed to run it. Use Build, Run once, Close. While it runs, Prepare
 // changes it.
 type Pipeline struct {
 	running
 	options    BuildOptions
 	warnings   graph.Problems // of Build
 	envCache   envCache
-	previous   map[string]*loadedEnv // environments that ran before those of now, by name; guarded by mu
+	previous   map[string]*loadedEnv // previous environments, by name; guarded by mu
 	changes    *changeLock
 	boundaries *boundaryLock
 	ending     ending
@@ -55,14 +55,15 @@ func (p *Pipeline) runOf(g *graph.Graph) *component.Run {
 		Resumes: p.options.Resumes, Stop: g.Run.Stop}
 }
 
-// Close releases what Run has left: the plugins. Without a Run it releases everything. A change that is prepared is
-// given up.
+// Close releases what Run has left: the plugins. Without a Run it releases everything. A prepared change is
+// abandoned.
 func (p *Pipeline) Close() error {
 	return errors.Join(p.release(), p.envCache.close())
 }
 
 // release stops the components and closes the arenas, once; the loops must have ended. What leaked is in the
-// error. Order matters: messages that nobody will get are dropped first, so that their blocks are no leaks.
+// error. Order matters: messages that will not be delivered are dropped first, so that their blocks are no
+// leaks.
 func (p *Pipeline) release() error {
 	var errs []error
 	p.released.Do(func() {

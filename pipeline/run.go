@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 )
 
-// observe begins to watch a run, until the function that it returns is called, when its loops have ended.
+// observe begins to watch a run, until conclude is called, once its loops have ended.
 func (p *Pipeline) observe() (conclude func()) {
 	end := p.watch.begin()
 	return func() {
@@ -53,7 +53,7 @@ func (p *Pipeline) Stop(reason component.StopReason) {
 	if e.reason == "" {
 		e.reason = reason
 		p.changes.end(ErrEnded)
-		p.pauses.letGo()
+		p.pauses.resumeForGood()
 	}
 	e.graces = append(e.graces, time.AfterFunc(p.options.Grace, func() {
 		if interrupted || e.boundaries.Load() == 0 {

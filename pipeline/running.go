@@ -19,7 +19,7 @@ import (
 // started reports whether the instance has ports.
 func (x *instance) started() bool { return x.bound.Load() }
 
-// running is what a run consists of at a moment: what status, taps, pauses and counts look at, and changes replace.
+// running is what a run currently consists of: what status, taps, pauses and counts read, and changes replace.
 type running struct {
 	log    *slog.Logger
 	arenas *arena.Set
@@ -32,8 +32,8 @@ type running struct {
 
 	mu       sync.Mutex // guards what follows
 	alive    []*instance
-	retired  []*totals      // of wires that are no more
-	leftover []*arena.Arena // of nobody any more, and still claimed
+	retired  []*totals      // of wires that have ended
+	leftover []*arena.Arena // without an owner, and still claimed
 }
 
 // now returns what runs.
@@ -112,7 +112,7 @@ func (r *running) readCounters() []WireCounters {
 	return list
 }
 
-// stop stops an instance, whose slots run no more.
+// stop stops an instance, whose slots no longer run.
 func (r *running) stop(x *instance) error {
 	err := x.component.Stop()
 	r.forget(x)
@@ -129,22 +129,22 @@ func (r *running) forget(x *instance) {
 	r.mu.Unlock()
 }
 
-// retire takes an instance off its loop and stops it. heir is who took its place, if somebody did. The arenas that the
-// heir has not taken are removed when their last claim is gone.
-func (r *running) retire(x, heir *instance) error {
+// retire takes an instance off its loop and stops it. successor is its replacement, or nil. The arenas that the
+// successor has not taken are removed when their last claim is released.
+func (r *running) retire(x, successor *instance) error {
 	x.live.leave()
 	x.host.Receiver.Close()
 	err := r.stop(x)
 	r.loops.leave(x.loop)
 	var kept map[string]*arena.Arena
-	if heir != nil {
-		kept = heir.host.OwnArenas()
+	if successor != nil {
+		kept = successor.host.OwnArenas()
 	}
 	r.abandon(x, kept)
 	return err
 }
 
-// discard takes back an instance that never ran.
+// discard removes an instance that never ran.
 func (r *running) discard(x *instance) error {
 	x.host.Receiver.Close()
 	err := r.stop(x)
@@ -153,7 +153,7 @@ func (r *running) discard(x *instance) error {
 	return err
 }
 
-// abandon removes the arenas of an instance but those that somebody has taken, at once or when that can be.
+// abandon removes the arenas of an instance but the kept ones, at once or when they are no longer claimed.
 func (r *running) abandon(x *instance, kept map[string]*arena.Arena) {
 	if !x.started() {
 		return
@@ -168,7 +168,7 @@ func (r *running) abandon(x *instance, kept map[string]*arena.Arena) {
 	r.tidy()
 }
 
-// tidy removes arenas that nobody owns and nobody holds any more, and forgets wires that have delivered everything.
+// tidy removes arenas without owner and claims, and forgets wires that have delivered everything.
 func (r *running) tidy() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,7 +178,7 @@ func (r *running) tidy() {
 	r.retired = slices.DeleteFunc(r.retired, func(l *totals) bool { return len(l.waiting()) == 0 })
 }
 
-// feed runs the slots of an instance for messages that another one had taken. It runs on the instance's loop.
+// feed runs the slots of an instance for messages that its predecessor had taken. It runs on the instance's loop.
 func (r *running) feed(x *instance, waiting []component.Waiting) {
 	for i := range waiting {
 		w := &waiting[i]
@@ -199,8 +199,8 @@ func (r *running) unclaim(w *component.Waiting) {
 	}
 }
 
-// catchUp delivers what instances in processes have emitted: a learner there lets go of blocks behind the weights, but
-// in shared memory, which is faster.
+// catchUp delivers what instances in processes have emitted: a learner there releases blocks after it sends the
+// weights, but in shared memory, which is faster.
 func (r *running) catchUp() {
 	for _, x := range r.instancesAlive() {
 		if c, ok := x.component.(component.Remote); ok {
@@ -225,7 +225,7 @@ func (r *running) heldBy(holder int) func(fn func(a *arena.Arena, h hostabi.Hand
 	}
 }
 
-// room returns the lowest index with n free environments behind it, beside all that run and all that are to.
+// room returns the lowest index with n free environments from there on, beside all running and planned ones.
 func (r *running) room(n int, except *instance) int {
 	first := 0
 	for moved := true; moved; {

@@ -22,7 +22,7 @@ func (s *statusSnapshot) heldNote(x *seen) string {
 type statusSnapshot struct {
 	*watch
 	at        time.Time
-	over      control.State // how the run ended; empty while it has not
+	over      control.State // how the run ended; empty while it runs
 	instances []*seen
 	heldHere  held // blocks that this process holds
 }
@@ -80,7 +80,7 @@ func (s *statusSnapshot) stateOf(x *seen, changing bool) control.State {
 	return control.Running
 }
 
-// describe makes the document of one instance.
+// describe makes the status of one instance.
 func (s *statusSnapshot) describe(x *seen) control.ComponentStatus {
 	d := control.ComponentStatus{
 		Name: x.name, Kind: x.of.Kind, Runtime: x.of.Runtime, Host: hostLocal, State: x.state,
@@ -118,7 +118,7 @@ func (s *statusSnapshot) describe(x *seen) control.ComponentStatus {
 	return d
 }
 
-// waitsFor says what keeps an instance from going on, if something does.
+// waitsFor says what an instance waits for, if anything.
 func (s *statusSnapshot) waitsFor(x *seen) string {
 	switch {
 	case s.over != "" || x.state != control.Running && x.state != control.Stalled:

@@ -9,7 +9,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 )
 
-// snapshot tells how the run is now.
+// snapshot returns the run's status now.
 func (w *watch) snapshot(now time.Time) *statusSnapshot {
 	w.look(now)
 	s := &statusSnapshot{watch: w, at: now, over: w.ending.state()}
@@ -39,7 +39,7 @@ func (w *watch) snapshot(now time.Time) *statusSnapshot {
 	return s
 }
 
-// holder names what has held trajectories for longest: an instance in a process, or this process, whose components
+// holder names the longest holder of trajectories: an instance in a process, or this process, whose components
 // cannot be told apart.
 func (s *statusSnapshot) holder() (x *seen, text string) {
 	var longest time.Duration
@@ -54,7 +54,7 @@ func (s *statusSnapshot) holder() (x *seen, text string) {
 	return x, text
 }
 
-// findHolder finds, where nothing goes on and no message waits for anybody, the instance that keeps what it was given: it
+// findHolder finds, where nothing progresses and no message is pending, the instance that keeps what it was given: it
 // is stalled.
 func (s *statusSnapshot) findHolder() {
 	if s.over != "" || !s.ending.started.Load() || !s.stands() {
@@ -147,7 +147,7 @@ func (s *statusSnapshot) cause() string {
 	return ""
 }
 
-// stands reports whether nothing goes on: messages wait too long, or no instance takes any.
+// stands reports whether the run has stalled: messages wait too long, or no instance takes any.
 func (s *statusSnapshot) stands() bool {
 	idle := true
 	for _, x := range s.instances {

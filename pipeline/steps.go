@@ -19,9 +19,9 @@ import (
 type stepCounter struct {
 	*running
 	last    atomic.Pointer[control.StepCounts] // at the end of the run
-	untold  atomic.Uint64                      // env steps that processes which died had counted as trained or dropped, and not told
+	untold  atomic.Uint64                      // env steps counted as trained or dropped by processes that ended, and not reported
 	unmade  atomic.Uint64                      // the same of those made
-	settled atomic.Uint64                      // deaths of processes after which that was found out
+	settled atomic.Uint64                      // ended processes after which that was found out
 	uncounted
 }
 
@@ -56,7 +56,7 @@ func (c *stepCounter) read() control.StepCounts {
 const (
 	stepsMade    = "rollout/env_steps"      // handed over in trajectories
 	stepsFaulty  = "rollout/lost_env_steps" // of trajectories or environments lost to a fault
-	stepsSwapped = "swap/dropped_env_steps" // of trajectories that a change did not let end
+	stepsSwapped = "swap/dropped_env_steps" // of trajectories that a change cut short
 	stepsTooOld  = "lag/dropped_rows"       // older than the bound on policy lag
 	stepsTrained = "learner/env_steps"
 )
@@ -78,7 +78,7 @@ func (c *stepCounter) remote() bool {
 	return slices.ContainsFunc(c.now().members, func(m member) bool { return m.process().State != "" })
 }
 
-// deaths returns how many processes of components have died.
+// deaths returns how many processes of components have ended.
 func (c *stepCounter) deaths() (n uint64) {
 	c.stats.Each(func(name string, deaths *stat.Counter) {
 		if strings.HasPrefix(name, "process/deaths/") {
@@ -108,7 +108,7 @@ func (c *stepCounter) readOnce() control.StepCounts {
 	return s
 }
 
-// underWay counts the valid rows of the trajectories that somebody has a claim on: a wire, a batcher, a dataset.
+// underWay counts the valid rows of the claimed trajectories: by a wire, a batcher, a dataset.
 func (c *stepCounter) underWay() (n uint64) {
 	c.arenas.Each(func(a *arena.Arena) {
 		if _, ok := a.Schema().(*trajectory.Schema); !ok {
@@ -121,14 +121,14 @@ func (c *stepCounter) underWay() (n uint64) {
 			}
 			shape := tr.Schema.Shape
 			n += uint64(min(int(tr.Meta().ValidRows), shape.Steps*shape.Envs))
-			_ = lease.Release() // nobody else has this lease
+			_ = lease.Release() // this lease has no other user
 		})
 	})
 	return n
 }
 
-// lostOnWires counts those of trajectories that wires have dropped by their overflow policy, and of those that are
-// wired nowhere.
+// lostOnWires counts the env steps of trajectories that wires have dropped by their overflow policy, and of
+// unconnected ones.
 func (c *stepCounter) lostOnWires() (n uint64) {
 	a := c.now()
 	for _, w := range a.wires {
@@ -148,11 +148,11 @@ func (c *stepCounter) lostOnWires() (n uint64) {
 	return n
 }
 
-// readings is how often steps are read until nothing has been made meanwhile.
+// readings is how often steps are read until none has been made meanwhile.
 const readings = 16
 
-// uncounted are the env steps of learners that do not count what they learn, such as a component of a plugin that is not
-// made with this program's learner: blocks that nobody holds any more, and nobody has dropped, were trained on.
+// uncounted are the env steps of learners that do not count what they learn, such as a component of a plugin that is
+// not made with this program's learner: blocks that are no longer held and were not dropped were trained on.
 type uncounted struct {
 	mu     sync.Mutex
 	of     *instance // the learner

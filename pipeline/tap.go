@@ -20,7 +20,7 @@ import (
 // TapFunc gets one message of a tap: signal is "rollout.trajectories", from the instance. m is valid during the call.
 type TapFunc func(signal, from string, m *hostabi.Message, a *arena.Set)
 
-// tapDepth is how many messages of one signal may wait for a tap. What comes while so many wait passes by.
+// tapDepth is how many messages of one signal may wait for a tap. Messages beyond that are skipped.
 const tapDepth = 512
 
 // taps are those of a pipeline.
@@ -46,8 +46,8 @@ type tap struct {
 	signals  []*tapped     // guarded by taps.guard
 }
 
-// tapped is one signal of a tap. Where an instance is replaced its signals' connections are led to those of the new one,
-// this one with them: then it comes from another signal, without a message lost or shown twice.
+// tapped is one signal of a tap. When an instance is replaced, its signals' connections move to those of the new one,
+// this one included: it then comes from another signal, without a message lost or shown twice.
 type tapped struct {
 	connection *bus.Connection
 	name       string                 // component.port
@@ -112,7 +112,7 @@ func (s *taps) add(t *tap) error {
 	go func() {
 		defer close(t.ended)
 		if err := t.loop.Run(context.Background()); err != nil {
-			s.log.Error("a tap failed", "err", err) // the run is none of its business
+			s.log.Error("a tap failed", "err", err) // the run does not depend on it
 		}
 	}()
 	return nil
@@ -128,7 +128,7 @@ func (s *taps) cancel(t *tap) {
 	t.loop.Stop()
 	<-t.ended
 	if mine {
-		_ = t.loop.Close() // it runs no more
+		_ = t.loop.Close() // it has ended
 	}
 }
 
@@ -143,8 +143,8 @@ func (s *taps) end() {
 	}
 }
 
-// follow connects all taps to the signals of an assembly that is to run, or runs now; with those of the one that runs
-// they stay. A change calls it when its instances are in their places, and notes their new names by that.
+// follow connects all taps to the signals of an assembly that will run, or runs now; connections to the running one
+// stay. A change calls it when its instances are in place, which records their new names.
 func (s *taps) follow(a *assembly) {
 	s.guard.Lock()
 	defer s.guard.Unlock()
@@ -155,8 +155,8 @@ func (s *taps) follow(a *assembly) {
 	}
 }
 
-// connect connects the tap to all signals of an assembly that match, and leaves those that neither it nor the running
-// one has. The caller holds taps.guard.
+// connect connects the tap to all signals of an assembly that match, and disconnects from those that neither it nor
+// the running one has. The caller must hold taps.guard.
 func (t *tap) connect(a *assembly) error {
 	present := map[*bus.Signal]bool{}
 	for _, of := range []*assembly{t.run.now(), a} {
@@ -205,9 +205,9 @@ func (t *tap) show(x *tapped, m *hostabi.Message) {
 	if t.columns && m.Handle != 0 && !x.onLoan {
 		lease, err := t.run.arenas.Lease(m.Handle)
 		if err != nil {
-			return // its block is gone: the run did not wait
+			return // its block was reused: the run does not wait
 		}
-		defer lease.Release() // nobody else has this lease
+		defer lease.Release() // this lease has no other user
 	}
 	t.fn(x.name, *x.from.Load(), m, t.run.arenas)
 }

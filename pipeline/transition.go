@@ -11,18 +11,18 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// TransitionOptions say how a change is made.
+// TransitionOptions configure a change.
 type TransitionOptions struct {
 	At component.Boundary // of environments
-	// KeepState carries the running episodes of environments over where both versions can.
+	// KeepState keeps the running episodes of environments where both versions can.
 	KeepState bool
-	// TrialEnvs is how many environments of each component go over; 0 means all. See component.EnvChange.
+	// TrialEnvs is how many environments of each component change; 0 means all. See component.EnvChange.
 	TrialEnvs int
-	// Probation keeps the previous version ready until Settle, and deals with failures of the new one.
+	// Probation keeps the previous version ready until Settle, and handles failures of the new one.
 	Probation bool
 	// Fell is called once, on a goroutine of its own, when a new version has failed during its probation: environments
-	// are back at the previous version then, a component stands still until the pipeline goes back to the graph before,
-	// by another Prepare and Commit. The rest of the run goes on.
+	// are back at the previous version then, a component is held until the pipeline returns to the previous graph, by
+	// another Prepare and Commit. The rest of the run continues.
 	Fell func(component string, fault error)
 	// Deadline is how long Commit waits for each boundary; 0 means a minute.
 	Deadline time.Duration
@@ -33,11 +33,11 @@ const defaultDeadline = time.Minute
 
 // Outcome tells what a commit did.
 type Outcome struct {
-	Envs      int     // environments that went over
+	Envs      int     // environments that changed
 	Kept      int     // of them, with their episode
 	Truncated int     // of them, whose episode was ended for it
 	Dropped   uint64  // env steps that were dropped
-	PauseNS   []int64 // how long stepping stood still, for each split
+	PauseNS   []int64 // how long stepping paused, for each split
 	EnvStep   uint64  // env steps made when it was complete
 	Replaced  []string
 	Notes     []string
@@ -65,15 +65,15 @@ type Transition struct {
 	next    *assembly
 	plan    *plan
 
-	envs  []*envChange   // environments that go over, one for each instance
+	envs  []*envChange   // environments that change, one for each instance
 	swaps []*replacement // instances that are replaced
 	made  []*instance    // for this change
 
-	// Of Commit: how to take back what has been changed, and by what the way back replaced instances and connections.
+	// Of Commit: how to revert what has been changed, and what that replaced instances and connections by.
 	undo     []func() error
 	undone   map[*instance]*instance
 	relinked map[*bus.Connection]*bus.Connection
-	kept     []*replacement // that could not be taken back
+	kept     []*replacement // that could not be reverted
 
 	changeState
 }
@@ -83,7 +83,7 @@ type envChange struct {
 	t        *Transition
 	x        member
 	from, to *loadedEnv
-	// fromTrial: of what ran before some environments were on trial.
+	// fromTrial: some of the previous environments were on trial.
 	fromTrial bool
 	task      uint16 // of the new environments' episodes
 	back      uint16 // of the old ones', if they come back
@@ -91,7 +91,7 @@ type envChange struct {
 	went      chan component.EnvsWent // takes one
 
 	committed atomic.Bool // Commit has been called
-	over      atomic.Bool // cancelled, settled, or the component has gone back by itself: nothing more is to be done
+	over      atomic.Bool // cancelled, settled, or the component has changed back by itself: nothing more to do
 }
 
 // replacement is the replacement of one instance by another with the same name, ID and index.

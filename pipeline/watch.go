@@ -14,16 +14,16 @@ import (
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%d s", int(d.Seconds())) }
 
-// holdTime is how long a process may hold a trajectory before status tells of it.
+// holdTime is how long a process may hold a trajectory before status reports it.
 const holdTime = 30 * time.Second
 
-// held is which trajectories somebody holds, and since when: it has been seen to for so long.
+// held is which trajectories are held, and since when they have been seen so.
 type held struct {
 	arena string // of the oldest
 	since map[hostabi.Handle]time.Time
 }
 
-// look notes what is held now. each calls its argument with every block that is.
+// look records what is held now. each calls its argument with every held block.
 func (x *held) look(now time.Time, each func(fn func(a *arena.Arena, h hostabi.Handle))) {
 	before := x.since
 	*x = held{}
@@ -61,15 +61,15 @@ func (x *held) text(now time.Time) string {
 
 const (
 	lookEvery  = 500 * time.Millisecond // how often the watch reads the counters
-	rateWindow = 10 * time.Second       // that rates are of
-	// stallTime is how long messages may wait for an instance that takes none. One that has been slower than that before
-	// gets as many times as long as it was.
+	rateWindow = 10 * time.Second       // window of the rates
+	// stallTime is how long messages may wait for an instance that takes none. One that was slower before gets a
+	// multiple of its slowest time.
 	stallTime  = 5 * time.Second
 	stallTimes = 3
 )
 
-// watch reads the counters of a run now and then, so that status can tell rates and who stands still. It asks nothing
-// of the loops but a sign of life.
+// watch reads the counters of a run periodically, so that status can show rates and stalled instances. It only pings
+// the loops.
 type watch struct {
 	*running
 	ending  *ending
@@ -82,7 +82,7 @@ type watch struct {
 	pings   map[*runningLoop]*ping
 }
 
-// record is what has been seen of one place.
+// record is what has been observed of one place.
 type record struct {
 	taken   uint64
 	tookAt  time.Time     // when it was last seen to have taken a message
@@ -95,13 +95,13 @@ type record struct {
 	held    held
 }
 
-// ping is a sign of life that a loop was asked for.
+// ping is a pending ping of a loop.
 type ping struct {
 	sent     time.Time
 	answered atomic.Bool
 }
 
-// begin watches until the function that it returns is called.
+// begin watches until end is called.
 func (w *watch) begin() (end func()) {
 	stop := make(chan struct{})
 	var running sync.WaitGroup
@@ -159,7 +159,7 @@ func (w *watch) look(now time.Time) {
 	w.ping(loops, now)
 }
 
-// ping asks the loops for a sign of life.
+// ping pings the loops.
 func (w *watch) ping(loops map[*runningLoop]bool, now time.Time) {
 	for l := range w.pings {
 		if !loops[l] {

@@ -36,7 +36,7 @@ func (c *WireCounters) add(s bus.ConnectionStats, parked bool) {
 	}
 }
 
-// before returns what connections of before have done, and settles the accounts of those that have nothing left.
+// before returns the counters of previous connections, and folds in those that have delivered everything.
 func (l *totals) before() WireCounters {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,7 +55,7 @@ func (l *totals) before() WireCounters {
 	return sum
 }
 
-// retire disconnects a connection: what waits is still delivered.
+// retire disconnects a connection: pending messages are still delivered.
 func (l *totals) retire(c *bus.Connection) {
 	c.Disconnect()
 	l.mu.Lock()
@@ -71,14 +71,14 @@ func (l *totals) waiting() []*bus.Connection {
 	return slices.Clone(l.draining)
 }
 
-// leads reports whether the connection is from and to the ports of a wire. It is not where an instance was replaced by
+// leads reports whether the connection is from and to the ports of a wire. It is not if an instance was replaced by
 // one with other ports of those names.
 func (l *pairing) leads(w *graph.Wire) bool {
 	return l.Signal() == l.from.host.Signal(w.Signal) && l.Slot() == l.to.host.BoundSlot(w.Slot)
 }
 
-// pairsOf returns the instances that a wire connects. In mode queue those at the receiving end share the messages, in
-// all others each gets its own.
+// pairsOf returns the instances that a wire connects. In mode queue the receiving instances share the messages, in
+// all other modes each gets its own.
 func pairsOf(w *graph.Wire, members []member) []pairing {
 	var list []pairing
 	for _, from := range members {
@@ -97,7 +97,7 @@ func pairsOf(w *graph.Wire, members []member) []pairing {
 func connect(w *graph.Wire, from, to *instance) (pairing, error) {
 	o := bus.Options{Mode: w.Mode, Depth: w.Depth, Overflow: w.OnFull}
 	if o.Mode == bus.Reply {
-		o.Peer = to.host.ID // who asked is who is answered
+		o.Peer = to.host.ID // answers go to the requester
 	}
 	c, err := bus.Connect(from.host.Signal(w.Signal), to.host.BoundSlot(w.Slot), o)
 	if err != nil {
@@ -106,7 +106,7 @@ func connect(w *graph.Wire, from, to *instance) (pairing, error) {
 	return pairing{c, from, to}, nil
 }
 
-// drained waits until no message is parked at a connection: it would be overtaken on one that takes its place.
+// drained waits until no message is parked at a connection: it would be overtaken on its replacement.
 func drained(ctx context.Context, l pairing) error {
 	if l.Stats().Parked == 0 || l.to.host.Receiver.Held() {
 		return nil
@@ -125,6 +125,6 @@ func drained(ctx context.Context, l pairing) error {
 	return nil
 }
 
-// parkedEvery is how often drained looks. Nothing tells that the last parked message has been let in, and a wire that
-// is changed while its receiver is behind is rare.
+// parkedEvery is how often drained polls. Nothing reports that the last parked message has been queued, and changing
+// a wire while its receiver is behind is rare.
 const parkedEvery = 2 * time.Millisecond
