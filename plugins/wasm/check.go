@@ -51,7 +51,7 @@ func moduleError(path string, err error) *table.Error {
 	return e
 }
 
-// notModule says what a file is that does not begin like a core module, and what to do then.
+// notModule says what a file that does not begin like a core module is, and what to do.
 func notModule(file []byte) (what, help string) {
 	const wasmMagic, core, component = "\x00asm", "\x01\x00\x00\x00", "\x0d\x00\x01\x00"
 	build := "give the .wasm file that the compiler wrote"
@@ -90,10 +90,10 @@ func isText(file []byte) bool {
 	return true
 }
 
-// maxFindings bounds what is told of one module.
+// maxFindings bounds the findings reported about one module.
 const maxFindings = 100
 
-// check compares a module's exports and imports with ABI v1. It returns every finding, the gravest first.
+// check compares a module's exports and imports with ABI v1. It returns every finding, the worst first.
 func check(path string, m *meter.Module, grants []string) []*table.Error {
 	var found []*table.Error
 	add := func(code, reason, help string) {
@@ -134,7 +134,7 @@ func export(m *meter.Module, name string) (meter.Export, bool) {
 	return m.Exports[i], true
 }
 
-// futureABI returns the major version of the ABI that a module speaks if it does not speak this host's.
+// futureABI returns the major version of a module's ABI if it is not this host's.
 func futureABI(m *meter.Module) int {
 	if _, ok := export(m, hostabi.ExportABI); ok {
 		return 0
@@ -224,7 +224,7 @@ func checkImports(m *meter.Module, grants []string, add func(code, reason, help 
 }
 
 func unknownHelp(i meter.Import) string {
-	const undefined = "env" // where linkers and AssemblyScript look for what nobody has defined
+	const undefined = "env" // where linkers and AssemblyScript look for undefined symbols
 	if i.Module == undefined {
 		switch i.Name {
 		case "abort":
@@ -304,8 +304,8 @@ func typeName(t hostabi.ValueType) string {
 	return fmt.Sprintf("type %#x", byte(t))
 }
 
-// symbolName writes the name of an import or export, which comes from the file: in quotes and cut short if it is none that a
-// person would write.
+// symbolName writes the name of an import or export, which comes from the file: quoted and cut short unless it is an
+// ordinary name.
 func symbolName(name string) string {
 	const most = 200
 	plain := func(r rune) bool { return r > ' ' && r < 0x7f }
@@ -318,7 +318,7 @@ func symbolName(name string) string {
 	return fmt.Sprintf("%q", name)
 }
 
-// mostLetters is the length of the longest name that can be a slip of the pen.
+// mostLetters is the length of the longest name considered a typo.
 const mostLetters = 100
 
 // editDistance returns how many letters must be changed, added or left out to make a into b (Levenshtein 1966).

@@ -19,11 +19,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// codeCache keeps compiled modules on disk. What it gives out is run, and wazero reads it without looking for damage, so
-// it gives out what it has written itself alone: its folder belongs to this user and is closed to others, and every entry
-// ends in a sum that nobody can make who does not know the key, which lies there too.
+// codeCache keeps compiled modules on disk. Its code is run, and wazero does not check it for damage, so it returns
+// only what it has written itself: its folder belongs to this user and is closed to others, and every entry ends in a
+// MAC under a key that is kept there too.
 type codeCache struct {
-	dir  *os.File // paths begin at it, so that nobody can put another folder in its place
+	dir  *os.File // paths begin at it, so that the folder cannot be replaced
 	key  []byte
 	salt string // what compiled code depends on besides compiler and module
 }
@@ -37,7 +37,7 @@ const (
 	entryHead  = len(entryMagic) + sha256.Size + nameBytes
 	maxEntry   = 512 << 20
 
-	temporaryAge = time.Hour // what is older was left by a process that was killed
+	temporaryAge = time.Hour // older ones were left by a killed process
 )
 
 // openCodeCache opens or makes the cache in a folder, or says why there is none.
@@ -65,7 +65,7 @@ func openCodeCache(parent string) (*codeCache, error) {
 	return c, nil
 }
 
-// private refuses what is of another kind, belongs to another user, or can be reached by others.
+// private rejects what is of another kind, belongs to another user, or is accessible to others.
 func private(f *os.File, kind uint32) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
@@ -82,14 +82,14 @@ func private(f *os.File, kind uint32) error {
 	return nil
 }
 
-// path is where something in the folder is, whatever happens to the folders around it.
+// path is the path of something in the folder, whatever happens to the folders around it.
 func (c *codeCache) path(name string) string {
 	return fmt.Sprintf("/proc/self/fd/%d/%s", c.dir.Fd(), name)
 }
 
 // open opens a file of the folder for reading, if it is one that this user made.
 func (c *codeCache) open(name string) (*os.File, error) {
-	// O_NONBLOCK: a FIFO has nobody at its other end
+	// O_NONBLOCK: a FIFO may have no other end
 	fd, err := unix.Openat(int(c.dir.Fd()), name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: filepath.Join(c.dir.Name(), name), Err: err}
@@ -119,7 +119,7 @@ func (c *codeCache) write(name string, flags uint, fill func(f *os.File) error) 
 	return nil
 }
 
-// openKey reads the key, or makes one. What was kept under another is worth nothing then.
+// openKey reads the key, or makes one. Entries under a previous key are then invalid.
 func (c *codeCache) openKey() error {
 	bad := c.readKey()
 	if bad == nil {
@@ -157,7 +157,7 @@ func (c *codeCache) readKey() error {
 	return err
 }
 
-// sweep removes what processes left that were killed at their work.
+// sweep removes what killed processes left.
 func (c *codeCache) sweep() {
 	list, err := os.ReadDir(c.path(""))
 	if err != nil {
@@ -181,8 +181,8 @@ func (c *codeCache) entryName(compiler string, module []byte) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// find returns the compiled code of a module, in a file in memory that nobody else has. It is fs.ErrNotExist if there is
-// none; any other error says why what lies there is not used.
+// find returns the compiled code of a module, in a memory file of this process alone. It is fs.ErrNotExist if there is
+// none; any other error says why an entry is not used.
 func (c *codeCache) find(name string) (*compiledCode, error) {
 	f, err := c.open(name)
 	if err != nil {
@@ -235,5 +235,5 @@ func (c *codeCache) sum(entry, code string) hash.Hash {
 
 func (c *codeCache) close() error { return c.dir.Close() }
 
-// missing reports whether find said that there is nothing.
+// missing reports whether find found no entry.
 func missing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -40,7 +40,7 @@ func (*engine) give(context.Context, []byte, *compiledCode) (wazero.CompiledModu
 	return nil, errors.ErrUnsupported
 }
 
-// ServeCompiler says that there is no such thing here.
+// ServeCompiler reports that it is not supported.
 func ServeCompiler([]string) int {
 	fmt.Fprintln(os.Stderr, "modules are compiled by processes of their own on Linux alone")
 	return 2

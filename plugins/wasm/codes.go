@@ -8,7 +8,7 @@ const (
 	CodeExport      = "E015" // a required export is missing or has another signature
 	CodeImport      = "E016" // an import is not granted or does not exist
 	CodeFeature     = "E017" // the module needs something that this runtime does not offer
-	CodeDescription = "E018" // what the guest says of itself is not accepted; wraps hostabi.ErrSpec
+	CodeDescription = "E018" // the guest's description is not accepted; wraps hostabi.ErrSpec
 	CodeStart       = "E019" // the guest failed before its first environment
 	CodeFuture      = "E050" // the module speaks a later version of the ABI
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 )
 
-// errCompiler is why a module was not compiled although it may be valid: its compiler reached a limit, or died.
+// errCompiler is why a module was not compiled although it may be valid: its compiler reached a limit, or was killed.
 type errCompiler struct{ reason, help string }
 
 func (e errCompiler) Error() string { return e.reason }
@@ -21,8 +21,8 @@ type errNotWritten struct{ reason string }
 
 func (e errNotWritten) Error() string { return e.reason }
 
-// compile makes code that can run, with the help of the cache and of another process where there are these. An error is
-// about the module, unless ctx has ended.
+// compile makes code that can run, using the cache and another process where available. An error is about the module,
+// unless ctx has ended.
 func (r *Runtime) compile(ctx context.Context, p *Plugin, source []byte) (*engine, wazero.CompiledModule, error) {
 	name, module := "", p.metered.Code
 	if r.cache != nil {
@@ -40,7 +40,7 @@ func (r *Runtime) compile(ctx context.Context, p *Plugin, source []byte) (*engin
 	}
 	code, err := r.produce(ctx, p, source)
 	var lost errNotWritten
-	if errors.As(err, &lost) { // it got through, within its limits where it has any, so another attempt will
+	if errors.As(err, &lost) { // it compiled, within its limits if any, so another attempt will too
 		r.log.Warn("compile cache not used", "reason", lost)
 		return r.compileHere(ctx, module)
 	}
@@ -61,7 +61,7 @@ func (r *Runtime) keep(name string, code *compiledCode) {
 	}
 }
 
-// use compiles a module by means of its code.
+// use compiles a module from its code.
 func (r *Runtime) use(ctx context.Context, module []byte, code *compiledCode) (*engine, wazero.CompiledModule, error) {
 	if r.coded == nil {
 		return r.compileHere(ctx, module)
@@ -74,8 +74,8 @@ func (r *Runtime) use(ctx context.Context, module []byte, code *compiledCode) (*
 	return r.coded, compiled, nil
 }
 
-// produce compiles a module into a file, in another process if there is one. It is errNotWritten if that took no more than it
-// may, but the file is missing.
+// produce compiles a module into a file, in another process if available. It is errNotWritten if that stayed within its
+// limits, but the file is missing.
 func (r *Runtime) produce(ctx context.Context, p *Plugin, source []byte) (code *compiledCode, err error) {
 	parent := os.TempDir()
 	if r.cache != nil {
@@ -84,7 +84,7 @@ func (r *Runtime) produce(ctx context.Context, p *Plugin, source []byte) (code *
 	folder, err := os.MkdirTemp(parent, temporaryPrefix+"*")
 	lost := err
 	if err == nil {
-		defer func() { _ = os.RemoveAll(folder) }() // what stays is swept up later
+		defer func() { _ = os.RemoveAll(folder) }() // sweep removes the rest
 	}
 	if r.compiler != "" {
 		err = r.compileApart(ctx, p, source, folder)
@@ -117,8 +117,8 @@ func (r *Runtime) compileHere(ctx context.Context, module []byte) (*engine, waze
 	return e, compiled, err
 }
 
-// refused says why the compiler did not take a module. It has seen the rewritten one, in which functions have a
-// number more; the module as it was written is not shown to it, because it reserves memory by any number it reads.
+// refused says why the compiler rejected a module. It has seen the rewritten one, in which function indexes are
+// one higher; the original is not shown to it, because it reserves memory by any number it reads.
 func refused(ctx context.Context, path string, err error) error {
 	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
 		return err

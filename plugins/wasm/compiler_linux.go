@@ -24,10 +24,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The process that compiles is this program again. Its first argument behind the role is the module's path; on its standard
-// input are the env.Source as a line of JSON, and the module. It writes the code into the folder that is its descriptor 3, then
-// a byte to its standard output, and runs the module for the first time. It says by how it ends what became of it;
-// details are in its standard error.
+// The process that compiles is this program again. Its first argument behind the role is the module's path; on its
+// standard input are the env.Source as a line of JSON, and the module. It writes the code into the folder that is its
+// descriptor 3, then a byte to its standard output, and runs the module for the first time. Its exit status tells the
+// result; details are in its standard error.
 const (
 	compilerDone       = 0
 	compilerRefuses    = 3 // the module is not valid
@@ -36,17 +36,18 @@ const (
 	mostComplaint      = 16 << 10
 )
 
-// stackRoom is what the stack of a guest that calls itself without end takes of its process, which makes it in steps.
+// stackRoom is how much memory the stack of a guest with endless recursion takes in its process, which grows it in
+// steps.
 const stackRoom = 1 << 30
 
 // firstCalls is how many calls a module's first run has at most; each may take Init of its limits.
 const firstCalls = 10
 
-// ServeCompiler is what a program does whose first argument is Options.Compiler: it compiles one module for the process
-// that started it, starts the module once, and returns the status to exit with. args are the arguments behind the first.
+// ServeCompiler must be called by a program whose first argument is Options.Compiler: it compiles one module for its
+// parent process, starts the module once, and returns the exit status. args are the arguments after the first.
 func ServeCompiler(args []string) int { return serveCompiler(args, func(*Plugin, error) {}) }
 
-// serveCompiler calls ran when the module has had its first run, with the error of that.
+// serveCompiler calls ran after the module's first run, with its error.
 func serveCompiler(args []string, ran func(*Plugin, error)) int {
 	refuse := func(code int, err error) int {
 		fmt.Fprintln(os.Stderr, oneLine(err.Error()))
@@ -120,7 +121,8 @@ func readPlugin(path string, from io.Reader) (*Plugin, error) {
 	return r.plugin(path, source, module, metered, c), nil
 }
 
-// limitData limits the private memory of this process to now; it can be raised to most, unless this user has less.
+// limitData limits the private memory of this process to now; it can be raised to most, unless the user's limit is
+// lower.
 func limitData(now, most uint64) error {
 	var has unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_DATA, &has); err != nil {
@@ -131,7 +133,8 @@ func limitData(now, most uint64) error {
 	return unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: now, Max: most})
 }
 
-// firstRun runs a module that nobody has run yet. What the guest does wrong is no error: the host, which runs it next, says so.
+// firstRun runs a module for the first time. The guest's faults are no errors here: the host, which runs it next,
+// reports them.
 func firstRun(ctx context.Context, p *Plugin, ran func(*Plugin, error)) error {
 	most := p.config.CompileMemory + p.config.Memory + stackRoom
 	if err := limitData(most, most); err != nil {
@@ -150,8 +153,9 @@ func firstRun(ctx context.Context, p *Plugin, ran func(*Plugin, error)) error {
 	return nil
 }
 
-// compileApart compiles a module into a folder in another process, within limits of time and memory, and has it run there for
-// the first time: what kills its process then kills that one alone. Without a folder it only finds out whether that can be done.
+// compileApart compiles a module into a folder in another process, within limits of time and memory, and has it run
+// there for the first time: what kills its process then kills no other. Without a folder it only checks whether that
+// works.
 func (r *Runtime) compileApart(ctx context.Context, p *Plugin, source []byte, path string) error {
 	c := &p.config
 	config, err := json.Marshal(c)
@@ -171,14 +175,14 @@ func (r *Runtime) compileApart(ctx context.Context, p *Plugin, source []byte, pa
 	complaint := &head{most: mostComplaint}
 	cmd := exec.CommandContext(within, "/proc/self/exe", r.compiler, p.path)
 	cmd.Args[0] = os.Args[0]
-	cmd.Env = []string{} // it needs nothing of this process's
+	cmd.Env = []string{} // it needs nothing from this process
 	cmd.Stdin = io.MultiReader(bytes.NewReader(append(config, '\n')), bytes.NewReader(source))
 	cmd.Stdout, cmd.Stderr = limit, complaint
 	cmd.ExtraFiles = []*os.File{folder}
 	cmd.WaitDelay = time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Pdeathsig: syscall.SIGKILL,
-		Setpgid:   true, // Ctrl-C is the host's affair
+		Setpgid:   true, // the host handles Ctrl-C
 	}
 	runtime.LockOSThread() // the child is killed when the thread ends that started it
 	err = cmd.Run()
@@ -201,7 +205,7 @@ func (r *Runtime) compileApart(ctx context.Context, p *Plugin, source []byte, pa
 	return notCompiled(err, complaint.String(), within.Err() != nil, c)
 }
 
-// diedRunning says how a module's first run ended the process that it was in.
+// diedRunning says how a module's first run ended its process.
 func diedRunning(err error, said string, late bool, limit time.Duration) error {
 	help := "build it again, or with another version of its compiler; it ran in a process of its own, nothing else is the worse"
 	if late {

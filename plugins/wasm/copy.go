@@ -10,8 +10,8 @@ import (
 
 var _ env.Copier = (*Env)(nil)
 
-// CopyFrom makes this Env what another one is; see env.Copier. It is Snapshot and Restore in one, and touches
-// only the pages in which the two differ: between two that were made alike, those are few.
+// CopyFrom gives this Env the state of another; see env.Copier. It is Snapshot and Restore in one, and
+// touches only the pages in which the two differ: between two made alike, those are few.
 func (e *Env) CopyFrom(from env.Env) error {
 	o, ok := from.(*Env)
 	if !ok || o == e || !bytes.Equal(e.identity(), o.identity()) || e.plugin.metered.State != "" {
@@ -57,7 +57,7 @@ func (e *Env) copyInstance(o *Env) error {
 		return err
 	}
 	if !sameWindows(e.windows, o.windows) {
-		for _, w := range e.windows { // what is copied there must not appear in blocks
+		for _, w := range e.windows { // copied pages must not appear in blocks
 			if err := e.inst.mem.mapZero(uint64(w.ptr), uint64(w.bytes)); err != nil {
 				return err
 			}

@@ -15,16 +15,16 @@ import (
 type engine struct {
 	wz    wazero.Runtime
 	cache wazero.CompilationCache // nil if it compiles everything itself
-	hand  *handover               // of code that was compiled before; nil if there is none
+	hand  *handover               // of code compiled before; nil if there is none
 }
 
-// compiledCode is what wazero's compiler made of a module, as wazero writes it to a file.
+// compiledCode is a module compiled by wazero, as wazero writes it to a file.
 type compiledCode struct {
 	name string // of the file, in hexadecimal
 	file *os.File
 }
 
-// debugInfo says whether code tells where its instructions were; it must be the same for all that share a cache.
+// debugInfo says whether code records where its instructions were; it must be the same for all users of a cache.
 const debugInfo = true
 
 // nameBytes is the length of compiledCode.name.
@@ -35,7 +35,7 @@ const temporaryPrefix = "tmp-"
 
 func (c *compiledCode) close() error { return c.file.Close() }
 
-// onlyName returns the name of the only thing in a folder.
+// onlyName returns the name of the only entry of a folder.
 func onlyName(dir string) (string, error) {
 	list, err := os.ReadDir(dir)
 	if err == nil && len(list) != 1 {

@@ -9,11 +9,11 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// entropyStream sets the random bytes of an environment apart from the numbers that it draws itself from its seed.
+// entropyStream separates the random bytes of an environment from the numbers that it draws itself from its seed.
 const entropyStream env.Stream = 0x3C6EF372FE94F82B
 
-// checkEntropy refuses several environments in an instance that asks for random bytes and does not say for which of them:
-// what an environment gets would depend on who is in the instance beside it.
+// checkEntropy rejects several environments in an instance that imports entropy and does not say for which of them: an
+// environment's bytes would depend on the others in its instance.
 func (p *Plugin) checkEntropy(o *env.Options) error {
 	if o.Envs == 1 || p.exports[hostabi.ExportCurrentEnv] {
 		return nil
@@ -74,8 +74,7 @@ func (i *instance) streamOf() int {
 	return len(i.host.entropy) - 1
 }
 
-// envOf returns the index in its batch of the environment that a call is about at this moment, -1 if it is none or not
-// known.
+// envOf returns the index in its batch of the environment that a call is working on, -1 if none or not known.
 func (i *instance) envOf() int {
 	envs := len(i.host.entropy) - 1
 	if !perEnv(i.calling) {
@@ -90,7 +89,7 @@ func (i *instance) envOf() int {
 	return -1
 }
 
-// currentEnv asks the guest, in the middle of a call, which environment of its batch it is at; -1 if it does not say.
+// currentEnv asks the guest, in the middle of a call, for the index of its current environment; -1 if it does not say.
 func (i *instance) currentEnv() int {
 	if !i.plugin.exports[hostabi.ExportCurrentEnv] {
 		return -1
@@ -99,7 +98,7 @@ func (i *instance) currentEnv() int {
 		i.current = i.module.ExportedFunction(hostabi.ExportCurrentEnv)
 	}
 	call := i.calling
-	i.calling = hostabi.ExportCurrentEnv // which is about none: one that asks the host in turn is not asked again
+	i.calling = hostabi.ExportCurrentEnv // which is about no environment, so that a guest that calls the host in turn is not asked again
 	err := i.current.CallWithStack(i.ctx, i.answer[:])
 	i.calling = call
 	if err != nil {

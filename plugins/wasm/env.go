@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// lastWords is how long a guest may take to say what went wrong.
+// lastWords is how long a guest may take to report what went wrong.
 const lastWords = 200 * time.Millisecond
 
 // Env is a batch of environments in one instance. It implements env.Env.
@@ -20,7 +20,7 @@ type Env struct {
 	options env.Options
 	gate    env.Gate
 	inst    *instance
-	batch   uint64 // what rl_create returned
+	batch   uint64 // as rl_create returned it
 	rows    int    // steps of the bound block, 0 if none is bound
 	windows []*window
 	scratch uint32 // guest memory for seeds and masks
@@ -53,7 +53,7 @@ func (p *Plugin) NewEnv(o env.Options) (env.Env, error) {
 	return e, nil
 }
 
-// start makes the environments in a new instance. If that fails the old instance, if there is one, stays.
+// start makes the environments in a new instance. On an error the old instance, if any, stays.
 func (e *Env) start() error {
 	i, err := e.plugin.begin()
 	if err != nil {
@@ -77,7 +77,7 @@ func (e *Env) start() error {
 	return nil
 }
 
-// adopt makes an instance speak for this Env.
+// adopt makes an instance that of this Env.
 func (e *Env) adopt(i *instance) {
 	i.host.name, i.host.metric = e.options.Name, e.options.Metric
 	e.inst = i
@@ -107,12 +107,12 @@ func (e *Env) create() error {
 // scratchBytes is the room for a seed and a mask byte for each environment.
 func (e *Env) scratchBytes() uint32 { return uint32(e.options.Envs) * 9 }
 
-// Spec returns what the environment said of itself.
+// Spec returns the environment's description.
 func (e *Env) Spec() *hostabi.EnvSpec { return &e.plugin.spec }
 
 // FuelUsed returns how much the guest has burned since it was made or renewed, in about the time of a simple
-// instruction. It depends on what the guest did and on nothing else, so equal runs burn equal fuel. It must not
-// be called during another call.
+// instruction. It depends only on what the guest did, so equal runs burn equal fuel. It must not be called
+// during another call.
 func (e *Env) FuelUsed() uint64 { return e.inst.fuel.used() }
 
 // Bind maps the block's guest region into the guest, the first time, and points the guest at it.
@@ -142,7 +142,7 @@ func (e *Env) Bind(b env.Block) error {
 	return nil
 }
 
-// checkBlock refuses blocks that this Env cannot step into.
+// checkBlock rejects blocks that this Env cannot step into.
 func (e *Env) checkBlock(b env.Block) error {
 	if err := e.options.CheckBlock(&e.plugin.spec, &b); err != nil {
 		return err

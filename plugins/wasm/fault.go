@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
 )
 
-// layout is what Load has read of a module for messages and checks.
+// layout is what Load has read from a module for messages and checks.
 type layout struct {
 	imports  int               // functions that it imports
 	names    map[uint32]string // of functions, as they stand in it
@@ -82,7 +82,7 @@ func (l *layout) frames(trace string) []string {
 			continue // a heading, or a host function
 		}
 		name := readable(found[1])
-		// Behind the imports stands the host's own, which the guest's author does not count.
+		// The host's own import comes last, which the guest's author does not count.
 		if n, err := strconv.Atoi(strings.TrimPrefix(found[1], "$")); err == nil && n > l.imports {
 			name = l.functionName(uint32(n - 1))
 		}

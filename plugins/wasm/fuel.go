@@ -17,8 +17,8 @@ const (
 	leastSlice = 1 << 16
 	mostSlice  = 1 << 25
 
-	// mostCounted is how much of a slice counts against a deadline: what takes longer was not the guest, but a
-	// machine with other work, or a process that somebody stopped for a while.
+	// mostCounted is how much of a slice counts against a deadline: the rest was not the guest, but a busy
+	// machine, or a process that was stopped for a while.
 	mostCounted = 50 * time.Millisecond
 )
 
@@ -29,7 +29,7 @@ type fuelState struct {
 	slice   int32
 	limit   time.Duration // for the request in progress
 	spent   time.Duration // by it since its first slice, notStarted before
-	last    time.Duration // newest slice, since the runtime's epoch
+	last    time.Duration // start of the newest slice, since the runtime's epoch
 }
 
 func (f *fuelState) init(m api.Module) {
@@ -68,8 +68,8 @@ func (f *fuelState) charge(units uint64) {
 // hostPiece is how much a host function does for a guest between two looks at the deadline, in units of fuel.
 const hostPiece = 64 << 10
 
-// work charges for what the host has just done for the guest and ends the call as the guest's own check would. Whoever
-// calls it has done no more than a hostPiece.
+// work charges for what the host has just done for the guest and ends the call as the guest's own check would. The
+// caller must have done no more than a hostPiece.
 func (i *instance) work(units int) {
 	i.fuel.charge(uint64(units))
 	if i.fuel.left() < 0 {
@@ -82,8 +82,8 @@ type errStop struct{ reason string }
 
 func (e errStop) Error() string { return e.reason }
 
-// yield is what the guest calls without fuel: it ends the call if its time is over or nobody wants its result any
-// more, else it hands out the next slice.
+// yield is what the guest calls without fuel: it ends the call if its time is up or its result is no longer
+// wanted, else it grants the next slice.
 func (i *instance) yield() {
 	f := &i.fuel
 	now := time.Since(i.plugin.runtime.epoch)

@@ -14,17 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handover gives wazero code that was compiled before. wazero looks for it in a folder, by a name that nobody else can
-// tell beforehand, and reads whatever is there. So the folder holds links to a descriptor of this process, behind which
-// the code is that was checked while a module is compiled, and nothing at any other time. The folder's name tells the
+// handover gives wazero code that was compiled before. wazero looks for it in a folder, by a name that only it can
+// compute, and reads whatever is there. So the folder holds links to a descriptor of this process, which refers to the
+// checked code while a module is compiled, and to nothing at any other time. The folder's name contains the
 // descriptor's number: processes that have the same number may share it, because a link leads each to its own.
 type handover struct {
 	mu        sync.Mutex
 	outer     string   // the folder
 	folder    string   // the one in it that wazero uses
 	fd        int      // of the code
-	nothing   *os.File // what the descriptor is otherwise
-	temporary bool     // the folder goes with the handover
+	nothing   *os.File // what the descriptor refers to otherwise
+	temporary bool     // the folder is removed with the handover
 }
 
 // openHandover opens a handover for a wazero cache that it returns. Without a cache of ours its folder is a temporary one.
@@ -84,10 +84,10 @@ func wazeroVersion() string {
 	return "unknown"
 }
 
-// compilerName tells versions of wazero and kinds of machines apart.
+// compilerName distinguishes versions of wazero and kinds of machines.
 func (h *handover) compilerName() string { return filepath.Base(h.folder) }
 
-// during has the code behind the descriptor, and a link with its name, while use runs.
+// during makes the descriptor refer to the code, and a link with its name exist, while use runs.
 func (h *handover) during(code *compiledCode, use func() error) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -104,7 +104,7 @@ func (h *handover) during(code *compiledCode, use func() error) error {
 	return errors.Join(err, os.NewSyscallError("dup3", unix.Dup3(int(h.nothing.Fd()), h.fd, unix.O_CLOEXEC)))
 }
 
-// give compiles a module by means of code that was compiled before.
+// give compiles a module from code that was compiled before.
 func (e *engine) give(ctx context.Context, module []byte, code *compiledCode) (compiled wazero.CompiledModule, err error) {
 	err = e.hand.during(code, func() error {
 		compiled, err = e.wz.CompileModule(ctx, module)

@@ -18,13 +18,13 @@ type hostFunction struct {
 	call            func(i *instance, stack []uint64)
 }
 
-// hostModule is what guests import by one module name.
+// hostModule holds what guests import by one module name.
 type hostModule struct {
 	name      string
 	functions []hostFunction
 }
 
-// hostModules returns everything that a guest can import. WASI needs no grant because it gives nothing away.
+// hostModules returns everything that a guest can import. WASI needs no grant because it exposes nothing.
 func hostModules() []hostModule {
 	return []hostModule{
 		{hostabi.ImportModule, rlFunctions()},

@@ -35,7 +35,7 @@ func (img *image) putInto(mem *linear) error {
 	if img.file != nil {
 		return mem.mapPrivate(img.file.fd, 0, img.size)
 	}
-	// Fresh pages first: there may be windows, and what is copied here must not appear in them.
+	// Fresh pages first: there may be windows, and copied pages must not appear in them.
 	if err := mem.mapZero(0, img.size); err != nil {
 		return err
 	}

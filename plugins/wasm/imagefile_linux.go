@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// imageFile is a file in memory that nobody can change any more.
+// imageFile is a memory file that is sealed against changes.
 type imageFile struct {
 	fd      int
 	content []byte // mapped for reading
@@ -69,8 +69,8 @@ func sealed(fd int, end int64) error {
 	return nil
 }
 
-// segmentID tells segments apart. A descriptor does not: it can be another one's once that is closed. While a segment
-// is mapped nobody else has its number.
+// segmentID distinguishes segments. A descriptor does not: it can be reused once it is closed. While a segment is
+// mapped its number is unique.
 type segmentID struct{ device, inode uint64 }
 
 func segmentOf(fd int) (segmentID, error) {

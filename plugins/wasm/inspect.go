@@ -17,7 +17,7 @@ type Report struct {
 	Bytes  int    `json:"bytes"`
 	SHA256 string `json:"sha256"`
 	ABI    int    `json:"abi"` // major version of the environment ABI, 0 if it has no marker
-	// MemoryMin is what the module begins with, MemoryMax what it allows itself, 0 if it names no limit; in bytes.
+	// MemoryMin is the module's initial memory, MemoryMax its declared limit, 0 if none; in bytes.
 	MemoryMin uint64   `json:"memory_min"`
 	MemoryMax uint64   `json:"memory_max"`
 	Features  []string `json:"features"` // extensions of WebAssembly 1.0 that its code uses
@@ -52,8 +52,8 @@ type Finding struct {
 	Help   string `json:"remedy"`
 }
 
-// Inspect reads a module and says what it is. It runs and compiles nothing. The error is a *table.Error: the file
-// is not there or is no module.
+// Inspect reads a module and reports what it is. It runs and compiles nothing. The error is a *table.Error: the
+// file does not exist or is no module.
 func Inspect(path string) (*Report, error) {
 	file, fail := readFile(path, DefaultMaxFileBytes)
 	if fail != nil {
@@ -83,7 +83,7 @@ func Inspect(path string) (*Report, error) {
 	return r, nil
 }
 
-// abiVersion returns the major version that a module is marked with, 0 if it is not.
+// abiVersion returns the major version that a module is marked with, 0 if none.
 func abiVersion(m *meter.Module) int {
 	if _, ok := export(m, hostabi.ExportABI); ok {
 		return int(hostabi.EnvABI.Major)

@@ -25,8 +25,8 @@ type instance struct {
 	mem     *linear
 	ctx     *callContext
 	call    functions
-	others  map[string]api.Function // exports that have been called besides; see functions
-	current api.Function            // that is called in the middle of other calls; nil before the first time
+	others  map[string]api.Function // other exports that have been called; see functions
+	current api.Function            // called in the middle of other calls; nil before the first time
 	answer  [1]uint64               // by it: the stack is the call's that is in progress
 	calling string                  // export that is called, for messages
 	globals []api.MutableGlobal
@@ -38,14 +38,14 @@ type instance struct {
 	argsPtr, errorPtr uint32
 }
 
-// functions are the guest's exports that are called again and again. Each takes ten kilobytes for its stack, so
-// others are looked up when they are first wanted, which takes some ten microseconds. stepRange is nil where the guest has none.
+// functions are the guest's exports that are called again and again. Each takes ten kilobytes for its stack, so others
+// are looked up on first use, which takes some ten microseconds. stepRange is nil where the guest has none.
 type functions struct {
 	bind, reset, step, stepRange api.Function
 }
 
-// callContext carries the instance through wazero to the host functions. It answers no other question, because
-// wazero asks it something on each call. The embedded context ends when nobody wants the guest's work any more.
+// callContext carries the instance through wazero to the host functions. It has no other values, because wazero
+// looks some up on each call. The embedded context ends when the guest's work is no longer wanted.
 type callContext struct {
 	context.Context
 	instance *instance
@@ -67,7 +67,7 @@ func (p *Plugin) newInstance() (*instance, error) {
 	i.ctx = &callContext{Context: p.runtime.ctx, instance: i}
 	i.host.init(p)
 	withMemory := experimental.WithMemoryAllocator(context.Background(), mem)
-	// Nothing reads wazero's random source; the one that it would make for itself takes longer than the rest.
+	// Nothing reads wazero's random source; making its default one takes longer than the rest.
 	config := wazero.NewModuleConfig().WithName("").WithStartFunctions().WithRandSource(strings.NewReader(""))
 	i.module, err = p.engine.wz.InstantiateModule(withMemory, p.compiled, config)
 	if err != nil {
@@ -100,7 +100,7 @@ func (i *instance) close() {
 }
 
 // begin prepares one request to the guest, which may take several calls, and the time it may take. The clock
-// runs from its first slice of fuel: most requests end before and need no time at all.
+// starts at its first slice of fuel: most requests end before and need no clock.
 func (i *instance) begin(limit time.Duration) {
 	i.fuel.limit, i.fuel.spent = limit, notStarted
 	i.mem.refused = false
@@ -140,7 +140,7 @@ type callError struct {
 
 func (e *callError) Error() string { return e.reason }
 
-// failed turns what wazero says of a call into a callError.
+// failed turns wazero's error of a call into a callError.
 func (i *instance) failed(err error) *callError {
 	e := &callError{kind: env.FaultTrap, call: i.calling, reason: i.plugin.layout.trapReason(err)}
 	var stop errStop
@@ -152,7 +152,7 @@ func (i *instance) failed(err error) *callError {
 		e.reason = fmt.Sprintf("%s, after the memory limit of %s was reached", e.reason, byteSize(i.mem.limit))
 	}
 	if strings.HasPrefix(e.reason, "stack overflow") {
-		i.bindFunctions() // lets go of a stack of a hundred megabytes
+		i.bindFunctions() // releases a stack of a hundred megabytes
 	}
 	if said := i.said(); said != "" {
 		e.reason += ": " + said
@@ -160,7 +160,7 @@ func (i *instance) failed(err error) *callError {
 	return e
 }
 
-// allocate asks the guest for n bytes that the host may use from now on, and checks what it gets.
+// allocate asks the guest for n bytes for the host, and checks the result.
 func (i *instance) allocate(n, align uint32) (uint32, error) {
 	result, err := i.invokeExport(hostabi.ExportAlloc, i.plugin.config.Init, uint64(n), uint64(align))
 	if err != nil {

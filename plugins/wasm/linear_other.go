@@ -10,7 +10,7 @@ import (
 
 const hostPage = 4096
 
-// linear stands where there is no memfd to map: such a host runs no guests.
+// linear is a placeholder where there is no memfd to map: such a host runs no guests.
 type linear struct {
 	size, limit uint64
 	refused     bool

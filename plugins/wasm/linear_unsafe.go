@@ -18,7 +18,7 @@ const hostPage = 4096
 //
 // Compiled code cannot survive a fault: an access to a page that is missing, protected or beyond the end of a
 // file kills the process. Hence the rules: pages below size are always readable and writable, they are replaced
-// and never removed, and the reservation is given back only by release, when no call can follow.
+// and never removed, and the reservation is unmapped only by release, when no call can follow.
 type linear struct {
 	base     unsafe.Pointer
 	reserved uint64 // bytes of address space
@@ -66,8 +66,8 @@ func (l *linear) Reallocate(size uint64) []byte {
 	return l.bytes()
 }
 
-// Free is called by wazero when a module closes, which a guest can bring about in the middle of a call. The
-// owner calls release instead.
+// Free is called by wazero when a module closes, which a guest can cause in the middle of a call. The owner
+// calls release instead.
 func (l *linear) Free() {}
 
 // bytes returns the guest's memory. Its capacity ends where the accessible part does.
@@ -94,8 +94,8 @@ func (l *linear) mapZero(ptr, n uint64) error {
 	return l.mapOver(-1, 0, ptr, n, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 }
 
-// mapOver replaces the pages of [ptr, ptr+n), which must be accessible guest memory, in one step: there is no
-// moment without pages.
+// mapOver replaces the pages of [ptr, ptr+n), which must be accessible guest memory, atomically: the range is
+// never without pages.
 func (l *linear) mapOver(fd int, fileOffset int64, ptr, n uint64, flags int) error {
 	if !l.contains(ptr, n) || ptr%hostPage != 0 || n%hostPage != 0 || fileOffset%hostPage != 0 {
 		panic(fmt.Sprintf("wasm: mapping %d bytes at %d of %d bytes of guest memory", n, ptr, l.size))
@@ -112,7 +112,8 @@ func (l *linear) mapOver(fd int, fileOffset int64, ptr, n uint64, flags int) err
 // touchStep is how much touch asks for at once: meanwhile nothing can be mapped.
 const touchStep = 1 << 20
 
-// touch has the kernel make all pages present, so that reading them faults no more. A kernel that cannot does it later.
+// touch has the kernel make all pages present, so that reading them no longer faults. A kernel that cannot does it
+// later.
 func (l *linear) touch() {
 	for mem := l.bytes(); len(mem) > 0; {
 		n := min(len(mem), touchStep)
@@ -123,7 +124,7 @@ func (l *linear) touch() {
 	}
 }
 
-// release gives the reservation back. No call may be running or follow.
+// release unmaps the reservation. No call may be running or follow.
 func (l *linear) release() {
 	if l.base == nil {
 		return

@@ -31,7 +31,7 @@ const (
 	DefaultMaxFileBytes  = 32 << 20
 )
 
-// withDefaults fills in what a source leaves to the runtime.
+// withDefaults fills in the limits that a source leaves to the runtime.
 func withDefaults(s env.Source, path string) env.Source {
 	s.Name = cmp.Or(s.Name, path)
 	s.Memory = min(cmp.Or(s.Memory, DefaultMemory), 1<<32) / wasmPage * wasmPage
@@ -45,10 +45,10 @@ func withDefaults(s env.Source, path string) env.Source {
 // wasmPage is the unit of linear memory.
 const wasmPage = 65536
 
-// Load reads, checks, meters and compiles a module, starts it once and asks it to describe itself. source is the
-// file's content; if it is nil, the file at path is read. path goes before c.Use; Memory is rounded down to 64 KiB. The
-// error is a *table.Error unless ctx has ended or the Runtime is closed. Compiling takes milliseconds to a minute; ctx
-// interrupts it where another process does it.
+// Load reads, checks, meters and compiles a module, starts it once and asks it to describe itself. source is the file's
+// content; if it is nil, the file at path is read. path takes precedence over c.Use; Memory is rounded down to 64 KiB.
+// The error is a *table.Error unless ctx has ended or the Runtime is closed. Compiling takes milliseconds to a minute;
+// ctx interrupts it if another process compiles.
 func (r *Runtime) Load(ctx context.Context, path string, source []byte, c env.Source) (env.Plugin, error) {
 	c = withDefaults(c, path)
 	if err := checkConfig(path, c); err != nil {
@@ -134,7 +134,7 @@ func readFile(path string, limit int64) ([]byte, *table.Error) {
 	return b, nil
 }
 
-// checkConfig refuses grants that do not exist and arguments that would not survive the way to the guest.
+// checkConfig rejects unknown grants and arguments that cannot be encoded for the guest.
 func checkConfig(path string, c env.Source) error {
 	all := []string{GrantClock, GrantEntropy, GrantLog, GrantMetric}
 	for _, g := range c.Grants {

@@ -50,7 +50,7 @@ var (
 	_ env.Sized      = (*Plugin)(nil)
 )
 
-// Spec returns what the guest said of itself.
+// Spec returns the guest's description.
 func (p *Plugin) Spec() hostabi.EnvSpec { return p.spec }
 
 // Hash returns the SHA-256 of the file, in hexadecimal.
@@ -61,7 +61,7 @@ func (p *Plugin) Configuration() string { return string(p.args) }
 
 func (p *Plugin) granted(capability string) bool { return slices.Contains(p.config.Grants, capability) }
 
-// MemoryFor tells what blocks take of an instance's memory; see env.Sized. Each is a window of whole pages.
+// MemoryFor returns how much of an instance's memory blocks take; see env.Sized. Each is a window of whole pages.
 func (p *Plugin) MemoryFor(blocks int, s *trajectory.Schema) (least, enough, limit uint64) {
 	n := uint64(blocks)
 	used := max(uint64(p.layout.stack.Top), p.layout.dataHigh)
@@ -72,7 +72,7 @@ func (p *Plugin) MemoryFor(blocks int, s *trajectory.Schema) (least, enough, lim
 	return used + n*uint64(s.GuestBytes), has + n*(uint64(s.GuestBytes)+2*windowAlign), p.config.Memory
 }
 
-// Close releases the plugin. Environments made from it stay usable; the compiled code goes with the last.
+// Close releases the plugin. Environments made from it stay usable; the compiled code is released with the last.
 func (p *Plugin) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +138,7 @@ func (p *Plugin) prepare(ctx context.Context) error {
 	return err
 }
 
-// begin makes an instance that has described itself: from the image, or by going the whole way.
+// begin makes an instance that has described itself: from the image, or from scratch.
 func (p *Plugin) begin() (*instance, error) {
 	i, err := p.newInstance()
 	if err != nil {
@@ -183,7 +183,7 @@ func (p *Plugin) startError(ctx context.Context, err error) error {
 	return p.fail(CodeStart, fmt.Sprintf("fails in %s: %s", call.call, call.reason), help, err)
 }
 
-// startUp runs what a module wants run before anything else.
+// startUp runs a module's start code.
 func (i *instance) startUp() error {
 	steps := []struct{ export, name string }{
 		{meter.DataCall, "its data segments"},
@@ -272,7 +272,7 @@ func (p *Plugin) describeError(reason string, err error) *table.Error {
 	return p.fail(CodeDescription, reason, help, err)
 }
 
-// describes returns a complaint about a description without the words that every such complaint begins with.
+// describes returns an error about a description without its common prefix.
 func describes(err error) string {
 	return strings.TrimPrefix(err.Error(), hostabi.ErrSpec.Error()+": ")
 }

@@ -12,8 +12,8 @@ var (
 )
 
 // What Probe looks at: nullBytes from address 0 on, which compilers leave free so that a null pointer with the offset
-// of a field points there. A stack that ends at address 0 comes so low only when it is full but for that; then it has
-// been written without a gap of stackGap from there upwards.
+// of a field points there. A stack that ends at address 0 reaches there only when it is nearly full; then it has been
+// written without a gap of stackGap from there upwards.
 const (
 	nullBytes = 1024
 	stackGap  = 256
@@ -26,7 +26,7 @@ type probe struct {
 	words string    // of its newest error
 }
 
-// Probe looks for writes through null pointers and for errors that no call returned; see rollout.EnvProber.
+// Probe looks for writes through null pointers and for errors that no call returned; see env.EnvProber.
 func (e *Env) Probe() (trespass, words string, err error) {
 	if err := e.gate.Enter(); err != nil {
 		return "", "", err
@@ -76,7 +76,7 @@ func nullWrite(low, stack []byte) string {
 		gap++
 	}
 	if len(stack) > 0 && gap < stackGap {
-		return "" // the stack came so low
+		return "" // the stack reached there
 	}
 	what := "that is a null pointer"
 	if len(stack) > 0 {
@@ -85,7 +85,7 @@ func nullWrite(low, stack []byte) string {
 	return fmt.Sprintf("writes %d bytes up to address %#x, where nothing lies: %s", n, last, what)
 }
 
-// Examine tells what the layout of the module means for a stack that overflows; see rollout.Examiner.
+// Examine reports what the layout of the module means for a stack overflow; see env.Examiner.
 func (p *Plugin) Examine() env.Examination {
 	const linker = "link with -Wl,--stack-first, so that an overflow traps; -Wl,-z,stack-size=N makes the stack larger"
 	s := p.layout.stack

@@ -19,17 +19,17 @@ const (
 	GrantMetric  = "metric"  // rl.metric
 )
 
-// Limits of what a guest says.
+// Limits of a guest's messages.
 const (
 	maxLogBytes    = 4096
 	maxMetricBytes = 128
 	maxMetrics     = 256
 )
 
-// stepNanos is how far the virtual clock goes in one call of Step.
+// stepNanos is how far the virtual clock advances in one call of Step.
 const stepNanos = int64(time.Millisecond)
 
-// hostState is what the host functions of one instance keep. All of it but the logging belongs to snapshots.
+// hostState is the state of one instance's host functions. All of it but the logging belongs to snapshots.
 type hostState struct {
 	name    string // component, for log lines
 	log     *slog.Logger
@@ -39,7 +39,7 @@ type hostState struct {
 
 	steps   uint64
 	skipped int64    // virtual time that passed within steps
-	entropy []uint64 // random streams: of each environment, and at the end of what belongs to none
+	entropy []uint64 // random streams: of each environment, and last that of calls about none
 
 	metric  func(env int, name string, value float64)
 	metrics map[string]string
@@ -79,7 +79,7 @@ func valueTypes(types []hostabi.ValueType) []api.ValueType {
 	return out
 }
 
-// view returns n bytes of guest memory, or nil if they are not there.
+// view returns n bytes of guest memory, or nil if out of bounds.
 func (i *instance) view(ptr, n uint32) []byte {
 	if !i.mem.contains(uint64(ptr), uint64(n)) {
 		return nil
@@ -114,7 +114,7 @@ func rlEntropy(i *instance, stack []uint64) {
 		return
 	}
 	if !perEnv(i.calling) {
-		stack[0] = status(hostabi.StatusState) // it would depend on what else is made in the instance
+		stack[0] = status(hostabi.StatusState) // it would depend on the other environments of the instance
 		return
 	}
 	i.fill(buf)

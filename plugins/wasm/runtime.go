@@ -18,15 +18,17 @@ var ErrClosed = errors.New("wasm runtime closed")
 
 // Options configure a Runtime. The zero value works.
 type Options struct {
-	// CacheDir is the folder in whose folder "compiled" compiled code is kept, which is made for this user alone: what lies
-	// there is run. Empty means rlhost in the user's cache folder; the version of the compiler is part of the names within.
+	// CacheDir is the folder with the folder "compiled" for compiled code, which is made for this user alone, because
+	// its content is run. Empty means rlhost in the user's cache folder; the version of the compiler is part of the
+	// names within.
 	CacheDir string
-	// Compiler is the first argument by which this very program calls ServeCompiler. Modules are then compiled, and
-	// started for the first time, by processes of their own, within the limits on compiling of their source. Empty means within this process, without limits.
+	// Compiler is the first argument that makes this program call ServeCompiler. Modules are then compiled, and started
+	// for the first time, by processes of their own, within the limits on compiling of their source. Empty means within
+	// this process, without limits.
 	Compiler string
 	// MaxFileBytes limits the size of a module's file; 0 = DefaultMaxFileBytes.
 	MaxFileBytes int64
-	// Log receives what guests write and what the runtime has to say; nil discards it.
+	// Log receives the output of guests and the runtime's messages; nil discards them.
 	Log *slog.Logger
 }
 
@@ -41,7 +43,7 @@ type Runtime struct {
 	compiler string
 	maxFile  int64
 	cache    *codeCache // nil if there is none
-	coded    *engine    // takes code that was compiled before; nil if nothing can be handed to it, and cache is nil then too
+	coded    *engine    // takes code compiled before; nil if no code can be handed over, and cache is nil then too
 
 	mu      sync.Mutex
 	plain   *engine // compiles by itself; made when it is needed
@@ -50,8 +52,8 @@ type Runtime struct {
 	shut    bool
 }
 
-// New makes a Runtime. A cache folder that cannot be used costs compile time at every start and is logged, it is
-// not an error.
+// New makes a Runtime. An unusable cache folder costs compile time at every start and is logged; it is not an
+// error.
 func New(o Options) (*Runtime, error) {
 	r := &Runtime{log: o.Log, epoch: time.Now(), compiler: o.Compiler, maxFile: cmp.Or(o.MaxFileBytes, DefaultMaxFileBytes)}
 	if r.log == nil {
@@ -94,8 +96,8 @@ func (r *Runtime) openCache(dir string) error {
 	return bad
 }
 
-// Close stops guest calls that are running and forbids new plugins. The memory of the runtime goes with the last
-// plugin that is closed.
+// Close stops running guest calls and forbids new plugins. The memory of the runtime is freed when the last
+// plugin is closed.
 func (r *Runtime) Close() error {
 	r.cancel()
 	r.mu.Lock()

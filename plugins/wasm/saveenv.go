@@ -13,8 +13,8 @@ var _ env.Stater = (*Env)(nil)
 // maxEnvState bounds the state of one environment.
 const maxEnvState = 1 << 24
 
-// SaveEnv appends the state of one environment to dst; see env.Stater. Where the state fits into the memory
-// that the guest gave for seeds and masks it takes one call of the guest, and allocates nothing if dst has room.
+// SaveEnv appends the state of one environment to dst; see env.Stater. If the state fits into the memory that
+// the guest gave for seeds and masks, it takes one call of the guest, and allocates nothing if dst has room.
 func (e *Env) SaveEnv(index int, dst []byte) ([]byte, error) {
 	if err := e.gate.Enter(); err != nil {
 		return dst, err
@@ -33,7 +33,7 @@ func (e *Env) SaveEnv(index int, dst []byte) ([]byte, error) {
 	return e.saveLarge(index, size, dst)
 }
 
-// save asks the guest to put the state of one environment into a place, and returns how long it is.
+// save asks the guest to write the state of one environment to an address, and returns its length.
 func (e *Env) save(env int, at, room uint32) (uint32, error) {
 	n, err := e.inst.invokeExport(hostabi.ExportSave, e.plugin.config.Step, e.batch, uint64(env), uint64(at), uint64(room))
 	if err != nil {
@@ -89,7 +89,7 @@ func (e *Env) load(env int, state []byte, at uint32) error {
 	return nil
 }
 
-// refusal makes an error of a status: a guest may export a function only to say that it does not offer it.
+// refusal turns a status into an error: a guest may export a function only to report that it is not supported.
 func (e *Env) refusal(n int32) error {
 	err := e.statusFault(n)
 	if hostabi.Status(n) == hostabi.StatusUnsupported {
@@ -98,7 +98,7 @@ func (e *Env) refusal(n int32) error {
 	return err
 }
 
-// borrow gets guest memory for the time of use.
+// borrow allocates guest memory while use runs.
 func (e *Env) borrow(size uint32, use func(buf uint32) error) error {
 	if size == 0 || size > maxEnvState {
 		return fmt.Errorf("%w: %s: state of %d bytes", env.ErrUnsupported, e.options.Name, size)

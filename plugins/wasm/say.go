@@ -11,7 +11,7 @@ import (
 // lineWeight is what a line costs the guest besides its bytes, in units of fuel.
 const lineWeight = 100
 
-// maxSaid is how much of the guest's own words goes into a fault.
+// maxSaid is how much of the guest's own words a fault includes.
 const maxSaid = 200
 
 // Guests may write burst lines at once and linesPerSecond in the long run.
@@ -27,7 +27,7 @@ type lineLimit struct {
 	dropped int
 }
 
-// allow takes a token; dropped is the number of lines refused since the last one that was allowed.
+// allow takes a token; dropped is the number of lines refused since the last allowed one.
 func (l *lineLimit) allow(now time.Time) (ok bool, dropped int) {
 	if l.last.IsZero() {
 		l.tokens = burst
@@ -44,7 +44,7 @@ func (l *lineLimit) allow(now time.Time) (ok bool, dropped int) {
 	return true, dropped
 }
 
-// sayDropped tells how many lines were left out since the last one that was not; there will be no more of them.
+// sayDropped logs how many lines were dropped since the last logged one, at the end.
 func (h *hostState) sayDropped() {
 	if h.lines.dropped > 0 {
 		h.log.Info("lines of the guest were left out", "component", h.name, "lines_dropped", h.lines.dropped)
@@ -68,8 +68,9 @@ func (h *hostState) say(ctx context.Context, level slog.Level, text []byte) {
 	h.log.Log(ctx, level, line, attrs...)
 }
 
-// write takes what the guest writes to a file descriptor, logs it by lines if it may, and keeps the first line
-// that it wrote to stderr in this call: languages say there why they are about to trap. It returns the number of lines.
+// write takes what the guest writes to a file descriptor, logs it by lines if it may, and keeps the first line that it
+// wrote to stderr in this call: language runtimes write there why they are about to trap. It returns the number of
+// lines.
 func (i *instance) write(text []byte, stderr bool) (lines int) {
 	h := &i.host
 	for len(text) > 0 {

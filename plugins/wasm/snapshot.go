@@ -28,7 +28,7 @@ func (e *Env) Snapshot() ([]byte, error) {
 	return e.encode(d), nil
 }
 
-// identity is what a snapshot fits: the plugin and how the batch was made.
+// identity identifies what a snapshot fits: the plugin and how the batch was made.
 func (e *Env) identity() []byte {
 	hash, _ := hex.DecodeString(e.plugin.hash)
 	b := append([]byte(snapshotMagic), hash...)
@@ -71,7 +71,7 @@ type snapshot struct {
 }
 
 // Restore replaces the state by a snapshot of an Env made from the same file with the same options. No block is
-// bound afterwards. An Env that refuses a snapshot is as it was.
+// bound afterwards. On an error the Env is unchanged.
 func (e *Env) Restore(b []byte) error {
 	poisoned, err := e.gate.EnterPoisoned()
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *cursor) u64() uint64 {
 	return 0
 }
 
-// decode reads a snapshot and checks everything that it says against this Env: it may come from a damaged file.
+// decode reads a snapshot and checks all of it against this Env: it may come from a damaged file.
 func (e *Env) decode(b []byte) (*snapshot, error) {
 	if e.plugin.metered.State != "" {
 		return nil, fmt.Errorf("the module has %s", e.plugin.metered.State)
@@ -160,7 +160,7 @@ func (e *Env) decode(b []byte) (*snapshot, error) {
 	return s, nil
 }
 
-// plausible reports whether every place that a snapshot names lies in its memory.
+// plausible reports whether every address in a snapshot lies in its memory.
 func (s *snapshot) plausible(e *Env) bool {
 	within := func(ptr, n uint32) bool { return uint64(ptr) <= s.size && uint64(n) <= s.size-uint64(ptr) }
 	ok := within(s.scratch, e.scratchBytes()) && within(s.errorPtr, errorBytes) &&

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// state is what an instance consists of besides its memory.
+// state is the state of an instance besides its memory.
 type state struct {
 	size    uint64 // of the memory
 	globals []uint64
@@ -27,7 +27,7 @@ func (i *instance) state() state {
 	return s
 }
 
-// setState makes the instance what s says. Its memory has the right size already.
+// setState sets the state of the instance to s. Its memory must have the right size.
 func (i *instance) setState(s *state) {
 	for k, g := range i.globals {
 		g.Set(s.globals[k])

@@ -76,8 +76,8 @@ func (p *pace) update(took time.Duration, envs int) {
 	p.last = took
 }
 
-// fault makes a *env.Fault of what went wrong in the guest, and poisons the Env where that is due. Errors that
-// a caller knows how to treat pass unchanged.
+// fault turns an error of the guest into a *env.Fault, and poisons the Env where needed. Errors that callers
+// handle pass unchanged.
 func (e *Env) fault(err error) error {
 	var known *env.Fault
 	if errors.As(err, &known) || errors.Is(err, env.ErrUnsupported) || errors.Is(err, ErrClosed) {
@@ -113,12 +113,12 @@ func (e *Env) statusFault(result int32) error {
 	return f
 }
 
-// perEnv reports whether an export does something for one environment after the other.
+// perEnv reports whether an export works on one environment after the other.
 func perEnv(export string) bool {
 	return export == hostabi.ExportStep || export == hostabi.ExportStepRange || export == hostabi.ExportReset
 }
 
-// currentEnv asks the guest which environment it was at in a call and returns its global index, or -1.
+// currentEnv asks the guest for its current environment in a call and returns its global index, or -1.
 func (e *Env) currentEnv(call string) int {
 	if !perEnv(call) || !e.plugin.exports[hostabi.ExportCurrentEnv] {
 		return -1

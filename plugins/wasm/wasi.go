@@ -20,7 +20,7 @@ const (
 	maxVectors = 1024
 )
 
-// readNanos is how far the virtual clock goes when it is read, so that waiting for it comes to an end.
+// readNanos is how far the virtual clock advances when it is read, so that waiting for it ends.
 const readNanos = 1000
 
 // errExit is what a guest's exit looks like from outside: a trap that leaves the module open, because closing it
@@ -155,7 +155,7 @@ func wasiRead(i *instance, stack []uint64) uint64 {
 	return i.put32(stack[3], 0)
 }
 
-// wasiWrite takes a hostPiece of what is written and says so, as a pipe does; libraries then write the rest.
+// wasiWrite accepts at most a hostPiece and returns its length, as a pipe does; libraries then write the rest.
 func wasiWrite(i *instance, stack []uint64) uint64 {
 	fd := uint32(stack[0])
 	if fd != 1 && fd != 2 {
@@ -201,7 +201,7 @@ func wasiPoll(i *instance, stack []uint64) uint64 {
 		if kind == 0 {
 			i.host.wait(wait, absolute)
 		}
-		copy(event, sub[:8]) // the guest's own mark
+		copy(event, sub[:8]) // the guest's userdata
 		clear(event[8:])
 		event[10] = kind
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// windowAlign is the alignment that the host asks donated memory for: a page on every machine.
+// windowAlign is the alignment required of donated memory: a page on every machine.
 const windowAlign = 65536
 
 // window is memory that the guest donated for one block, with its bindings.
@@ -25,7 +25,7 @@ type window struct {
 	file   segmentID
 	offset int64
 	schema *trajectory.Schema
-	stale  bool // the bindings are to be written again
+	stale  bool // the bindings must be written again
 }
 
 // MapAhead puts blocks that will be bound later where Bind finds them, and calls no guest: Bind of one then costs no more

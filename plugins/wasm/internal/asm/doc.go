@@ -5,5 +5,5 @@
 //	m.Func("rl_step", asm.I32s(2), asm.I32s(1), 0, asm.Loop, asm.Void, asm.Br(0), asm.End, asm.Const(0))
 //	file := m.Bytes()
 //
-// It checks nothing: wrong modules are what it is for.
+// It checks nothing: it exists to make wrong modules.
 package asm

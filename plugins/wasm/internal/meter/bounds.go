@@ -24,7 +24,7 @@ const (
 	maxOperands      = 1 << 25 // of all calls and blocks
 )
 
-// within refuses more of something than is accepted.
+// within rejects more of something than is accepted.
 func (r *reader) within(n, most uint64, what string) {
 	if r.err == nil && n > most {
 		r.err = &Error{Kind: ErrBound, Offset: r.base + r.p, What: what, Number: n, Bound: most}

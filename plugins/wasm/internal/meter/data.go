@@ -6,7 +6,7 @@ type segment struct {
 	data   []byte
 }
 
-// planData decides whether data segments become a call. They do where each has a constant place and no code can
+// planData decides whether data segments become a call. They do if each has a constant address and no code can
 // name them, which is what compilers write without threads; else they stay as they are.
 func (w *rewriter) planData() error {
 	if !w.m.present[sectionData] {
@@ -58,12 +58,12 @@ func (w *rewriter) dataCount() error {
 	return nil
 }
 
-// placedAtOnce is how many segments one function puts in their places. A single function for all of them would take the
-// compiler gigabytes: Go's linker writes up to a hundred thousand.
+// placedAtOnce is how many segments one function copies. A single function for all of them would take the compiler
+// gigabytes: Go's linker writes up to a hundred thousand.
 const placedAtOnce = 256
 
-// dataFunctions returns how many functions put segments in their places: one for each part of them, and behind these one
-// that calls them where there are several.
+// dataFunctions returns how many functions copy segments: one for each part of them, and then one that calls them if
+// there are several.
 func (w *rewriter) dataFunctions() int {
 	if !w.result.Data {
 		return 0

@@ -15,8 +15,8 @@ func (w *rewriter) moved(moved []Moved, new, old int) {
 	}
 }
 
-// debug writes DWARF that has one line for all code. The module's own speaks of code that is not there any more; this
-// one makes the engine tell the offset of each frame, which leads back to it.
+// debug writes DWARF that has one line for all code. The module's own describes code that no longer exists; this one
+// makes the engine report the offset of each frame, which leads back to it.
 func (w *rewriter) debug() error {
 	if len(w.result.Moved) == 0 {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"sort"
 )
 
-// SourceLines tells which source line an instruction belongs to. It is read from a module's DWARF, whose line tables are
-// programs of a small machine; nothing that they say is used to reserve memory, and no name is kept at full length.
+// SourceLines maps instructions to source lines. It is read from a module's DWARF, whose line tables are programs of a
+// small machine; nothing that they say is used to reserve memory, and no name is kept at full length.
 type SourceLines struct {
 	rows  []lineRow // by ascending address
 	files []string
@@ -43,7 +43,7 @@ func ReadLines(table []byte) *SourceLines {
 	return l
 }
 
-// At returns the file's name without its folder, and the line; ok is false where that is not known.
+// At returns the file's name without its folder, and the line; ok is false if not known.
 func (l *SourceLines) At(address uint32) (file string, line int, ok bool) {
 	k := sort.Search(len(l.rows), func(i int) bool { return l.rows[i].address > address }) - 1
 	if k < 0 || l.rows[k].line == 0 || int(l.rows[k].file) >= len(l.files) {

@@ -73,7 +73,7 @@ func (w *rewriter) surveyBody(f int, p *plan) (weight uint32, err error) {
 	return 0, r.err
 }
 
-// surveyInstruction checks the indexes that the rewriter shifts and notes what the instruction asks of the plan.
+// surveyInstruction checks the indexes that the rewriter shifts and notes what the instruction requires of the plan.
 func (w *rewriter) surveyInstruction(r *reader, in instruction, p *plan, depth int) {
 	switch {
 	case in.op >= opLocalGet && in.op <= opLocalTee && in.index >= p.locals:

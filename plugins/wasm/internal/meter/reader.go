@@ -13,7 +13,7 @@ var (
 	ErrBound   = errors.New("too large")           // the module holds more of something than is accepted
 )
 
-// Error says what was found at which byte of a file.
+// Error describes a problem at a byte of a file.
 type Error struct {
 	Kind   error // ErrFormat, ErrFeature or ErrBound
 	Offset int

@@ -26,16 +26,16 @@ type Result struct {
 	Code []byte
 	// Globals is the number of mutable globals, exported under GlobalExport(0) and so on.
 	Globals int
-	// Start and Data say whether the module exports StartCall and DataCall. They are to be called in the order
+	// Start and Data say whether the module exports StartCall and DataCall. They must be called in the order
 	// data, start, before anything else, unless memory and globals come from an image.
 	Start, Data bool
 	// Features names the extensions of WebAssembly 1.0 that the code uses, sorted.
 	Features []string
-	// Moved tells of a module with DWARF lines where its instructions have gone, in ascending order. Traces of such a
-	// module then have the offset of each frame's instruction, from the start of the code section on.
+	// Moved maps the instructions of a module with DWARF lines to their new places, in ascending order. Traces of
+	// such a module then have the offset of each frame's instruction, from the start of the code section on.
 	Moved []Moved
 	// State is empty if memory and the exported globals are all the state that an instance can change, else it
-	// says what more there is.
+	// names the rest.
 	State string
 }
 
@@ -176,7 +176,7 @@ func (w *rewriter) tables() error {
 			top = min(top, limits.Max)
 		}
 		if limits.HasMax && limits.Max < limits.Min {
-			top = limits.Max // not valid, and it is to stay so
+			top = limits.Max // not valid, and must stay so
 		}
 		b = appendU32(appendU32(append(b, element, 1), limits.Min), top)
 	}
@@ -272,7 +272,7 @@ func (w *rewriter) expression(r *reader, b []byte) []byte {
 	return b
 }
 
-// names writes the names of functions, by which traps tell where they happened.
+// names writes the names of functions, for the messages of traps.
 func (w *rewriter) names() error {
 	n := 0
 	var list []byte

@@ -23,7 +23,7 @@ func (r *reader) valTypes() []byte {
 	return types
 }
 
-// checkValType refuses value types that take more than one byte or that the runtime does not know.
+// checkValType rejects value types that take more than one byte or that the runtime does not know.
 func (r *reader) checkValType(t byte) {
 	switch {
 	case t >= typeV128 && t <= typeI32, t == typeFunc, t == typeExtern:
@@ -186,7 +186,7 @@ func (m *Module) code(r *reader) {
 	}
 }
 
-// custom keeps function names and source lines. A damaged name section is as good as none.
+// custom keeps function names and source lines. A damaged name section is ignored.
 func (m *Module) custom(r *reader) error {
 	section := r.name()
 	if section == ".debug_line" && r.err == nil && len(r.b)-r.p <= maxLines {

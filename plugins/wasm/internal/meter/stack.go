@@ -2,7 +2,7 @@ package meter
 
 import "math"
 
-// Stack is what a module's code and data tell of the stack that compilers built on LLVM keep in linear memory: a
+// Stack is what a module's code and data show of the stack that compilers built on LLVM keep in linear memory: a
 // mutable global from which each function takes its frame. It grows downwards.
 type Stack struct {
 	Top      uint32 // where it begins, 0 if there is no such stack
