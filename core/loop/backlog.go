@@ -40,8 +40,8 @@ func (b *backlog) drop() {
 	b.items = nil
 }
 
-// takeOut moves the items that match to the end of list, in order. It leaves the ring as it is, in which a message may
-// lie that is being handled.
+// takeOut moves the items that match to the end of list, in order. It leaves the ring itself alone, because it may
+// hold the message being handled.
 func (b *backlog) takeOut(list []item, match func(Target) bool) []item {
 	old := *b
 	*b = backlog{}

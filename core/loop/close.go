@@ -2,10 +2,10 @@ package loop
 
 import "slices"
 
-// Close takes the component off its loop, which goes on and keeps no reference to it: what is queued for it on both
-// lanes is dropped, as Target.Drop says, its timers are stopped, and what is posted later is refused. When it has
+// Close removes the component from its loop, which continues and keeps no reference to it: what is queued for it on
+// both lanes is dropped, as Target.Drop says, its timers are stopped, and later posts are refused. When it has
 // returned, none of the component's slots and timers runs again. Called on the loop it does all that at once, and a
-// slot of the component that makes the call goes on to its end; else it waits for the slot that runs on the loop, so
+// slot of the component that makes the call runs to its end; else it waits for the slot that runs on the loop, so
 // two loops must not close each other's receivers from their slots. It may be called more than once.
 func (r *Receiver) Close() {
 	l := r.loop
@@ -15,7 +15,7 @@ func (r *Receiver) Close() {
 	l.Do(r.shut)
 }
 
-// shut, by the loop's owner, ends a receiver to which nothing is posted any more.
+// shut ends a receiver to which nothing is posted any more. The caller must own the loop.
 func (r *Receiver) shut() {
 	l := r.loop
 	for _, t := range r.timers(l) {
@@ -42,10 +42,10 @@ func (r *Receiver) timers(l *Loop) []*Timer {
 	return timers
 }
 
-// Requeue gives other receivers, perhaps of other loops, what waits on the data lane of r: to says for each target
-// which one gets its messages; nil leaves them where they are. They come behind what is queued there, in order. The
-// function that is returned drops those that were refused because a receiver or loop is closed. Call Requeue on the
-// loop of r or within Do.
+// Requeue moves pending messages on the data lane of r to other receivers, perhaps of other loops: to returns for
+// each target the receiver of its messages; nil leaves them. They go behind what is queued there, in order. The
+// returned function drops those that were refused because a receiver or loop is closed. Call Requeue on the loop of
+// r or within Do.
 func (r *Receiver) Requeue(to func(Target) *Receiver) (drop func()) {
 	items := r.loop.takeOut(nil, r, false, func(t Target) bool { return to(t) != nil })
 	items = slices.DeleteFunc(items, func(it item) bool { return to(it.t).PostTo(it.t, &it.m) })
@@ -56,8 +56,7 @@ func (r *Receiver) Requeue(to func(Target) *Receiver) (drop func()) {
 	}
 }
 
-// takeOut moves the items of r in one lane that match to the end of list, in order. What is being handled stays where
-// it is.
+// takeOut moves the items of r in one lane that match to the end of list, in order. The item being handled stays.
 func (l *Loop) takeOut(list []item, r *Receiver, control bool, match func(Target) bool) []item {
 	kept, taken, at, posted := &r.backlog, &l.batch, l.batchPos, &l.data
 	if control {

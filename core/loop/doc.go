@@ -1,6 +1,6 @@
 // Package loop runs the slots of components one at a time, on event loops with timers.
 //
-// A Loop is one goroutine's work: whoever calls Run. Each component on it has a Receiver, through which
+// A Loop runs on one goroutine: the caller of Run. Each component on it has a Receiver, through which
 // messages reach the component's slots. A loop has two lanes. The data lane carries what connections deliver,
 // strictly first in, first out, and is bounded by the depths of those connections. The control lane carries
 // stop, timers, credits and requests; it is never full, it is served first, and between any two data messages
@@ -13,23 +13,22 @@
 //	err := l.Run(ctx) // until l.Stop, l.Fail, a panic in a slot, or the end of ctx
 //	l.Close()         // drops what was still queued
 //
-// A component may be put in another's place while the loop runs. Its receiver is held before anything is posted: that
-// keeps back all that is for it, control messages and timers too, until Release. The other one's is waited for with
-// Behind, which calls a function once what is queued now has been handled, gives what waits to its successor with
-// Requeue, and is closed: what is left is dropped, and the loop keeps no reference to it. Do calls a function while no
-// slot of the loop runs, from wherever it is called.
+// A component may be replaced while the loop runs. The new receiver is held before anything is posted: that keeps back
+// all its messages, control messages and timers too, until Release. For the old one, Behind calls a function once what
+// is queued now has been handled, Requeue gives pending messages to its successor, and Close drops the rest, after
+// which the loop keeps no reference to it. Do calls a function while no slot of the loop runs, from any goroutine.
 //
-// A loop that has nothing to do sleeps, and a post wakes it. With SetSource it sleeps where something else that it
-// lives on arrives, such as a ring that another process writes to, and a post wakes it there; or with Lazy a little
-// longer, so that it costs those who post little.
+// A loop that has nothing to do sleeps, and a post wakes it. With SetSource it sleeps where other input arrives,
+// such as a ring that another process writes to, and a post wakes it there; or with Lazy a little longer, so that
+// posting costs little.
 //
 // Everything except Run and Close may be called from any goroutine, also from a slot that the loop is running:
 // a post never runs a slot inline. Do and Receiver.Close wait for the slot that runs, unless they are called on the loop
 // itself: so slots of two loops must not wait for each other with them.
 //
-// Locks: a Loop has one mutex, held for a few stores and never while foreign code runs. It is a leaf: code that
-// holds it takes no other lock. A Timer's mutex is a leaf too, and is never held together with a loop's. What only the
-// loop touches is touched by who has its one token: Run, Close or Do. No lock may be held while waiting for that.
+// Locks: a Loop has one mutex, held for a few stores and never while foreign code runs. It is a leaf: code that holds
+// it takes no other lock. A Timer's mutex is a leaf too, and is never held together with a loop's. State of the loop
+// itself is guarded by its one token, which Run, Close and Do take. No lock may be held while waiting for it.
 //
-// What a message means, who gets it and what happens when there are too many is core/bus's business.
+// core/bus decides what a message means, which slot gets it and what happens when there are too many.
 package loop

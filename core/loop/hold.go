@@ -6,12 +6,12 @@ import "github.com/rlhost/rlhost/hostabi"
 // half as many pauses.
 const heldUnit = 1 << 20
 
-// Hold keeps back all that is for the component, from the next message on: data, control messages and timers. Other
+// Hold keeps back all messages for the component, from the next one on: data, control messages and timers. Other
 // components on the loop go on. It is for a component that is being prepared on a running loop, and takes effect at
 // once when nothing was posted yet. Calls nest: each Hold needs a Release.
 func (r *Receiver) Hold() { r.paused.Add(heldUnit) }
 
-// Release takes back one Hold. After the last one the loop handles what was kept back: first the control messages, in
+// Release undoes one Hold. After the last one the loop handles what was kept back: first the control messages, in
 // order, then the data, before what is posted from now on. A timer that came due meanwhile fires once. Data waits on
 // if the receiver is paused.
 func (r *Receiver) Release() {
@@ -50,10 +50,10 @@ func (p *releasing) Deliver(*hostabi.Message) {
 
 func (p *releasing) Drop(*hostabi.Message) {}
 
-// Behind calls fn on the loop once all that is queued on the component's data lane now has been handled: what waits
-// because the receiver is paused counts, so fn waits with it; but with nothing in front of it, it is called although
-// the receiver is paused. A held receiver keeps it back. It reports whether the loop took it; if the receiver or the
-// loop is closed before its turn comes, fn is not called.
+// Behind calls fn on the loop once all that is queued on the component's data lane now has been handled, including
+// messages kept back by a pause; with nothing in front of it, fn is called even if the receiver is paused. A held
+// receiver keeps it back. It reports whether the loop took it; if the receiver or the loop is closed before its turn
+// comes, fn is not called.
 func (r *Receiver) Behind(fn func()) bool {
 	return r.loop.post(r, marker(fn), &hostabi.Message{})
 }
@@ -64,7 +64,7 @@ type marker func()
 func (f marker) Deliver(*hostabi.Message) { f() }
 func (f marker) Drop(*hostabi.Message)    {}
 
-// isDue reports whether an item that has nothing in front of it may be handled although r is paused.
+// isDue reports whether an item with nothing in front of it may be handled although r is paused.
 func (r *Receiver) isDue(it *item) bool {
 	_, is := it.t.(marker)
 	return is && !r.isHeld()

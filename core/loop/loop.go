@@ -60,16 +60,16 @@ type Loop struct {
 	// source: where the loop sleeps instead, set by SetSource from any goroutine.
 	source atomic.Pointer[Source]
 
-	// attention: set under mu by whoever posts to the control lane or ends the loop, cleared under mu by the
-	// loop; tells the loop to look at the control lane before the next data message.
+	// attention: set under mu by posts to the control lane and by the loop's end, cleared under mu by the
+	// loop; tells the loop to check the control lane before the next data message.
 	attention atomic.Bool
 	// fresh: set under mu when the data lane turns non-empty, cleared under mu by the loop; lets an idle loop
 	// look without taking the lock.
 	fresh   atomic.Bool
 	running atomic.Bool   // set by Run and Close, so that one of them runs at a time
 	runner  atomic.Uint64 // number of the goroutine that owns the loop; 0 if none does
-	// own holds a token when nobody owns the loop: Run, Close and Do take it before they touch what only the
-	// loop writes.
+	// own holds a token while the loop has no owner: Run, Close and Do take it before they touch what only
+	// the loop writes.
 	own     chan struct{}
 	stopped atomic.Bool // set under mu by Stop, Fail and a panic, read by the loop
 
@@ -77,7 +77,7 @@ type Loop struct {
 	mu      sync.Mutex
 	data    []item // posted and not yet taken over by the loop
 	control []item
-	timers  map[*Timer]struct{} // those that may still fire
+	timers  map[*Timer]struct{} // timers that may still fire
 	err     error               // what Run returns: the first failure
 	broken  bool                // a slot panicked; none runs again
 	closed  bool
@@ -89,8 +89,8 @@ type Loop struct {
 	urgent    []item // control taken over, handled up to urgentPos
 	urgentPos int
 	ready     []*Receiver // resumed, with a backlog to run before the batch goes on
-	holding   []*Receiver // those with a backlog in either lane
-	current   *Receiver   // whose slot runs
+	holding   []*Receiver // receivers with a backlog in either lane
+	current   *Receiver   // receiver whose slot runs
 	self      *Receiver   // owner of the loop's own timers
 }
 

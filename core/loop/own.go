@@ -6,8 +6,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Do calls fn while no slot of the loop runs, and returns when fn has: at once when called on the loop, or while
-// nobody runs it; else as soon as the slot that runs has ended. fn may touch what belongs to the loop's components.
+// Do calls fn while no slot of the loop runs, and returns when fn has: at once when called on the loop, or while it
+// is not running; else as soon as the current slot has ended. fn may touch what belongs to the loop's components.
 // It is called also on a closed loop, and after a panic.
 func (l *Loop) Do(fn func()) {
 	if l.runner.Load() == goroutine() {
@@ -55,7 +55,7 @@ type errand struct {
 
 func (e *errand) Deliver(*hostabi.Message) { e.run() }
 
-// Drop does it as well: it is the loop's owner who drops.
+// Drop runs it as well, since the loop's owner drops.
 func (e *errand) Drop(*hostabi.Message) { e.run() }
 
 func (e *errand) run() {
@@ -69,8 +69,8 @@ func (e *errand) run() {
 }
 
 // goroutine returns the number of the calling goroutine, which a stack trace begins with: "goroutine 7 [running]". It
-// takes about a microsecond; nothing cheaper tells a slot that closes its own receiver from another goroutine, which has
-// to wait for that slot.
+// takes about a microsecond; nothing cheaper distinguishes a slot that closes its own receiver from another goroutine,
+// which must wait for that slot.
 func goroutine() uint64 {
 	var text [40]byte
 	runtime.Stack(text[:], false)

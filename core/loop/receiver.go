@@ -13,7 +13,7 @@ type Receiver struct {
 	loop *Loop
 	name string
 	// paused: number of Pause calls without their Resume, and heldUnit for each Hold without its Release. Written by
-	// anyone, read by the loop before each message. The pauses may be below zero for a moment, when a Resume
+	// any goroutine, read by the loop before each message. The pauses may be below zero for a moment, when a Resume
 	// overtakes its Pause.
 	paused atomic.Int32
 	closed bool // guarded by Loop.mu: Close was called
@@ -56,7 +56,7 @@ func (r *Receiver) ControlTo(t Target, m *hostabi.Message) bool { return r.loop.
 // nest: each Pause needs a Resume.
 func (r *Receiver) Pause() { r.paused.Add(1) }
 
-// Resume takes back one Pause. After the last one the data kept back is handled first.
+// Resume undoes one Pause. After the last one the data kept back is handled first.
 func (r *Receiver) Resume() {
 	if r.paused.Add(-1) == 0 {
 		r.loop.postControl(r, (*resumption)(r), &hostabi.Message{})
@@ -72,7 +72,8 @@ func (r *Receiver) Pauses() int {
 	return max(pauses, 0)
 }
 
-// Fail ends the loop's Run with err, wrapped with the names of loop and component. For slots that cannot go on.
+// Fail ends the loop's Run with err, wrapped with the names of loop and component. It is for slots that cannot
+// continue.
 func (r *Receiver) Fail(err error) { r.loop.Fail(fmt.Errorf("component %q: %w", r.name, err)) }
 
 // resumption is the control message that makes the loop run a receiver's backlog.

@@ -11,7 +11,7 @@ import (
 // was lost in the noise.
 const idleYields = 2
 
-// serve handles messages until the loop is to end.
+// serve handles messages until the loop ends.
 func (l *Loop) serve(ctx context.Context) {
 	for {
 		if l.attention.Load() && !l.attend(ctx) {
@@ -28,8 +28,8 @@ func (l *Loop) serve(ctx context.Context) {
 	}
 }
 
-// attend handles the control messages posted so far and reports whether the loop goes on. Those that come
-// meanwhile wait for one data message: a slot that posts to its own control lane for ever stops no data.
+// attend handles the control messages posted so far and reports whether the loop goes on. Later ones wait for
+// one data message, so that a slot that keeps posting to its own control lane does not starve data.
 func (l *Loop) attend(ctx context.Context) bool {
 	l.takeControl()
 	l.runControl()
@@ -131,8 +131,8 @@ func (l *Loop) refill() bool {
 	return len(l.batch) > 0
 }
 
-// idle sleeps until something is posted. It yields a few times first, because what an idle loop waits for is
-// often being made by another goroutine right now, and yielding costs less than sleep and wake.
+// idle sleeps until something is posted. It yields a few times first, because another goroutine is often
+// producing the next message right now, and yielding costs less than sleep and wake.
 func (l *Loop) idle() {
 	if s := l.source.Load(); s != nil {
 		l.idleAt(*s)

@@ -1,10 +1,10 @@
 package loop
 
 // Source is a place outside the loop that work comes from, such as a ring that another process writes to. A loop
-// that has one sleeps there, so that what arrives needs no other goroutine to wake the loop up.
+// that has one sleeps there, so that no other goroutine is needed to wake it.
 type Source interface {
-	// Poll posts what has arrived to the loop, without waiting. The loop calls it whenever it has handled what it
-	// had taken over, so often.
+	// Poll posts what has arrived to the loop, without waiting. The loop calls it whenever it has handled its
+	// batch, so often.
 	Poll()
 	// Wait returns when something has arrived, when Nudge was called since Wait last returned, or for no reason. The
 	// loop calls it when it has nothing to do.
@@ -15,8 +15,8 @@ type Source interface {
 }
 
 // SetSource makes s the loop's source; nil means none. It reports whether it did: a loop has one source at a time,
-// so it must be nil for another one to take its place. A call of Poll or Wait that is under way on the loop ends by
-// itself, soon after a Nudge that SetSource makes.
+// so it must be set to nil before another one. A call of Poll or Wait in progress on the loop ends by itself, soon
+// after a Nudge that SetSource makes.
 func (l *Loop) SetSource(s Source) bool {
 	if s == nil {
 		if old := l.source.Swap(nil); old != nil {
@@ -50,7 +50,7 @@ func (l *Loop) poll() {
 	}
 }
 
-// idleAt sleeps at a source until something arrives there or is posted. Who posts reads the source after it has
+// idleAt sleeps at a source until something arrives there or is posted. A poster reads the source after it has
 // seen the loop asleep: if that is a newer one, SetSource has nudged this one.
 func (l *Loop) idleAt(s Source) {
 	l.mu.Lock()

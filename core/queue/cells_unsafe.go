@@ -12,7 +12,7 @@ import (
 type cell struct {
 	_ structs.HostLayout
 
-	ctl  atomic.Uint64 // hands the rest of the cell to and fro between producers and consumers
+	ctl  atomic.Uint64 // passes ownership of the cell between producers and consumers
 	len  uint32
 	kind uint32
 }
@@ -41,10 +41,10 @@ func (c *cell) payload(n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(unsafe.Pointer(c), hostabi.RingCellHeadBytes)), n)
 }
 
-// plainStore sets the control word without a barrier, for cells that nobody examines before they have seen an
-// atomic store which follows: those of a batch behind its first. It is aligned, so it is never seen in halves. The
-// race detector does not know this order of things when somebody looks with an outdated position and then finds
-// that out, so under it the store is atomic.
+// plainStore sets the control word without a barrier, for cells that are read only after a later atomic store has
+// been seen: those of a batch behind its first. It is aligned, so it is never seen in halves. The race detector
+// does not know this order when a reader uses an outdated position and then notices, so under it the store is
+// atomic.
 func (c *cell) plainStore(word uint64) {
 	if raceEnabled {
 		c.ctl.Store(word)

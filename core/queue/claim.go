@@ -19,11 +19,11 @@ import "github.com/rlhost/rlhost/hostabi"
 // Only the first cell of a claim changes hands by compare-and-swap. The others need no barrier: a process that looks at
 // them has come from the first, and found that one free or ready.
 
-// attempts bounds how often a claim is tried again. Every retry means that somebody else got on; a peer that writes
-// nonsense can pretend that for ever, and is then taken for a full or empty queue.
+// attempts bounds how often a claim is tried again. Every retry means that another process made progress; a peer
+// that writes garbage can fake that for ever, and then the queue counts as full or empty.
 const attempts = 1 << 12
 
-// put is tryPut that finds the room which dead producers have left behind.
+// put is tryPut that also reclaims the cells that killed producers have left.
 func (e *End) put(items []Item) bool {
 	return e.tryPut(items) || e.q.skipVoids(e.owner) && e.tryPut(items)
 }
@@ -36,7 +36,7 @@ func (e *End) tryPut(items []Item) bool {
 	if !ok {
 		return false
 	}
-	q.h.Tail.CompareAndSwap(t, t+n) // a failure means that somebody helped
+	q.h.Tail.CompareAndSwap(t, t+n) // a failure means that another process helped
 	for i := n - 1; i > 0; i-- {
 		c := q.cells.at(t + i)
 		c.fill(&items[i])
@@ -74,7 +74,7 @@ func (q *MPMC) claimRoom(n uint64, owner uint16) (uint64, bool) {
 }
 
 // isFree reports whether n cells from pos on are free. It looks at the last first: they become free in order, but
-// for what a dead consumer leaves behind.
+// for what a killed consumer leaves.
 func (q *MPMC) isFree(pos, n uint64) bool {
 	for i := n; i > 0; i-- {
 		if word(q.cells.at(pos+i-1).ctl.Load()) != free(pos+i-1) {
@@ -158,8 +158,8 @@ func (q *MPMC) countReady(pos, n uint64) uint64 {
 	return n
 }
 
-// skipVoids takes what dead producers left behind at the head out of the way, and reports whether there was any: a queue
-// that is full of it has room, whether anybody gets or not.
+// skipVoids skips the cells that killed producers left at the head, and reports whether there were any: a queue full of
+// them has room, even if no consumer gets.
 func (q *MPMC) skipVoids(owner uint16) (found bool) {
 	for range q.size {
 		h := q.h.Head.Load()
@@ -172,7 +172,7 @@ func (q *MPMC) skipVoids(owner uint16) (found bool) {
 	return found
 }
 
-// skip takes a cell that a dead producer left behind out of the way.
+// skip skips a cell that a killed producer left.
 func (q *MPMC) skip(h uint64, owner uint16) {
 	c := q.cells.at(h)
 	if !c.ctl.CompareAndSwap(uint64(void(h)), uint64(claim(h, hostabi.RingVoiding, 1, owner))) {
@@ -182,8 +182,8 @@ func (q *MPMC) skip(h uint64, owner uint16) {
 	c.ctl.Store(uint64(free(h + q.size)))
 }
 
-// drain copies the message of a claimed cell out. Its length is whatever some process wrote there: more than limit
-// is taken for limit, for which the item has room.
+// drain copies the message of a claimed cell out. Its length is not trusted: more than limit is taken for limit,
+// for which the item has room.
 func (c *cell) drain(item *Item, limit int) {
 	n := min(int(c.len), limit)
 	item.Kind = c.kind
@@ -192,7 +192,7 @@ func (c *cell) drain(item *Item, limit int) {
 }
 
 // move copies a payload to a place of the same length. A call of the runtime's copy takes longer than the rest of
-// what happens to a small message.
+// handling a small message.
 func move(to, from []byte) {
 	if len(from) == 16 && len(to) == 16 {
 		*(*[16]byte)(to) = *(*[16]byte)(from)

@@ -1,10 +1,10 @@
 // Package queue provides a bounded FIFO in shared memory with any number of producers and consumers, in any number of
-// processes, each of which may be killed at any moment; Recover then repairs what it had claimed.
+// processes, each of which may be killed at any moment; Recover then repairs its claims.
 //
 //	q, err := queue.New("work", 1024, 48)
 //	end := q.As(owner)
 //	err = end.Put(queue.Item{Payload: data}, time.Second)
 //
 // Its layout, its waiting and what it trusts are those of core/ring. The package does not know what messages mean, nor
-// who is alive; pipelines do not use it (see RATIONALE.md), programs of their authors do.
+// which processes are running; pipelines do not use it (see RATIONALE.md), programs of their authors do.
 package queue

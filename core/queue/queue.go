@@ -46,11 +46,12 @@ func Items(n, payload int) []Item {
 	return items
 }
 
-// MPMC is a queue with any number of producers and consumers, in any number of processes, of which any may die at
-// any moment. Each message is delivered to one consumer, in the order of the puts. Threads use it through Ends.
+// MPMC is a queue with any number of producers and consumers, in any number of processes, of which any may be
+// killed at any moment. Each message is delivered to one consumer, in the order of the puts. Threads use it
+// through Ends.
 //
-// A message counts as put when its producer has finished it: what a dead producer had not finished disappears, and
-// a batch is never half there. What a dead consumer had claimed and not finished reading is handed back by Recover.
+// A message counts as put when its producer has finished it: what a killed producer had not finished disappears,
+// and a batch is never partly put. Recover hands back what a killed consumer had claimed and not finished reading.
 // Claims follow Vyukov's bounded queue in their use of positions; that a claim names its owner and extent in the
 // word that it changes is what makes it repairable.
 type MPMC struct {
@@ -85,8 +86,8 @@ func clearCells(seg *shm.Segment, g fifo.Geometry) {
 	}
 }
 
-// Open opens a queue that another process made. It takes the file over, also if it returns an error:
-// ErrLayout, or one of shm.Open's.
+// Open opens a queue that another process made. It takes ownership of the file, also on an error: ErrLayout,
+// or one of shm.Open's.
 func Open(fd int) (*MPMC, error) {
 	seg, g, err := fifo.Open(fd, hostabi.RingQueue)
 	if err != nil {
@@ -116,18 +117,18 @@ func (q *MPMC) Payload() int { return q.payload }
 // Len returns how many messages are in the queue, those being written or read included, or were a moment ago.
 func (q *MPMC) Len() int { return int(min(q.h.Tail.Load()-q.h.Head.Load(), q.size)) }
 
-// Shut says that nothing more will be put, and wakes everybody who waits. What is in the queue can still be taken.
-// A Put that began before may still succeed.
+// Shut says that nothing more will be put, and wakes all waiters. What is in the queue can still be taken. A Put
+// that began before may still succeed.
 func (q *MPMC) Shut() {
 	q.h.Closed.Store(1)
 	q.notEmpty.Kick()
 	q.notFull.Kick()
 }
 
-// IsShut reports whether somebody has shut the queue.
+// IsShut reports whether the queue has been shut.
 func (q *MPMC) IsShut() bool { return q.h.Closed.Load() != 0 }
 
-// over reports whether the queue is shut and nobody is about to finish a message at its head.
+// over reports whether the queue is shut and no producer is about to finish a message at its head.
 func (q *MPMC) over() bool {
 	return q.IsShut() && word(q.cells.at(q.h.Head.Load()).ctl.Load()).state() != hostabi.RingWriting
 }
@@ -246,8 +247,8 @@ func (e *End) GetMany(items []Item, timeout time.Duration) (int, error) {
 	return n, nil
 }
 
-// ringAfterGet wakes producers that wait when half of the queue is empty, so that they have something to do, and
-// another consumer if there is more to do than one should leave to itself.
+// ringAfterGet wakes producers that wait when half of the queue is empty, so that they have enough to do, and
+// another consumer if there is enough for more than one.
 func (q *MPMC) ringAfterGet() {
 	if q.notFull.Armed() && q.h.Tail.Load()-q.h.Head.Load() <= q.size/2 {
 		q.notFull.Ring()
@@ -264,5 +265,5 @@ func (e *End) waitGet(items []Item, timeout time.Duration) int {
 	return n
 }
 
-// Counters returns the system calls made for the queue so far, if every process told the truth.
+// Counters returns the system calls made for the queue so far, if no process falsified them.
 func (q *MPMC) Counters() Counters { return q.h.Counters() }

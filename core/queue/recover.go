@@ -8,16 +8,16 @@ import (
 
 // Recovered counts what Recover did.
 type Recovered struct {
-	Voided int // cells whose producer died before they were ready: messages that were never put
-	Lost   int // messages that a consumer died with, handed to lost
+	Voided int // cells whose producer ended before they were ready: messages that were never put
+	Lost   int // messages held by an ended consumer, handed to lost
 	Freed  int // cells given back
 }
 
-// Recover repairs everything that an owner had claimed when it died, and wakes everybody. It must not be called
-// before the owner's process is known to be dead (its pidfd has fired) and by one goroutine of one process at a
-// time; everybody else may go on meanwhile. lost, which may be nil, gets the messages that the owner had taken and
-// perhaps not finished with, oldest first, once their cells are free again: so it may put them back. Their memory is
-// lost's to keep. A Recover that was itself killed can be repeated.
+// Recover repairs everything that an owner had claimed when it ended, and wakes all waiters. It must not be called
+// before the owner's process is known to have ended (its pidfd has fired), and only by one goroutine of one process
+// at a time; all other owners may continue meanwhile. lost, which may be nil, gets the messages that the owner had
+// taken and perhaps not finished with, oldest first, once their cells are free again: so it may put them back. lost
+// may keep their memory. A Recover that was itself killed can be repeated.
 func (q *MPMC) Recover(owner uint16, lost func(Item)) Recovered {
 	var done Recovered
 	for i := range q.size {
@@ -42,8 +42,8 @@ func (q *MPMC) Recover(owner uint16, lost func(Item)) Recovered {
 	return done
 }
 
-// voidClaim marks the cells of a claim to write as void, the first last: while it stands, the claim can be found.
-// tail moves past the claim before anything of it changes, or nobody would know how far to move it.
+// voidClaim marks the cells of a claim to write as void, the first last: until then the claim can be found. tail
+// moves past the claim before any of it changes, because afterwards its extent is unknown.
 func (q *MPMC) voidClaim(w word) int {
 	n := q.extent(w)
 	q.pass(&q.h.Tail, w.pos(), n)
@@ -54,8 +54,8 @@ func (q *MPMC) voidClaim(w word) int {
 	return int(n)
 }
 
-// freeClaim gives the cells of a claim to read back, the first last, and returns copies of the messages that the
-// owner had not given back itself.
+// freeClaim frees the cells of a claim to read, the first last, and returns copies of the messages that the
+// owner had not freed itself.
 func (q *MPMC) freeClaim(w word, done *Recovered) []Item {
 	n := q.extent(w)
 	q.pass(&q.h.Head, w.pos(), n)
@@ -83,7 +83,7 @@ func (q *MPMC) freeClaim(w word, done *Recovered) []Item {
 	return items
 }
 
-// pass moves tail or head past a claim of n cells at a position modulo 2^40, if nobody has done so yet.
+// pass moves tail or head past a claim of n cells at a position modulo 2^40, unless another process has done so.
 func (q *MPMC) pass(index *atomic.Uint64, pos, n uint64) {
 	if at := index.Load(); at&positionMask == pos {
 		index.CompareAndSwap(at, at+n)

@@ -2,8 +2,8 @@ package queue
 
 import "github.com/rlhost/rlhost/hostabi"
 
-// word is the control word of a cell: position, state, count and owner in one, so that a claim says in one step
-// what it takes and for whom.
+// word is the control word of a cell: position, state, count and owner in one, so that a claim records its
+// extent and owner in one step.
 type word uint64
 
 const (
@@ -16,7 +16,7 @@ const (
 	positionMask = 1<<hostabi.RingPositionBits - 1
 )
 
-// free and ready are the words of cells that belong to nobody; void is one whose message was never finished.
+// free and ready are the words of unclaimed cells; void is one whose message was never finished.
 func free(pos uint64) word  { return word(pos<<posShift | hostabi.RingFree<<stateShift) }
 func ready(pos uint64) word { return word(pos<<posShift | hostabi.RingReady<<stateShift) }
 func void(pos uint64) word  { return word(pos<<posShift | hostabi.RingVoid<<stateShift) }

@@ -1,5 +1,5 @@
-// Package ring provides a bounded FIFO of messages in shared memory between two ends, of which the other may die, stop or
-// lie: one producer, one consumer, cells of 64 bytes. What several share is core/queue's.
+// Package ring provides a bounded FIFO of messages in shared memory between two ends, of which the other may end, stop
+// or misbehave: one producer, one consumer, cells of 64 bytes. Rings for several are in core/queue.
 //
 //	out, err := ring.New("to the plugin", hostabi.LinkCells)
 //	...
@@ -15,6 +15,6 @@
 // loop or panic. The contents of messages are the receiver's to check, in the copy that it got.
 //
 // Waiting occupies a thread. It spins for about four microseconds, longer where that has helped and hardly at all where
-// it has not; then it sleeps on a futex for at most 100 ms at a time (8 ms on queues), so that whatever a dying process
-// failed to say is found out. The package does not know what messages mean, nor who is alive.
+// it has not; then it sleeps on a futex for at most 100 ms at a time (8 ms on queues), so that a wake-up missed because
+// a process was killed is noticed. The package does not know what messages mean, nor which processes are running.
 package ring

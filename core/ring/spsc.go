@@ -22,7 +22,7 @@ type Counters = fifo.Counters
 // WaitRoom belong to the producer, Get and Wait to the consumer: one goroutine each at a time. Everything else may
 // be called from any goroutine, but none of it after Close.
 //
-// Each end keeps its own position to itself and publishes it; of the other's it believes only what is possible.
+// Each end keeps its own position in private memory and publishes it; it rejects impossible positions of the other.
 type SPSC struct {
 	seg      *shm.Segment
 	h        *fifo.Header
@@ -60,8 +60,8 @@ func New(name string, cells int) (*SPSC, error) {
 	return newSPSC(seg, g), nil
 }
 
-// Open opens one end of a ring that another process made. It takes the file over, also if it returns an
-// error: ErrLayout, or one of shm.Open's.
+// Open opens one end of a ring that another process made. It takes ownership of the file, also on an error:
+// ErrLayout, or one of shm.Open's.
 func Open(fd int) (*SPSC, error) {
 	seg, g, err := fifo.Open(fd, hostabi.RingMessages)
 	if err != nil {
@@ -117,7 +117,7 @@ func (r *SPSC) Put(ms []hostabi.Message) int {
 }
 
 // room returns how many cells are free, as far as the producer knows; it looks anew if that is less than wanted. A
-// head that goes backwards or past the tail is none: what was known before stays.
+// head that goes backwards or past the tail is ignored.
 func (r *SPSC) room(wanted uint64) uint64 {
 	free := r.size - (r.tail - r.headSeen)
 	if free >= wanted && free > 0 {
@@ -160,8 +160,8 @@ func (r *SPSC) available() uint64 {
 	return r.refresh()
 }
 
-// refresh looks how many messages there are. A tail that goes backwards or claims more than the ring holds is none:
-// what was known before stays.
+// refresh looks how many messages there are. A tail that goes backwards or claims more than the ring holds is
+// ignored.
 func (r *SPSC) refresh() uint64 {
 	if tail := r.h.Tail.Load(); tail-r.tailSeen <= r.size-(r.tailSeen-r.head) {
 		r.tailSeen = tail
@@ -169,7 +169,7 @@ func (r *SPSC) refresh() uint64 {
 	return r.tailSeen - r.head
 }
 
-// Wait blocks the consumer until there are messages, the ring is shut, somebody calls Nudge, or the time is up;
+// Wait blocks the consumer until there are messages, the ring is shut, Nudge is called, or the time is up;
 // negative means no limit. It reports whether there are messages.
 func (r *SPSC) Wait(d time.Duration) bool {
 	if r.available() > 0 {
@@ -195,8 +195,8 @@ func (r *SPSC) WaitRoom(d time.Duration) bool {
 }
 
 // SetSpin says whether Wait and WaitRoom spin before they sleep, as they do at first where there is more than one
-// processor. A process whose goroutines keep all its processors busy with something else should not. It belongs to
-// the goroutine of both ends, before they begin.
+// processor. A process whose goroutines keep all its processors busy should not. It must be called before either
+// end begins.
 func (r *SPSC) SetSpin(on bool) {
 	r.getting.SetSpin(on)
 	r.putting.SetSpin(on)
@@ -250,5 +250,5 @@ func (r *SPSC) Close() error {
 	return r.seg.Close()
 }
 
-// Counters returns the system calls made for the ring so far, if every process told the truth.
+// Counters returns the system calls made for the ring so far, if no process falsified them.
 func (r *SPSC) Counters() Counters { return r.h.Counters() }

@@ -30,7 +30,7 @@ func Doze(word *atomic.Uint32, seen uint32, timeout time.Duration) bool {
 // Yield lets other goroutines run.
 func Yield() { runtime.Gosched() }
 
-// Wake does nothing: those who wait wake up by themselves.
+// Wake does nothing: waiters wake up by themselves.
 func Wake(*atomic.Uint32) {}
 
 // WakeSome does nothing and says so.

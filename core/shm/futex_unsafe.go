@@ -19,8 +19,8 @@ const (
 )
 
 // Wait sleeps while the word, which may lie in a segment, holds the value seen: until Wake, until the time is up
-// (CLOCK_MONOTONIC; negative: no limit), or for no reason at all. So it says nothing about why it returned: look
-// at what you wait for, and at the clock, and wait again. It occupies one thread while it sleeps.
+// (CLOCK_MONOTONIC; negative: no limit), or for no reason at all. It does not say why it returned: check the
+// condition and the clock, and wait again. It occupies one thread while it sleeps.
 func Wait(word *atomic.Uint32, seen uint32, timeout time.Duration) {
 	var limit *unix.Timespec
 	if timeout >= 0 {
@@ -43,17 +43,17 @@ func Doze(word *atomic.Uint32, seen uint32, timeout time.Duration) bool {
 	return errno == unix.ETIMEDOUT
 }
 
-// Yield gives the processor to another thread that wants it and waits for none if there is not. It is for a thread
-// that looks for something which another one, perhaps on the same processor, is about to do.
+// Yield gives the processor to another runnable thread, if there is one. It is for a thread that polls for
+// something that another, perhaps on the same processor, is about to do.
 func Yield() {
 	_, _, _ = syscall.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) // it always succeeds, and sleeps no longer than a preemption
 }
 
-// Wake wakes everybody who sleeps in Wait on this word, in any process.
+// Wake wakes all threads that sleep in Wait on this word, in any process.
 func Wake(word *atomic.Uint32) { WakeSome(word, math.MaxInt32) }
 
-// WakeSome wakes at most n of those who sleep in Wait on this word, those first who have slept longest, and returns
-// how many there were.
+// WakeSome wakes at most n of the threads that sleep in Wait on this word, the longest sleepers first, and returns
+// how many it woke.
 func WakeSome(word *atomic.Uint32, n int) int {
 	// The call does not sleep, so the runtime need not be told.
 	woken, _, errno := syscall.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake,

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkMemory refuses a size that cannot be had: the kernel would hand out pages until it kills some process.
+// checkMemory rejects a size that is not available: the kernel would hand out pages until it kills some process.
 func checkMemory(size int) error {
 	if free := availableMemory("/"); uint64(size) > free {
 		return fmt.Errorf("%w: %d bytes are available", ErrMemory, free)
@@ -19,7 +19,7 @@ func checkMemory(size int) error {
 	return nil
 }
 
-// checkFileSize refuses a file larger than ulimit -f: growing it would end this process with a signal.
+// checkFileSize rejects a file larger than ulimit -f: growing it would end this process with a signal.
 func checkFileSize(size int) error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &limit); err == nil && uint64(size) > limit.Cur {
@@ -64,7 +64,7 @@ func availableMemory(root string) uint64 {
 	return free
 }
 
-// group returns the path of this process in the hierarchy, "/" if it is not told.
+// group returns the path of this process in the hierarchy, "/" if unknown.
 func (h hierarchy) group(file string) string {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -80,8 +80,7 @@ func (h hierarchy) group(file string) string {
 }
 
 // free returns how many bytes the limit of the group in folder dir leaves, MaxUint64 if it has none, or enough if it is
-// at least so many. Cached files count as free; to tell how much that is takes the kernel longest, so it is only asked if
-// it matters.
+// at least so many. Cached files count as free; that number takes the kernel longest, so it is only read if it matters.
 func (h hierarchy) free(dir string, enough uint64) uint64 {
 	limit, ok := number(filepath.Join(dir, h.limit))
 	if !ok {

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open maps a segment that another process made, with every page in place. It takes the file over: fd is closed by
-// Close, and by Open itself if it returns an error. The file may come from somebody who is not trusted: one that
-// could be cut under the mapping is refused with ErrSeal, and so is a ReadWrite access to a segment of
+// Open maps a segment that another process made, with every page in place. It takes ownership of the file: fd is
+// closed by Close, and by Open itself on an error. The file may come from an untrusted process: one that could be
+// truncated under the mapping is rejected with ErrSeal, and so is a ReadWrite access to a segment of
 // CreateReadOnly; one whose missing pages the machine cannot supply is ErrMemory.
 func Open(fd int, access Access) (*Segment, error) {
 	s, err := open(fd, access)
@@ -40,7 +40,7 @@ func open(fd int, access Access) (*Segment, error) {
 	return &Segment{name: fmt.Sprintf("file %d", fd), mem: mem, fd: fd}, nil
 }
 
-// checkSeals refuses files that can be cut. Only memory files have seals; of any other the system says EINVAL.
+// checkSeals rejects files that can be truncated. Only memory files have seals; of any other the system says EINVAL.
 func checkSeals(fd int, access Access) error {
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	if err != nil {
@@ -55,8 +55,8 @@ func checkSeals(fd int, access Access) error {
 	return nil
 }
 
-// checkedSize returns the size of the file. Mapping one with holes makes their pages, so a file of a terabyte that
-// its sender never touched must not get as far as that.
+// checkedSize returns the size of the file. Mapping one with holes makes their pages, so a terabyte file that its
+// sender never touched must be rejected before.
 func checkedSize(fd int) (int, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
@@ -68,7 +68,7 @@ func checkedSize(fd int) (int, error) {
 	const sector = 512
 	present := min(stat.Size, max(stat.Blocks, 0)*sector)
 	if present == stat.Size {
-		return int(stat.Size), nil // nothing is missing that the machine would have to supply
+		return int(stat.Size), nil // no page is missing that the machine would have to supply
 	}
 	if err := checkMemory(int(stat.Size - present)); err != nil {
 		return 0, fmt.Errorf("size of %d bytes, of which %d exist: %w", stat.Size, present, err)

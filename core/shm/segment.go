@@ -14,7 +14,7 @@ var (
 	ErrMemory = errors.New("not enough memory")
 	// ErrUnsupported: this system has no sealed memory files.
 	ErrUnsupported = errors.New("rlhost needs Linux: memfd with file seals is missing")
-	// ErrSeal: the file could be cut under a mapping of it, or its seals forbid what was asked for.
+	// ErrSeal: the file could be truncated under a mapping of it, or its seals forbid the request.
 	ErrSeal = errors.New("the file lacks the seals of a segment")
 	// ErrClosed: the segment has been closed already.
 	ErrClosed = errors.New("segment is closed")
@@ -29,8 +29,8 @@ const (
 	ReadOnly         // a write to Bytes ends the process with a signal
 )
 
-// Segment is a piece of memory of fixed size, zero when it is created. It belongs to whoever made it and lives until
-// Close. Bytes, FD and Size may be called from any goroutine; who may touch which byte is the caller's affair.
+// Segment is a piece of memory of fixed size, zero when it is created. It belongs to the caller that made it and is
+// valid until Close. Bytes, FD and Size may be called from any goroutine; access to the bytes is up to the caller.
 type Segment struct {
 	name string
 	mem  []byte
@@ -70,7 +70,7 @@ func (s *Segment) FD() int { return s.fd }
 // Size returns the size of the segment in bytes: a multiple of PageSize, unless Open got a file that is not.
 func (s *Segment) Size() int { return len(s.mem) }
 
-// Discard gives the memory of bytes [from, Size) back to the system; they read as zero afterwards, here and in
+// Discard returns the memory of bytes [from, Size) to the system; they read as zero afterwards, here and in
 // every other mapping. The mapping itself stays valid. from must be a multiple of PageSize.
 func (s *Segment) Discard(from int) error {
 	if from < 0 || from > s.Size() || from%PageSize() != 0 {

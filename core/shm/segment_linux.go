@@ -23,14 +23,14 @@ func Create(name string, bytes int) (*Segment, error) {
 	return createSealed(name, bytes, sizeSeals|unix.F_SEAL_SEAL)
 }
 
-// CreateReadOnly is Create for memory that nobody else may write: the mapping of the segment returned is the last
-// that can be written through, and every later one of the file is read-only or refused by the system with EPERM.
-// So the file may be given to a process that is not trusted. Kernels before 5.1 cannot: ErrUnsupported.
+// CreateReadOnly is Create for memory that no other process may write: the returned segment's mapping is the last
+// writable one, and every later one of the file is read-only or refused by the system with EPERM. So the file may
+// be given to an untrusted process. Kernels before 5.1 do not support it: ErrUnsupported.
 func CreateReadOnly(name string, bytes int) (*Segment, error) {
 	return createSealed(name, bytes, sizeSeals|unix.F_SEAL_FUTURE_WRITE|unix.F_SEAL_SEAL)
 }
 
-// sizeSeals keep a file at its size: without them a peer could cut it, and the next access would be a SIGBUS.
+// sizeSeals keep a file at its size: without them a peer could truncate it, and the next access would be a SIGBUS.
 const sizeSeals = unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
 
 func createSealed(name string, bytes, seals int) (*Segment, error) {
@@ -57,7 +57,7 @@ func createSealed(name string, bytes, seals int) (*Segment, error) {
 }
 
 // memfd opens a memory file that can be sealed and not executed. Kernels before 6.3 do not know the second
-// wish; with the setting vm.memfd_noexec=2 newer ones insist on it.
+// flag; with the setting vm.memfd_noexec=2 newer ones require it.
 func memfd(name string) (int, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	fd, err := unix.MemfdCreate(name, flags|unix.MFD_NOEXEC_SEAL)
@@ -93,8 +93,8 @@ func mapSealed(fd, size, seals int) ([]byte, error) {
 	return mem, nil
 }
 
-// mapShared maps the first size bytes of a file with all their pages. What environments and weights contain is no
-// business of whoever reads a core dump, and large segments would make one useless.
+// mapShared maps the first size bytes of a file with all their pages. Core dumps must not contain environments
+// and weights, and large segments would make a dump useless.
 func mapShared(fd, size int, access Access) ([]byte, error) {
 	prot := unix.PROT_READ
 	if access == ReadWrite {

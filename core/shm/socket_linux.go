@@ -24,8 +24,8 @@ type Socket struct {
 	timeout time.Duration
 }
 
-// Socketpair returns the two ends of a new connection: one to use here, one to hand to a child process, whose it
-// becomes. Close the file once the child runs, or its death will not be seen here.
+// Socketpair returns the two ends of a new connection: one to use here, one to hand to a child process, which
+// then owns it. Close the file once the child runs, or its end will not be noticed here.
 func Socketpair() (*Socket, *os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -39,8 +39,8 @@ func Socketpair() (*Socket, *os.File, error) {
 	return s, theirs, nil
 }
 
-// NewSocket makes a Socket of an open file, one that was inherited for instance. It takes the file over, also if it
-// returns an error.
+// NewSocket makes a Socket of an open file, for instance an inherited one. It takes ownership of the file, also on
+// an error.
 func NewSocket(f *os.File) (*Socket, error) {
 	conn, err := net.FileConn(f)
 	if err := errors.Join(err, f.Close()); err != nil {
@@ -66,7 +66,7 @@ func Dial(path string) (*Socket, error) {
 	return SocketOf(conn)
 }
 
-// SocketOf makes a Socket of a connection of the network Network. It takes the connection over, also if it returns an
+// SocketOf makes a Socket of a connection of the network Network. It takes ownership of the connection, also on an
 // error.
 func SocketOf(conn *net.UnixConn) (*Socket, error) {
 	raw, err := conn.SyscallConn()
@@ -176,7 +176,7 @@ func checkDatagram(n, controls, flags int) error {
 	return nil
 }
 
-// filesOf takes over every file that came with a datagram, whatever else did.
+// filesOf takes ownership of every file that came with a datagram, whatever else did.
 func filesOf(control []byte) ([]*os.File, error) {
 	if len(control) == 0 {
 		return nil, nil
@@ -196,7 +196,7 @@ func filesOf(control []byte) ([]*os.File, error) {
 
 func closeAll(files []*os.File) {
 	for _, f := range files {
-		_ = f.Close() // nobody was told of it
+		_ = f.Close() // its caller did not get it
 	}
 }
 

@@ -7,7 +7,7 @@
 //		fmt.Println(s.Name, s.Value)
 //	}
 //
-// Names read area/name_unit, such as rollout/env_steps_per_s. A component asks for its metrics once, when it is
+// Names read area/name_unit, such as rollout/env_steps_per_s. A component gets its metrics once, when it is
 // made, and keeps the pointers: the look-up by name takes a lock, the update does not.
 //
 // The package has no clock, writes nothing anywhere, and remembers no history except within a Rate.

@@ -38,7 +38,7 @@ func (h *Histogram) Observe(v float64) {
 	h.extreme[1].raise(v)
 }
 
-// Snapshot returns what has been observed. Numbers that arrive meanwhile may be in it in part.
+// Snapshot returns the distribution so far. Concurrent observations may be partly included.
 func (h *Histogram) Snapshot() Distribution {
 	return h.read(func(n *atomic.Uint64) uint64 { return n.Load() })
 }

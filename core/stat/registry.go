@@ -51,8 +51,7 @@ func find[T any](r *Registry, metrics map[string]*T, name string) *T {
 	return m
 }
 
-// Each calls one of the functions with each metric that there is now, in no order and with no lock held; functions may
-// be nil.
+// Each calls one of the functions with each current metric, in no order and with no lock held; functions may be nil.
 func (r *Registry) Each(counter func(string, *Counter), gauge func(string, *Gauge), histogram func(string, *Histogram)) {
 	r.mu.RLock()
 	counters, gauges, histograms := maps.Clone(r.counters), maps.Clone(r.gauges), maps.Clone(r.histograms)

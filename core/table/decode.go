@@ -40,9 +40,9 @@ func Fields(t reflect.Type) []Field {
 	return list
 }
 
-// Decode fills the struct that into points to from a table. What the table does not have keeps its value; keys that
-// others read are passed over. A *map[string]any gets the table as it stands, without those. The error joins an *Error
-// for each key that is wrong. A field that no table can fill is a mistake of the caller: Decode panics.
+// Decode fills the struct that into points to from a table. Fields that the table does not have keep their values; the
+// keys others are skipped. A *map[string]any gets the table as it is, without those. The error joins an *Error for
+// each key that is wrong. Decode panics on a field of a type that no table can fill.
 func Decode(v Value, into any, others ...string) error {
 	if m, ok := into.(*map[string]any); ok {
 		*m = Map(v, others...)
@@ -195,7 +195,7 @@ func (d *decoder) fillScalar(v Value, key string, into reflect.Value, bytes bool
 	}
 }
 
-// quoteHelp says how to make a string of a bare scalar.
+// quoteHelp says how to write a bare scalar as a string.
 func quoteHelp(v Value) string {
 	if text := v.Text(); text != "" {
 		return fmt.Sprintf("write \"%s\"", text)

@@ -1,13 +1,13 @@
-// Package table turns tables of a file or a document into structs, strictly, and says what is wrong with one: the error
-// with a code that all of this project's checks have in common.
+// Package table turns tables of a file or a document into structs, strictly, and reports what is wrong with one: as the
+// coded error that all of this project's checks share.
 //
-//	config := settings{Horizon: 128} // what the table does not have keeps its value
+//	config := settings{Horizon: 128} // missing keys keep the default
 //	if err := table.Decode(table.Plain(doc), &config); err != nil {
 //		return err // Errors, one for each key that is wrong
 //	}
 //
-// Fields are named by their toml tags. A time.Duration is written "200us", an integer with the option bytes "16MiB" or as a
-// number, a type with UnmarshalText in its own words. Unknown keys are refused with the nearest known one.
+// Fields are named by their toml tags. A time.Duration is written "200us", an integer with the option bytes "16MiB" or
+// as a number, a type with UnmarshalText in its own words. Unknown keys are errors that suggest the nearest known one.
 //
-// The package reads no files: whoever does hands it a Value, and finds the places of what is wrong by the values in it.
+// The package reads no files: the caller that does passes a Value, and locates errors by the values in them.
 package table

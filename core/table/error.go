@@ -9,12 +9,12 @@ import (
 const (
 	CodeUnknown = "E002" // no such key
 	CodeType    = "E003" // a value of another type
-	CodeRange   = "E005" // a value that cannot be
+	CodeRange   = "E005" // a value out of range
 )
 
 // Error says what is wrong, where, why, and what to do instead.
 type Error struct {
-	Key    string // a key as in the file, such as stop.window; empty if none is to blame
+	Key    string // a key as in the file, such as stop.window; empty if none is at fault
 	Place  string // else a file, such as lander.wasm; empty if Reason says it all
 	Reason string // what is true of the place, such as "is 0, want 1 or more"; a sentence where there is none
 	Help   string // what to write or do instead; may be empty

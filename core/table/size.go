@@ -13,7 +13,7 @@ var byteUnits = [...]struct {
 	bytes int64
 }{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
 
-// ParseBytes reads a size such as 16MiB. Only powers of 1024 have names here, so that nobody has to guess.
+// ParseBytes reads a size such as 16MiB. Only powers of 1024 have names here, to avoid ambiguity.
 func ParseBytes(s string) (int64, error) {
 	for _, u := range byteUnits {
 		digits, ok := strings.CutSuffix(s, u.name)

@@ -9,8 +9,8 @@ import (
 // maxName bounds the names that are compared.
 const maxName = 100
 
-// Nearest returns the candidate that somebody who wrote name probably meant. Candidates within a third of the
-// name's length (at least two edits) count, and those that begin with it.
+// Nearest returns the candidate that name probably means. Candidates within a third of the name's length (at
+// least two edits) count, and those that begin with it.
 func Nearest(name string, candidates []string) (string, bool) {
 	if len(name) > maxName {
 		return "", false

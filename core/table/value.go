@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Value is a value as whoever has read it keeps it: a table, a list, or a scalar.
+// Value is a value in its reader's representation: a table, a list, or a scalar.
 type Value interface {
-	// Keys returns the keys of a table, in the order in which they are to be reported; ok is false for others.
+	// Keys returns the keys of a table, in the order to report them in; ok is false for others.
 	Keys() (keys []string, ok bool)
 	// Key returns the value of one of the Keys.
 	Key(name string) Value

@@ -20,8 +20,8 @@ func Lease(arenas *arena.Set, h hostabi.Handle) (Trajectory, arena.Lease, error)
 	return Trajectory{Schema: schema, Mem: lease.Bytes()}, lease, nil
 }
 
-// Borrowed returns the view of a trajectory that somebody is still writing, for whoever was asked to write part of
-// it. It is valid until the asker is answered; see arena.Arena.Loaned.
+// Borrowed returns the view of a trajectory that is still being written, for a component that was asked to write
+// part of it. It is valid until the requester is answered; see arena.Arena.Loaned.
 func Borrowed(arenas *arena.Set, h hostabi.Handle) (Trajectory, error) {
 	a, schema, err := trajectoriesOf(arenas, h)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // ErrOutput is wrapped by CheckStep's errors.
 var ErrOutput = errors.New("environment wrote a value that is not allowed")
 
-// Ended says which kinds of ends a row has, so that callers look closer only when they must.
+// Ended says which kinds of ends a row has, so that callers check further only when they must.
 type Ended uint8
 
 // Kinds of ends.
@@ -21,7 +21,7 @@ const (
 	AnyTruncated
 )
 
-// CheckStep looks at everything that Step(t) wrote under an autoreset mode: rewards and observations are finite, those
+// CheckStep checks everything that Step(t) wrote under an autoreset mode: rewards and observations are finite, those
 // of final_obs too where an episode has ended, flags are 0 or 1, every mask has a legal action. It clears truncated
 // where terminated is set and reports which ends there were. The error wraps ErrOutput; env is the index within the
 // block of the environment at fault, or -1. It does not allocate unless it fails.
@@ -41,7 +41,7 @@ func (t Trajectory) CheckStep(row int, mode hostabi.Autoreset) (ended Ended, env
 	return ended, env, err
 }
 
-// checkFinal looks at the last observations of the environments whose episode has ended. Other modes leave them in obs.
+// checkFinal checks the last observations of the environments whose episode has ended. Other modes leave them in obs.
 func (t Trajectory) checkFinal(terminated, truncated []byte) (env int, err error) {
 	for _, c := range t.Schema.final {
 		final := t.at(c, 0)
@@ -66,7 +66,7 @@ func (t Trajectory) checkFinal(terminated, truncated []byte) (env int, err error
 	return -1, nil
 }
 
-// CheckObs looks at what environments observe in a row.
+// CheckObs checks what environments observe in a row.
 func (t Trajectory) CheckObs(row int) (env int, err error) {
 	for _, c := range t.Schema.observed {
 		l := &t.Schema.columns[c]
@@ -148,7 +148,7 @@ func checkMask(c Column, mask Matrix) (env int, err error) {
 	return -1, nil
 }
 
-// blameStep finds what CheckStep has seen to be wrong in a row of rewards and flags.
+// blameStep finds the error that CheckStep has seen in a row of rewards and flags.
 func (t Trajectory) blameStep(row int) (env int, err error) {
 	for env := range t.Schema.Shape.Envs {
 		for _, c := range t.Schema.outcome {

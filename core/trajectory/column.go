@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Column names one quantity of a trajectory: its kind and, where there are several of that kind, which of them. The constants
+// Column names one quantity of a trajectory: its kind and, if there are several of that kind, its index. The constants
 // are the first of each kind, At names the others. T is the number of steps of the block, N its environments.
 type Column uint32
 
@@ -40,7 +40,7 @@ const (
 	MetaColumn                                          // one Meta
 )
 
-// Flags say along which axes a column extends, and what becomes of its rows.
+// Flags say along which axes a column extends, and how its rows are used.
 type Flags uint8
 
 // Flags of columns. Without AtT and AtT1 there is one row.
@@ -50,7 +50,7 @@ const (
 	PerEnv                     // elements for each environment
 	Guest                      // in the region that the guest can write
 	Observed                   // what environments observe: a reset writes its row, step t writes row t+1; row T is row 0 of the next block
-	Outcome                    // what step t says of itself in row t
+	Outcome                    // result of step t, in row t
 	Final                      // the last of what is Observed in the column of the same index
 )
 
@@ -102,7 +102,7 @@ var kinds = []kind{
 // At returns the column of the same kind with that index.
 func (c Column) At(index int) Column { return c.Kind() + Column(index) }
 
-// Kind returns the first column of the same kind, Index which of them c is.
+// Kind returns the first column of the same kind.
 func (c Column) Kind() Column { return c &^ (1<<kindAt - 1) }
 
 // Index returns how many columns of the same kind come before it.

@@ -11,7 +11,7 @@ import (
 // A dataset block is a list of trajectory handles: index u64, count u32, 4 bytes of zero, then count handles.
 const datasetHead = 16
 
-// ErrDataset is returned for a dataset block that cannot be one.
+// ErrDataset is returned for a block that is not a valid dataset.
 var ErrDataset = errors.New("dataset block not accepted")
 
 // DatasetBytes returns the size of a block that lists that many trajectories.
@@ -32,7 +32,7 @@ func WriteDataset(block []byte, index uint64, handles []hostabi.Handle) error {
 	return nil
 }
 
-// ReadDataset appends the handles of a block to dst. Whether they are live is the arena's to say.
+// ReadDataset appends the handles of a block to dst. It does not check that they are live.
 func ReadDataset(block []byte, dst []hostabi.Handle) (index uint64, handles []hostabi.Handle, err error) {
 	if len(block) < datasetHead {
 		return 0, dst, fmt.Errorf("%w: %d bytes", ErrDataset, len(block))

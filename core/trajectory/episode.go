@@ -13,12 +13,12 @@ type Episode struct {
 	Length     uint32  // env steps
 	Env        uint32  // global index of the environment
 	Terminated bool    // else truncated
-	// Task tells episodes apart whose returns do not compare: it counts the changes to other environments that ended
-	// the running episodes, from 0. TrialTask marks those of environments on trial.
+	// Task distinguishes episodes whose returns cannot be compared: it counts the changes to other environments that
+	// ended the running episodes, from 0. TrialTask marks those of environments on trial.
 	Task uint16
 }
 
-// TrialTask is the Task of episodes that nobody is to judge the policy by.
+// TrialTask is the Task of episodes that do not count for judging the policy.
 const TrialTask = 1<<16 - 1
 
 const (

@@ -1,8 +1,8 @@
 package trajectory
 
-// What the columns of a flag have in common. None of it allocates.
+// Operations on all columns of a flag. None allocates.
 
-// ObservedBytes is how long what is observed in one row is.
+// ObservedBytes is the length of the observed columns of one row.
 func (s *Schema) ObservedBytes() (n int) {
 	for _, c := range s.observed {
 		n += s.columns[c].RowBytes
@@ -38,7 +38,7 @@ func (t Trajectory) CopyObservedOf(env, row int, from Trajectory, fromRow int) {
 	}
 }
 
-// CopyOutcomeOf copies what a step says of one environment, and its last observation if it has ended an episode.
+// CopyOutcomeOf copies a step's result for one environment, and its last observation if it has ended an episode.
 func (t Trajectory) CopyOutcomeOf(env, row int, from Trajectory) {
 	for _, c := range t.Schema.outcome {
 		t.at(c, row).CopyRow(env, from.at(c, row))
@@ -51,8 +51,8 @@ func (t Trajectory) CopyOutcomeOf(env, row int, from Trajectory) {
 	}
 }
 
-// ClearOutcomeOf makes a step say of one environment that nothing has happened in it: there is no reward, no episode has
-// ended, and what is observed then is what was observed before.
+// ClearOutcomeOf makes a step empty for one environment: no reward, no episode has ended, and the observation is the
+// previous one.
 func (t Trajectory) ClearOutcomeOf(env, row int) {
 	for _, c := range t.Schema.outcome {
 		t.at(c, row).clearRow(env)
@@ -60,7 +60,7 @@ func (t Trajectory) ClearOutcomeOf(env, row int) {
 	t.CopyObservedOf(env, row+1, t, row)
 }
 
-// KeepFinal makes what one environment observes in a row its last observation.
+// KeepFinal makes an environment's observation in a row its last observation.
 func (t Trajectory) KeepFinal(env, row int) {
 	for _, c := range t.Schema.final {
 		t.at(c, 0).CopyRow(env, t.Row(Obs.At(t.Schema.columns[c].Column.Index()), row))

@@ -14,7 +14,7 @@ const (
 	pageBytes   = 4096
 )
 
-// ErrShape is returned for a block that would have no steps, no environments or too many bytes.
+// ErrShape is returned for a shape with no steps, no environments or too many bytes.
 var ErrShape = errors.New("trajectory shape not accepted")
 
 // MaxBlockBytes bounds one block, so that offsets fit a guest's 32-bit memory with room to spare.
@@ -142,8 +142,8 @@ func (l *Layout) strides(soa bool) {
 	l.RowBytes, l.Bytes = l.StrideT, l.Rows*l.StrideT
 }
 
-// Slice returns the schema of the same blocks for whoever works only n of their environments, from environment first
-// on: a column with elements for each environment has just theirs, where they lie; all others are as they are.
+// Slice returns the schema of the same blocks for a user of only n of their environments, from environment first on:
+// a column with elements for each environment has just theirs, in place; all others are unchanged.
 func (s *Schema) Slice(first, n int) (*Schema, error) {
 	if first < 0 || n < 1 || first > s.Shape.Envs || n > s.Shape.Envs-first {
 		return nil, fmt.Errorf("%w: environments %d to %d of %d", ErrShape, first, first+n-1, s.Shape.Envs)
@@ -164,7 +164,8 @@ func (s *Schema) Slice(first, n int) (*Schema, error) {
 	return &part, nil
 }
 
-// Part reports whether the schema was made by Slice: its columns have gaps, and its Shape does not tell where they lie.
+// Part reports whether the schema was made by Slice: its columns have gaps, and its Shape does not determine their
+// layout.
 func (s *Schema) Part() bool { return s.part }
 
 func align(n, to int) int { return (n + to - 1) / to * to }

@@ -6,11 +6,11 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Trajectory is a typed view of one block. It owns nothing: it is valid as long as the loan or lease that its
-// memory came from. Views cost nothing; make them where they are needed.
+// Trajectory is a typed view of one block. It owns nothing: it is valid as long as the loan or lease of its
+// memory. Views cost nothing; make them where they are needed.
 //
-// The guest can rewrite its region at any time, committed or not, so whoever indexes or branches by a value of
-// that region (action, terminated, truncated, mask) checks it where it reads it.
+// The guest can rewrite its region at any time, committed or not, so code that indexes or branches by a value
+// of that region (action, terminated, truncated, mask) must check it where it reads it.
 type Trajectory struct {
 	Schema *Schema
 	Mem    []byte // Schema.Bytes long
@@ -18,8 +18,8 @@ type Trajectory struct {
 
 const metaBytes = 64
 
-// LifeSteps is how many env steps an environment has room for until it begins anew without a state. Each time, when the run
-// is resumed or what steps it is replaced, it counts on from another multiple, so that no step has a number twice: actions
+// LifeSteps is how many env steps an environment can count until it restarts without a state. On each restart, by a
+// resume or a replacement of its component, it counts on from another multiple, so that no step number repeats: actions
 // are drawn by it.
 const LifeSteps = 1 << 36
 
@@ -94,8 +94,8 @@ func (t Trajectory) row(l *Layout, r int) Matrix {
 		Rows: l.Envs, Elems: l.Elems, StrideRow: l.StrideEnv, StrideElem: l.StrideElem}
 }
 
-// Matrix is a strided view of Rows rows of Elems elements, in memory that somebody else owns. Strides are in
-// bytes and multiples of the element size; Data starts at element (0, 0) and is aligned to its element.
+// Matrix is a strided view of Rows rows of Elems elements, in memory owned by another. Strides are in bytes
+// and multiples of the element size; Data starts at element (0, 0) and is aligned to its element.
 type Matrix struct {
 	DType                 hostabi.DType
 	Data                  []byte
