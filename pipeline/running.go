@@ -239,3 +239,9 @@ func (r *running) room(n int, except *instance) int {
 	}
 	return first
 }
+
+// PolicyVersion returns the newest policy version that a component has published, or 0. Any goroutine.
+func (r *running) PolicyVersion() uint64 {
+	m, _ := r.now().newest(component.PayloadWeights)
+	return m.PolicyVersion
+}

@@ -33,12 +33,3 @@ func (f *runsFlag) dir() string {
 	}
 	return "runs"
 }
-
-// load reads a checkpoint of a run.
-func load(run *runs.Run, which string) (runs.Checkpoint, error) {
-	c, err := run.Load(which)
-	if errors.Is(err, runs.ErrNotFound) {
-		return c, fail(exitUsage, err)
-	}
-	return c, err
-}

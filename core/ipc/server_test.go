@@ -297,21 +297,18 @@ func TestMakeRoom_EndsTheOneIdleLongestAndNoneThatIsBusy(t *testing.T) {
 	occupied := make(chan bool, 3)
 	c.Serve = func(ctx context.Context, conn *Conn) {
 		_, _ = conn.Write([]byte("hello"))
-		for {
-			if _, err := conn.Read(make([]byte, 1)); err != nil {
-				return
-			}
-			ok := conn.Occupy(true)
-			occupied <- ok
-			if !ok {
-				return
-			}
-			<-ctx.Done()
-			_, _ = conn.Write([]byte(context.Cause(ctx).Error()))
-			if conn.Occupy(false) {
-				t.Error("a server that is closed goes on")
-			}
+		if _, err := conn.Read(make([]byte, 1)); err != nil {
 			return
+		}
+		ok := conn.Occupy(true)
+		occupied <- ok
+		if !ok {
+			return
+		}
+		<-ctx.Done()
+		_, _ = conn.Write([]byte(context.Cause(ctx).Error()))
+		if conn.Occupy(false) {
+			t.Error("a server that is closed goes on")
 		}
 	}
 	s := listen(t, c)

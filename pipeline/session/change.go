@@ -252,7 +252,7 @@ func (j *Commands) commit(ctx context.Context, w *work, a *ask, t *pipeline.Tran
 
 // noteMade adds to the run's events that a change was made: a line for each component. line is the one before.
 func (j *Commands) noteMade(a *ask, m *made, line runs.Change) {
-	line.Step, line.EnvStep, line.PolicyVersion = runs.StepCommitted, m.outcome.EnvStep, j.policyVersion()
+	line.Step, line.EnvStep, line.PolicyVersion = runs.StepCommitted, m.outcome.EnvStep, j.o.Pipeline.PolicyVersion()
 	if a.what == whatRollback || a.what == whatFallback {
 		line.Step = runs.StepBack
 	}
@@ -349,7 +349,7 @@ func (j *Commands) rewrite() {
 func (j *Commands) note(c runs.Change, who asker) error {
 	c.UID, c.Command = who.uid, who.command
 	if c.EnvStep == 0 {
-		c.EnvStep, c.PolicyVersion = j.envSteps(), j.policyVersion()
+		c.EnvStep, c.PolicyVersion = j.envSteps(), j.o.Pipeline.PolicyVersion()
 	}
 	err := j.o.Run.Note(c)
 	if err != nil {

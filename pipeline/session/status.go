@@ -47,7 +47,7 @@ func (j *Commands) report() *control.StatusReply {
 	p, run := j.o.Pipeline, j.o.Run
 	r := &control.StatusReply{
 		Run: run.ID(), Dir: run.Dir, PID: pid(), Wall: time.Since(j.started).Seconds(),
-		Components: p.Status(), Wires: p.Wires(), Steps: p.Steps(), Policy: j.policyVersion(), MeanReturn: j.meanReturn(),
+		Components: p.Status(), Wires: p.Wires(), Steps: p.Steps(), Policy: j.o.Pipeline.PolicyVersion(), MeanReturn: j.meanReturn(),
 		Resources: control.ReadResources(),
 	}
 	j.versions(r.Components)

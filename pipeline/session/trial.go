@@ -207,16 +207,6 @@ func actsIn(g *graph.Graph, env string) (string, error) {
 	return p.Name, nil
 }
 
-// policyVersion is that of the newest weights, or 0.
-func (j *Commands) policyVersion() uint64 {
-	version := uint64(0)
-	_ = j.o.Pipeline.Newest(component.PayloadWeights, func(m *hostabi.Message, _ []byte) error {
-		version = m.PolicyVersion
-		return nil
-	}) // without weights it is 0
-	return version
-}
-
 // episodeLimit is the time limit that the rollouts of a graph apply themselves, 0 if they apply none.
 func episodeLimit(g *graph.Graph) int {
 	limit := 0
