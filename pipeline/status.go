@@ -51,7 +51,7 @@ type link struct {
 	parked   int
 }
 
-// What runs a component, as status tells it, besides those that the file names.
+// Runtimes in status that the file does not name.
 const runtimeWasm = "wasm"
 
 // where the parts of a run are, for status.
@@ -101,7 +101,7 @@ func (s *statusSnapshot) describe(x *seen) control.ComponentStatus {
 		d.Host = "process"
 	}
 	if x.state == control.Paused {
-		d.Rate = 0 // of before
+		d.Rate = 0 // a previous rate
 	}
 	switch {
 	case x.live.failed() != nil:

@@ -220,8 +220,8 @@ func (b *blocks) check(h hostabi.Handle) error {
 	return nil
 }
 
-// keep returns the memory to the system once nobody can reach the Arena any more: until then a use of it is an
-// error or zeros, never a fault.
+// keep returns the memory to the system once the Arena is unreachable: until then a use of it is an error or
+// reads zeros, never a fault.
 func (a *Arena) keep() {
 	runtime.AddCleanup(a, func(s [2]*shm.Segment) {
 		for _, s := range s {

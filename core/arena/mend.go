@@ -100,7 +100,7 @@ func (s *sweep) moving(c claims, w word) bool {
 func (s *sweep) judge(c claims, w word) (want word, mended bool) {
 	others := w.holders() & s.alive
 	switch {
-	case c.closing() && c.generation() == w.generation(): // our own goroutine will finish; only the dead process's bit is in question
+	case c.closing() && c.generation() == w.generation(): // our own goroutine will finish; only the ended process's bit is in question
 		return w &^ s.dead, false
 	case c.loan():
 		want = makeWord(c.generation(), stateWrite, s.a.me)

@@ -181,7 +181,7 @@ func (s *Signal) offerInTurn(queue []*Connection, turn uint32, m *hostabi.Messag
 	for i := range n {
 		c := queue[(turn+i)%n]
 		if c.options.Overflow == Block && s.queue.active.Load() {
-			if o := c.offer(m); o != away { // those that wait go first
+			if o := c.offer(m); o != away { // pending messages go first
 				return o
 			}
 			continue

@@ -68,8 +68,8 @@ type Succession struct {
 	Begun int
 	// Again returns another Begun, for an instance whose process restarts; nil where that does not happen.
 	Again func() int
-	// Published is the newest policy version that the component published before its process died and it was started
-	// again; 0 if it was not. Versions continue from there, so that none occurs twice.
+	// Published is the newest policy version that the component published before its process ended and it was
+	// restarted; 0 if it was not. Versions continue from there, so that none occurs twice.
 	Published uint64
 	// Inherited are the arenas of the instance that this one replaces, by name; see Arena. It is not nil, though it may
 	// be empty, where there is such an instance: counters in Stats then include its counts.
@@ -112,7 +112,7 @@ type StopRule struct {
 	HasReturn bool
 }
 
-// Gauges that whoever runs a pipeline reads, of a component that counts episodes.
+// Gauges of a component that counts episodes, for the pipeline's owner.
 const (
 	GaugeMeanReturn     = "charts/episodic_return" // over the window; NaN while that is not full
 	GaugeReachedReturn  = "charts/reached_return"  // when it ended the run by its stop rule; none in a run that ended otherwise

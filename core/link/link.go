@@ -110,8 +110,8 @@ type Link struct {
 // portState is what is known of one port of this end.
 type portState struct {
 	unacked int
-	limit   int // as last asked for
-	left    int // messages until it is asked for again
+	limit   int // as last read
+	left    int // messages until the limit is read again
 	full    bool
 }
 

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// anchor is the end at the box that does not stand in the arc's row.
+// anchor is the end at the box that is not in the arc's row.
 func (a *arc) anchor() *end {
 	if a.beside == a.from {
 		return a.in
@@ -74,7 +74,7 @@ func (p *picture) between(from, to *box) *arrow {
 	return p.arrows[i]
 }
 
-// maxArrows is how many arrows a picture can have and still be understood.
+// maxArrows is how many arrows a readable picture can have.
 const maxArrows = 100
 
 // canvas is a grid of characters that grows.

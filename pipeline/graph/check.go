@@ -16,10 +16,10 @@ type assignment struct {
 	value *node
 }
 
-// top is the place of what the whole file lacks.
+// top is the position for what the whole file lacks.
 func (c *checker) top() Span { return Span{c.root.key.src, 0, 0} }
 
-// ParseOptions say how a file is read.
+// ParseOptions configure Parse.
 type ParseOptions struct {
 	// Sets are key=value arguments, applied after presets are expanded (those of [train] before). Values are
 	// TOML; bare words are strings.
@@ -28,19 +28,19 @@ type ParseOptions struct {
 	Parts *Parts
 	// Dir is the folder that paths of plugins are relative to. Empty means the folder of the file.
 	Dir string
-	// Running is the graph of a run that the file is to change, nil for a new one. Schedules that the preset takes from
-	// the stop rule stay as they are there.
+	// Running is the graph of a run that the file will change, nil for a new one. Schedules that the preset takes from
+	// the stop rule keep their values there.
 	Running *Graph
 }
 
-// checker holds what one Parse knows.
+// checker is the state of one Parse.
 type checker struct {
 	Report
 	parts    *Parts
 	graph    *Graph
-	running  *Graph // that the file is to change, or nil
+	running  *Graph // that the file will change, or nil
 	root     *node
-	bad      map[string]bool // sections that could not be read, so that nothing is said of what lacks in them
+	bad      map[string]bool // sections that could not be read, so that their missing keys are not reported
 	broken   map[string]bool // components that could not be read
 	wireSets []assignment
 }
@@ -77,7 +77,7 @@ type namedTable struct {
 	name string
 }
 
-// named returns the tables of a section in their order; it notes bad names and what is no table.
+// named returns the tables of a section in their order; it reports bad names and values that are no tables.
 func (c *checker) named(section string) []namedTable {
 	var list []namedTable
 	n := c.root.at(section)
@@ -130,7 +130,7 @@ func (c *checker) reference(from *node, section string) string {
 	return name
 }
 
-// noPreset keeps what a preset would have brought from being missed.
+// noPreset suppresses problems about what the preset would have added.
 func (c *checker) noPreset() { c.bad["component"], c.bad["policy"], c.bad["wire"] = true, true, true }
 
 // sections are the keys of a file, with the shape of each.
@@ -150,7 +150,7 @@ func allTables(n *node) bool {
 	return !slices.ContainsFunc(n.items, func(item *node) bool { return item.kind != tableNode })
 }
 
-// configError notes what a component or a policy found wrong with its table.
+// configError reports what a component or a policy found wrong with its table.
 func (c *checker) configError(table *node, path string, e *component.ConfigError) {
 	at, code := table.key, codeOf(e)
 	if n := lookup(table, e.Key); n != nil {
@@ -193,8 +193,8 @@ func lookup(table *node, key string) *node {
 	return n
 }
 
-// blame returns the place to show for a key. Where the key comes from a preset and the reason names another key
-// that the user wrote, that one is it.
+// blame returns the place to show for a key. If the key comes from a preset and the reason names another key
+// that the user wrote, it is that key's.
 func (c *checker) blame(table, n *node, e *component.ConfigError) Span {
 	if n.val.order() < firstPreset {
 		return n.val
@@ -236,7 +236,7 @@ const (
 	firstPreset = 2
 )
 
-// What stands in presets for something of the file.
+// Placeholders in presets for values of the file.
 const (
 	unresolved  = "$env"       // the environment that [train] names
 	runEnvSteps = "$env_steps" // stop.env_steps of [run], 0 without it

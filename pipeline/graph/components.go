@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 )
 
-// componentFile are the keys of a component's table that are the pipeline's own.
+// componentFile holds the keys of a component's table that belong to the pipeline.
 type componentFile struct {
 	Kind    string `toml:"kind"`
 	Count   int    `toml:"count"`
@@ -200,7 +200,7 @@ func (c *checker) pluginTables() {
 	}
 }
 
-// ask starts a plugin to learn what kinds of components it makes, once.
+// ask starts a plugin to learn which kinds of components it makes, once.
 func (c *checker) ask(p *Plugin) map[string]Maker {
 	if p.asked || c.broken["plugin."+p.Table.Name] {
 		return p.kinds
@@ -231,8 +231,8 @@ func (c *checker) pluginProblem(p *Plugin, err error) {
 	}
 }
 
-// makerOf returns what makes the component of a table, as its keys kind, runtime and plugin say; nil with a problem
-// noted.
+// makerOf returns the Maker of a table's component, as its keys kind, runtime and plugin say; nil after reporting a
+// problem.
 func (c *checker) makerOf(n *node, x *Component, f *componentFile) Maker {
 	path := "component." + x.Name
 	if n.at("plugin") != nil {

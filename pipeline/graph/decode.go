@@ -16,11 +16,11 @@ type tableDecoder struct {
 	c    *Report
 	n    *node
 	path string   // such as component.rollout
-	skip []string // keys that somebody else reads
-	into any      // the struct that was filled last
+	skip []string // keys that others read
+	into any      // the struct filled last
 }
 
-// skipping makes the decoder pass keys that are not the struct's.
+// skipping makes the decoder skip keys that are not the struct's.
 func (d *tableDecoder) skipping(keys ...string) *tableDecoder {
 	d.skip = keys
 	return d

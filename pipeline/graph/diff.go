@@ -15,8 +15,8 @@ type TableChange struct {
 	Text string // the keys: "learning_rate 0.0015 → 0.0003"
 }
 
-// TableChanges lists what differs in [run] and in the [env] tables of both graphs. What environments are loaded from is not
-// among it, because the text of a graph tells only where that lies.
+// TableChanges lists what differs in [run] and in the [env] tables of both graphs. Sources of environments are not
+// included, because the text of a graph has only their paths.
 func (g *Graph) TableChanges(next *Graph) []TableChange {
 	var list []TableChange
 	note := func(what, name string, a, b []keyValue) {
@@ -34,7 +34,7 @@ func (g *Graph) TableChanges(next *Graph) []TableChange {
 	return list
 }
 
-// Reasons tells why the instances of a component have to be made anew in the next graph; empty if they need not.
+// Reasons returns why the instances of a component must be replaced in the next graph; empty if they need not.
 func (g *Graph) Reasons(next *Graph, name string) []string {
 	was, of := g.Component(name), next.Component(name)
 	var why []string
@@ -99,7 +99,7 @@ func lineChanges(a, b []keyValue) []string {
 	return list
 }
 
-// withoutSource leaves out where an environment's source lies.
+// withoutSource removes the path of an environment's source.
 func withoutSource(lines []keyValue) (rest []keyValue) {
 	for _, kv := range lines {
 		if kv.key != "use" && kv.key != "sha256" && kv.key != "swap" {

@@ -7,8 +7,8 @@ import (
 	"github.com/rlhost/rlhost/core/files"
 )
 
-// Digest tells the source of an environment: the SHA-256 of its file, or its name if it is built in. It is empty if
-// there is no such file; loading then says so.
+// Digest identifies the source of an environment: the SHA-256 of its file, or its name if it is built in. It is
+// empty if there is no such file, which loading reports.
 func (t *EnvTable) Digest(dir string, builtins []string) string {
 	if t.Plugin != nil {
 		return t.Plugin.Digest(dir)

@@ -3,14 +3,14 @@
 //	g, problems := graph.Parse("pipeline.toml", src, graph.ParseOptions{Parts: parts, Sets: sets})
 //	fmt.Print(problems) // all of them, with file, line and column
 //
-// Parse does everything that needs no plugin: it expands the preset that [train] names, merges the tables of the file over
-// it key by key, applies --set arguments, lets each component decode and check its own table, resolves the wires, and
-// refuses graphs that would stop moving. Graph.Expanded is the same graph as a file without presets and defaults;
+// Parse does everything that needs no plugin: it expands the preset that [train] names, merges the tables of the file
+// over it key by key, applies --set arguments, lets each component decode and check its own table, resolves the wires,
+// and rejects graphs that would stall. Graph.Expanded is the same graph as a file without presets and defaults;
 // Graph.Draw is its picture; Graph.TableChanges and Reasons tell how two graphs differ.
 //
-// BurntSushi/toml decodes the files. It tells no places, so a scanner of our own finds every key and value a second
-// time (scan.go) and the two are paired, node by node (node.go); fuzzing holds them equal.
+// BurntSushi/toml decodes the files. It reports no positions, so a scanner of our own finds every key and value
+// again (scan.go) and the two are paired, node by node (node.go); fuzzing checks that they agree.
 //
-// It knows wiring, not work: which kinds of components, environments and policies exist is in the Parts that the program
-// hands over. What runs a graph is package pipeline's.
+// It knows wiring, not work: which kinds of components, environments and policies exist is in the program's Parts.
+// Package pipeline runs a graph.
 package graph

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// AddPlugin returns a pipeline file with a [plugin.NAME] table that has the path and the SHA-256 given; whatever
-// else stands in the file stays as it is. A table of that name only gets the new sum, and its path must be the same.
-// The error tells file and place.
+// AddPlugin returns a pipeline file with a [plugin.NAME] table that has the path and the SHA-256 given; the rest of
+// the file stays as it is. A table of that name only gets the new sum, and its path must be the same. The error
+// tells file and place.
 func AddPlugin(file string, src []byte, name, path, sha256 string) ([]byte, error) {
 	c := newChecker(file, ParseOptions{})
 	text := bom(string(src))

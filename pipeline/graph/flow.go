@@ -10,10 +10,10 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 )
 
-// flowChecker looks at a graph as a whole: do messages keep flowing?
+// flowChecker checks a graph as a whole: do messages keep flowing?
 type flowChecker struct{ *checker }
 
-// flow refuses graphs that would stop moving.
+// flow rejects graphs that would stall.
 func (c *flowChecker) flow() {
 	c.blockingCycles()
 	for i := range c.graph.Components {
@@ -64,8 +64,8 @@ func (c *flowChecker) starving(x *Component) {
 	}
 }
 
-// culprit returns the place to show for numbers of several components that do not fit together: a key of the
-// first one, unless it comes from a preset and the user wrote other keys of theirs.
+// culprit returns the position to show for inconsistent numbers of several components: a key of the first
+// one, unless it comes from a preset and the user wrote other keys of theirs.
 func (c *flowChecker) culprit(key string, list ...*Component) Span {
 	at := list[0].table.key
 	if n := list[0].table.at(key); n != nil {
@@ -97,8 +97,8 @@ func (c *flowChecker) producers(x *Component) []*Component {
 	return list
 }
 
-// shallow checks that a wire has room for all blocks that can be on it, so that lack of blocks is the only reason
-// to wait.
+// shallow checks that a wire has room for all blocks that can be on it, so that senders only ever wait for
+// blocks.
 func (c *flowChecker) shallow(w *Wire) {
 	from, to := c.graph.Component(w.From), c.graph.Component(w.To)
 	if from.Flow.BlockRows == 0 || to.Flow.DatasetRows == 0 || w.OnFull != bus.Block && w.OnFull != bus.Fail {
@@ -116,8 +116,8 @@ func (c *flowChecker) shallow(w *Wire) {
 		"depth = %d on the wire of %s.%s, but there are %d blocks in circulation", w.Depth, w.From, w.Signal, blocks)
 }
 
-// blockingCycles finds cycles of wires that all block: once each has filled up, nobody goes on. Replies are left
-// out, because who asks is also who limits how many answers there are.
+// blockingCycles finds cycles of wires that all block: once each is full, none progresses. Replies are left out,
+// because the requester also limits the number of answers.
 func (c *flowChecker) blockingCycles() {
 	edges := map[string][]*Wire{}
 	for i := range c.graph.Wires {

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 )
 
-// Graph is a checked pipeline. It is not changed after Parse.
+// Graph is a checked pipeline. It is immutable after Parse.
 type Graph struct {
 	File        string // name of the file that it was read from
 	Dir         string // folder that paths of plugins are relative to
@@ -59,7 +59,7 @@ type Swap struct {
 	At        component.Boundary
 	Canary    int           // environments of the trial before; 0 = no trial
 	Verify    int           // env steps of each of them at most
-	Probation time.Duration // how long the previous version is ready to take over again
+	Probation time.Duration // how long the previous version is kept ready
 	KeepState bool          // running episodes go on where both versions can
 }
 
@@ -95,8 +95,8 @@ type EnvTable struct {
 // Isolated reports whether the environments run in processes of their own.
 func (t *EnvTable) Isolated() bool { return t.Plugin != nil || t.Isolation == env.InProcess }
 
-// Locate returns Use for somebody who is not in dir, the folder that paths are relative to: a relative path is joined
-// with it, everything else stays as it is. builtins are the names that are no paths.
+// Locate returns Use for a process outside dir, the folder that paths are relative to: a relative path is joined with
+// it, everything else stays as it is. builtins are the names that are not paths.
 func (t *EnvTable) Locate(dir string, builtins []string) (use string, relative bool) {
 	if t.Plugin != nil || slices.Contains(builtins, t.Use) || filepath.IsAbs(t.Use) {
 		return t.Use, false
@@ -120,9 +120,9 @@ type PluginTable struct {
 	SHA256      string        `toml:"sha256"`       // of Path, hexadecimal; empty if any will do
 	Env         []string      `toml:"env"`          // names of environment variables that are passed on
 	Restarts    int           `toml:"restarts"`     // of each instance within ten minutes before the run fails
-	Start       time.Duration `toml:"start"`        // longest time until it has answered and started
+	Start       time.Duration `toml:"start"`        // longest time until it answers and has started
 	Stall       time.Duration `toml:"stall"`        // longest time without progress while work waits; 0 = any
-	Snapshot    time.Duration `toml:"snapshot"`     // how old a state a restarted plugin goes on from at most; 0 = none
+	Snapshot    time.Duration `toml:"snapshot"`     // oldest state that a restarted plugin continues from; 0 = none
 	Memory      int64         `toml:"memory,bytes"` // most bytes of arenas that an instance may ask for
 }
 
@@ -134,7 +134,7 @@ func DefaultPlugin() PluginTable {
 // Plugin is a declared plugin.
 type Plugin struct {
 	Table PluginTable
-	// Digest is that of the program when it was asked for its kinds.
+	// Digest is the program's when it was asked for its kinds.
 	Digest string
 
 	table *node

@@ -71,8 +71,8 @@ func (n *node) text() (string, bool) {
 	return s, ok
 }
 
-// attach gives the nodes that the scanner made the values that the decoder found. The two read the same text, so
-// any difference is a fault of this package.
+// attach gives the scanner's nodes the decoder's values. Both read the same text, so any difference is a bug in
+// this package.
 func (n *node) attach(v any) error {
 	switch v := v.(type) {
 	case map[string]any:

@@ -10,16 +10,16 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Parts is what a program can build pipelines from: a literal table that it hands over. Every field may be left
-// out; what is missing then does not exist.
+// Parts is a literal table of what a program can build pipelines from. Every field may be left out; its parts
+// then do not exist.
 type Parts struct {
 	// Kinds makes an unconfigured component by kind, such as rollout.
 	Kinds map[string]func() component.Component
 	// Load loads the plugin of the environment of that name. A path in e.Use is relative to dir. An error that
 	// wraps a *table.Error, or fs.ErrNotExist, is shown with its own code.
 	Load func(ctx context.Context, name string, e EnvTable, dir string) (env.Plugin, error)
-	// Plugin returns what makes the components of a native plugin, by kind: each in a process of its own. It may
-	// start the program to ask. A relative path is relative to dir. Errors are shown as those of Load.
+	// Plugin returns the Makers of a native plugin's components, by kind: each runs in a process of its own. It
+	// may start the program to ask. A relative path is relative to dir. Errors are shown as those of Load.
 	Plugin func(p PluginTable, dir string) (map[string]Maker, error)
 	// EnvPlugins are native plugins for environments that need no [plugin] table, by name.
 	EnvPlugins map[string]PluginTable
@@ -39,7 +39,7 @@ type Parts struct {
 	Presets map[string]string
 }
 
-// Maker returns what makes a component where its runtime runs it.
+// Maker returns the Maker of a component in its runtime.
 func (g *Graph) Maker(of *Component, parts *Parts) (Maker, error) {
 	switch {
 	case of.maker != nil:

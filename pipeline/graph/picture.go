@@ -64,7 +64,7 @@ func (p *picture) draw() string {
 	}
 }
 
-// layOut gives everything its place; it returns an arrow that does not fit in its row.
+// layOut places everything; it returns an arrow that does not fit in its row.
 func (p *picture) layOut() (misfit *arrow) {
 	p.spine, p.arcs, p.rows = p.longest(), nil, 1
 	for _, b := range p.boxes {

@@ -63,7 +63,7 @@ func (c *checker) applyPreset(root *node) *node {
 	return root
 }
 
-// mergePreset lays the file over its preset, and takes over the preset's mode where the file gives none.
+// mergePreset merges the file over its preset, and uses the preset's mode if the file gives none.
 func (c *checker) mergePreset(root, train, n *node, t *trainTable) *node {
 	presets := c.parts.presets()
 	if _, ok := presets[t.Preset]; !ok {
@@ -117,7 +117,7 @@ func (c *checker) presetEnv(root, train, preset *node) *node {
 	return nil
 }
 
-// resolve replaces what stands in a preset for something of the file by the value that by holds.
+// resolve replaces a placeholder in a preset by the value of by.
 func resolve(n *node, what string, by *node) {
 	if s, _ := n.text(); s == what {
 		n.value, n.val = by.value, by.val
@@ -159,8 +159,8 @@ func otherKind(under, over *node) bool {
 	return ok && given && a != b
 }
 
-// readPreset reads a preset over those that it derives from, and returns its [preset] table apart. It is nil if one of
-// them cannot be read.
+// readPreset reads a preset merged over the presets it derives from, and returns its [preset] table separately. It is
+// nil if one of them cannot be read.
 func (c *Report) readPreset(presets map[string]string, name string) (*node, presetTable) {
 	var about presetTable
 	n := c.read(newSource("preset:"+name, presets[name], firstPreset))
@@ -194,8 +194,8 @@ func (c *Report) readPreset(presets map[string]string, name string) (*node, pres
 // scheduler works out over how many env steps the learning rate falls.
 type scheduler struct{ *checker }
 
-// schedule writes the env steps of the run into the schedules of a preset's components. Where the file is to change a run
-// that goes on, they stay what they are there: no rate at an env step changes with the stop rule.
+// schedule writes the env steps of the run into the schedules of a preset's components. If the file changes a running
+// run, they keep their values: no rate at an env step changes with the stop rule.
 func (c *scheduler) schedule(root, base *node) {
 	components := base.at("component")
 	if components == nil {
@@ -210,7 +210,7 @@ func (c *scheduler) schedule(root, base *node) {
 	}
 }
 
-// envSteps returns what n of a preset stands for: the running value, else the stop rule's, else 0.
+// envSteps returns the value of a preset's placeholder n: the running value, else the stop rule's, else 0.
 func (c *scheduler) envSteps(root, n, running *node) *node {
 	if running != nil {
 		return &node{val: n.val, value: running.value}

@@ -15,7 +15,7 @@ type Severity uint8
 // Severities.
 const (
 	Error   Severity = iota // the pipeline cannot run
-	Warning                 // it can, but perhaps does not do what was meant
+	Warning                 // it can, but may not do what was meant
 )
 
 // String returns error or warning.
@@ -42,8 +42,8 @@ type Problem struct {
 	at   Span
 }
 
-// String returns the problem as an editor and a reader want it: the place first, then the line with what is
-// meant underlined.
+// String returns the problem for editors and readers: the position first, then the line with the Span
+// underlined.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.Line == 0 {
@@ -136,7 +136,7 @@ func (ps Problems) Err() error {
 // maxProblems bounds how many problems of one file are kept.
 const maxProblems = 1000
 
-// Report collects what a check of a pipeline finds. File is what problems without a place are said of.
+// Report collects what a check of a pipeline finds. File is the file of problems without a position.
 type Report struct {
 	File string
 

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// errScan says that a text is not the TOML that the decoder took it for.
+// errScan: the decoder accepted a text that the scanner cannot read.
 var errScan = errors.New("cannot be indexed")
 
 // errDeep says that keys, tables or lists are nested deeper than maxDepth.
@@ -32,8 +32,8 @@ type duplicate struct {
 	isStatement bool // false inside of an inline table
 }
 
-// scanner finds the places of keys and values in TOML that the decoder has accepted. Of anything else it only
-// promises to end.
+// scanner finds the places of keys and values in TOML that the decoder has accepted. For other input it only
+// terminates.
 type scanner struct {
 	src     *source
 	s       string

@@ -27,7 +27,7 @@ func (c *setReader) readSets(args []string) []assignment {
 	return sets
 }
 
-// oneLine keeps an argument on one line of the source.
+// oneLine maps line ends so that an argument stays on one line of the source.
 func oneLine(r rune) rune {
 	if r == '\n' || r == '\r' {
 		return ' '

@@ -20,7 +20,7 @@ func defaultSwap() swapFile {
 	return swapFile{At: component.AtTrajectory.String(), Canary: 4, Verify: 2000, Probation: time.Minute}
 }
 
-// maxCanary bounds the environments of a trial: they are made beside those that run.
+// maxCanary bounds the environments of a trial: they are made beside the running ones.
 const maxCanary = 4096
 
 // swapTable reads [swap].

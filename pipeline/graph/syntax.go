@@ -11,7 +11,7 @@ import (
 // MaxBytes bounds a pipeline file, which has a few kilobytes. Parse refuses a longer one.
 const MaxBytes = 64 << 10
 
-// Bounds on how many complaints of one kind are reported.
+// Bounds on how many problems of one kind are reported.
 const (
 	maxDuplicates = 20
 	maxSyntax     = 10
@@ -46,8 +46,8 @@ type deepError struct{ off int }
 
 func (e *deepError) Error() string { return errDeep.Error() }
 
-// decode is toml.Decode without its panics, which broken texts can provoke, and without the hours that it would
-// spend on deep ones.
+// decode is toml.Decode without its panics, which malformed texts can cause, and without its excessive time on
+// deeply nested ones.
 func decode(text string, into any) (md toml.MetaData, err error) {
 	if s, err := scan(newSource("", text, 0)); errors.Is(err, errDeep) {
 		return md, &deepError{s.i}
@@ -90,8 +90,8 @@ func (n *node) relocate(src *source) {
 	}
 }
 
-// duplicates notes the names that are defined twice, if that is what the decoder complained about. It returns
-// the text without the second definitions, or nothing if they cannot be taken out.
+// duplicates reports the names that are defined twice, if that was the decoder's error. It returns the text
+// without the second definitions, or nothing if they cannot be taken out.
 func (c *Report) duplicates(src *source, text string, err error) (rest string, found bool) {
 	if !strings.Contains(err.Error(), "already") {
 		return "", false
@@ -124,8 +124,8 @@ func blank(text []byte) {
 	}
 }
 
-// syntax notes the decoder's complaint, and those about later lines that are broken taken alone: for them it is
-// certain that they do not follow from an earlier mistake.
+// syntax reports the decoder's error, and those of later lines that are malformed by themselves: these cannot
+// follow from an earlier mistake.
 func (c *Report) syntax(src *source, text string, err error) {
 	blanked := []byte(text)
 	for range maxSyntax {
@@ -152,7 +152,7 @@ func alone(line string) error {
 	return err
 }
 
-// offset returns where the decoder's complaint points.
+// offset returns the offset of the decoder's error.
 func offset(err error) int {
 	var pe toml.ParseError
 	var deep *deepError
@@ -165,7 +165,7 @@ func offset(err error) int {
 	return 0
 }
 
-// complain notes one complaint of the decoder and returns its place.
+// complain reports one error of the decoder and returns its offset.
 func (c *Report) complain(src *source, err error) int {
 	var pe toml.ParseError
 	if !errors.As(err, &pe) {
@@ -183,7 +183,7 @@ func (c *Report) complain(src *source, err error) int {
 	return start
 }
 
-// syntaxHelp says what to write instead, for the slips that happen most.
+// syntaxHelp says what to write instead, for the most common mistakes.
 func syntaxHelp(message string) string {
 	switch {
 	case strings.HasPrefix(message, "expected value but found \""):

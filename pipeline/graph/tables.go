@@ -127,7 +127,7 @@ func (c *checker) checkSHA(table *node, sha string) {
 	}
 }
 
-// checkUse checks what can be said of an environment's source without opening it.
+// checkUse checks an environment's source as far as possible without opening it.
 func (c *envReader) checkUse(env *node, name, use string) {
 	n := env.at("use")
 	if n == nil {
@@ -165,14 +165,14 @@ func (c *envReader) checkEnvPlugin(n *node, name string) {
 	c.Add("E011", n.val, help, "plugin %q is not declared", name)
 }
 
-// SplitUse divides use = "PLUGIN:ENVIRONMENT"; ok is false for what names no native plugin, such as a path.
+// SplitUse divides use = "PLUGIN:ENVIRONMENT"; ok is false if it names no native plugin, such as a path.
 func SplitUse(use string) (plugin, env string, ok bool) {
 	plugin, env, ok = strings.Cut(use, ":")
 	return plugin, env, ok && validName(plugin)
 }
 
 // envPlugin returns the native plugin that use = "PLUGIN:ENVIRONMENT" names, and the environment. A declared
-// plugin goes before one that needs no declaration.
+// plugin takes precedence over one that needs no declaration.
 func (c *envReader) envPlugin(use string) (*PluginTable, string, bool) {
 	name, rest, ok := SplitUse(use)
 	if !ok {

@@ -15,7 +15,7 @@ func (x *Component) title() string {
 	return fmt.Sprintf("%s×%d", x.Name, x.Count)
 }
 
-// label is what a picture says of a wire. Mode all goes without saying.
+// label is the text of a wire in a picture. Mode all is not shown.
 func (w *Wire) label() string {
 	switch w.Mode {
 	case bus.All:
@@ -52,7 +52,7 @@ func (g *Graph) Readers(from, signal string) int {
 			to := g.Component(w.To)
 			n += to.Count * (1 + w.Depth)
 			if to.Runtime == RuntimeProcess {
-				n += 2 * to.Count // one is under way to the process, one is kept for its successor
+				n += 2 * to.Count // one is in transit to the process, one is kept for its successor
 			}
 		}
 	}
@@ -67,9 +67,8 @@ func (w *Wire) String() string {
 // Way tells how a wire carries messages.
 func (w *Wire) Way() string { return fmt.Sprintf("%v, depth %d, %v", w.Mode, w.Depth, w.OnFull) }
 
-// Depths returns how many wires lead to each component one after the other at most. Answers do not count, nor do the
-// newest of something: nobody waits for those to be taken. Where wires lead in a circle all the same, they count until
-// they come back.
+// Depths returns the length of the longest path of wires to each component. Wires of modes reply and latest do not
+// count, because no sender waits for them. Wires in a cycle count until they return.
 func (g *Graph) Depths() map[string]int {
 	depth := map[string]int{}
 	for range g.Components {

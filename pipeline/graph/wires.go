@@ -114,7 +114,7 @@ type pair struct {
 	table        *node
 	signal, slot name
 	preset       bool // the preset's
-	replaces     bool // took the place of the preset's
+	replaces     bool // replaces the preset's
 }
 
 // maxWires bounds the pairs of signals and slots.
@@ -262,7 +262,7 @@ func (c *wireReader) setWires(pairs []pair) {
 	}
 }
 
-// with returns a table with one key changed, and leaves the table as it is.
+// with returns a copy of a table with one key changed.
 func with(table *node, key string, value *node) *node {
 	t := *table
 	t.names, t.table = slices.Clone(t.names), maps.Clone(t.table)

@@ -20,18 +20,18 @@ const changesFile = "events.jsonl"
 // maxChanges bounds it where it is read whole: half a million changes.
 const maxChanges = 1 << 30
 
-// Steps of a change, as a line tells them.
+// Steps of a change, as in a line.
 const (
-	StepBegin     = "begin"       // what follows may have been made: pipeline.toml says whether it was
+	StepBegin     = "begin"       // the change may have been made: pipeline.toml shows whether it was
 	StepCommitted = "committed"   // it was
 	StepRefused   = "refused"     // it was not; nothing has changed
 	StepBack      = "rolled_back" // the previous version runs again, because the new one failed
-	StepSettled   = "settled"     // the new version has held through its probation
+	StepSettled   = "settled"     // the new version has passed its probation
 	StepResumed   = "resumed"     // the run went on in another process, with what pipeline.toml says
-	StepNoted     = "noted"       // something else was asked of the job: pause, checkpoint, stop
+	StepNoted     = "noted"       // another request to the job: pause, checkpoint, stop
 )
 
-// Change is one line of events.jsonl: what was changed in a running job, by whom, and what came of it.
+// Change is one line of events.jsonl: a change of a running job, its author and its outcome.
 type Change struct {
 	Time          time.Time `json:"time"`
 	Step          string    `json:"event"`
@@ -43,14 +43,14 @@ type Change struct {
 	Before        string    `json:"pipeline_before,omitempty"` // hash of the graph
 	After         string    `json:"pipeline_after,omitempty"`
 	Differences   []string  `json:"differences,omitempty"` // of the two graphs, for people
-	Back          []string  `json:"back,omitempty"`        // key=value overrides that make the next graph the one before again
+	Back          []string  `json:"back,omitempty"`        // key=value overrides that turn the next graph back into the previous one
 	EnvStep       uint64    `json:"env_step"`
 	PolicyVersion uint64    `json:"policy_version"`
 	At            string    `json:"at,omitempty"`      // boundary
 	Outcome       any       `json:"outcome,omitempty"` // what the client was told
 	Reason        string    `json:"reason,omitempty"`  // why it was refused or rolled back
-	UID           int       `json:"uid"`               // of who asked
-	Command       []string  `json:"command,omitempty"` // of who asked, with its arguments
+	UID           int       `json:"uid"`               // of the requester
+	Command       []string  `json:"command,omitempty"` // of the requester, with its arguments
 }
 
 // Version is a file that a component or its environments were made from.
@@ -88,7 +88,7 @@ func (r *Run) NoteFailures() uint64 {
 	return r.unnoted
 }
 
-// appendLine adds a whole line to a file. What a process that died, or a full disk, has left of a line is cut off
+// appendLine adds a whole line to a file. A partial line left by a killed process or a full disk is cut off
 // first, so that lines never run together.
 func (r *Run) appendLine(path string, line []byte) error {
 	if err := r.disk.check("open", path); err != nil {
@@ -117,7 +117,7 @@ func (r *Run) extend(f *os.File, end int64, line []byte) error {
 	}
 	err := r.disk.check("write", f.Name())
 	if err != nil {
-		_, _ = f.WriteAt(line[:len(line)/2], end) // a disk that is full takes a part
+		_, _ = f.WriteAt(line[:len(line)/2], end) // a full disk takes a part
 	} else if _, err = f.WriteAt(line, end); err == nil {
 		if err = r.disk.check("flush", f.Name()); err == nil {
 			err = f.Sync()
@@ -149,8 +149,8 @@ func wholeLines(f *os.File) (int64, error) {
 	return 0, nil
 }
 
-// Changes returns the lines of events.jsonl, oldest first; a run that was never changed has none. A last line that is
-// cut off, because its writer died, is left out. Outcome is then a json.RawMessage.
+// Changes returns the lines of events.jsonl, oldest first; a run that was never changed has none. A partial last
+// line, left by a killed writer, is skipped. Outcome is then a json.RawMessage.
 func (r *Run) Changes() ([]Change, error) {
 	path := filepath.Join(r.Dir, changesFile)
 	data, err := files.Read(path, maxChanges)

@@ -16,7 +16,7 @@ type Checkpoint struct {
 	PolicyVersion uint64
 	EnvSteps      uint64
 	MeanReturn    float64 // over the window; NaN while that is not full: such a checkpoint is never the best
-	Exact         bool    // whether a run that goes on from here equals one that was never interrupted
+	Exact         bool    // whether a run resumed from here equals one that was never interrupted
 	WhyNotExact   string  // one sentence, where Exact is false
 }
 
@@ -45,7 +45,7 @@ func (r *Run) Save(c Checkpoint) error {
 	return nil
 }
 
-// leftover says what a failed save leaves.
+// leftover describes what a failed save leaves.
 func leftover(before []stored) string {
 	if len(before) == 0 {
 		return "the run has no checkpoint yet"
@@ -80,8 +80,8 @@ func (r *Run) store(root string, before []stored, c *Checkpoint) (m *manifest, f
 	return m, folder, r.publish(root, folder, m)
 }
 
-// publish makes a checkpoint the latest. If it cannot, the checkpoint goes again: it would take room that nobody
-// knows of.
+// publish makes a checkpoint the latest. If it cannot, it removes the checkpoint, which would take space without
+// being found.
 func (r *Run) publish(root, folder string, m *manifest) error {
 	err := r.disk.sync(root)
 	if err == nil {
@@ -96,7 +96,7 @@ func (r *Run) publish(root, folder string, m *manifest) error {
 	return errors.Join(err, discard(root, folder))
 }
 
-// rate makes a checkpoint the best if it is.
+// rate makes a checkpoint the best if its mean return is.
 func (r *Run) rate(root, folder string, m *manifest) error {
 	if !r.KeepBest || m.MeanReturn == nil {
 		return nil
@@ -108,7 +108,7 @@ func (r *Run) rate(root, folder string, m *manifest) error {
 	return r.point(root, Best, folder, m)
 }
 
-// stage writes all files of a checkpoint into a folder that nobody reads.
+// stage writes all files of a checkpoint into a temporary folder.
 func (r *Run) stage(temp string, m *manifest, c *Checkpoint) error {
 	if err := r.disk.check("mkdir", temp); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (r *Run) stage(temp string, m *manifest, c *Checkpoint) error {
 	return r.disk.sync(temp)
 }
 
-// stager writes files and keeps the account of them.
+// stager writes files and records them for the manifest.
 type stager struct {
 	disk  *disk
 	dir   string
@@ -192,7 +192,7 @@ func freeFolder(root string, version uint64) string {
 	}
 }
 
-// discard removes a checkpoint's folder in such a way that it is whole as long as it has its name.
+// discard removes a checkpoint's folder so that it is complete as long as it has its name.
 func discard(root, name string) error {
 	temp := filepath.Join(root, tempPrefix+"old")
 	if err := os.RemoveAll(temp); err != nil {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// tempPrefix starts the names of what is not finished. Whoever holds the run's lock may remove them.
+// tempPrefix starts the names of unfinished files. The holder of the run's lock may remove them.
 const tempPrefix = ".tmp-"
 
 // disk makes files durable. fail is for tests: it is called before each step that could fail, and its error
@@ -77,7 +77,7 @@ func (d *disk) rename(from, to string) error {
 	return os.Rename(from, to)
 }
 
-// sync makes the names in a folder durable. Some file systems cannot and say so; they get no better promise.
+// sync makes the names in a folder durable. Errors of file systems that cannot are ignored.
 func (d *disk) sync(dir string) error {
 	if err := d.check("sync", dir); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (d *disk) sync(dir string) error {
 	return nil
 }
 
-// advise adds to an error of the operating system what its user can do about it.
+// advise adds a remedy to an error of the operating system.
 func advise(err error, dir string) error {
 	switch {
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -106,7 +106,7 @@ func advise(err error, dir string) error {
 	return err
 }
 
-// removeTemps removes what a process that died has left unfinished in dir.
+// removeTemps removes the unfinished files of a killed process in dir.
 func removeTemps(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package runs keeps what a training run leaves on disk: one folder a run, its description, its checkpoints.
+// Package runs keeps the files of a training run: one folder a run, its description, its checkpoints.
 //
 //	r, err := runs.Create("runs", "cartpole")       // runs/cartpole/0001, numbered and locked
 //	err = r.Update(func(i *runs.Info) { i.Seed = 1 })
@@ -23,5 +23,5 @@
 // and renamed. So a crash or a full disk at any byte leaves what was there before. Checkpoints are JSON,
 // safetensors and plain bytes; reading one never runs anything.
 //
-// When checkpoints are taken and what is in them is package pipeline's and the components' business.
+// Package pipeline and the components decide when checkpoints are taken and what they contain.
 package runs

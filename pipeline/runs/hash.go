@@ -56,7 +56,7 @@ func StateHash(s component.State) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// hashBytes hashes the length too, so that neighbours cannot be told apart wrongly.
+// hashBytes hashes the length too, so that different splits of the same bytes differ.
 func hashBytes(h hash.Hash, b []byte) {
 	var size [8]byte
 	binary.LittleEndian.PutUint64(size[:], uint64(len(b)))

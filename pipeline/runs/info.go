@@ -20,7 +20,7 @@ const (
 	oldestFormat = 1
 )
 
-// States of a run. A run that says running and is not locked has died.
+// States of a run. A run whose state is running and that is not locked was killed.
 const (
 	Running = "running"
 	Ended   = "ended"
@@ -66,7 +66,7 @@ type Host struct {
 	Arch string `json:"arch"`
 }
 
-// Resume says that the run went on from a checkpoint.
+// Resume records that the run was resumed from a checkpoint.
 type Resume struct {
 	At            time.Time `json:"at"`
 	PolicyVersion uint64    `json:"policy_version"`
@@ -78,7 +78,7 @@ type Resume struct {
 // ID returns name and number as name/0007.
 func (i *Info) ID() string { return fmt.Sprintf("%s/%04d", i.Name, i.Number) }
 
-// readInfo reads run.json of a folder and refuses formats that this package does not know.
+// readInfo reads run.json of a folder and rejects unknown formats.
 func readInfo(dir string) (Info, error) {
 	path := filepath.Join(dir, infoFile)
 	b, err := files.Read(path, maxDocument)
@@ -98,7 +98,7 @@ func readInfo(dir string) (Info, error) {
 	return i, nil
 }
 
-// checkFormat looks at the format version of a JSON file before anything else in it is believed.
+// checkFormat checks the format version of a JSON file before its contents are used.
 func checkFormat(path string, b []byte) error {
 	var head struct {
 		Format *int   `json:"format"`
@@ -134,7 +134,7 @@ func encodeJSON(v any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// thisHost describes the machine. The processor's name is empty where the system does not tell.
+// thisHost describes the machine. The processor's name is empty if the system does not report it.
 func thisHost() Host {
 	h := Host{CPUs: runtime.GOMAXPROCS(0), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	f, err := os.Open("/proc/cpuinfo")

@@ -28,7 +28,7 @@ func (r *Run) Load(which string) (Checkpoint, error) {
 	folder := ""
 	for range attempts {
 		next, err := resolve(root, which)
-		if err == nil && next == folder { // it has not moved on: what is missing is missing
+		if err == nil && next == folder { // the pointer has not moved: the files are missing
 			break
 		}
 		var c Checkpoint
@@ -182,7 +182,7 @@ func resolve(root, which string) (string, error) {
 	return found, nil
 }
 
-// others lists the checkpoints there are besides one, for the end of an error.
+// others lists the other checkpoints, for the end of an error.
 func others(root, folder string) string {
 	latest, _ := readPointer(root, Latest)
 	best, _ := readPointer(root, Best)

@@ -44,7 +44,7 @@ func (r *Run) Lock() error {
 	return nil
 }
 
-// locked leaves the process id for those who come later, removes what the last holder left unfinished, and reads what it
+// locked writes the process id for later processes, removes what the previous holder left unfinished, and reads what it
 // wrote.
 func (r *Run) locked(f *os.File) error {
 	if err := writeText(f, strconv.Itoa(os.Getpid())); err != nil {
@@ -65,7 +65,7 @@ func (r *Run) locked(f *os.File) error {
 	return err
 }
 
-// lockedBy says who holds the lock, from what that process wrote into the file.
+// lockedBy returns an error that names the lock's holder, as it wrote it into the file.
 func (r *Run) lockedBy(f *os.File) error {
 	pid, err := strconv.Atoi(readText(f))
 	if err != nil {
@@ -90,7 +90,7 @@ func (r *Run) Holder() (int, error) {
 		return 0, err
 	}
 	defer f.Close()
-	free, err := flock(f, false) // closing the file lets go of it
+	free, err := flock(f, false) // closing the file releases it
 	if free || err != nil {
 		return 0, err
 	}

@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// flock is not there on systems that rlhost does not run on.
+// flock is not supported on systems that rlhost does not run on.
 func flock(*os.File, bool) (bool, error) {
 	return false, fmt.Errorf("file locks: %w", errors.ErrUnsupported)
 }

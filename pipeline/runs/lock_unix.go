@@ -9,7 +9,7 @@ import (
 )
 
 // flock takes the exclusive lock of an open file; the kernel releases it when the process ends. Without wait it
-// reports false if somebody else holds it.
+// reports false if another holds it.
 func flock(f *os.File, wait bool) (taken bool, err error) {
 	how := syscall.LOCK_EX
 	if !wait {

@@ -12,13 +12,13 @@ import (
 	"github.com/rlhost/rlhost/core/files"
 )
 
-// Names of the log and of the part before it.
+// Names of the log and of its previous part.
 const (
 	logFile    = "log.jsonl"
 	oldLogFile = "log.1.jsonl"
 )
 
-// LogBytes is how large a log gets before the next one is begun. Only one part before it is kept.
+// LogBytes is how large a log gets before the next one is begun. Only one previous part is kept.
 const LogBytes = 8 << 20
 
 // LogFile is the log of a run: one JSON record a line, written as it comes. Methods may be called from any goroutine.
@@ -70,8 +70,8 @@ func (l *LogFile) open() error {
 	return nil
 }
 
-// Write appends one record with its newline. A record that cannot be written is counted and does not come back as an
-// error: whoever logs has nobody to tell.
+// Write appends one record with its newline. A record that cannot be written is counted and not returned as an
+// error: the logger cannot handle one.
 func (l *LogFile) Write(record []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -166,7 +166,7 @@ func (l *LogFile) Follow() *Follower {
 // Records gets each record, with its newline. It is closed when the log is.
 func (f *Follower) Records() <-chan []byte { return f.records }
 
-// Missed counts the records that came while the follower was behind: whoever logs does not wait for it.
+// Missed counts the records that came while the follower was behind: logging does not wait for it.
 func (f *Follower) Missed() uint64 {
 	f.log.mu.Lock()
 	defer f.log.mu.Unlock()
@@ -180,7 +180,7 @@ func (f *Follower) Close() {
 	delete(f.log.followers, f)
 }
 
-// offer hands a record over if there is room. log.mu is held.
+// offer sends a record if there is room. The caller must hold log.mu.
 func (f *Follower) offer(record []byte) {
 	select {
 	case f.records <- append([]byte(nil), record...):

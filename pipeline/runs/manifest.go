@@ -15,10 +15,10 @@ import (
 
 const manifestFile = "manifest.json"
 
-// ErrCorrupt is wrapped where a checkpoint's file is not what was written. The message names the file.
+// ErrCorrupt is wrapped if a checkpoint's file has changed since it was written. The message names the file.
 var ErrCorrupt = errors.New("damaged")
 
-// manifest is the content of manifest.json: what a checkpoint says and the files that hold the rest.
+// manifest is the content of manifest.json: a checkpoint's values and its other files.
 type manifest struct {
 	Format        int                       `json:"format"`
 	Rlhost        string                    `json:"rlhost"`

@@ -16,18 +16,18 @@ const modulesDir = "plugins"
 // moduleSuffix ends the name of a stored module.
 const moduleSuffix = ".wasm"
 
-// maxModule bounds the file of a module. What runs modules has a bound of its own, which is lower.
+// maxModule bounds the file of a module. The wasm runtime has a lower bound of its own.
 const maxModule = 1 << 30
 
-// Module is a module that lies in the run's folder.
+// Module is a module stored in the run's folder.
 type Module struct {
 	Path string // of the copy; absolute
 	Hash string // SHA-256, hexadecimal
-	New  bool   // it was not there before
+	New  bool   // it was not stored before
 }
 
-// Store copies a module into the run's folder, as plugins/HASH.wasm, where nobody changes it. A file that is there
-// already stays.
+// Store copies a module into the run's folder, as plugins/HASH.wasm, where it does not change. An existing file
+// stays.
 func (r *Run) Store(path string) (Module, error) {
 	data, err := files.Read(path, maxModule)
 	if err != nil {
@@ -79,8 +79,8 @@ func (r *Run) ModulePath(hash string) string {
 	return filepath.Join(r.Dir, modulesDir, hash+moduleSuffix)
 }
 
-// Stored returns a stored module after a look at its content: ErrCorrupt if that is not what was stored,
-// fs.ErrNotExist if it was not.
+// Stored returns a stored module after checking its content: ErrCorrupt if that has changed, fs.ErrNotExist
+// if it was not stored.
 func (r *Run) Stored(hash string) (Module, error) {
 	path, err := filepath.Abs(r.ModulePath(hash))
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // numberFile holds the highest number given so far, so that removing a folder does not free its number.
 const numberFile = ".number"
 
-// maxNumber keeps numbers readable; nobody gets there.
+// maxNumber keeps numbers readable; no one reaches it.
 const maxNumber = 1 << 30
 
 // CheckName says what is wrong with the name of a run, if anything: it becomes the name of a folder.
@@ -70,8 +70,8 @@ func claimNumber(parent string) (number int, path string, err error) {
 	return 0, "", fmt.Errorf("%s has used up its %d run numbers: choose another run.name", parent, maxNumber)
 }
 
-// lastNumber returns the highest number that was given in parent: what the file says, or a folder that is there
-// without the file knowing it.
+// lastNumber returns the highest number that was given in parent: the file's, or that of a folder which the
+// file does not count.
 func lastNumber(parent string, f *os.File) (int, error) {
 	last, _ := parseNumber(readText(f))
 	numbers, err := numbersIn(parent)

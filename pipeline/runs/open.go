@@ -20,7 +20,7 @@ const (
 var ErrNotFound = errors.New("not found")
 
 // Open finds a run and opens it for reading: by the path of its folder, by name (its newest run), by name and
-// number as in cartpole/7, or "latest" of all runs in dir. An error lists what there is.
+// number as in cartpole/7, or "latest" of all runs in dir. An error lists the existing runs.
 func Open(dir, which string) (*Run, error) {
 	if which == "" {
 		which = Latest
@@ -118,7 +118,7 @@ func List(dir string) ([]Info, error) {
 			if err != nil {
 				continue
 			}
-			// A folder that was renamed counts as what it is called now.
+			// A renamed folder counts under its current name.
 			info.Name, info.Number = e.Name(), n
 			infos = append(infos, info)
 		}
@@ -148,8 +148,8 @@ func missing(dir, which string) error {
 	return fmt.Errorf("run %q %w in %s: there are, newest first, %s", which, ErrNotFound, dir, strings.Join(ids, ", "))
 }
 
-// Live opens the runs in dir that a process writes to now, the one started last at the end. What Open says of reading
-// holds for them.
+// Live opens the runs in dir that a process writes to now, the one started last at the end. They are open for
+// reading, as from Open.
 func Live(dir string) ([]*Run, error) {
 	infos, err := List(dir)
 	if err != nil {

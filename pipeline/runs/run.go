@@ -159,7 +159,7 @@ func (r *Run) End(reason string) error {
 	})
 }
 
-// Close releases the lock. It changes nothing else: a run that was not ended says running for ever.
+// Close releases the lock. It changes nothing else: a run that was not ended stays in state running.
 func (r *Run) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -105,7 +105,7 @@ func appendEntry(head *bytes.Buffer, key string, value any) error {
 	return nil
 }
 
-// checkShape refuses a tensor whose shape and data do not agree: that is a fault of the component.
+// checkShape rejects a tensor whose shape and data disagree, a bug in the component.
 func checkShape(name string, t component.Tensor) error {
 	if name == "__metadata__" || !utf8.ValidString(name) {
 		return fmt.Errorf("a tensor cannot be called %q", name)
