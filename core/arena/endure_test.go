@@ -64,7 +64,7 @@ type endure struct {
 	over   []hostabi.Handle // handles whose last claim was given back
 	counts map[hostabi.Handle]int
 
-	unstamped bool // somebody writes into the blocks themselves
+	unstamped bool // another process writes into the blocks themselves
 }
 
 // intact reports whether a block has the bytes that the host wrote, and at least some.

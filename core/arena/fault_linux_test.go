@@ -24,7 +24,7 @@ const (
 )
 
 // frame is what the processes of a test send each other: a handle or 0, and how many handles of the other side the
-// sender has finished with. Whoever sends a handle keeps its claim until then.
+// sender has finished with. The sender of a handle keeps its claim until then.
 type frame struct {
 	handle hostabi.Handle
 	acked  uint64
@@ -135,8 +135,8 @@ func passOn(a *Arena) error {
 	}
 }
 
-// busy does all that a process can do with blocks that nobody else knows of, so that most moments to be killed at
-// are in the middle of it.
+// busy does all that a process can do with blocks of its own, so that most moments to be killed at are in the
+// middle of it.
 func busy(a *Arena) error {
 	turns := 150
 	if invariants {
@@ -185,7 +185,7 @@ type relay struct {
 	torn, stale, taken *atomic.Uint64
 }
 
-// serve takes frames until the process is dead, which it is made so after some.
+// serve takes frames until the process has ended; it kills it after some.
 func (r *relay) serve(frames int, kill func()) {
 	random := rand.New(rand.NewPCG(uint64(r.holder), uint64(frames)))
 	for i := 0; ; i++ {

@@ -144,8 +144,8 @@ func TestArena_ManyGoroutinesOfTwoProcesses(t *testing.T) {
 }
 
 func TestLoan_IsNeverRefusedWhileABlockIsFree(t *testing.T) {
-	// Two blocks at the ends of a long arena, of which somebody else holds at most one at a time: a search can meet
-	// each of them taken, but there is always one for whoever asks.
+	// Two blocks at the ends of a long arena, of which another goroutine holds at most one at a time: a search can
+	// meet each of them taken, but one is always free.
 	const blocks = 2000
 	a := small(t, blocks)
 	for b := range uint32(blocks - 2) {

@@ -48,7 +48,7 @@ func scribbled(t testing.TB, blocks int, seed uint64) (*scribbler, *endure) {
 	return &scribbler{a: attach(a, 1), random: rand.New(rand.NewPCG(seed, 2))}, newEndure(t, a, seed)
 }
 
-// sweepScribbled sweeps the scribbler, which is dead, and checks that the arena is whole.
+// sweepScribbled sweeps the scribbler, which has ended, and checks that the arena is whole.
 func sweepScribbled(t testing.TB, e *endure) (mended int) {
 	t.Helper()
 	swept, err := e.a.set.Sweep(1)
@@ -233,7 +233,7 @@ func TestSweep_RestoresWhatTheHostHolds(t *testing.T) {
 }
 
 func TestHost_GoesOnWhileWordsLie(t *testing.T) {
-	// Each word is what another process makes of a block that the host holds; nobody has swept yet.
+	// Each word is what another process makes of a block that the host holds; before any sweep.
 	for _, lie := range []word{0, 1<<64 - 1, makeWord(1, stateFree, 0), makeWord(1, stateClosed, 0), makeWord(1, 6, 5),
 		makeWord(2, stateFree, 0), makeWord(2, stateWrite, 4), makeWord(2, stateLive, 1), makeWord(1<<36, stateLive, 1)} {
 		a := small(t, 1)

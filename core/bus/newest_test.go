@@ -87,7 +87,7 @@ func TestContinue_TakesOverSequenceAndNewestMessage(t *testing.T) {
 	})
 }
 
-// Whoever connects in mode latest while others emit has the last message in the end, and none comes after a newer one.
+// A connection made in mode latest during emissions gets the last message in the end, and none comes after a newer one.
 func TestConnect_InModeLatestMissesNothingThatIsEmittedMeanwhile(t *testing.T) {
 	const emitters, each = 2, 1500
 	crew := newCrew(t, 2)

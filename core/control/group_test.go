@@ -125,10 +125,10 @@ func TestGroupLater_TheFirstAnswerCounts(t *testing.T) {
 	if !got[0].TimedOut {
 		t.Errorf("answers %+v", got)
 	}
-	late(4, nil) // nobody waits: nothing happens
+	late(4, nil) // without a waiter nothing happens
 }
 
-// A worker that had died kept its last status for ever.
+// A worker that has ended does not keep its last status.
 func TestGroup_WhoseLoopHasEndedSaysSoAtOnce(t *testing.T) {
 	ended, closed, failed, later := loop.New("ended"), loop.New("closed"), loop.New("failed"), loop.New("later")
 	ended.Stop()

@@ -87,7 +87,7 @@ func TestAnotherUser_IsRefusedByTheFolderTheClientAndTheJob(t *testing.T) {
 	answers(t, path)
 }
 
-// Root may enter everywhere, but a job is asked by who started it: what root says in its name would be done as another.
+// Root may enter everywhere, but only a job's own user may query it: root's requests would run as another user.
 func TestRoot_IsAnotherUserToo(t *testing.T) {
 	needsRoot(t)
 	dir, err := os.MkdirTemp("", "control")

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	select {}
 }
 
-// config is that of a server that says "hello", and to those whom it refuses why.
+// config is that of a server that says "hello", and tells refused clients why.
 func config(path string) Config {
 	return Config{
 		Name: "test", Path: path, Network: "unixpacket", Sweep: "job-*.sock", Clients: 2, Ended: errEnded, Log: slog.New(slog.DiscardHandler),

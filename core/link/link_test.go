@@ -303,7 +303,7 @@ func TestStats_TellOfABatchThatIsBeingDelivered(t *testing.T) {
 	p.plugin.Poll()
 	p.plugin.send(t, 0, hostabi.Message{T: 2})
 	p.plugin.finish(false)
-	p.plugin.tell() // behind the message, which holds up whoever takes them
+	p.plugin.tell() // behind the message, which blocks their receiver
 	delivers, goOn := make(chan struct{}), make(chan struct{})
 	p.host.onMessage = func(int, *hostabi.Message) error {
 		close(delivers)

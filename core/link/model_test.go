@@ -21,7 +21,7 @@ type model struct {
 	told    uint32                // messages of the plugin's present life
 	heard   uint32                // those of them that the host got
 	loans   map[uint32]arena.Loan // of requests that are not answered, by T
-	blocked bool                  // somebody else has paused the host's component
+	blocked bool                  // the host's component is paused by others
 }
 
 func TestLink_LosesNothingWhateverHappens(t *testing.T) { losesNothing(t, false) }
@@ -221,7 +221,7 @@ func (m *model) check(t *testing.T) {
 		m.blocked = false
 	}
 	m.settle()
-	for len(m.loans) > 0 { // requests that nobody answered go to the next plugin, which may
+	for len(m.loans) > 0 { // unanswered requests go to the next plugin, which may
 		m.kill()
 		m.settle()
 	}

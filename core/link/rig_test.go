@@ -173,7 +173,7 @@ func (p *pair) release(h hostabi.Handle) {
 	}
 }
 
-// free reports whether nobody claims a block any more.
+// free reports whether a block is no longer claimed.
 func (p *pair) free(h hostabi.Handle) bool { return p.blocks.Retain(h) != nil }
 
 func (e *end) send(t testing.TB, port int, m hostabi.Message) {

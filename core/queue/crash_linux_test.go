@@ -67,7 +67,7 @@ func takeAll(t testing.TB, e *End, next uint64) uint64 {
 	}
 }
 
-// producerDies has a child put until it is dead, and checks that exactly what it had put arrives.
+// producerDies has a child put until it is killed, and checks that exactly what it had put arrives.
 func producerDies(t testing.TB, task childTask, kill func(*exec.Cmd, *fifotest.Notes)) Recovered {
 	t.Helper()
 	q := newTestQueue(t, task.bytes)
@@ -102,7 +102,7 @@ func producerDies(t testing.TB, task childTask, kill func(*exec.Cmd, *fifotest.N
 	return done
 }
 
-// consumerDies has a child get until it is dead, and checks that what it had not taken is handed out or still there.
+// consumerDies has a child get until it is killed, and checks that what it had not taken is handed out or still there.
 func consumerDies(t testing.TB, task childTask, kill func(*exec.Cmd, *fifotest.Notes)) Recovered {
 	t.Helper()
 	q := newTestQueue(t, task.bytes)
@@ -150,7 +150,7 @@ func consumerDies(t testing.TB, task childTask, kill func(*exec.Cmd, *fifotest.N
 }
 
 // checkRest checks that the messages which were handed out, from first to before next, and those left are what the
-// dead consumer had not taken: what it gave back of its last batch lies in between, for it does so from the end.
+// killed consumer had not taken: what it gave back of its last batch lies in between, for it does so from the end.
 func checkRest(t testing.TB, q *MPMC, task childTask, taken, put, first, next uint64) {
 	t.Helper()
 	e := q.As(2)

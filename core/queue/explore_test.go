@@ -168,7 +168,8 @@ func (m *model) itemsFor(s *modelState, p int) []Item {
 	return items
 }
 
-// runOne runs one put or get of the model to its end, or until it has made so many changes and dies, and is repaired.
+// runOne runs one put or get of the model to its end, or until it has made so many changes and is killed, and is
+// repaired.
 func (m *model) runOne(s *modelState, p int, dies bool, changes int) error {
 	step := m.stepConsumer
 	if p < len(m.producers) {

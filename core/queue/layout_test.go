@@ -45,7 +45,7 @@ func TestMPMC_PositionsWrapAround(t *testing.T) {
 		if err := put.PutMany(items, 0); err != nil {
 			t.Fatal(err)
 		}
-		if i%3 == 2 { // somebody dies on both sides of the seam
+		if i%3 == 2 { // a process is killed on both sides of the seam
 			dead := q.As(9)
 			stopAfter(i%5, func(step func()) { dead.getSteps(got, step) })
 			q.Recover(9, nil)

@@ -16,7 +16,7 @@ const (
 	published // visible
 	delivered // its consumer gave its cell back
 	handed    // to lost, by Recover
-	vanished  // its producer died
+	vanished  // its producer was killed
 )
 
 const (
@@ -35,7 +35,7 @@ const (
 	casIndex
 	copyOne // the payload of cell i, last first
 	storeOne
-	help    // move the index over somebody's claim
+	help    // move the index over another's claim
 	voiding // claim a void cell
 	voidIndex
 	voidFree
@@ -75,7 +75,7 @@ type modelState struct {
 	fate       [maxModelValues]uint8
 	procs      [maxModelProcs]modelProc
 	host       modelRecovery
-	crashed    uint8 // process that died, plus 1
+	crashed    uint8 // process that was killed, plus 1
 }
 
 // model is one configuration.
@@ -420,7 +420,7 @@ func (m *model) nextOrScan(h *modelRecovery, then uint8) {
 func (m *model) scanCell(s *modelState) error {
 	h := &s.host
 	if h.cell == m.size {
-		m.revive(s)
+		m.startAgain(s)
 		return nil
 	}
 	w := s.cells[h.cell]
@@ -437,9 +437,9 @@ func (m *model) scanCell(s *modelState) error {
 	return nil
 }
 
-// revive starts the dead process again as another owner. A producer goes on with the batch after the one that it
-// died in, which vanished unless it was published.
-func (m *model) revive(s *modelState) {
+// startAgain starts the killed process again as another owner. A producer continues after the batch that it was
+// killed in, which vanished unless it was published.
+func (m *model) startAgain(s *modelState) {
 	p := int(s.crashed - 1)
 	r := &s.procs[p]
 	s.host = modelRecovery{}

@@ -145,9 +145,9 @@ type End struct {
 	one     [1]Item
 }
 
-// As returns an end for an owner, from 1 to MaxOwner. Everybody who uses the queue at the same time must be another
-// owner, in all processes; an id is given out again only after Recover. By convention an id is a
-// peer's index (6 bits) and its epoch (6 bits), so that it differs from its predecessor's.
+// As returns an end for an owner, from 1 to MaxOwner. Concurrent users of the queue must have different owners,
+// across all processes; an id may be reused only after Recover. By convention an id is a peer's index (6 bits) and
+// its epoch (6 bits), so that it differs from its predecessor's.
 func (q *MPMC) As(owner uint16) *End {
 	e := &End{q: q, owner: owner & ownerMask, putting: fifo.NewWaiter(&q.notFull), getting: fifo.NewWaiter(&q.notEmpty)}
 	e.getting.Worth = int(q.size / 2)

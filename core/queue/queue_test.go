@@ -24,7 +24,7 @@ func heapQueue(t testing.TB, cells, payload int) *MPMC {
 	return newMPMC(seg, g)
 }
 
-// What a dead producer had claimed is no room lost: the next one finds it, though nobody gets.
+// Cells claimed by a killed producer are reused by the next one, though no consumer gets.
 func TestPut_FindsTheRoomOfADeadProducer(t *testing.T) {
 	for dead := uint64(1); dead <= 4; dead++ {
 		q := heapQueue(t, 4, 8)

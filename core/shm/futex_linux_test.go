@@ -62,7 +62,7 @@ func TestWait_DoesNotHoldUpTheGarbageCollector(t *testing.T) {
 	}()
 	<-asleep
 	for range 3 {
-		runtime.GC() // hangs if the runtime takes the sleeper for one who runs
+		runtime.GC() // hangs if the runtime takes the sleeper for a running goroutine
 	}
 	word.Store(1)
 	for WakeSome(&word, 1) == 0 {
