@@ -256,7 +256,7 @@ enum {
 #define RLH_METHOD_WAITING "Waiting"
 // Empty → Empty
 #define RLH_METHOD_STOP "Stop"
-// EnvSource → EnvLoaded
+// env.Source → EnvLoaded
 #define RLH_METHOD_ENV_LOAD "EnvLoad"
 // EnvBatch → EnvScratch; the host then announces the scratch area on the wire
 #define RLH_METHOD_ENV_MAKE "EnvMake"
