@@ -81,7 +81,7 @@ type assignment struct {
 type wirePlan struct {
 	wire *graph.Wire
 	old  *runningWire // the same ends; nil if it is added
-	same bool         // and the same mode, depth and policy
+	same bool         // and the same mode, depth, policy and grant
 }
 
 // planOf compares what runs with a graph and rejects changes that a run cannot make.
@@ -160,7 +160,7 @@ func (p *plan) planWires(before *assembly, next *graph.Graph) {
 		w := wirePlan{wire: &next.Wires[i]}
 		if w.old = before.wire(w.wire); w.old != nil {
 			o := w.old.wire
-			w.same = o.Mode == w.wire.Mode && o.Depth == w.wire.Depth && o.OnFull == w.wire.OnFull
+			w.same = o.Mode == w.wire.Mode && o.Depth == w.wire.Depth && o.OnFull == w.wire.OnFull && slices.Equal(o.Write, w.wire.Write)
 		}
 		p.wires = append(p.wires, w)
 	}

@@ -36,6 +36,30 @@ func TestPlugins_RewardsAreShapedInPython(t *testing.T) {
 	}
 }
 
+// A component that writes what no wire grants it ends the run, in either language with the same words.
+func TestPlugins_RewardsAreWrittenOnlyWhereAWireGrantsIt(t *testing.T) {
+	t.Parallel()
+	w := newWorkshop(t)
+	script, err := filepath.Abs("../../examples/plugins/process-python/shaper.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(between, "write = [\"reward\"]\n", "", 1)
+	w.write("python.toml", strings.Replace(text, `path = "./between"`, fmt.Sprintf("path = %q\ninterpreter = [%q]", script, w.python()), 1))
+	w.write("go.toml", text)
+	w.example("Go", "between")
+	for _, file := range []string{"python.toml", "go.toml"} {
+		c := exec.Command(w.program, "train", file)
+		c.Dir, c.Env = w.dir, w.environ()
+		out, err := c.CombinedOutput()
+		want := `E038 slot between.on_trajectories: may not write reward: no wire grants it; ` +
+			`add write = ["reward"] to each [[wire]] with slot = "between.on_trajectories"`
+		if err == nil || !strings.Contains(string(out), "error[E068]") || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v, want E068 with %s:\n%s", file, err, want, out)
+		}
+	}
+}
+
 // bandit is a whole learner in Python that learns nothing: what it is given by name, and what it tells by name.
 const bandit = `import numpy
 import rlhost

@@ -139,6 +139,7 @@ mode = "queue"
 depth = 64
 on_full = "block"
 replace = true
+write = ["reward"]
 [[wire]]
 signal = "between.trajectories"
 slot = "batcher.on_trajectories"

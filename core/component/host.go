@@ -3,14 +3,17 @@ package component
 import (
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/loop"
-
 	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/core/table"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -37,6 +40,8 @@ type Host struct {
 	// Readers returns how many blocks of one of the component's signals its receivers may have claims on at once,
 	// those that wait for them included. A component that emits blocks of its own arena makes at least that many.
 	Readers func(signal string) int
+	// Grants are the columns, by slot, that the wires let the component write in blocks of the slot's messages.
+	Grants map[string][]string
 	// Tables returns what the file says beyond the component's own table, for a component that runs elsewhere.
 	Tables func() Tables
 	// Boundary tells the host, on the learner's loop, that a dataset has been learned from and its weights are
@@ -175,6 +180,25 @@ func (h *Host) BoundSlot(name string) *bus.Slot {
 	}
 	return nil
 }
+
+// Writable returns a column of type f32 of the block that a message of a slot carries, to be written where it lies; tr is that
+// block, leased by the caller. It returns an error unless the wires of the slot grant that column.
+func (h *Host) Writable(slot string, tr trajectory.Trajectory, c trajectory.Column) ([]float32, error) {
+	owner, _, _ := strings.Cut(h.Name, "[")
+	port := Qualified(owner, slot)
+	if !slices.Contains(h.Grants[slot], c.String()) {
+		return nil, &table.Error{Code: CodeGrant, Place: "slot " + port, Reason: fmt.Sprintf("may not write %s: no wire grants it", c),
+			Help: fmt.Sprintf("add write = [%q] to each [[wire]] with slot = %q", c, port)}
+	}
+	column := tr.Float32(c)
+	if column == nil {
+		return nil, fmt.Errorf("slot %s: its blocks have no column %s of type f32", port, c)
+	}
+	return column, nil
+}
+
+// CodeGrant is the code of errors about what a wire grants; rlhost explain has a page for it.
+const CodeGrant = "E038"
 
 // Fail ends the run with an error of this component, unless Failed handles it. The rest of the slot still runs.
 func (h *Host) Fail(err error) {

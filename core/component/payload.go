@@ -28,6 +28,8 @@ type Payload struct {
 	Block bool
 	// Steps: the block holds a trajectory. The sender's env steps are counted by these messages.
 	Steps bool
+	// Grantable names the columns of the block that a wire may let its receiver write.
+	Grantable []string
 	// Learned: the receiver is a learner or feeds one: its env steps count as trained on.
 	Learned bool
 	// Publishes: PolicyVersion is one that the sender publishes.
@@ -44,7 +46,7 @@ var payloads = [...]Payload{
 		return map[string]any{"t": m.T, "split": m.Split}
 	}},
 	{Name: PayloadActions, Answers: true},
-	{Name: PayloadTrajectory, Block: true, Steps: true},
+	{Name: PayloadTrajectory, Block: true, Steps: true, Grantable: trajectory.GrantableNames()},
 	{Name: PayloadDataset, Block: true, Learned: true},
 	{Name: PayloadWeights, Block: true, Publishes: true},
 	{Name: PayloadStats, Block: true},

@@ -45,13 +45,14 @@ type Flags uint8
 
 // Flags of columns. Without AtT and AtT1 there is one row.
 const (
-	AtT      Flags = 1 << iota // a row for each step
-	AtT1                       // a row for each step, and one for what follows the last of them
-	PerEnv                     // elements for each environment
-	Guest                      // in the region that the guest can write
-	Observed                   // what environments observe: a reset writes its row, step t writes row t+1; row T is row 0 of the next block
-	Outcome                    // result of step t, in row t
-	Final                      // the last of what is Observed in the column of the same index
+	AtT       Flags = 1 << iota // a row for each step
+	AtT1                        // a row for each step, and one for what follows the last of them
+	PerEnv                      // elements for each environment
+	Guest                       // in the region that the guest can write
+	Observed                    // what environments observe: a reset writes its row, step t writes row t+1; row T is row 0 of the next block
+	Outcome                     // result of step t, in row t
+	Final                       // the last of what is Observed in the column of the same index
+	Grantable                   // a wire may let its receiver write it in a committed block
 )
 
 // kind is what the columns of one kind have in common.
@@ -85,7 +86,7 @@ func (k *kind) tensors(spec *hostabi.EnvSpec) []hostabi.TensorDesc {
 var kinds = []kind{
 	{Action, "action", AtT | PerEnv | Guest, 0, 0},
 	{Obs, "obs", AtT1 | PerEnv | Guest | Observed, 0, 0},
-	{Reward, "reward", AtT | PerEnv | Guest | Outcome, 0, 0},
+	{Reward, "reward", AtT | PerEnv | Guest | Outcome | Grantable, 0, 0},
 	{Terminated, "terminated", AtT | PerEnv | Guest | Outcome, 0, 0},
 	{Truncated, "truncated", AtT | PerEnv | Guest | Outcome, 0, 0},
 	{Mask, "action_mask", AtT1 | PerEnv | Guest | Observed, 0, 0},
@@ -141,6 +142,16 @@ func ParseColumn(name string) (c Column, ok bool) {
 		c = c.At(int(index))
 	}
 	return c, c.String() == name
+}
+
+// GrantableNames returns the names of the columns that are Grantable.
+func GrantableNames() (names []string) {
+	for _, k := range kinds {
+		if k.flags&Grantable != 0 {
+			names = append(names, k.name)
+		}
+	}
+	return names
 }
 
 // ColumnNames returns the names of the first columns of all kinds.

@@ -101,12 +101,14 @@ type Configuration struct {
 	Lines string `json:"lines"`
 	Run   Run    `json:"run"`
 	// Published is the newest policy version of the process that this one follows; see component.Host.
-	Published uint64             `json:"published"`
-	Begun     int                `json:"begun"`    // see component.Host
-	Peers     map[string]int     `json:"peers"`    // instances of each kind in the pipeline
-	Readers   map[string]int     `json:"readers"`  // by signal: blocks that its receivers may hold at once
-	Policies  map[string]Policy  `json:"policies"` // those of the pipeline
-	Envs      map[string]EnvSpec `json:"envs"`     // what the pipeline's environments say of themselves
+	Published uint64         `json:"published"`
+	Begun     int            `json:"begun"`   // see component.Host
+	Peers     map[string]int `json:"peers"`   // instances of each kind in the pipeline
+	Readers   map[string]int `json:"readers"` // by signal: blocks that its receivers may hold at once
+	// Grants are columns, by slot, that the wires let it write in blocks of the slot's messages.
+	Grants   map[string][]string `json:"grants"`
+	Policies map[string]Policy   `json:"policies"` // those of the pipeline
+	Envs     map[string]EnvSpec  `json:"envs"`     // what the pipeline's environments say of themselves
 	// Sources are those of the environments that the process may make itself: modules, and rlhost's own.
 	Sources   map[string]json.RawMessage `json:"sources"`   // each an env.Source
 	FirstEnv  int                        `json:"first_env"` // global index of the component's first environment

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -129,13 +130,17 @@ func (g *Graph) writeWires(b *strings.Builder) {
 			slot = "[" + strings.Join(slots, ", ") + "]"
 		}
 		b.WriteString("\n[[wire]]\n")
-		writeLines(b, []keyValue{
+		lines := []keyValue{
 			{"signal", quote(component.Qualified(w.From, w.Signal))}, {"slot", slot}, {"mode", quote(w.Mode.String())},
 			{"depth", strconv.Itoa(w.Depth)}, {"on_full", quote(w.OnFull.String())},
-		})
+		}
+		if len(w.Write) > 0 {
+			lines = append(lines, keyValue{"write", quoteList(w.Write)})
+		}
+		writeLines(b, lines)
 	}
 }
 
 func (w *Wire) sameButSlot(o *Wire) bool {
-	return w.From == o.From && w.Signal == o.Signal && w.Mode == o.Mode && w.Depth == o.Depth && w.OnFull == o.OnFull
+	return w.From == o.From && w.Signal == o.Signal && w.Mode == o.Mode && w.Depth == o.Depth && w.OnFull == o.OnFull && slices.Equal(w.Write, o.Write)
 }

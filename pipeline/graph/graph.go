@@ -194,8 +194,9 @@ type Wire struct {
 	Depth        int
 	OnFull       bus.Overflow
 	Payload      string
+	Write        []string // columns that the receiver may write in blocks of the messages, sorted
 
-	signalAt, slotAt, depthAt Span
+	signalAt, slotAt, depthAt, writeAt Span
 }
 
 // Maker makes an unconfigured component of one kind.

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
@@ -65,7 +66,13 @@ func (w *Wire) String() string {
 }
 
 // Way tells how a wire carries messages.
-func (w *Wire) Way() string { return fmt.Sprintf("%v, depth %d, %v", w.Mode, w.Depth, w.OnFull) }
+func (w *Wire) Way() string {
+	way := fmt.Sprintf("%v, depth %d, %v", w.Mode, w.Depth, w.OnFull)
+	if len(w.Write) > 0 {
+		way += ", write " + strings.Join(w.Write, " ")
+	}
+	return way
+}
 
 // Depths returns the length of the longest path of wires to each component. Wires of modes reply and latest do not
 // count, because no sender waits for them. Wires in a cycle count until they return.

@@ -104,7 +104,7 @@ func (c *wireReader) owners(port string, slot bool) []string {
 }
 
 var (
-	wireKeys  = []string{"signal", "slot", "mode", "depth", "on_full", "replace"}
+	wireKeys  = []string{"signal", "slot", "mode", "depth", "on_full", "replace", "write"}
 	modeNames = []string{"all", "queue", "latest", "reply"}
 	fullNames = []string{"block", "drop_newest", "drop_oldest", "coalesce", "fail"}
 )
@@ -139,6 +139,7 @@ func (c *wireReader) wireTables() {
 	for _, p := range pairs {
 		c.wire(p)
 	}
+	c.checkGrants()
 }
 
 // pairs checks the keys of one [[wire]] and returns each signal with each slot, if there is room for so many.
@@ -162,13 +163,18 @@ func (c *wireReader) pairs(w *node, room int) []pair {
 	return list
 }
 
-// nameList reads a string or a list of strings.
+// nameList reads the ports of one end.
 func (c *wireReader) nameList(w *node, key string) []name {
 	n := w.at(key)
 	if n == nil {
 		c.Add("E004", w.key, "", "`%s` is missing in [[wire]]", key)
 		return nil
 	}
+	return c.names(n, key, `write "component.`+key+`"`)
+}
+
+// names reads a string or a list of strings.
+func (c *wireReader) names(n *node, key, help string) []name {
 	items := []*node{n}
 	if n.kind == arrayNode {
 		items = n.items
@@ -180,7 +186,7 @@ func (c *wireReader) nameList(w *node, key string) []name {
 	for _, item := range items {
 		s, ok := item.text()
 		if !ok {
-			c.wrong(item, key, "a string or a list of strings", `write "component.`+key+`"`)
+			c.wrong(item, key, "a string or a list of strings", help)
 			continue
 		}
 		list = append(list, name{s, item.val})
@@ -288,6 +294,7 @@ func (c *wireReader) wire(p pair) {
 		return
 	}
 	w.From, w.Signal, w.To, w.Slot, w.Payload = from, out.Name, to, in.Name, out.Payload
+	c.grant(p.table, &w)
 	c.graph.Wires = append(c.graph.Wires, w)
 }
 

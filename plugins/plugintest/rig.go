@@ -43,6 +43,7 @@ type RigOptions struct {
 	Envs     map[string]env.Plugin // by name
 	Policies map[string]component.Policy
 	Peers    map[string]int
+	Grants   map[string][]string // columns that the component may write, by slot
 }
 
 const (
@@ -78,6 +79,7 @@ func start(t testing.TB, c component.Component, o RigOptions, configure func(int
 		Policy:   func(name string) (component.Policy, error) { return lookUp(o.Policies, name) },
 		Peers:    func(kind string) int { return o.Peers[kind] },
 		Readers:  func(string) int { return rigReaders },
+		Grants:   o.Grants,
 		Tables:   func() component.Tables { return component.Tables{Peers: o.Peers} },
 		Boundary: func() { r.Boundaries++ },
 		Stop:     func(reason component.StopReason) { r.Stops = append(r.Stops, reason) },

@@ -66,7 +66,7 @@ func (c *shaper) Start(h *component.Host) error {
 }
 
 // onTrajectory rewrites the rewards of one block and passes it on. The block is claimed for this process while the
-// slot runs, and for whoever gets it once it is emitted.
+// slot runs, and for whoever gets it once it is emitted. It is written only where the file's wires grant that.
 func (c *shaper) onTrajectory(m *hostabi.Message) {
 	tr, lease, err := trajectory.Lease(c.h.Arenas, m.Handle)
 	if err != nil {
@@ -74,7 +74,12 @@ func (c *shaper) onTrajectory(m *hostabi.Message) {
 		return
 	}
 	defer lease.Release() // after Emit, whose receivers have claims of their own by then
-	rewards := tr.Float32(trajectory.Reward)
+
+	rewards, err := c.h.Writable("on_trajectories", tr, trajectory.Reward)
+	if err != nil {
+		c.h.Fail(err)
+		return
+	}
 	for i, r := range rewards {
 		rewards[i] = c.shape(r)
 		c.rewards.Observe(float64(rewards[i]))

@@ -13,7 +13,7 @@ import (
 )
 
 func TestShaper_RewritesRewardsInPlace(t *testing.T) {
-	r := plugintest.NewRig(t, newShaper(), plugintest.RigOptions{Name: "shaper"}, func(into any) error {
+	r := plugintest.NewRig(t, newShaper(), plugintest.RigOptions{Name: "shaper", Grants: map[string][]string{"on_trajectories": {"reward"}}}, func(into any) error {
 		c := into.(*struct {
 			Scale float64 `toml:"scale"`
 			Shift float64 `toml:"shift"`

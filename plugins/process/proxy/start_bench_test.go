@@ -44,6 +44,7 @@ func (c *timed) Start(h *component.Host) (err error) {
 	if c.block, err = block(h.Arenas); err != nil {
 		return err
 	}
+	h.Grants = map[string][]string{"on_trajectories": {"reward"}}
 	c.begin = time.Now()
 	return c.Component.Start(h)
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import struct
-from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -129,10 +128,12 @@ class Arena:
         handle = self._native.loan() if block is None else self._native.loan(block)
         return Loan(self, handle)
 
-    def lease(self, handle: int, write: Iterable[str] = ()) -> Lease:
-        """Claims a committed block and lets it be read, and the columns of a trajectory that write names be written.
-        Raises Stale once the block has been reused, and Refused where the arena can only be read or has no such column."""
-        columns = frozenset(write)
+    def lease(self, handle: int) -> Lease:
+        """Claims a committed block and lets it be read. Raises Stale once the block has been reused."""
+        return self._lease(handle, frozenset())
+
+    def _lease(self, handle: int, columns: frozenset[str]) -> Lease:
+        """Lets the named columns be written besides. Raises Refused where the arena can only be read or has no such column."""
         if columns and (self.read_only or not columns <= set(self.columns)):
             why = "it can only be read" if self.read_only else f"it has the columns {', '.join(self.columns) or 'none'}"
             raise _native.Refused(f"arena {self.name}: {', '.join(sorted(columns))} cannot be written: {why}")

@@ -113,6 +113,8 @@ class Host:
         self.seed = self.run.seed  # of the run
         self.peers: dict[str, int] = c.get("peers") or {}  # instances of each kind in the pipeline
         self.readers: dict[str, int] = c.get("readers") or {}  # by signal: blocks that its receivers may hold at once
+        # By slot: columns that the wires let the component write in blocks of the slot's messages.
+        self.grants = {slot: frozenset(columns) for slot, columns in (c.get("grants") or {}).items()}
         self.policies = {name: Policy(p.get("table") or {}, p.get("env") or "")
                          for name, p in (c.get("policies") or {}).items()}
         self._envs: dict[str, Any] = c.get("envs") or {}
@@ -125,6 +127,7 @@ class Host:
         self._order = itertools.count()
         self._reported = 0.0
         self._failed = False
+        self._slot = ""  # that runs now
 
     # Messages.
 
@@ -172,10 +175,20 @@ class Host:
         return self._keep(self._link.add_arena(f"{self.name}.{name}", blocks, block_bytes, document))
 
     def lease(self, handle: int, write: Iterable[str] = ()) -> Lease:
-        """Claims a committed block and lets it be read; use it in a with block. write names columns of a trajectory that
-        may be written, such as reward, for a component that stands alone in its way: a wire with replace = true puts it
-        there."""
-        return self.arena(handle).lease(handle, write)
+        """Claims a committed block and lets it be read; use it in a with block. write names columns to be written where they
+        lie, such as reward, in the slot that the block came to: raises Refused unless the wires of that slot grant them."""
+        columns = frozenset(write)
+        if not columns <= self.grants.get(self._slot, frozenset()):
+            raise self._ungranted(columns)
+        return self.arena(handle)._lease(handle, columns)
+
+    def _ungranted(self, columns: frozenset[str]) -> _native.Refused:
+        names = ", ".join(sorted(columns))
+        if not self._slot:
+            return _native.Refused(f"{names} cannot be written here: wires grant it to a slot, while it has the block's message")
+        port = f"{self.name.split('[')[0]}.{self._slot}"
+        return _native.Refused(f"E038 slot {port}: may not write {names}: no wire grants it; add write = "
+                               f"{json.dumps(sorted(columns))} to each [[wire]] with slot = {json.dumps(port)}")
 
     def loaned(self, handle: int) -> Loaned:
         """The block of a message to a slot that is on_loan, to be written in part before it is answered."""

@@ -100,7 +100,7 @@ class Plugin:
         self._envs = envs
         self._component: Component | None = None
         self._host: Host | None = None
-        self._slots: list[Any] = []
+        self._slots: list[tuple[str, Callable[[Any], Any]]] = []
         self._started = self._ended = self._in_slot = False
         self._posted: queue.SimpleQueue[tuple[Any, Any, Future[Any]] | None] = queue.SimpleQueue()
         self._finished = threading.Event()
@@ -209,17 +209,19 @@ class Plugin:
         return 1.0 if wait is None else wait
 
     def _deliver(self, m: _native.Message) -> None:
-        if not self._host or self._host._failed or m.slot >= len(self._slots):
+        host = self._host
+        if not host or host._failed or m.slot >= len(self._slots):
             return
-        self._in_slot = True
+        name, run = self._slots[m.slot]
+        self._in_slot, host._slot = True, name
         try:
-            self._slots[m.slot](m)
+            run(m)
         except (Exception, SystemExit) as e:
             if self._ended and isinstance(e, _native.Closed):
                 raise
-            self._failed(self._slots[m.slot].__name__, e)
+            self._failed(name, e)
         finally:
-            self._in_slot = False
+            self._in_slot, host._slot = False, ""
 
     def _failed(self, where: str, error: BaseException | None) -> None:
         assert self._host and error
@@ -283,7 +285,7 @@ class Plugin:
         if component is None or host is None or self._started:
             raise Refusal("FAILED_PRECONDITION", "Start comes once, after Configure")
         component.host = host
-        self._slots = [getattr(component, s.name) for s in component.slots]
+        self._slots = [(s.name, getattr(component, s.name)) for s in component.slots]
         component.start(host)
         self._started = True
         return {}

@@ -17,6 +17,7 @@ class Count(rlhost.Component):
         self.factor = config.pop("factor", 1)
         if self.factor == 0:
             raise rlhost.ConfigError("factor", "is 0, want another", "write 1")
+        self.write = config.pop("write", [])
         super().configure(config)
 
     def start(self, host):
@@ -24,7 +25,9 @@ class Count(rlhost.Component):
         self.sums = host.add_arena("sums", 4, 16, names=["blocks", "sum"])
 
     def on_trajectories(self, m):
-        with self.host.lease(m.handle) as block:
+        with self.host.lease(m.handle, write=self.write) as block:
+            if self.write:
+                block.trajectory.reward[...] *= 2
             total = float(block.trajectory.reward.sum()) * self.factor
         self.seen += 1
         self.host.stats.count("blocks")
@@ -59,6 +62,8 @@ class Wrong(rlhost.Component):
     def start(self, host):
         if self.do.get("start"):
             raise RuntimeError("cannot start")
+        if self.do.get("lease"):
+            host.lease(0, write=["reward"])
 
     def on_text(self, m):
         print("printed by a slot")

@@ -84,6 +84,34 @@ class ComponentTest(unittest.TestCase):
             gauges.update(stats.get("gauges", {}))
         self.assertEqual(host.shutdown(), 0)
 
+    def test_a_column_is_written_where_its_slot_has_the_grant(self):
+        for grants in [{"on_trajectories": ["reward"]}, {"on_others": ["reward"]}, None]:
+            arena = HostArena(1, "rollout.trajectories", 4, 4096, trajectory_schema())
+            host = self.host(arenas=[arena])
+            self.assertEqual(host.configure("count", {"write": ["reward"]}, grants=grants)["errors"], [])
+            start = host.channel.unary_unary("/rlhost.plugin.v1.Plugin/Start").future(b"", wait_for_ready=True)
+            host.grant_arena()
+            start.result(10)
+            handle = fill(arena, 3)
+            host.send(Message(handle=handle))
+            if grants and "on_trajectories" in grants:
+                host.receive()
+                with arena.view.lease(handle) as block:
+                    self.assertTrue((block.trajectory.reward == 6).all())
+                continue
+            failed, _ = host.frame("fail")
+            self.assertRegex(failed["reason"], r"Refused: E038 slot count.on_trajectories: may not write reward: no wire grants it; "
+                             r'add write = \["reward"\] to each \[\[wire\]\] with slot = "count.on_trajectories" \(')
+            with arena.view.lease(handle) as block:
+                self.assertTrue((block.trajectory.reward == 3).all())
+
+    def test_nothing_is_written_outside_a_slot(self):
+        host = self.host()
+        self.assertEqual(host.configure("wrong", {"lease": 1}, grants={"on_text": ["reward"]})["errors"], [])
+        with self.assertRaises(grpc.RpcError) as caught:
+            host.call("Start")
+        self.assertRegex(caught.exception.details(), "Refused: reward cannot be written here")
+
     def test_states_are_saved_and_restored(self):
         arena = HostArena(1, "rollout.trajectories", 4, 4096, trajectory_schema())
         saved = None
