@@ -10,7 +10,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
-// client is one connection, and the session that goes with it.
+// client is one connection and its session.
 type client struct {
 	store   *store.Store
 	socket  *shm.Socket
@@ -18,11 +18,11 @@ type client struct {
 	greeted bool
 
 	mu      sync.Mutex
-	free    []*call          // ready for requests to come
+	free    []*call          // ready for later requests
 	waiting map[uint32]*call // those that may wait, by their Seq
 }
 
-// call is one request that is being worked on.
+// call is one pending request.
 type call struct {
 	op      store.Op
 	request wire.Request
@@ -30,10 +30,10 @@ type call struct {
 	frame   []byte
 }
 
-// maxRange is how many entries of one track and the greatest rank fit into a reply; fewer do of several tracks.
+// maxRange is how many entries of one track and the greatest rank fit into a reply; with several tracks fewer fit.
 const maxRange = (wire.MaxFrame - wire.HeadBytes) / (16 + store.MaxTracks*(8+8*store.MaxRank))
 
-// serve answers requests until the client goes, which is io.EOF, or breaks the rules.
+// serve answers requests until the client disconnects, which is io.EOF, or breaks the rules.
 func (c *client) serve() error {
 	buf := make([]byte, wire.MaxFrame)
 	for {
@@ -50,8 +50,8 @@ func (c *client) serve() error {
 	}
 }
 
-// handle starts what a frame asks for. It returns an error if the client cannot be served any longer: one whose
-// frames are not understood may be waiting for ever for the answer to one of them.
+// handle starts the request of a frame. It returns an error if the client must be disconnected: after a bad frame it
+// might wait forever for an answer.
 func (c *client) handle(frame []byte) error {
 	k := c.newCall()
 	if err := wire.ParseRequest(&k.request, frame); err != nil {
@@ -125,8 +125,8 @@ func (c *client) start(k *call, kind store.OpKind) {
 	c.session.Do(op)
 }
 
-// cancel ends a request that waits. Only the goroutine of serve takes calls into use, and it is here, so the call found
-// is still that request's, or over.
+// cancel ends a request that waits. Only the goroutine of serve takes calls into use, and it runs cancel, so the call
+// found still belongs to the request, or is over.
 func (c *client) cancel(seq uint32) {
 	c.mu.Lock()
 	k := c.waiting[seq]
@@ -136,7 +136,7 @@ func (c *client) cancel(seq uint32) {
 	}
 }
 
-// finish answers a request whose operation is over. It runs on whatever goroutine made that possible.
+// finish answers a request whose operation is over. It runs on the goroutine that completed the operation.
 func (c *client) finish(k *call) {
 	op := &k.op
 	if k.request.Wait != 0 {
@@ -177,10 +177,10 @@ func (c *client) answerOpen(k *call) {
 		return
 	}
 	c.answer(k, nil, int(file.Fd()))
-	_ = file.Close() // the kernel has a reference of its own by now
+	_ = file.Close() // the kernel holds its own reference
 }
 
-// manage does what concerns whole objects.
+// manage handles requests about whole objects.
 func (c *client) manage(k *call) error {
 	r := &k.request
 	switch r.Op {
@@ -225,7 +225,7 @@ func (c *client) answer(k *call, err error, files ...int) {
 	c.recycle(k)
 }
 
-// tooLong takes back what a reply would have told of, and says so.
+// tooLong releases the claims of a reply that is too long, and returns a refusal.
 func (c *client) tooLong(k *call, err error) []byte {
 	if len(k.reply.Views) > 0 {
 		c.session.Do(&store.Op{Kind: store.OpRelease, Claim: k.reply.Claim, Done: func(*store.Op) {}})
@@ -236,7 +236,7 @@ func (c *client) tooLong(k *call, err error) []byte {
 	return frame
 }
 
-// newCall returns a call without history.
+// newCall returns a reset call.
 func (c *client) newCall() *call {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
-// Component is an object store as a node of a pipeline: it serves while the run lasts, and what it holds ends with
-// the run. It has no signals and no slots.
+// Component is an object store as a node of a pipeline: it serves during the run, and its objects end with the run. It
+// has no signals and no slots.
 type Component struct {
 	config config
 	server *Server
@@ -20,7 +20,7 @@ var _ component.Component = (*Component)(nil)
 
 type config struct {
 	Socket  string `toml:"socket"`       // default: wire.DefaultPath
-	Memory  int64  `toml:"memory,bytes"` // of all objects together; 0 = what the machine has
+	Memory  int64  `toml:"memory,bytes"` // of all objects together; 0 = the machine's memory
 	Clients int    `toml:"clients"`      // most at a time
 }
 
@@ -65,7 +65,7 @@ func (c *Component) Start(h *component.Host) error {
 	return nil
 }
 
-// Snapshot implements component.Component: objects belong to their users, who make them anew.
+// Snapshot implements component.Component: objects belong to their users, who create them again.
 func (c *Component) Snapshot() (component.State, error) { return component.State{}, nil }
 
 // Restore implements component.Component.

@@ -17,10 +17,10 @@ import (
 	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
-// Options says what to serve, and where.
+// Options are the settings of a server.
 type Options struct {
 	Path     string       // of the socket; default wire.DefaultPath
-	Store    *store.Store // what to serve; it stays the caller's. Default a store of the server's own
+	Store    *store.Store // the caller's; default: a store of the server's own
 	Limits   store.Limits // of the server's own store
 	Sessions int          // most clients at a time; default 1024
 	Log      *slog.Logger // default slog.Default
@@ -43,7 +43,7 @@ func Serve(ctx context.Context, o Options) error {
 	return s.Close()
 }
 
-// Start begins to serve, on goroutines of its own. The server must be closed.
+// Start serves on goroutines of its own. The server must be closed.
 func Start(o Options) (*Server, error) {
 	s := &Server{own: o.Store == nil}
 	o.Path = cmp.Or(o.Path, wire.DefaultPath())
@@ -64,10 +64,10 @@ func Start(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Store returns what is served.
+// Store returns the served store.
 func (s *Server) Store() *store.Store { return s.options.Store }
 
-// Close disconnects all clients, gives back what they held, and withdraws the store if it is the server's own. The
+// Close disconnects all clients, releases their claims, and closes the store if it is the server's own. The
 // socket's path is gone when it returns. A second Close returns net.ErrClosed.
 func (s *Server) Close() error {
 	err := s.Server.Close()
@@ -77,7 +77,7 @@ func (s *Server) Close() error {
 	return err
 }
 
-// serve answers one client until it goes.
+// serve answers one client until it disconnects.
 func (s *Server) serve(_ context.Context, conn *ipc.Conn) {
 	session, err := s.options.Store.Session("client")
 	if err != nil {
@@ -93,19 +93,18 @@ func (s *Server) serve(_ context.Context, conn *ipc.Conn) {
 		s.options.Log.Warn("objects: client lost", "err", err)
 		return
 	}
-	socket.SetSendTimeout(0) // a client that asks without reading the answers must not hold up others
+	socket.SetSendTimeout(0) // a client that does not read its answers must not delay others
 	c := &client{store: s.options.Store, socket: socket, session: session, waiting: map[uint32]*call{}}
 	if err := c.serve(); !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
 		s.options.Log.Warn("objects: client disconnected", "err", err)
 	}
 }
 
-// refuse says why a client is not served. It lets the client say hello first: one that finds the connection closed
-// when it speaks does not look for an answer.
+// refuse tells a client why it is not served, after its hello: a client whose hello fails does not read an answer.
 func (s *Server) refuse(conn *ipc.Conn, why error) {
 	socket, err := shm.SocketOf(conn.UnixConn)
 	if err != nil {
-		return // there is nobody to tell
+		return // the client is gone
 	}
 	switch {
 	case errors.Is(why, ipc.ErrFull):

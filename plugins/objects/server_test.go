@@ -21,7 +21,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
-// childVariable makes the test binary connect to the socket at that path, and print what came of it.
+// childVariable makes the test binary connect to the socket at that path, and print the result.
 const childVariable = "RLHOST_TEST_OBJECTS_CHILD"
 
 func TestMain(m *testing.M) {
@@ -64,7 +64,7 @@ func start(t testing.TB, o Options) *Server {
 	return s
 }
 
-// raw is a client that sends frames of its own making.
+// raw is a client that sends hand-made frames.
 type raw struct {
 	*shm.Socket
 	seq uint32
@@ -215,7 +215,7 @@ func TestGarbage_DisconnectsItsSenderAlone(t *testing.T) {
 			t.Errorf("after garbage comes %v, want io.EOF", err)
 		}
 	}
-	for range 4 { // whatever the others had is back
+	for range 4 { // the other clients' claims are released
 		good.must(t, wire.Request{Op: wire.OpNew, Object: id, Wait: 10 * time.Second})
 	}
 }
@@ -247,7 +247,7 @@ func TestClients_AreBounded(t *testing.T) {
 	}
 	_ = a.Close()
 	for deadline := time.Now().Add(10 * time.Second); s.Clients() > 1 && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond) // for the server to see that it has gone
+		time.Sleep(time.Millisecond) // until the server notices that it has gone
 	}
 	connect(t, s.Path())
 }
@@ -266,7 +266,7 @@ func TestClientThatDoesNotRead_IsDisconnectedAndHoldsUpNobody(t *testing.T) {
 	}
 	good.must(t, wire.Request{Op: wire.OpStat, Object: id})
 	for deadline := time.Now().Add(10 * time.Second); s.Clients() > 1 && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond) // for the server to be rid of it
+		time.Sleep(time.Millisecond) // until the server has dropped it
 	}
 	if s.Clients() != 1 {
 		t.Errorf("%d clients are connected, want 1 (the last Send: %v)", s.Clients(), err)
@@ -337,7 +337,7 @@ func TestCancel_EndsAWaitAndKeepsTheEntry(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second cancels what is over
+	for range 2 { // the second cancels a finished request
 		if err := errors.Join(r.Send(pop), r.Send(cancel), r.Send(cancel)); err != nil {
 			t.Fatal(err)
 		}
@@ -350,7 +350,7 @@ func TestCancel_EndsAWaitAndKeepsTheEntry(t *testing.T) {
 	r.must(t, wire.Request{Op: wire.OpPop, Object: id})
 }
 
-// Whatever a client sends, the server goes on, and everything is given back when the client goes.
+// Whatever a client sends, the server keeps running, and releases all claims when the client disconnects.
 func FuzzClient(f *testing.F) {
 	for _, q := range []wire.Request{
 		{Op: wire.OpNew, Object: 1}, {Op: wire.OpSpare, Object: 1}, {Op: wire.OpPop, Object: 1, Wait: store.Forever},
@@ -372,7 +372,7 @@ func FuzzClient(f *testing.F) {
 		bad := connect(t, s.Path())
 		for _, frame := range [][]byte{a, b} {
 			if len(frame) > 0 {
-				_ = bad.Send(frame) // the server may have had enough
+				_ = bad.Send(frame) // the server may have disconnected
 			}
 		}
 		_ = bad.Close()

@@ -15,21 +15,22 @@ const (
 	MaxSpares   = 1 << 10
 )
 
-// lineBytes is where blocks begin: on a cache line.
+// lineBytes is the alignment of blocks: a cache line.
 const lineBytes = 64
 
 // Track is one column of an object: a block for every entry.
 type Track struct {
-	Name  string // for people; may be empty
+	Name  string // informational; may be empty
 	Bytes int    // most bytes of one value
-	DType DType  // what values must have; AnyDType takes all
+	DType DType  // of all values; AnyDType takes all
 }
 
 // Config describes an object. It does not change while the object exists.
 type Config struct {
-	Capacity int // entries that are written, kept or still read, together
-	// Spares is how many blocks there are beyond Capacity, for writers to fill while the object may be full. A writer
-	// that has one needs a single request to push. Readers may have some too: see OpPop. 0 means one for every eighth entry, at most 8; negative means none.
+	Capacity int // entries being written, kept or still read, together
+	// Spares is the number of blocks beyond Capacity, for writers to fill while the object may be full. A writer with
+	// one pushes with a single request. Readers may have some too: see OpPop. 0 means one for every eighth entry, at
+	// most 8; negative means none.
 	Spares int
 	Tracks []Track
 }

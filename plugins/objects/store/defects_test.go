@@ -95,7 +95,7 @@ func TestErrors_LeaveNoLockHeld(t *testing.T) {
 	refused(t, u, Op{Kind: OpPop, Object: 99}, ErrNotFound)
 	refused(t, u, Op{Kind: OpKind(200), Object: id}, ErrRequest)
 	refused(t, u, Op{Kind: OpBatch, Object: id}, ErrRequest)
-	write(t, u, id, 1) // would wait for ever
+	write(t, u, id, 1) // would wait forever
 }
 
 func TestOversize_IsRefusedByNameAndLimitAndLeaksNothing(t *testing.T) {
@@ -362,7 +362,7 @@ func TestSpares_DoNotTakeRoomAndWaitForIt(t *testing.T) {
 	if got := must(t, other, Op{Kind: OpSpare, Object: id}); got.Claim != 0 {
 		t.Errorf("there are more spare blocks than configured")
 	}
-	index := write(t, other, id, 1) // all the room there is
+	index := write(t, other, id, 1) // takes all the room
 	refused(t, u, Op{Kind: OpCommit, Claim: spare.Claim, Values: floats(1)}, ErrFull)
 	commit := async(t, u, Op{Kind: OpCommit, Claim: spare.Claim, Values: floats(1), Next: true, Wait: Forever})
 	refused(t, u, Op{Kind: OpAbort, Claim: spare.Claim}, ErrSpent)

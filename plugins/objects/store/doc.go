@@ -1,5 +1,5 @@
 // Package store keeps named objects: each a bounded, ordered set of entries, each entry one block in every track of
-// its object. Writers fill a block in place and commit it, readers claim what is committed and read it in place.
+// its object. Writers fill a block in place and commit it, readers claim committed blocks and read them in place.
 //
 //	s := store.NewStore(store.Limits{})
 //	session := s.Session("trainer")
@@ -10,16 +10,17 @@
 //	read := &store.Op{Kind: store.OpLatest, Object: id}
 //	err = session.Wait(ctx, read)                   // read.Views[0], until OpRelease of read.Claim
 //
-// The truth about every block is in the host's own memory, and only the host changes it: the users of an object are
-// many, they come and go, and none of them has to be trusted to count. Whatever a user may do to a block it does by
-// a claim, every claim belongs to a session, and the end of a session ends its claims. A block that has any claim on
-// it is not reused: deleting, popping and removing only make an entry unreachable.
+// The state of every block is in the host's own memory, and only the host changes it, so no user of an object is
+// trusted to count. A user needs a claim for any use of a block, every claim belongs to a session, and the end of a
+// session ends its claims. A claimed block is not reused: deleting, popping and removing only make an entry
+// unreachable.
 //
-// Nothing polls. An operation that cannot be done yet waits in the store, first come first served, for at most as
-// long as it said, and is done by whoever makes it possible.
+// Nothing polls. An operation that is not possible yet waits in the store, in order of arrival, for at most its Wait,
+// and is done by the operation that makes it possible.
 //
-// One lock guards a store: an operation is a few pointer moves, which cost less than any message that asks for one.
-// Batches are linear in their length, Stat and Names in what they look at. All methods may be called from any goroutine.
+// One lock guards a store: an operation is a few pointer moves, cheaper than the message that requests it. Batches are
+// linear in their length, Stat and Names in the number of blocks and objects. All methods may be called from any
+// goroutine.
 //
 // The package moves no bytes between processes (that is plugins/objects), and it does not look into blocks.
 package store

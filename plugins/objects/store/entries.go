@@ -6,18 +6,18 @@ import (
 	"github.com/rlhost/rlhost/core/shm"
 )
 
-// state is what a block is for.
+// state is the state of a block.
 type state uint8
 
 const (
-	stateFree   state = iota // nobody's
+	stateFree   state = iota // without an owner
 	stateSpare               // a session's, to write; not counted in used
 	stateWrite               // a session's, to write
 	stateLive                // committed, in the list
-	stateZombie              // out of the list, kept for those who read it
+	stateZombie              // out of the list, kept for its readers
 )
 
-// entry is what the store knows of one block. Fields beyond state mean something in states that have them.
+// entry is the store's record of one block. Fields after state are valid only in states that use them.
 type entry struct {
 	state   state
 	lent    bool   // counts as a spare block; of zombies
@@ -27,25 +27,25 @@ type entry struct {
 	index   uint64 // live and zombie
 }
 
-// object is one named object. All is guarded by the store's lock but what newObject sets for ever.
+// object is one named object. The store's lock guards all fields but those that newObject sets for good.
 type object struct {
 	id      uint32
 	name    string
 	config  Config
 	columns []Column
-	seg     *shm.Segment // nil once given up
+	seg     *shm.Segment // nil once released
 
 	removed  bool
 	touched  bool // in Store.touched
 	claims   int  // of all kinds, each block of a batch counted
-	used     int  // blocks in states write, live, zombie, but for those that are lent
+	used     int  // blocks in states write, live, zombie, without lent ones
 	spares   int  // blocks in state spare
 	lent     int  // blocks that are lent
 	count    int  // entries in the list
 	next     uint64
 	entries  []entry
 	values   []Value // of block b: values[b*tracks : (b+1)*tracks]
-	free     []int32 // a stack: the block freed last is the one that caches still know
+	free     []int32 // a stack: the last freed block is still in the caches
 	at       map[uint64]int32
 	first    int32
 	last     int32
@@ -95,14 +95,14 @@ func (o *object) reused(c Config, reuse bool, err error) (uint32, error) {
 	return o.id, nil
 }
 
-// hasRoom tells whether a block may be taken into use. There are Capacity+spares blocks, and at most so many spares
-// are out or lent, so there is a free block then, or the one that asks is a spare itself.
+// hasRoom reports whether a block may be taken into use. There are Capacity+spares blocks, and at most spares of them
+// are spare or lent, so there is a free block then, or the caller's block is a spare itself.
 func (o *object) hasRoom() bool { return o.used < o.config.Capacity }
 
-// hasSpare tells whether another block may be out as a spare, or lent.
+// hasSpare reports whether another block may become a spare, or lent.
 func (o *object) hasSpare() bool { return o.spares+o.lent < o.config.spares() }
 
-// take gives out a free block in state write or spare.
+// take moves a free block to state write or spare, and returns it.
 func (o *object) take(to state) int32 {
 	b := o.free[len(o.free)-1]
 	o.free = o.free[:len(o.free)-1]
@@ -115,7 +115,7 @@ func (o *object) take(to state) int32 {
 	return b
 }
 
-// drop takes back a block that nobody has any more.
+// drop frees a block without claims.
 func (o *object) drop(b int32) {
 	switch e := &o.entries[b]; {
 	case e.state == stateSpare:

@@ -12,13 +12,13 @@ var (
 	ErrRemoved = errors.New("object was removed")
 	// ErrNoEntry: the object has no entry of that index: deleted, popped, or not committed yet.
 	ErrNoEntry = errors.New("no such entry")
-	// ErrEmpty: the object has no entry, or none as new as asked for.
+	// ErrEmpty: the object has no entry, or none that is new enough.
 	ErrEmpty = errors.New("object is empty")
 	// ErrFull: every block of the object is in use.
 	ErrFull = errors.New("object is full")
 	// ErrBusy: the entry is being read.
 	ErrBusy = errors.New("entry is being read")
-	// ErrSpent: the claim was given back before.
+	// ErrSpent: the claim has been released already.
 	ErrSpent = errors.New("claim is spent")
 	// ErrForeign: the claim belongs to another session.
 	ErrForeign = errors.New("claim of another session")
@@ -28,9 +28,9 @@ var (
 	ErrTooLarge = errors.New("larger than the block")
 	// ErrTracks: the number of values is not the number of tracks.
 	ErrTracks = errors.New("wrong number of tracks")
-	// ErrDType: a value's type is unknown, or not the one that its track was made for.
+	// ErrDType: a value's type is unknown, or not that of its track.
 	ErrDType = errors.New("wrong dtype")
-	// ErrLimit: a number is outside of what the store allows.
+	// ErrLimit: a number is outside the store's limits.
 	ErrLimit = errors.New("limit exceeded")
 	// ErrClosed: the session or the store has been closed.
 	ErrClosed = errors.New("closed")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// player does random things in a session and checks what it reads.
+// player makes random operations in a session and checks its reads.
 type player struct {
 	t     *testing.T
 	s     *Store
@@ -40,7 +40,7 @@ func (p *player) check(op *Op) {
 	}
 }
 
-// read keeps what it claimed for a while, and looks at it again before it lets go.
+// read keeps an entry for a while, and checks it again before the release.
 func (p *player) read(op Op) {
 	op.Object = p.id
 	if got := do(p.u, op); got.Err == nil {
@@ -129,7 +129,7 @@ func TestHammer_NothingTornNothingLeaked(t *testing.T) {
 				for range 150 {
 					p.turn()
 				}
-				_ = u.Close() // with whatever it holds
+				_ = u.Close() // with open claims
 			}
 		})
 	}
@@ -155,7 +155,7 @@ func TestHammer_EveryStateIsConsistent(t *testing.T) {
 		p.turn()
 		checkStore(t, s)
 		if p.r.IntN(100) == 0 {
-			_ = p.u.Close() // with whatever it holds
+			_ = p.u.Close() // with open claims
 			checkStore(t, s)
 			*p = player{t: t, s: s, u: newSession(t, s), id: id, r: p.r}
 		}
@@ -249,7 +249,7 @@ func TestOperations_DoNotAllocate(t *testing.T) {
 	}
 }
 
-// The time of a pop and of a look at the newest must not depend on how many entries there are.
+// The time of a pop and of a read of the newest must not depend on the number of entries.
 func BenchmarkPop(b *testing.B) {
 	for _, n := range []int{16, 1 << 16} {
 		b.Run(fmt.Sprintf("entries=%d", n), func(b *testing.B) {

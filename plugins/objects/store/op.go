@@ -2,57 +2,57 @@ package store
 
 import "time"
 
-// OpKind says what an Op does.
+// OpKind is the kind of an Op.
 type OpKind uint8
 
 // Operations. Each takes the fields of Op that its comment names, and fills in those after the arrow.
 const (
-	// OpOpen waits for an object of a name to be made. Name, Wait → Object. ErrNotFound.
+	// OpOpen waits until an object of a name exists. Name, Wait → Object. ErrNotFound.
 	OpOpen OpKind = iota + 1
 	// OpNew takes a block to write. Object, Wait → Claim, Block. ErrFull.
 	OpNew
 	// OpSpare takes a spare block to write, if there is one and the session has none of this object yet; it does not
 	// wait. Object → Claim, Block, both 0 if there is none.
 	OpSpare
-	// OpCommit makes what was written an entry and ends the claim; a spare block may have to wait for room, and stays
-	// the session's if it was in vain. With Next it takes a spare block as OpSpare does. Claim, Values, Next, Wait →
-	// Index, Spare, SpareBlock. ErrFull, ErrTracks, ErrDType, ErrTooLarge; after the last three the block is still the
-	// writer's.
+	// OpCommit makes a written block an entry and ends the claim; a spare block may have to wait for room, and stays
+	// the session's if it finds none. With Next it takes a spare block as OpSpare does. Claim, Values, Next, Wait →
+	// Index, Spare, SpareBlock. ErrFull, ErrTracks, ErrDType, ErrTooLarge; after the last three the writer still owns
+	// the block.
 	OpCommit
-	// OpAbort gives a block back unwritten. Claim.
+	// OpAbort frees a block unwritten. Claim.
 	OpAbort
-	// OpRead claims the entry of an index to read; an index that is still to come is waited for. Object, Index, Wait →
+	// OpRead claims the entry of an index to read, and waits for a future one. Object, Index, Wait →
 	// Claim, Views. ErrNoEntry.
 	OpRead
 	// OpLatest claims the newest entry to read, if its index is Index or more. Object, Index, Wait → Claim, Views.
 	// ErrEmpty.
 	OpLatest
-	// OpPop takes the oldest entry out of the object and claims it to read. Others who read it keep it until they
-	// release it. With Lend the block counts as a spare one from then on, if there is one to spare: it takes no room,
-	// however long the session keeps it. Object, Lend, Wait → Claim, Views, Lent. ErrEmpty.
+	// OpPop takes the oldest entry out of the object and claims it to read. Other readers keep it until they release
+	// it. With Lend the block counts as a spare one from then on, if one is left: it takes no room while the session
+	// keeps it. Object, Lend, Wait → Claim, Views, Lent. ErrEmpty.
 	OpPop
 	// OpBatch claims all entries of Indices or none, as one claim. Without Indices it claims the oldest entries from
 	// Index on, at most Most. Object, Indices or Index and Most → Claim, Views. ErrNoEntry.
 	OpBatch
 	// OpRelease ends a claim to read. Claim.
 	OpRelease
-	// OpDelete takes an entry out of the object. While others read it that is refused with ErrBusy, or with Revoke they
-	// keep what they have until they release it. Object, Index, Revoke. ErrNoEntry.
+	// OpDelete removes an entry from the object. While it is read that is ErrBusy; with Revoke its readers keep it
+	// until they release it. Object, Index, Revoke. ErrNoEntry.
 	OpDelete
 )
 
 // Forever is a Wait without end.
 const Forever time.Duration = -1
 
-// View is an entry that is claimed to read.
+// View is an entry claimed for reading.
 type View struct {
 	Index  uint64
 	Block  uint32
 	Values []Value // one for each track; valid until the Op is used again
 }
 
-// Op is one operation on behalf of a session. Whoever starts it leaves it alone until Done is called. The zero Op
-// can be used again and again, which saves its memory.
+// Op is one operation of a session. The caller must not touch it until Done is called. An Op can be reused, which saves
+// its memory.
 type Op struct {
 	Kind    OpKind
 	Next    bool
@@ -61,13 +61,13 @@ type Op struct {
 	Object  uint32
 	Claim   uint64
 	Index   uint64
-	Wait    time.Duration // how long to wait for what cannot be done at once; Forever for ever
+	Wait    time.Duration // how long the operation may wait; Forever: without a limit
 	Name    string
 	Values  []Value
 	Indices []uint64
 	Most    int
 
-	// Release, if not 0, is a claim to read that is ended first, whatever becomes of the operation.
+	// Release, if not 0, is a claim to read that is ended first, even if the operation fails.
 	Release uint64
 
 	// Done is called once, with no lock held, before or after Do returns, on any goroutine. It must not block.
@@ -85,19 +85,19 @@ type Op struct {
 	queue      *queue
 	prev, next *Op    // in queue
 	ended      *Op    // in Store.finished
-	turn       uint64 // tells one wait from the next
+	turn       uint64 // distinguishes one wait from the next
 	timer      *time.Timer
 	values     []Value // of Views
 }
 
-// reset forgets the results of an earlier use.
+// reset clears the results of an earlier use.
 func (op *Op) reset(s *Session) {
 	op.Err, op.Block, op.Spare, op.SpareBlock, op.Lent = nil, 0, 0, 0, false
 	op.Views, op.values = op.Views[:0], op.values[:0]
 	op.session, op.object, op.timer = s, nil, nil
 }
 
-// queue is a list of operations in the order they came. The zero queue is empty.
+// queue is a list of operations in order of arrival. The zero queue is empty.
 type queue struct {
 	head, tail *Op
 	length     int

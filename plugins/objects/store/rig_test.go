@@ -42,13 +42,13 @@ func create(t testing.TB, s *Store, name string, capacity int) uint32 {
 	return id
 }
 
-// do does an operation and returns it.
+// do runs an operation and returns it.
 func do(u *Session, op Op) *Op {
 	_ = u.Wait(context.Background(), &op) // also in op.Err
 	return &op
 }
 
-// must does an operation that has to succeed.
+// must runs an operation that has to succeed.
 func must(t testing.TB, u *Session, op Op) *Op {
 	t.Helper()
 	done := do(u, op)
@@ -78,7 +78,7 @@ func write(t testing.TB, u *Session, id uint32, mark byte) uint64 {
 
 func mark(s *Store, id uint32, op *Op) byte { return s.Block(id, 0, op.Views[0].Block)[0] }
 
-// stat returns how an object is, after a look at everything that must be true of it.
+// stat returns the state of an object, after a check of its invariants.
 func stat(t testing.TB, s *Store, id uint32) Stat {
 	t.Helper()
 	checkStore(t, s)
@@ -89,7 +89,7 @@ func stat(t testing.TB, s *Store, id uint32) Stat {
 	return got
 }
 
-// async starts an operation that is to wait.
+// async starts an operation that must wait.
 func async(t testing.TB, u *Session, op Op) <-chan *Op {
 	t.Helper()
 	over := make(chan *Op, 1)
@@ -114,7 +114,7 @@ func wait(t testing.TB, over <-chan *Op) *Op {
 	}
 }
 
-// checkStore looks at everything that must be true between two turns.
+// checkStore checks the invariants between two turns.
 func checkStore(t testing.TB, s *Store) {
 	t.Helper()
 	s.mu.Lock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// claimKind says what a claim allows.
+// claimKind is the right of a claim.
 type claimKind uint8
 
 const (
@@ -23,7 +23,7 @@ type claim struct {
 	batch  []int32 // nil: block alone
 }
 
-// Session is a user of a store, and the owner of all that it claims.
+// Session is a user of a store, and the owner of its claims.
 type Session struct {
 	store *Store
 	id    uint64
@@ -35,7 +35,7 @@ type Session struct {
 	waits  map[*Op]struct{}
 }
 
-// Session begins a session; the name is for people. It must be closed.
+// Session begins a session; the name is informational. It must be closed.
 func (s *Store) Session(name string) (*Session, error) {
 	u := &Session{store: s, name: name, claims: map[uint64]claim{}, waits: map[*Op]struct{}{}}
 	s.mu.Lock()
@@ -67,8 +67,8 @@ func (u *Session) Wait(ctx context.Context, op *Op) error {
 	return op.Err
 }
 
-// Cancel ends an operation that waits, with err. One that does not wait is left alone; op must be one of the session's,
-// whose Done the caller has not returned from.
+// Cancel ends a waiting operation with err, and ignores one that does not wait. op must be one of the session's whose
+// Done has not returned.
 func (u *Session) Cancel(op *Op, err error) {
 	u.store.turn(func() {
 		if op.queue != nil {
@@ -77,8 +77,8 @@ func (u *Session) Cancel(op *Op, err error) {
 	})
 }
 
-// Close ends the session: its operations that wait fail with ErrClosed, what it was writing is given back unwritten,
-// what it was reading is released. A second Close returns ErrClosed.
+// Close ends the session: its waiting operations fail with ErrClosed, blocks it was writing are freed unwritten,
+// entries it was reading are released. A second Close returns ErrClosed.
 func (u *Session) Close() error {
 	var err error
 	u.store.turn(func() { err = u.end() })
@@ -108,7 +108,7 @@ func (u *Session) end() error {
 	return nil
 }
 
-// start does an operation or makes it wait. The lock is held, as in all that follows.
+// start does an operation or makes it wait. The caller holds the lock, as for all functions below.
 func (u *Session) start(op *Op) {
 	op.reset(u)
 	if u.closed {
@@ -133,7 +133,7 @@ func (u *Session) start(op *Op) {
 	u.store.park(op, q)
 }
 
-// park makes an operation wait until somebody serves its queue, or its time is over.
+// park makes an operation wait until its queue is served, or its time is over.
 func (s *Store) park(op *Op, q *queue) {
 	u := op.session
 	u.waits[op] = struct{}{}
@@ -174,7 +174,7 @@ func (s *Store) cancel(op *Op, err error) {
 	s.finish(op, err)
 }
 
-// finish ends an operation that is in no queue; whoever holds the turn calls Done after it.
+// finish ends an operation that is in no queue; Done is called at the end of the turn.
 func (s *Store) finish(op *Op, err error) {
 	u := op.session
 	op.Err = err
@@ -195,7 +195,7 @@ func (s *Store) finish(op *Op, err error) {
 	s.lastEnded = &op.ended
 }
 
-// touch says that something may have become possible in an object; the end of the turn sees to it.
+// touch marks an object whose waiting operations may have become possible; the end of the turn tries them.
 func (s *Store) touch(o *object) {
 	if !o.touched {
 		o.touched = true
@@ -203,8 +203,8 @@ func (s *Store) touch(o *object) {
 	}
 }
 
-// serve does what has become possible in an object: first whoever wants to look at an entry, then whoever wants to
-// take one away, and then, with the blocks that are free by now, whoever wants to write.
+// serve does the waiting operations of an object that have become possible: first reads, then pops, and then, with the
+// blocks freed by now, writes.
 func (s *Store) serve(o *object) {
 	for op := o.reads.head; op != nil; {
 		next := op.next
@@ -219,7 +219,7 @@ func (s *Store) serve(o *object) {
 	}
 }
 
-// retry tries an operation that waits once more.
+// retry tries a waiting operation again.
 func (s *Store) retry(op *Op) {
 	q, err := op.session.try(op)
 	if q == nil {
@@ -227,14 +227,14 @@ func (s *Store) retry(op *Op) {
 	}
 }
 
-// give makes a claim of the session's.
+// give adds a claim to the session.
 func (u *Session) give(c claim) uint64 {
 	u.store.lastClaim++
 	u.claims[u.store.lastClaim] = c
 	return u.store.lastClaim
 }
 
-// find returns a claim of the session's of that kind.
+// find returns a claim of the session, of the given kind.
 func (u *Session) find(id uint64, kind claimKind) (claim, error) {
 	c, ok := u.claims[id]
 	switch {
@@ -248,7 +248,7 @@ func (u *Session) find(id uint64, kind claimKind) (claim, error) {
 	return c, nil
 }
 
-// noClaim says why the session has no claim of that number.
+// noClaim returns why the session has no claim of that number.
 func (u *Session) noClaim(id uint64) error {
 	for _, other := range u.store.sessions {
 		if c, ok := other.claims[id]; ok {
@@ -261,7 +261,7 @@ func (u *Session) noClaim(id uint64) error {
 	return fmt.Errorf("claim %d: %w", id, ErrSpent)
 }
 
-// endClaim gives a claim of any kind back.
+// endClaim ends a claim of any kind.
 func (u *Session) endClaim(id uint64, c claim) {
 	delete(u.claims, id)
 	o := c.object

@@ -6,22 +6,22 @@ import (
 	"strconv"
 )
 
-// Counters count what happened to an object since it was made.
+// Counters count the operations on an object since it was made.
 type Counters struct {
 	Commits, Aborts, Reads, Pops, Deletes uint64
-	Waits                                 uint64 // operations that could not be done at once
+	Waits                                 uint64 // operations that had to wait
 }
 
-// Stat is a picture of an object at one moment.
+// Stat is the state of an object at one moment.
 type Stat struct {
 	ID       uint32
 	Name     string
 	Config   Config
 	Entries  int    // committed and reachable
-	Writing  int    // blocks that are being written, spares not counted
-	Kept     int    // blocks out of reach that somebody still reads
+	Writing  int    // blocks being written, without spares
+	Kept     int    // unreachable blocks with readers
 	Spares   int    // spare blocks that writers have
-	Lent     int    // spare blocks that readers have, of those that are kept
+	Lent     int    // spare blocks that readers have, among Kept
 	Claims   int    // of all sessions, each block of a batch counted
 	Waiting  int    // operations
 	Next     uint64 // index of the next commit
@@ -31,7 +31,7 @@ type Stat struct {
 	Counters Counters
 }
 
-// Stat returns how an object is. It is linear in the object's blocks.
+// Stat returns the state of an object. It is linear in the object's blocks.
 func (s *Store) Stat(id uint32) (Stat, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,14 +58,14 @@ func (s *Store) Stat(id uint32) (Stat, error) {
 	return t, nil
 }
 
-// Layout says how to map an object.
+// Layout is how to map an object.
 type Layout struct {
 	Capacity, Blocks int
 	Size             int // bytes of the file
 	Columns          []Column
 }
 
-// Layout returns where an object's blocks lie.
+// Layout returns the layout of an object.
 func (s *Store) Layout(id uint32) (Layout, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,8 +76,7 @@ func (s *Store) Layout(id uint32) (Layout, error) {
 	return Layout{Capacity: o.config.Capacity, Blocks: len(o.entries), Size: o.seg.Size(), Columns: o.columns}, nil
 }
 
-// File opens an object's memory once more, for handing to another process: to read and write, or such that it can
-// only be mapped to read. The caller closes it.
+// File opens an object's memory again, for another process: to read and write, or only to read. The caller closes it.
 func (s *Store) File(id uint32, write bool) (*os.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,8 +98,8 @@ func (s *Store) File(id uint32, write bool) (*os.File, error) {
 	return f, nil
 }
 
-// Block returns the memory of a block in the host's own mapping, for those who hold a claim on it: to write if the
-// claim is for writing, else to read; it is valid while they do. It is nil if there is no such block.
+// Block returns the memory of a block in the host's own mapping, for a holder of a claim on it: to write if the claim
+// is for writing, else to read; it is valid as long as the claim. It is nil if there is no such block.
 func (s *Store) Block(id uint32, track int, block uint32) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

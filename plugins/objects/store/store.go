@@ -11,12 +11,12 @@ import (
 	"github.com/rlhost/rlhost/core/shm"
 )
 
-// Limits bounds what the users of a store can make it hold; zero fields take the default.
+// Limits bounds a store; zero fields take the default.
 type Limits struct {
 	Objects int // objects at a time; default 4096
-	Bytes   int // of all objects together; default whatever the system has left when an object is made
+	Bytes   int // of all objects together; default: the system's free memory when an object is made
 	Claims  int // open claims of one session; default 65536
-	Waiting int // operations of one session that wait; default 64
+	Waiting int // waiting operations of one session; default 64
 
 	// Segment makes the memory of one object, which then belongs to the store. nil means shm.Create.
 	Segment func(name string, bytes int) (*shm.Segment, error)
@@ -44,14 +44,14 @@ type Store struct {
 	names     map[string]*object
 	sessions  map[uint64]*Session
 	opens     queue // operations that wait for an object to be made
-	finished  *Op   // operations whose Done is called once mu is free, the first to finish first
-	lastEnded **Op  // where the next of them goes
+	finished  *Op   // operations whose Done is called after the unlock, the first to finish first
+	lastEnded **Op  // link for the next of them
 	bytes     int   // of all segments
 	lastID    uint32
 	lastClaim uint64
 	lastUser  uint64
-	touched   []*object      // in the present turn: what waits for them is tried at its end
-	segments  []*shm.Segment // of objects that ended in the present turn
+	touched   []*object      // in this turn: their waiting operations are tried at its end
+	segments  []*shm.Segment // of objects that ended in this turn
 }
 
 // NewStore returns an empty store.
@@ -61,7 +61,7 @@ func NewStore(l Limits) *Store {
 	}
 }
 
-// turn runs fn under the lock, then tells those whose operations it finished and gives memory back.
+// turn runs fn under the lock, then calls Done of the finished operations and frees memory.
 func (s *Store) turn(fn func()) {
 	s.mu.Lock()
 	fn()
@@ -75,19 +75,19 @@ func (s *Store) turn(fn func()) {
 	s.finished, s.lastEnded, s.segments = nil, nil, nil
 	s.mu.Unlock()
 	for op := finished; op != nil; {
-		next := op.ended // once Done is called the operation is its owner's, to use again
+		next := op.ended // after Done the caller may reuse the operation
 		op.ended = nil
 		op.Done(op)
 		op = next
 	}
 	for _, seg := range segments {
-		_ = seg.Close() // the pages go with the last mapping, and nobody is left to hear of a failure
+		_ = seg.Close() // the last mapping frees the pages; a failure can no longer be reported
 	}
 }
 
-// Create makes an object, with all its memory in place; that takes about 0.5 s a GiB, while others go on. If one of
-// that name exists it returns ErrExists, or with reuse its number, if it has as many tracks and its blocks are no
-// smaller. Errors besides: ErrLimit, ErrDType, ErrClosed, and those of shm.Create.
+// Create makes an object, with all its memory in place; that takes about 0.5 s a GiB, without blocking other
+// operations. If one of that name exists it returns ErrExists, or with reuse its number, if it has as many tracks and
+// its blocks are no smaller. Errors besides: ErrLimit, ErrDType, ErrClosed, and those of shm.Create.
 func (s *Store) Create(name string, c Config, reuse bool) (uint32, error) {
 	if err := c.check(name); err != nil {
 		return 0, err
@@ -110,13 +110,13 @@ func (s *Store) Create(name string, c Config, reuse bool) (uint32, error) {
 		s.turn(func() { err = s.add(o) })
 	}
 	if err != nil {
-		_ = seg.Close() // the error that matters is the first
+		_ = seg.Close() // the first error matters
 		return 0, err
 	}
 	return o.id, nil
 }
 
-// room returns the object of that name, or an error if another one of so many bytes is too much.
+// room returns the object of that name, or an error if there is no room for another of total bytes.
 func (s *Store) room(name string, total int) (*object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *Store) room(name string, total int) (*object, error) {
 	return nil, nil
 }
 
-// add publishes a new object. The lock is held.
+// add publishes a new object. The caller holds the lock.
 func (s *Store) add(o *object) error {
 	if s.closed {
 		return fmt.Errorf("object %q: store: %w", o.name, ErrClosed)
@@ -154,8 +154,8 @@ func (s *Store) add(o *object) error {
 	return nil
 }
 
-// Remove withdraws an object from everybody: its name is free at once, what waits for it fails with ErrRemoved, and
-// so does every commit to it. Those who read keep what they read; the memory goes with the last claim.
+// Remove removes an object for all users: its name is free at once, waiting operations and commits fail with
+// ErrRemoved. Its readers keep their entries; the last claim frees the memory.
 func (s *Store) Remove(id uint32) error {
 	var err error
 	s.turn(func() {
@@ -188,7 +188,7 @@ func (s *Store) remove(o *object) {
 	s.endIfUnused(o)
 }
 
-// endIfUnused gives up the memory of a removed object without claims. The lock is held.
+// endIfUnused frees the memory of a removed object without claims. The caller holds the lock.
 func (s *Store) endIfUnused(o *object) {
 	if !o.removed || o.claims > 0 || o.seg == nil {
 		return
@@ -198,7 +198,7 @@ func (s *Store) endIfUnused(o *object) {
 	o.seg = nil
 }
 
-// absent says why there is no object of that number.
+// absent returns why there is no object of that number.
 func (s *Store) absent(id uint32) error {
 	if id > 0 && id <= s.lastID {
 		return fmt.Errorf("object %d: %w", id, ErrRemoved)
@@ -225,7 +225,7 @@ func (s *Store) matching(prefix, after string) []string {
 	return names
 }
 
-// Close ends all sessions and removes all objects. What is still mapped elsewhere stays until it is unmapped there.
+// Close ends all sessions and removes all objects. Other mappings of their memory stay valid.
 // A second Close returns ErrClosed.
 func (s *Store) Close() error {
 	var err error
@@ -248,5 +248,5 @@ func (s *Store) Close() error {
 	return err
 }
 
-// shorten leaves of a name what fits into a segment's.
+// shorten cuts a name to the length of a segment's.
 func shorten(name string) string { return name[:min(len(name), 200)] }

@@ -2,8 +2,8 @@ package store
 
 import "fmt"
 
-// try does an operation if that is possible now. If not, it returns why, and where to wait for it; a nil queue means
-// that the operation is over. It changes nothing when it returns a queue.
+// try does an operation if that is possible now. If not, it returns the reason and the queue to wait in; a nil queue
+// means that the operation is over. It changes nothing when it returns a queue.
 func (u *Session) try(op *Op) (*queue, error) {
 	switch op.Kind {
 	case OpOpen:
@@ -51,7 +51,7 @@ func (u *Session) open(op *Op) (*queue, error) {
 	return &u.store.opens, fmt.Errorf("object %q: %w", op.Name, ErrNotFound)
 }
 
-// begin gives out a block to write.
+// begin claims a block to write.
 func (u *Session) begin(op *Op, o *object) (*queue, error) {
 	if !o.hasRoom() {
 		return &o.room, o.full()
@@ -63,7 +63,7 @@ func (u *Session) begin(op *Op, o *object) (*queue, error) {
 	return nil, nil
 }
 
-// spare gives out a spare block, or 0.
+// spare claims a spare block, or returns 0.
 func (u *Session) spare(o *object) (id uint64, block uint32) {
 	if _, has := o.spareOf[u]; has || o.removed || !o.hasSpare() || len(u.claims) >= u.store.limits.Claims {
 		return 0, 0
@@ -105,7 +105,7 @@ func (u *Session) commit(op *Op) (*queue, error) {
 	return nil, nil
 }
 
-// claimOf returns the claim that a commit wants to end; the commit itself may have waited with it.
+// claimOf returns the claim that a commit ends, also on a retry of a waiting commit.
 func (u *Session) claimOf(op *Op) (claim, error) {
 	if c, ok := u.claims[op.Claim]; ok && op.queue != nil {
 		return c, nil
@@ -179,8 +179,8 @@ func (u *Session) claimToRead(op *Op, o *object, b int32) {
 	op.view(o, b)
 }
 
-// view counts one more reader of a block and tells the operation what is in it. The values are copied, because the
-// session may end, and its block be reused, before anybody looks at them.
+// view counts one more reader of a block and adds its values to the operation. They are copied, because the session may
+// end, and the block be reused, before they are read.
 func (op *Op) view(o *object, b int32) {
 	e := &o.entries[b]
 	e.readers++
@@ -203,7 +203,7 @@ func (u *Session) batch(op *Op, o *object) error {
 	return nil
 }
 
-// blocksOf returns the blocks that a batch asks for.
+// blocksOf returns the blocks of a batch.
 func (o *object) blocksOf(op *Op) ([]int32, error) {
 	if len(op.Indices) == 0 {
 		return o.blocksFrom(op.Index, op.Most)

@@ -8,8 +8,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// DType is the type of an array's elements: one of hostabi's, under the same number, or one of those below, which
-// arrays have and tensors of environments have not.
+// DType is the type of an array's elements: one of hostabi's, under the same number, or one of those below, which only
+// arrays have, not tensors of environments.
 type DType uint8
 
 // Element types beyond hostabi.DType.
@@ -22,7 +22,7 @@ const (
 	Complex128 DType = 20
 	Bytes      DType = 32 // bytes without a type
 	Plain      DType = 33 // a value of Python's, as bytes of rlhost.plain
-	Described  DType = 34 // bytes of an array of NumPy's, and behind them what says its dtype and shape
+	Described  DType = 34 // bytes of an array of NumPy, then its dtype and shape
 )
 
 // Size returns the bytes of one element, or 0 for a type that does not exist.
@@ -70,7 +70,7 @@ func (d DType) String() string {
 // MaxRank is the largest number of dimensions of an array.
 const MaxRank = 8
 
-// Value says what a block holds: an array in row-major order from the block's first byte on.
+// Value is the type and shape of a block's content: an array in row-major order from the first byte on.
 type Value struct {
 	DType DType
 	Rank  uint8 // dimensions; 0 is a scalar
@@ -86,7 +86,7 @@ func ValueOf(d DType, shape ...int) Value {
 	return v
 }
 
-// Size returns the bytes of the array; ok is false if type or rank do not exist or the product has no 63 bits.
+// Size returns the bytes of the array; ok is false if type or rank do not exist or the product exceeds 63 bits.
 func (v *Value) Size() (n uint64, ok bool) {
 	n = uint64(v.DType.Size())
 	if n == 0 || v.Rank > MaxRank {

@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// PathVariable names the environment variable that says where objects are served.
+// PathVariable names the environment variable with the path of the server's socket.
 const PathVariable = "RLHOST_OBJECTS"
 
-// DefaultPath returns where servers and clients meet if nobody says otherwise: what PathVariable says, else a folder of
-// the user's own.
+// DefaultPath returns the default socket of servers and clients: the value of PathVariable, else one in a folder of the
+// user's own.
 func DefaultPath() string {
 	if path := os.Getenv(PathVariable); path != "" {
 		return path

@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
-// reader takes a frame apart. After the first failure all it returns is zero, and end tells of it.
+// reader parses a frame. After the first failure it returns only zeros, and end returns the failure.
 type reader struct {
 	rest []byte
 	err  error
@@ -31,7 +31,7 @@ func (in *reader) u32() uint32       { return binary.LittleEndian.Uint32(in.take
 func (in *reader) u64() uint64       { return binary.LittleEndian.Uint64(in.take(8)) }
 func (in *reader) text(n int) string { return string(in.take(n)) }
 
-// end returns the first failure, or an error if bytes are left over.
+// end returns the first failure, or an error if bytes are left.
 func (in *reader) end() error {
 	if in.err == nil && len(in.rest) > 0 {
 		in.err = fmt.Errorf("%w: %d bytes too many", ErrFrame, len(in.rest))
@@ -53,7 +53,7 @@ func appendValues(b []byte, values []store.Value) []byte {
 	return b
 }
 
-// values reads n values behind those in to.
+// values appends n values to to.
 func (in *reader) values(to []store.Value, n int) []store.Value {
 	if n > len(in.rest)/valueHeadBytes && in.err == nil {
 		in.err = fmt.Errorf("%d values: %w", n, ErrFrame)

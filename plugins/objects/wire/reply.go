@@ -140,16 +140,16 @@ func (in *reader) layout() store.Layout {
 	return l
 }
 
-// Status says how an operation ended.
+// Status is the outcome of an operation.
 type Status uint8
 
-// Statuses that stand for no error of package store.
+// Statuses without an error of package store.
 const (
 	OK     Status = 0
-	Failed Status = 1 // an error without a number; the text says which
+	Failed Status = 1 // an error without a number, described by the text
 )
 
-// sentinels are the errors that travel, by their number less firstSentinel. New ones go to the end.
+// sentinels returns the errors that are sent by number, less firstSentinel. New ones go to the end.
 func sentinels() [18]error {
 	return [...]error{
 		store.ErrNotFound, store.ErrExists, store.ErrRemoved, store.ErrNoEntry, store.ErrEmpty, store.ErrFull,
@@ -174,7 +174,7 @@ func StatusOf(err error) Status {
 	return Failed
 }
 
-// remote is an error that a server sent: its text, and the sentinel behind it.
+// remote is an error from a server: its text and its sentinel.
 type remote struct {
 	text     string
 	sentinel error
@@ -183,7 +183,7 @@ type remote struct {
 func (e *remote) Error() string { return e.text }
 func (e *remote) Unwrap() error { return e.sentinel }
 
-// Err returns the error of a reply, which wraps the sentinel that its status stands for, or nil.
+// Err returns the error of a reply, which wraps the sentinel of its status, or nil.
 func (r *Reply) Err() error {
 	if r.Status == OK {
 		return nil

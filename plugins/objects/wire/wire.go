@@ -18,10 +18,10 @@ const (
 	MaxFrame  = 64 << 10
 )
 
-// Op says what a request asks for.
+// Op is the operation of a request.
 type Op uint8
 
-// Operations. Those that store.OpKind has too take and give the same. OpHello comes first and once.
+// Operations. Those of store.OpKind have the same arguments and results. OpHello comes first and once.
 const (
 	OpHello  Op = iota + 1 // Index: Version; Name: for people → Index: the server's Version, Claim: the session
 	OpCreate               // Name, Config; Reuse → Object
@@ -38,7 +38,7 @@ const (
 	OpRelease
 	OpDelete
 	OpStat   // Object → Text: JSON of store.Stat
-	OpList   // Name: prefix, Index: unused → Names; a full frame of them says nothing of the rest: ask again with After
+	OpList   // Name: prefix, Index: unused → Names; after a full frame ask again with After
 	OpCancel // Index: Seq of a request that waits, which is answered with ErrCanceled unless it is over. No reply
 	opEnd
 )
@@ -58,7 +58,7 @@ const (
 	flagsEnd
 )
 
-// ErrFrame says that the bytes are no frame of this protocol.
+// ErrFrame: the bytes are not a frame of this protocol.
 var ErrFrame = errors.New("bad frame")
 
 // Request is one request. Slices of a parsed one are valid until the next parse into it.
@@ -72,7 +72,7 @@ type Request struct {
 	Release uint64 // a claim to end before anything else, or 0
 	Wait    time.Duration
 	Name    string        // of OpHello, OpCreate, OpOpen, OpList
-	After   string        // of OpList: names that follow this one
+	After   string        // of OpList: only names after this one
 	Values  []store.Value // of OpCommit
 	Indices []uint64      // of OpBatch
 	Most    int           // of OpBatch with Range
@@ -113,7 +113,7 @@ func AppendRequest(b []byte, r *Request) ([]byte, error) {
 	return b, nil
 }
 
-// count is what the head counts: indices of a batch, bytes of a name that something follows.
+// count returns the head's count: indices of a batch, or bytes of a name that is not last.
 func (r *Request) count() int {
 	switch r.Op {
 	case OpBatch:

@@ -133,7 +133,7 @@ func TestParsing_DoesNotAllocateOnThePathOfPushAndPop(t *testing.T) {
 	}
 }
 
-// What can be parsed can be written and parsed again, to the same.
+// A parsed frame can be written and parsed again, with the same result.
 func FuzzRequest(f *testing.F) {
 	for _, r := range requests() {
 		frame, err := AppendRequest(nil, &r)
