@@ -49,8 +49,8 @@ __all__ = [
     "TimedOut", "Trajectory", "decode", "handle_arena", "handle_block", "handle_generation", "serve",
 ]
 
-# Where the names are. A module is imported when one of its names is used for the first time, because most of them need
-# the extension module, and rlhost.objects does not.
+# The module of each name, imported on the first use of the name: most modules need the extension module, rlhost.objects
+# does not.
 _HOME = {name: module for module, names in {
     "_native": "Closed Error Exhausted Foreign Message NotCommitted OutOfRange Refused Stale TimedOut",
     "arena": "Arena Column Lease Loan Trajectory",

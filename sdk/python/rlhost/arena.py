@@ -22,7 +22,7 @@ _DTYPES = {
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """Says where a column or tensor lies in each block: element (t, env, i) is offset + t*stride_t + env*stride_env +
+    """Where a column or tensor lies in each block: element (t, env, i) is offset + t*stride_t + env*stride_env +
     i*stride_elem bytes from the block's start, where i counts the flattened shape."""
 
     name: str
@@ -37,7 +37,7 @@ class Column:
     stride_elem: int
 
     def strides(self) -> tuple[int, ...]:
-        """Of the array [rows, envs, *shape], in bytes."""
+        """Strides of the array [rows, envs, *shape], in bytes."""
         inner, step = [], self.stride_elem
         for size in reversed(self.shape):
             inner.append(step)
@@ -56,13 +56,13 @@ def read_columns(schema: dict[str, Any] | None) -> dict[str, Column]:
 
 
 class Meta(NamedTuple):
-    """Where a trajectory comes from."""
+    """The origin of a trajectory."""
 
     sequence: int  # counts the blocks of one split, from 0
     first_env: int  # global index of environment 0 of the block
     rollout: int
     split: int
-    first_step: int  # env steps that each environment had made before row 0
+    first_step: int  # env steps of each environment before row 0
     valid_rows: int
     plugin_version: int
     min_version: int  # lowest and highest policy version that acted
@@ -74,9 +74,9 @@ _META = struct.Struct("<QIHHQI4xQQQ8x")
 
 class Trajectory:
     """The columns of one block as arrays [rows, envs, ...] by their names: action, obs, reward, terminated, truncated,
-    action_mask, final_obs, log_prob, value, bootstrap_value, valid, policy_version, plugin_version, meta; those that
-    the environment does not have are missing. They are views: valid until the loan or lease ends, for reading alone in
-    a lease. DLPack (torch.from_dlpack) shares those of a loan, and copies those of a lease."""
+    action_mask, final_obs, log_prob, value, bootstrap_value, valid, policy_version, plugin_version, meta; columns that
+    the environment does not have are missing. They are views: valid until the loan or lease ends, read-only in a lease.
+    DLPack (torch.from_dlpack) shares those of a loan, and copies those of a lease."""
 
     def __init__(self, arrays: dict[str, numpy.ndarray], steps: int, envs: int):
         self.arrays, self.steps, self.envs = arrays, steps, envs
@@ -95,12 +95,12 @@ class Trajectory:
 
     @property
     def origin(self) -> Meta:
-        """Where the trajectory comes from, copied."""
+        """The origin of the trajectory, copied."""
         return Meta(*_META.unpack(self.arrays["meta"].tobytes()))
 
 
 class _Memory:
-    """What an array of a whole data segment is based on: it keeps the arena, and with it the mapping."""
+    """The base of arrays over a whole data segment: it keeps the arena, and so the mapping, alive."""
 
     def __init__(self, native: _native.Arena, writable: bool):
         self.native = native
@@ -124,16 +124,16 @@ class Arena:
         self._trajectories: dict[tuple[int, bool, frozenset[str]], Trajectory] = {}
 
     def loan(self, block: int | None = None) -> Loan:
-        """Lends any free block, or that of an index, for writing. Raises Exhausted where none is free."""
+        """Loans any free block, or the block of an index, for writing. Raises Exhausted if none is free."""
         handle = self._native.loan() if block is None else self._native.loan(block)
         return Loan(self, handle)
 
     def lease(self, handle: int) -> Lease:
-        """Claims a committed block and lets it be read. Raises Stale once the block has been reused."""
+        """Claims a committed block for reading. Raises Stale once the block has been reused."""
         return self._lease(handle, frozenset())
 
     def _lease(self, handle: int, columns: frozenset[str]) -> Lease:
-        """Lets the named columns be written besides. Raises Refused where the arena can only be read or has no such column."""
+        """Also lets the named columns be written. Raises Refused if the arena is read-only or has no such column."""
         if columns and (self.read_only or not columns <= set(self.columns)):
             why = "it can only be read" if self.read_only else f"it has the columns {', '.join(self.columns) or 'none'}"
             raise _native.Refused(f"arena {self.name}: {', '.join(sorted(columns))} cannot be written: {why}")
@@ -141,19 +141,19 @@ class Arena:
         return Lease(self, handle, columns)
 
     def retain(self, handle: int) -> None:
-        """Claims a committed block once more."""
+        """Adds a claim on a committed block."""
         self._native.retain(handle)
 
     def release(self, handle: int) -> None:
-        """Gives one claim back: that of retain, or the one that Loan.commit left."""
+        """Releases one claim: that of retain, or the one that Loan.commit left."""
         self._native.release(handle)
 
     def revoke(self, handle: int) -> None:
-        """Makes a block unreachable for new claims; those who hold it keep it."""
+        """Makes a block unreachable for new claims; its holders keep it."""
         self._native.revoke(handle)
 
     def on_free(self, block: int, run: Any) -> None:
-        """Calls run(block) each time the block becomes free, on whichever thread learns of it; None: nobody."""
+        """Calls run(block) each time the block becomes free, on the thread that learns of it. None: no calls."""
         self._native.on_free(block, run)
 
     def counts(self) -> dict[str, int]:
@@ -161,13 +161,12 @@ class Arena:
         return self._native.count()
 
     def bytes_of(self, handle: int, writable: bool) -> numpy.ndarray:
-        """The block's bytes. Who calls it holds a loan or a lease."""
+        """The block's bytes. The caller holds a loan or a lease."""
         at = handle_block(handle) * self.stride
         return self._whole(writable)[at:at + self.block_bytes]
 
     def trajectory_of(self, handle: int, writable: bool, columns: frozenset[str] = frozenset()) -> Trajectory:
-        """The block's columns, made once for each block. Who calls it holds a loan, or a lease that lets columns be
-        written."""
+        """The block's columns, cached for each block. The caller holds a loan, or a lease with writable columns."""
         key = (handle_block(handle), writable, columns)
         made = self._trajectories.get(key)
         if made is None:
@@ -196,7 +195,8 @@ class Arena:
 
 
 def view(memory: numpy.ndarray, start: int, column: Column, envs: tuple[int, int] | None = None) -> numpy.ndarray:
-    """The array of one column of the block that begins at start; envs names the first environment and how many."""
+    """The array of one column of the block that begins at start; envs is the first environment and the number of
+    them."""
     import numpy
     first, count = envs or (0, column.envs)
     made: numpy.ndarray = type(memory)((column.rows, count, *column.shape), _DTYPES[column.dtype], memory,
@@ -205,7 +205,7 @@ def view(memory: numpy.ndarray, start: int, column: Column, envs: tuple[int, int
 
 
 class _Held:
-    """What a loan and a lease have in common: a block and its arrays."""
+    """The common part of a loan and a lease: a block and its arrays."""
 
     def __init__(self, arena: Arena, handle: int, writable: bool, columns: frozenset[str] = frozenset()):
         self.arena, self.handle, self._writable, self._columns, self._open = arena, handle, writable, columns, True
@@ -237,13 +237,13 @@ class _Held:
 
 
 class Lease(_Held):
-    """A reader's claim on a committed block. It ends with release, or with the with block that it was opened in."""
+    """A reader's claim on a committed block. It ends with release, or with its with block."""
 
     def __init__(self, arena: Arena, handle: int, columns: frozenset[str] = frozenset()):
         super().__init__(arena, handle, False, columns)
 
     def release(self) -> None:
-        """Gives the claim back. Arrays of the lease must not be used any more."""
+        """Releases the claim. Arrays of the lease must not be used any more."""
         self._end()
         self.arena._native.release(self.handle)
 
@@ -256,20 +256,21 @@ class Lease(_Held):
 
 
 class Loan(_Held):
-    """The single writer's claim on a block. Each ends in commit or abort; a with block aborts what was not committed."""
+    """The single writer's claim on a block. Each ends in commit or abort; a with block aborts if it was not
+    committed."""
 
     def __init__(self, arena: Arena, handle: int):
         super().__init__(arena, handle, True)
 
     def commit(self) -> int:
-        """Makes the block readable for those who get its handle, and leaves the caller one claim: release it with
+        """Makes the block readable for receivers of its handle, and leaves the caller one claim: release it with
         Arena.release when the handle has been emitted, or later."""
         self._end()
         self.arena._native.commit(self.handle)
         return self.handle
 
     def abort(self) -> None:
-        """Gives the block back unwritten."""
+        """Returns the block unwritten."""
         self._end()
         self.arena._native.abort(self.handle)
 
@@ -282,7 +283,7 @@ class Loan(_Held):
 
 
 class Loaned(_Held):
-    """A block that its asker has on loan and wants written in part; it stays the asker's."""
+    """A block on loan to the sender of a request, to be written in part; the loan stays with the sender."""
 
     def __init__(self, arena: Arena, handle: int):
         arena._native.loaned(handle)

@@ -1,4 +1,4 @@
-"""What a component is: its ports, its configuration, its life, its state."""
+"""Components: ports, configuration, life cycle, state."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Signal:
     name: str  # snake_case
     payload: str  # such as trajectory, weights
     doc: str = ""  # one sentence
-    on_loan: bool = False  # messages name a block that the sender still has on loan and keeps until it is answered
+    on_loan: bool = False  # messages name a block that the sender has on loan until it is answered
 
 
 @dataclasses.dataclass(frozen=True)
 class Slot:
-    """What a signal calls: the component's method of that name, with the message."""
+    """A named input: a message calls the component's method of that name."""
 
     name: str
     payload: str
@@ -37,7 +37,7 @@ class Slot:
 
 
 class ConfigError(Exception):
-    """Says what is wrong with one key of a component's table. The host adds file, line and column."""
+    """An error in one key of a component's table. The host adds file, line and column."""
 
     def __init__(self, key: str, reason: str, help: str = "", code: str = ""):
         super().__init__(f"`{key}` {reason}" + (f": {help}" if help else ""))
@@ -58,7 +58,7 @@ class NoSnapshot(Exception):
 
 @dataclasses.dataclass
 class State:
-    """A component's saved state: small values that JSON can write, float32 tensors and blobs by name."""
+    """A component's saved state: small JSON values, float32 tensors and blobs by name."""
 
     meta: Any = None
     tensors: dict[str, numpy.ndarray] = dataclasses.field(default_factory=dict)
@@ -67,7 +67,7 @@ class State:
 
 @dataclasses.dataclass
 class Flow:
-    """What the host needs to know of a component that makes or gathers trajectory blocks."""
+    """A component that makes or gathers trajectory blocks, as the host needs to know it."""
 
     splits: int = 0
     blocks: int = 0
@@ -93,7 +93,7 @@ class Component:
 
     def configure(self, config: dict[str, Any]) -> None:
         """Reads the component's table and checks it; raises ConfigError or ConfigErrors. It takes no resources and
-        may run again. Unless it is overridden any key is an error."""
+        may run again. Without an override any key is an error."""
         if config:
             raise ConfigErrors(ConfigError(key, "is not a key", "this kind takes none") for key in config)
 
@@ -101,14 +101,14 @@ class Component:
         """Takes resources, such as arenas. Nothing is emitted yet: a state may be restored first."""
 
     def begin(self) -> None:
-        """Does what should happen first, such as emitting. Messages arrive after it."""
+        """Makes the first step, such as an emit. Messages arrive after it."""
 
     def flow(self) -> Flow | None:
-        """Is asked after configure, of components that make or gather trajectory blocks."""
+        """Called after configure, for components that make or gather trajectory blocks."""
         return None
 
     def snapshot(self) -> State:
-        """Returns what restore needs to go on as if nothing had happened. Called at a dataset boundary."""
+        """Returns the state from which restore continues as if uninterrupted. Called at a dataset boundary."""
         raise NoSnapshot(f"{kind_of(type(self))} does not save its state")
 
     def restore(self, state: State) -> None:
@@ -116,7 +116,7 @@ class Component:
         raise NoSnapshot(f"{kind_of(type(self))} does not save its state")
 
     def stop(self) -> None:
-        """Gives everything back, also after a start that failed."""
+        """Releases everything, also after a failed start."""
 
 
 def kind_of(component: type[Component]) -> str:
@@ -134,7 +134,7 @@ def doc_of(component: type[Component]) -> str:
 
 
 def check_kind(component: type[Component]) -> None:
-    """Raises TypeError for a class that could not be served, naming what is missing."""
+    """Raises TypeError, naming the missing parts, for a class that cannot be served."""
     if not (isinstance(component, type) and issubclass(component, Component)):
         raise TypeError(f"{component!r} is not a subclass of rlhost.Component")
     for slot in component.slots:
@@ -148,7 +148,7 @@ def check_kind(component: type[Component]) -> None:
 
 def decode(config: Mapping[str, Any], into: type[_T]) -> _T:
     """Makes a dataclass from a table: its fields are the keys, with their defaults; nested tables are nested
-    dataclasses. A key that it does not have, one that is missing, and a value of another type are ConfigErrors."""
+    dataclasses. Unknown keys, missing keys and values of another type are ConfigErrors."""
     errors: list[ConfigError] = []
     made = _decode(config, into, "", errors)
     if errors:

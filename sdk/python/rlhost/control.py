@@ -16,7 +16,7 @@ _HEALTHY = b"\x08\x01"  # HealthCheckResponse{status: SERVING}
 
 
 class Refusal(Exception):
-    """A call that is not granted, with the name of its gRPC code, such as FAILED_PRECONDITION."""
+    """A refused call, with the name of its gRPC code, such as FAILED_PRECONDITION."""
 
     def __init__(self, code: str, reason: str):
         super().__init__(reason)
@@ -57,7 +57,7 @@ def unpack(message: bytes) -> Any:
 
 class Server:
     """Listens on a socket of its own in the folder that the host names. call(method, document) runs on the server's
-    threads and returns a document; end is called when the host wants the process to end."""
+    threads and returns a document; end is called when the host asks the process to end."""
 
     def __init__(self, call: Callable[[str, Any], Any], end: Callable[[], None]):
         from concurrent import futures
@@ -74,10 +74,10 @@ class Server:
             return run
 
         def shutdown(message: bytes, context: Any) -> bytes:
-            context.add_callback(end)  # once the answer is on its way
+            context.add_callback(end)  # after the answer
             return b""
 
-        class Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio says nothing of its types
+        class Handler(grpc.GenericRpcHandler):  # type: ignore[misc]  # grpcio has no types
             def service(self, details: Any) -> Any:
                 method = details.method
                 if method.startswith(SERVICE):
@@ -88,7 +88,7 @@ class Server:
                     return grpc.unary_unary_rpc_method_handler(shutdown)
                 return None
 
-        # One thread for calls, and one that says that the process is well while a call takes its time.
+        # One thread for calls, and one for health checks while a call runs.
         self._server = grpc.server(futures.ThreadPoolExecutor(2, "control"), handlers=[Handler()], options=[
             ("grpc.max_receive_message_length", 64 << 20), ("grpc.max_send_message_length", 64 << 20)])
         folder = os.environ.get("PLUGIN_UNIX_SOCKET_DIR") or tempfile.gettempdir()

@@ -1,4 +1,4 @@
-"""What the host offers a component."""
+"""The host as a component uses it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .handle import handle_text
 from .spec import EnvSpec
 
 _STOP_REASONS = {"return": 1, "env_steps": 2, "wall": 3}
-STATS_SECONDS = 0.5  # from one report of metrics to the next, at least
+STATS_SECONDS = 0.5  # least time between two reports of metrics
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What all components of a run share."""
+    """Settings of the run, the same for all components."""
 
     name: str = ""
     seed: int = 0
@@ -38,7 +38,7 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
-    """A [policy.NAME] table and the environment that it is for."""
+    """A [policy.NAME] table and its environment."""
 
     table: dict[str, Any]
     env: str
@@ -63,7 +63,7 @@ class Stats:
             self._changed[name] = None
 
     def counter(self, name: str) -> int:
-        """What a counter has come to."""
+        """The value of a counter."""
         return self._counters.get(name, 0)
 
     def gauge(self, name: str, value: float) -> None:
@@ -82,7 +82,7 @@ class Stats:
             self._report()
 
     def _report(self) -> None:
-        """Tells the host what has changed, in frames of bounded length."""
+        """Sends the changes to the host, in frames of bounded length."""
         with self._lock:
             changed, self._changed = list(self._changed), {}
             observed, self._observed = self._observed, {}
@@ -100,7 +100,7 @@ _OBSERVATIONS, _NAMES = 512, 512  # of one frame, at most
 
 
 class Host:
-    """The host as one component sees it. But for log and stats it belongs to the main thread."""
+    """The host as one component sees it. Except for log and stats it belongs to the main thread."""
 
     def __init__(self, link: _native.Host, configuration: Mapping[str, Any], component: type[Component]):
         c = configuration
@@ -133,25 +133,24 @@ class Host:
 
     def emit(self, signal: str, handle: int = 0, *, kind: int = 0, t: int = 0, split: int = 0, policy_version: int = 0,
              inline: tuple[int, int] = (0, 0)) -> None:
-        """Sends a message from a signal to whoever is connected. The block in it is claimed until the receivers have
-        it, so the caller may release it at once; of a signal that is on_loan the caller keeps the loan until it is
-        answered. It waits while the host has too many messages that it has not taken."""
+        """Sends a message from a signal to the connected slots. The block in it is claimed until the receivers have it,
+        so the caller may release it at once; if the signal is on_loan the caller keeps the loan until it is answered.
+        It waits while the host has too many messages pending."""
         m = _native.Message(handle=handle, kind=kind, t=t, split=split, policy_version=policy_version, inline=inline)
         self._link.emit(self._signals[signal], m)
 
     def forward(self, signal: str, m: _native.Message) -> None:
-        """Sends a message on as it came, or a copy of it made by m.replace: it remains its sender's, so that a reply
-        to it finds its way."""
+        """Forwards a message, or a copy of it made by m.replace. It keeps its sender, who receives a reply to it."""
         self._link.emit(self._signals[signal], m)
 
     def reply(self, signal: str, m: _native.Message, request: _native.Message) -> None:
-        """Answers a request from a signal: the message finds its way back to who asked."""
+        """Answers a request from a signal: the message goes to the request's sender."""
         self._link.emit(self._signals[signal], m, request)
 
     # Memory.
 
     def arena(self, handle_or_name: int | str) -> Arena:
-        """The arena of a handle, or that of a name."""
+        """The arena of a handle or a name."""
         if isinstance(handle_or_name, str):
             native = self._link.arena_named(handle_or_name)
             if native is None:
@@ -167,7 +166,7 @@ class Host:
 
     def add_arena(self, name: str, blocks: int, block_bytes: int, *, names: list[str] | None = None,
                   schema: dict[str, Any] | None = None) -> Arena:
-        """Asks the host for an arena, which everybody sees as COMPONENT.name. names says that its blocks are lists of
+        """Asks the host for an arena, which all components see as COMPONENT.name. With names its blocks are lists of
         float64 numbers; schema is any other document. Raises Refused."""
         if names is not None:
             schema = {"kind": "names", "names": names}
@@ -175,8 +174,8 @@ class Host:
         return self._keep(self._link.add_arena(f"{self.name}.{name}", blocks, block_bytes, document))
 
     def lease(self, handle: int, write: Iterable[str] = ()) -> Lease:
-        """Claims a committed block and lets it be read; use it in a with block. write names columns to be written where they
-        lie, such as reward, in the slot that the block came to: raises Refused unless the wires of that slot grant them."""
+        """Claims a committed block for reading; use it in a with block. write names columns to write in place, such as
+        reward, in the slot that received the block: raises Refused unless the wires of that slot grant them."""
         columns = frozenset(write)
         if not columns <= self.grants.get(self._slot, frozenset()):
             raise self._ungranted(columns)
@@ -195,7 +194,7 @@ class Host:
         return Loaned(self.arena(handle), handle)
 
     def release(self, handle: int) -> None:
-        """Gives back one claim, such as the one that Loan.commit left."""
+        """Releases one claim, such as the one that Loan.commit left."""
         self.arena(handle).release(handle)
 
     def _keep(self, native: _native.Arena) -> Arena:
@@ -205,28 +204,28 @@ class Host:
     # The run.
 
     def boundary(self) -> None:
-        """For learners: a dataset has been learned from and its weights are published. It returns when the host has
-        taken what it wants; snapshot runs within it."""
+        """For learners: a dataset has been learned from and its weights are published. It returns when the host is
+        done; snapshot runs within it."""
         self._report_stats()
         self._link.boundary()
 
     def stop(self, reason: str) -> None:
-        """Asks for the end of the run at the next dataset boundary: return, env_steps or wall."""
+        """Asks the host to end the run at the next dataset boundary; reason is return, env_steps or wall."""
         self._link.stop_run(_STOP_REASONS[reason])
 
     def fail(self, reason: str) -> None:
-        """Ends the component with an error, in words for the user. The slot still returns; no other will run."""
+        """Ends the component with an error message for the user. The slot must still return; no other will run."""
         if not self._failed:
             self._failed = True
             self._send({"fail": {"reason": reason}})
 
     def env(self, name: str) -> EnvSpec:
-        """What a pipeline's environment says of itself."""
+        """The description of a pipeline's environment."""
         import base64
         return EnvSpec.unpack(base64.b64decode(self._envs[name]["describe"]))
 
     def after(self, seconds: float, run: Callable[[], None]) -> None:
-        """Calls a function once, when that time has passed, the run has begun, and no slot runs."""
+        """Calls a function once, after the time has passed and the run has begun, when no slot runs."""
         heapq.heappush(self._timers, (time.monotonic() + seconds, next(self._order), run))
 
     # For the loop that serves the component.
@@ -239,7 +238,7 @@ class Host:
         self.stats._report()
 
     def _tick(self) -> float:
-        """Runs timers that are due and reports metrics; returns the seconds until it wants to run again."""
+        """Runs due timers and reports metrics; returns the seconds until it must run again."""
         now = time.monotonic()
         idle = self._failed or not self._link.begun()
         while self._timers and self._timers[0][0] <= now and not idle:

@@ -1,4 +1,4 @@
-"""A learner of one's own: what it gets as named tensors, what it publishes as named tensors, what it tells by name."""
+"""Your own learner: datasets and published parameters are named tensors, reports are named numbers."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from . import _native
     from .host import Host
 
-_WEIGHTS = struct.Struct("<QII")  # version, parameters, elements that are normalised
+_WEIGHTS = struct.Struct("<QII")  # version, parameters, normalised elements
 _WEIGHTS_HEAD = 64  # bytes before the parameters
 _DATASET = struct.Struct("<QII")  # index, count; then count handles
-_REPORTS = 128  # that may wait for the runner
-_VERSIONS = 65_536  # whose optimiser steps are remembered
+_REPORTS = 128  # the most that wait for the runner
+_VERSIONS = 65_536  # the most whose optimiser steps are remembered
 
 
 @dataclasses.dataclass
 class LearnerConfig:
-    """A learner's table: the keys of the built-in one, which presets set, and what it is computed with."""
+    """A learner's table: the keys of the built-in one, which presets set, and those of the framework."""
 
     policy: str = "main"
     learning_rate: float = 2.5e-4
@@ -44,7 +44,7 @@ class LearnerConfig:
     value_coef: float = 0.5  # of 1/2 MSE
     value_clip: float = 0.0
     max_grad_norm: float = 0.5
-    clip_grad_apart: bool = False  # actor and critic each by its own norm, unless they share parameters
+    clip_grad_apart: bool = False  # clip actor and critic each by its own norm, unless they share parameters
     normalize_advantage: bool = True
     target_kl: float = 0.0
     vtrace: bool = False
@@ -56,7 +56,7 @@ class LearnerConfig:
     device: str = "cpu"  # as the framework names it, such as cuda
 
     def check(self) -> None:
-        """Raises ConfigErrors for values that nothing can be learned with."""
+        """Raises ConfigErrors for values that make learning impossible."""
         bounds = (("learning_rate", 0, 1), ("gamma", 0, 1), ("gae_lambda", 0, 1), ("clip", 1e-6, 10), ("epochs", 1, 1000),
                   ("minibatch", 1, 1 << 24), ("entropy", 0, 10), ("value_coef", 0, 100), ("value_clip", 0, 1e6),
                   ("max_grad_norm", 0, 1e6), ("target_kl", 0, 100), ("rho_bar", 1e-6, 1e6), ("c_bar", 1e-6, 1e6),
@@ -76,7 +76,7 @@ class LearnerConfig:
 
 @dataclasses.dataclass(frozen=True)
 class PolicyLayout:
-    """What the network of a [policy.NAME] table is: those who act have the same one."""
+    """The network of a [policy.NAME] table; the actors have the same one."""
 
     env: EnvSpec
     obs: int  # elements of an observation
@@ -88,7 +88,7 @@ class PolicyLayout:
 
     @classmethod
     def of(cls, host: Host, policy: str) -> PolicyLayout:
-        """Reads that of a policy by its name."""
+        """Reads the layout of a policy by its name."""
         known = host.policies[policy]
         env, table = host.env(known.env), known.table
         net = table.get("net") or {}
@@ -119,12 +119,12 @@ class PolicyLayout:
 
 
 class Dataset:
-    """What one round learns from. Iterating gives each block's Trajectory: named arrays [rows, envs, ...] over the
-    memory that was written, with the strides they have there, to be read until release, or until learn returns."""
+    """The trajectories of one round. Iterating gives each block's Trajectory: named arrays [rows, envs, ...] over
+    shared memory, with its strides, valid until release, or until learn returns."""
 
     def __init__(self, blocks: Sequence[Trajectory], index: int, release: Callable[[], None] = lambda: None):
         self.blocks, self.index, self.release = list(blocks), index, release
-        """release gives the blocks back once everything has been copied: the rollouts need not wait for the learning."""
+        """After everything has been copied release frees the blocks, so that rollouts need not wait for learning."""
 
     def __iter__(self) -> Iterator[Trajectory]:
         return iter(self.blocks)
@@ -150,11 +150,12 @@ class Dataset:
 
 
 class Learner(Component):
-    """Improves one policy. A subclass says how: begin_learning, learn and parameters; observed where it normalises
-    observations; learner_state and set_learner_state for what a resumed run needs besides. It may be replaced, or take the place of another, while a run goes on.
+    """Improves one policy. A subclass implements begin_learning, learn and parameters; observed if it normalises
+    observations; learner_state and set_learner_state for the other state of a resumed run. It may be replaced, or
+    replace another, during a run.
 
-    Counted for it: env steps, policy versions and lag; published for it: the parameters, and what learn returns as the
-    run's metrics of that dataset."""
+    The base class counts env steps, policy versions and lag. It publishes the parameters, and the result of learn as
+    the run's metrics of that dataset."""
 
     kind = "learner"
     signals = [Signal("weights", "weights", "a new policy version"),
@@ -163,11 +164,11 @@ class Learner(Component):
 
     policy: PolicyLayout  # from begin_learning on
     env_steps = 0  # learned from so far
-    optimizer_steps = 0  # add to it in learn
+    optimizer_steps = 0  # learn adds to it
     version = 0  # of the newest published policy
     datasets = 0  # learned from so far
 
-    # What a subclass says.
+    # For a subclass to override.
 
     def begin_learning(self, policy: PolicyLayout) -> None:
         """Makes the network."""
@@ -178,23 +179,23 @@ class Learner(Component):
         raise NotImplementedError
 
     def parameters(self) -> Mapping[str, Any]:
-        """The parameters by the names of PolicyLayout.tensors: arrays or tensors, or views of such, on any device. A state
-        that is restored is written into them."""
+        """The parameters by the names of PolicyLayout.tensors: arrays or tensors, or views of them, on any device. A
+        restored state is written into them."""
         raise NotImplementedError
 
     def observed(self) -> tuple[float, Any, Any] | None:
-        """Where the policy normalises observations: how many there were, their mean, and the sum of squared distances
-        from it, for each element. The network gets (obs - mean) / sqrt(variance + 1e-8), within -10 to 10."""
+        """If the policy normalises observations: their count, mean, and sum of squared distances from it, for each
+        element. The network gets (obs - mean) / sqrt(variance + 1e-8), within -10 to 10."""
         return None
 
     def learner_state(self) -> State:
-        """What set_learner_state needs beside parameters and counters, such as the optimiser's moments."""
+        """The state besides parameters and counters, such as the optimiser's moments, for set_learner_state."""
         return State()
 
     def set_learner_state(self, state: State) -> None:
-        """Goes on from a state, whose parameters have been restored."""
+        """Continues from a state whose parameters have been restored."""
 
-    # What is done for it.
+    # Implemented for a subclass.
 
     Config = LearnerConfig  # a subclass may have one of its own, with more keys
     config: LearnerConfig  # from configure on
@@ -210,7 +211,7 @@ class Learner(Component):
         self._shapes = self.policy.tensors()
         self._floats = sum(_elems(shape) for shape in self._shapes.values())
         self._normalised = self.policy.obs if self.policy.normalize_obs else 0
-        # The publisher keeps one version and writes another, besides what its readers hold.
+        # The publisher keeps one version and writes another, besides those of its readers.
         self._weights = host.add_arena("weights", 2 + host.readers.get("weights", 1),
                                        _WEIGHTS_HEAD + 4 * (self._floats + 2 * self._normalised))
         self._stats: Any = None
@@ -219,11 +220,11 @@ class Learner(Component):
         self.begin_learning(self.policy)
 
     def begin(self) -> None:
-        """Publishes the policy that the run begins with."""
+        """Publishes the initial policy."""
         self._publish()
 
     def on_dataset(self, m: _native.Message) -> None:
-        """Learns from a dataset, publishes, reports, and tells that a boundary is reached."""
+        """Learns from a dataset, publishes, reports, and announces the boundary."""
         import numpy
         began = time.perf_counter()
         with contextlib.ExitStack() as leases:
@@ -245,7 +246,7 @@ class Learner(Component):
         self.host.boundary()
 
     def snapshot(self) -> State:
-        """The state of a learner, as the built-in one writes it too: evaluation reads the network out of it."""
+        """The state of a learner in the form of the built-in one: evaluation reads the network from it."""
         own, p, observed = self.learner_state(), self.policy, self.observed()
         meta = {"policy_version": self.version, "env_steps": self.env_steps, "optimizer_steps": self.optimizer_steps,
                 "datasets": self.datasets, "network": {
@@ -259,7 +260,7 @@ class Learner(Component):
         return State({**(own.meta or {}), **meta}, {**{name: _array(given[name]) for name in self._shapes}, **own.tensors}, own.blobs)
 
     def restore(self, state: State) -> None:
-        """Goes on from a snapshot of a learner with the same network."""
+        """Continues from a snapshot of a learner with the same network."""
         given = self.parameters()
         for name, shape in self._shapes.items():
             saved = state.tensors.get(name)
@@ -271,13 +272,13 @@ class Learner(Component):
         self.optimizer_steps, self.datasets = state.meta["optimizer_steps"], state.meta["datasets"]
 
     def stop(self) -> None:
-        """Lets go of the newest weights."""
+        """Releases the newest weights."""
         if getattr(self, "_published", 0):
             self._weights.release(self._published)
             self._published = 0
 
     def _publish(self) -> None:
-        """Writes the parameters into a block and emits it as the newest version; the previous one is let go of."""
+        """Writes the parameters into a block and emits it as the newest version; releases the previous one."""
         with self._weights.loan() as loan:
             _WEIGHTS.pack_into(loan.array, 0, self.version, self._floats, self._normalised)
             floats = self._floats + 2 * self._normalised
@@ -304,7 +305,7 @@ class Learner(Component):
             into[at + self._normalised:] = 1 / (_array(m2) / count + 1e-8) ** 0.5 if count else 1.0
 
     def _report(self, values: Mapping[str, float]) -> None:
-        """Emits what one update did. Learning does not wait for its log: a report for which no block is free is
+        """Emits the report of one update. Learning does not wait for its log: without a free block the report is
         skipped and counted."""
         if self._stats is None:
             self._names = list(values)
@@ -347,7 +348,7 @@ def _assign(into: Any, value: numpy.ndarray) -> None:
 
 
 def _array(value: Any) -> numpy.ndarray:
-    """An array of what may be a tensor, on any device."""
+    """An array of an array or a tensor, on any device."""
     import numpy
     if hasattr(value, "detach"):
         value = value.detach().cpu().numpy()

@@ -1,4 +1,4 @@
-"""Arrays over memory that others read too."""
+"""Arrays over shared memory."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy
 
 
 class Leased(numpy.ndarray):
-    """A view of a block that can only be read. DLPack's consumers get a copy of it: its older version cannot say that memory
-    is read-only, and PyTorch lets tensors be written where the newer one says so."""
+    """A read-only view of a block. DLPack's consumers get a copy: its older version cannot mark memory as read-only,
+    and PyTorch ignores the mark of the newer one."""
 
     def __dlpack__(self, *, copy: bool | None = None, **how: Any) -> Any:
         if self.flags.writeable:  # computed from a view, or a copy of one
@@ -22,9 +22,9 @@ class Leased(numpy.ndarray):
         owned = numpy.array(self)
         try:
             return owned.__dlpack__(**how)
-        except TypeError:  # NumPy before 2.1 knows the older protocol alone, which a consumer has to take as well
+        except TypeError:  # NumPy before 2.1 knows only the older protocol, which all consumers accept
             return owned.__dlpack__(stream=how.get("stream"))
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        """What is computed from a view is an array like any other."""
+        """The result of a computation on views is a plain array."""
         return array[()] if array.ndim == 0 else array

@@ -1,4 +1,4 @@
-"""Logging to the host: lines of JSON on standard error, in the form that it parses."""
+"""Logging to the host: lines of JSON on standard error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAMES = {"trace": logging.DEBUG, "debug": logging.DEBUG, "info": logging.INFO, 
 
 
 class Lines(logging.Handler):
-    """Writes a record as one line. What is passed as extra={"fields": {...}} goes with it."""
+    """Writes a record as one line, with the fields of extra={"fields": {...}}."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -31,12 +31,12 @@ class Lines(logging.Handler):
 
 
 def begin() -> None:
-    """Makes the root logger speak to the host."""
+    """Makes the root logger write to the host."""
     root = logging.getLogger()
     root.handlers[:] = [Lines()]
     root.setLevel(logging.INFO)
 
 
 def set_level(name: str) -> None:
-    """Sets the least level that is written, by the host's name for it."""
+    """Sets the lowest level that is written, by the host's name for it."""
     logging.getLogger().setLevel(_NAMES.get(name, logging.INFO))

@@ -3,8 +3,9 @@
     q = rlhost.Queue(message_bytes=256, dumps=rlhost.plain.dumps, loads=rlhost.plain.loads)
     q.put((7, "reset", {"reward": 1.5}))
 
-It takes None, bool, int, float, str, bytes, NumPy's scalars and arrays of numbers, and tuples, lists and dicts of them. What
-loads does not understand is a ValueError; it never runs code and never makes more than the bytes say.
+It takes None, bool, int, float, str, bytes, NumPy's scalars and arrays of numbers, and tuples, lists and dicts of them.
+loads raises ValueError for bytes it does not understand; it never runs code and never allocates more than the bytes
+justify.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ _SEQUENCES: dict[bytes, Any] = {b"(": tuple, b"[": list}
 
 
 def dumps(message: Any) -> bytes:
-    """The bytes of a message. TypeError names what it does not take."""
+    """The bytes of a message. TypeError names an unsupported type."""
     out: list[bytes] = []
     _write(message, out, _DEPTH)
     return b"".join(out)
 
 
 def loads(data: bytes) -> Any:
-    """The message of which these are the bytes. ValueError where they are not what dumps makes."""
+    """The message encoded in bytes of dumps. ValueError for other bytes."""
     try:
         message, at = _read(bytes(data), 0, _DEPTH)
     except (struct.error, IndexError, UnicodeDecodeError, TypeError, OverflowError) as e:
@@ -76,7 +77,7 @@ def _sized(kind: bytes, data: bytes, out: list[bytes]) -> None:
 
 
 def _write_array(x: Any, out: list[bytes]) -> None:
-    numpy = sys.modules.get("numpy")  # where it is not imported, nobody has an array
+    numpy = sys.modules.get("numpy")  # if it is not imported there are no arrays
     if numpy is None or not isinstance(x, (numpy.ndarray, numpy.generic)) or x.dtype.kind not in "biufc":
         raise TypeError(f"rlhost.plain takes no {type(x).__name__}: None, bool, int, float, str, bytes, arrays of numbers, and "
                         "tuples, lists and dicts of them")

@@ -13,8 +13,8 @@ from typing import Any, Callable, Sequence
 
 from . import _native, plain
 
-# The file beside the ring: byte OWNER says that an owner is attached, and whoever is has a lock on that byte, which
-# the kernel drops when the process dies. At _LOST stands how many messages were lost.
+# The file beside the ring: byte OWNER marks an attached owner, which holds a lock on that byte; the kernel drops it
+# when the process dies. At _LOST is the number of lost messages.
 _OWNERS = 4096
 _LOST = 4096
 _FILE_BYTES = 8192
@@ -30,24 +30,25 @@ class Queue(_native.Queue):
         q.put(b"...", timeout=1.0)
 
     Its methods are those of the standard library's queues and of faster-fifo. block and timeout mean what they mean
-    there: put, get and get_many raise queue.Full and queue.Empty when their time is over, and a timeout of None is none.
-    put_many returns how many it has put by then. Each message is got once, and those of one producer in their order. A
-    process that is killed in the middle of a call blocks nobody: what it was putting never was in the queue, what it was
-    taking out goes back to the queue's end. The next process that has to wait sees to that, or recover does.
+    there: put, get and get_many raise queue.Full and queue.Empty at the end of the timeout; None is no limit. put_many
+    returns how many it has put by then. Each message is received once, and those of one producer in order. A process
+    killed during a call blocks no other: messages it was putting were never in the queue, messages it was getting
+    return to the queue's end. The next process that waits repairs that, or recover does.
 
-    A message is bytes, or another buffer, whose bytes are copied. dumps and loads turn other objects into bytes and back,
-    for instance those of rlhost.plain. Nothing is pickled unless dumps does it, and then the queue refuses to work between
-    different users: a pickle can run anything. What loads raises comes out of get, and its message is gone.
+    A message is bytes, or another buffer, whose bytes are copied. dumps and loads turn other objects into bytes and
+    back, for instance those of rlhost.plain. Nothing is pickled unless dumps does it, and then the queue refuses to
+    work between different users: a pickle can run anything. get raises the exceptions of loads, and the message is
+    gone.
 
-    Any thread may use it, and any may close it: calls of this process that wait then raise rlhost.Closed. It lives as
-    long as some process has it open.
+    Any thread may use it, and any may close it: this process's waiting calls then raise rlhost.Closed. It lives as long
+    as a process has it open.
     """
 
     def __init__(self, cells: int = 1024, message_bytes: int = 16, *, max_size_bytes: int | None = None, dumps: Callable[[Any], Any] | None = None,
                  loads: Callable[[bytes], Any] | None = None):
-        """cells is how many messages fit, rounded up to a power of two; message_bytes the most that one may have. Instead of
-        both, max_size_bytes is how many bytes fit, in messages of any size up to that; each is counted as a multiple of
-        48 bytes, of 112 and more in a queue of more than 3 MB."""
+        """cells is the number of messages that fit, rounded up to a power of two; message_bytes is the most that one
+        may have. Alternatively, max_size_bytes is the number of bytes that fit, in messages of any size up to that;
+        each is counted as a multiple of 48 bytes, of 112 and more in a queue of more than 3 MB."""
         super().__init__()
         sizes = [("cells", cells, _native.MAX_RING_CELLS), ("message_bytes", message_bytes, _native.MAX_RING_PAYLOAD)]
         if max_size_bytes is not None:
@@ -74,7 +75,7 @@ class Queue(_native.Queue):
         self._attach()
 
     def _attach(self) -> None:
-        """Takes a number of its own among the owners, and repairs what a dead one of that number left."""
+        """Takes a free owner number, and repairs the queue after its dead previous owner."""
         with self._mutex:
             if self._owner:
                 return
@@ -84,7 +85,7 @@ class Queue(_native.Queue):
                                       "puts there is not unpacked")
             if self._lock_fd >= 0:
                 os.close(self._lock_fd)
-            # Locks belong to an open file, and files that came from another process are open there too.
+            # Locks belong to an open file, which a file received from another process shares with it.
             self._lock_fd = os.open(f"/proc/self/fd/{self._peers_fd}", os.O_RDWR | os.O_CLOEXEC)
             owner = next((n for n in range(1, _OWNERS) if _lock(self._lock_fd, n)), 0)
             if not owner:
@@ -97,7 +98,7 @@ class Queue(_native.Queue):
                 self._put_back(self._recover(owner))
 
     def _sweep(self) -> list[bytes]:
-        """Looks for owners that are dead and repairs what they left. Called by those that wait."""
+        """Finds dead owners and repairs the queue after them. Waiting calls run it."""
         if not self._mutex.acquire(blocking=False):
             return []
         try:
@@ -128,23 +129,23 @@ class Queue(_native.Queue):
 
     @property
     def lost(self) -> int:
-        """Messages that a killed process had half got and for which there was no room any more."""
+        """The number of messages that a killed process was getting and that no longer had room."""
         return int(struct.unpack_from("<Q", self._peers, _LOST)[0])
 
     def get_many_nowait(self, max_messages_to_get: int = _native.MAX_RING_BATCH) -> list[Any]:
-        """get_many that does not wait."""
+        """get_many without waiting."""
         return self.get_many(max_messages_to_get, block=False)
 
     def put_many_nowait(self, messages: Sequence[Any], whole: bool = False) -> int:
-        """put_many that does not wait."""
+        """put_many without waiting."""
         return self.put_many(messages, block=False, whole=whole)
 
     def close(self) -> None:
-        """Lets go of the queue in this process; the others keep it. Calls of other threads that wait raise Closed."""
+        """Closes the queue in this process; other processes keep it. Waiting calls of other threads raise Closed."""
         self._close()
 
     def _detached(self) -> None:
-        """Ends what is left when the last call of this process has returned."""
+        """Releases the owner number after the last call of this process has returned."""
         self._peers[self._owner] = 0
         self._peers.close()
         for fd in (self._lock_fd, self._peers_fd, self._ring_fd):
@@ -164,12 +165,12 @@ class Queue(_native.Queue):
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Sends the queue's files with it, to a process that multiprocessing starts or speaks with."""
+        """Sends the queue with its files, to a process that multiprocessing starts or connects to."""
         from multiprocessing.reduction import DupFd
         return _received, (type(self), DupFd(self._ring_fd), DupFd(self._peers_fd), self._dumps, self._loads)
 
     def _after_fork(self) -> None:
-        """In the child: the parent's locks must not outlive the parent here. The next call attaches anew."""
+        """In the child: the parent's locks must not outlive the parent here. The next call attaches again."""
         os.close(self._lock_fd)
         self._lock_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._owner, self._mutex = 0, threading.RLock()

@@ -26,21 +26,21 @@ COOKIE_KEY, COOKIE = "RLHOST_PLUGIN", "5f1d2c86-7a0e-4d39-9f5e-rlhost-plugin"
 
 
 class EnvServer(Protocol):
-    """What works environments: see rlhost.gymnasium for the one there is."""
+    """A worker of environments, such as rlhost.gymnasium's."""
 
     capabilities: list[str]
 
     def open(self, link: _native.Host) -> None:
-        """Comes first; frames and replies go to link."""
+        """Called first; frames and replies go to link."""
 
     def frame(self, document: dict[str, Any], files: tuple[int, ...]) -> None:
-        """A frame of the wire came; called on another thread. The files are the callee's."""
+        """Receives a frame of the wire, on another thread. The files are the callee's."""
 
     def call(self, method: str, document: Any) -> Any:
         """Answers EnvLoad, EnvMake or EnvState."""
 
     def message(self, m: _native.Message) -> None:
-        """Does and answers a message of the link."""
+        """Handles and answers a message of the link."""
 
     def close(self) -> None:
         """Closes the environments."""
@@ -48,7 +48,7 @@ class EnvServer(Protocol):
 
 def serve(*kinds: type[Component], envs: EnvServer | None = None) -> None:
     """Runs this process as a plugin: an instance of one of the kinds, or a worker of environments. Call it on the main
-    thread. It returns when the host wants the process to end.
+    thread. It returns when the host asks the process to end.
 
     Standard output belongs to the host: it becomes standard error, which is the host's log. Ctrl-C is ignored, because
     the host hears it too and ends its plugins in order."""
@@ -73,9 +73,9 @@ def serve(*kinds: type[Component], envs: EnvServer | None = None) -> None:
 
 
 def begun_by_host() -> None:
-    """Ends the process with an explanation unless a host started it, with a protocol that this library speaks."""
+    """Ends the process with an explanation unless a host with this library's protocol started it."""
     if os.environ.get(COOKIE_KEY) != COOKIE:
-        path = sys.argv[0] if "/" in sys.argv[0] else "./" + sys.argv[0]  # a bare name would be looked for in PATH
+        path = sys.argv[0] if "/" in sys.argv[0] else "./" + sys.argv[0]  # the shell would search PATH for a bare name
         refuse_to_run("This is a plugin of rlhost, not a program to run by hand. Name it in a pipeline's file:\n\n"
                  f'    [plugin.mine]\n    path = "{path}"\n    interpreter = ["{sys.executable}"]\n')
     versions = os.environ.get("PLUGIN_PROTOCOL_VERSIONS", str(PROTOCOL)).split(",")
@@ -86,14 +86,14 @@ def begun_by_host() -> None:
 
 
 def refuse_to_run(why: str) -> NoReturn:
-    """Ends the process with the status for one that was not started as a plugin is."""
+    """Ends the process with the status for a program not started as a plugin."""
     print(why, file=sys.stderr)
     sys.exit(2)
 
 
 class Plugin:
-    """The process as the host sees it. Everything of the component happens on the main thread, in run; control calls
-    come on another one and wait for it."""
+    """The process as the host sees it. The component runs on the main thread, in run; control calls arrive on another
+    and wait for it."""
 
     def __init__(self, kinds: tuple[type[Component], ...], envs: EnvServer | None):
         self._kinds = {kind_of(k): k for k in kinds}
@@ -124,13 +124,13 @@ class Plugin:
         return answer.result()
 
     def end(self) -> None:
-        """Ends the process, after the slot that runs now."""
+        """Ends the process after the current slot."""
         self._ended = True
         self._posted.put(None)
         self._link.end()
 
     def terminated(self, number: int, frame: FrameType | None) -> None:
-        """Is the handler of SIGTERM."""
+        """Handles SIGTERM."""
         self.end()
 
     def _frame(self, text: bytes, files: tuple[int, ...]) -> None:
@@ -144,7 +144,7 @@ class Plugin:
     # On the main thread.
 
     def run(self) -> None:
-        """Serves until the host wants the process to end."""
+        """Serves until the host asks the process to end."""
         try:
             while not self._started and not self._ended:
                 self._answer(self._posted.get())
@@ -192,7 +192,7 @@ class Plugin:
             self._component.begin()
 
     def _guarded(self, where: str, run: Callable[[], object]) -> Any:
-        """Calls what belongs to the component; an exception ends it."""
+        """Calls a method of the component; an exception ends it."""
         try:
             return run()
         except _native.Closed:
@@ -295,7 +295,7 @@ class Plugin:
             raise Refusal("FAILED_PRECONDITION", "nothing runs")
         data = state.pack(self._component.snapshot())
         if not self._in_slot:
-            self._link.settle()  # the last message has had its part in the state
+            self._link.settle()  # the state includes the last message
         call = next(state.calls)
         self._link.state_send(call, data)
         return {"call": call, "bytes": len(data)}
@@ -346,7 +346,7 @@ def told_config(e: ConfigError) -> dict[str, str]:
 
 
 def told(error: BaseException) -> str:
-    """An exception in one line: what the traceback ends with, and where."""
+    """An exception in one line: the end of the traceback, and its place."""
     at = traceback.extract_tb(error.__traceback__)
     last = traceback.format_exception_only(type(error), error)[-1].strip()
     return f"{last} ({os.path.basename(at[-1].filename)}:{at[-1].lineno})" if at else last

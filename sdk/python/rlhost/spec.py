@@ -1,4 +1,4 @@
-"""What an environment says of itself, as the host reads and writes it."""
+"""Descriptions of environments, in the host's layout."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class EnvSpec:
 
     @classmethod
     def unpack(cls, data: bytes) -> EnvSpec:
-        """Reads a description; ValueError or struct.error where it is none."""
+        """Reads a description; ValueError or struct.error for invalid bytes."""
         size, major, _, caps, agents, max_envs, limit, count, autoreset, name = _HEAD.unpack_from(data)
         if major != _ABI[0] or size < _HEAD.size or count > 64 or size + count * _TENSOR.size > len(data):
             raise ValueError("not a description of an environment")

@@ -11,14 +11,14 @@ from typing import Any
 
 from .component import State
 
-calls = itertools.count(1)  # of states that are sent
+calls = itertools.count(1)  # of sent states
 
 _MAGIC = b"RLSTATE1"
 _HEAD = struct.Struct("<8sQ")
 
 
 def pack(state: State) -> bytes:
-    """The bytes of a state, the same ones for the same state."""
+    """The bytes of a state, equal for equal states."""
     head: dict[str, Any] = {"meta": state.meta, "tensors": [], "blobs": []}
     parts = []
     for name, tensor in sorted(state.tensors.items()):
@@ -34,7 +34,7 @@ def pack(state: State) -> bytes:
 
 
 def unpack(data: bytes) -> State:
-    """The inverse of pack; ValueError for bytes that are no state. Arrays are copies."""
+    """The inverse of pack; ValueError for invalid bytes. Arrays are copies."""
     if not data.startswith(_MAGIC):
         return State(blobs={"state": data})
     if len(data) < _HEAD.size or _HEAD.unpack_from(data)[1] > len(data) - _HEAD.size:

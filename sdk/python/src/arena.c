@@ -1,5 +1,5 @@
-// arena.c: arenas. A block's memory is not handed out here but as an address, from which rlhost.arena makes arrays
-// that keep the Arena object, and with it the mapping, alive.
+// arena.c: arenas. A block's memory is returned as an address, from which rlhost.arena makes arrays that keep the Arena
+// object, and so the mapping, alive.
 #include "native.h"
 
 typedef struct {
@@ -8,7 +8,7 @@ typedef struct {
     const rlh_arena_info *info;
     PyObject *owner; // keeps the mapping; NULL if this object detaches it
     char *base;      // of block 0, once it is known
-    PyObject *freed; // called with the handle of a block whose credit is another process's
+    PyObject *freed; // called with the handle of a block whose credit belongs to another process
     PyObject *credits; // by block: called when it becomes free
 } Arena;
 
@@ -93,7 +93,7 @@ static PyObject *arena_loaned(PyObject *self, PyObject *number) {
     return code < 0 ? raise_code(code, o->info->name) : located(o, h, bytes);
 }
 
-// with_handle makes a method of a function of arena and handle.
+// with_handle makes a method from a function of arena and handle.
 #define WITH_HANDLE(method, call)                                       \
     static PyObject *method(PyObject *self, PyObject *number) {        \
         rlh_handle h;                                                  \
@@ -110,7 +110,7 @@ WITH_HANDLE(arena_retain, rlh_retain)
 WITH_HANDLE(arena_release, rlh_release)
 WITH_HANDLE(arena_revoke, rlh_revoke)
 
-// credit runs a block's receiver. What it raises is told by the interpreter and goes no further.
+// credit runs a block's receiver. The interpreter reports its exceptions, which go no further.
 static void credit(void *user, rlh_arena *arena, uint32_t block) {
     (void)arena;
     PyGILState_STATE state = PyGILState_Ensure();

@@ -1,15 +1,15 @@
-// arguments.h: how the methods of the queue read their arguments. They are read anew for each message, so that the common
-// ways to give them are the fast ones.
+// arguments.h: the arguments of the queue's methods. They are read for each message, so the common ways to pass them
+// are fast.
 #ifndef RLHOST_ARGUMENTS_H
 #define RLHOST_ARGUMENTS_H
 
 #include "native.h"
 
-// A signature names the arguments of a method, of which the first so many are required.
+// A signature names the arguments of a method; the first of them are required.
 typedef struct {
     const char *usage, *names[4];
     Py_ssize_t required;
-    PyObject *interned[4]; // the names as callers mostly have them
+    PyObject *interned[4]; // interned, as callers mostly pass them
 } Signature;
 
 static Signature put_arguments = {"put(data, block=True, timeout=None)", {"data", "block", "timeout"}, 1, {NULL}};
@@ -31,7 +31,7 @@ static int intern_names(void) {
     return 0;
 }
 
-// place_of returns the place of a name, or one that no signature has.
+// place_of returns the place of a name, or one past all signatures.
 static int place_of(const Signature *s, PyObject *name) {
     for (int i = 0; i < 4; i++) {
         if (s->interned[i] == name)

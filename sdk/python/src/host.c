@@ -1,5 +1,5 @@
-// host.c: the link to the host. Its methods belong to the main thread but for wake, wire_send, state_send and
-// state_take. What can wait runs without the interpreter's lock.
+// host.c: the link to the host. Its methods belong to the main thread, except wake, wire_send, state_send and
+// state_take. Calls that can wait run without the interpreter's lock.
 #include "native.h"
 
 #include <signal.h>
@@ -16,7 +16,7 @@ typedef struct {
 
 static PyTypeObject *host_type;
 
-// fail_softly tells an exception of a callback, which has nobody to go to.
+// fail_softly prints an exception of a callback, which has no caller.
 static void fail_softly(PyObject *where) {
     if (PyErr_Occurred())
         PyErr_WriteUnraisable(where);
@@ -39,7 +39,7 @@ static void on_frame(void *user, const char *json, size_t len, const int *fds, s
 #define EXIT_GRACE 3
 
 static void on_gone(void *user) {
-    // A component that never gives the interpreter's lock back must end all the same.
+    // A component that never releases the interpreter's lock must end all the same.
     signal(SIGALRM, SIG_DFL);
     alarm(EXIT_GRACE);
     PyGILState_STATE state = PyGILState_Ensure();
@@ -152,7 +152,7 @@ static PyObject *host_bind(PyObject *self, PyObject *args) {
     return none_or(rlh_host_bind(host, holder, sender, ports, (size_t)count, slots));
 }
 
-// receive(timeout) returns a message, or None when the time is over or wake was called.
+// receive(timeout) returns a message, or None after the timeout or wake.
 static PyObject *host_receive(PyObject *self, PyObject *seconds) {
     rlh_host *host = open_host(self);
     int64_t timeout = read_timeout(seconds);
@@ -294,7 +294,7 @@ static PyObject *found(PyObject *self, rlh_arena *arena) {
     return arena_wrap(arena, self);
 }
 
-// arena_key(handle): what names the arena of a handle as long as it is mapped; 0 for none.
+// arena_key(handle): identifies the arena of a handle as long as it is mapped; 0 for none.
 static PyObject *host_arena_key(PyObject *self, PyObject *number) {
     rlh_host *host = open_host(self);
     rlh_handle h = PyLong_AsUnsignedLongLong(number);

@@ -92,7 +92,7 @@ PyObject *message_new(const rlh_message *m) {
     return (PyObject *)o;
 }
 
-// fill sets the fields that are named.
+// fill sets the fields given by keyword.
 static int fill(rlh_message *m, PyObject *args, PyObject *kw) {
     static char *names[] = {"handle", "kind", "t", "split", "policy_version", "inline", "signal",
                             "slot", "sender", "sequence", NULL};

@@ -1,6 +1,6 @@
-// native.h: what the files of the extension module rlhost._native share. The module is a thin layer over the C
-// library of sdk/c/native: it adds Python's objects and exceptions, and lets go of the interpreter's lock wherever
-// a call can wait.
+// native.h: shared by the files of the extension module rlhost._native. The module is a thin layer over the C library
+// of sdk/c/native: it adds Python's objects and exceptions, and releases the interpreter's lock around calls that can
+// wait.
 #ifndef RLHOST_NATIVE_H
 #define RLHOST_NATIVE_H
 
@@ -10,17 +10,17 @@
 
 #include "rlhost.h"
 
-// raise sets the exception of an error code and returns NULL. The text is that of the code, and of errno or the
-// host's own reason where there is one.
+// raise sets the exception of an error code and returns NULL. The text is that of the code, and of errno or the host's
+// reason if there is one.
 PyObject *raise_code(int code, const char *reason);
 
 // none_or turns the result of a call without a value into None or the exception.
 PyObject *none_or(int code);
 
-// wait_slice is the longest that a call waits without looking after signals, in nanoseconds.
+// wait_slice is the longest wait between checks for signals, in nanoseconds.
 #define WAIT_SLICE INT64_C(100000000)
 
-// read_timeout turns None (for ever) or seconds into nanoseconds; -2 is an error, with the exception set.
+// read_timeout turns None (forever) or seconds into nanoseconds; -2 is an error, with the exception set.
 int64_t read_timeout(PyObject *seconds);
 int64_t monotonic_ns(void);
 
@@ -32,8 +32,7 @@ typedef struct {
 extern PyTypeObject *message_type;
 PyObject *message_new(const rlh_message *m);
 
-// arena_wrap returns the object of an arena that lives as long as owner; owner may be NULL for one that the object
-// is to detach.
+// arena_wrap returns the object of an arena that lives as long as owner; if owner is NULL the object detaches it.
 PyObject *arena_wrap(rlh_arena *arena, PyObject *owner);
 
 int add_message(PyObject *module);

@@ -23,14 +23,14 @@ static void queue_detach(Queue *o) {
 }
 
 static void queue_dealloc(PyObject *self) {
-    queue_detach((Queue *)self); // each call under way holds a reference, so there is none
+    queue_detach((Queue *)self); // each pending call holds a reference, so there is none
     free(((Queue *)self)->memory);
     PyTypeObject *type = Py_TYPE(self);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
 
-// _open(fd, owner) attaches, in place of what the parent of a fork was attached to.
+// _open(fd, owner) attaches; in a fork it replaces the parent's attachment.
 static PyObject *queue_open(PyObject *self, PyObject *args) {
     Queue *o = (Queue *)self;
     int fd;
@@ -38,7 +38,7 @@ static PyObject *queue_open(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "iI:_open", &fd, &owner))
         return NULL;
     queue_detach(o);
-    o->users = 0; // those of the parent are not here
+    o->users = 0; // the parent's calls are not here
     o->forks = queue_forks;
     int code = rlh_ring_attach(&o->ring, fd, RLH_RING_QUEUE, owner);
     if (code < 0) {
@@ -46,7 +46,7 @@ static PyObject *queue_open(PyObject *self, PyObject *args) {
         return raise_code(code, "queue");
     }
     if (o->memory)
-        Py_RETURN_NONE; // a call that a signal handler's fork has interrupted may hold it
+        Py_RETURN_NONE; // a call interrupted by a signal handler's fork may hold it
     o->room = (size_t)rlh_queue_longest(o->ring) * RLH_MAX_RING_BATCH;
     if (o->room > ROOM_MAX)
         o->room = ROOM_MAX;
@@ -56,8 +56,8 @@ static PyObject *queue_open(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-// _close() ends the calls that wait. The last call that is under way detaches, or this one, and then runs the method
-// _detached of the Python class: until then the process is an owner of the queue whose cells nobody may repair.
+// _close() ends the waiting calls. The last pending call, or this one, detaches and then runs the method _detached of
+// the Python class: until then the process is an owner of the queue whose cells must not be repaired.
 static PyObject *queue_close(PyObject *self, PyObject *unused) {
     (void)unused;
     Queue *o = (Queue *)self;
@@ -120,7 +120,7 @@ static void keep_lost(void *list, const rlh_item *item) {
     Py_XDECREF(data);
 }
 
-// _recover(owner) repairs what a dead owner left and returns the messages that it had not finished taking.
+// _recover(owner) repairs the queue after a dead owner and returns the messages that it had not finished getting.
 static PyObject *queue_recover(PyObject *self, PyObject *number) {
     Queue *o = (Queue *)self;
     unsigned long owner = PyLong_AsUnsignedLong(number);
@@ -132,7 +132,7 @@ static PyObject *queue_recover(PyObject *self, PyObject *number) {
     return list;
 }
 
-// recover() is a call like the others, because what _sweep uses must stay meanwhile.
+// recover() is a call like the others: the queue must stay attached for _sweep.
 static PyObject *queue_recover_all(PyObject *self, PyObject *unused) {
     (void)unused;
     Queue *o = (Queue *)self;

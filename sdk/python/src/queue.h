@@ -1,34 +1,35 @@
-// queue.h: what the files of the queue between Python processes share.
+// queue.h: shared by the files of the queue between Python processes.
 #ifndef RLHOST_QUEUE_H
 #define RLHOST_QUEUE_H
 
 #include "native.h"
 
-#define ROOM_MAX ((size_t)1 << 20) // a get of longer messages takes memory of its own
+#define ROOM_MAX ((size_t)1 << 20) // a get of longer messages allocates its own memory
 
 typedef struct {
     PyObject_HEAD
     rlh_ring *ring;
-    unsigned forks; // when it was attached, and when users were counted
-    unsigned users; // calls under way: what they use stays until the last has returned
+    unsigned forks; // queue_forks when it was attached, and when users were counted
+    unsigned users; // pending calls: the queue stays attached until the last has returned
     int closing;    // _close has been called
     int coded;      // messages go through the methods _dumps and _loads of the Python class
     size_t room;    // bytes of memory
-    char *memory;   // what one get copies to, of room bytes
+    char *memory;   // buffer of one get, of room bytes
     int busy;       // memory is in use by a thread
 } Queue;
 
 // EXCEPTION stands for a code where an exception is set.
 #define EXCEPTION (-1000)
 
-// queue_forks counts how often this process is the child of a fork: a queue's name as an owner is not inherited.
+// queue_forks counts the forks that led to this process: a queue's name as an owner is not inherited.
 extern unsigned queue_forks;
 
 int queue_fail_closed(void);
 int queue_enter_anew(Queue *o);
 void queue_detach_last(Queue *o);
 
-// enter begins a call: it attaches anew in the child of a fork, by the method _attach of the Python class. leave ends it.
+// enter begins a call: it attaches again in the child of a fork, by the method _attach of the Python class. leave ends
+// it.
 static inline int enter(Queue *o) {
     if (o->closing || !o->ring)
         return queue_fail_closed();
@@ -46,8 +47,8 @@ static inline void *leave(Queue *o, void *result) {
     return result;
 }
 
-// queue_waited says whether to wait on, after a slice of waiting was in vain: signals are looked after, and what dead
-// processes left behind is repaired by the method _sweep of the Python class.
+// queue_waited returns whether to continue waiting after a slice in vain. It handles signals, and the method _sweep of
+// the Python class repairs the queue after dead processes.
 int queue_waited(Queue *o);
 
 PyObject *queue_put(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);

@@ -1,4 +1,4 @@
-// queue_io.c: how messages go into the queue between Python processes, and out of it.
+// queue_io.c: put and get of the queue between Python processes.
 #include "queue.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static PyObject *raise_std(const char *name) {
 
 // ---- messages
 
-// copy_of returns the bytes of an object that is a buffer, as it lies there.
+// copy_of returns the bytes of a buffer object.
 static PyObject *copy_of(PyObject *data) {
     PyObject *view = PyMemoryView_FromObject(data);
     PyObject *format = view ? PyObject_GetAttrString(view, "format") : NULL;
@@ -48,7 +48,7 @@ static PyObject *encoded(Queue *o, PyObject *data) {
     return bytes;
 }
 
-// loaded returns the message that bytes stand for, which are its to give back.
+// loaded decodes the message in bytes, and releases them.
 static PyObject *loaded(Queue *o, PyObject *bytes) {
     PyObject *message = bytes ? PyObject_CallMethod((PyObject *)o, "_loads", "(O)", bytes) : NULL;
     Py_XDECREF(bytes);
@@ -62,7 +62,7 @@ static inline PyObject *message_of(Queue *o, const rlh_item *item) {
 
 static inline int is_plain(const Queue *o, PyObject *data) { return Py_TYPE(data) == &PyBytes_Type && !o->coded; }
 
-// as_item points an item to bytes, which stay the caller's.
+// as_item points an item to bytes, which the caller still owns.
 static int as_item(Queue *o, PyObject *bytes, rlh_item *item) {
     char *at;
     Py_ssize_t len;
@@ -78,8 +78,8 @@ static int as_item(Queue *o, PyObject *bytes, rlh_item *item) {
 
 // ---- put
 
-// put_items puts from one up to count items, as many as there is room for, or whole: all or none. It waits for room as
-// long as it takes, at most until end, and returns how many were put, or a negative code, or EXCEPTION with an exception set.
+// put_items puts from one up to count items, as many as there is room for, or with whole all or none. It waits for
+// room, at most until end, and returns how many were put, or a negative code, or EXCEPTION with an exception set.
 static int put_items(Queue *o, const rlh_item *items, size_t count, int whole, int64_t timeout, int64_t *end) {
     if (!o->ring)
         return RLH_ERR_CLOSED;
@@ -133,7 +133,7 @@ PyObject *queue_put(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObjec
 
 PyObject *queue_put_nowait(PyObject *self, PyObject *data) { return put_one((Queue *)self, data, 0); }
 
-// _put_raw(bytes) puts what was in the queue already, at once or not at all.
+// _put_raw(bytes) puts an encoded message without waiting.
 PyObject *queue_put_raw(PyObject *self, PyObject *bytes) {
     Queue *o = (Queue *)self;
     rlh_item item;
@@ -144,13 +144,13 @@ PyObject *queue_put_raw(PyObject *self, PyObject *bytes) {
     return leave(o, code < 0 ? failed(code, "Full") : Py_NewRef(Py_None));
 }
 
-// put_list puts the messages of a list that is nobody else's, in batches, and sets how many of them were put.
+// put_list puts the messages of a list that no other code uses, in batches, and sets how many of them were put.
 static int put_list(Queue *o, PyObject *list, int whole, int64_t timeout, Py_ssize_t *put) {
     rlh_item few[RLH_MAX_RING_BATCH];
     Py_ssize_t count = PyList_Size(list);
     rlh_item *items = count <= RLH_MAX_RING_BATCH ? few : malloc((size_t)count * sizeof *items);
     int code = items ? 0 : RLH_ERR_MEMORY;
-    for (Py_ssize_t i = 0; i < count && code == 0; i++) { // before the first is put
+    for (Py_ssize_t i = 0; i < count && code == 0; i++) { // all of them before the first put
         PyObject *bytes = PyList_GetItem(list, i);
         if (!is_plain(o, bytes)) {
             bytes = encoded(o, bytes);
@@ -177,7 +177,7 @@ static int put_list(Queue *o, PyObject *list, int whole, int64_t timeout, Py_ssi
     return code;
 }
 
-// put_many(messages, block, timeout, whole) returns how many were put: all, or fewer when the time was over.
+// put_many(messages, block, timeout, whole) returns how many were put: all, or fewer after the timeout.
 PyObject *queue_put_many(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     Queue *o = (Queue *)self;
     PyObject *a[4];
@@ -187,7 +187,7 @@ PyObject *queue_put_many(PyObject *self, PyObject *const *args, Py_ssize_t n, Py
         return PyErr_Format(PyExc_TypeError, "messages is a list or a tuple, not %R", Py_TYPE(a[0]));
     int64_t timeout = read_wait(a[1], a[2]);
     int whole = a[3] ? PyObject_IsTrue(a[3]) : 0;
-    PyObject *list = timeout == -2 || whole < 0 ? NULL : PySequence_List(a[0]); // the other may change meanwhile
+    PyObject *list = timeout == -2 || whole < 0 ? NULL : PySequence_List(a[0]); // a copy: the caller's may change meanwhile
     if (!list)
         return NULL;
     if (enter(o)) {
@@ -204,13 +204,13 @@ PyObject *queue_put_many(PyObject *self, PyObject *const *args, Py_ssize_t n, Py
 
 // ---- get
 
-// Memory is what a get copies messages to.
+// Memory is the buffer of a get.
 typedef struct {
     char *at;
     size_t room;
 } Memory;
 
-// borrow returns the queue's own memory, or other memory while another thread has that or where room is larger.
+// borrow returns the queue's own memory, or new memory if another thread uses that or room is larger.
 static Memory borrow(Queue *o, size_t room) {
     if (o->busy || room > o->room)
         return (Memory){malloc(room), room};
@@ -225,7 +225,7 @@ static void give_back(Queue *o, Memory m) {
         free(m.at);
 }
 
-// enlarge takes more memory in place of what a message was too long for. The message may be another one meanwhile.
+// enlarge replaces memory that was too short for a message. The next message may be another one.
 static int enlarge(Queue *o, Memory *m) {
     size_t longest = rlh_queue_longest(o->ring), room = m->room < longest / 8 ? 8 * m->room : longest;
     give_back(o, *m);
@@ -282,7 +282,7 @@ PyObject *queue_get_nowait(PyObject *self, PyObject *unused) {
     return get_one((Queue *)self, 0);
 }
 
-// append_all returns the list with the messages of items behind those that it has; NULL at first.
+// append_all appends the messages of items to a list, which is NULL at first, and returns it.
 static PyObject *append_all(Queue *o, PyObject *list, const rlh_item *items, int count) {
     int first = !list;
     if (first && !(list = PyList_New(count)))
@@ -300,7 +300,7 @@ static PyObject *append_all(Queue *o, PyObject *list, const rlh_item *items, int
     return list;
 }
 
-// get_up_to waits for one message and takes with it what else is there.
+// get_up_to waits for one message and takes the others that are there.
 static PyObject *get_up_to(Queue *o, Py_ssize_t most, int64_t timeout) {
     Memory memory = borrow(o, o->room);
     if (!memory.at)
@@ -321,7 +321,7 @@ static PyObject *get_up_to(Queue *o, Py_ssize_t most, int64_t timeout) {
     give_back(o, memory);
     if (code >= 0)
         return list;
-    // What was taken is handed out, whatever came after it; the next call meets it again.
+    // Messages already taken are returned despite a later error, which the next call meets again.
     if (list && code != EXCEPTION)
         return list;
     Py_XDECREF(list);

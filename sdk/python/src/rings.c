@@ -1,4 +1,4 @@
-// rings.c: new rings, and rings of messages for programs that play a host.
+// rings.c: new rings, and rings of messages for programs that act as a host.
 #include "native.h"
 
 #include <string.h>

@@ -19,7 +19,7 @@ Array = numpy.ndarray
 
 
 class EnvFault(Exception):
-    """An exception of one environment: which, and what it said."""
+    """An exception of one environment: its index and message."""
 
     def __init__(self, env: int, error: BaseException):
         super().__init__(told(error))
@@ -37,7 +37,7 @@ def told(error: BaseException) -> str:
 
 def blame(rewards: Sequence[Any], terminations: Sequence[Any], truncations: Sequence[Any],
           error: BaseException) -> tuple[int, BaseException]:
-    """The environment whose reward or flag is no number, for an error of writing them all at once."""
+    """The environment whose reward or flag is not a number, after writing them all at once failed."""
     for i, row in enumerate(zip(rewards, terminations, truncations)):
         for name, value in zip(("reward", "terminated", "truncated"), row):
             try:
@@ -49,7 +49,7 @@ def blame(rewards: Sequence[Any], terminations: Sequence[Any], truncations: Sequ
 
 @dataclasses.dataclass
 class Bound:
-    """The columns of one block, this worker's environments of them: [rows, envs, ...]."""
+    """This worker's part of the columns of one block: [rows, envs, ...]."""
 
     action: Array
     obs: Array
@@ -69,14 +69,14 @@ class Bound:
 
 
 class Batch:
-    """A fixed number of environments, stepped one after the other into the block that is bound."""
+    """A fixed number of environments, stepped one after the other into the bound block."""
 
     def __init__(self, source: Source, envs: int, autoreset: int,
                  report: Callable[[int, str, float], None] = lambda env, name, value: None):
         self.source, self.autoreset, self._report = source, autoreset, report
         self.envs: list[gymnasium.Env[Any, Any]] = []
         self.bound: Bound | None = None
-        self.ended = [False] * envs  # under next_step: the step to come begins an episode
+        self.ended = [False] * envs  # under next_step: the next step begins an episode
         self._count = envs
         self._watch, self._watched = Watch(source), 0
         self._discrete = isinstance(source.action, spaces.Discrete)
@@ -89,7 +89,7 @@ class Batch:
         self.renew()
 
     def renew(self) -> None:
-        """Makes all environments anew, with no episode begun and no block bound."""
+        """Makes all environments again, with no episode begun and no block bound."""
         self.close()
         self.bound = None
         self.ended = [False] * self._count
@@ -98,7 +98,7 @@ class Batch:
         self._steps = [env.step for env in self.envs]
 
     def close(self) -> None:
-        """Closes the environments; what they raise then is of no consequence."""
+        """Closes the environments and ignores their exceptions."""
         for env in self.envs:
             try:
                 env.close()
@@ -164,7 +164,7 @@ class Batch:
                 self._report(env, name, float(value))
 
     def _end(self, i: int, obs: Any, block: Bound) -> Any:
-        """Does what the mode of autoreset asks for at the end of an episode; returns the observation to write."""
+        """Resets at the end of an episode as the autoreset mode requires; returns the observation to write."""
         if self.autoreset == spec.SAME_STEP:
             assert block.final_obs is not None
             self._watch.shape(obs)

@@ -1,4 +1,4 @@
-"""What an environment of Gymnasium is to the host: its description, and how to make it."""
+"""Environments of Gymnasium for the host: their description, and how to make them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gymnasium import spaces
 
 from .. import spec
 
-# Seeds of the host have 64 bits. Gymnasium takes any whole number, but environments hand it on to generators that take
+# Seeds of the host have 64 bits. Gymnasium takes any whole number, but environments pass it on to generators that take
 # 32 bits, such as numpy.random.seed.
 SEED_MASK = 0xFFFFFFFF
 
@@ -24,14 +24,14 @@ _WRAP = ("wrap it in one that has a Box, such as gymnasium.wrappers.FlattenObser
          '"gymnasium:your.module:YourEnv-v0"')
 
 
-# Packages that register environments when they are imported, by what their ids begin with: module, name for pip.
+# Packages that register environments when imported, by the prefix of the ids: module, name for pip.
 _PACKAGES = {"ALE/": ("ale_py", "ale-py"), "MinAtar/": ("minatar.gym", "MinAtar"), "MiniGrid-": ("minigrid", "minigrid"),
              "BabyAI-": ("minigrid", "minigrid")}
 
 
 class Unusable(ValueError):
-    """The environment cannot be made, or has a space that the host does not run. The message names it; the code is the
-    host's for that: E010 no such id, E018 its spaces, E019 its constructor."""
+    """The environment cannot be made, or has a space that the host does not support. The message names it; code is the
+    host's: E010 no such id, E018 its spaces, E019 its constructor."""
 
     def __init__(self, message: str, code: str = "E018"):
         super().__init__(message)
@@ -54,18 +54,18 @@ class Source:
             env.close()
 
     def make(self, check: bool = False) -> gymnasium.Env[Any, Any]:
-        """Makes one environment; check has Gymnasium look at what it returns, with warnings."""
+        """Makes one environment; with check Gymnasium warns about its return values."""
         if check:
             self.use = registered(self.use)
         try:
             return gymnasium.make(self.use, disable_env_checker=not check, **self.kwargs)
-        except Exception as e:  # whatever the environment's own constructor raises
+        except Exception as e:  # the environment's constructor may raise anything
             unknown = isinstance(e, (gymnasium.error.UnregisteredEnv, gymnasium.error.DeprecatedEnv))
             raise Unusable(f"gymnasium.make({self.use!r}): {type(e).__name__}: {e}", "E010" if unknown else "E019") from e
 
     @property
     def one_hot(self) -> bool:
-        """Whether an observation is a number that the host gets as a vector with a single 1."""
+        """Whether an observation is a number, which the host receives as a one-hot vector."""
         return isinstance(self.observation, spaces.Discrete)
 
     def _describe(self) -> spec.EnvSpec:
@@ -87,7 +87,7 @@ class Source:
                             self.limit)
 
     def _hash(self, env: gymnasium.Env[Any, Any]) -> str:
-        """Of the environment's own source file, its name and arguments, and Gymnasium's version."""
+        """A hash of the environment's source file, its name and arguments, and Gymnasium's version."""
         told = hashlib.sha256(json.dumps([gymnasium.__version__, self.use, self.kwargs], default=str).encode())
         try:
             told.update(pathlib.Path(inspect.getfile(type(env.unwrapped))).read_bytes())
@@ -97,7 +97,7 @@ class Source:
 
 
 def registered(use: str) -> str:
-    """The id with the module that registers it, where that is known and the id has none."""
+    """The id with the module that registers it, if the module is known and the id has none."""
     module, pip = next((found for start, found in _PACKAGES.items() if use.startswith(start)), ("", ""))
     if not module or use in gymnasium.registry:
         return use
@@ -111,7 +111,7 @@ def registered(use: str) -> str:
 
 
 def keyword_arguments(args: dict[str, str]) -> dict[str, Any]:
-    """Turns dotted keys and texts into keyword arguments: a value that is JSON is that, any other a text."""
+    """Turns dotted keys and texts into keyword arguments: a value is parsed as JSON, or else a text."""
     made: dict[str, Any] = {}
     for key, text in args.items():
         *path, last = key.split(".")

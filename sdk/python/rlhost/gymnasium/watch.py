@@ -1,4 +1,4 @@
-"""What environments do that can be run but is hardly meant. Each is said once by a process."""
+"""Warnings about environments that run but are probably wrong. Each is logged once per process."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from gymnasium import spaces
 if TYPE_CHECKING:
     from .source import Source
 
-STEPS = 64  # of a batch that are looked at: more would cost what they are worth
+STEPS = 64  # checked steps of a batch: more would cost too much
 
 _said: set[tuple[str, str]] = set()
 
 
 class Watch:
-    """Looks at what one batch of a source observes."""
+    """Checks the observations of one batch of a source."""
 
     def __init__(self, source: Source):
         self._source, self._space = source, source.observation
@@ -28,8 +28,8 @@ class Watch:
                       "from 0 to 1, and normalize_obs = true of the policy scales them")
 
     def look(self, i: int, obs: Any, info: Mapping[str, Any]) -> None:
-        """Looks at what reset or step of environment i returned. ValueError where the observation has another shape
-        than its space: writing it would repeat or cut it."""
+        """Checks what reset or step of environment i returned. ValueError if the observation has another shape than its
+        space: writing it would repeat or cut it."""
         if isinstance(info, Mapping) and "action_mask" in info:
             self._say("mask", "returns info[\"action_mask\"], which is not used: the policy takes forbidden actions too")
         if not isinstance(self._space, spaces.Box):
@@ -53,5 +53,5 @@ class Watch:
 
 
 def is_image(space: spaces.Box) -> bool:
-    """Whether a space is that of pixels, not scaled: two dimensions or more, from 0 to 255."""
+    """Whether a space is unscaled pixels: two dimensions or more, from 0 to 255."""
     return len(space.shape) >= 2 and float(space.low.min()) >= 0 and float(space.high.max()) == 255

@@ -1,4 +1,4 @@
-"""The worker of environments as the host knows it: its calls, and its messages."""
+"""The worker of environments: its calls and messages."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .source import Source, Unusable
 _BIND, _RESET, _STEP, _REPLY = (_native.LINK_ENV_BIND, _native.LINK_ENV_RESET, _native.LINK_ENV_STEP,
                                 _native.LINK_ENV_REPLY)
 _TEXT = 4096  # room for an error
-_METRICS, _METRIC_BYTES = 64, 64  # names that the host takes, and bytes of one
-_FILE_SECONDS = 10.0  # for a file that was announced to arrive
+_METRICS, _METRIC_BYTES = 64, 64  # the most names that the host takes, and bytes of one
+_FILE_SECONDS = 10.0  # for an announced file to arrive
 
 # Minus the status codes of environments.
 _ARGUMENT, _STATE, _INTERNAL = 1, 3, 128
 
 
 class Worker:
-    """Works one batch of environments for the host."""
+    """Runs one batch of environments for the host."""
 
     capabilities = ["env"]
 
@@ -47,7 +47,7 @@ class Worker:
         self._send = link.send
 
     def frame(self, document: dict[str, Any], files: tuple[int, ...]) -> None:
-        """Takes a file that blocks lie in; called on the wire's thread."""
+        """Receives a file of blocks; called on the wire's thread."""
         file = document.get("file")
         try:
             if file and files:
@@ -82,7 +82,7 @@ class Worker:
         envs = document["envs"]
         self._batch = Batch(self._source, envs, document["autoreset"], self._report)
         self._made = {"seeds_at": 0, "mask_at": 8 * envs, "text_at": 9 * envs + 7 & ~7, "text": _TEXT}
-        self._link.bind(1, 0, [], 0)  # messages go to no slot, and no arena is involved
+        self._link.bind(1, 0, [], 0)  # no slots and no arenas
         self._made["bytes"] = self._made["text_at"] + _TEXT
         self._first = document.get("first_column", 0)
         return self._made
@@ -102,7 +102,7 @@ class Worker:
     # Messages.
 
     def message(self, m: _native.Message) -> None:
-        """Does what a message asks for and answers it."""
+        """Handles a message and answers it."""
         try:
             batch = self._require()
             if m.slot == _STEP:
@@ -123,7 +123,7 @@ class Worker:
             self._send(_REPLY, 0, 0, 0, m.t)
 
     def _report(self, env: int, name: str, value: float) -> None:
-        """Passes a number of an environment on to the metrics under env/."""
+        """Adds a number of an environment to the metrics under env/."""
         number = self._metrics.get(name)
         if number is None:
             if len(self._metrics) == _METRICS or not 0 < len(name.encode(errors="replace")) <= _METRIC_BYTES:
@@ -149,7 +149,7 @@ class Worker:
         return mask, seeds
 
     def _bound(self, number: int, offset: int) -> Bound:
-        """The views of a block, made once for each."""
+        """The views of a block, cached."""
         known = self._blocks.get((number, offset))
         if known is None:
             memory, columns = self._file(number)
@@ -158,7 +158,7 @@ class Worker:
         return known
 
     def _file(self, number: int) -> tuple[Any, dict[str, Column]]:
-        """A file of the host, which may still be on its way."""
+        """A file of the host; waits if it has not arrived yet."""
         with self._arrived:
             if not self._arrived.wait_for(lambda: number in self._files, _FILE_SECONDS):
                 raise RuntimeError(f"file {number} of the host did not arrive")

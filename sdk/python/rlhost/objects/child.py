@@ -1,4 +1,4 @@
-"""A store of one's own: a host for as long as a program needs it."""
+"""A private store: a host that lives as long as a program needs it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from .store import Store
 
 @contextlib.contextmanager
 def serve(path: str | None = None, *, memory_mib: int | None = None, program: str = "rlhost") -> Iterator[Store]:
-    """Starts ``rlhost store`` as a child, gives a Store connected to it, and stops it at the end, with all objects.
+    """Starts ``rlhost store`` as a child, yields a Store connected to it, and stops it at the end, with all objects.
 
         with objects.serve() as store:
             multiprocessing.Process(target=work, args=(store,)).start()
 
-    ``path`` is where others can connect, by default a place that only those know to whom the store is given. The child
-    also ends when this process does, however that ends. HostLost says why it could not be started."""
+    ``path`` is where others can connect, by default a private place known only to receivers of the store. The child
+    also ends when this process does, for any reason. Raises HostLost if it could not be started."""
     with contextlib.ExitStack() as stack:
         if path is None:
             path = os.path.join(stack.enter_context(tempfile.TemporaryDirectory(prefix="rlhost-objects-")), "objects.sock")

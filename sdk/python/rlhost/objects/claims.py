@@ -1,4 +1,4 @@
-"""What a store hands out: entries to read or to write, and what was pushed."""
+"""Claims on a store's entries: for reading, for writing, and pushed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .wire import ABORT, COMMIT, DIMS, RELEASE, R_INDEX, R_SPARE, R_SPARE_BLOCK,
 
 
 class Claim:
-    """Something that is held, until release or, for those who forget it, the garbage collector ends it."""
+    """A claim, held until release, or else until the garbage collector ends it."""
 
     __slots__ = ("_object", "_claim", "__weakref__")
 
@@ -23,8 +23,8 @@ class Claim:
 
 class Entry(Claim):
     """One entry, held for reading. ``array`` is its array, ``arrays`` those of all tracks: read-only views of shared
-    memory (of bytes, a memoryview; of a str or dict, itself), not to be looked at after release; numpy.asarray of the entry
-    is ``array``. ``with`` gives the array, or the arrays if there are several, and releases at its end."""
+    memory (a memoryview for bytes; a str or dict itself), invalid after release; numpy.asarray of the entry is
+    ``array``. ``with`` yields the array, or the arrays if there are several, and releases at its end."""
 
     __slots__ = ("index", "arrays", "_lent")
 
@@ -39,7 +39,7 @@ class Entry(Claim):
         return self.arrays[0]
 
     def copy(self) -> Any:
-        """The arrays, copied to memory of their own: one array, or a tuple if there are several tracks."""
+        """Copies of the arrays: one array, or a tuple if there are several tracks."""
         if not self._claim:
             raise Spent("object %r: entry %d has been released" % (self._object.name, self.index))
         copies = tuple(np.array(a) if isinstance(a, np.ndarray) else bytes(a) if isinstance(a, memoryview) else a
@@ -50,8 +50,8 @@ class Entry(Claim):
         return _as_array(self.array, dtype, copy)
 
     def release(self) -> None:
-        """Gives the entry back. A second release raises Spent. The host hears of it at once, or of an entry that was popped
-        with the next request, if its block takes no room until then."""
+        """Releases the entry. A second release raises Spent. The host is told at once, or with the next request if the
+        entry was popped and its block takes no room until then."""
         claim = self._claim
         if not claim:
             raise Spent("object %r: entry %d has been released before" % (self._object.name, self.index))
@@ -59,7 +59,7 @@ class Entry(Claim):
         self.arrays = ()
         connection = self._object.connection
         if self._lent and not connection.deferred:
-            connection.deferred.append(claim)  # nobody waits for a lent block
+            connection.deferred.append(claim)  # no writer waits for a lent block
         else:
             connection.post(RELEASE, claim)
 
@@ -82,7 +82,7 @@ class Entry(Claim):
 
 class Batch(Claim):
     """Several entries of one object, held for reading as one. A sequence of their arrays (or tuples of arrays);
-    ``indices`` says which they are."""
+    ``indices`` are their indices."""
 
     __slots__ = ("indices", "items")
 
@@ -103,7 +103,7 @@ class Batch(Claim):
         return iter(self.items)
 
     def release(self) -> None:
-        """Gives all entries back. A second release raises Spent."""
+        """Releases all entries. A second release raises Spent."""
         claim = self._claim
         if not claim:
             raise Spent("object %r: the batch has been released before" % self._object.name)
@@ -124,9 +124,9 @@ class Batch(Claim):
 
 
 class Writing(Claim):
-    """An entry that is being written in place. ``array`` (``arrays`` for several tracks) is the shared memory, its
-    contents undefined at first. ``commit`` makes it readable and returns its index, ``abort`` gives it back unwritten;
-    ``with`` commits at its end, or aborts if an exception leaves it."""
+    """An entry to write in place. ``array`` (``arrays`` for several tracks) is the shared memory, its contents
+    undefined at first. ``commit`` makes it readable and returns its index, ``abort`` returns it unwritten; ``with``
+    commits at its end, or aborts on an exception."""
 
     __slots__ = ("arrays", "index")
 
@@ -155,7 +155,7 @@ class Writing(Claim):
         return index
 
     def abort(self) -> None:
-        """Gives the block back. A second one, or one after commit, raises Spent."""
+        """Returns the block unwritten. Raises Spent after commit or abort."""
         if not self._claim:
             raise Spent("object %r: this entry has been committed or aborted before" % self._object.name)
         claim, self._claim, self.arrays = self._claim, 0, ()
@@ -178,8 +178,8 @@ class Writing(Claim):
 
 
 class Pushed:
-    """An entry on its way: the host has it before anything that this store asks for later. It is its index wherever an
-    integer is needed, and waits for it then; ``index`` does so too, and raises what went wrong."""
+    """A pending entry: the host handles it before any later request of this store. It can be used as its index, an
+    integer, and waits for it then; so does ``index``, which raises the error if the push failed."""
 
     __slots__ = ("_object", "_seq", "_index", "_error")
 
@@ -200,7 +200,7 @@ class Pushed:
         return self._index
 
     def _settle(self) -> None:
-        """Takes the reply, which also brings the block for the next push. The object's settling is held."""
+        """Takes the reply, which also brings the block for the next push. The caller holds the object's settling."""
         if not self._seq:
             return
         o = self._object
@@ -232,12 +232,12 @@ class Pushed:
 
 
 def _as_array(data: Any, dtype: Any, copy: bool | None) -> Any:
-    """What numpy.asarray of a claim is: the same memory, valid as long as the claim."""
+    """The result of numpy.asarray of a claim: the same memory, valid as long as the claim."""
     return np.asarray(data, dtype) if copy is None else np.array(data, dtype, copy=copy)
 
 
 def views_of(o: Object, body: bytes, at: int, block: int, tracks: int) -> tuple[tuple[Any, ...], int]:
-    """The views of one entry that a reply describes from `at` on."""
+    """The views of one entry, described in a reply from `at` on."""
     arrays = []
     for track in range(tracks):
         dtype, rank = VALUE.unpack_from(body, at)

@@ -1,4 +1,4 @@
-"""One session at the host, and how threads share it."""
+"""One session at the host, shared by threads."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _GRACE = 5.0  # seconds beyond its deadline that an answer may take before the h
 
 
 class Connection:
-    """One session at the host: everything that is claimed belongs to one. It pairs replies with requests, so that
-    threads can wait side by side: one of them reads the socket, for itself and for the others.
+    """One session at the host, which owns its claims. It pairs replies with requests, so that several threads can wait:
+    one of them reads the socket, for itself and for the others.
 
     A reply is a tuple: the fields of its head, its body, and the files that came with it.
     """
@@ -34,8 +34,8 @@ class Connection:
         self.lock = threading.Lock()       # guards reading, waiting, replies and orphans
         self.arrived = threading.Condition(self.lock)
         self.reading = False               # a thread is in recv
-        self.waiting = 0                   # threads that wait for it
-        self.replies: dict[int, tuple[Any, ...]] = {}  # to those
+        self.waiting = 0                   # threads that wait for that
+        self.replies: dict[int, tuple[Any, ...]] = {}  # for those
         self.orphans: dict[int, int] = {}  # requests whose caller was interrupted: op by seq
         self.seqs = itertools.count(1)
         self.buffer = bytearray(MAX_FRAME)
@@ -75,7 +75,7 @@ class Connection:
         return self.lost
 
     def post(self, op: int, claim: int) -> None:
-        """Sends a request without a reply. It may run in a finalizer, so it takes no lock and raises nothing."""
+        """Sends a request without a reply. It may run in a finalizer, so it must not lock or raise."""
         if self.lost is None:
             try:
                 self.send(REQUEST.pack(op, ONE_WAY, 0, 0, 0, 0, claim, 0, 0, 0), _NOSIGNAL)
@@ -84,7 +84,7 @@ class Connection:
 
     def call(self, op: int, flags: int = 0, values: int = 0, number: int = 0, count: int = 0, claim: int = 0,
              index: int = 0, timeout: float | None = 0, payload: bytes | bytearray = b"") -> tuple[Any, ...]:
-        """Sends a request and returns its reply, or raises what the reply says."""
+        """Sends a request and returns its reply, or raises the reply's error."""
         if timeout is None:
             wait, deadline = -1, None
         elif timeout <= 0:
@@ -109,7 +109,7 @@ class Connection:
             raise
 
     def take_deferred(self) -> int:
-        """The claim that a request is to release before anything else, or 0."""
+        """The claim that the next request must release first, or 0."""
         try:
             return self.deferred.pop()
         except IndexError:  # another thread was faster
@@ -127,7 +127,7 @@ class Connection:
             raise self._lose(e.strerror or str(e)) from None
 
     def finish(self, seq: int, deadline: float | None) -> tuple[Any, ...]:
-        """Returns the reply to a request, or raises what it says."""
+        """Returns the reply to a request, or raises its error."""
         reply = self._receive(seq, deadline)
         self.round_trips += 1
         status = reply[R_STATUS]
@@ -165,13 +165,13 @@ class Connection:
             lock.release()
 
     def _wait(self, seq: int) -> tuple[Any, ...] | None:
-        """Waits until another thread has read the reply, or nobody reads any more. The lock is held."""
+        """Waits until another thread has read the reply, or no thread reads. The caller holds the lock."""
         self.waiting += 1
         try:
             while self.reading and seq not in self.replies and self.lost is None:
                 self.arrived.wait(1.0)
         except BaseException:
-            self.lock.release()  # the caller expects it so, and will not come to release it
+            self.lock.release()  # the caller expects it held only on return
             raise
         finally:
             self.waiting -= 1
@@ -182,7 +182,7 @@ class Connection:
         return reply
 
     def _deliver(self, reply: tuple[Any, ...]) -> None:
-        """Keeps the reply to another thread's request, or gives back what an interrupted one has brought."""
+        """Keeps the reply to another thread's request, or releases the claim of an interrupted one."""
         with self.lock:
             op = self.orphans.pop(reply[2], None)
             if op is None:
@@ -192,7 +192,7 @@ class Connection:
             self._bury(op, reply)
 
     def _abandon(self, seq: int, op: int) -> None:
-        """Cancels a request whose caller was interrupted; what it may still bring is given back when it comes."""
+        """Cancels a request whose caller was interrupted; a claim that it still brings is released."""
         if self.lost is not None:
             return
         with self.lock:
@@ -220,7 +220,7 @@ class Connection:
             self.post(ABORT, reply[R_SPARE])
 
     def _read(self, deadline: float | None) -> tuple[Any, ...]:
-        """Reads one reply, whosever it is."""
+        """Reads one reply, of any request."""
         buffer = self.buffer
         while True:
             if self.lost is not None:

@@ -1,30 +1,30 @@
-"""What can go wrong with an object."""
+"""Errors of objects."""
 
 from __future__ import annotations
 
 
 class ObjectError(Exception):
-    """What went wrong with an object; the subclasses say what a caller may want to decide on."""
+    """An error of an object; callers can tell the subclasses apart."""
 
 
 class NotFound(ObjectError): """There is no object of that name."""
 class Exists(ObjectError): """There is an object of that name already."""
 class Removed(ObjectError): """The object was removed while it was used."""
 class NoEntry(ObjectError, LookupError): """The object has no entry of that index."""
-class Empty(ObjectError): """The object has no entry, or none as new as asked for."""
+class Empty(ObjectError): """The object has no entry, or none that is new enough."""
 class Full(ObjectError): """Every block of the object is in use."""
 class Busy(ObjectError): """The entry is being read."""
-class Spent(ObjectError): """What was claimed has been given back before."""
+class Spent(ObjectError): """The claim has been released already."""
 class Foreign(ObjectError): """The claim belongs to another session."""
 class WrongKind(ObjectError): """A claim for reading was used to write, or the other way round."""
 class TooLarge(ObjectError, ValueError): """The array does not fit the object's blocks."""
 class WrongTracks(ObjectError, ValueError): """The number of arrays is not the number of tracks."""
-class WrongDType(ObjectError, TypeError): """The array's dtype is not one that the track takes."""
-class LimitExceeded(ObjectError, ValueError): """A number is outside of what the host allows."""
+class WrongDType(ObjectError, TypeError): """The track does not take the array's dtype."""
+class LimitExceeded(ObjectError, ValueError): """A number is outside the host's limits."""
 class Closed(ObjectError): """The store, or the host's, has been closed."""
 class BadRequest(ObjectError): """The host did not understand the request."""
 class Canceled(ObjectError): """The operation was cancelled while it waited."""
-class HostLost(ObjectError, ConnectionError): """The host is gone. Every claim went with it; the next use connects anew."""
+class HostLost(ObjectError, ConnectionError): """The host and all claims are gone; the next use connects again."""
 
 
 # By the number that the host sends, less 16.

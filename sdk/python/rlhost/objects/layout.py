@@ -37,7 +37,7 @@ class Track:
             shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
             bytes = int(np.prod(shape, dtype=np.int64)) * self.dtype.itemsize
             if number_of(self.dtype, "track %r" % name) == DESCRIBED:
-                bytes += len(description(self.dtype, shape)) + 8 * MAX_RANK  # another shape's may be longer
+                bytes += len(description(self.dtype, shape)) + 8 * MAX_RANK  # another shape may need more
         self.bytes = bytes
 
     def _packed(self) -> builtins_bytes:
@@ -54,7 +54,7 @@ NAMES = {BYTES: "bytes", PLAIN: "plain", DESCRIBED: "described"}
 
 
 class Coded(bytes):
-    """The bytes of rlhost.plain that stand for a value."""
+    """A value as bytes of rlhost.plain."""
 
 
 class Column:
@@ -65,12 +65,12 @@ class Column:
     at: int      # of block 0
     stride: int  # from one block to the next
     bytes: int   # of a block
-    dtype: int   # the number of what the track takes
+    dtype: int   # the number of the track's dtype
     name: str
 
 
 class Object:
-    """An object as this process sees it: where its blocks are, and its mappings."""
+    """An object as this process sees it: the layout of its blocks, and its mappings."""
 
     def __init__(self, connection: Connection, name: str, number: int):
         self.connection = connection
@@ -78,8 +78,8 @@ class Object:
         self.number = number
         self.capacity = 0
         self.columns: list[Column] = []
-        self.reading: Any = None               # a mapping to read only, or None
-        self.writing: Any = None               # a mapping once something is written
+        self.reading: Any = None               # a read-only mapping, or None
+        self.writing: Any = None               # a writable mapping, from the first write on
         self.spare = (0, 0)                    # claim and block for the next push
         self.pushed: Pushed | None = None      # the last push, if its reply has not been taken yet
         self.packed: dict[Any, bytes] = {}     # values of a commit, by dtype and shape
@@ -97,7 +97,7 @@ class Object:
         return len(self.columns) == 1
 
     def place(self, reply: tuple[Any, ...]) -> None:
-        """Takes in the layout and the file that a reply to OPEN brought."""
+        """Takes the layout and the file of a reply to OPEN."""
         body = reply[-2]
         self.capacity, blocks, size, tracks = LAYOUT.unpack_from(body)
         at = LAYOUT.size
@@ -135,7 +135,7 @@ class Object:
             self.reading = mapped
 
     def array(self, memory: mmap.mmap, track: int, block: int, dtype: int, shape: tuple[int, ...]) -> Any:
-        """A view of what lies in a block; it is read-only if the mapping is."""
+        """A view of a block's value; it is read-only if the mapping is."""
         column = self.columns[track]
         at = column.at + block * column.stride
         if dtype in (BYTES, PLAIN, DESCRIBED):
@@ -154,7 +154,7 @@ class Object:
             raise BadRequest("object %r: an entry has %s" % (self.name, e)) from None
 
     def pack(self, arrays: Sequence[Any]) -> bytes:
-        """What a commit says of arrays, checked against the tracks."""
+        """The description of arrays in a commit, checked against the tracks."""
         if len(arrays) != len(self.columns):
             raise WrongTracks("object %r: %d arrays for %d tracks" % (self.name, len(arrays), len(self.columns)))
         if len(arrays) == 1 and isinstance(arrays[0], np.ndarray):

@@ -1,4 +1,4 @@
-"""The connection of a store, and the objects that it has found."""
+"""A store's connection and its opened objects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .wire import NO_FILE, OPEN, R_OBJECT
 
 
 def default_path() -> str:
-    """Where hosts and clients meet unless somebody says otherwise: $RLHOST_OBJECTS, or a folder of the user's own."""
+    """The default socket of hosts and clients: $RLHOST_OBJECTS, or one in a folder of the user's own."""
     if path := os.environ.get("RLHOST_OBJECTS"):
         return path
     if folder := os.environ.get("XDG_RUNTIME_DIR"):
@@ -29,7 +29,7 @@ S = TypeVar("S", bound="Session")
 
 
 class Session:
-    """What a store knows of the host: its connection, and the objects that it has used."""
+    """A store's connection to the host, and the objects that it has used."""
 
     def __init__(self, path: str | None = None, *, timeout: float | None = 0):
         self.path = path or default_path()
@@ -45,7 +45,7 @@ class Session:
             except HostLost:
                 if deadline is not None and time.monotonic() >= deadline:
                     raise
-                time.sleep(0.05)  # a path that does not exist yet has nothing to wait on
+                time.sleep(0.05)  # a missing path cannot be waited for
         _stores.add(self)
 
     def _connect(self) -> Connection:
@@ -63,8 +63,8 @@ class Session:
             return connection
 
     def close(self) -> None:
-        """Ends the session once everything that was pushed has found its place: what this store holds is given back, and
-        its views must not be used any more."""
+        """Ends the session after all pending pushes: the store's claims are released, and its views must not be used
+        any more."""
         try:
             if not self._closed:
                 self.flush()
@@ -88,16 +88,16 @@ class Session:
             self._close()
 
     def __reduce__(self: S) -> tuple[type[S], tuple[str]]:
-        """In another process it is a session of its own at the same host: it holds nothing of what this one holds."""
+        """In another process it is a session of its own at the same host, without this one's claims."""
         return type(self), (self.path,)
 
     @property
     def round_trips(self) -> int:
-        """How many requests have been answered in this session."""
+        """The number of answered requests of this session."""
         return self._connect().round_trips
 
     def flush(self) -> None:
-        """Waits until everything that was pushed has found its place, and raises what went wrong."""
+        """Waits for all pending pushes, and raises their error."""
         for name in list(self._objects):
             self._settle(name)
 
@@ -116,7 +116,7 @@ class Session:
     # How objects are found.
 
     def _find(self, name: str) -> Object:
-        """The object of that name, from memory if it has been used before."""
+        """The object of that name, cached after the first use."""
         connection = self._connect()
         o = self._objects.get(name)
         if o is not None and o.connection is connection:
@@ -144,7 +144,7 @@ class Session:
         return o
 
     def _claimed(self, name: str, op: int, flags: int = 0, **request: Any) -> tuple[tuple[Any, ...], Object]:
-        """Asks for something to read, with the mapping in place before anything is claimed."""
+        """Sends a request for reading, with the mapping in place before the claim."""
         for last in (False, True):
             o = self._objects.get(name)
             if o is None or o.connection.lost is not None:
@@ -177,7 +177,7 @@ class Session:
                 del self._objects[o.name]
 
     def _made_anew(self, o: Object) -> bool:
-        """Whether there is another object of the name of one that was removed."""
+        """Whether there is a new object with the name of a removed one."""
         try:
             return self._find(o.name).number != o.number
         except NotFound:

@@ -1,4 +1,4 @@
-"""What a store does with objects: making, writing and reading them."""
+"""The store: making, writing and reading objects."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from .wire import (
 
 
 class Store(Session):
-    """A connection to the objects that a running rlhost serves, at ``path`` or default_path(). It raises HostLost if
-    nobody serves there; with a timeout it waits so long for a host to appear."""
+    """A connection to the objects that a running rlhost serves, at ``path`` or default_path(). It raises HostLost if no
+    host serves there; with a timeout it waits that long for one."""
 
     # Objects.
 
@@ -31,9 +31,9 @@ class Store(Session):
                bytes: int | None = None, tracks: Sequence[Track] | None = None, spares: int = 0,
                exist_ok: bool = False) -> None:
         """Makes an object for ``capacity`` entries: of one track, whose blocks hold arrays of that shape and dtype or
-        just so many bytes, or of the given tracks. ``spares`` blocks more let as many writers push with one request
-        (0: one for every eighth entry, at most 8; -1: none). With exist_ok an object of that name that is large enough
-        will do; else that is Exists."""
+        that many bytes, or of the given tracks. ``spares`` more blocks let as many writers push with one request (0:
+        one for every eighth entry, at most 8; -1: none). With exist_ok an existing object of that name that is large
+        enough is used; else Exists."""
         if tracks is None:
             tracks = [Track(shape, dtype, bytes=bytes)]
         encoded = name.encode()
@@ -41,13 +41,13 @@ class Store(Session):
         self._connect().call(CREATE, REUSE if exist_ok else 0, count=len(encoded), payload=encoded + config)
 
     def remove(self, name: str) -> None:
-        """Withdraws an object from everybody. Those who read it keep what they read."""
+        """Removes an object for all processes. Its readers keep their views."""
         o = self._find(name)
         self._forget(o)
         o.connection.call(REMOVE, number=o.number)
 
     def wait_for(self, name: str, timeout: float | None = None) -> None:
-        """Waits until somebody has made an object of that name. NotFound at the end of the timeout."""
+        """Waits until an object of that name exists. NotFound at the end of the timeout."""
         self._connect().call(OPEN, NO_FILE, timeout=timeout, payload=name.encode())
 
     def names(self, prefix: str = "") -> list[str]:
@@ -67,21 +67,22 @@ class Store(Session):
                 return found
 
     def stat(self, name: str) -> dict[str, Any]:
-        """How the object is: Entries, Writing, Kept, Spares, Next, Oldest, Newest, Counters and more."""
+        """The object's numbers: Entries, Writing, Kept, Spares, Next, Oldest, Newest, Counters and more."""
         stat: dict[str, Any] = json.loads(self._ask(name, STAT)[-2])
         return stat
 
     def count(self, name: str) -> int:
-        """How many entries can be read."""
+        """The number of readable entries."""
         return int(self.stat(name)["Entries"])
 
     # Writing.
 
     def push(self, name: str, data: Any, timeout: float | None = None) -> "Pushed":
-        """Copies an array (anything numpy takes), bytes, a str or a dict (or a sequence of them for an object of several
-        tracks) into a new entry. NotFound where nobody has made the object: create does, and put if need be. Without a timeout it returns as soon as the entry is on its way, at most one for each object; the
-        next push waits if there was no room for this one, and raises what went wrong with it. With a timeout it waits for
-        room itself, and raises Full at its end. What it returns is good for the entry's index."""
+        """Copies an array (anything numpy takes), bytes, a str or a dict (or a sequence of them for an object of
+        several tracks) into a new entry. NotFound if the object does not exist: use create, or put, which creates it.
+        Without a timeout it returns while the entry is pending, at most one for each object; the next push waits if
+        there was no room for this one, and raises its error. With a timeout it waits for room itself, and raises Full
+        at its end. The result can be used as the entry's index."""
         if timeout is None:
             self._settle(name)
         for last in (False, True):
@@ -120,7 +121,7 @@ class Store(Session):
             release = connection.take_deferred() if connection.deferred else 0
             connection.begin(REQUEST.pack(COMMIT, NEXT, len(arrays), seq, o.number, 0, claim, 0, release, -1) + values)
         except Full:
-            o.keep(claim, block)  # a spare block waits for room, and stays ours in vain
+            o.keep(claim, block)  # keep the spare block: the push found no room
             raise
         except BaseException as e:
             if not isinstance(e, Removed):
@@ -186,7 +187,7 @@ class Store(Session):
     # Reading.
 
     def read(self, name: str, index: int, timeout: float | None = 0) -> Entry:
-        """The entry of an index. With a timeout, one that is still to come is waited for. NoEntry."""
+        """The entry of an index. With a timeout it waits for a future one. NoEntry."""
         return self._entry(name, READ, index, timeout)
 
     def read_latest(self, name: str, after: int = -1, timeout: float | None = 0) -> Entry:
@@ -194,8 +195,8 @@ class Store(Session):
         return self._entry(name, LATEST, after + 1, timeout)
 
     def pop(self, name: str, timeout: float | None = None) -> Entry:
-        """Takes the oldest entry out of the object and waits for one if there is none: each entry goes to one pop. Empty
-        at the end of the timeout. Others who read the entry keep it until they release it."""
+        """Takes the oldest entry out of the object and waits for one if there is none: each entry goes to one pop.
+        Empty at the end of the timeout. Other readers keep the entry until they release it."""
         return self._entry(name, POP, 0, timeout, NEXT)
 
     def _entry(self, name: str, op: int, index: int, timeout: float | None, flags: int = 0) -> Entry:
@@ -209,7 +210,7 @@ class Store(Session):
         return e
 
     def batch_read(self, name: str, indices: Sequence[int]) -> Batch:
-        """All entries of those indices, or NoEntry and none."""
+        """All entries of those indices, or NoEntry."""
         indices = [int(i) for i in indices]
         payload = struct.pack("<%dQ" % len(indices), *indices)
         return self._batch(*self._claimed(name, BATCH, count=len(indices), payload=payload))
@@ -256,8 +257,8 @@ class Store(Session):
                 start = batch.indices[-1] + 1
 
     def delete(self, name: str, index: int, revoke: bool = False) -> None:
-        """Takes an entry out of the object. While others read it that is Busy; with revoke they keep what they have
-        until they release it, and nobody else gets it."""
+        """Removes an entry from the object. Busy while it is read; with revoke its readers keep it until they release
+        it, and there are no new ones."""
         self._ask(name, DELETE, REVOKE if revoke else 0, index=index)
 
 
@@ -284,7 +285,7 @@ def _describe(memory: Any, at: int, dtype: np.dtype, shape: tuple[int, ...]) -> 
 
 
 def _to_write(o: Object, track: int, block: int, shape: tuple[int, ...], dtype: np.dtype | None) -> Any:
-    """The array of a block that is being written."""
+    """The array of a block for writing."""
     number = BYTES if dtype is None else NUMBER_OF.get(dtype, DESCRIBED)
     if dtype is None or number != DESCRIBED:
         return o.array(o.writing, track, block, number, shape)

@@ -1,4 +1,4 @@
-"""The frames between a store and the host: a head, and behind it what the operation needs."""
+"""The frames between a store and the host: a head, then the data of the operation."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ DTYPE_OF = {number: np.dtype(name) for number, name in DTYPES.items()}
 NUMBER_OF = {dtype: number for number, dtype in DTYPE_OF.items()}
 DIMS = [struct.Struct("<%dQ" % rank) for rank in range(MAX_RANK + 1)]
 
-# Places in a reply's head, and behind it what is not in the head.
+# Places in a reply's head, then those after the head.
 R_STATUS, R_OBJECT, R_BLOCK, R_CLAIM, R_INDEX, R_SPARE, R_SPARE_BLOCK, R_COUNT = 1, 3, 4, 5, 6, 7, 8, 9
 
 
 def number_of(dtype: np.dtype, what: str) -> int:
-    """The number of a dtype in frames; WrongDType says what it was for if there is none."""
+    """The number of a dtype in frames. Without one it raises WrongDType, which names the purpose."""
     number = NUMBER_OF.get(dtype)
     if number is not None:
         return number
@@ -58,13 +58,13 @@ _LENGTH = struct.Struct("<I")
 
 @functools.lru_cache(256)
 def description(dtype: np.dtype, shape: tuple[int, ...]) -> bytes:
-    """What stands behind the elements of an array whose dtype has no number."""
+    """The text after the elements of an array whose dtype has no number."""
     text = repr((np.lib.format.dtype_to_descr(dtype), shape)).encode()
     return text + _LENGTH.pack(len(text))
 
 
 def described(block: memoryview) -> tuple[np.dtype, tuple[int, ...]]:
-    """The dtype and shape of the array in a block. ValueError where it is none."""
+    """The dtype and shape of the array in a block. ValueError if there is none."""
     try:
         length, = _LENGTH.unpack(block[-_LENGTH.size:])
         text = bytes(block[-_LENGTH.size - length:-_LENGTH.size]) if length < 1 << 16 else b""
