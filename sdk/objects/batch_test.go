@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
-// indices are those of a batch's entries, each of which holds its own index.
+// indices returns the indices of a batch's entries, each of which contains its own.
 func indices(t *testing.T, b *Batch) []uint64 {
 	t.Helper()
 	var list []uint64

@@ -10,9 +10,9 @@ import (
 	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
-// Parts that child processes play.
+// Parts of child processes.
 
-// hold claims what it can of "x" in every way, says so, and waits to be killed.
+// hold claims "x" in every possible way, prints a word, and waits to be killed.
 func hold(ctx context.Context, s *Store) error {
 	now := NoWait(ctx)
 	_, err := s.New(now, "x", store.ValueOf(store.Bytes, 8))
@@ -26,7 +26,7 @@ func hold(ctx context.Context, s *Store) error {
 	select {}
 }
 
-// pushForEver pushes to "x" until it is killed.
+// pushForEver pushes to "x" until killed.
 func pushForEver(ctx context.Context, s *Store) error {
 	for n := uint64(os.Getpid()) << 32; ; n++ {
 		w, err := s.New(ctx, "x", store.ValueOf(store.Bytes, 4096))
@@ -43,7 +43,7 @@ func pushForEver(ctx context.Context, s *Store) error {
 	}
 }
 
-// churn pushes, looks and pops a few times, and leaves with nothing.
+// churn pushes, reads and pops a few times, and ends without claims.
 func churn(ctx context.Context, s *Store) error {
 	data := make([]byte, 4096)
 	for n := range 20 {
@@ -57,7 +57,7 @@ func churn(ctx context.Context, s *Store) error {
 		} {
 			e, err := read()
 			if errors.Is(err, ErrEmpty) {
-				continue // others have popped it
+				continue // another process popped it
 			}
 			if err != nil {
 				return err
@@ -70,7 +70,7 @@ func churn(ctx context.Context, s *Store) error {
 	return nil
 }
 
-// play is one writer of the race between read_latest and push.
+// play is a writer in the race between read_latest and push.
 func play(ctx context.Context, s *Store) error {
 	data := make([]byte, 4096)
 	for n := range 400 {
@@ -80,7 +80,7 @@ func play(ctx context.Context, s *Store) error {
 		}
 		e, err := s.ReadLatest(NoWait(ctx), "x", 0)
 		if errors.Is(err, ErrEmpty) {
-			continue // others have taken all there was
+			continue // other processes popped them all
 		}
 		if err != nil {
 			return err
@@ -89,7 +89,7 @@ func play(ctx context.Context, s *Store) error {
 		if err := torn(e.Bytes(0)); err != nil {
 			return err
 		}
-		if index > 0 && n%2 == 0 { // make room: others still read what goes
+		if index > 0 && n%2 == 0 { // make room: other processes still read the entry
 			if err := s.Delete(ctx, "x", index-1, true); err != nil && !errors.Is(err, ErrNoEntry) {
 				return err
 			}

@@ -14,19 +14,19 @@ import (
 	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
-// grace is how long an answer may take beyond the time it was given before the host counts as lost.
+// grace is the time beyond the deadline of an answer after which the host counts as lost.
 const grace = 5 * time.Second
 
 // connection pairs replies with requests.
 type connection struct {
 	path       string
 	socket     *shm.Socket
-	over       sync.WaitGroup // the goroutine that receives
+	over       sync.WaitGroup // the receiving goroutine
 	seq        atomic.Uint32
 	roundTrips atomic.Uint64
 
 	mu      sync.Mutex
-	lost    error               // why nothing works any more
+	lost    error               // why the connection ended
 	waiting map[uint32]*pending // requests without a reply
 }
 
@@ -42,14 +42,14 @@ func (c *connection) init(path string, socket *shm.Socket) {
 	c.path, c.socket, c.waiting = path, socket, map[uint32]*pending{}
 }
 
-// end closes the connection; it returns false if the user has done so before.
+// end closes the connection; it returns false if the user had already closed it.
 func (c *connection) end() bool {
 	c.mu.Lock()
 	first := !errors.Is(c.lost, ErrClosed)
 	c.lost = ErrClosed
 	c.mu.Unlock()
 	if first {
-		_ = c.socket.Close() // a host that is gone has closed it already
+		_ = c.socket.Close() // a lost host has closed it already
 		c.over.Wait()
 	}
 	return first
@@ -82,7 +82,7 @@ func (c *connection) deliver(frame []byte, files []*os.File) error {
 			err = errors.Join(err, f.Close())
 		}
 		if err == nil && p.reply.Op == wire.OpHello {
-			err = p.reply.Err() // a refusal of the connection comes unasked
+			err = p.reply.Err() // the refusal of a connection answers no request
 		}
 		return err
 	}
@@ -105,14 +105,14 @@ func (c *connection) lose(err error) {
 	}
 }
 
-// call sends a request and waits for its reply; an error that the host replied comes as an error.
+// call sends a request and waits for its reply; it returns the host's error as an error.
 func (c *connection) call(ctx context.Context, r *wire.Request) (*wire.Reply, error) {
 	p, err := c.exchange(ctx, r)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range p.files {
-		_ = f.Close() // none was asked for
+		_ = f.Close() // none was requested
 	}
 	return &p.reply, nil
 }
@@ -141,7 +141,7 @@ func (c *connection) exchange(ctx context.Context, r *wire.Request) (*pending, e
 	return p, nil
 }
 
-// ended adds to the error of a request that had to end with ctx why it did.
+// ended adds the reason of ctx to the error of a request that ctx ended.
 func ended(ctx context.Context, err error) error {
 	if errors.Is(err, store.ErrCanceled) {
 		return fmt.Errorf("%w: %w", err, context.Cause(ctx))
@@ -182,13 +182,13 @@ func (c *connection) start(r *wire.Request, p *pending) error {
 	}
 	if err := c.socket.Send(frame); err != nil {
 		c.lose(err)
-		return p.err // lose has set it, or the reply to nothing has not come
+		return p.err // set by lose; nil if no reply is due
 	}
 	return nil
 }
 
-// hurry waits for the reply to a request whose time is over. The host keeps the deadline by itself; a context that
-// was cancelled it has to be told of. A host that does not answer even then is lost.
+// hurry waits for the reply to a request after its deadline. The host knows the deadline, but must be told of a
+// cancelled context. A host that does not answer even then is lost.
 func (c *connection) hurry(ctx context.Context, seq uint32, p *pending) {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		c.post(&wire.Request{Op: wire.OpCancel, Index: uint64(seq)})
@@ -199,12 +199,12 @@ func (c *connection) hurry(ctx context.Context, seq uint32, p *pending) {
 	case <-p.over:
 	case <-timer.C:
 		c.lose(errors.New("it does not answer"))
-		_ = c.socket.Close() // whatever it still says comes too late
+		_ = c.socket.Close() // later replies come too late
 		<-p.over
 	}
 }
 
-// post sends a request that has no reply. If the host is gone, so is what the request was to end.
+// post sends a request without a reply. If the host is gone, so is the claim that the request ends.
 func (c *connection) post(r *wire.Request) {
 	frame, err := wire.AppendRequest(nil, r)
 	if err != nil {

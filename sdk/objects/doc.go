@@ -1,6 +1,6 @@
 // Package objects is the Go client of an object store: named, bounded, ordered sets of arrays that processes of one
-// user share through a running rlhost. plugins/objects serves one, plugins/objects/store says what every operation means, and
-// rlhost.objects in sdk/python is the same in Python.
+// user share through a running rlhost. plugins/objects serves one, plugins/objects/store defines the operations, and
+// rlhost.objects in sdk/python is the client in Python.
 //
 //	store, err := objects.Dial(ctx, "")
 //	err = store.Create(ctx, "obs", objects.Config{Capacity: 64, Tracks: []objects.Track{{Bytes: 1 << 20}}})
@@ -12,11 +12,11 @@
 // Operations wait until ctx ends; with NoWait they do not wait at all. Errors wrap the sentinels of plugins/objects/store, such
 // as ErrFull and ErrEmpty, whose names this package repeats.
 //
-// A Store is one session: everything it holds is given back when it closes, or when the process ends, however it ends.
-// If the host goes, every operation from then on returns ErrLost at once, and the memory that is mapped stays readable;
-// nothing connects anew by itself, because what was held is gone: Dial again. An object that was removed and made anew
-// under its name is found again by name.
+// A Store is one session: everything it holds is released when it closes, or when the process ends, for any reason. If
+// the host is lost, every later operation returns ErrLost at once, and mapped memory stays readable; the Store does not
+// reconnect, because its claims are gone: Dial again. An object that was removed and created again is found by its
+// name.
 //
-// A view that is read after Release shows whatever comes next, and one that is written to faults: the mapping is
-// read-only. A Store may be used from any number of goroutines.
+// Reading a view after Release shows later entries; writing to one faults: the mapping is read-only. A Store may be
+// used from any number of goroutines.
 package objects

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// dup returns a file of its own of what f has open, because shm.Open takes the one that it is given.
+// dup returns a duplicate of f's descriptor, because shm.Open becomes the owner of its argument.
 func dup(f *os.File) (int, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

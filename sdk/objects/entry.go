@@ -18,7 +18,7 @@ type Entry struct {
 	part bool // of a batch
 }
 
-// claimed is what an entry, a batch and a writing have in common.
+// claimed is the common part of an entry, a batch and a writing.
 type claimed struct {
 	store  *Store
 	object *remote
@@ -26,7 +26,7 @@ type claimed struct {
 	ended  atomic.Bool
 }
 
-// end gives the claim up once.
+// end ends the claim once.
 func (c *claimed) end(what string) error {
 	if !c.ended.CompareAndSwap(false, true) {
 		return fmt.Errorf("object %q: %s: %w", c.object.name, what, ErrSpent)
@@ -34,7 +34,7 @@ func (c *claimed) end(what string) error {
 	return nil
 }
 
-// Read claims the entry of an index; one that is still to come is waited for. Errors: ErrNoEntry.
+// Read claims the entry of an index, and waits for a future one. Errors: ErrNoEntry.
 func (s *Store) Read(ctx context.Context, name string, index uint64) (*Entry, error) {
 	return s.entry(ctx, name, &wire.Request{Op: wire.OpRead, Index: index})
 }
@@ -45,8 +45,8 @@ func (s *Store) ReadLatest(ctx context.Context, name string, from uint64) (*Entr
 	return s.entry(ctx, name, &wire.Request{Op: wire.OpLatest, Index: from})
 }
 
-// Pop takes the oldest entry out of an object, and waits for one if there is none: each entry goes to one Pop. Others
-// who read it keep it until they release it. Errors: ErrEmpty.
+// Pop takes the oldest entry out of an object, and waits for one if there is none: each entry goes to one Pop. Other
+// readers keep it until they release it. Errors: ErrEmpty.
 func (s *Store) Pop(ctx context.Context, name string) (*Entry, error) {
 	return s.entry(ctx, name, &wire.Request{Op: wire.OpPop})
 }
@@ -67,19 +67,19 @@ type Batch struct {
 	entries []*Entry
 }
 
-// BatchRead claims the entries of all indices, or returns ErrNoEntry and claims none.
+// BatchRead claims the entries of all indices, or none and returns ErrNoEntry.
 func (s *Store) BatchRead(ctx context.Context, name string, indices []uint64) (*Batch, error) {
 	return s.claim(ctx, name, &wire.Request{Op: wire.OpBatch, Indices: indices})
 }
 
-// BatchRange claims the oldest entries from an index on, at most most and as many as one reply holds. Errors:
-// ErrNoEntry if there is none, store.ErrRequest if most is less than 1.
+// BatchRange claims the oldest entries from an index on, at most most and at most as many as fit into one reply.
+// Errors: ErrNoEntry if there is none, store.ErrRequest if most is less than 1.
 func (s *Store) BatchRange(ctx context.Context, name string, from uint64, most int) (*Batch, error) {
 	most = min(max(most, 0), math.MaxInt32) // the request has 32 bits for it
 	return s.claim(ctx, name, &wire.Request{Op: wire.OpBatch, Flags: wire.Range, Index: from, Most: most})
 }
 
-// claim asks for entries to read, with the memory mapped before.
+// claim requests entries to read, after mapping the memory.
 func (s *Store) claim(ctx context.Context, name string, r *wire.Request) (*Batch, error) {
 	reply, o, err := s.on(ctx, name, readMapping, r)
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *Store) claim(ctx context.Context, name string, r *wire.Request) (*Batch
 	b := &Batch{claimed: claimed{store: s, object: o, claim: reply.Claim}}
 	for _, view := range reply.Views {
 		if !o.holds(&view) {
-			_ = b.Release() // the error that matters is this one
+			_ = b.Release() // the next error matters more
 			return nil, fmt.Errorf("object %q: the host tells of entry %d what cannot be", name, view.Index)
 		}
 		b.entries = append(b.entries, &Entry{claimed: claimed{store: s, object: o, claim: reply.Claim}, view: view, part: true})
@@ -100,7 +100,7 @@ func (s *Store) claim(ctx context.Context, name string, r *wire.Request) (*Batch
 	return b, nil
 }
 
-// holds tells whether a view lies in the object.
+// holds reports whether a view lies in the object.
 func (o *remote) holds(v *store.View) bool {
 	if len(v.Values) != len(o.layout.Columns) || int64(v.Block) >= int64(o.layout.Blocks) {
 		return false
@@ -116,10 +116,10 @@ func (o *remote) holds(v *store.View) bool {
 // Len returns how many entries the batch has.
 func (b *Batch) Len() int { return len(b.entries) }
 
-// Entry returns one of them. It is released with the batch, not by itself.
+// Entry returns one entry, which is released with the batch, not by itself.
 func (b *Batch) Entry(i int) *Entry { return b.entries[i] }
 
-// Release gives all entries back. A second Release returns ErrSpent.
+// Release releases all entries. A second Release returns ErrSpent.
 func (b *Batch) Release() error {
 	if err := b.end("batch"); err != nil {
 		return err
@@ -131,16 +131,16 @@ func (b *Batch) Release() error {
 	return nil
 }
 
-// give tells the host that a claim is over.
+// give tells the host that a claim has ended.
 func (c *claimed) give(op wire.Op) {
 	c.store.post(&wire.Request{Op: op, Flags: wire.OneWay, Claim: c.claim})
 	c.object.drop()
 }
 
-// Index returns which entry it is.
+// Index returns the entry's index.
 func (e *Entry) Index() uint64 { return e.view.Index }
 
-// Tracks returns how many arrays it has.
+// Tracks returns the number of its arrays.
 func (e *Entry) Tracks() int { return len(e.view.Values) }
 
 // Value returns type and shape of an array.
@@ -151,11 +151,11 @@ func (e *Entry) Bytes(track int) []byte {
 	if e.ended.Load() || track < 0 || track >= len(e.view.Values) {
 		return nil
 	}
-	n, _ := e.view.Values[track].Size() // holds has checked it
+	n, _ := e.view.Values[track].Size() // checked by holds
 	return e.object.block(e.object.read, track, e.view.Block)[:n:n]
 }
 
-// Release gives the entry back. A second Release returns ErrSpent, and so does one of an entry of a batch.
+// Release releases the entry. It returns ErrSpent the second time, and for an entry of a batch.
 func (e *Entry) Release() error {
 	if e.part {
 		return fmt.Errorf("object %q: entry %d: %w: it is released with its batch", e.object.name, e.view.Index, ErrSpent)

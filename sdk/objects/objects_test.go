@@ -61,7 +61,7 @@ func TestViews_AreTheSharedMemoryWithoutACopy(t *testing.T) {
 	}
 }
 
-// faults runs fn and returns the memory fault that it ended in.
+// faults runs fn and returns its memory fault.
 func faults(fn func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {

@@ -53,7 +53,7 @@ func TestKilledClients_LeakNothing(t *testing.T) {
 		p := run(t, "hold", host.Path())
 		p.says(t, "holding")
 		p.kill(t)
-		settled(t, s, "x", 1) // this test's own
+		settled(t, s, "x", 1) // this test's spare block
 		if err := s.Remove(t.Context(), "x"); err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestKilledWriters_LeaveNoTornEntry(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n == 250 {
-				if err := p.Process.Kill(); err != nil { // in the middle of something
+				if err := p.Process.Kill(); err != nil { // in the middle of an operation
 					t.Fatal(err)
 				}
 				break
@@ -113,7 +113,7 @@ func TestStoppedClient_HoldsUpNobody(t *testing.T) {
 	}
 	data := make([]byte, 4096)
 	for n := range 200 {
-		drain(t, s, "x") // what the writer pushed before it stopped: else a push waits for room that only a pop makes
+		drain(t, s, "x") // the writer's pushes before it stopped: else a push waits for room that only a pop makes
 		stamp(data, uint64(n))
 		if _, err := s.PushBytes(t.Context(), "x", data); err != nil {
 			t.Fatal(err)
@@ -129,7 +129,7 @@ func TestStoppedClient_HoldsUpNobody(t *testing.T) {
 	if err := p.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	for range 20 { // more than there is room for: the writer goes on
+	for range 20 { // more than there is room for: the writer continues
 		e, err := s.Pop(t.Context(), "x")
 		if err != nil {
 			t.Fatal(err)
@@ -200,7 +200,7 @@ func TestSixtyFourProcesses_AtOnceOnOneObject(t *testing.T) {
 	}
 }
 
-// drain pops until nothing is left.
+// drain pops all entries.
 func drain(t *testing.T, s *Store, name string) {
 	t.Helper()
 	for {

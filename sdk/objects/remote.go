@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
-// mapping says which view of an object's memory an operation needs before it is asked for.
+// mapping is the view of an object's memory that an operation needs before its request.
 type mapping uint8
 
 const (
@@ -27,15 +27,15 @@ type remote struct {
 	layout store.Layout
 
 	mu      sync.Mutex
-	read    *shm.Segment // nil until something is read
-	write   *shm.Segment // nil until something is written
-	held    int          // entries and writings that use the memory
-	gone    bool         // unmap when nothing is held
-	spare   uint64       // claim on a block for the next push
-	spareAt uint32       // that block
+	read    *shm.Segment // nil until the first read
+	write   *shm.Segment // nil until the first write
+	held    int          // entries and writings in use
+	gone    bool         // unmap when held is 0
+	spare   uint64       // claim on the block for the next push
+	spareAt uint32       // its index
 }
 
-// table holds the objects that have been used.
+// table holds the objects used so far.
 type table struct {
 	mu     sync.Mutex
 	byName map[string]*remote
@@ -47,7 +47,7 @@ func (t *table) get(name string) *remote {
 	return t.byName[name]
 }
 
-// keep returns the object of a name after an answer has told its number and layout.
+// keep returns the object of a name after a reply with its number and layout.
 func (t *table) keep(name string, reply *wire.Reply) *remote {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -67,7 +67,7 @@ func (t *table) forget(o *remote) {
 		delete(t.byName, o.name)
 	}
 	t.mu.Unlock()
-	_ = o.retire() // an address range that cannot be given back is lost, no more
+	_ = o.retire() // only an address range is lost
 }
 
 func (t *table) clear() error {
@@ -82,7 +82,7 @@ func (t *table) clear() error {
 	return err
 }
 
-// retire unmaps the object once nothing of it is held.
+// retire unmaps the object once it has no uses.
 func (o *remote) retire() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -112,8 +112,8 @@ func (o *remote) unmapIfUnused() error {
 	return err
 }
 
-// on does a request on the object of a name, which it looks up, maps and, if it was removed and made anew, looks up
-// again. With a mapping the object is held: the caller drops it, unless there was an error.
+// on makes a request on the object of a name, which it looks up, maps and, if it was removed and created again, looks
+// up again. With a mapping the object is held: the caller drops it, unless there was an error.
 func (s *Store) on(ctx context.Context, name string, need mapping, r *wire.Request) (*wire.Reply, *remote, error) {
 	for try := 0; ; try++ {
 		o, err := s.find(ctx, name, need)
@@ -141,7 +141,7 @@ func (s *Store) on(ctx context.Context, name string, need mapping, r *wire.Reque
 	}
 }
 
-// find returns the object of a name, mapped as needed and then held.
+// find returns the object of a name; with a mapping, mapped and held.
 func (s *Store) find(ctx context.Context, name string, need mapping) (*remote, error) {
 	o := s.objects.get(name)
 	if o == nil {
@@ -160,7 +160,7 @@ func (s *Store) find(ctx context.Context, name string, need mapping) (*remote, e
 	return o, nil
 }
 
-// hold maps an object if it is not, and counts one more use of its memory.
+// hold maps an object if needed, and counts one more use of its memory.
 func (s *Store) hold(ctx context.Context, o *remote, need mapping) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -182,7 +182,7 @@ func (s *Store) hold(ctx context.Context, o *remote, need mapping) error {
 	return nil
 }
 
-// open asks for an object's memory and maps it.
+// open requests an object's memory and maps it.
 func (s *Store) open(ctx context.Context, o *remote, access shm.Access, flags wire.Flags) (*shm.Segment, error) {
 	p, err := s.exchange(NoWait(ctx), &wire.Request{Op: wire.OpOpen, Flags: flags, Name: o.name})
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *Store) open(ctx context.Context, o *remote, access shm.Access, flags wi
 	}
 	defer func() {
 		for _, f := range p.files {
-			_ = f.Close() // the mapping has one of its own
+			_ = f.Close() // the mapping has its own
 		}
 	}()
 	if p.reply.Object != o.id {
@@ -213,7 +213,7 @@ func (s *Store) open(ctx context.Context, o *remote, access shm.Access, flags wi
 	return seg, nil
 }
 
-// fits tells whether every block of a layout lies within size bytes.
+// fits reports whether every block of a layout lies within size bytes.
 func fits(l *store.Layout, size int) bool {
 	if l.Blocks < 1 || len(l.Columns) < 1 {
 		return false

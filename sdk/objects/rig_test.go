@@ -18,10 +18,10 @@ import (
 	server "github.com/rlhost/rlhost/plugins/objects"
 )
 
-// childVariable makes the test binary play a part: its value is the part and the path of the socket.
+// childVariable makes the test binary a child process: its value is the part and the path of the socket.
 const childVariable = "RLHOST_TEST_OBJECTS_CHILD"
 
-// parts are what a child process can do; what it returns goes to its standard error.
+// parts are the parts of child processes; their errors go to standard error.
 func parts() map[string]func(ctx context.Context, s *Store) error {
 	return map[string]func(context.Context, *Store) error{
 		"hold": hold, "churn": churn, "writer": pushForEver, "player": play, "integrity": integrity,
@@ -52,7 +52,7 @@ func exit(err error) {
 	}
 }
 
-// process is a child that plays a part.
+// process is a child process.
 type process struct {
 	*exec.Cmd
 	out io.Reader
@@ -140,8 +140,8 @@ func create(t testing.TB, s *Store, name string, capacity, bytes int) {
 	}
 }
 
-// settled waits until nothing of an object is claimed but at most so many spare blocks: the death of a client is seen a
-// moment after it. Then it returns how the object is, or fails the test.
+// settled waits until an object has no claims but at most spares spare blocks, because the death of a client is noticed
+// later, and returns the object's state. It fails the test if that does not happen.
 func settled(t testing.TB, s *Store, name string, spares int) Stat {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -158,7 +158,7 @@ func settled(t testing.TB, s *Store, name string, spares int) Stat {
 	}
 }
 
-// stamp fills a block with what its first bytes say, so that a torn one shows.
+// stamp fills a block with a number, so that a torn one shows.
 func stamp(b []byte, n uint64) {
 	for i := 0; i+8 <= len(b); i += 8 {
 		binary.LittleEndian.PutUint64(b[i:], n+uint64(i))

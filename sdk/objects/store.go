@@ -14,7 +14,7 @@ import (
 )
 
 type (
-	// Config says what an object is; see plugins/objects/store, as for the others.
+	// Config is the configuration of an object; see plugins/objects/store, as for the others.
 	Config = store.Config
 	// Track is one of its tracks.
 	Track = store.Track
@@ -22,7 +22,7 @@ type (
 	Value = store.Value
 	// DType is the type of elements.
 	DType = store.DType
-	// Stat says how an object is at the moment.
+	// Stat is the state of an object.
 	Stat = store.Stat
 )
 
@@ -47,15 +47,15 @@ var (
 	ErrClosed = errors.New("the store has been closed")
 )
 
-// Store is a connection to the objects that a host serves, and the session that goes with it.
+// Store is a connection to the objects that a host serves, and its session.
 type Store struct {
 	connection
 	objects table
 }
 
-// Dial connects to the host that serves at a path, or at the default one if path is empty: what $RLHOST_OBJECTS says, or
-// a folder of the user's own. It does not wait for a host to appear. The store must be closed. Errors: ErrLost if
-// nobody serves there.
+// Dial connects to the host that serves at a path, or at the default one if path is empty: $RLHOST_OBJECTS, or one in a
+// folder of the user's own. It does not wait for a host to appear. The store must be closed. Errors: ErrLost if no host
+// serves there.
 func Dial(ctx context.Context, path string) (*Store, error) {
 	path = cmp.Or(path, wire.DefaultPath())
 	socket, err := shm.Dial(path)
@@ -73,8 +73,8 @@ func Dial(ctx context.Context, path string) (*Store, error) {
 	return s, nil
 }
 
-// Close ends the session: what it holds is given back, and memory is unmapped: at once, or where an Entry or Writing is
-// still held, when that is released. A second Close returns ErrClosed.
+// Close ends the session: it releases all claims and unmaps memory, at once or, where an Entry or Writing is still
+// held, on its release. A second Close returns ErrClosed.
 func (s *Store) Close() error {
 	if !s.end() {
 		return ErrClosed
@@ -85,7 +85,7 @@ func (s *Store) Close() error {
 // RoundTrips returns how many requests have been answered.
 func (s *Store) RoundTrips() uint64 { return s.roundTrips.Load() }
 
-// NoWait makes a context with which operations do not wait: what cannot be done at once is an error.
+// NoWait returns a context with which operations do not wait: they return an error instead.
 func NoWait(ctx context.Context) context.Context { return context.WithValue(ctx, noWait{}, true) }
 
 type noWait struct{}
@@ -96,7 +96,7 @@ func (s *Store) Create(ctx context.Context, name string, c Config) error {
 	return err
 }
 
-// Ensure is Create, but an object of that name with as many tracks and blocks no smaller will do.
+// Ensure is Create, but an existing object of that name will do if it has as many tracks and blocks no smaller.
 func (s *Store) Ensure(ctx context.Context, name string, c Config) error {
 	_, err := s.call(NoWait(ctx), &wire.Request{Op: wire.OpCreate, Flags: wire.Reuse, Name: name, Config: c})
 	return err
@@ -108,7 +108,7 @@ func (s *Store) WaitFor(ctx context.Context, name string) error {
 	return err
 }
 
-// Remove withdraws an object from everybody. Those who read it keep what they read.
+// Remove removes an object for all processes. Its readers keep their entries.
 func (s *Store) Remove(ctx context.Context, name string) error {
 	_, _, err := s.on(NoWait(ctx), name, noMapping, &wire.Request{Op: wire.OpRemove})
 	return err
@@ -131,7 +131,7 @@ func (s *Store) Names(ctx context.Context, prefix string) ([]string, error) {
 	}
 }
 
-// Stat returns how an object is.
+// Stat returns the state of an object.
 func (s *Store) Stat(ctx context.Context, name string) (Stat, error) {
 	reply, _, err := s.on(ctx, name, noMapping, &wire.Request{Op: wire.OpStat})
 	if err != nil {
@@ -144,8 +144,8 @@ func (s *Store) Stat(ctx context.Context, name string) (Stat, error) {
 	return stat, nil
 }
 
-// Delete takes an entry out of an object. While others read it that is ErrBusy; with revoke they keep what they have
-// until they release it, and nobody else gets it. Errors besides: ErrNoEntry.
+// Delete removes an entry from an object. Errors: ErrNoEntry, and ErrBusy while it is read; with revoke its readers
+// keep it until they release it, and there are no new ones.
 func (s *Store) Delete(ctx context.Context, name string, index uint64, revoke bool) error {
 	request := wire.Request{Op: wire.OpDelete, Index: index}
 	if revoke {

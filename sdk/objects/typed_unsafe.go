@@ -9,7 +9,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/objects/store"
 )
 
-// Element is what arrays are made of.
+// Element is an element type of arrays.
 type Element interface {
 	uint8 | int8 | int16 | int32 | int64 | uint16 | uint32 | uint64 | float32 | float64 | bool | complex64 | complex128
 }
@@ -45,7 +45,7 @@ func DTypeOf[T Element]() DType {
 	return store.Complex128
 }
 
-// ValueOf returns the value that an array of that shape has.
+// ValueOf returns the value of an array of that shape.
 func ValueOf[T Element](shape ...int) Value { return store.ValueOf(DTypeOf[T](), shape...) }
 
 // View returns an array of an entry, row by row: the shared memory itself, read-only, valid until Release. Errors:
@@ -57,7 +57,7 @@ func View[T Element](e *Entry, track int) ([]T, error) {
 	return slice[T](e.object.name, e.Bytes(track), e.view.Values[track].DType)
 }
 
-// Slice returns an array of an entry that is being written. Errors as View.
+// Slice returns an array of a Writing. Errors as View.
 func Slice[T Element](w *Writing, track int) ([]T, error) {
 	if track < 0 || track >= len(w.values) {
 		return nil, fmt.Errorf("object %q: track %d: %w: it has %d", w.object.name, track, ErrTracks, len(w.values))
@@ -66,8 +66,8 @@ func Slice[T Element](w *Writing, track int) ([]T, error) {
 }
 
 // slice sees bytes as elements. Blocks begin on cache lines of a mapping, so they are aligned for every Element, and
-// the bytes of a value are a whole number of elements. A bool is read as it lies there: only 0 and 1 are legal, and an
-// array of them that another language wrote has no others.
+// the bytes of a value are a whole number of elements. A bool is not converted: only 0 and 1 are legal, and arrays of
+// bool from other languages have no others.
 func slice[T Element](name string, b []byte, have DType) ([]T, error) {
 	if b == nil {
 		return nil, fmt.Errorf("object %q: %w", name, ErrSpent)
@@ -97,7 +97,7 @@ func (s *Store) PushBytes(ctx context.Context, name string, data []byte) (uint64
 	return s.push(ctx, name, []Value{store.ValueOf(store.Bytes, len(data))}, [][]byte{data})
 }
 
-// Put is Push into an object that is made first if there is none: for capacity entries as large as this one.
+// Put is Push, but creates a missing object first: for capacity entries as large as this one.
 func Put[T Element](ctx context.Context, s *Store, name string, capacity int, data []T, shape ...int) (uint64, error) {
 	bytes := max(1, len(data)*int(unsafe.Sizeof(*new(T))))
 	if s.objects.get(name) == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
 
-// Writing is an entry that is being written in place. It ends in Commit or Abort.
+// Writing is an entry to write in place. It ends in Commit or Abort.
 type Writing struct {
 	claimed
 	block  uint32
@@ -30,7 +30,7 @@ func (s *Store) New(ctx context.Context, name string, values ...Value) (*Writing
 	return w, nil
 }
 
-// check tells whether values fit the tracks; the host would say the same.
+// check returns the host's error for values that do not fit the tracks.
 func (o *remote) check(values []Value, block uint32) error {
 	if len(values) != len(o.layout.Columns) {
 		return fmt.Errorf("object %q: %w: %d values for %d", o.name, ErrTracks, len(values), len(o.layout.Columns))
@@ -57,12 +57,11 @@ func (w *Writing) Bytes(track int) []byte {
 	if w.ended.Load() || track < 0 || track >= len(w.values) {
 		return nil
 	}
-	n, _ := w.values[track].Size() // check has checked it
+	n, _ := w.values[track].Size() // checked by check
 	return w.object.block(w.object.write, track, w.block)[:n:n]
 }
 
-// Commit makes the entry readable and returns its index. A second Commit, or one after Abort, returns ErrSpent. Errors
-// besides: ErrRemoved.
+// Commit makes the entry readable and returns its index. Errors: ErrRemoved, and ErrSpent after Commit or Abort.
 func (w *Writing) Commit(ctx context.Context) (uint64, error) {
 	if err := w.end("writing"); err != nil {
 		return 0, err
@@ -75,7 +74,7 @@ func (w *Writing) Commit(ctx context.Context) (uint64, error) {
 	return reply.Index, nil
 }
 
-// Abort gives the block back unwritten. A second Abort, or one after Commit, returns ErrSpent.
+// Abort returns the block unwritten. It returns ErrSpent after Commit or Abort.
 func (w *Writing) Abort() error {
 	if err := w.end("writing"); err != nil {
 		return err
@@ -84,7 +83,7 @@ func (w *Writing) Abort() error {
 	return nil
 }
 
-// push copies data into a new entry: into the spare block that the last push brought, if it did.
+// push copies data into a new entry, in the spare block of the last push if there is one.
 func (s *Store) push(ctx context.Context, name string, values []Value, data [][]byte) (uint64, error) {
 	o, err := s.find(ctx, name, writeMapping)
 	if err != nil {
@@ -116,11 +115,11 @@ func (s *Store) push(ctx context.Context, name string, values []Value, data [][]
 		s.objects.forget(o)
 		return s.pushNew(ctx, name, values, data)
 	}
-	s.keepSpare(o, claim, block) // full, or cancelled: the block is still the session's
+	s.keepSpare(o, claim, block) // full, or cancelled: the session still owns the block
 	return 0, err
 }
 
-// pushNew is push with a block that is asked for first.
+// pushNew is push with a newly requested block.
 func (s *Store) pushNew(ctx context.Context, name string, values []Value, data [][]byte) (uint64, error) {
 	w, err := s.New(ctx, name, values...)
 	if err != nil {

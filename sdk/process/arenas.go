@@ -13,13 +13,13 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// arenas attaches what the host announces, and asks for more.
+// arenas attaches the arenas that the host announces, and requests more.
 type arenas struct {
 	send func(f native.Frame, files ...int) error
 
 	mu      sync.Mutex
 	set     *arena.Set              // nil until the process knows its holder
-	early   []func() error          // arenas that were announced before
+	early   []func() error          // arenas announced before that
 	calls   uint64                  // AddArena so far
 	waiting map[uint64]chan granted // by call
 }
@@ -34,7 +34,7 @@ func newArenas(send func(native.Frame, ...int) error) *arenas {
 	return &arenas{send: send, waiting: map[uint64]chan granted{}}
 }
 
-// open makes the set, for a process that is known by that holder number, with all that has been announced.
+// open makes the set for a process with that holder number, with all arenas announced so far.
 func (a *arenas) open(holder int) (*arena.Set, error) {
 	set := arena.NewPeerSet(holder, a.add)
 	a.mu.Lock()
@@ -93,7 +93,7 @@ func (a *arenas) attached(doc *native.Arena, words, data *os.File) (*arena.Arena
 	return a.set.Attach(sh)
 }
 
-// take returns the descriptor of a file, which is the caller's now.
+// take returns the descriptor of a file, which the caller then owns.
 func take(f *os.File) (int, error) {
 	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	return fd, errors.Join(err, f.Close())
@@ -113,11 +113,11 @@ func (a *arenas) add(c arena.Config) (*arena.Arena, error) {
 	if err != nil {
 		return nil, fmt.Errorf("arena %q: %w", c.Name, err)
 	}
-	got := <-answer // the host answers, or its end is ours
+	got := <-answer // the host answers, or this process ends with it
 	return got.arena, got.err
 }
 
-// failed ends a call that the host did not grant.
+// failed ends a refused call.
 func (a *arenas) failed(f *native.Failed) {
 	a.mu.Lock()
 	answer := a.waiting[f.Call]
@@ -128,7 +128,7 @@ func (a *arenas) failed(f *native.Failed) {
 	}
 }
 
-// removed gives up an arena that the host has removed.
+// removed detaches an arena that the host has removed.
 func (a *arenas) removed(id uint8) error {
 	a.mu.Lock()
 	set := a.set

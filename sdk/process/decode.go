@@ -10,7 +10,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// decodeJSON decodes a document; numbers whose type is open stay as they are written.
+// decodeJSON decodes a document; numbers without a type stay text.
 func decodeJSON(doc []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(doc))
 	d.UseNumber()
@@ -23,7 +23,7 @@ func decodeJSON(doc []byte, into any) error {
 	return nil
 }
 
-// configErrors returns what is wrong with a table, one entry for each key.
+// configErrors returns the errors in a table, one entry for each key.
 func configErrors(err error) []native.ConfigError {
 	var list []native.ConfigError
 	for _, e := range table.All(err) {
@@ -32,7 +32,7 @@ func configErrors(err error) []native.ConfigError {
 	return list
 }
 
-// tableOf returns what decodes a table of a document.
+// tableOf returns the decoder of a document's table.
 func tableOf(doc map[string]any) func(into any) error {
 	return func(into any) error { return table.Decode(table.Plain(doc), into) }
 }

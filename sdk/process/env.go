@@ -27,15 +27,15 @@ var (
 // textBytes is the room for the text of an error.
 const textBytes = 1 << 10
 
-// envs works a batch of environments for the host: the control calls EnvLoad, EnvMake and EnvState, and the calls of
-// the step path that come over the ring. Its methods may be called from any goroutine.
+// envs runs a batch of environments for the host: the control calls EnvLoad, EnvMake and EnvState, and the calls of the
+// step path on the ring. Its methods may be called from any goroutine.
 type envs struct {
 	load func(context.Context, env.Source) (env.Plugin, error)
 	in   *ring.SPSC // from the host
 	out  *ring.SPSC // to the host
 	send func(f native.Frame, files ...int) error
 	log  *slog.Logger
-	box  *inbox // what came over the wire
+	box  *inbox // files and states from the wire
 
 	running sync.WaitGroup
 
@@ -44,17 +44,17 @@ type envs struct {
 	env     env.Env
 	batch   native.EnvBatch
 	scratch native.EnvScratch
-	memory  []byte // the scratch area, once it is there
+	memory  []byte // the scratch area, nil until it is announced
 	spaces  map[uint64]*space
 	metrics map[string]uint32
 	seeds   []uint64
-	calls   uint64 // of states that were sent
+	calls   uint64 // of sent states
 	stopped bool
-	got     [1]hostabi.Message // the message that is being answered
-	one     [1]hostabi.Message // the one that is being sent
+	got     [1]hostabi.Message // the message to answer
+	one     [1]hostabi.Message // the message to send
 }
 
-// space is a segment that blocks lie in.
+// space is a segment of blocks.
 type space struct {
 	seg    *shm.Segment
 	schema *trajectory.Schema // of this worker's part of each block
@@ -66,7 +66,7 @@ func newEnvs(load func(context.Context, env.Source) (env.Plugin, error), in, out
 		spaces: map[uint64]*space{}, metrics: map[string]uint32{}}
 }
 
-// loadEnv loads the source and says what it is.
+// loadEnv loads the source and returns its description.
 func (w *envs) loadEnv(ctx context.Context, source env.Source) (native.EnvLoaded, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -85,7 +85,7 @@ func (w *envs) loadEnv(ctx context.Context, source env.Source) (native.EnvLoaded
 	return native.EnvLoaded{Spec: *native.EncodeSpec(&spec), Hash: plugin.Hash()}, nil
 }
 
-// makeEnvs makes the batch and begins to listen to the ring.
+// makeEnvs makes the batch and starts serving the ring.
 func (w *envs) makeEnvs(b native.EnvBatch) (native.EnvScratch, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,7 +113,7 @@ func (w *envs) makeEnvs(b native.EnvBatch) (native.EnvScratch, error) {
 	return w.scratch, nil
 }
 
-// stop closes the environments. The ring to this process must be shut, or be so soon.
+// stop closes the environments. The ring to this process must be shut, now or soon.
 func (w *envs) stop() error {
 	w.mu.Lock()
 	w.stopped = true

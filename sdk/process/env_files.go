@@ -10,21 +10,21 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// patience is how long a message or a call waits for the file that belongs to it and came another way.
+// patience is how long a message or a call waits for its file, which arrives on the wire.
 const patience = 10 * time.Second
 
 var errNoFile = errors.New("the host has not sent it")
 
-// announced is a file of the wire and what was said of it.
+// announced is a file of the wire and its announcement.
 type announced struct {
 	frame native.File
 	file  *os.File
 }
 
-// inbox keeps the files that came over the wire until somebody asks for them.
+// inbox keeps the files from the wire until they are taken.
 type inbox struct {
 	mu     sync.Mutex
-	news   chan struct{} // closed and made anew whenever something arrives
+	news   chan struct{} // closed and replaced at each arrival
 	files  map[uint64]announced
 	states map[uint64]*os.File
 	closed bool
@@ -34,7 +34,7 @@ func newInbox() *inbox {
 	return &inbox{news: make(chan struct{}), files: map[uint64]announced{}, states: map[uint64]*os.File{}}
 }
 
-// putFile and putState take a file over.
+// putFile and putState become the owner of a file.
 func (b *inbox) putFile(f native.File, file *os.File) {
 	b.put(func() *os.File {
 		old := b.files[f.Number].file
@@ -55,17 +55,17 @@ func (b *inbox) put(keep func() *os.File, file *os.File) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		_ = file.Close() // nobody will ask for it
+		_ = file.Close() // no call will take it
 		return
 	}
 	if old := keep(); old != nil {
-		_ = old.Close() // nobody asked for it
+		_ = old.Close() // no call took it
 	}
 	close(b.news)
 	b.news = make(chan struct{})
 }
 
-// takeFile and takeState wait for a file. It is the caller's then.
+// takeFile and takeState wait for a file, which the caller then owns.
 func (b *inbox) takeFile(number uint64) (got announced, err error) {
 	err = b.wait(func() bool {
 		var ok bool
@@ -121,10 +121,10 @@ func (b *inbox) close() {
 	}
 	b.closed = true
 	for _, f := range b.files {
-		_ = f.file.Close() // nobody will ask for it
+		_ = f.file.Close() // no call will take it
 	}
 	for _, f := range b.states {
-		_ = f.Close() // nobody will ask for it
+		_ = f.Close() // no call will take it
 	}
 	clear(b.files)
 	clear(b.states)

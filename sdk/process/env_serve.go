@@ -20,15 +20,15 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// idle is how long the loop sleeps at most before it looks whether it is to end.
+// idle is how long the loop sleeps at most before it checks whether it must end.
 const idle = time.Second
 
-// errLength: a number of the host does not fit what it is about.
+// errLength: a number of the host is out of range.
 var errLength = errors.New("out of range")
 
 // serve answers the host's messages until stop, or until the ring is shut.
 func (w *envs) serve() {
-	runtime.LockOSThread() // a thread that sleeps in the kernel gets its processor back sooner
+	runtime.LockOSThread() // a thread that sleeps in the kernel is scheduled sooner
 	defer runtime.UnlockOSThread()
 	for {
 		w.mu.Lock()
@@ -47,11 +47,11 @@ func (w *envs) serve() {
 	}
 }
 
-// answer does what one message asks for and replies. mu is held.
+// answer handles one message and replies. The caller holds mu.
 func (w *envs) answer(m *hostabi.Message) {
 	call := callOf(m.Slot)
 	if call == "" {
-		return // of a later version, or about the link itself
+		return // from a later version, or about the link itself
 	}
 	err := w.do(m, call)
 	*m = hostabi.Message{Slot: hostabi.LinkEnvReply, T: m.T}
@@ -61,7 +61,7 @@ func (w *envs) answer(m *hostabi.Message) {
 	w.put(m)
 }
 
-// callOf returns the name of the call that a message asks for.
+// callOf returns the name of the call of a message.
 func callOf(slot uint16) string {
 	switch slot {
 	case hostabi.LinkEnvStep:
@@ -74,7 +74,7 @@ func callOf(slot uint16) string {
 	return ""
 }
 
-// do makes the call. A panic of the environments is a trap: they are made anew before anybody calls them again.
+// do makes the call. A panic of the environments is a trap: they are made again before the next call.
 func (w *envs) do(m *hostabi.Message, call string) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -91,8 +91,8 @@ func (w *envs) do(m *hostabi.Message, call string) (err error) {
 	return w.bind(m.T, m.Inline[0], m.Inline[1])
 }
 
-// put sends a message. The host reads while it waits for an answer, so there is room soon; if it is gone, so is the
-// message.
+// put sends a message. The host reads while it waits for an answer, so there is room soon; if the host is gone the
+// message is lost.
 func (w *envs) put(m *hostabi.Message) {
 	w.one[0] = *m
 	for w.out.Put(w.one[:]) == 0 {
@@ -102,7 +102,7 @@ func (w *envs) put(m *hostabi.Message) {
 	}
 }
 
-// bind makes the environments write to a block of a file that the host has announced.
+// bind makes the environments write to a block of an announced file.
 func (w *envs) bind(index uint32, number, offset uint64) error {
 	s, err := w.space(number)
 	if err != nil {
@@ -184,7 +184,7 @@ func (w *envs) area() ([]byte, error) {
 	return w.memory, nil
 }
 
-// reset takes masks and seeds out of the scratch area.
+// reset resets environments by the masks and seeds in the scratch area.
 func (w *envs) reset(t int, kind uint16) error {
 	var mask []uint8
 	var seeds []uint64
@@ -212,7 +212,7 @@ func (w *envs) seedsFrom(b []byte) []uint64 {
 	return w.seeds
 }
 
-// explain makes a reply that says what went wrong.
+// explain turns a reply into an error.
 func (w *envs) explain(m *hostabi.Message, call string, err error) {
 	status, kind, text := hostabi.StatusInternal, uint32(0), err.Error()
 	var f *env.Fault
@@ -241,7 +241,7 @@ func (w *envs) explain(m *hostabi.Message, call string, err error) {
 	m.Inline[0] = uint64(copy(area[w.scratch.TextAt:][:w.scratch.Text], shorten(text, w.scratch.Text)))
 }
 
-// faultKind translates to what the host is told.
+// faultKind translates a kind to the host's number.
 func faultKind(k env.FaultKind) uint32 {
 	switch k {
 	case env.FaultTrap:
@@ -265,7 +265,7 @@ func shorten(text string, n int) string {
 	return text[:n]
 }
 
-// metric passes on a number that an environment reports. mu is held.
+// metric forwards a number that an environment reports. The caller holds mu.
 func (w *envs) metric(env int, name string, value float64) {
 	number, ok := w.metrics[name]
 	if !ok {

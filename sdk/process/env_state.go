@@ -12,7 +12,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// doState does what is not on the step path. An error has the gRPC code that tells the host what it costs.
+// doState handles the calls outside the step path. The gRPC code of an error tells the host its severity.
 func (w *envs) doState(_ context.Context, c native.EnvStateCall) (native.StateSize, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

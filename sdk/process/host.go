@@ -16,7 +16,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// newHost makes the component's host of what the real one has said.
+// newHost makes the component's host from the configuration of the real one.
 func (x *instance) newHost(s *server) *component.Host {
 	t := &x.told
 	return &component.Host{
@@ -42,7 +42,7 @@ func runOf(r *native.Run) *component.Run {
 	return run
 }
 
-// policy returns Host.Policy: it makes each policy once.
+// policy returns Host.Policy, which makes each policy once.
 func (x *instance) policy() func(name string) (component.Policy, error) {
 	made := map[string]component.Policy{}
 	return func(name string) (component.Policy, error) {
@@ -77,7 +77,7 @@ func (x *instance) spec(env string) (hostabi.EnvSpec, error) {
 	return doc.Decode()
 }
 
-// env returns Host.Env. What the plugin cannot load lives elsewhere, so that it only says what it is. It runs on the
+// env returns Host.Env. An environment that the plugin cannot load runs elsewhere and is only described. It runs on the
 // goroutine of Start.
 func (x *instance) env(name string) (env.Plugin, error) {
 	if p := x.loaded[name]; p != nil {
@@ -103,7 +103,7 @@ func (x *instance) env(name string) (env.Plugin, error) {
 	return p, nil
 }
 
-// unload closes what env has loaded.
+// unload closes the environments that env has loaded.
 func (x *instance) unload() error {
 	var errs []error
 	for _, p := range x.loaded {
@@ -117,10 +117,10 @@ type described struct{ spec hostabi.EnvSpec }
 
 var _ env.Plugin = described{}
 
-// Spec returns what the environment says of itself.
+// Spec returns the environment's description.
 func (d described) Spec() hostabi.EnvSpec { return d.spec }
 
-// Hash returns nothing: the source is not here.
+// Hash returns "": the source is not here.
 func (d described) Hash() string { return "" }
 
 // NewEnv returns an error.
@@ -147,8 +147,8 @@ func (x *instance) tables() component.Tables {
 	return t
 }
 
-// releaseUnsent releases the blocks of messages that the host has not finished with. It has claims of its own on
-// those that it needs.
+// releaseUnsent releases the blocks of messages that the host has not finished. The host has its own claims on those
+// that it needs.
 func (x *instance) releaseUnsent() error {
 	var errs []error
 	for _, p := range x.link.Unfinished() {

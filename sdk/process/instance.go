@@ -23,7 +23,7 @@ import (
 // loopName stands in the errors of the loop, of which a process has one.
 const loopName = "process"
 
-// maxReason bounds what the host is told of a failure.
+// maxReason bounds the text of a failure in bytes.
 const maxReason = 64 << 10
 
 // instance is the component that this process runs.
@@ -47,12 +47,12 @@ type instance struct {
 	ended    chan struct{} // closed when the loop's goroutine has ended
 
 	resumed   chan struct{}    // of the loop: closed by the end of the Pause that is in force; nil without one
-	resumedTo uint64           // of the loop: number of the newest Pause that was ended
-	handed    []hostabi.Handle // of the loop, and of stop: claimed for the successor of this process
+	resumedTo uint64           // of the loop: number of the newest Pause that has ended
+	handed    []hostabi.Handle // of the loop, and of stop: claimed for this process's successor
 
 	mu    sync.Mutex
-	calls []func() // guarded by mu: for the loop's goroutine, whatever it waits for
-	done  bool     // guarded by mu: it takes no more
+	calls []func() // guarded by mu: for the loop's goroutine, even while it waits
+	done  bool     // guarded by mu: no more calls
 }
 
 // newInstance prepares a configured component. Nothing runs yet.
@@ -124,7 +124,7 @@ func (x *instance) run() {
 	}
 }
 
-// waitFor handles the link and the calls of the host until something has come true. On the loop's goroutine.
+// waitFor handles the link and the calls of the host until come returns true. On the loop's goroutine.
 func (x *instance) waitFor(come func() bool) {
 	for {
 		x.link.Poll()
@@ -151,7 +151,7 @@ func (x *instance) do(fn func() error) error {
 	return <-answer
 }
 
-// guarded makes an error of a panic in what the host has asked for.
+// guarded turns a panic in fn into an error.
 func guarded(fn func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -161,7 +161,7 @@ func guarded(fn func() error) (err error) {
 	return fn()
 }
 
-// serveCalls runs what the host has asked for.
+// serveCalls runs the pending calls.
 func (x *instance) serveCalls(last bool) {
 	for {
 		x.mu.Lock()
@@ -183,20 +183,20 @@ func (x *instance) deliver(port int, m *hostabi.Message) error {
 	return nil
 }
 
-// control handles what the host says of the link.
+// control handles a message about the link.
 func (x *instance) control(m *hostabi.Message) error {
 	switch m.Slot {
 	case hostabi.LinkCredit:
-		_ = x.arenas.Credit(m.Handle) // it may have been taken meanwhile
+		_ = x.arenas.Credit(m.Handle) // it may be stale by now
 	case hostabi.LinkBoundaryOver:
 		x.over.Store(true)
 	case hostabi.LinkRun:
 		x.begun.Store(true)
 	}
-	return nil // of a later version
+	return nil // from a later version
 }
 
-// boundary is Host.Boundary: it waits until the host has done what it does at boundaries, and meanwhile answers it.
+// boundary is Host.Boundary: it waits until the host is done with the boundary, and meanwhile answers its calls.
 func (x *instance) boundary() {
 	x.over.Store(false)
 	x.link.Post(hostabi.Message{Slot: hostabi.LinkBoundary})
@@ -212,7 +212,7 @@ func (x *instance) stopRun(reason component.StopReason) {
 	x.link.Post(hostabi.Message{Slot: hostabi.LinkStop, Kind: kinds[reason]})
 }
 
-// fail tells the host why the component cannot go on, and ends the process.
+// fail reports the component's failure to the host, and ends the process.
 func (x *instance) fail(err error) {
 	reason := strings.TrimPrefix(err.Error(), fmt.Sprintf("loop %q: ", loopName))
 	reason = strings.TrimPrefix(reason, x.told.Name+": ")

@@ -212,7 +212,7 @@ func TestBlocks_OfTheHostCanBeReadByThePlugin(t *testing.T) {
 		m := number(plugintest.BlockSum)
 		m.Handle = h
 		r.tell(onBlock, m)
-		if a == late { // the message is faster than the announcement
+		if a == late { // the message arrives before the announcement
 			r.announce(late, 0)
 		}
 		if got := r.hear(numbers); got.Inline != [2]uint64{uint64(i + 1), uint64(h)} {
@@ -398,7 +398,7 @@ func TestStop_GivesBackWhatTheComponentHolds(t *testing.T) {
 	r.hear(numbers)
 	if _, err := call[native.Empty](r, native.MethodStop, native.Empty{}); err != nil {
 		t.Error(err)
-	} // the rig closes the arena, which fails if anything is held
+	} // the rig closes the arena, which fails if a block is held
 }
 
 func TestRun_HostHearsOfTheEndThatAComponentWants(t *testing.T) {

@@ -33,8 +33,7 @@ func parseLevel(name string) (slog.Level, bool) {
 	return l, err == nil
 }
 
-// redirectOutput makes what is printed to standard output go to standard error: nothing but the handshake belongs on
-// standard output.
+// redirectOutput redirects standard output to standard error: only the handshake belongs on standard output.
 func redirectOutput() {
-	_ = redirect() // if it does not, the host logs it as output, which it is
+	_ = redirect() // if it fails, the host logs the text as output
 }

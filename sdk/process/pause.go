@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// errResumed ends a Pause that the host has thought better of.
+// errResumed ends a Pause that the host has cancelled.
 var errResumed = errors.New("resumed before it came to rest")
 
 // pause answers when the component is at rest.
@@ -50,7 +50,7 @@ func (s *server) rest(number uint64) error {
 	}
 }
 
-// resume lets the component go on.
+// resume ends a Pause.
 func (s *server) resume(q native.Pausing) (native.Empty, error) {
 	x, err := s.running()
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *server) resume(q native.Pausing) (native.Empty, error) {
 	})
 }
 
-// waiting tells what the component has not begun with. The claims stay with the process until it stops.
+// waiting returns the messages that the component has not begun. Their claims stay with the process until it stops.
 func (s *server) waiting() (native.WaitingList, error) {
 	list := native.WaitingList{Messages: []native.Waiting{}}
 	x, err := s.running()
@@ -97,7 +97,7 @@ func (s *server) waiting() (native.WaitingList, error) {
 	return list, err
 }
 
-// releaseHanded gives up the claims on what was handed over.
+// releaseHanded releases the claims on the messages handed over.
 func (x *instance) releaseHanded() error {
 	var errs []error
 	for _, h := range x.handed {

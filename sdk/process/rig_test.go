@@ -22,11 +22,11 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// patient is how long a test waits for what must happen.
+// patient is how long a test waits for an event.
 const patient = 20 * time.Second
 
-// rig is a host, as far as the plugin can tell, with the plugin in the same process: calls are made without gRPC, all
-// else goes through real rings, arenas and sockets.
+// rig acts as the host of a plugin in the same process: calls are made without gRPC, all else goes through real rings,
+// arenas and sockets.
 type rig struct {
 	t      *testing.T
 	server *server
@@ -47,7 +47,7 @@ type rig struct {
 	failed  []string
 	exits   []int
 	states  map[uint64]*os.File
-	refuse  string // why no arena is granted
+	refuse  string // why arenas are refused
 }
 
 // newRig serves a plugin.
@@ -217,7 +217,7 @@ func (r *rig) join(m component.Manifest) {
 	r.ended.Go(func() { _ = r.loop.Run(context.Background()) })
 }
 
-// deliver keeps what comes, with a claim on each block.
+// deliver keeps the received messages, with a claim on each block.
 func (r *rig) deliver(port int, m *hostabi.Message) error {
 	if m.Handle != 0 && !r.link.Receives(port).OnLoan {
 		if err := r.arenas.Retain(m.Handle); err != nil {
@@ -259,7 +259,7 @@ func (r *rig) tell(slot int, m hostabi.Message) {
 	}
 }
 
-// until waits for something that changes with what the plugin says.
+// until waits for a condition that the plugin's messages change.
 func (r *rig) until(what string, come func() bool) {
 	r.t.Helper()
 	timer := time.AfterFunc(patient, func() { r.changed.Broadcast() })
@@ -296,14 +296,14 @@ func (r *rig) closeStates(n int) {
 	})
 }
 
-// locked runs fn while nothing comes.
+// locked runs fn while no message is handled.
 func (r *rig) locked(fn func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	fn()
 }
 
-// close ends both sides. Nothing of an arena may be held then.
+// close ends both sides. No block may be held then.
 func (r *rig) close() {
 	if err := r.server.stop(); err != nil && !r.t.Failed() {
 		r.t.Errorf("Stop = %v", err)

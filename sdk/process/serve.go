@@ -14,32 +14,31 @@ import (
 	"github.com/rlhost/rlhost/sdk/process/rpc"
 )
 
-// Plugin is what a program offers.
+// Plugin is the content of a program.
 type Plugin struct {
 	// Kinds makes an unconfigured component of each kind, by the kind's name in snake_case. A process runs one
-	// component; one more is made, configured and forgotten when a configuration is only checked.
+	// component; a check of a configuration makes, configures and drops another.
 	Kinds map[string]func() component.Component
 	// Docs has a sentence for each kind.
 	Docs map[string]string
-	// Policy makes of a [policy.NAME] table what Host.Policy returns, for the environment that the policy is for. decode
-	// is as in Component.Configure. nil: the kinds use no policies.
+	// Policy makes the result of Host.Policy from a [policy.NAME] table, for the policy's environment. decode is as in
+	// Component.Configure. nil: the kinds use no policies.
 	Policy func(decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error)
-	// Load loads the source that worker processes of the program make environments of. nil: it works none.
+	// Load loads the source of the environments of the program's worker processes. nil: it has none.
 	Load func(ctx context.Context, source env.Source) (env.Plugin, error)
 }
 
 // Exit statuses of a plugin.
 const (
 	exitUsage  = 2 // not started by a host, or not as a plugin is
-	exitFailed = 1 // the component has failed; the host has been told why
+	exitFailed = 1 // the component has failed and the host knows why
 )
 
 // maxCall bounds the bytes of one control call.
 const maxCall = 16 << 20
 
 // Serve serves the plugin until the host stops it or is gone, and ends the process then. It is all that main does.
-// Nothing may be printed to standard output before; what is printed there later goes to standard error, and both end
-// up in the host's log.
+// Nothing may be printed to standard output before; later prints there go to standard error, and so to the host's log.
 func Serve(p Plugin) {
 	if os.Getenv(native.CookieKey) != native.CookieValue {
 		fmt.Fprintf(os.Stderr, "%s is a plugin of rlhost, which starts it: name it in [plugin.NAME] of a pipeline file\n", os.Args[0])
@@ -57,8 +56,7 @@ const socketDirKey = "PLUGIN_UNIX_SOCKET_DIR"
 
 var errNoFolder = errors.New("the host has named no folder for the plugin's socket")
 
-// serve answers the host's calls until it has asked for the end. What the process has inherited it opens while the
-// host connects.
+// serve answers the host's calls until it shuts the plugin down. It opens the inherited files while the host connects.
 func serve(p Plugin, dir string) error {
 	if dir == "" {
 		return errNoFolder
@@ -86,7 +84,7 @@ func serve(p Plugin, dir string) error {
 	}
 	close(opened)
 	go s.readWire()
-	// Ctrl-C is the host's affair. Not ignored but dropped: programs that the component starts get it.
+	// The host handles Ctrl-C. Dropped, not ignored, so that programs that the component starts get it.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	err = <-served
 	s.close()

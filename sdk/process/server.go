@@ -15,11 +15,11 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// sdkName is what the plugin says it was made with.
+// sdkName names the SDK and its version to the host.
 const sdkName = "go 1.0"
 
-// server is the plugin's end of everything. Control calls come on goroutines of their own, one after the other unless one
-// hangs; frames on the goroutine of readWire; messages on the loop of the instance.
+// server is the plugin's end of all connections. Control calls run on goroutines of their own, one after the other
+// unless one hangs; frames on the goroutine of readWire; messages on the loop of the instance.
 type server struct {
 	plugin  Plugin
 	in, out *ring.SPSC
@@ -34,7 +34,7 @@ type server struct {
 	instance *instance  // guarded by mu; nil before Configure and after Stop
 }
 
-// newServer opens what the process has inherited.
+// newServer opens the inherited files.
 func newServer(p Plugin) (*server, error) {
 	wire, err := shm.NewSocket(os.NewFile(native.FDWire, "wire"))
 	if err != nil {
@@ -59,14 +59,14 @@ func makeServer(p Plugin, in, out *ring.SPSC, wire *shm.Socket) *server {
 	return s
 }
 
-// close ends what the host has not stopped before it let the process go.
+// close stops the component and the environments, if the host has not.
 func (s *server) close() {
 	if err := errors.Join(s.stop(), s.envs.stop()); err != nil {
 		s.log.Error("stop", "error", err)
 	}
 }
 
-// describe says what the plugin is.
+// describe returns the plugin's description.
 func (s *server) describe() native.Description {
 	d := native.Description{ABI: native.ABI, SDK: sdkName, Capabilities: []string{}, Kinds: []native.Kind{}}
 	if len(s.plugin.Kinds) > 0 {
@@ -147,7 +147,7 @@ func (s *server) snapshot() (native.StateSize, error) {
 	}
 	var state component.State
 	if err := x.do(func() (err error) {
-		x.link.Acknowledge() // what is in the state is finished with
+		x.link.Acknowledge() // the messages in the state are finished
 		state, err = x.component.Snapshot()
 		return err
 	}); err != nil {
@@ -161,7 +161,7 @@ func (s *server) snapshot() (native.StateSize, error) {
 	return s.envs.sendState(b)
 }
 
-// restore takes the state that came on the wire.
+// restore takes the state from the wire.
 func (s *server) restore(size native.StateSize) (native.Empty, error) {
 	none := native.Empty{}
 	x, err := s.running()
@@ -179,7 +179,7 @@ func (s *server) restore(size native.StateSize) (native.Empty, error) {
 	return none, x.do(func() error { return x.component.Restore(state) })
 }
 
-// running returns the component that was started.
+// running returns the started component.
 func (s *server) running() (*instance, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

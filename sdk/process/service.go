@@ -13,12 +13,12 @@ import (
 	"github.com/rlhost/rlhost/sdk/process/rpc"
 )
 
-// refuse returns an error with the code that the host gets.
+// refuse returns an error with a gRPC code.
 func refuse(code int, format string, args ...any) error {
 	return &rpc.Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// answer makes one call and encodes what came of it.
+// answer makes one call and encodes its result.
 func (s *server) answer(ctx context.Context, method string, doc []byte) (reply []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -45,7 +45,7 @@ func codeOf(err error) int {
 	return native.CodeFailed
 }
 
-// read decodes a document of the host's.
+// read decodes a document of the host.
 func read[T any](doc []byte) (T, error) {
 	var into T
 	if err := decodeJSON(doc, &into); err != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// Metrics go to the host this often, as far as they have changed, and so many in one frame.
+// How often changed metrics go to the host, and how many in one frame.
 const (
 	statsEvery    = 100 * time.Millisecond
 	statsPerFrame = 64
 )
 
-// mirror tells the host what the component's metrics have become.
+// mirror sends the component's metrics to the host.
 type mirror struct {
 	registry *stat.Registry
 	wire     func(f native.Frame, files ...int) error
@@ -31,7 +31,7 @@ func newMirror(r *stat.Registry, wire func(native.Frame, ...int) error) *mirror 
 		counters: map[string]uint64{}, gauges: map[string]float64{}}
 }
 
-// start begins to report.
+// start starts the reports.
 func (m *mirror) start() {
 	m.ended.Go(func() {
 		t := time.NewTicker(statsEvery)
@@ -53,7 +53,7 @@ func (m *mirror) stop() {
 	m.ended.Wait()
 }
 
-// send reports what has changed since the last report. A frame that cannot be sent is lost: then the host is gone.
+// send reports the changes since the last report. A frame that cannot be sent is lost: the host is gone.
 func (m *mirror) send() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// readWire handles the host's frames until the host is gone, which ends this process at once: there is nobody left to
-// write for.
+// readWire handles the host's frames until the host is gone, which ends this process at once: nothing can be written
+// any more.
 func (s *server) readWire() {
 	buf := make([]byte, native.MaxFrame)
 	for {
@@ -29,7 +29,7 @@ func (s *server) readWire() {
 	}
 }
 
-// frame handles one frame. Its files are handed on or closed.
+// frame handles one frame. Its files are passed on or closed.
 func (s *server) frame(doc []byte, files []*os.File) error {
 	var f native.Frame
 	if err := decodeJSON(doc, &f); err != nil {
@@ -57,7 +57,7 @@ func (s *server) frame(doc []byte, files []*os.File) error {
 	case f.State != nil:
 		s.envs.box.putState(*f.State, files[0])
 	}
-	return nil // frames of later versions are none of ours
+	return nil // frames of later versions are ignored
 }
 
 func closeAll(files []*os.File) error {

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// What go-plugin's hosts call besides.
+// Further calls of go-plugin's hosts.
 const (
 	healthCheck = "/grpc.health.v1.Health/Check"
 	shutdown    = "/plugin.GRPCController/Shutdown"
-	// Two streams that they hold open from the start, for a plugin's output and for connections besides. Ours has neither.
+	// Two streams that they hold open from the start, for a plugin's output and for more connections. Ours has neither.
 	stdioStream  = "/plugin.GRPCStdio/StreamStdio"
 	brokerStream = "/plugin.GRPCBroker/StartStream"
 )
@@ -19,7 +19,7 @@ const (
 // serving is grpc.health.v1.HealthCheckResponse with status 1.
 var serving = []byte{0, 0, 0, 0, 2, 1 << 3, 1}
 
-// ServeHTTP answers one call: headers, the message, and as a trailer what came of it.
+// ServeHTTP answers one call: headers, the message, and the status as a trailer.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/grpc")
 	if r.URL.Path == stdioStream || r.URL.Path == brokerStream {
@@ -45,7 +45,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hold begins to answer, and goes on until the host or the server has enough.
+// hold starts an answer and keeps it open until the host or the server ends it.
 func (s *Server) hold(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 	w.(http.Flusher).Flush()

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// FuzzConn sends a server whatever comes. It must end the connection at the end of it, not before everything was read
-// or written for good.
+// FuzzConn sends a server any bytes. It must end the connection at their end, and not before they were read or it can
+// no longer write.
 func FuzzConn(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, frames []byte) {

@@ -9,13 +9,13 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// messagePrefix is how many bytes stand before a gRPC message: whether it is compressed, and its length.
+// messagePrefix is the size of a gRPC message's prefix: a compression flag and the length.
 const messagePrefix = 5
 
 // valueField is the number of BytesValue's one field.
 const valueField = 1
 
-// maxText bounds the words of an error.
+// maxText bounds the text of an error in bytes.
 const maxText = 256 << 10
 
 var errMessage = errors.New("the request is no google.protobuf.BytesValue")
@@ -30,7 +30,7 @@ func wrap(value []byte) []byte {
 	return to
 }
 
-// unwrap returns the value of a BytesValue. Fields that it does not know it skips.
+// unwrap returns the value of a BytesValue. It skips unknown fields.
 func unwrap(message []byte) (value []byte, err error) {
 	for len(message) > 0 {
 		field, kind, n := protowire.ConsumeTag(message)
@@ -51,7 +51,7 @@ func unwrap(message []byte) (value []byte, err error) {
 	return value, nil
 }
 
-// read takes the one message of a request, of at most that many bytes.
+// read reads the one message of a request, of at most limit bytes.
 func read(r io.Reader, limit int) ([]byte, error) {
 	var prefix [messagePrefix]byte
 	if _, err := io.ReadFull(r, prefix[:]); err != nil || prefix[0] != 0 {
@@ -68,7 +68,7 @@ func read(r io.Reader, limit int) ([]byte, error) {
 	return message, nil
 }
 
-// escape encodes what is not printable ASCII as percent signs and digits, which is how gRPC sends an error's words.
+// escape encodes bytes other than printable ASCII as percent signs and digits, as gRPC does in error texts.
 func escape(text string) string {
 	const digits = "0123456789ABCDEF"
 	to := make([]byte, 0, len(text))

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/net/http2"
 )
 
-// Codes of gRPC that this package answers with itself.
+// Codes of gRPC that this package itself returns.
 const (
 	codeUnknown       = 2
 	codeInvalid       = 3
@@ -23,10 +23,10 @@ const (
 	codeUnimplemented = 12
 )
 
-// coreVersion is that of go-plugin's handshake.
+// coreVersion is the version of go-plugin's handshake.
 const coreVersion = 1
 
-// Bounds of what a host may take.
+// Limits for a host.
 const (
 	maxConns     = 8        // connections at a time; a host makes one
 	maxStreams   = 64       // calls at a time
@@ -35,10 +35,10 @@ const (
 	maxWindow    = 1<<31 - 1
 )
 
-// drainTime is how long answers under way may take at the end.
+// drainTime is how long pending answers may take at the end.
 const drainTime = 100 * time.Millisecond
 
-// Error is what a call is refused with.
+// Error is the refusal of a call.
 type Error struct {
 	Code    int // of gRPC
 	Message string
@@ -47,13 +47,13 @@ type Error struct {
 // Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Config says what is served.
+// Config is the configuration of a server.
 type Config struct {
 	Dir     string // folder for the socket, which only the host and the plugin can enter
 	Service string // the calls' service, such as "rlhost.plugin.v1.Plugin"
 	MaxCall int    // bytes of a request, at most
-	// Call answers a call of the service. It runs on a goroutine of its own; ctx ends when the host no longer waits
-	// for the answer. An *Error is sent as it is, any other error with code 2.
+	// Call answers a call of the service. It runs on a goroutine of its own; ctx ends when the host no longer waits for
+	// the answer. An *Error is sent unchanged, any other error with code 2.
 	Call func(ctx context.Context, method string, request []byte) (reply []byte, err error)
 }
 
@@ -61,7 +61,7 @@ type Config struct {
 type Server struct {
 	config   Config
 	listener *net.UnixListener
-	http     http.Server // for what HTTP/2 takes from one: limits, and how to end
+	http     http.Server // gives http2 its limits and shutdown
 	http2    http2.Server
 	over     chan struct{} // closed when the host has asked for the end
 	end      sync.Once
@@ -89,13 +89,14 @@ func Listen(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Line returns the line that go-plugin's hosts wait for on standard output, for a version of the plugin's protocol.
+// Line returns the handshake line that go-plugin's hosts expect on standard output, for a version of the plugin's
+// protocol.
 func (s *Server) Line(version int) string {
 	return fmt.Sprintf("%d|%d|unix|%s|grpc|", coreVersion, version, s.listener.Addr())
 }
 
-// Serve answers calls until the host shuts the server down, or until it cannot listen any more. It blocks; then the
-// socket is gone, and so are the connections. For calls that are still being answered it waits a moment.
+// Serve answers calls until the host shuts the server down, or until it cannot listen any more. It blocks; when it
+// returns the socket and the connections are closed. It waits a moment for pending calls.
 func (s *Server) Serve() error {
 	failed := make(chan error, 1)
 	go func() { failed <- s.accept() }()
@@ -108,9 +109,9 @@ func (s *Server) Serve() error {
 	return errors.Join(err, s.Close())
 }
 
-// drain lets the answers under way be sent.
+// drain waits for pending answers.
 func (s *Server) drain() {
-	_ = s.http.Shutdown(context.Background()) // it has no connections of its own, but tells those of HTTP/2
+	_ = s.http.Shutdown(context.Background()) // it has no connections itself, but tells HTTP/2's
 	served := make(chan struct{})
 	go func() {
 		s.served.Wait()
@@ -130,7 +131,7 @@ func (s *Server) Close() error {
 	closed := s.closed
 	s.closed = true
 	for c := range s.conns {
-		_ = c.Close() // its goroutine sees that
+		_ = c.Close() // its goroutine notices
 	}
 	s.mu.Unlock()
 	if closed {
@@ -153,7 +154,7 @@ func (s *Server) accept() error {
 	}
 }
 
-// take serves a connection, if there are not too many.
+// take serves a connection, unless there are too many.
 func (s *Server) take(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +171,7 @@ func (s *Server) take(c net.Conn) bool {
 	return true
 }
 
-// serve reads and answers until the end of a connection.
+// serve serves a connection until its end.
 func (s *Server) serve(c net.Conn) {
 	s.http2.ServeConn(c, &http2.ServeConnOpts{BaseConfig: &s.http, Handler: s})
 }

@@ -29,7 +29,7 @@ const (
 	frame       = 16 << 10 // bytes, at most
 )
 
-// calls is what the tests' server answers.
+// calls answers the calls of the tests' server.
 func calls(ctx context.Context, method string, request []byte) ([]byte, error) {
 	switch method {
 	case "Echo":
@@ -45,7 +45,7 @@ func calls(ctx context.Context, method string, request []byte) ([]byte, error) {
 	return nil, &Error{Code: codeUnimplemented, Message: "unknown method " + method}
 }
 
-// started starts a server and returns the path of its socket, and what Serve returned.
+// started starts a server and returns the path of its socket, and the result of Serve.
 func started(t testing.TB, call func(context.Context, string, []byte) ([]byte, error)) (socket string, over <-chan error) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "rpc")
@@ -110,7 +110,7 @@ func TestServer_RefusesARequestThatIsTooLongAndGoesOn(t *testing.T) {
 func TestServer_TellsErrorsInTheirOwnWords(t *testing.T) {
 	socket, _ := started(t, calls)
 	c := connected(t, socket)
-	long := strings.Repeat("ü%", 20<<10) // more than a frame takes
+	long := strings.Repeat("ü%", 20<<10) // more than fits into a frame
 	for _, test := range []struct {
 		method, request, want string
 		code                  codes.Code
