@@ -60,6 +60,7 @@ type StageOptions struct {
 	Name        string                // of the component; default probe
 	Table       map[string]any        // its configuration
 	Envs        map[string]env.Plugin // by name
+	Grants      map[string][]string   // columns that the component may write, by slot
 	Seed        uint64
 	Index       int
 	Synchronous bool
@@ -104,6 +105,7 @@ func stage(t testing.TB, c component.Component, o StageOptions) (*Stage, error) 
 		Policy:  func(name string) (component.Policy, error) { return nil, fmt.Errorf("%q is not declared", name) },
 		Peers:   func(string) int { return 1 },
 		Readers: func(string) int { return rigReaders },
+		Grants:  o.Grants,
 		Tables:  func() component.Tables { return component.Tables{} },
 		Boundary: func() {
 			s.note(func() { s.boundaries++ })

@@ -44,7 +44,6 @@ func (c *timed) Start(h *component.Host) (err error) {
 	if c.block, err = block(h.Arenas); err != nil {
 		return err
 	}
-	h.Grants = map[string][]string{"on_trajectories": {"reward"}}
 	c.begin = time.Now()
 	return c.Component.Start(h)
 }
@@ -129,7 +128,7 @@ func note(parts map[string][]float64, part string, took time.Duration) {
 // firstMessages starts a shaper, kills it once, and stops it. It notes how long the parts of both starts took.
 func firstMessages(b *testing.B, c component.Component, parts map[string][]float64) {
 	t := &timed{Component: c}
-	s := plugintest.NewStage(b, t, plugintest.StageOptions{})
+	s := plugintest.NewStage(b, t, plugintest.StageOptions{Grants: map[string][]string{"on_trajectories": {"reward"}}})
 	defer s.Close()
 	all := bus.Options{Mode: bus.All, Depth: 4, Overflow: bus.Block}
 	came := make(chan time.Time, 4) // the successor may be given the first message as well

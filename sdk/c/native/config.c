@@ -10,11 +10,18 @@ struct entry {
     bool asked;
 };
 
+// grant is a column that wires let the component write in blocks of a slot's messages.
+struct grant {
+    char *slot, *column;
+};
+
 struct config {
     rlh_identity identity;
     char *name, *kind, *run_name, *run_dir, *level;
     struct entry *entries;
     size_t count;
+    struct grant *grants;
+    size_t grant_count;
     uint64_t holder;
     bool check_only;
     struct text errors; // elements of a JSON array
@@ -27,6 +34,11 @@ static void free_strings(struct config *c) {
         free(c->entries[i].value);
     }
     free(c->entries);
+    for (size_t i = 0; i < c->grant_count; i++) {
+        free(c->grants[i].slot);
+        free(c->grants[i].column);
+    }
+    free(c->grants);
     free(c->name);
     free(c->kind);
     free(c->run_name);
@@ -96,6 +108,21 @@ static bool read_table(struct config *c, const struct json *doc, json_place tabl
     return ok;
 }
 
+static bool read_grants(struct config *c, const struct json *doc, json_place grants) {
+    for (json_place slot = json_first(doc, grants), list; slot != JSON_NONE; slot = json_next(doc, grants, list)) {
+        list = json_next(doc, grants, slot);
+        for (json_place at = json_first(doc, list); at != JSON_NONE; at = json_next(doc, list, at)) {
+            struct grant *more = realloc(c->grants, (c->grant_count + 1) * sizeof *more);
+            if (more == NULL) return false;
+            c->grants = more;
+            more += c->grant_count++;
+            *more = (struct grant){.slot = json_text(doc, slot), .column = json_text(doc, at)};
+            if (more->slot == NULL || more->column == NULL) return false;
+        }
+    }
+    return true;
+}
+
 static const char *or_empty(const char *s) { return s != NULL ? s : ""; }
 
 static bool read_document(struct config *c, const struct json *doc) {
@@ -118,7 +145,7 @@ static bool read_document(struct config *c, const struct json *doc) {
     c->identity.kind = or_empty(c->kind);
     c->identity.run_name = or_empty(c->run_name);
     c->identity.run_dir = or_empty(c->run_dir);
-    return read_table(c, doc, json_get(doc, 0, "config"), "") && id <= UINT16_MAX && c->holder <= RLH_MAX_HOLDER;
+    return read_grants(c, doc, json_get(doc, 0, "grants")) && read_table(c, doc, json_get(doc, 0, "config"), "") && id <= UINT16_MAX && c->holder <= RLH_MAX_HOLDER;
 }
 
 int rlh_host_configure(rlh_host *host, const char *json, size_t len) {
@@ -153,6 +180,25 @@ const char *rlh_config(rlh_host *host, const char *key) {
         return c->entries[i].value;
     }
     return NULL;
+}
+
+int rlh_lease_writable(rlh_host *host, const char *slot, const char *column, rlh_handle h, void **bytes) {
+    const struct config *c = host->config;
+    for (size_t i = 0; c != NULL && i < c->grant_count; i++) {
+        if (strcmp(c->grants[i].slot, slot) != 0 || strcmp(c->grants[i].column, column) != 0) continue;
+        rlh_arena *arena = rlh_arena_of(host, h);
+        const void *at = NULL;
+        int err = arena == NULL ? RLH_ERR_FOREIGN : arena->info.read_only ? RLH_ERR_READ_ONLY : rlh_lease(arena, h, &at);
+        if (err == RLH_OK) *bytes = (void *)(uintptr_t)at;
+        return err;
+    }
+    const char *name = rlh_identify(host)->name; // "[i]" at its end stands for the instance
+    int owner = (int)strcspn(name, "[");
+    struct text t = {0};
+    text_format(&t, "E038 slot %.*s.%s: may not write %s: no wire grants it; add write = [\"%s\"] to each [[wire]] with slot = \"%.*s.%s\"",
+                owner, name, slot, column, column, owner, name, slot);
+    wire_refused(host, t.at);
+    return RLH_ERR_REFUSED;
 }
 
 void rlh_config_error(rlh_host *host, const char *key, const char *reason, const char *help, const char *code) {

@@ -224,6 +224,8 @@ struct rlh_host {
 
 int wire_open(rlh_host *host);
 void wire_close(rlh_host *host);
+// wire_refused keeps the reason of a refusal, for rlh_reason, and owns the text.
+void wire_refused(rlh_host *host, char *reason);
 // wire_drain reads the pending frames of the wire. Any thread.
 void wire_drain(rlh_host *host);
 // wire_send_text sends a frame, with a file unless fd is -1, and frees the text.

@@ -227,6 +227,9 @@ int rlh_abort(rlh_arena *arena, rlh_handle h);
 // block. bytes may be NULL. Errors: FOREIGN, RANGE, STATE, STALE, CLAIMS, SPENT.
 int rlh_lease(rlh_arena *arena, rlh_handle h, const void **bytes);
 int rlh_retain(rlh_arena *arena, rlh_handle h);
+// rlh_lease_writable is rlh_lease for a component that writes one column of the block where it lies; the rest is for
+// reading. slot is the one that the block came to. REFUSED unless its wires grant that column: rlh_reason names the key.
+int rlh_lease_writable(rlh_host *host, const char *slot, const char *column, rlh_handle h, void **bytes);
 int rlh_release(rlh_arena *arena, rlh_handle h);
 // rlh_revoke makes the block unreachable for new claims; its holders keep it.
 int rlh_revoke(rlh_arena *arena, rlh_handle h);
@@ -282,6 +285,10 @@ const rlh_column_view *rlh_column(const rlh_arena *arena, const char *name);
 // dtype.
 static inline const void *rlh_at(const rlh_column_view *c, const void *block, size_t t, size_t env, size_t i) {
     return (const char *)block + c->offset + t * c->stride_t + env * c->stride_env + i * c->stride_elem;
+}
+// rlh_to is rlh_at for a block that may be written.
+static inline void *rlh_to(const rlh_column_view *c, void *block, size_t t, size_t env, size_t i) {
+    return (char *)block + c->offset + t * c->stride_t + env * c->stride_env + i * c->stride_elem;
 }
 static inline float rlh_f32_at(const rlh_column_view *c, const void *block, size_t t, size_t env, size_t i) {
     return *(const float *)rlh_at(c, block, t, env, i);

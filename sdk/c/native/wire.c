@@ -287,8 +287,7 @@ int wire_send_text(rlh_host *host, struct text *t, int fd) {
     return err;
 }
 
-// set_reason keeps the reason of a refusal and owns the text.
-static void set_reason(rlh_host *host, char *reason) {
+void wire_refused(rlh_host *host, char *reason) {
     pthread_mutex_lock(&host->mutex);
     free(host->reason);
     host->reason = reason;
@@ -314,7 +313,7 @@ int rlh_add_arena(rlh_host *host, rlh_arena **arena, const char *name, uint32_t 
     if (err == RLH_OK) err = await_answer(host, call, false, RLH_FOREVER, &answer);
     if (err != RLH_OK) return err;
     if (answer.arena == NULL) {
-        set_reason(host, answer.refusal);
+        wire_refused(host, answer.refusal);
         return RLH_ERR_REFUSED;
     }
     *arena = answer.arena;
