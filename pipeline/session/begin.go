@@ -96,22 +96,6 @@ func (s *Session) initFrom(old *runs.Run) error {
 	return nil
 }
 
-// openLog begins to keep what is logged. A run that cannot goes on without.
-func (s *Session) openLog() {
-	file, err := s.run.OpenLog()
-	if err != nil {
-		s.log.Warn("the run keeps no log", "error", err)
-		return
-	}
-	s.records.open(file)
-}
-
-// keep tells the run which checkpoints to keep.
-func (s *Session) keep() {
-	c := s.Graph().Run.Checkpoint
-	s.run.Keep, s.run.KeepBest = max(1, c.Keep), c.Best
-}
-
 // text is what pipeline.toml of the run's folder says of a graph.
 func (s *Session) text(g *graph.Graph) ([]byte, error) {
 	kept, err := s.movedTo(s.run.Dir, g)

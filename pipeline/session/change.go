@@ -2,11 +2,9 @@ package session
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,22 +17,32 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// rules say how a change is made: what the request says, else [swap] of the pipeline.
-type rules struct {
-	at        component.Boundary
-	keepState bool
-	canary    int // environments of the trial; 0 = none
-	verify    int // most env steps of each
-	train     bool
-	probation time.Duration
-	dryRun    bool
-	check     bool // new environments
-}
+// What a change is, as the run's events tell it.
+const (
+	whatSwap     = "swap"
+	whatRollback = "rollback"
+	whatReload   = "reload"
+	whatScale    = "scale"
+	whatFallback = "fallback"
+)
 
-// ask is a change that somebody asks for.
-type ask struct {
-	what      string // swap, rollback, reload, scale, fallback
-	title     string
+// change is one swap, reload, scaling, rollback or fallback, from being asked for to its end:
+//
+//	asked ──▶ prepared ──▶ tried ──▶ committing ──▶ committed, on probation ──▶ confirmed
+//	  │           │           │           │                     │
+//	  └───────────┴───────────┴───────────┘                     └──▶ rolled back, by a change of its own
+//	                    ▼
+//	  refused: nothing has changed, and the run's events say why
+//
+// A dry run ends where it has been tried, a change that changes nothing where it has been prepared. Without a probation
+// what is committed is confirmed. A trial in the run changes some environments before the change is committed; they go
+// back where it is refused. What comes after the commit is the watcher's.
+type change struct {
+	*shared
+	*work
+
+	// What is asked for.
+	what      string
 	component string // that was named, or ""
 	next      *graph.Graph
 	rules     rules
@@ -42,108 +50,91 @@ type ask struct {
 	who       asker
 	file      string // of a reload
 	reason    string // of a fallback
-}
 
-// made is what became of a change.
-type made struct {
+	// What becomes of it.
 	number  uint64
 	changes []control.Change
 	parts   []part
 	outcome pipeline.Outcome
 	took    time.Duration
-	at      string // boundary
 	notes   []string
 }
 
-// part is what a change means to one component.
-type part struct {
-	component string
-	env       string // whose version changed; empty if it is the component's own
-	old, new  control.Version
-	back      []string
-	checked   string
-	canary    *control.Canary
-}
-
-// say tells the client how far a change is. It never fails: a client that has gone is found out by its context.
-type say func(format string, args ...any)
-
-func sayTo(notice control.Notice) say {
-	return func(format string, args ...any) { _ = notice(fmt.Sprintf(format, args...)) }
-}
-
-func saysNothing(string, ...any) {}
-
-// make makes a change: prepare, check, try, commit, watch. On an error nothing has changed, and the run's events say
-// that it was refused.
-func (j *Commands) make(ctx context.Context, w *work, a *ask, say say) (*made, error) {
-	m, err := j.change(ctx, w, a, say)
-	if err == nil && !a.rules.dryRun {
-		return m, nil
+// run makes the change. On an error nothing has changed, and the run's events say that it was refused.
+func (c *change) run(ctx context.Context) error {
+	err := c.make(ctx)
+	if err == nil && !c.rules.dryRun {
+		return nil
 	}
-	for _, module := range a.modules {
-		if err := j.o.Run.Unstore(module); err != nil {
-			j.log.Warn("a module that is not used stays in the run's folder", "module", module.Path, "error", err)
+	for _, module := range c.modules {
+		if err := c.Run.Unstore(module); err != nil {
+			c.log.Warn("a module that is not used stays in the run's folder", "module", module.Path, "error", err)
 		}
 	}
 	if err == nil || errors.Is(err, pipeline.ErrNothing) {
-		return m, err
+		return err
 	}
-	refused := *j.asError(ctx, err)
+	return c.refuse(ctx, err)
+}
+
+// refuse notes why nothing has changed, and returns it as the client is told.
+func (c *change) refuse(ctx context.Context, err error) error {
+	refused := *c.asError(ctx, err)
 	var problems graph.Problems
-	if a.file != "" && errors.As(err, &problems) {
-		refused = *j.fileError(a.file, problems)
+	if c.file != "" && errors.As(err, &problems) {
+		refused = *fileError(c.file, problems)
 	}
-	for _, module := range a.modules { // whoever asked knows it by another name
-		name := j.name(module.Hash, module.Path)
+	for _, module := range c.modules { // the caller knows it by another name
+		name := c.name(module.Hash, module.Path)
 		refused.Reason = strings.ReplaceAll(refused.Reason, module.Path, name)
 		refused.Problems = strings.ReplaceAll(refused.Problems, module.Path, name)
 	}
-	if m.number == 0 {
-		m.number = j.nextNumber()
+	if c.number == 0 {
+		c.number = c.nextNumber()
 	}
-	j.log.Info(a.title+" is refused: nothing has changed", "code", string(refused.Code), "reason", refused.Reason, "change", m.number)
-	j.note(runs.Change{
-		Step: runs.StepRefused, Number: m.number, What: a.what, Component: a.component, Reason: refused.Reason,
-		Differences: texts(m.changes),
-	}, a.who)
-	return m, &refused
+	c.log.Info(c.title+" is refused: nothing has changed", "code", string(refused.Code), "reason", refused.Reason, "change", c.number)
+	c.note(runs.Change{
+		Step: runs.StepRefused, Number: c.number, What: c.what, Component: c.component, Reason: refused.Reason,
+		Differences: texts(c.changes),
+	}, c.who)
+	return &refused
 }
 
-func (j *Commands) change(ctx context.Context, w *work, a *ask, say say) (*made, error) {
-	m := &made{at: a.rules.at.String()}
+// make takes the change from one stage to the next, as far as it is to go.
+func (c *change) make(ctx context.Context) error {
 	began := time.Now()
-	j.at(w, "checking")
-	say("checking")
-	t, err := j.prepare(ctx, a, m, 0)
+	c.at("checking")
+	c.say("checking")
+	t, err := c.prepare(ctx)
 	if err != nil {
-		return m, err
+		return err
 	}
-	if len(m.parts) == 0 && len(m.changes) == 0 && meaning(j.o.Pipeline.Graph()) == meaning(a.next) {
-		return m, errors.Join(pipeline.ErrNothing, t.Close()) // the same by other paths
+	if len(c.parts) == 0 && len(c.changes) == 0 && meaning(c.Pipeline.Graph()) == meaning(c.next) {
+		return errors.Join(pipeline.ErrNothing, t.Close()) // the same by other paths
 	}
-	if a.rules.train {
-		if err := j.mayTryInRun(a, m.parts); err != nil {
-			return m, errors.Join(err, t.Close())
+	trial := &trial{live: c.live, work: c.work, rules: c.rules, next: c.next, seed: c.number}
+	if c.rules.train {
+		if err := trial.mayRun(c.component, c.parts); err != nil {
+			return errors.Join(err, t.Close())
 		}
 	}
-	if slices.ContainsFunc(m.parts, func(p part) bool { return p.env != "" }) {
-		say("compiled in %s", milliseconds(time.Since(began)))
+	if slices.ContainsFunc(c.parts, func(p part) bool { return p.env != "" }) {
+		c.say("compiled in %s", milliseconds(time.Since(began)))
 	} else {
-		say("prepared in %s", milliseconds(time.Since(began)))
+		c.say("prepared in %s", milliseconds(time.Since(began)))
 	}
-	if err := j.prove(ctx, w, a, t, m, say); err != nil {
-		return m, errors.Join(err, t.Close())
+	if err := c.try(ctx, trial, t); err != nil {
+		return errors.Join(err, t.Close())
 	}
-	m.notes = append(m.notes, envNotes(a, m.parts)...)
-	if a.rules.dryRun {
-		return m, t.Close()
+	c.notes = append(c.notes, c.envNotes()...)
+	if c.rules.dryRun {
+		return t.Close()
 	}
-	before := j.o.Pipeline.Graph()
-	if a.rules.train {
-		return m, j.commitTried(ctx, w, a, t, m, before, say)
+	before := c.Pipeline.Graph()
+	if c.rules.train {
+		return c.commitTried(ctx, trial, t, before)
 	}
-	return m, j.commit(ctx, w, a, t, m, before, say)
+	return c.commit(ctx, t, before)
 }
 
 // pathLine is a line of a graph's text that says where something lies.
@@ -152,41 +143,42 @@ var pathLine = regexp.MustCompile(`(?m)^(use|sha256) = .*$`)
 // meaning is the text of a graph without where its modules lie.
 func meaning(g *graph.Graph) string { return pathLine.ReplaceAllString(g.Expanded(), "") }
 
-// prepare makes the transition ready. trial is how many environments of each component go over, 0 = all.
-func (j *Commands) prepare(ctx context.Context, a *ask, m *made, trial int) (*pipeline.Transition, error) {
-	number := j.nextNumber()
-	m.number = number
-	t, err := j.o.Pipeline.Prepare(ctx, a.next, pipeline.TransitionOptions{
-		At: a.rules.at, KeepState: a.rules.keepState, TrialEnvs: trial,
-		Probation: a.rules.probation > 0 || trial > 0,
-		Fell:      func(component string, fault error) { j.fell(fall{number: number, component: component, fault: fault}) },
+// prepare makes the transition ready.
+func (c *change) prepare(ctx context.Context) (*pipeline.Transition, error) {
+	number := c.nextNumber()
+	c.number = number
+	t, err := c.Pipeline.Prepare(ctx, c.next, pipeline.TransitionOptions{
+		At: c.rules.at, KeepState: c.rules.keepState, Probation: c.rules.probation > 0,
+		Fell: func(component string, fault error) {
+			c.failed(failure{number: number, component: component, fault: fault})
+		},
 	})
 	if err != nil {
 		return nil, err
 	}
-	if changes := t.Changes(); len(changes) > 0 || m.changes == nil { // after a trial in the run there is less to change
-		m.changes = changes
+	if changes := t.Changes(); len(changes) > 0 || c.changes == nil { // after a trial in the run there is less to change
+		c.changes = changes
 	}
-	if a.what != whatFallback { // what has failed must not stay
-		if err := j.mayChange(m.changes); err != nil {
+	if c.what != whatFallback { // what has failed must not stay
+		if err := c.mayChange(c.changes); err != nil {
 			return nil, errors.Join(err, t.Close())
 		}
 	}
-	if a.what != whatScale && m.parts == nil { // whose instances are what they were
-		m.parts = j.partsOf(t, m.changes)
-		m.changes = withVersions(m.changes, m.parts)
+	if c.what != whatScale && c.parts == nil { // whose instances are what they were
+		c.parts = c.partsOf(t, c.changes)
+		c.changes = withVersions(c.changes, c.parts)
 	}
 	return t, nil
 }
 
-// prove checks the new environments and tries them.
-func (j *Commands) prove(ctx context.Context, w *work, a *ask, t *pipeline.Transition, m *made, say say) error {
-	if !a.rules.check {
+// try checks the new environments and tries them beside the old ones.
+func (c *change) try(ctx context.Context, trial *trial, t *pipeline.Transition) error {
+	if !c.rules.check {
 		return nil
 	}
 	done := map[string]*part{}
-	for i := range m.parts {
-		p := &m.parts[i]
+	for i := range c.parts {
+		p := &c.parts[i]
 		if p.env == "" {
 			continue
 		}
@@ -195,235 +187,205 @@ func (j *Commands) prove(ctx context.Context, w *work, a *ask, t *pipeline.Trans
 			continue
 		}
 		done[p.env] = p
-		plugin := t.Plugin(p.env)
-		if plugin == nil {
-			continue
-		}
-		if err := j.check(ctx, p, plugin); err != nil {
-			return err
-		}
-		if a.rules.canary == 0 {
-			continue
-		}
-		if err := j.canary(ctx, w, a, p, plugin, m.number, say); err != nil {
-			return err
+		if plugin := t.Plugin(p.env); plugin != nil {
+			if err := trial.run(ctx, p, plugin); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// commitTried makes the change once a few of the new environments have taken part in the run. On an error the old ones
+// run everywhere again.
+func (c *change) commitTried(ctx context.Context, trial *trial, t *pipeline.Transition, before *graph.Graph) error {
+	if err := t.Close(); err != nil { // one transition at a time
+		return err
+	}
+	err := trial.inRun(ctx, c.parts, c.ended)
+	if err == nil {
+		t, err = c.prepare(ctx)
+	}
+	if errors.Is(err, pipeline.ErrNothing) {
+		err = control.Errorf(control.CodeRefused, "%s cannot run environments of two versions: nothing has changed", c.component)
+	}
+	if err == nil {
+		err = c.commit(ctx, t, before)
+	}
+	if err == nil {
+		return nil
+	}
+	if back := c.goBack(ctx, before); back != nil {
+		c.log.Error("environments on trial in the run could not be taken back", "change", c.number, "error", back)
+		err = errors.Join(err, back)
+	}
+	return err
+}
+
+// longestWayBack bounds how long the way back may take, once what was under way before it has ended.
+const longestWayBack = 2 * time.Minute
+
+// goBack makes all environments go back to a graph. The client may have gone.
+func (c *change) goBack(ctx context.Context, before *graph.Graph) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longestWayBack)
+	defer cancel()
+	t, err := c.Pipeline.Prepare(ctx, before, pipeline.TransitionOptions{At: component.AtStep})
+	if errors.Is(err, pipeline.ErrNothing) || errors.Is(err, pipeline.ErrEnded) {
+		return nil
+	}
+	if err == nil {
+		_, err = t.Commit(ctx)
+	}
+	if err == nil {
+		t.Settle()
+	}
+	return err
 }
 
 // commit makes the change that was prepared, and what the run's folder says of it. before is the graph that it begins
 // from, where a trial has not changed that already.
-func (j *Commands) commit(ctx context.Context, w *work, a *ask, t *pipeline.Transition, m *made, before *graph.Graph, say say) error {
-	text, err := j.o.Text(t.Graph())
+func (c *change) commit(ctx context.Context, t *pipeline.Transition, before *graph.Graph) error {
+	text, err := c.Text(t.Graph())
 	if err != nil {
 		return errors.Join(err, t.Close())
 	}
+	at := c.rules.at.String()
 	line := runs.Change{
-		Step: runs.StepBegin, Number: m.number, What: a.what, Component: a.component, Before: j.writtenHash(), After: textHash(text),
-		Differences: texts(m.changes), At: m.at, Reason: a.reason,
+		Step: runs.StepBegin, Number: c.number, What: c.what, Component: c.component, Before: c.writtenHash(), After: textHash(text),
+		Differences: texts(c.changes), At: at, Reason: c.reason,
 	}
-	if len(m.parts) > 0 {
-		line.Component = m.parts[0].component
-		line.Old, line.New, line.Back = version(m.parts[0].old), version(m.parts[0].new), m.parts[0].back
+	if len(c.parts) > 0 {
+		line.Component = c.parts[0].component
+		line.Old, line.New, line.Back = version(c.parts[0].old), version(c.parts[0].new), c.parts[0].back
 	}
-	m.noted(j.note(line, a.who))
-	j.at(w, "waiting for the boundary: %s", m.at)
-	say("going over (%s)", m.at)
-	j.committing.Lock()
-	defer j.committing.Unlock()
+	c.noted(c.note(line, c.who))
+	c.at("waiting for the boundary: %s", at)
+	c.say("going over (%s)", at)
+	c.committing.Lock()
+	defer c.committing.Unlock()
 	began := time.Now()
-	if m.outcome, err = t.Commit(ctx); err != nil {
+	if c.outcome, err = t.Commit(ctx); err != nil {
 		return err
 	}
-	m.took = time.Since(began)
-	m.outcome.EnvStep += j.o.StepsBefore
-	m.notes = append(m.notes, m.outcome.Notes...)
-	if rule := j.o.Pipeline.Stopping(); brings(&before.Run.Stop, &t.Graph().Run.Stop, rule) {
-		m.notes = append(m.notes, fmt.Sprintf("the run ends by its new rule: %s", rule))
+	c.took = time.Since(began)
+	c.outcome.EnvStep += c.StepsBefore
+	c.notes = append(c.notes, c.outcome.Notes...)
+	if rule := c.Pipeline.Stopping(); brings(&before.Run.Stop, &t.Graph().Run.Stop, rule) {
+		c.notes = append(c.notes, fmt.Sprintf("the run ends by its new rule: %s", rule))
 	}
 	// It has been made: the client may go.
-	m.written(j.write(text))
-	j.noteMade(a, m, line)
-	j.describe(m)
-	j.committed(a, t, m, before)
+	if err := c.write(text); err != nil {
+		c.notes = append(c.notes, err.Error()+"; until that is done, rlhost train --resume would run the version before")
+	}
+	c.noteMade(line)
+	c.noted(c.describe(c.parts))
+	c.committed(t, before)
 	return nil
 }
 
 // noteMade adds to the run's events that a change was made: a line for each component. line is the one before.
-func (j *Commands) noteMade(a *ask, m *made, line runs.Change) {
-	line.Step, line.EnvStep, line.PolicyVersion = runs.StepCommitted, m.outcome.EnvStep, j.o.Pipeline.PolicyVersion()
-	if a.what == whatRollback || a.what == whatFallback {
+func (c *change) noteMade(line runs.Change) {
+	line.Step, line.EnvStep, line.PolicyVersion = runs.StepCommitted, c.outcome.EnvStep, c.Pipeline.PolicyVersion()
+	if c.what == whatRollback || c.what == whatFallback {
 		line.Step = runs.StepBack
 	}
-	for _, p := range m.lines() {
+	parts := c.parts
+	if len(parts) == 0 {
+		parts = []part{{}} // a line at least
+	}
+	for _, p := range parts {
 		line.Component, line.Back, line.Old, line.New = p.component, p.back, version(p.old), version(p.new)
-		line.Outcome = p.reply(a, m)
-		m.noted(j.note(line, a.who))
+		line.Outcome = c.reply(&p)
+		c.noted(c.note(line, c.who))
 		if p.component != "" {
-			j.log.With("component", p.component).Info(a.what+": another version runs", "from", p.old.File, "to", p.new.File, "at", m.at,
-				"env_step", line.EnvStep, "change", m.number)
+			c.log.With("component", p.component).Info(c.what+": another version runs", "from", p.old.File, "to", p.new.File, "at", line.At,
+				"env_step", line.EnvStep, "change", c.number)
 		}
 	}
 }
 
-// describe adds the versions that have come in to the run's description.
-func (j *Commands) describe(m *made) {
-	err := j.o.Run.Update(func(i *runs.Info) {
-		for _, p := range m.parts {
-			if p.env == "" || p.new.Hash == "" {
-				continue
-			}
-			if i.Plugins == nil {
-				i.Plugins = map[string]string{}
-			}
-			if use, err := filepath.Rel(j.o.Run.Dir, j.o.Run.ModulePath(p.new.Hash)); err == nil && filepath.IsAbs(p.new.File) {
-				i.Plugins[use] = p.new.Hash
-				continue
-			}
-			i.Plugins[p.new.File] = p.new.Hash
-		}
-	})
+// noted adds what went wrong with the run's folder to what the client is told.
+func (c *change) noted(err error) {
 	if err != nil {
-		m.notes = append(m.notes, err.Error())
+		c.notes = append(c.notes, err.Error())
 	}
-}
-
-// lines are the parts that the run's events tell, at least one.
-func (m *made) lines() []part {
-	if len(m.parts) == 0 {
-		return []part{{}}
-	}
-	return m.parts
-}
-
-// noted adds what went wrong with a line of the events to what the client is told.
-func (m *made) noted(err error) {
-	if err != nil {
-		m.notes = append(m.notes, err.Error())
-	}
-}
-
-// written adds what went wrong with pipeline.toml.
-func (m *made) written(err error) {
-	if err != nil {
-		m.notes = append(m.notes, err.Error()+"; until that is done, rlhost train --resume would run the version before")
-	}
-}
-
-// write replaces pipeline.toml of the run's folder. What cannot be written is tried again later.
-func (j *Commands) write(text []byte) error {
-	err := j.o.Run.WritePipeline(text)
-	j.mu.Lock()
-	j.unwritten = err != nil
-	j.mu.Unlock()
-	if err != nil {
-		j.log.Error("pipeline.toml of the run is behind what runs; it will be tried again", "error", err)
-	}
-	return err
-}
-
-// rewrite tries again what write could not do.
-func (j *Commands) rewrite() {
-	j.mu.Lock()
-	behind := j.unwritten && j.current == nil
-	j.mu.Unlock()
-	if !behind {
-		return
-	}
-	text, err := j.o.Text(j.o.Pipeline.Graph())
-	if err != nil {
-		return // it worked before: the next time will tell
-	}
-	if j.o.Run.WritePipeline(text) != nil {
-		return
-	}
-	j.mu.Lock()
-	j.unwritten = false
-	j.mu.Unlock()
-	j.log.Info("pipeline.toml of the run says again what runs")
-}
-
-// note adds a line to the run's events: a line that does not say at which env step it stands tells where the run is
-// now. An error is told in the log too: the run goes on without the line.
-func (j *Commands) note(c runs.Change, who asker) error {
-	c.UID, c.Command = who.uid, who.command
-	if c.EnvStep == 0 {
-		c.EnvStep, c.PolicyVersion = j.envSteps(), j.o.Pipeline.PolicyVersion()
-	}
-	err := j.o.Run.Note(c)
-	if err != nil {
-		j.log.Error("the run's events lack a line", "error", err)
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if c.Step != j.lastStep || c.Number != j.lastNumber { // a change with several components has several lines
-		j.count(c.Step)
-		j.mark()
-	}
-	j.lastStep, j.lastNumber = c.Step, c.Number
-	return err
-}
-
-func (j *Commands) nextNumber() uint64 {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.number++
-	return j.number
 }
 
 // committed remembers what ran before, and begins to watch what runs now.
-func (j *Commands) committed(a *ask, t *pipeline.Transition, m *made, before *graph.Graph) {
+func (c *change) committed(t *pipeline.Transition, before *graph.Graph) {
 	var p *probation
-	if a.rules.probation > 0 {
+	if c.rules.probation > 0 {
 		p = &probation{
-			number: m.number, parts: m.parts, until: time.Now().Add(a.rules.probation), transition: t, before: before,
-			restarts: j.restarts(m.parts), title: a.title,
+			number: c.number, parts: c.parts, until: time.Now().Add(c.rules.probation), transition: t, before: before,
+			restarts: c.restarts(c.parts), title: c.title,
 		}
 	}
-	j.mu.Lock()
-	for _, x := range m.parts {
-		if x.component != "" {
-			j.previous[x.component] = &previous{version: x.old, back: x.back}
-			delete(j.fallen, x.component)
-		}
-	}
-	j.mu.Unlock()
-	j.settle(p)
+	c.remember(c.parts)
+	c.settle(p)
 	if p == nil {
 		t.Settle()
 	}
 }
 
-// textHash is the SHA-256 of a pipeline.toml, in hexadecimal.
-func textHash(text []byte) string {
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
+// reply tells what a change did to one component.
+func (c *change) reply(p *part) *control.SwapReply {
+	o := &c.outcome
+	r := &control.SwapReply{
+		Component: p.component, Outcome: control.Committed, Old: p.old, New: p.new, Checked: p.checked, Canary: p.canary, At: c.rules.at.String(),
+		Envs: o.Envs, Kept: o.Kept, Truncated: o.Truncated, Dropped: o.Dropped, EnvStep: o.EnvStep, Took: c.took.Seconds(),
+		Probation: c.rules.probation.Seconds(), Notes: c.notes,
+	}
+	switch {
+	case c.rules.dryRun:
+		r.Outcome = control.DryRun
+	case c.what == whatRollback, c.what == whatFallback:
+		r.Outcome = control.RolledBack
+	}
+	if n := len(o.PauseNS); n > 0 {
+		pauses := slices.Sorted(slices.Values(o.PauseNS))
+		r.PauseP50, r.PauseMax = float64(pauses[n/2])/1e6, float64(pauses[n-1])/1e6
+	}
+	return r
 }
 
-// writtenHash is that of the one in the run's folder.
-func (j *Commands) writtenHash() string {
-	text, err := j.o.Run.Pipeline()
-	if err != nil {
-		return ""
+// envNotes say what another version of the environments means for what has been learned and counted so far.
+func (c *change) envNotes() []string {
+	for i := range c.parts {
+		p := &c.parts[i]
+		if p.env == "" || c.what == whatRollback && p.canary == nil && p.old == p.new {
+			continue
+		}
+		window := "the window of the mean return counts episodes of the new version alone from here on"
+		if c.rules.keepState {
+			window = "episodes that were running go on, so the window of the mean return has some of both versions"
+		}
+		notes := []string{window}
+		if t := p.canary; t != nil && differ(t) {
+			notes = append(notes, fmt.Sprintf("on the same seeds and actions the returns differ (%.1f, old %.1f): the critic has learned the old ones and "+
+				"follows within some datasets, and so does what a wrapper of the environment normalises returns by; the observation normaliser goes on",
+				t.New.MeanReturn, t.Old.MeanReturn))
+		}
+		return notes
 	}
-	return textHash(text)
+	return nil
 }
 
-func version(v control.Version) *runs.Version {
-	if v == (control.Version{}) {
-		return nil
-	}
-	r := runs.Version(v)
-	return &r
+// differ reports whether a trial came to other returns than the version that runs.
+func differ(c *control.Canary) bool {
+	return math.Abs(c.New.MeanReturn-c.Old.MeanReturn) > 1e-6*math.Max(1, math.Abs(c.Old.MeanReturn))
 }
 
-func texts(list []control.Change) []string {
-	var lines []string
-	for _, c := range list {
-		lines = append(lines, c.What+" "+c.Name+": "+c.Text)
+// brings reports whether a run that goes from one rule to another ends sooner for the reason given.
+func brings(was, is *component.StopRule, reason component.StopReason) bool {
+	switch reason {
+	case component.StopReturn:
+		return is.HasReturn && (!was.HasReturn || is.Return < was.Return || is.Window != was.Window)
+	case component.StopEnvSteps:
+		return is.EnvSteps > 0 && (was.EnvSteps == 0 || is.EnvSteps < was.EnvSteps)
+	case component.StopWall:
+		return is.Wall > 0 && (was.Wall == 0 || is.Wall < was.Wall)
 	}
-	return lines
+	return false
 }
 
 // milliseconds writes a short time: 0.42 ms, 12 ms, 1.3 s.

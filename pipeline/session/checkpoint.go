@@ -15,7 +15,7 @@ import (
 // serve starts to answer commands. A run that cannot goes on without.
 func (s *Session) serve() {
 	var err error
-	s.commands, err = Serve(CommandOptions{
+	s.commands, err = serve(commandOptions{
 		Pipeline: s.pipeline, Run: s.run, Parts: s.o.Parts, Log: s.log, Text: s.text, Checkpoint: s.Checkpoint,
 		Stop: s.Stop, LastCheckpoint: s.lastCheckpoint, Records: s.records.log(), StepsBefore: s.before.EnvSteps,
 	})

@@ -17,7 +17,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-func TestJob_SwapsBesideStatusAndTaps(t *testing.T) {
+func TestCommands_SwapsBesideStatusAndTaps(t *testing.T) {
 	r := begin(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -80,7 +80,7 @@ func TestJob_SwapsBesideStatusAndTaps(t *testing.T) {
 	}
 }
 
-func TestJob_AChangeGoesWithItsClientBeforeItIsMade(t *testing.T) {
+func TestCommands_AChangeGoesWithItsClientBeforeItIsMade(t *testing.T) {
 	r := begin(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	envs, steps := 512, 1<<30
@@ -108,7 +108,7 @@ func TestJob_AChangeGoesWithItsClientBeforeItIsMade(t *testing.T) {
 	}
 }
 
-func TestJob_EndsWhileRequestsAreUnderWay(t *testing.T) {
+func TestCommands_EndsWhileRequestsAreUnderWay(t *testing.T) {
 	before := runtime.NumGoroutine()
 	r := begin(t)
 	var all sync.WaitGroup
@@ -159,7 +159,7 @@ func TestJob_EndsWhileRequestsAreUnderWay(t *testing.T) {
 	}
 }
 
-func TestJob_RefusesWhatMakesNoSense(t *testing.T) {
+func TestCommands_RefusesWhatMakesNoSense(t *testing.T) {
 	r := begin(t)
 	minus, zero, huge := -1, 0, 1<<20
 	negative := -1.0
@@ -174,7 +174,7 @@ func TestJob_RefusesWhatMakesNoSense(t *testing.T) {
 		"no such component":  {Component: "walker", File: "x.wasm"},
 		"a folder":           {Component: "learner", File: "/"},
 		"an instance":        {Component: "rollout[0]", File: "x.wasm"},
-		"a text as a module": {Component: "rollout", File: "job_test.go"},
+		"a text as a module": {Component: "rollout", File: "commands_test.go"},
 	} {
 		err := r.do(t.Context(), control.VerbSwap, q, nil, nil)
 		if c := code(err); c != control.CodeBad && c != control.CodeUnknown && c != "E012" {
@@ -197,7 +197,7 @@ func TestJob_RefusesWhatMakesNoSense(t *testing.T) {
 	}
 }
 
-func TestJob_RemembersTheWayBackAcrossProcesses(t *testing.T) {
+func TestCommands_RemembersTheWayBackAcrossProcesses(t *testing.T) {
 	r := begin(t)
 	r.mustDo(control.VerbSwap, control.SwapRequest{Component: "rollout", File: module(t, "rust")}, nil)
 	r.end()
@@ -205,13 +205,13 @@ func TestJob_RemembersTheWayBackAcrossProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &Commands{o: CommandOptions{Run: run}, names: map[string]string{}, previous: map[string]*previous{}}
-	if err := j.recall(); err != nil {
+	h := newHistory(&live{commandOptions: commandOptions{Run: run}})
+	if err := h.recall(); err != nil {
 		t.Fatal(err)
 	}
-	p := j.previous["rollout"]
-	if p == nil || p.version.File != module(t, "c") || j.counts.Committed != 1 || j.number != 1 {
-		t.Fatalf("%+v, %+v, %d", p, j.counts, j.number)
+	p := h.previous["rollout"]
+	if p == nil || p.version.File != module(t, "c") || h.counts.Committed != 1 || h.last != 1 {
+		t.Fatalf("%+v, %+v, %d", p, h.counts, h.last)
 	}
 	if want := fmt.Sprintf("env.cartpole.use = %q", run.ModulePath(p.version.Hash)); !slices.Contains(p.back, want) {
 		t.Errorf("the way back is %q, want %q in it", p.back, want)

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/hostabi"
 )
 

@@ -1,17 +1,15 @@
 package session
 
 import (
-	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/pipeline/graph"
-
-	"github.com/rlhost/rlhost/pipeline"
 )
 
 // Kind says whose fault an error is; its number is what a program exits with.
@@ -69,41 +67,8 @@ func KindOf(problems graph.Problems) Kind {
 var pluginCodes = []string{"E013", "E014", "E015", "E016", "E017", "E018", "E019", "E050", "E051",
 	"E061", "E062", "E063", "E064", "E065", "E066", "E067", "E068", "E069"}
 
-// errFell gives up a change because the version that it goes on from has failed.
-var errFell = errors.New("the version that runs has failed meanwhile, and the previous one takes over again")
-
-// asError turns what ended a change into what the client is told.
-func (j *Commands) asError(ctx context.Context, err error) *control.Error {
-	var known *control.Error
-	var change *pipeline.ChangeError
-	var problems graph.Problems
-	var fault *env.Fault
-	switch {
-	case errors.As(err, &known), errors.As(context.Cause(ctx), &known):
-		return known
-	case errors.Is(context.Cause(ctx), errFell):
-		return control.Errorf(control.CodeFell, "%v", errFell)
-	case errors.As(err, &change):
-		e := &control.Error{Code: change.Code, Reason: once(change.Reason), Help: change.Help}
-		if change.Code == control.CodeSpaces {
-			e.Exit = int(Plugin)
-		}
-		return e
-	case errors.As(err, &problems):
-		return j.problemError(problems)
-	case errors.Is(err, pipeline.ErrBusy):
-		return control.Errorf(control.CodeBusy, "%v", err)
-	case errors.Is(err, pipeline.ErrEnded), j.over():
-		return control.Errorf(control.CodeEnded, "the run ended meanwhile")
-	case ctx.Err() != nil:
-		return control.Errorf(control.CodeFailed, "given up: the client has gone; nothing has changed")
-	case errors.As(err, &fault):
-		e := control.Errorf(control.CodeFailed, "%s; nothing has changed", once(err.Error()))
-		e.Exit = int(Plugin)
-		return e
-	}
-	return control.Errorf(control.CodeFailed, "%s; nothing has changed", once(err.Error()))
-}
+// errRollingBack gives up a change because the version that it goes on from has failed.
+var errRollingBack = errors.New("the version that runs has failed meanwhile, and the previous one takes over again")
 
 // faultOf tells a fault of a component.
 func faultOf(component string, fault error) string {
@@ -125,7 +90,7 @@ func once(reason string) string {
 }
 
 // problemError tells a single problem of a plugin as it is: the text that it was found in is nobody's file.
-func (j *Commands) problemError(list graph.Problems) *control.Error {
+func problemError(list graph.Problems) *control.Error {
 	i := slices.IndexFunc(list, func(p graph.Problem) bool { return p.Severity == graph.Error })
 	if i < 0 {
 		return control.Errorf(control.CodeFailed, "%v", list)
@@ -140,5 +105,28 @@ func (j *Commands) problemError(list graph.Problems) *control.Error {
 func bad(format string, args ...any) *control.Error {
 	e := control.Errorf(control.CodeBad, format, args...)
 	e.Exit = int(Usage)
+	return e
+}
+
+// fileError is what the client is told of a file with mistakes: all of them.
+func fileError(file string, list graph.Problems) *control.Error {
+	n := 0
+	for _, p := range list {
+		if p.Severity == graph.Error {
+			n++
+		}
+	}
+	mistakes := "1 mistake"
+	if n != 1 {
+		mistakes = fmt.Sprintf("%d mistakes", n)
+	}
+	e := control.Errorf(control.CodeBad, "%s has %s; nothing has changed", filepath.Base(file), mistakes)
+	e.Problems, e.Exit = list.String(), int(KindOf(list))
+	return e
+}
+
+func forbidden(section, name string) error {
+	e := control.Errorf(control.CodeForbidden, `%s %q is not to be swapped: the pipeline has swap = "never" in [%s.%s]`, section, name, section, name)
+	e.Help = "stop the run, change that, and go on with it: rlhost train --resume"
 	return e
 }

@@ -58,15 +58,14 @@ type Saved struct {
 // Failed says that an error has ended the run, of which the newest checkpoint stays.
 type Failed struct{}
 
-func (Warned) event()     {}
-func (Unfinished) event() {}
-func (Resumed) event()    {}
-func (Started) event()    {}
-func (Saved) event()      {}
-func (Failed) event()     {}
+func (Warned) event() {}
 
-func (s *Session) tell(e Event) {
-	if s.o.Observe != nil {
-		s.o.Observe(e)
-	}
-}
+func (Unfinished) event() {}
+
+func (Resumed) event() {}
+
+func (Started) event() {}
+
+func (Saved) event() {}
+
+func (Failed) event() {}

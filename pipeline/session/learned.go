@@ -96,3 +96,14 @@ func Learned(g *graph.Graph, name string) (p *graph.Policy, learner string, err 
 	}
 	return nil, "", &Error{Kind: Config, Err: fmt.Errorf("%s: error[E043]: no learner learns policy %q\n  help: give a component of kind learner policy = %q, or name another policy with --policy", g.File, name, name)}
 }
+
+// episodeLimit is the time limit that the rollouts of a graph apply themselves, 0 if they apply none.
+func episodeLimit(g *graph.Graph) int {
+	limit := 0
+	for i := range g.Components {
+		if n := g.Components[i].Flow.EpisodeLimit; n > 0 && (limit == 0 || n < limit) {
+			limit = n
+		}
+	}
+	return limit
+}

@@ -2,7 +2,7 @@ package session
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"math"
 	"time"
 
@@ -10,6 +10,16 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
+
+// Broken is the reason of a run that an error ended.
+const Broken component.StopReason = "failed"
+
+// failed notes that the run ended by an error.
+func (s *Session) failed(err error) error {
+	endErr := s.run.End(string(Broken))
+	s.tell(Failed{})
+	return errors.Join(&Error{Kind: Failure, Err: err}, endErr)
+}
 
 // Result is what a training came to.
 type Result struct {
@@ -24,9 +34,6 @@ type Result struct {
 	SaveErr                 error // and why it could not be written, or nil
 	Took                    time.Duration
 }
-
-// Broken is the reason of a run that an error ended.
-const Broken component.StopReason = "failed"
 
 // finish evaluates what the run ended with. Its result comes with an error of the run's folder.
 func (s *Session) finish(ctx context.Context, reason component.StopReason) (*Result, error) {
@@ -62,15 +69,6 @@ func (s *Session) evaluate(ctx context.Context, w policy.Weights) (*Evaluation, 
 		return nil, err
 	}
 	return Evaluate(ctx, plugin, s.definition(), w, EvaluationOf(s.Graph(), uint64(s.gauge(component.GaugeLongestEpisode))))
-}
-
-// definition returns the policy that is trained.
-func (s *Session) definition() *policy.Definition {
-	made, err := s.pipeline.Policy(s.policy.Name)
-	if err != nil {
-		panic(fmt.Sprintf("rlhost: a built pipeline lost its policy: %v", err))
-	}
-	return made.(*policy.Definition)
 }
 
 // count returns a counter of the run.

@@ -59,10 +59,10 @@ minibatch = 1024
 log = []
 `
 
-// rig is a job that goes on until the test ends it.
+// rig is a run with its commands that goes on until the test ends it.
 type rig struct {
 	*testing.T
-	job      *Commands
+	commands *commands
 	run      *runs.Run
 	pipeline *pipeline.Pipeline
 	path     string
@@ -111,7 +111,7 @@ func parts(t *testing.T) *graph.Parts {
 	}
 }
 
-// begin starts a run and its job.
+// begin starts a run and its commands.
 func begin(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{T: t, ended: make(chan error, 1)}
@@ -129,20 +129,20 @@ func begin(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	text := func(g *graph.Graph) ([]byte, error) { return []byte(g.Expanded()), nil }
-	if r.job, err = Serve(r.options(p, text)); err != nil {
+	if r.commands, err = serve(r.options(p, text)); err != nil {
 		t.Fatal(err)
 	}
-	r.path = r.job.server.Path()
+	r.path = r.commands.server.Path()
 	go func() {
 		_, err := r.pipeline.Run(context.Background())
-		r.job.End()
+		r.commands.end()
 		r.ended <- err
 	}()
 	t.Cleanup(r.end)
 	return r
 }
 
-func (r *rig) options(p *graph.Parts, text func(*graph.Graph) ([]byte, error)) CommandOptions {
+func (r *rig) options(p *graph.Parts, text func(*graph.Graph) ([]byte, error)) commandOptions {
 	log, err := r.run.OpenLog()
 	if err != nil {
 		r.Fatal(err)
@@ -152,7 +152,7 @@ func (r *rig) options(p *graph.Parts, text func(*graph.Graph) ([]byte, error)) C
 			r.Error(err)
 		}
 	})
-	return CommandOptions{
+	return commandOptions{
 		Pipeline: r.pipeline, Run: r.run, Parts: p, Log: slog.New(slog.NewJSONHandler(log, nil)), Text: text,
 		Checkpoint: func(ctx context.Context) (control.CheckpointReply, error) {
 			return control.CheckpointReply{}, r.pipeline.AtNextBoundary(ctx, func(pipeline.Snapshot) error { return nil })
@@ -173,7 +173,7 @@ func (r *rig) options(p *graph.Parts, text func(*graph.Graph) ([]byte, error)) C
 func (r *rig) end() {
 	r.once.Do(func() {
 		r.pipeline.Stop(component.StopInterrupted)
-		for what, err := range map[string]error{"run": <-r.ended, "job": r.job.Close(), "pipeline": r.pipeline.Close(), "folder": r.run.Close()} {
+		for what, err := range map[string]error{"run": <-r.ended, "commands": r.commands.close(), "pipeline": r.pipeline.Close(), "folder": r.run.Close()} {
 			if err != nil {
 				r.Errorf("%s: %v", what, err)
 			}

@@ -2,40 +2,41 @@ package session
 
 import (
 	"context"
-	"math"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 )
 
+// statusReader answers what the run is doing.
+type statusReader struct{ *shared }
+
 // status answers VerbStatus.
-func (j *Commands) status(ctx context.Context, q control.StatusRequest, _ control.Notice) (*control.StatusReply, error) {
+func (r statusReader) status(ctx context.Context, q control.StatusRequest, _ control.Notice) (*control.StatusReply, error) {
 	if q.Wait {
-		if err := j.quiet(ctx); err != nil {
+		if err := r.quiet(ctx); err != nil {
 			return nil, err
 		}
 	}
-	return j.report(), nil
+	return r.report(), nil
 }
 
 // quiet waits until nothing is being changed, watched or started.
-func (j *Commands) quiet(ctx context.Context) error {
+func (r statusReader) quiet(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond) // components do not tell when they have started
 	defer tick.Stop()
 	for {
-		j.mu.Lock()
-		still, changed := j.current == nil && j.watched == nil, j.changed
-		j.mu.Unlock()
-		if j.over() || still && allStarted(j.o.Pipeline.Status()) {
+		current, watched, changed := r.now()
+		if r.over() || current == nil && watched == nil && allStarted(r.Pipeline.Status()) {
 			return nil
 		}
 		select {
 		case <-changed:
 		case <-tick.C:
-		case <-j.ended:
+		case <-r.ended:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -43,57 +44,65 @@ func (j *Commands) quiet(ctx context.Context) error {
 }
 
 // report describes the training now.
-func (j *Commands) report() *control.StatusReply {
-	p, run := j.o.Pipeline, j.o.Run
-	r := &control.StatusReply{
-		Run: run.ID(), Dir: run.Dir, PID: pid(), Wall: time.Since(j.started).Seconds(),
-		Components: p.Status(), Wires: p.Wires(), Steps: p.Steps(), Policy: j.o.Pipeline.PolicyVersion(), MeanReturn: j.meanReturn(),
+func (r statusReader) report() *control.StatusReply {
+	p, run := r.Pipeline, r.Run
+	reply := &control.StatusReply{
+		Run: run.ID(), Dir: run.Dir, PID: os.Getpid(), Wall: time.Since(r.started).Seconds(),
+		Components: p.Status(), Wires: p.Wires(), Steps: p.Steps(), Policy: r.Pipeline.PolicyVersion(), MeanReturn: r.meanReturn(),
 		Resources: control.ReadResources(),
 	}
-	j.versions(r.Components)
-	j.mu.Lock()
-	r.Swaps = j.counts
-	if j.current != nil {
-		r.Transition = j.current.text()
+	r.versions(reply.Components)
+	current, watched, _ := r.now() // before what it comes to is counted
+	reply.Swaps = r.swaps()
+	if current != nil {
+		reply.Transition = current.text()
 	}
-	if w := j.watched; w != nil {
-		for _, part := range w.parts {
-			r.Probation = append(r.Probation, control.Probation{
-				Component: part.component, Version: part.new, Left: max(0, time.Until(w.until).Seconds()),
+	if watched != nil {
+		for _, part := range watched.parts {
+			reply.Probation = append(reply.Probation, control.Probation{
+				Component: part.component, Version: part.new, Left: max(0, time.Until(watched.until).Seconds()),
 			})
 		}
 	}
-	j.mu.Unlock()
-	r.State, r.Cause = p.State(), j.cause(r.Components)
-	return r
+	reply.State, reply.Cause = p.State(), r.cause(reply.Components)
+	return reply
 }
 
 // versions puts the names in that files had when they came in, and what rollback goes back to.
-func (j *Commands) versions(list []control.ComponentStatus) {
+func (r statusReader) versions(list []control.ComponentStatus) {
 	for i := range list {
 		c := &list[i]
 		name := componentOf(c.Name)
 		if c.Version != nil && strings.ContainsRune(c.Version.File, filepath.Separator) {
-			c.Version.File = j.name(c.Version.Hash, c.Version.File)
+			c.Version.File = r.name(c.Version.Hash, c.Version.File)
 		}
-		j.mu.Lock()
-		if before := j.previous[name]; before != nil {
+		if before := r.before(name); before != nil {
 			old := before.version
 			c.Previous = &old
 		}
-		if why, fell := j.fallen[name]; fell {
+		if why, rolledBack := r.whyRolledBack(name); rolledBack {
 			c.Note = strings.TrimPrefix(c.Note+"; rolled back: "+why, "; ")
 		}
-		j.mu.Unlock()
 	}
 }
 
-// meanReturn is the mean of the runner's window, or nil while that is not full.
-func (j *Commands) meanReturn() *float64 {
-	for _, s := range j.o.Pipeline.Stats().Snapshot() {
-		if s.Name == component.GaugeMeanReturn && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
-			return &s.Value
+// allStarted reports whether every component is past its start, and none is being replaced.
+func allStarted(list []control.ComponentStatus) bool {
+	return !slices.ContainsFunc(list, func(c control.ComponentStatus) bool {
+		return c.State == control.Ready || c.State == control.Replacing
+	})
+}
+
+// cause tells why the run stands still, if it does.
+func (r statusReader) cause(list []control.ComponentStatus) string {
+	var paused []string
+	for _, c := range list {
+		if c.State == control.Paused {
+			paused = append(paused, c.Name)
 		}
 	}
-	return nil
+	if text := r.Pipeline.Cause(); text != "" || len(paused) == 0 {
+		return text
+	}
+	return "paused by request: " + strings.Join(paused, ", ") + " (rlhost resume ends it)"
 }

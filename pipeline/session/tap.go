@@ -10,24 +10,26 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/hostabi"
 )
 
 // tapRoom is how many messages may wait for the client; those that come while there is no room are left out.
 const tapRoom = 256
 
+// tapper answers with the messages that pass.
+type tapper struct{ *shared }
+
 // tap answers VerbTap: each message is a notice.
-func (j *Commands) tap(ctx context.Context, q control.TapRequest, notice control.Notice) (*control.TapReply, error) {
+func (p tapper) tap(ctx context.Context, q control.TapRequest, notice control.Notice) (*control.TapReply, error) {
 	columns, err := columnsNamed(q.Columns)
 	if err != nil {
 		return nil, err
 	}
-	t := &tapping{job: j, every: max(q.Every, 1), limit: q.Limit, columns: columns, payloads: map[string]component.Payload{},
+	t := &tapping{live: p.live, every: max(q.Every, 1), limit: q.Limit, columns: columns, payloads: map[string]component.Payload{},
 		last: map[string]uint64{}, records: make(chan control.TapRecord, tapRoom)}
-	cancel, err := j.o.Pipeline.Tap(q.Pattern, len(columns) > 0, t.message)
+	cancel, err := p.Pipeline.Tap(q.Pattern, len(columns) > 0, t.message)
 	if err != nil {
-		return nil, j.asError(ctx, err)
+		return nil, p.asError(ctx, err)
 	}
 	defer cancel()
 	for t.limit == 0 || t.shown < t.limit {
@@ -39,7 +41,7 @@ func (j *Commands) tap(ctx context.Context, q control.TapRequest, notice control
 			t.shown++
 		case <-ctx.Done():
 			return t.reply(), nil
-		case <-j.ended:
+		case <-p.ended:
 			return t.reply(), nil
 		}
 	}
@@ -48,7 +50,7 @@ func (j *Commands) tap(ctx context.Context, q control.TapRequest, notice control
 
 // tapping is one tap.
 type tapping struct {
-	job      *Commands
+	live     *live
 	every    uint64
 	limit    uint64
 	shown    uint64 // of the goroutine that answers
@@ -122,7 +124,7 @@ func (t *tapping) payload(signal string) component.Payload {
 		return payload
 	}
 	name, port, _ := component.SplitQualified(signal)
-	if c := t.job.o.Pipeline.Graph().Component(componentOf(name)); c != nil {
+	if c := t.live.Pipeline.Graph().Component(componentOf(name)); c != nil {
 		if i, ok := c.Manifest.Signal(port); ok {
 			payload = component.PayloadOf(c.Manifest.Signals[i].Payload)
 		}

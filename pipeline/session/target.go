@@ -24,44 +24,44 @@ const (
 )
 
 // aim finds the graph that a swap of a component to a file leads to.
-func (j *Commands) aim(a *ask, file string) error {
-	c, err := j.named(a.component)
+func (c *change) aim(file string) error {
+	x, err := c.named(c.component)
 	if err != nil {
 		return err
 	}
-	if c.Swap == graph.SwapNever {
-		return forbidden("component", c.Name)
+	if x.Swap == graph.SwapNever {
+		return forbidden("component", x.Name)
 	}
-	g := j.o.Pipeline.Graph()
-	env := g.Env(c.Env)
+	g := c.Pipeline.Graph()
+	env := g.Env(x.Env)
 	switch _, _, native := graph.SplitUse(file); {
 	case file == "":
 		return bad("a swap needs a file")
 	case file == runtimeBuiltin, file == runtimeProcess:
-		return j.aimAt(a, "component."+c.Name+".plugin = \"\"", "component."+c.Name+".runtime = "+strconv.Quote(file))
+		return c.aimAt("component."+x.Name+".plugin = \"\"", "component."+x.Name+".runtime = "+strconv.Quote(file))
 	case env == nil:
-		return j.aimProgram(a, g, c, file)
+		return c.aimProgram(g, x, file)
 	case env.Swap == graph.SwapNever:
 		return forbidden("env", env.Name)
-	case native, slices.Contains(j.o.Parts.Builtins, file):
-		return j.aimEnv(a, env.Name, file)
+	case native, slices.Contains(c.Parts.Builtins, file):
+		return c.aimEnv(env.Name, file)
 	}
-	return j.aimFile(a, g, env, file)
+	return c.aimFile(g, env, file)
 }
 
 // aimFile is aim for the environments in a file: a module, or a new version of the program that they come from now.
-func (j *Commands) aimFile(a *ask, g *graph.Graph, env *graph.Env, file string) error {
+func (c *change) aimFile(g *graph.Graph, env *graph.Env, file string) error {
 	module, err := isModule(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return j.noSuchFile(file)
+		return noSuchFile(file, c.Parts.Builtins)
 	case err != nil:
 		return &control.Error{Code: "E012", Reason: fmt.Sprintf("%s cannot be read: %v", file, err), Exit: int(Plugin)}
 	case module:
-		return j.aimModule(a, env, file)
+		return c.aimModule(env, file)
 	}
 	if p := env.Table.Plugin; p != nil && p.Path != "" && g.Plugin(p.Name) != nil {
-		return j.aimAt(a, programSets(p.Name, file)...)
+		return c.aimAt(programSets(p.Name, file)...)
 	}
 	e := bad("%s is no WebAssembly module", file)
 	e.Help = "environments of a native program: declare [plugin.NAME] and swap to NAME:ENVIRONMENT"
@@ -70,55 +70,43 @@ func (j *Commands) aimFile(a *ask, g *graph.Graph, env *graph.Env, file string) 
 }
 
 // aimModule stores a module and aims at the copy, which nobody changes.
-func (j *Commands) aimModule(a *ask, env *graph.Env, file string) error {
-	m, err := j.o.Run.Store(file)
+func (c *change) aimModule(env *graph.Env, file string) error {
+	m, err := c.store(file)
 	if err != nil {
 		return err
 	}
-	a.modules = append(a.modules, m)
-	j.mu.Lock()
-	j.names[m.Hash] = file
-	j.mu.Unlock()
-	if j.runsModule(env, m.Hash) {
-		a.next = j.o.Pipeline.Graph() // whatever its file is called
+	c.modules = append(c.modules, m)
+	if c.runsModule(env, m.Hash) {
+		c.next = c.Pipeline.Graph() // whatever its file is called
 		return nil
 	}
-	return j.aimEnv(a, env.Name, m.Path)
+	return c.aimEnv(env.Name, m.Path)
 }
 
-// runsModule reports whether an environment is that module already.
-func (j *Commands) runsModule(env *graph.Env, hash string) bool {
-	if env.Table.Plugin != nil {
-		return false
-	}
-	plugin, err := j.o.Pipeline.Env(env.Name)
-	return err == nil && plugin.Hash() == hash
-}
-
-func (j *Commands) aimEnv(a *ask, env, use string) error {
-	return j.aimAt(a, "env."+env+".use="+strconv.Quote(use), "env."+env+".sha256=\"\"")
+func (c *change) aimEnv(env, use string) error {
+	return c.aimAt("env."+env+".use="+strconv.Quote(use), "env."+env+".sha256=\"\"")
 }
 
 // aimProgram is aim for a component made by a native program: one that is declared, or the path of one.
-func (j *Commands) aimProgram(a *ask, g *graph.Graph, c *graph.Component, file string) error {
+func (c *change) aimProgram(g *graph.Graph, x *graph.Component, file string) error {
 	if g.Plugin(file) != nil {
-		return j.aimAt(a, "component."+c.Name+".runtime=process", "component."+c.Name+".plugin="+strconv.Quote(file))
+		return c.aimAt("component."+x.Name+".runtime=process", "component."+x.Name+".plugin="+strconv.Quote(file))
 	}
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return j.noSuchFile(file)
+		return noSuchFile(file, c.Parts.Builtins)
 	case err != nil:
 		return &control.Error{Code: "E012", Reason: fmt.Sprintf("%s cannot be read: %v", file, err), Exit: int(Plugin)}
 	case info.IsDir():
 		return bad("%s is a folder", file)
 	}
-	if c.Plugin != "" && plainlyUsed(g, c) {
-		return j.aimAt(a, programSets(c.Plugin, file)...)
+	if x.Plugin != "" && plainlyUsed(g, x) {
+		return c.aimAt(programSets(x.Plugin, file)...)
 	}
 	name := freePlugin(g, file)
-	sets := append(programSets(name, file), "component."+c.Name+".runtime=process", "component."+c.Name+".plugin="+strconv.Quote(name))
-	return j.aimAt(a, sets...)
+	sets := append(programSets(name, file), "component."+x.Name+".runtime=process", "component."+x.Name+".plugin="+strconv.Quote(name))
+	return c.aimAt(sets...)
 }
 
 // plainlyUsed reports whether a component is the only thing that its plugin is used for.
@@ -159,8 +147,8 @@ func freePlugin(g *graph.Graph, file string) string {
 }
 
 // aimAt makes the next graph from overrides of the running one. An empty plugin of a component is none.
-func (j *Commands) aimAt(a *ask, sets ...string) error {
-	g := j.o.Pipeline.Graph()
+func (c *change) aimAt(sets ...string) error {
+	g := c.Pipeline.Graph()
 	text := g.Expanded()
 	var rest []string
 	for _, set := range sets {
@@ -170,11 +158,11 @@ func (j *Commands) aimAt(a *ask, sets ...string) error {
 		}
 		rest = append(rest, set)
 	}
-	next, problems := graph.Parse(g.File, []byte(text), graph.ParseOptions{Sets: rest, Parts: j.o.Parts, Dir: g.Dir})
+	next, problems := graph.Parse(g.File, []byte(text), graph.ParseOptions{Sets: rest, Parts: c.Parts, Dir: g.Dir})
 	if next == nil {
-		return j.problemError(problems)
+		return problemError(problems)
 	}
-	a.next = next
+	c.next = next
 	return nil
 }
 
@@ -194,11 +182,11 @@ func withoutKey(text, table, key string) string {
 	return text
 }
 
-func (j *Commands) noSuchFile(file string) error {
+func noSuchFile(file string, builtins []string) error {
 	e := &control.Error{Code: "E012", Reason: file + ": no such file", Help: "build it first, or correct the path", Exit: int(Plugin)}
 	if !strings.ContainsRune(file, filepath.Separator) {
 		e.Reason = fmt.Sprintf("%q is neither a file nor a built-in environment", file)
-		e.Help = "built in: " + strings.Join(j.o.Parts.Builtins, ", ")
+		e.Help = "built in: " + strings.Join(builtins, ", ")
 	}
 	return e
 }

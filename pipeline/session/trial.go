@@ -11,11 +11,9 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/env"
-	"github.com/rlhost/rlhost/pipeline/graph"
-
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
-
+	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/plugins/envcheck"
 	"github.com/rlhost/rlhost/plugins/evaluation"
 )
@@ -27,8 +25,26 @@ const checkSteps = 200
 // quota is how many episodes each environment of a trial plays.
 const quota = 5
 
+// trial holds the new environments of a change against the running ones before it is made.
+type trial struct {
+	*live
+	*work
+	rules rules
+	next  *graph.Graph
+	seed  uint64
+}
+
+// run makes the named checks on the new environment of a part, and lets it play beside the running one where the rules
+// say so.
+func (t *trial) run(ctx context.Context, p *part, plugin env.Plugin) error {
+	if err := t.check(ctx, p, plugin); err != nil || t.rules.canary == 0 {
+		return err
+	}
+	return t.canary(ctx, p, plugin)
+}
+
 // check runs the named checks on a new environment. One that fails refuses it, unless the running version fails it too.
-func (j *Commands) check(ctx context.Context, p *part, plugin env.Plugin) error {
+func (t *trial) check(ctx context.Context, p *part, plugin env.Plugin) error {
 	counts, worst := map[envcheck.Verdict]int{}, []string{}
 	var failed []envcheck.Result
 	for _, r := range envcheck.Run(ctx, plugin, envcheck.Options{Steps: checkSteps, Seed: 1}) {
@@ -44,7 +60,7 @@ func (j *Commands) check(ctx context.Context, p *part, plugin env.Plugin) error 
 		return context.Cause(ctx)
 	}
 	if len(failed) > 0 {
-		if err := j.forgive(ctx, p, failed); err != nil {
+		if err := t.forgive(ctx, p, failed); err != nil {
 			return err
 		}
 	}
@@ -60,9 +76,9 @@ func (j *Commands) check(ctx context.Context, p *part, plugin env.Plugin) error 
 }
 
 // forgive refuses what failed unless the version that runs fails the same.
-func (j *Commands) forgive(ctx context.Context, p *part, failed []envcheck.Result) error {
+func (t *trial) forgive(ctx context.Context, p *part, failed []envcheck.Result) error {
 	running := map[string]bool{}
-	if old, err := j.o.Pipeline.Env(p.env); err == nil {
+	if old, err := t.Pipeline.Env(p.env); err == nil {
 		for _, r := range envcheck.Run(ctx, old, envcheck.Options{Steps: checkSteps, Seed: 1}) {
 			running[r.ID] = r.Verdict == envcheck.Failed
 		}
@@ -80,32 +96,23 @@ func (j *Commands) forgive(ctx context.Context, p *part, failed []envcheck.Resul
 }
 
 // canary holds the new environments against the running ones, on the same seeds with the newest weights.
-func (j *Commands) canary(ctx context.Context, w *work, a *ask, p *part, plugin env.Plugin, seed uint64, say say) error {
-	old, err := j.o.Pipeline.Env(p.env)
+func (t *trial) canary(ctx context.Context, p *part, plugin env.Plugin) error {
+	old, err := t.Pipeline.Env(p.env)
 	if err != nil {
 		return err
 	}
-	actor, err := j.actor(ctx, p.env, a.rules.canary)
+	actor, err := t.actor(ctx, p.env, t.rules.canary)
 	if err != nil {
 		return err
 	}
-	last := -1
 	before, after, err := evaluation.Canary(ctx, evaluation.CanaryOptions{
-		Old: old, New: plugin, Actor: actor, Envs: a.rules.canary, Episodes: quota, Ceiling: uint64(a.rules.verify), Seed: seed,
-		EpisodeLimit: episodeLimit(a.next),
-		Progress: func(share float64) {
-			percent := int(100 * share)
-			j.at(w, "canary %d %%", percent)
-			if percent/10 > last {
-				last = percent / 10
-				say("canary %d %%", percent)
-			}
-		},
+		Old: old, New: plugin, Actor: actor, Envs: t.rules.canary, Episodes: quota, Ceiling: uint64(t.rules.verify), Seed: t.seed,
+		EpisodeLimit: episodeLimit(t.next), Progress: t.progress("canary"),
 	})
 	if err = errors.Join(err, actor.Close()); err != nil {
 		return err
 	}
-	c := &control.Canary{Envs: a.rules.canary, Old: trial(&before), New: trial(&after), Verdict: "ok"}
+	c := &control.Canary{Envs: t.rules.canary, Old: played(&before), New: played(&after), Verdict: "ok"}
 	if before.PerSecond > 0 {
 		c.Faster = after.PerSecond / before.PerSecond
 	}
@@ -120,8 +127,8 @@ func (j *Commands) canary(ctx context.Context, w *work, a *ask, p *part, plugin 
 	return e
 }
 
-// trial is what the client is told of one version.
-func trial(t *evaluation.Trial) control.Trial {
+// played is what the client is told of one version.
+func played(t *evaluation.Trial) control.Trial {
 	c := control.Trial{Episodes: len(t.Returns), Unfinished: t.Unfinished, Steps: t.Steps, PerSecond: t.PerSecond}
 	if len(t.Returns) > 0 {
 		c.MeanReturn, c.StdReturn, c.MeanLength = t.Mean(), t.Std(), t.MeanLength()
@@ -146,8 +153,8 @@ func trial(t *evaluation.Trial) control.Trial {
 const weightsWait = 10 * time.Second
 
 // actor returns one with the newest weights of the policy for an environment.
-func (j *Commands) actor(ctx context.Context, env string, rows int) (policy.Actor, error) {
-	d, err := j.definition(env)
+func (t *trial) actor(ctx context.Context, env string, rows int) (policy.Actor, error) {
+	d, err := t.definition(env)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +173,7 @@ func (j *Commands) actor(ctx context.Context, env string, rows int) (policy.Acto
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(weightsWait); ; {
-		if err = j.o.Pipeline.Newest(component.PayloadWeights, load); err == nil {
+		if err = t.Pipeline.Newest(component.PayloadWeights, load); err == nil {
 			return actor, nil
 		}
 		if time.Now().After(deadline) {
@@ -181,12 +188,12 @@ func (j *Commands) actor(ctx context.Context, env string, rows int) (policy.Acto
 }
 
 // definition returns the policy that acts in an environment.
-func (j *Commands) definition(env string) (*policy.Definition, error) {
-	name, err := actsIn(j.o.Pipeline.Graph(), env)
+func (t *trial) definition(env string) (*policy.Definition, error) {
+	name, err := actsIn(t.Pipeline.Graph(), env)
 	if err != nil {
 		return nil, err
 	}
-	made, err := j.o.Pipeline.Policy(name)
+	made, err := t.Pipeline.Policy(name)
 	if err != nil {
 		return nil, err
 	}
@@ -205,15 +212,4 @@ func actsIn(g *graph.Graph, env string) (string, error) {
 		return "", err
 	}
 	return p.Name, nil
-}
-
-// episodeLimit is the time limit that the rollouts of a graph apply themselves, 0 if they apply none.
-func episodeLimit(g *graph.Graph) int {
-	limit := 0
-	for i := range g.Components {
-		if n := g.Components[i].Flow.EpisodeLimit; n > 0 && (limit == 0 || n < limit) {
-			limit = n
-		}
-	}
-	return limit
 }

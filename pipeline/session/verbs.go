@@ -13,25 +13,28 @@ import (
 // groupTime is how long a request to a group may take where it does not say.
 const groupTime = 30 * time.Second
 
+// runVerbs answers the commands for the run as a whole.
+type runVerbs struct{ *shared }
+
 // pause answers VerbPause.
-func (j *Commands) pause(ctx context.Context, q control.GroupRequest, _ control.Notice) (*control.GroupReply, error) {
-	return j.group(ctx, q, "pause", j.o.Pipeline.Pause)
+func (v runVerbs) pause(ctx context.Context, q control.GroupRequest, _ control.Notice) (*control.GroupReply, error) {
+	return v.group(ctx, q, "pause", v.Pipeline.Pause)
 }
 
 // resume answers VerbResume.
-func (j *Commands) resume(ctx context.Context, q control.GroupRequest, _ control.Notice) (*control.GroupReply, error) {
-	return j.group(ctx, q, "resume", j.o.Pipeline.Resume)
+func (v runVerbs) resume(ctx context.Context, q control.GroupRequest, _ control.Notice) (*control.GroupReply, error) {
+	return v.group(ctx, q, "resume", v.Pipeline.Resume)
 }
 
 // groupAsk is Pipeline.Pause or Pipeline.Resume.
 type groupAsk func(ctx context.Context, patterns []string) ([]control.Answer, error)
 
 // group asks the components that the patterns name.
-func (j *Commands) group(ctx context.Context, q control.GroupRequest, what string, ask groupAsk) (*control.GroupReply, error) {
+func (v runVerbs) group(ctx context.Context, q control.GroupRequest, what string, ask groupAsk) (*control.GroupReply, error) {
 	if !(q.Deadline >= 0 && q.Deadline < math.MaxInt32) {
 		return nil, bad("a deadline of %g s: want 0 or more", q.Deadline)
 	}
-	if j.over() {
+	if v.over() {
 		return nil, control.Errorf(control.CodeEnded, "the run has ended")
 	}
 	deadline := time.Duration(q.Deadline * float64(time.Second))
@@ -42,35 +45,35 @@ func (j *Commands) group(ctx context.Context, q control.GroupRequest, what strin
 	defer cancel()
 	answers, err := ask(limited, q.Patterns)
 	if err != nil {
-		return nil, j.asError(ctx, err)
+		return nil, v.asError(ctx, err)
 	}
-	j.note(runs.Change{Step: runs.StepNoted, Number: j.nextNumber(), What: what, Differences: q.Patterns}, askerOf(ctx))
+	v.note(runs.Change{Step: runs.StepNoted, Number: v.nextNumber(), What: what, Differences: q.Patterns}, askerOf(ctx))
 	return &control.GroupReply{Answers: answers}, nil
 }
 
 // checkpoint answers VerbCheckpoint.
-func (j *Commands) checkpoint(ctx context.Context, _ control.CheckpointRequest, notice control.Notice) (*control.CheckpointReply, error) {
-	if j.over() {
+func (v runVerbs) checkpoint(ctx context.Context, _ control.CheckpointRequest, notice control.Notice) (*control.CheckpointReply, error) {
+	if v.over() {
 		return nil, control.Errorf(control.CodeEnded, "the run has ended")
 	}
 	say := sayTo(notice)
 	say("waiting for the next dataset boundary")
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go j.remind(ctx, say)
-	reply, err := j.o.Checkpoint(ctx)
+	go v.remind(ctx, say)
+	reply, err := v.Checkpoint(ctx)
 	if err != nil {
-		return nil, j.asError(ctx, err)
+		return nil, v.asError(ctx, err)
 	}
 	return &reply, nil
 }
 
 // remind tells a client that waits for a boundary why none comes.
-func (j *Commands) remind(ctx context.Context, say say) {
+func (v runVerbs) remind(ctx context.Context, say say) {
 	const patience = 5 * time.Second
 	select {
 	case <-time.After(patience):
-		for _, s := range j.o.Pipeline.Status() {
+		for _, s := range v.Pipeline.Status() {
 			if s.State == control.Paused {
 				say("%s is paused: no boundary comes before rlhost resume", s.Name)
 				return
@@ -81,40 +84,40 @@ func (j *Commands) remind(ctx context.Context, say say) {
 }
 
 // stop answers VerbStop when the run has ended.
-func (j *Commands) stop(ctx context.Context, q control.StopRequest, notice control.Notice) (*control.StopReply, error) {
-	if j.over() {
+func (v runVerbs) stop(ctx context.Context, q control.StopRequest, notice control.Notice) (*control.StopReply, error) {
+	if v.over() {
 		return nil, control.Errorf(control.CodeEnded, "the run has ended already")
 	}
 	what := "stop"
 	if q.Now {
 		what = "stop at once"
 	}
-	j.note(runs.Change{Step: runs.StepNoted, Number: j.nextNumber(), What: what}, askerOf(ctx))
-	j.log.Info("asked to "+what, "uid", askerOf(ctx).uid)
+	v.note(runs.Change{Step: runs.StepNoted, Number: v.nextNumber(), What: what}, askerOf(ctx))
+	v.log.Info("asked to "+what, "uid", askerOf(ctx).uid)
 	if !q.Now {
 		sayTo(notice)("saving at the next dataset boundary")
 	}
-	j.o.Stop(q.Now)
+	v.Stop(q.Now)
 	select {
-	case <-j.ended:
+	case <-v.ended:
 	case <-ctx.Done():
-		if !j.over() {
+		if !v.over() {
 			return nil, errors.New("given up waiting; the run still ends at its next dataset boundary")
 		}
 	}
-	return &control.StopReply{Checkpoint: j.o.LastCheckpoint()}, nil
+	return &control.StopReply{Checkpoint: v.LastCheckpoint()}, nil
 }
 
 // logs answers VerbLogs.
-func (j *Commands) logs(ctx context.Context, q control.LogsRequest, notice control.Notice) (*control.LogsReply, error) {
-	if j.o.Records == nil {
+func (v runVerbs) logs(ctx context.Context, q control.LogsRequest, notice control.Notice) (*control.LogsReply, error) {
+	if v.Records == nil {
 		return nil, control.Errorf(control.CodeFailed, "this run keeps no log")
 	}
 	if _, err := control.ParsePattern(q.Component); q.Component != "" && err != nil {
 		return nil, bad("%v", err)
 	}
 	reply := &control.LogsReply{}
-	follower := j.o.Records.Follow() // before the past is read, so that nothing falls between
+	follower := v.Records.Follow() // before the past is read, so that nothing falls between
 	defer follower.Close()
 	show := func(record []byte) bool {
 		if !OfComponent(q.Component, record) {
@@ -123,7 +126,7 @@ func (j *Commands) logs(ctx context.Context, q control.LogsRequest, notice contr
 		reply.Records++
 		return notice(rawRecord(record)) == nil
 	}
-	if err := j.o.Run.ReadLog(show); err != nil || !q.Follow {
+	if err := v.Run.ReadLog(show); err != nil || !q.Follow {
 		return reply, err
 	}
 	for {
@@ -136,8 +139,4 @@ func (j *Commands) logs(ctx context.Context, q control.LogsRequest, notice contr
 			return reply, nil
 		}
 	}
-}
-
-func (j *Commands) envSteps() uint64 {
-	return j.o.StepsBefore + j.o.Pipeline.Stats().Counter("rollout/env_steps").Value()
 }

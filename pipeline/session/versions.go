@@ -1,163 +1,75 @@
 package session
 
 import (
-	"errors"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline/graph"
-
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// previous is the version that a component goes back to.
-type previous struct {
-	version control.Version
-	back    []string // overrides that bring it back
+// What a control.Change is about.
+const (
+	changeEnv       = "env"
+	changeComponent = "component"
+)
+
+// part is what a change means to one component.
+type part struct {
+	component string
+	env       string // whose version changed; empty if it is the component's own
+	old, new  control.Version
+	back      []string
+	checked   string
+	canary    *control.Canary
 }
 
-// recall reads what was changed before this process took the run over.
-func (j *Commands) recall() error {
-	list, err := j.o.Run.Changes()
-	if err != nil && !errors.Is(err, runs.ErrCorrupt) {
-		return err
+// madeAnew is the part of a component that is replaced, with what brings it back too.
+func (p part) madeAnew(before *graph.Graph, back []string) part {
+	if before.Env(p.env) == nil { // what there was not needs no way back
+		p.back = nil
 	}
-	if err != nil {
-		j.log.Warn("what was changed before is known in part", "error", err)
-	}
-	for i := range list {
-		c := &list[i]
-		j.number = max(j.number, c.Number)
-		for _, v := range []*runs.Version{c.Old, c.New} {
-			if v != nil && v.Hash != "" && v.File != "" {
-				j.names[v.Hash] = v.File
-			}
-		}
-		if c.Step != j.lastStep || c.Number != j.lastNumber {
-			j.count(c.Step)
-		}
-		j.lastStep, j.lastNumber = c.Step, c.Number
-		made := c.Step == runs.StepCommitted || c.Step == runs.StepBack || c.Step == runs.StepBegin && c.After == j.writtenHash()
-		if made && c.Component != "" && c.Old != nil && len(c.Back) > 0 {
-			j.previous[c.Component] = &previous{version: control.Version(*c.Old), back: j.here(c.Back)}
-		}
-	}
-	return nil
+	p.back = append(p.back, back...)
+	return p
 }
 
-// storedUse is an override that names a stored module.
-var storedUse = regexp.MustCompile(`^env\.[^.]+\.use = ".*/([0-9a-f]{64})\.wasm"$`)
-
-// here makes overrides name the modules where they lie now: the run's folder may have been moved.
-func (j *Commands) here(back []string) []string {
-	back = slices.Clone(back)
-	for i, set := range back {
-		found := storedUse.FindStringSubmatch(set)
-		if found == nil {
+// withVersions adds changes for the environments that are of another version now, where the list lacks them.
+func withVersions(list []control.Change, parts []part) []control.Change {
+	for _, p := range parts {
+		known := slices.ContainsFunc(list, func(c control.Change) bool { return c.What == changeEnv && c.Name == p.env })
+		if p.env == "" || known {
 			continue
 		}
-		if m, err := j.o.Run.Stored(found[1]); err == nil {
-			key, _, _ := strings.Cut(set, " = ")
-			back[i] = key + " = " + strconv.Quote(m.Path)
+		text := "its table has changed"
+		if p.old != p.new {
+			text = fmt.Sprintf("%s (%.8s) → %s (%.8s)", p.old.File, p.old.Hash, p.new.File, p.new.Hash)
+		}
+		list = append(list, control.Change{What: changeEnv, Name: p.env, Text: text})
+	}
+	return list
+}
+
+// runnersOf names the components of a graph that run an environment.
+func runnersOf(g *graph.Graph, env string) []string {
+	var names []string
+	for i := range g.Components {
+		if g.Components[i].Env == env {
+			names = append(names, g.Components[i].Name)
 		}
 	}
-	return back
+	return names
 }
 
-// count counts the steps of changes that SwapCounts tells.
-func (j *Commands) count(step string) {
-	switch step {
-	case runs.StepCommitted:
-		j.counts.Committed++
-	case runs.StepRefused:
-		j.counts.Refused++
-	case runs.StepBack:
-		j.counts.RolledBack++
-	}
-}
-
-// mark makes metrics of the changes of what runs: a plot has its marks where they rise.
-func (j *Commands) mark() {
-	stats := j.o.Pipeline.Stats()
-	stats.Gauge("swap/committed").Set(float64(j.counts.Committed))
-	stats.Gauge("swap/rolled_back").Set(float64(j.counts.RolledBack))
-}
-
-// storeAll stores the modules that the pipeline was built from: whatever happens to their files, a rollback finds them.
-func (j *Commands) storeAll() {
-	g := j.o.Pipeline.Graph()
-	for i := range g.Envs {
-		path, ok := j.moduleOf(g, &g.Envs[i])
-		if !ok {
-			continue
-		}
-		plugin, err := j.o.Pipeline.Env(g.Envs[i].Name)
-		if err != nil {
-			continue // not loaded: nothing runs of it
-		}
-		m, err := j.o.Run.Store(path)
-		if err != nil {
-			j.log.Warn("the run goes on without a copy of a module: a rollback to it may not find it", "module", path, "error", err)
-			continue
-		}
-		if m.Hash != plugin.Hash() {
-			continue // the file has changed since it was loaded
-		}
-		if _, known := j.names[m.Hash]; !known {
-			j.names[m.Hash] = path
-		}
-	}
-}
-
-// moduleOf returns the module file of an environment; ok is false for what has none.
-func (j *Commands) moduleOf(g *graph.Graph, e *graph.Env) (path string, ok bool) {
-	if e.Table.Plugin != nil || slices.Contains(j.o.Parts.Builtins, e.Table.Use) {
-		return "", false
-	}
-	path, _ = e.Table.Locate(g.Dir, j.o.Parts.Builtins)
-	abs, err := filepath.Abs(path)
-	return abs, err == nil
-}
-
-// name returns what the file of a hash was called when it came in.
-func (j *Commands) name(hash, otherwise string) string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if file, ok := j.names[hash]; ok {
-		return file
-	}
-	return otherwise
-}
-
-// envVersion is the version of an environment in a graph. hash is that of its loaded plugin, if it is known.
-func (j *Commands) envVersion(g *graph.Graph, env, hash string) control.Version {
-	e := g.Env(env)
-	if e == nil {
-		return control.Version{}
-	}
-	if path, ok := j.moduleOf(g, e); ok {
-		return control.Version{File: j.name(hash, path), Hash: hash}
-	}
-	use := e.Table.Use
-	if e.Table.Plugin != nil {
-		use = e.Table.Plugin.Name + ":" + use
-	}
-	return control.Version{File: use, Hash: hash}
-}
-
-// runningEnv is the version of an environment that runs.
-func (j *Commands) runningEnv(env string) control.Version {
-	hash := ""
-	if plugin, err := j.o.Pipeline.Env(env); err == nil {
-		hash = plugin.Hash()
-	}
-	return j.envVersion(j.o.Pipeline.Graph(), env, hash)
+// componentOf is the component of an instance: rollout of rollout[2].
+func componentOf(instance string) string {
+	name, _, _ := strings.Cut(instance, "[")
+	return name
 }
 
 // componentVersion is what a component of a graph is made from, apart from its environments.
@@ -199,14 +111,6 @@ func envOf(g *graph.Graph, c *graph.Component) string {
 		return ""
 	}
 	return c.Env
-}
-
-// version is that of a component: of the environments that it runs, else of itself.
-func (j *Commands) version(g *graph.Graph, name string) control.Version {
-	if env := envOf(g, g.Component(name)); env != "" && g == j.o.Pipeline.Graph() {
-		return j.runningEnv(env)
-	}
-	return componentVersion(g, name)
 }
 
 // keys that a table of a graph's text may lack, with what stands for their absence.
@@ -265,4 +169,41 @@ func tableLines(text, table string) []string {
 	}
 	body, _, _ := strings.Cut(rest, "\n\n")
 	return strings.Split(strings.TrimSuffix(body, "\n"), "\n")
+}
+
+// backToComponent returns overrides that make a component of another graph what it is in this one, with its plugin and
+// its policy.
+func backToComponent(g *graph.Graph, name string) []string {
+	sets := backTo(g, "component", name)
+	if c := g.Component(name); c != nil && c.Plugin != "" {
+		sets = append(sets, backTo(g, "plugin", c.Plugin)...)
+	}
+	for _, line := range tableLines(g.Expanded(), "component."+name) {
+		if policy, ok := strings.CutPrefix(line, "policy = "); ok {
+			sets = append(sets, backTo(g, "policy", strings.Trim(policy, `"`))...)
+		}
+	}
+	return sets
+}
+
+// textHash is the SHA-256 of a pipeline.toml, in hexadecimal.
+func textHash(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}
+
+func version(v control.Version) *runs.Version {
+	if v == (control.Version{}) {
+		return nil
+	}
+	r := runs.Version(v)
+	return &r
+}
+
+func texts(list []control.Change) []string {
+	var lines []string
+	for _, c := range list {
+		lines = append(lines, c.What+" "+c.Name+": "+c.Text)
+	}
+	return lines
 }

@@ -1,0 +1,319 @@
+package session
+
+import (
+	"errors"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/runs"
+)
+
+// previous is the version that a component goes back to.
+type previous struct {
+	version control.Version
+	back    []string // overrides that bring it back
+}
+
+// history is what was changed in the run, in memory and in its folder: versions, modules, events, pipeline.toml.
+type history struct {
+	*live
+	mu         sync.Mutex
+	last       uint64 // number of the last change
+	counts     control.SwapCounts
+	names      map[string]string    // what a file was called, by its hash
+	previous   map[string]*previous // by component
+	rolledBack map[string]string    // why a component runs its previous version again
+	unwritten  bool                 // pipeline.toml of the run's folder is behind what runs
+
+	lastStep   string // of the events
+	lastNumber uint64
+}
+
+func newHistory(l *live) *history {
+	return &history{live: l, names: map[string]string{}, previous: map[string]*previous{}, rolledBack: map[string]string{}}
+}
+
+// recall reads what was changed before this process took the run over.
+func (h *history) recall() error {
+	list, err := h.Run.Changes()
+	if err != nil && !errors.Is(err, runs.ErrCorrupt) {
+		return err
+	}
+	if err != nil {
+		h.log.Warn("what was changed before is known in part", "error", err)
+	}
+	for i := range list {
+		c := &list[i]
+		h.last = max(h.last, c.Number)
+		for _, v := range []*runs.Version{c.Old, c.New} {
+			if v != nil && v.Hash != "" && v.File != "" {
+				h.names[v.Hash] = v.File
+			}
+		}
+		if c.Step != h.lastStep || c.Number != h.lastNumber {
+			h.count(c.Step)
+		}
+		h.lastStep, h.lastNumber = c.Step, c.Number
+		made := c.Step == runs.StepCommitted || c.Step == runs.StepBack || c.Step == runs.StepBegin && c.After == h.writtenHash()
+		if made && c.Component != "" && c.Old != nil && len(c.Back) > 0 {
+			h.previous[c.Component] = &previous{version: control.Version(*c.Old), back: h.here(c.Back)}
+		}
+	}
+	return nil
+}
+
+// storedUse is an override that names a stored module.
+var storedUse = regexp.MustCompile(`^env\.[^.]+\.use = ".*/([0-9a-f]{64})\.wasm"$`)
+
+// here makes overrides name the modules where they lie now: the run's folder may have been moved.
+func (h *history) here(back []string) []string {
+	back = slices.Clone(back)
+	for i, set := range back {
+		found := storedUse.FindStringSubmatch(set)
+		if found == nil {
+			continue
+		}
+		if m, err := h.Run.Stored(found[1]); err == nil {
+			key, _, _ := strings.Cut(set, " = ")
+			back[i] = key + " = " + strconv.Quote(m.Path)
+		}
+	}
+	return back
+}
+
+// remember keeps what ran before a change, as what a rollback goes back to.
+func (h *history) remember(parts []part) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, x := range parts {
+		if x.component != "" {
+			h.previous[x.component] = &previous{version: x.old, back: x.back}
+			delete(h.rolledBack, x.component)
+		}
+	}
+}
+
+// before is what a component goes back to, or nil.
+func (h *history) before(component string) *previous {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.previous[component]
+}
+
+// whyRolledBack is why a component runs its previous version again, if it does.
+func (h *history) whyRolledBack(component string) (why string, yes bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	why, yes = h.rolledBack[component]
+	return why, yes
+}
+
+// swaps are the counts of what was changed.
+func (h *history) swaps() control.SwapCounts {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.counts
+}
+
+// ranAgain keeps why the previous version runs again.
+func (h *history) ranAgain(parts []part, reason string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, x := range parts {
+		h.rolledBack[x.component] = reason
+	}
+}
+
+// store keeps a module for a change: under its hash, which nobody changes.
+func (h *history) store(file string) (runs.Module, error) {
+	m, err := h.Run.Store(file)
+	if err == nil {
+		h.mu.Lock()
+		h.names[m.Hash] = file
+		h.mu.Unlock()
+	}
+	return m, err
+}
+
+// count counts the steps of changes that SwapCounts tells.
+func (h *history) count(step string) {
+	switch step {
+	case runs.StepCommitted:
+		h.counts.Committed++
+	case runs.StepRefused:
+		h.counts.Refused++
+	case runs.StepBack:
+		h.counts.RolledBack++
+	}
+}
+
+// mark makes metrics of the changes of what runs: a plot has its marks where they rise.
+func (h *history) mark() {
+	stats := h.Pipeline.Stats()
+	stats.Gauge("swap/committed").Set(float64(h.counts.Committed))
+	stats.Gauge("swap/rolled_back").Set(float64(h.counts.RolledBack))
+}
+
+// storeAll stores the modules that the pipeline was built from: whatever happens to their files, a rollback finds them.
+func (h *history) storeAll() {
+	g := h.Pipeline.Graph()
+	for i := range g.Envs {
+		path, ok := h.moduleOf(g, &g.Envs[i])
+		if !ok {
+			continue
+		}
+		plugin, err := h.Pipeline.Env(g.Envs[i].Name)
+		if err != nil {
+			continue // not loaded: nothing runs of it
+		}
+		m, err := h.Run.Store(path)
+		if err != nil {
+			h.log.Warn("the run goes on without a copy of a module: a rollback to it may not find it", "module", path, "error", err)
+			continue
+		}
+		if m.Hash != plugin.Hash() {
+			continue // the file has changed since it was loaded
+		}
+		if _, known := h.names[m.Hash]; !known {
+			h.names[m.Hash] = path
+		}
+	}
+}
+
+// name returns what the file of a hash was called when it came in.
+func (h *history) name(hash, otherwise string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if file, ok := h.names[hash]; ok {
+		return file
+	}
+	return otherwise
+}
+
+// envVersion is the version of an environment in a graph. hash is that of its loaded plugin, if it is known.
+func (h *history) envVersion(g *graph.Graph, env, hash string) control.Version {
+	e := g.Env(env)
+	if e == nil {
+		return control.Version{}
+	}
+	if path, ok := h.moduleOf(g, e); ok {
+		return control.Version{File: h.name(hash, path), Hash: hash}
+	}
+	use := e.Table.Use
+	if e.Table.Plugin != nil {
+		use = e.Table.Plugin.Name + ":" + use
+	}
+	return control.Version{File: use, Hash: hash}
+}
+
+// runningEnv is the version of an environment that runs.
+func (h *history) runningEnv(env string) control.Version {
+	hash := ""
+	if plugin, err := h.Pipeline.Env(env); err == nil {
+		hash = plugin.Hash()
+	}
+	return h.envVersion(h.Pipeline.Graph(), env, hash)
+}
+
+// version is that of a component: of the environments that it runs, else of itself.
+func (h *history) version(g *graph.Graph, name string) control.Version {
+	if env := envOf(g, g.Component(name)); env != "" && g == h.Pipeline.Graph() {
+		return h.runningEnv(env)
+	}
+	return componentVersion(g, name)
+}
+
+// write replaces pipeline.toml of the run's folder. What cannot be written is tried again later.
+func (h *history) write(text []byte) error {
+	err := h.Run.WritePipeline(text)
+	h.mu.Lock()
+	h.unwritten = err != nil
+	h.mu.Unlock()
+	if err != nil {
+		h.log.Error("pipeline.toml of the run is behind what runs; it will be tried again", "error", err)
+	}
+	return err
+}
+
+// rewrite tries again what write could not do. Nothing is being changed.
+func (h *history) rewrite() {
+	h.mu.Lock()
+	behind := h.unwritten
+	h.mu.Unlock()
+	if !behind {
+		return
+	}
+	text, err := h.Text(h.Pipeline.Graph())
+	if err != nil {
+		return // it worked before: the next time will tell
+	}
+	if h.Run.WritePipeline(text) != nil {
+		return
+	}
+	h.mu.Lock()
+	h.unwritten = false
+	h.mu.Unlock()
+	h.log.Info("pipeline.toml of the run says again what runs")
+}
+
+// note adds a line to the run's events: a line that does not say at which env step it stands tells where the run is
+// now. An error is told in the log too: the run goes on without the line.
+func (h *history) note(c runs.Change, who asker) error {
+	c.UID, c.Command = who.uid, who.command
+	if c.EnvStep == 0 {
+		c.EnvStep, c.PolicyVersion = h.envSteps(), h.Pipeline.PolicyVersion()
+	}
+	err := h.Run.Note(c)
+	if err != nil {
+		h.log.Error("the run's events lack a line", "error", err)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c.Step != h.lastStep || c.Number != h.lastNumber { // a change with several components has several lines
+		h.count(c.Step)
+		h.mark()
+	}
+	h.lastStep, h.lastNumber = c.Step, c.Number
+	return err
+}
+
+func (h *history) nextNumber() uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.last++
+	return h.last
+}
+
+// writtenHash is that of the one in the run's folder.
+func (h *history) writtenHash() string {
+	text, err := h.Run.Pipeline()
+	if err != nil {
+		return ""
+	}
+	return textHash(text)
+}
+
+// describe adds the versions that have come in to the run's description.
+func (h *history) describe(parts []part) error {
+	return h.Run.Update(func(i *runs.Info) {
+		for _, p := range parts {
+			if p.env == "" || p.new.Hash == "" {
+				continue
+			}
+			if i.Plugins == nil {
+				i.Plugins = map[string]string{}
+			}
+			if use, err := filepath.Rel(h.Run.Dir, h.Run.ModulePath(p.new.Hash)); err == nil && filepath.IsAbs(p.new.File) {
+				i.Plugins[use] = p.new.Hash
+				continue
+			}
+			i.Plugins[p.new.File] = p.new.Hash
+		}
+	})
+}

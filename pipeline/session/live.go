@@ -1,0 +1,139 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/runs"
+)
+
+// commandOptions say what is commanded. All but the last three are needed.
+type commandOptions struct {
+	Pipeline *pipeline.Pipeline
+	Run      *runs.Run // locked
+	Parts    *graph.Parts
+	Log      *slog.Logger
+	// Text returns what pipeline.toml of the run's folder says of a graph: with paths relative to that folder.
+	Text func(*graph.Graph) ([]byte, error)
+	// Checkpoint saves one at the next dataset boundary and returns once it is saved.
+	Checkpoint func(context.Context) (control.CheckpointReply, error)
+	// Stop asks the run to end, at its next dataset boundary or at once. LastCheckpoint tells what it ended with, once it
+	// has, or nil.
+	Stop           func(now bool)
+	LastCheckpoint func() *control.CheckpointReply
+
+	StepsBefore uint64        // env steps that the run had made before this process
+	Records     *runs.LogFile // the run's log, or nil
+	Socket      string        // where to listen; empty is control.SocketPath of the run's folder
+}
+
+// live is the run that is commanded, as it is now.
+type live struct {
+	commandOptions
+	log     *slog.Logger
+	started time.Time
+}
+
+func (l *live) envSteps() uint64 {
+	return l.StepsBefore + l.Pipeline.Stats().Counter("rollout/env_steps").Value()
+}
+
+// meanReturn is the mean of the runner's window, or nil while that is not full.
+func (l *live) meanReturn() *float64 {
+	for _, s := range l.Pipeline.Stats().Snapshot() {
+		if s.Name == component.GaugeMeanReturn && !math.IsNaN(s.Value) && !math.IsInf(s.Value, 0) {
+			return &s.Value
+		}
+	}
+	return nil
+}
+
+// restarts counts how often the processes of components were started again.
+func (l *live) restarts(parts []part) map[string]uint64 {
+	counts := map[string]uint64{}
+	for _, p := range parts {
+		counts[p.component] = 0
+	}
+	for _, s := range l.Pipeline.Stats().Snapshot() {
+		name, ok := strings.CutPrefix(s.Name, "process/restarts/")
+		if !ok {
+			continue
+		}
+		if _, wanted := counts[componentOf(name)]; wanted {
+			counts[componentOf(name)] += uint64(s.Value)
+		}
+	}
+	return counts
+}
+
+// moduleOf returns the module file of an environment; ok is false for what has none.
+func (l *live) moduleOf(g *graph.Graph, e *graph.Env) (path string, ok bool) {
+	if e.Table.Plugin != nil || slices.Contains(l.Parts.Builtins, e.Table.Use) {
+		return "", false
+	}
+	path, _ = e.Table.Locate(g.Dir, l.Parts.Builtins)
+	abs, err := filepath.Abs(path)
+	return abs, err == nil
+}
+
+// runsModule reports whether an environment is that module already.
+func (l *live) runsModule(env *graph.Env, hash string) bool {
+	if env.Table.Plugin != nil {
+		return false
+	}
+	plugin, err := l.Pipeline.Env(env.Name)
+	return err == nil && plugin.Hash() == hash
+}
+
+// named returns a component of the running graph.
+func (l *live) named(name string) (*graph.Component, error) {
+	g := l.Pipeline.Graph()
+	if c := g.Component(name); c != nil {
+		return c, nil
+	}
+	e := control.Errorf(control.CodeUnknown, "there is no component %q", name)
+	if whole := g.Component(componentOf(name)); whole != nil {
+		e.Help = "its instances go together: rlhost swap " + whole.Name
+		return nil, e
+	}
+	var names []string
+	for i := range g.Components {
+		names = append(names, g.Components[i].Name)
+	}
+	e.Help = "there are " + strings.Join(names, ", ")
+	return nil, e
+}
+
+// mayChange refuses changes of what the pipeline says may never be swapped.
+func (l *live) mayChange(changes []control.Change) error {
+	g := l.Pipeline.Graph()
+	for _, c := range changes {
+		var names []string
+		switch c.What {
+		case changeEnv:
+			if e := g.Env(c.Name); e != nil && e.Swap == graph.SwapNever {
+				return forbidden("env", c.Name)
+			}
+			names = runnersOf(g, c.Name)
+		case changeComponent:
+			names = []string{componentOf(c.Name)}
+		}
+		i := slices.IndexFunc(names, func(name string) bool {
+			x := g.Component(name)
+			return x != nil && x.Swap == graph.SwapNever
+		})
+		if i >= 0 {
+			return forbidden("component", names[i])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package session
+
+import (
+	"math"
+	"time"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline/graph"
+)
+
+// rules say how a change is made: what the request says, else [swap] of the pipeline.
+type rules struct {
+	at        component.Boundary
+	keepState bool
+	canary    int // environments of the trial; 0 = none
+	verify    int // most env steps of each
+	train     bool
+	probation time.Duration
+	dryRun    bool
+	check     bool // new environments
+}
+
+// maxTrial bounds the environments of a trial.
+const maxTrial = 4096
+
+// swapRules are those of a request, with the pipeline's where it says nothing.
+func swapRules(g *graph.Graph, q *control.SwapRequest) (rules, error) {
+	r := rulesOf(g)
+	r.dryRun, r.train, r.check = q.DryRun, q.CanaryTrain, true
+	if err := r.set(q.At, q.KeepState); err != nil {
+		return r, err
+	}
+	if q.Canary != nil {
+		r.canary = *q.Canary
+	}
+	if q.Verify != nil {
+		r.verify = *q.Verify
+	}
+	if q.Probation != nil {
+		if !(*q.Probation >= 0 && *q.Probation < math.MaxInt32) {
+			return r, bad("a probation of %g s: want 0 or more", *q.Probation)
+		}
+		r.probation = time.Duration(*q.Probation * float64(time.Second))
+	}
+	switch {
+	case r.canary < 0 || r.canary > maxTrial:
+		return r, bad("a canary of %d environments: want 0 to %d", r.canary, maxTrial)
+	case r.verify < 1:
+		return r, bad("a canary of %d env steps: want 1 or more", r.verify)
+	case r.train && r.canary == 0:
+		return r, bad("a canary that trains needs environments: --canary N")
+	}
+	return r, nil
+}
+
+// rulesOf are those of a pipeline's [swap].
+func rulesOf(g *graph.Graph) rules {
+	s := g.Swap
+	return rules{at: s.At, keepState: s.KeepState, canary: s.Canary, verify: s.Verify, probation: s.Probation}
+}
+
+func (r *rules) set(at string, keepState *bool) error {
+	if at != "" {
+		b, err := component.ParseBoundary(at)
+		if err != nil {
+			return bad("%v", err)
+		}
+		r.at = b
+	}
+	if keepState != nil {
+		r.keepState = *keepState
+	}
+	return nil
+}

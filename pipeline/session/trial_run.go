@@ -1,0 +1,106 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline"
+)
+
+// mayRun refuses a trial in the run of what is no environment, or that would leave none of the old ones.
+func (t *trial) mayRun(component string, parts []part) error {
+	if !slices.ContainsFunc(parts, func(p part) bool { return p.env != "" }) {
+		return bad("%s has the environments that it had: only others can be tried in the run", component)
+	}
+	for _, p := range parts {
+		c := t.next.Component(p.component)
+		if p.env == "" || c == nil || t.rules.canary < c.Flow.Envs {
+			continue
+		}
+		e := bad("a canary of %d environments that trains: %s has %d, of which some stay as they are", t.rules.canary, c.Name, c.Flow.Envs)
+		e.Help = fmt.Sprintf("--canary %d or less", c.Flow.Envs-1)
+		return e
+	}
+	return nil
+}
+
+// inRun lets new environments play in the run, beside the old ones and with trajectories that the learner gets, until
+// they have played what a trial plays. They stay; a fault of theirs ends the change from then on.
+func (t *trial) inRun(ctx context.Context, parts []part, ended <-chan struct{}) error {
+	going, err := t.Pipeline.Prepare(ctx, t.next, pipeline.TransitionOptions{
+		At: t.rules.at, KeepState: t.rules.keepState, TrialEnvs: t.rules.canary, Probation: true,
+		Fell: func(_ string, fault error) { t.cancel(speaksAgainst(fault)) },
+	})
+	if err != nil {
+		return err
+	}
+	t.at("trial in the run: waiting for the boundary")
+	if _, err := going.Commit(ctx); err != nil {
+		return failedTrial(err)
+	}
+	return t.await(ctx, parts, ended)
+}
+
+// failedTrial tells what ended a trial before it had begun everywhere: a fault speaks against the new version as one
+// after that does.
+func failedTrial(err error) error {
+	var change *pipeline.ChangeError
+	if errors.As(err, &change) && change.Code == control.CodeFell && change.Err != nil {
+		return speaksAgainst(change.Err)
+	}
+	return err
+}
+
+// speaksAgainst is what the client is told of a fault in the trial.
+func speaksAgainst(fault error) *control.Error {
+	e := control.Errorf(control.CodeCanary, "the trial in the run speaks against it: %v; the old version runs everywhere", fault)
+	e.Help = "correct it and try again; rlhost check finds most such faults"
+	e.Exit = int(Check)
+	return e
+}
+
+// await waits until the environments on trial have played their quota, or as many env steps as they may.
+func (t *trial) await(ctx context.Context, parts []part, ended <-chan struct{}) error {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	counts := map[string]trialCount{}
+	for _, p := range parts {
+		if p.env != "" {
+			counts[p.new.Hash] = t.count(p.new.Hash)
+		}
+	}
+	progress := t.progress("trial in the run")
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ended:
+			return pipeline.ErrEnded
+		case <-tick.C:
+		}
+		least := 1.0
+		for hash, began := range counts {
+			now := t.count(hash)
+			episodes := float64(now.episodes-began.episodes) / float64(quota*t.rules.canary)
+			steps := float64(now.steps-began.steps) / float64(t.rules.verify*t.rules.canary)
+			least = min(least, max(episodes, steps))
+		}
+		progress(least)
+		if least >= 1 {
+			return nil
+		}
+	}
+}
+
+// trialCount is what one version has played so far.
+type trialCount struct{ episodes, steps uint64 }
+
+func (t *trial) count(hash string) trialCount {
+	prefix := "version/" + hash[:min(len(hash), 8)] + "/"
+	stats := t.Pipeline.Stats()
+	return trialCount{stats.Counter(prefix + "episodes").Value(), stats.Counter(prefix + "env_steps").Value()}
+}

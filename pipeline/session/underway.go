@@ -1,0 +1,216 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
+)
+
+// say tells the client how far a change is. It never fails: a client that has gone is found out by its context.
+type say func(format string, args ...any)
+
+func sayTo(notice control.Notice) say {
+	return func(format string, args ...any) { _ = notice(fmt.Sprintf(format, args...)) }
+}
+
+func saysNothing(string, ...any) {}
+
+// work is a change as others see it while it is under way.
+type work struct {
+	title  string
+	say    say
+	stage  atomic.Pointer[string] // written by the change, read by status and by the second of two
+	cancel context.CancelCauseFunc
+}
+
+// at notes how far a change is, for status and for the second of two.
+func (w *work) at(format string, args ...any) {
+	stage := fmt.Sprintf(format, args...)
+	w.stage.Store(&stage)
+}
+
+// progress returns what tells how far a part of the change is: status always, the client at every tenth.
+func (w *work) progress(what string) func(share float64) {
+	said := -1
+	return func(share float64) {
+		percent := int(100 * share)
+		w.at("%s %d %%", what, percent)
+		if percent/10 > said {
+			said = percent / 10
+			w.say("%s %d %%", what, percent)
+		}
+	}
+}
+
+func (w *work) text() string {
+	if stage := w.stage.Load(); stage != nil {
+		return w.title + " (" + *stage + ")"
+	}
+	return w.title
+}
+
+// probation is a version that is watched: the previous one takes over again as soon as it fails.
+type probation struct {
+	number     uint64
+	title      string
+	parts      []part
+	until      time.Time
+	transition *pipeline.Transition
+	before     *graph.Graph
+	restarts   map[string]uint64 // of processes, when it began
+}
+
+// first is the part that messages name.
+func (p *probation) first() part {
+	if len(p.parts) == 0 {
+		return part{}
+	}
+	return p.parts[0]
+}
+
+// failure tells that a version on probation has failed.
+type failure struct {
+	number    uint64 // of the change that it came with
+	component string
+	fault     error
+}
+
+// underWay is what is being changed and what is watched after a change: one change at a time, while the run goes on.
+type underWay struct {
+	ended    chan struct{} // closed when the run has ended
+	failures chan failure
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced whenever what follows changes
+	current *work         // or nil
+	watched *probation    // or nil
+}
+
+func newUnderWay() *underWay {
+	return &underWay{ended: make(chan struct{}), failures: make(chan failure, 64), changed: make(chan struct{})}
+}
+
+// end says that the run has ended: nothing begins any more.
+func (u *underWay) end() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.over() {
+		close(u.ended)
+	}
+}
+
+// over reports whether the run has ended.
+func (u *underWay) over() bool {
+	select {
+	case <-u.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// tell wakes those who wait for something to change. mu is held.
+func (u *underWay) tell() {
+	close(u.changed)
+	u.changed = make(chan struct{})
+}
+
+// begin makes a change the one that is under way; the second of two is told which one is. ctx ends also when the change
+// is cancelled.
+func (u *underWay) begin(ctx context.Context, w *work) (context.Context, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.over() {
+		return nil, control.Errorf(control.CodeEnded, "the run has ended")
+	}
+	if u.current != nil {
+		e := control.Errorf(control.CodeBusy, "another change is under way: %s", u.current.text())
+		e.Help = "wait for it: rlhost status --wait"
+		return nil, e
+	}
+	ctx, w.cancel = context.WithCancelCause(ctx)
+	u.current = w
+	u.tell()
+	return ctx, nil
+}
+
+// beginBehind is begin that waits for the change under way to end.
+func (u *underWay) beginBehind(ctx context.Context, w *work) (context.Context, error) {
+	for {
+		_, _, changed := u.now()
+		inner, err := u.begin(ctx, w)
+		var e *control.Error
+		if !errors.As(err, &e) || e.Code != control.CodeBusy {
+			return inner, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// finish ends a change.
+func (u *underWay) finish(w *work) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	w.cancel(nil)
+	if u.current == w {
+		u.current = nil
+	}
+	u.tell()
+}
+
+// now is what is under way and what is watched, each nil if nothing is; changed is closed when that is so no more.
+func (u *underWay) now() (current *work, watched *probation, changed <-chan struct{}) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.current, u.watched, u.changed
+}
+
+// settle ends the probation under way, if there is one, and makes next the one that is.
+func (u *underWay) settle(next *probation) {
+	u.mu.Lock()
+	old := u.watched
+	u.watched = next
+	u.tell()
+	u.mu.Unlock()
+	if old != nil {
+		old.transition.Settle()
+	}
+}
+
+// failed is called by the pipeline. What is to be done takes its time and is done elsewhere.
+func (u *underWay) failed(f failure) {
+	select {
+	case u.failures <- f:
+	default: // many instances failed at once: the first says enough
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.watched != nil && u.watched.number == f.number && u.current != nil {
+		u.current.cancel(errRollingBack) // it goes on from what has just failed
+	}
+}
+
+// concerns reports whether a change is on probation, or will be once what is under way has ended: a version may fail
+// before the run's folder has been told that it runs.
+func (u *underWay) concerns(f failure) (title string, yes bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	switch p := u.watched; {
+	case p != nil && p.number == f.number:
+		return p.title, true
+	case u.current != nil && (p == nil || p.number < f.number):
+		return u.current.title, true
+	}
+	return "", false
+}
