@@ -35,7 +35,7 @@ type claimed struct {
 	version  uint64 // oldest policy version that acted in it
 	shape    trajectory.Shape
 	rows     int
-	valid    int // of them, those that belong to an episode
+	valid    int // of them, those in an episode
 	split    uint32
 }
 
@@ -55,7 +55,7 @@ type Batcher struct {
 	free    []uint32                 // dataset blocks whose members have been released
 	handles []hostabi.Handle
 	pausing bool
-	rested  func() // to be called when no dataset is under way; nil if nobody waits for that
+	rested  func() // called when no dataset is in flight; nil if not pausing
 
 	droppedRows               *stat.Counter
 	waitingRows, underwayRows *stat.Gauge // over all batchers of the run
@@ -97,7 +97,7 @@ func (c *Batcher) Configure(decode func(into any) error) error {
 	return nil
 }
 
-// Flow tells the pipeline how many rows must circulate.
+// Flow returns how many rows must circulate in the pipeline.
 func (c *Batcher) Flow() component.Flow { return component.Flow{DatasetRows: c.config.DatasetRows} }
 
 // Start makes the arena of dataset blocks.
@@ -147,7 +147,7 @@ func (c *Batcher) wait(t *claimed) {
 	c.waitingRows.Add(float64(t.valid))
 }
 
-// unwait counts one that waits no longer.
+// unwait undoes wait.
 func (c *Batcher) unwait(t *claimed) {
 	if c.rows[t.shape] -= t.rows; c.rows[t.shape] == 0 && len(c.rows) > 1 {
 		delete(c.rows, t.shape)
@@ -167,7 +167,7 @@ func (c *Batcher) claim(h hostabi.Handle) (claimed, error) {
 	}, nil
 }
 
-// emit drops what would be too old and hands out as many datasets as there are rows and dataset blocks for.
+// emit drops blocks that would be too old and emits as many datasets as there are rows and dataset blocks for.
 func (c *Batcher) emit() {
 	for !c.pausing && len(c.free) > 0 {
 		shape, ok := c.full()
@@ -184,8 +184,8 @@ func (c *Batcher) emit() {
 	}
 }
 
-// full returns the shape of the blocks that a dataset can be made of, of the oldest where there are several. After a
-// change of the trajectories' shape those of before wait until they are too old.
+// full returns the shape of the blocks for the next dataset, the oldest if there are several. After a change of the
+// trajectories' shape the previous blocks wait until they are too old.
 func (c *Batcher) full() (shape trajectory.Shape, ok bool) {
 	for i := range c.waiting {
 		shape = c.waiting[i].shape
@@ -233,7 +233,7 @@ func (c *Batcher) emitOne(shape trajectory.Shape) error {
 	c.free = append(c.free[:0], c.free[1:]...)
 	loan, err := c.arena.LoanBlock(block)
 	if errors.Is(err, arena.ErrBusy) {
-		return nil // another process has taken or spoilt it; it comes back with a credit
+		return nil // another process has taken or corrupted it; it comes back with a credit
 	}
 	if err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// rig is a batcher with a producer of blocks of 4 steps of 2 environments, and a learner that keeps datasets until
-// the test lets go of them.
+// rig is a batcher with a producer of blocks of 4 steps of 2 environments, and a learner that keeps datasets until the
+// test releases them.
 type rig struct {
 	*plugintest.Rig
 	c        *Batcher
@@ -101,7 +101,7 @@ func (r *rig) onDataset(t *testing.T, m *hostabi.Message) {
 	r.index, r.datasets, r.leases = append(r.index, index), append(r.datasets, members), append(r.leases, lease)
 }
 
-// learn lets go of the oldest dataset.
+// learn releases the oldest dataset.
 func (r *rig) learn(t *testing.T) {
 	t.Helper()
 	if err := r.leases[0].Release(); err != nil {
@@ -110,7 +110,7 @@ func (r *rig) learn(t *testing.T) {
 	r.leases = r.leases[1:]
 }
 
-// publish tells of a version.
+// publish announces a version.
 func (r *rig) publish(t *testing.T, version uint64) {
 	t.Helper()
 	if err := r.weights.Emit(hostabi.Message{PolicyVersion: version}); err != nil {
@@ -146,7 +146,7 @@ func TestBatcher_EmitsWhenThereAreEnoughRows(t *testing.T) {
 	}
 }
 
-// A dataset lists its blocks by environment, then by time, in whatever order they came.
+// A dataset lists its blocks by environment, then by time, whatever their order of arrival.
 func TestBatcher_OrdersBlocks(t *testing.T) {
 	r := newRig(t, 4*blockRows, 0)
 	for _, b := range [][2]int{{2, 21}, {0, 1}, {2, 20}, {0, 0}} {

@@ -5,13 +5,13 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Pause makes the batcher hand out no more datasets. It is at rest when those that are under way have come back.
+// Pause stops the batcher from emitting datasets. It is at rest when those in flight have come back.
 func (c *Batcher) Pause(rested func()) {
 	c.pausing, c.rested = true, rested
 	c.rest()
 }
 
-// rest calls who waits for the batcher to come to rest, once it has.
+// rest calls rested once the batcher is at rest.
 func (c *Batcher) rest() {
 	if rested := c.rested; rested != nil && c.flying() == 0 {
 		c.rested = nil
@@ -19,7 +19,7 @@ func (c *Batcher) rest() {
 	}
 }
 
-// Resume goes on with what has gathered meanwhile.
+// Resume continues with the rows gathered meanwhile.
 func (c *Batcher) Resume() {
 	c.pausing, c.rested = false, nil
 	c.emit()

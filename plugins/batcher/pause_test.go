@@ -41,7 +41,7 @@ func TestResume_EndsAPauseThatHasNotComeToRest(t *testing.T) {
 	r.settle(t)
 }
 
-// What waits reaches a successor with its claims, and is its affair from then on.
+// Waiting blocks pass to a successor with their claims.
 func TestWaiting_HandsOverTrajectoriesThatAreInNoDataset(t *testing.T) {
 	r := newRig(t, 4*blockRows, 0)
 	for k := range 3 {
@@ -103,7 +103,7 @@ func TestGauges_FollowTrajectories(t *testing.T) {
 	}
 }
 
-// A successor gets the credits of the blocks that it inherits when it takes over, and not before.
+// A successor gets the credits of the inherited blocks when it starts, and not before.
 func TestBatcher_TakesOverTheDatasetsOfItsPredecessor(t *testing.T) {
 	r := newRig(t, blockRows, 0)
 	r.give(t, 0, 0, 0)

@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 )
 
-// reshape makes the blocks that follow be of another shape, as when a rollout is replaced.
+// reshape changes the shape of later blocks, as when a rollout is replaced.
 func (r *rig) reshape(t *testing.T, shape trajectory.Shape) {
 	t.Helper()
 	schema, err := trajectory.NewSchema(r.schema.Spec, shape)
@@ -31,7 +31,7 @@ func TestBatcher_MixesNoShapes(t *testing.T) {
 	}
 	r.settle(t)
 	r.expect(t, "two shapes", []int{10, 11, 12})
-	r.publish(t, 5) // what waits is too old now
+	r.publish(t, 5) // the waiting blocks are too old now
 	for k := range 5 {
 		r.give(t, 0, 20+k, 5)
 	}

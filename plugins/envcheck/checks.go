@@ -30,8 +30,8 @@ func (c *checker) watch() *watched {
 	return &c.guarded.watched
 }
 
-// found is the outcome of a check that looks for one kind of finding in the watched trace. What ended that trace
-// counts where nothing was found at all.
+// found is the outcome of a check that looks for one kind of finding in the watched trace. If nothing was found, the
+// error that ended the trace counts.
 func (c *checker) found(what func(*watched) string, fine string) (Verdict, string, error) {
 	w := c.watch()
 	if text := what(w); text != "" {
@@ -177,8 +177,8 @@ func (c *checker) moved() (Verdict, string, error) {
 	return OK, fmt.Sprintf("saved at step %d, loaded into a larger batch, bit-equal", at), nil
 }
 
-// strides compares with traces that were stepped at other addresses and, where that is offered, with columns of
-// elements in place of rows.
+// strides compares with traces stepped at other addresses and, where offered, with columns of elements in place of
+// rows.
 func (c *checker) strides() (Verdict, string, error) {
 	c.watch()
 	if c.guardedErr != nil {

@@ -19,7 +19,7 @@ const (
 	Failed  Verdict = "FAIL"
 )
 
-// Result is one check and what it found.
+// Result is one check and its outcome.
 type Result struct {
 	ID      string  `json:"id"` // such as D01
 	Title   string  `json:"title"`
@@ -35,14 +35,14 @@ type Options struct {
 	Seed  uint64 // of environments and actions
 }
 
-// check is one entry of the list: what it is called and how it is found out.
+// check is one entry of the list: its name and its function.
 type check struct {
 	id, title, help string
 	run             func(*checker) (Verdict, string, error)
 }
 
-// checks returns all checks in the order in which they run. Later ones are skipped once the environment cannot be
-// stepped at all.
+// checks returns all checks in the order in which they run. If the environment cannot be stepped at all, later ones are
+// skipped.
 func checks() []check {
 	return []check{
 		{"M03", "a stack that overflows is noticed", "", (*checker).examined},
@@ -76,7 +76,7 @@ func (o *Options) setDefaults(spec *hostabi.EnvSpec) {
 	}
 }
 
-// CheckMemory tells before a Run whether the plugin's environments have the memory that the checks need; the error is a
+// CheckMemory reports before a Run whether the plugin's environments have enough memory for the checks; the error is a
 // *env.MemoryError.
 func CheckMemory(p env.Plugin, o Options) error {
 	spec := p.Spec()
@@ -88,7 +88,7 @@ func CheckMemory(p env.Plugin, o Options) error {
 	return env.CheckMemory(p, 1, schema)
 }
 
-// Run runs all checks. An error of the environment fails the check in which it came up.
+// Run runs all checks. An error of the environment fails the current check.
 func Run(ctx context.Context, p env.Plugin, o Options) []Result {
 	c := &checker{ctx: ctx, plugin: p, spec: p.Spec(), o: o}
 	c.o.setDefaults(&c.spec)
@@ -112,7 +112,7 @@ func Run(ctx context.Context, p env.Plugin, o Options) []Result {
 	return results
 }
 
-// checker holds what the checks share.
+// checker is the shared state of the checks.
 type checker struct {
 	ctx    context.Context
 	plugin env.Plugin

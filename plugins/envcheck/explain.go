@@ -8,8 +8,8 @@ import (
 //go:embed explain.md
 var pages string
 
-// Explain returns the page of a check such as D03: what it does, what usually fails it, and the cure. ok is false
-// if there is no such check. Case does not matter.
+// Explain returns the page of a check such as D03: its purpose, the usual causes of failure, and the remedy. ok is
+// false if there is no such check. Case does not matter.
 func Explain(id string) (page string, ok bool) {
 	id = strings.ToUpper(strings.TrimSpace(id))
 	_, rest, ok := strings.Cut(pages, "\n## "+id+" ")

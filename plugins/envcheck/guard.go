@@ -11,24 +11,24 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// What the host puts where an environment is to write, and where nobody is. As a float32 the first is NaN; the second
-// is a number, because it may lie between numbers that are looked at. Neither is a flag.
+// Canaries where an environment must write, and where nothing may. As a float32 the first is NaN; the second is a
+// number, because it may lie between numbers that are read. Neither is a flag.
 var canary = [8]byte{0xa5, 0xa5, 0xff, 0x7f, 0xa5, 0xa5, 0xff, 0x7f}
 
 const filler = 0x5a
 
-// marginBytes is about how much room there is around each tensor.
+// marginBytes is the approximate room around each tensor.
 const marginBytes = 4096
 
-// watched is what a guarded trace has found: the first of each kind.
+// watched holds the findings of a guarded trace: the first of each kind.
 type watched struct {
 	unguarded bool   // the runtime cannot step into a block with room around its tensors
-	unwritten string // an element that was to be written and was not
-	beyond    string // memory that was written and was not to be
-	words     string // an error that the environment spoke of although it returned none
+	unwritten string // an element that should have been written
+	beyond    string // memory that should not have been written
+	words     string // an error text without an error
 }
 
-// guard watches what is written into a block.
+// guard watches the writes to a block.
 type guard struct {
 	stage  *env.Driver
 	prober env.EnvProber // nil if the environment cannot be probed
@@ -37,19 +37,19 @@ type guard struct {
 	found  *watched
 	calls  int         // of rl_step
 	due    []dueColumn // of the call in progress
-	chosen []byte      // environments that the call is for; nil = all
-	want   []byte      // the guest's region, as it is to be after the call but for what is due
+	chosen []byte      // environments of the call; nil = all
+	want   []byte      // the guest's region, as it must be after the call except for due
 }
 
-// dueColumn is one row of a column that the call in progress is to write.
+// dueColumn is one row of a column that the current call must write.
 type dueColumn struct {
 	trajectory.Layout
 	m     trajectory.Matrix // of the environments on stage
 	bytes int               // where m begins in the block
 }
 
-// guardedStage makes a stage with room around its tensors that is watched. Where the runtime cannot step into such a
-// block, only what is written within the tensors is.
+// guardedStage makes a stage with watched room around its tensors. If the runtime cannot step into such a block, only
+// writes within the tensors are watched.
 func (c *checker) guardedStage(o env.DriverOptions, found *watched) (*env.Driver, *guard, error) {
 	o.Rows = 3
 	o.Margin = max(1, min(64, marginBytes/(4*c.spec.ObsElems())))
@@ -138,8 +138,8 @@ func (d *dueColumn) element(data []byte, env, i int) []byte {
 	return data[env*d.m.StrideRow+i*d.m.StrideElem:][:d.m.DType.Bytes()]
 }
 
-// look finds what a call has written wrongly. err is what the call returned, or the check of its values, which does
-// not know why an element is NaN.
+// look finds the wrong writes of a call. err is the call's error, or that of the check of its values, which does not
+// know why an element is NaN.
 func (g *guard) look(call string, err error) error {
 	var fault *env.Fault
 	if errors.As(err, &fault) {
@@ -173,7 +173,7 @@ func first(found *string, format string, args ...any) {
 	}
 }
 
-// lookAt finds elements of one row that still are canaries, and takes the others for granted.
+// lookAt finds elements of one row that still are canaries, and accepts the others.
 func (g *guard) lookAt(d *dueColumn, where string) {
 	for env := range d.m.Rows {
 		if !g.isChosen(env) {
@@ -202,7 +202,7 @@ func (g *guard) ended(env int) bool {
 	return false
 }
 
-// lookBeyond finds the first byte that is not as it was and was not due.
+// lookBeyond finds the first changed byte that was not due.
 func (g *guard) lookBeyond(where string) {
 	region := g.region()
 	if g.found.beyond != "" || bytes.Equal(region, g.want) {
@@ -240,7 +240,7 @@ func (g *guard) columnAt(at int) (l trajectory.Layout) {
 	return l
 }
 
-// side tells where a byte lies from the view of a tensor's owner.
+// side describes where a byte lies relative to a tensor.
 func (g *guard) side(l trajectory.Layout, at int) string {
 	name := name(l)
 	if at >= l.Offset+l.Bytes {
@@ -264,7 +264,7 @@ func (g *guard) side(l trajectory.Layout, at int) string {
 	}
 }
 
-// name tells a tensor with its type, such as obs f32[4].
+// name returns a tensor's name with its type, such as obs f32[4].
 func name(l trajectory.Layout) string {
 	if l.Elems == 1 {
 		return fmt.Sprintf("%v %v", l.Column, l.DType)

@@ -11,7 +11,7 @@ import (
 )
 
 // autoreset plays with the same seeds and actions in every mode that the environment offers. The real steps must be
-// the same: what was observed, the reward, the flags, and the observation after it, which under same-step autoreset
+// the same: the observation, the reward, the flags, and the observation after it, which under same-step autoreset
 // is the final observation where the episode ended.
 func (c *checker) autoreset() (Verdict, string, error) {
 	if c.base.afterEnd != "" {
@@ -57,7 +57,7 @@ func differReal(a, b *trace) (env int, place string, differ bool) {
 	return 0, "", false
 }
 
-// turn is what the choice of an action depends on: the step, or how many real ones the environment has made.
+// turn is the input of the choice of an action: the step, or the environment's number of real steps.
 func (w *recorder) turn(env, step int) int {
 	if w.run.real {
 		return w.trace.reals[env]
@@ -65,14 +65,14 @@ func (w *recorder) turn(env, step int) int {
 	return step
 }
 
-// beforeReal begins the hash of a real step with what is observed.
+// beforeReal begins the hash of a real step with its observation.
 func (w *recorder) beforeReal(env int) {
 	if w.run.real && !w.phantom[env] {
 		w.reals[env] = hashRow(w.reals[env], w.stage.Obs(), env)
 	}
 }
 
-// afterReal adds to it what the step has written.
+// afterReal adds the step's results to it.
 func (w *recorder) afterReal(env int, reward float32, flags uint64) {
 	if !w.run.real || w.phantom[env] {
 		return

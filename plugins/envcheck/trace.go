@@ -11,29 +11,29 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// run says how to step for one trace. Actions depend on the options' seed, the step and the environment alone.
+// run is how to step for one trace. Actions depend on the options' seed, the step and the environment alone.
 type run struct {
 	envs int
 	seed uint64 // of the environments
 	// warmUp is how many steps are made with other seeds before the trace.
 	warmUp int
-	// A new instance takes over at the step changeAt, if it is not 0: by a snapshot of the old one or, with moved, by
-	// what it saves of each environment, in a larger batch.
+	// A new instance continues at the step changeAt, if it is not 0: from a snapshot of the old one or, with moved,
+	// from the saved state of each environment, in a larger batch.
 	changeAt int
 	moved    bool
 	mode     hostabi.Autoreset // 0 = what the host would choose
 	// real: actions depend on how many real steps the environment has made, in place of the step, and real steps
 	// are noted. A real step belongs to an episode.
 	real bool
-	// guarded: everything that is written is watched.
+	// guarded: all writes are watched.
 	guarded bool
 	soa     bool // observations and masks lie [elem][env]
 }
 
-// maxMarks bounds what is kept of a trace: of longer ones, every second, fourth, … step.
+// maxMarks bounds the kept marks of a trace: of longer ones, every second, fourth, … step.
 const maxMarks = 1 << 16
 
-// trace is what the environments wrote, as one running hash per environment, and what was noticed.
+// trace holds the environments' writes, as one running hash per environment, and the findings.
 type trace struct {
 	envs   int
 	every  int      // steps from one row of marks to the next
@@ -42,7 +42,7 @@ type trace struct {
 	terminated, truncated, longest int
 	outside                        int
 	firstOutside, afterEnd         string
-	unsaved                        string     // why no other instance took over
+	unsaved                        string     // why no other instance continued
 	real                           [][]uint64 // by environment: a running hash after every so many real steps
 	reals                          []int      // real steps of each environment
 	watched                        watched
@@ -195,7 +195,7 @@ func (w *recorder) begin(mask []byte, seeds []uint64) error {
 	return w.guard.look(hostabi.ExportReset, err)
 }
 
-// replace goes on in another instance. What is observed now lies in the old block, so it is carried by hand.
+// replace continues in another instance. The current observation lies in the old block, so it is copied.
 func (w *recorder) replace() error {
 	old := w.stage
 	move, err := w.leave()
@@ -221,7 +221,7 @@ func (w *recorder) replace() error {
 	return errors.Join(err, old.Close())
 }
 
-// leave takes from the instance what the next one needs, and returns how to give it to that one.
+// leave saves the instance's state, and returns a function that loads it into the next one.
 func (w *recorder) leave() (move func() error, err error) {
 	if w.run.moved {
 		return w.leaveEach()
@@ -264,7 +264,7 @@ func (w *recorder) leaveEach() (move func() error, err error) {
 // carry copies the rows of one matrix to the front of another, which has the same strides.
 func carry(to, from trajectory.Matrix) { copy(to.Data, from.Data) }
 
-// step makes one step with the scripted actions and notes what the environments wrote.
+// step makes one step with the scripted actions and records the environments' writes.
 func (w *recorder) step(step int) error {
 	action, mask := w.stage.Action(), w.stage.Mask()
 	for env := range action {
@@ -303,7 +303,7 @@ func (w *recorder) step(step int) error {
 	return nil
 }
 
-// advance steps the environments and checks what they wrote.
+// advance steps the environments and checks their writes.
 func (w *recorder) advance() error {
 	if w.guard == nil {
 		_, err := w.stage.Step()
@@ -352,7 +352,7 @@ func (w *recorder) note(env, step int, reward float32, flags uint64) {
 	w.phantom[env] = w.mode == hostabi.NextStep
 }
 
-// mixObs adds an observation to the hash and looks whether it lies in the declared bounds.
+// mixObs adds an observation to the hash and checks that it lies in the declared bounds.
 func (w *recorder) mixObs(env, step int, m trajectory.Matrix) {
 	d, _ := w.c.spec.Tensor(hostabi.RoleObservation)
 	values := m.Float32()

@@ -11,42 +11,42 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
-// CanaryOptions says how two versions of an environment are compared.
+// CanaryOptions are the settings of a comparison of two versions of an environment.
 type CanaryOptions struct {
 	Old, New env.Plugin
 	Actor    policy.Actor // loaded with the weights, prepared for at least Envs rows
 	Envs     int          // of each version
-	Episodes int          // that each environment plays; a mean over those who are first to end would lie
-	Ceiling  uint64       // of env steps that each environment makes; 0 = none. What it cuts off counts as it is.
+	Episodes int          // of each environment; a mean over the first to end would be biased
+	Ceiling  uint64       // env steps of each environment; 0 = none. Episodes that it cuts off count so far.
 	Seed     uint64       // of episodes and actions, for both versions the same
 	// EpisodeLimit ends episodes after that many env steps; 0 = the environment's own limit alone.
 	EpisodeLimit int
-	// Progress hears how much of the trial is over, from 0 to 1, or is nil.
+	// Progress receives the finished share of the trial, from 0 to 1; it may be nil.
 	Progress func(share float64)
 }
 
-// Trial is how one version did.
+// Trial is the result of one version.
 type Trial struct {
 	Result           // of the episodes that were begun; the ceiling leaves some unfinished
 	Steps     uint64 // env steps made
 	PerSecond float64
-	// Fault is what ended the trial before its time; nil if nothing did.
+	// Fault is the error that ended the trial early, or nil.
 	Fault error
 }
 
-// canaryTurn is how many steps one version makes before it is the other's turn, so that both run beside the same load.
+// canaryTurn is how many steps one version makes before the other's turn, so that both run under the same load.
 const canaryTurn = 64
 
 // Canary plays the same episodes with two versions of an environment, in turns, on environments of their own, until
-// every environment has ended its quota or made as many steps as it may. A version that fails ends its own trial. It
-// runs on the calling goroutine; the error is that of ctx, or says what is wrong with the options.
+// every environment has ended its quota or reached the ceiling. A version that fails ends its own trial. It runs on the
+// calling goroutine; the error is that of ctx, or of the options.
 func Canary(ctx context.Context, o CanaryOptions) (before, after Trial, err error) {
 	if o.Envs < 1 || o.Episodes < 1 {
 		return before, after, fmt.Errorf("canary: %d environments with %d episodes each", o.Envs, o.Episodes)
 	}
 	for _, p := range []env.Plugin{o.Old, o.New} {
 		if spec := p.Spec(); spec.MaxEnvs > 0 {
-			o.Envs = min(o.Envs, spec.MaxEnvs) // as many of both, else the episodes would be others
+			o.Envs = min(o.Envs, spec.MaxEnvs) // the same number of both, else the episodes would differ
 		}
 	}
 	sides := [2]*side{{o: &o, plugin: o.Old}, {o: &o, plugin: o.New}}
@@ -103,7 +103,7 @@ func (s *side) turn(ctx context.Context) error {
 	return nil
 }
 
-// share is how much of the trial is over.
+// share returns the finished share of the trial.
 func (s *side) share() float64 {
 	if s.over() {
 		return 1
@@ -143,7 +143,7 @@ func (s *side) trial() Trial {
 	return t
 }
 
-// perSecond is how fast the version steps, by the median call: a trial is short, and one that had to wait for the
+// perSecond returns the version's steps per second, by the median call: in a short trial one call that waited for the
 // processor would decide.
 func (s *side) perSecond(steps uint64) float64 {
 	if len(s.play.took) == 0 {

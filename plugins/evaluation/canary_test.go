@@ -35,7 +35,7 @@ func TestCanary_TheSameVersionDoesTheSame(t *testing.T) {
 	}
 }
 
-// Environments whose episodes are short play no more of them than the others: else the mean would be theirs.
+// Environments with short episodes play no more of them than the others: else they would dominate the mean.
 func TestCanary_EachEnvironmentHasItsQuota(t *testing.T) {
 	s := script()
 	s.Length = func(env, episode int) int { return 3 + 40*env }
@@ -46,7 +46,7 @@ func TestCanary_EachEnvironmentHasItsQuota(t *testing.T) {
 	}
 }
 
-// What the ceiling cuts off counts with its return so far: to leave it out would favour what ends early.
+// An episode cut off by the ceiling counts with its return so far: leaving it out would favour early ends.
 func TestCanary_CountsWhatTheCeilingCutsOff(t *testing.T) {
 	long := script()
 	long.Length = func(int, int) int { return 1 << 40 }

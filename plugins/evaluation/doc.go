@@ -8,5 +8,5 @@
 //	result, err := evaluation.Run(ctx, evaluation.Options{Plugin: plugin, Actor: actor, Episodes: 100, Seed: 1})
 //	fmt.Println(result.Mean())
 //
-// Canary holds two versions of an environment against each other in the same way.
+// Canary compares two versions of an environment in the same way.
 package evaluation

@@ -11,25 +11,26 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
-// Options says what to evaluate.
+// Options are the settings of an evaluation.
 type Options struct {
 	Plugin       env.Plugin
 	Actor        policy.Actor // loaded with the weights, prepared for at least Envs rows
 	Episodes     int
-	Envs         int    // that play at the same time; does not change the result
-	Seed         uint64 // of episodes and actions, which are others than those of a training with that seed
+	Envs         int    // in parallel; does not change the result
+	Seed         uint64 // of episodes and actions, which differ from those of a training with that seed
 	Greedy       bool   // the most probable action instead of a sample
 	EpisodeLimit int    // ends episodes after that many env steps; 0 = the environment's own limit alone
-	// MaxSteps gives an episode up after that many env steps; 0 = never. It counts as it is then, and as unfinished.
+	// MaxSteps cuts an episode off after that many env steps; 0 = never. It counts with its return so far, and as
+	// unfinished.
 	MaxSteps uint64
 }
 
-// Result holds what each episode came to, by its index.
+// Result holds the outcome of each episode, by its index.
 type Result struct {
 	Returns []float64
 	Lengths []int
 	Greedy  bool
-	// Unfinished counts the episodes that were given up.
+	// Unfinished counts the episodes that were cut off.
 	Unfinished int
 }
 
@@ -60,7 +61,8 @@ func (r *Result) MeanLength() float64 {
 	return float64(sum) / float64(len(r.Lengths))
 }
 
-// Run plays every episode to its end, or as far as MaxSteps. It runs on the calling goroutine; ctx is looked at between steps.
+// Run plays every episode to its end, or as far as MaxSteps. It runs on the calling goroutine; ctx is checked between
+// steps.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if o.Episodes < 1 {
 		return nil, fmt.Errorf("evaluation: %d episodes", o.Episodes)

@@ -15,7 +15,7 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
 
-// dice is an actor that looks at the key of a row alone: 0 if greedy, else a legal action by chance.
+// dice is an actor that depends only on the key of a row: 0 if greedy, else a legal action by chance.
 type dice struct {
 	rows   int // of the largest call
 	greedy int // rows acted on greedily
@@ -45,7 +45,7 @@ func (a *dice) Act(requests []policy.Request) error {
 	return nil
 }
 
-// script pays what is done, so that a return tells which actions were taken.
+// script rewards each action by its number and step, so that a return shows which actions were taken.
 func script() plugintest.Script {
 	return plugintest.Script{
 		Actions: 3, Length: func(int, int) int { return 9 },
@@ -122,7 +122,7 @@ func TestRun_LimitsEpisodes(t *testing.T) {
 	}
 }
 
-// An episode that does not end is given up, and counts with its return so far.
+// An episode that does not end is cut off, and counts with its return so far.
 func TestS17EvaluationEndsWhateverEpisodesDo(t *testing.T) {
 	s := script()
 	s.Length = func(env, episode int) int {

@@ -35,7 +35,7 @@ func (e *mortalEnv) Bind(b env.Block) error {
 	return e.Env.Bind(b)
 }
 
-// lost leaves what is not allowed in the row of the environments that are lost.
+// lost writes illegal values into the rows of the lost environments.
 func (e *mortalEnv) lost(row int) error {
 	if e.calls++; !e.dies(e.calls) {
 		return nil

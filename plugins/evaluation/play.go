@@ -10,7 +10,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// play is one evaluation under way.
+// play is one running evaluation.
 type play struct {
 	o        Options
 	seed     uint64 // of episodes and actions: of the stream that the options' seed is for
@@ -19,7 +19,7 @@ type play struct {
 	episode  []int // that each environment plays, -1 when it idles
 	steps    []uint64
 	returns  []float64
-	next     int // episode that nobody plays yet
+	next     int // next episode to start
 	playing  int
 	mask     []byte
 	seeds    []uint64
@@ -28,7 +28,7 @@ type play struct {
 	requests []policy.Request
 
 	// In a trial each environment plays quota episodes of its own and makes at most ceiling env steps.
-	quota   int // 0: who is free takes the next episode
+	quota   int // 0: a free environment takes the next episode
 	ceiling uint64
 	begun   []int
 	spent   []uint64
@@ -39,7 +39,7 @@ type play struct {
 // maxTimed bounds how many calls are timed.
 const maxTimed = 1 << 14
 
-// newPlay prepares to play; stream is whom the play is for.
+// newPlay prepares to play; stream is the random stream of the play.
 func newPlay(o Options, stream env.Stream) (*play, error) {
 	spec := o.Plugin.Spec()
 	n := min(max(o.Envs, 1), o.Episodes)
@@ -131,8 +131,8 @@ func (p *play) step() error {
 // maxLosses is how often environments may be lost in an evaluation.
 const maxLosses = 5
 
-// lose takes an error that says that environments are lost, as long as that happens rarely. Their episodes are played
-// again from the beginning, with the same seeds and therefore to the same ends. Any other error it returns.
+// lose accepts an error that reports lost environments, as long as that happens rarely. Their episodes are played again
+// from the beginning, with the same seeds and therefore to the same ends. It returns any other error.
 func (p *play) lose(err error) error {
 	spans := env.Lost(err)
 	if spans == nil {
@@ -149,7 +149,7 @@ func (p *play) lose(err error) error {
 	return nil
 }
 
-// reset begins the episodes that mask says, or all, and again those that are lost meanwhile.
+// reset begins the episodes of mask, or all, and again those lost meanwhile.
 func (p *play) reset(mask []byte) error {
 	err := p.stage.Reset(mask, p.seeds)
 	for err != nil {
@@ -167,7 +167,7 @@ func (p *play) reset(mask []byte) error {
 	return nil
 }
 
-// again begins the episode of a lost environment anew; one that idles begins anything.
+// again restarts the episode of a lost environment; an idle one starts any.
 func (p *play) again(env int) {
 	p.steps[env], p.returns[env] = 0, 0
 	p.mask[env], p.lost[env] = 1, false
@@ -198,8 +198,8 @@ func (p *play) act() error {
 	return p.o.Actor.Act(p.requests)
 }
 
-// inStep returns the end of the environments from first on whose episodes succeed each other and are at the same step, or
-// that idle: what those do does not matter.
+// inStep returns the end of the environments from first on whose episodes succeed each other and are at the same step,
+// or that idle: their actions do not matter.
 func (p *play) inStep(first int) (end int) {
 	idle := p.episode[first] < 0
 	for end = first + 1; end < len(p.episode); end++ {
@@ -211,7 +211,7 @@ func (p *play) inStep(first int) (end int) {
 	return end
 }
 
-// count adds up the step and reports whether environments want a reset, as mask and seeds then say.
+// count adds up the step and reports whether environments need a reset, which mask and seeds then describe.
 func (p *play) count() (reset bool) {
 	reward, terminated, truncated := p.stage.Reward(), p.stage.Terminated(), p.stage.Truncated()
 	for env := range p.episode {

@@ -30,8 +30,8 @@ type Inference struct {
 
 	version   uint64
 	loaded    bool
-	flushing  bool   // a flush is on its way
-	rested    func() // to be called behind that flush; nil if nobody waits for it
+	flushing  bool   // a flush is posted
+	rested    func() // called after that flush; nil if not pausing
 	pending   []hostabi.Message
 	requests  []policy.Request
 	rows      int // of requests
@@ -94,7 +94,7 @@ func (c *Inference) Start(h *component.Host) error {
 	return nil
 }
 
-// onWeights takes over a policy version. Its block is claimed while the slot runs.
+// onWeights loads a policy version. Its block is claimed while the slot runs.
 func (c *Inference) onWeights(m *hostabi.Message) {
 	if err := c.load(m.Handle); err != nil {
 		c.h.Fail(fmt.Errorf("weights %v: %w", m.Handle, err))
@@ -159,7 +159,7 @@ func (c *Inference) flush(*hostabi.Message) {
 	}
 }
 
-// reply tells the requester that its row is written: the same message with the policy version that acted.
+// reply informs the requester that its row is written: the same message with the policy version that acted.
 func (c *Inference) reply(m hostabi.Message) error {
 	m.PolicyVersion = c.version
 	return c.actions.Emit(m)
@@ -174,10 +174,10 @@ func (c *Inference) Pause(rested func()) {
 	c.rested = rested
 }
 
-// Resume has nothing to begin again.
+// Resume has nothing to do.
 func (c *Inference) Resume() { c.rested = nil }
 
-// Waiting hands over the requests that came before any weights.
+// Waiting hands over the requests that arrived before the first weights.
 func (c *Inference) Waiting() []component.Waiting {
 	var list []component.Waiting
 	for i := range c.pending {
@@ -187,7 +187,7 @@ func (c *Inference) Waiting() []component.Waiting {
 	return list
 }
 
-// Snapshot is empty: weights come from the learner, requests are asked anew.
+// Snapshot is empty: weights come from the learner, requests are sent again.
 func (c *Inference) Snapshot() (component.State, error) { return component.State{}, nil }
 
 // Restore has nothing to restore.

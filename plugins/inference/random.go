@@ -16,7 +16,7 @@ import (
 type Random struct {
 	h       *component.Host
 	actions *bus.Signal
-	seed    uint64 // far from that of any other run, so that no run has another one's actions some steps later
+	seed    uint64 // far from that of any other run, so that no two runs have the same actions some steps apart
 }
 
 var _ component.Component = (*Random)(nil)
@@ -75,7 +75,7 @@ func (c *Random) fill(tr trajectory.Trajectory, r trajectory.ActRequest) {
 	}
 }
 
-// pick returns the legal action that a random number of 32 bits stands for.
+// pick returns the legal action for a random number of 32 bits.
 func pick(tr trajectory.Trajectory, t, env int, u uint64) int32 {
 	actions := tr.Schema.Spec.Actions()
 	mask := tr.Row(trajectory.Mask, t)

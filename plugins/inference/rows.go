@@ -10,7 +10,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// gather turns one message into requests to the policy: the rows at t and, where asked, the last observations of
+// gather turns one message into requests to the policy: the rows at t and, where requested, the last observations of
 // environments truncated at t-1.
 func (c *Inference) gather(m *hostabi.Message) error {
 	r := trajectory.ActRequestOf(m)
@@ -41,7 +41,7 @@ func (c *Inference) gather(m *hostabi.Message) error {
 	return c.addBootstrap(tr, r.T-1)
 }
 
-// addBootstrap asks for the value of final_obs of each environment truncated in row t.
+// addBootstrap requests the value of final_obs of each environment truncated in row t.
 func (c *Inference) addBootstrap(tr trajectory.Trajectory, t int) error {
 	truncated := tr.Row(trajectory.Truncated, t).Data
 	final, value := tr.Row(trajectory.FinalObs, 0), tr.Float32(trajectory.Bootstrap)

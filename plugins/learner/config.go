@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// config is the component's table. What the keys mean is ppo.Config's to say.
+// config is the component's table. ppo.Config documents the keys.
 type config struct {
 	Policy             string  `toml:"policy"` // name of a [policy] table
 	LearningRate       float64 `toml:"learning_rate"`
@@ -43,7 +43,7 @@ func defaults() config {
 	}
 }
 
-// algorithm returns what the backend needs to know.
+// algorithm returns the backend's settings.
 func (c *config) algorithm() ppo.Config {
 	a := ppo.Defaults()
 	a.Epochs, a.Minibatch = c.Epochs, c.Minibatch

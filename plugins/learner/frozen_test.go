@@ -17,7 +17,7 @@ import (
 
 const frozen = "../../pipeline/runs/testdata/frozen"
 
-// A learner that goes on from a checkpoint of an older version has its parameters, its optimiser's moments and its
+// A learner that continues from a checkpoint of an older version has its parameters, its optimiser's moments and its
 // normaliser, bit for bit.
 func TestFrozen_LearnersHoldWhatWasSaved(t *testing.T) {
 	files, err := filepath.Glob(frozen + "/*.json")

@@ -107,7 +107,7 @@ func (c *Learner) Start(h *component.Host) error {
 	}
 	c.weightsAt, err = h.Arena(arena.Config{
 		Name: h.Name + ".weights", BlockBytes: c.format.Bytes(),
-		// The publisher keeps one version and writes another, and one that it replaces may not have let go of its own.
+		// The publisher keeps one version and writes another, and a replaced publisher may still hold its own.
 		Blocks:   3 + h.Readers("weights"),
 		ReadOnly: true,
 	})
@@ -121,7 +121,7 @@ func (c *Learner) Start(h *component.Host) error {
 // statsBlocks is how many updates' reports may wait for the runner before further ones are skipped.
 const statsBlocks = 128
 
-// first publishes what acting begins with: the initial parameters, or those of a restored run.
+// first publishes the first policy version: the initial parameters, or those of a restored run.
 func (c *Learner) first(*hostabi.Message) {
 	if c.h.Published > 0 {
 		c.version = max(c.version, c.h.Published+1)
@@ -175,8 +175,8 @@ func (c *Learner) learn(h hostabi.Handle) error {
 	return c.report(&stats, rates, time.Since(started))
 }
 
-// errGone: a trajectory of a dataset is no longer there. Whoever made the dataset claims them until it is learned from, so
-// it was a process, and has died.
+// errGone: a trajectory of a dataset is gone. The dataset's maker claims them until it is learned from, so it was a
+// process that has died.
 var errGone = errors.New("a trajectory is gone")
 
 // open claims the dataset and its trajectories and makes the backend's view of them.
@@ -224,8 +224,8 @@ func (c *Learner) releaseAll() {
 	c.leases = c.leases[:0]
 }
 
-// publish writes the current parameters into a block of their own and emits them as the newest version. The
-// version before is let go of: it lives on while somebody reads it.
+// publish writes the current parameters into a block of their own and emits them as the newest version. It releases the
+// previous version, which lives as long as its readers.
 func (c *Learner) publish() error {
 	loan, err := c.weightsAt.Loan()
 	if err != nil {
@@ -254,7 +254,7 @@ func (c *Learner) publish() error {
 	return c.weights.Emit(hostabi.Message{Handle: handle, PolicyVersion: c.version})
 }
 
-// Stop lets go of the published weights and closes the backend.
+// Stop releases the published weights and closes the backend.
 func (c *Learner) Stop() error {
 	var errs []error
 	if c.published != 0 {

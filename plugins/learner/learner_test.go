@@ -125,7 +125,7 @@ func TestLearner_MeasuresLag(t *testing.T) {
 	}
 }
 
-// A runner that has fallen far behind loses reports, and learning goes on.
+// A runner that has fallen far behind loses reports, and learning continues.
 func TestLearner_SkipsReportsThatNobodyReads(t *testing.T) {
 	r := newRig(t, rigOptions{config: func(c *config) { c.Epochs, c.Minibatch = 1, 32 }})
 	r.keep = true
@@ -180,7 +180,7 @@ func TestLearner_RefusesDatasetsItCannotRead(t *testing.T) {
 	}
 }
 
-// rates returns what the backend is given for each of n datasets.
+// rates returns the backend's rates for each of n datasets.
 func rates(t *testing.T, n int, o rigOptions) (all []ppo.Rates) {
 	t.Helper()
 	r := newRig(t, o)
@@ -218,7 +218,7 @@ func TestLearner_MeasuresLagOverManyVersions(t *testing.T) {
 	if p := r.reports[300]; p["lag/max"] != 293 || p["lag/optimizer_steps_mean"] != 293 {
 		t.Errorf("lag %v versions and %v optimiser steps, want 293 of each", p["lag/max"], p["lag/optimizer_steps_mean"])
 	}
-	// A learner that goes on from there does not know the steps behind older versions, but those behind its first.
+	// A learner that continues from there knows the optimiser steps of its first version, but not of older ones.
 	next := newRig(t, rigOptions{restore: r.saved(t), config: func(c *config) { c.Epochs, c.Minibatch = 1, 32 }})
 	next.teach(t, 301, 301, nil)
 	next.teach(t, 302, 7, nil)

@@ -7,7 +7,7 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 )
 
-// Ten datasets in a row with gradients of more than a hundred times max_grad_norm are told once, with what to change.
+// Ten datasets in a row with gradients of more than a hundred times max_grad_norm are reported once, with the remedy.
 func TestLearner_TellsThatTheClipLeavesNothing(t *testing.T) {
 	large := func(tr trajectory.Trajectory) {
 		for i := range tr.Float32(trajectory.Reward) {
@@ -25,7 +25,7 @@ func TestLearner_TellsThatTheClipLeavesNothing(t *testing.T) {
 		r := newRig(t, rigOptions{config: c.config})
 		for n := range 10 {
 			change := large
-			if n == 0 { // one that is as it should be begins the count anew
+			if n == 0 { // a normal one restarts the count
 				change = nil
 			}
 			r.teach(t, n, uint64(n), change)

@@ -24,8 +24,8 @@ func StatNames() []string {
 		"perf/update_seconds"}, ppo.StatNames()...)
 }
 
-// report emits what one update did. When the runner is so far behind that no block is free, the report is
-// skipped and counted: learning does not wait for its log.
+// report emits the numbers of one update. If the runner is so far behind that no block is free, the report is skipped
+// and counted: learning does not wait for its log.
 func (c *Learner) report(s *ppo.Stats, r ppo.Rates, took time.Duration) error {
 	loan, err := c.statsAt.Loan()
 	if errors.Is(err, arena.ErrExhausted) {
@@ -58,14 +58,14 @@ type loud struct {
 	told     bool
 }
 
-// So many datasets with gradients of so many times max_grad_norm are no accident.
+// This many datasets with gradients this many times max_grad_norm are no accident.
 const (
 	loudDatasets = 10
 	loudNorms    = 100
 )
 
-// warnOfClip tells once that the clip leaves next to nothing of the gradients. Adam makes up for a constant factor, but
-// not for one that the value's errors set anew for each minibatch, nor for one that brings gradients below adam_eps.
+// warnOfClip reports once that the clip leaves almost nothing of the gradients. Adam compensates a constant factor, but
+// not one that the value's errors change for each minibatch, nor one that brings gradients below adam_eps.
 func (c *Learner) warnOfClip(s *ppo.Stats) {
 	limit := c.config.MaxGradNorm
 	if limit == 0 || s.GradNorm <= loudNorms*limit {
@@ -127,8 +127,8 @@ func (s *stepsAtVersion) set(version, steps uint64) {
 	s.marks = append(s.marks, mark{version, steps})
 }
 
-// get returns the optimiser steps behind a version. For one from before those that are known, which a learner that took
-// over another's place meets, it returns those behind the oldest: the lag is that much at least.
+// get returns the optimiser steps of a version. For one older than all known versions, which a learner that replaced
+// another meets, it returns those of the oldest: the lag is at least that.
 func (s *stepsAtVersion) get(version uint64) uint64 {
 	i, known := slices.BinarySearchFunc(s.marks, version, func(m mark, v uint64) int { return cmp.Compare(m.version, v) })
 	if !known && i > 0 {

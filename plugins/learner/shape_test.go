@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 )
 
-// A weight with one input is a matrix like the others; states that have it as a vector are read all the same.
+// A weight with one input is a matrix like the others; states that have it as a vector can still be read.
 func TestSnapshot_WeightsHaveTwoDimensionsAndBiasesOne(t *testing.T) {
 	m := plainMLP()
 	m.Hidden = []int{1, 3}

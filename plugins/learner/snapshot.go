@@ -76,8 +76,8 @@ func vector(n *policy.Network, prefix string, tensors map[string]component.Tenso
 	return v, nil
 }
 
-// fits checks that the tensors are those of the network. What they hold bounds what the network may ask for: its
-// description comes from a file, like them, and could ask for more memory than there is.
+// fits checks that the tensors are those of the network. Their size bounds the network's: its description comes from a
+// file, like them, and could ask for more memory than there is.
 func fits(n *policy.Network, prefix string, tensors map[string]component.Tensor) error {
 	for _, p := range n.Params() {
 		t, ok := tensors[prefix+p.Name]
@@ -91,7 +91,7 @@ func fits(n *policy.Network, prefix string, tensors map[string]component.Tensor)
 	return nil
 }
 
-// Restore continues from a snapshot. Schedules run on over the env steps that the snapshot has behind it.
+// Restore continues from a snapshot. Schedules continue from its env steps.
 func (c *Learner) Restore(state component.State) error {
 	var from saved
 	if err := state.Decode(&from); err != nil {
@@ -137,7 +137,7 @@ func (c *Learner) Restore(state component.State) error {
 	return nil
 }
 
-// sameNetwork reports what keeps saved parameters from meaning the same in another network. How it was initialised
+// sameNetwork returns why saved parameters do not fit another network. How it was initialised
 // does not matter.
 func sameNetwork(saved, now *policy.Network) error {
 	was, is := saved.Lines(), now.Lines()
@@ -201,7 +201,7 @@ const (
 )
 
 // StartFrom turns a snapshot of an old run into the beginning of a new one: same policy, counters at zero, and
-// what is named in reset as in a run from nothing with that seed.
+// the parts named in reset as in a new run with that seed.
 func StartFrom(state component.State, seed uint64, reset []string) (component.State, error) {
 	var from saved
 	if err := state.Decode(&from); err != nil {

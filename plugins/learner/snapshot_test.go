@@ -229,7 +229,7 @@ func TestWeights_ADescriptionCannotAskForMemory(t *testing.T) {
 	}
 }
 
-// A snapshot whose network is of format 0 goes on, and is written in the newest format.
+// A snapshot whose network is of format 0 can be continued, and is written in the newest format.
 func TestS24SnapshotsOfOlderFormatsAreConverted(t *testing.T) {
 	r := newRig(t, rigOptions{network: normalised(), seed: 3})
 	r.teach(t, 0, 0, nil)

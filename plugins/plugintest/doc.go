@@ -1,4 +1,4 @@
-// Package plugintest holds environments and a component that do as they are told, and the suites that the environments
+// Package plugintest holds scripted environments and a probe component, and the suites that the environments
 // and the components of every runtime must pass.
 //
 //	p := plugintest.New(plugintest.Script{
@@ -17,7 +17,6 @@
 //
 //	plugintest.TestRuntime(t, plugintest.RuntimeHarness{New: probe, Kill: kill})
 //
-// A scripted environment is plain Go over block memory. What it observes says which environment, episode and step
-// it is, so that whoever finds a row where it does not belong can tell. It is for tests alone: it is not a runtime
-// and nothing in it is fast.
+// A scripted environment is plain Go over block memory. Its observations contain environment, episode and step, so that
+// a misplaced row is recognised. It is for tests alone: it is not a runtime and nothing in it is fast.
 package plugintest

@@ -29,7 +29,7 @@ var (
 	_ env.Stater = (*scripted)(nil)
 )
 
-// state is all there is to one environment.
+// state is the whole state of one environment.
 type state struct {
 	Episode int64 // -1 before the first one
 	Step    int64
@@ -171,7 +171,7 @@ func (e *scripted) stepEnded(i, t int) error {
 	return nil
 }
 
-// end does what the autoreset mode says of the end of an episode.
+// end handles the end of an episode by the autoreset mode.
 func (e *scripted) end(i, t int) {
 	e.states[i].Ended = true
 	if e.options.Autoreset != hostabi.SameStep {
@@ -219,7 +219,7 @@ func (e *scripted) report(at At) {
 	}
 }
 
-// fault returns the fault that a cue asks for.
+// fault returns the fault of a cue.
 func (e *scripted) fault(c Cue, call string, i int) error {
 	switch c {
 	case Trap:
@@ -239,7 +239,7 @@ func (e *scripted) newFault(kind env.FaultKind, call string, i int, err error) e
 	return f
 }
 
-// Renew makes the batch anew.
+// Renew makes the batch again.
 func (e *scripted) Renew() error {
 	if e.closed {
 		return e.usable()

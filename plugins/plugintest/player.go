@@ -13,11 +13,11 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// trace is what environments did, one string for each real step of each: what it observed, did, got and observed
-// then. Steps that belong to no episode are not in it.
+// trace has one string for each real step of each environment: observation, action, reward and next observation. Steps
+// that belong to no episode are not in it.
 type trace [][]string
 
-// sameAs returns where two traces part, as far as both go, in the environments that want says, or all.
+// sameAs returns the first difference of two traces, as far as both go, in the environments of want, or all.
 func (a trace) sameAs(b trace, want func(env int) bool) error {
 	for env := range a {
 		if want != nil && !want(env) {
@@ -64,7 +64,7 @@ type player struct {
 	trace   trace
 }
 
-// playing says how to make a player.
+// playing is the configuration of a player.
 type playing struct {
 	envs, first int
 	mode        hostabi.Autoreset // default: what the host would choose
@@ -188,7 +188,7 @@ func (p *player) step() error {
 	return p.reset(p.mask, nil)
 }
 
-// carry goes on in a row of another block.
+// carry continues in a row of another block.
 func (p *player) carry(block, t int) error {
 	from := p.bound()
 	p.block = block
@@ -221,7 +221,7 @@ func (p *player) rowOfMask() trajectory.Matrix {
 	return p.bound().Row(trajectory.Mask, p.t)
 }
 
-// look notes what the step has written and reports which environments want a reset, in mask.
+// look records the step's results and reports which environments need a reset, in mask.
 func (p *player) look() (reset bool, err error) {
 	tr := p.bound()
 	reward := tr.Row(trajectory.Reward, p.t).Float32()

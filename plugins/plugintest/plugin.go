@@ -27,7 +27,7 @@ func New(s Script) *Plugin {
 	return &Plugin{script: s, spec: s.spec()}
 }
 
-// spec is what rl_describe would say.
+// spec is the result of rl_describe.
 func (s *Script) spec() hostabi.EnvSpec {
 	obs := hostabi.TensorDesc{DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{ObsElems}}
 	if s.Flaws.OutOfBounds {

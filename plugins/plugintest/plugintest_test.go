@@ -71,7 +71,7 @@ func (b *broken) Spec() *hostabi.EnvSpec {
 
 func (b *broken) Bind(block env.Block) error {
 	if b.how == "bind" && b.next > 0 && b.next < block.Schema.Shape.Steps {
-		return nil // in the middle of a block it goes on in that one
+		return nil // in the middle of a block it continues there
 	}
 	b.next = 0
 	if b.how == "soa" && block.Schema.Shape.SoA {

@@ -11,7 +11,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// What a message of the slot on_number tells the probe to do.
+// Operations of messages to the slot on_number.
 const (
 	OpEcho     = iota // emit a copy on numbers
 	OpCount           // the same with Inline = how many numbers there were, and the sum
@@ -27,16 +27,16 @@ const (
 	OpLog             // log a warning with Inline[0]
 	OpBurst           // emit Inline[0] copies, T = 0, 1, …
 	OpAsk             // ask about a block on loan that begins with Inline[0]
-	OpReply           // answer what is held
+	OpReply           // answer the held requests
 	OpHistory         // the first and the last of the newest four numbers
 	OpSleep           // sleep Inline[0] milliseconds
 	OpExit            // end the process with the status Inline[0]
-	OpConfig          // say what was configured
-	OpKeep            // loan a block and never give it back
+	OpConfig          // report the configuration
+	OpKeep            // loan a block and never end the loan
 	OpPair            // lease the handle Inline[0] and keep the lease
 )
 
-// What a message of the slot on_block tells the probe to do; anything else: nothing.
+// Operations of messages to the slot on_block; others do nothing.
 const (
 	BlockSum   = iota // emit the sum of the block's bytes on numbers
 	BlockHold         // lease the block until OpRelease
@@ -57,7 +57,7 @@ const (
 // AskLater is the Kind of a request that is answered when OpReply comes.
 const AskLater = 1
 
-// askLost is the Kind of what the probe says of a request whose block it cannot reach.
+// askLost is the Kind of the answer to a request whose block the probe cannot reach.
 const askLost = 99
 
 // probeConfig is the probe's table.
@@ -72,7 +72,7 @@ type probeConfig struct {
 	} `toml:"nested"`
 }
 
-// Probe is a component that does as it is told, for tests of what runtimes promise. The same probe is written in
+// Probe is a component that follows its messages, for the conformance tests of runtimes. The same probe is written in
 // every language that plugins are written in.
 type Probe struct {
 	config  probeConfig
@@ -87,9 +87,9 @@ type Probe struct {
 	sum     uint64
 	history [4]float32
 	leases  []arena.Lease
-	loans   []arena.Loan      // kept for ever
+	loans   []arena.Loan      // kept forever
 	asked   []arena.Loan      // until they are answered
-	held    []hostabi.Message // requests to be answered
+	held    []hostabi.Message // unanswered requests
 	rested  func()            // of a Pause, until it is called
 }
 
@@ -199,7 +199,7 @@ func (c *Probe) Restore(s component.State) error {
 	return nil
 }
 
-// Stop gives back all that is held.
+// Stop releases everything that the probe holds.
 func (c *Probe) Stop() error {
 	var errs []error
 	for i := range c.leases {

@@ -4,7 +4,7 @@ import "github.com/rlhost/rlhost/core/component"
 
 var _ component.Pauser = (*Probe)(nil)
 
-// Pause waits until all that the probe has asked is answered.
+// Pause waits until all requests of the probe are answered.
 func (c *Probe) Pause(rested func()) {
 	c.rested = rested
 	c.settle()
@@ -22,7 +22,7 @@ func (c *Probe) settle() {
 // Resume ends a Pause.
 func (c *Probe) Resume() { c.rested = nil }
 
-// Waiting hands over the requests that were to be answered later.
+// Waiting hands over the unanswered requests.
 func (c *Probe) Waiting() (list []component.Waiting) {
 	for _, m := range c.held {
 		list = append(list, component.Waiting{Slot: "on_ask", Message: m})

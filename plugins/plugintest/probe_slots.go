@@ -14,7 +14,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// onNumber does what a message tells it.
+// onNumber runs the operation of a message.
 func (c *Probe) onNumber(m *hostabi.Message) {
 	c.remember(m)
 	x := m.Inline[0]
@@ -66,7 +66,7 @@ func (c *Probe) onNumber(m *hostabi.Message) {
 	c.say(reply)
 }
 
-// tellHost does what concerns the host and reports whether the message is to be copied.
+// tellHost runs the operations on the host and reports whether the message must be copied.
 func (c *Probe) tellHost(m *hostabi.Message) (copied bool) {
 	x := m.Inline[0]
 	switch m.Kind {
@@ -113,7 +113,7 @@ func (c *Probe) make(m *hostabi.Message) {
 	}
 }
 
-// commit commits a block, emits it with the given Kind and Inline[0], and gives up the own claim.
+// commit commits a block, emits it with the given Kind and Inline[0], and releases its own claim.
 func (c *Probe) commit(loan arena.Loan, m hostabi.Message, kind uint16, x uint64) {
 	h, err := loan.Commit()
 	if err != nil {
@@ -148,7 +148,7 @@ func (c *Probe) keep() uint64 {
 	return 1
 }
 
-// release sums and releases what is held.
+// release sums and releases the held leases.
 func (c *Probe) release(m *hostabi.Message) {
 	reply := *m
 	reply.Handle = 0
@@ -167,7 +167,7 @@ func (c *Probe) release(m *hostabi.Message) {
 	c.leases = c.leases[:0]
 }
 
-// lease tries to lease a block, and keeps the lease if told so.
+// lease tries to lease a block, and keeps the lease if keep is set.
 func (c *Probe) lease(h hostabi.Handle, keep bool) uint64 {
 	l, err := c.h.Arenas.Lease(h)
 	switch {
@@ -185,7 +185,7 @@ func (c *Probe) lease(h hostabi.Handle, keep bool) uint64 {
 	return LeaseStale
 }
 
-// onBlock does what a message tells it with a block.
+// onBlock runs the operation of a message on its block.
 func (c *Probe) onBlock(m *hostabi.Message) {
 	reply := *m
 	reply.Handle = 0
@@ -248,7 +248,7 @@ func (c *Probe) ask(m *hostabi.Message) {
 	c.emit(c.asks, request)
 }
 
-// onAsk answers, or keeps the request until it is told to.
+// onAsk answers, or keeps the request until OpReply.
 func (c *Probe) onAsk(m *hostabi.Message) {
 	if m.Kind == AskLater {
 		c.held = append(c.held, *m)

@@ -15,15 +15,15 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// errSkipped says that an environment does not offer what a check is about.
+// errSkipped: the environment lacks the feature of a check.
 var errSkipped = errors.New("not offered")
 
-// kit is what the checks share.
+// kit is the shared state of the checks.
 type kit struct {
 	plugin env.Plugin
 	spec   hostabi.EnvSpec
 	o      Options
-	base   trace // of the first batch, made when it is first asked for
+	base   trace // of the first batch, made on first use
 }
 
 func newKit(p env.Plugin, o Options) *kit {
@@ -145,7 +145,7 @@ func (k *kit) separate() error {
 	return alone.sameAs(want, nil)
 }
 
-// switches binds another block before each step, and looks whether the one that is not bound stays as it is.
+// switches binds another block before each step, and checks that the unbound one does not change.
 func (k *kit) switches() error {
 	want, err := k.baseline()
 	if err != nil {

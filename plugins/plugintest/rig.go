@@ -18,7 +18,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Rig hosts one component, on one loop that runs when the test says so. Everything that a test connects to the
+// Rig hosts one component, on one loop that the test runs. Everything that a test connects to the
 // component is on that loop too, so the order of events is the same each time. Use NewRig.
 type Rig struct {
 	Host       *component.Host
@@ -34,7 +34,7 @@ type Rig struct {
 	failed      error
 }
 
-// RigOptions say what the host offers.
+// RigOptions are the settings of the host.
 type RigOptions struct {
 	Name     string // of the component
 	Run      component.Run
@@ -149,7 +149,7 @@ func (r *Rig) RunUntil(cond func() bool) error {
 	return err
 }
 
-// Settle runs the loop until what has been begun is over.
+// Settle runs the loop until all pending work is done.
 func (r *Rig) Settle() error {
 	_, err := r.run(func() bool { return false }, 100)
 	return err
@@ -166,7 +166,7 @@ func (r *Rig) run(cond func() bool, rounds int) (n int, err error) {
 	round = func(*hostabi.Message) {
 		if n == rounds || cond() {
 			stop()
-			r.outside.Control(func(*hostabi.Message) {}, hostabi.Message{}) // makes the loop look at ctx before all else
+			r.outside.Control(func(*hostabi.Message) {}, hostabi.Message{}) // makes the loop check ctx first
 			return
 		}
 		n++

@@ -18,10 +18,10 @@ type RuntimeHarness struct {
 	New func(t testing.TB) component.Component
 	// Kill kills the process that a component runs in, and returns when it is gone. nil: it runs in this one.
 	Kill func(t testing.TB, component string)
-	// Settle, if it is not nil, waits until the process has said what it has finished with: its answer to a question
-	// can be here a moment before that, and what dies or is saved in between counts as not finished, rightly.
+	// Settle, if it is not nil, waits until the process has acknowledged its finished messages: its answer may arrive
+	// before that, and a message counts as unfinished if the process dies or is saved in between.
 	Settle func(t testing.TB, component string)
-	// Rests: its components come to rest when they are asked to, and hand over what they have not begun with. Others
+	// Rests: its components come to rest on request, and hand over the messages that they have not begun. Others
 	// are at rest when they have nothing to do.
 	Rests bool
 	// Slow runtimes get fewer messages.
@@ -120,7 +120,7 @@ func (a *act) emit(s *bus.Signal, m hostabi.Message) {
 	}
 }
 
-// ask sends an operation and returns what its answer says.
+// ask sends an operation and returns the content of its answer.
 func (a *act) ask(op uint16, x, y uint64) [2]uint64 {
 	a.t.Helper()
 	a.tell(op, x, y)

@@ -34,7 +34,7 @@ func sceneBits(t *testing.T, h *RuntimeHarness) {
 	}
 }
 
-// many is how many messages a runtime bears.
+// many is how many messages a runtime gets.
 func (h *RuntimeHarness) many() int {
 	if h.Slow {
 		return 1500
@@ -65,7 +65,7 @@ func sceneOrder(t *testing.T, h *RuntimeHarness) {
 	}
 }
 
-// sender is a component of the test that sends as fast as it may: a loop of its own posts to itself, and the data
+// sender is a component of the test that sends as fast as possible: a loop of its own posts to itself, and the data
 // lane is paused while there is no room.
 func (a *act) sender(signal *bus.Signal, n int, op uint16) {
 	var next func(m *hostabi.Message)

@@ -88,7 +88,7 @@ func sceneKilledState(t *testing.T, h *RuntimeHarness) {
 	}
 }
 
-// A state that is taken at a boundary has in it what its message did.
+// A state taken at a boundary includes the effect of its message.
 func sceneKilledBoundary(t *testing.T, h *RuntimeHarness) {
 	boundary := func(s *Stage) {
 		if _, err := s.Component.Snapshot(); err != nil {

@@ -20,7 +20,7 @@ func (a *act) pauser() component.Pauser {
 	return p
 }
 
-// pause asks the component to come to rest; when it has, nothing that is for it is handled.
+// pause asks the component to come to rest; then it handles no messages.
 func (a *act) pause() (rested chan struct{}) {
 	a.t.Helper()
 	rested = make(chan struct{})
@@ -34,7 +34,7 @@ func (a *act) pause() (rested chan struct{}) {
 	return rested
 }
 
-// goOn ends the rest.
+// goOn resumes the component.
 func (a *act) goOn() {
 	a.t.Helper()
 	a.between(a.pauser().Resume)
@@ -57,7 +57,7 @@ func scenePauses(t *testing.T, h *RuntimeHarness) {
 				return false
 			}
 		})
-		// What came later waits. All that came before is in the state, and what it said has been said.
+		// Later messages wait. All earlier ones are in the state, and their answers have been sent.
 		before := a.numbers.Connections()[0].Stats().Delivered
 		a.tell(OpEcho, told, 0)
 		var state component.State
@@ -123,7 +123,7 @@ func sceneHandsOver(t *testing.T, h *RuntimeHarness) {
 	a.tell(OpAsk, 11, 0)
 	open := a.Next("asks")
 	rested := a.pause()
-	a.ask(OpEcho, 0, 0) // slots are called until it is at rest
+	a.ask(OpEcho, 0, 0) // slots run until it is at rest
 	select {
 	case <-rested:
 		t.Fatal("at rest while its question is open")

@@ -4,8 +4,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Script says what scripted environments do. The zero value is a plain one: two actions, episodes of ten steps that
-// end terminated, a reward of 1 a step. The functions are called by whoever steps the environments.
+// Script is the behaviour of scripted environments. The zero value is a plain one: two actions, episodes of ten steps
+// that end terminated, a reward of 1 a step. The functions run on the goroutine that steps the environments.
 type Script struct {
 	Name         string            // name@version; default scripted@1
 	Autoreset    hostabi.Autoreset // modes offered; default all three
@@ -18,7 +18,7 @@ type Script struct {
 	Ends   func(env, episode int) End            // how it ends; default Terminates
 	Reward func(At) float32                      // of the step
 	Legal  func(at At, action int) bool          // legal actions before that step; nil = no mask
-	Cue    func(At) Cue                          // what goes wrong in that step
+	Cue    func(At) Cue                          // fault in that step
 	Metric func(At) (name string, value float64) // reported after the step; an empty name is none
 	Flaws  Flaws
 }
@@ -43,7 +43,7 @@ const (
 	Truncates
 )
 
-// Cue is something that goes wrong.
+// Cue is a fault.
 type Cue uint8
 
 // Cues. Those before NaNObservation are faults of the call, the others are written for the host to find.
@@ -51,7 +51,7 @@ const (
 	Nothing     Cue = iota
 	Trap            // the environment needs Renew afterwards
 	Deadline        // the same, because it took too long
-	ErrorStatus     // the call returns an error; the environment goes on
+	ErrorStatus     // the call returns an error; the environment continues
 
 	NaNObservation
 	NaNFinalObs // in the step that ends an episode, under same-step autoreset
@@ -67,7 +67,7 @@ const (
 type Flaws struct {
 	SharedChance  bool    // one stream of random numbers for all environments of a batch
 	IgnoresSeeds  bool    // Reset does not restart streams
-	Leftover      bool    // a reset with seeds goes on counting episodes
+	Leftover      bool    // a reset with seeds does not restart the count of episodes
 	LossySnapshot bool    // snapshots forget the streams
 	NoSnapshot    bool    // snapshots are not supported
 	PhantomReward float32 // reward of the step after an end under next-step autoreset

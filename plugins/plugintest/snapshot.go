@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 )
 
-// head begins a snapshot: what it fits, and the count of calls.
+// head begins a snapshot: the batch that it fits, and the count of calls.
 type head struct {
 	Envs, Autoreset uint32
 	Calls           uint64

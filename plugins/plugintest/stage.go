@@ -23,7 +23,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// stagePatience is how long a stage waits for what must happen.
+// stagePatience is how long a stage waits for an event.
 const stagePatience = 20 * time.Second
 
 // Stage runs one component on a loop of its own, with a test around it on another: what a Rig does step by step
@@ -55,7 +55,7 @@ type Stage struct {
 	closed     bool
 }
 
-// StageOptions say what the host offers.
+// StageOptions are the settings of the host.
 type StageOptions struct {
 	Name        string                // of the component; default probe
 	Table       map[string]any        // its configuration
@@ -140,7 +140,7 @@ func (s *Stage) run(l *loop.Loop, own bool) {
 	}
 }
 
-// note changes what the test looks at.
+// note changes state that the test reads.
 func (s *Stage) note(change func()) {
 	s.mu.Lock()
 	change()
@@ -151,7 +151,7 @@ func (s *Stage) note(change func()) {
 	}
 }
 
-// Until waits until cond holds; it is looked at whenever something happens, and now and then.
+// Until waits until cond holds, which it checks after each event and periodically.
 func (s *Stage) Until(what string, cond func() bool) {
 	s.t.Helper()
 	end := time.Now().Add(stagePatience)
@@ -252,7 +252,7 @@ func (s *Stage) Done(h hostabi.Handle) {
 	}
 }
 
-// Log returns what has been logged.
+// Log returns the logged text.
 func (s *Stage) Log() string { return s.log.String() }
 
 // Failure waits until the component has failed and returns its error.
@@ -338,7 +338,7 @@ func (b *safeBuffer) String() string {
 	return b.buf.String()
 }
 
-// DecodeTable returns what a component's Configure gets for a table: it fills a struct strictly, by the tags toml, or
+// DecodeTable returns the decode function for a component's Configure: it fills a struct strictly, by the tags toml, or
 // a map of any.
 func DecodeTable(table map[string]any) func(into any) error {
 	return func(into any) error {

@@ -36,7 +36,7 @@ func (k *kit) renews() error {
 	})
 }
 
-// snapshots goes on from a snapshot twice: in a new batch, and in the same one after it has gone on.
+// snapshots continues from a snapshot twice: in a new batch, and in the same one after further steps.
 func (k *kit) snapshots() error {
 	want, err := k.baseline()
 	if err != nil {
@@ -68,7 +68,7 @@ func (k *kit) snapshots() error {
 	})
 }
 
-// place is where a player is: what it observes, and what it has counted.
+// place is the position of a player: its observation and its counts.
 type place struct {
 	t        int
 	observed []byte
@@ -82,7 +82,7 @@ func placeOf(p *player) place {
 	return at
 }
 
-// goesOn restores a snapshot that was taken at a place, and compares what a batch does from there with a trace.
+// goesOn restores a snapshot that was taken at a place, and compares the batch's steps from there with a trace.
 func (k *kit) goesOn(p *player, from place, snapshot []byte, want trace) error {
 	if err := p.env.Restore(snapshot); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// Options say how thoroughly environments are tested.
+// Options are the extent of the tests.
 type Options struct {
 	Envs  int    // in a batch; default 5, which no vector width divides
 	Rows  int    // steps of a block; default 16
@@ -32,7 +32,7 @@ func (o Options) withDefaults(spec hostabi.EnvSpec) Options {
 	return o
 }
 
-// check is one promise of env.Env. A check that has nothing to look at in this environment returns errSkipped.
+// check is one promise of env.Env. A check that does not apply to this environment returns errSkipped.
 type check struct {
 	name string
 	run  func(*kit) error

@@ -24,7 +24,7 @@ func (e *scripted) setByte(c trajectory.Column, i, t, elem int, v byte) {
 	e.block.Bytes(c)[e.index(c, i, t, elem)] = v
 }
 
-// write writes what a step leaves behind but observations.
+// write writes the results of a step except observations.
 func (e *scripted) write(i, t int, reward float32, terminated, truncated bool) {
 	e.setFloat32(trajectory.Reward, i, t, 0, reward)
 	e.setByte(trajectory.Terminated, i, t, 0, flag(terminated))
@@ -48,7 +48,7 @@ func (e *scripted) observe(i, t int, c trajectory.Column) {
 	e.setFloat32(c, i, t, ObsActions, s.Actions)
 }
 
-// mask writes the legal actions of the coming step.
+// mask writes the legal actions of the next step.
 func (e *scripted) mask(i, t int) {
 	legal := e.plugin.script.Legal
 	if legal == nil {
@@ -60,7 +60,7 @@ func (e *scripted) mask(i, t int) {
 	}
 }
 
-// spoil overwrites what step t has written with what the cue asks for. After a reset t is the row before the
+// spoil overwrites the results of step t by the cue. After a reset t is the row before the
 // one that was reset.
 func (e *scripted) spoil(c Cue, i, t int) {
 	switch c {

@@ -16,7 +16,7 @@ type logFile struct {
 	size   int64
 }
 
-// append writes whole lines. After an error nothing of them is in the file, and a later call tries anew.
+// append writes whole lines. After an error nothing of them is in the file, and a later call tries again.
 func (l *logFile) append(lines []byte) error {
 	if len(lines) == 0 {
 		return nil
@@ -77,8 +77,8 @@ func endsLine(f *os.File, offset int64) bool {
 	return err == nil && b[0] == '\n'
 }
 
-// rewind takes the file back to the size that it had at a checkpoint. The lines behind it belong to a future that
-// will not be; they move to a file of their own.
+// rewind takes the file back to the size that it had at a checkpoint. The lines after it belong to an abandoned future;
+// they move to a file of their own.
 func (l *logFile) rewind(size int64) error {
 	if _, err := os.Stat(l.path); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -24,7 +24,7 @@ type logs struct {
 	csv               []byte // episodes that are not written yet
 }
 
-// report counts an error and tells the first.
+// report counts an error and logs the first.
 func (l *logs) report(err error) {
 	if err == nil {
 		return

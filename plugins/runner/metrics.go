@@ -74,17 +74,17 @@ func (c *Runner) writeMetrics(names []string, values []float64) {
 	c.log.report(c.log.metrics.append(append(l.b, '}', '\n')))
 }
 
-// environment is what the names of numbers begin with that environments report.
+// environment is the prefix of the names of numbers reported by environments.
 const environment = "env/"
 
-// told is what had been reported under a name before the last line.
+// told is the total reported under a name up to the last line.
 type told struct {
 	count uint64
 	sum   float64
 }
 
-// environments writes what environments have reported since the last line: the mean under its name, and how many numbers
-// that is. The newest number alone would be that of whichever environment spoke last.
+// environments writes the numbers that environments have reported since the last line: their mean and count. The newest
+// number alone would come from an arbitrary environment.
 func (c *Runner) environments(l *line) {
 	now := map[string]told{}
 	c.h.Stats.Each(nil, nil, func(name string, h *stat.Histogram) {

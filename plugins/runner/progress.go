@@ -18,7 +18,7 @@ const (
 	longWindow  = time.Minute
 )
 
-// Output says where and how progress is shown. The zero Output shows nothing.
+// Output is where and how progress is shown. The zero Output shows nothing.
 type Output struct {
 	Out io.Writer
 	// Terminal: one live line, redrawn in place. Set it where stdout and stdin are terminals; else there is a
@@ -26,12 +26,12 @@ type Output struct {
 	Terminal bool
 	Width    func() int // columns of the terminal, asked each time; nil or 0 or less = 80
 	JSON     bool       // one JSON object a line instead, also where the file does not list console
-	Color    bool       // dim labels; who makes the Output looks at NO_COLOR
+	Color    bool       // dim labels; the Output's maker must check NO_COLOR
 	// Queues returns the depths of the queues to show; nil = none. It is called on the runner's loop.
 	Queues func() []Queue
 }
 
-// Queue is how full a connection is.
+// Queue is the fill level of a connection.
 type Queue struct {
 	Name   string `json:"name"`
 	Queued int    `json:"queued"`
@@ -51,7 +51,7 @@ func (o Output) withDefaults() Output {
 	return o
 }
 
-// progress is what a JSON line of progress says. What is not known yet is null.
+// progress is a JSON line of progress. Unknown values are null.
 type progress struct {
 	Event         string   `json:"event"`
 	WallSeconds   float64  `json:"wall_seconds"`
@@ -126,7 +126,7 @@ func known(v float64) *float64 {
 	return &v
 }
 
-// reported returns what the learner reported last under a name, or nil.
+// reported returns the learner's last number of a name, or nil.
 func (c *Runner) reported(name string) *float64 {
 	v, ok := c.latest[name]
 	if !ok {
@@ -160,7 +160,7 @@ func (c *Runner) fields() []field {
 	return fields
 }
 
-// returns shows the window; while it is not full, what it lacks.
+// returns shows the window; while it is not full, the missing part.
 func (c *Runner) returns(p *progress) string {
 	text := "–"
 	if p.MeanReturn != nil && p.StdReturn != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// statNames is what a learner calls its numbers.
+// statNames are the names of a learner's numbers.
 var statNames = []string{"global_step", "lag/mean", "lag/max", "losses/approx_kl", "losses/clipfrac", "losses/entropy", "charts/learning_rate"}
 
 // rig is a runner on a loop of its own, wired as in a pipeline, with the time of a synctest bubble.
@@ -63,7 +63,7 @@ func (s *safeBuffer) String() string {
 	return s.b.String()
 }
 
-// setup says what a rig is made with.
+// setup is the configuration of a rig.
 type setup struct {
 	run    component.Run
 	output Output

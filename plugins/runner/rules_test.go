@@ -8,7 +8,8 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 )
 
-// The learner goes on to its next boundary, and the window with it: what ended the run is told apart.
+// The learner continues to its next boundary, and the window with it: the state that ended the run is reported
+// separately.
 func TestReachedReturnIsTheOneThatEndedTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := start(t, setup{run: component.Run{Stop: component.StopRule{HasReturn: true, Return: 1.9, Window: 4}}, envs: 2})
@@ -55,7 +56,7 @@ func TestTheEndOfTheScheduleIsSaidOnce(t *testing.T) {
 	})
 }
 
-// A schedule over the env steps of the run ends with it. The datasets that were under way then are learned from at a rate of 0.
+// A schedule over the env steps of the run ends with it. The datasets in flight then are learned from at a rate of 0.
 func TestTheEndOfTheScheduleIsNotSaidOfARunThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := start(t, setup{run: component.Run{Stop: component.StopRule{EnvSteps: 4096}}, envs: 2})

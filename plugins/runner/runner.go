@@ -42,14 +42,14 @@ type Runner struct {
 	envs   *stat.Gauge // environments of the run
 	known  float64     // value of it that the window knows
 
-	// What the program reads of the window: NaN while it is not full, and all episodes of the run.
+	// The program reads these: the window's mean, NaN while it is not full, and all episodes of the run.
 	meanReturn *stat.Gauge
 	meanLength *stat.Gauge
 	episodes   *stat.Counter
 	longest    *stat.Gauge
 
 	made    *stat.Counter // env steps made since the program was started
-	offset  int64         // of the run's env steps from that: what earlier programs made
+	offset  int64         // env steps of the run made by earlier programs
 	trained uint64        // env steps learned from
 	version uint64        // newest policy version
 	latest  map[string]float64
@@ -62,12 +62,12 @@ type Runner struct {
 	timers   []*loop.Timer
 	stopping bool
 
-	rateEnded bool // it has been said that the learning rate is 0
+	rateEnded bool // reported that the learning rate is 0
 }
 
 var _ component.Component = (*Runner)(nil)
 
-// New returns what makes runners that show progress on out. If out.Out is a *Screen, others may write to that too
+// New returns a constructor of runners that show progress on out. If out.Out is a *Screen, others may write to that too
 // without disturbing the live line.
 func New(out Output) func() component.Component {
 	out = out.withDefaults()
@@ -166,7 +166,7 @@ func (c *Runner) wall() time.Duration {
 	return c.wallHad + time.Since(c.began)
 }
 
-// syncEnvs tells the window how many environments there are.
+// syncEnvs passes the number of environments to the window.
 func (c *Runner) syncEnvs() {
 	if n := c.envs.Value(); n != c.known && n >= 0 && n <= maxWindowEnvs {
 		c.known = n
@@ -177,7 +177,7 @@ func (c *Runner) syncEnvs() {
 // takesOver reports whether another runner of this process was replaced by this one.
 func (c *Runner) takesOver() bool { return c.h.Inherited != nil }
 
-// onEpisode takes an episode into the window and applies the rule on returns.
+// onEpisode adds an episode to the window and applies the rule on returns.
 func (c *Runner) onEpisode(m *hostabi.Message) {
 	e := trajectory.EpisodeOf(m)
 	c.syncEnvs()
@@ -193,10 +193,10 @@ func (c *Runner) onEpisode(m *hostabi.Message) {
 	c.checkReturn()
 }
 
-// count takes an episode into the window. The first of a new task restarts that: returns under another reward say
-// nothing of those before. Late ones of an old task and those of a trial are not in it.
+// count adds an episode to the window. The first of a new task restarts it: returns under another reward are not
+// comparable. Late ones of an old task and those of a trial are left out.
 func (c *Runner) count(e trajectory.Episode) {
-	newer := int16(e.Task - c.task) // tasks begin anew after 65,535
+	newer := int16(e.Task - c.task) // task numbers wrap after 65,535
 	if e.Task == trajectory.TrialTask || newer < 0 {
 		c.window.Pass()
 		return
@@ -209,7 +209,7 @@ func (c *Runner) count(e trajectory.Episode) {
 	c.window.Push(e)
 }
 
-// publish tells the rest of the program what the window says.
+// publish makes the window's numbers visible to the rest of the program.
 func (c *Runner) publish() {
 	mean := math.NaN()
 	if c.window.Full() {
@@ -241,7 +241,7 @@ func (c *Runner) stop(reason component.StopReason) {
 	c.h.Stop(reason)
 }
 
-// onStats takes what a learner round reports, writes the metrics line and applies the rule on env steps.
+// onStats takes the report of a learner round, writes the metrics line and applies the rule on env steps.
 func (c *Runner) onStats(m *hostabi.Message) {
 	names, values, err := c.readStats(m.Handle)
 	if err != nil {
@@ -261,7 +261,7 @@ func (c *Runner) onStats(m *hostabi.Message) {
 	c.checkRate()
 }
 
-// checkRate says once when a schedule has ended before the run: what is trained from then on changes nothing.
+// checkRate reports once that a schedule has ended before the run: further training changes nothing.
 func (c *Runner) checkRate() {
 	if rate, ok := c.latest["charts/learning_rate"]; !ok || rate != 0 || c.stopping || c.rateEnded {
 		return

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// Screen is a terminal with one live line at its end, which is redrawn in place. What is written goes above it.
+// Screen is a terminal with one live line at its end, which is redrawn in place. Other output goes above it.
 // All methods may be called from any goroutine.
 type Screen struct {
 	mu   sync.Mutex
 	out  io.Writer
 	live string // what the live line shows; empty = there is none
-	open bool   // what was written last does not end with a newline
+	open bool   // the last write does not end with a newline
 }
 
 // clearLine takes the cursor to the start of the line and clears it.
@@ -52,11 +52,11 @@ func (s *Screen) Live(line string) {
 		start, s.open = "\n", false
 	}
 	s.live = line
-	// A terminal that is gone is no reason to end training.
+	// A lost terminal must not end training.
 	_, _ = io.WriteString(s.out, start+line)
 }
 
-// Leave ends the live line; what it showed last stays.
+// Leave ends the live line; its last text stays.
 func (s *Screen) Leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

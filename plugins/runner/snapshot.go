@@ -18,7 +18,7 @@ type saved struct {
 	EpisodesBytes int64         `json:"episodes_bytes"`
 	Task          uint16        `json:"task,omitempty"`
 	Longest       uint64        `json:"longest_episode,omitempty"`
-	// Offset of the env steps from what this process has counted, for a runner that takes over in it.
+	// Offset of the env steps from this process's count, for a replacing runner.
 	Offset int64 `json:"env_steps_offset,omitempty"`
 }
 
@@ -37,15 +37,15 @@ func (c *Runner) Snapshot() (component.State, error) {
 	}, nil
 }
 
-// Longest returns the env steps of the longest episode that a runner's saved state tells of, 0 if of none; see session.Runner.
+// Longest returns the env steps of the longest episode in a runner's saved state, 0 if none; see session.Runner.
 func (c *Runner) Longest(state component.State) (uint64, error) {
 	var s saved
 	err := state.Decode(&s)
 	return s.Longest, err
 }
 
-// Restore goes on from a snapshot: window, counters, wall time and files. In asynchronous mode the environments of a
-// resumed run start anew, so the window counts as full only when each has ended an episode again.
+// Restore continues from a snapshot: window, counters, wall time and files. In asynchronous mode the environments of a
+// resumed run start again, so the window counts as full only when each has ended an episode again.
 func (c *Runner) Restore(state component.State) error {
 	var from saved
 	if err := state.Decode(&from); err != nil {
@@ -60,7 +60,7 @@ func (c *Runner) Restore(state component.State) error {
 	c.longest.Set(max(c.longest.Value(), float64(from.Longest)))
 	c.known = 0 // the window has the saved number of environments now
 	c.wallHad, c.trained, c.version, c.task = from.Wall, from.Trained, from.Version, from.Task
-	if c.takesOver() { // the environments go on, and what this process has counted stands in its counters
+	if c.takesOver() { // the environments continue, and the process's counters keep their values
 		c.offset = from.Offset
 	} else {
 		c.offset += int64(from.Made)

@@ -22,7 +22,7 @@ func (g *rig) endOf(task uint16, env int, ret float32) {
 	synctest.Wait()
 }
 
-// Returns under another reward say nothing of those before: a run must not stop for a mean over both.
+// Returns under different rewards are not comparable: a run must not stop for a mean over both.
 func TestANewTaskRestartsTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := start(t, setup{run: component.Run{Stop: component.StopRule{HasReturn: true, Return: 10, Window: 4}}, envs: 2})
@@ -54,7 +54,7 @@ func TestANewTaskRestartsTheWindow(t *testing.T) {
 	})
 }
 
-// A runner that takes over in the same process counts on: nothing twice, and the window stays full.
+// A replacing runner in the same process continues the counts: nothing twice, and the window stays full.
 func TestARunnerThatTakesOverCountsOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run := component.Run{Dir: t.TempDir(), Stop: component.StopRule{Window: 4}}
@@ -99,7 +99,7 @@ func TestARunnerThatTakesOverCountsOn(t *testing.T) {
 	})
 }
 
-// Environments may be stepping before the runner's loop runs; what they make then is the run's all the same.
+// Environments may be stepping before the runner's loop runs; those steps belong to the run all the same.
 func TestStepsBeforeTheLoopRunsCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := start(t, setup{envs: 2, early: 50})

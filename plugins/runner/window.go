@@ -16,7 +16,7 @@ const (
 	maxSavedEpisodes  = 2 * maxWindowEpisodes // a share of each environment, rounded up
 )
 
-// resumEvery is after how many episodes the sum of returns is taken anew.
+// resumEvery is after how many episodes the sum of returns is recomputed.
 const resumEvery = 1024
 
 // Window holds the episodes whose mean return stands for the policy: about the last size of them.
@@ -30,25 +30,25 @@ const resumEvery = 1024
 //     episode of every environment. Where episodes are about equally long, that is none.
 //   - Beyond: the last size/environments episodes of each, rounded up.
 //
-// It is full, and its mean to be believed, when there are size episodes and every environment has its part.
+// It is full, and its mean valid, when there are size episodes and every environment has its part.
 //
 // Use NewWindow. A Window belongs to one goroutine.
 type Window struct {
 	size     int
-	envs     int // of the run; 0 while nobody has said
+	envs     int // of the run; 0 while unknown
 	episodes uint64
 	kept     store
-	tally    tally // of what is kept
+	tally    tally // of the kept episodes
 }
 
-// episode is one that the window knows.
+// episode is one episode of the window.
 type episode struct {
 	sequence    uint64 // counts from 0
 	ret         float32
 	length, env uint32
 }
 
-// store chooses which episodes stay. It tells the tally what comes and goes.
+// store chooses which episodes stay. It reports additions and removals to the tally.
 type store interface {
 	push(e episode, t *tally)
 	// resize sets the number of environments; those with higher indexes need no part any more.
@@ -93,7 +93,7 @@ func part(size, envs int) int {
 	return (size + envs - 1) / envs
 }
 
-// SetEnvs says how many environments there are; their indexes are below n.
+// SetEnvs sets the number of environments; their indexes are below n.
 func (w *Window) SetEnvs(n int) {
 	n = min(max(n, 0), maxWindowEnvs)
 	before, after := part(w.size, w.envs), part(w.size, n)
@@ -149,17 +149,17 @@ func (w *Window) Clear() {
 	*w = *empty
 }
 
-// resum keeps what rounding took from the sum, perhaps because of one enormous return, from staying for ever.
+// resum removes rounding errors from the sum, for example after one enormous return.
 func (w *Window) resum() {
 	w.tally = tally{}
 	w.kept.each(func(e *episode) { w.tally.add(e, 1) })
 }
 
-// Uncover makes the window count as full only when every environment has its part in it again: they have all
-// started anew, and the first to end are the fast ones. The episodes stay.
+// Uncover makes the window count as full only when every environment has its part in it again: they have all started
+// again, and the first to end are the fast ones. The episodes stay.
 func (w *Window) Uncover() { w.kept.uncover(&w.tally) }
 
-// Full reports whether the window's mean is to be believed.
+// Full reports whether the window's mean is valid.
 func (w *Window) Full() bool {
 	return w.tally.n >= w.size && w.envs > 0 && w.kept.covered() >= w.envs
 }
@@ -199,11 +199,11 @@ func (w *Window) MeanLength() float64 { return float64(w.tally.lengths) / float6
 
 func finite(v float64) bool { return v-v == 0 }
 
-// WindowState is what JSON can hold of a window; Append gives the rest.
+// WindowState is the part of a window in JSON; Append appends the rest.
 type WindowState struct {
 	Envs     int     `json:"envs"`
 	Episodes uint64  `json:"episodes"` // ended in all
-	Sum      float64 `json:"sum"`      // with its rounding errors, so that the mean goes on bit for bit
+	Sum      float64 `json:"sum"`      // with its rounding errors, so that the mean continues bit for bit
 }
 
 // State returns the small part of the window's state.
@@ -224,10 +224,10 @@ func (w *Window) Append(dst []byte) []byte {
 	return dst
 }
 
-// ErrWindow is wrapped for a saved window that cannot be one.
+// ErrWindow is wrapped for an invalid saved window.
 var ErrWindow = errors.New("saved window is damaged")
 
-// Restore replaces the content by what State and Append returned. The size stays.
+// Restore replaces the content by the results of State and Append. The size stays.
 func (w *Window) Restore(state WindowState, saved []byte) error {
 	n := uint64(len(saved) / savedEpisodeBytes)
 	if len(saved)%savedEpisodeBytes != 0 || n > state.Episodes || n > maxSavedEpisodes || !finite(state.Sum) ||
