@@ -170,7 +170,7 @@ class Learner(rlhost.Component):
     def begin(self):
         with self.weights.loan() as loan:
             struct.pack_into("<QII", loan.array, 0, self.version, self.floats, 0)
-            loan.array[64:] = 0
+            loan.array[16:] = 0
             handle = loan.commit()
         if self.published:
             self.weights.release(self.published)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from . import _native
     from .host import Host
 
-_WEIGHTS = struct.Struct("<QII")  # version, parameters, normalised elements
-_WEIGHTS_HEAD = 64  # bytes before the parameters
+_WEIGHTS = struct.Struct("<QII48x")  # version, parameters, normalised elements; the network's hash, which is not known here
+_WEIGHTS_HEAD = _WEIGHTS.size  # bytes before the parameters
 _DATASET = struct.Struct("<QII")  # index, count; then count handles
 _REPORTS = 128  # the most that wait for the runner
 _VERSIONS = 65_536  # the most whose optimiser steps are remembered
