@@ -53,7 +53,7 @@ func (l *Link) tell() (withheld bool) {
 		return false
 	}
 	own := 0
-	if l.paused {
+	if l.windows.paused {
 		own = 1
 	}
 	if l.config.Host && l.config.Receiver.Pauses() > own {

@@ -89,30 +89,16 @@ type Link struct {
 	ackSeen   uint64           // of rx: newest acknowledgement
 
 	tx       sync.Mutex // everything below; also putting messages into the ring
-	ports    []portState
+	windows  windows
+	requests requests
 	queue    fifo[hostabi.Message] // waits for room in the ring
 	sent     fifo[entry]           // not acknowledged, in order
-	open     []entry               // of this end's requests about blocks on loan: not answered, in order
-	asked    []question            // of the peer's requests: not answered, in order
 	accepted uint64                // data messages that Send took
 	put      uint64                // data messages that are or were in the ring
 	acked    uint64                // data messages that the peer has finished with
 	told     uint64                // newest acknowledgement that was put into the ring
-	full     int                   // windows that are full
-	whole    bool                  // the window of all ports together is full
-	held     bool                  // HoldBack
-	paused   bool                  // this link has paused the Receiver
-	pauses   uint64
-	emptied  bool               // Unfinished was called
-	one      [1]hostabi.Message // to put, so that no message escapes to the heap
-}
-
-// portState is what is known of one port of this end.
-type portState struct {
-	unacked int
-	limit   int // as last read
-	left    int // messages until the limit is read again
-	full    bool
+	emptied  bool                  // Unfinished was called
+	one      [1]hostabi.Message    // to put, so that no message escapes to the heap
 }
 
 // entry is a data message that was sent.
@@ -124,12 +110,6 @@ type entry struct {
 	asks    bool // about a block on loan
 }
 
-// question names the row of a block on loan that a request is about.
-type question struct {
-	block hostabi.Handle
-	row   uint32
-}
-
 // New returns a link that does nothing yet. Messages sent before Start wait in the ring.
 func New(c Config) (*Link, error) {
 	switch {
@@ -138,7 +118,8 @@ func New(c Config) (*Link, error) {
 	case len(c.Sends) > int(hostabi.LinkControl) || len(c.Receives) > int(hostabi.LinkControl):
 		return nil, fmt.Errorf("link of %s: more ports than messages can name", c.Name)
 	}
-	return &Link{config: c, ports: make([]portState, len(c.Sends))}, nil
+	w := windows{receiver: c.Receiver, limit: c.Limit, most: c.Window, ports: make([]portState, len(c.Sends))}
+	return &Link{config: c, windows: w}, nil
 }
 
 // Start runs the link: on the Receiver's loop if that has no other source, else on a goroutine of its own until the loop
@@ -197,8 +178,8 @@ func (l *Link) Stop() {
 	defer l.rx.Unlock()
 	l.tx.Lock()
 	defer l.tx.Unlock()
-	l.full, l.whole, l.held = 0, false, false
-	l.settlePause()
+	l.windows.ended = true
+	l.windows.settle()
 }
 
 // Err returns why the peer is no longer listened to, or nil.

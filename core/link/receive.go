@@ -2,7 +2,6 @@ package link
 
 import (
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/rlhost/rlhost/core/loop"
@@ -14,8 +13,6 @@ const (
 	ackBehind = hostabi.LinkWindow / 2
 	// ackAge is after how many polls without a word to the peer it is told anyway.
 	ackAge = 8
-	// maxAsked bounds what is remembered of a peer's requests.
-	maxAsked = 1 << 16
 	// How long a wait lasts at most. A short one is for what is not announced: room in the ring, a component that is
 	// resumed, and, for a goroutine of the link's own, that the loop has nothing more to send.
 	longWait  = 100 * time.Millisecond
@@ -127,8 +124,13 @@ func (l *Link) receive(m *hostabi.Message) error {
 // has claimed.
 func (l *Link) receiveAtHost(port int, m *hostabi.Message) error {
 	onLoan := l.config.Receives[port].OnLoan
-	if onLoan && m.Handle != 0 && !l.answered(m) {
-		return l.blame("more than %d requests are open", maxAsked)
+	if onLoan && m.Handle != 0 {
+		l.tx.Lock()
+		room := l.requests.arrived(m)
+		l.tx.Unlock()
+		if !room {
+			return l.blame("more than %d requests are open", maxAsked)
+		}
 	}
 	urgent := m.Handle != 0 && !onLoan
 	if err := l.config.Deliver(port, m); err != nil {
@@ -136,24 +138,6 @@ func (l *Link) receiveAtHost(port int, m *hostabi.Message) error {
 	}
 	l.finish(urgent)
 	return nil
-}
-
-// answered takes an answer's request out of the open ones; other messages are requests. It reports whether
-// there was room to record one.
-func (l *Link) answered(m *hostabi.Message) bool {
-	l.tx.Lock()
-	defer l.tx.Unlock()
-	for i := range l.open {
-		if e := &l.open[i]; e.message.Handle == m.Handle && e.message.T == m.T {
-			l.open = slices.Delete(l.open, i, i+1)
-			return true
-		}
-	}
-	if len(l.asked) == maxAsked {
-		return false
-	}
-	l.asked = append(l.asked, question{m.Handle, m.T})
-	return true
 }
 
 // acknowledged ends messages that the peer has finished with. The caller must hold rx.
@@ -171,10 +155,10 @@ func (l *Link) acknowledged(upTo uint64) error {
 		if e.claimed {
 			l.releases = append(l.releases, e.message.Handle)
 		}
-		l.uncount(e.port)
+		l.windows.remove(e.port, l.sent.n)
 	}
 	l.ackSeen = upTo
-	l.settlePause()
+	l.windows.settle()
 	l.flush()
 	l.tx.Unlock()
 	for _, h := range l.releases {
@@ -183,19 +167,6 @@ func (l *Link) acknowledged(upTo uint64) error {
 		}
 	}
 	return nil
-}
-
-// uncount takes a message out of its port's window and out of that of all. The caller must hold tx.
-func (l *Link) uncount(port int) {
-	p := &l.ports[port]
-	p.unacked--
-	if p.full && p.unacked <= p.limit/2 {
-		p.full = false
-		l.full--
-	}
-	if l.whole && l.sent.n <= l.config.Window/2 {
-		l.whole = false
-	}
 }
 
 // posted is a message of data on its way through the component's data lane, at a plugin.

@@ -2,14 +2,10 @@ package link
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/hostabi"
 )
-
-// limitAge is how many messages a port's limit is taken as known for; a full port asks at once.
-const limitAge = 64
 
 // Send gives a message of data to the peer: at the host for the slot of that index, at a plugin from the signal of
 // that index. It never waits: messages that the ring has no room for are kept and follow in order. A block that
@@ -29,7 +25,7 @@ func (l *Link) Send(port int, m *hostabi.Message) error {
 	if l.emptied {
 		return errors.Join(ErrStopped, l.unclaim(claimed, m.Handle))
 	}
-	asks := onLoan && l.config.Host && !l.answers(m)
+	asks := onLoan && l.config.Host && !l.requests.answers(m)
 	l.enter(port, m, claimed, asks)
 	return nil
 }
@@ -67,54 +63,12 @@ func (l *Link) enter(port int, m *hostabi.Message, claimed, asks bool) {
 		e.message.Signal, e.message.Slot = uint16(port), 0
 	}
 	if asks {
-		l.open = append(l.open, *e)
+		l.requests.open = append(l.requests.open, *e)
 	}
-	l.count(port)
+	l.windows.add(port, l.sent.n)
 	if !l.stopped.Load() {
 		l.transmit(&e.message)
 	}
-}
-
-// count adds a message to its port's window and to that of all. The caller must hold tx.
-func (l *Link) count(port int) {
-	p := &l.ports[port]
-	p.unacked++
-	if p.left--; p.left < 0 || p.limit > 0 && p.unacked >= p.limit {
-		p.left, p.limit = limitAge, l.limit(port)
-	}
-	if !p.full && p.limit > 0 && p.unacked >= p.limit {
-		p.full = true
-		l.full++
-	}
-	if w := l.config.Window; w > 0 && l.sent.n >= w {
-		l.whole = true
-	}
-	l.settlePause()
-}
-
-func (l *Link) limit(port int) int {
-	if l.config.Limit == nil {
-		return 0
-	}
-	return l.config.Limit(port)
-}
-
-// settlePause pauses or resumes the component as its windows say. The caller must hold tx.
-func (l *Link) settlePause() {
-	full := l.full > 0 || l.whole
-	want := (full || l.held) && !l.stopped.Load()
-	if want == l.paused {
-		return
-	}
-	l.paused = want
-	if want {
-		if full {
-			l.pauses++
-		}
-		l.config.Receiver.Pause()
-		return
-	}
-	l.config.Receiver.Resume()
 }
 
 // HoldBack keeps the component's data lane paused, as a full window does, until it is called with false or the link is
@@ -122,8 +76,8 @@ func (l *Link) settlePause() {
 func (l *Link) HoldBack(on bool) {
 	l.tx.Lock()
 	defer l.tx.Unlock()
-	l.held = on
-	l.settlePause()
+	l.windows.held = on
+	l.windows.settle()
 }
 
 // Post gives the peer a message about the link itself; its Slot is LinkControl or above. It may be called from any
@@ -165,14 +119,4 @@ func (l *Link) putOne(m *hostabi.Message) bool {
 		l.put++
 	}
 	return true
-}
-
-// answers reports whether m answers a request of the peer, which is then no longer open. The caller must hold tx.
-func (l *Link) answers(m *hostabi.Message) bool {
-	q := question{m.Handle, m.T}
-	if i := slices.Index(l.asked, q); i >= 0 {
-		l.asked = slices.Delete(l.asked, i, i+1)
-		return true
-	}
-	return false
 }

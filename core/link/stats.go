@@ -21,8 +21,8 @@ func (l *Link) Stats() Stats {
 	l.tx.Lock()
 	defer l.tx.Unlock()
 	s := Stats{
-		Sent: l.accepted, Acked: l.acked, Unacked: l.sent.n, Open: len(l.open), Queued: l.queue.n,
-		Received: l.received.Load(), Finished: l.finished.Load(), Pauses: l.pauses, Paused: l.paused,
+		Sent: l.accepted, Acked: l.acked, Unacked: l.sent.n, Open: len(l.requests.open), Queued: l.queue.n,
+		Received: l.received.Load(), Finished: l.finished.Load(), Pauses: l.windows.pauses, Paused: l.windows.paused,
 	}
 	if !l.stopped.Load() {
 		s.Available = l.config.Transport.Len()

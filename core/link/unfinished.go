@@ -16,8 +16,8 @@ func (l *Link) Unfinished() []Pending {
 	l.tx.Lock()
 	defer l.tx.Unlock()
 	l.emptied = true
-	list := make([]Pending, 0, l.sent.n+len(l.open))
-	open := l.open
+	list := make([]Pending, 0, l.sent.n+len(l.requests.open))
+	open := l.requests.open
 	for l.sent.n > 0 {
 		e := l.sent.pop()
 		for len(open) > 0 && open[0].number < e.number {
@@ -35,7 +35,7 @@ func (l *Link) Unfinished() []Pending {
 	for i := range open {
 		list = append(list, open[i].pending())
 	}
-	l.open, l.queue = nil, fifo[hostabi.Message]{}
+	l.requests.open, l.queue = nil, fifo[hostabi.Message]{}
 	return list
 }
 
@@ -60,5 +60,5 @@ func (l *Link) Resend(list []Pending) {
 func (l *Link) Asked() int {
 	l.tx.Lock()
 	defer l.tx.Unlock()
-	return len(l.asked)
+	return len(l.requests.asked)
 }

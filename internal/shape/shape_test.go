@@ -83,7 +83,7 @@ const (
 	maxFunctionLines = 60
 	maxPackageFiles  = 35
 	maxPackageLines  = 5500
-	maxMethods       = 92
+	maxMethods       = 40
 )
 
 // source is one parsed file.
