@@ -253,8 +253,8 @@ import (
 )
 
 // toys answers VerbToys.
-func (j *Commands) toys(context.Context, control.ToysRequest, control.Notice) (*control.ToysReply, error) {
-	return &control.ToysReply{Toys: "bricks of " + j.o.Run.ID()}, nil
+func (r runVerbs) toys(context.Context, control.ToysRequest, control.Notice) (*control.ToysReply, error) {
+	return &control.ToysReply{Toys: "bricks of " + r.Run.ID()}, nil
 }
 `,
 			"cmd/rlhost/live_toys.go": `package main
@@ -284,7 +284,7 @@ type ToysReply struct {
 `},
 		edits: []edit{
 			{"core/control/verb.go", "\tVerbStop       Verb", "\tVerbToys Verb = \"toys\"\n"},
-			{"pipeline/session/commands.go", "\tcontrol.On(v, control.VerbCheckpoint", "\tcontrol.On(v, control.VerbToys, j.toys)\n"},
+			{"pipeline/session/commands.go", "\tcontrol.On(v, control.VerbCheckpoint", "\tcontrol.On(v, control.VerbToys, run.toys)\n"},
 			{"cmd/rlhost/main.go", "\tVersion  versionCommand", "\tToys toysCommand `cmd:\"\" help:\"Ask a job for toys.\"`\n"},
 		},
 		check: func(t *testing.T, p *toys) {
