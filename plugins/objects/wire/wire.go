@@ -58,7 +58,7 @@ const (
 	flagsEnd
 )
 
-// ErrFrame: the bytes are not a frame of this protocol.
+// ErrFrame says that the bytes are not a frame of this protocol.
 var ErrFrame = errors.New("bad frame")
 
 // Request is one request. Slices of a parsed one are valid until the next parse into it.
