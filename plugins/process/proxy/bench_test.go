@@ -6,13 +6,14 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
+	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
 // echo returns a function that sends a message to a probe in a process and waits for the answer.
 func echo(t testing.TB) func() {
-	r, _ := newRuntime(t, spawn.Options{})
-	s := plugintest.NewStage(t, harness(r, self(t, "probe")).New(t), plugintest.StageOptions{})
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
+	s := plugintest.NewStage(t, harness(r, spawntest.Self(t, "probe")).New(t), plugintest.StageOptions{})
 	all := bus.Options{Mode: bus.All, Depth: 64, Overflow: bus.Block}
 	answers := make(chan struct{}, 64)
 	s.Handle("numbers", all, func(*hostabi.Message) { answers <- struct{}{} })

@@ -22,6 +22,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/internal/rig"
+	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
@@ -167,8 +168,8 @@ func children(t testing.TB) (pids []int) {
 }
 
 func TestFault_KillsAtRandomMoments(t *testing.T) {
-	r, log := newRuntime(t, spawn.Options{})
-	h := harness(r, restless(self(t, "probe")))
+	r, log := spawntest.NewRuntime(t, spawn.Options{})
+	h := harness(r, restless(spawntest.Self(t, "probe")))
 	m := newPress(t, h.New(t))
 	kills := rig.Kills(t, 20)
 	seed := uint64(time.Now().UnixNano())
@@ -244,8 +245,8 @@ func freeze(t testing.TB, pid int) {
 }
 
 func TestFault_StoppedProcessGoesOn(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{})
-	h := harness(r, self(t, "probe"))
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
+	h := harness(r, spawntest.Self(t, "probe"))
 	m := newPress(t, h.New(t))
 	pause := 500 * time.Millisecond
 	if rig.Kills(t, 0) > 0 {
@@ -267,8 +268,8 @@ func TestFault_StoppedProcessGoesOn(t *testing.T) {
 }
 
 func TestFault_StalledProcessIsNamedKilledAndReplaced(t *testing.T) {
-	r, log := newRuntime(t, spawn.Options{})
-	p := self(t, "probe")
+	r, log := spawntest.NewRuntime(t, spawn.Options{})
+	p := spawntest.Self(t, "probe")
 	p.Stall = 200 * time.Millisecond
 	h := harness(r, p)
 	m := newPress(t, h.New(t))
@@ -291,8 +292,8 @@ func TestFault_StalledProcessIsNamedKilledAndReplaced(t *testing.T) {
 // A program that is stuck in a slot is not only killed: it prints where it was, as Go does at SIGABRT, and Python by the
 // SDK's faulthandler.
 func TestFault_StalledProcessSaysWhereItIs(t *testing.T) {
-	r, log := newRuntime(t, spawn.Options{})
-	p := restless(self(t, "probe"))
+	r, log := spawntest.NewRuntime(t, spawn.Options{})
+	p := restless(spawntest.Self(t, "probe"))
 	p.Stall = 200 * time.Millisecond
 	m := newPress(t, harness(r, p).New(t))
 	if err := m.numbers.Emit(hostabi.Message{Kind: plugintest.OpSleep, Inline: [2]uint64{600_000, 0}}); err != nil {
@@ -306,8 +307,8 @@ func TestFault_StalledProcessSaysWhereItIs(t *testing.T) {
 }
 
 func TestFault_IdleProcessIsNotStalled(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{})
-	p := self(t, "probe")
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
+	p := spawntest.Self(t, "probe")
 	p.Stall = 400 * time.Millisecond
 	h := harness(r, p)
 	m := newPress(t, h.New(t))
@@ -320,8 +321,8 @@ func TestFault_IdleProcessIsNotStalled(t *testing.T) {
 }
 
 func TestFault_RunFailsWhenTheBudgetIsSpent(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{})
-	p := restless(self(t, "probe"))
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
+	p := restless(spawntest.Self(t, "probe"))
 	p.Restarts = 2
 	h := harness(r, p)
 	m := newPress(t, h.New(t))
@@ -339,8 +340,8 @@ func TestFault_RunFailsWhenTheBudgetIsSpent(t *testing.T) {
 }
 
 func TestFault_ExitSaysItsLastWords(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{})
-	h := harness(r, restless(self(t, "probe")))
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
+	h := harness(r, restless(spawntest.Self(t, "probe")))
 	m := newPress(t, h.New(t))
 	if err := m.numbers.Emit(hostabi.Message{Kind: plugintest.OpExit, Inline: [2]uint64{7, 0}}); err != nil {
 		t.Fatal(err)
@@ -351,8 +352,8 @@ func TestFault_ExitSaysItsLastWords(t *testing.T) {
 }
 
 func TestArena_MoreThanAllowedIsRefused(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{})
-	p := self(t, "probe")
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
+	p := spawntest.Self(t, "probe")
 	p.Memory = 4 * 4096
 	for _, size := range []int{4096, 64} { // a block has a page of its own, however small it is
 		err := plugintest.StageError(t, harness(r, p).New(t), plugintest.StageOptions{Table: map[string]any{"block_bytes": int64(size)}})
@@ -364,22 +365,22 @@ func TestArena_MoreThanAllowedIsRefused(t *testing.T) {
 }
 
 func TestStart_TooManyProcessesAreRefused(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{})
-	m := newPress(t, harness(r, self(t, "probe")).New(t))
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
+	m := newPress(t, harness(r, spawntest.Self(t, "probe")).New(t))
 	for range hostabi.MaxHolder - 1 { // one is the probe's
 		if _, err := m.Arenas.Grant(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	err := harness(r, self(t, "probe")).New(t).Start(m.Host)
+	err := harness(r, spawntest.Self(t, "probe")).New(t).Start(m.Host)
 	if !errors.Is(err, arena.ErrHolders) {
 		t.Errorf("error %v, want %v", err, arena.ErrHolders)
 	}
 }
 
 func TestStop_KillsAProcessThatDoesNotStop(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{Grace: 200 * time.Millisecond})
-	m := newPress(t, harness(r, self(t, "probe")).New(t))
+	r, _ := spawntest.NewRuntime(t, spawn.Options{Grace: 200 * time.Millisecond})
+	m := newPress(t, harness(r, spawntest.Self(t, "probe")).New(t))
 	pid := statusOf(t, r, "press").PID
 	freeze(t, pid)
 	m.turn(0)
@@ -396,8 +397,8 @@ func TestStop_KillsAProcessThatDoesNotStop(t *testing.T) {
 }
 
 func TestFault_ProgramThatIsGoneIsNamed(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{})
-	p := restless(self(t, "probe"))
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
+	p := restless(spawntest.Self(t, "probe"))
 	data, err := os.ReadFile(p.Path)
 	if err != nil {
 		t.Fatal(err)
@@ -421,8 +422,8 @@ func TestFault_ProgramThatIsGoneIsNamed(t *testing.T) {
 }
 
 func TestFault_ProcessUnderADebuggerIsNotStalled(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{})
-	p := self(t, "probe")
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
+	p := spawntest.Self(t, "probe")
 	p.Stall = 100 * time.Millisecond
 	m := newPress(t, harness(r, p).New(t))
 	pid := statusOf(t, r, "press").PID

@@ -19,6 +19,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/internal/rig"
+	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
@@ -286,9 +287,9 @@ func TestFault_HostilePlugin(t *testing.T) {
 
 // meetVillain lets a plugin do its mischief, and then looks whether the host is as it should be.
 func meetVillain(t *testing.T, m mischief) {
-	r, _ := newRuntime(t, spawn.Options{})
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	mark := filepath.Join(t.TempDir(), "mark")
-	p := restless(self(t, "hostile", m.name, mark))
+	p := restless(spawntest.Self(t, "hostile", m.name, mark))
 	p.Stall = 2 * time.Second
 	c := harness(r, p).New(t)
 	press := newPress(t, c)

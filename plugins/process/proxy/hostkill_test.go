@@ -16,6 +16,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/process/internal/rig"
+	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
@@ -62,7 +63,7 @@ func TestFault_KilledHostLeavesNothing(t *testing.T) {
 	for range rig.Kills(t, 3*10) / 10 {
 		killHost(t, dir)
 	}
-	newRuntime(t, spawn.Options{Dir: dir})
+	spawntest.NewRuntime(t, spawn.Options{Dir: dir})
 	own := fmt.Sprintf("rlhost-plugins-%d-", os.Getpid())
 	left, err := filepath.Glob(dir + "/*")
 	if err != nil || len(left) != 1 || !strings.HasPrefix(filepath.Base(left[0]), own) {
@@ -73,7 +74,7 @@ func TestFault_KilledHostLeavesNothing(t *testing.T) {
 // killHost starts a host, kills it while its plugin works, and looks for what is left.
 func killHost(t *testing.T, dir string) {
 	t.Helper()
-	host := exec.Command(self(t, "host").Path, "host", dir)
+	host := exec.Command(spawntest.Self(t, "host").Path, "host", dir)
 	host.Env = append(os.Environ(), native.CookieKey+"="+native.CookieValue)
 	host.Stderr = os.Stderr
 	out, err := host.StdoutPipe()

@@ -22,6 +22,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/internal/rig"
+	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
@@ -125,8 +126,8 @@ func TestPause_OfAPluginThatLies(t *testing.T) {
 
 // pauseLiar pauses a liar, and looks whether the next session can be paused, and nothing is left of the lies.
 func pauseLiar(t *testing.T, l lie) {
-	r, _ := newRuntime(t, spawn.Options{})
-	p := restless(self(t, "liar", l.name, filepath.Join(t.TempDir(), "mark")))
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
+	p := restless(spawntest.Self(t, "liar", l.name, filepath.Join(t.TempDir(), "mark")))
 	p.Stall = 300 * time.Millisecond
 	c := newProxy(t, r, p, "liar")
 	s := plugintest.NewStage(t, c, plugintest.StageOptions{Name: "liar"})
@@ -311,8 +312,8 @@ func FuzzWaiting(f *testing.F) {
 
 // While a component gets more than it can do, it comes to rest all the same.
 func TestPause_UnderConstantTraffic(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{})
-	c := newProxy(t, r, self(t, "probe"), "probe")
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
+	c := newProxy(t, r, spawntest.Self(t, "probe"), "probe")
 	s := plugintest.NewStage(t, c, plugintest.StageOptions{})
 	numbers := s.To("on_number", false, bus.Options{Mode: bus.All, Depth: 16, Overflow: bus.DropNewest})
 	x := c
@@ -347,8 +348,8 @@ func TestPause_UnderConstantTraffic(t *testing.T) {
 
 // Pause, Resume, Snapshot, Waiting and Stop may come while one process gives way to the next.
 func TestPause_WhileProcessesComeAndGo(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{})
-	c := newProxy(t, r, restless(self(t, "probe")), "probe")
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
+	c := newProxy(t, r, restless(spawntest.Self(t, "probe")), "probe")
 	s := plugintest.NewStage(t, c, plugintest.StageOptions{Name: "probe"})
 	numbers := s.To("on_number", false, bus.Options{Mode: bus.All, Depth: 64, Overflow: bus.Block})
 	x := c

@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/internal/rig"
+	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 	sdk "github.com/rlhost/rlhost/sdk/process"
 )
@@ -116,7 +117,7 @@ type kept struct {
 
 func newKept(t *testing.T, r *spawn.Runtime, role string) *kept {
 	t.Helper()
-	c := newProxy(t, r, self(t, role), role)
+	c := newProxy(t, r, spawntest.Self(t, role), role)
 	s := plugintest.NewStage(t, c, plugintest.StageOptions{Name: role})
 	block := bus.Options{Mode: bus.All, Depth: 64, Overflow: bus.Block}
 	k := &kept{Stage: s, x: c, arena: s.Arena(8, 64, nil)}
@@ -147,7 +148,7 @@ func (k *kept) give(t *testing.T, number uint32) hostabi.Handle {
 }
 
 func TestPause_RestsWhenTheComponentInTheProcessDoes(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{})
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	k := newKept(t, r, "keeper")
 	h := k.give(t, 5)
 	rested := make(chan struct{})
@@ -189,7 +190,7 @@ func TestPause_RestsWhenTheComponentInTheProcessDoes(t *testing.T) {
 }
 
 func TestResume_LetsTheComponentGoOn(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{})
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	k := newKept(t, r, "keeper")
 	k.OnLoop(func() { k.x.Pause(func() { t.Error("at rest after Resume") }) })
 	k.give(t, 1)
@@ -208,7 +209,7 @@ func TestResume_LetsTheComponentGoOn(t *testing.T) {
 
 // A process that dies while it is to come to rest is replaced, and the next one is asked.
 func TestPause_AsksTheSuccessorOfADeadProcess(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{})
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	k := newKept(t, r, "keeper")
 	rested := make(chan struct{})
 	k.OnLoop(func() { k.x.Pause(func() { close(rested) }) })
@@ -227,8 +228,8 @@ func TestPause_AsksTheSuccessorOfADeadProcess(t *testing.T) {
 
 // A component that knows nothing of it rests between two messages.
 func TestPause_OfAComponentWithoutIt(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{})
-	c := newProxy(t, r, self(t, "probe"), "probe")
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
+	c := newProxy(t, r, spawntest.Self(t, "probe"), "probe")
 	s := plugintest.NewStage(t, c, plugintest.StageOptions{})
 	block := bus.Options{Mode: bus.All, Depth: 256, Overflow: bus.Block}
 	numbers := s.To("on_number", false, block)

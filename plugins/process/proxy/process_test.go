@@ -8,12 +8,13 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/plugins/process/internal/rig"
+	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
 func TestProcess_TellsWhatAProcessIsNotFinishedWith(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{})
-	c := harness(r, self(t, "probe")).New(t)
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
+	c := harness(r, spawntest.Self(t, "probe")).New(t)
 	told := c.(component.Remote)
 	if p := told.Process(); p != (component.Process{}) {
 		t.Errorf("before its start: %+v", p)

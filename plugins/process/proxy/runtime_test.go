@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/internal/rig"
+	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 	sdk "github.com/rlhost/rlhost/sdk/process"
 )
@@ -76,8 +77,8 @@ func statusOf(t testing.TB, r *spawn.Runtime, name string) component.Process {
 }
 
 func TestRuntime_Go(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{})
-	h := harness(r, self(t, "probe"))
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
+	h := harness(r, spawntest.Self(t, "probe"))
 	h.Rests = true
 	plugintest.TestRuntime(t, h)
 }

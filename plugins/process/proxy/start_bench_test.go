@@ -18,6 +18,7 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
+	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
@@ -85,7 +86,7 @@ func BenchmarkStart(b *testing.B) {
 }
 
 func benchmarkStart(b *testing.B, p spawn.Program) {
-	r, _ := newRuntime(b, spawn.Options{})
+	r, _ := spawntest.NewRuntime(b, spawn.Options{})
 	p.Backoff = spawn.Backoff{First: time.Millisecond, Longest: time.Millisecond, Healthy: time.Hour}
 	info, err := os.Stat(p.Path)
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/internal/rig"
+	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 	rolloutplugin "github.com/rlhost/rlhost/plugins/rollout"
 )
@@ -261,7 +262,7 @@ func playEnvHost(cache string) {
 }
 
 func TestHostDeath_LeavesNoProcess(t *testing.T) {
-	host := exec.Command(self(t, "env-host").Path, "env-host", cacheFolder(t))
+	host := exec.Command(spawntest.Self(t, "env-host").Path, "env-host", cacheFolder(t))
 	host.Env = append(os.Environ(), native.CookieKey+"="+native.CookieValue)
 	out, err := host.StdoutPipe()
 	if err != nil {

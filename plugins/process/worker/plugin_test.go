@@ -17,6 +17,7 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
+	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 	"github.com/rlhost/rlhost/plugins/wasm"
 	sdkprocess "github.com/rlhost/rlhost/sdk/process"
@@ -93,11 +94,11 @@ func cacheFolder(t testing.TB) string {
 // loadIn loads an environment in worker processes.
 func loadIn(t testing.TB, workers int, source env.Source) *plugin {
 	t.Helper()
-	r, _ := newRuntime(t, spawn.Options{})
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	if source.Name == "" {
 		source.Name = "test"
 	}
-	p, err := Load(t.Context(), r, self(t, "env", cacheFolder(t)), Options{Source: source, Workers: workers})
+	p, err := Load(t.Context(), r, spawntest.Self(t, "env", cacheFolder(t)), Options{Source: source, Workers: workers})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,13 +337,13 @@ func TestEnvMetrics_ReachTheHost(t *testing.T) {
 }
 
 func TestLoadEnv_SaysWhatIsWrong(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{})
-	_, err := Load(t.Context(), r, self(t, "env", cacheFolder(t)), Options{Source: env.Source{Use: "/no/such.wasm"}})
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
+	_, err := Load(t.Context(), r, spawntest.Self(t, "env", cacheFolder(t)), Options{Source: env.Source{Use: "/no/such.wasm"}})
 	var e *spawn.Error
 	if !errors.As(err, &e) || e.Code != wasm.CodeMissing || !strings.Contains(err.Error(), "/no/such.wasm: does not exist") {
 		t.Errorf("a missing module: %v", err)
 	}
-	if _, err := Load(t.Context(), r, self(t, "plain"), Options{Source: env.Source{Use: "x"}}); err == nil {
+	if _, err := Load(t.Context(), r, spawntest.Self(t, "plain"), Options{Source: env.Source{Use: "x"}}); err == nil {
 		t.Error("a program that works no environments is taken")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/internal/rig"
+	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
@@ -21,7 +22,7 @@ func gymnasium(t testing.TB) spawn.Program {
 
 func loadGymnasium(t testing.TB, use string, workers int) env.Plugin {
 	t.Helper()
-	r, _ := newRuntime(t, spawn.Options{})
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	p, err := Load(t.Context(), r, gymnasium(t), Options{Source: env.Source{Name: "gym", Use: use}, Workers: workers})
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +83,7 @@ func TestGymnasium_KeepsThePromises(t *testing.T) {
 }
 
 func TestGymnasium_SaysWhatIsWrong(t *testing.T) {
-	r, _ := newRuntime(t, spawn.Options{})
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	_, err := Load(t.Context(), r, gymnasium(t), Options{Source: env.Source{Name: "gym", Use: "NoSuchThing-v1"}})
 	if err == nil || !strings.Contains(err.Error(), "NoSuchThing") {
 		t.Errorf("an environment that does not exist: %v", err)
