@@ -114,7 +114,7 @@ func (t *training) resumed(e *session.Resumed) {
 	t.notice("the run was killed during a %s: it goes on with %s%s", what, which, file)
 }
 
-// startLine tells the run's name and what it is made of.
+// startLine tells the run's name, seed, mode, kernels and pipeline.
 func (t *training) startLine(e *session.Started) {
 	if t.command.JSON {
 		_ = json.NewEncoder(t.out).Encode(map[string]any{

@@ -60,7 +60,7 @@ func TestPlugins_RewardsAreWrittenOnlyWhereAWireGrantsIt(t *testing.T) {
 	}
 }
 
-// bandit is a whole learner in Python that learns nothing: what it is given by name, and what it tells by name.
+// bandit is a complete learner in Python that learns nothing: its inputs and its metrics go by name.
 const bandit = `import numpy
 import rlhost
 
@@ -257,7 +257,7 @@ func (w *workshop) own(script string, begins bool) {
 	w.write("own.toml", text)
 }
 
-// Env steps add up, whoever learns, and go on to when another takes its place.
+// Env steps add up with any learner, also after it was replaced.
 func TestPlugins_WhatALearnerOfOnesOwnTrainsIsCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
@@ -276,7 +276,7 @@ func TestPlugins_WhatALearnerOfOnesOwnTrainsIsCounted(t *testing.T) {
 	}
 }
 
-// A component that keeps what it was given stops the run: it is named, with what it holds and for how long.
+// A component that keeps its leases stops the run: status names it, its blocks and their age.
 func TestPlugins_WhoKeepsItsLeasesIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A run is judged by one thing, whoever judges: its end event, eval, and --require. The result of the other way to act stands
+// A run is judged by one figure in its end event, in eval and by --require. The result of the other way to act stands
 // beside it.
 func TestS8TrainAndEvalJudgeTheSame(t *testing.T) {
 	t.Parallel()

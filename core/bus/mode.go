@@ -14,7 +14,7 @@ const (
 	// All: every message.
 	All Mode = iota
 	// Queue: each message goes to exactly one of the signal's queue connections, in turn, preferring one with
-	// room. When none has room, the overflow policy of the connection whose turn it is decides.
+	// room. When none has room, the overflow policy of the next connection in turn decides.
 	Queue
 	// Latest: a mailbox of one. A newer message replaces an undelivered one, which counts as coalesced. Depth
 	// is taken as 1 and Overflow as Coalesce.
