@@ -40,7 +40,7 @@ type commandLine struct {
 	live
 	Validate validateCommand `cmd:"" help:"Check pipeline files without running them."`
 	Show     showCommand     `cmd:"" help:"Print a pipeline, as written or in full."`
-	Graph    graphCommand    `cmd:"" help:"Draw a pipeline."`
+	Graph    graphCommand    `cmd:"" help:"Show how a pipeline is wired."`
 	Check    checkCommand    `cmd:"" help:"Check an environment: spaces, seeds, flags, values."`
 	Bench    benchCommand    `cmd:"" help:"Measure how fast an environment steps."`
 	Plugin   pluginCommand   `cmd:"" help:"Native plugins: programs that run components or environments."`

@@ -8,12 +8,12 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 )
 
-// Draw returns a picture of the graph: ascii for a terminal (with box-drawing characters), dot for Graphviz,
-// mermaid for Markdown.
+// Draw returns a picture of the graph: ascii is an indented list of loops, components and wires for a terminal, dot is
+// for Graphviz, mermaid for Markdown.
 func (g *Graph) Draw(format string) (string, error) {
 	switch format {
 	case "ascii":
-		return g.ascii(), nil
+		return g.list(), nil
 	case "dot":
 		return g.dot(), nil
 	case "mermaid":
@@ -22,39 +22,21 @@ func (g *Graph) Draw(format string) (string, error) {
 	return "", fmt.Errorf("unknown format %q: want ascii, dot or mermaid", format)
 }
 
-func (g *Graph) ascii() string {
-	var parts []string
-	for _, p := range g.pictures() {
-		parts = append(parts, p.draw())
-	}
-	return strings.Join(parts, "\n")
-}
-
-// pictures splits the graph into its connected parts.
-func (g *Graph) pictures() []*picture {
-	boxes := map[string]*box{}
-	of := map[*box]*picture{}
-	var all []*picture
-	for i := range g.Components {
-		x := &g.Components[i]
-		b := &box{title: x.title()}
-		p := &picture{boxes: []*box{b}, below: map[*arrow]bool{}}
-		boxes[x.Name], of[b] = b, p
-		all = append(all, p)
-	}
-	for i := range g.Wires {
-		w := &g.Wires[i]
-		p, q := of[boxes[w.From]], of[boxes[w.To]]
-		if p != q {
-			for _, b := range q.boxes {
-				of[b] = p
+// list writes each component under its loop, with the wires that leave it.
+func (g *Graph) list() string {
+	var b strings.Builder
+	g.byLoop(func(loop string, members []*Component) {
+		fmt.Fprintf(&b, "loop %s\n", loop)
+		for _, x := range members {
+			fmt.Fprintf(&b, "  %s\n", x.title())
+			for i := range g.Wires {
+				if w := &g.Wires[i]; w.From == x.Name {
+					fmt.Fprintf(&b, "    %s → %s\n", w.label(), w.To)
+				}
 			}
-			p.boxes, p.arrows = append(p.boxes, q.boxes...), append(p.arrows, q.arrows...)
-			q.boxes = nil
 		}
-		p.addWire(w, boxes[w.From], boxes[w.To])
-	}
-	return slices.DeleteFunc(all, func(p *picture) bool { return len(p.boxes) == 0 })
+	})
+	return b.String()
 }
 
 // byLoop calls fn with the components of each loop, in the order of the graph.
