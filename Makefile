@@ -9,7 +9,7 @@ KILLS     ?= 500
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ERRORLINT   = github.com/polyfloyd/go-errorlint@v1.8.0
 REVIVE      = github.com/mgechev/revive@v1.7.0
-HOLDERS    = $(addprefix ./plugins/,batcher evaluation inference learner objects/... plugintest process/... rollout runner) ./sdk/process/...
+HOLDERS    = $(addprefix ./plugins/,batcher envcheck evaluation inference learner objects/... plugintest process/... rollout runner) ./sdk/process/...
 export CGO_ENABLED = 0
 
 .PHONY: run build test test-go test-kills test-hostile test-peers test-learn learn test-avx512 race check lint format tools plugins fuzz bench bench-peers clean

@@ -115,7 +115,7 @@ func TestRun_EachCheckFindsItsFault(t *testing.T) {
 		{"a phantom reward", next, "E02", Failed, "the step after an end has reward 3 and flags 0"},
 		{"a phantom reward in the other mode", flawed(plugintest.Flaws{PhantomReward: 3}), "E02", Failed, "the step after an end has reward 3"},
 		{"no last observation", flawed(plugintest.Flaws{NoFinalObs: true}), "E02", Failed, "under next_step differs from that under same_step"},
-		{"no last observation", flawed(plugintest.Flaws{NoFinalObs: true}), "M01", Failed, "env 0: rl_step at step 1 does not write element 0 of final_obs f32[5]"},
+		{"no last observation", flawed(plugintest.Flaws{NoFinalObs: true}), "M01", Failed, "env 0: rl_step at step 7 does not write element 0 of final_obs f32[5]"},
 		{"a limit that is not kept", shortLimit, "T02", Failed, "the description has episode_limit 5, and an episode goes on for 11 env steps"},
 	} {
 		results := checked(t, c.script, Options{})

@@ -177,7 +177,7 @@ func (e *scripted) end(i, t int) {
 	if e.options.Autoreset != hostabi.SameStep {
 		return
 	}
-	if !e.plugin.script.Flaws.NoFinalObs {
+	if !e.plugin.script.Flaws.NoFinalObs || e.states[i].Episode == 0 {
 		e.observe(i, 0, trajectory.FinalObs)
 	}
 	e.begin(i)

@@ -72,7 +72,7 @@ type Flaws struct {
 	NoSnapshot    bool    // snapshots are not supported
 	PhantomReward float32 // reward of the step after an end under next-step autoreset
 	OutOfBounds   bool    // observations leave the bounds that are declared
-	NoFinalObs    bool    // same-step autoreset does not write the last observation
+	NoFinalObs    bool    // same-step autoreset writes the last observation of the first episode alone
 	Allocates     bool    // each step allocates
 }
 
