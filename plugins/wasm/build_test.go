@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"math"
+	"time"
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
@@ -115,6 +116,10 @@ func (b built) bytes() []byte {
 	}
 	return m.Bytes()
 }
+
+// twoSlices is a limit that ends a call when it has burned its second slice of fuel, whatever else the machine does:
+// time counts from the first slice on.
+const twoSlices = time.Nanosecond
 
 // absent leaves a function out.
 const absent asm.Code = "absent"

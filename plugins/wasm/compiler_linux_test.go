@@ -217,9 +217,9 @@ func TestCompiler_RunsAModuleFirst(t *testing.T) {
 func TestCompiler_EndsAFirstRun(t *testing.T) {
 	t.Parallel()
 	r, _ := apart(t, t.TempDir(), compilerRole)
-	_, err := r.Load(t.Context(), stuck, counting(6), env.Source{Limits: env.Limits{Compile: 2 * time.Second, Init: time.Millisecond}})
+	_, err := r.Load(t.Context(), stuck, counting(6), env.Source{Limits: env.Limits{Compile: 5 * time.Second, Init: time.Millisecond}})
 	var bad *table.Error
-	want := "does not end its first run within 2.01s, although that has limits of its own"
+	want := "does not end its first run within 5.01s, although that has limits of its own"
 	if !errors.As(err, &bad) || bad.Code != CodeFeature || bad.Reason != want {
 		t.Errorf("Load = %v, want %s", err, want)
 	}

@@ -96,14 +96,14 @@ func trapping() []faultCase {
 func neverEnding() []faultCase {
 	fill := asm.Const(0x100000) + asm.Const(0) + asm.Const(8<<20) + asm.MemoryFill
 	return []faultCase{
-		{"endless loop in step 3", built{functions: atStep(3, endless)}, env.Source{Limits: env.Limits{Step: 10 * time.Millisecond}}, env.FaultDeadline,
-			`rollout[0]: deadline in rl_step at step 3: stopped after its limit of 10ms in function 7 (guest.wasm)`},
+		{"endless loop in step 3", built{functions: atStep(3, endless)}, env.Source{Limits: env.Limits{Step: twoSlices}}, env.FaultDeadline,
+			`rollout[0]: deadline in rl_step at step 3: stopped after its limit of 1ns in function 7 (guest.wasm)`},
 		{"endless recursion that takes too long", built{functions: atStep(2, asm.Get(0)+asm.Get(1)+asm.Call(7)+asm.Drop)},
-			env.Source{Limits: env.Limits{Step: 5 * time.Millisecond}}, env.FaultDeadline,
-			`rollout[0]: deadline in rl_step at step 2: stopped after its limit of 5ms in function 7 (guest.wasm)`},
+			env.Source{Limits: env.Limits{Step: twoSlices}}, env.FaultDeadline,
+			`rollout[0]: deadline in rl_step at step 2: stopped after its limit of 1ns in function 7 (guest.wasm)`},
 		{"bulk operations one after the other", built{pages: 300, functions: atStep(1, asm.Code(strings.Repeat(string(fill), 1000)))},
-			env.Source{Limits: env.Limits{Step: 10 * time.Millisecond}}, env.FaultDeadline,
-			`rollout[0]: deadline in rl_step at step 1: stopped after its limit of 10ms in function 7 (guest.wasm)`},
+			env.Source{Limits: env.Limits{Step: twoSlices}}, env.FaultDeadline,
+			`rollout[0]: deadline in rl_step at step 1: stopped after its limit of 1ns in function 7 (guest.wasm)`},
 	}
 }
 
@@ -196,11 +196,11 @@ func TestBind_RefusesBadDonations(t *testing.T) {
 		{"trap", asm.Unreachable,
 			`rollout[0]: trap in rl_alloc at step 0: unreachable in function 2 (guest.wasm)`},
 		{"endless", endless,
-			`rollout[0]: deadline in rl_alloc at step 0: stopped after its limit of 20ms in function 2 (guest.wasm)`},
+			`rollout[0]: deadline in rl_alloc at step 0: stopped after its limit of 1ns in function 2 (guest.wasm)`},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			p := load(t, newRuntime(t), "guest.wasm", built{functions: windowsOnly(c.answer)}.bytes(), env.Source{Limits: env.Limits{Init: 20 * time.Millisecond}})
+			p := load(t, newRuntime(t), "guest.wasm", built{functions: windowsOnly(c.answer)}.bytes(), env.Source{Limits: env.Limits{Init: twoSlices}})
 			e := newEnv(t, p, env.Options{Envs: 2})
 			b := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]
 			err := e.Bind(b)
@@ -229,6 +229,17 @@ func TestBind_RefusesTheSameMemoryTwice(t *testing.T) {
 	want := "rollout[0]: memory in rl_alloc at step 0: the guest gave 4096 bytes at 0x200000, which overlap the window of block 0 (guest.wasm)"
 	if err == nil || err.Error() != want {
 		t.Errorf("Bind = %v, want %s", err, want)
+	}
+}
+
+func TestStep_EndsNotBeforeItsLimit(t *testing.T) {
+	const limit = 30 * time.Millisecond
+	e, _ := bound(t, built{functions: atStep(1, endless)}, env.Source{Limits: env.Limits{Step: limit}})
+	began := time.Now()
+	err := e.Step(0)
+	var f *env.Fault
+	if took := time.Since(began); !errors.As(err, &f) || f.Kind != env.FaultDeadline || took < limit {
+		t.Errorf("Step = %v after %v, want a deadline after %v or more", err, took, limit)
 	}
 }
 

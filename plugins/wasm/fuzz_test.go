@@ -3,7 +3,6 @@ package wasm
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/tetratelabs/wazero"
 
@@ -33,7 +32,8 @@ func FuzzLoad(f *testing.F) {
 	}
 	r := newRuntime(f)
 	withoutFiles(f, r, wazero.NewRuntimeConfig()) // compiled code of the fuzzer's finds would fill the disk
-	config := env.Source{Grants: []string{GrantLog, GrantEntropy, GrantClock, GrantMetric}, Limits: env.Limits{Memory: 4 << 20, Step: 5 * time.Millisecond, Init: 5 * time.Millisecond}}
+	config := env.Source{Grants: []string{GrantLog, GrantEntropy, GrantClock, GrantMetric},
+		Limits: env.Limits{Memory: 4 << 20, Step: twoSlices, Init: twoSlices}}
 	f.Fuzz(func(t *testing.T, module []byte) {
 		p, err := r.Load(t.Context(), "fuzz.wasm", module, config)
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/tetratelabs/wazero"
 
@@ -139,10 +138,10 @@ func TestNewEnv_FaultsInCreate(t *testing.T) {
 	}{
 		{words("no such level") + asm.Const(-5), `lander: status in rl_create at step 0: configuration not accepted: "no such level" (guest.wasm)`},
 		{asm.Unreachable, `lander: trap in rl_create at step 0: unreachable in function 4 (guest.wasm)`},
-		{endless, `lander: deadline in rl_create at step 0: stopped after its limit of 10ms in function 4 (guest.wasm)`},
+		{endless, `lander: deadline in rl_create at step 0: stopped after its limit of 1ns in function 4 (guest.wasm)`},
 	} {
 		g := built{functions: map[string]asm.Code{hostabi.ExportCreate: c.code}}
-		p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{Limits: env.Limits{Init: 10 * time.Millisecond}})
+		p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{Limits: env.Limits{Init: twoSlices}})
 		_, err := p.NewEnv(env.Options{Name: "lander", Envs: 1, Autoreset: hostabi.NextStep})
 		if err == nil || err.Error() != c.want {
 			t.Errorf("NewEnv = %v, want %s", err, c.want)
@@ -272,7 +271,7 @@ func TestInterpreter_DoesTheSame(t *testing.T) {
 	if !bytes.Equal(got, want) || gotFuel != fuel {
 		t.Errorf("the interpreter differs; fuel %d against %d", gotFuel, fuel)
 	}
-	p := load(t, r, "guest.wasm", built{functions: atStep(2, endless)}.bytes(), env.Source{Limits: env.Limits{Step: 10 * time.Millisecond}})
+	p := load(t, r, "guest.wasm", built{functions: atStep(2, endless)}.bytes(), env.Source{Limits: env.Limits{Step: twoSlices}})
 	e := newEnv(t, p, env.Options{Envs: 1})
 	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package wasm
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -128,7 +129,7 @@ func wrongImports() []loadCase {
 func wrongStarts() []loadCase {
 	good := built{}.bytes()
 	recursion := adding(func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, asm.Call(9)) })
-	quick := env.Source{Limits: env.Limits{Init: 20 * time.Millisecond}}
+	quick := env.Source{Limits: env.Limits{Init: twoSlices}}
 	return []loadCase{
 		{"too much memory", built{pages: 2000}.bytes(), env.Source{}, CodeStart,
 			`E019 guest.wasm: begins with 125 MiB of memory, its limit is 64 MiB; raise the environment's memory limit, or give it a smaller stack`},
@@ -146,11 +147,11 @@ func wrongStarts() []loadCase {
 		{"trap in _initialize", adding(func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, asm.Unreachable) }), env.Source{}, CodeStart,
 			`E019 guest.wasm: fails in _initialize: unreachable in function 9; correct the guest, it must start with nothing but its arguments`},
 		{"endless _initialize", adding(func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, endless) }), quick, CodeStart,
-			`E019 guest.wasm: fails in _initialize: stopped after its limit of 20ms in function 9; correct the guest, or raise the limit on its start if it has a reason to take so long`},
+			`E019 guest.wasm: fails in _initialize: stopped after its limit of 1ns in function 9; correct the guest, or raise the limit on its start if it has a reason to take so long`},
 		{"endless recursion in _initialize", recursion, env.Source{}, CodeStart,
 			`E019 guest.wasm: fails in _initialize: stack overflow; correct the guest, it must start with nothing but its arguments`},
 		{"endless start function", adding(func(m *asm.Module) { m.Start(m.Func("", nil, nil, 0, endless)) }), quick, CodeStart,
-			`E019 guest.wasm: fails in its start function: stopped after its limit of 20ms in function 9; correct the guest, or raise the limit on its start if it has a reason to take so long`},
+			`E019 guest.wasm: fails in its start function: stopped after its limit of 1ns in function 9; correct the guest, or raise the limit on its start if it has a reason to take so long`},
 		{"data beyond memory", adding(func(m *asm.Module) { m.Data(65530, make([]byte, 100)) }), env.Source{}, CodeStart,
 			`E019 guest.wasm: fails in its data segments: out of bounds memory access in function 9; correct the guest, it must start with nothing but its arguments`},
 		{"rl_alloc that gives nothing", with(hostabi.ExportAlloc, asm.Const(0)), env.Source{}, CodeStart,
@@ -214,12 +215,29 @@ func TestLoad_MissingFile(t *testing.T) {
 	}
 }
 
+// onWrite is a log that calls a function for each line.
+type onWrite func()
+
+func (f onWrite) Write(line []byte) (int, error) {
+	f()
+	return len(line), nil
+}
+
 func TestLoad_EndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	guest := built{after: func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, endless) }}
-	_, err := newRuntime(t).Load(ctx, "guest.wasm", guest.bytes(), env.Source{Limits: env.Limits{Init: time.Hour}})
-	if !errors.Is(err, context.DeadlineExceeded) {
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := New(Options{CacheDir: testCache, Log: slog.New(slog.NewTextHandler(onWrite(cancel), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	guest := built{
+		before: func(m *asm.Module) { m.Import("rl", "log", asm.I32s(3), nil) },
+		after: func(m *asm.Module) {
+			m.Func("_initialize", nil, nil, 0, asm.Const(2), asm.Const(describedAt), asm.Const(1), asm.Call(0), endless)
+		},
+	}
+	_, err = r.Load(ctx, "guest.wasm", guest.bytes(), env.Source{Grants: []string{GrantLog}, Limits: env.Limits{Init: time.Hour}})
+	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Load = %v, want the context's error", err)
 	}
 }
