@@ -47,7 +47,7 @@ const (
 // line is how many bytes the hardware fetches at once.
 const line = 128
 
-// Connection carries messages from one signal to one slot. Both may be changed: see Move, Redirect and MoveSignal.
+// Connection carries messages from one signal to one slot. Both may be changed: see Redirect and MoveSignal.
 //
 // Messages are queued in the receiving loop's data lane, and the connection only counts them. Where a newer
 // message may replace an undelivered one (DropOldest, Coalesce, Latest), they are queued in the connection's
@@ -77,7 +77,6 @@ type Connection struct {
 	box       fifo
 	last      hostabi.Message // the newest that was offered
 	since     uint64          // last.Sequence when a Redirect led to a slot for which nothing waited
-	movedTo   *Connection     // set by Move together with closed: late messages go there
 
 	_ [line]byte
 	// taken counts the messages that left the lane or the mailbox for the slot; written by the receiving loop.
@@ -155,8 +154,7 @@ func check(sig *Signal, slot *Slot, o Options) error {
 // Signal returns the signal that the connection comes from; after MoveSignal, the new one.
 func (c *Connection) Signal() *Signal { return c.signal.Load() }
 
-// Slot returns the slot that the connection goes to; for a moved connection, the slot that still gets what it had
-// queued.
+// Slot returns the slot that the connection goes to.
 func (c *Connection) Slot() *Slot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,9 +216,6 @@ func (c *Connection) Stats() ConnectionStats {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.movedTo != nil {
-		parked = 0 // they belong to the new connection
-	}
 	lost := c.lost.Load()
 	taken := c.taken.Load()
 	return ConnectionStats{
@@ -247,26 +242,8 @@ func (c *Connection) emit(m *hostabi.Message) (outcome, error) {
 	return o, c.signal.Load().failure(o)
 }
 
-// offer queues m or applies the overflow policy, at the connection that c was moved to, if any. It returns neither
-// full nor dead.
+// offer queues m or applies the overflow policy. It returns neither full nor dead.
 func (c *Connection) offer(m *hostabi.Message) outcome {
-	o := c.offerHere(m)
-	for o == away {
-		if c = c.successor(); c == nil {
-			return away
-		}
-		o = c.offerHere(m)
-	}
-	return o
-}
-
-func (c *Connection) successor() *Connection {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.movedTo
-}
-
-func (c *Connection) offerHere(m *hostabi.Message) outcome {
 	if c.mailbox {
 		return c.replace(m)
 	}

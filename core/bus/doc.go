@@ -9,11 +9,10 @@
 //
 // Connections are made, changed and ended at any time, from any goroutine, while messages flow:
 //
-//	next, err := bus.Move(c, slot)                         // new messages go to another slot
-//	err = bus.Redirect(bus.Way{Connection: c, To: slot})   // and so do pending messages
-//	err = bus.MoveSignal(c, signal)                        // another signal takes the place of this one
+//	err = bus.Redirect(bus.Way{Connection: c, To: slot}) // messages go to another slot, pending ones too
+//	err = bus.MoveSignal(c, signal)                      // another signal takes the place of this one
 //
-// No message is lost, delivered twice or overtaken by a later one of its signal. Undo takes Moves back.
+// No message is lost, delivered twice or overtaken by a later one of its signal.
 //
 // Emit runs no slot: it queues the message on the loop of each receiving component, also on the emitter's own. It
 // never waits. When a connection with overflow policy Block is full, the message is parked there and the data
@@ -27,9 +26,8 @@
 // A signal remembers its newest message, without its block. A new connection in mode Latest gets that at once, if the
 // block is still valid: so a component that joins late has the newest weights.
 //
-// Observers connect with mode All, overflow DropNewest, a small depth and Unclaimed, to a slot on a loop of their own
-// that is lazy (loop.Lazy): such a connection never parks a message, claims no block, and adds about a tenth to the time
-// of an Emit (BenchmarkEmit_Watched).
+// Observers connect with mode All, overflow DropNewest, a small depth and Unclaimed, to a slot on a loop of their own:
+// such a connection never parks a message and claims no block (BenchmarkEmit_Watched).
 //
 // Order: of what one goroutine emits on one signal, a slot gets the messages in the order of emission, whatever
 // the mode. Between components on one loop the order is that of all emissions.

@@ -17,48 +17,22 @@ func (w *model) release(i int) {
 	})
 }
 
-func (w *model) move(i, to int) {
-	c := w.conns[i]
-	if c.closed {
-		return
-	}
-	next := &modelConn{slot: len(w.conns), sig: c.sig, to: w.components[to], o: c.o, parking: c.parking}
-	w.moves = append(w.moves, i)
-	w.conns = append(w.conns, next)
-	c.closed, c.movedTo = true, next
-	c.sig.conns[slices.Index(c.sig.conns, c)] = next
-	if p := c.parking; p != nil {
-		p.open = append(without(p.open, func(o *modelConn) bool { return o == c }), next)
-		w.settle(p, c)
-	}
-	w.begin(next)
-}
-
-func (w *model) undo(moves []int) {
-	var moved []*modelConn
-	for _, i := range w.chosen(moves) {
-		c := w.conns[i]
-		if c.movedTo.movedTo != nil || c.movedTo.slot == c.slot {
-			w.note("no undo")
-			return
-		}
-		moved = append(moved, c)
-	}
+func (w *model) redirect(conns []int, to int) {
 	var from []*modelComponent
-	back := map[*modelConn]*modelComponent{}
-	for _, c := range moved {
-		if !slices.Contains(from, c.movedTo.to) {
-			from = append(from, c.movedTo.to)
+	leads := map[*modelConn]*modelComponent{}
+	for k, i := range conns {
+		c := w.conns[i]
+		if !slices.Contains(from, c.to) {
+			from = append(from, c.to)
 		}
-		back[c.movedTo] = c.to
-		c.movedTo.slot = c.slot
+		leads[c] = w.components[(to+k)%len(w.components)]
 	}
 	for _, r := range from {
 		var kept, out []*modelConn
 		for _, list := range []*[]*modelConn{&r.backlog, &w.data} {
 			kept = nil
 			for _, c := range *list {
-				if c.to == r && back[c] != nil {
+				if c.to == r && leads[c] != nil {
 					out = append(out, c)
 				} else {
 					kept = append(kept, c)
@@ -67,16 +41,16 @@ func (w *model) undo(moves []int) {
 			*list = kept
 		}
 		w.data = append(w.data, out...)
-		for c, to := range back {
+		for c, to := range leads {
 			if c.to == r {
 				c.to = to
-				delete(back, c)
+				delete(leads, c)
 			}
 		}
 	}
-	for _, c := range moved {
-		if h := c.movedTo; h.o.Mode == bus.Latest && !h.closed && len(h.queue) == 0 && h.sig.newest.Sequence > 0 {
-			w.push(h, h.sig.newest)
+	for _, i := range conns {
+		if c := w.conns[i]; !c.closed && len(c.queue) == 0 {
+			w.begin(c)
 		}
 	}
 }

@@ -44,8 +44,7 @@ type modelParking struct {
 }
 
 type modelConn struct {
-	slot            int // number of the connection that the slot was made for
-	movedTo         *modelConn
+	number          int
 	sig             *modelSignal
 	to              *modelComponent
 	o               bus.Options
@@ -122,7 +121,7 @@ func (w *model) deliver(c *modelConn) {
 		return
 	}
 	c.stats.Delivered++
-	w.react(w, c.slot, m)
+	w.react(w, c.number, m)
 	w.free(m)
 }
 
@@ -304,7 +303,7 @@ func (w *model) connect(sig, to int, o bus.Options) {
 	if o.Mode == bus.Latest {
 		o.Depth, o.Overflow = 1, bus.Coalesce
 	}
-	c := &modelConn{slot: len(w.conns), sig: s, to: w.components[to], o: o}
+	c := &modelConn{number: len(w.conns), sig: s, to: w.components[to], o: o}
 	for _, other := range s.conns {
 		if o.Mode == bus.Reply && other.o.Mode == bus.Reply && other.o.Peer == o.Peer {
 			return
@@ -369,7 +368,7 @@ func (w *model) state() []string {
 	for i, c := range w.conns {
 		s := c.stats
 		s.Queued = len(c.queue)
-		if c.parking != nil && c.movedTo == nil {
+		if c.parking != nil {
 			s.Parked = len(c.parking.waiting)
 		}
 		lines = append(lines, fmt.Sprintf("connection %d: %+v", i, s))

@@ -8,81 +8,8 @@ import (
 	"slices"
 )
 
-// ErrDisconnected is returned for a connection that was disconnected or moved before.
+// ErrDisconnected is returned for a connection that was disconnected before.
 var ErrDisconnected = errors.New("connection is disconnected")
-
-// Move makes the messages of c's signal go to another slot of the same payload, atomically: messages that c has queued
-// still reach the old slot, and nothing is queued there afterwards; parked messages and those emitted from then on,
-// also by an Emit in progress, go to the new slot. No message is lost, delivered twice or overtaken by a later one. The
-// returned connection has c's options; c keeps its counters, and no new message enters it. In mode Latest the new slot
-// gets the newest message at once, as from Connect.
-//
-// It may be called at any time, from any goroutine.
-func Move(c *Connection, to *Slot) (*Connection, error) {
-	sig := c.lockSignal()
-	next, orphans, err := c.moveTo(sig, to)
-	if err != nil {
-		sig.mu.Unlock()
-		return nil, fmt.Errorf("move signal %q to slot %q: %w", sig.name, to.name, err)
-	}
-	sig.routes.Store(sig.routes.Load().replacing(c, next))
-	newest := c.newest()
-	sig.memory.note(&newest)
-	sig.mu.Unlock()
-	c.abandon(&orphans)
-	next.beginWithNewest()
-	return next, nil
-}
-
-// moveTo closes c in favour of a new connection. From then on emitters that have the old routes forward to it. The
-// caller must hold sig.mu.
-func (c *Connection) moveTo(sig *Signal, to *Slot) (next *Connection, orphans fifo, err error) {
-	if c.isClosed() {
-		return nil, orphans, ErrDisconnected
-	}
-	if sig.payload != to.payload {
-		return nil, orphans, fmt.Errorf("payload types differ: %q and %q", sig.payload, to.payload)
-	}
-	next = newConnection(sig, to, c.options)
-	to.add(next)
-	p := c.parking.Load()
-	if p == nil {
-		c.giveWay(next)
-		return next, orphans, nil
-	}
-	next.parking.Store(p)
-	p.mu.Lock()
-	p.open = append(slices.DeleteFunc(p.open, func(o *Connection) bool { return o == c }), next)
-	c.giveWay(next)
-	orphans = p.settle()
-	p.mu.Unlock()
-	return next, orphans, nil
-}
-
-// giveWay closes c; later messages go to next.
-func (c *Connection) giveWay(next *Connection) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed, c.movedTo = true, next
-	c.slot.remove(c)
-}
-
-// Undo reverts Moves, given the connections that were moved: messages pending at the new slots, in whatever order they
-// came, go to the previous slots, behind what is queued there, and so do all later ones. The connections that Move
-// returned stay in use, with the previous slots; those that were moved keep what they had queued there. The new slots
-// must belong to components on one loop; Undo waits for the slot that runs there, unless it is called on that loop. A
-// connection that has been moved again is an error, and nothing happens. It is a case of Redirect.
-func Undo(moved ...*Connection) error {
-	ways := make([]Way, len(moved))
-	for i, c := range moved {
-		h := c.successor()
-		if h == nil || h.successor() != nil || h.Slot() == c.Slot() {
-			return fmt.Errorf("undo the move of signal %q: it is not the last", c.Signal().name)
-		}
-		ways[i] = Way{h, c.Slot()}
-	}
-	return Redirect(ways...)
-}
 
 // MoveSignal makes another signal of the same payload, a successor's, send on c in place of c's own. Pending messages
 // are delivered first, and the sequence continues: it includes to.Continue. Parked messages pause the successor, and no

@@ -18,8 +18,7 @@ type world interface {
 	emit(sig int, m hostabi.Message)
 	connect(sig, to int, o bus.Options)
 	disconnect(conn int, now bool)
-	move(conn, to int)
-	undo(moves []int) // of those that succeeded, in order
+	redirect(conns []int, to int) // the first to that component, the others to those after it
 	moveSignal(conn, sig int)
 	pause(component int)
 	resume(component int)
@@ -46,19 +45,6 @@ type reactions struct {
 	graph graph
 	log   []string
 	count int
-	moves []int // connections that were moved
-}
-
-// chosen returns the connections of some of the moves.
-func (r *reactions) chosen(moves []int) []int {
-	var conns []int
-	for _, i := range moves {
-		if len(r.moves) > 0 {
-			conns = append(conns, r.moves[i%len(r.moves)])
-		}
-	}
-	slices.Sort(conns)
-	return slices.Compact(conns)
 }
 
 func (r *reactions) note(format string, args ...any) {
@@ -134,20 +120,13 @@ func (w *real) slot(to, id int) *bus.Slot {
 	return bus.NewSlot(w.components[to], "slot", "payload", func(m *hostabi.Message) { w.react(w, id, *m) })
 }
 
-func (w *real) move(i, to int) {
-	if c, err := bus.Move(w.conns[i], w.slot(to, len(w.conns))); err == nil {
-		w.moves = append(w.moves, i)
-		w.conns = append(w.conns, c)
+func (w *real) redirect(conns []int, to int) {
+	var ways []bus.Way
+	for k, i := range conns {
+		ways = append(ways, bus.Way{Connection: w.conns[i], To: w.slot((to+k)%len(w.components), i)})
 	}
-}
-
-func (w *real) undo(moves []int) {
-	var moved []*bus.Connection
-	for _, i := range w.chosen(moves) {
-		moved = append(moved, w.conns[i])
-	}
-	if err := bus.Undo(moved...); err != nil {
-		w.note("no undo")
+	if err := bus.Redirect(ways...); err != nil {
+		w.note("%v", err)
 	}
 }
 
@@ -241,7 +220,7 @@ func (s *script) op(g graph, paused, held []int) func(world) {
 		paused[component]--
 		return func(w world) { w.resume(component) }
 	case kind >= 8 && kind <= 10:
-		return s.moves(g, kind, a, b)
+		return change(g, kind, a, b)
 	case kind == 11 && b%2 == 0:
 		held[component]++
 		return func(w world) { w.hold(component) }
@@ -260,20 +239,20 @@ func (s *script) op(g graph, paused, held []int) func(world) {
 	}
 }
 
-func (s *script) moves(g graph, kind, a, b int) func(world) {
+// change moves an end of connections.
+func change(g graph, kind, a, b int) func(world) {
 	return func(w world) {
 		n := w.size()
 		if n == 0 {
 			return
 		}
-		switch kind {
-		case 8:
-			w.move(a%n, b%g.components)
-		case 9:
-			w.undo([]int{a, a + 1, b}[:1+b%3])
-		case 10:
+		if kind == 10 {
 			w.moveSignal(a%n, b%len(g.signals))
+			return
 		}
+		conns := []int{a % n, (a + 1) % n, b % n}[:1+b%3]
+		slices.Sort(conns)
+		w.redirect(slices.Compact(conns), b%g.components)
 	}
 }
 

@@ -19,7 +19,7 @@ type Way struct {
 // slot took it. The connections stay in use with their counters.
 //
 // The previous slots must belong to components on one loop, which should be at rest; Redirect waits for the slot that
-// runs there, unless it is called on it. A connection that was moved is an error; on an error nothing has happened.
+// runs there, unless it is called on it. On an error nothing has happened.
 func Redirect(ways ...Way) error {
 	for {
 		on, err := loopOf(ways)
@@ -54,8 +54,6 @@ func loopOf(ways []Way) (on *loop.Loop, err error) {
 			return fail("slots are on loops %q and %q", on.Name(), l.Name())
 		case seen[c]:
 			return fail("it is given twice")
-		case c.successor() != nil:
-			return fail("%w", ErrDisconnected)
 		}
 		on, seen[c] = l, true
 	}
@@ -80,9 +78,6 @@ func redirect(on *loop.Loop, ways []Way) bool {
 	for _, w := range ways {
 		w.Connection.mu.Lock()
 		defer w.Connection.mu.Unlock()
-	}
-	if slices.ContainsFunc(ways, func(w Way) bool { return w.Connection.movedTo != nil }) {
-		return false
 	}
 	type ends struct{ from, to *loop.Receiver }
 	leads := map[loop.Target]ends{}

@@ -80,6 +80,43 @@ func runUntilIdle(t *testing.T, l *loop.Loop) {
 	}
 }
 
+func TestRedirect_KeepsTheOrderOfAllEmissions(t *testing.T) {
+	with(t, func(t *testing.T, f *fixture) {
+		before := f.to.NewReceiver("before")
+		before.Hold()
+		in := newInbox(before)
+		signals := [2]*bus.Signal{f.sig, bus.NewSignal(f.sender, "other", "payload", f.claims)}
+		var got []uint32
+		var ways []bus.Way
+		for _, sig := range signals {
+			slot := bus.NewSlot(f.receiver, "after", "payload", func(m *hostabi.Message) { got = append(got, m.T) })
+			ways = append(ways, bus.Way{Connection: connect(t, sig, in.Slot, bus.Options{Depth: 2}), To: slot})
+		}
+		emit := func(from, to uint32) {
+			for n := from; n <= to; n++ {
+				signals[n%2].Emit(hostabi.Message{T: n, Handle: hostabi.Handle(n)})
+			}
+		}
+		emit(1, 6) // 5 and 6 wait for room
+		if err := bus.Redirect(ways...); err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range ways {
+			if w.Connection.Slot() != w.To || len(w.To.Connections()) != 1 || len(in.Connections()) != 0 {
+				t.Error("a connection does not lead to its new slot")
+			}
+		}
+		before.Close()
+		emit(7, 8)
+		f.receive()
+		in.expect(t)
+		if want := []uint32{1, 2, 3, 4, 5, 6, 7, 8}; !slices.Equal(got, want) || f.sender.Paused() {
+			t.Errorf("slots got %v, want %v; the sender is paused: %v", got, want, f.sender.Paused())
+		}
+		f.claims.expectBalance(t)
+	})
+}
+
 func TestRedirect_GivesTheNewestAgainInModeLatest(t *testing.T) {
 	l := loop.New("l")
 	var old, now []uint32
@@ -117,7 +154,7 @@ func TestRedirect_RefusesAndThenDoesNothing(t *testing.T) {
 	to := numbers(l.NewReceiver("to"), &got)
 	other := bus.NewSlot(l.NewReceiver("other"), "other", "letter", func(*hostabi.Message) {})
 	for name, ways := range map[string][]bus.Way{
-		"two loops": {{a, to}, {b, to}}, "payload": {{a, to}, {a, other}},
+		"two loops": {{a, to}, {b, to}}, "payload": {{a, to}, {a, other}}, "twice": {{a, to}, {a, to}},
 	} {
 		was := a.Slot()
 		if err := bus.Redirect(ways...); err == nil || a.Slot() != was {

@@ -50,27 +50,6 @@ func (r routes) without(c *Connection) *routes {
 	return &r
 }
 
-// replacing returns the routes with next in c's place.
-func (r routes) replacing(c, next *Connection) *routes {
-	replace := func(list []*Connection) []*Connection {
-		list = slices.Clone(list)
-		if i := slices.Index(list, c); i >= 0 {
-			list[i] = next
-		}
-		return list
-	}
-	switch c.options.Mode {
-	case Queue:
-		r.queue = replace(r.queue)
-	case Reply:
-		r.reply = maps.Clone(r.reply)
-		r.reply[c.options.Peer] = next
-	default:
-		r.each = replace(r.each)
-	}
-	return &r
-}
-
 // route makes the signal send to c, continuing from's sequence, if from is not nil. The caller must hold mu.
 func (s *Signal) route(c *Connection, from *Signal) error {
 	r := s.routes.Load()

@@ -186,14 +186,7 @@ func (s *Signal) offerInTurn(queue []*Connection, turn uint32, m *hostabi.Messag
 			}
 			continue
 		}
-		o := c.push(m, false)
-		for o == away {
-			if c = c.successor(); c == nil {
-				break
-			}
-			o = c.push(m, false)
-		}
-		switch o {
+		switch c.push(m, false) {
 		case queued:
 			return queued
 		case full:

@@ -3,7 +3,6 @@ package bus_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/loop"
@@ -13,7 +12,6 @@ import (
 // watch connects a slot on a loop of its own that looks at messages alone and never makes an emitter wait.
 func watch(tb testing.TB, sig *bus.Signal, saw func(*hostabi.Message)) *bus.Connection {
 	l := loop.New("watcher")
-	l.SetSource(loop.Lazy(2 * time.Millisecond))
 	slot := bus.NewSlot(l.NewReceiver("watcher"), "watch", sig.Payload(), saw)
 	c := connect(tb, sig, slot, bus.Options{Depth: 64, Overflow: bus.DropNewest, Unclaimed: true})
 	run(tb, l)

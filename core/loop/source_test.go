@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/hostabi"
@@ -162,25 +161,5 @@ func TestSource_EndOfContextWakes(t *testing.T) {
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("Run = %v", err)
 		}
-	})
-}
-
-func TestLazy_WakesTheLoopOnceForWhatComesTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := loop.New("l")
-		if !l.SetSource(loop.Lazy(10 * ms)) {
-			t.Fatal("SetSource = false")
-		}
-		begin(t, l)
-		r := l.NewReceiver("r")
-		c := clock{start: time.Now()}
-		for range 3 {
-			time.Sleep(ms)
-			r.Post(func(*hostabi.Message) { c.tick() }, at(0))
-		}
-		time.Sleep(100*ms - 3*ms)
-		r.Control(func(*hostabi.Message) { c.tick() }, at(0))
-		time.Sleep(100 * ms)
-		c.expect(t, 11, 11, 11, 110)
 	})
 }
