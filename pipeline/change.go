@@ -243,7 +243,7 @@ func (t *Transition) finish(o *Outcome) {
 
 // Settle ends the probation: the previous version releases what it holds. Its plugin stays loaded, for a rollback.
 // It must be called once for each successful Commit; a later one that changes the same things settles as well. false
-// means that a new version has already failed: then nothing has been settled, and Fell is called, or was.
+// means that a new version has already failed: then nothing has been settled, and RolledBack is called, or was.
 func (t *Transition) Settle() bool {
 	_, leave, err := t.p.changes.join(t.p.changes.ctx)
 	if err != nil {

@@ -106,7 +106,7 @@ func (c *changeState) failure() error {
 	if c.err == nil {
 		return nil
 	}
-	return &ChangeError{Code: control.CodeFell, Err: c.err,
+	return &ChangeError{Code: control.CodeRolledBack, Err: c.err,
 		Reason: fmt.Sprintf("%s failed while it took over: %v; the previous version runs", c.faulty, c.err)}
 }
 

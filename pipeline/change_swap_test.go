@@ -162,11 +162,11 @@ func TestTransition_AFailureOnProbationDoesNotEndTheRun(t *testing.T) {
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.strict=true")
 	r.await(10)
 	rolledBack := make(chan string, 1)
-	r.change(TransitionOptions{Probation: true, Fell: func(name string, fault error) { rolledBack <- fmt.Sprint(name, ": ", fault) }},
+	r.change(TransitionOptions{Probation: true, RolledBack: func(name string, fault error) { rolledBack <- fmt.Sprint(name, ": ", fault) }},
 		"component.counter.fails=true")
 	s.fail.Store(true)
 	if got := <-rolledBack; got != "counter: lost count" {
-		t.Errorf("Fell %q", got)
+		t.Errorf("RolledBack %q", got)
 	}
 	_, o := r.change(TransitionOptions{}, "component.counter.fails=false")
 	if !slices.Equal(o.Replaced, []string{"counter"}) {

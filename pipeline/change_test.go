@@ -151,7 +151,7 @@ func TestTransition_AFaultOnProbationFallsBackEverywhere(t *testing.T) {
 	changes := map[*player]*playerChange{}
 	s.commit = func(p *player, c *playerChange) bool { changes[p] = c; return false }
 	rolledBack := make(chan string, 2)
-	x, _ := r.change(TransitionOptions{Probation: true, Fell: func(name string, fault error) { rolledBack <- name + ": " + fault.Error() }},
+	x, _ := r.change(TransitionOptions{Probation: true, RolledBack: func(name string, fault error) { rolledBack <- name + ": " + fault.Error() }},
 		"env.game.use=game@2")
 	for p, c := range changes {
 		if p.h.Index == 1 {
@@ -159,7 +159,7 @@ func TestTransition_AFaultOnProbationFallsBackEverywhere(t *testing.T) {
 		}
 	}
 	if got := <-rolledBack; got != "player[1]: trap" {
-		t.Errorf("Fell %q", got)
+		t.Errorf("RolledBack %q", got)
 	}
 	s.commit = nil
 	back, err := r.Prepare(t.Context(), r.graph("env.game.use=game@1"), TransitionOptions{})
@@ -172,7 +172,7 @@ func TestTransition_AFaultOnProbationFallsBackEverywhere(t *testing.T) {
 	x.Settle()
 	r.await(4)
 	if len(rolledBack) > 0 {
-		t.Errorf("Fell was called again: %s", <-rolledBack)
+		t.Errorf("RolledBack was called again: %s", <-rolledBack)
 	}
 	r.end()
 }
@@ -245,7 +245,7 @@ func TestTransition_AFaultAtTheEndGoesBackEverywhereOrNowhere(t *testing.T) {
 	for round := range 150 {
 		before, next := r.Graph(), map[string]string{"game@1": "game@2", "game@2": "game@1"}[runs]
 		rolledBack, probation := make(chan string, 1), round%2 == 0
-		x := r.prepare(TransitionOptions{Probation: probation, Fell: func(name string, _ error) { rolledBack <- name }}, "env.game.use="+next)
+		x := r.prepare(TransitionOptions{Probation: probation, RolledBack: func(name string, _ error) { rolledBack <- name }}, "env.game.use="+next)
 		back, spins := make(chan bool), random.IntN(40)
 		go func() { back <- fallAfter(<-changes, <-changes, spins) }()
 		_, err := x.Commit(t.Context())

@@ -216,7 +216,7 @@ func TestStatus_AFailureThatSomebodyDealsWithIsTold(t *testing.T) {
 	r := runLive(t, s, parts, liveFile, BuildOptions{}, "component.counter.loose=true")
 	r.await(2)
 	rolledBack := make(chan string, 1)
-	x, _ := r.change(TransitionOptions{Probation: true, Fell: func(name string, _ error) { rolledBack <- name }}, "component.counter.fails=true")
+	x, _ := r.change(TransitionOptions{Probation: true, RolledBack: func(name string, _ error) { rolledBack <- name }}, "component.counter.fails=true")
 	s.fail.Store(true)
 	<-rolledBack
 	got := statusOf(t, r.Pipeline, "counter")

@@ -124,7 +124,7 @@ func askLater(ctx context.Context, list []member, ask func(x *instance, answer f
 		members[i] = list[i].asked()
 		byName[list[i].name] = list[i].instance
 	}
-	return control.GroupLater(ctx, members, func(name string, answer func(control.State, error)) { ask(byName[name], answer) })
+	return control.Group(ctx, members, func(name string, answer func(control.State, error)) { ask(byName[name], answer) })
 }
 
 func answerOf(r control.Response[control.State]) control.Answer {

@@ -20,10 +20,10 @@ type TransitionOptions struct {
 	TrialEnvs int
 	// Probation keeps the previous version ready until Settle, and handles failures of the new one.
 	Probation bool
-	// Fell is called once, on a goroutine of its own, when a new version has failed during its probation: environments
-	// are back at the previous version then, a component is held until the pipeline returns to the previous graph, by
-	// another Prepare and Commit. The rest of the run continues.
-	Fell func(component string, fault error)
+	// RolledBack is called once, on a goroutine of its own, when a new version has failed during its probation:
+	// environments are back at the previous version then, a component is held until the pipeline returns to the previous
+	// graph, by another Prepare and Commit. The rest of the run continues.
+	RolledBack func(component string, fault error)
 	// Deadline is how long Commit waits for each boundary; 0 means a minute.
 	Deadline time.Duration
 }
@@ -103,7 +103,7 @@ type replacement struct {
 	done bool // the new one runs
 }
 
-// tell calls Fell once, if the change is complete and a new version has failed.
+// tell calls RolledBack once, if the change is complete and a new version has failed.
 func (t *Transition) tell() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -121,8 +121,8 @@ func (t *Transition) tell() {
 		for _, s := range t.envs {
 			s.x.loop.Do(s.cancel)
 		}
-		if t.options.Fell != nil {
-			t.options.Fell(name, fault)
+		if t.options.RolledBack != nil {
+			t.options.RolledBack(name, fault)
 		}
 	}()
 }

@@ -7,19 +7,19 @@ type Code string
 
 // Codes.
 const (
-	CodeNoJob     Code = "E070" // no job runs there
-	CodeUnknown   Code = "E071" // no such component, wire or verb
-	CodeBusy      Code = "E072" // another change is under way
-	CodeForbidden Code = "E073" // swap = "never", or another user
-	CodeSpaces    Code = "E074" // spaces or network differ
-	CodeCanary    Code = "E075" // the trial speaks against it
-	CodeLate      Code = "E076" // the boundary did not come in time
-	CodeProtocol  Code = "E077" // client and job speak different versions
-	CodeRefused   Code = "E078" // this change cannot be made while the run goes on
-	CodeBad       Code = "E079" // the request makes no sense
-	CodeEnded     Code = "E080" // the run ended meanwhile
-	CodeFell      Code = "E081" // the new version failed and the previous one runs again
-	CodeFailed    Code = "E082" // it could not be done; nothing has changed
+	CodeNoJob      Code = "E070" // no job runs there
+	CodeUnknown    Code = "E071" // no such component, wire or verb
+	CodeBusy       Code = "E072" // another change is under way
+	CodeForbidden  Code = "E073" // swap = "never", or another user
+	CodeSpaces     Code = "E074" // spaces or network differ
+	CodeCanary     Code = "E075" // the trial speaks against it
+	CodeLate       Code = "E076" // the boundary did not come in time
+	CodeProtocol   Code = "E077" // client and job speak different versions
+	CodeRefused    Code = "E078" // this change cannot be made while the run goes on
+	CodeBad        Code = "E079" // the request makes no sense
+	CodeEnded      Code = "E080" // the run ended meanwhile
+	CodeRolledBack Code = "E081" // the new version failed and the previous one runs again
+	CodeFailed     Code = "E082" // it could not be done; nothing has changed
 )
 
 // Error is what a request ends with. Reason says what happened and what runs now.

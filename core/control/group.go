@@ -76,16 +76,11 @@ func unknown(pattern string, members []Member) *Error {
 }
 
 // Group asks all members at the same time, each on its own loop by a control message, and waits until all have answered
-// or ctx ends: ctx is the common deadline. It returns an answer for each member, in their order. A member whose loop
-// has ended answers ErrLoopEnded at once. A member that has not begun when ctx ends is not asked. A panic in ask is its
-// member's answer, and leaves its loop running. Group must not be called on a member's loop.
-func Group[T any](ctx context.Context, members []Member, ask func(name string) (T, error)) []Response[T] {
-	return GroupLater(ctx, members, func(name string, answer func(T, error)) { answer(ask(name)) })
-}
-
-// GroupLater is Group for later answers: ask calls answer, or passes it on to be called from any goroutine. Only
-// the first call counts.
-func GroupLater[T any](ctx context.Context, members []Member, ask func(name string, answer func(T, error))) []Response[T] {
+// or ctx ends: ctx is the common deadline. ask calls answer, or passes it on to be called from any goroutine; only the
+// first call counts. Group returns an answer for each member, in their order. A member whose loop has ended answers
+// ErrLoopEnded at once. A member that has not begun when ctx ends is not asked. A panic in ask is its member's answer,
+// and leaves its loop running. Group must not be called on a member's loop.
+func Group[T any](ctx context.Context, members []Member, ask func(name string, answer func(T, error))) []Response[T] {
 	g := &group[T]{ask: ask, came: make(chan struct{}, len(members)), questions: make([]question[T], len(members))}
 	for i, m := range members {
 		q := &g.questions[i]

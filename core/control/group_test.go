@@ -50,25 +50,29 @@ func deadline(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
+// askNow is Group where each member answers at once.
+func askNow[T any](ctx context.Context, members []Member, ask func(name string) (T, error)) []Response[T] {
+	return Group(ctx, members, func(name string, answer func(T, error)) { answer(ask(name)) })
+}
+
 func TestGroup_EachAnswersOnItsLoopInTheOrderAsked(t *testing.T) {
 	members, _ := crew(t, 3)
 	members[1].Receiver.Pause() // keeps back data, not requests
-	got := Group(deadline(t, time.Minute), members, func(name string) (string, error) { return "I am " + name, nil })
+	got := askNow(deadline(t, time.Minute), members, func(name string) (string, error) { return "I am " + name, nil })
 	for i, r := range got {
 		if want := (Response[string]{Name: members[i].Name, Value: "I am " + members[i].Name}); r != want {
 			t.Errorf("answer %d = %+v, want %+v", i, r, want)
 		}
 	}
-	if got := Group(t.Context(), nil, func(string) (int, error) { return 0, nil }); len(got) != 0 {
+	if got := askNow(t.Context(), nil, func(string) (int, error) { return 0, nil }); len(got) != 0 {
 		t.Errorf("nobody answered %v", got)
 	}
 }
 
-// The first that failed used to hide what the others said.
 func TestGroup_AnErrorIsTheAnswerOfItsMemberAlone(t *testing.T) {
 	members, _ := crew(t, 3)
 	refused := errors.New("refused")
-	got := Group(deadline(t, time.Minute), members, func(name string) (int, error) {
+	got := askNow(deadline(t, time.Minute), members, func(name string) (int, error) {
 		switch name {
 		case "rollout[0]":
 			return 0, refused
@@ -83,7 +87,7 @@ func TestGroup_AnErrorIsTheAnswerOfItsMemberAlone(t *testing.T) {
 	if err := got[1].Err; err == nil || !strings.Contains(err.Error(), "panic: a defect") || !strings.Contains(err.Error(), "group_test.go") {
 		t.Errorf("the member that panicked answered %v", err)
 	}
-	again := Group(deadline(t, time.Minute), members, func(string) (int, error) { return 1, nil })
+	again := askNow(deadline(t, time.Minute), members, func(string) (int, error) { return 1, nil })
 	for _, r := range again {
 		if r.Err != nil || r.Value != 1 {
 			t.Errorf("after the panic %s answers %+v", r.Name, r)
@@ -91,26 +95,25 @@ func TestGroup_AnErrorIsTheAnswerOfItsMemberAlone(t *testing.T) {
 	}
 }
 
-// One that was blocked used to block the controller, and a request that had timed out was carried out all the same.
+// A member that hangs does not hold up the others, and a request that has timed out is not carried out.
 func TestGroup_OneDeadlineForAllAndWhoIsLateIsNotAskedAnyMore(t *testing.T) {
 	members, _ := crew(t, 3)
 	release := stuck(members[1])
 	var asked atomic.Int32
-	got := Group(deadline(t, 50*time.Millisecond), members, func(string) (int, error) { return int(asked.Add(1)), nil })
+	got := askNow(deadline(t, 50*time.Millisecond), members, func(string) (int, error) { return int(asked.Add(1)), nil })
 	if got[0].TimedOut || got[2].TimedOut || !got[1].TimedOut || got[1].Name != "rollout[1]" {
 		t.Errorf("answers %+v", got)
 	}
 	release()
-	Group(deadline(t, time.Minute), members[1:2], func(string) (int, error) { return 0, nil })
+	askNow(deadline(t, time.Minute), members[1:2], func(string) (int, error) { return 0, nil })
 	if n := asked.Load(); n != 2 {
 		t.Errorf("%d were asked, want 2", n)
 	}
 }
 
-// A request without waiting for its answer used to get lost; here all are waited for, also those that answer later.
-func TestGroupLater_TheFirstAnswerCounts(t *testing.T) {
+func TestGroup_TheFirstAnswerCounts(t *testing.T) {
 	members, _ := crew(t, 2)
-	got := GroupLater(deadline(t, time.Minute), members, func(name string, answer func(int, error)) {
+	got := Group(deadline(t, time.Minute), members, func(name string, answer func(int, error)) {
 		if name == "rollout[0]" {
 			members[0].Receiver.After(time.Millisecond, func() { answer(1, nil); answer(2, nil) })
 			return
@@ -121,7 +124,7 @@ func TestGroupLater_TheFirstAnswerCounts(t *testing.T) {
 		t.Errorf("answers %+v", got)
 	}
 	var late func(int, error)
-	got = GroupLater(deadline(t, 20*time.Millisecond), members[:1], func(_ string, answer func(int, error)) { late = answer })
+	got = Group(deadline(t, 20*time.Millisecond), members[:1], func(_ string, answer func(int, error)) { late = answer })
 	if !got[0].TimedOut {
 		t.Errorf("answers %+v", got)
 	}
@@ -147,7 +150,7 @@ func TestGroup_WhoseLoopHasEndedSaysSoAtOnce(t *testing.T) {
 		members = append(members, Member{Name: l.Name(), Receiver: l.NewReceiver(l.Name())})
 	}
 	go func() { _ = later.Close() }() // it never ran: until it is closed it might
-	for _, r := range Group(deadline(t, time.Minute), members, func(string) (int, error) { return 1, nil }) {
+	for _, r := range askNow(deadline(t, time.Minute), members, func(string) (int, error) { return 1, nil }) {
 		if running := r.Name == "rollout[0]"; running != (r.Err == nil) || !running && !errors.Is(r.Err, ErrLoopEnded) {
 			t.Errorf("%+v", r)
 		}
@@ -161,7 +164,7 @@ func TestGroup_ALoopThatEndsMeanwhileAnswers(t *testing.T) {
 		go func() { ran <- l.Run(context.Background()) }()
 		l.Stop()
 		m := []Member{{Name: "a", Receiver: l.NewReceiver("a")}}
-		r := Group(deadline(t, time.Minute), m, func(string) (int, error) { return 1, nil })[0]
+		r := askNow(deadline(t, time.Minute), m, func(string) (int, error) { return 1, nil })[0]
 		if r.TimedOut || r.Err == nil && r.Value != 1 || r.Err != nil && !errors.Is(r.Err, ErrLoopEnded) {
 			t.Errorf("%+v", r)
 		}
@@ -176,7 +179,7 @@ func TestGroup_LeavesNoGoroutineBehind(t *testing.T) {
 	release := stuck(members[3])
 	before := runtime.NumGoroutine()
 	for range 100 {
-		Group(deadline(t, 100*time.Microsecond), members, func(string) (int, error) { return 1, nil })
+		askNow(deadline(t, 100*time.Microsecond), members, func(string) (int, error) { return 1, nil })
 	}
 	soon(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
 	release()

@@ -75,17 +75,9 @@ func (r *Run) Note(c Change) error {
 		err = r.appendLine(filepath.Join(r.Dir, changesFile), append(line, '\n'))
 	}
 	if err != nil {
-		r.unnoted++
 		return fmt.Errorf("%s of run %s lacks a line: %w", changesFile, r.id, advise(err, r.Dir))
 	}
 	return nil
-}
-
-// NoteFailures counts the lines that Note could not write since the run was created or locked.
-func (r *Run) NoteFailures() uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.unnoted
 }
 
 // appendLine adds a whole line to a file. A partial line left by a killed process or a full disk is cut off

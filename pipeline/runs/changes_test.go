@@ -92,10 +92,9 @@ func TestATornLineIsIgnoredAndCutOff(t *testing.T) {
 	}
 }
 
-func TestALineThatCannotBeWrittenIsCountedAndLeavesNoTrace(t *testing.T) {
+func TestALineThatCannotBeWrittenLeavesNoTrace(t *testing.T) {
 	r := create(t)
 	mustNote(t, r, Change{Step: StepBegin, Number: 1})
-	failed := uint64(0)
 	for _, step := range []string{"open", "write", "flush"} {
 		r.disk.fail = func(at, path string) error {
 			if at == step {
@@ -103,7 +102,6 @@ func TestALineThatCannotBeWrittenIsCountedAndLeavesNoTrace(t *testing.T) {
 			}
 			return nil
 		}
-		failed++
 		if err := r.Note(Change{Step: StepCommitted, Number: 1}); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free some space") {
 			t.Errorf("full disk at %s: %v", step, err)
 		}
@@ -111,9 +109,6 @@ func TestALineThatCannotBeWrittenIsCountedAndLeavesNoTrace(t *testing.T) {
 		if list := mustChanges(t, r); len(list) != 1 {
 			t.Errorf("full disk at %s left %d lines, want 1", step, len(list))
 		}
-	}
-	if got := r.NoteFailures(); got != failed {
-		t.Errorf("NoteFailures = %d, want %d", got, failed)
 	}
 	reader, err := Open("", r.Dir)
 	if err != nil {

@@ -352,8 +352,8 @@ func TestStateThatCannotBeWrittenIsRefusedWhole(t *testing.T) {
 	if got := folders(t, r); !slices.Equal(got, before) {
 		t.Errorf("refused saves left %v, want %v", got, before)
 	}
-	if got := r.SaveFailures(); got != uint64(len(bad)) {
-		t.Errorf("SaveFailures = %d, want %d", got, len(bad))
+	if got := r.failed; got != uint64(len(bad)) {
+		t.Errorf("%d failures counted, want %d", got, len(bad))
 	}
 }
 

@@ -227,8 +227,8 @@ func TestFailedSaveSaysWhatToDoAndIsCounted(t *testing.T) {
 			t.Errorf("Save on %v: %v; want %q in it", err, got, want)
 		}
 	}
-	if got := r.SaveFailures(); got != 5 {
-		t.Errorf("SaveFailures = %d, want 5", got)
+	if got := r.failed; got != 5 {
+		t.Errorf("%d failures counted, want 5", got)
 	}
 	if err := r.End("return"); err != nil {
 		t.Fatal(err)
@@ -272,8 +272,8 @@ func TestFullDiskKeepsTheCheckpointBefore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if failed == 0 || r.SaveFailures() != failed {
-		t.Errorf("%d saves failed, %d counted; want some", failed, r.SaveFailures())
+	if failed == 0 || r.failed != failed {
+		t.Errorf("%d saves failed, %d counted; want some", failed, r.failed)
 	}
 	mustSave(t, r, exampleAt(3))
 	if c, err := r.Load("latest"); err != nil || c.PolicyVersion != 3 {

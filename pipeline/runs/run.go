@@ -33,8 +33,6 @@ type Run struct {
 	info   Info
 	lock   *os.File // nil while the run is only read
 	failed uint64   // checkpoints that could not be written
-
-	unnoted uint64 // lines of events.jsonl that could not be written
 }
 
 // errReadOnly is returned for a write to a run that was opened and not locked.
@@ -139,13 +137,6 @@ func (r *Run) WritePipeline(source []byte) error {
 // Pipeline returns the resolved pipeline that the run was started with.
 func (r *Run) Pipeline() ([]byte, error) {
 	return files.Read(filepath.Join(r.Dir, PipelineFile), maxDocument)
-}
-
-// SaveFailures counts the checkpoints that could not be written since the run was created or locked.
-func (r *Run) SaveFailures() uint64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.failed
 }
 
 // End marks the run as ended, with the reason.

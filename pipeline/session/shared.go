@@ -28,7 +28,7 @@ func (s *shared) asError(ctx context.Context, err error) *control.Error {
 	case errors.As(err, &known), errors.As(context.Cause(ctx), &known):
 		return known
 	case errors.Is(context.Cause(ctx), errRollingBack):
-		return control.Errorf(control.CodeFell, "%v", errRollingBack)
+		return control.Errorf(control.CodeRolledBack, "%v", errRollingBack)
 	case errors.As(err, &change):
 		e := &control.Error{Code: change.Code, Reason: once(change.Reason), Help: change.Help}
 		if change.Code == control.CodeSpaces {

@@ -33,7 +33,7 @@ func (t *trial) mayRun(component string, parts []part) error {
 func (t *trial) inRun(ctx context.Context, parts []part, ended <-chan struct{}) error {
 	going, err := t.Pipeline.Prepare(ctx, t.next, pipeline.TransitionOptions{
 		At: t.rules.at, KeepState: t.rules.keepState, TrialEnvs: t.rules.canary, Probation: true,
-		Fell: func(_ string, fault error) { t.cancel(speaksAgainst(fault)) },
+		RolledBack: func(_ string, fault error) { t.cancel(speaksAgainst(fault)) },
 	})
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (t *trial) inRun(ctx context.Context, parts []part, ended <-chan struct{}) 
 // after that does.
 func failedTrial(err error) error {
 	var change *pipeline.ChangeError
-	if errors.As(err, &change) && change.Code == control.CodeFell && change.Err != nil {
+	if errors.As(err, &change) && change.Code == control.CodeRolledBack && change.Err != nil {
 		return speaksAgainst(change.Err)
 	}
 	return err

@@ -56,13 +56,13 @@ func testFall(t *testing.T, w *world, o component.EnvChange, kind string) {
 	w.inRow(0, 2)
 	p := w.prepare(2, o)
 	w.commit(p)
-	w.run(func() bool { return len(w.fell) > 0 })
-	if !strings.Contains(w.fell[0].Error(), kind) {
-		t.Errorf("fell because of %v, want %s", w.fell[0], kind)
+	w.run(func() bool { return len(w.rolledBack) > 0 })
+	if !strings.Contains(w.rolledBack[0].Error(), kind) {
+		t.Errorf("rolled back because of %v, want %s", w.rolledBack[0], kind)
 	}
 	w.more(4)
-	if len(w.fell) != 1 || len(w.went) > 1 || w.c.restarted != 0 || w.counter("rollout/restarts") != 0 {
-		t.Errorf("fell %d times, went %d, %d restarts", len(w.fell), len(w.went), w.c.restarted)
+	if len(w.rolledBack) != 1 || len(w.went) > 1 || w.c.restarted != 0 || w.counter("rollout/restarts") != 0 {
+		t.Errorf("rolled back %d times, went %d, %d restarts", len(w.rolledBack), len(w.went), w.c.restarted)
 	}
 	if want := map[int]int{1: w.c.config.Splits}; !maps.Equal(w.open(), want) {
 		t.Errorf("the open batches are %v, want %v", w.open(), want)
@@ -120,12 +120,12 @@ func TestProbation_EndsWithSettle(t *testing.T) {
 				t.Errorf("after it the open batches are %v, want %v", w.open(), want)
 			}
 		}
-		w.run(func() bool { return len(w.fell) > 0 || w.c.restarted > 0 })
-		if fell := len(w.fell) == 1; fell == settle || fell && w.c.restarted != 0 {
-			t.Errorf("settled %v: fell %v, %d restarts", settle, w.fell, w.c.restarted)
+		w.run(func() bool { return len(w.rolledBack) > 0 || w.c.restarted > 0 })
+		if back := len(w.rolledBack) == 1; back == settle || back && w.c.restarted != 0 {
+			t.Errorf("settled %v: rolled back %v, %d restarts", settle, w.rolledBack, w.c.restarted)
 		}
-		if !settle && !strings.Contains(w.fell[0].Error(), "at step 40112") {
-			t.Errorf("fell because of %v", w.fell[0])
+		if !settle && !strings.Contains(w.rolledBack[0].Error(), "at step 40112") {
+			t.Errorf("rolled back because of %v", w.rolledBack[0])
 		}
 	}
 }
@@ -149,8 +149,8 @@ func TestProbation_TheOwnerMayBearAFault(t *testing.T) {
 			w.loose = true
 			p := w.change(2, o)
 			w.run(func() bool { return w.c.restarted > 1 })
-			if asked != 1 || len(w.fell) != 0 {
-				t.Errorf("%s, %d splits: asked %d times, fell %v; want 1 and none", version, splits, asked, w.fell)
+			if asked != 1 || len(w.rolledBack) != 0 {
+				t.Errorf("%s, %d splits: asked %d times, rolled back %v; want 1 and none", version, splits, asked, w.rolledBack)
 			}
 			p.Settle()
 			if want := map[int]int{2: splits}; version == "guest" && !maps.Equal(w.open(), want) {
@@ -180,8 +180,8 @@ func TestChange_AFaultOfTheNewOnesCostsARestart(t *testing.T) {
 				w.loose = true
 				w.change(2, component.EnvChange{At: boundary})
 				w.more(8)
-				if w.c.restarted != 1 || len(w.fell) != 0 {
-					t.Errorf("%d restarts, fell %v; want 1 and none\n%s", w.c.restarted, w.fell, w.Log.String())
+				if w.c.restarted != 1 || len(w.rolledBack) != 0 {
+					t.Errorf("%d restarts, rolled back %v; want 1 and none\n%s", w.c.restarted, w.rolledBack, w.Log.String())
 				}
 				if want := map[int]int{2: 2}; !maps.Equal(w.open(), want) {
 					t.Errorf("the open batches are %v, want %v", w.open(), want)
@@ -248,7 +248,7 @@ func testTrial(t *testing.T, o worldOptions, end string) {
 	case "back":
 		w.change(1, component.EnvChange{At: component.AtTrajectory, KeepState: true})
 	case "fault":
-		w.run(func() bool { return len(w.fell) > 0 })
+		w.run(func() bool { return len(w.rolledBack) > 0 })
 	case "stop":
 		return
 	}
@@ -292,8 +292,8 @@ func TestCancel_TakesBackThoseThatHaveGoneOver(t *testing.T) {
 			if got := w.open(); !maps.Equal(got, map[int]int{want: 2}) {
 				t.Errorf("%v, row %d: the open batches are %v, want %d", boundary, row, got, want)
 			}
-			if len(w.fell) > 0 {
-				t.Errorf("fell %v", w.fell)
+			if len(w.rolledBack) > 0 {
+				t.Errorf("rolled back %v", w.rolledBack)
 			}
 			w.change(3, component.EnvChange{})
 			w.balance()
@@ -379,9 +379,9 @@ func TestChange_ThoseThatCannotStepBesideOthersStay(t *testing.T) {
 		w.more(row)
 		w.inRow(0, row)
 		w.commit(w.prepare(2, component.EnvChange{At: component.AtEpisode}))
-		w.run(func() bool { return len(w.fell) > 0 })
-		if !errors.Is(w.fell[0], env.ErrUnsupported) || len(w.went) > 0 {
-			t.Errorf("fell because of %v, went %v", w.fell, w.went)
+		w.run(func() bool { return len(w.rolledBack) > 0 })
+		if !errors.Is(w.rolledBack[0], env.ErrUnsupported) || len(w.went) > 0 {
+			t.Errorf("rolled back because of %v, went %v", w.rolledBack, w.went)
 		}
 		w.more(4)
 		if want := map[int]int{1: 2}; !maps.Equal(w.open(), want) {

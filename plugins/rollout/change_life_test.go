@@ -336,7 +336,7 @@ func randomOperations(t *testing.T, r *rand.Rand) {
 				c.Task = onTrial
 			}
 			c.Went = func(e component.EnvsWent) { w.went = append(w.went, e) }
-			c.RolledBack = func(err error) { w.fell = append(w.fell, err) }
+			c.RolledBack = func(err error) { w.rolledBack = append(w.rolledBack, err) }
 			p, err := w.c.PrepareEnvs(c)
 			if err != nil {
 				open++
@@ -372,6 +372,6 @@ func randomOperations(t *testing.T, r *rand.Rand) {
 		t.Errorf("in the end the open batches are %v, want %v", w.open(), want)
 	}
 	if open == 0 || len(w.went) < 5 {
-		t.Logf("%d refused, %d went, %d fell, %d restarts", open, len(w.went), len(w.fell), w.c.restarted)
+		t.Logf("%d refused, %d went, %d rolled back, %d restarts", open, len(w.went), len(w.rolledBack), w.c.restarted)
 	}
 }

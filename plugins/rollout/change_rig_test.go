@@ -20,24 +20,24 @@ import (
 // block is held against what must be true of it, whichever versions made it.
 type world struct {
 	*rig
-	t       *testing.T
-	plugins map[int]*plugintest.Plugin
-	limit   int
-	seen    []map[int]*stream // by split and environment
-	rows    int               // valid ones
-	ended   int               // episodes that were cut for a change
-	told    int
-	counted int                // episodes that were told and were not played on trial
-	heights float64            // sum of what their environments have reported
-	made    map[int]int        // valid rows of each version
-	newest  map[int]int        // by environment, the version of its newest row
-	bits    []string           // what stood in the blocks, in order of arrival
-	steps   map[int]uint64     // by split, where the next block begins if nothing is dropped
-	gaps    map[[2]uint64]bool // by split and sequence, that the block before was gone, or rows dropped, when a change came
-	went    []component.EnvsWent
-	fell    []error
-	loose   bool // blocks may be lost without notice
-	errors  int
+	t          *testing.T
+	plugins    map[int]*plugintest.Plugin
+	limit      int
+	seen       []map[int]*stream // by split and environment
+	rows       int               // valid ones
+	ended      int               // episodes that were cut for a change
+	told       int
+	counted    int                // episodes that were told and were not played on trial
+	heights    float64            // sum of what their environments have reported
+	made       map[int]int        // valid rows of each version
+	newest     map[int]int        // by environment, the version of its newest row
+	bits       []string           // what stood in the blocks, in order of arrival
+	steps      map[int]uint64     // by split, where the next block begins if nothing is dropped
+	gaps       map[[2]uint64]bool // by split and sequence, that the block before was gone, or rows dropped, when a change came
+	went       []component.EnvsWent
+	rolledBack []error
+	loose      bool // blocks may be lost without notice
+	errors     int
 }
 
 // stream is where one environment was at the end of the block before.
@@ -289,7 +289,7 @@ func (w *world) prepare(version int, o component.EnvChange) component.PreparedEn
 	}
 	o.Went = func(e component.EnvsWent) { w.went = append(w.went, e) }
 	o.RolledBack = func(err error) {
-		w.fell = append(w.fell, err)
+		w.rolledBack = append(w.rolledBack, err)
 		for i, s := range w.c.splits {
 			w.gaps[[2]uint64{uint64(i), s.sequence}] = true
 		}
