@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,25 +78,21 @@ func (p *Pipeline) build(ctx context.Context, g *graph.Graph) error {
 
 // add makes one instance for an assembly, on its loop.
 func (p *Pipeline) add(a *assembly, of *graph.Component, index int, at placement) (*instance, error) {
-	name := at.name
-	if name == "" {
-		name = of.InstanceName(index)
-	}
+	at.name = cmp.Or(at.name, of.InstanceName(index))
 	maker, err := a.graph.Maker(of, p.options.Parts)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", at.name, err)
 	}
 	made, err := maker()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", at.name, err)
 	}
 	x := &instance{run: &p.running, component: made, envs: of.Flow.Envs}
 	x.joining.Store(a)
 	x.live.watch, x.live.task, x.live.env = at.watch, at.task, a.plugins[of.Env]
-	at.name = name
 	x.host = p.hostOf(x, of, index, at)
 	if err := x.component.Configure(of.Decode); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, fmt.Errorf("%s: %w", at.name, err)
 	}
 	p.enroll(x, of.LoopOf(index), at.held)
 	return x, nil
@@ -103,7 +100,6 @@ func (p *Pipeline) add(a *assembly, of *graph.Component, index int, at placement
 
 // hostOf makes the host of an instance, without the Receiver, and without an ID that will be the next free one.
 func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placement) *component.Host {
-	own := of.Name
 	return &component.Host{
 		Name: at.name, ID: at.id, Index: index, Count: of.Count,
 		Succession: component.Succession{FirstEnv: at.first, Begun: at.begun, Again: p.again, Task: at.task, Inherited: at.inherited},
@@ -113,19 +109,22 @@ func (p *Pipeline) hostOf(x *instance, of *graph.Component, index int, at placem
 		Peers:  func(kind string) int { return x.view().graph.InstancesByKind()[kind] },
 		Tables: func() component.Tables { return x.view().tables(p.options.Parts) },
 		Readers: func(signal string) int {
-			n := x.view().graph.Readers(own, signal)
+			n := x.view().graph.Readers(of.Name, signal)
 			x.live.asked(signal, n)
 			return n
 		},
-		Grants:   x.view().graph.Grants(own),
+		Grants:   x.view().graph.Grants(of.Name),
 		Boundary: func() { p.reach(x) }, Stop: func(reason component.StopReason) { p.stopFor(x, reason) },
 		Failed: func(err error) bool { return p.failed(x, err) },
 	}
 }
 
-// start gives an instance its ports and starts it.
+// start gives an instance its ports, which must be those that the wires were checked with, and starts it.
 func (p *Pipeline) start(x *instance, of *graph.Component) error {
 	m := x.component.Manifest()
+	if !m.SamePorts(&of.Manifest) {
+		return fmt.Errorf("kind %s has other signals or slots than when the file was checked", of.Kind)
+	}
 	x.host.Bind(m)
 	x.bound.Store(true)
 	if err := x.component.Start(x.host); err != nil {

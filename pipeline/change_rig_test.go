@@ -275,6 +275,7 @@ type counter struct {
 		Fails   bool `toml:"fails"`   // it does when the stage says so
 		Rattles bool `toml:"rattles"` // it fails when it is stopped
 		Strict  bool `toml:"strict"`  // it gets every block of every player
+		More    bool `toml:"more"`    // it has further ports, and one with another payload
 		Loose   bool `toml:"loose"`   // players come and go, and their blocks are passed on: in no order
 	}
 	last    map[uint16]uint64
@@ -283,7 +284,12 @@ type counter struct {
 }
 
 func (c *counter) Manifest() component.Manifest {
-	return component.Manifest{Signals: graphtest.Ports("counts", "count"), Slots: graphtest.Ports("on_blocks", "block")}
+	m := component.Manifest{Signals: graphtest.Ports("counts", "count"), Slots: graphtest.Ports("on_blocks", "block")}
+	if c.c.More {
+		m.Signals = graphtest.Ports("counts", "sum", "more", "count")
+		m.Slots = append(graphtest.Ports("on_more", "count"), m.Slots...)
+	}
+	return m
 }
 
 func (c *counter) Configure(decode func(any) error) error { return decode(&c.c) }
@@ -301,6 +307,9 @@ func (c *counter) Start(h *component.Host) error {
 	}
 	h.Receiver.Every(time.Hour, func() {})
 	h.Slot("on_blocks", c.onBlock)
+	if c.c.More {
+		h.Slot("on_more", func(*hostabi.Message) {})
+	}
 	return nil
 }
 

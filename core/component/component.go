@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/table"
@@ -13,7 +14,8 @@ import (
 // the loop; Stop comes last, on any goroutine, after the loop has ended. Snapshot is called on the component's
 // loop, at a dataset boundary.
 type Component interface {
-	// Manifest returns the signals and slots. It does not depend on the configuration.
+	// Manifest returns the signals and slots as the component is configured: the same after each Configure of the same
+	// table. Before Configure, where it is only listed, they are those of its defaults.
 	Manifest() Manifest
 	// Configure decodes the component's table into a struct of its own, fills in defaults and checks it. The
 	// error is one or several joined *ConfigError, or what decode returned. It takes no resources.
@@ -29,7 +31,7 @@ type Component interface {
 	Stop() error
 }
 
-// Manifest lists the ports of a kind of component, in the order of their indexes in messages.
+// Manifest lists the ports of a component, in the order of their indexes in messages.
 type Manifest struct {
 	Signals []Port
 	Slots   []Port
@@ -61,6 +63,15 @@ func (m *Manifest) Signal(name string) (int, bool) { return find(m.Signals, name
 
 // Slot returns the index of a slot.
 func (m *Manifest) Slot(name string) (int, bool) { return find(m.Slots, name) }
+
+// SamePorts reports whether both have the same ports in the same order, whatever is said about them.
+func (m *Manifest) SamePorts(other *Manifest) bool {
+	same := func(a, b Port) bool {
+		a.Doc, b.Doc = "", ""
+		return a == b
+	}
+	return slices.EqualFunc(m.Signals, other.Signals, same) && slices.EqualFunc(m.Slots, other.Slots, same)
+}
 
 // ConfigError says what is wrong with one key of a component's table. The pipeline adds file, line and column.
 type ConfigError = table.Error

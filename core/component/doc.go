@@ -19,8 +19,7 @@
 //
 // The calls of a component come in this order, those in parentheses if it implements the interface:
 //
-//	Manifest          once or more
-//	Configure         once; (Flowing) Flow after it
+//	Configure         once; (Flowing) Flow and Manifest after it
 //	Start             once, before the loop runs; (Remote) from here to Stop, on any goroutine
 //	Restore           at most once, before the first slot
 //	slots, timers     on the loop, one at a time

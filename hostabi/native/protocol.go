@@ -75,7 +75,7 @@ const ABI = "1.0"
 type Kind struct {
 	Name    string `json:"name"` // snake_case
 	Doc     string `json:"doc"`
-	Signals []Port `json:"signals"` // in the order of their indexes in messages
+	Signals []Port `json:"signals"` // in the order of their indexes in messages, as they are without any configuration
 	Slots   []Port `json:"slots"`
 }
 
@@ -144,6 +144,9 @@ type EnvSpec struct {
 type Configured struct {
 	Errors []ConfigError `json:"errors"` // empty if the table is right
 	Flow   *Flow         `json:"flow"`   // of a component that makes or gathers trajectory blocks
+	// Signals and Slots are those of the component as it is configured; null: those of its Kind.
+	Signals []Port `json:"signals"`
+	Slots   []Port `json:"slots"`
 }
 
 // ConfigError says what is wrong with one key; see component.ConfigError.

@@ -42,11 +42,12 @@ type checker struct {
 	root     *node
 	bad      map[string]bool // sections that could not be read, so that their missing keys are not reported
 	broken   map[string]bool // components that could not be read
+	unsure   map[string]bool // components whose table is wrong: with the right one they may have other ports
 	wireSets []assignment
 }
 
 func newChecker(file string, o ParseOptions) *checker {
-	c := &checker{parts: o.Parts, running: o.Running, bad: map[string]bool{}, broken: map[string]bool{}}
+	c := &checker{parts: o.Parts, running: o.Running, bad: map[string]bool{}, broken: map[string]bool{}, unsure: map[string]bool{}}
 	c.File = file
 	c.graph = &Graph{File: file, Dir: o.Dir}
 	if o.Parts == nil {

@@ -132,12 +132,12 @@ func (c *checker) unknownKind(n *node, path, kind string, kinds []string) {
 
 // configure lets a component check its table.
 func (c *checker) configure(x *Component, made component.Component, path string) {
-	x.Manifest = made.Manifest()
 	d := (&tableDecoder{c: &c.Report, n: x.table, path: path}).skipping(ownKeys...)
 	since := len(c.list)
 	c.configErrors(x.table, path, made.Configure(d.decode))
-	x.config = d.into
-	if flowing, ok := made.(component.Flowing); ok && !c.failed(since) {
+	x.Manifest, x.config = made.Manifest(), d.into
+	c.unsure[x.Name] = c.failed(since)
+	if flowing, ok := made.(component.Flowing); ok && !c.unsure[x.Name] {
 		x.Flow = flowing.Flow()
 	}
 }

@@ -34,6 +34,9 @@ func (c *wireReader) port(end name, slot bool) (owner string, port component.Por
 	if i := findPort(mine, portName); i >= 0 {
 		return owner, mine[i], true
 	}
+	if c.unsure[owner] {
+		return "", port, false
+	}
 	what, other, code := "signal", "slot", "E031"
 	if slot {
 		what, other, code = "slot", "signal", "E032"

@@ -67,6 +67,8 @@ type probeConfig struct {
 	Blocks     int    `toml:"blocks"`
 	BlockBytes int    `toml:"block_bytes"`
 	FailStart  bool   `toml:"fail_start"`
+	Inputs     int    `toml:"inputs"`  // slots on_input_0, on_input_1, …
+	Carries    string `toml:"carries"` // their payload
 	Nested     struct {
 		Value int `toml:"value"`
 	} `toml:"nested"`
@@ -98,9 +100,9 @@ var _ component.Component = (*Probe)(nil)
 // NewProbe returns an unconfigured probe.
 func NewProbe() component.Component { return &Probe{} }
 
-// Manifest lists the ports.
+// Manifest lists the ports: as many inputs as the table says.
 func (c *Probe) Manifest() component.Manifest {
-	return component.Manifest{
+	m := component.Manifest{
 		Signals: []component.Port{
 			{Name: "numbers", Payload: "number", Doc: "what on_number was told to say"},
 			{Name: "blocks", Payload: "tensor", Doc: "blocks made and passed on"},
@@ -114,11 +116,17 @@ func (c *Probe) Manifest() component.Manifest {
 			{Name: "on_answer", Payload: "answer", Doc: "the row is written"},
 		},
 	}
+	for i := range c.config.Inputs {
+		m.Slots = append(m.Slots, component.Port{Name: inputName(i), Payload: c.config.Carries, Doc: "says which input it is"})
+	}
+	return m
 }
+
+func inputName(i int) string { return fmt.Sprintf("on_input_%d", i) }
 
 // Configure reads the probe's table and names every key that is wrong.
 func (c *Probe) Configure(decode func(into any) error) error {
-	c.config = probeConfig{Scale: 1, Blocks: 4, BlockBytes: 4096}
+	c.config = probeConfig{Scale: 1, Blocks: 4, BlockBytes: 4096, Carries: "number"}
 	if err := decode(&c.config); err != nil {
 		return err
 	}
@@ -134,6 +142,7 @@ func (c *Probe) Configure(decode func(into any) error) error {
 	}
 	between("blocks", c.config.Blocks, 1, 64)
 	between("block_bytes", c.config.BlockBytes, 64, 1<<20)
+	between("inputs", c.config.Inputs, 0, 8)
 	return errors.Join(errs...)
 }
 
@@ -152,6 +161,9 @@ func (c *Probe) Start(h *component.Host) error {
 	h.Slot("on_block", c.onBlock)
 	h.Slot("on_ask", c.onAsk)
 	h.Slot("on_answer", c.onAnswer)
+	for i := range c.config.Inputs {
+		h.Slot(inputName(i), func(m *hostabi.Message) { c.say(hostabi.Message{Kind: m.Kind, T: uint32(i)}) })
+	}
 	a, err := h.Arenas.Add(arena.Config{Name: "probe", Blocks: c.config.Blocks, BlockBytes: c.config.BlockBytes})
 	c.arena = a
 	return err

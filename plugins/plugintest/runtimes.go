@@ -62,6 +62,7 @@ func scenes() []scene {
 		{"describes itself", false, sceneDescribes},
 		{"says what is wrong with its configuration", false, sceneConfig},
 		{"gets its configuration", false, sceneConfigured},
+		{"has the ports that its configuration says", false, scenePorts},
 		{"can fail to start", false, sceneFailStart},
 		{"messages arrive bit by bit as they were", false, sceneBits},
 		{"messages arrive in order", false, sceneOrder},
@@ -186,7 +187,13 @@ func (a *act) fill(x *arena.Arena, b byte) hostabi.Handle {
 }
 
 func sceneDescribes(t *testing.T, h *RuntimeHarness) {
-	got, want := h.New(t).Manifest(), NewProbe().Manifest()
+	expectPorts(t, h.New(t), NewProbe())
+}
+
+// expectPorts checks that a component has the ports of the probe that runs in this process.
+func expectPorts(t *testing.T, c, probe component.Component) {
+	t.Helper()
+	got, want := c.Manifest(), probe.Manifest()
 	for _, list := range []struct {
 		what      string
 		got, want []component.Port
@@ -275,6 +282,23 @@ func sceneConfigured(t *testing.T, h *RuntimeHarness) {
 	a.expect("bytes of label", m.T, uint32(len("größe")))
 	a.expect("index", m.Split, uint32(3))
 	a.expect("seed", m.PolicyVersion, uint64(1<<63+5))
+}
+
+func scenePorts(t *testing.T, h *RuntimeHarness) {
+	for _, table := range []map[string]any{
+		{"inputs": int64(2)}, {"inputs": int64(3), "carries": "word"}, {"inputs": int64(0), "carries": "word"},
+	} {
+		a, probe := play(t, h, StageOptions{Table: table}), NewProbe()
+		if err := probe.Configure(DecodeTable(table)); err != nil {
+			t.Fatal(err)
+		}
+		expectPorts(t, a.Component, probe)
+		for i := range int(table["inputs"].(int64)) {
+			a.emit(a.To(inputName(i), false, bus.Options{Mode: bus.All, Overflow: bus.Block}), hostabi.Message{Kind: OpEcho})
+			a.expect("input", a.Next("numbers").T, uint32(i))
+		}
+		a.Close()
+	}
 }
 
 func sceneFailStart(t *testing.T, h *RuntimeHarness) {

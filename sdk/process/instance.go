@@ -30,6 +30,7 @@ const maxReason = 64 << 10
 type instance struct {
 	server    *server
 	component component.Component
+	manifest  component.Manifest
 	told      native.Configuration
 	host      *component.Host
 	arenas    *arena.Set
@@ -56,17 +57,16 @@ type instance struct {
 }
 
 // newInstance prepares a configured component. Nothing runs yet.
-func newInstance(s *server, c component.Component, told native.Configuration) (*instance, error) {
+func newInstance(s *server, c component.Component, m component.Manifest, told native.Configuration) (*instance, error) {
 	set, err := s.arenas.open(told.Holder)
 	if err != nil {
 		return nil, err
 	}
 	x := &instance{
-		server: s, component: c, told: told, arenas: set, loop: loop.New(loopName), ended: make(chan struct{}),
+		server: s, component: c, manifest: m, told: told, arenas: set, loop: loop.New(loopName), ended: make(chan struct{}),
 		stats: newMirror(stat.NewRegistry(), s.send), loaded: map[string]env.Plugin{},
 	}
 	x.host = x.newHost(s)
-	m := c.Manifest()
 	x.host.Bind(m)
 	x.link, err = link.New(link.Config{
 		Name: told.Name, Transport: &ring.Pair{Out: s.out, In: s.in}, Sends: linkPorts(m.Signals), Receives: linkPorts(m.Slots),
@@ -87,7 +87,7 @@ func linkPorts(list []component.Port) []link.Port {
 // start starts the component and then the goroutine of its loop, which waits until the run begins.
 func (x *instance) start() error {
 	x.started = true
-	for i, p := range x.component.Manifest().Signals {
+	for i, p := range x.manifest.Signals {
 		x.host.Signal(p.Name).Tap(func(m hostabi.Message) error { return x.link.Send(i, &m) })
 	}
 	x.arenas.Credits(hostabi.ArenaHost, func(h hostabi.Handle) {
@@ -96,7 +96,7 @@ func (x *instance) start() error {
 	if err := x.component.Start(x.host); err != nil {
 		return err
 	}
-	for _, p := range x.component.Manifest().Slots {
+	for _, p := range x.manifest.Slots {
 		slot := x.host.BoundSlot(p.Name)
 		if slot == nil {
 			return fmt.Errorf("kind %s does not bind its slot %q", x.told.Kind, p.Name)

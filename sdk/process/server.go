@@ -112,11 +112,12 @@ func (s *server) configure(c native.Configuration) (native.Configured, error) {
 	if err != nil {
 		return native.Configured{Errors: configErrors(err)}, nil
 	}
-	answer := native.Configured{Errors: []native.ConfigError{}, Flow: flowOf(comp)}
+	m := comp.Manifest()
+	answer := native.Configured{Errors: []native.ConfigError{}, Flow: flowOf(comp), Signals: ports(m.Signals), Slots: ports(m.Slots)}
 	if c.CheckOnly {
 		return answer, nil
 	}
-	s.instance, err = newInstance(s, comp, c)
+	s.instance, err = newInstance(s, comp, m, c)
 	return answer, err
 }
 

@@ -36,18 +36,19 @@ func New(ctx context.Context, r *spawn.Runtime, p spawn.Program, kind string) (c
 	}
 	x := &proxy{
 		shared: shared{
-			runtime: r, program: p.WithDefaults(), kind: d.Kinds[i], quit: make(chan struct{}), open: map[question]hostabi.Message{},
+			runtime: r, program: p.WithDefaults(), kind: kind, quit: make(chan struct{}), open: map[question]hostabi.Message{},
 		},
 		snapshot: slices.Contains(d.Capabilities, native.CapSnapshot), pauses: slices.Contains(d.Capabilities, native.CapPause),
 		ended: make(chan struct{}),
 	}
-	if x.manifest, err = manifestOf(&p, x.kind); err != nil {
+	x.manifest, err = manifestOf(&p, kind, d.Kinds[i].Signals, d.Kinds[i].Slots)
+	if err != nil {
 		return nil, err
 	}
 	return x, nil
 }
 
-// Manifest returns what the program says of its kind.
+// Manifest returns the ports of the component as it is configured; before that, those of its kind.
 func (x *proxy) Manifest() component.Manifest { return x.manifest }
 
 // Flow returns what the program said of its configuration; zero if nothing.
@@ -61,12 +62,14 @@ func (x *proxy) Configure(decode func(into any) error) error {
 	}
 	x.config = config
 	answer, err := x.runtime.CheckConfig(context.Background(), x.program, native.Configuration{
-		Kind: x.kind.Name, Name: x.kind.Name, Count: 1, Config: config, Lines: linesOf(config), LogLevel: "info",
+		Kind: x.kind, Name: x.kind, Count: 1, Config: config, Lines: linesOf(config), LogLevel: "info",
 	})
 	if err != nil {
 		return err
 	}
-	x.setFlow(answer.Flow)
+	if x.manifest, err = x.describedBy(&answer); err != nil {
+		return err
+	}
 	return configErrors(answer.Errors)
 }
 

@@ -19,20 +19,20 @@ import (
 // maxPorts bounds a manifest from outside.
 const maxPorts = 256
 
-func manifestOf(p *spawn.Program, k native.Kind) (component.Manifest, error) {
+func manifestOf(p *spawn.Program, kind string, signals, slots []native.Port) (component.Manifest, error) {
 	var m component.Manifest
 	for _, list := range []struct {
 		from []native.Port
 		to   *[]component.Port
-	}{{k.Signals, &m.Signals}, {k.Slots, &m.Slots}} {
+	}{{signals, &m.Signals}, {slots, &m.Slots}} {
 		if len(list.from) > maxPorts {
-			return m, &spawn.Error{Code: spawn.CodeProtocol, Program: p.Name, Reason: fmt.Sprintf("kind %q has %d ports", k.Name, len(list.from))}
+			return m, &spawn.Error{Code: spawn.CodeProtocol, Program: p.Name, Reason: fmt.Sprintf("kind %q has %d ports", kind, len(list.from))}
 		}
 		seen := map[string]bool{}
 		for _, port := range list.from {
 			if port.Name == "" || port.Payload == "" || seen[port.Name] {
 				return m, &spawn.Error{Code: spawn.CodeProtocol, Program: p.Name,
-					Reason: fmt.Sprintf("kind %q has a port %q with payload %q, twice or without a name", k.Name, port.Name, port.Payload)}
+					Reason: fmt.Sprintf("kind %q has a port %q with payload %q, twice or without a name", kind, port.Name, port.Payload)}
 			}
 			seen[port.Name] = true
 			*list.to = append(*list.to, component.Port{Name: port.Name, Payload: port.Payload, Doc: port.Doc, OnLoan: port.OnLoan})
@@ -41,7 +41,7 @@ func manifestOf(p *spawn.Program, k native.Kind) (component.Manifest, error) {
 	return m, nil
 }
 
-func ports(list []native.Port) []link.Port {
+func ports(list []component.Port) []link.Port {
 	out := make([]link.Port, len(list))
 	for i, p := range list {
 		out[i] = link.Port{Name: p.Name, OnLoan: p.OnLoan}

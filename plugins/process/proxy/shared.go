@@ -20,7 +20,7 @@ import (
 type shared struct {
 	runtime  *spawn.Runtime
 	program  spawn.Program
-	kind     native.Kind
+	kind     string
 	manifest component.Manifest
 	config   map[string]any
 	flow     component.Flow
@@ -71,10 +71,15 @@ func newMeters(s *stat.Registry, name string) meters {
 	}
 }
 
-func (x *shared) setFlow(f *native.Flow) {
-	if f != nil {
-		x.flow = component.Flow(*f)
+// describedBy notes what the program says of its component as it is configured, and returns its ports.
+func (x *shared) describedBy(c *native.Configured) (component.Manifest, error) {
+	if c.Flow != nil {
+		x.flow = component.Flow(*c.Flow)
 	}
+	if c.Signals == nil && c.Slots == nil {
+		return x.manifest, nil
+	}
+	return manifestOf(&x.program, x.kind, c.Signals, c.Slots)
 }
 
 // configuration is what an instance is told at its start.
@@ -86,7 +91,7 @@ func (x *shared) configuration(holder int) native.Configuration {
 	}
 	x.configured = true
 	c := native.Configuration{
-		Kind: x.kind.Name, Name: h.Name, ID: h.ID, Index: h.Index, Count: h.Count, Holder: holder,
+		Kind: x.kind, Name: h.Name, ID: h.ID, Index: h.Index, Count: h.Count, Holder: holder,
 		Config: x.config, Lines: linesOf(x.config), LogLevel: logLevel(h.Log), Run: runOf(h.Run),
 		Readers: map[string]int{}, Policies: map[string]native.Policy{}, Envs: map[string]native.EnvSpec{},
 		Sources: map[string]json.RawMessage{}, FirstEnv: h.FirstEnv, Grants: h.Grants, Published: x.published.Load(), Begun: begun,

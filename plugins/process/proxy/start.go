@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -60,9 +61,16 @@ func (l *session) start() error {
 	if err := l.call(limited, native.MethodConfigure, x.configuration(l.holder), &configured); err != nil {
 		return err
 	}
-	x.setFlow(configured.Flow)
 	if err := configErrors(configured.Errors); err != nil {
 		return err
+	}
+	switch m, err := x.describedBy(&configured); {
+	case err != nil:
+		return err
+	case !m.SamePorts(&x.manifest):
+		return &spawn.Error{Code: spawn.CodeProtocol, Program: x.program.Name,
+			Reason: fmt.Sprintf("kind %q has other signals or slots than when its table was checked", x.kind),
+			Help:   "if the program has changed, reload the pipeline file"}
 	}
 	p.Took.Configure = p.Took.Part()
 	if err := l.connect(); err != nil {
@@ -81,7 +89,7 @@ func (l *session) connect() (err error) {
 	x := l.x
 	l.link, err = link.New(link.Config{
 		Name: x.h.Name, Transport: l.process.Transport, Host: true,
-		Sends: ports(x.kind.Slots), Receives: ports(x.kind.Signals),
+		Sends: ports(x.manifest.Slots), Receives: ports(x.manifest.Signals),
 		Arenas: x.h.Arenas, Receiver: x.h.Receiver, Limit: x.limit, Window: hostabi.LinkWindow,
 		Deliver: l.deliver, Control: l.control, Fault: l.fault,
 	})

@@ -40,16 +40,21 @@ static void write_port(struct text *t, const rlh_port *p, bool first) {
     text_put(t, p->on_loan ? ",\"on_loan\":true}" : ",\"on_loan\":false}");
 }
 
+static void write_ports(struct text *t, const rlh_component *k) {
+    text_put(t, "\"signals\":[");
+    for (size_t i = 0; i < k->signal_count; i++) write_port(t, &k->signals[i], i == 0);
+    text_put(t, "],\"slots\":[");
+    for (size_t i = 0; i < k->slot_count; i++) write_port(t, &k->slots[i].port, i == 0);
+    text_put(t, "]}");
+}
+
 static void write_kind(struct text *t, const rlh_component *k, bool first) {
     text_put(t, first ? "{\"name\":" : ",{\"name\":");
     text_quote(t, k->kind);
     text_put(t, ",\"doc\":");
     text_quote(t, k->doc != NULL ? k->doc : "");
-    text_put(t, ",\"signals\":[");
-    for (size_t i = 0; i < k->signal_count; i++) write_port(t, &k->signals[i], i == 0);
-    text_put(t, "],\"slots\":[");
-    for (size_t i = 0; i < k->slot_count; i++) write_port(t, &k->slots[i].port, i == 0);
-    text_put(t, "]}");
+    text_put(t, ",");
+    write_ports(t, k);
 }
 
 static void describe(struct service *s, struct call *c) {
@@ -64,6 +69,15 @@ static void describe(struct service *s, struct call *c) {
 }
 
 // ---- Configure, Start, Stop
+
+void rlh_set_ports(rlh_host *host, const rlh_port *signals, size_t signal_count, const rlh_slot *slots, size_t slot_count) {
+    struct service *s = host->service;
+    if (s == NULL || s->kind == NULL || s->life != DESCRIBED) return;
+    s->configured.signals = signals;
+    s->configured.signal_count = signal_count;
+    s->configured.slots = slots;
+    s->configured.slot_count = slot_count;
+}
 
 static const rlh_component *find_kind(const struct service *s, const char *name) {
     for (size_t i = 0; i < s->kind_count; i++) {
@@ -89,12 +103,14 @@ static void configure(struct service *s, struct call *c) {
         refuse(c, RLH_CODE_INVALID, "the configuration makes no sense");
         return;
     }
-    s->kind = find_kind(s, rlh_identify(s->host)->kind);
-    if (s->kind == NULL) {
+    const rlh_component *kind = find_kind(s, rlh_identify(s->host)->kind);
+    if (kind == NULL) {
         snprintf(c->message, sizeof c->message, "this plugin has no kind \"%.64s\"", rlh_identify(s->host)->kind);
         c->code = RLH_CODE_INVALID;
         return;
     }
+    s->configured = *kind;
+    s->kind = &s->configured;
     s->self = calloc(1, s->kind->self_bytes > 0 ? s->kind->self_bytes : 1);
     if (s->self == NULL) {
         refuse(c, RLH_CODE_FAILED, "out of memory");
@@ -105,6 +121,7 @@ static void configure(struct service *s, struct call *c) {
     if (config_wrong(s->host)) err = RLH_OK; // configure has reported the errors
     if (!judge(s, c, err)) return;
     config_finish(s->host, &c->reply);
+    write_ports(&c->reply, s->kind);
     s->life = config_wrong(s->host) || config_check_only(s->host) ? DESCRIBED : CONFIGURED;
 }
 

@@ -223,7 +223,7 @@ void config_finish(rlh_host *host, struct text *reply) {
     }
     text_put(reply, "{\"errors\":[");
     if (c->wrong) text_add(reply, c->errors.at, c->errors.len);
-    text_put(reply, "],\"flow\":null}");
+    text_put(reply, "],\"flow\":null,");
     reply->failed = reply->failed || c->errors.failed;
 }
 

@@ -140,6 +140,10 @@ int rlh_config_bool(rlh_host *host, const char *key, int *value);
 // code, such as "E020" (NULL: none). The library reports keys that were never read.
 void rlh_config_error(rlh_host *host, const char *key, const char *reason, const char *help, const char *code);
 
+// rlh_set_ports gives the component other signals and slots than its kind, where they depend on the table: configure calls
+// it. The arrays, and the texts in them, must live as long as the component.
+void rlh_set_ports(rlh_host *host, const rlh_port *signals, size_t signal_count, const rlh_slot *slots, size_t slot_count);
+
 // rlh_identity says which instance of the component this is.
 typedef struct rlh_identity {
     const char *name; // component[i], or component

@@ -9,7 +9,7 @@ uint32_t config_holder(const rlh_host *host);
 bool config_check_only(const rlh_host *host);
 bool config_wrong(const rlh_host *host);
 const char *config_level(const rlh_host *host);
-// config_finish reports keys that were never read and writes a Configured document.
+// config_finish reports keys that were never read and writes a Configured document up to the ports.
 void config_finish(rlh_host *host, struct text *reply);
 
 // ---- the control connection (control.c, grpc.c)
@@ -53,7 +53,8 @@ struct service {
     size_t kind_count;
 
     // The instance; main thread.
-    const rlh_component *kind;
+    const rlh_component *kind; // NULL, or &configured
+    rlh_component configured;  // with the ports that configure has set
     void *self;
     enum life life;
     struct text state; // of the current snapshot

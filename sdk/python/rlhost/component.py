@@ -86,8 +86,9 @@ class Component:
 
     kind: ClassVar[str] = ""  # snake_case, the name in the pipeline's file; empty: the class's name in snake_case
     doc: ClassVar[str] = ""  # one sentence; empty: the first line of the class's documentation
-    signals: ClassVar[Sequence[Signal]] = ()  # in the order of their indexes in messages
-    slots: ClassVar[Sequence[Slot]] = ()
+    # The ports, in the order of their indexes in messages. Where they depend on the table, configure sets them on self.
+    signals: Sequence[Signal] = ()
+    slots: Sequence[Slot] = ()
 
     host: Host  # from start on
 
@@ -137,13 +138,18 @@ def check_kind(component: type[Component]) -> None:
     """Raises TypeError, naming the missing parts, for a class that cannot be served."""
     if not (isinstance(component, type) and issubclass(component, Component)):
         raise TypeError(f"{component!r} is not a subclass of rlhost.Component")
+    check_ports(component, component.__name__)
+
+
+def check_ports(component: type[Component] | Component, name: str) -> None:
+    """Raises TypeError if a slot has no method, or two ports one name."""
     for slot in component.slots:
         if not callable(getattr(component, slot.name, None)):
-            raise TypeError(f"{component.__name__} has a slot {slot.name} and no method of that name")
+            raise TypeError(f"{name} has a slot {slot.name} and no method of that name")
     for ports in (component.signals, component.slots):
         names = [p.name for p in ports]
         if len(set(names)) != len(names):
-            raise TypeError(f"{component.__name__} names a port twice: {names}")
+            raise TypeError(f"{name} names a port twice: {names}")
 
 
 def decode(config: Mapping[str, Any], into: type[_T]) -> _T:

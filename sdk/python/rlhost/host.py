@@ -102,7 +102,7 @@ _OBSERVATIONS, _NAMES = 512, 512  # of one frame, at most
 class Host:
     """The host as one component sees it. Except for log and stats it belongs to the main thread."""
 
-    def __init__(self, link: _native.Host, configuration: Mapping[str, Any], component: type[Component]):
+    def __init__(self, link: _native.Host, configuration: Mapping[str, Any], component: Component):
         c = configuration
         self.name: str = c["name"]  # component[i] where there are several instances
         self.id: int = c["id"]

@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any, NoReturn, Protocol
 
 from . import _native, log, state
-from .component import Component, ConfigError, ConfigErrors, NoSnapshot, check_kind, doc_of, kind_of
+from .component import Component, ConfigError, ConfigErrors, NoSnapshot, check_kind, check_ports, doc_of, kind_of
 from .control import Refusal, Server
 from .host import Host
 from .version import __version__
@@ -273,12 +273,14 @@ class Plugin:
             return {"errors": [told_config(e)]}
         except ConfigErrors as e:
             return {"errors": [told_config(x) for x in e.errors]}
+        check_ports(component, kind.__name__)
         if not document.get("check_only"):
             self._component = component
-            self._host = Host(self._link, document, kind)
-            self._link.bind(document["holder"], document["id"], [s.on_loan for s in kind.signals], len(kind.slots))
+            self._host = Host(self._link, document, component)
+            self._link.bind(document["holder"], document["id"], [s.on_loan for s in component.signals], len(component.slots))
         flow = component.flow()
-        return {"errors": [], "flow": vars(flow) if flow else None}
+        return {"errors": [], "flow": vars(flow) if flow else None,
+                "signals": ports(component.signals), "slots": ports(component.slots)}
 
     def _do_start(self, document: Any) -> Any:
         component, host = self._component, self._host

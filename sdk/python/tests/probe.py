@@ -24,6 +24,8 @@ class Config:
     blocks: int = 4
     block_bytes: int = 4096
     fail_start: bool = False
+    inputs: int = 0  # slots on_input_0, on_input_1, ...
+    carries: str = "number"  # their payload
     nested: Nested = dataclasses.field(default_factory=Nested)
 
 
@@ -60,8 +62,13 @@ class Probe(rlhost.Component):
             errors.append(rlhost.ConfigError("blocks", f"is {c.blocks}, want 1 to 64"))
         if not 64 <= c.block_bytes <= 1048576:
             errors.append(rlhost.ConfigError("block_bytes", f"is {c.block_bytes}, want 64 to 1048576"))
+        if not 0 <= c.inputs <= 8:
+            errors.append(rlhost.ConfigError("inputs", f"is {c.inputs}, want 0 to 8"))
         if errors:
             raise rlhost.ConfigErrors(errors)
+        self.slots = [*Probe.slots, *(rlhost.Slot(f"on_input_{i}", c.carries, "says which input it is") for i in range(c.inputs))]
+        for i in range(c.inputs):
+            setattr(self, f"on_input_{i}", lambda m, i=i: self.host.emit("numbers", kind=m.kind, t=i))
 
     def start(self, host):
         if self.config.fail_start:

@@ -10,7 +10,7 @@
 #include <time.h>
 
 enum { NUMBERS, BLOCKS, ANSWERS, ASKS }; // signals
-enum { LISTED_MAX = 4096 };
+enum { LISTED_MAX = 4096, FIXED_SLOTS = 4, INPUTS_MAX = 8 };
 enum {
     ECHO, COUNT, ADD, MAKE, ABORT, RELEASE, LEASE, STOP, BOUNDARY, FAIL, STAT, LOG, BURST, ASK, REPLY, HISTORY, SLEEP,
     EXIT, CONFIG, KEEP, PAIR,
@@ -19,7 +19,7 @@ enum { SUM, HOLD, PASS, TWICE }; // of on_block
 enum { LATE = 1, LOST = 99 };    // of on_ask
 
 struct probe {
-    int64_t scale, blocks, block_bytes, nested;
+    int64_t scale, blocks, block_bytes, nested, inputs;
     int fail_start;
     const char *label;
     rlh_arena *arena;
@@ -27,6 +27,8 @@ struct probe {
     float history[4];
     rlh_handle leases[LISTED_MAX], kept[LISTED_MAX], asked[LISTED_MAX];
     rlh_message held[LISTED_MAX]; // unanswered requests
+    rlh_slot slots[FIXED_SLOTS + INPUTS_MAX];
+    char names[INPUTS_MAX][16];
     size_t lease_count, kept_count, asked_count, held_count;
 };
 
@@ -64,22 +66,6 @@ static void want_between(rlh_host *host, const char *key, int64_t *value, int64_
     char reason[100];
     snprintf(reason, sizeof reason, "is %lld, want %lld to %lld", (long long)*value, (long long)low, (long long)high);
     rlh_config_error(host, key, reason, NULL, NULL);
-}
-
-static int configure(rlh_host *host, void *self) {
-    struct probe *p = self;
-    p->scale = 1;
-    p->blocks = 4;
-    p->block_bytes = 4096;
-    want_between(host, "scale", &p->scale, 1, 1000);
-    p->label = rlh_config(host, "label");
-    if (p->label == NULL) p->label = "";
-    if (strcmp(p->label, "bad") == 0) rlh_config_error(host, "label", "is \"bad\"", "use another word", "E020");
-    want_between(host, "blocks", &p->blocks, 1, 64);
-    want_between(host, "block_bytes", &p->block_bytes, 64, 1 << 20);
-    rlh_config_bool(host, "fail_start", &p->fail_start);
-    rlh_config_int(host, "nested.value", &p->nested);
-    return RLH_OK;
 }
 
 static int start(rlh_host *host, void *self) {
@@ -374,23 +360,62 @@ static void on_answer(rlh_host *host, void *self, const rlh_message *m) {
     }
 }
 
+// ---- ports
+
+static const rlh_port signals[] = {
+    {"numbers", "number", "what on_number was told to say", 0},
+    {"blocks", "tensor", "blocks made and passed on", 0},
+    {"answers", "answer", "rows that others have asked about", 1},
+    {"asks", "ask", "a row of a block on loan", 1},
+};
+static const rlh_slot fixed_slots[FIXED_SLOTS] = {
+    {{"on_number", "number", "what to do", 0}, on_number},
+    {{"on_block", "tensor", "a block", 0}, on_block},
+    {{"on_ask", "ask", "a row to write", 0}, on_ask},
+    {{"on_answer", "answer", "the row is written", 0}, on_answer},
+};
+
+static void on_input(rlh_host *host, void *self, const rlh_message *m) {
+    (void)self;
+    say(host, (rlh_message){.kind = m->kind, .t = m->slot - FIXED_SLOTS});
+}
+
+// set_inputs adds as many slots as the table says.
+static void set_inputs(rlh_host *host, struct probe *p) {
+    const char *carries = rlh_config(host, "carries");
+    want_between(host, "inputs", &p->inputs, 0, INPUTS_MAX);
+    if (p->inputs < 1 || p->inputs > INPUTS_MAX) return;
+    memcpy(p->slots, fixed_slots, sizeof fixed_slots);
+    for (int64_t i = 0; i < p->inputs; i++) {
+        snprintf(p->names[i], sizeof p->names[i], "on_input_%lld", (long long)i);
+        rlh_port port = {p->names[i], carries != NULL ? carries : "number", "says which input it is", 0};
+        p->slots[FIXED_SLOTS + i] = (rlh_slot){port, on_input};
+    }
+    rlh_set_ports(host, signals, sizeof signals / sizeof *signals, p->slots, FIXED_SLOTS + (size_t)p->inputs);
+}
+
+static int configure(rlh_host *host, void *self) {
+    struct probe *p = self;
+    p->scale = 1;
+    p->blocks = 4;
+    p->block_bytes = 4096;
+    want_between(host, "scale", &p->scale, 1, 1000);
+    p->label = rlh_config(host, "label");
+    if (p->label == NULL) p->label = "";
+    if (strcmp(p->label, "bad") == 0) rlh_config_error(host, "label", "is \"bad\"", "use another word", "E020");
+    want_between(host, "blocks", &p->blocks, 1, 64);
+    want_between(host, "block_bytes", &p->block_bytes, 64, 1 << 20);
+    rlh_config_bool(host, "fail_start", &p->fail_start);
+    rlh_config_int(host, "nested.value", &p->nested);
+    set_inputs(host, p);
+    return RLH_OK;
+}
+
 int main(void) {
-    static const rlh_port signals[] = {
-        {"numbers", "number", "what on_number was told to say", 0},
-        {"blocks", "tensor", "blocks made and passed on", 0},
-        {"answers", "answer", "rows that others have asked about", 1},
-        {"asks", "ask", "a row of a block on loan", 1},
-    };
-    static const rlh_slot slots[] = {
-        {{"on_number", "number", "what to do", 0}, on_number},
-        {{"on_block", "tensor", "a block", 0}, on_block},
-        {{"on_ask", "ask", "a row to write", 0}, on_ask},
-        {{"on_answer", "answer", "the row is written", 0}, on_answer},
-    };
     static const rlh_component probe = {
-        .kind = "probe", .doc = "does as it is told", .signals = signals, .signal_count = 4, .slots = slots, .slot_count = 4,
-        .self_bytes = sizeof(struct probe), .configure = configure, .start = start, .snapshot = snapshot,
-        .restore = restore, .stop = stop,
+        .kind = "probe", .doc = "does as it is told", .signals = signals, .signal_count = 4, .slots = fixed_slots,
+        .slot_count = FIXED_SLOTS, .self_bytes = sizeof(struct probe), .configure = configure, .start = start,
+        .snapshot = snapshot, .restore = restore, .stop = stop,
     };
     return rlh_serve(&probe, 1);
 }
