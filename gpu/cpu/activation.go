@@ -2,34 +2,62 @@ package cpu
 
 import (
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
-	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
 // activation is what products do with their results on the way forward and back.
 type activation struct{ forward, backward kern.Epilogue }
 
-// activation makes an activation part of the dense operation that it follows. Nothing else may read that.
-func (l *layout) activation(n *policy.Node, a *layer.Activation) bool {
-	d, ok := l.names[n.In[0]].(*dense)
-	if !ok || d.readers > 0 || d.activation.forward != kern.None {
-		return false
+// activation makes an activation part of the product that it follows, where nothing else reads that, and otherwise a
+// copy that has the activation.
+func (l *layout) activation(n node, a *layer.Activation) op {
+	f := map[layer.Func]activation{layer.ReLU: {kern.ReLU, kern.DReLU}, layer.ELU: {kern.ELU, kern.DELU},
+		layer.Tanh: {kern.Tanh, kern.DTanh}}[a.Func]
+	if d, ok := n.in[0].from.(*dense); ok && d.activation.forward == kern.None && l.readers(d.name) == 1 {
+		d.activation = f
+		return d
 	}
+	n.activation = f
+	return &activated{n}
+}
+
+// readers returns how many nodes read a node.
+func (l *layout) readers(name string) int {
+	count := 0
 	for i := range l.net.Nodes {
 		for _, in := range l.net.Nodes[i].In {
-			if in == n.In[0] && l.net.Nodes[i].Name != n.Name {
-				return false
+			if in == name {
+				count++
 			}
 		}
 	}
-	switch a.Func {
-	case layer.ReLU:
-		d.activation = activation{kern.ReLU, kern.DReLU}
-	case layer.ELU:
-		d.activation = activation{kern.ELU, kern.DELU}
-	default:
-		d.activation = activation{kern.Tanh, kern.DTanh}
+	return count
+}
+
+// activated copies what it reads and applies its activation. Those that read it see to the derivative, as they do for a
+// product.
+type activated struct{ node }
+
+func (a *activated) forward(p *pass, rows int) {
+	in, out := p.input(a.in[0].from), p.input(a)
+	for r := range rows {
+		for j := range a.width {
+			out.data[r*out.row+j] = in.data[r*in.row+j*in.col]
+		}
 	}
-	l.names[n.Name] = d
-	return true
+	p.apply(a.activation.forward, out, nil, rows, a.padded)
+}
+
+func (a *activated) backward(s *shard, rows int) {
+	e := &a.in[0]
+	if e.from == nil {
+		return
+	}
+	g, below := s.gradient(a), s.below(e, rows)
+	for r := range rows {
+		for j := range a.width {
+			below.data[r*below.row+j] += g.data[r*g.row+j]
+		}
+	}
+	s.passed(e, rows)
 }

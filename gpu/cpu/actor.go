@@ -13,7 +13,6 @@ type actor struct {
 	mean, scale []float32
 	normal      bool // observations are normalised
 	loaded      bool
-	sample      kern.Sample
 	weights     policy.WeightsFormat
 }
 
@@ -65,7 +64,7 @@ func (a *actor) rows(i int, r *policy.Request, lo, hi int) error {
 	if r.Action == nil {
 		return nil
 	}
-	if row := a.dist.act(a, r, lo, hi); row >= 0 {
+	if row := a.dist.act(r, lo, hi); row >= 0 {
 		return &policy.RowError{Request: i, Row: row, Err: policy.ErrNoLegalAction}
 	}
 	return nil

@@ -4,41 +4,58 @@ import (
 	"math"
 
 	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // categorical is head.Categorical.
-type categorical struct{}
+type categorical struct {
+	*pass
+	sample  kern.Sample
+	loss    kern.Loss
+	scratch []float32 // [actions][kern.Lanes]
+}
 
-// act draws from the logits.
-func (categorical) act(a *actor, r *policy.Request, lo, hi int) (illegal int) {
-	logits := a.columns(a.layout.policy)
-	if row := a.forbid(logits, &r.Mask, lo, hi); row >= 0 {
+// maxActions bounds the logits of a block of rows, which are kept together.
+const maxActions = 1 << 16
+
+// categoricalOf returns what makes a categorical distribution, or nil for one of too many actions.
+func categoricalOf(d *head.Categorical) func(p *pass) dist {
+	if d.N > maxActions {
+		return nil
+	}
+	return func(p *pass) dist {
+		return &categorical{pass: p, scratch: aligned(d.N * kern.Lanes), loss: kern.Loss{NewLogProb: aligned(p.block)}}
+	}
+}
+
+func (c *categorical) act(r *policy.Request, lo, hi int) (illegal int) {
+	logits := c.columns(c.layout.policy)
+	if row := c.forbid(logits, &r.Mask, lo, hi); row >= 0 {
 		return row
 	}
-	a.sample = kern.Sample{Rows: hi - lo, Actions: a.actions, Logits: logits, LD: a.block, Seed: r.Seed, Step: r.Step,
-		Env: r.FirstEnv + uint32(lo), Greedy: r.Greedy, Action: r.Action[lo:hi], LogProb: r.LogProb[lo:hi], Scratch: a.scratch}
-	a.set.Sample(&a.sample)
-	a.correct(r, lo, hi)
+	c.sample = kern.Sample{Rows: hi - lo, Actions: c.actions, Logits: logits, LD: c.block, Seed: r.Seed, Step: r.Step,
+		Env: r.FirstEnv + uint32(lo), Greedy: r.Greedy, Action: r.Action[lo:hi], LogProb: r.LogProb[lo:hi], Scratch: c.scratch}
+	c.set.Sample(&c.sample)
+	c.correct(r, lo, hi)
 	return -1
 }
 
 // forbid makes the logits of masked actions impossible. It returns the first row without a legal action, or -1.
-func (a *actor) forbid(logits []float32, mask *trajectory.Matrix, lo, hi int) int {
+func (c *categorical) forbid(logits []float32, mask *trajectory.Matrix, lo, hi int) int {
 	if mask.Rows == 0 {
 		return -1
 	}
 	for row := lo; row < hi; row++ {
 		legal := false
-		for j := range a.actions {
+		for j := range c.actions {
 			if mask.Data[row*mask.StrideRow+j*mask.StrideElem] != 0 {
 				legal = true
 				continue
 			}
-			logits[j*a.block+row-lo] = kern.Illegal
+			logits[j*c.block+row-lo] = kern.Illegal
 		}
 		if !legal {
 			return row
@@ -49,7 +66,7 @@ func (a *actor) forbid(logits []float32, mask *trajectory.Matrix, lo, hi int) in
 
 // correct replaces illegal actions, which only logits that are not numbers can bring about. The mask is the
 // guest's, and may have changed: its legal actions are looked at again, but nothing depends on there being one.
-func (a *actor) correct(r *policy.Request, lo, hi int) {
+func (c *categorical) correct(r *policy.Request, lo, hi int) {
 	if r.Mask.Rows == 0 {
 		return
 	}
@@ -58,7 +75,7 @@ func (a *actor) correct(r *policy.Request, lo, hi int) {
 		if mask[int(r.Action[row])*r.Mask.StrideElem] != 0 {
 			continue
 		}
-		for j := range a.actions {
+		for j := range c.actions {
 			if mask[j*r.Mask.StrideElem] != 0 {
 				r.Action[row] = int32(j)
 				break
@@ -67,35 +84,38 @@ func (a *actor) correct(r *policy.Request, lo, hi int) {
 	}
 }
 
-func (categorical) begin(s *shard, c *ppo.Config, r ppo.Rates, rows int) {
+func (c *categorical) begin(config *ppo.Config, r ppo.Rates, rows int) {
 	mean := 1 / float64(rows)
 	bound := float32(math.Inf(1))
-	if c.ValueClip > 0 {
-		bound = float32(c.ValueClip)
+	if config.ValueClip > 0 {
+		bound = float32(config.ValueClip)
 	}
-	s.loss = kern.Loss{Actions: s.actions, LD: s.block, NewLogProb: s.loss.NewLogProb, Scratch: s.scratch,
+	c.loss = kern.Loss{Actions: c.actions, LD: c.block, NewLogProb: c.loss.NewLogProb, Scratch: c.scratch,
 		Low: 1 - r.Clip, High: 1 + r.Clip, Clip: r.Clip, Mean: float32(mean),
-		Entropy: float32(float64(r.Entropy) * mean), ValueCoef: float32(c.ValueCoef * mean), ValueClip: bound}
+		Entropy: float32(float64(r.Entropy) * mean), ValueCoef: float32(config.ValueCoef * mean), ValueClip: bound}
 }
 
-func (categorical) loss(s *shard, lo, hi int) {
-	b, l, logits := s.batch, &s.loss, s.columns(s.layout.policy)
+func (c *categorical) learn(b *minibatch, lo, hi int) {
+	l, logits := &c.loss, c.columns(c.layout.policy)
 	if len(b.mask) > 0 {
 		for row := lo; row < hi; row++ {
-			for a, legal := range b.mask[row*s.actions : (row+1)*s.actions] {
+			for a, legal := range b.mask[row*c.actions : (row+1)*c.actions] {
 				if legal == 0 {
-					logits[a*s.block+row-lo] = kern.Illegal
+					logits[a*c.block+row-lo] = kern.Illegal
 				}
 			}
 		}
 	}
-	l.Rows, l.Logits, l.Value = hi-lo, logits, s.columns(s.layout.value)
+	l.Rows, l.Logits, l.Value = hi-lo, logits, c.columns(c.layout.value)
 	l.Action, l.OldLogProb, l.OldValue = b.action[lo:], b.logProb[lo:], b.value[lo:]
 	l.Advantage, l.Return = b.advantage[lo:], b.ret[lo:]
-	s.set.Loss(l)
+	c.set.Loss(l)
 }
 
-func lossSums(s *kern.LossSums) ppo.LossSums {
+func (c *categorical) logProbs() []float32 { return c.loss.NewLogProb }
+
+func (c *categorical) sums() ppo.LossSums {
+	s := &c.loss.Sums
 	total := func(lanes *[kern.Lanes]float32) (sum float64) {
 		for _, x := range lanes {
 			sum += float64(x)

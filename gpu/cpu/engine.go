@@ -84,7 +84,7 @@ func (k *engine) logProbs() {
 		}
 		k.gather(k.block)
 		s.evaluate(0, n)
-		copy(k.logProb[lo:], s.loss.NewLogProb[:n])
+		copy(k.logProb[lo:], s.dist.logProbs()[:n])
 	}
 }
 

@@ -2,10 +2,10 @@ package cpu
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 	"github.com/rlhost/rlhost/gpu/policy"
-	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
@@ -16,9 +16,9 @@ import (
 type layout struct {
 	net          policy.Network
 	obs, actions int
-	ops          []op // in the network's order
-	dist         dist // of the action
-	policy       op   // what the heads read
+	ops          []op               // in the network's order
+	dist         func(p *pass) dist // of the action
+	policy       op                 // what the heads read
 	value        op
 	backward     []op    // in the order of the backward pass: heads, then nodes from last to first
 	staged       bool    // an operation reads whole panels of observations
@@ -30,51 +30,70 @@ type layout struct {
 }
 
 // op is an operation with the node or nodes that it computes. It has no state but its place: what it computes with lies
-// in a pass or a shard.
+// in a pass or a shard. What node has already, an operation without parameters need not have.
 type op interface {
 	common() *node
-	// lay takes room for the weights, layBias then for the biases; it is called in the order of depth.
-	lay(take func(n int) int)
-	layBias(take func(n int) int)
-	// tensors lists where the canonical tensors' elements lie, and spans of the vector that hold them.
-	tensors(add func(at int))
-	spans() []span
-	forward(p *pass, rows int)
-	backward(s *shard, rows int)
+	// params lists the canonical tensors of the node.
+	params() []*param
 	// packed is the size of what pack makes of the parameters for the backward pass.
 	packed() int
 	pack(set kern.Set, params, to []float32)
+	forward(p *pass, rows int)
+	// backward adds to the gradient of the parameters and passes on the gradient of what the operation reads, with
+	// descend, or with below and passed.
+	backward(s *shard, rows int)
 }
 
-// dist is a distribution of actions. Like an op it has no state but its place.
+// dist is a distribution of actions over what one pass computes.
 type dist interface {
 	// act fills in actions and log-probabilities of rows lo to hi of a request, whose outputs the pass has just computed. It
 	// returns the first row without a legal action, or -1.
-	act(a *actor, r *policy.Request, lo, hi int) (illegal int)
-	// begin prepares the loss of a minibatch of rows rows; loss runs rows lo to hi of it through the loss, which leaves the
+	act(r *policy.Request, lo, hi int) (illegal int)
+	// begin prepares the loss of rows rows of a minibatch; learn runs rows lo to hi of it through the loss, which leaves the
 	// gradients of the policy's parameters and of the values in their place.
-	begin(s *shard, c *ppo.Config, r ppo.Rates, rows int)
-	loss(s *shard, lo, hi int)
+	begin(c *ppo.Config, r ppo.Rates, rows int)
+	learn(b *minibatch, lo, hi int)
+	// logProbs returns the log-probabilities of the rows of the last call of learn, sums what they all have added up.
+	logProbs() []float32
+	sums() ppo.LossSums
+}
+
+// param is a tensor of parameters in the vector.
+type param struct {
+	at, size int
+	count    int             // elements of the canonical tensor
+	index    func(i int) int // where element i of the canonical tensor lies, from at on
 }
 
 // node is what all operations have.
 type node struct {
+	name       string
 	at         int // among the layout's operations
-	in         op  // nil reads observations
-	width      int // elements of a row that it reads
+	in         []edge
+	width      int // elements of a row of the first that it reads
 	out        int // elements of a row of the output
 	padded     int // of a row of the output, or of what a head reads
-	row        int // between rows of the output; 0 for a head's, which are kept in columns
+	row        int // between rows of the output; 0 where the output is kept in columns, for a head
 	depth      int
-	readers    int
 	activation activation // of the output
-	first      bool       // on the way back: this operation is the first, the last of those that read the same to pass a gradient on
-	last       bool
-	acts       bool // the policy, the value depends on it
+	acts       bool       // the policy, the value depends on it
 	values     bool
 }
 
+// edge is what an operation reads: the output of another, or the observations where that is nil. On the way back, the
+// first of those that read the same begins its gradient, and the last ends it.
+type edge struct {
+	from        op
+	first, last bool
+}
+
 func (n *node) common() *node { return n }
+
+func (n *node) params() []*param { return nil }
+
+func (n *node) packed() int { return 0 }
+
+func (n *node) pack(kern.Set, []float32, []float32) {}
 
 func pad(n int) int { return (n + kern.Panel - 1) / kern.Panel * kern.Panel }
 
@@ -82,42 +101,24 @@ func pad(n int) int { return (n + kern.Panel - 1) / kern.Panel * kern.Panel }
 // column of rows does not compete for a few sets.
 func apart(n int) int { return pad(n) | kern.Panel }
 
-// maxActions bounds the logits of a block of rows, which are kept together.
-const maxActions = 1 << 16
-
-// newLayout makes the layout of a valid network, or says which node this backend cannot compute.
+// newLayout makes the layout of a valid network, or says which part of it this backend cannot compute.
 func newLayout(n policy.Network) (*layout, error) {
 	l := &layout{net: n, obs: n.Obs(), actions: n.Actions(), names: map[string]op{n.Inputs[0].Path: nil}}
-	switch d, _ := n.Policy[0].Of(); d.(type) {
-	case *head.Categorical:
-		l.dist = categorical{}
-	default:
-		return nil, unsupported("action", n.Policy[0].Action, d)
+	d, _ := n.Policy[0].Of()
+	if l.dist = distOf(d); l.dist == nil {
+		return nil, policy.Unsupported("action", n.Policy[0].Action, d)
 	}
-	if l.actions > maxActions {
-		return nil, fmt.Errorf("network: %d actions: %w", l.actions, policy.ErrUnsupported)
-	}
+	shapes, _ := n.Shapes()
 	for i := range n.Nodes {
-		node := &n.Nodes[i]
-		var ok bool
-		o, _ := node.Op()
-		switch o := o.(type) {
-		case *layer.Dense:
-			ok = l.dense(node, o)
-		case *layer.Activation:
-			ok = l.activation(node, o)
-		}
-		if !ok {
-			return nil, unsupported("node", node.Name, o)
+		of, _ := n.Nodes[i].Op()
+		if !l.add(&n.Nodes[i], of, shapes[n.Nodes[i].Name]) {
+			return nil, policy.Unsupported("node", n.Nodes[i].Name, of)
 		}
 	}
 	l.policy, l.value = l.names[n.Policy[0].From], l.names[n.Values[0].From]
-	for _, h := range []struct {
-		from string
-		op   op
-	}{{n.Policy[0].From, l.policy}, {n.Values[0].From, l.value}} {
-		if _, ok := h.op.(*projection); !ok || l.policy == l.value || h.op.common().readers > 0 {
-			return nil, fmt.Errorf("network: a head that reads %s, which is not a dense node of its own: %w", h.from, policy.ErrUnsupported)
+	for _, from := range []string{n.Policy[0].From, n.Values[0].From} {
+		if o := l.names[from]; o == nil || o.common().row != 0 || l.policy == l.value {
+			return nil, fmt.Errorf("network: a head that reads %s, which is not a dense node of its own: %w", from, policy.ErrUnsupported)
 		}
 	}
 	l.link()
@@ -125,20 +126,33 @@ func newLayout(n policy.Network) (*layout, error) {
 	return l, nil
 }
 
-func unsupported(what, name string, o fmt.Stringer) error {
-	return fmt.Errorf("network: %s %s, %v here: %w", what, name, o, policy.ErrUnsupported)
-}
-
-// add appends an operation for a node.
-func (l *layout) add(name string, o op) {
-	n := o.common()
-	n.at = len(l.ops)
-	if n.in != nil {
-		n.in.common().readers++
-		n.depth = n.in.common().depth + 1
+// add compiles a node whose rows have a shape. It fails where the node reads what is kept in columns for a head.
+func (l *layout) add(p *policy.Node, of layer.Op, shape []int) bool {
+	n := node{name: p.Name, at: len(l.ops), width: l.obs}
+	for i, name := range p.In {
+		from := l.names[name]
+		n.in = append(n.in, edge{from: from})
+		if from == nil {
+			continue
+		}
+		below := from.common()
+		if below.row == 0 {
+			return false
+		}
+		if n.depth = max(n.depth, below.depth+1); i == 0 {
+			n.width = below.out
+		}
 	}
-	l.ops = append(l.ops, o)
-	l.names[name] = o
+	n.out = layer.Elems(shape)
+	n.padded, n.row = pad(n.out), apart(n.out)
+	o := l.compile(n, of)
+	if o == nil {
+		return false
+	}
+	if l.names[p.Name] = o; o.common().at == len(l.ops) {
+		l.ops = append(l.ops, o)
+	}
+	return true
 }
 
 // isHead reports whether a head reads a node.
@@ -146,67 +160,82 @@ func (l *layout) isHead(name string) bool {
 	return l.net.Policy[0].From == name || l.net.Values[0].From == name
 }
 
-// link notes who depends on what.
+// link notes who depends on what, and in which order gradients are passed on.
 func (l *layout) link() {
-	for o := l.policy; o != nil; o = o.common().in {
-		o.common().acts = true
-	}
-	for o := l.value; o != nil; o = o.common().in {
-		o.common().values = true
-	}
+	l.policy.common().acts, l.value.common().values = true, true
 	l.backward = []op{l.policy, l.value}
-	for i := len(l.ops) - 1; i >= 0; i-- {
-		if o := l.ops[i]; o != l.policy && o != l.value {
+	for _, o := range slices.Backward(l.ops) {
+		if o != l.policy && o != l.value {
 			l.backward = append(l.backward, o)
 		}
-	}
-	seen := map[op]int{}
-	for _, o := range l.backward {
-		if n := o.common(); n.in != nil {
-			seen[n.in]++
-			n.first, n.last = seen[n.in] == 1, seen[n.in] == n.in.common().readers
+		for _, e := range o.common().in {
+			if e.from != nil {
+				below := e.from.common()
+				below.acts = below.acts || o.common().acts
+				below.values = below.values || o.common().values
+			}
 		}
+	}
+	last := map[op]*edge{}
+	for _, o := range l.backward {
+		for i := range o.common().in {
+			e := &o.common().in[i]
+			e.first = last[e.from] == nil
+			last[e.from] = e
+		}
+	}
+	for _, e := range last {
+		e.last = true
 	}
 }
 
 // lay gives every parameter its place: nodes of one depth together, heads behind all others.
 func (l *layout) lay() {
-	take := func(n int) int {
-		at := l.size
-		l.size = pad(l.size + n)
-		return at
-	}
-	for depth, left := 0, len(l.ops)-2; left > 0; depth++ {
-		var level []op
-		for _, o := range l.ops {
-			if o != l.policy && o != l.value && o.common().depth == depth {
-				level = append(level, o)
-			}
+	levels := map[int][]op{}
+	deepest := 0
+	for _, o := range l.ops {
+		if o != l.policy && o != l.value {
+			depth := o.common().depth
+			levels[depth] = append(levels[depth], o)
+			deepest = max(deepest, depth)
 		}
-		for _, o := range level {
-			o.lay(take)
-		}
-		for _, o := range level {
-			o.layBias(take)
-		}
-		left -= len(level)
 	}
-	for _, o := range []op{l.policy, l.value} {
-		o.lay(take)
-		o.layBias(take)
+	for depth := range deepest + 1 {
+		l.take(levels[depth])
 	}
+	l.take([]op{l.policy})
+	l.take([]op{l.value})
 	shared := false
 	for _, o := range l.ops {
-		o.tensors(func(at int) { l.place = append(l.place, int32(at)) })
-		if o.common().acts {
-			l.actor = append(l.actor, o.spans()...)
-		} else {
-			l.critic = append(l.critic, o.spans()...)
+		n := o.common()
+		for _, p := range o.params() {
+			for i := range p.count {
+				l.place = append(l.place, int32(p.at+p.index(i)))
+			}
+			part := span{p.at, pad(p.at + p.size)}
+			if n.acts {
+				l.actor = append(l.actor, part)
+			} else {
+				l.critic = append(l.critic, part)
+			}
 		}
-		shared = shared || o.common().acts && o.common().values
+		shared = shared || n.acts && n.values
 	}
 	if shared {
 		l.actor, l.critic = nil, nil
+	}
+}
+
+// take gives operations the next places: the first tensor of each, then the second of each.
+func (l *layout) take(ops []op) {
+	for i, more := 0, true; more; i++ {
+		more = false
+		for _, o := range ops {
+			if params := o.params(); i < len(params) {
+				params[i].at, more = l.size, true
+				l.size = pad(l.size + params[i].size)
+			}
+		}
 	}
 }
 

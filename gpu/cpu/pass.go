@@ -15,7 +15,7 @@ type pass struct {
 	x       matrix      // observations as the network takes them
 	stagedX []float32   // [block][pad(obs)] or [block][obs]: observations that cannot be read in place
 	out     [][]float32 // per operation [block][out], rows apart; of those that heads read [out][block]
-	scratch []float32   // [actions][kern.Lanes]
+	dist    dist
 	product kern.Gemm
 	head    kern.Head
 }
@@ -30,7 +30,7 @@ func newPass(set kern.Set, l *layout, params []float32) *pass {
 	p := &pass{layout: l, set: set, block: blockRows, params: params}
 	p.stagedX = aligned(p.block * pad(l.obs))
 	p.out = p.rowsOfAll()
-	p.scratch = aligned(l.actions * kern.Lanes)
+	p.dist = l.dist(p)
 	return p
 }
 
@@ -76,6 +76,12 @@ func (p *pass) input(o op) matrix {
 	}
 	n := o.common()
 	return matrix{p.out[n.at], n.row, 1}
+}
+
+// apply runs an epilogue over rows of a matrix; h is what derivatives are taken at.
+func (p *pass) apply(e kern.Epilogue, m matrix, h []float32, rows, columns int) {
+	p.product = kern.Gemm{M: rows, N: columns, C: m.data, CRow: m.row, CPanel: kern.Panel, Add: true, Epilogue: e, H: h}
+	p.set.Gemm(&p.product)
 }
 
 // columns returns what an operation that a head reads has written, [out][block].

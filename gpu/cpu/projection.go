@@ -6,61 +6,45 @@ import "github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 // rows. Its weights are transposed: output a reads weight[a*padded : (a+1)*padded].
 type projection struct {
 	node
-	weight, bias int
+	weight, bias param
 }
 
-func (h *projection) lay(take func(n int) int) {
-	h.weight = take(h.out * h.padded)
+func newProjection(n node) *projection {
+	h := &projection{node: n, weight: param{size: n.out * n.padded, count: n.width * n.out}, bias: vector(n.out)}
+	h.weight.index = func(i int) int { return i%n.out*n.padded + i/n.out }
+	return h
 }
 
-func (h *projection) layBias(take func(n int) int) { h.bias = take(h.out) }
-
-func (h *projection) tensors(add func(at int)) {
-	for i := range h.width {
-		for a := range h.out {
-			add(h.weight + a*h.padded + i)
-		}
-	}
-	for a := range h.out {
-		add(h.bias + a)
-	}
-}
-
-func (h *projection) spans() []span {
-	return []span{{h.weight, h.weight + pad(h.out*h.padded)}, {h.bias, h.bias + pad(h.out)}}
-}
+func (h *projection) params() []*param { return []*param{&h.weight, &h.bias} }
 
 func (h *projection) forward(p *pass, rows int) {
-	in, out := p.input(h.in), p.columns(h)
+	in, out := p.input(h.in[0].from), p.columns(h)
 	for a := range h.out {
 		p.head = kern.Head{Rows: rows, K: h.padded, X: in.data, XRow: in.row, Out: out[a*p.block:],
-			W: p.params[h.weight+a*h.padded:], Bias: p.params[h.bias+a]}
+			W: p.params[h.weight.at+a*h.padded:], Bias: p.params[h.bias.at+a]}
 		p.set.Head(&p.head)
 	}
 }
 
-func (h *projection) packed() int                         { return 0 }
-func (h *projection) pack(kern.Set, []float32, []float32) {}
-
 // backward takes the gradient of the outputs from where they lay.
 func (h *projection) backward(s *shard, rows int) {
-	in, g := s.input(h.in), s.columns(h)
+	in, g := s.input(h.in[0].from), s.columns(h)
 	// dW[a][j] += Σ_r g[a][r] · in[r][j]
 	p := &s.product
 	*p = kern.Gemm{M: h.out, N: h.padded, K: rows, A: g, ARow: s.block, ACol: 1,
 		B: in.data, BRow: in.row, BPanel: kern.Panel,
-		C: s.grad[h.weight:], CRow: h.padded, CPanel: kern.Panel, Add: true}
+		C: s.grad[h.weight.at:], CRow: h.padded, CPanel: kern.Panel, Add: true}
 	s.set.Gemm(p)
 	for a := range h.out {
-		s.grad[h.bias+a] += sum(g[a*s.block : a*s.block+rows])
+		s.grad[h.bias.at+a] += sum(g[a*s.block : a*s.block+rows])
 	}
-	if h.in == nil {
+	if h.in[0].from == nil {
 		return
 	}
 	// g'[r][j] = Σ_a g[a][r] · W[a][j], times the activation's derivative
 	*p = kern.Gemm{M: rows, K: h.out, A: g, ARow: 1, ACol: s.block,
-		B: s.params[h.weight:], BRow: h.padded, BPanel: kern.Panel}
-	s.descend(&h.node)
+		B: s.params[h.weight.at:], BRow: h.padded, BPanel: kern.Panel}
+	s.descend(&h.in[0])
 }
 
 // sum adds in four interleaved partial sums.

@@ -15,19 +15,17 @@ type shard struct {
 	grad  []float32   // laid out as params
 	delta [][]float32 // per operation, as out: gradient of the loss before the activation
 	strip []float32   // for products to pack columns of B
-	loss  kern.Loss
 	sums  kern.ColumnSums
 }
 
 func newShard(p *pass, back [][]float32, batch *minibatch) *shard {
-	s := &shard{pass: p, back: back, batch: batch, grad: aligned(p.size), delta: p.rowsOfAll()}
-	s.loss.NewLogProb, s.strip = aligned(p.block), aligned(p.block*kern.StripPanels*kern.Panel)
-	return s
+	return &shard{pass: p, back: back, batch: batch, grad: aligned(p.size), delta: p.rowsOfAll(),
+		strip: aligned(p.block * kern.StripPanels * kern.Panel)}
 }
 
 // prepare begins a minibatch of rows rows.
 func (s *shard) prepare(c *ppo.Config, r ppo.Rates, rows int) {
-	s.dist.begin(s, c, r, rows)
+	s.dist.begin(c, r, rows)
 	clear(s.grad)
 }
 
@@ -50,7 +48,7 @@ func (s *shard) evaluate(lo, hi int) {
 		s.stage(s.x, hi-lo, nil, nil)
 	}
 	s.forward(hi-lo, true)
-	s.dist.loss(s, lo, hi)
+	s.dist.learn(b, lo, hi)
 }
 
 // gradient returns the gradient over the rows of an operation before its activation.
@@ -61,11 +59,28 @@ func (s *shard) gradient(o op) matrix {
 
 // descend runs the product that passes a gradient on to what an operation reads, where others have added before it or
 // will. The last of them multiplies with the derivative of the activation there.
-func (s *shard) descend(n *node) {
-	g, below, to := &s.product, n.in.common(), s.gradient(n.in)
-	g.N, g.C, g.CRow, g.CPanel, g.Add = below.padded, to.data, to.row, kern.Panel, !n.first
-	if n.last {
+func (s *shard) descend(e *edge) {
+	g, below, to := &s.product, e.from.common(), s.gradient(e.from)
+	g.N, g.C, g.CRow, g.CPanel, g.Add = below.padded, to.data, to.row, kern.Panel, !e.first
+	if e.last {
 		g.Epilogue, g.H = below.activation.backward, s.out[below.at]
 	}
 	s.set.Gemm(g)
+}
+
+// below returns where an operation that is no product adds the gradient of rows of what it reads. The caller then calls
+// passed.
+func (s *shard) below(e *edge, rows int) matrix {
+	to := s.gradient(e.from)
+	if e.first {
+		clear(to.data[:rows*to.row])
+	}
+	return to
+}
+
+// passed ends what below has begun.
+func (s *shard) passed(e *edge, rows int) {
+	if below := e.from.common(); e.last && below.activation.backward != kern.None {
+		s.apply(below.activation.backward, s.gradient(e.from), s.out[below.at], rows, below.padded)
+	}
 }

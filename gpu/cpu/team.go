@@ -66,11 +66,11 @@ func (t *team) gradient(c *ppo.Config, r ppo.Rates, rows int) ([]float32, ppo.Lo
 	for range count - 1 {
 		<-t.ready
 	}
-	sums := lossSums(&first.loss.Sums)
+	sums := first.dist.sums()
 	for _, s := range t.shards[1:count] {
 		add := kern.ColumnSums{Rows: 1, N: len(s.grad), X: s.grad, XRow: len(s.grad), Out: first.grad}
 		first.set.ColumnSums(&add)
-		sums.Add(lossSums(&s.loss.Sums))
+		sums.Add(s.dist.sums())
 	}
 	return first.grad, sums
 }

@@ -19,7 +19,7 @@ type Graph struct {
 // NewGraph returns the reference of a valid network with the given parameters.
 func NewGraph(n *Network, params []float32) *Graph {
 	g := &Graph{Network: *n, Params: widen(params), Grad: make([]float64, len(params)), tensors: n.paramsByNode()}
-	g.shapes, _ = n.shapes()
+	g.shapes, _ = n.Shapes()
 	return g
 }
 

@@ -16,6 +16,11 @@ import (
 // ErrUnsupported is wrapped by a backend that cannot compute a network; the message names the node and its operation.
 var ErrUnsupported = errors.New("not supported by this backend")
 
+// Unsupported is a backend's ErrUnsupported of a network's part, such as a node, by its name and what it is.
+func Unsupported(part, name string, is fmt.Stringer) error {
+	return fmt.Errorf("network: %s %s, %v here: %w", part, name, is, ErrUnsupported)
+}
+
 // Network specifies a policy and a value function as a graph: inputs, nodes that compute a tensor of one or more others,
 // and heads that read nodes. Rows of a batch are independent: what a backend computes for a row does not depend, in any
 // bit, on the other rows. Names of nodes and inputs are unique. This version has one input, one action and one value.
@@ -119,7 +124,7 @@ func (n *Network) validate() error {
 	if layer.Elems(in.Shape) < 1 || in.Norm != "" && in.Norm != Running {
 		return fmt.Errorf("input %q of shape %v with norm %q", in.Path, in.Shape, in.Norm)
 	}
-	shapes, err := n.shapes()
+	shapes, err := n.Shapes()
 	if err != nil {
 		return err
 	}
@@ -135,8 +140,8 @@ func (n *Network) validate() error {
 	return nil
 }
 
-// shapes returns the shape of a row of every input and node by name.
-func (n *Network) shapes() (map[string][]int, error) {
+// Shapes returns the shape of a row of every input and node by name, or what is wrong with the first that has none.
+func (n *Network) Shapes() (map[string][]int, error) {
 	shapes := map[string][]int{}
 	for _, in := range n.Inputs {
 		shapes[in.Path] = in.Shape
@@ -217,7 +222,7 @@ func (p *Param) Shape() []int { return p.shape }
 func (n *Network) Params() []Param { return slices.Concat(n.paramsByNode()...) }
 
 func (n *Network) paramsByNode() [][]Param {
-	shapes, err := n.shapes()
+	shapes, err := n.Shapes()
 	if err != nil {
 		panic(err)
 	}

@@ -89,7 +89,7 @@ func cases() []shape {
 		mlp(policy.MLP{Obs: 19, Actions: 1, Activation: tanh, NormalizeObs: true}, shape{soa: true}),
 		mlp(policy.MLP{Obs: 6, Actions: 3, Activation: tanh, ShareTrunk: true}, shape{masked: true}),
 		mlp(policy.MLP{Obs: 65, Actions: 9, Hidden: []int{130, 96}, Activation: tanh}, shape{steps: 2, envs: 51, minibatch: 80}),
-		{name: "dense nodes without activations, unequal encoders", net: unequal()},
+		{name: "dense nodes and activations of all kinds", net: unequal()},
 	}
 	for i := range all {
 		s := &all[i]
@@ -109,18 +109,21 @@ func mlp(m policy.MLP, s shape) shape {
 	return s
 }
 
-// unequal is a network whose parts have as little in common as possible: a trunk, an actor with two nodes of its own and
-// a critic that reads the trunk at once.
+// unequal is a network whose parts have as little in common as possible: a trunk that begins with an activation, an actor
+// with two nodes of its own and a critic that reads the trunk where the actor's activations begin.
 func unequal() policy.Network {
 	dense := func(name, in string, out int) policy.Node {
 		return policy.Node{Name: name, In: []string{in}, Dense: &layer.Dense{Out: out, Gain: 1}}
 	}
+	activation := func(name, in string, f layer.Func) policy.Node {
+		return policy.Node{Name: name, In: []string{in}, Activation: &layer.Activation{Func: f}}
+	}
 	return policy.Network{Format: policy.Format,
 		Inputs: []policy.Input{{Path: "obs", Shape: []int{5}}},
-		Nodes: []policy.Node{dense("trunk.0", "obs", 21),
-			{Name: "trunk.1", In: []string{"trunk.0"}, Activation: &layer.Activation{Func: policy.ELU}},
-			dense("actor.0", "trunk.1", 12), dense("actor.1", "actor.0", 30), dense("actor.head", "actor.1", 4),
-			dense("critic.head", "trunk.1", 1)},
+		Nodes: []policy.Node{activation("squashed", "obs", policy.Tanh), dense("trunk", "squashed", 21),
+			activation("curved", "trunk", policy.ELU), activation("bounded", "curved", policy.Tanh),
+			dense("actor.0", "bounded", 12), dense("actor.1", "actor.0", 30), dense("actor.head", "actor.1", 4),
+			dense("critic.head", "trunk", 1)},
 		Policy: []policy.Dist{{Action: "action", From: "actor.head", Categorical: &head.Categorical{N: 4}}},
 		Values: []policy.ValueHead{{Name: "value", From: "critic.head"}}}
 }
