@@ -12,18 +12,14 @@ import (
 // Activate applies an activation to each element. The derivative of ReLU at 0 is 0. An activation that it does
 // not know is policy.ErrUnsupported.
 func Activate(x *Node, f layer.Func) (*Node, error) {
-	var c calc
-	var y *Node
 	switch f {
 	case layer.Tanh:
-		y = c.unary(gorgonia.Tanh, x)
+		return gorgonia.Tanh(x)
 	case layer.ReLU:
-		y = c.positive(x)
+		return caught(func() *Node { return positive(x) })
 	case layer.ELU:
 		// Of the two halves exactly one must have the derivative 1 at 0, where ELU's is 1: min's.
-		y = c.add(c.positive(x), c.unary(gorgonia.Expm1, c.min(x, c.fill(x, 0))))
-	default:
-		return nil, fmt.Errorf("activation %q: %w", f, policy.ErrUnsupported)
+		return caught(func() *Node { return add(positive(x), gorgonia.Must(gorgonia.Expm1(least(x, fill(x, 0))))) })
 	}
-	return y, c.err
+	return nil, fmt.Errorf("activation %q: %w", f, policy.ErrUnsupported)
 }

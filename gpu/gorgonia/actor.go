@@ -2,6 +2,7 @@ package gorgonia
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 )
@@ -140,3 +141,29 @@ func (a *actor) flush(p *program[float32], requests []policy.Request) error {
 
 // Close frees the graphs.
 func (a *actor) Close() error { return a.shapes.close() }
+
+// mostProbable returns the first of the most probable legal actions, which exists whatever the log-probabilities are.
+func mostProbable(logProbs, mask []float32) int {
+	best := -1
+	for i, x := range logProbs {
+		if mask[i] != 0 && (best < 0 || x > logProbs[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+// sample returns the first legal action whose cumulated probability exceeds u, or the last legal action.
+func sample(logProbs, mask []float32, u float32) int {
+	last, cumulated := 0, 0.0
+	for i, x := range logProbs {
+		if mask[i] == 0 {
+			continue
+		}
+		last = i
+		if cumulated += math.Exp(float64(x)); cumulated > float64(u) {
+			break
+		}
+	}
+	return last
+}

@@ -6,7 +6,6 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"github.com/rlhost/rlhost/gpu/policy"
-	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
 // Builder is where a layer of one's own goes: it says which parameters a network has and how the heads are
@@ -52,26 +51,23 @@ func (Graph) Heads(n *policy.Network, obs *Node, p Params) (logits, value *Node,
 	nodes := map[string]*Node{n.Inputs[0].Path: obs}
 	for i := range n.Nodes {
 		node := &n.Nodes[i]
-		y, err := p.Apply(node, nodes)
-		if err != nil {
+		if nodes[node.Name], err = p.Apply(node, nodes); err != nil {
 			return nil, nil, err
 		}
-		nodes[node.Name] = y
 	}
 	return nodes[n.Policy[0].From], nodes[n.Values[0].From], nil
 }
 
-// Apply returns the output of a node, given those that it reads by name.
+// Apply returns the output of a node, given those that it reads by name. One that this backend cannot compute is
+// policy.ErrUnsupported, with the node's name.
 func (p Params) Apply(n *policy.Node, nodes map[string]*Node) (*Node, error) {
 	op, err := n.Op()
 	if err != nil {
 		return nil, err
 	}
-	switch op := op.(type) {
-	case *layer.Dense:
-		return p.Linear(n.Name, nodes[n.In[0]])
-	case *layer.Activation:
-		return Activate(nodes[n.In[0]], op.Func)
+	var in []*Node
+	for _, name := range n.In {
+		in = append(in, nodes[name])
 	}
-	return nil, fmt.Errorf("network: node %s, %v here: %w", n.Name, op, policy.ErrUnsupported)
+	return p.apply(n.Name, op, in)
 }

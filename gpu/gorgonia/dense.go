@@ -2,9 +2,7 @@ package gorgonia
 
 // Linear returns x·weight + bias, shape [rows, out], for x [rows, in], weight [in, out] and bias [1, out].
 func Linear(x, weight, bias *Node) (*Node, error) {
-	var c calc
-	y := c.add(c.matMul(x, weight), c.repeat(bias, x.Shape()[0]))
-	return y, c.err
+	return caught(func() *Node { return add(matMul(x, weight), repeat(bias, x.Shape()[0])) })
 }
 
 // Linear applies the dense layer with the parameters name.weight and name.bias.

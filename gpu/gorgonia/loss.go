@@ -1,8 +1,6 @@
 package gorgonia
 
-import (
-	"github.com/rlhost/rlhost/gpu/ppo"
-)
+import "github.com/rlhost/rlhost/gpu/ppo"
 
 // Loss is where a loss of one's own goes: it returns the scalar that a minibatch's optimiser step descends. It may
 // be called concurrently. Parts of it that are not PPOLoss's appear in no Stats.
@@ -34,25 +32,33 @@ type LossInputs struct {
 // times ½·MSE of the value, clipped around the old value if the configuration says so. It equals policy's
 // arithmetic.
 func PPOLoss(in *LossInputs) (*Node, error) {
-	var c calc
-	row := c.sub(in.valueRow(&c), in.surrogateRow(&c))
-	row = c.sub(row, c.mul(in.Entropy, in.entropyRow(&c)))
-	loss := c.sumAll(in.Weight, row)
-	return loss, c.err
+	return caught(func() *Node {
+		row := sub(sub(in.valueRow(), in.surrogateRow()), mul(in.Entropy, in.entropyRow()))
+		return sumAll(in.Weight, row)
+	})
 }
 
-func (in *LossInputs) surrogateRow(c *calc) *Node {
-	ratio := c.exp(c.sub(in.chosen(c), in.OldLogProb))
-	clipped := c.clamp(ratio, in.ClipLow, in.ClipHigh)
-	return c.min(c.mul(ratio, in.Advantage), c.mul(clipped, in.Advantage))
+func (in *LossInputs) surrogateRow() *Node {
+	ratio := exp(sub(in.chosen(), in.OldLogProb))
+	clipped := clamp(ratio, in.ClipLow, in.ClipHigh)
+	return least(mul(ratio, in.Advantage), mul(clipped, in.Advantage))
 }
 
-func (in *LossInputs) valueRow(c *calc) *Node {
-	squared := c.square(c.sub(in.Value, in.Return))
+// chosen returns the log-probability of the action taken: the other terms of the sum are exactly 0.
+func (in *LossInputs) chosen() *Node { return sumRow(mul(in.LogProbs, in.Action)) }
+
+// entropyRow returns -Σ p log p. An illegal action has p = 0 and a finite log p.
+func (in *LossInputs) entropyRow() *Node {
+	negative := scale(in.LogProbs, -1)
+	return sumRow(mul(exp(in.LogProbs), negative))
+}
+
+func (in *LossInputs) valueRow() *Node {
+	squared := square(sub(in.Value, in.Return))
 	if clip := in.Config.ValueClip; clip > 0 {
-		change := c.sub(in.Value, in.OldValue)
-		near := c.add(in.OldValue, c.clamp(change, c.fill(change, -clip), c.fill(change, clip)))
-		squared = c.max(squared, c.square(c.sub(near, in.Return)))
+		change := sub(in.Value, in.OldValue)
+		near := add(in.OldValue, clamp(change, fill(change, -clip), fill(change, clip)))
+		squared = most(squared, square(sub(near, in.Return)))
 	}
-	return c.scale(squared, 0.5*in.Config.ValueCoef)
+	return scale(squared, 0.5*in.Config.ValueCoef)
 }

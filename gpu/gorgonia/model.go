@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/rlhost/rlhost/gpu/policy"
-	"github.com/rlhost/rlhost/gpu/policy/head"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
@@ -15,6 +14,8 @@ const maxParams = 1 << 30
 type model struct {
 	network policy.Network
 	builder Builder
+	dist    dist
+	elems   int            // of a row of what the distribution is made from
 	layout  []policy.Param // of the canonical vector
 	size    int            // its elements
 
@@ -32,11 +33,10 @@ func newModel(n *policy.Network, builder Builder) (m *model, err error) {
 	if err := n.Validate(); err != nil {
 		return nil, err
 	}
-	m = &model{network: n.Clone(), builder: builder} // graphs are compiled later, too
-	switch d, _ := n.Policy[0].Of(); d.(type) {
-	case *head.Categorical:
-	default:
-		return nil, fmt.Errorf("network: action %s, %v here: %w", n.Policy[0].Action, d, policy.ErrUnsupported)
+	d, _ := n.Policy[0].Of()
+	m = &model{network: n.Clone(), builder: builder, elems: d.Elems(), dist: distOf(d)} // graphs are compiled later, too
+	if m.dist == nil {
+		return nil, policy.Unsupported("action", n.Policy[0].Action, d)
 	}
 	m.layout = builder.Params(&m.network)
 	names := map[string]bool{}

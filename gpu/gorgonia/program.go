@@ -74,7 +74,6 @@ type assembly[F float] struct {
 	*model
 	graph   *gorgonia.ExprGraph
 	program *program[F]
-	calc    calc
 	reads   gorgonia.Nodes // statements that copy outputs
 }
 
@@ -93,10 +92,7 @@ func (b *assembly[F]) assemble(params []F) error {
 	if err := b.checkHeads(logits, value); err != nil {
 		return err
 	}
-	logProbs := logProbs(&b.calc, logits, mask)
-	if b.calc.err != nil {
-		return b.calc.err
-	}
+	logProbs := b.dist(logits, mask)
 	p.logProbs, p.value = make([]F, p.rows*n.Actions()), make([]F, p.rows)
 	b.read(logProbs, p.logProbs)
 	b.read(value, p.value)
@@ -128,7 +124,7 @@ func (b *assembly[F]) checkHeads(logits, value *Node) error {
 		return errors.New("builder returned no node and no error")
 	}
 	rows := b.program.rows
-	if want := (tensor.Shape{rows, b.network.Actions()}); !logits.Shape().Eq(want) {
+	if want := (tensor.Shape{rows, b.elems}); !logits.Shape().Eq(want) {
 		return fmt.Errorf("builder returned logits of shape %v, want %v", logits.Shape(), want)
 	}
 	if want := (tensor.Shape{rows, 1}); !value.Shape().Eq(want) {

@@ -26,9 +26,9 @@ func networks() []policy.Network {
 	}
 }
 
-// fill puts random numbers into the inputs of a program: masks with a legal action each, actions that are legal,
+// fillInputs puts random numbers into the inputs of a program: masks with a legal action each, actions that are legal,
 // ratios on both sides of the clip, and padding in the last quarter of the rows.
-func fill[F float](p *program[F], m *model, seed uint64) {
+func fillInputs[F float](p *program[F], m *model, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	actions := m.network.Actions()
 	for i := range p.obs {
@@ -89,7 +89,7 @@ func checkGradient(t *testing.T, m *model, seed uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fill(p, m, seed)
+	fillInputs(p, m, seed)
 	before := slices.Clone(params)
 	if err := p.run(); err != nil {
 		t.Fatal(err)

@@ -10,32 +10,32 @@ import (
 	"gorgonia.org/tensor"
 )
 
-// rowMax is the largest element of each row, [rows, n] -> [rows, 1], as a constant: no gradient flows through it.
+// rowMaxOp is the largest element of each row, [rows, n] -> [rows, 1], as a constant: no gradient flows through it.
 // A log-softmax subtracts it so that exp cannot overflow, and does not depend on it otherwise.
-type rowMax struct{}
+type rowMaxOp struct{}
 
-var _ gorgonia.SDOp = rowMax{}
+var _ gorgonia.SDOp = rowMaxOp{}
 
-func (rowMax) Arity() int                { return 1 }
-func (rowMax) ReturnsPtr() bool          { return false }
-func (rowMax) CallsExtern() bool         { return false }
-func (rowMax) OverwritesInput() int      { return -1 }
-func (rowMax) String() string            { return "RowMax" }
-func (rowMax) WriteHash(h hash.Hash)     { fmt.Fprint(h, "RowMax") }
-func (rowMax) DiffWRT(inputs int) []bool { return make([]bool, inputs) }
-func (op rowMax) Hashcode() uint32       { h := fnv.New32a(); op.WriteHash(h); return h.Sum32() }
-func (rowMax) Type() hm.Type             { a := hm.TypeVariable('a'); return hm.NewFnType(a, a) }
+func (rowMaxOp) Arity() int                { return 1 }
+func (rowMaxOp) ReturnsPtr() bool          { return false }
+func (rowMaxOp) CallsExtern() bool         { return false }
+func (rowMaxOp) OverwritesInput() int      { return -1 }
+func (rowMaxOp) String() string            { return "RowMax" }
+func (rowMaxOp) WriteHash(h hash.Hash)     { fmt.Fprint(h, "RowMax") }
+func (rowMaxOp) DiffWRT(inputs int) []bool { return make([]bool, inputs) }
+func (op rowMaxOp) Hashcode() uint32       { h := fnv.New32a(); op.WriteHash(h); return h.Sum32() }
+func (rowMaxOp) Type() hm.Type             { a := hm.TypeVariable('a'); return hm.NewFnType(a, a) }
 
-func (rowMax) InferShape(in ...gorgonia.DimSizer) (tensor.Shape, error) {
+func (rowMaxOp) InferShape(in ...gorgonia.DimSizer) (tensor.Shape, error) {
 	rows, err := in[0].DimSize(0)
 	return tensor.Shape{rows, 1}, err
 }
 
-func (rowMax) SymDiff(gorgonia.Nodes, *Node, *Node) (gorgonia.Nodes, error) {
+func (rowMaxOp) SymDiff(gorgonia.Nodes, *Node, *Node) (gorgonia.Nodes, error) {
 	return nil, fmt.Errorf("RowMax has no derivative")
 }
 
-func (rowMax) Do(in ...gorgonia.Value) (gorgonia.Value, error) {
+func (rowMaxOp) Do(in ...gorgonia.Value) (gorgonia.Value, error) {
 	x := in[0].(tensor.Tensor)
 	rows, n := x.Shape()[0], x.Shape()[1]
 	out := tensor.New(tensor.Of(x.Dtype()), tensor.WithShape(rows, 1))

@@ -32,7 +32,7 @@ func TestRows_DoNotDependOnTheirGraph(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fill(whole, m, 4)
+		fillInputs(whole, m, 4)
 		if err := whole.run(); err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func compareRows(t *testing.T, m *model, params []float32, whole *program[float3
 	if err != nil {
 		t.Fatal(err)
 	}
-	fill(part, m, 5)
+	fillInputs(part, m, 5)
 	const first = 101
 	obs, actions := m.network.Obs(), m.network.Actions()
 	copy(part.obs, whole.obs[first*obs:(first+rows)*obs])
