@@ -23,9 +23,9 @@ type dist func(params, mask *Node) *Node
 
 // distOf returns how a distribution is computed, or nil where this backend cannot: a row for each head.
 func distOf(of head.Dist) dist {
-	switch of.(type) {
+	switch of := of.(type) {
 	case *head.Categorical:
-		return categorical
+		return categoricalOf(of)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ type toys struct{ dir, program string }
 // TestTouch_OneOfEachKindTakesFewDoors adds a toy to each axis, builds the program with all of them and uses each.
 func TestTouch_OneOfEachKindTakesFewDoors(t *testing.T) {
 	t.Parallel()
-	axes := []axis{kindAxis(), envKeyAxis(), learnerKeyAxis(), backendAxis(), commandAxis(), verbAxis()}
+	axes := []axis{kindAxis(), envKeyAxis(), learnerKeyAxis(), backendAxis(), layerAxis(), headAxis(), commandAxis(), verbAxis()}
 	p := buildToys(t, axes)
 	for _, a := range axes {
 		t.Run(a.name, func(t *testing.T) {

@@ -1,0 +1,238 @@
+package touch
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// computes holds both engines to the reference with the network that a toy has added to policytest's suite.
+func (p *toys) computes(t *testing.T, network string) {
+	t.Helper()
+	c := exec.Command("go", "test", "-vet=off", "-v", "-overlay", filepath.Join(p.dir, "overlay.json"),
+		"-run", "TestBackend/(generic|"+network+")/("+network+"|reference)", "./gpu/cpu", "./gpu/gorgonia")
+	c.Dir = filepath.Join("..", "..")
+	out, err := c.CombinedOutput()
+	for _, test := range []string{"TestBackendWithEveryKernelSet/generic/" + network, "TestBackend/" + network} {
+		for _, part := range []string{"forward", "gradient", "updates", "V-trace"} {
+			if !strings.Contains(string(out), "--- PASS: "+test+"/"+part) {
+				t.Errorf("%s/%s did not pass (%v)", test, part, err)
+			}
+		}
+	}
+	if t.Failed() || err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// toyNetwork is a network of the suite, in Go, with more fields of its second node and of its head.
+func toyNetwork(function, node, head string) string {
+	return `package policytest
+
+import (
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
+)
+
+func ` + function + `() policy.Network {
+	return policy.Network{Format: policy.Format,
+		Inputs: []policy.Input{{Path: "obs", Shape: []int{5}}},
+		Nodes: []policy.Node{
+			{Name: "trunk", In: []string{"obs"}, Dense: &layer.Dense{Out: 20, Gain: 1}},
+			{Name: "toy", In: []string{"trunk"}, ` + node + `},
+			{Name: "actor.head", In: []string{"toy"}, Dense: &layer.Dense{Out: 3, Gain: 1}},
+			{Name: "critic.head", In: []string{"toy"}, Dense: &layer.Dense{Out: 1, Gain: 1}}},
+		Policy: []policy.Dist{{Action: "action", From: "actor.head", ` + head + `}},
+		Values: []policy.ValueHead{{Name: "value", From: "critic.head"}}}
+}
+`
+}
+
+func layerAxis() axis {
+	return axis{name: "a layer", doors: 4,
+		files: map[string]string{
+			"gpu/policy/layer/scale.go": `package layer
+
+import "fmt"
+
+// Scale multiplies each element.
+type Scale struct {
+	By float64 ` + "`json:\"by\"`" + `
+}
+
+var _ Op = (*Scale)(nil)
+
+// Shape is that of the input.
+func (s *Scale) Shape(in [][]int) ([]int, error) {
+	_, err := one(in)
+	return in[0], err
+}
+
+// Params are none.
+func (s *Scale) Params([][]int) []Tensor { return nil }
+
+// Forward is Op's.
+func (s *Scale) Forward(p *Pass) {
+	for i, x := range p.In[0] {
+		p.Out[i] = s.By * x
+	}
+}
+
+// Backward is Op's.
+func (s *Scale) Backward(p *Pass) {
+	for i, g := range p.DOut {
+		p.DIn[0][i] += s.By * g
+	}
+}
+
+// String is such as scale(2).
+func (s *Scale) String() string { return fmt.Sprintf("scale(%g)", s.By) }
+`,
+			"gpu/cpu/scale.go": `package cpu
+
+type scaled struct {
+	node
+	by float32
+}
+
+func (o *scaled) forward(p *pass, rows int) {
+	in, out := p.input(o.in[0].from), p.input(o)
+	for r := range rows {
+		for j := range o.width {
+			out.data[r*out.row+j] = o.by * in.data[r*in.row+j*in.col]
+		}
+	}
+}
+
+func (o *scaled) backward(s *shard, rows int) {
+	e := &o.in[0]
+	if e.from == nil {
+		return
+	}
+	g, below := s.gradient(o), s.below(e, rows)
+	for r := range rows {
+		for j := range o.width {
+			below.data[r*below.row+j] += o.by * g.data[r*g.row+j]
+		}
+	}
+	s.passed(e, rows)
+}
+`,
+			"gpu/gorgonia/scale.go": `package gorgonia
+
+func scaled(x *Node, by float64) (*Node, error) { return caught(func() *Node { return scale(x, by) }) }
+`,
+			"gpu/policy/policytest/scale.go": toyNetwork("scaled", "Scale: &layer.Scale{By: -1.5}", "Categorical: &head.Categorical{N: 3}"),
+		},
+		edits: []edit{
+			{"gpu/policy/network.go", "\tActivation *layer.Activation", "\tScale *layer.Scale `json:\"scale,omitempty\"`\n"},
+			{"gpu/cpu/table.go", "\tcase *layer.Activation:", "\tcase *layer.Scale:\n\t\treturn &scaled{n, float32(of.By)}\n"},
+			{"gpu/gorgonia/table.go", "\tcase *layer.Activation:", "\tcase *layer.Scale:\n\t\treturn scaled(in[0], of.By)\n"},
+			{"gpu/policy/policytest/backend.go", "\t\t{name: \"dense nodes", "\t\t{name: \"scaled\", net: scaled()},\n"},
+		},
+		check: func(t *testing.T, p *toys) { p.computes(t, "scaled") }}
+}
+
+func headAxis() axis {
+	return axis{name: "a head", doors: 4,
+		files: map[string]string{
+			"gpu/policy/head/tempered.go": `package head
+
+import "fmt"
+
+// Tempered is categorical over logits divided by a temperature.
+type Tempered struct {
+	Categorical
+	Temperature float64 ` + "`json:\"temperature\"`" + `
+}
+
+var _ Dist = (*Tempered)(nil)
+
+// String is such as tempered(2, 0.5).
+func (t *Tempered) String() string { return fmt.Sprintf("tempered(%d, %g)", t.N, t.Temperature) }
+
+func (t *Tempered) cooled(logits []float64) []float64 {
+	x := make([]float64, len(logits))
+	for i := range x {
+		x[i] = logits[i] / t.Temperature
+	}
+	return x
+}
+
+// LogProb is Dist's.
+func (t *Tempered) LogProb(logits []float64, mask []byte, action int32) (logProb, entropy float64) {
+	return t.Categorical.LogProb(t.cooled(logits), mask, action)
+}
+
+// Sample is Dist's.
+func (t *Tempered) Sample(logits []float64, mask []byte, u float32) int32 {
+	return t.Categorical.Sample(t.cooled(logits), mask, u)
+}
+
+// KL is Dist's.
+func (t *Tempered) KL(p, q []float64, mask []byte) float64 {
+	return t.Categorical.KL(t.cooled(p), t.cooled(q), mask)
+}
+
+// Gradient is Dist's.
+func (t *Tempered) Gradient(d, logits []float64, mask []byte, action int32, dLogProb, dEntropy float64) {
+	t.Categorical.Gradient(d, t.cooled(logits), mask, action, dLogProb/t.Temperature, dEntropy/t.Temperature)
+}
+`,
+			"gpu/cpu/tempered.go": `package cpu
+
+import (
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
+)
+
+type tempered struct {
+	*categorical
+	inverse float32
+}
+
+func temperedOf(of *head.Tempered) func(p *pass) dist {
+	inner := categoricalOf(&of.Categorical)
+	return func(p *pass) dist { return &tempered{inner(p).(*categorical), float32(1 / of.Temperature)} }
+}
+
+func (t *tempered) cool() {
+	logits := t.columns(t.layout.policy)
+	for i := range logits {
+		logits[i] *= t.inverse
+	}
+}
+
+func (t *tempered) act(r *policy.Request, lo, hi int) (illegal int) {
+	t.cool()
+	return t.categorical.act(r, lo, hi)
+}
+
+func (t *tempered) learn(b *minibatch, lo, hi int) {
+	t.cool()
+	t.categorical.learn(b, lo, hi)
+	t.cool() // the gradient
+}
+`,
+			"gpu/gorgonia/tempered.go": `package gorgonia
+
+import "github.com/rlhost/rlhost/gpu/policy/head"
+
+func temperedOf(of *head.Tempered) dist {
+	inner := categoricalOf(&of.Categorical)
+	return func(logits, mask *Node) *Node { return inner(scale(logits, 1/of.Temperature), mask) }
+}
+`,
+			"gpu/policy/policytest/tempered.go": toyNetwork("tempered", "Activation: &layer.Activation{Func: layer.Tanh}",
+				"Tempered: &head.Tempered{Categorical: head.Categorical{N: 3}, Temperature: 2}"),
+		},
+		edits: []edit{
+			{"gpu/policy/network.go", "\tCategorical *head.Categorical", "\tTempered *head.Tempered `json:\"tempered,omitempty\"`\n"},
+			{"gpu/cpu/table.go", "\tcase *head.Categorical:", "\tcase *head.Tempered:\n\t\treturn temperedOf(of)\n"},
+			{"gpu/gorgonia/table.go", "\tcase *head.Categorical:", "\tcase *head.Tempered:\n\t\treturn temperedOf(of)\n"},
+			{"gpu/policy/policytest/backend.go", "\t\t{name: \"dense nodes", "\t\t{name: \"tempered\", net: tempered(), masked: true},\n"},
+		},
+		check: func(t *testing.T, p *toys) { p.computes(t, "tempered") }}
+}
