@@ -17,12 +17,9 @@ import (
 // that belong to no episode are not in it.
 type trace [][]string
 
-// sameAs returns the first difference of two traces, as far as both go, in the environments of want, or all.
-func (a trace) sameAs(b trace, want func(env int) bool) error {
+// sameAs returns the first difference of two traces, as far as both go.
+func (a trace) sameAs(b trace) error {
 	for env := range a {
-		if want != nil && !want(env) {
-			continue
-		}
 		n := min(len(a[env]), len(b[env]))
 		if n == 0 && len(a[env])+len(b[env]) > 0 {
 			return fmt.Errorf("environment %d: %d real steps against %d", env, len(a[env]), len(b[env]))
@@ -66,10 +63,10 @@ type player struct {
 
 // playing is the configuration of a player.
 type playing struct {
-	envs, first int
-	mode        hostabi.Autoreset // default: what the host would choose
-	soa         bool
-	blocks      int // default 2
+	envs   int               // default: those of the options
+	mode   hostabi.Autoreset // default: what the host would choose
+	soa    bool
+	blocks int // default 2
 }
 
 func (k *kit) player(o playing) (p *player, err error) {
@@ -103,8 +100,7 @@ func (k *kit) player(o playing) (p *player, err error) {
 			FD: p.arena.FD(), Offset: p.arena.BlockOffset(loan.Block()),
 		})
 	}
-	p.env, err = k.plugin.NewEnv(env.Options{Name: "plugintest", Envs: o.envs, FirstEnv: o.first, Autoreset: o.mode,
-		Seed: k.o.Seed})
+	p.env, err = k.plugin.NewEnv(env.Options{Name: "plugintest", Envs: o.envs, Autoreset: o.mode, Seed: k.o.Seed})
 	if err != nil {
 		return nil, errors.Join(err, p.close())
 	}
@@ -123,17 +119,8 @@ func (p *player) close() error {
 	return errors.Join(append(errs, p.arena.Close())...)
 }
 
-// seeds returns the seeds of a run.
-func (p *player) seeds(run uint64, first int) []uint64 {
-	seeds := make([]uint64, len(p.made))
-	for index := range seeds {
-		seeds[index] = env.Seed(run, first+index)
-	}
-	return seeds
-}
-
-// start binds the first block and resets every environment.
-func (p *player) start(seeds []uint64) error {
+// start binds the first block and resets every environment, with seeds that follow from one.
+func (p *player) start(seed uint64) error {
 	p.block, p.t = 0, 0
 	if err := p.env.Bind(p.blocks[0]); err != nil {
 		return err
@@ -141,6 +128,10 @@ func (p *player) start(seeds []uint64) error {
 	clear(p.phantom)
 	clear(p.made)
 	p.trace = make(trace, len(p.made))
+	seeds := make([]uint64, len(p.made))
+	for index := range seeds {
+		seeds[index] = env.Seed(seed, index)
+	}
 	return p.reset(nil, seeds)
 }
 

@@ -196,14 +196,14 @@ func TestScript_CuesComeWhenAsked(t *testing.T) {
 			},
 		})
 		err := newKit(p, Options{Envs: 3}).with(playing{}, func(p *player) error {
-			if err := p.start(p.seeds(1, 0)); err != nil {
+			if err := p.start(1); err != nil {
 				return err
 			}
 			err := p.play(10)
 			if renewed := p.env.Renew(); renewed != nil {
 				t.Errorf("%s: Renew: %v", c.want, renewed)
 			}
-			return errors.Join(err, p.start(p.seeds(1, 0)), p.play(10))
+			return errors.Join(err, p.start(1), p.play(10))
 		})
 		if err == nil || !strings.HasPrefix(err.Error(), "step 3: ") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("cue %d: %v, want %q in step 3", c.cue, err, c.want)
@@ -223,7 +223,7 @@ func TestScript_APoisonedBatchWantsRenew(t *testing.T) {
 		return Trap
 	}})
 	err := newKit(p, Options{}).with(playing{}, func(p *player) error {
-		if err := p.start(p.seeds(1, 0)); err != nil {
+		if err := p.start(1); err != nil {
 			return err
 		}
 		_ = p.env.Step(0)

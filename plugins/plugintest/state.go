@@ -10,42 +10,26 @@ import (
 )
 
 func (k *kit) renews() error {
-	want, err := k.baseline()
-	if err != nil {
-		return err
-	}
-	return k.with(playing{}, func(p *player) error {
-		for range 2 {
-			if err := p.start(p.seeds(k.o.Seed, 0)); err != nil {
-				return err
-			}
-			if err := p.play(k.o.Steps); err != nil {
-				return err
-			}
-			if err := want.sameAs(p.trace, nil); err != nil {
-				return err
-			}
-			if err := p.env.Renew(); err != nil {
-				return err
-			}
+	return k.follows(playing{}, func(p *player) error {
+		if err := p.play(k.o.Rows + 3); err != nil {
+			return err
+		}
+		if err := p.env.Renew(); err != nil {
+			return err
 		}
 		if err := p.env.Step(0); err == nil {
 			return errors.New("a renewed batch makes a step with no block bound")
 		}
-		return nil
+		if err := p.start(k.o.Seed); err != nil {
+			return err
+		}
+		return p.play(k.o.Steps)
 	})
 }
 
 // snapshots continues from a snapshot twice: in a new batch, and in the same one after further steps.
 func (k *kit) snapshots() error {
-	want, err := k.baseline()
-	if err != nil {
-		return err
-	}
-	return k.with(playing{}, func(p *player) error {
-		if err := p.start(p.seeds(k.o.Seed, 0)); err != nil {
-			return err
-		}
+	return k.follows(playing{}, func(p *player) error {
 		if err := p.play(k.o.Steps / 2); err != nil {
 			return err
 		}
@@ -57,14 +41,14 @@ func (k *kit) snapshots() error {
 			return err
 		}
 		then := placeOf(p)
-		err = k.with(playing{}, func(other *player) error { return k.goesOn(other, then, snapshot, want) })
+		err = k.with(playing{}, func(other *player) error { return k.goesOn(other, then, snapshot) })
 		if err != nil {
 			return fmt.Errorf("in a new batch: %w", err)
 		}
 		if err := p.play(k.o.Rows); err != nil {
 			return err
 		}
-		return k.goesOn(p, then, snapshot, want)
+		return k.goesOn(p, then, snapshot)
 	})
 }
 
@@ -82,8 +66,9 @@ func placeOf(p *player) place {
 	return at
 }
 
-// goesOn restores a snapshot that was taken at a place, and compares the batch's steps from there with a trace.
-func (k *kit) goesOn(p *player, from place, snapshot []byte, want trace) error {
+// goesOn restores a snapshot that was taken at a place, and compares the batch's steps from there with the
+// baseline.
+func (k *kit) goesOn(p *player, from place, snapshot []byte) error {
 	if err := p.env.Restore(snapshot); err != nil {
 		return err
 	}
@@ -97,25 +82,22 @@ func (k *kit) goesOn(p *player, from place, snapshot []byte, want trace) error {
 	p.bound().LoadObserved(p.t, from.observed)
 	copy(p.phantom, from.phantom)
 	copy(p.made, from.made)
-	p.trace = make(trace, len(want))
-	for env := range want {
-		p.trace[env] = slices.Clone(want[env][:from.made[env]])
+	p.trace = make(trace, len(k.base))
+	for env := range k.base {
+		p.trace[env] = slices.Clone(k.base[env][:from.made[env]])
 	}
 	if err := p.play(k.o.Steps / 2); err != nil {
 		return err
 	}
-	return want.sameAs(p.trace, nil)
+	return p.trace.sameAs(k.base)
 }
 
 // moves gives the last environment of a batch the state of its first one: the two then do the same.
 func (k *kit) moves() error {
-	return k.with(playing{}, func(p *player) error {
+	return k.started(playing{}, func(p *player) error {
 		stater, ok := p.env.(env.Stater)
 		if !ok || k.o.Envs == 1 {
 			return errSkipped
-		}
-		if err := p.start(p.seeds(k.o.Seed, 0)); err != nil {
-			return err
 		}
 		if err := p.play(3); err != nil {
 			return err
