@@ -38,8 +38,6 @@ type Rig struct {
 type RigOptions struct {
 	Name     string // of the component
 	Run      component.Run
-	Index    int
-	Count    int                   // default 1
 	Envs     map[string]env.Plugin // by name
 	Policies map[string]component.Policy
 	Peers    map[string]int
@@ -71,28 +69,38 @@ func StartError(t testing.TB, c component.Component, o RigOptions, configure fun
 func start(t testing.TB, c component.Component, o RigOptions, configure func(into any) error) (*Rig, error) {
 	r := &Rig{Component: c, t: t, loop: loop.New("rig")}
 	r.outside = r.loop.NewReceiver("test")
-	log := slog.New(slog.NewTextHandler(&r.Log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	r.Host = &component.Host{
-		Name: o.Name, ID: rigID, Index: o.Index, Count: max(o.Count, 1), Run: &o.Run,
-		Receiver: r.loop.NewReceiver(o.Name), Arenas: arena.NewSet(), Stats: stat.NewRegistry(), Log: log,
-		Env:      func(name string) (env.Plugin, error) { return lookUp(o.Envs, name) },
-		Policy:   func(name string) (component.Policy, error) { return lookUp(o.Policies, name) },
-		Peers:    func(kind string) int { return o.Peers[kind] },
-		Readers:  func(string) int { return rigReaders },
-		Grants:   o.Grants,
-		Tables:   func() component.Tables { return component.Tables{Peers: o.Peers} },
-		Boundary: func() { r.Boundaries++ },
-		Stop:     func(reason component.StopReason) { r.Stops = append(r.Stops, reason) },
-	}
+	r.Host = o.host(r.loop, slog.NewTextHandler(&r.Log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	r.Host.Boundary = func() { r.Boundaries++ }
+	r.Host.Stop = func(reason component.StopReason) { r.Stops = append(r.Stops, reason) }
 	t.Cleanup(r.close)
+	return r, begin(c, r.Host, configure)
+}
+
+// host returns a host for one component on that loop.
+func (o *RigOptions) host(on *loop.Loop, log slog.Handler) *component.Host {
+	return &component.Host{
+		Name: o.Name, ID: rigID, Count: 1, Run: &o.Run,
+		Receiver: on.NewReceiver(o.Name), Arenas: arena.NewSet(), Stats: stat.NewRegistry(),
+		Log:     slog.New(log).With("component", o.Name),
+		Env:     func(name string) (env.Plugin, error) { return lookUp(o.Envs, name) },
+		Policy:  func(name string) (component.Policy, error) { return lookUp(o.Policies, name) },
+		Peers:   func(kind string) int { return o.Peers[kind] },
+		Readers: func(string) int { return rigReaders },
+		Grants:  o.Grants,
+		Tables:  func() component.Tables { return component.Tables{Peers: o.Peers} },
+	}
+}
+
+// begin configures and starts a component.
+func begin(c component.Component, h *component.Host, configure func(into any) error) error {
 	if err := c.Configure(configure); err != nil {
-		return r, fmt.Errorf("configure: %w", err)
+		return fmt.Errorf("configure: %w", err)
 	}
-	r.Host.Bind(c.Manifest())
-	if err := c.Start(r.Host); err != nil {
-		return r, fmt.Errorf("start: %w", err)
+	h.Bind(c.Manifest())
+	if err := c.Start(h); err != nil {
+		return fmt.Errorf("start: %w", err)
 	}
-	return r, nil
+	return nil
 }
 
 func lookUp[T any](table map[string]T, name string) (T, error) {

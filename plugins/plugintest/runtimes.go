@@ -1,7 +1,6 @@
 package plugintest
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -236,7 +236,7 @@ func sceneConfig(t *testing.T, h *RuntimeHarness) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			got := configErrorsOf(h.New(t).Configure(DecodeTable(c.table)))
+			got := table.All(h.New(t).Configure(DecodeTable(c.table)))
 			if len(got) != len(c.want) {
 				t.Fatalf("%d errors %v, want %d", len(got), got, len(c.want))
 			}
@@ -250,25 +250,6 @@ func sceneConfig(t *testing.T, h *RuntimeHarness) {
 			}
 		})
 	}
-}
-
-// configErrorsOf returns the *component.ConfigErrors that err joins; another error counts as one with its text.
-func configErrorsOf(err error) []*component.ConfigError {
-	if err == nil {
-		return nil
-	}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		var list []*component.ConfigError
-		for _, one := range joined.Unwrap() {
-			list = append(list, configErrorsOf(one)...)
-		}
-		return list
-	}
-	var e *component.ConfigError
-	if errors.As(err, &e) {
-		return []*component.ConfigError{e}
-	}
-	return []*component.ConfigError{{Key: "?", Reason: err.Error()}}
 }
 
 func sceneConfigured(t *testing.T, h *RuntimeHarness) {

@@ -2,13 +2,10 @@ package plugintest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"reflect"
-	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,8 +15,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/loop"
-
-	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -87,57 +83,38 @@ func StageError(t testing.TB, c component.Component, o StageOptions) error {
 }
 
 func stage(t testing.TB, c component.Component, o StageOptions) (*Stage, error) {
-	name := o.Name
-	if name == "" {
-		name = "probe"
-	}
 	s := &Stage{
-		t: t, Component: c, own: loop.New("own"), outside: loop.New("test"), Arenas: arena.NewSet(),
+		t: t, Component: c, own: loop.New("own"), outside: loop.New("test"),
 		got: map[string][]hostabi.Message{}, kept: map[string]bool{}, changed: make(chan struct{}, 1),
 	}
 	s.test, s.ears = s.outside.NewReceiver("test"), s.outside.NewReceiver("ears")
-	s.Host = &component.Host{
-		Name: name, ID: rigID, Index: o.Index, Count: o.Index + 1,
-		Run:      &component.Run{Name: t.Name(), Seed: o.Seed, Synchronous: o.Synchronous},
-		Receiver: s.own.NewReceiver(name), Arenas: s.Arenas, Stats: stat.NewRegistry(),
-		Log:     slog.New(slog.NewTextHandler(&s.log, nil)).With("component", name),
-		Env:     func(name string) (env.Plugin, error) { return lookUp(o.Envs, name) },
-		Policy:  func(name string) (component.Policy, error) { return nil, fmt.Errorf("%q is not declared", name) },
-		Peers:   func(string) int { return 1 },
-		Readers: func(string) int { return rigReaders },
-		Grants:  o.Grants,
-		Tables:  func() component.Tables { return component.Tables{} },
-		Boundary: func() {
-			s.note(func() { s.boundaries++ })
-			if o.Boundary != nil {
-				o.Boundary(s)
-			}
-		},
-		Stop: func(reason component.StopReason) { s.note(func() { s.stops = append(s.stops, reason) }) },
+	settings := RigOptions{Name: cmp.Or(o.Name, "probe"), Envs: o.Envs, Grants: o.Grants,
+		Run: component.Run{Name: t.Name(), Seed: o.Seed, Synchronous: o.Synchronous}}
+	s.Host = settings.host(s.own, slog.NewTextHandler(&s.log, nil))
+	s.Host.Index, s.Host.Count, s.Arenas = o.Index, o.Index+1, s.Host.Arenas
+	s.Host.Peers = func(string) int { return 1 }
+	s.Host.Boundary = func() {
+		s.note(func() { s.boundaries++ })
+		if o.Boundary != nil {
+			o.Boundary(s)
+		}
 	}
+	s.Host.Stop = func(reason component.StopReason) { s.note(func() { s.stops = append(s.stops, reason) }) }
 	t.Cleanup(s.Close)
-	if err := c.Configure(DecodeTable(o.Table)); err != nil {
-		return s, fmt.Errorf("configure: %w", err)
-	}
-	s.Host.Bind(c.Manifest())
-	if err := c.Start(s.Host); err != nil {
-		return s, fmt.Errorf("start: %w", err)
+	if err := begin(c, s.Host, DecodeTable(o.Table)); err != nil {
+		return s, err
 	}
 	if o.Before != nil {
 		if err := o.Before(c); err != nil {
 			return s, err
 		}
 	}
-	s.running.Go(func() { s.run(s.own, true) })
-	s.running.Go(func() { s.run(s.outside, false) })
-	return s, nil
-}
-
-func (s *Stage) run(l *loop.Loop, own bool) {
-	err := l.Run(context.Background())
-	if own {
+	s.running.Go(func() {
+		err := s.own.Run(context.Background())
 		s.note(func() { s.ended, s.over = err, true })
-	}
+	})
+	s.running.Go(func() { _ = s.outside.Run(context.Background()) })
+	return s, nil
 }
 
 // note changes state that the test reads.
@@ -338,51 +315,7 @@ func (b *safeBuffer) String() string {
 	return b.buf.String()
 }
 
-// DecodeTable returns the decode function for a component's Configure: it fills a struct strictly, by the tags toml, or
-// a map of any.
-func DecodeTable(table map[string]any) func(into any) error {
-	return func(into any) error {
-		if m, ok := into.(*map[string]any); ok {
-			for key, value := range table {
-				(*m)[key] = value
-			}
-			return nil
-		}
-		return decodeStruct(table, reflect.ValueOf(into).Elem(), "")
-	}
-}
-
-func decodeStruct(table map[string]any, into reflect.Value, prefix string) error {
-	var errs []error
-	for _, key := range slices.Sorted(func(yield func(string) bool) {
-		for key := range table {
-			if !yield(key) {
-				return
-			}
-		}
-	}) {
-		field := fieldOf(into, key)
-		value := reflect.ValueOf(table[key])
-		inner, isTable := table[key].(map[string]any)
-		switch {
-		case !field.IsValid():
-			errs = append(errs, &component.ConfigError{Key: prefix + key, Reason: "is not a key"})
-		case isTable && field.Kind() == reflect.Struct:
-			errs = append(errs, decodeStruct(inner, field, prefix+key+"."))
-		case value.Kind() == reflect.Int64 && field.Kind() == reflect.Int, value.Type() == field.Type():
-			field.Set(value.Convert(field.Type()))
-		default:
-			errs = append(errs, &component.ConfigError{Key: prefix + key, Reason: fmt.Sprintf("is a %v, want %v", value.Kind(), field.Kind())})
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func fieldOf(s reflect.Value, key string) reflect.Value {
-	for i := range s.NumField() {
-		if tag := s.Type().Field(i).Tag.Get("toml"); strings.EqualFold(tag, key) {
-			return s.Field(i)
-		}
-	}
-	return reflect.Value{}
+// DecodeTable returns the decode function for a component's Configure, which fills what table.Decode fills.
+func DecodeTable(values map[string]any) func(into any) error {
+	return func(into any) error { return table.Decode(table.Plain(values), into) }
 }
