@@ -1,6 +1,7 @@
 package plugintest
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -169,21 +170,72 @@ func (a *act) own() (found *arena.Arena) {
 	return found
 }
 
-// fill commits a block of the test whose bytes are all b, and returns its handle with one claim.
-func (a *act) fill(x *arena.Arena, b byte) hostabi.Handle {
+// must ends the test on an error.
+func (a *act) must(err error) {
 	a.t.Helper()
-	loan, err := x.Loan()
 	if err != nil {
 		a.t.Fatal(err)
 	}
+}
+
+func (a *act) loan(x *arena.Arena) arena.Loan {
+	a.t.Helper()
+	loan, err := x.Loan()
+	a.must(err)
+	return loan
+}
+
+// fill commits a block of the test whose bytes are all b, and returns its handle with one claim.
+func (a *act) fill(x *arena.Arena, b byte) hostabi.Handle {
+	a.t.Helper()
+	loan := a.loan(x)
 	for i := range loan.Bytes() {
 		loan.Bytes()[i] = b
 	}
 	h, err := loan.Commit()
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	a.must(err)
 	return h
+}
+
+// hand sends a block whose bytes are all b, and leaves the only claim on it to the message.
+func (a *act) hand(x *arena.Arena, kind uint16, b byte) hostabi.Handle {
+	a.t.Helper()
+	h := a.fill(x, b)
+	a.emit(a.blocks, hostabi.Message{Kind: kind, Handle: h})
+	a.Done(h)
+	return h
+}
+
+// handIfFree sends a block that the probe keeps, unless all are in use.
+func (a *act) handIfFree(x *arena.Arena) {
+	a.t.Helper()
+	if s := x.Stats(); s.Free > 0 {
+		a.hand(x, BlockHold, 0)
+	}
+}
+
+// read returns a copy of a committed block.
+func (a *act) read(h hostabi.Handle) []byte {
+	a.t.Helper()
+	lease, err := a.Arenas.Lease(h)
+	a.must(err)
+	b := bytes.Clone(lease.Bytes())
+	a.must(lease.Release())
+	return b
+}
+
+// takeBlocks waits for n blocks of the probe and releases them.
+func (a *act) takeBlocks(n int) {
+	a.t.Helper()
+	for range n {
+		a.Done(a.Next("blocks").Handle)
+	}
+}
+
+// sent is a message as its sender gave it to the bus.
+func sent(m hostabi.Message) hostabi.Message {
+	m.Sequence, m.Signal, m.Slot, m.Ctl = 0, 0, 0, 0
+	return m
 }
 
 func sceneDescribes(t *testing.T, h *RuntimeHarness) {

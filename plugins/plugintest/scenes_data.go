@@ -12,25 +12,22 @@ import (
 func sceneBits(t *testing.T, h *RuntimeHarness) {
 	a := play(t, h, StageOptions{})
 	random := rand.New(rand.NewPCG(1, 2))
-	sent := []hostabi.Message{{}, {
+	messages := []hostabi.Message{{}, {
 		Kind: OpEcho, T: 1<<32 - 1, Split: 1<<32 - 1, PolicyVersion: 1<<64 - 1, Sender: 1<<16 - 1, Inline: [2]uint64{1<<64 - 1, 1 << 63},
 	}}
 	for range 100 {
-		sent = append(sent, hostabi.Message{
+		messages = append(messages, hostabi.Message{
 			T: random.Uint32(), Split: random.Uint32(), PolicyVersion: random.Uint64(), Sender: uint16(random.Uint32()),
 			Inline: [2]uint64{random.Uint64(), random.Uint64()},
 		})
 	}
-	for i := range sent {
-		if err := a.numbers.Emit(sent[i]); err != nil {
-			t.Fatal(err)
-		}
+	for _, m := range messages {
+		a.must(a.numbers.Emit(m))
 	}
-	for i, want := range sent {
+	for i, want := range messages {
 		got := a.Next("numbers")
 		a.expect("sequence", got.Sequence, uint64(i+1))
-		got.Sequence, got.Signal, got.Slot, got.Ctl = 0, 0, 0, 0
-		a.expect("message", got, want)
+		a.expect("message", sent(got), want)
 	}
 }
 
@@ -149,20 +146,14 @@ func sceneMake(t *testing.T, h *RuntimeHarness) {
 		for range 2 {
 			m := a.Next("blocks")
 			a.expect("value", m.Inline, [2]uint64{round * 13, size})
-			lease, err := a.Arenas.Lease(m.Handle)
-			if err != nil {
-				t.Fatal(err)
+			content := a.read(m.Handle)
+			if len(content) != size {
+				t.Fatalf("%d bytes, want %d", len(content), size)
 			}
-			if len(lease.Bytes()) != size {
-				t.Fatalf("%d bytes, want %d", len(lease.Bytes()), size)
-			}
-			for i, b := range lease.Bytes() {
+			for i, b := range content {
 				if b != byte(round*13+uint64(i)) {
 					t.Fatalf("byte %d is %d", i, b)
 				}
-			}
-			if err := lease.Release(); err != nil {
-				t.Error(err)
 			}
 			a.Done(m.Handle)
 		}
@@ -186,9 +177,7 @@ func sceneFull(t *testing.T, h *RuntimeHarness) {
 	}
 	a.idle(a.own(), 0)
 	a.tell(OpMake, 1, 3)
-	for range 3 {
-		a.Done(a.Next("blocks").Handle)
-	}
+	a.takeBlocks(3)
 	a.idle(a.own(), 0)
 }
 
@@ -233,15 +222,11 @@ func sceneLease(t *testing.T, h *RuntimeHarness) {
 	x := a.Arena(8, 4096, nil)
 	var held []hostabi.Handle
 	for i := range 5 {
-		b := a.fill(x, byte(i+1))
+		b := a.hand(x, BlockHold, byte(i+1))
 		held = append(held, b)
-		a.emit(a.blocks, hostabi.Message{Kind: BlockHold, Handle: b})
-		a.Done(b)
 		a.expect("leases and handle", a.Next("numbers").Inline, [2]uint64{uint64(i + 1), uint64(b)})
 	}
-	quiet := a.fill(x, 0)
-	a.emit(a.blocks, hostabi.Message{Kind: BlockQuiet, Handle: quiet})
-	a.Done(quiet)
+	a.hand(x, BlockQuiet, 0)
 	a.idle(x, 5)
 	a.tell(OpRelease, 0, 0)
 	for i, b := range held {
@@ -256,10 +241,7 @@ func sceneStale(t *testing.T, h *RuntimeHarness) {
 	x := a.Arena(2, 4096, nil)
 	lease := func(b hostabi.Handle) uint64 { return a.ask(OpLease, uint64(b), 0)[1] }
 	live := a.fill(x, 1)
-	loan, err := x.Loan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	loan := a.loan(x)
 	a.expect("lease of a live block", lease(live), uint64(0))
 	a.expect("lease of a block on loan", lease(loan.Handle()), uint64(4))
 	a.Done(live)
@@ -270,9 +252,7 @@ func sceneStale(t *testing.T, h *RuntimeHarness) {
 	a.expect("lease of a block that there is not", lease(hostabi.MakeHandle(x.ID(), 2, 1)), uint64(3))
 	a.expect("lease in an arena that there is not", lease(hostabi.MakeHandle(200, 0, 1)), uint64(2))
 	a.expect("lease of nothing", lease(0), uint64(2))
-	if err := loan.Abort(); err != nil {
-		t.Error(err)
-	}
+	a.must(loan.Abort())
 	a.Done(again)
 	a.idle(x, 0)
 }
@@ -281,10 +261,7 @@ func sceneAsked(t *testing.T, h *RuntimeHarness) {
 	a := play(t, h, StageOptions{})
 	a.From("answers", false, bus.Options{Mode: bus.Reply, Depth: 16, Overflow: bus.Block, Peer: 77})
 	x := a.Arena(4, 4096, nil)
-	loan, err := x.Loan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	loan := a.loan(x)
 	for row := range uint32(30) {
 		binary.LittleEndian.PutUint64(loan.Bytes(), uint64(row)*1e9)
 		q := hostabi.Message{Handle: loan.Handle(), T: row, Split: 3, PolicyVersion: 5, Inline: [2]uint64{uint64(row), 9}}
@@ -295,15 +272,11 @@ func sceneAsked(t *testing.T, h *RuntimeHarness) {
 		if q.Kind == AskLater {
 			a.expect("asks held", a.ask(OpReply, 0, 0)[0], uint64(1))
 		}
-		got := a.Next("answers")
-		got.Sequence, got.Signal, got.Slot, got.Ctl = 0, 0, 0, 0
 		q.Sender = 77
-		a.expect("answer", got, q)
+		a.expect("answer", sent(a.Next("answers")), q)
 		a.expect("what it wrote", binary.LittleEndian.Uint64(loan.Bytes()[8:]), uint64(row)*2e9+1)
 	}
-	if err := loan.Abort(); err != nil {
-		t.Error(err)
-	}
+	a.must(loan.Abort())
 	a.idle(x, 0)
 }
 
@@ -321,13 +294,9 @@ func sceneAsks(t *testing.T, h *RuntimeHarness) {
 		for i := range asks {
 			m := asks[len(asks)-1-i]
 			loaned, err := a.own().Loaned(m.Handle)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a.must(err)
 			binary.LittleEndian.PutUint64(loaned[8:], binary.LittleEndian.Uint64(loaned)+1000)
-			if err := a.answers.Emit(m); err != nil {
-				t.Fatal(err)
-			}
+			a.must(a.answers.Emit(m))
 			b := a.Next("blocks")
 			a.expect("block", b.Handle, m.Handle)
 			a.expect("what the answer wrote", b.Inline[0], m.Inline[0]+1000)

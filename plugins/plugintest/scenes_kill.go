@@ -30,9 +30,7 @@ func sceneKilled(t *testing.T, h *RuntimeHarness) {
 	x := a.Arena(8, 4096, nil)
 	a.ask(OpKeep, 0, 0) // a loan
 	for range 2 {       // leases
-		b := a.fill(x, 1)
-		a.emit(a.blocks, hostabi.Message{Kind: BlockHold, Handle: b})
-		a.Done(b)
+		a.hand(x, BlockHold, 1)
 		a.Next("numbers")
 	}
 	a.tell(OpMake, 7, 2) // blocks that the test holds
@@ -48,20 +46,11 @@ func sceneKilled(t *testing.T, h *RuntimeHarness) {
 	a.idle(x, 0)
 	a.idle(a.own(), 2)
 	for _, b := range held {
-		lease, err := a.Arenas.Lease(b)
-		if err != nil {
-			t.Fatalf("a block that the dead process had sent: %v", err)
-		}
-		a.expect("byte 0", lease.Bytes()[0], byte(7))
-		if err := lease.Release(); err != nil {
-			t.Error(err)
-		}
+		a.expect("byte 0 of a block that the dead process had sent", a.read(b)[0], byte(7))
 		a.Done(b)
 	}
 	a.tell(OpMake, 9, 6)
-	for range 6 {
-		a.Done(a.Next("blocks").Handle)
-	}
+	a.takeBlocks(6)
 	a.idle(a.own(), 0)
 }
 
@@ -120,15 +109,8 @@ func sceneKilledAsks(t *testing.T, h *RuntimeHarness) {
 	x := a.Arena(4, 4096, nil)
 	var asked []hostabi.Message
 	for i := range uint64(3) {
-		loan, err := x.Loan()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() {
-			if err := loan.Abort(); err != nil {
-				t.Error(err)
-			}
-		}()
+		loan := a.loan(x)
+		defer func() { a.must(loan.Abort()) }()
 		binary.LittleEndian.PutUint64(loan.Bytes(), i)
 		m := hostabi.Message{Kind: AskLater, Handle: loan.Handle(), T: uint32(i)}
 		a.emit(a.asks, m)
@@ -141,9 +123,7 @@ func sceneKilledAsks(t *testing.T, h *RuntimeHarness) {
 		got := a.Next("answers")
 		a.expect("block", got.Handle, m.Handle)
 		b, err := x.Loaned(m.Handle)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a.must(err)
 		a.expect("what it wrote", binary.LittleEndian.Uint64(b[8:]), uint64(i)*2+1)
 	}
 }
@@ -155,9 +135,7 @@ func sceneKilledLatest(t *testing.T, h *RuntimeHarness) {
 	a.blocks = a.To("on_block", false, bus.Options{Mode: bus.Latest})
 	x := a.Arena(6, 4096, nil)
 	for i := range 3 {
-		b := a.fill(x, byte(i+1))
-		a.emit(a.blocks, hostabi.Message{Kind: BlockSum, Handle: b})
-		a.Done(b)
+		a.hand(x, BlockSum, byte(i+1))
 		a.expect("sum", a.Next("numbers").Inline[0], uint64(i+1)*4096)
 	}
 	a.kill()
@@ -171,30 +149,19 @@ func sceneKilledBusy(t *testing.T, h *RuntimeHarness) {
 	x := a.Arena(8, 4096, nil)
 	for round := range 3 {
 		for i := range 200 {
-			if loan, err := x.Loan(); err == nil {
-				b, err := loan.Commit()
-				if err != nil {
-					t.Fatal(err)
-				}
-				a.emit(a.blocks, hostabi.Message{Kind: BlockHold, Handle: b})
-				a.Done(b)
-			}
+			a.handIfFree(x)
 			a.tell(OpMake, uint64(i), 1)
 			a.tell(OpEcho, uint64(round*1000+i), 0)
 			if i == 100 {
 				a.kill()
 			}
-			for a.Waiting("blocks") > 0 {
-				a.Done(a.Next("blocks").Handle)
-			}
+			a.takeBlocks(a.Waiting("blocks"))
 		}
 		a.tell(OpRelease, 1<<40, 0)
 		a.emit(a.numbers, hostabi.Message{Kind: OpCount, T: last})
 		for a.Next("numbers").T != last {
 		}
-		for a.Waiting("blocks") > 0 {
-			a.Done(a.Next("blocks").Handle)
-		}
+		a.takeBlocks(a.Waiting("blocks"))
 		a.idle(x, 0)
 		a.idle(a.own(), 0)
 	}

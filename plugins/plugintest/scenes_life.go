@@ -124,14 +124,7 @@ func sceneStops(t *testing.T, h *RuntimeHarness) {
 		a.tell(OpMake, uint64(i), 1)
 		a.tell(OpBurst, 20, 0)
 		a.tell(OpAsk, 1, 0)
-		if loan, err := x.Loan(); err == nil {
-			b, err := loan.Commit()
-			if err != nil {
-				t.Fatal(err)
-			}
-			a.emit(a.blocks, hostabi.Message{Kind: BlockHold, Handle: b})
-			a.Done(b)
-		}
+		a.handIfFree(x)
 		if i == 100 {
 			a.Next("numbers")
 		}

@@ -114,10 +114,7 @@ func sceneHandsOver(t *testing.T, h *RuntimeHarness) {
 	a := play(t, h, StageOptions{})
 	a.From("asks", false, bus.Options{Mode: bus.Queue, Depth: 16, Overflow: bus.Block})
 	x := a.Arena(4, 4096, nil)
-	loan, err := x.Loan()
-	if err != nil {
-		t.Fatal(err)
-	}
+	loan := a.loan(x)
 	q := hostabi.Message{Handle: loan.Handle(), Kind: AskLater, T: 5, Split: 3, PolicyVersion: 7, Inline: [2]uint64{1, 2}}
 	a.emit(a.asks, q)
 	a.tell(OpAsk, 11, 0)
@@ -137,12 +134,8 @@ func sceneHandsOver(t *testing.T, h *RuntimeHarness) {
 	if len(list) != 1 || list[0].Slot != "on_ask" || list[0].Claimed {
 		t.Fatalf("waiting %+v, want the one request", list)
 	}
-	got := list[0].Message
-	got.Sequence, got.Signal, got.Slot, got.Ctl = 0, 0, 0, 0
 	q.Sender = 77
-	a.expect("request", got, q)
-	if err := loan.Abort(); err != nil {
-		t.Error(err)
-	}
+	a.expect("request", sent(list[0].Message), q)
+	a.must(loan.Abort())
 	a.Close()
 }
