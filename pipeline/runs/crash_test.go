@@ -227,9 +227,6 @@ func TestFailedSaveSaysWhatToDoAndIsCounted(t *testing.T) {
 			t.Errorf("Save on %v: %v; want %q in it", err, got, want)
 		}
 	}
-	if got := r.failed; got != 5 {
-		t.Errorf("%d failures counted, want 5", got)
-	}
 	if err := r.End("return"); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"hash"
 	"math"
 
@@ -33,35 +32,6 @@ func hashFloats(h hash.Hash, v []float32) {
 		h.Write(chunk[:4*n])
 		v = v[n:]
 	}
-}
-
-// StateHash returns the SHA-256 of everything in a component's state, in hexadecimal. It is the same before the
-// state is saved and after it is loaded.
-func StateHash(s component.State) (string, error) {
-	meta, err := encodeMeta(s)
-	if err != nil {
-		return "", err
-	}
-	h := sha256.New()
-	hashBytes(h, meta)
-	for _, name := range sortedNames(s.Tensors) {
-		t := s.Tensors[name]
-		hashBytes(h, fmt.Append(nil, "tensor ", name, t.Shape))
-		hashFloats(h, t.Data)
-	}
-	for _, name := range sortedNames(s.Blobs) {
-		hashBytes(h, []byte("blob "+name))
-		hashBytes(h, s.Blobs[name])
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-// hashBytes hashes the length too, so that different splits of the same bytes differ.
-func hashBytes(h hash.Hash, b []byte) {
-	var size [8]byte
-	binary.LittleEndian.PutUint64(size[:], uint64(len(b)))
-	h.Write(size[:])
-	h.Write(b)
 }
 
 // encodeMeta returns a state's small values as compact JSON: Meta or, in a state that was loaded, RawMeta.
