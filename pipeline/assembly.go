@@ -12,11 +12,12 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/loading"
 )
 
 // assembly is a graph and the instances and connections built from it. It is immutable once it runs.
 type assembly struct {
-	*loaded
+	*loading.Set
 	graph   *graph.Graph
 	run     *component.Run
 	members []member // in the order of the graph
@@ -129,7 +130,7 @@ func (a *assembly) wire(w *graph.Wire) *runningWire {
 }
 
 func (a *assembly) policy(name string) (component.Policy, error) {
-	if made, ok := a.policies[name]; ok {
+	if made, ok := a.Policies[name]; ok {
 		return made, nil
 	}
 	return nil, fmt.Errorf("policy %q is not declared", name)
@@ -145,8 +146,8 @@ func (a *assembly) tables(parts *graph.Parts) component.Tables {
 		x := &a.graph.Policies[i]
 		t.Policies[x.Name] = component.PolicyTable{Env: x.Env, Table: x.Plain()}
 	}
-	for name, v := range a.plugins {
-		t.Envs[name] = v.plugin.Spec()
+	for name, v := range a.Envs {
+		t.Envs[name] = v.Plugin.Spec()
 		if e := a.graph.Env(name); !e.Table.Isolated() {
 			t.Sources[name] = a.graph.SourceOf(&e.Table, parts)
 		}
@@ -181,9 +182,9 @@ func (a *assembly) newest(payload string) (found hostabi.Message, ok bool) {
 }
 
 // eachEnv calls fn with the environments of an assembly; a nil assembly has none.
-func (a *assembly) eachEnv(fn func(*loadedEnv)) {
-	if a != nil && a.loaded != nil {
-		for _, v := range a.plugins {
+func (a *assembly) eachEnv(fn func(*loading.Env)) {
+	if a != nil && a.Set != nil {
+		for _, v := range a.Envs {
 			fn(v)
 		}
 	}
@@ -191,14 +192,14 @@ func (a *assembly) eachEnv(fn func(*loadedEnv)) {
 
 // sameSpaces rejects environments whose spaces differ from those that they replace.
 func (a *assembly) sameSpaces(before *assembly) error {
-	for name, v := range a.plugins {
-		old := before.plugins[name]
+	for name, v := range a.Envs {
+		old := before.Envs[name]
 		if old == nil || old == v {
 			continue
 		}
-		if was, is := spaces(old.plugin.Spec()), spaces(v.plugin.Spec()); was != is {
+		if was, is := loading.Spaces(old.Plugin.Spec()), loading.Spaces(v.Plugin.Spec()); was != is {
 			return spacesError(&component.SpacesError{Component: "env " + name, Reason: was + " differ from " + is,
-				Running: old.plugin.Spec(), Next: v.plugin.Spec()})
+				Running: old.Plugin.Spec(), Next: v.Plugin.Spec()})
 		}
 	}
 	return nil
@@ -206,13 +207,13 @@ func (a *assembly) sameSpaces(before *assembly) error {
 
 // sameNetworks reuses the policies that have not changed, and rejects those with another network.
 func (a *assembly) sameNetworks(before *assembly) error {
-	for name, made := range a.policies {
-		old, ok := before.policies[name]
+	for name, made := range a.Policies {
+		old, ok := before.Policies[name]
 		if !ok {
 			continue
 		}
 		if a.graph.Policy(name).Equal(before.graph.Policy(name)) {
-			a.policies[name] = old
+			a.Policies[name] = old
 			continue
 		}
 		if err := old.SameNetwork(made); err != nil {

@@ -13,13 +13,14 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/loading"
 )
 
 // Build loads plugins, makes policies and components and connects them. Nothing runs yet. It blocks on files and
 // on the compilation of plugins, until ctx ends. Errors in the file are Problems. After an error everything has
 // been released.
 func Build(ctx context.Context, g *graph.Graph, o BuildOptions) (*Pipeline, error) {
-	p := &Pipeline{options: o, changes: newChangeLock(), boundaries: newBoundaryLock(), previous: map[string]*loadedEnv{}}
+	p := &Pipeline{options: o, changes: newChangeLock(), boundaries: newBoundaryLock(), previous: map[string]*loading.Env{}}
 	p.log, p.arenas, p.stats, p.loops.onError = o.Log, arena.NewSet(), stat.NewRegistry(), p.endLoops
 	p.ending.stop = p.Stop
 	p.pauses.running, p.taps.running, p.steps.running, p.watch.running = &p.running, &p.running, &p.running, &p.running
@@ -44,10 +45,10 @@ func (p *Pipeline) build(ctx context.Context, g *graph.Graph) error {
 	a := &assembly{graph: g, run: p.runOf(g)}
 	p.state.Store(a) // so that release after an error finds it
 	var err error
-	if a.loaded, err = load(ctx, g, p.options.Parts, &p.envCache); err != nil {
+	if a.Set, err = loading.Load(ctx, g, p.options.Parts, &p.envCache); err != nil {
 		return err
 	}
-	p.warnings = a.loaded.warnings
+	p.warnings = a.Set.Warnings
 	for i := range g.Components {
 		of := &g.Components[i]
 		for index := range of.Count {
@@ -89,7 +90,7 @@ func (p *Pipeline) add(a *assembly, of *graph.Component, index int, at placement
 	}
 	x := &instance{run: &p.running, component: made, envs: of.Flow.Envs}
 	x.joining.Store(a)
-	x.live.watch, x.live.task, x.live.env = at.watch, at.task, a.plugins[of.Env]
+	x.live.watch, x.live.task, x.live.env = at.watch, at.task, a.Envs[of.Env]
 	x.host = p.hostOf(x, of, index, at)
 	if err := x.component.Configure(of.Decode); err != nil {
 		return nil, fmt.Errorf("%s: %w", at.name, err)
@@ -199,8 +200,8 @@ func (p *Pipeline) failed(x *instance, err error) bool {
 // collect closes plugins that are not in use and that no rollback needs.
 func (p *Pipeline) collect() error {
 	p.tidy()
-	wanted := map[*loadedEnv]bool{}
-	note := func(v *loadedEnv) { wanted[v] = true }
+	wanted := map[*loading.Env]bool{}
+	note := func(v *loading.Env) { wanted[v] = true }
 	p.now().eachEnv(note)
 	if t := p.changes.pending(); t != nil && !t.uses(note) {
 		return nil // it may have found or loaded any; the rest is closed when it ends
@@ -211,7 +212,7 @@ func (p *Pipeline) collect() error {
 	}
 	p.mu.Unlock()
 	alive := p.instancesAlive()
-	err := p.envCache.keep(func(v *loadedEnv) bool {
+	err := p.envCache.Keep(func(v *loading.Env) bool {
 		return wanted[v] || slices.ContainsFunc(alive, func(x *instance) bool { return x.live.holds(v) })
 	})
 	if err != nil {

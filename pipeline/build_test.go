@@ -86,28 +86,3 @@ func TestBuild_EndsWithItsContext(t *testing.T) {
 		t.Errorf("Build: %v, want %v", err, stop)
 	}
 }
-
-// closing counts how often it was closed.
-type closing struct {
-	graphtest.Described
-	closed *int
-}
-
-func (c closing) Close() error { *c.closed++; return nil }
-
-func TestCheckPlugins_ClosesWhatItLoads(t *testing.T) {
-	closed := 0
-	parts := graphtest.Loading()
-	parts.Load = func(ctx context.Context, name string, e graph.EnvTable, dir string) (env.Plugin, error) {
-		p, err := graphtest.Load(ctx, name, e, dir)
-		if err != nil {
-			return nil, err
-		}
-		return closing{p.(graphtest.Described), &closed}, nil
-	}
-	g := mustParse(t, "rlhost = 1\n[run]\nname = \"x\"\n[env.cartpole]\nuse = \"cartpole@1\"\n[env.gone]\nuse = \"./gone\"\n"+
-		"[train]\npreset = \"ppo\"\nenv = \"cartpole\"\n", parts)
-	if _, err := CheckPlugins(t.Context(), g, parts); err == nil || closed != 1 {
-		t.Errorf("CheckPlugins: %v, %d plugins closed, want an error and 1", err, closed)
-	}
-}

@@ -8,6 +8,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/loading"
 )
 
 // Prepare prepares a change of the running pipeline to the graph next, from With or Parse. It loads and compiles
@@ -71,7 +72,7 @@ func (p *Pipeline) nextAssembly(ctx context.Context, before *assembly, next *gra
 		a.run = p.runOf(next)
 	}
 	var err error
-	if a.loaded, err = load(ctx, next, p.options.Parts, &p.envCache); err != nil {
+	if a.Set, err = loading.Load(ctx, next, p.options.Parts, &p.envCache); err != nil {
 		return nil, err
 	}
 	if err := a.sameSpaces(before); err != nil {
@@ -89,11 +90,11 @@ func (t *Transition) Graph() *graph.Graph { return t.next.graph }
 // Plugin returns the newly loaded plugin of an environment, or nil if that does not change. It is valid until the
 // transition is closed, or another version of it has been committed and settled.
 func (t *Transition) Plugin(env string) env.Plugin {
-	v := t.next.plugins[env]
-	if v == nil || t.before.plugins[env] == v {
+	v := t.next.Envs[env]
+	if v == nil || t.before.Envs[env] == v {
 		return nil
 	}
-	return v.plugin
+	return v.Plugin
 }
 
 // Commit makes the change and returns when it is complete. On an error nothing has changed, and the transition
@@ -180,8 +181,8 @@ func (t *Transition) commitGraph(ctx context.Context, _ *Outcome) error {
 func (t *Transition) install(o *Outcome) {
 	p := t.p
 	p.mu.Lock()
-	for name, v := range t.before.plugins {
-		if t.next.plugins[name] != v {
+	for name, v := range t.before.Envs {
+		if t.next.Envs[name] != v {
 			p.previous[name] = v
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/pipeline/loading"
 )
 
 // prepareEnvs makes everything that instances need to change environments.
@@ -17,7 +18,7 @@ func (t *Transition) prepareEnvs(ctx context.Context) error {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		to := t.next.plugins[m.of.Env]
+		to := t.next.Envs[m.of.Env]
 		if to == nil || m.live.runsAll(to) || m.joining.Load() != nil {
 			continue
 		}
@@ -32,11 +33,11 @@ func (t *Transition) prepareEnvs(ctx context.Context) error {
 	return nil
 }
 
-func (t *Transition) prepareEnv(m member, runner component.EnvRunner, to *loadedEnv) error {
+func (t *Transition) prepareEnv(m member, runner component.EnvRunner, to *loading.Env) error {
 	s := &envChange{t: t, x: m, from: m.live.runs(), to: to, fromTrial: !m.live.runsAll(m.live.runs()), went: make(chan component.EnvsWent, 1)}
 	s.task, s.back = t.tasks()
 	c := component.EnvChange{
-		Plugin: to.plugin, At: t.options.At, KeepState: t.options.KeepState, Envs: t.options.TrialEnvs, Task: s.task, TaskBack: s.back,
+		Plugin: to.Plugin, At: t.options.At, KeepState: t.options.KeepState, Envs: t.options.TrialEnvs, Task: s.task, TaskBack: s.back,
 		Probation: true, OnFault: func(fault error) bool { return t.onFault(m.name, fault) },
 		Went: func(w component.EnvsWent) { s.went <- w }, RolledBack: s.rolledBack,
 	}
@@ -216,8 +217,8 @@ func (l *liveness) keepOnly(s *envChange) {
 		return
 	}
 	found := false
-	l.envsInUse = slices.DeleteFunc(l.envsInUse, func(v *loadedEnv) bool {
-		gone := v.env == s.to.env && (v != s.to || found)
+	l.envsInUse = slices.DeleteFunc(l.envsInUse, func(v *loading.Env) bool {
+		gone := v.Name == s.to.Name && (v != s.to || found)
 		found = found || v == s.to
 		return gone
 	})

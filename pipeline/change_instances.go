@@ -141,7 +141,7 @@ func (p *plan) needEnvs(next *assembly) {
 		if s.old == nil || len(s.why) > 0 {
 			continue
 		}
-		to := next.plugins[s.of.Env]
+		to := next.Envs[s.of.Env]
 		if to == nil || s.old.live.runs() == to {
 			continue
 		}

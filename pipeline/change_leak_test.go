@@ -31,9 +31,9 @@ func (r *liveRun) holdings() holdings {
 	r.mu.Lock()
 	h.loops, h.instances, h.retired, h.leftover = len(r.loops.list), len(r.alive), len(r.retired), len(r.leftover)
 	r.mu.Unlock()
-	r.envCache.mu.Lock()
-	h.envs = len(r.envCache.list)
-	r.envCache.mu.Unlock()
+	r.s.mu.Lock()
+	h.envs = len(r.s.loads) - len(r.s.closed)
+	r.s.mu.Unlock()
 	return h
 }
 

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"github.com/rlhost/rlhost/pipeline/loading"
 	"sync"
 )
 
@@ -27,7 +28,7 @@ type pendingChange interface {
 	// replacing returns the instances that it replaces, or whose environments it replaces, while it is being committed.
 	replacing() map[*instance]bool
 	// uses calls fn with the environments of the graphs before and after it; known is false while it is still loading some.
-	uses(fn func(*loadedEnv)) (known bool)
+	uses(fn func(*loading.Env)) (known bool)
 }
 
 func newChangeLock() *changeLock {

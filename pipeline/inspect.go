@@ -22,8 +22,8 @@ func (p *Pipeline) Graph() *graph.Graph { return p.now().graph }
 // Env returns the loaded environment that runs now. It is open until another version of it has been committed and
 // settled, or Close.
 func (p *Pipeline) Env(name string) (env.Plugin, error) {
-	if v := p.now().plugins[name]; v != nil {
-		return v.plugin, nil
+	if v := p.now().Envs[name]; v != nil {
+		return v.Plugin, nil
 	}
 	return nil, fmt.Errorf("env %q is not declared", name)
 }

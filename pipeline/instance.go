@@ -35,12 +35,12 @@ func (x *instance) view() *assembly {
 
 // env is Host.Env.
 func (x *instance) env(name string) (env.Plugin, error) {
-	v := x.view().plugins[name]
+	v := x.view().Envs[name]
 	if v == nil {
 		return nil, fmt.Errorf("env %q is not declared", name)
 	}
 	x.live.uses(v)
-	return v.plugin, nil
+	return v.Plugin, nil
 }
 
 // rest brings an instance to rest and holds it: none of its slots runs, and messages for it stay pending. On an error
@@ -192,13 +192,13 @@ func (m *member) process() (p component.Process) {
 // version names the file that an instance or its environments are made from.
 func (m *member) version(g *graph.Graph) *control.Version {
 	if v := m.live.runs(); v != nil {
-		use, _ := v.table.Locate(g.Dir, nil)
-		if v.table.Plugin != nil {
-			use = v.table.Plugin.Name + ":" + v.table.Use
-		} else if filepath.Base(v.table.Use) == v.table.Use {
-			use = v.table.Use
+		use, _ := v.Table.Locate(g.Dir, nil)
+		if v.Table.Plugin != nil {
+			use = v.Table.Plugin.Name + ":" + v.Table.Use
+		} else if filepath.Base(v.Table.Use) == v.Table.Use {
+			use = v.Table.Use
 		}
-		return &control.Version{File: use, Hash: v.plugin.Hash()}
+		return &control.Version{File: use, Hash: v.Plugin.Hash()}
 	}
 	if x := g.Plugin(m.of.Plugin); x != nil {
 		return &control.Version{File: x.Table.Path, Hash: x.Digest}

@@ -7,13 +7,14 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/loading"
 )
 
 // liveness is the mutable state of an instance.
 type liveness struct {
 	mu        sync.Mutex
-	envsInUse []*loadedEnv     // it uses: open until it has changed to others, or stopped
-	env       *loadedEnv       // its environments are from, if it runs some
+	envsInUse []*loading.Env   // it uses: open until it has changed to others, or stopped
+	env       *loading.Env     // its environments are from, if it runs some
 	trial     bool             // only some of them, beside those of the previous version
 	task      uint16           // of their episodes
 	readers   map[string]int   // most that it was told, by signal
@@ -40,47 +41,47 @@ type probation interface {
 type settler interface{ settle() }
 
 // uses notes an environment that the instance was given.
-func (l *liveness) uses(v *loadedEnv) {
+func (l *liveness) uses(v *loading.Env) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !slices.Contains(l.envsInUse, v) {
 		l.envsInUse = append(l.envsInUse, v)
 	}
-	if l.env == nil || l.env.env == v.env {
+	if l.env == nil || l.env.Name == v.Name {
 		l.env = v
 	}
 }
 
 // holds reports whether the instance uses a plugin.
-func (l *liveness) holds(v *loadedEnv) bool {
+func (l *liveness) holds(v *loading.Env) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Contains(l.envsInUse, v)
 }
 
 // runs returns what the environments are from.
-func (l *liveness) runs() *loadedEnv {
+func (l *liveness) runs() *loading.Env {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.env
 }
 
 // runsAll reports whether all environments of the instance are of a plugin.
-func (l *liveness) runsAll(v *loadedEnv) bool {
+func (l *liveness) runsAll(v *loading.Env) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.env == v && !l.trial
 }
 
 // open notes a plugin that the instance is about to use.
-func (l *liveness) open(v *loadedEnv) {
+func (l *liveness) open(v *loading.Env) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.envsInUse = append(l.envsInUse, v)
 }
 
 // let notes that the instance has released what it was about to use.
-func (l *liveness) let(gone *loadedEnv) {
+func (l *liveness) let(gone *loading.Env) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(l.envsInUse, gone); i >= 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/loading"
 )
 
 // BuildOptions configure how a graph is run.
@@ -37,8 +38,8 @@ type Pipeline struct {
 	running
 	options    BuildOptions
 	warnings   graph.Problems // of Build
-	envCache   envCache
-	previous   map[string]*loadedEnv // previous environments, by name; guarded by mu
+	envCache   loading.Cache
+	previous   map[string]*loading.Env // previous environments, by name; guarded by mu
 	changes    *changeLock
 	boundaries *boundaryLock
 	ending     ending
@@ -58,7 +59,7 @@ func (p *Pipeline) runOf(g *graph.Graph) *component.Run {
 // Close releases what Run has left: the plugins. Without a Run it releases everything. A prepared change is
 // abandoned.
 func (p *Pipeline) Close() error {
-	return errors.Join(p.release(), p.envCache.close())
+	return errors.Join(p.release(), p.envCache.Close())
 }
 
 // release stops the components and closes the arenas, once; the loops must have ended. What leaked is in the

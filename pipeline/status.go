@@ -90,7 +90,7 @@ func (s *statusSnapshot) describe(x *seen) control.ComponentStatus {
 	_, d.Unit = x.done(0)
 	if v := x.live.runs(); v != nil && x.of.Runtime == graph.RuntimeBuiltin {
 		d.Runtime = runtimeWasm
-		if v.table.Isolated() {
+		if v.Table.Isolated() {
 			d.Runtime = graph.RuntimeProcess
 		}
 	}

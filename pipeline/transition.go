@@ -9,6 +9,7 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/loading"
 )
 
 // TransitionOptions configure a change.
@@ -82,7 +83,7 @@ type Transition struct {
 type envChange struct {
 	t        *Transition
 	x        member
-	from, to *loadedEnv
+	from, to *loading.Env
 	// fromTrial: some of the previous environments were on trial.
 	fromTrial bool
 	task      uint16 // of the new environments' episodes
@@ -128,7 +129,7 @@ func (t *Transition) tell() {
 }
 
 // uses is pendingChange's.
-func (t *Transition) uses(fn func(*loadedEnv)) (known bool) {
+func (t *Transition) uses(fn func(*loading.Env)) (known bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.before.eachEnv(fn)

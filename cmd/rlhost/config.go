@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/files"
-	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/loading"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/runner"
@@ -112,7 +112,7 @@ func (c *validateCommand) look(p *program, file string, parts *graph.Parts) erro
 		return err
 	}
 	if !c.Offline && !(c.DenyWarnings && len(warnings) > 0) {
-		more, err := pipeline.CheckPlugins(context.Background(), g, parts)
+		more, err := loading.Check(context.Background(), g, parts)
 		p.problems(more)
 		if err != nil {
 			return p.told(session.BuildError(err))

@@ -30,7 +30,8 @@ gpu/*/...:              hostabi core/... gpu/policy/... gpu/ppo/... .
 plugins/*/...:          hostabi/... core/... gpu/policy/... gpu/ppo/... .
 plugins/builtin:        any
 pipeline/graph/...:     hostabi core/... gpu/policy/... pipeline/graph/...
-pipeline:               hostabi core/... gpu/policy/... pipeline/graph
+pipeline/loading:       hostabi core/... pipeline/graph
+pipeline:               hostabi core/... gpu/policy/... pipeline/graph pipeline/loading
 pipeline/runs:          hostabi core/...
 pipeline/session:       hostabi core/... gpu/policy/... gpu/ppo pipeline/... plugins/evaluation plugins/envcheck
 sdk/...:                hostabi sdk/...
@@ -56,6 +57,7 @@ core/trajectory
 core/env
 core/component core/control
 pipeline/graph/...
+pipeline/loading
 pipeline pipeline/runs
 pipeline/session
 `

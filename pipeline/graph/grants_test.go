@@ -11,7 +11,7 @@ import (
 
 // What a wire grants is part of what the file means, and who is told of it is made anew where it changes.
 func TestGrants_AreMeantAndTold(t *testing.T) {
-	a := graphtest.ReadArchive(t, "../testdata/errors/ok_plugin.txtar")
+	a := graphtest.ReadArchive(t, "../loading/testdata/errors/ok_plugin.txtar")
 	parse := func(text string) *graph.Graph {
 		g, problems := graph.Parse("pipeline.toml", []byte(text), graph.ParseOptions{Parts: graphtest.Standard()})
 		if problems.Err() != nil {

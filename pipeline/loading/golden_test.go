@@ -1,4 +1,4 @@
-package pipeline
+package loading
 
 import (
 	"os"
@@ -48,7 +48,7 @@ func complaints(t *testing.T, src string, sets []string) string {
 	if g == nil {
 		return text
 	}
-	warnings, err := CheckPlugins(t.Context(), g, parts)
+	warnings, err := Check(t.Context(), g, parts)
 	if text += warnings.String(); err != nil {
 		text += err.Error() + "\n"
 	}
@@ -60,13 +60,15 @@ var codePattern = regexp.MustCompile(`"([EW][0-9]{3})"`)
 
 var codeLine = regexp.MustCompile(`(?m)^[^ ]+:\d+:\d+: (?:error|warning)\[([EW]\d{3})\]: `)
 
-func TestErrors_EveryCodeOfThisPackageHasAGoldenFile(t *testing.T) {
+func TestErrors_EveryCodeHasAGoldenFile(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	more, _ := filepath.Glob("graph/*.go")
-	files = append(files, more...)
+	for _, pattern := range []string{"../*.go", "../graph/*.go"} {
+		more, _ := filepath.Glob(pattern)
+		files = append(files, more...)
+	}
 	shown := map[string]bool{}
 	goldenFiles, _ := filepath.Glob("testdata/errors/*.txtar")
 	for _, file := range goldenFiles {

@@ -1,13 +1,13 @@
-package pipeline
+package loading
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/rlhost/rlhost/core/component"
 	"io/fs"
 	"strings"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/core/trajectory"
@@ -15,71 +15,72 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// loaded are the plugins and policies of a graph. They are not changed once load has returned.
-type loaded struct {
-	envCache *envCache // what the plugins are from
-	plugins  map[string]*loadedEnv
-	policies map[string]component.Policy
-	warnings graph.Problems
+// Set is the environments and policies of a graph, by name. It is immutable once Load has returned.
+type Set struct {
+	Envs     map[string]*Env
+	Policies map[string]component.Policy
+	Warnings graph.Problems
+	cache    *Cache // what Envs are from
 }
 
-// CheckPlugins loads every environment, makes every policy, checks them against each other and releases them. It
-// reports what Build would: Problems for errors in the file, and as warnings those of Pipeline.Warnings.
-func CheckPlugins(ctx context.Context, g *graph.Graph, parts *graph.Parts) (warnings graph.Problems, err error) {
-	var lib envCache
-	l, err := load(ctx, g, parts, &lib)
-	return l.warnings, errors.Join(err, lib.close())
+// Check loads every environment, makes every policy, checks them against each other and releases them. It
+// reports what Load does: Problems for errors in the file, and Set.Warnings.
+func Check(ctx context.Context, g *graph.Graph, parts *graph.Parts) (warnings graph.Problems, err error) {
+	var cache Cache
+	s, err := Load(ctx, g, parts, &cache)
+	return s.Warnings, errors.Join(err, cache.Close())
 }
 
-// load loads the environments that the cache does not have and makes the policies. What it has loaded is in the
-// cache also after an error.
-func load(ctx context.Context, g *graph.Graph, parts *graph.Parts, lib *envCache) (*loaded, error) {
-	l := &loaded{envCache: lib, plugins: map[string]*loadedEnv{}, policies: map[string]component.Policy{}}
+// Load loads the environments that the cache does not have, makes the policies and checks them against each other. It
+// blocks on files and on the compilation of modules, until ctx ends. What it has loaded is in the cache also after an
+// error; errors in the file are Problems.
+func Load(ctx context.Context, g *graph.Graph, parts *graph.Parts, cache *Cache) (*Set, error) {
+	s := &Set{cache: cache, Envs: map[string]*Env{}, Policies: map[string]component.Policy{}}
 	c := &graph.Report{File: g.File}
 	for i := range g.Envs {
 		e := &g.Envs[i]
-		if err := l.loadEnv(ctx, g, e, parts); err != nil {
+		if err := s.loadEnv(ctx, g, e, parts); err != nil {
 			if ctx.Err() != nil {
-				return l, context.Cause(ctx)
+				return s, context.Cause(ctx)
 			}
 			addLoadProblem(c, e, err)
 			continue
 		}
-		if hash := l.plugins[e.Name].plugin.Hash(); e.Table.SHA256 != "" && !strings.EqualFold(hash, e.Table.SHA256) {
+		if hash := s.Envs[e.Name].Plugin.Hash(); e.Table.SHA256 != "" && !strings.EqualFold(hash, e.Table.SHA256) {
 			c.Add("E051", e.SHAAt, "take the new hash if the change is wanted", "%s has changed: its SHA-256 is %s", e.Table.Use, hash)
 		}
 	}
 	for i := range g.Policies {
-		l.makePolicy(g, &g.Policies[i], parts, c)
+		s.makePolicy(g, &g.Policies[i], parts, c)
 	}
-	l.checkSpaces(g, c)
-	l.checkMemory(g, c)
-	l.checkEnds(g, c)
+	s.checkSpaces(g, c)
+	s.checkMemory(g, c)
+	s.checkEnds(g, c)
 	found := c.Sorted()
 	for _, problem := range found {
 		if problem.Severity == graph.Warning {
-			l.warnings = append(l.warnings, problem)
+			s.Warnings = append(s.Warnings, problem)
 		}
 	}
-	return l, found.Err()
+	return s, found.Err()
 }
 
-func (l *loaded) loadEnv(ctx context.Context, g *graph.Graph, e *graph.Env, parts *graph.Parts) error {
+func (s *Set) loadEnv(ctx context.Context, g *graph.Graph, e *graph.Env, parts *graph.Parts) error {
 	if parts.Load == nil {
 		return errors.New("this program loads no environments")
 	}
 	digest := e.Table.Digest(g.Dir, parts.Builtins)
-	if v := l.envCache.find(e.Name, &e.Table, digest); v != nil {
-		l.plugins[e.Name] = v
+	if v := s.cache.find(e.Name, &e.Table, digest); v != nil {
+		s.Envs[e.Name] = v
 		return nil
 	}
 	p, err := parts.Load(ctx, e.Name, e.Table, g.Dir)
 	if err != nil {
 		return err
 	}
-	v := &loadedEnv{env: e.Name, table: e.Table, digest: digest, plugin: p}
-	l.envCache.add(v)
-	l.plugins[e.Name] = v
+	v := &Env{Name: e.Name, Table: e.Table, digest: digest, Plugin: p}
+	s.cache.add(v)
+	s.Envs[e.Name] = v
 	return nil
 }
 
@@ -97,8 +98,8 @@ func addLoadProblem(c *graph.Report, e *graph.Env, err error) {
 }
 
 // makePolicy makes one policy for its environment, if that has been loaded.
-func (l *loaded) makePolicy(g *graph.Graph, p *graph.Policy, parts *graph.Parts, c *graph.Report) {
-	loaded := l.plugins[p.Env]
+func (s *Set) makePolicy(g *graph.Graph, p *graph.Policy, parts *graph.Parts, c *graph.Report) {
+	loaded := s.Envs[p.Env]
 	if loaded == nil {
 		return
 	}
@@ -106,31 +107,31 @@ func (l *loaded) makePolicy(g *graph.Graph, p *graph.Policy, parts *graph.Parts,
 		c.Add("E041", p.At, "", "policy %q: this program makes no policies", p.Name)
 		return
 	}
-	spec := loaded.plugin.Spec()
+	spec := loaded.Plugin.Spec()
 	made, err := parts.Policy(p.Decode, &spec)
 	if err != nil {
 		c.Add("E041", p.At, "", "policy %q cannot serve env %q: %v", p.Name, p.Env, err)
 		return
 	}
-	l.policies[p.Name] = made
+	s.Policies[p.Name] = made
 }
 
 // checkSpaces checks that each policy was made for spaces like those of the environments whose data reaches the
 // components that use it.
-func (l *loaded) checkSpaces(g *graph.Graph, c *graph.Report) {
+func (s *Set) checkSpaces(g *graph.Graph, c *graph.Report) {
 	for i := range g.Components {
 		from := &g.Components[i]
-		gives := l.plugins[from.Env]
+		gives := s.Envs[from.Env]
 		if gives == nil {
 			continue
 		}
 		for _, name := range g.PoliciesBehind(from) {
 			p := g.Policy(name)
-			made := l.plugins[p.Env]
+			made := s.Envs[p.Env]
 			if made == nil {
 				continue
 			}
-			if want, got := spaces(made.plugin.Spec()), spaces(gives.plugin.Spec()); want != got {
+			if want, got := Spaces(made.Plugin.Spec()), Spaces(gives.Plugin.Spec()); want != got {
 				c.Add("E041", p.At, "declare a policy for it: [policy.NAME] with env = \""+from.Env+"\"",
 					"policy %q was made for %s but env %q gives %s", name, want, from.Env, got)
 			}
@@ -140,10 +141,10 @@ func (l *loaded) checkSpaces(g *graph.Graph, c *graph.Report) {
 
 // checkMemory checks that the environments of each component have memory for the blocks that it steps into. Those of a
 // split are mapped into one instance.
-func (l *loaded) checkMemory(g *graph.Graph, c *graph.Report) {
+func (s *Set) checkMemory(g *graph.Graph, c *graph.Report) {
 	for i := range g.Components {
 		x := &g.Components[i]
-		from, f := l.plugins[x.Env], x.Flow
+		from, f := s.Envs[x.Env], x.Flow
 		if from == nil || f.BlockRows == 0 || f.Splits == 0 || f.Envs < f.Splits {
 			continue
 		}
@@ -155,13 +156,13 @@ func (l *loaded) checkMemory(g *graph.Graph, c *graph.Report) {
 		if e := g.Env(x.Env); e != nil {
 			at = e.UseAt
 		}
-		schema, err := trajectory.NewSchema(from.plugin.Spec(), trajectory.Shape{Steps: f.BlockRows / envs, Envs: envs})
+		schema, err := trajectory.NewSchema(from.Plugin.Spec(), trajectory.Shape{Steps: f.BlockRows / envs, Envs: envs})
 		if err != nil {
 			c.Add("E042", at, fmt.Sprintf("lower envs or horizon of %q, or raise its splits", x.Name), "env %q: %v", x.Env, err)
 			continue
 		}
 		var short *env.MemoryError
-		if errors.As(env.CheckMemory(from.plugin, blocks, schema), &short) {
+		if errors.As(env.CheckMemory(from.Plugin, blocks, schema), &short) {
 			c.Add("E042", at, fmt.Sprintf("raise it in [env.%s]: limits = { memory = %q }; or lower envs, horizon or blocks of %q, or raise its splits",
 				x.Env, short.Limit(), x.Name), "env %q: %v", x.Env, short)
 		}
@@ -169,11 +170,11 @@ func (l *loaded) checkMemory(g *graph.Graph, c *graph.Report) {
 }
 
 // checkEnds warns of environments whose episodes have no limit from outside.
-func (l *loaded) checkEnds(g *graph.Graph, c *graph.Report) {
+func (s *Set) checkEnds(g *graph.Graph, c *graph.Report) {
 	for i := range g.Components {
 		x := &g.Components[i]
-		runs := l.plugins[x.Env]
-		if runs == nil || x.Flow.Envs == 0 || x.Flow.EpisodeLimit > 0 || runs.plugin.Spec().EpisodeLimit > 0 {
+		runs := s.Envs[x.Env]
+		if runs == nil || x.Flow.Envs == 0 || x.Flow.EpisodeLimit > 0 || runs.Plugin.Spec().EpisodeLimit > 0 {
 			continue
 		}
 		c.Add("W104", g.Env(x.Env).UseAt, fmt.Sprintf("set episode_limit in [component.%s], unless every episode ends by itself", x.Name),
@@ -181,8 +182,8 @@ func (l *loaded) checkEnds(g *graph.Graph, c *graph.Report) {
 	}
 }
 
-// spaces tells the spaces that a policy depends on.
-func spaces(s hostabi.EnvSpec) string {
+// Spaces tells the spaces that a policy depends on.
+func Spaces(s hostabi.EnvSpec) string {
 	text := boxOf(s, hostabi.RoleObservation) + " observations and "
 	if n := s.Actions(); n > 0 {
 		text += fmt.Sprintf("Discrete(%d) actions", n)

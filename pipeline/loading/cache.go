@@ -1,0 +1,78 @@
+package loading
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/pipeline/graph"
+)
+
+// Env is a loaded environment plugin. It is immutable; the Cache that has it closes it.
+type Env struct {
+	Name   string         // of the table that it was loaded for
+	Table  graph.EnvTable // what that said
+	Plugin env.Plugin
+	digest string // of the source
+}
+
+// serves reports whether the environment matches a table: the same source, however it is named.
+func (v *Env) serves(env string, t *graph.EnvTable, digest string) bool {
+	a, b := v.Table, *t
+	a.Use, b.Use, a.SHA256, b.SHA256 = "", "", "", ""
+	if t.Plugin != nil { // of a native plugin Use says which of its environments
+		a.Use, b.Use = v.Table.Use, t.Use
+	}
+	return v.Name == env && digest != "" && v.digest == digest && reflect.DeepEqual(a, b)
+}
+
+// Cache keeps the loaded environments, those of previous graphs included. Its zero value is empty; its methods may be
+// called from any goroutine.
+type Cache struct {
+	mu   sync.Mutex
+	list []*Env // in the order of loading
+}
+
+// find returns an environment that serves, or nil.
+func (c *Cache) find(env string, t *graph.EnvTable, digest string) *Env {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.list, func(v *Env) bool { return v.serves(env, t, digest) })
+	if i < 0 {
+		return nil
+	}
+	return c.list[i]
+}
+
+func (c *Cache) add(v *Env) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.list = append(c.list, v)
+}
+
+// Keep closes all environments but the wanted ones, the last loaded first.
+func (c *Cache) Keep(wanted func(*Env) bool) error {
+	c.mu.Lock()
+	var gone []*Env
+	c.list = slices.DeleteFunc(c.list, func(v *Env) bool {
+		if wanted(v) {
+			return false
+		}
+		gone = append(gone, v)
+		return true
+	})
+	c.mu.Unlock()
+	var errs []error
+	for _, v := range slices.Backward(gone) {
+		if err := v.Plugin.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("env %q: %w", v.Name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Close closes everything.
+func (c *Cache) Close() error { return c.Keep(func(*Env) bool { return false }) }

@@ -1,0 +1,9 @@
+// Package loading loads what a checked graph names: environments, and the policies made for them.
+//
+//	set, err := loading.Load(ctx, g, parts, &cache)
+//	plugin := set.Envs["cartpole"].Plugin
+//	err = cache.Close()
+//
+// It knows nothing of what runs: a graph that will replace another is loaded from the same Cache, which has the
+// environments that both use.
+package loading
