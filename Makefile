@@ -79,7 +79,7 @@ format:
 
 # Builds the committed guests anew.
 plugins: tools
-	./examples/plugins/build.sh
+	$(GO) run ./examples/plugins/build
 
 fuzz:
 	@for package in $$($(GO) list ./...); do \

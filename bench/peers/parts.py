@@ -158,7 +158,7 @@ def own(rows, _, quick):
     rows.fact("allocations of a step call", step["allocs/op"], "", "0", lambda v: v == 0)
     metering = ours.go_bench("plugins/wasm/internal/meter", "^BenchmarkMetering$/./^envs=64$", seconds)
     for name, figures in metering.items():
-        guest = name.split("/")[1]
+        guest = name.split("/")[1].removeprefix("cartpole-").replace("_", "-")
         bar = ("at most 1.06", lambda v: v <= 1.06) if guest in ("c", "c-scalar") else (None, None)
         rows.fact(f"metering of the {guest} guest, 64 envs", figures["metered/plain"], "times the time", *bar)
     [share] = ours.go_bench("cmd/rlhost", "^BenchmarkRolloutShare$", seconds, one_core=False).values()

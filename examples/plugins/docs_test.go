@@ -6,8 +6,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rlhost/rlhost/examples/plugins"
 )
 
 const page = "../../docs/your-own-environment.md"
@@ -34,25 +37,31 @@ func readPage(t *testing.T) map[string][]block {
 }
 
 func TestPage_ShowsTheFilesOfTheExamples(t *testing.T) {
-	sections, shown := readPage(t), 0
-	for title, guest := range map[string]string{"C": "corridor-c", "Go": "corridor-go", "Rust": "corridor-rust"} {
-		for _, b := range sections[title] {
+	sections := readPage(t)
+	for _, g := range corridors() {
+		shown := 0
+		for _, b := range sections[g.Language.Name] {
 			if b.name == "" {
 				continue
 			}
-			want, err := os.ReadFile(filepath.Join(guest, b.name))
+			want, err := os.ReadFile(filepath.Join(g.Folder(), b.name))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if b.text != string(want) {
-				t.Errorf("%s differs from %s in section %s of %s", b.name, guest, title, page)
+				t.Errorf("%s differs from %s in section %s of %s", b.name, g.Folder(), g.Language.Name, page)
 			}
 			shown++
 		}
+		if shown == 0 {
+			t.Errorf("%s shows no file in a section %s", page, g.Language.Name)
+		}
 	}
-	if shown != 4 {
-		t.Errorf("the page shows %d files, want 4", shown)
-	}
+}
+
+// corridors returns the guests that the page shows, one for each language.
+func corridors() []plugins.Guest {
+	return slices.DeleteFunc(plugins.Guests(), func(g plugins.Guest) bool { return g.Env != "corridor" })
 }
 
 // follow does in an empty folder what a section of the page says, and returns what its commands print.
@@ -240,14 +249,14 @@ func tools(t *testing.T) string {
 func TestPage_LeadsToATrainedPolicy(t *testing.T) {
 	sections, bin := readPage(t), tools(t)
 	env := append(os.Environ(), "RLHOST="+root(t), "PATH="+bin+":"+os.Getenv("PATH"), "GOFLAGS=", "CARGO_NET_OFFLINE=true")
-	compilers := map[string]string{"C": "clang", "Go": "go", "Rust": "cargo"}
-	for title, compiler := range compilers {
+	for _, g := range corridors() {
+		title := g.Language.Name
 		t.Run(title, func(t *testing.T) {
-			if title != "C" {
-				needs(t, compiler)
-			} else if _, err := os.Stat(filepath.Join(bin, "clang")); err != nil {
-				needs(t, "clang")
+			var programs []string // Zig's has no such name: the section on C does without it
+			for _, c := range g.Language.Compilers {
+				programs = append(programs, c.Build[0])
 			}
+			needs(t, programs...)
 			dir := t.TempDir()
 			follow(t, dir, sections[title], env)
 			got := follow(t, dir, sections["Train it"], env)

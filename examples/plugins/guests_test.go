@@ -2,15 +2,15 @@ package plugins_test
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
+
+	"github.com/rlhost/rlhost/examples/plugins"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // needs returns the path of the first program that is here, or skips the test.
@@ -44,27 +44,6 @@ func reads(t *testing.T, patterns ...string) {
 	}
 }
 
-// build builds a guest into a new folder and returns the folder, or skips the test where its compiler is missing.
-func build(t *testing.T, guest string) string {
-	t.Helper()
-	reads(t, "build.sh", guest+"/*")
-	if strings.HasSuffix(guest, "-go") {
-		reads(t, "cartpole-go/cartpole/*.go", "../../sdk/*.go", "../../sdk/wasm/*.go", "../../hostabi/*.go")
-	}
-	dir := t.TempDir()
-	cmd := exec.Command("./build.sh", guest)
-	cmd.Env = append(os.Environ(), "OUT="+dir)
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && exit.ExitCode() == 3 {
-		t.Skipf("%s", out)
-	}
-	if err != nil {
-		t.Fatalf("build %s: %v\n%s", guest, err, out)
-	}
-	return dir
-}
-
 // runGuest runs a guest under Node, once for each list of arguments, and returns what each run prints: a hash,
 // or a line that begins with error.
 func runGuest(t *testing.T, module string, runs ...[]string) []string {
@@ -90,19 +69,13 @@ func runGuest(t *testing.T, module string, runs ...[]string) []string {
 
 func TestCartPole_GuestsGiveTheBitsOfTheNativeCore(t *testing.T) {
 	needs(t, "node")
-	modules := map[string]func(*testing.T) string{
-		"c simd":   func(*testing.T) string { return "cartpole-c/cartpole.wasm" },
-		"c scalar": func(*testing.T) string { return "cartpole-c/cartpole_scalar.wasm" },
-		"rust":     func(*testing.T) string { return "cartpole-rust/cartpole.wasm" },
-		"go":       func(t *testing.T) string { return filepath.Join(build(t, "cartpole-go"), "cartpole-go.wasm") },
-	}
-	for name, module := range modules {
+	for name, module := range testkit.Guests(t, "cartpole", t.TempDir()) {
 		t.Run(name, func(t *testing.T) {
 			var runs [][]string
 			for _, v := range variants() {
 				runs = append(runs, v.arguments())
 			}
-			got := runGuest(t, module(t), runs...)
+			got := runGuest(t, module, runs...)
 			for i, v := range variants() {
 				if want := referenceHash(v); got[i] != want {
 					t.Errorf("%v: hash %s, want %s", v, got[i], want)
@@ -139,7 +112,7 @@ func compileNative(t *testing.T, source, program string) {
 	}
 }
 
-func TestCorridor_IsTheSameInThreeLanguages(t *testing.T) {
+func TestCorridor_IsTheSameInAllLanguages(t *testing.T) {
 	needs(t, "node")
 	runs := [][]string{
 		{"save=no"},
@@ -153,9 +126,9 @@ func TestCorridor_IsTheSameInThreeLanguages(t *testing.T) {
 		"error rl_create -5 argument length: want a whole number",
 		"error rl_create -5 length must be 2 to 1000",
 	}
-	for _, guest := range []string{"corridor-c", "corridor-go", "corridor-rust"} {
-		t.Run(guest, func(t *testing.T) {
-			got := runGuest(t, filepath.Join(build(t, guest), guest+".wasm"), runs...)
+	for name, module := range testkit.Guests(t, "corridor", t.TempDir()) {
+		t.Run(name, func(t *testing.T) {
+			got := runGuest(t, module, runs...)
 			for i := range got {
 				if want[i] == "" {
 					want[i] = got[i] // the first language sets the hash for the others
@@ -168,86 +141,58 @@ func TestCorridor_IsTheSameInThreeLanguages(t *testing.T) {
 	}
 }
 
-// committed lists the modules in the repository, by the guest that build.sh knows.
-func committed() map[string][]string {
-	return map[string][]string{
-		"acrobot-c":     {"acrobot.wasm"},
-		"cartpole-c":    {"cartpole.wasm", "cartpole_scalar.wasm"},
-		"cartpole-rust": {"cartpole.wasm"},
-		"corridor-c":    {"corridor.wasm"},
-		"mountaincar-c": {"mountaincar.wasm"},
-	}
-}
-
-// sources lists what a guest's modules are made from.
-func sources(t *testing.T, guest string) []string {
-	t.Helper()
-	patterns := []string{"build.sh", "../../sdk/c/*.h", guest + "/*.c"}
-	if strings.HasSuffix(guest, "-rust") {
-		patterns = []string{"build.sh", "../../sdk/rust/Cargo.toml", "../../sdk/rust/src/*.rs",
-			guest + "/Cargo.toml", guest + "/.cargo/config.toml", guest + "/src/*.rs"}
-	}
-	var files []string
-	for _, pattern := range patterns {
-		found, err := filepath.Glob(pattern)
-		if err != nil || len(found) == 0 {
-			t.Fatalf("%s: %v, %d files", pattern, err, len(found))
-		}
-		files = append(files, found...)
-	}
-	slices.Sort(files)
-	return files
-}
-
 func TestModules_AreMadeFromTheSourcesBesideThem(t *testing.T) {
-	for guest := range committed() {
-		sum := sha256.New()
-		for _, file := range sources(t, guest) {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sum.Write(data)
+	for _, g := range plugins.Guests() {
+		if !g.Committed {
+			continue
 		}
-		record, err := os.ReadFile(filepath.Join(guest, "build.txt"))
+		hash, err := g.SourceHash()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := fmt.Sprintf("sources %x\n", sum.Sum(nil)); !strings.HasSuffix(string(record), want) {
-			t.Errorf("%s/build.txt says %q, the sources are %q: run examples/plugins/build.sh %s", guest, record, want, guest)
+		if record := recordOf(t, g); !strings.HasSuffix(record, "\nsources "+hash+"\n") {
+			t.Errorf("the record of %s says %q, its sources are %s: go run ./examples/plugins/build %s", g.Module, record, hash, g.Folder())
 		}
 	}
+}
+
+// recordOf returns what lies beside a committed module.
+func recordOf(t *testing.T, g plugins.Guest) string {
+	t.Helper()
+	path, err := g.RecordPath()
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(record)
 }
 
 // Cargo names crates by the folder that they lie in, and the code is laid out by those names: a clone elsewhere gives
 // other bytes. Rust modules are held to their sources by the record alone, and to what they compute by the traces.
 func TestModules_AreWhatTheirCompilerMakes(t *testing.T) {
-	for guest, modules := range committed() {
-		if strings.HasSuffix(guest, "-rust") {
+	for _, g := range plugins.Guests() {
+		if !g.Committed || g.Language.Name == "Rust" {
 			continue
 		}
-		t.Run(guest, func(t *testing.T) {
-			record, err := os.ReadFile(filepath.Join(guest, "build.txt"))
-			if err != nil {
+		t.Run(g.Name(), func(t *testing.T) {
+			record, err := g.Record()
+			if err != nil || record != recordOf(t, g) {
+				t.Skipf("built by another compiler than the one here: %q, %v", record, err)
+			}
+			built := filepath.Join(t.TempDir(), "built.wasm")
+			if err := g.Build(built); err != nil {
 				t.Fatal(err)
 			}
-			compiler, err := exec.Command("./build.sh", "compiler", guest).Output()
-			if err != nil || !strings.HasPrefix(string(record), "compiler "+string(compiler)) {
-				t.Skipf("built by another compiler than the one here, %q", compiler)
+			got, gotErr := os.ReadFile(built)
+			want, err := os.ReadFile(g.Module)
+			if err := errors.Join(gotErr, err); err != nil {
+				t.Fatal(err)
 			}
-			dir := build(t, guest)
-			for _, module := range modules {
-				got, err := os.ReadFile(filepath.Join(dir, strings.Replace(module, strings.Split(guest, "-")[0], guest, 1)))
-				if err != nil {
-					t.Fatal(err)
-				}
-				want, err := os.ReadFile(filepath.Join(guest, module))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !bytes.Equal(got, want) {
-					t.Errorf("%s/%s is stale: run examples/plugins/build.sh %s", guest, module, guest)
-				}
+			if !bytes.Equal(got, want) {
+				t.Errorf("%s is stale: go run ./examples/plugins/build %s", g.Module, g.Folder())
 			}
 		})
 	}

@@ -28,12 +28,17 @@ type axis struct {
 type edit struct{ file, anchor, text string }
 
 // toys is the program with the toys of all axes.
-type toys struct{ dir, program string }
+type toys struct {
+	root    string // the repository
+	dir     string // a folder for files
+	program string
+	texts   map[string]string // files that are new or have changed, by their paths below root
+}
 
 // TestTouch_OneOfEachKindTakesFewDoors adds a toy to each axis, builds the program with all of them and uses each.
 func TestTouch_OneOfEachKindTakesFewDoors(t *testing.T) {
 	t.Parallel()
-	axes := []axis{kindAxis(), envKeyAxis(), learnerKeyAxis(), backendAxis(), layerAxis(), headAxis(), commandAxis(), verbAxis()}
+	axes := []axis{kindAxis(), envKeyAxis(), learnerKeyAxis(), backendAxis(), layerAxis(), headAxis(), commandAxis(), verbAxis(), guestAxis()}
 	p := buildToys(t, axes)
 	for _, a := range axes {
 		t.Run(a.name, func(t *testing.T) {
@@ -77,7 +82,7 @@ func buildToys(t *testing.T, axes []axis) *toys {
 			texts[e.file] = strings.Replace(texts[e.file], e.anchor, e.text+e.anchor, 1)
 		}
 	}
-	p := &toys{dir: t.TempDir()}
+	p := &toys{root: root, dir: t.TempDir(), texts: texts}
 	p.program = filepath.Join(p.dir, "rlhost")
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for name, text := range texts {

@@ -15,7 +15,7 @@ import (
 func BenchmarkStep(b *testing.B) {
 	nop := built{functions: map[string]asm.Code{hostabi.ExportStep: asm.Const(0)}}.bytes()
 	b.Run("nop", func(b *testing.B) { benchmarkStep(b, nop, 1) })
-	for name, source := range exampleGuests(b) {
+	for name, source := range exampleGuests(b, "cartpole") {
 		b.Run(name, func(b *testing.B) { benchmarkStep(b, source, 64) })
 	}
 }
@@ -76,7 +76,7 @@ func BenchmarkStepOverhead(b *testing.B) {
 
 // BenchmarkNewEnv makes environments of a plugin that is loaded: forks of its image.
 func BenchmarkNewEnv(b *testing.B) {
-	for name, source := range exampleGuests(b) {
+	for name, source := range exampleGuests(b, "cartpole") {
 		b.Run(name, func(b *testing.B) {
 			p := load(b, newRuntime(b), name, source, env.Source{})
 			spec := p.Spec()
@@ -95,7 +95,7 @@ func BenchmarkNewEnv(b *testing.B) {
 
 // BenchmarkRenew renews an environment that was stepped.
 func BenchmarkRenew(b *testing.B) {
-	for name, source := range exampleGuests(b) {
+	for name, source := range exampleGuests(b, "cartpole") {
 		b.Run(name, func(b *testing.B) {
 			p := load(b, newRuntime(b), name, source, env.Source{})
 			e := newEnv(b, p, env.Options{Envs: 64})
@@ -114,7 +114,7 @@ func BenchmarkRenew(b *testing.B) {
 
 // BenchmarkLoad loads a module whose compiled code is in the cache on disk.
 func BenchmarkLoad(b *testing.B) {
-	for name, source := range exampleGuests(b) {
+	for name, source := range exampleGuests(b, "cartpole") {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				r, err := New(Options{CacheDir: testCache})

@@ -13,7 +13,7 @@ import (
 // A copy is what Snapshot and Restore make, between environments of one plugin and of two made of the same file,
 // and onto one that has played before. What is bound in the copy stays as it is.
 func TestCopyFrom_IsSnapshotAndRestoreInOne(t *testing.T) {
-	for name, source := range exampleGuests(t) {
+	for name, source := range exampleGuests(t, "") {
 		t.Run(name, func(t *testing.T) {
 			r := newRuntime(t)
 			p := load(t, r, name, source, env.Source{})

@@ -1,15 +1,12 @@
 package wasm
 
 import (
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/internal/testkit"
 
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
@@ -182,35 +179,12 @@ func TestEnv_StepsIntoBlock(t *testing.T) {
 	t.Log("fuel", e.FuelUsed())
 }
 
-// exampleGuests returns the environments of the examples by language. The Go one is built, unless tests are to be
-// short.
-func exampleGuests(t testing.TB) map[string][]byte {
+// exampleGuests returns the modules of all example guests, or of those of one environment, by name.
+func exampleGuests(t testing.TB, env string) map[string][]byte {
 	t.Helper()
-	all := map[string][]byte{
-		"c":        readGuest(t, cartPole),
-		"c-scalar": readGuest(t, examples+"cartpole-c/cartpole_scalar.wasm"),
-		"c-masked": readGuest(t, examples+"corridor-c/corridor.wasm"),
-		"rust":     readGuest(t, examples+"cartpole-rust/cartpole.wasm"),
+	all := map[string][]byte{}
+	for name, file := range testkit.Guests(t, env, testCache) {
+		all[name] = readGuest(t, file)
 	}
-	if testing.Short() {
-		return all
-	}
-	b, err := goGuest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all["go"] = b
 	return all
 }
-
-// goGuest builds the Go environment once.
-var goGuest = sync.OnceValues(func() ([]byte, error) {
-	out := filepath.Join(testCache, "cartpole.wasm")
-	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s", "-o", out, ".")
-	cmd.Dir = examples + "cartpole-go"
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
-	if msg, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build the Go guest: %w\n%s", err, msg)
-	}
-	return os.ReadFile(out)
-})

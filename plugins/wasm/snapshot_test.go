@@ -27,7 +27,7 @@ func begin(t testing.TB, e *Env, all []env.Block) {
 // A snapshot brings everything back: what the guest wrote afterwards, the fuel that it burned, and where its
 // memory was, in the Env that it was taken from and in another one.
 func TestSnapshot_ReplaysBitForBit(t *testing.T) {
-	for name, source := range exampleGuests(t) {
+	for name, source := range exampleGuests(t, "") {
 		t.Run(name, func(t *testing.T) {
 			p := load(t, newRuntime(t), name, source, env.Source{})
 			o := env.Options{Envs: 32, Seed: 5}

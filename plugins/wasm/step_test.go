@@ -15,7 +15,7 @@ import (
 
 // Steps in several calls write what a step in one call writes, for every number of calls.
 func TestStep_InPartsDoesTheSame(t *testing.T) {
-	for name, source := range exampleGuests(t) {
+	for name, source := range exampleGuests(t, "") {
 		t.Run(name, func(t *testing.T) {
 			p := load(t, newRuntime(t), name, source, env.Source{})
 			all := blocks(t, p.Spec(), trajectory.Shape{Steps: 16, Envs: 13}, 1)

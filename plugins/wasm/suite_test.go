@@ -8,7 +8,7 @@ import (
 )
 
 func TestEnv_KeepsThePromises(t *testing.T) {
-	for name, source := range exampleGuests(t) {
+	for name, source := range exampleGuests(t, "") {
 		t.Run(name, func(t *testing.T) {
 			p := load(t, newRuntime(t), name, source, env.Source{})
 			plugintest.TestEnv(t, p, plugintest.Options{})

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // needs returns the path of the first program that is here, or skips the test.
@@ -75,12 +77,7 @@ func TestRust_CrateKeepsItsPromises(t *testing.T) {
 
 func TestGuests_MemoryForTheHostIsLeftAlone(t *testing.T) {
 	node := needs(t, "node")
-	guests := map[string]string{
-		"c":    "../../examples/plugins/cartpole-c/cartpole.wasm",
-		"rust": "../../examples/plugins/cartpole-rust/cartpole.wasm",
-		"go":   buildGo(t),
-	}
-	for name, module := range guests {
+	for name, module := range testkit.Guests(t, "cartpole", t.TempDir()) {
 		t.Run(name, func(t *testing.T) {
 			reads(t, module, "testdata/*.mjs")
 			if got := output(t, exec.Command(node, "testdata/stress_memory.mjs", module)); !strings.HasPrefix(got, "ok ") {
@@ -90,14 +87,4 @@ func TestGuests_MemoryForTheHostIsLeftAlone(t *testing.T) {
 			}
 		})
 	}
-}
-
-func buildGo(t *testing.T) string {
-	t.Helper()
-	reads(t, "../*.go", "../wasm/*.go", "../../hostabi/*.go", "../../examples/plugins/corridor-go/*.go")
-	module := filepath.Join(t.TempDir(), "guest.wasm")
-	cmd := exec.Command(needs(t, "go"), "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", module, "../../examples/plugins/corridor-go")
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
-	output(t, cmd)
-	return module
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
@@ -121,28 +121,12 @@ func cartPole(t testing.TB) string {
 	return path
 }
 
-// goGuest builds the example that is written in Go.
-func goGuest(t testing.TB) string {
-	t.Helper()
-	path := filepath.Join(cacheFolder(t), "corridor-go.wasm")
-	if _, err := os.Stat(path); err == nil {
-		return path
-	}
-	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-o", path, "./"+examples+"corridor-go")
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return path
-}
-
 func TestEnv_KeepsThePromisesInAProcess(t *testing.T) {
-	for name, c := range map[string]struct {
-		use     string
-		workers int
-	}{"C": {cartPole(t), 2}, "Go": {goGuest(t), 1}, "scripted": {"scripted@1", 3}} {
+	uses := testkit.Guests(t, "corridor", cacheFolder(t))
+	uses["scripted"] = "scripted@1"
+	for name, use := range uses {
 		t.Run(name, func(t *testing.T) {
-			plugintest.TestEnv(t, loadIn(t, c.workers, env.Source{Use: c.use}), plugintest.Options{Steps: 120})
+			plugintest.TestEnv(t, loadIn(t, 2, env.Source{Use: use}), plugintest.Options{Steps: 120})
 		})
 	}
 }
@@ -204,7 +188,7 @@ func TestIsolation_ChangesNoTrajectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	for name, use := range map[string]string{"C": cartPole(t), "Go": goGuest(t)} {
+	for name, use := range testkit.Guests(t, "corridor", cacheFolder(t)) {
 		inHost, err := r.Load(t.Context(), use, nil, env.Source{})
 		if err != nil {
 			t.Fatal(err)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 
 	"github.com/tetratelabs/wazero"
@@ -13,6 +11,7 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // fuelSlice is what rl.yield hands out in these tests.
@@ -161,37 +160,16 @@ func (g *guest) play(steps int) []byte {
 	return log
 }
 
-const examples = "../../../../examples/plugins/"
-
-// guests returns the example environments that are there, by language.
+// guests returns the modules of all CartPoles by name.
 func guests(t testing.TB) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
-	for name, path := range map[string]string{"c": "cartpole-c/cartpole.wasm", "c-scalar": "cartpole-c/cartpole_scalar.wasm",
-		"rust": "cartpole-rust/cartpole.wasm"} {
-		if b, err := os.ReadFile(examples + path); err == nil {
-			all[name] = b
+	for name, file := range testkit.Guests(t, "cartpole", t.TempDir()) {
+		module, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if !testing.Short() {
-		all["go"] = buildGo(t)
+		all[name] = module
 	}
 	return all
-}
-
-// buildGo compiles the Go environment.
-func buildGo(t testing.TB) []byte {
-	t.Helper()
-	out := filepath.Join(t.TempDir(), "cartpole.wasm")
-	cmd := exec.Command("go", "build", "-buildmode=c-shared", "-ldflags=-s", "-o", out, ".")
-	cmd.Dir = examples + "cartpole-go"
-	cmd.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
-	if msg, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build the Go guest: %v\n%s", err, msg)
-	}
-	b, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }

@@ -1,0 +1,125 @@
+// Package plugins is the table of the example guests. It holds the environments that the rlhost program brings along, as
+// the same files that a user would load from a folder.
+package plugins
+
+import (
+	"embed"
+	"slices"
+)
+
+// Guest is a row of the table: one module, what it is made from and how. The program that builds guests (folder build)
+// and every test that is about all of them read it.
+type Guest struct {
+	Module    string   // its file, below examples/plugins; guests of one folder share the sources there
+	Env       string   // what it is: guests of the same environment write the same bits
+	Language  Language // what it is written in
+	Flags     []string // for the compiler, besides those of its language
+	Committed bool     // the module is in the repository, and beside it a record of what it was built from
+	Builtin   string   // name@version under which the rlhost program brings it along; it must be embedded below
+}
+
+// Language is how the guests of one language are built. In its texts {root} stands for the repository's folder, {folder}
+// for the guest's, relative to it, {env} for the guest's environment, and {module} for the file to write.
+type Language struct {
+	Name      string     // that of its section in docs/your-own-environment.md
+	Sources   []string   // patterns of the files that a module is made from, relative to {root}
+	Compilers []Compiler // the first that works here is used
+}
+
+// Compiler is a way to build guests. Its commands run in the guest's folder.
+type Compiler struct {
+	Version []string // prints, in the first line, what a module's record says of the compiler
+	Probe   []string // makes a module of an empty standard input, or fails where guests cannot be built
+	Build   []string // the guest's Flags follow
+	Env     []string // more variables for Build
+	Output  string   // where Build leaves the module, relative to the guest's folder; empty: in {module}
+}
+
+// Guests returns the table.
+func Guests() []Guest {
+	scalar := []string{"-mno-simd128"}
+	return []Guest{
+		{Module: "acrobot-c/acrobot.wasm", Env: "acrobot", Language: c(), Committed: true, Builtin: "acrobot@1"},
+		{Module: "cartpole-c/cartpole.wasm", Env: "cartpole", Language: c(), Committed: true, Builtin: "cartpole@1"},
+		{Module: "cartpole-c/cartpole_scalar.wasm", Env: "cartpole", Language: c(), Flags: scalar, Committed: true},
+		{Module: "cartpole-go/cartpole.wasm", Env: "cartpole", Language: golang()},
+		{Module: "cartpole-rust/cartpole.wasm", Env: "cartpole", Language: rust(), Committed: true},
+		{Module: "corridor-c/corridor.wasm", Env: "corridor", Language: c(), Committed: true},
+		{Module: "corridor-go/corridor.wasm", Env: "corridor", Language: golang()},
+		{Module: "corridor-rust/corridor.wasm", Env: "corridor", Language: rust()},
+		{Module: "mountaincar-c/mountaincar.wasm", Env: "mountaincar", Language: c(), Committed: true, Builtin: "mountaincar@1"},
+	}
+}
+
+//go:embed acrobot-c/acrobot.wasm cartpole-c/cartpole.wasm mountaincar-c/mountaincar.wasm
+var embedded embed.FS
+
+// c has clang with lld, or the compiler of Zig from the project's own Python environment. The stack lies below all data,
+// so that one that overflows traps and overwrites nothing; Zig does so by itself.
+func c() Language {
+	compiler := func(version []string, linker string, cc ...string) Compiler {
+		return Compiler{
+			Version: version,
+			Probe:   append(slices.Clone(cc), "-nostdlib", "-Wl,--no-entry", "-x", "c", "-", "-o", "{module}"),
+			Build: append(slices.Clone(cc), "-std=c11", "-O3", "-ffp-contract=off", "-nostdlib", "-msimd128", "-mbulk-memory",
+				"-I", "{root}/sdk/c", "-Wl,--no-entry,-z,stack-size=65536,--strip-all"+linker, "{env}.c", "-o", "{module}"),
+		}
+	}
+	clang := func(name string) Compiler {
+		return compiler([]string{name, "--version"}, ",--stack-first", name, "--target=wasm32")
+	}
+	python := "{root}/.venv/bin/python"
+	zig := compiler([]string{python, "-c", "import importlib.metadata as m; print('zig cc', m.version('ziglang'))"}, "",
+		python, "-m", "ziglang", "cc", "-target", "wasm32-freestanding")
+	return Language{
+		Name:      "C",
+		Sources:   []string{"sdk/c/*.h", "{folder}/*.c"},
+		Compilers: []Compiler{clang("clang-19"), clang("clang"), zig},
+	}
+}
+
+// rust keeps the paths of this machine out of the module.
+func rust() Language {
+	const target = "wasm32-unknown-unknown"
+	return Language{
+		Name: "Rust",
+		Sources: []string{"sdk/rust/Cargo.toml", "sdk/rust/src/*.rs",
+			"{folder}/Cargo.toml", "{folder}/.cargo/config.toml", "{folder}/src/*.rs"},
+		Compilers: []Compiler{{
+			Version: []string{"rustc", "--version"},
+			Probe:   []string{"rustc", "--target", target, "--crate-type", "lib", "--emit", "metadata", "-o", "{module}", "-"},
+			Build: []string{"cargo", "build", "--quiet", "--offline", "--release", "--target", target, "--target-dir", "target",
+				"--config", "target." + target + `.rustflags=["--remap-path-prefix={root}=rlhost"]`},
+			Output: "target/" + target + "/release/{env}.wasm",
+		}},
+	}
+}
+
+func golang() Language {
+	return Language{
+		Name:    "Go",
+		Sources: []string{"sdk/*.go", "sdk/wasm/*.go", "hostabi/*.go", "{folder}/*.go", "{folder}/{env}/*.go"},
+		Compilers: []Compiler{{
+			Version: []string{"go", "version"},
+			Probe:   []string{"go", "version"},
+			Build:   []string{"go", "build", "-buildmode=c-shared", "-ldflags=-s -w", "-o", "{module}", "."},
+			Env:     []string{"GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0"},
+		}},
+	}
+}
+
+// Builtins returns the embedded environments by name@version.
+func Builtins() map[string][]byte {
+	modules := map[string][]byte{}
+	for _, g := range Guests() {
+		if g.Builtin == "" {
+			continue
+		}
+		module, err := embedded.ReadFile(g.Module)
+		if err != nil {
+			panic(err) // the directive at embedded lacks the row's module
+		}
+		modules[g.Builtin] = module
+	}
+	return modules
+}

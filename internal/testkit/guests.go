@@ -1,0 +1,46 @@
+package testkit
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rlhost/rlhost/examples/plugins"
+)
+
+// Guests returns the modules of all example guests, or of those of one environment, by the guests' names. Those
+// that are not committed are built into a folder, once; they are left out where their compiler is missing, and while
+// tests are to be short.
+func Guests(t testing.TB, env, folder string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, g := range plugins.Guests() {
+		if env != "" && g.Env != env || testing.Short() && !g.Committed {
+			continue
+		}
+		file, err := Guest(g, folder)
+		if errors.Is(err, plugins.ErrNoCompiler) {
+			t.Log(err)
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[g.Name()] = file
+	}
+	return files
+}
+
+// Guest returns the file of a guest's module, which it builds into a folder if the module is neither committed nor
+// there.
+func Guest(g plugins.Guest, folder string) (string, error) {
+	if g.Committed {
+		return g.Path()
+	}
+	file := filepath.Join(folder, g.Name()+".wasm")
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
+	}
+	return file, g.Build(file)
+}
