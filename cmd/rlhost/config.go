@@ -15,20 +15,14 @@ import (
 	"github.com/rlhost/rlhost/pipeline/loading"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
-	"github.com/rlhost/rlhost/plugins/runner"
 )
 
 // defaultPipeline is the file that commands read when they are given none.
 const defaultPipeline = "pipeline.toml"
 
-// readGraph reads and checks a pipeline file and prints everything that is wrong with it.
-func (p *program) readGraph(file string, sets []string, parts *graph.Parts) (*graph.Graph, error) {
-	g, _, err := p.parse(file, sets, parts)
-	return g, err
-}
-
-// parse is readGraph that returns the problems too, of which those of a good file are warnings.
-func (p *program) parse(file string, sets []string, parts *graph.Parts) (*graph.Graph, graph.Problems, error) {
+// readGraph reads and checks a pipeline file and prints everything that is wrong with it. The problems of a good file are
+// warnings.
+func (p *program) readGraph(file string, sets []string, parts *graph.Parts) (*graph.Graph, graph.Problems, error) {
 	src, err := readPipeline(file)
 	if err != nil {
 		return nil, nil, err
@@ -39,6 +33,17 @@ func (p *program) parse(file string, sets []string, parts *graph.Parts) (*graph.
 		return nil, nil, said(int(session.KindOf(problems)), problems)
 	}
 	return g, problems, nil
+}
+
+// withGraph calls fn with a pipeline file that is in order and what it may name.
+func (p *program) withGraph(file string, sets []string, fn func(*graph.Graph, *graph.Parts) error) error {
+	return p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error {
+		g, _, err := p.readGraph(file, sets, parts)
+		if err != nil {
+			return err
+		}
+		return fn(g, parts)
+	})
 }
 
 // readPipeline returns the text of a pipeline file.
@@ -91,7 +96,8 @@ func (c *validateCommand) Run(p *program) error {
 	}
 	worst := exitOK
 	for _, file := range files {
-		if code := p.exitCode(c.validate(p, file)); worst == exitOK || code == exitConfig {
+		err := p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error { return c.look(p, file, parts) })
+		if code := p.exitCode(err); worst == exitOK || code == exitConfig {
 			worst = code
 		}
 	}
@@ -101,13 +107,8 @@ func (c *validateCommand) Run(p *program) error {
 	return said(worst, errors.New("not valid"))
 }
 
-func (c *validateCommand) validate(p *program, file string) error {
-	parts, e := builtin.New(p.logger(), runner.Output{})
-	return p.also(c.look(p, file, parts), e.Close())
-}
-
 func (c *validateCommand) look(p *program, file string, parts *graph.Parts) error {
-	g, warnings, err := p.parse(file, c.Set, parts)
+	g, warnings, err := p.readGraph(file, c.Set, parts)
 	if err != nil {
 		return err
 	}
@@ -142,22 +143,17 @@ func (c *showCommand) Help() string {
 
 // Run prints the file, or what it means in full.
 func (c *showCommand) Run(p *program) error {
-	parts, e := builtin.New(p.logger(), runner.Output{})
-	g, err := p.readGraph(c.Pipeline, c.Set, parts)
-	err = p.also(err, e.Close())
-	if err != nil {
+	return p.withGraph(c.Pipeline, c.Set, func(g *graph.Graph, parts *graph.Parts) error {
+		if c.Expanded || len(c.Set) > 0 {
+			fmt.Fprint(p.out, presetsText(parts.AboutPresets()), g.Expanded())
+			return nil
+		}
+		src, err := readPipeline(c.Pipeline)
+		if err == nil {
+			_, err = p.out.Write(src)
+		}
 		return err
-	}
-	if c.Expanded || len(c.Set) > 0 {
-		fmt.Fprint(p.out, presetsText(parts.AboutPresets()), g.Expanded())
-		return nil
-	}
-	src, err := readPipeline(c.Pipeline)
-	if err != nil {
-		return err
-	}
-	_, err = p.out.Write(src)
-	return err
+	})
 }
 
 // presetsText says in comments of a file what each preset is for.
@@ -186,16 +182,12 @@ func (c *graphCommand) Help() string {
 
 // Run draws the pipeline.
 func (c *graphCommand) Run(p *program) error {
-	parts, e := builtin.New(p.logger(), runner.Output{})
-	g, err := p.readGraph(c.Pipeline, c.Set, parts)
-	err = p.also(err, e.Close())
-	if err != nil {
-		return err
-	}
-	picture, err := g.Draw(c.Format)
-	if err != nil {
-		return fail(exitUsage, err)
-	}
-	fmt.Fprint(p.out, picture)
-	return nil
+	return p.withGraph(c.Pipeline, c.Set, func(g *graph.Graph, _ *graph.Parts) error {
+		picture, err := g.Draw(c.Format)
+		if err != nil {
+			return fail(exitUsage, err)
+		}
+		fmt.Fprint(p.out, picture)
+		return nil
+	})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/rlhost/rlhost/core/control/text"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/runner"
@@ -95,7 +95,7 @@ func (t *training) resumed(e *session.Resumed) {
 	t.notice("resuming %s at %d env steps, policy version %d, %s", e.Run, e.EnvSteps, e.PolicyVersion, how)
 	for i := range e.Swapped {
 		x := &e.Swapped[i]
-		t.notice("%s runs %s, since the %s at %d env steps", x.Component, versionText(&x.Version), x.What, x.EnvStep)
+		t.notice("%s runs %s, since the %s at %d env steps", x.Component, text.Version(&x.Version), x.What, x.EnvStep)
 	}
 	c := e.Interrupted
 	if c == nil {
@@ -117,7 +117,7 @@ func (t *training) resumed(e *session.Resumed) {
 // startLine tells the run's name, seed, mode, kernels and pipeline.
 func (t *training) startLine(e *session.Started) {
 	if t.command.JSON {
-		_ = json.NewEncoder(t.out).Encode(map[string]any{
+		_ = t.encode(map[string]any{
 			"event": "start", "run": e.Run, "seed": e.Seed, "mode": e.Mode, "kernels": e.Kernels,
 			"pipeline": e.Pipeline, "plugins": e.Plugins,
 		}) // where nobody reads, the end says so

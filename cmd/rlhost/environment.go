@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,12 +9,10 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/examples/plugins"
-	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/envcheck"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
-	"github.com/rlhost/rlhost/plugins/runner"
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
@@ -52,14 +49,15 @@ func memoryHelp(err error) error {
 	return fail(exitPlugin, fmt.Errorf("error[E042]: %w\n  help: raise it: --memory %s; a pipeline file has limits = { memory = %q } in its [env] table", short, short.Limit(), short.Limit()))
 }
 
-// load loads the environment with engines of its own; close releases both.
-func (f *envFlags) load(p *program) (plugin env.Plugin, close func() error, err error) {
-	parts, e := builtin.New(p.logger(), runner.Output{})
-	plugin, err = parts.Load(context.Background(), "", f.table(parts), ".")
-	if err != nil {
-		return nil, nil, p.also(f.loadError(err), e.Close())
-	}
-	return plugin, func() error { return errors.Join(plugin.Close(), e.Close()) }, nil
+// withEnv calls fn with the environment, and with what may be named besides.
+func (f *envFlags) withEnv(p *program, fn func(env.Plugin, *graph.Parts) error) error {
+	return p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error {
+		plugin, err := parts.Load(context.Background(), "", f.table(parts), ".")
+		if err != nil {
+			return f.loadError(err)
+		}
+		return errors.Join(fn(plugin, parts), plugin.Close())
+	})
 }
 
 // table is what a pipeline file would say: gymnasium:CartPole-v1 is a native plugin's environment, anything else a module.
@@ -129,26 +127,21 @@ func (c *checkCommand) Run(p *program) error {
 	if c.Steps < 1 {
 		return fail(exitUsage, fmt.Errorf("--steps %d: want 1 or more", c.Steps))
 	}
-	plugin, done, err := c.load(p)
+	var results []envcheck.Result
+	err := c.withEnv(p, func(plugin env.Plugin, _ *graph.Parts) error {
+		o := envcheck.Options{Steps: c.Steps, Seed: c.Seed}
+		if err := envcheck.CheckMemory(plugin, o); err != nil {
+			return memoryHelp(err)
+		}
+		results = envcheck.Run(context.Background(), plugin, o)
+		if c.JSON {
+			return p.encode(map[string]any{"env": plugin.Spec().Name, "hash": plugin.Hash(), "checks": results})
+		}
+		_, err := fmt.Fprint(p.out, printable(envcheck.Text(plugin.Spec(), results)))
+		return err
+	})
 	if err != nil {
 		return err
-	}
-	spec := plugin.Spec()
-	o := envcheck.Options{Steps: c.Steps, Seed: c.Seed}
-	if err := envcheck.CheckMemory(plugin, o); err != nil {
-		return errors.Join(memoryHelp(err), done())
-	}
-	results := envcheck.Run(context.Background(), plugin, o)
-	if err := done(); err != nil {
-		return err
-	}
-	if c.JSON {
-		if err := json.NewEncoder(p.out).Encode(map[string]any{"env": spec.Name, "hash": plugin.Hash(), "checks": results}); err != nil {
-			return err
-		}
-	} else {
-		fmt.Fprintln(p.out, printable(describe(&spec)))
-		printChecks(p, results)
 	}
 	for _, r := range results {
 		if r.Verdict == envcheck.Failed {
@@ -156,35 +149,6 @@ func (c *checkCommand) Run(p *program) error {
 		}
 	}
 	return nil
-}
-
-// describe tells the spaces of an environment in one line.
-func describe(s *hostabi.EnvSpec) string {
-	obs, _ := s.Tensor(hostabi.RoleObservation)
-	modes := []string{}
-	for _, m := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
-		if s.Autoreset&m != 0 {
-			modes = append(modes, m.String())
-		}
-	}
-	return fmt.Sprintf("%s  abi %v  obs Box%v %v  act Discrete(%d)  autoreset %s  episode_limit %d",
-		s.Name, s.ABI, obs.Shape[:obs.Rank], obs.DType, s.Actions(), strings.Join(modes, "|"), s.EpisodeLimit)
-}
-
-func printChecks(p *program, results []envcheck.Result) {
-	counts := map[envcheck.Verdict]int{}
-	for _, r := range results {
-		counts[r.Verdict]++
-		fmt.Fprintf(p.out, " %-4s %s %-42s %s\n", r.Verdict, r.ID, r.Title, printable(r.Detail))
-		if r.Help != "" {
-			fmt.Fprintf(p.out, "      → %s; see rlhost explain %s\n", r.Help, r.ID)
-		}
-	}
-	warnings := "warnings"
-	if counts[envcheck.Warning] == 1 {
-		warnings = "warning"
-	}
-	fmt.Fprintf(p.out, "%d passed, %d %s, %d failed\n", counts[envcheck.OK], counts[envcheck.Warning], warnings, counts[envcheck.Failed])
 }
 
 type inspectCommand struct {
@@ -205,7 +169,7 @@ func (c *inspectCommand) Run(p *program) error {
 		return pluginError(err)
 	}
 	if c.JSON {
-		err = json.NewEncoder(p.out).Encode(report)
+		err = p.encode(report)
 	} else {
 		_, err = fmt.Fprint(p.out, printable(report.String()))
 	}

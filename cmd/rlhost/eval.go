@@ -2,18 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 
-	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline/graph"
-	"github.com/rlhost/rlhost/plugins/builtin"
-
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
-	"github.com/rlhost/rlhost/plugins/runner"
+	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
 type evalCommand struct {
@@ -46,8 +41,7 @@ func (c *evalCommand) Run(p *program) error {
 	if c.MaxSteps < 0 {
 		return fail(exitUsage, fmt.Errorf("--max-steps %d: want 0 (the default) or more", c.MaxSteps))
 	}
-	parts, e := builtin.New(p.logger(), runner.Output{})
-	return p.also(c.evaluate(p, parts), e.Close())
+	return p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error { return c.evaluate(p, parts) })
 }
 
 func (c *evalCommand) evaluate(p *program, parts *graph.Parts) error {
@@ -62,67 +56,24 @@ func (c *evalCommand) evaluate(p *program, parts *graph.Parts) error {
 	if err != nil {
 		return err
 	}
-	g, _, err := session.OwnPipeline(run, nil, parts) // its warnings are about training
+	e, err := session.EvaluateRun(context.Background(), run, &checkpoint, session.RunEvaluation{
+		Parts: parts, Policy: c.Policy, Episodes: c.Episodes, Seed: c.Seed, MaxSteps: uint64(c.MaxSteps),
+		Deterministic: c.Deterministic, Log: p.logger(),
+	})
+	var bad *session.Error
+	if errors.As(err, &bad) && bad.Kind == session.Plugin {
+		err = pluginError(err)
+	}
 	if err != nil {
 		return p.told(err)
 	}
-	result, err := c.play(p, run, g, parts, checkpoint)
-	if err != nil {
-		return err
-	}
-	return c.report(p, run.ID(), &checkpoint, result)
-}
-
-func (c *evalCommand) play(p *program, run *runs.Run, g *graph.Graph, parts *graph.Parts,
-	checkpoint runs.Checkpoint) (*session.Evaluation, error) {
-	ctx := context.Background()
-	learned, learner, err := session.Learned(g, c.Policy)
-	if err != nil {
-		return nil, err
-	}
-	network, weights, err := session.Weights(parts, checkpoint.Components[learner])
-	if err != nil {
-		return nil, err
-	}
-	longest, err := session.LongestEpisode(g, parts, checkpoint.Components)
-	if err != nil {
-		return nil, err
-	}
-	e := g.Env(learned.Env)
-	plugin, err := parts.Load(ctx, e.Name, e.Table, g.Dir)
-	if err != nil {
-		return nil, pluginError(err)
-	}
-	for _, name := range session.Changed(run.Info(), map[string]string{e.Table.Use: plugin.Hash()}) {
-		p.tell(slog.LevelWarn, "warning: ", "changed since the run began: %s", name)
-	}
-	spec := plugin.Spec()
-	made, err := parts.Policy(learned.Decode, &spec)
-	if err != nil {
-		return nil, errors.Join(err, plugin.Close())
-	}
-	d := &policy.Definition{Network: network, Backend: made.(*policy.Definition).Backend}
-	result, err := session.Evaluate(ctx, plugin, d, weights, c.options(g, longest))
-	return result, errors.Join(err, plugin.Close())
-}
-
-// options are the run's own, but for what the command line says.
-func (c *evalCommand) options(g *graph.Graph, longest uint64) session.EvaluationOptions {
-	o := session.EvaluationOf(g, longest)
-	o.Episodes, o.Seed = c.Episodes, c.Seed
-	if c.MaxSteps > 0 {
-		o.MaxSteps = uint64(c.MaxSteps)
-	}
-	if c.Deterministic != nil {
-		o.Deterministic = *c.Deterministic
-	}
-	return o
+	return c.report(p, run.ID(), &checkpoint, e)
 }
 
 func (c *evalCommand) report(p *program, id string, checkpoint *runs.Checkpoint, e *session.Evaluation) error {
 	judged := e.Judged()
 	if c.JSON {
-		return json.NewEncoder(p.out).Encode(map[string]any{
+		return p.encode(map[string]any{
 			"run": id, "policy_version": checkpoint.PolicyVersion, "env_steps": checkpoint.EnvSteps,
 			"episodes": len(judged.Returns), "seed": c.Seed, "deterministic": e.Deterministic, "max_steps": e.MaxSteps,
 			"mean_return": judged.Return, "std_return": judged.Std, "mean_length": judged.Length,
@@ -130,6 +81,6 @@ func (c *evalCommand) report(p *program, id string, checkpoint *runs.Checkpoint,
 		})
 	}
 	fmt.Fprintf(p.out, "%s at policy version %d (%d env steps): return %s; mean length %.1f, seed %d\n",
-		id, checkpoint.PolicyVersion, checkpoint.EnvSteps, evaluationText(e), judged.Length, c.Seed)
+		id, checkpoint.PolicyVersion, checkpoint.EnvSteps, e, judged.Length, c.Seed)
 	return nil
 }

@@ -39,18 +39,18 @@ func TestExplain_HasAPageForEveryCodeThatIsPrinted(t *testing.T) {
 	}
 }
 
-func TestExplainFault_LeavesOutWhoHandedItOn(t *testing.T) {
+func TestMessage_LeavesOutWhoPassedAFaultOn(t *testing.T) {
 	f := &env.Fault{Kind: env.FaultDeadline, Name: "rollout[1]", Source: "a.wasm", Call: "rl_step", Env: 17,
 		Step: 3, Err: errors.New("stopped after its limit of 20ms")}
 	err := fmt.Errorf("loop \"main\": rollout[1]: %w; restarted 5 times already (max_restarts)", f)
 	want := "error[R011]: rollout[1] env 17: deadline in rl_step at step 3: stopped after its limit of 20ms (a.wasm); " +
 		"restarted 5 times already (max_restarts)\n  help: correct the environment, or raise limits.step of its [env] table " +
 		"if a step may take so long; see rlhost explain R011"
-	if got, ok := explainFault(err); !ok || got != want {
-		t.Errorf("explainFault = %q, %t; want %q", got, ok, want)
+	if got := message(err); got != want {
+		t.Errorf("message = %q, want %q", got, want)
 	}
-	if got, ok := explainFault(errors.New("disk full")); ok {
-		t.Errorf("explainFault of another error = %q", got)
+	if got := message(errors.New("disk full")); got != "disk full" {
+		t.Errorf("message of another error = %q", got)
 	}
 }
 

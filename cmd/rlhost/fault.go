@@ -1,50 +1,46 @@
 package main
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/plugins/envcheck"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
-// faultCode returns the code of what an environment did wrong while it ran, or nothing for other errors.
+// faultCodes are the codes of what an environment does wrong while it runs; that of all other kinds is R014.
+var faultCodes = map[env.FaultKind]string{
+	env.FaultTrap: "R010", env.FaultDeadline: "R011", env.FaultMemory: "R012", env.FaultStatus: "R013",
+}
+
+// faultCode returns the code of an environment's fault, or nothing for other errors.
 func faultCode(err error) string {
 	var f *env.Fault
 	if !errors.As(err, &f) {
 		return ""
 	}
-	switch f.Kind {
-	case env.FaultTrap:
-		return "R010"
-	case env.FaultDeadline:
-		return "R011"
-	case env.FaultMemory:
-		return "R012"
-	case env.FaultStatus:
-		return "R013"
-	default:
-		return "R014"
-	}
+	return cmp.Or(faultCodes[f.Kind], "R014")
 }
 
-// explainFault returns the text of an error that an environment or a native plugin caused, without the names of those that handed it
-// on, with its code and what to do. ok is false for other errors.
-func explainFault(err error) (text string, ok bool) {
+// message is an error as the user sees it. What an environment or a native plugin caused comes with its code and what to
+// do, without the names of the components that passed it on.
+func message(err error) string {
 	var raised *spawn.Error
 	if errors.As(err, &raised) {
-		return fmt.Sprintf("error[%s]: %s\n  see rlhost explain %s", raised.Code, err.Error(), raised.Code), true
+		return printable(fmt.Sprintf("error[%s]: %v\n  see rlhost explain %s", raised.Code, err, raised.Code))
 	}
 	var f *env.Fault
 	if !errors.As(err, &f) {
-		return "", false
+		return printable(err.Error())
 	}
-	text = err.Error()
+	text := err.Error()
 	if i := strings.Index(text, f.Error()); i >= 0 {
 		text = text[i:]
 	}
@@ -58,7 +54,7 @@ func explainFault(err error) (text string, ok bool) {
 		help += ", or raise limits.memory of its [env] table"
 	}
 	code := faultCode(err)
-	return fmt.Sprintf("error[%s]: %s\n  help: %s; see rlhost explain %s", code, text, help, code), true
+	return printable(fmt.Sprintf("error[%s]: %s\n  help: %s; see rlhost explain %s", code, text, help, code))
 }
 
 //go:embed explain.md
@@ -67,18 +63,12 @@ var runtimePages string
 // explain returns the page of a code: of pipelines and plugins (E, W), of checks of environments (A, D, S and so
 // on), or of a run (R).
 func explain(code string) (page string, ok bool) {
-	if page, ok := graph.Explain(code); ok {
-		return page, true
+	for _, pages := range []func(code string) (string, bool){graph.Explain, envcheck.Explain} {
+		if page, ok = pages(code); ok {
+			return page, true
+		}
 	}
-	if page, ok := envcheck.Explain(code); ok {
-		return page, true
-	}
-	_, rest, ok := strings.Cut(runtimePages, "\n## "+strings.ToUpper(strings.TrimSpace(code))+" ")
-	if !ok {
-		return "", false
-	}
-	body, _, _ := strings.Cut(rest, "\n## ")
-	return strings.ToUpper(strings.TrimSpace(code)) + " " + strings.TrimSpace(body) + "\n", true
+	return table.Page(runtimePages, code)
 }
 
 type explainCommand struct {

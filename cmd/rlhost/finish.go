@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,8 +11,8 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control/text"
 	"github.com/rlhost/rlhost/pipeline/session"
-	"github.com/rlhost/rlhost/plugins/runner"
 )
 
 // endEvent is the last line of --json, however the run ends.
@@ -92,7 +91,7 @@ func (t *training) endFailed(err error) {
 		end.Reason = string(component.StopInterrupted)
 	}
 	end.Error = message(err)
-	_ = json.NewEncoder(t.out).Encode(end) // who reads it has gone: there is nobody to tell
+	_ = t.encode(end) // who reads it has gone: there is nobody to tell
 }
 
 // parting is what is said before a second Ctrl-C ends the process. It may run beside anything else.
@@ -103,7 +102,7 @@ func (t *training) parting() {
 	t.engines.Abandon()
 	t.tell(slog.LevelWarn, "rlhost: ", "stopped at once; what was saved before is still there")
 	if t.command.JSON && !t.ended.Swap(true) {
-		_ = json.NewEncoder(t.out).Encode(t.endOf(reasonAborted))
+		_ = t.encode(t.endOf(reasonAborted))
 	}
 }
 
@@ -119,17 +118,17 @@ func (t *training) report(s *session.Session, r *session.Result) error {
 	end, run := t.endWith(r), s.Folder()
 	if t.command.JSON {
 		t.ended.Store(true)
-		return json.NewEncoder(t.out).Encode(end)
+		return t.encode(end)
 	}
 	rule := s.Graph().Run.Stop
 	if end.ReachedReturn != nil {
 		fmt.Fprintf(t.out, "target reached: mean return %s over %d episodes (wanted %g) after %d env steps, %.2f s\n",
-			returnText(*end.ReachedReturn), rule.Window, rule.Return, end.EnvSteps, end.WallSeconds)
+			text.Returns(*end.ReachedReturn), rule.Window, rule.Return, end.EnvSteps, end.WallSeconds)
 	} else {
 		fmt.Fprintf(t.out, "ended (%s) after %d env steps, %.2f s\n", end.Reason, end.EnvSteps, end.WallSeconds)
 	}
 	if r.Evaluation != nil {
-		fmt.Fprintf(t.out, "evaluation: return %s\n", evaluationText(r.Evaluation))
+		fmt.Fprintf(t.out, "evaluation: return %s\n", r.Evaluation)
 	}
 	switch {
 	case r.SaveErr != nil:
@@ -173,40 +172,5 @@ func (r *requirement) judge(mean *float64) error {
 	if mean == nil {
 		return fail(exitRequire, fmt.Errorf("--require %s: there was no evaluation", r.text))
 	}
-	return fail(exitRequire, fmt.Errorf("--require %s: the evaluation came to %s", r.text, returnText(*mean)))
-}
-
-// returnText writes a mean return, and its deviation if there is one, with three digits at least.
-func returnText(numbers ...float64) string {
-	texts := make([]string, len(numbers))
-	for i, x := range numbers {
-		texts[i] = strconv.FormatFloat(x, 'f', runner.Decimals(numbers...), 64)
-	}
-	return strings.Join(texts, " ± ")
-}
-
-// evaluationText tells both, what is judged first.
-func evaluationText(e *session.Evaluation) string {
-	first, second, words := e.Judged(), &e.Sampled, "sampled"
-	if !e.Deterministic {
-		second, words = &e.Greedy, "deterministic"
-	}
-	return fmt.Sprintf("%s over %d episodes%s, %s; %s %s%s", returnText(first.Return, first.Std), len(first.Returns),
-		unfinished(e, first), howActed(e.Deterministic), words, returnText(second.Return, second.Std), unfinished(e, second))
-}
-
-// unfinished tells how many episodes were given up, if any were.
-func unfinished(e *session.Evaluation, p *session.Played) string {
-	if p.Unfinished == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (%d unfinished after %d env steps)", p.Unfinished, e.MaxSteps)
-}
-
-// howActed says how the actions of an evaluation were picked.
-func howActed(greedy bool) string {
-	if greedy {
-		return "deterministic actions"
-	}
-	return "sampled actions"
+	return fail(exitRequire, fmt.Errorf("--require %s: the evaluation came to %s", r.text, text.Returns(*mean)))
 }

@@ -1,14 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -38,7 +37,9 @@ type jobFlags struct {
 	runsFlag
 	JSON bool `name:"json" help:"Print JSON: the job's answer as it came."`
 
-	sent, typed string // a file as the job was told and as the user named it
+	sent, typed string        // a file as the job was told and as the user named it
+	patience    time.Duration // how long to wait for a job that is only beginning
+	run         *runs.Run     // whose job is asked, once that is known
 }
 
 // errNoJob: nothing runs there.
@@ -104,54 +105,73 @@ func howEnded(run *runs.Run) string {
 	return "was killed"
 }
 
-// asks makes one request of a job and waits for the answer. Notices go to notice as they come.
-func (f *jobFlags) asks(p *program, verb control.Verb, request, reply any, notice func(json.RawMessage)) error {
-	run, err := f.runningJob()
-	if err != nil {
+// tell makes one request of a job and prints the answer, as text writes it or as JSON.
+func tell[R any](p *program, f *jobFlags, verb control.Verb, request any, text func(*R) string) error {
+	var reply R
+	if err := f.ask(p, verb, request, &reply, p.progress); err != nil {
 		return err
 	}
-	return f.asksRun(p, run, verb, request, reply, notice)
+	return f.answer(p, &reply, text(&reply))
 }
 
-func (f *jobFlags) asksRun(p *program, run *runs.Run, verb control.Verb, request, reply any, notice func(json.RawMessage)) error {
+// answer prints what a job answered, as JSON or as text.
+func (f *jobFlags) answer(p *program, reply any, text string) error {
+	if f.JSON {
+		return p.encode(reply)
+	}
+	_, err := fmt.Fprint(p.out, printable(text))
+	return err
+}
+
+// ask makes one request of a job and waits for the answer. Notices go to notice as they come.
+func (f *jobFlags) ask(p *program, verb control.Verb, request, reply any, notice func(json.RawMessage)) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	client, err := control.Dial(ctx, run.Info().Socket)
-	if err != nil {
-		return f.refused(p, run, ctx, err)
+	client, err := f.dial(ctx)
+	if f.run == nil {
+		return err
 	}
-	return f.do(ctx, p, run, client, verb, request, reply, notice)
+	if err == nil {
+		err = client.Do(ctx, verb, request, reply, notice)
+		_ = client.Close() // it was for this request only
+	}
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return fail(exitInterrupted, errInterrupted)
+	}
+	return f.refused(p, err)
 }
 
-// do makes one request over a connection that is for it alone.
-func (f *jobFlags) do(ctx context.Context, p *program, run *runs.Run, client *control.Client, verb control.Verb, request, reply any, notice func(json.RawMessage)) error {
-	err := client.Do(ctx, verb, request, reply, notice)
-	_ = client.Close() // it was for this request only
-	return f.refused(p, run, ctx, err)
+// dial connects to the job that is meant, and waits for one that is only beginning if there is patience for it.
+func (f *jobFlags) dial(ctx context.Context) (client *control.Client, err error) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(f.patience); ; <-tick.C {
+		if f.run, err = f.runningJob(); err == nil {
+			client, err = control.Dial(ctx, f.run.Info().Socket)
+		}
+		var e *control.Error
+		begins := errors.Is(err, errNoJob) || errors.Is(err, runs.ErrNotFound) || errors.As(err, &e) && e.Code == control.CodeNoJob
+		if !begins || ctx.Err() != nil || time.Now().After(deadline) {
+			return client, err
+		}
+	}
 }
 
 // refused turns what a job answers instead of a reply into an error with its exit code.
-func (f *jobFlags) refused(p *program, run *runs.Run, ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
-		return fail(exitInterrupted, errInterrupted)
-	}
+func (f *jobFlags) refused(p *program, err error) error {
 	var e *control.Error
 	if !errors.As(err, &e) {
-		return fmt.Errorf("run %s: %w", run.ID(), err)
+		return fmt.Errorf("run %s: %w", f.run.ID(), err)
 	}
-	code := e.Exit
-	switch {
-	case code != 0:
-	case e.Code == control.CodeNoJob, e.Code == control.CodeUnknown, e.Code == control.CodeBad:
+	code := cmp.Or(e.Exit, exitFailed)
+	if e.Exit == 0 && (e.Code == control.CodeNoJob || e.Code == control.CodeUnknown || e.Code == control.CodeBad) {
 		code = exitUsage
-	default:
-		code = exitFailed
 	}
 	if f.JSON {
-		if err := json.NewEncoder(p.out).Encode(map[string]*control.Error{"error": e}); err != nil {
+		if err := p.encode(map[string]*control.Error{"error": e}); err != nil {
 			return err
 		}
 	}
@@ -160,10 +180,7 @@ func (f *jobFlags) refused(p *program, run *runs.Run, ctx context.Context, err e
 		if f.sent != "" {
 			text = strings.ReplaceAll(text, f.sent+":", f.typed+":")
 		}
-		fmt.Fprint(p.err, printable(text))
-		if !strings.HasSuffix(e.Problems, "\n") {
-			fmt.Fprintln(p.err)
-		}
+		fmt.Fprintln(p.err, strings.TrimSuffix(printable(text), "\n"))
 	}
 	text := fmt.Sprintf("error[%s]: %s", e.Code, e.Reason)
 	if e.Help != "" {
@@ -177,48 +194,5 @@ func (p *program) progress(notice json.RawMessage) {
 	var text string
 	if json.Unmarshal(notice, &text) == nil && text != "" {
 		p.notice("%s", text)
-	}
-}
-
-// answer prints what a job answered, as JSON or as text.
-func (f *jobFlags) answer(p *program, reply any, text func() string) error {
-	if f.JSON {
-		return json.NewEncoder(p.out).Encode(reply)
-	}
-	_, err := fmt.Fprint(p.out, printable(text()))
-	return err
-}
-
-// absolute returns the path of a file as the job, which works in another folder, can open it. What is no file here
-// stays as it is.
-func absolute(file string) (string, error) {
-	if file == "builtin" || file == "process" { // words, whatever lies here
-		return file, nil
-	}
-	_, err := os.Stat(file)
-	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsRune(file, filepath.Separator) && !strings.HasSuffix(file, ".wasm") {
-		return file, nil // name@version, PLUGIN:ENVIRONMENT, a declared plugin
-	}
-	return filepath.Abs(file)
-}
-
-// longestStart is how long a command waits for a job that is only beginning.
-const longestStart = time.Minute
-
-// awaitJob returns the run whose job is meant, and a connection to it, once it has begun to listen.
-func (f *jobFlags) awaitJob() (*runs.Run, *control.Client, error) {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(longestStart); ; <-tick.C {
-		run, err := f.runningJob()
-		var client *control.Client
-		if err == nil {
-			client, err = control.Dial(context.Background(), run.Info().Socket)
-		}
-		var e *control.Error
-		begins := errors.Is(err, errNoJob) || errors.Is(err, runs.ErrNotFound) || errors.As(err, &e) && e.Code == control.CodeNoJob
-		if !begins || time.Now().After(deadline) {
-			return run, client, err
-		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,10 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/rlhost/rlhost/pipeline/session"
-
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/pipeline/session"
 )
 
 type logsCommand struct {
@@ -34,14 +34,13 @@ in the run's log.jsonl.
 
 // Run prints the past from the file and the rest as the job tells it.
 func (c *logsCommand) Run(p *program) error {
-	run, err := c.run()
-	if err != nil {
-		return err
-	}
 	if c.Follow {
 		q := control.LogsRequest{Component: c.Component, Follow: true}
-		var reply control.LogsReply
-		return c.asksRun(p, run, control.VerbLogs, q, &reply, func(notice json.RawMessage) { c.show(p, notice) })
+		return c.ask(p, control.VerbLogs, q, nil, func(notice json.RawMessage) { c.show(p, notice) })
+	}
+	run, err := c.past()
+	if err != nil {
+		return err
 	}
 	return run.ReadLog(func(record []byte) bool {
 		if session.OfComponent(c.Component, record) {
@@ -51,11 +50,8 @@ func (c *logsCommand) Run(p *program) error {
 	})
 }
 
-// run is the one that goes on, else the newest.
-func (c *logsCommand) run() (*runs.Run, error) {
-	if c.Follow {
-		return c.runningJob()
-	}
+// past returns the run that is named, else the one that goes on, else the newest.
+func (c *logsCommand) past() (*runs.Run, error) {
 	if c.Job != "" {
 		return c.find(c.Job)
 	}
@@ -66,16 +62,16 @@ func (c *logsCommand) run() (*runs.Run, error) {
 }
 
 func (c *logsCommand) show(p *program, record []byte) {
-	record = []byte(strings.TrimSuffix(string(record), "\n"))
+	record = bytes.TrimSuffix(record, []byte("\n"))
 	if c.JSON {
 		fmt.Fprintf(p.out, "%s\n", record)
 		return
 	}
-	fmt.Fprint(p.out, recordText(p, record))
+	fmt.Fprint(p.out, recordText(record))
 }
 
 // recordText writes one record of a log as the console would have written it, behind its time.
-func recordText(p *program, record []byte) string {
+func recordText(record []byte) string {
 	var fields map[string]any
 	if json.Unmarshal(record, &fields) != nil {
 		return printable(string(record)) + "\n"

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/control/text"
 )
 
 type reloadCommand struct {
@@ -41,37 +42,9 @@ func (c *reloadCommand) Run(p *program) error {
 	}
 	c.sent, c.typed = file, c.Pipeline
 	q := control.ReloadRequest{File: file, Source: string(src), Sets: c.Set, At: c.At, DryRun: c.DryRun}
-	var reply control.ReloadReply
-	if err := c.asks(p, control.VerbReload, q, &reply, p.progress); err != nil {
-		return err
-	}
-	return c.answer(p, reply, func() string { return reloadText("reloaded "+filepath.Base(file), &reply) })
-}
-
-// reloadText lists the differences, what became of each version, and the outcome.
-func reloadText(done string, r *control.ReloadReply) string {
-	if r.Outcome == control.Unchanged {
-		return "nothing to change: this is what runs\n"
-	}
-	var b strings.Builder
-	for _, c := range r.Changes {
-		fmt.Fprintf(&b, "%s %s: %s\n", c.What, c.Name, c.Text)
-	}
-	for i := range r.Swaps {
-		if r.Outcome == control.DryRun && r.Swaps[i].Checked == "" && r.Swaps[i].Canary == nil {
-			continue
-		}
-		b.WriteString(swapText(&r.Swaps[i]))
-	}
-	if r.Outcome == control.DryRun {
-		fmt.Fprintf(&b, "dry run: %s; nothing has changed\n", plural(len(r.Changes), "difference"))
-		return b.String()
-	}
-	fmt.Fprintf(&b, "%s: %s in %s, at %s env steps\n", done, plural(len(r.Changes), "change"), seconds(r.Took), thousands(r.EnvStep))
-	for _, note := range r.Notes {
-		fmt.Fprintf(&b, "note: %s\n", note)
-	}
-	return b.String()
+	return tell(p, &c.jobFlags, control.VerbReload, q, func(r *control.ReloadReply) string {
+		return text.Reload("reloaded "+filepath.Base(file), r)
+	})
 }
 
 type scaleCommand struct {
@@ -91,9 +64,5 @@ func (c *scaleCommand) Run(p *program) error {
 		}
 		q.Components[name] = n
 	}
-	var reply control.ReloadReply
-	if err := c.asks(p, control.VerbScale, q, &reply, p.progress); err != nil {
-		return err
-	}
-	return c.answer(p, reply, func() string { return reloadText("scaled", &reply) })
+	return tell(p, &c.jobFlags, control.VerbScale, q, func(r *control.ReloadReply) string { return text.Reload("scaled", r) })
 }

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/control/text"
 )
 
 type swapCommand struct {
@@ -48,23 +52,27 @@ func (c *swapCommand) Run(p *program) error {
 		CanaryTrain: c.CanaryTrain, DryRun: c.DryRun,
 	}
 	if c.Probation != nil {
-		s := c.Probation.Seconds()
-		q.Probation = &s
+		q.Probation = new(c.Probation.Seconds())
 	}
-	var reply control.SwapReply
-	if err := c.asks(p, control.VerbSwap, q, &reply, p.progress); err != nil {
-		return err
+	return tell(p, &c.jobFlags, control.VerbSwap, q, text.Swap)
+}
+
+// absolute returns the path of a file as the job, which works in another folder, can open it. What is no file here
+// stays as it is.
+func absolute(file string) (string, error) {
+	if file == "builtin" || file == "process" { // words, whatever lies here
+		return file, nil
 	}
-	return c.answer(p, reply, func() string { return swapText(&reply) })
+	_, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) && !strings.ContainsRune(file, filepath.Separator) && !strings.HasSuffix(file, ".wasm") {
+		return file, nil // name@version, PLUGIN:ENVIRONMENT, a declared plugin
+	}
+	return filepath.Abs(file)
 }
 
 // checkBoundary says what is wrong with --at.
 func checkBoundary(at string) error {
-	if at == "" {
-		return nil
-	}
-	_, err := component.ParseBoundary(at)
-	if err != nil {
+	if _, err := component.ParseBoundary(at); at != "" && err != nil {
 		return fail(exitUsage, fmt.Errorf("--at: %w", err))
 	}
 	return nil
@@ -83,90 +91,5 @@ func (c *rollbackCommand) Run(p *program) error {
 		return err
 	}
 	q := control.RollbackRequest{Component: c.Component, At: c.At, KeepState: c.KeepState}
-	var reply control.SwapReply
-	if err := c.asks(p, control.VerbRollback, q, &reply, p.progress); err != nil {
-		return err
-	}
-	return c.answer(p, reply, func() string { return swapText(&reply) })
-}
-
-// swapText tells a swap in a few lines: checked, canary, swapped.
-func swapText(r *control.SwapReply) string {
-	var b strings.Builder
-	if r.Outcome == control.Unchanged {
-		return fmt.Sprintf("%s runs %s already: nothing has changed\n", r.Component, versionText(&r.New))
-	}
-	if r.Checked != "" {
-		fmt.Fprintf(&b, "checked %s: %s\n", filepath.Base(r.New.File), r.Checked)
-	}
-	if r.Canary != nil {
-		b.WriteString(canaryText(r.Canary))
-	}
-	switch r.Outcome {
-	case control.DryRun:
-		fmt.Fprintf(&b, "dry run: nothing has changed; %s would take over from %s %s\n", versionText(&r.New), versionText(&r.Old), boundaryText(r.At))
-	default:
-		b.WriteString(swappedText(r))
-	}
-	for _, note := range r.Notes {
-		fmt.Fprintf(&b, "note: %s\n", note)
-	}
-	return b.String()
-}
-
-// canaryText tells how both versions did in a trial.
-func canaryText(c *control.Canary) string {
-	unfinished := ""
-	if n := c.New.Unfinished; n > 0 {
-		unfinished = fmt.Sprintf(", %d unfinished", n)
-	}
-	return fmt.Sprintf("canary: %s, %s steps: %s, %s%s, mean return %.1f ± %.1f (old %.1f ± %.1f), length %.1f ± %.1f (old %.1f ± %.1f), %.2f× faster\n",
-		plural(c.Envs, "env"), thousands(c.New.Steps), plural(c.New.Faults, "trap"), plural(c.New.Episodes, "episode"), unfinished,
-		c.New.MeanReturn, c.New.StdReturn, c.Old.MeanReturn, c.Old.StdReturn,
-		c.New.MeanLength, c.New.StdLength, c.Old.MeanLength, c.Old.StdLength, c.Faster)
-}
-
-// pause writes how long stepping stood still: 0.12 ms, 14 ms.
-func pause(ms float64) string {
-	switch {
-	case ms < 0.1:
-		return fmt.Sprintf("%.0f µs", 1000*ms)
-	case ms < 10:
-		return fmt.Sprintf("%.2f ms", ms)
-	}
-	return fmt.Sprintf("%.0f ms", ms)
-}
-
-// swappedText tells what a commit did, in one line.
-func swappedText(r *control.SwapReply) string {
-	what := fmt.Sprintf("%s from %s to %s", r.Component, versionText(&r.Old), versionText(&r.New))
-	if r.Envs > 0 {
-		what = fmt.Sprintf("%d/%d envs %s", r.Envs, r.Envs, boundaryText(r.At))
-	}
-	verb := "swapped"
-	if r.Outcome == control.RolledBack {
-		verb = "rolled back"
-	}
-	parts := []string{
-		fmt.Sprintf("%s %s in %s", verb, what, seconds(r.Took)),
-		plural(r.Dropped, "transition") + " dropped",
-	}
-	if r.Truncated > 0 {
-		parts = append(parts, plural(r.Truncated, "episode")+" ended as truncated")
-	}
-	if r.Kept > 0 {
-		parts = append(parts, plural(r.Kept, "episode")+" kept")
-	}
-	if r.PauseMax > 0 {
-		parts = append(parts, "stood still "+pause(r.PauseMax)+" at most")
-	}
-	if r.Probation > 0 {
-		parts = append(parts, fmt.Sprintf("watched for %s", seconds(r.Probation)))
-	}
-	if r.Outcome == control.RolledBack {
-		parts = append(parts, "runs now: "+versionText(&r.New))
-	} else {
-		parts = append(parts, "previous kept: rlhost rollback "+r.Component)
-	}
-	return strings.Join(parts, " · ") + "\n"
+	return tell(p, &c.jobFlags, control.VerbRollback, q, text.Swap)
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/runner"
@@ -72,21 +75,16 @@ type program struct {
 	record   slog.Handler   // that keeps what is logged as well, or nil
 }
 
-// exitError ends the program with a code.
-type exitError struct {
-	code int
-	err  error
-	said bool // the user has been told
-}
+// toldError is an error that the user has been told.
+type toldError struct{ error }
 
-func (e *exitError) Error() string { return e.err.Error() }
+func (e toldError) Unwrap() error { return e.error }
 
-func (e *exitError) Unwrap() error { return e.err }
-
-func fail(code int, err error) error { return &exitError{code: code, err: err} }
+// fail makes an error that ends the program with a code.
+func fail(code int, err error) error { return &session.Error{Kind: session.Kind(code), Err: err} }
 
 // said is fail for an error that the user has been told.
-func said(code int, err error) error { return &exitError{code: code, err: err, said: true} }
+func said(code int, err error) error { return fail(code, toldError{err}) }
 
 // errInterrupted is why a command that was interrupted ends.
 var errInterrupted = errors.New("interrupted")
@@ -148,25 +146,30 @@ func (p *program) exitCode(err error) int {
 	if err == nil {
 		return exitOK
 	}
-	code, told := exitFailed, false
-	var e *exitError
-	var training *session.Error
-	switch {
-	case errors.As(err, &e):
-		code, told = e.code, e.said
-	case errors.As(err, &training):
-		code = int(training.Kind)
-	}
-	if !told {
+	if told := (toldError{}); !errors.As(err, &told) {
 		p.complain(err)
 	}
-	return code
+	var e *session.Error
+	if errors.As(err, &e) {
+		return int(e.Kind)
+	}
+	return exitFailed
 }
 
-// message is an error as the user sees it.
-func message(err error) string {
-	if text, ok := explainFault(err); ok {
-		return printable(text)
-	}
-	return printable(err.Error())
+// withParts calls fn with the table of what pipelines may name, and closes the engines afterwards.
+func (p *program) withParts(fn func(*graph.Parts, *builtin.Engines) error) error {
+	parts, e := builtin.New(p.logger(), runner.Output{})
+	return p.also(fn(parts, e), e.Close())
 }
+
+// also adds an error that came up on the way out to the one that is to be reported.
+func (p *program) also(err, more error) error {
+	if err == nil || more == nil {
+		return cmp.Or(err, more)
+	}
+	p.complain(more)
+	return err
+}
+
+// encode prints one line of JSON.
+func (p *program) encode(v any) error { return json.NewEncoder(p.out).Encode(v) }

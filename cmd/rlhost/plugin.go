@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"debug/buildinfo"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -120,8 +119,7 @@ type pluginShowCommand struct {
 
 // Run starts the plugin, asks it and stops it.
 func (c *pluginShowCommand) Run(p *program) error {
-	_, e := builtin.New(p.logger(), runner.Output{})
-	return p.also(c.show(p, e), e.Close())
+	return p.withParts(func(_ *graph.Parts, e *builtin.Engines) error { return c.show(p, e) })
 }
 
 func (c *pluginShowCommand) show(p *program, e *builtin.Engines) error {
@@ -132,7 +130,7 @@ func (c *pluginShowCommand) show(p *program, e *builtin.Engines) error {
 		return pluginError(err)
 	}
 	if c.JSON {
-		return json.NewEncoder(p.out).Encode(d)
+		return p.encode(d)
 	}
 	fmt.Fprintf(p.out, "%s  abi %s  sdk %s  %s\n", printable(table.Name), printable(d.ABI), printable(d.SDK), printable(strings.Join(d.Capabilities, " ")))
 	for _, k := range d.Kinds {

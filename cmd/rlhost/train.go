@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/rlhost/rlhost/pipeline/session"
-
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
@@ -109,7 +108,7 @@ func (t *training) open(ctx context.Context) (*session.Session, error) {
 		return session.Resume(ctx, run, o)
 	}
 	var err error
-	if o.Graph, err = t.readGraph(cmp.Or(t.command.Pipeline, defaultPipeline), t.command.Set, t.parts); err != nil {
+	if o.Graph, _, err = t.readGraph(cmp.Or(t.command.Pipeline, defaultPipeline), t.command.Set, t.parts); err != nil {
 		return nil, err
 	}
 	if t.command.InitFrom != "" {
@@ -123,25 +122,9 @@ func (t *training) open(ctx context.Context) (*session.Session, error) {
 // told prints the problems of a pipeline that cannot be built, if those are the error.
 func (p *program) told(err error) error {
 	var problems graph.Problems
-	if !errors.As(err, &problems) {
+	if !errors.As(err, &problems) || errors.As(err, new(toldError)) {
 		return err
-	}
-	var e *exitError
-	if errors.As(err, &e) {
-		return err // where they were found
 	}
 	p.problems(problems)
 	return said(int(session.KindOf(problems)), problems)
-}
-
-// also adds an error that came up on the way out to the one that is to be reported.
-func (p *program) also(err, more error) error {
-	switch {
-	case more == nil:
-		return err
-	case err == nil:
-		return more
-	}
-	p.complain(more)
-	return err
 }

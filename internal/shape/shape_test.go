@@ -1,6 +1,7 @@
 package shape
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -33,6 +34,7 @@ pipeline/graph/...:     hostabi core/... gpu/policy/... pipeline/graph/...
 pipeline/loading:       hostabi core/... pipeline/graph
 pipeline:               hostabi core/... gpu/policy/... pipeline/graph pipeline/loading
 pipeline/runs:          hostabi core/...
+pipeline/bench:         hostabi core/... pipeline pipeline/graph
 pipeline/session:       hostabi core/... gpu/policy/... gpu/ppo pipeline/... plugins/evaluation plugins/envcheck
 sdk/...:                hostabi sdk/...
 sdk/component:          hostabi core/...
@@ -59,7 +61,7 @@ core/component core/control
 pipeline/graph/...
 pipeline/loading
 pipeline pipeline/runs
-pipeline/session
+pipeline/session pipeline/bench
 `
 
 // doors names the one place where each library from elsewhere may be imported.
@@ -87,6 +89,9 @@ const (
 	maxPackageLines  = 5500
 	maxMethods       = 40
 )
+
+// maxLinesOf are smaller limits on packages: the program is flags and text, and work belongs to the packages below.
+var maxLinesOf = map[string]int{"cmd/rlhost": 2500}
 
 // source is one parsed file.
 type source struct {
@@ -161,8 +166,8 @@ func TestShape_PackagesAndTypesCanBeHeldInMind(t *testing.T) {
 		}
 	}
 	for dir, n := range packages {
-		if n.files > maxPackageFiles || n.lines > maxPackageLines {
-			t.Errorf("%s has %d files and %d lines, at most %d and %d", dir, n.files, n.lines, maxPackageFiles, maxPackageLines)
+		if most := cmp.Or(maxLinesOf[dir], maxPackageLines); n.files > maxPackageFiles || n.lines > most {
+			t.Errorf("%s has %d files and %d lines, at most %d and %d", dir, n.files, n.lines, maxPackageFiles, most)
 		}
 	}
 	for name, n := range methods {

@@ -270,11 +270,7 @@ type toysCommand struct{ jobFlags }
 
 // Run asks for toys.
 func (c *toysCommand) Run(p *program) error {
-	var reply control.ToysReply
-	if err := c.asks(p, control.VerbToys, control.ToysRequest{}, &reply, p.progress); err != nil {
-		return err
-	}
-	return c.answer(p, reply, func() string { return reply.Toys })
+	return tell(p, &c.jobFlags, control.VerbToys, control.ToysRequest{}, func(r *control.ToysReply) string { return r.Toys })
 }
 `,
 			"core/control/toys.go": `package control

@@ -51,7 +51,7 @@ func (s *Session) aimed() (err error) {
 			"  help: add or remove components of kind learner and [policy] tables; presets have one of each",
 			s.graph.File, learners, len(s.graph.Policies))}
 	}
-	s.policy, s.learner, err = Learned(s.graph, s.o.Policy)
+	s.policy, s.learner, err = learned(s.graph, s.o.Policy)
 	return err
 }
 

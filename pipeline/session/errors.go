@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/control/text"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
@@ -116,11 +117,7 @@ func fileError(file string, list graph.Problems) *control.Error {
 			n++
 		}
 	}
-	mistakes := "1 mistake"
-	if n != 1 {
-		mistakes = fmt.Sprintf("%d mistakes", n)
-	}
-	e := control.Errorf(control.CodeBad, "%s has %s; nothing has changed", filepath.Base(file), mistakes)
+	e := control.Errorf(control.CodeBad, "%s has %s; nothing has changed", filepath.Base(file), text.Count(n, "mistake"))
 	e.Problems, e.Exit = list.String(), int(KindOf(list))
 	return e
 }

@@ -1,12 +1,17 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 
+	"github.com/rlhost/rlhost/core/control/text"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/evaluation"
 )
 
@@ -32,6 +37,24 @@ func (e *Evaluation) Judged() *Played {
 		return &e.Greedy
 	}
 	return &e.Sampled
+}
+
+// String tells both, what is judged first.
+func (e *Evaluation) String() string {
+	judged, how, other, otherHow := &e.Sampled, "sampled actions", &e.Greedy, "deterministic"
+	if e.Deterministic {
+		judged, how, other, otherHow = &e.Greedy, "deterministic actions", &e.Sampled, "sampled"
+	}
+	return fmt.Sprintf("%s over %d episodes%s, %s; %s %s%s", text.Returns(judged.Return, judged.Std), len(judged.Returns),
+		e.unfinished(judged), how, otherHow, text.Returns(other.Return, other.Std), e.unfinished(other))
+}
+
+// unfinished tells how many episodes were given up, if any were.
+func (e *Evaluation) unfinished(p *Played) string {
+	if p.Unfinished == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d unfinished after %d env steps)", p.Unfinished, e.MaxSteps)
 }
 
 // EvaluationOptions say what is played and judged.
@@ -71,6 +94,65 @@ func Evaluate(ctx context.Context, plugin env.Plugin, d *policy.Definition, w po
 		return nil, err
 	}
 	return e, nil
+}
+
+// RunEvaluation says how a checkpoint of a run is evaluated: as the run's own pipeline says, but for what is set here.
+type RunEvaluation struct {
+	Parts         *graph.Parts
+	Policy        string // empty: the only one
+	Episodes      int
+	Seed          uint64
+	MaxSteps      uint64 // 0: the pipeline's
+	Deterministic *bool  // nil: the pipeline's
+	Log           *slog.Logger
+}
+
+// EvaluateRun evaluates a checkpoint in the environment that its run was trained on. A warning is logged if that has changed
+// since; if it cannot be loaded, the error is of kind Plugin.
+func EvaluateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEvaluation) (*Evaluation, error) {
+	g, _, err := ownPipeline(run, nil, o.Parts) // its warnings are about training
+	if err != nil {
+		return nil, err
+	}
+	trained, learner, err := learned(g, o.Policy)
+	if err != nil {
+		return nil, err
+	}
+	network, weights, err := weightsOf(o.Parts, c.Components[learner])
+	if err != nil {
+		return nil, err
+	}
+	longest, err := longestEpisode(g, o.Parts, c.Components)
+	if err != nil {
+		return nil, err
+	}
+	e := g.Env(trained.Env)
+	plugin, err := o.Parts.Load(ctx, e.Name, e.Table, g.Dir)
+	if err != nil {
+		return nil, &Error{Kind: Plugin, Err: err}
+	}
+	for _, name := range changedSince(run.Info(), map[string]string{e.Table.Use: plugin.Hash()}) {
+		o.Log.Warn("changed since the run began: " + name)
+	}
+	spec := plugin.Spec()
+	made, err := o.Parts.Policy(trained.Decode, &spec)
+	if err != nil {
+		return nil, errors.Join(err, plugin.Close())
+	}
+	d := &policy.Definition{Network: network, Backend: made.(*policy.Definition).Backend}
+	result, err := Evaluate(ctx, plugin, d, weights, o.options(g, longest))
+	return result, errors.Join(err, plugin.Close())
+}
+
+// options are the pipeline's own, but for what is set.
+func (e *RunEvaluation) options(g *graph.Graph, longest uint64) EvaluationOptions {
+	o := EvaluationOf(g, longest)
+	o.Episodes, o.Seed = e.Episodes, e.Seed
+	o.MaxSteps = cmp.Or(e.MaxSteps, o.MaxSteps)
+	if e.Deterministic != nil {
+		o.Deterministic = *e.Deterministic
+	}
+	return o
 }
 
 // playOnce plays all episodes in one way, with environments and a policy of its own.

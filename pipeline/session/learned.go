@@ -46,8 +46,8 @@ func kindOf[T any](parts *graph.Parts, kind string) (reader T, err error) {
 	return reader, fmt.Errorf("this program has no kind %q whose saved state it can read", kind)
 }
 
-// Weights returns the policy of a learner's saved state, and the network that it is for.
-func Weights(parts *graph.Parts, state component.State) (policy.Network, policy.Weights, error) {
+// weightsOf returns the policy of a learner's saved state, and the network that it is for.
+func weightsOf(parts *graph.Parts, state component.State) (policy.Network, policy.Weights, error) {
 	learner, err := learnerOf(parts)
 	if err != nil {
 		return policy.Network{}, policy.Weights{}, err
@@ -55,8 +55,8 @@ func Weights(parts *graph.Parts, state component.State) (policy.Network, policy.
 	return learner.Weights(state)
 }
 
-// LongestEpisode returns the env steps of the longest episode that a checkpoint's states tell of, 0 if of none.
-func LongestEpisode(g *graph.Graph, parts *graph.Parts, states map[string]component.State) (uint64, error) {
+// longestEpisode returns the env steps of the longest episode that a checkpoint's states tell of, 0 if of none.
+func longestEpisode(g *graph.Graph, parts *graph.Parts, states map[string]component.State) (uint64, error) {
 	at := slices.IndexFunc(g.Components, func(c graph.Component) bool { return c.Kind == kindRunner })
 	if at < 0 {
 		return 0, nil
@@ -72,9 +72,9 @@ func LongestEpisode(g *graph.Graph, parts *graph.Parts, states map[string]compon
 	return runner.Longest(state)
 }
 
-// Learned returns the policy of that name and the component that learns it. The empty name means the only policy; where
+// learned returns the policy of that name and the component that learns it. The empty name means the only policy; where
 // there are several, one must be named.
-func Learned(g *graph.Graph, name string) (p *graph.Policy, learner string, err error) {
+func learned(g *graph.Graph, name string) (p *graph.Policy, learner string, err error) {
 	if name == "" && len(g.Policies) == 1 {
 		name = g.Policies[0].Name
 	}

@@ -46,7 +46,7 @@ func (s *Session) finish(ctx context.Context, reason component.StopReason) (*Res
 		r.ReachedReturn = s.gauge(component.GaugeReachedReturn)
 	}
 	if s.last != nil {
-		_, weights, err := Weights(s.o.Parts, s.last[s.learner])
+		_, weights, err := weightsOf(s.o.Parts, s.last[s.learner])
 		if err != nil {
 			return nil, s.failed(err)
 		}

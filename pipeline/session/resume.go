@@ -29,7 +29,7 @@ func (s *Session) resume() (err error) {
 	if err := s.wholeModules(); err != nil {
 		return err
 	}
-	g, problems, err := OwnPipeline(s.run, s.o.Sets, s.o.Parts)
+	g, problems, err := ownPipeline(s.run, s.o.Sets, s.o.Parts)
 	if err != nil {
 		return err
 	}
@@ -37,15 +37,15 @@ func (s *Session) resume() (err error) {
 		s.tell(Warned{problems})
 	}
 	s.graph = g
-	if s.policy, s.learner, err = Learned(g, s.o.Policy); err != nil {
+	if s.policy, s.learner, err = learned(g, s.o.Policy); err != nil {
 		return err
 	}
 	s.keep()
 	return nil
 }
 
-// OwnPipeline reads the pipeline that a run was started with. The problems of a good one are warnings.
-func OwnPipeline(run *runs.Run, sets []string, parts *graph.Parts) (*graph.Graph, graph.Problems, error) {
+// ownPipeline reads the pipeline that a run was started with. The problems of a good one are warnings.
+func ownPipeline(run *runs.Run, sets []string, parts *graph.Parts) (*graph.Graph, graph.Problems, error) {
 	src, err := run.Pipeline()
 	if err != nil {
 		return nil, nil, err
@@ -69,8 +69,8 @@ func newest(run *runs.Run) (runs.Checkpoint, error) {
 	return c, err
 }
 
-// Changed lists the plugins that are no longer the files that a run was started with. now has their hashes by name.
-func Changed(info runs.Info, now map[string]string) []string {
+// changedSince lists the plugins that are no longer the files that a run was started with. now has their hashes by name.
+func changedSince(info runs.Info, now map[string]string) []string {
 	var names []string
 	for use, hash := range now {
 		if before, known := info.Plugins[use]; known && before != hash {
@@ -84,7 +84,7 @@ func Changed(info runs.Info, now map[string]string) []string {
 // exactness says whether the run goes on as if it had not been interrupted, and if not, why not.
 func (s *Session) exactness(plugins map[string]string, kernels string) (exact bool, why string) {
 	info := s.run.Info()
-	if names := Changed(info, plugins); len(names) > 0 {
+	if names := changedSince(info, plugins); len(names) > 0 {
 		return false, "changed since the run began: " + strings.Join(names, ", ")
 	}
 	if info.Kernel != kernels {

@@ -207,7 +207,7 @@ func actsIn(g *graph.Graph, env string) (string, error) {
 			return g.Policies[i].Name, nil
 		}
 	}
-	p, _, err := Learned(g, "")
+	p, _, err := learned(g, "")
 	if err != nil {
 		return "", err
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/rlhost/rlhost/core/control/text"
 )
 
 // Windows of the rates that progress shows.
@@ -162,19 +164,19 @@ func (c *Runner) fields() []field {
 
 // returns shows the window; while it is not full, the missing part.
 func (c *Runner) returns(p *progress) string {
-	text := "–"
+	shown := "–"
 	if p.MeanReturn != nil && p.StdReturn != nil {
-		n := Decimals(*p.MeanReturn, *p.StdReturn)
-		text = decimals(p.MeanReturn, n) + "±" + decimals(p.StdReturn, n)
+		n := text.Decimals(*p.MeanReturn, *p.StdReturn)
+		shown = decimals(p.MeanReturn, n) + "±" + decimals(p.StdReturn, n)
 	}
 	seen, envs := c.window.Coverage()
 	switch {
 	case p.WindowFull:
-		return text
+		return shown
 	case c.window.Len() < c.window.Size():
-		return fmt.Sprintf("%s (%d of %d episodes)", text, c.window.Len(), c.window.Size())
+		return fmt.Sprintf("%s (%d of %d episodes)", shown, c.window.Len(), c.window.Size())
 	}
-	return fmt.Sprintf("%s (%d of %d envs)", text, seen, envs)
+	return fmt.Sprintf("%s (%d of %d envs)", shown, seen, envs)
 }
 
 // render joins the fields that fit the width. A field that does not fit ends the line, so that none is cut.
@@ -204,21 +206,6 @@ func render(fields []field, width int, color bool) string {
 		b.WriteString(f.value)
 	}
 	return b.String()
-}
-
-// Decimals returns how many decimals show numbers of one kind, such as a mean return and its deviation, so that the largest
-// has three digits: 1 for 475.2, 2 for 1.53, at most 6.
-func Decimals(values ...float64) int {
-	largest := 0.0
-	for _, v := range values {
-		if finite(v) {
-			largest = max(largest, math.Abs(v))
-		}
-	}
-	if largest == 0 {
-		return 1
-	}
-	return min(max(1, 2-int(math.Floor(math.Log10(largest)))), 6)
 }
 
 func decimals(v *float64, n int) string {

@@ -213,14 +213,3 @@ func TestOthersWriteAboveTheLiveLine(t *testing.T) {
 	step(s.Leave, "")
 	step(write("after\n"), "after\n")
 }
-
-func TestDecimals_ShowThreeDigitsOfTheLargest(t *testing.T) {
-	for want, values := range map[int][]float64{1: {475.24, 3}, 2: {1.53, 0.02}, 3: {-0.953}, 5: {0.00123}, 6: {1e-9, math.NaN()}} {
-		if got := Decimals(values...); got != want {
-			t.Errorf("Decimals(%v) = %d, want %d", values, got, want)
-		}
-	}
-	if got := Decimals(0); got != 1 {
-		t.Errorf("Decimals(0) = %d, want 1", got)
-	}
-}

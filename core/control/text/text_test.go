@@ -1,13 +1,14 @@
-package main
+package text
 
 import (
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/control"
 )
 
-func TestSwapText_TellsWhatHappenedLineByLine(t *testing.T) {
+func TestSwap_TellsWhatHappenedLineByLine(t *testing.T) {
 	r := control.SwapReply{
 		Component: "rollout", Outcome: control.Committed, Old: control.Version{File: "/a/lander.wasm", Hash: "41c2e6d0aa"},
 		New: control.Version{File: "/b/lander2.wasm", Hash: "9be0fe86bb"}, Checked: "abi 1, spaces equal, 23 checks ok",
@@ -24,22 +25,22 @@ canary: 4 envs, 8,000 steps: 0 traps, 20 episodes, 2 unfinished, mean return 214
 swapped 64/64 envs at episode ends in 3.4 s · 0 transitions dropped · 1 episode ended as truncated · 63 episodes kept · stood still 0.21 ms at most · watched for 60 s · previous kept: rlhost rollback rollout
 note: the reward is another one
 `
-	if got := swapText(&r); got != want {
+	if got := Swap(&r); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	r.Canary, r.Notes, r.Outcome, r.Envs = nil, nil, control.RolledBack, 0
 	r.Kept, r.Truncated, r.Dropped, r.PauseMax, r.Probation, r.Checked = 0, 0, 12288, 0, 0, ""
 	want = "rolled back rollout from lander.wasm (41c2e6d0) to lander2.wasm (9be0fe86) in 3.4 s · 12,288 transitions dropped · runs now: lander2.wasm (9be0fe86)\n"
-	if got := swapText(&r); got != want {
+	if got := Swap(&r); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	r.Outcome = control.Unchanged
-	if got, want := swapText(&r), "rollout runs lander2.wasm (9be0fe86) already: nothing has changed\n"; got != want {
+	if got, want := Swap(&r), "rollout runs lander2.wasm (9be0fe86) already: nothing has changed\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-func TestStatusText_ShowsInstancesThatAreAlikeInOneRow(t *testing.T) {
+func TestStatus_ShowsInstancesThatAreAlikeInOneRow(t *testing.T) {
 	mean := 187.25
 	s := control.StatusReply{
 		Run: "cartpole/0007", State: control.Stalled, PID: 42, Wall: 3725.4, Policy: 12, MeanReturn: &mean,
@@ -66,35 +67,35 @@ changes: 1 committed, 0 rolled back, 0 refused
 probation: rollout, b.wasm (9be0fe86), 42 s left
 cause: learner trapped
 `
-	if got := statusText(&s); got != want {
+	if got := Status(&s); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 }
 
-func TestTapText_ShowsValuesAndColumns(t *testing.T) {
+func TestTap_ShowsValuesAndColumns(t *testing.T) {
 	r := control.TapRecord{Signal: "rollout.trajectories", From: "rollout[1]", Sequence: 7, Handle: "1:3@9", Bytes: 53248,
 		PolicyVersion: 4, Columns: map[string][]float64{"reward": {1, 0.5}}}
-	got := tapText(&r)
+	got := Tap(&r)
 	if want := " rollout.trajectories  #7  from rollout[1]  block 1:3@9 (53,248 bytes)  policy version 4\n  reward: 1 0.5\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("got %q, want %q at its end", got, want)
 	}
 	r = control.TapRecord{Signal: "rollout.episodes", From: "rollout", Sequence: 1, Values: map[string]any{"return": 3, "env": 1}}
-	if got, want := tapText(&r), " rollout.episodes  #1  env 1  return 3\n"; !strings.HasSuffix(got, want) {
+	if got, want := Tap(&r), " rollout.episodes  #1  env 1  return 3\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("got %q, want %q at its end", got, want)
 	}
 }
 
-func TestReloadAndGroupText(t *testing.T) {
+func TestReloadAndGroup_TellWhatBecameOfIt(t *testing.T) {
 	r := control.ReloadReply{Outcome: control.DryRun, Changes: []control.Change{{What: "component", Name: "learner", Text: "epochs 1 → 2"}}}
-	if got, want := reloadText("reloaded a.toml", &r), "component learner: epochs 1 → 2\ndry run: 1 difference; nothing has changed\n"; got != want {
+	if got, want := Reload("reloaded a.toml", &r), "component learner: epochs 1 → 2\ndry run: 1 difference; nothing has changed\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	r.Outcome, r.Took, r.EnvStep = control.Committed, 0.5, 4096
-	if got, want := reloadText("reloaded a.toml", &r), "component learner: epochs 1 → 2\nreloaded a.toml: 1 change in 0.50 s, at 4,096 env steps\n"; got != want {
+	if got, want := Reload("reloaded a.toml", &r), "component learner: epochs 1 → 2\nreloaded a.toml: 1 change in 0.50 s, at 4,096 env steps\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	g := control.GroupReply{Answers: []control.Answer{{Name: "a"}, {Name: "b", TimedOut: true}, {Name: "c", Error: control.Errorf(control.CodeFailed, "no")}, {Name: "d"}}}
-	if got, want := groupText("paused", &g), "paused a, d\nb: no answer in time\nc: error[E082]: no\n"; got != want {
+	if got, want := Group("paused", &g), "paused a, d\nb: no answer in time\nc: error[E082]: no\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
@@ -102,12 +103,23 @@ func TestReloadAndGroupText(t *testing.T) {
 func TestNumbersAreShort(t *testing.T) {
 	for want, got := range map[string]string{
 		"0": thousands(0), "999": thousands(999), "1,000": thousands(1000), "12,345,678": thousands(12345678),
-		"1 trap": plural(1, "trap"), "0 traps": plural(0, "trap"), "3.2": short(3.2), "61": short(61), "1.5k": short(1500),
+		"1 trap": Count(1, "trap"), "0 traps": Count(0, "trap"), "3.2": short(3.2), "61": short(61), "1.5k": short(1500),
 		"412k": short(412345), "2.1M": short(2.1e6), "12M": short(12e6), "0.42 s": seconds(0.42), "3.4 s": seconds(3.4), "61 s": seconds(61),
 		"0.12 ms": pause(0.12), "21 ms": pause(21.2), "12 µs": pause(0.012),
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+func TestDecimals_ShowThreeDigitsOfTheLargest(t *testing.T) {
+	for want, values := range map[int][]float64{1: {475.24, 3}, 2: {1.53, 0.02}, 3: {-0.953}, 5: {0.00123}, 6: {1e-9, math.NaN()}} {
+		if got := Decimals(values...); got != want {
+			t.Errorf("Decimals(%v) = %d, want %d", values, got, want)
+		}
+	}
+	if got := Decimals(0); got != 1 {
+		t.Errorf("Decimals(0) = %d, want 1", got)
 	}
 }

@@ -1,0 +1,126 @@
+package text
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/control"
+)
+
+// Reload lists the differences, what became of each version, and the outcome, which begins with what was done.
+func Reload(done string, r *control.ReloadReply) string {
+	if r.Outcome == control.Unchanged {
+		return "nothing to change: this is what runs\n"
+	}
+	var b strings.Builder
+	for _, c := range r.Changes {
+		fmt.Fprintf(&b, "%s %s: %s\n", c.What, c.Name, c.Text)
+	}
+	for i := range r.Swaps {
+		if x := &r.Swaps[i]; r.Outcome != control.DryRun || x.Checked != "" || x.Canary != nil {
+			b.WriteString(Swap(x))
+		}
+	}
+	if r.Outcome == control.DryRun {
+		fmt.Fprintf(&b, "dry run: %s; nothing has changed\n", Count(len(r.Changes), "difference"))
+		return b.String()
+	}
+	fmt.Fprintf(&b, "%s: %s in %s, at %s env steps\n", done, Count(len(r.Changes), "change"), seconds(r.Took), thousands(r.EnvStep))
+	writeNotes(&b, r.Notes)
+	return b.String()
+}
+
+// Swap tells a swap in a few lines: checked, canary, swapped.
+func Swap(r *control.SwapReply) string {
+	var b strings.Builder
+	if r.Outcome == control.Unchanged {
+		return fmt.Sprintf("%s runs %s already: nothing has changed\n", r.Component, Version(&r.New))
+	}
+	if r.Checked != "" {
+		fmt.Fprintf(&b, "checked %s: %s\n", filepath.Base(r.New.File), r.Checked)
+	}
+	if r.Canary != nil {
+		b.WriteString(canary(r.Canary))
+	}
+	if r.Outcome == control.DryRun {
+		fmt.Fprintf(&b, "dry run: nothing has changed; %s would take over from %s %s\n", Version(&r.New), Version(&r.Old), boundary(r.At))
+	} else {
+		b.WriteString(swapped(r))
+	}
+	writeNotes(&b, r.Notes)
+	return b.String()
+}
+
+func writeNotes(b *strings.Builder, notes []string) {
+	for _, note := range notes {
+		fmt.Fprintf(b, "note: %s\n", note)
+	}
+}
+
+// canary tells how both versions did in a trial.
+func canary(c *control.Canary) string {
+	unfinished := ""
+	if n := c.New.Unfinished; n > 0 {
+		unfinished = fmt.Sprintf(", %d unfinished", n)
+	}
+	return fmt.Sprintf("canary: %s, %s steps: %s, %s%s, mean return %.1f ± %.1f (old %.1f ± %.1f), length %.1f ± %.1f (old %.1f ± %.1f), %.2f× faster\n",
+		Count(c.Envs, "env"), thousands(c.New.Steps), Count(c.New.Faults, "trap"), Count(c.New.Episodes, "episode"), unfinished,
+		c.New.MeanReturn, c.New.StdReturn, c.Old.MeanReturn, c.Old.StdReturn,
+		c.New.MeanLength, c.New.StdLength, c.Old.MeanLength, c.Old.StdLength, c.Faster)
+}
+
+// swapped tells what a commit did, in one line.
+func swapped(r *control.SwapReply) string {
+	verb, ending := "swapped", "previous kept: rlhost rollback "+r.Component
+	if r.Outcome == control.RolledBack {
+		verb, ending = "rolled back", "runs now: "+Version(&r.New)
+	}
+	what := fmt.Sprintf("%s from %s to %s", r.Component, Version(&r.Old), Version(&r.New))
+	if r.Envs > 0 {
+		what = fmt.Sprintf("%d/%d envs %s", r.Envs, r.Envs, boundary(r.At))
+	}
+	parts := []string{
+		fmt.Sprintf("%s %s in %s", verb, what, seconds(r.Took)),
+		Count(r.Dropped, "transition") + " dropped",
+	}
+	if r.Truncated > 0 {
+		parts = append(parts, Count(r.Truncated, "episode")+" ended as truncated")
+	}
+	if r.Kept > 0 {
+		parts = append(parts, Count(r.Kept, "episode")+" kept")
+	}
+	if r.PauseMax > 0 {
+		parts = append(parts, "stood still "+pause(r.PauseMax)+" at most")
+	}
+	if r.Probation > 0 {
+		parts = append(parts, "watched for "+seconds(r.Probation))
+	}
+	return strings.Join(append(parts, ending), " · ") + "\n"
+}
+
+// pause writes for how many milliseconds stepping stood still: 12 µs, 0.12 ms, 14 ms.
+func pause(ms float64) string {
+	switch {
+	case ms < 0.1:
+		return fmt.Sprintf("%.0f µs", 1000*ms)
+	case ms < 10:
+		return fmt.Sprintf("%.2f ms", ms)
+	}
+	return fmt.Sprintf("%.0f ms", ms)
+}
+
+// boundary tells when a change was made.
+func boundary(at string) string {
+	switch at {
+	case "episode":
+		return "at episode ends"
+	case "trajectory":
+		return "at trajectory ends"
+	case "step":
+		return "between two steps"
+	case "now":
+		return "at once"
+	}
+	return at
+}

@@ -1,0 +1,137 @@
+package text
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/rlhost/rlhost/core/control"
+)
+
+// blankEnds are blanks at the ends of lines.
+var blankEnds = regexp.MustCompile(`(?m) +$`)
+
+// Status describes a job: a head, a row for each component, and what is special now.
+func Status(s *control.StatusReply) string {
+	var b strings.Builder
+	up := time.Duration(s.Wall * float64(time.Second)).Round(time.Second)
+	fmt.Fprintf(&b, "%s  %s  pid %d  %v  policy version %d", s.Run, s.State, s.PID, up, s.Policy)
+	if s.MeanReturn != nil {
+		b.WriteString("  return " + Returns(*s.MeanReturn))
+	}
+	b.WriteString("\n" + table(s.Components))
+	fmt.Fprintf(&b, "env steps: %s\n", steps(&s.Steps))
+	if n := s.Swaps; n != (control.SwapCounts{}) {
+		fmt.Fprintf(&b, "changes: %d committed, %d rolled back, %d refused\n", n.Committed, n.RolledBack, n.Refused)
+	}
+	if s.Transition != "" {
+		fmt.Fprintf(&b, "now: %s\n", s.Transition)
+	}
+	for _, x := range s.Probation {
+		fmt.Fprintf(&b, "probation: %s, %s, %s left\n", x.Component, Version(&x.Version), seconds(x.Left))
+	}
+	if s.Cause != "" {
+		fmt.Fprintf(&b, "cause: %s\n", s.Cause)
+	}
+	return b.String()
+}
+
+// steps shows that env steps add up.
+func steps(n *control.StepCounts) string {
+	text := fmt.Sprintf("%s made = %s trained + %s dropped + %s under way", thousands(n.Made), thousands(n.Trained),
+		thousands(n.Dropped), thousands(n.UnderWay))
+	var reasons []string
+	for _, why := range slices.Sorted(maps.Keys(n.Reasons)) {
+		if n.Reasons[why] > 0 {
+			reasons = append(reasons, why+" "+thousands(n.Reasons[why]))
+		}
+	}
+	if len(reasons) > 0 {
+		text += " (dropped: " + strings.Join(reasons, ", ") + ")"
+	}
+	return text
+}
+
+// table has a row for each component. Neighbouring instances that differ in numbers alone share one.
+func table(list []control.ComponentStatus) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "COMPONENT\tHOST\tSTATE\tVERSION\tRATE\tQUEUE\tNOTE")
+	for i := 0; i < len(list); {
+		sum, n := list[i], 1
+		for ; i+n < len(list) && alike(&list[i], &list[i+n]); n++ {
+			next := &list[i+n]
+			sum.Rate += next.Rate
+			sum.Queued += next.Queued
+			sum.Depth += next.Depth
+		}
+		if n > 1 {
+			base, first := instance(list[i].Name)
+			_, last := instance(list[i+n-1].Name)
+			sum.Name = fmt.Sprintf("%s[%d-%d]", base, first, last)
+		}
+		fmt.Fprintln(w, row(&sum))
+		i += n
+	}
+	_ = w.Flush() // a strings.Builder takes everything
+	return blankEnds.ReplaceAllString(b.String(), "")
+}
+
+// alike reports whether two instances of one component, the second behind the first, differ in numbers alone.
+func alike(a, b *control.ComponentStatus) bool {
+	nameA, first := instance(a.Name)
+	nameB, second := instance(b.Name)
+	sameVersion := a.Version == b.Version || a.Version != nil && b.Version != nil && *a.Version == *b.Version
+	return nameA == nameB && first >= 0 && second > first && a.Host == b.Host && a.Runtime == b.Runtime && a.State == b.State &&
+		sameVersion && a.Note == "" && b.Note == "" && a.WaitsFor == b.WaitsFor
+}
+
+// instance divides rollout[3] into its parts; the index of a name without one is -1.
+func instance(name string) (component string, index int) {
+	base, rest, _ := strings.Cut(name, "[")
+	index, err := strconv.Atoi(strings.TrimSuffix(rest, "]"))
+	if err != nil {
+		return name, -1
+	}
+	return base, index
+}
+
+func row(c *control.ComponentStatus) string {
+	state, host, version, rate, queue := string(c.State), c.Host, "–", "–", "–"
+	if c.State == control.Stalled || c.State == control.Failed || c.State == control.Lost {
+		state = strings.ToUpper(state)
+	}
+	if c.Runtime == "process" && host == "local" {
+		host = "process"
+	}
+	if c.Version != nil {
+		version = Version(c.Version)
+	}
+	if c.Unit != "" {
+		unit := strings.NewReplacer("env steps", "st", "messages", "msg").Replace(c.Unit)
+		rate = short(c.Rate) + " " + unit + "/s"
+	}
+	if c.Depth > 0 {
+		queue = fmt.Sprintf("%d/%d", c.Queued, c.Depth)
+	}
+	return strings.Join([]string{c.Name, host, state, version, rate, queue, notes(c)}, "\t")
+}
+
+func notes(c *control.ComponentStatus) string {
+	var notes []string
+	if c.WaitsFor != "" {
+		notes = append(notes, "waits for "+c.WaitsFor)
+	}
+	if c.Note != "" {
+		notes = append(notes, c.Note)
+	}
+	if c.Previous != nil {
+		notes = append(notes, "previous: "+Version(c.Previous))
+	}
+	return strings.Join(notes, "; ")
+}

@@ -1,0 +1,34 @@
+package envcheck
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/control/text"
+	"github.com/rlhost/rlhost/hostabi"
+)
+
+// Text writes what was checked for people: the spaces of the environment, a line or two for each check, and how many of them
+// passed. Names and details are the environment's words.
+func Text(s hostabi.EnvSpec, results []Result) string {
+	var b strings.Builder
+	obs, _ := s.Tensor(hostabi.RoleObservation)
+	var modes []string
+	for _, m := range []hostabi.Autoreset{hostabi.SameStep, hostabi.NextStep, hostabi.Disabled} {
+		if s.Autoreset&m != 0 {
+			modes = append(modes, m.String())
+		}
+	}
+	fmt.Fprintf(&b, "%s  abi %v  obs Box%v %v  act Discrete(%d)  autoreset %s  episode_limit %d\n",
+		s.Name, s.ABI, obs.Shape[:obs.Rank], obs.DType, s.Actions(), strings.Join(modes, "|"), s.EpisodeLimit)
+	counts := map[Verdict]int{}
+	for _, r := range results {
+		counts[r.Verdict]++
+		fmt.Fprintf(&b, " %-4s %s %-42s %s\n", r.Verdict, r.ID, r.Title, r.Detail)
+		if r.Help != "" {
+			fmt.Fprintf(&b, "      → %s; see rlhost explain %s\n", r.Help, r.ID)
+		}
+	}
+	fmt.Fprintf(&b, "%d passed, %s, %d failed\n", counts[OK], text.Count(counts[Warning], "warning"), counts[Failed])
+	return b.String()
+}
