@@ -60,20 +60,11 @@ func newRig(t *testing.T, rows, lag int) *rig {
 // give hands over a block of a split, written with a policy version.
 func (r *rig) give(t *testing.T, firstEnv, sequence int, version uint64) {
 	t.Helper()
-	loan, err := r.arena.Loan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	*trajectory.Trajectory{Schema: r.schema, Mem: loan.Bytes()}.Meta() = trajectory.Meta{
-		FirstEnv: uint32(firstEnv), Sequence: uint64(sequence), MinVersion: version, MaxVersion: version + 1, ValidRows: blockRows,
-	}
-	h, err := loan.Commit()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(r.blocks.Emit(hostabi.Message{Handle: h}), r.arena.Release(h)); err != nil {
-		t.Fatal(err)
-	}
+	plugintest.Give(t, r.blocks, hostabi.Message{}, r.arena, func(block []byte) {
+		*trajectory.Trajectory{Schema: r.schema, Mem: block}.Meta() = trajectory.Meta{
+			FirstEnv: uint32(firstEnv), Sequence: uint64(sequence), MinVersion: version, MaxVersion: version + 1, ValidRows: blockRows,
+		}
+	})
 }
 
 func (r *rig) onDataset(t *testing.T, m *hostabi.Message) {
@@ -118,13 +109,6 @@ func (r *rig) publish(t *testing.T, version uint64) {
 	}
 }
 
-func (r *rig) settle(t *testing.T) {
-	t.Helper()
-	if err := r.Settle(); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (r *rig) dropped() uint64 { return r.Host.Stats.Counter("lag/dropped_rows").Value() }
 
 func (r *rig) expect(t *testing.T, what string, want ...[]int) {
@@ -139,7 +123,7 @@ func TestBatcher_EmitsWhenThereAreEnoughRows(t *testing.T) {
 	for k := range 7 {
 		r.give(t, 0, k, 0)
 	}
-	r.settle(t)
+	r.MustSettle()
 	r.expect(t, "seven blocks", []int{0, 1, 2}, []int{3, 4, 5})
 	if !slices.Equal(r.index, []uint64{0, 1}) {
 		t.Errorf("datasets are numbered %v", r.index)
@@ -152,7 +136,7 @@ func TestBatcher_OrdersBlocks(t *testing.T) {
 	for _, b := range [][2]int{{2, 21}, {0, 1}, {2, 20}, {0, 0}} {
 		r.give(t, b[0], b[1], 0)
 	}
-	r.settle(t)
+	r.MustSettle()
 	r.expect(t, "two splits", []int{0, 1, 20, 21})
 }
 
@@ -161,7 +145,7 @@ func TestBatcher_ADatasetThatIsNoWholeNumberOfBlocksIsRoundedUp(t *testing.T) {
 	for k := range 4 {
 		r.give(t, 0, k, 0)
 	}
-	r.settle(t)
+	r.MustSettle()
 	r.expect(t, "9 rows from blocks of 8", []int{0, 1}, []int{2, 3})
 }
 
@@ -171,17 +155,17 @@ func TestBatcher_HoldsBlocksUntilTheDatasetIsRead(t *testing.T) {
 	for k := range 5 {
 		r.give(t, 0, k, 0)
 	}
-	r.settle(t)
+	r.MustSettle()
 	if s := r.arena.Stats(); s.Live != 5 {
 		t.Errorf("%+v, want 5 blocks live", s)
 	}
 	r.learn(t)
-	r.settle(t)
+	r.MustSettle()
 	if s := r.arena.Stats(); s.Live != 3 {
 		t.Errorf("one dataset read: %+v, want 3 blocks live", s)
 	}
 	r.learn(t)
-	r.settle(t)
+	r.MustSettle()
 	if s := r.arena.Stats(); s.Live != 1 {
 		t.Errorf("both datasets read: %+v, want the block that waits", s)
 	}
@@ -198,12 +182,12 @@ func TestBatcher_HasABoundOnDatasetsUnderWay(t *testing.T) {
 	for k := range datasetBlocks + 3 {
 		r.give(t, 0, k, 0)
 	}
-	r.settle(t)
+	r.MustSettle()
 	if len(r.datasets) != datasetBlocks {
 		t.Fatalf("%d datasets under way, want %d", len(r.datasets), datasetBlocks)
 	}
 	r.learn(t)
-	r.settle(t)
+	r.MustSettle()
 	if len(r.datasets) != datasetBlocks+1 {
 		t.Errorf("%d datasets after one was read, want %d", len(r.datasets), datasetBlocks+1)
 	}
@@ -221,7 +205,7 @@ func TestBatcher_GoesOnWhenABlockIsTaken(t *testing.T) {
 		stolen = append(stolen, loan)
 	}
 	r.give(t, 0, 0, 0)
-	r.settle(t)
+	r.MustSettle()
 	if len(r.datasets) != 0 {
 		t.Errorf("%d datasets, and every block was taken", len(r.datasets))
 	}
@@ -230,7 +214,7 @@ func TestBatcher_GoesOnWhenABlockIsTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.settle(t)
+	r.MustSettle()
 	r.expect(t, "once the blocks are free", []int{0})
 }
 
@@ -239,18 +223,18 @@ func TestBatcher_GoesOnWhenABlockIsTaken(t *testing.T) {
 func TestBatcher_DropsWholeBlocksThatWouldBeTooOld(t *testing.T) {
 	r := newRig(t, 2*blockRows, 2)
 	r.publish(t, 10)
-	r.settle(t)
+	r.MustSettle()
 	for k, version := range []uint64{7, 8, 9, 10} {
 		r.give(t, 0, k, version)
 	}
-	r.settle(t)
+	r.MustSettle()
 	r.expect(t, "version 10, lag 2", []int{1, 2})
 	if r.dropped() != blockRows {
 		t.Errorf("%d rows dropped, want the block of version 7", r.dropped())
 	}
 	r.give(t, 0, 4, 8) // with a dataset under way it would be learned from at version 11
 	r.give(t, 0, 5, 10)
-	r.settle(t)
+	r.MustSettle()
 	r.expect(t, "one under way", []int{1, 2}, []int{3, 5})
 	if r.dropped() != 2*blockRows {
 		t.Errorf("%d rows dropped, want a second block", r.dropped())
@@ -264,7 +248,7 @@ func TestBatcher_CountsTheVersionOfADatasetThatHasEnded(t *testing.T) {
 	for k := range datasetBlocks + 4 {
 		r.give(t, 0, k, 0)
 	}
-	r.settle(t)
+	r.MustSettle()
 	r.expect(t, "all of version 0", []int{0}, []int{1}, []int{2})
 	if r.dropped() != (datasetBlocks+1)*blockRows {
 		t.Errorf("%d rows dropped, want all but three blocks", r.dropped())
@@ -272,23 +256,23 @@ func TestBatcher_CountsTheVersionOfADatasetThatHasEnded(t *testing.T) {
 	for range 3 {
 		r.learn(t) // and no message about versions 1 to 3 comes
 	}
-	r.settle(t)
+	r.MustSettle()
 	r.give(t, 0, 50, 0)
 	r.give(t, 0, 51, 1)
-	r.settle(t)
+	r.MustSettle()
 	r.expect(t, "at version 3", []int{0}, []int{1}, []int{2}, []int{51})
 	r.publish(t, 2) // late
 	r.give(t, 0, 52, 1)
-	r.settle(t)
+	r.MustSettle()
 	r.expect(t, "a late message changes nothing", []int{0}, []int{1}, []int{2}, []int{51})
 }
 
 func TestBatcher_WithoutABoundNothingIsDropped(t *testing.T) {
 	r := newRig(t, blockRows, 0)
 	r.publish(t, 1000)
-	r.settle(t)
+	r.MustSettle()
 	r.give(t, 0, 0, 0)
-	r.settle(t)
+	r.MustSettle()
 	r.expect(t, "version 1000", []int{0})
 	if r.dropped() != 0 {
 		t.Errorf("%d rows dropped", r.dropped())
@@ -301,17 +285,7 @@ func TestBatcher_RefusesWhatIsNoTrajectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loan, err := other.Loan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := loan.Commit()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(r.blocks.Emit(hostabi.Message{Handle: h}), other.Release(h)); err != nil {
-		t.Fatal(err)
-	}
+	plugintest.Give(t, r.blocks, hostabi.Message{}, other, nil)
 	if err := r.Settle(); err == nil || !strings.Contains(err.Error(), "batcher: trajectory") || !strings.Contains(err.Error(), "arena other holds no trajectories") {
 		t.Errorf("got %v", err)
 	}
@@ -327,7 +301,7 @@ func TestRestore_GoesOnCounting(t *testing.T) {
 	for k := range 3 {
 		r.give(t, 0, k, 0)
 	}
-	r.settle(t)
+	r.MustSettle()
 	s, err := r.c.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -337,7 +311,7 @@ func TestRestore_GoesOnCounting(t *testing.T) {
 		t.Fatal(err)
 	}
 	next.give(t, 0, 0, 0)
-	next.settle(t)
+	next.MustSettle()
 	if !slices.Equal(next.index, []uint64{3}) {
 		t.Errorf("the next dataset is number %v, want 3", next.index)
 	}

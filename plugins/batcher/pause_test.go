@@ -12,33 +12,33 @@ func TestPause_RestsWhenTheDatasetsUnderWayHaveComeBack(t *testing.T) {
 	for k := range 3 {
 		r.give(t, 0, k, 0)
 	}
-	r.settle(t)
+	r.MustSettle()
 	rested := 0
 	r.c.Pause(func() { rested++ })
 	r.give(t, 0, 3, 0)
-	r.settle(t)
+	r.MustSettle()
 	r.expect(t, "paused", []int{0, 1})
 	if rested != 0 {
 		t.Error("at rest with a dataset under way")
 	}
 	r.learn(t)
-	r.settle(t)
+	r.MustSettle()
 	if rested != 1 {
 		t.Errorf("rested %d times, want once", rested)
 	}
 	r.c.Resume()
-	r.settle(t)
+	r.MustSettle()
 	r.expect(t, "resumed", []int{0, 1}, []int{2, 3})
 }
 
 func TestResume_EndsAPauseThatHasNotComeToRest(t *testing.T) {
 	r := newRig(t, blockRows, 0)
 	r.give(t, 0, 0, 0)
-	r.settle(t)
+	r.MustSettle()
 	r.c.Pause(func() { t.Error("at rest after Resume") })
 	r.c.Resume()
 	r.learn(t)
-	r.settle(t)
+	r.MustSettle()
 }
 
 // Waiting blocks pass to a successor with their claims.
@@ -47,7 +47,7 @@ func TestWaiting_HandsOverTrajectoriesThatAreInNoDataset(t *testing.T) {
 	for k := range 3 {
 		r.give(t, 0, k, uint64(k))
 	}
-	r.settle(t)
+	r.MustSettle()
 	rested := false
 	r.c.Pause(func() { rested = true })
 	list := r.c.Waiting()
@@ -86,12 +86,12 @@ func TestGauges_FollowTrajectories(t *testing.T) {
 	for k := range 3 {
 		r.give(t, 0, k, 0)
 	}
-	r.settle(t)
+	r.MustSettle()
 	if w, u := r.gauge("batcher/waiting_rows"), r.gauge("batcher/underway_rows"); w != blockRows || u != 2*blockRows {
 		t.Errorf("%v rows wait and %v are under way, want %d and %d", w, u, blockRows, 2*blockRows)
 	}
 	r.learn(t)
-	r.settle(t)
+	r.MustSettle()
 	if w, u := r.gauge("batcher/waiting_rows"), r.gauge("batcher/underway_rows"); w != blockRows || u != 0 {
 		t.Errorf("read: %v rows wait and %v are under way, want %d and 0", w, u, blockRows)
 	}
@@ -107,7 +107,7 @@ func TestGauges_FollowTrajectories(t *testing.T) {
 func TestBatcher_TakesOverTheDatasetsOfItsPredecessor(t *testing.T) {
 	r := newRig(t, blockRows, 0)
 	r.give(t, 0, 0, 0)
-	r.settle(t)
+	r.MustSettle()
 	h := *r.Host
 	h.Inherited = r.Host.OwnArenas()
 	next := New().(*Batcher)
@@ -127,7 +127,7 @@ func TestBatcher_TakesOverTheDatasetsOfItsPredecessor(t *testing.T) {
 	rested := false
 	r.c.Pause(func() { rested = true })
 	r.learn(t)
-	r.settle(t)
+	r.MustSettle()
 	if !rested {
 		t.Fatal("the predecessor did not get the credit of its dataset")
 	}
@@ -140,7 +140,7 @@ func TestBatcher_TakesOverTheDatasetsOfItsPredecessor(t *testing.T) {
 		t.Fatal(err)
 	}
 	free := len(next.free)
-	r.settle(t)
+	r.MustSettle()
 	if len(next.free) != free+1 {
 		t.Errorf("%d free blocks after a credit, want %d", len(next.free), free+1)
 	}

@@ -29,13 +29,13 @@ func TestBatcher_MixesNoShapes(t *testing.T) {
 	for k := range 4 {
 		r.give(t, 0, 10+k, 0)
 	}
-	r.settle(t)
+	r.MustSettle()
 	r.expect(t, "two shapes", []int{10, 11, 12})
 	r.publish(t, 5) // the waiting blocks are too old now
 	for k := range 5 {
 		r.give(t, 0, 20+k, 5)
 	}
-	r.settle(t)
+	r.MustSettle()
 	r.expect(t, "the first shape is no more", []int{10, 11, 12}, []int{20, 21, 22})
 	if r.dropped() != 3*blockRows || r.gauge("batcher/waiting_rows") != 2*blockRows {
 		t.Errorf("%d rows dropped, %v wait; want %d and %d", r.dropped(), r.gauge("batcher/waiting_rows"), 3*blockRows, 2*blockRows)

@@ -104,22 +104,13 @@ func (r *rig) publish(t *testing.T, n policy.Network, version uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loan, err := a.Loan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, err := format.Format(loan.Bytes(), version)
-	if err != nil {
-		t.Fatal(err)
-	}
-	copy(w.Params, policy.Init(&n, version))
-	h, err := loan.Commit()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(r.weights.Emit(hostabi.Message{Handle: h, PolicyVersion: version}), a.Release(h)); err != nil {
-		t.Fatal(err)
-	}
+	plugintest.Give(t, r.weights, hostabi.Message{PolicyVersion: version}, a, func(block []byte) {
+		w, err := format.Format(block, version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(w.Params, policy.Init(&n, version))
+	})
 }
 
 // ask sends a request about a row of a block.
@@ -130,13 +121,6 @@ func (r *rig) ask(t *testing.T, block, row int, more func(*trajectory.ActRequest
 		more(&q)
 	}
 	if err := r.act.Emit(q.Message()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (r *rig) settle(t *testing.T) {
-	t.Helper()
-	if err := r.Settle(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -165,12 +149,12 @@ func TestInference_WaitsForWeightsThenServesAll(t *testing.T) {
 	for block := range 3 {
 		r.ask(t, block, 1, nil)
 	}
-	r.settle(t)
+	r.MustSettle()
 	if len(r.replies) != 0 {
 		t.Fatalf("%d replies before there are weights", len(r.replies))
 	}
 	r.publish(t, r.network, 6)
-	r.settle(t)
+	r.MustSettle()
 	if len(r.replies) != 3 {
 		t.Fatalf("%d replies, want 3", len(r.replies))
 	}
@@ -199,7 +183,7 @@ func TestInference_BatchesDoNotMatter(t *testing.T) {
 		}
 		r.ask(t, 0, 1, func(q *trajectory.ActRequest) { q.Bootstrap = true })
 		r.ask(t, 1, steps, func(q *trajectory.ActRequest) { q.ValueOnly = true })
-		r.settle(t)
+		r.MustSettle()
 		got := []written{r.written(0, 0), r.written(1, 0), r.written(2, 0), r.written(0, 1)}
 		if want == nil {
 			want = got
@@ -231,7 +215,7 @@ func TestInference_BootstrapsTruncatedEnvironmentsAlone(t *testing.T) {
 	r.publish(t, r.network, 1)
 	r.ask(t, 0, 0, nil)
 	r.ask(t, 0, 2, func(q *trajectory.ActRequest) { q.Bootstrap = true })
-	r.settle(t)
+	r.MustSettle()
 	bootstrap, value := tr.Float32(trajectory.Bootstrap), tr.Float32(trajectory.Value)
 	for i, v := range bootstrap {
 		switch {
@@ -250,7 +234,7 @@ func TestInference_ValueOnlyWritesNoAction(t *testing.T) {
 	}
 	r.publish(t, r.network, 1)
 	r.ask(t, 0, steps, func(q *trajectory.ActRequest) { q.ValueOnly = true })
-	r.settle(t)
+	r.MustSettle()
 	if got := r.blocks[0].Int32(trajectory.Action); slices.Max(got) != -5 {
 		t.Errorf("actions %v are written", got)
 	}
@@ -263,12 +247,12 @@ func TestInference_TakesTheNewestWeightsBetweenBatches(t *testing.T) {
 	r := newRig(t, New(), 1, 1024)
 	r.publish(t, r.network, 1)
 	r.ask(t, 0, 0, nil)
-	r.settle(t)
+	r.MustSettle()
 	r.publish(t, r.network, 2)
 	r.ask(t, 0, 1, nil)
-	r.settle(t)
+	r.MustSettle()
 	r.ask(t, 0, 2, nil)
-	r.settle(t)
+	r.MustSettle()
 	for row, want := range []uint64{1, 2, 2} {
 		if got := r.written(0, row).version; got != want || r.replies[row].PolicyVersion != want {
 			t.Errorf("row %d is of version %d, its reply of %d, want %d", row, got, r.replies[row].PolicyVersion, want)
@@ -353,7 +337,7 @@ func TestFlush_AllocatesNothing(t *testing.T) {
 	c := New().(*Inference)
 	r := newRig(t, c, 2, 7)
 	r.publish(t, r.network, 1)
-	r.settle(t)
+	r.MustSettle()
 	clear(r.blocks[0].Bytes(trajectory.Truncated))
 	messages := []hostabi.Message{
 		trajectory.ActRequest{Block: r.handles[0], T: 1, Bootstrap: true}.Message(),
@@ -383,7 +367,7 @@ func TestRandom_TakesLegalActions(t *testing.T) {
 		r.ask(t, 1, row, nil)
 	}
 	r.ask(t, 0, steps, func(q *trajectory.ActRequest) { q.ValueOnly = true })
-	r.settle(t)
+	r.MustSettle()
 	if len(r.replies) != 2*steps+1 {
 		t.Fatalf("%d replies, want 7", len(r.replies))
 	}

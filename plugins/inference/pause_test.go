@@ -37,9 +37,7 @@ func TestWaiting_HandsOverRequestsThatCameBeforeAnyWeights(t *testing.T) {
 	if err := r.act.Emit(m); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Settle(); err != nil {
-		t.Fatal(err)
-	}
+	r.MustSettle()
 	list := c.Waiting()
 	if len(list) != 1 || list[0].Slot != "act" || list[0].Claimed || list[0].Message.Handle != r.handles[0] || list[0].Message.Sender != 3 {
 		t.Errorf("waiting %+v, want the one request, without a claim", list)

@@ -71,7 +71,7 @@ func TestLearner_PublishesWhatActingBeginsWith(t *testing.T) {
 	n := plain()
 	for seed := range uint64(2) {
 		r := newRig(t, rigOptions{seed: seed})
-		r.settle(t)
+		r.MustSettle()
 		if len(r.weights) != 1 || r.weights[0].Version != 0 || !slices.Equal(r.weights[0].Params, policy.Init(&n, seed)) {
 			t.Errorf("seed %d: published %v, want the initial parameters as version 0", seed, r.weights)
 		}
@@ -139,18 +139,6 @@ func TestLearner_SkipsReportsThatNobodyReads(t *testing.T) {
 }
 
 func TestLearner_RefusesDatasetsItCannotRead(t *testing.T) {
-	handle := func(t *testing.T, r *rig, write func([]byte)) hostabi.Handle {
-		loan, err := r.lists.Loan()
-		if err != nil {
-			t.Fatal(err)
-		}
-		write(loan.Bytes())
-		h, err := loan.Commit()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return h
-	}
 	list := func(h hostabi.Handle) func([]byte) {
 		return func(b []byte) { _ = trajectory.WriteDataset(b, 0, []hostabi.Handle{h}) }
 	}
@@ -164,18 +152,12 @@ func TestLearner_RefusesDatasetsItCannotRead(t *testing.T) {
 		"a block of nobody":         {func(*rig) func([]byte) { return list(hostabi.MakeHandle(200, 0, 1)) }, arena.ErrForeign},
 	} {
 		r := newRig(t, rigOptions{})
-		h := handle(t, r, c.write(r))
-		if err := r.datasets.Emit(hostabi.Message{Handle: h}); err != nil {
-			t.Fatal(err)
-		}
+		plugintest.Give(t, r.datasets, hostabi.Message{}, r.lists, c.write(r))
 		if err := r.Settle(); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)
 		}
 		if r.Boundaries != 0 || r.c.version != 0 {
 			t.Errorf("%s: %d boundaries, version %d", name, r.Boundaries, r.c.version)
-		}
-		if err := r.lists.Release(h); err != nil {
-			t.Error(err)
 		}
 	}
 }

@@ -147,38 +147,20 @@ func (r *rig) onStats(t *testing.T, m *hostabi.Message) {
 // teach sends a dataset, number n of a fixed sequence, of a policy version.
 func (r *rig) teach(t *testing.T, n int, version uint64, change func(trajectory.Trajectory)) {
 	t.Helper()
-	loan, err := r.blocks.Loan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tr := trajectory.Trajectory{Schema: r.schema, Mem: loan.Bytes()}
-	fill(tr, n, version)
-	if change != nil {
-		change(tr)
-	}
-	block, err := loan.Commit()
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := r.lists.Loan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := trajectory.WriteDataset(list.Bytes(), uint64(n), []hostabi.Handle{block}); err != nil {
-		t.Fatal(err)
-	}
-	h, err := list.Commit()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.datasets.Emit(hostabi.Message{Handle: h}); err != nil {
-		t.Fatal(err)
-	}
-	err = r.Settle()
-	if err := errors.Join(r.lists.Release(h), r.blocks.Release(block)); err != nil {
-		t.Fatal(err)
-	}
-	if err != nil {
+	block := plugintest.Commit(t, r.blocks, func(block []byte) {
+		tr := trajectory.Trajectory{Schema: r.schema, Mem: block}
+		fill(tr, n, version)
+		if change != nil {
+			change(tr)
+		}
+	})
+	plugintest.Give(t, r.datasets, hostabi.Message{}, r.lists, func(list []byte) {
+		if err := trajectory.WriteDataset(list, uint64(n), []hostabi.Handle{block}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	err := r.Settle()
+	if err := errors.Join(err, r.blocks.Release(block)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -216,11 +198,4 @@ func (r *rig) saved(t *testing.T) component.State {
 		t.Fatal(err)
 	}
 	return component.State{RawMeta: raw, Tensors: s.Tensors}
-}
-
-func (r *rig) settle(t *testing.T) {
-	t.Helper()
-	if err := r.Settle(); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -153,7 +153,7 @@ func TestStartFrom_KeepsThePolicyAndBeginsTheRestAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		next := newRig(t, rigOptions{network: n, seed: 77, restore: s})
-		next.settle(t)
+		next.MustSettle()
 		if next.Log.Len() > 0 {
 			t.Errorf("log %q: a new run has a schedule of its own", next.Log.String())
 		}
@@ -246,7 +246,7 @@ func TestS24SnapshotsOfOlderFormatsAreConverted(t *testing.T) {
 		t.Fatal(err)
 	}
 	next := newRig(t, rigOptions{network: normalised(), restore: component.State{RawMeta: meta, Tensors: s.Tensors}})
-	next.settle(t)
+	next.MustSettle()
 	if !slices.Equal(next.weights[0].Params, r.weights[1].Params) {
 		t.Error("the restored parameters are others")
 	}

@@ -15,7 +15,7 @@
 //
 // Components of every runtime pass another suite, with a probe that each has in its language:
 //
-//	plugintest.TestRuntime(t, plugintest.RuntimeHarness{New: probe, Kill: kill})
+//	plugintest.TestRuntime(t, plugintest.RuntimeHarness{New: probe})
 //
 // A scripted environment is plain Go over block memory. Its observations contain environment, episode and step, so that
 // a misplaced row is recognised. It is for tests alone: it is not a runtime and nothing in it is fast.

@@ -163,6 +163,22 @@ func (r *Rig) Settle() error {
 	return err
 }
 
+// MustRun is RunUntil of a component that does not fail.
+func (r *Rig) MustRun(cond func() bool) {
+	r.t.Helper()
+	if err := r.RunUntil(cond); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// MustSettle is Settle of a component that does not fail.
+func (r *Rig) MustSettle() {
+	r.t.Helper()
+	if err := r.Settle(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
 // run lets a message go round the data lane; everything that was posted before has been handled when it comes by.
 func (r *Rig) run(cond func() bool, rounds int) (n int, err error) {
 	if r.failed != nil {

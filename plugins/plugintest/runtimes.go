@@ -17,11 +17,6 @@ import (
 type RuntimeHarness struct {
 	// New returns an unconfigured component of kind probe, as Probe is one.
 	New func(t testing.TB) component.Component
-	// Kill kills the process that a component runs in, and returns when it is gone. nil: it runs in this one.
-	Kill func(t testing.TB, component string)
-	// Settle, if it is not nil, waits until the process has acknowledged its finished messages: its answer may arrive
-	// before that, and a message counts as unfinished if the process dies or is saved in between.
-	Settle func(t testing.TB, component string)
 	// Rests: its components come to rest on request, and hand over the messages that they have not begun. Others
 	// are at rest when they have nothing to do.
 	Rests bool
@@ -44,7 +39,7 @@ type act struct {
 func TestRuntime(t *testing.T, h RuntimeHarness) {
 	for _, scene := range scenes() {
 		t.Run(scene.name, func(t *testing.T) {
-			if scene.kills && h.Kill == nil {
+			if _, remote := h.New(t).(component.Remote); scene.kills && !remote {
 				t.Skip("components of this runtime have no process of their own")
 			}
 			scene.run(t, &h)
@@ -130,7 +125,7 @@ func (a *act) ask(op uint16, x, y uint64) [2]uint64 {
 	if m.Kind != op {
 		a.t.Fatalf("answer of kind %d, want %d", m.Kind, op)
 	}
-	a.settle()
+	a.Settle()
 	return m.Inline
 }
 
@@ -188,13 +183,11 @@ func (a *act) loan(x *arena.Arena) arena.Loan {
 // fill commits a block of the test whose bytes are all b, and returns its handle with one claim.
 func (a *act) fill(x *arena.Arena, b byte) hostabi.Handle {
 	a.t.Helper()
-	loan := a.loan(x)
-	for i := range loan.Bytes() {
-		loan.Bytes()[i] = b
-	}
-	h, err := loan.Commit()
-	a.must(err)
-	return h
+	return Commit(a.t, x, func(block []byte) {
+		for i := range block {
+			block[i] = b
+		}
+	})
 }
 
 // hand sends a block whose bytes are all b, and leaves the only claim on it to the message.

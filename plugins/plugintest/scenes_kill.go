@@ -8,18 +8,6 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// kill kills the probe's process and waits until the next one answers.
-func (a *act) kill() {
-	a.t.Helper()
-	a.harness.Kill(a.t, a.Host.Name)
-}
-
-func (a *act) settle() {
-	if a.harness.Settle != nil {
-		a.harness.Settle(a.t, a.Host.Name)
-	}
-}
-
 // counter returns one of the counters of process runtimes.
 func (a *act) counter(name string) uint64 {
 	return a.Host.Stats.Counter("process/" + name + "/" + a.Host.Name).Value()
@@ -38,8 +26,8 @@ func sceneKilled(t *testing.T, h *RuntimeHarness) {
 	for range 2 {
 		held = append(held, a.Next("blocks").Handle)
 	}
-	a.settle()
-	a.kill()
+	a.Settle()
+	a.Kill()
 	a.expect("count in the new process", a.ask(OpCount, 0, 0), [2]uint64{1, 0})
 	a.expect("restarts", a.counter("restarts"), uint64(1))
 	a.expect("lost messages", a.counter("lost_messages"), uint64(2))
@@ -65,12 +53,12 @@ func sceneKilledState(t *testing.T, h *RuntimeHarness) {
 		a.tell(OpAdd, 1000, 0)
 	}
 	a.ask(OpEcho, 0, 0)
-	a.kill()
+	a.Kill()
 	a.expect("count and sum of the new process", a.ask(OpCount, 0, 0), [2]uint64{12, 45})
 	a.expect("lost messages", a.counter("lost_messages"), uint64(6))
 	a.ask(OpBoundary, 0, 0) // takes a state itself
 	a.tell(OpAdd, 5, 0)
-	a.kill()
+	a.Kill()
 	got := a.ask(OpCount, 0, 0)
 	if got[1] != 45 && got[1] != 50 {
 		t.Errorf("sum %d after a boundary, want 45 or 50", got[1])
@@ -89,16 +77,16 @@ func sceneKilledBoundary(t *testing.T, h *RuntimeHarness) {
 		a.tell(OpAdd, i+1, 0)
 	}
 	a.ask(OpBoundary, 0, 0)
-	a.settle()
-	a.kill()
+	a.Settle()
+	a.Kill()
 	a.expect("sum of the new process", a.ask(OpCount, 0, 0)[1], uint64(6))
 	a.expect("lost messages", a.counter("lost_messages"), uint64(0))
 	a.tell(OpAdd, 10, 0)
 	a.ask(OpBoundary, 0, 0)
 	a.tell(OpAdd, 100, 0)
 	a.ask(OpEcho, 0, 0)
-	a.settle()
-	a.kill()
+	a.Settle()
+	a.Kill()
 	a.expect("sum of the new process", a.ask(OpCount, 0, 0)[1], uint64(16))
 	a.expect("lost messages", a.counter("lost_messages"), uint64(2))
 }
@@ -117,7 +105,7 @@ func sceneKilledAsks(t *testing.T, h *RuntimeHarness) {
 		asked = append(asked, m)
 	}
 	a.ask(OpEcho, 0, 0)
-	a.kill()
+	a.Kill()
 	a.expect("asks in the new process", a.ask(OpReply, 0, 0)[0], uint64(3))
 	for i, m := range asked {
 		got := a.Next("answers")
@@ -138,7 +126,7 @@ func sceneKilledLatest(t *testing.T, h *RuntimeHarness) {
 		a.hand(x, BlockSum, byte(i+1))
 		a.expect("sum", a.Next("numbers").Inline[0], uint64(i+1)*4096)
 	}
-	a.kill()
+	a.Kill()
 	a.expect("sum, once more", a.Next("numbers").Inline[0], uint64(3)*4096)
 	a.idle(x, 1) // kept for the next
 }
@@ -153,7 +141,7 @@ func sceneKilledBusy(t *testing.T, h *RuntimeHarness) {
 			a.tell(OpMake, uint64(i), 1)
 			a.tell(OpEcho, uint64(round*1000+i), 0)
 			if i == 100 {
-				a.kill()
+				a.Kill()
 			}
 			a.takeBlocks(a.Waiting("blocks"))
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
+	"golang.org/x/sys/unix"
 )
 
 // stagePatience is how long a stage waits for an event.
@@ -140,6 +141,39 @@ func (s *Stage) Until(what string, cond func() bool) {
 		case <-s.changed:
 		case <-time.After(2 * time.Millisecond):
 		}
+	}
+}
+
+// Pause pauses the component, and returns a channel that is closed when it is at rest.
+func (s *Stage) Pause() <-chan struct{} {
+	rested := make(chan struct{})
+	s.OnLoop(func() { s.Component.(component.Pauser).Pause(func() { close(rested) }) })
+	return rested
+}
+
+// Process returns the process that the component runs in.
+func (s *Stage) Process() component.Process { return s.Component.(component.Remote).Process() }
+
+// Kill waits until the component has a process, kills it, and waits until the next one runs or no other will.
+func (s *Stage) Kill() {
+	s.t.Helper()
+	var before component.Process
+	s.Until("a process", func() bool { before = s.Process(); return before.PID != 0 })
+	if err := unix.Kill(before.PID, unix.SIGKILL); err != nil {
+		s.t.Fatal(err)
+	}
+	s.Until("the next process", func() bool {
+		now := s.Process()
+		return now.Restarts > before.Restarts && now.PID != 0 || now.State == component.ProcessFailed
+	})
+}
+
+// Settle waits until the process, if there is one, has acknowledged the messages that it has finished with: its answer
+// may arrive before that, and a message counts as unfinished if the process dies or is saved in between.
+func (s *Stage) Settle() {
+	s.t.Helper()
+	if c, ok := s.Component.(component.Remote); ok {
+		s.Until("acknowledgements", func() bool { return c.Process().Unfinished == 0 })
 	}
 }
 

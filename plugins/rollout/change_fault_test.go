@@ -3,7 +3,6 @@ package rollout
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"testing"
 
@@ -64,9 +63,7 @@ func testFall(t *testing.T, w *world, o component.EnvChange, kind string) {
 	if len(w.rolledBack) != 1 || len(w.went) > 1 || w.c.restarted != 0 || w.counter("rollout/restarts") != 0 {
 		t.Errorf("rolled back %d times, went %d, %d restarts", len(w.rolledBack), len(w.went), w.c.restarted)
 	}
-	if want := map[int]int{1: w.c.config.Splits}; !maps.Equal(w.open(), want) {
-		t.Errorf("the open batches are %v, want %v", w.open(), want)
-	}
+	w.wantOpen(map[int]int{1: w.c.config.Splits})
 	if got := w.counter("version/" + w.plugins[2].Hash()[:8] + "/faults"); got != 1 {
 		t.Errorf("%d faults of the version", got)
 	}
@@ -111,14 +108,10 @@ func TestProbation_EndsWithSettle(t *testing.T) {
 	for _, settle := range []bool{false, true} {
 		w := newWorld(t, worldOptions{steps: 128, flaws: map[int]func(*plugintest.Script){2: at(4, call, plugintest.Trap)}})
 		p := w.change(2, component.EnvChange{At: component.AtStep, Probation: true})
-		if want := map[int]int{1: 1, 2: 1}; !maps.Equal(w.open(), want) {
-			t.Errorf("on probation the open batches are %v, want %v", w.open(), want)
-		}
+		w.wantOpen(map[int]int{1: 1, 2: 1})
 		if settle {
 			p.Settle()
-			if want := map[int]int{2: 1}; !maps.Equal(w.open(), want) {
-				t.Errorf("after it the open batches are %v, want %v", w.open(), want)
-			}
+			w.wantOpen(map[int]int{2: 1})
 		}
 		w.run(func() bool { return len(w.rolledBack) > 0 || w.c.restarted > 0 })
 		if back := len(w.rolledBack) == 1; back == settle || back && w.c.restarted != 0 {
@@ -153,8 +146,8 @@ func TestProbation_TheOwnerMayBearAFault(t *testing.T) {
 				t.Errorf("%s, %d splits: asked %d times, rolled back %v; want 1 and none", version, splits, asked, w.rolledBack)
 			}
 			p.Settle()
-			if want := map[int]int{2: splits}; version == "guest" && !maps.Equal(w.open(), want) {
-				t.Errorf("the open batches are %v, want %v", w.open(), want)
+			if version == "guest" {
+				w.wantOpen(map[int]int{2: splits})
 			}
 			w.balance()
 		}
@@ -183,9 +176,7 @@ func TestChange_AFaultOfTheNewOnesCostsARestart(t *testing.T) {
 				if w.c.restarted != 1 || len(w.rolledBack) != 0 {
 					t.Errorf("%d restarts, rolled back %v; want 1 and none\n%s", w.c.restarted, w.rolledBack, w.Log.String())
 				}
-				if want := map[int]int{2: 2}; !maps.Equal(w.open(), want) {
-					t.Errorf("the open batches are %v, want %v", w.open(), want)
-				}
+				w.wantOpen(map[int]int{2: 2})
 				w.balance()
 			})
 		}
@@ -258,9 +249,7 @@ func testTrial(t *testing.T, o worldOptions, end string) {
 			t.Errorf("in the end environment %d is of version %d, want %d", env, v, want)
 		}
 	}
-	if want := map[int]int{want: o.splits}; !maps.Equal(w.open(), want) {
-		t.Errorf("in the end the open batches are %v, want %v", w.open(), want)
-	}
+	w.wantOpen(map[int]int{want: o.splits})
 	w.change(4, component.EnvChange{At: component.AtStep})
 	w.more(o.splits)
 	w.balance()
@@ -289,9 +278,7 @@ func TestCancel_TakesBackThoseThatHaveGoneOver(t *testing.T) {
 			if e := w.episodes[len(w.episodes)-1]; e.Task != task {
 				t.Errorf("%v, row %d: in the end episodes are of task %d, want %d", boundary, row, e.Task, task)
 			}
-			if got := w.open(); !maps.Equal(got, map[int]int{want: 2}) {
-				t.Errorf("%v, row %d: the open batches are %v, want %d", boundary, row, got, want)
-			}
+			w.wantOpen(map[int]int{want: 2})
 			if len(w.rolledBack) > 0 {
 				t.Errorf("rolled back %v", w.rolledBack)
 			}
@@ -384,9 +371,7 @@ func TestChange_ThoseThatCannotStepBesideOthersStay(t *testing.T) {
 			t.Errorf("rolled back because of %v, went %v", w.rolledBack, w.went)
 		}
 		w.more(4)
-		if want := map[int]int{1: 2}; !maps.Equal(w.open(), want) {
-			t.Errorf("the open batches are %v, want %v", w.open(), want)
-		}
+		w.wantOpen(map[int]int{1: 2})
 		w.change(3, component.EnvChange{At: component.AtStep})
 		w.more(4)
 		w.balance()

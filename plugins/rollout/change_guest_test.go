@@ -71,9 +71,7 @@ func swap(t testing.TB, r *rig, c component.EnvChange) component.EnvsWent {
 	if err := p.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.RunUntil(func() bool { return len(went) > 0 }); err != nil {
-		t.Fatal(err)
-	}
+	r.MustRun(func() bool { return len(went) > 0 })
 	p.Settle()
 	return went[0]
 }
@@ -87,7 +85,7 @@ func TestS13TheSameModuleAtEveryBoundaryChangesNothing(t *testing.T) {
 				blocks := func(change bool) []string {
 					r := cartRig(t, p, component.Run{Seed: 3, Synchronous: true}, nil)
 					var list []string
-					r.From("trajectories", func(m *hostabi.Message) { list = append(list, contents(t, r, m)) })
+					r.eachBlock(t, func(_ *hostabi.Message, tr trajectory.Trajectory) { list = append(list, contents(tr)) })
 					for len(list) < 40 {
 						if !change {
 							r.until(t, len(r.blocks)+1)
@@ -111,12 +109,7 @@ func TestS13TheSameModuleAtEveryBoundaryChangesNothing(t *testing.T) {
 }
 
 // contents returns all of a block that a learner looks at.
-func contents(t testing.TB, r *rig, m *hostabi.Message) string {
-	tr, lease, err := trajectory.Lease(r.Host.Arenas, m.Handle)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer lease.Release()
+func contents(tr trajectory.Trajectory) string {
 	var b bytes.Buffer
 	for _, c := range []trajectory.Column{trajectory.Action, trajectory.Obs, trajectory.Reward, trajectory.Terminated,
 		trajectory.Truncated, trajectory.Valid, trajectory.PluginVersion} {
@@ -132,13 +125,8 @@ func TestChange_CarriesStateBetweenLanguages(t *testing.T) {
 	blocks := func(change bool) []string {
 		r := cartRig(t, p["c"], component.Run{Seed: 3, Synchronous: true}, nil)
 		var list []string
-		r.From("trajectories", func(m *hostabi.Message) {
-			tr, lease, err := trajectory.Lease(r.Host.Arenas, m.Handle)
-			if err != nil {
-				t.Fatal(err)
-			}
+		r.eachBlock(t, func(_ *hostabi.Message, tr trajectory.Trajectory) {
 			list = append(list, string(slices.Concat(tr.Bytes(trajectory.Obs), tr.Bytes(trajectory.Terminated))))
-			lease.Release()
 		})
 		for k := 0; len(list) < 20; k++ {
 			if !change {
@@ -279,13 +267,9 @@ func benchmarkSwap(b *testing.B, from, to string, at component.Boundary, keep bo
 		went := swap(b, r, component.EnvChange{Plugin: next, At: at, KeepState: keep})
 		pauses = append(pauses, time.Duration(went.PauseNS[0]))
 		r.until(b, len(r.blocks)+1)
-		if err := r.RunUntil(func() bool { return s.writing && s.asked && s.t == s.c.config.Horizon }); err != nil {
-			b.Fatal(err)
-		}
+		r.MustRun(func() bool { return s.writing && s.asked && s.t == s.c.config.Horizon })
 		began := time.Now()
-		if err := r.RunUntil(func() bool { return s.writing && s.asked && s.t == 0 }); err != nil {
-			b.Fatal(err)
-		}
+		r.MustRun(func() bool { return s.writing && s.asked && s.t == 0 })
 		plain = append(plain, time.Since(began))
 		for range len(r.blocks) {
 			r.letGo(b)

@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -36,9 +35,7 @@ func TestPause_EveryBlockIsEnded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := w.Settle(); err != nil {
-				t.Fatal(err)
-			}
+			w.MustSettle()
 			if len(w.blocks)-blocks > 4 || rested != 1 || len(w.c.Waiting()) != 0 {
 				t.Errorf("%d blocks after it, rested called %d times", len(w.blocks)-blocks, rested)
 			}
@@ -62,23 +59,17 @@ func TestPause_SplitsOfASynchronousRunRestAfterTheSameBlock(t *testing.T) {
 		r.until(t, 2) // the other split's block and a second one of this split
 		rested := false
 		r.c.Pause(func() { rested = true })
-		if err := r.Settle(); err != nil {
-			t.Fatal(err)
-		}
+		r.MustSettle()
 		if rested == sync {
 			t.Errorf("synchronous %v: at rest %v while one split is a block behind", sync, rested)
 		}
 		r.letGo(t)
-		if err := r.Settle(); err != nil {
-			t.Fatal(err)
-		}
+		r.MustSettle()
 		if want := map[bool]int{true: 2, false: 1}[sync]; !rested || len(r.blocks) != want {
 			t.Errorf("synchronous %v: at rest %v with %d blocks out, want %d", sync, rested, len(r.blocks), want)
 		}
 		r.letGo(t)
-		if err := r.Settle(); err != nil {
-			t.Fatal(err)
-		}
+		r.MustSettle()
 		if want := map[bool]int{true: 1, false: 0}[sync]; len(r.blocks) != want {
 			t.Errorf("synchronous %v: a component at rest has begun a block", sync)
 		}
@@ -91,11 +82,10 @@ func TestPause_CanBeTakenBack(t *testing.T) {
 	w.c.Pause(func() { t.Error("it rests") })
 	w.c.Resume()
 	w.more(4)
-	rested := false
-	w.c.Pause(func() { rested = true })
-	w.run(func() bool { return rested })
-	w.c.Pause(func() { rested = false })
-	if rested {
+	w.rest()
+	said := false
+	w.c.Pause(func() { said = true })
+	if !said {
 		t.Error("a component at rest does not say so at once")
 	}
 	w.c.Resume()
@@ -111,15 +101,11 @@ func TestPause_AnotherComponentGoesOn(t *testing.T) {
 		run := func(replace bool) []string {
 			w := newWorld(t, o)
 			w.more(6)
-			rested := false
-			w.c.Pause(func() { rested = true })
-			w.run(func() bool { return rested })
+			w.rest()
 			if fresh {
 				w.change(1, component.EnvChange{At: component.AtTrajectory})
 			}
-			if err := w.Settle(); err != nil {
-				t.Fatal(err)
-			}
+			w.MustSettle()
 			first := len(w.bits)
 			if !replace {
 				w.c.Resume()
@@ -156,9 +142,7 @@ func TestChange_WhileNothingRuns(t *testing.T) {
 			w := newWorld(t, worldOptions{splits: 2, async: true})
 			w.keep = true
 			w.run(func() bool { return len(w.blocks) == 4 }) // all that there are
-			if err := w.Settle(); err != nil {
-				t.Fatal(err)
-			}
+			w.MustSettle()
 			p := w.prepare(2, component.EnvChange{At: at, KeepState: keep})
 			w.commit(p)
 			if len(w.went) != 1 || w.went[0].Envs != 6 || w.went[0].Dropped != 0 || keep != (w.went[0].Kept == 6) || keep == (w.went[0].Truncated > 0) {
@@ -178,13 +162,9 @@ func TestChange_WhileNothingRuns(t *testing.T) {
 func TestChange_AtEpisodesWaitsForAPausedComponent(t *testing.T) {
 	w := newWorld(t, worldOptions{splits: 2, masked: true})
 	w.inRow(0, 2)
-	rested := false
-	w.c.Pause(func() { rested = true })
-	w.run(func() bool { return rested })
+	w.rest()
 	w.commit(w.prepare(2, component.EnvChange{At: component.AtEpisode}))
-	if err := w.Settle(); err != nil {
-		t.Fatal(err)
-	}
+	w.MustSettle()
 	if len(w.went) != 0 {
 		t.Errorf("went %+v while nobody steps", w.went)
 	}
@@ -208,18 +188,14 @@ func TestChange_StopsWhereverItIs(t *testing.T) {
 				w.commit(p)
 			}
 			n := 0
-			if err := w.RunUntil(func() bool { n++; return n > 2*rounds }); err != nil {
-				t.Fatal(err)
-			}
+			w.MustRun(func() bool { n++; return n > 2*rounds })
 			if err := w.c.Stop(); err != nil {
 				t.Errorf("Stop: %v", err)
 			}
 			if err := p.Close(); err != nil {
 				t.Errorf("Close: %v", err)
 			}
-			if len(w.open()) != 0 {
-				t.Errorf("%v after %d rounds: open batches %v", at, rounds, w.open())
-			}
+			w.wantOpen(map[int]int{})
 			if _, err := w.c.PrepareEnvs(component.EnvChange{Plugin: w.plugins[2]}); err == nil {
 				t.Error("a component that has stopped prepares a change")
 			}
@@ -324,9 +300,7 @@ func randomOperations(t *testing.T, r *rand.Rand) {
 	open := 0
 	for range 120 {
 		n, rounds := 0, r.IntN(60)
-		if err := w.RunUntil(func() bool { n++; return n > rounds }); err != nil {
-			t.Fatal(err)
-		}
+		w.MustRun(func() bool { n++; return n > rounds })
 		switch r.IntN(10) {
 		default:
 			version := 1 + r.IntN(4)
@@ -368,9 +342,7 @@ func randomOperations(t *testing.T, r *rand.Rand) {
 	w.run(func() bool { return w.c.changes.reserved == nil }) // what is under way ends
 	w.change(2, component.EnvChange{At: component.AtStep})
 	w.balance()
-	if want := map[int]int{2: o.splits}; !maps.Equal(w.open(), want) {
-		t.Errorf("in the end the open batches are %v, want %v", w.open(), want)
-	}
+	w.wantOpen(map[int]int{2: o.splits})
 	if open == 0 || len(w.went) < 5 {
 		t.Logf("%d refused, %d went, %d rolled back, %d restarts", open, len(w.went), len(w.rolledBack), w.c.restarted)
 	}

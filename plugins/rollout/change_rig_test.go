@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"testing"
@@ -102,7 +103,7 @@ func newWorld(t *testing.T, o worldOptions) *world {
 	}
 	w.silent = true
 	w.From("obs_ready", w.onAct)
-	w.From("trajectories", w.onTrajectory)
+	w.eachBlock(t, w.onTrajectory)
 	w.From("episodes", func(m *hostabi.Message) { w.onEpisode(trajectory.EpisodeOf(m)) })
 	return w
 }
@@ -182,13 +183,7 @@ func (w *world) versionOfID(id uint64) int {
 }
 
 // onTrajectory holds a block against what must be true.
-func (w *world) onTrajectory(m *hostabi.Message) {
-	tr, lease, err := trajectory.Lease(w.Host.Arenas, m.Handle)
-	if err != nil {
-		w.t.Error(err)
-		return
-	}
-	defer lease.Release()
+func (w *world) onTrajectory(m *hostabi.Message, tr trajectory.Trajectory) {
 	bits := ""
 	for _, c := range []trajectory.Column{trajectory.Action, trajectory.Obs, trajectory.Reward, trajectory.Terminated,
 		trajectory.Truncated, trajectory.Value, trajectory.Valid, trajectory.PluginVersion} {
@@ -367,12 +362,8 @@ func (w *world) inRow(split, row int) {
 // balance compares what was counted with what was seen, and looks for what nobody has closed.
 func (w *world) balance() {
 	w.t.Helper()
-	rested := false
-	w.c.Pause(func() { rested = true })
-	w.run(func() bool { return rested })
-	if err := w.Settle(); err != nil {
-		w.t.Fatal(err)
-	}
+	w.rest()
+	w.MustSettle()
 	w.c.closing.group.Wait()
 	counted := w.counter("rollout/env_steps")
 	if int(counted) != w.rows {
@@ -389,6 +380,22 @@ func (w *world) balance() {
 	}
 	if ended, lost := w.counter("swap/ended_episodes"), w.counter("rollout/lost_episodes"); int(ended+lost) < w.ended {
 		w.errorf("%d episodes counted as ended for changes and %d as lost, %d seen", ended, lost, w.ended)
+	}
+}
+
+// rest pauses the component, and runs until it is at rest.
+func (w *world) rest() {
+	w.t.Helper()
+	rested := false
+	w.c.Pause(func() { rested = true })
+	w.run(func() bool { return rested })
+}
+
+// wantOpen compares the batches of each version that are not closed.
+func (w *world) wantOpen(want map[int]int) {
+	w.t.Helper()
+	if got := w.open(); !maps.Equal(got, want) {
+		w.t.Errorf("the open batches of each version are %v, want %v", got, want)
 	}
 }
 

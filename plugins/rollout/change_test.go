@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -13,9 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
-	"github.com/rlhost/rlhost/gpu/ppo"
 
-	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
@@ -65,9 +61,7 @@ func testChanges(t *testing.T, o worldOptions, c component.EnvChange) {
 			c.At == component.AtEpisode && went.Truncated != 0 {
 			t.Errorf("change %d went %+v, keeping %v", k, went, carries)
 		}
-		if want := map[int]int{version: w.c.config.Splits}; !maps.Equal(w.open(), want) {
-			t.Errorf("after change %d the open batches of each version are %v, want %v", k, w.open(), want)
-		}
+		w.wantOpen(map[int]int{version: w.c.config.Splits})
 		w.more(3)
 	}
 	w.balance()
@@ -95,46 +89,25 @@ func testChanges(t *testing.T, o worldOptions, c component.EnvChange) {
 //	A(0) = 1 + 0.9·10 - 0 + 0.45·9  = 14.05
 func TestS2AdvantagesAroundAChangeAreThoseByHand(t *testing.T) {
 	w := newWorld(t, worldOptions{config: func(c *config) { c.Envs = 1 }})
-	var targets ppo.Targets
-	var blocks int
-	w.From("trajectories", func(m *hostabi.Message) {
-		tr, lease, err := trajectory.Lease(w.Host.Arenas, m.Handle)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer lease.Release()
-		c := ppo.Defaults()
-		c.Gamma, c.GAELambda = 0.9, 0.5
-		if blocks++; blocks > 1 {
-			return
-		}
-		if err := targets.GAE(&policy.Dataset{Blocks: []trajectory.Trajectory{tr}}, &c); err != nil {
-			t.Fatal(err)
+	var got []float32
+	w.eachBlock(t, func(_ *hostabi.Message, tr trajectory.Trajectory) {
+		if got == nil {
+			got = advantages(t, tr)
 		}
 	})
 	w.inRow(0, 1)
 	w.change(2, component.EnvChange{At: component.AtStep})
-	w.run(func() bool { return blocks > 0 })
-	for row, want := range []float64{14.05, 9, 15.5, 10} {
-		if got := float64(targets.Advantage[row]); math.Abs(got-want) > 1e-5 {
-			t.Errorf("advantage of row %d is %v, want %v", row, got, want)
-		}
-	}
+	w.run(func() bool { return got != nil })
+	wantAdvantages(t, got, 14.05, 9, 15.5, 10)
 }
 
 // Between two trajectories the learner sees what it would have seen: the cut changes no target, for the block ends there.
 func TestS4AChangeBetweenTrajectoriesBootstrapsFromTheLastRow(t *testing.T) {
 	for _, paused := range []bool{false, true} {
 		w := newWorld(t, worldOptions{config: func(c *config) { c.Envs = 1 }})
-		var last trajectory.Trajectory
 		truncated, bootstrap, lastValue := []byte(nil), float32(0), float32(0)
-		w.From("trajectories", func(m *hostabi.Message) {
-			tr, lease, err := trajectory.Lease(w.Host.Arenas, m.Handle)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer lease.Release()
-			last, truncated = tr, bytes.Clone(tr.Bytes(trajectory.Truncated))
+		w.eachBlock(t, func(_ *hostabi.Message, tr trajectory.Trajectory) {
+			truncated = bytes.Clone(tr.Bytes(trajectory.Truncated))
 			bootstrap, lastValue = tr.Float32(trajectory.Bootstrap)[3], tr.Float32(trajectory.Value)[4]
 		})
 		w.inRow(0, 2)
@@ -149,7 +122,7 @@ func TestS4AChangeBetweenTrajectoriesBootstrapsFromTheLastRow(t *testing.T) {
 		}
 		w.change(2, component.EnvChange{At: component.AtTrajectory})
 		w.more(1)
-		if truncated[3] != 1 || bootstrap != 40 || lastValue != 40 || last.Schema == nil {
+		if truncated[3] != 1 || bootstrap != 40 || lastValue != 40 {
 			t.Errorf("truncated %v, bootstrap_value %v, V(obs[4]) %v; want 1, 40, 40", truncated, bootstrap, lastValue)
 		}
 	}
@@ -225,9 +198,7 @@ func TestPrepareEnvs_WhatCannotBeMadeIsRefusedAndLeavesNothing(t *testing.T) {
 	if _, err := w.c.PrepareEnvs(component.EnvChange{}); err == nil {
 		t.Error("a change to no plugin is taken")
 	}
-	if want := map[int]int{1: 2}; !maps.Equal(w.open(), want) {
-		t.Errorf("the open batches are %v, want %v", w.open(), want)
-	}
+	w.wantOpen(map[int]int{1: 2})
 	w.more(2)
 	w.balance()
 }
@@ -264,8 +235,6 @@ func TestPrepareEnvs_OneChangeAtATime(t *testing.T) {
 	refused("a trial while one is on", component.EnvChange{Envs: 1})
 	w.change(3, component.EnvChange{At: component.AtStep})
 	w.more(2)
-	if want := map[int]int{3: 2}; !maps.Equal(w.open(), want) {
-		t.Errorf("the open batches are %v, want %v", w.open(), want)
-	}
+	w.wantOpen(map[int]int{3: 2})
 	w.balance()
 }

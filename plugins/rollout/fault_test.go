@@ -71,12 +71,8 @@ func TestFault_OnProbationIsNotBorne(t *testing.T) {
 			return watched
 		}
 		if watched {
-			if err := r.RunUntil(func() bool { return len(told) > 0 }); err != nil {
-				t.Fatal(err)
-			}
-			if err := r.Settle(); err != nil {
-				t.Fatal(err)
-			}
+			r.MustRun(func() bool { return len(told) > 0 })
+			r.MustSettle()
 		} else {
 			r.until(t, 8)
 		}
@@ -212,9 +208,7 @@ func TestOnActions_RefusesWhatNobodyAskedFor(t *testing.T) {
 	} {
 		r := newRig(t, rigOptions{})
 		r.silent = true
-		if err := r.Settle(); err != nil {
-			t.Fatal(err)
-		}
+		r.MustSettle()
 		if len(r.asked) != 2 {
 			t.Fatalf("%d requests, want one of each split", len(r.asked))
 		}

@@ -10,9 +10,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
-	"github.com/rlhost/rlhost/gpu/ppo"
 
-	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )
@@ -126,17 +124,11 @@ func play(t *testing.T, o rigOptions, blocks int) (*rig, *tables) {
 	r := newRig(t, o)
 	got := &tables{}
 	n := 0
-	r.From("trajectories", func(m *hostabi.Message) {
+	r.eachBlock(t, func(m *hostabi.Message, tr trajectory.Trajectory) {
 		if m.Split != 1 {
 			return
 		}
 		n++
-		tr, lease, err := trajectory.Lease(r.Host.Arenas, m.Handle)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer lease.Release()
 		envs := 3
 		got.obs = append(got.obs, tr.Float32(trajectory.Obs)[:4*envs*plugintest.ObsElems]...)
 		got.reward = append(got.reward, tr.Float32(trajectory.Reward)...)
@@ -146,9 +138,7 @@ func play(t *testing.T, o rigOptions, blocks int) (*rig, *tables) {
 		got.truncated = append(got.truncated, tr.Bytes(trajectory.Truncated)...)
 		got.valid = append(got.valid, tr.Bytes(trajectory.Valid)...)
 	})
-	if err := r.RunUntil(func() bool { return n == blocks }); err != nil {
-		t.Fatal(err)
-	}
+	r.MustRun(func() bool { return n == blocks })
 	return r, got
 }
 
@@ -339,7 +329,7 @@ func TestS11AdvantagesAroundALossAreThoseByHand(t *testing.T) {
 	r := newRig(t, rigOptions{plugin: mortal{plugintest.New(script), dies}, config: func(c *config) { c.Envs, c.Splits = 1, 1 }})
 	r.silent = true
 	var valid []byte
-	var targets ppo.Targets
+	var got []float32
 	r.From("obs_ready", func(m *hostabi.Message) {
 		q := trajectory.ActRequestOf(m)
 		tr, err := trajectory.Borrowed(r.Host.Arenas, q.Block)
@@ -349,27 +339,11 @@ func TestS11AdvantagesAroundALossAreThoseByHand(t *testing.T) {
 		r.answer(*m)
 		tr.Float32(trajectory.Value)[q.T] = 10 * tr.Float32(trajectory.Obs)[q.T*plugintest.ObsElems+plugintest.ObsStep]
 	})
-	r.From("trajectories", func(m *hostabi.Message) {
-		tr, lease, err := trajectory.Lease(r.Host.Arenas, m.Handle)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer lease.Release()
-		c := ppo.Defaults()
-		c.Gamma, c.GAELambda = 0.9, 0.5
-		valid = bytes.Clone(tr.Bytes(trajectory.Valid))
-		if err := targets.GAE(&policy.Dataset{Blocks: []trajectory.Trajectory{tr}}, &c); err != nil {
-			t.Fatal(err)
-		}
+	r.eachBlock(t, func(_ *hostabi.Message, tr trajectory.Trajectory) {
+		got, valid = advantages(t, tr), bytes.Clone(tr.Bytes(trajectory.Valid))
 	})
-	if err := r.RunUntil(func() bool { return len(r.blocks) == 1 }); err != nil {
-		t.Fatal(err)
-	}
-	for row, want := range []float64{14.05, 9, 0, 10} {
-		if got := float64(targets.Advantage[row]); math.Abs(got-want) > 1e-5 {
-			t.Errorf("advantage of row %d is %v, want %v", row, got, want)
-		}
-	}
+	r.MustRun(func() bool { return len(r.blocks) == 1 })
+	wantAdvantages(t, got, 14.05, 9, 0, 10)
 	if !bytes.Equal(valid, []byte{1, 1, 0, 1}) {
 		t.Errorf("valid rows %v, want all but the lost one", valid)
 	}

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"math"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/arena"
@@ -8,6 +9,8 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -118,6 +121,41 @@ func (r *rig) onBlock(t testing.TB, m *hostabi.Message) {
 	}
 }
 
+// eachBlock calls fn with each block that is handed over, which is valid during the call.
+func (r *rig) eachBlock(t testing.TB, fn func(m *hostabi.Message, tr trajectory.Trajectory)) {
+	r.From("trajectories", func(m *hostabi.Message) {
+		tr, lease, err := trajectory.Lease(r.Host.Arenas, m.Handle)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer lease.Release()
+		fn(m, tr)
+	})
+}
+
+// advantages returns the advantages in a block by γ = 0.9 and λ = 0.5.
+func advantages(t *testing.T, tr trajectory.Trajectory) []float32 {
+	t.Helper()
+	c := ppo.Defaults()
+	c.Gamma, c.GAELambda = 0.9, 0.5
+	var targets ppo.Targets
+	if err := targets.GAE(&policy.Dataset{Blocks: []trajectory.Trajectory{tr}}, &c); err != nil {
+		t.Fatal(err)
+	}
+	return targets.Advantage
+}
+
+// wantAdvantages compares advantages by row.
+func wantAdvantages(t *testing.T, got []float32, want ...float64) {
+	t.Helper()
+	for row := range want {
+		if math.Abs(float64(got[row])-want[row]) > 1e-5 {
+			t.Errorf("advantage of row %d is %v, want %v", row, got[row], want[row])
+		}
+	}
+}
+
 // letGo releases the block that has been kept for longest.
 func (r *rig) letGo(t testing.TB) {
 	t.Helper()
@@ -133,9 +171,7 @@ func (r *rig) letGo(t testing.TB) {
 // until runs until so many blocks have been handed over in all.
 func (r *rig) until(t testing.TB, blocks int) {
 	t.Helper()
-	if err := r.RunUntil(func() bool { return len(r.blocks) >= blocks }); err != nil {
-		t.Fatal(err)
-	}
+	r.MustRun(func() bool { return len(r.blocks) >= blocks })
 }
 
 func (r *rig) counter(name string) uint64 { return r.Host.Stats.Counter(name).Value() }

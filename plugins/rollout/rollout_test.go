@@ -116,9 +116,7 @@ func TestRollout_CountsEpisodesThatItCannotTell(t *testing.T) {
 	script := plugintest.Script{Length: func(int, int) int { return 1 }}
 	r := newRig(t, rigOptions{script: script, config: func(c *config) { c.Envs, c.Splits, c.Horizon = 2000, 1, 40 }})
 	r.until(t, 1)
-	if err := r.RunUntil(func() bool { return len(r.episodes)+int(r.counter("rollout/episodes_untold")) >= 80000 }); err != nil {
-		t.Fatal(err)
-	}
+	r.MustRun(func() bool { return len(r.episodes)+int(r.counter("rollout/episodes_untold")) >= 80000 })
 	if untold := r.counter("rollout/episodes_untold"); untold == 0 || untold > 80000-1<<16 {
 		t.Errorf("%d episodes told and %d not, of 80000", len(r.episodes), untold)
 	}
@@ -130,9 +128,7 @@ func TestRollout_WaitsForBlocks(t *testing.T) {
 	r.keep = true
 	r.until(t, 6)
 	asked := len(r.asked)
-	if err := r.Settle(); err != nil {
-		t.Fatal(err)
-	}
+	r.MustSettle()
 	if len(r.blocks) != 6 || len(r.asked) != asked {
 		t.Errorf("%d blocks handed over of 6 that there are, and %d more requests", len(r.blocks), len(r.asked)-asked)
 	}
@@ -140,9 +136,7 @@ func TestRollout_WaitsForBlocks(t *testing.T) {
 		t.Errorf("arena %+v, want all 6 blocks live", s)
 	}
 	r.letGo(t)
-	if err := r.RunUntil(func() bool { return len(r.blocks) == 6 }); err != nil {
-		t.Fatal(err)
-	}
+	r.MustRun(func() bool { return len(r.blocks) == 6 })
 	if got := r.blocks[5].meta; got.Split != r.blocks[0].meta.Split && got.Sequence != 3 {
 		t.Errorf("the block that came free became %+v", got)
 	}
@@ -159,18 +153,14 @@ func TestRollout_GoesOnWhenABlockThatCameFreeIsTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Settle(); err != nil {
-		t.Fatal(err)
-	}
+	r.MustSettle()
 	if len(r.blocks) != 5 {
 		t.Errorf("%d blocks handed over, want 5: one was taken", len(r.blocks))
 	}
 	if err := stolen.Abort(); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.RunUntil(func() bool { return len(r.blocks) == 6 }); err != nil {
-		t.Fatal(err)
-	}
+	r.MustRun(func() bool { return len(r.blocks) == 6 })
 }
 
 func TestRollout_StopsWhereverItIs(t *testing.T) {
@@ -178,9 +168,7 @@ func TestRollout_StopsWhereverItIs(t *testing.T) {
 		r := newRig(t, rigOptions{})
 		r.keep = rounds%2 == 0
 		n := 0
-		if err := r.RunUntil(func() bool { n++; return n > rounds }); err != nil {
-			t.Fatal(err)
-		}
+		r.MustRun(func() bool { n++; return n > rounds })
 		if err := r.c.Stop(); err != nil {
 			t.Errorf("Stop after %d rounds: %v", rounds, err)
 		}
@@ -220,18 +208,14 @@ func TestRollout_LayoutIsTheGuestsChoiceOrTheFiles(t *testing.T) {
 func TestSnapshot_IsTakenBetweenBlocks(t *testing.T) {
 	r := newRig(t, rigOptions{})
 	r.silent = true
-	if err := r.Settle(); err != nil {
-		t.Fatal(err)
-	}
+	r.MustSettle()
 	if s, err := r.c.Snapshot(); err != nil || len(s.Blobs) != 0 {
 		t.Errorf("before the first step: %v, %d instances saved; want none, the seeds are enough", err, len(s.Blobs))
 	}
 	r.silent = false
 	r.answer(r.asked[0])
 	r.answer(r.asked[1])
-	if err := r.RunUntil(func() bool { return len(r.blocks) == 2 && r.c.splits[0].t == 2 }); err != nil {
-		t.Fatal(err)
-	}
+	r.MustRun(func() bool { return len(r.blocks) == 2 && r.c.splits[0].t == 2 })
 	if _, err := r.c.Snapshot(); !errors.Is(err, component.ErrNoSnapshot) || !strings.Contains(err.Error(), "split 0 is in the middle") {
 		t.Errorf("in the middle of a block: %v", err)
 	}
@@ -248,9 +232,7 @@ func stall(t *testing.T, r *rig) component.State {
 	t.Helper()
 	r.keep = true
 	r.until(t, 4)
-	if err := r.Settle(); err != nil {
-		t.Fatal(err)
-	}
+	r.MustSettle()
 	s, err := r.c.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -427,9 +409,7 @@ func TestStep_AllocatesNothing(t *testing.T) {
 				into.(*config).Horizon, into.(*config).EpisodeLimit = 1000, 7
 				return nil
 			})
-		if err := r.Settle(); err != nil {
-			t.Fatal(err)
-		}
+		r.MustSettle()
 		s := c.splits[0]
 		clear(s.tr.Bytes(trajectory.Action))
 		m := trajectory.ActRequest{Block: s.loan.Handle()}.Message()

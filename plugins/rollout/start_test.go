@@ -95,18 +95,14 @@ func TestStarter_IsNotUsedWhereNobodyGoesOnMeanwhile(t *testing.T) {
 func TestStarter_BetweenTheHalves(t *testing.T) {
 	r := newRig(t, rigOptions{plugin: elsewhere{plugintest.New(plugintest.Script{})}})
 	r.silent = true
-	if err := r.Settle(); err != nil {
-		t.Fatal(err)
-	}
+	r.MustSettle()
 	gate := make(chan struct{})
 	for _, s := range r.c.splits {
 		s.batch.env.(*elsewhereEnv).gate = gate
 	}
 	r.silent = false
 	r.answer(r.asked[0])
-	if err := r.Settle(); err != nil {
-		t.Fatal(err)
-	}
+	r.MustSettle()
 	if !r.c.splits[0].stepping {
 		t.Fatal("no step is under way")
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/plugins/plugintest"
 
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
@@ -171,27 +172,15 @@ func (g *rig) episode(env int, ret float32, length int) {
 // update lets the learner report.
 func (g *rig) update(values ...float64) {
 	g.t.Helper()
-	loan, err := g.stats.Loan()
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	for i := range statNames {
-		v := math.NaN()
-		if i < len(values) {
-			v = values[i]
+	plugintest.Give(g.t, g.learner, hostabi.Message{PolicyVersion: uint64(values[0] / 2048)}, g.stats, func(block []byte) {
+		for i := range statNames {
+			v := math.NaN()
+			if i < len(values) {
+				v = values[i]
+			}
+			binary.LittleEndian.PutUint64(block[8*i:], math.Float64bits(v))
 		}
-		binary.LittleEndian.PutUint64(loan.Bytes()[8*i:], math.Float64bits(v))
-	}
-	h, err := loan.Commit()
-	if err != nil {
-		g.t.Fatal(err)
-	}
-	if err := g.learner.Emit(hostabi.Message{Handle: h, PolicyVersion: uint64(values[0] / 2048)}); err != nil {
-		g.t.Fatal(err)
-	}
-	if err := g.stats.Release(h); err != nil {
-		g.t.Fatal(err)
-	}
+	})
 	synctest.Wait()
 }
 

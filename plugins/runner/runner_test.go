@@ -16,6 +16,7 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/plugins/plugintest"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -207,14 +208,7 @@ func TestDamagedStatsAreCountedAndTrainingGoesOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		loan, err := other.Loan()
-		if err != nil {
-			t.Fatal(err)
-		}
-		alien, err := loan.Commit()
-		if err != nil {
-			t.Fatal(err)
-		}
+		alien := plugintest.Commit(t, other, nil)
 		slot := g.h.BoundSlot("on_stats")
 		for _, h := range []hostabi.Handle{0, alien, hostabi.MakeHandle(200, 1, 1), hostabi.MakeHandle(1, 3, 77)} {
 			slot.Post(hostabi.Message{Handle: h})

@@ -199,16 +199,10 @@ func TestBlocks_OfTheHostCanBeReadByThePlugin(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, a := range []*arena.Arena{early, late} {
-		loan, err := a.Loan()
-		if err != nil {
-			t.Fatal(err)
-		}
-		clear(loan.Bytes())
-		loan.Bytes()[0] = byte(i + 1)
-		h, err := loan.Commit()
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := plugintest.Commit(t, a, func(block []byte) {
+			clear(block)
+			block[0] = byte(i + 1)
+		})
 		m := number(plugintest.BlockSum)
 		m.Handle = h
 		r.tell(onBlock, m)

@@ -1,18 +1,14 @@
 package python
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -77,58 +73,6 @@ func TestRuntime_PluginsInPython(t *testing.T) {
 			}
 			return c
 		},
-		Kill:   kill,
-		Settle: settle,
-		Slow:   true,
+		Slow: true,
 	})
-}
-
-// settle waits until a process has slept for some milliseconds, which it does when it has told all that it has to
-// tell, or a second if it does not. It sleeps for shorter times while its threads wait for each other.
-func settle(t testing.TB, name string) {
-	t.Helper()
-	asleep := 0
-	for end := time.Now().Add(time.Second); asleep < 5 && time.Now().Before(end); time.Sleep(time.Millisecond) {
-		asleep++
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pidOf(t, name)))
-		if _, state, ok := bytes.Cut(stat, []byte(") ")); err != nil || !ok || state[0] != 'S' {
-			asleep = 0
-		}
-	}
-}
-
-// kill kills the process of a component and returns when it is dead.
-func kill(t testing.TB, name string) {
-	t.Helper()
-	fd, err := unix.PidfdOpen(pidOf(t, name), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 10000); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Close(fd); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// pidOf returns the process of a component, which may just be starting again.
-func pidOf(t testing.TB, name string) int {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		list, err := spawn.Find(os.Getpid())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, found := range list {
-			if found.Component == name {
-				return found.PID
-			}
-		}
-	}
-	t.Fatalf("%s has no process", name)
-	return 0
 }

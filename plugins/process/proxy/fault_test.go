@@ -169,8 +169,7 @@ func children(t testing.TB) (pids []int) {
 
 func TestFault_KillsAtRandomMoments(t *testing.T) {
 	r, log := spawntest.NewRuntime(t, spawn.Options{})
-	h := harness(r, restless(spawntest.Self(t, "probe")))
-	m := newPress(t, h.New(t))
+	m := newPress(t, newProbe(t, r, restless(spawntest.Self(t, "probe"))))
 	kills := rig.Kills(t, 20)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -213,7 +212,7 @@ func TestFault_KillsAtRandomMoments(t *testing.T) {
 	close(stop)
 	<-driven
 	m.quiet()
-	st := statusOf(t, r, "press")
+	st := m.Process()
 	t.Logf("%d kills, %d restarts: %d blocks made, %d read, torn %d, stale %d, wrong %d; %d messages lost with a process, %d rejected",
 		kills, st.Restarts, m.made.Load(), m.summed.Load(), m.torn.Load(), m.stale.Load(), m.wrong.Load(),
 		m.Host.Stats.Counter("process/lost_messages/press").Value(), m.Host.Stats.Counter("process/rejected_messages/press").Value())
@@ -246,20 +245,19 @@ func freeze(t testing.TB, pid int) {
 
 func TestFault_StoppedProcessGoesOn(t *testing.T) {
 	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	h := harness(r, spawntest.Self(t, "probe"))
-	m := newPress(t, h.New(t))
+	m := newPress(t, newProbe(t, r, spawntest.Self(t, "probe")))
 	pause := 500 * time.Millisecond
 	if rig.Kills(t, 0) > 0 {
 		pause = 10 * time.Second
 	}
-	pid := statusOf(t, r, "press").PID
+	pid := m.Process().PID
 	freeze(t, pid)
 	time.AfterFunc(pause, func() { _ = unix.Kill(pid, unix.SIGCONT) })
 	for i := range 20 {
 		m.turn(i)
 	}
 	m.quiet()
-	if st := statusOf(t, r, "press"); st.Restarts != 0 || st.PID != pid {
+	if st := m.Process(); st.Restarts != 0 || st.PID != pid {
 		t.Errorf("status %+v, want the same process", st)
 	}
 	if m.made.Load() == 0 || m.torn.Load()+m.wrong.Load() > 0 {
@@ -271,15 +269,14 @@ func TestFault_StalledProcessIsNamedKilledAndReplaced(t *testing.T) {
 	r, log := spawntest.NewRuntime(t, spawn.Options{})
 	p := spawntest.Self(t, "probe")
 	p.Stall = 200 * time.Millisecond
-	h := harness(r, p)
-	m := newPress(t, h.New(t))
+	m := newPress(t, newProbe(t, r, p))
 	m.Until("the stage's log", func() bool { return true })
-	pid := statusOf(t, r, "press").PID
+	pid := m.Process().PID
 	freeze(t, pid)
 	for i := range 20 {
 		m.turn(i)
 	}
-	rig.Until(t, func() bool { return statusOf(t, r, "press").Restarts == 1 })
+	rig.Until(t, func() bool { return m.Process().Restarts == 1 })
 	m.quiet()
 	if m.torn.Load()+m.wrong.Load() > 0 {
 		t.Errorf("%d torn, %d wrong", m.torn.Load(), m.wrong.Load())
@@ -295,7 +292,7 @@ func TestFault_StalledProcessSaysWhereItIs(t *testing.T) {
 	r, log := spawntest.NewRuntime(t, spawn.Options{})
 	p := restless(spawntest.Self(t, "probe"))
 	p.Stall = 200 * time.Millisecond
-	m := newPress(t, harness(r, p).New(t))
+	m := newPress(t, newProbe(t, r, p))
 	if err := m.numbers.Emit(hostabi.Message{Kind: plugintest.OpSleep, Inline: [2]uint64{600_000, 0}}); err != nil {
 		t.Fatal(err)
 	}
@@ -306,16 +303,26 @@ func TestFault_StalledProcessSaysWhereItIs(t *testing.T) {
 	m.Close()
 }
 
+// stallAnother returns once a process that began to stall just now has been found out.
+func stallAnother(t *testing.T, r *spawn.Runtime, p spawn.Program) {
+	t.Helper()
+	m := newPress(t, newProbe(t, r, p))
+	freeze(t, m.Process().PID)
+	m.turn(0)
+	rig.Until(t, func() bool { return m.Process().Restarts == 1 })
+	m.quiet()
+	m.Close()
+}
+
 func TestFault_IdleProcessIsNotStalled(t *testing.T) {
 	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	p := spawntest.Self(t, "probe")
 	p.Stall = 400 * time.Millisecond
-	h := harness(r, p)
-	m := newPress(t, h.New(t))
+	m := newPress(t, newProbe(t, r, p))
 	m.turn(0)
 	m.quiet()
-	time.Sleep(time.Second) // nothing may happen
-	if st := statusOf(t, r, "press"); st.Restarts != 0 {
+	stallAnother(t, r, p)
+	if st := m.Process(); st.Restarts != 0 {
 		t.Errorf("status %+v, want no restart", st)
 	}
 }
@@ -324,25 +331,23 @@ func TestFault_RunFailsWhenTheBudgetIsSpent(t *testing.T) {
 	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	p := restless(spawntest.Self(t, "probe"))
 	p.Restarts = 2
-	h := harness(r, p)
-	m := newPress(t, h.New(t))
+	m := newPress(t, newProbe(t, r, p))
 	for range 3 {
 		m.turn(1)
-		killProcess(t, r, "press")
+		m.Kill()
 	}
 	err := m.Failure()
 	if err == nil || !strings.Contains(err.Error(), "SIGKILL") || !strings.Contains(err.Error(), "`restarts` allows 2") {
 		t.Errorf("error %v, want one about the budget", err)
 	}
-	if st := statusOf(t, r, "press"); st.State != component.ProcessFailed || st.PID != 0 {
+	if st := m.Process(); st.State != component.ProcessFailed || st.PID != 0 {
 		t.Errorf("status %+v", st)
 	}
 }
 
 func TestFault_ExitSaysItsLastWords(t *testing.T) {
 	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	h := harness(r, restless(spawntest.Self(t, "probe")))
-	m := newPress(t, h.New(t))
+	m := newPress(t, newProbe(t, r, restless(spawntest.Self(t, "probe"))))
 	if err := m.numbers.Emit(hostabi.Message{Kind: plugintest.OpExit, Inline: [2]uint64{7, 0}}); err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +361,7 @@ func TestArena_MoreThanAllowedIsRefused(t *testing.T) {
 	p := spawntest.Self(t, "probe")
 	p.Memory = 4 * 4096
 	for _, size := range []int{4096, 64} { // a block has a page of its own, however small it is
-		err := plugintest.StageError(t, harness(r, p).New(t), plugintest.StageOptions{Table: map[string]any{"block_bytes": int64(size)}})
+		err := plugintest.StageError(t, newProbe(t, r, p), plugintest.StageOptions{Table: map[string]any{"block_bytes": int64(size)}})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("4 blocks of %d bytes take 24576,", size)) ||
 			!strings.Contains(err.Error(), "raise `memory`") {
 			t.Errorf("error %v, want one that tells what to raise", err)
@@ -366,13 +371,13 @@ func TestArena_MoreThanAllowedIsRefused(t *testing.T) {
 
 func TestStart_TooManyProcessesAreRefused(t *testing.T) {
 	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	m := newPress(t, harness(r, spawntest.Self(t, "probe")).New(t))
+	m := newPress(t, newProbe(t, r, spawntest.Self(t, "probe")))
 	for range hostabi.MaxHolder - 1 { // one is the probe's
 		if _, err := m.Arenas.Grant(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	err := harness(r, spawntest.Self(t, "probe")).New(t).Start(m.Host)
+	err := newProbe(t, r, spawntest.Self(t, "probe")).Start(m.Host)
 	if !errors.Is(err, arena.ErrHolders) {
 		t.Errorf("error %v, want %v", err, arena.ErrHolders)
 	}
@@ -380,8 +385,8 @@ func TestStart_TooManyProcessesAreRefused(t *testing.T) {
 
 func TestStop_KillsAProcessThatDoesNotStop(t *testing.T) {
 	r, _ := spawntest.NewRuntime(t, spawn.Options{Grace: 200 * time.Millisecond})
-	m := newPress(t, harness(r, spawntest.Self(t, "probe")).New(t))
-	pid := statusOf(t, r, "press").PID
+	m := newPress(t, newProbe(t, r, spawntest.Self(t, "probe")))
+	pid := m.Process().PID
 	freeze(t, pid)
 	m.turn(0)
 	m.OnLoop(func() {}) // it has gone as far as the ring
@@ -408,11 +413,11 @@ func TestFault_ProgramThatIsGoneIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Restarts = 3
-	m := newPress(t, harness(r, p).New(t))
+	m := newPress(t, newProbe(t, r, p))
 	if err := os.Remove(p.Path); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Kill(statusOf(t, r, "press").PID, unix.SIGKILL); err != nil {
+	if err := unix.Kill(m.Process().PID, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	err = m.Failure()
@@ -425,8 +430,8 @@ func TestFault_ProcessUnderADebuggerIsNotStalled(t *testing.T) {
 	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	p := spawntest.Self(t, "probe")
 	p.Stall = 100 * time.Millisecond
-	m := newPress(t, harness(r, p).New(t))
-	pid := statusOf(t, r, "press").PID
+	m := newPress(t, newProbe(t, r, p))
+	pid := m.Process().PID
 	freeze(t, pid)
 	runtime.LockOSThread() // the tracer is a thread
 	defer runtime.UnlockOSThread()
@@ -434,8 +439,8 @@ func TestFault_ProcessUnderADebuggerIsNotStalled(t *testing.T) {
 		t.Skipf("this process may not trace: %v", err)
 	}
 	m.turn(0)
-	time.Sleep(500 * time.Millisecond) // nothing may happen
-	if st := statusOf(t, r, "press"); st.Restarts != 0 || st.PID != pid {
+	stallAnother(t, r, p)
+	if st := m.Process(); st.Restarts != 0 || st.PID != pid {
 		t.Errorf("status %+v, want the same process", st)
 	}
 	var status unix.WaitStatus

@@ -291,7 +291,7 @@ func meetVillain(t *testing.T, m mischief) {
 	mark := filepath.Join(t.TempDir(), "mark")
 	p := restless(spawntest.Self(t, "hostile", m.name, mark))
 	p.Stall = 2 * time.Second
-	c := harness(r, p).New(t)
+	c := newProbe(t, r, p)
 	press := newPress(t, c)
 	rejected := press.Host.Stats.Counter("process/rejected_messages/press")
 	restarts := press.Host.Stats.Counter("process/restarts/press")
@@ -312,7 +312,7 @@ func meetVillain(t *testing.T, m mischief) {
 		if n := restarts.Value(); n > 0 {
 			t.Errorf("%d restarts; log:\n%s", n, press.Log())
 		}
-		killProcess(t, r, "press")
+		press.Kill()
 	}
 	if m.restarts != (strings.Contains(press.Log(), "broke the protocol") || strings.Contains(press.Log(), "no sign of life")) {
 		t.Errorf("log:\n%s", press.Log())

@@ -133,10 +133,9 @@ func pauseLiar(t *testing.T, l lie) {
 	s := plugintest.NewStage(t, c, plugintest.StageOptions{Name: "liar"})
 	a, x := s.Arena(8, 64, nil), c
 	blocks := s.To("on_block", false, bus.Options{Mode: bus.All, Depth: 64, Overflow: bus.Block})
-	give(t, a, blocks)
+	plugintest.Give(t, blocks, hostabi.Message{}, a, nil)
 	restarts := s.Host.Stats.Counter("process/restarts/liar")
-	rested := make(chan struct{})
-	s.OnLoop(func() { x.Pause(func() { close(rested) }) })
+	rested := s.Pause()
 	if l.rests || l.dies {
 		<-rested
 	} else {
@@ -157,33 +156,15 @@ func pauseLiar(t *testing.T, l lie) {
 	if l.dies {
 		rig.Until(t, func() bool { return restarts.Value() > 0 })
 	}
-	rig.Until(t, func() bool { return statusOf(t, r, "liar").PID != 0 })
-	again := make(chan struct{})
-	give(t, a, blocks)
-	s.OnLoop(func() { x.Pause(func() { close(again) }) })
+	rig.Until(t, func() bool { return s.Process().PID != 0 })
+	plugintest.Give(t, blocks, hostabi.Message{}, a, nil)
+	again := s.Pause()
 	if l.rests || l.dies {
 		<-again
 	}
 	if n := restarts.Value(); n > 0 != l.dies {
 		t.Errorf("%d restarts; log:\n%s", n, s.Log())
 	}
-}
-
-// give emits a block of which the test keeps nothing.
-func give(t *testing.T, a *arena.Arena, to *bus.Signal) hostabi.Handle {
-	t.Helper()
-	loan, err := a.Loan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := loan.Commit()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(to.Emit(hostabi.Message{Handle: h}), a.Release(h)); err != nil {
-		t.Fatal(err)
-	}
-	return h
 }
 
 // table is a proxy without a process, with a block that came to its slot, one that did not, and one on loan that it was
@@ -211,17 +192,9 @@ func newTable(t testing.TB) *table {
 		}
 		return l
 	}
-	commit := func(a *arena.Arena) hostabi.Handle {
-		l := loan(a)
-		h, err := l.Commit()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return h
-	}
 	mine, other := add("given"), add("stranger")
 	on, off := loan(mine), loan(other)
-	y := &table{given: commit(mine), stranger: commit(other), on: on.Handle(), off: off.Handle(), own: mine.ID()}
+	y := &table{given: plugintest.Commit(t, mine, nil), stranger: plugintest.Commit(t, other, nil), on: on.Handle(), off: off.Handle(), own: mine.ID()}
 	y.x = &proxy{shared: shared{h: &component.Host{Arenas: set}, open: map[question]hostabi.Message{}, slots: make([]slot, 3)}}
 	y.x.manifest.Slots = []component.Port{
 		{Name: "on_block", Payload: "trajectory"}, {Name: "on_number", Payload: "number"}, {Name: "on_ask", Payload: "ask"},
@@ -313,7 +286,7 @@ func FuzzWaiting(f *testing.F) {
 // While a component gets more than it can do, it comes to rest all the same.
 func TestPause_UnderConstantTraffic(t *testing.T) {
 	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	c := newProxy(t, r, spawntest.Self(t, "probe"), "probe")
+	c := newProbe(t, r, spawntest.Self(t, "probe"))
 	s := plugintest.NewStage(t, c, plugintest.StageOptions{})
 	numbers := s.To("on_number", false, bus.Options{Mode: bus.All, Depth: 16, Overflow: bus.DropNewest})
 	x := c
@@ -334,9 +307,7 @@ func TestPause_UnderConstantTraffic(t *testing.T) {
 		sent := func() uint64 { return x.link.Load().Stats().Sent }
 		before := sent()
 		rig.Until(t, func() bool { return sent() >= before+5 })
-		rested := make(chan struct{})
-		s.OnLoop(func() { x.Pause(func() { close(rested) }) })
-		<-rested
+		<-s.Pause()
 		at := sent()
 		s.OnLoop(func() {}) // a turn of the loop, with something in front of it
 		if n := sent(); n != at {
@@ -349,7 +320,7 @@ func TestPause_UnderConstantTraffic(t *testing.T) {
 // Pause, Resume, Snapshot, Waiting and Stop may come while one process gives way to the next.
 func TestPause_WhileProcessesComeAndGo(t *testing.T) {
 	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	c := newProxy(t, r, restless(spawntest.Self(t, "probe")), "probe")
+	c := newProbe(t, r, restless(spawntest.Self(t, "probe")))
 	s := plugintest.NewStage(t, c, plugintest.StageOptions{Name: "probe"})
 	numbers := s.To("on_number", false, bus.Options{Mode: bus.All, Depth: 64, Overflow: bus.Block})
 	x := c
@@ -365,14 +336,13 @@ func TestPause_WhileProcessesComeAndGo(t *testing.T) {
 				return
 			case <-time.After(time.Duration(1+i%7) * 9 * time.Millisecond):
 			}
-			if now := statusOf(t, r, "probe"); now.PID != 0 {
+			if now := s.Process(); now.PID != 0 {
 				_ = unix.Kill(now.PID, unix.SIGKILL) // it may be gone already
 			}
 		}
 	})
 	for range 60 {
-		rested := make(chan struct{})
-		s.OnLoop(func() { x.Pause(func() { close(rested) }) })
+		rested := s.Pause()
 		if random.IntN(2) == 0 {
 			select {
 			case <-rested:
@@ -394,9 +364,7 @@ func TestPause_WhileProcessesComeAndGo(t *testing.T) {
 	}
 	close(over)
 	killer.Wait()
-	rested := make(chan struct{})
-	s.OnLoop(func() { x.Pause(func() { close(rested) }) })
-	<-rested
+	<-s.Pause()
 	if n := s.Host.Receiver.Pauses(); n != 1 {
 		t.Errorf("paused %d times at rest", n)
 	}

@@ -129,20 +129,7 @@ func newKept(t *testing.T, r *spawn.Runtime, role string) *kept {
 // give gives the keeper a block and waits until it has it.
 func (k *kept) give(t *testing.T, number uint32) hostabi.Handle {
 	t.Helper()
-	loan, err := k.arena.Loan()
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := loan.Commit()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := k.blocks.Emit(hostabi.Message{Handle: h, T: number, Split: 3, Inline: [2]uint64{7, 9}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.arena.Release(h); err != nil {
-		t.Fatal(err)
-	}
+	h := plugintest.Give(t, k.blocks, hostabi.Message{T: number, Split: 3, Inline: [2]uint64{7, 9}}, k.arena, nil)
 	k.Next("numbers")
 	return h
 }
@@ -151,8 +138,7 @@ func TestPause_RestsWhenTheComponentInTheProcessDoes(t *testing.T) {
 	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	k := newKept(t, r, "keeper")
 	h := k.give(t, 5)
-	rested := make(chan struct{})
-	k.OnLoop(func() { k.x.Pause(func() { close(rested) }) })
+	rested := k.Pause()
 	k.give(t, 6) // slots are called until it has come to rest
 	select {
 	case <-rested:
@@ -200,9 +186,7 @@ func TestResume_LetsTheComponentGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.Next("numbers")
-	rested := make(chan struct{})
-	k.OnLoop(func() { k.x.Pause(func() { close(rested) }) })
-	<-rested
+	<-k.Pause()
 	k.OnLoop(func() { k.x.Resume() })
 	k.give(t, 3)
 }
@@ -211,13 +195,12 @@ func TestResume_LetsTheComponentGoOn(t *testing.T) {
 func TestPause_AsksTheSuccessorOfADeadProcess(t *testing.T) {
 	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	k := newKept(t, r, "keeper")
-	rested := make(chan struct{})
-	k.OnLoop(func() { k.x.Pause(func() { close(rested) }) })
-	before := statusOf(t, r, "keeper")
+	rested := k.Pause()
+	before := k.Process()
 	if err := unix.Kill(before.PID, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	rig.Until(t, func() bool { now := statusOf(t, r, "keeper"); return now.PID != 0 && now.PID != before.PID })
+	rig.Until(t, func() bool { now := k.Process(); return now.PID != 0 && now.PID != before.PID })
 	if err := k.numbers.Emit(hostabi.Message{}); err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +212,7 @@ func TestPause_AsksTheSuccessorOfADeadProcess(t *testing.T) {
 // A component that knows nothing of it rests between two messages.
 func TestPause_OfAComponentWithoutIt(t *testing.T) {
 	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	c := newProxy(t, r, spawntest.Self(t, "probe"), "probe")
+	c := newProbe(t, r, spawntest.Self(t, "probe"))
 	s := plugintest.NewStage(t, c, plugintest.StageOptions{})
 	block := bus.Options{Mode: bus.All, Depth: 256, Overflow: bus.Block}
 	numbers := s.To("on_number", false, block)

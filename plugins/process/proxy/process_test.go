@@ -14,15 +14,14 @@ import (
 
 func TestProcess_TellsWhatAProcessIsNotFinishedWith(t *testing.T) {
 	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	c := harness(r, spawntest.Self(t, "probe")).New(t)
-	told := c.(component.Remote)
-	if p := told.Process(); p != (component.Process{}) {
+	c := newProbe(t, r, spawntest.Self(t, "probe"))
+	if p := c.Process(); p != (component.Process{}) {
 		t.Errorf("before its start: %+v", p)
 	}
 	m := newPress(t, c)
 	m.turn(0)
 	m.quiet()
-	p := told.Process()
+	p := c.Process()
 	if p.PID == 0 || p.Holder == 0 || p.State != component.ProcessRunning {
 		t.Errorf("it runs, and tells %+v", p)
 	}
@@ -30,12 +29,12 @@ func TestProcess_TellsWhatAProcessIsNotFinishedWith(t *testing.T) {
 	for i := range 5 {
 		m.turn(i)
 	}
-	rig.Until(t, func() bool { return told.Process().Unfinished > 0 })
+	rig.Until(t, func() bool { return c.Process().Unfinished > 0 })
 	if err := unix.Kill(p.PID, unix.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	m.quiet()
-	rig.Until(t, func() bool { return told.Process().Unfinished == 0 })
+	rig.Until(t, func() bool { return c.Process().Unfinished == 0 })
 }
 
 // A process that takes the place of one that died begins environments with random streams that nobody has had.

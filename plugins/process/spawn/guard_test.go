@@ -2,7 +2,9 @@ package spawn
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,16 +12,17 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/rlhost/rlhost/plugins/process/internal/rig"
 	"golang.org/x/sys/unix"
 )
 
 func TestStart_FromAThreadThatEndsDoesNotEndTheProcess(t *testing.T) {
 	r, _ := newRuntime(t, Options{})
-	started := make(chan *Process)
+	started, thread := make(chan *Process), make(chan int, 1)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		thread <- unix.Gettid()
 		p, err := r.Start(context.Background(), self(t, "plain"), StartOptions{Log: r.log, Broken: func(error) {}})
 		if err != nil {
 			t.Error(err)
@@ -28,10 +31,11 @@ func TestStart_FromAThreadThatEndsDoesNotEndTheProcess(t *testing.T) {
 	}()
 	p := <-started
 	defer p.Close()
-	for range 20 {
-		runtime.GC() // time for the thread to end
-		time.Sleep(time.Millisecond)
-	}
+	task := fmt.Sprintf("/proc/self/task/%d", <-thread)
+	rig.Until(t, func() bool {
+		_, err := os.Stat(task)
+		return errors.Is(err, fs.ErrNotExist)
+	})
 	if err := p.Call(context.Background(), "Describe", struct{}{}, nil); err != nil {
 		t.Errorf("the process has ended with the thread: %v", err)
 	}

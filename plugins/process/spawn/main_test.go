@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -57,8 +56,7 @@ func playRole(role string) {
 	case "environment":
 		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: native.Description{ABI: native.ABI, SDK: strings.Join(os.Environ(), "\n")}})
 	case "talks":
-		go talk()
-		rig.Serve(native.Version, rig.Answers{})
+		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: talk})
 	case "floods":
 		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: flood})
 	case "leaves-a-child", "leaves-a-session", "leaves-a-stranger":
@@ -79,21 +77,20 @@ func playRole(role string) {
 	}
 }
 
-// talk prints to both of the streams that the process began with.
-func talk() {
+// thing is what a raw plugin says of itself.
+func thing() native.Description {
+	return native.Description{ABI: native.ABI, SDK: "raw", Kinds: []native.Kind{{Name: "thing"}}}
+}
+
+// talk prints to both of the streams that the process began with, and describes the plugin.
+func talk() any {
 	out := os.NewFile(1, "stdout")
 	err := os.NewFile(2, "stderr")
-	for os.Getenv("PLUGIN_UNIX_SOCKET_DIR") != "" {
-		files, _ := filepath.Glob(os.Getenv("PLUGIN_UNIX_SOCKET_DIR") + "/*")
-		if len(files) > 0 {
-			break
-		}
-	}
-	time.Sleep(100 * time.Millisecond) // behind the handshake
 	fmt.Fprintln(out, "a library says hello")
 	fmt.Fprintln(err, `{"@level":"warn","@message":"low on memory","@module":"x","free":12}`)
 	fmt.Fprintln(err, "plain words")
 	fmt.Fprintln(err, strings.Repeat("long", 10000))
+	return thing()
 }
 
 // floodLines is how many lines of 1,000 bytes a flood has in each stream.
@@ -110,7 +107,7 @@ func flood() any {
 			}
 		}
 	}
-	return native.Description{ABI: native.ABI, SDK: "raw", Kinds: []native.Kind{{Name: "thing"}}}
+	return thing()
 }
 
 func openFiles() string {

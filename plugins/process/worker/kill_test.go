@@ -200,9 +200,7 @@ func TestKills_LoseStepsAndNothingElse(t *testing.T) {
 		blocks := 0
 		for !over() {
 			blocks = m.blocks + 20
-			if err := m.RunUntil(func() bool { return m.blocks >= blocks || over() }); err != nil {
-				t.Fatal(err)
-			}
+			m.MustRun(func() bool { return m.blocks >= blocks || over() })
 		}
 		killer.Wait()
 		m.finish(t, killed)
@@ -220,9 +218,7 @@ func TestKills_LoseStepsAndNothingElse(t *testing.T) {
 func (m *mill) finish(t *testing.T, killed int) {
 	t.Helper()
 	m.silent = true
-	if err := m.Settle(); err != nil {
-		t.Fatal(err)
-	}
+	m.MustSettle()
 	counter := func(name string) uint64 { return m.Host.Stats.Counter(name).Value() }
 	trained, lost := counter("rollout/env_steps"), counter("rollout/lost_env_steps")
 	unfinished := m.made - uint64(m.blocks)*millHorizon*millEnvs

@@ -16,6 +16,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/plugins/plugintest"
+	"github.com/rlhost/rlhost/plugins/process/internal/rig"
 )
 
 // nastyStep is the step of each nasty process in which it does what it should not.
@@ -89,15 +90,20 @@ func wireNow() int {
 	panic("no wire")
 }
 
-func sendNasty(doc string, files ...int) {
-	fds := unix.UnixRights(files...)
-	if len(files) == 0 {
-		fds = nil
+// sends returns what sends frames on the wire and does not answer: the host has to find out by them.
+func sends(times int, doc string, files ...int) func(*nastyEnv) {
+	return func(*nastyEnv) {
+		var rights []byte
+		if len(files) > 0 {
+			rights = unix.UnixRights(files...)
+		}
+		for range times {
+			if err := unix.Sendmsg(wireNow(), []byte(doc), rights, nil, 0); err != nil {
+				panic(err)
+			}
+		}
+		rig.Sleep()
 	}
-	if err := unix.Sendmsg(wireNow(), []byte(doc), fds, nil, 0); err != nil {
-		panic(err)
-	}
-	time.Sleep(50 * time.Millisecond) // so that the frame comes before the answer
 }
 
 // nastyWay is something that a process does, and the words of the fault that the host makes of it.
@@ -132,16 +138,12 @@ func nastyWays() map[string]nastyWay {
 			secondEnd().Put(ms)
 			os.Exit(0)
 		}, "process"},
-		"document":    {func(*nastyEnv) { sendNasty("no document") }, "a frame on its wire"},
-		"empty-frame": {func(*nastyEnv) { sendNasty("{}") }, "workers of environments do not send"},
-		"arena":       {func(*nastyEnv) { sendNasty(`{"add_arena":{"call":1,"blocks":-1}}`) }, "workers of environments do not send"},
-		"fails":       {func(*nastyEnv) { sendNasty(`{"fail":{"reason":"out of coffee"}}`) }, "out of coffee"},
-		"metric-name": {func(*nastyEnv) { sendNasty(`{"metric":{"number":1,"name":"` + strings.Repeat("x", 1000) + `"}}`) }, "a name has 1 to"},
-		"states": {func(*nastyEnv) {
-			for range 2 {
-				sendNasty(`{"state":{"call":9,"bytes":1}}`, native.FDIn)
-			}
-		}, "a state that nobody has asked for"},
+		"document":    {sends(1, "no document"), "a frame on its wire"},
+		"empty-frame": {sends(1, "{}"), "workers of environments do not send"},
+		"arena":       {sends(1, `{"add_arena":{"call":1,"blocks":-1}}`), "workers of environments do not send"},
+		"fails":       {sends(1, `{"fail":{"reason":"out of coffee"}}`), "out of coffee"},
+		"metric-name": {sends(1, `{"metric":{"number":1,"name":"`+strings.Repeat("x", 1000)+`"}}`), "a name has 1 to"},
+		"states":      {sends(2, `{"state":{"call":9,"bytes":1}}`, native.FDIn), "a state that nobody has asked for"},
 	}
 }
 

@@ -1,15 +1,10 @@
 package ctest
 
 import (
-	"bytes"
 	"context"
-	"fmt"
 	"log/slog"
 	"os"
 	"testing"
-	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/plugins/plugintest"
@@ -44,55 +39,6 @@ func TestRuntime_PluginsInC(t *testing.T) {
 			}
 			return c
 		},
-		Kill:   killPlugin,
-		Settle: settle,
-		Slow:   true,
+		Slow: true,
 	})
-}
-
-// killPlugin waits until a component has a process, kills it, and returns when it is dead.
-func killPlugin(t testing.TB, name string) {
-	t.Helper()
-	fd, err := unix.PidfdOpen(pidOf(t, name), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 10000); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// settle waits until the process of a component sleeps: by then it has acknowledged its finished messages. It does not
-// wait for a process that never sleeps.
-func settle(t testing.TB, name string) {
-	t.Helper()
-	file := fmt.Sprintf("/proc/%d/stat", pidOf(t, name))
-	for end := time.Now().Add(time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		stat, err := os.ReadFile(file)
-		if _, state, ok := bytes.Cut(stat, []byte(") ")); err == nil && ok && state[0] == 'S' {
-			return
-		}
-	}
-}
-
-// pidOf returns the process of a component, which may just be starting again.
-func pidOf(t testing.TB, name string) int {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		list, err := spawn.Find(os.Getpid())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, found := range list {
-			if found.Component == name {
-				return found.PID
-			}
-		}
-	}
-	t.Fatalf("%s has no process", name)
-	return 0
 }
