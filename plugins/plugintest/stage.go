@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"syscall"
+
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
@@ -17,7 +19,6 @@ import (
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
-	"golang.org/x/sys/unix"
 )
 
 // stagePatience is how long a stage waits for an event.
@@ -159,7 +160,7 @@ func (s *Stage) Kill() {
 	s.t.Helper()
 	var before component.Process
 	s.Until("a process", func() bool { before = s.Process(); return before.PID != 0 })
-	if err := unix.Kill(before.PID, unix.SIGKILL); err != nil {
+	if err := syscall.Kill(before.PID, syscall.SIGKILL); err != nil {
 		s.t.Fatal(err)
 	}
 	s.Until("the next process", func() bool {
