@@ -8,8 +8,8 @@ const ArenaMagic = 0x414e455241524c52
 // ArenaVersion is the version of the layout of arena segments.
 const ArenaVersion = 2
 
-// Sizes and places in an arena's words segment. The blocks themselves lie in a segment of their own, from its
-// start on, Stride bytes apart, so that a process can be given one for reading alone.
+// Sizes and places in an arena's words segment. The blocks lie in a segment of their own, from its start on, Stride
+// bytes apart, so that a process can be given read-only access to them.
 const (
 	ArenaBlocksAt   = 4096 // ArenaBlock of block 0
 	ArenaBlockBytes = 64
@@ -41,7 +41,7 @@ type ArenaBlock struct {
 
 	Word     uint64 // 0: generation:37 | state:3 | holders:24; every change is one compare-and-swap
 	Aborts   uint64 // 8: generations that ended without a commit
-	Creditor uint32 // 16: holder that wants to know when the block becomes free, plus 1; 0 = nobody
+	Creditor uint32 // 16: holder to notify when the block becomes free, plus 1; 0 = none
 	_        [44]byte
 }
 
@@ -53,11 +53,11 @@ const (
 
 // States of a block.
 const (
-	ArenaFree   = 0 // nobody's
+	ArenaFree   = 0 // held by nobody
 	ArenaWrite  = 1 // on loan to its one holder
 	ArenaLive   = 2 // committed; readable by whoever has its handle
 	ArenaZombie = 3 // revoked; readable by those who hold it, and freed by the last of them
-	ArenaClosed = 4 // withdrawn; nobody's, for ever
+	ArenaClosed = 4 // withdrawn for good
 )
 
 // ArenaHost is the host's bit among the holders; other processes have 1 to MaxHolder.

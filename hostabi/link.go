@@ -1,21 +1,21 @@
 package hostabi
 
-// A link is the pair of RingMessages between the host and one native plugin. Messages whose Slot is below
+// A link is the pair of message rings between the host and one native plugin. Messages whose Slot is below
 // LinkControl are data: to the plugin they go to the slot of that index in its manifest, from the plugin they come
 // from the signal whose index stands in Signal. Whoever sends a block keeps a claim on it until the receiver has
 // acknowledged the message, by which time the receiver has claims of its own on what it keeps; a block on a port
-// marked OnLoan stays the asker's until it is answered.
+// marked OnLoan stays on loan to the sender of the request until it is answered.
 //
 // Acknowledgement: Ctl of every message, in both directions, is how many data messages of the other direction its
 // sender has finished with, in total since the link began.
 const (
-	// LinkControl is the first value of Slot that means the link itself.
+	// LinkControl is the lowest Slot of the link's own messages.
 	LinkControl uint16 = 0xFF00
 
 	// LinkAck carries Ctl and nothing else.
 	LinkAck uint16 = 0xFF01
-	// LinkCredit: the block that Handle named has become free, and the receiver asked to know. It may come late, when
-	// the block is on its next use, and after the death of a process once more.
+	// LinkCredit: the block that Handle named has become free, as the receiver asked to be told. It may come late, when
+	// the block is already in use again, and a second time after the death of a process.
 	LinkCredit uint16 = 0xFF02
 	// LinkBoundary, from a plugin: its learner has reached a dataset boundary and waits.
 	LinkBoundary uint16 = 0xFF03
@@ -49,12 +49,12 @@ const (
 	LinkEnvSeeds = 2
 )
 
-// LinkEnvFault says what went wrong in an environment. After the first three the worker takes no call but EnvState
-// with renew or restore.
+// LinkEnvFault is the kind of an environment's fault. After the first three the worker refuses every call except
+// EnvState with renew or restore.
 const (
-	LinkEnvFaultTrap     = 1 // it broke down
+	LinkEnvFaultTrap     = 1 // it trapped or failed
 	LinkEnvFaultDeadline = 2 // it took too long
-	LinkEnvFaultMemory   = 3 // it wanted too much memory
+	LinkEnvFaultMemory   = 3 // it needs more memory than its limit
 	LinkEnvFaultStatus   = 4 // it returned an error; 0 means the same
 	LinkEnvFaultRefused  = 5 // the call, not the environment, is wrong: it is out of range or not offered
 )

@@ -15,9 +15,9 @@ const (
 	RingMessages = 1
 	// RingQueue: any number of producers and consumers that may die at any moment, cells are RingCells.
 	RingQueue = 2
-	// RingBytes: a RingQueue whose messages may have any size up to the ring's. One takes as many cells next to each
-	// other as its bytes need, in one claim; Len of the first is that of the message. All cells of a message are in
-	// the state of its first, or, once a consumer is done with them, free.
+	// RingBytes: a RingQueue whose messages may have any size up to the ring's. A message takes as many
+	// adjacent cells as its bytes need, in one claim; Len of the first is that of the message. All cells of a message
+	// are in the state of its first, or, once a consumer is done with them, free.
 	RingBytes = 3
 )
 
@@ -52,9 +52,9 @@ type RingHeader struct {
 	_         [120]byte
 	Head      uint64 // 256: cells ever claimed by consumers
 	_         [120]byte
-	// NotEmpty is the futex of consumers: bit 0 somebody sleeps, bits 1..31 epoch. Who puts clears bit 0 and wakes one
-	// sleeper of a RingQueue, all of a RingMessages; whoever was woken sets bit 0 again once it has what it waited
-	// for, because others may sleep on. Sleeps on a RingQueue last 8 ms at most, so a lost wake-up costs no more.
+	// NotEmpty is the futex of consumers: bit 0 says that a consumer sleeps, bits 1..31 are the epoch. A producer clears
+	// bit 0 and wakes one sleeper of a RingQueue, all of a RingMessages; a consumer that was woken sets bit 0 again
+	// once it has what it waited for, because others may still sleep. Sleeps on a RingQueue last 8 ms at most, so a lost wake-up costs no more.
 	NotEmpty uint32 // 384
 	_        [124]byte
 	NotFull  uint32 // 512: futex of producers
@@ -79,7 +79,7 @@ type RingCell struct {
 	// is how many cells the claim that begins here takes. In a RingBytes position has 32 bits and count 16.
 	Ctl  uint64 // 0
 	Len  uint32 // 8: bytes of payload
-	Kind uint32 // 12: the user's
+	Kind uint32 // 12: for the users of the queue
 }
 
 // Fields of RingCell.Ctl.

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 )
 
@@ -15,17 +14,17 @@ const (
 	MaxActions     = 1 << 16
 )
 
-// ErrSpec is wrapped by every complaint about an environment's description.
+// ErrSpec is wrapped by every error about an environment's description.
 var ErrSpec = errors.New("environment description not accepted")
 
-// ErrNotYet is wrapped besides where the description may be right, and asks for what this host does not run yet.
+// ErrNotYet is wrapped too where a description is valid but asks for what this host does not run yet.
 var ErrNotYet = errors.New("this host does not run it yet")
 
 // Runs is what this host runs, for messages with ErrNotYet.
 const Runs = "one agent, one observation of f32, one Discrete action of i32, an action mask"
 
-// EnvSpec is what an environment said of itself for one configuration. It is a value: copies are independent
-// but share Tensors, which nobody changes after ParseSpec.
+// EnvSpec is an environment's description of itself for one configuration. It is a value: copies are independent but
+// share Tensors, which nobody changes after ParseSpec.
 type EnvSpec struct {
 	Name         string // name@version
 	ABI          Version
@@ -34,7 +33,7 @@ type EnvSpec struct {
 	MaxEnvs      int // 0 = no limit
 	EpisodeLimit int // time limit that the environment applies itself, 0 = none
 	Autoreset    Autoreset
-	Tensors      []TensorDesc // in the order that Env.Bind promises
+	Tensors      []TensorDesc // in the order of rl_bind's bindings
 }
 
 // ParseSpec decodes and checks what rl_describe wrote: a Spec followed by its tensors. b is not kept.
@@ -42,16 +41,15 @@ func ParseSpec(b []byte) (EnvSpec, error) {
 	if len(b) < SpecBytes {
 		return EnvSpec{}, fmt.Errorf("%w: %d bytes, the head alone has %d", ErrSpec, len(b), SpecBytes)
 	}
-	le := binary.LittleEndian
-	size, count := le.Uint32(b[0:]), le.Uint32(b[24:])
+	var head Spec
+	if _, err := binary.Decode(b, binary.LittleEndian, &head); err != nil {
+		return EnvSpec{}, fmt.Errorf("%w: %w", ErrSpec, err)
+	}
+	size, count := head.Size, head.Tensors
 	s := EnvSpec{
-		ABI:          Version{Major: le.Uint16(b[4:]), Minor: le.Uint16(b[6:])},
-		Caps:         Caps(le.Uint32(b[8:])),
-		Agents:       int(le.Uint32(b[12:])),
-		MaxEnvs:      int(le.Uint32(b[16:])),
-		EpisodeLimit: int(le.Uint32(b[20:])),
-		Autoreset:    Autoreset(le.Uint32(b[28:])),
-		Name:         cString(b[32:64]),
+		ABI: Version{Major: head.ABIMajor, Minor: head.ABIMinor}, Caps: head.Caps, Agents: int(head.Agents),
+		MaxEnvs: int(head.MaxEnvs), EpisodeLimit: int(head.EpisodeLimit), Autoreset: head.Autoreset,
+		Name: cString(head.Name[:]),
 	}
 	if s.ABI.Major != EnvABI.Major {
 		return EnvSpec{}, fmt.Errorf("%w: ABI %v, this host speaks %v", ErrSpec, s.ABI, EnvABI)
@@ -63,25 +61,25 @@ func ParseSpec(b []byte) (EnvSpec, error) {
 		return EnvSpec{}, fmt.Errorf("%w: %d tensors after a head of %d bytes do not fit in %d bytes",
 			ErrSpec, count, size, len(b))
 	}
-	for i := range int(count) {
-		s.Tensors = append(s.Tensors, parseTensor(b[int(size)+i*TensorBytes:]))
+	if count > 0 {
+		s.Tensors = make([]TensorDesc, count)
+		if _, err := binary.Decode(b[size:], binary.LittleEndian, s.Tensors); err != nil {
+			return EnvSpec{}, fmt.Errorf("%w: %w", ErrSpec, err)
+		}
 	}
 	return s, s.check()
 }
 
-func parseTensor(b []byte) TensorDesc {
-	le := binary.LittleEndian
-	d := TensorDesc{
-		Role: Role(le.Uint16(b[0:])), Index: le.Uint16(b[2:]),
-		DType: DType(b[4]), Rank: b[5], Flags: le.Uint16(b[6:]),
-		Low: math.Float32frombits(le.Uint32(b[32:])), High: math.Float32frombits(le.Uint32(b[36:])),
-		N: le.Uint32(b[40:]),
+// Describe returns the description as an environment writes it: a Spec and its tensors. ParseSpec is its inverse.
+func (s *EnvSpec) Describe() []byte {
+	head := Spec{
+		Size: SpecBytes, ABIMajor: s.ABI.Major, ABIMinor: s.ABI.Minor, Caps: s.Caps, Agents: uint32(s.Agents),
+		MaxEnvs: uint32(s.MaxEnvs), EpisodeLimit: uint32(s.EpisodeLimit), Tensors: uint32(len(s.Tensors)), Autoreset: s.Autoreset,
 	}
-	for i := range d.Shape {
-		d.Shape[i] = le.Uint32(b[8+4*i:])
-	}
-	copy(d.Name[:], b[44:64])
-	return d
+	copy(head.Name[:], s.Name)
+	b, _ := binary.Append(nil, binary.LittleEndian, &head) // structs of fixed size always fit
+	b, _ = binary.Append(b, binary.LittleEndian, s.Tensors)
+	return b
 }
 
 func cString(b []byte) string {

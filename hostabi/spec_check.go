@@ -58,7 +58,7 @@ func checkTensor(d *TensorDesc) error {
 
 func isNaN(x float32) bool { return math.IsNaN(float64(x)) }
 
-// wanted is what each role must look like: its element type (0 = several) and whether it is one scalar.
+// wanted has the rules of each role: the element type (0 = several), whether it is a scalar, whether it must be there.
 var wanted = map[Role]struct {
 	dtype    DType
 	scalar   bool
@@ -103,7 +103,7 @@ func (s *EnvSpec) checkRoles() error {
 	return s.checkPairs()
 }
 
-// checkPairs holds tensors that belong together against each other.
+// checkPairs compares tensors that belong together.
 func (s *EnvSpec) checkPairs() error {
 	action, _ := s.Tensor(RoleAction)
 	if err := checkAction(&action); err != nil {

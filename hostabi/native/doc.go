@@ -26,6 +26,6 @@
 // is sent on the wire before the reply of Snapshot, and before the call of Restore, with the same Call number, which
 // its sender counts up.
 //
-// The package holds names and documents. Who sends them is plugins/process; who answers is sdk/process, and in
-// other languages sdk/c and sdk/python.
+// The package holds names and documents. plugins/process sends them; sdk/process answers, and in other languages sdk/c
+// and sdk/python.
 package native

@@ -9,7 +9,7 @@ type Frame struct {
 	Arena *Arena `json:"arena,omitempty"`
 	// Removed: the arena of that ID is gone.
 	Removed *uint8 `json:"removed,omitempty"`
-	// Failed answers a call that could not be granted.
+	// Failed refuses a call of the plugin.
 	Failed *Failed `json:"failed,omitempty"`
 	// File announces a segment that environment blocks lie in, or the scratch area. Files: the segment.
 	File *File `json:"file,omitempty"`
@@ -23,9 +23,9 @@ type Frame struct {
 
 	// AddArena asks for an arena.
 	AddArena *AddArena `json:"add_arena,omitempty"`
-	// Stats tells what metrics of the component have become.
+	// Stats reports new values of the component's metrics.
 	Stats *Stats `json:"stats,omitempty"`
-	// Fail ends the component with an error, in the words for the user.
+	// Fail ends the component with an error for the user.
 	Fail *Fail `json:"fail,omitempty"`
 	// Metric names a number that environments report by LinkEnvMetric.
 	Metric *Metric `json:"metric,omitempty"`
@@ -51,8 +51,8 @@ type Arena struct {
 // Schema says what the blocks of an arena contain. Kind is trajectory, names, or tensors.
 type Schema struct {
 	Kind string `json:"kind"`
-	// Of a trajectory: the environment and the shape it was laid out for, and, for those who do not lay out blocks
-	// themselves, where each column lies.
+	// Of a trajectory: the environment and the shape it was laid out for, and, for readers that do not compute the
+	// layout, where each column lies.
 	Spec       *EnvSpec `json:"spec,omitempty"`
 	Steps      int      `json:"steps,omitempty"`
 	Envs       int      `json:"envs,omitempty"`
@@ -88,7 +88,7 @@ type AddArena struct {
 	Schema     *Schema `json:"schema,omitempty"`
 }
 
-// Failed says why a call was not granted.
+// Failed says why a call of the plugin was refused.
 type Failed struct {
 	Call   uint64 `json:"call"`
 	Reason string `json:"reason"`
@@ -112,12 +112,12 @@ type Metric struct {
 	Name   string `json:"name"`
 }
 
-// Stats tells what metrics have become, by name; those that it does not name are as they were.
+// Stats has the metrics that have changed, by name.
 type Stats struct {
 	Counters map[string]uint64  `json:"counters,omitempty"` // counts since the process began
 	Gauges   map[string]float64 `json:"gauges,omitempty"`
-	// Histograms and Distributions say what has been observed since the frame before, either as it was or counted in
-	// the buckets of stat.Histogram.
+	// Histograms and Distributions have what was observed since the previous frame, as numbers or as counts in the
+	// buckets of stat.Histogram.
 	Histograms    map[string][]float64    `json:"histograms,omitempty"`
 	Distributions map[string]Distribution `json:"distributions,omitempty"`
 }

@@ -52,15 +52,15 @@ const (
 // Capabilities that a plugin may have.
 const (
 	CapSnapshot = "snapshot" // its components can be saved and restored
-	CapPause    = "pause"    // its components come to rest when they are asked to
-	CapEnv      = "env"      // it works environments
+	CapPause    = "pause"    // its components come to rest on request
+	CapEnv      = "env"      // it runs environments
 	CapEnvState = "env_state"
 )
 
 // Empty is the document {}.
 type Empty struct{}
 
-// Description is what a plugin says of itself before anything else.
+// Description is a plugin's answer to its first call.
 type Description struct {
 	ABI          string   `json:"abi"` // of hostabi's layouts, such as "1.0"; another major does not work together
 	SDK          string   `json:"sdk"` // for people, such as "go 1.0"
@@ -87,7 +87,7 @@ type Port struct {
 	OnLoan  bool   `json:"on_loan"`
 }
 
-// Configuration is everything that an instance of a component is told at once.
+// Configuration is everything that an instance of a component needs to be configured.
 type Configuration struct {
 	Kind   string         `json:"kind"`
 	Name   string         `json:"name"` // component[i], or component
@@ -100,12 +100,12 @@ type Configuration struct {
 	// elements joined by commas.
 	Lines string `json:"lines"`
 	Run   Run    `json:"run"`
-	// Published is the newest policy version of the process that this one follows; see component.Host.
+	// Published is the newest policy version of the previous process of the component; see component.Host.
 	Published uint64         `json:"published"`
 	Begun     int            `json:"begun"`   // see component.Host
 	Peers     map[string]int `json:"peers"`   // instances of each kind in the pipeline
 	Readers   map[string]int `json:"readers"` // by signal: blocks that its receivers may hold at once
-	// Grants are columns, by slot, that the wires let it write in blocks of the slot's messages.
+	// Grants are the columns, by slot, that the component may write in blocks of the slot's messages.
 	Grants   map[string][]string `json:"grants"`
 	Policies map[string]Policy   `json:"policies"` // those of the pipeline
 	Envs     map[string]EnvSpec  `json:"envs"`     // what the pipeline's environments say of themselves
@@ -113,7 +113,7 @@ type Configuration struct {
 	Sources   map[string]json.RawMessage `json:"sources"`   // each an env.Source
 	FirstEnv  int                        `json:"first_env"` // global index of the component's first environment
 	LogLevel  string                     `json:"log_level"`
-	CheckOnly bool                       `json:"check_only"` // nothing will be started: only say whether the table is right
+	CheckOnly bool                       `json:"check_only"` // nothing will be started: only the table is checked
 }
 
 // Run is what all components of a run share; see component.Run.
@@ -173,12 +173,12 @@ type StateSize struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// Pausing says which Pause is meant. Calls may overtake each other: one whose Resume came before it is refused.
+// Pausing identifies a Pause. Calls may overtake each other: a Pause whose Resume came first is refused.
 type Pausing struct {
 	Number uint64 `json:"number"` // counts from 1 in each process
 }
 
-// WaitingList has what a component was given and has not begun with, in order. The process keeps its claims on the blocks
+// WaitingList has the messages that a component has received and not begun to handle, in order. The process keeps its claims on the blocks
 // until it is stopped.
 type WaitingList struct {
 	Messages []Waiting `json:"messages"`
@@ -217,9 +217,9 @@ type EnvBatch struct {
 	BlockEnvs   int `json:"block_envs"`
 }
 
-// EnvScratch says what the worker wants where in its scratch area, in bytes. The host makes the area and announces it
-// on the wire as the file with number 0, before the first message that needs it; the frame and that message take
-// different ways, so the worker waits for the one when it has got the other.
+// EnvScratch is the layout of a worker's scratch area, in bytes. The host makes the area and announces it on the wire as
+// the file with number 0, before the first message that needs it; the frame and that message take different ways, so
+// the worker waits for both.
 type EnvScratch struct {
 	MaskAt  int `json:"mask_at"`  // u8 per environment
 	SeedsAt int `json:"seeds_at"` // u64 per environment
@@ -229,7 +229,7 @@ type EnvScratch struct {
 }
 
 // EnvStateCall asks for something that is not on the step path. What the environments do not offer ends in
-// CodeUnsupported, what they refuse and what has changed nothing in CodeOrder; after any other the host begins anew.
+// CodeUnsupported, a refusal that has changed nothing in CodeOrder; after any other error the host makes them again.
 type EnvStateCall struct {
 	Do    string     `json:"do"`    // renew, snapshot, restore, save, load
 	Env   int        `json:"env"`   // for save and load

@@ -15,10 +15,10 @@ const (
 	KindTensors    = "tensors"    // columns of the sender's own
 )
 
-// ErrSchema is wrapped by every complaint about a schema of another process.
+// ErrSchema is wrapped by every error about a schema of another process.
 var ErrSchema = errors.New("schema not accepted")
 
-// maxColumns bounds what another process may say of its blocks.
+// maxColumns bounds the schema of another process.
 const maxColumns = 256
 
 // EncodeSpec returns the document for an environment's description.

@@ -64,7 +64,7 @@ type function struct {
 // files are the parts of hostabi that a guest sees, in the order of the views.
 var files = [...]string{"tensor.go", "status.go", "env.go"}
 
-// records lists the shared structs; the compiler's own layout of them is what the views assert.
+// sharedTypes lists the structs that host and guest share; the views assert the compiler's layout of them.
 func sharedTypes() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[hostabi.Spec](),
@@ -84,7 +84,7 @@ func parse(dir string, names []string) ([]*ast.File, *types.Info, error) {
 		}
 		parsed = append(parsed, f)
 	}
-	// Imports stay unresolved: constants, which are all that is asked of the checker, do not need them.
+	// Imports stay unresolved: the constants, which are all that is needed here, do not depend on them.
 	info := &types.Info{Defs: map[*ast.Ident]types.Object{}}
 	conf := types.Config{Error: func(error) {}, Importer: nothing{}}
 	_, _ = conf.Check(filepath.Base(dir), fset, parsed, info)
@@ -133,7 +133,7 @@ func (m *model) translate(line string) string {
 	})
 }
 
-// nothing is an importer that knows no package.
+// nothing is an importer that finds no package.
 type nothing struct{}
 
 func (nothing) Import(path string) (*types.Package, error) {

@@ -44,9 +44,9 @@ enum {
     RLH_RING_MESSAGES = 1,
     // any number of producers and consumers that may die at any moment, cells are RingCells.
     RLH_RING_QUEUE = 2,
-    // a RLH_RING_QUEUE whose messages may have any size up to the ring's. One takes as many cells next to each
-    // other as its bytes need, in one claim; Len of the first is that of the message. All cells of a message are in
-    // the state of its first, or, once a consumer is done with them, free.
+    // a RLH_RING_QUEUE whose messages may have any size up to the ring's. A message takes as many
+    // adjacent cells as its bytes need, in one claim; Len of the first is that of the message. All cells of a message
+    // are in the state of its first, or, once a consumer is done with them, free.
     RLH_RING_BYTES = 3,
 };
 
@@ -99,8 +99,8 @@ enum {
     RLH_ARENA_VERSION = 2,
 };
 
-// Sizes and places in an arena's words segment. The blocks themselves lie in a segment of their own, from its
-// start on, Stride bytes apart, so that a process can be given one for reading alone.
+// Sizes and places in an arena's words segment. The blocks lie in a segment of their own, from its start on, Stride
+// bytes apart, so that a process can be given read-only access to them.
 enum {
     // rlh_arena_block of block 0
     RLH_ARENA_BLOCKS_AT = 4096,
@@ -117,7 +117,7 @@ enum {
 
 // States of a block.
 enum {
-    // nobody's
+    // held by nobody
     RLH_ARENA_FREE = 0,
     // on loan to its one holder
     RLH_ARENA_WRITE = 1,
@@ -125,7 +125,7 @@ enum {
     RLH_ARENA_LIVE = 2,
     // revoked; readable by those who hold it, and freed by the last of them
     RLH_ARENA_ZOMBIE = 3,
-    // withdrawn; nobody's, for ever
+    // withdrawn for good
     RLH_ARENA_CLOSED = 4,
 };
 
@@ -135,21 +135,21 @@ enum {
     RLH_MAX_HOLDER = 23,
 };
 
-// A link is the pair of RLH_RING_MESSAGES between the host and one native plugin. Messages whose Slot is below
+// A link is the pair of message rings between the host and one native plugin. Messages whose Slot is below
 // RLH_LINK_CONTROL are data: to the plugin they go to the slot of that index in its manifest, from the plugin they come
 // from the signal whose index stands in Signal. Whoever sends a block keeps a claim on it until the receiver has
 // acknowledged the message, by which time the receiver has claims of its own on what it keeps; a block on a port
-// marked OnLoan stays the asker's until it is answered.
+// marked OnLoan stays on loan to the sender of the request until it is answered.
 //
 // Acknowledgement: ctl of every message, in both directions, is how many data messages of the other direction its
 // sender has finished with, in total since the link began.
 enum {
-    // RLH_LINK_CONTROL is the first value of Slot that means the link itself.
+    // RLH_LINK_CONTROL is the lowest Slot of the link's own messages.
     RLH_LINK_CONTROL = 65280,
     // RLH_LINK_ACK carries ctl and nothing else.
     RLH_LINK_ACK = 65281,
-    // the block that Handle named has become free, and the receiver asked to know. It may come late, when
-    // the block is on its next use, and after the death of a process once more.
+    // the block that Handle named has become free, as the receiver asked to be told. It may come late, when
+    // the block is already in use again, and a second time after the death of a process.
     RLH_LINK_CREDIT = 65282,
     // RLH_LINK_BOUNDARY, from a plugin: its learner has reached a dataset boundary and waits.
     RLH_LINK_BOUNDARY = 65283,
@@ -182,14 +182,14 @@ enum {
     RLH_LINK_ENV_SEEDS = 2,
 };
 
-// LinkEnvFault says what went wrong in an environment. After the first three the worker takes no call but EnvState
-// with renew or restore.
+// LinkEnvFault is the kind of an environment's fault. After the first three the worker refuses every call except
+// EnvState with renew or restore.
 enum {
-    // it broke down
+    // it trapped or failed
     RLH_LINK_ENV_FAULT_TRAP = 1,
     // it took too long
     RLH_LINK_ENV_FAULT_DEADLINE = 2,
-    // it wanted too much memory
+    // it needs more memory than its limit
     RLH_LINK_ENV_FAULT_MEMORY = 3,
     // it returned an error; 0 means the same
     RLH_LINK_ENV_FAULT_STATUS = 4,
@@ -278,9 +278,9 @@ enum {
 // Capabilities that a plugin may have.
 // its components can be saved and restored
 #define RLH_CAP_SNAPSHOT "snapshot"
-// its components come to rest when they are asked to
+// its components come to rest on request
 #define RLH_CAP_PAUSE "pause"
-// it works environments
+// it runs environments
 #define RLH_CAP_ENV "env"
 #define RLH_CAP_ENV_STATE "env_state"
 
@@ -387,7 +387,7 @@ _Static_assert(offsetof(rlh_ring_header, reserved9) == 896, "rlh_ring_header.res
 typedef struct rlh_ring_cell {
     uint64_t ctl;
     uint32_t len; // bytes of payload
-    uint32_t kind; // the user's
+    uint32_t kind; // for the users of the queue
 } rlh_ring_cell;
 _Static_assert(sizeof(rlh_ring_cell) == 16, "rlh_ring_cell");
 _Static_assert(offsetof(rlh_ring_cell, ctl) == 0, "rlh_ring_cell.ctl");
@@ -429,7 +429,7 @@ _Static_assert(offsetof(rlh_arena_header, reserved2) == 132, "rlh_arena_header.r
 typedef struct rlh_arena_block {
     uint64_t word; // generation:37 | state:3 | holders:24; every change is one compare-and-swap
     uint64_t aborts; // generations that ended without a commit
-    uint32_t creditor; // holder that wants to know when the block becomes free, plus 1; 0 = nobody
+    uint32_t creditor; // holder to notify when the block becomes free, plus 1; 0 = none
     char reserved[44]; // reserved, 0
 } rlh_arena_block;
 _Static_assert(sizeof(rlh_arena_block) == 64, "rlh_arena_block");
