@@ -44,6 +44,9 @@ const (
 	dead                   // not taken: the receiving loop or receiver is closed
 )
 
+// lost reports whether a connection did not take the message and counts it as dropped.
+func (o outcome) lost() bool { return o != queued && o != away }
+
 // line is how many bytes the hardware fetches at once.
 const line = 128
 

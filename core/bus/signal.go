@@ -90,24 +90,31 @@ func (s *Signal) Connections() []*Connection {
 // m.Handle, if not 0, must stay valid during the call. Errors: ErrFull (a Fail connection had no room),
 // ErrOverrun, or what Retainer.Retain returned; the other connections got the message.
 func (s *Signal) Emit(m hostabi.Message) error {
+	_, err := s.Offer(m)
+	return err
+}
+
+// Offer is Emit, and reports whether all connected slots get the message, at once or when they have room; false too if
+// there is no connection.
+func (s *Signal) Offer(m hostabi.Message) (taken bool, err error) {
 	m.Sequence = s.sequence.Add(1)
 	r := s.routes.Load()
-	reached := false
+	reached, missed := false, false
 	var failed error
 	for _, c := range r.each {
 		o, err := c.emit(&m)
-		reached = reached || o != away
+		reached, missed = reached || o != away, missed || o.lost()
 		failed = firstError(failed, err)
 	}
 	if len(r.queue) > 0 {
 		o, err := s.emitQueue(r, &m)
-		reached = reached || o != away
+		reached, missed = reached || o != away, missed || o.lost()
 		failed = firstError(failed, err)
 	}
 	if r.reply != nil {
 		if c := r.reply[m.Sender]; c != nil {
 			o, err := c.emit(&m)
-			reached = reached || o != away
+			reached, missed = reached || o != away, missed || o.lost()
 			failed = firstError(failed, err)
 		}
 	}
@@ -122,7 +129,7 @@ func (s *Signal) Emit(m hostabi.Message) error {
 	if s.routes.Load() != r {
 		s.meanwhile(r, &m)
 	}
-	return failed
+	return reached && !missed && failed == nil, failed
 }
 
 // Tap makes fn get every message, in addition to the connections: by value, on the goroutine that emits it and

@@ -13,7 +13,6 @@ import (
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/core/table"
-	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 )
 
@@ -181,20 +180,16 @@ func (h *Host) BoundSlot(name string) *bus.Slot {
 	return nil
 }
 
-// Writable returns a column of type f32 of the block that a message of a slot carries, to be written where it lies; tr is that
-// block, leased by the caller. It returns an error unless the wires of the slot grant that column.
-func (h *Host) Writable(slot string, tr trajectory.Trajectory, c trajectory.Column) ([]float32, error) {
+// Granted returns an error, which names the key, unless the wires of a slot let the component write that column where it
+// lies in blocks of the slot's messages.
+func (h *Host) Granted(slot, column string) error {
+	if slices.Contains(h.Grants[slot], column) {
+		return nil
+	}
 	owner, _, _ := strings.Cut(h.Name, "[")
 	port := Qualified(owner, slot)
-	if !slices.Contains(h.Grants[slot], c.String()) {
-		return nil, &table.Error{Code: CodeGrant, Place: "slot " + port, Reason: fmt.Sprintf("may not write %s: no wire grants it", c),
-			Help: fmt.Sprintf("add write = [%q] to each [[wire]] with slot = %q", c, port)}
-	}
-	column := tr.Float32(c)
-	if column == nil {
-		return nil, fmt.Errorf("slot %s: its blocks have no column %s of type f32", port, c)
-	}
-	return column, nil
+	return &table.Error{Code: CodeGrant, Place: "slot " + port, Reason: fmt.Sprintf("may not write %s: no wire grants it", column),
+		Help: fmt.Sprintf("add write = [%q] to each [[wire]] with slot = %q", column, port)}
 }
 
 // CodeGrant is the code of errors about what a wire grants; rlhost explain has a page for it.

@@ -43,7 +43,7 @@ func CheckColumns(columns []Column, blockBytes int) error {
 // fits reports whether the last element of a column lies in the block. No stride is negative, so it is the one that
 // reaches farthest.
 func fits(c *Column, blockBytes int) bool {
-	size := dtypeBytes(c.DType)
+	size := DTypeOf(c.DType).Bytes()
 	if size == 0 || c.Offset < 0 || c.Offset > blockBytes-size {
 		return false
 	}
@@ -65,11 +65,11 @@ func fits(c *Column, blockBytes int) bool {
 	return product == c.Elems
 }
 
-// dtypeBytes returns the size of the type with that name, or 0 if there is none.
-func dtypeBytes(name string) int {
+// DTypeOf returns the type with that name, or 0, which has no bytes, if there is none.
+func DTypeOf(name string) hostabi.DType {
 	for d := hostabi.U8; d <= hostabi.Bool; d++ {
 		if d.String() == name {
-			return d.Bytes()
+			return d
 		}
 	}
 	return 0

@@ -1,36 +1,10 @@
-// Package process serves native plugins in Go: programs whose component, an ordinary
-// component.Component, runs in a process of its own and shares blocks and messages with the host.
+// Package process serves native plugins in Go: programs whose component runs in a process of its own and shares blocks and
+// messages with the host.
 //
-// A whole plugin is a component and a main:
+// The component is written against sdk/component, whose documentation shows a whole one. The program is
 //
-//	type clipper struct {
-//		limit struct {
-//			Reward float32 `toml:"reward"`
-//		}
-//		h   *component.Host
-//		out *bus.Signal
-//	}
-//
-//	func (c *clipper) Manifest() component.Manifest { ... }                      // ports
-//	func (c *clipper) Configure(decode func(any) error) error { return decode(&c.limit) }
-//	func (c *clipper) Start(h *component.Host) error {
-//		c.h, c.out = h, h.Signal("trajectories")
-//		h.Slot("on_trajectories", c.onTrajectory)
-//		return nil
-//	}
-//	func (c *clipper) onTrajectory(m *hostabi.Message) {
-//		tr, lease, err := trajectory.Lease(c.h.Arenas, m.Handle)
-//		if err != nil {
-//			c.h.Fail(err)
-//			return
-//		}
-//		defer lease.Release()
-//		clip(tr.Float32(trajectory.Reward), c.limit.Reward)
-//		_ = c.out.Emit(*m)
-//	}
-//	...
 //	func main() {
-//		process.Serve(process.Plugin{Kinds: map[string]func() component.Component{
+//		process.Serve(process.Plugin{Components: map[string]func() component.Component{
 //			"clipper": func() component.Component { return &clipper{} },
 //		}})
 //	}
@@ -46,15 +20,13 @@
 //
 // # What is the same as in the host
 //
-// The component's life, its host's methods, slots one at a time on one loop, timers, leases and loans, Pause through
-// full connections, the meaning of Fail and Stop. The block of a slot's message is claimed while the slot runs. Loans,
-// leases and claims are made in memory shared with the host, without a request to it.
+// Everything that sdk/component says. Loans, leases and claims are made in memory shared with the host, without a request
+// to it. The parameters that a synchronous training ends with are the same, bit for bit, as with the component built in.
 //
 // # What is different
 //
-// Host.Env has the environments that Plugin.Load can load, and only describes the others. Host.Log and printed text go
-// to the host's log. Metrics reach the host ten times a second, and before a snapshot. A state returned by Snapshot
-// travels through a memory file. Host.Arenas.Add asks the host and waits for the answer.
+// Log and printed text go to the host's log. Metrics reach the host ten times a second, and before a snapshot. Host.Arena
+// asks the host and waits for the answer.
 //
 // A panic in a slot ends the process, as Host.Fail does, after reporting the reason to the host. When the process dies
 // in any way, the host releases its claims, starts it again with the last state that it has, and sends the unfinished
@@ -62,6 +34,10 @@
 //
 // The process ends with its host, whatever the component is doing. It has no timeouts, so it can stop in a debugger:
 // `rlhost plugin attach NAME` starts one, and the host does not call the process stalled.
+//
+// Plugin.Kinds takes components of the interface that the host's own have, core/component: with policies, dataset
+// boundaries, requests about blocks on loan, and Pause. Their Host.Env has the environments that Plugin.Load can load, and
+// only describes the others.
 //
 // # Speed
 //

@@ -4,28 +4,45 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 
-	"github.com/rlhost/rlhost/core/component"
+	core "github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/component/author"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
+	"github.com/rlhost/rlhost/sdk/component"
 	"github.com/rlhost/rlhost/sdk/process/rpc"
 )
 
 // Plugin is the content of a program.
 type Plugin struct {
-	// Kinds makes an unconfigured component of each kind, by the kind's name in snake_case. A process runs one
+	// Components makes an unconfigured component of each kind, by the kind's name in snake_case. A process runs one
 	// component; a check of a configuration makes, configures and drops another.
-	Kinds map[string]func() component.Component
+	Components map[string]func() component.Component
+	// Kinds are further ones, written against the wide interface of the host's own components.
+	Kinds map[string]func() core.Component
 	// Docs has a sentence for each kind.
 	Docs map[string]string
 	// Policy makes the result of Host.Policy from a [policy.NAME] table, for the policy's environment. decode is as in
 	// Component.Configure. nil: the kinds use no policies.
-	Policy func(decode func(into any) error, env *hostabi.EnvSpec) (component.Policy, error)
+	Policy func(decode func(into any) error, env *hostabi.EnvSpec) (core.Policy, error)
 	// Load loads the source of the environments of the program's worker processes. nil: it has none.
 	Load func(ctx context.Context, source env.Source) (env.Plugin, error)
+}
+
+// kinds returns all kinds that the plugin makes.
+func (p *Plugin) kinds() map[string]func() core.Component {
+	all := maps.Clone(p.Kinds)
+	if all == nil {
+		all = map[string]func() core.Component{}
+	}
+	for name, make := range p.Components {
+		all[name] = author.Kind(make)
+	}
+	return all
 }
 
 // Exit statuses of a plugin.

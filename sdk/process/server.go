@@ -22,6 +22,7 @@ const sdkName = "go 1.0"
 // unless one hangs; frames on the goroutine of readWire; messages on the loop of the instance.
 type server struct {
 	plugin  Plugin
+	kinds   map[string]func() component.Component
 	in, out *ring.SPSC
 	wire    *shm.Socket
 	envs    *envs
@@ -52,7 +53,7 @@ func newServer(p Plugin) (*server, error) {
 }
 
 func makeServer(p Plugin, in, out *ring.SPSC, wire *shm.Socket) *server {
-	s := &server{plugin: p, in: in, out: out, wire: wire, exit: os.Exit}
+	s := &server{plugin: p, kinds: p.kinds(), in: in, out: out, wire: wire, exit: os.Exit}
 	s.log = newLogger(os.Stderr, &s.level)
 	s.envs = newEnvs(p.Load, in, out, s.send, s.log)
 	s.arenas = newArenas(s.send)
@@ -69,13 +70,13 @@ func (s *server) close() {
 // describe returns the plugin's description.
 func (s *server) describe() native.Description {
 	d := native.Description{ABI: native.ABI, SDK: sdkName, Capabilities: []string{}, Kinds: []native.Kind{}}
-	if len(s.plugin.Kinds) > 0 {
+	if len(s.kinds) > 0 {
 		d.Capabilities = append(d.Capabilities, native.CapSnapshot, native.CapPause)
 	}
 	if s.plugin.Load != nil {
 		d.Capabilities = append(d.Capabilities, native.CapEnv, native.CapEnvState)
 	}
-	for name, make := range s.plugin.Kinds {
+	for name, make := range s.kinds {
 		m := make().Manifest()
 		d.Kinds = append(d.Kinds, native.Kind{
 			Name: name, Doc: s.plugin.Docs[name], Signals: ports(m.Signals), Slots: ports(m.Slots),
@@ -95,7 +96,7 @@ func ports(list []component.Port) []native.Port {
 
 // configure makes a component and reads its table.
 func (s *server) configure(c native.Configuration) (native.Configured, error) {
-	make := s.plugin.Kinds[c.Kind]
+	make := s.kinds[c.Kind]
 	if make == nil {
 		return native.Configured{}, refuse(native.CodeInvalid, "this plugin has no kind %q", c.Kind)
 	}

@@ -1,0 +1,88 @@
+package author
+
+import (
+	"errors"
+
+	"github.com/rlhost/rlhost/core/component"
+	sdk "github.com/rlhost/rlhost/sdk/component"
+)
+
+// Kind returns what makes an unconfigured component of a kind that an author has written.
+func Kind(make func() sdk.Component) func() component.Component {
+	return func() component.Component { return &authored{author: make()} }
+}
+
+// authored is a component that an author has written.
+type authored struct {
+	author sdk.Component
+	host   *host // nil before Start
+}
+
+var _ component.Component = (*authored)(nil)
+
+// Manifest returns the author's.
+func (c *authored) Manifest() component.Manifest {
+	m := c.author.Manifest()
+	return component.Manifest{Signals: ports(m.Signals), Slots: ports(m.Slots)}
+}
+
+func ports(list []sdk.Port) []component.Port {
+	all := make([]component.Port, len(list))
+	for i, p := range list {
+		all[i] = component.Port{Name: p.Name, Payload: p.Payload, Doc: p.Doc}
+	}
+	return all
+}
+
+// Configure lets the author check the table.
+func (c *authored) Configure(decode func(into any) error) error {
+	return configError(c.author.Configure(decode))
+}
+
+// configError makes the host's errors of the author's.
+func configError(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var errs []error
+		for _, one := range joined.Unwrap() {
+			errs = append(errs, configError(one))
+		}
+		return errors.Join(errs...)
+	}
+	var e *sdk.ConfigError
+	if errors.As(err, &e) {
+		return &component.ConfigError{Key: e.Key, Reason: e.Reason, Help: e.Help}
+	}
+	return err
+}
+
+// Start starts the author's component.
+func (c *authored) Start(h *component.Host) error {
+	c.host = &host{wide: h, open: map[claim]struct{}{}}
+	return c.author.Start(c.host)
+}
+
+// Snapshot returns the author's bytes as they are.
+func (c *authored) Snapshot() (component.State, error) {
+	b, err := c.author.Snapshot()
+	if err != nil || b == nil {
+		return component.State{}, err
+	}
+	return component.State{Blobs: map[string][]byte{component.OpaqueBlob: b}}, nil
+}
+
+// Restore gives them back.
+func (c *authored) Restore(s component.State) error {
+	return c.author.Restore(s.Blobs[component.OpaqueBlob])
+}
+
+// Stop stops the author's component and ends the leases and loans that it has left.
+func (c *authored) Stop() error {
+	err := c.author.Stop()
+	if c.host == nil {
+		return err
+	}
+	for x := range c.host.open {
+		err = errors.Join(err, x.end())
+	}
+	return err
+}

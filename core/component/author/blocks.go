@@ -1,0 +1,188 @@
+package author
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/hostabi/native"
+	sdk "github.com/rlhost/rlhost/sdk/component"
+)
+
+// errSpent is the error for a token that names nothing any more.
+var errSpent = errors.New("the block was released, or the slot that it came to has returned")
+
+// token is what of a Block the author does not see.
+type token interface{ handle() hostabi.Handle }
+
+// block is the block of a message while its slot runs. It is leased when it is first looked at.
+type block struct {
+	host  *host
+	slot  string // empty: it may not be written
+	h     hostabi.Handle
+	lease arena.Lease
+	view  view
+}
+
+func (b *block) handle() hostabi.Handle { return b.h }
+
+func (b *block) Column(name string) (sdk.Column, error) {
+	if err := b.look(); err != nil {
+		return sdk.Column{}, err
+	}
+	return b.view.column(name)
+}
+
+func (b *block) Writable(name string) (sdk.Column, error) {
+	if b.slot == "" {
+		return sdk.Column{}, fmt.Errorf("column %s can only be written in the slot that the block comes to", name)
+	}
+	if err := b.host.wide.Granted(b.slot, name); err != nil {
+		return sdk.Column{}, err
+	}
+	return b.Column(name)
+}
+
+func (b *block) Lease() (sdk.Lease, error) {
+	l := &lease{block{host: b.host, h: b.h}}
+	if err := l.look(); err != nil {
+		return nil, err
+	}
+	b.host.open[l] = struct{}{}
+	return l, nil
+}
+
+// look leases the block, once.
+func (b *block) look() error {
+	if b.view.mem != nil {
+		return nil
+	}
+	if b.h == 0 {
+		return errSpent
+	}
+	a, err := b.host.wide.Arenas.Of(b.h)
+	if err != nil {
+		return err
+	}
+	if b.lease, err = a.Lease(b.h); err == nil {
+		b.view = view{a, b.lease.Bytes()}
+	}
+	return err
+}
+
+// end makes the token name nothing.
+func (b *block) end() error {
+	looked := b.view.mem != nil
+	b.h, b.view = 0, view{}
+	if !looked {
+		return nil
+	}
+	return b.lease.Release()
+}
+
+// lease is a block that outlives its slot.
+type lease struct{ block }
+
+func (l *lease) Release() error {
+	if l.h == 0 {
+		return errSpent
+	}
+	delete(l.host.open, l)
+	return l.end()
+}
+
+// loan is a block that is being written.
+type loan struct {
+	host *host
+	loan arena.Loan
+	view view
+}
+
+func (l *loan) Column(name string) (sdk.Column, error) {
+	if l.loan.Bytes() == nil {
+		return sdk.Column{}, errSpent
+	}
+	return l.view.column(name)
+}
+
+func (l *loan) Commit() (sdk.Lease, error) {
+	h, err := l.loan.Commit()
+	if err != nil {
+		return nil, err
+	}
+	delete(l.host.open, l)
+	made := &lease{block{host: l.host, h: h}}
+	if err := made.look(); err != nil {
+		return nil, err
+	}
+	l.host.open[made] = struct{}{}
+	return made, l.view.arena.Release(h) // the lease has a claim of its own
+}
+
+func (l *loan) Abort() error {
+	delete(l.host.open, l)
+	return l.loan.Abort()
+}
+
+func (l *loan) end() error { return l.loan.Abort() }
+
+// own is an arena of the component's.
+type own struct {
+	host  *host
+	arena *arena.Arena
+}
+
+func (o *own) Loan() (sdk.Loan, bool) {
+	lent, err := o.arena.Loan()
+	if err != nil {
+		return nil, false
+	}
+	l := &loan{o.host, lent, view{o.arena, lent.Bytes()}}
+	o.host.open[l] = struct{}{}
+	return l, true
+}
+
+// view is a block's memory and what lies where in it.
+type view struct {
+	arena *arena.Arena
+	mem   []byte
+}
+
+func (v *view) column(name string) (sdk.Column, error) {
+	switch s := v.arena.Schema().(type) {
+	case *trajectory.Schema:
+		if c, ok := trajectory.ParseColumn(name); ok {
+			if l, ok := s.Layout(c); ok {
+				c := sdk.Column{Name: name, DType: l.DType, Rows: l.Rows, Envs: l.Envs, Elems: l.Elems, Shape: l.Shape}
+				return v.at(c, l.Offset, l.StrideT, l.StrideEnv, l.StrideElem)
+			}
+		}
+	case *native.Schema:
+		for i := range s.Columns {
+			if l := &s.Columns[i]; l.Name == name {
+				c := sdk.Column{Name: name, DType: native.DTypeOf(l.DType), Rows: l.Rows, Envs: l.Envs, Elems: l.Elems, Shape: l.Shape}
+				return v.at(c, l.Offset, l.StrideT, l.StrideEnv, l.StrideElem)
+			}
+		}
+	case []string:
+		if i := slices.Index(s, name); i >= 0 {
+			return v.at(sdk.Column{Name: name, DType: hostabi.F64, Rows: 1, Envs: 1, Elems: 1}, 8*i, 8, 8, 8)
+		}
+	}
+	return sdk.Column{}, fmt.Errorf("blocks of %s have no column %s", v.arena.Name(), name)
+}
+
+// at completes a column by its place, with strides in bytes.
+func (v *view) at(c sdk.Column, offset, strideT, strideEnv, strideElem int) (sdk.Column, error) {
+	size := c.DType.Bytes()
+	if (offset|strideT|strideEnv|strideElem)%size != 0 {
+		return sdk.Column{}, fmt.Errorf("column %s of %s is not aligned to its elements", c.Name, v.arena.Name())
+	}
+	last := (c.Rows-1)*strideT + (c.Envs-1)*strideEnv + (c.Elems-1)*strideElem
+	c.StrideT, c.StrideEnv, c.StrideElem = strideT/size, strideEnv/size, strideElem/size
+	c.Bytes = v.mem[offset : offset+last+size : offset+last+size]
+	return c, nil
+}

@@ -1,0 +1,75 @@
+// Package shaper is a component that shapes rewards: it rewrites the reward column of each trajectory where it lies, before
+// the learner sees it.
+package shaper
+
+import (
+	"fmt"
+
+	"github.com/rlhost/rlhost/sdk/component"
+)
+
+// shaper makes of each reward r what the learner gets: scale·r + shift, at most clip in magnitude.
+type shaper struct {
+	component.Stateless
+	config struct {
+		Scale float64 `toml:"scale"`
+		Shift float64 `toml:"shift"` // of every env step
+		Clip  float64 `toml:"clip"`  // 0 = none
+	}
+	host    component.Host
+	shaped  component.Signal
+	rewards component.Histogram
+}
+
+// New returns an unconfigured shaper.
+func New() component.Component { return &shaper{} }
+
+// Manifest lists the ports.
+func (c *shaper) Manifest() component.Manifest {
+	return component.Manifest{
+		Signals: []component.Port{{Name: "trajectories", Payload: "trajectory", Doc: "a block with shaped rewards"}},
+		Slots:   []component.Port{{Name: "on_trajectories", Payload: "trajectory", Doc: "a full block"}},
+	}
+}
+
+// Configure reads the component's table.
+func (c *shaper) Configure(decode func(into any) error) error {
+	c.config.Scale = 1
+	if err := decode(&c.config); err != nil {
+		return err
+	}
+	if c.config.Clip < 0 {
+		return &component.ConfigError{Key: "clip", Reason: fmt.Sprintf("is %g, want 0 (none) or more", c.config.Clip)}
+	}
+	return nil
+}
+
+// Start finds the ports.
+func (c *shaper) Start(h component.Host) error {
+	c.host, c.shaped, c.rewards = h, h.Signal("trajectories"), h.Histogram("shaper/reward")
+	h.Slot("on_trajectories", c.onTrajectory)
+	return nil
+}
+
+// onTrajectory rewrites the rewards of one block and passes it on.
+func (c *shaper) onTrajectory(m *component.Message) {
+	reward, err := m.Block.Writable("reward")
+	if err == nil {
+		for i, r := range reward.Float32() {
+			reward.Float32()[i] = c.shape(r)
+		}
+		_, err = c.shaped.Emit(*m)
+	}
+	if err != nil {
+		c.host.Fail(err)
+	}
+}
+
+func (c *shaper) shape(r float32) float32 {
+	x := c.config.Scale*float64(r) + c.config.Shift
+	if clip := c.config.Clip; clip > 0 {
+		x = max(-clip, min(clip, x))
+	}
+	c.rewards.Observe(x)
+	return float32(x)
+}

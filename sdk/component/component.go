@@ -1,0 +1,56 @@
+package component
+
+import "fmt"
+
+// Component is one node of a pipeline. The host calls Configure and Manifest, Start, perhaps Restore, and then slots,
+// timers and Snapshot, one at a time; Stop comes last, also after a failed Start. A panic ends the component.
+type Component interface {
+	// Manifest returns the signals and slots of the component as it is configured; before Configure, of its defaults.
+	Manifest() Manifest
+	// Configure decodes the component's table into a struct, whose fields are named by tags such as `toml:"scale"` and hold
+	// the defaults, and checks it. The error is one or several joined *ConfigError, or what decode returned. It takes no
+	// resources, and may be all that is ever asked of a component.
+	Configure(decode func(into any) error) error
+	// Start takes resources and binds every slot of the manifest. Messages arrive after it.
+	Start(h Host) error
+	// Snapshot returns what Restore needs to continue as if nothing had happened.
+	Snapshot() ([]byte, error)
+	// Restore replaces the state by a snapshot of a component with the same configuration.
+	Restore(state []byte) error
+	// Stop releases what the component has besides leases and loans, which the host takes back.
+	Stop() error
+}
+
+// Manifest lists the ports, in a fixed order.
+type Manifest struct {
+	Signals, Slots []Port
+}
+
+// Port is a signal or a slot. A signal connects to slots of an equal payload.
+type Port struct {
+	Name    string // snake_case
+	Payload string // such as trajectory, or a name of one's own
+	Doc     string // one sentence
+}
+
+// ConfigError says what is wrong with one key of a component's table. The host adds file, line and column.
+type ConfigError struct {
+	Key    string
+	Reason string // such as "is -1, want 0 or more"
+	Help   string // what to write instead; may be empty
+}
+
+// Error names the key and the reason.
+func (e *ConfigError) Error() string { return fmt.Sprintf("`%s` %s", e.Key, e.Reason) }
+
+// Stateless is for components to embed that have nothing to save and nothing to release.
+type Stateless struct{}
+
+// Snapshot returns an empty state.
+func (Stateless) Snapshot() ([]byte, error) { return nil, nil }
+
+// Restore has nothing to restore.
+func (Stateless) Restore([]byte) error { return nil }
+
+// Stop has nothing to release.
+func (Stateless) Stop() error { return nil }

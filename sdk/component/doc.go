@@ -1,0 +1,42 @@
+// Package component is what the author of a component in Go writes against. The same source is built into the program,
+// run as a process of its own (sdk/process), and compiled to a WebAssembly module.
+//
+//	type clipper struct {
+//		component.Stateless
+//		h   component.Host
+//		out component.Signal
+//	}
+//
+//	func (c *clipper) Manifest() component.Manifest {
+//		return component.Manifest{
+//			Signals: []component.Port{{Name: "trajectories", Payload: "trajectory", Doc: "with clipped rewards"}},
+//			Slots:   []component.Port{{Name: "on_trajectories", Payload: "trajectory", Doc: "full blocks"}},
+//		}
+//	}
+//
+//	func (c *clipper) Configure(decode func(into any) error) error { return decode(&struct{}{}) }
+//
+//	func (c *clipper) Start(h component.Host) error {
+//		c.h, c.out = h, h.Signal("trajectories")
+//		h.Slot("on_trajectories", c.onTrajectory)
+//		return nil
+//	}
+//
+//	func (c *clipper) onTrajectory(m *component.Message) {
+//		reward, err := m.Block.Writable("reward")
+//		if err == nil {
+//			for i, r := range reward.Float32() {
+//				reward.Float32()[i] = max(-1, min(1, r))
+//			}
+//			_, err = c.out.Emit(*m)
+//		}
+//		if err != nil {
+//			c.h.Fail(err)
+//		}
+//	}
+//
+// A message of 64 bytes names a block of memory that all components share; nothing is copied. A component sees blocks as
+// tokens: a Block while the slot of its message runs, a Lease for longer, a Loan to write one of its own.
+//
+// The package imports nothing of the host's but hostabi. Package core/component/author runs such components in the host.
+package component
