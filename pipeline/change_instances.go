@@ -14,8 +14,8 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-// learnedStep is how often learned polls whether trajectories have been learned from. The release of a block is only
-// reported to its writer.
+// learnedStep is how often learned looks whether trajectories have been learned from: the release of a block is told to
+// its writer alone, which may be another process, and so may the one that releases it.
 const learnedStep = 200 * time.Microsecond
 
 // learned waits, in synchronous mode, until a rollout's trajectories have been learned from and the resulting weights

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -111,11 +110,9 @@ func drained(ctx context.Context, l pairing) error {
 	if l.Stats().Parked == 0 || l.to.host.Receiver.Held() {
 		return nil
 	}
-	tick := time.NewTicker(parkedEvery)
-	defer tick.Stop()
 	for l.Stats().Parked > 0 {
 		select {
-		case <-tick.C:
+		case <-l.Unparked():
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-l.to.loop.ended:
@@ -124,7 +121,3 @@ func drained(ctx context.Context, l pairing) error {
 	}
 	return nil
 }
-
-// parkedEvery is how often drained polls. Nothing reports that the last parked message has been queued, and changing
-// a wire while its receiver is behind is rare.
-const parkedEvery = 2 * time.Millisecond

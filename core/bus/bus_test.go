@@ -267,12 +267,22 @@ func TestBlock_ResumesTheSenderWhenHalfIsFree(t *testing.T) {
 	with(t, func(t *testing.T, f *fixture) {
 		step := make(chan struct{})
 		slot := bus.NewSlot(f.receiver, "in", "payload", func(*hostabi.Message) { <-step })
-		connect(t, f.sig, slot, bus.Options{Depth: 4})
+		c := connect(t, f.sig, slot, bus.Options{Depth: 4})
 		f.emit(6)
 		f.receive()                                              // works on 1; 2 to 5 are queued, 6 waits
 		for i, paused := range []bool{true, true, true, false} { // 6 enters as the slot takes 2
 			if got := f.sender.Paused(); got != paused {
 				t.Errorf("after %d messages the sender is paused: %v, want %v", i, got, paused)
+			}
+			select {
+			case <-c.Unparked():
+				if i == 0 {
+					t.Error("Unparked while a message waits")
+				}
+			default:
+				if i > 0 {
+					t.Errorf("after %d messages none waits, and Unparked does not say so", i)
+				}
 			}
 			step <- struct{}{}
 			synctest.Wait()

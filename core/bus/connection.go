@@ -232,6 +232,17 @@ func (c *Connection) Stats() ConnectionStats {
 	}
 }
 
+// Unparked returns a channel that is closed as soon as no message waits for room, which is at once if none does. A
+// connection that has been moved to another signal since may have parked messages again: look at Stats.
+func (c *Connection) Unparked() <-chan struct{} {
+	if p := c.parking.Load(); p != nil {
+		return p.whenEmpty()
+	}
+	none := make(chan struct{})
+	close(none)
+	return none
+}
+
 // emit sends m on this connection alone.
 func (c *Connection) emit(m *hostabi.Message) (outcome, error) {
 	if err := c.retain(m.Handle); err != nil {

@@ -115,6 +115,7 @@ func (p *parking) passOn(c *Connection, to *parking) (orphans fifo) {
 			p.waiting.push(to.waiting.pop())
 		}
 		to.waiting, p.waiting = p.waiting, fifo{}
+		p.tellEmpty()
 		to.activate()
 	}
 	c.parking.Store(to)

@@ -28,6 +28,7 @@ type parking struct {
 	mu      sync.Mutex
 	waiting fifo
 	open    []*Connection // may take messages; after Disconnect only the last one, while messages wait
+	emptied chan struct{} // closed once no message waits; nil where nobody waits for that
 }
 
 // add queues m at a connection with room, or parks it. c is the connection whose turn it was.
@@ -93,6 +94,26 @@ func (p *parking) detach(c *Connection, now bool) {
 	c.abandon(&orphans)
 }
 
+// whenEmpty returns a channel that is closed once no message waits.
+func (p *parking) whenEmpty() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.emptied == nil {
+		p.emptied = make(chan struct{})
+	}
+	emptied := p.emptied
+	p.tellEmpty()
+	return emptied
+}
+
+// tellEmpty wakes those who wait until no message does. The caller must hold mu.
+func (p *parking) tellEmpty() {
+	if p.emptied != nil && p.waiting.n == 0 {
+		close(p.emptied)
+		p.emptied = nil
+	}
+}
+
 func (p *parking) len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,6 +128,7 @@ func (p *parking) settle() (orphans fifo) {
 	if len(p.open) == 0 {
 		orphans, p.waiting = p.waiting, fifo{}
 	}
+	p.tellEmpty()
 	if p.waiting.n > 0 || !p.active.Load() {
 		return orphans
 	}

@@ -9,8 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
@@ -111,6 +113,39 @@ func (l *live) named(name string) (*graph.Component, error) {
 	}
 	e.Help = "there are " + strings.Join(names, ", ")
 	return nil, e
+}
+
+// onMessages waits until done returns true. It is called at once, and whenever a component has sent a message of that
+// payload. The end of ctx or of the run ends the wait; ended may be nil.
+func (l *live) onMessages(ctx context.Context, payload string, ended <-chan struct{}, done func() bool) error {
+	sent := make(chan struct{}, 1)
+	for _, c := range l.Pipeline.Graph().Components {
+		for _, port := range c.Manifest.Signals {
+			if port.Payload != payload {
+				continue
+			}
+			cancel, err := l.Pipeline.Tap(component.Qualified(c.Name, port.Name), false, func(string, string, *hostabi.Message, *arena.Set) {
+				select {
+				case sent <- struct{}{}:
+				default: // done has not been called since the last one
+				}
+			})
+			if err != nil {
+				return err
+			}
+			defer cancel()
+		}
+	}
+	for !done() {
+		select {
+		case <-sent:
+		case <-ended:
+			return pipeline.ErrEnded
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // mayChange refuses changes of what the pipeline says may never be swapped.

@@ -26,7 +26,7 @@ func (r statusReader) status(ctx context.Context, q control.StatusRequest, _ con
 
 // quiet waits until nothing is being changed, watched or started.
 func (r statusReader) quiet(ctx context.Context) error {
-	tick := time.NewTicker(20 * time.Millisecond) // components do not tell when they have started
+	tick := time.NewTicker(20 * time.Millisecond) // a process that has started tells nobody: its state is read
 	defer tick.Stop()
 	for {
 		current, watched, changed := r.now()

@@ -170,21 +170,20 @@ func (t *trial) actor(ctx context.Context, env string, rows int) (policy.Actor, 
 		}
 		return actor.Load(weights)
 	}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(weightsWait); ; {
-		if err = t.Pipeline.Newest(component.PayloadWeights, load); err == nil {
-			return actor, nil
-		}
-		if time.Now().After(deadline) {
-			return nil, errors.Join(fmt.Errorf("a trial needs weights to act with: %w", err), actor.Close())
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil, errors.Join(context.Cause(ctx), actor.Close())
-		}
+	limited, cancel := context.WithTimeout(ctx, weightsWait)
+	defer cancel()
+	var missing error
+	waited := t.onMessages(limited, component.PayloadWeights, nil, func() bool {
+		missing = t.Pipeline.Newest(component.PayloadWeights, load)
+		return missing == nil
+	})
+	switch {
+	case waited == nil:
+		return actor, nil
+	case ctx.Err() != nil:
+		return nil, errors.Join(context.Cause(ctx), actor.Close())
 	}
+	return nil, errors.Join(fmt.Errorf("a trial needs weights to act with: %w", missing), actor.Close())
 }
 
 // definition returns the policy that acts in an environment.

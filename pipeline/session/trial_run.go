@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline"
 )
@@ -65,8 +65,6 @@ func speaksAgainst(fault error) *control.Error {
 
 // await waits until the environments on trial have played their quota, or as many env steps as they may.
 func (t *trial) await(ctx context.Context, parts []part, ended <-chan struct{}) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
 	counts := map[string]trialCount{}
 	for _, p := range parts {
 		if p.env != "" {
@@ -74,14 +72,7 @@ func (t *trial) await(ctx context.Context, parts []part, ended <-chan struct{}) 
 		}
 	}
 	progress := t.progress("trial in the run")
-	for {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-ended:
-			return pipeline.ErrEnded
-		case <-tick.C:
-		}
+	return t.onMessages(ctx, component.PayloadTrajectory, ended, func() bool {
 		least := 1.0
 		for hash, began := range counts {
 			now := t.count(hash)
@@ -90,10 +81,8 @@ func (t *trial) await(ctx context.Context, parts []part, ended <-chan struct{}) 
 			least = min(least, max(episodes, steps))
 		}
 		progress(least)
-		if least >= 1 {
-			return nil
-		}
-	}
+		return least >= 1
+	})
 }
 
 // trialCount is what one version has played so far.
