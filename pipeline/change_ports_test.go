@@ -7,6 +7,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
 )
@@ -48,7 +49,7 @@ func TestTransition_ToOtherPorts(t *testing.T) {
 			t.Fatalf("%d: Counters %+v", i, c)
 		}
 		if i < 2 {
-			until(t, "what is sent to the listener", func() bool { return r.Counters()[1].Delivered > 0 })
+			testkit.Until(t, "what is sent to the listener", func() bool { return r.Counters()[1].Delivered > 0 })
 		}
 	}
 	r.end()

@@ -9,6 +9,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // farBin is a bin that says it runs in a process.
@@ -73,9 +74,9 @@ func TestSteps_WhatADeadProcessHasNotToldIsAReasonOfItsOwn(t *testing.T) {
 	for range 3 {
 		before := p.Steps().Reasons["process"]
 		f.dies.Store(true)
-		until(t, "the death", func() bool { return !f.dies.Load() })
+		testkit.Until(t, "the death", func() bool { return !f.dies.Load() })
 		took := f.took.Load()
-		until(t, "more trajectories", func() bool { return f.took.Load() > took+10 })
+		testkit.Until(t, "more trajectories", func() bool { return f.took.Load() > took+10 })
 		pause(t, p)
 		s := p.Steps()
 		if s.Made != s.Trained+s.Dropped+s.UnderWay || s.Reasons["process"] <= before || s.Reasons["process"] > before+8 {
@@ -90,12 +91,12 @@ func TestSteps_WhatADeadProcessHasNotToldIsAReasonOfItsOwn(t *testing.T) {
 
 func TestStatus_LooksIntoProcesses(t *testing.T) {
 	f, p := farAway(t)
-	until(t, "trajectories", func() bool { return f.took.Load() > 10 })
+	testkit.Until(t, "trajectories", func() bool { return f.took.Load() > 10 })
 	if s := statusOf(t, p, "learner"); s.Host != "pid 42" || s.State != control.Running {
 		t.Errorf("%+v", s)
 	}
 	pause(t, p, "rollout")
-	until(t, "an empty wire", func() bool { return p.Wires()[0].Queued == 0 })
+	testkit.Until(t, "an empty wire", func() bool { return p.Wires()[0].Queued == 0 })
 	f.unfinished.Store(3)
 	p.watch.snapshot(time.Now())
 	s := p.watch.snapshot(later())

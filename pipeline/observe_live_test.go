@@ -15,6 +15,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // trail notes the numbers that blocks carry, by the instance that sent them.
@@ -50,7 +51,7 @@ func TestTap_GoesOnThroughChanges(t *testing.T) {
 	goesOn := func(from string) {
 		t.Helper()
 		at := tr.at(from)
-		until(t, "blocks of "+from, func() bool { return tr.at(from) > at+100 })
+		testkit.Until(t, "blocks of "+from, func() bool { return tr.at(from) > at+100 })
 	}
 	goesOn("player")
 	for i := range 20 {
@@ -126,7 +127,7 @@ func TestTap_BegunInAChangeThatIsTakenBackGoesOn(t *testing.T) {
 	if o, err := x.Commit(t.Context()); err == nil {
 		t.Fatalf("Commit: %+v", o)
 	}
-	until(t, "blocks of the player", func() bool { return tr.at("player") > 100 })
+	testkit.Until(t, "blocks of the player", func() bool { return tr.at("player") > 100 })
 	cancel()
 	if tr.wrong > 0 {
 		t.Errorf("%d blocks were shown twice or out of order", tr.wrong)
@@ -223,7 +224,7 @@ func TestStatus_AFailureThatSomebodyDealsWithIsTold(t *testing.T) {
 	if got.State != control.Failed || !strings.Contains(got.Note, "lost count") || r.State() != control.Stalled {
 		t.Errorf("%+v, run %s", got, r.State())
 	}
-	until(t, "a full wire", func() bool { return full(r.Pipeline, 0) })
+	testkit.Until(t, "a full wire", func() bool { return full(r.Pipeline, 0) })
 	if c := r.watch.snapshot(later()).cause(); !strings.HasPrefix(c, "counter has failed: lost count: player.blocks → counter.on_blocks is full (") {
 		t.Errorf("cause %q", c)
 	}

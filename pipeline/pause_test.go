@@ -10,6 +10,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 func pause(t *testing.T, p *Pipeline, patterns ...string) []control.Answer {
@@ -56,7 +57,7 @@ func moving(w *world) func() bool {
 func TestPause_BringsAllToRestUpstreamFirst(t *testing.T) {
 	v, w, p := observe(t, chain(""), BuildOptions{}, "component.first.count=2")
 	end := startRun(t, p)
-	until(t, "ticks", moving(w))
+	testkit.Until(t, "ticks", moving(w))
 	const all = "source paused, first[0] paused, first[1] paused, second paused, sink paused"
 	if got := states(pause(t, p)); got != all {
 		t.Errorf("Pause: %s", got)
@@ -87,7 +88,7 @@ func TestPause_BringsAllToRestUpstreamFirst(t *testing.T) {
 	if got := states(resume(t, p)); got != strings.ReplaceAll(all, "paused", "running") {
 		t.Errorf("Resume: %s", got)
 	}
-	until(t, "ticks again", moving(w))
+	testkit.Until(t, "ticks again", moving(w))
 	if _, err := end(); err != nil {
 		t.Error(err)
 	}
@@ -111,14 +112,14 @@ func TestPause_RefusesWhatNamesNobody(t *testing.T) {
 func TestPause_WhoIsLateRunsOn(t *testing.T) {
 	v, w, p := observe(t, chain(""), BuildOptions{}, "component.second.sticky=true")
 	end := startRun(t, p)
-	until(t, "ticks", moving(w))
+	testkit.Until(t, "ticks", moving(w))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	answers, err := p.Pause(ctx, []string{"first", "second"})
 	if err != nil || states(answers) != "first paused, second running E076 late" {
 		t.Errorf("Pause = %s, %v", states(answers), err)
 	}
-	until(t, "the late one is resumed", func() bool { return v.called() == "pause first, pause second, resume second" })
+	testkit.Until(t, "the late one is resumed", func() bool { return v.called() == "pause first, pause second, resume second" })
 	v.mu.Lock()
 	late := v.stuck[0]
 	v.mu.Unlock()
@@ -127,7 +128,7 @@ func TestPause_WhoIsLateRunsOn(t *testing.T) {
 		t.Errorf("second is %s", s.State)
 	}
 	resume(t, p)
-	until(t, "ticks again", moving(w))
+	testkit.Until(t, "ticks again", moving(w))
 	if _, err := end(); err != nil {
 		t.Error(err)
 	}
@@ -138,7 +139,7 @@ func TestPause_ComesToRestLater(t *testing.T) {
 	end := startRun(t, p)
 	answers := make(chan []control.Answer, 1)
 	go func() { answers <- pause(t, p, "second") }()
-	until(t, "asked", func() bool { return v.called() == "pause second" })
+	testkit.Until(t, "asked", func() bool { return v.called() == "pause second" })
 	if s := statusOf(t, p, "second"); s.State != control.Running {
 		t.Errorf("before it rests it is %s", s.State)
 	}
@@ -165,7 +166,7 @@ func TestStop_EndsAPausedRunAtABoundary(t *testing.T) {
 			return nil
 		}}, "train.mode="+mode)
 		end := startRun(t, p)
-		until(t, "ticks", moving(w))
+		testkit.Until(t, "ticks", moving(w))
 		pause(t, p)
 		if reason, err := end(); err != nil || reason != "enough" || !last {
 			t.Errorf("%s: Run = %s, %v; %d boundaries, with the last: %v", mode, reason, err, boundaries, last)
@@ -179,7 +180,7 @@ func TestStop_EndsAPausedRunAtABoundary(t *testing.T) {
 func TestAtNextBoundary_LiftsAPauseForAsLongAsItTakes(t *testing.T) {
 	_, w, p := observe(t, chain(""), BuildOptions{})
 	end := startRun(t, p)
-	until(t, "ticks", moving(w))
+	testkit.Until(t, "ticks", moving(w))
 	pause(t, p, "source", "sink")
 	called := 0
 	if err := p.AtNextBoundary(t.Context(), func(snapshot Snapshot) error {
@@ -198,7 +199,7 @@ func TestAtNextBoundary_LiftsAPauseForAsLongAsItTakes(t *testing.T) {
 		}
 	}
 	resume(t, p)
-	until(t, "ticks again", moving(w))
+	testkit.Until(t, "ticks again", moving(w))
 	if _, err := end(); err != nil {
 		t.Error(err)
 	}
@@ -207,10 +208,10 @@ func TestAtNextBoundary_LiftsAPauseForAsLongAsItTakes(t *testing.T) {
 func TestPause_IsRefusedWhileAChangeIsMade(t *testing.T) {
 	_, w, p := observe(t, chain(""), BuildOptions{})
 	end := startRun(t, p)
-	until(t, "ticks", moving(w))
+	testkit.Until(t, "ticks", moving(w))
 	pause(t, p, "first")
 	restore := p.pauses.lift()
-	until(t, "ticks although it is paused", moving(w))
+	testkit.Until(t, "ticks although it is paused", moving(w))
 	if got := states(pause(t, p, "sink")); got != "sink  E072" {
 		t.Errorf("Pause: %s", got)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 func statusOf(t *testing.T, p *Pipeline, name string) control.ComponentStatus {
@@ -21,18 +22,6 @@ func statusOf(t *testing.T, p *Pipeline, name string) control.ComponentStatus {
 	return control.ComponentStatus{}
 }
 
-// until waits until ok, or fails the test.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(20 * time.Second); !ok(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("not in time: %s", what)
-		}
-	}
-}
-
 func TestStatus_TellsStateFromBeforeTheRunToItsEnd(t *testing.T) {
 	_, w, p := observe(t, chain(""), BuildOptions{}, "component.first.count=2")
 	if s := statusOf(t, p, "first[1]"); s.State != control.Ready || s.Kind != "valve" || s.Runtime != "builtin" || s.Host != "local" || s.Depth != 4 {
@@ -42,8 +31,8 @@ func TestStatus_TellsStateFromBeforeTheRunToItsEnd(t *testing.T) {
 		t.Errorf("state %s", p.State())
 	}
 	end := startRun(t, p)
-	until(t, "ticks", func() bool { return w.total.Load() > 1000 })
-	until(t, "a rate", func() bool { return statusOf(t, p, "sink").Rate > 0 })
+	testkit.Until(t, "ticks", func() bool { return w.total.Load() > 1000 })
+	testkit.Until(t, "a rate", func() bool { return statusOf(t, p, "sink").Rate > 0 })
 	for _, name := range []string{"source", "first[0]", "first[1]", "second", "sink"} {
 		if s := statusOf(t, p, name); s.State != control.Running || s.Unit != "messages" {
 			t.Errorf("%+v", s)
@@ -87,7 +76,7 @@ func TestCause_FollowsFullWiresToTheOneThatHangs(t *testing.T) {
 	v, _, p := observe(t, chain(""), BuildOptions{}, "component.second.hang_at=50")
 	end := startRun(t, p)
 	<-v.hung
-	until(t, "full wires", func() bool { return full(p, 0, 1) })
+	testkit.Until(t, "full wires", func() bool { return full(p, 0, 1) })
 	p.watch.snapshot(time.Now())
 	s := p.watch.snapshot(later())
 	if got, want := s.cause(), "second has been at one message for "; !strings.HasPrefix(got, want) ||
@@ -111,7 +100,7 @@ func TestCause_FollowsFullWiresToTheOneThatHangs(t *testing.T) {
 		}
 	}
 	close(v.hang)
-	until(t, "ticks again", func() bool { return p.watch.snapshot(time.Now()).instances[1].stalled == 0 && p.Cause() == "" })
+	testkit.Until(t, "ticks again", func() bool { return p.watch.snapshot(time.Now()).instances[1].stalled == 0 && p.Cause() == "" })
 	if _, err := end(); err != nil {
 		t.Error(err)
 	}
@@ -124,7 +113,7 @@ func TestCause_NamesThePausedOne(t *testing.T) {
 	if err != nil || len(answers) != 1 || answers[0] != (control.Answer{Name: "sink", State: control.Paused}) {
 		t.Fatalf("Pause = %+v, %v", answers, err)
 	}
-	until(t, "full wires", func() bool { return full(p, 0, 1, 2) })
+	testkit.Until(t, "full wires", func() bool { return full(p, 0, 1, 2) })
 	p.watch.snapshot(time.Now())
 	for _, l := range p.loops.all() { // they answer for themselves
 		l.Do(func() {})
@@ -214,7 +203,7 @@ func TestSteps_CountWhatWiresDropAndNobodyTakes(t *testing.T) {
 	text = strings.ReplaceAll(text, "depth = 8", "depth = 1")
 	_, _, p := observe(t, text+"[component.other]\nkind = \"cutter\"\nlimit = 10\n", BuildOptions{})
 	end := startRun(t, p)
-	until(t, "drops", func() bool { return p.Steps().Reasons["wire"] > 80 })
+	testkit.Until(t, "drops", func() bool { return p.Steps().Reasons["wire"] > 80 })
 	if _, err := end(); err != nil {
 		t.Error(err)
 	}

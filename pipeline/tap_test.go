@@ -12,6 +12,7 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/internal/testkit"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -67,7 +68,7 @@ func TestTap_ShowsTheMessagesOfTheSignalsThatAPatternNames(t *testing.T) {
 	end := startRun(t, p)
 	for i, c := range cases {
 		for _, key := range c.want {
-			until(t, c.pattern+" shows "+key, func() bool { return ears[i].count(key) > 50 })
+			testkit.Until(t, c.pattern+" shows "+key, func() bool { return ears[i].count(key) > 50 })
 		}
 		ears[i].mu.Lock()
 		if len(ears[i].calls) != len(c.want) || ears[i].order {
@@ -81,7 +82,7 @@ func TestTap_ShowsTheMessagesOfTheSignalsThatAPatternNames(t *testing.T) {
 	}
 	before := ears[2].count("source.ticks source")
 	ticks := w.total.Load()
-	until(t, "ticks without taps", func() bool { return w.total.Load() > ticks+100 })
+	testkit.Until(t, "ticks without taps", func() bool { return w.total.Load() > ticks+100 })
 	if got := ears[2].count("source.ticks source"); got != before {
 		t.Errorf("a cancelled tap showed %d more messages", got-before)
 	}
@@ -133,7 +134,7 @@ func TestTap_WithColumnsHasTheBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	end := startRun(t, p)
-	until(t, "trajectories", func() bool { return shown.Load() > 200 })
+	testkit.Until(t, "trajectories", func() bool { return shown.Load() > 200 })
 	cancel()
 	if _, err := end(); err != nil { // also if the tap had kept a block
 		t.Error(err)
@@ -161,7 +162,7 @@ func TestTap_ThatIsBehindHoldsNothingUp(t *testing.T) {
 		<-first
 		made := p.Stats().Counter(stepsMade)
 		from := made.Value()
-		until(t, "thousands of trajectories past the tap", func() bool { return made.Value() > from+10*tapDepth })
+		testkit.Until(t, "thousands of trajectories past the tap", func() bool { return made.Value() > from+10*tapDepth })
 		close(release)
 		if _, err := end(); err != nil {
 			t.Error(err)
@@ -188,7 +189,7 @@ func TestTap_EndsWithTheRun(t *testing.T) {
 		t.Errorf("a tap after the end: %v", err)
 	}
 	cancel()
-	until(t, "no goroutine left", func() bool { return runtime.NumGoroutine() <= before })
+	testkit.Until(t, "no goroutine left", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 func TestTap_ThatPanicsEndsAlone(t *testing.T) {
@@ -199,7 +200,7 @@ func TestTap_ThatPanicsEndsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	from := w.total.Load()
-	until(t, "ticks", func() bool { return w.total.Load() > from+1000 })
+	testkit.Until(t, "ticks", func() bool { return w.total.Load() > from+1000 })
 	cancel()
 	if _, err := end(); err != nil {
 		t.Error(err)
@@ -234,7 +235,7 @@ func TestTap_FollowsInstancesThatAreReplacedOrRenamed(t *testing.T) {
 	if err := old.Emit(hostabi.Message{}); err != nil || len(old.Connections()) != 1 {
 		t.Errorf("the old signal has %d connections, %v", len(old.Connections()), err)
 	}
-	until(t, "all of them", func() bool {
+	testkit.Until(t, "all of them", func() bool {
 		return ear.count("first.out first") == 2 && ear.count("first.out first[0]") == 2 && ear.count("first.out first[1]") == 1
 	})
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // lastEvent is what the end of a training says.
@@ -264,7 +266,7 @@ func TestPlugins_StoppedAtOnceLeaveNoFolder(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(sockets) })
 	w := newSwapShop(t)
-	out := &transcript{}
+	out := &testkit.Buffer{}
 	command := exec.Command(w.program, "train", "cartpole.toml", "--set", "component.learner.runtime=process",
 		"--set", "component.learner.epochs=1000", "--set", "policy.main.net.hidden=[512,512]")
 	command.Dir, command.Env, command.Stdout, command.Stderr = w.dir, append(w.environ(), "XDG_RUNTIME_DIR="+sockets), out, out

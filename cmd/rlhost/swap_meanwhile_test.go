@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +12,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // held is an operation on the disk that waits.
@@ -127,17 +126,7 @@ func TestSwapFault_AProcessDiesWhileItTakesOver(t *testing.T) {
 // awaitDeath waits until a process is dead, whether or not its parent knows already.
 func (j *subject) awaitDeath(pid int) {
 	j.t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(longestWait); ; <-tick.C {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil || strings.Contains(string(stat), ") Z ") {
-			return
-		}
-		if time.Now().After(deadline) {
-			j.t.Fatalf("process %d lives on: %s", pid, stat)
-		}
-	}
+	testkit.Until(j.t, "the process is dead", func() bool { return !testkit.ProcessRuns(pid) })
 }
 
 // A swap while the run is paused is made, and the run is paused as before.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -13,11 +12,11 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
@@ -97,30 +96,10 @@ type subject struct {
 	cmd    *exec.Cmd
 	gate   *gate // or nil
 	dir    string
-	stderr *transcript
+	stderr *testkit.Buffer
 	client *control.Client
 	ended  chan struct{} // closed when the process has ended
 	code   int           // then
-}
-
-// transcript is what a program says, readable at any time.
-type transcript struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write keeps what is said.
-func (s *transcript) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(b)
-}
-
-// String returns all of it.
-func (s *transcript) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
 }
 
 // starting says how a job is started besides its arguments.
@@ -137,7 +116,7 @@ func (w *workshop) host(o starting, args ...string) *subject {
 	if dir == "" {
 		dir = filepath.Join(w.dir, "runs")
 	}
-	j := &subject{t: t, w: w, stderr: &transcript{}, ended: make(chan struct{}), dir: filepath.Join(dir, "job", "0001")}
+	j := &subject{t: t, w: w, stderr: &testkit.Buffer{}, ended: make(chan struct{}), dir: filepath.Join(dir, "job", "0001")}
 	j.cmd = exec.Command(w.program, append([]string{"train"}, args...)...)
 	j.cmd.Dir, j.cmd.Env, j.cmd.Stdout, j.cmd.Stderr = w.dir, w.environ(), j.stderr, j.stderr
 	var open func() *gate
@@ -224,17 +203,12 @@ func (j *subject) quiet() (s control.StatusReply) {
 // until looks at the status until it is as wanted.
 func (j *subject) until(what string, wanted func(*control.StatusReply) bool) control.StatusReply {
 	j.t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(longestWait); ; <-tick.C {
-		s := j.status()
-		if wanted(&s) {
-			return s
-		}
-		if time.Now().After(deadline) {
-			j.t.Fatalf("%s: not within %v: %s\n%s", what, longestWait, asJSON(s), j.stderr)
-		}
-	}
+	var s control.StatusReply
+	testkit.Until(j.t, what, func() bool {
+		s = j.status()
+		return wanted(&s)
+	}, &s, j.stderr)
+	return s
 }
 
 func asJSON(v any) string {
@@ -384,13 +358,7 @@ func (j *subject) nothingLeft() {
 // soon waits until something is so.
 func (j *subject) soon(what string, so func() bool) {
 	j.t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(longestWait); !so(); <-tick.C {
-		if time.Now().After(deadline) {
-			j.t.Fatalf("%s: not within %v; processes %v\n%s", what, longestWait, j.processes(), j.stderr)
-		}
-	}
+	testkit.Until(j.t, what, so, j.stderr)
 }
 
 // nothingUnfinished checks that the run's folder has no temporary file.

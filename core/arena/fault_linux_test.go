@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 const (
@@ -291,18 +291,13 @@ func (s *sharing) whole(kills int) {
 // kills is how many processes a test kills.
 func kills(t *testing.T) int {
 	t.Helper()
-	if text := os.Getenv("RLHOST_KILLS"); text != "" {
-		n, err := strconv.Atoi(text)
-		ok(t, err)
-		return n
-	}
+	few := 100
 	if raced {
-		return 8
+		few = 8
+	} else if testing.Short() {
+		few = 40
 	}
-	if testing.Short() {
-		return 40
-	}
-	return 100
+	return testkit.Kills(t, few)
 }
 
 func TestProcesses_KilledAtRandomMomentsLoseNothing(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // crew starts n loops with a member each, and ends them with the test.
@@ -181,6 +182,6 @@ func TestGroup_LeavesNoGoroutineBehind(t *testing.T) {
 	for range 100 {
 		askNow(deadline(t, 100*time.Microsecond), members, func(string) (int, error) { return 1, nil })
 	}
-	soon(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
+	testkit.Until(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
 	release()
 }

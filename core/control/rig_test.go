@@ -1,7 +1,6 @@
 package control
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,24 +9,17 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
-	"strings"
-	"sync"
 	"testing"
-	"time"
+
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
-// TestMain is also the child processes of tests, and fails when a test leaves a goroutine behind.
+// TestMain is also the child processes of tests.
 func TestMain(m *testing.M) {
 	if role := os.Getenv("CONTROL_TEST_ROLE"); role != "" {
 		os.Exit(child(role, os.Getenv("CONTROL_TEST_PATH")))
 	}
-	code := m.Run()
-	if left := leaked(); left != "" && code == 0 {
-		fmt.Fprintf(os.Stderr, "goroutines left behind:\n%s\n", left)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(testkit.Run(m))
 }
 
 // child does what a test asks of another process, and prints what came of it.
@@ -63,42 +55,6 @@ func child(role, path string) int {
 	return 0
 }
 
-// leaked returns the stacks of this package's goroutines that do not end by themselves.
-func leaked() string {
-	left := ""
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); runtime.Gosched() {
-		stacks := make([]byte, 1<<20)
-		left = ""
-		for g := range strings.SplitSeq(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
-			if strings.Contains(g, "rlhost/core/") && !strings.Contains(g, "TestMain") {
-				left += g + "\n\n"
-			}
-		}
-		if left == "" {
-			return ""
-		}
-	}
-	return left
-}
-
-// journal is a log that several goroutines write to.
-type journal struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.b.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.b.String()
-}
-
 // folder returns one that only this user may enter.
 func folder(t *testing.T) string {
 	t.Helper()
@@ -110,9 +66,9 @@ func folder(t *testing.T) string {
 }
 
 // serve answers verbs until the test ends.
-func serve(t *testing.T, verbs Verbs) (path string, log *journal) {
+func serve(t *testing.T, verbs Verbs) (path string, log *testkit.Buffer) {
 	t.Helper()
-	log = &journal{}
+	log = &testkit.Buffer{}
 	s, err := Listen(filepath.Join(folder(t), "job.sock"), verbs, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -194,14 +150,4 @@ func code(t *testing.T, err error) Code {
 		t.Fatalf("%v is no *Error", err)
 	}
 	return e.Code
-}
-
-// soon waits until ok, or fails the test.
-func soon(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); runtime.Gosched() {
-		if time.Now().After(end) {
-			t.Fatalf("in ten seconds not: %s", what)
-		}
-	}
 }

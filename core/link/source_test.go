@@ -8,6 +8,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // stands reports whether a goroutine of the link's own takes its messages.
@@ -15,16 +16,6 @@ func (e *end) stands() bool {
 	e.rx.Lock()
 	defer e.rx.Unlock()
 	return e.pumping
-}
-
-// until waits for what another goroutine does by itself.
-func until(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !cond(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal(what, ": does not happen")
-		}
-	}
 }
 
 func TestStart_ALinkBecomesTheSourceOfALoopThatHasNoneAnyMore(t *testing.T) {
@@ -43,7 +34,7 @@ func TestStart_ALinkBecomesTheSourceOfALoopThatHasNoneAnyMore(t *testing.T) {
 		}()
 		r.host.loop.SetSource(nil)
 		r.plugin.loop.SetSource(nil)
-		until(t, "both links become their loops' sources", func() bool { return !r.host.stands() && !r.plugin.stands() })
+		testkit.Until(t, "both links become their loops' sources", func() bool { return !r.host.stands() && !r.plugin.stands() })
 		<-over
 		if !r.host.loop.HasSource() || !r.plugin.loop.HasSource() {
 			t.Error("a loop has no source")
@@ -80,7 +71,7 @@ func TestStart_NothingIsOvertakenWhileTheLoopTakesOver(t *testing.T) {
 			p.plugin.loop.DropSource(other)
 		}
 		if i%each == each-1 {
-			until(t, "messages arrive", func() bool { return seen(i + 1) })
+			testkit.Until(t, "messages arrive", func() bool { return seen(i + 1) })
 		}
 	}
 	for i, n := range got {
@@ -88,7 +79,7 @@ func TestStart_NothingIsOvertakenWhileTheLoopTakesOver(t *testing.T) {
 			t.Fatalf("message %d came in place %d", n, i)
 		}
 	}
-	until(t, "the loop takes over", func() bool { return !p.plugin.stands() })
+	testkit.Until(t, "the loop takes over", func() bool { return !p.plugin.stands() })
 }
 
 // start runs an end and its loop until the function that it returns is called.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/internal/fifo/fifotest"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 const testCells = 16
@@ -220,7 +221,7 @@ func TestMPMC_ConsumerKilledWhileItSkipsIsRepaired(t *testing.T) {
 
 func TestMPMC_ProcessKilledAtRandomIsRepaired(t *testing.T) {
 	rng := fifotest.Dice(t)
-	count := fifotest.Kills(t, 60)
+	count := testkit.Kills(t, 60)
 	var total Recovered
 	for i := range count {
 		// Large messages, so that many die in the middle of one.

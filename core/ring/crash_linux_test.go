@@ -10,6 +10,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/internal/fifo/fifotest"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 func TestMain(m *testing.M) { os.Exit(fifotest.Main(m, putNumbered)) }
@@ -46,7 +47,7 @@ func putNumbered(text string, n *fifotest.Notes) error {
 
 func TestSPSC_ProducerKilledLeavesWhatItPublished(t *testing.T) {
 	rng := fifotest.Dice(t)
-	count := fifotest.Kills(t, 20)
+	count := testkit.Kills(t, 20)
 	arrived := uint64(0)
 	for range count {
 		r, err := New("test", 8)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/examples/plugins"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 const page = "../../docs/your-own-environment.md"
@@ -114,7 +115,7 @@ func buildLine(t *testing.T, label string) string {
 // the compiler or the C library is missing.
 func buildShown(t *testing.T, label, source string, env []string) string {
 	t.Helper()
-	reads(t, source, "../../sdk/c/*.h")
+	testkit.Reads(t, source, "../../sdk/c/*.h")
 	line, dir, empty := buildLine(t, label), t.TempDir(), t.TempDir()
 	name := "corridor.c"
 	if strings.Contains(label, "c++") {
@@ -231,7 +232,7 @@ func root(t *testing.T) string {
 func tools(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := exec.Command(needs(t, "go"), "build", "-o", filepath.Join(dir, "rlhost"), "./cmd/rlhost")
+	cmd := exec.Command(testkit.Needs(t, "go"), "build", "-o", filepath.Join(dir, "rlhost"), "./cmd/rlhost")
 	cmd.Dir = root(t)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -256,7 +257,7 @@ func TestPage_LeadsToATrainedPolicy(t *testing.T) {
 			for _, c := range g.Language.Compilers {
 				programs = append(programs, c.Build[0])
 			}
-			needs(t, programs...)
+			testkit.Needs(t, programs...)
 			dir := t.TempDir()
 			follow(t, dir, sections[title], env)
 			got := follow(t, dir, sections["Train it"], env)

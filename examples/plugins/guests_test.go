@@ -13,42 +13,11 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 )
 
-// needs returns the path of the first program that is here, or skips the test.
-func needs(t *testing.T, names ...string) string {
-	t.Helper()
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Skipf("none of %v is here", names)
-	return ""
-}
-
-// reads makes the test's cached result depend on files that only other programs open.
-func reads(t *testing.T, patterns ...string) {
-	t.Helper()
-	for _, pattern := range patterns {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %v, no files", pattern, err)
-		}
-		for _, file := range files {
-			if info, err := os.Stat(file); err != nil || info.IsDir() {
-				continue
-			}
-			if _, err := os.ReadFile(file); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-}
-
 // runGuest runs a guest under Node, once for each list of arguments, and returns what each run prints: a hash,
 // or a line that begins with error.
 func runGuest(t *testing.T, module string, runs ...[]string) []string {
 	t.Helper()
-	reads(t, "golden/run_guest.mjs", module)
+	testkit.Reads(t, "golden/run_guest.mjs", module)
 	args := []string{"golden/run_guest.mjs", module}
 	for i, run := range runs {
 		if i > 0 {
@@ -56,7 +25,7 @@ func runGuest(t *testing.T, module string, runs ...[]string) []string {
 		}
 		args = append(args, run...)
 	}
-	cmd := exec.Command(needs(t, "node"), args...)
+	cmd := exec.Command(testkit.Needs(t, "node"), args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -68,7 +37,7 @@ func runGuest(t *testing.T, module string, runs ...[]string) []string {
 }
 
 func TestCartPole_GuestsGiveTheBitsOfTheNativeCore(t *testing.T) {
-	needs(t, "node")
+	testkit.Needs(t, "node")
 	for name, module := range testkit.Guests(t, "cartpole", t.TempDir()) {
 		t.Run(name, func(t *testing.T) {
 			var runs [][]string
@@ -100,8 +69,8 @@ func TestCartPole_NativeCGivesTheBitsOfTheNativeCore(t *testing.T) {
 // compileNative builds a C environment with the machine's own compiler, with sanitizers where it has them.
 func compileNative(t *testing.T, source, program string) {
 	t.Helper()
-	cc := needs(t, "cc", "gcc", "clang")
-	reads(t, source, "../../sdk/c/*.h")
+	cc := testkit.Needs(t, "cc", "gcc", "clang")
+	testkit.Reads(t, source, "../../sdk/c/*.h")
 	flags := []string{"-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-I", "../../sdk/c", source, "-o", program}
 	sanitize := append([]string{"-fsanitize=address,undefined", "-fno-sanitize-recover=all"}, flags...)
 	if exec.Command(cc, sanitize...).Run() == nil {
@@ -113,7 +82,7 @@ func compileNative(t *testing.T, source, program string) {
 }
 
 func TestCorridor_IsTheSameInAllLanguages(t *testing.T) {
-	needs(t, "node")
+	testkit.Needs(t, "node")
 	runs := [][]string{
 		{"save=no"},
 		{"save=no", "layout=columns", "mode=next_step", "config=length=5"},

@@ -1,3 +1,4 @@
-// Package testkit is what tests of several packages share: descriptions of environments that do not exist, waiting for a
-// condition, buffers that several goroutines write. Nothing but tests imports it.
+// Package testkit is what tests of several packages share: the check for goroutines left behind, waiting for a condition,
+// a buffer that several goroutines write, programs and processes, descriptions of environments that do not exist. Nothing
+// but tests imports it.
 package testkit

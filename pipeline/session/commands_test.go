@@ -11,9 +11,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
@@ -150,13 +150,7 @@ func TestCommands_EndsWhileRequestsAreUnderWay(t *testing.T) {
 	}
 	r.end()
 	all.Wait()
-	for deadline := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before && time.Now().Before(deadline); {
-		runtime.Gosched()
-	}
-	if n := runtime.NumGoroutine(); n > before {
-		stacks := make([]byte, 1<<20)
-		t.Errorf("%d goroutines, %d before\n%s", n, before, stacks[:runtime.Stack(stacks, true)])
-	}
+	testkit.Until(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
 }
 
 func TestCommands_RefusesWhatMakesNoSense(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/pipeline/graph"
 
 	"github.com/rlhost/rlhost/gpu/cpu"
@@ -208,16 +209,11 @@ func (r *rig) mustDo(verb control.Verb, q, reply any) {
 // learns waits until the run has learned from something.
 func (r *rig) learns() {
 	r.Helper()
-	for deadline := time.Now().Add(time.Minute); ; {
-		var s control.StatusReply
+	var s control.StatusReply
+	testkit.Until(r, "something is learned", func() bool {
 		r.mustDo(control.VerbStatus, control.StatusRequest{}, &s)
-		if s.Policy > 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			r.Fatalf("nothing is learned: %+v", s)
-		}
-	}
+		return s.Policy > 0
+	}, &s)
 }
 
 func code(err error) control.Code {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/shm"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/objects/store"
 	"github.com/rlhost/rlhost/plugins/objects/wire"
 )
@@ -246,9 +247,7 @@ func TestClients_AreBounded(t *testing.T) {
 		t.Errorf("a third client = %v, want ErrLimit", err)
 	}
 	_ = a.Close()
-	for deadline := time.Now().Add(10 * time.Second); s.Clients() > 1 && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond) // until the server notices that it has gone
-	}
+	testkit.Until(t, "the server notices that the client has gone", func() bool { return s.Clients() == 1 })
 	connect(t, s.Path())
 }
 
@@ -265,12 +264,7 @@ func TestClientThatDoesNotRead_IsDisconnectedAndHoldsUpNobody(t *testing.T) {
 		err = deaf.Send(frame)
 	}
 	good.must(t, wire.Request{Op: wire.OpStat, Object: id})
-	for deadline := time.Now().Add(10 * time.Second); s.Clients() > 1 && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond) // until the server has dropped it
-	}
-	if s.Clients() != 1 {
-		t.Errorf("%d clients are connected, want 1 (the last Send: %v)", s.Clients(), err)
-	}
+	testkit.Until(t, "the server drops the client", func() bool { return s.Clients() == 1 }, "the last Send:", err)
 }
 
 func TestFilesThatAClientSends_AreClosed(t *testing.T) {

@@ -1,7 +1,6 @@
 package plugintest
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -19,6 +18,7 @@ import (
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // stagePatience is how long a stage waits for an event.
@@ -39,7 +39,7 @@ type Stage struct {
 	ears    *loop.Receiver // receives
 	running sync.WaitGroup
 	wires   []*bus.Connection
-	log     safeBuffer
+	log     testkit.Buffer
 
 	changed chan struct{} // one token: something has changed
 
@@ -329,25 +329,6 @@ func (s *Stage) Close() {
 	if err := errors.Join(err, s.Arenas.Close()); err != nil {
 		s.t.Errorf("at the end of the test: %v; log:\n%s", err, s.Log())
 	}
-}
-
-// safeBuffer is a log that several goroutines use.
-type safeBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-// Write appends to the log.
-func (b *safeBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *safeBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // DecodeTable returns the decode function for a component's Configure, which fills what table.Decode fills.

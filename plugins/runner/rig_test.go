@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -20,6 +19,7 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 
 	"github.com/rlhost/rlhost/core/stat"
@@ -40,28 +40,10 @@ type rig struct {
 	learner  *bus.Signal
 	mu       sync.Mutex
 	reasons  []component.StopReason // guarded by mu
-	out      safeBuffer
-	warnings safeBuffer
+	out      testkit.Buffer
+	warnings testkit.Buffer
 	ran      chan error
 	cancel   context.CancelFunc
-}
-
-// safeBuffer is a buffer that the loop and the test may use.
-type safeBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *safeBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *safeBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }
 
 // setup is the configuration of a rig.

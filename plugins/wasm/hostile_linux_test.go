@@ -1,7 +1,6 @@
 package wasm
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // besieged is a training run of the real program that is asked to take bombs for its environment.
@@ -21,7 +22,7 @@ type besieged struct {
 	dir     string
 	env     []string
 	run     *exec.Cmd
-	output  bytes.Buffer
+	output  testkit.Buffer
 	said    error // of the newest status
 }
 
@@ -88,18 +89,18 @@ func (b *besieged) steps() int {
 	return status.Steps.Made
 }
 
+// String returns what the run and its status have said.
+func (b *besieged) String() string { return fmt.Sprint(b.said, "\n", &b.output) }
+
 // goesOn waits until the run has made more steps than it had.
 func (b *besieged) goesOn(before int) int {
 	b.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		if now := b.steps(); now > before {
-			return now
-		}
-		if time.Now().After(deadline) {
-			b.t.Fatalf("the run does not go on after %d steps: %v\n%s", before, b.said, b.output.Bytes()[max(0, b.output.Len()-2000):])
-		}
-	}
+	now := 0
+	testkit.Until(b.t, "the run goes on", func() bool {
+		now = b.steps()
+		return now > before
+	}, b)
+	return now
 }
 
 // peak returns the most memory that the run's process has had resident, in MiB.

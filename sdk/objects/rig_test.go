@@ -13,7 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/rlhost/rlhost/internal/testkit"
 
 	server "github.com/rlhost/rlhost/plugins/objects"
 )
@@ -144,18 +145,15 @@ func create(t testing.TB, s *Store, name string, capacity, bytes int) {
 // later, and returns the object's state. It fails the test if that does not happen.
 func settled(t testing.TB, s *Store, name string, spares int) Stat {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		stat, err := s.Stat(t.Context(), name)
-		if err != nil {
+	var stat Stat
+	testkit.Until(t, name+" has no claims", func() bool {
+		var err error
+		if stat, err = s.Stat(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
-		if stat.Claims == stat.Spares && stat.Spares <= spares && stat.Writing == 0 && stat.Kept == 0 && stat.Waiting == 0 {
-			return stat
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("object %q is not left in peace: %+v", name, stat)
-		}
-	}
+		return stat.Claims == stat.Spares && stat.Spares <= spares && stat.Writing == 0 && stat.Kept == 0 && stat.Waiting == 0
+	}, &stat)
+	return stat
 }
 
 // stamp fills a block with a number, so that a torn one shows.

@@ -1,7 +1,6 @@
 package sdktest
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -9,34 +8,6 @@ import (
 
 	"github.com/rlhost/rlhost/internal/testkit"
 )
-
-// needs returns the path of the first program that is here, or skips the test.
-func needs(t *testing.T, names ...string) string {
-	t.Helper()
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Skipf("none of %v is here", names)
-	return ""
-}
-
-// reads makes the test's cached result depend on files that only other programs open.
-func reads(t *testing.T, patterns ...string) {
-	t.Helper()
-	for _, pattern := range patterns {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %v, no files", pattern, err)
-		}
-		for _, file := range files {
-			if _, err := os.ReadFile(file); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-}
 
 // output runs a program and returns what it prints; it must succeed.
 func output(t *testing.T, cmd *exec.Cmd) string {
@@ -49,8 +20,8 @@ func output(t *testing.T, cmd *exec.Cmd) string {
 }
 
 func TestC_HeaderKeepsItsPromises(t *testing.T) {
-	cc := needs(t, "cc", "gcc", "clang")
-	reads(t, "../c/*.h", "testdata/*.c")
+	cc := testkit.Needs(t, "cc", "gcc", "clang")
+	testkit.Reads(t, "../c/*.h", "testdata/*.c")
 	for name, define := range map[string]string{"box": "-DBOXED", "mask": "-DMASKED"} {
 		t.Run(name, func(t *testing.T) {
 			program := filepath.Join(t.TempDir(), "sdk_test")
@@ -67,8 +38,8 @@ func TestC_HeaderKeepsItsPromises(t *testing.T) {
 }
 
 func TestRust_CrateKeepsItsPromises(t *testing.T) {
-	cmd := exec.Command(needs(t, "cargo"), "test", "--quiet", "--offline", "--lib")
-	reads(t, "../rust/Cargo.toml", "../rust/src/*.rs")
+	cmd := exec.Command(testkit.Needs(t, "cargo"), "test", "--quiet", "--offline", "--lib")
+	testkit.Reads(t, "../rust/Cargo.toml", "../rust/src/*.rs")
 	cmd.Dir = "../rust"
 	if got := output(t, cmd); !strings.Contains(got, "test result: ok") {
 		t.Error(got)
@@ -76,10 +47,10 @@ func TestRust_CrateKeepsItsPromises(t *testing.T) {
 }
 
 func TestGuests_MemoryForTheHostIsLeftAlone(t *testing.T) {
-	node := needs(t, "node")
+	node := testkit.Needs(t, "node")
 	for name, module := range testkit.Guests(t, "cartpole", t.TempDir()) {
 		t.Run(name, func(t *testing.T) {
-			reads(t, module, "testdata/*.mjs")
+			testkit.Reads(t, module, "testdata/*.mjs")
 			if got := output(t, exec.Command(node, "testdata/stress_memory.mjs", module)); !strings.HasPrefix(got, "ok ") {
 				t.Error(got)
 			} else {

@@ -20,8 +20,8 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/plugins/process/internal/rig"
 	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
@@ -159,7 +159,7 @@ func children(t testing.TB) (pids []int) {
 	for _, list := range lists {
 		text, _ := os.ReadFile(list) // the thread may have ended
 		for _, word := range strings.Fields(string(text)) {
-			if pid, err := strconv.Atoi(word); err == nil && pid > 1 && rig.Runs(pid) {
+			if pid, err := strconv.Atoi(word); err == nil && pid > 1 && testkit.ProcessRuns(pid) {
 				pids = append(pids, pid)
 			}
 		}
@@ -170,7 +170,7 @@ func children(t testing.TB) (pids []int) {
 func TestFault_KillsAtRandomMoments(t *testing.T) {
 	r, log := spawntest.NewRuntime(t, spawn.Options{})
 	m := newPress(t, newProbe(t, r, restless(spawntest.Self(t, "probe"))))
-	kills := rig.Kills(t, 20)
+	kills := testkit.Kills(t, 20)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -230,7 +230,7 @@ func freeze(t testing.TB, pid int) {
 	if err := unix.Kill(pid, unix.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	rig.Until(t, func() bool {
+	testkit.Until(t, "all threads are stopped", func() bool {
 		threads, err := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/stat")
 		for _, file := range threads {
 			stat, readErr := os.ReadFile(file)
@@ -247,7 +247,7 @@ func TestFault_StoppedProcessGoesOn(t *testing.T) {
 	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	m := newPress(t, newProbe(t, r, spawntest.Self(t, "probe")))
 	pause := 500 * time.Millisecond
-	if rig.Kills(t, 0) > 0 {
+	if testkit.Kills(t, 0) > 0 {
 		pause = 10 * time.Second
 	}
 	pid := m.Process().PID
@@ -276,7 +276,7 @@ func TestFault_StalledProcessIsNamedKilledAndReplaced(t *testing.T) {
 	for i := range 20 {
 		m.turn(i)
 	}
-	rig.Until(t, func() bool { return m.Process().Restarts == 1 })
+	testkit.Until(t, "a restart", func() bool { return m.Process().Restarts == 1 })
 	m.quiet()
 	if m.torn.Load()+m.wrong.Load() > 0 {
 		t.Errorf("%d torn, %d wrong", m.torn.Load(), m.wrong.Load())
@@ -309,7 +309,7 @@ func stallAnother(t *testing.T, r *spawn.Runtime, p spawn.Program) {
 	m := newPress(t, newProbe(t, r, p))
 	freeze(t, m.Process().PID)
 	m.turn(0)
-	rig.Until(t, func() bool { return m.Process().Restarts == 1 })
+	testkit.Until(t, "a restart", func() bool { return m.Process().Restarts == 1 })
 	m.quiet()
 	m.Close()
 }
@@ -396,7 +396,7 @@ func TestStop_KillsAProcessThatDoesNotStop(t *testing.T) {
 	if !strings.Contains(m.Log(), "did not stop in time") {
 		t.Errorf("log:\n%s", m.Log())
 	}
-	if rig.Runs(pid) {
+	if testkit.ProcessRuns(pid) {
 		t.Error("the process is still there")
 	}
 }

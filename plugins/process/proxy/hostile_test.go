@@ -17,6 +17,7 @@ import (
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/internal/rig"
 	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
@@ -295,7 +296,7 @@ func meetVillain(t *testing.T, m mischief) {
 	press := newPress(t, c)
 	rejected := press.Host.Stats.Counter("process/rejected_messages/press")
 	restarts := press.Host.Stats.Counter("process/restarts/press")
-	rig.Until(t, func() bool {
+	testkit.Until(t, "the fault is counted", func() bool {
 		if m.restarts {
 			return restarts.Value() > 0
 		}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/hostabi/native"
-	"github.com/rlhost/rlhost/plugins/process/internal/rig"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
@@ -60,7 +60,7 @@ func TestFault_KilledHostLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	for range rig.Kills(t, 3*10) / 10 {
+	for range testkit.Kills(t, 3*10) / 10 {
 		killHost(t, dir)
 	}
 	spawntest.NewRuntime(t, spawn.Options{Dir: dir})
@@ -100,7 +100,7 @@ func killHost(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	_ = host.Wait() // killed
-	rig.Until(t, func() bool { return !rig.Runs(plugin) })
+	testkit.Until(t, "the plugin ends", func() bool { return !testkit.ProcessRuns(plugin) })
 	maps, err := filepath.Glob("/proc/[0-9]*/maps")
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/internal/rig"
 	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
@@ -154,9 +155,9 @@ func pauseLiar(t *testing.T, l lie) {
 	})
 	s.OnLoop(x.Resume)
 	if l.dies {
-		rig.Until(t, func() bool { return restarts.Value() > 0 })
+		testkit.Until(t, "a restart", func() bool { return restarts.Value() > 0 })
 	}
-	rig.Until(t, func() bool { return s.Process().PID != 0 })
+	testkit.Until(t, "the plugin runs", func() bool { return s.Process().PID != 0 })
 	plugintest.Give(t, blocks, hostabi.Message{}, a, nil)
 	again := s.Pause()
 	if l.rests || l.dies {
@@ -306,7 +307,7 @@ func TestPause_UnderConstantTraffic(t *testing.T) {
 	for range 5 {
 		sent := func() uint64 { return x.link.Load().Stats().Sent }
 		before := sent()
-		rig.Until(t, func() bool { return sent() >= before+5 })
+		testkit.Until(t, "five messages more", func() bool { return sent() >= before+5 })
 		<-s.Pause()
 		at := sent()
 		s.OnLoop(func() {}) // a turn of the loop, with something in front of it

@@ -9,8 +9,8 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/plugins/process/internal/rig"
 	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 	sdk "github.com/rlhost/rlhost/sdk/process"
@@ -200,7 +200,7 @@ func TestPause_AsksTheSuccessorOfADeadProcess(t *testing.T) {
 	if err := unix.Kill(before.PID, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	rig.Until(t, func() bool { now := k.Process(); return now.PID != 0 && now.PID != before.PID })
+	testkit.Until(t, "the plugin runs again", func() bool { now := k.Process(); return now.PID != 0 && now.PID != before.PID })
 	if err := k.numbers.Emit(hostabi.Message{}); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/plugins/process/internal/rig"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
@@ -29,12 +29,12 @@ func TestProcess_TellsWhatAProcessIsNotFinishedWith(t *testing.T) {
 	for i := range 5 {
 		m.turn(i)
 	}
-	rig.Until(t, func() bool { return c.Process().Unfinished > 0 })
+	testkit.Until(t, "unfinished messages", func() bool { return c.Process().Unfinished > 0 })
 	if err := unix.Kill(p.PID, unix.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	m.quiet()
-	rig.Until(t, func() bool { return c.Process().Unfinished == 0 })
+	testkit.Until(t, "no unfinished messages", func() bool { return c.Process().Unfinished == 0 })
 }
 
 // A process that takes the place of one that died begins environments with random streams that nobody has had.

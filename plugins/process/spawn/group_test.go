@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rlhost/rlhost/plugins/process/internal/rig"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 func TestGroups_AreFoundWhereverTheyAreMounted(t *testing.T) {
@@ -65,7 +65,7 @@ func TestGroups_OfAKilledHostGoAtTheNextStart(t *testing.T) {
 	if err := left.Wait(); err == nil || err.Error() != "signal: killed" {
 		t.Errorf("what the host left ended with: %v", err)
 	}
-	rig.Until(t, func() bool {
+	testkit.Until(t, "the group is removed", func() bool {
 		openGroups("/")
 		_, err := os.Stat(dir)
 		return os.IsNotExist(err)
@@ -82,7 +82,7 @@ func TestMark_FindsWhatHasLeftItsSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	killMarked(newMark()) // another's
-	if !rig.Runs(left.Process.Pid) {
+	if !testkit.ProcessRuns(left.Process.Pid) {
 		t.Error("a process with another mark was killed")
 	}
 	killMarked(mark)

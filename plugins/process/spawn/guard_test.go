@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/rlhost/rlhost/plugins/process/internal/rig"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"golang.org/x/sys/unix"
 )
 
@@ -32,7 +32,7 @@ func TestStart_FromAThreadThatEndsDoesNotEndTheProcess(t *testing.T) {
 	p := <-started
 	defer p.Close()
 	task := fmt.Sprintf("/proc/self/task/%d", <-thread)
-	rig.Until(t, func() bool {
+	testkit.Until(t, "the host has no more such sockets", func() bool {
 		_, err := os.Stat(task)
 		return errors.Is(err, fs.ErrNotExist)
 	})

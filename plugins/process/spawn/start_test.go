@@ -17,13 +17,14 @@ import (
 
 	"github.com/hashicorp/go-plugin"
 
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/process/internal/rig"
 )
 
 // newRuntime returns a runtime that is closed at the end of the test, and what it logs.
-func newRuntime(t testing.TB, o Options) (*Runtime, *rig.Log) {
+func newRuntime(t testing.TB, o Options) (*Runtime, *testkit.Buffer) {
 	t.Helper()
-	log := new(rig.Log)
+	log := new(testkit.Buffer)
 	if o.Log == nil {
 		o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	}
@@ -232,7 +233,7 @@ func TestOutput_GoesToTheLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer started.Close()
-	rig.Until(t, func() bool { return strings.Contains(log.String(), "longlong") })
+	testkit.Until(t, "the long line is logged", func() bool { return strings.Contains(log.String(), "longlong") })
 	started.Kill()
 	<-started.Died()
 	for _, want := range []string{
@@ -306,7 +307,7 @@ func TestDeath_LeavesNoDescendant(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rig.Until(t, func() bool { return !rig.Runs(descendant) })
+		testkit.Until(t, "the descendant ends", func() bool { return !testkit.ProcessRuns(descendant) })
 	}
 }
 

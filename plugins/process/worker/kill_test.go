@@ -23,8 +23,8 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/plugins/process/internal/rig"
 	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 	rolloutplugin "github.com/rlhost/rlhost/plugins/rollout"
@@ -169,7 +169,7 @@ func (m *mill) row(tr trajectory.Trajectory, row, env int) error {
 
 func TestKills_LoseStepsAndNothingElse(t *testing.T) {
 	filesBefore, mapsBefore := 0, 0
-	wanted := rig.Kills(t, 30)
+	wanted := testkit.Kills(t, 30)
 	t.Run("run", func(t *testing.T) {
 		p := loadIn(t, 3, env.Source{Use: "scripted@1"})
 		filesBefore, mapsBefore = openFilesNow(t)

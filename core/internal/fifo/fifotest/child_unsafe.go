@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -94,20 +92,6 @@ func OpenAgain(t testing.TB, fd int) int {
 		t.Fatal(err)
 	}
 	return other
-}
-
-// Kills returns how many processes a test kills at random moments: a few, or as many as RLHOST_KILLS says.
-func Kills(t testing.TB, few int) int {
-	t.Helper()
-	text := strings.TrimSpace(os.Getenv("RLHOST_KILLS"))
-	if text == "" {
-		return few
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("RLHOST_KILLS=%q: want a positive number", text)
-	}
-	return n
 }
 
 // Dice returns random numbers whose seed the test prints.

@@ -3,15 +3,10 @@
 package rig
 
 import (
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/rlhost/rlhost/hostabi/native"
 )
@@ -36,59 +31,6 @@ func Self(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return path
-}
-
-// Log is a log that tests can read while others write to it.
-type Log struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *Log) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *Log) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
-// Runs reports whether a process is there and no zombie.
-func Runs(pid int) bool {
-	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return false
-	}
-	rest := strings.TrimSpace(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	return !strings.HasPrefix(rest, "Z")
-}
-
-// Until waits until cond holds.
-func Until(t testing.TB, cond func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !cond(); {
-		if time.Now().After(end) {
-			t.Fatal("what the test waits for does not happen")
-		}
-		time.Sleep(time.Millisecond)
-	}
-}
-
-// Kills is how many kills the long tests make: RLHOST_KILLS, or few.
-func Kills(t testing.TB, few int) int {
-	t.Helper()
-	text := os.Getenv("RLHOST_KILLS")
-	if text == "" {
-		return few
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatalf("RLHOST_KILLS: %v", err)
-	}
-	return n
 }
 
 // Gymnasium returns the Python that runs the plugin for environments of Gymnasium, and its arguments. It skips the test

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/process/internal/rig"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
@@ -17,9 +18,9 @@ func Self(t testing.TB, role ...string) spawn.Program {
 }
 
 // NewRuntime returns a runtime that is closed at the end of the test, and its log.
-func NewRuntime(t testing.TB, o spawn.Options) (*spawn.Runtime, *rig.Log) {
+func NewRuntime(t testing.TB, o spawn.Options) (*spawn.Runtime, *testkit.Buffer) {
 	t.Helper()
-	log := new(rig.Log)
+	log := new(testkit.Buffer)
 	o.Log = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	r, err := spawn.New(o)
 	if err != nil {
