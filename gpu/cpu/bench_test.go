@@ -47,16 +47,8 @@ func BenchmarkUpdate(b *testing.B) {
 
 func update(b *testing.B, backend *cpu.Backend, n policy.Network, rows int) {
 	const envs = 32
-	d := policytest.NewDataset(b, policytest.Options{Network: n, Steps: 1024 / envs, Envs: envs, Blocks: 1, Seed: 1})
 	params := policy.Init(&n, 1)
-	actor, err := policy.NewActor(backend, &n, envs)
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := actor.Load(policy.Weights{Params: params}); err != nil {
-		b.Fatal(err)
-	}
-	policytest.Act(b, actor, d, envs)
+	d := policytest.Acted(b, backend, params, policytest.Options{Network: n, Steps: 1024 / envs, Envs: envs, Blocks: 1, Seed: 1})
 	c := ppo.Defaults()
 	c.Epochs, c.Minibatch = 1, rows
 	learner, err := ppo.NewLearner(backend, &n, params, c)

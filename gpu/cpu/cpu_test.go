@@ -31,10 +31,12 @@ func TestBackendWithSeveralThreads(t *testing.T) {
 
 // Large minibatches are divided; the result is that of one thread but for the order of sums.
 func TestThreadsLearnWhatOneLearns(t *testing.T) {
-	n := policy.MLP{Obs: 8, Actions: 4, Hidden: []int{128, 128}, Activation: policy.Tanh}.Network()
-	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 16, Envs: 64, Blocks: 1, Seed: 5})
-	one := learnLarge(t, cpu.New(), n, d)
-	three, again := learnLarge(t, cpu.New().WithThreads(3), n, d), learnLarge(t, cpu.New().WithThreads(3), n, d)
+	c := ppo.Defaults()
+	c.Minibatch = 512
+	o := policytest.Options{Network: policy.MLP{Obs: 8, Actions: 4, Hidden: []int{128, 128}, Activation: policy.Tanh}.Network(),
+		Steps: 16, Envs: 64, Blocks: 1, Seed: 5}
+	one := learn(t, cpu.New(), c, o)
+	three, again := learn(t, cpu.New().WithThreads(3), c, o), learn(t, cpu.New().WithThreads(3), c, o)
 	if !slices.Equal(again, three) {
 		t.Error("three threads do not repeat in every bit")
 	}
@@ -48,13 +50,28 @@ func TestThreadsLearnWhatOneLearns(t *testing.T) {
 	}
 }
 
-// learnLarge learns from one dataset in minibatches of 512 rows and returns the parameters.
-func learnLarge(t *testing.T, b *cpu.Backend, n policy.Network, d *policy.Dataset) []float32 {
+// The two vector sets agree in every bit, so a run may move between machines that have one or the other.
+func TestVectorKernelsLearnTheSameParameters(t *testing.T) {
+	var params [][]float32
+	for _, name := range []string{"avx2", "avx512"} {
+		b, err := cpu.NewWith(name)
+		if err != nil {
+			t.Skip(err)
+		}
+		n := policy.MLP{Obs: 5, Actions: 3, Hidden: []int{48, 33}, Activation: policy.ELU, NormalizeObs: true}.Network()
+		params = append(params, learn(t, b, ppo.Defaults(), policytest.Options{Network: n, Steps: 12, Envs: 20, Blocks: 2, Masked: true, Seed: 5}))
+	}
+	if !slices.Equal(params[0], params[1]) {
+		t.Error("avx2 and avx512 learn different parameters")
+	}
+}
+
+// learn acts on a dataset, learns from it and returns the parameters.
+func learn(t *testing.T, b *cpu.Backend, c ppo.Config, o policytest.Options) []float32 {
 	t.Helper()
-	c := ppo.Defaults()
-	c.Minibatch = 512
-	params := policy.Init(&n, 1)
-	l, err := ppo.NewLearner(b, &n, params, c)
+	params := policy.Init(&o.Network, 1)
+	d := policytest.Acted(t, b, params, o)
+	l, err := ppo.NewLearner(b, &o.Network, params, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,51 +80,6 @@ func learnLarge(t *testing.T, b *cpu.Backend, n policy.Network, d *policy.Datase
 		t.Fatal(err)
 	}
 	if err := l.Params(params); err != nil {
-		t.Fatal(err)
-	}
-	return params
-}
-
-// The two vector sets agree in every bit, so a run may move between machines that have one or the other.
-func TestVectorKernelsLearnTheSameParameters(t *testing.T) {
-	if _, err := cpu.NewWith("avx512"); err != nil {
-		t.Skip(err)
-	}
-	n := policy.MLP{Obs: 5, Actions: 3, Hidden: []int{48, 33}, Activation: policy.ELU, NormalizeObs: true}.Network()
-	var params [][]float32
-	for _, name := range []string{"avx2", "avx512"} {
-		b, err := cpu.NewWith(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		params = append(params, learn(t, b, n))
-	}
-	if !slices.Equal(params[0], params[1]) {
-		t.Error("avx2 and avx512 learn different parameters")
-	}
-}
-
-// learn acts on a dataset, learns from it and returns the parameters.
-func learn(t *testing.T, b *cpu.Backend, n policy.Network) []float32 {
-	t.Helper()
-	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 12, Envs: 20, Blocks: 2, Masked: true, Seed: 5})
-	params := policy.Init(&n, 1)
-	actor, err := policy.NewActor(b, &n, 20)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := actor.Load(policy.Weights{Params: params, ObsMean: d.ObsMean, ObsScale: d.ObsScale}); err != nil {
-		t.Fatal(err)
-	}
-	policytest.Act(t, actor, d, 20)
-	learner, err := ppo.NewLearner(b, &n, params, ppo.Defaults())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := learner.Update(d, ppo.Rates{LearningRate: 1e-3, Clip: 0.2, Entropy: 0.01}); err != nil {
-		t.Fatal(err)
-	}
-	if err := learner.Params(params); err != nil {
 		t.Fatal(err)
 	}
 	return params

@@ -39,18 +39,8 @@ func newQuestion(t *testing.T, seed uint64) question {
 	c.ValueCoef = r.Float64()
 	q := question{network: n, config: c, params: policy.Init(&n, seed),
 		rates: ppo.Rates{LearningRate: 1e-3, Clip: 0.05 + 0.3*r.Float32(), Entropy: 0.1 * r.Float32()}}
-	q.dataset = policytest.NewDataset(t, policytest.Options{Network: n, Steps: 1 + r.IntN(9), Envs: 1 + r.IntN(30),
-		Blocks: 1 + r.IntN(2), Masked: r.IntN(2) == 0, InvalidEvery: 10, Seed: seed})
-	actor, err := policy.NewActor(gorgonia.New(), &n, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer actor.Close()
-	d := q.dataset
-	if err := actor.Load(policy.Weights{Params: q.params, ObsMean: d.ObsMean, ObsScale: d.ObsScale}); err != nil {
-		t.Fatal(err)
-	}
-	policytest.Act(t, actor, d, 32)
+	q.dataset = policytest.Acted(t, gorgonia.New(), q.params, policytest.Options{Network: n, Steps: 1 + r.IntN(9),
+		Envs: 1 + r.IntN(30), Blocks: 1 + r.IntN(2), Masked: r.IntN(2) == 0, InvalidEvery: 10, Seed: seed})
 	for i := range q.params {
 		q.params[i] += 0.03 * float32(r.NormFloat64())
 	}

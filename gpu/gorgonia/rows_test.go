@@ -1,15 +1,11 @@
 package gorgonia
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
-	"github.com/rlhost/rlhost/core/trajectory"
-	"github.com/rlhost/rlhost/gpu/ppo"
-
 	"github.com/rlhost/rlhost/gpu/policy"
-	"github.com/rlhost/rlhost/gpu/policy/policytest"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // wide are networks whose products gonum splits into blocks and spreads over processors.
@@ -62,79 +58,5 @@ func compareRows(t *testing.T, m *model, params []float32, whole *program[float3
 	}
 	if want := whole.value[first : first+rows]; !slices.Equal(part.value, want) {
 		t.Errorf("%v: values in a graph of %d rows differ from those in one of %d", m.network, rows, whole.rows)
-	}
-}
-
-func TestS1ActorRowsDoNotDependOnTheirRequests(t *testing.T) {
-	for _, n := range wide() {
-		n.Inputs[0].Norm = policy.Running
-		var want []float32
-		var actions []int32
-		for _, rows := range []int{300, 1, 7, 64, 150} {
-			d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 2, Envs: 300, Blocks: 1, Masked: true, Seed: 6})
-			a, err := policy.NewActor(New(), &n, rows)
-			if err != nil {
-				t.Fatal(err)
-			}
-			params := randomParams[float32](n.ParamCount(), 7)
-			if err := a.Load(policy.Weights{Params: params, ObsMean: d.ObsMean, ObsScale: d.ObsScale}); err != nil {
-				t.Fatal(err)
-			}
-			policytest.Act(t, a, d, rows)
-			b := d.Blocks[0]
-			got := append(slices.Clone(b.Float32(trajectory.LogProb)), b.Float32(trajectory.Value)...)
-			if want == nil {
-				want, actions = got, slices.Clone(b.Int32(trajectory.Action))
-			}
-			if !slices.Equal(got, want) || !slices.Equal(b.Int32(trajectory.Action), actions) {
-				t.Errorf("%v: outputs of requests of %d rows differ from those of 300", n, rows)
-			}
-			if err := a.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-}
-
-func TestS6FirstRatioIsExactlyOne(t *testing.T) {
-	for i, n := range append(wide(), networks()...) {
-		for _, masked := range []bool{false, true} {
-			n := n.Clone()
-			if !masked {
-				n.Inputs[0].Norm = policy.Running
-			}
-			t.Run(fmt.Sprintf("%d masked=%v normalised=%v", i, masked, n.NormalizeObs()), func(t *testing.T) {
-				firstRatio(t, n, masked)
-			})
-		}
-	}
-}
-
-func firstRatio(t *testing.T, n policy.Network, masked bool) {
-	d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 3, Envs: 50, Blocks: 2, Masked: masked,
-		InvalidEvery: 9, Seed: 8})
-	params := randomParams[float32](n.ParamCount(), 9)
-	a, err := policy.NewActor(New(), &n, 13)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	if err := a.Load(policy.Weights{Params: params, ObsMean: d.ObsMean, ObsScale: d.ObsScale}); err != nil {
-		t.Fatal(err)
-	}
-	policytest.Act(t, a, d, 13)
-	c := ppo.Defaults()
-	c.Epochs, c.Minibatch = 1, 71
-	l, err := ppo.NewLearner(New(), &n, params, c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	stats, err := l.Update(d, ppo.Rates{LearningRate: 1e-3, Clip: 0.2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if stats.FirstRatioError != 0 || stats.FirstClipFraction != 0 {
-		t.Errorf("first minibatch: ratio is up to %v away from 1, clip fraction %v", stats.FirstRatioError, stats.FirstClipFraction)
 	}
 }

@@ -55,10 +55,13 @@ func (b actsOnly) Compile(n *policy.Network) (policy.Program, error) {
 	return struct{ policy.Program }{p}, err
 }
 
-func TestNewLearnerRefusesABackendThatOnlyActs(t *testing.T) {
+func TestNewLearnerRefusesABackendThatOnlyActsAndAZeroConfiguration(t *testing.T) {
 	n := policy.MLP{Obs: 2, Actions: 2, Activation: policy.Tanh}.Network()
 	_, err := ppo.NewLearner(actsOnly{cpu.New()}, &n, policy.Init(&n, 1), ppo.Defaults())
 	if !errors.Is(err, policy.ErrUnsupported) || !strings.Contains(err.Error(), "backend cpu: learning") {
 		t.Errorf("NewLearner = %v, want one that names the backend", err)
+	}
+	if _, err := ppo.NewLearner(cpu.New(), &n, policy.Init(&n, 1), ppo.Config{}); err == nil {
+		t.Error("NewLearner took a zero configuration")
 	}
 }

@@ -77,7 +77,7 @@ func learned(t *testing.T, mlp policy.MLP, c ppo.Config, o policytest.Options) c
 		d.Index++
 	}
 	after := make([]float32, len(params))
-	for i, p := range learner.Params {
+	for i, p := range learner.Graph.Params {
 		after[i] = float32(p)
 	}
 	state.Tensors["after"] = component.Tensor{Shape: []int{len(after)}, Data: after}

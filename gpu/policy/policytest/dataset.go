@@ -122,6 +122,22 @@ func Act(t testing.TB, a policy.Actor, d *policy.Dataset, rows int) {
 	}
 }
 
+// Acted makes a dataset that a backend with the given parameters has acted on.
+func Acted(t testing.TB, b policy.Backend, params []float32, o Options) *policy.Dataset {
+	t.Helper()
+	d := NewDataset(t, o)
+	a, err := policy.NewActor(b, &o.Network, o.Envs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if err := a.Load(policy.Weights{Params: params, ObsMean: d.ObsMean, ObsScale: d.ObsScale}); err != nil {
+		t.Fatal(err)
+	}
+	Act(t, a, d, o.Envs)
+	return d
+}
+
 // Requests splits the rows of a block at one step into requests. The row behind the last step asks for values only.
 func Requests(d *policy.Dataset, b trajectory.Trajectory, step, rows int) []policy.Request {
 	envs := b.Schema.Shape.Envs

@@ -88,8 +88,12 @@ func (s *suite) continues(t *testing.T) {
 	if !sameBits(stateOf(t, other), stateOf(t, l)) {
 		t.Error("the learner that went on has other bits")
 	}
-	if err := other.SetState(ppo.State{Params: saved.Params}); err == nil {
-		t.Error("SetState took a state without moments")
+	for _, part := range []*[]float32{&saved.Params, &saved.AdamM, &saved.AdamV} {
+		whole := *part
+		if *part = whole[1:]; other.SetState(saved) == nil {
+			t.Error("SetState took a state with an element missing")
+		}
+		*part = whole
 	}
 }
 
@@ -147,24 +151,6 @@ func (s *suite) invalidRows(t *testing.T) {
 	}
 }
 
-// nearlyEqualParts: a minibatch of all rows but one means two of half the rows, not one of them and one of a row.
-func (s *suite) nearlyEqualParts(t *testing.T) {
-	d, params := s.stale(t)
-	c := s.config()
-	_, stats := s.update(t, params, c, d, 1)
-	rows := int(stats.ValidRows)
-	for _, parts := range []int{2, 3} {
-		c.Minibatch = (rows + parts - 1) / parts
-		want, wantStats := s.update(t, params, c, d, 1)
-		c.Minibatch = (rows - 1) / (parts - 1)
-		got, stats := s.update(t, params, c, d, 1)
-		if stats.OptimizerSteps != float64(parts*c.Epochs) || wantStats.OptimizerSteps != stats.OptimizerSteps || !sameBits(got, want) {
-			t.Errorf("%d rows in minibatches of at most %d: %v optimiser steps, or others than with %d parts of %d",
-				rows, c.Minibatch, stats.OptimizerSteps, parts, (rows+parts-1)/parts)
-		}
-	}
-}
-
 // targetKL ends the epochs behind the first minibatch that exceeds it.
 func (s *suite) targetKL(t *testing.T) {
 	d, params := s.stale(t)
@@ -197,7 +183,7 @@ func (s *suite) vtrace(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.compareStats(t, &stats, &want)
-		s.compareParams(t, state.Params, r.Params)
+		s.compareParams(t, state.Params, r.Graph.Params)
 		results = append(results, state.Params)
 	}
 	if s.shape.net.Actions() > 1 && slices.Equal(results[0], results[1]) {
@@ -251,9 +237,10 @@ func (s *suite) notFinite(t *testing.T) {
 	}
 }
 
-// wrongDataset: blocks of another environment are refused.
-func (s *suite) wrongDataset(t *testing.T) {
-	l := s.learner(t, s.params(1), s.config())
+// wrongSizes: blocks of another environment and vectors of another network are refused.
+func (s *suite) wrongSizes(t *testing.T) {
+	params := s.params(1)
+	l := s.learner(t, params, s.config())
 	other := *s
 	other.shape.net = s.shape.net.Clone()
 	other.shape.net.Inputs[0].Shape = []int{s.shape.net.Obs() + 1}
@@ -261,6 +248,12 @@ func (s *suite) wrongDataset(t *testing.T) {
 		if _, err := l.Update(d, rates); !errors.Is(err, policy.ErrDataset) {
 			t.Errorf("Update of a dataset with %s = %v, want ErrDataset", name, err)
 		}
+	}
+	if l.Params(params[1:]) == nil {
+		t.Error("Params wrote to too few elements")
+	}
+	if _, err := ppo.NewLearner(s, &s.shape.net, params[1:], s.config()); err == nil {
+		t.Error("NewLearner took parameters of which one is missing")
 	}
 }
 

@@ -78,15 +78,15 @@ func (s *suite) gradient(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := NewReference(s.shape.net, params, c)
-	batch := r.batch(t, d)
+	batch := r.whole(t, d)
 	r.Gradient(batch, rates)
 	largest := 0.0
-	for _, g := range r.Grad {
+	for _, g := range r.Graph.Grad {
 		largest = max(largest, math.Abs(g))
 	}
 	for i, got := range state.AdamM {
-		if want := r.Grad[i]; !(math.Abs(float64(got)-want) <= s.tol.Gradient*largest) {
-			t.Fatalf("gradient %d of %d = %v, reference %v", i, len(r.Grad), got, want)
+		if want := r.Graph.Grad[i]; !(math.Abs(float64(got)-want) <= s.tol.Gradient*largest) {
+			t.Fatalf("gradient %d of %d = %v, reference %v", i, len(r.Graph.Grad), got, want)
 		}
 	}
 	if s.shape.kinks {
@@ -95,12 +95,12 @@ func (s *suite) gradient(t *testing.T) {
 	const h = 1e-5
 	samples := min(max(400000/len(params), 6), 40)
 	for i := 0; i < len(params); i += 1 + len(params)/samples {
-		at := r.Params[i]
-		r.Params[i] = at + h
+		at := r.Graph.Params[i]
+		r.Graph.Params[i] = at + h
 		above := r.Loss(batch, rates)
-		r.Params[i] = at - h
+		r.Graph.Params[i] = at - h
 		below := r.Loss(batch, rates)
-		r.Params[i] = at
+		r.Graph.Params[i] = at
 		want := (above - below) / (2 * h)
 		if got := float64(state.AdamM[i]); !(math.Abs(got-want) <= s.tol.Gradient*largest+1e-6) {
 			t.Errorf("gradient %d = %v, finite difference %v", i, got, want)
@@ -108,20 +108,20 @@ func (s *suite) gradient(t *testing.T) {
 	}
 }
 
-// batch gathers all valid rows.
-func (r *Reference) batch(t testing.TB, d *policy.Dataset) *ppo.Minibatch {
+// whole gathers all valid rows.
+func (r *Reference) whole(t testing.TB, d *policy.Dataset) *ppo.Minibatch {
 	t.Helper()
-	var samples ppo.Samples
-	var targets ppo.Targets
-	if err := samples.Read(d, &r.Network); err != nil {
+	round := &ppo.Round{Dataset: d}
+	if err := round.Samples.Read(d, &r.Graph.Network); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.target(d, &samples, &targets, 0); err != nil {
+	r.Begin(round)
+	r.Target()
+	r.batch.Gather(d, &r.Graph.Network, &r.Config, &r.Samples, &r.Targets, r.Samples.Valid)
+	if _, err := r.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	batch := new(ppo.Minibatch)
-	batch.Gather(d, &r.Network, &r.config, &samples, &targets, samples.Valid)
-	return batch
+	return &r.batch
 }
 
 func (s *suite) updates(t *testing.T) {
@@ -143,7 +143,7 @@ func (s *suite) updates(t *testing.T) {
 	if err := l.Params(params); err != nil {
 		t.Fatal(err)
 	}
-	s.compareParams(t, params, r.Params)
+	s.compareParams(t, params, r.Graph.Params)
 }
 
 func (s *suite) compareParams(t *testing.T, got []float32, want []float64) {
@@ -167,44 +167,4 @@ func (s *suite) compareStats(t *testing.T, got, want *ppo.Stats) {
 			t.Errorf("%s = %v, reference %v", name, g[i], w[i])
 		}
 	}
-}
-
-// padded: rows that are not valid change the gradient no more than rows that are not there.
-func (s *suite) padded(t *testing.T) {
-	d, params := s.stale(t)
-	c := s.config()
-	c.Epochs, c.Minibatch, c.AdamBeta1 = 1, d.Rows(), 0
-	c.GAELambda = 0 // advantages of one step, so that leaving out a row leaves the others alone
-	b := d.Blocks[0]
-	padded := s.padding(t, d)
-	Act(t, s.actor(t, s.params(1), padded), padded, s.shape.envs)
-	for i := range b.Bytes(trajectory.Valid) {
-		padded.Blocks[0].Float32(trajectory.Bootstrap)[i] = b.Float32(trajectory.Bootstrap)[i]
-	}
-	want, wantStats := s.update(t, params, c, d, 1)
-	got, stats := s.update(t, params, c, padded, 1)
-	s.compareStats(t, &stats, &wantStats)
-	largest := 0.0
-	for _, g := range want.AdamM {
-		largest = max(largest, math.Abs(float64(g)))
-	}
-	for i, g := range want.AdamM {
-		if !(math.Abs(float64(got.AdamM[i]-g)) <= s.tol.Gradient*largest) {
-			t.Fatalf("gradient %d = %v padded, %v compacted", i, got.AdamM[i], g)
-		}
-	}
-}
-
-// padding returns a copy of a dataset of one block with as many invalid steps behind its own.
-func (s *suite) padding(t *testing.T, d *policy.Dataset) *policy.Dataset {
-	o := Options{Network: s.shape.net, Steps: 2 * s.shape.steps, Envs: s.shape.envs, Blocks: 1,
-		Masked: s.shape.masked, SoA: s.shape.soa, Seed: 42}
-	padded := NewDataset(t, o)
-	padded.ObsMean, padded.ObsScale = d.ObsMean, d.ObsScale
-	clear(padded.Blocks[0].Bytes(trajectory.Valid))
-	for _, c := range []trajectory.Column{trajectory.Obs, trajectory.Reward, trajectory.Terminated,
-		trajectory.Truncated, trajectory.Mask, trajectory.Valid} {
-		copy(padded.Blocks[0].Bytes(c), d.Blocks[0].Bytes(c))
-	}
-	return padded
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
@@ -156,6 +157,10 @@ func (s *suite) noLegalAction(t *testing.T) {
 	if row.Request != 1 || row.Row != 3 {
 		t.Errorf("Act with an empty mask names request %d, row %d; want 1, 3", row.Request, row.Row)
 	}
+	requests[1].Value = nil
+	if err := a.Act(requests); err == nil {
+		t.Error("Act took a request without room for values")
+	}
 	fresh, err := policy.NewActor(s, &s.shape.net, 8)
 	if err != nil {
 		t.Fatal(err)
@@ -169,10 +174,9 @@ func (s *suite) noLegalAction(t *testing.T) {
 	}
 }
 
-// strangeObservations of a guest never make an action that does not exist or is not legal.
-func (s *suite) strangeObservations(t *testing.T) {
-	d := s.dataset(t, 1)
-	a := s.actor(t, s.params(1), d)
+// strangeNumbers in a guest's observations or in parameters never make an action that does not exist or is not legal.
+func (s *suite) strangeNumbers(t *testing.T) {
+	d, params := s.dataset(t, 1), s.params(1)
 	obs := d.Blocks[0].Float32(trajectory.Obs)
 	for i := range obs {
 		switch i % 5 {
@@ -184,6 +188,20 @@ func (s *suite) strangeObservations(t *testing.T) {
 			obs[i] = math.MaxFloat32
 		}
 	}
+	s.actsLegally(t, params, d)
+	d = s.dataset(t, 1)
+	for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1)), math.MaxFloat32} {
+		strange := slices.Clone(params)
+		for i := range strange {
+			strange[i] *= bad
+		}
+		s.actsLegally(t, strange, d)
+	}
+}
+
+func (s *suite) actsLegally(t *testing.T, params []float32, d *policy.Dataset) {
+	t.Helper()
+	a := s.actor(t, params, d)
 	for _, greedy := range []bool{false, true} {
 		requests := Requests(d, d.Blocks[0], 0, s.shape.envs)
 		requests[0].Greedy = greedy
