@@ -4,7 +4,7 @@ package kern
 
 import "unsafe"
 
-// The arguments of the assembly: 8 bytes a field, in the order that gen has. Assembly reads them and writes none.
+// The arguments of the assembly, 8 bytes a field, which reads them and writes none; gen takes their places from here.
 // Pointers are into slices that the caller's description holds, so they stay alive.
 
 type gemmArgs struct {
@@ -16,8 +16,8 @@ type gemmArgs struct {
 	c            unsafe.Pointer
 	cRow, cPanel int
 	bias         unsafe.Pointer
-	start        int // 0: zero, 1: bias, 2: C
-	h            unsafe.Pointer
+	start        int            // 0: zero, 1: bias, 2: C
+	h            unsafe.Pointer // laid out as C; nil unless C is to be multiplied with 1 - H²
 }
 
 type rowsArgs struct {
@@ -29,7 +29,7 @@ type rowsArgs struct {
 }
 
 type headArgs struct {
-	rows, k int
+	rows, k int // multiples of 8, but for the rows of head1
 	x       unsafe.Pointer
 	xRow    int
 	w       unsafe.Pointer
@@ -38,7 +38,7 @@ type headArgs struct {
 }
 
 type sampleArgs struct {
-	groups, actions int
+	groups, actions int // of eight rows; 1 or more
 	logits          unsafe.Pointer
 	ld              int
 	scratch         unsafe.Pointer
@@ -53,16 +53,16 @@ type lossArgs struct {
 	ld                                                       int
 	scratch                                                  unsafe.Pointer
 	action, oldLogProb, oldValue, advantage, ret, newLogProb unsafe.Pointer
-	value, sums, numbers                                     unsafe.Pointer
+	value, sums, numbers                                     unsafe.Pointer // of a Loss: Sums, and what begins with Low
 }
 
 type adamArgs struct {
-	bytes                       int
-	params, m, v, grad, numbers unsafe.Pointer
+	bytes                       int            // a multiple of 64
+	params, m, v, grad, numbers unsafe.Pointer // numbers: what begins with Rate in Adam
 }
 
 type sumArgs struct {
-	bytes     int
+	bytes     int // a multiple of 64
 	x, result unsafe.Pointer
 }
 
@@ -76,5 +76,5 @@ type columnsArgs struct {
 type transposeArgs struct {
 	blocks   int
 	from, to unsafe.Pointer
-	toBlock  int
+	toBlock  int // bytes from one block to the next
 }

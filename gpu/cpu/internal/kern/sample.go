@@ -1,6 +1,6 @@
 package kern
 
-import "math/bits"
+import "github.com/rlhost/rlhost/gpu/policy"
 
 // Illegal is the logit of an action that a mask forbids: its probability is exactly 0.
 const Illegal = -1e30
@@ -11,8 +11,8 @@ const Lanes = 8
 
 // Sample describes the choice of an action for every row from Logits[a*LD + r].
 //
-// The action is the first whose cumulated probability exceeds the row's uniform number (word 0 of Philox for the
-// counter {step, step, Env + r, 0} and the key Seed), or with Greedy the first of the most probable ones.
+// The action is the first whose cumulated probability exceeds the row's policy.Uniform of draw 0, or with Greedy the
+// first of the most probable ones.
 type Sample struct {
 	Rows, Actions int
 	Logits        []float32 // [Actions][LD], overwritten
@@ -53,7 +53,7 @@ func (s *Sample) generic() {
 
 // pick never leaves the range of actions, whatever the logits are.
 func (s *Sample) pick(r int, largest, sum float32) int {
-	target := sum * uniform(s.Seed, s.Env+uint32(r), s.Step)
+	target := sum * policy.Uniform(s.Seed, s.Env+uint32(r), s.Step, 0)
 	var cumulated float32
 	for a := range s.Actions {
 		x := s.Logits[a*s.LD+r]
@@ -66,18 +66,4 @@ func (s *Sample) pick(r int, largest, sum float32) int {
 		}
 	}
 	return s.Actions - 1
-}
-
-// uniform is policy.Uniform with draw 0, restated because kernels know nothing of policies.
-func uniform(seed uint64, env uint32, step uint64) float32 {
-	c := [4]uint32{uint32(step), uint32(step >> 32), env, 0}
-	k0, k1 := uint32(seed), uint32(seed>>32)
-	for range 10 {
-		hi0, lo0 := bits.Mul32(0xd2511f53, c[0])
-		hi1, lo1 := bits.Mul32(0xcd9e8d57, c[2])
-		c = [4]uint32{hi1 ^ c[1] ^ k0, lo1, hi0 ^ c[3] ^ k1, lo0}
-		k0 += 0x9e3779b9
-		k1 += 0xbb67ae85
-	}
-	return (float32(c[0]>>9) + 0.5) * 0x1p-23
 }

@@ -6,16 +6,6 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Fields of rowsArgs in package kern.
-const (
-	rowsRows = iota
-	rowsBytes
-	rowsX
-	rowsXRow
-	rowsH
-	rowsHRow
-)
-
 // overRows generates a loop over rows of x in place, 64 bytes of one row at a time, with h beside it if the
 // activation is a derivative. regs are for apply to use.
 func overRows(s isa, name string, derivative bool, setup func(),
@@ -23,17 +13,14 @@ func overRows(s isa, name string, derivative bool, setup func(),
 	function(name + s.name)
 	rows, n, x, h, end := reg.RCX, reg.RDX, reg.RAX, reg.RBX, reg.RSI
 	xRow, hRow := reg.R8, reg.R9
-	MOVQ(field(rowsRows), rows)
-	MOVQ(field(rowsX), x)
-	MOVQ(field(rowsXRow), xRow)
+	load("rows x xRow", rows, x, xRow)
 	if derivative {
-		MOVQ(field(rowsH), h)
-		MOVQ(field(rowsHRow), hRow)
+		load("h hRow", h, hRow)
 	}
 	if setup != nil {
 		setup()
 	}
-	MOVQ(field(rowsBytes), end)
+	MOVQ(field("bytes"), end)
 	Label("row")
 	XORQ(n, n)
 	Label("column")
@@ -55,8 +42,7 @@ func overRows(s isa, name string, derivative bool, setup func(),
 	}
 	DECQ(rows)
 	JNZ(LabelRef("row"))
-	VZEROUPPER()
-	RET()
+	finish()
 }
 
 func activations(s isa) {

@@ -8,24 +8,6 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Fields of gemmArgs in package kern.
-const (
-	gemmK = iota
-	gemmTiles
-	gemmA
-	gemmARow
-	gemmACol
-	gemmB
-	gemmBRow
-	gemmBPanel
-	gemmC
-	gemmCRow
-	gemmCPanel
-	gemmBias
-	gemmStart
-	gemmH // laid out as C; nil unless C is to be multiplied with 1 - H²
-)
-
 // tile is one shape of the product's kernel: rows of A times panels of 16 columns of B.
 type tile struct {
 	isa
@@ -47,11 +29,7 @@ func gemm(s isa, rows, panels int) {
 		k: reg.RCX, a: reg.RAX, a7: reg.RBX, aCol: reg.R9, b: reg.R10, bRow: reg.R11, bPanel: reg.R12,
 		c: reg.R13, c7: reg.R14, tiles: reg.R15, row: strides{reg.RDX, reg.RSI, reg.R8}}
 	t.bPanel3 = t.a7 // tiles of four panels have few rows
-	MOVQ(field(gemmA), t.a)
-	MOVQ(field(gemmC), t.c)
-	MOVQ(field(gemmTiles), t.tiles)
-	MOVQ(field(gemmBRow), t.bRow)
-	MOVQ(field(gemmBPanel), t.bPanel)
+	load("a c tiles bRow bPanel", t.a, t.c, t.tiles, t.bRow, t.bPanel)
 	Label("tile")
 	t.start()
 	t.loop()
@@ -59,13 +37,12 @@ func gemm(s isa, rows, panels int) {
 	// the next tile
 	times(rows, t.row.one, t.b)
 	ADDQ(t.b, t.c)
-	MOVQ(field(gemmARow), t.b)
+	MOVQ(field("aRow"), t.b)
 	times(rows, t.b, t.b)
 	ADDQ(t.b, t.a)
 	DECQ(t.tiles)
 	JNZ(LabelRef("tile"))
-	VZEROUPPER()
-	RET()
+	finish()
 }
 
 // vecs is the number of registers that one row of the tile takes.
@@ -78,7 +55,7 @@ func (t *tile) each(visit func(c Mem, acc reg.VecPhysical)) {
 	perPanel := 64 / t.bytes
 	for p := range t.panels {
 		if p > 0 {
-			ADDQ(field(gemmCPanel), t.c)
+			ADDQ(field("cPanel"), t.c)
 		}
 		if t.rows > 7 {
 			t.row.seven(t.c, t.c7)
@@ -93,7 +70,7 @@ func (t *tile) each(visit func(c Mem, acc reg.VecPhysical)) {
 
 // start fills the accumulators.
 func (t *tile) start() {
-	MOVQ(field(gemmStart), t.k)
+	MOVQ(field("start"), t.k)
 	CMPQ(t.k, Imm(1))
 	JEQ(LabelRef("bias"))
 	JGT(LabelRef("add"))
@@ -103,7 +80,7 @@ func (t *tile) start() {
 	JMP(LabelRef("started"))
 
 	Label("bias")
-	MOVQ(field(gemmBias), t.k)
+	MOVQ(field("bias"), t.k)
 	for v := range t.vecs() {
 		VMOVUPS(Mem{Base: t.k, Disp: v * t.bytes}, t.acc(0, v))
 	}
@@ -115,7 +92,7 @@ func (t *tile) start() {
 	JMP(LabelRef("started"))
 
 	Label("add")
-	t.row.load(field(gemmCRow))
+	t.row.load(field("cRow"))
 	MOVQ(t.c, t.k)
 	t.each(func(c Mem, acc reg.VecPhysical) { VMOVUPS(c, acc) })
 	MOVQ(t.k, t.c)
@@ -123,16 +100,15 @@ func (t *tile) start() {
 }
 
 func (t *tile) loop() {
-	MOVQ(field(gemmACol), t.aCol)
-	t.row.load(field(gemmARow))
+	MOVQ(field("aCol"), t.aCol)
+	t.row.load(field("aRow"))
 	if t.rows > 7 {
 		t.row.seven(t.a, t.a7)
 	}
 	if t.panels == 4 {
 		LEAQ(Mem{Base: t.bPanel, Index: t.bPanel, Scale: 2}, t.bPanel3)
 	}
-	MOVQ(field(gemmK), t.k)
-	MOVQ(field(gemmB), t.b)
+	load("k b", t.k, t.b)
 	MOVQ(t.a, t.c7) // the start of A, free until C is stored
 	Label("k")
 	t.step()
@@ -187,16 +163,16 @@ func (t *tile) bMem(v int) Mem {
 
 // store writes the tile, times the derivative of tanh if there is an H.
 func (t *tile) store() {
-	t.row.load(field(gemmCRow))
+	t.row.load(field("cRow"))
 	MOVQ(t.c, t.k)
-	MOVQ(field(gemmH), t.b)
+	MOVQ(field("h"), t.b)
 	TESTQ(t.b, t.b)
 	JNZ(LabelRef("derivative"))
 	t.each(func(c Mem, acc reg.VecPhysical) { VMOVUPS(acc, c) })
 	JMP(LabelRef("stored"))
 
 	Label("derivative")
-	SUBQ(field(gemmC), t.b) // from C to H
+	SUBQ(field("c"), t.b) // from C to H
 	free := t.v[t.rows*t.vecs():]
 	one, h := free[0], free[1:]
 	VMOVUPS(float(1), one)

@@ -6,17 +6,6 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Fields of headArgs in package kern.
-const (
-	headRows = iota // a multiple of 8 for head8
-	headK           // a multiple of 8
-	headX
-	headXRow
-	headW
-	headBias
-	headOut
-)
-
 // heads generates one output of a linear head for every row: eight rows at a time, and one at a time. Both sum over
 // k in eight lanes, then ((0+1)+(2+3)) + ((4+5)+(6+7)), then the bias, so that a row does not know its function.
 func heads() {
@@ -30,12 +19,9 @@ func head8() {
 	rows, k, x, x7, w, out := reg.RCX, reg.RDX, reg.RAX, reg.RBX, reg.R9, reg.R10
 	xs, wk := reg.R12, reg.R13
 	row := strides{reg.RSI, reg.R8, reg.R11}
-	MOVQ(field(headRows), rows)
-	MOVQ(field(headX), xs)
-	MOVQ(field(headW), w)
-	MOVQ(field(headOut), out)
-	row.load(field(headXRow))
-	MOVQ(field(headBias), reg.R14)
+	load("rows x w out", rows, xs, w, out)
+	row.load(field("xRow"))
+	load("bias", reg.R14)
 	VBROADCASTSS(Mem{Base: reg.R14}, s.v[15])
 	Label("rows")
 	for i := range 8 {
@@ -44,7 +30,7 @@ func head8() {
 	MOVQ(xs, x)
 	row.seven(x, x7)
 	MOVQ(w, wk)
-	MOVQ(field(headK), k)
+	MOVQ(field("k"), k)
 	Label("k")
 	VMOVUPS(Mem{Base: wk}, s.v[8])
 	for i := range 8 {
@@ -69,25 +55,19 @@ func head8() {
 	LEAQ(Mem{Base: xs, Index: row.one, Scale: 8}, xs)
 	SUBQ(Imm(8), rows)
 	JNZ(LabelRef("rows"))
-	VZEROUPPER()
-	RET()
+	finish()
 }
 
 func head1() {
 	function("head1")
 	s := avx2
 	rows, k, x, w, out, xs, xRow := reg.RCX, reg.RDX, reg.RAX, reg.R9, reg.R10, reg.R12, reg.RSI
-	MOVQ(field(headRows), rows)
-	MOVQ(field(headX), xs)
-	MOVQ(field(headXRow), xRow)
-	MOVQ(field(headOut), out)
-	MOVQ(field(headBias), reg.R14)
+	load("rows x xRow out bias", rows, xs, xRow, out, reg.R14)
 	VMOVSS(Mem{Base: reg.R14}, reg.X3)
 	Label("rows")
 	s.clear(s.v[0])
 	MOVQ(xs, x)
-	MOVQ(field(headW), w)
-	MOVQ(field(headK), k)
+	load("w k", w, k)
 	Label("k")
 	VMOVUPS(Mem{Base: w}, s.v[1])
 	VFMADD231PS(Mem{Base: x}, s.v[1], s.v[0])
@@ -105,6 +85,5 @@ func head1() {
 	ADDQ(xRow, xs)
 	DECQ(rows)
 	JNZ(LabelRef("rows"))
-	VZEROUPPER()
-	RET()
+	finish()
 }

@@ -2,7 +2,12 @@ package main
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"math"
+	"slices"
+	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -28,18 +33,69 @@ var avx512 = isa{"AVX512", 64, []reg.VecPhysical{reg.Z0, reg.Z1, reg.Z2, reg.Z3,
 func (s isa) wide() bool { return s.bytes == 64 }
 
 // function starts a function that takes a pointer to its arguments, and loads it.
-func function(name string) (args reg.GPPhysical) {
+func function(name string) {
 	names = append(names, name)
 	TEXT(name, NOSPLIT, "func(args *byte)")
 	Load(Param("args"), reg.RDI)
-	return reg.RDI
 }
 
-// names lists the functions for the Go declarations.
+// finish ends a function.
+func finish() {
+	VZEROUPPER()
+	RET()
+}
+
+// names lists the functions for the Go declarations; the last one is being written.
 var names []string
 
-// field addresses the i-th 8-byte field of the arguments.
-func field(i int) Mem { return Mem{Base: reg.RDI, Disp: 8 * i} }
+// field addresses a field of 8 bytes of the arguments.
+func field(name string) Mem {
+	return Mem{Base: reg.RDI, Disp: 8 * index(argumentsOf(names[len(names)-1]), name)}
+}
+
+// load reads fields of the arguments, whose names are apart by spaces, into registers.
+func load(fields string, to ...reg.GPPhysical) {
+	for i, name := range strings.Fields(fields) {
+		MOVQ(field(name), to[i])
+	}
+}
+
+// structs lists the fields of package kern's structs.
+var structs = map[string][]string{}
+
+// index returns which field of a struct has that name.
+func index(of, name string) int {
+	if len(structs) == 0 {
+		for _, file := range []string{"../args_unsafe.go", "../loss.go", "../vector.go"} {
+			read(file)
+		}
+	}
+	i := slices.Index(structs[of], name)
+	if i < 0 {
+		panic("no field " + of + "." + name)
+	}
+	return i
+}
+
+// read adds the structs of a file.
+func read(file string) {
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		panic(err)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		if t, ok := n.(*ast.TypeSpec); ok {
+			if s, ok := t.Type.(*ast.StructType); ok {
+				for _, field := range s.Fields.List {
+					for _, name := range field.Names {
+						structs[t.Name.Name] = append(structs[t.Name.Name], name.Name)
+					}
+				}
+			}
+		}
+		return true
+	})
+}
 
 func at(m Mem, disp int) Mem { m.Disp += disp; return m }
 

@@ -6,46 +6,6 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Fields of lossArgs in package kern.
-const (
-	lossRows = iota
-	lossActions
-	lossLogits
-	lossLD
-	lossScratch
-	lossAction
-	lossOldLogProb
-	lossOldValue
-	lossAdvantage
-	lossReturn
-	lossNewLogProb
-	lossValue
-	lossSums    // *LossSums
-	lossNumbers // *Loss.Low and the numbers behind it
-)
-
-// Numbers of Loss, in order.
-const (
-	numberLow = iota
-	numberHigh
-	numberClip
-	numberMean
-	numberEntropy
-	numberValueCoef
-	numberValueClip
-)
-
-// Sums of LossSums, in order.
-const (
-	sumSurrogate = iota
-	sumValue
-	sumEntropy
-	sumKL
-	sumLogRatio
-	sumClipped
-	sumRatio
-)
-
 // loss generates the PPO loss and its gradient for eight rows at a time. Rows behind the last one are computed
 // with what lies there, and kept out of the sums.
 func loss() {
@@ -55,21 +15,18 @@ func loss() {
 	rows, n, x, e, ld, row := reg.RCX, reg.RDX, reg.RAX, reg.RBX, reg.RSI, reg.R8
 	logits, scratch, sums, numbers := reg.R9, reg.R10, reg.R11, reg.R12
 	p := reg.R13
-	MOVQ(field(lossRows), rows)
-	MOVQ(field(lossLogits), logits)
-	MOVQ(field(lossLD), ld)
-	MOVQ(field(lossScratch), scratch)
-	MOVQ(field(lossSums), sums)
-	MOVQ(field(lossNumbers), numbers)
+	load("rows logits ld scratch sums numbers", rows, logits, ld, scratch, sums, numbers)
 	XORQ(row, row) // byte offset into the columns
-	start := func() { MOVQ(logits, x); MOVQ(scratch, e); MOVQ(field(lossActions), n) }
-	column := func(i int) Mem { MOVQ(field(i), p); return Mem{Base: p, Index: row, Scale: 1} }
-	number := func(i int, to reg.VecPhysical) { VBROADCASTSS(Mem{Base: numbers, Disp: 4 * i}, to) }
+	start := func() { MOVQ(logits, x); MOVQ(scratch, e); load("actions", n) }
+	column := func(name string) Mem { load(name, p); return Mem{Base: p, Index: row, Scale: 1} }
+	number := func(name string, to reg.VecPhysical) {
+		VBROADCASTSS(Mem{Base: numbers, Disp: 4 * (index("Loss", name) - index("Loss", "Low"))}, to)
+	}
 	Label("group")
 	softmax(s, start, x, e, n, ld)
 	s.log(v[0], v[1], v[2], v[3], v[4])
 	// v0 log Σ, v6 entropy, v7 log π(a), v8 number of the action, v9 a
-	VMOVDQU(column(lossAction), v[9])
+	VMOVDQU(column("action"), v[9])
 	for _, i := range []int{6, 7, 8} {
 		s.clear(v[i])
 	}
@@ -85,28 +42,25 @@ func loss() {
 	VMOVUPS(v[2], Mem{Base: e})
 	VFNMADD231PS(v[2], v[1], v[6])
 	VPADDD(bits(1), v[8], v[8])
-	ADDQ(ld, x)
-	ADDQ(Imm(32), e)
-	DECQ(n)
-	JNZ(LabelRef("entropy"))
-	VMOVUPS(v[7], column(lossNewLogProb))
+	nextAction("entropy", ld, x, e, n)
+	VMOVUPS(v[7], column("newLogProb"))
 	// v10 rows that count, v11 log ratio, v12 ratio, v13 advantage
 	MOVQ(rows, reg.X10)
 	VPBROADCASTD(reg.X10, v[10])
 	VPCMPGTD(lanes(), v[10], v[10])
-	VSUBPS(column(lossOldLogProb), v[7], v[11])
+	VSUBPS(column("oldLogProb"), v[7], v[11])
 	VMOVAPS(v[11], v[12])
 	s.exp(v[12], v[1], v[2], v[3])
-	VMOVUPS(column(lossAdvantage), v[13])
-	add := func(i int, x reg.VecPhysical) { // x is clobbered
+	VMOVUPS(column("advantage"), v[13])
+	add := func(name string, x reg.VecPhysical) { // x is clobbered
 		VANDPS(v[10], x, x)
-		VADDPS(Mem{Base: sums, Disp: 32 * i}, x, x)
-		VMOVUPS(x, Mem{Base: sums, Disp: 32 * i})
+		VADDPS(sum(name), x, x)
+		VMOVUPS(x, sum(name))
 	}
 	surrogate(s, number, add)
 	valueLoss(s, column, number, add)
 	// the gradient: (entropy coefficient · (log p + H) + slope - [a = j] slope / p) · p; v14 slope
-	number(numberEntropy, v[1])
+	number("Entropy", v[1])
 	s.clear(v[8])
 	start()
 	Label("gradient")
@@ -120,61 +74,60 @@ func loss() {
 	VSUBPS(v[3], v[2], v[2])
 	VMOVUPS(v[2], Mem{Base: x})
 	VPADDD(bits(1), v[8], v[8])
-	ADDQ(ld, x)
-	ADDQ(Imm(32), e)
-	DECQ(n)
-	JNZ(LabelRef("gradient"))
+	nextAction("gradient", ld, x, e, n)
 	ADDQ(Imm(32), row)
 	ADDQ(Imm(32), logits)
 	SUBQ(Imm(8), rows)
 	JG(LabelRef("group"))
-	VZEROUPPER()
-	RET()
+	finish()
 }
 
+// sum addresses a field of LossSums behind the pointer in R11.
+func sum(name string) Mem { return Mem{Base: reg.R11, Disp: 32 * index("LossSums", name)} }
+
 // surrogate takes v11 log ratio, v12 ratio, v13 advantage; it leaves the slope over log π(a) in v14.
-func surrogate(s isa, number func(int, reg.VecPhysical), add func(int, reg.VecPhysical)) {
+func surrogate(s isa, number func(string, reg.VecPhysical), add func(string, reg.VecPhysical)) {
 	v := s.v
-	number(numberLow, v[1])
-	number(numberHigh, v[2])
+	number("Low", v[1])
+	number("High", v[2])
 	VMAXPS(v[12], v[1], v[1])
 	VMINPS(v[1], v[2], v[1])
 	VMULPS(v[13], v[12], v[14]) // free
 	VMULPS(v[13], v[1], v[1])   // clipped
 	VCMPPS(Imm(2), v[1], v[14], v[2])
 	VMINPS(v[1], v[14], v[1])
-	number(numberMean, v[3])
+	number("Mean", v[3])
 	VMULPS(v[3], v[14], v[14])
 	VANDPS(v[2], v[14], v[14])
-	add(sumSurrogate, v[1])
+	add("Surrogate", v[1])
 	VMOVAPS(v[6], v[1])
-	add(sumEntropy, v[1])
+	add("Entropy", v[1])
 
 	VMOVUPS(float(1), v[2])
 	VSUBPS(v[2], v[12], v[1]) // ratio - 1
 	VSUBPS(v[11], v[1], v[3])
-	add(sumKL, v[3])
-	add(sumLogRatio, v[11])
+	add("KL", v[3])
+	add("LogRatio", v[11])
 	VANDPS(bits(0x7fffffff), v[1], v[1])
-	number(numberClip, v[3])
+	number("Clip", v[3])
 	VCMPPS(Imm(1), v[1], v[3], v[3]) // clip < |ratio - 1|
 	VANDPS(v[2], v[3], v[3])
-	add(sumClipped, v[3])
+	add("Clipped", v[3])
 	VANDPS(v[10], v[1], v[1])
-	VMAXPS(Mem{Base: reg.R11, Disp: 32 * sumRatio}, v[1], v[1])
-	VMOVUPS(v[1], Mem{Base: reg.R11, Disp: 32 * sumRatio})
+	VMAXPS(sum("Ratio"), v[1], v[1])
+	VMOVUPS(v[1], sum("Ratio"))
 }
 
 // valueLoss replaces the values by their gradient. It clobbers v1 to v5 and v11 to v13.
-func valueLoss(s isa, column func(int) Mem, number func(int, reg.VecPhysical), add func(int, reg.VecPhysical)) {
+func valueLoss(s isa, column func(string) Mem, number func(string, reg.VecPhysical), add func(string, reg.VecPhysical)) {
 	v := s.v
 	free, old, ret, change, bound, limited := v[1], v[2], v[3], v[4], v[5], v[11]
-	VMOVUPS(column(lossOldValue), old)
-	VMOVUPS(column(lossReturn), ret)
-	VMOVUPS(column(lossValue), free)
+	VMOVUPS(column("oldValue"), old)
+	VMOVUPS(column("ret"), ret)
+	VMOVUPS(column("value"), free)
 	VSUBPS(old, free, change)
 	VSUBPS(ret, free, free)
-	number(numberValueClip, bound)
+	number("ValueClip", bound)
 	VANDPS(bits(0x7fffffff), change, v[12])
 	VCMPPS(Imm(1), v[12], bound, limited) // clip < |change|
 	VMINPS(change, bound, v[12])
@@ -187,9 +140,9 @@ func valueLoss(s isa, column func(int) Mem, number func(int, reg.VecPhysical), a
 	VCMPPS(Imm(1), v[12], v[13], change) // square < clipped square
 	VANDPS(change, limited, limited)
 	VBLENDVPS(limited, v[12], v[13], v[13])
-	add(sumValue, v[13])
-	number(numberValueCoef, old)
+	add("Value", v[13])
+	number("ValueCoef", old)
 	VMULPS(old, free, free)
 	VANDNPS(free, limited, free)
-	VMOVUPS(free, column(lossValue))
+	VMOVUPS(free, column("value"))
 }

@@ -6,21 +6,6 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Fields of sampleArgs in package kern.
-const (
-	sampleGroups  = iota // of eight rows
-	sampleActions        // 1 or more
-	sampleLogits
-	sampleLD // bytes from one action to the next
-	sampleScratch
-	sampleAction
-	sampleLogProb
-	sampleSeed
-	sampleStep
-	sampleEnv
-	sampleGreedy
-)
-
 // sample generates the choice of an action for eight rows at a time: log-softmax, a uniform number of each row by
 // Philox, the inverse of the distribution function.
 func sample() {
@@ -29,14 +14,7 @@ func sample() {
 	v := s.v
 	groups, n, x, e, ld, actions := reg.RCX, reg.RDX, reg.RAX, reg.RBX, reg.RSI, reg.R8
 	logits, scratch, action, logProb, env := reg.R9, reg.R10, reg.R11, reg.R12, reg.R13
-	MOVQ(field(sampleGroups), groups)
-	MOVQ(field(sampleActions), actions)
-	MOVQ(field(sampleLogits), logits)
-	MOVQ(field(sampleLD), ld)
-	MOVQ(field(sampleScratch), scratch)
-	MOVQ(field(sampleAction), action)
-	MOVQ(field(sampleLogProb), logProb)
-	MOVQ(field(sampleEnv), env)
+	load("groups actions logits ld scratch action logProb env", groups, actions, logits, ld, scratch, action, logProb, env)
 	start := func() { MOVQ(logits, x); MOVQ(scratch, e); MOVQ(actions, n) }
 	Label("group")
 	softmax(s, start, x, e, n, ld)
@@ -48,9 +26,9 @@ func sample() {
 	for _, i := range []int{2, 3, 6} {
 		s.clear(v[i])
 	}
-	VPBROADCASTD(field(sampleActions), v[4])
+	VPBROADCASTD(field("actions"), v[4])
 	VPSUBD(bits(1), v[4], v[4])
-	VPBROADCASTD(field(sampleGreedy), v[15])
+	VPBROADCASTD(field("greedy"), v[15])
 	start()
 	Label("pick")
 	VMOVUPS(Mem{Base: x}, v[7])
@@ -64,10 +42,7 @@ func sample() {
 	VBLENDVPS(v[9], v[6], v[4], v[4])
 	VBLENDVPS(v[9], v[7], v[5], v[5])
 	VPADDD(bits(1), v[6], v[6])
-	ADDQ(ld, x)
-	ADDQ(Imm(32), e)
-	DECQ(n)
-	JNZ(LabelRef("pick"))
+	nextAction("pick", ld, x, e, n)
 	// where nothing was found (logits that are not numbers) the last action stands, with its logit
 	VBLENDVPS(v[3], v[5], v[7], v[5])
 	VSUBPS(v[0], v[5], v[5])
@@ -79,8 +54,7 @@ func sample() {
 	ADDQ(Imm(8), env)
 	DECQ(groups)
 	JNZ(LabelRef("group"))
-	VZEROUPPER()
-	RET()
+	finish()
 }
 
 // softmax subtracts the largest logit of each row, in place, leaves the exponentials in the scratch and their sum
@@ -103,10 +77,15 @@ func softmax(s isa, start func(), x, e, n, ld reg.GPPhysical) {
 	s.exp(v[2], v[3], v[4], v[5])
 	VMOVUPS(v[2], Mem{Base: e})
 	VADDPS(v[2], v[0], v[0])
+	nextAction("exp", ld, x, e, n)
+}
+
+// nextAction goes on with the next action's logits at x and scratch at e, of which n are left.
+func nextAction(label string, ld, x, e, n reg.GPPhysical) {
 	ADDQ(ld, x)
 	ADDQ(Imm(32), e)
 	DECQ(n)
-	JNZ(LabelRef("exp"))
+	JNZ(LabelRef(label))
 }
 
 // philox leaves in v1 the uniform numbers of eight environments from env on. It clobbers v2 to v14.
@@ -114,14 +93,14 @@ func philox(s isa, env reg.GPPhysical) {
 	v := s.v
 	c0, c1, c2, c3, k0, k1 := v[2], v[3], v[4], v[5], v[6], v[7]
 	m0, m1 := v[8], v[9]
-	VPBROADCASTD(at(field(sampleStep), 0), c0)
-	VPBROADCASTD(at(field(sampleStep), 4), c1)
+	VPBROADCASTD(at(field("step"), 0), c0)
+	VPBROADCASTD(at(field("step"), 4), c1)
 	MOVQ(env, reg.X4)
 	VPBROADCASTD(reg.X4, c2)
 	VPADDD(lanes(), c2, c2)
 	s.clear(c3)
-	VPBROADCASTD(at(field(sampleSeed), 0), k0)
-	VPBROADCASTD(at(field(sampleSeed), 4), k1)
+	VPBROADCASTD(at(field("seed"), 0), k0)
+	VPBROADCASTD(at(field("seed"), 4), k1)
 	VMOVDQU(bits(0xd2511f53), m0)
 	VMOVDQU(bits(0xcd9e8d57), m1)
 	for round := range 10 {

@@ -6,80 +6,47 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Fields of adamArgs in package kern.
-const (
-	adamBytes = iota // a multiple of 64
-	adamParams
-	adamM
-	adamV
-	adamGrad
-	adamNumbers // *Adam.Rate and the numbers behind it
-)
-
-// Numbers of Adam, in order.
-const (
-	numberRate = iota
-	numberBeta1
-	numberKeep1
-	numberBeta2
-	numberKeep2
-	numberEps
-	numberCorrect2
-	numberScale
-)
-
 func adam() {
 	function("adam")
 	s := avx2
 	n, params, m, v, grad, numbers, i := reg.RCX, reg.RAX, reg.RBX, reg.RDX, reg.RSI, reg.R8, reg.R9
-	for f, r := range []reg.GPPhysical{n, params, m, v, grad, numbers} {
-		MOVQ(field(f), r)
-	}
+	load("bytes params m v grad numbers", n, params, m, v, grad, numbers)
 	for j := range 8 {
 		VBROADCASTSS(Mem{Base: numbers, Disp: 4 * j}, s.v[8+j])
 	}
-	number := func(j int) reg.VecPhysical { return s.v[8+j] }
+	number := func(name string) reg.VecPhysical { return s.v[8+index("Adam", name)-index("Adam", "Rate")] }
 	XORQ(i, i)
 	Label("loop")
 	for u := range 2 {
 		r := s.v[4*u:]
 		mem := func(base reg.GPPhysical) Mem { return Mem{Base: base, Index: i, Scale: 1, Disp: 32 * u} }
 		VMOVUPS(mem(grad), r[0])
-		VMULPS(number(numberScale), r[0], r[0])
-		VMULPS(mem(m), number(numberBeta1), r[1])
-		VFMADD231PS(number(numberKeep1), r[0], r[1])
+		VMULPS(number("Scale"), r[0], r[0])
+		VMULPS(mem(m), number("Beta1"), r[1])
+		VFMADD231PS(number("Keep1"), r[0], r[1])
 		VMOVUPS(r[1], mem(m))
 		VMULPS(r[0], r[0], r[0])
-		VMULPS(mem(v), number(numberBeta2), r[2])
-		VFMADD231PS(number(numberKeep2), r[0], r[2])
+		VMULPS(mem(v), number("Beta2"), r[2])
+		VFMADD231PS(number("Keep2"), r[0], r[2])
 		VMOVUPS(r[2], mem(v))
 		VSQRTPS(r[2], r[2])
-		VFMADD213PS(number(numberEps), number(numberCorrect2), r[2])
+		VFMADD213PS(number("Eps"), number("Correct2"), r[2])
 		VDIVPS(r[2], r[1], r[1])
 		VMOVUPS(mem(params), r[3])
-		VFNMADD231PS(number(numberRate), r[1], r[3])
+		VFNMADD231PS(number("Rate"), r[1], r[3])
 		VMOVUPS(r[3], mem(params))
 	}
 	ADDQ(Imm(64), i)
 	CMPQ(i, n)
 	JLT(LabelRef("loop"))
-	VZEROUPPER()
-	RET()
+	finish()
 }
-
-// Fields of sumArgs in package kern.
-const (
-	sumBytes = iota // a multiple of 64
-	sumX
-	sumResult // *float32
-)
 
 func sumSquares() {
 	function("sumSquares")
 	s := avx2
 	n, x := reg.RCX, reg.RAX
-	MOVQ(field(sumBytes), n)
-	MOVQ(field(sumX), x)
+	load("bytes x", n, x)
 	for i := range 8 {
 		s.clear(s.v[i])
 	}
@@ -113,33 +80,20 @@ func sumSquares() {
 	VADDPS(reg.X1, reg.X0, reg.X0)
 	VHADDPS(reg.X0, reg.X0, reg.X0)
 	VHADDPS(reg.X0, reg.X0, reg.X0)
-	MOVQ(field(sumResult), x)
+	MOVQ(field("result"), x)
 	VMOVSS(reg.X0, Mem{Base: x})
-	VZEROUPPER()
-	RET()
+	finish()
 }
-
-// Fields of columnsArgs in package kern.
-const (
-	columnsRows = iota
-	columnsBytes
-	columnsX
-	columnsXRow
-	columnsOut
-)
 
 // columnSums adds the rows to out, 64 bytes of columns at a time and over even and odd rows apart.
 func columnSums() {
 	function("columnSums")
 	s := avx2
 	rows, n, x, xRow, out, p := reg.RCX, reg.RDX, reg.RAX, reg.RBX, reg.RSI, reg.R8
-	MOVQ(field(columnsBytes), n)
-	MOVQ(field(columnsX), x)
-	MOVQ(field(columnsXRow), xRow)
-	MOVQ(field(columnsOut), out)
+	load("bytes x xRow out", n, x, xRow, out)
 	Label("columns")
 	MOVQ(x, p)
-	MOVQ(field(columnsRows), rows)
+	MOVQ(field("rows"), rows)
 	for i := range 4 {
 		s.clear(s.v[i])
 	}
@@ -169,27 +123,15 @@ func columnSums() {
 	ADDQ(Imm(64), out)
 	SUBQ(Imm(64), n)
 	JNZ(LabelRef("columns"))
-	VZEROUPPER()
-	RET()
+	finish()
 }
-
-// Fields of transposeArgs in package kern.
-const (
-	transposeBlocks = iota
-	transposeFrom
-	transposeTo
-	transposeToBlock // bytes from one block to the next
-)
 
 // transpose turns blocks of 16×16 floats, each dense, that follow one another in from.
 func transpose() {
 	function("transpose")
 	v := avx2.v
 	n, from, to, step := reg.RCX, reg.RAX, reg.RBX, reg.RDX
-	MOVQ(field(transposeBlocks), n)
-	MOVQ(field(transposeFrom), from)
-	MOVQ(field(transposeTo), to)
-	MOVQ(field(transposeToBlock), step)
+	load("blocks from to toBlock", n, from, to, step)
 	Label("block")
 	for r := range 2 {
 		for c := range 2 {
@@ -200,8 +142,7 @@ func transpose() {
 	ADDQ(step, to)
 	DECQ(n)
 	JNZ(LabelRef("block"))
-	VZEROUPPER()
-	RET()
+	finish()
 }
 
 // transpose8 turns 8×8 floats; rows are 64 bytes apart on both sides.
