@@ -2,9 +2,9 @@ package gorgonia
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/head"
 )
 
 // actor implements policy.Actor. Unlike other backends' it allocates in Act: gorgonia's machine does, some hundred
@@ -18,6 +18,7 @@ type actor struct {
 	actions     int
 	loaded      bool
 	pending     []place // rows staged in the program that is to run next
+	mask        []byte  // of those, [rows][actions]
 }
 
 // place is a row of one request.
@@ -94,19 +95,12 @@ func (a *actor) stage(p *program[float32], r *policy.Request, at place) error {
 	slot := len(a.pending)
 	x := r.Obs.Float32()[at.row*r.Obs.StrideRow/4:]
 	policy.NormalizeRow(p.obs[slot*n:(slot+1)*n], x, r.Obs.StrideElem/4, a.mean, a.scale)
-	mask := p.mask[slot*actions : (slot+1)*actions]
-	a.pending = append(a.pending, at)
-	if r.Action == nil || r.Mask.Rows == 0 {
-		for i := range mask {
-			mask[i] = 1
-		}
-		return nil
-	}
-	legal := false
-	for i := range mask {
-		mask[i] = 0
-		if r.Mask.Data[at.row*r.Mask.StrideRow+i*r.Mask.StrideElem] != 0 {
-			mask[i], legal = 1, true
+	a.pending, a.mask = append(a.pending, at), append(a.mask[:slot*actions], make([]byte, actions)...)
+	free, legal := r.Action == nil || r.Mask.Rows == 0, false
+	for i := range actions {
+		p.mask[slot*actions+i] = 0
+		if free || r.Mask.Data[at.row*r.Mask.StrideRow+i*r.Mask.StrideElem] != 0 {
+			p.mask[slot*actions+i], a.mask[slot*actions+i], legal = 1, 1, true
 		}
 	}
 	if !legal {
@@ -128,12 +122,13 @@ func (a *actor) flush(p *program[float32], requests []policy.Request) error {
 			continue
 		}
 		logProbs := p.logProbs[slot*actions : (slot+1)*actions]
-		mask := p.mask[slot*actions : (slot+1)*actions]
-		taken := mostProbable(logProbs, mask)
+		// Log-probabilities are logits as well, whatever head they are of.
+		logits, mask, d := widen(logProbs), a.mask[slot*actions:(slot+1)*actions], head.Categorical{N: actions}
+		taken := d.Mode(logits, mask)
 		if !r.Greedy {
-			taken = sample(logProbs, mask, policy.Uniform(r.Seed, r.FirstEnv+uint32(at.row), r.Step, 0))
+			taken = d.Sample(logits, mask, policy.Uniform(r.Seed, r.FirstEnv+uint32(at.row), r.Step, 0))
 		}
-		r.Action[at.row], r.LogProb[at.row] = int32(taken), logProbs[taken]
+		r.Action[at.row], r.LogProb[at.row] = taken, logProbs[taken]
 	}
 	a.pending = a.pending[:0]
 	return nil
@@ -141,29 +136,3 @@ func (a *actor) flush(p *program[float32], requests []policy.Request) error {
 
 // Close frees the graphs.
 func (a *actor) Close() error { return a.shapes.close() }
-
-// mostProbable returns the first of the most probable legal actions, which exists whatever the log-probabilities are.
-func mostProbable(logProbs, mask []float32) int {
-	best := -1
-	for i, x := range logProbs {
-		if mask[i] != 0 && (best < 0 || x > logProbs[best]) {
-			best = i
-		}
-	}
-	return best
-}
-
-// sample returns the first legal action whose cumulated probability exceeds u, or the last legal action.
-func sample(logProbs, mask []float32, u float32) int {
-	last, cumulated := 0, 0.0
-	for i, x := range logProbs {
-		if mask[i] == 0 {
-			continue
-		}
-		last = i
-		if cumulated += math.Exp(float64(x)); cumulated > float64(u) {
-			break
-		}
-	}
-	return last
-}

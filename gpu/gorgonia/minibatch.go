@@ -51,34 +51,15 @@ func convert[F float](dst []F, src []float32) {
 // sums returns the terms of the loss and its companions for the minibatch that was loaded and run.
 func (p *program[F]) sums(b *ppo.Minibatch, c *ppo.Config, r ppo.Rates) ppo.LossSums {
 	var s ppo.LossSums
-	clip := float64(r.Clip)
 	actions := len(p.logProbs) / p.rows
-	for i := range b.Rows {
-		row := p.logProbs[i*actions : (i+1)*actions]
+	for i, action := range b.Action {
+		row, entropy := p.logProbs[i*actions:(i+1)*actions], 0.0
 		for a, logProb := range row {
 			if p.mask[i*actions+a] != 0 {
-				s.Entropy -= math.Exp(float64(logProb)) * float64(logProb)
+				entropy -= math.Exp(float64(logProb)) * float64(logProb)
 			}
 		}
-		logRatio := float64(row[b.Action[i]]) - float64(b.LogProb[i])
-		ratio, advantage := math.Exp(logRatio), float64(b.Advantage[i])
-		s.PolicyLoss -= min(ratio*advantage, min(max(ratio, 1-clip), 1+clip)*advantage)
-		s.ValueLoss += valueLoss(float64(p.value[i]), float64(b.Value[i]), float64(b.Return[i]), c.ValueClip)
-		s.ApproxKL += ratio - 1 - logRatio
-		s.OldApproxKL -= logRatio
-		s.RatioError = max(s.RatioError, math.Abs(ratio-1))
-		if math.Abs(ratio-1) > clip {
-			s.Clipped++
-		}
+		s.AddRow(b, i, c, r, float64(row[action]), entropy, float64(p.value[i]))
 	}
 	return s
-}
-
-func valueLoss(v, old, ret, clip float64) float64 {
-	squared := (v - ret) * (v - ret)
-	if clip > 0 {
-		near := old + min(max(v-old, -clip), clip)
-		squared = max(squared, (near-ret)*(near-ret))
-	}
-	return squared / 2
 }

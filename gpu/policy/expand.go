@@ -35,28 +35,6 @@ type MLP struct {
 	ValueGain  float64 `json:"value_gain"`
 }
 
-// maxLayers bounds the depth of an encoder.
-const maxLayers = 64
-
-// Validate reports the first thing about the network that no backend could compute.
-func (m *MLP) Validate() error {
-	switch {
-	case m.Obs < 1:
-		return fmt.Errorf("network: %d observed elements", m.Obs)
-	case m.Actions < 1:
-		return fmt.Errorf("network: %d actions", m.Actions)
-	case len(m.Hidden) > maxLayers:
-		return fmt.Errorf("network: %d hidden layers, at most %d", len(m.Hidden), maxLayers)
-	}
-	for i, width := range m.Hidden {
-		if width < 1 || width > 1<<16 {
-			return fmt.Errorf("network: hidden layer %d has width %d", i, width)
-		}
-	}
-	n := m.Network()
-	return n.Validate()
-}
-
 // Network expands the description: the nodes of the actor up to its head, then the critic's, or the trunk's and then
 // both heads.
 func (m MLP) Network() Network {

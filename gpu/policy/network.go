@@ -277,7 +277,7 @@ func (n *Network) Hash() [sha256.Size]byte {
 	return sha256.Sum256([]byte(strings.Join(n.Lines(), "\n")))
 }
 
-// UnmarshalJSON reads a description of any format up to Format.
+// UnmarshalJSON reads a description of any format up to Format. Validate says whether it is a network.
 func (n *Network) UnmarshalJSON(data []byte) error {
 	var format struct {
 		Format int `json:"format"`
@@ -288,14 +288,9 @@ func (n *Network) UnmarshalJSON(data []byte) error {
 	switch format.Format {
 	case 0:
 		var m MLP
-		if err := json.Unmarshal(data, &m); err != nil {
-			return err
-		}
-		if err := m.Validate(); err != nil {
-			return err
-		}
+		err := json.Unmarshal(data, &m)
 		*n = m.Network()
-		return nil
+		return err
 	case Format:
 		type plain Network
 		var p plain

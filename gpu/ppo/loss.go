@@ -45,29 +45,34 @@ func Loss(d head.Dist, m *Minibatch, c *Config, r Rates, params, value, dParams,
 			mask = m.Mask[i*values : (i+1)*values]
 		}
 		logProb, entropy := d.LogProb(row, mask, m.Action[i])
-		logRatio := logProb - float64(m.LogProb[i])
-		ratio, advantage := math.Exp(logRatio), float64(m.Advantage[i])
-		free := ratio * advantage
-		clipped := min(max(ratio, 1-float64(r.Clip)), 1+float64(r.Clip)) * advantage
-		slope := 0.0 // of the surrogate over log π(a)
-		if free <= clipped {
-			slope = free
-		}
+		slope, dv := sums.AddRow(m, i, c, r, logProb, entropy, value[i])
 		d.Gradient(dParams[i*width:(i+1)*width], row, mask, m.Action[i], -mean*slope, -mean*float64(r.Entropy))
-		loss, dv := valueLoss(c, value[i], float64(m.Value[i]), float64(m.Return[i]))
 		dValue[i] = mean * c.ValueCoef * dv
-
-		sums.PolicyLoss -= min(free, clipped)
-		sums.ValueLoss += loss
-		sums.Entropy += entropy
-		sums.ApproxKL += ratio - 1 - logRatio
-		sums.OldApproxKL -= logRatio
-		sums.RatioError = max(sums.RatioError, math.Abs(ratio-1))
-		if math.Abs(ratio-1) > float64(r.Clip) {
-			sums.Clipped++
-		}
 	}
 	return sums
+}
+
+// AddRow adds row i of a minibatch, given the log-probability of its action, the entropy and the value. It returns the
+// slopes of the surrogate over the log-probability, and of ½·error² over the value.
+func (s *LossSums) AddRow(m *Minibatch, i int, c *Config, r Rates, logProb, entropy, value float64) (slope, dValue float64) {
+	logRatio := logProb - float64(m.LogProb[i])
+	ratio, advantage := math.Exp(logRatio), float64(m.Advantage[i])
+	free := ratio * advantage
+	clipped := min(max(ratio, 1-float64(r.Clip)), 1+float64(r.Clip)) * advantage
+	if free <= clipped {
+		slope = free
+	}
+	loss, dValue := valueLoss(c, value, float64(m.Value[i]), float64(m.Return[i]))
+	s.PolicyLoss -= min(free, clipped)
+	s.ValueLoss += loss
+	s.Entropy += entropy
+	s.ApproxKL += ratio - 1 - logRatio
+	s.OldApproxKL -= logRatio
+	s.RatioError = max(s.RatioError, math.Abs(ratio-1))
+	if math.Abs(ratio-1) > float64(r.Clip) {
+		s.Clipped++
+	}
+	return slope, dValue
 }
 
 // valueLoss returns ½·error² and its derivative over v.
