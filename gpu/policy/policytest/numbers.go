@@ -16,21 +16,12 @@ func (s *suite) forward(t *testing.T) {
 	d := s.dataset(t, 1)
 	params := s.params(1)
 	Act(t, s.actor(t, params, d), d, 7)
-	n := &s.shape.net
 	b := d.Blocks[0]
-	all := make([]uint32, d.Rows())
-	for i := range all {
-		all[i] = uint32(i)
-	}
-	obs := make([]float32, len(all)*n.Obs())
-	d.GatherObs(n, all, obs)
-	dist, _ := n.Policy[0].Of()
-	logits, value := policy.NewGraph(n, params).Forward(obs, len(all))
-	for i := range all {
+	all, value := s.reference(d, params)
+	for i, logProbs := range all {
 		if got := float64(b.Float32(trajectory.Value)[i]); math.Abs(got-value[i]) > s.tol.Output {
 			t.Errorf("value of row %d = %v, want %v", i, got, value[i])
 		}
-		logProbs := LogProbs(dist, logits, rowMask(d, i), i)
 		action := b.Int32(trajectory.Action)[i]
 		if got := float64(b.Float32(trajectory.LogProb)[i]); !(math.Abs(got-logProbs[action]) <= s.tol.Output) {
 			t.Errorf("log_prob of action %d in row %d = %v, want %v", action, i, got, logProbs[action])
@@ -39,6 +30,16 @@ func (s *suite) forward(t *testing.T) {
 			t.Errorf("row %d: action %d of %v does not follow from its uniform number", i, action, logProbs)
 		}
 	}
+}
+
+// reference returns the log-probabilities of all actions and the value of every row of a dataset of one block.
+func (s *suite) reference(d *policy.Dataset, params []float32) (logProbs [][]float64, value []float64) {
+	r := NewReference(s.shape.net, params, s.config())
+	logits, value := r.forward(d)
+	for i := range value {
+		logProbs = append(logProbs, LogProbs(r.dist, logits, rowMask(d, i), i))
+	}
+	return logProbs, value
 }
 
 // sampled reports whether the action is the one whose interval of the distribution function holds u, give or take
@@ -69,14 +70,7 @@ func (s *suite) gradient(t *testing.T) {
 	d, params := s.stale(t)
 	c := s.config()
 	c.Epochs, c.Minibatch, c.MaxGradNorm, c.AdamBeta1 = 1, d.Rows(), 0, 0
-	l := s.learner(t, params, c)
-	if _, err := l.Update(d, rates); err != nil {
-		t.Fatal(err)
-	}
-	state, err := l.State()
-	if err != nil {
-		t.Fatal(err)
-	}
+	state, _ := s.update(t, params, c, d, 1)
 	r := NewReference(s.shape.net, params, c)
 	batch := r.whole(t, d)
 	r.Gradient(batch, rates)

@@ -45,18 +45,23 @@ func (r *Reference) Target() {
 		r.Aim(nil)
 		return
 	}
-	rows := make([]uint32, r.Dataset.Rows())
+	logits, value := r.forward(r.Dataset)
+	newLogProb := make([]float32, len(value))
+	for i := range newLogProb {
+		newLogProb[i] = float32(LogProbs(r.dist, logits, r.Samples.Masks(i, i+1), i)[r.Samples.Action[i]])
+	}
+	r.Aim(newLogProb)
+}
+
+// forward computes all rows of a dataset.
+func (r *Reference) forward(d *policy.Dataset) (logits, value []float64) {
+	rows := make([]uint32, d.Rows())
 	for i := range rows {
 		rows[i] = uint32(i)
 	}
 	obs := make([]float32, len(rows)*r.Graph.Network.Obs())
-	r.Dataset.GatherObs(&r.Graph.Network, rows, obs)
-	logits, _ := r.Graph.Forward(obs, len(rows))
-	newLogProb := make([]float32, len(rows))
-	for i := range rows {
-		newLogProb[i] = float32(LogProbs(r.dist, logits, r.Samples.Masks(i, i+1), i)[r.Samples.Action[i]])
-	}
-	r.Aim(newLogProb)
+	d.GatherObs(&r.Graph.Network, rows, obs)
+	return r.Graph.Forward(obs, len(rows))
 }
 
 // Step is ppo.Engine's.
