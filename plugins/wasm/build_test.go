@@ -108,7 +108,7 @@ func (b built) bytes() []byte {
 		if !ok || code == absent {
 			continue
 		}
-		m.Func(f.Name, types(f.Params), types(f.Results), 1+b.locals, code)
+		m.Func(f.Name, valueTypes(f.Params), valueTypes(f.Results), 1+b.locals, code)
 	}
 	m.Data(describedAt, description())
 	if b.after != nil {
@@ -123,11 +123,3 @@ const twoSlices = time.Nanosecond
 
 // absent leaves a function out.
 const absent asm.Code = "absent"
-
-func types(list []hostabi.ValueType) []byte {
-	out := make([]byte, len(list))
-	for i, t := range list {
-		out[i] = byte(t)
-	}
-	return out
-}

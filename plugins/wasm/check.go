@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,19 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
+)
+
+// Codes of the errors of modules that cannot be used. They are stable: rlhost explain tells more about each.
+const (
+	CodeMissing     = "E012" // no such file, or it cannot be read
+	CodeCommand     = "E013" // a command module: something to run once, not to step
+	CodeFormat      = "E014" // not a WebAssembly module, or a damaged one
+	CodeExport      = "E015" // a required export is missing or has another signature
+	CodeImport      = "E016" // an import is not granted or does not exist
+	CodeFeature     = "E017" // the module needs something that this runtime does not offer
+	CodeDescription = "E018" // the guest's description is not accepted; wraps hostabi.ErrSpec
+	CodeStart       = "E019" // the guest failed before its first environment
+	CodeFuture      = "E050" // the module speaks a later version of the ABI
 )
 
 // decode reads the structure of a module.
@@ -156,7 +170,7 @@ func checkExports(m *meter.Module, add func(code, reason, help string)) {
 		e, ok := export(m, f.Name)
 		if !ok {
 			if f.Required {
-				add(CodeExport, fmt.Sprintf("does not export %s%s", f.Name, signature(f.Params, f.Results)), missingHelp(m, f.Name))
+				add(CodeExport, fmt.Sprintf("does not export %s%s", f.Name, signature(valueTypes(f.Params), valueTypes(f.Results))), missingHelp(m, f.Name))
 			}
 			continue
 		}
@@ -165,26 +179,23 @@ func checkExports(m *meter.Module, add func(code, reason, help string)) {
 			continue
 		}
 		t, _ := m.Signature(e.Index)
-		params, results := toValueTypes(t.Params), toValueTypes(t.Results)
-		if !slices.Equal(params, f.Params) || !slices.Equal(results, f.Results) {
-			add(CodeExport, fmt.Sprintf("exports %s%s, it must be %s%s", f.Name, signature(params, results),
-				f.Name, signature(f.Params, f.Results)), "correct the parameters in the guest's source")
+		params, results := valueTypes(f.Params), valueTypes(f.Results)
+		if !bytes.Equal(t.Params, params) || !bytes.Equal(t.Results, results) {
+			add(CodeExport, fmt.Sprintf("exports %s%s, it must be %s%s", f.Name, signature(t.Params, t.Results),
+				f.Name, signature(params, results)), "correct the parameters in the guest's source")
 		}
 	}
 }
 
 // missingHelp proposes the export that was probably meant.
 func missingHelp(m *meter.Module, name string) string {
-	best, distance := "", max(2, len(name)/3)+1
+	var others []string
 	for _, e := range m.Exports {
-		if isABIExport(e.Name) {
-			continue
-		}
-		if d := editDistance(e.Name, name); d < distance {
-			best, distance = e.Name, d
+		if !isABIExport(e.Name) {
+			others = append(others, e.Name)
 		}
 	}
-	if best != "" {
+	if best, ok := table.Nearest(name, others); ok {
 		return fmt.Sprintf("did you mean it by %s?", symbolName(best))
 	}
 	return "export it from the guest's source, as the SDKs do"
@@ -212,8 +223,8 @@ func checkImports(m *meter.Module, grants []string, add func(code, reason, help 
 		}
 		t := m.Types[i.Type]
 		if !bytes.Equal(t.Params, f.params) || !bytes.Equal(t.Results, f.results) {
-			add(CodeImport, fmt.Sprintf("imports %s%s, it is %s%s", full, signature(toValueTypes(t.Params), toValueTypes(t.Results)),
-				full, signature(toValueTypes(f.params), toValueTypes(f.results))), "correct the declaration in the guest's source")
+			add(CodeImport, fmt.Sprintf("imports %s%s, it is %s%s", full, signature(t.Params, t.Results),
+				full, signature(f.params, f.results)), "correct the declaration in the guest's source")
 			continue
 		}
 		if f.grant != "" && !slices.Contains(grants, f.grant) {
@@ -234,20 +245,14 @@ func unknownHelp(i meter.Import) string {
 		}
 		return fmt.Sprintf("no library that was linked defines %s: define it in the guest, or link what has it", i.Name)
 	}
-	names := map[string]string{}
+	module := map[string]string{}
 	for _, h := range hostModules() {
 		for _, f := range h.functions {
-			names[h.name+"."+f.name] = f.name
+			module[f.name] = h.name
 		}
 	}
-	full, best, distance := i.Module+"."+i.Name, "", max(2, len(i.Name)/3)+1
-	for name := range names {
-		if d := editDistance(name, full); d < distance || d == distance && name < best {
-			best, distance = name, d
-		}
-	}
-	if best != "" {
-		return fmt.Sprintf("did you mean %s?", best)
+	if best, ok := table.Nearest(i.Name, slices.Collect(maps.Keys(module))); ok {
+		return fmt.Sprintf("did you mean %s.%s?", module[best], best)
 	}
 	return "build the guest without it: only " + hostabi.ImportModule + " and " + wasiModule + " are there"
 }
@@ -266,17 +271,9 @@ func findHostFunction(module, name string) (hostFunction, bool) {
 	return hostFunction{}, false
 }
 
-func toValueTypes(types []byte) []hostabi.ValueType {
-	out := make([]hostabi.ValueType, len(types))
-	for i, t := range types {
-		out[i] = hostabi.ValueType(t)
-	}
-	return out
-}
-
 // signature writes a signature as (i32, i64) -> i32.
-func signature(params, results []hostabi.ValueType) string {
-	list := func(types []hostabi.ValueType) string {
+func signature(params, results []byte) string {
+	list := func(types []byte) string {
 		const most = 20
 		var names []string
 		for i, t := range types {
@@ -295,13 +292,13 @@ func signature(params, results []hostabi.ValueType) string {
 	return s
 }
 
-func typeName(t hostabi.ValueType) string {
-	names := map[hostabi.ValueType]string{0x7f: "i32", 0x7e: "i64", 0x7d: "f32", 0x7c: "f64", 0x7b: "v128",
+func typeName(t byte) string {
+	names := map[byte]string{0x7f: "i32", 0x7e: "i64", 0x7d: "f32", 0x7c: "f64", 0x7b: "v128",
 		0x70: "funcref", 0x6f: "externref"}
 	if name, ok := names[t]; ok {
 		return name
 	}
-	return fmt.Sprintf("type %#x", byte(t))
+	return fmt.Sprintf("type %#x", t)
 }
 
 // symbolName writes the name of an import or export, which comes from the file: quoted and cut short unless it is an
@@ -316,31 +313,4 @@ func symbolName(name string) string {
 		return fmt.Sprintf("%q… (%d bytes)", name[:most], len(name))
 	}
 	return fmt.Sprintf("%q", name)
-}
-
-// mostLetters is the length of the longest name considered a typo.
-const mostLetters = 100
-
-// editDistance returns how many letters must be changed, added or left out to make a into b (Levenshtein 1966).
-func editDistance(a, b string) int {
-	if max(len(a), len(b)) > mostLetters {
-		return max(len(a), len(b))
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tetratelabs/wazero/api"
+
 	"github.com/rlhost/rlhost/core/env"
 
 	"github.com/rlhost/rlhost/hostabi"
@@ -129,16 +131,22 @@ func (e *Env) Bind(b env.Block) error {
 	if err != nil {
 		return e.fault(err)
 	}
-	i := e.inst
-	n, err := i.invoke(hostabi.ExportBind, i.call.bind, e.plugin.config.Step,
-		e.batch, uint64(w.bindings), uint64(len(e.plugin.spec.Tensors)))
+	err = e.request(hostabi.ExportBind, e.inst.call.bind, e.batch, uint64(w.bindings), uint64(len(e.plugin.spec.Tensors)))
+	if err == nil {
+		e.rows = b.Schema.Shape.Steps
+	}
+	return err
+}
+
+// request makes one call that works on the batch and returns a status.
+func (e *Env) request(name string, fn api.Function, args ...uint64) error {
+	result, err := e.inst.invoke(name, fn, e.plugin.config.Step, args...)
 	if err != nil {
 		return e.fault(err)
 	}
-	if n < 0 {
-		return e.statusFault(n)
+	if result < 0 {
+		return e.statusFault(result)
 	}
-	e.rows = b.Schema.Shape.Steps
 	return nil
 }
 
@@ -178,15 +186,7 @@ func (e *Env) Reset(t int, mask []uint8, seeds []uint64) error {
 		maskPtr = e.scratch + uint32(8*n)
 		copy(memory[8*n:], mask)
 	}
-	result, err := i.invoke(hostabi.ExportReset, i.call.reset, e.plugin.config.Step,
-		e.batch, uint64(t), uint64(maskPtr), uint64(seedsPtr))
-	if err != nil {
-		return e.fault(err)
-	}
-	if result < 0 {
-		return e.statusFault(result)
-	}
-	return nil
+	return e.request(hostabi.ExportReset, i.call.reset, e.batch, uint64(t), uint64(maskPtr), uint64(seedsPtr))
 }
 
 // Step makes one step of every environment; see env.Env.

@@ -1,10 +1,13 @@
 package wasm
 
 import (
+	"bytes"
 	"fmt"
 	"regexp"
+	"sort"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/ianlancetaylor/demangle"
 
@@ -25,6 +28,37 @@ type layout struct {
 func layoutOf(m *meter.Module, r *meter.Result) layout {
 	low, high := m.DataRange()
 	return layout{imports: m.ImportedFunctions(), names: m.Names, lines: linesOf(m, r), stack: m.Stack(), dataLow: low, dataHigh: uint64(high)}
+}
+
+// lines finds the source line of an instruction of a running module.
+type lines struct {
+	table []byte // nil once it has been read
+	moved []meter.Moved
+
+	once   sync.Once
+	source *meter.SourceLines
+}
+
+// linesOf returns the lines of a module, or nil if it has none.
+func linesOf(m *meter.Module, r *meter.Result) *lines {
+	if len(r.Moved) == 0 {
+		return nil
+	}
+	return &lines{table: bytes.Clone(m.Lines), moved: r.Moved}
+}
+
+// at returns file and line of an offset in the rewritten code section, or "". The file's name comes from the guest.
+func (l *lines) at(offset uint32) string {
+	l.once.Do(func() { l.source, l.table = meter.ReadLines(l.table), nil })
+	k := sort.Search(len(l.moved), func(i int) bool { return l.moved[i].New > offset }) - 1
+	if k < 0 {
+		return ""
+	}
+	file, line, ok := l.source.At(l.moved[k].Old)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", file, line)
 }
 
 // functionName returns the name of a function as its author wrote it, by its index in the module.

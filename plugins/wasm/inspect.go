@@ -97,7 +97,7 @@ func (r *Report) symbols(m *meter.Module) {
 	for _, e := range m.Exports[:listed(len(m.Exports))] {
 		s := Symbol{Name: e.Name, Type: kindName(e.Kind), ABI: isABIExport(e.Name) || e.Name == hostabi.ExportMemory}
 		if t, ok := m.Signature(e.Index); ok && e.Kind == meter.KindFunction {
-			s.Type = signature(toValueTypes(t.Params), toValueTypes(t.Results))
+			s.Type = signature(t.Params, t.Results)
 		}
 		r.Exports = append(r.Exports, s)
 	}
@@ -105,7 +105,7 @@ func (r *Report) symbols(m *meter.Module) {
 		s := Symbol{Name: i.Module + "." + i.Name, Type: kindName(i.Kind)}
 		if i.Kind == meter.KindFunction {
 			t := m.Types[i.Type]
-			s.Type = signature(toValueTypes(t.Params), toValueTypes(t.Results))
+			s.Type = signature(t.Params, t.Results)
 			f, ok := findHostFunction(i.Module, i.Name)
 			s.ABI, s.Grant = ok, f.grant
 		}

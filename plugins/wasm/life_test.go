@@ -110,13 +110,13 @@ func TestClose_InAnyOrder(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if r.shut {
+	if r.freed {
 		t.Error("the engine is gone while an environment lives")
 	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if !r.shut {
+	if !r.freed {
 		t.Error("the engine lives on after the last environment")
 	}
 }

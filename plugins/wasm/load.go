@@ -100,6 +100,7 @@ func (r *Runtime) plugin(path string, source []byte, module *meter.Module, meter
 	p := &Plugin{runtime: r, path: path, config: c, hash: hex.EncodeToString(sum[:]), metered: metered,
 		memoryMin: uint64(module.Memories[0].Min) * wasmPage, layout: layoutOf(module, metered), exports: map[string]bool{},
 		args: renderArgs(c.Args)}
+	p.free = p.release
 	for _, e := range module.Exports {
 		p.exports[e.Name] = e.Kind == meter.KindFunction
 	}

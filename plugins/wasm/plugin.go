@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/tetratelabs/wazero"
 
@@ -36,9 +35,7 @@ type Plugin struct {
 
 	image *image // state after rl_describe, nil if it cannot be captured
 
-	mu     sync.Mutex
-	envs   int
-	closed bool
+	users // its environments
 }
 
 // errorBytes is the size of the buffer for the guest's own words.
@@ -73,37 +70,9 @@ func (p *Plugin) MemoryFor(blocks int, s *trajectory.Schema) (least, enough, lim
 }
 
 // Close releases the plugin. Environments made from it stay usable; the compiled code is released with the last.
-func (p *Plugin) Close() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return nil
-	}
-	p.closed = true
-	return p.shutIfIdle()
-}
+func (p *Plugin) Close() error { return p.users.close() }
 
-func (p *Plugin) enter() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return ErrClosed
-	}
-	p.envs++
-	return nil
-}
-
-func (p *Plugin) leave() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.envs--
-	return p.shutIfIdle()
-}
-
-func (p *Plugin) shutIfIdle() error {
-	if !p.closed || p.envs > 0 {
-		return nil
-	}
+func (p *Plugin) release() error {
 	if p.image != nil {
 		p.image.close()
 	}

@@ -1,15 +1,56 @@
 package wasm
 
 import (
+	"context"
 	"log/slog"
 	"math"
 	"strings"
 	"time"
 
+	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
 )
+
+// hostFunction is a function that the host offers to guests.
+type hostFunction struct {
+	name            string
+	params, results []api.ValueType
+	grant           string // capability that a guest needs to import it, "" if none
+	call            func(i *instance, stack []uint64)
+}
+
+// hostModule holds what guests import by one module name.
+type hostModule struct {
+	name      string
+	functions []hostFunction
+}
+
+// hostModules returns everything that a guest can import. WASI needs no grant because it exposes nothing.
+func hostModules() []hostModule {
+	return []hostModule{
+		{hostabi.ImportModule, rlFunctions()},
+		{wasiModule, wasiFunctions()},
+	}
+}
+
+func (m hostModule) instantiate(ctx context.Context, wz wazero.Runtime) error {
+	b := wz.NewHostModuleBuilder(m.name)
+	for _, f := range m.functions {
+		call := api.GoModuleFunc(func(ctx context.Context, _ api.Module, stack []uint64) {
+			f.call(instanceOf(ctx), stack)
+		})
+		b = b.NewFunctionBuilder().WithGoModuleFunction(call, f.params, f.results).Export(f.name)
+	}
+	if m.name == meter.YieldModule {
+		yield := api.GoFunc(func(ctx context.Context, _ []uint64) { instanceOf(ctx).yield() })
+		b = b.NewFunctionBuilder().WithGoFunction(yield, nil, nil).Export(meter.YieldName)
+	}
+	_, err := b.Instantiate(ctx)
+	return err
+}
 
 // Capabilities that the source of a module may be granted.
 const (
@@ -71,10 +112,11 @@ func rlFunctions() []hostFunction {
 	return all
 }
 
-func valueTypes(types []hostabi.ValueType) []api.ValueType {
-	out := make([]api.ValueType, len(types))
+// valueTypes returns value types as encoded in a module, which is also how wazero has them.
+func valueTypes(types []hostabi.ValueType) []byte {
+	out := make([]byte, len(types))
 	for i, t := range types {
-		out[i] = api.ValueType(t)
+		out[i] = byte(t)
 	}
 	return out
 }
@@ -87,22 +129,25 @@ func (i *instance) view(ptr, n uint32) []byte {
 	return i.mem.bytes()[ptr:][:n:n]
 }
 
+// level returns the level of a guest's message by its number; those beyond the last mean the last.
+func level(n uint64) slog.Level {
+	levels := [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
+	return levels[min(uint32(n), uint32(len(levels)-1))]
+}
+
 func rlLog(i *instance, stack []uint64) {
 	text := i.view(uint32(stack[1]), min(uint32(stack[2]), maxLogBytes))
 	if text == nil {
 		return
 	}
-	levels := [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
-	level := levels[min(uint32(stack[0]), uint32(len(levels)-1))]
-	i.host.say(i.ctx, level, text)
+	i.host.say(i.ctx, level(stack[0]), text)
 	i.work(lineWeight + len(text))
 }
 
 func rlLogEnabled(i *instance, stack []uint64) {
-	levels := [...]slog.Level{slog.LevelDebug, slog.LevelInfo, slog.LevelWarn, slog.LevelError}
-	level := levels[min(uint32(stack[0]), uint32(len(levels)-1))]
+	enabled := i.host.log.Enabled(i.ctx, level(stack[0]))
 	stack[0] = 0
-	if i.host.log.Enabled(i.ctx, level) {
+	if enabled {
 		stack[0] = 1
 	}
 }

@@ -45,11 +45,53 @@ type Runtime struct {
 	cache    *codeCache // nil if there is none
 	coded    *engine    // takes code compiled before; nil if no code can be handed over, and cache is nil then too
 
-	mu      sync.Mutex
-	plain   *engine // compiles by itself; made when it is needed
-	plugins int     // plugins that are not closed
-	closed  bool
-	shut    bool
+	users // its plugins
+
+	mu    sync.Mutex
+	plain *engine // compiles by itself; made when it is needed
+}
+
+// users counts what uses something that is freed when it has been closed and its last user has left.
+type users struct {
+	lock   sync.Mutex
+	n      int
+	closed bool
+	freed  bool
+	free   func() error // called once
+}
+
+// enter counts a user in, or returns ErrClosed. Each enter is followed by one leave.
+func (u *users) enter() error {
+	u.lock.Lock()
+	defer u.lock.Unlock()
+	if u.closed {
+		return ErrClosed
+	}
+	u.n++
+	return nil
+}
+
+func (u *users) leave() error {
+	u.lock.Lock()
+	defer u.lock.Unlock()
+	u.n--
+	return u.freeIfIdle()
+}
+
+// close forbids new users. Closing again does nothing.
+func (u *users) close() error {
+	u.lock.Lock()
+	defer u.lock.Unlock()
+	u.closed = true
+	return u.freeIfIdle()
+}
+
+func (u *users) freeIfIdle() error {
+	if !u.closed || u.n > 0 || u.freed {
+		return nil
+	}
+	u.freed = true
+	return u.free()
 }
 
 // New makes a Runtime. An unusable cache folder costs compile time at every start and is logged; it is not an
@@ -60,6 +102,7 @@ func New(o Options) (*Runtime, error) {
 		r.log = slog.New(slog.NewTextHandler(io.Discard, nil))
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
+	r.free = r.freeEngines
 	if err := r.openCache(o.CacheDir); err != nil {
 		r.log.Warn("compiled modules are not kept: every start compiles them again", "reason", err,
 			"help", "make that folder writable and yours alone, or set XDG_CACHE_HOME to one that is")
@@ -100,39 +143,11 @@ func (r *Runtime) openCache(dir string) error {
 // plugin is closed.
 func (r *Runtime) Close() error {
 	r.cancel()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return nil
-	}
-	r.closed = true
-	return r.shutIfIdle()
+	return r.users.close()
 }
 
-// enter counts a plugin in, leave counts it out.
-func (r *Runtime) enter() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return ErrClosed
-	}
-	r.plugins++
-	return nil
-}
-
-func (r *Runtime) leave() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.plugins--
-	return r.shutIfIdle()
-}
-
-// shutIfIdle frees the engines once nothing can run in them: compiled code must outlive every call.
-func (r *Runtime) shutIfIdle() error {
-	if !r.closed || r.plugins > 0 || r.shut {
-		return nil
-	}
-	r.shut = true
+// freeEngines runs when nothing can run in the engines any more: compiled code must outlive every call.
+func (r *Runtime) freeEngines() error {
 	var errs []error
 	for _, e := range []*engine{r.coded, r.plain} {
 		if e != nil {

@@ -23,7 +23,7 @@ func (e *Env) SaveEnv(index int, dst []byte) ([]byte, error) {
 	if !e.plugin.exports[hostabi.ExportSave] || index < 0 || index >= e.options.Envs {
 		return dst, fmt.Errorf("%w: %s: save environment %d of %d", env.ErrUnsupported, e.options.Name, index, e.options.Envs)
 	}
-	size, err := e.save(index, e.scratch, e.scratchBytes())
+	size, err := e.ask(hostabi.ExportSave, index, e.scratch, e.scratchBytes())
 	if err != nil {
 		return dst, err
 	}
@@ -33,9 +33,10 @@ func (e *Env) SaveEnv(index int, dst []byte) ([]byte, error) {
 	return e.saveLarge(index, size, dst)
 }
 
-// save asks the guest to write the state of one environment to an address, and returns its length.
-func (e *Env) save(env int, at, room uint32) (uint32, error) {
-	n, err := e.inst.invokeExport(hostabi.ExportSave, e.plugin.config.Step, e.batch, uint64(env), uint64(at), uint64(room))
+// ask calls a function of one environment, with a piece of guest memory, and returns a length. A guest may export a
+// function only to report that it is not supported.
+func (e *Env) ask(name string, env int, at, room uint32) (uint32, error) {
+	n, err := e.inst.invokeExport(name, e.plugin.config.Step, e.batch, uint64(env), uint64(at), uint64(room))
 	if err != nil {
 		return 0, e.fault(err)
 	}
@@ -48,7 +49,7 @@ func (e *Env) save(env int, at, room uint32) (uint32, error) {
 // saveLarge borrows memory for a state of that size.
 func (e *Env) saveLarge(index int, size uint32, dst []byte) ([]byte, error) {
 	err := e.borrow(size, func(buf uint32) error {
-		n, err := e.save(index, buf, size)
+		n, err := e.ask(hostabi.ExportSave, index, buf, size)
 		if err == nil && n != size {
 			err = fmt.Errorf("%w: %s: rl_save wants %d bytes at first and %d then", env.ErrUnsupported, e.options.Name, size, n)
 		}
@@ -79,17 +80,11 @@ func (e *Env) LoadEnv(index int, state []byte) error {
 // load puts a state into guest memory and has the guest read it.
 func (e *Env) load(env int, state []byte, at uint32) error {
 	copy(e.inst.view(at, uint32(len(state))), state)
-	n, err := e.inst.invokeExport(hostabi.ExportLoad, e.plugin.config.Step, e.batch, uint64(env), uint64(at), uint64(len(state)))
-	if err != nil {
-		return e.fault(err)
-	}
-	if n < 0 {
-		return e.refusal(n)
-	}
-	return nil
+	_, err := e.ask(hostabi.ExportLoad, env, at, uint32(len(state)))
+	return err
 }
 
-// refusal turns a status into an error: a guest may export a function only to report that it is not supported.
+// refusal turns a status into an error.
 func (e *Env) refusal(n int32) error {
 	err := e.statusFault(n)
 	if hostabi.Status(n) == hostabi.StatusUnsupported {

@@ -1,8 +1,10 @@
 package wasm
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -36,25 +38,28 @@ func (e *Env) identity() []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(e.options.Autoreset))
 }
 
-// encode writes a snapshot: identity, numbers, globals, windows, pages; all little endian.
+// snapshotHead follows the identity. All numbers are little endian.
+type snapshotHead struct {
+	Size, Fuel, Steps          uint64
+	Skipped                    int64
+	Batch                      uint64
+	ArgsPtr, ErrorPtr, Scratch uint32
+	Globals, Windows, Pages    uint32 // how many follow; random streams come before them, one more than environments
+}
+
+// pageBytes is what a snapshot has for each page: its number and its content.
+const pageBytes = 4 + hostPage
+
+// encode writes a snapshot: identity, head, random streams, globals, windows, pages.
 func (e *Env) encode(d *delta) []byte {
 	le := binary.LittleEndian
-	b := make([]byte, 0, 256+len(d.pages)*(hostPage+4))
-	b = append(b, e.identity()...)
-	for _, v := range []uint64{d.size, d.fuel, d.steps, uint64(d.skipped), e.batch} {
-		b = le.AppendUint64(b, v)
-	}
-	counts := []uint32{d.argsPtr, d.errorPtr, e.scratch, uint32(len(d.globals)), uint32(len(e.windows)), uint32(len(d.pages))}
-	for _, v := range counts {
-		b = le.AppendUint32(b, v)
-	}
-	for _, v := range slices.Concat(d.entropy, d.globals) {
-		b = le.AppendUint64(b, v)
-	}
+	b := append(make([]byte, 0, 256+len(d.pages)*pageBytes), e.identity()...)
+	add := func(v any) { b, _ = binary.Append(b, le, v) } // numbers of fixed size always fit
+	add(snapshotHead{d.size, d.fuel, d.steps, d.skipped, e.batch, d.argsPtr, d.errorPtr, e.scratch,
+		uint32(len(d.globals)), uint32(len(e.windows)), uint32(len(d.pages))})
+	add(slices.Concat(d.entropy, d.globals))
 	for _, w := range e.windows {
-		for _, v := range []uint32{w.block, w.ptr, w.bytes, w.bindings} {
-			b = le.AppendUint32(b, v)
-		}
+		add([]uint32{w.block, w.ptr, w.bytes, w.bindings})
 	}
 	for _, p := range d.pages {
 		b = append(le.AppendUint32(b, p.number), p.data...)
@@ -93,69 +98,41 @@ func (e *Env) Restore(b []byte) error {
 	return nil
 }
 
-// cursor reads a snapshot; after its end it reads zeros and ok is false.
-type cursor struct {
-	b  []byte
-	ok bool
-}
-
-func (c *cursor) take(n uint64) []byte {
-	if n > uint64(len(c.b)) {
-		c.ok = false
-		return nil
-	}
-	taken := c.b[:n:n]
-	c.b = c.b[n:]
-	return taken
-}
-
-func (c *cursor) u32() uint32 {
-	if b := c.take(4); b != nil {
-		return binary.LittleEndian.Uint32(b)
-	}
-	return 0
-}
-
-func (c *cursor) u64() uint64 {
-	if b := c.take(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
-}
-
 // decode reads a snapshot and checks all of it against this Env: it may come from a damaged file.
 func (e *Env) decode(b []byte) (*snapshot, error) {
 	if e.plugin.metered.State != "" {
 		return nil, fmt.Errorf("the module has %s", e.plugin.metered.State)
 	}
-	c := &cursor{b: b, ok: true}
-	identity := e.identity()
-	if string(c.take(uint64(len(identity)))) != string(identity) {
+	b, ok := bytes.CutPrefix(b, e.identity())
+	if !ok {
 		return nil, fmt.Errorf("the snapshot is not of %s with %d environments and autoreset %v", e.plugin.path,
 			e.options.Envs, e.options.Autoreset)
 	}
-	s := &snapshot{}
-	s.size, s.fuel, s.steps, s.skipped, s.batch = c.u64(), c.u64(), c.u64(), int64(c.u64()), c.u64()
-	s.argsPtr, s.errorPtr, s.scratch = c.u32(), c.u32(), c.u32()
-	globals, windows, pages := c.u32(), c.u32(), c.u32()
-	if !c.ok || int(globals) != e.plugin.metered.Globals || s.size%wasmPage != 0 ||
-		s.size < e.plugin.memoryMin || s.size > e.plugin.config.Memory {
-		return nil, fmt.Errorf("the snapshot is damaged, or the memory limit is less than its %d bytes", s.size)
+	var head snapshotHead
+	read := func(into any) {
+		n, err := binary.Decode(b, binary.LittleEndian, into)
+		b, ok = b[n:], ok && err == nil
 	}
-	for range e.options.Envs + 1 {
-		s.entropy = append(s.entropy, c.u64())
+	read(&head)
+	if !ok || int(head.Globals) != e.plugin.metered.Globals || head.Size%wasmPage != 0 ||
+		head.Size < e.plugin.memoryMin || head.Size > e.plugin.config.Memory {
+		return nil, fmt.Errorf("the snapshot is damaged, or the memory limit is less than its %d bytes", head.Size)
 	}
-	for range globals {
-		s.globals = append(s.globals, c.u64())
+	s := &snapshot{batch: head.Batch, scratch: head.Scratch}
+	s.state = state{size: head.Size, fuel: head.Fuel, steps: head.Steps, skipped: head.Skipped, argsPtr: head.ArgsPtr,
+		errorPtr: head.ErrorPtr, entropy: make([]uint64, e.options.Envs+1), globals: make([]uint64, head.Globals)}
+	read(s.entropy)
+	read(s.globals)
+	for ; head.Windows > 0 && ok; head.Windows-- {
+		var w [4]uint32
+		read(&w)
+		s.windows = append(s.windows, &window{block: w[0], ptr: w[1], bytes: w[2], bindings: w[3]})
 	}
-	for ; windows > 0 && c.ok; windows-- {
-		s.windows = append(s.windows, &window{block: c.u32(), ptr: c.u32(), bytes: c.u32(), bindings: c.u32()})
+	for ok = ok && uint64(len(b)) == uint64(head.Pages)*pageBytes; ok && len(b) > 0; b = b[pageBytes:] {
+		s.pages = append(s.pages, page{number: binary.LittleEndian.Uint32(b), data: b[4:pageBytes:pageBytes]})
 	}
-	for ; pages > 0 && c.ok; pages-- {
-		s.pages = append(s.pages, page{number: c.u32(), data: c.take(hostPage)})
-	}
-	if !c.ok || len(c.b) > 0 || !s.plausible(e) {
-		return nil, fmt.Errorf("the snapshot is damaged")
+	if !ok || !s.plausible(e) {
+		return nil, errors.New("the snapshot is damaged")
 	}
 	return s, nil
 }

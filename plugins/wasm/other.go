@@ -1,0 +1,89 @@
+//go:build !linux
+
+package wasm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
+)
+
+// What needs Linux. Other systems read and check modules and run none, because newLinear fails there.
+
+const hostPage = 4096
+
+// linear is a placeholder where there is no memfd to map: such a host runs no guests.
+type linear struct {
+	size, limit uint64
+	refused     bool
+	broken      bool
+}
+
+func newLinear(_, _ uint64) (*linear, error) {
+	return nil, errors.New("WebAssembly environments need Linux")
+}
+
+func (l *linear) Allocate(_, _ uint64) experimental.LinearMemory { return l }
+func (l *linear) Reallocate(uint64) []byte                       { return nil }
+func (l *linear) Free()                                          {}
+func (l *linear) bytes() []byte                                  { return nil }
+func (l *linear) contains(_, _ uint64) bool                      { return false }
+func (l *linear) mapShared(_ int, _ int64, _, _ uint64) error    { return errors.ErrUnsupported }
+func (l *linear) mapPrivate(_ int, _, _ uint64) error            { return errors.ErrUnsupported }
+func (l *linear) mapZero(_, _ uint64) error                      { return errors.ErrUnsupported }
+func (l *linear) touch()                                         {}
+func (l *linear) release()                                       {}
+
+type imageFile struct {
+	fd      int
+	content []byte
+}
+
+func newImageFile([]byte) (*imageFile, error) { return nil, errors.ErrUnsupported }
+
+func (f *imageFile) close() {}
+
+func sealed(int, int64) error { return errors.ErrUnsupported }
+
+type segmentID struct{}
+
+func segmentOf(int) (segmentID, error) { return segmentID{}, errors.ErrUnsupported }
+
+// codeCache keeps compiled modules; it needs Linux.
+type codeCache struct{}
+
+func openCodeCache(string) (*codeCache, error) { return nil, errors.ErrUnsupported }
+
+func (*codeCache) path(string) string                 { return "" }
+func (*codeCache) entryName(string, []byte) string    { return "" }
+func (*codeCache) find(string) (*compiledCode, error) { return nil, errors.ErrUnsupported }
+func (*codeCache) keep(string, *compiledCode) error   { return errors.ErrUnsupported }
+func (*codeCache) close() error                       { return nil }
+func missing(error) bool                              { return false }
+func (*Runtime) compileApart(context.Context, *Plugin, []byte, string) error {
+	return errNotWritten{errors.ErrUnsupported.Error()}
+}
+
+// handover needs Linux too.
+type handover struct{}
+
+func openHandover(*codeCache) (wazero.CompilationCache, *handover, error) {
+	return nil, nil, errors.ErrUnsupported
+}
+
+func (*handover) compilerName() string { return "" }
+func (*handover) close() error         { return nil }
+
+func (*engine) give(context.Context, []byte, *compiledCode) (wazero.CompiledModule, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// ServeCompiler reports that it is not supported.
+func ServeCompiler([]string) int {
+	fmt.Fprintln(os.Stderr, "modules are compiled by processes of their own on Linux alone")
+	return 2
+}
