@@ -49,12 +49,11 @@ func (w *rewriter) segment(r *reader) segment {
 
 // dataCount tells the number of data segments ahead of the code that names them.
 func (w *rewriter) dataCount() error {
-	switch {
-	case w.result.Data:
+	if w.result.Data {
 		w.emit(sectionDataCount, appendU32(nil, uint32(len(w.segs))))
-	case w.m.present[sectionDataCount]:
-		w.emit(sectionDataCount, w.m.sections[sectionDataCount].b)
+		return nil
 	}
+	w.keep(sectionDataCount)
 	return nil
 }
 
@@ -108,11 +107,8 @@ func appendS32(b []byte, v uint32) []byte {
 }
 
 func (w *rewriter) data() error {
-	if !w.m.present[sectionData] {
-		return nil
-	}
 	if !w.result.Data {
-		w.emit(sectionData, w.m.sections[sectionData].b)
+		w.keep(sectionData)
 		return nil
 	}
 	const passive = 1

@@ -103,9 +103,9 @@ func (m *Module) next(r *reader) instruction {
 	case op == 0x3f, op == opMemoryGrow:
 		r.memoryIndex()
 	case op == opI32Const:
-		r.skipSigned(32)
+		r.signed(32)
 	case op == 0x42:
-		r.skipSigned(64)
+		r.signed(64)
 	case op == 0x43:
 		r.take(4)
 	case op == 0x44:
@@ -146,7 +146,7 @@ func (t FuncType) operands() uint32 { return uint32(len(t.Params) + len(t.Result
 
 // blockType passes over the type of a block, reports whether it takes values from the stack, and counts all it takes and gives.
 func (m *Module) blockType(r *reader) (params bool, operands uint32) {
-	t := r.s33()
+	t := r.signed(33)
 	switch {
 	case r.err != nil || t == -typeNothing:
 	case t >= int64(len(m.Types)):

@@ -2,7 +2,6 @@ package meter
 
 import (
 	"cmp"
-	"encoding/binary"
 	"path"
 	"slices"
 	"sort"
@@ -30,11 +29,7 @@ func ReadLines(table []byte) *SourceLines {
 	l := &SourceLines{}
 	r := &reader{b: table}
 	for r.more() {
-		size := r.take(4)
-		if r.err != nil {
-			break
-		}
-		unit := r.sub(binary.LittleEndian.Uint32(size))
+		unit := r.sub(r.fixed32())
 		if version := unit.u16(); version >= 2 && version <= 4 {
 			l.unit(unit, version)
 		}
@@ -50,13 +45,6 @@ func (l *SourceLines) At(address uint32) (file string, line int, ok bool) {
 		return "", 0, false
 	}
 	return l.files[l.rows[k].file], int(l.rows[k].line), true
-}
-
-func (r *reader) u16() uint16 {
-	if b := r.take(2); b != nil {
-		return binary.LittleEndian.Uint16(b)
-	}
-	return 0
 }
 
 // text reads characters up to a NUL.
@@ -87,11 +75,8 @@ type lineMachine struct {
 
 // unit reads the head of a unit and runs its program.
 func (l *SourceLines) unit(r *reader, version uint16) {
-	size := r.take(4)
-	if r.err != nil {
-		return
-	}
-	program := uint64(r.p) + uint64(binary.LittleEndian.Uint32(size))
+	size := r.fixed32()
+	program := uint64(r.p) + uint64(size)
 	m := &lineMachine{reader: r, lines: l, firstFile: uint32(len(l.files)), least: uint32(r.u8())}
 	if version >= 4 {
 		r.u8() // operations per instruction: 1
@@ -165,7 +150,7 @@ func (m *lineMachine) step() {
 	case op == lineAdvance:
 		m.row.address += m.u32() * m.least
 	case op == lineAdvanceLine:
-		m.row.line += m.s32()
+		m.row.line += uint32(m.signed(32))
 	case op == lineFile:
 		m.row.file = m.u32()
 	case op == lineAdvanceConst:
@@ -174,7 +159,7 @@ func (m *lineMachine) step() {
 		m.row.address += uint32(m.u16())
 	default:
 		for range m.operands[op-1] {
-			m.skipSigned(64)
+			m.signed(64)
 		}
 	}
 }
@@ -195,8 +180,8 @@ func (m *lineMachine) extended() {
 		m.emit(0)
 		m.reset()
 	case setAddress:
-		if b := in.take(4); b != nil {
-			m.row.address = binary.LittleEndian.Uint32(b)
+		if address := in.fixed32(); in.err == nil {
+			m.row.address = address
 		}
 	}
 }

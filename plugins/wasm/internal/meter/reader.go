@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -86,20 +87,10 @@ func (r *reader) u32() uint32 {
 	return 0
 }
 
-// skipSigned passes over a signed LEB128 number of that many bits; the compiler checks its last byte.
-func (r *reader) skipSigned(bits int) {
-	for n := 0; n < (bits+6)/7; n++ {
-		if r.u8()&0x80 == 0 {
-			return
-		}
-	}
-	r.fail("number longer than %d bits", bits)
-}
-
-// s33 reads a block type: a negative code, or an index.
-func (r *reader) s33() int64 {
+// signed reads a signed LEB128 number of that many bits; the compiler checks the bits beyond.
+func (r *reader) signed(bits int) int64 {
 	var v int64
-	for shift := 0; shift < 35; shift += 7 {
+	for shift := 0; shift < bits; shift += 7 {
 		c := r.u8()
 		v |= int64(c&0x7f) << shift
 		if c&0x80 == 0 {
@@ -109,7 +100,22 @@ func (r *reader) s33() int64 {
 			return v
 		}
 	}
-	r.fail("number longer than 33 bits")
+	r.fail("number longer than %d bits", bits)
+	return 0
+}
+
+func (r *reader) u16() uint16 {
+	if b := r.take(2); b != nil {
+		return binary.LittleEndian.Uint16(b)
+	}
+	return 0
+}
+
+// fixed32 reads a number of four bytes.
+func (r *reader) fixed32() uint32 {
+	if b := r.take(4); b != nil {
+		return binary.LittleEndian.Uint32(b)
+	}
 	return 0
 }
 

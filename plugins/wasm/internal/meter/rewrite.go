@@ -125,6 +125,13 @@ func (w *rewriter) emit(id byte, body []byte) {
 	w.out = append(appendU32(append(w.out, id), uint32(len(body))), body...)
 }
 
+// keep copies a section as it is, if there is one.
+func (w *rewriter) keep(id byte) {
+	if w.m.present[id] {
+		w.emit(id, w.m.sections[id].b)
+	}
+}
+
 // extended returns the elements of a section's vector with more added to their number, and what to append to.
 func (w *rewriter) extended(id byte, more int) []byte {
 	r := w.m.sections[id].reader()
@@ -155,9 +162,9 @@ func (w *rewriter) functions() error {
 			b = appendU32(b, w.nothing)
 		}
 		w.emit(sectionFunction, b)
-	} else if w.m.present[sectionFunction] {
-		w.emit(sectionFunction, w.m.sections[sectionFunction].b)
+		return nil
 	}
+	w.keep(sectionFunction)
 	return nil
 }
 
@@ -185,9 +192,7 @@ func (w *rewriter) tables() error {
 }
 
 func (w *rewriter) memory() error {
-	if w.m.present[sectionMemory] {
-		w.emit(sectionMemory, w.m.sections[sectionMemory].b)
-	}
+	w.keep(sectionMemory)
 	return nil
 }
 

@@ -52,24 +52,8 @@ func (m *Module) constant(r *reader) (value uint32, ok bool) {
 	if r.u8() != opI32Const {
 		return 0, false
 	}
-	value = r.s32()
+	value = uint32(r.signed(32))
 	return value, r.u8() == opEnd && r.err == nil
-}
-
-// s32 reads a signed LEB128 number of 32 bits.
-func (r *reader) s32() uint32 {
-	var v uint32
-	for shift := 0; shift < 35; shift += 7 {
-		c := r.u8()
-		v |= uint32(c&0x7f) << shift
-		if c&0x80 == 0 {
-			if c&0x40 != 0 && shift < 25 {
-				v |= math.MaxUint32 << (shift + 7)
-			}
-			break
-		}
-	}
-	return v
 }
 
 // DataRange returns where the data begins and ends that the module puts at constant addresses; low is the largest
@@ -89,7 +73,7 @@ func (m *Module) DataRange() (low, high uint32) {
 		}
 		r := &reader{b: s.offset}
 		r.u8()
-		at := r.s32()
+		at := uint32(r.signed(32))
 		low = min(low, at)
 		high = max(high, at+min(uint32(len(s.data)), math.MaxUint32-at))
 	}
@@ -137,7 +121,7 @@ func (m *Module) frame(body span) (global, bytes uint32, ok bool) {
 			stack = append(stack, symbol{kind: isGlobal, global: in.index})
 		case opI32Const:
 			number := &reader{b: r.b[start+1 : r.p]}
-			stack = append(stack, symbol{kind: isNumber, n: number.s32()})
+			stack = append(stack, symbol{kind: isNumber, n: uint32(number.signed(32))})
 		case opLocalGet:
 			stack = append(stack, locals[in.index])
 		case opI32Sub, opI32Add:
