@@ -71,17 +71,16 @@ func (e *Env) LoadEnv(index int, state []byte) error {
 		return fmt.Errorf("%w: %s: load %d bytes into environment %d of %d", env.ErrUnsupported, e.options.Name,
 			len(state), index, e.options.Envs)
 	}
-	if size := uint32(len(state)); size > e.scratchBytes() {
-		return e.borrow(size, func(buf uint32) error { return e.load(index, state, buf) })
+	size := uint32(len(state))
+	put := func(at uint32) error {
+		copy(e.inst.view(at, size), state)
+		_, err := e.ask(hostabi.ExportLoad, index, at, size)
+		return err
 	}
-	return e.load(index, state, e.scratch)
-}
-
-// load puts a state into guest memory and has the guest read it.
-func (e *Env) load(env int, state []byte, at uint32) error {
-	copy(e.inst.view(at, uint32(len(state))), state)
-	_, err := e.ask(hostabi.ExportLoad, env, at, uint32(len(state)))
-	return err
+	if size > e.scratchBytes() {
+		return e.borrow(size, put)
+	}
+	return put(e.scratch)
 }
 
 // refusal turns a status into an error.
