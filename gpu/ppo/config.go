@@ -8,27 +8,30 @@ const (
 	RecomputeEpoch   = "epoch"
 )
 
-// Config is what a learner does with a dataset. The zero value is not useful; see Defaults.
+// Config is what a learner does with a dataset, with the keys of a learner's table. The zero value is not useful; see
+// Defaults.
 type Config struct {
-	Epochs    int // passes over the dataset
-	Minibatch int // most rows of an optimiser step; see NextMinibatch
+	Epochs    int `toml:"epochs"`    // passes over the dataset
+	Minibatch int `toml:"minibatch"` // most rows of an optimiser step; see NextMinibatch
 
-	Gamma     float64 // discount
-	GAELambda float64 // λ of GAE (Schulman et al. 2016) and of V-trace's traces
+	Gamma     float64 `toml:"gamma"`      // discount
+	GAELambda float64 `toml:"gae_lambda"` // λ of GAE (Schulman et al. 2016) and of V-trace's traces
 
-	ValueCoef          float64 // of ½·MSE in the loss
-	ValueClip          float64 // clip of the value's change from the behaviour's value; 0 = off
-	MaxGradNorm        float64 // global-norm clip; 0 = off
-	ClipGradApart      bool    // clip the actor's and the critic's gradient each by its own norm, unless they share parameters
-	NormalizeAdvantage bool    // per minibatch, over valid rows, with the sample standard deviation
-	TargetKL           float64 // ends the epochs after a minibatch whose approx_kl exceeds it; 0 = off
+	ValueCoef   float64 `toml:"value_coef"`    // of ½·MSE in the loss
+	ValueClip   float64 `toml:"value_clip"`    // clip of the value's change from the behaviour's value; 0 = off
+	MaxGradNorm float64 `toml:"max_grad_norm"` // global-norm clip; 0 = off
+	// ClipGradApart clips the actor's and the critic's gradient each by its own norm, unless they share parameters.
+	ClipGradApart      bool    `toml:"clip_grad_apart"`
+	NormalizeAdvantage bool    `toml:"normalize_advantage"` // per minibatch, over valid rows, with the sample standard deviation
+	TargetKL           float64 `toml:"target_kl"`           // ends the epochs after a minibatch whose approx_kl exceeds it; 0 = off
 
-	VTrace    bool    // targets by V-trace (Espeholt et al. 2018) instead of GAE
-	RhoBar    float64 // ρ̄
-	CBar      float64 // c̄
-	Recompute string  // when V-trace's ratios are computed: "dataset" (once) or "epoch"
+	VTrace    bool    `toml:"vtrace"`    // targets by V-trace (Espeholt et al. 2018) instead of GAE
+	RhoBar    float64 `toml:"rho_bar"`   // ρ̄
+	CBar      float64 `toml:"c_bar"`     // c̄
+	Recompute string  `toml:"recompute"` // when V-trace's ratios are computed: "dataset" (once) or "epoch"
 
-	AdamBeta1, AdamBeta2, AdamEps float64
+	AdamBeta1, AdamBeta2 float64
+	AdamEps              float64 `toml:"adam_eps"`
 }
 
 // Defaults returns CleanRL's settings of PPO for classic control, with the value loss as ½·MSE times 0.5.

@@ -8,52 +8,19 @@ import (
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// config is the component's table. ppo.Config documents the keys.
+// config is the component's table.
 type config struct {
-	Policy             string  `toml:"policy"` // name of a [policy] table
-	LearningRate       float64 `toml:"learning_rate"`
-	AnnealEnvSteps     uint64  `toml:"anneal_env_steps"` // learning rate falls to 0 over these; 0 = constant
-	AnnealClip         bool    `toml:"anneal_clip"`      // clip falls with the learning rate
-	Gamma              float64 `toml:"gamma"`
-	GAELambda          float64 `toml:"gae_lambda"`
-	Clip               float64 `toml:"clip"`
-	Epochs             int     `toml:"epochs"`
-	Minibatch          int     `toml:"minibatch"` // most rows of an optimiser step
-	Entropy            float64 `toml:"entropy"`
-	ValueCoef          float64 `toml:"value_coef"` // of 1/2 MSE
-	ValueClip          float64 `toml:"value_clip"`
-	MaxGradNorm        float64 `toml:"max_grad_norm"`
-	ClipGradApart      bool    `toml:"clip_grad_apart"` // actor and critic each by its own norm, unless they share parameters
-	NormalizeAdvantage bool    `toml:"normalize_advantage"`
-	TargetKL           float64 `toml:"target_kl"`
-	VTrace             bool    `toml:"vtrace"`
-	RhoBar             float64 `toml:"rho_bar"`
-	CBar               float64 `toml:"c_bar"`
-	Recompute          string  `toml:"recompute"`
-	AdamEps            float64 `toml:"adam_eps"`
+	Policy         string  `toml:"policy"` // name of a [policy] table
+	LearningRate   float64 `toml:"learning_rate"`
+	AnnealEnvSteps uint64  `toml:"anneal_env_steps"` // learning rate falls to 0 over these; 0 = constant
+	AnnealClip     bool    `toml:"anneal_clip"`      // clip falls with the learning rate
+	Clip           float64 `toml:"clip"`
+	Entropy        float64 `toml:"entropy"`
+	ppo.Config
 }
 
 func defaults() config {
-	d := ppo.Defaults()
-	return config{
-		LearningRate: 2.5e-4, Clip: 0.2, Entropy: 0.01,
-		Gamma: d.Gamma, GAELambda: d.GAELambda, Epochs: d.Epochs, Minibatch: d.Minibatch,
-		ValueCoef: d.ValueCoef, MaxGradNorm: d.MaxGradNorm, NormalizeAdvantage: d.NormalizeAdvantage,
-		RhoBar: d.RhoBar, CBar: d.CBar, Recompute: d.Recompute, AdamEps: d.AdamEps,
-	}
-}
-
-// algorithm returns the backend's settings.
-func (c *config) algorithm() ppo.Config {
-	a := ppo.Defaults()
-	a.Epochs, a.Minibatch = c.Epochs, c.Minibatch
-	a.Gamma, a.GAELambda = c.Gamma, c.GAELambda
-	a.ValueCoef, a.ValueClip = c.ValueCoef, c.ValueClip
-	a.MaxGradNorm, a.NormalizeAdvantage, a.TargetKL = c.MaxGradNorm, c.NormalizeAdvantage, c.TargetKL
-	a.ClipGradApart = c.ClipGradApart
-	a.VTrace, a.RhoBar, a.CBar, a.Recompute = c.VTrace, c.RhoBar, c.CBar, c.Recompute
-	a.AdamEps = c.AdamEps
-	return a
+	return config{LearningRate: 2.5e-4, Clip: 0.2, Entropy: 0.01, Config: ppo.Defaults()}
 }
 
 // rates returns the hyper-parameters at an env step.

@@ -94,7 +94,7 @@ func (c *Learner) Start(h *component.Host) error {
 		c.obsMean, c.obsScale = make([]float32, n.Obs()), make([]float32, n.Obs())
 		c.normalizer.Weights(c.obsMean, c.obsScale)
 	}
-	c.backend, err = ppo.NewLearner(definition.Backend, n, policy.Init(n, h.Run.Seed), c.config.algorithm())
+	c.backend, err = ppo.NewLearner(definition.Backend, n, policy.Init(n, h.Run.Seed), c.config.Config)
 	if err != nil {
 		return err
 	}

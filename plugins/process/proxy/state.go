@@ -34,16 +34,11 @@ func noSnapshot(err error) error {
 
 // giveState sends a state and tells the component to go on from it.
 func (l *session) giveState(raw []byte) error {
-	f, err := spawn.WriteState(raw)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
 	l.mu.Lock()
 	l.calling++
 	size := native.StateSize{Call: l.calling, Bytes: int64(len(raw))}
 	l.mu.Unlock()
-	if err := l.wire.Send(native.Frame{State: &size}, int(f.Fd())); err != nil {
+	if err := l.wire.SendState(size, raw); err != nil {
 		return l.process.SendError(native.MethodRestore, err)
 	}
 	ctx, cancel := context.WithTimeoutCause(context.Background(), l.patience(), spawn.ErrGrace)

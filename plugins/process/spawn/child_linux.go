@@ -257,7 +257,7 @@ func (c *child) Kill(context.Context) error { return c.kill() }
 func (c *child) Stdout() io.ReadCloser { return io.NopCloser(c.hello) }
 
 // Stderr is empty for go-plugin.
-func (c *child) Stderr() io.ReadCloser { return io.NopCloser(emptyReader{}) }
+func (c *child) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
 // Name returns the path of the program.
 func (c *child) Name() string { return c.cmd.Path }
@@ -280,7 +280,3 @@ func (c *child) PluginToHost(network, address string) (string, string, error) {
 func (c *child) HostToPlugin(network, address string) (string, string, error) {
 	return network, address, nil
 }
-
-type emptyReader struct{}
-
-func (emptyReader) Read([]byte) (int, error) { return 0, io.EOF }

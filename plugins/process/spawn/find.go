@@ -2,7 +2,6 @@ package spawn
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -28,32 +27,28 @@ func Find(host int) ([]Found, error) {
 	var list []Found
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil || parentOf(dir) != host {
+		if err != nil || numberOf(dir, "PPid") != host {
 			continue
 		}
-		if name, ok := componentOf(dir); ok {
+		if name, ok := variableOf(dir, componentKey); ok {
 			list = append(list, Found{name, pid})
 		}
 	}
 	return list, nil
 }
 
-// parentOf returns the number of a process's parent, or 0 if the process is gone.
-func parentOf(dir string) int {
+// numberOf returns a number in the status of the process of a folder in /proc, such as that of its parent; 0 if the
+// process is gone.
+func numberOf(dir, field string) int {
 	data, err := os.ReadFile(filepath.Join(dir, "status"))
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(data), "\nPPid:")
+	_, rest, _ := strings.Cut(string(data), "\n"+field+":")
 	line, _, _ := strings.Cut(rest, "\n")
-	parent, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		return 0
-	}
-	return parent
+	n, _ := strconv.Atoi(strings.TrimSpace(line))
+	return n
 }
-
-func componentOf(dir string) (string, bool) { return variableOf(dir, componentKey) }
 
 // variableOf returns a variable in the environment of the process of a folder in /proc, if it has it. One that has ended
 // has none any more.
@@ -69,6 +64,3 @@ func variableOf(dir, key string) (string, bool) {
 	}
 	return "", false
 }
-
-// componentVariable is componentKey as it stands in a process's environment.
-func componentVariable(name string) string { return fmt.Sprintf("%s=%s", componentKey, name) }

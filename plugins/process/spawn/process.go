@@ -1,7 +1,6 @@
 package spawn
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -200,7 +199,7 @@ func (p *Process) command(inherited []*os.File) (*exec.Cmd, error) {
 		}
 	}
 	return &exec.Cmd{
-		Path: name, Args: argv, Dir: p.Program.Dir, ExtraFiles: inherited, Env: append(environment(p.Program.Env), componentVariable(p.component)),
+		Path: name, Args: argv, Dir: p.Program.Dir, ExtraFiles: inherited, Env: append(environment(p.Program.Env), componentKey+"="+p.component),
 	}, nil
 }
 
@@ -331,13 +330,7 @@ func (p *Process) PID() int { return p.child.pid }
 
 // Traced reports whether a debugger is attached to the process.
 func (p *Process) Traced() bool {
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(p.PID()) + "/status")
-	if err != nil {
-		return false
-	}
-	_, rest, found := bytes.Cut(status, []byte("\nTracerPid:"))
-	line, _, _ := bytes.Cut(rest, []byte("\n"))
-	return found && string(bytes.TrimSpace(line)) != "0"
+	return numberOf("/proc/"+strconv.Itoa(p.PID()), "TracerPid") != 0
 }
 
 // Died returns a channel that is closed when the process has ended.

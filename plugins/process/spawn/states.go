@@ -107,8 +107,16 @@ func readState(f *os.File, bytes, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// WriteState returns a state as a memory file that cannot be cut or changed.
-func WriteState(b []byte) (*os.File, error) {
+// SendState sends a state, of a length that the announcement tells, as a memory file that cannot be cut or changed.
+func (w *Wire) SendState(size native.StateSize, b []byte) error {
+	f, err := writeState(b)
+	if err != nil {
+		return err
+	}
+	return errors.Join(w.Send(native.Frame{State: &size}, int(f.Fd())), f.Close())
+}
+
+func writeState(b []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate("rlhost: state", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, fmt.Errorf("state: memfd_create: %w", err)

@@ -26,8 +26,7 @@ type Wire struct {
 	socket *shm.Socket
 
 	mu     sync.Mutex
-	queue  []datagram    // not sent yet
-	bell   chan struct{} // one token: look at the queue
+	queue  chan datagram // not sent yet; closed with mu held
 	closed bool
 
 	running sync.WaitGroup
@@ -45,7 +44,7 @@ func newWire() (*Wire, *os.File, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("wire: %w", err)
 	}
-	return &Wire{socket: socket, bell: make(chan struct{}, 1), eof: make(chan struct{})}, theirs, nil
+	return &Wire{socket: socket, queue: make(chan datagram, maxQueuedFrames), eof: make(chan struct{})}, theirs, nil
 }
 
 // run starts sending, and receiving: handle is called with each frame and owns its files; broken once, when the
@@ -81,21 +80,14 @@ func (w *Wire) Send(f native.Frame, files ...int) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch {
-	case w.closed:
+	if w.closed {
 		return errors.Join(os.ErrClosed, d.close())
-	case len(w.queue) == maxQueuedFrames:
-		return errors.Join(errWireFull, d.close())
 	}
-	w.queue = append(w.queue, d)
-	w.ring()
-	return nil
-}
-
-func (w *Wire) ring() {
 	select {
-	case w.bell <- struct{}{}:
+	case w.queue <- d:
+		return nil
 	default:
+		return errors.Join(errWireFull, d.close())
 	}
 }
 
@@ -108,33 +100,16 @@ func (w *Wire) LastFrames() {
 }
 
 func (w *Wire) sendAll() error {
-	for range w.bell {
-		for {
-			d, ok := w.next()
-			if !ok {
-				break
-			}
-			err := errors.Join(w.socket.Send(d.doc, d.files...), d.close())
-			if errors.Is(err, os.ErrDeadlineExceeded) {
-				return errWireFull
-			}
-			if err != nil {
-				return nil // the plugin is gone: its pidfd says so
-			}
+	for d := range w.queue {
+		err := errors.Join(w.socket.Send(d.doc, d.files...), d.close())
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return errWireFull
+		}
+		if err != nil {
+			return nil // the plugin is gone: its pidfd says so
 		}
 	}
 	return nil
-}
-
-func (w *Wire) next() (datagram, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed || len(w.queue) == 0 {
-		return datagram{}, false
-	}
-	d := w.queue[0]
-	w.queue = w.queue[1:]
-	return d, true
 }
 
 func (w *Wire) receiveAll(handle func(f *native.Frame, files []*os.File), broken func(error)) {
@@ -175,15 +150,13 @@ func (w *Wire) close() {
 		return
 	}
 	w.closed = true
-	queue := w.queue
-	w.queue = nil
-	close(w.bell)
+	close(w.queue)
 	w.mu.Unlock()
-	for _, d := range queue {
-		_ = d.close()
-	}
 	_ = w.socket.Close()
 	w.running.Wait()
+	for d := range w.queue {
+		_ = d.close()
+	}
 }
 
 func (d *datagram) close() error {

@@ -307,7 +307,7 @@ func (w *worker) state(c native.EnvStateCall, send []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), w.source.init(), spawn.ErrSlow)
 	defer cancel()
 	if c.State != nil {
-		if err := w.sendState(*c.State, send); err != nil {
+		if err := w.p.Wire.SendState(*c.State, send); err != nil {
 			return nil, err
 		}
 	}
@@ -340,13 +340,4 @@ func (w *worker) refusal(err error) error {
 		return &env.Fault{Kind: env.FaultStatus, Err: errors.New(words)}
 	}
 	return err
-}
-
-func (w *worker) sendState(size native.StateSize, state []byte) error {
-	seg, err := shm.Create("rlhost: state", max(len(state), 1))
-	if err != nil {
-		return err
-	}
-	copy(seg.Bytes(), state)
-	return errors.Join(w.p.Wire.Send(native.Frame{State: &size}, seg.FD()), seg.Close())
 }
