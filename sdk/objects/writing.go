@@ -30,20 +30,10 @@ func (s *Store) New(ctx context.Context, name string, values ...Value) (*Writing
 	return w, nil
 }
 
-// check returns the host's error for values that do not fit the tracks.
+// check returns why values do not fit the tracks, in the host's words.
 func (o *remote) check(values []Value, block uint32) error {
-	if len(values) != len(o.layout.Columns) {
-		return fmt.Errorf("object %q: %w: %d values for %d", o.name, ErrTracks, len(values), len(o.layout.Columns))
-	}
-	for i := range values {
-		t := o.layout.Columns[i].Track
-		n, ok := values[i].Size()
-		if d := values[i].DType; d.Size() == 0 || t.DType != store.AnyDType && d != t.DType {
-			return fmt.Errorf("object %q: track %d: %w: %s, want %s", o.name, i, ErrDType, d, t.DType)
-		}
-		if !ok || n > uint64(t.Bytes) {
-			return fmt.Errorf("object %q: track %d: %s: %w of %d bytes", o.name, i, &values[i], ErrTooLarge, t.Bytes)
-		}
+	if err := store.CheckValues(o.layout.Columns, values); err != nil {
+		return fmt.Errorf("object %q: %w", o.name, err)
 	}
 	if int64(block) >= int64(o.layout.Blocks) {
 		return fmt.Errorf("object %q: the host gave block %d of %d", o.name, block, o.layout.Blocks)

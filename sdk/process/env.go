@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 
 	"github.com/rlhost/rlhost/core/env"
@@ -35,7 +36,9 @@ type envs struct {
 	out  *ring.SPSC // to the host
 	send func(f native.Frame, files ...int) error
 	log  *slog.Logger
-	box  *inbox // files and states from the wire
+
+	files  *inbox[announced] // from the wire
+	states *inbox[*os.File]  // from the wire
 
 	running sync.WaitGroup
 
@@ -62,7 +65,7 @@ type space struct {
 
 func newEnvs(load func(context.Context, env.Source) (env.Plugin, error), in, out *ring.SPSC,
 	send func(native.Frame, ...int) error, log *slog.Logger) *envs {
-	return &envs{load: load, in: in, out: out, send: send, log: log, box: newInbox(),
+	return &envs{load: load, in: in, out: out, send: send, log: log, files: newInbox[announced]("file"), states: newInbox[*os.File]("state"),
 		spaces: map[uint64]*space{}, metrics: map[string]uint32{}}
 }
 
@@ -118,7 +121,8 @@ func (w *envs) stop() error {
 	w.mu.Lock()
 	w.stopped = true
 	w.mu.Unlock()
-	w.box.close()
+	w.files.close()
+	w.states.close()
 	w.in.Nudge()
 	w.running.Wait()
 	w.mu.Lock()

@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -21,112 +22,73 @@ type announced struct {
 	file  *os.File
 }
 
-// inbox keeps the files from the wire until they are taken.
-type inbox struct {
+// Close closes the file.
+func (a announced) Close() error { return a.file.Close() }
+
+// inbox keeps what comes on the wire, by its number, until it is taken.
+type inbox[T io.Closer] struct {
+	what string // it keeps
+
 	mu     sync.Mutex
 	news   chan struct{} // closed and replaced at each arrival
-	files  map[uint64]announced
-	states map[uint64]*os.File
+	items  map[uint64]T
 	closed bool
 }
 
-func newInbox() *inbox {
-	return &inbox{news: make(chan struct{}), files: map[uint64]announced{}, states: map[uint64]*os.File{}}
+func newInbox[T io.Closer](what string) *inbox[T] {
+	return &inbox[T]{what: what, news: make(chan struct{}), items: map[uint64]T{}}
 }
 
-// putFile and putState become the owner of a file.
-func (b *inbox) putFile(f native.File, file *os.File) {
-	b.put(func() *os.File {
-		old := b.files[f.Number].file
-		b.files[f.Number] = announced{f, file}
-		return old
-	}, file)
-}
-
-func (b *inbox) putState(s native.StateSize, file *os.File) {
-	b.put(func() *os.File {
-		old := b.states[s.Call]
-		b.states[s.Call] = file
-		return old
-	}, file)
-}
-
-func (b *inbox) put(keep func() *os.File, file *os.File) {
+// put becomes the owner of an item.
+func (b *inbox[T]) put(number uint64, item T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
-		_ = file.Close() // no call will take it
+		_ = item.Close() // no call will take it
 		return
 	}
-	if old := keep(); old != nil {
+	if old, ok := b.items[number]; ok {
 		_ = old.Close() // no call took it
 	}
+	b.items[number] = item
 	close(b.news)
 	b.news = make(chan struct{})
 }
 
-// takeFile and takeState wait for a file, which the caller then owns.
-func (b *inbox) takeFile(number uint64) (got announced, err error) {
-	err = b.wait(func() bool {
-		var ok bool
-		got, ok = b.files[number]
-		delete(b.files, number)
-		return ok
-	})
-	if err != nil {
-		return got, fmt.Errorf("file %d: %w", number, err)
-	}
-	return got, nil
-}
-
-func (b *inbox) takeState(call uint64) (file *os.File, err error) {
-	err = b.wait(func() bool {
-		var ok bool
-		file, ok = b.states[call]
-		delete(b.states, call)
-		return ok
-	})
-	if err != nil {
-		return nil, fmt.Errorf("state %d: %w", call, err)
-	}
-	return file, nil
-}
-
-func (b *inbox) wait(take func() bool) error {
+// take waits for an item, which the caller then owns.
+func (b *inbox[T]) take(number uint64) (T, error) {
 	timeout := time.NewTimer(patience)
 	defer timeout.Stop()
 	for {
 		b.mu.Lock()
-		ok, closed, news := take(), b.closed, b.news
+		item, ok := b.items[number]
+		delete(b.items, number)
+		closed, news := b.closed, b.news
 		b.mu.Unlock()
-		if ok {
-			return nil
-		}
-		if closed {
-			return os.ErrClosed
+		switch {
+		case ok:
+			return item, nil
+		case closed:
+			return item, fmt.Errorf("%s %d: %w", b.what, number, os.ErrClosed)
 		}
 		select {
 		case <-news:
 		case <-timeout.C:
-			return errNoFile
+			return item, fmt.Errorf("%s %d: %w", b.what, number, errNoFile)
 		}
 	}
 }
 
-func (b *inbox) close() {
+func (b *inbox[T]) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed {
 		return
 	}
 	b.closed = true
-	for _, f := range b.files {
-		_ = f.file.Close() // no call will take it
+	for _, item := range b.items {
+		_ = item.Close() // no call will take it
 	}
-	for _, f := range b.states {
-		_ = f.Close() // no call will take it
-	}
-	clear(b.files)
-	clear(b.states)
+	clear(b.items)
 	close(b.news)
 }

@@ -123,7 +123,7 @@ func (w *envs) space(number uint64) (*space, error) {
 	if s := w.spaces[number]; s != nil {
 		return s, nil
 	}
-	got, err := w.box.takeFile(number)
+	got, err := w.files.take(number)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +169,7 @@ func (w *envs) area() ([]byte, error) {
 	if w.memory != nil {
 		return w.memory, nil
 	}
-	got, err := w.box.takeFile(0)
+	got, err := w.files.take(0)
 	if err != nil {
 		return nil, err
 	}

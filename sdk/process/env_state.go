@@ -91,7 +91,7 @@ func (w *envs) stateOf(c native.EnvStateCall) ([]byte, error) {
 	if c.State == nil || c.State.Bytes < 0 {
 		return nil, fmt.Errorf("%w: a call without its state", errLength)
 	}
-	file, err := w.box.takeState(c.State.Call)
+	file, err := w.states.take(c.State.Call)
 	if err != nil {
 		return nil, err
 	}

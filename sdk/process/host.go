@@ -1,7 +1,6 @@
 package process
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -160,5 +159,3 @@ func (x *instance) releaseUnsent() error {
 }
 
 func panicError(v any) error { return fmt.Errorf("panic: %v\n%s", v, debug.Stack()) }
-
-func compare(a, b string) int { return cmp.Compare(a, b) }

@@ -12,18 +12,15 @@ var errResumed = errors.New("resumed before it came to rest")
 
 // pause answers when the component is at rest.
 func (s *server) pause(q native.Pausing) (native.Empty, error) {
-	return native.Empty{}, s.rest(q.Number)
-}
-
-func (s *server) rest(number uint64) error {
+	none := native.Empty{}
 	x, err := s.running()
 	if err != nil {
-		return err
+		return none, err
 	}
 	rested, resumed := make(chan struct{}), make(chan struct{})
 	err = x.do(func() error {
 		switch {
-		case number != 0 && number <= x.resumedTo:
+		case q.Number != 0 && q.Number <= x.resumedTo:
 			return refuse(native.CodeOrder, "%v", errResumed)
 		case x.resumed != nil:
 			return refuse(native.CodeOrder, "it is paused already")
@@ -37,16 +34,16 @@ func (s *server) rest(number uint64) error {
 		return nil
 	})
 	if err != nil {
-		return err
+		return none, err
 	}
 	select {
 	case <-rested:
 		x.stats.send()
-		return nil
+		return none, nil
 	case <-resumed:
-		return refuse(native.CodeOrder, "%v", errResumed)
+		return none, refuse(native.CodeOrder, "%v", errResumed)
 	case <-x.ended:
-		return errors.New("the component has ended")
+		return none, errors.New("the component has ended")
 	}
 }
 

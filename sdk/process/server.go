@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -82,7 +83,7 @@ func (s *server) describe() native.Description {
 			Name: name, Doc: s.plugin.Docs[name], Signals: ports(m.Signals), Slots: ports(m.Slots),
 		})
 	}
-	slices.SortFunc(d.Kinds, func(a, b native.Kind) int { return compare(a.Name, b.Name) })
+	slices.SortFunc(d.Kinds, func(a, b native.Kind) int { return cmp.Compare(a.Name, b.Name) })
 	return d
 }
 

@@ -53,9 +53,9 @@ func (s *server) frame(doc []byte, files []*os.File) error {
 	case f.Failed != nil:
 		s.arenas.failed(f.Failed)
 	case f.File != nil:
-		s.envs.box.putFile(*f.File, files[0])
+		s.envs.files.put(f.File.Number, announced{*f.File, files[0]})
 	case f.State != nil:
-		s.envs.box.putState(*f.State, files[0])
+		s.envs.states.put(f.State.Call, files[0])
 	}
 	return nil // frames of later versions are ignored
 }

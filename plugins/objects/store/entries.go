@@ -189,22 +189,21 @@ func (o *object) valuesOf(b int32) []Value {
 	return o.values[int(b)*n : int(b)*n+n]
 }
 
-// checkValues tells whether values fit the tracks.
-func (o *object) checkValues(values []Value) error {
-	if len(values) != len(o.columns) {
-		return fmt.Errorf("object %q: entry %d: %w: %d values for %d", o.name, o.next, ErrTracks, len(values), len(o.columns))
+// CheckValues returns why values do not fit the tracks of an object: ErrTracks, ErrDType, ErrLimit or ErrTooLarge.
+func CheckValues(columns []Column, values []Value) error {
+	if len(values) != len(columns) {
+		return fmt.Errorf("%w: %d values for %d", ErrTracks, len(values), len(columns))
 	}
 	for i := range values {
-		v, t := &values[i], o.columns[i].Track
+		v, t := &values[i], columns[i].Track
 		n, ok := v.Size()
-		if v.DType.Size() == 0 || t.DType != AnyDType && v.DType != t.DType {
-			return fmt.Errorf("object %q: entry %d: track %d: %w: %s, want %s", o.name, o.next, i, ErrDType, v.DType, t.DType)
-		}
-		if v.Rank > MaxRank {
-			return fmt.Errorf("object %q: entry %d: track %d: %w: %d dimensions, at most %d", o.name, o.next, i, ErrLimit, v.Rank, MaxRank)
-		}
-		if !ok || n > uint64(t.Bytes) {
-			return fmt.Errorf("object %q: entry %d: track %d: %s: %w of %d bytes", o.name, o.next, i, v, ErrTooLarge, t.Bytes)
+		switch {
+		case v.DType.Size() == 0 || t.DType != AnyDType && v.DType != t.DType:
+			return fmt.Errorf("track %d: %w: %s, want %s", i, ErrDType, v.DType, t.DType)
+		case v.Rank > MaxRank:
+			return fmt.Errorf("track %d: %w: %d dimensions, at most %d", i, ErrLimit, v.Rank, MaxRank)
+		case !ok || n > uint64(t.Bytes):
+			return fmt.Errorf("track %d: %s: %w of %d bytes", i, v, ErrTooLarge, t.Bytes)
 		}
 	}
 	return nil

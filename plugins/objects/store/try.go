@@ -85,8 +85,8 @@ func (u *Session) commit(op *Op) (*queue, error) {
 		u.endClaim(op.Claim, c)
 		return nil, fmt.Errorf("object %q: %w", o.name, ErrRemoved)
 	}
-	if err := o.checkValues(op.Values); err != nil {
-		return nil, err
+	if err := CheckValues(o.columns, op.Values); err != nil {
+		return nil, fmt.Errorf("object %q: entry %d: %w", o.name, o.next, err)
 	}
 	if o.entries[c.block].state == stateSpare {
 		if !o.hasRoom() {

@@ -135,7 +135,7 @@ func (p *Process) run(ctx context.Context, g ground, inherited []*os.File) error
 		},
 		Plugins:          plugin.PluginSet{native.PluginName: dispenser{}},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
-		Logger:           newQuietLogger(p.log),
+		Logger:           goPluginLog(p.log),
 		SkipHostEnv:      true,
 		StartTimeout:     p.Program.Start + time.Minute,            // ctx ends it before
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: g.dir}, // it makes a folder there
@@ -166,6 +166,13 @@ func (p *Process) run(ctx context.Context, g ground, inherited []*os.File) error
 		return &Error{Code: CodeStart, Program: p.Program.Name, Reason: err.Error(), Err: err}
 	}
 	return p.explain(ctx, err)
+}
+
+// goPluginLog is for what go-plugin itself logs. It goes to a log at level debug, because this package says what concerns
+// the user.
+func goPluginLog(log *slog.Logger) hclog.Logger {
+	lines := slog.NewLogLogger(log.With("from", "go-plugin").Handler(), slog.LevelDebug)
+	return hclog.New(&hclog.LoggerOptions{Output: lines.Writer(), Level: hclog.Debug, DisableTime: true})
 }
 
 // explain turns go-plugin's error into one for people.
