@@ -2,7 +2,6 @@ package graph
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"slices"
@@ -158,18 +157,6 @@ func (c *checker) configErrors(table *node, path string, err error) {
 		c.configError(table, path, e)
 	case !errors.Is(err, errDecode):
 		c.Add("E005", table.key, "", "[%s]: %v", path, err)
-	}
-}
-
-// decoder returns the function that Configure gets when the pipeline is built: the table has been checked.
-func decoder(table *node, path string, skip ...string) func(into any) error {
-	return func(into any) error {
-		var c Report
-		d := (&tableDecoder{c: &c, n: table, path: path}).skipping(skip...)
-		if err := d.decode(into); err != nil {
-			return fmt.Errorf("%w: %w", err, c.Sorted())
-		}
-		return nil
 	}
 }
 

@@ -45,6 +45,18 @@ func (d *tableDecoder) decode(into any) error {
 	return nil
 }
 
+// decoder returns the function that Configure gets when the pipeline is built: the table has been checked.
+func decoder(table *node, path string, skip ...string) func(into any) error {
+	return func(into any) error {
+		var c Report
+		d := (&tableDecoder{c: &c, n: table, path: path}).skipping(skip...)
+		if err := d.decode(into); err != nil {
+			return fmt.Errorf("%w: %w", err, c.Sorted())
+		}
+		return nil
+	}
+}
+
 // addDecoded notes what is wrong with a key of the table at path.
 func (c *Report) addDecoded(path string, e *table.Error) {
 	n := e.At.(*node)
@@ -62,15 +74,13 @@ func (c *Report) addDecoded(path string, e *table.Error) {
 	}
 }
 
-// unknownKey notes a key that a table does not have.
-func (c *Report) unknownKey(n *node, name, path string, known []string) {
-	c.Add(table.CodeUnknown, n.key, table.DidYouMean(name, "`%s`", "keys", known), "unknown key `%s` in [%s]", name, path)
+// Decode decodes the component's own keys: what component.Component.Configure is given.
+func (x *Component) Decode(into any) error {
+	return decoder(x.table, "component."+x.Name, ownKeys...)(into)
 }
 
-// wrong notes that a value has the wrong type.
-func (c *Report) wrong(n *node, path, want, help string) {
-	c.Add(table.CodeType, n.val, help, "`%s` must be %s", path, want)
-}
+// Decode decodes the policy's keys but env.
+func (p *Policy) Decode(into any) error { return decoder(p.table, "policy."+p.Name, "env")(into) }
 
-// suggest is the help where the candidate is known.
-func suggest(candidate string) string { return fmt.Sprintf("did you mean %q?", candidate) }
+// Plain returns the policy's keys but env as plain values, to be decoded elsewhere.
+func (p *Policy) Plain() map[string]any { return table.Map(p.table, "env") }

@@ -72,6 +72,16 @@ func (x *Component) configured() []keyValue {
 	return configLines(x.config, x.table, ownKeys...)
 }
 
+// grantLines returns what Grants does as keys.
+func (g *Graph) grantLines(name string) (lines []keyValue) {
+	for i := range g.Wires {
+		if w := &g.Wires[i]; w.To == name && len(w.Write) > 0 {
+			lines = append(lines, keyValue{"write of " + w.Slot, quoteList(w.Write)})
+		}
+	}
+	return lines
+}
+
 // Equal reports whether the tables of two policies mean the same.
 func (p *Policy) Equal(other *Policy) bool { return slices.Equal(p.lines(), other.lines()) }
 

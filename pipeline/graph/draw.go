@@ -112,3 +112,22 @@ func (g *Graph) mermaid() string {
 	}
 	return b.String()
 }
+
+// title is a component's name with the number of its instances.
+func (x *Component) title() string {
+	if x.Count == 1 {
+		return x.Name
+	}
+	return fmt.Sprintf("%s×%d", x.Name, x.Count)
+}
+
+// label is the text of a wire in a picture. Mode all is not shown.
+func (w *Wire) label() string {
+	switch w.Mode {
+	case bus.All:
+		return w.Signal
+	case bus.Queue:
+		return fmt.Sprintf("%s [queue %d]", w.Signal, w.Depth)
+	}
+	return fmt.Sprintf("%s [%v]", w.Signal, w.Mode)
+}

@@ -141,6 +141,14 @@ func quote(s string) string {
 	return b.String() + `"`
 }
 
+func quoteList(list []string) string {
+	quoted := make([]string, len(list))
+	for i, s := range list {
+		quoted[i] = quote(s)
+	}
+	return "[" + strings.Join(quoted, ", ") + "]"
+}
+
 // formatFloat writes the shortest number that reads back the same, with a point so that it stays a float.
 func formatFloat(f float64, bits int) string {
 	s := strconv.FormatFloat(f, 'g', -1, bits)

@@ -104,6 +104,13 @@ func (t *EnvTable) Locate(dir string, builtins []string) (use string, relative b
 	return filepath.Join(dir, t.Use), true
 }
 
+// SourceOf returns where an environment comes from, for components that run in another process.
+func (g *Graph) SourceOf(t *EnvTable, parts *Parts) env.Source {
+	source := t.Source
+	source.Use, _ = t.Locate(g.Dir, parts.Builtins)
+	return source
+}
+
 // isPath tells paths from names of built-in environments.
 func isPath(use string) bool {
 	return strings.ContainsRune(use, filepath.Separator) || strings.HasSuffix(use, ".wasm")
@@ -197,6 +204,11 @@ type Wire struct {
 	Write        []string // columns that the receiver may write in blocks of the messages, sorted
 
 	signalAt, slotAt, depthAt, writeAt Span
+}
+
+// String names the wire by its ends.
+func (w *Wire) String() string {
+	return component.Qualified(w.From, w.Signal) + " → " + component.Qualified(w.To, w.Slot)
 }
 
 // Maker makes an unconfigured component of one kind.

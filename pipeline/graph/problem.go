@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/rlhost/rlhost/core/table"
 )
 
 // Severity says whether a problem stops a pipeline.
@@ -173,3 +175,16 @@ func (c *Report) Sorted() Problems {
 func (c *Report) failed(since int) bool {
 	return Problems(c.list[since:]).Err() != nil
 }
+
+// unknownKey notes a key that a table does not have.
+func (c *Report) unknownKey(n *node, name, path string, known []string) {
+	c.Add(table.CodeUnknown, n.key, table.DidYouMean(name, "`%s`", "keys", known), "unknown key `%s` in [%s]", name, path)
+}
+
+// wrong notes that a value has the wrong type.
+func (c *Report) wrong(n *node, path, want, help string) {
+	c.Add(table.CodeType, n.val, help, "`%s` must be %s", path, want)
+}
+
+// suggest is the help where the candidate is known.
+func suggest(candidate string) string { return fmt.Sprintf("did you mean %q?", candidate) }

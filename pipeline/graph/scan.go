@@ -265,10 +265,6 @@ func (c *scanner) keyPart() (string, error) {
 	return c.s[start:c.i], nil
 }
 
-func isBare(b byte) bool {
-	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '-'
-}
-
 // quoted passes a string in one kind of quotes, in threes when many.
 func (c *scanner) quoted(quote byte, many bool) error {
 	if !many {

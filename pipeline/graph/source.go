@@ -70,3 +70,7 @@ func bom(text string) string {
 	}
 	return text
 }
+
+func isBare(b byte) bool {
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '-'
+}

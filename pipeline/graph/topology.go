@@ -5,27 +5,7 @@ import (
 	"strings"
 
 	"github.com/rlhost/rlhost/core/bus"
-	"github.com/rlhost/rlhost/core/component"
 )
-
-// title is a component's name with the number of its instances.
-func (x *Component) title() string {
-	if x.Count == 1 {
-		return x.Name
-	}
-	return fmt.Sprintf("%s×%d", x.Name, x.Count)
-}
-
-// label is the text of a wire in a picture. Mode all is not shown.
-func (w *Wire) label() string {
-	switch w.Mode {
-	case bus.All:
-		return w.Signal
-	case bus.Queue:
-		return fmt.Sprintf("%s [queue %d]", w.Signal, w.Depth)
-	}
-	return fmt.Sprintf("%s [%v]", w.Signal, w.Mode)
-}
 
 // InstanceName returns the name of an instance: the component's, with the index where there are several.
 func (x *Component) InstanceName(index int) string {
@@ -60,9 +40,15 @@ func (g *Graph) Readers(from, signal string) int {
 	return n
 }
 
-// String names the wire by its ends.
-func (w *Wire) String() string {
-	return component.Qualified(w.From, w.Signal) + " → " + component.Qualified(w.To, w.Slot)
+// Grants returns the columns that the wires let a component write, by slot.
+func (g *Graph) Grants(name string) map[string][]string {
+	grants := map[string][]string{}
+	for i := range g.Wires {
+		if w := &g.Wires[i]; w.To == name && len(w.Write) > 0 {
+			grants[w.Slot] = w.Write
+		}
+	}
+	return grants
 }
 
 // Way tells how a wire carries messages.

@@ -10,14 +10,14 @@ import (
 	"github.com/rlhost/rlhost/core/table"
 )
 
-// name is one string of a key that takes a string or a list of strings.
-type name struct {
+// placedName is one string of a key that takes a string or a list of strings.
+type placedName struct {
 	text string
 	at   Span
 }
 
 // port finds the component and the port that a wire's end names.
-func (c *wireReader) port(end name, slot bool) (owner string, port component.Port, ok bool) {
+func (c *wireReader) port(end placedName, slot bool) (owner string, port component.Port, ok bool) {
 	owner, portName, qualified := component.SplitQualified(end.text)
 	x := c.graph.Component(owner)
 	switch {
@@ -70,7 +70,7 @@ func suggestPort(owner, port, what string, ports []component.Port) string {
 	return what + "s: " + strings.Join(list, ", ")
 }
 
-func (c *wireReader) unknownComponent(end name, owner, port string, slot, qualified bool) {
+func (c *wireReader) unknownComponent(end placedName, owner, port string, slot, qualified bool) {
 	if !qualified {
 		c.Add("E030", end.at, `write "component.port"`, "%q does not name a port of a component", end.text)
 		return
@@ -115,7 +115,7 @@ var (
 // pair is one signal and one slot of a [[wire]].
 type pair struct {
 	table        *node
-	signal, slot name
+	signal, slot placedName
 	preset       bool // the preset's
 	replaces     bool // replaces the preset's
 }
@@ -167,7 +167,7 @@ func (c *wireReader) pairs(w *node, room int) []pair {
 }
 
 // nameList reads the ports of one end.
-func (c *wireReader) nameList(w *node, key string) []name {
+func (c *wireReader) nameList(w *node, key string) []placedName {
 	n := w.at(key)
 	if n == nil {
 		c.Add("E004", w.key, "", "`%s` is missing in [[wire]]", key)
@@ -177,7 +177,7 @@ func (c *wireReader) nameList(w *node, key string) []name {
 }
 
 // names reads a string or a list of strings.
-func (c *wireReader) names(n *node, key, help string) []name {
+func (c *wireReader) names(n *node, key, help string) []placedName {
 	items := []*node{n}
 	if n.kind == arrayNode {
 		items = n.items
@@ -185,14 +185,14 @@ func (c *wireReader) names(n *node, key, help string) []name {
 	if len(items) == 0 {
 		c.Add("E004", n.val, "", "`%s` is an empty list", key)
 	}
-	var list []name
+	var list []placedName
 	for _, item := range items {
 		s, ok := item.text()
 		if !ok {
 			c.wrong(item, key, "a string or a list of strings", help)
 			continue
 		}
-		list = append(list, name{s, item.val})
+		list = append(list, placedName{s, item.val})
 	}
 	return list
 }
@@ -372,5 +372,51 @@ func (c *wireReader) depth(t *node, w *Wire) {
 		c.Add("E036", n.val, "", "`depth` is %d, must be %d or less", d, 1<<20)
 	default:
 		w.Depth = int(d)
+	}
+}
+
+// grant reads which columns a wire lets its receiver write in the blocks of its messages.
+func (c *wireReader) grant(t *node, w *Wire) {
+	n := t.at("write")
+	if n == nil {
+		return
+	}
+	w.writeAt = n.val
+	can := component.PayloadOf(w.Payload).Grantable
+	for _, column := range c.names(n, "write", `write ["reward"]`) {
+		switch {
+		case len(can) == 0:
+			c.Add(component.CodeGrant, column.at, "leave `write` out", "only their maker writes blocks with payload %s", w.Payload)
+		case !slices.Contains(can, column.text):
+			c.Add(component.CodeGrant, column.at, "of a "+w.Payload+" can be granted: "+strings.Join(can, ", "), "%q cannot be granted", column.text)
+		}
+		w.Write = append(w.Write, column.text)
+	}
+	slices.Sort(w.Write)
+	w.Write = slices.Compact(w.Write)
+	if w.Mode != bus.Queue {
+		c.Add(component.CodeGrant, t.at("mode").val, `write mode = "queue"`, "a block that is written must have one receiver, mode %q gives it to several", w.Mode.String())
+	}
+}
+
+// checkGrants holds wires against each other: nobody else may get a block that somebody writes, and a component cannot tell
+// which of its slot's wires a message came by.
+func (c *wireReader) checkGrants() {
+	for i := range c.graph.Wires {
+		w := &c.graph.Wires[i]
+		if len(w.Write) == 0 {
+			continue
+		}
+		for j := range c.graph.Wires {
+			o := &c.graph.Wires[j]
+			switch {
+			case i == j:
+			case o.From == w.From && o.Signal == w.Signal && o.Mode != bus.Queue:
+				c.Add(component.CodeGrant, w.writeAt, "leave `write` out, or wire that slot to what "+w.To+" sends",
+					"%s gets each block as well, while it is written", component.Qualified(o.To, o.Slot))
+			case o.To == w.To && o.Slot == w.Slot && !slices.Equal(o.Write, w.Write):
+				c.Add(component.CodeGrant, w.writeAt, "write the same `write` in both", "%q leads to the same slot and does not grant the same", o.String())
+			}
+		}
 	}
 }
