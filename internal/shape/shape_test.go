@@ -30,7 +30,7 @@ gpu/policy/policytest:  hostabi core/... gpu/policy/... gpu/ppo
 gpu/ppo/...:            hostabi core/... gpu/policy/... gpu/ppo/...
 gpu/*/...:              hostabi core/... gpu/policy/... gpu/ppo/... .
 plugins/*/...:          hostabi/... core/... gpu/policy/... gpu/ppo/... .
-plugins/plugintest:     hostabi/... core/... plugins/plugintest internal/testkit
+plugins/plugintest:     hostabi/... core/... plugins/plugintest internal/testkit sdk/sdktest/scribe
 plugins/process/internal/...: hostabi/... core/... plugins/process/... internal/testkit
 plugins/builtin:        any
 pipeline/graph/...:     hostabi core/... gpu/policy/... pipeline/graph/...

@@ -48,7 +48,7 @@ func sceneKilledState(t *testing.T, h *RuntimeHarness) {
 		a.tell(OpAdd, i, 0)
 	}
 	a.ask(OpEcho, 0, 0)
-	a.snapshot()
+	a.Saved()
 	for range 5 {
 		a.tell(OpAdd, 1000, 0)
 	}

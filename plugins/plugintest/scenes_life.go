@@ -9,32 +9,13 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// snapshot takes the state of a component on its loop.
-func (a *act) snapshot() component.State {
-	a.t.Helper()
-	var state component.State
-	var err error
-	a.OnLoop(func() { state, err = a.Component.Snapshot() })
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	raw, err := component.EncodeState(state) // as a checkpoint would
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	if state, err = component.DecodeState(raw); err != nil {
-		a.t.Fatal(err)
-	}
-	return state
-}
-
 func sceneState(t *testing.T, h *RuntimeHarness) {
 	a := play(t, h, StageOptions{Table: map[string]any{"label": "x", "scale": int64(3)}})
 	for i := range uint64(10) {
 		a.tell(OpAdd, i+1<<40, 0)
 	}
 	a.ask(OpEcho, 0, 0)
-	state := a.snapshot()
+	state := a.Saved()
 	count, history := a.ask(OpCount, 0, 0), a.ask(OpHistory, 0, 0)
 	a.Close()
 	b := play(t, h, StageOptions{Name: "other", Table: map[string]any{"label": "x", "scale": int64(3)},
@@ -46,7 +27,7 @@ func sceneState(t *testing.T, h *RuntimeHarness) {
 
 func sceneForeignState(t *testing.T, h *RuntimeHarness) {
 	a := play(t, h, StageOptions{Table: map[string]any{"label": "x"}})
-	state := a.snapshot()
+	state := a.Saved()
 	a.Close()
 	restore := func(s component.State) error {
 		var refused error

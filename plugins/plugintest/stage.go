@@ -292,6 +292,25 @@ func (s *Stage) OnLoop(fn func()) {
 	}
 }
 
+// Saved returns the state of the component, taken on its loop, encoded and decoded as a checkpoint would.
+func (s *Stage) Saved() component.State {
+	s.t.Helper()
+	var state component.State
+	var err error
+	s.OnLoop(func() { state, err = s.Component.Snapshot() })
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	raw, err := component.EncodeState(state)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if state, err = component.DecodeState(raw); err != nil {
+		s.t.Fatal(err)
+	}
+	return state
+}
+
 // Arena returns an arena of the test.
 func (s *Stage) Arena(blocks, bytes int, schema any) *arena.Arena {
 	s.t.Helper()

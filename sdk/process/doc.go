@@ -16,7 +16,6 @@
 //
 //	[component.clipper]
 //	plugin = "clip"
-//	reward = 1.0
 //
 // # What is the same as in the host
 //

@@ -8,7 +8,9 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
 	"github.com/rlhost/rlhost/plugins/process/spawn"
+	author "github.com/rlhost/rlhost/sdk/component"
 	sdk "github.com/rlhost/rlhost/sdk/process"
+	"github.com/rlhost/rlhost/sdk/sdktest/scribe"
 )
 
 // serveProbe is the probe as a plugin in Go.
@@ -16,6 +18,8 @@ func serveProbe() {
 	sdk.Serve(sdk.Plugin{
 		Kinds: map[string]func() component.Component{"probe": plugintest.NewProbe},
 		Docs:  map[string]string{"probe": "does as it is told"},
+
+		Components: map[string]func() author.Component{"scribe": scribe.New},
 	})
 }
 
@@ -40,5 +44,12 @@ func TestRuntime_Go(t *testing.T) {
 	plugintest.TestRuntime(t, plugintest.RuntimeHarness{
 		New:   func(t testing.TB) component.Component { return newProbe(t, r, spawntest.Self(t, "probe")) },
 		Rests: true,
+	})
+}
+
+func TestAuthored_InAProcess(t *testing.T) {
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
+	plugintest.TestAuthored(t, func(t testing.TB) component.Component {
+		return newProxy(t, r, spawntest.Self(t, "probe"), "scribe")
 	})
 }

@@ -1,0 +1,103 @@
+package component_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
+	"github.com/rlhost/rlhost/core/component/author"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/session"
+	"github.com/rlhost/rlhost/plugins/builtin"
+	"github.com/rlhost/rlhost/plugins/runner"
+	"github.com/rlhost/rlhost/sdk/component"
+)
+
+// purse looks at the rewards of every trajectory on its way to the learner.
+type purse struct {
+	component.Stateless
+	host component.Host
+	out  component.Signal
+	sum  float64
+}
+
+func (c *purse) Manifest() component.Manifest {
+	return component.Manifest{
+		Signals: []component.Port{{Name: "trajectories", Payload: "trajectory", Doc: "as they came"}},
+		Slots:   []component.Port{{Name: "on_trajectories", Payload: "trajectory", Doc: "full blocks"}},
+	}
+}
+
+func (c *purse) Configure(decode func(into any) error) error { return decode(&struct{}{}) }
+
+func (c *purse) Start(h component.Host) error {
+	c.host, c.out = h, h.Signal("trajectories")
+	h.Slot("on_trajectories", c.onTrajectory)
+	return nil
+}
+
+func (c *purse) onTrajectory(m *component.Message) {
+	reward, err := m.Block.Column("reward")
+	if err == nil {
+		for _, r := range reward.Float32() {
+			c.sum += float64(r)
+		}
+		_, err = c.out.Emit(*m)
+	}
+	if err != nil {
+		c.host.Fail(err)
+	}
+}
+
+const pipeline = `
+rlhost = 1
+[run]
+name = "purse"
+stop = { env_steps = 4096 }
+evaluation = { episodes = 1 }
+[env.cartpole]
+use = "cartpole@1"
+[train]
+preset = "ppo"
+env = "cartpole"
+mode = "sync"
+[component.purse]
+kind = "purse"
+[[wire]]
+signal = "rollout.trajectories"
+slot = "purse.on_trajectories"
+mode = "queue"
+depth = 64
+on_full = "block"
+replace = true
+[[wire]]
+signal = "purse.trajectories"
+slot = "batcher.on_trajectories"
+mode = "queue"
+depth = 64
+on_full = "block"
+`
+
+// A component of one's own, built into the program that trains: CartPole gives 1 for each env step.
+func Example() {
+	dir, _ := os.MkdirTemp("", "runs")
+	defer os.RemoveAll(dir)
+	parts, engines := builtin.New(slog.New(slog.DiscardHandler), runner.Output{})
+	defer engines.Close()
+
+	mine := &purse{} // the pipeline has one instance, so one is enough
+	parts.Kinds["purse"] = author.Kind(func() component.Component { return mine })
+	g, problems := graph.Parse("purse.toml", []byte(pipeline), graph.ParseOptions{Parts: parts, Sets: []string{"run.dir=" + dir}})
+	if g == nil {
+		fmt.Print(problems)
+		return
+	}
+	result, err := session.Train(context.Background(), session.Options{Parts: parts, Graph: g})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(result.EnvSteps, mine.sum)
+	// Output: 4096 4096
+}
