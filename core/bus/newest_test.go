@@ -80,7 +80,7 @@ func TestContinue_TakesOverSequenceAndNewestMessage(t *testing.T) {
 		next.Emit(hostabi.Message{})
 		next.Continue(f.sig) // is behind
 		next.Emit(hostabi.Message{})
-		f.receiver.Behind(func() { f.in.expect(t, 5, 7) })
+		f.receiver.Post(func(*hostabi.Message) { f.in.expect(t, 5, 7) }, hostabi.Message{})
 		if s := next.Stats(); s.Emitted != 7 {
 			t.Errorf("stats %+v, want 7 emitted", s)
 		}
@@ -129,7 +129,7 @@ func TestConnect_InModeLatestMissesNothingThatIsEmittedMeanwhile(t *testing.T) {
 	connecting.Wait()
 	for _, l := range crew.loops {
 		handled := make(chan struct{})
-		l.NewReceiver("last").Behind(func() { close(handled) })
+		l.NewReceiver("last").Post(func(*hostabi.Message) { close(handled) }, hostabi.Message{})
 		<-handled
 	}
 	for i, last := range lasts {

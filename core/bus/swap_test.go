@@ -70,7 +70,7 @@ func (s *swaps) next() {
 		return
 	}
 	drained := make(chan struct{})
-	s.now.r.Behind(func() { close(drained) })
+	s.now.r.Post(func(*hostabi.Message) { close(drained) }, hostabi.Message{})
 	<-drained
 	s.now.r.Loop().Do(func() {
 		s.redirect(next.in)
@@ -229,7 +229,7 @@ func TestConnection_IsMovedByManyGoroutinesAtOnce(t *testing.T) {
 		}
 		for i := range c.loops { // what was taken last is handled as well
 			done := make(chan struct{})
-			c.loops[i].NewReceiver("last").Behind(func() { close(done) })
+			c.loops[i].NewReceiver("last").Post(func(*hostabi.Message) { close(done) }, hostabi.Message{})
 			<-done
 		}
 		c.end(t)

@@ -14,13 +14,12 @@
 //	l.Close()         // drops what was still queued
 //
 // A component may be replaced while the loop runs. The new receiver is held before anything is posted: that keeps back
-// all its messages, control messages and timers too, until Release. For the old one, Behind calls a function once what
-// is queued now has been handled, Requeue gives pending messages to its successor, and Close drops the rest, after
-// which the loop keeps no reference to it. Do calls a function while no slot of the loop runs, from any goroutine.
+// all its messages, control messages and timers too, until Release. Requeue gives the pending messages of the old one to
+// its successor, and Close drops the rest, after which the loop keeps no reference to it. Do calls a function while no
+// slot of the loop runs, from any goroutine.
 //
 // A loop that has nothing to do sleeps, and a post wakes it. With SetSource it sleeps where other input arrives,
-// such as a ring that another process writes to, and a post wakes it there; or with Lazy a little longer, so that
-// posting costs little.
+// such as a ring that another process writes to, and a post wakes it there.
 //
 // Everything except Run and Close may be called from any goroutine, also from a slot that the loop is running:
 // a post never runs a slot inline. Do and Receiver.Close wait for the slot that runs, unless they are called on the loop

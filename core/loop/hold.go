@@ -19,9 +19,7 @@ func (r *Receiver) Release() {
 }
 
 // Held reports whether a Hold is in force: until the loop has come to its Release.
-func (r *Receiver) Held() bool { return r.isHeld() }
-
-func (r *Receiver) isHeld() bool { return r.paused.Load() >= heldUnit/2 }
+func (r *Receiver) Held() bool { return r.paused.Load() >= heldUnit/2 }
 
 func (r *Receiver) counts() (pauses, holds int) {
 	n := int(r.paused.Load())
@@ -34,38 +32,18 @@ type releasing Receiver
 
 func (p *releasing) Deliver(*hostabi.Message) {
 	r := (*Receiver)(p)
-	if !r.isHeld() {
+	if !r.Held() {
 		return // released more often than held
 	}
 	r.paused.Add(-heldUnit)
-	for r.urgent.n > 0 && !r.isHeld() {
+	for r.urgent.n > 0 && !r.Held() {
 		it := r.urgent.pop()
 		r.loop.unkeep(r)
 		r.loop.run(it)
 	}
-	if !r.isHeld() {
+	if !r.Held() {
 		(*resumption)(r).Deliver(nil)
 	}
 }
 
 func (p *releasing) Drop(*hostabi.Message) {}
-
-// Behind calls fn on the loop once all that is queued on the component's data lane now has been handled, including
-// messages kept back by a pause; with nothing in front of it, fn is called even if the receiver is paused. A held
-// receiver keeps it back. It reports whether the loop took it; if the receiver or the loop is closed before its turn
-// comes, fn is not called.
-func (r *Receiver) Behind(fn func()) bool {
-	return r.loop.post(r, marker(fn), &hostabi.Message{})
-}
-
-// marker is the message of a Behind.
-type marker func()
-
-func (f marker) Deliver(*hostabi.Message) { f() }
-func (f marker) Drop(*hostabi.Message)    {}
-
-// isDue reports whether an item with nothing in front of it may be handled although r is paused.
-func (r *Receiver) isDue(it *item) bool {
-	_, is := it.t.(marker)
-	return is && !r.isHeld()
-}

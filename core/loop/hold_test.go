@@ -122,51 +122,6 @@ func TestHold_EndsWithTheLoop(t *testing.T) {
 	}
 }
 
-func TestBehind_WaitsForWhatIsQueuedAndForNothingElse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := loop.New("l")
-		begin(t, l)
-		r := l.NewReceiver("r")
-		var j journal
-		mark := func(n uint32) func() { return func() { j.slot(&hostabi.Message{T: n}) } }
-		r.Post(j.slot, at(1))
-		r.Behind(mark(2))
-		r.Post(j.slot, at(3))
-		synctest.Wait()
-		j.expect(t, 1, 2, 3)
-
-		r.Pause()
-		r.Behind(mark(4)) // nothing is in front of it
-		synctest.Wait()
-		j.expect(t, 1, 2, 3, 4)
-		r.Post(func(m *hostabi.Message) { j.slot(m); r.Pause() }, at(5))
-		r.Behind(mark(6))
-		r.Behind(mark(7))
-		r.Post(j.slot, at(8))
-		r.Behind(mark(9))
-		synctest.Wait()
-		j.expect(t, 1, 2, 3, 4)
-		r.Resume() // 5 pauses again, but 6 and 7 have nothing in front of them
-		synctest.Wait()
-		j.expect(t, 1, 2, 3, 4, 5, 6, 7)
-		r.Resume()
-		synctest.Wait()
-		j.expect(t, 1, 2, 3, 4, 5, 6, 7, 8, 9)
-
-		r.Hold()
-		r.Behind(mark(10))
-		synctest.Wait()
-		j.expect(t, 1, 2, 3, 4, 5, 6, 7, 8, 9)
-		r.Release()
-		synctest.Wait()
-		j.expect(t, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
-		r.Close()
-		if r.Behind(mark(11)) {
-			t.Error("a closed receiver took a function")
-		}
-	})
-}
-
 func TestRequeue_GivesWhatWaitsToOthersInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, far := loop.New("l"), loop.New("far")

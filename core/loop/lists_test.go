@@ -26,7 +26,6 @@ func (w *weight) fill() {
 	for range 5 {
 		w.r.Post(w.slot, hostabi.Message{})
 		w.r.Control(w.slot, hostabi.Message{})
-		w.r.Behind(func() { w.slot(nil) })
 	}
 }
 

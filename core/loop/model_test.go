@@ -17,7 +17,7 @@ type modelReceiver struct {
 	backlog, urgent []entry
 }
 
-// entry is a queued message; by its kind also a function of Behind, the end of a Hold, or of a Pause.
+// entry is a queued message; by its kind also the end of a Hold, or of a Pause.
 type entry struct {
 	r    *modelReceiver
 	kind entryKind
@@ -29,7 +29,6 @@ type entryKind uint8
 
 const (
 	message entryKind = iota
-	behind
 	release
 	resume
 )
@@ -98,7 +97,7 @@ func (w *model) released(r *modelReceiver) {
 func (w *model) one() bool {
 	for len(w.ready) > 0 {
 		r := w.ready[0]
-		if len(r.backlog) > 0 && r.held == 0 && (r.paused <= 0 || r.backlog[0].kind == behind) {
+		if len(r.backlog) > 0 && r.held == 0 && r.paused <= 0 {
 			e := r.backlog[0]
 			r.backlog = r.backlog[1:]
 			w.handle(e)
@@ -111,8 +110,7 @@ func (w *model) one() bool {
 	}
 	e := w.data[0]
 	w.data = w.data[1:]
-	due := e.kind == behind && e.r.held == 0 && len(e.r.backlog) == 0
-	if r := e.r; !due && (r.paused > 0 || r.held > 0 || len(r.backlog) > 0) {
+	if r := e.r; r.paused > 0 || r.held > 0 || len(r.backlog) > 0 {
 		r.backlog = append(r.backlog, e)
 		return true
 	}
@@ -123,12 +121,6 @@ func (w *model) one() bool {
 func (w *model) post(i, id int, do func(world)) {
 	if r := w.receivers[i]; !r.closed {
 		w.data = append(w.data, entry{r: r, id: id, do: do})
-	}
-}
-
-func (w *model) behind(i, id int) {
-	if r := w.receivers[i]; !r.closed {
-		w.data = append(w.data, entry{r: r, id: id, kind: behind, do: func(world) {}})
 	}
 }
 

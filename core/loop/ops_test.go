@@ -15,7 +15,6 @@ import (
 type world interface {
 	post(r, id int, do func(world))
 	postControl(r, id int, do func(world))
-	behind(r, id int)
 	pause(r int)
 	resume(r int)
 	hold(r int)
@@ -74,12 +73,11 @@ func (w *real) postControl(r, id int, do func(world)) {
 	w.receivers[r].ControlTo(&letter{w, id, do}, &hostabi.Message{})
 }
 
-func (w *real) behind(r, id int) { w.receivers[r].Behind(func() { w.handled(id) }) }
-func (w *real) pause(r int)      { w.receivers[r].Pause() }
-func (w *real) resume(r int)     { w.receivers[r].Resume() }
-func (w *real) hold(r int)       { w.receivers[r].Hold() }
-func (w *real) release(r int)    { w.receivers[r].Release() }
-func (w *real) close(r int)      { w.receivers[r].Close() }
+func (w *real) pause(r int)   { w.receivers[r].Pause() }
+func (w *real) resume(r int)  { w.receivers[r].Resume() }
+func (w *real) hold(r int)    { w.receivers[r].Hold() }
+func (w *real) release(r int) { w.receivers[r].Release() }
+func (w *real) close(r int)   { w.receivers[r].Close() }
 
 func (w *real) requeue(r, to int) {
 	w.receivers[r].Requeue(func(t loop.Target) *loop.Receiver {
@@ -134,10 +132,6 @@ func (s *script) op(depth int) func(world) {
 	case kind == 7:
 		to := s.next(len(s.paused))
 		return func(w world) { w.requeue(r, to) }
-	case kind < 10:
-		s.id++
-		id := s.id
-		return func(w world) { w.behind(r, id) }
 	default:
 		s.id++
 		id, do := s.id, func(world) {}

@@ -59,7 +59,7 @@ func (l *Loop) runControl() {
 	for l.urgentPos < len(l.urgent) {
 		it := &l.urgent[l.urgentPos]
 		l.urgentPos++
-		if r := it.r; r.isHeld() {
+		if r := it.r; r.Held() {
 			l.keep(r, &r.urgent, it)
 			continue
 		}
@@ -72,7 +72,7 @@ func (l *Loop) runControl() {
 func (l *Loop) step() bool {
 	for len(l.ready) > 0 {
 		r := l.ready[0]
-		if r.backlog.n > 0 && (r.paused.Load() <= 0 || r.isDue(r.backlog.oldest())) {
+		if r.backlog.n > 0 && r.paused.Load() <= 0 {
 			it := r.backlog.pop()
 			l.unkeep(r)
 			l.run(it)
@@ -86,7 +86,7 @@ func (l *Loop) step() bool {
 	}
 	it := &l.batch[l.batchPos]
 	l.batchPos++
-	if r := it.r; (r.paused.Load() > 0 || r.backlog.n > 0) && !(r.backlog.n == 0 && r.isDue(it)) {
+	if r := it.r; r.paused.Load() > 0 || r.backlog.n > 0 {
 		l.keep(r, &r.backlog, it)
 		return true
 	}
