@@ -171,39 +171,6 @@ func TestLoan_BytesEndWithIt(t *testing.T) {
 	}
 }
 
-func TestLoan_EndsOnce(t *testing.T) {
-	for _, first := range []string{"commit", "abort"} {
-		a := small(t, 1)
-		l := loan(t, a)
-		copied := l
-		end := func(l Loan) (err error) {
-			if first == "commit" {
-				_, err = l.Commit()
-				return err
-			}
-			return l.Abort()
-		}
-		ok(t, end(l))
-		for range 2 { // the second time the block is on its next loan
-			if h, err := copied.Commit(); !errors.Is(err, ErrSpent) || h != 0 {
-				t.Errorf("commit after %s = %v, %v, want ErrSpent", first, h, err)
-			}
-			if err := copied.Abort(); !errors.Is(err, ErrSpent) {
-				t.Errorf("abort after %s = %v, want ErrSpent", first, err)
-			}
-			if first == "commit" && a.word(0).state() == stateLive {
-				ok(t, a.Release(l.Handle()))
-			}
-			if next, err := a.Loan(); err == nil && next.Bytes() == nil {
-				t.Error("the next loan has no bytes")
-			}
-		}
-		if s := a.Stats(); s.Write != 1 {
-			t.Errorf("after %s: %+v, want the next loan untouched", first, s)
-		}
-	}
-}
-
 func TestZeroValues_AreSpent(t *testing.T) {
 	var l Loan
 	var lease Lease
@@ -218,93 +185,6 @@ func TestZeroValues_AreSpent(t *testing.T) {
 	}
 	if l.Bytes() != nil || lease.Bytes() != nil {
 		t.Error("zero values have bytes")
-	}
-}
-
-func TestLease_StaleAfterReuse(t *testing.T) {
-	a := small(t, 1)
-	old := commit(t, a)
-	ok(t, a.Release(old))
-	for range 3 {
-		for name, op := range map[string]func(hostabi.Handle) error{
-			"Lease":   func(h hostabi.Handle) error { _, err := a.Lease(h); return err },
-			"Retain":  a.Retain,
-			"Release": a.Release,
-			"Revoke":  a.Revoke,
-			"Loaned":  func(h hostabi.Handle) error { _, err := a.Loaned(h); return err },
-		} {
-			if err := op(old); !errors.Is(err, ErrStale) {
-				t.Errorf("%s of %v at %v = %v, want ErrStale", name, old, a.word(0), err)
-			}
-		}
-		if l, err := a.LoanBlock(0); err == nil {
-			_, err = l.Commit()
-			ok(t, err)
-		}
-	}
-}
-
-func TestLease_SecondReleaseIsSpentAndTakesNothing(t *testing.T) {
-	a := small(t, 1)
-	h := commit(t, a)
-	lease, err := a.Lease(h)
-	ok(t, err)
-	ok(t, lease.Release())
-	if err := lease.Release(); !errors.Is(err, ErrSpent) {
-		t.Errorf("second Release = %v, want ErrSpent", err)
-	}
-	if s := a.Stats(); s.Live != 1 || s.Leases != 1 {
-		t.Errorf("after a second Release: %+v, want the committer's claim alone", s)
-	}
-	ok(t, a.Release(h))
-}
-
-func TestRelease_LastOfManyClaimsFrees(t *testing.T) {
-	a := small(t, 1)
-	h := commit(t, a)
-	var leases []Lease
-	for range 5 {
-		l, err := a.Lease(h)
-		ok(t, err)
-		leases = append(leases, l)
-		ok(t, a.Retain(h))
-	}
-	for range 6 {
-		ok(t, a.Release(h))
-	}
-	for i := range leases {
-		if s := a.Stats(); s.Live != 1 || s.Leases != 5-i {
-			t.Errorf("with %d leases: %+v", 5-i, s)
-		}
-		ok(t, leases[i].Release())
-	}
-	if s := a.Stats(); s.Free != 1 || s.Frees != 1 || s.Commits != 1 {
-		t.Errorf("without claims: %+v, want the block free", s)
-	}
-}
-
-func TestRevoke_KeepsReadersAndRefusesNewOnes(t *testing.T) {
-	a := small(t, 1)
-	l := loan(t, a)
-	copy(l.Bytes(), "old")
-	h, err := l.Commit()
-	ok(t, err)
-	lease, err := a.Lease(h)
-	ok(t, err)
-	ok(t, a.Revoke(h))
-	if err := a.Revoke(h); !errors.Is(err, ErrStale) {
-		t.Errorf("second Revoke = %v, want ErrStale", err)
-	}
-	if _, err := a.Lease(h); !errors.Is(err, ErrStale) {
-		t.Errorf("Lease of a revoked block = %v, want ErrStale", err)
-	}
-	ok(t, a.Release(h))
-	if got := string(lease.Bytes()[:3]); got != "old" {
-		t.Errorf("reader of a revoked block sees %q", got)
-	}
-	ok(t, lease.Release())
-	if s := a.Stats(); s.Free != 1 || s.Frees != 1 {
-		t.Errorf("after the last release: %+v, want the block free", s)
 	}
 }
 

@@ -23,6 +23,21 @@ const (
 	maxInFlight = 3
 )
 
+func stampAll(mem []byte, h hostabi.Handle) {
+	for ; len(mem) >= 8; mem = mem[8:] {
+		stamp(mem[:8], h)
+	}
+}
+
+func stampedAll(mem []byte, h hostabi.Handle) bool {
+	for ; len(mem) >= 8; mem = mem[8:] {
+		if !stamped(mem[:8], h) {
+			return false
+		}
+	}
+	return true
+}
+
 // frame is what the processes of a test send each other: a handle or 0, and how many handles of the other side the
 // sender has finished with. The sender of a handle keeps its claim until then.
 type frame struct {

@@ -2,53 +2,11 @@ package arena
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rlhost/rlhost/hostabi"
 )
-
-func TestOnFree_FiresOncePerFree(t *testing.T) {
-	a := small(t, 2)
-	var credits []uint32
-	for b := range uint32(2) {
-		a.OnFree(b, func(block uint32) {
-			credits = append(credits, block)
-			if s := a.word(block).state(); s != stateFree {
-				t.Errorf("credit for block %d in state %d", block, s)
-			}
-		})
-	}
-	expect := func(what string, want ...uint32) {
-		t.Helper()
-		if !slices.Equal(credits, want) {
-			t.Errorf("%s: credits %v, want %v", what, credits, want)
-		}
-		credits = nil
-	}
-	l, err := a.LoanBlock(1)
-	ok(t, err)
-	h, err := l.Commit()
-	ok(t, err)
-	ok(t, a.Retain(h))
-	ok(t, a.Release(h))
-	expect("held")
-	ok(t, a.Release(h))
-	expect("released", 1)
-	_ = a.Release(h)
-	expect("released again")
-	ok(t, loan(t, a).Abort())
-	expect("aborted", 0)
-	h = commit(t, a)
-	ok(t, a.Revoke(h))
-	expect("revoked")
-	ok(t, a.Release(h))
-	expect("released after revoke", 0)
-	a.OnFree(0, nil)
-	ok(t, loan(t, a).Abort())
-	expect("without receiver")
-}
 
 func TestOnFree_ReceiverMayTakeTheBlock(t *testing.T) {
 	a := small(t, 1)
@@ -66,6 +24,8 @@ func TestOnFree_ReceiverMayTakeTheBlock(t *testing.T) {
 		ok(t, err)
 		ok(t, a.Release(h))
 	})
+	ok(t, loan(t, a).Abort())
+	a.OnFree(0, nil)
 	ok(t, loan(t, a).Abort())
 	if turns != 5 {
 		t.Errorf("%d turns, want 5", turns)

@@ -4,9 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
-	"runtime"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,34 +57,6 @@ func sweepScribbled(t testing.TB, e *endure) (mended int) {
 	e.whole()
 	ok(t, e.a.Close())
 	return swept.Mended
-}
-
-func TestSweep_MendsWhatWasScribbledWhileTheHostWorks(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rounds := 12
-	if testing.Short() {
-		rounds = 4
-	}
-	mended := 0
-	for round := range uint64(rounds) {
-		s, e := scribbled(t, 16, seed+round)
-		var dead atomic.Bool
-		var process sync.WaitGroup
-		process.Go(func() {
-			for !dead.Load() {
-				s.scribble()
-				runtime.Gosched()
-			}
-		})
-		for range 20_000 {
-			e.step()
-		}
-		dead.Store(true)
-		process.Wait()
-		mended += sweepScribbled(t, e)
-	}
-	t.Logf("%d blocks mended", mended)
 }
 
 func TestSweep_MendsWhileTheHostWorks(t *testing.T) {

@@ -20,7 +20,6 @@ const (
 
 // roles are what other processes do, until they are killed or have nothing more to do.
 var roles = map[string]func(*Arena) error{
-	"crash":    crashLoop,
 	"pass on":  passOn,
 	"hoard":    hoard,
 	"scribble": scribbleAll,
