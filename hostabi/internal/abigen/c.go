@@ -50,7 +50,7 @@ func renderC(m *model) string {
 		b.WriteString("enum {\n")
 		for _, c := range g.constants {
 			m.comment(&b, "    ", "//", c.doc)
-			fmt.Fprintf(&b, "    RL_%s = %d,\n", constantName(c), c.value)
+			fmt.Fprintf(&b, "    RL_%s = %s,\n", constantName(c), c.value.ExactString())
 		}
 		b.WriteString("};\n\n")
 	}

@@ -4,8 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/constant"
-	"go/token"
-	"go/types"
+	"maps"
 	"math"
 	"path/filepath"
 	"reflect"
@@ -49,43 +48,27 @@ func hostTypes() []reflect.Type {
 	}
 }
 
-// hostConstant is one constant of the view, whatever its type.
-type hostConstant struct {
-	name  string
-	value constant.Value
-	doc   []string
-}
-
-// hostGroup is one const block.
-type hostGroup struct {
-	doc       []string
-	constants []hostConstant
-}
-
 // hostView renders sdk/c/native/rlhost_abi.h from the module in root.
 func hostView(root string) (string, error) {
 	m := &model{names: map[string]string{"Ctl": "ctl", "Inline": fieldC("Inline")}}
-	var groups []hostGroup
 	structs := map[string]*ast.TypeSpec{}
 	for _, source := range hostSources() {
-		more, err := m.loadHost(filepath.Join(root, source[0]), source[1:], structs)
+		groups, more, err := read(filepath.Join(root, source[0]), source[1:])
 		if err != nil {
 			return "", err
 		}
-		groups = append(groups, more...)
+		maps.Copy(structs, more)
+		for _, g := range groups {
+			m.addHostGroup(g)
+		}
 	}
 	for _, t := range hostTypes() {
 		m.names[t.Name()] = "rlh_" + snake(t.Name())
-		m.records = append(m.records, newRecord(t, structs[t.Name()]))
-		for i := range t.NumField() {
-			if name := t.Field(i).Name; strings.ToLower(name) != snake(name) {
-				m.names[name] = snake(name)
-			}
-		}
+		m.addRecord(t, structs)
 	}
 	var b strings.Builder
 	b.WriteString(headHost)
-	for _, g := range groups {
+	for _, g := range m.groups {
 		m.hostGroup(&b, g)
 	}
 	for _, r := range m.records {
@@ -95,53 +78,23 @@ func hostView(root string) (string, error) {
 	return b.String(), nil
 }
 
-// loadHost returns the const blocks of some files of a folder, and adds their structs.
-func (m *model) loadHost(dir string, names []string, structs map[string]*ast.TypeSpec) ([]hostGroup, error) {
-	parsed, info, err := parse(dir, names)
-	if err != nil {
-		return nil, err
-	}
-	var groups []hostGroup
-	for _, f := range parsed {
-		for _, d := range f.Decls {
-			decl, ok := d.(*ast.GenDecl)
-			if !ok {
-				continue
-			}
-			m.addDecl(decl, info, map[string][]string{}, structs)
-			if decl.Tok == token.CONST {
-				groups = append(groups, m.newHostGroup(decl, info))
-			}
+// addHostGroup adds a const block under the names of the view.
+func (m *model) addHostGroup(g group) {
+	for i := range g.constants {
+		c := &g.constants[i]
+		if g.alone {
+			c.doc = append(g.doc, c.doc...)
 		}
+		if len(c.doc) > 0 && strings.HasPrefix(c.doc[0], c.name+": ") {
+			c.doc = unnamed(c.name, c.doc) // the name follows the comment anyway
+		}
+		m.names[c.name] = hostName(c.name)
+		c.name = hostName(c.name)
 	}
-	return groups, nil
-}
-
-func (m *model) newHostGroup(decl *ast.GenDecl, info *types.Info) hostGroup {
-	g := hostGroup{doc: lines(decl.Doc)}
-	if !decl.Lparen.IsValid() { // the comment of a constant on its own is that constant's
+	if g.alone {
 		g.doc = nil
 	}
-	for _, s := range decl.Specs {
-		spec := s.(*ast.ValueSpec)
-		doc := append(lines(spec.Doc), lines(spec.Comment)...)
-		if !decl.Lparen.IsValid() {
-			doc = append(lines(decl.Doc), doc...)
-		}
-		for _, id := range spec.Names {
-			c, ok := info.Defs[id].(*types.Const)
-			if !ok || !c.Exported() {
-				continue
-			}
-			name := hostName(c.Name())
-			m.names[c.Name()] = name
-			if len(doc) > 0 && strings.HasPrefix(doc[0], c.Name()+": ") {
-				doc = unnamed(c.Name(), doc) // the comment of the view stands before the name anyway
-			}
-			g.constants = append(g.constants, hostConstant{name, c.Val(), doc})
-		}
-	}
-	return g
+	m.groups = append(m.groups, g)
 }
 
 // hostName is the name of a constant in the view. Version alone would not say of what.
@@ -153,7 +106,7 @@ func hostName(name string) string {
 }
 
 // hostGroup writes a const block: numbers that an int holds as an enum, which debuggers show, others as macros.
-func (m *model) hostGroup(b *strings.Builder, g hostGroup) {
+func (m *model) hostGroup(b *strings.Builder, g group) {
 	if len(g.constants) == 0 {
 		return
 	}

@@ -16,26 +16,26 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// model is what the views show of package hostabi.
+// model is what a view shows.
 type model struct {
 	groups  []group
 	records []record
 	exports []function
 	imports []function
-	names   map[string]string // Go names that comments use, and what the views call the same
+	names   map[string]string // Go names that comments use, and what the view calls the same
 }
 
-// group is one const block: its comment and its constants.
+// group is one const block: its comment and its exported constants.
 type group struct {
 	doc       []string
+	alone     bool // not a block, but one constant with that comment
 	constants []number
-	names     map[string]string // values of string constants, by Go name
 }
 
-// number is one integer constant. typ is the Go name of its type, "" for an untyped one.
+// number is one constant. typ is the Go name of its type, "" for an untyped one.
 type number struct {
 	name, typ string
-	value     int64
+	value     constant.Value
 	doc       []string
 }
 
@@ -73,8 +73,8 @@ func sharedTypes() []reflect.Type {
 	}
 }
 
-// parse reads some files of a folder, and what their constants are.
-func parse(dir string, names []string) ([]*ast.File, *types.Info, error) {
+// read returns the const blocks of some files of a folder, and their types by name.
+func read(dir string, names []string) (groups []group, structs map[string]*ast.TypeSpec, err error) {
 	fset := token.NewFileSet()
 	var parsed []*ast.File
 	for _, name := range names {
@@ -88,37 +88,95 @@ func parse(dir string, names []string) ([]*ast.File, *types.Info, error) {
 	info := &types.Info{Defs: map[*ast.Ident]types.Object{}}
 	conf := types.Config{Error: func(error) {}, Importer: nothing{}}
 	_, _ = conf.Check(filepath.Base(dir), fset, parsed, info)
-	return parsed, info, nil
+	structs = map[string]*ast.TypeSpec{}
+	for _, f := range parsed {
+		for _, d := range f.Decls {
+			decl, ok := d.(*ast.GenDecl)
+			switch {
+			case ok && decl.Tok == token.CONST:
+				groups = append(groups, newGroup(decl, info))
+			case ok && decl.Tok == token.TYPE:
+				for _, s := range decl.Specs {
+					spec := s.(*ast.TypeSpec)
+					if spec.Doc == nil {
+						spec.Doc = decl.Doc
+					}
+					structs[spec.Name.Name] = spec
+				}
+			}
+		}
+	}
+	return groups, structs, nil
 }
 
+func newGroup(decl *ast.GenDecl, info *types.Info) group {
+	g := group{doc: lines(decl.Doc), alone: !decl.Lparen.IsValid()}
+	for _, s := range decl.Specs {
+		spec := s.(*ast.ValueSpec)
+		doc := append(lines(spec.Doc), lines(spec.Comment)...)
+		for _, id := range spec.Names {
+			c, ok := info.Defs[id].(*types.Const)
+			if !ok || !c.Exported() {
+				continue
+			}
+			typ := ""
+			if named, ok := c.Type().(*types.Named); ok {
+				typ = named.Obj().Name()
+			}
+			g.constants = append(g.constants, number{c.Name(), typ, c.Val(), doc})
+		}
+	}
+	return g
+}
+
+// load returns the view of guests from the folder of package hostabi.
 func load(dir string) (*model, error) {
-	parsed, info, err := parse(dir, files[:])
+	groups, structs, err := read(dir, files[:])
 	if err != nil {
 		return nil, err
 	}
-	m := &model{names: map[string]string{}}
+	m := &model{names: map[string]string{"Ptr": "ptr"}}
 	docs := map[string][]string{} // comments of string constants, by value
-	structs := map[string]*ast.TypeSpec{}
-	for _, f := range parsed {
-		for _, d := range f.Decls {
-			if decl, ok := d.(*ast.GenDecl); ok {
-				m.addDecl(decl, info, docs, structs)
-			}
-		}
+	for _, g := range groups {
+		m.addGroup(g, docs)
 	}
 	for _, t := range sharedTypes() {
-		m.records = append(m.records, newRecord(t, structs[t.Name()]))
-		for i := range t.NumField() {
-			if name := t.Field(i).Name; strings.ToLower(name) != snake(name) || name == "Ptr" {
-				m.names[name] = snake(name)
-			}
-		}
+		m.addRecord(t, structs)
 	}
 	if m.exports, err = newFunctions(hostabi.EnvExports(), docs); err != nil {
 		return nil, err
 	}
 	m.imports, err = newFunctions(hostabi.EnvImports(), docs)
 	return m, err
+}
+
+// addGroup keeps the numbers that guests use, and the comments of names.
+func (m *model) addGroup(g group, docs map[string][]string) {
+	all := g.constants
+	g.constants = nil
+	for _, c := range all {
+		switch {
+		case c.value.Kind() == constant.String:
+			name := constant.StringVal(c.value)
+			docs[name], m.names[c.name] = c.doc, name
+		case c.typ != "ValueType":
+			c.doc = unnamed(c.name, c.doc)
+			g.constants = append(g.constants, c)
+		}
+	}
+	if len(g.constants) > 0 {
+		m.groups = append(m.groups, g)
+	}
+}
+
+// addRecord adds a struct, and the names of its fields.
+func (m *model) addRecord(t reflect.Type, structs map[string]*ast.TypeSpec) {
+	m.records = append(m.records, newRecord(t, structs[t.Name()]))
+	for i := range t.NumField() {
+		if name := t.Field(i).Name; strings.ToLower(name) != snake(name) {
+			m.names[name] = snake(name)
+		}
+	}
 }
 
 var word = regexp.MustCompile(`\w+`)
@@ -138,52 +196,6 @@ type nothing struct{}
 
 func (nothing) Import(path string) (*types.Package, error) {
 	return nil, fmt.Errorf("%s: not imported", path)
-}
-
-func (m *model) addDecl(decl *ast.GenDecl, info *types.Info, docs map[string][]string, structs map[string]*ast.TypeSpec) {
-	switch decl.Tok {
-	case token.TYPE:
-		for _, s := range decl.Specs {
-			spec := s.(*ast.TypeSpec)
-			if spec.Doc == nil {
-				spec.Doc = decl.Doc
-			}
-			structs[spec.Name.Name] = spec
-		}
-	case token.CONST:
-		g := group{doc: lines(decl.Doc), names: m.names}
-		for _, s := range decl.Specs {
-			spec := s.(*ast.ValueSpec)
-			doc := append(lines(spec.Doc), lines(spec.Comment)...)
-			for _, id := range spec.Names {
-				g.add(info.Defs[id], doc, docs)
-			}
-		}
-		if len(g.constants) > 0 {
-			m.groups = append(m.groups, g)
-		}
-	}
-}
-
-// add keeps an integer constant of a type that guests use, or the comment of a name.
-func (g *group) add(obj types.Object, doc []string, docs map[string][]string) {
-	c, ok := obj.(*types.Const)
-	if !ok || !c.Exported() {
-		return
-	}
-	if c.Val().Kind() == constant.String {
-		docs[constant.StringVal(c.Val())] = doc
-		g.names[c.Name()] = constant.StringVal(c.Val())
-		return
-	}
-	value, exact := constant.Int64Val(constant.ToInt(c.Val()))
-	typ := ""
-	if named, ok := c.Type().(*types.Named); ok {
-		typ = named.Obj().Name()
-	}
-	if exact && typ != "ValueType" {
-		g.constants = append(g.constants, number{c.Name(), typ, value, unnamed(c.Name(), doc)})
-	}
 }
 
 // unnamed returns the comment of a constant without the Go name that it begins with.

@@ -27,7 +27,7 @@ func renderRust(m *model) string {
 		m.comment(&b, "", "//", g.doc)
 		for _, c := range g.constants {
 			m.comment(&b, "", "///", c.doc)
-			fmt.Fprintf(&b, "pub const %s: %s = %d;\n", constantName(c), constantTypeRust(c.typ), c.value)
+			fmt.Fprintf(&b, "pub const %s: %s = %s;\n", constantName(c), constantTypeRust(c.typ), c.value.ExactString())
 		}
 		b.WriteString("\n")
 	}
