@@ -90,24 +90,18 @@ func TestCache_NothingDamagedIsRun(t *testing.T) {
 	for _, at := range places {
 		bad := bytes.Clone(l.good)
 		bad[at] ^= 1 << (at % 8)
-		if err := os.WriteFile(l.entry, bad, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(l.entry, bad, 0o600))
 		said := l.loads()
 		if strings.Count(said, "compiled module not used") != 1 {
 			t.Errorf("byte %d flipped: said %q", at, said)
 		}
 	}
 	for _, size := range []int{0, 1, entryHead - 1, entryHead, len(l.good) / 2, len(l.good) - 1} {
-		if err := os.Truncate(l.entry, int64(size)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Truncate(l.entry, int64(size)))
 		l.refuses(fmt.Sprintf("cut to %d bytes", size))
 	}
 	longer, err := os.OpenFile(l.entry, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := longer.WriteString("more"); err != nil {
 		t.Fatal(err)
 	}
@@ -223,9 +217,7 @@ func TestCache_FolderOfOthersIsNotUsed(t *testing.T) {
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			l := newCacheLab(t, counting(13))
-			if err := os.WriteFile(l.entry, []byte("nonsense"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(l.entry, []byte("nonsense"), 0o600))
 			if err := c.plant(l); err != nil {
 				if os.Geteuid() != 0 && c.what == "of another user" {
 					t.Skip("only root can give a folder away")

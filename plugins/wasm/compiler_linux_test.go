@@ -46,9 +46,7 @@ func apart(t *testing.T, dir, role string) (*Runtime, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
 	r, err := New(Options{CacheDir: dir, Compiler: role, Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)

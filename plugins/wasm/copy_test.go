@@ -24,9 +24,7 @@ func TestCopyFrom_IsSnapshotAndRestoreInOne(t *testing.T) {
 			begin(t, e, all)
 			play(t, e, all, 3)
 			snap, err := e.Snapshot()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			fuel := e.FuelUsed()
 			fresh, played := newEnv(t, load(t, r, name, source, env.Source{}), o), newEnv(t, p, o)
 			own := blocks(t, p.Spec(), shape, 3)
@@ -69,9 +67,7 @@ func TestCopyFrom_RefusesOthers(t *testing.T) {
 			t.Errorf("%s: %v, want ErrUnsupported", what, err)
 		}
 	}
-	if err := wider.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, wider.Close())
 	if _, err := e.Snapshot(); err != nil {
 		t.Errorf("it is not as it was: %v", err)
 	}

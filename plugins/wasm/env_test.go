@@ -29,12 +29,26 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	if err != nil {
+		t.Helper()
+		t.Fatal(err)
+	}
+}
+
+// opened returns an Env with a bound block of four steps.
+func opened(t testing.TB, p *Plugin, o env.Options) (*Env, env.Block) {
+	t.Helper()
+	e, b := newEnv(t, p, o), blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: o.Envs}, 1)[0]
+	must(t, e.Bind(b))
+	return e, b
+}
+
 func newRuntime(t testing.TB) *Runtime {
 	t.Helper()
 	r, err := New(Options{CacheDir: testCache})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
@@ -46,9 +60,7 @@ func newRuntime(t testing.TB) *Runtime {
 func load(t testing.TB, r *Runtime, path string, source []byte, c env.Source) *Plugin {
 	t.Helper()
 	p, err := r.Load(t.Context(), path, source, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -66,9 +78,7 @@ const (
 func readGuest(t testing.TB, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 
@@ -82,9 +92,7 @@ func newEnv(t testing.TB, p *Plugin, o env.Options) *Env {
 		o.Autoreset = spec.PickAutoreset()
 	}
 	e, err := p.NewEnv(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
@@ -97,13 +105,9 @@ func newEnv(t testing.TB, p *Plugin, o env.Options) *Env {
 func blocks(t testing.TB, spec hostabi.EnvSpec, shape trajectory.Shape, n int) []env.Block {
 	t.Helper()
 	schema, err := trajectory.NewSchema(spec, shape)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	seg, err := shm.Create("test", n*schema.Bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { seg.Close() })
 	var all []env.Block
 	for k := range n {
@@ -138,9 +142,7 @@ func play(t testing.TB, e *Env, all []env.Block, rounds int) []byte {
 	x := uint64(7)
 	for range rounds {
 		for _, b := range all {
-			if err := e.Bind(b); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Bind(b))
 			clear(b.Mem) // what nobody writes must not differ between runs
 			act := b.Int32(trajectory.Action)
 			for k := range act {
@@ -148,9 +150,7 @@ func play(t testing.TB, e *Env, all []env.Block, rounds int) []byte {
 				act[k] = int32(x >> 63)
 			}
 			for step := range b.Schema.Shape.Steps {
-				if err := e.Step(step); err != nil {
-					t.Fatal(err)
-				}
+				must(t, e.Step(step))
 			}
 			log = append(log, b.Mem[:b.Schema.GuestBytes]...)
 		}
@@ -164,12 +164,8 @@ func TestEnv_StepsIntoBlock(t *testing.T) {
 	t.Logf("%s %+v", spec.Name, spec)
 	e := newEnv(t, p, env.Options{Envs: 64, Autoreset: hostabi.SameStep})
 	all := blocks(t, spec, trajectory.Shape{Steps: 32, Envs: 64}, 3)
-	if err := e.Bind(all[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Reset(0, nil, seeds(64)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Bind(all[0]))
+	must(t, e.Reset(0, nil, seeds(64)))
 	play(t, e, all, 2)
 	for _, b := range all {
 		if got := b.Float32(trajectory.Reward)[100]; got != 1 {

@@ -36,12 +36,7 @@ func words(text string) asm.Code {
 func bound(t *testing.T, g built, c env.Source) (*Env, env.Block) {
 	t.Helper()
 	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), c)
-	e := newEnv(t, p, env.Options{Envs: 20, FirstEnv: 100})
-	b := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 20}, 1)[0]
-	if err := e.Bind(b); err != nil {
-		t.Fatal(err)
-	}
-	return e, b
+	return opened(t, p, env.Options{Envs: 20, FirstEnv: 100})
 }
 
 // stepUntilFault steps until an error comes.
@@ -222,9 +217,7 @@ func TestBind_RefusesTheSameMemoryTwice(t *testing.T) {
 	p := load(t, newRuntime(t), "guest.wasm", built{functions: again, pages: 64}.bytes(), env.Source{})
 	e := newEnv(t, p, env.Options{Envs: 2})
 	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 2)
-	if err := e.Bind(all[0]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Bind(all[0]))
 	err := e.Bind(all[1])
 	want := "rollout[0]: memory in rl_alloc at step 0: the guest gave 4096 bytes at 0x200000, which overlap the window of block 0 (guest.wasm)"
 	if err == nil || err.Error() != want {
@@ -255,9 +248,7 @@ func TestStep_LoopingGuestLetsTheCollectorRun(t *testing.T) {
 		default:
 		}
 	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Close())
 	if err := <-done; err == nil {
 		t.Error("an endless step ended well")
 	}
@@ -268,10 +259,7 @@ func loopingForever(t *testing.T) (*Runtime, chan error) {
 	t.Helper()
 	r := newRuntime(t)
 	p := load(t, r, "guest.wasm", built{functions: atStep(1, endless)}.bytes(), env.Source{Limits: env.Limits{Step: time.Hour}})
-	e := newEnv(t, p, env.Options{Envs: 20})
-	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 20}, 1)[0]); err != nil {
-		t.Fatal(err)
-	}
+	e, _ := opened(t, p, env.Options{Envs: 20})
 	done := make(chan error, 1)
 	go func() { done <- e.Step(0) }()
 	for !e.gate.Busy() {
@@ -282,9 +270,7 @@ func loopingForever(t *testing.T) (*Runtime, chan error) {
 
 func TestRuntimeClose_EndsCallsThatRun(t *testing.T) {
 	r, done := loopingForever(t)
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Close())
 	err := <-done
 	var f *env.Fault
 	if !errors.As(err, &f) || f.Kind != env.FaultDeadline || !strings.Contains(err.Error(), "context canceled") {

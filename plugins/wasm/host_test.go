@@ -49,15 +49,10 @@ func logged(t *testing.T, g built, grants ...string) (*Env, *bytes.Buffer) {
 	t.Helper()
 	var buf bytes.Buffer
 	r, err := New(Options{CacheDir: testCache, Log: slog.New(slog.NewTextHandler(&buf, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { r.Close() })
 	p := load(t, r, "guest.wasm", g.bytes(), env.Source{Grants: grants})
-	e := newEnv(t, p, env.Options{Envs: 2})
-	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]); err != nil {
-		t.Fatal(err)
-	}
+	e, _ := opened(t, p, env.Options{Envs: 2})
 	return e, &buf
 }
 
@@ -66,9 +61,7 @@ func TestLog_GoesOutWithItsComponentAndNotTooOften(t *testing.T) {
 	g.after = text("a\xffb\nc")
 	e, buf := logged(t, g, GrantLog)
 	for range 3 * burst {
-		if err := e.Step(0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Step(0))
 	}
 	lines := strings.Split(strings.TrimSpace(buf.String()), "\n")
 	if len(lines) < burst || len(lines) > 2*burst {
@@ -107,9 +100,7 @@ func TestLog_OutOfMemoryIsNotSaid(t *testing.T) {
 func TestLogEnabled_FollowsTheLog(t *testing.T) {
 	for level, want := range []uint32{0, 1, 1, 1} {
 		e, _ := logged(t, calling("rl", "log_enabled", asm.I32s(1), asm.I32s(1), asm.Const(int32(level))), GrantLog)
-		if err := e.Step(0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Step(0))
 		if got := result(e); got != want {
 			t.Errorf("level %d = %d, want %d", level, got, want)
 		}
@@ -147,14 +138,9 @@ func TestMetric_ReachesTheHostWithItsEnvironment(t *testing.T) {
 func testMetric(t *testing.T, current asm.Code, want string) {
 	p := load(t, newRuntime(t), "guest.wasm", metricGuest("height", current).bytes(), env.Source{Grants: []string{GrantMetric}})
 	var got []string
-	e := newEnv(t, p, env.Options{Envs: 2, Metric: func(env int, name string, v float64) { got = append(got, fmt.Sprint(env, " ", name, "=", v)) }})
-	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]); err != nil {
-		t.Fatal(err)
-	}
+	e, _ := opened(t, p, env.Options{Envs: 2, Metric: func(env int, name string, v float64) { got = append(got, fmt.Sprint(env, " ", name, "=", v)) }})
 	for range 2 {
-		if err := e.Step(0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Step(0))
 	}
 	if fmt.Sprint(got) != want {
 		t.Errorf("metrics %v, want %s", got, want)
@@ -177,12 +163,8 @@ func TestEnv_RefusesCallsDuringACall(t *testing.T) {
 		errs = append(errs, err)
 	}})
 	b := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]
-	if err := e.Bind(b); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Step(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Bind(b))
+	must(t, e.Step(0))
 	for k, err := range errs {
 		if !errors.Is(err, env.ErrUnsupported) {
 			t.Errorf("call %d within a call = %v", k, err)
@@ -196,9 +178,7 @@ func TestEnv_RefusesCallsDuringACall(t *testing.T) {
 func TestClock_GoesByStepsAlone(t *testing.T) {
 	e, _ := logged(t, calling("rl", "clock_ns", nil, []byte{asm.I64}, ""), GrantClock)
 	for k := range 3 {
-		if err := e.Step(0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Step(0))
 		if got, want := result(e), uint32(int64(k+1)*stepNanos); got != want {
 			t.Errorf("step %d: clock %d, want %d", k, got, want)
 		}
@@ -217,17 +197,11 @@ func TestEntropy_ComesFromTheSeed(t *testing.T) {
 		p := load(t, newRuntime(t), "guest.wasm", entropyGuest(index, 20000).bytes(), env.Source{Grants: []string{GrantEntropy}})
 		b := blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 2}, 1)[0]
 		e := newEnv(t, p, env.Options{Envs: 2, Seed: seed})
-		if err := e.Bind(b); err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Reset(0, nil, seeds); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Bind(b))
+		must(t, e.Reset(0, nil, seeds))
 		var all string
 		for range 2 {
-			if err := e.Step(0); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Step(0))
 			all += string(e.inst.view(20000, 21))
 		}
 		return all
@@ -256,13 +230,8 @@ func TestEntropy_IsForOneEnvironment(t *testing.T) {
 	if want := "rollout[0]: guest.wasm imports rl.entropy and does not export rl_current_env: an instance of it has one environment"; !errors.Is(err, env.ErrUnsupported) || !strings.Contains(err.Error(), want) {
 		t.Errorf("NewEnv of two = %v, want %s", err, want)
 	}
-	e := newEnv(t, p, env.Options{Envs: 1})
-	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Step(0); err != nil {
-		t.Fatal(err)
-	}
+	e, _ := opened(t, p, env.Options{Envs: 1})
+	must(t, e.Step(0))
 	if got := string(e.inst.view(20000, 21)); got == strings.Repeat("\x00", 21) {
 		t.Error("one environment gets no bytes")
 	}
@@ -270,9 +239,7 @@ func TestEntropy_IsForOneEnvironment(t *testing.T) {
 
 func TestEntropy_OutOfMemoryIsAnError(t *testing.T) {
 	e, _ := logged(t, entropyGuest(0, -4), GrantEntropy)
-	if err := e.Step(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Step(0))
 	if got := hostabi.Status(result(e)); got != hostabi.StatusArgument {
 		t.Errorf("entropy = %v", got)
 	}
@@ -356,9 +323,7 @@ func TestPoll_WaitsOnTheVirtualClock(t *testing.T) {
 	g := calling(wasiModule, "poll_oneoff", asm.I32s(4), asm.I32s(1), asm.Const(20000)+asm.Const(21000)+asm.Const(1)+asm.Const(22000))
 	g.after = func(m *asm.Module) { m.Data(20000, subscription) }
 	e, _ := logged(t, g)
-	if err := e.Step(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Step(0))
 	if got, want := e.inst.host.now(), int64(time.Hour)+stepNanos; got != want {
 		t.Errorf("clock %d, want %d", got, want)
 	}
@@ -378,10 +343,7 @@ func TestHostCalls_EndWithTheDeadline(t *testing.T) {
 	} {
 		g.pages = size>>16 + 17
 		p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{Grants: []string{GrantEntropy}, Limits: env.Limits{Step: twoSlices}})
-		e := newEnv(t, p, env.Options{Envs: 1})
-		if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
-			t.Fatal(err)
-		}
+		e, _ := opened(t, p, env.Options{Envs: 1})
 		var f *env.Fault
 		if err := e.Step(0); !errors.As(err, &f) || f.Kind != env.FaultDeadline {
 			t.Errorf("Step = %v, want a deadline", err)
@@ -405,9 +367,7 @@ func TestWASI_WriteTakesAPiece(t *testing.T) {
 	g.after = func(m *asm.Module) { m.Data(30000, bytes.Repeat(vector, maxVectors)) }
 	e, buf := logged(t, g, GrantLog)
 	before := e.FuelUsed()
-	if err := e.Step(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Step(0))
 	written := binary.LittleEndian.Uint32(e.inst.view(21100, 4))
 	if status := result(e); status != 0 || written != hostPiece {
 		t.Errorf("fd_write = %d, %d bytes written, want %d", status, written, hostPiece)
@@ -419,13 +379,9 @@ func TestWASI_WriteTakesAPiece(t *testing.T) {
 		t.Errorf("%d lines were logged, want the one that is not empty", got)
 	}
 	for range 4 * burst {
-		if err := e.Step(0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Step(0))
 	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Close())
 	if got := strings.Count(buf.String(), "\n"); got > 3*burst || !strings.Contains(buf.String(), "lines of the guest were left out") {
 		t.Errorf("%d lines were logged:\n%.300s", got, buf.String())
 	}

@@ -39,23 +39,17 @@ env = "cartpole"
 
 func besiege(t *testing.T) *besieged {
 	dir, err := os.MkdirTemp("", "rlhost-besieged") // a short path, for the socket in it
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	b := &besieged{t: t, program: filepath.Join(dir, "bin", "rlhost"), dir: dir,
 		env: append(os.Environ(), "XDG_CACHE_HOME="+dir, "XDG_RUNTIME_DIR="+dir)}
 	if out, err := exec.Command("go", "build", "-o", b.program, "../../cmd/rlhost").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "pipeline.toml"), []byte(besiegedPipeline), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "pipeline.toml"), []byte(besiegedPipeline), 0o600))
 	b.run = b.command("train")
 	b.run.Stdout, b.run.Stderr = &b.output, &b.output
-	if err := b.run.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.run.Start())
 	t.Cleanup(func() {
 		_ = b.run.Process.Kill()
 		_ = b.run.Wait()
@@ -144,9 +138,7 @@ func TestHostile_RunGoesOnUnderBombs(t *testing.T) {
 	file := filepath.Join(b.dir, "bomb.wasm")
 	for _, x := range bombs {
 		module := x.build()
-		if err := os.WriteFile(file, module, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, module, 0o600))
 		b.forget()
 		before, began := b.peak(), time.Now()
 		out, err := b.command("swap", "rollout", file).CombinedOutput()

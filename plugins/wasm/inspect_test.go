@@ -19,17 +19,13 @@ import (
 func inspectBytes(t *testing.T, module []byte) (*Report, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "guest.wasm")
-	if err := os.WriteFile(path, module, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, module, 0o600))
 	return Inspect(path)
 }
 
 func TestInspect_TellsWhatTheExampleIs(t *testing.T) {
 	r, err := Inspect(cartPole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if r.ABI != 1 || len(r.Findings) != 0 || r.Snapshots != "" || !slices.Equal(r.Features, []string{"SIMD", "bulk memory"}) {
 		t.Errorf("report is\n%v", r)
 	}
@@ -51,9 +47,7 @@ func TestInspect_FindsWhatKeepsAModuleFromLoading(t *testing.T) {
 		},
 		after: func(m *asm.Module) { m.Func("_initialize", nil, nil, 0, endless) },
 	}.bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var codes []string
 	for _, f := range r.Findings {
 		codes = append(codes, f.Code)
@@ -101,9 +95,7 @@ func TestInspect_BoundsAndQuotesNames(t *testing.T) {
 			}
 		},
 	}.bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text := r.String()
 	if strings.ContainsAny(text, "\x1b\x07") || strings.Contains(text, "\n  nothing speaks") {
 		t.Errorf("names are not quoted:\n%.2000s", text)

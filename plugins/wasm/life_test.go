@@ -26,22 +26,16 @@ func TestStep_AllocatesNothing(t *testing.T) {
 		all := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 16}, 2)
 		begin(t, e, all)
 		n := testing.AllocsPerRun(500, func() {
-			if err := e.Step(3); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Step(3))
 		})
 		if n != 0 {
 			t.Errorf("%s: %v allocations a step", name, n)
 		}
-		if err := e.Bind(all[1]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Bind(all[1]))
 		k := 0
 		n = testing.AllocsPerRun(100, func() {
 			k++
-			if err := e.Bind(all[k&1]); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Bind(all[k&1]))
 		})
 		if n != 0 {
 			t.Errorf("%s: %v allocations to switch blocks", name, n)
@@ -72,9 +66,7 @@ func TestEnv_UseAfterClose(t *testing.T) {
 	e := newEnv(t, p, env.Options{Envs: 1})
 	b := blocks(t, p.Spec(), trajectory.Shape{Steps: 1, Envs: 1}, 1)[0]
 	for range 2 {
-		if err := e.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Close())
 	}
 	_, snapErr := e.Snapshot()
 	for what, err := range map[string]error{"Bind": e.Bind(b), "Step": e.Step(0), "Reset": e.Reset(0, nil, nil),
@@ -88,34 +80,22 @@ func TestEnv_UseAfterClose(t *testing.T) {
 // Environments outlive their plugin, and both outlive the runtime's Close.
 func TestClose_InAnyOrder(t *testing.T) {
 	r, err := New(Options{CacheDir: testCache})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p, err := r.Load(t.Context(), cartPole, nil, env.Source{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	e, err := p.NewEnv(env.Options{Envs: 8, Autoreset: hostabi.SameStep})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 8}, 1)
-	if err := errors.Join(p.Close(), p.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(p.Close(), p.Close()))
 	begin(t, e.(*Env), all)
 	if _, err := p.NewEnv(env.Options{Envs: 8, Autoreset: hostabi.SameStep}); !errors.Is(err, ErrClosed) {
 		t.Errorf("NewEnv of a closed plugin = %v", err)
 	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.Close())
 	if r.freed {
 		t.Error("the engine is gone while an environment lives")
 	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Close())
 	if !r.freed {
 		t.Error("the engine lives on after the last environment")
 	}
@@ -193,14 +173,10 @@ func TestPlugin_ServesManyGoroutines(t *testing.T) {
 
 func TestNew_CacheThatCannotBeWrittenIsSaidOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	var log bytes.Buffer
 	r, err := New(Options{CacheDir: filepath.Join(file, "cache"), Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	for range 2 {
 		load(t, r, "built.wasm", built{}.bytes(), env.Source{})
@@ -215,9 +191,7 @@ func TestLoad_DamagedCacheCostsOnlyTime(t *testing.T) {
 	for round := range 3 {
 		var log bytes.Buffer
 		r, err := New(Options{CacheDir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p, err := r.Load(t.Context(), "built.wasm", built{}.bytes(), env.Source{})
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
@@ -225,9 +199,7 @@ func TestLoad_DamagedCacheCostsOnlyTime(t *testing.T) {
 		if damaged := strings.Contains(log.String(), "compiled module not used"); damaged != (round > 0) {
 			t.Errorf("round %d: log is %s", round, log.String())
 		}
-		if err := errors.Join(p.Close(), r.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, errors.Join(p.Close(), r.Close()))
 		kept := 0
 		err = filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
 			if err != nil || !info.Mode().IsRegular() {
@@ -250,9 +222,7 @@ func withoutFiles(t testing.TB, r *Runtime, config wazero.RuntimeConfig) {
 	if err == nil {
 		r.plain, err = startEngine(config, nil, nil)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 }
 
 // Where the compiler does not know the CPU, the interpreter does the same work.
@@ -272,10 +242,7 @@ func TestInterpreter_DoesTheSame(t *testing.T) {
 		t.Errorf("the interpreter differs; fuel %d against %d", gotFuel, fuel)
 	}
 	p := load(t, r, "guest.wasm", built{functions: atStep(2, endless)}.bytes(), env.Source{Limits: env.Limits{Step: twoSlices}})
-	e := newEnv(t, p, env.Options{Envs: 1})
-	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
-		t.Fatal(err)
-	}
+	e, _ := opened(t, p, env.Options{Envs: 1})
 	var f *env.Fault
 	if err := stepUntilFault(t, e, 2); !errors.As(err, &f) || f.Kind != env.FaultDeadline {
 		t.Errorf("endless step = %v", err)

@@ -193,13 +193,9 @@ func refuses(t *testing.T, r *Runtime, cases []loadCase) {
 
 func TestLoad_FileTooLarge(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "guest.wasm")
-	if err := os.WriteFile(path, built{}.bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, built{}.bytes(), 0o600))
 	r, err := New(Options{CacheDir: t.TempDir(), MaxFileBytes: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = r.Load(t.Context(), path, nil, env.Source{})
 	want := "E014 " + path + ": is larger than 100 bytes; strip debug information, or raise the limit on plugin files"
 	if closed := r.Close(); closed != nil || err == nil || err.Error() != want {
@@ -226,9 +222,7 @@ func (f onWrite) Write(line []byte) (int, error) {
 func TestLoad_EndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	r, err := New(Options{CacheDir: testCache, Log: slog.New(slog.NewTextHandler(onWrite(cancel), nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer r.Close()
 	guest := built{
 		before: func(m *asm.Module) { m.Import("rl", "log", asm.I32s(3), nil) },

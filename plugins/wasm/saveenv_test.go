@@ -27,16 +27,12 @@ func TestSaveEnv_SmallAndLargeStatesAreTheSame(t *testing.T) {
 			play(t, many, all, 1)
 			for _, env := range []int{0, 17, 31} {
 				small, err := many.SaveEnv(env, []byte("before"))
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				state := small[len("before"):]
 				if len(state) <= int(one.scratchBytes()) || len(state) > int(many.scratchBytes()) {
 					t.Fatalf("%d bytes: the test looks at one way only", len(state))
 				}
-				if err := one.LoadEnv(0, state); err != nil {
-					t.Fatal(err)
-				}
+				must(t, one.LoadEnv(0, state))
 				large, err := one.SaveEnv(0, nil)
 				if err != nil || !bytes.Equal(large, state) {
 					t.Errorf("environment %d is %x, then %x (%v)", env, state, large, err)
@@ -70,9 +66,7 @@ func TestSaveEnv_AllocatesNothing(t *testing.T) {
 				if state, err = from.SaveEnv(env, state[:0]); err != nil {
 					t.Fatal(err)
 				}
-				if err := to.LoadEnv(env, state); err != nil {
-					t.Fatal(err)
-				}
+				must(t, to.LoadEnv(env, state))
 			}
 		})
 		if n != 0 {
@@ -94,9 +88,7 @@ func TestSaveEnv_GrowsNoGuest(t *testing.T) {
 			if state, err = e.SaveEnv(k%32, state[:0]); err != nil {
 				t.Fatal(err)
 			}
-			if err := e.LoadEnv(k%32, state); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.LoadEnv(k%32, state))
 		}
 		if e.inst.mem.size > size {
 			t.Errorf("%s has grown from %d to %d bytes", name, size, e.inst.mem.size)
@@ -118,17 +110,11 @@ func TestMapAhead_BindFindsTheBlocks(t *testing.T) {
 	for _, b := range pads[:2] { // the third is not known yet
 		begin(t, e, []env.Block{b})
 	}
-	if err := e.Renew(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Renew())
 	for _, b := range pads[:2] {
-		if err := e.Bind(b); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Bind(b))
 	}
-	if err := e.MapAhead(own); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.MapAhead(own))
 	if err := e.Step(0); err == nil {
 		t.Error("a step is made though nothing is bound")
 	}
@@ -160,14 +146,10 @@ func TestCopyFrom_BindingsAreThoseOfTheBlock(t *testing.T) {
 	begin(t, to, columns)
 	play(t, to, columns, 1)
 	want := play(t, from, columns, 1)
-	if err := from.Renew(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, from.Renew())
 	begin(t, from, rows)
 	play(t, from, rows, 1)
-	if err := to.CopyFrom(from); err != nil {
-		t.Fatal(err)
-	}
+	must(t, to.CopyFrom(from))
 	if !bytes.Equal(play(t, to, columns, 1), want) {
 		t.Error("the copy plays something else in blocks that it was bound to before")
 	}

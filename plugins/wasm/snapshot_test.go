@@ -16,12 +16,8 @@ import (
 // begin binds the first block and seeds all environments.
 func begin(t testing.TB, e *Env, all []env.Block) {
 	t.Helper()
-	if err := e.Bind(all[0]); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.Reset(0, nil, seeds(e.options.Envs)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Bind(all[0]))
+	must(t, e.Reset(0, nil, seeds(e.options.Envs)))
 }
 
 // A snapshot brings everything back: what the guest wrote afterwards, the fuel that it burned, and where its
@@ -36,14 +32,10 @@ func TestSnapshot_ReplaysBitForBit(t *testing.T) {
 			begin(t, e, all)
 			first, firstFuel := play(t, e, all, 3), e.FuelUsed()
 			snap, err := e.Snapshot()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			second, secondFuel := play(t, e, all, 3), e.FuelUsed()
 			for _, env := range []*Env{e, other, e} {
-				if err := env.Restore(snap); err != nil {
-					t.Fatal(err)
-				}
+				must(t, env.Restore(snap))
 				if got := env.FuelUsed(); got != firstFuel {
 					t.Errorf("fuel after Restore = %d, want %d", got, firstFuel)
 				}
@@ -51,9 +43,7 @@ func TestSnapshot_ReplaysBitForBit(t *testing.T) {
 					t.Error("the future after Restore differs")
 				}
 			}
-			if err := e.Renew(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Renew())
 			begin(t, e, all)
 			if !bytes.Equal(play(t, e, all, 3), first) || e.FuelUsed() != firstFuel {
 				t.Error("the future after Renew differs")
@@ -69,23 +59,17 @@ func TestSnapshot_LeavesBlocksOut(t *testing.T) {
 	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 1024, Envs: 8}, 2)
 	begin(t, e, all)
 	before, err := e.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for k := range all[0].Mem {
 		all[0].Mem[k] = byte(k)
 	}
 	after, err := e.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !bytes.Equal(before, after) {
 		t.Error("the content of a block is in the snapshot")
 	}
 	kept := bytes.Clone(all[0].Mem)
-	if err := e.Restore(after); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Restore(after))
 	if !bytes.Equal(kept, all[0].Mem) {
 		t.Error("Restore changed a block")
 	}
@@ -98,9 +82,7 @@ func TestRestore_RefusesWhatDoesNotFit(t *testing.T) {
 	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 8}, 1)
 	begin(t, e, all)
 	snap, err := e.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	others := map[string]*Env{
 		"another number of environments": newEnv(t, p, env.Options{Envs: 9}),
 		"another autoreset":              newEnv(t, p, env.Options{Envs: 8, Autoreset: hostabi.NextStep}),
@@ -123,9 +105,7 @@ func TestRestore_SurvivesDamage(t *testing.T) {
 	all := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 8}, 1)
 	begin(t, e, all)
 	snap, err := e.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for n := 0; n < len(snap); n += 1 + n/7 {
 		if err := e.Restore(snap[:n]); !errors.Is(err, env.ErrUnsupported) {
 			t.Fatalf("Restore of %d of %d bytes = %v", n, len(snap), err)
@@ -172,19 +152,13 @@ func TestEnv_WithChangingTablesStartsAnew(t *testing.T) {
 		t.Errorf("Restore = %v", err)
 	}
 	for range 2 {
-		if err := e.Bind(b); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Bind(b))
 		for k := range 3 {
-			if err := e.Step(k); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Step(k))
 			if got := b.Bytes(trajectory.Reward)[8*k]; int(got) != k+1 {
 				t.Errorf("step %d counts %d", k, got)
 			}
 		}
-		if err := e.Renew(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Renew())
 	}
 }

@@ -48,9 +48,7 @@ func playParts(t *testing.T, e *Env, b env.Block, parts int) []byte {
 	}
 	for k := range b.Schema.Shape.Steps {
 		e.pace = pace{parts: parts}
-		if err := e.Step(k); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Step(k))
 	}
 	return bytes.Clone(b.Mem[:b.Schema.GuestBytes])
 }
@@ -119,10 +117,7 @@ func TestStep_ThroughAReexportedImport(t *testing.T) {
 		m.Export(hostabi.ExportStep, 0, 0)
 	}}
 	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{Grants: []string{GrantEntropy}})
-	e := newEnv(t, p, env.Options{Envs: 1})
-	if err := e.Bind(blocks(t, p.Spec(), trajectory.Shape{Steps: 4, Envs: 1}, 1)[0]); err != nil {
-		t.Fatal(err)
-	}
+	e, _ := opened(t, p, env.Options{Envs: 1})
 	if err := e.Step(3); err != nil {
 		t.Errorf("Step = %v", err)
 	}

@@ -32,9 +32,7 @@ func TestBind_GuestWritesIntoTheBlock(t *testing.T) {
 	if e.inst.view(w.ptr, w.bytes)[100] != b.Mem[100] {
 		t.Error("the guest does not see what the host writes")
 	}
-	if err := e.Step(31); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Step(31))
 	if got := b.Float32(trajectory.Reward)[31*64+5]; got != 1 {
 		t.Errorf("reward in the block = %v", got)
 	}
@@ -53,9 +51,7 @@ func TestBind_TellsTheGuestWhereTensorsLie(t *testing.T) {
 	for _, soa := range []bool{false, true} {
 		e := newEnv(t, p, env.Options{Envs: 64})
 		b := blocks(t, p.Spec(), trajectory.Shape{Steps: 32, Envs: 64, SoA: soa}, 1)[0]
-		if err := e.Bind(b); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Bind(b))
 		w := e.windows[0]
 		for k, d := range p.spec.Tensors {
 			l, ok := b.Schema.Layout(columns[d.Role])
@@ -89,13 +85,9 @@ func TestWindow_GuestCannotReachTheHostsRegion(t *testing.T) {
 	}
 	e := newEnv(t, hostile, env.Options{Envs: 20})
 	for _, k := range []int{0, 2} {
-		if err := e.Bind(all[k]); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Bind(all[k]))
 	}
-	if err := e.Step(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, e.Step(0))
 	for k, b := range all {
 		for at, got := range b.Mem {
 			want := byte(at * 7)
@@ -115,18 +107,12 @@ func TestEnvs_OfOnePluginHaveTheirOwnBlocks(t *testing.T) {
 	var envs []*Env
 	for k := range 2 {
 		e := newEnv(t, p, env.Options{Envs: 4})
-		if err := e.Bind(all[k]); err != nil {
-			t.Fatal(err)
-		}
-		if err := e.Reset(0, nil, []uint64{uint64(k), 2, 3, 4}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Bind(all[k]))
+		must(t, e.Reset(0, nil, []uint64{uint64(k), 2, 3, 4}))
 		envs = append(envs, e)
 	}
 	before := bytes.Clone(all[1].Mem)
-	if err := envs[0].Step(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, envs[0].Step(0))
 	if !bytes.Equal(before, all[1].Mem) {
 		t.Error("a step of one Env is in the block of another")
 	}
@@ -141,22 +127,14 @@ func TestBind_RefusesBlocksThatItCannotMap(t *testing.T) {
 	e := newEnv(t, p, env.Options{Envs: 8})
 	good := blocks(t, p.Spec(), trajectory.Shape{Steps: 8, Envs: 8}, 1)[0]
 	unsealed, err := unix.MemfdCreate("unsealed", unix.MFD_CLOEXEC)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer unix.Close(unsealed)
-	if err := unix.Ftruncate(unsealed, 1<<20); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Ftruncate(unsealed, 1<<20))
 	other, err := trajectory.NewSchema(p.Spec(), trajectory.Shape{Steps: 8, Envs: 9})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	stranger := load(t, newRuntime(t), "built.wasm", built{}.bytes(), env.Source{})
 	foreign, err := trajectory.NewSchema(stranger.Spec(), trajectory.Shape{Steps: 8, Envs: 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cases := []struct {
 		name   string
 		change func(b *env.Block)
@@ -192,9 +170,7 @@ func TestBind_FollowsABlockToAnotherArena(t *testing.T) {
 	for _, steps := range []int{8, 8, 600, 8} {
 		b := blocks(t, p.Spec(), trajectory.Shape{Steps: steps, Envs: 8}, 1)[0]
 		begin(t, e, []env.Block{b})
-		if err := e.Step(steps - 1); err != nil {
-			t.Fatal(err)
-		}
+		must(t, e.Step(steps-1))
 		if got := b.Float32(trajectory.Reward)[8*steps-1]; got != 1 {
 			t.Errorf("reward after a new arena of %d steps = %v", steps, got)
 		}
@@ -219,18 +195,14 @@ func TestBind_BeyondTheMemoryLimitSaysSo(t *testing.T) {
 func mappings(t *testing.T) int {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/maps")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return bytes.Count(b, []byte("\n"))
 }
 
 func openFiles(t *testing.T) int {
 	t.Helper()
 	list, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return len(list)
 }
 
@@ -240,20 +212,12 @@ func TestClose_LeavesNoMappingsAndFiles(t *testing.T) {
 	cycle := func(n int) {
 		for k := range n {
 			e, err := p.NewEnv(env.Options{Name: "e", Envs: 8, Autoreset: hostabi.SameStep})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := e.Bind(b); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, e.Bind(b))
 			if k%3 == 0 {
-				if err := e.Renew(); err != nil {
-					t.Fatal(err)
-				}
+				must(t, e.Renew())
 			}
-			if err := e.Close(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, e.Close())
 		}
 	}
 	cycle(20)
