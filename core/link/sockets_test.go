@@ -53,6 +53,12 @@ func (s *sockets) Put(ms []hostabi.Message) int {
 	return len(ms)
 }
 
+func (s *sockets) WaitRoom(d time.Duration) bool {
+	fds := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLOUT}}
+	n, _ := unix.Poll(fds, int(d.Milliseconds()))
+	return n > 0
+}
+
 // receive takes what has come off the socket. The caller must hold mu.
 func (s *sockets) receive() {
 	for !s.shut {

@@ -8,11 +8,14 @@ import (
 
 // Transport carries messages between the two ends of a link, in order, each once and whole; each end has one. It knows
 // nothing of what they mean, and of blocks only the handles in them: both ends must see the same arenas. One goroutine at
-// a time puts and one gets; all other methods but Close may be called from any goroutine meanwhile. ring.Pair is the one
-// between processes of one machine.
+// a time puts and one gets; all other methods but Close may be called from any goroutine meanwhile. Package
+// transports has the table of them.
 type Transport interface {
 	// Put sends as many of the messages as there is room for, and returns how many. It does not wait.
 	Put(ms []hostabi.Message) int
+	// WaitRoom returns true when there is room for a message, or when the other end has shut or the time is up. It is for
+	// the goroutine that puts.
+	WaitRoom(d time.Duration) bool
 	// Get receives as many messages as have come and dst has room for, and returns how many. It does not wait.
 	Get(dst []hostabi.Message) int
 	// Len returns how many messages have come.

@@ -16,6 +16,9 @@ type Pair struct {
 // Put is that of the ring Out.
 func (p *Pair) Put(ms []hostabi.Message) int { return p.Out.Put(ms) }
 
+// WaitRoom is that of the ring Out.
+func (p *Pair) WaitRoom(d time.Duration) bool { return p.Out.WaitRoom(d) }
+
 // Get is that of the ring In.
 func (p *Pair) Get(dst []hostabi.Message) int { return p.In.Get(dst) }
 

@@ -22,3 +22,6 @@ func (s *Segment) discardPages(int) error { return ErrUnsupported }
 func (s *Segment) unmap() error { return ErrUnsupported }
 
 func checkMemory(int) error { return nil }
+
+// Dup returns ErrUnsupported.
+func Dup(int) (int, error) { return 0, ErrUnsupported }

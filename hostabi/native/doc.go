@@ -6,7 +6,8 @@
 // google.protobuf.BytesValue messages that hold one JSON document each, so that no language needs generated code.
 // A call that the plugin refuses ends in one of the gRPC codes CodeInvalid and following, with a message for people.
 //
-// Data never passes through gRPC. The process inherits three files:
+// Data never passes through gRPC. The process inherits the wire and the files of its transport, whose name is in the
+// environment variable TransportKey and again in the plugin's Description; of TransportRings:
 //
 //	FDWire    a SOCK_SEQPACKET socket: frames of JSON, with files attached (arenas, states)
 //	FDIn      ring of hostabi.Messages from the host

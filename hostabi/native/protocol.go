@@ -15,11 +15,18 @@ const (
 	PluginName = "rlhost"
 )
 
-// Files that the process inherits.
+// Files that the process inherits: the wire, then those of its transport.
 const (
-	FDWire = 3
-	FDIn   = 4
-	FDOut  = 5
+	FDWire      = 3
+	FDTransport = 4
+	FDIn        = 4 // of TransportRings
+	FDOut       = 5
+)
+
+// TransportKey is the variable that tells the process the name of its transport: TransportRings where there is none.
+const (
+	TransportKey   = "RLHOST_TRANSPORT"
+	TransportRings = "rings"
 )
 
 // Service is the gRPC service of the plugin. Its methods are called "/" + Service + "/" + name.
@@ -62,8 +69,9 @@ type Empty struct{}
 
 // Description is a plugin's answer to its first call.
 type Description struct {
-	ABI          string   `json:"abi"` // of hostabi's layouts, such as "1.0"; another major does not work together
-	SDK          string   `json:"sdk"` // for people, such as "go 1.0"
+	ABI          string   `json:"abi"`                 // of hostabi's layouts, such as "1.0"; another major does not work together
+	SDK          string   `json:"sdk"`                 // for people, such as "go 1.0"
+	Transport    string   `json:"transport,omitempty"` // the one that it has opened; empty: TransportRings
 	Capabilities []string `json:"capabilities"`
 	Kinds        []Kind   `json:"kinds"` // of components
 }

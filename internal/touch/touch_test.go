@@ -38,7 +38,8 @@ type toys struct {
 // TestTouch_OneOfEachKindTakesFewDoors adds a toy to each axis, builds the program with all of them and uses each.
 func TestTouch_OneOfEachKindTakesFewDoors(t *testing.T) {
 	t.Parallel()
-	axes := []axis{kindAxis(), envKeyAxis(), learnerKeyAxis(), backendAxis(), layerAxis(), headAxis(), commandAxis(), verbAxis(), guestAxis()}
+	axes := []axis{kindAxis(), envKeyAxis(), learnerKeyAxis(), backendAxis(), layerAxis(), headAxis(), commandAxis(), verbAxis(),
+		guestAxis(), transportAxis()}
 	p := buildToys(t, axes)
 	for _, a := range axes {
 		t.Run(a.name, func(t *testing.T) {
@@ -94,12 +95,18 @@ func buildToys(t *testing.T, axes []axis) *toys {
 		t.Fatal(err)
 	}
 	p.write(t, "overlay.json", string(doc))
-	build := exec.Command("go", "build", "-overlay", filepath.Join(p.dir, "overlay.json"), "-o", p.program, "./cmd/rlhost")
-	build.Dir = root
+	p.build(t, p.program, "./cmd/rlhost")
+	return p
+}
+
+// build builds a program with the toys.
+func (p *toys) build(t *testing.T, program, from string) {
+	t.Helper()
+	build := exec.Command("go", "build", "-overlay", filepath.Join(p.dir, "overlay.json"), "-o", program, from)
+	build.Dir = p.root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return p
 }
 
 func (p *toys) write(t *testing.T, name, text string) {

@@ -6,9 +6,8 @@ import (
 	"os"
 	"sync"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi/native"
 )
@@ -95,7 +94,7 @@ func (a *arenas) attached(doc *native.Arena, words, data *os.File) (*arena.Arena
 
 // take returns the descriptor of a file, which the caller then owns.
 func take(f *os.File) (int, error) {
-	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	fd, err := shm.Dup(int(f.Fd()))
 	return fd, errors.Join(err, f.Close())
 }
 

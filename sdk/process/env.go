@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/rlhost/rlhost/core/env"
-	"github.com/rlhost/rlhost/core/ring"
+	"github.com/rlhost/rlhost/core/link"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
@@ -29,11 +29,10 @@ var (
 const textBytes = 1 << 10
 
 // envs runs a batch of environments for the host: the control calls EnvLoad, EnvMake and EnvState, and the calls of the
-// step path on the ring. Its methods may be called from any goroutine.
+// step path on the transport. Its methods may be called from any goroutine.
 type envs struct {
 	load func(context.Context, env.Source) (env.Plugin, error)
-	in   *ring.SPSC // from the host
-	out  *ring.SPSC // to the host
+	host link.Transport
 	send func(f native.Frame, files ...int) error
 	log  *slog.Logger
 
@@ -63,9 +62,9 @@ type space struct {
 	schema *trajectory.Schema // of this worker's part of each block
 }
 
-func newEnvs(load func(context.Context, env.Source) (env.Plugin, error), in, out *ring.SPSC,
+func newEnvs(load func(context.Context, env.Source) (env.Plugin, error), host link.Transport,
 	send func(native.Frame, ...int) error, log *slog.Logger) *envs {
-	return &envs{load: load, in: in, out: out, send: send, log: log, files: newInbox[announced]("file"), states: newInbox[*os.File]("state"),
+	return &envs{load: load, host: host, send: send, log: log, files: newInbox[announced]("file"), states: newInbox[*os.File]("state"),
 		spaces: map[uint64]*space{}, metrics: map[string]uint32{}}
 }
 
@@ -88,7 +87,7 @@ func (w *envs) loadEnv(ctx context.Context, source env.Source) (native.EnvLoaded
 	return native.EnvLoaded{Spec: *native.EncodeSpec(&spec), Hash: plugin.Hash()}, nil
 }
 
-// makeEnvs makes the batch and starts serving the ring.
+// makeEnvs makes the batch and starts serving the transport.
 func (w *envs) makeEnvs(b native.EnvBatch) (native.EnvScratch, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -123,7 +122,7 @@ func (w *envs) stop() error {
 	w.mu.Unlock()
 	w.files.close()
 	w.states.close()
-	w.in.Nudge()
+	w.host.Nudge()
 	w.running.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -11,8 +11,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/core/trajectory"
@@ -26,7 +24,7 @@ const idle = time.Second
 // errLength: a number of the host is out of range.
 var errLength = errors.New("out of range")
 
-// serve answers the host's messages until stop, or until the ring is shut.
+// serve answers the host's messages until stop, or until the host has shut the transport.
 func (w *envs) serve() {
 	runtime.LockOSThread() // a thread that sleeps in the kernel is scheduled sooner
 	defer runtime.UnlockOSThread()
@@ -36,12 +34,12 @@ func (w *envs) serve() {
 			w.mu.Unlock()
 			return
 		}
-		n := w.in.Get(w.got[:])
+		n := w.host.Get(w.got[:])
 		if n > 0 {
 			w.answer(&w.got[0])
 		}
 		w.mu.Unlock()
-		if n == 0 && !w.in.Wait(idle) && w.in.IsShut() {
+		if n == 0 && !w.host.Wait(idle) && w.host.IsShut() {
 			return
 		}
 	}
@@ -95,8 +93,8 @@ func (w *envs) do(m *hostabi.Message, call string) (err error) {
 // message is lost.
 func (w *envs) put(m *hostabi.Message) {
 	w.one[0] = *m
-	for w.out.Put(w.one[:]) == 0 {
-		if !w.out.WaitRoom(idle) && (w.out.IsShut() || w.in.IsShut()) {
+	for w.host.Put(w.one[:]) == 0 {
+		if !w.host.WaitRoom(idle) && w.host.IsShut() {
 			return
 		}
 	}
@@ -150,8 +148,8 @@ func (w *envs) space(number uint64) (*space, error) {
 
 // open maps an announced file.
 func open(a announced) (*shm.Segment, error) {
-	fd, err := unix.FcntlInt(a.file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
-	if err := errors.Join(err, a.file.Close()); err != nil {
+	fd, err := take(a.file)
+	if err != nil {
 		return nil, err
 	}
 	seg, err := shm.Open(fd, shm.ReadWrite)

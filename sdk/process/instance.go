@@ -14,7 +14,6 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/link"
 	"github.com/rlhost/rlhost/core/loop"
-	"github.com/rlhost/rlhost/core/ring"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
@@ -69,7 +68,7 @@ func newInstance(s *server, c component.Component, m component.Manifest, told na
 	x.host = x.newHost(s)
 	x.host.Bind(m)
 	x.link, err = link.New(link.Config{
-		Name: told.Name, Transport: &ring.Pair{Out: s.out, In: s.in}, Sends: linkPorts(m.Signals), Receives: linkPorts(m.Slots),
+		Name: told.Name, Transport: s.transport, Sends: linkPorts(m.Signals), Receives: linkPorts(m.Slots),
 		Arenas: set, Receiver: x.host.Receiver, Window: hostabi.LinkWindow,
 		Deliver: x.deliver, Control: x.control, Fault: x.fail,
 	})

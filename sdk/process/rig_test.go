@@ -77,7 +77,7 @@ func newRig(t *testing.T, p Plugin) *rig {
 	pluginOut, err := ring.Open(dup(t, r.in.FD()))
 	must(err)
 	r.wire = hostEnd
-	r.server = makeServer(p, pluginIn, pluginOut, pluginEnd)
+	r.server = makeServer(p, &ring.Pair{Out: pluginOut, In: pluginIn}, pluginEnd)
 	r.server.exit = r.exit
 	r.ended.Go(r.server.readWire)
 	r.ended.Go(r.readWire)

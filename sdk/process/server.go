@@ -11,7 +11,8 @@ import (
 	"sync"
 
 	"github.com/rlhost/rlhost/core/component"
-	"github.com/rlhost/rlhost/core/ring"
+	"github.com/rlhost/rlhost/core/link"
+	"github.com/rlhost/rlhost/core/link/transports"
 	"github.com/rlhost/rlhost/core/shm"
 	"github.com/rlhost/rlhost/hostabi/native"
 )
@@ -22,15 +23,15 @@ const sdkName = "go 1.0"
 // server is the plugin's end of all connections. Control calls run on goroutines of their own, one after the other
 // unless one hangs; frames on the goroutine of readWire; messages on the loop of the instance.
 type server struct {
-	plugin  Plugin
-	kinds   map[string]func() component.Component
-	in, out *ring.SPSC
-	wire    *shm.Socket
-	envs    *envs
-	arenas  *arenas
-	log     *slog.Logger
-	level   slog.LevelVar
-	exit    func(status int) // os.Exit, but for tests
+	plugin    Plugin
+	kinds     map[string]func() component.Component
+	transport link.Transport
+	wire      *shm.Socket
+	envs      *envs
+	arenas    *arenas
+	log       *slog.Logger
+	level     slog.LevelVar
+	exit      func(status int) // os.Exit, but for tests
 
 	mu       sync.Mutex // one call at a time
 	instance *instance  // guarded by mu; nil before Configure and after Stop
@@ -42,21 +43,28 @@ func newServer(p Plugin) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	in, err := ring.Open(native.FDIn)
+	transport, err := openTransport()
 	if err != nil {
 		return nil, errors.Join(err, wire.Close())
 	}
-	out, err := ring.Open(native.FDOut)
-	if err != nil {
-		return nil, errors.Join(err, in.Close(), wire.Close())
-	}
-	return makeServer(p, in, out, wire), nil
+	return makeServer(p, transport, wire), nil
 }
 
-func makeServer(p Plugin, in, out *ring.SPSC, wire *shm.Socket) *server {
-	s := &server{plugin: p, kinds: p.kinds(), in: in, out: out, wire: wire, exit: os.Exit}
+// openTransport opens this end of the transport that the host has named.
+func openTransport() (link.Transport, error) {
+	t, err := transports.Named(transportName())
+	if err != nil {
+		return nil, err
+	}
+	return t.Open(native.FDTransport)
+}
+
+func transportName() string { return cmp.Or(os.Getenv(native.TransportKey), native.TransportRings) }
+
+func makeServer(p Plugin, transport link.Transport, wire *shm.Socket) *server {
+	s := &server{plugin: p, kinds: p.kinds(), transport: transport, wire: wire, exit: os.Exit}
 	s.log = newLogger(os.Stderr, &s.level)
-	s.envs = newEnvs(p.Load, in, out, s.send, s.log)
+	s.envs = newEnvs(p.Load, transport, s.send, s.log)
 	s.arenas = newArenas(s.send)
 	return s
 }
@@ -70,7 +78,7 @@ func (s *server) close() {
 
 // describe returns the plugin's description.
 func (s *server) describe() native.Description {
-	d := native.Description{ABI: native.ABI, SDK: sdkName, Capabilities: []string{}, Kinds: []native.Kind{}}
+	d := native.Description{ABI: native.ABI, SDK: sdkName, Transport: transportName(), Capabilities: []string{}, Kinds: []native.Kind{}}
 	if len(s.kinds) > 0 {
 		d.Capabilities = append(d.Capabilities, native.CapSnapshot, native.CapPause)
 	}

@@ -1,6 +1,7 @@
 package spawn
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -26,6 +27,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/rlhost/rlhost/core/link"
+	"github.com/rlhost/rlhost/core/link/transports"
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
@@ -103,12 +105,11 @@ func (p *Process) open(ctx context.Context, g ground, o StartOptions) error {
 	}
 	defer theirs.Close()
 	p.Wire = wire
-	transport, ends, err := openRings(p.Program.Name)
-	if err != nil {
+	var ends []*os.File
+	if p.Transport, ends, err = transport().New(p.Program.Name); err != nil {
 		return err
 	}
 	defer CloseFiles(ends)
-	p.Transport = transport
 	if o.Before != nil {
 		if err := o.Before(wire); err != nil {
 			return err
@@ -121,6 +122,9 @@ func (p *Process) open(ctx context.Context, g ground, o StartOptions) error {
 	p.Took.Verify = p.Took.Part()
 	return p.run(ctx, g, append([]*os.File{theirs}, ends...))
 }
+
+// transport returns the one between the host and all its plugins.
+func transport() transports.Transport { return transports.All()[0] }
 
 // run executes the program and waits for its handshake.
 func (p *Process) run(ctx context.Context, g ground, inherited []*os.File) error {
@@ -206,7 +210,8 @@ func (p *Process) command(inherited []*os.File) (*exec.Cmd, error) {
 		}
 	}
 	return &exec.Cmd{
-		Path: name, Args: argv, Dir: p.Program.Dir, ExtraFiles: inherited, Env: append(environment(p.Program.Env), componentKey+"="+p.component),
+		Path: name, Args: argv, Dir: p.Program.Dir, ExtraFiles: inherited,
+		Env: append(environment(p.Program.Env), componentKey+"="+p.component, native.TransportKey+"="+transport().Name),
 	}, nil
 }
 
@@ -243,6 +248,11 @@ func (p *Process) describe(ctx context.Context) error {
 	if theirs != ours {
 		return &Error{Code: CodeVersion, Program: p.Program.Name,
 			Reason: fmt.Sprintf("it was built for ABI %q, this host has %s", p.Description.ABI, native.ABI),
+			Help:   "build it with the SDK that belongs to this rlhost"}
+	}
+	if opened := cmp.Or(p.Description.Transport, native.TransportRings); opened != transport().Name {
+		return &Error{Code: CodeVersion, Program: p.Program.Name,
+			Reason: fmt.Sprintf("it has the transport %q, this host uses %q", opened, transport().Name),
 			Help:   "build it with the SDK that belongs to this rlhost"}
 	}
 	return nil

@@ -185,7 +185,8 @@ func TestStart_GivesNoVariableThatIsNotNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := []string{"PATH", "HOME", "LANG", "TMPDIR", "RLHOST_PLUGIN", "RLHOST_TEST_WANTED", "PLUGIN_MIN_PORT",
-		"PLUGIN_MAX_PORT", "PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_UNIX_SOCKET_DIR", "RLHOST_COMPONENT", "RLHOST_PROCESS"}
+		"PLUGIN_MAX_PORT", "PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_UNIX_SOCKET_DIR", "RLHOST_COMPONENT", "RLHOST_PROCESS",
+		"RLHOST_TRANSPORT"}
 	got := map[string]bool{}
 	for _, line := range strings.Split(d.SDK, "\n") {
 		name, _, _ := strings.Cut(line, "=")

@@ -72,7 +72,7 @@ func (w *Wire) Send(f native.Frame, files ...int) error {
 	}
 	d := datagram{doc: doc}
 	for _, fd := range files {
-		own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		own, err := shm.Dup(fd)
 		if err != nil {
 			return errors.Join(fmt.Errorf("frame: file %d: %w", fd, err), d.close())
 		}

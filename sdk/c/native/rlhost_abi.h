@@ -227,12 +227,18 @@ enum {
 // RLH_PLUGIN_NAME is the name under which go-plugin's table lists the one plugin there is.
 #define RLH_PLUGIN_NAME "rlhost"
 
-// Files that the process inherits.
+// Files that the process inherits: the wire, then those of its transport.
 enum {
     RLH_FD_WIRE = 3,
+    RLH_FD_TRANSPORT = 4,
+    // of RLH_TRANSPORT_RINGS
     RLH_FD_IN = 4,
     RLH_FD_OUT = 5,
 };
+
+// RLH_TRANSPORT_KEY is the variable that tells the process the name of its transport: RLH_TRANSPORT_RINGS where there is none.
+#define RLH_TRANSPORT_KEY "RLHOST_TRANSPORT"
+#define RLH_TRANSPORT_RINGS "rings"
 
 // RLH_SERVICE is the gRPC service of the plugin. Its methods are called "/" + RLH_SERVICE + "/" + name.
 #define RLH_SERVICE "rlhost.plugin.v1.Plugin"

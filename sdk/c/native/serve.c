@@ -146,6 +146,11 @@ int rlh_serve(const rlh_component *kinds, size_t count) {
         fprintf(stderr, "the host speaks versions %s of the plugin protocol, this plugin %d\n",
                 getenv("PLUGIN_PROTOCOL_VERSIONS"), RLH_PROTOCOL_VERSION);
     }
+    const char *transport = getenv(RLH_TRANSPORT_KEY);
+    if (transport != NULL && strcmp(transport, RLH_TRANSPORT_RINGS) != 0) {
+        fprintf(stderr, "the host uses the transport %s, this plugin %s\n", transport, RLH_TRANSPORT_RINGS);
+        return 1;
+    }
     signal(SIGPIPE, SIG_IGN);
     signal(SIGINT, SIG_IGN); // Ctrl-C on the terminal is for the host, which then stops its plugins
     int err = out >= 0 ? open_all(&s) : RLH_ERR_SYSTEM;

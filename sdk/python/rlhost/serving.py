@@ -81,6 +81,9 @@ def begun_by_host() -> None:
     versions = os.environ.get("PLUGIN_PROTOCOL_VERSIONS", str(PROTOCOL)).split(",")
     if str(PROTOCOL) not in versions:
         refuse_to_run(f"this plugin's library (rlhost for Python, {SDK}) speaks protocol {PROTOCOL}, the host {', '.join(versions)}")
+    transport = os.environ.get("RLHOST_TRANSPORT", "rings")
+    if transport != "rings":
+        refuse_to_run(f"the host uses the transport {transport}, which this library does not have")
     if os.environ.get("PLUGIN_CLIENT_CERT"):
         refuse_to_run("the host wants an encrypted control connection (AutoMTLS), which this library does not have")
 
