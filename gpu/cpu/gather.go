@@ -1,11 +1,12 @@
 package cpu
 
 import (
-	"github.com/rlhost/rlhost/core/trajectory"
-	"github.com/rlhost/rlhost/gpu/ppo"
+	"slices"
 
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // record is all that learning needs of a dataset row but for its observation and mask, in half a cache line, so that
@@ -102,10 +103,5 @@ func (b *minibatch) reserve(rows, obs int) {
 	b.advantage, b.ret = grown(b.advantage, rows), grown(b.ret, rows)
 }
 
-// grown returns s with room for n elements; those behind its end are zero or stale.
-func grown[E any](s []E, n int) []E {
-	if cap(s) >= n {
-		return s[:n]
-	}
-	return append(s, make([]E, n-len(s))...)
-}
+// grown returns a slice of n elements with undefined contents, in the memory of s where that is large enough.
+func grown[E any](s []E, n int) []E { return slices.Grow(s[:0], n)[:n] }

@@ -1,10 +1,9 @@
 package gorgonia
 
 import (
+	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
-
-import "github.com/rlhost/rlhost/gpu/policy"
 
 // adam is the optimiser's state in the element type of policy.Adam. Between steps every number in it is a float32,
 // so that a State taken out and put back changes nothing.

@@ -1,6 +1,7 @@
 package gorgonia
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/rlhost/rlhost/gpu/ppo"
@@ -92,18 +93,14 @@ func (l *engine) logProbs() error {
 }
 
 func (l *engine) forwardRows(p *program[float32], first, end int) error {
-	n, actions := l.network.Obs(), l.network.Actions()
+	actions := l.network.Actions()
 	l.block = l.block[:0]
 	for row := first; row < end; row++ {
 		l.block = append(l.block, uint32(row))
 	}
-	l.obs = append(l.obs[:0], make([]float32, len(l.block)*n)...)
+	l.obs = append(l.obs[:0], make([]float32, len(l.block)*l.network.Obs())...)
 	l.Dataset.GatherObs(&l.network, l.block, l.obs)
-	var mask []byte
-	if len(l.Samples.Mask) > 0 {
-		mask = l.Samples.Mask[first*actions : end*actions]
-	}
-	p.loadObs(l.obs, mask)
+	p.loadObs(l.obs, l.Samples.Masks(first, end))
 	if err := p.run(); err != nil {
 		return err
 	}
@@ -139,9 +136,5 @@ func (l *engine) SetState(s ppo.State) error {
 
 // Close frees the graphs.
 func (l *engine) Close() error {
-	err := l.learn.close()
-	if other := l.forward.close(); err == nil {
-		err = other
-	}
-	return err
+	return errors.Join(l.learn.close(), l.forward.close())
 }

@@ -8,11 +8,10 @@ import (
 	G "gorgonia.org/gorgonia"
 
 	"github.com/rlhost/rlhost/core/trajectory"
-	"github.com/rlhost/rlhost/gpu/ppo"
-
 	"github.com/rlhost/rlhost/gpu/gorgonia"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // residual is an encoder of one dense layer and one block with a layer norm and a connection around it, shared by

@@ -1,5 +1,7 @@
 package gorgonia
 
+import "errors"
+
 // Bounds on the rows of a graph: fewer do not make it cheaper, more do not make a row cheaper.
 const (
 	minRows      = 8
@@ -42,12 +44,10 @@ func (s *shapes[F]) try() error {
 }
 
 func (s *shapes[F]) close() error {
-	var first error
+	var errs []error
 	for _, p := range s.programs {
-		if err := p.close(); err != nil && first == nil {
-			first = err
-		}
+		errs = append(errs, p.close())
 	}
 	clear(s.programs)
-	return first
+	return errors.Join(errs...)
 }

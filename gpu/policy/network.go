@@ -210,12 +210,10 @@ type Param struct {
 	Cols   int    // last axis: outputs
 	Offset int    // of element 0 in the vector
 
-	shape []int
-	gain  float64
-}
+	Shape []int // of the tensor as others read it: [in][out] of a weight, [out] of a bias
 
-// Shape is that of the tensor as others read it: [in][out] of a weight, [out] of a bias.
-func (p *Param) Shape() []int { return p.shape }
+	gain float64
+}
 
 // Params returns the layout of the canonical vector of a valid network, the same for every backend: the tensors of each
 // node in the order of nodes.
@@ -232,7 +230,7 @@ func (n *Network) paramsByNode() [][]Param {
 		for _, t := range op.Params(n.Nodes[i].inputs(shapes)) {
 			last := len(t.Shape) - 1
 			p := Param{Name: n.Nodes[i].Name + "." + t.Name, Rows: layer.Elems(t.Shape[:last]), Cols: t.Shape[last], Offset: end,
-				shape: t.Shape, gain: t.Gain}
+				Shape: t.Shape, gain: t.Gain}
 			params[i] = append(params[i], p)
 			end += p.Rows * p.Cols
 		}

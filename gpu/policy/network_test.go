@@ -25,7 +25,7 @@ func TestS24DescriptionsGiveTheSameParameters(t *testing.T) {
 		var got []string
 		end := 0
 		for _, p := range n.Params() {
-			got = append(got, p.Name+fmt.Sprint(p.Shape()))
+			got = append(got, p.Name+fmt.Sprint(p.Shape))
 			if p.Offset != end {
 				t.Errorf("%s begins at %d, want %d", p.Name, p.Offset, end)
 			}

@@ -7,10 +7,9 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
-	"github.com/rlhost/rlhost/gpu/ppo"
-
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 func TestS6NormalizerHasTheMomentsOfAllValidRows(t *testing.T) {

@@ -1,12 +1,10 @@
 package ppo
 
 import (
-	"github.com/rlhost/rlhost/gpu/policy"
-)
-
-import (
 	"math"
 	"strings"
+
+	"github.com/rlhost/rlhost/gpu/policy"
 )
 
 // GradNorms are the norms of a gradient before the clip. Where actor and critic share parameters, all three are the

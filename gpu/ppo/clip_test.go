@@ -1,12 +1,10 @@
 package ppo
 
 import (
-	"github.com/rlhost/rlhost/gpu/policy"
-)
-
-import (
 	"math"
 	"testing"
+
+	"github.com/rlhost/rlhost/gpu/policy"
 )
 
 // Whose a parameter is, its name says. One of another name belongs to both, and then there is one norm.

@@ -66,7 +66,7 @@ func (h *Host) Finite(norms GradNorms, step uint64) bool {
 
 // Stepped counts an optimiser step on n rows that was made. It ends the update where TargetKL is exceeded.
 func (h *Host) Stepped(sums LossSums, n int, norms GradNorms) {
-	h.stats.Add(sums, n, norms)
+	h.stats.add(sums, n, norms)
 	h.over = h.Config.TargetKL > 0 && sums.ApproxKL/float64(n) > h.Config.TargetKL
 }
 
@@ -76,39 +76,30 @@ func (h *Host) Gathered(bytes int) { h.stats.Gathered += uint64(bytes) }
 // Finish is Engine's. It forgets the round.
 func (h *Host) Finish() (Stats, error) {
 	h.Round = nil
-	if h.err == nil {
-		h.stats.Finish()
+	if h.err == nil && h.stats.OptimizerSteps > 0 {
+		for _, sum := range h.stats.means() {
+			*sum /= h.stats.OptimizerSteps
+		}
 	}
 	return h.stats, h.err
 }
 
-// Add accumulates the sums of a minibatch of rows rows into the means of an update; divide by OptimizerSteps when
-// it ends.
-func (s *Stats) Add(sums LossSums, rows int, norms GradNorms) {
+// add accumulates the sums of a minibatch of rows rows; when the update ends, means are divided by OptimizerSteps.
+func (s *Stats) add(sums LossSums, rows int, norms GradNorms) {
 	n := float64(rows)
 	if s.OptimizerSteps == 0 {
 		s.FirstClipFraction = sums.Clipped / n
 		s.FirstRatioError = sums.RatioError
 	}
-	s.PolicyLoss += sums.PolicyLoss / n
-	s.ValueLoss += sums.ValueLoss / n
-	s.Entropy += sums.Entropy / n
-	s.ApproxKL += sums.ApproxKL / n
-	s.OldApproxKL += sums.OldApproxKL / n
-	s.ClipFraction += sums.Clipped / n
-	s.GradNorm += norms.All
-	s.ActorGradNorm += norms.Actor
-	s.CriticGradNorm += norms.Critic
+	for i, term := range []float64{sums.PolicyLoss / n, sums.ValueLoss / n, sums.Entropy / n, sums.ApproxKL / n,
+		sums.OldApproxKL / n, sums.Clipped / n, norms.All, norms.Actor, norms.Critic} {
+		*s.means()[i] += term
+	}
 	s.OptimizerSteps++
 }
 
-// Finish turns the sums of Add into means.
-func (s *Stats) Finish() {
-	if s.OptimizerSteps == 0 {
-		return
-	}
-	for _, mean := range []*float64{&s.PolicyLoss, &s.ValueLoss, &s.Entropy, &s.ApproxKL, &s.OldApproxKL,
-		&s.ClipFraction, &s.GradNorm, &s.ActorGradNorm, &s.CriticGradNorm} {
-		*mean /= s.OptimizerSteps
-	}
+// means lists what is a mean over the optimiser steps.
+func (s *Stats) means() [9]*float64 {
+	return [...]*float64{&s.PolicyLoss, &s.ValueLoss, &s.Entropy, &s.ApproxKL, &s.OldApproxKL, &s.ClipFraction,
+		&s.GradNorm, &s.ActorGradNorm, &s.CriticGradNorm}
 }

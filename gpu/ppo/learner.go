@@ -1,8 +1,6 @@
 package ppo
 
-import (
-	"github.com/rlhost/rlhost/gpu/policy"
-)
+import "github.com/rlhost/rlhost/gpu/policy"
 
 // Learner improves one policy. It holds parameters and optimiser state.
 type Learner interface {

@@ -2,6 +2,7 @@ package ppo
 
 import (
 	"math"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -134,19 +135,14 @@ type Minibatch struct {
 // bytes of observations that it copied.
 func (m *Minibatch) Gather(d *policy.Dataset, n *policy.Network, c *Config, s *Samples, t *Targets, rows []uint32) int {
 	m.Rows = len(rows)
-	obs, actions := n.Obs(), 0
-	if len(s.Mask) > 0 {
-		actions = len(s.Mask) / len(s.Action)
-	}
+	obs := n.Obs()
 	m.Obs, m.Mask = sized(m.Obs, m.Rows*obs), m.Mask[:0]
 	m.Action, m.LogProb, m.Value = sized(m.Action, m.Rows), sized(m.LogProb, m.Rows), sized(m.Value, m.Rows)
 	m.Advantage, m.Return = sized(m.Advantage, m.Rows), sized(m.Return, m.Rows)
 	for i, row := range rows {
 		m.Action[i], m.LogProb[i], m.Value[i] = s.Action[row], s.LogProb[row], s.Value[row]
 		m.Advantage[i], m.Return[i] = t.Advantage[row], t.Return[row]
-		if len(s.Mask) > 0 {
-			m.Mask = append(m.Mask, s.Mask[int(row)*actions:(int(row)+1)*actions]...)
-		}
+		m.Mask = append(m.Mask, s.Masks(int(row), int(row)+1)...)
 	}
 	d.GatherObs(n, rows, m.Obs)
 	if c.NormalizeAdvantage {
@@ -177,11 +173,6 @@ func NormalizeAdvantage(advantage []float32) {
 }
 
 // sized returns a slice of n elements with undefined contents, in the memory of s where it is large enough.
-func sized[E any](s []E, n int) []E {
-	if cap(s) < n {
-		return make([]E, n)
-	}
-	return s[:n]
-}
+func sized[E any](s []E, n int) []E { return slices.Grow(s[:0], n)[:n] }
 
 func finite(x float32) bool { return math.Float32bits(x)&0x7f800000 != 0x7f800000 }

@@ -1,10 +1,10 @@
 package ppo
 
 import (
+	"math/bits"
+
 	"github.com/rlhost/rlhost/gpu/policy"
 )
-
-import "math/bits"
 
 // shuffleStream separates the numbers of Shuffle from those of policy.Uniform and policy.Init.
 const shuffleStream = 0x9e3779b97f4a7c15

@@ -142,10 +142,7 @@ func (t *Targets) ExplainedVariance(s *Samples) float64 {
 
 // zeroed returns n zeros, in the memory of s where it is large enough.
 func zeroed[E any](s []E, n int) []E {
-	if cap(s) < n {
-		return make([]E, n)
-	}
-	s = s[:n]
+	s = sized(s, n)
 	clear(s)
 	return s
 }

@@ -8,10 +8,9 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
-	"github.com/rlhost/rlhost/gpu/ppo"
-
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/policytest"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 func random(t *testing.T, steps, envs, blocks int, seed uint64) *policy.Dataset {

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/hostabi"
 )
 

@@ -7,7 +7,6 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/hostabi"
 )
 

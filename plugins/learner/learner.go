@@ -9,11 +9,10 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/loop"
-	"github.com/rlhost/rlhost/core/trajectory"
-	"github.com/rlhost/rlhost/gpu/ppo"
-
 	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 	"github.com/rlhost/rlhost/hostabi"
 )
 

@@ -10,9 +10,8 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/trajectory"
-	"github.com/rlhost/rlhost/gpu/ppo"
-
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 )

@@ -12,7 +12,6 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/gpu/cpu"
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"

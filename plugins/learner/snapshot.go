@@ -60,7 +60,7 @@ func clone(z *policy.Normalizer) *policy.Normalizer {
 // name cuts a canonical vector into named tensors.
 func name(n *policy.Network, prefix string, vector []float32, tensors map[string]component.Tensor) {
 	for _, p := range n.Params() {
-		tensors[prefix+p.Name] = component.Tensor{Shape: p.Shape(), Data: slices.Clone(vector[p.Offset : p.Offset+p.Rows*p.Cols])}
+		tensors[prefix+p.Name] = component.Tensor{Shape: p.Shape, Data: slices.Clone(vector[p.Offset : p.Offset+p.Rows*p.Cols])}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 )

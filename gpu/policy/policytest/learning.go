@@ -7,9 +7,8 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
-	"github.com/rlhost/rlhost/gpu/ppo"
-
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 // update makes a learner, learns count times from d and returns its state.

@@ -5,9 +5,8 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
-	"github.com/rlhost/rlhost/gpu/ppo"
-
 	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
 var rates = ppo.Rates{LearningRate: 1e-3, Clip: 0.1, Entropy: 0.02}

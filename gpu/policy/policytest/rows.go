@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/rlhost/rlhost/core/trajectory"
-
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
