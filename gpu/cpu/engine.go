@@ -171,15 +171,12 @@ func (k *engine) Params(dst []float32) error {
 
 // State copies parameters and moments.
 func (k *engine) State() (ppo.State, error) {
-	s := ppo.State{AdamSteps: k.steps}
-	for _, v := range []struct {
-		to   *[]float32
-		from []float32
-	}{{&s.Params, k.params}, {&s.AdamM, k.m}, {&s.AdamV, k.v}} {
-		*v.to = make([]float32, len(k.place))
-		k.exportParams(*v.to, v.from)
+	canonical := func(own []float32) []float32 {
+		v := make([]float32, len(k.place))
+		k.exportParams(v, own)
+		return v
 	}
-	return s, nil
+	return ppo.State{Params: canonical(k.params), AdamM: canonical(k.m), AdamV: canonical(k.v), AdamSteps: k.steps}, nil
 }
 
 // SetState replaces parameters and moments.

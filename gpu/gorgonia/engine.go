@@ -135,6 +135,4 @@ func (l *engine) SetState(s ppo.State) error {
 }
 
 // Close frees the graphs.
-func (l *engine) Close() error {
-	return errors.Join(l.learn.close(), l.forward.close())
-}
+func (l *engine) Close() error { return errors.Join(l.learn.close(), l.forward.close()) }

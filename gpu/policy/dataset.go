@@ -74,9 +74,7 @@ func (d *Dataset) Envs() int { return len(d.Blocks) * d.BlockEnvs() }
 func (d *Dataset) Rows() int { return d.Steps() * d.Envs() }
 
 // HasMask reports whether the blocks have an action mask.
-func (d *Dataset) HasMask() bool {
-	return d.Blocks[0].Schema.Has(trajectory.Mask)
-}
+func (d *Dataset) HasMask() bool { return d.Blocks[0].Schema.Has(trajectory.Mask) }
 
 // Check reports what keeps a network from learning from the dataset: no blocks, blocks of different shapes, or
 // tensors of other sizes than the network's. Every other method takes it as checked.

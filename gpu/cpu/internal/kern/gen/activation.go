@@ -10,7 +10,7 @@ import (
 // activation is a derivative. regs are for apply to use.
 func overRows(s isa, name string, derivative bool, setup func(),
 	apply func(x, h reg.VecPhysical, regs []reg.VecPhysical)) {
-	function(name + s.name)
+	function(name+s.name, "rowsArgs")
 	rows, n, x, h, end := reg.RCX, reg.RDX, reg.RAX, reg.RBX, reg.RSI
 	xRow, hRow := reg.R8, reg.R9
 	load("rows x xRow", rows, x, xRow)

@@ -24,7 +24,7 @@ type tile struct {
 // Each element is one chain of fused multiply-adds in the order of k, whatever the tile. The start is 0, the bias
 // or C itself. A tile lives in registers; one k brings one row of B and a broadcast for every row of A.
 func gemm(s isa, rows, panels int) {
-	function(fmt.Sprintf("gemm%s_%dx%d", s.name, rows, panels))
+	function(fmt.Sprintf("gemm%s_%dx%d", s.name, rows, panels), "gemmArgs")
 	t := tile{isa: s, rows: rows, panels: panels,
 		k: reg.RCX, a: reg.RAX, a7: reg.RBX, aCol: reg.R9, b: reg.R10, bRow: reg.R11, bPanel: reg.R12,
 		c: reg.R13, c7: reg.R14, tiles: reg.R15, row: strides{reg.RDX, reg.RSI, reg.R8}}

@@ -6,15 +6,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// heads generates one output of a linear head for every row: eight rows at a time, and one at a time. Both sum over
-// k in eight lanes, then ((0+1)+(2+3)) + ((4+5)+(6+7)), then the bias, so that a row does not know its function.
-func heads() {
-	head8()
-	head1()
-}
-
+// head8 and head1 generate one output of a linear head for every row: eight rows at a time, and one at a time. Both sum
+// over k in eight lanes, then ((0+1)+(2+3)) + ((4+5)+(6+7)), then the bias, so that a row does not know its function.
 func head8() {
-	function("head8")
+	function("head8", "headArgs")
 	s := avx2
 	rows, k, x, x7, w, out := reg.RCX, reg.RDX, reg.RAX, reg.RBX, reg.R9, reg.R10
 	xs, wk := reg.R12, reg.R13
@@ -59,7 +54,7 @@ func head8() {
 }
 
 func head1() {
-	function("head1")
+	function("head1", "headArgs")
 	s := avx2
 	rows, k, x, w, out, xs, xRow := reg.RCX, reg.RDX, reg.RAX, reg.R9, reg.R10, reg.R12, reg.RSI
 	load("rows x xRow out bias", rows, xs, xRow, out, reg.R14)

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -32,9 +33,15 @@ var avx512 = isa{"AVX512", 64, []reg.VecPhysical{reg.Z0, reg.Z1, reg.Z2, reg.Z3,
 // wide reports whether registers have 512 bits.
 func (s isa) wide() bool { return s.bytes == 64 }
 
-// function starts a function that takes a pointer to its arguments, and loads it.
-func function(name string) {
-	names = append(names, name)
+// declared is a function with the type of its arguments.
+type declared struct{ name, args string }
+
+// functions lists the functions for the Go declarations; the last one is being written.
+var functions []declared
+
+// function starts a function that takes a pointer to arguments of a type, and loads it.
+func function(name, args string) {
+	functions = append(functions, declared{name, args})
 	TEXT(name, NOSPLIT, "func(args *byte)")
 	Load(Param("args"), reg.RDI)
 }
@@ -45,12 +52,9 @@ func finish() {
 	RET()
 }
 
-// names lists the functions for the Go declarations; the last one is being written.
-var names []string
-
 // field addresses a field of 8 bytes of the arguments.
 func field(name string) Mem {
-	return Mem{Base: reg.RDI, Disp: 8 * index(argumentsOf(names[len(names)-1]), name)}
+	return Mem{Base: reg.RDI, Disp: 8 * index(functions[len(functions)-1].args, name)}
 }
 
 // load reads fields of the arguments, whose names are apart by spaces, into registers.
@@ -117,17 +121,13 @@ func bits(u uint32) Mem {
 func float(f float64) Mem { return bits(math.Float32bits(float32(f))) }
 
 // lanes is 0, 1, 2, … in 32-bit integers.
-func lanes() Mem {
-	if laneNumbers.Symbol.Name == "" {
-		laneNumbers = GLOBL("lanes", RODATA|NOPTR)
-		for i := range 16 {
-			DATA(4*i, U32(uint32(i)))
-		}
+var lanes = sync.OnceValue(func() Mem {
+	m := GLOBL("lanes", RODATA|NOPTR)
+	for i := range 16 {
+		DATA(4*i, U32(uint32(i)))
 	}
-	return laneNumbers
-}
-
-var laneNumbers Mem
+	return m
+})
 
 // strides keeps the multiples of a row stride that addressing cannot scale by itself.
 type strides struct{ one, three, five reg.GPPhysical }

@@ -9,7 +9,7 @@ import (
 // loss generates the PPO loss and its gradient for eight rows at a time. Rows behind the last one are computed
 // with what lies there, and kept out of the sums.
 func loss() {
-	function("loss")
+	function("loss", "lossArgs")
 	s := avx2
 	v := s.v
 	rows, n, x, e, ld, row := reg.RCX, reg.RDX, reg.RAX, reg.RBX, reg.RSI, reg.R8

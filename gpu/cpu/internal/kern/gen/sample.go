@@ -9,7 +9,7 @@ import (
 // sample generates the choice of an action for eight rows at a time: log-softmax, a uniform number of each row by
 // Philox, the inverse of the distribution function.
 func sample() {
-	function("sample")
+	function("sample", "sampleArgs")
 	s := avx2
 	v := s.v
 	groups, n, x, e, ld, actions := reg.RCX, reg.RDX, reg.RAX, reg.RBX, reg.RSI, reg.R8

@@ -7,7 +7,7 @@ import (
 )
 
 func adam() {
-	function("adam")
+	function("adam", "adamArgs")
 	s := avx2
 	n, params, m, v, grad, numbers, i := reg.RCX, reg.RAX, reg.RBX, reg.RDX, reg.RSI, reg.R8, reg.R9
 	load("bytes params m v grad numbers", n, params, m, v, grad, numbers)
@@ -43,7 +43,7 @@ func adam() {
 }
 
 func sumSquares() {
-	function("sumSquares")
+	function("sumSquares", "sumArgs")
 	s := avx2
 	n, x := reg.RCX, reg.RAX
 	load("bytes x", n, x)
@@ -87,7 +87,7 @@ func sumSquares() {
 
 // columnSums adds the rows to out, 64 bytes of columns at a time and over even and odd rows apart.
 func columnSums() {
-	function("columnSums")
+	function("columnSums", "columnsArgs")
 	s := avx2
 	rows, n, x, xRow, out, p := reg.RCX, reg.RDX, reg.RAX, reg.RBX, reg.RSI, reg.R8
 	load("bytes x xRow out", n, x, xRow, out)
@@ -128,7 +128,7 @@ func columnSums() {
 
 // transpose turns blocks of 16×16 floats, each dense, that follow one another in from.
 func transpose() {
-	function("transpose")
+	function("transpose", "transposeArgs")
 	v := avx2.v
 	n, from, to, step := reg.RCX, reg.RAX, reg.RBX, reg.RDX
 	load("blocks from to toBlock", n, from, to, step)
