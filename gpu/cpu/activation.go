@@ -5,7 +5,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
-// activation is what products do with their results on the way forward and back.
+// activation is applied by products to their results: its function in the forward pass, its derivative in the backward pass.
 type activation struct{ forward, backward kern.Epilogue }
 
 // activation makes an activation part of the product that it follows, where nothing else reads that, and otherwise a
@@ -34,8 +34,7 @@ func (l *layout) readers(name string) int {
 	return count
 }
 
-// activated copies what it reads and applies its activation. Those that read it see to the derivative, as they do for a
-// product.
+// activated copies its input and applies the activation. Its readers apply the derivative, as they do for a product.
 type activated struct{ node }
 
 func (a *activated) forward(p *pass, rows int) {

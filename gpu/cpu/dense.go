@@ -2,7 +2,7 @@ package cpu
 
 import "github.com/rlhost/rlhost/gpu/cpu/internal/kern"
 
-// dense is a dense node and the activation behind it. Its weights are in panels of 16 columns, padded to whole ones.
+// dense is a dense node and the activation that follows it. Its weights are in panels of 16 columns, padded to whole ones.
 type dense struct {
 	node
 	weight param // element (i, 16p+j): p*width*16 + i*16 + j

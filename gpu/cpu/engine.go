@@ -47,7 +47,7 @@ func (k *engine) Begin(r *ppo.Round) {
 	k.source.open(r.Dataset, &r.Samples)
 }
 
-// Finish returns what was done and lets go of the dataset.
+// Finish returns the statistics and forgets the dataset.
 func (k *engine) Finish() (ppo.Stats, error) {
 	k.source.close()
 	return k.Host.Finish()

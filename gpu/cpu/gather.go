@@ -18,7 +18,7 @@ type record struct {
 	_                              uint32
 }
 
-// minibatch is the rows of one optimiser step, dense, with room for whole groups of lanes behind the last row.
+// minibatch is the rows of one optimiser step, dense, with room for whole groups of lanes after the last row.
 type minibatch struct {
 	obs                            matrix
 	mask                           []byte // [rows][Actions]

@@ -29,8 +29,8 @@ type layout struct {
 	names        map[string]op // by node; nil for the observations
 }
 
-// op is an operation with the node or nodes that it computes. It has no state but its place: what it computes with lies
-// in a pass or a shard. What node has already, an operation without parameters need not have.
+// op is an operation with the node or nodes that it computes. It has no state but its place: buffers belong to a pass or a
+// shard. Its methods for parameters have defaults in node.
 type op interface {
 	common() *node
 	// params lists the canonical tensors of the node.
@@ -70,9 +70,9 @@ type node struct {
 	name       string
 	at         int // among the layout's operations
 	in         []edge
-	width      int // elements of a row of the first that it reads
+	width      int // elements of a row of the first input
 	out        int // elements of a row of the output
-	padded     int // of a row of the output, or of what a head reads
+	padded     int // elements of a row with padding: of the output, or of the input of a projection
 	row        int // between rows of the output; 0 where the output is kept in columns, for a head
 	depth      int
 	activation activation // of the output
@@ -80,8 +80,8 @@ type node struct {
 	values     bool
 }
 
-// edge is what an operation reads: the output of another, or the observations where that is nil. On the way back, the
-// first of those that read the same begins its gradient, and the last ends it.
+// edge is an input of an operation: the output of another, or the observations where from is nil. In the backward pass,
+// the first of several readers begins the gradient of what they read, and the last one ends it.
 type edge struct {
 	from        op
 	first, last bool
@@ -126,7 +126,8 @@ func newLayout(n policy.Network) (*layout, error) {
 	return l, nil
 }
 
-// add compiles a node whose rows have a shape. It fails where the node reads what is kept in columns for a head.
+// add compiles a node whose output has that shape a row. It fails where the node reads one that is kept in columns for a
+// head.
 func (l *layout) add(p *policy.Node, of layer.Op, shape []int) bool {
 	n := node{name: p.Name, at: len(l.ops), width: l.obs}
 	for i, name := range p.In {
@@ -189,22 +190,18 @@ func (l *layout) link() {
 	}
 }
 
-// lay gives every parameter its place: nodes of one depth together, heads behind all others.
+// lay gives every parameter its place: nodes of one depth together, heads after all others.
 func (l *layout) lay() {
-	levels := map[int][]op{}
-	deepest := 0
+	var levels [][]op
 	for _, o := range l.ops {
-		if o != l.policy && o != l.value {
-			depth := o.common().depth
-			levels[depth] = append(levels[depth], o)
-			deepest = max(deepest, depth)
+		if n := o.common(); o != l.policy && o != l.value {
+			levels = append(levels, make([][]op, max(0, n.depth+1-len(levels)))...)
+			levels[n.depth] = append(levels[n.depth], o)
 		}
 	}
-	for depth := range deepest + 1 {
-		l.take(levels[depth])
+	for _, ops := range append(levels, []op{l.policy}, []op{l.value}) {
+		l.take(ops)
 	}
-	l.take([]op{l.policy})
-	l.take([]op{l.value})
 	shared := false
 	for _, o := range l.ops {
 		n := o.common()

@@ -26,7 +26,7 @@ func (h *projection) forward(p *pass, rows int) {
 	}
 }
 
-// backward takes the gradient of the outputs from where they lay.
+// backward reads the gradient of the outputs in place of the outputs.
 func (h *projection) backward(s *shard, rows int) {
 	in, g := s.input(h.in[0].from), s.columns(h)
 	// dW[a][j] += Σ_r g[a][r] · in[r][j]

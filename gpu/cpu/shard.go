@@ -9,7 +9,7 @@ import (
 // of them and the minibatch it shares with other shards, which all only read them.
 type shard struct {
 	*pass
-	back  [][]float32 // per operation: what it has packed of the parameters
+	back  [][]float32 // per operation: its packed parameters
 	batch *minibatch
 
 	grad  []float32   // laid out as params
@@ -68,8 +68,7 @@ func (s *shard) descend(e *edge) {
 	s.set.Gemm(g)
 }
 
-// below returns where an operation that is no product adds the gradient of rows of what it reads. The caller then calls
-// passed.
+// below returns the gradient over an input, for an operation that is no product to add to. The caller then calls passed.
 func (s *shard) below(e *edge, rows int) matrix {
 	to := s.gradient(e.from)
 	if e.first {
@@ -78,7 +77,7 @@ func (s *shard) below(e *edge, rows int) matrix {
 	return to
 }
 
-// passed ends what below has begun.
+// passed ends the gradient that below began, once the last reader has added to it.
 func (s *shard) passed(e *edge, rows int) {
 	if below := e.from.common(); e.last && below.activation.backward != kern.None {
 		s.apply(below.activation.backward, s.gradient(e.from), s.out[below.at], rows, below.padded)

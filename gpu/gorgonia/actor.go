@@ -24,10 +24,10 @@ type actor struct {
 // place is a row of one request.
 type place struct{ request, row int }
 
-func newActor(m *model, maxRows int) (*actor, error) {
+func newActor(m *model, maxRows int) (policy.Actor, error) {
 	n := &m.network
 	a := &actor{model: m, normal: n.NormalizeObs(), obs: n.Obs(), actions: n.Actions(), shapes: newShapes(m, make([]float32, m.size), min(maxRows, maxActorRows))}
-	if err := a.shapes.try(); err != nil {
+	if _, err := a.shapes.fit(1); err != nil { // a model that cannot be computed is found out early
 		return nil, err
 	}
 	return a, nil

@@ -5,7 +5,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// adam is the optimiser's state in the element type of policy.Adam. Between steps every number in it is a float32,
+// adam is the optimiser's state in the element type of ppo.Adam. Between steps every number in it is a float32,
 // so that a State taken out and put back changes nothing.
 type adam struct {
 	params, m, v, grad []float64

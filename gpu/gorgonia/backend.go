@@ -63,11 +63,7 @@ func (b *Backend) Compile(n *policy.Network) (policy.Program, error) {
 // NewActor prepares acting: graphs for up to maxRows rows are compiled as they are first needed. A call of Act
 // may have more rows.
 func (c *compiled) NewActor(maxRows int) (policy.Actor, error) {
-	a, err := newActor(c.model, maxRows)
-	if err != nil {
-		return nil, err
-	}
-	return a, nil
+	return newActor(c.model, maxRows)
 }
 
 // NewLearner prepares learning from params.

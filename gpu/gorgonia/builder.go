@@ -8,9 +8,9 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
-// Builder is where a layer of one's own goes: it says which parameters a network has and how the heads are
-// computed from observations. Its methods may be called concurrently. A panic in them is returned as an error,
-// so gorgonia.Must is fine there. A part that it does not know is policy.ErrUnsupported, with the part's name.
+// Builder adds layers of your own: it states which parameters a network has and how what the heads read is computed
+// from observations. Its methods may be called concurrently. A panic in them is returned as an error, so
+// gorgonia.Must is fine there. A part that it does not know is policy.ErrUnsupported, with the part's name.
 type Builder interface {
 	// Params returns the layout of the canonical parameter vector: tensors one after the other, without gaps. A
 	// layout other than n.Params() is for programs that initialise and publish their own weights: policy.Init and

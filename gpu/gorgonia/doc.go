@@ -1,5 +1,5 @@
-// Package gorgonia computes policies with gorgonia expression graphs: the backend where a layer or a loss of one's
-// own works first, and the oracle that the gradients of the fast backends are held against.
+// Package gorgonia computes policies with gorgonia expression graphs: the backend where a new layer or loss needs no
+// derivative, and the oracle that the gradients of the fast backends are held against.
 //
 //	backend := &gorgonia.Backend{Builder: residual{}, Loss: calmLogits} // New() for policy.Network as it is
 //	learner, err := ppo.NewLearner(backend, &net, params, cfg)

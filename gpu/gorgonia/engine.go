@@ -33,7 +33,8 @@ func newEngine(acting, learning *model, params []float32) (*engine, error) {
 	l.learn = newShapes(learning, l.params, learning.config.Minibatch)
 	l.forward = newShapes(acting, l.params, maxActorRows)
 	l.state.set(ppo.State{Params: params, AdamM: make([]float32, len(params)), AdamV: make([]float32, len(params))})
-	return l, l.learn.try()
+	_, err := l.learn.fit(1) // a model that cannot be computed is found out early
+	return l, err
 }
 
 // Target computes advantages and returns.

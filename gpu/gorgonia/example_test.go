@@ -15,7 +15,7 @@ import (
 )
 
 // residual is an encoder of one dense layer and one block with a layer norm and a connection around it, shared by
-// both heads. It shows what a layer of one's own takes: its parameters and its formula.
+// both heads. It shows what a new layer takes: its parameters and its formula.
 type residual struct{}
 
 // width of the encoder.
@@ -69,7 +69,7 @@ func calmLogits(in *gorgonia.LossInputs) (*gorgonia.Node, error) {
 	return G.Add(G.Must(gorgonia.PPOLoss(in)), G.Must(gorgonia.SumAll(in.Weight, penalty)))
 }
 
-// A layer and a loss of one's own learn which of two actions fits what is seen.
+// A new layer and a new loss learn which of two actions fits the observation.
 func Example() {
 	backend := &gorgonia.Backend{Builder: residual{}, Loss: calmLogits}
 	net := policy.MLP{Obs: 2, Actions: 2, Hidden: []int{width}, Activation: policy.ELU}.Network()

@@ -2,12 +2,12 @@ package gorgonia
 
 import "github.com/rlhost/rlhost/gpu/ppo"
 
-// Loss is where a loss of one's own goes: it returns the scalar that a minibatch's optimiser step descends. It may
-// be called concurrently. Parts of it that are not PPOLoss's appear in no Stats.
+// Loss returns the scalar that a minibatch's optimiser step descends. It may be called concurrently. Terms that PPOLoss
+// does not have appear in no Stats.
 type Loss func(in *LossInputs) (*Node, error)
 
-// LossInputs is what a loss is made from. Columns have shape [rows, 1]. Rows that only fill up the batch have the
-// weight 0 and finite contents, so that a term enters as SumAll(in.Weight, term).
+// LossInputs is what a loss is made from. Columns have shape [rows, 1]. Rows that pad the batch have the weight 0
+// and finite contents, so that a term enters as SumAll(in.Weight, term).
 type LossInputs struct {
 	Logits   *Node // [rows, actions] as built, before the mask
 	LogProbs *Node // [rows, actions] log-probabilities; of an illegal action about -1e30
@@ -29,8 +29,7 @@ type LossInputs struct {
 }
 
 // PPOLoss is the default: the clipped surrogate (Schulman et al. 2017) minus the entropy bonus plus ValueCoef
-// times ½·MSE of the value, clipped around the old value if the configuration says so. It equals policy's
-// arithmetic.
+// times ½·MSE of the value, clipped around the old value if the configuration says so. It equals ppo.Loss.
 func PPOLoss(in *LossInputs) (*Node, error) {
 	return caught(func() *Node {
 		row := sub(sub(in.valueRow(), in.surrogateRow()), mul(in.Entropy, in.entropyRow()))

@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/ppo"
 )
 
-// load enters a minibatch of at most p.rows rows. The rows behind it get the weight 0 and contents that give finite
+// load enters a minibatch of at most p.rows rows. The rows after it get the weight 0 and contents that give finite
 // numbers, because 0 times infinity would not be 0.
 func (p *program[F]) load(b *ppo.Minibatch, r ppo.Rates) {
 	t := &p.train

@@ -117,8 +117,8 @@ func (b *assembly[F]) params(vector []F) Params {
 	return nodes
 }
 
-// checkHeads holds what a builder returned against its contract, so that a mistake is named here and not by an
-// operation far behind.
+// checkHeads holds what a builder returned against its contract, so that a mistake is named here and not by a
+// later operation.
 func (b *assembly[F]) checkHeads(logits, value *Node) error {
 	if logits == nil || value == nil {
 		return errors.New("builder returned no node and no error")

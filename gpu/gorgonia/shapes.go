@@ -37,12 +37,6 @@ func (s *shapes[F]) fit(rows int) (*program[F], error) {
 	return p, err
 }
 
-// try compiles the smallest program, so that a model that cannot be computed is found out early.
-func (s *shapes[F]) try() error {
-	_, err := s.fit(1)
-	return err
-}
-
 func (s *shapes[F]) close() error {
 	var errs []error
 	for _, p := range s.programs {

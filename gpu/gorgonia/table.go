@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy/layer"
 )
 
-// apply returns the output of the node of that name, given what it reads: a row for each layer.
+// apply returns the output of a node from those that it reads: a row for each layer.
 func (p Params) apply(name string, of layer.Op, in []*Node) (*Node, error) {
 	switch of := of.(type) {
 	case *layer.Dense:

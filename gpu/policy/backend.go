@@ -48,8 +48,8 @@ type Request struct {
 	Rows []uint32          // which rows, ascending; nil = all
 	Obs  trajectory.Matrix // f32 [rows][obs], any strides
 	Mask trajectory.Matrix // u8 [rows][actions]; Rows = 0 without a mask. A row without a legal action is ErrNoLegalAction.
-	// State is the recurrent state [rows][state] that rows begin with, StateOut where that behind them goes, which may be the
-	// same memory. Where Start is 1, a row begins with zero instead.
+	// State is the recurrent state [rows][state] before the rows, StateOut receives the one after them and may be the same
+	// memory. Where Start is 1, a row begins with zero instead.
 	State, StateOut trajectory.Matrix
 	Start           []byte
 	// Outputs. Action and LogProb are nil when only the value is wanted.

@@ -24,7 +24,7 @@ func Of(h *component.Host, name string) (*Definition, error) {
 	return DefinitionOf(name, p)
 }
 
-// DefinitionOf returns the definition that a policy is.
+// DefinitionOf returns a policy of that name as a definition.
 func DefinitionOf(name string, p component.Policy) (*Definition, error) {
 	d, ok := p.(*Definition)
 	if !ok {

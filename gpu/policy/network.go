@@ -16,9 +16,9 @@ import (
 // ErrUnsupported is wrapped by a backend that cannot compute a network; the message names the node and its operation.
 var ErrUnsupported = errors.New("not supported by this backend")
 
-// Unsupported is a backend's ErrUnsupported of a network's part, such as a node, by its name and what it is.
-func Unsupported(part, name string, is fmt.Stringer) error {
-	return fmt.Errorf("network: %s %s, %v here: %w", part, name, is, ErrUnsupported)
+// Unsupported returns ErrUnsupported for a part of a network, such as a node, with its name and its operation.
+func Unsupported(part, name string, op fmt.Stringer) error {
+	return fmt.Errorf("network: %s %s, %v here: %w", part, name, op, ErrUnsupported)
 }
 
 // Network specifies a policy and a value function as a graph: inputs, nodes that compute a tensor of one or more others,
@@ -247,7 +247,7 @@ func (n *Network) ParamCount() int {
 	return count
 }
 
-// Lines describes what the network computes, one input, node or head a line. How it is initialised is not in it.
+// Lines describes what the network computes, one input, node or head a line, without initial values.
 func (n *Network) Lines() []string {
 	var lines []string
 	for _, in := range n.Inputs {

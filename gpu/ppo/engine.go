@@ -6,10 +6,9 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
-// Engine computes updates in one way. Its calls submit work, which is done in their order, and bring nothing back: what
-// decides whether later steps still count (TargetKL, a gradient that is not finite), what they are made with and what
-// they are reported with is state of the engine, so that a device never waits for the host. Finish waits for it.
-// An engine belongs to one goroutine.
+// Engine computes updates. Its calls submit work, which is done in their order, and return nothing: whether later steps
+// still count (TargetKL, a gradient that is not finite), their rates and their statistics are state of the engine, so
+// that a device never waits for the host. Finish waits for the device. An engine belongs to one goroutine.
 type Engine interface {
 	// Begin starts an update with a round, which stays as it is until Finish.
 	Begin(r *Round)

@@ -8,7 +8,7 @@ import (
 )
 
 // Host is what engines that compute on the host, and so know how a step ended before the next, have in common: the
-// targets, the statistics and whether the update still goes on.
+// targets, the statistics and whether the update still continues.
 type Host struct {
 	Config  Config
 	Targets Targets

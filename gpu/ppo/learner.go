@@ -24,7 +24,7 @@ type Rates struct {
 	Entropy      float32
 }
 
-// State is what a learner needs to go on: canonical vectors of equal length.
+// State is what a learner continues from: canonical vectors of equal length.
 type State struct {
 	Params, AdamM, AdamV []float32
 	AdamSteps            uint64

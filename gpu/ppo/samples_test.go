@@ -1,6 +1,43 @@
-package ppo
+package ppo_test
 
-import "testing"
+import (
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/gpu/policy/policytest"
+	"github.com/rlhost/rlhost/gpu/ppo"
+)
+
+// A guest can write anything to its rows. What learning would use as an index or a number is refused, with the row.
+func TestReadRefusesBadRows(t *testing.T) {
+	const bad = 5
+	n := policy.MLP{Obs: 2, Actions: 2, Activation: policy.Tanh}.Network()
+	for name, c := range map[string]struct {
+		spoil func(b trajectory.Trajectory)
+		want  error
+	}{
+		"a negative action": {func(b trajectory.Trajectory) { b.Int32(trajectory.Action)[bad] = -1 }, policy.ErrActionRange},
+		"a large action":    {func(b trajectory.Trajectory) { b.Int32(trajectory.Action)[bad] = 2 }, policy.ErrActionRange},
+		"an illegal action": {func(b trajectory.Trajectory) { copy(b.Bytes(trajectory.Mask)[2*bad:], []byte{0, 1}) }, policy.ErrActionRange},
+		"no legal action":   {func(b trajectory.Trajectory) { clear(b.Bytes(trajectory.Mask)[2*bad : 2*bad+2]) }, policy.ErrNoLegalAction},
+		"a value":           {func(b trajectory.Trajectory) { b.Float32(trajectory.Value)[bad] = float32(math.NaN()) }, policy.ErrNotFinite},
+		"a log-probability": {func(b trajectory.Trajectory) { b.Float32(trajectory.LogProb)[bad] = float32(math.Inf(-1)) }, policy.ErrNotFinite},
+	} {
+		d := policytest.NewDataset(t, policytest.Options{Network: n, Steps: 5, Envs: 2, Blocks: 1, Masked: true, Seed: 1})
+		for i := range d.Blocks[0].Bytes(trajectory.Mask) {
+			d.Blocks[0].Bytes(trajectory.Mask)[i] = 1
+		}
+		c.spoil(d.Blocks[0])
+		var s ppo.Samples
+		var row *policy.RowError
+		if err := s.Read(d, &n); !errors.Is(err, c.want) || !errors.As(err, &row) || row.Row != bad {
+			t.Errorf("%s: Read = %v, want %v of row %d", name, err, c.want, bad)
+		}
+	}
+}
 
 // The parts of an epoch are as few as minibatches of that size can be, in order, and differ by one row at most; where
 // the size divides the rows they are all of that size.
@@ -13,7 +50,7 @@ func TestS15MinibatchesAreNearlyEqualParts(t *testing.T) {
 		for size := 1; size <= n+2; size++ {
 			least, most, count, next := n, 0, 0, uint32(0)
 			for rows, rest := []uint32(nil), all; len(rest) > 0; count++ {
-				rows, rest = NextMinibatch(rest, size)
+				rows, rest = ppo.NextMinibatch(rest, size)
 				least, most = min(least, len(rows)), max(most, len(rows))
 				for _, row := range rows {
 					if row != next {

@@ -37,7 +37,7 @@ func (t *Targets) VTrace(d *policy.Dataset, c *Config, newLogProb []float32) err
 }
 
 // transition is what one row knows: next is the value of what follows it, carry what the recursion brings from
-// the row after (0 behind a cut) and takes to the row before.
+// the next row (0 after a cut) and takes to the previous one.
 type transition struct {
 	reward, value, next, logProb, carry float64
 }

@@ -124,7 +124,7 @@ func (c *Inference) act(m *hostabi.Message) {
 	c.schedule()
 }
 
-// schedule posts a flush behind the messages that the loop has already received.
+// schedule posts a flush after the messages that the loop has already received.
 func (c *Inference) schedule() {
 	if c.flushing || !c.loaded || len(c.pending) == 0 {
 		return

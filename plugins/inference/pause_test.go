@@ -19,7 +19,7 @@ func TestPause_RestsBehindTheBatch(t *testing.T) {
 	}
 	c.flush(&hostabi.Message{})
 	if !rested {
-		t.Error("not at rest behind the batch")
+		t.Error("not at rest after the batch")
 	}
 	rested = false
 	c.Pause(func() { rested = true })

@@ -135,7 +135,7 @@ func (c *Learner) onDataset(m *hostabi.Message) {
 	err := c.learn(m.Handle)
 	switch {
 	case errors.Is(err, errGone):
-		c.h.Log.Warn("a dataset is lost: who made it has died", "err", err)
+		c.h.Log.Warn("a dataset is lost: the process that made it has died", "err", err)
 	case err != nil:
 		c.h.Fail(err)
 	default:
@@ -174,8 +174,8 @@ func (c *Learner) learn(h hostabi.Handle) error {
 	return c.report(&stats, rates, time.Since(started))
 }
 
-// errGone: a trajectory of a dataset is gone. The dataset's maker claims them until it is learned from, so it was a
-// process that has died.
+// errGone: a trajectory of a dataset no longer exists. The component that made the dataset claims its trajectories until
+// they are learned from, so it was in a process that has died.
 var errGone = errors.New("a trajectory is gone")
 
 // open claims the dataset and its trajectories and makes the backend's view of them.

@@ -124,7 +124,7 @@ func TestLearner_MeasuresLag(t *testing.T) {
 	}
 }
 
-// A runner that has fallen far behind loses reports, and learning continues.
+// A runner that is far too late loses reports, and learning continues.
 func TestLearner_SkipsReportsThatNobodyReads(t *testing.T) {
 	r := newRig(t, rigOptions{config: func(c *config) { c.Epochs, c.Minibatch = 1, 32 }})
 	r.keep = true

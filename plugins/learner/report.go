@@ -23,7 +23,7 @@ func StatNames() []string {
 		"perf/update_seconds"}, ppo.StatNames()...)
 }
 
-// report emits the numbers of one update. If the runner is so far behind that no block is free, the report is skipped
+// report emits the numbers of one update. If the runner is so late that no block is free, the report is skipped
 // and counted: learning does not wait for its log.
 func (c *Learner) report(s *ppo.Stats, r ppo.Rates, took time.Duration) error {
 	loan, err := c.statsAt.Loan()
@@ -109,7 +109,7 @@ func (l *lag) measure(d *policy.Dataset, version uint64, at *stepsAtVersion, ste
 	l.optimizerSteps /= max(rows, 1)
 }
 
-// stepsAtVersion remembers how many optimiser steps the versions that this learner published had behind them.
+// stepsAtVersion remembers after how many optimiser steps this learner published each version.
 type stepsAtVersion struct {
 	marks []mark // ascending, one for each published version, the newest maxMarks and more
 }

@@ -137,8 +137,7 @@ func (c *Learner) Restore(state component.State) error {
 	return nil
 }
 
-// sameNetwork returns why saved parameters do not fit another network. How it was initialised
-// does not matter.
+// sameNetwork returns why saved parameters do not fit a network. Initial values do not matter.
 func sameNetwork(saved, now *policy.Network) error {
 	was, is := saved.Lines(), now.Lines()
 	for i := range max(len(was), len(is)) {
@@ -181,7 +180,7 @@ func (c *Learner) Weights(state component.State) (policy.Network, policy.Weights
 	return Weights(state)
 }
 
-// Progress returns how far the learner of a snapshot had come; see session.Learner.
+// Progress returns the policy version and the env steps of a snapshot; see session.Learner.
 func (c *Learner) Progress(state component.State) (policyVersion, envSteps uint64, err error) {
 	var from saved
 	err = state.Decode(&from)
@@ -193,7 +192,7 @@ func (c *Learner) StartFrom(state component.State, seed uint64, reset []string) 
 	return StartFrom(state, seed, reset)
 }
 
-// Parts of a snapshot that a new run may leave behind.
+// Parts of a snapshot that a new run may begin anew.
 const (
 	ResetOptimizer  = "optimizer"
 	ResetValue      = "value"

@@ -13,7 +13,7 @@ type Dist interface {
 	Values() int
 	// LogProb returns the log-probability of an action, -Inf for an illegal one, and the entropy.
 	LogProb(params []float64, mask []byte, action int32) (logProb, entropy float64)
-	// Sample returns the action that a number u in (0, 1) stands for, Mode the first of the most probable ones.
+	// Sample returns the action that a uniform number u in (0, 1) selects, Mode the first of the most probable ones.
 	Sample(params []float64, mask []byte, u float32) int32
 	Mode(params []float64, mask []byte) int32
 	// KL returns the divergence of q from p.

@@ -46,7 +46,7 @@ func TestBackend(t *testing.T, b policy.Backend, tol Tolerance) {
 			t.Run("target_kl ends the epochs", s.targetKL)
 			t.Run("updates repeat in every bit", s.repeats)
 			t.Run("state continues in every bit", s.continues)
-			t.Run("bad rows are errors that name them", s.badRows)
+			t.Run("targets that are not finite are errors that name the row", s.badTargets)
 			t.Run("numbers that are not finite do not reach parameters", s.notFinite)
 			t.Run("what does not fit is refused", s.wrongSizes)
 		})

@@ -137,7 +137,7 @@ func Acted(t testing.TB, b policy.Backend, params []float32, o Options) *policy.
 	return d
 }
 
-// Requests splits the rows of a block at one step into requests. The row behind the last step asks for values only.
+// Requests splits the rows of a block at one step into requests. The row after the last step asks for values only.
 func Requests(d *policy.Dataset, b trajectory.Trajectory, step, rows int) []policy.Request {
 	envs := b.Schema.Shape.Envs
 	var requests []policy.Request

@@ -161,7 +161,7 @@ func (s *suite) noLegalAction(t *testing.T) {
 	}
 }
 
-// strangeNumbers in a guest's observations or in parameters never make an action that does not exist or is not legal.
+// strangeNumbers: no numbers in observations or parameters lead to an action that does not exist or is not legal.
 func (s *suite) strangeNumbers(t *testing.T) {
 	d, params := s.dataset(t, 1), s.params(1)
 	obs := d.Blocks[0].Float32(trajectory.Obs)

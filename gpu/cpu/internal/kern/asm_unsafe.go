@@ -229,7 +229,7 @@ func (s Set) sample(a *Sample) {
 	if r == a.Rows {
 		return
 	}
-	// What the last few rows get lies in somebody's column, with no room behind it.
+	// The results of the last few rows lie in the caller's columns, with no room after them.
 	var action [Lanes]int32
 	var logProb [Lanes]float32
 	args.groups, args.env = 1, int(a.Env)+r

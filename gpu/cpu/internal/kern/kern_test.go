@@ -29,7 +29,7 @@ func random(r *rand.Rand, n int) []float32 {
 	return x
 }
 
-// product makes a random product with strides of every kind; guard elements lie behind every row of C.
+// product makes a random product with strides of every kind; guard elements follow every row of C.
 func product(r *rand.Rand, small bool) *Gemm {
 	g := &Gemm{M: 1 + r.IntN(40), N: Panel * (1 + r.IntN(6)), K: 1 + r.IntN(70)}
 	if !small {

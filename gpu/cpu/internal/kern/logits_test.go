@@ -164,7 +164,7 @@ func checkLoss(t *testing.T, s Set, r *rand.Rand, rows, actions int) {
 		}
 		value[row] = float64(l.Value[row])
 	}
-	for i := rows; i < ld; i++ { // what lies behind the rows must not matter
+	for i := rows; i < ld; i++ { // what follows the rows must not matter
 		l.Logits[i], l.Value[i], m.Advantage[i] = float32(math.NaN()), float32(math.NaN()), float32(math.Inf(1))
 	}
 	dLogits, dValue := make([]float64, len(wide)), make([]float64, rows)
