@@ -101,6 +101,32 @@ func start(t *testing.T, s setup) *rig {
 	return rig
 }
 
+// watch runs fn with a runner, in a bubble of its own time.
+func watch(t *testing.T, s setup, fn func(t *testing.T, g *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		g := start(t, s)
+		defer g.end()
+		fn(t, g)
+	})
+}
+
+// wantStops compares the reasons with which the runner asked the run to end.
+func (g *rig) wantStops(want ...component.StopReason) {
+	g.t.Helper()
+	if got := g.stops(); !slices.Equal(got, want) {
+		g.t.Errorf("stopped with %v, want %v", got, want)
+	}
+}
+
+// wantCount compares a counter.
+func (g *rig) wantCount(name string, want uint64) {
+	g.t.Helper()
+	if got := g.h.Stats.Counter(name).Value(); got != want {
+		g.t.Errorf("%s is %d, want %d", name, got, want)
+	}
+}
+
 // stops returns the reasons with which the runner asked the run to end.
 func (g *rig) stops() []component.StopReason {
 	synctest.Wait()

@@ -11,9 +11,7 @@ import (
 // The learner continues to its next boundary, and the window with it: the state that ended the run is reported
 // separately.
 func TestReachedReturnIsTheOneThatEndedTheRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := start(t, setup{run: component.Run{Stop: component.StopRule{HasReturn: true, Return: 1.9, Window: 4}}, envs: 2})
-		defer g.end()
+	watch(t, setup{run: component.Run{Stop: component.StopRule{HasReturn: true, Return: 1.9, Window: 4}}, envs: 2}, func(t *testing.T, g *rig) {
 		for i := range 4 {
 			g.episode(i%2, 2, 5)
 		}
@@ -35,9 +33,7 @@ func TestReachedReturnIsTheOneThatEndedTheRun(t *testing.T) {
 
 func TestTheEndOfTheScheduleIsSaidOnce(t *testing.T) {
 	const message = "the learning rate has reached 0"
-	synctest.Test(t, func(t *testing.T) {
-		g := start(t, setup{run: component.Run{Stop: component.StopRule{EnvSteps: 9000}}, envs: 2})
-		defer g.end()
+	watch(t, setup{run: component.Run{Stop: component.StopRule{EnvSteps: 9000}}, envs: 2}, func(t *testing.T, g *rig) {
 		g.update(2048, 0, 0, 0, 0, 0, 1e-9)
 		if said := g.warnings.String(); strings.Contains(said, message) {
 			t.Errorf("said of a rate of 1e-9: %s", said)
@@ -58,9 +54,7 @@ func TestTheEndOfTheScheduleIsSaidOnce(t *testing.T) {
 
 // A schedule over the env steps of the run ends with it. The datasets in flight then are learned from at a rate of 0.
 func TestTheEndOfTheScheduleIsNotSaidOfARunThatIsOver(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := start(t, setup{run: component.Run{Stop: component.StopRule{EnvSteps: 4096}}, envs: 2})
-		defer g.end()
+	watch(t, setup{run: component.Run{Stop: component.StopRule{EnvSteps: 4096}}, envs: 2}, func(t *testing.T, g *rig) {
 		g.update(4096, 0, 0, 0, 0, 0, 1e-9)
 		g.update(6144, 0, 0, 0, 0, 0, 0)
 		if said := g.warnings.String(); said != "" {

@@ -29,22 +29,16 @@ func TestRunEndsWhenTheFullWindowReachesTheReturn(t *testing.T) {
 		for env := range 7 {
 			g.episode(env, 500, 500)
 		}
-		if len(g.stops()) > 0 {
-			t.Errorf("stopped (%v) with a window that one environment has no part in", g.stops())
-		}
+		g.wantStops() // with a window that one environment has no part in
 		if mean := g.h.Stats.Gauge("charts/episodic_return").Value(); !math.IsNaN(mean) {
 			t.Errorf("mean return %v while the window is not full, want NaN", mean)
 		}
 		g.episode(7, 300, 300)
-		if want := []component.StopReason{component.StopReturn}; !slices.Equal(g.stops(), want) {
-			t.Errorf("stopped with %v, want %v once", g.stops(), want)
-		}
+		g.wantStops(component.StopReturn)
 		if mean := g.h.Stats.Gauge("charts/episodic_return").Value(); mean != 475 {
 			t.Errorf("mean return %v, want 475", mean)
 		}
-		if n := g.h.Stats.Counter("runner/episodes").Value(); n != 8 {
-			t.Errorf("%d episodes, want 8", n)
-		}
+		g.wantCount("runner/episodes", 8)
 	})
 }
 
@@ -62,33 +56,21 @@ func TestReturnOfZeroCanBeATarget(t *testing.T) {
 }
 
 func TestRunEndsAtItsEnvSteps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := start(t, setup{run: component.Run{Stop: component.StopRule{EnvSteps: 4096}}, envs: 1})
-		defer g.end()
+	watch(t, setup{run: component.Run{Stop: component.StopRule{EnvSteps: 4096}}, envs: 1}, func(t *testing.T, g *rig) {
 		g.update(2048)
-		if len(g.stops()) > 0 {
-			t.Errorf("stopped (%v) at 2048 env steps", g.stops())
-		}
+		g.wantStops() // at 2048 env steps
 		g.update(4096)
 		g.update(6144)
-		if want := []component.StopReason{component.StopEnvSteps}; !slices.Equal(g.stops(), want) {
-			t.Errorf("stopped with %v, want %v once", g.stops(), want)
-		}
+		g.wantStops(component.StopEnvSteps)
 	})
 }
 
 func TestRunEndsAtItsWallTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := start(t, setup{run: component.Run{Stop: component.StopRule{Wall: 90 * time.Second}}, envs: 1})
-		defer g.end()
+	watch(t, setup{run: component.Run{Stop: component.StopRule{Wall: 90 * time.Second}}, envs: 1}, func(t *testing.T, g *rig) {
 		time.Sleep(89 * time.Second)
-		if len(g.stops()) > 0 {
-			t.Errorf("stopped (%v) after 89 s", g.stops())
-		}
+		g.wantStops() // after 89 s
 		time.Sleep(time.Second)
-		if want := []component.StopReason{component.StopWall}; !slices.Equal(g.stops(), want) {
-			t.Errorf("stopped with %v, want %v", g.stops(), want)
-		}
+		g.wantStops(component.StopWall)
 	})
 }
 
@@ -180,9 +162,7 @@ func TestUnwritableLogIsCountedAndTrainingGoesOn(t *testing.T) {
 			g.episode(0, 1, 1)
 			g.update(step)
 		}
-		if n := g.h.Stats.Counter("runner/log_errors").Value(); n != 6 {
-			t.Errorf("%d log errors, want one per write, 6", n)
-		}
+		g.wantCount("runner/log_errors", 6)
 		if got := strings.Count(g.warnings.String(), "training goes on"); got != 1 {
 			t.Errorf("%d warnings, want one: %s", got, g.warnings.String())
 		}
@@ -201,9 +181,7 @@ func TestUnwritableLogIsCountedAndTrainingGoesOn(t *testing.T) {
 }
 
 func TestDamagedStatsAreCountedAndTrainingGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := start(t, setup{envs: 1})
-		defer g.end()
+	watch(t, setup{envs: 1}, func(t *testing.T, g *rig) {
 		other, err := g.h.Arenas.Add(arena.Config{Name: "other", Blocks: 1, BlockBytes: 8, Schema: 7})
 		if err != nil {
 			t.Fatal(err)
@@ -215,9 +193,7 @@ func TestDamagedStatsAreCountedAndTrainingGoesOn(t *testing.T) {
 		}
 		g.h.BoundSlot("on_episodes").Post(trajectory.Episode{Env: math.MaxUint32}.Message())
 		synctest.Wait()
-		if n := g.h.Stats.Counter("runner/log_errors").Value(); n != 5 {
-			t.Errorf("%d errors counted, want 5", n)
-		}
+		g.wantCount("runner/log_errors", 5)
 		g.update(2048)
 		if g.r.trained != 2048 {
 			t.Errorf("%d env steps after a good report, want 2048", g.r.trained)
@@ -229,9 +205,7 @@ func TestDamagedStatsAreCountedAndTrainingGoesOn(t *testing.T) {
 }
 
 func TestStatsOfSillyStepsDoNotEndTheRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := start(t, setup{run: component.Run{Stop: component.StopRule{EnvSteps: 100}}, envs: 1})
-		defer g.end()
+	watch(t, setup{run: component.Run{Stop: component.StopRule{EnvSteps: 100}}, envs: 1}, func(t *testing.T, g *rig) {
 		for _, steps := range []float64{math.NaN(), -1, math.Inf(1), 1e300} {
 			g.update(steps)
 		}
@@ -280,9 +254,7 @@ func TestResumedRunGoesOnAsTheUnbrokenOne(t *testing.T) {
 		if !slices.Equal(g.stops(), wantStops) || len(wantStops) != 1 {
 			t.Errorf("stopped with %v, want %v", g.stops(), wantStops)
 		}
-		if n := g.h.Stats.Counter("runner/episodes").Value(); n != 150 {
-			t.Errorf("%d episodes, want 150", n)
-		}
+		g.wantCount("runner/episodes", 150)
 		g.end()
 		if got, want := read(t, broken, EpisodesFile), read(t, unbroken, EpisodesFile); got != want {
 			t.Errorf("episodes differ:\n%s\nwant\n%s", got, want)
@@ -333,9 +305,7 @@ func TestResumeInAsyncModeWaitsForEveryEnvironmentAgain(t *testing.T) {
 }
 
 func TestDamagedStateIsNotRestored(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := start(t, setup{envs: 1})
-		defer g.end()
+	watch(t, setup{envs: 1}, func(t *testing.T, g *rig) {
 		for _, state := range []component.State{
 			{RawMeta: []byte("7")},
 			{RawMeta: []byte(`{"wall_ns": -1}`)},

@@ -24,9 +24,7 @@ func (g *rig) endOf(task uint16, env int, ret float32) {
 
 // Returns under different rewards are not comparable: a run must not stop for a mean over both.
 func TestANewTaskRestartsTheWindow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := start(t, setup{run: component.Run{Stop: component.StopRule{HasReturn: true, Return: 10, Window: 4}}, envs: 2})
-		defer g.end()
+	watch(t, setup{run: component.Run{Stop: component.StopRule{HasReturn: true, Return: 10, Window: 4}}, envs: 2}, func(t *testing.T, g *rig) {
 		for i := range 4 {
 			g.endOf(0, i%2, 9)
 		}
@@ -48,9 +46,7 @@ func TestANewTaskRestartsTheWindow(t *testing.T) {
 		if len(g.stops()) != 1 {
 			t.Errorf("stopped %d times by the full window of the new task, want once", len(g.stops()))
 		}
-		if n := g.h.Stats.Counter("runner/episodes").Value(); n != 10 {
-			t.Errorf("%d episodes counted, want all 10", n)
-		}
+		g.wantCount("runner/episodes", 10)
 	})
 }
 
@@ -101,9 +97,7 @@ func TestARunnerThatTakesOverCountsOn(t *testing.T) {
 
 // Environments may be stepping before the runner's loop runs; those steps belong to the run all the same.
 func TestStepsBeforeTheLoopRunsCount(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := start(t, setup{envs: 2, early: 50})
-		defer g.end()
+	watch(t, setup{envs: 2, early: 50}, func(t *testing.T, g *rig) {
 		g.episode(0, 3, 5)
 		state := g.snapshot()
 		if made := g.r.envStepsMade(); made != 55 {

@@ -7,13 +7,11 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
-	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
 // echo returns a function that sends a message to a probe in a process and waits for the answer.
 func echo(t testing.TB) func() {
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	s := plugintest.NewStage(t, newProbe(t, r, spawntest.Self(t, "probe")), plugintest.StageOptions{})
+	s := plugintest.NewStage(t, newProbe(t, spawntest.Self(t, "probe")), plugintest.StageOptions{})
 	all := bus.Options{Mode: bus.All, Depth: 64, Overflow: bus.Block}
 	answers := make(chan struct{}, 64)
 	s.Handle("numbers", all, func(*hostabi.Message) { answers <- struct{}{} })

@@ -36,11 +36,12 @@ func New(ctx context.Context, r *spawn.Runtime, p spawn.Program, kind string) (c
 	}
 	x := &proxy{
 		shared: shared{
-			runtime: r, program: p.WithDefaults(), kind: kind, quit: make(chan struct{}), open: map[question]hostabi.Message{},
+			runtime: r, program: p.WithDefaults(), kind: kind, open: map[question]hostabi.Message{},
 		},
 		snapshot: slices.Contains(d.Capabilities, native.CapSnapshot), pauses: slices.Contains(d.Capabilities, native.CapPause),
 		ended: make(chan struct{}),
 	}
+	x.running, x.stopAll = context.WithCancelCause(context.Background())
 	x.manifest, err = manifestOf(&p, kind, d.Kinds[i].Signals, d.Kinds[i].Slots)
 	if err != nil {
 		return nil, err

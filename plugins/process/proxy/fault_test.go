@@ -169,7 +169,7 @@ func children(t testing.TB) (pids []int) {
 
 func TestFault_KillsAtRandomMoments(t *testing.T) {
 	r, log := spawntest.NewRuntime(t, spawn.Options{})
-	m := newPress(t, newProbe(t, r, restless(spawntest.Self(t, "probe"))))
+	m := newPress(t, newProxy(t, r, restless(spawntest.Self(t, "probe")), "probe"))
 	kills := testkit.Kills(t, 20)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -244,8 +244,7 @@ func freeze(t testing.TB, pid int) {
 }
 
 func TestFault_StoppedProcessGoesOn(t *testing.T) {
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	m := newPress(t, newProbe(t, r, spawntest.Self(t, "probe")))
+	m := newPress(t, newProbe(t, spawntest.Self(t, "probe")))
 	pause := 500 * time.Millisecond
 	if testkit.Kills(t, 0) > 0 {
 		pause = 10 * time.Second
@@ -269,7 +268,7 @@ func TestFault_StalledProcessIsNamedKilledAndReplaced(t *testing.T) {
 	r, log := spawntest.NewRuntime(t, spawn.Options{})
 	p := spawntest.Self(t, "probe")
 	p.Stall = 200 * time.Millisecond
-	m := newPress(t, newProbe(t, r, p))
+	m := newPress(t, newProxy(t, r, p, "probe"))
 	m.Until("the stage's log", func() bool { return true })
 	pid := m.Process().PID
 	freeze(t, pid)
@@ -292,7 +291,7 @@ func TestFault_StalledProcessSaysWhereItIs(t *testing.T) {
 	r, log := spawntest.NewRuntime(t, spawn.Options{})
 	p := restless(spawntest.Self(t, "probe"))
 	p.Stall = 200 * time.Millisecond
-	m := newPress(t, newProbe(t, r, p))
+	m := newPress(t, newProxy(t, r, p, "probe"))
 	if err := m.numbers.Emit(hostabi.Message{Kind: plugintest.OpSleep, Inline: [2]uint64{600_000, 0}}); err != nil {
 		t.Fatal(err)
 	}
@@ -304,9 +303,9 @@ func TestFault_StalledProcessSaysWhereItIs(t *testing.T) {
 }
 
 // stallAnother returns once a process that began to stall just now has been found out.
-func stallAnother(t *testing.T, r *spawn.Runtime, p spawn.Program) {
+func stallAnother(t *testing.T, p spawn.Program) {
 	t.Helper()
-	m := newPress(t, newProbe(t, r, p))
+	m := newPress(t, newProbe(t, p))
 	freeze(t, m.Process().PID)
 	m.turn(0)
 	testkit.Until(t, "a restart", func() bool { return m.Process().Restarts == 1 })
@@ -315,23 +314,21 @@ func stallAnother(t *testing.T, r *spawn.Runtime, p spawn.Program) {
 }
 
 func TestFault_IdleProcessIsNotStalled(t *testing.T) {
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	p := spawntest.Self(t, "probe")
 	p.Stall = 400 * time.Millisecond
-	m := newPress(t, newProbe(t, r, p))
+	m := newPress(t, newProbe(t, p))
 	m.turn(0)
 	m.quiet()
-	stallAnother(t, r, p)
+	stallAnother(t, p)
 	if st := m.Process(); st.Restarts != 0 {
 		t.Errorf("status %+v, want no restart", st)
 	}
 }
 
 func TestFault_RunFailsWhenTheBudgetIsSpent(t *testing.T) {
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	p := restless(spawntest.Self(t, "probe"))
 	p.Restarts = 2
-	m := newPress(t, newProbe(t, r, p))
+	m := newPress(t, newProbe(t, p))
 	for range 3 {
 		m.turn(1)
 		m.Kill()
@@ -346,8 +343,7 @@ func TestFault_RunFailsWhenTheBudgetIsSpent(t *testing.T) {
 }
 
 func TestFault_ExitSaysItsLastWords(t *testing.T) {
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	m := newPress(t, newProbe(t, r, restless(spawntest.Self(t, "probe"))))
+	m := newPress(t, newProbe(t, restless(spawntest.Self(t, "probe"))))
 	if err := m.numbers.Emit(hostabi.Message{Kind: plugintest.OpExit, Inline: [2]uint64{7, 0}}); err != nil {
 		t.Fatal(err)
 	}
@@ -357,11 +353,10 @@ func TestFault_ExitSaysItsLastWords(t *testing.T) {
 }
 
 func TestArena_MoreThanAllowedIsRefused(t *testing.T) {
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	p := spawntest.Self(t, "probe")
 	p.Memory = 4 * 4096
 	for _, size := range []int{4096, 64} { // a block has a page of its own, however small it is
-		err := plugintest.StageError(t, newProbe(t, r, p), plugintest.StageOptions{Table: map[string]any{"block_bytes": int64(size)}})
+		err := plugintest.StageError(t, newProbe(t, p), plugintest.StageOptions{Table: map[string]any{"block_bytes": int64(size)}})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("4 blocks of %d bytes take 24576,", size)) ||
 			!strings.Contains(err.Error(), "raise `memory`") {
 			t.Errorf("error %v, want one that tells what to raise", err)
@@ -370,14 +365,13 @@ func TestArena_MoreThanAllowedIsRefused(t *testing.T) {
 }
 
 func TestStart_TooManyProcessesAreRefused(t *testing.T) {
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	m := newPress(t, newProbe(t, r, spawntest.Self(t, "probe")))
+	m := newPress(t, newProbe(t, spawntest.Self(t, "probe")))
 	for range hostabi.MaxHolder - 1 { // one is the probe's
 		if _, err := m.Arenas.Grant(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	err := newProbe(t, r, spawntest.Self(t, "probe")).Start(m.Host)
+	err := newProbe(t, spawntest.Self(t, "probe")).Start(m.Host)
 	if !errors.Is(err, arena.ErrHolders) {
 		t.Errorf("error %v, want %v", err, arena.ErrHolders)
 	}
@@ -385,7 +379,7 @@ func TestStart_TooManyProcessesAreRefused(t *testing.T) {
 
 func TestStop_KillsAProcessThatDoesNotStop(t *testing.T) {
 	r, _ := spawntest.NewRuntime(t, spawn.Options{Grace: 200 * time.Millisecond})
-	m := newPress(t, newProbe(t, r, spawntest.Self(t, "probe")))
+	m := newPress(t, newProxy(t, r, spawntest.Self(t, "probe"), "probe"))
 	pid := m.Process().PID
 	freeze(t, pid)
 	m.turn(0)
@@ -402,7 +396,6 @@ func TestStop_KillsAProcessThatDoesNotStop(t *testing.T) {
 }
 
 func TestFault_ProgramThatIsGoneIsNamed(t *testing.T) {
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	p := restless(spawntest.Self(t, "probe"))
 	data, err := os.ReadFile(p.Path)
 	if err != nil {
@@ -413,7 +406,7 @@ func TestFault_ProgramThatIsGoneIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Restarts = 3
-	m := newPress(t, newProbe(t, r, p))
+	m := newPress(t, newProbe(t, p))
 	if err := os.Remove(p.Path); err != nil {
 		t.Fatal(err)
 	}
@@ -427,10 +420,9 @@ func TestFault_ProgramThatIsGoneIsNamed(t *testing.T) {
 }
 
 func TestFault_ProcessUnderADebuggerIsNotStalled(t *testing.T) {
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	p := spawntest.Self(t, "probe")
 	p.Stall = 100 * time.Millisecond
-	m := newPress(t, newProbe(t, r, p))
+	m := newPress(t, newProbe(t, p))
 	pid := m.Process().PID
 	freeze(t, pid)
 	runtime.LockOSThread() // the tracer is a thread
@@ -439,7 +431,7 @@ func TestFault_ProcessUnderADebuggerIsNotStalled(t *testing.T) {
 		t.Skipf("this process may not trace: %v", err)
 	}
 	m.turn(0)
-	stallAnother(t, r, p)
+	stallAnother(t, p)
 	if st := m.Process(); st.Restarts != 0 || st.PID != pid {
 		t.Errorf("status %+v, want the same process", st)
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/rlhost/rlhost/plugins/plugintest"
 	"github.com/rlhost/rlhost/plugins/process/internal/rig"
 	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
-	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
 // villain is a plugin without an SDK that has everything a plugin gets, and means ill.
@@ -288,11 +287,10 @@ func TestFault_HostilePlugin(t *testing.T) {
 
 // meetVillain lets a plugin do its mischief, and then looks whether the host is as it should be.
 func meetVillain(t *testing.T, m mischief) {
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	mark := filepath.Join(t.TempDir(), "mark")
 	p := restless(spawntest.Self(t, "hostile", m.name, mark))
 	p.Stall = 2 * time.Second
-	c := newProbe(t, r, p)
+	c := newProbe(t, p)
 	press := newPress(t, c)
 	rejected := press.Host.Stats.Counter("process/rejected_messages/press")
 	restarts := press.Host.Stats.Counter("process/restarts/press")

@@ -1,14 +1,12 @@
 package proxy
 
 import (
-	"context"
 	"slices"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
-	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
 var _ component.Pauser = (*proxy)(nil)
@@ -64,16 +62,7 @@ func (x *proxy) ask(p *pause, l *session) {
 	p.asked, p.number, p.done = l, l.pauses, false
 	request := native.Pausing{Number: p.number}
 	x.asking.Go(func() {
-		ctx, cancel := context.WithCancelCause(context.Background())
-		defer cancel(nil)
-		go func() {
-			select {
-			case <-x.quit:
-				cancel(errStopping)
-			case <-ctx.Done():
-			}
-		}()
-		err := l.call(ctx, native.MethodPause, request, nil)
+		err := l.call(x.running, native.MethodPause, request, nil)
 		x.h.Receiver.Control(func(*hostabi.Message) {
 			if x.pause != p || p.asked != l {
 				return
@@ -100,9 +89,7 @@ func (x *proxy) Resume() {
 	if p.asked == nil || !p.asked.current.Load() {
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), p.asked.patience(), spawn.ErrGrace)
-	defer cancel()
-	if err := p.asked.call(ctx, native.MethodResume, native.Pausing{Number: p.number}, nil); err != nil {
+	if err := p.asked.callOnLoop(native.MethodResume, native.Pausing{Number: p.number}, nil); err != nil {
 		p.asked.fault(err)
 	}
 }
@@ -124,10 +111,8 @@ func (x *proxy) Waiting() []component.Waiting {
 }
 
 func (x *proxy) waitingIn(l *session) []component.Waiting {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), l.patience(), spawn.ErrGrace)
-	defer cancel()
 	var answer native.WaitingList
-	if err := l.call(ctx, native.MethodWaiting, native.Empty{}, &answer); err != nil {
+	if err := l.callOnLoop(native.MethodWaiting, native.Empty{}, &answer); err != nil {
 		x.meters.lost.Inc()
 		x.h.Log.Warn("what the plugin had not begun with is lost", "err", err)
 		return nil

@@ -286,8 +286,7 @@ func FuzzWaiting(f *testing.F) {
 
 // While a component gets more than it can do, it comes to rest all the same.
 func TestPause_UnderConstantTraffic(t *testing.T) {
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	c := newProbe(t, r, spawntest.Self(t, "probe"))
+	c := newProbe(t, spawntest.Self(t, "probe"))
 	s := plugintest.NewStage(t, c, plugintest.StageOptions{})
 	numbers := s.To("on_number", false, bus.Options{Mode: bus.All, Depth: 16, Overflow: bus.DropNewest})
 	x := c
@@ -320,8 +319,7 @@ func TestPause_UnderConstantTraffic(t *testing.T) {
 
 // Pause, Resume, Snapshot, Waiting and Stop may come while one process gives way to the next.
 func TestPause_WhileProcessesComeAndGo(t *testing.T) {
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	c := newProbe(t, r, restless(spawntest.Self(t, "probe")))
+	c := newProbe(t, restless(spawntest.Self(t, "probe")))
 	s := plugintest.NewStage(t, c, plugintest.StageOptions{Name: "probe"})
 	numbers := s.To("on_number", false, bus.Options{Mode: bus.All, Depth: 64, Overflow: bus.Block})
 	x := c

@@ -115,8 +115,9 @@ type kept struct {
 	numbers *bus.Signal
 }
 
-func newKept(t *testing.T, r *spawn.Runtime, role string) *kept {
+func newKept(t *testing.T, role string) *kept {
 	t.Helper()
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	c := newProxy(t, r, spawntest.Self(t, role), role)
 	s := plugintest.NewStage(t, c, plugintest.StageOptions{Name: role})
 	block := bus.Options{Mode: bus.All, Depth: 64, Overflow: bus.Block}
@@ -135,8 +136,7 @@ func (k *kept) give(t *testing.T, number uint32) hostabi.Handle {
 }
 
 func TestPause_RestsWhenTheComponentInTheProcessDoes(t *testing.T) {
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	k := newKept(t, r, "keeper")
+	k := newKept(t, "keeper")
 	h := k.give(t, 5)
 	rested := k.Pause()
 	k.give(t, 6) // slots are called until it has come to rest
@@ -176,8 +176,7 @@ func TestPause_RestsWhenTheComponentInTheProcessDoes(t *testing.T) {
 }
 
 func TestResume_LetsTheComponentGoOn(t *testing.T) {
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	k := newKept(t, r, "keeper")
+	k := newKept(t, "keeper")
 	k.OnLoop(func() { k.x.Pause(func() { t.Error("at rest after Resume") }) })
 	k.give(t, 1)
 	k.OnLoop(func() { k.x.Resume() })
@@ -193,8 +192,7 @@ func TestResume_LetsTheComponentGoOn(t *testing.T) {
 
 // A process that dies while it is to come to rest is replaced, and the next one is asked.
 func TestPause_AsksTheSuccessorOfADeadProcess(t *testing.T) {
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	k := newKept(t, r, "keeper")
+	k := newKept(t, "keeper")
 	rested := k.Pause()
 	before := k.Process()
 	if err := unix.Kill(before.PID, unix.SIGKILL); err != nil {
@@ -211,8 +209,7 @@ func TestPause_AsksTheSuccessorOfADeadProcess(t *testing.T) {
 
 // A component that knows nothing of it rests between two messages.
 func TestPause_OfAComponentWithoutIt(t *testing.T) {
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	c := newProbe(t, r, spawntest.Self(t, "probe"))
+	c := newProbe(t, spawntest.Self(t, "probe"))
 	s := plugintest.NewStage(t, c, plugintest.StageOptions{})
 	block := bus.Options{Mode: bus.All, Depth: 256, Overflow: bus.Block}
 	numbers := s.To("on_number", false, block)

@@ -9,12 +9,10 @@ import (
 	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/internal/testkit"
 	"github.com/rlhost/rlhost/plugins/process/internal/spawntest"
-	"github.com/rlhost/rlhost/plugins/process/spawn"
 )
 
 func TestProcess_TellsWhatAProcessIsNotFinishedWith(t *testing.T) {
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	c := newProbe(t, r, spawntest.Self(t, "probe"))
+	c := newProbe(t, spawntest.Self(t, "probe"))
 	if p := c.Process(); p != (component.Process{}) {
 		t.Errorf("before its start: %+v", p)
 	}

@@ -53,6 +53,13 @@ func (x *proxy) setState(state string) {
 	x.state = state
 }
 
+// newestSession returns the newest session; nil before Start.
+func (x *proxy) newestSession() *session {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.session
+}
+
 func (x *proxy) countRestart() {
 	x.meters.restarts.Inc()
 	x.mu.Lock()
@@ -73,9 +80,7 @@ func (x *proxy) Process() component.Process {
 
 // CatchUp delivers what the process has emitted so far. Any goroutine.
 func (x *proxy) CatchUp() {
-	x.mu.Lock()
-	l := x.session
-	x.mu.Unlock()
+	l := x.newestSession()
 	if l != nil {
 		l.catchUp()
 	}
@@ -92,9 +97,7 @@ func (x *proxy) Snapshot() (component.State, error) {
 	if !x.snapshot {
 		return component.State{}, fmt.Errorf("%w: plugin %q does not offer it", component.ErrNoSnapshot, x.program.Name)
 	}
-	x.mu.Lock()
-	l := x.session
-	x.mu.Unlock()
+	l := x.newestSession()
 	if l == nil {
 		return component.State{}, fmt.Errorf("%w: there is no process", component.ErrNoSnapshot)
 	}
@@ -112,9 +115,7 @@ func (x *proxy) Restore(s component.State) error {
 	if err != nil {
 		return err
 	}
-	x.mu.Lock()
-	l := x.session
-	x.mu.Unlock()
+	l := x.newestSession()
 	if l == nil {
 		return errors.New("there is no process")
 	}

@@ -69,7 +69,7 @@ func (x *proxy) sweep(l *session) (swept arena.Swept, held int, err error) {
 func (x *proxy) quiesce(l *session) {
 	for end := time.Now().Add(quiesceLimit); l.asking() > 0 && time.Now().Before(end); {
 		select {
-		case <-x.quit:
+		case <-x.running.Done():
 			return
 		case <-time.After(quiesceStep):
 		}
@@ -83,6 +83,17 @@ func (x *proxy) rest() {
 	if !x.rested {
 		x.rested = true
 		x.h.Receiver.Pause()
+	}
+}
+
+// endRest ends rest.
+func (x *proxy) endRest() {
+	x.mu.Lock()
+	rested := x.rested
+	x.rested = false
+	x.mu.Unlock()
+	if rested {
+		x.h.Receiver.Resume()
 	}
 }
 

@@ -33,16 +33,16 @@ func newProxy(t testing.TB, r *spawn.Runtime, p spawn.Program, kind string) *pro
 	return c.(*proxy)
 }
 
-// newProbe returns the proxy of a program's probe.
-func newProbe(t testing.TB, r *spawn.Runtime, p spawn.Program) *proxy {
+// newProbe returns the proxy of a program's probe, in a runtime of its own.
+func newProbe(t testing.TB, p spawn.Program) *proxy {
 	t.Helper()
+	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	return newProxy(t, r, p, "probe")
 }
 
 func TestRuntime_Go(t *testing.T) {
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	plugintest.TestRuntime(t, plugintest.RuntimeHarness{
-		New:   func(t testing.TB) component.Component { return newProbe(t, r, spawntest.Self(t, "probe")) },
+		New:   func(t testing.TB) component.Component { return newProbe(t, spawntest.Self(t, "probe")) },
 		Rests: true,
 	})
 }

@@ -70,9 +70,14 @@ func (l *session) call(ctx context.Context, method string, request, reply any) e
 	return err
 }
 
-// patience is how long a call on the loop may take. A process that does nothing meanwhile is found out by the
-// supervisor before.
-func (l *session) patience() time.Duration { return max(l.process.Program.Start, time.Minute) }
+// callOnLoop makes a control call while the loop waits, which takes a minute at most, or as long as a start may. A
+// process that does nothing meanwhile is found out by the supervisor before.
+func (l *session) callOnLoop(method string, request, reply any) error {
+	limit := max(l.process.Program.Start, time.Minute)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, spawn.ErrGrace)
+	defer cancel()
+	return l.call(ctx, method, request, reply)
+}
 
 func (l *session) sendFrame(f native.Frame, files ...int) {
 	if err := l.wire.Send(f, files...); err != nil && !errors.Is(err, os.ErrClosed) {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -30,9 +31,10 @@ type shared struct {
 	slots    []slot
 	meters   meters
 
-	configured bool          // a process has been told what it is
-	published  atomic.Uint64 // newest policy version whose weights have been emitted
-	quit       chan struct{} // closed by Stop
+	configured bool            // a process has been told what it is
+	published  atomic.Uint64   // newest policy version whose weights have been emitted
+	running    context.Context // ends with Stop, because of errStopping
+	stopAll    context.CancelCauseFunc
 
 	mu     sync.Mutex
 	open   map[question]hostabi.Message // requests about blocks on loan that the process has not answered

@@ -34,16 +34,7 @@ func (x *shared) startSession(save func(*session)) (*session, error) {
 // start starts the process, configures the component and starts it.
 func (l *session) start() error {
 	x := l.x
-	ctx, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	go func() { // Stop ends a start that takes long
-		select {
-		case <-x.quit:
-			cancel(errStopping)
-		case <-ctx.Done():
-		}
-	}()
-	p, err := x.runtime.Start(ctx, x.program, spawn.StartOptions{
+	p, err := x.runtime.Start(x.running, x.program, spawn.StartOptions{
 		Name: x.h.Name, Log: x.h.Log, Handle: l.handle, Broken: l.fault,
 		Before: func(w *spawn.Wire) error {
 			l.wire = w
@@ -55,7 +46,7 @@ func (l *session) start() error {
 		return err
 	}
 	l.process = p
-	limited, end := context.WithTimeoutCause(ctx, p.Program.Start, spawn.ErrSlow)
+	limited, end := context.WithTimeoutCause(x.running, p.Program.Start, spawn.ErrSlow)
 	defer end()
 	var configured native.Configured
 	if err := l.call(limited, native.MethodConfigure, x.configuration(l.holder), &configured); err != nil {

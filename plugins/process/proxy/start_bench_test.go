@@ -143,7 +143,7 @@ func firstMessages(b *testing.B, c component.Component, parts map[string][]float
 	}
 	x := c.(*proxy)
 	first := emit()
-	l := newestOf(x)
+	l := x.newestSession()
 	took := l.process.Took
 	note(parts, "all-ms", first.Sub(t.begin))
 	for _, part := range []struct {
@@ -160,14 +160,7 @@ func firstMessages(b *testing.B, c component.Component, parts map[string][]float
 	<-l.process.Died()
 	first = emit()
 	s.Done(t.block)
-	l = newestOf(x)
+	l = x.newestSession()
 	note(parts, "restart-ms", first.Sub(l.since))
 	note(parts, "restart-verify-ms", l.process.Took.Verify)
-}
-
-// newestOf returns the newest process of a component.
-func newestOf(x *proxy) *session {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.session
 }

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -14,10 +13,8 @@ import (
 func (l *session) fetchState() ([]byte, error) {
 	l.calls.Add(1) // until the state is here, not only the answer
 	defer l.calls.Add(-1)
-	ctx, cancel := context.WithTimeoutCause(context.Background(), l.patience(), spawn.ErrGrace)
-	defer cancel()
 	var size native.StateSize
-	if err := l.call(ctx, native.MethodSnapshot, native.Empty{}, &size); err != nil {
+	if err := l.callOnLoop(native.MethodSnapshot, native.Empty{}, &size); err != nil {
 		return nil, noSnapshot(err)
 	}
 	return l.states.Take(size, l.process.Died())
@@ -41,9 +38,7 @@ func (l *session) giveState(raw []byte) error {
 	if err := l.wire.SendState(size, raw); err != nil {
 		return l.process.SendError(native.MethodRestore, err)
 	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), l.patience(), spawn.ErrGrace)
-	defer cancel()
-	return l.call(ctx, native.MethodRestore, size, nil)
+	return l.callOnLoop(native.MethodRestore, size, nil)
 }
 
 // finishedNow returns how many messages have had their part in the state that the process has just saved. How many it

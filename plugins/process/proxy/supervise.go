@@ -49,7 +49,7 @@ func (x *proxy) watch(l *session) (why string, alive bool) {
 	defer ticker.Stop()
 	for {
 		select {
-		case <-x.quit:
+		case <-x.running.Done():
 			return "", true
 		case <-p.Died():
 			return why, false
@@ -78,7 +78,7 @@ func (x *proxy) next(l *session, budget *spawn.Budget) (*session, error) {
 			return nil, budget.Spent(p, l.describeEnd(), newest)
 		}
 		select {
-		case <-x.quit:
+		case <-x.running.Done():
 			return nil, errStopping
 		case <-time.After(pause):
 		}
@@ -120,14 +120,10 @@ func (x *proxy) begin(l *session, again []link.Pending) {
 	l.current.Store(true)
 	x.link.Store(l.link)
 	x.state = component.ProcessRunning
-	rested := x.rested
-	x.rested = false
 	x.mu.Unlock()
 	l.link.Start()
 	x.h.Receiver.Control(l.run, hostabi.Message{})
-	if rested {
-		x.h.Receiver.Resume()
-	}
+	x.endRest()
 }
 
 // resume lets the successor go on where the newest state is.
@@ -150,16 +146,14 @@ func (x *proxy) resume(l *session, again []link.Pending) {
 
 // finish is Stop: the process ends, by itself if it does so in time, and nothing is left of it.
 func (x *proxy) finish() error {
-	close(x.quit)
+	x.stopAll(errStopping)
 	defer x.asking.Wait()
 	if x.link.Load() == nil {
 		return nil // it was never started
 	}
 	x.setState(component.ProcessStopping)
 	<-x.ended
-	x.mu.Lock()
-	l := x.session
-	x.mu.Unlock()
+	l := x.newestSession()
 	var err error
 	if l.holder != 0 { // else it is dead and released
 		err = l.process.Stop(x.runtime.Grace())
@@ -179,12 +173,6 @@ func (x *proxy) finish() error {
 	}
 	x.give(nil)
 	x.forget()
-	x.mu.Lock()
-	rested := x.rested
-	x.rested = false
-	x.mu.Unlock()
-	if rested {
-		x.h.Receiver.Resume()
-	}
+	x.endRest()
 	return err
 }

@@ -52,10 +52,7 @@ func TestStart_FromAThreadThatEndsDoesNotEndTheProcess(t *testing.T) {
 func TestGuard_NoCoreDumpHoldsSharedMemory(t *testing.T) {
 	for _, cores := range []bool{false, true} {
 		r, _ := newRuntime(t, Options{Cores: cores})
-		p, err := r.Start(context.Background(), self(t, "plain"), StartOptions{Log: r.log, Broken: func(error) {}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := started(t, r, self(t, "plain"))
 		filter, err := os.ReadFile(fmt.Sprintf("/proc/%d/coredump_filter", p.PID()))
 		if err != nil || strings.TrimLeft(strings.TrimSpace(string(filter)), "0") != "31" {
 			t.Errorf("coredump_filter %q (%v), want 31: no shared memory", filter, err)
@@ -80,10 +77,7 @@ func TestGuard_AnotherUserCanNeitherConnectNorLook(t *testing.T) {
 		t.Skip("only root can become another user")
 	}
 	r, _ := newRuntime(t, Options{})
-	p, err := r.Start(context.Background(), self(t, "plain"), StartOptions{Log: r.log, Broken: func(error) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := started(t, r, self(t, "plain"))
 	defer p.Close()
 	defer func() { p.Kill(); <-p.Died() }()
 	sockets, err := filepath.Glob(p.sockets + "/*")

@@ -43,6 +43,16 @@ func newRuntime(t testing.TB, o Options) (*Runtime, *testkit.Buffer) {
 	return r, log
 }
 
+// started starts a program.
+func started(t *testing.T, r *Runtime, p Program) *Process {
+	t.Helper()
+	x, err := r.Start(context.Background(), p, StartOptions{Log: r.log.With("component", p.Name), Broken: func(error) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
 func TestDescribe_AsksAndKeepsTheAnswer(t *testing.T) {
 	r, _ := newRuntime(t, Options{})
 	for range 2 {
@@ -228,19 +238,15 @@ func TestStart_HandsOverThreeFilesAndNoOther(t *testing.T) {
 
 func TestOutput_GoesToTheLog(t *testing.T) {
 	r, log := newRuntime(t, Options{})
-	p := self(t, "talks")
-	started, err := r.Start(context.Background(), p, StartOptions{Log: r.log.With("component", "talker"), Broken: func(error) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer started.Close()
+	x := started(t, r, self(t, "talks"))
+	defer x.Close()
 	testkit.Until(t, "the long line is logged", func() bool { return strings.Contains(log.String(), "longlong") })
-	started.Kill()
-	<-started.Died()
+	x.Kill()
+	<-x.Died()
 	for _, want := range []string{
-		`level=INFO msg="a library says hello" component=talker`,
-		`level=WARN msg="low on memory" component=talker free=12`,
-		`level=INFO msg="plain words" component=talker`,
+		`level=INFO msg="a library says hello" component=talks`,
+		`level=WARN msg="low on memory" component=talks free=12`,
+		`level=INFO msg="plain words" component=talks`,
 	} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not have %s:\n%s", want, log)
@@ -253,10 +259,7 @@ func TestOutput_GoesToTheLog(t *testing.T) {
 
 func TestOutput_OfAFloodIsLeftOutAndCounted(t *testing.T) {
 	r, log := newRuntime(t, Options{})
-	p, err := r.Start(context.Background(), self(t, "floods"), StartOptions{Log: r.log, Broken: func(error) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := started(t, r, self(t, "floods"))
 	defer p.Close()
 	p.Kill()
 	<-p.Died()
@@ -292,10 +295,7 @@ func TestDeath_LeavesNoDescendant(t *testing.T) {
 		if role == "leaves-a-stranger" && !groupsWork(t, r) {
 			continue
 		}
-		p, err := r.Start(context.Background(), self(t, role), StartOptions{Log: r.log, Broken: func(error) {}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := started(t, r, self(t, role))
 		p.Kill()
 		<-p.Died()
 		if err := p.Close(); err != nil {

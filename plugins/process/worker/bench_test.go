@@ -9,7 +9,6 @@ import (
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
-	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 // BenchmarkEnvRoundTrip steps one environment in a process that does next to nothing: what the way there and back
@@ -43,16 +42,7 @@ func BenchmarkEnvRoundTrip(b *testing.B) {
 
 // BenchmarkIsolatedCartPole steps CartPole in C in the host and in processes.
 func BenchmarkIsolatedCartPole(b *testing.B) {
-	r, err := wasm.New(wasm.Options{CacheDir: cacheFolder(b)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer r.Close()
-	inHost, err := r.Load(b.Context(), cartPole(b), nil, env.Source{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer inHost.Close()
+	inHost := loadHere(b, cartPole(b))
 	for _, envs := range []int{64, 1024} {
 		b.Run(fmt.Sprintf("envs=%d/host", envs), func(b *testing.B) { stepBatch(b, inHost, envs) })
 		for _, workers := range []int{1, 2} {

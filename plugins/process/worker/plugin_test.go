@@ -94,11 +94,17 @@ func cacheFolder(t testing.TB) string {
 // loadIn loads an environment in worker processes.
 func loadIn(t testing.TB, workers int, source env.Source) *plugin {
 	t.Helper()
+	return loadFrom(t, spawntest.Self(t, "env", cacheFolder(t)), workers, source)
+}
+
+// loadFrom loads an environment in worker processes of a program.
+func loadFrom(t testing.TB, program spawn.Program, workers int, source env.Source) *plugin {
+	t.Helper()
 	r, _ := spawntest.NewRuntime(t, spawn.Options{})
 	if source.Name == "" {
 		source.Name = "test"
 	}
-	p, err := Load(t.Context(), r, spawntest.Self(t, "env", cacheFolder(t)), Options{Source: source, Workers: workers})
+	p, err := Load(t.Context(), r, program, Options{Source: source, Workers: workers})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,6 +114,25 @@ func loadIn(t testing.TB, workers int, source env.Source) *plugin {
 		}
 	})
 	return p.(*plugin)
+}
+
+// loadHere loads a module in this process.
+func loadHere(t testing.TB, use string) env.Plugin {
+	t.Helper()
+	r, err := wasm.New(wasm.Options{CacheDir: cacheFolder(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := r.Load(t.Context(), use, nil, env.Source{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(p.Close(), r.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
 }
 
 const examples = "../../../examples/plugins/"
@@ -174,6 +199,23 @@ func (s *stage) next() error {
 	return err
 }
 
+// play makes n steps.
+func (s *stage) play(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		if err := s.next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// same reports whether what two batches of environments wrote in their newest step is the same.
+func same(a, b *stage) bool {
+	return slices.Equal(a.Obs().Data, b.Obs().Data) && slices.Equal(a.Reward(), b.Reward()) &&
+		slices.Equal(a.Terminated(), b.Terminated()) && slices.Equal(a.Truncated(), b.Truncated()) &&
+		slices.Equal(a.FinalObs().Data, b.FinalObs().Data)
+}
+
 // idle makes a step with action 0 everywhere.
 func idle(s *env.Driver) error {
 	clear(s.Action())
@@ -183,17 +225,8 @@ func idle(s *env.Driver) error {
 
 // A module does the same in a process as in the host, bit for bit, whoever shares the block.
 func TestIsolation_ChangesNoTrajectory(t *testing.T) {
-	r, err := wasm.New(wasm.Options{CacheDir: cacheFolder(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
 	for name, use := range testkit.Guests(t, "corridor", cacheFolder(t)) {
-		inHost, err := r.Load(t.Context(), use, nil, env.Source{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { inHost.Close() })
+		inHost := loadHere(t, use)
 		for _, workers := range []int{1, 3} {
 			isolated := loadIn(t, workers, env.Source{Use: use})
 			if isolated.Hash() != inHost.Hash() {
@@ -204,9 +237,7 @@ func TestIsolation_ChangesNoTrajectory(t *testing.T) {
 				if err := errors.Join(a.next(), b.next()); err != nil {
 					t.Fatal(err)
 				}
-				if !slices.Equal(a.Obs().Data, b.Obs().Data) || !slices.Equal(a.Reward(), b.Reward()) ||
-					!slices.Equal(a.Terminated(), b.Terminated()) || !slices.Equal(a.Truncated(), b.Truncated()) ||
-					!slices.Equal(a.FinalObs().Data, b.FinalObs().Data) {
+				if !same(a, b) {
 					t.Fatalf("%s in %d processes: step %d differs", name, workers, step)
 				}
 			}
@@ -216,24 +247,10 @@ func TestIsolation_ChangesNoTrajectory(t *testing.T) {
 
 // A snapshot of a module in one process is one of the module in the host, and the other way round.
 func TestIsolation_SnapshotsGoBothWays(t *testing.T) {
-	r, err := wasm.New(wasm.Options{CacheDir: cacheFolder(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	inHost, err := r.Load(t.Context(), cartPole(t), nil, env.Source{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer inHost.Close()
-	isolated := loadIn(t, 1, env.Source{Use: cartPole(t)})
+	inHost, isolated := loadHere(t, cartPole(t)), loadIn(t, 1, env.Source{Use: cartPole(t)})
 	for _, order := range [][2]env.Plugin{{inHost, isolated}, {isolated, inHost}} {
 		from, to := newStage(t, order[0], 4), newStage(t, order[1], 4)
-		for range 20 {
-			if err := from.next(); err != nil {
-				t.Fatal(err)
-			}
-		}
+		from.play(t, 20)
 		snapshot, err := from.Env.Snapshot()
 		if err != nil {
 			t.Fatal(err)

@@ -3,7 +3,6 @@ package worker
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 
@@ -22,17 +21,7 @@ func gymnasium(t testing.TB) spawn.Program {
 
 func loadGymnasium(t testing.TB, use string, workers int) env.Plugin {
 	t.Helper()
-	r, _ := spawntest.NewRuntime(t, spawn.Options{})
-	p, err := Load(t.Context(), r, gymnasium(t), Options{Source: env.Source{Name: "gym", Use: use}, Workers: workers})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return p
+	return loadFrom(t, gymnasium(t), workers, env.Source{Name: "gym", Use: use})
 }
 
 // Environments in Python do the same in any number of processes, and one that dies is replaced like any other.
@@ -40,13 +29,9 @@ func TestGymnasium_IsWorkedInProcesses(t *testing.T) {
 	two, one := newStage(t, loadGymnasium(t, "CartPole-v1", 2), 3), newStage(t, loadGymnasium(t, "CartPole-v1", 1), 3)
 	ended := 0
 	for step := range 60 {
-		for _, s := range []*stage{two, one} {
-			if err := s.next(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if !slices.Equal(two.Obs().Data, one.Obs().Data) || !slices.Equal(two.Reward(), one.Reward()) ||
-			!slices.Equal(two.Terminated(), one.Terminated()) || !slices.Equal(two.FinalObs().Data, one.FinalObs().Data) {
+		two.play(t, 1)
+		one.play(t, 1)
+		if !same(two, one) {
 			t.Fatalf("step %d differs", step)
 		}
 		for _, flag := range two.Terminated() {
@@ -63,11 +48,7 @@ func TestGymnasium_IsWorkedInProcesses(t *testing.T) {
 	if err := two.Reset([]uint8{0, 1, 1}, two.seeds()); err != nil {
 		t.Fatal(err)
 	}
-	for range 20 {
-		if err := two.next(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	two.play(t, 20)
 }
 
 // TestGymnasium_KeepsThePromises starts some forty processes, so it is for when there is time: RLHOST_LONG=1.
