@@ -137,18 +137,18 @@ func (c *Batcher) onTrajectory(m *hostabi.Message) {
 	}
 	t.split = m.Split
 	c.waiting = append(c.waiting, t)
-	c.wait(&t)
+	c.addWaiting(&t)
 	c.emit()
 }
 
-// wait counts a trajectory that waits for its dataset.
-func (c *Batcher) wait(t *claimed) {
+// addWaiting counts a trajectory that waits for its dataset.
+func (c *Batcher) addWaiting(t *claimed) {
 	c.rows[t.shape] += t.rows
 	c.waitingRows.Add(float64(t.valid))
 }
 
-// unwait undoes wait.
-func (c *Batcher) unwait(t *claimed) {
+// removeWaiting undoes addWaiting.
+func (c *Batcher) removeWaiting(t *claimed) {
 	if c.rows[t.shape] -= t.rows; c.rows[t.shape] == 0 && len(c.rows) > 1 {
 		delete(c.rows, t.shape)
 	}
@@ -205,14 +205,14 @@ func (c *Batcher) dropOld() bool {
 	if c.config.MaxPolicyLag == 0 {
 		return false
 	}
-	at := c.newest + uint64(c.flying())
+	at := c.newest + uint64(c.underWay())
 	kept := c.waiting[:0]
 	for _, t := range c.waiting {
 		if at <= t.version || at-t.version <= uint64(c.config.MaxPolicyLag) {
 			kept = append(kept, t)
 			continue
 		}
-		c.unwait(&t)
+		c.removeWaiting(&t)
 		c.droppedRows.Add(uint64(t.valid))
 		c.release(t)
 	}
@@ -240,7 +240,7 @@ func (c *Batcher) emitOne(shape trajectory.Shape) error {
 	}
 	members := c.take(c.held[block][:0], shape)
 	c.held[block] = members
-	c.makes[block] = c.newest + uint64(c.flying())
+	c.makes[block] = c.newest + uint64(c.underWay())
 	c.handles = c.handles[:0]
 	for i := range members {
 		c.handles = append(c.handles, members[i].lease.Handle())
@@ -270,7 +270,7 @@ func (c *Batcher) take(dst []claimed, shape trajectory.Shape) []claimed {
 		}
 		rows += t.rows
 		dst = append(dst, t)
-		c.unwait(&t)
+		c.removeWaiting(&t)
 		c.underwayRows.Add(float64(t.valid))
 	}
 	c.waiting = left
@@ -290,9 +290,9 @@ func (c *Batcher) onReleased(m *hostabi.Message) {
 	c.rest()
 }
 
-// flying returns how many datasets are under way. A block that its reader has freed counts until its members are
+// underWay returns how many datasets are under way. A block that its reader has freed counts until its members are
 // released: it cannot be used before.
-func (c *Batcher) flying() int { return datasetBlocks - len(c.free) }
+func (c *Batcher) underWay() int { return datasetBlocks - len(c.free) }
 
 func (c *Batcher) drop(block uint32) {
 	for _, t := range c.held[block] {
@@ -325,7 +325,7 @@ type saved struct {
 // Stop releases every claim.
 func (c *Batcher) Stop() error {
 	for _, t := range c.waiting {
-		c.unwait(&t)
+		c.removeWaiting(&t)
 		c.release(t)
 	}
 	c.waiting = nil

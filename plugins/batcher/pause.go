@@ -13,7 +13,7 @@ func (c *Batcher) Pause(rested func()) {
 
 // rest calls rested once the batcher is at rest.
 func (c *Batcher) rest() {
-	if rested := c.rested; rested != nil && c.flying() == 0 {
+	if rested := c.rested; rested != nil && c.underWay() == 0 {
 		c.rested = nil
 		rested()
 	}
@@ -34,7 +34,7 @@ func (c *Batcher) Waiting() []component.Waiting {
 			c.h.Fail(err)
 			continue
 		}
-		c.unwait(&t)
+		c.removeWaiting(&t)
 		c.release(t)
 		list = append(list, component.Waiting{
 			Slot:    "on_trajectories",

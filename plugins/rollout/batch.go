@@ -53,7 +53,7 @@ func newBatch(c *shared, p env.Plugin, schema *trajectory.Schema, index int) (*b
 		return nil, err
 	}
 	b.env = e
-	// In synchronous mode the order of what happens is the same each time, so nobody goes on meanwhile.
+	// In synchronous mode the order of what happens is the same each time, so no other split goes on meanwhile.
 	if starter, ok := e.(env.Starter); ok && c.config.Splits > 1 && !c.h.Run.Synchronous {
 		b.starter = starter
 	}

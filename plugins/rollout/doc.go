@@ -9,7 +9,7 @@
 //
 // A fault costs the split's unfinished block: the guest is renewed, its environments restart, and what was lost is
 // counted, until the restart budget is spent. A process that dies costs its environments one row: it is marked as
-// belonging to no episode, the episode before it is cut as by a truncation and told to nobody, the environments begin
+// belonging to no episode, the episode before it is cut as by a truncation and not announced, the environments begin
 // anew, and all others go on. What environments are is core/env's business, where they come from a runtime's.
 //
 // The environments can be exchanged for those of another version while they run (component.EnvRunner). A change is

@@ -47,7 +47,7 @@ func (s *split) fault(err error) {
 		m.episodes = allEnded
 		m.newSeeds()
 	}
-	if !crosses || !m.back { // those that are left may have to come back, though nobody needs them now
+	if !crosses || !m.back { // those that are left may have to come back, though they are not needed now
 		if err := s.renew(); err != nil && !crosses {
 			c.h.Fail(err)
 			return

@@ -220,7 +220,7 @@ func TestOnActions_RefusesWhatNobodyAskedFor(t *testing.T) {
 		if err := r.answers.Emit(m); err != nil {
 			t.Fatal(err)
 		}
-		if err := r.Settle(); err == nil || !strings.Contains(err.Error(), "which nobody asked for") {
+		if err := r.Settle(); err == nil || !strings.Contains(err.Error(), "which were not asked for") {
 			t.Errorf("%s: %v, want it refused", name, err)
 		}
 	}

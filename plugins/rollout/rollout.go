@@ -159,7 +159,7 @@ func (c *Rollout) Waiting() []component.Waiting { return nil }
 func (c *Rollout) onActions(m *hostabi.Message) {
 	r := trajectory.ActRequestOf(m)
 	if int(r.Split) >= len(c.splits) || !c.splits[r.Split].expects(r) {
-		c.h.Fail(fmt.Errorf("actions for %v row %d of split %d, which nobody asked for", r.Block, r.T, r.Split))
+		c.h.Fail(fmt.Errorf("actions for %v row %d of split %d, which were not asked for", r.Block, r.T, r.Split))
 		return
 	}
 	c.splits[r.Split].onActions(m.PolicyVersion)

@@ -356,8 +356,8 @@ func (r *rows) countRows(valid int, by *maker) {
 	}
 }
 
-// countDropped counts the rows before row t of a block that nobody will get, for episodes that go on without them.
-// Those that ended in them are told to nobody.
+// countDropped counts the rows before row t of a block that is given up, for episodes that go on without them. Those
+// that ended in them are not announced.
 func (r *rows) countDropped(t int) {
 	reward, valid := r.tr.Float32(trajectory.Reward), r.tr.Bytes(trajectory.Valid)
 	terminated, truncated := r.tr.Bytes(trajectory.Terminated), r.tr.Bytes(trajectory.Truncated)

@@ -69,7 +69,7 @@ func (c *Rollout) Restore(state component.State) error {
 		return fmt.Errorf("rollout state has %d splits, the pipeline %d", len(splits), len(c.splits))
 	}
 	for i, s := range c.splits {
-		c.attempts = max(splits[i].Attempts, splits[i].Restarted) // states of old have no count of attempts
+		c.attempts = max(splits[i].Attempts, splits[i].Restarted) // older states have no count of attempts
 		if err := s.restore(&splits[i], state.Blobs[blobName(i)]); err != nil {
 			return fmt.Errorf("split %d: %w", i, err)
 		}

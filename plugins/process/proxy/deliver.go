@@ -39,7 +39,7 @@ func (l *session) deliver(port int, m *hostabi.Message) error {
 	return nil
 }
 
-// reject drops a message. the first of each session is logged: a plugin that does nothing else must not fill the log.
+// reject drops a message. The first of each session is logged: a plugin that does nothing else must not fill the log.
 func (l *session) reject(p *component.Port, m *hostabi.Message, err error) {
 	l.x.meters.rejected.Inc()
 	if !l.rejected.Swap(true) {
@@ -94,7 +94,7 @@ func (l *session) admitOnLoan(port int, m *hostabi.Message) bool {
 		return false
 	}
 	if len(x.signals[port].Connections()) > 0 {
-		l.ask(m) // else nobody will answer
+		l.ask(m) // else there will be no answer
 	}
 	return true
 }
@@ -103,7 +103,7 @@ func (l *session) admitOnLoan(port int, m *hostabi.Message) bool {
 func (l *session) control(m *hostabi.Message) error {
 	switch m.Slot {
 	case hostabi.LinkCredit:
-		_ = l.x.h.Arenas.Credit(m.Handle) // whoever has the block by now is not its business
+		_ = l.x.h.Arenas.Credit(m.Handle) // the block may be another's by now
 		return nil
 	case hostabi.LinkBoundary:
 		if l.atBoundary.Swap(true) {

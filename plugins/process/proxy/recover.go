@@ -14,7 +14,7 @@ const (
 	quiesceStep  = time.Millisecond
 )
 
-// recover puts a dead process to rest: what it had sent counts, what it held is taken back. It returns the messages
+// recover cleans up after a dead process: what it had sent counts, what it held is taken back. It returns the messages
 // that it had not finished with.
 func (x *proxy) recover(l *session, why string) []link.Pending {
 	x.setState(component.ProcessRestarting)
@@ -27,7 +27,7 @@ func (x *proxy) recover(l *session, why string) []link.Pending {
 	again := l.link.Unfinished()
 	l.unregister()
 	swept, held, err := x.sweep(l)
-	again = x.stillMeant(again)
+	again = x.dropStale(again)
 	x.purge()
 	lost := x.loss(l, stats.Acked, held)
 	x.meters.lost.Add(lost)
@@ -97,8 +97,8 @@ func (x *proxy) endRest() {
 	}
 }
 
-// stillMeant drops messages about blocks on loan whose loan has ended: answers to the dead process.
-func (x *proxy) stillMeant(list []link.Pending) []link.Pending {
+// dropStale drops messages about blocks on loan whose loan has ended: answers to the dead process.
+func (x *proxy) dropStale(list []link.Pending) []link.Pending {
 	kept := list[:0]
 	for _, p := range list {
 		if p.Message.Handle != 0 && !p.Claimed && !x.onLoan(p.Message.Handle) {
@@ -123,7 +123,7 @@ func (x *proxy) loss(l *session, finished uint64, held int) uint64 {
 	return uint64(held)
 }
 
-// give releases the claims of messages that nobody will get, and returns how many those are.
+// give releases the claims of messages that will not be delivered, and returns how many those are.
 func (x *proxy) give(list []link.Pending) uint64 {
 	x.mu.Lock()
 	list = append(list, x.waiting...)

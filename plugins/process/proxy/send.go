@@ -53,7 +53,7 @@ func (x *proxy) notice(s *slot, m *hostabi.Message) {
 	}
 }
 
-// maxOpen is how many requests may be open before it is looked which of them nobody waits for any more.
+// maxOpen is how many requests may be open before those are dropped that are not waited for any more.
 const maxOpen = 1024
 
 // keep keeps a message while there is no link; false means that there is one again.

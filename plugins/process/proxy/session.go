@@ -155,7 +155,7 @@ func (l *session) describeEnd() string {
 }
 
 // release releases what is left of a session: its process, if there is one, must be dead or is killed now. Messages are
-// the caller's affair.
+// left to the caller.
 func (l *session) release() {
 	if l.process != nil {
 		l.process.Kill()

@@ -167,7 +167,7 @@ func (x *proxy) finish() error {
 		}
 		l.wire.LastFrames()
 		l.link.Stop()
-		_ = l.link.Drain() // its last words concern nobody
+		_ = l.link.Drain() // what it says at its end does not matter
 		x.give(l.link.Unfinished())
 		l.release()
 	}

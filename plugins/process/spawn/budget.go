@@ -35,8 +35,8 @@ func (b *Budget) Spend(p *Program) (pause time.Duration, ok bool) {
 	return b.pause, true
 }
 
-// Spent tells of a program whose budget is used up, after an end in words. newest is why the newest attempt to start it
-// failed, if it did.
+// Spent returns the error of a program whose budget is used up. end says how its process ended, newest why the newest
+// attempt to start it failed; nil if it did not.
 func (b *Budget) Spent(p *Program, end string, newest error) error {
 	reason := fmt.Sprintf("%s, and `restarts` allows %d within %v", end, max(p.Restarts, 0), restartWindow)
 	if newest != nil {

@@ -26,7 +26,7 @@ const lingering = 200 * time.Millisecond
 // (see core(5)).
 const coreFilter = "0x31"
 
-// ground is what all processes of a runtime are started from.
+// ground is what the starts of a runtime have in common.
 type ground struct {
 	forker *forker
 	groups *groups
@@ -80,7 +80,7 @@ func (c *child) Start(context.Context) error {
 	return err
 }
 
-// never is instead of Start: the program is not run.
+// never takes the place of Start where the program is not run.
 func (c *child) never() {
 	c.hello.end()
 	close(c.started)
@@ -99,7 +99,7 @@ func (c *child) start() error {
 	fd := -1
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Pdeathsig: syscall.SIGKILL,
-		Setpgid:   true, // Ctrl-C is the host's affair, and all it leaves behind can be killed together
+		Setpgid:   true, // the host handles Ctrl-C, and what the program leaves behind can be killed together
 		PidFD:     &fd,
 	}
 	err := errors.Join(c.startInGroup(), CloseFiles(ends[:]))
@@ -173,7 +173,7 @@ func (c *child) await(conn syscall.RawConn) {
 	if err != nil {
 		_ = c.kill()
 	}
-	_ = unix.Kill(-c.pid, unix.SIGKILL) // nobody may be left
+	_ = unix.Kill(-c.pid, unix.SIGKILL) // its group ends with it
 	if c.group != nil {
 		c.groups.end(c.group)
 	}
@@ -203,7 +203,7 @@ func hasEnded(fd int) bool {
 	}
 }
 
-// kill ends the process, whoever has its number by now, or does nothing if it does not run. It waits for Start.
+// kill ends the process, and no other that has its number by now. It waits for Start, and does nothing if that failed.
 func (c *child) kill() error { return c.signal(unix.SIGKILL) }
 
 // signal sends a signal to the process, like kill.
@@ -226,7 +226,7 @@ func (c *child) signal(number unix.Signal) error {
 	return sent
 }
 
-// end says how the process ended. It must have.
+// end says how the process ended. It must have ended.
 func (c *child) end() string {
 	switch s := c.status; {
 	case s.Signaled():
@@ -265,7 +265,7 @@ func (c *child) Name() string { return c.cmd.Path }
 // ID returns the process's number.
 func (c *child) ID() string { return strconv.Itoa(c.pid) }
 
-// Diagnose says nothing: this package's errors say it better.
+// Diagnose returns nothing: this package explains errors itself.
 func (c *child) Diagnose(context.Context) string { return "" }
 
 // PluginToHost returns where to call the plugin. A socket that others could reach is refused.

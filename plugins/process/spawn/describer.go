@@ -87,6 +87,6 @@ func (d *describer) stop() {
 	d.idle.Stop()
 	d.process.Kill() // it has nothing to lose
 	<-d.process.Died()
-	_ = d.process.Close() // whatever is wrong with it now concerns nobody
+	_ = d.process.Close() // it has answered; how it ends does not matter
 	d.process = nil
 }

@@ -49,8 +49,8 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Refusal returns with which code the plugin has refused a call, one of native.CodeFailed and following, and its words;
-// 0 if the error is something else.
+// Refusal returns the code with which the plugin has refused a call, native.CodeFailed or one that follows it, and what
+// it said; 0 if the error is something else.
 func (e *Error) Refusal() (code int, words string) {
 	said := status.Convert(e.Err)
 	return int(said.Code()), said.Message()

@@ -56,12 +56,12 @@ type Process struct {
 type StartOptions struct {
 	Name string       // of the component that it is started for
 	Log  *slog.Logger // carries the name of the component
-	// before is called before the program is executed: what it sends lies on the wire when the program looks. May
+	// Before is called before the program is executed: what it sends lies on the wire when the program looks. May
 	// be nil.
 	Before func(*Wire) error
-	// handle is called with each frame of the plugin, on a goroutine of the wire, and owns its files.
+	// Handle is called with each frame of the plugin, on a goroutine of the wire, and owns its files.
 	Handle func(f *native.Frame, files []*os.File)
-	// broken is called, at most twice and on goroutines of the wire, when the plugin breaks the protocol there.
+	// Broken is called, at most twice and on goroutines of the wire, when the plugin breaks the protocol there.
 	Broken func(error)
 }
 
@@ -353,11 +353,11 @@ func (p *Process) Traced() bool {
 // Died returns a channel that is closed when the process has ended.
 func (p *Process) Died() <-chan struct{} { return p.child.dead }
 
-// Kill ends the process at once. It does not wait; see died.
+// Kill ends the process at once. It does not wait; see Died.
 func (p *Process) Kill() { _ = p.child.kill() } // an error means that there is nothing to kill
 
 // Abort has the process print where it is and end, as Go and Python do at this signal, and kills it if it has not ended
-// soon. It does not wait; see died.
+// soon. It does not wait; see Died.
 func (p *Process) Abort() {
 	p.aborted.Store(true)
 	if p.child.signal(unix.SIGABRT) != nil {
@@ -389,7 +389,7 @@ func (p *Process) Stop(grace time.Duration) error {
 	return err
 }
 
-// Close releases what the process had. It must have ended, and nobody may use its transport any more.
+// Close releases what the process had. It must have ended, and its transport must not be used any more.
 func (p *Process) Close() error {
 	defer p.leave()
 	if p.Wire != nil {

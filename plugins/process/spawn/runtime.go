@@ -19,7 +19,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// Options say what a Runtime is made with.
+// Options are the settings of a Runtime.
 type Options struct {
 	Log *slog.Logger // nil is silence
 	// Dir is where the runtime makes its folder for sockets, which only this user can enter; empty means the user's

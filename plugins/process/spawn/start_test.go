@@ -268,7 +268,7 @@ func TestOutput_OfAFloodIsLeftOutAndCounted(t *testing.T) {
 		var lines, bytes int
 		if _, words, found := strings.Cut(line, "lines were left out"); !found {
 			printed += strings.Count(line, "xxxx"+strings.Repeat("x", 900))
-		} else if _, err := fmt.Sscanf(words, "\" lines=%d bytes=%d", &lines, &bytes); err != nil || bytes != 999*lines {
+		} else if _, err := fmt.Sscanf(words, "\" component=floods lines=%d bytes=%d", &lines, &bytes); err != nil || bytes != 999*lines {
 			t.Errorf("%q: %v", words, err)
 		}
 		omitted += lines

@@ -13,7 +13,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi/native"
 )
 
-// maxStates is how many states may lie around that nobody has asked for.
+// maxStates is how many states may wait to be asked for.
 const maxStates = 4
 
 // stateLimit is how long a state may be on its way after the plugin has spoken of it.
@@ -78,7 +78,7 @@ func (s *States) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.files {
-		_ = f.Close() // nobody will ask for it
+		_ = f.Close() // it will not be asked for
 	}
 	s.files = nil
 }
@@ -107,7 +107,7 @@ func readState(f *os.File, bytes, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// SendState sends a state, of a length that the announcement tells, as a memory file that cannot be cut or changed.
+// SendState sends a state, with its announcement, as a memory file that cannot be cut or changed.
 func (w *Wire) SendState(size native.StateSize, b []byte) error {
 	f, err := writeState(b)
 	if err != nil {

@@ -21,7 +21,7 @@ const maxQueuedFrames = 1024
 var errWireFull = errors.New("it does not read its wire")
 
 // Wire is the host's end of the socket that carries files. Frames are sent in order by a goroutine of its own, so
-// that nobody waits for a plugin that does not read.
+// that no caller waits for a plugin that does not read.
 type Wire struct {
 	socket *shm.Socket
 
@@ -95,7 +95,7 @@ func (w *Wire) Send(f native.Frame, files ...int) error {
 func (w *Wire) LastFrames() {
 	select {
 	case <-w.eof:
-	case <-time.After(time.Second): // somebody else has inherited its end
+	case <-time.After(time.Second): // another process has inherited its end
 	}
 }
 

@@ -51,10 +51,10 @@ func (e *batch) judge(call string) error {
 	}
 	f := e.newFault(env.FaultLost, call, -1, why)
 	f.Lost = lost
-	// A worker that has answered and died since is lost in the next call: nobody would be told of it now.
+	// A worker that has answered and died since is lost in the next call: this one cannot tell of it any more.
 	if err := e.replace(func(w *worker) bool { return w.selected && w.verdict != answered }); err != nil {
 		e.gate.Poison()
-		return e.newFault(env.FaultTrap, call, -1, fmt.Errorf("%w; and there is no other in its place: %w", f.Err, err))
+		return e.newFault(env.FaultTrap, call, -1, fmt.Errorf("%w; and no other could be started in its place: %w", f.Err, err))
 	}
 	return f
 }

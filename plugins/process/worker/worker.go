@@ -28,7 +28,7 @@ type worker struct {
 	p      *spawn.Process
 	mail   *mailbox
 	states *spawn.States                 // that came over the wire
-	shot   atomic.Pointer[spawn.Process] // p, for the wire's goroutine
+	own    atomic.Pointer[spawn.Process] // p, for the wire's goroutine
 
 	span    env.Span // its environments within the batch
 	options env.Options
@@ -71,7 +71,7 @@ func (s *source) startWorker(ctx context.Context, name string) (*worker, error) 
 	if err != nil {
 		return nil, err
 	}
-	if w.shot.Store(w.p); w.mail.broken() != nil {
+	if w.own.Store(w.p); w.mail.broken() != nil {
 		w.p.Kill()
 	}
 	go func(process *spawn.Process) {
@@ -96,7 +96,7 @@ func (w *worker) make(ctx context.Context, o env.Options, blockEnvs int, span en
 		return err
 	}
 	if err := checkScratch(&w.layout, span.Count); err != nil {
-		return w.nonsense(err)
+		return w.protocolError(err)
 	}
 	if w.scratch, err = shm.Create("rlhost: environments", w.layout.Bytes); err != nil {
 		return err
@@ -113,7 +113,7 @@ func checkScratch(s *native.EnvScratch, envs int) error {
 	return nil
 }
 
-func (w *worker) nonsense(err error) error {
+func (w *worker) protocolError(err error) error {
 	return &spawn.Error{Code: spawn.CodeProtocol, Program: w.p.Program.Name, Reason: err.Error(), Err: err}
 }
 
@@ -127,7 +127,7 @@ func (w *worker) handle(f *native.Frame, files []*os.File) {
 	case f.Metric != nil:
 		err = w.mail.putMetric(*f.Metric)
 	case f.Stats != nil:
-		err = nil // a worker's own numbers are nobody's
+		err = nil // a worker's own numbers are not kept
 	case f.Fail != nil:
 		err = errors.New(f.Fail.Reason)
 	}
@@ -140,7 +140,7 @@ func (w *worker) handle(f *native.Frame, files []*os.File) {
 // fail ends a process that breaks the protocol. It may be called while the process is being started.
 func (w *worker) fail(err error) {
 	w.mail.fail(err)
-	if p := w.shot.Load(); p != nil {
+	if p := w.own.Load(); p != nil {
 		p.Kill()
 	}
 }
@@ -222,7 +222,7 @@ func (w *worker) await(until time.Time) {
 	}
 }
 
-// take looks at messages of the process and reports whether the last is the answer.
+// take handles messages of the process and reports whether the last is the answer.
 func (w *worker) take(ms []hostabi.Message) bool {
 	for i := range ms {
 		switch m := &ms[i]; m.Slot {
@@ -327,7 +327,7 @@ func (w *worker) state(c native.EnvStateCall, send []byte) ([]byte, error) {
 }
 
 // refusal makes an error of what a worker answers to a call about states: env.ErrUnsupported, a Fault of kind
-// Status, or any other, after which nobody knows what state the environments are in.
+// Status, or any other, after which the state of the environments is unknown.
 func (w *worker) refusal(err error) error {
 	var e *spawn.Error
 	if !errors.As(err, &e) {
