@@ -24,13 +24,10 @@ func indices(t *testing.T, b *Batch) []uint64 {
 }
 
 func TestBatchRange_ClaimsTheOldestFromAnIndexOn(t *testing.T) {
-	host := serve(t)
-	s := dial(t, host.Path())
+	s := dial(t, serve(t).Path())
 	create(t, s, "x", 8, 8)
 	for i := range uint64(6) {
-		if _, err := Push(t.Context(), s, "x", []uint64{i}); err != nil {
-			t.Fatal(err)
-		}
+		push(t, s, "x", []uint64{i})
 	}
 	if err := s.Delete(t.Context(), "x", 3, false); err != nil {
 		t.Fatal(err)
@@ -74,13 +71,10 @@ func TestBatchRange_ClaimsTheOldestFromAnIndexOn(t *testing.T) {
 }
 
 func TestBatch_HoldsItsEntriesUntilItIsReleased(t *testing.T) {
-	host := serve(t)
-	s := dial(t, host.Path())
+	s := dial(t, serve(t).Path())
 	create(t, s, "x", 4, 8)
 	for i := range uint64(4) {
-		if _, err := Push(t.Context(), s, "x", []uint64{i}); err != nil {
-			t.Fatal(err)
-		}
+		push(t, s, "x", []uint64{i})
 	}
 	b, err := s.BatchRange(t.Context(), "x", 1, 2)
 	if err != nil {

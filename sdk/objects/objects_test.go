@@ -74,16 +74,10 @@ func faults(fn func()) (err error) {
 }
 
 func TestDoubleRelease_NamesObjectAndEntry(t *testing.T) {
-	host := serve(t)
-	s := dial(t, host.Path())
+	s := dial(t, serve(t).Path())
 	create(t, s, "obs", 4, 64)
-	if _, err := Push(t.Context(), s, "obs", []float32{1}); err != nil {
-		t.Fatal(err)
-	}
-	e, err := s.Pop(t.Context(), "obs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	push(t, s, "obs", []float32{1})
+	e := pop(t, s, "obs")
 	if err := e.Release(); err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +98,7 @@ func TestDoubleRelease_NamesObjectAndEntry(t *testing.T) {
 }
 
 func TestOversize_IsRefusedAndLeaksNothing(t *testing.T) {
-	host := serve(t)
-	s := dial(t, host.Path())
+	s := dial(t, serve(t).Path())
 	create(t, s, "x", 4, 64)
 	for range 10 {
 		if _, err := Push(t.Context(), s, "x", make([]float32, 17)); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "64 bytes") {
@@ -128,8 +121,7 @@ func TestOversize_IsRefusedAndLeaksNothing(t *testing.T) {
 }
 
 func TestRoundTrips_OneForAPushAndOneForAPop(t *testing.T) {
-	host := serve(t)
-	s := dial(t, host.Path())
+	s := dial(t, serve(t).Path())
 	create(t, s, "x", 8, 64)
 	cost := func(what string, want uint64, fn func() error) {
 		t.Helper()
@@ -183,9 +175,7 @@ func TestWaiting_IsWokenAndEndsWithItsContext(t *testing.T) {
 		}
 		got <- err
 	}()
-	if _, err := Push(t.Context(), b, "x", []int32{1}); err != nil {
-		t.Fatal(err)
-	}
+	push(t, b, "x", []int32{1})
 	if err := <-got; err != nil {
 		t.Errorf("the pop that waited: %v", err)
 	}
@@ -228,8 +218,7 @@ func TestWaiting_IsWokenAndEndsWithItsContext(t *testing.T) {
 }
 
 func TestRevoke_NeverTearsWhatIsRead(t *testing.T) {
-	host := serve(t)
-	s := dial(t, host.Path())
+	s := dial(t, serve(t).Path())
 	create(t, s, "x", 2, 4096)
 	data := make([]byte, 4096)
 	stamp(data, 1)
@@ -266,13 +255,8 @@ func TestRemovedObject_IsFoundAgainByName(t *testing.T) {
 	host := serve(t)
 	a, b := dial(t, host.Path()), dial(t, host.Path())
 	create(t, a, "x", 4, 64)
-	if _, err := Push(t.Context(), a, "x", []float32{1}); err != nil {
-		t.Fatal(err)
-	}
-	e, err := a.Pop(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	push(t, a, "x", []float32{1})
+	e := pop(t, a, "x")
 	if err := b.Remove(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
@@ -296,9 +280,7 @@ func TestStore_ClosesOnceAndLeavesNothing(t *testing.T) {
 	before := sharedFiles(t)
 	s := dial(t, host.Path())
 	create(t, s, "x", 4, 64)
-	if _, err := Push(t.Context(), s, "x", []float32{1}); err != nil {
-		t.Fatal(err)
-	}
+	push(t, s, "x", []float32{1})
 	e, err := s.Read(t.Context(), "x", 0)
 	if err != nil {
 		t.Fatal(err)
@@ -337,8 +319,7 @@ func sharedFiles(t *testing.T) []string {
 }
 
 func TestManyTracks_TravelTogether(t *testing.T) {
-	host := serve(t)
-	s := dial(t, host.Path())
+	s := dial(t, serve(t).Path())
 	c := Config{Capacity: 2, Tracks: []Track{{Name: "obs", Bytes: 64, DType: DTypeOf[float32]()}, {Name: "ends", Bytes: 8}}}
 	if err := s.Create(t.Context(), "x", c); err != nil {
 		t.Fatal(err)
@@ -380,8 +361,7 @@ func TestManyTracks_TravelTogether(t *testing.T) {
 }
 
 func TestNamesAndPut(t *testing.T) {
-	host := serve(t)
-	s := dial(t, host.Path())
+	s := dial(t, serve(t).Path())
 	for i := range 300 {
 		name := fmt.Sprintf("run/%03d%s", i, strings.Repeat("x", 240))
 		if err := s.Ensure(t.Context(), name, Config{Capacity: 1, Tracks: []Track{{Bytes: 1}}}); err != nil {

@@ -15,9 +15,7 @@ func TestHostLoss_IsAnErrorAtOnce(t *testing.T) {
 	host.says(t, "up")
 	s := dial(t, path)
 	create(t, s, "x", 4, 64)
-	if _, err := Push(t.Context(), s, "x", []float32{1}); err != nil {
-		t.Fatal(err)
-	}
+	push(t, s, "x", []float32{1})
 	e, err := s.Read(t.Context(), "x", 0)
 	if err != nil {
 		t.Fatal(err)
@@ -71,13 +69,7 @@ func TestKilledWriters_LeaveNoTornEntry(t *testing.T) {
 	for range 8 {
 		p := run(t, "writer", host.Path())
 		for n := range 300 {
-			e, err := s.Pop(t.Context(), "x")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(torn(e.Bytes(0)), e.Release()); err != nil {
-				t.Fatal(err)
-			}
+			popWhole(t, s, "x")
 			if n == 250 {
 				if err := p.Process.Kill(); err != nil { // in the middle of an operation
 					t.Fatal(err)
@@ -87,13 +79,7 @@ func TestKilledWriters_LeaveNoTornEntry(t *testing.T) {
 		}
 		_ = p.Wait() // killed
 		for settled(t, s, "x", 0).Entries > 0 {
-			e, err := s.Pop(t.Context(), "x")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := errors.Join(torn(e.Bytes(0)), e.Release()); err != nil {
-				t.Fatal(err)
-			}
+			popWhole(t, s, "x")
 		}
 	}
 	settled(t, s, "x", 0)
@@ -104,10 +90,7 @@ func TestStoppedClient_HoldsUpNobody(t *testing.T) {
 	s := dial(t, host.Path())
 	create(t, s, "x", 8, 4096)
 	p := run(t, "writer", host.Path())
-	e, err := s.Pop(t.Context(), "x")
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := pop(t, s, "x")
 	if err := errors.Join(e.Release(), p.Process.Signal(syscall.SIGSTOP)); err != nil {
 		t.Fatal(err)
 	}
@@ -118,25 +101,13 @@ func TestStoppedClient_HoldsUpNobody(t *testing.T) {
 		if _, err := s.PushBytes(t.Context(), "x", data); err != nil {
 			t.Fatal(err)
 		}
-		e, err := s.Pop(t.Context(), "x")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(torn(e.Bytes(0)), e.Release()); err != nil {
-			t.Fatal(err)
-		}
+		popWhole(t, s, "x")
 	}
 	if err := p.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	for range 20 { // more than there is room for: the writer continues
-		e, err := s.Pop(t.Context(), "x")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(torn(e.Bytes(0)), e.Release()); err != nil {
-			t.Fatal(err)
-		}
+		popWhole(t, s, "x")
 	}
 }
 
@@ -167,9 +138,7 @@ func TestIntegrity_SixteenReadersOfBatches(t *testing.T) {
 			for k := range data {
 				data[k] = i + uint64(o)<<32 + 8*uint64(k)
 			}
-			if _, err := Push(t.Context(), s, name, data); err != nil {
-				t.Fatal(err)
-			}
+			push(t, s, name, data)
 		}
 	}
 	var all []*process

@@ -172,3 +172,30 @@ func torn(b []byte) error {
 	}
 	return nil
 }
+
+// push pushes an array.
+func push[T Element](t *testing.T, s *Store, name string, data []T) {
+	t.Helper()
+	if _, err := Push(t.Context(), s, name, data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pop pops an entry, which the caller releases.
+func pop(t *testing.T, s *Store, name string) *Entry {
+	t.Helper()
+	e, err := s.Pop(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// popWhole pops an entry of stamped bytes, and ends the test if it is torn.
+func popWhole(t *testing.T, s *Store, name string) {
+	t.Helper()
+	e := pop(t, s, name)
+	if err := errors.Join(torn(e.Bytes(0)), e.Release()); err != nil {
+		t.Fatal(err)
+	}
+}
