@@ -185,14 +185,14 @@ func (c *Connection) disconnect(now bool) {
 		c.discard.Store(true)
 		emptied, c.box = c.box, fifo{}
 		if c.mailbox {
-			c.taken.Add(uint64(emptied.n))
+			c.taken.Add(uint64(emptied.Len()))
 		}
 	}
 	c.slot.remove(c)
 	c.mu.Unlock()
 	sig.mu.Unlock()
-	for emptied.n > 0 {
-		c.lose(emptied.pop().Handle)
+	for emptied.Len() > 0 {
+		c.lose(emptied.Pop().Handle)
 	}
 	if p := c.parking.Load(); p != nil {
 		p.detach(c, now)
@@ -328,12 +328,12 @@ func (c *Connection) push(m *hostabi.Message, parked bool) outcome {
 // enqueue, with mu held and room made, queues m.
 func (c *Connection) enqueue(m *hostabi.Message) outcome {
 	if c.mailbox {
-		c.box.push(m)
+		*c.box.Push() = *m
 		m = &hostabi.Message{}
 	}
 	if !c.slot.receiver.PostTo((*delivery)(c), m) {
 		if c.mailbox {
-			c.box.unpush()
+			c.box.Unpush()
 		}
 		return dead
 	}
@@ -361,11 +361,11 @@ func (c *Connection) replace(m *hostabi.Message) outcome {
 		old = m.Handle
 		c.evict()
 		c.coalesced++
-	case c.box.n < c.options.Depth:
+	case c.box.Len() < c.options.Depth:
 		o = c.enqueue(m)
 	case c.options.Overflow == DropOldest:
-		old = c.box.pop().Handle
-		c.box.push(m)
+		old = c.box.Pop().Handle
+		*c.box.Push() = *m
 		c.evict()
 	default:
 		old = c.coalesce(m)
@@ -381,7 +381,7 @@ func (c *Connection) replace(m *hostabi.Message) outcome {
 // coalesce puts m in place of the newest message in the mailbox and returns that message's block. The caller
 // must hold mu.
 func (c *Connection) coalesce(m *hostabi.Message) (old hostabi.Handle) {
-	newest := c.box.newest()
+	newest := c.box.Newest()
 	old = newest.Handle
 	*newest = *m
 	c.evict()

@@ -42,11 +42,11 @@ func (d *delivery) Drop(m *hostabi.Message) {
 func (c *Connection) take(m *hostabi.Message) bool {
 	if c.mailbox {
 		c.mu.Lock()
-		if c.box.n == 0 {
+		if c.box.Len() == 0 {
 			c.mu.Unlock()
 			return false
 		}
-		*m = *c.box.pop()
+		*m = *c.box.Pop()
 		c.taken.Add(1)
 		c.mu.Unlock()
 	} else {

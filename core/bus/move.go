@@ -110,9 +110,9 @@ func (p *parking) passOn(c *Connection, to *parking) (orphans fifo) {
 	gone := func(o *Connection) bool { return o == c || o.isClosed() }
 	p.open = slices.DeleteFunc(p.open, gone)
 	to.open = append(slices.DeleteFunc(to.open, gone), c)
-	if len(p.open) == 0 && p.waiting.n > 0 {
-		for to.waiting.n > 0 {
-			p.waiting.push(to.waiting.pop())
+	if len(p.open) == 0 && p.waiting.Len() > 0 {
+		for to.waiting.Len() > 0 {
+			*p.waiting.Push() = *to.waiting.Pop()
 		}
 		to.waiting, p.waiting = p.waiting, fifo{}
 		p.tellEmpty()

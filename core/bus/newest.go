@@ -108,7 +108,7 @@ func (c *Connection) begin(m *hostabi.Message) {
 	c.mu.Lock()
 	enters := !c.closed && m.Sequence > c.last.Sequence
 	switch {
-	case enters && c.box.n > 0:
+	case enters && c.box.Len() > 0:
 		old = c.coalesce(m)
 		c.last = *m
 	case enters:

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/rlhost/rlhost/core/internal/grow"
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -12,6 +13,9 @@ import (
 // parkingLimit is how many messages may wait for room: what the slot that ran into the limit still emits, and
 // what control slots and timers emit while the component's data lane is paused.
 const parkingLimit = 1 << 16
+
+// fifo holds messages; Block and the depths bound it.
+type fifo = grow.FIFO[hostabi.Message]
 
 // parking is where messages wait when connections with overflow policy Block are full: one for each connection,
 // but one for all queue connections of a signal together, so that the first with room takes the oldest.
@@ -38,16 +42,16 @@ func (p *parking) add(c *Connection, m *hostabi.Message) outcome {
 		p.mu.Unlock()
 		return away
 	}
-	if p.waiting.n >= parkingLimit {
+	if p.waiting.Len() >= parkingLimit {
 		p.mu.Unlock()
 		c.reject(1)
 		return overrun
 	}
 	c.note(m)
-	p.waiting.push(m)
+	*p.waiting.Push() = *m
 	p.activate()
 	orphans := p.settle()
-	if p.waiting.n > 0 {
+	if p.waiting.Len() > 0 {
 		c.blocked.Add(1)
 	}
 	p.mu.Unlock()
@@ -86,7 +90,7 @@ func (p *parking) attach(c *Connection) fifo {
 // now is set: then they are dropped.
 func (p *parking) detach(c *Connection, now bool) {
 	p.mu.Lock()
-	if now || len(p.open) > 1 || p.waiting.n == 0 {
+	if now || len(p.open) > 1 || p.waiting.Len() == 0 {
 		p.open = slices.DeleteFunc(p.open, func(o *Connection) bool { return o == c })
 	}
 	orphans := p.settle()
@@ -108,7 +112,7 @@ func (p *parking) whenEmpty() <-chan struct{} {
 
 // tellEmpty wakes those who wait until no message does. The caller must hold mu.
 func (p *parking) tellEmpty() {
-	if p.emptied != nil && p.waiting.n == 0 {
+	if p.emptied != nil && p.waiting.Len() == 0 {
 		close(p.emptied)
 		p.emptied = nil
 	}
@@ -117,19 +121,19 @@ func (p *parking) tellEmpty() {
 func (p *parking) len() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.waiting.n
+	return p.waiting.Len()
 }
 
 // settle queues what there is room for, and resumes the owner when it may continue. It returns the messages
 // that no connection is left to take. The caller must hold mu.
 func (p *parking) settle() (orphans fifo) {
-	for p.waiting.n > 0 && p.letIn() {
+	for p.waiting.Len() > 0 && p.letIn() {
 	}
 	if len(p.open) == 0 {
 		orphans, p.waiting = p.waiting, fifo{}
 	}
 	p.tellEmpty()
-	if p.waiting.n > 0 || !p.active.Load() {
+	if p.waiting.Len() > 0 || !p.active.Load() {
 		return orphans
 	}
 	p.open = slices.DeleteFunc(p.open, (*Connection).isClosed) // it stayed for pending messages
@@ -145,9 +149,9 @@ func (p *parking) settle() (orphans fifo) {
 // letIn queues the oldest pending message at the first connection with room.
 func (p *parking) letIn() bool {
 	for i := 0; i < len(p.open); {
-		switch p.open[i].push(p.waiting.oldest(), true) {
+		switch p.open[i].push(p.waiting.At(0), true) {
 		case queued:
-			p.waiting.pop()
+			p.waiting.Pop()
 			return true
 		case dead:
 			p.open = slices.Delete(p.open, i, i+1)
@@ -160,12 +164,12 @@ func (p *parking) letIn() bool {
 
 // abandon drops pending messages that no connection is left to take.
 func (c *Connection) abandon(orphans *fifo) {
-	if orphans.n == 0 {
+	if orphans.Len() == 0 {
 		return
 	}
-	c.reject(orphans.n)
-	for orphans.n > 0 {
-		c.release(orphans.pop().Handle)
+	c.reject(orphans.Len())
+	for orphans.Len() > 0 {
+		c.release(orphans.Pop().Handle)
 	}
 }
 

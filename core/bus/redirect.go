@@ -106,7 +106,7 @@ func redirect(on *loop.Loop, ways []Way) bool {
 func (c *Connection) lead(to *Slot) {
 	c.slot.remove(c)
 	c.slot, c.since = to, c.last.Sequence
-	if c.box.n > 0 {
+	if c.box.Len() > 0 {
 		c.since = 0 // the slot gets that
 	}
 	if !c.closed {
@@ -124,7 +124,7 @@ func (c *Connection) again() {
 		return
 	}
 	c.mu.Lock()
-	taken := !c.closed && c.box.n == 0 && c.last.Sequence <= c.since && m.Sequence >= c.since && c.enqueue(&m) == queued
+	taken := !c.closed && c.box.Len() == 0 && c.last.Sequence <= c.since && m.Sequence >= c.since && c.enqueue(&m) == queued
 	if taken {
 		c.last = m
 	}

@@ -101,5 +101,5 @@ func (l *Link) waiting() bool {
 	l.tx.Lock()
 	defer l.tx.Unlock()
 	l.flush()
-	return l.queue.n > 0
+	return l.queue.Len() > 0
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/internal/grow"
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/hostabi"
 )
@@ -91,14 +92,14 @@ type Link struct {
 	tx       sync.Mutex // everything below; also putting messages into the ring
 	windows  windows
 	requests requests
-	queue    fifo[hostabi.Message] // waits for room in the ring
-	sent     fifo[entry]           // not acknowledged, in order
-	accepted uint64                // data messages that Send took
-	put      uint64                // data messages that are or were in the ring
-	acked    uint64                // data messages that the peer has finished with
-	told     uint64                // newest acknowledgement that was put into the ring
-	emptied  bool                  // Unfinished was called
-	one      [1]hostabi.Message    // to put, so that no message escapes to the heap
+	queue    grow.FIFO[hostabi.Message] // waits for room in the ring
+	sent     grow.FIFO[entry]           // not acknowledged, in order
+	accepted uint64                     // data messages that Send took
+	put      uint64                     // data messages that are or were in the ring
+	acked    uint64                     // data messages that the peer has finished with
+	told     uint64                     // newest acknowledgement that was put into the ring
+	emptied  bool                       // Unfinished was called
+	one      [1]hostabi.Message         // to put, so that no message escapes to the heap
 }
 
 // entry is a data message that was sent.

@@ -150,12 +150,12 @@ func (l *Link) acknowledged(upTo uint64) error {
 		return l.blame("acknowledged %d messages of %d, %d before", upTo, put, acked)
 	}
 	for l.acked < upTo {
-		e := l.sent.pop()
+		e := l.sent.Pop()
 		l.acked++
 		if e.claimed {
 			l.releases = append(l.releases, e.message.Handle)
 		}
-		l.windows.remove(e.port, l.sent.n)
+		l.windows.remove(e.port, l.sent.Len())
 	}
 	l.ackSeen = upTo
 	l.windows.settle()

@@ -55,7 +55,7 @@ func (l *Link) unclaim(claimed bool, h hostabi.Handle) error {
 // enter notes a message and puts it into the ring. The caller must hold tx.
 func (l *Link) enter(port int, m *hostabi.Message, claimed, asks bool) {
 	l.accepted++
-	e := l.sent.push()
+	e := l.sent.Push()
 	*e = entry{message: *m, number: l.accepted, port: port, claimed: claimed, asks: asks}
 	if l.config.Host {
 		e.message.Slot = uint16(port)
@@ -65,7 +65,7 @@ func (l *Link) enter(port int, m *hostabi.Message, claimed, asks bool) {
 	if asks {
 		l.requests.open = append(l.requests.open, *e)
 	}
-	l.windows.add(port, l.sent.n)
+	l.windows.add(port, l.sent.Len())
 	if !l.stopped.Load() {
 		l.transmit(&e.message)
 	}
@@ -92,17 +92,17 @@ func (l *Link) Post(m hostabi.Message) {
 
 // transmit puts a message into the ring, behind those that wait for room. The caller must hold tx.
 func (l *Link) transmit(m *hostabi.Message) {
-	if l.queue.n == 0 && l.putOne(m) {
+	if l.queue.Len() == 0 && l.putOne(m) {
 		return
 	}
-	*l.queue.push() = *m
+	*l.queue.Push() = *m
 	l.flush()
 }
 
 // flush puts pending messages into the ring, as far as there is room now. The caller must hold tx.
 func (l *Link) flush() {
-	for l.queue.n > 0 && l.putOne(l.queue.at(0)) {
-		l.queue.pop()
+	for l.queue.Len() > 0 && l.putOne(l.queue.At(0)) {
+		l.queue.Pop()
 	}
 }
 

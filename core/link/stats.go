@@ -21,7 +21,7 @@ func (l *Link) Stats() Stats {
 	l.tx.Lock()
 	defer l.tx.Unlock()
 	s := Stats{
-		Sent: l.accepted, Acked: l.acked, Unacked: l.sent.n, Open: len(l.requests.open), Queued: l.queue.n,
+		Sent: l.accepted, Acked: l.acked, Unacked: l.sent.Len(), Open: len(l.requests.open), Queued: l.queue.Len(),
 		Received: l.received.Load(), Finished: l.finished.Load(), Pauses: l.windows.pauses, Paused: l.windows.paused,
 	}
 	if !l.stopped.Load() {

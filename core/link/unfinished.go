@@ -1,6 +1,9 @@
 package link
 
-import "github.com/rlhost/rlhost/hostabi"
+import (
+	"github.com/rlhost/rlhost/core/internal/grow"
+	"github.com/rlhost/rlhost/hostabi"
+)
 
 // Pending is a message that a peer did not finish with: not acknowledged, or about a block on loan and not answered.
 type Pending struct {
@@ -16,10 +19,10 @@ func (l *Link) Unfinished() []Pending {
 	l.tx.Lock()
 	defer l.tx.Unlock()
 	l.emptied = true
-	list := make([]Pending, 0, l.sent.n+len(l.requests.open))
+	list := make([]Pending, 0, l.sent.Len()+len(l.requests.open))
 	open := l.requests.open
-	for l.sent.n > 0 {
-		e := l.sent.pop()
+	for l.sent.Len() > 0 {
+		e := l.sent.Pop()
 		for len(open) > 0 && open[0].number < e.number {
 			list = append(list, open[0].pending())
 			open = open[1:]
@@ -35,7 +38,7 @@ func (l *Link) Unfinished() []Pending {
 	for i := range open {
 		list = append(list, open[i].pending())
 	}
-	l.requests.open, l.queue = nil, fifo[hostabi.Message]{}
+	l.requests.open, l.queue = nil, grow.FIFO[hostabi.Message]{}
 	return list
 }
 

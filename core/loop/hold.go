@@ -36,8 +36,8 @@ func (p *releasing) Deliver(*hostabi.Message) {
 		return // released more often than held
 	}
 	r.paused.Add(-heldUnit)
-	for r.urgent.n > 0 && !r.Held() {
-		it := r.urgent.pop()
+	for r.urgent.Len() > 0 && !r.Held() {
+		it := r.urgent.Pop()
 		r.loop.unkeep(r)
 		r.loop.run(it)
 	}

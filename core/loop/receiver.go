@@ -81,7 +81,7 @@ type resumption Receiver
 
 func (p *resumption) Deliver(*hostabi.Message) {
 	r := (*Receiver)(p)
-	if r.ready || r.backlog.n == 0 {
+	if r.ready || r.backlog.Len() == 0 {
 		return
 	}
 	r.ready = true

@@ -72,8 +72,8 @@ func (l *Loop) runControl() {
 func (l *Loop) step() bool {
 	for len(l.ready) > 0 {
 		r := l.ready[0]
-		if r.backlog.n > 0 && r.paused.Load() <= 0 {
-			it := r.backlog.pop()
+		if r.backlog.Len() > 0 && r.paused.Load() <= 0 {
+			it := r.backlog.Pop()
 			l.unkeep(r)
 			l.run(it)
 			return true
@@ -86,7 +86,7 @@ func (l *Loop) step() bool {
 	}
 	it := &l.batch[l.batchPos]
 	l.batchPos++
-	if r := it.r; r.paused.Load() > 0 || r.backlog.n > 0 {
+	if r := it.r; r.paused.Load() > 0 || r.backlog.Len() > 0 {
 		l.keep(r, &r.backlog, it)
 		return true
 	}
@@ -96,16 +96,16 @@ func (l *Loop) step() bool {
 
 // keep puts an item into a backlog of r.
 func (l *Loop) keep(r *Receiver, b *backlog, it *item) {
-	if r.urgent.n+r.backlog.n == 0 {
+	if r.urgent.Len()+r.backlog.Len() == 0 {
 		l.holding = append(l.holding, r)
 	}
-	b.push(it)
+	*b.Push() = *it
 	it.forget()
 }
 
 // unkeep, after items of r have left a backlog, forgets r if that was the last.
 func (l *Loop) unkeep(r *Receiver) {
-	if r.urgent.n+r.backlog.n == 0 {
+	if r.urgent.Len()+r.backlog.Len() == 0 {
 		l.holding = slices.DeleteFunc(l.holding, func(h *Receiver) bool { return h == r })
 	}
 }
