@@ -40,11 +40,7 @@ func goOnFrom(w *workshop, name string) {
 			Params   map[string]string `json:"params"` // by kernels; none if the run goes on inexactly
 		} `json:"goes_on"`
 	}
-	text, err := os.ReadFile(filepath.Join(w.dir, name+".json"))
-	if err == nil {
-		err = json.Unmarshal(text, &want)
-	}
-	if err != nil {
+	if err := json.Unmarshal([]byte(w.read(name+".json")), &want); err != nil {
 		w.t.Fatal(err)
 	}
 	run := "runs/" + name + "/0001"

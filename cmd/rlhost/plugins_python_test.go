@@ -1,16 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/rlhost/rlhost/core/control"
+	"github.com/rlhost/rlhost/core/control/text"
 )
 
 // A shaper in Python rewrites rewards in place: one that shapes nothing changes nothing that is learned, to the last bit, and
@@ -49,14 +48,8 @@ func TestPlugins_RewardsAreWrittenOnlyWhereAWireGrantsIt(t *testing.T) {
 	w.write("go.toml", text)
 	w.example("Go", "between")
 	for _, file := range []string{"python.toml", "go.toml"} {
-		c := exec.Command(w.program, "train", file)
-		c.Dir, c.Env = w.dir, w.environ()
-		out, err := c.CombinedOutput()
-		want := `E038 slot between.on_trajectories: may not write reward: no wire grants it; ` +
-			`add write = ["reward"] to each [[wire]] with slot = "between.on_trajectories"`
-		if err == nil || !strings.Contains(string(out), "error[E068]") || !strings.Contains(string(out), want) {
-			t.Errorf("%s: %v, want E068 with %s:\n%s", file, err, want, out)
-		}
+		w.fails(exitFailed, []string{"train", file}, "error[E068]", `E038 slot between.on_trajectories: may not write reward: no wire grants it; `+
+			`add write = ["reward"] to each [[wire]] with slot = "between.on_trajectories"`)
 	}
 }
 
@@ -99,11 +92,7 @@ func TestPlugins_ALearnerOfOnesOwnHasNamesForEverything(t *testing.T) {
 	if end := w.train("own.toml"); end.EnvSteps != 20480 || end.Reason != "env_steps" {
 		t.Errorf("ended by %s after %d env steps", end.Reason, end.EnvSteps)
 	}
-	data, err := os.ReadFile(filepath.Join(w.dir, "runs/cartpole/0001/metrics.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	lines := strings.Split(strings.TrimSpace(w.read("runs/cartpole/0001/metrics.jsonl")), "\n")
 	var last map[string]float64
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
 		t.Fatal(err)
@@ -133,13 +122,7 @@ class Between(rlhost.Component):
 
 rlhost.serve(Between)
 `)
-	c := exec.Command(w.program, "train", "between.toml")
-	c.Dir = w.dir
-	out, err := c.CombinedOutput()
-	if want := "error[E068]"; err == nil || !strings.Contains(string(out), want) ||
-		!strings.Contains(string(out), "on_trajectories: ValueError: not today (between:8)") {
-		t.Errorf("%v, want %s and the place:\n%s", err, want, out)
-	}
+	w.fails(exitFailed, []string{"train", "between.toml"}, "error[E068]", "on_trajectories: ValueError: not today (between:8)")
 }
 
 // countless is a learner in Python that publishes the same weights again and again, and tells of no env step. keep is how
@@ -192,59 +175,6 @@ class Learner(rlhost.Component):
 rlhost.serve(Learner)
 `
 
-// background starts a training that has no end of its own, and returns what asks commands of it.
-func (w *workshop) background(args ...string) (ask func(args ...string) (string, error)) {
-	w.t.Helper()
-	job := exec.Command(w.program, append([]string{"train"}, args...)...)
-	var out bytes.Buffer
-	job.Dir, job.Env, job.Stdout, job.Stderr = w.dir, w.environ(), &out, &out
-	if err := job.Start(); err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() {
-		_ = job.Process.Kill()
-		_ = job.Wait()
-		if w.t.Failed() {
-			w.t.Logf("the job says\n%s", out.Bytes())
-		}
-	})
-	return func(args ...string) (string, error) {
-		c := exec.Command(w.program, args...)
-		c.Dir, c.Env = w.dir, w.environ()
-		text, err := c.CombinedOutput()
-		return string(text), err
-	}
-}
-
-// statusThat asks for the status until it matches.
-func statusThat(t *testing.T, ask func(args ...string) (string, error), pattern string) (text string) {
-	t.Helper()
-	want := regexp.MustCompile(pattern)
-	for end := time.Now().Add(longestWait); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		var err error
-		if text, err = ask("status"); err == nil && want.MatchString(text) {
-			return text
-		}
-	}
-	t.Fatalf("status does not say %s but\n%s", pattern, text)
-	return ""
-}
-
-// addUp checks the env steps of a status, and returns those that were trained on.
-func addUp(t *testing.T, status string) (trained uint64) {
-	t.Helper()
-	var made, dropped, underway uint64
-	line := regexp.MustCompile(`env steps: .*`).FindString(status)
-	if _, err := fmt.Sscanf(strings.ReplaceAll(line, ",", ""), "env steps: %d made = %d trained + %d dropped + %d under way",
-		&made, &trained, &dropped, &underway); err != nil {
-		t.Fatalf("%v in %s", err, status)
-	}
-	if trained < made/2 || made != trained+dropped+underway {
-		t.Error(line)
-	}
-	return trained
-}
-
 // own writes a pipeline with a learner in Python, which is that of the beginning or only declared.
 func (w *workshop) own(script string, begins bool) {
 	w.t.Helper()
@@ -262,17 +192,14 @@ func TestPlugins_WhatALearnerOfOnesOwnTrainsIsCounted(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
 	w.own(countless, false)
-	ask := w.background("own.toml")
-	before := addUp(t, statusThat(t, ask, `policy version [0-9]{2,}`))
+	j := w.host("own.toml")
 	for _, next := range []string{"own", "builtin"} {
-		if out, err := ask("swap", "learner", next, "--probation", "0s"); err != nil {
-			t.Fatalf("%v\n%s", err, out)
+		j.swap(control.SwapRequest{Component: "learner", File: next, Probation: new(0.0)})
+		before := j.status().Steps
+		s := j.until("more is trained", func(s *control.StatusReply) bool { return s.Steps.Trained > before.Trained+10_000 })
+		if n := j.addsUp(); n.Trained < s.Steps.Made/2 {
+			t.Errorf("learner %s: %+v", next, n)
 		}
-		text := statusThat(t, ask, `env steps`)
-		for addUp(t, text) <= before+10_000 && !t.Failed() {
-			text = statusThat(t, ask, `env steps`)
-		}
-		before = addUp(t, text)
 	}
 }
 
@@ -281,11 +208,12 @@ func TestPlugins_WhoKeepsItsLeasesIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
 	w.own(countless, true)
-	text := statusThat(t, w.background("own.toml", "--set", "component.learner.epochs=9"),
-		`(?m)^cause: learner holds [0-9]+ blocks? of rollout.trajectories, the oldest for [0-9]+ s, and`)
+	j := w.begin(false, "own.toml", "--set", "component.learner.epochs=9")
+	cause := regexp.MustCompile(`^learner holds [0-9]+ blocks? of rollout.trajectories, the oldest for [0-9]+ s, and`)
+	s := j.until("the cause is named", func(s *control.StatusReply) bool { return cause.MatchString(s.Cause) })
 	for _, want := range []string{`(?m)^learner +pid [0-9]+ +STALLED .* holds [0-9]+ block`, `^cartpole/0001  stalled `} {
-		if !regexp.MustCompile(want).MatchString(text) {
-			t.Errorf("status does not say %s but\n%s", want, text)
+		if shown := text.Status(&s); !regexp.MustCompile(want).MatchString(shown) {
+			t.Errorf("status does not say %s but\n%s", want, shown)
 		}
 	}
 }

@@ -2,87 +2,16 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/rlhost/rlhost/internal/testkit"
 )
-
-// lastEvent is what the end of a training says.
-type lastEvent struct {
-	Reason     string  `json:"reason"`
-	EnvSteps   uint64  `json:"env_steps"`
-	MeanReturn float64 `json:"mean_return"`
-	ParamsHash string  `json:"params_hash"`
-	Kernels    string  `json:"kernels"`
-	Error      string  `json:"error"`
-}
-
-// workshop is a folder with the program and what a test builds.
-type workshop struct {
-	t       testing.TB
-	dir     string
-	program string
-	env     []string // of the program, besides that of the test
-}
-
-func (w *workshop) environ() []string { return append(os.Environ(), w.env...) }
-
-// newWorkshop puts the program into a folder of its own, as a user would start it: it starts itself again there for
-// components in processes.
-func newWorkshop(t testing.TB) *workshop {
-	t.Helper()
-	w := &workshop{t: t, dir: t.TempDir()}
-	w.program = filepath.Join(w.dir, "rlhost")
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if os.Link(self, w.program) == nil {
-		return w
-	}
-	data, err := os.ReadFile(self) // on another file system
-	if err == nil {
-		err = os.WriteFile(w.program, data, 0o755)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
-
-// of is the same workshop in a part of a test.
-func (w *workshop) of(t testing.TB) *workshop {
-	return &workshop{t: t, dir: w.dir, program: w.program, env: w.env}
-}
-
-func (w *workshop) write(name, text string) {
-	w.t.Helper()
-	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o644); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// python lets the program use the Python environment of the tools, and modules in the folder. It returns the Python.
-func (w *workshop) python() string {
-	w.t.Helper()
-	python, err := filepath.Abs("../../.venv/bin/python")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := exec.Command(python, "-c", "import rlhost.gymnasium").Run(); err != nil {
-		w.t.Skipf("%s has no package rlhost (%v): make tools", python, err)
-	}
-	w.env = []string{"RLHOST_PYTHON=" + python, "PYTHONPATH=" + w.dir}
-	return python
-}
 
 // build runs a compiler at the module's root; its output goes to name in the folder, given last.
 func (w *workshop) build(name string, command ...string) {
@@ -96,37 +25,6 @@ func (w *workshop) build(name string, command ...string) {
 		w.t.Fatalf("%v: %v\n%s", c.Args, err, out)
 	}
 }
-
-// train runs a training in the folder and returns its end.
-func (w *workshop) train(args ...string) lastEvent {
-	w.t.Helper()
-	c := exec.Command(w.program, append([]string{"train", "--json"}, args...)...)
-	c.Dir, c.Env = w.dir, w.environ()
-	var stderr bytes.Buffer
-	c.Stderr = &stderr
-	out, err := c.Output()
-	if err != nil {
-		w.t.Fatalf("train %v: %v\n%s", args, err, stderr.Bytes())
-	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	var end lastEvent
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &end); err != nil {
-		w.t.Fatalf("%v in %s", err, lines[len(lines)-1])
-	}
-	return end
-}
-
-const plain = `rlhost = 1
-[run]
-name = "cartpole"
-stop = { env_steps = 20480 }
-evaluation = { episodes = 4 }
-[env.cartpole]
-use = "cartpole@1"
-[train]
-preset = "fast"
-mode = "sync"
-`
 
 // between is a component of a plugin that trajectories pass through.
 const between = plain + `
@@ -154,9 +52,6 @@ on_full = "block"
 // language it is written in; one that rewrites rewards does.
 func TestPlugins_BlocksPassThroughOtherPrograms(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("native plugins need Linux")
-	}
 	w := newWorkshop(t)
 	w.write("plain.toml", plain)
 	w.write("between.toml", between)
@@ -200,11 +95,11 @@ func TestPlugins_GymnasiumTrains(t *testing.T) {
 	if one.EnvSteps != 4096 || one.ParamsHash != two.ParamsHash {
 		t.Errorf("one process %+v, two %+v", one, two)
 	}
-	eval := exec.Command(w.program, "eval", "--episodes", "2") // with the training's Python, though nobody names it
-	eval.Dir = w.dir
-	if out, err := eval.CombinedOutput(); err != nil {
+	w.env = nil
+	if out, err := w.command("eval", "--episodes", "2").CombinedOutput(); err != nil { // with the training's Python, though nobody names it
 		t.Errorf("eval: %v\n%s", err, out)
 	}
+	w.python()
 	acrobot := w.train("gym.toml", "--set", "env.cartpole.use=gymnasium:Acrobot-v1", "--set", "run.stop.env_steps=2048")
 	if acrobot.EnvSteps != 2048 || acrobot.Reason != "env_steps" {
 		t.Errorf("Acrobot: %+v", acrobot)
@@ -267,9 +162,10 @@ func TestPlugins_StoppedAtOnceLeaveNoFolder(t *testing.T) {
 	t.Cleanup(func() { _ = os.RemoveAll(sockets) })
 	w := newSwapShop(t)
 	out := &testkit.Buffer{}
-	command := exec.Command(w.program, "train", "cartpole.toml", "--set", "component.learner.runtime=process",
+	w.env = []string{"XDG_RUNTIME_DIR=" + sockets}
+	command := w.command("train", "cartpole.toml", "--set", "component.learner.runtime=process",
 		"--set", "component.learner.epochs=1000", "--set", "policy.main.net.hidden=[512,512]")
-	command.Dir, command.Env, command.Stdout, command.Stderr = w.dir, append(w.environ(), "XDG_RUNTIME_DIR="+sockets), out, out
+	command.Stdout, command.Stderr = out, out
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -40,16 +40,10 @@ func (w *workshop) example(language, name string) {
 	if errors.Is(err, errNoCompiler) {
 		w.t.Skip(err)
 	}
-	var data []byte
-	if err == nil {
-		data, err = os.ReadFile(path)
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(w.dir, name), data, 0o755)
-	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.copy(name, path)
 }
 
 // build returns where a program lies, and builds it if nobody has.

@@ -2,9 +2,7 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os/exec"
 	"testing"
 )
 
@@ -47,20 +45,4 @@ func TestS8TrainAndEvalJudgeTheSame(t *testing.T) {
 				end.Sampled, code, want)
 		}
 	}
-}
-
-// lastLine runs the program in the folder and returns its exit code and the last line that it printed.
-func (w *workshop) lastLine(args ...string) (code int, last []byte) {
-	w.t.Helper()
-	c := exec.Command(w.program, args...)
-	c.Dir, c.Env = w.dir, w.environ()
-	out, err := c.Output()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		w.t.Fatal(err)
-	}
-	if found := finalLine.FindSubmatch(out); found != nil {
-		last = found[1]
-	}
-	return c.ProcessState.ExitCode(), last
 }

@@ -1,14 +1,8 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -42,14 +36,11 @@ func TestS14MetricsOfEnvironmentsAreMeansOverEpisodes(t *testing.T) {
 	w.write("success.py", successEnv)
 	w.write("gym.toml", strings.Replace(plain, "cartpole@1", "gymnasium:success:Success-v0", 1))
 	w.train("gym.toml", "--set", "run.stop.env_steps=8192")
-	text, err := os.ReadFile(filepath.Join(w.dir, "runs/cartpole/0001/metrics.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, episodes := bufio.NewScanner(bytes.NewReader(text)), 0.0
-	for n := 1; lines.Scan(); n++ {
+	n, episodes := 0, 0.0
+	for text := range strings.Lines(strings.ReplaceAll(w.read("runs/cartpole/0001/metrics.jsonl"), ":null", ":-1")) {
+		n++
 		var line map[string]float64
-		if err := json.Unmarshal(bytes.ReplaceAll(lines.Bytes(), []byte(":null"), []byte(":-1")), &line); err != nil {
+		if err := json.Unmarshal([]byte(text), &line); err != nil {
 			t.Fatal(err)
 		}
 		episodes += line["env/number/count"]
@@ -97,14 +88,8 @@ func TestS17LastObservationsOfGymnasiumAreChecked(t *testing.T) {
 	w.write("gym.toml", strings.Replace(plain, "cartpole@1", "gymnasium:spoilt:Spoilt-v0", 1)+
 		"[component.rollout]\nmax_restarts = 0\n")
 	for _, how := range []string{"terminated", "truncated"} {
-		c := exec.Command(w.program, "train", "gym.toml", "--set", "env.cartpole.args={how=\""+how+"\"}")
-		c.Dir, c.Env = w.dir, append(os.Environ(), w.env...)
-		out, err := c.CombinedOutput()
-		var exit *exec.ExitError
-		if !errors.As(err, &exit) || exit.ExitCode() != exitFailed ||
-			!strings.Contains(string(out), "error[R014]: rollout env 7: output in rl_step at step 20: environment wrote a value that is not allowed: final_obs element 1") {
-			t.Errorf("%s: %v\n%s", how, err, out)
-		}
+		w.fails(exitFailed, []string{"train", "gym.toml", "--set", "env.cartpole.args={how=\"" + how + "\"}"},
+			"error[R014]: rollout env 7: output in rl_step at step 20: environment wrote a value that is not allowed: final_obs element 1")
 	}
 }
 
@@ -113,11 +98,7 @@ func TestS17LastObservationsOfGymnasiumAreChecked(t *testing.T) {
 func TestS16ResumedTrainingsBeginOtherEpisodes(t *testing.T) {
 	t.Parallel()
 	w := newWorkshop(t)
-	module, err := os.ReadFile("testdata/guests/entropy.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.write("entropy.wasm", string(module))
+	w.copy("entropy.wasm", faultyGuests+"/entropy.wasm")
 	w.write("noise.toml", strings.Replace(plain, `"cartpole@1"`, "\"./entropy.wasm\"\ngrants = [\"entropy\"]", 1))
 	begins, lines := map[string]int{}, 0 // the first three episodes of an environment
 	for life, args := range [][]string{
@@ -126,11 +107,7 @@ func TestS16ResumedTrainingsBeginOtherEpisodes(t *testing.T) {
 		{"--resume", "cartpole", "--set", "run.stop.env_steps=12288"},
 	} {
 		w.train(args...)
-		text, err := os.ReadFile(filepath.Join(w.dir, "runs/cartpole/0001/episodes.csv"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		all, played := strings.Split(strings.TrimSpace(string(text)), "\n"), map[string][]string{}
+		all, played := strings.Split(strings.TrimSpace(w.read("runs/cartpole/0001/episodes.csv")), "\n"), map[string][]string{}
 		for _, line := range all[max(lines, 1):] { // behind the header
 			fields := strings.SplitN(line, ",", 3) // env step, environment, and how it did
 			played[fields[1]] = append(played[fields[1]], fields[2])

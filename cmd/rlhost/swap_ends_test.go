@@ -20,10 +20,9 @@ func TestSwapEnds_ANewRuleThatIsFulfilledAlready(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := w.of(t)
-			j := w.host(starting{runs: w.path(c.name)}, "cartpole.toml", "--set", "run.dir="+c.name)
+			j := w.host("cartpole.toml")
 			j.until("the window is full", func(s *control.StatusReply) bool { return s.MeanReturn != nil && *s.MeanReturn > 1 })
-			var r control.ReloadReply
-			j.do(control.VerbReload, w.reloadWith("cartpole.toml", "run.dir="+c.name, "run.stop."+c.rule), &r)
+			r := j.reload("cartpole.toml", "run.stop."+c.rule)
 			if r.Outcome != control.Committed || len(r.Changes) != 2 || r.EnvStep == 0 {
 				t.Errorf("%s", asJSON(r))
 			}
@@ -49,15 +48,14 @@ func TestSwapEnds_ANewRuleThatIsFulfilledAlready(t *testing.T) {
 func TestSwapEnds_WhatElseIsChangedIsMadeFirst(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)
-	j := w.host(starting{}, "cartpole.toml")
-	out, err := w.command("reload", "cartpole.toml", "--set", "run.stop.env_steps=2048", "--set", "env.cartpole.use=./"+newVersion,
-		"--set", `swap.canary=0`).CombinedOutput()
+	j := w.host("cartpole.toml")
+	out, err := w.command("reload", "cartpole.toml", "--set", "run.stop.env_steps=2048", "--set", "env.cartpole.use=./"+newVersion).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "swapped 16/16 envs") || !strings.Contains(string(out), "reloaded cartpole.toml: ") {
 		t.Errorf("%v: %s", err, out)
 	}
 	j.ends(0)
 	j.says(`ended \(env_steps\) after`)
-	again := w.host(starting{}, "--resume", "job", "--set", "run.stop.env_steps=500_000_000")
+	again := w.host("--resume", "job", "--set", "run.stop.env_steps=500_000_000")
 	again.runsFile(newVersion)
 	again.goesOn()
 	again.stop()

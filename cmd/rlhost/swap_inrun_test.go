@@ -1,10 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,22 +12,14 @@ import (
 func steadyShop(t *testing.T) *workshop {
 	t.Helper()
 	w := newSwapShop(t)
-	steady, err := os.ReadFile(faultyGuests + "/steady.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.write("steady.wasm", string(steady))
-	w.write("steady2.wasm", string(append(steady, 0, 2, 1, 'x'))) // with a section that means nothing
+	w.copy("steady.wasm", faultyGuests+"/steady.wasm")
+	w.copy("steady2.wasm", faultyGuests+"/steady.wasm", 0, 2, 1, 'x') // with a section that means nothing
 	return w
 }
 
-// steady starts a run of the version that never goes wrong; what comes after it does what the arguments say.
-func (w *workshop) steady(o starting, args string, sets ...string) *subject {
-	command := []string{"walk.toml", "--set", "env.walk.use=./steady.wasm", "--set", "env.walk.args={" + args + "}"}
-	for _, set := range sets {
-		command = append(command, "--set", set)
-	}
-	return w.host(o, command...)
+// steady are the arguments of a run of the version that never goes wrong; what comes after it does what they say.
+func steady(args string) []string {
+	return []string{"walk.toml", "--set", "env.walk.use=./steady.wasm", "--set", "env.walk.args={" + args + "}"}
 }
 
 // trainingCanary is a request for a swap that is tried on eight environments, in the run too, for 20 env steps each.
@@ -43,13 +32,10 @@ func (w *workshop) trainingCanary(file string) control.SwapRequest {
 // rowsOf returns how many env steps each version has made, by the first digits of its hash, as of the last metrics.
 func (j *subject) rowsOf(file string) float64 {
 	j.t.Helper()
-	data, err := os.ReadFile(filepath.Join(j.dir, "metrics.jsonl"))
-	if err != nil {
-		j.t.Fatal(err)
-	}
-	whole := data[:bytes.LastIndexByte(data, '\n')]
+	text := j.file("metrics.jsonl")
+	whole := text[:strings.LastIndex(text, "\n")]
 	var last map[string]any
-	if err := json.Unmarshal(whole[bytes.LastIndexByte(whole, '\n')+1:], &last); err != nil {
+	if err := json.Unmarshal([]byte(whole[strings.LastIndex(whole, "\n")+1:]), &last); err != nil {
 		j.t.Fatal(err)
 	}
 	n, _ := last["version/"+moduleHash(j.t, j.w.path(file))[:8]+"/env_steps"].(float64)
@@ -72,7 +58,6 @@ func (j *subject) runsOnly(file, not string) {
 // A new version that goes wrong in its trial in the run is refused with what went wrong: the old one runs everywhere
 // again, nothing is lost without being counted, and the next swap is made.
 func TestSwapFault_ANewVersionGoesWrongInItsTrialInTheRun(t *testing.T) {
-	canGate(t)
 	for _, c := range []struct{ what, args, limits, reason string }{
 		{"traps", "fault=1,env=6,step=21", "{}", `trap in rl_step at step \d+`},
 		{"hangs", "fault=2,env=6,step=21", `{step="100ms"}`, `deadline in rl_step at step \d+`},
@@ -81,7 +66,7 @@ func TestSwapFault_ANewVersionGoesWrongInItsTrialInTheRun(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
 			w := steadyShop(t)
-			j := w.steady(starting{gated: true}, c.args, "env.walk.limits="+c.limits)
+			j := w.gated(append(steady(c.args), "--set", "env.walk.limits="+c.limits)...)
 			was := j.text()
 			h := j.hold("pwrite 0001/events.jsonl") // the refusal, or the beginning of the commit
 			answered := j.asks(t.Context(), control.VerbSwap, w.trainingCanary("walk.wasm"), nil, nil)
@@ -97,9 +82,7 @@ func TestSwapFault_ANewVersionGoesWrongInItsTrialInTheRun(t *testing.T) {
 			j.wrote("refused", "swap", "the trial in the run speaks against it: .*"+c.reason)
 			j.runsOnly("steady.wasm", "walk.wasm")
 			t.Logf("%+v", j.addsUp("fault"))
-			var r control.SwapReply
-			j.do(control.VerbSwap, w.trainingCanary("steady2.wasm"), &r)
-			if r.Outcome != control.Committed || r.Envs != 16 || r.Dropped != 0 {
+			if r := j.swap(w.trainingCanary("steady2.wasm")); r.Envs != 16 {
 				t.Errorf("the next swap: %+v", r)
 			}
 			j.runsOnly("steady2.wasm", "steady.wasm")
@@ -113,13 +96,11 @@ func TestSwapFault_ANewVersionGoesWrongInItsTrialInTheRun(t *testing.T) {
 func TestSwapFault_ANewVersionFailsAfterItsTrialInTheRun(t *testing.T) {
 	t.Parallel()
 	w := steadyShop(t)
-	j := w.steady(starting{}, "fault=1,env=15,step=60011") // long after the trial
+	j := w.host(steady("fault=1,env=15,step=60011")...) // long after the trial
 	was := j.text()
 	q := w.trainingCanary("walk.wasm")
 	q.Probation = new(60.0)
-	var r control.SwapReply
-	j.do(control.VerbSwap, q, &r)
-	if r.Outcome != control.Committed || r.Envs != 16 {
+	if r := j.swap(q); r.Envs != 16 {
 		t.Errorf("%+v", r)
 	}
 	s := j.quiet()
@@ -140,12 +121,12 @@ func TestSwapFault_ANewVersionFailsAfterItsTrialInTheRun(t *testing.T) {
 func TestSwap_ANewVersionOfLowerReturnsComesInAndIsToldOf(t *testing.T) {
 	t.Parallel()
 	w := steadyShop(t)
-	j := w.steady(starting{}, "fault=0")
-	var r, back control.SwapReply
+	j := w.host(steady("fault=0")...)
+	var back control.SwapReply
 	q := w.trainingCanary("walk.wasm")
 	q.Verify = new(1000)
-	j.do(control.VerbSwap, q, &r)
-	if r.Outcome != control.Committed || r.Canary == nil || r.Canary.New.MeanReturn >= r.Canary.Old.MeanReturn ||
+	r := j.swap(q)
+	if r.Canary == nil || r.Canary.New.MeanReturn >= r.Canary.Old.MeanReturn ||
 		!strings.Contains(strings.Join(r.Notes, "\n"), "the returns differ") {
 		t.Errorf("%s", asJSON(r))
 	}
@@ -164,7 +145,7 @@ func TestSwap_ANewVersionOfLowerReturnsComesInAndIsToldOf(t *testing.T) {
 func TestSwapFault_TrialsInTheRunThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	w := steadyShop(t)
-	j := w.steady(starting{}, "fault=0")
+	j := w.host(steady("fault=0")...)
 	for file, canary := range map[string]int{"walk.wasm": 16, "steady2.wasm": 17} {
 		q := w.trainingCanary(file)
 		q.Canary = &canary

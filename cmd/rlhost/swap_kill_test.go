@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -57,7 +56,6 @@ var killPoints = map[string]killAt{
 // nothing.
 func TestSwapKill_TheRunGoesOnWithOneOfTheTwo(t *testing.T) {
 	t.Parallel()
-	canGate(t)
 	for name, at := range killPoints {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,7 +69,6 @@ func TestSwapKill_BeforeEveryOperation(t *testing.T) {
 	if os.Getenv("RLHOST_KILLS") == "" {
 		t.Skip("set RLHOST_KILLS to run it: a minute")
 	}
-	canGate(t)
 	for n := 1; ; n++ {
 		at := killAt{nth: n, runs: []string{oldVersion, newVersion}}
 		ended := false
@@ -86,7 +83,7 @@ func TestSwapKill_BeforeEveryOperation(t *testing.T) {
 // killSwap makes a swap, kills the host in it and resumes the run. It reports whether the swap got as far as that.
 func killSwap(t *testing.T, at killAt) bool {
 	w := newSwapShop(t)
-	j := w.host(starting{gated: true}, "cartpole.toml")
+	j := w.gated("cartpole.toml")
 	j.do(control.VerbCheckpoint, control.CheckpointRequest{}, nil)
 	if !j.swapAndKill(at) {
 		j.stop()
@@ -94,20 +91,18 @@ func killSwap(t *testing.T, at killAt) bool {
 	}
 	<-j.ended
 	j.nothingLeft()
-	if out, err := w.command("status").CombinedOutput(); err == nil || !strings.Contains(string(out), "error[E070]: no job runs") {
-		t.Errorf("status of a killed run: %v %s", err, out)
-	}
-	again := w.host(starting{}, "--resume", "job")
+	w.fails(exitUsage, []string{"status"}, "error[E070]: no job runs")
+	again := w.host("--resume", "job")
 	s := again.status()
 	v := instance(&s, "rollout").Version
 	if v == nil || !slices.Contains(at.runs, filepath.Base(v.File)) && !again.sameModule(v.Hash, at.runs) {
-		t.Errorf("%+v runs, want one of %v\n%s", v, at.runs, again.stderr)
+		t.Errorf("%+v runs, want one of %v\n%s", v, at.runs, again.output)
 	}
 	if text := again.written(); v != nil && text != v.Hash && text != filepath.Base(v.File) {
 		t.Errorf("%+v runs, pipeline.toml says %s", v, text)
 	}
-	if at.says != "" && !regexp.MustCompile("(?m)"+at.says).MatchString(again.stderr.String()) {
-		t.Errorf("the run that goes on says\n%s, want %s", again.stderr, at.says)
+	if at.says != "" && !regexp.MustCompile("(?m)"+at.says).MatchString(again.output.String()) {
+		t.Errorf("the run that goes on says\n%s, want %s", again.output, at.says)
 	}
 	again.nothingUnfinished()
 	again.addsUp()
@@ -150,25 +145,14 @@ func (j *subject) swapAndKill(at killAt) bool {
 	return at.reply
 }
 
-// command is one of the program in the workshop.
-func (w *workshop) command(args ...string) *exec.Cmd {
-	c := exec.Command(w.program, args...)
-	c.Dir = w.dir
-	return c
-}
-
 // written is the module that pipeline.toml of the run's folder names: a hash, or the name of a file.
 func (j *subject) written() string {
 	j.t.Helper()
-	text, err := os.ReadFile(filepath.Join(j.dir, "pipeline.toml"))
-	if err != nil {
-		j.t.Fatal(err)
-	}
-	use := regexp.MustCompile(`(?m)^use = "(.*)"$`).FindSubmatch(text)
+	use := regexp.MustCompile(`(?m)^use = "(.*)"$`).FindStringSubmatch(j.text())
 	if use == nil {
-		j.t.Fatalf("no environment in %s", text)
+		j.t.Fatalf("no environment in %s", j.text())
 	}
-	return strings.TrimSuffix(filepath.Base(string(use[1])), ".wasm") + map[bool]string{true: ".wasm"}[len(use[1]) < 64]
+	return strings.TrimSuffix(filepath.Base(use[1]), ".wasm") + map[bool]string{true: ".wasm"}[len(use[1]) < 64]
 }
 
 // sameModule reports whether a hash is that of one of the files.

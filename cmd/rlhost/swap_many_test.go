@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -11,20 +10,6 @@ import (
 
 	"github.com/rlhost/rlhost/core/control"
 )
-
-// manyFile is a run that reaches 475, which many swaps are made in.
-const manyFile = `rlhost = 1
-[run]
-name = "job"
-stop = { env_steps = 500_000_000, wall = "%s" }
-checkpoint = { every = "1h" }
-evaluation = { episodes = 20 }
-[env.cartpole]
-use = "./c.wasm"
-[train]
-preset = "fast"
-env = "cartpole"
-`
 
 // swapsWanted is how many swaps a run is to go through: some, or as many as RLHOST_SWAPS says; 10,000 want -timeout 1h.
 func swapsWanted(t *testing.T) int {
@@ -53,8 +38,9 @@ func TestSwapMany_NothingGrowsAndItLearns(t *testing.T) {
 	if n > 1000 {
 		wall = "2h"
 	}
-	w.write("many.toml", strings.Replace(manyFile, "%s", wall, 1))
-	j := w.host(starting{}, "many.toml", "--json")
+	reaches475, _, _ := strings.Cut(jobOf("cartpole", oldVersion), "[policy.main]")
+	w.write("many.toml", strings.NewReplacer("5m", wall, "episodes = 3", "episodes = 20").Replace(reaches475))
+	j := w.host("many.toml", "--json")
 	var early []control.Resources
 	var processes, kept, ended, dropped uint64
 	for i := 1; i <= n; i++ {
@@ -64,17 +50,13 @@ func TestSwapMany_NothingGrowsAndItLearns(t *testing.T) {
 		q := w.swapTo([]string{oldVersion, newVersion}[i%2])
 		q.KeepState = new(i%4 < 2)
 		q.At = []string{"trajectory", "step", "trajectory", "episode"}[i/2%4]
-		var r control.SwapReply
-		j.do(control.VerbSwap, q, &r)
-		if r.Outcome != control.Committed {
-			t.Fatalf("swap %d: %+v", i, r)
-		}
+		r := j.swap(q)
 		kept, ended, dropped = kept+uint64(r.Kept), ended+uint64(r.Truncated), dropped+r.Dropped
 		if i <= n*2/10 && len(j.processes()) == 1 { // else the spare of a process that has gone is still there
 			early = append(early, j.status().Resources)
 		}
 	}
-	j.soon("no process is left but the host", func() bool { return len(j.processes()) == 1 })
+	j.alone()
 	j.comesDown(early)
 	s := j.quiet()
 	if got := s.Swaps.Committed; got != uint64(n)+processes {
@@ -94,12 +76,11 @@ func (j *subject) toProcessAndBack(round int) uint64 {
 	before := j.status().Swaps.Committed
 	if what := []string{"inference", "environments", "batcher"}[round%3]; what != "environments" {
 		for _, where := range []string{"process", "builtin"} {
-			j.do(control.VerbSwap, control.SwapRequest{Component: what, File: where, Probation: new(0.0)}, nil)
+			j.swap(control.SwapRequest{Component: what, File: where})
 		}
 	} else {
 		for _, where := range []string{"process", "host"} {
-			j.do(control.VerbReload, j.w.reloadWith("many.toml", "env.cartpole.isolation="+strconv.Quote(where), "swap.canary=0",
-				`swap.probation="0s"`), nil)
+			j.reload("many.toml", "env.cartpole.isolation="+strconv.Quote(where))
 		}
 	}
 	return j.status().Swaps.Committed - before
@@ -142,22 +123,15 @@ func (j *subject) comesDown(early []control.Resources) {
 // learnsAndEnds lets the run reach its return, which ends it, and checks what it says in the end.
 func (j *subject) learnsAndEnds() {
 	j.t.Helper()
-	q := j.w.reloadWith("many.toml", "run.stop.return=475", "swap.canary=0", `swap.probation="0s"`)
+	q := j.w.reloadWith("many.toml", "run.stop.return=475")
 	if err := j.client.Do(j.t.Context(), control.VerbReload, q, nil, nil); err != nil {
 		j.refusal(err, control.CodeEnded, "the run ended meanwhile|the job ended before it answered") // for that rule, at once
 	}
 	<-j.ended
-	text := strings.TrimSpace(j.stderr.String())
-	var end struct {
-		lastEvent
-		Eval *float64 `json:"eval_return"`
-	}
-	if err := json.Unmarshal([]byte(text[strings.LastIndex(text, "\n")+1:]), &end); err != nil {
-		j.t.Fatalf("%v in %s", err, text)
-	}
+	end := j.end()
 	j.t.Logf("ended by %s after %d env steps, mean return %.1f", end.Reason, end.EnvSteps, end.MeanReturn)
-	if j.code != 0 || end.Reason != "return" || end.Eval == nil || *end.Eval < 475 {
-		j.t.Errorf("exit code %d, %s, evaluation %v: want 475", j.code, end.Reason, end.Eval)
+	if j.code != 0 || end.Reason != "return" || end.EvalReturn < 475 {
+		j.t.Errorf("exit code %d, %s, evaluation %v: want 475", j.code, end.Reason, end.EvalReturn)
 	}
 	j.nothingLeft()
 }

@@ -73,7 +73,7 @@ func (j *subject) answer(answered <-chan error) error {
 	case err := <-answered:
 		return err
 	case <-time.After(longestWait):
-		j.t.Fatalf("no answer:\n%s", j.stderr)
+		j.t.Fatalf("no answer:\n%s", j.output)
 		return nil
 	}
 }
@@ -82,14 +82,12 @@ func (j *subject) answer(answered <-chan error) error {
 // does not notice.
 func TestSwapFault_AProcessDiesWhileItTakesOver(t *testing.T) {
 	t.Parallel()
-	canGate(t)
 	w := newSwapShop(t)
-	j := w.host(starting{gated: true}, "cartpole.toml")
+	j := w.gated("cartpole.toml")
 	for _, name := range []string{"inference", "batcher", "learner"} {
 		before := j.processes()
 		h := j.hold("pwrite 0001/events.jsonl")
-		none := 0.0
-		q := control.SwapRequest{Component: name, File: "process", Probation: &none}
+		q := control.SwapRequest{Component: name, File: "process"}
 		var r control.SwapReply
 		answered := j.asks(t.Context(), control.VerbSwap, q, &r, nil)
 		h.wait(t)
@@ -133,7 +131,7 @@ func (j *subject) awaitDeath(pid int) {
 func TestSwapMeanwhile_Paused(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)
-	j := w.host(starting{}, "cartpole.toml")
+	j := w.host("cartpole.toml")
 	for _, patterns := range [][]string{nil, {"rollout"}} {
 		j.do(control.VerbPause, control.GroupRequest{Patterns: patterns}, nil)
 		for _, at := range []string{"step", "trajectory", "episode", "now"} {
@@ -148,8 +146,7 @@ func TestSwapMeanwhile_Paused(t *testing.T) {
 				j.runsFile(file)
 			}
 		}
-		var r control.SwapReply
-		j.do(control.VerbSwap, control.SwapRequest{Component: "inference", File: "process", Probation: new(0.0)}, &r)
+		j.swap(control.SwapRequest{Component: "inference", File: "process"})
 		j.do(control.VerbRollback, control.RollbackRequest{Component: "inference"}, nil)
 		s := j.status()
 		if got := instance(&s, "rollout").State; got != control.Paused || s.State != control.Paused {
@@ -165,15 +162,14 @@ func TestSwapMeanwhile_Paused(t *testing.T) {
 // A swap beside a checkpoint that is being written: both are made.
 func TestSwapMeanwhile_Checkpointing(t *testing.T) {
 	t.Parallel()
-	canGate(t)
 	w := newSwapShop(t)
-	j := w.host(starting{gated: true}, "cartpole.toml")
+	j := w.gated("cartpole.toml")
 	for _, c := range []struct {
 		what string
 		q    control.SwapRequest
 	}{
 		{"environments", w.swapTo(newVersion)},
-		{"a component", control.SwapRequest{Component: "inference", File: "process", Probation: new(0.0)}},
+		{"a component", control.SwapRequest{Component: "inference", File: "process"}},
 	} {
 		h := j.hold("rename checkpoints/")
 		var saved control.CheckpointReply
@@ -196,9 +192,8 @@ func TestSwapMeanwhile_Checkpointing(t *testing.T) {
 // A swap while the run ends is made or told that it ended; either way what runs is what the folder says.
 func TestSwapMeanwhile_Stopping(t *testing.T) {
 	t.Parallel()
-	canGate(t)
 	w := newSwapShop(t)
-	j := w.host(starting{gated: true}, "cartpole.toml")
+	j := w.gated("cartpole.toml")
 	h := j.hold("rename checkpoints/")
 	var stopped control.StopReply
 	stop := j.asks(t.Context(), control.VerbStop, control.StopRequest{}, &stopped, nil)
@@ -221,7 +216,7 @@ func TestSwapMeanwhile_Stopping(t *testing.T) {
 	if err == nil {
 		want = newVersion
 	}
-	again := w.host(starting{}, "--resume", "job")
+	again := w.host("--resume", "job")
 	again.runsFile(want)
 	again.goesOn()
 	again.stop()
@@ -230,9 +225,8 @@ func TestSwapMeanwhile_Stopping(t *testing.T) {
 // A client that goes before the change is made takes it with it; one that goes after leaves it.
 func TestSwapMeanwhile_TheClientGoes(t *testing.T) {
 	t.Parallel()
-	canGate(t)
 	w := newSwapShop(t)
-	j := w.host(starting{gated: true}, "cartpole.toml")
+	j := w.gated("cartpole.toml")
 	for _, stage := range []string{"checking", "compiled", "canary"} {
 		ctx, leave := context.WithCancel(t.Context())
 		q := w.swapTo(newVersion)
@@ -292,9 +286,8 @@ func TestSwapFault_TheOldVersionTrapsInTheTrial(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)
 	// Environment 20 is there in the trial alone: the run has 16.
-	j := w.host(starting{}, "walk.toml", "--set", "env.walk.args={fault=1,env=20,step=8}")
-	var r control.ReloadReply
-	j.do(control.VerbReload, w.reloadWith("walk.toml", "swap.canary=24"), &r)
+	j := w.host("walk.toml", "--set", "env.walk.args={fault=1,env=20,step=8}")
+	r := j.reload("walk.toml", "swap.canary=24")
 	if len(r.Swaps) != 1 || r.Swaps[0].Canary == nil {
 		t.Fatalf("%s", asJSON(r))
 	}
@@ -311,12 +304,11 @@ func TestSwapFault_TheOldVersionTrapsInTheTrial(t *testing.T) {
 // probation they are started again.
 func TestSwapFault_WorkersDieWhileTheyTakeOver(t *testing.T) {
 	t.Parallel()
-	canGate(t)
 	w := newSwapShop(t)
-	j := w.host(starting{gated: true}, "cartpole.toml")
+	j := w.gated("cartpole.toml")
 	before := j.processes()
 	isolated := func(probation string) control.ReloadRequest {
-		return w.reloadWith("cartpole.toml", `env.cartpole.isolation="process"`, "swap.canary=0", `swap.probation="`+probation+`"`)
+		return w.reloadWith("cartpole.toml", `env.cartpole.isolation="process"`, `swap.probation="`+probation+`"`)
 	}
 	kill := func() (n int) {
 		for _, pid := range j.processes() {
@@ -364,7 +356,7 @@ func TestSwapFault_WorkersDieWhileTheyTakeOver(t *testing.T) {
 			t.Errorf("%s: rollout runs in %s, want %s; pipeline.toml says\n%s", c.what, got.Runtime, want, j.text())
 		}
 		j.addsUp("fault")
-		j.do(control.VerbReload, w.reloadWith("cartpole.toml", "swap.canary=0", `swap.probation="0s"`), nil)
+		j.reload("cartpole.toml")
 	}
 	j.stop()
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -17,17 +15,13 @@ func TestSwapFault_ABigModuleCompilesBesideTheRun(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)
 	w.env = []string{"XDG_CACHE_HOME=" + t.TempDir()} // nothing is compiled already
-	module, err := os.ReadFile(w.path(newVersion))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.write("big.wasm", string(grown(t, module, 192<<10)))
-	j := w.host(starting{}, "cartpole.toml")
+	w.write("big.wasm", string(grown(t, []byte(w.read(newVersion)), 192<<10)))
+	j := w.host("cartpole.toml")
 	beside := j.dial()
 	var made []uint64
 	var compiled string
 	var r control.SwapReply
-	err = j.client.Do(t.Context(), control.VerbSwap, w.swapTo("big.wasm"), &r, func(notice json.RawMessage) {
+	err := j.client.Do(t.Context(), control.VerbSwap, w.swapTo("big.wasm"), &r, func(notice json.RawMessage) {
 		var text string
 		var s control.StatusReply
 		if json.Unmarshal(notice, &text) != nil || beside.Do(t.Context(), control.VerbStatus, nil, &s, nil) != nil {
@@ -87,15 +81,14 @@ var moduleFaults = []struct {
 func TestSwapFault_EnvironmentsThatGoWrong(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)
-	j := w.host(starting{}, "walk.toml")
+	j := w.host("walk.toml")
 	for _, c := range moduleFaults {
 		sets := append([]string{"env.walk.args={" + c.args + "}", "component.rollout.max_restarts=1000"}, c.sets...)
 		q := w.reloadWith("walk.toml", sets...)
 		before := j.status()
-		switch {
-		case c.code != "":
+		if c.code != "" {
 			j.fails(control.VerbReload, q, c.code, c.reason)
-		default:
+		} else {
 			j.do(control.VerbReload, q, nil)
 		}
 		if c.lost {
@@ -115,20 +108,13 @@ func TestSwapFault_EnvironmentsThatGoWrong(t *testing.T) {
 		}
 		j.goesOn()
 		t.Logf("%s: %+v", c.what, j.addsUp("fault"))
-		j.do(control.VerbReload, w.reloadWith("walk.toml", "component.rollout.max_restarts=1000"), nil)
+		j.reload("walk.toml", "component.rollout.max_restarts=1000")
 	}
 	j.stop()
 }
 
 // text is pipeline.toml of the run's folder.
-func (j *subject) text() string {
-	j.t.Helper()
-	text, err := os.ReadFile(filepath.Join(j.dir, "pipeline.toml"))
-	if err != nil {
-		j.t.Fatal(err)
-	}
-	return string(text)
-}
+func (j *subject) text() string { return j.file("pipeline.toml") }
 
 // Sections of a module.
 const (
@@ -195,14 +181,13 @@ func vector(items [][]byte) []byte {
 func TestSwapFault_NewEnvironmentsOfANewRolloutAreTried(t *testing.T) {
 	t.Parallel()
 	w := newSwapShop(t)
-	j := w.host(starting{}, "walk.toml")
+	j := w.host("walk.toml")
 	j.fails(control.VerbReload, w.reloadWith("walk.toml", "env.walk.args={fault=1,env=6,step=8}", "component.rollout.max_restarts=9",
 		"swap.canary=8"), control.CodeCanary, `the trial speaks against .*env 6: trap`)
 	j.fails(control.VerbReload, w.reloadWith("walk.toml", "env.walk.args={fault=1,env=0,step=1}", "component.rollout.max_restarts=9"),
 		control.CodeCanary, `fails check A01`)
 	was := j.text()
-	var r control.ReloadReply
-	j.do(control.VerbReload, w.reloadWith("walk.toml", "env.walk.args={fault=0}", "component.rollout.max_restarts=9"), &r)
+	r := j.reload("walk.toml", "env.walk.args={fault=0}", "component.rollout.max_restarts=9")
 	if len(r.Swaps) != 1 || r.Swaps[0].Checked == "" {
 		t.Errorf("one component with other environments: %s", asJSON(r))
 	}
@@ -219,9 +204,8 @@ func TestSwapFault_NewEnvironmentsOfANewRolloutAreTried(t *testing.T) {
 // Environments on probation may fail before the run's folder says that they run: they fall back all the same.
 func TestSwapFault_ANewVersionFailsBeforeTheFolderHasIt(t *testing.T) {
 	t.Parallel()
-	canGate(t)
 	w := newSwapShop(t)
-	j := w.host(starting{gated: true}, "walk.toml")
+	j := w.gated("walk.toml")
 	h := j.hold("rename 0001/pipeline.toml")
 	q := w.reloadWith("walk.toml", "env.walk.args={fault=1,env=15,step=1000}", "swap.probation=60s")
 	answered := j.asks(t.Context(), control.VerbReload, q, nil, nil)

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,155 +19,126 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// cartPoleFile trains the cartpole in C, which tests swap for the one in Rust.
-const cartPoleFile = `rlhost = 1
-[run]
-name = "job"
-stop = { env_steps = 500_000_000, wall = "5m" }
-checkpoint = { every = "1h" }
-evaluation = { episodes = 3 }
-[env.cartpole]
-use = "./c.wasm"
-[train]
-preset = "fast"
-env = "cartpole"
-[policy.main]
-net = { hidden = [8] }
-[component.rollout]
-envs = 16
-splits = 1
-[component.learner]
-epochs = 1
-`
-
-// walkFile trains the walk of testdata/guests/faulty.c, which goes wrong where its arguments say.
-const walkFile = `rlhost = 1
-[run]
-name = "job"
-stop = { env_steps = 500_000_000, wall = "5m" }
-checkpoint = { every = "1h" }
-evaluation = { episodes = 3 }
-[env.walk]
-use = "./walk.wasm"
-[train]
-preset = "fast"
-env = "walk"
-[swap]
-canary = 0
-probation = "0s"
-[policy.main]
-net = { hidden = [4] }
-[component.rollout]
-envs = 16
-splits = 1
-[component.learner]
-epochs = 1
-`
-
-// newSwapShop is a workshop with both pipelines and the modules that they and their swaps need.
-func newSwapShop(t *testing.T) *workshop {
-	t.Helper()
-	if runtime.GOOS != "linux" {
-		t.Skip("looks at processes as Linux shows them")
-	}
-	w := newWorkshop(t)
-	w.write("cartpole.toml", cartPoleFile)
-	w.write("walk.toml", walkFile)
-	for name, from := range map[string]string{
-		"c.wasm": "../../examples/plugins/cartpole-c/cartpole.wasm", "rust.wasm": "../../examples/plugins/cartpole-rust/cartpole.wasm",
-		"walk.wasm": faultyGuests + "/faulty.wasm",
-	} {
-		data, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.write(name, string(data))
-	}
-	return w
-}
-
-func (w *workshop) path(name string) string { return filepath.Join(w.dir, name) }
-
 // subject is a training that goes on in the background.
 type subject struct {
 	t      *testing.T
 	w      *workshop
 	cmd    *exec.Cmd
-	gate   *gate // or nil
-	dir    string
-	stderr *testkit.Buffer
+	gate   *gate           // or nil
+	dir    string          // of the run, once it has begun
+	output *testkit.Buffer // and errors
 	client *control.Client
 	ended  chan struct{} // closed when the process has ended
 	code   int           // then
 }
 
-// starting says how a job is started besides its arguments.
-type starting struct {
-	gated bool
-	runs  string // folder of runs; default runs
+// host starts a training and waits until it answers and makes env steps.
+func (w *workshop) host(args ...string) *subject {
+	w.t.Helper()
+	j := w.begin(false, args...)
+	j.goesOn()
+	return j
 }
 
-// host starts a training and waits until it answers and makes env steps.
-func (w *workshop) host(o starting, args ...string) *subject {
-	t := w.t.(*testing.T)
-	t.Helper()
-	dir := o.runs
-	if dir == "" {
-		dir = filepath.Join(w.dir, "runs")
+// gated is host behind a gate.
+func (w *workshop) gated(args ...string) *subject {
+	w.t.Helper()
+	canGate(w.t)
+	j := w.begin(true, args...)
+	j.goesOn()
+	return j
+}
+
+// begin starts a training and waits until it answers.
+func (w *workshop) begin(behind bool, args ...string) *subject {
+	w.t.Helper()
+	j := &subject{t: w.t, w: w, output: &testkit.Buffer{}, ended: make(chan struct{})}
+	j.cmd = w.command(append([]string{"train"}, args...)...)
+	j.cmd.Stdout, j.cmd.Stderr = j.output, j.output
+	open := func() *gate { return nil }
+	if behind {
+		open = gated(w.t, w, j.cmd)
 	}
-	j := &subject{t: t, w: w, stderr: &testkit.Buffer{}, ended: make(chan struct{}), dir: filepath.Join(dir, "job", "0001")}
-	j.cmd = exec.Command(w.program, append([]string{"train"}, args...)...)
-	j.cmd.Dir, j.cmd.Env, j.cmd.Stdout, j.cmd.Stderr = w.dir, w.environ(), j.stderr, j.stderr
-	var open func() *gate
-	if o.gated {
-		open = gated(t, w, j.cmd)
+	if err := j.cmd.Start(); err != nil {
+		w.t.Fatal(err)
 	}
-	err := j.cmd.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if open != nil {
-		j.gate = open()
-	}
+	j.gate = open()
 	go func() {
 		_ = j.cmd.Wait() // its code says how it ended
 		j.code = j.cmd.ProcessState.ExitCode()
 		close(j.ended)
 	}()
-	t.Cleanup(j.kill)
+	w.t.Cleanup(j.kill)
+	j.soon("it has begun", func() bool {
+		live, err := runs.Live(w.path("runs"))
+		if err == nil && len(live) == 1 {
+			j.dir = live[0].Dir
+		}
+		return j.dir != "" || j.over()
+	})
 	j.client = j.dial()
-	j.goesOn()
 	return j
 }
 
-// dial connects to the job as soon as it listens.
-func (j *subject) dial() *control.Client {
-	j.t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(longestWait); ; <-tick.C {
-		client, err := control.Dial(j.t.Context(), control.SocketPath(j.dir))
-		if err == nil {
-			j.t.Cleanup(func() { _ = client.Close() })
-			return client
-		}
-		select {
-		case <-j.ended:
-			j.t.Fatalf("the run ended with %d before it answered:\n%s", j.code, j.stderr)
-		default:
-		}
-		if time.Now().After(deadline) {
-			j.t.Fatalf("nobody answers: %v\n%s", err, j.stderr)
-		}
+// over reports whether the process has ended.
+func (j *subject) over() bool {
+	select {
+	case <-j.ended:
+		return true
+	default:
+		return false
 	}
+}
+
+// dial connects to the job as soon as it listens.
+func (j *subject) dial() (client *control.Client) {
+	j.t.Helper()
+	var err error
+	j.soon("it answers", func() bool {
+		client, err = control.Dial(j.t.Context(), control.SocketPath(j.dir))
+		return err == nil || j.over()
+	})
+	if err != nil {
+		j.t.Fatalf("the run ended with %d before it answered:\n%s", j.code, j.output)
+	}
+	j.t.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
 // do makes a request that has to succeed.
 func (j *subject) do(verb control.Verb, request, reply any) {
 	j.t.Helper()
 	if err := j.client.Do(j.t.Context(), verb, request, reply, nil); err != nil {
-		j.t.Fatalf("%s %+v: %v\n%s", verb, request, err, j.stderr)
+		j.t.Fatalf("%s %+v: %+v\n%s", verb, request, asJSON(err), j.output)
 	}
+}
+
+// swap makes a swap that has to be committed and to drop nothing.
+func (j *subject) swap(q control.SwapRequest) (r control.SwapReply) {
+	j.t.Helper()
+	j.do(control.VerbSwap, q, &r)
+	if r.Outcome != control.Committed || r.Dropped != 0 {
+		j.t.Errorf("swap %s: %s", asJSON(q), asJSON(r))
+	}
+	return r
+}
+
+// reload makes the job what a pipeline of the workshop says, with overrides.
+func (j *subject) reload(file string, sets ...string) (r control.ReloadReply) {
+	j.t.Helper()
+	j.do(control.VerbReload, j.w.reloadWith(file, sets...), &r)
+	return r
+}
+
+// end returns the last event of a training with --json that has ended.
+func (j *subject) end() (end lastEvent) {
+	j.t.Helper()
+	_, last, _ := strings.Cut(j.output.String(), `{"event":"end"`)
+	last, _, _ = strings.Cut(`{"event":"end"`+last, "\n")
+	if err := json.Unmarshal([]byte(last), &end); err != nil {
+		j.t.Fatalf("%v in\n%s", err, j.output)
+	}
+	return end
 }
 
 // fails makes a request that has to fail with a code and a reason.
@@ -207,7 +177,7 @@ func (j *subject) until(what string, wanted func(*control.StatusReply) bool) con
 	testkit.Until(j.t, what, func() bool {
 		s = j.status()
 		return wanted(&s)
-	}, &s, j.stderr)
+	}, &s, j.output)
 	return s
 }
 
@@ -219,12 +189,12 @@ func asJSON(v any) string {
 	return string(b)
 }
 
-// goesOn checks that env steps are made and learned from.
+// goesOn checks that env steps are made and learned from, and that what is learned is published.
 func (j *subject) goesOn() {
 	j.t.Helper()
 	before := j.status()
 	j.until("the run goes on", func(s *control.StatusReply) bool {
-		return s.Steps.Made > before.Steps.Made && s.Steps.Trained > before.Steps.Trained
+		return s.Steps.Made > before.Steps.Made && s.Steps.Trained > before.Steps.Trained && s.Policy >= before.Policy+3
 	})
 }
 
@@ -245,22 +215,18 @@ func (j *subject) addsUp(reasons ...string) control.StepCounts {
 	return s
 }
 
-// swapTo is a request for other environments, without a trial and without probation.
+// swapTo is a request for other environments.
 func (w *workshop) swapTo(file string) control.SwapRequest {
 	if strings.HasSuffix(file, ".wasm") {
 		file = w.path(file)
 	}
-	return control.SwapRequest{Component: "rollout", File: file, Canary: new(0), Probation: new(0.0)}
+	return control.SwapRequest{Component: "rollout", File: file}
 }
 
 // reloadWith is a request for a pipeline of the workshop with overrides.
 func (w *workshop) reloadWith(file string, sets ...string) control.ReloadRequest {
 	w.t.Helper()
-	text, err := os.ReadFile(w.path(file))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return control.ReloadRequest{File: w.path(file), Source: string(text), Sets: sets}
+	return control.ReloadRequest{File: w.path(file), Source: w.read(file), Sets: sets}
 }
 
 // runsFile checks which file the environments of the rollout are made from.
@@ -280,6 +246,16 @@ func instance(s *control.StatusReply, name string) *control.ComponentStatus {
 		}
 	}
 	return &control.ComponentStatus{}
+}
+
+// file returns the content of a file of the run's folder.
+func (j *subject) file(name string) string {
+	j.t.Helper()
+	data, err := os.ReadFile(filepath.Join(j.dir, name))
+	if err != nil {
+		j.t.Fatal(err)
+	}
+	return string(data)
 }
 
 // changes returns what the run's folder says was changed.
@@ -321,10 +297,10 @@ func (j *subject) ends(code int) {
 	select {
 	case <-j.ended:
 		if j.code != code {
-			j.t.Errorf("the run ended with %d, want %d:\n%s", j.code, code, j.stderr)
+			j.t.Errorf("the run ended with %d, want %d:\n%s", j.code, code, j.output)
 		}
 	case <-time.After(longestWait):
-		j.t.Fatalf("the run goes on and on:\n%s", j.stderr)
+		j.t.Fatalf("the run goes on and on:\n%s", j.output)
 	}
 }
 
@@ -338,7 +314,7 @@ func (j *subject) kill() {
 func (j *subject) says(text string) {
 	j.t.Helper()
 	want := regexp.MustCompile(text)
-	j.soon("it says "+text, func() bool { return want.MatchString(j.stderr.String()) })
+	j.soon("it says "+text, func() bool { return want.MatchString(j.output.String()) })
 }
 
 // nothingLeft checks that a process that has ended left no other process, nothing unfinished, and nobody at the socket.
@@ -358,7 +334,7 @@ func (j *subject) nothingLeft() {
 // soon waits until something is so.
 func (j *subject) soon(what string, so func() bool) {
 	j.t.Helper()
-	testkit.Until(j.t, what, so, j.stderr)
+	testkit.Until(j.t, what, so, j.output)
 }
 
 // nothingUnfinished checks that the run's folder has no temporary file.
