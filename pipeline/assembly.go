@@ -13,6 +13,7 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/loading"
+	"github.com/rlhost/rlhost/pipeline/loops"
 )
 
 // assembly is a graph and the instances and connections built from it. It is immutable once it runs.
@@ -37,7 +38,7 @@ type instance struct {
 	run       *running
 	component component.Component
 	host      *component.Host
-	loop      *runningLoop
+	loop      *loops.Loop
 	envs      int                      // environments that it has
 	joining   atomic.Pointer[assembly] // what it was made for; nil once that runs
 

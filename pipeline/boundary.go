@@ -20,7 +20,7 @@ func (p *Pipeline) reach(learner *instance) {
 		p.boundary(learner)
 		return
 	}
-	learner.loop.own.Post(func(*hostabi.Message) { p.boundary(learner) }, hostabi.Message{})
+	learner.loop.Own.Post(func(*hostabi.Message) { p.boundary(learner) }, hostabi.Message{})
 }
 
 // boundary ends a dataset. A stop requested meanwhile waits for the next boundary, so that AtBoundary always

@@ -21,7 +21,7 @@ import (
 // been released.
 func Build(ctx context.Context, g *graph.Graph, o BuildOptions) (*Pipeline, error) {
 	p := &Pipeline{options: o, changes: newChangeLock(), boundaries: newBoundaryLock(), previous: map[string]*loading.Env{}}
-	p.log, p.arenas, p.stats, p.loops.onError = o.Log, arena.NewSet(), stat.NewRegistry(), p.endLoops
+	p.log, p.arenas, p.stats, p.loops.OnError = o.Log, arena.NewSet(), stat.NewRegistry(), p.endLoops
 	p.ending.stop = p.Stop
 	p.pauses.running, p.taps.running, p.steps.running, p.watch.running = &p.running, &p.running, &p.running, &p.running
 	p.pauses.changes, p.watch.changes = p.changes, p.changes

@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/pipeline/loading"
+	"github.com/rlhost/rlhost/pipeline/loops"
 )
 
 // prepareEnvs makes everything that instances need to change environments.
@@ -101,7 +102,7 @@ func (t *Transition) sendOver(ctx context.Context) error {
 	var all sync.WaitGroup
 	for _, group := range byLoop(t.envs) {
 		all.Go(func() {
-			err := group[0].s.x.loop.do(ctx, func() {
+			err := group[0].s.x.loop.Try(ctx, func() {
 				for _, g := range group {
 					errs[g.i] = g.s.commit()
 				}
@@ -120,8 +121,8 @@ type placedStep struct {
 	s *envChange
 }
 
-func byLoop(steps []*envChange) map[*runningLoop][]placedStep {
-	m := map[*runningLoop][]placedStep{}
+func byLoop(steps []*envChange) map[*loops.Loop][]placedStep {
+	m := map[*loops.Loop][]placedStep{}
 	for i, s := range steps {
 		m[s.x.loop] = append(m[s.x.loop], placedStep{i, s})
 	}
@@ -148,7 +149,7 @@ func (s *envChange) wait(ctx context.Context) (component.EnvsWent, error) {
 		return component.EnvsWent{}, context.Cause(ctx)
 	case <-s.t.broken:
 		return component.EnvsWent{}, s.t.fault()
-	case <-s.x.loop.ended:
+	case <-s.x.loop.Gone():
 		return component.EnvsWent{}, ErrEnded
 	}
 }

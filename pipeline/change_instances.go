@@ -33,7 +33,7 @@ func (s *replacement) learned(ctx context.Context) error {
 		case <-look.C:
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-s.old.loop.ended:
+		case <-s.old.loop.Gone():
 			return ErrEnded
 		}
 	}

@@ -29,7 +29,7 @@ func (r *liveRun) holdings() holdings {
 	r.arenas.Each(func(*arena.Arena) { h.arenas++ })
 	r.tidy()
 	r.mu.Lock()
-	h.loops, h.instances, h.retired, h.leftover = len(r.loops.list), len(r.alive), len(r.retired), len(r.leftover)
+	h.loops, h.instances, h.retired, h.leftover = len(r.loops.All()), len(r.alive), len(r.retired), len(r.leftover)
 	r.mu.Unlock()
 	r.s.mu.Lock()
 	h.envs = len(r.s.loads) - len(r.s.closed)

@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/graph/graphtest"
+	"github.com/rlhost/rlhost/pipeline/loops"
 )
 
 // learnedRig is the replacement of a rollout that has an arena with a trajectory.
@@ -38,7 +39,7 @@ func newLearnedRig(t *testing.T) *learnedRig {
 	x := func() *instance {
 		host := &component.Host{Run: &component.Run{Synchronous: true}}
 		host.Bind(component.Manifest{})
-		return &instance{host: host, loop: &runningLoop{ended: make(chan struct{})}}
+		return &instance{host: host, loop: new(loops.Set).Join("rollout")}
 	}
 	of := &graph.Component{Flow: component.Flow{Envs: 2}}
 	r.step = &replacement{t: &Transition{p: &Pipeline{}}, of: of, old: member{instance: x(), of: of}, new: x()}
@@ -89,7 +90,7 @@ func TestTransition_TheEndOfTheRunEndsTheWaitForWhatIsLearnedFrom(t *testing.T) 
 	if _, err := r.loan.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	r.step.old.loop.over()
+	r.step.old.loop.Finish()
 	if err := r.step.learned(t.Context()); !errors.Is(err, ErrEnded) {
 		t.Errorf("%v, want ErrEnded", err)
 	}

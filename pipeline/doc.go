@@ -20,7 +20,7 @@
 // whole, so that readers see the run before a change or after it.
 //
 // Locks, in the order in which they are taken: the token of boundaryLock (held by boundaries and by changes of
-// instances), Transition.mu, changeLock.mu; running.mu, loopSet.mu, totals.mu; loading.Cache's, liveness.mu. No loop waits
+// instances), Transition.mu, changeLock.mu; running.mu, loops.Set's, totals.mu; loading.Cache's, liveness.mu. No loop waits
 // long for any of them, and only the token is held while a component's methods run.
 //
 // It knows components by their manifests, not by their work, and imports no plugin: the program's graph.Parts make

@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/loops"
 )
 
 // placement is what is an instance's own in the run, besides its name.
@@ -52,7 +53,7 @@ func (x *instance) rest(ctx context.Context) error {
 	r := x.host.Receiver
 	rested := make(chan struct{})
 	pauser, ok := x.component.(component.Pauser)
-	err := x.loop.do(ctx, func() {
+	err := x.loop.Try(ctx, func() {
 		if !ok {
 			r.Hold()
 			close(rested)
@@ -71,7 +72,7 @@ func (x *instance) rest(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		err = context.Cause(ctx)
-	case <-x.loop.ended:
+	case <-x.loop.Gone():
 		err = ErrEnded
 	}
 	x.loop.Do(func() {
@@ -122,14 +123,14 @@ func (x *instance) published() uint64 {
 }
 
 // snapshot takes the snapshot of an instance on its own loop; here is the caller's loop.
-func (x *instance) snapshot(here *runningLoop) (state component.State, err error) {
+func (x *instance) snapshot(here *loops.Loop) (state component.State, err error) {
 	if err := x.live.unsavable(); err != nil {
 		return state, err
 	}
 	if x.loop == here {
 		return x.component.Snapshot()
 	}
-	if ended := x.loop.do(context.Background(), func() { state, err = x.component.Snapshot() }); ended != nil {
+	if ended := x.loop.Try(context.Background(), func() { state, err = x.component.Snapshot() }); ended != nil {
 		return component.State{}, ended
 	}
 	return state, err
@@ -137,7 +138,7 @@ func (x *instance) snapshot(here *runningLoop) (state component.State, err error
 
 // asked is the member as group requests take it: on its loop, also while its receiver is held.
 func (m *member) asked() control.Member {
-	return control.Member{Name: m.name, Kind: m.of.Kind, Receiver: m.loop.own}
+	return control.Member{Name: m.name, Kind: m.of.Kind, Receiver: m.loop.Own}
 }
 
 // intake returns how many messages an instance has taken, how many are pending for it, and how much room there is

@@ -155,7 +155,7 @@ func TestPause_StaysThroughChanges(t *testing.T) {
 	}
 	x.Settle()
 	counted := s.counted.Load()
-	for _, l := range r.loops.all() {
+	for _, l := range r.loops.All() {
 		l.Do(func() {})
 	}
 	if got := s.counted.Load(); got != counted {

@@ -255,7 +255,7 @@ func (s *pauses) resumeForGood() {
 
 // postResume makes an instance run on as soon as its loop comes to it.
 func (s *pauses) postResume(x *instance) {
-	x.loop.own.Control(func(*hostabi.Message) { s.resumeOne(x, func(control.State, error) {}) }, hostabi.Message{})
+	x.loop.Own.Control(func(*hostabi.Message) { s.resumeOne(x, func(control.State, error) {}) }, hostabi.Message{})
 }
 
 // wishedMembers returns the members to pause.

@@ -69,7 +69,7 @@ func TestPause_BringsAllToRestUpstreamFirst(t *testing.T) {
 	}
 	still := w.total.Load()
 	for range 3 { // whatever is under way on the loops comes to its end
-		for _, l := range p.loops.all() {
+		for _, l := range p.loops.All() {
 			l.Do(func() {})
 		}
 	}

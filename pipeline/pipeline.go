@@ -69,8 +69,8 @@ func (p *Pipeline) release() error {
 	var errs []error
 	p.released.Do(func() {
 		p.taps.end()
-		for _, l := range p.loops.all() {
-			l.over() // those that never ran
+		for _, l := range p.loops.All() {
+			l.Finish() // those that never ran
 		}
 		if t := p.changes.await(); t != nil {
 			errs = append(errs, t.giveUp())
@@ -78,7 +78,7 @@ func (p *Pipeline) release() error {
 		for _, c := range p.connections() {
 			c.DisconnectNow()
 		}
-		for _, l := range p.loops.all() {
+		for _, l := range p.loops.All() {
 			errs = append(errs, l.Close())
 		}
 		for _, x := range slices.Backward(p.instancesAlive()) {

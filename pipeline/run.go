@@ -6,7 +6,11 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/pipeline/loops"
 )
+
+// ErrEnded is returned by Run if the pipeline has run before, and for what can only be done while it runs.
+var ErrEnded = loops.ErrEnded
 
 // observe begins to watch a run, until conclude is called, once its loops have ended.
 func (p *Pipeline) observe() (conclude func()) {
@@ -31,7 +35,7 @@ func (p *Pipeline) Run(ctx context.Context) (component.StopReason, error) {
 	defer context.AfterFunc(ctx, func() { p.Stop(component.StopInterrupted) })()
 	p.ending.begin(p.now().run.Stop.Wall)
 	conclude := p.observe()
-	err := p.loops.run(context.WithoutCancel(ctx))
+	err := p.loops.Run(context.WithoutCancel(ctx))
 	p.changes.end(ErrEnded)
 	conclude()
 	p.ending.counters.Store(new(p.readCounters()))
@@ -82,7 +86,7 @@ func (p *Pipeline) fail(err error) {
 // endLoops ends all loops and the run.
 func (p *Pipeline) endLoops() {
 	p.changes.end(ErrEnded)
-	p.loops.end()
+	p.loops.End()
 }
 
 // StopNow ends the run at once, without another dataset boundary: what is under way is lost. The reason counts if there

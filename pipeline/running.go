@@ -14,6 +14,7 @@ import (
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/loops"
 )
 
 // started reports whether the instance has ports.
@@ -24,7 +25,7 @@ type running struct {
 	log    *slog.Logger
 	arenas *arena.Set
 	stats  *stat.Registry
-	loops  loopSet
+	loops  loops.Set
 	begun  atomic.Int64 // instances that were made while the run went on
 
 	// state is what runs; it is replaced when a change has been made.
@@ -46,7 +47,7 @@ func (r *running) again() int { return int(r.begun.Add(1)) }
 func (r *running) enroll(x *instance, loopName string, held bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	x.loop = r.loops.join(loopName)
+	x.loop = r.loops.Join(loopName)
 	x.host.Receiver = x.loop.NewReceiver(x.host.Name)
 	if held {
 		x.host.Receiver.Hold()
@@ -135,7 +136,7 @@ func (r *running) retire(x, successor *instance) error {
 	x.live.leave()
 	x.host.Receiver.Close()
 	err := r.stop(x)
-	r.loops.leave(x.loop)
+	r.loops.Leave(x.loop)
 	var kept map[string]*arena.Arena
 	if successor != nil {
 		kept = successor.host.OwnArenas()
@@ -148,7 +149,7 @@ func (r *running) retire(x, successor *instance) error {
 func (r *running) discard(x *instance) error {
 	x.host.Receiver.Close()
 	err := r.stop(x)
-	r.loops.leave(x.loop)
+	r.loops.Leave(x.loop)
 	r.abandon(x, x.host.Inherited)
 	return err
 }

@@ -115,7 +115,7 @@ func TestCause_NamesThePausedOne(t *testing.T) {
 	}
 	testkit.Until(t, "full wires", func() bool { return full(p, 0, 1, 2) })
 	p.watch.snapshot(time.Now())
-	for _, l := range p.loops.all() { // they answer for themselves
+	for _, l := range p.loops.All() { // they answer for themselves
 		l.Do(func() {})
 	}
 	if got, want := p.watch.snapshot(later()).cause(), "sink is paused (rlhost resume sink): second.out → sink.on_ticks is full ("; !strings.HasPrefix(got, want) {

@@ -10,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/loops"
 )
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%d s", int(d.Seconds())) }
@@ -79,7 +80,7 @@ type watch struct {
 	guard   sync.Mutex
 	records map[instanceKey]*record
 	own     held // by this process
-	pings   map[*runningLoop]*ping
+	pings   map[*loops.Loop]*ping
 }
 
 // record is what has been observed of one place.
@@ -129,15 +130,15 @@ func (w *watch) look(now time.Time) {
 	w.guard.Lock()
 	defer w.guard.Unlock()
 	if w.records == nil {
-		w.records, w.pings = map[instanceKey]*record{}, map[*runningLoop]*ping{}
+		w.records, w.pings = map[instanceKey]*record{}, map[*loops.Loop]*ping{}
 	}
 	a := w.now()
 	present := map[instanceKey]bool{}
-	loops := map[*runningLoop]bool{}
+	live := map[*loops.Loop]bool{}
 	for i := range a.members {
 		m := &a.members[i]
 		name := instanceKey{m.of.Name, m.index}
-		present[name], loops[m.loop] = true, true
+		present[name], live[m.loop] = true, true
 		r := w.records[name]
 		if r == nil {
 			r = &record{tookAt: now, rate: stat.NewRate(rateWindow)}
@@ -156,28 +157,28 @@ func (w *watch) look(now time.Time) {
 			delete(w.records, name)
 		}
 	}
-	w.ping(loops, now)
+	w.ping(live, now)
 }
 
 // ping pings the loops.
-func (w *watch) ping(loops map[*runningLoop]bool, now time.Time) {
+func (w *watch) ping(live map[*loops.Loop]bool, now time.Time) {
 	for l := range w.pings {
-		if !loops[l] {
+		if !live[l] {
 			delete(w.pings, l)
 		}
 	}
-	for l := range loops {
+	for l := range live {
 		if old := w.pings[l]; old != nil && !old.answered.Load() {
 			continue
 		}
 		g := &ping{sent: now}
 		w.pings[l] = g
-		l.own.Control(func(*hostabi.Message) { g.answered.Store(true) }, hostabi.Message{})
+		l.Own.Control(func(*hostabi.Message) { g.answered.Store(true) }, hostabi.Message{})
 	}
 }
 
 // silent returns for how long a loop has not answered.
-func (w *watch) silent(l *runningLoop, now time.Time) time.Duration {
+func (w *watch) silent(l *loops.Loop, now time.Time) time.Duration {
 	if g := w.pings[l]; g != nil && !g.answered.Load() {
 		return now.Sub(g.sent)
 	}

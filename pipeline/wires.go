@@ -115,7 +115,7 @@ func drained(ctx context.Context, l pairing) error {
 		case <-l.Unparked():
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-l.to.loop.ended:
+		case <-l.to.loop.Gone():
 			return ErrEnded
 		}
 	}

@@ -35,7 +35,8 @@ plugins/process/internal/...: hostabi/... core/... plugins/process/... internal/
 plugins/builtin:        any
 pipeline/graph/...:     hostabi core/... gpu/policy/... pipeline/graph/...
 pipeline/loading:       hostabi core/... pipeline/graph
-pipeline:               hostabi core/... gpu/policy/... pipeline/graph pipeline/loading
+pipeline/loops:         hostabi core/...
+pipeline:               hostabi core/... gpu/policy/... pipeline/graph pipeline/loading pipeline/loops
 pipeline/runs:          hostabi core/...
 pipeline/bench:         hostabi core/... pipeline pipeline/graph
 pipeline/session:       hostabi core/... gpu/policy/... gpu/ppo pipeline/... plugins/evaluation plugins/envcheck
@@ -63,7 +64,7 @@ core/env
 core/component core/control
 core/component/author
 pipeline/graph/...
-pipeline/loading
+pipeline/loading pipeline/loops
 pipeline pipeline/runs
 pipeline/session pipeline/bench
 `
