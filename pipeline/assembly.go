@@ -70,22 +70,8 @@ type runningWire struct {
 // totals keeps the counters of a wire's previous connections, so that nothing goes uncounted.
 type totals struct {
 	mu       sync.Mutex
-	past     WireCounters
+	past     control.WireStatus
 	draining []*bus.Connection // disconnected, and still delivering
-}
-
-// WireCounters are the counters of one wire, over all instances at its ends, also those that have been replaced. A
-// message is counted in exactly one of Delivered, Dropped, Coalesced, Queued and Parked.
-type WireCounters struct {
-	Wire      string // "rollout.trajectories → batcher.on_trajectories"
-	Delivered uint64 // given to a slot
-	Dropped   uint64 // lost to the overflow policy
-	Coalesced uint64 // replaced by a newer message
-	Blocked   uint64 // had to wait for room
-	Queued    int    // pending for their slot now
-	MaxQueued int    // most that were ever pending on one connection
-	Parked    int    // wait for room now
-	Depth     int    // room in total
 }
 
 // envs returns how many environments the members have, and the index behind the last one.

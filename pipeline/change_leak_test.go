@@ -182,7 +182,7 @@ func TestTransition_ManyAtRandom(t *testing.T) {
 	s.mu.Unlock()
 	r.await(10)
 	r.end()
-	c := r.Counters()[0]
+	c := r.Wires()[0]
 	if got := c.Delivered + uint64(c.Queued+c.Parked); c.Dropped != 0 || got != uint64(s.sent("game@1")+s.sent("game@2")+s.sent("game@3")) {
 		t.Errorf("Counters %+v, of %v blocks", c, s.plays)
 	}
@@ -241,7 +241,7 @@ func TestTransition_ManyAtOnce(t *testing.T) {
 				}
 				x, err := r.Prepare(t.Context(), g, TransitionOptions{Probation: i%2 == 0})
 				if errors.Is(err, ErrBusy) || errors.Is(err, ErrNothing) {
-					r.Counters()
+					r.Wires()
 					r.Status()
 					continue
 				}

@@ -45,11 +45,11 @@ func TestTransition_ToOtherPorts(t *testing.T) {
 			t.Fatal(i, r.because(err))
 		}
 		r.await(10)
-		if c := r.Counters(); len(c) != 2 {
+		if c := r.Wires(); len(c) != 2 {
 			t.Fatalf("%d: Counters %+v", i, c)
 		}
 		if i < 2 {
-			testkit.Until(t, "what is sent to the listener", func() bool { return r.Counters()[1].Delivered > 0 })
+			testkit.Until(t, "what is sent to the listener", func() bool { return r.Wires()[1].Delivered > 0 })
 		}
 	}
 	r.end()

@@ -157,7 +157,7 @@ func (r *liveRun) await(n uint64) {
 	for target := r.s.counted.Load() + n; r.s.counted.Load() < target; {
 		err := r.AtNextBoundary(r.t.Context(), func(Snapshot) error { return nil })
 		if err != nil {
-			r.t.Fatalf("%v\n%v", r.because(err), fmt.Sprint(r.Counters()))
+			r.t.Fatalf("%v\n%v", r.because(err), fmt.Sprint(r.Wires()))
 		}
 	}
 }

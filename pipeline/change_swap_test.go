@@ -36,7 +36,7 @@ func TestTransition_ReplacesInstances(t *testing.T) {
 				x.Settle()
 				r.change(TransitionOptions{}, "component.counter.scale=4", "component.player.rate=1")
 				r.await(10)
-				c := r.Counters()[0]
+				c := r.Wires()[0]
 				if c.Delivered < 30 || c.Dropped != 0 {
 					t.Errorf("Counters %+v, want those of all versions and nothing dropped", c)
 				}
@@ -208,7 +208,7 @@ func TestTransition_Scales(t *testing.T) {
 			}
 			r.await(6)
 			r.end()
-			c := r.Counters()[0]
+			c := r.Wires()[0]
 			if got := c.Delivered + uint64(c.Queued+c.Parked); c.Dropped != 0 || mode == "queue" && got != uint64(s.sent("game@1")) {
 				t.Errorf("Counters %+v, of %d blocks", c, s.sent("game@1"))
 			}
@@ -247,7 +247,7 @@ on_full = "block"
 		}
 		r.await(10)
 	}
-	if c := r.Counters(); len(c) != 1 || c[0].Depth != 4 || c[0].Dropped != 0 || c[0].Delivered < 50 {
+	if c := r.Wires(); len(c) != 1 || c[0].Depth != 4 || c[0].Dropped != 0 || c[0].Delivered < 50 {
 		t.Errorf("Counters %+v", c)
 	}
 	r.end()

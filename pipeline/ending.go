@@ -13,8 +13,8 @@ import (
 type ending struct {
 	stop       func(component.StopReason) // Pipeline.Stop
 	started    atomic.Bool
-	boundaries atomic.Uint64                  // so far
-	counters   atomic.Pointer[[]WireCounters] // as they were when the loops had ended
+	boundaries atomic.Uint64                        // so far
+	counters   atomic.Pointer[[]control.WireStatus] // as they were when the loops had ended
 
 	mu     sync.Mutex
 	reason component.StopReason

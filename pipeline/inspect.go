@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/rlhost/rlhost/core/component"
 	"slices"
 	"time"
 
 	"github.com/rlhost/rlhost/core/arena"
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/stat"
@@ -65,32 +65,19 @@ func (p *Pipeline) State() control.State {
 	return state
 }
 
-// Wires returns the counters of all wires, in the order of the graph.
+// Wires returns the counters of all wires, in the order of the graph, over all instances at their ends, also those that
+// have been replaced. A message is counted in exactly one of Delivered, Dropped, Coalesced, Queued and Parked. It may be
+// called at any time; after Run they are those of its end.
 func (p *Pipeline) Wires() []control.WireStatus {
-	wires := p.now().wires
-	list := make([]control.WireStatus, len(wires))
-	for i, w := range wires {
-		n := w.counters()
-		list[i] = control.WireStatus{
-			Wire: n.Wire, Mode: w.wire.Mode.String(), Delivered: n.Delivered, Dropped: n.Dropped, Coalesced: n.Coalesced,
-			Blocked: n.Blocked, Queued: n.Queued, Parked: n.Parked, Depth: n.Depth,
-		}
-	}
-	return list
-}
-
-// Cause says why the run has stalled: the first cause, and the blocked wire. It is empty while the run progresses, and
-// before and after it. Any goroutine.
-func (p *Pipeline) Cause() string { return p.watch.snapshot(time.Now()).cause() }
-
-// Counters returns the counters of all wires, in the order of the graph. It may be called at any time; after Run
-// they are those of its end.
-func (p *Pipeline) Counters() []WireCounters {
 	if last := p.ending.counters.Load(); last != nil {
 		return slices.Clone(*last)
 	}
 	return p.readCounters()
 }
+
+// Cause says why the run has stalled: the first cause, and the blocked wire. It is empty while the run progresses, and
+// before and after it. Any goroutine.
+func (p *Pipeline) Cause() string { return p.watch.snapshot(time.Now()).cause() }
 
 // Pause brings the instances that match patterns to rest, all for none, and returns the answer of each, in the order of
 // the graph. A rollout ends the trajectories that it has begun. Instances that others need for that come to rest after

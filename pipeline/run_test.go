@@ -152,7 +152,7 @@ func TestCounters_KeepTheirValuesAfterRun(t *testing.T) {
 	if _, err := p.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c := p.Counters()[0]
+	c := p.Wires()[0]
 	if c.Delivered < 10 || c.Dropped != 0 || c.Queued > c.Depth {
 		t.Errorf("Counters = %+v, want nothing dropped: what waited when the run ended is queued", c)
 	}
@@ -242,7 +242,7 @@ func TestRun_SpreadsAQueueOverInstances(t *testing.T) {
 			t.Errorf("started %v, want 5 instances", w.started)
 		}
 	}
-	c := p.Counters()
+	c := p.Wires()
 	if len(c) != 1 || c[0].Delivered < 50 || c[0].Depth != 6*8 || c[0].Wire != "source.ticks → sink.on_ticks" {
 		t.Errorf("Counters = %+v, want one wire with a depth of 48", c)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
@@ -104,9 +105,9 @@ func (r *running) draining() (list []*bus.Connection) {
 	return list
 }
 
-func (r *running) readCounters() []WireCounters {
+func (r *running) readCounters() []control.WireStatus {
 	wires := r.now().wires
-	list := make([]WireCounters, len(wires))
+	list := make([]control.WireStatus, len(wires))
 	for i, w := range wires {
 		list[i] = w.counters()
 	}

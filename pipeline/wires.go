@@ -6,50 +6,50 @@ import (
 	"slices"
 
 	"github.com/rlhost/rlhost/core/bus"
+	"github.com/rlhost/rlhost/core/control"
 	"github.com/rlhost/rlhost/pipeline/graph"
 )
 
-func (w *runningWire) counters() WireCounters {
+func (w *runningWire) counters() control.WireStatus {
 	sum := w.before()
-	sum.Wire = w.wire.String()
+	sum.Wire, sum.Mode = w.wire.String(), w.wire.Mode.String()
 	var last *bus.Signal
 	for _, l := range w.links {
-		sum.add(l.Stats(), w.wire.Mode != bus.Queue || l.Signal() != last)
+		addTo(&sum, l.Stats(), w.wire.Mode != bus.Queue || l.Signal() != last)
 		sum.Depth += l.Options().Depth
 		last = l.Signal()
 	}
 	return sum
 }
 
-// add adds the counters of one connection. In mode queue the parked messages are one number for all of a signal's
+// addTo adds the counters of one connection. In mode queue the parked messages are one number for all of a signal's
 // connections.
-func (c *WireCounters) add(s bus.ConnectionStats, parked bool) {
+func addTo(c *control.WireStatus, s bus.ConnectionStats, parked bool) {
 	c.Delivered += s.Delivered
 	c.Dropped += s.Dropped
 	c.Coalesced += s.Coalesced
 	c.Blocked += s.Blocked
 	c.Queued += s.Queued
-	c.MaxQueued = max(c.MaxQueued, s.MaxQueued)
 	if parked {
 		c.Parked += s.Parked
 	}
 }
 
 // before returns the counters of previous connections, and folds in those that have delivered everything.
-func (l *totals) before() WireCounters {
+func (l *totals) before() control.WireStatus {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.draining = slices.DeleteFunc(l.draining, func(c *bus.Connection) bool {
 		s := c.Stats()
 		over := s.Queued == 0 && (s.Parked == 0 || c.Options().Mode == bus.Queue)
 		if over {
-			l.past.add(s, false)
+			addTo(&l.past, s, false)
 		}
 		return over
 	})
 	sum := l.past
 	for _, c := range l.draining {
-		sum.add(c.Stats(), c.Options().Mode != bus.Queue)
+		addTo(&sum, c.Stats(), c.Options().Mode != bus.Queue)
 	}
 	return sum
 }

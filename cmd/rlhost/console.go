@@ -60,7 +60,7 @@ func (p *program) colored() bool {
 // queues tells how many messages wait on each wire that has any.
 func (t *training) queues() []runner.Queue {
 	var queues []runner.Queue
-	for _, w := range t.session.Load().Pipeline().Counters() {
+	for _, w := range t.session.Load().Pipeline().Wires() {
 		if w.Queued+w.Parked > 0 {
 			_, to, _ := strings.Cut(w.Wire, " → ")
 			queues = append(queues, runner.Queue{Name: to, Queued: w.Queued + w.Parked, Depth: w.Depth})
