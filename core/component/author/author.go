@@ -57,7 +57,7 @@ func configError(err error) error {
 
 // Start starts the author's component.
 func (c *authored) Start(h *component.Host) error {
-	c.host = &host{wide: h, open: map[claim]struct{}{}}
+	c.host = &host{wide: h, open: map[claim]struct{}{}, views: map[uint8]view{}}
 	return c.author.Start(c.host)
 }
 

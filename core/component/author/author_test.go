@@ -24,7 +24,6 @@ type relay struct {
 	host     sdk.Host
 	out      sdk.Signal
 	outcomes []sdk.Outcome
-	spent    sdk.Block
 }
 
 func (c *relay) Manifest() sdk.Manifest {

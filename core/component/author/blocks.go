@@ -3,7 +3,6 @@ package author
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/trajectory"
@@ -68,7 +67,7 @@ func (b *block) look() error {
 		return err
 	}
 	if b.lease, err = a.Lease(b.h); err == nil {
-		b.view = view{a, b.lease.Bytes()}
+		b.view = b.host.view(a, b.lease.Bytes())
 	}
 	return err
 }
@@ -140,7 +139,7 @@ func (o *own) Loan() (sdk.Loan, bool) {
 	if err != nil {
 		return nil, false
 	}
-	l := &loan{o.host, lent, view{o.arena, lent.Bytes()}}
+	l := &loan{o.host, lent, o.host.view(o.arena, lent.Bytes())}
 	o.host.open[l] = struct{}{}
 	return l, true
 }
@@ -149,40 +148,56 @@ func (o *own) Loan() (sdk.Loan, bool) {
 type view struct {
 	arena *arena.Arena
 	mem   []byte
+	known map[string]place
+}
+
+// place is a column without its memory, and where that lies.
+type place struct {
+	column   sdk.Column
+	from, to int
 }
 
 func (v *view) column(name string) (sdk.Column, error) {
-	switch s := v.arena.Schema().(type) {
-	case *trajectory.Schema:
-		if c, ok := trajectory.ParseColumn(name); ok {
-			if l, ok := s.Layout(c); ok {
-				c := sdk.Column{Name: name, DType: l.DType, Rows: l.Rows, Envs: l.Envs, Elems: l.Elems, Shape: l.Shape}
-				return v.at(c, l.Offset, l.StrideT, l.StrideEnv, l.StrideElem)
-			}
-		}
-	case *native.Schema:
-		for i := range s.Columns {
-			if l := &s.Columns[i]; l.Name == name {
-				c := sdk.Column{Name: name, DType: native.DTypeOf(l.DType), Rows: l.Rows, Envs: l.Envs, Elems: l.Elems, Shape: l.Shape}
-				return v.at(c, l.Offset, l.StrideT, l.StrideEnv, l.StrideElem)
-			}
-		}
-	case []string:
-		if i := slices.Index(s, name); i >= 0 {
-			return v.at(sdk.Column{Name: name, DType: hostabi.F64, Rows: 1, Envs: 1, Elems: 1}, 8*i, 8, 8, 8)
-		}
+	p, ok := v.known[name]
+	if !ok {
+		return sdk.Column{}, fmt.Errorf("blocks of %s have no column %s", v.arena.Name(), name)
 	}
-	return sdk.Column{}, fmt.Errorf("blocks of %s have no column %s", v.arena.Name(), name)
+	p.column.Bytes = v.mem[p.from:p.to:p.to]
+	return p.column, nil
 }
 
-// at completes a column by its place, with strides in bytes.
-func (v *view) at(c sdk.Column, offset, strideT, strideEnv, strideElem int) (sdk.Column, error) {
-	size := c.DType.Bytes()
-	if (offset|strideT|strideEnv|strideElem)%size != 0 {
-		return sdk.Column{}, fmt.Errorf("column %s of %s is not aligned to its elements", c.Name, v.arena.Name())
+// view returns the view of a block. The columns of an arena are kept by its ID, which a later one may have.
+func (h *host) view(a *arena.Arena, mem []byte) view {
+	v := h.views[a.ID()]
+	if v.arena != a {
+		v = view{arena: a, known: places(a.Schema())}
+		h.views[a.ID()] = v
 	}
-	last := (c.Rows-1)*strideT + (c.Envs-1)*strideEnv + (c.Elems-1)*strideElem
-	c.StrideT, c.StrideEnv, c.StrideElem = strideT/size, strideEnv/size, strideElem/size
-	c.Bytes = v.mem[offset : offset+last+size : offset+last+size]
-	return c, nil
+	v.mem = mem
+	return v
+}
+
+// places returns the columns that a schema describes, but for those that are not aligned to their elements.
+func places(schema any) map[string]place {
+	doc, known := trajectory.EncodeSchema(schema), map[string]place{}
+	if doc == nil {
+		return known
+	}
+	columns := doc.Columns
+	for i, name := range doc.Names {
+		columns = append(columns, native.Column{Name: name, DType: hostabi.F64.String(), Rows: 1, Envs: 1, Elems: 1, Offset: 8 * i})
+	}
+	for _, l := range columns {
+		d := native.DTypeOf(l.DType)
+		size := d.Bytes()
+		if (l.Offset|l.StrideT|l.StrideEnv|l.StrideElem)%size != 0 {
+			continue
+		}
+		last := l.Offset + (l.Rows-1)*l.StrideT + (l.Envs-1)*l.StrideEnv + (l.Elems-1)*l.StrideElem
+		known[l.Name] = place{sdk.Column{
+			Name: l.Name, DType: d, Rows: l.Rows, Envs: l.Envs, Elems: l.Elems, Shape: l.Shape,
+			StrideT: l.StrideT / size, StrideEnv: l.StrideEnv / size, StrideElem: l.StrideElem / size,
+		}, l.Offset, last + size}
+	}
+	return known
 }

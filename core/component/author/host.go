@@ -15,8 +15,9 @@ import (
 
 // host is the narrow view of a component.Host.
 type host struct {
-	wide *component.Host
-	open map[claim]struct{} // leases and loans
+	wide  *component.Host
+	open  map[claim]struct{} // leases and loans
+	views map[uint8]view     // without a block, by the ID of their arena
 }
 
 // claim is a lease or a loan.

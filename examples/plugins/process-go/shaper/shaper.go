@@ -1,5 +1,4 @@
-// Package shaper is a component that shapes rewards: it rewrites the reward column of each trajectory where it lies, before
-// the learner sees it.
+// Package shaper is a component that rewrites the reward column of each trajectory where it lies, before the learner sees it.
 package shaper
 
 import (
@@ -24,7 +23,6 @@ type shaper struct {
 // New returns an unconfigured shaper.
 func New() component.Component { return &shaper{} }
 
-// Manifest lists the ports.
 func (c *shaper) Manifest() component.Manifest {
 	return component.Manifest{
 		Signals: []component.Port{{Name: "trajectories", Payload: "trajectory", Doc: "a block with shaped rewards"}},
@@ -32,35 +30,32 @@ func (c *shaper) Manifest() component.Manifest {
 	}
 }
 
-// Configure reads the component's table.
 func (c *shaper) Configure(decode func(into any) error) error {
 	c.config.Scale = 1
-	if err := decode(&c.config); err != nil {
-		return err
+	err := decode(&c.config)
+	if err == nil && c.config.Clip < 0 {
+		err = &component.ConfigError{Key: "clip", Reason: fmt.Sprintf("is %g, want 0 (none) or more", c.config.Clip)}
 	}
-	if c.config.Clip < 0 {
-		return &component.ConfigError{Key: "clip", Reason: fmt.Sprintf("is %g, want 0 (none) or more", c.config.Clip)}
-	}
-	return nil
+	return err
 }
 
-// Start finds the ports.
 func (c *shaper) Start(h component.Host) error {
 	c.host, c.shaped, c.rewards = h, h.Signal("trajectories"), h.Histogram("shaper/reward")
 	h.Slot("on_trajectories", c.onTrajectory)
 	return nil
 }
 
-// onTrajectory rewrites the rewards of one block and passes it on.
+// onTrajectory rewrites the rewards of one block and passes it on. It may where the file's wires grant that.
 func (c *shaper) onTrajectory(m *component.Message) {
 	reward, err := m.Block.Writable("reward")
-	if err == nil {
-		for i, r := range reward.Float32() {
-			reward.Float32()[i] = c.shape(r)
-		}
-		_, err = c.shaped.Emit(*m)
-	}
 	if err != nil {
+		c.host.Fail(err)
+		return
+	}
+	for i, r := range reward.Float32() {
+		reward.Float32()[i] = c.shape(r)
+	}
+	if _, err := c.shaped.Emit(*m); err != nil {
 		c.host.Fail(err)
 	}
 }
