@@ -43,6 +43,9 @@ func show(step string) string {
 	return fmt.Sprintf("%v %v", values, []byte(step))
 }
 
+// rows is how many steps a block has.
+const rows = 16
+
 // player steps a batch through the blocks of an arena, one after the other.
 type player struct {
 	env     env.Env
@@ -79,7 +82,7 @@ func (k *kit) player(o playing) (p *player, err error) {
 	if o.blocks == 0 {
 		o.blocks = 2
 	}
-	schema, err := trajectory.NewSchema(k.spec, trajectory.Shape{Steps: k.o.Rows, Envs: o.envs, SoA: o.soa})
+	schema, err := trajectory.NewSchema(k.spec, trajectory.Shape{Steps: rows, Envs: o.envs, SoA: o.soa})
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,6 @@ const (
 	OpExit            // end the process with the status Inline[0]
 	OpConfig          // report the configuration
 	OpKeep            // loan a block and never end the loan
-	OpPair            // lease the handle Inline[0] and keep the lease
 )
 
 // Operations of messages to the slot on_block; others do nothing.

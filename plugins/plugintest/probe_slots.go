@@ -34,8 +34,8 @@ func (c *Probe) onNumber(m *hostabi.Message) {
 	case OpRelease:
 		c.release(m)
 		return
-	case OpLease, OpPair:
-		reply.Inline[1] = c.lease(hostabi.Handle(x), m.Kind == OpPair)
+	case OpLease:
+		reply.Inline[1] = c.lease(hostabi.Handle(x))
 	case OpBurst:
 		for t := range uint32(x) {
 			reply.T = t
@@ -167,13 +167,10 @@ func (c *Probe) release(m *hostabi.Message) {
 	c.leases = c.leases[:0]
 }
 
-// lease tries to lease a block, and keeps the lease if keep is set.
-func (c *Probe) lease(h hostabi.Handle, keep bool) uint64 {
+// lease tries to lease a block.
+func (c *Probe) lease(h hostabi.Handle) uint64 {
 	l, err := c.h.Arenas.Lease(h)
-	switch {
-	case err == nil && keep:
-		c.leases = append(c.leases, l)
-	case err == nil:
+	if err == nil {
 		err = l.Release()
 	}
 	for i, is := range []error{nil, arena.ErrStale, arena.ErrForeign, arena.ErrRange, arena.ErrState} {

@@ -142,14 +142,14 @@ func (k *kit) separate() error {
 // switches binds another block before each step, and checks that the unbound one does not change.
 func (k *kit) switches() error {
 	return k.follows(playing{}, func(p *player) error {
-		for step := range 4 * k.o.Rows {
-			if p.t < k.o.Rows {
+		for step := range 4 * rows {
+			if p.t < rows {
 				if err := p.carry(1-p.block, p.t); err != nil {
 					return err
 				}
 			}
 			other := p.blocks[1-p.block].Mem
-			if p.t == k.o.Rows {
+			if p.t == rows {
 				other = nil // the step binds it
 			}
 			before := bytes.Clone(other)
@@ -169,8 +169,8 @@ func (k *kit) switches() error {
 // that the next one has its descriptor.
 func (k *kit) relocates() error {
 	return k.follows(playing{}, func(p *player) error {
-		stepIn := func(block int) error { return errors.Join(p.carry(block, p.t%k.o.Rows), p.step()) }
-		for turn := range 2 * k.o.Rows {
+		stepIn := func(block int) error { return errors.Join(p.carry(block, p.t%rows), p.step()) }
+		for turn := range 2 * rows {
 			segment, other, err := foreign(p.blocks[0])
 			if err != nil {
 				return err
@@ -206,7 +206,7 @@ func (k *kit) maskedReset() error {
 		return errSkipped
 	}
 	return k.follows(playing{}, func(p *player) error {
-		if err := p.play(k.o.Rows / 2); err != nil {
+		if err := p.play(rows / 2); err != nil {
 			return err
 		}
 		mask := make([]uint8, k.o.Envs)
@@ -217,7 +217,7 @@ func (k *kit) maskedReset() error {
 		if err := p.reset(mask, nil); err != nil {
 			return err
 		}
-		if err := p.play(k.o.Steps - k.o.Rows/2); err != nil {
+		if err := p.play(k.o.Steps - rows/2); err != nil {
 			return err
 		}
 		for env := range mask {
@@ -269,7 +269,7 @@ func (k *kit) refuses() error {
 		if err := p.start(k.o.Seed); err != nil {
 			return err
 		}
-		n, rows := k.o.Envs, k.o.Rows
+		n := k.o.Envs
 		for what, err := range map[string]error{
 			"step -1": p.env.Step(-1), "step behind the last": p.env.Step(rows),
 			"reset -1": p.env.Reset(-1, nil, nil), "reset behind the last": p.env.Reset(rows+1, nil, nil),

@@ -40,7 +40,6 @@ type RigOptions struct {
 	Run      component.Run
 	Envs     map[string]env.Plugin // by name
 	Policies map[string]component.Policy
-	Peers    map[string]int
 	Grants   map[string][]string // columns that the component may write, by slot
 }
 
@@ -84,10 +83,10 @@ func (o *RigOptions) host(on *loop.Loop, log slog.Handler) *component.Host {
 		Log:     slog.New(log).With("component", o.Name),
 		Env:     func(name string) (env.Plugin, error) { return lookUp(o.Envs, name) },
 		Policy:  func(name string) (component.Policy, error) { return lookUp(o.Policies, name) },
-		Peers:   func(kind string) int { return o.Peers[kind] },
+		Peers:   func(string) int { return 1 },
 		Readers: func(string) int { return rigReaders },
 		Grants:  o.Grants,
-		Tables:  func() component.Tables { return component.Tables{Peers: o.Peers} },
+		Tables:  func() component.Tables { return component.Tables{} },
 	}
 }
 

@@ -94,7 +94,6 @@ func stage(t testing.TB, c component.Component, o StageOptions) (*Stage, error) 
 		Run: component.Run{Name: t.Name(), Seed: o.Seed, Synchronous: o.Synchronous}}
 	s.Host = settings.host(s.own, slog.NewTextHandler(&s.log, nil))
 	s.Host.Index, s.Host.Count, s.Arenas = o.Index, o.Index+1, s.Host.Arenas
-	s.Host.Peers = func(string) int { return 1 }
 	s.Host.Boundary = func() {
 		s.note(func() { s.boundaries++ })
 		if o.Boundary != nil {

@@ -11,7 +11,7 @@ import (
 
 func (k *kit) renews() error {
 	return k.follows(playing{}, func(p *player) error {
-		if err := p.play(k.o.Rows + 3); err != nil {
+		if err := p.play(rows + 3); err != nil {
 			return err
 		}
 		if err := p.env.Renew(); err != nil {
@@ -45,7 +45,7 @@ func (k *kit) snapshots() error {
 		if err != nil {
 			return fmt.Errorf("in a new batch: %w", err)
 		}
-		if err := p.play(k.o.Rows); err != nil {
+		if err := p.play(rows); err != nil {
 			return err
 		}
 		return k.goesOn(p, then, snapshot)

@@ -11,7 +11,6 @@ import (
 // Options are the extent of the tests.
 type Options struct {
 	Envs  int    // in a batch; default 5, which no vector width divides
-	Rows  int    // steps of a block; default 16
 	Steps int    // of each trace; default 300
 	Seed  uint64 // of environments and actions
 }
@@ -22,9 +21,6 @@ func (o Options) withDefaults(spec hostabi.EnvSpec) Options {
 	}
 	if spec.MaxEnvs > 0 {
 		o.Envs = min(o.Envs, spec.MaxEnvs)
-	}
-	if o.Rows == 0 {
-		o.Rows = 16
 	}
 	if o.Steps == 0 {
 		o.Steps = 300

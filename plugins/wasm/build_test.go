@@ -1,9 +1,7 @@
 package wasm
 
 import (
-	"encoding/binary"
 	"maps"
-	"math"
 	"time"
 
 	"github.com/rlhost/rlhost/hostabi"
@@ -12,33 +10,14 @@ import (
 
 // description is what built guests say of themselves: two actions, two observed numbers.
 func description() []byte {
-	tensor := func(role hostabi.Role, dtype hostabi.DType, elems, n uint32, high float32) []byte {
-		b := make([]byte, hostabi.TensorBytes)
-		le := binary.LittleEndian
-		le.PutUint16(b, uint16(role))
-		b[4] = byte(dtype)
-		if elems > 0 {
-			b[5] = 1
-			le.PutUint32(b[8:], elems)
-		}
-		le.PutUint32(b[36:], math.Float32bits(high))
-		le.PutUint32(b[40:], n)
-		return b
-	}
-	head := make([]byte, hostabi.SpecBytes)
-	le := binary.LittleEndian
-	le.PutUint32(head, hostabi.SpecBytes)
-	le.PutUint16(head[4:], 1)
-	le.PutUint32(head[12:], 1)
-	le.PutUint32(head[24:], 5)
-	le.PutUint32(head[28:], uint32(hostabi.NextStep))
-	copy(head[32:], "built@1")
-	out := head
-	out = append(out, tensor(hostabi.RoleAction, hostabi.I32, 0, 2, 0)...)
-	out = append(out, tensor(hostabi.RoleObservation, hostabi.F32, 2, 0, 0)...)
-	out = append(out, tensor(hostabi.RoleReward, hostabi.F32, 0, 0, 0)...)
-	out = append(out, tensor(hostabi.RoleTerminated, hostabi.U8, 0, 0, 1)...)
-	return append(out, tensor(hostabi.RoleTruncated, hostabi.U8, 0, 0, 1)...)
+	spec := hostabi.EnvSpec{Name: "built@1", ABI: hostabi.EnvABI, Agents: 1, Autoreset: hostabi.NextStep, Tensors: []hostabi.TensorDesc{
+		{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2},
+		{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{2}},
+		{Role: hostabi.RoleReward, DType: hostabi.F32},
+		{Role: hostabi.RoleTerminated, DType: hostabi.U8, High: 1},
+		{Role: hostabi.RoleTruncated, DType: hostabi.U8, High: 1},
+	}}
+	return spec.Describe()
 }
 
 // Places in the memory of built guests. Their first page is theirs, allocations begin at the second.

@@ -178,15 +178,7 @@ func (m *Module) ImportMemory(module, memory string) {
 // Func adds a function with so many i32 locals and returns its index. It is exported unless export is "".
 func (m *Module) Func(export string, params, results []byte, locals uint32, code ...Code) uint32 {
 	f := m.imported + m.functions.add(unsigned(nil, m.Type(params, results))...)
-	body := []byte{0}
-	if locals > 0 {
-		body = append(unsigned([]byte{1}, locals), I32)
-	}
-	for _, c := range code {
-		body = append(body, c...)
-	}
-	body = append(body, 0x0b)
-	m.code.add(append(unsigned(nil, uint32(len(body))), body...)...)
+	m.code.add(function(locals, code)...)
 	if export != "" {
 		m.Export(export, 0, f)
 	}
@@ -195,15 +187,24 @@ func (m *Module) Func(export string, params, results []byte, locals uint32, code
 
 // Copies adds n functions of one signature with the same code, not exported.
 func (m *Module) Copies(n int, t uint32, code ...Code) {
+	body := function(0, code)
+	for range n {
+		m.functions.add(unsigned(nil, t)...)
+		m.code.add(body...)
+	}
+}
+
+// function is the entry of a function in the code section.
+func function(locals uint32, code []Code) []byte {
 	body := []byte{0}
+	if locals > 0 {
+		body = append(unsigned([]byte{1}, locals), I32)
+	}
 	for _, c := range code {
 		body = append(body, c...)
 	}
 	body = append(body, 0x0b)
-	for range n {
-		m.functions.add(unsigned(nil, t)...)
-		m.code.add(append(unsigned(nil, uint32(len(body))), body...)...)
-	}
+	return append(unsigned(nil, uint32(len(body))), body...)
 }
 
 // Table adds a table of functions with so many entries.

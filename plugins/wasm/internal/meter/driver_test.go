@@ -106,30 +106,27 @@ func (g *guest) bind() {
 	size := g.call(hostabi.ExportDescribe, 0, 0, 0, 0)
 	buf := g.call(hostabi.ExportAlloc, uint64(size), 64)
 	g.call(hostabi.ExportDescribe, 0, 0, uint64(buf), uint64(size))
-	spec, _ := g.mod.Memory().Read(buf, size)
-	spec = append([]byte(nil), spec...)
+	described, _ := g.mod.Memory().Read(buf, size)
+	spec, err := hostabi.ParseSpec(described)
+	if err != nil {
+		g.t.Fatal(err)
+	}
 	batch := g.call(hostabi.ExportCreate, 0, 0, uint64(g.n), uint64(hostabi.SameStep))
 	var bindings []byte
-	tensors := binary.LittleEndian.Uint32(spec[24:])
-	for k := range tensors {
-		d := spec[hostabi.SpecBytes+k*hostabi.TensorBytes:]
-		role, dtype := hostabi.Role(binary.LittleEndian.Uint16(d)), hostabi.DType(d[4])
-		bytes := uint32(dtype.Bytes())
-		if d[5] == 1 {
-			bytes *= binary.LittleEndian.Uint32(d[8:])
-		}
+	for _, d := range spec.Tensors {
+		bytes := uint32(d.Elems(hostabi.MaxTensorElems) * d.DType.Bytes())
 		ptr := g.call(hostabi.ExportAlloc, uint64(bytes*g.n), 64)
-		g.rows[role] = ptr
-		if role != hostabi.RoleAction {
+		g.rows[d.Role] = ptr
+		if d.Role != hostabi.RoleAction {
 			g.out = append(g.out, ptr, bytes*g.n)
 		}
-		for _, v := range []uint32{ptr, 0, bytes, 0, uint32(dtype.Bytes()), 0, 0, 0} {
+		for _, v := range []uint32{ptr, 0, bytes, 0, uint32(d.DType.Bytes()), 0, 0, 0} {
 			bindings = binary.LittleEndian.AppendUint32(bindings, v)
 		}
 	}
 	at := g.call(hostabi.ExportAlloc, uint64(len(bindings)), 64)
 	g.mod.Memory().Write(at, bindings)
-	g.call(hostabi.ExportBind, uint64(batch), uint64(at), uint64(tensors))
+	g.call(hostabi.ExportBind, uint64(batch), uint64(at), uint64(len(spec.Tensors)))
 	seeds := g.call(hostabi.ExportAlloc, uint64(8*g.n), 64)
 	for k := range g.n {
 		g.mod.Memory().WriteUint64Le(seeds+8*k, uint64(k)+1)
