@@ -196,7 +196,7 @@ func envKeyAxis() axis {
 func learnerKeyAxis() axis {
 	return axis{name: "a learner key", doors: 1,
 		edits: []edit{
-			{"plugins/learner/config.go", "\tAdamEps            float64 `toml", "\tToy float64 `toml:\"toy\"`\n"},
+			{"plugins/learner/config.go", "\tEntropy        float64 `toml", "\tToy float64 `toml:\"toy\"`\n"},
 			{"plugins/learner/config.go", "\tif c.Policy == \"\" {", "\tif c.Toy > 1 {\n\t\tbad(\"toy\", \"is %g, want 1 at most\", c.Toy)\n\t}\n"},
 		},
 		check: func(t *testing.T, p *toys) {
