@@ -1,6 +1,7 @@
 package sdktest
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -37,8 +38,27 @@ func TestC_HeaderKeepsItsPromises(t *testing.T) {
 	}
 }
 
+func TestC_HeaderShowsAnEnvironmentThatCompiles(t *testing.T) {
+	cc := testkit.Needs(t, "cc", "gcc", "clang")
+	testkit.Reads(t, "../c/*.h")
+	header, err := os.ReadFile("../c/rl_env.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, _, _ := strings.Cut(string(header), "//\tclang")
+	var source strings.Builder
+	for line := range strings.Lines(shown) {
+		if code, ok := strings.CutPrefix(line, "//\t"); ok {
+			source.WriteString(code)
+		}
+	}
+	cmd := exec.Command(cc, "-std=c11", "-fsyntax-only", "-I", "../c", "-x", "c", "-")
+	cmd.Stdin = strings.NewReader(source.String())
+	output(t, cmd)
+}
+
 func TestRust_CrateKeepsItsPromises(t *testing.T) {
-	cmd := exec.Command(testkit.Needs(t, "cargo"), "test", "--quiet", "--offline", "--lib")
+	cmd := exec.Command(testkit.Needs(t, "cargo"), "test", "--quiet", "--offline")
 	testkit.Reads(t, "../rust/Cargo.toml", "../rust/src/*.rs")
 	cmd.Dir = "../rust"
 	if got := output(t, cmd); !strings.Contains(got, "test result: ok") {

@@ -3,6 +3,7 @@
 import importlib
 import importlib.metadata
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -48,6 +49,21 @@ class PackageTest(unittest.TestCase):
                 done = isolated(use, folder)
                 self.assertEqual(done.returncode, 1, use)
                 self.assertRegex(done.stderr.splitlines()[-1], "^ImportError: rlhost: its extension module is missing.*pip install", use)
+
+    def test_the_readme_shows_programs_that_run(self):
+        readme = pathlib.Path(__file__).parents[1].joinpath("README.md").read_text()
+        for program in re.findall(r"```python\n(.*?)```", readme, re.DOTALL):
+            if "objects.serve" in program and not shutil.which("rlhost"):
+                continue  # it starts one
+            with self.subTest(program.splitlines()[-1]), tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder, "program.py")
+                path.write_text(program)
+                done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120)
+                if "rlhost.serve(" in program:
+                    self.assertEqual(done.returncode, 2, done.stderr)
+                    self.assertIn("This is a plugin of rlhost", done.stderr)
+                else:
+                    self.assertEqual(done.returncode, 0, done.stderr)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 //! Environments in Rust: a type for one environment, the trait [`Env`], one line `rl_env!`.
 //!
-//! ```ignore
+//! ```no_run
 //! use rlhost_env::{rl_env, Config, Env, Rng, Space, Spec, Step};
 //!
 //! struct Walk { position: i32 }
@@ -10,8 +10,15 @@
 //!     type Obs = f32;
 //!     fn spec(_: &mut Config) -> Spec { Spec::new("walk@1", Space::discrete(2), Space::boxed(0.0, 1.0, &[1])) }
 //!     fn new(_: &mut Config) -> Result<Self, String> { Ok(Walk { position: 0 }) }
-//!     fn reset(&mut self, rng: &mut Rng, obs: &mut [f32]) { … }
-//!     fn step(&mut self, rng: &mut Rng, action: &[i32], obs: &mut [f32]) -> Step { … }
+//!     fn reset(&mut self, rng: &mut Rng, obs: &mut [f32]) {
+//!         self.position = rng.below(8) as i32;
+//!         obs[0] = self.position as f32;
+//!     }
+//!     fn step(&mut self, _: &mut Rng, action: &[i32], obs: &mut [f32]) -> Step {
+//!         self.position += action[0];
+//!         obs[0] = self.position as f32;
+//!         Step { reward: -1.0, terminated: self.position >= 8, ..Step::default() }
+//!     }
 //! }
 //!
 //! rl_env!(Walk);
