@@ -43,11 +43,9 @@ type rig struct {
 	changed *sync.Cond
 	got     map[int][]hostabi.Message // by signal
 	control []hostabi.Message
-	stats   []*native.Stats
 	failed  []string
 	exits   []int
 	states  map[uint64]*os.File
-	refuse  string // why arenas are refused
 }
 
 // newRig serves a plugin.
@@ -121,8 +119,6 @@ func (r *rig) readWire() {
 		switch {
 		case f.State != nil:
 			r.states[f.State.Call] = files[0]
-		case f.Stats != nil:
-			r.stats = append(r.stats, f.Stats)
 		case f.Fail != nil:
 			r.failed = append(r.failed, f.Fail.Reason)
 		}
@@ -132,13 +128,6 @@ func (r *rig) readWire() {
 }
 
 func (r *rig) addArena(f *native.AddArena) {
-	r.mu.Lock()
-	refuse := r.refuse
-	r.mu.Unlock()
-	if refuse != "" {
-		r.send(native.Frame{Failed: &native.Failed{Call: f.Call, Reason: refuse}})
-		return
-	}
 	sch, err := trajectory.DecodeSchema(f.Schema, f.BlockBytes)
 	if err != nil {
 		r.t.Error(err)
