@@ -294,9 +294,9 @@ func (s *sharing) whole(kills int) {
 	leaked := s.a.Blocks() - s.a.Stats().Free
 	s.t.Logf("%d kills, %d blocks taken: torn %d, stale %d, leaked %d; swept %+v",
 		kills, s.taken.Load(), s.torn.Load(), s.stale.Load(), leaked, s.swept)
-	if s.torn.Load() != 0 || s.stale.Load() != 0 || leaked != 0 || s.swept.Mended != 0 || s.set.Holders() != 0 {
-		s.t.Errorf("%d torn, %d stale, %d leaked, %d mended, %d holders, want none",
-			s.torn.Load(), s.stale.Load(), leaked, s.swept.Mended, s.set.Holders())
+	if s.torn.Load() != 0 || s.stale.Load() != 0 || leaked != 0 || s.swept.Mended != 0 || s.set.granted != 0 {
+		s.t.Errorf("%d torn, %d stale, %d leaked, %d mended, holders %b, want none",
+			s.torn.Load(), s.stale.Load(), leaked, s.swept.Mended, s.set.granted)
 	}
 	for range s.a.Blocks() {
 		loan(s.t, s.a)
@@ -317,9 +317,7 @@ func kills(t *testing.T) int {
 
 func TestProcesses_KilledAtRandomMomentsLoseNothing(t *testing.T) {
 	s := newSharing(t, 9)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := testkit.Random(t)
 	const together = 4
 	n := kills(t)
 	for killed := 0; killed < n; killed += together {

@@ -3,10 +3,10 @@ package arena
 import (
 	"encoding/binary"
 	"errors"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // The model is what an arena means, said with maps and slices. Two processes, the host and another one, use the
@@ -408,9 +408,7 @@ func (m *model) finish() {
 }
 
 func TestArena_AgreesWithModel(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := testkit.Random(t)
 	rounds := 200
 	if testing.Short() {
 		rounds = 50

@@ -27,7 +27,6 @@ var roles = map[string]func(*Arena) error{
 
 // bareRoles do not attach.
 var bareRoles = map[string]func(Shared) error{
-	"queue up": queueUp,
 	"read":     readWhatCannotBeWritten,
 	"stranger": beAStranger,
 }

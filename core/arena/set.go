@@ -3,7 +3,6 @@ package arena
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -244,13 +243,6 @@ func (s *Set) beginSweep(holder int) (word, error) {
 	}
 	s.sweeping |= 1 << holder
 	return s.granted, nil
-}
-
-// Holders returns how many processes share the arenas at the moment.
-func (s *Set) Holders() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return bits.OnesCount64(uint64(s.granted))
 }
 
 // Remove closes an arena of the set and frees its ID. A later arena of that ID rejects all handles of this

@@ -172,7 +172,7 @@ func checkRest(t testing.TB, q *MPMC, task childTask, taken, put, first, next ui
 }
 
 func TestMPMC_ProcessKilledAtAnyStepIsRepaired(t *testing.T) {
-	rng := fifotest.Dice(t)
+	rng := testkit.Random(t)
 	count := 0
 	var total Recovered
 	add := func(r Recovered) {
@@ -220,7 +220,7 @@ func TestMPMC_ConsumerKilledWhileItSkipsIsRepaired(t *testing.T) {
 }
 
 func TestMPMC_ProcessKilledAtRandomIsRepaired(t *testing.T) {
-	rng := fifotest.Dice(t)
+	rng := testkit.Random(t)
 	count := testkit.Kills(t, 60)
 	var total Recovered
 	for i := range count {

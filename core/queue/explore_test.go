@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // good reports whether everything has come to its end: all is put, nothing is left.
@@ -104,9 +106,7 @@ func TestModel_FindsMistakes(t *testing.T) {
 // TestModel_AgreesWithTheCode has the code and the model do the same things one after the other, some of which stop
 // between two steps and are then repaired, and compares what lies in memory.
 func TestModel_AgreesWithTheCode(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := testkit.Random(t)
 	rounds := 2000
 	if testing.Short() {
 		rounds = 200

@@ -46,7 +46,7 @@ func putNumbered(text string, n *fifotest.Notes) error {
 }
 
 func TestSPSC_ProducerKilledLeavesWhatItPublished(t *testing.T) {
-	rng := fifotest.Dice(t)
+	rng := testkit.Random(t)
 	count := testkit.Kills(t, 20)
 	arrived := uint64(0)
 	for range count {

@@ -2,9 +2,10 @@ package stat
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // feed gives r a reading every step, growing as perSecond says for each second since the start.
@@ -92,9 +93,7 @@ func TestRate_ResetAndPastForgetHistory(t *testing.T) {
 }
 
 func TestRate_IrregularReadingsOfSteadyGrowthAgree(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := testkit.Random(t)
 	r := NewRate(10 * time.Second)
 	at := time.Unix(0, 0)
 	for range 20000 {

@@ -2,11 +2,12 @@ package stat
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 func TestCounter_CountsFromManyGoroutines(t *testing.T) {
@@ -70,9 +71,7 @@ func TestHistogram_ExtremeNumbersStayInRange(t *testing.T) {
 }
 
 func TestHistogram_QuantilesAreWithinAnEighth(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := testkit.Random(t)
 	shapes := map[string]func() float64{
 		"lag":       func() float64 { return float64(random.IntN(6)) },
 		"latency":   func() float64 { return math.Exp(random.NormFloat64()*2 + 10) },

@@ -3,11 +3,11 @@ package wasm
 import (
 	"bytes"
 	"errors"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/internal/testkit"
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/asm"
@@ -111,9 +111,7 @@ func TestRestore_SurvivesDamage(t *testing.T) {
 			t.Fatalf("Restore of %d of %d bytes = %v", n, len(snap), err)
 		}
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 1))
+	random := testkit.Random(t)
 	for range 300 {
 		bad := bytes.Clone(snap)
 		head := min(len(bad), 200)

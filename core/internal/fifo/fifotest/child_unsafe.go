@@ -2,7 +2,6 @@ package fifotest
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"sync/atomic"
@@ -92,12 +91,4 @@ func OpenAgain(t testing.TB, fd int) int {
 		t.Fatal(err)
 	}
 	return other
-}
-
-// Dice returns random numbers whose seed the test prints.
-func Dice(t testing.TB) *rand.Rand {
-	t.Helper()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
 }

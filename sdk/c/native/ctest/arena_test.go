@@ -3,13 +3,13 @@ package ctest
 import (
 	"encoding/binary"
 	"errors"
-	"math/rand/v2"
 	"strconv"
 	"testing"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/ring"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // Operations of the program in C.
@@ -147,9 +147,7 @@ func TestArena_GoAndCFollowTheSameRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := startRemote(t, Build(t, Sanitized, "../testdata/interop.c"), a, holder)
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := testkit.Random(t)
 	m := &model{revoked: map[hostabi.Handle]bool{}}
 	for i := range m.sides {
 		m.sides[i] = side{map[hostabi.Handle]bool{}, map[hostabi.Handle]int{}}
@@ -332,9 +330,7 @@ func TestArena_KillsAtRandomMomentsLoseNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 0))
+	rng := testkit.Random(t)
 	held := 0
 	for range 40 {
 		holder, err := set.Grant()
