@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -84,8 +83,8 @@ func (s *pauses) pause(ctx context.Context, list []member) []control.Answer {
 	s.wish(list, true)
 	answers := map[string]control.Answer{}
 	for _, stage := range s.stages(list) {
-		for _, r := range askLater(ctx, stage, s.pauseOne) {
-			answers[r.Name] = answerOf(r)
+		for _, a := range askAll(ctx, stage, s.pauseOne) {
+			answers[a.Name] = a
 		}
 	}
 	var late []member // or with an error
@@ -107,40 +106,19 @@ func (s *pauses) pause(ctx context.Context, list []member) []control.Answer {
 func (s *pauses) resumeAll(ctx context.Context, list []member) []control.Answer {
 	ctx, cancel := context.WithTimeout(ctx, resumeTime)
 	defer cancel()
-	answers := make([]control.Answer, len(list))
-	for i, r := range askLater(ctx, list, s.resumeOne) {
-		answers[i] = answerOf(r)
-	}
-	return answers
+	return askAll(ctx, list, s.resumeOne)
 }
 
 // resumeTime is how long an instance may take to run on: as long as one slot of its loop.
 const resumeTime = 10 * time.Second
 
-func askLater(ctx context.Context, list []member, ask func(x *instance, answer func(control.State, error))) []control.Response[control.State] {
+// askAll asks instances on their loops; see control.Group.
+func askAll(ctx context.Context, list []member, ask func(x *instance, answer func(control.State, error))) []control.Answer {
 	members := make([]control.Member, len(list))
-	byName := map[string]*instance{}
 	for i := range list {
 		members[i] = list[i].asked()
-		byName[list[i].name] = list[i].instance
 	}
-	return control.Group(ctx, members, func(name string, answer func(control.State, error)) { ask(byName[name], answer) })
-}
-
-func answerOf(r control.Response[control.State]) control.Answer {
-	a := control.Answer{Name: r.Name, State: r.Value, TimedOut: r.TimedOut}
-	var e *control.Error
-	switch {
-	case r.TimedOut:
-		a.State, a.Error = control.Running, control.Errorf(control.CodeLate, "%s did not come to rest in time, and runs on", r.Name)
-	case errors.As(r.Err, &e):
-		a.Error = e
-	case errors.Is(r.Err, control.ErrLoopEnded):
-		a.Error = control.Errorf(control.CodeEnded, "%s: %v", r.Name, r.Err)
-	case r.Err != nil:
-		a.Error = control.Errorf(control.CodeFailed, "%s: %v", r.Name, r.Err)
-	}
-	return a
+	return control.Group(ctx, members, func(i int, answer func(control.State, error)) { ask(list[i].instance, answer) })
 }
 
 func answerAll(list []member, e *control.Error) []control.Answer {

@@ -14,8 +14,8 @@ import (
 	"github.com/rlhost/rlhost/hostabi"
 )
 
-// ErrLoopEnded is the answer of a component whose loop has ended.
-var ErrLoopEnded = errors.New("its loop has ended")
+// errLoopEnded is the answer of a component whose loop has ended.
+var errLoopEnded = errors.New("its loop has ended")
 
 // lookAgain is how often a group request looks for loops that ended without taking it.
 const lookAgain = 20 * time.Millisecond
@@ -24,14 +24,6 @@ const lookAgain = 20 * time.Millisecond
 type Member struct {
 	Name, Kind string
 	Receiver   *loop.Receiver
-}
-
-// Response is the answer of one member.
-type Response[T any] struct {
-	Name     string
-	Value    T
-	Err      error
-	TimedOut bool // it had not answered by the deadline; if it has begun, it may still finish
 }
 
 // Select returns the members that match any of the patterns, in their order, each once; all of them for no patterns. A
@@ -77,14 +69,15 @@ func unknown(pattern string, members []Member) *Error {
 
 // Group asks all members at the same time, each on its own loop by a control message, and waits until all have answered
 // or ctx ends: ctx is the common deadline. ask calls answer, or passes it on to be called from any goroutine; only the
-// first call counts. Group returns an answer for each member, in their order. A member whose loop has ended answers
-// ErrLoopEnded at once. A member that has not begun when ctx ends is not asked. A panic in ask is its member's answer,
-// and leaves its loop running. Group must not be called on a member's loop.
-func Group[T any](ctx context.Context, members []Member, ask func(name string, answer func(T, error))) []Response[T] {
-	g := &group[T]{ask: ask, came: make(chan struct{}, len(members)), questions: make([]question[T], len(members))}
+// first call counts. Group returns an answer for each member, in their order; an error is an *Error or CodeFailed. A
+// member whose loop has ended answers CodeEnded at once. A member that has not begun when ctx ends is not asked; one that
+// has may still finish. A panic in ask is its member's answer, and leaves its loop running. Group must not be called on a
+// member's loop.
+func Group(ctx context.Context, members []Member, ask func(i int, answer func(State, error))) []Answer {
+	g := &group{ask: ask, came: make(chan struct{}, len(members)), questions: make([]question, len(members))}
 	for i, m := range members {
 		q := &g.questions[i]
-		q.group, q.member = g, m
+		q.group, q.member, q.number = g, m, i
 		if !m.Receiver.ControlTo(q, &hostabi.Message{}) {
 			q.Drop(nil)
 		}
@@ -94,44 +87,44 @@ func Group[T any](ctx context.Context, members []Member, ask func(name string, a
 }
 
 // group is one request to several members.
-type group[T any] struct {
-	ask       func(name string, answer func(T, error))
+type group struct {
+	ask       func(i int, answer func(State, error))
 	came      chan struct{} // a token for each answer; room for all
-	questions []question[T]
+	questions []question
 
 	mu   sync.Mutex
 	over bool // no caller waits for answers
 }
 
 // question is the control message to one member.
-type question[T any] struct {
-	group    *group[T]
+type question struct {
+	group    *group
 	member   Member
-	response Response[T] // under the group's mutex
-	answered bool        // under the group's mutex
+	number   int
+	state    State // under the group's mutex
+	err      error // under the group's mutex
+	answered bool  // under the group's mutex
 }
 
 // Deliver asks, on the member's loop.
-func (q *question[T]) Deliver(*hostabi.Message) {
+func (q *question) Deliver(*hostabi.Message) {
 	if q.group.isOver() {
 		return
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			var none T
-			q.answer(none, fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
+			q.answer("", fmt.Errorf("panic: %v\n%s", v, debug.Stack()))
 		}
 	}()
-	q.group.ask(q.member.Name, q.answer)
+	q.group.ask(q.number, q.answer)
 }
 
 // Drop is called instead of Deliver by a loop that was closed.
-func (q *question[T]) Drop(*hostabi.Message) {
-	var none T
-	q.answer(none, ErrLoopEnded)
+func (q *question) Drop(*hostabi.Message) {
+	q.answer("", errLoopEnded)
 }
 
-func (q *question[T]) answer(value T, err error) {
+func (q *question) answer(state State, err error) {
 	g := q.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -139,32 +132,47 @@ func (q *question[T]) answer(value T, err error) {
 		return
 	}
 	q.answered = true
-	q.response.Value, q.response.Err = value, err
+	q.state, q.err = state, err
 	g.came <- struct{}{}
 }
 
-func (g *group[T]) isOver() bool {
+func (g *group) isOver() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.over
 }
 
 // end returns the answers. Later ones are dropped.
-func (g *group[T]) end() []Response[T] {
+func (g *group) end() []Answer {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.over = true
-	list := make([]Response[T], len(g.questions))
+	list := make([]Answer, len(g.questions))
 	for i := range g.questions {
-		q := &g.questions[i]
-		list[i] = q.response
-		list[i].Name, list[i].TimedOut = q.member.Name, !q.answered
+		list[i] = g.questions[i].result()
 	}
 	return list
 }
 
+func (q *question) result() Answer {
+	name := q.member.Name
+	a := Answer{Name: name, State: q.state, TimedOut: !q.answered}
+	var e *Error
+	switch {
+	case a.TimedOut:
+		a.State, a.Error = Running, Errorf(CodeLate, "%s did not come to rest in time, and runs on", name)
+	case errors.As(q.err, &e):
+		a.Error = e
+	case errors.Is(q.err, errLoopEnded):
+		a.Error = Errorf(CodeEnded, "%s: %v", name, q.err)
+	case q.err != nil:
+		a.Error = Errorf(CodeFailed, "%s: %v", name, q.err)
+	}
+	return a
+}
+
 // wait returns once all have answered, or ctx has ended.
-func (g *group[T]) wait(ctx context.Context) {
+func (g *group) wait(ctx context.Context) {
 	look := time.NewTicker(lookAgain)
 	defer look.Stop()
 	g.dropEnded()
@@ -182,7 +190,7 @@ func (g *group[T]) wait(ctx context.Context) {
 
 // dropEnded answers for the members whose loops have ended: what is posted after a loop last checked its
 // control lane is neither delivered nor, until the loop is closed, dropped.
-func (g *group[T]) dropEnded() {
+func (g *group) dropEnded() {
 	for i := range g.questions {
 		if q := &g.questions[i]; q.member.Receiver.Loop().Ended() {
 			q.Drop(nil)

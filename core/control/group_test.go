@@ -52,45 +52,47 @@ func deadline(t *testing.T, d time.Duration) context.Context {
 }
 
 // askNow is Group where each member answers at once.
-func askNow[T any](ctx context.Context, members []Member, ask func(name string) (T, error)) []Response[T] {
-	return Group(ctx, members, func(name string, answer func(T, error)) { answer(ask(name)) })
+func askNow(ctx context.Context, members []Member, ask func(i int) (State, error)) []Answer {
+	return Group(ctx, members, func(i int, answer func(State, error)) { answer(ask(i)) })
 }
+
+func running(int) (State, error) { return Running, nil }
 
 func TestGroup_EachAnswersOnItsLoopInTheOrderAsked(t *testing.T) {
 	members, _ := crew(t, 3)
 	members[1].Receiver.Pause() // keeps back data, not requests
-	got := askNow(deadline(t, time.Minute), members, func(name string) (string, error) { return "I am " + name, nil })
+	got := askNow(deadline(t, time.Minute), members, func(i int) (State, error) { return State("I am " + members[i].Name), nil })
 	for i, r := range got {
-		if want := (Response[string]{Name: members[i].Name, Value: "I am " + members[i].Name}); r != want {
+		if want := (Answer{Name: members[i].Name, State: State("I am " + members[i].Name)}); r != want {
 			t.Errorf("answer %d = %+v, want %+v", i, r, want)
 		}
 	}
-	if got := askNow(t.Context(), nil, func(string) (int, error) { return 0, nil }); len(got) != 0 {
+	if got := askNow(t.Context(), nil, running); len(got) != 0 {
 		t.Errorf("nobody answered %v", got)
 	}
 }
 
 func TestGroup_AnErrorIsTheAnswerOfItsMemberAlone(t *testing.T) {
 	members, _ := crew(t, 3)
-	refused := errors.New("refused")
-	got := askNow(deadline(t, time.Minute), members, func(name string) (int, error) {
-		switch name {
-		case "rollout[0]":
-			return 0, refused
-		case "rollout[1]":
+	refused := Errorf(CodeRefused, "refused")
+	got := askNow(deadline(t, time.Minute), members, func(i int) (State, error) {
+		switch i {
+		case 0:
+			return "", refused
+		case 1:
 			panic("a defect")
 		}
-		return 5, nil
+		return Paused, nil
 	})
-	if !errors.Is(got[0].Err, refused) || got[2].Value != 5 || got[2].Err != nil {
+	if got[0].Error != refused || got[2].State != Paused || got[2].Error != nil {
 		t.Errorf("answers %+v", got)
 	}
-	if err := got[1].Err; err == nil || !strings.Contains(err.Error(), "panic: a defect") || !strings.Contains(err.Error(), "group_test.go") {
+	if err := got[1].Error; err == nil || err.Code != CodeFailed || !strings.Contains(err.Reason, "panic: a defect") || !strings.Contains(err.Reason, "group_test.go") {
 		t.Errorf("the member that panicked answered %v", err)
 	}
-	again := askNow(deadline(t, time.Minute), members, func(string) (int, error) { return 1, nil })
+	again := askNow(deadline(t, time.Minute), members, running)
 	for _, r := range again {
-		if r.Err != nil || r.Value != 1 {
+		if r.Error != nil || r.State != Running {
 			t.Errorf("after the panic %s answers %+v", r.Name, r)
 		}
 	}
@@ -101,12 +103,12 @@ func TestGroup_OneDeadlineForAllAndWhoIsLateIsNotAskedAnyMore(t *testing.T) {
 	members, _ := crew(t, 3)
 	release := stuck(members[1])
 	var asked atomic.Int32
-	got := askNow(deadline(t, 50*time.Millisecond), members, func(string) (int, error) { return int(asked.Add(1)), nil })
-	if got[0].TimedOut || got[2].TimedOut || !got[1].TimedOut || got[1].Name != "rollout[1]" {
+	got := askNow(deadline(t, 50*time.Millisecond), members, func(int) (State, error) { asked.Add(1); return Running, nil })
+	if got[0].TimedOut || got[2].TimedOut || !got[1].TimedOut || got[1].Error.Code != CodeLate || got[1].Name != "rollout[1]" {
 		t.Errorf("answers %+v", got)
 	}
 	release()
-	askNow(deadline(t, time.Minute), members[1:2], func(string) (int, error) { return 0, nil })
+	askNow(deadline(t, time.Minute), members[1:2], running)
 	if n := asked.Load(); n != 2 {
 		t.Errorf("%d were asked, want 2", n)
 	}
@@ -114,22 +116,22 @@ func TestGroup_OneDeadlineForAllAndWhoIsLateIsNotAskedAnyMore(t *testing.T) {
 
 func TestGroup_TheFirstAnswerCounts(t *testing.T) {
 	members, _ := crew(t, 2)
-	got := Group(deadline(t, time.Minute), members, func(name string, answer func(int, error)) {
-		if name == "rollout[0]" {
-			members[0].Receiver.After(time.Millisecond, func() { answer(1, nil); answer(2, nil) })
+	got := Group(deadline(t, time.Minute), members, func(i int, answer func(State, error)) {
+		if i == 0 {
+			members[0].Receiver.After(time.Millisecond, func() { answer(Paused, nil); answer(Failed, nil) })
 			return
 		}
-		go func() { answer(3, nil) }()
+		go func() { answer(Running, nil) }()
 	})
-	if got[0].Value != 1 || got[1].Value != 3 {
+	if got[0].State != Paused || got[1].State != Running {
 		t.Errorf("answers %+v", got)
 	}
-	var late func(int, error)
-	got = Group(deadline(t, 20*time.Millisecond), members[:1], func(_ string, answer func(int, error)) { late = answer })
+	var late func(State, error)
+	got = Group(deadline(t, 20*time.Millisecond), members[:1], func(_ int, answer func(State, error)) { late = answer })
 	if !got[0].TimedOut {
 		t.Errorf("answers %+v", got)
 	}
-	late(4, nil) // without a waiter nothing happens
+	late(Paused, nil) // without a waiter nothing happens
 }
 
 // A worker that has ended does not keep its last status.
@@ -151,8 +153,8 @@ func TestGroup_WhoseLoopHasEndedSaysSoAtOnce(t *testing.T) {
 		members = append(members, Member{Name: l.Name(), Receiver: l.NewReceiver(l.Name())})
 	}
 	go func() { _ = later.Close() }() // it never ran: until it is closed it might
-	for _, r := range askNow(deadline(t, time.Minute), members, func(string) (int, error) { return 1, nil }) {
-		if running := r.Name == "rollout[0]"; running != (r.Err == nil) || !running && !errors.Is(r.Err, ErrLoopEnded) {
+	for _, r := range askNow(deadline(t, time.Minute), members, running) {
+		if runs := r.Name == "rollout[0]"; runs != (r.Error == nil) || !runs && r.Error.Code != CodeEnded {
 			t.Errorf("%+v", r)
 		}
 	}
@@ -165,8 +167,8 @@ func TestGroup_ALoopThatEndsMeanwhileAnswers(t *testing.T) {
 		go func() { ran <- l.Run(context.Background()) }()
 		l.Stop()
 		m := []Member{{Name: "a", Receiver: l.NewReceiver("a")}}
-		r := askNow(deadline(t, time.Minute), m, func(string) (int, error) { return 1, nil })[0]
-		if r.TimedOut || r.Err == nil && r.Value != 1 || r.Err != nil && !errors.Is(r.Err, ErrLoopEnded) {
+		r := askNow(deadline(t, time.Minute), m, running)[0]
+		if r.TimedOut || r.Error == nil && r.State != Running || r.Error != nil && r.Error.Code != CodeEnded {
 			t.Errorf("%+v", r)
 		}
 		if err := errors.Join(<-ran, l.Close()); err != nil {
@@ -180,7 +182,7 @@ func TestGroup_LeavesNoGoroutineBehind(t *testing.T) {
 	release := stuck(members[3])
 	before := runtime.NumGoroutine()
 	for range 100 {
-		askNow(deadline(t, 100*time.Microsecond), members, func(string) (int, error) { return 1, nil })
+		askNow(deadline(t, 100*time.Microsecond), members, running)
 	}
 	testkit.Until(t, "as many goroutines as before", func() bool { return runtime.NumGoroutine() <= before })
 	release()
