@@ -13,6 +13,7 @@ import (
 // categorical is head.Categorical.
 type categorical struct {
 	*pass
+	logits  []float32 // of the pass, [actions][block]
 	sample  kern.Sample
 	loss    kern.Loss
 	scratch []float32 // [actions][kern.Lanes]
@@ -27,16 +28,16 @@ func categoricalOf(d *head.Categorical) func(p *pass) dist {
 		return nil
 	}
 	return func(p *pass) dist {
-		return &categorical{pass: p, scratch: aligned(d.N * kern.Lanes), loss: kern.Loss{NewLogProb: aligned(p.block)}}
+		return &categorical{pass: p, logits: p.columns(p.layout.policy), scratch: aligned(d.N * kern.Lanes),
+			loss: kern.Loss{NewLogProb: aligned(p.block)}}
 	}
 }
 
 func (c *categorical) act(r *policy.Request, lo, hi int) (illegal int) {
-	logits := c.columns(c.layout.policy)
-	if row := c.forbid(logits, &r.Mask, lo, hi); row >= 0 {
+	if row := c.forbid(&r.Mask, lo, hi); row >= 0 {
 		return row
 	}
-	c.sample = kern.Sample{Rows: hi - lo, Actions: c.actions, Logits: logits, LD: c.block, Seed: r.Seed, Step: r.Step,
+	c.sample = kern.Sample{Rows: hi - lo, Actions: c.actions, Logits: c.logits, LD: c.block, Seed: r.Seed, Step: r.Step,
 		Env: r.FirstEnv + uint32(lo), Greedy: r.Greedy, Action: r.Action[lo:hi], LogProb: r.LogProb[lo:hi], Scratch: c.scratch}
 	c.set.Sample(&c.sample)
 	c.correct(r, lo, hi)
@@ -44,7 +45,7 @@ func (c *categorical) act(r *policy.Request, lo, hi int) (illegal int) {
 }
 
 // forbid makes the logits of masked actions impossible. It returns the first row without a legal action, or -1.
-func (c *categorical) forbid(logits []float32, mask *trajectory.Matrix, lo, hi int) int {
+func (c *categorical) forbid(mask *trajectory.Matrix, lo, hi int) int {
 	if mask.Rows == 0 {
 		return -1
 	}
@@ -55,7 +56,7 @@ func (c *categorical) forbid(logits []float32, mask *trajectory.Matrix, lo, hi i
 				legal = true
 				continue
 			}
-			logits[j*c.block+row-lo] = kern.Illegal
+			c.logits[j*c.block+row-lo] = kern.Illegal
 		}
 		if !legal {
 			return row
@@ -96,17 +97,17 @@ func (c *categorical) begin(config *ppo.Config, r ppo.Rates, rows int) {
 }
 
 func (c *categorical) learn(b *minibatch, lo, hi int) {
-	l, logits := &c.loss, c.columns(c.layout.policy)
+	l := &c.loss
 	if len(b.mask) > 0 {
 		for row := lo; row < hi; row++ {
 			for a, legal := range b.mask[row*c.actions : (row+1)*c.actions] {
 				if legal == 0 {
-					logits[a*c.block+row-lo] = kern.Illegal
+					c.logits[a*c.block+row-lo] = kern.Illegal
 				}
 			}
 		}
 	}
-	l.Rows, l.Logits, l.Value = hi-lo, logits, c.columns(c.layout.value)
+	l.Rows, l.Logits, l.Value = hi-lo, c.logits, c.columns(c.layout.value)
 	l.Action, l.OldLogProb, l.OldValue = b.action[lo:], b.logProb[lo:], b.value[lo:]
 	l.Advantage, l.Return = b.advantage[lo:], b.ret[lo:]
 	c.set.Loss(l)

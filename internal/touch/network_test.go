@@ -199,9 +199,8 @@ func temperedOf(of *head.Tempered) func(p *pass) dist {
 }
 
 func (t *tempered) cool() {
-	logits := t.columns(t.layout.policy)
-	for i := range logits {
-		logits[i] *= t.inverse
+	for i := range t.logits {
+		t.logits[i] *= t.inverse
 	}
 }
 
