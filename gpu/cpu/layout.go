@@ -210,13 +210,13 @@ func (l *layout) lay() {
 				l.place = append(l.place, int32(p.at+p.index(i)))
 			}
 			part := span{p.at, pad(p.at + p.size)}
+			shared = shared || n.acts && n.values
 			if n.acts {
 				l.actor = append(l.actor, part)
 			} else {
 				l.critic = append(l.critic, part)
 			}
 		}
-		shared = shared || n.acts && n.values
 	}
 	if shared {
 		l.actor, l.critic = nil, nil

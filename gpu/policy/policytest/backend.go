@@ -3,6 +3,7 @@ package policytest
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -88,6 +89,7 @@ func cases() []shape {
 		mlp(policy.MLP{Obs: 6, Actions: 3, Activation: tanh, ShareTrunk: true}, shape{masked: true}),
 		mlp(policy.MLP{Obs: 65, Actions: 9, Hidden: []int{130, 96}, Activation: tanh}, shape{steps: 2, envs: 51, minibatch: 80}),
 		{name: "dense nodes and activations of all kinds", net: unequal()},
+		{name: "a shared activation", net: squashed()},
 	}
 	for i := range all {
 		s := &all[i]
@@ -124,6 +126,19 @@ func unequal() policy.Network {
 			dense("critic.head", "trunk", 1)},
 		Policy: []policy.Dist{{Action: "action", From: "actor.head", Categorical: &head.Categorical{N: 4}}},
 		Values: []policy.ValueHead{{Name: "value", From: "critic.head"}}}
+}
+
+// squashed is a network whose actor and critic share an activation and no parameters.
+func squashed() policy.Network {
+	n := policy.MLP{Obs: 5, Actions: 3, Hidden: []int{20}, Activation: policy.ELU}.Network()
+	for i := range n.Nodes {
+		if n.Nodes[i].In[0] == "obs" {
+			n.Nodes[i].In = []string{"squashed"}
+		}
+	}
+	node := policy.Node{Name: "squashed", In: []string{"obs"}, Activation: &layer.Activation{Func: policy.Tanh}}
+	n.Nodes = slices.Insert(n.Nodes, 0, node)
+	return n
 }
 
 // params returns parameters with large heads, so that actions, ratios and gradients are not all alike.
