@@ -60,10 +60,8 @@ func (k *engine) Target() {
 	}
 	if k.Config.VTrace {
 		k.logProbs()
-		k.Aim(k.logProb)
-	} else {
-		k.Aim(nil)
 	}
+	k.Aim(k.logProb)
 	if !k.Over() {
 		k.source.aim(&k.Targets)
 	}

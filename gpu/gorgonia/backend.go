@@ -1,6 +1,7 @@
 package gorgonia
 
 import (
+	"cmp"
 	"runtime/debug"
 
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -79,9 +80,4 @@ func (c *compiled) NewLearner(params []float32, config ppo.Config) (ppo.Learner,
 	return ppo.Over(e, &c.model.network, config), nil
 }
 
-func (b *Backend) builder() Builder {
-	if b.Builder == nil {
-		return Graph{}
-	}
-	return b.Builder
-}
+func (b *Backend) builder() Builder { return cmp.Or[Builder](b.Builder, Graph{}) }

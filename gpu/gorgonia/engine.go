@@ -39,15 +39,11 @@ func newEngine(acting, learning *model, params []float32) (*engine, error) {
 
 // Target computes advantages and returns.
 func (l *engine) Target() {
-	switch {
-	case l.Over():
-	case l.Config.VTrace:
+	if !l.Over() && l.Config.VTrace {
 		l.Fail(l.logProbs())
-		if !l.Over() {
-			l.Aim(l.logProb)
-		}
-	default:
-		l.Aim(nil)
+	}
+	if !l.Over() {
+		l.Aim(l.logProb)
 	}
 }
 

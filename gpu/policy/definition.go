@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -45,20 +46,14 @@ func (d *Definition) SameNetwork(next component.Policy) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "\n  %-40s %s", "running", "new")
 	was, is := d.Network.Lines(), to.Network.Lines()
-	for i := range max(len(was), len(is)) {
-		a, b := lineOf(was, i), lineOf(is, i)
+	lines := max(len(was), len(is))
+	was, is = append(was, slices.Repeat([]string{"-"}, lines-len(was))...), append(is, slices.Repeat([]string{"-"}, lines-len(is))...)
+	for i := range lines {
 		mark := " "
-		if a != b {
+		if was[i] != is[i] {
 			mark = "*"
 		}
-		fmt.Fprintf(&text, "\n%s %-40s %s", mark, a, b)
+		fmt.Fprintf(&text, "\n%s %-40s %s", mark, was[i], is[i])
 	}
 	return errors.New(text.String())
-}
-
-func lineOf(lines []string, i int) string {
-	if i < len(lines) {
-		return lines[i]
-	}
-	return "-"
 }

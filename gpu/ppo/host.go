@@ -38,11 +38,7 @@ func (h *Host) Fail(err error) {
 // Aim computes the targets, by V-trace if there are new log-probabilities, one for each row of the dataset.
 func (h *Host) Aim(newLogProb []float32) {
 	first := h.stats.Epochs == 0
-	if newLogProb == nil {
-		h.Fail(h.Targets.GAE(h.Dataset, &h.Config))
-	} else {
-		h.Fail(h.Targets.VTrace(h.Dataset, &h.Config, newLogProb))
-	}
+	h.Fail(h.Targets.compute(h.Dataset, &h.Config, newLogProb))
 	if first && !h.over {
 		h.stats.ExplainedVariance = h.Targets.ExplainedVariance(&h.Samples)
 	}
