@@ -40,30 +40,15 @@ func (p *Pipeline) Warnings() graph.Problems { return p.warnings }
 // Status describes every instance, in the order of the graph. It reads counters, and may be called at any time.
 func (p *Pipeline) Status() []control.ComponentStatus {
 	s := p.watch.snapshot(time.Now())
-	list := make([]control.ComponentStatus, len(s.instances))
-	for i, x := range s.instances {
-		list[i] = s.describe(x)
+	list := make([]control.ComponentStatus, len(s.Instances))
+	for i := range list {
+		list[i] = s.describe(i)
 	}
 	return list
 }
 
 // State returns that of the whole run: paused if an instance is, stalled if one is. Any goroutine.
-func (p *Pipeline) State() control.State {
-	s := p.watch.snapshot(time.Now())
-	if s.over != "" {
-		return s.over
-	}
-	state := control.Running
-	for _, x := range s.instances {
-		switch x.state {
-		case control.Failed, control.Lost, control.Stalled:
-			return control.Stalled
-		case control.Paused, control.Replacing, control.Ready:
-			state = x.state
-		}
-	}
-	return state
-}
+func (p *Pipeline) State() control.State { return p.watch.snapshot(time.Now()).State() }
 
 // Wires returns the counters of all wires, in the order of the graph, over all instances at their ends, also those that
 // have been replaced. A message is counted in exactly one of Delivered, Dropped, Coalesced, Queued and Parked. It may be
@@ -77,7 +62,7 @@ func (p *Pipeline) Wires() []control.WireStatus {
 
 // Cause says why the run has stalled: the first cause, and the blocked wire. It is empty while the run progresses, and
 // before and after it. Any goroutine.
-func (p *Pipeline) Cause() string { return p.watch.snapshot(time.Now()).cause() }
+func (p *Pipeline) Cause() string { return p.watch.snapshot(time.Now()).Cause() }
 
 // Pause brings the instances that match patterns to rest, all for none, and returns the answer of each, in the order of
 // the graph. A rollout ends the trajectories that it has begun. Instances that others need for that come to rest after

@@ -206,6 +206,3 @@ func (m *member) version(g *graph.Graph) *control.Version {
 	}
 	return nil
 }
-
-// gone reports whether there should be a process and is none.
-func gone(p *component.Process) bool { return p.State != "" && p.State != component.ProcessRunning }

@@ -100,11 +100,11 @@ func TestStatus_LooksIntoProcesses(t *testing.T) {
 	f.unfinished.Store(3)
 	p.watch.snapshot(time.Now())
 	s := p.watch.snapshot(later())
-	d := s.describe(s.instances[1])
+	d := s.describe(1)
 	if d.State != control.Stalled || !strings.HasPrefix(d.Note, "its process has not finished with a message for ") || d.WaitsFor != "" {
 		t.Errorf("%+v", d)
 	}
-	if got := s.cause(); !strings.HasPrefix(got, "learner has a process, pid 42, that has not finished with a message for ") {
+	if got := s.Cause(); !strings.HasPrefix(got, "learner has a process, pid 42, that has not finished with a message for ") {
 		t.Errorf("cause %q", got)
 	}
 	for state, want := range map[string]control.State{"restarting": control.Lost, component.ProcessFailed: control.Failed, component.ProcessStarting: control.Ready} {
@@ -114,7 +114,7 @@ func TestStatus_LooksIntoProcesses(t *testing.T) {
 		}
 	}
 	f.state.Store("restarting")
-	if got := p.watch.snapshot(later()).cause(); got != "learner has no process: it is restarting" {
+	if got := p.watch.snapshot(later()).Cause(); got != "learner has no process: it is restarting" {
 		t.Errorf("cause %q", got)
 	}
 }

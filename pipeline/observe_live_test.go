@@ -225,7 +225,7 @@ func TestStatus_AFailureThatSomebodyDealsWithIsTold(t *testing.T) {
 		t.Errorf("%+v, run %s", got, r.State())
 	}
 	testkit.Until(t, "a full wire", func() bool { return full(r.Pipeline, 0) })
-	if c := r.watch.snapshot(later()).cause(); !strings.HasPrefix(c, "counter has failed: lost count: player.blocks → counter.on_blocks is full (") {
+	if c := r.watch.snapshot(later()).Cause(); !strings.HasPrefix(c, "counter has failed: lost count: player.blocks → counter.on_blocks is full (") {
 		t.Errorf("cause %q", c)
 	}
 	s.fail.Store(false)

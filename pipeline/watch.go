@@ -1,72 +1,19 @@
 package pipeline
 
 import (
-	"fmt"
-	"github.com/rlhost/rlhost/core/component"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/diagnosis"
 	"github.com/rlhost/rlhost/pipeline/loops"
 )
-
-func seconds(d time.Duration) string { return fmt.Sprintf("%d s", int(d.Seconds())) }
-
-// holdTime is how long a process may hold a trajectory before status reports it.
-const holdTime = 30 * time.Second
-
-// held is which trajectories are held, and since when they have been seen so.
-type held struct {
-	arena string // of the oldest
-	since map[hostabi.Handle]time.Time
-}
-
-// look records what is held now. each calls its argument with every held block.
-func (x *held) look(now time.Time, each func(fn func(a *arena.Arena, h hostabi.Handle))) {
-	before := x.since
-	*x = held{}
-	var oldest time.Time
-	each(func(a *arena.Arena, h hostabi.Handle) {
-		since, known := before[h]
-		if !known {
-			since = now
-		}
-		if x.since == nil {
-			x.since = map[hostabi.Handle]time.Time{}
-		}
-		if x.since[h] = since; oldest.IsZero() || since.Before(oldest) {
-			oldest, x.arena = since, a.Name()
-		}
-	})
-}
-
-// age returns for how long the oldest has been held.
-func (x *held) age(now time.Time) (oldest time.Duration) {
-	for _, since := range x.since {
-		oldest = max(oldest, now.Sub(since))
-	}
-	return oldest
-}
-
-// text tells it for people.
-func (x *held) text(now time.Time) string {
-	s := ""
-	if len(x.since) > 1 {
-		s = "s"
-	}
-	return fmt.Sprintf("%d block%s of %s, the oldest for %s", len(x.since), s, x.arena, seconds(x.age(now)))
-}
 
 const (
 	lookEvery  = 500 * time.Millisecond // how often the watch reads the counters
 	rateWindow = 10 * time.Second       // window of the rates
-	// stallTime is how long messages may wait for an instance that takes none. One that was slower before gets a
-	// multiple of its slowest time.
-	stallTime  = 5 * time.Second
-	stallTimes = 3
 )
 
 // watch reads the counters of a run periodically, so that status can show rates and stalled instances. It only pings
@@ -78,22 +25,9 @@ type watch struct {
 	changes *changeLock
 
 	guard   sync.Mutex
-	records map[instanceKey]*record
-	own     held // by this process
+	records map[instanceKey]*diagnosis.Record
+	own     diagnosis.Held // blocks held by this process
 	pings   map[*loops.Loop]*ping
-}
-
-// record is what has been observed of one place.
-type record struct {
-	taken   uint64
-	tookAt  time.Time     // when it was last seen to have taken a message
-	waiting time.Time     // since when messages wait that it does not take; zero if none do
-	slowest time.Duration // longest that messages have waited so
-	rate    *stat.Rate
-	queued  int
-	depth   int
-	proc    component.Process
-	held    held
 }
 
 // ping is a pending ping of a loop.
@@ -130,7 +64,7 @@ func (w *watch) look(now time.Time) {
 	w.guard.Lock()
 	defer w.guard.Unlock()
 	if w.records == nil {
-		w.records, w.pings = map[instanceKey]*record{}, map[*loops.Loop]*ping{}
+		w.records, w.pings = map[instanceKey]*diagnosis.Record{}, map[*loops.Loop]*ping{}
 	}
 	a := w.now()
 	present := map[instanceKey]bool{}
@@ -141,17 +75,17 @@ func (w *watch) look(now time.Time) {
 		present[name], live[m.loop] = true, true
 		r := w.records[name]
 		if r == nil {
-			r = &record{tookAt: now, rate: stat.NewRate(rateWindow)}
+			r = &diagnosis.Record{TookAt: now, Rate: stat.NewRate(rateWindow)}
 			w.records[name] = r
 		}
-		r.look(m, now, w.pauses.has(m.instance))
-		if r.proc.Holder > 0 {
-			r.held.look(now, w.heldBy(r.proc.Holder))
+		record(r, m, now, w.pauses.has(m.instance))
+		if r.Process.Holder > 0 {
+			r.Held.Look(now, w.heldBy(r.Process.Holder))
 		} else {
-			r.held = held{}
+			r.Held = diagnosis.Held{}
 		}
 	}
-	w.own.look(now, w.heldBy(hostabi.ArenaHost))
+	w.own.Look(now, w.heldBy(hostabi.ArenaHost))
 	for name := range w.records {
 		if !present[name] {
 			delete(w.records, name)
@@ -185,36 +119,38 @@ func (w *watch) silent(l *loops.Loop, now time.Time) time.Duration {
 	return 0
 }
 
-// look reads the counters of one instance.
-func (r *record) look(m *member, now time.Time, paused bool) {
+// record records the counters of one instance.
+func record(r *diagnosis.Record, m *member, now time.Time, paused bool) {
 	taken, queued, depth := m.intake()
-	r.queued, r.depth, r.proc = queued, depth, m.process()
-	r.note(now, taken, queued+r.proc.Unfinished, paused)
+	r.Queued, r.Depth, r.Process = queued, depth, m.process()
+	r.Note(now, taken, queued+r.Process.Unfinished, paused)
 	value, _ := m.done(taken)
-	r.rate.Observe(now, float64(value))
+	r.Rate.Observe(now, float64(value))
 }
 
-// note keeps account of how long messages wait, for the instance or in its process.
-func (r *record) note(now time.Time, taken uint64, queued int, paused bool) {
-	if taken != r.taken || queued == 0 || paused {
-		if !r.waiting.IsZero() && !paused {
-			r.slowest = max(r.slowest, now.Sub(r.waiting))
+// snapshot returns what the run does now.
+func (w *watch) snapshot(now time.Time) *statusSnapshot {
+	w.look(now)
+	a := w.now()
+	s := &statusSnapshot{Run: &diagnosis.Run{At: now, Over: w.ending.state(), Begun: w.ending.started.Load()}, of: a}
+	replacing := w.changes.replacing()
+	w.guard.Lock()
+	defer w.guard.Unlock()
+	for i := range a.members {
+		m := &a.members[i]
+		paused := w.pauses.has(m.instance)
+		x := &diagnosis.Instance{Name: m.name, Loop: m.loop.Name(), LoopEnded: m.loop.Ended(), Paused: paused, Fault: m.live.failed(),
+			Blocked: m.host.Receiver.Paused() && !paused, Replaced: replacing[m.instance], Silent: w.silent(m.loop, now)}
+		if r := w.records[instanceKey{m.of.Name, m.index}]; r != nil {
+			x.Record, x.PerSecond = *r, r.Rate.PerSecond(rateWindow)
 		}
-		r.waiting = time.Time{}
+		if d, yes := x.Record.Stalled(now); yes {
+			x.Stalled = d
+		}
+		s.Instances = append(s.Instances, x)
 	}
-	if taken != r.taken {
-		r.taken, r.tookAt = taken, now
-	}
-	if queued > 0 && !paused && r.waiting.IsZero() {
-		r.waiting = now
-	}
-}
-
-// stalled returns for how long messages have waited too long.
-func (r *record) stalled(now time.Time) (d time.Duration, yes bool) {
-	if r.waiting.IsZero() {
-		return 0, false
-	}
-	d = now.Sub(r.waiting)
-	return d, d > max(stallTime, stallTimes*r.slowest)
+	s.Held = w.own
+	s.connect()
+	s.Judge()
+	return s
 }

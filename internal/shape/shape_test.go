@@ -36,7 +36,8 @@ plugins/builtin:        any
 pipeline/graph/...:     hostabi core/... gpu/policy/... pipeline/graph/...
 pipeline/loading:       hostabi core/... pipeline/graph
 pipeline/loops:         hostabi core/...
-pipeline:               hostabi core/... gpu/policy/... pipeline/graph pipeline/loading pipeline/loops
+pipeline/diagnosis:     hostabi core/...
+pipeline:               hostabi core/... gpu/policy/... pipeline/graph pipeline/loading pipeline/loops pipeline/diagnosis
 pipeline/runs:          hostabi core/...
 pipeline/bench:         hostabi core/... pipeline pipeline/graph
 pipeline/session:       hostabi core/... gpu/policy/... gpu/ppo pipeline/... plugins/evaluation plugins/envcheck
@@ -64,7 +65,7 @@ core/env
 core/component core/control
 core/component/author
 pipeline/graph/...
-pipeline/loading pipeline/loops
+pipeline/loading pipeline/loops pipeline/diagnosis
 pipeline pipeline/runs
 pipeline/session pipeline/bench
 `
