@@ -30,7 +30,7 @@ type watched struct {
 
 // guard watches the writes to a block.
 type guard struct {
-	stage  *env.Driver
+	driver *env.Driver
 	prober env.EnvProber // nil if the environment cannot be probed
 	mode   hostabi.Autoreset
 	margin int
@@ -44,42 +44,42 @@ type guard struct {
 // dueColumn is one row of a column that the current call must write.
 type dueColumn struct {
 	trajectory.Layout
-	m     trajectory.Matrix // of the environments on stage
+	m     trajectory.Matrix // of the driver's environments
 	bytes int               // where m begins in the block
 }
 
-// guardedStage makes a stage with watched room around its tensors. If the runtime cannot step into such a block, only
+// guardedDriver makes a driver with watched room around its tensors. If the runtime cannot step into such a block, only
 // writes within the tensors are watched.
-func (c *checker) guardedStage(o env.DriverOptions, found *watched) (*env.Driver, *guard, error) {
+func (c *checker) guardedDriver(o env.DriverOptions, found *watched) (*env.Driver, *guard, error) {
 	o.Rows = 3
 	o.Margin = max(1, min(64, marginBytes/(4*c.spec.ObsElems())))
-	stage, err := env.NewDriver(c.plugin, o)
+	driver, err := env.NewDriver(c.plugin, o)
 	if errors.Is(err, env.ErrUnsupported) {
 		found.unguarded = true
 		o.Margin = 0
-		stage, err = env.NewDriver(c.plugin, o)
+		driver, err = env.NewDriver(c.plugin, o)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	g := &guard{stage: stage, mode: o.Autoreset, margin: o.Margin, found: found}
+	g := &guard{driver: driver, mode: o.Autoreset, margin: o.Margin, found: found}
 	region := g.region()
 	for i := range region {
 		region[i] = filler
 	}
 	g.want = make([]byte, len(region))
-	g.prober, _ = stage.Env.(env.EnvProber)
+	g.prober, _ = driver.Env.(env.EnvProber)
 	if g.prober != nil {
 		if _, _, err := g.prober.Probe(); err != nil {
-			return nil, nil, errors.Join(err, stage.Close())
+			return nil, nil, errors.Join(err, driver.Close())
 		}
 	}
-	return stage, g, nil
+	return driver, g, nil
 }
 
 // region returns the part of the block that the guest can write.
 func (g *guard) region() []byte {
-	whole, _ := g.stage.Whole()
+	whole, _ := g.driver.Whole()
 	return whole.Mem[:whole.Schema.GuestBytes]
 }
 
@@ -87,7 +87,7 @@ func (g *guard) region() []byte {
 func (g *guard) plantStep() {
 	g.calls++
 	g.chosen, g.due = nil, g.due[:0]
-	_, t := g.stage.Whole()
+	_, t := g.driver.Whole()
 	g.add(trajectory.Outcome, t)
 	g.add(trajectory.Observed, t+1)
 	if g.mode == hostabi.SameStep {
@@ -99,14 +99,14 @@ func (g *guard) plantStep() {
 // plantReset prepares a reset of the environments for which mask is not 0, or of all.
 func (g *guard) plantReset(mask []byte) {
 	g.chosen, g.due = mask, g.due[:0]
-	_, t := g.stage.Whole()
+	_, t := g.driver.Whole()
 	g.add(trajectory.Observed, t)
 	copy(g.want, g.region())
 }
 
 // add makes a row of the columns with a flag due.
 func (g *guard) add(flag trajectory.Flags, row int) {
-	whole, _ := g.stage.Whole()
+	whole, _ := g.driver.Whole()
 	for _, l := range whole.Schema.Columns() {
 		if l.Flags&flag != 0 {
 			g.addColumn(whole, l, row)
@@ -231,7 +231,7 @@ func plural(n int, what string) string {
 
 // columnAt returns the column in which, or after which, a byte lies.
 func (g *guard) columnAt(at int) (l trajectory.Layout) {
-	whole, _ := g.stage.Whole()
+	whole, _ := g.driver.Whole()
 	for _, next := range whole.Schema.Columns() {
 		if next.Flags&trajectory.Guest != 0 && next.Offset <= at {
 			l = next
@@ -251,7 +251,7 @@ func (g *guard) side(l trajectory.Layout, at int) string {
 	if l.StrideElem > l.StrideEnv {
 		element, env = (at-l.Offset)%l.StrideT/l.StrideElem, (at-l.Offset)%l.StrideElem/l.StrideEnv
 	}
-	_, t := g.stage.Whole()
+	_, t := g.driver.Whole()
 	switch env -= g.margin; {
 	case env < 0:
 		return fmt.Sprintf("before the first environment's %s", name)

@@ -68,7 +68,7 @@ func (w *recorder) turn(env, step int) int {
 // beforeReal begins the hash of a real step with its observation.
 func (w *recorder) beforeReal(env int) {
 	if w.run.real && !w.phantom[env] {
-		w.reals[env] = hashRow(w.reals[env], w.stage.Obs(), env)
+		w.reals[env] = hashRow(w.reals[env], w.driver.Obs(), env)
 	}
 }
 
@@ -77,9 +77,9 @@ func (w *recorder) afterReal(env int, reward float32, flags uint64) {
 	if !w.run.real || w.phantom[env] {
 		return
 	}
-	after := w.stage.Obs()
+	after := w.driver.Obs()
 	if flags != 0 && w.mode == hostabi.SameStep {
-		after = w.stage.FinalObs()
+		after = w.driver.FinalObs()
 	}
 	w.reals[env] = hashRow(mix(w.reals[env], uint64(math.Float32bits(reward))<<2|flags), after, env)
 	w.trace.reals[env]++

@@ -78,7 +78,7 @@ func (t *trace) place(row int) string {
 type recorder struct {
 	c       *checker
 	run     run
-	stage   *env.Driver
+	driver  *env.Driver
 	guard   *guard
 	mode    hostabi.Autoreset
 	trace   trace
@@ -101,7 +101,7 @@ func (c *checker) record(r run) (t *trace, err error) {
 	if err = w.open(r.envs); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, w.stage.Close()) }()
+	defer func() { err = errors.Join(err, w.driver.Close()) }()
 	if err := w.play(); err != nil {
 		return &w.trace, err
 	}
@@ -146,14 +146,14 @@ func (w *recorder) open(envs int) (err error) {
 	o := env.DriverOptions{
 		Options: env.Options{Name: "check", Envs: envs, Autoreset: w.mode, Seed: w.c.o.Seed}, SoA: w.run.soa,
 	}
-	if w.run.moved && w.stage != nil {
+	if w.run.moved && w.driver != nil {
 		o.Rows = 5 // blocks of another size: the heap lies differently
 	}
 	w.guard = nil
 	if w.run.guarded {
-		w.stage, w.guard, err = w.c.guardedStage(o, &w.trace.watched)
+		w.driver, w.guard, err = w.c.guardedDriver(o, &w.trace.watched)
 	} else {
-		w.stage, err = env.NewDriver(w.c.plugin, o)
+		w.driver, err = env.NewDriver(w.c.plugin, o)
 	}
 	w.mask, w.seeds = make([]byte, envs), make([]uint64, envs)
 	return err
@@ -188,16 +188,16 @@ func (w *recorder) reset(seed uint64) error {
 // begin starts episodes, everywhere or where mask is not 0.
 func (w *recorder) begin(mask []byte, seeds []uint64) error {
 	if w.guard == nil {
-		return w.stage.Reset(mask, seeds)
+		return w.driver.Reset(mask, seeds)
 	}
 	w.guard.plantReset(mask)
-	err := w.stage.Reset(mask, seeds)
+	err := w.driver.Reset(mask, seeds)
 	return w.guard.look(hostabi.ExportReset, err)
 }
 
 // replace continues in another instance. The current observation lies in the old block, so it is copied.
 func (w *recorder) replace() error {
-	old := w.stage
+	old := w.driver
 	move, err := w.leave()
 	if errors.Is(err, env.ErrUnsupported) {
 		w.trace.unsaved = err.Error()
@@ -211,12 +211,12 @@ func (w *recorder) replace() error {
 		envs = w.c.capped(envs + 1)
 	}
 	if err := w.open(envs); err != nil {
-		w.stage = old
+		w.driver = old
 		return err
 	}
 	if err = move(); err == nil {
-		carry(w.stage.Obs(), old.Obs())
-		carry(w.stage.Mask(), old.Mask())
+		carry(w.driver.Obs(), old.Obs())
+		carry(w.driver.Mask(), old.Mask())
 	}
 	return errors.Join(err, old.Close())
 }
@@ -226,18 +226,18 @@ func (w *recorder) leave() (move func() error, err error) {
 	if w.run.moved {
 		return w.leaveEach()
 	}
-	snapshot, err := w.stage.Env.Snapshot()
+	snapshot, err := w.driver.Env.Snapshot()
 	return func() error {
-		if err := w.stage.Reset(nil, w.seeds); err != nil {
+		if err := w.driver.Reset(nil, w.seeds); err != nil {
 			return err
 		}
-		return errors.Join(w.stage.Env.Restore(snapshot), w.stage.Bind())
+		return errors.Join(w.driver.Env.Restore(snapshot), w.driver.Bind())
 	}, err
 }
 
 // leaveEach is leave with the environments saved one by one. They are loaded into a batch with episodes of its own.
 func (w *recorder) leaveEach() (move func() error, err error) {
-	from, ok := w.stage.Env.(env.Stater)
+	from, ok := w.driver.Env.(env.Stater)
 	if !ok {
 		return nil, env.ErrUnsupported
 	}
@@ -248,7 +248,7 @@ func (w *recorder) leaveEach() (move func() error, err error) {
 		}
 	}
 	return func() error {
-		to := w.stage.Env.(env.Stater)
+		to := w.driver.Env.(env.Stater)
 		if err := w.reset(w.run.seed + 77); err != nil {
 			return err
 		}
@@ -266,7 +266,7 @@ func carry(to, from trajectory.Matrix) { copy(to.Data, from.Data) }
 
 // step makes one step with the scripted actions and records the environments' writes.
 func (w *recorder) step(step int) error {
-	action, mask := w.stage.Action(), w.stage.Mask()
+	action, mask := w.driver.Action(), w.driver.Mask()
 	for env := range action {
 		action[env] = w.choose(mask, w.turn(env, step), env)
 	}
@@ -277,7 +277,7 @@ func (w *recorder) step(step int) error {
 		return err
 	}
 	reset := false
-	reward, terminated, truncated := w.stage.Reward(), w.stage.Terminated(), w.stage.Truncated()
+	reward, terminated, truncated := w.driver.Reward(), w.driver.Terminated(), w.driver.Truncated()
 	for env := range w.mask {
 		w.mask[env] = 0
 		if terminated[env]|truncated[env] != 0 && w.mode == hostabi.Disabled {
@@ -289,9 +289,9 @@ func (w *recorder) step(step int) error {
 		w.afterReal(env, reward[env], flags)
 		w.note(env, step, reward[env], flags)
 		w.mix(env, uint64(math.Float32bits(reward[env]))<<2|flags)
-		w.mixObs(env, step, w.stage.Obs())
+		w.mixObs(env, step, w.driver.Obs())
 		if flags != 0 && w.mode == hostabi.SameStep {
-			w.mixObs(env, step, w.stage.FinalObs())
+			w.mixObs(env, step, w.driver.FinalObs())
 		}
 	}
 	if (step+1)%w.trace.every == 0 {
@@ -306,11 +306,11 @@ func (w *recorder) step(step int) error {
 // advance steps the environments and checks their writes.
 func (w *recorder) advance() error {
 	if w.guard == nil {
-		_, err := w.stage.Step()
+		_, err := w.driver.Step()
 		return err
 	}
 	w.guard.plantStep()
-	_, err := w.stage.Step()
+	_, err := w.driver.Step()
 	return w.guard.look(hostabi.ExportStep, err)
 }
 

@@ -158,5 +158,5 @@ func (s *side) close() error {
 	if s.play == nil {
 		return nil
 	}
-	return s.play.stage.Close()
+	return s.play.driver.Close()
 }

@@ -71,7 +71,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(p.run(ctx), p.stage.Close()); err != nil {
+	if err := errors.Join(p.run(ctx), p.driver.Close()); err != nil {
 		return nil, err
 	}
 	return &p.result, nil

@@ -14,7 +14,7 @@ import (
 type play struct {
 	o        Options
 	seed     uint64 // of episodes and actions: of the stream that the options' seed is for
-	stage    *env.Driver
+	driver   *env.Driver
 	result   Result
 	episode  []int // that each environment plays, -1 when it idles
 	steps    []uint64
@@ -47,7 +47,7 @@ func newPlay(o Options, stream env.Stream) (*play, error) {
 		n = min(n, spec.MaxEnvs)
 	}
 	seed := stream.Seed(o.Seed)
-	stage, err := env.NewDriver(o.Plugin, env.DriverOptions{
+	driver, err := env.NewDriver(o.Plugin, env.DriverOptions{
 		Options: env.Options{Name: "evaluation", Envs: n, Seed: seed},
 		SoA:     spec.Caps&hostabi.CapPreferSoA != 0,
 	})
@@ -55,7 +55,7 @@ func newPlay(o Options, stream env.Stream) (*play, error) {
 		return nil, err
 	}
 	return &play{
-		o: o, seed: seed, stage: stage,
+		o: o, seed: seed, driver: driver,
 		result: Result{
 			Returns: make([]float64, o.Episodes), Lengths: make([]int, o.Episodes), Greedy: o.Greedy,
 		},
@@ -115,7 +115,7 @@ func (p *play) step() error {
 		return err
 	}
 	began := time.Now()
-	_, err := p.stage.Step()
+	_, err := p.driver.Step()
 	if p.calls++; p.quota > 0 && len(p.took) < maxTimed {
 		p.took = append(p.took, time.Since(began))
 	}
@@ -151,7 +151,7 @@ func (p *play) lose(err error) error {
 
 // reset begins the episodes of mask, or all, and again those lost meanwhile.
 func (p *play) reset(mask []byte) error {
-	err := p.stage.Reset(mask, p.seeds)
+	err := p.driver.Reset(mask, p.seeds)
 	for err != nil {
 		if err = p.lose(err); err != nil {
 			return err
@@ -162,7 +162,7 @@ func (p *play) reset(mask []byte) error {
 				p.again(env)
 			}
 		}
-		err = p.stage.Reset(p.mask, p.seeds)
+		err = p.driver.Reset(p.mask, p.seeds)
 	}
 	return nil
 }
@@ -176,8 +176,8 @@ func (p *play) again(env int) {
 // act asks the policy. Sampled actions are keyed by episode, so a request has rows that play successive episodes in step.
 func (p *play) act() error {
 	all := policy.Request{
-		Action: p.stage.Action(), LogProb: p.stage.LogProb(), Value: p.stage.Value(),
-		Obs: p.stage.Obs(), Mask: p.stage.Mask(), Greedy: true,
+		Action: p.driver.Action(), LogProb: p.driver.LogProb(), Value: p.driver.Value(),
+		Obs: p.driver.Obs(), Mask: p.driver.Mask(), Greedy: true,
 	}
 	p.requests = p.requests[:0]
 	if p.o.Greedy {
@@ -213,7 +213,7 @@ func (p *play) inStep(first int) (end int) {
 
 // count adds up the step and reports whether environments need a reset, which mask and seeds then describe.
 func (p *play) count() (reset bool) {
-	reward, terminated, truncated := p.stage.Reward(), p.stage.Terminated(), p.stage.Truncated()
+	reward, terminated, truncated := p.driver.Reward(), p.driver.Terminated(), p.driver.Truncated()
 	for env := range p.episode {
 		p.mask[env] = 0
 		if p.lost[env] {

@@ -62,7 +62,7 @@ func scenes() []scene {
 		{"can fail to start", false, sceneFailStart},
 		{"messages arrive bit by bit as they were", false, sceneBits},
 		{"messages arrive in order", false, sceneOrder},
-		{"a slow component holds up who sends to it", false, sceneSlow},
+		{"a slow component holds up its senders", false, sceneSlow},
 		{"a slow receiver holds up the component", false, sceneHeld},
 		{"blocks it makes are read by others", false, sceneMake},
 		{"a full arena gives no block, and one again once one is free", false, sceneFull},

@@ -36,7 +36,7 @@ type Stage struct {
 	own     *loop.Loop     // the component's
 	outside *loop.Loop     // the test's
 	test    *loop.Receiver // sends
-	ears    *loop.Receiver // receives
+	inbox   *loop.Receiver // receives
 	running sync.WaitGroup
 	wires   []*bus.Connection
 	log     testkit.Buffer
@@ -89,7 +89,7 @@ func stage(t testing.TB, c component.Component, o StageOptions) (*Stage, error) 
 		t: t, Component: c, own: loop.New("own"), outside: loop.New("test"),
 		got: map[string][]hostabi.Message{}, kept: map[string]bool{}, changed: make(chan struct{}, 1),
 	}
-	s.test, s.ears = s.outside.NewReceiver("test"), s.outside.NewReceiver("ears")
+	s.test, s.inbox = s.outside.NewReceiver("test"), s.outside.NewReceiver("inbox")
 	settings := RigOptions{Name: cmp.Or(o.Name, "probe"), Envs: o.Envs, Grants: o.Grants,
 		Run: component.Run{Name: t.Name(), Seed: o.Seed, Synchronous: o.Synchronous}}
 	s.Host = settings.host(s.own, slog.NewTextHandler(&s.log, nil))
@@ -199,7 +199,7 @@ func (s *Stage) From(signal string, keep bool, o bus.Options) {
 	s.t.Helper()
 	s.kept[signal] = keep
 	from := s.Host.Signal(signal)
-	s.connect(from, bus.NewSlot(s.ears, "test."+signal, from.Payload(), func(m *hostabi.Message) {
+	s.connect(from, bus.NewSlot(s.inbox, "test."+signal, from.Payload(), func(m *hostabi.Message) {
 		if keep && m.Handle != 0 {
 			if err := s.Arenas.Retain(m.Handle); err != nil {
 				s.t.Errorf("block %v of signal %s: %v", m.Handle, signal, err)
@@ -213,7 +213,7 @@ func (s *Stage) From(signal string, keep bool, o bus.Options) {
 func (s *Stage) Handle(signal string, o bus.Options, fn func(*hostabi.Message)) {
 	s.t.Helper()
 	from := s.Host.Signal(signal)
-	s.connect(from, bus.NewSlot(s.ears, "test."+signal, from.Payload(), fn), o)
+	s.connect(from, bus.NewSlot(s.inbox, "test."+signal, from.Payload(), fn), o)
 }
 
 func (s *Stage) connect(signal *bus.Signal, slot *bus.Slot, o bus.Options) {

@@ -24,7 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The process that compiles is this program again. Its first argument behind the role is the module's path; on its
+// The process that compiles is this program again. Its first argument after the role is the module's path; on its
 // standard input are the env.Source as a line of JSON, and the module. It writes the code into the folder that is its
 // descriptor 3, then a byte to its standard output, and runs the module for the first time. Its exit status tells the
 // result; details are in its standard error.
@@ -207,7 +207,7 @@ func (r *Runtime) compileApart(ctx context.Context, p *Plugin, source []byte, pa
 
 // diedRunning says how a module's first run ended its process.
 func diedRunning(err error, said string, late bool, limit time.Duration) error {
-	help := "build it again, or with another version of its compiler; it ran in a process of its own, nothing else is the worse"
+	help := "build it again, or with another version of its compiler; it ran in a process of its own, so nothing else is affected"
 	if late {
 		return errCompiler{fmt.Sprintf("does not end its first run within %v, although that has limits of its own", limit), help}
 	}

@@ -114,7 +114,7 @@ func TestCompiler_KeepsItsLimits(t *testing.T) {
 	keepsLimit(t, "validity", invalid, env.Source{}, "E014 bomb.wasm: is not valid: invalid function[")
 }
 
-// keepsLimit checks that a source is refused in these words, and that the next one is none the worse.
+// keepsLimit checks that a source is refused in these words, and that the next one is not affected.
 func keepsLimit(t *testing.T, what string, source []byte, config env.Source, want string) {
 	t.Run(what, func(t *testing.T) {
 		t.Parallel()

@@ -1,6 +1,6 @@
 // Package wasm runs environments that are WebAssembly modules: the wasm runtime.
 //
-// A module is checked, metered and compiled once (Runtime.Load gives a env.Plugin), then forked into as many
+// A module is checked, metered and compiled once (Runtime.Load returns an env.Plugin), then forked into as many
 // environments as are wanted. An Env steps inside the guest's own linear memory, into which the pages of a
 // trajectory block are mapped, so that the guest's store is the trajectory. Guests are not trusted: whatever a
 // module contains or does ends in an error that names it, never in a crash or a hang of the host.
@@ -12,8 +12,8 @@
 //	err = env.Step(0)
 //
 // Time is limited by fuel, which a rewriter adds to the code (internal/meter), never by another goroutine:
-// compiled code cannot be preempted, so nothing outside could stop it, and a collection of garbage would wait
-// for it. Memory is limited by the reservation that the guest's linear memory lives in.
+// compiled code cannot be preempted, so nothing outside could stop it, and the garbage collector would wait for
+// it. Memory is limited by the reservation that the guest's linear memory lives in.
 //
-// What the guest wrote into a block is not looked at here: core/trajectory and its users do that.
+// What the guest wrote into a block is not checked here: core/trajectory and its users do that.
 package wasm

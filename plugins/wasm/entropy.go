@@ -12,8 +12,8 @@ import (
 // entropyStream separates the random bytes of an environment from the numbers that it draws itself from its seed.
 const entropyStream env.Stream = 0x3C6EF372FE94F82B
 
-// checkEntropy rejects several environments in an instance that imports entropy and does not say for which of them: an
-// environment's bytes would depend on the others in its instance.
+// checkEntropy rejects several environments in an instance that imports entropy and does not export which of them it is
+// working on: an environment's bytes would depend on the others in its instance.
 func (p *Plugin) checkEntropy(o *env.Options) error {
 	if o.Envs == 1 || p.exports[hostabi.ExportCurrentEnv] {
 		return nil

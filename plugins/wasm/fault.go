@@ -19,7 +19,7 @@ import (
 type layout struct {
 	imports  int               // functions that it imports
 	names    map[uint32]string // of functions, as they stand in it
-	lines    *lines            // nil if it does not tell of source lines
+	lines    *lines            // nil if it has no source lines
 	stack    meter.Stack
 	dataLow  uint32 // lowest address of its data
 	dataHigh uint64 // where its data ends
@@ -150,7 +150,7 @@ func quote(text []byte) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// lastError returns the guest's own words about its newest error, in quotes, or "".
+// lastError returns the guest's text about its newest error, in quotes, or "".
 func (i *instance) lastError() string {
 	if !i.plugin.exports[hostabi.ExportLastError] || i.errorPtr == 0 {
 		return ""
@@ -166,7 +166,7 @@ func (i *instance) lastError() string {
 	return quote(text)
 }
 
-// words explains a status with the guest's own words where it has any.
+// words explains a status with the guest's text, if there is one.
 func (i *instance) words(s hostabi.Status) string {
 	said := i.said()
 	text := i.lastError()

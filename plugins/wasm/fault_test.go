@@ -236,7 +236,7 @@ func TestStep_EndsNotBeforeItsLimit(t *testing.T) {
 	}
 }
 
-// A guest that loops must not hold up the collector of garbage, which waits for every goroutine to stop somewhere.
+// A guest that loops must not hold up the garbage collector, which waits for every goroutine to stop somewhere.
 // If it did, this test would not end.
 func TestStep_LoopingGuestLetsTheCollectorRun(t *testing.T) {
 	r, done := loopingForever(t)

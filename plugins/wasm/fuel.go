@@ -9,8 +9,8 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
 )
 
-// A guest gets fuel by slices of about sliceTime. Between two slices nothing can stop it and the collector of
-// garbage waits for it, so they are short; their size follows from how fast this guest burns them.
+// A guest gets fuel by slices of about sliceTime. Between two slices nothing can stop it and the garbage
+// collector waits for it, so they are short; their size follows from how fast this guest burns them.
 const (
 	sliceTime  = time.Millisecond
 	firstSlice = 1 << 20

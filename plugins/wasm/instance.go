@@ -34,7 +34,7 @@ type instance struct {
 	host    hostState
 	stack   [6]uint64 // parameters and result of the call in progress
 
-	// Memory that the guest gave to the host at the start: the arguments, and errorBytes for its own words.
+	// Memory that the guest gave to the host at the start: the arguments, and errorBytes for its error text.
 	argsPtr, errorPtr uint32
 }
 

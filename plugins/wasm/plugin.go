@@ -38,7 +38,7 @@ type Plugin struct {
 	users // its environments
 }
 
-// errorBytes is the size of the buffer for the guest's own words.
+// errorBytes is the size of the buffer for the guest's error text.
 const errorBytes = 256
 
 var (

@@ -11,7 +11,7 @@ var (
 	_ env.Examiner  = (*Plugin)(nil)
 )
 
-// What Probe looks at: nullBytes from address 0 on, which compilers leave free so that a null pointer with the offset
+// What Probe checks: nullBytes from address 0 on, which compilers leave free so that a null pointer with the offset
 // of a field points there. A stack that ends at address 0 reaches there only when it is nearly full; then it has been
 // written without a gap of stackGap from there upwards.
 const (

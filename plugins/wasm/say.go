@@ -11,7 +11,7 @@ import (
 // lineWeight is what a line costs the guest besides its bytes, in units of fuel.
 const lineWeight = 100
 
-// maxSaid is how much of the guest's own words a fault includes.
+// maxSaid is how much of the guest's output to stderr a fault includes.
 const maxSaid = 200
 
 // Guests may write burst lines at once and linesPerSecond in the long run.

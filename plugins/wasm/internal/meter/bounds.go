@@ -1,8 +1,8 @@
 package meter
 
-// Bounds on what a module may hold. Compiling costs more than in proportion to some of these numbers and every process that
+// Bounds on what a module may hold. The cost of compiling grows faster than some of these numbers, and every process that
 // runs a module keeps something for each of them, so a file of a few kilobytes could ask for gigabytes. What compilers
-// write stays far below, but for data segments, of which Go's linker writes as many as are allowed here.
+// write stays far below, except for data segments, of which Go's linker writes as many as are allowed here.
 const (
 	maxTypes         = 10_000
 	maxParams        = 1_000 // of one signature

@@ -46,7 +46,8 @@ func (w *rewriter) code() error {
 	return nil
 }
 
-// room is about as much as the metered code of a function takes. To make room by and by would take several times as much.
+// room is about as much as the metered code of a function takes. Growing the buffer step by step would take several times
+// as much.
 func (p *plan) room(body span) int { return len(body.b) + p.added + 64 }
 
 // metered writes one function. Its memory is used again for the next.

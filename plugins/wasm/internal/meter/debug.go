@@ -41,7 +41,7 @@ const (
 	dwarfAddress     = 0x01 // DW_FORM_addr
 	dwarfData4       = 0x06 // DW_FORM_data4
 	dwarfOffset      = 0x17 // DW_FORM_sec_offset
-	dwarfFirst       = 1    // address where code begins; 0 means code that was thrown away
+	dwarfFirst       = 1    // address where code begins; 0 means code that the linker dropped
 	dwarfSpecial     = 13   // first opcode without operands
 	dwarfEnd         = 1    // DW_LNE_end_sequence
 	dwarfSetAddress  = 2    // DW_LNE_set_address

@@ -14,7 +14,7 @@ type SourceLines struct {
 	files []string
 }
 
-// lineRow is where the code of a line begins: an offset in the code section. Where the code of none begins, line is 0.
+// lineRow is where the code of a line begins: an offset in the code section. line is 0 where code without a line begins.
 type lineRow struct{ address, file, line uint32 }
 
 const (

@@ -19,7 +19,7 @@ type Error struct {
 	Kind   error // ErrFormat, ErrFeature or ErrBound
 	Offset int
 	What   string
-	// Number is how many of What a module holds that is too large, or more than which it holds, and Bound how many are accepted.
+	// Of ErrBound: how many of What the module holds, or at least holds, and how many are accepted.
 	Number, Bound uint64
 }
 
