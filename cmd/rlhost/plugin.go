@@ -71,7 +71,7 @@ func (c *pluginAddCommand) Run(p *program) error {
 	if err != nil {
 		return fail(exitUsage, err)
 	}
-	if err := replaceFile(c.Pipeline, edited); err != nil {
+	if err := files.Replace(c.Pipeline, edited); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.out, "%s: plugin %s is %s, sha256 %s\n", c.Pipeline, name, path, sum)
@@ -88,27 +88,6 @@ func pathIn(dir, path string) (string, error) {
 		relative = "./" + relative
 	}
 	return relative, err
-}
-
-// replaceFile writes a file as a whole or not at all.
-func replaceFile(path string, data []byte) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".rlhost-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(info.Mode().Perm()), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }
 
 type pluginShowCommand struct {

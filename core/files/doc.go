@@ -4,5 +4,5 @@
 //
 //	src, err := files.Read("pipeline.toml", 64<<10)
 //
-// What the content means is up to the caller.
+// Replace writes one as a whole. What the content means is up to the caller.
 package files
