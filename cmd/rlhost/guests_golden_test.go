@@ -11,7 +11,6 @@ import (
 	"github.com/rlhost/rlhost/examples/plugins"
 	"github.com/rlhost/rlhost/examples/plugins/golden"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
 // exact are the built-in environments that compute in float64 as Gymnasium does. Their structs in C are the state,
@@ -34,15 +33,7 @@ var exact = []struct {
 // TestGuests_ComputeWhatGymnasiumComputes puts an environment into every recorded state, float64 by float64, and
 // compares what it makes of it.
 func TestGuests_ComputeWhatGymnasiumComputes(t *testing.T) {
-	r, err := wasm.New(wasm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	r := newRuntime(t)
 	for _, c := range exact {
 		t.Run(c.name, func(t *testing.T) {
 			episodes, err := c.episodes()

@@ -24,15 +24,7 @@ func TestGuests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := wasm.New(wasm.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	r := newRuntime(t)
 	hashes := map[string]uint64{}
 	for name, file := range testkit.Guests(t, "cartpole", t.TempDir()) {
 		t.Run(name, func(t *testing.T) {

@@ -78,10 +78,7 @@ func TestPlugins_LearnerOfAGraphReaches475(t *testing.T) {
 	w := newWorkshop(t)
 	w.write("own.toml", plain+"[plugin.own]\npath = \"./own\"\n[component.learner]\nplugin = \"own\"\n")
 	w.build("own", "go", "./examples/plugins/gorgonia-learner")
-	end := w.train("own.toml", "--set", "run.stop={ return = 475, env_steps = 500_000 }")
-	if end.Reason != "return" || end.MeanReturn < 475 {
-		t.Errorf("ended by %s after %d env steps with a mean return of %g, want 475", end.Reason, end.EnvSteps, end.MeanReturn)
-	}
+	w.reaches(475, 500_000, "own.toml")
 }
 
 // Gymnasium's own environments train through the Python plugin, and how many processes share them changes nothing.
@@ -106,49 +103,50 @@ func TestPlugins_GymnasiumTrains(t *testing.T) {
 	}
 }
 
-// PPO in sixty lines learns, on the device that its table names.
-func TestPeers_ShortPPOLearns(t *testing.T) {
-	t.Parallel()
+// torch is a workshop with a pipeline whose learner is one of the examples in PyTorch, by the Python that RLHOST_TORCH names.
+func torch(t *testing.T, script, keys string) *workshop {
+	t.Helper()
 	python := os.Getenv("RLHOST_TORCH")
 	if python == "" {
 		t.Skip("make test-peers runs it, with PyTorch")
 	}
-	script, err := filepath.Abs("../../examples/plugins/pytorch-learner/short_ppo.py")
+	path, err := filepath.Abs("../../examples/plugins/pytorch-learner/" + script)
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(script)
-	if n := bytes.Count(text, []byte("\n")); err != nil || n > 60 {
-		t.Errorf("%d lines, want 60 at most: %v", n, err)
-	}
 	w := newWorkshop(t)
-	w.write("torch.toml", fmt.Sprintf("%s[plugin.torch]\npath = %q\ninterpreter = [%q]\nstart = \"2m\"\n[component.learner]\nplugin = \"torch\"\ndevice = \"cpu\"\n",
-		plain, script, python))
-	end := w.train("torch.toml", "--set", "run.stop={ return = 300, env_steps = 300_000 }")
-	if end.Reason != "return" || end.MeanReturn < 300 {
-		t.Errorf("ended by %s after %d env steps with a mean return of %g, want 300", end.Reason, end.EnvSteps, end.MeanReturn)
+	w.write("torch.toml", fmt.Sprintf("%s[plugin.torch]\npath = %q\ninterpreter = [%q]\nstart = \"2m\"\n[component.learner]\nplugin = \"torch\"\n%s",
+		plain, path, python, keys))
+	return w
+}
+
+// reaches trains until a mean return, which has to be reached within so many env steps.
+func (w *workshop) reaches(want float64, within int, file string, args ...string) {
+	w.t.Helper()
+	stop := fmt.Sprintf("run.stop={ return = %g, env_steps = %d }", want, within)
+	end := w.train(append([]string{file, "--set", stop}, args...)...)
+	if end.Reason != "return" || end.MeanReturn < want {
+		w.t.Errorf("ended by %s after %d env steps with a mean return of %g, want %g", end.Reason, end.EnvSteps, end.MeanReturn, want)
 	}
 }
 
-// The learner in PyTorch reaches 475 in both modes. It needs the Python that RLHOST_TORCH names: make test-peers.
+// PPO in sixty lines learns, on the device that its table names.
+func TestPeers_ShortPPOLearns(t *testing.T) {
+	t.Parallel()
+	w := torch(t, "short_ppo.py", "device = \"cpu\"\n")
+	text, err := os.ReadFile("../../examples/plugins/pytorch-learner/short_ppo.py")
+	if n := bytes.Count(text, []byte("\n")); err != nil || n > 60 {
+		t.Errorf("%d lines, want 60 at most: %v", n, err)
+	}
+	w.reaches(300, 300_000, "torch.toml")
+}
+
+// The learner in PyTorch reaches 475 in both modes.
 func TestPeers_PyTorchLearnerReaches475(t *testing.T) {
 	t.Parallel()
-	python := os.Getenv("RLHOST_TORCH")
-	if python == "" {
-		t.Skip("make test-peers runs it, with PyTorch")
-	}
-	script, err := filepath.Abs("../../examples/plugins/pytorch-learner/learner.py")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newWorkshop(t)
-	w.write("torch.toml", fmt.Sprintf("%s[plugin.torch]\npath = %q\ninterpreter = [%q]\n[component.learner]\nplugin = \"torch\"\n",
-		plain, script, python))
+	w := torch(t, "learner.py", "")
 	for _, mode := range []string{"sync", "async"} {
-		end := w.train("torch.toml", "--set", "train.mode="+mode, "--set", "run.stop={ return = 475, env_steps = 500_000 }")
-		if end.Reason != "return" || end.MeanReturn < 475 {
-			t.Errorf("%s: ended by %s after %d env steps with a mean return of %g, want 475", mode, end.Reason, end.EnvSteps, end.MeanReturn)
-		}
+		w.reaches(475, 500_000, "torch.toml", "--set", "train.mode="+mode)
 	}
 }
 

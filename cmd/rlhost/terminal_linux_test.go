@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -202,42 +201,12 @@ func (x *terminal) end() (code int, output string) {
 // troubled is a folder with a pipeline whose environments trap now and then, and that only Ctrl-C ends.
 func troubled(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
-	module, err := os.ReadFile(faultyGuests + "/faulty.wasm")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const pipeline = `
-rlhost = 1
-[run]
-name = "walk"
-evaluation = { episodes = 3 }
-[env.walk]
-use = "./faulty.wasm"
-args = { fault = 1, env = 17, step = 5000 }
-[train]
-preset = "fast"
-env = "walk"
-[policy.main]
-net = { hidden = [4] }
-[component.rollout]
-envs = 18
-splits = 1
-max_restarts = 1_000_000
-[component.batcher]
-dataset_rows = 1152
-[component.learner]
-epochs = 1
-minibatch = 1152
-[component.runner]
-every = "20ms"
-`
-	for name, data := range map[string][]byte{"faulty.wasm": module, "pipeline.toml": []byte(pipeline)} {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
+	w := newWorkshop(t)
+	w.copy("faulty.wasm", faultyGuests+"/faulty.wasm")
+	text := strings.NewReplacer(`"job"`, `"walk"`, `"./faulty.wasm"`, "\"./faulty.wasm\"\nargs = { fault = 1, env = 17, step = 5000 }",
+		"envs = 16", "envs = 18\nmax_restarts = 1_000_000").Replace(jobOf("walk", "faulty.wasm"))
+	w.write("pipeline.toml", text+"minibatch = 1152\n[component.batcher]\ndataset_rows = 1152\n[component.runner]\nevery = \"20ms\"\n")
+	return w.dir
 }
 
 // Patterns of whole lines.
