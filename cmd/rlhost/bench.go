@@ -61,7 +61,7 @@ func (c *benchCommand) Run(p *program) error {
 	return nil
 }
 
-// nativeCartPole steps CartPole as Go code in this process: what a guest's speed is held against.
+// nativeCartPole steps CartPole as Go code in this process: what a guest's speed is compared with.
 func nativeCartPole(envs int) func(d time.Duration) (float64, error) {
 	batch := cartpole.NewBatch(envs, cartpole.DefaultMaxSteps)
 	obs, final := make([]float32, envs*cartpole.ObsDim), make([]float32, envs*cartpole.ObsDim)

@@ -101,7 +101,7 @@ func (t *training) resumed(e *session.Resumed) {
 	if c == nil {
 		return
 	}
-	what, which, file := c.What, "the version before", ""
+	what, which, file := c.What, "the previous version", ""
 	if c.Component != "" {
 		what += " of " + c.Component
 	}

@@ -20,7 +20,7 @@ import (
 type live struct {
 	Status     statusCommand     `cmd:"" help:"Show how a running job is."`
 	Swap       swapCommand       `cmd:"" help:"Replace a component, or its environments, while the run goes on."`
-	Rollback   rollbackCommand   `cmd:"" help:"Go back to the version before."`
+	Rollback   rollbackCommand   `cmd:"" help:"Go back to the previous version."`
 	Reload     reloadCommand     `cmd:"" help:"Make a running job what a pipeline file says."`
 	Scale      scaleCommand      `cmd:"" help:"Run more or fewer instances of a component."`
 	Pause      pauseCommand      `cmd:"" help:"Pause components."`
@@ -42,7 +42,7 @@ type jobFlags struct {
 	run         *runs.Run     // whose job is asked, once that is known
 }
 
-// errNoJob: nothing runs there.
+// errNoJob says that nothing runs there.
 var errNoJob = errors.New("no job runs")
 
 // runningJob returns the run whose job is meant.

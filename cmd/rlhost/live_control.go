@@ -20,7 +20,7 @@ type resumeCommand struct {
 	jobFlags
 }
 
-// groupFlags say whom a request is for.
+// groupFlags say which components a request is for.
 type groupFlags struct {
 	Patterns []string      `arg:"" optional:"" name:"pattern" help:"Components by name, kind or pattern, such as rollout or 'rollout[*]'; default all."`
 	Deadline time.Duration `default:"30s" help:"How long all of them together may take."`

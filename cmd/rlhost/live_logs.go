@@ -70,7 +70,7 @@ func (c *logsCommand) show(p *program, record []byte) {
 	fmt.Fprint(p.out, recordText(record))
 }
 
-// recordText writes one record of a log as the console would have written it, behind its time.
+// recordText writes one record of a log as the console would have written it, after its time.
 func recordText(record []byte) string {
 	var fields map[string]any
 	if json.Unmarshal(record, &fields) != nil {

@@ -15,8 +15,8 @@ import (
 // partingTime is how long the last words before an immediate end may take: whoever reads them may have stopped.
 const partingTime = 200 * time.Millisecond
 
-// oneRequest is how long after the first signal others count as the same: who asks a whole process group, as
-// timeout(1) does, asks each of them twice.
+// oneRequest is how long after the first signal others count as the same: timeout(1) signals its child and then the whole
+// process group, so the child gets two.
 const oneRequest = 100 * time.Millisecond
 
 // interruptible returns a context that the first Ctrl-C ends, or another polite request to end. The second ends the

@@ -46,8 +46,8 @@ var killPoints = map[string]killAt{
 	"before the module is stored":    {operation: "rename plugins/", nth: 1, runs: []string{oldVersion}},
 	"after the module was stored":    {operation: "fsync 0001/plugins", nth: 1, runs: []string{oldVersion}},
 	"before the change has begun":    {operation: "pwrite 0001/events.jsonl", nth: 1, runs: []string{oldVersion}},
-	"after the change has begun":     {operation: "fsync 0001/events.jsonl", nth: 1, runs: []string{oldVersion}, says: killed + "the version before, c.wasm$"},
-	"before pipeline.toml":           {operation: "rename 0001/pipeline.toml", nth: 1, runs: []string{oldVersion}, says: killed + "the version before, c.wasm$"},
+	"after the change has begun":     {operation: "fsync 0001/events.jsonl", nth: 1, runs: []string{oldVersion}, says: killed + "the previous version, c.wasm$"},
+	"before pipeline.toml":           {operation: "rename 0001/pipeline.toml", nth: 1, runs: []string{oldVersion}, says: killed + "the previous version, c.wasm$"},
 	"after pipeline.toml":            {operation: "pwrite 0001/events.jsonl", nth: 2, runs: []string{newVersion}, says: killed + "the new version, rust.wasm$"},
 	"after the change was committed": {operation: "fsync 0001/events.jsonl", nth: 2, runs: []string{newVersion}, says: `^rollout runs rust.wasm \([0-9a-f]+\), since the swap at [0-9]+ env steps$`},
 }

@@ -275,7 +275,7 @@ func (c *change) commit(ctx context.Context, t *pipeline.Transition, before *gra
 	}
 	// It has been made: the client may go.
 	if err := c.write(text); err != nil {
-		c.notes = append(c.notes, err.Error()+"; until that is done, rlhost train --resume would run the version before")
+		c.notes = append(c.notes, err.Error()+"; until that is done, rlhost train --resume would run the previous version")
 	}
 	c.noteMade(line)
 	c.noted(c.describe(c.parts))

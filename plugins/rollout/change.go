@@ -364,7 +364,7 @@ func (x *change) rollBack(fault error) {
 	if x.k.current != x || x.goesBack() {
 		return
 	}
-	x.c.h.Log.Warn("environments go back to the version before", "error", fault)
+	x.c.h.Log.Warn("environments go back to the previous version", "error", fault)
 	x.fault = fault
 	x.goBack()
 }
