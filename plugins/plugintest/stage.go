@@ -6,10 +6,9 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
-
-	"syscall"
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/bus"

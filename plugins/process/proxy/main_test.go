@@ -12,6 +12,8 @@ func play(role string, args []string) {
 	switch role {
 	case "probe":
 		serveProbe()
+	case "unpausable":
+		serveUnpausable()
 	case "host":
 		playHost(args[0])
 	case "keeper":

@@ -207,9 +207,9 @@ func TestPause_AsksTheSuccessorOfADeadProcess(t *testing.T) {
 	k.give(t, 1)
 }
 
-// A component that knows nothing of it rests between two messages.
+// A component that cannot be told to rest is at rest between two messages.
 func TestPause_OfAComponentWithoutIt(t *testing.T) {
-	c := newProbe(t, spawntest.Self(t, "probe"))
+	c := newProbe(t, spawntest.Self(t, "unpausable"))
 	s := plugintest.NewStage(t, c, plugintest.StageOptions{})
 	block := bus.Options{Mode: bus.All, Depth: 256, Overflow: bus.Block}
 	numbers := s.To("on_number", false, block)

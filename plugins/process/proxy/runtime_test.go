@@ -14,9 +14,16 @@ import (
 )
 
 // serveProbe is the probe as a plugin in Go.
-func serveProbe() {
+func serveProbe() { serveKind(plugintest.NewProbe) }
+
+// serveUnpausable is a probe that cannot be told to rest.
+func serveUnpausable() {
+	serveKind(func() component.Component { return struct{ component.Component }{plugintest.NewProbe()} })
+}
+
+func serveKind(probe func() component.Component) {
 	sdk.Serve(sdk.Plugin{
-		Kinds: map[string]func() component.Component{"probe": plugintest.NewProbe},
+		Kinds: map[string]func() component.Component{"probe": probe},
 		Docs:  map[string]string{"probe": "does as it is told"},
 
 		Components: map[string]func() author.Component{"scribe": scribe.New},
