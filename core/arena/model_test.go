@@ -408,20 +408,17 @@ func (m *model) finish() {
 }
 
 func TestArena_AgreesWithModel(t *testing.T) {
-	random := testkit.Random(t)
 	rounds := 200
 	if testing.Short() {
 		rounds = 50
 	}
-	for range rounds {
-		data := make([]byte, 2*(1+random.IntN(400)))
-		for i := range data {
-			data[i] = byte(random.Uint32())
-		}
-		m := newModel(t)
-		m.run(data)
-		m.finish()
-	}
+	testkit.Scripts(t, rounds, 800, playModel)
+}
+
+func playModel(t *testing.T, script []byte) {
+	m := newModel(t)
+	m.run(script)
+	m.finish()
 }
 
 func FuzzArenaOps(f *testing.F) {
@@ -430,8 +427,6 @@ func FuzzArenaOps(f *testing.F) {
 	f.Add([]byte{0x80, 0, 2, 0, 8, 0, 0x8b, 0, 10, 255, 9, 0})         // the other process commits, shares and dies
 	f.Add([]byte{0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 9, 0x80, 255}) // exhausted
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m := newModel(t)
-		m.run(data[:min(len(data), 2000)])
-		m.finish()
+		playModel(t, data[:min(len(data), 2000)])
 	})
 }

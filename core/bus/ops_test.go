@@ -3,7 +3,6 @@ package bus_test
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -11,6 +10,7 @@ import (
 	"github.com/rlhost/rlhost/core/bus"
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // world is what a script acts on: the bus, or the model of it.
@@ -332,20 +332,12 @@ func TestBus_BehavesLikeTheModel(t *testing.T) {
 	if testing.Short() {
 		scripts = 60
 	}
-	for range scripts {
-		seed := rand.Uint64()
-		random := rand.New(rand.NewPCG(seed, 0))
-		s := make(script, 40+random.IntN(600))
-		for i := range s {
-			s[i] = byte(random.Uint32())
-		}
-		synctest.Test(t, func(t *testing.T) {
-			checkScript(t, s)
-			if t.Failed() {
-				t.Fatalf("seed %d", seed)
-			}
-		})
-	}
+	testkit.Scripts(t, scripts, 600, play)
+}
+
+// play plays a script in a bubble.
+func play(t *testing.T, bytes []byte) {
+	synctest.Test(t, func(t *testing.T) { checkScript(t, bytes) })
 }
 
 func FuzzBusOps(f *testing.F) {
@@ -353,6 +345,6 @@ func FuzzBusOps(f *testing.F) {
 		if len(s) > 2000 {
 			return
 		}
-		synctest.Test(t, func(t *testing.T) { checkScript(t, s) })
+		play(t, s)
 	})
 }

@@ -2,13 +2,13 @@ package loop_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"testing/synctest"
 
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 // world is what a script acts on: a loop, or the model of it.
@@ -187,20 +187,12 @@ func TestLoop_BehavesLikeTheModel(t *testing.T) {
 	if testing.Short() {
 		scripts = 150
 	}
-	for range scripts {
-		seed := rand.Uint64()
-		random := rand.New(rand.NewPCG(seed, 0))
-		bytes := make([]byte, 40+random.IntN(800))
-		for i := range bytes {
-			bytes[i] = byte(random.Uint32())
-		}
-		synctest.Test(t, func(t *testing.T) {
-			checkScript(t, bytes)
-			if t.Failed() {
-				t.Fatalf("seed %d", seed)
-			}
-		})
-	}
+	testkit.Scripts(t, scripts, 800, play)
+}
+
+// play plays a script in a bubble.
+func play(t *testing.T, bytes []byte) {
+	synctest.Test(t, func(t *testing.T) { checkScript(t, bytes) })
 }
 
 func FuzzLoopOps(f *testing.F) {
@@ -208,6 +200,6 @@ func FuzzLoopOps(f *testing.F) {
 		if len(bytes) > 2000 {
 			return
 		}
-		synctest.Test(t, func(t *testing.T) { checkScript(t, bytes) })
+		play(t, bytes)
 	})
 }
