@@ -98,7 +98,7 @@ func TestCredit_ReachesWhoAskedWhoeverFrees(t *testing.T) {
 	n.arena[2].OnFree(2, nil)
 	n.use(0, 1, 2)
 	n.use(1, 0, 2)
-	n.expect("after nobody asks any more")
+	n.expect("after the last receiver is gone")
 }
 
 func TestCredit_NamesTheUseThatIsOver(t *testing.T) {

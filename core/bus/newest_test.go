@@ -14,16 +14,16 @@ import (
 func TestConnect_InModeLatestGivesTheNewestMessageAtOnce(t *testing.T) {
 	latest := bus.Options{Mode: bus.Latest, Depth: 1}
 	for name, before := range map[string]func(t *testing.T, f *fixture){
-		"nobody was there":     func(*testing.T, *fixture) {},
-		"another one is there": func(t *testing.T, f *fixture) { connect(t, f.sig, f.in.Slot, latest) },
-		"all get it":           func(t *testing.T, f *fixture) { connect(t, f.sig, f.in.Slot, bus.Options{Depth: 9}) },
-		"it waits for room":    func(t *testing.T, f *fixture) { connect(t, f.sig, f.in.Slot, bus.Options{Depth: 1}) },
-		"it waits in a queue":  func(t *testing.T, f *fixture) { connect(t, f.sig, f.in.Slot, bus.Options{Mode: bus.Queue, Depth: 1}) },
+		"nothing was connected": func(*testing.T, *fixture) {},
+		"another one is there":  func(t *testing.T, f *fixture) { connect(t, f.sig, f.in.Slot, latest) },
+		"all get it":            func(t *testing.T, f *fixture) { connect(t, f.sig, f.in.Slot, bus.Options{Depth: 9}) },
+		"it waits for room":     func(t *testing.T, f *fixture) { connect(t, f.sig, f.in.Slot, bus.Options{Depth: 1}) },
+		"it waits in a queue":   func(t *testing.T, f *fixture) { connect(t, f.sig, f.in.Slot, bus.Options{Mode: bus.Queue, Depth: 1}) },
 		"it was dropped": func(t *testing.T, f *fixture) {
 			connect(t, f.sig, f.in.Slot, bus.Options{Depth: 1, Overflow: bus.DropNewest})
 		},
-		"it was for somebody": func(t *testing.T, f *fixture) { connect(t, f.sig, f.in.Slot, bus.Options{Mode: bus.Reply, Depth: 9}) },
-		"it was for nobody here": func(t *testing.T, f *fixture) {
+		"it was for this peer": func(t *testing.T, f *fixture) { connect(t, f.sig, f.in.Slot, bus.Options{Mode: bus.Reply, Depth: 9}) },
+		"it was for another peer": func(t *testing.T, f *fixture) {
 			connect(t, f.sig, f.in.Slot, bus.Options{Mode: bus.Reply, Depth: 9, Peer: 1})
 		},
 	} {

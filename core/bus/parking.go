@@ -32,7 +32,7 @@ type parking struct {
 	mu      sync.Mutex
 	waiting fifo
 	open    []*Connection // may take messages; after Disconnect only the last one, while messages wait
-	emptied chan struct{} // closed once no message waits; nil where nobody waits for that
+	emptied chan struct{} // closed once no message waits; nil while no caller waits for that
 }
 
 // add queues m at a connection with room, or parks it. c is the connection whose turn it was.
@@ -110,7 +110,7 @@ func (p *parking) whenEmpty() <-chan struct{} {
 	return emptied
 }
 
-// tellEmpty wakes those who wait until no message does. The caller must hold mu.
+// tellEmpty wakes the callers that wait until no message waits. The caller must hold mu.
 func (p *parking) tellEmpty() {
 	if p.emptied != nil && p.waiting.Len() == 0 {
 		close(p.emptied)

@@ -24,7 +24,7 @@
 //	Restore           at most once, before the first slot
 //	slots, timers     on the loop, one at a time
 //	Snapshot          on the loop, between two slots; (Pauser) at rest
-//	(Pauser)          Pause, its rested, then Resume, or Waiting and no slot any more
+//	(Pauser)          Pause, its rested, then Resume, or Waiting and no further slot
 //	(EnvRunner)       PrepareEnvs on any goroutine; Commit, Cancel and Settle of what it returns on the loop; Close
 //	Stop              once, after the loop has ended, also after a failed Start
 //

@@ -21,7 +21,7 @@ type Client struct {
 	in   *bufio.Reader
 
 	mu   sync.Mutex
-	dead error // under mu: why the connection is of no use any more
+	dead error // under mu: why the connection can no longer be used
 }
 
 // Dial connects to the job that listens at path. It returns an *Error with CodeNoJob if none does, CodeForbidden if it
@@ -169,7 +169,7 @@ func (c *Client) answer(notice func(json.RawMessage)) (a answer, err error) {
 
 // lost returns the error for a connection that ended before it should.
 func (c *Client) lost(ctx context.Context, err error) error {
-	_ = c.conn.Close() // it is of no use any more
+	_ = c.conn.Close() // it can no longer be used
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

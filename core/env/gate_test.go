@@ -101,7 +101,7 @@ func TestGate_OfManyGoroutinesIsTakenByOne(t *testing.T) {
 	}
 	all.Wait()
 	if entered.Load() == 0 {
-		t.Error("nobody got in")
+		t.Error("no call was admitted")
 	}
 }
 

@@ -25,7 +25,7 @@ type Transport interface {
 	Wait(d time.Duration) bool
 	// Nudge makes the current Wait, or the next one, return.
 	Nudge()
-	// IsShut reports that the other end will put nothing more, or that nothing can come any more.
+	// IsShut reports that the other end will put nothing more, or that nothing can come from there.
 	IsShut() bool
 	// Close releases what the end has. It must not be used afterwards.
 	Close() error

@@ -24,7 +24,7 @@ type windows struct {
 	full   int  // windows of ports that are full
 	whole  bool // the window of all ports together is full
 	held   bool // HoldBack
-	ended  bool // nothing pauses the component any more
+	ended  bool // the component is no longer paused
 	paused bool // the windows have paused the component
 	pauses uint64
 }

@@ -15,7 +15,7 @@ func (r *Receiver) Close() {
 	l.Do(r.shut)
 }
 
-// shut ends a receiver to which nothing is posted any more. The caller must own the loop.
+// shut ends a receiver to which nothing more is posted. The caller must own the loop.
 func (r *Receiver) shut() {
 	l := r.loop
 	for _, t := range r.timers(l) {

@@ -6,7 +6,7 @@ import "github.com/rlhost/rlhost/hostabi"
 //
 //	t = tail; cells t … t+k-1 are FREE
 //	cell[t]     FREE(t) → WRITING(t, k, owner)     claims all of them in one step
-//	tail        t → t+k                            or somebody who sees the claim does it
+//	tail        t → t+k                            or another process that sees the claim does it
 //	cell[t+i]   → READY(t+i), last to first        the first store makes the batch visible
 //
 // and a get:

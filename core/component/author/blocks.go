@@ -11,7 +11,7 @@ import (
 	sdk "github.com/rlhost/rlhost/sdk/component"
 )
 
-// errSpent is the error for a token that names nothing any more.
+// errSpent is the error for a token that no longer names anything.
 var errSpent = errors.New("the block was released, or the slot that it came to has returned")
 
 // token is what of a Block the author does not see.

@@ -42,11 +42,11 @@ const (
 // Where several may wait, waking one is enough as long as that one does the work. So the woken one owes the others
 // the flag that the ring cleared:
 //
-//   - One who finds what it waited for raises the flag at once: it may now be busy for a while, or have put its last
+//   - A waiter that finds what it waited for raises the flag at once: it may now be busy for a while, or have put its last
 //     message and never come back, and then the others would sleep through a queue that has room.
-//   - One who was woken in vain, because somebody who was awake was faster, sleeps for a short while without raising
-//     the flag, and then as usual.
-//   - One who consumes a stream and has emptied the queue lets it fill for a moment, without raising the flag.
+//   - A waiter that was woken in vain, because another end was faster, sleeps for a short while without raising the
+//     flag, and then as usual.
+//   - A consumer of a stream that has emptied the queue lets it fill for a moment, without raising the flag.
 //
 // If the woken one is killed or slow, the others check for themselves when their nap is over.
 type Waiter struct {
