@@ -36,7 +36,7 @@ func newSession(ctx context.Context, verbs Verbs, log *slog.Logger, conn net.Con
 	return &session{ctx: ctx, verbs: verbs, log: log, conn: conn, in: bufio.NewReader(conn), occupy: occupy}
 }
 
-// refuse tells a client why it is not served, without waiting.
+// refuse tells a client why it is not served.
 func refuse(c *ipc.Conn, err error) {
 	why := Errorf(CodeForbidden, "this job is another user's: %v", err)
 	switch {
@@ -45,13 +45,9 @@ func refuse(c *ipc.Conn, err error) {
 	case errors.Is(err, errClosing):
 		why = Errorf(CodeEnded, "%v", errClosing)
 	}
-	_ = c.SetWriteDeadline(time.Now().Add(time.Millisecond))
 	for _, v := range []any{hello{Protocol}, answer{Error: why}} {
 		frame, err := encodeFrame(v)
-		if err != nil {
-			return
-		}
-		if _, err := c.Write(frame); err != nil {
+		if err != nil || writeFrame(c, frame) != nil {
 			return // a fresh socket has room for both: this one is broken
 		}
 	}
