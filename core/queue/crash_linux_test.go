@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -68,31 +69,38 @@ func takeAll(t testing.TB, e *End, next uint64) uint64 {
 	}
 }
 
-// producerDies has a child put until it is killed, and checks that exactly what it had put arrives.
-func producerDies(t testing.TB, task childTask, kill func(*exec.Cmd, *fifotest.Notes)) Recovered {
+// killer ends a child that has been started.
+type killer func(*exec.Cmd, *fifotest.Notes)
+
+// dies has a child use a queue until it is killed, while a goroutine works at the other end again and again. It returns
+// the queue, in which the child's claims are not recovered, and the child's notes.
+func dies(t testing.TB, task childTask, kill killer, work func(other *End)) (*MPMC, *fifotest.Notes) {
 	t.Helper()
 	q := newTestQueue(t, task.bytes)
 	n, seg := fifotest.NewNotes(t)
 	cmd := fifotest.StartChild(t, task, q.FD(), seg)
-	stop := make(chan struct{})
-	next := uint64(1)
-	var reading sync.WaitGroup
-	reading.Go(func() {
-		e := q.As(1)
-		for {
-			next = takeAll(t, e, next)
-			select {
-			case <-stop:
-				return
-			default:
-				runtime.Gosched()
-			}
+	var over atomic.Bool
+	var working sync.WaitGroup
+	working.Go(func() {
+		for other := q.As(1); !over.Load(); {
+			work(other)
 		}
 	})
 	kill(cmd, n)
 	fifotest.WaitDead(t, cmd)
-	close(stop)
-	reading.Wait()
+	over.Store(true)
+	working.Wait()
+	return q, n
+}
+
+// producerDies has a child put until it is killed, and checks that exactly what it had put arrives.
+func producerDies(t testing.TB, task childTask, kill killer) Recovered {
+	t.Helper()
+	next := uint64(1)
+	q, n := dies(t, task, kill, func(other *End) {
+		next = takeAll(t, other, next)
+		runtime.Gosched()
+	})
 	done := q.Recover(uint16(task.owner), func(Item) { t.Error("a producer's death hands messages out") })
 	next = takeAll(t, q.As(2), next)
 	put := n.Moved.Load()
@@ -104,35 +112,18 @@ func producerDies(t testing.TB, task childTask, kill func(*exec.Cmd, *fifotest.N
 }
 
 // consumerDies has a child get until it is killed, and checks that what it had not taken is handed out or still there.
-func consumerDies(t testing.TB, task childTask, kill func(*exec.Cmd, *fifotest.Notes)) Recovered {
+func consumerDies(t testing.TB, task childTask, kill killer) Recovered {
 	t.Helper()
-	q := newTestQueue(t, task.bytes)
-	n, seg := fifotest.NewNotes(t)
-	cmd := fifotest.StartChild(t, task, q.FD(), seg)
-	stop := make(chan struct{})
 	put := uint64(0)
-	var writing sync.WaitGroup
-	writing.Go(func() {
-		e := q.As(1)
-		items := Items(3, task.bytes)
-		for {
-			for i := range items {
-				number(&items[i], 0, put+uint64(i)+1)
-			}
-			if e.PutMany(items, time.Millisecond) == nil {
-				put += uint64(len(items))
-			}
-			select {
-			case <-stop:
-				return
-			default:
-			}
+	items := Items(3, task.bytes)
+	q, n := dies(t, task, kill, func(other *End) {
+		for i := range items {
+			number(&items[i], 0, put+uint64(i)+1)
+		}
+		if other.PutMany(items, time.Millisecond) == nil {
+			put += uint64(len(items))
 		}
 	})
-	kill(cmd, n)
-	fifotest.WaitDead(t, cmd)
-	close(stop)
-	writing.Wait()
 	first := uint64(0)
 	next := uint64(0)
 	done := q.Recover(uint16(task.owner), func(item Item) {
@@ -240,7 +231,7 @@ func TestMPMC_ProcessKilledAtRandomIsRepaired(t *testing.T) {
 }
 
 // killLater kills a child some time after it has begun.
-func killLater(delay time.Duration) func(*exec.Cmd, *fifotest.Notes) {
+func killLater(delay time.Duration) killer {
 	return func(cmd *exec.Cmd, n *fifotest.Notes) {
 		for n.Running.Load() == 0 {
 			time.Sleep(50 * time.Microsecond)
