@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -8,23 +9,24 @@ import (
 	"os"
 )
 
-// logFile is a file of lines that only grows. A line is there whole or not at all, also on a full disk.
+// logFile is a file of records, such as lines, that only grows. A record is there whole or not at all, also on a full disk.
 type logFile struct {
 	path   string
-	header string // first line of a new file, with its newline
+	header []byte                           // first record of a new file
+	whole  func(r io.Reader) (int64, error) // how many of the first bytes are whole records
 	f      *os.File
 	size   int64
 }
 
-// append writes whole lines. After an error nothing of them is in the file, and a later call tries again.
-func (l *logFile) append(lines []byte) error {
-	if len(lines) == 0 {
+// append writes whole records. After an error nothing of them is in the file, and a later call tries again.
+func (l *logFile) append(records []byte) error {
+	if len(records) == 0 {
 		return nil
 	}
 	if err := l.open(); err != nil {
 		return err
 	}
-	n, err := l.f.Write(lines)
+	n, err := l.f.Write(records)
 	if err == nil {
 		l.size += int64(n)
 		return nil
@@ -34,7 +36,7 @@ func (l *logFile) append(lines []byte) error {
 	return err
 }
 
-// open opens or makes the file. A last line that a dead process left unfinished is ended.
+// open opens or makes the file. A last record that a dead process left unfinished is cut off.
 func (l *logFile) open() error {
 	if l.f != nil {
 		return nil
@@ -43,23 +45,40 @@ func (l *logFile) open() error {
 	if err != nil {
 		return err
 	}
-	stat, err := f.Stat()
+	size, err := l.whole(f)
+	if err == nil {
+		err = f.Truncate(size)
+	}
 	if err != nil {
-		_ = f.Close()
-		return err
+		return errors.Join(err, f.Close())
 	}
-	l.f, l.size = f, stat.Size()
-	start := ""
-	if l.size == 0 {
-		start = l.header
-	} else if !endsLine(f, l.size) {
-		start = "\n"
+	l.f, l.size = f, size
+	if size > 0 {
+		return nil
 	}
-	return l.append([]byte(start))
+	return l.append(l.header)
 }
 
-// length returns the size of the file, 0 if it is not there.
-func (l *logFile) length() int64 {
+// wholeLines returns where the last line ends.
+func wholeLines(r io.Reader) (int64, error) {
+	var whole, size int64
+	for b := make([]byte, 64<<10); ; {
+		n, err := r.Read(b)
+		if i := bytes.LastIndexByte(b[:n], '\n'); i >= 0 {
+			whole = size + int64(i) + 1
+		}
+		size += int64(n)
+		if errors.Is(err, io.EOF) {
+			return whole, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+}
+
+// mark returns the size of the file, 0 if it is not there.
+func (l *logFile) mark() int64 {
 	if l.f != nil {
 		return l.size
 	}
@@ -70,14 +89,7 @@ func (l *logFile) length() int64 {
 	return stat.Size()
 }
 
-// endsLine reports whether a line ends right before the offset.
-func endsLine(f *os.File, offset int64) bool {
-	var b [1]byte
-	_, err := f.ReadAt(b[:], offset-1)
-	return err == nil && b[0] == '\n'
-}
-
-// rewind takes the file back to the size that it had at a checkpoint. The lines after it belong to an abandoned future;
+// rewind takes the file back to the size that it had at a checkpoint. The records after it belong to an abandoned future;
 // they move to a file of their own.
 func (l *logFile) rewind(size int64) error {
 	if _, err := os.Stat(l.path); errors.Is(err, fs.ErrNotExist) {
@@ -86,8 +98,11 @@ func (l *logFile) rewind(size int64) error {
 	if err := l.open(); err != nil {
 		return err
 	}
-	if size >= l.size || size < 0 || size > 0 && !endsLine(l.f, size) {
-		return nil // another run's file, or nothing behind it
+	if size >= l.size || size < 0 {
+		return nil
+	}
+	if whole, err := l.whole(io.NewSectionReader(l.f, 0, size)); err != nil || whole != size {
+		return err // another run's file
 	}
 	other, err := os.OpenFile(l.path+".abandoned", os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {

@@ -17,11 +17,12 @@ const episodeBuffer = 64 << 10
 
 // logs are the files of a run. Their errors are counted and never returned: training does not end for its log.
 type logs struct {
-	metrics, episodes *logFile // nil where there are none
-	errors            *stat.Counter
-	warn              *slog.Logger
-	warned            bool
-	csv               []byte // episodes that are not written yet
+	metrics  map[string]metricsLog // by name
+	episodes *logFile              // nil where there are none
+	errors   *stat.Counter
+	warn     *slog.Logger
+	warned   bool
+	csv      []byte // episodes that are not written yet
 }
 
 // report counts an error and logs the first.
@@ -64,27 +65,38 @@ func (l *logs) flushEpisodes() {
 	l.csv = l.csv[:0]
 }
 
-// sizes returns how long the files are with everything flushed.
-func (l *logs) sizes() (metrics, episodes int64) {
-	if l.metrics == nil {
-		return 0, 0
-	}
+// marks returns where the files end with everything flushed, by name; episodes count as the log of that name.
+func (l *logs) marks() map[string]int64 {
 	l.flushEpisodes()
-	return l.metrics.length(), l.episodes.length()
+	marks := map[string]int64{}
+	for name, log := range l.metrics {
+		marks[name] = log.mark()
+	}
+	if l.episodes != nil {
+		marks[EpisodesFile] = l.episodes.mark()
+	}
+	return marks
 }
 
-// rewind takes the files back to these sizes.
-func (l *logs) rewind(metrics, episodes int64) {
-	if l.metrics == nil {
-		return
+// rewind takes the files back to these marks.
+func (l *logs) rewind(marks map[string]int64) {
+	for name, log := range l.metrics {
+		if mark, ok := marks[name]; ok {
+			l.report(log.rewind(mark))
+		}
 	}
-	l.report(l.metrics.rewind(metrics))
-	l.report(l.episodes.rewind(episodes))
+	if mark, ok := marks[EpisodesFile]; ok && l.episodes != nil {
+		l.report(l.episodes.rewind(mark))
+	}
 }
 
 func (l *logs) close() error {
-	if l.metrics == nil {
-		return nil
+	var errs []error
+	for _, log := range l.metrics {
+		errs = append(errs, log.close())
 	}
-	return errors.Join(l.metrics.close(), l.episodes.close())
+	if l.episodes != nil {
+		errs = append(errs, l.episodes.close())
+	}
+	return errors.Join(errs...)
 }

@@ -2,14 +2,12 @@ package runner
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"github.com/rlhost/rlhost/core/component"
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -43,35 +41,36 @@ func (c *Runner) readStats(h hostabi.Handle) ([]string, []float64, error) {
 	return names, values, errors.Join(lease.Release())
 }
 
-// writeMetrics appends a line to metrics.jsonl: what the learner reports, the window, and all counters of the
-// host. A name is in the line once.
+// writeMetrics writes a row: what the learner reports, the window, and all counters of the host.
 func (c *Runner) writeMetrics(names []string, values []float64) {
-	if c.log.metrics == nil {
+	if len(c.log.metrics) == 0 {
 		return
 	}
 	now := time.Now()
 	c.rate.Observe(now, float64(c.envStepsMade()))
-	l := line{b: []byte{'{'}, has: make(map[string]bool)}
-	l.number(globalStep, float64(c.trained))
-	l.number("time", float64(now.UnixMilli())/1000)
-	l.number("charts/SPS", c.rate.PerSecond(shortWindow))
+	r := row{has: make(map[string]bool)}
+	r.number(globalStep, float64(c.trained))
+	r.number("time", float64(now.UnixMilli())/1000)
+	r.number("charts/SPS", c.rate.PerSecond(shortWindow))
 	if c.window.Len() > 0 {
-		l.number(component.GaugeMeanReturn, c.window.Mean())
-		l.number("charts/episodic_length", c.window.MeanLength())
+		r.number(component.GaugeMeanReturn, c.window.Mean())
+		r.number("charts/episodic_length", c.window.MeanLength())
 	}
-	l.number("charts/episodes", float64(c.window.Episodes()))
-	l.number("charts/window_full", flag(c.window.Full()))
-	l.number("perf/wall_seconds", c.wall().Seconds())
+	r.number("charts/episodes", float64(c.window.Episodes()))
+	r.number("charts/window_full", flag(c.window.Full()))
+	r.number("perf/wall_seconds", c.wall().Seconds())
 	for i, name := range names {
-		l.number(name, values[i])
+		r.number(name, values[i])
 	}
-	c.environments(&l)
+	c.environments(&r)
 	for _, s := range c.h.Stats.Snapshot() {
 		if !strings.HasPrefix(s.Name, environment) {
-			l.number(s.Name, s.Value)
+			r.number(s.Name, s.Value)
 		}
 	}
-	c.log.report(c.log.metrics.append(append(l.b, '}', '\n')))
+	for _, l := range c.log.metrics {
+		c.log.report(l.write(now, c.trained, r.metrics))
+	}
 }
 
 // environment is the prefix of the names of numbers reported by environments.
@@ -85,7 +84,7 @@ type told struct {
 
 // environments writes the numbers that environments have reported since the last line: their mean and count. The newest
 // number alone would come from an arbitrary environment.
-func (c *Runner) environments(l *line) {
+func (c *Runner) environments(r *row) {
 	now := map[string]told{}
 	c.h.Stats.Each(nil, nil, func(name string, h *stat.Histogram) {
 		if strings.HasPrefix(name, environment) {
@@ -96,8 +95,8 @@ func (c *Runner) environments(l *line) {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		before, n := c.told[name], now[name]
 		if n.count > before.count {
-			l.number(name, (n.sum-before.sum)/float64(n.count-before.count))
-			l.number(name+"/count", float64(n.count-before.count))
+			r.number(name, (n.sum-before.sum)/float64(n.count-before.count))
+			r.number(name+"/count", float64(n.count-before.count))
 		}
 	}
 	c.told = now
@@ -110,32 +109,22 @@ func flag(b bool) float64 {
 	return 0
 }
 
-// line is a JSON object of numbers.
-type line struct {
-	b   []byte
-	has map[string]bool
+// metric is one number of a row.
+type metric struct {
+	name  string
+	value float64
 }
 
-// number adds a member unless the name is taken. JSON has no NaN and no infinity: they become null.
-func (l *line) number(name string, v float64) {
-	if l.has[name] {
-		return
-	}
-	l.has[name] = true
-	if len(l.b) > 1 {
-		l.b = append(l.b, ',')
-	}
-	quoted, err := json.Marshal(name)
-	if err != nil {
-		panic(fmt.Sprintf("runner: a string without JSON: %v", err))
-	}
-	l.b = append(append(l.b, quoted...), ':')
-	switch size := math.Abs(v); {
-	case !finite(v):
-		l.b = append(l.b, "null"...)
-	case size != 0 && (size < 1e-6 || size >= 1e21):
-		l.b = strconv.AppendFloat(l.b, v, 'e', -1, 64)
-	default:
-		l.b = strconv.AppendFloat(l.b, v, 'f', -1, 64)
+// row is what all logs of metrics write at a time. A name is in it once.
+type row struct {
+	metrics []metric
+	has     map[string]bool
+}
+
+// number adds a metric unless the name is taken.
+func (r *row) number(name string, v float64) {
+	if !r.has[name] {
+		r.has[name] = true
+		r.metrics = append(r.metrics, metric{name, v})
 	}
 }

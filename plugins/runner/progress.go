@@ -82,7 +82,7 @@ func (c *Runner) show() {
 		c.showJSON()
 		return
 	}
-	if !slices.Contains(c.config.Log, "console") {
+	if !slices.Contains(c.config.Log, logConsole) {
 		return
 	}
 	fields := c.fields()

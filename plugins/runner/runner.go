@@ -20,13 +20,15 @@ const defaultWindow = 100
 
 // Files in the run's folder.
 const (
-	MetricsFile  = "metrics.jsonl"
+	MetricsFile  = "metrics.jsonl" // with the log jsonl, as episodes.csv
 	EpisodesFile = "episodes.csv"
+	CSVFile      = "metrics.csv"                // with csv
+	EventsFile   = "events.out.tfevents.rlhost" // with tensorboard
 )
 
 // config is the component's table.
 type config struct {
-	Log   []string      `toml:"log"`   // of console and jsonl
+	Log   []string      `toml:"log"`   // of console, jsonl, csv and tensorboard
 	Every time.Duration `toml:"every"` // between two progress lines
 }
 
@@ -88,13 +90,13 @@ func (c *Runner) Manifest() component.Manifest {
 
 // Configure reads the component's table.
 func (c *Runner) Configure(decode func(into any) error) error {
-	c.config = config{Log: []string{"console", "jsonl"}, Every: time.Second}
+	c.config = config{Log: []string{logConsole, logJSONL}, Every: time.Second}
 	if err := decode(&c.config); err != nil {
 		return err
 	}
 	for _, name := range c.config.Log {
-		if name != "console" && name != "jsonl" {
-			return &component.ConfigError{Key: "log", Reason: fmt.Sprintf("has %q", name), Help: "use console and jsonl"}
+		if name != logConsole && metricsLogs[name] == nil {
+			return &component.ConfigError{Key: "log", Reason: fmt.Sprintf("has %q", name), Help: "use console, jsonl, csv and tensorboard"}
 		}
 	}
 	if c.config.Every < 10*time.Millisecond {
@@ -125,14 +127,26 @@ func (c *Runner) Start(h *component.Host) error {
 	c.rate = stat.NewRate(time.Minute)
 	c.latest = make(map[string]float64)
 	c.log = logs{errors: h.Stats.Counter("runner/log_errors"), warn: h.Log}
-	if h.Run.Dir != "" && slices.Contains(c.config.Log, "jsonl") {
-		c.log.metrics = &logFile{path: filepath.Join(h.Run.Dir, MetricsFile)}
-		c.log.episodes = &logFile{path: filepath.Join(h.Run.Dir, EpisodesFile), header: episodesHeader}
+	if h.Run.Dir != "" {
+		c.openLogs(h.Run.Dir)
 	}
 	h.Slot("on_episodes", c.onEpisode)
 	h.Slot("on_stats", c.onStats)
 	h.Receiver.Control(loop.Func(c.begin), hostabi.Message{})
 	return nil
+}
+
+// openLogs names the files in the run's folder, which are made when there is something to write.
+func (c *Runner) openLogs(dir string) {
+	c.log.metrics = map[string]metricsLog{}
+	for _, name := range c.config.Log {
+		if open := metricsLogs[name]; open != nil {
+			c.log.metrics[name] = open(dir)
+		}
+	}
+	if slices.Contains(c.config.Log, logJSONL) {
+		c.log.episodes = &logFile{path: filepath.Join(dir, EpisodesFile), header: []byte(episodesHeader), whole: wholeLines}
+	}
 }
 
 // begin starts the clock when the loop runs.

@@ -326,7 +326,7 @@ func TestKeysAreChecked(t *testing.T) {
 	}{
 		{func(*config) error { return nil }, ""},
 		{func(c *config) error { c.Log = nil; return nil }, ""},
-		{func(c *config) error { c.Log = []string{"console", "tensorboard"}; return nil }, "`log` has \"tensorboard\": use console and jsonl"},
+		{func(c *config) error { c.Log = []string{"console", "wandb"}; return nil }, "`log` has \"wandb\": use console, jsonl, csv and tensorboard"},
 		{func(c *config) error { c.Every = time.Millisecond; return nil }, "`every` is 1ms, want 10ms or more"},
 		{func(c *config) error { c.Every = -time.Second; return nil }, "`every` is -1s, want 10ms or more"},
 		{func(*config) error { return broken }, "broken"},
@@ -389,7 +389,7 @@ func TestLogFileHasOnlyWholeLinesOnAFullDisk(t *testing.T) {
 	if err := os.WriteFile(filler, make([]byte, 8<<10), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	l := logFile{path: filepath.Join(dir, "log"), header: "head\n"}
+	l := logFile{path: filepath.Join(dir, "log"), header: []byte("head\n"), whole: wholeLines}
 	line := []byte(strings.Repeat("x", 99) + "\n")
 	written, failed := 0, 0
 	for i := range 300 {
@@ -413,17 +413,17 @@ func TestLogFileHasOnlyWholeLinesOnAFullDisk(t *testing.T) {
 	}
 }
 
-func TestUnfinishedLineOfADeadProcessIsEnded(t *testing.T) {
+func TestUnfinishedLineOfADeadProcessIsCutOff(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "log")
 	if err := os.WriteFile(path, []byte("whole\nhal"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	l := logFile{path: path, header: "head\n"}
+	l := logFile{path: path, header: []byte("head\n"), whole: wholeLines}
 	if err := errors.Join(l.append([]byte("next\n")), l.close()); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := read(t, dir, "log"), "whole\nhal\nnext\n"; got != want {
+	if got, want := read(t, dir, "log"), "whole\nnext\n"; got != want {
 		t.Errorf("file is %q, want %q", got, want)
 	}
 }
@@ -443,7 +443,7 @@ func TestRewindTouchesOnlyAFileThatFits(t *testing.T) {
 		{"a\nb\n", 0, "", "a\nb\n"},
 	} {
 		dir := t.TempDir()
-		l := logFile{path: filepath.Join(dir, "log")}
+		l := logFile{path: filepath.Join(dir, "log"), whole: wholeLines}
 		if err := os.WriteFile(l.path, []byte(c.content), 0o644); err != nil {
 			t.Fatal(err)
 		}

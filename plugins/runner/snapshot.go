@@ -9,15 +9,17 @@ import (
 
 // saved is the small part of a runner's state.
 type saved struct {
-	Window        WindowState   `json:"window"`
-	Wall          time.Duration `json:"wall_ns"`
-	Made          uint64        `json:"env_steps_made"`
-	Trained       uint64        `json:"env_steps"`
-	Version       uint64        `json:"policy_version"`
-	MetricsBytes  int64         `json:"metrics_bytes"`
-	EpisodesBytes int64         `json:"episodes_bytes"`
-	Task          uint16        `json:"task,omitempty"`
-	Longest       uint64        `json:"longest_episode,omitempty"`
+	Window  WindowState   `json:"window"`
+	Wall    time.Duration `json:"wall_ns"`
+	Made    uint64        `json:"env_steps_made"`
+	Trained uint64        `json:"env_steps"`
+	Version uint64        `json:"policy_version"`
+	// Marks are where the logs end, by name. Runs of format 0 have the sizes of two files instead.
+	Marks         map[string]int64 `json:"marks"`
+	MetricsBytes  int64            `json:"metrics_bytes,omitempty"`
+	EpisodesBytes int64            `json:"episodes_bytes,omitempty"`
+	Task          uint16           `json:"task,omitempty"`
+	Longest       uint64           `json:"longest_episode,omitempty"`
 	// Offset of the env steps from this process's count, for a replacing runner.
 	Offset int64 `json:"env_steps_offset,omitempty"`
 }
@@ -26,11 +28,10 @@ const windowBlob = "window"
 
 // Snapshot saves the window and the counters, and how long the files are.
 func (c *Runner) Snapshot() (component.State, error) {
-	metrics, episodes := c.log.sizes()
 	return component.State{
 		Meta: saved{
 			Window: c.window.State(), Wall: c.wall(), Made: c.envStepsMade(), Trained: c.trained,
-			Version: c.version, MetricsBytes: metrics, EpisodesBytes: episodes, Task: c.task,
+			Version: c.version, Marks: c.log.marks(), Task: c.task,
 			Offset: c.offset, Longest: uint64(c.longest.Value()),
 		},
 		Blobs: map[string][]byte{windowBlob: c.window.Append(nil)},
@@ -69,6 +70,9 @@ func (c *Runner) Restore(state component.State) error {
 			c.window.Uncover()
 		}
 	}
-	c.log.rewind(from.MetricsBytes, from.EpisodesBytes)
+	if from.Marks == nil {
+		from.Marks = map[string]int64{logJSONL: from.MetricsBytes, EpisodesFile: from.EpisodesBytes}
+	}
+	c.log.rewind(from.Marks)
 	return nil
 }

@@ -1,0 +1,83 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/rlhost/rlhost/plugins/runner/tensorboard"
+)
+
+// metricsLog is a file of rows of metrics in one format.
+type metricsLog interface {
+	// write appends a row at so many env steps. After an error nothing of it is in the file.
+	write(now time.Time, step uint64, row []metric) error
+	// mark says where the file ends, for rewind to return there.
+	mark() int64
+	rewind(mark int64) error
+	close() error
+}
+
+// Names of logs in the component's table. The console is no file.
+const (
+	logConsole     = "console"
+	logJSONL       = "jsonl"
+	logCSV         = "csv"
+	logTensorBoard = "tensorboard"
+)
+
+// metricsLogs makes each log of metrics, in a run's folder.
+var metricsLogs = map[string]func(dir string) metricsLog{
+	logJSONL: func(dir string) metricsLog {
+		return &jsonl{logFile{path: filepath.Join(dir, MetricsFile), whole: wholeLines}}
+	},
+	logCSV: func(dir string) metricsLog { return newCSV(filepath.Join(dir, CSVFile)) },
+	logTensorBoard: func(dir string) metricsLog {
+		return &events{logFile{path: filepath.Join(dir, EventsFile), header: tensorboard.Header(time.Now()), whole: tensorboard.Whole}}
+	},
+}
+
+// jsonl has a JSON object of numbers a line.
+type jsonl struct{ logFile }
+
+func (l *jsonl) write(_ time.Time, _ uint64, row []metric) error {
+	b := []byte{'{'}
+	for i, m := range row {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		quoted, err := json.Marshal(m.name)
+		if err != nil {
+			return fmt.Errorf("metric %q: %w", m.name, err)
+		}
+		b = appendJSON(append(append(b, quoted...), ':'), m.value)
+	}
+	return l.append(append(b, '}', '\n'))
+}
+
+// appendJSON appends a number. JSON has no NaN and no infinity: they become null.
+func appendJSON(b []byte, v float64) []byte {
+	switch size := math.Abs(v); {
+	case !finite(v):
+		return append(b, "null"...)
+	case size != 0 && (size < 1e-6 || size >= 1e21):
+		return strconv.AppendFloat(b, v, 'e', -1, 64)
+	}
+	return strconv.AppendFloat(b, v, 'f', -1, 64)
+}
+
+// events is a file for TensorBoard.
+type events struct{ logFile }
+
+func (l *events) write(now time.Time, step uint64, row []metric) error {
+	scalars := make([]tensorboard.Scalar, 0, len(row))
+	for _, m := range row {
+		if m.name != globalStep && m.name != "time" { // each event has both
+			scalars = append(scalars, tensorboard.Scalar{Tag: m.name, Value: m.value})
+		}
+	}
+	return l.append(tensorboard.AppendEvent(nil, now, step, scalars))
+}

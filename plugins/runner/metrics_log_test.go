@@ -1,0 +1,184 @@
+package runner
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// writeRows writes rows from one number on: metric b is there from row 2 on, c once.
+func writeRows(t *testing.T, l metricsLog, from, to int) {
+	t.Helper()
+	for i := from; i < to; i++ {
+		row := []metric{{globalStep, float64(i)}, {"a", float64(i) / 4}}
+		if i >= 2 {
+			row = append(row, metric{"b", -1})
+		}
+		if i == 3 {
+			row = append(row, metric{`c "quoted", with comma`, 1e-9})
+		}
+		if err := l.write(time.Unix(int64(i), 0), uint64(i), row); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestMetricsLog_ContinuesAfterADeathAndGoesBackToAMark holds every log of metrics to what a resume needs: a run that died in
+// the middle of a row, goes back to a mark and writes its rows again has the file of one that never died.
+func TestMetricsLog_ContinuesAfterADeathAndGoesBackToAMark(t *testing.T) {
+	t.Parallel()
+	for name, open := range metricsLogs {
+		whole, dir := t.TempDir(), t.TempDir()
+		l := open(whole)
+		writeRows(t, l, 0, 6)
+		if err := l.close(); err != nil {
+			t.Fatal(err)
+		}
+		l = open(dir)
+		writeRows(t, l, 0, 2)
+		mark := l.mark()
+		writeRows(t, l, 2, 5)
+		if err := l.close(); err != nil {
+			t.Fatal(err)
+		}
+		file := onlyFile(t, dir)
+		if err := os.WriteFile(file, append(contentOf(t, file), 1, 2, 3), 0o644); err != nil { // a row that was begun
+			t.Fatal(err)
+		}
+		l = open(dir)
+		if err := l.rewind(mark); err != nil {
+			t.Fatal(err)
+		}
+		writeRows(t, l, 2, 6)
+		if l.mark() <= mark {
+			t.Errorf("%s: mark %d after more rows, %d before", name, l.mark(), mark)
+		}
+		if err := l.close(); err != nil {
+			t.Fatal(err)
+		}
+		got, want := string(contentOf(t, file)), string(contentOf(t, onlyFile(t, whole)))
+		if name == logTensorBoard { // the header has the time
+			got, want = got[len(got)-100:], want[len(want)-100:]
+		}
+		if got != want {
+			t.Errorf("%s: the file is\n%s\nwant\n%s", name, got, want)
+		}
+	}
+}
+
+// TestMetricsLog_IsWholeOnAFullDisk: a row that does not fit leaves what was there, and rows go on when there is room again.
+func TestMetricsLog_IsWholeOnAFullDisk(t *testing.T) {
+	for name, open := range metricsLogs {
+		dir := t.TempDir()
+		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
+			t.Skipf("mounting a small disk: %v", err)
+		}
+		filler := filepath.Join(t.TempDir(), "elsewhere")
+		l := open(dir)
+		writeRows(t, l, 0, 4)
+		filler = filepath.Join(dir, "filler")
+		f, err := os.Create(filler)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err == nil {
+			_, err = f.Write(make([]byte, 4<<10))
+		}
+		failed := 0
+		for i := range 300 {
+			err := l.write(time.Unix(1, 0), uint64(i), []metric{{globalStep, 4}, {"d", float64(i)}})
+			if err != nil && !errors.Is(err, syscall.ENOSPC) {
+				t.Fatal(err)
+			} else if err != nil {
+				failed++
+			}
+		}
+		if err := errors.Join(f.Close(), os.Remove(filler)); err != nil {
+			t.Fatal(err)
+		}
+		before := l.mark()
+		writeRows(t, l, 4, 5)
+		if failed == 0 || l.mark() <= before {
+			t.Errorf("%s: %d rows failed, mark %d after another row, %d before", name, failed, l.mark(), before)
+		}
+		if err := errors.Join(l.close(), syscall.Unmount(dir, 0)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestCSV_HasAColumnForEveryMetric(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	l := metricsLogs[logCSV](dir)
+	writeRows(t, l, 0, 5)
+	if err := l.close(); err != nil {
+		t.Fatal(err)
+	}
+	want := "global_step,a,b,\"c \"\"quoted\"\", with comma\"\n0,0,,\n1,0.25,,\n2,0.5,-1,\n3,0.75,-1,1e-09\n4,1,-1,\n"
+	if got := string(contentOf(t, filepath.Join(dir, CSVFile))); got != want {
+		t.Errorf("file is\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestPeers_TensorBoardReadsTheLog asks the package tensorboard what is in the file of a killed run. RLHOST_PEERS names a
+// Python that has it.
+func TestPeers_TensorBoardReadsTheLog(t *testing.T) {
+	t.Parallel()
+	python := os.Getenv("RLHOST_PEERS")
+	if python == "" {
+		t.Skip("RLHOST_PEERS is not set: make test-peers")
+	}
+	dir := t.TempDir()
+	l := metricsLogs[logTensorBoard](dir)
+	writeRows(t, l, 0, 4)
+	if err := l.close(); err != nil {
+		t.Fatal(err)
+	}
+	file := onlyFile(t, dir)
+	content := contentOf(t, file)
+	if err := os.WriteFile(file, content[:len(content)-5], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(python, "-c", `
+import sys
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+a = EventAccumulator(sys.argv[1])
+a.Reload()
+for tag in sorted(a.Tags()["scalars"]):
+    print(tag, [(s.step, s.value, s.wall_time) for s in a.Scalars(tag)])
+`, dir).Output()
+	want := "a [(0, 0.0, 0.0), (1, 0.25, 1.0), (2, 0.5, 2.0)]\nb [(2, -1.0, 2.0)]\n"
+	if err != nil || string(out) != want {
+		t.Errorf("%v:\n%s\nwant:\n%s", err, out, want)
+	}
+}
+
+func onlyFile(t *testing.T, dir string) string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(dir, "*.*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range list {
+		if !strings.HasSuffix(name, ".abandoned") {
+			return name
+		}
+	}
+	t.Fatalf("no file in %s", dir)
+	return ""
+}
+
+func contentOf(t *testing.T, file string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
