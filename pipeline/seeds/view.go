@@ -1,0 +1,112 @@
+package seeds
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/rlhost/rlhost/core/control/text"
+	"github.com/rlhost/rlhost/pipeline/runs"
+)
+
+// View shows how the seeds of a set come along: a table that is drawn again on a terminal, a line for each that ends elsewhere, or
+// a line of JSON.
+type View struct {
+	Out      io.Writer
+	Set      *runs.Set
+	Terminal bool
+	JSON     bool
+
+	progress map[uint64]Progress
+	lines    int // of the table on the terminal
+	drawn    time.Time
+}
+
+// redrawn is how often the table on a terminal is drawn again at most.
+const redrawn = 100 * time.Millisecond
+
+// Observe is for Trainer.Observe.
+func (v *View) Observe(r runs.SeedRun, p Progress) {
+	ended := r.State != runs.Running
+	switch {
+	case v.JSON && ended:
+		_ = json.NewEncoder(v.Out).Encode(struct {
+			Event string `json:"event"`
+			runs.SeedRun
+		}{"seed", r})
+	case v.JSON:
+	case !v.Terminal && ended:
+		fmt.Fprintf(v.Out, "seed %d %s\n", r.Seed, seedText(&r, p))
+	case v.Terminal:
+		if v.progress == nil {
+			v.progress = map[uint64]Progress{}
+		}
+		v.progress[r.Seed] = p
+		v.draw(ended)
+	}
+}
+
+// draw draws the table over the one before.
+func (v *View) draw(now bool) {
+	if !now && time.Since(v.drawn) < redrawn {
+		return
+	}
+	v.drawn = time.Now()
+	if v.lines > 0 {
+		fmt.Fprintf(v.Out, "\x1b[%dA\x1b[J", v.lines)
+	}
+	info := v.Set.Info()
+	v.lines = len(info.Seeds)
+	for i := range info.Seeds {
+		r := &info.Seeds[i]
+		fmt.Fprintf(v.Out, "seed %-4d %s\n", r.Seed, seedText(r, v.progress[r.Seed]))
+	}
+}
+
+// End removes the table that was drawn again and again.
+func (v *View) End() {
+	if v.lines > 0 {
+		fmt.Fprintf(v.Out, "\x1b[%dA\x1b[J", v.lines)
+	}
+}
+
+// Text tells in a line what became of a seed.
+func Text(r *runs.SeedRun) string { return seedText(r, Progress{}) }
+
+// seedText tells one seed's state in a line.
+func seedText(r *runs.SeedRun, p Progress) string {
+	switch r.State {
+	case runs.SeedFailed:
+		first, _, _ := strings.Cut(r.Error, "\n")
+		return fmt.Sprintf("failed: %q", first)
+	case runs.Ended:
+		if r.Return != nil {
+			return fmt.Sprintf("return %s after %d env steps, %.2f s", text.Returns(*r.Return), r.EnvSteps, r.WallSeconds)
+		}
+		return fmt.Sprintf("ended (%s) after %d env steps without an evaluation", r.Reason, r.EnvSteps)
+	case runs.Running:
+		line := fmt.Sprintf("%d env steps", p.EnvSteps)
+		if p.MeanReturn != nil {
+			line += ", return " + text.Returns(*p.MeanReturn)
+		}
+		return line
+	}
+	return r.State
+}
+
+// Rows returns a head and a row for each seed: what became of it.
+func Rows(list []runs.SeedRun) [][]string {
+	rows := [][]string{{"seed", "state", "return", "greedy", "sampled", "env_steps", "seconds"}}
+	for _, r := range list {
+		row := []string{fmt.Sprint(r.Seed), r.State, "", "", "", fmt.Sprint(r.EnvSteps), fmt.Sprintf("%.2f", r.WallSeconds)}
+		for i, x := range []*float64{r.Return, r.Greedy, r.Sampled} {
+			if x != nil {
+				row[2+i] = text.Returns(*x)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
