@@ -104,6 +104,19 @@ func (s State) Decode(into any) error {
 	return nil
 }
 
+// Frozen returns the state with Meta as read back, so that it does not change with the component.
+func (s State) Frozen() (State, error) {
+	if s.RawMeta != nil || s.Meta == nil {
+		return s, nil
+	}
+	raw, err := json.Marshal(s.Meta)
+	if err != nil {
+		return s, fmt.Errorf("saved state: %w", err)
+	}
+	s.Meta, s.RawMeta = nil, raw
+	return s, nil
+}
+
 // Tensor is a row-major float32 tensor.
 type Tensor struct {
 	Shape []int

@@ -89,6 +89,15 @@ func (z *Normalizer) Weights(mean, scale []float32) {
 	}
 }
 
+// Set makes the statistics those whose Weights are mean and scale, as if they came from so many rows.
+func (z *Normalizer) Set(mean, scale []float32, rows float64) {
+	z.Count = rows
+	for i := range mean {
+		s := float64(scale[i])
+		z.Mean[i], z.M2[i] = float64(mean[i]), max(1/(s*s)-scaleEps, 0)*rows
+	}
+}
+
 // eachObs calls visit with the observation of every valid row in row order; element i is at obs[i*stride].
 func eachObs(d *Dataset, visit func(row int, obs []float32, stride int) error) error {
 	l, _ := d.Blocks[0].Schema.Layout(trajectory.Obs)

@@ -29,7 +29,8 @@ func TestExpanded_MeansTheSame(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, file := range append(files, "../../pipeline.toml") {
-		for _, sets := range [][]string{nil, {"train.mode=sync", "component.batcher.dataset_rows=2048", "component.rollout.count=1"},
+		for _, sets := range [][]string{nil, {"train.mode=sync", "component.batcher.dataset_rows=2048", "component.rollout.count=1",
+			"component.rollout.envs=32", "component.rollout.horizon=64"},
 			{"env.cartpole.args={ max_steps = 200, deep.er = \"x\\\"y\" }", "env.cartpole.limits={ memory = \"3MiB\", step = \"1500us\" }",
 				"env.cartpole.grants=[\"clock\"]", "run.stop={ wall = \"1h30m\" }", "component.runner.loop=eye"},
 			{"env.cartpole.isolation=process", "env.cartpole.workers=2", "component.learner.runtime=process"},

@@ -40,14 +40,20 @@ type Checkpoint struct {
 	Every time.Duration `toml:"every"` // at the first dataset boundary after this long; 0 = only at the end
 	Keep  int           `toml:"keep"`  // newest ones kept
 	Best  bool          `toml:"best"`  // keep the one with the best mean return as well
+	// KeepEvery keeps the first checkpoint of each so many env steps as well; 0 = none.
+	KeepEvery int `toml:"keep_every"`
 }
 
-// Evaluation is the frozen evaluation at the end of a run.
+// Evaluation is the frozen evaluation at the end of a run, and while it goes on.
 type Evaluation struct {
 	Episodes      int    `toml:"episodes"` // at most MaxEpisodes
 	Seed          uint64 `toml:"seed"`
 	Deterministic bool   `toml:"deterministic"` // what is judged: the most likely actions, or else sampled ones
 	MaxSteps      int    `toml:"max_steps"`     // of an episode; 0 = ten times the longest in training, at least 10,000
+	// Every is the period in env steps of evaluations while the run goes on; 0 = none. Share is how much of a processor they
+	// may use. One that is due while another is being played is skipped.
+	Every int     `toml:"every"`
+	Share float64 `toml:"share"`
 }
 
 // MaxEpisodes bounds the episodes of an evaluation, which keeps the return of each.

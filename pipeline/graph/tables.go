@@ -35,7 +35,7 @@ func defaultRun() runFile {
 	return runFile{
 		Seed: 1, Dir: "runs", Stop: stopFile{Window: 100},
 		Checkpoint: Checkpoint{Every: 30 * time.Second, Keep: 3, Best: true},
-		Evaluation: Evaluation{Episodes: 100, Seed: 1, Deterministic: true},
+		Evaluation: Evaluation{Episodes: 100, Seed: 1, Deterministic: true, Share: 0.1},
 	}
 }
 
@@ -78,6 +78,11 @@ func (c *checker) checkRun(n *node, run *runFile) {
 	c.atLeast(n, "evaluation.episodes", run.Evaluation.Episodes, 1)
 	c.atMost(n, "evaluation.episodes", run.Evaluation.Episodes, MaxEpisodes)
 	c.atLeast(n, "evaluation.max_steps", run.Evaluation.MaxSteps, 0)
+	c.atLeast(n, "evaluation.every", run.Evaluation.Every, 0)
+	c.atLeast(n, "checkpoint.keep_every", run.Checkpoint.KeepEvery, 0)
+	if share := lookup(n, "evaluation.share"); share != nil && !(run.Evaluation.Share > 0 && run.Evaluation.Share <= 1) {
+		c.Add("E005", share.val, "0.1 is a tenth of one processor", "`evaluation.share` is %g, want more than 0 and 1 at most", run.Evaluation.Share)
+	}
 }
 
 // envFile is an [env.NAME] table as it stands in the file.

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/rlhost/rlhost/core/component"
 )
@@ -23,7 +24,19 @@ type Checkpoint struct {
 // Save writes a checkpoint, makes it the latest and, if its mean return is at least that of the best so far, the
 // best; then it removes all but the newest Keep and the best. Checkpoints saved before stay as they are whenever it
 // fails. An error says what to do, is counted, and leaves the run able to go on.
-func (r *Run) Save(c Checkpoint) error {
+func (r *Run) Save(c Checkpoint) error { return r.save(c, true) }
+
+// SaveEvaluated writes a checkpoint if its mean return, that of an evaluation, is at least that of the best so far, and makes
+// it the best. The latest stays the latest.
+func (r *Run) SaveEvaluated(c Checkpoint) error {
+	best, err := readPointer(filepath.Join(r.Dir, checkpointsDir), Best)
+	if !r.KeepBest || err == nil && best.MeanReturn != nil && *best.MeanReturn > c.MeanReturn {
+		return nil
+	}
+	return r.save(c, false)
+}
+
+func (r *Run) save(c Checkpoint, latest bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lock == nil {
@@ -31,7 +44,7 @@ func (r *Run) Save(c Checkpoint) error {
 	}
 	root := filepath.Join(r.Dir, checkpointsDir)
 	before := scan(root)
-	m, folder, err := r.store(root, before, &c)
+	m, folder, err := r.store(root, before, &c, latest)
 	if err != nil {
 		r.failed++
 		return fmt.Errorf("checkpoint %d of run %s is not saved: %w (%s)", c.PolicyVersion, r.id,
@@ -53,8 +66,8 @@ func leftover(before []stored) string {
 	return fmt.Sprintf("checkpoint %d is still there", before[0].m.PolicyVersion)
 }
 
-// store writes a checkpoint and makes it the latest.
-func (r *Run) store(root string, before []stored, c *Checkpoint) (m *manifest, folder string, err error) {
+// store writes a checkpoint, and perhaps makes it the latest.
+func (r *Run) store(root string, before []stored, c *Checkpoint, latest bool) (m *manifest, folder string, err error) {
 	if err := os.MkdirAll(root, 0o755); err != nil {
 		return nil, "", err
 	}
@@ -76,6 +89,9 @@ func (r *Run) store(root string, before []stored, c *Checkpoint) (m *manifest, f
 	folder = freeFolder(root, c.PolicyVersion)
 	if err := r.disk.rename(temp, filepath.Join(root, folder)); err != nil {
 		return nil, "", errors.Join(err, os.RemoveAll(temp))
+	}
+	if !latest {
+		return m, folder, r.disk.sync(root)
 	}
 	return m, folder, r.publish(root, folder, m)
 }
@@ -204,6 +220,22 @@ func discard(root, name string) error {
 	return os.RemoveAll(temp)
 }
 
+// milestones returns the first checkpoint at or behind each multiple of KeepEvery, of those given, the newest first.
+func (r *Run) milestones(all []stored) map[string]bool {
+	folders := map[string]bool{}
+	if r.KeepEvery == 0 {
+		return folders
+	}
+	reached := uint64(0)
+	for _, s := range slices.Backward(all) {
+		if n := s.m.EnvSteps / r.KeepEvery; n > reached {
+			reached = n
+			folders[s.folder] = true
+		}
+	}
+	return folders
+}
+
 // prune removes the checkpoints that neither Keep nor a pointer keeps.
 func (r *Run) prune(root string) error {
 	pinned := make(map[string]bool)
@@ -212,10 +244,12 @@ func (r *Run) prune(root string) error {
 			pinned[p.Checkpoint] = true
 		}
 	}
+	all := scan(root)
+	milestones := r.milestones(all)
 	versions := make(map[uint64]bool) // kept so far, newest first
-	for _, s := range scan(root) {
+	for _, s := range all {
 		superseded := versions[s.m.PolicyVersion]
-		if pinned[s.folder] || !superseded && len(versions) < max(r.Keep, 1) {
+		if pinned[s.folder] || milestones[s.folder] || !superseded && len(versions) < max(r.Keep, 1) {
 			versions[s.m.PolicyVersion] = true
 			continue
 		}

@@ -42,8 +42,8 @@ type Info struct {
 	Kernel string `json:"kernels"` // set of kernels that parameter hashes hold for, such as avx512
 	// Plugins has the SHA-256 of every plugin by its file or name, in hexadecimal.
 	Plugins map[string]string `json:"plugins,omitempty"`
-	// Policies describes each policy by its name in the file; any value that JSON can hold.
-	Policies map[string]any `json:"policies,omitempty"`
+	// Policies describes each policy by its name in the file.
+	Policies map[string]json.RawMessage `json:"policies,omitempty"`
 	// Python is the interpreter that Gymnasium's environments were played with; empty where there are none.
 	Python  string     `json:"python,omitempty"`
 	Started time.Time  `json:"started"`
@@ -56,6 +56,23 @@ type Info struct {
 	Socket string `json:"control_socket,omitempty"`
 	// SaveFailures counts checkpoints that could not be written.
 	SaveFailures uint64 `json:"save_failures,omitempty"`
+	// Env is what the policy's environment uses, such as cartpole@1.
+	Env string `json:"env,omitempty"`
+	// Outcome is what an ended run came to; nil before, and of runs of older versions.
+	Outcome *Outcome `json:"outcome,omitempty"`
+}
+
+// Outcome is what a run came to. Numbers that are not known are nil.
+type Outcome struct {
+	EnvSteps      uint64   `json:"env_steps"`
+	PolicyVersion uint64   `json:"policy_version"`
+	WallSeconds   float64  `json:"wall_seconds"` // of the process that ended it
+	MeanReturn    *float64 `json:"mean_return"`  // over the window of training episodes
+	// Return is the mean return of the final evaluation that is judged; Greedy and Sampled are those of both ways of acting.
+	Return     *float64 `json:"return"`
+	Greedy     *float64 `json:"greedy"`
+	Sampled    *float64 `json:"sampled"`
+	ParamsHash string   `json:"params_hash,omitempty"`
 }
 
 // Host is the machine that the run was started on.
@@ -86,10 +103,11 @@ func readInfo(dir string) (Info, error) {
 		return Info{}, err
 	}
 	var i Info
-	if err := checkFormat(path, b); err != nil {
-		return Info{}, err
-	}
-	if err := json.Unmarshal(b, &i); err != nil {
+	err = json.Unmarshal(b, &i)
+	if err != nil || i.Format < oldestFormat || i.Format > Format {
+		if err := checkFormat(path, b); err != nil {
+			return Info{}, err
+		}
 		return Info{}, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := CheckName(i.Name); err != nil || i.Number < 1 || i.Number > maxNumber {

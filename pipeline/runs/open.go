@@ -6,8 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 )
 
 // Words that select one of several.
@@ -113,18 +116,32 @@ func List(dir string) ([]Info, error) {
 		if err != nil {
 			continue
 		}
-		for _, n := range numbers {
-			info, err := readInfo(filepath.Join(parent, numberName(n)))
-			if err != nil {
-				continue
+		read := make([]Info, len(numbers))
+		each(len(numbers), func(i int) {
+			if info, err := readInfo(filepath.Join(parent, numberName(numbers[i]))); err == nil {
+				// A renamed folder counts under its current name.
+				info.Name, info.Number = e.Name(), numbers[i]
+				read[i] = info
 			}
-			// A renamed folder counts under its current name.
-			info.Name, info.Number = e.Name(), n
-			infos = append(infos, info)
-		}
+		})
+		infos = append(infos, slices.DeleteFunc(read, func(i Info) bool { return i.Number == 0 })...)
 	}
 	slices.SortStableFunc(infos, func(a, b Info) int { return a.Started.Compare(b.Started) })
 	return infos, nil
+}
+
+// each calls do for 0 to n-1, several at a time.
+func each(n int, do func(i int)) {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), n) {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				do(i)
+			}
+		})
+	}
+	all.Wait()
 }
 
 // missing says that a run does not exist, and which do.

@@ -25,6 +25,8 @@ type Run struct {
 	// return too. Set them before the first Save.
 	Keep     int
 	KeepBest bool
+	// KeepEvery keeps the first checkpoint of each so many env steps, whatever else is removed; 0 keeps none so.
+	KeepEvery uint64
 
 	id   string
 	disk disk

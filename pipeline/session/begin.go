@@ -1,6 +1,8 @@
 package session
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -14,12 +16,12 @@ import (
 )
 
 // begin starts a new run, perhaps from the weights of an old one.
-func (s *Session) begin() (err error) {
+func (s *Session) begin(ctx context.Context) (err error) {
 	if err = s.aimed(); err != nil {
 		return err
 	}
-	if s.o.InitFrom != nil {
-		err = s.initFrom(s.o.InitFrom)
+	if s.o.InitFrom != nil || s.o.InitTensors != "" {
+		err = s.startFrom(ctx)
 	} else {
 		s.lookForUnfinished()
 	}
@@ -75,17 +77,57 @@ func (s *Session) lookForUnfinished() {
 	s.tell(Unfinished{Run: run.ID(), EnvSteps: latest.EnvSteps})
 }
 
-// initFrom makes the weights of an old run the beginning of this one.
-func (s *Session) initFrom(old *runs.Run) error {
+// stateOfRun returns the newest state of a component of an old run.
+func stateOfRun(old *runs.Run, name string) (state component.State, err error) {
 	checkpoint, err := newest(old)
+	if err != nil {
+		return state, err
+	}
+	state, ok := checkpoint.Components[name]
+	if !ok {
+		return state, &Error{Kind: Usage, Err: fmt.Errorf("run %s has no saved state of component %q", old.ID(), name)}
+	}
+	return state, nil
+}
+
+// stateOfTensors returns the state of a learner that begins with the weights of a safetensors file.
+func stateOfTensors(ctx context.Context, path string, learner Learner, parts *graph.Parts, g *graph.Graph, p *graph.Policy) (state component.State, err error) {
+	file, err := files.Read(path, maxTensors)
+	if err != nil {
+		return state, &Error{Kind: Usage, Err: err}
+	}
+	tensors, _, err := runs.DecodeTensors(file)
+	if err != nil {
+		return state, &Error{Kind: Usage, Err: fmt.Errorf("%s: %w", path, err)}
+	}
+	d, plugin, err := definitionOf(ctx, parts, g, p)
+	if err != nil {
+		return state, err
+	}
+	if err := plugin.Close(); err != nil {
+		return state, err
+	}
+	if state, err = learner.FromTensors(d.Network, tensors); err != nil {
+		err = &Error{Kind: Usage, Err: fmt.Errorf("%s: %w\n  help: names and shapes are those of rlhost export --format safetensors", path, err)}
+	}
+	return state, err
+}
+
+// maxTensors bounds the bytes of a file of weights.
+const maxTensors = 4 << 30
+
+// startFrom makes the weights of an old run or of a file the beginning of this one.
+func (s *Session) startFrom(ctx context.Context) error {
+	learner, err := learnerOf(s.o.Parts)
 	if err != nil {
 		return err
 	}
-	state, ok := checkpoint.Components[s.learner]
-	if !ok {
-		return &Error{Kind: Usage, Err: fmt.Errorf("run %s has no saved state of component %q", old.ID(), s.learner)}
+	var state component.State
+	if s.o.InitFrom != nil {
+		state, err = stateOfRun(s.o.InitFrom, s.learner)
+	} else {
+		state, err = stateOfTensors(ctx, s.o.InitTensors, learner, s.o.Parts, s.graph, s.policy)
 	}
-	learner, err := learnerOf(s.o.Parts)
 	if err != nil {
 		return err
 	}
@@ -153,10 +195,15 @@ func (s *Session) describe() error {
 	}
 	s.know(s.before.EnvSteps, s.before.PolicyVersion)
 	exact, why := s.exactness(hashes, e.Kernels)
+	network, err := json.Marshal(d.Network)
+	if err != nil {
+		return err
+	}
 	err = s.run.Update(func(i *runs.Info) {
 		i.Rlhost, i.Seed, i.Mode, i.Kernel, i.Plugins = hostabi.Release, e.Seed, e.Mode, e.Kernels, hashes
 		i.Python = interpreterOf(s.graph)
-		i.Policies = map[string]any{s.policy.Name: d.Network}
+		i.Env, i.Outcome = s.graph.Env(s.policy.Env).Table.Use, nil
+		i.Policies = map[string]json.RawMessage{s.policy.Name: network}
 	})
 	if err == nil && s.resumed {
 		err = s.describeResume(exact, why)

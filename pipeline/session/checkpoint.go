@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/rlhost/rlhost/core/component"
@@ -26,6 +27,9 @@ func (s *Session) serve() {
 
 // atBoundary saves a checkpoint where one is due, and keeps the state that the run ends in.
 func (s *Session) atBoundary(snapshot func() (map[string]component.State, error)) error {
+	if err := s.evaluator.boundary(snapshot); err != nil {
+		return err
+	}
 	every := s.Graph().Run.Checkpoint.Every
 	ending := s.pipeline.Stopping() != ""
 	if s.aborted.Load() || !ending && (every <= 0 || time.Since(s.saved) < every) {
@@ -42,33 +46,44 @@ func (s *Session) atBoundary(snapshot func() (map[string]component.State, error)
 
 // save saves a checkpoint at a dataset boundary, on the learner's loop. What keeps it from being written is in saveErr.
 func (s *Session) save(snapshot pipeline.Snapshot, ending bool) error {
-	g := s.Graph()
 	s.keep()
+	c, err := take(s, snapshot)
+	if err != nil {
+		return err
+	}
+	s.at = c
+	s.know(c.EnvSteps, c.PolicyVersion)
+	if ending {
+		s.last = c.Components
+	}
+	if s.Graph().Run.Evaluation.Every > 0 { // evaluations say which is the best
+		c.MeanReturn = math.NaN()
+	}
+	s.saveErr = s.run.Save(c)
+	s.saved = time.Now()
+	s.tell(Saved{EnvSteps: c.EnvSteps, PolicyVersion: c.PolicyVersion, Err: s.saveErr})
+	return nil
+}
+
+// take takes the state of a run at a dataset boundary, on the learner's loop.
+func take(s *Session, snapshot pipeline.Snapshot) (runs.Checkpoint, error) {
+	g := s.Graph()
 	states, missing := snapshot()
 	c := runs.Checkpoint{Components: states, MeanReturn: s.gauge(component.GaugeMeanReturn), Exact: g.Synchronous && missing == nil}
 	learner, err := learnerOf(s.o.Parts)
 	if err == nil {
 		c.PolicyVersion, c.EnvSteps, err = learner.Progress(states[s.learner])
 	}
-	if err != nil {
-		return errors.Join(err, missing)
-	}
 	switch {
+	case err != nil:
+		return c, errors.Join(err, missing)
 	case missing != nil:
 		c.WhyNotExact = missing.Error()
 	case !g.Synchronous:
 		c.WhyNotExact = fmt.Sprintf("asynchronous mode does not save what is under way: %d env steps that nothing was "+
 			"learned from, and the running episodes, which start anew", s.underWay(c.EnvSteps))
 	}
-	s.at = c
-	s.know(c.EnvSteps, c.PolicyVersion)
-	if ending {
-		s.last = states
-	}
-	s.saveErr = s.run.Save(c)
-	s.saved = time.Now()
-	s.tell(Saved{EnvSteps: c.EnvSteps, PolicyVersion: c.PolicyVersion, Err: s.saveErr})
-	return nil
+	return c, nil
 }
 
 // underWay is how many env steps lie in finished trajectories that nothing has been learned from yet.

@@ -126,22 +126,32 @@ func EvaluateRun(ctx context.Context, run *runs.Run, c *runs.Checkpoint, o RunEv
 	if err != nil {
 		return nil, err
 	}
-	e := g.Env(trained.Env)
-	plugin, err := o.Parts.Load(ctx, e.Name, e.Table, g.Dir)
+	d, plugin, err := definitionOf(ctx, o.Parts, g, trained)
 	if err != nil {
-		return nil, &Error{Kind: Plugin, Err: err}
+		return nil, err
 	}
-	for _, name := range changedSince(run.Info(), map[string]string{e.Table.Use: plugin.Hash()}) {
+	for _, name := range changedSince(run.Info(), map[string]string{g.Env(trained.Env).Table.Use: plugin.Hash()}) {
 		o.Log.Warn("changed since the run began: " + name)
 	}
-	spec := plugin.Spec()
-	made, err := o.Parts.Policy(trained.Decode, &spec)
-	if err != nil {
-		return nil, errors.Join(err, plugin.Close())
-	}
-	d := &policy.Definition{Network: network, Backend: made.(*policy.Definition).Backend}
+	d.Network = network
 	result, err := Evaluate(ctx, plugin, d, weights, o.options(g, longest))
 	return result, errors.Join(err, plugin.Close())
+}
+
+// definitionOf returns what a policy of a graph is, and the plugin of its environment, which the caller closes. The error is of
+// kind Plugin if that cannot be loaded.
+func definitionOf(ctx context.Context, parts *graph.Parts, g *graph.Graph, p *graph.Policy) (*policy.Definition, env.Plugin, error) {
+	e := g.Env(p.Env)
+	plugin, err := parts.Load(ctx, e.Name, e.Table, g.Dir)
+	if err != nil {
+		return nil, nil, &Error{Kind: Plugin, Err: err}
+	}
+	spec := plugin.Spec()
+	made, err := parts.Policy(p.Decode, &spec)
+	if err != nil {
+		return nil, nil, errors.Join(err, plugin.Close())
+	}
+	return made.(*policy.Definition), plugin, nil
 }
 
 // options are the pipeline's own, but for what is set.

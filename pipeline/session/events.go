@@ -6,7 +6,7 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
-// Event is something that happens in a training: Warned, Unfinished, Resumed, Started, Saved or Failed. Observers run on
+// Event is something that happens in a training: Warned, Unfinished, Resumed, Started, Saved, Evaluated or Failed. Observers run on
 // the goroutine that it happens on, and must not wait for the training.
 type Event interface{ event() }
 
@@ -55,6 +55,13 @@ type Saved struct {
 	Err                     error
 }
 
+// Evaluated says how a frozen policy did while the run went on.
+type Evaluated struct {
+	EnvSteps, PolicyVersion uint64 // of the policy
+	Played
+	Deterministic bool // how it acted
+}
+
 // Failed says that an error has ended the run, of which the newest checkpoint stays.
 type Failed struct{}
 
@@ -67,5 +74,7 @@ func (Resumed) event() {}
 func (Started) event() {}
 
 func (Saved) event() {}
+
+func (Evaluated) event() {}
 
 func (Failed) event() {}

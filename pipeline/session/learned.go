@@ -26,6 +26,8 @@ type Learner interface {
 	// StartFrom turns the state of an old run into the beginning of a new one with that seed, in which what is named in
 	// reset begins anew.
 	StartFrom(state component.State, seed uint64, reset []string) (component.State, error)
+	// FromTensors returns the state that a new run of a network begins with to have weights named as in an export.
+	FromTensors(n policy.Network, tensors map[string]component.Tensor) (component.State, error)
 }
 
 // Runner is the same for components of kind runner.

@@ -57,9 +57,21 @@ func (s *Session) finish(ctx context.Context, reason component.StopReason) (*Res
 			}
 		}
 	}
-	err := s.run.End(string(reason))
 	r.Took = time.Since(s.started)
-	return r, err
+	err := s.run.Update(func(i *runs.Info) { i.Outcome = r.outcome() })
+	return r, errors.Join(err, s.run.End(string(reason)))
+}
+
+// outcome is what run.json says of the result.
+func (r *Result) outcome() *runs.Outcome {
+	o := &runs.Outcome{EnvSteps: r.EnvSteps, PolicyVersion: r.PolicyVersion, WallSeconds: r.Took.Seconds(), ParamsHash: r.ParamsHash}
+	if !math.IsNaN(r.MeanReturn) {
+		o.MeanReturn = &r.MeanReturn
+	}
+	if e := r.Evaluation; e != nil {
+		o.Return, o.Greedy, o.Sampled = &e.Judged().Return, &e.Greedy.Return, &e.Sampled.Return
+	}
+	return o
 }
 
 // evaluate plays the frozen evaluation that the file asks for.

@@ -41,7 +41,7 @@ func (s *Session) openLog() {
 // keep tells the run which checkpoints to keep.
 func (s *Session) keep() {
 	c := s.Graph().Run.Checkpoint
-	s.run.Keep, s.run.KeepBest = max(1, c.Keep), c.Best
+	s.run.Keep, s.run.KeepBest, s.run.KeepEvery = max(1, c.Keep), c.Best, uint64(c.KeepEvery)
 }
 
 // Options say what is trained and who is told. Parts is needed, and Graph to begin.
@@ -51,7 +51,9 @@ type Options struct {
 	Sets  []string     // overrides of the graph of a training that is resumed, such as component.learner.epochs=4
 
 	InitFrom *runs.Run // run whose newest weights the training begins with, or nil
-	Reset    []string  // with InitFrom: what of its learner's state begins anew
+	// InitTensors is a safetensors file with the weights that the training begins with, named as in an export; "" = none.
+	InitTensors string
+	Reset       []string // with InitFrom or InitTensors: what of its learner's state begins anew
 
 	Policy string // that stop rules, checkpoints and the evaluation are about; empty: the only one
 
@@ -76,12 +78,13 @@ type Session struct {
 	before   runs.Checkpoint // that the run goes on from
 	resumed  bool
 
-	progress atomic.Pointer[Progress]
-	saved    time.Time                  // when the last checkpoint was taken
-	saveErr  error                      // why the last one could not be written
-	last     map[string]component.State // at the boundary that ended the run
-	at       runs.Checkpoint            // counters of the last boundary
-	aborted  atomic.Bool                // it is to end at once: nothing is saved any more
+	progress  atomic.Pointer[Progress]
+	saved     time.Time                  // when the last checkpoint was taken
+	saveErr   error                      // why the last one could not be written
+	last      map[string]component.State // at the boundary that ended the run
+	at        runs.Checkpoint            // counters of the last boundary
+	evaluator *evaluator
+	aborted   atomic.Bool // it is to end at once: nothing is saved any more
 }
 
 // Progress is what is known of a training while it goes on.

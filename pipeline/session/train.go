@@ -28,7 +28,7 @@ func Train(ctx context.Context, o Options) (*Result, error) {
 // closes the session.
 func Begin(ctx context.Context, o Options) (*Session, error) {
 	s := newSession(o)
-	err := s.begin()
+	err := s.begin(ctx)
 	if err == nil {
 		if err = s.build(ctx); err != nil && s.run != nil {
 			err = errors.Join(err, s.run.Close(), os.RemoveAll(s.run.Dir))
@@ -100,7 +100,9 @@ func (s *Session) build(ctx context.Context) (err error) {
 // evaluation. There may be a result and an error, of what became of the run's folder. Call it once.
 func (s *Session) Run(ctx context.Context) (*Result, error) {
 	s.serve()
+	s.evaluator = newEvaluator(s)
 	reason, err := s.pipeline.Run(ctx)
+	err = errors.Join(err, s.evaluator.stop())
 	if s.commands != nil {
 		s.commands.end()
 	}

@@ -23,6 +23,8 @@ type Options struct {
 	// MaxSteps cuts an episode off after that many env steps; 0 = never. It counts with its return so far, and as
 	// unfinished.
 	MaxSteps uint64
+	// Share is how much of a processor Run may use, from 0 to 1: it pauses for the rest of the time. 0 and 1 = all.
+	Share float64
 }
 
 // Result holds the outcome of each episode, by its index.

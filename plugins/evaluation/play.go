@@ -69,6 +69,7 @@ func (p *play) run(ctx context.Context) error {
 	if err := p.open(); err != nil {
 		return err
 	}
+	began := time.Now()
 	for p.playing > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -76,8 +77,24 @@ func (p *play) run(ctx context.Context) error {
 		if err := p.step(); err != nil {
 			return err
 		}
+		if worked := time.Since(began); p.o.Share > 0 && p.o.Share < 1 && worked >= turn {
+			pause(ctx, time.Duration(float64(worked)*(1-p.o.Share)/p.o.Share))
+			began = time.Now()
+		}
 	}
 	return nil
+}
+
+// turn is how long a play with a share of a processor works between two pauses.
+const turn = time.Millisecond
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
 }
 
 // open begins an episode everywhere.

@@ -241,6 +241,44 @@ func StartFrom(state component.State, seed uint64, reset []string) (component.St
 	return component.State{Meta: from, Tensors: tensors}, nil
 }
 
+// FromTensors is the function of that name; see session.Learner.
+func (c *Learner) FromTensors(n policy.Network, tensors map[string]component.Tensor) (component.State, error) {
+	return FromTensors(n, tensors)
+}
+
+// Names of the tensors of an exported normaliser, and how many rows it counts for when training goes on with it.
+const (
+	meanTensor     = "obs_mean"
+	scaleTensor    = "obs_scale"
+	normalizerRows = 10_000
+)
+
+// FromTensors is the state that a new run begins with to have these weights, named as in an export; other tensors are left
+// out. A network that normalises observations without obs_mean and obs_scale begins with statistics of its own.
+func FromTensors(n policy.Network, tensors map[string]component.Tensor) (component.State, error) {
+	if err := fits(&n, "", tensors); err != nil {
+		return component.State{}, err
+	}
+	state := component.State{Tensors: map[string]component.Tensor{}}
+	for _, p := range n.Params() {
+		state.Tensors[p.Name] = component.Tensor{Shape: p.Shape, Data: tensors[p.Name].Data}
+	}
+	s := saved{Network: n}
+	resetOptimizer(&s, state.Tensors)
+	if n.NormalizeObs() {
+		s.Normalizer = policy.NewNormalizer(n.Obs())
+		mean, scale := tensors[meanTensor].Data, tensors[scaleTensor].Data
+		switch {
+		case len(mean) == n.Obs() && len(scale) == n.Obs():
+			s.Normalizer.Set(mean, scale, normalizerRows)
+		case len(mean) > 0 || len(scale) > 0:
+			return component.State{}, fmt.Errorf("tensors %s and %s have %d and %d elements, the network observes %d", meanTensor, scaleTensor, len(mean), len(scale), n.Obs())
+		}
+	}
+	state.Meta = s
+	return state, nil
+}
+
 // resetOptimizer puts Adam's moments and its count of steps at zero.
 func resetOptimizer(s *saved, tensors map[string]component.Tensor) {
 	s.AdamSteps = 0

@@ -1,0 +1,163 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/pipeline"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/runs"
+)
+
+// Metrics of evaluations while the run goes on. The gauges are of the newest one.
+const (
+	evalReturn   = "eval/episodic_return" // mean, of the way of acting that is judged
+	evalStd      = "eval/return_std"
+	evalLength   = "eval/episodic_length"
+	evalStep     = "eval/global_step" // at which its policy had been learned
+	evalVersion  = "eval/policy_version"
+	evalCount    = "eval/evaluations"
+	evalSkipped  = "eval/skipped" // were due while another was still being played
+	evalFailures = "eval/failures"
+)
+
+// evaluator plays the policy while the run goes on, as run.evaluation.every asks: at a dataset boundary it takes the state
+// that a checkpoint would hold, and plays what is in it on a goroutine, environments and an actor of its own, as fast as its
+// share of a processor allows. Nothing of the run reads what it does, but for the choice of the best checkpoint.
+type evaluator struct {
+	s      *Session
+	ctx    context.Context
+	cancel context.CancelFunc
+	all    sync.WaitGroup
+	busy   atomic.Bool // an evaluation is under way
+	next   uint64      // env steps from which one is due; of the learner's loop
+
+	// Of the evaluation under way.
+	plugin env.Plugin     // nil before there was one
+	table  graph.EnvTable // that the plugin was loaded from
+
+	done, skipped, failures *stat.Counter
+}
+
+func newEvaluator(s *Session) *evaluator {
+	e := &evaluator{s: s}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	stats := s.pipeline.Stats()
+	e.done, e.skipped, e.failures = stats.Counter(evalCount), stats.Counter(evalSkipped), stats.Counter(evalFailures)
+	e.schedule(s.before.EnvSteps)
+	return e
+}
+
+// schedule makes the next evaluation due at the next multiple of the period.
+func (e *evaluator) schedule(envSteps uint64) {
+	if every := uint64(e.s.Graph().Run.Evaluation.Every); every > 0 {
+		e.next = envSteps - envSteps%every + every
+	}
+}
+
+// boundary begins an evaluation if one is due and none is under way. It runs on the learner's loop.
+func (e *evaluator) boundary(snapshot pipeline.Snapshot) error {
+	if e.s.Graph().Run.Evaluation.Every == 0 {
+		return nil
+	}
+	if trained := e.s.before.EnvSteps + e.s.count("learner/env_steps"); trained < e.next {
+		return nil
+	}
+	if e.busy.Swap(true) {
+		e.schedule(e.next)
+		e.skipped.Inc()
+		return nil
+	}
+	c, err := take(e.s, snapshot)
+	if err != nil {
+		e.busy.Store(false)
+		return err
+	}
+	for name, state := range c.Components {
+		if c.Components[name], err = state.Frozen(); err != nil {
+			return err
+		}
+	}
+	e.schedule(c.EnvSteps)
+	e.all.Go(func() {
+		defer e.busy.Store(false)
+		e.evaluate(c)
+	})
+	return nil
+}
+
+// evaluate plays the policy of a checkpoint, and keeps it if it is the best so far.
+func (e *evaluator) evaluate(c runs.Checkpoint) {
+	p, err := e.play(&c)
+	if e.ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		e.failures.Inc()
+		e.s.log.Warn("an evaluation failed, training goes on", "env_steps", c.EnvSteps, "policy_version", c.PolicyVersion, "error", err)
+		return
+	}
+	stats := e.s.pipeline.Stats()
+	for name, v := range map[string]float64{
+		evalReturn: p.Return, evalStd: p.Std, evalLength: p.Length, evalStep: float64(c.EnvSteps), evalVersion: float64(c.PolicyVersion),
+	} {
+		stats.Gauge(name).Set(v)
+	}
+	e.done.Inc()
+	c.MeanReturn = p.Return
+	if err := e.s.run.SaveEvaluated(c); err != nil {
+		e.s.log.Error("training goes on without this checkpoint", "error", err)
+	}
+	e.s.tell(Evaluated{EnvSteps: c.EnvSteps, PolicyVersion: c.PolicyVersion, Played: p, Deterministic: e.s.Graph().Run.Evaluation.Deterministic})
+}
+
+// play plays the episodes in the way that is judged.
+func (e *evaluator) play(c *runs.Checkpoint) (Played, error) {
+	network, weights, err := weightsOf(e.s.o.Parts, c.Components[e.s.learner])
+	if err != nil {
+		return Played{}, err
+	}
+	if err := e.load(); err != nil {
+		return Played{}, err
+	}
+	g := e.s.Graph()
+	o := EvaluationOf(g, uint64(e.s.gauge("runner/longest_episode"))).Options
+	o.Plugin, o.Greedy, o.Share = e.plugin, g.Run.Evaluation.Deterministic, g.Run.Evaluation.Share
+	return playOnce(e.ctx, &policy.Definition{Network: network, Backend: e.s.definition().Backend}, weights, o)
+}
+
+// load loads the environment for evaluations alone: that of the run may be replaced at any moment.
+func (e *evaluator) load() error {
+	g := e.s.Graph()
+	of := g.Env(e.s.policy.Env)
+	if e.plugin != nil && reflect.DeepEqual(e.table, of.Table) {
+		return nil
+	}
+	plugin, err := e.s.o.Parts.Load(e.ctx, of.Name, of.Table, g.Dir)
+	if err != nil {
+		return err
+	}
+	if e.plugin != nil {
+		err = e.plugin.Close()
+	}
+	e.plugin, e.table = plugin, of.Table
+	return err
+}
+
+// stop ends an evaluation under way, which then counts for nothing.
+func (e *evaluator) stop() error {
+	e.cancel()
+	e.all.Wait()
+	if e.plugin == nil {
+		return nil
+	}
+	plugin := e.plugin
+	e.plugin = nil
+	return errors.Join(plugin.Close())
+}

@@ -1,0 +1,110 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/rlhost/rlhost/core/env"
+	"github.com/rlhost/rlhost/gpu/policy"
+	"github.com/rlhost/rlhost/hostabi"
+	"github.com/rlhost/rlhost/pipeline/export"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/runs"
+)
+
+// exportRows is how many observations an export is compared on.
+const exportRows = 10_000
+
+// Export returns the file of a checkpoint's policy in a format, and its largest difference from the host on 10,000 observations
+// that the policy meets in its environment; see export.Compare. name is the policy's, empty for the only one.
+func Export(ctx context.Context, run *runs.Run, c *runs.Checkpoint, parts *graph.Parts, name string, f export.Format) (file []byte, largest float64, err error) {
+	g, _, err := ownPipeline(run, nil, parts)
+	if err != nil {
+		return nil, 0, err
+	}
+	trained, learner, err := learned(g, name)
+	if err != nil {
+		return nil, 0, err
+	}
+	p := &export.Policy{About: map[string]string{
+		"run": run.ID(), "policy": trained.Name, "policy_version": fmt.Sprint(c.PolicyVersion), "env_steps": fmt.Sprint(c.EnvSteps), "env": run.Info().Env,
+	}}
+	if p.Network, p.Weights, err = weightsOf(parts, c.Components[learner]); err != nil {
+		return nil, 0, err
+	}
+	d, plugin, err := definitionOf(ctx, parts, g, trained)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { err = errors.Join(err, plugin.Close()) }()
+	spec := plugin.Spec()
+	p.Masked = spec.HasMask()
+	if file, err = export.Encode(f, p); err != nil {
+		return nil, 0, err
+	}
+	samples, err := observe(plugin, d.Backend, p)
+	if err != nil {
+		return nil, 0, err
+	}
+	largest, err = export.Compare(f, file, samples)
+	return file, largest, err
+}
+
+// observe plays a policy and returns what it meets, and what it makes of that.
+func observe(plugin env.Plugin, b policy.Backend, p *export.Policy) (s *export.Samples, err error) {
+	const envs = 50
+	spec := plugin.Spec()
+	n := envs
+	if spec.MaxEnvs > 0 {
+		n = min(n, spec.MaxEnvs)
+	}
+	driver, err := env.NewDriver(plugin, env.DriverOptions{
+		Options: env.Options{Name: "export", Envs: n, Seed: env.EvaluationStream.Seed(0)}, SoA: spec.Caps&hostabi.CapPreferSoA != 0,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, driver.Close()) }()
+	actor, err := policy.NewActor(b, &p.Network, n)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, actor.Close()) }()
+	if err := actor.Load(p.Weights); err != nil {
+		return nil, err
+	}
+	ended, seeds := make([]byte, n), make([]uint64, n)
+	for i := range seeds {
+		seeds[i] = env.Seed(env.EvaluationStream.Seed(0), i)
+	}
+	if err := driver.Reset(nil, seeds); err != nil {
+		return nil, err
+	}
+	s = &export.Samples{}
+	for step := uint64(0); s.Rows < exportRows; step++ {
+		r := policy.Request{Obs: driver.Obs(), Mask: driver.Mask(), Action: driver.Action(), LogProb: driver.LogProb(), Value: driver.Value(), Greedy: true, Step: step}
+		if err := actor.Act([]policy.Request{r}); err != nil {
+			return nil, err
+		}
+		s.Add(&r)
+		r.Greedy = false
+		if err := actor.Act([]policy.Request{r}); err != nil {
+			return nil, err
+		}
+		if _, err := driver.Step(); err != nil {
+			return nil, err
+		}
+		any := false
+		for i := range ended {
+			ended[i] = driver.Terminated()[i] | driver.Truncated()[i]
+			any = any || ended[i] != 0
+		}
+		if any {
+			if err := driver.Reset(ended, seeds); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s, nil
+}
