@@ -40,6 +40,10 @@ pipeline/diagnosis:     hostabi core/...
 pipeline:               hostabi core/... gpu/policy/... pipeline/graph pipeline/loading pipeline/loops pipeline/diagnosis
 pipeline/runs:          hostabi core/...
 pipeline/bench:         hostabi core/... pipeline pipeline/graph
+pipeline/seeds:         core/... pipeline/runs
+pipeline/curves:        pipeline/seeds
+pipeline/compare:       core/... pipeline/graph pipeline/runs pipeline/seeds
+pipeline/export:        core/... gpu/policy/... pipeline/runs
 pipeline/session:       hostabi core/... gpu/policy/... gpu/ppo pipeline/... plugins/evaluation plugins/envcheck
 sdk/...:                hostabi sdk/...
 sdk/component:          hostabi sdk
@@ -67,6 +71,8 @@ core/component/author
 pipeline/graph/...
 pipeline/loading pipeline/loops pipeline/diagnosis
 pipeline pipeline/runs
+pipeline/seeds pipeline/export
+pipeline/compare pipeline/curves
 pipeline/session pipeline/bench
 `
 
@@ -81,9 +87,11 @@ github.com/BurntSushi/toml:     pipeline/graph
 github.com/alecthomas/kong:     cmd/rlhost
 github.com/hashicorp:           plugins/process/spawn plugins/process/internal/rig
 google.golang.org:              plugins/process/spawn plugins/process/internal/rig sdk/process/rpc
+google.golang.org/protobuf/encoding/protowire: sdk/process/rpc plugins/runner/tensorboard pipeline/export
 golang.org/x/net/http2:         sdk/process/rpc
 gorgonia.org:                   gpu/gorgonia examples/plugins/gorgonia-learner
 gonum.org:                      gpu/gorgonia
+gonum.org/v1/plot:              pipeline/curves
 github.com/chewxy:              gpu/gorgonia
 `
 
@@ -97,7 +105,7 @@ const (
 )
 
 // maxLinesOf are smaller limits on packages: the program is flags and text, and work belongs to the packages below.
-var maxLinesOf = map[string]int{"cmd/rlhost": 2500}
+var maxLinesOf = map[string]int{"cmd/rlhost": 3100}
 
 // source is one parsed file.
 type source struct {
@@ -400,11 +408,13 @@ func fits(pattern, name, importer string) bool {
 	return len(want) == len(got)
 }
 
+// throughDoor reports whether a package may import a library: the door with the longest name counts.
 func throughDoor(doors map[string][]string, name, dir string) bool {
-	for door, dirs := range doors {
-		if name == door || strings.HasPrefix(name, door+"/") || strings.HasPrefix(name, door) && strings.Contains(door, ".org") {
-			return slices.Contains(dirs, dir)
+	longest := ""
+	for door := range doors {
+		if (name == door || strings.HasPrefix(name, door)) && len(door) > len(longest) {
+			longest = door
 		}
 	}
-	return false
+	return slices.Contains(doors[longest], dir)
 }

@@ -1,0 +1,109 @@
+package curves
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// Axis is what a curve runs over: the name of a metric that only grows.
+type Axis string
+
+// Axes.
+const (
+	EnvSteps Axis = "global_step"
+	Seconds  Axis = "perf/wall_seconds"
+)
+
+// MetricsFile is the file of a run's folder that curves are read from: one JSON object of numbers a line.
+const MetricsFile = "metrics.jsonl"
+
+// ErrNoMetric is wrapped by Read where no line has the metric.
+var ErrNoMetric = errors.New("no such metric")
+
+// Curve is a metric of one run over an axis. X ascends.
+type Curve struct{ X, Y []float64 }
+
+// Read reads a curve from a run's folder. Lines that cannot be read, such as the last one of a killed process, are left out
+// and counted. Values that are null are no points of the curve. Where the axis goes back, as after a resume from an older
+// checkpoint, the abandoned points are dropped.
+func Read(dir, metric string, x Axis) (c Curve, unreadable int, err error) {
+	f, err := os.Open(filepath.Join(dir, MetricsFile))
+	if err != nil {
+		return c, 0, err
+	}
+	c, unreadable, err = read(f, metric, x)
+	return c, unreadable, errors.Join(err, f.Close())
+}
+
+func read(r io.Reader, metric string, x Axis) (c Curve, unreadable int, err error) {
+	in, names := bufio.NewReader(r), map[string]bool{}
+	for {
+		text, err := in.ReadBytes('\n')
+		if len(text) > 1 {
+			var line map[string]*float64
+			if json.Unmarshal(text, &line) != nil {
+				unreadable++
+			} else if at, y := line[string(x)], line[metric]; at != nil && y != nil {
+				c.add(*at, *y)
+			} else {
+				note(names, line)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return c, unreadable, err
+		}
+	}
+	if len(c.X) == 0 {
+		return c, unreadable, fmt.Errorf("%w: %s over %s; there are %s", ErrNoMetric, metric, x, listed(names))
+	}
+	return c, unreadable, nil
+}
+
+func (c *Curve) add(x, y float64) {
+	n := sort.SearchFloat64s(c.X, x)
+	c.X, c.Y = append(c.X[:n], x), append(c.Y[:n], y)
+}
+
+func note(names map[string]bool, line map[string]*float64) {
+	for name, v := range line {
+		if v != nil {
+			names[name] = true
+		}
+	}
+}
+
+func listed(names map[string]bool) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	all := make([]string, 0, len(names))
+	for name := range names {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}
+
+// At returns the curve's value at x, linear between two points, and the nearest end's outside.
+func (c *Curve) At(x float64) float64 {
+	i := sort.SearchFloat64s(c.X, x)
+	switch {
+	case i == len(c.X):
+		return c.Y[i-1]
+	case i == 0 || c.X[i] == x:
+		return c.Y[i]
+	}
+	part := (x - c.X[i-1]) / (c.X[i] - c.X[i-1])
+	return c.Y[i-1] + part*(c.Y[i]-c.Y[i-1])
+}
