@@ -80,6 +80,8 @@ func (t *training) observe(e session.Event) {
 		t.resumed(&e)
 	case session.Started:
 		t.startLine(&e)
+	case session.Evaluated:
+		t.evaluated(&e)
 	case session.Failed:
 		run := t.session.Load().Folder()
 		t.notice("run %s failed; %s", run.ID(), whatIsSaved(run))
@@ -124,6 +126,16 @@ func (t *training) startLine(e *session.Started) {
 		return
 	}
 	fmt.Fprintf(t.out, "%s run %s  seed %d  %s  kernels %s  pipeline %.8s\n", time.Now().Format(time.TimeOnly), e.Dir, e.Seed, e.Mode, e.Kernels, e.Pipeline)
+}
+
+// evaluated tells how a policy did while the run went on.
+func (t *training) evaluated(e *session.Evaluated) {
+	if t.command.JSON {
+		_ = t.encode(map[string]any{"event": "evaluation", "env_steps": e.EnvSteps, "policy_version": e.PolicyVersion, "mean_return": e.Return,
+			"std_return": e.Std, "mean_length": e.Length, "unfinished": e.Unfinished, "deterministic": e.Deterministic})
+		return
+	}
+	fmt.Fprintf(t.out, "%s evaluation at %d env steps: return %s\n", time.Now().Format(time.TimeOnly), e.EnvSteps, text.Returns(e.Return, e.Std))
 }
 
 // whatIsSaved tells the newest checkpoint of a run.

@@ -41,6 +41,9 @@ type commandLine struct {
 	Train trainCommand `cmd:"" help:"Train the policy of a pipeline."`
 	Eval  evalCommand  `cmd:"" help:"Evaluate a trained policy."`
 	live
+	Runs     runsCommand     `cmd:"" help:"List, show, compare and remove runs."`
+	Plot     plotCommand     `cmd:"" help:"Draw learning curves."`
+	Export   exportCommand   `cmd:"" help:"Write a trained policy for NumPy, ONNX or safetensors."`
 	Validate validateCommand `cmd:"" help:"Check pipeline files without running them."`
 	Show     showCommand     `cmd:"" help:"Print a pipeline, as written or in full."`
 	Graph    graphCommand    `cmd:"" help:"Show how a pipeline is wired."`

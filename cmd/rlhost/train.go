@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/rlhost/rlhost/pipeline/export"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
@@ -17,11 +19,13 @@ type trainCommand struct {
 	Set      []string `placeholder:"KEY=VALUE" sep:"none" help:"Override a key of the file, such as component.learner.epochs=4. May be repeated."`
 	Fresh    bool     `xor:"start" help:"Start a new run. This is the default: no run is ever resumed unasked."`
 	Resume   string   `xor:"start" placeholder:"RUN" help:"Go on with a run from its latest checkpoint, with its own pipeline."`
-	InitFrom string   `xor:"start" placeholder:"RUN" help:"Start a new run from the weights of an old one."`
+	InitFrom string   `xor:"start" placeholder:"RUN" help:"Start a new run from the weights of an old one, or of a .safetensors file with names as in an export."`
 	Reset    []string `placeholder:"PART" enum:"optimizer,value,normalizer" help:"With --init-from: what to begin anew: optimizer, value (and with it the optimizer), normalizer."`
 	Policy   string   `placeholder:"NAME" help:"Policy that stop rules, checkpoints and the evaluation are about; default the only one."`
 	runsFlag
-	Require string `placeholder:"CONDITION" help:"Exit with 6 unless the final evaluation satisfies this, such as 'return>=475'."`
+	Seeds   string `xor:"start" placeholder:"LIST" help:"Train each of these seeds, such as 0-9 or 1,3,8-10, and sum up; --resume goes on with such a set."`
+	Jobs    int    `placeholder:"N" help:"With --seeds: trainings at a time; default one for each processor."`
+	Require string `placeholder:"CONDITION" help:"Exit with 6 unless the final evaluation satisfies this, such as 'return>=475'; with --seeds, unless the lower end of the interval of its mean does."`
 	JSON    bool   `name:"json" help:"Print one JSON object per line; the last one has the event \"end\"."`
 }
 
@@ -33,6 +37,7 @@ dataset boundary and ends; Ctrl-C again ends at once.
   rlhost train
   rlhost train my.toml --set run.seed=2 --set component.learner.epochs=4
   rlhost train --resume cartpole
+  rlhost train --seeds 0-9 --require 'return>=475'
   rlhost train --init-from cartpole/3 --reset optimizer,value`
 }
 
@@ -61,6 +66,9 @@ func (c *trainCommand) Run(p *program) error {
 	}
 	if c.Pipeline != "" && c.Resume != "" {
 		return fail(exitUsage, errors.New("--resume goes on with the run's own pipeline: leave the file out, and change keys with --set"))
+	}
+	if s, err := c.openSet(); s != nil || err != nil {
+		return t.trainSeeds(s, err)
 	}
 	t.program = p.onScreen(c.JSON)
 	t.program = t.program.recording(t.records)
@@ -112,7 +120,9 @@ func (t *training) open(ctx context.Context) (*session.Session, error) {
 		return nil, err
 	}
 	if t.command.InitFrom != "" {
-		if o.InitFrom, err = t.command.find(t.command.InitFrom); err != nil {
+		if strings.HasSuffix(t.command.InitFrom, export.Safetensors.Suffix()) {
+			o.InitTensors = t.command.InitFrom
+		} else if o.InitFrom, err = t.command.find(t.command.InitFrom); err != nil {
 			return nil, err
 		}
 	}

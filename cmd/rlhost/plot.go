@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/control/text"
+	"github.com/rlhost/rlhost/pipeline/compare"
+	"github.com/rlhost/rlhost/pipeline/curves"
+)
+
+// defaultMetric is what curves show.
+const defaultMetric = component.GaugeMeanReturn
+
+type plotCommand struct {
+	RunIDs []string `arg:"" name:"run" help:"Runs or sets of seeds; each word is a line of the picture."`
+	runsFlag
+	Output  string `short:"o" default:"curve.svg" placeholder:"FILE" help:"Picture: .svg or .png; - draws in the terminal alone."`
+	Metric  string `default:"charts/episodic_return" help:"Metric to draw; a run's metrics.jsonl has their names."`
+	X       string `name:"x" enum:"env_steps,seconds" default:"env_steps" help:"env_steps or seconds."`
+	GroupBy string `placeholder:"KEY" help:"A line for each value of a column or of a pipeline's key, over all runs named."`
+	Points  int    `default:"200" help:"Points of each line."`
+}
+
+// Help says what is drawn.
+func (c *plotCommand) Help() string {
+	return `A line is the mean over the runs of a word, with the 95 % bootstrap interval of that mean as a band.
+
+  rlhost plot cartpole/3 cartpole/4
+  rlhost plot cartpole/7 --metric losses/entropy --x seconds -o entropy.png`
+}
+
+// Run draws.
+func (c *plotCommand) Run(p *program) error {
+	format := strings.TrimPrefix(filepath.Ext(c.Output), ".")
+	if c.Output != "-" && format != "svg" && format != "png" {
+		return fail(exitUsage, fmt.Errorf("-o %s: pictures are .svg or .png", c.Output))
+	}
+	groups, err := c.groups()
+	if err != nil {
+		return err
+	}
+	picture := curves.Picture{Format: format, X: c.X, Y: c.Metric}
+	for _, g := range groups {
+		band, err := c.band(p, g.Runs)
+		if err != nil {
+			return fmt.Errorf("%s: %w", g.Value, err)
+		}
+		picture.Lines = append(picture.Lines, curves.Line{Label: fmt.Sprintf("%s (%d)", g.Value, band.Curves), Band: band})
+		last := len(band.X) - 1
+		fmt.Fprintf(p.out, "%s  %s: %s at %.6g %s, %s\n", curves.Sparkline(band.Mean, 40), g.Value, text.Returns(band.Mean[last]),
+			band.X[last], strings.ReplaceAll(c.X, "_", " "), text.Count(band.Curves, "run"))
+	}
+	if c.Output == "-" {
+		return nil
+	}
+	var out bytes.Buffer
+	if err := curves.Draw(&out, picture); err != nil {
+		return err
+	}
+	if err := os.WriteFile(c.Output, out.Bytes(), 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.out, "wrote %s\n", c.Output)
+	return nil
+}
+
+func (c *plotCommand) groups() ([]compare.Group, error) {
+	groups, err := c.each(c.RunIDs)
+	if err != nil || c.GroupBy == "" {
+		return groups, err
+	}
+	var list []*compare.Run
+	for _, g := range groups {
+		list = append(list, g.Runs...)
+	}
+	return compare.By(list, c.GroupBy)
+}
+
+// band reads the curves of some runs. Runs without the metric are left out with a notice, unless none has it.
+func (c *plotCommand) band(p *program, list []*compare.Run) (curves.Band, error) {
+	axis := map[string]curves.Axis{"env_steps": curves.EnvSteps, "seconds": curves.Seconds}[c.X]
+	var all []curves.Curve
+	var errs []error
+	for _, r := range list {
+		curve, unreadable, err := curves.Read(r.Dir, c.Metric, axis)
+		if unreadable > 0 {
+			p.notice("%s: %s of its metrics cannot be read and left out", r.Info.ID(), text.Count(unreadable, "line"))
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", r.Info.ID(), err))
+			continue
+		}
+		all = append(all, curve)
+	}
+	if len(all) == 0 {
+		return curves.Band{}, errors.Join(append(errs, errors.New("none of its runs has a curve"))...)
+	}
+	for _, err := range errs {
+		p.notice("left out: %v", err)
+	}
+	band := curves.Over(all, max(c.Points, 2))
+	if len(band.X) == 0 {
+		return band, errors.New("its curves have no part of the axis in common")
+	}
+	return band, nil
+}
