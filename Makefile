@@ -42,18 +42,22 @@ test-hostile:
 	RLHOST_HOSTILE=1 $(GO) test -count 1 -v -run 'TestHostile|TestCache' ./plugins/wasm
 
 # Three seeds of each task that has a bar in docs/learning.md: under five minutes on two cores.
-test-learn: build
+test-learn: build tools
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check box2d==2.3.10 pygame-ce==2.5.8
 	$(GO) run ./bench/learn test
 
-# Ten seeds of each and CartPole with scaled rewards: writes the tables of docs/learning.md.
+# Ten seeds of each and CartPole with scaled rewards: writes bench/learn/results and the tables of docs/learning.md. It goes on
+# where it was interrupted; rm -r .cache/learn begins anew.
 learn: build
-	$(GO) run ./bench/learn table
+	$(GO) run ./bench/learn train
 
-# What needs PyTorch, which it installs first (5 GB).
+# What needs PyTorch (5 GB), and rliable, TensorBoard and onnxruntime (1 GB), which it installs first.
 test-peers: tools
 	@python=$$(examples/plugins/pytorch-learner/prepare.sh) && set -x && \
 	  $$python -m unittest discover -s examples/plugins/pytorch-learner && \
 	  RLHOST_TORCH=$$python $(GO) test -count 1 -run TestPeers ./cmd/rlhost
+	@bench/peers/install.sh judge
+	RLHOST_PEERS=$(CURDIR)/.cache/peers/judge/bin/python $(GO) test -count 1 -run TestPeers ./pipeline/seeds ./pipeline/export ./plugins/runner
 
 # The detector needs cgo; what lies in mapped memory it cannot see, so arenas use the heap there.
 race:

@@ -8,31 +8,31 @@ import (
 	"testing"
 )
 
-func TestReached_IsTheFirstFullWindowAtTheBar(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "metrics.jsonl")
+func TestReachedAt_IsTheFirstFullWindowAtTheBar(t *testing.T) {
+	dir := t.TempDir()
 	text := `{"global_step":2048,"charts/window_full":0,"charts/episodic_return":500}
 {"global_step":4096,"charts/window_full":1,"charts/episodic_return":null}
 {"global_step":6144,"charts/window_full":1,"charts/episodic_return":-86.5}
 {"global_step":8192,"charts/window_full":1,"charts/episodic_return":-86.4}
 `
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "metrics.jsonl"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := reached(file, -86.4); got != 8192 || err != nil {
+	if got, err := reachedAt(dir, -86.4); err != nil || got == nil || *got != 8192 {
 		t.Errorf("reached -86.4 at %v, %v, want 8192", got, err)
 	}
-	if got, err := reached(file, -80); !math.IsNaN(got) || err != nil {
-		t.Errorf("reached -80 at %v, %v, want NaN", got, err)
+	if got, err := reachedAt(dir, -80); err != nil || got != nil {
+		t.Errorf("reached -80 at %v, %v, want nil", got, err)
 	}
 }
 
 func TestMedian_CountsSeedsThatNeverReachAsMost(t *testing.T) {
-	nan := math.NaN()
+	inf := math.Inf(1)
 	for _, c := range []struct {
 		list []float64
 		want float64
-	}{{[]float64{3}, 3}, {[]float64{4, 1, 2}, 2}, {[]float64{4, 1, 2, 3}, 2.5}, {[]float64{nan, 1, 2}, 2}, {[]float64{nan, 1, nan}, nan}} {
-		if got := median(c.list); got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) {
+	}{{[]float64{3}, 3}, {[]float64{4, 1, 2}, 2}, {[]float64{4, 1, 2, 3}, 2.5}, {[]float64{inf, 1, 2}, 2}, {[]float64{inf, 1, inf}, inf}} {
+		if got := median(c.list); got != c.want {
 			t.Errorf("median(%v) = %v, want %v", c.list, got, c.want)
 		}
 	}

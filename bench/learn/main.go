@@ -18,20 +18,26 @@ type options struct {
 	seeds   int
 	jobs    int
 	docs    string
+	results string
+	work    string // folder of the trainings, which another call goes on with
+	only    string
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.program, "rlhost", "bin/rlhost", "program to train with")
-	flag.IntVar(&o.seeds, "seeds", 0, "seeds of each task; default 3 for test and 10 for table")
+	flag.IntVar(&o.seeds, "seeds", 0, "seeds of each task; default 3 for test and 10 for train")
 	flag.IntVar(&o.jobs, "jobs", runtime.NumCPU(), "trainings at the same time")
-	flag.StringVar(&o.docs, "docs", "docs/learning.md", "page that table writes")
+	flag.StringVar(&o.docs, "docs", "docs/learning.md", "page that page writes")
+	flag.StringVar(&o.results, "results", "bench/learn/results", "folder of results")
+	flag.StringVar(&o.work, "work", ".cache/learn", "folder of trainings; train goes on with those that it finds there")
+	flag.StringVar(&o.only, "only", "", "one task, such as LunarLander-v3-lander; default all")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: learn [flags] test | table")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: learn [flags] test | train | page")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	parts := map[string]func(context.Context, options) error{"test": test, "table": table}
+	parts := map[string]func(context.Context, options) error{"test": test, "train": trainAll, "page": page}
 	part := parts[flag.Arg(0)]
 	if part == nil || flag.NArg() > 1 || o.seeds < 0 || o.jobs < 1 {
 		flag.Usage()
@@ -45,44 +51,77 @@ func main() {
 	}
 }
 
-// test trains what has a bar over few seeds and fails where the mean is below it.
-func test(ctx context.Context, o options) error {
+// test trains what has a bar over few seeds, anew, and fails where the mean's interval does not lie above it.
+func test(ctx context.Context, o options) (err error) {
 	began := time.Now()
-	barred := slices.DeleteFunc(slices.Clone(tasks), func(t task) bool { return !t.inTest })
-	rows, err := trainAll(ctx, o, barred, max(o.seeds, 0), 3)
-	if err != nil {
+	if o.work, err = os.MkdirTemp("", "rlhost-learn-"); err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, os.RemoveAll(o.work)) }()
 	var errs []error
-	for i := range rows {
-		r := &rows[i]
+	for _, t := range tasks {
+		if !t.inTest || o.only != "" && o.only != t.folder() {
+			continue
+		}
+		r, err := train(ctx, o, &t, or(o.seeds, 3))
+		if err != nil {
+			return err
+		}
 		fmt.Println(r.line())
-		if mean := r.mean(); !(mean >= r.bar) {
-			errs = append(errs, fmt.Errorf("%s with preset %s: the evaluations have a mean of %.1f over %d seeds, the bar is %g",
-				r.name, r.preset, mean, len(r.results), r.bar))
+		if !r.met() {
+			errs = append(errs, fmt.Errorf("%s with preset %s: the interval of the mean begins at %.1f, the bar is %g", r.Task, r.Preset, r.Greedy.Mean.Low, r.Bar))
 		}
 	}
 	fmt.Printf("%.0f s\n", time.Since(began).Seconds())
 	return errors.Join(errs...)
 }
 
-// table trains everything and writes the tables into the page.
-func table(ctx context.Context, o options) error {
-	began := time.Now()
-	rows, err := trainAll(ctx, o, tasks, o.seeds, 10)
+// trainAll trains every task, keeps its result, and writes the page.
+func trainAll(ctx context.Context, o options) error {
+	list, remove, err := allTasks(ctx)
 	if err != nil {
 		return err
 	}
-	scaled, err := scaledTasks(ctx)
-	if err != nil {
-		return err
+	defer remove()
+	for _, t := range list {
+		if o.only != "" && o.only != t.folder() {
+			continue
+		}
+		r, err := train(ctx, o, &t, or(o.seeds, t.seeds()))
+		if err != nil {
+			return err
+		}
+		fmt.Println(r.line())
+		if err := r.write(o.results, t.folder()); err != nil {
+			return err
+		}
 	}
-	defer scaled.remove()
-	scales, err := trainAll(ctx, o, scaled.tasks, o.seeds, 5)
-	if err != nil {
-		return err
+	return page(ctx, o)
+}
+
+// page writes the tables of the results into the documentation.
+func page(_ context.Context, o options) error {
+	var rows, scales []*result
+	for _, t := range slices.Concat(tasks, scaledTasks("")) {
+		r, err := readResult(o.results, t.folder())
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if t.scale != 0 {
+			scales = append(scales, r)
+		} else {
+			rows = append(rows, r)
+		}
 	}
-	text := tables(rows, scales, time.Since(began))
-	fmt.Print(text)
-	return writeBetween(o.docs, text)
+	return writeBetween(o.docs, tables(rows, scales))
+}
+
+func or(n, otherwise int) int {
+	if n > 0 {
+		return n
+	}
+	return otherwise
 }

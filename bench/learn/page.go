@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"runtime"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/rlhost/rlhost/pipeline/seeds"
 )
 
 // What the tables stand between in the page.
@@ -17,51 +16,53 @@ const (
 	last  = "<!-- to here -->\n"
 )
 
-// line is a row for people, as test prints it.
-func (r *row) line() string {
-	list := r.evaluations()
-	return fmt.Sprintf("%-15s %-8s mean %8.2f  bar %6g  median %8.2f  least %8.2f  most %8.2f  at the bar after %s env steps  %.1f s  %s",
-		r.name, r.preset, r.mean(), r.bar, median(list), slices.Min(list), slices.Max(list), r.reachedText(), r.seconds(), joined(list))
+// line is a result for people, as test prints it.
+func (r *result) line() string {
+	return fmt.Sprintf("%-15s %-8s greedy IQM %s, mean %s  sampled %s  bar %g  at the bar after %s env steps  %.1f s", r.Task, r.Preset,
+		estimate(r.Greedy.IQM), estimate(r.Greedy.Mean), estimate(r.Sampled.Mean), r.Bar, r.reachedText(), r.seconds())
 }
 
-// tables returns both tables with what there is to say of them.
-func tables(rows, scales []row, took time.Duration) string {
+func estimate(e seeds.Estimate) string {
+	return fmt.Sprintf("%.1f (%.1f to %.1f)", e.Value, e.Low, e.High)
+}
+
+// tables returns the tables of all results.
+func tables(rows, scales []*result) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Kernels %s, %d cores, %.0f s together.\n\n", rows[0].results[0].kernels, runtime.NumCPU(), took.Seconds())
-	b.WriteString("| task | preset | env steps | bar | mean of the seeds | median (least to most) | env steps to the bar | seconds | seeds 1, 2, … |\n")
-	b.WriteString("|---|---|---|---|---|---|---|---|---|\n")
-	for i := range rows {
-		r := &rows[i]
-		list := r.evaluations()
-		bar := fmt.Sprint(r.bar)
-		if r.whence != "" {
-			bar += " (" + r.whence + ")"
+	b.WriteString("| environment | preset | env steps | greedy: IQM | greedy: mean | sampled: mean | bar | published | env steps to the bar | seconds | seeds |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|---|---|---|\n")
+	for _, r := range rows {
+		mark := ""
+		if r.met() {
+			mark = " ✓"
 		}
-		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | **%.1f** | %.1f (%.1f to %.1f) | %s | %.1f | %s |\n", r.name, r.preset, r.steps, bar, r.mean(),
-			median(list), slices.Min(list), slices.Max(list), r.reachedText(), r.seconds(), joined(list))
+		fmt.Fprintf(&b, "| %s | `%s` | %s | **%.1f** (%.1f to %.1f) | %s | %s | %g%s | %s | %s | %.1f | %d |\n", r.Task, r.Preset, r.Steps, r.Greedy.IQM.Value,
+			r.Greedy.IQM.Low, r.Greedy.IQM.High, estimate(r.Greedy.Mean), estimate(r.Sampled.Mean), r.Bar, mark, r.Published, r.reachedText(), r.seconds(), len(r.Seeds))
 	}
 	b.WriteString("\nCartPole with every reward multiplied, preset `general`, evaluations divided by the factor:\n\n")
 	b.WriteString("| rewards × | seeds that reached 475 | env steps to it | mean evaluation | seeds 1, 2, … |\n|---|---|---|---|---|\n")
-	for i := range scales {
-		r := &scales[i]
-		list := r.each(func(x *result) float64 { return x.evaluation * 475 / r.bar })
-		sum := 0.0
-		for _, v := range list {
-			sum += v
-		}
-		fmt.Fprintf(&b, "| %s | %d of %d | %s | %.1f | %s |\n", r.name, r.count(), len(list), r.reachedText(), sum/float64(len(list)), joined(list))
+	for _, r := range scales {
+		times := 475 / r.Bar
+		list := r.each(func(s *seedResult) float64 { return s.Greedy * times })
+		fmt.Fprintf(&b, "| %g | %d of %d | %s | %.1f | %s |\n", 1/times, r.count(), len(list), r.reachedText(), r.Greedy.Mean.Value*times, joined(list))
 	}
+	for _, r := range append(rows, scales...) {
+		fmt.Fprintf(&b, "\n- %s, `%s`: `%s`; %s, %d cores, kernels %s, rlhost %s", r.Task, r.Preset, r.Command, r.Processor, r.CPUs, r.Kernels, r.Commit)
+	}
+	b.WriteString("\n")
 	return b.String()
 }
 
 // seconds is the median time of a training.
-func (r *row) seconds() float64 { return median(r.each(func(x *result) float64 { return x.seconds })) }
+func (r *result) seconds() float64 {
+	return median(r.each(func(s *seedResult) float64 { return s.Seconds }))
+}
 
 // count returns how many seeds were at the bar.
-func (r *row) count() int {
+func (r *result) count() int {
 	n := 0
-	for i := range r.results {
-		if !math.IsNaN(r.results[i].reached) {
+	for i := range r.Seeds {
+		if r.Seeds[i].Reached != nil {
 			n++
 		}
 	}
@@ -69,9 +70,9 @@ func (r *row) count() int {
 }
 
 // reachedText is the median of the env steps to the bar.
-func (r *row) reachedText() string {
-	v := median(r.each(func(x *result) float64 { return x.reached }))
-	if math.IsNaN(v) {
+func (r *result) reachedText() string {
+	v := r.reached()
+	if math.IsInf(v, 1) {
 		return "–"
 	}
 	return fmt.Sprintf("%.0fk", v/1e3)

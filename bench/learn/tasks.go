@@ -6,70 +6,88 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // task is something to learn with settings of this repository.
 type task struct {
-	name   string
-	preset string
-	file   string // pipeline
-	sets   []string
-	steps  string  // env steps at most, as the page writes them
-	bar    float64 // for the mean evaluation over the seeds
-	whence string  // where the bar is from
-	inTest bool
+	name      string
+	preset    string
+	file      string // pipeline
+	sets      []string
+	steps     string  // env steps at most, as the page writes them
+	bar       float64 // for the lower end of the interval of the mean greedy return
+	published string  // figure of others, with its source
+	inTest    bool
+	scale     float64 // of rewards; 0 = as they are
 }
 
-// The bars: CartPole-v1 counts as solved at 475; CleanRL's figure for Acrobot-v1 is from its own benchmark of ppo.py.
+// folder names the task's files.
+func (t *task) folder() string {
+	return strings.NewReplacer("/", "-", " ", "-", "×", "x").Replace(t.name + "-" + t.preset)
+}
+
+// seeds is how many the page has.
+func (t *task) seeds() int {
+	if t.scale != 0 {
+		return 5
+	}
+	return 10
+}
+
+// command is how a user trains the same.
+func (t *task) command(seeds int) string {
+	c := fmt.Sprintf("rlhost train %s --seeds 1-%d", t.file, seeds)
+	for _, s := range t.sets {
+		c += " --set " + s
+	}
+	return c
+}
+
+// The published figures: RL Zoo's are of its benchmark.md (rl-baselines3-zoo), CleanRL's of its docs/rl-algorithms/ppo.md.
 var tasks = []task{
 	cartpole("general", true),
 	cartpole("fast", false),
-	{name: "Acrobot-v1", preset: "general", file: "examples/pipelines/acrobot.toml", steps: "500,000", bar: -86.4, whence: "CleanRL", inTest: true},
-	{name: "Acrobot-v1", preset: "ppo", file: "examples/pipelines/acrobot.toml", steps: "500,000", bar: -86.4, whence: "CleanRL",
+	{name: "Acrobot-v1", preset: "general", file: "examples/pipelines/acrobot.toml", steps: "500,000", bar: -86.4, published: "-86.4 ± 1.3 CleanRL, -73.5 ± 18.2 RL Zoo", inTest: true},
+	{name: "Acrobot-v1", preset: "ppo", file: "examples/pipelines/acrobot.toml", steps: "500,000", bar: -86.4, published: "-86.4 ± 1.3 CleanRL",
 		sets: []string{"train.preset=ppo"}},
-	{name: "MountainCar-v0", preset: "general", file: "examples/pipelines/mountaincar.toml", steps: "1,000,000", bar: -115, inTest: true},
+	{name: "MountainCar-v0", preset: "general", file: "examples/pipelines/mountaincar.toml", steps: "1,000,000", bar: -115, published: "-110.4 ± 19.5 RL Zoo", inTest: true},
+	{name: "LunarLander-v3", preset: "general and keys", file: "examples/pipelines/lunarlander.toml", steps: "1,000,000", bar: 200, published: "242 ± 32 RL Zoo (v2)"},
 }
 
 func cartpole(preset string, inTest bool) task {
-	return task{name: "CartPole-v1", preset: preset, file: "pipeline.toml", steps: "500,000", bar: 475, whence: "solved", inTest: inTest,
+	return task{name: "CartPole-v1", preset: preset, file: "pipeline.toml", steps: "500,000", bar: 475, published: "500 ± 0 RL Zoo, 490.0 ± 6.1 CleanRL", inTest: inTest,
 		sets: []string{"train.preset=" + preset}}
 }
 
-// scaled are tasks that need a module of their own.
-type scaled struct {
-	tasks []task
-	dir   string
-}
-
-func (s *scaled) remove() { _ = os.RemoveAll(s.dir) } // a temporary folder that stays harms nothing
-
-// scaledTasks builds CartPole with scaled rewards.
-func scaledTasks(ctx context.Context) (*scaled, error) {
+// allTasks are those of the page. remove removes what was built for them.
+func allTasks(ctx context.Context) (list []task, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "rlhost-learn-")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	s := &scaled{dir: dir}
+	remove = func() { _ = os.RemoveAll(dir) } // a temporary folder that stays harms nothing
 	module := filepath.Join(dir, "scaled.wasm")
 	build := exec.CommandContext(ctx, "go", "build", "-buildmode=c-shared", "-ldflags=-s", "-o", module, "./bench/learn/scaled")
 	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
 	if out, err := build.CombinedOutput(); err != nil {
-		s.remove()
-		return nil, fmt.Errorf("build ./bench/learn/scaled: %w\n%s", err, out)
+		remove()
+		return nil, nil, fmt.Errorf("build ./bench/learn/scaled: %w\n%s", err, out)
 	}
-	for _, scale := range []string{"1e-4", "1e-2", "1", "100", "1e4"} {
+	return slices.Concat(tasks, scaledTasks(module)), remove, nil
+}
+
+// scaledTasks are CartPole with its rewards multiplied, by a module of its own.
+func scaledTasks(module string) (list []task) {
+	for _, scale := range []float64{1e-4, 1e-2, 1, 100, 1e4} {
 		t := cartpole("general", false)
-		times, err := strconv.ParseFloat(scale, 64)
-		if err != nil {
-			s.remove()
-			return nil, err
-		}
-		t.name = scale
-		t.bar *= times
-		t.sets = append(t.sets, "env.cartpole.use="+strconv.Quote(module), fmt.Sprintf("env.cartpole.args.reward_scale=%s", scale),
+		t.name, t.scale, t.published = fmt.Sprintf("CartPole × %g", scale), scale, ""
+		t.bar *= scale
+		t.sets = append(t.sets, "env.cartpole.use="+strconv.Quote(module), fmt.Sprintf("env.cartpole.args.reward_scale=%g", scale),
 			fmt.Sprintf("run.stop.return=%g", t.bar))
-		s.tasks = append(s.tasks, t)
+		list = append(list, t)
 	}
-	return s, nil
+	return list
 }

@@ -1,161 +1,113 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
-	"sync"
+
+	"github.com/rlhost/rlhost/core/files"
+	"github.com/rlhost/rlhost/pipeline/curves"
+	"github.com/rlhost/rlhost/pipeline/runs"
+	"github.com/rlhost/rlhost/pipeline/seeds"
 )
 
-// result is what came of one training.
-type result struct {
-	evaluation float64 // mean return of the frozen policy
-	reached    float64 // env steps until the window of training episodes was at the bar; NaN if it never was
-	seconds    float64
-	kernels    string
-}
+// Metrics that say when a training was at its bar.
+const (
+	returnMetric = "charts/episodic_return"
+	fullMetric   = "charts/window_full"
+)
 
-// row is a task with the results of its seeds, from 1.
-type row struct {
-	task
-	results []result
-}
-
-// trainAll trains each task with each seed, some at a time.
-func trainAll(ctx context.Context, o options, list []task, seeds, otherwise int) ([]row, error) {
-	if seeds == 0 {
-		seeds = otherwise
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	rows := make([]row, len(list))
-	turns := make(chan struct{}, o.jobs)
-	var all sync.WaitGroup
-	for i := range list {
-		rows[i] = row{list[i], make([]result, seeds)}
-		for seed := range seeds {
-			turns <- struct{}{}
-			all.Go(func() {
-				defer func() { <-turns }()
-				var err error
-				if rows[i].results[seed], err = train(ctx, o.program, &list[i], seed+1); err != nil {
-					cancel(err)
-				}
-			})
-		}
-	}
-	all.Wait()
-	return rows, context.Cause(ctx)
-}
-
-// end is what the last line of a training says.
-type end struct {
-	Event      string   `json:"event"`
-	Reason     string   `json:"reason"`
-	Run        string   `json:"run"`
-	Kernels    string   `json:"kernels"`
-	Wall       float64  `json:"wall_seconds"`
-	Evaluation *float64 `json:"eval_return"`
-	Episodes   int      `json:"eval_episodes"`
-	Greedy     bool     `json:"eval_deterministic"`
-}
-
-// train trains one task with one seed.
-func train(ctx context.Context, program string, t *task, seed int) (r result, err error) {
-	if ctx.Err() != nil {
-		return r, context.Cause(ctx)
-	}
-	dir, err := os.MkdirTemp("", "rlhost-learn-")
+// train trains a task with seeds from 1 on and returns what came of them. What an earlier call has trained is kept in the
+// folder of the task, and what it had begun goes on.
+func train(ctx context.Context, o options, t *task, count int) (*result, error) {
+	set, err := open(o, t, count)
 	if err != nil {
-		return r, err
+		return nil, fmt.Errorf("%s: %w", t.name, err)
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	args := []string{"train", t.file, "--json", "--set", "run.dir=" + dir, "--set", fmt.Sprint("run.seed=", seed), "--set", "run.checkpoint.every=0s"}
-	for _, s := range t.sets {
-		args = append(args, "--set", s)
+	trainer := seeds.Trainer{Program: o.program, Set: set, Jobs: o.jobs, Threads: 1, Observe: func(r runs.SeedRun, _ seeds.Progress) {
+		if r.State == runs.Ended || r.State == runs.SeedFailed {
+			fmt.Printf("%s, preset %s, seed %d: %s\n", t.name, t.preset, r.Seed, seeds.Text(&r))
+		}
+	}}
+	if err := errors.Join(trainer.Run(ctx), set.Close(), context.Cause(ctx)); err != nil {
+		return nil, err
 	}
-	var complaints bytes.Buffer
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Stderr = &complaints
-	out, err := cmd.Output()
+	return resultOf(t, set)
+}
+
+// open returns the set of a task: the one that its folder has, if that is for as many seeds, or a new one.
+func open(o options, t *task, count int) (*runs.Set, error) {
+	dir := filepath.Join(o.work, t.folder())
+	set, err := runs.OpenSet(dir, filepath.Join("learn", "1"))
+	if err == nil && len(set.Info().Seeds) == count {
+		return set, set.Lock()
+	}
+	if err == nil {
+		if err := set.Remove(); err != nil {
+			return nil, err
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	info := runs.SetInfo{Sets: append([]string{"run.checkpoint.every=0s"}, t.sets...)}
+	if info.Pipeline, err = filepath.Abs(t.file); err != nil {
+		return nil, err
+	}
+	if info.SHA256, err = files.SHA256(info.Pipeline); err != nil {
+		return nil, err
+	}
+	for seed := range count {
+		info.Seeds = append(info.Seeds, runs.SeedRun{Seed: uint64(seed + 1), State: runs.Pending})
+	}
+	return runs.CreateSet(dir, "learn", info)
+}
+
+// resultOf reads what the seeds of a set came to.
+func resultOf(t *task, set *runs.Set) (*result, error) {
+	info := set.Info()
+	r := &result{Task: t.name, Preset: t.preset, Steps: t.steps, Bar: t.bar, Published: t.published, Command: t.command(len(info.Seeds))}
+	for _, s := range info.Seeds {
+		if s.State != runs.Ended || s.Greedy == nil || s.Sampled == nil {
+			return nil, fmt.Errorf("%s, preset %s, seed %d is %s: %s", t.name, t.preset, s.Seed, s.State, s.Error)
+		}
+		dir := filepath.Join(set.Dir, s.Run)
+		reached, err := reachedAt(dir, t.bar)
+		if err != nil {
+			return nil, err
+		}
+		run, err := runs.Open("", dir)
+		if err != nil {
+			return nil, err
+		}
+		r.Kernels, r.Processor, r.CPUs = run.Info().Kernel, run.Info().Host.CPU, run.Info().Host.CPUs
+		r.Seeds = append(r.Seeds, seedResult{Seed: s.Seed, Greedy: *s.Greedy, Sampled: *s.Sampled, EnvSteps: s.EnvSteps, Seconds: s.WallSeconds,
+			Reached: reached, ParamsHash: s.ParamsHash})
+	}
+	r.Greedy = seeds.Summarize([][]float64{r.each(func(s *seedResult) float64 { return s.Greedy })}, seeds.Options{})
+	r.Sampled = seeds.Summarize([][]float64{r.each(func(s *seedResult) float64 { return s.Sampled })}, seeds.Options{})
+	return r, nil
+}
+
+// reachedAt returns the env steps at which the mean return over a full window was first at the bar, nil if it never was.
+func reachedAt(dir string, bar float64) (*float64, error) {
+	full, _, err := curves.Read(dir, fullMetric, curves.EnvSteps)
 	if err != nil {
-		return r, fmt.Errorf("%s, seed %d: %w\n%s", t.name, seed, err, complaints.Bytes())
+		return nil, err
 	}
-	var e end
-	lines := bytes.Split(bytes.TrimSpace(out), []byte("\n"))
-	if err := json.Unmarshal(lines[len(lines)-1], &e); err != nil || e.Event != "end" || e.Evaluation == nil || e.Episodes < 100 || !e.Greedy {
-		return r, fmt.Errorf("%s, seed %d: the last line is no end with a greedy evaluation of 100 episodes: %s (%w)", t.name, seed, lines[len(lines)-1], err)
+	mean, _, err := curves.Read(dir, returnMetric, curves.EnvSteps)
+	if errors.Is(err, curves.ErrNoMetric) {
+		return nil, nil
 	}
-	r = result{evaluation: *e.Evaluation, seconds: e.Wall, kernels: e.Kernels}
-	r.reached, err = reached(filepath.Join(dir, e.Run, "metrics.jsonl"), t.bar)
-	return r, err
-}
-
-// reached returns the env steps at which the mean return over a full window was first at the bar, NaN if it never was.
-func reached(file string, bar float64) (float64, error) {
-	f, err := os.Open(file)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var m struct {
-			Steps  float64  `json:"global_step"`
-			Full   float64  `json:"charts/window_full"`
-			Return *float64 `json:"charts/episodic_return"` // null while it is not finite
-		}
-		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
-			return 0, fmt.Errorf("%s: %w", file, err)
-		}
-		if m.Full == 1 && m.Return != nil && *m.Return >= bar {
-			return m.Steps, nil
+	for i, x := range mean.X {
+		if full.At(x) == 1 && mean.Y[i] >= bar && !math.IsNaN(mean.Y[i]) {
+			return &x, nil
 		}
 	}
-	return math.NaN(), nil
-}
-
-// evaluations returns those of the seeds, in their order.
-func (r *row) evaluations() []float64 {
-	return r.each(func(x *result) float64 { return x.evaluation })
-}
-
-func (r *row) mean() float64 {
-	sum := 0.0
-	for _, v := range r.evaluations() {
-		sum += v
-	}
-	return sum / float64(len(r.results))
-}
-
-// median returns the middle of a list, the mean of the middle two of an even number. NaN counts as more than all others.
-func median(list []float64) float64 {
-	sorted := slices.Clone(list)
-	slices.SortFunc(sorted, func(a, b float64) int {
-		switch {
-		case a == b || math.IsNaN(a) && math.IsNaN(b):
-			return 0
-		case math.IsNaN(b) || a < b:
-			return -1
-		}
-		return 1
-	})
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
-}
-
-// each returns one number of every seed.
-func (r *row) each(of func(*result) float64) []float64 {
-	list := make([]float64, len(r.results))
-	for i := range r.results {
-		list[i] = of(&r.results[i])
-	}
-	return list
+	return nil, nil
 }

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/rlhost/rlhost/pipeline/seeds"
+)
+
+// result is what a task came to, as its file in the folder of results has it.
+type result struct {
+	Task      string  `json:"task"`
+	Preset    string  `json:"preset"`
+	Steps     string  `json:"env_steps"` // at most
+	Bar       float64 `json:"bar"`       // for the lower end of the interval of the mean greedy return
+	Published string  `json:"published"` // figure with its source
+	Command   string  `json:"command"`
+
+	Commit    string `json:"commit"` // of rlhost
+	Processor string `json:"processor"`
+	CPUs      int    `json:"cpus"`
+	Kernels   string `json:"kernels"`
+
+	Seeds   []seedResult  `json:"seeds"`
+	Greedy  seeds.Summary `json:"greedy"`  // of the final evaluations with the most probable actions
+	Sampled seeds.Summary `json:"sampled"` // with sampled ones
+}
+
+type seedResult struct {
+	Seed       uint64   `json:"seed"`
+	Greedy     float64  `json:"greedy"`
+	Sampled    float64  `json:"sampled"`
+	EnvSteps   uint64   `json:"env_steps"`
+	Seconds    float64  `json:"seconds"`
+	Reached    *float64 `json:"reached"` // env steps at which the training was first at the bar; null if it never was
+	ParamsHash string   `json:"params_hash"`
+}
+
+// each returns one number of every seed.
+func (r *result) each(of func(*seedResult) float64) []float64 {
+	list := make([]float64, len(r.Seeds))
+	for i := range r.Seeds {
+		list[i] = of(&r.Seeds[i])
+	}
+	return list
+}
+
+// met reports whether the interval of the mean lies above the bar.
+func (r *result) met() bool { return r.Greedy.Mean.Low >= r.Bar }
+
+// reached is the median of the env steps to the bar; seeds that never were there count as most.
+func (r *result) reached() float64 {
+	return median(r.each(func(s *seedResult) float64 {
+		if s.Reached == nil {
+			return math.Inf(1)
+		}
+		return *s.Reached
+	}))
+}
+
+func median(list []float64) float64 {
+	sorted := slices.Sorted(slices.Values(list))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// write stores a result.
+func (r *result) write(dir, name string) error {
+	out, err := exec.Command("git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return fmt.Errorf("git describe: %w", err)
+	}
+	r.Commit = strings.TrimSpace(string(out))
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, name+".json"), append(b, '\n'), 0o644)
+}
+
+// readResult returns the result of a task that was written before.
+func readResult(dir, name string) (*result, error) {
+	b, err := os.ReadFile(filepath.Join(dir, name+".json"))
+	if err != nil {
+		return nil, err
+	}
+	r := &result{}
+	return r, json.Unmarshal(b, r)
+}
