@@ -8,7 +8,6 @@ import (
 	"math"
 	"path/filepath"
 
-	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline/curves"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/seeds"
@@ -52,17 +51,11 @@ func open(o options, t *task, count int) (*runs.Set, error) {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	info := runs.SetInfo{Sets: append([]string{"run.checkpoint.every=0s"}, t.sets...)}
-	if info.Pipeline, err = filepath.Abs(t.file); err != nil {
-		return nil, err
+	list := make([]uint64, count)
+	for i := range list {
+		list[i] = uint64(i + 1)
 	}
-	if info.SHA256, err = files.SHA256(info.Pipeline); err != nil {
-		return nil, err
-	}
-	for seed := range count {
-		info.Seeds = append(info.Seeds, runs.SeedRun{Seed: uint64(seed + 1), State: runs.Pending})
-	}
-	return runs.CreateSet(dir, "learn", info)
+	return seeds.New(dir, "learn", t.file, append([]string{"run.checkpoint.every=0s"}, t.sets...), list)
 }
 
 // resultOf reads what the seeds of a set came to.

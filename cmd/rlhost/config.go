@@ -10,15 +10,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/rlhost/rlhost/cmd/rlhost/results"
 	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/loading"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
 )
-
-// defaultPipeline is the file that commands read when they are given none.
-const defaultPipeline = "pipeline.toml"
 
 // readGraph reads and checks a pipeline file and prints everything that is wrong with it. The problems of a good file are
 // warnings.
@@ -92,7 +90,7 @@ spaces, but nothing is stepped. The exit code is 3 if a file is invalid, 5 if on
 func (c *validateCommand) Run(p *program) error {
 	files := c.Pipelines
 	if len(files) == 0 {
-		files = []string{defaultPipeline}
+		files = []string{results.DefaultPipeline}
 	}
 	worst := exitOK
 	for _, file := range files {

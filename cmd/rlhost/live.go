@@ -50,7 +50,7 @@ func (f *jobFlags) runningJob() (*runs.Run, error) {
 	if f.Job == "" {
 		return f.onlyJob()
 	}
-	run, err := f.find(f.Job)
+	run, err := f.Find(f.Job)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (f *jobFlags) runningJob() (*runs.Run, error) {
 
 // onlyJob returns the run that is going on here.
 func (f *jobFlags) onlyJob() (*runs.Run, error) {
-	dir := f.dir()
+	dir := f.Dir()
 	live, err := runs.Live(dir)
 	if err != nil {
 		return nil, err

@@ -53,12 +53,12 @@ func (c *logsCommand) Run(p *program) error {
 // past returns the run that is named, else the one that goes on, else the newest.
 func (c *logsCommand) past() (*runs.Run, error) {
 	if c.Job != "" {
-		return c.find(c.Job)
+		return c.Find(c.Job)
 	}
-	if live, err := runs.Live(c.dir()); err == nil && len(live) == 1 {
+	if live, err := runs.Live(c.Dir()); err == nil && len(live) == 1 {
 		return live[0], nil
 	}
-	return c.find(runs.Latest)
+	return c.Find(runs.Latest)
 }
 
 func (c *logsCommand) show(p *program, record []byte) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/rlhost/rlhost/cmd/rlhost/results"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
@@ -39,11 +40,11 @@ type commandLine struct {
 	Release kong.VersionFlag `name:"version" help:"Print the version."`
 
 	Train trainCommand `cmd:"" help:"Train the policy of a pipeline."`
-	Eval  evalCommand  `cmd:"" help:"Evaluate a trained policy."`
+	Eval  results.Eval `cmd:"" help:"Evaluate a trained policy."`
 	live
-	Runs     runsCommand     `cmd:"" help:"List, show, compare and remove runs."`
-	Plot     plotCommand     `cmd:"" help:"Draw learning curves."`
-	Export   exportCommand   `cmd:"" help:"Write a trained policy for NumPy, ONNX or safetensors."`
+	Runs     results.Runs    `cmd:"" help:"List, show, compare and remove runs."`
+	Plot     results.Plot    `cmd:"" help:"Draw learning curves."`
+	Export   results.Export  `cmd:"" help:"Write a trained policy for NumPy, ONNX or safetensors."`
 	Validate validateCommand `cmd:"" help:"Check pipeline files without running them."`
 	Show     showCommand     `cmd:"" help:"Print a pipeline, as written or in full."`
 	Graph    graphCommand    `cmd:"" help:"Show how a pipeline is wired."`
@@ -131,7 +132,7 @@ func run(args []string, out, errOut io.Writer) int {
 		}
 	}
 	p := &program{out: out, err: errOut, cli: cli}
-	return p.exitCode(command.Run(p))
+	return p.exitCode(command.Run(p, p.forResults()))
 }
 
 // usage says what is wrong with a command line, and where to read on.
@@ -164,6 +165,16 @@ func (p *program) withParts(fn func(*graph.Parts, *builtin.Engines) error) error
 	parts, e := builtin.New(p.logger(), runner.Output{})
 	return p.also(fn(parts, e), e.Close())
 }
+
+// forResults is the program for the commands of package results.
+func (p *program) forResults() *results.Program {
+	return &results.Program{Out: p.out, Notice: p.notice, Log: p.logger(), WithParts: func(fn func(*graph.Parts) error) error {
+		return p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error { return p.told(pluginError(fn(parts))) })
+	}}
+}
+
+// runsFlag is the folder of runs of commands that need one.
+type runsFlag = results.Folder
 
 // also adds an error that came up on the way out to the one that is to be reported.
 func (p *program) also(err, more error) error {

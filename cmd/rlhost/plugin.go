@@ -144,7 +144,7 @@ that has stalled.
 
 // Run starts the debugger and waits for its end.
 func (c *pluginAttachCommand) Run(p *program) error {
-	run, err := c.find(c.In)
+	run, err := c.Find(c.In)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/rlhost/rlhost/cmd/rlhost/results"
 	"github.com/rlhost/rlhost/pipeline/export"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/session"
@@ -67,7 +68,7 @@ func (c *trainCommand) Run(p *program) error {
 	if c.Pipeline != "" && c.Resume != "" {
 		return fail(exitUsage, errors.New("--resume goes on with the run's own pipeline: leave the file out, and change keys with --set"))
 	}
-	if s, err := c.openSet(); s != nil || err != nil {
+	if s, err := t.openSet(); s != nil || err != nil {
 		return t.trainSeeds(s, err)
 	}
 	t.program = p.onScreen(c.JSON)
@@ -109,20 +110,20 @@ func (t *training) open(ctx context.Context) (*session.Session, error) {
 		Parts: t.parts, Sets: t.command.Set, Policy: t.command.Policy, Reset: t.command.Reset, Log: t.logger(), Records: t.records, Observe: t.observe,
 	}
 	if t.command.Resume != "" {
-		run, err := t.command.find(t.command.Resume)
+		run, err := t.command.Find(t.command.Resume)
 		if err != nil {
 			return nil, err
 		}
 		return session.Resume(ctx, run, o)
 	}
 	var err error
-	if o.Graph, _, err = t.readGraph(cmp.Or(t.command.Pipeline, defaultPipeline), t.command.Set, t.parts); err != nil {
+	if o.Graph, _, err = t.readGraph(cmp.Or(t.command.Pipeline, results.DefaultPipeline), t.command.Set, t.parts); err != nil {
 		return nil, err
 	}
 	if t.command.InitFrom != "" {
 		if strings.HasSuffix(t.command.InitFrom, export.Safetensors.Suffix()) {
 			o.InitTensors = t.command.InitFrom
-		} else if o.InitFrom, err = t.command.find(t.command.InitFrom); err != nil {
+		} else if o.InitFrom, err = t.command.Find(t.command.InitFrom); err != nil {
 			return nil, err
 		}
 	}

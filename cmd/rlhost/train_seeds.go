@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"time"
 
+	"github.com/rlhost/rlhost/cmd/rlhost/results"
 	"github.com/rlhost/rlhost/core/control/text"
-	"github.com/rlhost/rlhost/core/files"
-	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/seeds"
@@ -20,9 +18,10 @@ import (
 )
 
 // openSet returns the set of seeds that the command is about, nil if it is about a single run.
-func (c *trainCommand) openSet() (*runs.Set, error) {
+func (t *training) openSet() (*runs.Set, error) {
+	c := t.command
 	if c.Seeds == "" {
-		set, err := runs.OpenSet(c.dir(), c.Resume)
+		set, err := runs.OpenSet(c.Dir(), c.Resume)
 		switch {
 		case c.Resume != "" && err == nil:
 			return set, set.Lock()
@@ -37,28 +36,13 @@ func (c *trainCommand) openSet() (*runs.Set, error) {
 	if err != nil {
 		return nil, fail(exitUsage, err)
 	}
-	info := runs.SetInfo{Rlhost: hostabi.Release, Sets: c.Set}
-	if info.Pipeline, err = filepath.Abs(cmp.Or(c.Pipeline, defaultPipeline)); err != nil {
-		return nil, err
-	}
-	for _, seed := range list {
-		info.Seeds = append(info.Seeds, runs.SeedRun{Seed: seed, State: runs.Pending})
-	}
-	return c.newSet(info)
-}
-
-// newSet makes a set for a pipeline that is right.
-func (c *trainCommand) newSet(info runs.SetInfo) (set *runs.Set, err error) {
-	p := &program{out: os.Stdout, err: os.Stderr, cli: &commandLine{Log: "text"}}
-	err = p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error {
-		g, _, err := p.readGraph(info.Pipeline, info.Sets, parts)
-		if err != nil {
-			return err
+	var set *runs.Set
+	err = t.withParts(func(parts *graph.Parts, _ *builtin.Engines) error {
+		file := cmp.Or(c.Pipeline, results.DefaultPipeline)
+		g, _, err := t.readGraph(file, c.Set, parts)
+		if err == nil {
+			set, err = seeds.New(g.Run.Dir, g.Run.Name, file, c.Set, list)
 		}
-		if info.SHA256, err = files.SHA256(info.Pipeline); err != nil {
-			return err
-		}
-		set, err = runs.CreateSet(g.Run.Dir, g.Run.Name, info)
 		return err
 	})
 	return set, err
@@ -94,28 +78,21 @@ func (t *training) trainSeeds(set *runs.Set, err error) error {
 
 // judge sums up.
 func (t *training) judge(info *runs.SetInfo, dir string) error {
-	scores, ended, failed := seeds.Results(info)
-	s := seeds.Summarize([][]float64{scores}, seeds.Options{})
+	c := seeds.Conclude(info, time.Since(t.started))
 	if t.command.JSON {
-		if err := t.encode(map[string]any{"event": "end", "set": info.ID(), "ended": ended, "failed": failed, "seeds": info.Seeds, "summary": s,
-			"wall_seconds": time.Since(t.started).Seconds()}); err != nil {
+		if err := t.encode(c); err != nil {
 			return err
 		}
+	} else if err := t.forResults().Table(seeds.Rows(info.Seeds)); err != nil {
+		return err
 	} else {
-		if err := t.table(seeds.Rows(info.Seeds)); err != nil {
-			return err
-		}
-		fmt.Fprintf(t.out, "%d of %s ended, %d failed, %.2f s; set %s\n", ended, text.Count(len(info.Seeds), "seed"), failed, time.Since(t.started).Seconds(), dir)
-		if len(scores) > 0 {
-			fmt.Fprintf(t.out, "mean   %s (%s)\nmedian %s (%s)\nIQM    %s (%s)  95 %% bootstrap intervals over %s\n", text.Returns(s.Mean.Value), s.Mean.Interval(),
-				text.Returns(s.Median.Value), s.Median.Interval(), text.Returns(s.IQM.Value), s.IQM.Interval(), text.Count(len(scores), "seed"))
-		}
+		fmt.Fprint(t.out, c.Text(dir))
 	}
 	switch {
-	case failed > 0:
-		return fail(exitFailed, fmt.Errorf("%s failed", text.Count(failed, "seed")))
-	case len(scores) == 0:
+	case c.Failed > 0:
+		return fail(exitFailed, fmt.Errorf("%s failed", text.Count(c.Failed, "seed")))
+	case c.Judged == 0:
 		return t.require.judge(nil)
 	}
-	return t.require.judge(&s.Mean.Low)
+	return t.require.judge(&c.Summary.Mean.Low)
 }

@@ -40,7 +40,7 @@ pipeline/diagnosis:     hostabi core/...
 pipeline:               hostabi core/... gpu/policy/... pipeline/graph pipeline/loading pipeline/loops pipeline/diagnosis
 pipeline/runs:          hostabi core/...
 pipeline/bench:         hostabi core/... pipeline pipeline/graph
-pipeline/seeds:         core/... pipeline/runs
+pipeline/seeds:         hostabi core/... pipeline/runs
 pipeline/curves:        pipeline/seeds
 pipeline/compare:       core/... pipeline/graph pipeline/runs pipeline/seeds
 pipeline/export:        core/... gpu/policy/... pipeline/runs
@@ -105,7 +105,7 @@ const (
 )
 
 // maxLinesOf are smaller limits on packages: the program is flags and text, and work belongs to the packages below.
-var maxLinesOf = map[string]int{"cmd/rlhost": 3100}
+var maxLinesOf = map[string]int{"cmd/rlhost": 2500}
 
 // source is one parsed file.
 type source struct {

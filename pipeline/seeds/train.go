@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/rlhost/rlhost/core/files"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
@@ -31,6 +32,22 @@ type Trainer struct {
 	Threads int // processors that each may use: GOMAXPROCS; 0 = all
 	// Observe is told of each change of a seed, one at a time. Progress is its newest report while it runs.
 	Observe func(r runs.SeedRun, p Progress)
+}
+
+// New makes the set of a pipeline's file, with what overrides its keys, for these seeds.
+func New(dir, name, file string, sets []string, list []uint64) (*runs.Set, error) {
+	info := runs.SetInfo{Rlhost: hostabi.Release, Sets: sets}
+	var err error
+	if info.Pipeline, err = filepath.Abs(file); err != nil {
+		return nil, err
+	}
+	if info.SHA256, err = files.SHA256(info.Pipeline); err != nil {
+		return nil, err
+	}
+	for _, seed := range list {
+		info.Seeds = append(info.Seeds, runs.SeedRun{Seed: seed, State: runs.Pending})
+	}
+	return runs.CreateSet(dir, name, info)
 }
 
 // Progress is what a training reports while it runs.

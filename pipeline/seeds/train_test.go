@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline/runs"
 )
 
@@ -23,15 +22,7 @@ func newSet(t *testing.T, script string, seeds ...uint64) *Trainer {
 			t.Fatal(err)
 		}
 	}
-	sum, err := files.SHA256(pipeline)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info := runs.SetInfo{Pipeline: pipeline, SHA256: sum, Sets: []string{"a.b=1"}}
-	for _, seed := range seeds {
-		info.Seeds = append(info.Seeds, runs.SeedRun{Seed: seed, State: runs.Pending})
-	}
-	set, err := runs.CreateSet(dir, "toy", info)
+	set, err := New(dir, "toy", pipeline, []string{"a.b=1"}, seeds)
 	if err != nil {
 		t.Fatal(err)
 	}

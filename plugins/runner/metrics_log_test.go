@@ -78,10 +78,9 @@ func TestMetricsLog_IsWholeOnAFullDisk(t *testing.T) {
 		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
 			t.Skipf("mounting a small disk: %v", err)
 		}
-		filler := filepath.Join(t.TempDir(), "elsewhere")
 		l := open(dir)
 		writeRows(t, l, 0, 4)
-		filler = filepath.Join(dir, "filler")
+		filler := filepath.Join(dir, "filler")
 		f, err := os.Create(filler)
 		if err != nil {
 			t.Fatal(err)

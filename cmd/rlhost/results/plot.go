@@ -1,4 +1,4 @@
-package main
+package results
 
 import (
 	"bytes"
@@ -17,9 +17,10 @@ import (
 // defaultMetric is what curves show.
 const defaultMetric = component.GaugeMeanReturn
 
-type plotCommand struct {
+// Plot draws learning curves.
+type Plot struct {
 	RunIDs []string `arg:"" name:"run" help:"Runs or sets of seeds; each word is a line of the picture."`
-	runsFlag
+	Folder
 	Output  string `short:"o" default:"curve.svg" placeholder:"FILE" help:"Picture: .svg or .png; - draws in the terminal alone."`
 	Metric  string `default:"charts/episodic_return" help:"Metric to draw; a run's metrics.jsonl has their names."`
 	X       string `name:"x" enum:"env_steps,seconds" default:"env_steps" help:"env_steps or seconds."`
@@ -28,7 +29,7 @@ type plotCommand struct {
 }
 
 // Help says what is drawn.
-func (c *plotCommand) Help() string {
+func (c *Plot) Help() string {
 	return `A line is the mean over the runs of a word, with the 95 % bootstrap interval of that mean as a band.
 
   rlhost plot cartpole/3 cartpole/4
@@ -36,10 +37,10 @@ func (c *plotCommand) Help() string {
 }
 
 // Run draws.
-func (c *plotCommand) Run(p *program) error {
+func (c *Plot) Run(p *Program) error {
 	format := strings.TrimPrefix(filepath.Ext(c.Output), ".")
 	if c.Output != "-" && format != "svg" && format != "png" {
-		return fail(exitUsage, fmt.Errorf("-o %s: pictures are .svg or .png", c.Output))
+		return usage(fmt.Errorf("-o %s: pictures are .svg or .png", c.Output))
 	}
 	groups, err := c.groups()
 	if err != nil {
@@ -53,7 +54,7 @@ func (c *plotCommand) Run(p *program) error {
 		}
 		picture.Lines = append(picture.Lines, curves.Line{Label: fmt.Sprintf("%s (%d)", g.Value, band.Curves), Band: band})
 		last := len(band.X) - 1
-		fmt.Fprintf(p.out, "%s  %s: %s at %.6g %s, %s\n", curves.Sparkline(band.Mean, 40), g.Value, text.Returns(band.Mean[last]),
+		fmt.Fprintf(p.Out, "%s  %s: %s at %.6g %s, %s\n", curves.Sparkline(band.Mean, 40), g.Value, text.Returns(band.Mean[last]),
 			band.X[last], strings.ReplaceAll(c.X, "_", " "), text.Count(band.Curves, "run"))
 	}
 	if c.Output == "-" {
@@ -66,12 +67,12 @@ func (c *plotCommand) Run(p *program) error {
 	if err := os.WriteFile(c.Output, out.Bytes(), 0o644); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.out, "wrote %s\n", c.Output)
+	fmt.Fprintf(p.Out, "wrote %s\n", c.Output)
 	return nil
 }
 
-func (c *plotCommand) groups() ([]compare.Group, error) {
-	groups, err := c.each(c.RunIDs)
+func (c *Plot) groups() ([]compare.Group, error) {
+	groups, err := c.Each(c.RunIDs)
 	if err != nil || c.GroupBy == "" {
 		return groups, err
 	}
@@ -83,14 +84,14 @@ func (c *plotCommand) groups() ([]compare.Group, error) {
 }
 
 // band reads the curves of some runs. Runs without the metric are left out with a notice, unless none has it.
-func (c *plotCommand) band(p *program, list []*compare.Run) (curves.Band, error) {
+func (c *Plot) band(p *Program, list []*compare.Run) (curves.Band, error) {
 	axis := map[string]curves.Axis{"env_steps": curves.EnvSteps, "seconds": curves.Seconds}[c.X]
 	var all []curves.Curve
 	var errs []error
 	for _, r := range list {
 		curve, unreadable, err := curves.Read(r.Dir, c.Metric, axis)
 		if unreadable > 0 {
-			p.notice("%s: %s of its metrics cannot be read and left out", r.Info.ID(), text.Count(unreadable, "line"))
+			p.Notice("%s: %s of its metrics cannot be read and left out", r.Info.ID(), text.Count(unreadable, "line"))
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", r.Info.ID(), err))
@@ -102,7 +103,7 @@ func (c *plotCommand) band(p *program, list []*compare.Run) (curves.Band, error)
 		return curves.Band{}, errors.Join(append(errs, errors.New("none of its runs has a curve"))...)
 	}
 	for _, err := range errs {
-		p.notice("left out: %v", err)
+		p.Notice("left out: %v", err)
 	}
 	band := curves.Over(all, max(c.Points, 2))
 	if len(band.X) == 0 {

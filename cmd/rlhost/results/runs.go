@@ -1,13 +1,11 @@
-package main
+package results
 
 import (
 	"cmp"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io/fs"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/rlhost/rlhost/core/control/text"
 	"github.com/rlhost/rlhost/pipeline/compare"
@@ -16,47 +14,49 @@ import (
 	"github.com/rlhost/rlhost/plugins/runner"
 )
 
-type runsCommand struct {
-	Ls   runsListCommand   `cmd:"" default:"withargs" help:"List runs."`
-	Show runsShowCommand   `cmd:"" help:"Show one run: what it came to, its curve, its checkpoints."`
-	Diff runsDiffCommand   `cmd:"" help:"Show the keys in which the pipelines of runs differ."`
-	Rm   runsRemoveCommand `cmd:"" help:"Remove runs or sets of seeds."`
-	Gc   runsSweepCommand  `cmd:"" help:"Remove runs that left nothing, or all but the newest."`
+// Runs lists, shows, compares and removes runs.
+type Runs struct {
+	Ls   List   `cmd:"" default:"withargs" help:"List runs."`
+	Show Show   `cmd:"" help:"Show one run: what it came to, its curve, its checkpoints."`
+	Diff Diff   `cmd:"" help:"Show the keys in which the pipelines of runs differ."`
+	Rm   Remove `cmd:"" help:"Remove runs or sets of seeds."`
+	Gc   Sweep  `cmd:"" help:"Remove runs that left nothing, or all but the newest."`
 }
 
-type runsListCommand struct {
+// List lists runs.
+type List struct {
 	Where []string `arg:"" optional:"" help:"Conditions, such as env=cartpole@1, state=ended, return>=475 or component.learner.epochs=4."`
-	runsFlag
+	Folder
 	GroupBy string   `placeholder:"KEY" help:"A line for each value of a column or of a pipeline's key, with the mean return over its runs, its interval and the interquartile mean."`
 	Columns []string `placeholder:"KEY" help:"Columns to show besides the usual ones: keys of pipelines."`
 	As      string   `name:"as" enum:"table,csv,json,rliable" default:"table" help:"table, csv, json, or rliable: {group: [[score of run 1 for each task]…]}."`
 }
 
 // Run lists.
-func (c *runsListCommand) Run(p *program) error {
-	list, err := compare.List(c.dir())
+func (c *List) Run(p *Program) error {
+	list, err := compare.List(c.Dir())
 	if err != nil {
 		return err
 	}
 	if list, err = compare.Where(list, c.Where); err != nil {
-		return fail(exitUsage, err)
+		return usage(err)
 	}
 	if c.GroupBy != "" || c.As == "rliable" {
 		return c.groups(p, list)
 	}
 	rows, err := compare.Rows(list, append(compare.Columns(), c.Columns...))
 	if err != nil || c.As != "table" {
-		return p.also(err, p.rows(rows, c.As))
+		return errors.Join(err, p.rows(rows, c.As))
 	}
-	sets, err := runs.Sets(c.dir())
-	if err = errors.Join(p.table(rows), err); err != nil || len(sets) == 0 || len(c.Where) > 0 {
+	sets, err := runs.Sets(c.Dir())
+	if err = errors.Join(p.Table(rows), err); err != nil || len(sets) == 0 || len(c.Where) > 0 {
 		return err
 	}
-	fmt.Fprintln(p.out)
-	return p.table(compare.SetRows(sets))
+	fmt.Fprintln(p.Out)
+	return p.Table(compare.SetRows(sets))
 }
 
-func (c *runsListCommand) groups(p *program, list []*compare.Run) error {
+func (c *List) groups(p *Program, list []*compare.Run) error {
 	groups, err := compare.By(list, cmp.Or(c.GroupBy, "env"))
 	if err != nil {
 		return err
@@ -72,45 +72,15 @@ func (c *runsListCommand) groups(p *program, list []*compare.Run) error {
 	return p.encode(all)
 }
 
-// rows prints rows under a head in a form.
-func (p *program) rows(rows [][]string, form string) error {
-	switch form {
-	case "csv":
-		return csv.NewWriter(p.out).WriteAll(rows)
-	case "json":
-		for _, row := range rows[1:] {
-			o := map[string]string{}
-			for i, cell := range row {
-				o[rows[0][i]] = cell
-			}
-			if err := p.encode(o); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return p.table(rows)
-}
-
-func (p *program) table(rows [][]string) error {
-	w := tabwriter.NewWriter(p.out, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		for i, cell := range row {
-			row[i] = cmp.Or(cell, "-")
-		}
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	return w.Flush()
-}
-
-type runsShowCommand struct {
+// Show shows one run.
+type Show struct {
 	RunID string `arg:"" optional:"" default:"latest" name:"run" help:"Run: a folder, a name, cartpole/7, or latest."`
-	runsFlag
+	Folder
 }
 
 // Run shows one run.
-func (c *runsShowCommand) Run(p *program) error {
-	run, err := c.find(c.RunID)
+func (c *Show) Run(p *Program) error {
+	run, err := c.Find(c.RunID)
 	if err != nil {
 		return err
 	}
@@ -121,49 +91,50 @@ func (c *runsShowCommand) Run(p *program) error {
 	if curve, unreadable, err := curves.Read(run.Dir, defaultMetric, curves.EnvSteps); err == nil {
 		rows = append(rows, []string{"curve", curves.Sparkline(curve.Y, 60)})
 		if unreadable > 0 {
-			p.notice("%s: %s cannot be read and left out", runner.MetricsFile, text.Count(unreadable, "line"))
+			p.Notice("%s: %s cannot be read and left out", runner.MetricsFile, text.Count(unreadable, "line"))
 		}
 	}
-	return p.table(rows)
+	return p.Table(rows)
 }
 
-type runsDiffCommand struct {
+// Diff compares runs.
+type Diff struct {
 	RunIDs []string `arg:"" name:"run" help:"Runs or sets, two at least."`
-	runsFlag
+	Folder
 }
 
 // Run shows the keys that differ, a column for each word, and how two sets compare.
-func (c *runsDiffCommand) Run(p *program) error {
+func (c *Diff) Run(p *Program) error {
 	if len(c.RunIDs) < 2 {
-		return fail(exitUsage, errors.New("diff compares two runs or more"))
+		return usage(errors.New("diff compares two runs or more"))
 	}
-	groups, err := c.each(c.RunIDs)
+	groups, err := c.Each(c.RunIDs)
 	if err != nil {
 		return err
 	}
 	if len(groups) == 2 {
 		lines, err := compare.Improvement(groups[0], groups[1])
 		if err != nil {
-			return fail(exitUsage, err)
+			return usage(err)
 		}
 		if lines != "" {
-			fmt.Fprintln(p.out, lines)
+			fmt.Fprintln(p.Out, lines)
 		}
 	}
 	rows, err := compare.DifferenceRows(groups)
 	if err != nil {
 		return err
 	}
-	return p.table(rows)
+	return p.Table(rows)
 }
 
-// each returns the runs that each word stands for.
-func (f *runsFlag) each(which []string) ([]compare.Group, error) {
+// Each returns the runs that each word stands for.
+func (f *Folder) Each(which []string) ([]compare.Group, error) {
 	var groups []compare.Group
 	for _, w := range which {
-		list, err := compare.Find(f.dir(), w)
+		list, err := compare.Find(f.Dir(), w)
 		if errors.Is(err, runs.ErrNotFound) || err == nil && len(list) == 0 {
-			return nil, fail(exitUsage, cmp.Or(err, fmt.Errorf("set %s has no runs yet", w)))
+			return nil, usage(cmp.Or(err, fmt.Errorf("set %s has no runs yet", w)))
 		}
 		if err != nil {
 			return nil, err
@@ -173,19 +144,20 @@ func (f *runsFlag) each(which []string) ([]compare.Group, error) {
 	return groups, nil
 }
 
-type runsRemoveCommand struct {
+// Remove removes runs and sets of seeds.
+type Remove struct {
 	RunIDs []string `arg:"" name:"run" help:"Runs as NAME/NUMBER or folders, or sets of seeds."`
-	runsFlag
+	Folder
 }
 
 // Run removes, after all of them were found.
-func (c *runsRemoveCommand) Run(p *program) error {
+func (c *Remove) Run(p *Program) error {
 	var found []removable
 	for _, which := range c.RunIDs {
 		if !strings.ContainsRune(which, '/') {
-			return fail(exitUsage, fmt.Errorf("%q could mean several runs: name one, as in %s/1", which, which))
+			return usage(fmt.Errorf("%q could mean several runs: name one, as in %s/1", which, which))
 		}
-		set, err := runs.OpenSet(c.dir(), which)
+		set, err := runs.OpenSet(c.Dir(), which)
 		if err == nil {
 			found = append(found, removable{set.ID(), set.Dir, set.Remove})
 			continue
@@ -193,7 +165,7 @@ func (c *runsRemoveCommand) Run(p *program) error {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
-		run, err := c.find(which)
+		run, err := c.Find(which)
 		if err != nil {
 			return err
 		}
@@ -208,26 +180,27 @@ type removable struct {
 	remove  func() error
 }
 
-func (p *program) remove(list []removable) error {
+func (p *Program) remove(list []removable) error {
 	for _, r := range list {
 		bytes := runs.Bytes(r.dir)
 		if err := r.remove(); err != nil {
 			return err
 		}
-		fmt.Fprintf(p.out, "removed %s (%d bytes)\n", r.id, bytes)
+		fmt.Fprintf(p.Out, "removed %s (%d bytes)\n", r.id, bytes)
 	}
 	return nil
 }
 
-type runsSweepCommand struct {
-	runsFlag
+// Sweep removes what nobody needs.
+type Sweep struct {
+	Folder
 	Keep   int  `default:"0" placeholder:"N" help:"Of each name, remove all but the N newest runs; 0 removes only runs that ended without a checkpoint."`
 	Delete bool `help:"Remove them; without this they are only listed."`
 }
 
 // Run lists or removes.
-func (c *runsSweepCommand) Run(p *program) error {
-	idle, err := compare.Idle(c.dir(), c.Keep)
+func (c *Sweep) Run(p *Program) error {
+	idle, err := compare.Idle(c.Dir(), c.Keep)
 	if err != nil {
 		return err
 	}
@@ -239,10 +212,10 @@ func (c *runsSweepCommand) Run(p *program) error {
 		return p.remove(going)
 	}
 	for _, r := range going {
-		fmt.Fprintf(p.out, "%s (%d bytes)\n", r.id, runs.Bytes(r.dir))
+		fmt.Fprintf(p.Out, "%s (%d bytes)\n", r.id, runs.Bytes(r.dir))
 	}
 	if len(going) > 0 {
-		p.notice("to remove %s: rlhost runs gc --delete", text.Count(len(going), "run"))
+		p.Notice("to remove %s: rlhost runs gc --delete", text.Count(len(going), "run"))
 	}
 	return nil
 }

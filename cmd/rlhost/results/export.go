@@ -1,4 +1,4 @@
-package main
+package results
 
 import (
 	"cmp"
@@ -12,12 +12,12 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
-	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
-type exportCommand struct {
+// Export writes a trained policy as a file.
+type Export struct {
 	RunID string `arg:"" optional:"" default:"latest" name:"run" help:"Run: a folder, a name such as cartpole (its newest run), cartpole/7, or latest."`
-	runsFlag
+	Folder
 	Format     string `enum:"numpy,safetensors,onnx" default:"numpy" help:"numpy, safetensors or onnx."`
 	Output     string `short:"o" placeholder:"FILE" help:"File to write; default NAME.npz, NAME.safetensors or NAME.onnx."`
 	Policy     string `placeholder:"NAME" help:"Policy to export; default the only one."`
@@ -25,7 +25,7 @@ type exportCommand struct {
 }
 
 // Help shows how exports are used.
-func (c *exportCommand) Help() string {
+func (c *Export) Help() string {
 	return `The file holds everything between an observation and an action: normalisation, network, head and mask. It is compared with what
 rlhost computes on 10,000 observations before it is written.
 
@@ -35,36 +35,32 @@ rlhost computes on 10,000 observations before it is written.
 }
 
 // Run exports a checkpoint's policy.
-func (c *exportCommand) Run(p *program) error {
-	return p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error { return c.export(p, parts) })
+func (c *Export) Run(p *Program) error {
+	return p.WithParts(func(parts *graph.Parts) error { return c.export(p, parts) })
 }
 
-func (c *exportCommand) export(p *program, parts *graph.Parts) error {
-	run, err := c.find(c.RunID)
+func (c *Export) export(p *Program, parts *graph.Parts) error {
+	run, err := c.Find(c.RunID)
 	if err != nil {
 		return err
 	}
 	checkpoint, err := run.Load(c.Checkpoint)
 	if errors.Is(err, runs.ErrNotFound) {
-		return fail(exitUsage, err)
+		return usage(err)
 	}
 	if err != nil {
 		return err
 	}
 	format := export.Format(c.Format)
 	file, largest, err := session.Export(context.Background(), run, &checkpoint, parts, c.Policy, format)
-	var bad *session.Error
-	if errors.As(err, &bad) && bad.Kind == session.Plugin {
-		err = pluginError(err)
-	}
 	if err != nil {
-		return p.told(err)
+		return err
 	}
 	name := cmp.Or(c.Output, strings.ReplaceAll(run.ID(), "/", "-")+format.Suffix())
 	if err := os.WriteFile(name, file, 0o644); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.out, "wrote %s: %d bytes, policy version %d; largest difference from rlhost on 10,000 observations: %.1e\n",
+	fmt.Fprintf(p.Out, "wrote %s: %d bytes, policy version %d; largest difference from rlhost on 10,000 observations: %.1e\n",
 		name, len(file), checkpoint.PolicyVersion, largest)
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package results
 
 import (
 	"context"
@@ -8,12 +8,12 @@ import (
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
-	"github.com/rlhost/rlhost/plugins/builtin"
 )
 
-type evalCommand struct {
+// Eval evaluates a trained policy.
+type Eval struct {
 	RunID string `arg:"" optional:"" default:"latest" name:"run" help:"Run: a folder, a name such as cartpole (its newest run), cartpole/7, or latest."`
-	runsFlag
+	Folder
 	Policy        string `placeholder:"NAME" help:"Policy to evaluate; default the only one."`
 	Checkpoint    string `default:"latest" help:"best, latest or a policy version."`
 	Episodes      int    `default:"100" help:"Episodes to play."`
@@ -24,7 +24,7 @@ type evalCommand struct {
 }
 
 // Help shows how eval is called.
-func (c *evalCommand) Help() string {
+func (c *Eval) Help() string {
 	return `The same checkpoint, seed and episodes give the same returns, however often they are asked for.
 
 Each episode is played twice, with the most probable actions and with sampled ones.
@@ -34,43 +34,39 @@ Each episode is played twice, with the most probable actions and with sampled on
 }
 
 // Run evaluates a checkpoint in the environment that the run was trained on.
-func (c *evalCommand) Run(p *program) error {
+func (c *Eval) Run(p *Program) error {
 	if c.Episodes < 1 || c.Episodes > graph.MaxEpisodes {
-		return fail(exitUsage, fmt.Errorf("--episodes %d: want 1 to %d", c.Episodes, graph.MaxEpisodes))
+		return usage(fmt.Errorf("--episodes %d: want 1 to %d", c.Episodes, graph.MaxEpisodes))
 	}
 	if c.MaxSteps < 0 {
-		return fail(exitUsage, fmt.Errorf("--max-steps %d: want 0 (the default) or more", c.MaxSteps))
+		return usage(fmt.Errorf("--max-steps %d: want 0 (the default) or more", c.MaxSteps))
 	}
-	return p.withParts(func(parts *graph.Parts, _ *builtin.Engines) error { return c.evaluate(p, parts) })
+	return p.WithParts(func(parts *graph.Parts) error { return c.evaluate(p, parts) })
 }
 
-func (c *evalCommand) evaluate(p *program, parts *graph.Parts) error {
-	run, err := c.find(c.RunID)
+func (c *Eval) evaluate(p *Program, parts *graph.Parts) error {
+	run, err := c.Find(c.RunID)
 	if err != nil {
 		return err
 	}
 	checkpoint, err := run.Load(c.Checkpoint)
 	if errors.Is(err, runs.ErrNotFound) {
-		return fail(exitUsage, err)
+		return usage(err)
 	}
 	if err != nil {
 		return err
 	}
 	e, err := session.EvaluateRun(context.Background(), run, &checkpoint, session.RunEvaluation{
 		Parts: parts, Policy: c.Policy, Episodes: c.Episodes, Seed: c.Seed, MaxSteps: uint64(c.MaxSteps),
-		Deterministic: c.Deterministic, Log: p.logger(),
+		Deterministic: c.Deterministic, Log: p.Log,
 	})
-	var bad *session.Error
-	if errors.As(err, &bad) && bad.Kind == session.Plugin {
-		err = pluginError(err)
-	}
 	if err != nil {
-		return p.told(err)
+		return err
 	}
 	return c.report(p, run.ID(), &checkpoint, e)
 }
 
-func (c *evalCommand) report(p *program, id string, checkpoint *runs.Checkpoint, e *session.Evaluation) error {
+func (c *Eval) report(p *Program, id string, checkpoint *runs.Checkpoint, e *session.Evaluation) error {
 	judged := e.Judged()
 	if c.JSON {
 		return p.encode(map[string]any{
@@ -80,7 +76,7 @@ func (c *evalCommand) report(p *program, id string, checkpoint *runs.Checkpoint,
 			"unfinished": judged.Unfinished, "returns": judged.Returns, "greedy": e.Greedy, "sampled": e.Sampled,
 		})
 	}
-	fmt.Fprintf(p.out, "%s at policy version %d (%d env steps): return %s; mean length %.1f, seed %d\n",
+	fmt.Fprintf(p.Out, "%s at policy version %d (%d env steps): return %s; mean length %.1f, seed %d\n",
 		id, checkpoint.PolicyVersion, checkpoint.EnvSteps, e, judged.Length, c.Seed)
 	return nil
 }

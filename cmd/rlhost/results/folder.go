@@ -1,0 +1,39 @@
+package results
+
+import (
+	"errors"
+
+	"github.com/rlhost/rlhost/core/files"
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/runs"
+)
+
+// DefaultPipeline is the file that commands read unless they are told another.
+const DefaultPipeline = "pipeline.toml"
+
+// Folder is the flag that says where runs lie that are given by name.
+type Folder struct {
+	Runs string `name:"runs" placeholder:"DIR" help:"Folder to look for runs in; default run.dir of ./pipeline.toml, else runs."`
+}
+
+// Find opens a run.
+func (f *Folder) Find(which string) (*runs.Run, error) {
+	run, err := runs.Open(f.Dir(), which)
+	if errors.Is(err, runs.ErrNotFound) {
+		return nil, usage(err)
+	}
+	return run, err
+}
+
+// Dir returns the folder.
+func (f *Folder) Dir() string {
+	if f.Runs != "" {
+		return f.Runs
+	}
+	if src, err := files.Read(DefaultPipeline, graph.MaxBytes); err == nil {
+		if dir, problems := graph.RunDir(DefaultPipeline, src); problems.Err() == nil {
+			return dir
+		}
+	}
+	return "runs"
+}

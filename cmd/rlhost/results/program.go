@@ -1,0 +1,63 @@
+package results
+
+import (
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/rlhost/rlhost/pipeline/graph"
+	"github.com/rlhost/rlhost/pipeline/session"
+)
+
+// Program is what the commands have of the program that they are part of.
+type Program struct {
+	Out io.Writer
+	// Notice tells the user something that is no result.
+	Notice func(format string, args ...any)
+	// WithParts calls fn with the table of what pipelines may name. Problems of a pipeline in the error of fn are told.
+	WithParts func(fn func(parts *graph.Parts) error) error
+	Log       *slog.Logger
+}
+
+// usage is the error of a command line that makes no sense.
+func usage(err error) error { return &session.Error{Kind: session.Usage, Err: err} }
+
+// encode prints one line of JSON.
+func (p *Program) encode(v any) error { return json.NewEncoder(p.Out).Encode(v) }
+
+// rows prints rows under a head in a form.
+func (p *Program) rows(rows [][]string, form string) error {
+	switch form {
+	case "csv":
+		return csv.NewWriter(p.Out).WriteAll(rows)
+	case "json":
+		for _, row := range rows[1:] {
+			o := map[string]string{}
+			for i, cell := range row {
+				o[rows[0][i]] = cell
+			}
+			if err := p.encode(o); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return p.Table(rows)
+}
+
+// Table prints rows in columns; empty cells are dashes.
+func (p *Program) Table(rows [][]string) error {
+	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = cmp.Or(cell, "-")
+		}
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	return w.Flush()
+}
