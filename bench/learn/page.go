@@ -47,7 +47,7 @@ func tables(rows, scales []*result) string {
 		fmt.Fprintf(&b, "| %g | %d of %d | %s | %.1f | %s |\n", 1/times, r.count(), len(list), r.reachedText(), r.Greedy.Mean.Value*times, joined(list))
 	}
 	for _, r := range append(rows, scales...) {
-		fmt.Fprintf(&b, "\n- %s, `%s`: `%s`; %s, %d cores, kernels %s, rlhost %s", r.Task, r.Preset, r.Command, r.Processor, r.CPUs, r.Kernels, r.Commit)
+		fmt.Fprintf(&b, "\n- %s, `%s`: `%s`; %s, one processor a training, kernels %s, rlhost %s", r.Task, r.Preset, r.Command, r.Processor, r.Kernels, r.Commit)
 	}
 	b.WriteString("\n")
 	return b.String()

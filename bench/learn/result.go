@@ -81,6 +81,9 @@ func (r *result) write(dir, name string) error {
 	if err != nil {
 		return err
 	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
 	return os.WriteFile(filepath.Join(dir, name+".json"), append(b, '\n'), 0o644)
 }
 

@@ -41,7 +41,10 @@ func (t *task) seeds() int {
 func (t *task) command(seeds int) string {
 	c := fmt.Sprintf("rlhost train %s --seeds 1-%d", t.file, seeds)
 	for _, s := range t.sets {
-		c += " --set " + s
+		if strings.HasPrefix(s, "env.cartpole.use=") {
+			s = "env.cartpole.use=./scaled.wasm" // built from bench/learn/scaled
+		}
+		c += " --set '" + s + "'"
 	}
 	return c
 }
