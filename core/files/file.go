@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -61,7 +62,7 @@ func Read(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, limit+1))
+	content, err := readAll(f, limit+1)
 	if err == nil && int64(len(content)) > limit {
 		err = &fs.PathError{Op: "read", Path: path, Err: fmt.Errorf("%w: it has more than %d bytes", ErrTooLarge, limit)}
 	}
@@ -69,6 +70,20 @@ func Read(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	return content, nil
+}
+
+// largeRead bounds what is allocated on a file's word for its size.
+const largeRead = 1 << 20
+
+// readAll reads a file to its end, or as much as limit, in one call where its size is what it says.
+func readAll(f *os.File, limit int64) ([]byte, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	content := bytes.NewBuffer(make([]byte, 0, min(info.Size(), limit, largeRead)+bytes.MinRead))
+	_, err = content.ReadFrom(io.LimitReader(f, limit))
+	return content.Bytes(), err
 }
 
 // SHA256 returns the sum of a regular file of any size, in hexadecimal.
