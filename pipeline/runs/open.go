@@ -102,32 +102,42 @@ func openLatest(dir string) (*Run, error) {
 // List describes the runs in dir, the one started last at the end. Folders that hold no run, or one that this
 // program cannot read, are left out. A dir that does not exist has none.
 func List(dir string) ([]Info, error) {
+	infos, err := described(dir, "runs", readInfo, func(i *Info, name string, number int) { i.Name, i.Number = name, number })
+	slices.SortStableFunc(infos, func(a, b Info) int { return a.Started.Compare(b.Started) })
+	return infos, err
+}
+
+// described reads the description of every numbered folder in dir that has one. place gives it the names of its folders: a
+// renamed folder counts under its current name.
+func described[T any](dir, what string, read func(dir string) (T, error), place func(t *T, name string, number int)) ([]T, error) {
 	names, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list runs: %w", advise(err, dir))
+		return nil, fmt.Errorf("list %s: %w", what, advise(err, dir))
 	}
-	var infos []Info
+	var all []T
 	for _, e := range names {
 		parent := filepath.Join(dir, e.Name())
 		numbers, err := numbersIn(parent)
 		if err != nil {
 			continue
 		}
-		read := make([]Info, len(numbers))
+		found := make([]*T, len(numbers))
 		each(len(numbers), func(i int) {
-			if info, err := readInfo(filepath.Join(parent, numberName(numbers[i]))); err == nil {
-				// A renamed folder counts under its current name.
-				info.Name, info.Number = e.Name(), numbers[i]
-				read[i] = info
+			if t, err := read(filepath.Join(parent, numberName(numbers[i]))); err == nil {
+				place(&t, e.Name(), numbers[i])
+				found[i] = &t
 			}
 		})
-		infos = append(infos, slices.DeleteFunc(read, func(i Info) bool { return i.Number == 0 })...)
+		for _, t := range found {
+			if t != nil {
+				all = append(all, *t)
+			}
+		}
 	}
-	slices.SortStableFunc(infos, func(a, b Info) int { return a.Started.Compare(b.Started) })
-	return infos, nil
+	return all, nil
 }
 
 // each calls do for 0 to n-1, several at a time.

@@ -131,29 +131,9 @@ func readSet(dir string) (SetInfo, error) {
 
 // Sets describes the sets in dir, the one started last at the end. Folders that hold none are left out.
 func Sets(dir string) ([]SetInfo, error) {
-	names, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list sets: %w", advise(err, dir))
-	}
-	var infos []SetInfo
-	for _, e := range names {
-		parent := filepath.Join(dir, e.Name())
-		numbers, err := numbersIn(parent)
-		if err != nil {
-			continue
-		}
-		for _, n := range numbers {
-			if info, err := readSet(filepath.Join(parent, numberName(n))); err == nil {
-				info.Name, info.Number = e.Name(), n
-				infos = append(infos, info)
-			}
-		}
-	}
+	infos, err := described(dir, "sets", readSet, func(i *SetInfo, name string, number int) { i.Name, i.Number = name, number })
 	slices.SortStableFunc(infos, func(a, b SetInfo) int { return a.Started.Compare(b.Started) })
-	return infos, nil
+	return infos, err
 }
 
 // Lock claims the set for writing until Close, so that two processes never train its seeds. ErrLocked says that one does.
