@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -63,7 +64,7 @@ func test(ctx context.Context, o options) (err error) {
 		if !t.inTest || o.only != "" && o.only != t.folder() {
 			continue
 		}
-		r, err := train(ctx, o, &t, or(o.seeds, 3))
+		r, err := train(ctx, o, &t, cmp.Or(o.seeds, 3))
 		if err != nil {
 			return err
 		}
@@ -87,7 +88,7 @@ func trainAll(ctx context.Context, o options) error {
 		if o.only != "" && o.only != t.folder() {
 			continue
 		}
-		r, err := train(ctx, o, &t, or(o.seeds, t.seeds()))
+		r, err := train(ctx, o, &t, cmp.Or(o.seeds, t.seeds()))
 		if err != nil {
 			return err
 		}
@@ -117,11 +118,4 @@ func page(_ context.Context, o options) error {
 		}
 	}
 	return writeBetween(o.docs, tables(rows, scales))
-}
-
-func or(n, otherwise int) int {
-	if n > 0 {
-		return n
-	}
-	return otherwise
 }

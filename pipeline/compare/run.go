@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/rlhost/rlhost/core/files"
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -162,17 +161,4 @@ func Find(dir, which string) ([]*Run, error) {
 		return nil, err
 	}
 	return []*Run{{Dir: run.Dir, Info: run.Info()}}, nil
-}
-
-// Label is a name for several runs: that of their name, or their pipelines'.
-func Label(list []*Run) string {
-	var names []string
-	seen := map[string]bool{}
-	for _, r := range list {
-		if !seen[r.Info.Name] {
-			seen[r.Info.Name] = true
-			names = append(names, r.Info.Name)
-		}
-	}
-	return strings.Join(names, ", ")
 }

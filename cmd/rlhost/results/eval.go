@@ -2,7 +2,6 @@ package results
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/rlhost/rlhost/pipeline/graph"
@@ -45,14 +44,7 @@ func (c *Eval) Run(p *Program) error {
 }
 
 func (c *Eval) evaluate(p *Program, parts *graph.Parts) error {
-	run, err := c.Find(c.RunID)
-	if err != nil {
-		return err
-	}
-	checkpoint, err := run.Load(c.Checkpoint)
-	if errors.Is(err, runs.ErrNotFound) {
-		return usage(err)
-	}
+	run, checkpoint, err := c.load(c.RunID, c.Checkpoint)
 	if err != nil {
 		return err
 	}

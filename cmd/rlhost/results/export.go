@@ -3,14 +3,12 @@ package results
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/rlhost/rlhost/pipeline/export"
 	"github.com/rlhost/rlhost/pipeline/graph"
-	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 )
 
@@ -40,14 +38,7 @@ func (c *Export) Run(p *Program) error {
 }
 
 func (c *Export) export(p *Program, parts *graph.Parts) error {
-	run, err := c.Find(c.RunID)
-	if err != nil {
-		return err
-	}
-	checkpoint, err := run.Load(c.Checkpoint)
-	if errors.Is(err, runs.ErrNotFound) {
-		return usage(err)
-	}
+	run, checkpoint, err := c.load(c.RunID, c.Checkpoint)
 	if err != nil {
 		return err
 	}

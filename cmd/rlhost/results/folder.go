@@ -25,6 +25,19 @@ func (f *Folder) Find(which string) (*runs.Run, error) {
 	return run, err
 }
 
+// load finds a run and reads one of its checkpoints.
+func (f *Folder) load(which, checkpoint string) (*runs.Run, runs.Checkpoint, error) {
+	run, err := f.Find(which)
+	if err != nil {
+		return nil, runs.Checkpoint{}, err
+	}
+	c, err := run.Load(checkpoint)
+	if errors.Is(err, runs.ErrNotFound) {
+		err = usage(err)
+	}
+	return run, c, err
+}
+
 // Dir returns the folder.
 func (f *Folder) Dir() string {
 	if f.Runs != "" {
