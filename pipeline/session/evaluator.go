@@ -2,11 +2,11 @@ package session
 
 import (
 	"context"
-	"errors"
 	"reflect"
 	"sync"
 	"sync/atomic"
 
+	"github.com/rlhost/rlhost/core/component"
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/stat"
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -81,6 +81,7 @@ func (e *evaluator) boundary(snapshot pipeline.Snapshot) error {
 	}
 	for name, state := range c.Components {
 		if c.Components[name], err = state.Frozen(); err != nil {
+			e.busy.Store(false)
 			return err
 		}
 	}
@@ -127,7 +128,7 @@ func (e *evaluator) play(c *runs.Checkpoint) (Played, error) {
 		return Played{}, err
 	}
 	g := e.s.Graph()
-	o := EvaluationOf(g, uint64(e.s.gauge("runner/longest_episode"))).Options
+	o := EvaluationOf(g, uint64(e.s.gauge(component.GaugeLongestEpisode))).Options
 	o.Plugin, o.Greedy, o.Share = e.plugin, g.Run.Evaluation.Deterministic, g.Run.Evaluation.Share
 	return playOnce(e.ctx, &policy.Definition{Network: network, Backend: e.s.definition().Backend}, weights, o)
 }
@@ -159,5 +160,5 @@ func (e *evaluator) stop() error {
 	}
 	plugin := e.plugin
 	e.plugin = nil
-	return errors.Join(plugin.Close())
+	return plugin.Close()
 }
