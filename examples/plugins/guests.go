@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// Guest is a row of the table: one module, what it is made from and how. The program that builds guests (folder build)
+// Guest is a row of the table: one module, its sources and its build. The program that builds guests (folder build)
 // and every test that is about all of them read it.
 type Guest struct {
 	Module    string   // its file, below examples/plugins; guests of one folder share the sources there
-	Env       string   // what it is: guests of the same environment write the same bits
-	Language  Language // what it is written in
+	Env       string   // guests of the same environment write the same bits
+	Language  Language // of its sources
 	Flags     []string // for the compiler, besides those of its language
-	Committed bool     // the module is in the repository, and beside it a record of what it was built from
+	Committed bool     // the module is in the repository, and beside it a record of its sources
 	Builtin   string   // name@version under which the rlhost program brings it along; it must be embedded below
 }
 

@@ -101,7 +101,7 @@ func (s *Run) holder() (x *Instance, text string) {
 	return x, text
 }
 
-// findHolder finds, where nothing progresses and no message is pending, the instance that keeps what it was given: it
+// findHolder finds, where nothing progresses and no message is pending, the instance that keeps its messages: it
 // is stalled.
 func (s *Run) findHolder() {
 	if s.Over != "" || !s.Begun || !s.stands() {

@@ -4,7 +4,7 @@
 //	err := client.Do(ctx, control.VerbSwap, request, &reply, nil)
 //	fmt.Print(text.Swap(&reply))
 //
-// Names in replies come from files and guests: whoever prints to a terminal keeps control characters out of it.
+// Names in replies come from files and guests: callers that print to a terminal must remove control characters.
 package text
 
 import (
