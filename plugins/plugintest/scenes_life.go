@@ -111,4 +111,7 @@ func sceneStops(t *testing.T, h *RuntimeHarness) {
 		}
 	}
 	a.Close()
+	if strings.Contains(a.Log(), "did not stop in time") {
+		t.Errorf("a component that waits in an emit delays its own stop:\n%s", a.Log())
+	}
 }

@@ -53,6 +53,8 @@ func playRole(role string) {
 		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: json.RawMessage(`"nonsense"`)})
 	case "refuses":
 		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: status.Error(codes.FailedPrecondition, "no license")})
+	case "says-late":
+		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: status.Error(codes.DeadlineExceeded, "Deadline Exceeded")})
 	case "environment":
 		rig.Serve(native.Version, rig.Answers{native.MethodDescribe: native.Description{ABI: native.ABI, SDK: strings.Join(os.Environ(), "\n")}})
 	case "talks":

@@ -309,6 +309,10 @@ func (p *Process) deathError(method string) *Error {
 
 // callError tells a refusal of the plugin from a call that did not come through.
 func (p *Process) callError(ctx context.Context, method string, err error) error {
+	// The plugin knows the deadline too, and its answer that it has passed may come before ctx ends.
+	if _, limited := ctx.Deadline(); limited && status.Code(err) == codes.DeadlineExceeded {
+		<-ctx.Done()
+	}
 	cause := context.Cause(ctx)
 	// Canceled without a cause: close has closed the connection already.
 	if code := status.Code(err); cause == nil && (code == codes.Unavailable || code == codes.Canceled) && p.gone() {

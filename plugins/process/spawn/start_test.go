@@ -125,6 +125,8 @@ func TestStart_SaysWhatIsWrong(t *testing.T) {
 			[]string{"did not say hello within 300ms", "`start`"}},
 		{"does not describe itself", with(self(t, "no-answer"), func(p *Program) { p.Start = time.Second }), CodeHello,
 			[]string{"no answer to Describe within 1s"}},
+		{"says itself that it is late", with(self(t, "says-late"), func(p *Program) { p.Start = time.Second }), CodeHello,
+			[]string{"no answer to Describe within 1s"}},
 		{"another version", self(t, "another-version"), CodeVersion, []string{"version 2", "this host version 1", "SDK"}},
 		{"another ABI", self(t, "another-abi"), CodeVersion, []string{`ABI "99.0"`, "SDK"}},
 		{"listens elsewhere", self(t, "listens-elsewhere"), CodeHello, []string{"tcp", "PLUGIN_UNIX_SOCKET_DIR"}},

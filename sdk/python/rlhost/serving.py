@@ -104,11 +104,13 @@ class Plugin:
         self._component: Component | None = None
         self._host: Host | None = None
         self._slots: list[tuple[str, Callable[[Any], Any]]] = []
-        self._started = self._ended = self._in_slot = False
+        self._started = self._in_slot = False
+        self._closed = False  # the component is to stop: it gets and sends no more messages
+        self._ended = False  # the process is to end
         self._posted: queue.SimpleQueue[tuple[Any, Any, Future[Any]] | None] = queue.SimpleQueue()
         self._finished = threading.Event()
         self._link = _native.Host(_native.FD_WIRE, _native.FD_WIRE + 1, _native.FD_WIRE + 2, self._frame, self.end,
-                                  self._serve_posted)
+                                  self._serve_in_slot)
         if envs:
             envs.open(self._link)
 
@@ -119,6 +121,8 @@ class Plugin:
         run = getattr(self, "_do_" + method.lower(), None)
         if run is None:
             raise Refusal("UNIMPLEMENTED", f"this plugin has no {method}")
+        if method == "Stop":
+            self._close()  # a component that waits for the host in an emit must not delay its own stop
         answer: Future[Any] = Future()
         self._posted.put((run, document, answer))
         self._link.wake()
@@ -129,7 +133,11 @@ class Plugin:
     def end(self) -> None:
         """Ends the process after the current slot."""
         self._ended = True
+        self._close()
         self._posted.put(None)
+
+    def _close(self) -> None:
+        self._closed = True
         self._link.end()
 
     def terminated(self, number: int, frame: FrameType | None) -> None:
@@ -152,6 +160,8 @@ class Plugin:
             while not self._started and not self._ended:
                 self._answer(self._posted.get())
             self._loop()
+            while not self._ended:
+                self._answer(self._posted.get())
         finally:
             self._finished.set()
             self._stop()
@@ -164,12 +174,12 @@ class Plugin:
             else:
                 self._run_component()
         except _native.Closed:
-            if not self._ended:
+            if not self._closed:
                 raise
 
     def _work(self, envs: EnvServer) -> None:
         receive, work = self._link.receive, envs.message
-        while not self._ended:
+        while not self._closed:
             m = receive(None)
             if m is not None:
                 work(m)
@@ -179,7 +189,7 @@ class Plugin:
     def _run_component(self) -> None:
         receive, begun = self._link.receive, False
         wait = 0.0
-        while not self._ended:
+        while not self._closed:
             m = receive(wait)
             if not begun and self._link.begun():
                 begun = True
@@ -199,7 +209,7 @@ class Plugin:
         try:
             return run()
         except _native.Closed:
-            if self._ended:
+            if self._closed:
                 raise
             self._failed(where, sys.exc_info()[1])
         except (Exception, SystemExit) as e:
@@ -220,7 +230,7 @@ class Plugin:
         try:
             run(m)
         except (Exception, SystemExit) as e:
-            if self._ended and isinstance(e, _native.Closed):
+            if self._closed and isinstance(e, _native.Closed):
                 raise
             self._failed(name, e)
         finally:
@@ -230,6 +240,10 @@ class Plugin:
         assert self._host and error
         self._host.log.error("%s: %s", where, "".join(traceback.format_exception(error)).rstrip())
         self._host.fail(f"{where}: {told(error)}")
+
+    def _serve_in_slot(self) -> None:
+        if not self._closed:  # within a slot the component cannot be stopped
+            self._serve_posted()
 
     def _serve_posted(self) -> None:
         while True:
