@@ -6,8 +6,8 @@ package hostabi
 // _initialize once, rl_describe, rl_create, then rl_bind for each block it wants written, rl_reset, and
 // rl_step for t = 0, 1, … Only one call runs at a time.
 const (
-	// ExportABI is the marker of the major version. It is looked for, never called.
-	ExportABI = "rl_abi_v1"
+	// ExportABI is the marker of the version: a candidate for 1. It is looked for, never called.
+	ExportABI = "rl_abi_v1rc"
 	// ExportABIPrefix begins the marker of any version, so that a guest from the future is named as such.
 	ExportABIPrefix = "rl_abi_v"
 
@@ -15,9 +15,11 @@ const (
 	ExportInitialize = "_initialize"
 	ExportStart      = "_start"
 
-	// ExportDescribe: (config, config_len, buf, cap) -> needed length. Writes Spec and TensorDesc records for
-	// that configuration, or nothing if cap is too small. The configuration is UTF-8 lines "key=value\n",
-	// sorted by key, nested keys joined with dots.
+	// ExportHost (optional): (host, len) -> status. Called once before rl_describe with a HostDesc of len bytes.
+	ExportHost = "rl_host"
+	// ExportDescribe: (config, config_len, buf, cap) -> needed length. Writes Spec and what follows it for that
+	// configuration, or nothing if cap is too small. The configuration is UTF-8 lines "key=value\n", sorted by key, nested
+	// keys joined with dots; an empty one is always accepted.
 	ExportDescribe = "rl_describe"
 	// ExportAlloc: (size, align) -> pointer, 0 when out of memory. Any power of two up to 65536 may be asked
 	// for. The guest must leave the memory alone until ExportFree. With an alignment of 4096 or more it has
@@ -39,11 +41,14 @@ const (
 	ExportStep = "rl_step"
 	// ExportStepRange (optional): (batch, t, first, count) -> status. ExportStep for some environments.
 	ExportStepRange = "rl_step_range"
-	// ExportRender (optional): (batch, env, mode, buf, cap) -> needed length. Mode 0 is text.
+	// ExportRender (optional): (batch, env, mode, buf, cap) -> needed length. The low 8 bits of mode are the number of
+	// a bit of RenderMode, bits 8 to 15 a camera or an agent. It changes no state.
 	ExportRender = "rl_render"
-	// ExportSave (optional): (batch, env, buf, cap) -> needed length. All state of one environment.
+	// ExportSave (optional): (batch, env, buf, cap) -> needed length. All state of one environment, its random
+	// stream included, behind a head of 8 bytes: the state version and the number of bytes that follow, u32 each.
 	ExportSave = "rl_save"
-	// ExportLoad (optional, with ExportSave): (batch, env, buf, len) -> status.
+	// ExportLoad (optional, with ExportSave): (batch, env, buf, len) -> status. StatusVersion for a state of a version that
+	// the guest does not read.
 	ExportLoad = "rl_load"
 	// ExportDestroy (optional): (batch) -> status.
 	ExportDestroy = "rl_destroy"
@@ -51,6 +56,8 @@ const (
 	ExportLastError = "rl_last_error"
 	// ExportCurrentEnv (optional): () -> index of the environment being stepped, so that a trap can name it.
 	ExportCurrentEnv = "rl_current_env"
+	// ExportCurrentAgent (optional): () -> index of the agent, as ExportCurrentEnv.
+	ExportCurrentAgent = "rl_current_agent"
 )
 
 // ImportModule is the module that the guest imports host functions from. Each import but yield is a
@@ -73,6 +80,9 @@ const (
 	// ImportMetric: (name, len, value f64). A number for the metrics under env/: it counts with the episode of the environment
 	// that rl_current_env names, by itself where that is not exported.
 	ImportMetric = "metric"
+	// ImportMetricEnv: (env, name, len, value f64, gather). The same for an environment by its index, gathered over its episode
+	// as a tensor with that flag of TensorGather: 0 is the last value.
+	ImportMetricEnv = "metric_env"
 )
 
 // ValueType is a type of the WebAssembly value stack.
@@ -106,6 +116,7 @@ func EnvExports() []Function {
 	return []Function{
 		{ExportABI, nil, nil, true},
 		{ExportInitialize, nil, nil, false},
+		{ExportHost, i32s(2), i32s(1), false},
 		{ExportDescribe, i32s(4), i32s(1), true},
 		{ExportAlloc, i32s(2), i32s(1), true},
 		{ExportFree, i32s(2), nil, true},
@@ -120,6 +131,7 @@ func EnvExports() []Function {
 		{ExportDestroy, i32s(1), i32s(1), false},
 		{ExportLastError, i32s(2), i32s(1), false},
 		{ExportCurrentEnv, nil, i32s(1), false},
+		{ExportCurrentAgent, nil, i32s(1), false},
 	}
 }
 
@@ -131,5 +143,6 @@ func EnvImports() []Function {
 		{ImportEntropy, i32s(2), i32s(1), false},
 		{ImportClock, nil, []ValueType{TypeI64}, false},
 		{ImportMetric, []ValueType{TypeI32, TypeI32, TypeF64}, nil, false},
+		{ImportMetricEnv, []ValueType{TypeI32, TypeI32, TypeI32, TypeF64, TypeI32}, nil, false},
 	}
 }

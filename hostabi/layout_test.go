@@ -15,10 +15,13 @@ func TestLayout_Sizes(t *testing.T) {
 		{"Message.PolicyVersion", unsafe.Offsetof(Message{}.PolicyVersion), 32},
 		{"Message.Inline", unsafe.Offsetof(Message{}.Inline), 48},
 		{"Spec", unsafe.Sizeof(Spec{}), SpecBytes},
-		{"Spec.Name", unsafe.Offsetof(Spec{}.Name), 32},
+		{"Spec.Name", unsafe.Offsetof(Spec{}.Name), 104},
+		{"GroupDesc", unsafe.Sizeof(GroupDesc{}), GroupBytes},
 		{"TensorDesc", unsafe.Sizeof(TensorDesc{}), TensorBytes},
-		{"TensorDesc.Low", unsafe.Offsetof(TensorDesc{}.Low), 32},
-		{"TensorDesc.Name", unsafe.Offsetof(TensorDesc{}.Name), 44},
+		{"TensorDesc.Low", unsafe.Offsetof(TensorDesc{}.Low), 36},
+		{"TensorDesc.Path", unsafe.Offsetof(TensorDesc{}.Path), 64},
+		{"ArgDesc", unsafe.Sizeof(ArgDesc{}), ArgBytes},
+		{"HostDesc", unsafe.Sizeof(HostDesc{}), HostBytes},
 		{"Binding", unsafe.Sizeof(Binding{}), BindingBytes},
 		{"RingHeader", unsafe.Sizeof(RingHeader{}), RingHeaderBytes},
 		{"RingHeader.Tail", unsafe.Offsetof(RingHeader{}.Tail), 128},
@@ -50,12 +53,12 @@ func TestHandle_RoundTrip(t *testing.T) {
 	}
 }
 
-func TestTensorDesc_ElemsRefusesOverflow(t *testing.T) {
-	d := TensorDesc{Rank: 3, Shape: [MaxRank]uint32{1 << 31, 1 << 31, 1 << 31}}
+func TestTensor_ElemsRefusesOverflow(t *testing.T) {
+	d := Tensor{Rank: 3, Shape: [MaxRank]uint32{1 << 31, 1 << 31, 1 << 31}}
 	if got := d.Elems(1 << 30); got != 0 {
 		t.Errorf("Elems of 2^93 elements = %d, want 0", got)
 	}
-	d = TensorDesc{Rank: 2, Shape: [MaxRank]uint32{3, 4}}
+	d = Tensor{Rank: 2, Shape: [MaxRank]uint32{3, 4}}
 	if got := d.Elems(12); got != 12 {
 		t.Errorf("Elems = %d, want 12", got)
 	}

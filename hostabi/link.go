@@ -39,7 +39,8 @@ const (
 	// and Split a LinkEnvFault.
 	LinkEnvReply uint16 = 0xFF23
 	// LinkEnvMetric, from the worker: T is the number of a name it has announced before, Inline[0] the bits of an f64,
-	// Inline[1] the index of the environment that reports it plus 1, 0 if that is not known.
+	// Inline[1] the index of the environment that reports it plus 1, 0 if that is not known, Split the flag of TensorGather
+	// by which the numbers of an episode become one.
 	LinkEnvMetric uint16 = 0xFF24
 )
 

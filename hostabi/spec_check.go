@@ -1,39 +1,80 @@
 package hostabi
 
 import (
+	"errors"
 	"fmt"
 	"math"
 )
 
-// check reports the first thing in the description that this host cannot run.
+// HostFeatures is what this host runs.
+const HostFeatures Features = 0
+
+// Runs is the same in words, for messages with ErrNotYet.
+const Runs = "one agent, one observation of f32, one Discrete action of i32, an action mask"
+
+// check reports the first thing in the description that is wrong or, if nothing is, that this host does not run yet.
 func (s *EnvSpec) check() error {
-	if s.Agents < 1 {
-		return fmt.Errorf("%w: %d agents per environment, want 1 or more", ErrSpec, s.Agents)
-	}
-	if s.Agents != 1 {
-		return fmt.Errorf("%w: %d agents per environment: %w", ErrSpec, s.Agents, ErrNotYet)
+	if s.Name == "" || s.Name[0] == '@' {
+		return errors.New("it has no name")
 	}
 	if unknown := s.Caps &^ (CapStrides | CapPreferSoA); unknown != 0 {
-		return fmt.Errorf("%w: caps has the bits %#x, which mean nothing in ABI %v and must be 0", ErrSpec, uint32(unknown), EnvABI)
+		return fmt.Errorf("caps has the bits %#x, which mean nothing in ABI %v and must be 0", uint64(unknown), EnvABI)
+	}
+	if unknown := s.Flags &^ (SpecDeterministic | SpecTimeInObs | SpecDynamicAgents | SpecTurnBased | SpecInitCalls); unknown != 0 {
+		return fmt.Errorf("flags has the bits %#x, which mean nothing in ABI %v and must be 0", uint32(unknown), EnvABI)
 	}
 	if s.Autoreset == 0 || s.Autoreset&^(NextStep|SameStep|Disabled) != 0 {
-		return fmt.Errorf("%w: autoreset bits %#x: offer next_step (1), same_step (2), disabled (4) or several",
-			ErrSpec, uint32(s.Autoreset))
+		return fmt.Errorf("autoreset bits %#x: offer next_step (1), same_step (2), disabled (4) or several", uint32(s.Autoreset))
+	}
+	if err := s.checkFigures(); err != nil {
+		return err
+	}
+	for i := range s.Groups {
+		if g := &s.Groups[i]; g.Agents < 1 || g.Agents > MaxAgents {
+			return fmt.Errorf("group %d, %q: %d agents, want 1 to %d", i, g.Name, g.Agents, MaxAgents)
+		}
 	}
 	for i := range s.Tensors {
-		if err := checkTensor(&s.Tensors[i]); err != nil {
-			return fmt.Errorf("%w: tensor %d: %w", ErrSpec, i, err)
+		if err := s.checkTensor(&s.Tensors[i]); err != nil {
+			return fmt.Errorf("tensor %d: %w", i, err)
 		}
 	}
 	if err := s.checkRoles(); err != nil {
-		return fmt.Errorf("%w: %w", ErrSpec, err)
+		return err
+	}
+	for i := range s.Args {
+		if err := s.Args[i].check(); err != nil {
+			return fmt.Errorf("argument %d, %q: %w", i, s.Args[i].Name, err)
+		}
+	}
+	return s.notYet()
+}
+
+// MaxAgents is how many agents a group may have.
+const MaxAgents = 1 << 12
+
+// checkFigures checks what is said of pictures and rewards.
+func (s *EnvSpec) checkFigures() error {
+	r := &s.Render
+	switch {
+	case r.Modes&^(RenderText|RenderRGB|RenderRGBA) != 0:
+		return fmt.Errorf("render modes %#x, want text (1), rgb (2), rgba (4)", uint32(r.Modes))
+	case r.Modes&(RenderRGB|RenderRGBA) != 0 && (r.Width < 1 || r.Height < 1 || r.Width > 1<<14 || r.Height > 1<<14):
+		return fmt.Errorf("pictures of %d × %d, want 1 to %d each way", r.Width, r.Height, 1<<14)
+	case isNaN(r.FPS) || r.FPS < 0:
+		return fmt.Errorf("%v pictures a second", r.FPS)
+	case isNaN(s.Rewards.Low) || isNaN(s.Rewards.High) || s.Rewards.Low > s.Rewards.High:
+		return fmt.Errorf("rewards from %v to %v", s.Rewards.Low, s.Rewards.High)
 	}
 	return nil
 }
 
-func checkTensor(d *TensorDesc) error {
-	if d.Role < RoleAction || d.Role > RoleInfo {
-		return fmt.Errorf("role %d does not exist", d.Role)
+func (s *EnvSpec) checkTensor(d *Tensor) error {
+	if d.Role < RoleAction || d.Role > lastRole {
+		if d.Flags&TensorCritical != 0 {
+			return fmt.Errorf("role %d, which the environment cannot run without, does not exist in ABI %v", d.Role, EnvABI)
+		}
+		return nil // of a later version: the host gives it memory and does not look at it
 	}
 	if d.DType.Bytes() == 0 {
 		return fmt.Errorf("%v: dtype %d does not exist", d.Role, d.DType)
@@ -42,61 +83,131 @@ func checkTensor(d *TensorDesc) error {
 		return fmt.Errorf("%v: shape %v of rank %d: rank is at most %d, each dimension at least 1, the product at most %d",
 			d.Role, d.Shape, d.Rank, MaxRank, MaxTensorElems)
 	}
-	if d.Flags != 0 {
-		return fmt.Errorf("%v: flags are %#x; they are reserved and must be 0", d.Role, d.Flags)
-	}
 	for i := int(d.Rank); i < len(d.Shape); i++ {
 		if d.Shape[i] != 0 {
 			return fmt.Errorf("%v: shape[%d] is %d; beyond rank %d it is reserved and must be 0", d.Role, i, d.Shape[i], d.Rank)
 		}
 	}
-	if isNaN(d.Low) || isNaN(d.High) || d.Low > d.High {
-		return fmt.Errorf("%v: bounds %g..%g", d.Role, d.Low, d.High)
+	if groups := max(len(s.Groups), 1); int(d.Group) >= groups {
+		return fmt.Errorf("%v: group %d of %d", d.Role, d.Group, groups)
+	}
+	if err := d.checkFlags(); err != nil {
+		return fmt.Errorf("%v: %w", d.Role, err)
+	}
+	if err := d.checkValues(); err != nil {
+		return fmt.Errorf("%v: %w", d.Role, err)
+	}
+	return nil
+}
+
+func (t *Tensor) checkFlags() error {
+	image := t.Flags & (TensorImageHWC | TensorImageCHW)
+	gather := t.Flags & TensorGather
+	switch {
+	case t.Flags >= 2*TensorMin:
+		return fmt.Errorf("flags are %#x; those from %#x on are reserved and must be 0", uint32(t.Flags), uint32(2*TensorMin))
+	case t.Flags&TensorTime != roleTime[t.Role]:
+		return fmt.Errorf("flags are %#x: the axis of time of this role is %#x", uint32(t.Flags), uint32(roleTime[t.Role]))
+	case image == TensorImageHWC|TensorImageCHW || image != 0 && t.Rank != 3:
+		return fmt.Errorf("a picture has rank 3 and one order of its axes, not rank %d and flags %#x", t.Rank, uint32(image))
+	case gather&(gather-1) != 0:
+		return fmt.Errorf("flags %#x name several ways to gather", uint32(gather))
+	}
+	return nil
+}
+
+// checkValues checks bounds and numbers of choices.
+func (t *Tensor) checkValues() error {
+	bounded := func(low, high float32) error {
+		if isNaN(low) || isNaN(high) || low > high {
+			return fmt.Errorf("bounds %g..%g", low, high)
+		}
+		return nil
+	}
+	if err := bounded(t.Low, t.High); err != nil {
+		return err
+	}
+	for i := range t.Lows {
+		if err := bounded(t.Lows[i], t.Highs[i]); err != nil {
+			return fmt.Errorf("element %d: %w", i, err)
+		}
+	}
+	if isNaN(t.Scale) || math.IsInf(float64(t.Scale), 0) || t.Scale < 0 {
+		return fmt.Errorf("scale %v, want a positive number or 0", t.Scale)
+	}
+	for i, n := range t.Counts {
+		if n == 0 {
+			return fmt.Errorf("element %d has no values: its count is 0", i)
+		}
+	}
+	if t.Discrete() && t.DType.Float() {
+		return fmt.Errorf("choices of type %v, want an integer", t.DType)
 	}
 	return nil
 }
 
 func isNaN(x float32) bool { return math.IsNaN(float64(x)) }
 
-// wanted has the rules of each role: the element type (0 = several), whether it is a scalar, whether it must be there.
-var wanted = map[Role]struct {
-	dtype    DType
-	scalar   bool
-	required bool
+// wanted has the rules of each role: the element type (0 = several), whether it is a scalar, whether there may be several,
+// whether it must be there.
+var wanted = [lastRole + 1]struct {
+	dtype                     DType
+	scalar, several, required bool
 }{
-	RoleAction:           {0, false, true},
-	RoleObservation:      {F32, false, true},
-	RoleReward:           {F32, true, true},
-	RoleTerminated:       {U8, true, true},
-	RoleTruncated:        {U8, true, true},
-	RoleActionMask:       {U8, false, false},
-	RoleFinalObservation: {F32, false, false},
+	RoleAction:           {0, false, true, true},
+	RoleObservation:      {0, false, true, true},
+	RoleReward:           {F32, true, false, true},
+	RoleTerminated:       {U8, true, false, true},
+	RoleTruncated:        {U8, true, false, true},
+	RoleActionMask:       {U8, false, true, false},
+	RoleFinalObservation: {0, false, true, false},
+	RoleActive:           {U8, true, false, false},
+	RoleInfo:             {F32, false, true, false},
+	RoleState:            {0, false, true, false},
+	RoleFinalState:       {0, false, true, false},
+	RoleDiscount:         {F32, true, false, false},
+	RoleCost:             {F32, false, false, false},
+	RoleResetParam:       {0, false, true, false},
+	RoleEpisodeSeed:      {I64, true, false, false},
+	RolePolicyID:         {I32, true, false, false},
+	RoleEndReason:        {U8, true, false, false},
+}
+
+// key is what tells tensors apart.
+type key struct {
+	role  Role
+	group uint16
+	path  string
 }
 
 func (s *EnvSpec) checkRoles() error {
-	seen := map[Role]int{}
+	seen := map[key]bool{}
+	counts := map[key]int{}
 	for i := range s.Tensors {
 		d := &s.Tensors[i]
-		seen[d.Role]++
-		want, ok := wanted[d.Role]
-		if !ok {
-			return fmt.Errorf("role %v: %w", d.Role, ErrNotYet)
+		if d.Role > lastRole {
+			continue
 		}
-		if seen[d.Role] > 1 {
-			return fmt.Errorf("two tensors with role %v: %w", d.Role, ErrNotYet)
-		}
-		if d.DType != want.dtype && (d.Role == RoleObservation || d.Role == RoleFinalObservation) {
-			return fmt.Errorf("%v has dtype %v, want %v: %w", d.Role, d.DType, want.dtype, ErrNotYet)
-		}
-		if want.dtype != 0 && d.DType != want.dtype {
+		want := &wanted[d.Role]
+		k := key{d.Role, d.Group, d.Path}
+		of := key{role: d.Role, group: d.Group}
+		switch {
+		case seen[k] && (want.several || d.Path != ""):
+			return fmt.Errorf("two tensors with role %v and path %q", d.Role, d.Path)
+		case counts[of] > 0 && !want.several:
+			return fmt.Errorf("two tensors with role %v", d.Role)
+		case int(d.Index) != counts[of]:
+			return fmt.Errorf("%v %q has the index %d, want %d: they count up from 0", d.Role, d.Path, d.Index, counts[of])
+		case want.dtype != 0 && d.DType != want.dtype:
 			return fmt.Errorf("%v has dtype %v, want %v", d.Role, d.DType, want.dtype)
-		}
-		if want.scalar && d.Elems(MaxTensorElems) != 1 {
+		case want.scalar && d.Elems(MaxTensorElems) != 1:
 			return fmt.Errorf("%v has shape %v, want a scalar", d.Role, d.Shape[:d.Rank])
 		}
+		seen[k] = true
+		counts[of]++
 	}
-	for role := RoleAction; role <= RoleInfo; role++ {
-		if wanted[role].required && seen[role] == 0 {
+	for role := RoleAction; role <= lastRole; role++ {
+		if _, ok := s.Tensor(role); wanted[role].required && !ok {
 			return fmt.Errorf("no tensor with role %v", role)
 		}
 	}
@@ -105,35 +216,110 @@ func (s *EnvSpec) checkRoles() error {
 
 // checkPairs compares tensors that belong together.
 func (s *EnvSpec) checkPairs() error {
-	action, _ := s.Tensor(RoleAction)
-	if err := checkAction(&action); err != nil {
-		return err
+	for i := range s.Tensors {
+		d := &s.Tensors[i]
+		of, ok := map[Role]Role{RoleActionMask: RoleAction, RoleFinalObservation: RoleObservation, RoleFinalState: RoleState}[d.Role]
+		if !ok {
+			if d.Pair != 0 {
+				return fmt.Errorf("%v has a pair, %d; it is reserved for this role and must be 0", d.Role, d.Pair)
+			}
+			continue
+		}
+		other := s.find(of, d.Group, d.Pair)
+		switch {
+		case other == nil:
+			return fmt.Errorf("%v %q belongs to %v %d of its group, which there is none of", d.Role, d.Path, of, d.Pair)
+		case d.Role == RoleActionMask && d.Elems(MaxTensorElems) != other.Choices():
+			return fmt.Errorf("action_mask has %d elements, the action %d values", d.Elems(MaxTensorElems), other.Choices())
+		case d.Role != RoleActionMask && (d.Elems(MaxTensorElems) != other.Elems(MaxTensorElems) || d.DType != other.DType):
+			return fmt.Errorf("%v has %d elements of %v, the %v %d of %v", d.Role, d.Elems(MaxTensorElems), d.DType, of,
+				other.Elems(MaxTensorElems), other.DType)
+		}
 	}
-	mask, ok := s.Tensor(RoleActionMask)
-	if ok && mask.Elems(MaxTensorElems) != int(action.N) {
-		return fmt.Errorf("action_mask has %d elements, the action %d values", mask.Elems(MaxTensorElems), action.N)
+	if s.Autoreset&SameStep == 0 {
+		return nil
 	}
-	final, ok := s.Tensor(RoleFinalObservation)
-	if s.Autoreset&SameStep != 0 && !ok {
-		return fmt.Errorf("autoreset same_step needs a final_observation tensor")
-	}
-	if ok && final.Elems(MaxTensorElems) != s.ObsElems() {
-		return fmt.Errorf("final_observation has %d elements, the observation %d",
-			final.Elems(MaxTensorElems), s.ObsElems())
+	for _, o := range s.All(RoleObservation) {
+		final := func(d Tensor) bool { return d.Group == o.Group && d.Pair == o.Index }
+		if !contains(s.All(RoleFinalObservation), final) {
+			return fmt.Errorf("autoreset same_step needs a final_observation tensor for each observation; %q has none", o.Path)
+		}
 	}
 	return nil
 }
 
-func checkAction(d *TensorDesc) error {
-	switch n := d.Elems(MaxTensorElems); {
-	case d.N == 0:
+func contains(list []Tensor, is func(Tensor) bool) bool {
+	for _, t := range list {
+		if is(t) {
+			return true
+		}
+	}
+	return false
+}
+
+// find returns a tensor by its role, group and index.
+func (s *EnvSpec) find(role Role, group, index uint16) *Tensor {
+	for i := range s.Tensors {
+		if t := &s.Tensors[i]; t.Role == role && t.Group == group && t.Index == index {
+			return t
+		}
+	}
+	return nil
+}
+
+func (a *Arg) check() error {
+	switch {
+	case a.Name == "":
+		return errors.New("it has no name")
+	case a.Type < ArgInteger || a.Type > ArgChoice:
+		return fmt.Errorf("type %d does not exist", a.Type)
+	case math.IsNaN(a.Min) || math.IsNaN(a.Max) || a.Min > a.Max:
+		return fmt.Errorf("bounds %g..%g", a.Min, a.Max)
+	case a.Flags&^(ArgAffectsSpaces|ArgCurriculum) != 0:
+		return fmt.Errorf("flags are %#x, which mean nothing in ABI %v and must be 0", uint32(a.Flags), EnvABI)
+	case a.Type == ArgChoice && len(a.Choices) == 0:
+		return errors.New("there is nothing to choose from")
+	}
+	return nil
+}
+
+// notYet reports the first thing in a valid description that this host does not run. Without it the host may not start.
+func (s *EnvSpec) notYet() error {
+	if lacks := s.Needs &^ HostFeatures; lacks != 0 {
+		return fmt.Errorf("it needs %v: %w", lacks, ErrNotYet)
+	}
+	if n := s.Agents(); n != 1 || len(s.Groups) > 1 {
+		return fmt.Errorf("%d agents per environment in %d groups: %w", n, len(s.Groups), ErrNotYet)
+	}
+	for i := range s.Tensors {
+		d := &s.Tensors[i]
+		switch {
+		case d.Role > lastRole || d.Flags&TensorOptional != 0 && d.Role > RoleFinalObservation:
+			continue
+		case d.Role > RoleFinalObservation:
+			return fmt.Errorf("role %v: %w", d.Role, ErrNotYet)
+		case d.Index > 0:
+			return fmt.Errorf("two tensors with role %v: %w", d.Role, ErrNotYet)
+		case d.DType != F32 && (d.Role == RoleObservation || d.Role == RoleFinalObservation):
+			return fmt.Errorf("%v has dtype %v, want %v: %w", d.Role, d.DType, F32, ErrNotYet)
+		}
+	}
+	action, _ := s.Tensor(RoleAction)
+	return action.notYet()
+}
+
+func (t *Tensor) notYet() error {
+	switch n := t.Elems(MaxTensorElems); {
+	case !t.Discrete():
 		return fmt.Errorf("a Box action: %w", ErrNotYet)
 	case n != 1:
 		return fmt.Errorf("an action of %d elements, want one Discrete action: %w", n, ErrNotYet)
-	case d.DType != I32:
-		return fmt.Errorf("an action of %v, want i32: %w", d.DType, ErrNotYet)
-	case d.N > MaxActions:
-		return fmt.Errorf("an action with %d values, at most %d: %w", d.N, MaxActions, ErrNotYet)
+	case t.DType != I32:
+		return fmt.Errorf("an action of %v, want i32: %w", t.DType, ErrNotYet)
+	case t.Start != 0:
+		return fmt.Errorf("an action that starts at %d: %w", t.Start, ErrNotYet)
+	case t.Count(0) > MaxActions:
+		return fmt.Errorf("an action with %d values, at most %d: %w", t.Count(0), MaxActions, ErrNotYet)
 	}
 	return nil
 }

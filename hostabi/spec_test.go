@@ -1,10 +1,13 @@
 package hostabi_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,98 +16,231 @@ import (
 	"github.com/rlhost/rlhost/internal/testkit"
 )
 
+// full is a description that uses everything that this version of the ABI has.
+func full() hostabi.EnvSpec {
+	s := testkit.Spec(4, 2, true)
+	s.Doc, s.Licence, s.Needs, s.Flags = "a test", "MIT", hostabi.FeatureAgents, hostabi.SpecDeterministic|hostabi.SpecTurnBased
+	s.EpisodeLimit, s.MaxEnvs, s.StateVersion, s.StateMax = 500, 64, 3, 1024
+	s.Render = hostabi.Render{Modes: hostabi.RenderText | hostabi.RenderRGB, Width: 64, Height: 48, FPS: 30}
+	s.Rewards = hostabi.Rewards{Low: -1, High: 1, Threshold: 475}
+	s.Groups = []hostabi.Group{{Name: "team", Agents: 2}, {Name: "rival", Agents: 1}}
+	s.Args = []hostabi.Arg{
+		{Name: "size", Doc: "side of the board", Type: hostabi.ArgInteger, Flags: hostabi.ArgAffectsSpaces, Min: 1, Max: 19, Default: "9"},
+		{Name: "rules", Type: hostabi.ArgChoice, Choices: []string{"chinese", "japanese"}, Default: "chinese"},
+	}
+	s.Tensors[0].Counts, s.Tensors[0].N, s.Tensors[0].Rank, s.Tensors[0].Shape[0] = []uint32{1, 1}, 0, 1, 2
+	s.Tensors[1].Lows, s.Tensors[1].Highs = []float32{-1, 0, 0, 0}, []float32{1, 2, 3, 4}
+	s.Tensors[1].Path, s.Tensors[1].Doc, s.Tensors[1].Scale = "inventory/0", "what lies there", 0.5
+	s.Tensors = append(s.Tensors, hostabi.Tensor{Role: hostabi.RoleInfo, DType: hostabi.F32, Flags: hostabi.TensorAtT | hostabi.TensorEpisode | hostabi.TensorSum,
+		Path: "level"})
+	return s
+}
+
 func TestParseSpec_RoundTrip(t *testing.T) {
-	want := testkit.Spec(4, 2, true)
-	want.EpisodeLimit, want.MaxEnvs = 500, 64
-	got, err := hostabi.ParseSpec(want.Describe())
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("ParseSpec = %+v, %v; want %+v", got, err, want)
+	for name, c := range map[string]struct {
+		spec   hostabi.EnvSpec
+		notYet bool
+	}{"plain": {testkit.Spec(4, 2, true), false}, "full": {full(), true}} {
+		got, err := hostabi.ParseSpec(c.spec.Describe())
+		if errors.Is(err, hostabi.ErrNotYet) != c.notYet || !c.notYet && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		for i := range got.Tensors {
+			if !got.Tensors[i].Equal(&c.spec.Tensors[i]) || got.Tensors[i].Doc != c.spec.Tensors[i].Doc {
+				t.Errorf("%s: tensor %d is %+v, want %+v", name, i, got.Tensors[i], c.spec.Tensors[i])
+			}
+		}
+		c.spec.Tensors, got.Tensors, c.spec.BindingBytes = nil, nil, hostabi.BindingBytes
+		if !reflect.DeepEqual(got, c.spec) {
+			t.Errorf("%s: ParseSpec = %+v; want %+v", name, got, c.spec)
+		}
 	}
 }
 
-func TestParseSpec_RefusesWhatCannotRun(t *testing.T) {
+func TestParseSpec_SaysWhatIsWrong(t *testing.T) {
+	nan := float32(math.NaN())
 	cases := []struct {
 		name   string
 		change func(*hostabi.EnvSpec)
 		want   string
 	}{
 		{"future ABI", func(s *hostabi.EnvSpec) { s.ABI.Major = 2 }, "ABI 2.0, this host speaks 1.0"},
-		{"two agents", func(s *hostabi.EnvSpec) { s.Agents = 2 }, "2 agents"},
+		{"no name", func(s *hostabi.EnvSpec) { s.Name = "@1" }, "it has no name"},
+		{"a name that commands the terminal", func(s *hostabi.EnvSpec) { s.Name = "a\x1b[2J@1" }, "without control characters"},
+		{"a name that is not text", func(s *hostabi.EnvSpec) { s.Name = "a\xff@1" }, "want UTF-8"},
+		{"a long text", func(s *hostabi.EnvSpec) { s.Doc = strings.Repeat("x", 5000) }, "doc has 5000 bytes, at most 4096"},
 		{"no autoreset", func(s *hostabi.EnvSpec) { s.Autoreset = 0 }, "autoreset bits 0x0"},
-		{"unknown role", func(s *hostabi.EnvSpec) { s.Tensors[0].Role = 77 }, "role 77 does not exist"},
-		{"unknown dtype", func(s *hostabi.EnvSpec) { s.Tensors[1].DType = 99 }, "dtype 99 does not exist"},
-		{"empty dimension", func(s *hostabi.EnvSpec) { s.Tensors[1].Shape[0] = 0 }, "each dimension at least 1"},
-		{"huge product", func(s *hostabi.EnvSpec) { s.Tensors[1].Rank = 2; s.Tensors[1].Shape = [6]uint32{1 << 30, 1 << 30} }, "product at most"},
+		{"an unknown mode", func(s *hostabi.EnvSpec) { s.Autoreset = 16 }, "autoreset bits 0x10"},
+		{"an unknown capability", func(s *hostabi.EnvSpec) { s.Caps |= 0x48 }, "caps has the bits 0x48, which mean nothing in ABI 1.0"},
+		{"an unknown flag", func(s *hostabi.EnvSpec) { s.Flags |= 0x400 }, "flags has the bits 0x400"},
+		{"an unknown render mode", func(s *hostabi.EnvSpec) { s.Render.Modes = 8 }, "render modes 0x8"},
+		{"a picture without a size", func(s *hostabi.EnvSpec) { s.Render.Modes = hostabi.RenderRGB }, "pictures of 0 × 0"},
+		{"negative pictures a second", func(s *hostabi.EnvSpec) { s.Render.FPS = -1 }, "-1 pictures a second"},
+		{"rewards swapped", func(s *hostabi.EnvSpec) { s.Rewards.Low = 1 }, "rewards from 1 to 0"},
+		{"rewards of NaN", func(s *hostabi.EnvSpec) { s.Rewards.High = nan }, "rewards from 0 to NaN"},
+		{"an empty group", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Name: "none"}} }, `group 0, "none": 0 agents`},
+		{"a group that there is not", func(s *hostabi.EnvSpec) { s.Tensors[1].Group = 1 }, "group 1 of 1"},
+		{"a role that must be known", func(s *hostabi.EnvSpec) { s.Tensors[0].Role, s.Tensors[0].Flags = 77, hostabi.TensorCritical }, "role 77, which the environment cannot run without"},
+		{"an unknown dtype", func(s *hostabi.EnvSpec) { s.Tensors[1].DType = 99 }, "dtype 99 does not exist"},
+		{"an empty dimension", func(s *hostabi.EnvSpec) { s.Tensors[1].Shape[0] = 0 }, "each dimension at least 1"},
+		{"a product that overflows", func(s *hostabi.EnvSpec) { s.Tensors[1].Rank = 2; s.Tensors[1].Shape = [6]uint32{1 << 30, 1 << 30} }, "product at most"},
 		{"rank of 7", func(s *hostabi.EnvSpec) { s.Tensors[1].Rank = 7 }, "rank 7"},
-		{"NaN bound", func(s *hostabi.EnvSpec) { s.Tensors[1].Low = float32(math.NaN()) }, "bounds NaN"},
+		{"a shape beyond the rank", func(s *hostabi.EnvSpec) { s.Tensors[1].Shape[4] = 7 }, "observation: shape[4] is 7; beyond rank 1 it is reserved"},
+		{"unknown flags of a tensor", func(s *hostabi.EnvSpec) { s.Tensors[2].Flags = 1 << 30 }, "tensor 2: reward: flags are 0x40000002; those from"},
+		{"another axis of time", func(s *hostabi.EnvSpec) { s.Tensors[2].Flags = hostabi.TensorAtT1 }, "the axis of time of this role is 0x2"},
+		{"a picture of rank 1", func(s *hostabi.EnvSpec) { s.Tensors[1].Flags = hostabi.TensorAtT1 | hostabi.TensorImageHWC }, "a picture has rank 3"},
+		{"two ways to gather", func(s *hostabi.EnvSpec) {
+			s.Tensors[2].Flags = hostabi.TensorAtT | hostabi.TensorSum | hostabi.TensorMax
+		}, "several ways to gather"},
+		{"a bound of NaN", func(s *hostabi.EnvSpec) { s.Tensors[1].Low = nan }, "bounds NaN"},
 		{"bounds swapped", func(s *hostabi.EnvSpec) { s.Tensors[1].Low = 1 }, "bounds 1..0"},
-		{"reward of i32", func(s *hostabi.EnvSpec) { s.Tensors[2].DType = hostabi.I32 }, "reward has dtype i32, want f32"},
-		{"vector reward", func(s *hostabi.EnvSpec) { s.Tensors[2].Rank = 1; s.Tensors[2].Shape[0] = 2 }, "want a scalar"},
+		{"bounds of an element swapped", func(s *hostabi.EnvSpec) {
+			s.Tensors[1].Lows, s.Tensors[1].Highs = []float32{0, 0, 3, 0}, []float32{1, 1, 1, 1}
+		}, "element 2: bounds 3..1"},
+		{"a scale of NaN", func(s *hostabi.EnvSpec) { s.Tensors[1].Scale = nan }, "scale NaN"},
+		{"a count of 0", func(s *hostabi.EnvSpec) {
+			a := &s.Tensors[0]
+			a.N, a.Rank, a.Shape[0], a.Counts = 0, 1, 2, []uint32{3, 0}
+		}, "element 1 has no values"},
+		{"choices of f32", func(s *hostabi.EnvSpec) { s.Tensors[0].DType = hostabi.F32 }, "choices of type f32"},
+		{"a reward of i32", func(s *hostabi.EnvSpec) { s.Tensors[2].DType = hostabi.I32 }, "reward has dtype i32, want f32"},
+		{"a vector of rewards", func(s *hostabi.EnvSpec) { s.Tensors[2].Rank = 1; s.Tensors[2].Shape[0] = 2 }, "want a scalar"},
 		{"two rewards", func(s *hostabi.EnvSpec) { s.Tensors = append(s.Tensors, s.Tensors[2]) }, "two tensors with role reward"},
+		{"two observations of one path", func(s *hostabi.EnvSpec) { o := s.Tensors[1]; o.Index = 1; s.Tensors = append(s.Tensors, o) }, `two tensors with role observation and path ""`},
+		{"an index out of turn", func(s *hostabi.EnvSpec) { s.Tensors[1].Index = 1 }, "has the index 1, want 0"},
+		{"a pair that there is not", func(s *hostabi.EnvSpec) { s.Tensors[5].Pair = 1 }, "belongs to observation 1 of its group"},
+		{"a pair without a meaning", func(s *hostabi.EnvSpec) { s.Tensors[2].Pair = 1 }, "reward has a pair"},
 		{"no truncated", func(s *hostabi.EnvSpec) { s.Tensors[4] = s.Tensors[5]; s.Tensors = s.Tensors[:5] }, "no tensor with role truncated"},
-		{"no actions", func(s *hostabi.EnvSpec) { s.Tensors[0].N = 0 }, "a Box action"},
-		{"unknown capability", func(s *hostabi.EnvSpec) { s.Caps |= 0x48 }, "caps has the bits 0x48, which mean nothing in ABI 1.0 and must be 0"},
-		{"flags of a tensor", func(s *hostabi.EnvSpec) { s.Tensors[2].Flags = 3 }, "tensor 2: reward: flags are 0x3; they are reserved and must be 0"},
-		{"shape beyond the rank", func(s *hostabi.EnvSpec) { s.Tensors[1].Shape[4] = 7 }, "observation: shape[4] is 7; beyond rank 1 it is reserved and must be 0"},
-		{"short mask", func(s *hostabi.EnvSpec) { s.Tensors[6].Shape[0] = 1 }, "action_mask has 1 elements, the action 2 values"},
+		{"a short mask", func(s *hostabi.EnvSpec) { s.Tensors[6].Shape[0] = 1 }, "action_mask has 1 elements, the action 2 values"},
 		{"same-step without final", func(s *hostabi.EnvSpec) { s.Tensors = append(s.Tensors[:5], s.Tensors[6]) }, "needs a final_observation"},
-		{"short final", func(s *hostabi.EnvSpec) { s.Tensors[5].Shape[0] = 3 }, "final_observation has 3 elements, the observation 4"},
+		{"a short final", func(s *hostabi.EnvSpec) { s.Tensors[5].Shape[0] = 3 }, "final_observation has 3 elements of f32, the observation 4"},
+		{"an argument without a name", func(s *hostabi.EnvSpec) { s.Args = []hostabi.Arg{{Type: hostabi.ArgText}} }, "argument 0, \"\": it has no name"},
+		{"an argument without a type", func(s *hostabi.EnvSpec) { s.Args = []hostabi.Arg{{Name: "x"}} }, "type 0 does not exist"},
+		{"an argument with bounds swapped", func(s *hostabi.EnvSpec) { s.Args = []hostabi.Arg{{Name: "x", Type: hostabi.ArgNumber, Min: 1}} }, "bounds 1..0"},
+		{"no choice", func(s *hostabi.EnvSpec) { s.Args = []hostabi.Arg{{Name: "x", Type: hostabi.ArgChoice}} }, "nothing to choose from"},
+		{"unknown flags of an argument", func(s *hostabi.EnvSpec) { s.Args = []hostabi.Arg{{Name: "x", Type: hostabi.ArgText, Flags: 8}} }, "flags are 0x8"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			s := testkit.Spec(4, 2, true)
 			c.change(&s)
 			_, err := hostabi.ParseSpec(s.Describe())
-			if !errors.Is(err, hostabi.ErrSpec) || !strings.Contains(err.Error(), c.want) {
+			if !errors.Is(err, hostabi.ErrSpec) || errors.Is(err, hostabi.ErrNotYet) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("ParseSpec = %v, want ...%s", err, c.want)
 			}
 		})
 	}
 }
 
-func TestParseSpec_TellsWhatIsWrongFromWhatIsNotRunYet(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(*hostabi.EnvSpec)
-		notYet bool
+// What is valid and not run is never the author's mistake.
+func TestParseSpec_NamesWhatIsNotRunYet(t *testing.T) {
+	extra := func(d hostabi.Tensor) func(*hostabi.EnvSpec) {
+		return func(s *hostabi.EnvSpec) { s.Tensors = append(s.Tensors, d) }
+	}
+	for _, c := range []struct {
+		name, want string
+		change     func(*hostabi.EnvSpec)
 	}{
-		"a Box action":             {func(s *hostabi.EnvSpec) { s.Tensors[0].N, s.Tensors[0].DType = 0, hostabi.F32 }, true},
-		"several Discrete actions": {func(s *hostabi.EnvSpec) { s.Tensors[0].Rank, s.Tensors[0].Shape[0] = 1, 3 }, true},
-		"agents":                   {func(s *hostabi.EnvSpec) { s.Agents = 4 }, true},
-		"pixels":                   {func(s *hostabi.EnvSpec) { s.Tensors[1].DType = hostabi.U8 }, true},
-		"info":                     {func(s *hostabi.EnvSpec) { s.Tensors[5].Role = hostabi.RoleInfo }, true},
-		"no agents":                {func(s *hostabi.EnvSpec) { s.Agents = 0 }, false},
-		"bounds swapped":           {func(s *hostabi.EnvSpec) { s.Tensors[1].Low = 1 }, false},
-		"reward of i32":            {func(s *hostabi.EnvSpec) { s.Tensors[2].DType = hostabi.I32 }, false},
+		{"a need", "it needs agents, cost", func(s *hostabi.EnvSpec) { s.Needs = hostabi.FeatureAgents | hostabi.FeatureCost }},
+		{"an unknown need", "it needs feature 50", func(s *hostabi.EnvSpec) { s.Needs = 1 << 50 }},
+		{"agents", "4 agents", func(s *hostabi.EnvSpec) { s.Groups = []hostabi.Group{{Agents: 4}} }},
+		{"a Box action", "a Box action", func(s *hostabi.EnvSpec) {
+			s.Tensors = s.Tensors[:6]
+			s.Tensors[0].N, s.Tensors[0].DType = 0, hostabi.F32
+		}},
+		{"several Discrete actions", "an action of 3 elements", func(s *hostabi.EnvSpec) { s.Tensors = s.Tensors[:6]; s.Tensors[0].Rank, s.Tensors[0].Shape[0] = 1, 3 }},
+		{"a start", "starts at 1", func(s *hostabi.EnvSpec) { s.Tensors[0].Start = 1 }},
+		{"pixels", "dtype u8", func(s *hostabi.EnvSpec) { s.Tensors[1].DType, s.Tensors[5].DType = hostabi.U8, hostabi.U8 }},
+		{"two actions", "two tensors with role action", extra(hostabi.Tensor{Role: hostabi.RoleAction, Index: 1, Path: "b", DType: hostabi.I32, N: 2})},
+		{"info", "role info", extra(hostabi.Tensor{Role: hostabi.RoleInfo, DType: hostabi.F32})},
+		{"active", "role active", extra(hostabi.Tensor{Role: hostabi.RoleActive, DType: hostabi.U8})},
+		{"state", "role state", extra(hostabi.Tensor{Role: hostabi.RoleState, DType: hostabi.F32})},
+		{"discount", "role discount", extra(hostabi.Tensor{Role: hostabi.RoleDiscount, DType: hostabi.F32})},
+		{"cost", "role cost", extra(hostabi.Tensor{Role: hostabi.RoleCost, DType: hostabi.F32})},
+		{"reset parameters", "role reset_param", extra(hostabi.Tensor{Role: hostabi.RoleResetParam, DType: hostabi.F32})},
 	} {
 		s := testkit.Spec(4, 2, true)
 		c.change(&s)
-		if _, err := hostabi.ParseSpec(s.Describe()); !errors.Is(err, hostabi.ErrSpec) || errors.Is(err, hostabi.ErrNotYet) != c.notYet {
-			t.Errorf("%s: %v; want hostabi.ErrNotYet: %t", name, err, c.notYet)
+		if _, err := hostabi.ParseSpec(s.Describe()); !errors.Is(err, hostabi.ErrNotYet) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v; want ...%s and ErrNotYet", c.name, err, c.want)
+		}
+	}
+	unknown := testkit.Spec(4, 2, true)
+	extra(hostabi.Tensor{Role: 77, DType: 99, Flags: hostabi.TensorAtT})(&unknown)
+	optional := testkit.Spec(4, 2, true)
+	extra(hostabi.Tensor{Role: hostabi.RoleInfo, DType: hostabi.F32, Flags: hostabi.TensorAtT | hostabi.TensorOptional})(&optional)
+	for name, s := range map[string]hostabi.EnvSpec{"a role of a later version": unknown, "info that is optional": optional} {
+		if _, err := hostabi.ParseSpec(s.Describe()); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
+// Whatever a count, a size or an offset says, no byte outside the description is read.
 func TestParseSpec_RefusesLengthsThatDoNotFit(t *testing.T) {
-	spec := testkit.Spec(4, 2, false)
-	b := spec.Describe()
-	for _, n := range []int{0, 63, 64, len(b) - 1} {
+	whole := full()
+	b := whole.Describe()
+	for n := range b {
 		if _, err := hostabi.ParseSpec(b[:n]); !errors.Is(err, hostabi.ErrSpec) {
-			t.Errorf("ParseSpec of %d of %d bytes = %v, want hostabi.ErrSpec", n, len(b), err)
+			t.Errorf("ParseSpec of %d of %d bytes = %v, want ErrSpec", n, len(b), err)
 		}
 	}
-	binary.LittleEndian.PutUint32(b[24:], math.MaxUint32)
-	if _, err := hostabi.ParseSpec(b); !errors.Is(err, hostabi.ErrSpec) {
-		t.Errorf("ParseSpec of 2^32-1 tensors = %v, want hostabi.ErrSpec", err)
+	le := binary.LittleEndian
+	for _, c := range []struct {
+		name, want string
+		change     func(b []byte)
+	}{
+		{"a head of 4 GiB", "a head of 4294967295 bytes", func(b []byte) { le.PutUint32(b[0:], math.MaxUint32) }},
+		{"a pre-release", "built for a pre-release of the ABI: rebuild it", func(b []byte) { le.PutUint32(b[0:], 64) }},
+		{"short tensors", "records of tensors of 64 bytes, want a multiple of 4 from 128", func(b []byte) { le.PutUint16(b[24:], 64) }},
+		{"odd tensors", "records of tensors of 129 bytes", func(b []byte) { le.PutUint16(b[24:], 129) }},
+		{"short bindings", "binding_bytes = 32", func(b []byte) { le.PutUint16(b[26:], 32) }},
+		{"too many tensors", "4294967295 tensors, at most 64", func(b []byte) { le.PutUint32(b[32:], math.MaxUint32) }},
+		{"too many groups", "65 groups, at most 64", func(b []byte) { le.PutUint32(b[36:], 65) }},
+		{"too many arguments", "do not fit", func(b []byte) { le.PutUint32(b[40:], 256) }},
+		{"strings outside", "strings at", func(b []byte) { le.PutUint32(b[48:], math.MaxUint32) }},
+		{"strings without an end", "does not begin and end with a NUL", func(b []byte) { le.PutUint32(b[48:], le.Uint32(b[48:])-1) }},
+		{"a name outside the table", "outside the table", func(b []byte) { le.PutUint32(b[104:], 1<<20) }},
+		{"reserved bytes of the head", "head 0: byte 121 is 9; it is reserved", func(b []byte) { b[121] = 9 }},
+		{"reserved bytes of a group", "groups 1: byte 12 is 1; it is reserved", func(b []byte) { b[128+32+12] = 1 }},
+		{"reserved bytes of a tensor", "tensors 0: byte 58 is 1; it is reserved", func(b []byte) { b[128+64+58] = 1 }},
+		{"values outside", "tensor 0: values at", func(b []byte) { le.PutUint32(b[128+64+52:], 1<<31) }},
+		{"values out of line", "want a multiple of 4", func(b []byte) { le.PutUint32(b[128+64+52:], 129) }},
+	} {
+		bad := bytes.Clone(b)
+		c.change(bad)
+		if _, err := hostabi.ParseSpec(bad); !errors.Is(err, hostabi.ErrSpec) || !strings.Contains(fmt.Sprint(err), c.want) {
+			t.Errorf("%s: %v, want ...%s", c.name, err, c.want)
+		}
 	}
-	binary.LittleEndian.PutUint32(b[24:], 6)
-	binary.LittleEndian.PutUint32(b[0:], math.MaxUint32)
-	if _, err := hostabi.ParseSpec(b); !errors.Is(err, hostabi.ErrSpec) {
-		t.Errorf("ParseSpec of a head of 4 GiB = %v, want hostabi.ErrSpec", err)
+}
+
+// A guest of a later version has longer records; what this host knows of them is all that it reads.
+func TestParseSpec_ReadsLongerRecords(t *testing.T) {
+	const more = 16
+	spec := testkit.Spec(4, 2, true)
+	b := spec.Describe()
+	count := len(spec.Tensors)
+	longer := make([]byte, 0, len(b)+more*(count+1))
+	longer = append(append(longer, b[:hostabi.SpecBytes]...), bytes.Repeat([]byte{0xee}, more)...)
+	for i := range count {
+		at := hostabi.SpecBytes + i*hostabi.TensorBytes
+		longer = append(append(longer, b[at:at+hostabi.TensorBytes]...), bytes.Repeat([]byte{0xee}, more)...)
+	}
+	longer = append(longer, b[hostabi.SpecBytes+count*hostabi.TensorBytes:]...)
+	le := binary.LittleEndian
+	le.PutUint32(longer[0:], hostabi.SpecBytes+more)
+	le.PutUint16(longer[24:], hostabi.TensorBytes+more)
+	le.PutUint16(longer[26:], hostabi.BindingBytes+more)
+	le.PutUint32(longer[44:], le.Uint32(longer[44:])+uint32(more*(count+1)))
+	got, err := hostabi.ParseSpec(longer)
+	if err != nil || got.Name != spec.Name || len(got.Tensors) != count || got.BindingBytes != hostabi.BindingBytes+more {
+		t.Errorf("ParseSpec = %+v, %v", got, err)
 	}
 }
 
 func FuzzParseSpec(f *testing.F) {
-	for _, s := range []hostabi.EnvSpec{testkit.Spec(4, 2, true), testkit.Spec(1, 1, false)} {
+	for _, s := range []hostabi.EnvSpec{testkit.Spec(4, 2, true), testkit.Spec(1, 1, false), full()} {
 		f.Add(s.Describe())
 	}
 	f.Add([]byte("\x40\x00\x00\x00\x01\x00"))
@@ -113,7 +249,9 @@ func FuzzParseSpec(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := hostabi.ParseSpec(s.Describe()); err != nil || !reflect.DeepEqual(again, s) {
+		again, err := hostabi.ParseSpec(s.Describe())
+		same := slices.EqualFunc(again.Tensors, s.Tensors, func(a, b hostabi.Tensor) bool { return a.Equal(&b) })
+		if err != nil || !same || again.Name != s.Name || !slices.Equal(again.Groups, s.Groups) || len(again.Args) != len(s.Args) {
 			t.Errorf("ParseSpec of Describe = %+v, %v; want %+v", again, err, s)
 		}
 		if _, err := trajectory.NewSchema(s, trajectory.Shape{Steps: 3, Envs: 2}); err != nil && !errors.Is(err, trajectory.ErrShape) {

@@ -15,6 +15,7 @@ const (
 	StatusConfig      Status = -5   // the configuration is not accepted
 	StatusSmall       Status = -6   // a buffer is too small
 	StatusAction      Status = -7   // an action is outside its space
+	StatusVersion     Status = -9   // a saved state of another version
 	StatusInternal    Status = -128 // anything else; rl_last_error says what
 )
 
@@ -27,6 +28,7 @@ var statusText = map[Status]string{
 	StatusConfig:      "configuration not accepted",
 	StatusSmall:       "buffer too small",
 	StatusAction:      "action outside its space",
+	StatusVersion:     "saved state of another version",
 	StatusInternal:    "internal error",
 }
 

@@ -1,6 +1,9 @@
 package hostabi
 
-import "structs"
+import (
+	"strconv"
+	"strings"
+)
 
 // DType is the type of a tensor's elements.
 type DType uint8
@@ -35,6 +38,9 @@ func (d DType) Bytes() int {
 	return 0
 }
 
+// Float reports whether elements are floating-point numbers.
+func (d DType) Float() bool { return d >= F16 && d <= F64 }
+
 // String returns the short name, such as f32, or "dtype?" for a type that does not exist.
 func (d DType) String() string {
 	if d.Bytes() > 0 {
@@ -46,21 +52,33 @@ func (d DType) String() string {
 // Role says what a tensor of an environment means.
 type Role uint16
 
-// Roles. Required of every environment: action, observation, reward, terminated, truncated.
+// Roles. Required of every environment: action, observation, reward, terminated, truncated. "Written" is what the guest
+// does. The time axis of a role is fixed: see TensorFlags.
 const (
-	RoleAction           Role = iota + 1 // read by the guest: action[t]
+	RoleAction           Role = iota + 1 // read: action[t]
 	RoleObservation                      // written: obs[t+1]
 	RoleReward                           // written: reward[t], f32 scalar
 	RoleTerminated                       // written: terminated[t], u8 scalar, 0 or 1
 	RoleTruncated                        // written: truncated[t], u8 scalar, 0 or 1
-	RoleActionMask                       // written: mask[t+1], u8 per discrete action, 1 = legal
-	RoleFinalObservation                 // written under same-step autoreset: one row per environment, no time
-	RoleAgentAlive                       // written: u8 per agent
-	RoleInfo                             // written: metrics of the environment itself
+	RoleActionMask                       // written: mask[t+1], u8 per value of each element of a discrete action, 1 = legal
+	RoleFinalObservation                 // written under same-step autoreset: one row, no time; Pair names the observation
+	RoleActive                           // written: active[t+1], u8 per agent, 1 = acts at that time
+	RoleInfo                             // written: info[t], f32 figures of the environment itself, with their names in Path
+	RoleState                            // written: state[t+1], what a critic may see besides the observation
+	RoleFinalState                       // written as the final observation, of the state
+	RoleDiscount                         // written: discount[t], f32 scalar, instead of the learner's constant
+	RoleCost                             // written: cost[t], f32
+	RoleResetParam                       // read in rl_reset: parameters of the next episode, no time
+	RoleEpisodeSeed                      // read in rl_reset: u64, seed of the next episode's level, no time
+	RolePolicyID                         // read: i32 per agent, which policy plays it, no time
+	RoleEndReason                        // written: reason[t], u8 scalar: an EndReason
+
+	lastRole = RoleEndReason
 )
 
 var roleNames = [...]string{"role?", "action", "observation", "reward", "terminated", "truncated",
-	"action_mask", "final_observation", "agent_alive", "info"}
+	"action_mask", "final_observation", "active", "info", "state", "final_state", "discount", "cost", "reset_param",
+	"episode_seed", "policy_id", "end_reason"}
 
 // String returns the role's name.
 func (r Role) String() string {
@@ -69,6 +87,48 @@ func (r Role) String() string {
 	}
 	return roleNames[0]
 }
+
+// EndReason says why an episode has ended.
+type EndReason uint8
+
+// Reasons.
+const (
+	EndNone      EndReason = iota // it has not
+	EndTask                       // the task is over: terminated
+	EndTimeLimit                  // truncated
+	EndFault                      // the environment cannot go on: truncated
+)
+
+// TensorFlags say which axes a tensor has besides its shape, what its elements are, and how figures are gathered.
+type TensorFlags uint32
+
+// Flags of tensors. The axis of time of a known role is fixed: TensorAtT for action, reward, terminated, truncated,
+// info, discount, cost and end reason, TensorAtT1 for observation, mask, active and state, TensorNoTime for the others.
+const (
+	TensorPerAgent TensorFlags = 1 << iota // a row for each agent of its group
+	TensorAtT                              // rows t = 0 … T-1
+	TensorAtT1                             // rows t = 0 … T
+	TensorNoTime                           // one row
+	TensorOptional                         // the environment runs without it: the host may leave it unbound
+	TensorCritical                         // a host that does not know the role must refuse the environment
+	TensorNoLow                            // a Box without a lower bound
+	TensorNoHigh                           // a Box without an upper bound
+	TensorImageHWC                         // a picture of rank 3: height, width, channels; dense within a row
+	TensorImageCHW                         // a picture of rank 3: channels, height, width; dense within a row
+	TensorOneHot                           // one element is 1, the others are 0
+	TensorBinary                           // elements are 0 or 1: a MultiBinary action has it with N = 2
+	TensorEpisode                          // info that is valid in the row that ends an episode alone
+
+	// Gathering of info over an episode, one of these; none of them is the last value.
+	TensorSum
+	TensorMean
+	TensorMax
+	TensorMin
+
+	// TensorTime is the mask of the axis of time, TensorGather that of the ways to gather.
+	TensorTime   = TensorAtT | TensorAtT1 | TensorNoTime
+	TensorGather = TensorSum | TensorMean | TensorMax | TensorMin
+)
 
 // Autoreset is a bit set of what an environment can do when an episode ends, in Gymnasium's words.
 type Autoreset uint32
@@ -98,10 +158,10 @@ func (a Autoreset) String() string {
 	return "autoreset?"
 }
 
-// Caps is a bit set of optional features of an environment.
-type Caps uint32
+// Caps is a bit set of what an environment can do that the host may make use of.
+type Caps uint64
 
-// Features.
+// Caps of environments.
 const (
 	// CapStrides: the guest honours any StrideElem, so that the host may lay tensors out as [elem][env].
 	CapStrides Caps = 1 << iota
@@ -109,74 +169,85 @@ const (
 	CapPreferSoA
 )
 
-// MaxRank is the largest number of dimensions of a tensor of one environment.
-const MaxRank = 6
+// Features is a bit set of parts of the ABI: what a host runs, and what an environment needs.
+type Features uint64
 
-// Sizes of the structs below.
+// Features of the ABI, beyond one observation of f32 and one Discrete action of i32 with its mask.
 const (
-	SpecBytes    = 64
-	TensorBytes  = 64
-	BindingBytes = 32
+	// FeatureActions: Box, MultiDiscrete and MultiBinary actions, several action tensors, a Discrete action with a start.
+	FeatureActions Features = 1 << iota
+	// FeatureObservations: several observations, and such of other types than f32.
+	FeatureObservations
+	// FeatureAgents: several agents, active and tensors per agent.
+	FeatureAgents
+	FeatureInfo        // info
+	FeatureState       // state, final_state
+	FeatureDiscount    // discount
+	FeatureCost        // cost
+	FeatureResetParam  // reset_param
+	FeatureEpisodeSeed // episode_seed
+	FeaturePolicyID    // policy_id
+	FeatureEndReason   // end_reason
 )
 
-// Spec is the head of what rl_describe writes; Tensors TensorDesc follow it.
-type Spec struct {
-	_ structs.HostLayout
+var featureNames = [...]string{"actions", "observations", "agents", "info", "state", "discount", "cost", "reset_param",
+	"episode_seed", "policy_id", "end_reason"}
 
-	Size         uint32    // 0: SpecBytes; a later minor version may append
-	ABIMajor     uint16    // 4
-	ABIMinor     uint16    // 6
-	Caps         Caps      // 8
-	Agents       uint32    // 12: agents per environment, 1 or more
-	MaxEnvs      uint32    // 16: most environments in one rl_create, 0 = no limit
-	EpisodeLimit uint32    // 20: time limit that the environment applies itself (truncated), 0 = none
-	Tensors      uint32    // 24
-	Autoreset    Autoreset // 28: modes offered
-	Name         [32]byte  // 32: name@version, NUL padded
-}
-
-// TensorDesc describes one tensor of one environment (no batch or time dimension).
-type TensorDesc struct {
-	_ structs.HostLayout
-
-	Role  Role            // 0
-	Index uint16          // 2: distinguishes tensors of one role
-	DType DType           // 4
-	Rank  uint8           // 5: 0 = scalar
-	Flags uint16          // 6: reserved, 0
-	Shape [MaxRank]uint32 // 8
-	Low   float32         // 32: bounds of a Box; equal = unbounded
-	High  float32         // 36
-	N     uint32          // 40: number of values of a Discrete tensor, 0 = Box
-	Name  [20]byte        // 44: NUL padded
-}
-
-// Elems returns the number of elements of one environment, 1 for a scalar, or 0 if the product exceeds limit
-// or the rank is not allowed. The check cannot overflow.
-func (d *TensorDesc) Elems(limit int) int {
-	if int(d.Rank) > MaxRank {
-		return 0
-	}
-	n := 1
-	for _, dim := range d.Shape[:d.Rank] {
-		if dim == 0 || uint64(dim) > uint64(limit/n) {
-			return 0
+// String lists the features by name.
+func (f Features) String() string {
+	var names []string
+	for i := range 64 {
+		switch {
+		case f>>i&1 == 0:
+		case i < len(featureNames):
+			names = append(names, featureNames[i])
+		default:
+			names = append(names, "feature "+strconv.Itoa(i))
 		}
-		n *= int(dim)
 	}
-	return n
+	return strings.Join(names, ", ")
 }
 
-// Binding tells the guest where a tensor lies, in bytes of its linear memory. rl_bind takes one per described
-// tensor, in the order of the description. The element (t, env, agent, i) is at
-// Ptr + t*StrideT + env*StrideEnv + agent*StrideAgent + i*StrideElem, where i counts the flattened shape.
-type Binding struct {
-	_ structs.HostLayout
+// SpecFlags is a bit set of properties of an environment.
+type SpecFlags uint32
 
-	Ptr         uint32 // 0: aligned to 64 bytes
-	StrideT     uint32 // 4: 0 for tensors without time
-	StrideEnv   uint32 // 8
-	StrideAgent uint32 // 12
-	StrideElem  uint32 // 16
-	_           [3]uint32
-}
+// Flags of environments.
+const (
+	SpecDeterministic SpecFlags = 1 << iota // the same seeds and actions give the same bytes
+	SpecTimeInObs                           // the observation tells how much time is left
+	SpecDynamicAgents                       // which agents are active changes within an episode
+	SpecTurnBased                           // one agent is active at a time
+	SpecInitCalls                           // create and reset take long, seconds: the host shows that they run
+)
+
+// RenderMode is a bit set of forms in which an environment shows itself; rl_render takes the number of the bit. Bits 8
+// to 15 of that argument name a camera or an agent.
+type RenderMode uint32
+
+// Render modes.
+const (
+	RenderText RenderMode = 1 << iota // UTF-8 text
+	RenderRGB                         // u8 [height][width][3]
+	RenderRGBA                        // u8 [height][width][4]
+)
+
+// ArgType is the type of an argument of the configuration.
+type ArgType uint32
+
+// Types of arguments.
+const (
+	ArgInteger ArgType = iota + 1 // i64
+	ArgNumber                     // f64
+	ArgBool                       // true or false
+	ArgText
+	ArgChoice // one of Choices
+)
+
+// ArgFlags is a bit set of properties of an argument.
+type ArgFlags uint32
+
+// Flags of arguments.
+const (
+	ArgAffectsSpaces ArgFlags = 1 << iota // tensors depend on it
+	ArgCurriculum                         // it may change at a reset
+)

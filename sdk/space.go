@@ -5,7 +5,7 @@ type Space struct {
 	Shape     []int   // nil = scalar
 	Low, High float32 // bounds of a Box; equal = unbounded
 	N         int     // values of a discrete space, 0 = Box
-	Name      string  // at most 20 bytes; "" = action or obs
+	Name      string  // path of the tensor; "" for the only one
 }
 
 // Discrete is a choice from 0 to n-1.
@@ -25,11 +25,12 @@ func (s Space) Elems() int {
 
 // Spec describes an environment.
 type Spec struct {
-	Name         string // name@version, at most 32 bytes
+	Name         string // name@version
 	Action, Obs  Space
-	EpisodeLimit int  // steps after which the environment itself truncates, 0 = none
-	MaxEnvs      int  // most environments in one batch, 0 = no limit
-	PreferSoA    bool // faster with one array per element than with one row per environment
+	EpisodeLimit int    // steps after which the environment itself truncates, 0 = none
+	MaxEnvs      int    // most environments in one batch, 0 = no limit
+	StateVersion uint32 // of what environments save: raise it when that changes
+	PreferSoA    bool   // faster with one array per element than with one row per environment
 
 	// Describe (optional) changes the other fields where they depend on arguments.
 	Describe func(config *Config, spec *Spec)

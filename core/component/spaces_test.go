@@ -12,7 +12,7 @@ import (
 
 func TestSpacesError_ShowsBothSideBySide(t *testing.T) {
 	spec := func(name string, elems uint32, modes hostabi.Autoreset) hostabi.EnvSpec {
-		return hostabi.EnvSpec{Name: name, Autoreset: modes, Tensors: []hostabi.TensorDesc{
+		return hostabi.EnvSpec{Name: name, Autoreset: modes, Tensors: []hostabi.Tensor{
 			{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2},
 			{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{elems}},
 		}}

@@ -104,9 +104,17 @@ type Options struct {
 	FirstEnv  int               // global index of environment 0, for messages
 	Autoreset hostabi.Autoreset // the one mode to use, of those that the spec offers
 	Seed      uint64            // of streams other than the environments' own (the entropy import), before the first Reset with seeds
-	// Metric receives numbers that the environments report, or is nil. env is the index within the batch, -1 if the
-	// runtime does not know. Called during the Env's own calls, and with the same name for the same metric.
-	Metric func(env int, name string, value float64)
+	// Metric receives numbers that the environments report, or is nil. It is called during the Env's own calls, and with the
+	// same name for the same metric.
+	Metric func(m Metric)
+}
+
+// Metric is a number that an environment reports.
+type Metric struct {
+	Env    int // index within the batch, -1 if the runtime does not know
+	Name   string
+	Value  float64
+	Gather hostabi.TensorFlags // how its numbers of an episode become one: of hostabi.TensorGather; 0 = the last one
 }
 
 // Errors of an Env that are not a Fault.

@@ -65,15 +65,15 @@ type kind struct {
 }
 
 // tensors returns what there is a column for each of.
-func (k *kind) tensors(spec *hostabi.EnvSpec) []hostabi.TensorDesc {
+func (k *kind) tensors(spec *hostabi.EnvSpec) []hostabi.Tensor {
 	role := hostabi.Role(k.first >> kindAt)
 	switch {
 	case k.flags&Guest == 0:
-		return []hostabi.TensorDesc{{DType: k.dtype, Rank: 1, Shape: [hostabi.MaxRank]uint32{uint32(k.elems)}}}
+		return []hostabi.Tensor{{DType: k.dtype, Rank: 1, Shape: [hostabi.MaxRank]uint32{uint32(k.elems)}}}
 	case k.flags&Final != 0:
 		role = hostabi.RoleObservation
 	}
-	var list []hostabi.TensorDesc
+	var list []hostabi.Tensor
 	for _, d := range spec.Tensors {
 		if d.Role == role {
 			list = append(list, d)

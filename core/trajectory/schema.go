@@ -106,7 +106,7 @@ func (s *Schema) with(flag Flags) (list []uint8) {
 }
 
 // add lays out one more column. It reports whether the block has room for it.
-func (s *Schema) add(k *kind, index int, d *hostabi.TensorDesc) bool {
+func (s *Schema) add(k *kind, index int, d *hostabi.Tensor) bool {
 	l := Layout{Column: k.first.At(index), Flags: k.flags, DType: d.DType, Rows: 1, Envs: 1, Shape: []int{},
 		Elems: d.Elems(hostabi.MaxTensorElems), Offset: align(s.Bytes, columnAlign)}
 	switch {

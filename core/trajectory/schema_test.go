@@ -146,9 +146,9 @@ func same(t *testing.T, c Column, whole, part Matrix, first int) {
 // A second observation is another column of the same kind, wherever what is observed is carried, kept, checked or copied.
 func TestColumn_SecondObservationNeedsNoNameOfItsOwn(t *testing.T) {
 	spec := testkit.Spec(3, 2, true)
-	image := hostabi.TensorDesc{Role: hostabi.RoleObservation, DType: hostabi.U8, Rank: 2, Shape: [hostabi.MaxRank]uint32{2, 4}}
-	speed := hostabi.TensorDesc{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{2}}
-	spec.Tensors = append([]hostabi.TensorDesc{image}, append(spec.Tensors, speed)...)
+	image := hostabi.Tensor{Role: hostabi.RoleObservation, DType: hostabi.U8, Rank: 2, Shape: [hostabi.MaxRank]uint32{2, 4}}
+	speed := hostabi.Tensor{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{2}}
+	spec.Tensors = append([]hostabi.Tensor{image}, append(spec.Tensors, speed)...)
 	tr := testTrajectory(t, spec, Shape{Steps: 4, Envs: 5})
 	last := Obs.At(2)
 	if c, ok := ParseColumn("obs/2"); !ok || c != last || tr.Schema.Tensor(len(spec.Tensors)-1).Column != last {

@@ -215,7 +215,7 @@ func (e *scripted) report(at At) {
 		return
 	}
 	if name, value := e.plugin.script.Metric(at); name != "" {
-		e.options.Metric(at.Env-e.options.FirstEnv, name, value)
+		e.options.Metric(env.Metric{Env: at.Env - e.options.FirstEnv, Name: name, Value: value, Gather: hostabi.TensorMean})
 	}
 }
 

@@ -29,26 +29,26 @@ func New(s Script) *Plugin {
 
 // spec is the result of rl_describe.
 func (s *Script) spec() hostabi.EnvSpec {
-	obs := hostabi.TensorDesc{DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{ObsElems}}
+	obs := hostabi.Tensor{DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{ObsElems}}
 	if s.Flaws.OutOfBounds {
 		obs.Low, obs.High = -1, 1
 	}
-	scalar := func(role hostabi.Role, d hostabi.DType) hostabi.TensorDesc {
-		return hostabi.TensorDesc{Role: role, DType: d}
+	scalar := func(role hostabi.Role, d hostabi.DType) hostabi.Tensor {
+		return hostabi.Tensor{Role: role, DType: d}
 	}
 	final := obs
 	obs.Role, final.Role = hostabi.RoleObservation, hostabi.RoleFinalObservation
 	spec := hostabi.EnvSpec{
-		Name: s.Name, ABI: hostabi.EnvABI, Caps: s.Caps, Agents: 1, MaxEnvs: s.MaxEnvs, EpisodeLimit: s.EpisodeLimit,
+		Name: s.Name, ABI: hostabi.EnvABI, Caps: s.Caps, MaxEnvs: s.MaxEnvs, EpisodeLimit: s.EpisodeLimit,
 		Autoreset: s.Autoreset,
-		Tensors: []hostabi.TensorDesc{
+		Tensors: []hostabi.Tensor{
 			{Role: hostabi.RoleAction, DType: hostabi.I32, N: uint32(s.Actions)}, obs,
 			scalar(hostabi.RoleReward, hostabi.F32), scalar(hostabi.RoleTerminated, hostabi.U8),
 			scalar(hostabi.RoleTruncated, hostabi.U8), final,
 		},
 	}
 	if s.Legal != nil {
-		spec.Tensors = append(spec.Tensors, hostabi.TensorDesc{Role: hostabi.RoleActionMask, DType: hostabi.U8, Rank: 1,
+		spec.Tensors = append(spec.Tensors, hostabi.Tensor{Role: hostabi.RoleActionMask, DType: hostabi.U8, Rank: 1,
 			Shape: [hostabi.MaxRank]uint32{uint32(s.Actions)}})
 	}
 	return spec

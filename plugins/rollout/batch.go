@@ -62,11 +62,11 @@ func newBatch(c *shared, p env.Plugin, schema *trajectory.Schema, index int) (*b
 
 // reporter takes a number of an environment of a batch, -1 where the runtime does not know it. Any goroutine that the batch is
 // called on.
-type reporter func(b *batch, env int, name string, value float64)
+type reporter func(b *batch, m env.Metric)
 
-func (b *batch) report(env int, name string, value float64) {
+func (b *batch) report(m env.Metric) {
 	if to := b.reportsTo.Load(); to != nil {
-		(*to)(b, env, name, value)
+		(*to)(b, m)
 	}
 }
 

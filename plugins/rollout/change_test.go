@@ -154,7 +154,7 @@ func TestPrepareEnvs_RefusesOtherSpaces(t *testing.T) {
 		t.Errorf("another shape: %q", reason)
 	}
 	other.Tensors[1].Shape[0]--
-	other.Tensors[1].High, other.Tensors[0].Name[0] = 9, 'x'
+	other.Tensors[1].High, other.Tensors[0].Path = 9, "x"
 	if reason := w.c.differs(&other); reason != "" {
 		t.Errorf("other bounds and names: %q", reason)
 	}

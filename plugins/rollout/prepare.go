@@ -43,8 +43,9 @@ func (c *shared) differs(next *hostabi.EnvSpec) string {
 }
 
 // sameSpace tells whether two tensors take the same values; names and bounds do not matter.
-func sameSpace(a, b *hostabi.TensorDesc) bool {
-	return a.DType == b.DType && a.N == b.N && a.Rank == b.Rank && slices.Equal(a.Shape[:a.Rank], b.Shape[:b.Rank])
+func sameSpace(a, b *hostabi.Tensor) bool {
+	return a.DType == b.DType && a.N == b.N && a.Start == b.Start && slices.Equal(a.Counts, b.Counts) &&
+		a.Rank == b.Rank && slices.Equal(a.Shape[:a.Rank], b.Shape[:b.Rank])
 }
 
 // prepare has environments that were just made do what they will do for the first time when they go over, in a block of

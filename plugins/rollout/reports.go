@@ -1,22 +1,26 @@
 package rollout
 
-import "github.com/rlhost/rlhost/core/stat"
+import (
+	"github.com/rlhost/rlhost/core/stat"
+	"github.com/rlhost/rlhost/hostabi"
+)
 
-// reports is what the environments of a split report of themselves. Each gives one number an episode to a metric: the mean
-// of what it has reported in it.
+// reports is what the environments of a split report of themselves. Each gives one number an episode to a metric, made
+// from those that it has reported in it.
 type reports struct {
 	stats   *stat.Registry
 	n       int       // environments
 	metrics []*metric // in the order of their first report
 	byName  map[string]*metric
-	ended   []mean // of episodes that have ended in the block under way, in the order of their rows
-	next    int    // the first of them that is not told
+	ended   []figure // of episodes that have ended in the block under way, in the order of their rows
+	next    int      // the first of them that is not told
 }
 
 // metric is one name under env/.
 type metric struct {
 	name    string
 	to      *stat.Histogram
+	gather  hostabi.TensorFlags
 	running []tally // of the running episodes, by environment
 }
 
@@ -24,10 +28,35 @@ type metric struct {
 type tally struct {
 	Sum   float64
 	Count uint64
+	Value float64 // the last, the largest or the least, where one of them is wanted
 }
 
-// mean is of one episode.
-type mean struct {
+func (t *tally) add(v float64, gather hostabi.TensorFlags) {
+	switch {
+	case t.Count == 0 || gather&(hostabi.TensorMax|hostabi.TensorMin) == 0:
+		t.Value = v
+	case gather == hostabi.TensorMax:
+		t.Value = max(t.Value, v)
+	case gather == hostabi.TensorMin:
+		t.Value = min(t.Value, v)
+	}
+	t.Sum += v
+	t.Count++
+}
+
+// of returns the episode's number.
+func (t *tally) of(gather hostabi.TensorFlags) float64 {
+	switch gather {
+	case hostabi.TensorSum:
+		return t.Sum
+	case hostabi.TensorMean:
+		return t.Sum / float64(t.Count)
+	}
+	return t.Value
+}
+
+// figure is of one episode.
+type figure struct {
 	to    *stat.Histogram
 	value float64
 	at    int // row and environment of its last step
@@ -47,7 +76,7 @@ func (r *reports) metric(name string) *metric {
 	return m
 }
 
-// end ends the episodes that end in row t. Their means count when the episodes are told.
+// end ends the episodes that end in row t. Their figures count when the episodes are told.
 func (r *reports) end(t int, ends func(at int) bool) {
 	if len(r.metrics) == 0 {
 		return
@@ -58,8 +87,8 @@ func (r *reports) end(t int, ends func(at int) bool) {
 			continue
 		}
 		for _, m := range r.metrics {
-			if one := m.running[env]; one.Count > 0 {
-				r.ended = append(r.ended, mean{m.to, one.Sum / float64(one.Count), at})
+			if one := &m.running[env]; one.Count > 0 {
+				r.ended = append(r.ended, figure{m.to, one.of(m.gather), at})
 				m.running[env] = tally{}
 			}
 		}

@@ -365,7 +365,10 @@ type anonymous struct{ env.Plugin }
 
 func (p anonymous) NewEnv(o env.Options) (env.Env, error) {
 	to := o.Metric
-	o.Metric = func(_ int, name string, value float64) { to(-1, name, value) }
+	o.Metric = func(m env.Metric) {
+		m.Env = -1
+		to(m)
+	}
 	return p.Plugin.NewEnv(o)
 }
 

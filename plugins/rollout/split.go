@@ -6,6 +6,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/arena"
 	"github.com/rlhost/rlhost/core/component"
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/loop"
 	"github.com/rlhost/rlhost/core/trajectory"
 	"github.com/rlhost/rlhost/hostabi"
@@ -56,17 +57,17 @@ func newSplit(c *shared, index int, b *batch) *split {
 
 // report counts a number with the episode that it belongs to. Where the runtime does not know the environment (-1) it counts
 // by itself, unless another batch makes some of the rows: then nobody can tell whether it is about one that counts.
-func (s *split) report(b *batch, env int, name string, value float64) {
-	if s.versions != nil && (env < 0 || s.versions.owner[env] != b) {
+func (s *split) report(b *batch, r env.Metric) {
+	if s.versions != nil && (r.Env < 0 || s.versions.owner[r.Env] != b) {
 		return
 	}
-	m := s.reports.metric(name)
+	m := s.reports.metric(r.Name)
 	switch {
-	case env >= 0:
-		m.running[env].Sum += value
-		m.running[env].Count++
+	case r.Env >= 0:
+		m.gather = r.Gather
+		m.running[r.Env].add(r.Value, r.Gather)
 	case !b.onTrial:
-		m.to.Observe(value)
+		m.to.Observe(r.Value)
 	}
 }
 

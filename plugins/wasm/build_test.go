@@ -10,7 +10,7 @@ import (
 
 // description is what built guests say of themselves: two actions, two observed numbers.
 func description() []byte {
-	spec := hostabi.EnvSpec{Name: "built@1", ABI: hostabi.EnvABI, Agents: 1, Autoreset: hostabi.NextStep, Tensors: []hostabi.TensorDesc{
+	spec := hostabi.EnvSpec{Name: "built@1", ABI: hostabi.EnvABI, Autoreset: hostabi.NextStep, Tensors: []hostabi.Tensor{
 		{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2},
 		{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1, Shape: [hostabi.MaxRank]uint32{2}},
 		{Role: hostabi.RoleReward, DType: hostabi.F32},

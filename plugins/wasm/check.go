@@ -125,6 +125,10 @@ func check(path string, m *meter.Module, grants []string) []*table.Error {
 			"upgrade rlhost or rebuild the guest with an older SDK")
 		return found
 	}
+	if _, ok := export(m, preRelease); ok {
+		add(CodeFuture, "is built for a pre-release of ABI "+strconv.Itoa(int(hostabi.EnvABI.Major)), "build it again with the SDK that belongs to this rlhost")
+		return found
+	}
 	checkExports(m, add)
 	checkImports(m, grants, add)
 	return found
@@ -147,6 +151,9 @@ func export(m *meter.Module, name string) (meter.Export, bool) {
 	}
 	return m.Exports[i], true
 }
+
+// preRelease is the marker of guests from before the ABI was a candidate.
+const preRelease = "rl_abi_v1"
 
 // futureABI returns the major version of a module's ABI if it is not this host's.
 func futureABI(m *meter.Module) int {

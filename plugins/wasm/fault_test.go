@@ -67,7 +67,7 @@ func trapping() []faultCase {
 		{"trap with its env and the guest's words", built{functions: atStep(40112, words("pole fell off")+asm.Unreachable),
 			after: func(m *asm.Module) {
 				m.Func(hostabi.ExportCurrentEnv, nil, asm.I32s(1), 0, asm.Const(17))
-				m.Name("rl_abi_v1", "describe", "alloc", "free", "create", "bind", "reset", "advance_pole")
+				m.Name(hostabi.ExportABI, "describe", "alloc", "free", "create", "bind", "reset", "advance_pole")
 			}}, env.Source{}, env.FaultTrap,
 			`rollout[0] env 117: trap in rl_step at step 40112: unreachable in advance_pole: "pole fell off" (guest.wasm)`},
 		{"endless recursion", built{functions: atStep(2, asm.Get(0)+asm.Get(1)+asm.Call(7)+asm.Drop)},
@@ -300,7 +300,7 @@ func TestFault_ShowsTheStackInTheAuthorsWords(t *testing.T) {
 		if inner != 9+uint32(len(names))-1 {
 			t.Fatalf("the last function is %d", inner)
 		}
-		own := []string{"rl_abi_v1", "describe", "alloc", "free", "create", "bind", "reset", "step", "last_error"}
+		own := []string{hostabi.ExportABI, "describe", "alloc", "free", "create", "bind", "reset", "step", "last_error"}
 		m.Name(append(own, names...)...)
 	}, functions: map[string]asm.Code{hostabi.ExportStep: asm.Call(9+6) + asm.Const(0)}}
 	e, _ := bound(t, g, env.Source{})

@@ -138,14 +138,14 @@ func TestMetric_ReachesTheHostWithItsEnvironment(t *testing.T) {
 func testMetric(t *testing.T, current asm.Code, want string) {
 	p := load(t, newRuntime(t), "guest.wasm", metricGuest("height", current).bytes(), env.Source{Grants: []string{GrantMetric}})
 	var got []string
-	e, _ := opened(t, p, env.Options{Envs: 2, Metric: func(env int, name string, v float64) { got = append(got, fmt.Sprint(env, " ", name, "=", v)) }})
+	e, _ := opened(t, p, env.Options{Envs: 2, Metric: func(m env.Metric) { got = append(got, fmt.Sprint(m.Env, " ", m.Name, "=", m.Value)) }})
 	for range 2 {
 		must(t, e.Step(0))
 	}
 	if fmt.Sprint(got) != want {
 		t.Errorf("metrics %v, want %s", got, want)
 	}
-	e.inst.host.metric = func(int, string, float64) {}
+	e.inst.host.metric = func(env.Metric) {}
 	if n := testing.AllocsPerRun(100, func() { _ = e.Step(0) }); n != 0 {
 		t.Errorf("%v allocations a step with a metric", n)
 	}
@@ -157,7 +157,7 @@ func TestEnv_RefusesCallsDuringACall(t *testing.T) {
 	p := load(t, newRuntime(t), "guest.wasm", g.bytes(), env.Source{Grants: []string{GrantMetric}})
 	var e *Env
 	var errs []error
-	e = newEnv(t, p, env.Options{Envs: 2, Metric: func(int, string, float64) {
+	e = newEnv(t, p, env.Options{Envs: 2, Metric: func(env.Metric) {
 		errs = append(errs, e.Close(), e.Step(0), e.Renew(), e.Reset(0, nil, nil))
 		_, err := e.Snapshot()
 		errs = append(errs, err)

@@ -76,7 +76,7 @@ func wrongExports() []loadCase {
 			after: func(m *asm.Module) { m.Func("_start", nil, nil, 0) }}.bytes(), env.Source{}, CodeCommand,
 			`E013 guest.wasm: is a command module (it exports _start); build a reactor: clang or zig cc for wasm32-wasi with -mexec-model=reactor, go build -buildmode=c-shared, or Rust crate-type cdylib`},
 		{"no environment", library.Bytes(), env.Source{}, CodeExport,
-			`E015 guest.wasm: does not export rl_abi_v1(); export it from the guest's source, as the SDKs do`},
+			`E015 guest.wasm: does not export rl_abi_v1rc(); export it from the guest's source, as the SDKs do`},
 		{"misspelt export", built{functions: map[string]asm.Code{hostabi.ExportStep: absent},
 			after: func(m *asm.Module) { m.Func("rl_stepp", asm.I32s(2), asm.I32s(1), 0, asm.Const(0)) }}.bytes(), env.Source{}, CodeExport,
 			`E015 guest.wasm: does not export rl_step(i32, i32) -> i32; did you mean it by rl_stepp?`},
@@ -93,6 +93,9 @@ func wrongExports() []loadCase {
 		{"future ABI", built{functions: map[string]asm.Code{hostabi.ExportABI: absent},
 			after: func(m *asm.Module) { m.Func("rl_abi_v2", nil, nil, 0) }}.bytes(), env.Source{}, CodeFuture,
 			`E050 guest.wasm: needs ABI 2, this rlhost speaks 1; upgrade rlhost or rebuild the guest with an older SDK`},
+		{"pre-release ABI", built{functions: map[string]asm.Code{hostabi.ExportABI: absent},
+			after: func(m *asm.Module) { m.Func("rl_abi_v1", nil, nil, 0) }}.bytes(), env.Source{}, CodeFuture,
+			`E050 guest.wasm: is built for a pre-release of ABI 1; build it again with the SDK that belongs to this rlhost`},
 	}
 }
 

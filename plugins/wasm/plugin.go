@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -49,6 +50,11 @@ var (
 
 // Spec returns the guest's description.
 func (p *Plugin) Spec() hostabi.EnvSpec { return p.spec }
+
+// bindingsBytes is the length of the bindings of one block, in records as the guest reads them.
+func (p *Plugin) bindingsBytes() uint32 {
+	return uint32(len(p.spec.Tensors) * p.spec.BindingBytes)
+}
 
 // Hash returns the SHA-256 of the file, in hexadecimal.
 func (p *Plugin) Hash() string { return p.hash }
@@ -185,6 +191,9 @@ func (i *instance) describe() (hostabi.EnvSpec, error) {
 		}
 		copy(i.view(i.argsPtr, uint32(len(p.args))), p.args)
 	}
+	if err := i.introduce(); err != nil {
+		return none, err
+	}
 	needed, err := i.askDescription(0, 0)
 	if err != nil {
 		return none, err
@@ -212,6 +221,33 @@ func (i *instance) describe() (hostabi.EnvSpec, error) {
 		return none, p.describeError(what+describes(err), err)
 	}
 	return spec, nil
+}
+
+// introduce tells a guest that wants to know what this host is.
+func (i *instance) introduce() error {
+	p := i.plugin
+	if !p.exports[hostabi.ExportHost] {
+		return nil
+	}
+	at, err := i.allocate(hostabi.HostBytes, 16)
+	if err != nil {
+		return err
+	}
+	own := hostabi.HostDesc{Size: hostabi.HostBytes, ABIMajor: hostabi.EnvABI.Major, ABIMinor: hostabi.EnvABI.Minor,
+		Features: hostabi.HostFeatures, MaxTensors: hostabi.MaxTensors, MaxElems: hostabi.MaxTensorElems,
+		MaxBlockBytes: trajectory.MaxBlockBytes}
+	if _, err := binary.Encode(i.view(at, hostabi.HostBytes), binary.LittleEndian, &own); err != nil {
+		return err
+	}
+	n, err := i.invokeExport(hostabi.ExportHost, p.config.Init, uint64(at), hostabi.HostBytes)
+	if err != nil {
+		return err
+	}
+	if n < 0 {
+		return p.describeError("does not want to run on this host: "+i.words(hostabi.Status(n)), nil)
+	}
+	_, err = i.invokeExport(hostabi.ExportFree, p.config.Init, uint64(at), hostabi.HostBytes)
+	return err
 }
 
 func (i *instance) askDescription(buf, size uint32) (uint32, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 
+	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/wasm/internal/meter"
 )
@@ -57,7 +58,7 @@ const (
 	GrantLog     = "log"     // rl.log, rl.log_enabled, and what the guest writes to stdout and stderr
 	GrantEntropy = "entropy" // rl.entropy
 	GrantClock   = "clock"   // rl.clock_ns
-	GrantMetric  = "metric"  // rl.metric
+	GrantMetric  = "metric"  // rl.metric, rl.metric_env
 )
 
 // Limits of a guest's messages.
@@ -82,7 +83,7 @@ type hostState struct {
 	skipped int64    // virtual time that passed within steps
 	entropy []uint64 // random streams: of each environment, and last that of calls about none
 
-	metric  func(env int, name string, value float64)
+	metric  func(env.Metric)
 	metrics map[string]string
 }
 
@@ -102,6 +103,7 @@ func rlFunctions() []hostFunction {
 		hostabi.ImportEntropy:    {grant: GrantEntropy, call: rlEntropy},
 		hostabi.ImportClock:      {grant: GrantClock, call: rlClock},
 		hostabi.ImportMetric:     {grant: GrantMetric, call: rlMetric},
+		hostabi.ImportMetricEnv:  {grant: GrantMetric, call: rlMetricEnv},
 	}
 	var all []hostFunction
 	for _, spec := range hostabi.EnvImports() {
@@ -169,7 +171,20 @@ func rlEntropy(i *instance, stack []uint64) {
 func rlClock(i *instance, stack []uint64) { stack[0] = uint64(i.host.now()) }
 
 func rlMetric(i *instance, stack []uint64) {
-	name := i.view(uint32(stack[0]), uint32(stack[1]))
+	i.report(i.envOf(), uint32(stack[0]), uint32(stack[1]), math.Float64frombits(stack[2]), hostabi.TensorMean)
+}
+
+func rlMetricEnv(i *instance, stack []uint64) {
+	index, gather := int(int32(stack[0])), hostabi.TensorFlags(stack[4])
+	if index < 0 || index >= len(i.host.entropy)-1 || gather&^hostabi.TensorGather != 0 || gather&(gather-1) != 0 {
+		return
+	}
+	i.report(index, uint32(stack[1]), uint32(stack[2]), math.Float64frombits(stack[3]), gather)
+}
+
+// report passes a number on, if its name can be read and is one of not too many.
+func (i *instance) report(index int, at, n uint32, value float64, gather hostabi.TensorFlags) {
+	name := i.view(at, n)
 	if len(name) == 0 || len(name) > maxMetricBytes || i.host.metric == nil {
 		return
 	}
@@ -184,7 +199,7 @@ func rlMetric(i *instance, stack []uint64) {
 		}
 		i.host.metrics[string(name)] = known
 	}
-	i.host.metric(i.envOf(), known, math.Float64frombits(stack[2]))
+	i.host.metric(env.Metric{Env: index, Name: known, Value: value, Gather: gather})
 }
 
 // status encodes a status as a guest's i32.

@@ -9,8 +9,6 @@ import (
 	"slices"
 
 	"github.com/rlhost/rlhost/core/env"
-
-	"github.com/rlhost/rlhost/hostabi"
 )
 
 // snapshotMagic begins every snapshot; its digit is the version of the format.
@@ -144,7 +142,7 @@ func (s *snapshot) plausible(e *Env) bool {
 		within(s.argsPtr, uint32(len(e.plugin.args)))
 	for _, w := range s.windows {
 		ok = ok && within(w.ptr, w.bytes) && w.ptr%hostPage == 0 && w.bytes%hostPage == 0 &&
-			within(w.bindings, uint32(len(e.plugin.spec.Tensors)*hostabi.BindingBytes))
+			within(w.bindings, e.plugin.bindingsBytes())
 	}
 	for _, p := range s.pages {
 		ok = ok && uint64(p.number) < s.size/hostPage

@@ -85,7 +85,7 @@ func (e *Env) donate(block, bytes uint32) (*window, error) {
 	if err := e.checkOverlap(w.ptr, bytes); err != nil {
 		return nil, err
 	}
-	n := uint32(len(e.plugin.spec.Tensors) * hostabi.BindingBytes)
+	n := e.plugin.bindingsBytes()
 	if w.bindings, err = e.inst.allocate(n, 64); err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (e *Env) checkOverlap(ptr, n uint32) error {
 		if overlap(ptr, n, w.ptr, w.bytes) {
 			return badMemory(ptr, n, fmt.Sprintf("the window of block %d", w.block))
 		}
-		if overlap(ptr, n, w.bindings, uint32(len(e.plugin.spec.Tensors)*hostabi.BindingBytes)) {
+		if overlap(ptr, n, w.bindings, e.plugin.bindingsBytes()) {
 			return badMemory(ptr, n, fmt.Sprintf("the bindings of block %d", w.block))
 		}
 	}
@@ -150,7 +150,7 @@ func (w *window) mapTo(e *Env, b env.Block) error {
 // writeBindings tells the guest where each tensor that it described lies.
 func (w *window) writeBindings(e *Env) {
 	w.stale = false
-	records := e.inst.view(w.bindings, uint32(len(e.plugin.spec.Tensors)*hostabi.BindingBytes))
+	records := e.inst.view(w.bindings, e.plugin.bindingsBytes())
 	clear(records)
 	for i := range e.plugin.spec.Tensors {
 		l := w.schema.Tensor(i)
@@ -163,8 +163,20 @@ func (w *window) writeBindings(e *Env) {
 		le.PutUint32(records[4:], uint32(stride))
 		le.PutUint32(records[8:], uint32(l.StrideEnv))
 		le.PutUint32(records[16:], uint32(l.StrideElem))
-		records = records[hostabi.BindingBytes:]
+		le.PutUint32(records[20:], uint32(l.Rows))
+		le.PutUint32(records[24:], rowAlign(&l))
+		records = records[e.plugin.spec.BindingBytes:]
 	}
+}
+
+// rowAlign is the largest power of two, up to a cache line, that every row of a column begins at a multiple of.
+func rowAlign(l *trajectory.Layout) uint32 {
+	const line = 64
+	places := uint32(l.Offset | l.StrideEnv | line)
+	if l.Rows > 1 {
+		places |= uint32(l.StrideT)
+	}
+	return places & -places
 }
 
 // revoke takes a window back and returns its memory to the guest.
@@ -173,7 +185,7 @@ func (w *window) revoke(e *Env) error {
 		return fmt.Errorf("revoke window of block %d: %w", w.block, err)
 	}
 	w.schema = nil
-	for _, piece := range [][2]uint32{{w.ptr, w.bytes}, {w.bindings, uint32(len(e.plugin.spec.Tensors) * hostabi.BindingBytes)}} {
+	for _, piece := range [][2]uint32{{w.ptr, w.bytes}, {w.bindings, e.plugin.bindingsBytes()}} {
 		if _, err := e.inst.invokeExport(hostabi.ExportFree, e.plugin.config.Init,
 			uint64(piece[0]), uint64(piece[1])); err != nil {
 			return err

@@ -33,9 +33,10 @@ enum {
     RL_BOOL = 10,
 };
 
-// Roles. Required of every environment: action, observation, reward, terminated, truncated.
+// Roles. Required of every environment: action, observation, reward, terminated, truncated. "Written" is what the guest
+// does. The time axis of a role is fixed: see TensorFlags.
 enum {
-    // read by the guest: action[t]
+    // read: action[t]
     RL_ROLE_ACTION = 1,
     // written: obs[t+1]
     RL_ROLE_OBSERVATION = 2,
@@ -45,14 +46,81 @@ enum {
     RL_ROLE_TERMINATED = 4,
     // written: truncated[t], u8 scalar, 0 or 1
     RL_ROLE_TRUNCATED = 5,
-    // written: mask[t+1], u8 per discrete action, 1 = legal
+    // written: mask[t+1], u8 per value of each element of a discrete action, 1 = legal
     RL_ROLE_ACTION_MASK = 6,
-    // written under same-step autoreset: one row per environment, no time
+    // written under same-step autoreset: one row, no time; Pair names the observation
     RL_ROLE_FINAL_OBSERVATION = 7,
-    // written: u8 per agent
-    RL_ROLE_AGENT_ALIVE = 8,
-    // written: metrics of the environment itself
+    // written: active[t+1], u8 per agent, 1 = acts at that time
+    RL_ROLE_ACTIVE = 8,
+    // written: info[t], f32 figures of the environment itself, with their names in Path
     RL_ROLE_INFO = 9,
+    // written: state[t+1], what a critic may see besides the observation
+    RL_ROLE_STATE = 10,
+    // written as the final observation, of the state
+    RL_ROLE_FINAL_STATE = 11,
+    // written: discount[t], f32 scalar, instead of the learner's constant
+    RL_ROLE_DISCOUNT = 12,
+    // written: cost[t], f32
+    RL_ROLE_COST = 13,
+    // read in rl_reset: parameters of the next episode, no time
+    RL_ROLE_RESET_PARAM = 14,
+    // read in rl_reset: u64, seed of the next episode's level, no time
+    RL_ROLE_EPISODE_SEED = 15,
+    // read: i32 per agent, which policy plays it, no time
+    RL_ROLE_POLICY_ID = 16,
+    // written: reason[t], u8 scalar: an EndReason
+    RL_ROLE_END_REASON = 17,
+};
+
+// Reasons.
+enum {
+    // it has not
+    RL_END_NONE = 0,
+    // the task is over: terminated
+    RL_END_TASK = 1,
+    // truncated
+    RL_END_TIME_LIMIT = 2,
+    // the environment cannot go on: truncated
+    RL_END_FAULT = 3,
+};
+
+// Flags of tensors. The axis of time of a known role is fixed: TensorAtT for action, reward, terminated, truncated,
+// info, discount, cost and end reason, TensorAtT1 for observation, mask, active and state, TensorNoTime for the others.
+enum {
+    // a row for each agent of its group
+    RL_TENSOR_PER_AGENT = 1,
+    // rows t = 0 … T-1
+    RL_TENSOR_AT_T = 2,
+    // rows t = 0 … T
+    RL_TENSOR_AT_T1 = 4,
+    // one row
+    RL_TENSOR_NO_TIME = 8,
+    // the environment runs without it: the host may leave it unbound
+    RL_TENSOR_OPTIONAL = 16,
+    // a host that does not know the role must refuse the environment
+    RL_TENSOR_CRITICAL = 32,
+    // a Box without a lower bound
+    RL_TENSOR_NO_LOW = 64,
+    // a Box without an upper bound
+    RL_TENSOR_NO_HIGH = 128,
+    // a picture of rank 3: height, width, channels; dense within a row
+    RL_TENSOR_IMAGE_HWC = 256,
+    // a picture of rank 3: channels, height, width; dense within a row
+    RL_TENSOR_IMAGE_CHW = 512,
+    // one element is 1, the others are 0
+    RL_TENSOR_ONE_HOT = 1024,
+    // elements are 0 or 1: a MultiBinary action has it with N = 2
+    RL_TENSOR_BINARY = 2048,
+    // info that is valid in the row that ends an episode alone
+    RL_TENSOR_EPISODE = 4096,
+    // Gathering of info over an episode, one of these; none of them is the last value.
+    RL_TENSOR_SUM = 8192,
+    RL_TENSOR_MEAN = 16384,
+    RL_TENSOR_MAX = 32768,
+    RL_TENSOR_MIN = 65536,
+    //  is the mask of the axis of time, TensorGather that of the ways to gather.
+    RL_TENSOR_TIME = 14,
+    RL_TENSOR_GATHER = 122880,
 };
 
 // Autoreset modes.
@@ -67,7 +135,7 @@ enum {
     RL_AUTORESET_DISABLED = 4,
 };
 
-// Features.
+// Caps of environments.
 enum {
     // the guest honours any stride_elem, so that the host may lay tensors out as [elem][env].
     RL_CAP_STRIDES = 1,
@@ -75,16 +143,91 @@ enum {
     RL_CAP_PREFER_SOA = 2,
 };
 
+// Features of the ABI, beyond one observation of f32 and one Discrete action of i32 with its mask.
+enum {
+    // Box, MultiDiscrete and MultiBinary actions, several action tensors, a Discrete action with a start.
+    RL_FEATURE_ACTIONS = 1,
+    // several observations, and such of other types than f32.
+    RL_FEATURE_OBSERVATIONS = 2,
+    // several agents, active and tensors per agent.
+    RL_FEATURE_AGENTS = 4,
+    // info
+    RL_FEATURE_INFO = 8,
+    // state, final_state
+    RL_FEATURE_STATE = 16,
+    // discount
+    RL_FEATURE_DISCOUNT = 32,
+    // cost
+    RL_FEATURE_COST = 64,
+    // reset_param
+    RL_FEATURE_RESET_PARAM = 128,
+    // episode_seed
+    RL_FEATURE_EPISODE_SEED = 256,
+    // policy_id
+    RL_FEATURE_POLICY_ID = 512,
+    // end_reason
+    RL_FEATURE_END_REASON = 1024,
+};
+
+// Flags of environments.
+enum {
+    // the same seeds and actions give the same bytes
+    RL_SPEC_DETERMINISTIC = 1,
+    // the observation tells how much time is left
+    RL_SPEC_TIME_IN_OBS = 2,
+    // which agents are active changes within an episode
+    RL_SPEC_DYNAMIC_AGENTS = 4,
+    // one agent is active at a time
+    RL_SPEC_TURN_BASED = 8,
+    // create and reset take long, seconds: the host shows that they run
+    RL_SPEC_INIT_CALLS = 16,
+};
+
+// Render modes.
+enum {
+    // UTF-8 text
+    RL_RENDER_TEXT = 1,
+    // u8 [height][width][3]
+    RL_RENDER_RGB = 2,
+    // u8 [height][width][4]
+    RL_RENDER_RGBA = 4,
+};
+
+// Types of arguments.
+enum {
+    // i64
+    RL_ARG_INTEGER = 1,
+    // f64
+    RL_ARG_NUMBER = 2,
+    // true or false
+    RL_ARG_BOOL = 3,
+    RL_ARG_TEXT = 4,
+    // one of Choices
+    RL_ARG_CHOICE = 5,
+};
+
+// Flags of arguments.
+enum {
+    // tensors depend on it
+    RL_ARG_AFFECTS_SPACES = 1,
+    // it may change at a reset
+    RL_ARG_CURRICULUM = 2,
+};
+
 // MaxRank is the largest number of dimensions of a tensor of one environment.
 enum {
     RL_MAX_RANK = 6,
 };
 
-// Sizes of the structs below.
+// Sizes of the structs below. Each record's size is in Spec as the guest has it: the host reads what both know and
+// steps by the guest's size, so that later versions may append fields.
 enum {
-    RL_SPEC_BYTES = 64,
-    RL_TENSOR_BYTES = 64,
-    RL_BINDING_BYTES = 32,
+    RL_SPEC_BYTES = 128,
+    RL_GROUP_BYTES = 32,
+    RL_TENSOR_BYTES = 128,
+    RL_ARG_BYTES = 48,
+    RL_BINDING_BYTES = 48,
+    RL_HOST_BYTES = 48,
 };
 
 // Status codes of env ABI v1.
@@ -104,78 +247,203 @@ enum {
     RL_STATUS_SMALL = -6,
     // an action is outside its space
     RL_STATUS_ACTION = -7,
+    // a saved state of another version
+    RL_STATUS_VERSION = -9,
     // anything else; rl_last_error says what
     RL_STATUS_INTERNAL = -128,
 };
 
-// Spec is the head of what rl_describe writes; Tensors TensorDesc follow it.
+// Spec is the head of what rl_describe writes. GroupDesc, TensorDesc and ArgDesc records follow it in this order; then,
+// anywhere, the values that tensors refer to and the string table. Offsets count from the head's first byte. A string is
+// an offset into the string table, where it ends with a NUL; 0 is the empty one. Reserved fields are 0.
 typedef struct rl_spec {
-    uint32_t size; // SpecBytes; a later minor version may append
+    uint32_t size; // of this record: SpecBytes
     uint16_t abi_major;
     uint16_t abi_minor;
-    uint32_t caps;
-    uint32_t agents; // agents per environment, 1 or more
+    uint64_t caps; // what the host may make use of
+    uint64_t needs; // features without which the environment cannot run
+    uint16_t tensor_bytes; // sizes of the other records
+    uint16_t binding_bytes;
+    uint16_t group_bytes;
+    uint16_t arg_bytes;
+    uint32_t tensors; // how many records follow
+    uint32_t groups; // of agents; 0 = one group of one agent
+    uint32_t args;
+    uint32_t strings_at; // the string table
+    uint32_t strings_len;
     uint32_t max_envs; // most environments in one rl_create, 0 = no limit
     uint32_t episode_limit; // time limit that the environment applies itself (truncated), 0 = none
-    uint32_t tensors;
     uint32_t autoreset; // modes offered
-    char name[32]; // name@version, NUL padded
+    uint32_t flags;
+    uint32_t render_modes; // offered by rl_render
+    uint32_t render_width; // of a picture
+    uint32_t render_height;
+    float render_fps; // pictures a second at normal speed, 0 = not said
+    float reward_low; // bounds of a reward; both 0 = not said
+    float reward_high;
+    float reward_threshold; // mean return that counts as solved, NaN = none
+    uint32_t state_version; // of what rl_save writes
+    uint32_t state_max; // most bytes that rl_save writes, 0 = not said
+    uint32_t name; // strings
+    uint32_t version;
+    uint32_t doc;
+    uint32_t licence;
+    uint32_t reserved[2]; // reserved, 0
 } rl_spec;
-_Static_assert(sizeof(rl_spec) == 64, "rl_spec");
+_Static_assert(sizeof(rl_spec) == 128, "rl_spec");
 _Static_assert(offsetof(rl_spec, size) == 0, "rl_spec.size");
 _Static_assert(offsetof(rl_spec, abi_major) == 4, "rl_spec.abi_major");
 _Static_assert(offsetof(rl_spec, abi_minor) == 6, "rl_spec.abi_minor");
 _Static_assert(offsetof(rl_spec, caps) == 8, "rl_spec.caps");
-_Static_assert(offsetof(rl_spec, agents) == 12, "rl_spec.agents");
-_Static_assert(offsetof(rl_spec, max_envs) == 16, "rl_spec.max_envs");
-_Static_assert(offsetof(rl_spec, episode_limit) == 20, "rl_spec.episode_limit");
-_Static_assert(offsetof(rl_spec, tensors) == 24, "rl_spec.tensors");
-_Static_assert(offsetof(rl_spec, autoreset) == 28, "rl_spec.autoreset");
-_Static_assert(offsetof(rl_spec, name) == 32, "rl_spec.name");
+_Static_assert(offsetof(rl_spec, needs) == 16, "rl_spec.needs");
+_Static_assert(offsetof(rl_spec, tensor_bytes) == 24, "rl_spec.tensor_bytes");
+_Static_assert(offsetof(rl_spec, binding_bytes) == 26, "rl_spec.binding_bytes");
+_Static_assert(offsetof(rl_spec, group_bytes) == 28, "rl_spec.group_bytes");
+_Static_assert(offsetof(rl_spec, arg_bytes) == 30, "rl_spec.arg_bytes");
+_Static_assert(offsetof(rl_spec, tensors) == 32, "rl_spec.tensors");
+_Static_assert(offsetof(rl_spec, groups) == 36, "rl_spec.groups");
+_Static_assert(offsetof(rl_spec, args) == 40, "rl_spec.args");
+_Static_assert(offsetof(rl_spec, strings_at) == 44, "rl_spec.strings_at");
+_Static_assert(offsetof(rl_spec, strings_len) == 48, "rl_spec.strings_len");
+_Static_assert(offsetof(rl_spec, max_envs) == 52, "rl_spec.max_envs");
+_Static_assert(offsetof(rl_spec, episode_limit) == 56, "rl_spec.episode_limit");
+_Static_assert(offsetof(rl_spec, autoreset) == 60, "rl_spec.autoreset");
+_Static_assert(offsetof(rl_spec, flags) == 64, "rl_spec.flags");
+_Static_assert(offsetof(rl_spec, render_modes) == 68, "rl_spec.render_modes");
+_Static_assert(offsetof(rl_spec, render_width) == 72, "rl_spec.render_width");
+_Static_assert(offsetof(rl_spec, render_height) == 76, "rl_spec.render_height");
+_Static_assert(offsetof(rl_spec, render_fps) == 80, "rl_spec.render_fps");
+_Static_assert(offsetof(rl_spec, reward_low) == 84, "rl_spec.reward_low");
+_Static_assert(offsetof(rl_spec, reward_high) == 88, "rl_spec.reward_high");
+_Static_assert(offsetof(rl_spec, reward_threshold) == 92, "rl_spec.reward_threshold");
+_Static_assert(offsetof(rl_spec, state_version) == 96, "rl_spec.state_version");
+_Static_assert(offsetof(rl_spec, state_max) == 100, "rl_spec.state_max");
+_Static_assert(offsetof(rl_spec, name) == 104, "rl_spec.name");
+_Static_assert(offsetof(rl_spec, version) == 108, "rl_spec.version");
+_Static_assert(offsetof(rl_spec, doc) == 112, "rl_spec.doc");
+_Static_assert(offsetof(rl_spec, licence) == 116, "rl_spec.licence");
+_Static_assert(offsetof(rl_spec, reserved) == 120, "rl_spec.reserved");
 
-// TensorDesc describes one tensor of one environment (no batch or time dimension).
+// GroupDesc describes a group of agents, which share their spaces.
+typedef struct rl_group_desc {
+    uint32_t name; // string
+    uint32_t agents; // most at once
+    uint32_t flags; // reserved, 0
+    uint32_t reserved[5]; // reserved, 0
+} rl_group_desc;
+_Static_assert(sizeof(rl_group_desc) == 32, "rl_group_desc");
+_Static_assert(offsetof(rl_group_desc, name) == 0, "rl_group_desc.name");
+_Static_assert(offsetof(rl_group_desc, agents) == 4, "rl_group_desc.agents");
+_Static_assert(offsetof(rl_group_desc, flags) == 8, "rl_group_desc.flags");
+_Static_assert(offsetof(rl_group_desc, reserved) == 12, "rl_group_desc.reserved");
+
+// TensorDesc describes one tensor of one environment, or of one agent with TensorPerAgent, without batch and time.
 typedef struct rl_tensor_desc {
     uint16_t role;
-    uint16_t index; // distinguishes tensors of one role
+    uint16_t index; // counts tensors of one role and group
+    uint16_t group;
     uint8_t dtype;
     uint8_t rank; // 0 = scalar
-    uint16_t flags; // reserved, 0
+    uint32_t flags;
     uint32_t shape[6];
-    float low; // bounds of a Box; equal = unbounded
+    float low; // bounds of a Box, but for a side with TensorNoLow or TensorNoHigh
     float high;
-    uint32_t n; // number of values of a Discrete tensor, 0 = Box
-    char name[20]; // NUL padded
+    uint32_t n; // values of a Discrete tensor, or of each element of a MultiDiscrete one; 0 = Box
+    int32_t start; // first value of a Discrete tensor
+    uint32_t values;
+    uint16_t pair; // Index of the observation that this is the last of, or of the action that this is the mask of
+    uint16_t reserved; // reserved, 0
+    float scale; // the host multiplies an element by it where it enters a network, such as 1/255; 0 = 1
+    uint32_t path; // string; parts of a Dict or Tuple are paths such as inventory/0
+    uint32_t doc; // string
+    uint32_t reserved2[14]; // reserved, 0
 } rl_tensor_desc;
-_Static_assert(sizeof(rl_tensor_desc) == 64, "rl_tensor_desc");
+_Static_assert(sizeof(rl_tensor_desc) == 128, "rl_tensor_desc");
 _Static_assert(offsetof(rl_tensor_desc, role) == 0, "rl_tensor_desc.role");
 _Static_assert(offsetof(rl_tensor_desc, index) == 2, "rl_tensor_desc.index");
-_Static_assert(offsetof(rl_tensor_desc, dtype) == 4, "rl_tensor_desc.dtype");
-_Static_assert(offsetof(rl_tensor_desc, rank) == 5, "rl_tensor_desc.rank");
-_Static_assert(offsetof(rl_tensor_desc, flags) == 6, "rl_tensor_desc.flags");
-_Static_assert(offsetof(rl_tensor_desc, shape) == 8, "rl_tensor_desc.shape");
-_Static_assert(offsetof(rl_tensor_desc, low) == 32, "rl_tensor_desc.low");
-_Static_assert(offsetof(rl_tensor_desc, high) == 36, "rl_tensor_desc.high");
-_Static_assert(offsetof(rl_tensor_desc, n) == 40, "rl_tensor_desc.n");
-_Static_assert(offsetof(rl_tensor_desc, name) == 44, "rl_tensor_desc.name");
+_Static_assert(offsetof(rl_tensor_desc, group) == 4, "rl_tensor_desc.group");
+_Static_assert(offsetof(rl_tensor_desc, dtype) == 6, "rl_tensor_desc.dtype");
+_Static_assert(offsetof(rl_tensor_desc, rank) == 7, "rl_tensor_desc.rank");
+_Static_assert(offsetof(rl_tensor_desc, flags) == 8, "rl_tensor_desc.flags");
+_Static_assert(offsetof(rl_tensor_desc, shape) == 12, "rl_tensor_desc.shape");
+_Static_assert(offsetof(rl_tensor_desc, low) == 36, "rl_tensor_desc.low");
+_Static_assert(offsetof(rl_tensor_desc, high) == 40, "rl_tensor_desc.high");
+_Static_assert(offsetof(rl_tensor_desc, n) == 44, "rl_tensor_desc.n");
+_Static_assert(offsetof(rl_tensor_desc, start) == 48, "rl_tensor_desc.start");
+_Static_assert(offsetof(rl_tensor_desc, values) == 52, "rl_tensor_desc.values");
+_Static_assert(offsetof(rl_tensor_desc, pair) == 56, "rl_tensor_desc.pair");
+_Static_assert(offsetof(rl_tensor_desc, reserved) == 58, "rl_tensor_desc.reserved");
+_Static_assert(offsetof(rl_tensor_desc, scale) == 60, "rl_tensor_desc.scale");
+_Static_assert(offsetof(rl_tensor_desc, path) == 64, "rl_tensor_desc.path");
+_Static_assert(offsetof(rl_tensor_desc, doc) == 68, "rl_tensor_desc.doc");
+_Static_assert(offsetof(rl_tensor_desc, reserved2) == 72, "rl_tensor_desc.reserved2");
+
+// ArgDesc describes an argument of the configuration.
+typedef struct rl_arg_desc {
+    uint32_t name; // string
+    uint32_t doc; // string
+    uint32_t kind;
+    uint32_t flags;
+    double min; // bounds of a number; both 0 = none
+    double max;
+    uint32_t value; // string: the default, as in the configuration
+    uint32_t choices; // string: one choice a line
+    uint32_t reserved[2]; // reserved, 0
+} rl_arg_desc;
+_Static_assert(sizeof(rl_arg_desc) == 48, "rl_arg_desc");
+_Static_assert(offsetof(rl_arg_desc, name) == 0, "rl_arg_desc.name");
+_Static_assert(offsetof(rl_arg_desc, doc) == 4, "rl_arg_desc.doc");
+_Static_assert(offsetof(rl_arg_desc, kind) == 8, "rl_arg_desc.kind");
+_Static_assert(offsetof(rl_arg_desc, flags) == 12, "rl_arg_desc.flags");
+_Static_assert(offsetof(rl_arg_desc, min) == 16, "rl_arg_desc.min");
+_Static_assert(offsetof(rl_arg_desc, max) == 24, "rl_arg_desc.max");
+_Static_assert(offsetof(rl_arg_desc, value) == 32, "rl_arg_desc.value");
+_Static_assert(offsetof(rl_arg_desc, choices) == 36, "rl_arg_desc.choices");
+_Static_assert(offsetof(rl_arg_desc, reserved) == 40, "rl_arg_desc.reserved");
 
 // Binding tells the guest where a tensor lies, in bytes of its linear memory. rl_bind takes one per described
 // tensor, in the order of the description. The element (t, env, agent, i) is at
 // ptr + t*stride_t + env*stride_env + agent*stride_agent + i*stride_elem, where i counts the flattened shape.
 typedef struct rl_binding {
-    uint32_t ptr; // aligned to 64 bytes
+    uint32_t ptr; // aligned to 64 bytes; 0 for a tensor that the host does not want
     uint32_t stride_t; // 0 for tensors without time
     uint32_t stride_env;
     uint32_t stride_agent;
     uint32_t stride_elem;
-    uint32_t reserved[3]; // reserved, 0
+    uint32_t rows; // T, T+1 or 1
+    uint32_t row_align; // every row begins at a multiple of it
+    uint32_t reserved[5]; // reserved, 0
 } rl_binding;
-_Static_assert(sizeof(rl_binding) == 32, "rl_binding");
+_Static_assert(sizeof(rl_binding) == 48, "rl_binding");
 _Static_assert(offsetof(rl_binding, ptr) == 0, "rl_binding.ptr");
 _Static_assert(offsetof(rl_binding, stride_t) == 4, "rl_binding.stride_t");
 _Static_assert(offsetof(rl_binding, stride_env) == 8, "rl_binding.stride_env");
 _Static_assert(offsetof(rl_binding, stride_agent) == 12, "rl_binding.stride_agent");
 _Static_assert(offsetof(rl_binding, stride_elem) == 16, "rl_binding.stride_elem");
-_Static_assert(offsetof(rl_binding, reserved) == 20, "rl_binding.reserved");
+_Static_assert(offsetof(rl_binding, rows) == 20, "rl_binding.rows");
+_Static_assert(offsetof(rl_binding, row_align) == 24, "rl_binding.row_align");
+_Static_assert(offsetof(rl_binding, reserved) == 28, "rl_binding.reserved");
+
+// HostDesc is what the host tells of itself, before rl_describe.
+typedef struct rl_host_desc {
+    uint32_t size; // of this record: HostBytes
+    uint16_t abi_major;
+    uint16_t abi_minor;
+    uint64_t features; // what the host runs
+    uint32_t max_tensors;
+    uint32_t max_elems; // of one tensor
+    uint32_t max_block_bytes; // of all tensors that are bound at once
+    uint32_t reserved[5]; // reserved, 0
+} rl_host_desc;
+_Static_assert(sizeof(rl_host_desc) == 48, "rl_host_desc");
+_Static_assert(offsetof(rl_host_desc, size) == 0, "rl_host_desc.size");
+_Static_assert(offsetof(rl_host_desc, abi_major) == 4, "rl_host_desc.abi_major");
+_Static_assert(offsetof(rl_host_desc, abi_minor) == 6, "rl_host_desc.abi_minor");
+_Static_assert(offsetof(rl_host_desc, features) == 8, "rl_host_desc.features");
+_Static_assert(offsetof(rl_host_desc, max_tensors) == 16, "rl_host_desc.max_tensors");
+_Static_assert(offsetof(rl_host_desc, max_elems) == 20, "rl_host_desc.max_elems");
+_Static_assert(offsetof(rl_host_desc, max_block_bytes) == 24, "rl_host_desc.max_block_bytes");
+_Static_assert(offsetof(rl_host_desc, reserved) == 28, "rl_host_desc.reserved");
 
 // Marks of exports and imports; on a native build they mean nothing, so that an environment also runs under a
 // debugger and sanitizers.
@@ -189,12 +457,15 @@ _Static_assert(offsetof(rl_binding, reserved) == 20, "rl_binding.reserved");
 
 // What the guest exports.
 
-// rl_abi_v1 is the marker of the major version. It is looked for, never called.
-RL_EXPORT(rl_abi_v1) void rl_abi_v1(void);
+// rl_abi_v1rc is the marker of the version: a candidate for 1. It is looked for, never called.
+RL_EXPORT(rl_abi_v1rc) void rl_abi_v1rc(void);
 
-// rl_describe: (config, config_len, buf, cap) -> needed length. Writes Spec and TensorDesc records for
-// that configuration, or nothing if cap is too small. The configuration is UTF-8 lines "key=value\n",
-// sorted by key, nested keys joined with dots.
+// rl_host (optional): (host, len) -> status. Called once before rl_describe with a HostDesc of len bytes.
+RL_EXPORT(rl_host) int32_t rl_host(uint32_t host, uint32_t len);
+
+// rl_describe: (config, config_len, buf, cap) -> needed length. Writes Spec and what follows it for that
+// configuration, or nothing if cap is too small. The configuration is UTF-8 lines "key=value\n", sorted by key, nested
+// keys joined with dots; an empty one is always accepted.
 RL_EXPORT(rl_describe) int32_t rl_describe(uint32_t config, uint32_t config_len, uint32_t buf, uint32_t cap);
 
 // rl_alloc: (size, align) -> pointer, 0 when out of memory. Any power of two up to 65536 may be asked
@@ -224,13 +495,16 @@ RL_EXPORT(rl_step) int32_t rl_step(uint32_t batch, uint32_t t);
 // rl_step_range (optional): (batch, t, first, count) -> status. rl_step for some environments.
 RL_EXPORT(rl_step_range) int32_t rl_step_range(uint32_t batch, uint32_t t, uint32_t first, uint32_t count);
 
-// rl_render (optional): (batch, env, mode, buf, cap) -> needed length. Mode 0 is text.
+// rl_render (optional): (batch, env, mode, buf, cap) -> needed length. The low 8 bits of mode are the number of
+// a bit of RenderMode, bits 8 to 15 a camera or an agent. It changes no state.
 RL_EXPORT(rl_render) int32_t rl_render(uint32_t batch, uint32_t env, uint32_t mode, uint32_t buf, uint32_t cap);
 
-// rl_save (optional): (batch, env, buf, cap) -> needed length. All state of one environment.
+// rl_save (optional): (batch, env, buf, cap) -> needed length. All state of one environment, its random
+// stream included, behind a head of 8 bytes: the state version and the number of bytes that follow, u32 each.
 RL_EXPORT(rl_save) int32_t rl_save(uint32_t batch, uint32_t env, uint32_t buf, uint32_t cap);
 
-// rl_load (optional, with rl_save): (batch, env, buf, len) -> status.
+// rl_load (optional, with rl_save): (batch, env, buf, len) -> status. StatusVersion for a state of a version that
+// the guest does not read.
 RL_EXPORT(rl_load) int32_t rl_load(uint32_t batch, uint32_t env, uint32_t buf, uint32_t len);
 
 // rl_destroy (optional): (batch) -> status.
@@ -241,6 +515,9 @@ RL_EXPORT(rl_last_error) int32_t rl_last_error(uint32_t buf, uint32_t cap);
 
 // rl_current_env (optional): () -> index of the environment being stepped, so that a trap can name it.
 RL_EXPORT(rl_current_env) int32_t rl_current_env(void);
+
+// rl_current_agent (optional): () -> index of the agent, as rl_current_env.
+RL_EXPORT(rl_current_agent) int32_t rl_current_agent(void);
 
 // What the host offers. Each is a capability: call only what the pipeline grants.
 
@@ -261,6 +538,10 @@ RL_IMPORT(clock_ns) int64_t rl_host_clock_ns(void);
 // metric: (name, len, value f64). A number for the metrics under env/: it counts with the episode of the environment
 // that rl_current_env names, by itself where that is not exported.
 RL_IMPORT(metric) void rl_host_metric(uint32_t name, uint32_t len, double value);
+
+// metric_env: (env, name, len, value f64, gather). The same for an environment by its index, gathered over its episode
+// as a tensor with that flag of TensorGather: 0 is the last value.
+RL_IMPORT(metric_env) void rl_host_metric_env(uint32_t env, uint32_t name, uint32_t len, double value, uint32_t gather);
 
 #ifdef __cplusplus
 }

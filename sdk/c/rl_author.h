@@ -235,17 +235,30 @@ RL_QUIET static rl_text rl_arg_text(rl_config *c, const char *name, const char *
 typedef struct rl_space {
     uint8_t dtype, rank;
     uint32_t shape[RL_MAX_RANK];
-    float low, high; // equal = unbounded
-    uint32_t n;      // values of a discrete space, 0 = box
-    const char *name;
+    float low, high;         // of a box; equal = unbounded
+    uint32_t n;              // values of a discrete space, or of each element of one; 0 = box
+    int32_t start;           // first value of a discrete space
+    const uint32_t *counts;  // values of each element, where they differ; n is 0 then
+    const float *lows, *highs; // bounds of each element, where they differ
+    uint32_t flags;          // RL_TENSOR_…
+    float scale;             // what the host multiplies an element by where it enters a network; 0 = 1
+    const char *name;        // path, such as inventory/0; NULL for the only one
 } rl_space;
 
-// RL_DISCRETE is one int32_t from 0 to values-1. RL_BOX(dtype, low, high, dim…) is a tensor; dtype is RL_F32,
-// RL_U8 and so on; low equal to high means unbounded.
+// RL_DISCRETE is one int32_t from 0 to values-1. RL_MULTI_DISCRETE(count…) is several, with so many values each, and
+// RL_MULTI_BINARY(n) is n of 0 or 1. RL_BOX(dtype, low, high, dim…) is a tensor; dtype is RL_F32, RL_U8 and so on; low
+// equal to high means unbounded. RL_IMAGE(height, width, channels) is a picture of uint8_t.
 #define RL_DISCRETE(values) {.dtype = RL_I32, .n = (values)}
+#define RL_MULTI_DISCRETE(...)                                                                                 \
+    {.dtype = RL_I32, .rank = 1, .shape = {sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t)},              \
+     .counts = (const uint32_t[]){__VA_ARGS__}}
+#define RL_MULTI_BINARY(elements) {.dtype = RL_I32, .rank = 1, .shape = {(elements)}, .n = 2, .flags = RL_TENSOR_BINARY}
 #define RL_BOX(type, lowest, highest, ...)                                                                     \
     {.dtype = (type), .rank = sizeof((uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), .shape = {__VA_ARGS__},    \
      .low = (lowest), .high = (highest)}
+#define RL_IMAGE(height, width, channels)                                                                      \
+    {.dtype = RL_U8, .rank = 3, .shape = {(height), (width), (channels)}, .high = 255,                         \
+     .flags = RL_TENSOR_IMAGE_HWC, .scale = 1 / 255.0f}
 
 RL_QUIET static uint32_t rl_dtype_bytes(uint8_t dtype)
 {
@@ -257,6 +270,17 @@ RL_QUIET static uint32_t rl_elements(const rl_space *s)
 {
     uint32_t n = 1;
     for (uint32_t i = 0; i < s->rank; i++) n *= s->shape[i];
+    return n;
+}
+
+// rl_count returns how many values element i of a discrete space has.
+RL_INLINE uint32_t rl_count(const rl_space *s, uint32_t i) { return s->counts ? s->counts[i] : s->n; }
+
+// rl_choices returns how many values all elements have together: the length of an action mask.
+RL_QUIET static uint32_t rl_choices(const rl_space *s)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0, elems = rl_elements(s); i < elems; i++) n += rl_count(s, i);
     return n;
 }
 

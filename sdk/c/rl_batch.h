@@ -46,47 +46,116 @@ RL_QUIET static rl_batch *rl_find(uint32_t batch) { return batch < RL_BATCHES ? 
 
 // ---- description -------------------------------------------------------------------------------------------
 
-static void rl_copy_name(char *to, uint32_t cap, const char *from)
+// rl_part is a tensor of the description with the space that it was made from.
+typedef struct rl_part {
+    rl_tensor_desc desc;
+    rl_space space;
+} rl_part;
+
+static rl_part rl_describe_part(uint16_t role, uint32_t flags, const rl_space *s)
 {
-    for (uint32_t i = 0; i < cap; i++) {
-        to[i] = *from;
-        if (*from) from++;
-    }
+    rl_part p;
+    __builtin_memset(&p, 0, sizeof p);
+    p.space = *s;
+    p.desc.role = role;
+    p.desc.dtype = s->dtype;
+    p.desc.rank = s->rank;
+    p.desc.flags = flags | s->flags;
+    p.desc.low = s->low;
+    p.desc.high = s->high;
+    p.desc.n = s->n;
+    p.desc.start = s->start;
+    p.desc.scale = s->scale;
+    if (s->low == s->high && !s->n && !s->counts && !s->lows) p.desc.flags |= RL_TENSOR_NO_LOW | RL_TENSOR_NO_HIGH;
+    for (uint32_t i = 0; i < s->rank; i++) p.desc.shape[i] = s->shape[i];
+    return p;
 }
 
-static rl_tensor_desc rl_desc(uint16_t role, const char *name, const rl_space *s)
-{
-    rl_tensor_desc d;
-    __builtin_memset(&d, 0, sizeof d);
-    d.role = role;
-    d.dtype = s->dtype;
-    d.rank = s->rank;
-    d.low = s->low;
-    d.high = s->high;
-    d.n = s->n;
-    for (uint32_t i = 0; i < s->rank; i++) d.shape[i] = s->shape[i];
-    rl_copy_name(d.name, sizeof d.name, s->name ? s->name : name);
-    return d;
-}
-
-// rl_descs fills the table of tensors and returns how many there are.
-static uint32_t rl_descs(const rl_env *env, rl_tensor_desc *d)
+// rl_parts fills the table of tensors and returns how many there are.
+static uint32_t rl_parts(const rl_env *env, rl_part *p)
 {
     static const rl_space number = {.dtype = RL_F32}, flag = {.dtype = RL_U8, .high = 1};
-    rl_space final = env->obs;
-    final.name = NULL;
-    d[RL_T_ACTION] = rl_desc(RL_ROLE_ACTION, "action", &env->action);
-    d[RL_T_OBS] = rl_desc(RL_ROLE_OBSERVATION, "obs", &env->obs);
-    d[RL_T_REWARD] = rl_desc(RL_ROLE_REWARD, "reward", &number);
-    d[RL_T_TERMINATED] = rl_desc(RL_ROLE_TERMINATED, "terminated", &flag);
-    d[RL_T_TRUNCATED] = rl_desc(RL_ROLE_TRUNCATED, "truncated", &flag);
-    d[RL_T_FINAL] = rl_desc(RL_ROLE_FINAL_OBSERVATION, "final_obs", &final);
+    p[RL_T_ACTION] = rl_describe_part(RL_ROLE_ACTION, RL_TENSOR_AT_T, &env->action);
+    p[RL_T_OBS] = rl_describe_part(RL_ROLE_OBSERVATION, RL_TENSOR_AT_T1, &env->obs);
+    p[RL_T_REWARD] = rl_describe_part(RL_ROLE_REWARD, RL_TENSOR_AT_T, &number);
+    p[RL_T_TERMINATED] = rl_describe_part(RL_ROLE_TERMINATED, RL_TENSOR_AT_T, &flag);
+    p[RL_T_TRUNCATED] = rl_describe_part(RL_ROLE_TRUNCATED, RL_TENSOR_AT_T, &flag);
+    p[RL_T_FINAL] = rl_describe_part(RL_ROLE_FINAL_OBSERVATION, RL_TENSOR_NO_TIME, &env->obs);
     if (!rl_the_env.mask) return RL_T_MASK;
     rl_space mask = flag;
     mask.rank = 1;
-    mask.shape[0] = rl_elements(&env->action) * env->action.n;
-    d[RL_T_MASK] = rl_desc(RL_ROLE_ACTION_MASK, "action_mask", &mask);
+    mask.shape[0] = rl_choices(&env->action);
+    p[RL_T_MASK] = rl_describe_part(RL_ROLE_ACTION_MASK, RL_TENSOR_AT_T1, &mask);
     return RL_TENSORS;
+}
+
+// rl_writer puts a description together; without memory it only measures it.
+typedef struct rl_writer {
+    uint8_t *to;
+    uint32_t at, strings; // where the next byte goes, where the string table begins
+} rl_writer;
+
+static uint32_t rl_put_bytes(rl_writer *w, const void *from, uint32_t n)
+{
+    if (w->to && n) __builtin_memcpy(w->to + w->at, from, n);
+    w->at += n;
+    return w->at - n;
+}
+
+// rl_put_string adds to the string table and returns the string's offset in it.
+static uint32_t rl_put_string(rl_writer *w, const char *text, uint32_t len)
+{
+    if (!len) return 0;
+    uint32_t at = rl_put_bytes(w, text, len);
+    rl_put_bytes(w, "", 1);
+    return at - w->strings;
+}
+
+// rl_put_values adds the numbers of each element and returns where they lie, 0 if all are alike.
+static uint32_t rl_put_values(rl_writer *w, const rl_space *s)
+{
+    uint32_t at = w->at, bytes = 4 * rl_elements(s);
+    if (s->counts) rl_put_bytes(w, s->counts, bytes);
+    if (s->lows) rl_put_bytes(w, s->lows, bytes), rl_put_bytes(w, s->highs, bytes);
+    return w->at > at ? at : 0;
+}
+
+// rl_put_description writes the description if to is not NULL, and returns its length.
+static uint32_t rl_put_description(const rl_env *env, uint8_t *to)
+{
+    rl_part p[RL_TENSORS];
+    uint32_t tensors = rl_parts(env, p), len = rl_length(env->name), name = 0;
+    rl_spec spec = {
+        .size = RL_SPEC_BYTES,
+        .abi_major = RL_ABI_MAJOR,
+        .abi_minor = RL_ABI_MINOR,
+        .caps = RL_CAP_STRIDES | env->caps,
+        .tensor_bytes = RL_TENSOR_BYTES,
+        .binding_bytes = RL_BINDING_BYTES,
+        .group_bytes = RL_GROUP_BYTES,
+        .arg_bytes = RL_ARG_BYTES,
+        .tensors = tensors,
+        .max_envs = env->max_envs,
+        .episode_limit = env->episode_limit,
+        .autoreset = RL_AUTORESET_NEXT_STEP | RL_AUTORESET_SAME_STEP | RL_AUTORESET_DISABLED,
+        .reward_threshold = __builtin_nanf(""),
+        .state_version = env->state_version,
+    };
+    rl_writer w = {to, RL_SPEC_BYTES + tensors * RL_TENSOR_BYTES, 0};
+    for (uint32_t i = 0; i < tensors; i++) p[i].desc.values = rl_put_values(&w, &p[i].space);
+    spec.strings_at = w.strings = w.at;
+    rl_put_bytes(&w, "", 1);
+    while (name < len && env->name[name] != '@') name++;
+    spec.name = rl_put_string(&w, env->name, name);
+    spec.version = name < len ? rl_put_string(&w, env->name + name + 1, len - name - 1) : 0;
+    for (uint32_t i = 0; i < tensors; i++)
+        if (p[i].space.name) p[i].desc.path = rl_put_string(&w, p[i].space.name, rl_length(p[i].space.name));
+    spec.strings_len = w.at - w.strings;
+    uint32_t need = w.at;
+    w.at = 0;
+    rl_put_bytes(&w, &spec, sizeof spec);
+    for (uint32_t i = 0; i < tensors; i++) rl_put_bytes(&w, &p[i].desc, sizeof p[i].desc);
+    return need;
 }
 
 // rl_known says whether every argument was asked for; if not, the text names the first that was not.
@@ -109,31 +178,15 @@ static bool rl_described(rl_config *config, rl_env *env)
     return !config->failed;
 }
 
-RL_EXPORT(rl_abi_v1) void rl_abi_v1(void) {}
+RL_EXPORT(rl_abi_v1rc) void rl_abi_v1rc(void) {}
 
 RL_EXPORT(rl_describe) int32_t rl_describe(uint32_t config, uint32_t config_len, uint32_t buf, uint32_t cap)
 {
     rl_config c = {.text = (const char *)rl_at(config), .len = config_len};
     rl_env env;
-    rl_tensor_desc d[RL_TENSORS];
     if (!rl_described(&c, &env)) return RL_STATUS_CONFIG;
-    rl_spec spec = {
-        .size = RL_SPEC_BYTES,
-        .abi_major = RL_ABI_MAJOR,
-        .abi_minor = RL_ABI_MINOR,
-        .caps = RL_CAP_STRIDES | env.caps,
-        .agents = 1,
-        .max_envs = env.max_envs,
-        .episode_limit = env.episode_limit,
-        .tensors = rl_descs(&env, d),
-        .autoreset = RL_AUTORESET_NEXT_STEP | RL_AUTORESET_SAME_STEP | RL_AUTORESET_DISABLED,
-    };
-    rl_copy_name(spec.name, sizeof spec.name, env.name);
-    uint32_t need = sizeof spec + spec.tensors * (uint32_t)sizeof d[0];
-    if (cap < need) return (int32_t)need;
-    uint8_t *out = (uint8_t *)rl_at(buf);
-    __builtin_memcpy(out, &spec, sizeof spec);
-    __builtin_memcpy(out + sizeof spec, d, need - sizeof spec);
+    uint32_t need = rl_put_description(&env, NULL);
+    if (cap >= need) rl_put_description(&env, (uint8_t *)rl_at(buf));
     return (int32_t)need;
 }
 
@@ -170,12 +223,11 @@ static void rl_drop(rl_batch *b)
 // rl_build gives a batch its memory and its environments.
 static int32_t rl_build(rl_batch *b, rl_config *config)
 {
-    rl_tensor_desc d[RL_TENSORS];
-    b->tensors = rl_descs(&b->env, d);
+    rl_part p[RL_TENSORS];
+    b->tensors = rl_parts(&b->env, p);
     for (uint32_t k = 0; k < b->tensors; k++) {
-        b->shape[k].elems = 1;
-        for (uint32_t i = 0; i < d[k].rank; i++) b->shape[k].elems *= d[k].shape[i];
-        b->shape[k].bytes = rl_dtype_bytes(d[k].dtype);
+        b->shape[k].elems = rl_elements(&p[k].space);
+        b->shape[k].bytes = rl_dtype_bytes(p[k].desc.dtype);
     }
     b->flags = (uint32_t *)rl_new(b->envs, sizeof *b->flags);
     b->rng = (rl_rng *)rl_new(b->envs, sizeof *b->rng);
@@ -376,19 +428,20 @@ static __attribute__((noinline)) void rl_rest(rl_batch *b, uint32_t t, uint32_t 
 static bool rl_actions_ok(rl_batch *b, uint32_t first, uint32_t count)
 {
     const rl_tensor *a = &b->view.action;
-    uint32_t n = b->env.action.n, any = 0;
-    if (!n || b->env.action.dtype != RL_I32) return true;
-    if (a->elems == 1 && a->env == 4) {
+    const rl_space *space = &b->env.action;
+    if (!space->n && !space->counts) return true;
+    if (a->elems == 1 && a->env == 4 && !space->start && space->n) {
         const uint32_t *all = (const uint32_t *)(const void *)a->at;
+        uint32_t any = 0;
         for (uint32_t i = first; i < first + count; i++) any |= all[i];
-        if (any < n) return true; // no action is larger than all of them put together
+        if (any < space->n) return true; // no action is larger than all of them put together
     }
     for (uint32_t i = first; i < first + count; i++) {
         if (b->flags[i] & RL_FLAG_WAITING) continue;
         rl_collect(a, i, b->move);
         rl_current = i;
         for (uint32_t k = 0; k < a->elems; k++)
-            if (((uint32_t *)b->move)[k] >= n) return rl_fail("an action is outside its space");
+            if (((uint32_t *)b->move)[k] - (uint32_t)space->start >= rl_count(space, k)) return rl_fail("an action is outside its space");
     }
     return true;
 }
@@ -423,19 +476,25 @@ RL_EXPORT(rl_step_range) int32_t rl_step_range(uint32_t batch, uint32_t t, uint3
 
 // ---- the rest ----------------------------------------------------------------------------------------------
 
-// A saved environment is the author's bytes, then its flags (u32) and its random stream (u64).
+// A saved environment is a head, the author's bytes, its flags (u32) and its random stream (u64). The head has the
+// state's version and how many bytes follow it.
+#define RL_SAVED_HEAD 8
+#define RL_SAVED_TAIL 12
+
 RL_EXPORT(rl_save) int32_t rl_save(uint32_t batch, uint32_t env, uint32_t buf, uint32_t cap)
 {
     rl_batch *b = rl_find(batch);
     if (!b || env >= b->envs) return RL_STATUS_ARGUMENT;
     if (!rl_the_env.save || !rl_the_env.load) return RL_STATUS_UNSUPPORTED;
-    uint32_t own = rl_the_env.save_bytes, need = own + 12;
-    if (cap < need) return (int32_t)need;
+    uint32_t own = rl_the_env.save_bytes, head[2] = {rl_the_env.state_version, own + RL_SAVED_TAIL};
+    if (cap < RL_SAVED_HEAD + head[1]) return (int32_t)(RL_SAVED_HEAD + head[1]);
     uint8_t *to = (uint8_t *)rl_at(buf);
+    __builtin_memcpy(to, head, RL_SAVED_HEAD);
+    to += RL_SAVED_HEAD;
     rl_the_env.save(b->state, env, to);
     __builtin_memcpy(to + own, &b->flags[env], 4);
     __builtin_memcpy(to + own + 4, &b->rng[env], 8);
-    return (int32_t)need;
+    return (int32_t)(RL_SAVED_HEAD + head[1]);
 }
 
 RL_EXPORT(rl_load) int32_t rl_load(uint32_t batch, uint32_t env, uint32_t buf, uint32_t len)
@@ -443,9 +502,13 @@ RL_EXPORT(rl_load) int32_t rl_load(uint32_t batch, uint32_t env, uint32_t buf, u
     rl_batch *b = rl_find(batch);
     if (!b || env >= b->envs) return RL_STATUS_ARGUMENT;
     if (!rl_the_env.save || !rl_the_env.load) return RL_STATUS_UNSUPPORTED;
-    uint32_t own = rl_the_env.save_bytes, flags;
+    uint32_t own = rl_the_env.save_bytes, flags, head[2];
     const uint8_t *from = (const uint8_t *)rl_at(buf);
-    if (len != own + 12) return RL_STATUS_ARGUMENT;
+    if (len < RL_SAVED_HEAD) return RL_STATUS_ARGUMENT;
+    __builtin_memcpy(head, from, RL_SAVED_HEAD);
+    if (head[0] != rl_the_env.state_version) return RL_STATUS_VERSION;
+    if (len != RL_SAVED_HEAD + own + RL_SAVED_TAIL || head[1] != len - RL_SAVED_HEAD) return RL_STATUS_ARGUMENT;
+    from += RL_SAVED_HEAD;
     __builtin_memcpy(&flags, from + own, 4);
     if (flags & ~RL_FLAG_WAITING || !rl_the_env.load(b->state, env, from)) return RL_STATUS_ARGUMENT;
     rl_set_waiting(b, env, flags & RL_FLAG_WAITING);

@@ -49,6 +49,7 @@ typedef struct rl_env {
     uint32_t episode_limit; // steps after which the environment itself truncates, 0 = none
     uint32_t max_envs;      // most environments in one batch, 0 = no limit
     uint32_t caps;          // RL_CAP_PREFER_SOA, if that is faster
+    uint32_t state_version; // of what save writes: raise it when that changes
 
     // describe (optional) changes spaces and limits in a copy of this struct, where they depend on arguments.
     bool (*describe)(rl_config *config, struct rl_env *env);

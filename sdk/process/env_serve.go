@@ -264,14 +264,15 @@ func shorten(text string, n int) string {
 }
 
 // metric forwards a number that an environment reports. The caller holds mu.
-func (w *envs) metric(env int, name string, value float64) {
-	number, ok := w.metrics[name]
+func (w *envs) metric(m env.Metric) {
+	number, ok := w.metrics[m.Name]
 	if !ok {
 		number = uint32(len(w.metrics))
-		w.metrics[name] = number
-		if err := w.send(native.Frame{Metric: &native.Metric{Number: number, Name: name}}); err != nil {
-			w.log.Warn("metric not announced", "name", name, "error", err)
+		w.metrics[m.Name] = number
+		if err := w.send(native.Frame{Metric: &native.Metric{Number: number, Name: m.Name}}); err != nil {
+			w.log.Warn("metric not announced", "name", m.Name, "error", err)
 		}
 	}
-	w.put(&hostabi.Message{Slot: hostabi.LinkEnvMetric, T: number, Inline: [2]uint64{math.Float64bits(value), uint64(env + 1)}})
+	w.put(&hostabi.Message{Slot: hostabi.LinkEnvMetric, T: number, Split: uint32(m.Gather),
+		Inline: [2]uint64{math.Float64bits(m.Value), uint64(m.Env + 1)}})
 }

@@ -3,6 +3,7 @@ package wasm
 import (
 	"encoding/binary"
 	"errors"
+	"strconv"
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk"
@@ -34,6 +35,8 @@ type batch[A sdk.Action, O sdk.Element] struct {
 	legal    []uint8
 	saved    []byte // what save returned last
 
+	stateVersion uint32
+
 	bound      bool
 	action     tensor[A]
 	obs, final tensor[O]
@@ -43,8 +46,8 @@ type batch[A sdk.Action, O sdk.Element] struct {
 	mask       tensor[uint8]
 }
 
-func newBatch[A sdk.Action, O sdk.Element](descs []hostabi.TensorDesc, envs sdk.Batch[A, O], n int, mode hostabi.Autoreset) *batch[A, O] {
-	b := &batch[A, O]{envs: envs, mode: mode, rngs: make([]sdk.Rand, n), waiting: make([]bool, n), idle: n}
+func newBatch[A sdk.Action, O sdk.Element](descs []described, envs sdk.Batch[A, O], n int, mode hostabi.Autoreset, stateVersion uint32) *batch[A, O] {
+	b := &batch[A, O]{envs: envs, mode: mode, stateVersion: stateVersion, rngs: make([]sdk.Rand, n), waiting: make([]bool, n), idle: n}
 	for i := range b.rngs {
 		b.rngs[i], b.waiting[i] = sdk.NewRand(uint64(i)), true
 	}
@@ -258,8 +261,11 @@ func (b *batch[A, O]) rest(t uint32, i int, rows sdk.Rows[A, O]) {
 	b.obs.read(t, i, rows.Obs)
 }
 
-// savedBytes is what the SDK adds to the author's bytes: flags (u32) and random stream (u64).
-const savedBytes = 12
+// What the SDK adds to the author's bytes: in front the head, behind flags (u32) and random stream (u64).
+const (
+	savedHead  = 8 // state version and number of bytes that follow, u32 each
+	savedBytes = 12
+)
 
 // save returns the state of an environment. It is valid until the next call.
 func (b *batch[A, O]) save(i int) ([]byte, hostabi.Status, error) {
@@ -267,15 +273,18 @@ func (b *batch[A, O]) save(i int) ([]byte, hostabi.Status, error) {
 	if !ok {
 		return nil, hostabi.StatusUnsupported, errUnsupported
 	}
-	data, err := saver.AppendEnv(b.saved[:0], i)
+	data, err := saver.AppendEnv(append(b.saved[:0], make([]byte, savedHead)...), i)
 	if errors.Is(err, errUnsupported) {
 		return nil, hostabi.StatusUnsupported, err
 	}
 	if err != nil {
 		return nil, hostabi.StatusInternal, err
 	}
-	data = binary.LittleEndian.AppendUint32(data, uint32(flag(b.waiting[i])))
-	b.saved = binary.LittleEndian.AppendUint64(data, b.rngs[i].State())
+	le := binary.LittleEndian
+	data = le.AppendUint32(data, uint32(flag(b.waiting[i])))
+	b.saved = le.AppendUint64(data, b.rngs[i].State())
+	le.PutUint32(b.saved, b.stateVersion)
+	le.PutUint32(b.saved[4:], uint32(len(b.saved)-savedHead))
 	return b.saved, hostabi.StatusOK, nil
 }
 
@@ -284,11 +293,19 @@ func (b *batch[A, O]) load(i int, data []byte) (hostabi.Status, error) {
 	if !ok {
 		return hostabi.StatusUnsupported, errUnsupported
 	}
-	if len(data) < savedBytes {
+	if len(data) < savedHead+savedBytes {
 		return hostabi.StatusArgument, errors.New("saved state is too short")
 	}
-	own, rest := data[:len(data)-savedBytes], data[len(data)-savedBytes:]
-	flags := binary.LittleEndian.Uint32(rest)
+	le := binary.LittleEndian
+	if version := le.Uint32(data); version != b.stateVersion {
+		return hostabi.StatusVersion, errors.New("saved state of version " + strconv.FormatUint(uint64(version), 10) + ", this environment reads " +
+			strconv.FormatUint(uint64(b.stateVersion), 10))
+	}
+	if n := le.Uint32(data[4:]); int(n) != len(data)-savedHead {
+		return hostabi.StatusArgument, errors.New("saved state is not as long as it says")
+	}
+	own, rest := data[savedHead:len(data)-savedBytes], data[len(data)-savedBytes:]
+	flags := le.Uint32(rest)
 	if flags > 1 {
 		return hostabi.StatusArgument, errors.New("saved state has unknown flags")
 	}
@@ -298,7 +315,7 @@ func (b *batch[A, O]) load(i int, data []byte) (hostabi.Status, error) {
 		return hostabi.StatusArgument, err
 	}
 	b.setWaiting(i, flags == 1)
-	b.rngs[i] = sdk.RandAt(binary.LittleEndian.Uint64(rest[4:]))
+	b.rngs[i] = sdk.RandAt(le.Uint64(rest[4:]))
 	return hostabi.StatusOK, nil
 }
 

@@ -67,7 +67,7 @@ type rig struct {
 	t     *testing.T
 	batch instance
 	envs  int
-	descs []hostabi.TensorDesc
+	descs []hostabi.Tensor
 	binds []hostabi.Binding
 }
 
@@ -82,15 +82,11 @@ func newRig(t *testing.T, config string, envs int, mode hostabi.Autoreset, colum
 	if err != nil {
 		t.Fatal(err)
 	}
-	var spec hostabi.Spec
-	reader := bytes.NewReader(data)
-	if err := binary.Read(reader, binary.LittleEndian, &spec); err != nil {
+	spec, err := hostabi.ParseSpec(data)
+	if err != nil {
 		t.Fatal(err)
 	}
-	r.descs = make([]hostabi.TensorDesc, spec.Tensors)
-	if err := binary.Read(reader, binary.LittleEndian, r.descs); err != nil || reader.Len() != 0 {
-		t.Fatalf("descriptions: %v, %d bytes left", err, reader.Len())
-	}
+	r.descs = spec.Tensors
 	r.batch, _, err = served.create(config, envs, mode)
 	if err != nil {
 		t.Fatal(err)

@@ -97,7 +97,7 @@ func give[T string | []byte](data T, buf, capacity uint32) int32 {
 	return int32(len(data))
 }
 
-//go:wasmexport rl_abi_v1
+//go:wasmexport rl_abi_v1rc
 func exportABI() {}
 
 //go:wasmexport rl_describe

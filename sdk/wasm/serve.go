@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/sdk"
@@ -86,34 +87,44 @@ func checkSpace(what string, s sdk.Space) error {
 }
 
 // tensors returns the table of tensors in the order in which they are bound.
-func (p *program[A, O]) tensors(spec *sdk.Spec) []hostabi.TensorDesc {
-	final := spec.Obs
-	final.Name = "final_obs"
-	list := []hostabi.TensorDesc{
-		newDesc(hostabi.RoleAction, dtypeOf[A](), "action", spec.Action),
-		newDesc(hostabi.RoleObservation, dtypeOf[O](), "obs", spec.Obs),
-		newDesc(hostabi.RoleReward, hostabi.F32, "reward", sdk.Space{}),
-		newDesc(hostabi.RoleTerminated, hostabi.U8, "terminated", sdk.Space{High: 1}),
-		newDesc(hostabi.RoleTruncated, hostabi.U8, "truncated", sdk.Space{High: 1}),
-		newDesc(hostabi.RoleFinalObservation, dtypeOf[O](), "final_obs", final),
+func (p *program[A, O]) tensors(spec *sdk.Spec) []described {
+	const at, at1, once = hostabi.TensorAtT, hostabi.TensorAtT1, hostabi.TensorNoTime
+	flag := sdk.Space{High: 1}
+	list := []described{
+		tensorOf(hostabi.RoleAction, dtypeOf[A](), at, "", spec.Action),
+		tensorOf(hostabi.RoleObservation, dtypeOf[O](), at1, "", spec.Obs),
+		tensorOf(hostabi.RoleReward, hostabi.F32, at, "", sdk.Space{}),
+		tensorOf(hostabi.RoleTerminated, hostabi.U8, at, "", flag),
+		tensorOf(hostabi.RoleTruncated, hostabi.U8, at, "", flag),
+		tensorOf(hostabi.RoleFinalObservation, dtypeOf[O](), once, "", spec.Obs),
 	}
 	if p.masked {
 		mask := sdk.Space{Shape: []int{spec.Action.Elems() * spec.Action.N}, High: 1}
-		list = append(list, newDesc(hostabi.RoleActionMask, hostabi.U8, "action_mask", mask))
+		list = append(list, tensorOf(hostabi.RoleActionMask, hostabi.U8, at1, "", mask))
 	}
 	return list
 }
 
-func newDesc(role hostabi.Role, dtype hostabi.DType, name string, s sdk.Space) hostabi.TensorDesc {
-	d := hostabi.TensorDesc{Role: role, DType: dtype, Rank: uint8(len(s.Shape)), Low: s.Low, High: s.High, N: uint32(s.N)}
+// tensorOf describes a tensor; it is called name where its space has no name of its own.
+func tensorOf(role hostabi.Role, dtype hostabi.DType, flags hostabi.TensorFlags, path string, s sdk.Space) described {
+	d := described{path: path, TensorDesc: hostabi.TensorDesc{Role: role, DType: dtype, Flags: flags, Rank: uint8(len(s.Shape)),
+		Low: s.Low, High: s.High, N: uint32(s.N)}}
 	for i, dim := range s.Shape {
 		d.Shape[i] = uint32(dim)
 	}
 	if s.Name != "" {
-		name = s.Name
+		d.path = s.Name
 	}
-	copy(d.Name[:], name)
+	if s.Low == s.High && s.N == 0 {
+		d.Flags |= hostabi.TensorNoLow | hostabi.TensorNoHigh
+	}
 	return d
+}
+
+// described is a tensor with the name that its record refers to.
+type described struct {
+	hostabi.TensorDesc
+	path string
 }
 
 func dtypeOf[T any]() hostabi.DType {
@@ -145,22 +156,43 @@ func (p *program[A, O]) describe(config string) ([]byte, error) {
 	head := hostabi.Spec{
 		Size:     hostabi.SpecBytes,
 		ABIMajor: hostabi.EnvABI.Major, ABIMinor: hostabi.EnvABI.Minor,
-		Caps:         hostabi.CapStrides,
-		Agents:       1,
-		MaxEnvs:      uint32(spec.MaxEnvs),
-		EpisodeLimit: uint32(spec.EpisodeLimit),
-		Tensors:      uint32(len(tensors)),
-		Autoreset:    hostabi.NextStep | hostabi.SameStep | hostabi.Disabled,
+		Caps:        hostabi.CapStrides,
+		TensorBytes: hostabi.TensorBytes, BindingBytes: hostabi.BindingBytes, GroupBytes: hostabi.GroupBytes, ArgBytes: hostabi.ArgBytes,
+		Tensors:         uint32(len(tensors)),
+		MaxEnvs:         uint32(spec.MaxEnvs),
+		EpisodeLimit:    uint32(spec.EpisodeLimit),
+		Autoreset:       hostabi.NextStep | hostabi.SameStep | hostabi.Disabled,
+		RewardThreshold: float32(math.NaN()),
+		StateVersion:    spec.StateVersion,
 	}
 	if spec.PreferSoA {
 		head.Caps |= hostabi.CapPreferSoA
 	}
-	copy(head.Name[:], spec.Name)
+	names := stringTable{0}
+	name, version, _ := strings.Cut(spec.Name, "@")
+	head.Name, head.Version = names.add(name), names.add(version)
+	for i := range tensors {
+		tensors[i].Path = names.add(tensors[i].path)
+	}
+	head.StringsAt, head.StringsLen = uint32(hostabi.SpecBytes+len(tensors)*hostabi.TensorBytes), uint32(len(names))
 	data := append([]byte(nil), bytesOf(&head)...)
 	for i := range tensors {
-		data = append(data, bytesOf(&tensors[i])...)
+		data = append(data, bytesOf(&tensors[i].TensorDesc)...)
 	}
-	return data, nil
+	return append(data, names...), nil
+}
+
+// stringTable is the string table of a description.
+type stringTable []byte
+
+// add returns where a string lies in the table.
+func (t *stringTable) add(s string) uint32 {
+	if s == "" {
+		return 0
+	}
+	at := len(*t)
+	*t = append(append(*t, s...), 0)
+	return uint32(at)
 }
 
 func (p *program[A, O]) create(config string, n int, mode hostabi.Autoreset) (instance, hostabi.Status, error) {
@@ -183,7 +215,7 @@ func (p *program[A, O]) create(config string, n int, mode hostabi.Autoreset) (in
 	if err != nil {
 		return nil, hostabi.StatusConfig, err
 	}
-	return newBatch[A, O](p.tensors(&spec), envs, n, mode), hostabi.StatusOK, nil
+	return newBatch[A, O](p.tensors(&spec), envs, n, mode, spec.StateVersion), hostabi.StatusOK, nil
 }
 
 // singles makes a batch of environments that step one by one.

@@ -18,8 +18,12 @@ type tensor[T any] struct {
 	scratch []T // [envs, elems], made when rows first turn out not to be packed
 }
 
-func newTensor[T any](d hostabi.TensorDesc, envs int) tensor[T] {
-	return tensor[T]{elems: d.Elems(maxElems), envs: envs}
+func newTensor[T any](d described, envs int) tensor[T] {
+	n := 1
+	for _, dim := range d.Shape[:d.Rank] {
+		n *= int(dim)
+	}
+	return tensor[T]{elems: n, envs: envs}
 }
 
 // bind takes the place of the tensor; false if it is misaligned, or missing though it is needed.

@@ -50,15 +50,15 @@ func NewDataset(t testing.TB, o Options) *policy.Dataset {
 
 // Spec describes an environment with those sizes.
 func Spec(obs, actions int, masked bool) hostabi.EnvSpec {
-	tensor := func(role hostabi.Role, dtype hostabi.DType, elems, n int) hostabi.TensorDesc {
-		d := hostabi.TensorDesc{Role: role, DType: dtype, N: uint32(n)}
+	tensor := func(role hostabi.Role, dtype hostabi.DType, elems, n int) hostabi.Tensor {
+		d := hostabi.Tensor{Role: role, DType: dtype, N: uint32(n)}
 		if elems > 1 {
 			d.Rank, d.Shape = 1, [hostabi.MaxRank]uint32{uint32(elems)}
 		}
 		return d
 	}
-	s := hostabi.EnvSpec{Name: "random@1", ABI: hostabi.EnvABI, Caps: hostabi.CapStrides, Agents: 1,
-		Autoreset: hostabi.SameStep, Tensors: []hostabi.TensorDesc{
+	s := hostabi.EnvSpec{Name: "random@1", ABI: hostabi.EnvABI, Caps: hostabi.CapStrides,
+		Autoreset: hostabi.SameStep, Tensors: []hostabi.Tensor{
 			tensor(hostabi.RoleAction, hostabi.I32, 1, actions),
 			tensor(hostabi.RoleObservation, hostabi.F32, obs, 0),
 			tensor(hostabi.RoleReward, hostabi.F32, 1, 0),

@@ -111,6 +111,8 @@ func typeC(t reflect.Type) (typ, dim string) {
 		return elem, fmt.Sprintf("[%d]", t.Len())
 	case reflect.Float32:
 		return "float", ""
+	case reflect.Float64:
+		return "double", ""
 	default:
 		return t.Kind().String() + "_t", ""
 	}

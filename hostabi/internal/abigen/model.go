@@ -62,14 +62,17 @@ type function struct {
 }
 
 // files are the parts of hostabi that a guest sees, in the order of the views.
-var files = [...]string{"tensor.go", "status.go", "env.go"}
+var files = [...]string{"tensor.go", "record.go", "status.go", "env.go"}
 
 // sharedTypes lists the structs that host and guest share; the views assert the compiler's layout of them.
 func sharedTypes() []reflect.Type {
 	return []reflect.Type{
 		reflect.TypeFor[hostabi.Spec](),
+		reflect.TypeFor[hostabi.GroupDesc](),
 		reflect.TypeFor[hostabi.TensorDesc](),
+		reflect.TypeFor[hostabi.ArgDesc](),
 		reflect.TypeFor[hostabi.Binding](),
+		reflect.TypeFor[hostabi.HostDesc](),
 	}
 }
 

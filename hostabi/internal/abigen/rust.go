@@ -45,8 +45,12 @@ func constantTypeRust(typ string) string {
 		return "u8"
 	case "Role":
 		return "u16"
-	case "Autoreset", "Caps":
+	case "Caps", "Features":
+		return "u64"
+	case "Autoreset", "TensorFlags", "SpecFlags", "RenderMode", "ArgType", "ArgFlags":
 		return "u32"
+	case "EndReason":
+		return "u8"
 	case "Status":
 		return "i32"
 	default:
@@ -77,8 +81,10 @@ func typeRust(t reflect.Type) string {
 		return fmt.Sprintf("[%s; %d]", typeRust(t.Elem()), t.Len())
 	case reflect.Float32:
 		return "f32"
+	case reflect.Float64:
+		return "f64"
 	default:
-		return strings.Replace(t.Kind().String(), "uint", "u", 1)
+		return strings.NewReplacer("uint", "u", "int", "i").Replace(t.Kind().String())
 	}
 }
 

@@ -23,10 +23,10 @@ type Described struct {
 
 // Spec returns one of those observations and two actions.
 func (d Described) Spec() hostabi.EnvSpec {
-	obs := hostabi.TensorDesc{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1}
+	obs := hostabi.Tensor{Role: hostabi.RoleObservation, DType: hostabi.F32, Rank: 1}
 	obs.Shape[0] = d.Obs
-	act := hostabi.TensorDesc{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2}
-	return hostabi.EnvSpec{EpisodeLimit: d.Limit, Tensors: []hostabi.TensorDesc{act, obs}}
+	act := hostabi.Tensor{Role: hostabi.RoleAction, DType: hostabi.I32, N: 2}
+	return hostabi.EnvSpec{EpisodeLimit: d.Limit, Tensors: []hostabi.Tensor{act, obs}}
 }
 
 // Hash returns the same for all.

@@ -321,7 +321,7 @@ func TestEnvMetrics_ReachTheHost(t *testing.T) {
 	p := loadIn(t, 2, env.Source{Use: "tells@1"})
 	got, envs := map[string]float64{}, map[string]int{}
 	s, err := env.NewDriver(p, env.DriverOptions{Options: env.Options{Name: "stage", Envs: 4,
-		Metric: func(env int, name string, value float64) { got[name], envs[name] = value, env }}, Rows: 8})
+		Metric: func(m env.Metric) { got[m.Name], envs[m.Name] = m.Value, m.Env }}, Rows: 8})
 	if err != nil {
 		t.Fatal(err)
 	}

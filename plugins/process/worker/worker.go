@@ -255,11 +255,11 @@ func (w *worker) measure(m *hostabi.Message) {
 		}
 		return
 	}
-	env := -1
+	index := -1
 	if m.Inline[1] > 0 {
-		env = w.span.First + int(m.Inline[1]) - 1
+		index = w.span.First + int(m.Inline[1]) - 1
 	}
-	w.options.Metric(env, name, math.Float64frombits(m.Inline[0]))
+	w.options.Metric(env.Metric{Env: index, Name: name, Value: math.Float64frombits(m.Inline[0]), Gather: hostabi.TensorFlags(m.Split) & hostabi.TensorGather})
 }
 
 // text returns what a reply says in words.

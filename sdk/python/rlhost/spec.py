@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import struct
+from collections.abc import Sequence
 
 # Roles of tensors.
 ACTION, OBSERVATION, REWARD, TERMINATED, TRUNCATED, ACTION_MASK, FINAL_OBSERVATION = range(1, 8)
@@ -14,9 +15,36 @@ NEXT_STEP, SAME_STEP, DISABLED = 1, 2, 4
 DTYPES = ["", "u8", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64", "bool"]
 MAX_RANK = 6
 
+# Flags of tensors.
+PER_AGENT, AT_T, AT_T1, NO_TIME, OPTIONAL, CRITICAL, NO_LOW, NO_HIGH, IMAGE_HWC, IMAGE_CHW, ONE_HOT, BINARY, EPISODE = (
+    1 << i for i in range(13))
+
+_TIME = {ACTION: AT_T, OBSERVATION: AT_T1, REWARD: AT_T, TERMINATED: AT_T, TRUNCATED: AT_T, ACTION_MASK: AT_T1,
+         FINAL_OBSERVATION: NO_TIME}
 _ABI = (1, 0)
-_HEAD = struct.Struct("<IHHIIIIII32s")
-_TENSOR = struct.Struct("<HHBBH6IffI20s")
+_HEAD = struct.Struct("<IHHQQHHHH12I4f6I8x")
+_GROUP_BYTES, _ARG_BYTES, _BINDING_BYTES = 32, 48, 48
+_TENSOR = struct.Struct("<HHHBBI6IffIiIH2xfII56x")
+
+
+class _Strings:
+    """The string table of a description."""
+
+    def __init__(self) -> None:
+        self.data = bytearray(1)
+
+    def add(self, text: str) -> int:
+        if not text:
+            return 0
+        at = len(self.data)
+        self.data += text.encode() + b"\0"
+        return at
+
+
+def _text(strings: bytes, at: int) -> str:
+    if at >= max(len(strings), 1):
+        raise ValueError(f"string at {at} of {len(strings)} bytes")
+    return strings[at:].split(b"\0")[0].decode()
 
 
 @dataclasses.dataclass
@@ -26,29 +54,53 @@ class Tensor:
     role: int
     dtype: str
     shape: tuple[int, ...] = ()
-    low: float = 0.0  # bounds of a Box; equal = unbounded
+    low: float = 0.0  # bounds of a Box, but for a side with NO_LOW or NO_HIGH
     high: float = 0.0
-    n: int = 0  # values of a Discrete tensor, 0 = Box
-    name: str = ""
-    index: int = 0
+    n: int = 0  # values of a Discrete tensor, or of each element of a MultiDiscrete one; 0 = Box
+    path: str = ""  # part of a Dict or Tuple, such as inventory/0
+    index: int = 0  # counts tensors of one role
+    flags: int = 0  # without an axis of time, that of the role is added
+    start: int = 0  # first value of a Discrete tensor
+    pair: int = 0  # index of the observation that this is the last of, or of the action that this is the mask of
+    scale: float = 0.0  # what the host multiplies an element by where it enters a network; 0 = 1
+    counts: Sequence[int] = ()  # values of each element of a MultiDiscrete tensor, where they differ
+    lows: Sequence[float] = ()  # bounds of each element of a Box, where they differ
+    highs: Sequence[float] = ()
 
     @property
     def elems(self) -> int:
         """Elements of one environment."""
         return math.prod(self.shape)
 
-    def pack(self) -> bytes:
+    @property
+    def choices(self) -> int:
+        """Values of all elements of a discrete tensor: the length of its mask. 0 for a Box."""
+        return sum(self.counts) if self.counts else self.n * self.elems
+
+    def _values(self) -> bytes:
+        if self.counts:
+            return struct.pack(f"<{len(self.counts)}I", *self.counts)
+        return struct.pack(f"<{2 * len(self.lows)}f", *self.lows, *self.highs)
+
+    def _pack(self, values: int, strings: _Strings) -> bytes:
         shape = (*self.shape, *[0] * (MAX_RANK - len(self.shape)))
-        return _TENSOR.pack(self.role, self.index, DTYPES.index(self.dtype), len(self.shape), 0, *shape, self.low,
-                            self.high, self.n, self.name.encode()[:20])
+        flags = self.flags if self.flags & (AT_T | AT_T1 | NO_TIME) else self.flags | _TIME[self.role]
+        return _TENSOR.pack(self.role, self.index, 0, DTYPES.index(self.dtype), len(self.shape), flags, *shape, self.low,
+                            self.high, self.n, self.start, values, self.pair, self.scale, strings.add(self.path), 0)
 
     @classmethod
-    def unpack(cls, data: bytes) -> Tensor:
-        role, index, dtype, rank, _, *rest = _TENSOR.unpack(data)
-        low, high, n, name = rest[MAX_RANK:]
+    def _unpack(cls, data: bytes, at: int, strings: bytes) -> Tensor:
+        role, index, _, dtype, rank, flags, *rest = _TENSOR.unpack_from(data, at)
+        shape, (low, high, n, start, values, pair, scale, path, _doc) = rest[:MAX_RANK], rest[MAX_RANK:]
         if rank > MAX_RANK or not 0 < dtype < len(DTYPES):
             raise ValueError(f"tensor of rank {rank} and type {dtype}")
-        return cls(role, DTYPES[dtype], tuple(rest[:rank]), low, high, n, name.split(b"\0")[0].decode(), index)
+        t = cls(role, DTYPES[dtype], tuple(shape[:rank]), low, high, n, _text(strings, path), index, flags, start, pair, scale)
+        if values and t.dtype.startswith(("f", "bf")):
+            both = struct.unpack_from(f"<{2 * t.elems}f", data, values)
+            t.lows, t.highs = both[:t.elems], both[t.elems:]
+        elif values:
+            t.counts = struct.unpack_from(f"<{t.elems}I", data, values)
+        return t
 
 
 @dataclasses.dataclass
@@ -61,7 +113,7 @@ class EnvSpec:
     episode_limit: int = 0  # time limit that the environment applies itself, 0 = none
     max_envs: int = 0
     caps: int = 0
-    agents: int = 1
+    reward_threshold: float = math.nan  # mean return that counts as solved; nan = none
 
     def tensor(self, role: int) -> Tensor | None:
         """The first tensor of a role."""
@@ -81,16 +133,30 @@ class EnvSpec:
 
     def pack(self) -> bytes:
         """The description in the host's layout."""
-        head = _HEAD.pack(_HEAD.size, *_ABI, self.caps, self.agents, self.max_envs, self.episode_limit,
-                          len(self.tensors), self.autoreset, self.name.encode()[:31])
-        return head + b"".join(t.pack() for t in self.tensors)
+        strings, values, records = _Strings(), b"", b""
+        name, _, version = self.name.partition("@")
+        name_at, version_at = strings.add(name), strings.add(version)
+        end = _HEAD.size + len(self.tensors) * _TENSOR.size
+        for t in self.tensors:
+            own = t._values()
+            records += t._pack(end + len(values) if own else 0, strings)
+            values += own
+        head = _HEAD.pack(_HEAD.size, *_ABI, self.caps, 0, _TENSOR.size, _BINDING_BYTES, _GROUP_BYTES, _ARG_BYTES, len(self.tensors),
+                          0, 0, end + len(values), len(strings.data), self.max_envs, self.episode_limit, self.autoreset, 0, 0, 0, 0,
+                          0.0, 0.0, 0.0, self.reward_threshold, 0, 0, name_at, version_at, 0, 0)
+        return head + records + values + bytes(strings.data)
 
     @classmethod
     def unpack(cls, data: bytes) -> EnvSpec:
-        """Reads a description; ValueError or struct.error for invalid bytes."""
-        size, major, _, caps, agents, max_envs, limit, count, autoreset, name = _HEAD.unpack_from(data)
-        if major != _ABI[0] or size < _HEAD.size or count > 64 or size + count * _TENSOR.size > len(data):
+        """Reads a description of a single agent; ValueError or struct.error for invalid bytes."""
+        (size, major, _minor, caps, _needs, tensor_bytes, _binding, group_bytes, _arg, count, groups, _args, strings_at, strings_len,
+         max_envs, limit, autoreset, *rest) = _HEAD.unpack_from(data)
+        threshold, name, version = rest[7], rest[10], rest[11]
+        first = size + groups * group_bytes
+        if (major != _ABI[0] or size < _HEAD.size or tensor_bytes < _TENSOR.size or count > 64 or
+                first + count * tensor_bytes > len(data) or strings_at + strings_len > len(data)):
             raise ValueError("not a description of an environment")
-        tensors = [Tensor.unpack(data[at:at + _TENSOR.size])
-                   for at in range(size, size + count * _TENSOR.size, _TENSOR.size)]
-        return cls(name.split(b"\0")[0].decode(errors="replace"), tensors, autoreset, limit, max_envs, caps, agents)
+        strings = data[strings_at:strings_at + strings_len]
+        tensors = [Tensor._unpack(data, at, strings) for at in range(first, first + count * tensor_bytes, tensor_bytes)]
+        full = "@".join(part for part in (_text(strings, name), _text(strings, version)) if part)
+        return cls(full, tensors, autoreset, limit, max_envs, caps, threshold)

@@ -21,8 +21,9 @@ pub const F32: u8 = 8;
 pub const F64: u8 = 9;
 pub const BOOL: u8 = 10;
 
-// Roles. Required of every environment: action, observation, reward, terminated, truncated.
-/// read by the guest: action[t]
+// Roles. Required of every environment: action, observation, reward, terminated, truncated. "Written" is what the guest
+// does. The time axis of a role is fixed: see TensorFlags.
+/// read: action[t]
 pub const ROLE_ACTION: u16 = 1;
 /// written: obs[t+1]
 pub const ROLE_OBSERVATION: u16 = 2;
@@ -32,14 +33,77 @@ pub const ROLE_REWARD: u16 = 3;
 pub const ROLE_TERMINATED: u16 = 4;
 /// written: truncated[t], u8 scalar, 0 or 1
 pub const ROLE_TRUNCATED: u16 = 5;
-/// written: mask[t+1], u8 per discrete action, 1 = legal
+/// written: mask[t+1], u8 per value of each element of a discrete action, 1 = legal
 pub const ROLE_ACTION_MASK: u16 = 6;
-/// written under same-step autoreset: one row per environment, no time
+/// written under same-step autoreset: one row, no time; Pair names the observation
 pub const ROLE_FINAL_OBSERVATION: u16 = 7;
-/// written: u8 per agent
-pub const ROLE_AGENT_ALIVE: u16 = 8;
-/// written: metrics of the environment itself
+/// written: active[t+1], u8 per agent, 1 = acts at that time
+pub const ROLE_ACTIVE: u16 = 8;
+/// written: info[t], f32 figures of the environment itself, with their names in Path
 pub const ROLE_INFO: u16 = 9;
+/// written: state[t+1], what a critic may see besides the observation
+pub const ROLE_STATE: u16 = 10;
+/// written as the final observation, of the state
+pub const ROLE_FINAL_STATE: u16 = 11;
+/// written: discount[t], f32 scalar, instead of the learner's constant
+pub const ROLE_DISCOUNT: u16 = 12;
+/// written: cost[t], f32
+pub const ROLE_COST: u16 = 13;
+/// read in rl_reset: parameters of the next episode, no time
+pub const ROLE_RESET_PARAM: u16 = 14;
+/// read in rl_reset: u64, seed of the next episode's level, no time
+pub const ROLE_EPISODE_SEED: u16 = 15;
+/// read: i32 per agent, which policy plays it, no time
+pub const ROLE_POLICY_ID: u16 = 16;
+/// written: reason[t], u8 scalar: an EndReason
+pub const ROLE_END_REASON: u16 = 17;
+
+// Reasons.
+/// it has not
+pub const END_NONE: u8 = 0;
+/// the task is over: terminated
+pub const END_TASK: u8 = 1;
+/// truncated
+pub const END_TIME_LIMIT: u8 = 2;
+/// the environment cannot go on: truncated
+pub const END_FAULT: u8 = 3;
+
+// Flags of tensors. The axis of time of a known role is fixed: TensorAtT for action, reward, terminated, truncated,
+// info, discount, cost and end reason, TensorAtT1 for observation, mask, active and state, TensorNoTime for the others.
+/// a row for each agent of its group
+pub const TENSOR_PER_AGENT: u32 = 1;
+/// rows t = 0 … T-1
+pub const TENSOR_AT_T: u32 = 2;
+/// rows t = 0 … T
+pub const TENSOR_AT_T1: u32 = 4;
+/// one row
+pub const TENSOR_NO_TIME: u32 = 8;
+/// the environment runs without it: the host may leave it unbound
+pub const TENSOR_OPTIONAL: u32 = 16;
+/// a host that does not know the role must refuse the environment
+pub const TENSOR_CRITICAL: u32 = 32;
+/// a Box without a lower bound
+pub const TENSOR_NO_LOW: u32 = 64;
+/// a Box without an upper bound
+pub const TENSOR_NO_HIGH: u32 = 128;
+/// a picture of rank 3: height, width, channels; dense within a row
+pub const TENSOR_IMAGE_HWC: u32 = 256;
+/// a picture of rank 3: channels, height, width; dense within a row
+pub const TENSOR_IMAGE_CHW: u32 = 512;
+/// one element is 1, the others are 0
+pub const TENSOR_ONE_HOT: u32 = 1024;
+/// elements are 0 or 1: a MultiBinary action has it with N = 2
+pub const TENSOR_BINARY: u32 = 2048;
+/// info that is valid in the row that ends an episode alone
+pub const TENSOR_EPISODE: u32 = 4096;
+/// Gathering of info over an episode, one of these; none of them is the last value.
+pub const TENSOR_SUM: u32 = 8192;
+pub const TENSOR_MEAN: u32 = 16384;
+pub const TENSOR_MAX: u32 = 32768;
+pub const TENSOR_MIN: u32 = 65536;
+///  is the mask of the axis of time, TensorGather that of the ways to gather.
+pub const TENSOR_TIME: u32 = 14;
+pub const TENSOR_GATHER: u32 = 122880;
 
 // Autoreset modes.
 /// obs[t+1] is the last observation; the following step ignores its action, has reward 0 and
@@ -51,19 +115,84 @@ pub const AUTORESET_SAME_STEP: u32 = 2;
 /// the host calls rl_reset with a mask.
 pub const AUTORESET_DISABLED: u32 = 4;
 
-// Features.
+// Caps of environments.
 /// the guest honours any stride_elem, so that the host may lay tensors out as [elem][env].
-pub const CAP_STRIDES: u32 = 1;
+pub const CAP_STRIDES: u64 = 1;
 /// the guest is faster with [elem][env] (implies CapStrides).
-pub const CAP_PREFER_SOA: u32 = 2;
+pub const CAP_PREFER_SOA: u64 = 2;
+
+// Features of the ABI, beyond one observation of f32 and one Discrete action of i32 with its mask.
+/// Box, MultiDiscrete and MultiBinary actions, several action tensors, a Discrete action with a start.
+pub const FEATURE_ACTIONS: u64 = 1;
+/// several observations, and such of other types than f32.
+pub const FEATURE_OBSERVATIONS: u64 = 2;
+/// several agents, active and tensors per agent.
+pub const FEATURE_AGENTS: u64 = 4;
+/// info
+pub const FEATURE_INFO: u64 = 8;
+/// state, final_state
+pub const FEATURE_STATE: u64 = 16;
+/// discount
+pub const FEATURE_DISCOUNT: u64 = 32;
+/// cost
+pub const FEATURE_COST: u64 = 64;
+/// reset_param
+pub const FEATURE_RESET_PARAM: u64 = 128;
+/// episode_seed
+pub const FEATURE_EPISODE_SEED: u64 = 256;
+/// policy_id
+pub const FEATURE_POLICY_ID: u64 = 512;
+/// end_reason
+pub const FEATURE_END_REASON: u64 = 1024;
+
+// Flags of environments.
+/// the same seeds and actions give the same bytes
+pub const SPEC_DETERMINISTIC: u32 = 1;
+/// the observation tells how much time is left
+pub const SPEC_TIME_IN_OBS: u32 = 2;
+/// which agents are active changes within an episode
+pub const SPEC_DYNAMIC_AGENTS: u32 = 4;
+/// one agent is active at a time
+pub const SPEC_TURN_BASED: u32 = 8;
+/// create and reset take long, seconds: the host shows that they run
+pub const SPEC_INIT_CALLS: u32 = 16;
+
+// Render modes.
+/// UTF-8 text
+pub const RENDER_TEXT: u32 = 1;
+/// u8 [height][width][3]
+pub const RENDER_RGB: u32 = 2;
+/// u8 [height][width][4]
+pub const RENDER_RGBA: u32 = 4;
+
+// Types of arguments.
+/// i64
+pub const ARG_INTEGER: u32 = 1;
+/// f64
+pub const ARG_NUMBER: u32 = 2;
+/// true or false
+pub const ARG_BOOL: u32 = 3;
+pub const ARG_TEXT: u32 = 4;
+/// one of Choices
+pub const ARG_CHOICE: u32 = 5;
+
+// Flags of arguments.
+/// tensors depend on it
+pub const ARG_AFFECTS_SPACES: u32 = 1;
+/// it may change at a reset
+pub const ARG_CURRICULUM: u32 = 2;
 
 // MaxRank is the largest number of dimensions of a tensor of one environment.
 pub const MAX_RANK: usize = 6;
 
-// Sizes of the structs below.
-pub const SPEC_BYTES: usize = 64;
-pub const TENSOR_BYTES: usize = 64;
-pub const BINDING_BYTES: usize = 32;
+// Sizes of the structs below. Each record's size is in Spec as the guest has it: the host reads what both know and
+// steps by the guest's size, so that later versions may append fields.
+pub const SPEC_BYTES: usize = 128;
+pub const GROUP_BYTES: usize = 32;
+pub const TENSOR_BYTES: usize = 128;
+pub const ARG_BYTES: usize = 48;
+pub const BINDING_BYTES: usize = 48;
+pub const HOST_BYTES: usize = 48;
 
 // Status codes of env ABI v1.
 pub const STATUS_OK: i32 = 0;
@@ -81,76 +210,210 @@ pub const STATUS_CONFIG: i32 = -5;
 pub const STATUS_SMALL: i32 = -6;
 /// an action is outside its space
 pub const STATUS_ACTION: i32 = -7;
+/// a saved state of another version
+pub const STATUS_VERSION: i32 = -9;
 /// anything else; rl_last_error says what
 pub const STATUS_INTERNAL: i32 = -128;
 
-/// Spec is the head of what rl_describe writes; Tensors TensorDesc follow it.
+/// Spec is the head of what rl_describe writes. GroupDesc, TensorDesc and ArgDesc records follow it in this order; then,
+/// anywhere, the values that tensors refer to and the string table. Offsets count from the head's first byte. A string is
+/// an offset into the string table, where it ends with a NUL; 0 is the empty one. Reserved fields are 0.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spec {
-    /// SpecBytes; a later minor version may append
+    /// of this record: SpecBytes
     pub size: u32,
     pub abi_major: u16,
     pub abi_minor: u16,
-    pub caps: u32,
-    /// agents per environment, 1 or more
-    pub agents: u32,
+    /// what the host may make use of
+    pub caps: u64,
+    /// features without which the environment cannot run
+    pub needs: u64,
+    /// sizes of the other records
+    pub tensor_bytes: u16,
+    pub binding_bytes: u16,
+    pub group_bytes: u16,
+    pub arg_bytes: u16,
+    /// how many records follow
+    pub tensors: u32,
+    /// of agents; 0 = one group of one agent
+    pub groups: u32,
+    pub args: u32,
+    /// the string table
+    pub strings_at: u32,
+    pub strings_len: u32,
     /// most environments in one rl_create, 0 = no limit
     pub max_envs: u32,
     /// time limit that the environment applies itself (truncated), 0 = none
     pub episode_limit: u32,
-    pub tensors: u32,
     /// modes offered
     pub autoreset: u32,
-    /// name@version, NUL padded
-    pub name: [u8; 32],
+    pub flags: u32,
+    /// offered by rl_render
+    pub render_modes: u32,
+    /// of a picture
+    pub render_width: u32,
+    pub render_height: u32,
+    /// pictures a second at normal speed, 0 = not said
+    pub render_fps: f32,
+    /// bounds of a reward; both 0 = not said
+    pub reward_low: f32,
+    pub reward_high: f32,
+    /// mean return that counts as solved, NaN = none
+    pub reward_threshold: f32,
+    /// of what rl_save writes
+    pub state_version: u32,
+    /// most bytes that rl_save writes, 0 = not said
+    pub state_max: u32,
+    /// strings
+    pub name: u32,
+    pub version: u32,
+    pub doc: u32,
+    pub licence: u32,
+    /// reserved, 0
+    pub reserved: [u32; 2],
 }
 
-const _: () = assert!(size_of::<Spec>() == 64);
+const _: () = assert!(size_of::<Spec>() == 128);
 const _: () = assert!(offset_of!(Spec, size) == 0);
 const _: () = assert!(offset_of!(Spec, abi_major) == 4);
 const _: () = assert!(offset_of!(Spec, abi_minor) == 6);
 const _: () = assert!(offset_of!(Spec, caps) == 8);
-const _: () = assert!(offset_of!(Spec, agents) == 12);
-const _: () = assert!(offset_of!(Spec, max_envs) == 16);
-const _: () = assert!(offset_of!(Spec, episode_limit) == 20);
-const _: () = assert!(offset_of!(Spec, tensors) == 24);
-const _: () = assert!(offset_of!(Spec, autoreset) == 28);
-const _: () = assert!(offset_of!(Spec, name) == 32);
+const _: () = assert!(offset_of!(Spec, needs) == 16);
+const _: () = assert!(offset_of!(Spec, tensor_bytes) == 24);
+const _: () = assert!(offset_of!(Spec, binding_bytes) == 26);
+const _: () = assert!(offset_of!(Spec, group_bytes) == 28);
+const _: () = assert!(offset_of!(Spec, arg_bytes) == 30);
+const _: () = assert!(offset_of!(Spec, tensors) == 32);
+const _: () = assert!(offset_of!(Spec, groups) == 36);
+const _: () = assert!(offset_of!(Spec, args) == 40);
+const _: () = assert!(offset_of!(Spec, strings_at) == 44);
+const _: () = assert!(offset_of!(Spec, strings_len) == 48);
+const _: () = assert!(offset_of!(Spec, max_envs) == 52);
+const _: () = assert!(offset_of!(Spec, episode_limit) == 56);
+const _: () = assert!(offset_of!(Spec, autoreset) == 60);
+const _: () = assert!(offset_of!(Spec, flags) == 64);
+const _: () = assert!(offset_of!(Spec, render_modes) == 68);
+const _: () = assert!(offset_of!(Spec, render_width) == 72);
+const _: () = assert!(offset_of!(Spec, render_height) == 76);
+const _: () = assert!(offset_of!(Spec, render_fps) == 80);
+const _: () = assert!(offset_of!(Spec, reward_low) == 84);
+const _: () = assert!(offset_of!(Spec, reward_high) == 88);
+const _: () = assert!(offset_of!(Spec, reward_threshold) == 92);
+const _: () = assert!(offset_of!(Spec, state_version) == 96);
+const _: () = assert!(offset_of!(Spec, state_max) == 100);
+const _: () = assert!(offset_of!(Spec, name) == 104);
+const _: () = assert!(offset_of!(Spec, version) == 108);
+const _: () = assert!(offset_of!(Spec, doc) == 112);
+const _: () = assert!(offset_of!(Spec, licence) == 116);
+const _: () = assert!(offset_of!(Spec, reserved) == 120);
 
-/// TensorDesc describes one tensor of one environment (no batch or time dimension).
+/// GroupDesc describes a group of agents, which share their spaces.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct GroupDesc {
+    /// string
+    pub name: u32,
+    /// most at once
+    pub agents: u32,
+    /// reserved, 0
+    pub flags: u32,
+    /// reserved, 0
+    pub reserved: [u32; 5],
+}
+
+const _: () = assert!(size_of::<GroupDesc>() == 32);
+const _: () = assert!(offset_of!(GroupDesc, name) == 0);
+const _: () = assert!(offset_of!(GroupDesc, agents) == 4);
+const _: () = assert!(offset_of!(GroupDesc, flags) == 8);
+const _: () = assert!(offset_of!(GroupDesc, reserved) == 12);
+
+/// TensorDesc describes one tensor of one environment, or of one agent with TensorPerAgent, without batch and time.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TensorDesc {
     pub role: u16,
-    /// distinguishes tensors of one role
+    /// counts tensors of one role and group
     pub index: u16,
+    pub group: u16,
     pub dtype: u8,
     /// 0 = scalar
     pub rank: u8,
-    /// reserved, 0
-    pub flags: u16,
+    pub flags: u32,
     pub shape: [u32; 6],
-    /// bounds of a Box; equal = unbounded
+    /// bounds of a Box, but for a side with TensorNoLow or TensorNoHigh
     pub low: f32,
     pub high: f32,
-    /// number of values of a Discrete tensor, 0 = Box
+    /// values of a Discrete tensor, or of each element of a MultiDiscrete one; 0 = Box
     pub n: u32,
-    /// NUL padded
-    pub name: [u8; 20],
+    /// first value of a Discrete tensor
+    pub start: i32,
+    pub values: u32,
+    /// Index of the observation that this is the last of, or of the action that this is the mask of
+    pub pair: u16,
+    /// reserved, 0
+    pub reserved: u16,
+    /// the host multiplies an element by it where it enters a network, such as 1/255; 0 = 1
+    pub scale: f32,
+    /// string; parts of a Dict or Tuple are paths such as inventory/0
+    pub path: u32,
+    /// string
+    pub doc: u32,
+    /// reserved, 0
+    pub reserved2: [u32; 14],
 }
 
-const _: () = assert!(size_of::<TensorDesc>() == 64);
+const _: () = assert!(size_of::<TensorDesc>() == 128);
 const _: () = assert!(offset_of!(TensorDesc, role) == 0);
 const _: () = assert!(offset_of!(TensorDesc, index) == 2);
-const _: () = assert!(offset_of!(TensorDesc, dtype) == 4);
-const _: () = assert!(offset_of!(TensorDesc, rank) == 5);
-const _: () = assert!(offset_of!(TensorDesc, flags) == 6);
-const _: () = assert!(offset_of!(TensorDesc, shape) == 8);
-const _: () = assert!(offset_of!(TensorDesc, low) == 32);
-const _: () = assert!(offset_of!(TensorDesc, high) == 36);
-const _: () = assert!(offset_of!(TensorDesc, n) == 40);
-const _: () = assert!(offset_of!(TensorDesc, name) == 44);
+const _: () = assert!(offset_of!(TensorDesc, group) == 4);
+const _: () = assert!(offset_of!(TensorDesc, dtype) == 6);
+const _: () = assert!(offset_of!(TensorDesc, rank) == 7);
+const _: () = assert!(offset_of!(TensorDesc, flags) == 8);
+const _: () = assert!(offset_of!(TensorDesc, shape) == 12);
+const _: () = assert!(offset_of!(TensorDesc, low) == 36);
+const _: () = assert!(offset_of!(TensorDesc, high) == 40);
+const _: () = assert!(offset_of!(TensorDesc, n) == 44);
+const _: () = assert!(offset_of!(TensorDesc, start) == 48);
+const _: () = assert!(offset_of!(TensorDesc, values) == 52);
+const _: () = assert!(offset_of!(TensorDesc, pair) == 56);
+const _: () = assert!(offset_of!(TensorDesc, reserved) == 58);
+const _: () = assert!(offset_of!(TensorDesc, scale) == 60);
+const _: () = assert!(offset_of!(TensorDesc, path) == 64);
+const _: () = assert!(offset_of!(TensorDesc, doc) == 68);
+const _: () = assert!(offset_of!(TensorDesc, reserved2) == 72);
+
+/// ArgDesc describes an argument of the configuration.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ArgDesc {
+    /// string
+    pub name: u32,
+    /// string
+    pub doc: u32,
+    pub kind: u32,
+    pub flags: u32,
+    /// bounds of a number; both 0 = none
+    pub min: f64,
+    pub max: f64,
+    /// string: the default, as in the configuration
+    pub value: u32,
+    /// string: one choice a line
+    pub choices: u32,
+    /// reserved, 0
+    pub reserved: [u32; 2],
+}
+
+const _: () = assert!(size_of::<ArgDesc>() == 48);
+const _: () = assert!(offset_of!(ArgDesc, name) == 0);
+const _: () = assert!(offset_of!(ArgDesc, doc) == 4);
+const _: () = assert!(offset_of!(ArgDesc, kind) == 8);
+const _: () = assert!(offset_of!(ArgDesc, flags) == 12);
+const _: () = assert!(offset_of!(ArgDesc, min) == 16);
+const _: () = assert!(offset_of!(ArgDesc, max) == 24);
+const _: () = assert!(offset_of!(ArgDesc, value) == 32);
+const _: () = assert!(offset_of!(ArgDesc, choices) == 36);
+const _: () = assert!(offset_of!(ArgDesc, reserved) == 40);
 
 /// Binding tells the guest where a tensor lies, in bytes of its linear memory. rl_bind takes one per described
 /// tensor, in the order of the description. The element (t, env, agent, i) is at
@@ -158,24 +421,59 @@ const _: () = assert!(offset_of!(TensorDesc, name) == 44);
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Binding {
-    /// aligned to 64 bytes
+    /// aligned to 64 bytes; 0 for a tensor that the host does not want
     pub ptr: u32,
     /// 0 for tensors without time
     pub stride_t: u32,
     pub stride_env: u32,
     pub stride_agent: u32,
     pub stride_elem: u32,
+    /// T, T+1 or 1
+    pub rows: u32,
+    /// every row begins at a multiple of it
+    pub row_align: u32,
     /// reserved, 0
-    pub reserved: [u32; 3],
+    pub reserved: [u32; 5],
 }
 
-const _: () = assert!(size_of::<Binding>() == 32);
+const _: () = assert!(size_of::<Binding>() == 48);
 const _: () = assert!(offset_of!(Binding, ptr) == 0);
 const _: () = assert!(offset_of!(Binding, stride_t) == 4);
 const _: () = assert!(offset_of!(Binding, stride_env) == 8);
 const _: () = assert!(offset_of!(Binding, stride_agent) == 12);
 const _: () = assert!(offset_of!(Binding, stride_elem) == 16);
-const _: () = assert!(offset_of!(Binding, reserved) == 20);
+const _: () = assert!(offset_of!(Binding, rows) == 20);
+const _: () = assert!(offset_of!(Binding, row_align) == 24);
+const _: () = assert!(offset_of!(Binding, reserved) == 28);
+
+/// HostDesc is what the host tells of itself, before rl_describe.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct HostDesc {
+    /// of this record: HostBytes
+    pub size: u32,
+    pub abi_major: u16,
+    pub abi_minor: u16,
+    /// what the host runs
+    pub features: u64,
+    pub max_tensors: u32,
+    /// of one tensor
+    pub max_elems: u32,
+    /// of all tensors that are bound at once
+    pub max_block_bytes: u32,
+    /// reserved, 0
+    pub reserved: [u32; 5],
+}
+
+const _: () = assert!(size_of::<HostDesc>() == 48);
+const _: () = assert!(offset_of!(HostDesc, size) == 0);
+const _: () = assert!(offset_of!(HostDesc, abi_major) == 4);
+const _: () = assert!(offset_of!(HostDesc, abi_minor) == 6);
+const _: () = assert!(offset_of!(HostDesc, features) == 8);
+const _: () = assert!(offset_of!(HostDesc, max_tensors) == 16);
+const _: () = assert!(offset_of!(HostDesc, max_elems) == 20);
+const _: () = assert!(offset_of!(HostDesc, max_block_bytes) == 24);
+const _: () = assert!(offset_of!(HostDesc, reserved) == 28);
 
 // What the host offers. Each is a capability: call only what the pipeline grants.
 #[cfg(target_arch = "wasm32")]
@@ -194,4 +492,7 @@ extern "C" {
     /// metric: (name, len, value f64). A number for the metrics under env/: it counts with the episode of the environment
     /// that rl_current_env names, by itself where that is not exported.
     pub fn metric(name: u32, len: u32, value: f64);
+    /// metric_env: (env, name, len, value f64, gather). The same for an environment by its index, gathered over its episode
+    /// as a tensor with that flag of TensorGather: 0 is the last value.
+    pub fn metric_env(env: u32, name: u32, len: u32, value: f64, gather: u32);
 }

@@ -76,8 +76,21 @@ pub struct Space {
     pub low: f32,
     /// Equal to low: unbounded.
     pub high: f32,
-    /// Values of a discrete space, 0 for a box.
+    /// Values of a discrete space, or of each of its elements; 0 for a box.
     pub n: u32,
+    /// First value of a discrete space.
+    pub start: i32,
+    /// Values of each element, where they differ; n is 0 then.
+    pub counts: Vec<u32>,
+    /// Bounds of each element, where they differ.
+    pub lows: Vec<f32>,
+    pub highs: Vec<f32>,
+    /// abi::TENSOR_…
+    pub flags: u32,
+    /// What the host multiplies an element by where it enters a network; 0 = 1.
+    pub scale: f32,
+    /// Path of the tensor, such as inventory/0; empty for the only one.
+    pub name: String,
 }
 
 impl Space {
@@ -86,9 +99,39 @@ impl Space {
         Space { n, ..Space::default() }
     }
 
+    /// Several choices, with so many values each.
+    pub fn multi_discrete(counts: &[u32]) -> Space {
+        Space { shape: vec![counts.len() as u32], counts: counts.to_vec(), ..Space::default() }
+    }
+
+    /// n elements of 0 or 1.
+    pub fn multi_binary(n: u32) -> Space {
+        Space { shape: vec![n], n: 2, flags: abi::TENSOR_BINARY, ..Space::default() }
+    }
+
     /// A tensor of numbers from low to high; equal bounds mean unbounded.
     pub fn boxed(low: f32, high: f32, shape: &[u32]) -> Space {
-        Space { shape: shape.to_vec(), low, high, n: 0 }
+        Space { shape: shape.to_vec(), low, high, ..Space::default() }
+    }
+
+    /// A picture of u8.
+    pub fn image(height: u32, width: u32, channels: u32) -> Space {
+        let shape = vec![height, width, channels];
+        Space { shape, high: 255.0, scale: 1.0 / 255.0, flags: abi::TENSOR_IMAGE_HWC, ..Space::default() }
+    }
+
+    /// How many values element i of a discrete space has.
+    pub(crate) fn count(&self, i: usize) -> u32 {
+        self.counts.get(i).copied().unwrap_or(self.n)
+    }
+
+    pub(crate) fn is_discrete(&self) -> bool {
+        self.n > 0 || !self.counts.is_empty()
+    }
+
+    /// How many values all elements have together: the length of an action mask.
+    pub(crate) fn choices(&self) -> u32 {
+        (0..self.elems().unwrap_or(0)).map(|i| self.count(i)).sum()
     }
 
     /// Number of elements, 1 for a scalar; None for an impossible shape.
@@ -107,7 +150,7 @@ impl Space {
 /// Describes an environment.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// name@version, at most 32 bytes.
+    /// name@version.
     pub name: String,
     pub action: Space,
     pub obs: Space,
@@ -115,11 +158,13 @@ pub struct Spec {
     pub episode_limit: u32,
     /// Most environments in one batch, 0 = no limit.
     pub max_envs: u32,
+    /// Of what save writes: raise it when that changes.
+    pub state_version: u32,
 }
 
 impl Spec {
     pub fn new(name: &str, action: Space, obs: Space) -> Spec {
-        Spec { name: name.to_string(), action, obs, episode_limit: 0, max_envs: 0 }
+        Spec { name: name.to_string(), action, obs, episode_limit: 0, max_envs: 0, state_version: 0 }
     }
 
     pub fn episode_limit(mut self, steps: u32) -> Spec {

@@ -18,7 +18,9 @@ const TRUNCATED: usize = 4;
 const FINAL: usize = 5;
 const MASK: usize = 6;
 
-/// What the SDK adds to the author's bytes: flags (u32) and random stream (u64).
+// What the SDK adds to the author's bytes: in front a head, the state's version and how many bytes follow it, u32 each;
+// behind them flags (u32) and random stream (u64).
+const HEAD: usize = 8;
 const SAVED: usize = 12;
 
 pub struct Batch<E: Env> {
@@ -27,7 +29,8 @@ pub struct Batch<E: Env> {
     waiting: Vec<bool>,
     idle: usize,
     mode: u32,
-    discrete: u32,
+    space: Space, // of an action
+    state_version: u32,
     bound: bool,
     action: Tensor<E::Action>,
     obs: Tensor<E::Obs>,
@@ -38,19 +41,35 @@ pub struct Batch<E: Env> {
     mask: Tensor<u8>,
 }
 
-fn desc(role: u16, dtype: u8, name: &str, space: &Space) -> TensorDesc {
+fn desc(role: u16, dtype: u8, flags: u32, space: &Space) -> TensorDesc {
     let mut d = TensorDesc {
         role,
         dtype,
         rank: space.shape.len() as u8,
+        flags: flags | space.flags,
         low: space.low,
         high: space.high,
         n: space.n,
+        start: space.start,
+        scale: space.scale,
         ..Default::default()
     };
+    if space.low == space.high && !space.is_discrete() && space.lows.is_empty() {
+        d.flags |= abi::TENSOR_NO_LOW | abi::TENSOR_NO_HIGH;
+    }
     d.shape[..space.shape.len()].copy_from_slice(&space.shape);
-    d.name[..name.len()].copy_from_slice(name.as_bytes());
     d
+}
+
+/// Adds a string to a string table and returns where it lies there.
+fn put(strings: &mut Vec<u8>, text: &str) -> u32 {
+    if text.is_empty() {
+        return 0;
+    }
+    let at = strings.len() as u32;
+    strings.extend_from_slice(text.as_bytes());
+    strings.push(0);
+    at
 }
 
 /// The spec for a configuration, or what is wrong with it.
@@ -67,41 +86,61 @@ fn resolve<E: Env>(config: &mut Config) -> Result<Spec, String> {
 }
 
 fn mask_space(spec: &Spec) -> Space {
-    let elems = spec.action.elems().unwrap_or(1) as u32;
-    Space { shape: vec![elems * spec.action.n], high: 1.0, ..Space::default() }
+    Space { shape: vec![spec.action.choices()], high: 1.0, ..Space::default() }
 }
 
-/// The bytes of a Spec and its tensors.
+/// The description of an environment: a Spec, its tensors, their values and the string table.
 pub fn describe<E: Env>(config: &str) -> Result<Vec<u8>, String> {
     let spec = resolve::<E>(&mut Config::parse(config))?;
     let (number, flag) = (Space::default(), Space { high: 1.0, ..Space::default() });
     let mut tensors = vec![
-        desc(abi::ROLE_ACTION, E::Action::DTYPE, "action", &spec.action),
-        desc(abi::ROLE_OBSERVATION, E::Obs::DTYPE, "obs", &spec.obs),
-        desc(abi::ROLE_REWARD, abi::F32, "reward", &number),
-        desc(abi::ROLE_TERMINATED, abi::U8, "terminated", &flag),
-        desc(abi::ROLE_TRUNCATED, abi::U8, "truncated", &flag),
-        desc(abi::ROLE_FINAL_OBSERVATION, E::Obs::DTYPE, "final_obs", &spec.obs),
+        (desc(abi::ROLE_ACTION, E::Action::DTYPE, abi::TENSOR_AT_T, &spec.action), &spec.action),
+        (desc(abi::ROLE_OBSERVATION, E::Obs::DTYPE, abi::TENSOR_AT_T1, &spec.obs), &spec.obs),
+        (desc(abi::ROLE_REWARD, abi::F32, abi::TENSOR_AT_T, &number), &number),
+        (desc(abi::ROLE_TERMINATED, abi::U8, abi::TENSOR_AT_T, &flag), &flag),
+        (desc(abi::ROLE_TRUNCATED, abi::U8, abi::TENSOR_AT_T, &flag), &flag),
+        (desc(abi::ROLE_FINAL_OBSERVATION, E::Obs::DTYPE, abi::TENSOR_NO_TIME, &spec.obs), &spec.obs),
     ];
+    let mask = mask_space(&spec);
     if E::MASKED {
-        tensors.push(desc(abi::ROLE_ACTION_MASK, abi::U8, "action_mask", &mask_space(&spec)));
+        tensors.push((desc(abi::ROLE_ACTION_MASK, abi::U8, abi::TENSOR_AT_T1, &mask), &mask));
     }
-    let mut head = abi::Spec {
+    let records = abi::SPEC_BYTES + tensors.len() * abi::TENSOR_BYTES;
+    let (mut values, mut strings) = (Vec::new(), vec![0]);
+    for (d, space) in tensors.iter_mut() {
+        let at = values.len();
+        space.counts.iter().for_each(|n| values.extend_from_slice(&n.to_le_bytes()));
+        space.lows.iter().chain(&space.highs).for_each(|x| values.extend_from_slice(&x.to_le_bytes()));
+        d.values = if values.len() > at { (records + at) as u32 } else { 0 };
+        d.path = put(&mut strings, &space.name);
+    }
+    let (name, version) = spec.name.split_once('@').unwrap_or((&spec.name, ""));
+    let (name, version) = (put(&mut strings, name), put(&mut strings, version));
+    let head = abi::Spec {
         size: abi::SPEC_BYTES as u32,
         abi_major: abi::ABI_MAJOR,
         abi_minor: abi::ABI_MINOR,
         caps: abi::CAP_STRIDES,
-        agents: 1,
+        tensor_bytes: abi::TENSOR_BYTES as u16,
+        binding_bytes: abi::BINDING_BYTES as u16,
+        group_bytes: abi::GROUP_BYTES as u16,
+        arg_bytes: abi::ARG_BYTES as u16,
+        tensors: tensors.len() as u32,
+        strings_at: (records + values.len()) as u32,
+        strings_len: strings.len() as u32,
         max_envs: spec.max_envs,
         episode_limit: spec.episode_limit,
-        tensors: tensors.len() as u32,
         autoreset: abi::AUTORESET_NEXT_STEP | abi::AUTORESET_SAME_STEP | abi::AUTORESET_DISABLED,
-        name: [0; 32],
+        reward_threshold: f32::NAN,
+        state_version: spec.state_version,
+        name,
+        version,
+        ..Default::default()
     };
-    let name = &spec.name.as_bytes()[..spec.name.len().min(32)];
-    head.name[..name.len()].copy_from_slice(name);
     let mut out = memory::struct_bytes(&head).to_vec();
-    tensors.iter().for_each(|t| out.extend_from_slice(memory::struct_bytes(t)));
+    tensors.iter().for_each(|(d, _)| out.extend_from_slice(memory::struct_bytes(d)));
+    out.extend_from_slice(&values);
+    out.extend_from_slice(&strings);
     Ok(out)
 }
 
@@ -130,7 +169,7 @@ impl<E: Env> Batch<E> {
             waiting: vec![true; count],
             idle: count,
             mode,
-            discrete: spec.action.n,
+            state_version: spec.state_version,
             bound: false,
             action: Tensor::new(elems(&spec.action), count),
             obs: Tensor::new(elems(&spec.obs), count),
@@ -139,6 +178,7 @@ impl<E: Env> Batch<E> {
             terminated: Tensor::new(1, count),
             truncated: Tensor::new(1, count),
             mask: Tensor::new(if E::MASKED { elems(&mask_space(&spec)) } else { 0 }, count),
+            space: spec.action,
         })
     }
 
@@ -207,18 +247,20 @@ impl<E: Env> Batch<E> {
 
     /// Checks every discrete action before anything moves, so that a bad one changes no environment.
     fn actions_ok(&self, actions: Rows<E::Action>, first: usize, end: usize) -> bool {
-        let n = self.discrete;
-        let mut all = 0;
-        if self.action.elems == 1 {
+        let space = &self.space;
+        if !space.is_discrete() {
+            return true;
+        }
+        if self.action.elems == 1 && space.start == 0 && space.n > 0 {
+            let mut all = 0;
             (first..end).for_each(|i| all |= actions.get(i).choice().unwrap_or(0));
-        } else {
-            (first..end).for_each(|i| actions.row(i).iter().for_each(|a| all |= a.choice().unwrap_or(0)));
+            if all < space.n {
+                return true; // no action is larger than all of them put together
+            }
         }
-        if n == 0 || all < n {
-            return true; // no action is larger than all of them put together
-        }
+        let legal = |(k, a): (usize, &E::Action)| a.choice().map_or(true, |a| a.wrapping_sub(space.start as u32) < space.count(k));
         for i in first..end {
-            if !self.waiting[i] && !actions.row(i).iter().all(|a| a.choice().map_or(true, |a| a < n)) {
+            if !self.waiting[i] && !actions.row(i).iter().enumerate().all(legal) {
                 CURRENT.store(i as u32, Ordering::Relaxed);
                 return false;
             }
@@ -298,25 +340,30 @@ impl<E: Env> Batch<E> {
     }
 
     pub fn save(&self, i: usize) -> Option<Vec<u8>> {
-        let mut data = Vec::new();
+        let mut data = vec![0; HEAD];
         if !self.envs[i].save(&mut data) {
             return None;
         }
         data.extend_from_slice(&(self.waiting[i] as u32).to_le_bytes());
         data.extend_from_slice(&self.rngs[i].state.to_le_bytes());
+        let bytes = (data.len() - HEAD) as u32;
+        data[..4].copy_from_slice(&self.state_version.to_le_bytes());
+        data[4..HEAD].copy_from_slice(&bytes.to_le_bytes());
         Some(data)
     }
 
     pub fn load(&mut self, i: usize, data: &[u8]) -> i32 {
-        if data.len() < SAVED {
+        if data.len() < HEAD + SAVED {
             return abi::STATUS_ARGUMENT;
         }
-        let (own, rest) = data.split_at(data.len() - SAVED);
-        let (mut flags, mut state) = ([0; 4], [0; 8]);
-        flags.copy_from_slice(&rest[..4]);
+        let number = |at: usize| u32::from_le_bytes([data[at], data[at + 1], data[at + 2], data[at + 3]]);
+        if number(0) != self.state_version {
+            return abi::STATUS_VERSION;
+        }
+        let (own, rest) = data[HEAD..].split_at(data.len() - HEAD - SAVED);
+        let (flags, mut state) = (number(data.len() - SAVED), [0; 8]);
         state.copy_from_slice(&rest[4..]);
-        let flags = u32::from_le_bytes(flags);
-        if flags > 1 || !self.envs[i].load(own) {
+        if number(4) as usize != data.len() - HEAD || flags > 1 || !self.envs[i].load(own) {
             return abi::STATUS_ARGUMENT;
         }
         self.set_waiting(i, flags == 1);

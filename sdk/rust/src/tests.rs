@@ -149,8 +149,9 @@ fn create_refuses_what_cannot_be() {
 #[test]
 fn description_has_a_table_of_tensors() {
     let data = batch::describe::<Counter>("").expect("described");
-    assert_eq!(data.len(), abi::SPEC_BYTES + 7 * abi::TENSOR_BYTES);
-    assert_eq!(&data[32..42], b"counter@1\0");
+    let strings = abi::SPEC_BYTES + 7 * abi::TENSOR_BYTES;
+    assert_eq!(&data[strings..], b"\0counter\x001\0");
+    assert_eq!(&data[44..52], [strings.to_le_bytes(), 11usize.to_le_bytes()].map(|n| n[..4].to_vec()).concat());
 }
 
 #[test]
@@ -216,9 +217,14 @@ fn a_saved_environment_has_the_same_future() {
         r.step(t, 0);
         assert_eq!(r.f32(1, t + 1, 0, 1), r.f32(1, t + 1, 1, 1));
     }
-    for bad in [&saved[..5], &[0xff; 20]] {
+    let mut flags = saved.clone();
+    *flags.last_mut().expect("bytes") = 0;
+    let at = flags.len() - 12;
+    flags[at] = 7;
+    for bad in [&saved[..5], &saved[..saved.len() - 1], &flags[..]] {
         assert_eq!(r.batch.load(0, bad), abi::STATUS_ARGUMENT);
     }
+    assert_eq!(r.batch.load(0, &[0xff; 40]), abi::STATUS_VERSION);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 #define NO_FINAL 1   // does not write the last observation of an episode
 #define STRIDES 2    // works addresses out from the described shape
 #define UNKNOWN_CAP 3
-#define FLAGS 4      // sets flags of a tensor, which are reserved
+#define FLAGS 4      // sets another axis of time than its role has
 #define BOX_ACTION 5 // is right, and more than this host runs
 
 #ifndef WRONG
@@ -24,31 +24,39 @@ static void copy(void *to, const void *from, uint32_t n)
     for (uint32_t i = 0; i < n; i++) ((uint8_t *)to)[i] = ((const uint8_t *)from)[i];
 }
 
-void rl_abi_v1(void) {}
+void rl_abi_v1rc(void) {}
 
-static rl_tensor_desc tensor(uint16_t role, uint8_t dtype, uint32_t elems, uint32_t n)
+static rl_tensor_desc tensor(uint16_t role, uint32_t time, uint8_t dtype, uint32_t elems, uint32_t n)
 {
-    rl_tensor_desc d = {.role = role, .dtype = dtype, .n = n, .rank = elems > 1};
+    rl_tensor_desc d = {.role = role, .flags = time, .dtype = dtype, .n = n, .rank = elems > 1};
     d.shape[0] = elems > 1 ? elems : 0;
-    d.flags = WRONG == FLAGS && role == RL_ROLE_REWARD;
+    if (WRONG == FLAGS && role == RL_ROLE_REWARD) d.flags = RL_TENSOR_AT_T1;
     return d;
 }
+
+static const char strings[] = "\0bare\0001"; // and the NUL at its end
 
 int32_t rl_describe(uint32_t config, uint32_t config_len, uint32_t buf, uint32_t cap)
 {
     (void)config, (void)config_len;
-    rl_spec s = {.size = sizeof s, .abi_major = 1, .agents = 1, .max_envs = MOST, .tensors = TENSORS, .episode_limit = PERIOD,
-                 .autoreset = RL_AUTORESET_SAME_STEP, .caps = WRONG == UNKNOWN_CAP ? 0x40 : RL_CAP_STRIDES, .name = "bare@1"};
+    rl_spec s = {.size = sizeof s, .abi_major = 1, .tensor_bytes = sizeof(rl_tensor_desc), .binding_bytes = sizeof(rl_binding),
+                 .group_bytes = RL_GROUP_BYTES, .arg_bytes = RL_ARG_BYTES, .max_envs = MOST, .tensors = TENSORS, .episode_limit = PERIOD,
+                 .autoreset = RL_AUTORESET_SAME_STEP, .caps = WRONG == UNKNOWN_CAP ? 0x40 : RL_CAP_STRIDES, .name = 1, .version = 6};
     rl_tensor_desc d[TENSORS] = {
-        tensor(RL_ROLE_ACTION, WRONG == BOX_ACTION ? RL_F32 : RL_I32, 1, WRONG == BOX_ACTION ? 0 : 2),
-        tensor(RL_ROLE_OBSERVATION, RL_F32, ELEMS, 0),
-        tensor(RL_ROLE_REWARD, RL_F32, 1, 0),   tensor(RL_ROLE_TERMINATED, RL_U8, 1, 0),
-        tensor(RL_ROLE_TRUNCATED, RL_U8, 1, 0), tensor(RL_ROLE_FINAL_OBSERVATION, RL_F32, ELEMS, 0),
+        tensor(RL_ROLE_ACTION, RL_TENSOR_AT_T, WRONG == BOX_ACTION ? RL_F32 : RL_I32, 1, WRONG == BOX_ACTION ? 0 : 2),
+        tensor(RL_ROLE_OBSERVATION, RL_TENSOR_AT_T1, RL_F32, ELEMS, 0),
+        tensor(RL_ROLE_REWARD, RL_TENSOR_AT_T, RL_F32, 1, 0),
+        tensor(RL_ROLE_TERMINATED, RL_TENSOR_AT_T, RL_U8, 1, 0),
+        tensor(RL_ROLE_TRUNCATED, RL_TENSOR_AT_T, RL_U8, 1, 0),
+        tensor(RL_ROLE_FINAL_OBSERVATION, RL_TENSOR_NO_TIME, RL_F32, ELEMS, 0),
     };
-    if (cap < sizeof s + sizeof d) return sizeof s + sizeof d;
+    s.strings_at = sizeof s + sizeof d;
+    s.strings_len = sizeof strings;
+    if (cap < s.strings_at + s.strings_len) return (int32_t)(s.strings_at + s.strings_len);
     copy((void *)(uintptr_t)buf, &s, sizeof s);
     copy((void *)(uintptr_t)(buf + sizeof s), d, sizeof d);
-    return sizeof s + sizeof d;
+    copy((void *)(uintptr_t)(buf + s.strings_at), strings, s.strings_len);
+    return (int32_t)(s.strings_at + s.strings_len);
 }
 
 int32_t rl_alloc(uint32_t size, uint32_t align)

@@ -71,16 +71,16 @@ class Source:
     def _describe(self) -> spec.EnvSpec:
         low, high = bounds(self.observation)
 
-        def observed(role: int, name: str) -> spec.Tensor:
-            return spec.Tensor(role, "f32", self.obs_shape, low, high, name=name)
+        def observed(role: int) -> spec.Tensor:
+            return spec.Tensor(role, "f32", self.obs_shape, low, high, flags=unbounded(low, high))
 
         tensors = [
             describe_action(self.action, self.use),
-            observed(spec.OBSERVATION, "observation"),
-            spec.Tensor(spec.REWARD, "f32", name="reward"),
-            spec.Tensor(spec.TERMINATED, "u8", name="terminated"),
-            spec.Tensor(spec.TRUNCATED, "u8", name="truncated"),
-            observed(spec.FINAL_OBSERVATION, "final_observation"),
+            observed(spec.OBSERVATION),
+            spec.Tensor(spec.REWARD, "f32"),
+            spec.Tensor(spec.TERMINATED, "u8"),
+            spec.Tensor(spec.TRUNCATED, "u8"),
+            observed(spec.FINAL_OBSERVATION),
         ]
         name = self.use.rpartition(":")[2]
         return spec.EnvSpec(f"{name}@{gymnasium.__version__}", tensors, spec.SAME_STEP | spec.NEXT_STEP | spec.DISABLED,
@@ -127,10 +127,10 @@ def keyword_arguments(args: dict[str, str]) -> dict[str, Any]:
 
 def describe_action(space: spaces.Space[Any], use: str) -> spec.Tensor:
     if isinstance(space, spaces.Discrete):
-        return spec.Tensor(spec.ACTION, "i32", n=int(space.n), name="action")
+        return spec.Tensor(spec.ACTION, "i32", n=int(space.n))
     if isinstance(space, spaces.Box):
         low, high = bounds(space)
-        return spec.Tensor(spec.ACTION, "f32", checked(space.shape, use), low, high, name="action")
+        return spec.Tensor(spec.ACTION, "f32", checked(space.shape, use), low, high, flags=unbounded(low, high))
     raise Unusable(f"{use} has the action space {space}: rlhost runs Discrete and Box actions; "
                    "wrap it in a gymnasium.ActionWrapper that has one of these")
 
@@ -147,6 +147,11 @@ def checked(shape: tuple[int, ...], use: str) -> tuple[int, ...]:
     if len(shape) > spec.MAX_RANK or 0 in shape:
         raise Unusable(f"{use} has a Box of shape {shape}: rlhost takes up to {spec.MAX_RANK} dimensions, none of them 0")
     return tuple(int(n) for n in shape)
+
+
+def unbounded(low: float, high: float) -> int:
+    """The flags of a Box whose bounds are equal, that is, which has none."""
+    return spec.NO_LOW | spec.NO_HIGH if low == high else 0
 
 
 def bounds(space: spaces.Space[Any]) -> tuple[float, float]:

@@ -1,0 +1,99 @@
+package hostabi
+
+import (
+	"math"
+	"slices"
+)
+
+// Tensor is one tensor of one environment, or of one agent with TensorPerAgent: a TensorDesc with what it refers to.
+type Tensor struct {
+	Role        Role
+	Index       uint16
+	Group       uint16
+	DType       DType
+	Rank        uint8
+	Flags       TensorFlags // without an axis of time, Describe adds that of the role
+	Shape       [MaxRank]uint32
+	Low, High   float32
+	N           uint32
+	Start       int32
+	Pair        uint16
+	Scale       float32
+	Path, Doc   string
+	Lows, Highs []float32 // of each element of a Box; nil = Low and High
+	Counts      []uint32  // values of each element of a MultiDiscrete tensor; nil = N
+}
+
+// Elems returns the number of elements, 1 for a scalar, or 0 if the product exceeds limit or the rank is not allowed. The
+// check cannot overflow.
+func (t *Tensor) Elems(limit int) int {
+	if int(t.Rank) > MaxRank {
+		return 0
+	}
+	n := 1
+	for _, dim := range t.Shape[:t.Rank] {
+		if dim == 0 || uint64(dim) > uint64(limit/n) {
+			return 0
+		}
+		n *= int(dim)
+	}
+	return n
+}
+
+// Discrete reports whether elements are numbers of choices.
+func (t *Tensor) Discrete() bool { return t.N > 0 || len(t.Counts) > 0 }
+
+// Count returns how many values element i of a discrete tensor has.
+func (t *Tensor) Count(i int) int {
+	if len(t.Counts) > 0 {
+		return int(t.Counts[i])
+	}
+	return int(t.N)
+}
+
+// Choices returns how many values all elements of a discrete tensor have together: the length of its mask. It is 0 for a Box.
+func (t *Tensor) Choices() int {
+	n := 0
+	for _, c := range t.Counts {
+		n += int(c)
+	}
+	return n + int(t.N)*t.Elems(MaxTensorElems)
+}
+
+// Bounds returns the bounds of element i of a Box, infinite where it has none.
+func (t *Tensor) Bounds(i int) (low, high float32) {
+	low, high = t.Low, t.High
+	if len(t.Lows) > 0 {
+		low, high = t.Lows[i], t.Highs[i]
+	}
+	if t.Flags&TensorNoLow != 0 {
+		low = float32(math.Inf(-1))
+	}
+	if t.Flags&TensorNoHigh != 0 {
+		high = float32(math.Inf(1))
+	}
+	return low, high
+}
+
+// Equal reports whether two tensors mean the same to whoever reads and writes them; documentation and index apart.
+func (t *Tensor) Equal(o *Tensor) bool {
+	return t.Role == o.Role && t.Group == o.Group && t.DType == o.DType && t.Rank == o.Rank && t.timed() == o.timed() && t.Shape == o.Shape &&
+		t.Low == o.Low && t.High == o.High && t.N == o.N && t.Start == o.Start && t.Pair == o.Pair && t.Scale == o.Scale && t.Path == o.Path &&
+		slices.Equal(t.Lows, o.Lows) && slices.Equal(t.Highs, o.Highs) && slices.Equal(t.Counts, o.Counts)
+}
+
+// roleTime is the axis of time of each role.
+var roleTime = [lastRole + 1]TensorFlags{
+	RoleAction: TensorAtT, RoleObservation: TensorAtT1, RoleReward: TensorAtT, RoleTerminated: TensorAtT, RoleTruncated: TensorAtT,
+	RoleActionMask: TensorAtT1, RoleFinalObservation: TensorNoTime, RoleActive: TensorAtT1, RoleInfo: TensorAtT, RoleState: TensorAtT1,
+	RoleFinalState: TensorNoTime, RoleDiscount: TensorAtT, RoleCost: TensorAtT, RoleResetParam: TensorNoTime,
+	RoleEpisodeSeed: TensorNoTime, RolePolicyID: TensorNoTime, RoleEndReason: TensorAtT,
+}
+
+// timed returns the flags with an axis of time.
+func (t *Tensor) timed() TensorFlags {
+	if t.Flags&TensorTime == 0 && t.Role <= lastRole {
+		return t.Flags | roleTime[t.Role]
+	}
+	return t.Flags
+}
