@@ -95,13 +95,16 @@ var errInterrupted = errors.New("interrupted")
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
+// compilerCommand is the first argument by which this program calls itself to compile a module; see wasm.ServeCompiler.
+const compilerCommand = "compile-module"
+
 // run is the program without the process around it.
 func run(args []string, out, errOut io.Writer) int {
 	if runtime.GOOS != "linux" {
 		fmt.Fprintf(errOut, "rlhost: this is %s; rlhost runs on Linux alone, because it shares sealed memory files between host and plugins\n", runtime.GOOS)
 		return exitFailed
 	}
-	if len(args) > 0 && args[0] == builtin.CompilerCommand {
+	if len(args) > 0 && args[0] == compilerCommand {
 		return wasm.ServeCompiler(args[1:])
 	}
 	keepFileSizeErrors()
@@ -162,7 +165,7 @@ func (p *program) exitCode(err error) int {
 
 // withParts calls fn with the table of what pipelines may name, and closes the engines afterwards.
 func (p *program) withParts(fn func(*graph.Parts, *builtin.Engines) error) error {
-	parts, e := builtin.New(p.logger(), runner.Output{})
+	parts, e := builtin.New(builtin.Options{Log: p.logger(), Compiler: compilerCommand})
 	return p.also(fn(parts, e), e.Close())
 }
 

@@ -197,7 +197,7 @@ type pluginServeCommand struct{}
 // Run makes this program a plugin with the built-in components, and a worker of environments that are modules. It does
 // not return.
 func (c *pluginServeCommand) Run(p *program) error {
-	_, e := builtin.New(p.logger(), runner.Output{})
+	_, e := builtin.New(builtin.Options{Log: p.logger(), Compiler: compilerCommand})
 	sdk.Serve(sdk.Plugin{
 		Kinds:  builtin.Kinds(runner.Output{}),
 		Policy: builtin.DecodePolicy,

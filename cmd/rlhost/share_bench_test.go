@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"slices"
 	"syscall"
 	"testing"
@@ -18,7 +17,6 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/pipeline"
-	"github.com/rlhost/rlhost/plugins/runner"
 )
 
 // actingPipeline rolls out with a policy whose weights never change; nobody receives the trajectories.
@@ -70,7 +68,7 @@ on_full = "coalesce"
 // a share of the whole: (whole - env - act) / whole.
 func BenchmarkRolloutShare(b *testing.B) {
 	const slice = 400 * time.Millisecond // long beside the block that each split leaves unfinished
-	parts, engines := builtin.New(slog.New(slog.DiscardHandler), runner.Output{})
+	parts, engines := builtin.New(builtin.Options{})
 	defer engines.Close()
 	env, err := parts.Load(context.Background(), "cartpole", graph.EnvTable{Source: env.Source{Use: "cartpole@1"}}, ".")
 	if err != nil {

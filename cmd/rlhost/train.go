@@ -73,7 +73,7 @@ func (c *trainCommand) Run(p *program) error {
 	}
 	t.program = p.onScreen(c.JSON)
 	t.program = t.program.recording(t.records)
-	t.parts, t.engines = builtin.New(t.logger(), t.output())
+	t.parts, t.engines = builtin.New(builtin.Options{Log: t.logger(), Output: t.output(), Compiler: compilerCommand})
 	ctx, stop := t.interruptible(t.parting)
 	defer stop()
 	err = t.train(ctx)

@@ -1,7 +1,7 @@
 // Package session is a training as a library: it begins or resumes one, saves checkpoints, answers commands, and evaluates
 // what came out.
 //
-//	parts, engines := builtin.New(log, runner.Output{})
+//	parts, engines := builtin.New(builtin.Options{Log: log})
 //	g, problems := graph.Parse(file, text, graph.ParseOptions{Parts: parts})
 //	result, err := session.Train(ctx, session.Options{Parts: parts, Graph: g})
 //	err = engines.Close()

@@ -3,13 +3,11 @@ package session_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
-	"github.com/rlhost/rlhost/plugins/runner"
 )
 
 // cartpole is a pipeline of a few thousand env steps that comes to the same each time.
@@ -32,7 +30,7 @@ func ExampleTrain() {
 	dir, _ := os.MkdirTemp("", "runs")
 	defer os.RemoveAll(dir)
 
-	parts, engines := builtin.New(slog.New(slog.DiscardHandler), runner.Output{})
+	parts, engines := builtin.New(builtin.Options{})
 	defer engines.Close()
 	g, problems := graph.Parse("cartpole.toml", []byte(cartpole), graph.ParseOptions{Parts: parts, Sets: []string{"run.dir=" + dir}})
 	if g == nil {

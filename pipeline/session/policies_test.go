@@ -10,12 +10,11 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
-	"github.com/rlhost/rlhost/plugins/runner"
 )
 
 // Of two policies one must be named, wherever it stands in the file.
 func TestTrain_PoliciesAreLookedUpByName(t *testing.T) {
-	parts, engines := builtin.New(slog.New(slog.DiscardHandler), runner.Output{})
+	parts, engines := builtin.New(builtin.Options{})
 	t.Cleanup(func() {
 		if err := engines.Close(); err != nil {
 			t.Error(err)

@@ -10,12 +10,11 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
-	"github.com/rlhost/rlhost/plugins/runner"
 )
 
 // A program that trains in two sessions comes to what it would have come to in one, and its observer is told of both.
 func TestResume_GoesOnExactlyAndTellsOfIt(t *testing.T) {
-	parts, engines := builtin.New(slog.New(slog.DiscardHandler), runner.Output{})
+	parts, engines := builtin.New(builtin.Options{})
 	t.Cleanup(func() {
 		if err := engines.Close(); err != nil {
 			t.Error(err)

@@ -23,7 +23,6 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/learner"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/plugins/runner"
 )
 
 // The tests named TestS1… are what must be true of the learning, one group for each of its numbered rules. They run
@@ -161,7 +160,7 @@ func (x experiment) must(t *testing.T) *outcome {
 
 // parts is the program's table with the lab's environment and the tap in it.
 func (x experiment) parts(tapped *tap) *graph.Parts {
-	parts, _ := builtin.New(slog.New(slog.DiscardHandler), runner.Output{})
+	parts, _ := builtin.New(builtin.Options{})
 	parts.Kinds["tap"] = func() component.Component { return tapped }
 	if x.runner != nil {
 		parts.Kinds["rollout"] = x.runner

@@ -3,7 +3,6 @@ package session_test
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"testing"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/rlhost/rlhost/pipeline/runs"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/learner"
-	"github.com/rlhost/rlhost/plugins/runner"
 )
 
 const swappedFile = `rlhost = 1
@@ -31,7 +29,7 @@ anneal_env_steps = 500_000
 // hashesOf trains and returns the hash of the parameters after each dataset. change is called beside the run.
 func hashesOf(t *testing.T, steps int, change func(p *pipeline.Pipeline, parts *graph.Parts)) (hashes []string) {
 	t.Helper()
-	parts, engines := builtin.New(slog.New(slog.DiscardHandler), runner.Output{})
+	parts, engines := builtin.New(builtin.Options{})
 	g, problems := graph.Parse("swapped.toml", []byte(swappedFile), graph.ParseOptions{
 		Parts: parts, Sets: []string{fmt.Sprintf("run.stop.env_steps=%d", steps)},
 	})

@@ -1,7 +1,7 @@
 // Package builtin is the literal table of what comes with the program: the kinds of components, the runtimes of plugins,
 // the backends of policies and the environments. What is linked is what is listed, and nothing else enumerates them.
 //
-//	parts, engines := builtin.New(log, runner.Output{})
+//	parts, engines := builtin.New(builtin.Options{Log: log})
 //	defer engines.Close()
 //	g, problems := graph.Parse(file, text, graph.ParseOptions{Parts: parts})
 //

@@ -25,12 +25,10 @@ import (
 	"github.com/rlhost/rlhost/plugins/wasm"
 )
 
-// CompilerCommand is the first argument by which this program calls itself to compile a module; see wasm.ServeCompiler.
-const CompilerCommand = "compile-module"
-
 // Engines run plugins: WebAssembly modules in this process, native programs in others. Each starts when it is needed.
 type Engines struct {
-	log *slog.Logger
+	log      *slog.Logger
+	compiler string // see Options
 
 	mu      sync.Mutex
 	modules *wasm.Runtime  // guarded by mu; nil until one is loaded
@@ -40,7 +38,7 @@ type Engines struct {
 // wasm returns the engine for WebAssembly modules.
 func (e *Engines) wasm() (*wasm.Runtime, error) {
 	return started(e, &e.modules, func() (*wasm.Runtime, error) {
-		return wasm.New(wasm.Options{Log: e.log, Compiler: CompilerCommand})
+		return wasm.New(wasm.Options{Log: e.log, Compiler: e.compiler})
 	})
 }
 

@@ -19,12 +19,24 @@ import (
 	"github.com/rlhost/rlhost/plugins/runner"
 )
 
+// Options configure the parts. The zero value works.
+type Options struct {
+	Log    *slog.Logger  // nil discards messages
+	Output runner.Output // how progress is reported
+	// Compiler is the first argument at which this program's main calls wasm.ServeCompiler. Modules that are not in the
+	// cache are then compiled by this program in a process of its own, within limits; "" compiles them in this process.
+	Compiler string
+}
+
 // New returns the table of everything that a pipeline may name, and the engines that run what it loads. The caller closes
-// the engines once nothing that came out of the table is used any more. Progress is reported as o says.
-func New(log *slog.Logger, o runner.Output) (*graph.Parts, *Engines) {
-	e := &Engines{log: log}
+// the engines once nothing that came out of the table is used any more.
+func New(o Options) (*graph.Parts, *Engines) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	e := &Engines{log: o.Log, compiler: o.Compiler}
 	return &graph.Parts{
-		Kinds:        Kinds(o),
+		Kinds:        Kinds(o.Output),
 		Load:         e.load,
 		Plugin:       e.plugin,
 		EnvPlugins:   envPlugins(""),

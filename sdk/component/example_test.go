@@ -3,14 +3,12 @@ package component_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 
 	"github.com/rlhost/rlhost/core/component/author"
 	"github.com/rlhost/rlhost/pipeline/graph"
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
-	"github.com/rlhost/rlhost/plugins/runner"
 	"github.com/rlhost/rlhost/sdk/component"
 )
 
@@ -83,7 +81,7 @@ on_full = "block"
 func Example() {
 	dir, _ := os.MkdirTemp("", "runs")
 	defer os.RemoveAll(dir)
-	parts, engines := builtin.New(slog.New(slog.DiscardHandler), runner.Output{})
+	parts, engines := builtin.New(builtin.Options{})
 	defer engines.Close()
 
 	mine := &purse{} // the pipeline has one instance, so one is enough

@@ -2,7 +2,6 @@ package shaper
 
 import (
 	"fmt"
-	"log/slog"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -17,7 +16,6 @@ import (
 	"github.com/rlhost/rlhost/pipeline/session"
 	"github.com/rlhost/rlhost/plugins/builtin"
 	"github.com/rlhost/rlhost/plugins/plugintest"
-	"github.com/rlhost/rlhost/plugins/runner"
 )
 
 func TestShaper_RewritesRewardsInPlace(t *testing.T) {
@@ -130,7 +128,7 @@ func TestShaper_LearnsTheSameInBothRuntimes(t *testing.T) {
 // train returns the hash of the parameters that come out of a training with the shaper.
 func train(t *testing.T, keys string, scale float64, sets ...string) string {
 	t.Helper()
-	parts, engines := builtin.New(slog.New(slog.DiscardHandler), runner.Output{})
+	parts, engines := builtin.New(builtin.Options{})
 	defer engines.Close()
 	parts.Kinds["reward_shaper"] = author.Kind(New)
 	text := fmt.Sprintf(shaped, keys, scale)
