@@ -8,13 +8,19 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/hostabi/native"
 	"github.com/rlhost/rlhost/internal/testkit"
 )
 
 func laidOut(t testing.TB) *Schema {
 	t.Helper()
-	s, err := NewSchema(testkit.Spec(4, 2, true), Shape{Steps: 3, Envs: 5})
+	spec := testkit.Spec(4, 2, true)
+	spec, err := hostabi.ParseSpec(spec.Describe()) // as a description has it
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewSchema(spec, Shape{Steps: 3, Envs: 5})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -172,7 +172,8 @@ enum {
     // and Split a LinkEnvFault.
     RLH_LINK_ENV_REPLY = 65315,
     // RLH_LINK_ENV_METRIC, from the worker: T is the number of a name it has announced before, inline_[0] the bits of an f64,
-    // inline_[1] the index of the environment that reports it plus 1, 0 if that is not known.
+    // inline_[1] the index of the environment that reports it plus 1, 0 if that is not known, Split the flag of TensorGather
+    // by which the numbers of an episode become one.
     RLH_LINK_ENV_METRIC = 65316,
 };
 

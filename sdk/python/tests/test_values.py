@@ -25,15 +25,21 @@ class ControlTest(unittest.TestCase):
 
 class SpecTest(unittest.TestCase):
     def test_a_description_comes_back(self):
-        obs = rlhost.Tensor(2, "f32", (84, 84, 4), 0, 255, name="observation")
-        made = rlhost.EnvSpec("pong@1", [rlhost.Tensor(1, "i32", n=6, name="action"), obs], 6, 27000, 9)
+        obs = rlhost.Tensor(2, "f32", (84, 84, 4), 0, 255, path="frame", flags=4)
+        place = rlhost.Tensor(2, "f32", (2,), path="place", index=1, flags=4, lows=(-1.0, 0.0), highs=(1.0, 2.0))
+        moves = rlhost.Tensor(1, "i32", (2,), flags=2, counts=(3, 5), start=1)
+        made = rlhost.EnvSpec("pong@1", [rlhost.Tensor(1, "i32", n=6, flags=2), obs], 6, 27000, 9, reward_threshold=21.0)
         self.assertEqual(rlhost.EnvSpec.unpack(made.pack()), made)
         self.assertEqual((made.actions, made.obs_elems), (6, 84 * 84 * 4))
+        rich = rlhost.EnvSpec("rich@2", [moves, obs, place], reward_threshold=0.0)
+        self.assertEqual(rlhost.EnvSpec.unpack(rich.pack()), rich)
+        self.assertEqual(moves.choices, 8)
 
     def test_what_is_no_description_is_an_error(self):
         import struct
         data = rlhost.EnvSpec("x@1", [rlhost.Tensor(1, "i32", n=6)]).pack()
-        for wrong in (b"", data[:-1], data[:4] + b"\2" + data[5:], data[:24] + b"\xff" + data[25:], data[:68] + b"\x63" + data[69:]):
+        for wrong in (b"", data[:-1], data[:4] + b"\2" + data[5:], data[:32] + b"\xff" + data[33:], data[:134] + b"\x63" + data[135:],
+                      data[:104] + b"\xff" + data[105:]):
             with self.assertRaises((ValueError, struct.error)):
                 rlhost.EnvSpec.unpack(wrong)
 

@@ -83,7 +83,7 @@ static int failures;
 // Bench is one batch with two rows of time, in rows or columns.
 typedef struct {
     uint32_t batch, envs;
-    rl_tensor_desc desc[RL_TENSORS];
+    rl_part part[RL_TENSORS];
     rl_binding bind[RL_TENSORS];
 } Bench;
 
@@ -99,23 +99,16 @@ static int32_t create(const char *config, uint32_t envs, uint32_t mode)
     return rl_create(put(config, (uint32_t)strlen(config)), (uint32_t)strlen(config), envs, mode);
 }
 
-static uint32_t elements(const rl_tensor_desc *d)
-{
-    uint32_t n = 1;
-    for (uint32_t i = 0; i < d->rank; i++) n *= d->shape[i];
-    return n;
-}
-
 static Bench start(const char *config, uint32_t envs, uint32_t mode, bool columns)
 {
     Bench b = {.envs = envs};
-    uint32_t count = rl_descs(&rl_the_env, b.desc);
+    uint32_t count = rl_parts(&rl_the_env, b.part);
     b.batch = (uint32_t)create(config, envs, mode);
     for (uint32_t k = 0; k < count; k++) {
-        uint32_t size = rl_dtype_bytes(b.desc[k].dtype), n = elements(&b.desc[k]);
+        uint32_t size = rl_dtype_bytes(b.part[k].desc.dtype), n = rl_elements(&b.part[k].space);
         uint32_t stride_t = k == RL_T_FINAL ? 0 : size * n * envs;
-        b.bind[k] = (rl_binding){(uint32_t)rl_alloc(2 * size * n * envs, 64), stride_t, columns ? size : size * n, 0,
-                                 columns ? size * envs : size, {0}};
+        b.bind[k] = (rl_binding){.ptr = (uint32_t)rl_alloc(2 * size * n * envs, 64), .stride_t = stride_t,
+                                 .stride_env = columns ? size : size * n, .stride_elem = columns ? size * envs : size};
     }
     CHECK(rl_bind(b.batch, put(b.bind, sizeof b.bind), count) == RL_STATUS_OK);
     return b;
@@ -198,16 +191,42 @@ static void test_numbers(void)
 static void test_description(void)
 {
     int32_t need = rl_describe(put("", 0), 0, put("", 0), 0);
-    CHECK(need == 64 + 64 * (int32_t)rl_descs(&rl_the_env, (rl_tensor_desc[RL_TENSORS]){{0}}));
+    uint32_t tensors = rl_parts(&rl_the_env, (rl_part[RL_TENSORS]){{{0}, {0}}});
     uint32_t at = (uint32_t)rl_alloc((uint32_t)need, 64);
     memset(rl_at(at), 0xee, (size_t)need);
     CHECK(rl_describe(put("", 0), 0, at, (uint32_t)need - 1) == need && *(uint8_t *)rl_at(at) == 0xee);
     CHECK(rl_describe(put("", 0), 0, at, (uint32_t)need) == need);
     rl_spec *spec = rl_at(at);
-    CHECK(spec->size == 64 && spec->abi_major == 1 && spec->agents == 1 && spec->max_envs == 100 && !strcmp(spec->name, "probe@2"));
+    const char *strings = (const char *)spec + spec->strings_at;
+    CHECK(spec->size == RL_SPEC_BYTES && spec->abi_major == 1 && spec->tensors == tensors && spec->max_envs == 100);
+    CHECK(spec->tensor_bytes == RL_TENSOR_BYTES && spec->binding_bytes == RL_BINDING_BYTES && spec->state_version == 0);
+    CHECK(spec->strings_at + spec->strings_len == (uint32_t)need && !strings[0]);
+    CHECK(!strcmp(strings + spec->name, "probe") && !strcmp(strings + spec->version, "2") && isnan(spec->reward_threshold));
     rl_tensor_desc *d = (rl_tensor_desc *)(spec + 1);
     CHECK(d[1].role == RL_ROLE_OBSERVATION && d[1].rank == 2 && d[1].shape[0] == 3 && d[1].shape[1] == 5 && d[1].high == 255);
-    CHECK(d[5].role == RL_ROLE_FINAL_OBSERVATION && !strcmp(d[5].name, "final_obs"));
+    CHECK(d[1].flags == RL_TENSOR_AT_T1 && d[2].flags & RL_TENSOR_NO_LOW && d[5].flags & RL_TENSOR_NO_TIME);
+    CHECK(d[5].role == RL_ROLE_FINAL_OBSERVATION && d[5].pair == 0);
+}
+
+// test_spaces looks at what the description says of each kind of space.
+static void test_spaces(void)
+{
+    static const float lows[] = {-1, 0}, highs[] = {1, 2};
+    rl_env env = rl_the_env;
+    env.action = (rl_space)RL_MULTI_DISCRETE(3, 1, 4);
+    env.obs = (rl_space){.dtype = RL_F32, .rank = 1, .shape = {2}, .lows = lows, .highs = highs, .name = "inventory/0"};
+    static uint8_t to[4096];
+    uint32_t need = rl_put_description(&env, NULL);
+    CHECK(need <= sizeof to && rl_put_description(&env, to) == need);
+    rl_spec *spec = (rl_spec *)(void *)to;
+    rl_tensor_desc *d = (rl_tensor_desc *)(void *)(to + sizeof *spec);
+    CHECK(rl_choices(&env.action) == 8 && d[0].n == 0 && d[0].shape[0] == 3 && ((uint32_t *)(void *)(to + d[0].values))[2] == 4);
+    CHECK(((float *)(void *)(to + d[1].values))[0] == -1 && ((float *)(void *)(to + d[1].values))[3] == 2);
+    CHECK(!strcmp((char *)to + spec->strings_at + d[1].path, "inventory/0") && !(d[1].flags & RL_TENSOR_NO_LOW));
+    env.obs = (rl_space)RL_IMAGE(4, 5, 3);
+    env.action = (rl_space)RL_MULTI_BINARY(7);
+    rl_put_description(&env, to);
+    CHECK(d[0].n == 2 && d[0].flags & RL_TENSOR_BINARY && d[1].dtype == RL_U8 && d[1].flags & RL_TENSOR_IMAGE_HWC && d[1].scale < 0.004f);
 }
 
 static void act(Bench *b, uint32_t i)
@@ -262,8 +281,12 @@ static void test_saved_state(void)
     rl_step(b.batch, 0);
     uint32_t at = (uint32_t)rl_alloc(1024, 64);
     int32_t n = rl_save(b.batch, 0, at, 1024);
-    CHECK(n == (int32_t)sizeof(Probe) + 12 && rl_save(b.batch, 0, at, 1) == n && rl_save(b.batch, 2, at, 1024) == RL_STATUS_ARGUMENT);
+    CHECK(n == (int32_t)sizeof(Probe) + 20 && rl_save(b.batch, 0, at, 1) == n && rl_save(b.batch, 2, at, 1024) == RL_STATUS_ARGUMENT);
     CHECK(rl_load(b.batch, 1, at, (uint32_t)n) == RL_STATUS_OK && rl_load(b.batch, 1, at, (uint32_t)n - 1) == RL_STATUS_ARGUMENT);
+    uint32_t *head = rl_at(at);
+    CHECK(head[0] == 0 && head[1] == (uint32_t)n - 8);
+    head[0] = 1;
+    CHECK(rl_load(b.batch, 1, at, (uint32_t)n) == RL_STATUS_VERSION && rl_load(b.batch, 1, at, 7) == RL_STATUS_ARGUMENT);
     rl_step(b.batch, 0);
     CHECK(*(float *)element(&b, RL_T_REWARD, 0, 0, 0) == *(float *)element(&b, RL_T_REWARD, 0, 1, 0));
     rl_destroy(b.batch);
@@ -272,7 +295,7 @@ static void test_saved_state(void)
 static void test_bindings(void)
 {
     Bench b = start("", 2, RL_AUTORESET_SAME_STEP, false);
-    uint32_t n = rl_descs(&rl_the_env, b.desc);
+    uint32_t n = rl_parts(&rl_the_env, b.part);
     CHECK(rl_bind(b.batch, put(b.bind, sizeof b.bind), n - 1) == RL_STATUS_ARGUMENT);
     Bench bad = b;
     bad.bind[RL_T_REWARD].stride_env = 6;
@@ -305,6 +328,7 @@ int main(void)
     test_arguments();
     test_numbers();
     test_description();
+    test_spaces();
     test_steps(false);
     test_steps(true);
     test_terminated_wins();
