@@ -168,7 +168,7 @@ func (a *alone) step(b *testing.B, d time.Duration) float64 {
 // act acts on two splits at once, as the whole does.
 func (a *alone) act(b *testing.B, d time.Duration) float64 {
 	request := policy.Request{
-		Action: a.stage.Action(), LogProb: a.stage.LogProb(), Value: a.stage.Value(), Obs: a.stage.Obs(), Seed: 1,
+		Action: a.stage.Actions(), LogProb: a.stage.LogProb(), Value: a.stage.Value(), Obs: a.stage.Observations(), Seed: 1,
 	}
 	a.requests = append(a.requests[:0], request, request)
 	return perStep(b, d, func(i int) error {

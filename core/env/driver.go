@@ -21,6 +21,8 @@ type Driver struct {
 	whole *trajectory.Schema // of the block with its margins
 	mode  hostabi.Autoreset
 	t     int // row observed and not acted on yet
+
+	observations, actions, masks []trajectory.Matrix // what the methods of these names have returned
 }
 
 // DriverRows is the default of DriverOptions.Rows.
@@ -150,6 +152,27 @@ func (s *Driver) Action() []int32 {
 		s.carry()
 	}
 	return s.tr.Row(trajectory.Action, s.t).Int32()
+}
+
+// Actions returns room for every action of the coming step.
+func (s *Driver) Actions() []trajectory.Matrix {
+	if s.t == s.tr.Schema.Shape.Steps {
+		s.carry()
+	}
+	s.actions = s.tr.Rows(s.actions[:0], trajectory.Action, s.t)
+	return s.actions
+}
+
+// Observations returns everything that the environments observe now.
+func (s *Driver) Observations() []trajectory.Matrix {
+	s.observations = s.tr.Rows(s.observations[:0], trajectory.Obs, s.t)
+	return s.observations
+}
+
+// Masks returns which choices of every action are legal now; see trajectory.Trajectory.Masks.
+func (s *Driver) Masks() []trajectory.Matrix {
+	s.masks = s.tr.Masks(s.masks[:0], s.t)
+	return s.masks
 }
 
 // LogProb returns room for the log-probability of each action.

@@ -195,6 +195,22 @@ func (s *Schema) Tensor(i int) Layout {
 // Has reports whether this environment has a column.
 func (s *Schema) Has(c Column) bool { return s.find(c) != nil }
 
+// MaskOf returns where the mask of an action lies, or nil if it has none.
+func (s *Schema) MaskOf(action int) *Layout {
+	index := 0
+	for i := range s.Spec.Tensors {
+		d := &s.Spec.Tensors[i]
+		if d.Role != hostabi.RoleActionMask {
+			continue
+		}
+		if int(d.Pair) == action {
+			return s.find(Mask.At(index))
+		}
+		index++
+	}
+	return nil
+}
+
 func (s *Schema) find(c Column) *Layout {
 	i := int(s.first[c>>kindAt%(2*hostKinds)]) + c.Index()
 	if i < len(s.columns) && s.columns[i].Column == c {

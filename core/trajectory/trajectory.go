@@ -85,6 +85,33 @@ func (t Trajectory) Meta() *Meta {
 // Row returns row r of a column as a strided matrix, one matrix row per environment. The column must exist.
 func (t Trajectory) Row(c Column, r int) Matrix { return t.row(t.Schema.find(c), r) }
 
+// Rows adds row r of every column of a kind to list, in the order of their indices.
+func (t Trajectory) Rows(list []Matrix, kind Column, r int) []Matrix {
+	for i := 0; ; i++ {
+		l := t.Schema.find(kind.At(i))
+		if l == nil {
+			return list
+		}
+		list = append(list, t.row(l, r))
+	}
+}
+
+// Masks adds row r of the mask of every action to list, with 0 rows for an action without one. Where no action has one,
+// it adds nothing.
+func (t Trajectory) Masks(list []Matrix, r int) []Matrix {
+	if !t.Schema.Has(Mask) {
+		return list
+	}
+	for i := 0; t.Schema.Has(Action.At(i)); i++ {
+		m := Matrix{}
+		if l := t.Schema.MaskOf(i); l != nil {
+			m = t.row(l, r)
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
 // at returns row r of a column by its place in the list of columns.
 func (t Trajectory) at(c uint8, r int) Matrix { return t.row(&t.Schema.columns[c], r) }
 

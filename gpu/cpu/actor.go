@@ -41,11 +41,11 @@ func (a *actor) Act(requests []policy.Request) error {
 	}
 	for i := range requests {
 		r := &requests[i]
-		if err := r.Check(a.obs, a.actions); err != nil {
+		if err := a.sizes.Check(r); err != nil {
 			return fmt.Errorf("request %d: %w", i, err)
 		}
-		for lo := 0; lo < r.Obs.Rows; lo += a.block {
-			if err := a.rows(i, r, lo, min(lo+a.block, r.Obs.Rows)); err != nil {
+		for lo, rows := 0, r.Len(); lo < rows; lo += a.block {
+			if err := a.rows(i, r, lo, min(lo+a.block, rows)); err != nil {
 				return err
 			}
 		}
@@ -55,7 +55,8 @@ func (a *actor) Act(requests []policy.Request) error {
 
 // rows acts on rows lo to hi of request i.
 func (a *actor) rows(i int, r *policy.Request, lo, hi int) error {
-	a.x = matrix{r.Obs.Float32()[lo*r.Obs.StrideRow/4:], r.Obs.StrideRow / 4, r.Obs.StrideElem / 4}
+	obs := &r.Obs[0]
+	a.x = matrix{obs.Float32()[lo*obs.StrideRow/4:], obs.StrideRow / 4, obs.StrideElem / 4}
 	if a.normal || a.staged {
 		a.stage(a.x, hi-lo, a.mean, a.scale)
 	}

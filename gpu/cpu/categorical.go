@@ -34,13 +34,14 @@ func categoricalOf(d *head.Categorical) func(p *pass) dist {
 }
 
 func (c *categorical) act(r *policy.Request, lo, hi int) (illegal int) {
-	if row := c.forbid(&r.Mask, lo, hi); row >= 0 {
+	mask, action := r.ActionMask(0), r.Action[0].Int32()
+	if row := c.forbid(&mask, lo, hi); row >= 0 {
 		return row
 	}
 	c.sample = kern.Sample{Rows: hi - lo, Actions: c.actions, Logits: c.logits, LD: c.block, Seed: r.Seed, Step: r.Step,
-		Env: r.FirstEnv + uint32(lo), Greedy: r.Greedy, Action: r.Action[lo:hi], LogProb: r.LogProb[lo:hi], Scratch: c.scratch}
+		Env: r.FirstEnv + uint32(lo), Greedy: r.Greedy, Action: action[lo:hi], LogProb: r.LogProb[lo:hi], Scratch: c.scratch}
 	c.set.Sample(&c.sample)
-	c.correct(r, lo, hi)
+	c.correct(&mask, action, lo, hi)
 	return -1
 }
 
@@ -67,18 +68,18 @@ func (c *categorical) forbid(mask *trajectory.Matrix, lo, hi int) int {
 
 // correct replaces illegal actions, which only logits that are not numbers can bring about. The mask is the
 // guest's, and may have changed: its legal actions are looked at again, but nothing depends on there being one.
-func (c *categorical) correct(r *policy.Request, lo, hi int) {
-	if r.Mask.Rows == 0 {
+func (c *categorical) correct(m *trajectory.Matrix, action []int32, lo, hi int) {
+	if m.Rows == 0 {
 		return
 	}
 	for row := lo; row < hi; row++ {
-		mask := r.Mask.Data[row*r.Mask.StrideRow:]
-		if mask[int(r.Action[row])*r.Mask.StrideElem] != 0 {
+		mask := m.Data[row*m.StrideRow:]
+		if mask[int(action[row])*m.StrideElem] != 0 {
 			continue
 		}
 		for j := range c.actions {
-			if mask[j*r.Mask.StrideElem] != 0 {
-				r.Action[row] = int32(j)
+			if mask[j*m.StrideElem] != 0 {
+				action[row] = int32(j)
 				break
 			}
 		}

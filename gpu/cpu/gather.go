@@ -37,7 +37,7 @@ type source struct {
 // open notes where the rows of a dataset lie and what is stored with them.
 func (s *source) open(d *policy.Dataset, samples *ppo.Samples) {
 	l, _ := d.Blocks[0].Schema.Layout(trajectory.Obs)
-	s.stride, s.mask = l.StrideElem/4, samples.Mask
+	s.stride, s.mask = l.StrideElem/4, samples.Actions[0].Mask
 	s.records = grown(s.records, d.Rows())
 	s.columns = s.columns[:0]
 	for _, b := range d.Blocks {
@@ -48,7 +48,7 @@ func (s *source) open(d *policy.Dataset, samples *ppo.Samples) {
 		for block := range d.Blocks {
 			for e := range l.Envs {
 				s.records[row] = record{block: uint32(block), obs: uint32((t*l.StrideT + e*l.StrideEnv) / 4),
-					action: samples.Action[row], logProb: samples.LogProb[row], value: samples.Value[row]}
+					action: samples.Actions[0].Index[row], logProb: samples.LogProb[row], value: samples.Value[row]}
 				row++
 			}
 		}

@@ -16,6 +16,7 @@ import (
 type layout struct {
 	net          policy.Network
 	obs, actions int
+	sizes        policy.Sizes
 	ops          []op               // in the network's order
 	dist         func(p *pass) dist // of the action
 	policy       op                 // what the heads read
@@ -103,7 +104,7 @@ func apart(n int) int { return pad(n) | kern.Panel }
 
 // newLayout makes the layout of a valid network, or says which part of it this backend cannot compute.
 func newLayout(n policy.Network) (*layout, error) {
-	l := &layout{net: n, obs: n.Obs(), actions: n.Actions(), names: map[string]op{n.Inputs[0].Path: nil}}
+	l := &layout{net: n, obs: n.Obs(), actions: n.Actions(), sizes: n.Sizes(), names: map[string]op{n.Inputs[0].Path: nil}}
 	d, _ := n.Policy[0].Of()
 	if l.dist = distOf(d); l.dist == nil {
 		return nil, policy.Unsupported("action", n.Policy[0].Action, d)

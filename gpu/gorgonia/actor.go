@@ -16,6 +16,7 @@ type actor struct {
 	normal      bool // observations are normalised
 	obs         int
 	actions     int
+	sizes       policy.Sizes
 	loaded      bool
 	pending     []place // rows staged in the program that is to run next
 	mask        []byte  // of those, [rows][actions]
@@ -26,7 +27,7 @@ type place struct{ request, row int }
 
 func newActor(m *model, maxRows int) (policy.Actor, error) {
 	n := &m.network
-	a := &actor{model: m, normal: n.NormalizeObs(), obs: n.Obs(), actions: n.Actions(), shapes: newShapes(m, make([]float32, m.size), min(maxRows, maxActorRows))}
+	a := &actor{model: m, normal: n.NormalizeObs(), obs: n.Obs(), actions: n.Actions(), sizes: n.Sizes(), shapes: newShapes(m, make([]float32, m.size), min(maxRows, maxActorRows))}
 	if _, err := a.shapes.fit(1); err != nil { // a model that cannot be computed is found out early
 		return nil, err
 	}
@@ -58,15 +59,15 @@ func (a *actor) Act(requests []policy.Request) error {
 	}
 	left := 0
 	for i := range requests {
-		if err := requests[i].Check(a.obs, a.actions); err != nil {
+		if err := a.sizes.Check(&requests[i]); err != nil {
 			return fmt.Errorf("request %d: %w", i, err)
 		}
-		left += requests[i].Obs.Rows
+		left += requests[i].Len()
 	}
 	a.pending = a.pending[:0]
 	var p *program[float32]
 	for i := range requests {
-		for row := range requests[i].Obs.Rows {
+		for row := range requests[i].Len() {
 			if p == nil {
 				var err error
 				if p, err = a.shapes.fit(left); err != nil {
@@ -93,13 +94,14 @@ func (a *actor) Act(requests []policy.Request) error {
 func (a *actor) stage(p *program[float32], r *policy.Request, at place) error {
 	n, actions := a.obs, a.actions
 	slot := len(a.pending)
-	x := r.Obs.Float32()[at.row*r.Obs.StrideRow/4:]
-	policy.NormalizeRow(p.obs[slot*n:(slot+1)*n], x, r.Obs.StrideElem/4, a.mean, a.scale)
+	obs, mask := &r.Obs[0], r.ActionMask(0)
+	x := obs.Float32()[at.row*obs.StrideRow/4:]
+	policy.NormalizeRow(p.obs[slot*n:(slot+1)*n], x, obs.StrideElem/4, a.mean, a.scale)
 	a.pending, a.mask = append(a.pending, at), append(a.mask[:slot*actions], make([]byte, actions)...)
-	free, legal := r.Action == nil || r.Mask.Rows == 0, false
+	free, legal := r.Action == nil || mask.Rows == 0, false
 	for i := range actions {
 		p.mask[slot*actions+i] = 0
-		if free || r.Mask.Data[at.row*r.Mask.StrideRow+i*r.Mask.StrideElem] != 0 {
+		if free || mask.Data[at.row*mask.StrideRow+i*mask.StrideElem] != 0 {
 			p.mask[slot*actions+i], a.mask[slot*actions+i], legal = 1, 1, true
 		}
 	}
@@ -124,11 +126,14 @@ func (a *actor) flush(p *program[float32], requests []policy.Request) error {
 		logProbs := p.logProbs[slot*actions : (slot+1)*actions]
 		// Log-probabilities are logits as well, whatever head they are of.
 		logits, mask, d := widen(logProbs), a.mask[slot*actions:(slot+1)*actions], head.Categorical{N: actions}
-		taken := d.Mode(logits, mask)
-		if !r.Greedy {
-			taken = d.Sample(logits, mask, policy.Uniform(r.Seed, r.FirstEnv+uint32(at.row), r.Step, 0))
+		action := []float64{0}
+		if r.Greedy {
+			d.Mode(logits, mask, action)
+		} else {
+			d.Sample(logits, mask, []float32{policy.Uniform(r.Seed, r.FirstEnv+uint32(at.row), r.Step, 0)}, action)
 		}
-		r.Action[at.row], r.LogProb[at.row] = taken, logProbs[taken]
+		taken := int32(action[0])
+		r.Action[0].Int32()[at.row], r.LogProb[at.row] = taken, logProbs[taken]
 	}
 	a.pending = a.pending[:0]
 	return nil

@@ -97,12 +97,12 @@ func (l *engine) forwardRows(p *program[float32], first, end int) error {
 	}
 	l.obs = append(l.obs[:0], make([]float32, len(l.block)*l.network.Obs())...)
 	l.Dataset.GatherObs(&l.network, l.block, l.obs)
-	p.loadObs(l.obs, l.Samples.Masks(first, end))
+	p.loadObs(l.obs, l.Samples.Actions[0].Masks(first, end))
 	if err := p.run(); err != nil {
 		return err
 	}
 	for i := range l.block {
-		l.logProb = append(l.logProb, p.logProbs[i*actions+int(l.Samples.Action[first+i])])
+		l.logProb = append(l.logProb, p.logProbs[i*actions+int(l.Samples.Actions[0].Index[first+i])])
 	}
 	return nil
 }

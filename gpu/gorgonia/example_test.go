@@ -118,7 +118,7 @@ func guess(actor policy.Actor, seed uint64) trajectory.Trajectory {
 	for i := range obs {
 		obs[i] = float32(r.NormFloat64())
 	}
-	err = actor.Act([]policy.Request{{Obs: b.Row(trajectory.Obs, 0), Action: b.Int32(trajectory.Action),
+	err = actor.Act([]policy.Request{{Obs: b.Rows(nil, trajectory.Obs, 0), Action: b.Rows(nil, trajectory.Action, 0),
 		LogProb: b.Float32(trajectory.LogProb), Value: b.Row(trajectory.Value, 0).Float32(), Step: seed}})
 	if err != nil {
 		panic(err)

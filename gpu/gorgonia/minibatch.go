@@ -10,10 +10,10 @@ import (
 // numbers, because 0 times infinity would not be 0.
 func (p *program[F]) load(b *ppo.Minibatch, r ppo.Rates) {
 	t := &p.train
-	p.loadObs(b.Obs, b.Mask)
+	p.loadObs(b.Obs, b.Actions[0].Mask)
 	clear(t.action)
 	actions := len(t.action) / p.rows
-	for i, a := range b.Action {
+	for i, a := range b.Actions[0].Index {
 		t.action[i*actions+int(a)] = 1
 	}
 	convert(t.oldLogProb, b.LogProb)
@@ -52,7 +52,7 @@ func convert[F float](dst []F, src []float32) {
 func (p *program[F]) sums(b *ppo.Minibatch, c *ppo.Config, r ppo.Rates) ppo.LossSums {
 	var s ppo.LossSums
 	actions := len(p.logProbs) / p.rows
-	for i, action := range b.Action {
+	for i, action := range b.Actions[0].Index {
 		row, entropy := p.logProbs[i*actions:(i+1)*actions], 0.0
 		for a, logProb := range row {
 			if p.mask[i*actions+a] != 0 {

@@ -14,7 +14,8 @@ import (
 // randomBatch is a minibatch with a legal action in every row and ratios on both sides of the clip.
 func randomBatch(n *policy.Network, rows int, masked bool, seed uint64) *ppo.Minibatch {
 	r := rand.New(rand.NewPCG(seed, 30))
-	b := &ppo.Minibatch{Rows: rows}
+	b := &ppo.Minibatch{Rows: rows, Actions: []ppo.Actions{{ActionSize: n.Sizes().Actions[0]}}}
+	actions := &b.Actions[0]
 	for range rows {
 		for range n.Obs() {
 			b.Obs = append(b.Obs, float32(r.NormFloat64()))
@@ -22,13 +23,13 @@ func randomBatch(n *policy.Network, rows int, masked bool, seed uint64) *ppo.Min
 		taken := r.IntN(n.Actions())
 		for a := range n.Actions() {
 			if masked {
-				b.Mask = append(b.Mask, byte(r.IntN(2)))
+				actions.Mask = append(actions.Mask, byte(r.IntN(2)))
 			}
 			if masked && a == taken {
-				b.Mask[len(b.Mask)-1] = 1
+				actions.Mask[len(actions.Mask)-1] = 1
 			}
 		}
-		b.Action = append(b.Action, int32(taken))
+		actions.Index = append(actions.Index, int32(taken))
 		b.LogProb = append(b.LogProb, float32(-math.Log(float64(n.Actions()))+0.4*r.NormFloat64()))
 		b.Value = append(b.Value, float32(r.NormFloat64()))
 		b.Advantage = append(b.Advantage, float32(r.NormFloat64()))
@@ -68,11 +69,10 @@ func compareReference(t *testing.T, m *model, params []float32, b *ppo.Minibatch
 		t.Fatal(err)
 	}
 	graph := policy.NewGraph(&m.network, params)
-	logits, value := graph.Forward(b.Obs, b.Rows)
-	dLogits, dValue := make([]float64, len(logits)), make([]float64, len(value))
-	dist, _ := m.network.Policy[0].Of()
-	want := ppo.Loss(dist, b, &m.config, r, logits, value, dLogits, dValue)
-	graph.Backward(dLogits, dValue)
+	heads, value := graph.Forward(b.Obs, b.Rows)
+	dHeads, dValue := [][]float64{make([]float64, len(heads[0]))}, make([]float64, len(value))
+	want := ppo.Loss(m.network.Dists(), b, &m.config, r, heads, value, dHeads, dValue)
+	graph.Backward(dHeads, dValue)
 	const tolerance = 1e-6 // rates and columns are float32 in one and float64 in the other
 	for i, got := range p.grad {
 		if math.Abs(got-graph.Grad[i]) > tolerance*(1+math.Abs(graph.Grad[i])) {

@@ -39,23 +39,27 @@ type Actor interface {
 	Close() error
 }
 
-// Request asks for the rows of one block at one time. All slices lie in the block and have one element per row,
-// but for Obs and Mask.
+// Request asks for the rows of one block at one time. Its views lie in the block; the slices of views are the caller's, with
+// one element for each input or for each action of the network, and matrices have one row for each row that is asked for.
 //
 // Rows, State, StateOut and Start are for networks with recurrent nodes and for parts of a block. This version has
 // neither: they are nil, or the request is ErrUnsupported.
 type Request struct {
-	Rows []uint32          // which rows, ascending; nil = all
-	Obs  trajectory.Matrix // f32 [rows][obs], any strides
-	Mask trajectory.Matrix // u8 [rows][actions]; Rows = 0 without a mask. A row without a legal action is ErrNoLegalAction.
+	Rows []uint32            // which rows, ascending; nil = all
+	Obs  []trajectory.Matrix // by input: f32 [rows][elements], any strides
+	// Mask is by action: u8 [rows][choices], Rows = 0 without a mask; nil where no action has one. An element of an action
+	// without a legal choice is ErrNoLegalAction.
+	Mask []trajectory.Matrix
 	// State is the recurrent state [rows][state] before the rows, StateOut receives the one after them and may be the same
 	// memory. Where Start is 1, a row begins with zero instead.
 	State, StateOut trajectory.Matrix
 	Start           []byte
-	// Outputs. Action and LogProb are nil when only the value is wanted.
-	Action  []int32
-	LogProb []float32
-	Value   []float32
+	// Outputs. Action, Raw and LogProb are nil when only the value is wanted. Action is what the environment reads: i32 for
+	// discrete elements, f32 for a Box. Raw is what a Box's distribution drew, f32, for the learner; it is the zero Matrix
+	// for other actions, and nil where no action is a Box. The elements of a Discrete action lie side by side.
+	Action, Raw []trajectory.Matrix
+	LogProb     []float32 // joint, of all actions
+	Value       []float32
 	// Key of the action sampling: run seed, global index of row 0's environment, env step of the rows.
 	Seed     uint64
 	FirstEnv uint32

@@ -3,36 +3,161 @@ package policy
 import (
 	"errors"
 	"fmt"
+
+	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/policy/layer"
+	"github.com/rlhost/rlhost/hostabi"
 )
 
 // ErrNoWeights is returned by an actor that is asked to act before its first Load.
 var ErrNoWeights = errors.New("no weights loaded")
 
-// Check reports whether a request's views have the sizes of a network that observes obs elements and has so many
-// actions, so that a backend can index them freely.
-func (r *Request) Check(obs, actions int) error {
-	rows := r.Obs.Rows
+// Sizes are the numbers of elements of what goes in and out of a network.
+type Sizes struct {
+	Obs     []int // by input
+	Actions []ActionSize
+}
+
+// ActionSize are the numbers of one action: its elements, the length of its mask, and whether it is a Box.
+type ActionSize struct {
+	Size, Choices int
+	Continuous    bool
+}
+
+// Sizes returns the sizes of a valid network.
+func (n *Network) Sizes() (s Sizes) {
+	for _, in := range n.Inputs {
+		s.Obs = append(s.Obs, layer.Elems(in.Shape))
+	}
+	for i := range n.Policy {
+		if d, err := n.Policy[i].Of(); err == nil {
+			s.Actions = append(s.Actions, ActionSize{Size: d.Size(), Choices: d.Choices(), Continuous: d.Continuous()})
+		}
+	}
+	return s
+}
+
+// Len returns the number of rows that a request asks for.
+func (r *Request) Len() int {
+	if len(r.Obs) == 0 {
+		return 0
+	}
+	return r.Obs[0].Rows
+}
+
+// Views are memory for the matrices of requests that are used together.
+type Views []trajectory.Matrix
+
+// From returns the views that were added since there were n.
+func (v Views) From(n int) []trajectory.Matrix { return v[n:len(v):len(v)] }
+
+// Slice returns the rows lo to hi of a request. Its matrices are added to v.
+func (r *Request) Slice(lo, hi int, v *Views) Request {
+	part := *r
+	cut := func(list []trajectory.Matrix) []trajectory.Matrix {
+		if list == nil {
+			return nil
+		}
+		n := len(*v)
+		for i := range list {
+			if list[i].Rows > 0 {
+				*v = append(*v, list[i].Slice(lo, hi))
+			} else {
+				*v = append(*v, trajectory.Matrix{})
+			}
+		}
+		return v.From(n)
+	}
+	part.Obs, part.Mask, part.Action, part.Raw = cut(r.Obs), cut(r.Mask), cut(r.Action), cut(r.Raw)
+	if r.LogProb != nil {
+		part.LogProb = r.LogProb[lo:hi]
+	}
+	part.Value = r.Value[lo:hi]
+	part.FirstEnv += uint32(lo)
+	return part
+}
+
+// ActionMask returns the mask of an action, whose Rows is 0 if it has none.
+func (r *Request) ActionMask(action int) trajectory.Matrix {
+	if len(r.Mask) == 0 {
+		return trajectory.Matrix{}
+	}
+	return r.Mask[action]
+}
+
+// Check reports whether a request's views have these sizes, so that a backend can index them freely.
+func (s *Sizes) Check(r *Request) error {
+	rows := r.Len()
 	switch {
 	case r.Rows != nil || r.State.Data != nil || r.StateOut.Data != nil || r.Start != nil:
 		return fmt.Errorf("named rows and recurrent state: %w", ErrUnsupported)
-	case rows < 0 || r.Obs.Elems != obs:
-		return fmt.Errorf("%d rows of %d observed elements, the network has %d", rows, r.Obs.Elems, obs)
-	case r.Obs.StrideRow < 0 || r.Obs.StrideElem < 0 || r.Obs.StrideRow%4 != 0 || r.Obs.StrideElem%4 != 0:
-		return fmt.Errorf("observation strides %d and %d", r.Obs.StrideRow, r.Obs.StrideElem)
-	case rows > 0 && (rows-1)*r.Obs.StrideRow+(obs-1)*r.Obs.StrideElem+4 > len(r.Obs.Data):
-		return fmt.Errorf("observations of %d bytes are too few for %d rows", len(r.Obs.Data), rows)
+	case len(r.Obs) != len(s.Obs):
+		return fmt.Errorf("%d observations, the network has %d inputs", len(r.Obs), len(s.Obs))
 	case len(r.Value) < rows:
 		return fmt.Errorf("room for %d values of %d", len(r.Value), rows)
-	case r.Action == nil:
+	}
+	for i, elems := range s.Obs {
+		if err := checkView(&r.Obs[i], rows, elems, hostabi.F32); err != nil {
+			return fmt.Errorf("observation %d: %w", i, err)
+		}
+	}
+	if r.Action == nil {
 		return nil
-	case len(r.Action) < rows || len(r.LogProb) < rows:
-		return fmt.Errorf("room for %d actions and %d log-probabilities of %d", len(r.Action), len(r.LogProb), rows)
-	case r.Mask.Rows == 0:
+	}
+	return s.checkActions(r, rows)
+}
+
+func (s *Sizes) checkActions(r *Request, rows int) error {
+	if len(r.Action) != len(s.Actions) || len(r.Mask) != 0 && len(r.Mask) != len(s.Actions) {
+		return fmt.Errorf("%d actions and %d masks, the network has %d actions", len(r.Action), len(r.Mask), len(s.Actions))
+	}
+	if len(r.LogProb) < rows {
+		return fmt.Errorf("room for %d log-probabilities of %d", len(r.LogProb), rows)
+	}
+	for i := range s.Actions {
+		if err := s.checkAction(r, i, rows); err != nil {
+			return fmt.Errorf("action %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (s *Sizes) checkAction(r *Request, i, rows int) error {
+	a, dtype := &s.Actions[i], hostabi.I32
+	if a.Continuous {
+		dtype = hostabi.F32
+		if len(r.Raw) != len(s.Actions) {
+			return fmt.Errorf("no room for what is drawn")
+		}
+		if err := checkView(&r.Raw[i], rows, a.Size, dtype); err != nil {
+			return fmt.Errorf("drawn: %w", err)
+		}
+	}
+	if err := checkView(&r.Action[i], rows, a.Size, dtype); err != nil {
+		return err
+	}
+	if !a.Continuous && a.Size == 1 && rows > 1 && r.Action[i].StrideRow != 4 {
+		return fmt.Errorf("elements lie %d bytes apart, want 4", r.Action[i].StrideRow)
+	}
+	if len(r.Mask) == 0 || r.Mask[i].Rows == 0 {
 		return nil
-	case r.Mask.Rows != rows || r.Mask.Elems != actions || r.Mask.StrideRow < 0 || r.Mask.StrideElem < 0:
-		return fmt.Errorf("mask of %d rows of %d actions, the network has %d", r.Mask.Rows, r.Mask.Elems, actions)
-	case rows > 0 && (rows-1)*r.Mask.StrideRow+(actions-1)*r.Mask.StrideElem+1 > len(r.Mask.Data):
-		return fmt.Errorf("mask of %d bytes is too small for %d rows", len(r.Mask.Data), rows)
+	}
+	if err := checkView(&r.Mask[i], rows, a.Choices, hostabi.U8); err != nil {
+		return fmt.Errorf("mask: %w", err)
+	}
+	return nil
+}
+
+// checkView reports whether a matrix has so many rows and elements of a type within its memory.
+func checkView(m *trajectory.Matrix, rows, elems int, dtype hostabi.DType) error {
+	size := dtype.Bytes()
+	switch {
+	case m.Rows != rows || rows < 0 || m.Elems != elems:
+		return fmt.Errorf("%d rows of %d elements, want %d of %d", m.Rows, m.Elems, rows, elems)
+	case m.StrideRow < 0 || m.StrideElem < 0 || m.StrideRow%size != 0 || m.StrideElem%size != 0:
+		return fmt.Errorf("strides %d and %d", m.StrideRow, m.StrideElem)
+	case rows > 0 && (rows-1)*m.StrideRow+(elems-1)*m.StrideElem+size > len(m.Data):
+		return fmt.Errorf("%d bytes are too few for %d rows", len(m.Data), rows)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/gpu/policy/head"
 )
 
 // Errors about the contents of rows. They come wrapped in a *RowError that names the row.
@@ -106,15 +107,33 @@ func (d *Dataset) Check(n *Network) error {
 
 func checkSchema(n *Network, s *trajectory.Schema) error {
 	obs, _ := s.Layout(trajectory.Obs)
-	action, _ := s.Layout(trajectory.Action)
-	mask, masked := s.Layout(trajectory.Mask)
-	switch {
-	case obs.Elems != n.Obs():
+	if obs.Elems != n.Obs() {
 		return fmt.Errorf("%w: %d observed elements, the network has %d", ErrDataset, obs.Elems, n.Obs())
-	case action.Elems != 1:
-		return fmt.Errorf("%w: actions of %d elements, the network has one Discrete action", ErrDataset, action.Elems)
-	case masked && mask.Elems != n.Actions():
-		return fmt.Errorf("%w: mask of %d actions, the network has %d", ErrDataset, mask.Elems, n.Actions())
+	}
+	for i := range n.Policy {
+		d, err := n.Policy[i].Of()
+		if err != nil {
+			return err
+		}
+		if err := checkAction(d, s, i); err != nil {
+			return fmt.Errorf("%w: %v: %w", ErrDataset, trajectory.Action.At(i), err)
+		}
+	}
+	if extra := trajectory.Action.At(len(n.Policy)); s.Has(extra) {
+		return fmt.Errorf("%w: it has %v, the network %d actions", ErrDataset, extra, len(n.Policy))
+	}
+	return nil
+}
+
+// checkAction compares the columns of an action with what the network draws for it.
+func checkAction(d head.Dist, s *trajectory.Schema, i int) error {
+	action, ok := s.Layout(trajectory.Action.At(i))
+	mask := s.MaskOf(i)
+	switch {
+	case !ok || action.Elems != d.Size() || action.DType.Float() != d.Continuous():
+		return fmt.Errorf("%d elements of %v, the network has %d of %v", action.Elems, action.DType, d.Size(), d)
+	case mask != nil && mask.Elems != d.Choices():
+		return fmt.Errorf("mask of %d choices, the network has %d", mask.Elems, d.Choices())
 	}
 	return nil
 }

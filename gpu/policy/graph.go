@@ -55,8 +55,9 @@ func (g *Graph) part(i int) (layer.Op, *layer.Pass) {
 	return op, p
 }
 
-// Forward computes logits [rows][Actions] and values [rows] of observations x [rows][Obs], normalised already.
-func (g *Graph) Forward(x []float32, rows int) (logits, value []float64) {
+// Forward computes what the distribution of each action is made from, [rows][elements], and values [rows] of observations
+// x [rows][Obs], normalised already.
+func (g *Graph) Forward(x []float32, rows int) (params [][]float64, value []float64) {
 	n := &g.Network
 	g.rows = rows
 	g.values = g.zeros()
@@ -65,15 +66,22 @@ func (g *Graph) Forward(x []float32, rows int) (logits, value []float64) {
 		op, p := g.part(i)
 		op.Forward(p)
 	}
-	return g.values[n.Policy[0].From], g.values[n.Values[0].From]
+	for _, d := range n.Policy {
+		params = append(params, g.values[d.From])
+	}
+	return params, g.values[n.Values[0].From]
 }
 
-// Backward adds to Grad the gradient of a loss whose gradients over the outputs of the last Forward are dLogits
+// Backward adds to Grad the gradient of a loss whose gradients over the outputs of the last Forward are dParams
 // and dValue.
-func (g *Graph) Backward(dLogits, dValue []float64) {
+func (g *Graph) Backward(dParams [][]float64, dValue []float64) {
 	n := &g.Network
 	g.grads = g.zeros()
-	copy(g.grads[n.Policy[0].From], dLogits)
+	for k, d := range n.Policy {
+		for i, x := range dParams[k] {
+			g.grads[d.From][i] += x
+		}
+	}
 	for i, d := range dValue {
 		g.grads[n.Values[0].From][i] += d
 	}

@@ -98,6 +98,15 @@ func (n *Node) Op() (layer.Op, error) { return attribute[layer.Op](n) }
 // Of returns the distribution, or an error if there is none or several.
 func (d *Dist) Of() (head.Dist, error) { return attribute[head.Dist](d) }
 
+// Dists returns the distributions of a valid network's actions.
+func (n *Network) Dists() []head.Dist {
+	list := make([]head.Dist, len(n.Policy))
+	for i := range n.Policy {
+		list[i], _ = n.Policy[i].Of()
+	}
+	return list
+}
+
 // Bounds of what a description may ask for.
 const (
 	maxNodes  = 1 << 10
@@ -185,13 +194,13 @@ func (n *Node) inputs(shapes map[string][]int) [][]int {
 // Obs returns the number of observed elements.
 func (n *Network) Obs() int { return layer.Elems(n.Inputs[0].Shape) }
 
-// Actions returns the number of values of the action.
+// Actions returns the number of choices of the first action, 0 for a Box.
 func (n *Network) Actions() int {
 	d, err := n.Policy[0].Of()
 	if err != nil {
 		return 0
 	}
-	return d.Values()
+	return d.Choices()
 }
 
 // Clone returns a copy that shares nothing that its owner could change but the operations' attributes.

@@ -94,11 +94,12 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 
 // What belongs to recurrent networks and to parts of blocks is refused, not passed over.
 func TestRequestsOfLaterVersionsAreRefused(t *testing.T) {
-	state := trajectory.Matrix{Data: make([]byte, 4), Rows: 1, Elems: 1}
+	state, sizes := trajectory.Matrix{Data: make([]byte, 4), Rows: 1, Elems: 1}, Sizes{Obs: []int{1}}
 	for name, r := range map[string]Request{"rows": {Rows: []uint32{0}}, "state": {State: state}, "state behind": {StateOut: state},
 		"start": {Start: []byte{1}}} {
-		r.Obs, r.Value = trajectory.Matrix{Data: make([]byte, 4), Rows: 1, Elems: 1, StrideRow: 4, StrideElem: 4}, make([]float32, 1)
-		if err := r.Check(1, 2); !errors.Is(err, ErrUnsupported) {
+		r.Obs = []trajectory.Matrix{{Data: make([]byte, 4), Rows: 1, Elems: 1, StrideRow: 4, StrideElem: 4}}
+		r.Value = make([]float32, 1)
+		if err := sizes.Check(&r); !errors.Is(err, ErrUnsupported) {
 			t.Errorf("a request with %s: %v, want ErrUnsupported", name, err)
 		}
 	}

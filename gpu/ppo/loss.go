@@ -32,24 +32,34 @@ func (s *LossSums) Add(other LossSums) {
 // with ratio = exp(log π(a) - log_prob). Illegal actions have probability 0 and enter nothing. With ValueClip the
 // squared error is the larger one of v and of value + clamp(v - value, ±ValueClip).
 //
-// params is [Rows][elements], what the action's distribution is made from, value [Rows]. The gradients of the loss with
-// respect to both are written to dParams and dValue.
-func Loss(d head.Dist, m *Minibatch, c *Config, r Rates, params, value, dParams, dValue []float64) LossSums {
+// log π(a) and the entropy are sums over the actions. params is [Rows][elements] by action, what its distribution is made
+// from, value [Rows]. The gradients of the loss with respect to both are written to dParams and dValue.
+func Loss(dists []head.Dist, m *Minibatch, c *Config, r Rates, params [][]float64, value []float64, dParams [][]float64, dValue []float64) LossSums {
 	var sums LossSums
 	mean := 1 / float64(m.Rows)
-	width, values := d.Elems(), d.Values()
 	for i := range m.Rows {
-		row := params[i*width : (i+1)*width]
-		var mask []byte
-		if len(m.Mask) > 0 {
-			mask = m.Mask[i*values : (i+1)*values]
-		}
-		logProb, entropy := d.LogProb(row, mask, m.Action[i])
+		logProb, entropy := LogProb(dists, m.Actions, i, params)
 		slope, dv := sums.AddRow(m, i, c, r, logProb, entropy, value[i])
-		d.Gradient(dParams[i*width:(i+1)*width], row, mask, m.Action[i], -mean*slope, -mean*float64(r.Entropy))
+		for k, d := range dists {
+			width, action := d.Elems(), make([]float64, d.Size())
+			m.Actions[k].Row(i, action)
+			d.Gradient(dParams[k][i*width:(i+1)*width], params[k][i*width:(i+1)*width], m.Actions[k].Masks(i, i+1), action,
+				-mean*slope, -mean*float64(r.Entropy))
+		}
 		dValue[i] = mean * c.ValueCoef * dv
 	}
 	return sums
+}
+
+// LogProb is the reference of the joint log-probability and entropy of the actions of row i.
+func LogProb(dists []head.Dist, actions []Actions, i int, params [][]float64) (logProb, entropy float64) {
+	for k, d := range dists {
+		width, action := d.Elems(), make([]float64, d.Size())
+		actions[k].Row(i, action)
+		l, h := d.LogProb(params[k][i*width:(i+1)*width], actions[k].Masks(i, i+1), action)
+		logProb, entropy = logProb+l, entropy+h
+	}
+	return logProb, entropy
 }
 
 // AddRow adds row i of a minibatch, given the log-probability of its action, the entropy and the value. It returns the

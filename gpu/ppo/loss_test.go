@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/rlhost/rlhost/gpu/policy"
 	"github.com/rlhost/rlhost/gpu/policy/head"
 )
 
@@ -52,18 +53,19 @@ func TestNormalizeAdvantageUsesTheSampleDeviation(t *testing.T) {
 
 // PPOLoss against a restatement of the loss without masks, clips or tricks, by central differences.
 func TestPPOLossGradientEqualsFiniteDifferences(t *testing.T) {
-	m := &Minibatch{Rows: 3, Action: []int32{0, 2, 1}, LogProb: []float32{-0.9, -1.4, -0.2},
+	m := &Minibatch{Rows: 3, LogProb: []float32{-0.9, -1.4, -0.2},
 		Value: []float32{0.1, 0.2, 0.3}, Advantage: []float32{1, -2, 0.5}, Return: []float32{0.5, -1, 2},
-		Mask: []byte{1, 1, 0, 1, 1, 1, 0, 1, 1}}
+		Actions: []Actions{{ActionSize: policy.ActionSize{Size: 1, Choices: 3}, Index: []int32{0, 2, 1}, Mask: []byte{1, 1, 0, 1, 1, 1, 0, 1, 1}}}}
 	c := Defaults()
 	c.ValueClip = 0.5
 	r := Rates{Clip: 0.2, Entropy: 0.1}
 	logits := []float64{0.3, -0.2, 9, 0.1, 0.4, -0.3, 5, 0.2, 0.9}
 	value := []float64{0.4, -0.2, 1.9}
 	dLogits, dValue := make([]float64, 9), make([]float64, 3)
-	Loss(&head.Categorical{N: 3}, m, &c, r, logits, value, dLogits, dValue)
+	dists, params := []head.Dist{&head.Categorical{N: 3}}, [][]float64{logits}
+	Loss(dists, m, &c, r, params, value, [][]float64{dLogits}, dValue)
 	loss := func() float64 {
-		s := Loss(&head.Categorical{N: 3}, m, &c, r, logits, value, make([]float64, 9), make([]float64, 3))
+		s := Loss(dists, m, &c, r, params, value, [][]float64{make([]float64, 9)}, make([]float64, 3))
 		return (s.PolicyLoss + c.ValueCoef*s.ValueLoss - float64(r.Entropy)*s.Entropy) / 3
 	}
 	check := func(name string, x, gradient []float64) {

@@ -8,28 +8,83 @@ import (
 	"github.com/rlhost/rlhost/gpu/policy"
 )
 
+// Actions are those of one action tensor in some rows. What there is none of is empty.
+type Actions struct {
+	policy.ActionSize
+	Index []int32   // [rows][Size] of discrete elements, from 0
+	Raw   []float32 // [rows][Size] of a Box, as its distribution drew them
+	Mask  []byte    // [rows][Choices], 0 or 1
+}
+
+// reset makes room for rows, all zero.
+func (a *Actions) reset(rows int, size policy.ActionSize, masked bool) {
+	a.ActionSize = size
+	a.Index, a.Raw, a.Mask = a.Index[:0], a.Raw[:0], a.Mask[:0]
+	if size.Continuous {
+		a.Raw = zeroed(a.Raw, rows*size.Size)
+	} else {
+		a.Index = zeroed(a.Index, rows*size.Size)
+	}
+	if masked {
+		a.Mask = zeroed(a.Mask, rows*size.Choices)
+	}
+}
+
+// add appends rows lo to hi of others.
+func (a *Actions) add(from *Actions, lo, hi int) {
+	a.ActionSize = from.ActionSize
+	if a.Continuous {
+		a.Raw = append(a.Raw, from.Raw[lo*a.Size:hi*a.Size]...)
+	} else {
+		a.Index = append(a.Index, from.Index[lo*a.Size:hi*a.Size]...)
+	}
+	a.Mask = append(a.Mask, from.Masks(lo, hi)...)
+}
+
+// Masks returns the masks of rows lo to hi, or nothing without a mask.
+func (a *Actions) Masks(lo, hi int) []byte {
+	if len(a.Mask) == 0 {
+		return nil
+	}
+	return a.Mask[lo*a.Choices : hi*a.Choices]
+}
+
+// Row writes the action of a row to action, as head.Dist takes it.
+func (a *Actions) Row(row int, action []float64) {
+	for i := range action {
+		if a.Continuous {
+			action[i] = float64(a.Raw[row*len(action)+i])
+		} else {
+			action[i] = float64(a.Index[row*len(action)+i])
+		}
+	}
+}
+
 // Samples holds the small columns of a dataset in row order (t*E + e), read once and checked, so that a guest
 // that rewrites its window afterwards changes nothing that is used as an index. Rows that are not valid are zero.
 // The zero value is ready; its slices are reused by the next Read.
 type Samples struct {
-	Action         []int32
+	Actions        []Actions // by action
 	LogProb, Value []float32
-	Mask           []byte   // [T*E][Actions], 0 or 1; nil without a mask
 	Valid          []uint32 // rows that belong to an episode, ascending
+
+	sizes policy.Sizes
 }
 
 // Read copies the columns of a checked dataset. A stored action that does not exist or that its mask forbids, a
 // mask without a legal action and a value or log-probability that is not finite are each a *RowError.
 func (s *Samples) Read(d *policy.Dataset, n *policy.Network) error {
-	rows, envs, width, actions := d.Rows(), d.Envs(), d.BlockEnvs(), n.Actions()
-	s.Action, s.LogProb, s.Value = zeroed(s.Action, rows), zeroed(s.LogProb, rows), zeroed(s.Value, rows)
-	s.Mask = s.Mask[:0]
-	if d.HasMask() {
-		s.Mask = zeroed(s.Mask, rows*actions)
+	if len(s.Actions) != len(n.Policy) {
+		s.Actions, s.sizes = make([]Actions, len(n.Policy)), n.Sizes()
+	}
+	rows, envs, width := d.Rows(), d.Envs(), d.BlockEnvs()
+	s.LogProb, s.Value = zeroed(s.LogProb, rows), zeroed(s.Value, rows)
+	for i := range s.Actions {
+		s.Actions[i].reset(rows, s.sizes.Actions[i], d.Blocks[0].Schema.MaskOf(i) != nil)
 	}
 	for i, b := range d.Blocks {
 		for t := range d.Steps() {
-			if err := s.readStep(d, actions, b, t*width, t*envs+i*width); err != nil {
+			if err := s.readStep(d, b, t*width, t*envs+i*width); err != nil {
 				return err
 			}
 		}
@@ -56,58 +111,72 @@ func (s *Samples) listValid(d *policy.Dataset) {
 }
 
 // readStep copies one time step of a block: its rows from at on are the dataset's from row on.
-func (s *Samples) readStep(d *policy.Dataset, actions int, b trajectory.Trajectory, at, row int) error {
-	action, valid := b.Int32(trajectory.Action), b.Bytes(trajectory.Valid)
-	logProb, value := b.Float32(trajectory.LogProb), b.Float32(trajectory.Value)
-	for j := at; j < at+d.BlockEnvs(); j, row = j+1, row+1 {
-		if valid[j] == 0 {
+func (s *Samples) readStep(d *policy.Dataset, b trajectory.Trajectory, at, row int) error {
+	valid := b.Bytes(trajectory.Valid)[at : at+d.BlockEnvs()]
+	logProb, value := b.Float32(trajectory.LogProb)[at:], b.Float32(trajectory.Value)[at:]
+	for i, ok := range valid {
+		if ok == 0 {
 			continue
 		}
-		s.Action[row], s.LogProb[row], s.Value[row] = action[j], logProb[j], value[j]
+		s.LogProb[row+i], s.Value[row+i] = logProb[i], value[i]
 		switch {
-		case s.Action[row] < 0 || int(s.Action[row]) >= actions:
-			return d.RowError(row, trajectory.Action, policy.ErrActionRange)
-		case !finite(s.LogProb[row]):
-			return d.RowError(row, trajectory.LogProb, policy.ErrNotFinite)
-		case !finite(s.Value[row]):
-			return d.RowError(row, trajectory.Value, policy.ErrNotFinite)
+		case !finite(s.LogProb[row+i]):
+			return d.RowError(row+i, trajectory.LogProb, policy.ErrNotFinite)
+		case !finite(s.Value[row+i]):
+			return d.RowError(row+i, trajectory.Value, policy.ErrNotFinite)
 		}
-		if len(s.Mask) == 0 {
-			continue
-		}
-		if err := s.readMask(d, actions, b, row, j); err != nil {
+	}
+	for i := range s.Actions {
+		if err := s.readAction(d, i, b, at, row); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Samples) readMask(d *policy.Dataset, actions int, b trajectory.Trajectory, row, j int) error {
-	l, _ := b.Schema.Layout(trajectory.Mask)
-	from := b.Bytes(trajectory.Mask)[j/l.Envs*l.StrideT+j%l.Envs*l.StrideEnv:]
-	to := s.Mask[row*actions : (row+1)*actions]
-	legal := byte(0)
-	for a := range to {
-		if from[a*l.StrideElem] != 0 {
-			to[a], legal = 1, 1
+// readAction copies an action of one time step.
+func (s *Samples) readAction(d *policy.Dataset, i int, b trajectory.Trajectory, at, row int) error {
+	step := at / d.BlockEnvs()
+	valid := b.Bytes(trajectory.Valid)[at : at+d.BlockEnvs()]
+	a, action := &s.Actions[i], b.Row(trajectory.Action.At(i), step)
+	if l := b.Schema.MaskOf(i); l != nil {
+		if err := a.readMasks(d, b.Row(l.Column, step), valid, row); err != nil {
+			return err
 		}
 	}
-	if legal == 0 {
-		return d.RowError(row, trajectory.Mask, policy.ErrNoLegalAction)
-	}
-	if to[s.Action[row]] == 0 {
-		return d.RowError(row, trajectory.Action, policy.ErrActionRange)
+	values, choices, size := action.Int32(), a.Choices, a.Size
+	for e, ok := range valid {
+		if ok == 0 {
+			continue
+		}
+		x := values[e*action.StrideRow/4]
+		if x < 0 || int(x) >= choices || len(a.Mask) > 0 && a.Mask[(row+e)*choices+int(x)] == 0 {
+			return d.RowError(row+e, trajectory.Action.At(i), policy.ErrActionRange)
+		}
+		a.Index[(row+e)*size] = x
 	}
 	return nil
 }
 
-// Masks returns the masks of rows lo to hi, or nothing without a mask.
-func (s *Samples) Masks(lo, hi int) []byte {
-	if len(s.Mask) == 0 {
-		return nil
+// readMasks copies the masks of the environments of one block in one time step, from row on.
+func (a *Actions) readMasks(d *policy.Dataset, mask trajectory.Matrix, valid []byte, row int) error {
+	for e, ok := range valid {
+		if ok == 0 {
+			continue
+		}
+		from := mask.Data[e*mask.StrideRow:]
+		to := a.Mask[(row+e)*a.Choices : (row+e+1)*a.Choices]
+		legal := byte(0)
+		for c := range to {
+			if from[c*mask.StrideElem] != 0 {
+				to[c], legal = 1, 1
+			}
+		}
+		if legal == 0 {
+			return d.RowError(row+e, trajectory.Mask, policy.ErrNoLegalAction)
+		}
 	}
-	actions := len(s.Mask) / len(s.Action)
-	return s.Mask[lo*actions : hi*actions]
+	return nil
 }
 
 // NextMinibatch cuts the next minibatch off the rows of an epoch that are still to be learned from. The n rows of an
@@ -123,8 +192,7 @@ func NextMinibatch(rows []uint32, size int) (minibatch, rest []uint32) {
 type Minibatch struct {
 	Rows      int
 	Obs       []float32 // [Rows][Obs], normalised
-	Mask      []byte    // [Rows][Actions], nil without a mask
-	Action    []int32
+	Actions   []Actions // by action
 	LogProb   []float32 // of the acting policy
 	Value     []float32 // of the acting policy
 	Advantage []float32 // normalised if the configuration says so
@@ -136,13 +204,22 @@ type Minibatch struct {
 func (m *Minibatch) Gather(d *policy.Dataset, n *policy.Network, c *Config, s *Samples, t *Targets, rows []uint32) int {
 	m.Rows = len(rows)
 	obs := n.Obs()
-	m.Obs, m.Mask = sized(m.Obs, m.Rows*obs), m.Mask[:0]
-	m.Action, m.LogProb, m.Value = sized(m.Action, m.Rows), sized(m.LogProb, m.Rows), sized(m.Value, m.Rows)
+	m.Obs = sized(m.Obs, m.Rows*obs)
+	m.LogProb, m.Value = sized(m.LogProb, m.Rows), sized(m.Value, m.Rows)
+	if len(m.Actions) != len(s.Actions) {
+		m.Actions = make([]Actions, len(s.Actions))
+	}
+	for k := range m.Actions {
+		a := &m.Actions[k]
+		a.Index, a.Raw, a.Mask = a.Index[:0], a.Raw[:0], a.Mask[:0]
+		for _, row := range rows {
+			a.add(&s.Actions[k], int(row), int(row)+1)
+		}
+	}
 	m.Advantage, m.Return = sized(m.Advantage, m.Rows), sized(m.Return, m.Rows)
 	for i, row := range rows {
-		m.Action[i], m.LogProb[i], m.Value[i] = s.Action[row], s.LogProb[row], s.Value[row]
+		m.LogProb[i], m.Value[i] = s.LogProb[row], s.Value[row]
 		m.Advantage[i], m.Return[i] = t.Advantage[row], t.Return[row]
-		m.Mask = append(m.Mask, s.Masks(int(row), int(row)+1)...)
 	}
 	d.GatherObs(n, rows, m.Obs)
 	if c.NormalizeAdvantage {

@@ -162,13 +162,13 @@ func (t *Tempered) cooled(logits []float64) []float64 {
 }
 
 // LogProb is Dist's.
-func (t *Tempered) LogProb(logits []float64, mask []byte, action int32) (logProb, entropy float64) {
+func (t *Tempered) LogProb(logits []float64, mask []byte, action []float64) (logProb, entropy float64) {
 	return t.Categorical.LogProb(t.cooled(logits), mask, action)
 }
 
 // Sample is Dist's.
-func (t *Tempered) Sample(logits []float64, mask []byte, u float32) int32 {
-	return t.Categorical.Sample(t.cooled(logits), mask, u)
+func (t *Tempered) Sample(logits []float64, mask []byte, u []float32, action []float64) {
+	t.Categorical.Sample(t.cooled(logits), mask, u, action)
 }
 
 // KL is Dist's.
@@ -177,7 +177,7 @@ func (t *Tempered) KL(p, q []float64, mask []byte) float64 {
 }
 
 // Gradient is Dist's.
-func (t *Tempered) Gradient(d, logits []float64, mask []byte, action int32, dLogProb, dEntropy float64) {
+func (t *Tempered) Gradient(d, logits []float64, mask []byte, action []float64, dLogProb, dEntropy float64) {
 	t.Categorical.Gradient(d, t.cooled(logits), mask, action, dLogProb/t.Temperature, dEntropy/t.Temperature)
 }
 `,

@@ -75,19 +75,20 @@ type Samples struct {
 
 // Add appends the rows of a request that was answered greedily.
 func (s *Samples) Add(r *policy.Request) {
-	obs := r.Obs.Float32()
-	for row := range r.Obs.Rows {
-		for e := range r.Obs.Elems {
-			s.Obs = append(s.Obs, obs[(row*r.Obs.StrideRow+e*r.Obs.StrideElem)/4])
+	m, mask := r.Obs[0], r.ActionMask(0)
+	obs := m.Float32()
+	for row := range m.Rows {
+		for e := range m.Elems {
+			s.Obs = append(s.Obs, obs[(row*m.StrideRow+e*m.StrideElem)/4])
 		}
 	}
-	for row := range r.Mask.Rows {
-		for e := range r.Mask.Elems {
-			s.Mask = append(s.Mask, r.Mask.Data[row*r.Mask.StrideRow+e*r.Mask.StrideElem])
+	for row := range mask.Rows {
+		for e := range mask.Elems {
+			s.Mask = append(s.Mask, mask.Data[row*mask.StrideRow+e*mask.StrideElem])
 		}
 	}
-	s.Rows += r.Obs.Rows
-	s.Action, s.LogProb, s.Value = append(s.Action, r.Action...), append(s.LogProb, r.LogProb...), append(s.Value, r.Value...)
+	s.Rows += m.Rows
+	s.Action, s.LogProb, s.Value = append(s.Action, r.Action[0].Int32()[:m.Rows]...), append(s.LogProb, r.LogProb...), append(s.Value, r.Value...)
 }
 
 // Tolerances of Compare.

@@ -50,8 +50,9 @@ func sample(t *testing.T, m policy.MLP, masked bool, rows int) (*Policy, *Sample
 	for _, x := range s.Obs {
 		memory = binary.LittleEndian.AppendUint32(memory, math.Float32bits(x))
 	}
-	q := policy.Request{Action: s.Action, LogProb: s.LogProb, Value: s.Value, Greedy: true, Obs: trajectory.Matrix{
-		DType: hostabi.F32, Data: memory, Rows: rows, Elems: m.Obs, StrideRow: 4 * m.Obs, StrideElem: 4}}
+	action := trajectory.Matrix{DType: hostabi.I32, Data: make([]byte, 4*rows), Rows: rows, Elems: 1, StrideRow: 4, StrideElem: 4}
+	q := policy.Request{Action: []trajectory.Matrix{action}, LogProb: s.LogProb, Value: s.Value, Greedy: true, Obs: []trajectory.Matrix{{
+		DType: hostabi.F32, Data: memory, Rows: rows, Elems: m.Obs, StrideRow: 4 * m.Obs, StrideElem: 4}}}
 	if masked {
 		for i := range rows * m.Actions {
 			s.Mask = append(s.Mask, byte(r.IntN(2)))
@@ -59,7 +60,7 @@ func sample(t *testing.T, m policy.MLP, masked bool, rows int) (*Policy, *Sample
 				s.Mask[i-r.IntN(m.Actions)] = 1
 			}
 		}
-		q.Mask = trajectory.Matrix{DType: hostabi.U8, Data: s.Mask, Rows: rows, Elems: m.Actions, StrideRow: m.Actions, StrideElem: 1}
+		q.Mask = []trajectory.Matrix{{DType: hostabi.U8, Data: s.Mask, Rows: rows, Elems: m.Actions, StrideRow: m.Actions, StrideElem: 1}}
 	}
 	actor, err := policy.NewActor(cpu.New(), &network, rows)
 	if err != nil {
@@ -68,6 +69,7 @@ func sample(t *testing.T, m policy.MLP, masked bool, rows int) (*Policy, *Sample
 	if err := errors.Join(actor.Load(p.Weights), actor.Act([]policy.Request{q}), actor.Close()); err != nil {
 		t.Fatal(err)
 	}
+	copy(s.Action, action.Int32())
 	return p, s
 }
 

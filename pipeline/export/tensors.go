@@ -69,8 +69,8 @@ func (p *Policy) compute(obs []float32, rows int) (logits, values []float64, err
 			x[i] = max(-policy.ObsClip, min(policy.ObsClip, (v-p.Weights.ObsMean[e])*p.Weights.ObsScale[e]))
 		}
 	}
-	logits, values = policy.NewGraph(&p.Network, p.Weights.Params).Forward(x, rows)
-	return logits, values, nil
+	heads, values := policy.NewGraph(&p.Network, p.Weights.Params).Forward(x, rows)
+	return heads[0], values, nil
 }
 
 func encodeTensors(p *Policy) ([]byte, error) {

@@ -77,8 +77,8 @@ func (v *valued) wrap(b policy.Backend) policy.Backend {
 		v.mu.Lock()
 		defer v.mu.Unlock()
 		for _, r := range requests {
-			for row := range r.Obs.Rows {
-				obs := elements(r.Obs, row)
+			for row := range r.Len() {
+				obs := elements(r.Obs[0], row)
 				v.values[obs] = append(v.values[obs], r.Value[row])
 			}
 		}

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/rlhost/rlhost/core/env"
 	"github.com/rlhost/rlhost/core/trajectory"
+	"github.com/rlhost/rlhost/hostabi"
 	"github.com/rlhost/rlhost/plugins/builtin"
 
 	"github.com/rlhost/rlhost/gpu/policy"
@@ -154,10 +156,12 @@ func TestS1ActionsAreKeyedByRunEnvironmentAndStep(t *testing.T) {
 		for step := range b.Schema.Shape.Steps {
 			for env := range b.Schema.Shape.Envs {
 				want := b.row(step, env)
-				action, logProb, value := []int32{-1}, []float32{0}, []float32{0}
+				out := trajectory.Matrix{DType: hostabi.I32, Data: bytes.Repeat([]byte{0xff}, 4), Rows: 1, Elems: 1, StrideRow: 4, StrideElem: 4}
+				action, logProb, value := out.Int32(), []float32{0}, []float32{0}
 				err := actor.Act([]policy.Request{{
-					Obs: b.Row(trajectory.Obs, step).Slice(env, env+1), Mask: b.Row(trajectory.Mask, step).Slice(env, env+1),
-					Action: action, LogProb: logProb, Value: value, Seed: 7, FirstEnv: uint32(want.env), Step: want.step,
+					Obs:    []trajectory.Matrix{b.Row(trajectory.Obs, step).Slice(env, env+1)},
+					Mask:   []trajectory.Matrix{b.Row(trajectory.Mask, step).Slice(env, env+1)},
+					Action: []trajectory.Matrix{out}, LogProb: logProb, Value: value, Seed: 7, FirstEnv: uint32(want.env), Step: want.step,
 				}})
 				if err != nil {
 					t.Fatal(err)

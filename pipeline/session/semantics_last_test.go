@@ -55,7 +55,7 @@ func TestS17ABootstrapThatIsNotFiniteIsNotLearnedFrom(t *testing.T) {
 	o := experiment{script: script, backend: func(b policy.Backend) policy.Backend {
 		return &spy{Backend: b, acted: func(requests []policy.Request) {
 			for _, r := range requests {
-				if r.Action == nil && r.Obs.Rows == 1 && left.Add(-1) == 0 { // the value of a last observation alone
+				if r.Action == nil && r.Len() == 1 && left.Add(-1) == 0 { // the value of a last observation alone
 					r.Value[0] = float32(math.Inf(1))
 				}
 			}

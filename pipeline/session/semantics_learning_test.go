@@ -349,7 +349,7 @@ func TestS11NoLegalActionNamesTheEnvironment(t *testing.T) {
 		return &spy{Backend: b, acted: func(requests []policy.Request) {
 			for _, r := range requests {
 				if r.FirstEnv == 4 && r.Step == 8 && r.Action != nil {
-					takeMask(r.Mask, 2)
+					takeMask(r.Mask[0], 2)
 				}
 			}
 		}}

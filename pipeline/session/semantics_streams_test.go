@@ -21,8 +21,9 @@ type drawn map[string]bool
 // see adds what requests show.
 func (d drawn) see(requests []policy.Request) {
 	for _, r := range requests {
-		for row := range r.Obs.Rows {
-			d[fmt.Sprintf("obs %x", r.Obs.Data[row*r.Obs.StrideRow:][:r.Obs.StrideRow])] = true
+		obs := r.Obs[0]
+		for row := range obs.Rows {
+			d[fmt.Sprintf("obs %x", obs.Data[row*obs.StrideRow:][:obs.StrideRow])] = true
 			if r.Action != nil && !r.Greedy {
 				d[fmt.Sprintf("action %x %d %d", r.Seed, r.FirstEnv+uint32(row), r.Step)] = true
 			}

@@ -103,7 +103,7 @@ func (w *witness) wrap(b policy.Backend) policy.Backend {
 			defer w.mu.Unlock()
 			for _, r := range requests {
 				w.acted++
-				if !w.inBlock(r.Obs.Data) || !w.inBlock(bytesOf(r.Value)) || r.Action != nil && !w.inBlock(bytesOf(r.LogProb)) {
+				if !w.inBlock(r.Obs[0].Data) || !w.inBlock(bytesOf(r.Value)) || r.Action != nil && !w.inBlock(bytesOf(r.LogProb)) {
 					w.actedElsewhere++
 				}
 			}

@@ -27,18 +27,18 @@ func (a *dice) Close() error              { return nil }
 func (a *dice) Act(requests []policy.Request) error {
 	rows := 0
 	for _, r := range requests {
-		rows += r.Obs.Rows
-		for i := range r.Obs.Rows {
+		rows += r.Len()
+		for i := range r.Len() {
 			pick := 0
 			if r.Greedy {
 				a.greedy++
 			} else {
 				pick = int(3 * policy.Uniform(r.Seed, r.FirstEnv+uint32(i), r.Step, 0))
 			}
-			for r.Mask.Rows > 0 && r.Mask.Data[i*r.Mask.StrideRow+pick*r.Mask.StrideElem] == 0 {
+			for m := r.ActionMask(0); m.Rows > 0 && m.Data[i*m.StrideRow+pick*m.StrideElem] == 0; {
 				pick = (pick + 1) % 3
 			}
-			r.Action[i], r.LogProb[i], r.Value[i] = int32(pick), 0, 0
+			r.Action[0].Int32()[i], r.LogProb[i], r.Value[i] = int32(pick), 0, 0
 		}
 	}
 	a.rows = max(a.rows, rows)

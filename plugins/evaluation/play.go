@@ -26,6 +26,7 @@ type play struct {
 	lost     []bool // the process that the environment lived in has died
 	losses   int
 	requests []policy.Request
+	views    policy.Views
 
 	// In a trial each environment plays quota episodes of its own and makes at most ceiling env steps.
 	quota   int // 0: a free environment takes the next episode
@@ -193,23 +194,18 @@ func (p *play) again(env int) {
 // act asks the policy. Sampled actions are keyed by episode, so a request has rows that play successive episodes in step.
 func (p *play) act() error {
 	all := policy.Request{
-		Action: p.driver.Action(), LogProb: p.driver.LogProb(), Value: p.driver.Value(),
-		Obs: p.driver.Obs(), Mask: p.driver.Mask(), Greedy: true,
+		Action: p.driver.Actions(), LogProb: p.driver.LogProb(), Value: p.driver.Value(),
+		Obs: p.driver.Observations(), Mask: p.driver.Masks(), Greedy: true,
 	}
-	p.requests = p.requests[:0]
+	p.requests, p.views = p.requests[:0], p.views[:0]
 	if p.o.Greedy {
 		p.requests = append(p.requests, all)
 		return p.o.Actor.Act(p.requests)
 	}
 	for env, next := 0, 0; env < len(p.episode); env = next {
 		next = p.inStep(env)
-		r := policy.Request{
-			Obs: all.Obs.Slice(env, next), Action: all.Action[env:next], LogProb: all.LogProb[env:next],
-			Value: all.Value[env:next], Seed: p.seed, FirstEnv: uint32(max(p.episode[env], 0)), Step: p.steps[env],
-		}
-		if all.Mask.Rows > 0 {
-			r.Mask = all.Mask.Slice(env, next)
-		}
+		r := all.Slice(env, next, &p.views)
+		r.Seed, r.FirstEnv, r.Step, r.Greedy = p.seed, uint32(max(p.episode[env], 0)), p.steps[env], false
 		p.requests = append(p.requests, r)
 	}
 	return p.o.Actor.Act(p.requests)

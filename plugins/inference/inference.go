@@ -34,7 +34,8 @@ type Inference struct {
 	rested    func() // called after that flush; nil if not pausing
 	pending   []hostabi.Message
 	requests  []policy.Request
-	rows      int // of requests
+	views     policy.Views // of requests
+	rows      int          // of requests
 	batchRows *stat.Histogram
 }
 
@@ -152,7 +153,7 @@ func (c *Inference) flush(*hostabi.Message) {
 			return
 		}
 	}
-	c.pending = c.pending[:0]
+	c.pending, c.views = c.pending[:0], c.views[:0]
 	if rested := c.rested; rested != nil {
 		c.rested = nil
 		rested()

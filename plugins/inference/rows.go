@@ -24,14 +24,14 @@ func (c *Inference) gather(m *hostabi.Message) error {
 	tr.Uint64(trajectory.PolicyVersion)[r.T] = c.version
 	lo, hi := r.T*shape.Envs, (r.T+1)*shape.Envs
 	request := policy.Request{
-		Obs: tr.Row(trajectory.Obs, r.T), Value: tr.Float32(trajectory.Value)[lo:hi],
+		Obs: c.rowsOf(tr, trajectory.Obs, r.T), Value: tr.Float32(trajectory.Value)[lo:hi],
 		Seed: c.h.Run.Seed, FirstEnv: r.FirstEnv, Step: r.Step,
 	}
-	if tr.Schema.Has(trajectory.Mask) {
-		request.Mask = tr.Row(trajectory.Mask, r.T)
-	}
 	if !r.ValueOnly {
-		request.Action = tr.Int32(trajectory.Action)[lo:hi]
+		n := len(c.views)
+		c.views = tr.Masks(c.views, r.T)
+		request.Mask = c.views.From(n)
+		request.Action = c.rowsOf(tr, trajectory.Action, r.T)
 		request.LogProb = tr.Float32(trajectory.LogProb)[lo:hi]
 	}
 	if err := c.add(request); err != nil || !r.Bootstrap {
@@ -40,16 +40,22 @@ func (c *Inference) gather(m *hostabi.Message) error {
 	return c.addBootstrap(tr, r.T-1)
 }
 
+// rowsOf returns row t of every column of a kind.
+func (c *Inference) rowsOf(tr trajectory.Trajectory, kind trajectory.Column, t int) []trajectory.Matrix {
+	n := len(c.views)
+	c.views = tr.Rows(c.views, kind, t)
+	return c.views.From(n)
+}
+
 // addBootstrap requests the value of final_obs of each environment truncated in row t.
 func (c *Inference) addBootstrap(tr trajectory.Trajectory, t int) error {
 	truncated := tr.Row(trajectory.Truncated, t).Data
-	final, value := tr.Row(trajectory.FinalObs, 0), tr.Float32(trajectory.Bootstrap)
+	last := policy.Request{Obs: c.rowsOf(tr, trajectory.FinalObs, 0), Value: tr.Float32(trajectory.Bootstrap)[t*len(truncated):]}
 	for env, flag := range truncated {
 		if flag == 0 {
 			continue
 		}
-		at := t*len(truncated) + env
-		if err := c.add(policy.Request{Obs: final.Slice(env, env+1), Value: value[at : at+1]}); err != nil {
+		if err := c.add(last.Slice(env, env+1, &c.views)); err != nil {
 			return err
 		}
 	}
@@ -60,34 +66,20 @@ func (c *Inference) addBootstrap(tr trajectory.Trajectory, t int) error {
 func (c *Inference) add(r policy.Request) error {
 	for {
 		room := c.config.MaxRows - c.rows
-		if r.Obs.Rows <= room {
+		if r.Len() <= room {
 			c.requests = append(c.requests, r)
-			c.rows += r.Obs.Rows
+			c.rows += r.Len()
 			return nil
 		}
 		if room > 0 {
-			c.requests = append(c.requests, slice(r, 0, room))
+			c.requests = append(c.requests, r.Slice(0, room, &c.views))
 			c.rows += room
-			r = slice(r, room, r.Obs.Rows)
+			r = r.Slice(room, r.Len(), &c.views)
 		}
 		if err := c.run(); err != nil {
 			return err
 		}
 	}
-}
-
-// slice returns the rows lo to hi of a request.
-func slice(r policy.Request, lo, hi int) policy.Request {
-	r.Obs = r.Obs.Slice(lo, hi)
-	if r.Mask.Rows > 0 {
-		r.Mask = r.Mask.Slice(lo, hi)
-	}
-	if r.Action != nil {
-		r.Action, r.LogProb = r.Action[lo:hi], r.LogProb[lo:hi]
-	}
-	r.Value = r.Value[lo:hi]
-	r.FirstEnv += uint32(lo)
-	return r
 }
 
 // run acts on the batch.

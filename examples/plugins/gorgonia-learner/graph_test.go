@@ -56,7 +56,7 @@ func actOn(t *testing.T, b policy.Backend, n policy.Network, params []float32) [
 		tr.Float32(trajectory.Obs)[i] = float32(i%7) / 7
 	}
 	value := tr.Row(trajectory.Value, 0).Float32()
-	err = actor.Act([]policy.Request{{Obs: tr.Row(trajectory.Obs, 0), Action: tr.Int32(trajectory.Action),
+	err = actor.Act([]policy.Request{{Obs: tr.Rows(nil, trajectory.Obs, 0), Action: tr.Rows(nil, trajectory.Action, 0),
 		LogProb: tr.Float32(trajectory.LogProb), Value: value}})
 	if err != nil {
 		t.Fatal(err)

@@ -15,8 +15,17 @@ var _ Dist = (*Categorical)(nil)
 // Elems is N.
 func (c *Categorical) Elems() int { return c.N }
 
-// Values is N.
-func (c *Categorical) Values() int { return c.N }
+// Size is 1.
+func (c *Categorical) Size() int { return 1 }
+
+// Choices is N.
+func (c *Categorical) Choices() int { return c.N }
+
+// Continuous is false.
+func (c *Categorical) Continuous() bool { return false }
+
+// Draws is 1.
+func (c *Categorical) Draws() int { return 1 }
 
 // String is such as categorical(2).
 func (c *Categorical) String() string { return fmt.Sprintf("categorical(%d)", c.N) }
@@ -40,43 +49,43 @@ func softmax(logits []float64, mask []byte) (norm float64) {
 func legal(mask []byte, i int) bool { return mask == nil || mask[i] != 0 }
 
 // LogProb is Dist's.
-func (c *Categorical) LogProb(logits []float64, mask []byte, action int32) (logProb, entropy float64) {
-	norm := softmax(logits, mask)
+func (c *Categorical) LogProb(logits []float64, mask []byte, action []float64) (logProb, entropy float64) {
+	norm, taken := softmax(logits, mask), int(action[0])
 	for i, x := range logits {
 		if legal(mask, i) {
 			entropy -= math.Exp(x-norm) * (x - norm)
 		}
 	}
-	if !legal(mask, int(action)) {
+	if !legal(mask, taken) {
 		return math.Inf(-1), entropy
 	}
-	return logits[action] - norm, entropy
+	return logits[taken] - norm, entropy
 }
 
-// Sample returns the first legal value whose cumulated probability exceeds u, or else the last legal one.
-func (c *Categorical) Sample(logits []float64, mask []byte, u float32) int32 {
+// Sample draws the first legal value whose cumulated probability exceeds u, or else the last legal one.
+func (c *Categorical) Sample(logits []float64, mask []byte, u []float32, action []float64) {
 	norm, last, below := softmax(logits, mask), 0, 0.0
 	for i, x := range logits {
 		if !legal(mask, i) {
 			continue
 		}
 		last = i
-		if below += math.Exp(x - norm); below > float64(u) {
+		if below += math.Exp(x - norm); below > float64(u[0]) {
 			break
 		}
 	}
-	return int32(last)
+	action[0] = float64(last)
 }
 
 // Mode is Dist's.
-func (c *Categorical) Mode(logits []float64, mask []byte) int32 {
+func (c *Categorical) Mode(logits []float64, mask []byte, action []float64) {
 	best := -1
 	for i, x := range logits {
 		if legal(mask, i) && (best < 0 || x > logits[best]) {
 			best = i
 		}
 	}
-	return int32(best)
+	action[0] = float64(best)
 }
 
 // KL is Σ p (log p - log q) over the legal values.
@@ -91,7 +100,7 @@ func (c *Categorical) KL(p, q []float64, mask []byte) (sum float64) {
 }
 
 // Gradient is Dist's: ∂log π(a)/∂logit_i = [a=i] - p_i and ∂H/∂logit_i = -p_i (log p_i + H).
-func (c *Categorical) Gradient(d, logits []float64, mask []byte, action int32, dLogProb, dEntropy float64) {
+func (c *Categorical) Gradient(d, logits []float64, mask []byte, action []float64, dLogProb, dEntropy float64) {
 	norm := softmax(logits, mask)
 	_, entropy := c.LogProb(logits, mask, action)
 	for i, x := range logits {
@@ -100,7 +109,7 @@ func (c *Categorical) Gradient(d, logits []float64, mask []byte, action int32, d
 			continue
 		}
 		p, chosen := math.Exp(x-norm), 0.0
-		if int(action) == i {
+		if int(action[0]) == i {
 			chosen = 1
 		}
 		d[i] = dLogProb*(chosen-p) - dEntropy*p*(x-norm+entropy)

@@ -20,18 +20,21 @@ var dists = []struct {
 func TestDistributionsAgreeWithTheirProbabilities(t *testing.T) {
 	for _, c := range dists {
 		sum, entropy, kl, largest := 0.0, 0.0, 0.0, 0.0
-		for a := range c.dist.Values() {
-			p, told := c.dist.LogProb(c.p, c.mask, int32(a))
-			q, _ := c.dist.LogProb(c.q, c.mask, int32(a))
+		for a := range c.dist.Choices() {
+			action := []float64{float64(a)}
+			p, told := c.dist.LogProb(c.p, c.mask, action)
+			q, _ := c.dist.LogProb(c.q, c.mask, action)
 			sum, largest = sum+math.Exp(p), max(largest, math.Exp(p))
 			if !math.IsInf(p, -1) {
 				entropy, kl = entropy-math.Exp(p)*p, kl+math.Exp(p)*(p-q)
 			}
-			if a == c.dist.Values()-1 && math.Abs(told-entropy) > 1e-12 {
+			if a == c.dist.Choices()-1 && math.Abs(told-entropy) > 1e-12 {
 				t.Errorf("%v: entropy %v, want %v", c.dist, told, entropy)
 			}
 		}
-		mode, _ := c.dist.LogProb(c.p, c.mask, c.dist.Mode(c.p, c.mask))
+		best := []float64{0}
+		c.dist.Mode(c.p, c.mask, best)
+		mode, _ := c.dist.LogProb(c.p, c.mask, best)
 		if math.Abs(sum-1) > 1e-12 || math.Abs(c.dist.KL(c.p, c.q, c.mask)-kl) > 1e-12 || math.Exp(mode) != largest {
 			t.Errorf("%v: probabilities add up to %v, divergence %v, want %v, mode %v of %v", c.dist, sum, c.dist.KL(c.p, c.q, c.mask), kl, math.Exp(mode), largest)
 		}
@@ -42,12 +45,13 @@ func TestDistributionsAgreeWithTheirProbabilities(t *testing.T) {
 func TestS20SamplesFollowTheProbabilities(t *testing.T) {
 	const n = 400_000
 	for _, c := range dists {
-		drawn := make([]float64, c.dist.Values())
+		drawn, action := make([]float64, c.dist.Choices()), []float64{0}
 		for i := range n {
-			drawn[c.dist.Sample(c.p, c.mask, (float32(i)+0.5)/n)]++
+			c.dist.Sample(c.p, c.mask, []float32{(float32(i) + 0.5) / n}, action)
+			drawn[int(action[0])]++
 		}
 		for a, got := range drawn {
-			logProb, _ := c.dist.LogProb(c.p, c.mask, int32(a))
+			logProb, _ := c.dist.LogProb(c.p, c.mask, []float64{float64(a)})
 			if want := n * math.Exp(logProb); math.Abs(got-want) > 3 {
 				t.Errorf("%v: action %d is drawn %v times of %d, want %v", c.dist, a, got, n, want)
 			}
@@ -58,7 +62,8 @@ func TestS20SamplesFollowTheProbabilities(t *testing.T) {
 func TestS20GradientsEqualFiniteDifferences(t *testing.T) {
 	const h, dLogProb, dEntropy = 1e-6, 0.7, -1.3
 	for _, c := range dists {
-		action := c.dist.Mode(c.p, c.mask)
+		action := []float64{0}
+		c.dist.Mode(c.p, c.mask, action)
 		loss := func() float64 {
 			logProb, entropy := c.dist.LogProb(c.p, c.mask, action)
 			return dLogProb*logProb + dEntropy*entropy

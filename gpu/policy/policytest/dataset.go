@@ -141,20 +141,16 @@ func Acted(t testing.TB, b policy.Backend, params []float32, o Options) *policy.
 func Requests(d *policy.Dataset, b trajectory.Trajectory, step, rows int) []policy.Request {
 	envs := b.Schema.Shape.Envs
 	var requests []policy.Request
+	at := step * envs
+	all := policy.Request{Obs: b.Rows(nil, trajectory.Obs, step), Value: b.Float32(trajectory.Value)[at : at+envs],
+		Seed: d.Seed, FirstEnv: b.Meta().FirstEnv, Step: uint64(1000 + step)}
+	if step < b.Schema.Shape.Steps {
+		all.Action, all.Mask = b.Rows(nil, trajectory.Action, step), b.Masks(nil, step)
+		all.LogProb = b.Float32(trajectory.LogProb)[at : at+envs]
+	}
 	for lo := 0; lo < envs; lo += rows {
 		hi := min(lo+rows, envs)
-		at := step * envs
-		r := policy.Request{Obs: b.Row(trajectory.Obs, step).Slice(lo, hi),
-			Value: b.Float32(trajectory.Value)[at+lo : at+hi],
-			Seed:  d.Seed, FirstEnv: b.Meta().FirstEnv + uint32(lo), Step: uint64(1000 + step)}
-		if step < b.Schema.Shape.Steps {
-			r.Action = b.Int32(trajectory.Action)[at+lo : at+hi]
-			r.LogProb = b.Float32(trajectory.LogProb)[at+lo : at+hi]
-			if d.HasMask() {
-				r.Mask = b.Row(trajectory.Mask, step).Slice(lo, hi)
-			}
-		}
-		requests = append(requests, r)
+		requests = append(requests, all.Slice(lo, hi, new(policy.Views)))
 	}
 	return requests
 }

@@ -34,9 +34,10 @@ func (s *suite) forward(t *testing.T) {
 // reference returns the log-probabilities of all actions and the value of every row of a dataset of one block.
 func (s *suite) reference(d *policy.Dataset, params []float32) (logProbs [][]float64, value []float64) {
 	r := NewReference(s.shape.net, params, s.config())
-	logits, value := r.forward(d)
+	heads, value := r.forward(d)
 	for i := range value {
-		logProbs = append(logProbs, LogProbs(r.dist, logits, rowMask(d, i), i))
+		n := r.dists[0].Elems()
+		logProbs = append(logProbs, LogProbs(r.dists[0], heads[0][i*n:(i+1)*n], rowMask(d, i)))
 	}
 	return logProbs, value
 }

@@ -12,7 +12,7 @@ type Reference struct {
 	ppo.Host
 	stateless
 	Graph *policy.Graph
-	dist  head.Dist
+	dists []head.Dist
 	m, v  []float64
 	steps uint64
 	batch ppo.Minibatch
@@ -23,11 +23,7 @@ type stateless struct{ ppo.Engine }
 
 // NewReference returns the reference of a network with the given parameters.
 func NewReference(n policy.Network, params []float32, c ppo.Config) *Reference {
-	d, err := n.Policy[0].Of()
-	if err != nil {
-		panic(err)
-	}
-	return &Reference{Host: ppo.Host{Config: c}, Graph: policy.NewGraph(&n, params), dist: d,
+	return &Reference{Host: ppo.Host{Config: c}, Graph: policy.NewGraph(&n, params), dists: n.Dists(),
 		m: make([]float64, len(params)), v: make([]float64, len(params))}
 }
 
@@ -45,16 +41,17 @@ func (r *Reference) Target() {
 		r.Aim(nil)
 		return
 	}
-	logits, value := r.forward(r.Dataset)
+	params, value := r.forward(r.Dataset)
 	newLogProb := make([]float32, len(value))
 	for i := range newLogProb {
-		newLogProb[i] = float32(LogProbs(r.dist, logits, r.Samples.Masks(i, i+1), i)[r.Samples.Action[i]])
+		logProb, _ := ppo.LogProb(r.dists, r.Samples.Actions, i, params)
+		newLogProb[i] = float32(logProb)
 	}
 	r.Aim(newLogProb)
 }
 
 // forward computes all rows of a dataset.
-func (r *Reference) forward(d *policy.Dataset) (logits, value []float64) {
+func (r *Reference) forward(d *policy.Dataset) (params [][]float64, value []float64) {
 	rows := make([]uint32, d.Rows())
 	for i := range rows {
 		rows[i] = uint32(i)
@@ -80,25 +77,34 @@ func (r *Reference) Step(lo, hi int) {
 // Gradient leaves the gradient of the loss of a minibatch in Grad and returns the loss's sums.
 func (r *Reference) Gradient(b *ppo.Minibatch, rates ppo.Rates) ppo.LossSums {
 	clear(r.Graph.Grad)
-	logits, value := r.Graph.Forward(b.Obs, b.Rows)
-	dLogits, dValue := make([]float64, len(logits)), make([]float64, len(value))
-	sums := ppo.Loss(r.dist, b, &r.Config, rates, logits, value, dLogits, dValue)
-	r.Graph.Backward(dLogits, dValue)
+	params, value := r.Graph.Forward(b.Obs, b.Rows)
+	dParams, dValue := like(params), make([]float64, len(value))
+	sums := ppo.Loss(r.dists, b, &r.Config, rates, params, value, dParams, dValue)
+	r.Graph.Backward(dParams, dValue)
 	return sums
 }
 
 // Loss returns the loss of a minibatch under the current parameters, for finite differences.
 func (r *Reference) Loss(b *ppo.Minibatch, rates ppo.Rates) float64 {
-	logits, value := r.Graph.Forward(b.Obs, b.Rows)
-	s := ppo.Loss(r.dist, b, &r.Config, rates, logits, value, make([]float64, len(logits)), make([]float64, len(value)))
+	params, value := r.Graph.Forward(b.Obs, b.Rows)
+	s := ppo.Loss(r.dists, b, &r.Config, rates, params, value, like(params), make([]float64, len(value)))
 	return (s.PolicyLoss + r.Config.ValueCoef*s.ValueLoss - float64(rates.Entropy)*s.Entropy) / float64(b.Rows)
 }
 
-// LogProbs returns the log-probabilities of every action in row i of what a distribution is made from, under the row's mask.
-func LogProbs(d head.Dist, params []float64, mask []byte, i int) []float64 {
-	out := make([]float64, d.Values())
+// like returns slices of the same lengths.
+func like(all [][]float64) [][]float64 {
+	same := make([][]float64, len(all))
+	for i := range all {
+		same[i] = make([]float64, len(all[i]))
+	}
+	return same
+}
+
+// LogProbs returns the log-probabilities of every choice of a Discrete action, under a mask.
+func LogProbs(d head.Dist, params []float64, mask []byte) []float64 {
+	out := make([]float64, d.Choices())
 	for a := range out {
-		out[a], _ = d.LogProb(params[i*d.Elems():(i+1)*d.Elems()], mask, int32(a))
+		out[a], _ = d.LogProb(params, mask, []float64{float64(a)})
 	}
 	return out
 }

@@ -69,7 +69,7 @@ func (s *suite) greedy(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, _ := s.reference(d, params)
-	for i, action := range requests[0].Action {
+	for i, action := range requests[0].Action[0].Int32() {
 		logProbs := all[i]
 		if !(logProbs[action] >= slices.Max(logProbs)-s.tol.Output) {
 			t.Errorf("row %d: action %d of %v", i, action, logProbs)
@@ -79,11 +79,11 @@ func (s *suite) greedy(t *testing.T) {
 		}
 	}
 	clear(params) // every legal action is as probable
-	requests[0].Mask = trajectory.Matrix{}
+	requests[0].Mask = nil
 	if err := s.actor(t, params, d).Act(requests); err != nil {
 		t.Fatal(err)
 	}
-	for i, action := range requests[0].Action {
+	for i, action := range requests[0].Action[0].Int32() {
 		if action != 0 {
 			t.Fatalf("row %d: action %d of equals, want the first", i, action)
 		}
@@ -133,7 +133,7 @@ func (s *suite) noLegalAction(t *testing.T) {
 	a := masked.actor(t, s.params(1), d)
 	requests := Requests(d, d.Blocks[0], 0, 5)
 	for action := range s.shape.net.Actions() {
-		m := requests[1].Mask
+		m := requests[1].Mask[0]
 		m.Data[3*m.StrideRow+action*m.StrideElem] = 0
 	}
 	err := a.Act(requests)
@@ -195,7 +195,7 @@ func (s *suite) actsLegally(t *testing.T, params []float32, d *policy.Dataset) {
 		if err := a.Act(requests); err != nil {
 			t.Fatal(err)
 		}
-		for i, action := range requests[0].Action {
+		for i, action := range requests[0].Action[0].Int32() {
 			if action < 0 || int(action) >= s.shape.net.Actions() {
 				t.Fatalf("row %d: action %d", i, action)
 			}

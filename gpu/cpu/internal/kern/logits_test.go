@@ -140,10 +140,12 @@ func checkLoss(t *testing.T, s Set, r *rand.Rand, rows, actions int) {
 	ld := (rows + 7) / 8 * 8
 	c := ppo.Config{ValueCoef: 0.7, ValueClip: 0.3}
 	rates := ppo.Rates{Clip: 0.25, Entropy: 0.05}
-	m := ppo.Minibatch{Rows: rows, Action: make([]int32, ld), LogProb: random(r, ld), Value: random(r, ld),
+	m := ppo.Minibatch{Rows: rows, LogProb: random(r, ld), Value: random(r, ld),
 		Advantage: random(r, ld), Return: random(r, ld)}
+	m.Actions = []ppo.Actions{{ActionSize: policy.ActionSize{Size: 1, Choices: actions}, Index: make([]int32, ld)}}
+	taken := &m.Actions[0]
 	l := Loss{Rows: rows, Actions: actions, Logits: logits(r, rows, actions, ld), LD: ld, Value: random(r, ld),
-		Action: m.Action, OldLogProb: m.LogProb, OldValue: m.Value, Advantage: m.Advantage, Return: m.Return,
+		Action: taken.Index, OldLogProb: m.LogProb, OldValue: m.Value, Advantage: m.Advantage, Return: m.Return,
 		NewLogProb: make([]float32, ld), Scratch: make([]float32, actions*Lanes),
 		Low: 0.75, High: 1.25, Clip: 0.25, Mean: 1 / float32(rows), Entropy: 0.05 / float32(rows),
 		ValueCoef: 0.7 / float32(rows), ValueClip: 0.3}
@@ -153,13 +155,13 @@ func checkLoss(t *testing.T, s Set, r *rand.Rand, rows, actions int) {
 		for a := range actions {
 			legal := byte(0)
 			if l.Logits[a*ld+row] != Illegal {
-				legal, m.Action[row] = 1, int32(a)
+				legal, taken.Index[row] = 1, int32(a)
 			}
-			m.Mask = append(m.Mask, legal)
+			taken.Mask = append(taken.Mask, legal)
 			wide[row*actions+a] = float64(l.Logits[a*ld+row])
 		}
-		for again := true; again; again = nearAClip(&l, row, logProbs[m.Action[row]]) {
-			m.LogProb[row] = float32(logProbs[m.Action[row]] + 0.2*r.NormFloat64())
+		for again := true; again; again = nearAClip(&l, row, logProbs[taken.Index[row]]) {
+			m.LogProb[row] = float32(logProbs[taken.Index[row]] + 0.2*r.NormFloat64())
 			m.Value[row] = l.Value[row] + float32(0.4*r.NormFloat64())
 		}
 		value[row] = float64(l.Value[row])
@@ -168,7 +170,7 @@ func checkLoss(t *testing.T, s Set, r *rand.Rand, rows, actions int) {
 		l.Logits[i], l.Value[i], m.Advantage[i] = float32(math.NaN()), float32(math.NaN()), float32(math.Inf(1))
 	}
 	dLogits, dValue := make([]float64, len(wide)), make([]float64, rows)
-	want := ppo.Loss(&head.Categorical{N: actions}, &m, &c, rates, wide, value, dLogits, dValue)
+	want := ppo.Loss([]head.Dist{&head.Categorical{N: actions}}, &m, &c, rates, [][]float64{wide}, value, [][]float64{dLogits}, dValue)
 	s.Loss(&l)
 	for row := range rows {
 		for a := range actions {
