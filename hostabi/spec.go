@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -60,10 +61,10 @@ type Render struct {
 	FPS           float32
 }
 
-// Rewards says what rewards are like. Low and High are both 0 where they are not known, Threshold is NaN where no mean return
-// counts as solved.
+// Rewards says what rewards are like. Low and High are both 0 where they are not known.
 type Rewards struct {
-	Low, High, Threshold float32
+	Low, High float32
+	Threshold *float32 // mean return that counts as solved; nil = none
 }
 
 // Group is a group of agents that share their spaces.
@@ -116,8 +117,11 @@ func parse(b []byte) (s EnvSpec, err error) {
 		ABI: Version{Major: head.ABIMajor, Minor: head.ABIMinor}, Caps: head.Caps, Needs: head.Needs, Flags: head.Flags,
 		MaxEnvs: int(head.MaxEnvs), EpisodeLimit: int(head.EpisodeLimit), Autoreset: head.Autoreset,
 		Render:  Render{head.RenderModes, int(head.RenderWidth), int(head.RenderHeight), head.RenderFPS},
-		Rewards: Rewards{head.RewardLow, head.RewardHigh, head.RewardThreshold}, StateVersion: head.StateVersion,
+		Rewards: Rewards{Low: head.RewardLow, High: head.RewardHigh}, StateVersion: head.StateVersion,
 		StateMax: int(head.StateMax), BindingBytes: int(head.BindingBytes),
+	}
+	if t := head.RewardThreshold; !isNaN(t) {
+		s.Rewards.Threshold = &t
 	}
 	if err := r.open(&head); err != nil {
 		return s, err
@@ -277,6 +281,7 @@ func (r *reader) arg(i int, d *ArgDesc) Arg {
 
 // Describe returns the description as an environment writes it. ParseSpec is its inverse.
 func (s *EnvSpec) Describe() []byte {
+	nan := float32(math.NaN())
 	w := writer{strings: []byte{0}}
 	name, version, _ := strings.Cut(s.Name, "@")
 	head := Spec{
@@ -285,8 +290,11 @@ func (s *EnvSpec) Describe() []byte {
 		Groups: uint32(len(s.Groups)), Args: uint32(len(s.Args)), MaxEnvs: uint32(s.MaxEnvs), EpisodeLimit: uint32(s.EpisodeLimit),
 		Autoreset: s.Autoreset, Flags: s.Flags, RenderModes: s.Render.Modes, RenderWidth: uint32(s.Render.Width),
 		RenderHeight: uint32(s.Render.Height), RenderFPS: s.Render.FPS, RewardLow: s.Rewards.Low, RewardHigh: s.Rewards.High,
-		RewardThreshold: s.Rewards.Threshold, StateVersion: s.StateVersion, StateMax: uint32(s.StateMax),
+		RewardThreshold: nan, StateVersion: s.StateVersion, StateMax: uint32(s.StateMax),
 		Name: w.text(name), Version: w.text(version), Doc: w.text(s.Doc), Licence: w.text(s.Licence),
+	}
+	if s.Rewards.Threshold != nil {
+		head.RewardThreshold = *s.Rewards.Threshold
 	}
 	records := SpecBytes + len(s.Groups)*GroupBytes + len(s.Tensors)*TensorBytes + len(s.Args)*ArgBytes
 	w.valuesAt = records

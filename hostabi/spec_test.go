@@ -22,7 +22,8 @@ func full() hostabi.EnvSpec {
 	s.Doc, s.Licence, s.Needs, s.Flags = "a test", "MIT", hostabi.FeatureAgents, hostabi.SpecDeterministic|hostabi.SpecTurnBased
 	s.EpisodeLimit, s.MaxEnvs, s.StateVersion, s.StateMax = 500, 64, 3, 1024
 	s.Render = hostabi.Render{Modes: hostabi.RenderText | hostabi.RenderRGB, Width: 64, Height: 48, FPS: 30}
-	s.Rewards = hostabi.Rewards{Low: -1, High: 1, Threshold: 475}
+	threshold := float32(475)
+	s.Rewards = hostabi.Rewards{Low: -1, High: 1, Threshold: &threshold}
 	s.Groups = []hostabi.Group{{Name: "team", Agents: 2}, {Name: "rival", Agents: 1}}
 	s.Args = []hostabi.Arg{
 		{Name: "size", Doc: "side of the board", Type: hostabi.ArgInteger, Flags: hostabi.ArgAffectsSpaces, Min: 1, Max: 19, Default: "9"},

@@ -59,10 +59,11 @@ func TestBind_TellsTheGuestWhereTensorsLie(t *testing.T) {
 				t.Fatalf("no column for %v", d.Role)
 			}
 			got := words32(e.inst.view(w.bindings+uint32(k*hostabi.BindingBytes), hostabi.BindingBytes))
-			want := [8]uint32{w.ptr + uint32(l.Offset), uint32(l.StrideT), uint32(l.StrideEnv), 0, uint32(l.StrideElem)}
+			want := [8]uint32{w.ptr + uint32(l.Offset), uint32(l.StrideT), uint32(l.StrideEnv), 0, uint32(l.StrideElem), uint32(l.Rows)}
 			if d.Role == hostabi.RoleFinalObservation {
 				want[1] = 0
 			}
+			want[6], got[6] = 0, checkRowAlign(t, &l, got[6])
 			if got != want {
 				t.Errorf("binding of %v = %v, want %v", d.Role, got, want)
 			}
@@ -230,4 +231,21 @@ func TestClose_LeavesNoMappingsAndFiles(t *testing.T) {
 	if got := openFiles(t); got > files {
 		t.Errorf("%d open files after 1000 environments, %d before", got, files)
 	}
+}
+
+// checkRowAlign reports an alignment that a row of the column does not have, and returns 0.
+func checkRowAlign(t *testing.T, l *trajectory.Layout, align uint32) uint32 {
+	t.Helper()
+	if align == 0 || align&(align-1) != 0 {
+		t.Errorf("rows of %v are aligned to %d", l.Column, align)
+		return 0
+	}
+	for row := range l.Rows {
+		for envs := range l.Envs {
+			if at := l.Offset + row*l.StrideT + envs*l.StrideEnv; at%int(align) != 0 {
+				t.Errorf("row %d of environment %d of %v lies at %d, said to be aligned to %d", row, envs, l.Column, at, align)
+			}
+		}
+	}
+	return 0
 }
