@@ -164,6 +164,7 @@ func (p *player) absorbSaved() {
 		if p.waiting[i] {
 			flags = 1
 		}
+		p.absorb([2]uint32{0, uint32(len(data)) + 12}) // state version, bytes that follow
 		p.absorb(data)
 		p.absorb(flags)
 		p.absorb(p.rngs[i].State())

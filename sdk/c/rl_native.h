@@ -32,7 +32,8 @@ void rl_free(uint32_t pointer, uint32_t size) { (void)pointer, (void)size; }
 typedef struct rl_play {
     uint32_t envs, steps;
     uint64_t seed;
-    char config[1024];
+    char config[1024], name[256]; // name@version
+    uint8_t described[1 << 16];
     rl_spec spec;
     rl_tensor_desc desc[16];
     rl_binding bind[16];
@@ -75,7 +76,7 @@ static void rl_play_bind(rl_play *p, uint32_t batch)
 {
     for (uint32_t k = 0; k < p->spec.tensors; k++) {
         uint32_t row = p->elems[k] * p->bytes[k];
-        bool timeless = p->desc[k].role == RL_ROLE_FINAL_OBSERVATION;
+        bool timeless = p->desc[k].flags & RL_TENSOR_NO_TIME;
         p->bind[k].stride_t = timeless ? 0 : row * p->envs;
         p->bind[k].stride_env = row;
         p->bind[k].stride_elem = p->bytes[k];
@@ -90,11 +91,14 @@ static void rl_play_bind(rl_play *p, uint32_t batch)
 
 static void rl_play_describe(rl_play *p, uint32_t config)
 {
-    uint32_t at = (uint32_t)rl_alloc(4096, 64);
-    int32_t need = rl_describe(config, (uint32_t)strlen(p->config), at, 4096);
-    if (need < 0) rl_play_die("rl_describe", need);
-    memcpy(&p->spec, rl_at(at), sizeof p->spec);
-    memcpy(p->desc, (uint8_t *)rl_at(at) + sizeof p->spec, p->spec.tensors * sizeof p->desc[0]);
+    uint32_t at = (uint32_t)rl_alloc(sizeof p->described, 64);
+    int32_t need = rl_describe(config, (uint32_t)strlen(p->config), at, sizeof p->described);
+    if (need < 0 || (uint32_t)need > sizeof p->described) rl_play_die("rl_describe", need < 0 ? need : RL_STATUS_SMALL);
+    memcpy(p->described, rl_at(at), (size_t)need);
+    memcpy(&p->spec, p->described, sizeof p->spec);
+    memcpy(p->desc, p->described + sizeof p->spec, p->spec.tensors * sizeof p->desc[0]);
+    const char *strings = (const char *)p->described + p->spec.strings_at;
+    snprintf(p->name, sizeof p->name, "%s%s%s", strings + p->spec.name, p->spec.version ? "@" : "", strings + p->spec.version);
     for (uint32_t k = 0; k < p->spec.tensors; k++) {
         p->elems[k] = 1;
         for (uint32_t i = 0; i < p->desc[k].rank; i++) p->elems[k] *= p->desc[k].shape[i];
@@ -108,8 +112,13 @@ static void rl_play_action(rl_play *p, rl_rng *rng)
     const rl_tensor_desc *a = &p->desc[RL_T_ACTION];
     for (uint32_t i = 0; i < p->envs * p->elems[RL_T_ACTION]; i++) {
         uint8_t *to = (uint8_t *)rl_at(p->bind[RL_T_ACTION].ptr) + i * p->bytes[RL_T_ACTION];
-        if (a->dtype == RL_I32) *(int32_t *)(void *)to = (int32_t)rl_below(rng, a->n);
-        if (a->dtype == RL_F32) *(float *)(void *)to = rl_uniform(rng, a->low < a->high ? a->low : -1, a->low < a->high ? a->high : 1);
+        uint32_t elem = i % p->elems[RL_T_ACTION];
+        const void *values = a->values ? p->described + a->values : NULL; // of each element
+        if (a->dtype == RL_I32) *(int32_t *)(void *)to = a->start + (int32_t)rl_below(rng, values ? ((const uint32_t *)values)[elem] : a->n);
+        if (a->dtype != RL_F32) continue;
+        float low = values ? ((const float *)values)[elem] : a->low;
+        float high = values ? ((const float *)values)[p->elems[RL_T_ACTION] + elem] : a->high;
+        *(float *)(void *)to = rl_uniform(rng, low < high ? low : -1, low < high ? high : 1);
     }
 }
 
@@ -146,7 +155,7 @@ int main(int argc, char **argv)
             episodes += ((uint8_t *)rl_at(p.bind[RL_T_TERMINATED].ptr))[i] | ((uint8_t *)rl_at(p.bind[RL_T_TRUNCATED].ptr))[i];
         }
     }
-    printf("%s: %" PRIu64 " env steps, %" PRIu64 " episodes, mean return %.3f, trace %016" PRIx64 "\n", p.spec.name,
+    printf("%s: %" PRIu64 " env steps, %" PRIu64 " episodes, mean return %.3f, trace %016" PRIx64 "\n", p.name,
            (uint64_t)p.envs * p.steps, episodes, episodes ? total / (double)episodes : total, hash);
     return rl_destroy((uint32_t)batch);
 }

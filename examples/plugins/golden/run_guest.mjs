@@ -109,18 +109,20 @@ class Run {
     this.call("rl_describe", config, length, at, need);
     const spec = new DataView(bytes(at, need).slice().buffer);
     this.tensors = [];
-    for (let k = 0; k < spec.getUint32(24, true); k++) {
-      const d = 64 + 64 * k;
+    const first = spec.getUint32(0, true), size = spec.getUint16(24, true);
+    this.binding = spec.getUint16(26, true);
+    for (let k = 0; k < spec.getUint32(32, true); k++) {
+      const d = first + size * k;
       let elems = 1;
-      for (let i = 0; i < spec.getUint8(d + 5); i++) elems *= spec.getUint32(d + 8 + 4 * i, true);
-      const role = spec.getUint16(d, true), n = spec.getUint32(d + 40, true);
-      this.tensors.push({ role, elems, n, bytes: dtypeBytes[spec.getUint8(d + 4)] });
+      for (let i = 0; i < spec.getUint8(d + 7); i++) elems *= spec.getUint32(d + 12 + 4 * i, true);
+      const role = spec.getUint16(d, true), n = spec.getUint32(d + 44, true);
+      this.tensors.push({ role, elems, n, bytes: dtypeBytes[spec.getUint8(d + 6)] });
     }
   }
 
   // bind gives every tensor steps+1 rows of time, but the final observation one.
   bind() {
-    const { envs, steps, tensors } = this, bindings = this.cleared(32 * tensors.length);
+    const { envs, steps, tensors } = this, bindings = this.cleared(this.binding * tensors.length);
     const columns = this.options.layout === "columns";
     for (const [k, t] of tensors.entries()) {
       const row = t.elems * t.bytes, timeless = t.role === 7;
@@ -129,7 +131,7 @@ class Run {
       t.time = timeless ? 0 : row * envs;
       t.env = columns ? t.bytes : row;
       t.elem = columns ? t.bytes * envs : t.bytes;
-      [t.at, t.time, t.env, 0, t.elem].forEach((word, i) => view().setUint32(bindings + 32 * k + 4 * i, word, true));
+      [t.at, t.time, t.env, 0, t.elem].forEach((word, i) => view().setUint32(bindings + this.binding * k + 4 * i, word, true));
     }
     this.call("rl_bind", this.batch, bindings, tensors.length);
     [this.action, this.obs, this.reward, this.terminated, this.truncated, this.final, this.mask] = tensors;
