@@ -67,5 +67,5 @@ func (p *program) NewLearner(params []float32, c ppo.Config) (ppo.Learner, error
 	if err != nil {
 		return nil, err
 	}
-	return ppo.Over(e, &p.layout.net, c), nil
+	return ppo.Over(e, &p.layout.net, p.layout.net.Params(), c)
 }

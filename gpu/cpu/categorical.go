@@ -94,7 +94,8 @@ func (c *categorical) begin(config *ppo.Config, r ppo.Rates, rows int) {
 	}
 	c.loss = kern.Loss{Actions: c.actions, LD: c.block, NewLogProb: c.loss.NewLogProb, Scratch: c.scratch,
 		Low: 1 - r.Clip, High: 1 + r.Clip, Clip: r.Clip, Mean: float32(mean),
-		Entropy: float32(float64(r.Entropy) * mean), ValueCoef: float32(config.ValueCoef * mean), ValueClip: bound}
+		Entropy: float32(float64(r.Entropy) * mean), ValueCoef: float32(config.ValueCoef * mean), ValueClip: bound,
+		Penalty: float32(config.KLCoef * mean)}
 }
 
 func (c *categorical) learn(b *minibatch, lo, hi int) {

@@ -99,7 +99,7 @@ func (k *engine) Step(lo, hi int) {
 	grad, sums := k.team.gradient(&k.Config, k.Rates, len(rows))
 	norms := k.norms(grad)
 	if k.Finite(norms, k.steps+1) {
-		k.improve(k.Rates, grad, norms)
+		k.improve(k.NextRates(sums, len(rows)), grad, norms)
 		k.Stepped(sums, len(rows), norms)
 	}
 }
@@ -158,6 +158,17 @@ func (k *engine) pack() {
 	}
 }
 
+// Rescale changes the head of the value.
+func (k *engine) Rescale(h ppo.Head, scale, shift float64) {
+	for i := range h.Weight.Rows {
+		w := &k.params[k.place[h.Weight.Offset+i]]
+		*w = float32(float64(*w) * scale)
+	}
+	b := &k.params[k.place[h.Bias.Offset]]
+	*b = float32(float64(*b)*scale + shift)
+	k.pack()
+}
+
 // Params copies the canonical vector.
 func (k *engine) Params(dst []float32) error {
 	if len(dst) != len(k.place) {
@@ -174,7 +185,8 @@ func (k *engine) State() (ppo.State, error) {
 		k.exportParams(v, own)
 		return v
 	}
-	return ppo.State{Params: canonical(k.params), AdamM: canonical(k.m), AdamV: canonical(k.v), AdamSteps: k.steps}, nil
+	return ppo.State{Params: canonical(k.params), AdamM: canonical(k.m), AdamV: canonical(k.v), AdamSteps: k.steps,
+		LearningRate: k.LearningRate()}, nil
 }
 
 // SetState replaces parameters and moments.
@@ -188,6 +200,7 @@ func (k *engine) SetState(s ppo.State) error {
 	k.importParams(k.m, s.AdamM)
 	k.importParams(k.v, s.AdamV)
 	k.steps = s.AdamSteps
+	k.SetLearningRate(s.LearningRate)
 	k.pack()
 	return nil
 }

@@ -77,7 +77,7 @@ func (c *compiled) NewLearner(params []float32, config ppo.Config) (ppo.Learner,
 	if err != nil {
 		return nil, err
 	}
-	return ppo.Over(e, &c.model.network, config), nil
+	return ppo.Over(e, &c.model.network, c.model.layout, config)
 }
 
 func (b *Backend) builder() Builder { return cmp.Or[Builder](b.Builder, Graph{}) }

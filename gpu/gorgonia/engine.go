@@ -66,8 +66,9 @@ func (l *engine) step(rows []uint32) error {
 	}
 	norms := l.state.gradient(&l.Config, l.layout, p.grad)
 	if l.Finite(norms, l.state.steps+1) {
-		l.state.step(&l.Config, l.Rates, l.params)
-		l.Stepped(p.sums(&l.batch, &l.Config, l.Rates), len(rows), norms)
+		sums := p.sums(&l.batch, &l.Config, l.Rates)
+		l.state.step(&l.Config, l.NextRates(sums, len(rows)), l.params)
+		l.Stepped(sums, len(rows), norms)
 	}
 	return nil
 }
@@ -107,6 +108,12 @@ func (l *engine) forwardRows(p *program[float32], first, end int) error {
 	return nil
 }
 
+// Rescale changes the head of the value.
+func (l *engine) Rescale(h ppo.Head, scale, shift float64) {
+	h.Rescale(l.params, scale, shift)
+	l.state.params = widen(l.params)
+}
+
 // Params copies the canonical vector.
 func (l *engine) Params(dst []float32) error {
 	if len(dst) != len(l.params) {
@@ -117,7 +124,11 @@ func (l *engine) Params(dst []float32) error {
 }
 
 // State copies parameters and moments.
-func (l *engine) State() (ppo.State, error) { return l.state.get(), nil }
+func (l *engine) State() (ppo.State, error) {
+	s := l.state.get()
+	s.LearningRate = l.LearningRate()
+	return s, nil
+}
 
 // SetState replaces parameters and moments.
 func (l *engine) SetState(s ppo.State) error {
@@ -128,6 +139,7 @@ func (l *engine) SetState(s ppo.State) error {
 	}
 	copy(l.params, s.Params)
 	l.state.set(s)
+	l.SetLearningRate(s.LearningRate)
 	return nil
 }
 

@@ -28,8 +28,8 @@ type LossInputs struct {
 	Config ppo.Config
 }
 
-// PPOLoss is the default: the clipped surrogate (Schulman et al. 2017) minus the entropy bonus plus ValueCoef
-// times ½·MSE of the value, clipped around the old value if the configuration says so. It equals ppo.Loss.
+// PPOLoss is the default: the clipped surrogate (Schulman et al. 2017), less KLCoef times the divergence from the acting
+// policy, minus the entropy bonus plus ValueCoef times ½·MSE of the value, clipped around the old value if the configuration says so. It equals ppo.Loss.
 func PPOLoss(in *LossInputs) (*Node, error) {
 	return caught(func() *Node {
 		row := sub(sub(in.valueRow(), in.surrogateRow()), mul(in.Entropy, in.entropyRow()))
@@ -37,10 +37,17 @@ func PPOLoss(in *LossInputs) (*Node, error) {
 	})
 }
 
+// surrogateRow returns what the policy ascends.
 func (in *LossInputs) surrogateRow() *Node {
-	ratio := exp(sub(in.chosen(), in.OldLogProb))
+	logRatio := sub(in.chosen(), in.OldLogProb)
+	ratio := exp(logRatio)
 	clipped := clamp(ratio, in.ClipLow, in.ClipHigh)
-	return least(mul(ratio, in.Advantage), mul(clipped, in.Advantage))
+	surrogate := least(mul(ratio, in.Advantage), mul(clipped, in.Advantage))
+	if in.Config.KLCoef == 0 {
+		return surrogate
+	}
+	divergence := sub(sub(ratio, fill(ratio, 1)), logRatio)
+	return sub(surrogate, scale(divergence, in.Config.KLCoef))
 }
 
 // chosen returns the log-probability of the action taken: the other terms of the sum are exactly 0.

@@ -21,9 +21,20 @@ type Config struct {
 	ValueClip   float64 `toml:"value_clip"`    // clip of the value's change from the behaviour's value; 0 = off
 	MaxGradNorm float64 `toml:"max_grad_norm"` // global-norm clip; 0 = off
 	// ClipGradApart clips the actor's and the critic's gradient each by its own norm, unless they share parameters.
-	ClipGradApart      bool    `toml:"clip_grad_apart"`
-	NormalizeAdvantage bool    `toml:"normalize_advantage"` // per minibatch, over valid rows, with the sample standard deviation
-	TargetKL           float64 `toml:"target_kl"`           // ends the epochs after a minibatch whose approx_kl exceeds it; 0 = off
+	ClipGradApart      bool `toml:"clip_grad_apart"`
+	NormalizeAdvantage bool `toml:"normalize_advantage"` // per minibatch, over valid rows, with the sample standard deviation
+	// NormalizeReturns has the value learned in units of the returns' running statistics; see Returns. Values that are
+	// stored and published stay in the units of rewards.
+	NormalizeReturns bool    `toml:"normalize_returns"`
+	TargetKL         float64 `toml:"target_kl"` // ends the epochs after a minibatch whose approx_kl exceeds it; 0 = off
+	KLCoef           float64 `toml:"kl_coef"`   // of the divergence from the acting policy in the loss; 0 = off
+
+	// AdaptiveKL has the learning rate follow the divergence: before each optimiser step it is divided by 1.5 where the
+	// minibatch's approx_kl is more than twice this, and multiplied by 1.5 where it is less than half, but not 0, within the
+	// bounds. 0 = off.
+	AdaptiveKL      float64 `toml:"adaptive_kl"`
+	LearningRateMin float64 `toml:"learning_rate_min"`
+	LearningRateMax float64 `toml:"learning_rate_max"`
 
 	VTrace    bool    `toml:"vtrace"`    // targets by V-trace (Espeholt et al. 2018) instead of GAE
 	RhoBar    float64 `toml:"rho_bar"`   // ρ̄
@@ -41,6 +52,7 @@ func Defaults() Config {
 		Gamma: 0.99, GAELambda: 0.95,
 		ValueCoef: 0.5, MaxGradNorm: 0.5, NormalizeAdvantage: true,
 		RhoBar: 1, CBar: 1, Recompute: RecomputeDataset,
+		LearningRateMin: 1e-5, LearningRateMax: 1e-2,
 		AdamBeta1: 0.9, AdamBeta2: 0.999, AdamEps: 1e-5,
 	}
 }
@@ -57,8 +69,11 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("gamma = %v: want 0 to 1", c.Gamma)
 	case !within(c.GAELambda):
 		return fmt.Errorf("gae_lambda = %v: want 0 to 1", c.GAELambda)
-	case c.ValueCoef < 0 || c.ValueClip < 0 || c.MaxGradNorm < 0 || c.TargetKL < 0:
-		return fmt.Errorf("value_coef, value_clip, max_grad_norm and target_kl: want 0 or more")
+	case c.ValueCoef < 0 || c.ValueClip < 0 || c.MaxGradNorm < 0 || c.TargetKL < 0 || c.KLCoef < 0 || c.AdaptiveKL < 0:
+		return fmt.Errorf("value_coef, value_clip, max_grad_norm, target_kl, kl_coef and adaptive_kl: want 0 or more")
+	case c.AdaptiveKL > 0 && !(c.LearningRateMin > 0 && c.LearningRateMin <= c.LearningRateMax):
+		return fmt.Errorf("learning_rate_min = %v, learning_rate_max = %v: want more than 0, and not reversed",
+			c.LearningRateMin, c.LearningRateMax)
 	case c.VTrace && (c.RhoBar <= 0 || c.CBar <= 0):
 		return fmt.Errorf("rho_bar = %v, c_bar = %v: want more than 0", c.RhoBar, c.CBar)
 	case c.VTrace && c.Recompute != RecomputeDataset && c.Recompute != RecomputeEpoch:
@@ -89,8 +104,11 @@ type Stats struct {
 	OptimizerSteps    float64
 	Epochs            float64 // begun, fewer than configured after TargetKL
 	ValidRows         float64
-	// Gathered counts the bytes of observations that were copied into minibatches. It is not among Values.
-	Gathered uint64 `json:"-"`
+
+	// What follows is not among Values.
+	LearningRate float32 `json:"-"` // of the last step, or that of the rates
+	Returns      Returns `json:"-"` // of the dataset, with NormalizeReturns
+	Gathered     uint64  `json:"-"` // bytes of observations that were copied into minibatches
 }
 
 // StatNames returns the metric names of the fields of Stats, in the order of Values.

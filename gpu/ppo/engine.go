@@ -2,6 +2,7 @@ package ppo
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/rlhost/rlhost/gpu/policy"
 )
@@ -23,7 +24,10 @@ type Engine interface {
 	// statistics of the steps that were made, and the first error.
 	Finish() (Stats, error)
 
-	// Params, State, SetState and Close are Learner's.
+	// Rescale makes every value x of the head x·scale + shift, between updates. Moments of the optimiser stay as they are.
+	Rescale(h Head, scale, shift float64)
+
+	// Params, State, SetState and Close are Learner's, but for the unit of values: theirs are the network's as it learns.
 	Params(dst []float32) error
 	State() (State, error)
 	SetState(s State) error
@@ -33,8 +37,9 @@ type Engine interface {
 // Round is what one update learns from, and how.
 type Round struct {
 	Dataset *policy.Dataset
-	Samples Samples
+	Samples Samples // whose values are in the unit
 	Rates   Rates
+	Unit    Unit // that returns are learned in
 }
 
 // Program is a policy.Program whose parameters can be improved.
@@ -67,11 +72,21 @@ type learner struct {
 	config  Config
 	round   Round
 	order   []uint32
+	returns Returns // with NormalizeReturns
+	head    Head
 }
 
-// Over returns the learner of a network whose work an engine does. It closes the engine with itself.
-func Over(e Engine, n *policy.Network, c Config) Learner {
-	return &learner{Engine: e, network: n, config: c}
+// Over returns the learner of a network whose work an engine does, with canonical vectors of that layout. It closes the
+// engine with itself.
+func Over(e Engine, n *policy.Network, layout []policy.Param, c Config) (Learner, error) {
+	l := &learner{Engine: e, network: n, config: c, round: Round{Unit: Raw}}
+	if !c.NormalizeReturns {
+		return l, nil
+	}
+	var err error
+	l.head, err = HeadOf(n.Values[0].From, layout)
+	l.round.Unit = l.returns.Unit()
+	return l, err
 }
 
 // Update submits the work of one dataset and waits for it.
@@ -83,6 +98,7 @@ func (l *learner) Update(d *policy.Dataset, r Rates) (Stats, error) {
 	if err := l.round.Samples.Read(d, l.network); err != nil {
 		return Stats{}, err
 	}
+	l.round.Samples.normalise(l.round.Unit)
 	l.Begin(&l.round)
 	for epoch := range l.config.Epochs {
 		if epoch == 0 || l.config.VTrace && l.config.Recompute == RecomputeEpoch {
@@ -97,5 +113,59 @@ func (l *learner) Update(d *policy.Dataset, r Rates) (Stats, error) {
 			lo += len(rows)
 		}
 	}
-	return l.Finish()
+	stats, err := l.Finish()
+	if err == nil && l.config.NormalizeReturns {
+		l.count(stats.Returns)
+	}
+	return stats, err
+}
+
+// count takes in the returns of a dataset. The head keeps the meaning of its outputs under the new statistics, as PopArt's
+// does (van Hasselt et al. 2016).
+func (l *learner) count(r Returns) {
+	was := l.round.Unit
+	l.returns.Merge(r)
+	l.round.Unit = l.returns.Unit()
+	scale, shift := was.to(l.round.Unit)
+	l.Rescale(l.head, scale, shift)
+}
+
+// Params copies the canonical vector, whose values are in the units of rewards.
+func (l *learner) Params(dst []float32) error {
+	if err := l.Engine.Params(dst); err != nil || !l.config.NormalizeReturns {
+		return err
+	}
+	l.head.Rescale(dst, l.round.Unit.Deviation, l.round.Unit.Mean)
+	return nil
+}
+
+// State returns what the engine and the statistics of returns continue from.
+func (l *learner) State() (State, error) {
+	s, err := l.Engine.State()
+	s.Returns = l.returns
+	return s, err
+}
+
+// SetState continues from a state that was learned with statistics of returns or without, whichever it is here.
+func (l *learner) SetState(s State) error {
+	if err := s.Returns.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case !l.config.NormalizeReturns && s.Returns.Count > 0:
+		s.Params = slices.Clone(s.Params)
+		if err := s.Returns.Unit().Denormalise(l.network, s.Params); err != nil {
+			return err
+		}
+	case l.config.NormalizeReturns && s.Returns.Count == 0 && s.AdamSteps > 0:
+		s.Returns = rawReturns
+	}
+	if err := l.Engine.SetState(s); err != nil {
+		return err
+	}
+	if l.config.NormalizeReturns {
+		l.returns = s.Returns
+		l.round.Unit = l.returns.Unit()
+	}
+	return nil
 }

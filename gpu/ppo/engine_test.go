@@ -40,7 +40,11 @@ func TestUpdateSubmitsWithoutWaiting(t *testing.T) {
 		c := ppo.Defaults()
 		c.Epochs, c.Minibatch, c.TargetKL, c.VTrace, c.Recompute = 2, 8, 0.01, true, recompute
 		e := &deferred{}
-		stats, err := ppo.Over(e, &n, c).Update(d, ppo.Rates{})
+		l, err := ppo.Over(e, &n, n.Params(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stats, err := l.Update(d, ppo.Rates{})
 		if got := strings.Join(e.calls, " "); err != nil || got != want || stats.OptimizerSteps != 4 {
 			t.Errorf("recompute = %s: %s, %v, %v; want %s", recompute, got, stats.OptimizerSteps, err, want)
 		}

@@ -18,11 +18,49 @@ type Host struct {
 	stats Stats
 	err   error
 	over  bool
+	rate  float32 // with AdaptiveKL, between updates too
 }
 
 // Begin is Engine's.
 func (h *Host) Begin(r *Round) {
 	h.Round, h.stats, h.err, h.over = r, Stats{ValidRows: float64(len(r.Samples.Valid))}, nil, false
+	h.stats.LearningRate = r.Rates.LearningRate
+	if h.Config.AdaptiveKL > 0 {
+		if h.rate == 0 {
+			h.rate = h.bounded(r.Rates.LearningRate)
+		}
+		h.stats.LearningRate = h.rate
+	}
+}
+
+// LearningRate is State's.
+func (h *Host) LearningRate() float32 { return h.rate }
+
+// SetLearningRate continues with that of a State.
+func (h *Host) SetLearningRate(rate float32) { h.rate = rate }
+
+// NextRates returns the rates of the step that is due, given the sums of the loss of its n rows: the learning rate follows
+// the divergence from the acting policy where the configuration says so (Rudin et al. 2022).
+func (h *Host) NextRates(sums LossSums, n int) Rates {
+	r := h.Rates
+	if d := h.Config.AdaptiveKL; d > 0 {
+		switch kl := sums.ApproxKL / float64(n); {
+		case kl > 2*d:
+			h.rate = h.bounded(h.rate / rateStep)
+		case kl > 0 && kl < d/2:
+			h.rate = h.bounded(h.rate * rateStep)
+		}
+		r.LearningRate = h.rate
+	}
+	h.stats.LearningRate = r.LearningRate
+	return r
+}
+
+// rateStep is the factor of a learning rate that follows the divergence.
+const rateStep = 1.5
+
+func (h *Host) bounded(rate float32) float32 {
+	return max(float32(h.Config.LearningRateMin), min(float32(h.Config.LearningRateMax), rate))
 }
 
 // Over reports whether all further work of the update is to be skipped.
@@ -39,7 +77,14 @@ func (h *Host) Fail(err error) {
 func (h *Host) Aim(newLogProb []float32) {
 	first := h.stats.Epochs == 0
 	h.Fail(h.Targets.compute(h.Dataset, &h.Config, newLogProb))
-	if first && !h.over {
+	if h.over {
+		return
+	}
+	if first && h.Config.NormalizeReturns {
+		h.stats.Returns = h.Targets.returnsOf(&h.Samples)
+	}
+	h.Targets.normalise(&h.Samples, h.Unit)
+	if first {
 		h.stats.ExplainedVariance = h.Targets.ExplainedVariance(&h.Samples)
 	}
 }

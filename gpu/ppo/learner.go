@@ -8,7 +8,7 @@ type Learner interface {
 	// shuffled minibatches (Shuffle), each a clipped-surrogate step (Loss) with Adam. After an error the optimiser
 	// steps made before it stay made; ErrNotFinite leaves parameters finite.
 	Update(d *policy.Dataset, r Rates) (Stats, error)
-	// Params copies the canonical vector to dst, which has Network.ParamCount elements.
+	// Params copies the canonical vector, as actors take it, to dst, which has Network.ParamCount elements.
 	Params(dst []float32) error
 	// State returns a copy of parameters and optimiser state, for checkpoints.
 	State() (State, error)
@@ -26,6 +26,8 @@ type Rates struct {
 
 // State is what a learner continues from: canonical vectors of equal length.
 type State struct {
-	Params, AdamM, AdamV []float32
+	Params, AdamM, AdamV []float32 // Params has the value in the unit of Returns
 	AdamSteps            uint64
+	Returns              Returns // with NormalizeReturns
+	LearningRate         float32 // with AdaptiveKL: of the next step; 0 before the first
 }

@@ -27,9 +27,10 @@ func (s *LossSums) Add(other LossSums) {
 
 // Loss is the reference of the loss that backends compute (Schulman et al. 2017), over the rows of m:
 //
-//	-mean(min(ratio·A, clip(ratio, 1-ε, 1+ε)·A)) + ValueCoef·½·mean((v - return)²) - Entropy·mean(entropy)
+//	-mean(min(ratio·A, clip(ratio, 1-ε, 1+ε)·A)) + ValueCoef·½·mean((v - return)²) - Entropy·mean(entropy) + KLCoef·mean(kl)
 //
-// with ratio = exp(log π(a) - log_prob). Illegal actions have probability 0 and enter nothing. With ValueClip the
+// with ratio = exp(log π(a) - log_prob) and kl = ratio - 1 - log ratio, an estimator of the divergence of the policy from
+// the one that acted. Illegal actions have probability 0 and enter nothing. With ValueClip the
 // squared error is the larger one of v and of value + clamp(v - value, ±ValueClip).
 //
 // log π(a) and the entropy are sums over the actions. params is [Rows][elements] by action, what its distribution is made
@@ -63,7 +64,7 @@ func LogProb(dists []head.Dist, actions []Actions, i int, params [][]float64) (l
 }
 
 // AddRow adds row i of a minibatch, given the log-probability of its action, the entropy and the value. It returns the
-// slopes of the surrogate over the log-probability, and of ½·error² over the value.
+// slopes of the surrogate, less what the divergence costs, over the log-probability, and of ½·error² over the value.
 func (s *LossSums) AddRow(m *Minibatch, i int, c *Config, r Rates, logProb, entropy, value float64) (slope, dValue float64) {
 	logRatio := logProb - float64(m.LogProb[i])
 	ratio, advantage := math.Exp(logRatio), float64(m.Advantage[i])
@@ -72,6 +73,7 @@ func (s *LossSums) AddRow(m *Minibatch, i int, c *Config, r Rates, logProb, entr
 	if free <= clipped {
 		slope = free
 	}
+	slope -= c.KLCoef * (ratio - 1)
 	loss, dValue := valueLoss(c, value, float64(m.Value[i]), float64(m.Return[i]))
 	s.PolicyLoss -= min(free, clipped)
 	s.ValueLoss += loss

@@ -40,6 +40,7 @@ func TestBackend(t *testing.T, b policy.Backend, tol Tolerance) {
 			t.Run("strange numbers give legal actions", s.strangeNumbers)
 			t.Run("gradient equals the reference and finite differences", s.gradient)
 			t.Run("updates equal the reference", s.updates)
+			t.Run("S18 returns are normalised and S23 the learning rate follows the divergence", s.returns)
 			t.Run("S18 actor and critic are clipped apart", s.clippedApart)
 			t.Run("V-trace equals the reference", s.vtrace)
 			t.Run("ratio is exactly 1 with the weights that acted", s.ratioOne)

@@ -38,7 +38,7 @@ func sameBits(a, b ppo.State) bool {
 	equal := func(x, y []float32) bool {
 		return slices.EqualFunc(x, y, func(p, q float32) bool { return math.Float32bits(p) == math.Float32bits(q) })
 	}
-	return a.AdamSteps == b.AdamSteps && equal(a.Params, b.Params) && equal(a.AdamM, b.AdamM) && equal(a.AdamV, b.AdamV)
+	return a.AdamSteps == b.AdamSteps && a.Returns == b.Returns && a.LearningRate == b.LearningRate && equal(a.Params, b.Params) && equal(a.AdamM, b.AdamM) && equal(a.AdamV, b.AdamV)
 }
 
 // repeats: the same inputs give the same bits, and the blocks that a dataset is split into do not matter.

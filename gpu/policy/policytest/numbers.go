@@ -69,7 +69,7 @@ func (s *suite) stale(t testing.TB) (d *policy.Dataset, params []float32) {
 func (s *suite) gradient(t *testing.T) {
 	d, params := s.stale(t)
 	c := s.config()
-	c.Epochs, c.Minibatch, c.MaxGradNorm, c.AdamBeta1 = 1, d.Rows(), 0, 0
+	c.Epochs, c.Minibatch, c.MaxGradNorm, c.AdamBeta1, c.KLCoef = 1, d.Rows(), 0, 0, 0.4
 	state, _ := s.update(t, params, c, d, 1)
 	r := NewReference(s.shape.net, params, c)
 	batch := r.whole(t, d)
@@ -105,7 +105,7 @@ func (s *suite) gradient(t *testing.T) {
 // whole gathers all valid rows.
 func (r *Reference) whole(t testing.TB, d *policy.Dataset) *ppo.Minibatch {
 	t.Helper()
-	round := &ppo.Round{Dataset: d}
+	round := &ppo.Round{Dataset: d, Unit: ppo.Raw}
 	if err := round.Samples.Read(d, &r.Graph.Network); err != nil {
 		t.Fatal(err)
 	}
@@ -138,6 +138,58 @@ func (s *suite) updates(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.compareParams(t, params, r.Graph.Params)
+}
+
+// returns: values are learned in units of the returns' statistics, the learning rate follows the divergence, and both are
+// part of the state.
+func (s *suite) returns(t *testing.T) {
+	d, params := s.stale(t)
+	c := s.config()
+	c.NormalizeReturns, c.AdaptiveKL, c.KLCoef = true, 0.002, 0.4
+	l, r := s.learner(t, params, c), NewReference(s.shape.net, params, c)
+	first := make([]float32, len(params))
+	if err := l.Params(first); err != nil {
+		t.Fatal(err)
+	}
+	if head, err := ppo.HeadOf(s.shape.net.Values[0].From, s.shape.net.Params()); err != nil || first[head.Bias.Offset] != 0 || first[head.Weight.Offset] != 0 {
+		t.Errorf("the first version has values (%v), want 0 before a return is known", err)
+	}
+	rewards := d.Blocks[0].Float32(trajectory.Reward)
+	for i := range rewards {
+		rewards[i] = 300 + 1000*rewards[i]
+	}
+	saved, total := ppo.State{}, 0.0
+	for range 4 {
+		got, err := l.Update(d, rates)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := r.Update(d, rates)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.compareStats(t, &got, &want)
+		if got.LearningRate != want.LearningRate {
+			t.Errorf("learning rate %v, reference %v", got.LearningRate, want.LearningRate)
+		}
+		before := saved
+		total += got.ValidRows
+		saved = stateOf(t, l)
+		if saved.Returns.Count != total || saved.Returns.Mean < 300 || saved.LearningRate != got.LearningRate {
+			t.Errorf("state: %+v, learning rate %v after %v", saved.Returns, saved.LearningRate, got.LearningRate)
+		}
+		if before.Params == nil {
+			continue
+		}
+		again := s.learner(t, make([]float32, len(params)), c)
+		if err := again.SetState(before); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := again.Update(d, rates); err != nil || !sameBits(stateOf(t, again), saved) {
+			t.Errorf("a learner that continued has other bits (%v)", err)
+		}
+	}
+	s.compareParams(t, saved.Params, r.Graph.Params)
 }
 
 func (s *suite) compareParams(t *testing.T, got []float32, want []float64) {

@@ -16,6 +16,8 @@ type Reference struct {
 	m, v  []float64
 	steps uint64
 	batch ppo.Minibatch
+
+	learner ppo.Learner // over this engine
 }
 
 // stateless has what ppo.Engine asks for beyond the updates, which nobody calls.
@@ -23,13 +25,27 @@ type stateless struct{ ppo.Engine }
 
 // NewReference returns the reference of a network with the given parameters.
 func NewReference(n policy.Network, params []float32, c ppo.Config) *Reference {
-	return &Reference{Host: ppo.Host{Config: c}, Graph: policy.NewGraph(&n, params), dists: n.Dists(),
+	r := &Reference{Host: ppo.Host{Config: c}, Graph: policy.NewGraph(&n, params), dists: n.Dists(),
 		m: make([]float64, len(params)), v: make([]float64, len(params))}
+	var err error
+	if r.learner, err = ppo.Over(r, &n, n.Params(), c); err != nil {
+		panic(err)
+	}
+	return r
 }
 
 // Update is ppo.Learner's.
 func (r *Reference) Update(d *policy.Dataset, rates ppo.Rates) (ppo.Stats, error) {
-	return ppo.Over(r, &r.Graph.Network, r.Config).Update(d, rates)
+	return r.learner.Update(d, rates)
+}
+
+// Rescale is ppo.Engine's.
+func (r *Reference) Rescale(h ppo.Head, scale, shift float64) {
+	for i := range h.Weight.Rows {
+		r.Graph.Params[h.Weight.Offset+i] *= scale
+	}
+	b := &r.Graph.Params[h.Bias.Offset]
+	*b = *b*scale + shift
 }
 
 // Target is ppo.Engine's.
@@ -70,7 +86,7 @@ func (r *Reference) Step(lo, hi int) {
 	sums := r.Gradient(&r.batch, r.Rates)
 	norms := ppo.ClipGrad(&r.Config, r.Graph.Network.Params(), r.Graph.Grad)
 	r.steps++
-	ppo.Adam(&r.Config, float64(r.Rates.LearningRate), r.steps, r.Graph.Params, r.m, r.v, r.Graph.Grad)
+	ppo.Adam(&r.Config, float64(r.NextRates(sums, hi-lo).LearningRate), r.steps, r.Graph.Params, r.m, r.v, r.Graph.Grad)
 	r.Stepped(sums, hi-lo, norms)
 }
 
@@ -88,7 +104,7 @@ func (r *Reference) Gradient(b *ppo.Minibatch, rates ppo.Rates) ppo.LossSums {
 func (r *Reference) Loss(b *ppo.Minibatch, rates ppo.Rates) float64 {
 	params, value := r.Graph.Forward(b.Obs, b.Rows)
 	s := ppo.Loss(r.dists, b, &r.Config, rates, params, value, like(params), make([]float64, len(value)))
-	return (s.PolicyLoss + r.Config.ValueCoef*s.ValueLoss - float64(rates.Entropy)*s.Entropy) / float64(b.Rows)
+	return (s.PolicyLoss + r.Config.ValueCoef*s.ValueLoss - float64(rates.Entropy)*s.Entropy + r.Config.KLCoef*s.ApproxKL) / float64(b.Rows)
 }
 
 // like returns slices of the same lengths.

@@ -8765,6 +8765,9 @@ entropy:
 	VMOVUPS      Y1, 64(R11)
 	VMOVUPS      k3f800000<>+0(SB), Y2
 	VSUBPS       Y2, Y12, Y1
+	VBROADCASTSS 28(R12), Y3
+	VMINPS       k7f7fffff<>+0(SB), Y1, Y4
+	VFNMADD231PS Y3, Y4, Y14
 	VSUBPS       Y11, Y1, Y3
 	VANDPS       Y10, Y3, Y3
 	VADDPS       96(R11), Y3, Y3
@@ -8838,6 +8841,24 @@ gradient:
 	JG       group
 	VZEROUPPER
 	RET
+
+DATA k7f7fffff<>+0(SB)/4, $0x7f7fffff
+DATA k7f7fffff<>+4(SB)/4, $0x7f7fffff
+DATA k7f7fffff<>+8(SB)/4, $0x7f7fffff
+DATA k7f7fffff<>+12(SB)/4, $0x7f7fffff
+DATA k7f7fffff<>+16(SB)/4, $0x7f7fffff
+DATA k7f7fffff<>+20(SB)/4, $0x7f7fffff
+DATA k7f7fffff<>+24(SB)/4, $0x7f7fffff
+DATA k7f7fffff<>+28(SB)/4, $0x7f7fffff
+DATA k7f7fffff<>+32(SB)/4, $0x7f7fffff
+DATA k7f7fffff<>+36(SB)/4, $0x7f7fffff
+DATA k7f7fffff<>+40(SB)/4, $0x7f7fffff
+DATA k7f7fffff<>+44(SB)/4, $0x7f7fffff
+DATA k7f7fffff<>+48(SB)/4, $0x7f7fffff
+DATA k7f7fffff<>+52(SB)/4, $0x7f7fffff
+DATA k7f7fffff<>+56(SB)/4, $0x7f7fffff
+DATA k7f7fffff<>+60(SB)/4, $0x7f7fffff
+GLOBL k7f7fffff<>(SB), RODATA|NOPTR, $64
 
 DATA k7fffffff<>+0(SB)/4, $0x7fffffff
 DATA k7fffffff<>+4(SB)/4, $0x7fffffff

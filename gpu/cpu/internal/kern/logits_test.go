@@ -138,7 +138,7 @@ func nearAClip(l *Loss, row int, logProb float64) bool {
 func checkLoss(t *testing.T, s Set, r *rand.Rand, rows, actions int) {
 	t.Helper()
 	ld := (rows + 7) / 8 * 8
-	c := ppo.Config{ValueCoef: 0.7, ValueClip: 0.3}
+	c := ppo.Config{ValueCoef: 0.7, ValueClip: 0.3, KLCoef: 0.4}
 	rates := ppo.Rates{Clip: 0.25, Entropy: 0.05}
 	m := ppo.Minibatch{Rows: rows, LogProb: random(r, ld), Value: random(r, ld),
 		Advantage: random(r, ld), Return: random(r, ld)}
@@ -148,7 +148,8 @@ func checkLoss(t *testing.T, s Set, r *rand.Rand, rows, actions int) {
 		Action: taken.Index, OldLogProb: m.LogProb, OldValue: m.Value, Advantage: m.Advantage, Return: m.Return,
 		NewLogProb: make([]float32, ld), Scratch: make([]float32, actions*Lanes),
 		Low: 0.75, High: 1.25, Clip: 0.25, Mean: 1 / float32(rows), Entropy: 0.05 / float32(rows),
-		ValueCoef: 0.7 / float32(rows), ValueClip: 0.3}
+		ValueCoef: 0.7 / float32(rows), ValueClip: 0.3,
+		Penalty: 0.4 / float32(rows)}
 	wide, value := make([]float64, rows*actions), make([]float64, rows)
 	for row := range rows {
 		logProbs := logSoftmax(l.Logits, row, actions, ld)

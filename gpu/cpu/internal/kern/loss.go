@@ -1,5 +1,7 @@
 package kern
 
+import "math"
+
 // Loss describes the clipped-surrogate loss of a block of rows and its gradient. All slices have room for Rows
 // rounded up to Lanes.
 type Loss struct {
@@ -22,6 +24,7 @@ type Loss struct {
 	Entropy   float32 // coefficient times Mean
 	ValueCoef float32 // coefficient times Mean
 	ValueClip float32 // +Inf for none
+	Penalty   float32 // of the divergence: coefficient times Mean
 
 	Sums LossSums // added to
 }
@@ -80,6 +83,7 @@ func (l *Loss) row(r int) {
 	if free <= clipped {
 		slope = free * l.Mean
 	}
+	slope -= l.Penalty * min(ratio-1, math.MaxFloat32)
 	for a := range l.Actions {
 		x := l.Logits[a*l.LD+r]
 		d := (l.Entropy*(x+entropy) + slope) * exp(x)

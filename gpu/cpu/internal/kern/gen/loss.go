@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -105,6 +107,9 @@ func surrogate(s isa, number func(string, reg.VecPhysical), add func(string, reg
 
 	VMOVUPS(float(1), v[2])
 	VSUBPS(v[2], v[12], v[1]) // ratio - 1
+	number("Penalty", v[3])
+	VMINPS(float(math.MaxFloat32), v[1], v[4])
+	VFNMADD231PS(v[3], v[4], v[14])
 	VSUBPS(v[11], v[1], v[3])
 	add("KL", v[3])
 	add("LogRatio", v[11])
