@@ -158,7 +158,7 @@ func (l *learner) SetState(s State) error {
 			return err
 		}
 	case l.config.NormalizeReturns && s.Returns.Count == 0 && s.AdamSteps > 0:
-		s.Returns = rawReturns
+		s.Returns = RawReturns()
 	}
 	if err := l.Engine.SetState(s); err != nil {
 		return err

@@ -15,9 +15,9 @@ type Returns struct {
 	M2    float64 `json:"m2"` // sum of squared deviations
 }
 
-// rawReturns are the statistics of a value that was learned without any: 1 row, so that those of the next dataset replace
-// them.
-var rawReturns = Returns{Count: 1, M2: 1}
+// RawReturns are the statistics of a value that was learned without any: their unit is Raw, and they count as one row, so
+// that those of the next dataset replace them.
+func RawReturns() Returns { return Returns{Count: 1, M2: 1} }
 
 // Add takes in one return.
 func (r *Returns) Add(x float64) {

@@ -36,6 +36,23 @@ func (c *config) rates(envSteps uint64) ppo.Rates {
 	return r
 }
 
+// validateRate checks what has the learning rate follow the divergence.
+func (c *config) validateRate(bad func(key, format string, args ...any), between func(key string, value, lo, hi float64)) {
+	between("adaptive_kl", c.AdaptiveKL, 0, 100)
+	if c.AdaptiveKL == 0 {
+		return
+	}
+	between("learning_rate_min", c.LearningRateMin, 1e-12, 1)
+	between("learning_rate_max", c.LearningRateMax, 1e-12, 1)
+	switch {
+	case c.LearningRateMin > c.LearningRateMax:
+		bad("learning_rate_min", "is %g, above learning_rate_max = %g", c.LearningRateMin, c.LearningRateMax)
+	case c.AnnealEnvSteps > 0:
+		bad("adaptive_kl", "has the learning rate follow the divergence and anneal_env_steps = %d the env steps: set either to 0",
+			c.AnnealEnvSteps)
+	}
+}
+
 func (c *config) validate() error {
 	var errs []error
 	bad := func(key, format string, args ...any) {
@@ -60,6 +77,8 @@ func (c *config) validate() error {
 	between("value_clip", c.ValueClip, 0, 1e6)
 	between("max_grad_norm", c.MaxGradNorm, 0, 1e6)
 	between("target_kl", c.TargetKL, 0, 100)
+	between("kl_coef", c.KLCoef, 0, 1e6)
+	c.validateRate(bad, between)
 	between("rho_bar", c.RhoBar, 1e-6, 1e6)
 	between("c_bar", c.CBar, 1e-6, 1e6)
 	between("adam_eps", c.AdamEps, 1e-12, 1)

@@ -171,6 +171,7 @@ func (c *Learner) learn(h hostabi.Handle) error {
 	if err := c.publish(); err != nil {
 		return err
 	}
+	rates.LearningRate = stats.LearningRate
 	return c.report(&stats, rates, time.Since(started))
 }
 

@@ -1,6 +1,7 @@
 package learner
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,6 +22,23 @@ type saved struct {
 	AdamSteps      uint64             `json:"adam_steps"`
 	AnnealEnvSteps uint64             `json:"anneal_env_steps"`
 	Normalizer     *policy.Normalizer `json:"normalizer,omitempty"`
+	// The value of the parameters is in the unit of these statistics; without them it is as it is.
+	Returns      *ppo.Returns `json:"returns,omitempty"`
+	LearningRate float32      `json:"learning_rate,omitempty"` // where it follows the divergence
+}
+
+// raw returns the statistics of a value that is as it is.
+func raw() *ppo.Returns {
+	r := ppo.RawReturns()
+	return &r
+}
+
+// unit is what the saved parameters have the value in.
+func (s *saved) unit() (ppo.Unit, error) {
+	if s.Returns == nil {
+		return ppo.Raw, nil
+	}
+	return s.Returns.Unit(), s.Returns.Validate()
 }
 
 // Prefixes of the tensors of a snapshot; the parameters themselves have none.
@@ -36,13 +54,15 @@ func (c *Learner) Snapshot() (component.State, error) {
 		return component.State{}, err
 	}
 	n := c.definition.Network
-	state := component.State{
-		Meta: saved{
-			Network: n, Version: c.version, EnvSteps: c.envSteps, OptimizerSteps: c.optimizerSteps, Index: c.index,
-			AdamSteps: s.AdamSteps, AnnealEnvSteps: c.config.AnnealEnvSteps, Normalizer: clone(c.normalizer),
-		},
-		Tensors: map[string]component.Tensor{},
+	meta := saved{
+		Network: n, Version: c.version, EnvSteps: c.envSteps, OptimizerSteps: c.optimizerSteps, Index: c.index,
+		AdamSteps: s.AdamSteps, AnnealEnvSteps: c.config.AnnealEnvSteps, Normalizer: clone(c.normalizer),
+		LearningRate: s.LearningRate,
 	}
+	if c.config.NormalizeReturns {
+		meta.Returns = &s.Returns
+	}
+	state := component.State{Meta: meta, Tensors: map[string]component.Tensor{}}
 	name(&n, "", s.Params, state.Tensors)
 	name(&n, adamM, s.AdamM, state.Tensors)
 	name(&n, adamV, s.AdamV, state.Tensors)
@@ -107,7 +127,10 @@ func (c *Learner) Restore(state component.State) error {
 	if n.NormalizeObs() && from.Normalizer == nil {
 		return fmt.Errorf("saved state has no normaliser for its network")
 	}
-	s := ppo.State{AdamSteps: from.AdamSteps}
+	s := ppo.State{AdamSteps: from.AdamSteps, LearningRate: from.LearningRate}
+	if from.Returns != nil {
+		s.Returns = *from.Returns
+	}
 	var err error
 	if s.Params, err = vector(n, "", state.Tensors); err != nil {
 		return err
@@ -164,6 +187,10 @@ func Weights(state component.State) (policy.Network, policy.Weights, error) {
 		return policy.Network{}, policy.Weights{}, err
 	}
 	params, err := vector(&from.Network, "", state.Tensors)
+	unit, statistics := from.unit()
+	if err = errors.Join(err, statistics); err == nil {
+		err = unit.Denormalise(&from.Network, params)
+	}
 	w := policy.Weights{Version: from.Version, Params: params}
 	if err == nil && from.Network.NormalizeObs() {
 		if from.Normalizer == nil || len(from.Normalizer.Mean) != from.Network.Obs() || len(from.Normalizer.M2) != from.Network.Obs() {
@@ -213,8 +240,11 @@ func StartFrom(state component.State, seed uint64, reset []string) (component.St
 	if err := fits(n, "", state.Tensors); err != nil {
 		return component.State{}, err
 	}
-	from.Version, from.EnvSteps, from.OptimizerSteps, from.Index = 0, 0, 0, 0
+	from.Version, from.EnvSteps, from.OptimizerSteps, from.Index, from.LearningRate = 0, 0, 0, 0, 0
 	tensors := maps.Clone(state.Tensors)
+	if from.Returns == nil {
+		from.Returns = raw()
+	}
 	for _, part := range reset {
 		switch part {
 		case ResetOptimizer:
@@ -223,6 +253,7 @@ func StartFrom(state component.State, seed uint64, reset []string) (component.St
 			// Adam counts its steps for all parameters at once. With that count, moments of zero would make the first
 			// thousand steps of a new critic up to 6.6 times too large.
 			resetOptimizer(&from, tensors)
+			from.Returns = nil
 			fresh := map[string]component.Tensor{}
 			name(n, "", policy.Init(n, seed), fresh)
 			for key, tensor := range fresh {
@@ -263,7 +294,7 @@ func FromTensors(n policy.Network, tensors map[string]component.Tensor) (compone
 	for _, p := range n.Params() {
 		state.Tensors[p.Name] = component.Tensor{Shape: p.Shape, Data: tensors[p.Name].Data}
 	}
-	s := saved{Network: n}
+	s := saved{Network: n, Returns: raw()}
 	resetOptimizer(&s, state.Tensors)
 	if n.NormalizeObs() {
 		s.Normalizer = policy.NewNormalizer(n.Obs())
