@@ -7,10 +7,10 @@ import (
 )
 
 // HostFeatures is what this host runs.
-const HostFeatures Features = 0
+const HostFeatures = FeatureDiscount
 
 // Runs is the same in words, for messages with ErrNotYet.
-const Runs = "one agent, one observation of f32, one Discrete action of i32, an action mask"
+const Runs = "one agent, one observation of f32, one Discrete action of i32, an action mask, a discount"
 
 // check reports the first thing in the description that is wrong or, if nothing is, that this host does not run yet.
 func (s *EnvSpec) check() error {
@@ -294,7 +294,7 @@ func (s *EnvSpec) notYet() error {
 	for i := range s.Tensors {
 		d := &s.Tensors[i]
 		switch {
-		case d.Role > lastRole || d.Flags&TensorOptional != 0 && d.Role > RoleFinalObservation:
+		case d.Role > lastRole || d.Role == RoleDiscount || d.Flags&TensorOptional != 0 && d.Role > RoleFinalObservation:
 			continue
 		case d.Role > RoleFinalObservation:
 			return fmt.Errorf("role %v: %w", d.Role, ErrNotYet)

@@ -156,7 +156,6 @@ func TestParseSpec_NamesWhatIsNotRunYet(t *testing.T) {
 		{"info", "role info", extra(hostabi.Tensor{Role: hostabi.RoleInfo, DType: hostabi.F32})},
 		{"active", "role active", extra(hostabi.Tensor{Role: hostabi.RoleActive, DType: hostabi.U8})},
 		{"state", "role state", extra(hostabi.Tensor{Role: hostabi.RoleState, DType: hostabi.F32})},
-		{"discount", "role discount", extra(hostabi.Tensor{Role: hostabi.RoleDiscount, DType: hostabi.F32})},
 		{"cost", "role cost", extra(hostabi.Tensor{Role: hostabi.RoleCost, DType: hostabi.F32})},
 		{"reset parameters", "role reset_param", extra(hostabi.Tensor{Role: hostabi.RoleResetParam, DType: hostabi.F32})},
 	} {

@@ -31,6 +31,7 @@ func (t Trajectory) CheckStep(row int, mode hostabi.Autoreset) (ended Ended, env
 	for _, c := range t.Schema.outcome {
 		ok = ok && t.finite(&t.Schema.columns[c], row)
 	}
+	ok = ok && t.blameDiscount(row) < 0
 	if !ok {
 		env, err = t.blameStep(row)
 		return 0, env, err
@@ -148,6 +149,22 @@ func checkMask(c Column, mask Matrix) (env int, err error) {
 	return -1, nil
 }
 
+// blameDiscount returns the first environment whose discount is not one, -1 if there is none.
+func (t Trajectory) blameDiscount(row int) int {
+	l := t.Schema.find(Discount)
+	if l == nil {
+		return -1
+	}
+	m := t.row(l, row)
+	values := m.Float32()
+	for env := range m.Rows {
+		if d := values[env*m.StrideRow/4]; !(d >= 0 && d <= 1) {
+			return env
+		}
+	}
+	return -1
+}
+
 // blameStep finds the error that CheckStep has seen in a row of rewards and flags.
 func (t Trajectory) blameStep(row int) (env int, err error) {
 	for env := range t.Schema.Shape.Envs {
@@ -161,6 +178,10 @@ func (t Trajectory) blameStep(row int) (env int, err error) {
 				return env, fmt.Errorf("%w: %v is %d, want 0 or 1", ErrOutput, column, v)
 			}
 		}
+	}
+	if env := t.blameDiscount(row); env >= 0 {
+		m := t.Row(Discount, row)
+		return env, fmt.Errorf("%w: %v is %v, want 0 to 1", ErrOutput, Discount, m.Float32()[env*m.StrideRow/4])
 	}
 	return -1, fmt.Errorf("%w: reward or flags changed while they were read", ErrOutput)
 }

@@ -27,6 +27,7 @@ const (
 	Truncated  = Column(hostabi.RoleTruncated) << kindAt        // [T][N] u8, 0 or 1; 0 where terminated is 1 once the block is committed
 	Mask       = Column(hostabi.RoleActionMask) << kindAt       // [T+1][N][actions] u8, only with an action mask
 	FinalObs   = Column(hostabi.RoleFinalObservation) << kindAt // [N][obs], newest last observation of each environment
+	Discount   = Column(hostabi.RoleDiscount) << kindAt         // [T][N] f32, 0 to 1, instead of the learner's constant; only with such a tensor
 )
 
 // Columns that only the host touches.
@@ -38,6 +39,7 @@ const (
 	PolicyVersion                                       // [T+1] u64, policy version that wrote value[t] and action[t]
 	PluginVersion                                       // [T][N] u64, version of the environment that made the row: as Meta.PluginVersion
 	MetaColumn                                          // one Meta
+	ShapedReward                                        // [T][N] f32, what is learned from instead of reward; only with Shape.Shaped
 )
 
 // Flags say along which axes a column extends, and how its rows are used.
@@ -91,6 +93,7 @@ var kinds = []kind{
 	{Truncated, "truncated", AtT | PerEnv | Guest | Outcome, 0, 0},
 	{Mask, "action_mask", AtT1 | PerEnv | Guest | Observed, 0, 0},
 	{FinalObs, "final_obs", PerEnv | Guest | Final, 0, 0},
+	{Discount, "discount", AtT | PerEnv | Guest | Outcome, 0, 0},
 	{LogProb, "log_prob", AtT | PerEnv, hostabi.F32, 1},
 	{Value, "value", AtT1 | PerEnv, hostabi.F32, 1},
 	{Bootstrap, "bootstrap_value", AtT | PerEnv, hostabi.F32, 1},
@@ -98,6 +101,7 @@ var kinds = []kind{
 	{PolicyVersion, "policy_version", AtT1, hostabi.I64, 1},
 	{PluginVersion, "plugin_version", AtT | PerEnv, hostabi.I64, 1},
 	{MetaColumn, "meta", 0, hostabi.U8, metaBytes},
+	{ShapedReward, "shaped_reward", AtT | PerEnv, hostabi.F32, 1},
 }
 
 // At returns the column of the same kind with that index.

@@ -62,7 +62,8 @@ func decodeTrajectory(doc *native.Schema, blockBytes int) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", native.ErrSchema, err)
 	}
-	s, err := NewSchema(spec, Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA})
+	shaped := slices.ContainsFunc(doc.Columns, func(c native.Column) bool { return c.Name == ShapedReward.String() })
+	s, err := NewSchema(spec, Shape{Steps: doc.Steps, Envs: doc.Envs, SoA: doc.SoA, Shaped: shaped})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", native.ErrSchema, err)
 	}

@@ -27,6 +27,8 @@ type Shape struct {
 	// SoA lays observations out as [elem][env] instead of [env][elem]; only for environments with
 	// hostabi.CapStrides.
 	SoA bool
+	// Shaped adds ShapedReward.
+	Shaped bool
 }
 
 // Layout says where a column lies: element (t, env, i) is at Offset + t*StrideT + env*StrideEnv + i*StrideElem
@@ -83,6 +85,9 @@ func NewSchema(spec hostabi.EnvSpec, shape Shape) (*Schema, error) {
 			s.Bytes = s.GuestBytes
 		}
 		s.first[k.first>>kindAt] = uint8(len(s.columns))
+		if k.first == ShapedReward && !shape.Shaped {
+			continue
+		}
 		for index, d := range k.tensors(&spec) {
 			if !s.add(k, index, &d) {
 				return nil, fmt.Errorf("%w: %d steps of %d environments with %d observed elements exceed %d bytes",

@@ -45,7 +45,7 @@ func TestSchema_ColumnsAreAlignedDenseAndApart(t *testing.T) {
 
 func TestSchema_RefusesShapes(t *testing.T) {
 	spec := testkit.Spec(3, 5, false)
-	for _, shape := range []Shape{{0, 1, false}, {1, 0, false}, {-1, 4, false}, {1 << 20, 1 << 20, false}} {
+	for _, shape := range []Shape{{Steps: 0, Envs: 1}, {Steps: 1, Envs: 0}, {Steps: -1, Envs: 4}, {Steps: 1 << 20, Envs: 1 << 20}} {
 		if _, err := NewSchema(spec, shape); !errors.Is(err, ErrShape) {
 			t.Errorf("NewSchema(%v) = %v, want ErrShape", shape, err)
 		}

@@ -21,8 +21,8 @@ type Targets struct {
 //
 // An end of an episode cuts the recursion: terminated takes 0 for the value of what follows, truncated
 // bootstrap_value, and terminated wins. A row before an invalid row that did not end its episode is cut as well
-// and takes the value stored for its next observation. A reward or a value of what follows that is not finite is a
-// *RowError.
+// and takes the value stored for its next observation. Where the environment has a discount, that of a row takes the
+// place of gamma. A reward, a discount or a value of what follows that is not one is a *RowError.
 func (t *Targets) GAE(d *policy.Dataset, c *Config) error { return t.compute(d, c, nil) }
 
 // VTrace computes V-trace targets (Espeholt et al. 2018) with the values that the acting policy stored, traces
@@ -39,7 +39,7 @@ func (t *Targets) VTrace(d *policy.Dataset, c *Config, newLogProb []float32) err
 // transition is what one row knows: next is the value of what follows it, carry what the recursion brings from
 // the next row (0 after a cut) and takes to the previous one.
 type transition struct {
-	reward, value, next, logProb, carry float64
+	reward, discount, value, next, logProb, carry float64
 }
 
 // notFinite names the column that the reward or else the value of what follows is read from, whichever is not finite.
@@ -47,6 +47,8 @@ func (s transition) notFinite(truncated bool) trajectory.Column {
 	switch {
 	case s.reward-s.reward != 0:
 		return trajectory.Reward
+	case !(s.discount >= 0 && s.discount <= 1):
+		return trajectory.Discount
 	case truncated:
 		return trajectory.Bootstrap
 	}
@@ -55,16 +57,16 @@ func (s transition) notFinite(truncated bool) trajectory.Column {
 
 // gae returns advantage, return and what the row before adds: δ = r + γ V' - V;  A = δ + γλ A'.
 func (s transition) gae(c *Config) (advantage, ret, carry float64) {
-	advantage = s.reward + c.Gamma*s.next - s.value + c.Gamma*c.GAELambda*s.carry
+	advantage = s.reward + s.discount*s.next - s.value + s.discount*c.GAELambda*s.carry
 	return advantage, advantage + s.value, advantage
 }
 
 // vtrace does the same for V-trace: v - V = ρ (r + γ V' - V) + γ c (v' - V').
 func (s transition) vtrace(c *Config, newLogProb float32) (advantage, ret, carry float64) {
 	ratio := math.Exp(float64(newLogProb) - s.logProb)
-	excess := min(c.RhoBar, ratio)*(s.reward+c.Gamma*s.next-s.value) +
-		c.Gamma*c.GAELambda*min(c.CBar, ratio)*s.carry
-	return s.reward + c.Gamma*(s.next+s.carry) - s.value, s.value + excess, excess
+	excess := min(c.RhoBar, ratio)*(s.reward+s.discount*s.next-s.value) +
+		s.discount*c.GAELambda*min(c.CBar, ratio)*s.carry
+	return s.reward + s.discount*(s.next+s.carry) - s.value, s.value + excess, excess
 }
 
 // compute fills in the targets, by V-trace if there are new log-probabilities.
@@ -84,7 +86,8 @@ func (t *Targets) compute(d *policy.Dataset, c *Config, newLogProb []float32) er
 func (t *Targets) block(d *policy.Dataset, index int, c *Config, newLogProb []float32) error {
 	b := d.Blocks[index]
 	n, envs := d.BlockEnvs(), d.Envs()
-	reward, value := b.Float32(trajectory.Reward), b.Float32(trajectory.Value)
+	reward, value := learnedReward(b), b.Float32(trajectory.Value)
+	discount := b.Float32(trajectory.Discount)
 	bootstrap, logProb := b.Float32(trajectory.Bootstrap), b.Float32(trajectory.LogProb)
 	terminated, truncated := b.Bytes(trajectory.Terminated), b.Bytes(trajectory.Truncated)
 	valid := b.Bytes(trajectory.Valid)
@@ -96,15 +99,18 @@ func (t *Targets) block(d *policy.Dataset, index int, c *Config, newLogProb []fl
 				t.carry[e] = 0
 				continue
 			}
-			s := transition{reward: float64(reward[i]), value: float64(value[i]), next: float64(value[i+n]),
+			s := transition{reward: float64(reward[i]), discount: c.Gamma, value: float64(value[i]), next: float64(value[i+n]),
 				logProb: float64(logProb[i]), carry: t.carry[e]}
+			if discount != nil {
+				s.discount = float64(discount[i])
+			}
 			switch {
 			case terminated[i] != 0:
 				s.next, s.carry = 0, 0
 			case truncated[i] != 0:
 				s.next, s.carry = float64(bootstrap[i]), 0
 			}
-			if sum := s.reward + s.next; sum-sum != 0 { // infinite or not a number
+			if sum := s.reward + s.next; sum-sum != 0 || !(s.discount >= 0 && s.discount <= 1) { // infinite or not a number
 				return d.RowError(row, s.notFinite(truncated[i] != 0), policy.ErrNotFinite)
 			}
 			var advantage, ret float64
@@ -117,6 +123,14 @@ func (t *Targets) block(d *policy.Dataset, index int, c *Config, newLogProb []fl
 		}
 	}
 	return nil
+}
+
+// learnedReward returns the rewards that a block is learned from.
+func learnedReward(b trajectory.Trajectory) []float32 {
+	if shaped := b.Float32(trajectory.ShapedReward); shaped != nil {
+		return shaped
+	}
+	return b.Float32(trajectory.Reward)
 }
 
 // ExplainedVariance returns 1 - Var(return - value)/Var(return) over the valid rows; 0 when the returns are all equal.

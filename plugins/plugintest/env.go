@@ -149,6 +149,9 @@ func (e *scripted) step(i, t int) error {
 		how = script.Ends(at.Env, at.Episode)
 	}
 	e.write(i, t, script.Reward(at), how&Terminates != 0, how&Truncates != 0)
+	if script.Discount != nil {
+		e.setFloat32(trajectory.Discount, i, t, 0, script.Discount(at))
+	}
 	if how != 0 {
 		e.end(i, t)
 	}

@@ -51,6 +51,10 @@ func (s *Script) spec() hostabi.EnvSpec {
 		spec.Tensors = append(spec.Tensors, hostabi.Tensor{Role: hostabi.RoleActionMask, DType: hostabi.U8, Rank: 1,
 			Shape: [hostabi.MaxRank]uint32{uint32(s.Actions)}})
 	}
+	if s.Discount != nil {
+		spec.Needs |= hostabi.FeatureDiscount
+		spec.Tensors = append(spec.Tensors, scalar(hostabi.RoleDiscount, hostabi.F32))
+	}
 	return spec
 }
 

@@ -14,13 +14,15 @@ type Script struct {
 	MaxEnvs      int               // 0 = no limit
 	EpisodeLimit int               // as described; it is Length and Ends that keep it
 
-	Length func(env, episode int) int            // steps of an episode, 1 or more
-	Ends   func(env, episode int) End            // how it ends; default Terminates
-	Reward func(At) float32                      // of the step
-	Legal  func(at At, action int) bool          // legal actions before that step; nil = no mask
-	Cue    func(At) Cue                          // fault in that step
-	Metric func(At) (name string, value float64) // reported after the step; an empty name is none
-	Flaws  Flaws
+	Length func(env, episode int) int   // steps of an episode, 1 or more
+	Ends   func(env, episode int) End   // how it ends; default Terminates
+	Reward func(At) float32             // of the step
+	Legal  func(at At, action int) bool // legal actions before that step; nil = no mask
+	// Discount is that of the step, in the place of the learner's constant; nil = no such tensor.
+	Discount func(At) float32
+	Cue      func(At) Cue                          // fault in that step
+	Metric   func(At) (name string, value float64) // reported after the step; an empty name is none
+	Flaws    Flaws
 }
 
 // At is one step of one environment, or the beginning of an episode.

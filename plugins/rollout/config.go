@@ -3,6 +3,7 @@ package rollout
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/rlhost/rlhost/core/component"
 )
@@ -17,10 +18,56 @@ type config struct {
 	MaxRestarts  int    `toml:"max_restarts"`  // faults of one instance before the run fails
 	EpisodeLimit int    `toml:"episode_limit"` // truncates episodes after that many env steps; 0 = never
 	Layout       string `toml:"layout"`        // of observations: auto, aos, soa
+
+	Reward rewards `toml:"reward"`
 }
 
 func defaults() config {
-	return config{Envs: 32, Splits: 2, Horizon: 64, Blocks: 2, MaxRestarts: 5, Layout: "auto"}
+	return config{Envs: 32, Splits: 2, Horizon: 64, Blocks: 2, MaxRestarts: 5, Layout: "auto", Reward: asTheyAre}
+}
+
+// rewards says what is learned from the rewards of environments: clamp(Scale·r, ±Clip), where r is the reward or, with
+// Sign, -1, 0 or 1.
+type rewards struct {
+	Scale float64 `toml:"scale"`
+	Clip  float64 `toml:"clip"` // 0 = off
+	Sign  bool    `toml:"sign"`
+}
+
+// asTheyAre learns from rewards as they are.
+var asTheyAre = rewards{Scale: 1}
+
+// of writes what is learned from rewards.
+func (w *rewards) of(dst, raw []float32) {
+	scale, clip := float32(w.Scale), float32(w.Clip)
+	if clip == 0 {
+		clip = math.MaxFloat32
+	}
+	for i, r := range raw {
+		if w.Sign {
+			r = sign(r)
+		}
+		dst[i] = max(-clip, min(clip, scale*r))
+	}
+}
+
+func sign(x float32) float32 {
+	switch {
+	case x > 0:
+		return 1
+	case x < 0:
+		return -1
+	}
+	return 0
+}
+
+func (w *rewards) validate(bad func(key, reason, help string)) {
+	if s := math.Abs(w.Scale); !(s >= 1e-12 && s <= 1e12) {
+		bad("reward.scale", fmt.Sprintf("is %g, want 1e-12 to 1e12 or the same below 0", w.Scale), "")
+	}
+	if !(w.Clip >= 0 && w.Clip <= 1e12) {
+		bad("reward.clip", fmt.Sprintf("is %g, want 0 (off) to 1e12", w.Clip), "")
+	}
 }
 
 // maxEnvs bounds the environments of one instance, so that a slip of the finger does not reserve all memory.
@@ -56,6 +103,7 @@ func (c *config) validate() error {
 	if c.EpisodeLimit < 0 {
 		bad("episode_limit", fmt.Sprintf("is %d, want 0 (never) or more", c.EpisodeLimit), "")
 	}
+	c.Reward.validate(bad)
 	if c.Layout != "auto" && c.Layout != "aos" && c.Layout != "soa" {
 		bad("layout", fmt.Sprintf("is %q, want auto, aos or soa", c.Layout), "")
 	}

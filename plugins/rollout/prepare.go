@@ -21,7 +21,7 @@ func (c *shared) schemaFor(spec hostabi.EnvSpec) (*trajectory.Schema, error) {
 // differs returns the first thing that keeps environments from the place of those that run, or "".
 func (c *shared) differs(next *hostabi.EnvSpec) string {
 	running := &c.schema.Spec
-	for _, role := range []hostabi.Role{hostabi.RoleObservation, hostabi.RoleAction, hostabi.RoleActionMask} {
+	for _, role := range []hostabi.Role{hostabi.RoleObservation, hostabi.RoleAction, hostabi.RoleActionMask, hostabi.RoleDiscount} {
 		was, had := running.Tensor(role)
 		is, has := next.Tensor(role)
 		switch {

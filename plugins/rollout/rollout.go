@@ -82,7 +82,8 @@ func (c *Rollout) layOut() error {
 	spec := c.plugin.Spec()
 	c.mode = spec.PickAutoreset()
 	soa := c.config.Layout == "soa" || c.config.Layout == "auto" && spec.Caps&hostabi.CapPreferSoA != 0
-	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: c.config.Horizon, Envs: c.envs(), SoA: soa})
+	schema, err := trajectory.NewSchema(spec, trajectory.Shape{Steps: c.config.Horizon, Envs: c.envs(), SoA: soa,
+		Shaped: c.config.Reward != asTheyAre})
 	if err != nil {
 		return err
 	}

@@ -46,7 +46,7 @@ func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
 		}
 	}
 	err := New().Configure(func(into any) error {
-		*into.(*config) = config{Layout: "aos"}
+		*into.(*config) = config{Layout: "aos", Reward: asTheyAre}
 		return nil
 	})
 	if lines := strings.Count(err.Error(), "\n"); lines != 3 {

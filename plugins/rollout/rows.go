@@ -274,6 +274,13 @@ func (r *rows) validBefore(t int) (steps int) {
 	return steps
 }
 
+// shape writes what is learned from the rewards of the block, where that is something else.
+func (r *rows) shape() {
+	if shaped := r.tr.Float32(trajectory.ShapedReward); shaped != nil {
+		r.c.config.Reward.of(shaped, r.tr.Float32(trajectory.Reward))
+	}
+}
+
 // count goes through the block in (t, env) order, emits the episodes that end in it and returns the number of
 // valid rows. Rewards are raw. An episode that a loss has cut is not emitted: the host ended it, and a window of
 // returns that counts it would be lower the more processes die. The same goes for one that a change has ended. by has

@@ -320,6 +320,7 @@ func (s *split) finish() {
 		m.startClock()
 		m.leave(s.t, true)
 	}
+	s.shape()
 	by := s.stampBlock()
 	rows := s.count(by, s.first, s.maxVersion)
 	newest := s.batch
