@@ -18,9 +18,12 @@ import (
 
 func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
 	for want, change := range map[string]func(*config){
-		"`policy` is missing":                             func(c *config) { c.Policy = "" },
-		"`learning_rate` is 2, want 0 to 1":               func(c *config) { c.LearningRate = 2 },
-		"`gamma` is NaN, want 0 to 1":                     func(c *config) { c.Gamma = math.NaN() },
+		"`policy` is missing":                                        func(c *config) { c.Policy = "" },
+		"`learning_rate` is 2, want 0 to 1":                          func(c *config) { c.LearningRate = 2 },
+		"`gamma` is NaN, want 0 to 1":                                func(c *config) { c.Gamma = math.NaN() },
+		"`kl_coef` is -1, want 0 to 1e+06":                           func(c *config) { c.KLCoef = -1 },
+		"`learning_rate_min` is 0.1, above learning_rate_max = 0.01": func(c *config) { c.AdaptiveKL, c.LearningRateMin = 0.01, 0.1 },
+		"`adaptive_kl` has the learning rate follow the divergence and anneal_env_steps = 5 the env steps": func(c *config) { c.AdaptiveKL, c.AnnealEnvSteps = 0.01, 5 },
 		"`gae_lambda` is -1, want 0 to 1":                 func(c *config) { c.GAELambda = -1 },
 		"`clip` is 0, want 1e-06 to 10":                   func(c *config) { c.Clip = 0 },
 		"`epochs` is 0, want 1 to 1000":                   func(c *config) { c.Epochs = 0 },

@@ -262,3 +262,51 @@ func TestS24SnapshotsOfOlderFormatsAreConverted(t *testing.T) {
 		t.Errorf("a network of a newer format: %v", err)
 	}
 }
+
+// The value of a policy keeps its meaning where statistics of returns begin or end with a resume or a new run, and where
+// its weights come from a file.
+func TestS18StatisticsOfReturnsBeginAndEndWithARun(t *testing.T) {
+	with, without := func(c *config) { c.NormalizeReturns = true }, func(*config) {}
+	for name, c := range map[string]struct{ was, is func(*config) }{"begin": {without, with}, "end": {with, without}, "go on": {with, with}} {
+		r := newRig(t, rigOptions{config: c.was})
+		r.teach(t, 0, 0, nil)
+		r.teach(t, 1, 1, nil)
+		s := r.saved(t)
+		want := r.weights[2].Params
+		if _, w, err := Weights(s); err != nil || !slices.Equal(w.Params, want) {
+			t.Errorf("%s: the weights of the snapshot are not those that were published (%v)", name, err)
+		}
+		started, err := StartFrom(s, 5, []string{ResetOptimizer})
+		if err != nil {
+			t.Fatal(err)
+		}
+		exported := map[string]component.Tensor{}
+		n := plain()
+		for _, p := range n.Params() {
+			exported[p.Name] = component.Tensor{Shape: p.Shape, Data: want[p.Offset : p.Offset+p.Rows*p.Cols]}
+		}
+		given, err := FromTensors(n, exported)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for from, state := range map[string]component.State{"resume": s, "start from it": started, "export": given} {
+			next := newRig(t, rigOptions{config: c.is, restore: state})
+			next.teach(t, 0, 0, nil)
+			if got := next.weights[0].Params; !slices.Equal(got, want) {
+				t.Errorf("%s, %s: the first version is another policy", name, from)
+			}
+			if state, err := next.c.backend.State(); err != nil || (state.Returns.Count >= 32) != next.c.config.NormalizeReturns {
+				t.Errorf("%s, %s: statistics %+v after a dataset (%v)", name, from, state.Returns, err)
+			}
+		}
+	}
+	anew, err := StartFrom(newRig(t, rigOptions{config: with}).saved(t), 5, []string{ResetValue})
+	if err != nil || anew.Meta.(saved).Returns != nil {
+		t.Errorf("reset of the value keeps the statistics of its unit (%v)", err)
+	}
+	damaged := newRig(t, rigOptions{config: with}).saved(t)
+	damaged.RawMeta = []byte(strings.Replace(string(damaged.RawMeta), `"m2":0`, `"m2":-1`, 1))
+	if err := newRig(t, rigOptions{config: with}).c.Restore(damaged); err == nil || !strings.Contains(err.Error(), "squared deviations -1") {
+		t.Errorf("statistics that no returns have: %v", err)
+	}
+}

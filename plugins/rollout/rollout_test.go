@@ -30,6 +30,8 @@ func TestConfigure_NamesEveryKeyThatIsWrong(t *testing.T) {
 		"`max_restarts` is -1, want 0 or more":                  func(c *config) { c.MaxRestarts = -1 },
 		"`episode_limit` is -2, want 0 (never) or more":         func(c *config) { c.EpisodeLimit = -2 },
 		"`layout` is \"rows\", want auto, aos or soa":           func(c *config) { c.Layout = "rows" },
+		"`reward.scale` is 0, want":                             func(c *config) { c.Reward.Scale = 0 },
+		"`reward.clip` is -1, want 0 (off) to":                  func(c *config) { c.Reward.Clip = -1 },
 	} {
 		err := New().Configure(func(into any) error {
 			c := into.(*config)
