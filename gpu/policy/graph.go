@@ -46,7 +46,7 @@ func (g *Graph) part(i int) (layer.Op, *layer.Pass) {
 	op, _ := node.Op()
 	p := &layer.Pass{Rows: g.rows, Out: g.values[node.Name], DOut: g.grads[node.Name]}
 	for _, name := range node.In {
-		p.In, p.DIn = append(p.In, g.values[name]), append(p.DIn, g.grads[name])
+		p.In, p.DIn, p.Shapes = append(p.In, g.values[name]), append(p.DIn, g.grads[name]), append(p.Shapes, g.shapes[name])
 	}
 	for _, t := range g.tensors[i] {
 		end := t.Offset + t.Rows*t.Cols

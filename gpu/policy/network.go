@@ -58,6 +58,12 @@ type Node struct {
 
 	Dense      *layer.Dense      `json:"dense,omitempty"`
 	Activation *layer.Activation `json:"activation,omitempty"`
+	Conv2D     *layer.Conv2D     `json:"conv2d,omitempty"`
+	MaxPool    *layer.MaxPool    `json:"maxpool,omitempty"`
+	Add        *layer.Add        `json:"add,omitempty"`
+	Concat     *layer.Concat     `json:"concat,omitempty"`
+	Flatten    *layer.Flatten    `json:"flatten,omitempty"`
+	LayerNorm  *layer.LayerNorm  `json:"layernorm,omitempty"`
 }
 
 // Dist is the distribution of one action, by the one field that is not nil.
@@ -221,7 +227,7 @@ type Param struct {
 
 	Shape []int // of the tensor as others read it: [in][out] of a weight, [out] of a bias
 
-	gain float64
+	gain, fill float64
 }
 
 // Params returns the layout of the canonical vector of a valid network, the same for every backend: the tensors of each
@@ -239,7 +245,7 @@ func (n *Network) paramsByNode() [][]Param {
 		for _, t := range op.Params(n.Nodes[i].inputs(shapes)) {
 			last := len(t.Shape) - 1
 			p := Param{Name: n.Nodes[i].Name + "." + t.Name, Rows: layer.Elems(t.Shape[:last]), Cols: t.Shape[last], Offset: end,
-				Shape: t.Shape, gain: t.Gain}
+				Shape: t.Shape, gain: t.Gain, fill: t.Fill}
 			params[i] = append(params[i], p)
 			end += p.Rows * p.Cols
 		}

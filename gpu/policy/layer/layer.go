@@ -25,13 +25,14 @@ type Op interface {
 type Tensor struct {
 	Name  string // within the node: weight, bias
 	Shape []int
-	// Gain of an orthogonal initialisation over the last axis against all others; 0 = all zero.
-	Gain float64
+	// Gain of an orthogonal initialisation over the last axis against all others; 0 = all elements begin as Fill.
+	Gain, Fill float64
 }
 
 // Pass is one node's part in a pass of the reference. Tensors of rows are [Rows][elements].
 type Pass struct {
 	Rows          int
+	Shapes        [][]int     // of a row, by input
 	In, DIn       [][]float64 // by input
 	Out, DOut     []float64
 	Params, Grads [][]float64 // by tensor
